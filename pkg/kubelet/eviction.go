@@ -33,7 +33,7 @@ func (k *Kubelet) composeEviction() error {
 			u, err := k.cgroups.PodsUsage()
 			return int64(u.WorkingSetBytes), int64(u.MemoryAvail), u.MemoryLimitBytes > 0, err
 		}}
-	k.eviction, err = eviction.New(eviction.Config{Policy: k.cfg.Eviction, Ready: func() bool { return k.sources.Synced() }, Node: evictionNode{look, k}, Pods: func() []*corev1.Pod { return k.workers.Active(k.pods.Pods()) },
+	k.eviction, err = eviction.New(eviction.Config{Policy: k.cfg.Eviction, Ready: func() bool { return k.sources.Spoken() }, Node: evictionNode{look, k}, Pods: func() []*corev1.Pod { return k.workers.Active(k.pods.Pods()) },
 		Evict: k.end, Evicted: func(signal pressure.Signal, age time.Duration) { k.metrics.EvictionAge(string(signal), age) }, Gone: k.workers.Cleaned, Changed: k.node.Poke, Now: time.Now, Log: k.cfg.Log,
 		Reclaiming: func(name corev1.ResourceName) {
 			k.events.Node(corev1.EventTypeWarning, "EvictionThresholdMet", fmt.Sprintf("Attempting to reclaim %s", name))

@@ -250,6 +250,33 @@ func TestManifestsWithAUID(t *testing.T) {
 	}
 }
 
+// A path that cannot be read was looked at, which is all that others wait for; what it has is known once it can be read.
+func TestAPathThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := &calls{gate: make(chan struct{})}
+	close(h.gate)
+	f := &Files{Path: filepath.Join(file, "manifests"), Node: "n", Defaults: none, Log: slog.New(slog.DiscardHandler)}
+	f.Left(map[types.UID]*corev1.Pod{"old": {ObjectMeta: metav1.ObjectMeta{UID: "old"}}})
+	if f.Tried() {
+		t.Error("tried before the first look")
+	}
+	f.read(h)
+	if !f.Tried() || f.Synced() || h.text() != "" {
+		t.Errorf("a path below a file: tried %v, synced %v, told %q", f.Tried(), f.Synced(), h.text())
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	f.read(h)
+	if !f.Synced() || h.text() != "remove:old" {
+		t.Errorf("once it can be read: synced %v, told %q", f.Synced(), h.text())
+	}
+}
+
 // A manifest that was edited while the kubelet was down has left its old pod in the runtime: it goes before the new one comes.
 func TestPodsOfAnEarlierLife(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,7 @@ type Files struct {
 	Defaults func(*corev1.Pod)
 	Log      *slog.Logger
 
+	tried  atomic.Bool
 	synced atomic.Bool
 	left   map[types.UID]*corev1.Pod
 	known  map[types.UID]*corev1.Pod
@@ -35,6 +36,9 @@ type Files struct {
 
 // Synced tells whether the manifests were read once.
 func (f *Files) Synced() bool { return f.synced.Load() }
+
+// Tried tells whether the manifests were looked for once, though they may not have been readable.
+func (f *Files) Tried() bool { return f.tried.Load() }
 
 // Left tells, before Run, which static pods an earlier life of the kubelet has left in the runtime: those that the first read does not find
 // are removed with it, before a pod of the same name is told of.
@@ -88,6 +92,7 @@ func settle(ctx context.Context, events <-chan fsnotify.Event) {
 }
 
 func (f *Files) read(h Handler) {
+	defer f.tried.Store(true)
 	now, err := f.load()
 	if err != nil {
 		f.Log.Error("static pods not read, keeping those known", "path", f.Path, "err", err)

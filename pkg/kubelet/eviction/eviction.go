@@ -48,7 +48,7 @@ type Disks struct {
 type Config struct {
 	Policy pressure.Policy
 	Node   Node
-	// Ready tells that all pods of the node are known: before that the wrong one might be chosen.
+	// Ready tells that all pods of the node are known that can be: before that the wrong one might be chosen.
 	Ready func() bool
 	// Pods are those whose containers may run.
 	Pods func() []*corev1.Pod

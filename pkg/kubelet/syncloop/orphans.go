@@ -8,7 +8,7 @@ import (
 )
 
 // Listed looks at a list of the runtime for pods that no source knows: they are ended. Until all sources have spoken, no pod
-// counts as unknown. No source speaks meanwhile, so that a pod that comes just now is not taken for an orphan. The first list, before
+// counts as unknown, and until the manifests could be read no static one. No source speaks meanwhile, so that a pod that comes just now is not taken for an orphan. The first list, before
 // any source speaks, has the pods of the kubelet's life before. Lists come one after the other.
 func (l *Loop) Listed(pods []*runtime.PodStatus) {
 	select {
@@ -24,20 +24,25 @@ func (l *Loop) Listed(pods []*runtime.PodStatus) {
 		}
 		close(l.listed)
 	}
-	if !l.Synced() {
+	if !l.Spoken() {
 		return
 	}
+	synced := l.Synced()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range pods {
 		if l.cfg.Workers.Known(p.UID) || l.cfg.Pods.Known(p.UID) || p.Name == "" {
 			continue
 		}
+		pod := remains(p)
+		if runtime.IsStatic(pod) && !synced {
+			continue
+		}
 		l.cfg.Log.Info("a pod in the container runtime is known to no source, it is ended", "pod", p.Namespace+"/"+p.Name, "uid", p.UID)
 		if l.cfg.Orphaned != nil {
 			l.cfg.Orphaned()
 		}
-		l.cfg.Workers.Remove(remains(p))
+		l.cfg.Workers.Remove(pod)
 	}
 }
 

@@ -38,6 +38,8 @@ type StaticSource interface {
 	// Left tells, before Run, which static pods an earlier life of the kubelet has left in the runtime: those that are not there any more are
 	// told of as removed.
 	Left(pods map[types.UID]*corev1.Pod)
+	// Tried tells whether the source has looked for its pods once, though it may not have been able to read them: then it is not synced.
+	Tried() bool
 }
 
 // Pods knows the pods and the mirrors.
@@ -149,9 +151,15 @@ func (l *Loop) open(ctx context.Context) {
 		return
 	case <-l.cfg.Registered:
 	}
-	if cache.WaitForCacheSync(ctx.Done(), l.Synced) {
+	if cache.WaitForCacheSync(ctx.Done(), l.Spoken) {
 		l.cfg.Admission.Open()
 	}
+}
+
+// Spoken tells whether all sources have told once of all pods that they can. Static pods that cannot be read keep nobody waiting, but
+// may run: whoever takes away what is of no pod asks Synced.
+func (l *Loop) Spoken() bool {
+	return l.cfg.API.Synced() && (l.cfg.Static == nil || l.cfg.Static.Tried())
 }
 
 // Synced tells whether all sources have told of all their pods once.

@@ -81,6 +81,7 @@ type source struct {
 	*parts
 	name   string
 	synced atomic.Bool
+	tried  atomic.Bool
 }
 
 func (s *source) Run(ctx context.Context, _ Handler) error {
@@ -89,6 +90,7 @@ func (s *source) Run(ctx context.Context, _ Handler) error {
 	return nil
 }
 func (s *source) Synced() bool                        { return s.synced.Load() }
+func (s *source) Tried() bool                         { return s.tried.Load() || s.Synced() }
 func (s *source) Left(pods map[types.UID]*corev1.Pod) { s.note("left %d", len(pods)) }
 
 func setup() (*Loop, *parts, *source, *source, chan struct{}) {
@@ -206,6 +208,44 @@ func TestOrphans(t *testing.T) {
 	static.synced.Store(true)
 	l.Listed(list)
 	expect(t, "after", p, "orphaned worker-orphan")
+}
+
+// Static pods that cannot be read keep no other from its place, and are not ended for it.
+func TestStaticPodsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, p, api, static, registered := setup()
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- l.Run(ctx) }()
+		list := []*runtime.PodStatus{{UID: "static", Name: "web-n", Annotations: map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}},
+			{UID: "orphan", Name: "orphan", Annotations: map[string]string{runtime.AnnotationConfigSource: "api"}}}
+		l.Listed(list)
+		close(registered)
+		api.synced.Store(true)
+		time.Sleep(patience)
+		synctest.Wait()
+		p.took()
+		l.Listed(list)
+		expect(t, "before the manifests were looked for", p, "")
+		static.tried.Store(true)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		expect(t, "admission", p, "open")
+		l.Listed(list)
+		expect(t, "what is not static and known to nobody", p, "orphaned worker-orphan")
+		if l.Synced() {
+			t.Error("all pods count as known")
+		}
+		p.known["orphan"] = true
+		static.synced.Store(true)
+		l.Listed(list)
+		expect(t, "once they are read", p, "orphaned worker-static")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestSameWork(t *testing.T) {
