@@ -281,7 +281,9 @@ func (p *planner) initContainers() (done, failed bool) {
 			return false, false
 		}
 		p.kill(c, s, KillUnknown, "")
-		p.start(c, runtime.Init)
+		if restartsAfterKill(p.Pod, c) {
+			p.start(c, runtime.Init)
+		}
 		return false, false
 	}
 	return true, false
@@ -366,16 +368,18 @@ func (p *planner) regular() (keep bool) {
 		case s.State == runtime.StateCreated:
 			keep = true
 			p.start(c, runtime.Regular)
-		default:
+		case restartsAfterKill(p.Pod, c):
 			keep = true
 			p.kill(c, s, KillUnknown, fmt.Sprintf("Container is in %q state, try killing it before restart", s.State))
 			p.start(c, runtime.Regular)
+		default:
+			p.kill(c, s, KillUnknown, "")
 		}
 	}
 	return keep || len(p.plan.Kill) > 0
 }
 
-// restartsAfterKill tells whether a container killed by its probe comes back: it ends with a failure.
+// restartsAfterKill tells whether a container comes back that is killed for its probe or its unknown state: it ends with a failure.
 func restartsAfterKill(pod *corev1.Pod, c *corev1.Container) bool {
 	return Restarts(pod, c, exitKilled)
 }

@@ -176,9 +176,12 @@ func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k 
 	case runtime.StateCreated:
 		st.State.Waiting = waiting(c, k, initDone)
 	default:
-		if old != nil && old.State.Running != nil {
+		switch {
+		case old != nil && old.State.Running != nil:
 			st.State.Terminated = lost(old)
-		} else {
+		case old != nil && old.State.Terminated != nil && old.ContainerID == st.ContainerID:
+			st.State.Terminated = old.State.Terminated // it was lost before
+		default:
 			st.State.Waiting = waiting(c, k, initDone)
 		}
 	}
@@ -217,6 +220,8 @@ func comesBack(f Facts, c *corev1.Container, cs *runtime.Container, k runtime.Ki
 	switch {
 	case k == runtime.Ephemeral:
 		return false
+	case cs.State == runtime.StateUnknown:
+		return restartsAfterKill(f.Pod, c)
 	case cs.State != runtime.StateExited:
 		return true
 	case k == runtime.Init && !podspec.IsSidecar(c) && cs.ExitCode == 0:

@@ -140,3 +140,23 @@ func TestStatusKeepsTransitionTimesAndForgottenContainers(t *testing.T) {
 		t.Errorf("an ended pod came back to life: %s", again.Phase)
 	}
 }
+
+// The API server refuses every status of a pod that never restarts in which a container that had terminated does not stay so.
+func TestStatusOfAContainerInUnknownState(t *testing.T) {
+	t.Parallel()
+	p := pod("Never a b")
+	f := Facts{Pod: p, Runtime: world("sandbox a=running b=running"), Probes: map[string]Probes{}, Now: now}
+	p.Status = Status(f, Report{})
+	f.Runtime = world("sandbox a=unknown b=running")
+	for range 2 {
+		p.Status = Status(f, Report{Reasons: map[string]Reason{"a": {Reason: "CrashLoopBackOff"}}})
+		if s := p.Status.ContainerStatuses[0].State.Terminated; s == nil || s.Reason != "ContainerStatusUnknown" {
+			t.Fatalf("while its state is unknown: %+v", p.Status.ContainerStatuses[0].State)
+		}
+	}
+	f.Runtime = world("sandbox a=255 b=running")
+	st := Status(f, Report{})
+	if s := st.ContainerStatuses[0].State.Terminated; s == nil || s.ExitCode != 255 || st.Phase != corev1.PodRunning {
+		t.Errorf("once it has ended: %s %+v", st.Phase, st.ContainerStatuses[0].State)
+	}
+}
