@@ -11,8 +11,11 @@ import (
 	"bonsai/pkg/apiclient"
 )
 
-// finderAge is how long what the server serves is remembered: kinds come and go.
-const finderAge = 10 * time.Second
+// What the server serves is remembered for finderAge, as kinds come and go, and for finderStale while it cannot be read anew.
+const (
+	finderAge   = 10 * time.Second
+	finderStale = 5 * time.Minute
+)
 
 // Finder finds what kinds are served as, and remembers for a while what the server said. It is safe for concurrent use.
 type Finder struct {
@@ -49,16 +52,33 @@ func (f *Finder) ForGroupKind(ctx context.Context, kind schema.GroupKind) (Resou
 func (f *Finder) find(ctx context.Context, none *meta.NoKindMatchError, in func(*Catalog) (Resource, bool)) (Resource, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.catalog == nil || f.now().Sub(f.from) > finderAge {
-		// A catalog without the groups that are down is enough for the others.
-		catalog, err := f.read(ctx)
-		if catalog == nil {
-			return Resource{}, err
-		}
-		f.catalog, f.from = catalog, f.now()
+	catalog, err := f.newest(ctx)
+	if catalog == nil {
+		return Resource{}, err
 	}
-	if r, ok := in(f.catalog); ok {
+	if r, ok := in(catalog); ok {
 		return r, nil
 	}
+	if err != nil { // the kind may have come since
+		return Resource{}, err
+	}
 	return Resource{}, none
+}
+
+// newest is the catalog to look into. With an error it is one that ought to be read anew and cannot be, or nil. f.mu is held.
+func (f *Finder) newest(ctx context.Context) (*Catalog, error) {
+	age := f.now().Sub(f.from)
+	if f.catalog != nil && age <= finderAge {
+		return f.catalog, nil
+	}
+	// A catalog without the groups that are down is enough for the others.
+	catalog, err := f.read(ctx)
+	if catalog != nil {
+		f.catalog, f.from = catalog, f.now()
+		return catalog, nil
+	}
+	if age > finderStale {
+		return nil, err
+	}
+	return f.catalog, err
 }
