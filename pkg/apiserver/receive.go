@@ -11,7 +11,8 @@ import (
 )
 
 // What is held of bodies that are still being received, in bytes: of everybody, and of one user. A body counts with what it
-// has in memory by now, and at least bodyCost, which is about what its connection costs.
+// has in memory by now, and at least bodyCost, which is about what its connection costs. One that has come whole counts no more here:
+// who waits for a turn keeps nobody's body from being received (flowcontrol.Bodies.Wait bounds that).
 const (
 	maxReceiving     = 64 << 20
 	maxUserReceiving = 16 << 20

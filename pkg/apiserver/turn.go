@@ -76,15 +76,20 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 	return t, true
 }
 
-// seat waits for the turn, and then for a large body's part of what may be in work.
+// seat waits for the turn, and then for a large body's part of what may be in work. Until then the body has a part of what may wait.
 func (s *Server) seat(t *turn, r *http.Request, class fairness.Class, user *request.User, info *request.Info) (ok bool) {
+	length, memory := rest.Received(r)
+	if !s.bodies.Wait(t.lane, t.user, memory) {
+		return false
+	}
+	defer s.bodies.Waited(t.lane, t.user, memory)
 	if s.Fairness != nil {
 		t.seat, ok = s.Fairness.Take(r.Context(), class, user, info, r.URL.RawQuery)
 	} else {
 		t.place, ok = s.limits.Acquire(r.Context(), t.lane, mutating(info))
 	}
 	if ok {
-		t.body, ok = s.bodies.Take(r.Context(), t.lane, rest.Received(r))
+		t.body, ok = s.bodies.Take(r.Context(), t.lane, length)
 	}
 	return ok
 }

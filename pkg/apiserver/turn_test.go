@@ -1,9 +1,11 @@
 package apiserver
 
 import (
+	"bytes"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,6 +113,81 @@ func TestWaitingInVainGivesNoSeats(t *testing.T) {
 		}
 		if n := turns.InFlight(false); n != 0 {
 			t.Errorf("%d in flight afterwards", n)
+		}
+	})
+}
+
+// While a request waits for its turn, so does its body: of one user so many bytes of large ones, whatever the queues take. Nobody else
+// waits less for it, nor does who has a small body.
+func TestLargeBodiesThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns, err := fairness.New(fairness.Config{Seats: 1, RequestTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Server{bodies: flowcontrol.NewBodies(limitPatience), receiving: flowcontrol.NewShares(maxReceiving, maxUserReceiving)}
+		s.Fairness = turns
+		begun, end := make(chan struct{}, 100), make(chan struct{})
+		h := s.receive(s.limit(func(http.ResponseWriter, *http.Request) {
+			begun <- struct{}{}
+			<-end
+		}))
+		var sent sync.WaitGroup
+		refused := make(chan int, 100)
+		send := func(user string, bodies, size int, groups ...string) {
+			for range bodies {
+				r := httptest.NewRequest("POST", "/api/v1/namespaces/a/configmaps", bytes.NewReader(make([]byte, size)))
+				ctx := request.WithUser(r.Context(), &request.User{Name: user, Groups: append(groups, request.GroupAuthenticated)})
+				r = r.WithContext(request.WithInfo(ctx, &request.Info{IsResource: true, Verb: "create", Resource: "configmaps", Namespace: "a"}))
+				sent.Go(func() {
+					w := httptest.NewRecorder()
+					if h(w, r); w.Code != http.StatusOK {
+						refused <- w.Code
+					}
+				})
+			}
+			synctest.Wait()
+		}
+		for seats := -1; seats < len(begun); {
+			seats = len(begun)
+			send("flood", 1, 1)
+		}
+		seats := len(begun) // the last one waits
+		const large = 3 << 20
+		for range 2 {
+			send("bob", 10, large)
+			if n := len(refused); n != 5 {
+				t.Errorf("%d of 10 large bodies were refused at once, want 5", n)
+			}
+			send("bob", 10, 1<<10)
+			send("alice", 5, large)
+			if n := len(refused); n != 5 {
+				t.Errorf("%d refused after small bodies and those of another user, want 5", n)
+			}
+			if n := len(begun); n != seats {
+				t.Errorf("%d have their turn, want %d", n, seats)
+			}
+			time.Sleep(time.Minute) // all have waited in vain, and wait no more
+			for len(refused) > 0 {
+				if code := <-refused; code != http.StatusTooManyRequests {
+					t.Errorf("answered %d, want 429", code)
+				}
+			}
+		}
+		send("bob", 5, large)
+		send("root", 10, large, request.GroupMasters)
+		send("system:node:a", 1, large, request.GroupNodes)
+		if n := len(begun); n != seats+11 {
+			t.Errorf("%d have their turn, want those who need none and a node, %d", n, seats+11)
+		}
+		close(end)
+		sent.Wait()
+		if len(refused) > 0 {
+			t.Errorf("refused: %d", len(refused))
+		}
+		send("bob", 5, large)
+		if n := len(refused); n > 0 {
+			t.Errorf("%d large bodies were refused, and none waits any more", n)
 		}
 	})
 }

@@ -46,13 +46,13 @@ func Receive(r *http.Request, hold func(bytes int) error) (*http.Request, error)
 	return &out, nil
 }
 
-// Received is the length of a body that Receive has read; 0 for another.
-func Received(r *http.Request) int {
+// Received is the length of a body that Receive has read, and the memory that it takes; 0 for another.
+func Received(r *http.Request) (length, memory int) {
 	b, ok := r.Body.(received)
 	if !ok {
-		return 0
+		return 0, 0
 	}
-	return len(b.all)
+	return len(b.all), cap(b.all)
 }
 
 // readBody returns the body, which the server has received before.
