@@ -102,6 +102,9 @@ type ListOptions struct {
 	// Filter keeps the items it returns true for; nil keeps all. It gives the same answer for the same item. It may take long:
 	// no lock is held while it is asked, and one goroutine asks it.
 	Filter func(*Item) bool
+	// Raw is what a cache asks of the storage behind it: Items may have no Facts, so that one that cannot be read does not fail the
+	// list of all. Filter must be nil.
+	Raw bool
 }
 
 // List is one page.

@@ -159,3 +159,8 @@ func (s *Store) item(kv *mvccpb.KeyValue) (*storage.Item, error) {
 	}
 	return storage.NewItem(key, kv.Value, kv.ModRevision, facts), nil
 }
+
+// raw is item without the facts, for which nothing is read.
+func (s *Store) raw(kv *mvccpb.KeyValue) *storage.Item {
+	return storage.NewItem(s.key(kv.Key), kv.Value, kv.ModRevision, storage.Facts{})
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"bonsai/pkg/apiserver/storage"
@@ -107,18 +108,26 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 		req.Revision = resp.Header.Revision
 	}
 	if opts.Filter == nil && opts.Limit > 0 && opts.Limit <= chunk {
-		return s.page(resp, req.Revision)
+		return s.page(resp, req.Revision, opts.Raw)
 	}
-	pages := &pages{store: s, req: req, resp: resp}
+	pages := &pages{store: s, raw: opts.Raw, req: req, resp: resp}
 	l := storage.Page(pages.items(ctx), req.Revision, opts)
 	return l, pages.err
 }
 
+// listed makes an Item of a list.
+func (s *Store) listed(kv *mvccpb.KeyValue, raw bool) (*storage.Item, error) {
+	if raw {
+		return s.raw(kv), nil
+	}
+	return s.item(kv)
+}
+
 // page makes a List of one answer: etcd has cut it and counted the rest.
-func (s *Store) page(resp *pb.RangeResponse, revision int64) (*storage.List, error) {
+func (s *Store) page(resp *pb.RangeResponse, revision int64, raw bool) (*storage.List, error) {
 	l := &storage.List{Revision: revision, Items: make([]*storage.Item, 0, len(resp.Kvs))}
 	for _, kv := range resp.Kvs {
-		item, err := s.item(kv)
+		item, err := s.listed(kv, raw)
 		if err != nil {
 			return nil, err
 		}
@@ -134,6 +143,7 @@ func (s *Store) page(resp *pb.RangeResponse, revision int64) (*storage.List, err
 // pages reads a range answer by answer. err is set when items ended early.
 type pages struct {
 	store *Store
+	raw   bool
 	req   *pb.RangeRequest
 	resp  *pb.RangeResponse // the answer being read
 	err   error
@@ -143,7 +153,7 @@ func (p *pages) items(ctx context.Context) iter.Seq[*storage.Item] {
 	return func(yield func(*storage.Item) bool) {
 		for {
 			for _, kv := range p.resp.Kvs {
-				item, err := p.store.item(kv)
+				item, err := p.store.listed(kv, p.raw)
 				if err != nil {
 					p.err = err
 					return

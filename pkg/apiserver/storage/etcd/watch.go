@@ -218,7 +218,7 @@ func creates(ev *mvccpb.Event) bool {
 }
 
 func (w *watch) raw(ev *mvccpb.Event) storage.Event {
-	e := storage.Event{Type: storage.Modified, Item: storage.NewItem(w.s.key(ev.Kv.Key), ev.Kv.Value, ev.Kv.ModRevision, storage.Facts{})}
+	e := storage.Event{Type: storage.Modified, Item: w.s.raw(ev.Kv)}
 	switch {
 	case ev.Type == mvccpb.DELETE:
 		e.Type = storage.Deleted

@@ -186,8 +186,11 @@ func (c *Cache) start(prefix string) *resource {
 
 // load lists the resource from the backend. If that fails, those who wait get the error and the next user tries again.
 func (c *Cache) load(r *resource) {
-	l, err := c.backend.List(c.ctx, r.prefix, storage.ListOptions{Match: storage.Latest})
+	l, err := c.backend.List(c.ctx, r.prefix, storage.ListOptions{Match: storage.Latest, Raw: true})
 	if err == nil {
+		for i, item := range l.Items {
+			l.Items[i] = r.decode(item)
+		}
 		r.loaded(l)
 		return
 	}

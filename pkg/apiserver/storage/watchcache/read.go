@@ -29,15 +29,23 @@ type snapshot struct {
 
 	once sync.Once
 	list []*storage.Item
+	err  error // of an item that is not readable
 }
 
-// all returns all items; every caller gets the same slice.
-func (s *snapshot) all() []*storage.Item {
+// all returns all items, or the error of one that is not readable; every caller gets the same slice.
+func (s *snapshot) all(readable func(*storage.Item) error) ([]*storage.Item, error) {
 	s.once.Do(func() {
-		s.list = make([]*storage.Item, 0, s.tree.Len())
-		s.tree.Ascend(func(e entry) bool { s.list = append(s.list, e.item); return true })
+		list := make([]*storage.Item, 0, s.tree.Len())
+		s.tree.Ascend(func(e entry) bool {
+			list = append(list, e.item)
+			s.err = readable(e.item)
+			return s.err == nil
+		})
+		if s.err == nil {
+			s.list = list
+		}
 	})
-	return s.list
+	return s.list, s.err
 }
 
 // from gives the items under prefix in order, beginning with the key start.
@@ -160,8 +168,10 @@ func (c *Cache) Get(ctx context.Context, key string, notOlderThan int64) (item *
 		if err != nil {
 			return err
 		}
-		item, err = r.get(key)
-		return err
+		if item, err = r.get(key); item == nil || err != nil {
+			return err
+		}
+		return r.readable(item)
 	})
 	if err == nil && item == nil {
 		err = fmt.Errorf("get %s: %w", key, storage.ErrNotFound)
@@ -215,11 +225,38 @@ func (c *Cache) list(ctx context.Context, r *resource, start, prefix string, opt
 		return nil, err
 	}
 	if prefix == r.prefix && start == prefix && opts.Filter == nil && opts.Limit == 0 {
-		return &storage.List{Items: s.all(), Revision: revision}, nil
+		items, err := s.all(r.readable)
+		if err != nil {
+			return nil, err
+		}
+		return &storage.List{Items: items, Revision: revision}, nil
+	}
+	l, err := r.page(s, start, prefix, revision, opts)
+	if err == nil && l.Continue != "" {
+		r.keep(s, time.Now())
+	}
+	return l, err
+}
+
+// page is storage.Page of s, or the error of an item that is not readable and that the page, or the search for it, came upon.
+func (r *resource) page(s *snapshot, start, prefix string, revision int64, opts storage.ListOptions) (*storage.List, error) {
+	var err error
+	if filter := opts.Filter; filter != nil {
+		opts.Filter = func(item *storage.Item) bool {
+			if err == nil {
+				err = r.readable(item)
+			}
+			return err == nil && filter(item)
+		}
 	}
 	l := storage.Page(s.from(start, prefix), revision, opts)
-	if l.Continue != "" {
-		r.keep(s, time.Now())
+	if opts.Filter == nil {
+		for i := 0; i < len(l.Items) && err == nil; i++ {
+			err = r.readable(l.Items[i])
+		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	return l, nil
 }

@@ -138,7 +138,7 @@ func (r *resource) change(ev storage.Event) *change {
 }
 
 // decode reads the facts of an item that others wrote. One that cannot be read is kept, without facts, so that it does not
-// take the others down; its readers get the error.
+// take the others down; its readers get the error, by readable.
 func (r *resource) decode(item *storage.Item) *storage.Item {
 	if r.facts == nil || item.Facts.Known() {
 		return item
@@ -149,6 +149,17 @@ func (r *resource) decode(item *storage.Item) *storage.Item {
 		return item
 	}
 	return storage.NewItem(item.Key, item.Value(), item.Revision, facts)
+}
+
+// readable is the error of an item that decode could not read. Without facts no selector chooses it: who lists would take it for gone.
+func (r *resource) readable(item *storage.Item) error {
+	if r.facts == nil || item.Facts.Known() {
+		return nil
+	}
+	if _, err := r.facts(item.Value()); err != nil {
+		return fmt.Errorf("watchcache: %s at revision %d cannot be read: %w", item.Key, item.Revision, err)
+	}
+	return nil
 }
 
 // wakeLocked tells the watchers to look, now or, in a burst, a little later.

@@ -16,8 +16,11 @@ func TestSweepWhileLoading(t *testing.T) {
 	r.sweep(time.Now())
 	r.loaded(&storage.List{Revision: 7, Items: []*storage.Item{{Key: storagetest.Prefix + "ns/a", Revision: 7}}})
 	s, revision, err := r.snapshot(0)
-	if err != nil || revision != 7 || len(s.all()) != 1 {
-		t.Fatalf("%d items at %d, %v, want the one at 7", len(s.all()), revision, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if items, err := s.all(func(*storage.Item) error { return nil }); err != nil || revision != 7 || len(items) != 1 {
+		t.Fatalf("%d items at %d, %v, want the one at 7", len(items), revision, err)
 	}
 }
 

@@ -214,6 +214,9 @@ func (w *watcher) nextInitial(ctx context.Context) ([]storage.Event, error) {
 			w.start = item.Key
 			break
 		}
+		if err := w.r.readable(item); err != nil {
+			return nil, err
+		}
 		if w.opts.Filter == nil || w.opts.Filter(item) {
 			w.events = append(w.events, storage.Event{Type: storage.Added, Item: item, Initial: true})
 		}
