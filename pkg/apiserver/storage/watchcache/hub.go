@@ -33,6 +33,10 @@ type hub struct {
 	waiters []waiter
 	watch   storage.Watch // nil while there is none
 	void    bool          // what is cached is not to be trusted
+
+	// nudging tells that the progress is being asked for. A backend that does not take the question must not hold the waiters, who have
+	// their own time.
+	nudging atomic.Bool
 }
 
 type waiter struct {
@@ -77,14 +81,20 @@ func (h *hub) leave(w waiter) {
 	h.waiters = slices.DeleteFunc(h.waiters, func(other waiter) bool { return other.reached == w.reached })
 }
 
-// nudge asks for the progress. If the request fails, the watch does too and its reader sees why.
+// nudge begins to ask for the progress, unless another one is asking just now, whose answer is as good. If the request fails, the watch
+// does too and its reader sees why; if it is not taken, the end of the watch ends it.
 func (h *hub) nudge(ctx context.Context) {
 	h.mu.Lock()
 	w := h.watch
 	h.mu.Unlock()
-	if p, ok := w.(storage.Progresser); ok {
-		_ = p.RequestProgress(ctx)
+	p, ok := w.(storage.Progresser)
+	if !ok || !h.nudging.CompareAndSwap(false, true) {
+		return
 	}
+	go func() {
+		defer h.nudging.Store(false)
+		_ = p.RequestProgress(ctx)
+	}()
 }
 
 // advance sets the revision and wakes those who waited for it.
