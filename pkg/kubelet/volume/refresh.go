@@ -59,7 +59,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		}
 		var own context.Context
 		own, p.cancel = context.WithCancel(ctx)
-		refreshes.Go(func() { m.refreshes(own, p) })
+		refreshes.Go(func() { m.refreshes(ctx, own, p) })
 	}
 	for {
 		select {
@@ -78,10 +78,12 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// refreshes refreshes a pod until nothing more is due, then lets go of its turn.
-func (m *Manager) refreshes(ctx context.Context, p *podVolumes) {
+// refreshes refreshes a pod until nothing more is due, then lets go of its turn. Its volumes are measured until run ends.
+func (m *Manager) refreshes(run, ctx context.Context, p *podVolumes) {
 	for {
-		m.refresh(ctx, p)
+		if pod, mounted := m.refresh(ctx, p); pod != nil {
+			m.measure(run, p, pod, mounted)
+		}
 		m.mu.Lock()
 		again := p.again && ctx.Err() == nil
 		p.again = false
@@ -95,12 +97,12 @@ func (m *Manager) refreshes(ctx context.Context, p *podVolumes) {
 	}
 }
 
-// refresh mounts a pod again as it was last mounted, if it still is.
-func (m *Manager) refresh(ctx context.Context, p *podVolumes) {
+// refresh mounts a pod again as it was last mounted, and returns that; nil if it is no more.
+func (m *Manager) refresh(ctx context.Context, p *podVolumes) (*corev1.Pod, map[string]Mounted) {
 	p.mu.Lock()
 	if p.pod == nil {
 		p.mu.Unlock()
-		return
+		return nil, nil
 	}
 	m.mu.Lock()
 	if p.newer != nil {
@@ -113,7 +115,7 @@ func (m *Manager) refresh(ctx context.Context, p *podVolumes) {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errUnmounted) {
 		m.cfg.Log.Warn("volumes of a running pod could not be refreshed", "pod", pod.Namespace+"/"+pod.Name, "err", err)
 	}
-	m.measure(ctx, p, pod, mounted)
+	return pod, mounted
 }
 
 // Cleanup removes the directories of pods that are gone, with every mount beneath them: what a kubelet that was killed or a pod

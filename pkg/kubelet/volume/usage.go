@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,30 +19,52 @@ type Usage struct {
 	Inodes, InodesFree, InodesUsed uint64
 }
 
-// measure looks how full the pod's claims are. It may take as long as their storage: nobody waits for it but the pod's own refresh.
+// measure begins to look how full the pod's claims are. It may take as long as their storage, which for one that hangs is for ever, and cannot
+// be broken off: nobody waits for it. A volume is looked at once at a time; until that is over, what was known of it stays.
 func (m *Manager) measure(ctx context.Context, p *podVolumes, pod *corev1.Pod, mounted map[string]Mounted) {
 	p.mu.Lock()
-	specs := make(map[string]Spec, len(p.resolved))
-	for name, s := range p.resolved {
-		specs[name] = s
-	}
+	specs := maps.Clone(p.resolved)
 	p.mu.Unlock()
-	var out []Usage
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(p.usage, func(name string, _ Usage) bool { _, there := mounted[name]; return !there })
+	if m.pods[pod.UID] != p { // unmounted meanwhile
+		return
+	}
 	for name, s := range specs {
 		at, ok := mounted[name]
-		if !ok {
+		if !ok || p.measuring[name] != nil {
 			continue
 		}
-		begun := time.Now()
-		if u, by := m.usage(ctx, pod, s, at); by != "" {
-			m.cfg.Metrics.VolumeMeasured(by, time.Since(begun))
-			u.Volume, u.Claim = name, s.Claim
-			out = append(out, u)
+		if p.measuring == nil {
+			p.measuring = map[string]context.CancelFunc{}
 		}
+		own, cancel := context.WithCancel(ctx)
+		p.measuring[name] = cancel
+		go m.measureOne(own, p, pod, name, s, at)
 	}
+}
+
+// measureOne looks how full one volume is, and lets go of its turn.
+func (m *Manager) measureOne(ctx context.Context, p *podVolumes, pod *corev1.Pod, name string, s Spec, at Mounted) {
+	begun := time.Now()
+	u, by := m.usage(ctx, pod, s, at)
+	if by != "" {
+		m.cfg.Metrics.VolumeMeasured(by, time.Since(begun))
+	}
+	u.Volume, u.Claim = name, s.Claim
 	m.mu.Lock()
-	p.usage = out
-	m.mu.Unlock()
+	defer m.mu.Unlock()
+	p.measuring[name]()
+	delete(p.measuring, name)
+	if by == "" {
+		delete(p.usage, name)
+		return
+	}
+	if p.usage == nil {
+		p.usage = map[string]Usage{}
+	}
+	p.usage[name] = u
 }
 
 // usage is how full one volume is, and who says so: statfs or its source, "" if nobody can.
@@ -89,7 +112,7 @@ func (m *Manager) PodUsage(uid types.UID) []Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p := m.pods[uid]; p != nil {
-		return slices.Clone(p.usage)
+		return slices.Collect(maps.Values(p.usage))
 	}
 	return nil
 }

@@ -80,8 +80,9 @@ type podVolumes struct {
 	// cancel ends the refresh in progress, nil if there is none: there is one at a time. again: another one is due after it.
 	cancel context.CancelFunc
 	again  bool
-	// usage is how full its claims were when they were last looked at.
-	usage []Usage
+	// usage is how full its claims were when they were last looked at, by volume; measuring cancels the looks in progress, one of a volume at a time.
+	usage     map[string]Usage
+	measuring map[string]context.CancelFunc
 	// desired and actual are how many volumes of each kind it is to have, and has, as of the last pass.
 	desired, actual map[string]int
 }
@@ -326,6 +327,9 @@ func (m *Manager) Unmount(ctx context.Context, uid types.UID) error {
 	m.mu.Lock()
 	if p.cancel != nil {
 		p.cancel()
+	}
+	for _, cancel := range p.measuring {
+		cancel()
 	}
 	m.mu.Unlock()
 	p.mu.Lock()
