@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,8 @@ import (
 // pod after the other; the pod has it until Release or Unprepare.
 type Allocator interface {
 	Provider
+	// Wants tells whether a container of the pod is to get any of it. It does not wait for a choice in progress.
+	Wants(pod *corev1.Pod) bool
 	// Hints tell for each resource that a container wants, and that is near to some NUMA nodes, from which it can be given; none for a resource:
 	// from none. PodHints tell it for the pod as a whole.
 	Hints(pod *corev1.Pod, c *corev1.Container) map[string][]Hint
@@ -87,8 +90,12 @@ func (m *Manager) Admit(ctx context.Context, pod *corev1.Pod) error {
 	return &Refusal{ReasonUnexpected, fmt.Sprintf("Allocate failed due to %v, which is unexpected", err)}
 }
 
-// allocate chooses what each container gets; one pod after the other, so that two never get the same.
+// allocate chooses what each container gets; one pod after the other, so that two never get the same. A pod that wants nothing does not wait for those
+// that do: their choice may ask others, who may be slow.
 func (m *Manager) allocate(ctx context.Context, pod *corev1.Pod) error {
+	if !slices.ContainsFunc(m.allocators(), func(a Allocator) bool { return a.Wants(pod) }) {
+		return nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	whole, err := m.podNodes(pod)

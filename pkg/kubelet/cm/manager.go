@@ -26,7 +26,7 @@ type Manager struct {
 	Event func(pod *corev1.Pod, kind, reason, message string)
 	Log   *slog.Logger
 
-	// mu is held while it is chosen what a pod gets.
+	// mu is held while it is chosen what a pod gets that wants something.
 	mu sync.Mutex
 }
 

@@ -27,6 +27,14 @@ func (m *Manager) wants(c *corev1.Container) map[string]int {
 	return out
 }
 
+// Wants implements cm.Allocator.
+func (m *Manager) Wants(pod *corev1.Pod) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	wants := func(c corev1.Container) bool { return len(m.wants(&c)) > 0 }
+	return slices.ContainsFunc(pod.Spec.InitContainers, wants) || slices.ContainsFunc(pod.Spec.Containers, wants)
+}
+
 // Allocate implements cm.Allocator. It is called for one pod at a time.
 func (m *Manager) Allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Container, near cm.Nodes) error {
 	m.mu.Lock()

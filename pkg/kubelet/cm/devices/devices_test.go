@@ -115,6 +115,38 @@ func TestDevicesGetIntoContainers(t *testing.T) {
 	}
 }
 
+// A plug-in that does not answer holds up the pods that want devices, and no other.
+func TestAPluginThatHangs(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	m, _ := n.kubelet()
+	p := n.devices(m, &pluginapi.DevicePluginOptions{GetPreferredAllocationAvailable: true}, "d1", "d2")
+	hangs := make(chan struct{})
+	p.mu.Lock()
+	p.hangs = hangs
+	p.mu.Unlock()
+	all := &cm.Manager{Providers: []cm.Provider{m}}
+	admitted := func(pod *corev1.Pod) chan error {
+		done := make(chan error, 1)
+		go func() { done <- all.Admit(t.Context(), pod) }()
+		return done
+	}
+	with := admitted(podOf("with", corev1.Container{Name: "none"}, wanting("c", 1)))
+	<-hangs
+	select {
+	case err := <-admitted(podOf("without", corev1.Container{Name: "none"})):
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("a pod without devices waits for the plug-in")
+	}
+	<-hangs
+	if err := <-with; err != nil || ids(m, "with", "c") != "d1" {
+		t.Error(err, ids(m, "with", "c"))
+	}
+}
+
 // A pod for which there are no devices, or whose plug-in refuses, is not admitted, and has nothing then.
 func TestRefusals(t *testing.T) {
 	t.Parallel()

@@ -31,6 +31,7 @@ type testPlugin struct {
 	mu      sync.Mutex
 	refuse  error
 	prefers []string
+	hangs   chan struct{} // takes that it is asked what it prefers, and then that it may answer
 	started []string
 	asked   []string
 }
@@ -55,6 +56,13 @@ func (p *testPlugin) ListAndWatch(_ *pluginapi.Empty, s grpc.ServerStreamingServ
 }
 
 func (p *testPlugin) GetPreferredAllocation(_ context.Context, q *pluginapi.PreferredAllocationRequest) (*pluginapi.PreferredAllocationResponse, error) {
+	p.mu.Lock()
+	hangs := p.hangs
+	p.mu.Unlock()
+	if hangs != nil {
+		hangs <- struct{}{}
+		hangs <- struct{}{}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return &pluginapi.PreferredAllocationResponse{ContainerResponses: []*pluginapi.ContainerPreferredAllocationResponse{{DeviceIDs: p.prefers}}}, nil

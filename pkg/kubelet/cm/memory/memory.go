@@ -108,6 +108,12 @@ func (m *Manager) wants(pod *corev1.Pod, c *corev1.Container) demand {
 	return d
 }
 
+// Wants implements cm.Allocator.
+func (m *Manager) Wants(pod *corev1.Pod) bool {
+	wants := func(c corev1.Container) bool { return len(m.wants(pod, &c)) > 0 }
+	return slices.ContainsFunc(pod.Spec.InitContainers, wants) || slices.ContainsFunc(pod.Spec.Containers, wants)
+}
+
 // Allocate implements cm.Allocator.
 func (m *Manager) Allocate(_ context.Context, pod *corev1.Pod, c *corev1.Container, near cm.Nodes) error {
 	d := m.wants(pod, c)
