@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/kubelet/prober"
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // hook runs one lifecycle handler and waits for its end, or that of ctx.
@@ -36,7 +37,7 @@ func (e *Executor) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Containe
 		}
 		return httpHook(ctx, c, h.HTTPGet, ips[0])
 	case h.Sleep != nil:
-		t := time.NewTimer(time.Duration(h.Sleep.Seconds) * time.Second)
+		t := time.NewTimer(runtime.Seconds(h.Sleep.Seconds))
 		defer t.Stop()
 		select {
 		case <-ctx.Done():

@@ -15,7 +15,7 @@ import (
 // podGrace is the grace period of a pod's spec.
 func podGrace(pod *corev1.Pod) time.Duration {
 	if pod.Spec.TerminationGracePeriodSeconds != nil {
-		return time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
+		return runtime.Seconds(*pod.Spec.TerminationGracePeriodSeconds)
 	}
 	return 30 * time.Second
 }
@@ -53,7 +53,7 @@ func (e *Executor) killOne(ctx context.Context, pod *corev1.Pod, x lifecycle.Kil
 		probe = x.Container.StartupProbe
 	}
 	if (x.Reason == lifecycle.KillLiveness || x.Reason == lifecycle.KillStartup) && probe != nil && probe.TerminationGracePeriodSeconds != nil {
-		grace = time.Duration(*probe.TerminationGracePeriodSeconds) * time.Second
+		grace = runtime.Seconds(*probe.TerminationGracePeriodSeconds)
 	}
 	msg := x.Message
 	if msg == "" {

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Reason and message of a pod that has used up its activeDeadlineSeconds.
@@ -19,7 +21,7 @@ func Deadline(pod *corev1.Pod) time.Time {
 		pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return time.Time{}
 	}
-	return pod.Status.StartTime.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second)
+	return pod.Status.StartTime.Add(runtime.Seconds(*pod.Spec.ActiveDeadlineSeconds))
 }
 
 // Earlier is the earlier of two times, of which the zero one is never.

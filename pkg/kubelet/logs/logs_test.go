@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -115,6 +116,10 @@ func TestOptionsOf(t *testing.T) {
 	o := OptionsOf(&corev1.PodLogOptions{Follow: true, Timestamps: true, SinceSeconds: &n, TailLines: &n, LimitBytes: &n, Stream: &s}, now)
 	if o != (Options{Follow: true, Timestamps: true, Since: time.Unix(95, 0), Tail: 5, Limit: 5, Stream: "stderr"}) {
 		t.Errorf("%+v", o)
+	}
+	ever := int64(math.MaxInt64)
+	if o := OptionsOf(&corev1.PodLogOptions{SinceSeconds: &ever}, now); !o.Since.Before(now) {
+		t.Errorf("since for ever: %s", o.Since)
 	}
 	st := metav1.NewTime(now)
 	if o := OptionsOf(&corev1.PodLogOptions{SinceTime: &st}, time.Now()); o.Tail != -1 || o.Limit != -1 || !o.Since.Equal(now) {

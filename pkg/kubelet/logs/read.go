@@ -13,6 +13,8 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Options choose what of a log is read.
@@ -30,7 +32,7 @@ func OptionsOf(o *corev1.PodLogOptions, now time.Time) Options {
 	out := Options{Follow: o.Follow, Timestamps: o.Timestamps, Tail: -1, Limit: -1}
 	switch {
 	case o.SinceSeconds != nil:
-		out.Since = now.Add(-time.Duration(*o.SinceSeconds) * time.Second)
+		out.Since = now.Add(-runtime.Seconds(*o.SinceSeconds))
 	case o.SinceTime != nil:
 		out.Since = o.SinceTime.Time
 	}

@@ -226,5 +226,5 @@ func graceOf(pod *corev1.Pod) time.Duration {
 	if pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil {
 		seconds = *pod.DeletionGracePeriodSeconds
 	}
-	return max(time.Duration(seconds)*time.Second, leastGrace)
+	return max(runtime.Seconds(seconds), leastGrace)
 }

@@ -279,6 +279,16 @@ func TestEndedWithGrace(t *testing.T) {
 	})
 }
 
+// A grace period of more than a Duration holds is a very long one, not the shortest.
+func TestAVeryLongGracePeriod(t *testing.T) {
+	t.Parallel()
+	s := &steps{}
+	run(t, s, func(w *Workers) {
+		w.Update(deleted(pod("a"), 10_000_000_000))
+		expect(t, s, "terminate:a:876000h0m0s cleanup:a finish:a")
+	})
+}
+
 // A termination that fails is tried again with what is left of the grace period, not with all of it.
 func TestTheGracePeriodBeginsOnce(t *testing.T) {
 	t.Parallel()

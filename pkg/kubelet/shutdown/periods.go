@@ -62,7 +62,7 @@ func sorted(periods []Period) []Period {
 // Grace is what a pod gets: its own grace period, but no more than the group's.
 func Grace(p Period, pod *corev1.Pod) time.Duration {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		return min(p.Grace, time.Duration(*s)*time.Second)
+		return min(p.Grace, runtime.Seconds(*s))
 	}
 	return p.Grace
 }

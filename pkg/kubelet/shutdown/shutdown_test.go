@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +42,9 @@ func TestGroups(t *testing.T) {
 	}
 	if got, want := show(Periods(30*time.Second, 10*time.Second)), "b 20s, d 20s, e 20s, below 20s, critical 10s"; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+	if got := Grace(byPriority[1], pod("forever", 10000, math.MaxInt64)); got != 180*time.Second {
+		t.Errorf("who asks for more than there is gets %s", got)
 	}
 	if Periods(0, 0) != nil || Groups(nil, pods) != nil || longest(byPriority) != 370*time.Second {
 		t.Error("without periods, or their sum:", longest(byPriority))

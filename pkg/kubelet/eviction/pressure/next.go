@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Observation is what a node has of something, and how much of it is left, in units of the signal.
@@ -93,7 +95,7 @@ func (t Threshold) crossed(seen Observations, was bool) bool {
 func (p Policy) Grace(t Threshold, pod *corev1.Pod) time.Duration {
 	own := 30 * time.Second
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		own = time.Duration(*s) * time.Second
+		own = runtime.Seconds(*s)
 	}
 	switch {
 	case t.Hard():
