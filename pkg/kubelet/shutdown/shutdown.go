@@ -132,6 +132,9 @@ func (m *Manager) watch(ctx context.Context) (err error) {
 			err = errors.Join(err, lock.Release())
 		}
 	}()
+	if m.now.CompareAndSwap(true, false) { // it was called off while nobody was there to tell: who is shutting down lets nobody hold that up
+		m.cfg.Changed()
+	}
 	for down := range coming {
 		m.now.Store(down)
 		m.cfg.Changed()

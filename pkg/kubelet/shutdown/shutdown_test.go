@@ -2,6 +2,7 @@ package shutdown
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -57,6 +58,7 @@ type machine struct {
 	notes  []string
 	delay  time.Duration
 	coming chan bool
+	busy   bool // it is shutting down
 }
 
 func (m *machine) note(format string, args ...any) {
@@ -82,6 +84,12 @@ func (m *machine) Extend(_ context.Context, to time.Duration) error {
 }
 
 func (m *machine) Inhibit(context.Context) (Lock, error) {
+	m.mu.Lock()
+	busy := m.busy
+	m.mu.Unlock()
+	if busy {
+		return nil, errors.New("the operation inhibition has been requested for is already running")
+	}
 	m.note("inhibit")
 	return m, nil
 }
@@ -162,6 +170,28 @@ func TestShutdown(t *testing.T) {
 		synctest.Wait()
 		if got := m.took(); got != "inhibit" {
 			t.Errorf("again: %s", got)
+		}
+		m.coming <- true
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		m.took()
+		m.mu.Lock()
+		m.busy = true
+		close(m.coming) // the connection is lost while the machine is shutting down
+		m.coming = make(chan bool)
+		m.mu.Unlock()
+		time.Sleep(2 * reconnect)
+		synctest.Wait()
+		if got := m.took(); strings.Contains(got, "changed") || s.Err() == nil {
+			t.Errorf("lost while it is shutting down: %s, %v", got, s.Err())
+		}
+		m.mu.Lock()
+		m.busy = false // it was called off
+		m.mu.Unlock()
+		time.Sleep(2 * reconnect)
+		synctest.Wait()
+		if got := m.took(); got != "inhibit, changed" || s.Err() != nil {
+			t.Errorf("called off while the connection was lost: %s, %v", got, s.Err())
 		}
 		cancel()
 		close(m.coming)
