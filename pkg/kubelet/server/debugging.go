@@ -37,7 +37,7 @@ func (s *Server) debugging(mux *http.ServeMux) error {
 	if err != nil {
 		return fmt.Errorf("open the directory of logs: %w", err)
 	}
-	mux.Handle("GET /logs/", http.StripPrefix("/logs/", http.FileServerFS(root.FS())))
+	mux.HandleFunc("GET /logs/", streamed(http.StripPrefix("/logs/", http.FileServerFS(root.FS())).ServeHTTP)) // a log may be long
 	return nil
 }
 

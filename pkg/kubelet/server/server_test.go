@@ -522,6 +522,35 @@ func TestNamesTheClientAuthority(t *testing.T) {
 	}
 }
 
+// timed notes until when the answer must be written.
+type timed struct {
+	*httptest.ResponseRecorder
+	until []time.Time
+}
+
+func (w *timed) SetWriteDeadline(t time.Time) error { w.until = append(w.until, t); return nil }
+
+// A log is as long as it is: no time is set for all of it.
+func TestLongLogs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "long.log"), []byte("line\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	if err := (&Server{cfg: Config{LogDir: dir}}).debugging(mux); err != nil {
+		t.Fatal(err)
+	}
+	w := &timed{ResponseRecorder: httptest.NewRecorder()}
+	mux.ServeHTTP(w, httptest.NewRequest("GET", "/logs/long.log", nil))
+	if w.Code != http.StatusOK || w.Body.String() != "line\n" {
+		t.Errorf("%d %q", w.Code, w.Body)
+	}
+	if len(w.until) == 0 || !w.until[0].IsZero() {
+		t.Errorf("it must be written until %v", w.until)
+	}
+}
+
 // What is off is refused with 405, whatever the method; the rest stays.
 func TestNoDebugging(t *testing.T) {
 	t.Parallel()
