@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/cadvisor"
 	"bonsai/pkg/kubelet/cgroup"
@@ -61,7 +62,9 @@ func (k *Kubelet) groups() ([]cadvisor.Group, error) {
 		}
 		alone[string(p.UID)] = !p.Spec.HostNetwork
 	}
-	for _, g := range k.cgroups.Groups() {
+	groups := k.cgroups.Groups()
+	isSandbox := sandboxes(groups, containers)
+	for _, g := range groups {
 		s, err := k.cgroups.Stats(g)
 		if err != nil {
 			continue
@@ -73,12 +76,31 @@ func (k *Kubelet) groups() ([]cadvisor.Group, error) {
 				x.MaxFiles = &soft
 			}
 		}
-		if g.ID != "" && !containers[g.ID] && alone[string(g.Pod)] { // the sandbox
+		if isSandbox[g.ID] && alone[string(g.Pod)] {
 			x.Network = interfacesOf(stats.Interfaces("/", k.cgroups.Process(g)))
 		}
 		out = append(out, x)
 	}
 	return out, err
+}
+
+// sandboxes are the ids of the pods' sandboxes among the groups: each the oldest that is no container of which the pod's status tells. There may be more,
+// for a status tells of a container once its postStart hook has ended.
+func sandboxes(groups []cgroup.Group, containers map[string]bool) map[string]bool {
+	oldest := map[types.UID]cgroup.Group{}
+	for _, g := range groups {
+		if g.ID == "" || containers[g.ID] {
+			continue
+		}
+		if o, there := oldest[g.Pod]; !there || g.Made.Before(o.Made) {
+			oldest[g.Pod] = g
+		}
+	}
+	out := map[string]bool{}
+	for _, g := range oldest {
+		out[g.ID] = true
+	}
+	return out
 }
 
 func (k *Kubelet) wholeNode() (cadvisor.Group, error) {
