@@ -36,6 +36,14 @@ func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
 	refuse(c.PodsPerCore < 0, "podsPerCore (--pods-per-core) %v must not be a negative number", c.PodsPerCore)
 	refuse(*c.NodeStatusMaxImages < -1, "nodeStatusMaxImages (--node-status-max-images) %v must be -1 or greater", *c.NodeStatusMaxImages)
 	refuse(c.ContainerLogMonitorInterval.Duration < 3*time.Second, "containerLogMonitorInterval must be a positive time duration greater than or equal to 3s")
+	refuse(c.NodeLeaseDurationSeconds <= 0, "nodeLeaseDurationSeconds must be greater than 0")
+	for _, f := range []struct {
+		name string
+		d    time.Duration
+	}{{"fileCheckFrequency", c.FileCheckFrequency.Duration}, {"nodeStatusUpdateFrequency", c.NodeStatusUpdateFrequency.Duration},
+		{"nodeStatusReportFrequency", c.NodeStatusReportFrequency.Duration}, {"runtimeRequestTimeout", c.RuntimeRequestTimeout.Duration}} {
+		refuse(f.d < 0, "%s must not be negative", f.name)
+	}
 	switch s := c.ConfigMapAndSecretChangeDetectionStrategy; s {
 	case "", kubeletconfig.GetChangeDetectionStrategy, kubeletconfig.TTLCacheChangeDetectionStrategy, kubeletconfig.WatchChangeDetectionStrategy:
 	default:

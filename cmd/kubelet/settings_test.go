@@ -117,6 +117,9 @@ func TestBadSettings(t *testing.T) {
 		"cores":         {"podsPerCore: -1\n", "", "podsPerCore"},
 		"images":        {"nodeStatusMaxImages: -2\n", "", "nodeStatusMaxImages"},
 		"log period":    {"containerLogMonitorInterval: 1s\n", "", "containerLogMonitorInterval"},
+		"file period":   {"fileCheckFrequency: -1s\n", "", "fileCheckFrequency must not be negative"},
+		"status period": {"nodeStatusUpdateFrequency: -1s\n", "", "nodeStatusUpdateFrequency must not be negative"},
+		"lease":         {"nodeLeaseDurationSeconds: -1\n", "", "nodeLeaseDurationSeconds must be greater than 0"},
 		"strategy":      {"configMapAndSecretChangeDetectionStrategy: x\n", "", "configMapAndSecretChangeDetectionStrategy"},
 		"both":          {"enforceNodeAllocatable: [system-reserved, system-reserved-compressible]\nsystemReservedCgroup: /s\n", "", "cannot be specified together"},
 	} {
