@@ -31,6 +31,7 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 	}
 	ours := !missing || isLeftData(dataDir)
 	if !ours && !c.leftSomething() {
+		_ = syscall.Rmdir(dataDir) // a start that was killed at its first step leaves it empty
 		return false, nil
 	}
 	p := progress{out: out, began: time.Now()}
@@ -87,7 +88,7 @@ func isLeftData(dir string) bool {
 	}
 	l := layout(dir)
 	var known []string
-	for _, path := range []string{l.config(), l.cloudConfig(), l.pki(""), filepath.Dir(l.kubeconfig("")), l.at("etcd"), l.at("nodes"), filepath.Dir(l.log("")), l.run(), l.snapshots(), l.at(restoring), l.at(restored)} {
+	for _, path := range []string{l.config(), l.config() + newSuffix, l.cloudConfig(), l.pki(""), filepath.Dir(l.kubeconfig("")), l.at("etcd"), l.at("nodes"), filepath.Dir(l.log("")), l.run(), l.snapshots(), l.at(restoring), l.at(restored)} {
 		known = append(known, filepath.Base(path))
 	}
 	telling := false
@@ -96,7 +97,7 @@ func isLeftData(dir string) bool {
 		if err != nil || !slices.Contains(known, e.Name()) || info.IsDir() && info.Mode().Perm() != 0o700 && e.Name() != "nodes" {
 			return false
 		}
-		telling = telling || slices.Contains([]string{"pki", "etcd", "nodes"}, e.Name())
+		telling = telling || slices.Contains([]string{"pki", "etcd", "nodes", filepath.Base(l.config() + newSuffix)}, e.Name())
 	}
 	return telling
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestDownOfLeftData: what is left of a cluster without its configuration is removed, and a directory with anything else in it is not.
+// TestDownOfLeftData: what is left of a cluster without its configuration is removed, and a directory with anything else in it is not. One that
+// is empty goes, too: a start that was killed at its first step leaves no more.
 func TestDownOfLeftData(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "config"))
 	for name, c := range map[string]struct {
@@ -15,6 +16,7 @@ func TestDownOfLeftData(t *testing.T) {
 		found       bool
 	}{
 		"some of a cluster":     {[]string{"pki", "etcd", "logs"}, []string{"cloud.yaml", "pki/ca.key"}, true},
+		"a first file begun":    {nil, []string{"cluster.json.new"}, true},
 		"logs alone":            {[]string{"logs"}, nil, false},
 		"somebody's file, too":  {[]string{"pki", "etcd"}, []string{"thesis.tex"}, false},
 		"somebody's directory":  {[]string{"pki", "photos"}, nil, false},
@@ -36,7 +38,8 @@ func TestDownOfLeftData(t *testing.T) {
 		if err != nil || found != c.found {
 			t.Errorf("%s: %t, %v", name, found, err)
 		}
-		if _, err := os.Stat(dir); os.IsNotExist(err) != c.found {
+		empty := len(c.dirs)+len(c.files) == 0
+		if _, err := os.Stat(dir); os.IsNotExist(err) != (c.found || empty) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -107,7 +107,7 @@ func (c Config) startAgain(ctx context.Context, home Home, self string, out io.W
 	err = c.takeSteps(ctx, p, []upStep{
 		{"End what an earlier life left", func(ctx context.Context) error { return c.endEarlierLife(ctx) }},
 		{"Check the machine", func(context.Context) error { return c.checkJoining(home) }},
-		{"Make the configuration", func(context.Context) error { return errors.Join(os.MkdirAll(c.layout().run(), 0o700), c.save()) }},
+		{"Make the configuration", func(context.Context) error { return errors.Join(c.save(), os.MkdirAll(c.layout().run(), 0o700)) }},
 	})
 	if err != nil {
 		return true, err
@@ -211,7 +211,7 @@ func (c Config) prepareJoined(d *discovered, token bootstraptoken.Token) error {
 		return fmt.Errorf("encode the bootstrap kubeconfig: %w", err)
 	}
 	l := c.layout()
-	return errors.Join(os.MkdirAll(l.run(), 0o700), c.save(), writeFile(l.pki("ca.crt"), d.cluster.CertificateAuthorityData),
+	return errors.Join(c.save(), os.MkdirAll(l.run(), 0o700), writeFile(l.pki("ca.crt"), d.cluster.CertificateAuthorityData),
 		writeFile(l.kubeconfig(bootstrapIdentity(c.Nodes[0].Name())), bootstrap))
 }
 

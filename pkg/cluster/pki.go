@@ -264,12 +264,15 @@ func writePEM(path, kind string, der []byte) error {
 	return writeFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
+// newSuffix is that of a file that is being written.
+const newSuffix = ".new"
+
 // writeFile replaces a file that only root may read, whole or not at all, making its directory.
 func writeFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	temporary := path + ".new"
+	temporary := path + newSuffix
 	if err := os.WriteFile(temporary, data, 0o600); err != nil {
 		return err
 	}

@@ -251,10 +251,8 @@ func (c Config) preflight() error {
 
 // prepare makes the files that the processes read.
 func (c Config) prepare() error {
-	if err := os.MkdirAll(c.layout().run(), 0o700); err != nil {
-		return err
-	}
-	if err := c.save(); err != nil {
+	// The configuration is first: by it down knows a cluster's directory, however soon a start is broken off.
+	if err := errors.Join(c.save(), os.MkdirAll(c.layout().run(), 0o700)); err != nil {
 		return err
 	}
 	if err := c.writeCloudConfig(); err != nil {
