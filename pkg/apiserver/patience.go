@@ -27,6 +27,8 @@ func (s *Server) awaitRoles(ctx context.Context) bool {
 	select {
 	case <-s.RolesKnown:
 		return true
+	case <-lifeOf(ctx).stopping: // they come no more, and nothing has begun that must end
+		return false
 	case <-ctx.Done():
 		return false
 	}

@@ -67,8 +67,9 @@ const (
 func (s *Server) Run(ctx context.Context) error {
 	requests, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer cutOff()
-	serving, endStreams := context.WithCancelCause(context.WithValue(requests, requestsKey{}, requests))
-	defer endStreams(nil)
+	stopping := make(chan struct{})
+	serving, endStreams := context.WithCancel(context.WithValue(requests, lifeKey{}, life{stopping, requests.Done()}))
+	defer endStreams()
 	server := &http.Server{
 		Handler:           s,
 		TLSConfig:         s.TLS.Clone(),
@@ -104,39 +105,11 @@ func (s *Server) Run(ctx context.Context) error {
 	case err := <-failed:
 		return fmt.Errorf("serve on %s: %w", s.Listener.Addr(), err)
 	}
-	endStreams(errStopping)
+	close(stopping)
+	endStreams()
 	err := s.drain(context.WithoutCancel(ctx), server, s.ShutdownTimeout)
 	<-failed
 	return err
-}
-
-// errStopping is why the contexts of requests end when the server does. Streams end with them.
-var errStopping = errors.New("the server stops")
-
-// requestsKey is where the context of a request, while a server runs, has the one that ends when requests under way are cut off.
-type requestsKey struct{}
-
-// whole returns the context of a request that is no stream: it ends with its time, with its client, and when the server cuts it off, but not
-// when the server begins to stop. What is under way then, mostly a write, would else be done and answered as if it were not.
-func whole(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	last, ok := ctx.Value(requestsKey{}).(context.Context)
-	if !ok {
-		return context.WithTimeout(ctx, timeout)
-	}
-	out, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-	stop := context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), errStopping) {
-			select {
-			case <-last.Done():
-			case <-out.Done():
-			}
-		}
-		cancel()
-	})
-	return out, func() {
-		stop()
-		cancel()
-	}
 }
 
 // ServeHTTP serves one request and knows of it while it lasts.
