@@ -141,6 +141,7 @@ var shared = map[string]string{
 	"bonsai/pkg/controller/podtemplate":    "what workloads make of a pod template",
 	"bonsai/pkg/controller/history":        "the revisions of a workload's template",
 	"bonsai/pkg/controller/backends":       "the pods behind a Service",
+	"bonsai/pkg/kubelet/durable":           "files that survive a loss of power",
 	"bonsai/pkg/kubelet/filetree":          "a walk through directories that pods fill",
 	"bonsai/pkg/kubelet/runtime":           "what the kubelet knows of a pod in the runtime",
 	"bonsai/pkg/scheduler/devices":         "what claims on devices need and get",

@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/keyutil"
+
+	"bonsai/pkg/kubelet/durable"
 )
 
 // BootstrapConfig is what Bootstrap needs.
@@ -98,7 +100,7 @@ func keptKey(path string) (crypto.Signer, []byte, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, nil, fmt.Errorf("make the directory of certificates: %w", err)
 	}
-	if err := writeFile(path, data); err != nil {
+	if err := durable.Write(path, data); err != nil {
 		return nil, nil, fmt.Errorf("keep the node's key: %w", err)
 	}
 	return key, data, nil

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"bonsai/pkg/kubelet/durable"
 )
 
 // Store keeps a certificate with its key in one PEM file, Dir/Prefix-<time>.pem; the link Dir/Prefix-current.pem leads to the newest.
@@ -48,7 +50,7 @@ func (s Store) Update(cert, key []byte, now time.Time) (*tls.Certificate, error)
 	if err != nil {
 		return nil, fmt.Errorf("find the directory of certificates: %w", err)
 	}
-	if err := writeFile(path, append(append([]byte{}, cert...), key...)); err != nil {
+	if err := durable.Write(path, append(append([]byte{}, cert...), key...)); err != nil {
 		return nil, fmt.Errorf("keep the certificate: %w", err)
 	}
 	updated := filepath.Join(s.Dir, s.Prefix+"-updated.pem")
@@ -62,14 +64,4 @@ func (s Store) Update(cert, key []byte, now time.Time) (*tls.Certificate, error)
 		return nil, fmt.Errorf("keep the certificate: %w", err)
 	}
 	return &pair, nil
-}
-
-// writeFile writes a secret file that is on the disk when it returns.
-func writeFile(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
 }

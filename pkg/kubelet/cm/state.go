@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"bonsai/pkg/kubelet/durable"
 )
 
 // StateFile is a file in which a Provider keeps over restarts of the kubelet what pods have.
@@ -26,22 +28,8 @@ func (f StateFile) Read() ([]byte, error) {
 // Write replaces what was written: after a crash, of the machine too, there is the old content or the new one.
 func (f StateFile) Write(data []byte) error {
 	path := filepath.Join(f.Dir, f.Name)
-	if err := writeSynced(path+".new", data); err != nil {
-		return fmt.Errorf("write what pods have: %w", err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := durable.Replace(path+".new", path, data); err != nil {
 		return fmt.Errorf("keep what pods have: %w", err)
 	}
 	return nil
-}
-
-// writeSynced writes a file that is on the disk when it returns. One that is renamed before that may be there without its content when the machine
-// has lost its power, and a kubelet cannot begin that does not know what pods have.
-func writeSynced(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
 }

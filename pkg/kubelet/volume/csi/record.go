@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"bonsai/pkg/kubelet/durable"
 )
 
 // record is what must be known of a volume to take it down, kept as vol_data.json beside where it is mounted, as Kubernetes' kubelet has it.
@@ -55,16 +57,7 @@ func (r *record) write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("encode what is known of the volume: %w", err)
 	}
-	next := filepath.Join(dir, "."+recordName)
-	f, err := os.OpenFile(next, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("keep what is known of the volume: %w", err)
-	}
-	_, err = f.Write(data)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("keep what is known of the volume: %w", err)
-	}
-	if err := os.Rename(next, filepath.Join(dir, recordName)); err != nil {
+	if err := durable.Replace(filepath.Join(dir, "."+recordName), filepath.Join(dir, recordName), data); err != nil {
 		return fmt.Errorf("keep what is known of the volume: %w", err)
 	}
 	return nil

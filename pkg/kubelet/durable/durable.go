@@ -1,0 +1,26 @@
+// Package durable writes small secret files that are there with their content also after the machine has lost its power. One that is renamed
+// before its content is on the disk may be empty then, and a kubelet cannot begin, or a pod not end, for which such a file is all that is known.
+package durable
+
+import (
+	"errors"
+	"os"
+)
+
+// Write writes a file that only its owner may read. It is on the disk when Write returns.
+func Write(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// Replace writes a file by way of next, a name beside it that nobody reads: after a crash, of the machine too, there is the old content or the new.
+func Replace(next, path string, data []byte) error {
+	if err := Write(next, data); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}

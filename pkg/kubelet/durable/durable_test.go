@@ -1,0 +1,34 @@
+package durable
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, next := filepath.Join(dir, "f"), filepath.Join(dir, "f.new")
+	// What a crash left half written is overwritten.
+	if err := os.WriteFile(next, []byte("much longer than what comes"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, content := range []string{"first", "2"} {
+		if err := Replace(next, path, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != content {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if _, err := os.Stat(next); !os.IsNotExist(err) {
+		t.Errorf("%s is left: %v", next, err)
+	}
+	if err := Replace(filepath.Join(dir, "gone", "f.new"), path, nil); err == nil {
+		t.Error("what could not be written was told of as written")
+	}
+}
