@@ -45,12 +45,15 @@ type Controller struct {
 	writeNodes *apiclient.Resource[*corev1.Node]
 	writePods  *apiclient.Resource[*corev1.Pod]
 	loop       *controller.Loop[controller.Key]
+	placed     *controller.Loop[controller.Key] // pods that were bound to a node
 	surveys    *controller.Loop[struct{}]
 
 	mu    sync.Mutex
 	beats map[string]beat
 	// deaf is when we last failed to ask for a lease. Silence before that is no node's fault.
-	deaf    time.Time
+	deaf time.Time
+	// owed are nodes that we marked Unknown and whose pods may still be ready.
+	owed    map[string]bool
 	zones   *zones
 	metrics *metrics
 }
@@ -64,13 +67,14 @@ type beat struct {
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps, cfg Config) (*Controller, error) {
 	c := &Controller{
-		Deps: d, cfg: cfg, beats: map[string]beat{}, zones: newZones(cfg.Evictions),
+		Deps: d, cfg: cfg, beats: map[string]beat{}, owed: map[string]bool{}, zones: newZones(cfg.Evictions),
 		nodes:  controller.InformerFor(d.Informers, core.Nodes),
 		leases: controller.FilteredInformerFor(d.Informers, coordination.Leases, apiclient.Selection{Namespace: leaseNamespace}),
 		pods:   controller.InformerFor(d.Informers, core.Pods), writeNodes: core.Nodes(d.Client), writePods: core.Pods(d.Client),
 	}
 	c.metrics = newMetrics(c)
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "node_lifecycle_controller", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.placed = controller.NewLoop(controller.LoopConfig{Name: "node_lifecycle_controller_pods", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.podPlaced)
 	c.surveys = controller.NewLoop(controller.LoopConfig{Name: "node-lifecycle-zones", Log: d.Log, Metrics: d.Metrics}, c.survey)
 	resurvey := func(*corev1.Node) { c.surveys.Add(struct{}{}) }
 	return c, errors.Join(
@@ -81,7 +85,18 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 			}
 		}}),
 		controller.Watch(c.loop, c.leases, controller.All(c.leaseSeen)),
-		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{Update: func(_, p *corev1.Pod) { c.podChanged(p) }}),
+		controller.Watch(c.placed, c.pods, controller.Handlers[*corev1.Pod]{
+			Add: func(p *corev1.Pod) {
+				if p.Spec.NodeName != "" {
+					c.placed.Add(controller.KeyOf(p))
+				}
+			},
+			Update: func(old, p *corev1.Pod) {
+				if old.Spec.NodeName != p.Spec.NodeName {
+					c.placed.Add(controller.KeyOf(p))
+				}
+			},
+		}),
 	)
 }
 
@@ -89,6 +104,7 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 func (c *Controller) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.loop.Run(ctx) })
+	g.Go(func() error { return c.placed.Run(ctx) })
 	g.Go(func() error { return c.surveys.Run(ctx) })
 	return g.Wait()
 }
@@ -158,16 +174,6 @@ func (c *Controller) aliveAfterAll(ctx context.Context, node string, then time.T
 	return c.beats[node].at.After(then), nil
 }
 
-// podChanged looks after a pod that claims to be ready on a node that is not.
-func (c *Controller) podChanged(p *corev1.Pod) {
-	if p.Spec.NodeName == "" || !controller.PodReady(p) {
-		return
-	}
-	if n, ok := c.nodes.Get(controller.Key{Name: p.Spec.NodeName}); ok && !nodeReady(n) {
-		c.loop.Add(controller.KeyOf(n))
-	}
-}
-
 func nodeReady(n *corev1.Node) bool {
 	r := controller.NodeCondition(n, corev1.NodeReady)
 	return r != nil && r.Status == corev1.ConditionTrue
@@ -206,6 +212,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if !ok {
 		c.mu.Lock()
 		delete(c.beats, key.Name)
+		delete(c.owed, key.Name)
 		c.mu.Unlock()
 		return controller.Result{}, nil
 	}
@@ -224,6 +231,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 			return ignoreGone(fmt.Errorf("marking node %s unknown: %w", n.Name, err))
 		}
 		if nodeReady(cached) {
+			c.setOwed(n.Name, true)
 			c.Events.Eventf(n, corev1.EventTypeNormal, "NodeNotReady", "Node %s status is now: %s", n.Name, "NodeNotReady")
 		}
 		n = updated
@@ -237,10 +245,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		c.metrics.tainted(cached, updated)
 		n = updated
 	}
-	if r := controller.NodeCondition(n, corev1.NodeReady); r != nil && r.Status != corev1.ConditionTrue {
-		if err := c.unreadyPods(ctx, n.Name); err != nil {
-			return controller.Result{}, err
-		}
+	if err := c.settle(ctx, n); err != nil {
+		return controller.Result{}, err
 	}
 	if silentFor > grace {
 		// The kubelet's next status brings the node back.
@@ -254,23 +260,4 @@ func ignoreGone(err error) (controller.Result, error) {
 		return controller.Result{}, nil
 	}
 	return controller.Result{}, err
-}
-
-// unreadyPods turns the Ready condition of a node's pods to False: what runs there can no longer be relied upon.
-func (c *Controller) unreadyPods(ctx context.Context, node string) error {
-	var errs []error
-	for _, p := range controller.PodsOn(c.pods, node) {
-		if !controller.PodReady(p) {
-			continue
-		}
-		p = p.DeepCopy()
-		r := controller.PodCondition(p, corev1.PodReady)
-		r.Status, r.LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(c.Now())
-		if _, err := c.writePods.UpdateStatus(ctx, p); err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("marking pod %s/%s not ready: %w", p.Namespace, p.Name, err))
-			continue
-		}
-		c.Events.Event(p, corev1.EventTypeWarning, "NodeNotReady", "Node is not ready")
-	}
-	return errors.Join(errs...)
 }
