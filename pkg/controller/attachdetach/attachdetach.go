@@ -48,6 +48,7 @@ type Controller struct {
 	writes      *apiclient.Resource[*storagev1.VolumeAttachment]
 	waits       waits
 	holds       holds
+	departed    departures
 	metrics     *metrics
 	loop        *controller.Loop[controller.Key]
 }
@@ -60,6 +61,7 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		claims: controller.InformerFor(d.Informers, core.PersistentVolumeClaims), volumes: controller.InformerFor(d.Informers, core.PersistentVolumes),
 		drivers: controller.InformerFor(d.Informers, storage.CSIDrivers), attachments: controller.InformerFor(d.Informers, storage.VolumeAttachments),
 		nodeWrites: core.Nodes(d.Client), writes: storage.VolumeAttachments(d.Client), waits: waits{since: map[string]time.Time{}}, holds: holds{of: map[string]hold{}},
+		departed: departures{of: map[string]departed{}},
 	}
 	c.metrics = newMetrics(c)
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "attachdetach", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
@@ -69,7 +71,7 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		}
 	}
 	return c, errors.Join(
-		controller.Watch(c.loop, c.nodes, controller.Handlers[*corev1.Node]{Add: func(n *corev1.Node) { c.wake(n.Name) }, Delete: func(n *corev1.Node) { c.wake(n.Name) },
+		controller.Watch(c.loop, c.nodes, controller.Handlers[*corev1.Node]{Add: c.nodeAdded, Delete: c.nodeDeleted,
 			Update: func(old, n *corev1.Node) {
 				if concerns(old, n) {
 					c.wake(n.Name)
@@ -101,6 +103,18 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 }
 
 func (c *Controller) wake(node string) { c.loop.Add(controller.Key{Name: node}) }
+
+// nodeAdded forgets an earlier node of the name: from now on the new one reports what is in use.
+func (c *Controller) nodeAdded(n *corev1.Node) {
+	c.departed.forget(n.Name)
+	c.wake(n.Name)
+}
+
+// nodeDeleted remembers what the node's kubelet reported last. Deleting the object does not stop the kubelet's containers.
+func (c *Controller) nodeDeleted(n *corev1.Node) {
+	c.departed.note(n)
+	c.wake(n.Name)
+}
 
 // attachmentSeen ends the hold that stood for an attachment. Its deletion does not: that may be of an earlier one of the same name.
 func (c *Controller) attachmentSeen(a *storagev1.VolumeAttachment) {
@@ -144,6 +158,12 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		if a.Spec.NodeName == key.Name && a.Spec.Source.PersistentVolumeName != nil {
 			s.attachments = append(s.attachments, a)
 		}
+	}
+	if s.node == nil {
+		if len(s.attachments) == 0 {
+			c.departed.forget(key.Name)
+		}
+		s.left = c.departed.last(key.Name)
 	}
 	s.handle = func(a *storagev1.VolumeAttachment) (string, bool) {
 		v, ok := c.volumes.Get(controller.Key{Name: *a.Spec.Source.PersistentVolumeName})

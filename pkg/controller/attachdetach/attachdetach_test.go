@@ -155,3 +155,50 @@ func TestReportFirst(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// TestNodeDeleted: a volume that the kubelet of a deleted node reported in use stays attached there, so that no second node
+// writes to it, for as long as the kubelet of a lost node is waited for.
+func TestNodeDeleted(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Controller){
+		"in use":                            func(*Controller) {},
+		"in use, deleted before this start": func(c *Controller) { c.departed.forget("a") },
+	} {
+		fake := &controllertest.Fake{}
+		c := world(t, fake, corev1.ReadWriteOnce)
+		controllertest.Put(t, c.attachments, attachment(func(a *storagev1.VolumeAttachment) {
+			a.Name, a.Spec.NodeName = attachmentName("h", "d", "a"), "a"
+			done(a)
+		})...)
+		n, _ := c.nodes.Get(controller.Key{Name: "a"})
+		n = n.DeepCopy()
+		says(true, true)(n)
+		if err := c.nodes.Raw().GetIndexer().Delete(n); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range c.pods.List() {
+			if p.Spec.NodeName != "a" {
+				continue
+			}
+			if err := c.pods.Raw().GetIndexer().Delete(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.nodeDeleted(n)
+		change(c)
+		for _, on := range []string{"a", "b"} {
+			if _, err := c.Reconcile(t.Context(), controller.Key{Name: on}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := fake.Names(); len(got) > 0 {
+			t.Errorf("%s: the controller sent %v, want nothing", name, got)
+		}
+		if err := c.attachments.Raw().GetIndexer().Delete(c.attachments.List()[0]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Reconcile(t.Context(), controller.Key{Name: "a"}); err != nil || len(c.departed.of) > 0 {
+			t.Errorf("%s: %v, remembers %v of a node without attachments", name, err, c.departed.of)
+		}
+	}
+}

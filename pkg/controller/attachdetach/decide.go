@@ -17,7 +17,8 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// patience is how long a node that is not ready may leave a volume mounted which no pod wants any more.
+// patience is how long a node that is not ready, or that was deleted, may leave a volume mounted which no pod wants any
+// more. Upstream calls it maxWaitForUnmountDuration.
 const patience = 6 * time.Minute
 
 // use is a volume that pods of the node want.
@@ -39,6 +40,8 @@ type state struct {
 	now    time.Time
 	force  bool
 	waits  *waits
+	// left is what a node that is gone reported last, nil if that is not known.
+	left *departed
 }
 
 // waits remembers since when attachments are not wanted but in use. After a restart of the controller they are waited for anew.
@@ -107,7 +110,7 @@ func decide(s state) plan {
 				p.events = append(p.events, event{pod, corev1.EventTypeWarning, "FailedAttachVolume",
 					fmt.Sprintf("Multi-Attach error for volume %q Volume is already exclusively attached to one node and can't be attached to another", u.volume.Name)})
 			}
-			p.again = patience / 3 // told again; the attachment that goes wakes this node
+			p.lookAgain(patience / 3) // told again; the attachment that goes wakes this node
 		default:
 			p.attach = append(p.attach, &storagev1.VolumeAttachment{
 				ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -147,8 +150,8 @@ func (s *state) tell(u use, a *storagev1.VolumeAttachment) []event {
 	return out
 }
 
-// release lets go of an attachment that no pod wants, once the node says that the volume is not in use. A node that is gone uses nothing;
-// one that cannot say so is waited for, but not for ever.
+// release lets go of an attachment that no pod wants, once the node says that the volume is not in use. A node that cannot
+// say so is waited for, but not for ever.
 func (s *state) release(a *storagev1.VolumeAttachment, p *plan, keep *[]corev1.AttachedVolume) {
 	handle, known := s.handle(a)
 	if known && a.Name != attachmentName(handle, a.Spec.Attacher, s.name) {
@@ -158,27 +161,56 @@ func (s *state) release(a *storagev1.VolumeAttachment, p *plan, keep *[]corev1.A
 		return
 	}
 	name := uniqueName(a.Spec.Attacher, handle)
+	heard := s.node != nil && ready(s.node)
 	switch {
-	case s.node == nil:
-	case outOfService(s.node) && !ready(s.node):
+	case s.outOfService():
 		p.force(a, "out-of-service")
-	case known && slices.Contains(s.node.Status.VolumesInUse, name):
+	case s.inUse(name, known):
 		left := patience - s.now.Sub(s.waits.first(a.Name, s.now))
-		if !s.force || ready(s.node) || left > 0 {
+		if !s.force || heard || left > 0 {
 			if a.Status.Attached {
 				*keep = append(*keep, corev1.AttachedVolume{Name: name})
 			}
-			if s.force && !ready(s.node) {
-				p.again = max(left, time.Second)
+			if s.force && !heard {
+				p.lookAgain(max(left, time.Second))
 			}
 			return
 		}
 		p.force(a, "timeout")
-	case known && reported(s.node, name): // the status says so no more, and then it is detached
+	case s.node != nil && known && reported(s.node, name): // the status says so no more, and then it is detached
 		return
 	}
 	s.waits.end(a.Name)
 	p.detach = append(p.detach, a)
+}
+
+// outOfService reports whether an administrator vouches for it that nothing runs on the node any more.
+func (s *state) outOfService() bool {
+	if s.node == nil {
+		return s.left != nil && s.left.outOfService
+	}
+	return outOfService(s.node) && !ready(s.node)
+}
+
+// inUse reports whether the node's kubelet said last that the volume is in use. A kubelet may outlive its Node object: of
+// one that is gone, every volume counts as in use unless it said otherwise.
+func (s *state) inUse(name corev1.UniqueVolumeName, known bool) bool {
+	switch {
+	case s.node != nil:
+		return known && slices.Contains(s.node.Status.VolumesInUse, name)
+	case s.left == nil:
+		return true
+	case !known:
+		return len(s.left.inUse) > 0
+	}
+	return slices.Contains(s.left.inUse, name)
+}
+
+// lookAgain asks for another look in d at the latest.
+func (p *plan) lookAgain(d time.Duration) {
+	if p.again == 0 || d < p.again {
+		p.again = d
+	}
 }
 
 func (p *plan) force(a *storagev1.VolumeAttachment, why string) {

@@ -79,6 +79,7 @@ func summary(p plan) string {
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	used := []use{{volume: volume(), pods: []*corev1.Pod{{}}}}
+	inUse := &departed{inUse: []corev1.UniqueVolumeName{unique}}
 	out := func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService}} }
 	both := func(f ...func(*corev1.Node)) *corev1.Node {
 		return node(func(n *corev1.Node) {
@@ -91,6 +92,7 @@ func TestDecide(t *testing.T) {
 		node     *corev1.Node
 		wanted   []use
 		attached []*storagev1.VolumeAttachment
+		left     *departed     // what a node that is gone reported last
 		waited   time.Duration // since it was first not wanted
 		unknown  bool          // what the volume is
 		keep     bool          // without force
@@ -110,7 +112,14 @@ func TestDecide(t *testing.T) {
 		"not wanted, not in use":        {node: node(says(true, false)), attached: attachment(done), want: "report 0"},
 		"not wanted, not reported":      {node: node(nil), attached: attachment(done), want: "detach"},
 		"not wanted, never attached":    {node: node(nil), attached: attachment(nil), want: "detach"},
-		"node gone":                     {attached: attachment(done), want: "detach"},
+		"node gone, nothing in use":     {left: &departed{}, attached: attachment(done), want: "detach"},
+		"node gone, in use":             {left: inUse, attached: attachment(done), want: "again 6m0s"},
+		"node gone, in use for long":    {left: inUse, attached: attachment(done), waited: patience, want: "detach"},
+		"node gone, in use, never told": {left: inUse, attached: attachment(done), waited: time.Hour, keep: true, want: ""},
+		"node gone, out of service":     {left: &departed{inUse: inUse.inUse, outOfService: true}, attached: attachment(done), keep: true, want: "detach"},
+		"node gone, never seen":         {attached: attachment(done), want: "again 6m0s"},
+		"node and volume gone, in use":  {left: inUse, attached: attachment(done), unknown: true, want: "again 6m0s"},
+		"node and volume gone":          {left: &departed{}, attached: attachment(done), unknown: true, want: "detach"},
 		"node lost, in use":             {node: both(says(true, true), lost), attached: attachment(done), want: "again 6m0s"},
 		"node lost, in use, for long":   {node: both(says(true, true), lost), attached: attachment(done), waited: patience, want: "detach, report 0"},
 		"node lost, in use, never told": {node: both(says(true, true), lost), attached: attachment(done), waited: time.Hour, keep: true, want: ""},
@@ -122,7 +131,7 @@ func TestDecide(t *testing.T) {
 	} {
 		w := &waits{since: map[string]time.Time{attachmentName("h", "d", "n"): start.Add(-c.waited)}}
 		handle := func(*storagev1.VolumeAttachment) (string, bool) { return "h", !c.unknown }
-		s := state{name: "n", node: c.node, wanted: c.wanted, attachments: c.attached, handle: handle, now: start, force: !c.keep, waits: w}
+		s := state{name: "n", node: c.node, wanted: c.wanted, attachments: c.attached, handle: handle, now: start, force: !c.keep, waits: w, left: c.left}
 		if got := summary(decide(s)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
