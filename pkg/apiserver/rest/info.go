@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"bonsai/pkg/apiserver/request"
 )
@@ -87,8 +88,9 @@ func refineVerb(info *request.Info, u *url.URL) {
 }
 
 // isTrue reads a boolean query parameter as Kubernetes does: present and neither "0" nor "false".
-func isTrue(values []string) bool {
-	return len(values) > 0 && values[0] != "0" && !strings.EqualFold(values[0], "false")
+func isTrue(values []string) (set bool) {
+	_ = runtime.Convert_Slice_string_To_bool(&values, &set, nil) // takes every value
+	return set
 }
 
 func validSegment(name string) bool {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // containerLogs streams a container's log.
@@ -94,10 +95,11 @@ func logOptions(q url.Values) (*corev1.PodLogOptions, error) {
 	return o, nil
 }
 
-// truthy: present counts as true unless it says otherwise.
+// truthy reads a boolean parameter as Kubernetes does: what is there is true, except "0" and "false" in any case.
 func truthy(q url.Values, name string) bool {
-	v, ok := q[name]
-	return ok && len(v) > 0 && v[0] != "false" && v[0] != "0"
+	values, set := q[name], false
+	_ = runtime.Convert_Slice_string_To_bool(&values, &set, nil) // takes every value
+	return set
 }
 
 func hasContainer(pod *corev1.Pod, name string) bool {

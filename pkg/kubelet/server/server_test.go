@@ -440,7 +440,7 @@ func upgraded(t *testing.T, f *fixture, method, url, protocol string) (int, stri
 
 func TestLogOptions(t *testing.T) {
 	t.Parallel()
-	q, _ := url.ParseQuery("follow=true&timestamps=1&previous=false&tailLines=0&sinceSeconds=5&limitBytes=9&sinceTime=2026-01-02T03:04:05Z&stream=Stderr")
+	q, _ := url.ParseQuery("follow=true&timestamps=1&previous=False&tailLines=0&sinceSeconds=5&limitBytes=9&sinceTime=2026-01-02T03:04:05Z&stream=Stderr")
 	o, err := logOptions(q)
 	if err != nil || !o.Follow || !o.Timestamps || o.Previous || *o.TailLines != 0 || *o.SinceSeconds != 5 || *o.LimitBytes != 9 || o.SinceTime.Year() != 2026 || *o.Stream != "Stderr" {
 		t.Errorf("%+v %v", o, err)

@@ -1,7 +1,7 @@
 // Package kubeletproxy carries what the API server only passes on: pod logs, exec, attach and port-forward go to the
 // kubelet of the pod's node, over TLS with the server's own client certificate; nodes/proxy goes there too; pods/proxy and
-// services/proxy go straight to a pod. SPDY and old WebSocket upgrades pass through unchanged; the WebSocket
-// versions that only API servers know (v5.channel.k8s.io, SPDY/3.1+portforward.k8s.io) are translated to SPDY.
+// services/proxy go straight to a pod. SPDY and old WebSocket upgrades pass through unchanged. The WebSocket
+// versions that only API servers know become SPDY: v5.channel.k8s.io of exec and attach, SPDY/3.1+portforward.k8s.io of port-forward.
 package kubeletproxy
 
 import (

@@ -125,6 +125,8 @@ func TestLog(t *testing.T) {
 	for _, c := range []struct{ pod, query, want string }{
 		{"p", "", "/containerLogs/ns/p/app"},
 		{"p", "follow=true&tailLines=5&timestamps=1&previous=false", "/containerLogs/ns/p/app?follow=true&tailLines=5&timestamps=true"},
+		{"p", "follow=False&timestamps=FALSE&previous=True", "/containerLogs/ns/p/app?previous=true"},
+		{"p", "follow&timestamps=0", "/containerLogs/ns/p/app?follow=true"},
 		{"p", "limitBytes=4", "/con"},
 		{"p", "container=init", `400 container "init" in pod "p" is waiting to start`},
 		{"p", "container=x", "400 container x is not valid for pod p"},
@@ -185,7 +187,7 @@ func TestExecUpgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprintf(conn, "POST /x?container=app&command=sh&command=-c&stdin=true&stdout=true&tty=false HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+	fmt.Fprintf(conn, "POST /x?container=app&command=sh&command=-c&stdin=true&stdout=True&stderr=False&tty=False HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
 	r := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(r, nil)
 	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {

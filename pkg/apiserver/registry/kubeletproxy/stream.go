@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
 
 	"bonsai/pkg/apiserver/registry"
@@ -50,7 +51,14 @@ func (p *Proxy) PortForward() registry.Connecter {
 		for _, port := range o.Ports {
 			q.Add("port", strconv.Itoa(int(port)))
 		}
-		return p.toKubelet(ctx, pod.Name, pod.Spec.NodeName, "/portForward/"+ns+"/"+name, q, w, r)
+		location, err := p.streamLocation(ctx, pod, "/portForward/"+ns+"/"+name, q)
+		if err != nil {
+			return err
+		}
+		if wsstream.IsWebSocketRequestWithTunnelingProtocol(r) {
+			return p.tunnel(w, r, location)
+		}
+		return p.pass(w, r, location, p.kubelet, passOptions{upgrade: true})
 	}}
 }
 
@@ -75,7 +83,14 @@ func (p *Proxy) toContainer(ctx context.Context, verb, ns, name, container strin
 	if container, err = chooseContainer(pod, container); err != nil {
 		return err
 	}
-	return p.toKubelet(ctx, pod.Name, pod.Spec.NodeName, "/"+verb+"/"+ns+"/"+name+"/"+container, q, w, r)
+	location, err := p.streamLocation(ctx, pod, "/"+verb+"/"+ns+"/"+name+"/"+container, q)
+	if err != nil {
+		return err
+	}
+	if wsstream.IsWebSocketRequestWithStreamCloseProtocol(r) {
+		return p.translate(w, r, location, q)
+	}
+	return p.pass(w, r, location, p.kubelet, passOptions{upgrade: true})
 }
 
 // streamQuery asks the kubelet, which has other names for them and checks them, for the streams that are wanted.
@@ -89,26 +104,22 @@ func streamQuery(stdin, stdout, stderr, tty bool) url.Values {
 	return q
 }
 
-// flag reads a boolean parameter.
-func flag(q url.Values, name string) bool { return q.Has(name) && truth(q.Get(name)) }
+// flag reads a boolean parameter as Kubernetes reads all booleans of queries: what is there is true, except "0" and "false" in any
+// case. Clients write them as their language does: Python's False is one.
+func flag(q url.Values, name string) bool {
+	values, set := q[name], false
+	_ = runtime.Convert_Slice_string_To_bool(&values, &set, nil) // takes every value
+	return set
+}
 
-// truth is how query parameters become booleans: everything but "false" and "0" is true.
-func truth(s string) bool { return s != "false" && s != "0" }
-
-func (p *Proxy) toKubelet(ctx context.Context, pod, node, path string, q url.Values, w http.ResponseWriter, r *http.Request) error {
-	if node == "" {
-		return apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", pod))
+// streamLocation is where the kubelet of the pod's node serves path.
+func (p *Proxy) streamLocation(ctx context.Context, pod *corev1.Pod, path string, q url.Values) (*url.URL, error) {
+	if pod.Spec.NodeName == "" {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", pod.Name))
 	}
-	host, err := p.kubeletHost(ctx, node)
+	host, err := p.kubeletHost(ctx, pod.Spec.NodeName)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	location := &url.URL{Scheme: "https", Host: host, Path: path, RawQuery: q.Encode()}
-	switch {
-	case wsstream.IsWebSocketRequestWithStreamCloseProtocol(r):
-		return p.translate(w, r, location, q)
-	case wsstream.IsWebSocketRequestWithTunnelingProtocol(r):
-		return p.tunnel(w, r, location)
-	}
-	return p.pass(w, r, location, p.kubelet, passOptions{upgrade: true})
+	return &url.URL{Scheme: "https", Host: host, Path: path, RawQuery: q.Encode()}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -122,7 +123,7 @@ func kubeletOf(cri streaming.Server, w http.ResponseWriter, r *http.Request) {
 		}
 		to = resp.Url
 	default:
-		resp, err := cri.GetPortForward(&runtimeapi.PortForwardRequest{PodSandboxId: "s"})
+		resp, err := cri.GetPortForward(&runtimeapi.PortForwardRequest{PodSandboxId: "s", Port: ports(q["port"])})
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -131,6 +132,15 @@ func kubeletOf(cri streaming.Server, w http.ResponseWriter, r *http.Request) {
 	}
 	u, _ := url.Parse(to)
 	proxy.NewUpgradeAwareHandler(u, nil, false, true, plainErrors{}).ServeHTTP(w, r)
+}
+
+func ports(of []string) (out []int32) {
+	for _, s := range of {
+		if n, err := strconv.ParseInt(s, 10, 32); err == nil {
+			out = append(out, int32(n))
+		}
+	}
+	return out
 }
 
 type plainErrors struct{}
@@ -231,6 +241,34 @@ func TestPortForwardOverWebSocket(t *testing.T) {
 	fmt.Fprint(data, "hello")
 	if b, err := io.ReadAll(data); err != nil || string(b) != "hello on 80" {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// The API server translates version 5 for exec and attach alone. A client that offers it for port-forward among others, as JavaScript's
+// does, gets what the kubelet chooses.
+func TestTheKubeletChoosesAPortForwardsVersion(t *testing.T) {
+	t.Parallel()
+	d := gorilla.Dialer{Subprotocols: []string{"v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io"}}
+	ws, resp, err := d.DialContext(t.Context(), "ws"+strings.TrimPrefix(streamingHouse(t, &runtime{}), "http")+"/portforward?ports=80", nil)
+	if err != nil {
+		t.Fatalf("%v, %v", err, resp)
+	}
+	defer ws.Close()
+	if got := ws.Subprotocol(); got != "v4.channel.k8s.io" {
+		t.Errorf("the protocol is %q", got)
+	}
+	if err := ws.WriteMessage(gorilla.BinaryMessage, []byte("\x00hello")); err != nil {
+		t.Fatal(err)
+	}
+	var data []byte
+	for string(data) != "P\x00hello on 80" { // the port, little-endian, comes first
+		_, message, err := ws.ReadMessage()
+		if err != nil {
+			t.Fatalf("%q, then %v", data, err)
+		}
+		if message[0] == 0 {
+			data = append(data, message[1:]...)
+		}
 	}
 }
 
