@@ -19,6 +19,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.serviceFlags(fs)
 	o.auditFlags(fs)
 	accepted().AddFlags(fs)
+	refused().AddFlags(fs)
 }
 
 func (o *options) storageFlags(fs *pflag.FlagSet) {
@@ -29,6 +30,7 @@ func (o *options) storageFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.etcdPrefix, "etcd-prefix", o.etcdPrefix, "The prefix to prepend to all resource paths in etcd.")
 	fs.DurationVar(&o.etcdCompaction, "etcd-compaction-interval", o.etcdCompaction, "The interval of compaction requests. If 0, the compaction request from apiserver is disabled.")
 	fs.DurationVar(&o.etcdHealthTimeout, "etcd-healthcheck-timeout", o.etcdHealthTimeout, "The timeout to use when checking etcd health.")
+	fs.DurationVar(&o.etcdReadyTimeout, "etcd-readycheck-timeout", o.etcdReadyTimeout, "The timeout to use when checking etcd readiness.")
 	fs.BoolVar(&o.collectGarbage, "enable-garbage-collector", o.collectGarbage, "Let deletions wait for the garbage collector to orphan or to delete dependents first. It must be set like the flag of the same name of kube-controller-manager.")
 	fs.DurationVar(&o.eventTTL, "event-ttl", o.eventTTL, "Amount of time to retain events.")
 }
@@ -80,6 +82,8 @@ func (o *options) authorizationFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.parts.AuthorizationModes, "authorization-mode", o.parts.AuthorizationModes, "Ordered list of plug-ins to do authorization on secure port: AlwaysAllow, AlwaysDeny, Node, RBAC.")
 	fs.BoolVar(&o.allowPrivileged, "allow-privileged", false, "If true, allow privileged containers.")
 	fs.StringSliceVar(&o.parts.EnableAdmission, "enable-admission-plugins", nil, "Admission plugins that should be enabled in addition to default enabled ones.")
+	fs.Int64Var(&o.notReadySeconds, "default-not-ready-toleration-seconds", o.notReadySeconds, "Indicates the tolerationSeconds of the toleration for notReady:NoExecute that is added by default to every pod that does not already have such a toleration.")
+	fs.Int64Var(&o.unreachableSeconds, "default-unreachable-toleration-seconds", o.unreachableSeconds, "Indicates the tolerationSeconds of the toleration for unreachable:NoExecute that is added by default to every pod that does not already have such a toleration.")
 	fs.StringVar(&o.admissionFile, "admission-control-config-file", "", "File with admission control configuration.")
 	fs.StringSliceVar(&o.parts.DisableAdmission, "disable-admission-plugins", nil, "Admission plugins that should be disabled although they are in the default enabled plugins list.")
 }
@@ -94,22 +98,34 @@ func (o *options) serviceFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.kubeletAddressTypes, "kubelet-preferred-address-types", o.kubeletAddressTypes, "List of the preferred NodeAddressTypes to use for kubelet connections.")
 }
 
-// accepted are flags that have no effect here, because what they choose is how this server works anyway, or is not there (yet).
+// accepted are flags that have no effect here, because what they choose is how this server works anyway, or only how fast or how often.
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
-			"kubelet-timeout",
-			"apiserver-count", "authentication-config", "authentication-token-webhook-cache-ttl", "authorization-config", "cloud-provider",
-			"default-not-ready-toleration-seconds", "default-unreachable-toleration-seconds", "default-watch-cache-size",
-			"delete-collection-workers", "egress-selector-config-file", "emulated-version", "encryption-provider-config",
-			"etcd-count-metric-poll-period", "etcd-db-metric-poll-interval", "etcd-readycheck-timeout", "external-hostname",
-			"kubelet-port", "lease-reuse-duration-seconds", "livez-grace-period", "max-connection-bytes-per-sec",
-			"runtime-config", "shutdown-watch-termination-grace-period", "storage-backend", "storage-media-type",
-			"strict-transport-security-directives", "tracing-config-file", "vmodule", "watch-cache-sizes", "cors-allowed-origins", "peer-ca-file",
+			"apiserver-count", "authentication-token-webhook-cache-ttl", "cloud-provider", "default-watch-cache-size", "delete-collection-workers",
+			"etcd-count-metric-poll-period", "etcd-db-metric-poll-interval", "external-hostname", "kubelet-port", "kubelet-timeout",
+			"lease-reuse-duration-seconds", "livez-grace-period", "shutdown-watch-termination-grace-period", "storage-media-type", "vmodule",
+			"watch-cache-sizes",
 		},
-		Switches: []string{
-			"watch-cache", "encryption-provider-config-automatic-reload",
-			"permit-address-sharing", "shutdown-send-retry-after",
-		},
+		Switches: []string{"permit-address-sharing", "shutdown-send-retry-after", "watch-cache"},
+		Files:    []string{"tracing-config-file"},
+	}
+}
+
+// refused are flags that protect, or choose what is served, and that are not built.
+func refused() daemon.Refused {
+	return daemon.Refused{
+		{Name: "authentication-config", Would: "authenticate requests by the JWTs of the issuers in the file, and restrict anonymous requests to its paths", File: true},
+		{Name: "authorization-config", Would: "authorize requests by the authorizers in the file", File: true},
+		{Name: "cors-allowed-origins", Would: "let scripts of other origins use the API in browsers"},
+		{Name: "egress-selector-config-file", Would: "send connections to nodes, etcd and webhooks through the proxies in the file", File: true},
+		{Name: "emulated-version", Would: "serve the APIs and features of another version", Usual: []string{"1.36", "kube=1.36"}},
+		{Name: "encryption-provider-config", Would: "encrypt resources in etcd by the providers in the file", File: true},
+		{Name: "encryption-provider-config-automatic-reload", Would: "follow changes of --encryption-provider-config", Usual: []string{"false"}, Switch: true},
+		{Name: "max-connection-bytes-per-sec", Would: "bound the bytes per second of long-running connections", Usual: []string{"0"}},
+		{Name: "peer-ca-file", Would: "verify other API servers before requests are sent on to them", File: true},
+		{Name: "runtime-config", Would: "enable and disable API groups and versions"},
+		{Name: "storage-backend", Would: "store objects elsewhere than in etcd v3", Usual: []string{"etcd3"}},
+		{Name: "strict-transport-security-directives", Would: "add the header Strict-Transport-Security to every answer"},
 	}
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	_ "time/tzdata" // for cron jobs' time zones where the machine has no database of them
 
@@ -28,7 +29,7 @@ func command() *cobra.Command {
 			if err := o.gates.Validate(); err != nil {
 				return err
 			}
-			if err := o.validate(); err != nil {
+			if err := errors.Join(refused().Check(cmd.Flags()), accepted().Check(cmd.Flags()), o.validate()); err != nil {
 				return err
 			}
 			accepted().Warn(cmd.Flags(), log)

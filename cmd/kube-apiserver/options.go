@@ -15,6 +15,7 @@ import (
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/cmd/internal/profiling"
+	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
 	"bonsai/pkg/apiserver/assemble"
 	"bonsai/pkg/featuregates"
 )
@@ -31,6 +32,7 @@ type options struct {
 	etcdCA, etcdCert, etcdKey         string
 	etcdPrefix                        string
 	etcdCompaction, etcdHealthTimeout time.Duration
+	etcdReadyTimeout                  time.Duration
 	eventTTL                          time.Duration
 
 	// Serving
@@ -60,12 +62,14 @@ type options struct {
 	allowPrivileged     bool
 	serviceRanges       string
 	kubeletAddressTypes []string
+
+	notReadySeconds, unreachableSeconds int64
 }
 
 // defaults are upstream's.
 func defaults() *options {
 	return &options{
-		etcdPrefix: "/registry", etcdCompaction: 5 * time.Minute, etcdHealthTimeout: 2 * time.Second, eventTTL: time.Hour,
+		etcdPrefix: "/registry", etcdCompaction: 5 * time.Minute, etcdHealthTimeout: 2 * time.Second, eventTTL: time.Hour, etcdReadyTimeout: 2 * time.Second,
 		bindAddress: "0.0.0.0", securePort: 6443, certDir: "/var/run/kubernetes", maxReading: 400, maxMutating: 200, fairness: true,
 		requestTimeout: time.Minute, minRequestTimeout: 1800, collectGarbage: true,
 		parts: assemble.Options{
@@ -75,7 +79,8 @@ func defaults() *options {
 		},
 		// Upstream's default is false. There a Service's address leads on by a kube-proxy on the server's host, which need not be here.
 		aggregatorRouting: true, rejectRedirects: true,
-		audit:         auditDefaults(),
+		audit:           auditDefaults(),
+		notReadySeconds: defaulttolerationseconds.Default, unreachableSeconds: defaulttolerationseconds.Default,
 		serviceRanges: "10.0.0.0/24", endpointReconciler: "lease",
 		kubeletAddressTypes: []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"},
 	}
@@ -101,6 +106,8 @@ func (o *options) validate() error {
 	need(o.maxMutating >= 0, "--max-mutating-requests-inflight can not be negative value")
 	need(!o.fairness || o.maxReading+o.maxMutating > 0,
 		"--max-requests-inflight and --max-mutating-requests-inflight must add up to more than 0 with --enable-priority-and-fairness")
+	need(o.notReadySeconds >= 0, "--default-not-ready-toleration-seconds can not be negative value")
+	need(o.unreachableSeconds >= 0, "--default-unreachable-toleration-seconds can not be negative value")
 	need(o.requestTimeout > 0, "--request-timeout can not be negative value")
 	if err := o.serving.Validate(); err != nil {
 		errs = append(errs, err)
@@ -126,7 +133,9 @@ func (o *options) validate() error {
 		errs = append(errs, err)
 	}
 	errs = append(errs, o.validateAudit()...)
-	errs = append(errs, assemble.CheckAdmission(o.parts.EnableAdmission, o.parts.DisableAdmission))
+	if err := assemble.CheckAdmission(o.parts.EnableAdmission, o.parts.DisableAdmission); err != nil {
+		errs = append(errs, fmt.Errorf("--enable-admission-plugins, --disable-admission-plugins: %w", err))
+	}
 	return errors.Join(errs...)
 }
 
@@ -161,6 +170,7 @@ func (o *options) complete() error {
 		return err
 	}
 	o.parts.Admission = *configured
+	o.parts.NotReadySeconds, o.parts.UnreachableSeconds = &o.notReadySeconds, &o.unreachableSeconds
 	for _, t := range o.kubeletAddressTypes {
 		o.parts.Kubelets.AddressTypes = append(o.parts.Kubelets.AddressTypes, corev1.NodeAddressType(t))
 	}

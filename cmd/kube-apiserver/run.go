@@ -81,7 +81,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 		NoGarbageCollector: !o.collectGarbage, Aggregation: o.aggregation,
 		HTTP: apiserver.Config{
 			Listener: listener, TLS: config, Live: []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
-			Ready: []health.Check{etcdCheck("etcd-readiness", backend, etcdReadyTimeout)}, Metrics: counted, Version: versionInfo(),
+			Ready: []health.Check{etcdCheck("etcd-readiness", backend, o.etcdReadyTimeout)}, Metrics: counted, Version: versionInfo(),
 			MaxReading: o.maxReading, MaxMutating: o.maxMutating, RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay,
 			MaxStreams: o.serving.MaxStreams, Paths: o.profiling.Paths(), GoAwayChance: o.goAwayChance, Auditor: auditor, Log: log,
 		},
@@ -134,9 +134,6 @@ func (o *options) serverAddress() string {
 	}
 	return net.JoinHostPort(host, strconv.Itoa(o.securePort))
 }
-
-// etcdReadyTimeout is how soon etcd must answer a server that is ready, as upstream's --etcd-readycheck-timeout has it.
-const etcdReadyTimeout = 2 * time.Second
 
 func etcdCheck(name string, backend *etcd.Store, timeout time.Duration) health.Check {
 	return health.Check{Name: name, Run: func(r *http.Request) error {

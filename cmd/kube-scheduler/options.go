@@ -53,16 +53,22 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.keyFile, "tls-private-key-file", "", "File with the key of --tls-cert-file.")
 	fs.DurationVar(&o.maxUnschedulable, "pod-max-in-unschedulable-pods-duration", 5*time.Minute, "How long a pod that fits nowhere stays aside before it is tried again without any event that could help it.")
 	accepted().AddFlags(fs)
+	refused().AddFlags(fs)
 }
 
 // accepted are flags that have no effect: they choose what is always done one way.
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
-			"kube-api-content-type", "vmodule", "show-hidden-metrics-for-version", "emulated-version", "write-config-to",
+			"kube-api-content-type", "vmodule", "show-hidden-metrics-for-version", "write-config-to",
 		},
 		Switches: []string{"authentication-tolerate-lookup-failure", "permit-address-sharing", "emulation-forward-compatible"},
 	}
+}
+
+// refused are flags that choose what is served, and that are not built.
+func refused() daemon.Refused {
+	return daemon.Refused{{Name: "emulated-version", Would: "have the features of another version", Usual: []string{"1.36", "kube=1.36"}}}
 }
 
 // complete reads the configuration file, lets the flags that were given overrule it, and returns every problem at once.
@@ -89,7 +95,7 @@ func (o *options) complete(fs *pflag.FlagSet) (*configv1.KubeSchedulerConfigurat
 	if o.maxUnschedulable <= 0 {
 		errs = append(errs, fmt.Errorf("--pod-max-in-unschedulable-pods-duration %s must be greater than 0", o.maxUnschedulable))
 	}
-	errs = append(errs, o.serving.Validate(), o.limits.Validate(), o.elect.Validate())
+	errs = append(errs, refused().Check(fs), o.serving.Validate(), o.limits.Validate(), o.elect.Validate())
 	if o.kubeconfig == "" {
 		errs = append(errs, errors.New("--kubeconfig, or clientConnection.kubeconfig in the file of --config, is required"))
 	}

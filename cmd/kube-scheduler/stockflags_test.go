@@ -10,3 +10,9 @@ func TestStockFlags(t *testing.T) {
 	t.Parallel()
 	flagtest.Stock(t, "kube-scheduler", newCommand().Flags())
 }
+
+// TestProtectingFlags: a flag that protects and is not built ends the start.
+func TestProtectingFlags(t *testing.T) {
+	t.Parallel()
+	flagtest.Refused(t, "kube-scheduler", newCommand)
+}

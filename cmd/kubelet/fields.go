@@ -27,6 +27,7 @@ func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
 	isFalse := func(b *bool) bool { return b != nil && !*b }
 	refuse(c.StaticPodURL != "" || len(c.StaticPodURLHeader) > 0, "staticPodURL and staticPodURLHeader are not supported: static pods come from staticPodPath")
 	refuse(c.RunOnce, "runOnce is not supported")
+	refuse(c.ReadOnlyPort != 0, "readOnlyPort (--read-only-port) %d is not supported: it would serve pods and metrics without authentication; the port of --port serves them", c.ReadOnlyPort)
 	refuse(len(c.QOSReserved) > 0, "qosReserved is not supported (upstream: feature gate QOSReserved, which is off by default)")
 	refuse(isFalse(c.CgroupsPerQOS), "cgroupsPerQOS (--cgroups-per-qos) false is not supported: pods have cgroups of their classes")
 	refuse(isFalse(c.CPUCFSQuota), "cpuCFSQuota (--cpu-cfs-quota) false is not supported: limits of CPU are kept")
@@ -83,8 +84,6 @@ func idle(c *kubeletconfig.KubeletConfiguration) (names []string) {
 		{"memoryThrottlingFactor", other(c.MemoryThrottlingFactor, 0.9)},
 		{"oomScoreAdj", other(c.OOMScoreAdj, -999)},
 		{"podCIDR", c.PodCIDR != ""},
-		{"protectKernelDefaults", c.ProtectKernelDefaults},
-		{"readOnlyPort", c.ReadOnlyPort != 0},
 		{"registryBurst", c.RegistryBurst != 0 && c.RegistryBurst != 10},
 		{"registryPullQPS", other(c.RegistryPullQPS, 5)},
 		{"showHiddenMetricsForVersion", c.ShowHiddenMetricsForVersion != ""},

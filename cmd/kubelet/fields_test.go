@@ -172,7 +172,7 @@ enableDebuggingHandlers: false
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(s.idle, []string{"hairpinMode", "protectKernelDefaults"}) || !*s.file.SeccompDefault || maxPods(s.file) > 110 || *s.file.EnableDebuggingHandlers {
+	if !slices.Equal(s.idle, []string{"hairpinMode"}) || !s.file.ProtectKernelDefaults || !*s.file.SeccompDefault || maxPods(s.file) > 110 || *s.file.EnableDebuggingHandlers {
 		t.Errorf("%q, %+v", s.idle, s.file)
 	}
 	s, err = parse(t, "", "--seccomp-default", "--tls-min-version=VersionTLS13", "--tls-cipher-suites=TLS_AES_128_GCM_SHA256", "--enable-debugging-handlers=false", "--pods-per-core=2", "--node-status-max-images=7")

@@ -19,7 +19,8 @@ type fileOptions struct {
 	manifestCheck, statusUpdate, runtime    time.Duration
 	logMaxFiles                             int32
 	maxPIDs                                 int64
-	seccomp, debugging                      bool
+	seccomp, debugging, protectKernel       bool
+	readOnlyPort                            int32
 	tlsMin                                  string
 	tlsSuites                               []string
 	podsPerCore, maxImages                  int32
@@ -42,6 +43,8 @@ func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Int64Var(&o.maxPIDs, "pod-max-pids", -1, "The maximum number of processes of a pod; -1: as many as the node lets it.")
 	fs.DurationVar(&o.runtime, "runtime-request-timeout", 2*time.Minute, "How long a request to the runtime may take, except for those that wait: pulls, logs, exec and attach.")
 	fs.BoolVar(&o.seccomp, "seccomp-default", false, "Containers that name no seccomp profile get the runtime's, instead of none.")
+	fs.BoolVar(&o.protectKernel, "protect-kernel-defaults", false, "Start only if the kernel's settings are those that the kubelet expects: vm.overcommit_memory, vm.panic_on_oom, kernel.panic, kernel.panic_on_oops, kernel.keys.root_maxkeys and kernel.keys.root_maxbytes.")
+	fs.Int32Var(&o.readOnlyPort, "read-only-port", 0, "Only 0: there is no port without authentication.")
 	fs.BoolVar(&o.debugging, "enable-debugging-handlers", true, "Serve what shows the inside of pods or runs something there: logs, exec, attach, port-forward.")
 	fs.StringVar(&o.tlsMin, "tls-min-version", "", "Minimum TLS version supported. Possible values: VersionTLS12, VersionTLS13")
 	fs.StringSliceVar(&o.tlsSuites, "tls-cipher-suites", nil, "Comma-separated list of cipher suites for TLS 1.2 connections. If omitted, the default Go cipher suites will be used.")
@@ -75,6 +78,8 @@ func (o *fileOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfigura
 		"pods-per-core":                                func() { c.PodsPerCore = o.podsPerCore },
 		"node-status-max-images":                       func() { c.NodeStatusMaxImages = &o.maxImages },
 		"runtime-request-timeout":                      func() { c.RuntimeRequestTimeout.Duration = o.runtime },
+		"protect-kernel-defaults":                      func() { c.ProtectKernelDefaults = o.protectKernel },
+		"read-only-port":                               func() { c.ReadOnlyPort = o.readOnlyPort },
 		"feature-gates":                                func() { c.FeatureGates = mergeGates(c.FeatureGates, o.gates) },
 	} {
 		if fs.Changed(flag) {
@@ -97,7 +102,6 @@ func mergeGates(file, flag map[string]bool) map[string]bool {
 // accepted are flags that have no effect: the fields that they set have none either, or nothing of the kind is here.
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
-		Values:   []string{"containerd", "event-burst", "event-qps", "kubelet-cgroups", "read-only-port", "runtime-cgroups"},
-		Switches: []string{"protect-kernel-defaults"},
+		Values: []string{"containerd", "event-burst", "event-qps", "kubelet-cgroups", "runtime-cgroups"},
 	}
 }

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
+	kernel "k8s.io/component-helpers/node/util/sysctl"
 	"k8s.io/klog/v2"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
@@ -45,6 +46,11 @@ const containerLogsDir = "/var/log/containers"
 // run composes the kubelet and its servers and runs them until ctx ends.
 func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	klog.SetSlogLogger(log)
+	if s.file.ProtectKernelDefaults {
+		if err := sysctl.CheckKernel(kernel.New().GetSysctl); err != nil {
+			return fmt.Errorf("protectKernelDefaults (--protect-kernel-defaults): %w", err)
+		}
+	}
 	name, err := s.nodeName()
 	if err != nil {
 		return err

@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"errors"
 	"log/slog"
+	"slices"
 
 	"github.com/spf13/pflag"
 )
@@ -9,14 +11,15 @@ import (
 // Accepted are flags of upstream that users' start scripts pass but that change nothing here. Each says so in --help, and whoever
 // gives one is warned: nobody should believe in a setting that does not hold.
 type Accepted struct {
-	// Values are the flags that need a value, of whatever form; Switches those that are true if they stand alone.
-	Values, Switches []string
+	// Values are the flags that need a value, of whatever form; Switches those that are true if they stand alone; Files those whose value
+	// is the path of a file, which must be there.
+	Values, Switches, Files []string
 }
 
 // AddFlags registers the flags.
 func (a Accepted) AddFlags(fs *pflag.FlagSet) {
 	const note = "Accepted for compatibility; without effect."
-	for _, name := range a.Values {
+	for _, name := range slices.Concat(a.Values, a.Files) {
 		fs.String(name, "", note)
 	}
 	for _, name := range a.Switches {
@@ -24,10 +27,23 @@ func (a Accepted) AddFlags(fs *pflag.FlagSet) {
 	}
 }
 
+// Check returns an error that names every file that cannot be read.
+func (a Accepted) Check(fs *pflag.FlagSet) error {
+	var errs []error
+	for _, name := range a.Files {
+		path, err := fs.GetString(name)
+		if err == nil && path != "" {
+			err = readable(name, path)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
 // Warn names those of the flags that were given.
 func (a Accepted) Warn(fs *pflag.FlagSet, log *slog.Logger) {
 	var given []string
-	for _, names := range [][]string{a.Values, a.Switches} {
+	for _, names := range [][]string{a.Values, a.Switches, a.Files} {
 		for _, name := range names {
 			if fs.Changed(name) {
 				given = append(given, "--"+name)

@@ -87,7 +87,7 @@ func (a *Attributes) Is(gr schema.GroupResource) bool {
 }
 
 // Select returns those of available, in the order of order(), that are on: on by default or in enable, and not in disable. A name that
-// Kubernetes does not know, or one that is enabled and not available, is an error.
+// Kubernetes does not know, or one that is enabled and not available, is an error: whoever names a plug-in relies on what it checks.
 func Select(available []Plugin, enable, disable []string) ([]Plugin, error) {
 	all, on := order(), defaultOn()
 	for _, n := range slices.Concat(enable, disable) {
@@ -99,9 +99,8 @@ func Select(available []Plugin, enable, disable []string) ([]Plugin, error) {
 		if slices.Contains(disable, n) {
 			return nil, fmt.Errorf("admission plug-in %q is both enabled and disabled", n)
 		}
-		has := slices.ContainsFunc(available, func(p Plugin) bool { return p.Name == n })
-		if !has && !slices.Contains(on, n) { // those on by default may be named, here or not
-			return nil, fmt.Errorf("admission plug-in %q is not available yet", n)
+		if !slices.ContainsFunc(available, func(p Plugin) bool { return p.Name == n }) {
+			return nil, fmt.Errorf("admission plug-in %q is not built: nothing would check or change what it does in Kubernetes", n)
 		}
 	}
 	var chosen []Plugin

@@ -44,7 +44,8 @@ func TestSelect(t *testing.T) {
 	}{
 		{nil, nil, []string{"NamespaceLifecycle", "ServiceAccount", "Priority"}, false},
 		{[]string{"NodeRestriction"}, []string{"ServiceAccount"}, []string{"NamespaceLifecycle", "NodeRestriction", "Priority"}, false},
-		{[]string{"LimitRanger"}, []string{"PodSecurity"}, []string{"NamespaceLifecycle", "ServiceAccount", "Priority"}, false},
+		{nil, []string{"PodSecurity", "ClusterTrustBundleAttest"}, []string{"NamespaceLifecycle", "ServiceAccount", "Priority"}, false},
+		{[]string{"ClusterTrustBundleAttest"}, nil, nil, true}, // on by default in Kubernetes, and not built
 		{[]string{"AlwaysPullImages"}, nil, nil, true},
 		{[]string{"Nonsense"}, nil, nil, true},
 		{nil, []string{"Nonsense"}, nil, true},

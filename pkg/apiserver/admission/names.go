@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// order returns the names of all plug-ins that Kubernetes has, in the order they run. Those that the project has not yet
-// are accepted in flags like the others where they are on by default.
+// order returns the names of all plug-ins that Kubernetes has, in the order they run. Those that are not built may be
+// disabled, but not enabled.
 func order() []string {
 	return []string{
 		"AlwaysAdmit", "NamespaceAutoProvision", "NamespaceLifecycle", "NamespaceExists", "LimitPodHardAntiAffinityTopology",

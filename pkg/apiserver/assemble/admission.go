@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -50,13 +49,13 @@ const accountWait = 5 * time.Second
 
 // CheckAdmission tells what is wrong with the names of plug-ins, before anything else is there.
 func CheckAdmission(enable, disable []string) error {
-	_, err := admission.Select(plugins(late(nil), webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), &AdmissionConfiguration{}, nil, nil), enable, disable)
+	_, err := admission.Select(plugins(late(nil), webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), &Options{}, nil), enable, disable)
 	return err
 }
 
-// plugins is the list of all admission plug-ins. store finds what they read, configured is what a file says of some of them, may answers what users may do, metrics (nil: nobody sees
-// them) take what they count.
-func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins, rules *policies.Plugins, configured *AdmissionConfiguration, may authz.Authorizer, metrics prometheus.Registerer) []admission.Plugin {
+// plugins is the list of all admission plug-ins. store finds what they read, o is what flags and files say of some of them, may answers what
+// users may do.
+func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins, rules *policies.Plugins, o *Options, may authz.Authorizer) []admission.Plugin {
 	namespaces := store("", "namespaces").Shared()
 	return []admission.Plugin{
 		namespacelifecycle.New(namespaces),
@@ -65,9 +64,9 @@ func plugins(store func(group, resource string) registry.Store, hooks *webhooks.
 		noderestriction.New(noderestriction.Config{Pods: store("", "pods"), Nodes: store("", "nodes"), Claims: store("", "persistentvolumeclaims"),
 			Volumes: store("", "persistentvolumes"), Drivers: store(storagev1.GroupName, "csidrivers"), Authorizer: may}),
 		taintnodesbycondition.New(),
-		podsecurity.New(podsecurity.Config{Namespaces: namespaces, Pods: store("", "pods"), Configuration: configured.PodSecurity, Metrics: metrics, Now: time.Now}),
+		podsecurity.New(podsecurity.Config{Namespaces: namespaces, Pods: store("", "pods"), Configuration: o.Admission.PodSecurity, Metrics: o.Metrics, Now: time.Now}),
 		priority.New(store(schedulingv1.GroupName, "priorityclasses").Shared()),
-		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default),
+		defaulttolerationseconds.New(seconds(o.NotReadySeconds), seconds(o.UnreachableSeconds)),
 		defaultstorageclass.New(store(storagev1.GroupName, "storageclasses")),
 		storageobjectinuseprotection.New(),
 		claimresize.New(store(storagev1.GroupName, "storageclasses")),
@@ -83,8 +82,16 @@ func plugins(store func(group, resource string) registry.Store, hooks *webhooks.
 		hooks.Mutating(),
 		rules.Validating(),
 		hooks.Validating(),
-		resourcequota.New(store("", "resourcequotas"), store("resource.k8s.io", "deviceclasses"), store("", "pods"), configured.Limited, time.Now),
+		resourcequota.New(store("", "resourcequotas"), store("resource.k8s.io", "deviceclasses"), store("", "pods"), o.Admission.Limited, time.Now),
 	}
+}
+
+// seconds is how long pods stay on a node that fails; nil: as long as by default.
+func seconds(given *int64) int64 {
+	if given == nil {
+		return defaulttolerationseconds.Default
+	}
+	return *given
 }
 
 // newWebhooks makes the plug-ins that call webhooks, in the way that client knows.
@@ -116,7 +123,7 @@ func newWebhookClient(c *catalog.Catalog) *webhook.Client {
 
 // newAdmission chooses the plug-ins that the options ask for. With RBAC, nobody may hand out more rights than he has.
 func newAdmission(o *Options, c *catalog.Catalog, hooks *webhooks.Plugins, rules *policies.Plugins, may *authorization) (*admission.Chain, error) {
-	chosen, err := admission.Select(plugins(late(c), hooks, rules, &o.Admission, may.authorizer, o.Metrics), o.EnableAdmission, o.DisableAdmission)
+	chosen, err := admission.Select(plugins(late(c), hooks, rules, o, may.authorizer), o.EnableAdmission, o.DisableAdmission)
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,8 @@ type Options struct {
 	EnableAdmission, DisableAdmission []string
 	// Admission is what plug-ins are told.
 	Admission AdmissionConfiguration
+	// NotReadySeconds and UnreachableSeconds are how long pods stay on such a node that do not say it themselves; nil: 300.
+	NotReadySeconds, UnreachableSeconds *int64
 	// ServiceRanges are where the addresses of services come from: one, or two of different families. The first one's family is
 	// the default, and the Service "kubernetes" has its first address.
 	ServiceRanges []netip.Prefix

@@ -1,0 +1,73 @@
+package flagtest
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// protecting are, for each component, the flags that decide who may do what, or what is encrypted, checked, logged or served, and that
+// are not built: flag to a value that asks for it. A flag leaves this table when it works.
+var protecting = map[string]map[string]string{
+	"kube-apiserver": {
+		"authentication-config":                       "/nowhere",
+		"authorization-config":                        "/nowhere",
+		"cors-allowed-origins":                        "https://example.org",
+		"egress-selector-config-file":                 "/nowhere",
+		"emulated-version":                            "1.35",
+		"enable-admission-plugins":                    "ClusterTrustBundleAttest",
+		"encryption-provider-config":                  "/nowhere",
+		"encryption-provider-config-automatic-reload": "true",
+		"max-connection-bytes-per-sec":                "1024",
+		"peer-ca-file":                                "/nowhere",
+		"runtime-config":                              "api/all=true",
+		"storage-backend":                             "etcd2",
+		"strict-transport-security-directives":        "max-age=31536000",
+		"tracing-config-file":                         "/nowhere",
+	},
+	"kube-scheduler": {"emulated-version": "1.35"},
+	"kubelet":        {"read-only-port": "10255"},
+}
+
+// Refused wants the component to end its start with an error that names the flag, for every flag that protects and is not built, and
+// docs/stock.md to name all of them. command makes the component's command.
+func Refused(t *testing.T, component string, command func() *cobra.Command) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "stock.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := named(t, string(page), "| of | refused |", component)
+	for name, value := range protecting[component] {
+		cmd := command()
+		cmd.SilenceUsage, cmd.SilenceErrors = true, true
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		cmd.SetArgs([]string{"--" + name + "=" + value})
+		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--"+name) {
+			t.Errorf("%s --%s=%s starts, or does not name the flag: %v", component, name, value, err)
+		}
+	}
+	for _, name := range told {
+		if protecting[component][name] == "" {
+			t.Errorf("docs/stock.md says that %s refuses --%s, and no test holds that", component, name)
+		}
+	}
+	command().Flags().VisitAll(func(f *pflag.Flag) {
+		if !strings.HasPrefix(f.Usage, "Not supported: ") {
+			return
+		}
+		if protecting[component][f.Name] == "" {
+			t.Errorf("%s refuses --%s, and no test holds that", component, f.Name)
+		}
+		if !slices.Contains(told, f.Name) {
+			t.Errorf("docs/stock.md does not say that %s refuses --%s", component, f.Name)
+		}
+	})
+}

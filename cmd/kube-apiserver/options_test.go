@@ -1,0 +1,33 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// TestFlagsThatHold: flags that only choose a time reach what uses them; upstream's defaults hold without them.
+func TestFlagsThatHold(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args                  []string
+		notReady, unreachable int64
+		ready                 time.Duration
+	}{
+		{nil, 300, 300, 2 * time.Second},
+		{[]string{"--default-not-ready-toleration-seconds=7", "--default-unreachable-toleration-seconds=0", "--etcd-readycheck-timeout=5s"}, 7, 0, 5 * time.Second},
+	} {
+		o, fs := defaults(), pflag.NewFlagSet("", pflag.ContinueOnError)
+		o.addFlags(fs)
+		if err := fs.Parse(c.args); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.complete(); err != nil {
+			t.Fatal(err)
+		}
+		if *o.parts.NotReadySeconds != c.notReady || *o.parts.UnreachableSeconds != c.unreachable || o.etcdReadyTimeout != c.ready {
+			t.Errorf("%q: %d, %d, %v", c.args, *o.parts.NotReadySeconds, *o.parts.UnreachableSeconds, o.etcdReadyTimeout)
+		}
+	}
+}
