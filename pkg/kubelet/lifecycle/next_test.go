@@ -15,7 +15,7 @@ import (
 
 var now = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// pod builds a pod of words: "Always c1 init:i1 side:s1".
+// pod builds a pod of words: "Always c1 init:i1 side:s1 init-Never:i2".
 func pod(words string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}}
 	always := corev1.ContainerRestartPolicyAlways
@@ -26,6 +26,9 @@ func pod(words string) *corev1.Pod {
 			p.Spec.RestartPolicy = corev1.RestartPolicy(w)
 		case !ok:
 			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: w, Image: "img"})
+		case strings.HasPrefix(kind, "init-"):
+			own := corev1.ContainerRestartPolicy(strings.TrimPrefix(kind, "init-"))
+			p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: name, Image: "img", RestartPolicy: &own})
 		case kind == "init":
 			p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: name, Image: "img"})
 		case kind == "side":
