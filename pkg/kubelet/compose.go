@@ -61,9 +61,25 @@ func (k *Kubelet) dial(ctx context.Context) (*cri.Client, error) {
 	cfg.CgroupV2 = k.cgroups.Version() == 2
 	cfg.SystemdCgroups = k.cfg.Cgroups.Driver == cgroup.DriverSystemd
 	cfg.Observe = k.metrics.Called
+	podsDir, err := k.podsDir()
+	if err != nil {
+		return nil, err
+	}
+	cfg.TerminationLog = func(uid types.UID, container, path string) bool {
+		return volume.IsTerminationLog(podsDir, uid, container, path)
+	}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	return cri.Dial(ctx, cfg)
+}
+
+// podsDir is the directory of all pods' directories, as an absolute path.
+func (k *Kubelet) podsDir() (string, error) {
+	dir, err := filepath.Abs(filepath.Join(k.cfg.RootDir, "pods"))
+	if err != nil {
+		return "", fmt.Errorf("find the kubelet's directory: %w", err)
+	}
+	return dir, nil
 }
 
 // compose makes the parts. Each is given those before it; of later ones it gets functions, which are not called before Run.
@@ -162,10 +178,11 @@ func (k *Kubelet) composeVolumes() error {
 	if err != nil {
 		return fmt.Errorf("prepare the cache of configMaps and secrets: %w", err)
 	}
-	podsDir, plugins := filepath.Join(k.cfg.RootDir, "pods"), filepath.Join(k.cfg.RootDir, "plugins")
-	if podsDir, err = filepath.Abs(podsDir); err != nil {
-		return fmt.Errorf("find the directory of pods: %w", err)
+	podsDir, err := k.podsDir()
+	if err != nil {
+		return err
 	}
+	plugins := filepath.Join(k.cfg.RootDir, "plugins")
 	k.csiNode = &csinode.Announcer{Client: k.cfg.Client, Name: k.cfg.NodeName, Log: k.cfg.Log}
 	k.csiDrivers = csi.NewDrivers(k.csiNode, k.cfg.Client, k.cfg.Log)
 	k.csi = csi.New(csi.Config{Dir: filepath.Join(plugins, "kubernetes.io", "csi"), PodsDir: podsDir, Node: k.cfg.NodeName, Client: k.cfg.Client, Drivers: k.csiDrivers,

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	crierrors "k8s.io/cri-api/pkg/errors"
 
@@ -35,6 +36,8 @@ type Client struct {
 	containers Containers
 	systemd    bool
 	memory     *memory
+
+	terminationLog func(uid types.UID, container, path string) bool
 }
 
 // Config says where the runtime is and how to speak to it.
@@ -48,6 +51,8 @@ type Config struct {
 	// SystemdCgroups tells that cgroup parents are systemd slices.
 	SystemdCgroups bool
 	Containers
+	// TerminationLog reports whether path is a file that the kubelet made for the termination message of a container; no other is read. nil: none is.
+	TerminationLog func(uid types.UID, container, path string) bool
 	// Observe, if set, is told how each call but streams went; operation is its name as metrics have it (operation).
 	Observe func(operation string, took time.Duration, err error)
 }
@@ -72,12 +77,16 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{conn: conn, image: conn, timeout: cfg.Timeout, containers: cfg.Containers, systemd: cfg.SystemdCgroups, memory: newMemory()}
+	c := &Client{conn: conn, image: conn, timeout: cfg.Timeout, containers: cfg.Containers, systemd: cfg.SystemdCgroups, memory: newMemory(),
+		terminationLog: cfg.TerminationLog}
 	if cfg.ImageEndpoint != "" && cfg.ImageEndpoint != cfg.Endpoint {
 		if c.image, err = dial(cfg.ImageEndpoint, cfg.Observe); err != nil {
 			conn.Close()
 			return nil, err
 		}
+	}
+	if c.terminationLog == nil {
+		c.terminationLog = func(types.UID, string, string) bool { return false }
 	}
 	c.runtime, c.images = runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(c.image)
 	v, err := c.runtime.Version(ctx, &runtimeapi.VersionRequest{Version: "v1"}, grpc.WaitForReady(true))

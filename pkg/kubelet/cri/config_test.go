@@ -1,12 +1,14 @@
 package cri
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -169,23 +171,43 @@ func TestTerminationMessage(t *testing.T) {
 		}
 		return path
 	}
-	status := func(file string, policy corev1.TerminationMessagePolicy) *runtimeapi.ContainerStatus {
-		return &runtimeapi.ContainerStatus{LogPath: write("log", "2030-01-01T00:00:00Z stdout P par\n2030-01-01T00:00:00Z stderr F tial\nbroken\n"),
-			Mounts:      []*runtimeapi.Mount{{ContainerPath: "/dev/termination-log", HostPath: file}},
+	log := write("log", "2030-01-01T00:00:00Z stdout P par\n2030-01-01T00:00:00Z stderr F tial\nbroken\n")
+	status := func(log string, policy corev1.TerminationMessagePolicy, files ...string) *runtimeapi.ContainerStatus {
+		s := &runtimeapi.ContainerStatus{LogPath: log,
 			Annotations: map[string]string{runtime.AnnotationTerminationMessagePath: "/dev/termination-log", runtime.AnnotationTerminationMessagePolicy: string(policy)}}
+		for _, f := range files {
+			s.Mounts = append(s.Mounts, &runtimeapi.Mount{ContainerPath: "/dev/termination-log", HostPath: f})
+		}
+		return s
 	}
-	empty, long := write("empty", ""), write("long", strings.Repeat("x", 5000))
-	if got := terminationMessage(status(long, corev1.TerminationMessageReadFile), 0); len(got) != maxMessageFile {
-		t.Errorf("%d bytes", len(got))
+	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
+	if err := errors.Join(unix.Mkfifo(pipe, 0o600), os.Symlink(log, link)); err != nil {
+		t.Fatal(err)
 	}
-	if got := terminationMessage(status(empty, corev1.TerminationMessageReadFile), 1); got != "" {
-		t.Errorf("from the log without the policy: %q", got)
-	}
-	if got := terminationMessage(status(empty, corev1.TerminationMessageFallbackToLogsOnError), 0); got != "" {
-		t.Errorf("from the log without an error: %q", got)
-	}
-	if got := terminationMessage(status(empty, corev1.TerminationMessageFallbackToLogsOnError), 1); got != "partial\n" {
-		t.Errorf("from the log: %q", got)
+	const fromFile, fromLog = corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError
+	empty, long, own, volume := write("empty", ""), write("long", strings.Repeat("x", 5000)), write("own", "own"), write("volume", "a volume's")
+	for _, c := range []struct {
+		name   string
+		status *runtimeapi.ContainerStatus
+		exit   int32
+		want   string
+	}{
+		{"a long one is cut off", status(log, fromFile, long), 0, strings.Repeat("x", maxMessageFile)},
+		{"no fallback without the policy", status(log, fromFile, empty), 1, ""},
+		{"no fallback without an error", status(log, fromLog, empty), 0, ""},
+		{"fallback to the log", status(log, fromLog, empty), 1, "partial\n"},
+		{"a pipe is not opened", status(log, fromFile, pipe), 1, ""},
+		{"a device is not opened", status(log, fromFile, "/dev/zero"), 1, ""},
+		{"a link is not followed", status(log, fromFile, link), 1, ""},
+		{"a volume at the path is not read", status(log, fromFile, volume, own), 1, "own"},
+		{"a log that is a pipe is not opened", status(pipe, fromLog, empty), 1, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got := terminationMessage(c.status, c.exit, func(path string) bool { return path != volume }); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }
 

@@ -238,7 +238,10 @@ func (c *Client) containerStatus(ctx context.Context, ct runtime.Container) (run
 		ct.User = &corev1.ContainerUser{Linux: &corev1.LinuxContainerUser{UID: u.Uid, GID: u.Gid, SupplementalGroups: u.SupplementalGroups}}
 	}
 	if ct.State == runtime.StateExited {
-		if m := terminationMessage(s, ct.ExitCode); m != "" {
+		made := func(path string) bool {
+			return c.terminationLog(types.UID(s.Labels[runtime.LabelPodUID]), ct.Name, path)
+		}
+		if m := terminationMessage(s, ct.ExitCode, made); m != "" {
 			ct.Message = joinMessages(ct.Message, m)
 		}
 	}

@@ -5,12 +5,12 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"bonsai/pkg/kubelet/filetree"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -24,11 +24,11 @@ const (
 )
 
 // terminationMessage reads what an exited container left: its termination message file, else, where the policy says so and
-// the container failed, the end of its log.
-func terminationMessage(s *runtimeapi.ContainerStatus, exit int32) string {
-	path := s.Annotations[runtime.AnnotationTerminationMessagePath]
+// the container failed, the end of its log. made reports whether the kubelet made a file for that message: a volume that is mounted at the
+// message's path is the pod's own, and what it has there is not read.
+func terminationMessage(s *runtimeapi.ContainerStatus, exit int32, made func(path string) bool) string {
 	for _, m := range s.Mounts {
-		if path != "" && m.ContainerPath == path {
+		if made(m.HostPath) {
 			if text := fileMessage(m.HostPath); text != "" {
 				return text
 			}
@@ -42,7 +42,7 @@ func terminationMessage(s *runtimeapi.ContainerStatus, exit int32) string {
 }
 
 func fileMessage(path string) string {
-	f, err := os.Open(path)
+	f, err := filetree.OpenFile(path)
 	if err != nil {
 		return ""
 	}
@@ -56,7 +56,7 @@ func fileMessage(path string) string {
 
 // logMessage returns the last lines of a log in CRI format, without its prefixes.
 func logMessage(path string) string {
-	f, err := os.Open(path)
+	f, err := filetree.OpenFile(path)
 	if err != nil {
 		return ""
 	}

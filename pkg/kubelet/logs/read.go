@@ -14,6 +14,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/kubelet/filetree"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -66,7 +67,7 @@ func Read(ctx context.Context, path string, o Options, running func(context.Cont
 	if o.Limit < 0 {
 		o.Limit = math.MaxInt64
 	}
-	f, err := os.Open(path)
+	f, err := filetree.OpenFile(path)
 	if err != nil {
 		return fmt.Errorf("failed to open log file %q: %w", path, err)
 	}
@@ -219,7 +220,7 @@ func (r *reader) rotated() bool {
 }
 
 func (r *reader) reopen() error {
-	f, err := os.Open(r.path)
+	f, err := filetree.OpenFile(r.path)
 	if err != nil {
 		return fmt.Errorf("failed to open log file %q: %w", r.path, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"bonsai/pkg/kubelet/filetree"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -165,7 +166,7 @@ func compress(path string) (err error) {
 	if strings.HasSuffix(path, gzipSuffix) {
 		return nil
 	}
-	from, err := os.Open(path)
+	from, err := filetree.OpenFile(path)
 	if err != nil {
 		return fmt.Errorf("open a rotated log: %w", err)
 	}

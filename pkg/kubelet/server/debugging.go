@@ -2,8 +2,11 @@ package server
 
 import (
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // debugging adds the paths that show the inside of pods or of the kubelet, run something there, or show the node's logs. Where they are off,
@@ -37,8 +40,23 @@ func (s *Server) debugging(mux *http.ServeMux) error {
 	if err != nil {
 		return fmt.Errorf("open the directory of logs: %w", err)
 	}
-	mux.HandleFunc("GET /logs/", streamed(http.StripPrefix("/logs/", http.FileServerFS(root.FS())).ServeHTTP)) // a log may be long
+	mux.HandleFunc("GET /logs/", streamed(http.StripPrefix("/logs/", http.FileServerFS(logFiles{root})).ServeHTTP)) // a log may be long
 	return nil
+}
+
+// logFiles are the files and directories below a directory, whatever else pods with host paths put there: opening a pipe would wait for its writer.
+type logFiles struct{ root *os.Root }
+
+// Open implements fs.FS.
+func (l logFiles) Open(name string) (fs.File, error) {
+	info, err := l.root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return l.root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0) // it may be exchanged after the look
 }
 
 // refused answers 405 with the reason, as upstream does.

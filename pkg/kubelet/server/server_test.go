@@ -25,6 +25,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	authnv1 "k8s.io/api/authentication/v1"
 	authzv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -548,6 +549,26 @@ func TestLongLogs(t *testing.T) {
 	}
 	if len(w.until) == 0 || !w.until[0].IsZero() {
 		t.Errorf("it must be written until %v", w.until)
+	}
+}
+
+// A pod with a host path may make a pipe among the logs: it is refused at once.
+func TestLogsOpenNoPipes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := unix.Mkfifo(filepath.Join(dir, "pipe.log"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	if err := (&Server{cfg: Config{LogDir: dir}}).debugging(mux); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{"/logs/pipe.log": http.StatusForbidden, "/logs/": http.StatusOK, "/logs/none": http.StatusNotFound} {
+		w := &timed{ResponseRecorder: httptest.NewRecorder()}
+		mux.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d: %s", path, w.Code, want, w.Body)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func (m *Manager) TerminationLog(uid types.UID, container string) (string, error
 	if !filepath.IsLocal(container) || strings.ContainsRune(container, '/') {
 		return "", errors.New("the container's name is no file name")
 	}
-	dir = filepath.Join(dir, "containers", container)
+	dir = terminationLogs(dir, container)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return "", fmt.Errorf("make the container's directory: %w", err)
 	}
@@ -56,4 +56,14 @@ func (m *Manager) TerminationLog(uid types.UID, container string) (string, error
 		return "", fmt.Errorf("open the termination log to all users: %w", err)
 	}
 	return path, nil
+}
+
+// terminationLogs is the directory of a container's termination messages below the pod's directory.
+func terminationLogs(podDir, container string) string {
+	return filepath.Join(podDir, "containers", container)
+}
+
+// IsTerminationLog reports whether path is one that Manager.TerminationLog returns for the container, below the directory of all pods.
+func IsTerminationLog(podsDir string, uid types.UID, container, path string) bool {
+	return fileName(string(uid)) && fileName(container) && filepath.Dir(path) == terminationLogs(filepath.Join(podsDir, string(uid)), container)
 }

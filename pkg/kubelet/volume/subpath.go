@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -50,6 +51,9 @@ func (m *Manager) SubPath(pod *corev1.Pod, container string, index int, volume s
 
 // makeBeneath makes subPath a directory if it does not exist, with the permissions of the volume itself.
 func makeBeneath(volume, subPath string) error {
+	if info, err := os.Stat(volume); err != nil || !info.IsDir() { // opening a pipe would wait for its writer
+		return cmp.Or(err, error(&os.PathError{Op: "open", Path: volume, Err: unix.ENOTDIR}))
+	}
 	root, err := os.OpenRoot(volume)
 	if err != nil {
 		return err

@@ -360,6 +360,13 @@ func TestSubPath(t *testing.T) {
 	if again, err := sub(1, "in"); err != nil || again != file || read(t, again) != "f2" {
 		t.Error("a restarted container must see the new file:", err)
 	}
+	pipe := filepath.Join(vol, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := m.SubPath(pod, "c", 2, "e", volume.Mounted{HostPath: pipe}, "x"); err == nil { // as a hostPath may be one
+		t.Errorf("a part of a pipe gave %s", p)
+	}
 	for _, bad := range []string{"abs", "abs/passwd", "up", "up/x", "..", "../x", "/etc", "a/../../x"} {
 		if p, err := sub(2, bad); err == nil {
 			t.Errorf("%q gave %s", bad, p)
@@ -387,6 +394,15 @@ func TestCleanupKeepsLivePods(t *testing.T) {
 		}
 		if md, _ := mode(t, log); md.Perm() != 0o666 {
 			t.Error("termination log:", md)
+		}
+		podsDir := filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(log))))
+		for of, want := range map[types.UID]bool{uid: true, "other": false, "": false, "..": false} {
+			if volume.IsTerminationLog(podsDir, of, "c", log) != want {
+				t.Errorf("%s of the pod %q: want %t", log, of, want)
+			}
+		}
+		if volume.IsTerminationLog(podsDir, uid, "d", log) || volume.IsTerminationLog(podsDir, uid, "c", filepath.Join(filepath.Dir(log), "../c/../../volumes/x")) {
+			t.Error("another path is a termination log")
 		}
 	}
 	if _, err := m.TerminationLog("live", "../c"); err == nil {
