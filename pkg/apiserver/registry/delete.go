@@ -78,19 +78,63 @@ func (g *Generic) tryDelete(ctx context.Context, ns, name string, ofCollection b
 		callerFrom(ctx).Warn(w)
 	}
 	changed := g.markDeleted(obj, access, opts)
-	if g.goes(obj, access) {
-		if g.Row.Strategy.Graceful == nil { // the answer and hooks get it as it was
-			if obj, err = Object(g.codec, item); err != nil {
-				return nil, nil, false, err
-			}
+	goes := g.goes(obj, access)
+	if goes && g.Row.Strategy.Graceful == nil { // the answer and hooks get it as it was
+		if obj, err = Object(g.codec, item); err != nil {
+			return nil, nil, false, err
 		}
 		return g.remove(ctx, item, obj, opts)
 	}
-	if !changed {
+	if changed {
+		if item, err = g.storeMarked(ctx, item, obj, opts); err != nil {
+			return nil, nil, false, err
+		}
+	}
+	if !goes {
 		return item, obj, false, nil
 	}
-	item, err = g.storeMarked(ctx, item, obj, opts)
-	return item, obj, false, err
+	return g.removeMarked(ctx, item, obj, changed, opts)
+}
+
+// removeMarked removes an object of a kind with grace periods that has none left. The mark is a write of its own (written), so that
+// watchers see deletionTimestamp before the object is gone, as they do when there is time left. Whatever happens to the object
+// between the two does not fail the deletion: somebody else may finish it, or hold the object with a finalizer.
+func (g *Generic) removeMarked(ctx context.Context, item *storage.Item, obj runtime.Object, written bool, opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, nil, false, fmt.Errorf("delete %s: %w", g.gr, err)
+	}
+	uid := access.GetUID()
+	for {
+		last, removed, gone, err := g.remove(ctx, item, obj, opts)
+		if !written || err == nil {
+			return last, removed, gone, err
+		}
+		if !errors.Is(err, errStale) && !errors.Is(err, storage.ErrNotFound) {
+			return nil, nil, false, err
+		}
+		newest, err := g.Storage.Get(ctx, item.Key, 0)
+		if errors.Is(err, storage.ErrNotFound) {
+			return item, obj, true, nil
+		}
+		if err != nil {
+			return nil, nil, false, err
+		}
+		current, err := Object(g.codec, newest)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		if access, err = meta.Accessor(current); err != nil {
+			return nil, nil, false, fmt.Errorf("delete %s: %w", g.gr, err)
+		}
+		if access.GetUID() != uid { // another object of this name
+			return item, obj, true, nil
+		}
+		item, obj = newest, current
+		if !g.goes(obj, access) {
+			return item, obj, false, nil
+		}
+	}
 }
 
 func (g *Generic) remove(ctx context.Context, item *storage.Item, obj runtime.Object, opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {

@@ -308,36 +308,6 @@ func TestDeletePreconditions(t *testing.T) {
 	}
 }
 
-func TestGracefulDeletion(t *testing.T) {
-	t.Parallel()
-	g := store(t, "pods")
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
-	if _, err := g.Create(t.Context(), "ns", pod, &metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	grace := func(seconds *int64) (*corev1.Pod, bool) {
-		t.Helper()
-		obj, gone, err := g.Delete(t.Context(), "ns", "p", &metav1.DeleteOptions{GracePeriodSeconds: seconds})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return obj.(*corev1.Pod), gone
-	}
-	p, gone := grace(nil)
-	if gone || *p.DeletionGracePeriodSeconds != 30 || p.DeletionTimestamp.Second() != 35 {
-		t.Fatalf("first: %v %+v", gone, p.ObjectMeta)
-	}
-	if p, gone = grace(new(int64(60))); gone || *p.DeletionGracePeriodSeconds != 30 {
-		t.Fatalf("a longer period: %v %+v", gone, p.ObjectMeta)
-	}
-	if p, gone = grace(new(int64(5))); gone || *p.DeletionGracePeriodSeconds != 5 || p.DeletionTimestamp.Second() != 10 {
-		t.Fatalf("a shorter period: %v %+v", gone, p.ObjectMeta)
-	}
-	if _, gone = grace(new(int64(0))); !gone {
-		t.Fatal("period 0 does not remove the pod")
-	}
-}
-
 // hook counts what it is asked, and refuses when told to.
 type hook struct {
 	begun, committed, freed int
