@@ -9,6 +9,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // The group and the beginning of the user names of nodes.
@@ -63,10 +64,30 @@ func CheckKubeletClient(r *x509.CertificateRequest, usages []certificatesv1.KeyU
 		return errors.New("IP subjectAltNames are not allowed")
 	case len(r.URIs) > 0:
 		return errors.New("URI subjectAltNames are not allowed")
-	case !strings.HasPrefix(r.Subject.CommonName, nodePrefix):
-		return errors.New("subject common name does not begin with system:node:")
+	}
+	if _, err := NodeName(r); err != nil {
+		return err
 	}
 	return checkNodeUsages(usages, certificatesv1.UsageClientAuth)
+}
+
+// NodeName returns the name of the node that a request is for. The error says why its subject is no node's: nobody could sign for such a
+// node, as none can be registered.
+func NodeName(r *x509.CertificateRequest) (string, error) {
+	name, ok := strings.CutPrefix(r.Subject.CommonName, nodePrefix)
+	if !ok {
+		return "", errors.New("subject common name does not begin with system:node:")
+	}
+	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+		return "", fmt.Errorf("subject common name %q does not name a node: %s", r.Subject.CommonName, strings.Join(wrong, "; "))
+	}
+	return name, nil
+}
+
+// IsServiceName reports whether clients in the cluster could use a name for a Service, as "hook.prod.svc": who serves with a certificate
+// for it is taken for the Service.
+func IsServiceName(name string) bool {
+	return strings.HasSuffix(name, ".svc") || strings.Contains(name, ".svc.")
 }
 
 func checkKubeletServing(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
@@ -79,8 +100,9 @@ func checkKubeletServing(r *x509.CertificateRequest, usages []certificatesv1.Key
 		return errors.New("Email subjectAltNames are not allowed")
 	case len(r.URIs) > 0:
 		return errors.New("URI subjectAltNames are not allowed")
-	case !strings.HasPrefix(r.Subject.CommonName, nodePrefix):
-		return errors.New("subject common name does not begin with system:node:")
+	}
+	if _, err := NodeName(r); err != nil {
+		return err
 	}
 	return checkNodeUsages(usages, certificatesv1.UsageServerAuth)
 }

@@ -105,6 +105,8 @@ func TestMayServe(t *testing.T) {
 			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeHostName, Address: name}}}}
 	}
 	nodes := []*corev1.Node{node("n1", "10.77.0.11"), node("far", "192.0.2.7"), node("other", "192.0.2.8")}
+	nodes[1].Status.Addresses = append(nodes[1].Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "192.0.2.77"})
+	host := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.77")}
 	good := func() (*certificatesv1.CertificateSigningRequestSpec, *x509.CertificateRequest) {
 		return &certificatesv1.CertificateSigningRequestSpec{Username: "system:node:far", Usages: []certificatesv1.KeyUsage{certificatesv1.UsageServerAuth, certificatesv1.UsageDigitalSignature}},
 			&x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:far", Organization: []string{"system:nodes"}}, DNSNames: []string{"far"}, IPAddresses: []net.IP{net.IPv4(192, 0, 2, 7)}}
@@ -126,6 +128,9 @@ func TestMayServe(t *testing.T) {
 		"the API server's": func(_ *certificatesv1.CertificateSigningRequestSpec, r *x509.CertificateRequest) {
 			r.IPAddresses[0] = net.IPv4(192, 0, 2, 1)
 		},
+		"an address of the host": func(_ *certificatesv1.CertificateSigningRequestSpec, r *x509.CertificateRequest) {
+			r.IPAddresses[0] = net.IPv4(192, 0, 2, 77)
+		},
 		"a service's": func(_ *certificatesv1.CertificateSigningRequestSpec, r *x509.CertificateRequest) {
 			r.IPAddresses[0] = net.IPv4(10, 96, 0, 1)
 		},
@@ -143,21 +148,21 @@ func TestMayServe(t *testing.T) {
 		if change != nil {
 			change(spec, asked)
 		}
-		if err := joinableConfig().mayServe(spec, asked, nodes); (err == nil) != (change == nil) {
+		if err := joinableConfig().mayServe(spec, asked, nodes, host); (err == nil) != (change == nil) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	for _, name := range []string{"kubernetes", "kubernetes.default.svc", "localhost", "n1"} { // whoever joins chooses it
+	for _, name := range []string{"kubernetes", "kubernetes.default", "localhost", "n1", "hook.prod.svc", "hook.prod.svc.cluster.local", "1-2-3-4.prod.pod.cluster.local"} { // whoever joins chooses it
 		nodes[1].Name = name
 		spec, asked := good()
 		spec.Username, asked.Subject.CommonName, asked.DNSNames = "system:node:"+name, "system:node:"+name, []string{name}
-		if err := joinableConfig().mayServe(spec, asked, nodes[1:]); err == nil || err.Error() != "the name "+name+" is the cluster's" {
+		if err := joinableConfig().mayServe(spec, asked, nodes[1:], host); err == nil || err.Error() != "the name "+name+" is the cluster's" {
 			t.Errorf("a node called %s: %v", name, err)
 		}
 	}
 	nodes[1].Name, nodes[2].Status.Addresses[0].Address = "far", "192.0.2.7"
 	spec, asked := good()
-	if err := joinableConfig().mayServe(spec, asked, nodes); err == nil {
+	if err := joinableConfig().mayServe(spec, asked, nodes, host); err == nil {
 		t.Error("an address that two nodes have was approved")
 	}
 }

@@ -124,7 +124,8 @@ func (c Config) startJoined(ctx context.Context, self string, p progress) error 
 
 // waitJoined waits until the API says that the node is Ready. Until the kubelet has its certificate nobody here can ask.
 func (c Config) waitJoined(ctx context.Context) error {
-	last := errors.New("the kubelet has no certificate yet")
+	last := fmt.Errorf("the kubelet has no certificate yet: if the cluster has a node %[1]s already, delete it there (kubectl delete node %[1]s), or join with another --node-name",
+		c.Nodes[0].Name())
 	err := poll(ctx, 100*time.Millisecond, func() (bool, error) {
 		if _, err := os.Stat(c.layout().kubeconfig(c.identity())); err != nil {
 			return false, nil

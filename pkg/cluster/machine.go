@@ -41,11 +41,27 @@ func (c Config) machine(home Home) (machine, error) {
 	return m, err
 }
 
-// foreignAddresses says which of the addresses that the cluster is to listen at are not this machine's.
-func (c Config) foreignAddresses() []error {
+// hostAddresses lists the addresses of this machine.
+func hostAddresses() (all []netip.Addr, err error) {
 	has, err := net.InterfaceAddrs()
 	if err != nil {
-		return []error{fmt.Errorf("list the addresses: %w", err)}
+		return nil, fmt.Errorf("list the addresses: %w", err)
+	}
+	for _, a := range has {
+		if n, ok := a.(*net.IPNet); ok {
+			if ip, ok := netip.AddrFromSlice(n.IP); ok {
+				all = append(all, ip.Unmap())
+			}
+		}
+	}
+	return all, nil
+}
+
+// foreignAddresses says which of the addresses that the cluster is to listen at are not this machine's.
+func (c Config) foreignAddresses() []error {
+	has, err := hostAddresses()
+	if err != nil {
+		return []error{err}
 	}
 	wanted := map[string]netip.Addr{"--advertise-address": c.AdvertiseAddress}
 	for _, m := range c.PortMappings {
@@ -54,7 +70,7 @@ func (c Config) foreignAddresses() []error {
 	var foreign []error
 	for by, ip := range wanted {
 		if ip.IsValid() && !ip.IsUnspecified() && !ip.IsLoopback() && !c.NodeSubnet.Contains(ip) && // which it makes itself
-			!slices.ContainsFunc(has, func(a net.Addr) bool { n, ok := a.(*net.IPNet); return ok && n.IP.Equal(ip.AsSlice()) }) {
+			!slices.Contains(has, ip.Unmap()) {
 			foreign = append(foreign, fmt.Errorf("%s: %s is no address of this machine", by, ip))
 		}
 	}

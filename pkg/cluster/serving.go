@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -40,8 +41,12 @@ func (c Config) approveServing(ctx context.Context, log *slog.Logger) {
 			return // the server takes none that cannot be read
 		}
 		nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{})
+		var host []netip.Addr
 		if err == nil {
-			err = c.mayServe(&r.Spec, asked, nodes)
+			host, err = hostAddresses()
+		}
+		if err == nil {
+			err = c.mayServe(&r.Spec, asked, nodes, host)
 		}
 		if err != nil {
 			log.Warn("a serving certificate is left for a person to approve", "request", r.Name, "user", r.Spec.Username, "err", err)
@@ -62,9 +67,10 @@ func (c Config) approveServing(ctx context.Context, log *slog.Logger) {
 }
 
 // mayServe tells why a node may not have a serving certificate: it must ask for itself, and for no name but its own and no address but one
-// that it has, no other node has, and is in none of the cluster's networks. Who joins chooses the node's name: it must be no name of the
-// cluster's own servers, as kubernetes.default.svc.
-func (c Config) mayServe(s *certificatesv1.CertificateSigningRequestSpec, asked *x509.CertificateRequest, nodes []*corev1.Node) error {
+// that it has, no other node has, and is in none of the cluster's networks nor of this machine, where the control plane is. host are this
+// machine's addresses. Who joins chooses the node's name: it must be no name of the cluster's own servers, as kubernetes.default, nor one
+// of a Service or pod.
+func (c Config) mayServe(s *certificatesv1.CertificateSigningRequestSpec, asked *x509.CertificateRequest, nodes []*corev1.Node, host []netip.Addr) error {
 	if err := certificates.CheckSigner(certificatesv1.KubeletServingSignerName, asked, s.Usages); err != nil {
 		return err
 	}
@@ -79,14 +85,14 @@ func (c Config) mayServe(s *certificatesv1.CertificateSigningRequestSpec, asked 
 		if name != nodes[i].Name {
 			return fmt.Errorf("the name %s is not the node's", name)
 		}
-		if slices.ContainsFunc(c.certificates(), func(own certificate) bool { return own.server && slices.Contains(own.names, name) }) {
+		if certificates.IsServiceName(name) || strings.HasSuffix(name, clusterDomain) || slices.ContainsFunc(c.certificates(), func(own certificate) bool { return own.server && slices.Contains(own.names, name) }) {
 			return fmt.Errorf("the name %s is the cluster's", name)
 		}
 	}
 	for _, raw := range asked.IPAddresses {
 		ip, ok := netip.AddrFromSlice(raw)
 		ip = ip.Unmap()
-		if !ok || ip == c.AdvertiseAddress || c.isOwn(ip) || ip.IsLoopback() {
+		if !ok || ip == c.AdvertiseAddress || c.isOwn(ip) || ip.IsLoopback() || ip.IsUnspecified() || slices.Contains(host, ip) {
 			return fmt.Errorf("the address %s is the cluster's", raw)
 		}
 		for j, n := range nodes {
@@ -97,3 +103,6 @@ func (c Config) mayServe(s *certificatesv1.CertificateSigningRequestSpec, asked 
 	}
 	return nil
 }
+
+// clusterDomain is what the names of all Services and pods end with.
+const clusterDomain = ".cluster.local"

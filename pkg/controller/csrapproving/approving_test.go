@@ -13,6 +13,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -57,12 +58,18 @@ func TestReconcile(t *testing.T) {
 		message string
 		again   bool
 	}{
-		"a node's first":         {asked(t, "bootstrap", "system:node:n", nil), "nodeclient", []string{review, approve}, "Auto approving kubelet client certificate after SubjectAccessReview.", false},
-		"a node's next":          {asked(t, "system:node:n", "system:node:n", nil), "selfnodeclient", []string{review, approve}, "Auto approving self kubelet client certificate after SubjectAccessReview.", false},
-		"a node's next as first": {asked(t, "system:node:n", "system:node:n", nil), "nodeclient", []string{review, review, approve}, "Auto approving kubelet client certificate after SubjectAccessReview.", false},
-		"for another node":       {asked(t, "system:node:m", "system:node:n", nil), "selfnodeclient", []string{review}, "", true},
-		"who may not":            {asked(t, "bob", "system:node:n", nil), "", []string{review}, "", true},
-		"for no node":            {asked(t, "bob", "bob", nil), "nodeclient", nil, "", false},
+		"a node's first":                 {asked(t, "bootstrap", "system:node:n", nil), "nodeclient", []string{review, approve}, "Auto approving kubelet client certificate after SubjectAccessReview.", false},
+		"a node's next":                  {asked(t, "system:node:n", "system:node:n", nil), "selfnodeclient", []string{review, approve}, "Auto approving self kubelet client certificate after SubjectAccessReview.", false},
+		"a node's next as first":         {asked(t, "system:node:n", "system:node:n", nil), "nodeclient", []string{review, review, approve}, "Auto approving kubelet client certificate after SubjectAccessReview.", false},
+		"for another node":               {asked(t, "system:node:m", "system:node:n", nil), "selfnodeclient", []string{review}, "", true},
+		"who may not":                    {asked(t, "bob", "system:node:n", nil), "", []string{review}, "", true},
+		"the name of a node that exists": {asked(t, "system:bootstrap:abcdef", "system:node:taken", nil), "nodeclient", nil, "", true},
+		"that node itself":               {asked(t, "system:node:taken", "system:node:taken", nil), "selfnodeclient", []string{review, approve}, "Auto approving self kubelet client certificate after SubjectAccessReview.", false},
+		"no name":                        {asked(t, "system:bootstrap:abcdef", "system:node:", nil), "nodeclient", nil, "", false},
+		"a name that no node can have":   {asked(t, "system:bootstrap:abcdef", "system:node:A_b", nil), "nodeclient", nil, "", false},
+		"a Service's name":               {asked(t, "system:bootstrap:abcdef", "system:node:hook.prod.svc", nil), "nodeclient", nil, "", false},
+		"a Service's whole name":         {asked(t, "system:bootstrap:abcdef", "system:node:hook.prod.svc.cluster.local", nil), "nodeclient", nil, "", false},
+		"for no node":                    {asked(t, "bob", "bob", nil), "nodeclient", nil, "", false},
 		"another signer": {asked(t, "bob", "system:node:n", func(r *certificatesv1.CertificateSigningRequest) {
 			r.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName
 		}), "nodeclient", nil, "", false},
@@ -85,6 +92,7 @@ func TestReconcile(t *testing.T) {
 			t.Fatal(err)
 		}
 		controllertest.Put(t, ctl.requests, c.request)
+		controllertest.Put(t, ctl.nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "taken"}})
 		res, err := ctl.Reconcile(t.Context(), controller.Key{Name: "r"})
 		if err != nil || res.Backoff != c.again || !slices.Equal(fake.Names(), c.calls) {
 			t.Errorf("%s: %+v, %v, %v", name, res, err, fake.Names())
