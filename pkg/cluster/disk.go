@@ -27,12 +27,7 @@ const (
 
 // checkDisk tells at once whether the data directory can be written and has the room that a start needs.
 func (c Config) checkDisk() error {
-	dir := c.DataDir
-	for ; ; dir = filepath.Dir(dir) { // what will hold it
-		if _, err := os.Stat(dir); err == nil || dir == "/" {
-			break
-		}
-	}
+	dir := existing(c.DataDir)
 	if err := tryWriting(dir); err != nil {
 		return fmt.Errorf("--data-dir %s cannot be written: %w", c.DataDir, err)
 	}
@@ -50,6 +45,16 @@ func (c Config) checkDisk() error {
 		return fmt.Errorf("--data-dir %s: %w", c.DataDir, err)
 	}
 	return nil
+}
+
+// existing returns path, or the nearest directory above that will hold it.
+func existing(path string) string {
+	for ; path != "/"; path = filepath.Dir(path) {
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
+	}
+	return path
 }
 
 // spaceLeft tells whether a cluster that runs has the room to go on. The error names the data directory.

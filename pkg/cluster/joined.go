@@ -76,7 +76,7 @@ func Join(ctx context.Context, home Home, c Config, o JoinOptions, self string, 
 			c, err = found.complete(ctx, c, o, token)
 			return err
 		}},
-		{"Check the machine", func(context.Context) error { return c.checkJoining(home) }},
+		{"Check the machine", func(ctx context.Context) error { return c.checkJoining(ctx, home) }},
 		{"Make the configuration", func(context.Context) error { return c.prepareJoined(found, token) }},
 	})
 	if err != nil {
@@ -106,7 +106,7 @@ func (c Config) startAgain(ctx context.Context, home Home, self string, out io.W
 	}
 	err = c.takeSteps(ctx, p, []upStep{
 		{"End what an earlier life left", func(ctx context.Context) error { return c.endEarlierLife(ctx) }},
-		{"Check the machine", func(context.Context) error { return c.checkJoining(home) }},
+		{"Check the machine", func(ctx context.Context) error { return c.checkJoining(ctx, home) }},
 		{"Make the configuration", func(context.Context) error { return errors.Join(c.save(), os.MkdirAll(c.layout().run(), 0o700)) }},
 	})
 	if err != nil {
@@ -143,8 +143,8 @@ func (c Config) waitJoined(ctx context.Context) error {
 }
 
 // checkJoining checks what a node needs of this machine, all of it before anything is made.
-func (c Config) checkJoining(home Home) error {
-	if err := c.preflight(); err != nil {
+func (c Config) checkJoining(ctx context.Context, home Home) error {
+	if err := c.preflight(ctx); err != nil {
 		return err
 	}
 	m, err := c.machine(home)

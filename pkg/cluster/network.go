@@ -259,8 +259,12 @@ func (n *NodeConfig) configureNetwork() error {
 		settings["net/bridge/bridge-nf-call-ip6tables"] = "1"
 	}
 	for path, value := range settings {
-		if err := os.WriteFile("/proc/sys/"+path, []byte(value), 0); err != nil {
-			return fmt.Errorf("set %s: %w (is the kernel module br_netfilter loaded?)", path, err)
+		err := os.WriteFile("/proc/sys/"+path, []byte(value), 0)
+		if errors.Is(err, os.ErrNotExist) && strings.HasPrefix(path, "net/bridge/") { // a container cannot load it, and its machine has not
+			return fmt.Errorf("set %s: kernel module br_netfilter is not loaded (run on the machine: modprobe br_netfilter)", path)
+		}
+		if err != nil {
+			return fmt.Errorf("set %s: %w", path, err)
 		}
 	}
 	if n.Joined {

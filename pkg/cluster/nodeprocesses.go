@@ -227,8 +227,10 @@ func snapshotter(dir string) string {
 	if err := unix.Statfs(dir, &fs); err == nil && fs.Type == unix.OVERLAYFS_SUPER_MAGIC {
 		return "native"
 	}
-	return "overlayfs"
+	return overlaySnapshotter
 }
+
+const overlaySnapshotter = "overlayfs"
 
 func (n *NodeConfig) ctr() string {
 	if own := filepath.Join(n.BinDir, "ctr"); executable(own) {

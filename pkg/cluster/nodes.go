@@ -32,7 +32,7 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 		node := Node{Number: freeNumber(c.Nodes), Labels: labels}
 		c.Nodes = append(slices.Clone(c.Nodes), node)
 		slices.SortFunc(c.Nodes, func(a, b Node) int { return a.Number - b.Number })
-		if err := errors.Join(c.preflight()); err != nil {
+		if err := c.preflight(ctx); err != nil {
 			return err
 		}
 		p := progress{out: out, began: time.Now()}

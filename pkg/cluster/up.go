@@ -64,7 +64,7 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 	var steps []upStep
 	if !alive || !c.networkStands() {
 		steps = []upStep{
-			{"Check the machine", func(context.Context) error { return c.checkMachine(home, &c) }},
+			{"Check the machine", func(ctx context.Context) error { return c.checkMachine(ctx, home, &c) }},
 			{"End what an earlier life left", func(ctx context.Context) error { return c.endEarlierLife(ctx) }},
 			{"Make certificates and configuration", func(context.Context) error { return c.prepare() }},
 			{"Start etcd, the control plane and the nodes", func(ctx context.Context) error { return c.startSupervisor(ctx, self) }},
@@ -156,8 +156,8 @@ func (c Config) compareWithRunning(ctx context.Context) (_ Config, alive bool, e
 }
 
 // checkMachine checks what a start needs, all of it before anything is made, and completes c in plan.
-func (c Config) checkMachine(home Home, plan *Config) error {
-	if err := c.preflight(); err != nil {
+func (c Config) checkMachine(ctx context.Context, home Home, plan *Config) error {
+	if err := c.preflight(ctx); err != nil {
 		return err
 	}
 	m, err := c.machine(home)
@@ -210,8 +210,9 @@ func running(ctx context.Context, c Config) bool {
 	return err == nil
 }
 
-// preflight checks that the programs, files and disk space that a start needs are there.
-func (c Config) preflight() error {
+// preflight checks that the programs, files, disk space and features of the kernel that a start needs are there. It loads kernel modules, and
+// makes nothing else.
+func (c Config) preflight(ctx context.Context) error {
 	var errs []error
 	for _, program := range []string{"ip", "nft", cmp.Or(c.OCIRuntime, defaultOCIRuntime), "mount"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -246,7 +247,7 @@ func (c Config) preflight() error {
 			errs = append(errs, fmt.Errorf("%s is missing (%s)", c.image(image), target))
 		}
 	}
-	return errors.Join(append(errs, c.checkDisk())...)
+	return errors.Join(append(errs, c.checkDisk(), checkControllers(cgroupRoot), checkKernel(ctx, c.kernelNeeds(), loadModule))...)
 }
 
 // prepare makes the files that the processes read.

@@ -1,0 +1,228 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// kernelFeature is a feature of the kernel that a cluster cannot do without.
+type kernelFeature struct {
+	// module has the feature where the kernel has not built it in.
+	module string
+	// need says what the cluster uses it for.
+	need string
+	// try uses the feature and leaves nothing behind. It returns an error if the kernel does not have it.
+	try func(context.Context) error
+}
+
+// kernelGroup is features that are cheap to try together. The other features of a group build on the first one.
+type kernelGroup struct {
+	all      func(context.Context) error // tries all of them at once
+	features []kernelFeature
+}
+
+// loadModule loads a kernel module, and those that it needs, with modprobe(8).
+func loadModule(ctx context.Context, module string) error {
+	return command(ctx, "", "modprobe", module)
+}
+
+// checkKernel tries every feature, and has load bring the modules of those that are missing, in order. It returns an error for each feature
+// that is missing then. Some modules are loaded by nobody else: the kernel asks for those of packet rules, links and file systems when they
+// are used, but not for br_netfilter.
+func checkKernel(ctx context.Context, groups []kernelGroup, load func(ctx context.Context, module string) error) error {
+	var errs []error
+	for _, g := range groups {
+		if g.all(ctx) == nil {
+			continue
+		}
+		for i, f := range g.features {
+			err := f.check(ctx, load)
+			errs = append(errs, err)
+			if err != nil && i == 0 {
+				break
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (f kernelFeature) check(ctx context.Context, load func(ctx context.Context, module string) error) error {
+	tried := f.try(ctx)
+	if tried == nil {
+		return nil
+	}
+	failed := load(ctx, f.module)
+	if failed == nil {
+		if tried = f.try(ctx); tried == nil {
+			return nil
+		}
+		return fmt.Errorf("the kernel module %s is loaded, but %s do not work: %w", f.module, f.need, tried)
+	}
+	return fmt.Errorf("kernel module %s is not loaded, which %s need (run: modprobe %s): %w", f.module, f.need, f.module, failed)
+}
+
+// kernelNeeds are the kernel's features that this machine's part of the cluster uses, in the order in which they build on each other.
+func (c Config) kernelNeeds() []kernelGroup {
+	var groups []kernelGroup
+	if snapshotter(existing(c.DataDir)) == overlaySnapshotter {
+		groups = append(groups, single(kernelFeature{"overlay", "images", hasFileSystem("overlay")}))
+	}
+	groups = append(groups,
+		tried(kernelLines{lines: linkLines[:]}, "ip", "-batch", "-"),
+		single(kernelFeature{"br_netfilter", "Services between pods of one node", hasSetting("net/bridge/bridge-nf-call-iptables")}),
+		single(kernelFeature{"nf_conntrack", "Services", hasSetting("net/netfilter/nf_conntrack_max")}),
+		tried(kernelLines{before: nftBefore, lines: nftLines[:], after: nftAfter}, "nft", "-f", "-"),
+	)
+	for _, program := range c.iptablesPrograms() {
+		if _, err := exec.LookPath(program); err == nil { // without the program nothing is written with it
+			groups = append(groups, tried(kernelLines{before: iptablesBefore, lines: iptablesLines[:], after: iptablesAfter}, program, "-w"))
+		}
+	}
+	return groups
+}
+
+// iptablesPrograms write the rules of iptables for the cluster's families.
+func (c Config) iptablesPrograms() []string {
+	switch c.IPFamily {
+	case IPv6:
+		return []string{"ip6tables-restore"}
+	case Dual:
+		return []string{"iptables-restore", "ip6tables-restore"}
+	}
+	return []string{"iptables-restore"}
+}
+
+// linkLines make the links that connect nodes and pods.
+var linkLines = [...]kernelLine{
+	{"bridge", "the network of nodes and that of pods", "link add br0 type bridge"},
+	{"veth", "the network of nodes and that of pods", "link add v0 type veth peer name v1"},
+}
+
+// nftLines are a rule for each of nftables' expressions in the rules of kube-proxy, bonsai-network and the machine's own.
+var nftLines = [...]kernelLine{
+	{"nf_tables", "Services", "add chain inet try try-forward { type filter hook forward priority filter; }"},
+	{"nft_chain_nat", "Services", "add chain inet try try-nat { type nat hook postrouting priority srcnat; }"},
+	{"nft_ct", "Services", "add rule inet try plain ct state established accept"},
+	{"nft_nat", "Services", "add chain inet try try-dnat { type nat hook prerouting priority dstnat; }; add rule inet try try-dnat dnat ip to 192.0.2.1"},
+	{"nft_masq", "packets that leave the cluster", "add chain inet try try-masq { type nat hook postrouting priority srcnat; }; add rule inet try try-masq masquerade"},
+	{"nft_reject_inet", "Services without endpoints", "add chain inet try try-reject { type filter hook forward priority filter; }; add rule inet try try-reject reject"},
+	{"nft_fib_inet", "node ports", "add chain inet try try-fib { type nat hook prerouting priority dstnat; }; add rule inet try try-fib fib daddr type local accept"},
+	{"nft_numgen", "Services", "add rule inet try plain numgen random mod 2 vmap { 0 : accept, 1 : drop }"},
+}
+
+const (
+	nftBefore = "add table inet try\nadd chain inet try plain\n"
+	nftAfter  = ""
+)
+
+// iptablesLines are a rule for each extension of iptables in the rules for host ports (the CNI plug-in portmap).
+var iptablesLines = [...]kernelLine{
+	{"nft_compat", "host ports", "-A TRY -j RETURN -m comment --comment try"},
+	{"xt_mark", "host ports", "-A TRY -m mark --mark 1 -j MARK --set-xmark 1/1"},
+	{"xt_multiport", "host ports", "-A TRY -p tcp -m multiport --dports 1,2 -j RETURN"},
+	{"xt_addrtype", "host ports", "-A TRY -m addrtype --dst-type LOCAL -j RETURN"},
+	{"xt_nat", "host ports", "-A TRY -p tcp -m tcp --dport 1 -j DNAT --to-destination :2"},
+	{"xt_MASQUERADE", "host ports", "-A POSTROUTING -j MASQUERADE"},
+	{"xt_conntrack", "host ports", "-A TRY -m conntrack --ctstate NEW -j RETURN"},
+}
+
+const (
+	iptablesBefore = "*nat\n:TRY -\n"
+	iptablesAfter  = "COMMIT\n"
+)
+
+// neededControllers are the cgroup controllers that the kubelet gives pods their resources with.
+var neededControllers = [...]string{"cpu", "cpuset", "memory", "pids"}
+
+// checkControllers returns an error for each cgroup controller that nodes would miss in the hierarchies at root.
+func checkControllers(root string) error {
+	unified, v2 := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
+	var errs []error
+	for _, controller := range neededControllers {
+		_, v1 := os.Stat(filepath.Join(root, controller))
+		if v2 == nil && !slices.Contains(strings.Fields(string(unified)), controller) || v2 != nil && v1 != nil {
+			errs = append(errs, fmt.Errorf("the cgroup controller %s is missing from %s, which pods' resources need (the kernel's command line may switch "+
+				"it off: boot with cgroup_enable=%s)", controller, root, controller))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func single(f kernelFeature) kernelGroup {
+	return kernelGroup{all: f.try, features: []kernelFeature{f}}
+}
+
+// hasFileSystem reports whether the kernel can mount file systems of a type (proc_filesystems(5)).
+func hasFileSystem(name string) func(context.Context) error {
+	return func(context.Context) error {
+		data, err := os.ReadFile("/proc/filesystems")
+		if err == nil && !slices.Contains(strings.Fields(string(data)), name) {
+			err = fmt.Errorf("/proc/filesystems has no %s", name)
+		}
+		return err
+	}
+}
+
+// hasSetting reports whether the kernel has a setting below /proc/sys.
+func hasSetting(name string) func(context.Context) error {
+	return func(context.Context) error {
+		_, err := os.Stat("/proc/sys/" + name)
+		return err
+	}
+}
+
+// kernelLine is a line of a script that asks the kernel for a module's feature.
+type kernelLine struct{ module, need, line string }
+
+// kernelLines are the lines of a script, and what goes before and after any of them.
+type kernelLines struct {
+	before, after string
+	lines         []kernelLine
+}
+
+// script has the given lines.
+func (k kernelLines) script(lines ...kernelLine) string {
+	script := k.before
+	for _, l := range lines {
+		script += l.line + "\n"
+	}
+	return script + k.after
+}
+
+// tried returns the features that the lines of a script ask for. The program that runs the script has a network namespace of its own: what it
+// makes goes with it.
+func tried(k kernelLines, program ...string) kernelGroup {
+	run := func(lines ...kernelLine) func(context.Context) error {
+		return func(ctx context.Context) error { return inFreshNetwork(ctx, k.script(lines...), program...) }
+	}
+	g := kernelGroup{all: run(k.lines...)}
+	for _, l := range k.lines {
+		g.features = append(g.features, kernelFeature{module: l.module, need: l.need, try: run(l)})
+	}
+	return g
+}
+
+func inFreshNetwork(ctx context.Context, script string, program ...string) error {
+	cmd := exec.CommandContext(ctx, program[0], program[1:]...)
+	cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
+	cmd.Stdin = strings.NewReader(script)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", program[0], err, firstLine(out))
+	}
+	return nil
+}
+
+func firstLine(out []byte) []byte {
+	line, _, _ := bytes.Cut(bytes.TrimSpace(out), []byte("\n"))
+	return line
+}
