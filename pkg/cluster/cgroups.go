@@ -19,6 +19,9 @@ import (
 // the cluster.
 const cgroupRoot = "/sys/fs/cgroup"
 
+// controlPlaneGroup is the group of the supervisor and the control plane, beside those of the nodes, which are called as the nodes.
+const controlPlaneGroup = "control-plane"
+
 // unified tells whether the machine has cgroup v2 only.
 func unified() bool {
 	_, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers"))
@@ -44,17 +47,29 @@ func hierarchies() ([]string, error) {
 	return out, nil
 }
 
-// makeCgroup makes the group at path, below the cluster's own, in every hierarchy. On v1 a cpuset starts empty and would hold
-// no process; on v2 the parents hand their controllers down.
-func makeCgroup(mark, path string) error {
+// cgroups are the control groups of a cluster, which hold every process of it: a tree in each hierarchy.
+type cgroups struct {
+	trees   []string // the directories of the trees' roots, which are called as the cluster's mark
+	unified bool     // cgroup v2
+}
+
+// cgroups are the cluster's.
+func (c Config) cgroups() (cgroups, error) {
 	roots, err := hierarchies()
-	if err != nil {
-		return err
-	}
+	g := cgroups{unified: unified()}
 	for _, root := range roots {
-		group := root
-		for _, part := range strings.Split(filepath.Join(mark, path), "/") {
-			if unified() {
+		g.trees = append(g.trees, filepath.Join(root, c.mark()))
+	}
+	return g, err
+}
+
+// make makes the group at path in every tree. On v1 a cpuset starts empty and would hold no process; on v2 the parents hand their
+// controllers down.
+func (g cgroups) make(path string) error {
+	for _, tree := range g.trees {
+		group := filepath.Dir(tree)
+		for _, part := range strings.Split(filepath.Join(filepath.Base(tree), path), "/") {
+			if g.unified {
 				if err := delegate(group); err != nil {
 					return err
 				}
@@ -64,12 +79,23 @@ func makeCgroup(mark, path string) error {
 			if err := os.MkdirAll(group, 0o755); err != nil {
 				return fmt.Errorf("make the cgroup: %w", err)
 			}
+			if g.unified {
+				continue
+			}
 			if err := inheritCpuset(parent, group); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// renew makes the group at path anew, without the processes and groups that are in it, in at most patience. On v2 a group that has handed its
+// controllers down, as a node's does for its pods, takes no process any more: the next life needs another one.
+func (g cgroups) renew(ctx context.Context, path string, patience time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the cgroup %s has processes that do not die within %s of SIGKILL", path, patience))
+	defer cancel()
+	return errors.Join(g.kill(ctx, path), g.remove(ctx, path), g.make(path))
 }
 
 // delegate hands all controllers of a v2 group to its children.
@@ -90,7 +116,7 @@ func delegate(group string) error {
 func inheritCpuset(parent, group string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		own, err := os.ReadFile(filepath.Join(group, file))
-		if err != nil || unified() {
+		if err != nil {
 			return ignoreMissing(err)
 		}
 		if strings.TrimSpace(string(own)) != "" {
@@ -107,31 +133,22 @@ func inheritCpuset(parent, group string) error {
 	return nil
 }
 
-// enterCgroup moves this process into the group at path, so that it and its children are not accounted to whoever started
-// the cluster.
-func enterCgroup(mark, path string) error {
-	roots, err := hierarchies()
-	if err != nil {
-		return err
-	}
-	for _, root := range roots {
-		if err := os.WriteFile(filepath.Join(root, mark, path, "cgroup.procs"), []byte("0"), 0); err != nil {
+// enter moves this process into the group at path, so that it and its children are not accounted to whoever started the cluster.
+func (g cgroups) enter(path string) error {
+	for _, tree := range g.trees {
+		if err := os.WriteFile(filepath.Join(tree, path, "cgroup.procs"), []byte("0"), 0); err != nil {
 			return fmt.Errorf("enter the cgroup %s: %w", path, err)
 		}
 	}
 	return nil
 }
 
-// cgroupProcesses returns the processes in the cluster's groups, in any hierarchy: all that the cluster runs, for a process is
-// in its parent's group until somebody moves it, and inside a node nobody can move it out of the node's.
-func (c Config) cgroupProcesses() ([]int, error) {
-	roots, err := hierarchies()
-	if err != nil {
-		return nil, err
-	}
+// processes returns the processes in the group at path and below it, in any tree: those of "" are all that the cluster runs, for a process
+// is in its parent's group until somebody moves it, and inside a node nobody can move it out of the node's.
+func (g cgroups) processes(path string) ([]int, error) {
 	found := map[int]bool{}
-	for _, root := range roots {
-		err := filepath.WalkDir(filepath.Join(root, c.mark()), func(path string, d fs.DirEntry, err error) error {
+	for _, tree := range g.trees {
+		err := filepath.WalkDir(filepath.Join(tree, path), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.Name() != "cgroup.procs" {
 				return ignoreMissing(err) // a group may go while we look
 			}
@@ -153,22 +170,46 @@ func (c Config) cgroupProcesses() ([]int, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// removeRetry is how often the removal of a busy group is tried again.
-const removeRetry = 10 * time.Millisecond
+// retryBusy is how often processes are killed again, and a busy group's removal is tried again.
+const retryBusy = 10 * time.Millisecond
 
-// removeCgroups removes all of the cluster's groups, waiting up to patience for the last dying processes to leave them.
-func (c Config) removeCgroups(ctx context.Context, patience time.Duration) error {
-	roots, err := hierarchies()
-	if err != nil {
+// kill kills every process in the group at path and below it until there is none, or ctx ends.
+func (g cgroups) kill(ctx context.Context, path string) error {
+	var left []int
+	err := poll(ctx, retryBusy, func() (bool, error) {
+		var err error
+		if left, err = g.processes(path); err != nil {
+			return false, err
+		}
+		for _, pid := range left {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return false, fmt.Errorf("kill process %d: %w", pid, err)
+			}
+		}
+		return len(left) == 0, nil
+	})
+	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	var names []string
+	for _, pid := range left {
+		names = append(names, fmt.Sprintf("%s (%d)", processName(pid), pid))
+	}
+	return fmt.Errorf("%w: %s", err, strings.Join(names, ", "))
+}
+
+// remove removes the group at path and those below it, waiting until ctx ends for the last dying processes to leave them.
+func (g cgroups) remove(ctx context.Context, path string) error {
 	var errs []error
-	for _, root := range roots {
-		errs = append(errs, removeGroup(ctx, filepath.Join(root, c.mark())))
+	for _, tree := range g.trees {
+		errs = append(errs, removeGroup(ctx, filepath.Join(tree, path)))
 	}
 	return errors.Join(errs...)
+}
+
+// exist reports whether the cluster has groups.
+func (g cgroups) exist() bool {
+	return slices.ContainsFunc(g.trees, func(tree string) bool { return statError(tree) == nil })
 }
 
 // removeGroup removes a group and those below it. The kernel has no notice of a v1 group becoming empty, so a busy group is
@@ -188,7 +229,7 @@ func removeGroup(ctx context.Context, group string) error {
 			}
 		}
 	}
-	retry := time.NewTicker(removeRetry)
+	retry := time.NewTicker(retryBusy)
 	defer retry.Stop()
 	for {
 		err := syscall.Rmdir(group)

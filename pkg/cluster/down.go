@@ -48,7 +48,7 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 			}
 			return c.freeLoopDevices()
 		}},
-		{"Remove the cgroups", func() error { return c.removeCgroups(ctx, killPatience) }},
+		{"Remove the cgroups", func() error { return c.removeCgroups(ctx) }},
 		{"Remove the kubeconfig context", func() error { return c.removeContext(ctx) }},
 	}
 	err = nil
@@ -110,16 +110,8 @@ func (c Config) leftSomething() bool {
 	if _, err := os.Stat("/run/netns/" + c.mark()); err == nil {
 		return true
 	}
-	roots, err := hierarchies()
-	if err != nil {
-		return false
-	}
-	for _, root := range roots {
-		if _, err := os.Stat(filepath.Join(root, c.mark())); err == nil {
-			return true
-		}
-	}
-	return false
+	groups, err := c.cgroups()
+	return err == nil && groups.exist()
 }
 
 // removeData removes the data directory. One that is a mount point, such as a volume, is emptied: it was not made by us.

@@ -26,7 +26,7 @@ const (
 // endEarlierLife ends and removes everything on the host that carries the cluster's mark: processes, mounts, network, cgroups.
 // Nothing of value is in it. A supervisor that answers is asked to end in order first.
 func (c Config) endEarlierLife(ctx context.Context) error {
-	return errors.Join(c.stop(ctx), c.removeNetwork(ctx), c.removeMounts(), c.removeCgroups(ctx, killPatience))
+	return errors.Join(c.stop(ctx), c.removeNetwork(ctx), c.removeMounts(), c.removeCgroups(ctx))
 }
 
 // stop ends the supervisor and with it all processes, and then, by their cgroups, those that its end did not reach.
@@ -77,29 +77,24 @@ func (c Config) stopInOrder(ctx context.Context) error {
 // killProcesses kills every process in the cluster's cgroups until there is none. The kernel ends what is in a node together
 // with the node's init.
 func (c Config) killProcesses(ctx context.Context) error {
+	groups, err := c.cgroups()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, killPatience, fmt.Errorf("processes that do not die within %s of SIGKILL", killPatience))
+	defer cancel()
+	return groups.kill(ctx, "")
+}
+
+// removeCgroups removes all of the cluster's groups.
+func (c Config) removeCgroups(ctx context.Context) error {
+	groups, err := c.cgroups()
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, killPatience)
 	defer cancel()
-	var left []int
-	err := poll(ctx, 10*time.Millisecond, func() (bool, error) {
-		var err error
-		if left, err = c.cgroupProcesses(); err != nil {
-			return false, err
-		}
-		for _, pid := range left {
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return false, fmt.Errorf("kill process %d: %w", pid, err)
-			}
-		}
-		return len(left) == 0, nil
-	})
-	if errors.Is(err, context.DeadlineExceeded) {
-		var names []string
-		for _, pid := range left {
-			names = append(names, fmt.Sprintf("%s (%d)", processName(pid), pid))
-		}
-		return fmt.Errorf("processes that do not die within %s of SIGKILL: %s", killPatience, strings.Join(names, ", "))
-	}
-	return err
+	return groups.remove(ctx, "")
 }
 
 // removeMounts detaches what is mounted below the data directory, so that removing it can reach nothing else.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -74,7 +75,8 @@ func (n *NodeConfig) ips() []netip.Addr {
 // nodeProcess is the node's init: this program again, in namespaces of its own. See EnterNode for its standard input.
 func (c Config) nodeProcess(ctx context.Context, node Node, self string) (process, error) {
 	l, n := c.layout(), c.node(node)
-	if err := makeCgroup(c.mark(), n.Name); err != nil {
+	groups, err := c.cgroups()
+	if err != nil {
 		return process{}, err
 	}
 	data, err := json.MarshalIndent(n, "", "  ")
@@ -85,10 +87,12 @@ func (c Config) nodeProcess(ctx context.Context, node Node, self string) (proces
 	if err := writeFile(path, data); err != nil {
 		return process{}, fmt.Errorf("write the configuration of node %s: %w", n.Name, err)
 	}
-	flags, started := uintptr(syscall.CLONE_NEWNS|syscall.CLONE_NEWUTS|syscall.CLONE_NEWIPC|syscall.CLONE_NEWPID), func(int) error { return nil }
+	flags, started := uintptr(syscall.CLONE_NEWNS|syscall.CLONE_NEWUTS|syscall.CLONE_NEWIPC|syscall.CLONE_NEWPID), func(int) error { return groups.renew(ctx, n.Name, killPatience) }
 	if !n.Joined {
 		flags |= syscall.CLONE_NEWNET
-		started = func(pid int) error { return c.connectNode(ctx, n.Name, pid) }
+		started = func(pid int) error {
+			return errors.Join(groups.renew(ctx, n.Name, killPatience), c.connectNode(ctx, n.Name, pid))
+		}
 	}
 	return process{
 		name: "node-" + n.Name,

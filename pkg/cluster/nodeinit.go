@@ -33,7 +33,11 @@ func EnterNode(self, path string) error {
 		return err
 	}
 	runtime.LockOSThread()
-	if err := enterCgroup(n.Mark, n.Name); err != nil {
+	groups, err := Config{DataDir: n.DataDir}.cgroups()
+	if err != nil {
+		return err
+	}
+	if err := groups.enter(n.Name); err != nil {
 		return err
 	}
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {

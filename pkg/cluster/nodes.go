@@ -128,13 +128,10 @@ func (c Config) forgetNode(ctx context.Context, name string) error {
 // removeNode removes what a node that has ended leaves on the host.
 func (c Config) removeNode(ctx context.Context, name string) error {
 	l := c.layout()
-	roots, err := hierarchies()
-	errs := []error{err}
+	groups, err := c.cgroups()
 	ctx, cancel := context.WithTimeout(ctx, killPatience)
 	defer cancel()
-	for _, root := range roots {
-		errs = append(errs, removeGroup(ctx, filepath.Join(root, c.mark(), name)))
-	}
+	errs := []error{err, groups.remove(ctx, name)}
 	for _, dir := range []string{filepath.Dir(l.kubeconfig("")), l.pki("")} {
 		files, err := fs.Glob(os.DirFS(dir), "*-"+name+".*") // not of the whole path: it may have characters of patterns
 		errs = append(errs, err)

@@ -174,7 +174,11 @@ func (c Config) signalManagers(signal syscall.Signal) error {
 
 // processesOf returns the pids of the control plane's processes that run the cluster's binary of that name.
 func (c Config) processesOf(name string) ([]int, error) {
-	all, err := c.cgroupProcesses()
+	groups, err := c.cgroups()
+	if err != nil {
+		return nil, err
+	}
+	all, err := groups.processes(controlPlaneGroup)
 	if err != nil {
 		return nil, err
 	}

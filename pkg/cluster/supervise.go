@@ -65,10 +65,14 @@ func (c Config) Supervise(ctx context.Context, self string, starter io.Reader, l
 	// What must outlive ctx to tidy up.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	if err := makeCgroup(c.mark(), "control-plane"); err != nil {
+	groups, err := c.cgroups()
+	if err != nil {
 		return err
 	}
-	if err := enterCgroup(c.mark(), "control-plane"); err != nil {
+	if err := groups.make(controlPlaneGroup); err != nil {
+		return err
+	}
+	if err := groups.enter(controlPlaneGroup); err != nil {
 		return err
 	}
 	if err := raiseLimits(); err != nil {

@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// realUnified returns cgroups of v2 in a tree of the test's own, and skips the test where there is no v2 with a controller that groups can
+// hand down: without one the kernel lets any group have processes.
+func realUnified(t *testing.T) cgroups {
+	t.Helper()
+	for _, root := range []string{cgroupRoot, filepath.Join(cgroupRoot, "unified")} {
+		controllers, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
+		if err != nil || strings.TrimSpace(string(controllers)) == "" || delegate(root) != nil {
+			continue
+		}
+		g := cgroups{trees: []string{filepath.Join(root, Config{DataDir: t.TempDir()}.mark())}, unified: true}
+		if err := g.make(controlPlaneGroup); err != nil {
+			continue
+		}
+		t.Cleanup(func() {
+			ctx := context.WithoutCancel(t.Context())
+			if err := errors.Join(g.kill(ctx, ""), g.remove(ctx, "")); err != nil {
+				t.Error(err)
+			}
+		})
+		return g
+	}
+	t.Skip("SKIPPED: cgroup v2 with a controller, and root, are needed")
+	return cgroups{}
+}
+
+// startIn starts a process in a group, as a node's init and what it starts are in one.
+func startIn(t *testing.T, group string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go cmd.Wait()
+	t.Cleanup(func() { cmd.Process.Kill() })
+	if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// TestRenewCgroup: a node's init can be started again on cgroup v2, where the group that it had has handed its controllers down and holds
+// groups of pods, and perhaps a process that outlived it.
+func TestRenewCgroup(t *testing.T) {
+	t.Parallel()
+	g := realUnified(t)
+	const patience = 10 * time.Second
+	for range 3 {
+		if err := g.renew(t.Context(), "n1", patience); err != nil {
+			t.Fatal(err)
+		}
+		// What a node does with its group: init enters it, goes on into a leaf, and hands the controllers down to the pods.
+		group := filepath.Join(g.trees[0], "n1")
+		cmd := startIn(t, group)
+		for _, child := range []string{"node", "kubepods/pod1"} {
+			if err := os.MkdirAll(filepath.Join(group, child), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(group, "node", "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(delegate(group), delegate(filepath.Join(group, "kubepods"))); err != nil {
+			t.Fatal(err)
+		}
+		startIn(t, filepath.Join(group, "kubepods/pod1"))
+		if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0); !errors.Is(err, syscall.EBUSY) {
+			t.Fatalf("the kernel lets a process into a group that handed its controllers down: %v", err)
+		}
+		if processes, err := g.processes("n1"); err != nil || len(processes) != 2 {
+			t.Fatalf("%v, %v", processes, err)
+		}
+	}
+}
