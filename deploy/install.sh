@@ -41,4 +41,3 @@ if [ ${#missing[@]} -gt 0 ]; then
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
-[ -e /proc/sys/net/bridge ] || modprobe br_netfilter 2>/dev/null || echo "warning: the kernel module br_netfilter is not loaded" >&2

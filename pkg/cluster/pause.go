@@ -178,7 +178,7 @@ func (c Config) processesOf(name string) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := groups.processes(controlPlaneGroup)
+	all, err := groups.processes("")
 	if err != nil {
 		return nil, err
 	}
