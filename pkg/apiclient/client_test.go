@@ -129,6 +129,32 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestNamelessRequests: a request for one object without a name is not sent, as it would be one for all of them.
+func TestNamelessRequests(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("the client sent %s %s", r.Method, r.URL) })
+	ctx, pods, nodes := t.Context(), pods(c), nodes(c)
+	for name, do := range map[string]func() error{
+		"get":            func() error { _, err := pods.Get(ctx, "ns", ""); return err },
+		"get a parent":   func() error { _, err := pods.Get(ctx, "ns", ".."); return err },
+		"update":         func() error { _, err := nodes.Update(ctx, &corev1.Node{}); return err },
+		"update status":  func() error { _, err := nodes.UpdateStatus(ctx, &corev1.Node{}); return err },
+		"patch":          func() error { _, err := nodes.Patch(ctx, "", "", types.MergePatchType, []byte("{}")); return err },
+		"send a patch":   func() error { return nodes.SendPatch(ctx, "", "", types.MergePatchType, []byte("{}")) },
+		"apply":          func() error { _, err := nodes.Apply(ctx, "", "", "m", []byte("{}")); return err },
+		"delete":         func() error { return nodes.Delete(ctx, "", "", "") },
+		"delete in one":  func() error { return pods.Delete(ctx, "ns", "", "") },
+		"subresource":    func() error { return pods.CreateSub(ctx, "ns", "", "binding", &corev1.Binding{}, &corev1.Binding{}) },
+		"send to a pod":  func() error { return pods.Send(ctx, "ns", "", "binding", "Binding", &corev1.Binding{}) },
+		"send nowhere":   func() error { return pods.Send(ctx, "", "", "", "Pod", &corev1.Pod{}) },
+		"send to itself": func() error { return pods.Send(ctx, "ns", "p", "", "Binding", &corev1.Binding{}) },
+	} {
+		if err := do(); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
 // named checks that an answer was decoded.
 func named[T metav1.Object](got T, err error) error {
 	if err == nil && got.GetName() != "got" {

@@ -29,6 +29,9 @@ type Message interface{ Marshal() ([]byte, error) }
 // and the decoding of an answer that nobody looks at: for what is written for every pod there is.
 func (r *Resource[T]) Send(ctx context.Context, ns, name, sub, kind string, body Message) error {
 	gv := r.gvr.GroupVersion()
+	if ns == "" || (name == "") != (sub == "") {
+		return fmt.Errorf("posting a %s: namespace %q, name %q and subresource %q name no resource", kind, ns, name, sub)
+	}
 	path := root(gv) + "/" + gv.String() + "/namespaces/" + ns + "/" + r.gvr.Resource
 	if name != "" {
 		path += "/" + name + "/" + sub

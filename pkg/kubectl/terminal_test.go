@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,7 +127,7 @@ func TestTerminalControl(t *testing.T) {
 		{args: "create configmap x"},
 		{args: "apply -f " + manifest},
 		{args: "delete -i pod p", in: "n\n", not: "pod/p"},
-		{args: "get pod " + url.PathEscape(evil), not: "not found"},
+		{args: "get pod " + evil, not: "not found"},
 		{args: "get nosuch" + evil},
 		{args: "logs nosuch" + evil},
 		{args: "logs q --prefix"},

@@ -152,6 +152,9 @@ func (o *Options) post(ctx context.Context, i *resource.Info) (runtime.Object, e
 	if o.name == "" {
 		meta.Name = i.Name
 	}
+	if i.Name == "" {
+		return nil, resource.ErrNoName
+	}
 	var least *int32
 	if o.min > 0 {
 		least = &o.min

@@ -104,6 +104,9 @@ func (o *Options) Validate() error {
 func (o *Options) Run(ctx context.Context) error {
 	q := resource.Request{Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit, Latest: true}
 	for _, a := range o.args {
+		if a == "" {
+			return resource.ErrNoName
+		}
 		q.Args = append(q.Args, name(a))
 	}
 	p, err := o.Printer(o.answer.past)

@@ -183,7 +183,7 @@ func (o *dump) logs(ctx context.Context, pod *corev1.Pod) error {
 	return o.write(filepath.Join(pod.Namespace, pod.Name, "logs.txt"), func(w io.Writer) error {
 		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 			fmt.Fprintf(w, "==== START logs for container %s of pod %s/%s ====\n", c.Name, pod.Namespace, pod.Name)
-			data, err := o.client.Do(ctx, http.MethodGet, resource.Path(pods.Mapping(), pod.Namespace, pod.Name, "log"), resource.Query(&corev1.PodLogOptions{Container: c.Name}), nil)
+			data, err := pods.Log(ctx, o.client, pod, c.Name)
 			if err != nil {
 				data = fmt.Appendf(nil, "Request log error: %s\n", err)
 			}

@@ -82,6 +82,19 @@ func exactly(n int) cobra.PositionalArgs {
 	}
 }
 
+// named asks for one argument, the name of a cluster, user or context, which must not be empty.
+func named(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := exactly(1)(cmd, args); err != nil {
+			return err
+		}
+		if args[0] == "" {
+			return fmt.Errorf("you must specify a non-empty %s name", what)
+		}
+		return nil
+	}
+}
+
 func (c *command) view() *cobra.Command {
 	var raw, minify, flatten, merge bool
 	p := printers.NewFlags()

@@ -24,7 +24,7 @@ func (c *command) setContext() *cobra.Command {
 			return exactly(1)(cmd, args)
 		case len(args) == 1 && current:
 			return errors.New("you cannot specify both a context name and --current")
-		case len(args) == 0 && !current:
+		case !current && (len(args) == 0 || args[0] == ""):
 			return errors.New("you must specify a non-empty context name or --current")
 		}
 		err := c.change(func(k *clientcmdapi.Config) error {
@@ -61,7 +61,7 @@ func (c *command) setContext() *cobra.Command {
 
 func (c *command) setCluster() *cobra.Command {
 	var embed bool
-	cmd := &cobra.Command{Use: "set-cluster NAME [--server=server] [--certificate-authority=path/to/certificate/authority] [--insecure-skip-tls-verify=true] [--tls-server-name=example.com]", Example: "# Set the address of a cluster, and keep what else is there\nkubectl config set-cluster dev --server=https://1.2.3.4\n\n# Write the certificate of its authority into the file\nkubectl config set-cluster dev --certificate-authority=ca.crt --embed-certs=true", Short: "Set a cluster entry in kubeconfig", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := &cobra.Command{Use: "set-cluster NAME [--server=server] [--certificate-authority=path/to/certificate/authority] [--insecure-skip-tls-verify=true] [--tls-server-name=example.com]", Example: "# Set the address of a cluster, and keep what else is there\nkubectl config set-cluster dev --server=https://1.2.3.4\n\n# Write the certificate of its authority into the file\nkubectl config set-cluster dev --certificate-authority=ca.crt --embed-certs=true", Short: "Set a cluster entry in kubeconfig", Args: named("cluster"), RunE: func(cmd *cobra.Command, args []string) error {
 		var insecure, ca string
 		said(cmd, "insecure-skip-tls-verify", &insecure)
 		said(cmd, "certificate-authority", &ca)

@@ -2,6 +2,7 @@ package create
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -61,6 +62,9 @@ func newGenerator(f *cli.Factory, streams cli.IOStreams, k kind) *cobra.Command 
 	return cmd
 }
 
+// errNoName is the error of a name that is empty, as of a variable of the shell that is not set.
+var errNoName = errors.New("name must be specified")
+
 // Complete takes the name and builds the object.
 func (g *generator) Complete(f *cli.Factory, cmd *cobra.Command, args []string) error {
 	g.factory = f
@@ -70,7 +74,9 @@ func (g *generator) Complete(f *cli.Factory, cmd *cobra.Command, args []string) 
 	if len(args) != 1 {
 		return cli.UsageErrorf(cmd, "exactly one NAME is required, got %d", len(args))
 	}
-	g.name = args[0]
+	if g.name = args[0]; g.name == "" {
+		return errNoName
+	}
 	if err := g.CompleteWith(f); err != nil {
 		return err
 	}

@@ -52,7 +52,9 @@ func (o *token) Complete(f *cli.Factory, cmd *cobra.Command, args []string) erro
 	if len(args) != 1 {
 		return cli.UsageErrorf(cmd, "exactly one NAME is required, got %d", len(args))
 	}
-	o.name = args[0]
+	if o.name = args[0]; o.name == "" {
+		return errors.New("service account name is required")
+	}
 	return o.CompleteWith(f)
 }
 

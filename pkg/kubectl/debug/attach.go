@@ -3,7 +3,6 @@ package debug
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +10,6 @@ import (
 
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/pods"
-	"bonsai/pkg/kubectl/resource"
 	"bonsai/pkg/kubectl/write"
 )
 
@@ -71,7 +69,7 @@ func stateOf(pod *corev1.Pod, name string) corev1.ContainerState {
 }
 
 func (o *Options) log(ctx context.Context, pod *corev1.Pod, container string) error {
-	data, err := o.client.Do(ctx, http.MethodGet, resource.Path(pods.Mapping(), pod.Namespace, pod.Name, "log"), resource.Query(&corev1.PodLogOptions{Container: container}), nil)
+	data, err := pods.Log(ctx, o.client, pod, container)
 	if err != nil {
 		return err
 	}

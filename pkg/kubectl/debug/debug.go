@@ -145,10 +145,11 @@ func (o *Options) Run(ctx context.Context) (err error) {
 		return resource.Each(infos, err, func(i *resource.Info) error { return o.debug(ctx, i) })
 	}
 	for _, name := range o.names {
+		args := []string{name}
 		if !strings.Contains(name, "/") {
-			name = "pods/" + name
+			args = []string{"pods", name}
 		}
-		infos, err := o.client.Resolve(ctx, resource.Request{Args: []string{name}, Namespace: o.namespace})
+		infos, err := o.client.Resolve(ctx, resource.Request{Args: args, Namespace: o.namespace})
 		if err := resource.Each(infos, err, func(i *resource.Info) error { return o.debug(ctx, i) }); err != nil {
 			return err
 		}

@@ -59,7 +59,9 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 	if dash > 1 {
 		return cli.UsageErrorf(cmd, "exec takes one POD or TYPE/NAME before --, got %d", dash)
 	}
-	o.Target, o.Command = args[0], args[1:]
+	if o.Target, o.Command = args[0], args[1:]; o.Target == "" {
+		return errors.New("pod, type/name or --filename must be specified")
+	}
 	return o.Connect(f)
 }
 

@@ -49,7 +49,9 @@ func (o *Options) Complete(f *cli.Factory, _ *cobra.Command, args []string) (err
 	case 0:
 		return errors.New("You must specify the type of resource to explain. Use \"kubectl api-resources\" for a complete list of supported resources.")
 	case 1:
-		o.arg = args[0]
+		if o.arg = args[0]; o.arg == "" {
+			return errors.New("a resource must be present, got: /, Resource=")
+		}
 	default:
 		return errors.New("We accept only this format: explain RESOURCE")
 	}

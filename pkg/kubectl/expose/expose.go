@@ -3,6 +3,7 @@ package expose
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -89,6 +90,9 @@ func (o *Options) expose(ctx context.Context, i *resource.Info) error {
 	}
 	s := o.spec
 	if s.name == "" {
+		if i.Name == "" {
+			return errors.New("name must be specified")
+		}
 		if s.name = i.Name; len(s.name) > validation.DNS1035LabelMaxLength {
 			s.name = s.name[:validation.DNS1035LabelMaxLength]
 		}

@@ -83,7 +83,9 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) (e
 		return cli.UsageErrorf(cmd, "only one of -c or an inline [CONTAINER] arg is allowed")
 	}
 	if len(args) > 0 {
-		o.target = args[0]
+		if o.target = args[0]; o.target == "" {
+			return resource.ErrNoResource
+		}
 	}
 	if len(args) == 2 {
 		o.container = args[1]
@@ -236,7 +238,11 @@ func (l *lineWriter) Write(p []byte) (int, error) {
 
 // copy writes one log to w.
 func (o *Options) copy(ctx context.Context, s source, w io.Writer) error {
-	r := o.client.REST.Get().AbsPath(resource.Path(pods.Mapping(), o.namespace, s.pod.Name, "log")...)
+	path, err := resource.ObjectPath(pods.Mapping(), o.namespace, s.pod.Name, "log")
+	if err != nil {
+		return err
+	}
+	r := o.client.REST.Get().AbsPath(path...)
 	for k, v := range o.query(s.container) {
 		r.Param(k, v[0])
 	}

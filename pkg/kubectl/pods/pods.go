@@ -37,7 +37,11 @@ func Mapping() *meta.RESTMapping {
 
 // Get reads the pod called name. If there is none, the error is about the pod, whether its namespace exists or not.
 func Get(ctx context.Context, c *resource.Client, namespace, name string) (*corev1.Pod, error) {
-	data, err := c.Do(ctx, http.MethodGet, resource.Path(Mapping(), namespace, name), nil, nil, "Accept", resource.JSON)
+	path, err := resource.ObjectPath(Mapping(), namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := c.Do(ctx, http.MethodGet, path, nil, nil, "Accept", resource.JSON)
 	if err != nil {
 		return nil, err
 	}
@@ -46,6 +50,15 @@ func Get(ctx context.Context, c *resource.Client, namespace, name string) (*core
 		return nil, fmt.Errorf("decode pod %s: %w", name, err)
 	}
 	return pod, nil
+}
+
+// Log reads what the container has written so far.
+func Log(ctx context.Context, c *resource.Client, pod *corev1.Pod, container string) ([]byte, error) {
+	path, err := resource.ObjectPath(Mapping(), pod.Namespace, pod.Name, "log")
+	if err != nil {
+		return nil, err
+	}
+	return c.Do(ctx, http.MethodGet, path, resource.Query(&corev1.PodLogOptions{Container: container}), nil)
 }
 
 // List reads the pods with the given labels.

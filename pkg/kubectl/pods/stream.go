@@ -105,8 +105,11 @@ func (s Session) executor(c *resource.Client, cfg *rest.Config) (remotecommand.E
 	set("stdout", s.Streams.Out != nil)
 	set("stderr", !s.TTY)
 	set("tty", s.TTY)
-	r := c.REST.Post().AbsPath(resource.Path(Mapping(), s.Namespace, s.Pod, verb)...)
-	u := r.URL()
+	path, err := resource.ObjectPath(Mapping(), s.Namespace, s.Pod, verb)
+	if err != nil {
+		return nil, err
+	}
+	u := c.REST.Post().AbsPath(path...).URL()
 	u.RawQuery = query.Encode()
 	spdy, err := remotecommand.NewSPDYExecutor(cfg, http.MethodPost, u)
 	if err != nil || !WebSockets("KUBECTL_REMOTE_COMMAND_WEBSOCKETS") {

@@ -113,7 +113,11 @@ func (o *Options) Run(ctx context.Context) error {
 }
 
 func (o *Options) dialer(pod *corev1.Pod) (httpstream.Dialer, error) {
-	u := o.client.REST.Post().AbsPath(resource.Path(pods.Mapping(), pod.Namespace, pod.Name, "portforward")...).URL()
+	path, err := resource.ObjectPath(pods.Mapping(), pod.Namespace, pod.Name, "portforward")
+	if err != nil {
+		return nil, err
+	}
+	u := o.client.REST.Post().AbsPath(path...).URL()
 	transport, upgrader, err := spdy.RoundTripperFor(o.config)
 	if err != nil {
 		return nil, err

@@ -74,6 +74,11 @@ func (a *Ahead) Get(ctx context.Context, i *Info) (early bool, err error) {
 
 // ask sends what the server says of the object. It leaves the info as it is.
 func (i *Info) ask(ctx context.Context, to chan<- answer) {
-	o, err := i.client.object(ctx, http.MethodGet, Path(i.Mapping, i.Namespace, i.Name), nil, nil, "Accept", JSON)
+	path, err := ObjectPath(i.Mapping, i.Namespace, i.Name)
+	if err != nil {
+		to <- answer{nil, err}
+		return
+	}
+	o, err := i.client.object(ctx, http.MethodGet, path, nil, nil, "Accept", JSON)
 	to <- answer{o, err}
 }

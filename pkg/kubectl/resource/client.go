@@ -52,27 +52,6 @@ func NewClient(cfg *rest.Config, mapper meta.RESTMapper, categories CategoryExpa
 	return &Client{REST: r, Mapper: mapper, categories: categories, stdin: stdin, http: http.DefaultClient}, nil
 }
 
-// Path is the URL path of a resource: of the collection with name "", of all namespaces with namespace "".
-func Path(m *meta.RESTMapping, namespace, name string, subresource ...string) []string {
-	p := []string{"/apis", m.Resource.Group, m.Resource.Version}
-	if m.Resource.Group == "" {
-		p = []string{"/api", m.Resource.Version}
-	}
-	if m.Scope.Name() == meta.RESTScopeNameNamespace && namespace != "" {
-		p = append(p, "namespaces", namespace)
-	}
-	p = append(p, m.Resource.Resource)
-	if name != "" {
-		p = append(p, name)
-	}
-	for _, s := range subresource {
-		if s != "" {
-			p = append(p, s)
-		}
-	}
-	return p
-}
-
 // Do sends a request to path with the given query and body, and returns the answer as sent.
 func (c *Client) Do(ctx context.Context, verb string, path []string, query url.Values, body []byte, headers ...string) ([]byte, error) {
 	r := c.REST.Verb(verb).AbsPath(path...)
@@ -127,7 +106,11 @@ const JSON = "application/json"
 
 // Get reads one object. In a namespace that does not exist, it is the namespace that is not found.
 func (c *Client) Get(ctx context.Context, m *meta.RESTMapping, namespace, name string, subresource ...string) (*unstructured.Unstructured, error) {
-	u, err := c.object(ctx, http.MethodGet, Path(m, namespace, name, subresource...), nil, nil, "Accept", JSON)
+	path, err := ObjectPath(m, namespace, name, subresource...)
+	if err != nil {
+		return nil, err
+	}
+	u, err := c.object(ctx, http.MethodGet, path, nil, nil, "Accept", JSON)
 	if err != nil {
 		return nil, c.missing(ctx, m, namespace, err)
 	}
@@ -151,9 +134,13 @@ func (c *Client) missing(ctx context.Context, m *meta.RESTMapping, namespace str
 
 // List reads a collection; opts holds selectors and, in Limit, the size of the pages that it is read in (0: all at once).
 func (c *Client) List(ctx context.Context, m *meta.RESTMapping, namespace string, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	path, err := CollectionPath(m, namespace)
+	if err != nil {
+		return nil, err
+	}
 	var all []unstructured.Unstructured
 	for {
-		data, err := c.Do(ctx, http.MethodGet, Path(m, namespace, ""), Query(&opts), nil, "Accept", JSON)
+		data, err := c.Do(ctx, http.MethodGet, path, Query(&opts), nil, "Accept", JSON)
 		if err != nil {
 			return nil, err
 		}
@@ -171,42 +158,62 @@ func (c *Client) List(ctx context.Context, m *meta.RESTMapping, namespace string
 
 // Create posts obj. namespace "" is for cluster-scoped kinds.
 func (c *Client) Create(ctx context.Context, m *meta.RESTMapping, namespace string, obj runtime.Object, opts metav1.CreateOptions) (*unstructured.Unstructured, error) {
+	path, err := CollectionPath(m, namespace)
+	if err != nil {
+		return nil, err
+	}
 	body, err := Encode(obj)
 	if err != nil {
 		return nil, err
 	}
-	return c.object(ctx, http.MethodPost, Path(m, namespace, ""), Query(&opts), body, "Accept", JSON, "Content-Type", JSON)
+	return c.object(ctx, http.MethodPost, path, Query(&opts), body, "Accept", JSON, "Content-Type", JSON)
 }
 
 // Post sends obj to a subresource: eviction, token, binding.
 func (c *Client) Post(ctx context.Context, m *meta.RESTMapping, namespace, name, subresource string, obj runtime.Object, opts metav1.CreateOptions) (*unstructured.Unstructured, error) {
+	path, err := ObjectPath(m, namespace, name, subresource)
+	if err != nil {
+		return nil, err
+	}
 	body, err := Encode(obj)
 	if err != nil {
 		return nil, err
 	}
-	return c.object(ctx, http.MethodPost, Path(m, namespace, name, subresource), Query(&opts), body, "Accept", JSON, "Content-Type", JSON)
+	return c.object(ctx, http.MethodPost, path, Query(&opts), body, "Accept", JSON, "Content-Type", JSON)
 }
 
 // Update puts obj.
 func (c *Client) Update(ctx context.Context, m *meta.RESTMapping, namespace, name string, obj runtime.Object, opts metav1.UpdateOptions, subresource ...string) (*unstructured.Unstructured, error) {
+	path, err := ObjectPath(m, namespace, name, subresource...)
+	if err != nil {
+		return nil, err
+	}
 	body, err := Encode(obj)
 	if err != nil {
 		return nil, err
 	}
-	return c.object(ctx, http.MethodPut, Path(m, namespace, name, subresource...), Query(&opts), body, "Accept", JSON, "Content-Type", JSON)
+	return c.object(ctx, http.MethodPut, path, Query(&opts), body, "Accept", JSON, "Content-Type", JSON)
 }
 
 // Patch applies a patch document of the given type.
 func (c *Client) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, pt types.PatchType, patch []byte, opts metav1.PatchOptions, subresource ...string) (*unstructured.Unstructured, error) {
-	return c.object(ctx, http.MethodPatch, Path(m, namespace, name, subresource...), Query(&opts), patch, "Accept", JSON, "Content-Type", string(pt))
+	path, err := ObjectPath(m, namespace, name, subresource...)
+	if err != nil {
+		return nil, err
+	}
+	return c.object(ctx, http.MethodPatch, path, Query(&opts), patch, "Accept", JSON, "Content-Type", string(pt))
 }
 
 // Delete deletes one object and returns the answer: a Status, or the object that is being deleted.
 func (c *Client) Delete(ctx context.Context, m *meta.RESTMapping, namespace, name string, opts metav1.DeleteOptions) (*unstructured.Unstructured, error) {
+	path, err := ObjectPath(m, namespace, name)
+	if err != nil {
+		return nil, err
+	}
 	opts.Kind, opts.APIVersion = "DeleteOptions", "v1"
 	body, err := Encode(&opts)
 	if err != nil {
 		return nil, err
 	}
-	return c.object(ctx, http.MethodDelete, Path(m, namespace, name), nil, body, "Accept", JSON, "Content-Type", JSON)
+	return c.object(ctx, http.MethodDelete, path, nil, body, "Accept", JSON, "Content-Type", JSON)
 }

@@ -112,8 +112,12 @@ func lower(s string) string {
 // Watch opens a watch of the collection (of one object with a field selector in query) and calls each for every event, until
 // ctx ends, the server closes the watch (nil) or each returns an error. accept is the Accept header.
 func (c *Client) Watch(ctx context.Context, m *meta.RESTMapping, namespace string, query url.Values, accept string, each func(Event) error) error {
+	path, err := CollectionPath(m, namespace)
+	if err != nil {
+		return err
+	}
 	query.Set("watch", "true")
-	r := c.REST.Get().AbsPath(Path(m, namespace, "")...).SetHeader("Accept", accept)
+	r := c.REST.Get().AbsPath(path...).SetHeader("Accept", accept)
 	for k, vs := range query {
 		for _, v := range vs {
 			r.Param(k, v)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -138,6 +139,8 @@ func hasTuples(args []string) (bool, error) {
 	return n > 0, nil
 }
 
+var errTuple = errors.New("arguments in resource/name form must have a single resource and name")
+
 // SplitTuple takes TYPE/NAME apart.
 func SplitTuple(arg string) (kind, name string, err error) {
 	parts := strings.Split(arg, "/")
@@ -145,7 +148,7 @@ func SplitTuple(arg string) (kind, name string, err error) {
 		return "", "", errors.New("arguments in resource/name form may not have more than one slash")
 	}
 	if parts[0] == "" || parts[1] == "" || strings.Contains(parts[0], ",") {
-		return "", "", errors.New("arguments in resource/name form must have a single resource and name")
+		return "", "", errTuple
 	}
 	return parts[0], parts[1], nil
 }
@@ -179,6 +182,8 @@ func (c *Client) resolveNames(ctx context.Context, q Request, mappings []*meta.R
 		return nil, errors.New("name cannot be provided when a selector is specified")
 	case q.All:
 		return nil, errors.New("name cannot be provided when a selector is specified")
+	case len(mappings) > 1 && slices.Contains(names, ""):
+		return nil, errTuple // as "pods/" and "services/" would be
 	}
 	var out []*Info
 	var errs []error
@@ -202,6 +207,9 @@ func (c *Client) named(ctx context.Context, q Request, m *meta.RESTMapping, name
 		}
 		info.Namespace = q.Namespace
 	}
+	if err := CheckName(name); err != nil {
+		return out, append(errs, err)
+	}
 	if q.NamesOnly {
 		return append(out, info), errs
 	}
@@ -216,7 +224,11 @@ func (c *Client) named(ctx context.Context, q Request, m *meta.RESTMapping, name
 
 // read reads the object of info from the server.
 func (c *Client) read(ctx context.Context, q Request, info *Info) error {
-	data, err := c.Do(ctx, http.MethodGet, Path(info.Mapping, info.Namespace, info.Name, q.Subresource), q.Query, nil, "Accept", q.Accept)
+	path, err := ObjectPath(info.Mapping, info.Namespace, info.Name, q.Subresource)
+	if err != nil {
+		return err
+	}
+	data, err := c.Do(ctx, http.MethodGet, path, q.Query, nil, "Accept", q.Accept)
 	if err != nil {
 		return c.missing(ctx, info.Mapping, info.Namespace, err)
 	}
@@ -255,12 +267,16 @@ func (c *Client) list(ctx context.Context, q Request, m *meta.RESTMapping) ([]*I
 	if m.Scope.Name() == meta.RESTScopeNameNamespace && !q.AllNamespaces {
 		ns = q.Namespace
 	}
+	path, err := CollectionPath(m, ns)
+	if err != nil {
+		return nil, err
+	}
 	opts := metav1.ListOptions{LabelSelector: q.LabelSelector, FieldSelector: q.FieldSelector, Limit: q.Limit}
 	var out []*Info
 	for {
 		query := Query(&opts)
 		maps.Copy(query, q.Query)
-		data, err := c.Do(ctx, http.MethodGet, Path(m, ns, ""), query, nil, "Accept", q.Accept)
+		data, err := c.Do(ctx, http.MethodGet, path, query, nil, "Accept", q.Accept)
 		if err != nil {
 			return out, listError(err, m, q)
 		}

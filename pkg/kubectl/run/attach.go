@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -134,7 +133,7 @@ func (e *terminated) Plain() bool { return true }
 
 // logs copies what the container has said so far except for the first skip bytes, and returns how many bytes it has said.
 func (o *Options) logs(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod, container string, skip int) (int, error) {
-	data, err := o.Client.Do(ctx, http.MethodGet, resource.Path(m, pod.Namespace, pod.Name, "log"), resource.Query(&corev1.PodLogOptions{Container: container}), nil)
+	data, err := pods.Log(ctx, o.Client, pod, container)
 	if err != nil {
 		return 0, err
 	}

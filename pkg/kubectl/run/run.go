@@ -99,7 +99,9 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 	if !cmd.Flags().Changed("attach") && (o.spec.stdin || o.spec.tty) {
 		o.attach = true
 	}
-	o.spec.name, o.spec.args = args[0], args[1:]
+	if o.spec.name, o.spec.args = args[0], args[1:]; o.spec.name == "" {
+		return errors.New("Parameter: name is required")
+	}
 	o.spec.image, o.spec.pull = o.image, o.pull
 	return o.deletion.Complete(o.ErrOut)
 }
