@@ -186,6 +186,23 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// TestBalancedByArguments: the resources of NodeResourcesBalancedAllocation reach the plug-in.
+func TestBalancedByArguments(t *testing.T) {
+	t.Parallel()
+	_, cfg, err := parse(t, header+`profiles: [{schedulerName: a, pluginConfig: [{name: NodeResourcesBalancedAllocation, args: {resources: [{name: cpu}, {name: a.b/gpu}]}}]}]`, "--kubeconfig=k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := enabled(&cfg.Profiles[0], plugins.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(list, func(e framework.Enabled) bool { return e.Plugin.Name() == noderesources.BalancedName })
+	if got := fmt.Sprint(list[i].Plugin.(noderesources.Balanced).Resources); got != "[cpu a.b/gpu]" {
+		t.Errorf("resources %s, want [cpu a.b/gpu]", got)
+	}
+}
+
 // TestPluginsAreCalledWhereTheyAreEnabled: what is said at a point goes before multiPoint, and enabled before disabled.
 func TestPluginsAreCalledWhereTheyAreEnabled(t *testing.T) {
 	t.Parallel()

@@ -32,6 +32,10 @@ func available(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]framework.
 		switch args := pc.Args.Object.(type) {
 		case *configv1.NodeResourcesFitArgs:
 			c.Fit = fit(args, c.Fit)
+		case *configv1.NodeResourcesBalancedAllocationArgs:
+			for _, r := range args.Resources {
+				c.Balanced.Resources = append(c.Balanced.Resources, corev1.ResourceName(r.Name))
+			}
 		case *configv1.NodeAffinityArgs:
 			if err := addAffinity(&c, args.AddedAffinity); err != nil {
 				return nil, err

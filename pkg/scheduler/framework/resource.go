@@ -43,6 +43,21 @@ func NewResource(list corev1.ResourceList) Resource {
 	return r
 }
 
+// Of returns the amount of one resource.
+func (r *Resource) Of(name corev1.ResourceName) int64 {
+	switch name {
+	case corev1.ResourceCPU:
+		return r.MilliCPU
+	case corev1.ResourceMemory:
+		return r.Memory
+	case corev1.ResourceEphemeralStorage:
+		return r.EphemeralStorage
+	case corev1.ResourcePods:
+		return r.Pods
+	}
+	return r.Scalar[name]
+}
+
 // Add adds sign times o; pods are not counted here.
 func (r *Resource) Add(o *Resource, sign int64) {
 	r.MilliCPU += sign * o.MilliCPU

@@ -42,6 +42,8 @@ type Config struct {
 	Preemption framework.PostFilter
 	// Fit is NodeResourcesFit with its arguments; the zero value has upstream's defaults.
 	Fit noderesources.Fit
+	// Balanced is NodeResourcesBalancedAllocation with its arguments.
+	Balanced noderesources.Balanced
 	// Affinity is NodeAffinity with its arguments.
 	Affinity nodeaffinity.Plugin
 	// Volumes knows the claims of pods, and Node the nodes; nil: claims are not looked at. BindTimeout is how long volumes may take to be bound, nil
@@ -93,7 +95,7 @@ func Default(c Config) []framework.Enabled {
 		{Plugin: nodedeclaredfeatures.New()},
 		{Plugin: &podtopologyspread.Plugin{Workloads: c.Workloads, Defaults: c.SpreadBy}, Weight: 2},
 		{Plugin: &interpodaffinity.Plugin{Namespaces: c.Namespaces, HardWeight: hard, IgnorePreferred: c.IgnorePreferredTermsOfExistingPods}, Weight: 2},
-		{Plugin: noderesources.Balanced{}, Weight: 1},
+		{Plugin: c.Balanced, Weight: 1},
 		{Plugin: imagelocality.Plugin{}, Weight: 1},
 	}...)
 	if c.AvoidPods {

@@ -187,19 +187,37 @@ func TestBalancedScore(t *testing.T) {
 		name, allocatable, used, asks string
 		want                          int64
 	}{
-		{"alike", "cpu=4 memory=4Gi", "cpu=1 memory=1Gi", "cpu=1 memory=1Gi", 100},
-		{"a half and all", "cpu=4 memory=4Gi", "cpu=1 memory=2Gi", "cpu=1 memory=2Gi", 75},
-		{"all and nothing", "cpu=2 memory=4Gi", "", "cpu=2", 50},
-		{"more than all counts as all", "cpu=1 memory=4Gi", "cpu=5", "cpu=1 memory=4Gi", 100},
-		{"one resource is always balanced", "cpu=4", "cpu=3", "cpu=1", 100},
+		{"alike", "cpu=4 memory=4Gi", "cpu=1 memory=1Gi", "cpu=1 memory=1Gi", 75},
+		{"worse", "cpu=4 memory=4Gi", "cpu=1 memory=2Gi", "cpu=1 memory=2Gi", 69},
+		{"the least", "cpu=2 memory=4Gi", "", "cpu=2", 50},
+		{"the most, more than all counts as all", "cpu=1 memory=4Gi", "cpu=5", "cpu=1 memory=4Gi", 100},
+		{"one resource is always balanced", "cpu=4", "cpu=3", "cpu=1", 75},
+		// Those below are of kube-scheduler 1.36.3.
+		{"cpu and memory, worse", "cpu=4 memory=4Gi", "cpu=1 memory=2Gi", "cpu=300m memory=1Gi", 70},
+		{"cpu and memory, better", "cpu=2 memory=4Gi", "cpu=1500m memory=1Gi", "cpu=300m memory=1Gi", 77},
+		{"an empty node", "cpu=1 memory=4Gi", "", "cpu=300m memory=1Gi", 73},
+		{"each balance is cut to a whole number", "cpu=8 memory=8Gi", "cpu=600m memory=370Mi", "cpu=380m", 74},
+		{"three resources", "cpu=4 memory=4Gi ephemeral-storage=10Gi a.b/gpu=4", "cpu=1 memory=2Gi", "cpu=300m memory=1Gi", 70},
+		{"three resources, worse in one", "cpu=2 memory=4Gi ephemeral-storage=20Gi", "cpu=1500m memory=1Gi", "cpu=300m memory=1Gi", 72},
+		{"a device", "cpu=8 memory=8Gi ephemeral-storage=10Gi a.b/gpu=16", "", "cpu=250m memory=370Mi ephemeral-storage=200Mi a.b/gpu=1", 74},
 	} {
-		if got := (Balanced{}).Score(nil, pod(c.asks), node(c.allocatable, pod(c.used))); got != c.want {
+		b := Balanced{}
+		if strings.HasPrefix(c.name, "three") || c.name == "a device" {
+			b.Resources = []corev1.ResourceName{"cpu", "memory", "ephemeral-storage", "a.b/gpu"}
+		}
+		if got := b.Score(nil, pod(c.asks), node(c.allocatable, pod(c.used))); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
 	for asks, skip := range map[string]bool{"": true, "example.com/gpu=1": true, "cpu=1m": false, "memory=1": false} {
 		if st := (Balanced{}).PreScore(nil, pod(asks), nil, nil); st.IsSkip() != skip {
 			t.Errorf("a pod that asks for %q: %+v, want skip %v", asks, st, skip)
+		}
+	}
+	gpus := Balanced{Resources: []corev1.ResourceName{"cpu", "example.com/gpu"}}
+	for asks, skip := range map[string]bool{"": true, "memory=1": true, "example.com/gpu=1": false} {
+		if st := gpus.PreScore(nil, pod(asks), nil, nil); st.IsSkip() != skip {
+			t.Errorf("with resources, a pod that asks for %q: %+v, want skip %v", asks, st, skip)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (f Fit) Score(_ *framework.CycleState, pod *framework.PodInfo, node *framew
 		}
 		score := f.of(used, has)
 		if f.Strategy == RequestedToCapacityRatio && score == 0 {
-			continue // as upstream: a resource that scores nothing does not count at all
+			continue // as upstream: a resource that scores nothing does not count in the mean
 		}
 		sum += score * w.Weight
 		of += w.Weight
@@ -76,18 +76,21 @@ func (f Fit) of(used, has int64) int64 {
 	return max(has-used, 0) * framework.MaxNodeScore / has
 }
 
-// along is the shape's score of a utilization, of 100.
+// along is the shape's score of a utilization, of 100. Scores are scaled before they are interpolated: a point's own ten
+// steps are too coarse to tell nodes apart.
 func along(shape []Point, utilization int64) int64 {
 	const scale = framework.MaxNodeScore / 10
 	for i, p := range shape {
 		if utilization > p.Utilization {
 			continue
 		}
+		score := p.Score * scale
 		if i == 0 {
-			return p.Score * scale
+			return score
 		}
 		before := shape[i-1]
-		return (before.Score + (p.Score-before.Score)*(utilization-before.Utilization)/(p.Utilization-before.Utilization)) * scale
+		from := before.Score * scale
+		return from + (score-from)*(utilization-before.Utilization)/(p.Utilization-before.Utilization)
 	}
 	return shape[len(shape)-1].Score * scale
 }
