@@ -44,6 +44,7 @@ type world struct {
 	drivers     *apiclient.Mirror[*storagev1.CSIDriver]
 	csiNodes    *apiclient.Mirror[*storagev1.CSINode]
 	capacities  *apiclient.Mirror[*storagev1.CSIStorageCapacity]
+	attachments *apiclient.Mirror[*storagev1.VolumeAttachment]
 	slices      *apiclient.Mirror[*resourcev1.ResourceSlice]
 	devices     *apiclient.Mirror[*resourcev1.DeviceClass]
 	reserved    *apiclient.Mirror[*resourcev1.ResourceClaim]
@@ -69,11 +70,13 @@ func newWorld(c *apiclient.Client, log *slog.Logger) *world {
 		drivers:     apiclient.NewMirror(storage.CSIDrivers(c), all, log),
 		csiNodes:    apiclient.NewMirror(storage.CSINodes(c), all, log),
 		capacities:  apiclient.NewMirror(storage.CSIStorageCapacities(c), all, log),
+		attachments: apiclient.NewMirror(storage.VolumeAttachments(c), all, log),
 		slices:      apiclient.NewMirror(resource.ResourceSlices(c), all, log),
 		devices:     apiclient.NewMirror(resource.DeviceClasses(c), all, log),
 		reserved:    apiclient.NewMirror(resource.ResourceClaims(c), all, log),
 	}
 	w.claims.Slim, w.volumes.Slim, w.classes.Slim = volumes.SlimClaim, volumes.SlimVolume, volumes.SlimClass
+	w.attachments.Slim = volumes.SlimAttachment
 	w.slices.Slim, w.devices.Slim, w.reserved.Slim = devices.SlimSlice, devices.SlimClass, devices.SlimClaim
 	// Servers before v1.34 do not serve them by default.
 	w.slices.Optional, w.devices.Optional, w.reserved.Optional = true, true, true
@@ -116,6 +119,7 @@ func (w *world) feed(s *scheduler.Scheduler) {
 	}
 	w.claims.Changed, w.volumes.Changed, w.classes.Changed = s.ClaimChanged, s.VolumeChanged, s.ClassChanged
 	w.drivers.Changed, w.csiNodes.Changed, w.capacities.Changed = s.DriverChanged, s.CSINodeChanged, s.CapacityChanged
+	w.attachments.Changed = s.AttachmentChanged
 	w.slices.Changed, w.devices.Changed, w.reserved.Changed = s.ResourceSliceChanged, s.DeviceClassChanged, s.ResourceClaimChanged
 }
 
@@ -133,7 +137,7 @@ func (w *world) runners() []interface {
 		Run(context.Context)
 		Synced() bool
 	}{w.pods, w.nodes, w.namespaces, w.services, w.controllers, w.replicas, w.sets, w.disruptions,
-		w.claims, w.volumes, w.classes, w.drivers, w.csiNodes, w.capacities, w.slices, w.devices, w.reserved}
+		w.claims, w.volumes, w.classes, w.drivers, w.csiNodes, w.capacities, w.attachments, w.slices, w.devices, w.reserved}
 }
 
 // run follows until ctx ends.

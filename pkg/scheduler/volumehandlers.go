@@ -54,6 +54,14 @@ func (s *Scheduler) CapacityChanged(old, now *storagev1.CSIStorageCapacity) {
 	s.Queue.Moved(objectEvent(framework.CapacityEvent, old, now))
 }
 
+// AttachmentChanged handles an added, changed or deleted VolumeAttachment.
+func (s *Scheduler) AttachmentChanged(old, now *storagev1.VolumeAttachment) {
+	for _, node := range s.Volumes.AttachmentChanged(old, now) {
+		s.Cache.Touch(node)
+	}
+	s.Queue.Moved(objectEvent(framework.AttachmentEvent, old, now))
+}
+
 // CSINodeChanged handles an added, changed or deleted CSINode.
 func (s *Scheduler) CSINodeChanged(old, now *storagev1.CSINode) {
 	name := ""

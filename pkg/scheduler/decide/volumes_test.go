@@ -24,6 +24,9 @@ type storage struct {
 	volumes []*corev1.PersistentVolume
 	limits  map[string]*storagev1.CSINode
 	version int
+	// bound are volumes that claims have, or had; attachments are of some of them.
+	bound       []*corev1.PersistentVolume
+	attachments []*storagev1.VolumeAttachment
 }
 
 // next is a new resource version.
@@ -117,6 +120,7 @@ func (h *history) bind(c *corev1.PersistentVolumeClaim) {
 	v, _ = volumebinding.Bind(v, c)
 	done, _ := volumebinding.Complete(c, v)
 	*c = *done
+	h.storage.bound = append(h.storage.bound, v)
 	if !h.chance(3) {
 		h.storage.known.VolumeChanged(nil, v)
 	}
@@ -154,10 +158,33 @@ func (h *history) stepStorage() {
 				delete(s.claims, key)
 			}
 		}
+	case 7, 8:
+		h.stepAttachment()
 	case 6:
 		size := resource.MustParse(h.one("1Gi", "2Gi"))
 		s.known.CapacityChanged(nil, &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: "csi", Name: "z3"}, StorageClassName: "room",
 			NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{"topology.kubernetes.io/zone": h.one("z1", "z3")}}, Capacity: &size})
+	}
+}
+
+// stepAttachment attaches a volume to a node, or detaches one.
+func (h *history) stepAttachment() {
+	s := &h.storage
+	var touched []string
+	switch {
+	case len(s.attachments) > 0 && h.chance(40):
+		i := h.r.IntN(len(s.attachments))
+		touched = s.known.AttachmentChanged(s.attachments[i], nil)
+		s.attachments = slices.Delete(s.attachments, i, i+1)
+	case len(s.bound) > 0:
+		v := s.bound[h.r.IntN(len(s.bound))]
+		a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a" + s.next()}, Spec: storagev1.VolumeAttachmentSpec{Attacher: v.Spec.CSI.Driver, NodeName: h.one(h.nodes...),
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &v.Name}}}
+		s.attachments = append(s.attachments, a)
+		touched = s.known.AttachmentChanged(nil, a)
+	}
+	for _, name := range touched {
+		h.cache.Touch(name)
 	}
 }
 

@@ -19,6 +19,8 @@ const (
 	CSINodeEvent  EventKind = "CSINode"
 	DriverEvent   EventKind = "CSIDriver"
 	CapacityEvent EventKind = "CSIStorageCapacity"
+	// AttachmentEvent is about a volume that is attached to a node.
+	AttachmentEvent EventKind = "VolumeAttachment"
 	// Those of devices and the claims on them; Old and New are the objects, nil where there is none.
 	ResourceClaimEvent EventKind = "ResourceClaim"
 	DeviceClassEvent   EventKind = "DeviceClass"

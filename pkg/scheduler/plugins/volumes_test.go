@@ -135,6 +135,65 @@ func TestNodeVolumeLimitsCountAnew(t *testing.T) {
 	}
 }
 
+// TestNodeVolumeLimitsCountAttachments: a volume that is still attached takes a slot, though no pod of the node uses it any more.
+func TestNodeVolumeLimitsCountAttachments(t *testing.T) {
+	t.Parallel()
+	v := volumes.New(nil)
+	limits := v.NodeChanged(nil, &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "csi", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(1))}}}}})
+	attach := func(volume, node string) *storagev1.VolumeAttachment {
+		a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: volume + "-" + node}, Spec: storagev1.VolumeAttachmentSpec{Attacher: "csi", NodeName: node}}
+		if volume != "" {
+			a.Spec.Source.PersistentVolumeName = &volume
+		}
+		return a
+	}
+	of := func(_ *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
+		pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "csi", VolumeHandle: pv.Name}
+	}
+	bound(v, "a", of)
+	p, pod := nodevolumelimits.Plugin{Volumes: v}, podWith(claimed("a"))
+	look := func(what, want string) {
+		t.Helper()
+		node := nodeWith(nil)
+		node.VolumeLimits = limits
+		if got := filter(t, p, pod, node); got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	change := func(old, now *storagev1.VolumeAttachment, want ...string) {
+		t.Helper()
+		if got := v.AttachmentChanged(old, now); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("nodes %v, want %v", got, want)
+		}
+	}
+	change(nil, attach("b", "other"), "other")
+	look("attached to another node", "")
+	change(nil, attach("", "n"))
+	look("an inline volume", "")
+	own := attach("a", "n")
+	change(nil, own, "n")
+	change(own, own)
+	look("the pod's own", "")
+	change(own, nil, "n")
+	left := attach("b", "n")
+	change(nil, left, "n")
+	look("another one, of an unknown volume", nodevolumelimits.Reason)
+	before := framework.KeyOf(p.Reads)(pod)
+	bound(v, "b", of)
+	if framework.KeyOf(p.Reads)(pod) == before {
+		t.Error("the pod is of the same class as before, whose verdicts are kept")
+	}
+	look("another one", nodevolumelimits.Reason)
+	gone := framework.Event{Kind: framework.AttachmentEvent, Action: framework.Delete, Old: left}
+	for _, i := range p.EventsToRegister() {
+		if i.Kind == framework.AttachmentEvent && (!i.Helps(pod, gone) || i.Helps(podWith(), gone)) {
+			t.Error("the end of an attachment must wake pods with volumes of its driver, and no others")
+		}
+	}
+	change(left, nil, "n")
+	look("detached", "")
+}
+
 func TestVolumeRestrictions(t *testing.T) {
 	t.Parallel()
 	v := volumes.New(nil)

@@ -2,6 +2,7 @@ package volumes
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"bonsai/api/core"
 	"bonsai/pkg/scheduler/framework"
@@ -33,7 +34,7 @@ func (v *Volumes) attachmentLocked(c *corev1.PersistentVolumeClaim) (driver, vol
 		if pv == nil || pv.Spec.CSI == nil {
 			return "", ""
 		}
-		return pv.Spec.CSI.Driver, "handle:" + pv.Spec.CSI.VolumeHandle
+		return pv.Spec.CSI.Driver, handleName(pv.Spec.CSI)
 	}
 	if class := v.classes[core.ClaimClass(c)]; class != nil {
 		driver = class.Provisioner
@@ -41,7 +42,83 @@ func (v *Volumes) attachmentLocked(c *corev1.PersistentVolumeClaim) (driver, vol
 	return driver, "claim:" + claimKey(c.Namespace, c.Name)
 }
 
-// Counted changes whenever a claim turns out to be of another driver than it was counted for, as one of a class without a provisioner does
+// AttachedTo calls yield with each volume that is attached to a node, whichever pod wanted it, by the names of Attached. Of
+// drivers that no node limits nothing is told.
+func (v *Volumes) AttachedTo(node string, yield func(driver, volume string)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, a := range v.attachments[node] {
+		if v.limited[a.driver] > 0 {
+			yield(a.driver, v.nameLocked(a))
+		}
+	}
+}
+
+// attachment is a persistent volume that a driver attached, or is to attach.
+type attachment struct{ driver, volume string }
+
+// nameLocked is the attached volume by the names of Attached. That of a volume which is not known is no claim's.
+func (v *Volumes) nameLocked(a attachment) string {
+	if pv := v.volumes[a.volume].now(); pv != nil && pv.Spec.CSI != nil {
+		return handleName(pv.Spec.CSI)
+	}
+	return "volume:" + a.volume
+}
+
+func handleName(source *corev1.CSIPersistentVolumeSource) string {
+	return "handle:" + source.VolumeHandle
+}
+
+// AttachmentChanged tells of an added or changed VolumeAttachment, or one that is gone (a is nil). It returns the nodes that
+// have other volumes attached than before.
+func (v *Volumes) AttachmentChanged(old, a *storagev1.VolumeAttachment) (nodes []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if old != nil && a != nil && old.Spec.NodeName == a.Spec.NodeName && attachmentOf(old) == attachmentOf(a) {
+		return nil
+	}
+	if old != nil && v.attachments[old.Spec.NodeName] != nil {
+		delete(v.attachments[old.Spec.NodeName], old.Name)
+		if len(v.attachments[old.Spec.NodeName]) == 0 {
+			delete(v.attachments, old.Spec.NodeName)
+		}
+		v.uncountLocked(attachmentOf(old).volume)
+		nodes = append(nodes, old.Spec.NodeName)
+	}
+	if a == nil || attachmentOf(a).volume == "" {
+		return nodes
+	}
+	if v.attachments[a.Spec.NodeName] == nil {
+		v.attachments[a.Spec.NodeName] = map[string]attachment{}
+	}
+	v.attachments[a.Spec.NodeName][a.Name] = attachmentOf(a)
+	v.attached[attachmentOf(a).volume]++
+	return append(nodes, a.Spec.NodeName)
+}
+
+// uncountLocked notes that a volume has one attachment less.
+func (v *Volumes) uncountLocked(volume string) {
+	if v.attached[volume]--; v.attached[volume] <= 0 {
+		delete(v.attached, volume)
+	}
+}
+
+// renamedLocked notes that a volume came or went: if it is attached, it counts by another name.
+func (v *Volumes) renamedLocked(volume string) {
+	if v.attached[volume] > 0 {
+		v.counted++
+	}
+}
+
+// attachmentOf reads the volume of an attachment; an inline one has none.
+func attachmentOf(a *storagev1.VolumeAttachment) attachment {
+	if a.Spec.Source.PersistentVolumeName == nil {
+		return attachment{}
+	}
+	return attachment{a.Spec.Attacher, *a.Spec.Source.PersistentVolumeName}
+}
+
+// Counted changes whenever an attached volume turns out to be another than it was counted as, and whenever a claim turns out to be of another driver than it was counted for, as one of a class without a provisioner does
 // when it is bound: how many volumes the nodes of its pods have is another number then.
 func (v *Volumes) Counted() int64 {
 	v.mu.Lock()

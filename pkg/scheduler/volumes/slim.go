@@ -37,6 +37,12 @@ func SlimVolume(v *corev1.PersistentVolume) {
 	v.ObjectMeta, v.Spec, v.Status = meta(v.ObjectMeta), slim, corev1.PersistentVolumeStatus{Phase: v.Status.Phase}
 }
 
+// SlimAttachment drops from a fresh attachment what no decision reads, in place.
+func SlimAttachment(a *storagev1.VolumeAttachment) {
+	*a = storagev1.VolumeAttachment{ObjectMeta: meta(a.ObjectMeta), Spec: storagev1.VolumeAttachmentSpec{Attacher: a.Spec.Attacher, NodeName: a.Spec.NodeName,
+		Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: a.Spec.Source.PersistentVolumeName}}}
+}
+
 // SlimClass drops from a fresh class what no decision reads, in place.
 func SlimClass(c *storagev1.StorageClass) {
 	*c = storagev1.StorageClass{ObjectMeta: meta(c.ObjectMeta), Provisioner: c.Provisioner, VolumeBindingMode: c.VolumeBindingMode, AllowedTopologies: c.AllowedTopologies}

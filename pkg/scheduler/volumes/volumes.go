@@ -36,6 +36,9 @@ type Volumes struct {
 	// limited counts the nodes that limit how many volumes of a driver they take.
 	limited map[string]int
 	counted int64 // see Counted
+	// attachments are by node, then by name; attached counts those of a volume.
+	attachments map[string]map[string]attachment
+	attached    map[string]int
 	// epochs, by class, and epoch, for all, change with everything that the answers for claims without a volume depend on besides claim and node.
 	epochs map[string]int64
 	epoch  int64
@@ -64,7 +67,7 @@ const writers = 32
 func New(api API) *Volumes {
 	return &Volumes{api: api, writes: make(chan struct{}, writers), claims: map[string]held[*corev1.PersistentVolumeClaim]{}, volumes: map[string]held[*corev1.PersistentVolume]{},
 		classes: map[string]*storagev1.StorageClass{}, drivers: map[string]*storagev1.CSIDriver{}, capacities: map[string]map[string]*storagev1.CSIStorageCapacity{},
-		free: map[string]*pool{}, meant: map[string]string{}, limited: map[string]int{}, epochs: map[string]int64{}, waiting: map[string]chan struct{}{}}
+		free: map[string]*pool{}, meant: map[string]string{}, limited: map[string]int{}, attachments: map[string]map[string]attachment{}, attached: map[string]int{}, epochs: map[string]int64{}, waiting: map[string]chan struct{}{}}
 }
 
 func claimKey(namespace, name string) string { return namespace + "/" + name }
@@ -117,6 +120,7 @@ func (v *Volumes) VolumeChanged(old, pv *corev1.PersistentVolume) {
 	defer v.mu.Unlock()
 	if pv == nil {
 		v.indexLocked(v.volumes[old.Name].now(), nil)
+		v.renamedLocked(old.Name)
 		delete(v.volumes, old.Name)
 		return
 	}
@@ -139,6 +143,9 @@ func (v *Volumes) seeVolumeLocked(pv *corev1.PersistentVolume) {
 		claim = claimKey(r.Namespace, r.Name)
 	}
 	v.recountLocked(claim, func() { v.volumes[pv.Name] = h })
+	if !known {
+		v.renamedLocked(pv.Name)
+	}
 	v.indexLocked(before, h.now())
 	if claim != "" {
 		v.tellLocked(claim)

@@ -2,6 +2,8 @@
 package nodevolumelimits
 
 import (
+	storagev1 "k8s.io/api/storage/v1"
+
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/volumes"
 )
@@ -51,21 +53,24 @@ func (p Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, _
 	return nil, nil
 }
 
-// Filter refuses nodes that would have too many volumes. One that several pods use counts once.
+// Filter refuses nodes that would have too many volumes. One that several pods use counts once. One that is still attached
+// counts although its pods are gone: the driver has its slot until it is detached.
 func (p Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
 	if len(node.VolumeLimits) == 0 {
 		return nil
 	}
 	wants, _ := state.Read(Name).([]attachment)
 	has, counts := map[attachment]bool{}, map[string]int64{}
-	for _, other := range node.Pods {
-		p.Volumes.Attached(other, func(driver, volume string) {
-			if a := (attachment{driver, volume}); !has[a] {
-				has[a] = true
-				counts[driver]++
-			}
-		})
+	count := func(driver, volume string) {
+		if a := (attachment{driver, volume}); !has[a] {
+			has[a] = true
+			counts[driver]++
+		}
 	}
+	for _, other := range node.Pods {
+		p.Volumes.Attached(other, count)
+	}
+	p.Volumes.AttachedTo(node.Name(), count)
 	for _, a := range wants {
 		limit, limited := node.VolumeLimits[a.driver]
 		if has[a] || !limited {
@@ -79,9 +84,14 @@ func (p Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node *
 	return nil
 }
 
-// EventsToRegister: a pod with claims goes, or a node takes more.
-func (Plugin) EventsToRegister() []framework.Interest {
+// EventsToRegister: a pod with claims goes, a volume is detached, or a node takes more.
+func (p Plugin) EventsToRegister() []framework.Interest {
 	return []framework.Interest{
+		{Kind: framework.AttachmentEvent, Action: framework.Delete, Reads: framework.KeyOf(p.Reads), Hint: func(pod *framework.PodInfo, e framework.Event) (helps bool) {
+			gone, ok := e.Old.(*storagev1.VolumeAttachment)
+			p.Volumes.Attached(pod, func(driver, _ string) { helps = helps || !ok || driver == gone.Spec.Attacher })
+			return helps
+		}},
 		{Kind: framework.CSINodeEvent, Action: framework.Add | framework.Update},
 		{Kind: framework.NodeEvent, Action: framework.Add},
 		{Kind: framework.AssignedPod, Action: framework.Delete, When: func(e framework.Event) bool {
