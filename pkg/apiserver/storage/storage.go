@@ -63,8 +63,8 @@ type Interface interface {
 	// Update replaces the value under key by what change makes of the current item, again and again until no other
 	// writer came between; change must be free of side effects. An error of change ends Update and is returned as it
 	// is. A draft whose Value equals the current one writes nothing and returns the current item. ErrNotFound.
-	// The first call of change may see a cached item; if it fails or changes nothing on a cached item, Update asks
-	// again with the newest.
+	// The first call of change may see a cached item. If it fails or changes nothing on one, Update asks again with the
+	// newest item, unless that is the one that change has seen.
 	Update(ctx context.Context, key string, change func(current *Item) (Draft, error)) (*Item, error)
 
 	// Delete removes the key if check(current) returns nil, and returns the item as it last was with Revision set to

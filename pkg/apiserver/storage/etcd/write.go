@@ -145,27 +145,37 @@ func (s *Store) DeleteFrom(ctx context.Context, hint *storage.Item, key string, 
 	return deleted, nil
 }
 
-// converge runs try on the hint, if there is one, and then on the newest item, until it is done. Not done means that the
-// caller saw an old item: now is the newest if the try learnt it, nil if it must be read. An error that is not done counts
-// only on an item that is not the hint.
+// converge runs try on the hint, if there is one, and then on newer items, until it is done. Not done means that the caller
+// saw an old item: now is the newest if the try learnt it, nil if it must be read. What a try on the hint ends with, an error or
+// nothing to write, counts if the hint proves to be the newest: a try may call webhooks, and is not made twice for one item.
 func (s *Store) converge(ctx context.Context, hint *storage.Item, key string, try func(current *storage.Item, cached bool) (now *mvccpb.KeyValue, done bool, err error)) error {
 	current, cached := hint, hint != nil
-	for {
-		if current == nil {
-			var err error
-			if current, err = s.Get(ctx, key, 0); err != nil {
-				return err
-			}
+	if current == nil {
+		var err error
+		if current, err = s.Get(ctx, key, 0); err != nil {
+			return err
 		}
+	}
+	for {
 		now, done, err := try(current, cached)
 		if done || err != nil && !cached {
 			return err
 		}
-		current, cached = nil, false
-		if now != nil {
-			if current, err = s.item(now); err != nil {
-				return err
-			}
+		newest, readErr := s.newest(ctx, key, now)
+		if readErr != nil {
+			return readErr
 		}
+		if cached && newest.Revision == current.Revision {
+			return err
+		}
+		current, cached = newest, false
 	}
+}
+
+// newest is the item of now, or the one under key if now is nil.
+func (s *Store) newest(ctx context.Context, key string, now *mvccpb.KeyValue) (*storage.Item, error) {
+	if now != nil {
+		return s.item(now)
+	}
+	return s.Get(ctx, key, 0)
 }

@@ -208,19 +208,33 @@ func (s *Storage) UpdateFrom(ctx context.Context, hint *storage.Item, key string
 		}
 		d, err := change(item)
 		unchanged := err == nil && bytes.Equal(d.Value, item.Value())
-		if cached && (err != nil || unchanged) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if unchanged {
+		if err != nil || unchanged {
+			if holds, readErr := s.holds(ctx, item, cached); readErr != nil {
+				return nil, readErr
+			} else if !holds {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
 			return item, nil
 		}
 		if written, done, err := s.swap(key, item.Revision, d); done {
 			return written, err
 		}
 	}
+}
+
+// holds reports whether what was decided on item still counts: a cached one may be older than what is stored.
+func (s *Storage) holds(ctx context.Context, item *storage.Item, cached bool) (bool, error) {
+	if !cached {
+		return true, nil
+	}
+	newest, err := s.Get(ctx, item.Key, 0)
+	if err != nil {
+		return false, err
+	}
+	return newest.Revision == item.Revision, nil
 }
 
 // swap writes d if key is still at revision; done is false if another writer came between.
@@ -250,7 +264,9 @@ func (s *Storage) DeleteFrom(ctx context.Context, hint *storage.Item, key string
 			}
 		}
 		if err := check(item); err != nil {
-			if cached {
+			if holds, readErr := s.holds(ctx, item, cached); readErr != nil {
+				return nil, readErr
+			} else if !holds {
 				continue
 			}
 			return nil, err

@@ -163,6 +163,46 @@ func testUpdateUnchanged(e *env) {
 	}
 }
 
+// testAskedOnce: a change that fails or changes nothing is asked once where nobody else wrote, from a cache too: it may call webhooks.
+func testAskedOnce(e *env) {
+	e.create("a", "red")
+	e.list(Prefix, storage.ListOptions{}) // a cache has it now
+	for name, ask := range map[string]func(asked *int) error{
+		"unchanged": func(asked *int) error {
+			_, err := e.s.Update(e.ctx, key("a"), func(cur *storage.Item) (storage.Draft, error) {
+				*asked++
+				return storage.Draft{Value: bytes.Clone(cur.Value())}, nil
+			})
+			return err
+		},
+		"refused": func(asked *int) error {
+			refused := errors.New("no")
+			if _, err := e.s.Update(e.ctx, key("a"), func(*storage.Item) (storage.Draft, error) {
+				*asked++
+				return storage.Draft{}, refused
+			}); err != refused {
+				return fmt.Errorf("error %v, want it as it is", err)
+			}
+			return nil
+		},
+		"a refused deletion": func(asked *int) error {
+			refused := errors.New("no")
+			if _, err := e.s.Delete(e.ctx, key("a"), func(*storage.Item) error {
+				*asked++
+				return refused
+			}); err != refused {
+				return fmt.Errorf("error %v, want it as it is", err)
+			}
+			return nil
+		},
+	} {
+		asked := 0
+		if err := ask(&asked); err != nil || asked != 1 {
+			e.Errorf("%s: asked %d times, %v", name, asked, err)
+		}
+	}
+}
+
 // testStaleChange: a change that was decided on an old item is asked again.
 func testStaleChange(e *env) {
 	e.create("a", "red")

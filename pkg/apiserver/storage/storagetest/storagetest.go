@@ -55,6 +55,7 @@ func Suite(t *testing.T, start func(t *testing.T) storage.Interface) {
 		"UpdateLosesNothing":           testUpdateRace,
 		"UpdateError":                  testUpdateError,
 		"UpdateUnchanged":              testUpdateUnchanged,
+		"AskedOnce":                    testAskedOnce,
 		"Delete":                       testDelete,
 		"DeleteCheck":                  testDeleteCheck,
 		"DeleteAndCreate":              testDeleteCreate,
