@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -137,6 +139,7 @@ func initialised(f Facts) bool {
 	return true
 }
 
+// statuses are those of containers of one kind, as upstream orders them: init containers as they run, the others by name.
 func statuses(f Facts, r Report, specs []corev1.Container, old []corev1.ContainerStatus, k runtime.Kind, initDone bool) []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	for i := range specs {
@@ -144,6 +147,9 @@ func statuses(f Facts, r Report, specs []corev1.Container, old []corev1.Containe
 		s := one(f, r, c, find(old, c.Name), k, initDone)
 		s.AllocatedResourcesStatus = r.Health[c.Name]
 		out = append(out, s)
+	}
+	if k != runtime.Init {
+		slices.SortFunc(out, func(a, b corev1.ContainerStatus) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	return out
 }

@@ -94,6 +94,29 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// Regular and ephemeral containers are listed by name, init containers in the order in which they run: what prints a pod's reason takes that of the
+// first.
+func TestStatusOrder(t *testing.T) {
+	t.Parallel()
+	names := func(list []corev1.ContainerStatus) (out string) {
+		for _, s := range list {
+			out += s.Name + " "
+		}
+		return strings.TrimSpace(out)
+	}
+	f := Facts{Pod: pod("Never init:z side:b init:a wait main ephemeral:y ephemeral:x"), Runtime: world("sandbox"), Now: now}
+	st := Status(f, Report{})
+	if got := names(st.ContainerStatuses); got != "main wait" {
+		t.Errorf("containers: %s", got)
+	}
+	if got := names(st.InitContainerStatuses); got != "z b a" {
+		t.Errorf("init containers: %s", got)
+	}
+	if got := names(st.EphemeralContainerStatuses); got != "x y" {
+		t.Errorf("ephemeral containers: %s", got)
+	}
+}
+
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	p := pod("Always a")
