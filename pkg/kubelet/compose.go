@@ -247,13 +247,29 @@ func (k *Kubelet) composeWorkers(ctx context.Context) error {
 	return nil
 }
 
-// environment are the variables of a container.
-func (k *Kubelet) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Container, ips, hostIPs []string) ([]env.Var, error) {
+// environment are the variables of a container, of a pod with these volumes.
+func (k *Kubelet) environment(ctx context.Context, pod *corev1.Pod, c *corev1.Container, a executor.Addresses, volumes map[string]volume.Mounted) ([]env.Var, error) {
 	services, err := k.services.For(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
-	return env.Build(ctx, env.Input{Pod: pod, Container: c, PodIPs: ips, HostIPs: hostIPs, Allocatable: k.node.Allocatable(), Services: services}, k.objects)
+	return env.Build(ctx, env.Input{Pod: pod, Container: c, PodIPs: a.Pod, HostIPs: a.Host, Allocatable: k.node.Allocatable(), Services: services},
+		sources{k.objects, volumes})
+}
+
+// sources are what variables of one pod come from.
+type sources struct {
+	*objects.Cache
+	volumes map[string]volume.Mounted
+}
+
+// File implements env.Sources.
+func (s sources) File(name, path string) ([]byte, error) {
+	v, ok := s.volumes[name]
+	if !ok || v.HostPath == "" || v.Device {
+		return nil, fmt.Errorf("cannot find the volume %q referenced by FileKeyRef", name)
+	}
+	return v.ReadFile(path)
 }
 
 // active are the pods whose containers may run.

@@ -1,6 +1,6 @@
-// Package env builds the environment of a container: the variables of its spec, those it takes from ConfigMaps, Secrets and
-// fields of its pod, and those that describe the Services of its namespace. It also expands $(VAR) in values, commands and
-// arguments. All of it is pure except for the reading of ConfigMaps and Secrets, which the caller's Sources do.
+// Package env builds the environment of a container: the variables of its spec, those it takes from ConfigMaps, Secrets,
+// files of its volumes and fields of its pod, and those that describe the Services of its namespace. It also expands $(VAR) in values, commands and
+// arguments. All of it is pure except for the reading of ConfigMaps, Secrets and files, which the caller's Sources do.
 //
 // The rules: https://kubernetes.io/docs/tasks/inject-data-application/ and
 // https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables.
@@ -26,6 +26,8 @@ type Sources interface {
 	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
 	// Secret returns the Secret; the caller does not change it.
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	// File returns the content of a file in one of the pod's volumes; a missing file is fs.ErrNotExist.
+	File(volume, path string) ([]byte, error)
 }
 
 // Input is what the environment of one container depends on.
@@ -150,6 +152,8 @@ func (b *builder) valueFrom(ctx context.Context, s *corev1.EnvVarSource) (value 
 		return b.configMapKey(ctx, s.ConfigMapKeyRef)
 	case s.SecretKeyRef != nil:
 		return b.secretKey(ctx, s.SecretKeyRef)
+	case s.FileKeyRef != nil:
+		return b.fileKey(s.FileKeyRef)
 	}
 	return "", false, fmt.Errorf("the variable's source is of no known type")
 }

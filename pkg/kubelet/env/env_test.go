@@ -2,6 +2,8 @@ package env
 
 import (
 	"context"
+	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -33,6 +35,16 @@ func (f fakeSources) Secret(_ context.Context, ns, name string) (*corev1.Secret,
 	return s, nil
 }
 
+func (f fakeSources) File(volume, path string) ([]byte, error) {
+	if d, ok := f["file/"+volume]; ok {
+		if text, ok := d[path]; ok {
+			return []byte(text), nil
+		}
+		return nil, fs.ErrNotExist
+	}
+	return nil, fmt.Errorf("cannot find the volume %q referenced by FileKeyRef", volume)
+}
+
 func testPod(c corev1.Container) (*corev1.Pod, *corev1.Container) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u", Labels: map[string]string{"app": "x", "b": `q"`},
 		Annotations: map[string]string{"Note": "n"}},
@@ -47,7 +59,9 @@ func service(ns, name, ip string, ports ...corev1.ServicePort) *corev1.Service {
 func TestBuild(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
-	src := fakeSources{"cm/ns/cfg": {"a": "1", "data-1": "2", "bad=key": "x"}, "secret/ns/s": {"pw": "hush"}}
+	src := fakeSources{"cm/ns/cfg": {"a": "1", "data-1": "2", "bad=key": "x"}, "secret/ns/s": {"pw": "hush"},
+		"file/v": {"ok": "# a comment\n\n  A = 'one'  \nB='two\n  #2 $X \\'\nA='last'", "bare": "A=one\n", "double": "A='x'\nB=\"two\"\n", "joined": "A='x''y'",
+			"open": "A='x\n", "long": "A='" + strings.Repeat("x", 32<<10+1) + "'"}}
 	field := func(name, path string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 	}
@@ -57,6 +71,9 @@ func TestBuild(t *testing.T) {
 	}
 	secretKey := func(n, obj, key string, opt *bool) corev1.EnvVar {
 		return corev1.EnvVar{Name: n, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: cm(obj), Key: key, Optional: opt}}}
+	}
+	fileKey := func(n, volume, path, key string, opt *bool) corev1.Container {
+		return corev1.Container{Env: []corev1.EnvVar{{Name: n, ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: volume, Path: path, Key: key, Optional: opt}}}}}
 	}
 	tests := []struct {
 		name string
@@ -80,6 +97,19 @@ func TestBuild(t *testing.T) {
 		{name: "keys", c: corev1.Container{Env: []corev1.EnvVar{cmKey("A", "cfg", "a", nil), secretKey("S", "s", "pw", nil), cmKey("X", "cfg", "x", &yes), secretKey("Y", "none", "x", &yes)}}, want: []Var{{"A", "1"}, {"S", "hush"}}},
 		{name: "config map key missing", c: corev1.Container{Env: []corev1.EnvVar{cmKey("A", "cfg", "x", nil)}}, err: "couldn't find key x in ConfigMap ns/cfg"},
 		{name: "secret key missing", c: corev1.Container{Env: []corev1.EnvVar{secretKey("A", "s", "x", &no)}}, err: "couldn't find key x in Secret ns/s"},
+		{name: "file", c: fileKey("X", "v", "ok", "B", nil), want: []Var{{"X", "two\n  #2 $X \\"}}},
+		{name: "file, the last one counts", c: fileKey("A", "v", "ok", "A", &no), want: []Var{{"A", "last"}}},
+		{name: "file missing", c: fileKey("A", "v", "none", "A", &no), err: "file does not exist"},
+		{name: "file missing optional", c: fileKey("A", "v", "none", "A", &yes)},
+		{name: "file's key missing", c: fileKey("A", "v", "ok", "C", &no), err: `environment variable key "C" not found in file "ok"`},
+		{name: "file's key missing optional", c: fileKey("A", "v", "ok", "C", &yes)},
+		{name: "file's volume missing", c: fileKey("A", "w", "ok", "A", &yes), err: `cannot find the volume "w" referenced by FileKeyRef`},
+		{name: "file without quotes", c: fileKey("A", "v", "bare", "A", &yes), err: `couldn't parse env file "bare" of volume "v": line 1 is not of the form KEY='value'`},
+		{name: "file with double quotes", c: fileKey("A", "v", "double", "A", nil), err: `couldn't parse env file "double" of volume "v": line 2 is not`},
+		{name: "file with two strings", c: fileKey("A", "v", "joined", "A", nil), err: `couldn't parse env file "joined" of volume "v": line 1 goes on`},
+		{name: "file with an open quote", c: fileKey("A", "v", "open", "A", nil), err: `couldn't parse env file "open" of volume "v": the quote that line 1 opens is not closed`},
+		{name: "file with a long value", c: fileKey("A", "v", "long", "A", nil), err: `environment variable value for key "A" exceeds maximum size of 32KB`},
+		{name: "file's key too long", c: fileKey("A", "v", "ok", strings.Repeat("k", 129), nil), err: `environment variable key "kk`},
 		{name: "secret missing", c: corev1.Container{Env: []corev1.EnvVar{secretKey("A", "none", "x", nil)}}, err: `secret "none" not found`},
 	}
 	for _, tc := range tests {

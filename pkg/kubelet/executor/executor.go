@@ -112,6 +112,9 @@ type Metrics interface {
 	ImageVolumesMounted(n int, ok bool)
 }
 
+// Addresses are those of a pod and of its node, the primary one first.
+type Addresses struct{ Pod, Host []string }
+
 // Config is what an Executor needs. All but MaxBackOff is required.
 type Config struct {
 	Runtime   Runtime
@@ -125,8 +128,8 @@ type Config struct {
 	Classes     Classes
 	Events      Events
 	Metrics     Metrics
-	// Environment are a container's variables; its errors are the user's to fix.
-	Environment func(ctx context.Context, pod *corev1.Pod, c *corev1.Container, podIPs, hostIPs []string) ([]env.Var, error)
+	// Environment are the variables of a container whose pod has these volumes; its errors are the user's to fix.
+	Environment func(ctx context.Context, pod *corev1.Pod, c *corev1.Container, a Addresses, volumes map[string]volume.Mounted) ([]env.Var, error)
 	// Secret reads a pull secret.
 	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	// Message is the runtime's own text of an error of a call.

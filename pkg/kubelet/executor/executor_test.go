@@ -178,8 +178,8 @@ func newExecutor(t *testing.T) (*Executor, *fakes, logs.Files) {
 	f := &fakes{fail: map[string]error{}}
 	files := logs.Files{Pods: t.TempDir(), Links: t.TempDir()}
 	e, err := New(Config{Runtime: f, Images: f, Volumes: f, Resources: resources{f}, Cgroups: f, Allocations: f, Node: f, Classes: classes{f}, Events: f, Metrics: f, Secret: f.Secret, Logs: files,
-		Environment: func(_ context.Context, _ *corev1.Pod, _ *corev1.Container, podIPs, hostIPs []string) ([]env.Var, error) {
-			return []env.Var{{Name: "POD", Value: podIPs[0]}, {Name: "HOST", Value: hostIPs[0]}}, f.fail["environment"]
+		Environment: func(_ context.Context, _ *corev1.Pod, _ *corev1.Container, a Addresses, _ map[string]volume.Mounted) ([]env.Var, error) {
+			return []env.Var{{Name: "POD", Value: a.Pod[0]}, {Name: "HOST", Value: a.Host[0]}}, f.fail["environment"]
 		},
 		ImageVolumeFailed: func(err error) bool { return err.Error() == "no mount" },
 		Message:           func(err error) string { return "runtime: " + err.Error() }, Log: slog.New(slog.DiscardHandler)})

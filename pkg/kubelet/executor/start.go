@@ -210,8 +210,8 @@ func (e *Executor) request(ctx context.Context, f lifecycle.Facts, p *Pod, s lif
 	if err := checkUser(pod, c, img); err != nil {
 		return runtime.ContainerRequest{}, err
 	}
-	ips, hostIPs := e.podIPs(pod, f.Runtime), e.cfg.Node.HostIPs()
-	vars, err := e.cfg.Environment(ctx, pod, c, ips, hostIPs)
+	ips := e.podIPs(pod, f.Runtime)
+	vars, err := e.cfg.Environment(ctx, pod, c, Addresses{Pod: ips, Host: e.cfg.Node.HostIPs()}, p.mounts)
 	if err != nil {
 		return runtime.ContainerRequest{}, err
 	}

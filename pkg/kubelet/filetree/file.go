@@ -16,16 +16,15 @@ func OpenFile(path string) (*os.File, error) {
 	return openFile(unix.AT_FDCWD, path, unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC})
 }
 
-// OpenFileBelow is OpenFile for a path below the directory dir. The kernel refuses every way out of dir, and all links: whoever writes to dir
-// could put one there at any time.
+// OpenFileBelow is OpenFile for a path below the directory dir. Links are followed, as those of a configMap's volume, but the kernel has none lead out
+// of dir: whoever writes to dir could put one there at any time.
 func OpenFileBelow(dir, path string) (*os.File, error) {
-	root, err := Open(dir)
+	root, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, &os.PathError{Op: "open", Path: dir, Err: err}
 	}
-	defer root.Close()
-	return openFile(int(root.Fd()), path, unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	defer unix.Close(root)
+	return openFile(root, path, unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
 }
 
 // openFile looks at what is there before it opens that very file: between a look by the path and an open by the path a pod could exchange it.
