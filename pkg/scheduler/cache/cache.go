@@ -34,8 +34,8 @@ type Cache struct {
 	dirty map[*node]bool // those that the snapshot does not have as they are
 	gone  []int          // slots emptied since the last Refresh
 	pods  map[types.UID]*placed
-	// images counts the nodes that have each image; epoch changes with it and with the number of nodes.
-	images map[string]int
+	// images are those that nodes have; epoch changes with them and with the number of nodes.
+	images map[string]framework.Image
 	epoch  int64
 }
 
@@ -56,7 +56,7 @@ type placed struct {
 
 // New returns an empty cache. Assumed pods expire ttl after Bound; 0 means never.
 func New(ttl time.Duration) *Cache {
-	return &Cache{ttl: ttl, nodes: map[string]*node{}, dirty: map[*node]bool{}, pods: map[types.UID]*placed{}, images: map[string]int{}}
+	return &Cache{ttl: ttl, nodes: map[string]*node{}, dirty: map[*node]bool{}, pods: map[types.UID]*placed{}, images: map[string]framework.Image{}}
 }
 
 func (c *Cache) node(name string) *node {
@@ -88,7 +88,7 @@ func (c *Cache) SetNode(obj *corev1.Node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.node(obj.Name)
-	c.countImages(n, -1)
+	c.removeImages(n)
 	if n.slot < 0 {
 		if last := len(c.free) - 1; last >= 0 {
 			n.slot, c.free = c.free[last], c.free[:last]
@@ -101,7 +101,7 @@ func (c *Cache) SetNode(obj *corev1.Node) {
 	}
 	n.info.SetNode(obj)
 	n.info.Slot = n.slot
-	c.countImages(n, 1)
+	c.addImages(n)
 	c.touch(n)
 }
 
@@ -136,7 +136,7 @@ func (c *Cache) RemoveNode(name string) {
 	if n == nil || n.slot < 0 {
 		return
 	}
-	c.countImages(n, -1)
+	c.removeImages(n)
 	delete(c.dirty, n)
 	c.slots[n.slot] = nil
 	c.free = append(c.free, n.slot)
@@ -156,13 +156,20 @@ func (c *Cache) drop(n *node) {
 	}
 }
 
-func (c *Cache) countImages(n *node, by int) {
-	for image := range n.info.Images {
-		was := c.images[image]
-		if was+by == 0 {
-			delete(c.images, image)
+func (c *Cache) addImages(n *node) {
+	for name := range n.info.Images {
+		c.images[name] = c.images[name].On(n.info, name)
+		c.epoch++
+	}
+}
+
+func (c *Cache) removeImages(n *node) {
+	for name := range n.info.Images {
+		image := c.images[name]
+		if image.Nodes--; image.Nodes == 0 {
+			delete(c.images, name)
 		} else {
-			c.images[image] = was + by
+			c.images[name] = image
 		}
 		c.epoch++
 	}
@@ -305,7 +312,7 @@ func (c *Cache) Refresh(s *framework.Snapshot) {
 		delete(c.dirty, n)
 	}
 	if s.ImagesEpoch != c.epoch {
-		s.ImageNodes = maps.Clone(c.images)
+		s.Images = maps.Clone(c.images)
 		s.ImagesEpoch = c.epoch
 	}
 	s.Generation = c.generation

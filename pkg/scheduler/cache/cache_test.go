@@ -122,12 +122,12 @@ func TestNodesAndTheirSlots(t *testing.T) {
 	if got := state(c, s); got != "a:0 b:1 " {
 		t.Errorf("%q: a pod seen before its node is lost", got)
 	}
-	if s.ImageNodes["x:1"] != 2 {
-		t.Errorf("images %v", s.ImageNodes)
+	if s.Images["x:1"].Nodes != 2 {
+		t.Errorf("images %v", s.Images)
 	}
 	c.RemoveNode("a")
-	if got := state(c, s); got != "- b:1 " || s.Count != 1 || s.ImageNodes["x:1"] != 1 {
-		t.Errorf("%q, count %d, images %v", got, s.Count, s.ImageNodes)
+	if got := state(c, s); got != "- b:1 " || s.Count != 1 || s.Images["x:1"].Nodes != 1 {
+		t.Errorf("%q, count %d, images %v", got, s.Count, s.Images)
 	}
 	c.RemoveNode("b")
 	c.SetNode(makeNode("c"))
@@ -146,4 +146,29 @@ func TestSnapshotDoesNotChangeByItself(t *testing.T) {
 	if n := s.Get("a"); len(n.Pods) != 0 || n.Requested.MilliCPU != 0 {
 		t.Error("the snapshot changed under a decision")
 	}
+}
+
+// TestSizeOfAnImage: nodes that report different sizes of one image share the first one's, as long as one of them has it
+// (kube-scheduler 1.36.3).
+func TestSizeOfAnImage(t *testing.T) {
+	t.Parallel()
+	c, s := New(0), framework.NewSnapshot()
+	report := func(name string, size, want int64) {
+		t.Helper()
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if size > 0 {
+			n.Status.Images = []corev1.ContainerImage{{Names: []string{"x:1"}, SizeBytes: size}}
+		}
+		c.SetNode(n)
+		if c.Refresh(s); s.Images["x:1"].Size != want {
+			t.Errorf("node %s reports %d: the size is %d, want %d", name, size, s.Images["x:1"].Size, want)
+		}
+	}
+	report("b", 900, 900)
+	report("a", 400, 900)
+	report("b", 500, 900)
+	report("a", 700, 900)
+	report("a", 0, 900)
+	report("b", 300, 300)
+	report("a", 900, 300)
 }

@@ -17,10 +17,26 @@ type Snapshot struct {
 	Generation int64
 	// ImagesEpoch changes when an image appears on or leaves any node, or the number of nodes changes.
 	ImagesEpoch int64
-	// ImageNodes counts the nodes that have an image.
-	ImageNodes map[string]int
-	byName     map[string]*NodeInfo
-	terms      termIndex
+	// Images are those that nodes have, by name.
+	Images map[string]Image
+	byName map[string]*NodeInfo
+	terms  termIndex
+}
+
+// Image is an image that nodes have. Its size in bytes is what the first of these nodes reported: nodes differ by how they
+// store it, which is no reason to prefer one.
+type Image struct {
+	Nodes int
+	Size  int64
+}
+
+// On returns the image with one more node that has it.
+func (i Image) On(n *NodeInfo, name string) Image {
+	if i.Nodes == 0 {
+		i.Size = n.Images[name]
+	}
+	i.Nodes++
+	return i
 }
 
 // NewSnapshot returns a snapshot of the nodes, for tests and dry runs; it assigns their slots.
@@ -31,10 +47,10 @@ func NewSnapshot(nodes ...*NodeInfo) *Snapshot {
 		s.Nodes = append(s.Nodes, n)
 		s.Set(n.Slot, n)
 		for image := range n.Images {
-			if s.ImageNodes == nil {
-				s.ImageNodes = map[string]int{}
+			if s.Images == nil {
+				s.Images = map[string]Image{}
 			}
-			s.ImageNodes[image]++
+			s.Images[image] = s.Images[image].On(n, image)
 		}
 	}
 	return s

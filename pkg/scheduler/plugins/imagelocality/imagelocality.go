@@ -58,7 +58,7 @@ func (Plugin) PreScore(cs *framework.CycleState, pod *framework.PodInfo, s *fram
 	add := func(image string) {
 		image = normalized(image)
 		st.images = append(st.images, image)
-		known = known || s.ImageNodes[image] > 0
+		known = known || s.Images[image].Nodes > 0
 	}
 	for i := range pod.Pod.Spec.InitContainers {
 		add(pod.Pod.Spec.InitContainers[i].Image)
@@ -83,8 +83,9 @@ func (Plugin) Score(cs *framework.CycleState, _ *framework.PodInfo, node *framew
 	}
 	var sum int64
 	for _, image := range st.images {
-		if size, ok := node.Images[image]; ok {
-			sum += int64(float64(size) * float64(st.snap.ImageNodes[image]) / float64(st.snap.Count))
+		if _, ok := node.Images[image]; ok {
+			is := st.snap.Images[image]
+			sum += int64(float64(is.Size) * float64(is.Nodes) / float64(st.snap.Count))
 		}
 	}
 	sum = min(max(sum, least), st.highest)

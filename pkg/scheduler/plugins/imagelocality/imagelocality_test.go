@@ -31,8 +31,8 @@ func pod(init []string, images ...string) *framework.PodInfo {
 func TestScore(t *testing.T) {
 	t.Parallel()
 	digest := "r.example/app@sha256:0123"
-	n1 := node("n1", map[string]int64{"big:1": 511*mb + mb/2, "web:latest": 1000 * mb, "small:1": 22 * mb, digest: 511*mb + mb/2, "r.example:5000/app:latest": 2000 * mb})
-	n2 := node("n2", map[string]int64{"web:latest": 1000 * mb, "huge:1": 40_000 * mb})
+	n1 := node("n1", map[string]int64{"smaller:1": 1000 * mb, "big:1": 511*mb + mb/2, "web:latest": 1000 * mb, "small:1": 22 * mb, digest: 511*mb + mb/2, "r.example:5000/app:latest": 2000 * mb})
+	n2 := node("n2", map[string]int64{"smaller:1": 10 * mb, "web:latest": 1000 * mb, "huge:1": 40_000 * mb})
 	s := framework.NewSnapshot(n1, n2)
 	for _, c := range []struct {
 		name string
@@ -41,6 +41,7 @@ func TestScore(t *testing.T) {
 	}{
 		// One of two nodes has it, so half of the size counts: 255.75 MB of (23, 1000] MB.
 		{"half of the nodes have it", pod(nil, "big:1"), [2]int64{23, 0}},
+		{"smaller on one of the nodes", pod(nil, "smaller:1"), [2]int64{100, 100}},
 		{"by digest", pod(nil, digest), [2]int64{23, 0}},
 		{"another name of it", pod(nil, "big:1-alias"), [2]int64{23, 0}},
 		{"no tag is latest", pod(nil, "web"), [2]int64{100, 100}},
