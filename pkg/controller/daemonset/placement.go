@@ -49,13 +49,20 @@ func (from placer) place(node *corev1.Node) placement {
 	return p
 }
 
-// tolerations are the template's, and those of every daemon: it runs on nodes that are in trouble or closed for others
+// tolerations are the template's, and those of every daemon: it runs on nodes that are in trouble or closed for others. One
+// of these that the template has with a limit in seconds loses the limit
 // (https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations).
 func tolerations(spec *corev1.PodSpec) []corev1.Toleration {
 	out := slices.Clone(spec.Tolerations)
 	add := func(key string, effect corev1.TaintEffect) {
 		t := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: effect}
-		if !slices.ContainsFunc(out, func(o corev1.Toleration) bool { return o.MatchToleration(&t) }) {
+		found := false
+		for i := range out {
+			if out[i].MatchToleration(&t) {
+				out[i], found = t, true
+			}
+		}
+		if !found {
 			out = append(out, t)
 		}
 	}

@@ -65,7 +65,7 @@ func TestPlace(t *testing.T) {
 func TestPodFor(t *testing.T) {
 	t.Parallel()
 	ds := set(func(s *corev1.PodSpec) {
-		s.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}
+		s.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(60))}}
 		s.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1}},
 			RequiredDuringSchedulingIgnoredDuringExecution:  &corev1.NodeSelector{NodeSelectorTerms: make([]corev1.NodeSelectorTerm, 2)},
@@ -77,13 +77,18 @@ func TestPodFor(t *testing.T) {
 		len(p.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) != 1 {
 		t.Errorf("affinity: %+v", p.Spec.Affinity.NodeAffinity)
 	}
+	for _, o := range p.Spec.Tolerations {
+		if o.TolerationSeconds != nil {
+			t.Errorf("toleration of %s for %d s, want for ever: daemons stay on nodes in trouble", o.Key, *o.TolerationSeconds)
+		}
+	}
 	if len(p.Spec.Tolerations) != 6 {
 		t.Errorf("tolerations: %+v", p.Spec.Tolerations)
 	}
 	if p.GenerateName != "d-" || p.Labels["app"] != "d" || revisionOf(p) != "abc" || p.Labels["pod-template-generation"] != "4" || !*p.OwnerReferences[0].Controller {
 		t.Errorf("metadata: %+v", p.ObjectMeta)
 	}
-	if len(ds.Spec.Template.Spec.Tolerations) != 1 || len(ds.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms) != 2 || len(ds.Spec.Template.Labels) != 1 {
+	if len(ds.Spec.Template.Spec.Tolerations) != 1 || ds.Spec.Template.Spec.Tolerations[0].TolerationSeconds == nil || len(ds.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms) != 2 || len(ds.Spec.Template.Labels) != 1 {
 		t.Error("the template was changed")
 	}
 }

@@ -32,6 +32,9 @@ func scene(t *testing.T, text string) *state {
 			if strings.HasSuffix(name, "#") { // n1# is a node that others keep off
 				n.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoExecute}}
 			}
+			if strings.HasSuffix(name, "~") { // n1~ is a node that takes no new pods
+				n.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}
+			}
 			s.nodes = append(s.nodes, n)
 		}
 		for i, words := range strings.Split(list, ",") {
@@ -154,7 +157,14 @@ func TestUpdate(t *testing.T) {
 		{"unavailable=1", "n1: old ready going; n2: old ready", ""},
 		{"unavailable=1", "n1:; n2: old ready", ""},
 		{"unavailable=1", "n1: old ready, old ready; n2: old ready", ""},
-		{"unavailable=1", "n1#: old ready; n2: old ready", "-n2-0"},
+		{"unavailable=1", "n1~: old ready; n2: old ready", "-n1~-0"},
+		{"unavailable=3", "n1~: old ready; n2: old ready", "-n1~-0 -n2-0"},
+		{"unavailable=1", "n1~: old; n2: old ready", "-n1~-0"},
+		{"unavailable=1", "n1~:; n2: old ready", "-n2-0"},
+		{"unavailable=1", "n1~: new ready; n2: old ready", "-n2-0"},
+		{"surge=1", "n1~: old ready; n2: old ready", "+n2 -n1~-0"},
+		{"surge=1", "n1~: old; n2: old ready", "+n2 -n1~-0"},
+		{"surge=1", "n1~: new ready; n2: old ready", "+n2"},
 		{"unavailable=1", "n1: new ready; n2: new ready", ""},
 		{"surge=1", "n1: old ready; n2: old ready", "+n1"},
 		{"surge=2", "n1: old ready; n2: old ready; n3: old ready", "+n1 +n2"},

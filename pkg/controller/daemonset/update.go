@@ -5,7 +5,7 @@ import (
 )
 
 // update replaces pods of old revisions, as many at a time as the strategy allows. It looks only at nodes that have pods:
-// spread sees to the others.
+// spread sees to the others. An old pod also goes from a node that no longer takes new ones.
 func (s *state) update() plan {
 	n := s.desired()
 	surge, unavailable := s.surge(n), s.unavailable(n)
@@ -37,7 +37,7 @@ func (s *state) updateInPlace(most int) plan {
 	var candidates []*corev1.Pod
 	missing := 0
 	for _, node := range s.nodes {
-		if !s.place(node).run {
+		if !s.place(node).run && len(s.pods[node.Name]) == 0 {
 			continue
 		}
 		fresh, old, ok := s.pair(s.pods[node.Name])
@@ -66,14 +66,14 @@ func (s *state) updateSurging(most int) plan {
 	var candidates []string
 	surging := 0
 	for _, node := range s.nodes {
-		if !s.place(node).run {
-			continue
-		}
+		run := s.place(node).run
 		fresh, old, ok := s.pair(s.pods[node.Name])
 		switch {
-		case !ok:
+		case !ok && run:
 			surging++
 		case old == nil:
+		case !run:
+			out.delete = append(out.delete, old)
 		case fresh == nil && !s.available(old):
 			out.create = append(out.create, node.Name)
 		case fresh == nil:
