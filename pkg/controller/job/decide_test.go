@@ -239,6 +239,7 @@ func TestRestarts(t *testing.T) {
 func TestPodOfIndex(t *testing.T) {
 	t.Parallel()
 	s := &state{job: indexedJob(nil), now: epoch, upToDate: true}
+	s.job.Spec.Template.Spec.Hostname = "mine" // makes way for the index's
 	s.see(nil)
 	first, again := s.decide().create, s.decide().create
 	if len(first) != 2 || first[0].Name != again[0].Name || first[1].Name != again[1].Name {

@@ -102,9 +102,8 @@ func giveIndex(p *corev1.Pod, job, index string) {
 			giveVariable(&cs[i])
 		}
 	}
-	if p.Spec.Hostname == "" {
-		p.Spec.Hostname = job + "-" + index
-	}
+	// Over the template's own: its pods must be told apart by name.
+	p.Spec.Hostname = job + "-" + index
 }
 
 func giveVariable(c *corev1.Container) {
