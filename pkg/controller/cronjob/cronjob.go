@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,7 @@ type Controller struct {
 	writeJobs  *apiclient.Resource[*batchv1.Job]
 	loop       *controller.Loop[controller.Key]
 	metrics    *metrics
+	edits      edits
 }
 
 // New returns the controller; its caches fill when d.Informers run.
@@ -41,17 +43,31 @@ func New(d controller.Deps) (*Controller, error) {
 		Deps:  d,
 		crons: controller.InformerFor(d.Informers, batchclient.CronJobs), writeCrons: batchclient.CronJobs(d.Client),
 		jobs: controller.InformerFor(d.Informers, batchclient.Jobs), writeJobs: batchclient.Jobs(d.Client),
-		metrics: newMetrics(d.Metrics),
+		metrics: newMetrics(d.Metrics), edits: edits{at: map[types.UID]time.Time{}},
 	}
 	c.loop = controller.NewLoop(controller.LoopConfig{Name: "cronjob", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
-		controller.WatchKeys(c.loop, c.crons),
+		controller.Watch(c.loop, c.crons, controller.Handlers[*batchv1.CronJob]{Add: c.wake, Update: c.cronUpdated, Delete: c.cronDeleted}),
 		controller.Watch(c.loop, c.jobs, controller.All(c.ownerOf)),
 	)
 }
 
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+
+func (c *Controller) wake(cron *batchv1.CronJob) { c.loop.Add(controller.KeyOf(cron)) }
+
+func (c *Controller) cronUpdated(old, cron *batchv1.CronJob) {
+	if old.UID == cron.UID && !sameTimes(old, cron) {
+		c.edits.note(cron.UID, c.Now())
+	}
+	c.wake(cron)
+}
+
+func (c *Controller) cronDeleted(cron *batchv1.CronJob) {
+	c.edits.forget(cron.UID)
+	c.wake(cron)
+}
 
 func (c *Controller) ownerOf(j *batchv1.Job) {
 	if key, _, ok := owned.ControllerKey(j, kind()); ok {
@@ -65,7 +81,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if !ok {
 		return controller.Result{}, nil
 	}
-	s := &state{cron: cron, jobs: c.jobs.OwnedBy(cron.UID), now: c.Now()}
+	s := &state{cron: cron, jobs: c.jobs.OwnedBy(cron.UID), now: c.Now(), edited: c.edits.last(cron.UID)}
 	if err := c.confirm(ctx, s); err != nil {
 		return controller.Result{}, err
 	}

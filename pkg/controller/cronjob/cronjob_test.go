@@ -43,6 +43,12 @@ func TestDuePlain(t *testing.T) {
 			}
 			want.next, want.missed = next, n > manyMissed
 			got, err := dueAt(s, from, now)
+			if text == "0 0 31 2 *" {
+				if err == nil || err.Error() != "time difference between two schedules is less than 1 second" {
+					t.Errorf("a schedule that never fires: %+v, %v", got, err)
+				}
+				continue
+			}
 			if err != nil || !got.at.Equal(want.at) || !got.next.Equal(want.next) || got.missed != want.missed {
 				t.Errorf("%s from %s at %s: %+v, %v; want %+v", text, from, now, got, err, want)
 			}
@@ -125,6 +131,7 @@ func TestDecide(t *testing.T) {
 		{"zone", cron(func(c *batchv1.CronJob) { c.Spec.TimeZone = new("Asia/Tokyo") }), nil, due, "create " + first + " 2026-05-01T19:01:00+09:00, wait 55.1s"},
 		{"bad zone", cron(func(c *batchv1.CronJob) { c.Spec.TimeZone = new("Nowhere") }), nil, due, "UnknownTimeZone"},
 		{"bad schedule", cron(func(c *batchv1.CronJob) { c.Spec.Schedule = "x" }), nil, due, "UnparseableSchedule"},
+		{"never", cron(func(c *batchv1.CronJob) { c.Spec.Schedule = "0 0 31 2 *" }), nil, due, "InvalidSchedule"},
 		{"suspended", cron(func(c *batchv1.CronJob) { c.Spec.Suspend = new(true) }), nil, due, ""},
 		{"deleted", cron(func(c *batchv1.CronJob) { c.DeletionTimestamp = new(metav1.NewTime(due)) }), nil, due, ""},
 		{"done for that time", cron(func(c *batchv1.CronJob) { c.Status.LastScheduleTime = new(metav1.NewTime(born.Add(50 * time.Second))) }), nil, due, "wait 55.1s"},
@@ -179,6 +186,49 @@ func TestJobsThatTheCacheDoesNotHave(t *testing.T) {
 		}
 		if deleted := slices.Contains(fake.Names(), "DELETE /apis/batch/v1/namespaces/ns/jobs/a"); deleted != own {
 			t.Errorf("%s: %q", name, fake.Names())
+		}
+	}
+}
+
+// TestEditedSchedule: no job starts for a time that the new schedule, or the old one in its new time zone, had before the edit.
+func TestEditedSchedule(t *testing.T) {
+	t.Parallel()
+	born := time.Date(2026, 5, 1, 10, 0, 10, 0, time.UTC)
+	edit := born.Add(2 * time.Hour)
+	old := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "c", CreationTimestamp: metav1.NewTime(born)},
+		Spec: batchv1.CronJobSpec{Schedule: "0 0 * * *", ConcurrencyPolicy: batchv1.AllowConcurrent}}
+	for name, c := range map[string]struct {
+		change  func(*batchv1.CronJob)
+		after   time.Duration // since the edit
+		creates bool
+	}{
+		"a new schedule":               {func(c *batchv1.CronJob) { c.Spec.Schedule = "0 11 * * *" }, time.Second, false},
+		"its first time":               {func(c *batchv1.CronJob) { c.Spec.Schedule = "0 11 * * *" }, 24 * time.Hour, true},
+		"a new time zone":              {func(c *batchv1.CronJob) { c.Spec.TimeZone = new("Etc/GMT-13") }, time.Second, false}, // midnight there was at 11:00 UTC
+		"its first time in the zone":   {func(c *batchv1.CronJob) { c.Spec.TimeZone = new("Etc/GMT-13") }, 24 * time.Hour, true},
+		"something else, and was late": {func(c *batchv1.CronJob) { c.Spec.Suspend = new(false) }, 24 * time.Hour, true},
+	} {
+		now := edit
+		fake := &controllertest.Fake{}
+		d := fake.Deps(t, now)
+		d.Now = func() time.Time { return now }
+		ctl, err := New(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edited := old.DeepCopy()
+		c.change(edited)
+		controllertest.Put(t, ctl.crons, edited)
+		ctl.cronUpdated(old, edited)
+		now = now.Add(c.after)
+		if _, err := ctl.Reconcile(t.Context(), controller.KeyOf(edited)); err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Contains(fake.Names(), "POST /apis/batch/v1/namespaces/ns/jobs"); got != c.creates {
+			t.Errorf("%s: made a job: %v, want %v (%v)", name, got, c.creates, fake.Names())
+		}
+		if ctl.cronDeleted(edited); len(ctl.edits.at) > 0 {
+			t.Errorf("%s: the edit of a deleted cron job is remembered", name)
 		}
 	}
 }

@@ -22,6 +22,8 @@ type state struct {
 	cron *batchv1.CronJob
 	jobs []*batchv1.Job
 	now  time.Time
+	// edited is when the schedule or its time zone was changed, zero if that was not seen.
+	edited time.Time
 	// here are the active jobs that are no longer the cron job's, but still there.
 	here map[types.UID]bool
 }
@@ -164,7 +166,7 @@ func (s *state) run(p *plan) {
 	}
 	with := *s.cron
 	with.Status = p.status
-	d, err := dueAt(when, earliest(&with, s.now), s.now)
+	d, err := dueAt(when, earliest(&with, s.edited, s.now), s.now)
 	if err != nil {
 		p.say(corev1.EventTypeWarning, "InvalidSchedule", "invalid schedule: %s : %s", spec.Schedule, err)
 		return

@@ -32,17 +32,20 @@ type due struct {
 	next time.Time
 }
 
+// errTooClose has upstream's words, also for a schedule that never fires.
+var errTooClose = errors.New("time difference between two schedules is less than 1 second")
+
 // dueAt finds what is due of what was to run after earliest.
 func dueAt(s cron.Schedule, earliest, now time.Time) (due, error) {
 	first := s.Next(earliest)
 	if first.IsZero() { // no such day in the next years
-		return due{}, nil
+		return due{}, errTooClose
 	}
 	if first.After(now) {
 		return due{next: first}, nil
 	}
 	if second := s.Next(first); !second.IsZero() && second.Sub(first) < time.Second {
-		return due{}, errors.New("time difference between two schedules is less than 1 second")
+		return due{}, errTooClose
 	}
 	out := due{at: first}
 	n := 1
@@ -82,11 +85,14 @@ func latest(s cron.Schedule, at, now time.Time) time.Time {
 	}
 }
 
-// earliest is after when runs count as missed.
-func earliest(c *batchv1.CronJob, now time.Time) time.Time {
+// earliest is after when runs count as missed. A schedule that was edited has missed nothing before the edit.
+func earliest(c *batchv1.CronJob, edited, now time.Time) time.Time {
 	from := c.CreationTimestamp.Time
 	if c.Status.LastScheduleTime != nil {
 		from = c.Status.LastScheduleTime.Time
+	}
+	if edited.After(from) {
+		from = edited
 	}
 	if d := c.Spec.StartingDeadlineSeconds; d != nil {
 		if limit := now.Add(-time.Duration(*d) * time.Second); limit.After(from) {
