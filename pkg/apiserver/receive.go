@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -10,7 +11,7 @@ import (
 	"bonsai/pkg/apiserver/rest"
 )
 
-// What is held of bodies that are still being received, in bytes: of everybody, and of one user. A body counts with what it
+// What is held of bodies that are still being received, in bytes: of everybody, and of one caller. A body counts with what it
 // has in memory by now, and at least bodyCost, which is about what its connection costs. One that has come whole counts no more here:
 // who waits for a turn keeps nobody's body from being received (flowcontrol.Bodies.Wait bounds that).
 const (
@@ -18,6 +19,9 @@ const (
 	maxUserReceiving = 16 << 20
 	bodyCost         = 16 << 10
 )
+
+// slowBody is the age from which a body that is still being received gives way to another one of its caller.
+const slowBody = time.Second
 
 // receive reads the body of a request that may be made and has no turn yet: who sends slowly holds a little memory and nobody's
 // place. The server's read deadline ends it.
@@ -28,7 +32,7 @@ func (s *Server) receive(next http.HandlerFunc) http.HandlerFunc {
 			next(w, r)
 			return
 		}
-		received, err := s.received(r, info)
+		received, err := s.received(w, r, info)
 		if err != nil {
 			s.refuse(w, r, err)
 			return
@@ -37,24 +41,27 @@ func (s *Server) receive(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-func (s *Server) received(r *http.Request, info *request.Info) (*http.Request, error) {
+func (s *Server) received(w http.ResponseWriter, r *http.Request, info *request.Info) (*http.Request, error) {
 	user := request.UserFrom(r.Context())
-	lane := flowcontrol.LaneOf(user, info)
-	taken := []int64{}
-	defer func() {
-		for _, n := range taken {
-			s.receiving.Give(lane, user.Name, n)
-		}
-	}()
-	return rest.Receive(r, func(n int) error {
-		size := max(int64(n), bodyCost)
-		if !s.receiving.Take(lane, user.Name, size) {
+	control := http.NewResponseController(w)
+	held := s.receiving.Hold(flowcontrol.LaneOf(user, info), flowcontrol.CallerOf(user), func() {
+		_ = control.SetReadDeadline(longAgo) // only writers of tests have no deadlines
+	})
+	defer held.Give()
+	out, err := rest.Receive(r, func(n int) error {
+		if !held.Take(max(int64(n), bodyCost)) {
 			return tooMany()
 		}
-		taken = append(taken, size)
 		return nil
 	})
+	if err != nil && held.Ended() {
+		return nil, tooMany()
+	}
+	return out, err
 }
+
+// longAgo is a deadline that ends what is under way.
+var longAgo = time.Unix(1, 0)
 
 // refuse answers a request whose body, if it has one, has not been read and will not be: over HTTP/1 the server would wait for
 // it before it answers, to use the connection again.

@@ -35,7 +35,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Config: cfg, limits: flowcontrol.New(cfg.MaxReading, cfg.MaxMutating, limitPatience), bodies: flowcontrol.NewBodies(limitPatience),
-		receiving: flowcontrol.NewShares(maxReceiving, maxUserReceiving), streams: flowcontrol.NewShares(maxStreams, maxUserStreams)}
+		receiving: flowcontrol.NewShares(maxReceiving, maxUserReceiving, slowBody), streams: flowcontrol.NewShares(maxStreams, maxUserStreams, 0)}
 	inFlight := s.limits.InFlight
 	if cfg.Fairness != nil {
 		inFlight = cfg.Fairness.InFlight

@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -18,7 +17,7 @@ import (
 // limitPatience is how long a request waits for its turn without priority and fairness, and one with a large body for that.
 const limitPatience = 5 * time.Second
 
-// Streams (watches, logs, upgraded connections) that are open at a time, of everybody and of one user. They have no turn, as
+// Streams (watches, logs, upgraded connections) that are open at a time, of everybody and of one caller. They have no turn, as
 // they last, but each costs memory and a goroutine or two.
 const (
 	maxStreams     = 20000
@@ -52,13 +51,13 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 	if isHealth(info) {
 		return nil, true
 	}
-	t := &turn{ResponseWriter: w, lane: flowcontrol.LaneOf(user, info), user: user.Name}
+	t := &turn{ResponseWriter: w, lane: flowcontrol.LaneOf(user, info), caller: flowcontrol.CallerOf(user)}
 	if rest.LongRunning(info) {
-		if !s.streams.Take(t.lane, t.user, 1) {
+		t.stream = s.streams.Hold(t.lane, t.caller, ends(w))
+		if !t.stream.Take(1) {
 			s.refuse(w, r, tooMany())
 			return nil, false
 		}
-		t.streams = s.streams
 		// A watch that is handed on begins when another server says so, which may be never: its turn would be held as long.
 		if s.Fairness == nil || info.Verb != "watch" || info.Stream || s.Aggregated != nil && s.Aggregated.Serves(info) {
 			t.none = true
@@ -70,7 +69,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 		refuseBusy(w, r)
 		return nil, false
 	}
-	if t.streams != nil {
+	if rest.LongRunning(info) {
 		t.watching = s.Fairness.Watching(info)
 	}
 	return t, true
@@ -79,17 +78,18 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 // seat waits for the turn, and then for a large body's part of what may be in work. Until then the body has a part of what may wait.
 func (s *Server) seat(t *turn, r *http.Request, class fairness.Class, user *request.User, info *request.Info) (ok bool) {
 	length, memory := rest.Received(r)
-	if !s.bodies.Wait(t.lane, t.user, memory) {
+	ctx, done, ok := s.bodies.Wait(r.Context(), t.lane, t.caller, memory)
+	defer done()
+	if !ok {
 		return false
 	}
-	defer s.bodies.Waited(t.lane, t.user, memory)
 	if s.Fairness != nil {
-		t.seat, ok = s.Fairness.Take(r.Context(), class, user, info, r.URL.RawQuery)
+		t.seat, ok = s.Fairness.Take(ctx, class, user, info, r.URL.RawQuery)
 	} else {
-		t.place, ok = s.limits.Acquire(r.Context(), t.lane, mutating(info))
+		t.place, ok = s.limits.Acquire(ctx, t.lane, mutating(info))
 	}
 	if ok {
-		t.body, ok = s.bodies.Take(r.Context(), t.lane, length)
+		t.body, ok = s.bodies.Take(ctx, t.lane, length)
 	}
 	return ok
 }
@@ -132,9 +132,9 @@ type turn struct {
 	ended atomic.Bool
 
 	lane     flowcontrol.Lane
-	user     string
-	streams  *flowcontrol.Shares // of a stream
-	watching func()              // of a watch
+	caller   string
+	stream   *flowcontrol.Holding // of a stream
+	watching func()               // of a watch
 }
 
 func (t *turn) writer() http.ResponseWriter {
@@ -160,9 +160,7 @@ func (t *turn) end() {
 // over gives back all that is held.
 func (t *turn) over() {
 	t.end()
-	if t.streams != nil {
-		t.streams.Give(t.lane, t.user, 1)
-	}
+	t.stream.Give()
 	if t.watching != nil {
 		t.watching()
 	}
@@ -184,24 +182,36 @@ func (t *turn) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (t *turn) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// Answers that are being built and written, in bytes that are theirs alone: of everybody, and of one user.
+// ends returns what ends a request that reads or writes at its client's pace, by its deadlines: its context ends with them.
+func ends(w http.ResponseWriter) func() {
+	control := http.NewResponseController(w)
+	return func() { // only writers of tests have no deadlines
+		_ = control.SetReadDeadline(longAgo)
+		_ = control.SetWriteDeadline(longAgo)
+	}
+}
+
+// slowAnswer is the age from which an answer that is still being written gives way to another one of its caller.
+const slowAnswer = time.Second
+
+// Answers that are being built and written, in bytes that are theirs alone: of everybody, and of one caller.
 const (
 	maxAnswers     = 512 << 20
 	maxUserAnswers = 128 << 20
 )
 
 // BoundAnswers returns a rest.Config.Hold.
-func BoundAnswers() func(ctx context.Context, bytes int) (release func(), err error) {
-	held := flowcontrol.NewShares(maxAnswers, maxUserAnswers)
-	return func(ctx context.Context, bytes int) (func(), error) {
-		user := request.UserFrom(ctx)
+func BoundAnswers() func(w http.ResponseWriter, r *http.Request, bytes int) (release func(), err error) {
+	answers := flowcontrol.NewShares(maxAnswers, maxUserAnswers, slowAnswer)
+	return func(w http.ResponseWriter, r *http.Request, bytes int) (func(), error) {
+		user := request.UserFrom(r.Context())
 		if user == nil {
 			return nil, apierrors.NewUnauthorized("Unauthorized")
 		}
-		lane := flowcontrol.LaneOf(user, request.InfoFrom(ctx))
-		if !held.Take(lane, user.Name, int64(bytes)) {
+		held := answers.Hold(flowcontrol.LaneOf(user, request.InfoFrom(r.Context())), flowcontrol.CallerOf(user), ends(w))
+		if !held.Take(int64(bytes)) {
 			return nil, tooMany()
 		}
-		return func() { held.Give(lane, user.Name, int64(bytes)) }, nil
+		return held.Give, nil
 	}
 }

@@ -56,7 +56,7 @@ func TestUpgradedStreamsHoldNoTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{streams: flowcontrol.NewShares(10, 10), bodies: flowcontrol.NewBodies(limitPatience)}
+	s := &Server{streams: flowcontrol.NewShares(10, 10, 0), bodies: flowcontrol.NewBodies(limitPatience)}
 	s.Fairness = turns
 	for _, upgraded := range []bool{true, false} {
 		r := httptest.NewRequest("GET", "/apis/example.com/v1/things?watch=1", nil)
@@ -84,7 +84,7 @@ func TestWaitingInVainGivesNoSeats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Server{streams: flowcontrol.NewShares(10, 10), bodies: flowcontrol.NewBodies(limitPatience)}
+		s := &Server{streams: flowcontrol.NewShares(10, 10, 0), bodies: flowcontrol.NewBodies(limitPatience)}
 		s.Fairness = turns
 		take := func(verb string) (*turn, bool) {
 			r := httptest.NewRequest("GET", "/api/v1/namespaces/a/pods/b", nil)
@@ -125,7 +125,7 @@ func TestLargeBodiesThatWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Server{bodies: flowcontrol.NewBodies(limitPatience), receiving: flowcontrol.NewShares(maxReceiving, maxUserReceiving)}
+		s := &Server{bodies: flowcontrol.NewBodies(limitPatience), receiving: flowcontrol.NewShares(maxReceiving, maxUserReceiving, slowBody)}
 		s.Fairness = turns
 		begun, end := make(chan struct{}, 100), make(chan struct{})
 		h := s.receive(s.limit(func(http.ResponseWriter, *http.Request) {

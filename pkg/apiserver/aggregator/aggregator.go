@@ -76,7 +76,7 @@ type Aggregator struct {
 // New returns an Aggregator; Run has it work.
 func New(cfg Config) *Aggregator {
 	a := &Aggregator{cfg: cfg, via: "1.1 kube-aggregator-" + cfg.ID, changed: make(chan struct{}, 1), done: make(chan struct{}), known: map[string]*v1.APIService{},
-		remotes: map[string]*remote{}, inFlight: flowcontrol.NewShares(maxInFlight, maxServerInFlight)}
+		remotes: map[string]*remote{}, inFlight: flowcontrol.NewShares(maxInFlight, maxServerInFlight, 0)}
 	a.metrics = newMetrics(a.Snapshot)
 	a.now.Store(&Snapshot{over: make(chan struct{})})
 	a.follower = follow.New(cfg.Stored, a, cfg.Log)

@@ -77,12 +77,13 @@ func (a *Aggregator) handOn(w http.ResponseWriter, r *http.Request, s *Service, 
 		return
 	}
 	if !stream {
-		if !a.inFlight.Take(flowcontrol.Others, s.Object.Name, 1) {
+		held := a.inFlight.Hold(flowcontrol.Others, s.Object.Name, nil)
+		if !held.Take(1) {
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "too many requests for this server are under way, please try again later", http.StatusTooManyRequests)
 			return
 		}
-		defer a.inFlight.Give(flowcontrol.Others, s.Object.Name, 1)
+		defer held.Give()
 	}
 	addresses, err := a.cfg.Cluster.addresses(r.Context(), s.Object.Spec.Service)
 	if err != nil {

@@ -14,7 +14,7 @@ const (
 	largeBodies = 6 << 20
 )
 
-// Large bodies whose requests wait to be worked on, in bytes: of everybody, and of one user. Small ones do not count: the queues
+// Large bodies whose requests wait to be worked on, in bytes: of everybody, and of one caller. Small ones do not count: the queues
 // bound them, and large ones of others must not keep them from waiting.
 const (
 	maxWaiting     = 64 << 20
@@ -31,20 +31,19 @@ type Bodies struct {
 // NewBodies returns a bound that nobody has taken of, for which one waits at most patience.
 func NewBodies(patience time.Duration) *Bodies {
 	return &Bodies{large: [2]*semaphore.Weighted{semaphore.NewWeighted(largeBodies), semaphore.NewWeighted(largeBodies)},
-		waiting: NewShares(maxWaiting, maxUserWaiting), patience: patience}
+		waiting: NewShares(maxWaiting, maxUserWaiting, 0), patience: patience}
 }
 
-// Wait tells whether a request of user may wait, for its turn and then for Take, with a body that takes so much memory. Itself it waits
-// for nothing. When the request waits no more, the caller says so by Waited, with the same arguments.
-func (b *Bodies) Wait(lane Lane, user string, bytes int) bool {
-	return bytes <= smallBody || b.waiting.Take(lane, user, int64(bytes))
-}
-
-// Waited ends what Wait began.
-func (b *Bodies) Waited(lane Lane, user string, bytes int) {
-	if bytes > smallBody {
-		b.waiting.Give(lane, user, int64(bytes))
+// Wait begins to hold the room of a body that takes so much memory while its request waits, for its turn and then for Take. Itself it waits
+// for nothing; ok reports whether there is room. The request waits with the returned context, which also ends for a caller who has less that
+// waits. The caller calls done when the wait is over.
+func (b *Bodies) Wait(ctx context.Context, lane Lane, caller string, bytes int) (waits context.Context, done func(), ok bool) {
+	if bytes <= smallBody {
+		return ctx, func() {}, true
 	}
+	waits, cancel := context.WithCancel(ctx)
+	room := b.waiting.Hold(lane, caller, cancel)
+	return waits, func() { room.Give(); cancel() }, room.Take(int64(bytes))
 }
 
 // Body is a large body in work; the zero value is none.

@@ -109,37 +109,6 @@ func TestLargeBodies(t *testing.T) {
 	})
 }
 
-func TestShares(t *testing.T) {
-	t.Parallel()
-	s := NewShares(100, 40)
-	for _, c := range []struct {
-		lane Lane
-		user string
-		n    int64
-		want bool
-	}{
-		{Others, "a", 30, true}, {Others, "a", 11, false}, {Others, "a", 10, true}, // one user's part
-		{Others, "b", 1000, true},                         // counts as the whole part
-		{Others, "c", 21, false}, {Others, "c", 20, true}, // the total
-		{System, "node", 40, true}, {Exempt, "root", 1000, true},
-	} {
-		if got := s.Take(c.lane, c.user, c.n); got != c.want {
-			t.Errorf("take %d for %s: %v, want %v", c.n, c.user, got, c.want)
-		}
-	}
-	s.Give(Others, "b", 1000)
-	if !s.Take(Others, "d", 40) {
-		t.Error("what was given back cannot be taken")
-	}
-	for user, n := range map[string]int64{"a": 30, "c": 20, "d": 40} {
-		s.Give(Others, user, n)
-	}
-	s.Give(Others, "a", 10)
-	if len(s.others.by) != 0 || s.others.all != 0 {
-		t.Errorf("left over: %d, %v", s.others.all, s.others.by)
-	}
-}
-
 func TestLaneOf(t *testing.T) {
 	t.Parallel()
 	lease := func(ns string) *request.Info {

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,7 +30,7 @@ type Config struct {
 	Fields registry.FieldManager
 	// Hold is asked before an answer takes memory of its own: a table, an indented list, the buffers of a stream; what lies in
 	// the caches anyway does not count. The answer releases it when it is written, or is refused with the error. Nil: no bound.
-	Hold func(ctx context.Context, bytes int) (release func(), err error)
+	Hold func(w http.ResponseWriter, r *http.Request, bytes int) (release func(), err error)
 	// Authorizer is asked about what shows only while a request is served: a PUT that creates. Nil allows it to who may update.
 	Authorizer authz.Authorizer
 	// MinWatch is the least duration of a watch without timeoutSeconds; each gets up to twice as much. 0: 30 minutes.
@@ -69,7 +68,7 @@ func New(cfg Config) (*API, error) {
 		cfg.MinWatch = 30 * time.Minute
 	}
 	if cfg.Hold == nil {
-		cfg.Hold = func(context.Context, int) (func(), error) { return func() {}, nil }
+		cfg.Hold = func(http.ResponseWriter, *http.Request, int) (func(), error) { return func() {}, nil }
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -61,7 +61,7 @@ func (x *exchange) writePage(a accepted, page *storage.List, whole bool) error {
 
 // writeItems answers with a list of items.
 func (x *exchange) writeItems(a accepted, items []*storage.Item, meta metav1.ListMeta) error {
-	release, err := x.Hold(x.r.Context(), costOf(a, items))
+	release, err := x.Hold(x.w, x.r, costOf(a, items))
 	if err != nil {
 		return err
 	}
