@@ -110,6 +110,8 @@ type Metrics interface {
 	// could not mount.
 	ImageVolumeAsked()
 	ImageVolumesMounted(n int, ok bool)
+	// HookFellBack counts an HTTPS hook that was told by HTTP.
+	HookFellBack()
 }
 
 // Addresses are those of a pod and of its node, the primary one first.

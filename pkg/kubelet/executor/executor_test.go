@@ -145,6 +145,7 @@ func (f *fakes) StartedPod(_ *corev1.Pod, _ string, _ time.Duration, err error) 
 }
 func (f *fakes) StartedContainer(_ runtime.Kind, code string) { f.note("count container %q", code) }
 func (f *fakes) ImageVolumeAsked()                            { f.note("count image volume") }
+func (f *fakes) HookFellBack()                                { f.note("count hook") }
 func (f *fakes) ImageVolumesMounted(n int, ok bool)           { f.note("count image volumes %d %t", n, ok) }
 func (f *fakes) Secret(context.Context, string, string) (*corev1.Secret, error) {
 	return nil, errors.New("none")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ func (e *Executor) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Containe
 		if len(ips) == 0 {
 			return errors.New("the pod has no address")
 		}
-		return httpHook(ctx, c, h.HTTPGet, ips[0])
+		return e.httpHook(ctx, pod, c, h.HTTPGet, ips[0])
 	case h.Sleep != nil:
 		t := time.NewTimer(runtime.Seconds(h.Sleep.Seconds))
 		defer t.Stop()
@@ -49,12 +50,30 @@ func (e *Executor) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Containe
 	return errors.New("the hook has no handler")
 }
 
-// httpHook sends the request of an HTTP hook. Any answer is success, whatever its status and body: the hook was told.
-func httpHook(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, podIP string) error {
+// httpHook sends the request of an HTTP hook. Any answer is success, whatever its status and body: the hook was told. A server that speaks no TLS
+// where the hook asks for HTTPS is asked again without, and without credentials.
+func (e *Executor) httpHook(ctx context.Context, pod *corev1.Pod, c *corev1.Container, a *corev1.HTTPGetAction, podIP string) error {
 	req, err := prober.Request(ctx, c, a, podIP, "kube-lifecycle/1.36")
 	if err != nil {
 		return err
 	}
+	err = send(req)
+	if !errors.Is(err, http.ErrSchemeMismatch) || req.URL.Scheme != "https" {
+		return err
+	}
+	req.URL.Scheme = "http"
+	req.Header.Del("Authorization")
+	if err := send(req); err != nil {
+		return err
+	}
+	e.cfg.Metrics.HookFellBack()
+	e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "LifecycleHTTPFallback",
+		fmt.Sprintf("request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", req.URL.Host))
+	return nil
+}
+
+// send waits for the beginning of the answer.
+func send(req *http.Request) error {
 	resp, err := prober.HTTPClient().Do(req)
 	if err != nil {
 		return err

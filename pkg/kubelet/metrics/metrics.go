@@ -36,6 +36,7 @@ type Metrics struct {
 	operations *prometheus.CounterVec
 	opErrors   *prometheus.CounterVec
 	opSeconds  *prometheus.HistogramVec
+	fallbacks  prometheus.Counter
 	*resizes
 	*devices
 	*timings
@@ -85,6 +86,8 @@ func New(r prometheus.Registerer) *Metrics {
 			Help: "Calls of the container runtime that failed."}, []string{"operation_type"}),
 		opSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_runtime_operations_duration_seconds",
 			Help: "Seconds that calls of the container runtime take.", Buckets: prometheus.ExponentialBuckets(.005, 2.5, 14)}, []string{"operation_type"}),
+		fallbacks: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_lifecycle_handler_http_fallbacks_total",
+			Help: "HTTPS lifecycle hooks whose server speaks no TLS and that were told by HTTP."}),
 		resizes: newResizes(r),
 		devices: newDevices(r),
 		timings: newTimings(r),
@@ -93,7 +96,7 @@ func New(r prometheus.Registerer) *Metrics {
 		volumes: newVolumes(r),
 	}
 	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors, m.preemptions,
-		m.evictions, m.evictionAge, m.orphans, m.restarted, m.collected, m.podStart, m.shutBegan, m.shutOver, m.interval, m.operations, m.opErrors, m.opSeconds)
+		m.evictions, m.evictionAge, m.orphans, m.restarted, m.collected, m.podStart, m.shutBegan, m.shutOver, m.interval, m.operations, m.opErrors, m.opSeconds, m.fallbacks)
 	return m
 }
 
@@ -157,6 +160,13 @@ func (m *Metrics) StartedContainer(kind runtime.Kind, code string) {
 	m.started.WithLabelValues(of).Inc()
 	if code != "" {
 		m.startErrors.WithLabelValues(of, code).Inc()
+	}
+}
+
+// HookFellBack counts an HTTPS hook that was told by HTTP.
+func (m *Metrics) HookFellBack() {
+	if m != nil {
+		m.fallbacks.Inc()
 	}
 }
 

@@ -73,6 +73,7 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.StartedContainer(runtime.Regular, "ErrImagePull")
 	m.StartedContainer(runtime.Init, "")
 	m.StartedContainer(runtime.Ephemeral, "")
+	m.HookFellBack()
 	m.Preempted(corev1.ResourceMemory)
 	m.Evicted("emptydirfs.limit")
 	resize(m)
@@ -105,6 +106,7 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.DRAClaims(map[string]int{"<any>": 2, "drv": 1})
 	m.PodResourcesAsked("get", true)
 	want := map[string]float64{
+		"kubelet_lifecycle_handler_http_fallbacks_total":                                        1,
 		"volume_operation_total_seconds overall_volume_mount kubernetes.io/csi":                 1,
 		"kubelet_volume_metric_collection_duration_seconds statfs":                              1,
 		"kubelet_orphan_pod_cleaned_volumes":                                                    3,
@@ -227,6 +229,7 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	none.ImageEnsured("", nil, nil)
 	none.ImageChecked("")
 	none.ImageVolumeAsked()
+	none.HookFellBack()
 	none.ImageVolumesMounted(1, true)
 	none.PodRunning(0, 0, 0)
 	none.StartedContainer(runtime.Regular, "")

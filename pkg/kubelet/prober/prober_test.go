@@ -221,6 +221,27 @@ func TestHTTP(t *testing.T) {
 }
 
 // Probes are counted under upstream's names and labels, as long as their pod is there.
+// A server that speaks HTTP/2 alone is probed by it.
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 {
+			w.WriteHeader(http.StatusHTTPVersionNotSupported)
+		}
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &corev1.HTTPGetAction{Scheme: corev1.URISchemeHTTPS, Port: intstr.Parse(u.Port())}
+	if ok, _, message, err := httpGet(t.Context(), &corev1.Container{}, a, Target{PodIP: u.Hostname()}, time.Minute); !ok || err != nil {
+		t.Errorf("%s, %v", message, err)
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(_ context.Context, b *bench) {

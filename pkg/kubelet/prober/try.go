@@ -131,6 +131,7 @@ func Request(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, 
 func HTTPClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the node knows no CA of the pod's
+			ForceAttemptHTTP2: true, // net/http leaves HTTP/2 out where the TLS settings are not its own
 			DisableKeepAlives: true, Proxy: nil, DisableCompression: true},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if r.URL.Hostname() != via[0].URL.Hostname() {
