@@ -48,6 +48,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 		return err
 	}
 	state := proxy.NewState(s.node)
+	state.Protect(needed(ctx, config, log))
 	m := newMetrics(s.mode, state, registry)
 	backends, err := s.backends(m, log)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 type NodeFacts struct {
 	Name, Zone string
 	Addresses  []netip.Addr // the InternalIPs, else the ExternalIPs
+	All        []netip.Addr // of every type
 	// Leaving is set while the node is being deleted: load balancers should send it nothing more.
 	Leaving bool
 }
@@ -30,9 +31,14 @@ func NodeOf(n *corev1.Node) NodeFacts {
 				ips = append(ips, a.Address)
 			}
 		}
-		if out.Addresses = addresses(ips); len(out.Addresses) > 0 {
-			break
+		if len(out.Addresses) == 0 {
+			out.Addresses = addresses(ips)
 		}
 	}
+	var all []string
+	for _, a := range n.Status.Addresses {
+		all = append(all, a.Address)
+	}
+	out.All = addresses(all)
 	return out
 }

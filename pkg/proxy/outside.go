@@ -6,17 +6,39 @@ import (
 )
 
 // outside decides which external and load balancer addresses of services are accepted. Who may create a Service may write any
-// address there, and would get the traffic to it on every node (CVE-2020-8554). What is inside the cluster is nobody's to take: the
-// ranges of cluster IPs, every cluster IP even if the ranges are not known, and addresses that mean the node itself or its link.
+// address there, and would get the traffic to it on every node (CVE-2020-8554). What is inside the cluster, or what nodes need to be part of it, is
+// nobody's to take: the ranges of cluster IPs, every cluster IP even if the ranges are not known, the addresses of API servers, of nodes and of the
+// routers next to this one, and addresses that mean the node itself or its link.
 type outside struct {
 	ranges []netip.Prefix
-	// owners counts the services that an address is a cluster IP of; wanted has those that name it as an outside address.
+	// owners counts the services, nodes and others that have an address; wanted has the services that name it as an outside address.
 	owners map[netip.Addr]int
 	wanted map[netip.Addr]map[Name]struct{}
 }
 
 func newOutside() *outside {
 	return &outside{owners: map[netip.Addr]int{}, wanted: map[netip.Addr]map[Name]struct{}{}}
+}
+
+// own notes addresses of an owner and returns the services whose addresses are decided differently now.
+func (o *outside) own(list []netip.Addr) (concerned []Name) {
+	for _, a := range list {
+		if o.owners[a]++; o.owners[a] == 1 {
+			concerned = o.appendWanting(concerned, a)
+		}
+	}
+	return concerned
+}
+
+// disown takes back what own noted, and returns the services concerned.
+func (o *outside) disown(list []netip.Addr) (concerned []Name) {
+	for _, a := range list {
+		if o.owners[a]--; o.owners[a] == 0 {
+			delete(o.owners, a)
+			concerned = o.appendWanting(concerned, a)
+		}
+	}
+	return concerned
 }
 
 // setRanges notes the ranges of cluster IPs and returns the services whose addresses may be decided differently now.
@@ -45,12 +67,7 @@ func (o *outside) add(svc *Service) (concerned []Name) {
 			o.wanted[a][svc.Name] = struct{}{}
 		}
 	}
-	for _, a := range svc.ClusterIPs {
-		if o.owners[a]++; o.owners[a] == 1 {
-			concerned = o.appendWanting(concerned, a)
-		}
-	}
-	return concerned
+	return o.own(svc.ClusterIPs)
 }
 
 // remove takes back what add noted, and returns the services concerned.
@@ -62,13 +79,7 @@ func (o *outside) remove(svc *Service) (concerned []Name) {
 			}
 		}
 	}
-	for _, a := range svc.ClusterIPs {
-		if o.owners[a]--; o.owners[a] == 0 {
-			delete(o.owners, a)
-			concerned = o.appendWanting(concerned, a)
-		}
-	}
-	return concerned
+	return o.disown(svc.ClusterIPs)
 }
 
 func (o *outside) appendWanting(to []Name, a netip.Addr) []Name {

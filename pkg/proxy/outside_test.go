@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -64,6 +65,56 @@ func TestOutsideAddresses(t *testing.T) {
 	expect("the range goes", map[string][]string{"thief": {"192.0.2.1", victim}})
 	s.Services().Delete(service("thief"))
 	if len(s.outside.owners)+len(s.outside.wanted) > 0 {
+		t.Errorf("left over: %v %v", s.outside.owners, s.outside.wanted)
+	}
+}
+
+// TestNeededAddresses: no service takes the traffic to an API server, to a node, or to another address that the node needs to be part of the cluster:
+// the proxy itself would not hear of the service's end.
+func TestNeededAddresses(t *testing.T) {
+	t.Parallel()
+	s := NewState("here")
+	s.Protect([]netip.Addr{netip.MustParseAddr("192.0.2.1")})
+	servers := func(ips ...string) *discoveryv1.EndpointSlice {
+		sl := slice("kubernetes", "kubernetes", ips...)
+		sl.Namespace = "default"
+		return sl
+	}
+	node := func(ips ...string) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
+		for i, ip := range ips {
+			kind := [...]corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP, corev1.NodeHostName}[i]
+			n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: kind, Address: ip})
+		}
+		return n
+	}
+	expect := func(step string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, outsideOf(s)["thief"]); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", step, diff)
+		}
+	}
+	s.Services().Set(wanting("thief", "10.96.0.9", []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}, "192.0.2.4", "192.0.2.5"))
+	expect("what was protected first", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5")
+	s.Slices().Set(servers("192.0.2.2"))
+	expect("an API server comes", "192.0.2.3", "192.0.2.4", "192.0.2.5")
+	s.Nodes().Set(node("192.0.2.3", "192.0.2.4", "other"))
+	expect("a node comes", "192.0.2.5")
+	s.Nodes().Set(node("192.0.2.5", "192.0.2.4", "other"))
+	expect("the node gets another address", "192.0.2.3")
+	s.Slices().Set(servers("192.0.2.3"))
+	expect("another API server comes", "192.0.2.2")
+	s.Nodes().Delete(node())
+	expect("the node goes", "192.0.2.2", "192.0.2.4", "192.0.2.5")
+	s.Slices().Delete(servers())
+	expect("the API servers go", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5")
+	fake := servers("192.0.2.4")
+	fake.Name = "kubernetes-2"
+	s.Slices().Set(fake)
+	s.Services().Set(wanting("thief", "10.96.0.9", nil, "192.0.2.1", "192.0.2.4"))
+	expect("a slice that the API servers did not write protects nothing", "192.0.2.4")
+	s.Services().Delete(service("thief"))
+	if len(s.outside.owners) != 1 || len(s.outside.wanted) > 0 {
 		t.Errorf("left over: %v %v", s.outside.owners, s.outside.wanted)
 	}
 }

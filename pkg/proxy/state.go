@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // State collects the objects of the cluster as a node's proxy sees them, and knows what changed since the last Take. Its
@@ -228,7 +230,24 @@ func (s *State) setServiceCIDRLocked(name string, ranges []netip.Prefix) {
 	s.changedLocked()
 }
 
-// concernLocked has services reported whose outside addresses are decided differently since a cluster IP or a range of them came or went.
+// Protect keeps services from taking addresses that the node needs, as those of its API server, for as long as the State is there.
+func (s *State) Protect(list []netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.concernLocked(s.outside.own(list))
+}
+
+// apiServers are the addresses of API servers that a slice has: the one that they write themselves. Users can make others of its Service.
+func apiServers(sl Slice) (out []netip.Addr) {
+	if sl.Key == (Name{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}) {
+		for _, e := range sl.Endpoints {
+			out = append(out, e.Addr)
+		}
+	}
+	return out
+}
+
+// concernLocked has services reported whose outside addresses are decided differently since an owner of addresses or a range of cluster IPs came or went.
 func (s *State) concernLocked(names []Name) {
 	for _, name := range names {
 		s.touchLocked(name)
@@ -241,9 +260,11 @@ func (s *State) setSliceLocked(sl Slice) {
 	}
 	trigger := Trigger{sl.Six, sl.Trigger}
 	sl.Trigger = time.Time{} // is not kept: a slice that says the same again is no change
-	if old, ok := s.slices[sl.Service][sl.Key]; ok && reflect.DeepEqual(old, sl) {
+	old, ok := s.slices[sl.Service][sl.Key]
+	if ok && reflect.DeepEqual(old, sl) {
 		return
 	}
+	s.concernLocked(append(s.outside.own(apiServers(sl)), s.outside.disown(apiServers(old))...))
 	s.changes[ofSlices].note(sl.Key)
 	if s.slices[sl.Service] == nil {
 		s.slices[sl.Service] = map[Name]Slice{}
@@ -265,6 +286,7 @@ func (s *State) dropSliceLocked(key Name) {
 		return
 	}
 	s.changes[ofSlices].note(key)
+	s.concernLocked(s.outside.disown(apiServers(s.slices[owner][key])))
 	delete(s.owners, key)
 	delete(s.slices[owner], key)
 	if len(s.slices[owner]) == 0 {
@@ -281,6 +303,7 @@ func (s *State) setNodeLocked(n NodeFacts) {
 		return
 	}
 	s.nodes[n.Name] = n
+	s.concernLocked(append(s.outside.own(n.All), s.outside.disown(old.All)...))
 	if n.Name == s.node && old.Zone != n.Zone {
 		for name := range s.services {
 			s.dirty[name] = true
@@ -290,8 +313,9 @@ func (s *State) setNodeLocked(n NodeFacts) {
 }
 
 func (s *State) dropNodeLocked(name string) {
-	if _, ok := s.nodes[name]; ok {
+	if old, ok := s.nodes[name]; ok {
 		delete(s.nodes, name)
+		s.concernLocked(s.outside.disown(old.All))
 		s.changedLocked()
 	}
 }
