@@ -57,7 +57,7 @@ func ValidateAppArmorMatch(annotations map[string]string, s *corev1.PodSpec, at 
 	check := func(cs []corev1.Container, at *field.Path) {
 		for i := range cs {
 			old, named := annotations[appArmorAnnotation+cs[i].Name]
-			is := effectiveAppArmor(s, &cs[i])
+			is := EffectiveAppArmor(s, &cs[i])
 			if !named || is == nil {
 				continue
 			}
@@ -78,8 +78,8 @@ func ValidateAppArmorMatch(annotations map[string]string, s *corev1.PodSpec, at 
 	return errs
 }
 
-// effectiveAppArmor is the profile that the fields give a container; nil for none.
-func effectiveAppArmor(s *corev1.PodSpec, c *corev1.Container) *corev1.AppArmorProfile {
+// EffectiveAppArmor is the profile that the fields give a container; nil for none.
+func EffectiveAppArmor(s *corev1.PodSpec, c *corev1.Container) *corev1.AppArmorProfile {
 	if c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
 		return c.SecurityContext.AppArmorProfile
 	}

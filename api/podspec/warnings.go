@@ -27,7 +27,7 @@ func Warnings(s *corev1.PodSpec, annotations map[string]string, root *field.Path
 	w = append(w, oldAnnotation(annotations, seccompPodAnnotation, annotated, newSeccomp)...)
 	w = append(w, eachContainer(s, func(c *corev1.Container, at *field.Path) []string {
 		w := oldAnnotation(annotations, seccompContainerAnnotations+c.Name, annotated, newSeccomp)
-		if root != nil && effectiveAppArmor(s, c) == nil { // for a pod, AppArmorWarnings
+		if root != nil && EffectiveAppArmor(s, c) == nil { // for a pod, AppArmorWarnings
 			w = append(w, appArmorWarnings(c, annotations, annotated)...)
 		}
 		return append(w, containerWarnings(c, at)...)

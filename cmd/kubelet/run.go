@@ -25,6 +25,7 @@ import (
 	"bonsai/pkg/authorities"
 	"bonsai/pkg/delegated"
 	"bonsai/pkg/kubelet"
+	"bonsai/pkg/kubelet/apparmor"
 	"bonsai/pkg/kubelet/certificate"
 	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/cm/numa"
@@ -168,7 +169,7 @@ func config(s *settings, apiserver *remote.API, name string, log *slog.Logger) (
 		Shutdown: shutdownPeriods(c), ImageGC: imagePolicy(c), ContainerGC: s.garbage.containerPolicy(),
 		DNS:     dns.Config{ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Host: host},
 		Machine: machine, CPUs: cpus, Memory: memories, Topology: near,
-		Node: n, Sysctls: sysctls, Log: log,
+		Node: n, Sysctls: sysctls, AppArmor: apparmor.Enabled("/"), Log: log,
 	}
 	if s.credentialConfig != "" {
 		if cfg.CredentialProviders, err = credentialprovider.ReadConfig(s.credentialConfig); err != nil {

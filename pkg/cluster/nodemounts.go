@@ -85,6 +85,9 @@ func (n *NodeConfig) mountKernel(v2 bool, roots []string) error {
 	if err := unix.Mount("sysfs", "/sys", "sysfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /sys: %w", err)
 	}
+	if err := mountSecurity(); err != nil {
+		return err
+	}
 	if v2 {
 		return mountUnified()
 	}
@@ -95,6 +98,17 @@ func (n *NodeConfig) mountKernel(v2 bool, roots []string) error {
 		if err := mountHierarchy(root); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// mountSecurity shows the kernel's security modules where container runtimes look for AppArmor: without it containerd would take the machine
+// for one that has none, and run containers unconfined.
+func mountSecurity() error {
+	const dir = "/sys/kernel/security"
+	if err := unix.Mount("securityfs", dir, "securityfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil &&
+		!errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) { // a kernel without security modules
+		return fmt.Errorf("mount %s: %w", dir, err)
 	}
 	return nil
 }

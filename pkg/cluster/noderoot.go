@@ -21,11 +21,11 @@ import (
 var systemDirs = [...]string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
 // hostConfig is what programs need of the host's /etc and no user of the host minds: directories are shown, files are copied.
-var hostConfig = [...]string{"alternatives", "ssl", "ca-certificates", "pki", "modprobe.d", "iproute2", "containerd/certs.d",
+var hostConfig = [...]string{"alternatives", "ssl", "ca-certificates", "pki", "modprobe.d", "apparmor", "apparmor.d", "iproute2", "containerd/certs.d",
 	"ld.so.cache", "ld.so.conf", "nsswitch.conf", "protocols", "services", "rpc", "netconfig", "localtime", "mke2fs.conf", "os-release"}
 
 // nodePrograms are what a node starts of the host's.
-var nodePrograms = [...]string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "crun", "nft", "iptables", "ip", "mount", "umount"}
+var nodePrograms = [...]string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "crun", "nft", "iptables", "ip", "mount", "umount", "apparmor_parser"}
 
 // enterRoot makes the node's root and moves into it. What is needed of the host's must be held before. A container is its node's root.
 func (n *NodeConfig) enterRoot() error {

@@ -96,6 +96,8 @@ type Config struct {
 	Users userns.Ranges
 	// Sysctls are the kernel parameters that pods may set.
 	Sysctls *sysctl.Allowed
+	// AppArmor: whether the node can confine containers by AppArmor.
+	AppArmor bool
 	// Metrics gets the kubelet's own metrics; nil: none are kept.
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
