@@ -26,6 +26,8 @@ type Version struct {
 	// is stored. They are given the object for good: the result may share memory with it, or be it, and has its kind set. One
 	// that asks others (a webhook) may fail; it ends with ctx.
 	ToHub, FromHub func(ctx context.Context, obj runtime.Object) (runtime.Object, error)
+	// Remote tells that another server converts (a webhook): what it makes is kept, as it is slow and may be out of reach.
+	Remote bool
 	// FromHubAll is FromHub for a page of objects where that costs less than one by one; may be nil.
 	FromHubAll func(ctx context.Context, objs []runtime.Object) ([]runtime.Object, error)
 	// Schema, for a kind without a Go type (New makes a runtime.Unstructured), makes what its objects have beyond apiVersion, kind

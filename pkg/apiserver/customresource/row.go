@@ -127,7 +127,7 @@ func (s *served) version(v *v1.CustomResourceDefinitionVersion, gvk schema.Group
 		return validate(c.ctx, lazy, subresource, obj, old)
 	}
 	out.FieldNames = fieldNames(v)
-	if c.hook != nil {
+	if out.Remote = c.hook != nil; out.Remote {
 		out.Fields, _ = selectable(v)
 	}
 	return out

@@ -56,7 +56,6 @@ type resource struct {
 	plain    map[string]*resources.Row // of the kinds that no store keeps, by subresource
 	metadata map[string]*form          // by version of meta.k8s.io
 	tables   map[tableRows]*shared
-	facts    *convertedFacts // of a version that a webhook converts to, if there is anything to select by; else nil
 }
 
 // New returns the API.
@@ -98,9 +97,6 @@ func (a *API) Handler(rt *catalog.Route) (catalog.Handler, error) {
 	if res.codec != nil {
 		res.full = fullForm(rt, res.codec)
 		res.media = res.full.codec.MediaTypes()
-		if rt.Version.Fields != nil {
-			res.facts = newConvertedFacts(rt, res.full)
-		}
 		res.metadata = map[string]*form{"v1": metadataForm(res.codec, "v1"), "v1beta1": metadataForm(res.codec, "v1beta1")}
 		res.tables = everyTableRows()
 	}

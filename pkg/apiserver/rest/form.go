@@ -21,6 +21,8 @@ type form struct {
 	item func(context.Context, *storage.Item) (*storage.Item, error)
 	// page is item for many at once; nil: one by one.
 	page func(context.Context, []*storage.Item) ([]*storage.Item, error)
+	// kept is what item and page are of, if a webhook makes the form; else nil.
+	kept *keptForm
 
 	dynamic      bool   // the objects have no Go type
 	protobufHead []byte // of a list
@@ -93,8 +95,12 @@ func fullForm(rt *catalog.Route, stored registry.Codec) *form {
 	c := &convertedForm{rt: rt, stored: stored, served: registry.NewKindCodec(rt.GVK, rt.Version.New, rt.Version.Fields, nil)}
 	f := newForm(c.served, list, c.item)
 	f.dynamic = rt.Version.Dynamic()
-	if rt.Version.FromHubAll != nil {
-		f.page = c.page
+	switch {
+	case rt.Version.Remote:
+		f.kept = &keptForm{make: c.all}
+		f.item, f.page = f.kept.item, f.kept.page
+	case rt.Version.FromHubAll != nil:
+		f.page = c.all
 	}
 	return f
 }
@@ -116,7 +122,7 @@ func (c *convertedForm) item(ctx context.Context, i *storage.Item) (*storage.Ite
 	return servedItem(c.served, i, obj)
 }
 
-func (c *convertedForm) page(ctx context.Context, stored []*storage.Item) ([]*storage.Item, error) {
+func (c *convertedForm) all(ctx context.Context, stored []*storage.Item) ([]*storage.Item, error) {
 	objs := make([]runtime.Object, len(stored))
 	var err error
 	for n, i := range stored {
@@ -125,7 +131,11 @@ func (c *convertedForm) page(ctx context.Context, stored []*storage.Item) ([]*st
 		}
 	}
 	if objs, err = c.rt.Version.FromHubAll(ctx, objs); err != nil {
-		return nil, c.failed("a page of "+c.rt.Row.Resource, err)
+		what := "a page of " + c.rt.Row.Resource
+		if len(stored) == 1 {
+			what = stored[0].Key
+		}
+		return nil, c.failed(what, err)
 	}
 	out := make([]*storage.Item, len(stored))
 	for n, i := range stored {

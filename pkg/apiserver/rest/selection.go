@@ -26,24 +26,24 @@ type choice struct {
 	// passes tells that an object which cannot be converted passes the filter: a watch hears of err with its event. A deletion
 	// must not take it.
 	passes bool
-	// facts are those of the version, if objects must be converted to be chosen; else nil.
-	facts *convertedFacts
+	// form is what objects are chosen in, if they must be converted for that; else nil.
+	form *form
 }
 
 // choose builds the request's choice. name, if not "", is the one object that a deprecated watch path asks for. Where objects must
 // be converted to be chosen, the time of the request bounds the calls of the webhook.
 func (x *exchange) choose(opts *metav1.ListOptions, name string) (*choice, error) {
 	filter, err := selectionOf(x.res.Route, opts, name)
-	if err != nil || filter == nil || x.res.facts == nil || !beyondMetadata(opts.FieldSelector) {
+	if err != nil || filter == nil || x.res.Version.Fields == nil || !beyondMetadata(opts.FieldSelector) {
 		return &choice{filter: filter}, err
 	}
-	ctx, c := x.r.Context(), &choice{facts: x.res.facts}
+	ctx, c := x.r.Context(), &choice{form: x.res.full}
 	c.filter = func(i *storage.Item) bool {
 		if c.err != nil {
 			return c.passes // one answer of the webhook is enough to know that there is none for the request
 		}
 		var served *storage.Item
-		if served, c.err = c.facts.of(ctx, i); c.err != nil {
+		if served, c.err = c.form.of(ctx, i); c.err != nil {
 			return c.passes
 		}
 		return filter(served)
@@ -53,7 +53,7 @@ func (x *exchange) choose(opts *metav1.ListOptions, name string) (*choice, error
 
 // ready has everything that is there converted at once, if objects must be converted to be chosen. An error is kept for the choice.
 func (x *exchange) ready(c *choice) {
-	if c.facts == nil {
+	if c.form == nil {
 		return
 	}
 	opts := storage.ListOptions{Match: storage.Latest, Limit: readyPage}
@@ -62,7 +62,7 @@ func (x *exchange) ready(c *choice) {
 		if err != nil {
 			return // the request meets it, too
 		}
-		c.err = c.facts.convert(x.r.Context(), page.Items)
+		_, c.err = c.form.ofAll(x.r.Context(), page.Items)
 		if page.Continue == "" {
 			return
 		}

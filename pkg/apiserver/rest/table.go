@@ -49,6 +49,8 @@ type table struct {
 	rows    *shared
 	columns []metav1.TableColumnDefinition
 	cells   func(obj runtime.Object, now time.Time) []any
+	// inVersion tells that the cells are those of objects in the client's version, not of stored ones.
+	inVersion bool
 }
 
 // newTable reads what kind of table the client wants.
@@ -63,7 +65,7 @@ func (x *exchange) newTable(a accepted) (*table, error) {
 			field.Invalid(field.NewPath("includeObject"), opts.IncludeObject, "must be 'Metadata', 'Object', 'None', or empty").Error())
 	}
 	t.columns, t.cells = x.res.Version.Columns, x.res.Version.Cells
-	if t.cells == nil {
+	if t.inVersion = t.cells != nil; !t.inVersion {
 		t.columns, t.cells = x.res.Row.Columns, x.res.Row.Cells
 	}
 	if t.cells == nil {
@@ -79,6 +81,9 @@ func (x *exchange) writeTable(a accepted, code int, items []*storage.Item, list 
 		return err
 	}
 	b, err := t.begin(nil, list)
+	if full := x.res.full; err == nil && t.inVersion && full.kept != nil {
+		_, err = full.ofAll(x.r.Context(), items) // by one call of the webhook, not by one for each row
+	}
 	for i := 0; i < len(items) && err == nil; i++ {
 		if i > 0 {
 			b = append(b, ',')
@@ -117,11 +122,26 @@ func (t *table) begin(b []byte, list metav1.ListMeta) ([]byte, error) {
 
 // row is the row of a stored item.
 func (t *table) row(item *storage.Item) ([]byte, error) {
-	obj, err := registry.Object(t.res.codec, item)
+	codec := t.codec()
+	if t.inVersion {
+		var err error
+		if item, err = t.res.full.of(t.r.Context(), item); err != nil {
+			return nil, err
+		}
+	}
+	obj, err := registry.Object(codec, item)
 	if err != nil {
 		return nil, err
 	}
 	return t.rowOf(obj)
+}
+
+// codec is that of the objects that rows are made of.
+func (t *table) codec() registry.Codec {
+	if t.inVersion {
+		return t.res.full.codec
+	}
+	return t.res.codec
 }
 
 // sharedFor is how long a row is good for other watchers: ages in it are told to the second.
@@ -144,17 +164,11 @@ func (t *table) eventRow(e *storage.Event) ([]byte, error) {
 	return b[:end], nil
 }
 
-// rowOf is the row of an object of the stored kind.
+// rowOf is the row of an object of the table's codec.
 func (t *table) rowOf(obj runtime.Object) ([]byte, error) {
-	var err error
-	inVersion := t.res.Version.Cells != nil // the cells are of the client's version, else of the stored kind
-	if inVersion {
-		if obj, err = t.fromHub(obj); err != nil {
-			return nil, err
-		}
-	}
 	cells := t.cells(obj, t.Now())
-	if t.include == metav1.IncludeObject && !inVersion {
+	if t.include == metav1.IncludeObject && !t.inVersion {
+		var err error
 		if obj, err = t.fromHub(obj); err != nil {
 			return nil, err
 		}

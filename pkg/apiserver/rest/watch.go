@@ -192,20 +192,47 @@ func (s *stream) begin() {
 	_ = s.flush() // a client that left is noticed at the next event
 }
 
-// send writes a batch of events and flushes once.
+// send writes a batch of events and flushes once. Where an object cannot be shown, what comes before it is sent.
 func (s *stream) send(events []storage.Event) error {
 	g := newGather(s.w)
 	defer g.close()
-	for i := range events {
-		if err := s.add(g, &events[i]); err != nil {
-			return err
+	shown, failed := s.prepare(events)
+	for i := range shown {
+		if err := s.add(g, &shown[i]); err != nil {
+			failed = err
+			break
 		}
 	}
 	g.flush()
 	if g.err != nil || s.flush() != nil {
 		return errGone
 	}
-	return nil
+	return failed
+}
+
+// prepare has the objects of the events made at once, if a webhook makes them. It returns the events up to the first whose object
+// could not be made.
+func (s *stream) prepare(events []storage.Event) ([]storage.Event, error) {
+	f := s.form
+	if f == nil && s.table.inVersion {
+		f = s.res.full
+	}
+	if f == nil || f.kept == nil {
+		return events, nil
+	}
+	items := make([]*storage.Item, 0, len(events))
+	for i := range events {
+		if events[i].Type != storage.Bookmark {
+			items = append(items, events[i].Item)
+		}
+	}
+	_, err := f.ofAll(s.r.Context(), items)
+	for i := 0; err != nil && i < len(events); i++ {
+		if events[i].Type != storage.Bookmark && !f.kept.has(events[i].Item) {
+			return events[:i], err
+		}
+	}
+	return events, nil
 }
 
 // add appends the frame of one event.
@@ -323,9 +350,11 @@ func (s *stream) addObject(g *gather, t storage.EventType, obj runtime.Object) e
 // bookmark is an empty object with only a resourceVersion, and the mark at the end of initial events.
 func (s *stream) bookmark(e *storage.Event) (runtime.Object, error) {
 	version := strconv.FormatInt(e.Item.Revision, 10)
-	codec := s.res.Store.Codec()
+	var codec registry.Codec
 	if s.form != nil {
 		codec = s.form.codec
+	} else {
+		codec = s.table.codec()
 	}
 	obj := codec.New()
 	access, err := meta.Accessor(obj)

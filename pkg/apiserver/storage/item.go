@@ -1,19 +1,24 @@
 package storage
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // Form is a way in which items are encoded for clients, and the key under which an item keeps that encoding. Every Form is
 // another one: they are told apart by their address.
 type Form struct{ _ byte }
 
 // Keep says how long an item keeps an encoding.
-type Keep bool
+type Keep uint8
 
 const (
 	// WhileAsked keeps it until nobody has asked for it for a while: what gets and lists want.
-	WhileAsked Keep = false
+	WhileAsked Keep = iota
 	// WhileRecent drops it besides when the item's change is no longer among the latest: what only the watchers of that change want.
-	WhileRecent Keep = true
+	WhileRecent
+	// whileHeld keeps it as long as the item is the newest of its key, or among the latest changes: variants.
+	whileHeld
 )
 
 // Item is one object as storage holds it: immutable, shared by all readers. Its encodings for clients are made on first
@@ -29,12 +34,13 @@ type Item struct {
 	idle      atomic.Uint32 // how many Sweeps have passed since an encoding, or what is decoded, was asked for
 }
 
-// encoding is an element of the list of what an item keeps.
+// encoding is an element of the list of what an item keeps: bytes or a variant.
 type encoding struct {
-	form  *Form
-	bytes Bytes
-	next  *encoding
-	keep  Keep
+	form    *Form
+	bytes   Bytes
+	variant *Item
+	next    *encoding
+	keep    Keep
 }
 
 // NewItem returns an item with a value, which the item keeps. facts.Shared that the value does not have are left out.
@@ -57,10 +63,10 @@ func (i *Item) Held() int { return len(i.own) }
 const keepSweeps = 5
 
 // Sweep counts that time has passed, and drops the encodings and what is decoded if nobody has asked for any in the last five Sweeps.
-// It is called every minute, so that objects nobody reads keep only their Value. Safe beside Encoded and Decoded.
+// It is called every minute, so that objects nobody reads keep only their Value and their variants. Safe beside Encoded and Decoded.
 func (i *Item) Sweep() {
 	if (i.encodings.Load() != nil || i.decoded.Load() != nil) && i.idle.Add(1) > keepSweeps {
-		i.DropEncodings()
+		i.drop(WhileAsked, WhileRecent)
 		i.decoded.Store(nil)
 	}
 }
@@ -86,32 +92,34 @@ func (i *Item) Decoded(decode func(*Item) (any, error)) (any, error) {
 	return d, err
 }
 
-// DropEncodings frees the encodings; they are made again on demand. Safe beside Encoded.
+// DropEncodings frees the encodings and variants; they are made again on demand. Safe beside Encoded.
 func (i *Item) DropEncodings() { i.encodings.Store(nil) }
 
 // DropRecent frees the encodings that are kept WhileRecent. Safe beside Encoded.
-func (i *Item) DropRecent() {
+func (i *Item) DropRecent() { i.drop(WhileRecent) }
+
+func (i *Item) drop(which ...Keep) {
 	for {
 		list := i.encodings.Load()
-		if kept := list.without(WhileRecent); kept == list || i.encodings.CompareAndSwap(list, kept) {
+		if kept := list.without(which...); kept == list || i.encodings.CompareAndSwap(list, kept) {
 			return
 		}
 	}
 }
 
 // without returns the list without what is kept so; the list itself if there is none of it.
-func (e *encoding) without(keep Keep) *encoding {
+func (e *encoding) without(which ...Keep) *encoding {
 	if e == nil {
 		return nil
 	}
-	next := e.next.without(keep)
+	next := e.next.without(which...)
 	switch {
-	case e.keep == keep:
+	case slices.Contains(which, e.keep):
 		return next
 	case next == e.next:
 		return e
 	}
-	return &encoding{form: e.form, bytes: e.bytes, next: next, keep: e.keep}
+	return &encoding{form: e.form, bytes: e.bytes, variant: e.variant, next: next, keep: e.keep}
 }
 
 func (e *encoding) of(form *Form) *encoding {
@@ -131,14 +139,32 @@ func (i *Item) Encoded(form *Form, keep Keep, encode func(*Item) (Bytes, error))
 	if err != nil {
 		return Bytes{}, err
 	}
-	made := &encoding{form: form, bytes: b, keep: keep}
+	return i.add(&encoding{form: form, bytes: b, keep: keep}).bytes, nil
+}
+
+// add puts made on the list, unless its form is there already, and returns what is there.
+func (i *Item) add(made *encoding) *encoding {
 	for {
 		made.next = i.encodings.Load()
-		if e := made.next.of(form); e != nil {
-			return e.bytes, nil
+		if e := made.next.of(made.form); e != nil {
+			return e
 		}
 		if i.encodings.CompareAndSwap(made.next, made) {
-			return b, nil
+			return made
 		}
 	}
+}
+
+// Variant returns the item as another version of its kind, under the key form; nil if nobody has added it.
+func (i *Item) Variant(form *Form) *Item {
+	if e := i.encodings.Load().of(form); e != nil {
+		return e.variant
+	}
+	return nil
+}
+
+// AddVariant keeps v, which was made of the item, and returns the variant that all have. A variant is dear, as a webhook makes it. It
+// is kept as long as the item itself, though nobody asks for it: it must be there, too, when the webhook is not.
+func (i *Item) AddVariant(form *Form, v *Item) *Item {
+	return i.add(&encoding{form: form, variant: v, keep: whileHeld}).variant
 }

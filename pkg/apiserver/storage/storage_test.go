@@ -219,7 +219,7 @@ func TestEncodingsAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for range 200 {
 				form := &forms[n%3]
-				b, err := item.Encoded(form, n%2 == 0, func(*storage.Item) (storage.Bytes, error) { return storage.Whole([]byte{byte(n % 3)}), nil })
+				b, err := item.Encoded(form, storage.Keep(n%2), func(*storage.Item) (storage.Bytes, error) { return storage.Whole([]byte{byte(n % 3)}), nil })
 				if err != nil || b.Flat()[0] != byte(n%3) {
 					t.Errorf("form %d is %v, %v", n%3, b, err)
 				}

@@ -16,7 +16,13 @@ func Seen(filter func(*Item) bool, prev, cur *Item) EventType {
 	return ""
 }
 
-// At returns a copy of the item without its encodings, at another revision: what a Deleted event carries.
+// At returns a copy of the item with its variants and without its encodings, at another revision: what a Deleted event carries.
 func (i *Item) At(revision int64) *Item {
-	return &Item{Key: i.Key, Revision: revision, Facts: i.Facts, own: i.own}
+	out := &Item{Key: i.Key, Revision: revision, Facts: i.Facts, own: i.own}
+	for e := i.encodings.Load(); e != nil; e = e.next {
+		if e.variant != nil {
+			out.AddVariant(e.form, e.variant.At(revision))
+		}
+	}
+	return out
 }
