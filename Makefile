@@ -26,14 +26,17 @@ bin/etcd bin/coredns: deploy/tools/go.mod deploy/tools/etcd/main.go deploy/tools
 bin/pause: deploy/images/pause/pause.c
 	mkdir -p bin && gcc -static -Os -s -o $@ $<
 
+bin/busybox: deploy/images/busybox/build.sh
+	deploy/images/busybox/build.sh $@
+
 images: bin/images/.done
-bin/images/.done: bin/coredns bin/pause pkg/cluster/images.go
+bin/images/.done: bin/coredns bin/pause bin/busybox pkg/cluster/images.go pkg/cluster/sharedlibraries.go
 	go build -trimpath -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o bin/ ./cmd/bonsai
 	bin/bonsai image build bin/images && touch $@
 
 ADDONS ?= metrics-server registry traefik
 addons: components $(ADDONS:%=bin/images/%.tar) ## build the add-ons that a cluster does not have by default (bonsai up --addons NAME): ADDONS=NAME
-bin/images/metrics-server.tar bin/images/registry.tar bin/images/traefik.tar: bin/images/%.tar: bin/% pkg/cluster/images.go
+bin/images/metrics-server.tar bin/images/registry.tar bin/images/traefik.tar: bin/images/%.tar: bin/% bin/busybox pkg/cluster/images.go
 	bin/bonsai image build bin/images $*
 
 bin/registry: deploy/tools/registry/go.mod

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs Bonsai from an unpacked release archive, as root: the Debian packages that it needs, the local images, which are made here of
-# this machine's busybox, and links to bonsai and kubectl, and for systemd a unit
+# busybox, built from Debian's sources, and links to bonsai and kubectl, and for systemd a unit
 # for clusters (bonsai@.service). Needs no Go. For example
 #   ./install.sh
 #   PREFIX=/opt ./install.sh
@@ -10,6 +10,7 @@ cd "$(dirname "$0")"
 prefix=${PREFIX:-/usr/local}
 ./packages.sh
 gcc -static -Os -s -o bin/pause pause.c
+./busybox.sh bin/busybox
 bin/bonsai image build bin/images
 mkdir -p "$prefix/lib/bonsai" "$prefix/bin"
 # A new file takes the place of an old one, which may be running.

@@ -12,7 +12,7 @@ needed=(
   "iptables iptables"
   "conntrack conntrack"
   "ip iproute2"
-  "/bin/busybox busybox-static"
+  "/bin/busybox busybox"
   "socat socat"
   "nsenter util-linux"
   "mount mount"
@@ -30,8 +30,6 @@ for row in "${needed[@]}"; do
   read -r program package <<<"$row"
   command -v "$program" >/dev/null || [ -e "$program" ] || missing+=("$package")
 done
-# The dynamic busybox has the same path as the static one.
-if [ -e /bin/busybox ] && ldd /bin/busybox >/dev/null 2>&1; then missing+=(busybox-static); fi
 if [ ${#missing[@]} -gt 0 ]; then
   [ "$(id -u)" = 0 ] || { echo "missing packages: ${missing[*]} (run as root to install them)" >&2; exit 1; }
   echo "installing: ${missing[*]}"

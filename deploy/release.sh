@@ -22,6 +22,7 @@ for arch in ${ARCHS:-amd64 arm64}; do
   deploy/notices.sh "$out"/bin/* >"$out/THIRD_PARTY_NOTICES"
   cp LICENSE NOTICE README.md CHANGELOG.md deploy/images/pause/pause.c "$out/"
   cp deploy/install.sh "$out/packages.sh"
+  cp deploy/images/busybox/build.sh "$out/busybox.sh"
   cp -r deploy/systemd "$out/"
   cp deploy/install-release.sh "$out/install.sh"
   # The cluster of containers, as committed: a user's kubeconfig may be beside it.

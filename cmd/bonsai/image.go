@@ -51,11 +51,14 @@ file is taken for an image's name, and asked of Docker, then of containerd in it
 		Annotations: map[string]string{anyone: ""},
 		Args:        cobra.MinimumNArgs(1),
 	}
-	busybox := build.Flags().String("busybox", "/bin/busybox", "static busybox binary")
+	busybox := build.Flags().String("busybox", "", "busybox binary; its shared libraries come along (default: the one beside this program)")
 	build.RunE = func(cmd *cobra.Command, args []string) error {
 		self, err := os.Executable()
 		if err != nil {
 			return err
+		}
+		if *busybox == "" {
+			*busybox = filepath.Join(filepath.Dir(self), "busybox")
 		}
 		applets, err := exec.CommandContext(cmd.Context(), *busybox, "--list").Output()
 		if err != nil {
@@ -65,7 +68,10 @@ file is taken for an image's name, and asked of Docker, then of containerd in it
 		if len(names) == 0 {
 			names = cluster.DefaultImages()
 		}
-		recipes := cluster.LocalRecipes(filepath.Dir(self), *busybox, strings.Fields(string(applets)))
+		recipes, err := cluster.LocalRecipes(filepath.Dir(self), *busybox, strings.Fields(string(applets)))
+		if err != nil {
+			return err
+		}
 		for _, name := range names {
 			recipe, known := recipes[name]
 			if !known {

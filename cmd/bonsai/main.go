@@ -50,13 +50,16 @@ func command() *cobra.Command {
 	return root
 }
 
-// strict has commands that only hold others refuse a word that is none of them, where cobra shows their help and calls that a success.
+// strict has commands that hold others refuse a word that is none of them, where cobra shows their help and calls that a success. A
+// command that does something itself, as kubeconfig does, goes on doing it.
 func strict(commands ...*cobra.Command) {
 	for _, c := range commands {
 		strict(c.Commands()...)
 		if c.HasSubCommands() {
 			c.Args, c.DisableFlagsInUseLine = cobra.NoArgs, true
-			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			if !c.Runnable() {
+				c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -43,6 +44,21 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	visit(command())
+}
+
+// TestKubeconfig: a command that holds another one does what it is for, and does not show its help.
+func TestKubeconfig(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: needs root, as bonsai kubeconfig does")
+	}
+	c := command()
+	var out strings.Builder
+	c.SetOut(&out)
+	c.SetArgs([]string{"kubeconfig", "--data-dir", t.TempDir()})
+	if err := c.Execute(); err == nil || !strings.HasPrefix(err.Error(), "no cluster in") {
+		t.Errorf("without a cluster it ended with %v and printed %q", err, out.String())
+	}
 }
 
 // TestUnknownCommands: a word that is no command fails at each level, and nothing is done.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -57,8 +58,13 @@ type ImageRecipe struct {
 // DefaultImages are those that a cluster with the add-ons that it has by default needs.
 func DefaultImages() []string { return Config{}.localImages() }
 
-// LocalRecipes are the recipes of the local images, from the binaries in binDir and the system's static busybox.
-func LocalRecipes(binDir, busybox string, applets []string) map[string]ImageRecipe {
+// LocalRecipes returns the recipes of the local images, made of the binaries in binDir and of busybox, which brings the shared libraries
+// that it needs, and has the given applets.
+func LocalRecipes(binDir, busybox string, applets []string) (map[string]ImageRecipe, error) {
+	shell, err := withLibraries("bin/busybox", busybox)
+	if err != nil {
+		return nil, err
+	}
 	links := map[string]string{}
 	for _, applet := range applets {
 		if applet = filepath.Base(applet); applet != "busybox" && applet != "" {
@@ -69,9 +75,11 @@ func LocalRecipes(binDir, busybox string, applets []string) map[string]ImageReci
 		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n",
 		"etc/group":  "root:x:0:\nnogroup:x:65534:\n",
 	}
+	lookups := map[string]string{"etc/nsswitch.conf": "hosts: files dns\n"}
+	maps.Copy(lookups, accounts)
 	return map[string]ImageRecipe{
 		"pause": {Ref: PauseImage, Files: map[string]string{"pause": filepath.Join(binDir, "pause")}, Entrypoint: []string{"/pause"}, User: "65535:65535"},
-		"busybox": {Ref: BusyboxImage, Files: map[string]string{"bin/busybox": busybox}, Links: links, Text: accounts,
+		"busybox": {Ref: BusyboxImage, Files: shell, Links: links, Text: lookups,
 			Dirs: []string{"tmp", "root", "var", "usr"}, Cmd: []string{"sh"}},
 		"coredns": {Ref: CoreDNSImage, Files: map[string]string{"coredns": filepath.Join(binDir, "coredns")}, Text: accounts,
 			Dirs: []string{"tmp"}, Entrypoint: []string{"/coredns"}, User: "65534:65534"},
@@ -81,7 +89,7 @@ func LocalRecipes(binDir, busybox string, applets []string) map[string]ImageReci
 			Dirs: []string{"tmp"}, Entrypoint: []string{"/traefik"}, User: "65534:65534"},
 		"registry": {Ref: RegistryImage, Files: map[string]string{"registry": filepath.Join(binDir, "registry")}, Text: accounts,
 			Dirs: []string{"tmp"}, Entrypoint: []string{"/registry"}, User: "65534:65534"},
-	}
+	}, nil
 }
 
 // WriteImage builds the recipe and writes it to path as an archive that containerd imports.

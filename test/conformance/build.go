@@ -64,11 +64,14 @@ func (s settings) buildMissing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for name, script := range map[string]string{"busybox": "busybox.sh", "rootfs": "rootfs.sh"} {
+	for name, script := range map[string][]string{
+		"busybox": {filepath.Join(s.module, "../../deploy/images/busybox/build.sh"), "-static", s.work("busybox")},
+		"rootfs":  {filepath.Join(s.module, "images", "rootfs.sh"), s.work("rootfs")},
+	} {
 		if exists(s.work(name)) {
 			continue
 		}
-		if err := s.tell(ctx, s.module, "bash", filepath.Join(s.module, "images", script), s.work(name)); err != nil {
+		if err := s.tell(ctx, s.module, "bash", script...); err != nil {
 			return err
 		}
 	}

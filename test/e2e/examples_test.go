@@ -16,26 +16,27 @@ import (
 const untilEnded = 3 * time.Second
 
 // walkthrough are the examples of all commands in an order in which each has what it needs. Lines that begin with “+ ” are no examples: they
-// prepare what the next ones name. “far: ” is the other machine, “ended: ” what the user ends, “terminal: ” what wants one.
+// prepare what the next ones name. “far: ” is the other machine, “ended: ” what the user ends, “terminal: ” what wants one. What stands
+// after “ => ” must be in what the example prints or writes into a file.
 const walkthrough = `
-bonsai version
-bonsai config print-default > cluster.yaml
+bonsai version => kubernetes
+bonsai config print-default > cluster.yaml => kind: Cluster
 bonsai image build bin/images
 bonsai image build bin/images metrics-server
 bonsai list
 
 bonsai up
-bonsai status
+bonsai status => kube-apiserver
 bonsai logs
 ended: bonsai logs -f kube-apiserver
 bonsai logs kubelet --node n1 --tail 100 --since 10m
-bonsai exec n1 -- nft list ruleset
+bonsai exec n1 -- nft list ruleset => table
 terminal: bonsai exec -it n1 -- bash
 bonsai export logs report
-bonsai kubeconfig > kubeconfig
+bonsai kubeconfig > kubeconfig => client-key-data
 bonsai kubeconfig export
 bonsai image load app:1
-bonsai image list
+bonsai image list => localhost/pause:1.0
 bonsai image rm app:1
 docker save app:1 | bonsai image load -
 bonsai image load app.tar other.tar.gz
@@ -45,7 +46,7 @@ bonsai node add
 bonsai node add --labels disktype=ssd
 bonsai node remove n3
 bonsai snapshot save clean
-bonsai snapshot list
+bonsai snapshot list => clean
 bonsai snapshot restore clean
 bonsai snapshot rm clean
 bonsai pause
@@ -62,10 +63,10 @@ bonsai up --addons metrics-server
 + bonsai down
 
 bonsai up --advertise-address 192.0.2.1
-bonsai token create --print-join-command
+bonsai token create --print-join-command => bonsai join 192.0.2.1:6443 --token 
 bonsai token create --ttl 1h --description desk
 + bonsai token create abcdef.0123456789abcdef
-bonsai token list
+bonsai token list => abcdef
 far: bonsai join 192.0.2.1:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:7c2e69131a36ae2a042a339b33381c6d0d43887e2de83720eff5359e26aec866
 + far: bonsai down
 far: bonsai join 192.0.2.1:6443 --token abcdef.0123456789abcdef --discovery-token-unsafe-skip-ca-verification --node-name desk
@@ -81,7 +82,7 @@ bonsai up --name ha --control-planes 3
 
 export KUBECONFIG=$(bonsai testenv start)
 bonsai testenv start --name other
-bonsai testenv kubeconfig > config
+bonsai testenv kubeconfig > config => server: https://127.0.0.1:
 bonsai testenv snapshot prepared
 bonsai testenv reset
 bonsai testenv reset prepared
@@ -134,6 +135,7 @@ func TestExamples(t *testing.T) {
 		}
 		line, ended := strings.CutPrefix(line, "ended: ")
 		line, terminal := strings.CutPrefix(line, "terminal: ")
+		line, want, _ := strings.Cut(line, " => ")
 		if line == "" {
 			continue
 		}
@@ -141,6 +143,7 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%q is no example of a command", line)
 		}
 		delete(left, line)
+		_, file, _ := strings.Cut(line, " > ")
 		began := time.Now()
 		switch {
 		case ended: // in the foreground, timeout sends one signal; a second one would end a program at once
@@ -150,7 +153,13 @@ func TestExamples(t *testing.T) {
 		case caHash.MatchString(line):
 			line = caHash.ReplaceAllString(line, caHash.FindString(shell(near, "bonsai token create --print-join-command")))
 		}
-		shell(m, line)
+		out := shell(m, line)
+		if file != "" && !strings.ContainsAny(file, " ;") {
+			out += shell(m, "cat "+file)
+		}
+		if !strings.Contains(out, want) || strings.Contains(out, "\nUsage:\n") {
+			t.Errorf("%s\nprinted no %q, or its help:\n%s", line, want, out)
+		}
 		t.Logf("%5.2f s  %s", time.Since(began).Seconds(), line)
 	}
 	if len(left) > 0 {

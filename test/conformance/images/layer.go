@@ -2,7 +2,7 @@
 // container registry, and serves that tree read-only.
 //
 // The files: recipes.go (which images, made of what), layer.go (a layer as a tar file), tree.go (the registry's tree),
-// serve.go (HTTP); rootfs.sh and busybox.sh make the two inputs that are no Go programs.
+// serve.go (HTTP); rootfs.sh and deploy/images/busybox/build.sh make the two inputs that are no Go programs.
 package images
 
 import (

@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// withLibraries returns what an image needs to run program: the program's path in the image, its dynamic loader at the path that the
+// program names, and in lib/ the shared libraries that it and they need. Values are paths on this machine. A static program needs
+// nothing else.
+func withLibraries(path, program string) (map[string]string, error) {
+	files := map[string]string{path: program}
+	loader, needed, err := linkage(program)
+	if err != nil || loader == "" {
+		return files, err
+	}
+	files[strings.TrimPrefix(loader, "/")] = loader
+	for len(needed) > 0 {
+		name := needed[0]
+		needed = needed[1:]
+		if name == filepath.Base(loader) || files["lib/"+name] != "" {
+			continue
+		}
+		library, err := findLibrary(loader, name)
+		if err != nil {
+			return nil, fmt.Errorf("%s needs %s: %w", program, name, err)
+		}
+		files["lib/"+name] = library
+		_, more, err := linkage(library)
+		if err != nil {
+			return nil, err
+		}
+		needed = append(needed, more...)
+	}
+	return files, nil
+}
+
+// linkage returns the loader that an ELF file names, "" if it names none, and the libraries that it needs itself.
+func linkage(path string) (loader string, needed []string, err error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return "", nil, fmt.Errorf("read the program %s: %w", path, err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			name, err := io.ReadAll(io.LimitReader(p.Open(), 4096))
+			if err != nil {
+				return "", nil, fmt.Errorf("read the loader of %s: %w", path, err)
+			}
+			loader = strings.TrimRight(string(name), "\x00")
+		}
+	}
+	needed, err = f.ImportedLibraries()
+	if err != nil {
+		return "", nil, fmt.Errorf("read the libraries of %s: %w", path, err)
+	}
+	return loader, needed, nil
+}
+
+// findLibrary looks for a library beside the loader, as distributions keep the two in one directory, and then where glibc looks.
+func findLibrary(loader, name string) (string, error) {
+	real, err := filepath.EvalSymlinks(loader)
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range []string{filepath.Dir(real), "/lib64", "/usr/lib64", "/lib", "/usr/lib"} {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("it is neither in %s nor in /lib64, /usr/lib64, /lib or /usr/lib", filepath.Dir(real))
+}
