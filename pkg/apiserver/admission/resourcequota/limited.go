@@ -23,7 +23,8 @@ type Limited struct {
 	MatchScopes []corev1.ScopedResourceSelectorRequirement `json:"matchScopes,omitempty"`
 }
 
-// permitted refuses what is limited and not bounded by any of the quotas.
+// permitted refuses what is limited and not bounded by any of the quotas. Limited scopes bound what is created, not what updates bring
+// into them.
 func (p *plugin) permitted(ctx context.Context, c *claim, quotas []*corev1.ResourceQuota) error {
 	var names []corev1.ResourceName
 	var scopes []corev1.ScopedResourceSelectorRequirement
@@ -34,7 +35,8 @@ func (p *plugin) permitted(ctx context.Context, c *claim, quotas []*corev1.Resou
 			continue
 		}
 		if usage == nil {
-			usage = p.delta(ctx, c, c.attributes)
+			p.count(ctx, c)
+			usage = c.delta
 		}
 		for _, name := range quota.Names(usage) {
 			if slices.ContainsFunc(l.MatchContains, func(part string) bool { return strings.Contains(string(name), part) }) && !slices.Contains(names, name) {
@@ -42,7 +44,7 @@ func (p *plugin) permitted(ctx context.Context, c *claim, quotas []*corev1.Resou
 			}
 		}
 		for _, s := range l.MatchScopes {
-			if quota.InScope(scoped(s), c.resource, c.attributes.Object) {
+			if c.attributes.Operation == admission.Create && quota.InScope(scoped(s), c.resource, c.attributes.Object) {
 				scopes = append(scopes, s)
 			}
 		}

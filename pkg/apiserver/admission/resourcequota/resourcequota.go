@@ -57,18 +57,19 @@ func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if err := p.permitted(ctx, c, quotas); err != nil {
 		return err
 	}
-	bounded := false
+	p.count(ctx, c)
+	wanted := false
 	for _, q := range quotas {
 		names := c.bounds(q)
+		if c.updates() && len(c.wants(q)) == 0 {
+			continue // the update changes nothing that q counts
+		}
 		if err := c.countable(q, names); err != nil {
 			return err
 		}
-		bounded = bounded || len(names) > 0
+		wanted = wanted || len(c.wants(q)) > 0
 	}
-	if !bounded {
-		return nil
-	}
-	if c.delta = p.delta(ctx, c, a); len(c.delta) == 0 {
+	if !wanted {
 		return nil
 	}
 	p.desks.queue(a.Namespace, c, func(batch []*claim) { p.settle(ctx, a.Namespace, batch) })
@@ -85,25 +86,33 @@ func concerns(a *admission.Attributes) bool {
 	case admission.Create:
 		return a.Subresource == "" && gr != corev1.Resource("namespaces")
 	case admission.Update:
-		return a.Is(corev1.Resource("services")) || a.Is(corev1.Resource("persistentvolumeclaims")) || a.Is(corev1.Resource("pods/resize"))
+		switch {
+		case a.Is(corev1.Resource("services")), a.Is(corev1.Resource("pods")), a.Is(corev1.Resource("pods/resize")):
+			return true
+		}
+		return a.Is(corev1.Resource("persistentvolumeclaims")) || a.Is(corev1.Resource("persistentvolumeclaims/status"))
 	}
 	return false
 }
 
-// delta is what the operation needs more than was used before; pods that are resized may need less, too.
-func (p *plugin) delta(ctx context.Context, c *claim, a *admission.Attributes) corev1.ResourceList {
-	now := p.now()
-	known := p.known(ctx)
-	d := quota.Usage(c.resource, a.Object, now, known)
-	if a.Operation == admission.Update && stored(a.OldObject) {
-		d = quota.Subtract(d, quota.Usage(c.resource, a.OldObject, now, known))
+// count finds out what the request uses; pods that are resized may need less than before, too.
+func (p *plugin) count(ctx context.Context, c *claim) {
+	if c.whole != nil {
+		return
 	}
-	for name, q := range d {
-		if q.IsZero() || q.Sign() < 0 && a.Subresource != "resize" {
-			delete(d, name)
+	now, known := p.now(), p.known(ctx)
+	c.whole = quota.Usage(c.resource, c.attributes.Object, now, known)
+	c.delta = c.whole
+	if c.updates() {
+		c.delta = quota.Subtract(c.whole, quota.Usage(c.resource, c.attributes.OldObject, now, known))
+	}
+	for _, l := range []corev1.ResourceList{c.whole, c.delta} {
+		for name, q := range l {
+			if q.IsZero() || q.Sign() < 0 && c.attributes.Subresource != "resize" {
+				delete(l, name)
+			}
 		}
 	}
-	return d
 }
 
 // known is what counts depend on beside the object. What cannot be read counts nothing: the controller's recount puts it right.

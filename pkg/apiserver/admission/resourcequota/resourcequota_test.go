@@ -105,6 +105,35 @@ func stamped(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
+// ending is a pod that is to end by itself.
+func ending(p *corev1.Pod, seconds int64) *corev1.Pod {
+	p.Spec.ActiveDeadlineSeconds = &seconds
+	return stamped(p)
+}
+
+// volumeClaim is one on a volume of a size, with the class of attributes that it wants, the one that it has, and what is allocated; "" is none.
+func volumeClaim(size, wants, has, allocated string) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
+	c.Spec.Resources.Requests = list("storage", size)
+	if wants != "" {
+		c.Spec.VolumeAttributesClassName = &wants
+	}
+	if has != "" {
+		c.Status.CurrentVolumeAttributesClassName = &has
+	}
+	if allocated != "" {
+		c.Status.AllocatedResources = list("storage", allocated)
+	}
+	return c
+}
+
+func ofClass(name, class string, hard, used corev1.ResourceList) *corev1.ResourceQuota {
+	q := bounded(name, hard, used)
+	q.Spec.ScopeSelector = &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
+		{ScopeName: corev1.ResourceQuotaScopeVolumeAttributesClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{class}}}}
+	return q
+}
+
 // The messages are what kube-apiserver v1.36 answers.
 func TestCharges(t *testing.T) {
 	t.Parallel()
@@ -144,7 +173,26 @@ func TestCharges(t *testing.T) {
 			`services "x" is forbidden: exceeded quota: q, requested: services.nodeports=2, used: services.nodeports=0, limited: services.nodeports=1`, "services.nodeports=0"},
 		"resize": {[]*corev1.ResourceQuota{bounded("q", list("cpu", "3", "requests.memory", "3"), list("cpu", "2", "requests.memory", "3"))},
 			update("pods", "resize", stamped(pod(list("cpu", "2", "memory", "1"), nil)), stamped(pod(list("cpu", "1", "memory", "2"), nil))), "", "cpu=3,requests.memory=2"},
-		"pod update is free": {[]*corev1.ResourceQuota{bounded("q", list("pods", "0"), list("pods", "0"))}, update("pods", "", pod(nil, nil), pod(nil, nil)), "", "pods=0"},
+		"pod update is free": {[]*corev1.ResourceQuota{bounded("q", list("pods", "0"), list("pods", "0"))}, update("pods", "", stamped(pod(nil, nil)), stamped(pod(nil, nil))), "", "pods=0"},
+		"pod that enters a scope": {[]*corev1.ResourceQuota{bounded("q", list("pods", "1", "requests.cpu", "2"), list("pods", "0", "requests.cpu", "0"), corev1.ResourceQuotaScopeTerminating)},
+			update("pods", "", ending(pod(list("cpu", "2"), nil), 9), stamped(pod(list("cpu", "2"), nil))), "", "pods=1,requests.cpu=2"},
+		"pod that enters a full scope": {[]*corev1.ResourceQuota{bounded("q", list("pods", "1"), list("pods", "1"), corev1.ResourceQuotaScopeTerminating)},
+			update("pods", "", ending(pod(nil, nil), 9), stamped(pod(nil, nil))), `pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1`, "pods=1"},
+		"pod that leaves a scope": {[]*corev1.ResourceQuota{bounded("q", list("pods", "2"), list("pods", "2"), corev1.ResourceQuotaScopeNotTerminating)},
+			update("pods", "", ending(pod(nil, nil), 9), stamped(pod(nil, nil))), "", "pods=2"},
+		"pod that stays in a full scope": {[]*corev1.ResourceQuota{bounded("q", list("pods", "1"), list("pods", "1"), corev1.ResourceQuotaScopeTerminating)},
+			update("pods", "", ending(pod(nil, nil), 5), ending(pod(nil, nil), 9)), "", "pods=1"},
+		"pod's status": {[]*corev1.ResourceQuota{bounded("q", list("pods", "1"), list("pods", "1"), corev1.ResourceQuotaScopeTerminating)},
+			update("pods", "status", ending(pod(nil, nil), 9), stamped(pod(nil, nil))), "", "pods=1"},
+		"claim that enters a class": {[]*corev1.ResourceQuota{ofClass("q", "gold", list("requests.storage", "1Gi"), list("requests.storage", "0"))},
+			update("persistentvolumeclaims", "", volumeClaim("1Gi", "gold", "", ""), volumeClaim("1Gi", "", "", "")), "", "requests.storage=1Gi"},
+		"claim that enters a full class": {[]*corev1.ResourceQuota{ofClass("q", "gold", list("requests.storage", "1Gi"), list("requests.storage", "1Gi"))},
+			update("persistentvolumeclaims", "", volumeClaim("1Gi", "gold", "", ""), volumeClaim("1Gi", "", "", "")),
+			`persistentvolumeclaims "x" is forbidden: exceeded quota: q, requested: requests.storage=1Gi, used: requests.storage=1Gi, limited: requests.storage=1Gi`, "requests.storage=1Gi"},
+		"claim whose status says the class": {[]*corev1.ResourceQuota{ofClass("q", "gold", list("requests.storage", "1Gi"), list("requests.storage", "1Gi"))},
+			update("persistentvolumeclaims", "status", volumeClaim("1Gi", "", "gold", ""), volumeClaim("1Gi", "", "", "")), "", "requests.storage=2Gi"},
+		"claim whose status says a size": {[]*corev1.ResourceQuota{bounded("q", list("requests.storage", "1Gi"), list("requests.storage", "1Gi"))},
+			update("persistentvolumeclaims", "status", volumeClaim("1Gi", "", "", "3Gi"), volumeClaim("1Gi", "", "", "")), "", "requests.storage=3Gi"},
 	} {
 		g := store(t, c.quotas...)
 		got := ""

@@ -105,7 +105,7 @@ var errNothing = apierrors.NewBadRequest("nothing to charge")
 
 // charge adds the claims that are still granted to what q has used, and refuses those that do not fit any more.
 func (p *plugin) charge(ctx context.Context, q *corev1.ResourceQuota, claims []*claim) error {
-	if !slices.ContainsFunc(claims, func(c *claim) bool { return c.err == nil && len(quota.Mask(c.delta, c.bounds(q))) > 0 }) {
+	if !slices.ContainsFunc(claims, func(c *claim) bool { return c.err == nil && len(c.wants(q)) > 0 }) {
 		return nil
 	}
 	var outcome []error
