@@ -91,7 +91,7 @@ func (c *Client) Document(ctx context.Context, path, accept string) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	return r.Get().AbsPath(path).SetHeader("Accept", accept).Do(ctx).Raw()
+	return answer(r.Get().AbsPath(path).SetHeader("Accept", accept).Do(ctx))
 }
 
 // Place is a path below a group version; all but Resource may be "".
@@ -118,7 +118,7 @@ func (c *Client) ReadJSON(ctx context.Context, at Place, query url.Values, out a
 			req = req.Param(name, v)
 		}
 	}
-	body, err := req.Do(ctx).Raw()
+	body, err := answer(req.Do(ctx))
 	if err != nil {
 		return err
 	}
@@ -126,6 +126,15 @@ func (c *Client) ReadJSON(ctx context.Context, at Place, query url.Values, out a
 		return fmt.Errorf("reading the answer from %s: %w", req.URL().Path, err)
 	}
 	return nil
+}
+
+// answer returns an answer's bytes, and a refusal as the Status that the server sent. Raw alone would say no more than what
+// the status code means.
+func answer(r rest.Result) ([]byte, error) {
+	if err := r.Error(); err != nil {
+		return nil, err
+	}
+	return r.Raw()
 }
 
 // root is where the group versions of a kind are served: the core group has a place of its own.

@@ -118,9 +118,6 @@ func (s *sources) custom(ctx context.Context, at apiclient.Place, query url.Valu
 	if err := s.client.ReadJSON(ctx, at, query, &list); err != nil {
 		return nil, fmt.Errorf(fetching, err)
 	}
-	if len(list.Items) == 0 {
-		return nil, errors.New("no metrics returned from custom metrics API")
-	}
 	return list.Items, nil
 }
 
@@ -152,6 +149,9 @@ func (s *sources) ofPods(ctx context.Context, namespace, selector string, m auto
 	if err != nil {
 		return nil, err
 	}
+	if len(all) == 0 {
+		return nil, errors.New("no metrics returned from custom metrics API")
+	}
 	out := map[string]podValue{}
 	for _, v := range all {
 		window := defaultWindow
@@ -175,6 +175,9 @@ func (s *sources) ofObject(ctx context.Context, namespace string, ref autoscalin
 	all, err := s.custom(ctx, at, query)
 	if err != nil {
 		return nil, err
+	}
+	if len(all) != 1 {
+		return nil, fmt.Errorf("unable to fetch metrics from custom metrics API: the custom metrics API server returned %d results when we asked for exactly one", len(all))
 	}
 	return []int64{all[0].Value.MilliValue()}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +24,9 @@ const (
 		{"metadata":{"name":"b"},"timestamp":"2026-11-22T17:00:00Z","window":"15s","containers":[{"name":"c","usage":{"cpu":"1"}}]}]}`
 	customAnswer = `{"kind":"MetricValueList","items":[{"describedObject":{"kind":"Pod","name":"a"},"timestamp":"2026-11-22T17:00:00Z","windowSeconds":30,"value":"1500m"},
 		{"describedObject":{"kind":"Pod","name":"b"},"timestamp":"2026-11-22T17:00:00Z","value":"2k"}]}`
-	apis = `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"networking.k8s.io"},"versions":[{"version":"v1","resources":[
+	oneAnswer = `{"items":[{"describedObject":{"kind":"Ingress","name":"main"},"timestamp":"2026-11-22T17:00:00Z","value":"1500m"}]}`
+	refusal   = `{"kind":"Status","apiVersion":"v1","status":"Failure","code":404,"reason":"NotFound","message":"the server could not find the metric hits: ask your operator"}`
+	apis      = `{"kind":"APIGroupDiscoveryList","items":[{"metadata":{"name":"networking.k8s.io"},"versions":[{"version":"v1","resources":[
 		{"resource":"ingresses","responseKind":{"group":"","version":"","kind":"Ingress"},"scope":"Namespaced","singularResource":"ingress","verbs":["get"]}]}]}]}`
 )
 
@@ -36,6 +39,12 @@ func metricsAPIs(t *testing.T, answers map[string]string) *sources {
 			at += "?" + r.URL.RawQuery
 		}
 		body, ok := answers[at]
+		if strings.HasPrefix(body, `{"kind":"Status"`) { // what an adapter refuses
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, body)
+			return
+		}
 		if !ok {
 			http.Error(w, "404 page not found", http.StatusNotFound)
 			return
@@ -58,8 +67,12 @@ func TestSources(t *testing.T) {
 		"/apis/metrics.k8s.io/v1beta1/namespaces/empty/pods?labelSelector=app%3Dx":                                     `{"items":[]}`,
 		"/apis/custom.metrics.k8s.io":                                                                                  `{"kind":"APIGroup","versions":[{"version":"v1beta1"},{"version":"v1beta2"}]}`,
 		"/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/pods/*/qps?labelSelector=app%3Dx&metricLabelSelector=a%3Db": customAnswer,
-		"/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/ingresses.networking.k8s.io/main/hits":                      customAnswer,
-		"/apis/custom.metrics.k8s.io/v1beta2/namespaces/other/metrics/hits":                                            customAnswer,
+		"/apis/custom.metrics.k8s.io/v1beta2/namespaces/ns/ingresses.networking.k8s.io/main/hits":                      oneAnswer,
+		"/apis/custom.metrics.k8s.io/v1beta2/namespaces/other/metrics/hits":                                            oneAnswer,
+		"/apis/custom.metrics.k8s.io/v1beta2/namespaces/none/metrics/hits":                                             `{"items":[]}`,
+		"/apis/custom.metrics.k8s.io/v1beta2/namespaces/refused/metrics/hits":                                          refusal,
+		"/apis/metrics.k8s.io/v1beta1/namespaces/refused/pods?labelSelector=app%3Dx":                                   refusal,
+		"/apis/external.metrics.k8s.io/v1beta1/namespaces/refused/q":                                                   refusal,
 		"/apis/external.metrics.k8s.io/v1beta1/namespaces/ns/q?labelSelector=a%3Db":                                    `{"items":[{"metricName":"q","value":"3"},{"metricName":"q","value":"500m"}]}`,
 		"/api": `{"kind":"APIGroupDiscoveryList","items":[]}`, "/apis": apis,
 	})
@@ -91,6 +104,12 @@ func TestSources(t *testing.T) {
 			map[string]podValue{"a": of(1500, 30*time.Second), "b": of(2_000_000, time.Minute)}, nil, ""},
 		{"object", "ns", object("Ingress", "main", "networking.k8s.io/v1"), nil, []int64{1500}, ""},
 		{"namespace", "ns", object("Namespace", "other", "v1"), nil, []int64{1500}, ""},
+		{"no metric of an object", "ns", object("Namespace", "none", "v1"), nil, nil,
+			"unable to fetch metrics from custom metrics API: the custom metrics API server returned 0 results when we asked for exactly one"},
+		{"custom, refused", "ns", object("Namespace", "refused", "v1"), nil, nil, "unable to fetch metrics from custom metrics API: the server could not find the metric hits: ask your operator"},
+		{"resource, refused", "refused", cpu(1), nil, nil, "unable to fetch metrics from resource metrics API: the server could not find the metric hits: ask your operator"},
+		{"external, refused", "refused", autoscalingv2.MetricSpec{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "q"}}},
+			nil, nil, "unable to fetch metrics from external metrics API: the server could not find the metric hits: ask your operator"},
 		{"unknown object", "ns", object("Nope", "x", "g/v1"), nil, nil, `no matches for kind "Nope" in group "g"`},
 		{"external", "ns", autoscalingv2.MetricSpec{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "q", Selector: labelled}}},
 			nil, []int64{3000, 500}, ""},
