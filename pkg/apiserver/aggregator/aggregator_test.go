@@ -1,6 +1,7 @@
 package aggregator
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	v1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"bonsai/pkg/apiserver/request"
@@ -99,6 +101,39 @@ func TestReachable(t *testing.T) {
 		}
 		if got != x.want {
 			t.Errorf("%s: %s\nwant %s", x.name, got, x.want)
+		}
+	}
+}
+
+// store holds one Service.
+type store struct{ svc *corev1.Service }
+
+func (s store) GetCached(context.Context, string, string) (runtime.Object, error) { return s.svc, nil }
+
+func (store) List(context.Context, string, string) ([]runtime.Object, error) {
+	return []runtime.Object{&discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: new("https"), Port: new(int32(8443))}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}}}}}, nil
+}
+
+// TestAddresses: a server is where its Service leads, whether requests go to endpoints or to the Service's address.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		name    string
+		routing bool
+		spec    corev1.ServiceSpec
+		want    string
+	}{
+		{"endpoints", true, corev1.ServiceSpec{ClusterIP: "192.0.2.9", Ports: []corev1.ServicePort{{Name: "https", Port: 443}}}, "[192.0.2.1:8443]"},
+		{"address", false, corev1.ServiceSpec{ClusterIP: "192.0.2.9", Ports: []corev1.ServicePort{{Name: "https", Port: 443}}}, "[192.0.2.9:443]"},
+		{"headless", false, corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Name: "https", Port: 443}}}, "[192.0.2.1:8443]"},
+		{"a name, by endpoints", true, corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "api.example.com"}, "[api.example.com:443]"},
+		{"a name, by address", false, corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "api.example.com"}, "[api.example.com:443]"},
+	} {
+		from := store{&corev1.Service{Spec: x.spec}}
+		got, err := Cluster{Services: from, Slices: from, Routing: x.routing}.addresses(t.Context(), &v1.ServiceReference{Namespace: "ns1", Name: "ext"})
+		if err != nil || fmt.Sprint(got) != x.want {
+			t.Errorf("%s: %v, %v; want %s", x.name, got, err, x.want)
 		}
 	}
 }

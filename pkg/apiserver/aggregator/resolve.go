@@ -73,10 +73,8 @@ func (c Cluster) addresses(ctx context.Context, to *v1.ServiceReference) ([]stri
 		return nil, err
 	}
 	switch {
-	case !c.Routing && svc.Spec.Type == corev1.ServiceTypeExternalName:
+	case svc.Spec.Type == corev1.ServiceTypeExternalName: // it has neither address nor endpoints
 		return []string{net.JoinHostPort(svc.Spec.ExternalName, strconv.Itoa(int(port(to))))}, nil
-	case svc.Spec.Type == corev1.ServiceTypeExternalName:
-		return nil, fmt.Errorf("unsupported service type %q", svc.Spec.Type)
 	case !c.Routing && svc.Spec.ClusterIP != "" && svc.Spec.ClusterIP != corev1.ClusterIPNone:
 		return []string{net.JoinHostPort(svc.Spec.ClusterIP, strconv.Itoa(int(port(to))))}, nil
 	}
