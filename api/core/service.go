@@ -39,6 +39,7 @@ func serviceStrategy() resources.Typed[*corev1.Service] {
 		Default:       defaultService,
 		PrepareCreate: func(s *corev1.Service) {
 			s.Status = corev1.ServiceStatus{}
+			dropInternalPolicy(&s.Spec)
 			if s.Spec.ClusterIP != "" && len(s.Spec.ClusterIPs) == 0 {
 				s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
 			}
@@ -136,6 +137,11 @@ func needsNodePort(s *corev1.ServiceSpec) bool {
 	return s.Type == corev1.ServiceTypeNodePort || s.Type == corev1.ServiceTypeLoadBalancer && (s.AllocateLoadBalancerNodePorts == nil || *s.AllocateLoadBalancerNodePorts)
 }
 
+// mayHaveNodePorts reports whether the type may have node ports at all, given by the server or chosen by hand.
+func mayHaveNodePorts(s *corev1.ServiceSpec) bool {
+	return s.Type == corev1.ServiceTypeNodePort || s.Type == corev1.ServiceTypeLoadBalancer
+}
+
 func needsHealthPort(s *corev1.ServiceSpec) bool {
 	return s.Type == corev1.ServiceTypeLoadBalancer && s.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
@@ -177,11 +183,16 @@ func keepNodePorts(s, old *corev1.ServiceSpec) {
 
 // dropByType drops what the new type has no use for, unless the client set it in the same update.
 func dropByType(s, old *corev1.ServiceSpec) {
-	if needsClusterIP(old) && !needsClusterIP(s) && apiequality.Semantic.DeepEqual(s.ClusterIPs, old.ClusterIPs) {
-		s.ClusterIP, s.ClusterIPs = "", nil
-		s.IPFamilies, s.IPFamilyPolicy = nil, nil
+	if needsClusterIP(old) && !needsClusterIP(s) {
+		if s.ClusterIP == old.ClusterIP && apiequality.Semantic.DeepEqual(s.ClusterIPs, old.ClusterIPs) {
+			s.ClusterIP, s.ClusterIPs = "", nil
+		}
+		if apiequality.Semantic.DeepEqual(s.IPFamilies, old.IPFamilies) {
+			s.IPFamilies, s.IPFamilyPolicy = nil, nil
+		}
 	}
-	if needsNodePort(old) && !needsNodePort(s) && sameNodePorts(s, old) {
+	// One that is given no node ports any more (allocateLoadBalancerNodePorts) keeps those that it has.
+	if mayHaveNodePorts(old) && !mayHaveNodePorts(s) && sameNodePorts(s, old) {
 		for i := range s.Ports {
 			s.Ports[i].NodePort = 0
 		}
@@ -200,8 +211,13 @@ func dropByType(s, old *corev1.ServiceSpec) {
 	if isExternal(old) && !isExternal(s) && s.ExternalTrafficPolicy == old.ExternalTrafficPolicy {
 		s.ExternalTrafficPolicy = ""
 	}
-	if old.Type != corev1.ServiceTypeExternalName && s.Type == corev1.ServiceTypeExternalName &&
-		apiequality.Semantic.DeepEqual(s.InternalTrafficPolicy, old.InternalTrafficPolicy) {
+	dropInternalPolicy(s)
+}
+
+// dropInternalPolicy drops the policy of traffic that an ExternalName never gets. One that there is not stays, for validation to refuse.
+func dropInternalPolicy(s *corev1.ServiceSpec) {
+	p := s.InternalTrafficPolicy
+	if s.Type == corev1.ServiceTypeExternalName && p != nil && (*p == corev1.ServiceInternalTrafficPolicyCluster || *p == corev1.ServiceInternalTrafficPolicyLocal) {
 		s.InternalTrafficPolicy = nil
 	}
 }

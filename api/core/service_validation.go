@@ -391,19 +391,39 @@ func validateServiceStatusUpdate(obj, _ *corev1.Service) field.ErrorList {
 
 func serviceWarnings(s, _ *corev1.Service) []string {
 	var w []string
-	if len(s.Spec.ExternalIPs) > 0 {
+	spec, path := &s.Spec, field.NewPath("spec")
+	headless := spec.ClusterIP == corev1.ClusterIPNone
+	if headless {
+		if spec.LoadBalancerIP != "" {
+			w = append(w, "spec.loadBalancerIP is ignored for headless services")
+		}
+		if len(spec.ExternalIPs) > 0 {
+			w = append(w, "spec.externalIPs is ignored for headless services")
+		}
+		if spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+			w = append(w, "spec.SessionAffinity is ignored for headless services")
+		}
+	}
+	for i, ip := range spec.ExternalIPs {
+		w = append(w, validate.IPWarnings(path.Child("externalIPs").Index(i), ip)...)
+	}
+	if spec.LoadBalancerIP != "" { // which nothing validates
+		w = append(w, validation.GetWarningsForIP(path.Child("loadBalancerIP"), spec.LoadBalancerIP)...)
+	}
+	for i, cidr := range spec.LoadBalancerSourceRanges {
+		w = append(w, validate.CIDRWarnings(path.Child("loadBalancerSourceRanges").Index(i), cidr)...)
+	}
+	switch {
+	case len(spec.ExternalIPs) == 0 || headless:
+	case spec.Type == corev1.ServiceTypeExternalName:
+		w = append(w, fmt.Sprintf("spec.externalIPs is ignored when spec.type is %q", corev1.ServiceTypeExternalName))
+	default:
 		w = append(w, "spec.externalIPs is deprecated and may no longer be implemented in some clusters")
 	}
-	if s.Spec.ClusterIP == corev1.ClusterIPNone && s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
-		w = append(w, "spec.SessionAffinity is ignored for headless services")
-	}
-	if len(s.Spec.ExternalIPs) > 0 && s.Spec.Type == corev1.ServiceTypeExternalName {
-		w = append(w, fmt.Sprintf("spec.externalIPs is ignored when spec.type is %q", corev1.ServiceTypeExternalName))
-	}
-	if s.Spec.Type != corev1.ServiceTypeExternalName && s.Spec.ExternalName != "" {
+	if spec.Type != corev1.ServiceTypeExternalName && spec.ExternalName != "" {
 		w = append(w, fmt.Sprintf("spec.externalName is ignored when spec.type is not %q", corev1.ServiceTypeExternalName))
 	}
-	if s.Spec.TrafficDistribution != nil && *s.Spec.TrafficDistribution == corev1.ServiceTrafficDistributionPreferClose {
+	if spec.TrafficDistribution != nil && *spec.TrafficDistribution == corev1.ServiceTrafficDistributionPreferClose {
 		w = append(w, "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"")
 	}
 	return w

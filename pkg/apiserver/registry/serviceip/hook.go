@@ -18,10 +18,9 @@ func (a *Allocator) BeforeCreate(ctx context.Context, obj runtime.Object, dryRun
 }
 
 // BeforeUpdate keeps what the old service held where the client left it out, and reserves what the new one needs more. What
-// it needs no longer is given back when the write is stored.
+// it needs no longer is given back when the write is stored; what the new type has no use for, the strategy has dropped before.
 func (a *Allocator) BeforeUpdate(ctx context.Context, obj, old runtime.Object, dryRun bool) (func(committed bool), error) {
 	svc, was := obj.(*corev1.Service), old.(*corev1.Service)
-	dropStale(svc, was)
 	keep(svc, was)
 	return a.before(ctx, svc, was, dryRun)
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"bonsai/api/core"
 	"bonsai/pkg/apiserver/registry/registrytest"
 	"bonsai/pkg/apiserver/registry/serviceip"
 	"bonsai/pkg/apiserver/storage/memory"
@@ -60,8 +61,14 @@ func create(t *testing.T, a *serviceip.Allocator, s *corev1.Service) *corev1.Ser
 	return s
 }
 
+// update is an update as the store makes it: the strategy comes first.
 func update(t *testing.T, a *serviceip.Allocator, s, old *corev1.Service) *corev1.Service {
 	t.Helper()
+	for _, row := range core.Rows(time.Hour, time.Now) {
+		if row.Resource == "services" {
+			row.Strategy.PrepareUpdate(s, old)
+		}
+	}
 	done, err := a.BeforeUpdate(t.Context(), s, old, false)
 	if err != nil {
 		t.Fatal(err)

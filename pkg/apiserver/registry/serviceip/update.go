@@ -6,40 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// dropStale takes out what belongs to the old type and was only carried along: a client that changes the type need not
-// clear the fields which the server had filled in.
-func dropStale(svc, old *corev1.Service) {
-	s, was := &svc.Spec, &old.Spec
-	if needsIP(old) && s.Type == corev1.ServiceTypeExternalName {
-		if s.ClusterIP == was.ClusterIP && slices.Equal(s.ClusterIPs, was.ClusterIPs) {
-			s.ClusterIP, s.ClusterIPs = "", nil
-		}
-		if slices.Equal(s.IPFamilies, was.IPFamilies) {
-			s.IPFamilies, s.IPFamilyPolicy = nil, nil
-		}
-	}
-	if needsPorts(old) && !hasNodePorts(svc) && sameNodePorts(s.Ports, was.Ports) {
-		for i := range s.Ports {
-			s.Ports[i].NodePort = 0
-		}
-	}
-	if needsHealthPort(old) && !needsHealthPort(svc) && s.HealthCheckNodePort == was.HealthCheckNodePort {
-		s.HealthCheckNodePort = 0
-	}
-}
-
 // hasNodePorts tells whether the type may have node ports at all, allocated or set by hand.
 func hasNodePorts(svc *corev1.Service) bool {
 	return svc.Spec.Type == corev1.ServiceTypeNodePort || svc.Spec.Type == corev1.ServiceTypeLoadBalancer
-}
-
-func sameNodePorts(a, b []corev1.ServicePort) bool {
-	for _, p := range a {
-		if p.NodePort != 0 && !slices.ContainsFunc(b, func(q corev1.ServicePort) bool { return q.NodePort == p.NodePort }) {
-			return false
-		}
-	}
-	return true
 }
 
 // keep hands the old service's addresses and ports on where the client's object leaves them out (a PUT of a manifest).
