@@ -31,7 +31,7 @@ the node goes by --name on this machine: bonsai status, logs, stop, start and do
 	c.Flags().StringVar(&o.NodeName, "node-name", "", "the node's name (default: this machine's)")
 	c.Flags().StringVar(&nodeIP, "node-ip", "", "this machine's address for the cluster (default: the one by which it reaches the API server)")
 	c.Flags().StringToStringVar(&o.Labels, "labels", nil, "labels of the node, as key=value,...")
-	timeout := waitFlag(c, new(time.Duration), "the node")
+	patience := waitFlag(c, new(time.Duration), "the node")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		self, err := os.Executable()
 		if err != nil {
@@ -43,7 +43,7 @@ the node goes by --name on this machine: bonsai status, logs, stop, start and do
 				return fmt.Errorf("--node-ip: %w", err)
 			}
 		}
-		ctx, cancel := waiting(cmd.Context(), *timeout)
+		ctx, cancel := cluster.WithPatience(cmd.Context(), *patience)
 		defer cancel()
 		config := cluster.Config{Name: chosen.name, DataDir: chosen.dataDir, BinDir: filepath.Dir(self)}
 		config, err = cluster.Join(ctx, chosen.home, config, o, self, cmd.OutOrStdout())

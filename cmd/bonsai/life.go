@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -32,7 +33,8 @@ func startCommand(chosen *chosen) *cobra.Command {
 		Example: "  bonsai stop\n  bonsai start",
 		Args:    daemon.NoArgs,
 	}
-	timeout := waitFlag(c, new(time.Duration), "the cluster")
+	foreground := c.Flags().Bool("foreground", false, "run the cluster in this process until it is told to end, as systemd and other service managers want it")
+	patience := waitFlag(c, new(time.Duration), "the cluster")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		self, err := os.Executable()
 		if err != nil {
@@ -42,7 +44,15 @@ func startCommand(chosen *chosen) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return up(cmd, chosen.home, config, self, *timeout)
+		if *foreground {
+			log, err := cluster.OpenServiceLog(chosen.dataDir)
+			if err != nil {
+				return err
+			}
+			defer log.Close()
+			return cluster.Serve(cmd.Context(), chosen.home, config, self, *patience, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(log, nil)).With("component", "bonsai"))
+		}
+		return up(cmd, chosen.home, config, self, *patience)
 	}
 	return c
 }
@@ -97,9 +107,9 @@ func nodeCommand(chosen *chosen) *cobra.Command {
 		Args:    daemon.NoArgs,
 	}
 	labels := add.Flags().StringToString("labels", nil, "labels of the node, as key=value,...")
-	timeout := waitFlag(add, new(time.Duration), "the node")
+	patience := waitFlag(add, new(time.Duration), "the node")
 	add.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, cancel := waiting(cmd.Context(), *timeout)
+		ctx, cancel := cluster.WithPatience(cmd.Context(), *patience)
 		defer cancel()
 		return cluster.AddNode(ctx, chosen.dataDir, *labels, cmd.OutOrStdout())
 	}
@@ -123,7 +133,7 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 		Example: "  bonsai snapshot restore clean",
 		Args:    cobra.ExactArgs(1),
 	}
-	timeout := waitFlag(restore, new(time.Duration), "the cluster")
+	patience := waitFlag(restore, new(time.Duration), "the cluster")
 	restore.RunE = func(cmd *cobra.Command, args []string) error {
 		self, err := os.Executable()
 		if err != nil {
@@ -137,7 +147,7 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return up(cmd, chosen.home, config, self, *timeout)
+		return up(cmd, chosen.home, config, self, *patience)
 	}
 	snapshot.AddCommand(
 		&cobra.Command{

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +26,7 @@ type upFlags struct {
 	nodes, port  int
 	planes       int
 	egress       bool
-	timeout      time.Duration
+	wait         time.Duration
 }
 
 func upCommand(chosen *chosen) *cobra.Command {
@@ -57,7 +56,7 @@ is not said anew. Subnets and ports that are not said are the first that no othe
 	c.Flags().StringVar(&f.mirror, "registry-mirror", "", "URL of a registry, reachable from the nodes, that stands for every registry")
 	c.Flags().StringArrayVar(&f.ports, "port", nil, "publish a node port on this machine, as [ADDRESS:]HOSTPORT:NODEPORT[/udp]; can be given several times")
 	c.Flags().StringSliceVar(&f.addons, "addons", nil, "add-ons to switch on, or off with NAME=false (bonsai config print-default lists them)")
-	waitFlag(c, &f.timeout, "the cluster")
+	waitFlag(c, &f.wait, "the cluster")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		self, err := os.Executable()
 		if err != nil {
@@ -67,14 +66,14 @@ is not said anew. Subnets and ports that are not said are the first that no othe
 		if err != nil {
 			return err
 		}
-		return up(cmd, chosen.home, config, self, f.timeout)
+		return up(cmd, chosen.home, config, self, f.wait)
 	}
 	return c
 }
 
 // up starts the cluster and says how to use it.
-func up(cmd *cobra.Command, home cluster.Home, config cluster.Config, self string, timeout time.Duration) error {
-	ctx, cancel := waiting(cmd.Context(), timeout)
+func up(cmd *cobra.Command, home cluster.Home, config cluster.Config, self string, patience time.Duration) error {
+	ctx, cancel := cluster.WithPatience(cmd.Context(), patience)
 	defer cancel()
 	began := time.Now()
 	config, started, err := cluster.Up(ctx, home, config, self, cmd.OutOrStdout())
@@ -90,11 +89,6 @@ func up(cmd *cobra.Command, home cluster.Home, config cluster.Config, self strin
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), upMessage, time.Since(began).Seconds(), config.Context(), filepath.Dir(self), cluster.BusyboxImage)
 	return nil
-}
-
-// waiting is ctx with a time after which what is waited for counts as failed.
-func waiting(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not ready after %s", timeout))
 }
 
 const upMessage = `Ready in %.2f s. The context %q is in your kubeconfig. Try:

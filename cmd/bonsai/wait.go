@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// wait is the value of --timeout: a duration above zero.
+// wait is the value of --wait: a duration above zero.
 type wait time.Duration
 
 func (w *wait) String() string { return time.Duration(*w).String() }
@@ -23,9 +23,9 @@ func (w *wait) Set(text string) error {
 	return err
 }
 
-// waitFlag gives a command --timeout, which is kept in d, and returns d.
+// waitFlag gives a command --wait, which is kept in d, and returns d.
 func waitFlag(c *cobra.Command, d *time.Duration, what string) *time.Duration {
-	*d = 2 * time.Minute
-	c.Flags().Var((*wait)(d), "timeout", "how long to wait for "+what+" to be ready")
+	*d = 5 * time.Minute
+	c.Flags().Var((*wait)(d), "wait", "how long to wait for "+what+" to be ready while nothing progresses")
 	return d
 }

@@ -223,10 +223,11 @@ func (c Config) waitDNS(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return poll(ctx, 50*time.Millisecond, func() (bool, error) {
-		address, err := dnsPodAddress(ctx, client)
-		if err != nil || address == "" {
-			return false, err
+	var last error
+	err = poll(ctx, 50*time.Millisecond, func() (bool, error) {
+		var address string
+		if address, last = dnsPod(ctx, client); last != nil {
+			return false, nil // until ctx ends
 		}
 		resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(address, "53"))
@@ -234,6 +235,13 @@ func (c Config) waitDNS(ctx context.Context) error {
 		query, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		found, err := resolver.LookupHost(query, "kubernetes.default.svc.cluster.local.")
+		if last = err; err == nil {
+			last = fmt.Errorf("it says that kubernetes.default is %q", found)
+		}
 		return err == nil && len(found) == 1 && found[0] == c.ServiceIP().String(), nil
 	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, last)
+	}
+	return nil
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // cgroupRoot is where the hierarchies are mounted. In each of them a group called as the cluster's mark holds every process of
-// the cluster.
+// the cluster: at the root, or on v2 in a group that systemd has delegated (delegated).
 const cgroupRoot = "/sys/fs/cgroup"
 
 // controlPlaneGroup is the group of the supervisor and the control plane, beside those of the nodes, which are called as the nodes.
@@ -53,27 +53,57 @@ type cgroups struct {
 	unified bool     // cgroup v2
 }
 
-// cgroups are the cluster's.
+// cgroups are the cluster's, wherever an earlier life or another process has made them.
 func (c Config) cgroups() (cgroups, error) {
-	roots, err := hierarchies()
 	g := cgroups{unified: unified()}
+	if g.unified {
+		var err error
+		g.trees, err = treesBelow(cgroupRoot, c.mark())
+		return g, err
+	}
+	roots, err := hierarchies()
 	for _, root := range roots {
 		g.trees = append(g.trees, filepath.Join(root, c.mark()))
 	}
 	return g, err
 }
 
-// make makes the group at path in every tree. On v1 a cpuset starts empty and would hold no process; on v2 the parents hand their
-// controllers down.
+// cgroupsBelow are the groups of a life of the cluster that begins: on v2 below parent.
+func (c Config) cgroupsBelow(parent string) (cgroups, error) {
+	if unified() {
+		return cgroups{trees: []string{filepath.Join(parent, c.mark())}, unified: true}, nil
+	}
+	return c.cgroups()
+}
+
+// treesBelow returns the groups that are called as the mark, at root and below it, but for what is in the groups of a cluster.
+func treesBelow(root, mark string) ([]string, error) {
+	var trees []string
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return ignoreMissing(err) // a group may go while we look
+		case !d.IsDir():
+			return nil
+		case d.Name() == mark:
+			trees = append(trees, path)
+			return fs.SkipDir
+		case markIn(d.Name()) != "":
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for the cluster's cgroups: %w", err)
+	}
+	return trees, nil
+}
+
+// make makes the group at path in every tree. On v1 a cpuset starts empty and would hold no process.
 func (g cgroups) make(path string) error {
 	for _, tree := range g.trees {
 		group := filepath.Dir(tree)
 		for _, part := range strings.Split(filepath.Join(filepath.Base(tree), path), "/") {
-			if g.unified {
-				if err := delegate(group); err != nil {
-					return err
-				}
-			}
 			parent := group
 			group = filepath.Join(group, part)
 			if err := os.MkdirAll(group, 0o755); err != nil {
@@ -85,6 +115,19 @@ func (g cgroups) make(path string) error {
 			if err := inheritCpuset(parent, group); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// handDown gives the groups of the trees, on v2, the controllers that their parents have. No process may be in the parents then.
+func (g cgroups) handDown() error {
+	if !g.unified {
+		return nil
+	}
+	for _, tree := range g.trees {
+		if err := errors.Join(delegate(filepath.Dir(tree)), delegate(tree)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -74,7 +74,7 @@ func TestRenewCgroup(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(group, "node", "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(delegate(group), delegate(filepath.Join(group, "kubepods"))); err != nil {
+		if err := errors.Join(g.handDown(), delegate(group), delegate(filepath.Join(group, "kubepods"))); err != nil {
 			t.Fatal(err)
 		}
 		startIn(t, filepath.Join(group, "kubepods/pod1"))

@@ -104,12 +104,7 @@ func (c Config) startAgain(ctx context.Context, home Home, self string, out io.W
 		}
 		return true, p.step("Wait for the node", func() error { return c.waitJoined(ctx) })
 	}
-	err = c.takeSteps(ctx, p, []upStep{
-		{"End what an earlier life left", func(ctx context.Context) error { return c.endEarlierLife(ctx) }},
-		{"Check the machine", func(ctx context.Context) error { return c.checkJoining(ctx, home) }},
-		{"Make the configuration", func(context.Context) error { return errors.Join(c.save(), os.MkdirAll(c.layout().run(), 0o700)) }},
-	})
-	if err != nil {
+	if err := c.takeSteps(ctx, p, c.stepsBefore(home, &c)); err != nil {
 		return true, err
 	}
 	return true, c.startJoined(ctx, self, p)

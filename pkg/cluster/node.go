@@ -18,6 +18,8 @@ type NodeConfig struct {
 	Gateways  []netip.Addr
 	// DataDir, BinDir and Mark are the cluster's.
 	DataDir, BinDir, Mark string
+	// Cgroups are the roots of the cluster's trees; the node's own group there has its name.
+	Cgroups []string `json:",omitempty"`
 	// Egress: whether containerd may pull images and pods may ask the host's resolvers.
 	Egress bool
 	DNSIP  netip.Addr
@@ -73,12 +75,9 @@ func (n *NodeConfig) ips() []netip.Addr {
 }
 
 // nodeProcess is the node's init: this program again, in namespaces of its own. See EnterNode for its standard input.
-func (c Config) nodeProcess(ctx context.Context, node Node, self string) (process, error) {
+func (c Config) nodeProcess(ctx context.Context, node Node, self string, groups cgroups) (process, error) {
 	l, n := c.layout(), c.node(node)
-	groups, err := c.cgroups()
-	if err != nil {
-		return process{}, err
-	}
+	n.Cgroups = groups.trees
 	data, err := json.MarshalIndent(n, "", "  ")
 	if err != nil {
 		return process{}, err

@@ -33,11 +33,7 @@ func EnterNode(self, path string) error {
 		return err
 	}
 	runtime.LockOSThread()
-	groups, err := Config{DataDir: n.DataDir}.cgroups()
-	if err != nil {
-		return err
-	}
-	if err := groups.enter(n.Name); err != nil {
+	if err := (cgroups{trees: n.Cgroups}).enter(n.Name); err != nil {
 		return err
 	}
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {

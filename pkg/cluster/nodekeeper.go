@@ -10,6 +10,7 @@ import (
 type nodeKeeper struct {
 	supervisor *supervisor
 	self       string
+	groups     cgroups
 
 	mu      sync.Mutex // one change at a time
 	running map[int]*keptNode
@@ -32,7 +33,7 @@ func (k *nodeKeeper) keep(ctx context.Context, c Config) error {
 		if k.running[node.Number] != nil {
 			continue
 		}
-		p, err := c.nodeProcess(ctx, node, k.self)
+		p, err := c.nodeProcess(ctx, node, k.self, k.groups)
 		if err != nil {
 			return fmt.Errorf("start node %s: %w", node.Name(), err)
 		}

@@ -38,7 +38,11 @@ type freezer struct {
 // freezer returns the cluster's cgroup in the freezer's hierarchy (v1), or in the only one (v2).
 func (c Config) freezer() freezer {
 	if unified() {
-		return freezerV2(filepath.Join(cgroupRoot, c.mark()))
+		tree := filepath.Join(cgroupRoot, c.mark())
+		if trees, err := treesBelow(cgroupRoot, c.mark()); err == nil && len(trees) > 0 {
+			tree = trees[0]
+		}
+		return freezerV2(tree)
 	}
 	return freezerV1(filepath.Join(cgroupRoot, "freezer", c.mark()))
 }

@@ -183,49 +183,50 @@ func ready(node *corev1.Node) bool {
 	return false
 }
 
-// waitNodes waits by a watch until all nodes are Ready.
+// waitNodes waits by a watch until all nodes are Ready. Its error names those that are not. An API server that does not answer for a while is
+// waited for as well.
 func (c Config) waitNodes(ctx context.Context) error {
 	client, err := c.coreClient()
 	if err != nil {
 		return err
 	}
-	isReady := map[string]bool{}
-	for ctx.Err() == nil {
-		w, err := core.Nodes(client).Watch(ctx, "", metav1.ListOptions{})
-		if err != nil {
-			return fmt.Errorf("watch nodes: %w", err)
+	nodes, last := map[string]*corev1.Node{}, error(nil)
+	err = poll(ctx, 100*time.Millisecond, func() (bool, error) {
+		var w watch.Interface
+		if w, last = core.Nodes(client).Watch(ctx, "", metav1.ListOptions{}); last != nil {
+			return false, nil
 		}
+		defer w.Stop()
 		for event := range w.ResultChan() {
-			if node, ok := event.Object.(*corev1.Node); ok {
-				isReady[node.Name] = event.Type != watch.Deleted && ready(node)
+			if node, ok := event.Object.(*corev1.Node); ok && event.Type != watch.Deleted {
+				nodes[node.Name] = node
+			} else if ok {
+				delete(nodes, node.Name)
 			}
-			count := 0
-			for _, n := range c.Nodes {
-				if isReady[n.Name()] {
-					count++
-				}
-			}
-			if count == len(c.Nodes) {
-				w.Stop()
-				return nil
+			if c.whyNotReady(nodes) == "" {
+				return true, nil
 			}
 		}
+		return false, nil
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("%w: %s", err, c.whyNotReady(nodes)), last)
 	}
-	return context.Cause(ctx)
+	return nil
 }
 
-// dnsPodAddress returns the address of a Ready DNS pod, "" if there is none yet.
-func dnsPodAddress(ctx context.Context, client *apiclient.Client) (string, error) {
+// dnsPod returns the address of a Ready pod of the cluster's DNS, or why there is none yet.
+func dnsPod(ctx context.Context, client *apiclient.Client) (string, error) {
 	pods, err := core.Pods(client).List(ctx, metav1.NamespaceSystem, metav1.ListOptions{LabelSelector: dnsPods})
 	if err != nil {
 		return "", fmt.Errorf("list the pods of the cluster's DNS: %w", err)
 	}
+	why := errors.New("it has no pod")
 	for _, pod := range pods {
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-				return pod.Status.PodIP, nil
-			}
+		if podReady(pod) {
+			return pod.Status.PodIP, nil
 		}
+		why = fmt.Errorf("the pod %s is not ready: %s", pod.Name, podTrouble(pod))
 	}
-	return "", nil
+	return "", why
 }

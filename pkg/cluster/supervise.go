@@ -52,27 +52,26 @@ func untilReleased(ctx context.Context, starter io.Reader) context.Context {
 	return ctx
 }
 
-// Supervise is the supervisor's life: it makes the node network, keeps the control plane and the nodes running until ctx
-// ends, stops the nodes, then the control plane in the order that controlPlane says, and takes the network away. See startSupervisor
-// for starter.
-func (c Config) Supervise(ctx context.Context, self string, starter io.Reader, log *slog.Logger) (err error) {
+// Supervise is the life of a supervisor in the background. See startSupervisor for starter.
+func (c Config) Supervise(ctx context.Context, self string, starter io.Reader, log *slog.Logger) error {
 	if err := unix.Flock(supervisorLock, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return fmt.Errorf("the supervisor is started by bonsai up: %w", err)
 	}
 	unix.CloseOnExec(supervisorLock) // the lock is gone with this process, whoever else it leaves
-	ctx, stop := context.WithCancel(untilReleased(ctx, starter))
+	return c.supervise(untilReleased(ctx, starter), self, c.scopeGroup, log)
+}
+
+// supervise is the supervisor's life: it makes the node network, keeps the control plane and the nodes running until ctx
+// ends, stops the nodes, then the control plane in the order that controlPlane says, and takes the network away. The cluster's groups are
+// below that of parent.
+func (c Config) supervise(ctx context.Context, self string, parent func(context.Context) (string, error), log *slog.Logger) (err error) {
+	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	// What must outlive ctx to tidy up.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	groups, err := c.cgroups()
+	groups, err := c.beginGroups(ctx, parent)
 	if err != nil {
-		return err
-	}
-	if err := groups.make(controlPlaneGroup); err != nil {
-		return err
-	}
-	if err := groups.enter(controlPlaneGroup); err != nil {
 		return err
 	}
 	if err := raiseLimits(); err != nil {
@@ -119,7 +118,7 @@ func (c Config) Supervise(ctx context.Context, self string, starter io.Reader, l
 	if err != nil {
 		return err
 	}
-	nodes := &nodeKeeper{supervisor: s, self: self, running: map[int]*keptNode{}}
+	nodes := &nodeKeeper{supervisor: s, self: self, groups: groups, running: map[int]*keptNode{}}
 	defer nodes.wait()
 	defer stop() // before that, whatever this ends for
 	if err := nodes.keep(ctx, c); err != nil {
@@ -143,6 +142,28 @@ func (c Config) Supervise(ctx context.Context, self string, starter io.Reader, l
 	stop()
 	unpublished()
 	return err
+}
+
+// beginGroups makes the groups of this life, below that of parent, and moves this process into that of the control plane.
+func (c Config) beginGroups(ctx context.Context, parent func(context.Context) (string, error)) (cgroups, error) {
+	below, err := parent(ctx)
+	if err != nil {
+		return cgroups{}, err
+	}
+	groups, err := c.cgroupsBelow(below)
+	if err != nil {
+		return groups, err
+	}
+	for _, step := range []func() error{
+		func() error { return groups.make(controlPlaneGroup) },
+		func() error { return groups.enter(controlPlaneGroup) },
+		groups.handDown, // once this process is not in the way
+	} {
+		if err := step(); err != nil {
+			return groups, err
+		}
+	}
+	return groups, nil
 }
 
 // raiseLimits gives several nodes on one machine enough inotify instances and watches.

@@ -41,11 +41,7 @@ func (c Config) watchSpace(ctx context.Context, fail func(error)) {
 
 // troubled returns the components, of the host and of the nodes, that ended and are down or were started again just now.
 func (c Config) troubled(ctx context.Context) []ProcessStatus {
-	l := c.layout()
-	sockets := map[string]string{l.socket("supervisor"): ""} // with what goes before the names of processes
-	for _, node := range c.Nodes {
-		sockets[l.nodeSocket(node.Name())] = node.Name() + "-"
-	}
+	sockets := c.controlSockets()
 	var found []ProcessStatus
 	for _, socket := range slices.Sorted(maps.Keys(sockets)) {
 		status, err := askControl(ctx, socket)
@@ -60,6 +56,16 @@ func (c Config) troubled(ctx context.Context) []ProcessStatus {
 		}
 	}
 	return found
+}
+
+// controlSockets are those of the supervisor and the nodes, with what goes before the names of their processes.
+func (c Config) controlSockets() map[string]string {
+	l := c.layout()
+	sockets := map[string]string{l.socket("supervisor"): ""}
+	for _, node := range c.Nodes {
+		sockets[l.nodeSocket(node.Name())] = node.Name() + "-"
+	}
+	return sockets
 }
 
 // epitaph says how a process ended and what it said at last.

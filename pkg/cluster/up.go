@@ -63,28 +63,20 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 	p := progress{out: out, began: time.Now()}
 	var steps []upStep
 	if !alive || !c.networkStands() {
-		steps = []upStep{
-			{"Check the machine", func(ctx context.Context) error { return c.checkMachine(ctx, home, &c) }},
-			{"End what an earlier life left", func(ctx context.Context) error { return c.endEarlierLife(ctx) }},
-			{"Make certificates and configuration", func(context.Context) error { return c.prepare() }},
-			{"Start etcd, the control plane and the nodes", func(ctx context.Context) error { return c.startSupervisor(ctx, self) }},
-		}
+		steps = append(c.stepsBefore(home, &c),
+			upStep{"Start etcd, the control plane and the nodes", func(ctx context.Context) error { return c.startSupervisor(ctx, self) }})
 	}
-	steps = append(steps, []upStep{
-		{"Wait for the API server", func(ctx context.Context) error {
-			lock.Close() // others can see what this cluster has
-			return c.waitAPI(ctx)
-		}},
-		{"Install the add-ons", func(ctx context.Context) error { return errors.Join(c.installAddons(ctx), c.tellJoiners(ctx)) }},
-		{"Wait for the nodes", func(ctx context.Context) error { return c.waitNodes(ctx) }},
-	}...)
-	if c.hasAddon(dnsAddon) {
-		steps = append(steps, upStep{"Wait for the cluster's DNS", func(ctx context.Context) error { return c.waitDNS(ctx) }})
-	}
+	steps = append(steps, upStep{"Wait for the API server", func(ctx context.Context) error {
+		lock.Close() // others can see what this cluster has
+		return c.waitAPI(ctx)
+	}})
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	go c.watchSpace(ctx, fail)
 	if err := c.takeSteps(ctx, p, steps); err != nil {
+		return c, true, err
+	}
+	if err := c.takeSteps(ctx, p, c.stepsAfter()); err != nil {
 		return c, true, err
 	}
 	return c, true, c.exportContext(ctx)
@@ -92,10 +84,14 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 
 // takeSteps takes steps in turn until one fails.
 func (c Config) takeSteps(ctx context.Context, p progress, steps []upStep) error {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	go c.watchProgress(ctx)
 	for _, step := range steps {
 		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
 			return c.explain(ctx, step.name, err)
 		}
+		progressed(ctx, step.name)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func TestReboot(t *testing.T) {
 	state := []string{"get", "deployments,pods,services,nodes", "-o", `jsonpath={range .items[*]}{.metadata.uid} {.spec.nodeName} {.spec.clusterIP} {.spec.podCIDR} {.status.addresses[0].address}{"\n"}{end}`}
 	before, mark := e.must(t, "kubectl", state...), e.mark(t)
 	killAll(t, append(e.inits(t, 2), e.supervisor(t))...)
-	groups, err := filepath.Glob("/sys/fs/cgroup/*/" + mark)
+	groups, err := cgroupsCalled(mark)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestTwoUps(t *testing.T) {
 	for i, e := range []env{one, one, other} {
 		name := map[bool]string{true: "one", false: "other"}[i < 2]
 		all.Go(func() {
-			_, errs[i] = e.command(4*time.Minute, "bonsai", "--data-dir", e.data, "--name", name, "up", "--egress=false", "--timeout=3m")
+			_, errs[i] = e.command(4*time.Minute, "bonsai", "--data-dir", e.data, "--name", name, "up", "--egress=false", "--wait=3m")
 		})
 	}
 	all.Wait()
@@ -145,7 +145,7 @@ func TestHalfDeletedData(t *testing.T) {
 	for _, part := range []string{"pki", "nodes", "etcd", "kubeconfig", "cluster.json"} {
 		t.Run(part, func(t *testing.T) {
 			e := beside(t, "half")
-			up := []string{"--data-dir", e.data, "--name", "half", "up", "--egress=false", "--timeout=90s"}
+			up := []string{"--data-dir", e.data, "--name", "half", "up", "--egress=false", "--wait=90s"}
 			e.must(t, "bonsai", up...)
 			e.must(t, "bonsai", "--data-dir", e.data, "stop")
 			if err := os.RemoveAll(filepath.Join(e.data, part)); err != nil {
@@ -165,7 +165,7 @@ func TestHalfDeletedData(t *testing.T) {
 			if _, err := os.Stat(e.data); !os.IsNotExist(err) {
 				t.Errorf("the data directory is left: %v", err)
 			}
-			if left, err := filepath.Glob(fmt.Sprintf("/sys/fs/cgroup/*/%s", mark)); mark != "" && (err != nil || len(left) > 0) {
+			if left, err := cgroupsCalled(mark); mark != "" && (err != nil || len(left) > 0) {
 				t.Errorf("left: %v, %v", left, err)
 			}
 			if config, err := os.ReadFile(e.kubeconfig); err == nil && strings.Contains(string(config), "bonsai-half") {

@@ -34,7 +34,7 @@ func TestHighAvailability(t *testing.T) {
 	dir := t.TempDir()
 	ha := env{bin: cluster.bin, data: filepath.Join(dir, "ha"), home: dir, kubeconfig: filepath.Join(dir, "config")}
 	t.Cleanup(func() { ha.command(2*time.Minute, "bonsai", "--data-dir", ha.data, "down") })
-	up := []string{"--data-dir", ha.data, "--name", "ha", "up", "--control-planes", "3", "--egress=false", "--timeout", "3m"}
+	up := []string{"--data-dir", ha.data, "--name", "ha", "up", "--control-planes", "3", "--egress=false", "--wait", "3m"}
 	if out, err := ha.command(4*time.Minute, "bonsai", up...); err != nil {
 		t.Fatal(out, err)
 	}

@@ -110,7 +110,7 @@ func TestJoin(t *testing.T) {
 	if len(line) < 3 || line[0] != "bonsai" || line[1] != "join" {
 		t.Fatal(line)
 	}
-	if out, err := far.try("bonsai", append([]string{"--data-dir", far.data, "join", line[2]}, "--token=abcdef.0123456789abcdef", "--timeout=2s", line[5], line[6])...); err == nil {
+	if out, err := far.try("bonsai", append([]string{"--data-dir", far.data, "join", line[2]}, "--token=abcdef.0123456789abcdef", "--wait=2s", line[5], line[6])...); err == nil {
 		t.Fatal("joined with a token that nobody made: ", out)
 	}
 	far.bonsai(append(line[1:], "--node-name", "far", "--labels", "place=far")...)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -55,7 +56,7 @@ func leftovers() ([]string, error) {
 		}
 		add(q.kind, strings.Split(string(out), "\n"), q.mine)
 	}
-	cgroups, err := filepath.Glob("/sys/fs/cgroup/*/bonsai*")
+	cgroups, err := cgroupsCalled("bonsai*")
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,25 @@ func leftovers() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	add("cgroup", append(cgroups, pods...), func(string) bool { return true })
+	unified, err := filepath.Glob("/sys/fs/cgroup/kubepods*")
+	if err != nil {
+		return nil, err
+	}
+	add("cgroup", slices.Concat(cgroups, pods, unified), func(string) bool { return true })
+	return found, nil
+}
+
+// cgroupsCalled returns the cgroups whose name matches: at the roots of the hierarchies, and on v2 also where systemd delegates them, in a
+// scope or in a service.
+func cgroupsCalled(pattern string) ([]string, error) {
+	var found []string
+	for _, above := range []string{"", "*", "*/*.scope", "*/*/*.service"} {
+		more, err := filepath.Glob(filepath.Join("/sys/fs/cgroup", above, pattern))
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
 	return found, nil
 }
 

@@ -182,7 +182,7 @@ func TestSilentAPIServer(t *testing.T) {
 	if out, err := cluster.command(time.Minute, "bonsai", "--data-dir", cluster.data, "status"); err == nil || !strings.Contains(out, "the API server does not answer") {
 		t.Errorf("status: %s, %v", out, err)
 	}
-	up := append(cluster.upArgs(), "--timeout", "3s")
+	up := append(cluster.upArgs(), "--wait", "3s")
 	if out, err := cluster.command(time.Minute, "bonsai", up...); err == nil || strings.Contains(out, "already up") || !strings.Contains(out, "the API server does not answer") {
 		t.Errorf("up: %s, %v", out, err)
 	}

@@ -110,7 +110,7 @@ func run(m *testing.M) (code int, err error) {
 }
 
 func (e env) upArgs() []string {
-	args := []string{"--data-dir", e.data, "up", "--nodes", "2", "--egress=false", "--timeout", "2m"}
+	args := []string{"--data-dir", e.data, "up", "--nodes", "2", "--egress=false", "--wait", "2m"}
 	if *long {
 		args = append(args, "--addons=metrics-server,registry,traefik")
 	}

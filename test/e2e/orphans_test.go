@@ -50,7 +50,7 @@ func takeDownOrphans() error {
 // removeEmptyCgroups removes the cgroups of clusters without any process: with its network namespace a cluster can lose its links and
 // every process, but not these.
 func removeEmptyCgroups() error {
-	roots, err := filepath.Glob("/sys/fs/cgroup/*/bonsai-*")
+	roots, err := cgroupsCalled("bonsai-*")
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/apiclient/core"
+)
+
+// patience bounds a wait by its progress: a slow machine may take long, but not without anything happening.
+type patience struct {
+	atMost time.Duration
+
+	mu    sync.Mutex
+	seen  map[string]bool // milestones; each counts once, so that what goes up and down again is no progress
+	timer *time.Timer
+}
+
+// progressEvery is how often a start looks for milestones. Patience is minutes.
+const progressEvery = 2 * time.Second
+
+// patienceKey is the key of a context's *patience.
+type patienceKey struct{}
+
+// WithPatience returns a context that ends when nothing has progressed for atMost: no step was done, no process began, no node came nearer to
+// being Ready.
+func WithPatience(ctx context.Context, atMost time.Duration) (context.Context, context.CancelFunc) {
+	ctx, fail := context.WithCancelCause(ctx)
+	p := &patience{atMost: atMost, seen: map[string]bool{}}
+	p.timer = time.AfterFunc(atMost, func() { fail(fmt.Errorf("no progress for %s (--wait)", atMost)) })
+	return context.WithValue(ctx, patienceKey{}, p), func() { p.timer.Stop(); fail(nil) }
+}
+
+// progressed notes a milestone of the wait that ctx bounds, if it is one.
+func progressed(ctx context.Context, milestone string) {
+	p, ok := ctx.Value(patienceKey{}).(*patience)
+	if !ok {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.seen[milestone] && p.timer.Stop() { // a wait that has ended stays so
+		p.seen[milestone] = true
+		p.timer.Reset(p.atMost)
+	}
+}
+
+// watchProgress notes the milestones of a start until ctx ends.
+func (c Config) watchProgress(ctx context.Context) {
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	for {
+		for _, milestone := range c.milestones(ctx) {
+			progressed(ctx, milestone)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// milestones are what there is now of a cluster that starts: its processes, then its nodes, then the pods of its own.
+func (c Config) milestones(ctx context.Context) []string {
+	var all []string
+	sockets := c.controlSockets()
+	for _, socket := range slices.Sorted(maps.Keys(sockets)) {
+		if s, err := askControl(ctx, socket); err == nil {
+			for _, p := range s.Processes {
+				if p.PID != 0 {
+					all = append(all, sockets[socket]+p.Name+" runs")
+				}
+			}
+		}
+	}
+	client, err := c.coreClient()
+	if err != nil {
+		return all // a machine that joins has no identity yet
+	}
+	ask, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	nodes, err := core.Nodes(client).List(ask, "", metav1.ListOptions{FieldSelector: c.seenNodes()})
+	if err != nil {
+		return all
+	}
+	for _, n := range nodes {
+		all = append(all, "node "+n.Name)
+		if ready(n) {
+			all = append(all, "node "+n.Name+" is Ready")
+		}
+	}
+	pods, err := core.Pods(client).List(ask, metav1.NamespaceSystem, metav1.ListOptions{FieldSelector: strings.TrimPrefix(c.seenPods(), ",")})
+	if err != nil {
+		return all
+	}
+	for _, p := range pods {
+		for _, condition := range p.Status.Conditions {
+			if condition.Status == corev1.ConditionTrue {
+				all = append(all, fmt.Sprintf("pod %s %s", p.Name, condition.Type))
+			}
+		}
+	}
+	return all
+}
+
+// whyNotReady says of each of the cluster's nodes that is not Ready why, from the Nodes that the API has.
+func (c Config) whyNotReady(nodes map[string]*corev1.Node) string {
+	var out []string
+	for _, node := range c.Nodes {
+		n, why := nodes[node.Name()], "has not registered"
+		if n != nil {
+			if ready(n) {
+				continue
+			}
+			why = "has told nothing of itself"
+			for _, condition := range n.Status.Conditions {
+				if condition.Type == corev1.NodeReady {
+					why = fmt.Sprintf("is not Ready: %s", condition.Message)
+				}
+			}
+		}
+		out = append(out, fmt.Sprintf("node %s %s", node.Name(), why))
+	}
+	return strings.Join(out, "; ")
+}
+
+// podTrouble says why a pod is not ready: what the pod itself, its scheduling or its first container that waits says.
+func podTrouble(p *corev1.Pod) string {
+	for _, cs := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if w := cs.State.Waiting; w != nil {
+			return strings.TrimSuffix(fmt.Sprintf("%s: %s", w.Reason, w.Message), ": ")
+		}
+	}
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status != corev1.ConditionTrue {
+			return condition.Message
+		}
+	}
+	return string(p.Status.Phase)
+}

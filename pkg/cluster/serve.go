@@ -1,0 +1,141 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// serveAgain is how often the steps that follow a start are tried again where they fail.
+const serveAgain = 5 * time.Second
+
+// Serve runs the cluster, one that exists, in this process until ctx ends, as a service manager wants it; Up starts a supervisor in the
+// background. Steps are told to out with their times, and to systemd, for which the service is ready when the API server is (Joined: when the
+// node's own processes run). An API server that is not ready after patience without progress is an error, the nodes are waited for without end.
+func Serve(ctx context.Context, home Home, c Config, self string, patience time.Duration, out io.Writer, log *slog.Logger) error {
+	n := newNotifier()
+	lock, err := lockMachine(ctx, machineLock)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if running(ctx, c) {
+		return fmt.Errorf("the cluster in %s runs already, in another process (bonsai stop --name %s)", c.DataDir, c.Name)
+	}
+	if err := finishRestoration(c.DataDir); err != nil {
+		return err
+	}
+	p := progress{out: out, began: time.Now()}
+	if err := c.takeSteps(ctx, p, c.stepsBefore(home, &c)); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(c.layout().log(supervisorName)), 0o700); err != nil {
+		return err
+	}
+	held, err := lockData(c.layout().lock())
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	ctx, fail := context.WithCancelCause(ctx)
+	context.AfterFunc(ctx, func() { n.tell(log, "STOPPING=1") })
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		if err := c.follow(ctx, p, patience, n, log, func() { lock.Close() }); err != nil {
+			fail(err)
+		}
+	}()
+	err = c.supervise(ctx, self, c.serviceGroup, log)
+	fail(context.Canceled)
+	<-followed
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		err = errors.Join(cause, err)
+	}
+	return errors.Join(err, c.removeMounts(), ignoreMissing(os.RemoveAll(c.layout().run())))
+}
+
+// follow takes the steps that follow the supervisor's start, which it waits for before it calls begun. It returns an error if the API server
+// does not become ready.
+func (c Config) follow(ctx context.Context, p progress, patience time.Duration, n notifier, log *slog.Logger, begun func()) error {
+	waiting, cancel := WithPatience(ctx, patience)
+	defer cancel()
+	if err := poll(waiting, 5*time.Millisecond, func() (bool, error) { return running(waiting, c), nil }); err != nil {
+		return ignoreEnd(ctx, fmt.Errorf("start the supervisor: %w", err))
+	}
+	begun()
+	if c.Joined == nil {
+		n.tell(log, status("waits for the API server"))
+		if err := c.takeSteps(waiting, p, []upStep{{"Wait for the API server", c.waitAPI}}); err != nil {
+			return ignoreEnd(ctx, err)
+		}
+	}
+	n.tell(log, "READY=1", status("waits for the nodes"))
+	err := poll(ctx, serveAgain, func() (bool, error) {
+		err := c.takeSteps(ctx, p, c.stepsAfter())
+		if err == nil && c.Joined == nil {
+			err = c.exportContext(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			n.tell(log, status(err.Error()))
+			log.Warn("not all is ready", "err", err)
+		}
+		return err == nil, nil
+	})
+	if err == nil {
+		n.tell(log, status(fmt.Sprintf("%d of %d nodes are Ready", len(c.Nodes), len(c.Nodes))))
+	}
+	return nil
+}
+
+// ignoreEnd is err unless it comes of the end of ctx.
+func ignoreEnd(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// tell is notify for what the cluster can do without.
+func (n notifier) tell(log *slog.Logger, assignments ...string) {
+	if err := n.notify(assignments...); err != nil {
+		log.Warn("systemd is not told", "err", err)
+	}
+}
+
+// stepsBefore are the steps before a supervisor starts; plan gets what c leaves open.
+func (c Config) stepsBefore(home Home, plan *Config) []upStep {
+	end := upStep{"End what an earlier life left", func(ctx context.Context) error { return plan.endEarlierLife(ctx) }}
+	if c.Joined != nil {
+		return []upStep{
+			end,
+			{"Check the machine", func(ctx context.Context) error { return c.checkJoining(ctx, home) }},
+			{"Make the configuration", func(context.Context) error { return errors.Join(c.save(), os.MkdirAll(c.layout().run(), 0o700)) }},
+		}
+	}
+	return []upStep{
+		{"Check the machine", func(ctx context.Context) error { return c.checkMachine(ctx, home, plan) }},
+		end,
+		{"Make certificates and configuration", func(context.Context) error { return plan.prepare() }},
+	}
+}
+
+// stepsAfter are the steps of a cluster whose API server is ready.
+func (c Config) stepsAfter() []upStep {
+	if c.Joined != nil {
+		return []upStep{{"Wait for the node", c.waitJoined}}
+	}
+	steps := []upStep{
+		{"Install the add-ons", func(ctx context.Context) error { return errors.Join(c.installAddons(ctx), c.tellJoiners(ctx)) }},
+		{"Wait for the nodes", c.waitNodes},
+	}
+	if c.hasAddon(dnsAddon) {
+		steps = append(steps, upStep{"Wait for the cluster's DNS", c.waitDNS})
+	}
+	return steps
+}
