@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -57,21 +58,40 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestHostRules: addresses of pods, nodes and services never leave the machine; the rest only with egress.
+// TestHostRules: addresses of pods, nodes and services never leave the machine, and the rest only with egress; nobody comes in by another
+// link but machines that have joined; without egress nodes and pods reach the API server alone of this machine's own services.
 func TestHostRules(t *testing.T) {
 	t.Parallel()
 	c := Default("/data", "/bin")
-	inside := `oifname != "` + c.mark() + `" ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop`
-	open := c.hostRules()
-	c.Egress = false
-	shut := c.hostRules()
-	for _, rules := range []string{open, shut} {
-		if !strings.Contains(rules, inside) {
-			t.Errorf("inner addresses may leave:\n%s", rules)
+	out, in := `iifname "`+c.mark()+`" oifname != "`+c.mark()+`" `, `oifname "`+c.mark()+`" iifname != "`+c.mark()+`" `
+	inside, outside := out+"ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop", out+"drop"
+	strangers, neighbours := in+"drop", `iifname != { "`+c.mark()+`", "lo" } ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop`
+	services, server := `iifname "`+c.mark()+`" ct state new drop`, `iifname "`+c.mark()+`" ip daddr 10.77.0.1 tcp dport 6443 accept`
+	joined := in + "ip saddr @joined accept"
+	shut, joinable, six := c, c, c
+	shut.Egress = false
+	joinable.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
+	six.IPFamily = IPv6
+	for name, want := range map[string]struct {
+		c       Config
+		has, no []string
+	}{
+		"egress":    {c, []string{inside, strangers, neighbours}, []string{outside, services, joined}},
+		"no egress": {shut, []string{inside, outside, strangers, neighbours, server, services}, []string{joined}},
+		"joinable":  {joinable, []string{joined, strangers, neighbours}, []string{inside, outside, services}},
+		"IPv6":      {six, []string{outside, strangers, "ip6 daddr ::1 tcp dport 6443 dnat to ["}, []string{"table ip ", services, "masquerade"}},
+	} {
+		rules := want.c.hostRules()
+		for _, rule := range want.has {
+			if !strings.Contains(rules, rule) {
+				t.Errorf("%s: no %s in\n%s", name, rule, rules)
+			}
 		}
-	}
-	if !strings.Contains(open, `" accept`) || !strings.Contains(shut, `" drop`) {
-		t.Errorf("egress:\n%s\nno egress:\n%s", open, shut)
+		for _, rule := range want.no {
+			if strings.Contains(rules, rule) {
+				t.Errorf("%s: there is %s in\n%s", name, rule, rules)
+			}
+		}
 	}
 }
 

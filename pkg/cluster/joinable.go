@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,6 +70,29 @@ func (c Config) openDoor(ctx context.Context, log *slog.Logger) (shut func(), er
 		return nil, fmt.Errorf("let other machines reach the API server: %w", err)
 	}
 	return func() { end(); wait() }, nil
+}
+
+// joinedMachines are the addresses of nodes on other machines, in order.
+func (c Config) joinedMachines(nodes []*corev1.Node) []netip.Addr {
+	var out []netip.Addr
+	for _, n := range nodes {
+		for _, a := range internalIPs(n) {
+			if a.Is4() && !c.isOwn(a) {
+				out = append(out, a)
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out)
+}
+
+// admitJoined lets these machines into the node network (hostRules), and no others.
+func (c Config) admitJoined(ctx context.Context, machines []netip.Addr) error {
+	script := fmt.Sprintf("flush set ip %s %s\n", c.mark(), joinedSet)
+	for _, a := range machines {
+		script += fmt.Sprintf("add element ip %s %s { %s }\n", c.mark(), joinedSet, a)
+	}
+	return nft(ctx, script)
 }
 
 // nodeConfigMap is the ConfigMap of kube-system that tells a machine that joins what its node must know, as JSON under nodeConfigKey.

@@ -39,7 +39,7 @@ func TestJoinable(t *testing.T) {
 			"the add-on":       c.hasAddon("join"),
 			"token auth":       strings.Contains(all, "--enable-bootstrap-token-auth=true"),
 			"signer, cleaner":  strings.Contains(all, "--controllers=*,bootstrap-signer-controller,token-cleaner-controller"),
-			"ways to machines": !strings.Contains(c.hostRules(), "ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop"),
+			"ways to machines": !strings.Contains(c.hostRules(), `" ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop`),
 		} {
 			if has != c.joinable() {
 				t.Errorf("joinable %t, %s %t", c.joinable(), what, has)

@@ -79,7 +79,11 @@ func (c Config) makeNetwork(ctx context.Context) error {
 		}
 	}
 	if c.Egress || c.highlyAvailable() { // several API servers reach pods through the host
-		if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
+		f, err := hostForwarding()
+		if err == nil {
+			err = f.begin(mark, forwardChain(ctx))
+		}
+		if err != nil {
 			return fmt.Errorf("let the host forward packets of the nodes: %w", err)
 		}
 		if err := openForward(ctx, mark, c.joinable()); err != nil {
@@ -95,63 +99,6 @@ func (c Config) makeNetwork(ctx context.Context) error {
 // networks are all that the cluster has, of each family.
 func (c Config) networks() []netip.Prefix {
 	return slices.Concat(c.NodeSubnets(), c.PodSubnets(), c.ServiceSubnets())
-}
-
-// hostRules keep addresses of pods and services from leaving the machine, masquerade the rest if there is egress, and lead
-// this machine's own clients from loopback to the API server. Of IPv6 nothing leaves: the networks are known on this machine alone, and
-// as a router it would listen to no other one any more.
-func (c Config) hostRules() string {
-	return c.hostRules4() + c.hostRules6()
-}
-
-func (c Config) hostRules6() string {
-	if c.IPFamily == IPv4 {
-		return ""
-	}
-	output := ""
-	if c.HostIP().Is6() {
-		output = fmt.Sprintf(`	chain output {
-		type nat hook output priority -100; policy accept;
-		ip6 daddr %s tcp dport %d dnat to [%s]:%d
-	}
-`, c.loopback(), c.Ports.API, c.HostIP(), c.Ports.API)
-	}
-	return fmt.Sprintf(`table ip6 %[1]s {
-	chain forward {
-		type filter hook forward priority -10; policy accept;
-		iifname %[1]q oifname != %[1]q drop
-	}
-%[2]s}
-`, c.mark(), output)
-}
-
-func (c Config) hostRules4() string {
-	if c.IPFamily == IPv6 {
-		return ""
-	}
-	egress := "drop"
-	if c.Egress {
-		egress = "accept"
-	}
-	inside := fmt.Sprintf("\t\tiifname %[1]q oifname != %[1]q ip daddr { %[2]s, %[3]s, %[4]s } drop\n", c.mark(), c.NodeSubnet, c.PodSubnet, c.ServiceSubnet)
-	if c.joinable() { // pods are on other machines, too, by the routes to them; for others there is makeNetwork's unreachable route
-		inside = ""
-	}
-	return fmt.Sprintf(`table ip %[1]s {
-	chain forward {
-		type filter hook forward priority -10; policy accept;
-%[4]s		iifname %[1]q oifname != %[1]q %[5]s
-	}
-	chain postrouting {
-		type nat hook postrouting priority srcnat; policy accept;
-		ip saddr { %[2]s, %[3]s } ip daddr != { %[2]s, %[3]s } oifname != %[1]q masquerade
-	}
-	chain output {
-		type nat hook output priority -100; policy accept;
-		ip daddr %[6]s tcp dport %[7]d dnat to %[8]s
-	}
-}
-`, c.mark(), c.NodeSubnet, c.PodSubnet, inside, egress, loopback, c.Ports.API, c.HostIP())
 }
 
 // removeNetwork undoes makeNetwork, whole or in part, by the cluster's mark alone; routes to pods go with the link.
@@ -174,7 +121,11 @@ func (c Config) removeNetwork(ctx context.Context) error {
 			errs = append(errs, nft(ctx, "delete table "+family+" "+mark+"\n"))
 		}
 	}
-	return errors.Join(errs...)
+	f, err := hostForwarding()
+	if err == nil {
+		err = f.end(mark, forwardChain(ctx))
+	}
+	return errors.Join(append(errs, err)...)
 }
 
 // removeRoutes removes the routes that have the cluster's id as their metric, whatever their subnet: unreachable ones, and those to other

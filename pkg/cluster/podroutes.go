@@ -64,12 +64,19 @@ func (c Config) followNodes(ctx context.Context, log *slog.Logger) {
 	}
 	var nodes cache.Store
 	var informer cache.Controller
-	last, begun := []netip.Addr(nil), false
+	last, joined, begun := []netip.Addr(nil), []netip.Addr(nil), false
 	balance := func() {
 		var all []*corev1.Node
 		for _, obj := range nodes.List() {
 			if node, ok := obj.(*corev1.Node); ok {
 				all = append(all, node)
+			}
+		}
+		if now := c.joinedMachines(all); c.joinable() && !slices.Equal(now, joined) {
+			if err := c.admitJoined(ctx, now); err != nil {
+				log.Error("cannot let joined machines in", "err", err)
+			} else {
+				joined = now
 			}
 		}
 		gateways := c.balancerGateways(all)

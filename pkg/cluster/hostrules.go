@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// hostRules are the host's packet rules, a table for each family. They
+//   - keep addresses of nodes, pods and Services from leaving the machine;
+//   - keep others from coming in: the host forwards for its nodes, and would forward for its neighbours, too;
+//   - masquerade what leaves, if there is egress; without it nodes and pods reach nothing of the host but the API server;
+//   - lead this machine's own clients from loopback to the API server.
+//
+// A packet must pass the base chains of all tables, so that what is dropped here stays dropped, whatever Docker, ufw or firewalld accept.
+// Nothing of IPv6 leaves: the networks are known on this machine alone, and as a router it would listen to no other one any more.
+func (c Config) hostRules() string {
+	rules := ""
+	for _, six := range []bool{false, true} {
+		own := family(c.networks(), six)
+		if len(own) > 0 {
+			rules += c.rulesOf(six, own)
+		}
+	}
+	return rules
+}
+
+// family returns the networks of IPv6, or those of IPv4.
+func family(networks []netip.Prefix, six bool) []netip.Prefix {
+	var out []netip.Prefix
+	for _, n := range networks {
+		if n.Addr().Is6() == six {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// nftSet is a set of networks in nft's words.
+func nftSet(networks []netip.Prefix) string {
+	var texts []string
+	for _, n := range networks {
+		texts = append(texts, n.String())
+	}
+	return "{ " + strings.Join(texts, ", ") + " }"
+}
+
+// joinedSet is the set of the table in which the addresses of joined machines are (admitJoined).
+const joinedSet = "joined"
+
+// rulesOf returns the table of one family, in which the cluster has the networks own.
+func (c Config) rulesOf(six bool, own []netip.Prefix) string {
+	ip := "ip" // the table's family, and the header's name
+	if six {
+		ip = "ip6"
+	}
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	mark := c.mark()
+	say("table %s %s {", ip, mark)
+	admitted := ""
+	if c.joinable() && !six { // what comes from a machine that has joined, and from its pods
+		say("\tset %s { type ipv4_addr; }", joinedSet)
+		admitted = fmt.Sprintf("\t\tiifname != %q ip saddr @%s accept\n\t\tiifname != %[1]q ip saddr %[3]s accept", mark, joinedSet, nftSet(c.PodSubnets()))
+	}
+
+	say("\tchain forward {\n\t\ttype filter hook forward priority -10; policy accept;")
+	say("\t\toifname %q iifname != %[1]q ct state established,related accept", mark)
+	if admitted != "" {
+		say("%s", strings.ReplaceAll(admitted, "iifname", fmt.Sprintf("oifname %q iifname", mark)))
+	}
+	say("\t\toifname %q iifname != %[1]q drop", mark)
+	if !c.joinable() { // else pods are on other machines, too, by the routes to them; for others there is makeNetwork's unreachable route
+		say("\t\tiifname %q oifname != %[1]q %s daddr %s drop", mark, ip, nftSet(own))
+	}
+	if six || !c.Egress {
+		say("\t\tiifname %q oifname != %[1]q drop", mark)
+	}
+	say("\t}")
+
+	say("\tchain input {\n\t\ttype filter hook input priority -10; policy accept;")
+	say("\t\tct state established,related accept")
+	if admitted != "" {
+		say("%s", admitted)
+	}
+	say("\t\tiifname != { %q, \"lo\" } %s daddr %s drop", mark, ip, nftSet(own))
+	if !c.Egress {
+		if c.HostIP().Is6() == six {
+			say("\t\tiifname %q %s daddr %s tcp dport %d accept", mark, ip, c.HostIP(), c.Ports.API)
+		}
+		say("\t\tiifname %q ct state new drop", mark) // what is no connection, as neighbour discovery, has no state
+	}
+	say("\t}")
+
+	if !six {
+		inner := nftSet(family(append(c.NodeSubnets(), c.PodSubnets()...), false))
+		say("\tchain postrouting {\n\t\ttype nat hook postrouting priority srcnat; policy accept;")
+		say("\t\tip saddr %s ip daddr != %[1]s oifname != %[2]q masquerade\n\t}", inner, mark)
+	}
+	if c.HostIP().Is6() == six {
+		to := c.HostIP().String()
+		if six {
+			to = fmt.Sprintf("[%s]:%d", to, c.Ports.API)
+		}
+		say("\tchain output {\n\t\ttype nat hook output priority -100; policy accept;")
+		say("\t\t%s daddr %s tcp dport %d dnat to %s\n\t}", ip, c.loopback(), c.Ports.API, to)
+	}
+	say("}")
+	return b.String()
+}
