@@ -41,9 +41,11 @@ func static(p *corev1.Pod) *corev1.Pod {
 // admitter is one of a node with 1 CPU and 10 pods; woken gets who was woken.
 func admitter(woken *[]types.UID) *Admitter {
 	return New(Config{Node: func() *corev1.Node { return nil },
-		Allocatable: func() corev1.ResourceList { return list(map[corev1.ResourceName]string{"cpu": "1", "pods": "10"}) },
-		Refuse:      func(*corev1.Pod) *Rejection { return nil },
-		Sysctls:     func(*corev1.Pod) error { return nil },
+		Allocatable: func() corev1.ResourceList {
+			return list(map[corev1.ResourceName]string{"cpu": "1", "pods": "10", "x.y/none": "0"})
+		},
+		Refuse:  func(*corev1.Pod) *Rejection { return nil },
+		Sysctls: func(*corev1.Pod) error { return nil },
 		MayResize: func(p *corev1.Pod) string {
 			if p.Name == "pinned" {
 				return "pinned"
@@ -78,7 +80,7 @@ func TestAllocatedElsewhere(t *testing.T) {
 	t.Parallel()
 	a := admitter(nil)
 	a.Open()
-	for name, want := range map[corev1.ResourceName]Verdict{"example.com/device": Admitted, "example.com/other": Rejected} {
+	for name, want := range map[corev1.ResourceName]Verdict{"example.com/device": Admitted, "x.y/none": Rejected} {
 		p := pod(types.UID(name), "1m", 0)
 		p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{name: "2"})
 		if got, why := a.Admit(p); got != want {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"bonsai/api/podspec"
+	"bonsai/api/quantity"
 )
 
 // claim is what a pod takes of the node.
@@ -98,6 +99,9 @@ func (c claim) lacks(allocatable corev1.ResourceList, others []claim) []lack {
 		}
 		if name == corev1.ResourcePods && l.capacity == 0 {
 			continue // the node tells no limit
+		}
+		if _, known := capacity[name]; !known && quantity.IsExtended(name) {
+			continue // an extender of the scheduler counts it
 		}
 		if requested > 0 && requested+l.used > l.capacity {
 			out = append(out, l)

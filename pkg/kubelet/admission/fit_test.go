@@ -47,8 +47,14 @@ func TestReasons(t *testing.T) {
 		{"fits", with(nil), node, pod("o", "600m", 0), "", ""},
 		{"cpu", with(nil), node, pod("o", "700m", 0), "OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu, requested: 400, used: 700, capacity: 1000"},
 		{"extended", with(func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"x.y/none": "1", "memory": "0"})
+		}), node, nil, "OutOfx.y/none", "Pod was rejected: Node didn't have enough resource: x.y/none, requested: 1, used: 0, capacity: 0"},
+		{"extended that the node does not know: an extender of the scheduler does", with(func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"x.y/gpu": "1", "memory": "0"})
-		}), node, nil, "OutOfx.y/gpu", "Pod was rejected: Node didn't have enough resource: x.y/gpu, requested: 1, used: 0, capacity: 0"},
+		}), node, nil, "", ""},
+		{"huge pages that the node does not know", with(func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"hugepages-2Mi": "2Mi", "memory": "0"})
+		}), node, nil, "OutOfhugepages-2Mi", "Pod was rejected: Node didn't have enough resource: hugepages-2Mi, requested: 2097152, used: 0, capacity: 0"},
 		{"extended, by claimed devices", with(func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"x.y/gpu": "1"})
 			p.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "c", RequestMappings: []corev1.ContainerExtendedResourceRequest{{ContainerName: "c", ResourceName: "x.y/gpu", RequestName: "r"}}}
