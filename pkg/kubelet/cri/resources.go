@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"bonsai/api/podspec"
@@ -41,11 +42,11 @@ func quota(milli int64) int64 {
 func resources(q runtime.ContainerRequest, all Containers) *runtimeapi.LinuxContainerResources {
 	pod, ct, node := q.Pod, q.Container, q.Node
 	requests, limits := ct.Resources.Requests, ct.Resources.Limits
+	bounds := runtime.Effective(pod, ct).Limits
 	cpu := requests.Cpu().MilliValue()
 	if _, ok := requests[corev1.ResourceCPU]; !ok {
-		cpu = limits.Cpu().MilliValue()
+		cpu = bounds.Cpu().MilliValue()
 	}
-	bounds := runtime.Effective(pod, ct).Limits
 	r := &runtimeapi.LinuxContainerResources{CpuPeriod: cpuPeriod, CpuShares: shares(cpu), CpuQuota: quota(bounds.Cpu().MilliValue()),
 		MemoryLimitInBytes: bounds.Memory().Value(), OomScoreAdj: oomScore(pod, ct, node.Memory().Value()), HugepageLimits: hugepageLimits(limits, node), CpusetCpus: q.Options.CPUs, CpusetMems: q.Options.MemoryNodes}
 	if all.CgroupV2 {
@@ -84,8 +85,18 @@ func oomScore(pod *corev1.Pod, ct *corev1.Container, capacity int64) int64 {
 	}) {
 		request = max(request, leastRequest(pod.Spec.Containers)) // a sidecar does not die before those it serves
 	}
+	request += unclaimedMemory(pod)
 	score := 1000 - 1000*request/capacity
 	return min(max(score, 1000+oomGuaranteed), oomBestEffort-1)
+}
+
+// unclaimedMemory is each regular container's part, in bytes, of what the pod as a whole requests beyond its containers.
+func unclaimedMemory(pod *corev1.Pod) int64 {
+	if pod.Spec.Resources == nil || len(pod.Spec.Containers) == 0 {
+		return 0
+	}
+	claimed := resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})
+	return max(pod.Spec.Resources.Requests.Memory().Value()-claimed.Memory().Value(), 0) / int64(len(pod.Spec.Containers))
 }
 
 // leastRequest is the least memory that one of the containers requests, in bytes.

@@ -26,6 +26,30 @@ func TestSidecarScore(t *testing.T) {
 	}
 }
 
+// TestPodLevelResources: what a pod requests beyond its containers counts for each of them, in equal parts, and its limit of CPU stands in for the
+// request of a container that has neither (KEP-2837).
+func TestPodLevelResources(t *testing.T) {
+	t.Parallel()
+	always := corev1.ContainerRestartPolicyAlways
+	list := func(cpu, memory string) corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: list("2", "700"), Limits: list("3", "900")},
+		InitContainers: []corev1.Container{{Name: "side", RestartPolicy: &always}},
+		Containers:     []corev1.Container{{Name: "own", Resources: corev1.ResourceRequirements{Requests: list("1", "300")}}, {Name: "none"}}},
+		Status: corev1.PodStatus{QOSClass: corev1.PodQOSBurstable}}
+	node := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1000")}
+	for _, c := range []struct {
+		container     *corev1.Container
+		score, shares int64
+	}{{&pod.Spec.Containers[0], 500, 1024}, {&pod.Spec.Containers[1], 800, 3072}, {&pod.Spec.InitContainers[0], 800, 3072}} {
+		r := resources(runtime.ContainerRequest{Pod: pod, Container: c.container, Node: node}, Containers{})
+		if r.OomScoreAdj != c.score || r.CpuShares != c.shares {
+			t.Errorf("%s: score %d, shares %d; want %d, %d", c.container.Name, r.OomScoreAdj, r.CpuShares, c.score, c.shares)
+		}
+	}
+}
+
 // What the runtime tells of a container's cgroup is what its resources were made of.
 func TestResourcesAreReadBack(t *testing.T) {
 	t.Parallel()
@@ -43,7 +67,7 @@ func TestResourcesAreReadBack(t *testing.T) {
 	}
 	whole := &corev1.Pod{Spec: corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")}}}}
 	own := corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("1Mi")}}}
-	if got := told(resources(runtime.ContainerRequest{Pod: whole, Container: &own}, Containers{CgroupV2: true})); *got != (runtime.ContainerResources{MilliCPURequest: 2, MilliCPULimit: 2000, MemoryLimit: 1 << 20}) {
+	if got := told(resources(runtime.ContainerRequest{Pod: whole, Container: &own}, Containers{CgroupV2: true})); *got != (runtime.ContainerResources{MilliCPURequest: 2000, MilliCPULimit: 2000, MemoryLimit: 1 << 20}) {
 		t.Errorf("under the pod's limits: %+v", got)
 	}
 	if told(nil) != nil {
