@@ -233,7 +233,9 @@ func (e *Executor) request(ctx context.Context, f lifecycle.Facts, p *Pod, s lif
 		return runtime.ContainerRequest{}, err
 	}
 	if s.Kind == runtime.Ephemeral {
-		o.TargetID = targetOf(pod, c.Name, f.Runtime)
+		if o.TargetID, err = targetOf(pod, c.Name, f.Runtime); err != nil {
+			return runtime.ContainerRequest{}, err
+		}
 	}
 	dir := filepath.Join(e.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID), c.Name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -244,15 +246,17 @@ func (e *Executor) request(ctx context.Context, f lifecycle.Facts, p *Pod, s lif
 		Sandbox: e.sandboxOptions(pod, f.Runtime, sandbox.Attempt), Node: e.cfg.Capacity}, nil
 }
 
-func targetOf(pod *corev1.Pod, name string, rt *runtime.PodStatus) string {
+// targetOf is the id of the container whose processes an ephemeral container is to see, "" for none. One that the runtime does not have yet is an error.
+func targetOf(pod *corev1.Pod, name string, rt *runtime.PodStatus) (string, error) {
 	for _, e := range pod.Spec.EphemeralContainers {
 		if e.Name == name && e.TargetContainerName != "" {
 			if t := rt.Container(e.TargetContainerName); t != nil {
-				return t.ID.ID
+				return t.ID.ID, nil
 			}
+			return "", fmt.Errorf("unable to find target container %s", e.TargetContainerName)
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // checkUser refuses a container that must not run as root and would.
