@@ -41,19 +41,37 @@ func (f Files) path(c Container) string {
 	return filepath.Join(f.PodDir(c.Namespace, c.Pod, c.UID), c.Name, strconv.Itoa(c.Attempt)+".log")
 }
 
+// longestLink is how long a link's name may be before its suffix: file systems know no name beyond 255 bytes.
+const (
+	linkSuffix  = ".log"
+	longestLink = 255 - len(linkSuffix)
+)
+
+// link is where the link to a container's log is. A long name is cut off, as upstream does, so several containers may have the same one.
 func (f Files) link(c Container) string {
-	return filepath.Join(f.Links, c.Pod+"_"+c.Namespace+"_"+c.Name+"-"+c.ID+".log")
+	name := c.Pod + "_" + c.Namespace + "_" + c.Name + "-" + c.ID
+	return filepath.Join(f.Links, name[:min(len(name), longestLink)]+linkSuffix)
 }
 
-// Link makes the link to a container's log. One that is there is fine.
+// Link makes the link to a container's log, in place of one that an earlier container had.
 func (f Files) Link(c Container) error {
-	if f.Links == "" {
+	if f.Links == "" || f.linked(c) {
 		return nil
 	}
-	if err := os.Symlink(f.path(c), f.link(c)); err != nil && !errors.Is(err, fs.ErrExist) {
+	next := filepath.Join(f.Links, "."+c.ID)
+	if err := os.Symlink(f.path(c), next); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("link to a container's log: %w", err)
+	}
+	if err := os.Rename(next, f.link(c)); err != nil {
 		return fmt.Errorf("link to a container's log: %w", err)
 	}
 	return nil
+}
+
+// linked reports whether the link leads to the container's log.
+func (f Files) linked(c Container) bool {
+	to, err := os.Readlink(f.link(c))
+	return err == nil && to == f.path(c)
 }
 
 // Remove removes a container's log, what was rotated of it and the link to it. What is gone is fine.
@@ -65,7 +83,7 @@ func (f Files) Remove(c Container) error {
 	}
 	var errs []error
 	files := append(old, path)
-	if f.Links != "" {
+	if f.Links != "" && f.linked(c) {
 		files = append(files, f.link(c))
 	}
 	for _, p := range files {

@@ -59,6 +59,29 @@ func TestRemoveTheLogsOfAContainer(t *testing.T) {
 	}
 }
 
+// Names of links are cut off at what a file system takes, as upstream does, so that of several containers with one name the newest has the link.
+func TestLongLinks(t *testing.T) {
+	t.Parallel()
+	f := filesIn(t)
+	name := strings.Repeat("n", 200)
+	old, now := Container{"ns", name, "u1", strings.Repeat("c", 60), "id0", 0}, Container{"ns", name, "u1", strings.Repeat("c", 60), "id1", 1}
+	for _, c := range []Container{old, now} {
+		if err := f.Link(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Remove(old); err != nil {
+		t.Fatal(err)
+	}
+	want := (name + "_ns_" + old.Name + "-id")[:251] + ".log"
+	if to, err := os.Readlink(filepath.Join(f.Links, want)); err != nil || to != f.path(now) {
+		t.Errorf("%q, %v; want %q", to, err, f.path(now))
+	}
+	if links, _ := os.ReadDir(f.Links); len(links) != 1 {
+		t.Errorf("links: %v", links)
+	}
+}
+
 func TestWithoutLinks(t *testing.T) {
 	f := filesIn(t, "ns_p_u1/c/0.log")
 	f.Links = ""
