@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -183,6 +184,27 @@ func TestTakesOverAnExistingNode(t *testing.T) {
 	got := n.Object()
 	if got.UID != "old" || !got.Spec.Unschedulable || got.Labels["own"] != "x" || got.Labels["kubernetes.io/hostname"] != "n1" {
 		t.Error(got)
+	}
+}
+
+// The labels that describe the node follow the kubelet, as upstream's does; those of --node-labels are its administrators' once the Node exists.
+func TestKeepsLabelsOfAnExistingNode(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"team": "blue", "kubernetes.io/arch": "other", "topology.kubernetes.io/zone": "a"}}})
+	n, err := New(Config{Client: kubelettest.Client{Interface: client}, Name: "n1", IPs: []net.IP{net.ParseIP("10.1.2.3")}, Runtime: &fakeRuntime{}, Machine: fakeMachine{}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Labels: map[string]string{"team": "red", "removed": "x", "topology.kubernetes.io/zone": "b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !n.register(t.Context()) {
+		t.Fatal("not registered")
+	}
+	got := n.Object()
+	if l := got.Labels; l["team"] != "blue" || l["removed"] != "" || l["topology.kubernetes.io/zone"] != "b" || l["kubernetes.io/arch"] != goruntime.GOARCH || l["kubernetes.io/hostname"] == "" {
+		t.Errorf("labels: %v", l)
+	}
+	if got.Annotations[managedAttachment] != "true" {
+		t.Errorf("who attaches its volumes: %v", got.Annotations)
 	}
 }
 

@@ -66,12 +66,12 @@ func (n *Node) tryRegister(parent context.Context) (*corev1.Node, error) {
 	if node, err = n.cfg.Client.Node(ctx, n.cfg.Name); err != nil {
 		return nil, fmt.Errorf("get the existing Node: %w", err)
 	}
-	patch := labelPatch(node, fresh)
+	patch := describe(node, fresh)
 	if patch == nil {
 		return node, nil
 	}
 	if node, err = n.cfg.Client.PatchNode(ctx, n.cfg.Name, types.MergePatchType, patch); err != nil {
-		return nil, fmt.Errorf("patch the existing Node's labels: %w", err)
+		return nil, fmt.Errorf("patch the existing Node: %w", err)
 	}
 	return node, nil
 }
@@ -82,7 +82,7 @@ func (n *Node) initial() *corev1.Node {
 	maps.Copy(labels, n.cfg.Labels)
 	maps.Copy(labels, ownLabels(n.cfg.Hostname))
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: n.cfg.Name, Labels: labels, Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: n.cfg.Name, Labels: labels, Annotations: map[string]string{managedAttachment: "true"}},
 		Spec:       corev1.NodeSpec{Taints: n.cfg.Taints, ProviderID: n.cfg.ProviderID},
 	}
 }
@@ -95,20 +95,33 @@ func ownLabels(hostname string) map[string]string {
 	}
 }
 
-// labelPatch is the merge patch that gives an existing Node the labels of this kubelet; nil if it has them.
-func labelPatch(have, want *corev1.Node) []byte {
-	missing := map[string]string{}
-	for k, v := range want.Labels {
-		if have.Labels[k] != v {
-			missing[k] = v
+// managedAttachment has the controller manager attach the node's volumes.
+const managedAttachment = "volumes.kubernetes.io/controller-managed-attach-detach"
+
+// describing are the labels that say what a node is and where: they follow the kubelet. All others, once the Node exists, are its administrators'.
+var describing = [...]string{corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
+	corev1.LabelInstanceTypeStable, corev1.LabelInstanceType, corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelWindowsBuild, "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
+
+// describe is the merge patch that makes an existing Node say what it is; nil if it does.
+func describe(have, want *corev1.Node) []byte {
+	labels, meta := map[string]string{}, map[string]any{}
+	for _, k := range describing {
+		if v, ok := want.Labels[k]; ok && have.Labels[k] != v {
+			labels[k] = v
 		}
 	}
-	if len(missing) == 0 {
+	if len(labels) > 0 {
+		meta["labels"] = labels
+	}
+	if want := want.Annotations[managedAttachment]; have.Annotations[managedAttachment] != want {
+		meta["annotations"] = map[string]string{managedAttachment: want}
+	}
+	if len(meta) == 0 {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": missing}})
+	patch, err := json.Marshal(map[string]any{"metadata": meta})
 	if err != nil {
-		return nil // a map of strings always marshals
+		return nil // maps of strings always marshal
 	}
 	return patch
 }
