@@ -188,7 +188,7 @@ func (k *Kubelet) composeVolumes() error {
 	k.csiDrivers = csi.NewDrivers(k.csiNode, k.cfg.Client, k.cfg.Log)
 	k.csi = csi.New(csi.Config{Dir: filepath.Join(plugins, "kubernetes.io", "csi"), PodsDir: podsDir, Node: k.cfg.NodeName, Client: k.cfg.Client, Drivers: k.csiDrivers,
 		ShowInUse: k.node.ShowInUse})
-	sources, err := volumeSources(projected.Config{Objects: k.objects, Tokens: k.cfg.Client, Field: env.Field, Now: time.Now, Log: k.cfg.Log,
+	sources, err := volumeSources(projected.Config{Objects: k.objects, Tokens: k.cfg.Client, Field: env.Field, Allocatable: k.allocatableMemory, Now: time.Now, Log: k.cfg.Log,
 		Resource: func(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector) (string, error) {
 			return env.ResourceOf(pod, container, sel, k.node.Allocatable())
 		}}, local.Config{Dir: filepath.Join(plugins, "kubernetes.io", "local-volume", "mounts"), PodsDir: podsDir, Mounts: mount.NewSafeFormatAndMount(mount.New(""), utilexec.New())}, k.csi)
@@ -206,12 +206,18 @@ func (k *Kubelet) composeVolumes() error {
 
 // volumeSources is the list of all kinds of volumes; drivers are those of storage drivers.
 func volumeSources(api projected.Config, disks local.Config, drivers *csi.Source) ([]volume.Source, error) {
-	list := []volume.Source{emptydir.New(), hostpath.New(), image.New(), local.New(disks), nfs.New(disks.Mounts), drivers}
+	list := []volume.Source{emptydir.New(api.Allocatable), hostpath.New(), image.New(), local.New(disks), nfs.New(disks.Mounts), drivers}
 	files, err := projected.New(api)
 	for _, s := range files {
 		list = append(list, s)
 	}
 	return list, err
+}
+
+// allocatableMemory is what all pods together may have of the node's memory, in bytes.
+func (k *Kubelet) allocatableMemory() int64 {
+	all := k.node.Allocatable()
+	return all.Memory().Value()
 }
 
 // composeWorkers makes what is done to a pod, and the workers that do it.

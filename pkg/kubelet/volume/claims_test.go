@@ -65,7 +65,7 @@ func (b *bound) manager(t *testing.T, dir string) *volume.Manager {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}}}
 	mounts := mount.NewSafeFormatAndMount(mount.New(""), utilexec.New())
 	m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: dir, Metrics: b.metrics, Log: slog.New(slog.DiscardHandler), Claims: &claims.Resolver{Client: b, Node: func() *corev1.Node { return node }},
-		Sources: []volume.Source{emptydir.New(), hostpath.New(), local.New(local.Config{Dir: filepath.Join(filepath.Dir(dir), "disks"), PodsDir: dir, Mounts: mounts}), nfs.New(mounts)}})
+		Sources: []volume.Source{emptydir.New(func() int64 { return 1 << 20 }), hostpath.New(), local.New(local.Config{Dir: filepath.Join(filepath.Dir(dir), "disks"), PodsDir: dir, Mounts: mounts}), nfs.New(mounts)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,16 +11,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ready tells whether dir exists as MakeDir leaves it.
-func Ready(dir string, memory bool) bool {
-	info, err := os.Lstat(dir)
-	return err == nil && info.IsDir() && (!memory || IsMountPoint(dir))
+// FileSystem is what a volume's directory has of its own, beside the node's disk; nil is the disk.
+type FileSystem struct {
+	// Type is the kernel's name for it, Options are those of mount.
+	Type, Options string
 }
 
-// MakeDir makes a directory of mode 0777, a tmpfs of the given size (bytes, 0: the kernel's default) if in memory. It appears with its
-// mode, or not at all.
-func MakeDir(dir string, memory bool, size int64) error {
-	if Ready(dir, memory) {
+// Tmpfs is a file system in memory of so many bytes, 0 for half of the machine's memory.
+func Tmpfs(size int64) *FileSystem {
+	options := "mode=1777"
+	if size > 0 {
+		options += ",size=" + strconv.FormatInt(size, 10)
+	}
+	return &FileSystem{Type: "tmpfs", Options: options}
+}
+
+// Ready tells whether dir exists as MakeDir leaves it.
+func Ready(dir string, on *FileSystem) bool {
+	info, err := os.Lstat(dir)
+	return err == nil && info.IsDir() && (on == nil || IsMountPoint(dir))
+}
+
+// MakeDir makes a directory that is open to all users. It appears with its mode, or not at all.
+func MakeDir(dir string, on *FileSystem) error {
+	if Ready(dir, on) {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
@@ -38,16 +52,23 @@ func MakeDir(dir string, memory bool, size int64) error {
 			return fmt.Errorf("make the volume: %w", err)
 		}
 	}
-	if memory {
-		options := "mode=0777"
-		if size > 0 {
-			options += ",size=" + strconv.FormatInt(size, 10)
-		}
-		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
-			return fmt.Errorf("mount a tmpfs of %d bytes at %s: %w", size, dir, err)
-		}
+	if on == nil {
+		return nil
+	}
+	if err := on.mount(dir); err != nil {
+		return fmt.Errorf("mount a %s (%s) at %s: %w", on.Type, on.Options, dir, err)
 	}
 	return nil
+}
+
+// mount keeps what is in memory from being swapped out, as it may be secret, where the kernel can: from 6.4 on, and not in another user namespace.
+func (f *FileSystem) mount(dir string) error {
+	if f.Type == "tmpfs" {
+		if err := unix.Mount(f.Type, dir, f.Type, 0, f.Options+",noswap"); !errors.Is(err, unix.EINVAL) {
+			return err
+		}
+	}
+	return unix.Mount(f.Type, dir, f.Type, 0, f.Options)
 }
 
 // IsMountPoint compares the devices of a directory and its parent; that sees every tmpfs, though not bind mounts.

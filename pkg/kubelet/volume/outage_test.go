@@ -193,16 +193,16 @@ func TestAHalfMadeEmptyDirIsCompleted(t *testing.T) {
 		return filepath.Join(m.PodsDir(), "uid-1", "volumes", "kubernetes.io~empty-dir", name)
 	}
 	// The kubelet was killed after it had made the directories, before it gave them to the pod's group.
-	if err := volume.MakeDir(dir("d"), false, 0); err != nil {
+	if err := volume.MakeDir(dir("d"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := volume.MakeDir(dir("m"), true, 1<<20); err != nil {
+	if err := volume.MakeDir(dir("m"), volume.Tmpfs(1<<20)); err != nil {
 		t.Fatal(err)
 	}
 	check := func(want os.FileMode) {
 		t.Helper()
 		for _, name := range []string{"d", "m"} {
-			if md, st := mode(t, dir(name)); md != want|os.ModeDir || st.Gid != 2000 {
+			if md, st := mode(t, dir(name)); md&^os.ModeSticky != want|os.ModeDir || st.Gid != 2000 {
 				t.Errorf("%s: mode %v of group %d, want %v", name, md, st.Gid, want)
 			}
 		}

@@ -1,4 +1,5 @@
-// Package emptydir makes volumes that begin empty and live as long as their pod: directories on the node's disk, or in its memory.
+// Package emptydir makes volumes that begin empty and live as long as their pod: directories on the node's disk, in
+// its memory or in its huge pages.
 package emptydir
 
 import (
@@ -8,9 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/component-helpers/resource"
 
 	"bonsai/pkg/kubelet/volume"
 )
@@ -18,12 +19,15 @@ import (
 const name = "empty-dir"
 
 // Source makes emptyDirs.
-type Source struct{}
+type Source struct {
+	// allocatable is the node's memory for pods, in bytes.
+	allocatable func() int64
+}
 
 var _ volume.Source = Source{}
 
-// New returns the source of emptyDirs.
-func New() Source { return Source{} }
+// New returns the source of emptyDirs. allocatable is what all pods together may have of the node's memory, in bytes.
+func New(allocatable func() int64) Source { return Source{allocatable: allocatable} }
 
 // Name implements volume.Source.
 func (Source) Name() string { return name }
@@ -35,18 +39,27 @@ func (Source) Supports(s volume.Spec) bool { return s.Volume.EmptyDir != nil }
 func Path(podDir, volumeName string) string { return volume.Dir(podDir, name, volumeName) }
 
 // Prepare implements volume.Source.
-func (Source) Prepare(_ context.Context, r volume.Request) (volume.Publish, error) {
-	memory := false
-	switch m := r.Volume.EmptyDir.Medium; m {
-	case corev1.StorageMediumDefault:
-	case corev1.StorageMediumMemory:
-		memory = true
-	default:
-		return nil, fmt.Errorf("unknown storage medium %q", m)
+func (s Source) Prepare(_ context.Context, r volume.Request) (volume.Publish, error) {
+	on, err := s.fileSystem(r.Pod, r.Volume.EmptyDir)
+	if err != nil {
+		return nil, err
 	}
 	return func() (volume.Mounted, error) {
-		return volume.Mounted{HostPath: r.Dir}, publish(r, memory)
+		return volume.Mounted{HostPath: r.Dir}, publish(r, on)
 	}, nil
+}
+
+// fileSystem is what an emptyDir is made on; nil: the node's disk.
+func (s Source) fileSystem(pod *corev1.Pod, v *corev1.EmptyDirVolumeSource) (*volume.FileSystem, error) {
+	switch {
+	case v.Medium == corev1.StorageMediumDefault:
+		return nil, nil
+	case v.Medium == corev1.StorageMediumMemory:
+		return volume.Tmpfs(volume.MemorySize(pod, v.SizeLimit, s.allocatable())), nil
+	case v.Medium == corev1.StorageMediumHugePages, strings.HasPrefix(string(v.Medium), string(corev1.StorageMediumHugePagesPrefix)):
+		return hugePages(pod, v.Medium)
+	}
+	return nil, fmt.Errorf("unknown storage medium %q", v.Medium)
 }
 
 // complete is the file which notes that an emptyDir is complete.
@@ -54,11 +67,11 @@ func complete(at volume.Place) string { return filepath.Join(at.Notes, "ready") 
 
 // publish makes an emptyDir open to every user of the pod. One that is complete stays as it is, as the pod's containers may have changed it;
 // a note says so, outside of what they see. One that was left half-made is completed.
-func publish(r volume.Request, memory bool) error {
-	if _, err := os.Lstat(complete(r.Place)); err == nil && volume.Ready(r.Dir, memory) {
+func publish(r volume.Request, on *volume.FileSystem) error {
+	if _, err := os.Lstat(complete(r.Place)); err == nil && volume.Ready(r.Dir, on) {
 		return nil
 	}
-	if err := volume.MakeDir(r.Dir, memory, memorySize(r.Pod, r.Volume.EmptyDir)); err != nil {
+	if err := volume.MakeDir(r.Dir, on); err != nil {
 		return err
 	}
 	own := volume.OwnerOf(r.Pod)
@@ -91,24 +104,4 @@ func (Source) TakeDown(ctx context.Context, at volume.Place) error {
 		}
 	}
 	return nil
-}
-
-// memorySize is the size of an emptyDir in memory: its limit, but no more than what the pod may use. 0 leaves it to the kernel
-// (half of the machine's memory).
-func memorySize(pod *corev1.Pod, v *corev1.EmptyDirVolumeSource) int64 {
-	var size int64
-	if v.SizeLimit != nil {
-		size = v.SizeLimit.Value()
-	}
-	for i := range pod.Spec.Containers {
-		if l := pod.Spec.Containers[i].Resources.Limits; l.Memory().IsZero() {
-			return size
-		}
-	}
-	limits := resource.PodLimits(pod, resource.PodResourcesOptions{})
-	limit := limits.Memory().Value()
-	if limit > 0 && (size == 0 || limit < size) {
-		return limit
-	}
-	return size
 }

@@ -34,8 +34,10 @@ type Config struct {
 	// Field returns a downward API field of the pod; Resource a request or limit of the named container.
 	Field    func(pod *corev1.Pod, path string) (string, error)
 	Resource func(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector) (string, error)
-	Now      func() time.Time
-	Log      *slog.Logger
+	// Allocatable is what all pods together may have of the node's memory, in bytes.
+	Allocatable func() int64
+	Now         func() time.Time
+	Log         *slog.Logger
 }
 
 // content finds the files of volumes, for all the sources.
@@ -58,8 +60,8 @@ var _ volume.Source = (*Source)(nil)
 
 // New returns the source of each kind. They share their tokens.
 func New(cfg Config) ([]*Source, error) {
-	if cfg.Objects == nil || cfg.Tokens == nil || cfg.Field == nil || cfg.Resource == nil || cfg.Now == nil || cfg.Log == nil {
-		return nil, errors.New("projected volumes: Objects, Tokens, Field, Resource, Now and Log are required")
+	if cfg.Objects == nil || cfg.Tokens == nil || cfg.Field == nil || cfg.Resource == nil || cfg.Allocatable == nil || cfg.Now == nil || cfg.Log == nil {
+		return nil, errors.New("projected volumes: Objects, Tokens, Field, Resource, Allocatable, Now and Log are required")
 	}
 	c := &content{cfg: cfg, tokens: newTokenCache(cfg.Tokens, cfg.Now, cfg.Log)}
 	return []*Source{
@@ -90,7 +92,11 @@ func (s *Source) Prepare(ctx context.Context, r volume.Request) (volume.Publish,
 		return nil, err
 	}
 	return func() (volume.Mounted, error) {
-		if err := volume.MakeDir(r.Dir, s.memory, 0); err != nil {
+		var on *volume.FileSystem
+		if s.memory {
+			on = volume.Tmpfs(volume.MemorySize(r.Pod, nil, s.cfg.Allocatable()))
+		}
+		if err := volume.MakeDir(r.Dir, on); err != nil {
 			return volume.Mounted{}, err
 		}
 		return volume.Mounted{HostPath: r.Dir, ReadOnly: true}, writeAtomically(r.Dir, files, volume.OwnerOf(r.Pod), s.cfg.Now())
