@@ -9,7 +9,7 @@ TAGS := kustomize_disable_go_plugin_support,grpcnotrace
 NODES ?= 1
 UPFLAGS ?=
 
-.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long soak history invariants ecosystem bench lint lint-quick conformance conformance-diff stock-test release release-test
+.PHONY: help build compose compose-test addons install up down test unit e2e e2e-long e2e-vm soak history invariants ecosystem bench lint lint-quick conformance conformance-diff stock-test release release-test
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -61,7 +61,7 @@ down: ## stop the cluster and remove everything it made
 test: build unit e2e ## all tests; the end-to-end part needs root
 
 unit: tools lint-quick ## unit, contract and architecture tests, with the race detector, and lint-quick
-	CGO_ENABLED=1 go test -race -timeout 15m $$(go list ./... | grep -v '/test/\(e2e\|compose\)$$')
+	CGO_ENABLED=1 go test -race -timeout 15m $$(go list ./... | grep -v '/test/\(e2e\|compose\|vm\)$$')
 	go test ./pkg/apiserver -run IdleWatch # stacks, which are larger with the race detector
 	cd test/conformance && go test ./...
 
@@ -71,6 +71,9 @@ e2e: build bin/kubectl-1.20 ## end-to-end tests on a real cluster that they star
 
 e2e-long: build addons bin/kubectl-1.20 ## the end-to-end tests with the long ones, on a cluster with all add-ons (as root): run before a change is called done
 	go test -count=1 -timeout 40m -v ./test/e2e -long $(E2EFLAGS)
+
+e2e-vm: build ## the tests on virtual machines of Debian, which they make and start (as root; qemu, debootstrap): VMFLAGS='-release trixie'
+	go test -count=1 -timeout 3h -v ./test/vm -machines $(VMFLAGS)
 
 # Debian's kubectl of 2021 is one of the clients that the end-to-end tests drive; its package conflicts with newer kubectls,
 # so that it is only unpacked.

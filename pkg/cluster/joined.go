@@ -125,6 +125,7 @@ func (c Config) waitJoined(ctx context.Context) error {
 		if _, err := os.Stat(c.layout().kubeconfig(c.identity())); err != nil {
 			return false, nil
 		}
+		progressed(ctx, "the kubelet has a certificate")
 		isReady, err := c.readyNodes(ctx)
 		if last = err; err == nil {
 			last = errors.New("the API server does not call the node Ready")

@@ -130,7 +130,9 @@ func OpenLog(dataDir string) (io.WriteCloser, error) {
 }
 
 // OpenServiceLog is OpenLog for a supervisor whose standard error somebody else keeps: a service manager, or a user who looks on.
-func OpenServiceLog(dataDir string) (io.WriteCloser, error) { return openLog(layout(dataDir).log(supervisorName)) }
+func OpenServiceLog(dataDir string) (io.WriteCloser, error) {
+	return openLog(layout(dataDir).log(supervisorName))
+}
 
 // wordsSince is the end of what was written to a log after its first so many bytes, "" if it cannot be read.
 func wordsSince(path string, before int64) string {

@@ -3,16 +3,12 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"bonsai/pkg/apiclient/core"
 )
 
 // patience bounds a wait by its progress: a slow machine may take long, but not without anything happening.
@@ -23,9 +19,6 @@ type patience struct {
 	seen  map[string]bool // milestones; each counts once, so that what goes up and down again is no progress
 	timer *time.Timer
 }
-
-// progressEvery is how often a start looks for milestones. Patience is minutes.
-const progressEvery = 2 * time.Second
 
 // patienceKey is the key of a context's *patience.
 type patienceKey struct{}
@@ -53,13 +46,19 @@ func progressed(ctx context.Context, milestone string) {
 	}
 }
 
-// watchProgress notes the milestones of a start until ctx ends.
+// watchProgress notes, until ctx ends, which of the cluster's processes run. The waits themselves note what they see of nodes and pods.
 func (c Config) watchProgress(ctx context.Context) {
-	tick := time.NewTicker(progressEvery)
+	tick := time.NewTicker(troubleEvery)
 	defer tick.Stop()
 	for {
-		for _, milestone := range c.milestones(ctx) {
-			progressed(ctx, milestone)
+		for socket, prefix := range c.controlSockets() {
+			if s, err := askControl(ctx, socket); err == nil {
+				for _, p := range s.Processes {
+					if p.PID != 0 {
+						progressed(ctx, prefix+p.Name+" runs")
+					}
+				}
+			}
 		}
 		select {
 		case <-tick.C:
@@ -67,49 +66,6 @@ func (c Config) watchProgress(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// milestones are what there is now of a cluster that starts: its processes, then its nodes, then the pods of its own.
-func (c Config) milestones(ctx context.Context) []string {
-	var all []string
-	sockets := c.controlSockets()
-	for _, socket := range slices.Sorted(maps.Keys(sockets)) {
-		if s, err := askControl(ctx, socket); err == nil {
-			for _, p := range s.Processes {
-				if p.PID != 0 {
-					all = append(all, sockets[socket]+p.Name+" runs")
-				}
-			}
-		}
-	}
-	client, err := c.coreClient()
-	if err != nil {
-		return all // a machine that joins has no identity yet
-	}
-	ask, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	nodes, err := core.Nodes(client).List(ask, "", metav1.ListOptions{FieldSelector: c.seenNodes()})
-	if err != nil {
-		return all
-	}
-	for _, n := range nodes {
-		all = append(all, "node "+n.Name)
-		if ready(n) {
-			all = append(all, "node "+n.Name+" is Ready")
-		}
-	}
-	pods, err := core.Pods(client).List(ask, metav1.NamespaceSystem, metav1.ListOptions{FieldSelector: strings.TrimPrefix(c.seenPods(), ",")})
-	if err != nil {
-		return all
-	}
-	for _, p := range pods {
-		for _, condition := range p.Status.Conditions {
-			if condition.Status == corev1.ConditionTrue {
-				all = append(all, fmt.Sprintf("pod %s %s", p.Name, condition.Type))
-			}
-		}
-	}
-	return all
 }
 
 // whyNotReady says of each of the cluster's nodes that is not Ready why, from the Nodes that the API has.

@@ -207,6 +207,10 @@ func (c Config) waitNodes(ctx context.Context) error {
 		for event := range w.ResultChan() {
 			if node, ok := event.Object.(*corev1.Node); ok && event.Type != watch.Deleted {
 				nodes[node.Name] = node
+				progressed(ctx, "node "+node.Name)
+				if ready(node) {
+					progressed(ctx, "node "+node.Name+" is Ready")
+				}
 			} else if ok {
 				delete(nodes, node.Name)
 			}
@@ -232,6 +236,11 @@ func dnsPod(ctx context.Context, client *apiclient.Client) (string, error) {
 	for _, pod := range pods {
 		if podReady(pod) {
 			return pod.Status.PodIP, nil
+		}
+		for _, condition := range pod.Status.Conditions {
+			if condition.Status == corev1.ConditionTrue {
+				progressed(ctx, fmt.Sprintf("pod %s: %s", pod.Name, condition.Type))
+			}
 		}
 		why = fmt.Errorf("the pod %s is not ready: %s", pod.Name, podTrouble(pod))
 	}
