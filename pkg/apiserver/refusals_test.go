@@ -42,6 +42,33 @@ func TestPatchOfKind(t *testing.T) {
 	}
 }
 
+// Owner references that are there twice are stored once, by POST, PUT and PATCH, and told in a warning of bounded length.
+func TestOwnersThatAreThereTwice(t *testing.T) {
+	t.Parallel()
+	maps := start(t, nil) + "/api/v1/namespaces/ns/configmaps"
+	const owner = `{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"11111111-1111-4111-8111-111111111111"}`
+	body := func(n int) string {
+		return `{"metadata":{"name":"a","ownerReferences":[` + strings.TrimSuffix(strings.Repeat(owner+",", n), ",") + `]}}`
+	}
+	for _, c := range []struct {
+		method, url, media string
+		times, code        int
+		warning            string
+	}{
+		{"POST", maps, "", 2, 201, `contains duplicate entries; `},
+		{"PUT", maps + "/a", "", 500, 200, `contains duplicate entries; `},
+		{"PATCH", maps + "/a", "merge-patch+", 2, 200, `contains duplicate entries after mutating admission happens; `},
+	} {
+		code, h, answer := call(t, c.method, c.url, body(c.times), "Content-Type", "application/"+c.media+"json")
+		if w := h.Get("Warning"); code != c.code || !strings.Contains(w, c.warning) || len(w) > 400 {
+			t.Errorf("%s: %d, %d bytes: %s", c.method, code, len(w), w)
+		}
+		if n := strings.Count(answer, `"name":"x"`); n != 1 {
+			t.Errorf("%s: %d are left: %s", c.method, n, answer)
+		}
+	}
+}
+
 // verbs allows only itself.
 type verbs string
 

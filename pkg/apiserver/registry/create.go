@@ -58,6 +58,7 @@ func (g *Generic) createNoted(ctx context.Context, ns, name string, obj runtime.
 	if access, err = g.admit(ctx, a, def); err != nil {
 		return nil, nil, err
 	}
+	OwnersOnce(access, ownersChanged, a.Warn)
 	if err := g.checkCreated(access, ns, name); err != nil {
 		return nil, nil, err
 	}

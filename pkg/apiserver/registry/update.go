@@ -181,6 +181,7 @@ func (u *update) prepare(ctx context.Context, obj, old runtime.Object) (runtime.
 	if def != nil {
 		def(obj)
 	}
+	OwnersOnce(access, ownersChanged, callerFrom(ctx).Warn)
 	if !u.noted && !u.admitted {
 		if err := u.note(ctx, u.writer(ctx, u.opts.FieldManager, u.subresource), old, obj); err != nil {
 			return nil, nil, err
@@ -191,6 +192,7 @@ func (u *update) prepare(ctx context.Context, obj, old runtime.Object) (runtime.
 	if access, err = u.admit(ctx, a, def); err != nil {
 		return nil, nil, err
 	}
+	OwnersOnce(access, ownersChanged, a.Warn)
 	if err := u.checkIdentity(access, was); err != nil {
 		return nil, nil, err
 	}

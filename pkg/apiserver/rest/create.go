@@ -33,6 +33,9 @@ func (x *exchange) create() error {
 	if err := x.fitNamespace(obj); err != nil { // a webhook that converts it is told where it is
 		return err
 	}
+	if err := x.ownersOnce(obj); err != nil {
+		return err
+	}
 	if obj, err = x.toHub(obj); err != nil {
 		return err
 	}
@@ -49,6 +52,16 @@ func (x *exchange) create() error {
 		return err
 	}
 	return x.writeStored(a, http.StatusCreated, item)
+}
+
+// ownersOnce drops owner references that a body has twice.
+func (x *exchange) ownersOnce(obj runtime.Object) error {
+	access, err := meta.Accessor(obj)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	registry.OwnersOnce(access, registry.OwnersSent, x.warn)
+	return nil
 }
 
 // stillTaken refuses an object of a resource that is on its way out.

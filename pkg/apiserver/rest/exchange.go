@@ -227,19 +227,40 @@ func (x *exchange) context() context.Context {
 // warn adds a Warning header (RFC 7234, code 299) to an answer that has not begun.
 func (x *exchange) warn(text string) {
 	h := x.w.Header()
-	value := "299 - " + quote(text)
+	size := 0
 	for _, v := range h["Warning"] {
-		if v == value {
-			return
-		}
+		size += len(v)
 	}
-	if len(h["Warning"]) < maxWarnings {
+	if size+len(text) > maxWarningBytes {
+		text = cut(text, longWarning)
+	}
+	value := "299 - " + quote(text)
+	if slices.Contains(h["Warning"], value) {
+		return
+	}
+	if len(h["Warning"]) < maxWarnings && size+len(value) <= maxWarningBytes {
 		h.Add("Warning", value)
 	}
 }
 
-// maxWarnings bounds the header of an answer.
-const maxWarnings = 32
+// Bounds of an answer's warnings, whose texts may quote what a client sent: how many there are and how many bytes they have together.
+// Where they have more, a warning is cut to longWarning characters.
+const (
+	maxWarnings     = 32
+	maxWarningBytes = 4096
+	longWarning     = 256
+)
+
+// cut returns the first n characters of text.
+func cut(text string, n int) string {
+	for i := range text {
+		if n == 0 {
+			return text[:i]
+		}
+		n--
+	}
+	return text
+}
 
 // quote makes an HTTP quoted-string of printable text.
 func quote(text string) string {

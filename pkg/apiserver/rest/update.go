@@ -33,6 +33,9 @@ func (x *exchange) update(subresource string) error {
 	if err := x.checkName(obj); err != nil {
 		return err
 	}
+	if err := x.ownersOnce(obj); err != nil {
+		return err
+	}
 	if obj, err = x.toHub(obj); err != nil {
 		return err
 	}
