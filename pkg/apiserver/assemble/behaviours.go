@@ -54,7 +54,7 @@ func newBehaviours(o *Options, stores registry.Stores, who *authentication, may 
 			"portforward": {Connecter: kubelets.PortForward()}, "proxy": {Connecter: kubelets.Pod()},
 		}}},
 		{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}: {Hook: requester.Hook{}},
-		{Group: resourcev1.GroupName, Resource: "resourceclaims"}:                 {Hook: admin, Checker: claimstatus.New(may.authorizer)},
+		{Group: resourcev1.GroupName, Resource: "resourceclaims"}:                 {Hook: admin, Checker: registry.Checkers{admin, claimstatus.New(may.authorizer)}},
 		{Group: resourcev1.GroupName, Resource: "resourceclaimtemplates"}:         {Hook: admin},
 		{Group: authenticationv1.GroupName, Resource: "tokenreviews"}:             creates(reviews.NewTokenReview(who.tokens, who.audiences)),
 		{Group: authenticationv1.GroupName, Resource: "selfsubjectreviews"}:       creates(reviews.NewSelfSubjectReview(time.Now)),

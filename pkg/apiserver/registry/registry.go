@@ -110,6 +110,17 @@ type Checker interface {
 	CheckUpdate(ctx context.Context, subresource string, obj, old runtime.Object) field.ErrorList
 }
 
+// Checkers are several of them, in the order in which they tell.
+type Checkers []Checker
+
+// CheckUpdate implements Checker.
+func (c Checkers) CheckUpdate(ctx context.Context, subresource string, obj, old runtime.Object) (errs field.ErrorList) {
+	for _, one := range c {
+		errs = append(errs, one.CheckUpdate(ctx, subresource, obj, old)...)
+	}
+	return errs
+}
+
 // Hook takes part in the writes of one resource's store, for state that is kept beside the objects (service IPs and node
 // ports). A store runs it after mutating admission and the strategy's Prepare, before validation, as it may fill in fields.
 type Hook interface {

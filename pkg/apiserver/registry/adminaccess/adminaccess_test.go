@@ -68,3 +68,40 @@ func TestBeforeCreate(t *testing.T) {
 		}
 	}
 }
+
+// TestStatus holds what the status may give to what kube-apiserver v1.36.3 answered.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	h := New(stores{"admins": "true", "users": ""})
+	claim := func(namespace string, results ...*bool) *resourcev1.ResourceClaim {
+		c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}}
+		if len(results) > 0 {
+			c.Status.Allocation = &resourcev1.AllocationResult{}
+		}
+		for _, admin := range results {
+			c.Status.Allocation.Devices.Results = append(c.Status.Allocation.Devices.Results, resourcev1.DeviceRequestAllocationResult{AdminAccess: admin})
+		}
+		return c
+	}
+	yes, no := true, false
+	const forbidden = "status.allocation.devices.results[1].adminAccess: Forbidden: " + refusal
+	for name, c := range map[string]struct {
+		sub      string
+		now, was *resourcev1.ResourceClaim
+		want     string
+	}{
+		"marked":                     {"status", claim("admins", nil, &yes), claim("admins"), ""},
+		"not marked":                 {"status", claim("users", nil, &yes), claim("users"), forbidden},
+		"not marked, was without":    {"status", claim("users", nil, &yes), claim("users", nil, &no), forbidden},
+		"no administrative access":   {"status", claim("users", nil, &no), claim("users"), ""},
+		"marked when it was given":   {"status", claim("users", nil, &yes), claim("users", nil, &yes), ""},
+		"given back":                 {"status", claim("users"), claim("users", nil, &yes), ""},
+		"the claim itself":           {"", claim("users", nil, &yes), claim("users"), ""},
+		"a namespace that is gone":   {"status", claim("gone", &yes), claim("gone"), `status.allocation: Internal error: namespaces "gone" not found`},
+		"gone, and nothing is given": {"status", claim("gone", nil), claim("gone"), ""},
+	} {
+		if errs := h.CheckUpdate(t.Context(), c.sub, c.now, c.was); (len(errs) == 0) != (c.want == "") || len(errs) > 0 && errs[0].Error() != c.want {
+			t.Errorf("%s: %v, want %q", name, errs, c.want)
+		}
+	}
+}
