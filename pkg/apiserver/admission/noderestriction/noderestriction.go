@@ -36,11 +36,12 @@ type plugin struct{ cfg Config }
 
 // New returns the plug-in.
 func New(cfg Config) admission.Plugin {
-	return admission.Plugin{Name: "NodeRestriction", Validator: plugin{cfg}}
+	return admission.Plugin{Name: "NodeRestriction", Mutator: plugin{cfg}}
 }
 
-// Validate implements admission.Validator.
-func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+// Admit implements admission.Mutator, and changes nothing: a node is judged by what it asked for, before fields that it may not set, or that
+// are not served, are dropped from it.
+func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	if !a.User.InGroup(request.GroupNodes) {
 		return nil
 	}
@@ -110,9 +111,12 @@ func (p plugin) createPod(ctx context.Context, a *admission.Attributes, node str
 	return mirrorContent(a, pod, node)
 }
 
-// owner: a mirror pod may belong to its own node, and to nothing else.
+// owner: a mirror pod belongs to its own node, and to nothing else.
 func (p plugin) owner(ctx context.Context, a *admission.Attributes, pod *corev1.Pod, node string) error {
-	if len(pod.OwnerReferences) > 1 {
+	switch {
+	case len(pod.OwnerReferences) == 0:
+		return admission.Forbid(a, "node %q can only create pods with an owner reference set to itself", node)
+	case len(pod.OwnerReferences) > 1:
 		return admission.Forbid(a, "node %q can only create pods with a single owner reference set to itself", node)
 	}
 	for _, o := range pod.OwnerReferences {
@@ -129,7 +133,7 @@ func (p plugin) owner(ctx context.Context, a *admission.Attributes, pod *corev1.
 			return err
 		}
 		if n.UID != o.UID {
-			return admission.Forbid(a, "node %q UID mismatch: expected %q got %q", node, n.UID, o.UID)
+			return admission.Forbid(a, "node %s UID mismatch: expected %s got %s", node, o.UID, n.UID)
 		}
 	}
 	return nil
@@ -137,13 +141,57 @@ func (p plugin) owner(ctx context.Context, a *admission.Attributes, pod *corev1.
 
 // mirrorContent: a mirror pod must not open its node a way to objects that no pod bound to it needs.
 func mirrorContent(a *admission.Attributes, pod *corev1.Pod, node string) error {
+	refuse := func(what string) error {
+		return admission.Forbid(a, "node %q can not create pods that reference %s", node, what)
+	}
+	if pod.Spec.ServiceAccountName != "" {
+		return refuse(podspec.RefServiceAccounts)
+	}
+	seen := map[string]bool{}
 	for r := range podspec.References(pod) {
-		if r.Resource == podspec.RefServiceAccounts {
-			return admission.Forbid(a, "node %q can not create pods that reference a service account", node)
+		seen[r.Resource] = true
+	}
+	for _, resource := range []string{podspec.RefSecrets, podspec.RefConfigMaps, podspec.RefResourceClaims} {
+		if seen[resource] {
+			return refuse(resource)
 		}
-		return admission.Forbid(a, "node %q can not create pods that reference %s", node, r.Resource)
+	}
+	for i := range pod.Spec.Volumes {
+		if what := readsMore(&pod.Spec.Volumes[i]); what != "" {
+			return refuse(what)
+		}
+	}
+	for resource := range seen { // what podspec learns of later
+		return refuse(resource)
 	}
 	return nil
+}
+
+// readsMore says which objects a volume makes its node read or use, other than secrets and config maps; empty: none.
+func readsMore(v *corev1.Volume) string {
+	switch {
+	case v.Glusterfs != nil:
+		return "endpoints (via glusterFS volumes)"
+	case v.PersistentVolumeClaim != nil:
+		return podspec.RefClaims
+	case v.Ephemeral != nil:
+		return podspec.RefClaims + " (via ephemeral volumes)"
+	case v.CSI != nil:
+		return "csidrivers (via CSI volumes)"
+	case v.Projected == nil:
+		return ""
+	}
+	for _, s := range v.Projected.Sources {
+		switch {
+		case s.ClusterTrustBundle != nil:
+			return podspec.RefClusterTrustBundles
+		case s.PodCertificate != nil:
+			return "podcertificates"
+		case s.ServiceAccountToken != nil:
+			return podspec.RefServiceAccounts + " (via projected volumes)"
+		}
+	}
+	return ""
 }
 
 func (p plugin) boundPod(ctx context.Context, a *admission.Attributes, node, verb string) error {

@@ -52,6 +52,7 @@ func pod(node string, mirror bool, change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p-uid"}, Spec: corev1.PodSpec{NodeName: node}}
 	if mirror {
 		p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", UID: "node-uid", Controller: ptr.To(true)}}
 	}
 	if change != nil {
 		change(p)
@@ -123,15 +124,11 @@ func TestValidate(t *testing.T) {
 	slice := func(node *string) *resourcev1.ResourceSlice {
 		return &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: resourcev1.ResourceSliceSpec{NodeName: node}}
 	}
-	own := func(uid string) func(*corev1.Pod) {
-		return func(p *corev1.Pod) {
-			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n1", Controller: ptr.To(true)}}
-			p.OwnerReferences[0].UID = "node-uid"
-			if uid != "node-uid" {
-				p.OwnerReferences[0].UID = "x"
-			}
-		}
+	projected := func(s corev1.VolumeProjection) *corev1.Pod {
+		return withVolume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{s}}})
 	}
+	configured := node("n1", nil)
+	configured.Spec.ConfigSource = &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "ns", Name: "c", UID: "u", KubeletConfigKey: "k"}}
 	const create, update, del = admission.Create, admission.Update, admission.Delete
 	for name, c := range map[string]struct {
 		op       admission.Operation
@@ -149,10 +146,18 @@ func TestValidate(t *testing.T) {
 		"taint":                  {update, "nodes/status", "n1", node("n1", nil, corev1.Taint{Key: "a"}), node("n1", nil), `nodes "n1" is forbidden: node "n1" is not allowed to modify taints`},
 		"status of another":      {update, "nodes/status", "n2", node("n2", nil), node("n2", nil), `not allowed to modify node "n2"`},
 		"a pod":                  {create, "pods", "", pod("n1", false, nil), nil, `pods "p" is forbidden: pod does not have "kubernetes.io/config.mirror" annotation, node "n1" can only create mirror pods`},
-		"a mirror pod":           {create, "pods", "", pod("n1", true, own("node-uid")), nil, ""},
-		"of another life":        {create, "pods", "", pod("n1", true, own("x")), nil, "UID mismatch"},
+		"a mirror pod":           {create, "pods", "", pod("n1", true, nil), nil, ""},
+		"a mirror of nobody":     {create, "pods", "", pod("n1", true, func(p *corev1.Pod) { p.OwnerReferences = nil }), nil, `pods "p" is forbidden: node "n1" can only create pods with an owner reference set to itself`},
+		"of another life":        {create, "pods", "", pod("n1", true, func(p *corev1.Pod) { p.OwnerReferences[0].UID = "x" }), nil, `pods "p" is forbidden: node n1 UID mismatch: expected x got node-uid`},
+		"configured from a map":  {create, "nodes", "", configured, nil, `nodes "n1" is forbidden: node "n1" is not allowed to create pods with a non-nil configSource`},
+		"configure from a map":   {update, "nodes", "n1", configured, node("n1", nil), `nodes "n1" is forbidden: node "n1" is not allowed to update configSource to a new non-nil configSource`},
+		"stay configured":        {update, "nodes", "n1", configured, configured, ""},
+		"configured no more":     {update, "nodes", "n1", node("n1", nil), configured, ""},
+		"a mirror, glusterfs":    {create, "pods", "", withVolume(corev1.VolumeSource{Glusterfs: &corev1.GlusterfsVolumeSource{EndpointsName: "e"}}), nil, `pods "p" is forbidden: node "n1" can not create pods that reference endpoints (via glusterFS volumes)`},
+		"a mirror, csi driver":   {create, "pods", "", withVolume(corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d"}}), nil, "can not create pods that reference csidrivers (via CSI volumes)"},
+		"a mirror, certificate":  {create, "pods", "", projected(corev1.VolumeProjection{PodCertificate: &corev1.PodCertificateProjection{}}), nil, "can not create pods that reference podcertificates"},
 		"a mirror pod elsewhere": {create, "pods", "", pod("n2", true, nil), nil, `node "n1" can only create pods with spec.nodeName set to itself`},
-		"a mirror with account":  {create, "pods", "", pod("n1", true, func(p *corev1.Pod) { p.Spec.ServiceAccountName = "sa" }), nil, "service account"},
+		"a mirror with account":  {create, "pods", "", pod("n1", true, func(p *corev1.Pod) { p.Spec.ServiceAccountName = "sa" }), nil, "can not create pods that reference serviceaccounts"},
 		"a mirror with secret":   {create, "pods", "", pod("n1", true, func(p *corev1.Pod) { p.Spec.ImagePullSecrets = make([]corev1.LocalObjectReference, 1) }), nil, "secrets"},
 		"a mirror, csi": {create, "pods", "", withVolume(corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: &corev1.LocalObjectReference{Name: "s"}}}), nil,
 			`pods "p" is forbidden: node "n1" can not create pods that reference secrets`},
@@ -161,10 +166,10 @@ func TestValidate(t *testing.T) {
 		"a mirror, azureFile":  {create, "pods", "", withVolume(corev1.VolumeSource{AzureFile: &corev1.AzureFileVolumeSource{SecretName: "s"}}), nil, "reference secrets"},
 		"a mirror, rbd":        {create, "pods", "", withVolume(corev1.VolumeSource{RBD: &corev1.RBDVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: "s"}}}), nil, "reference secrets"},
 		"a mirror, config map": {create, "pods", "", withVolume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}), nil, "reference configmaps"},
-		"a mirror, ephemeral":  {create, "pods", "", withVolume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}), nil, "reference persistentvolumeclaims"},
-		"a mirror, token": {create, "pods", "", withVolume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}}}}}), nil,
-			"reference a service account"},
-		"a mirror, bundle": {create, "pods", "", withVolume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}}}}), nil,
+		"a mirror, ephemeral":  {create, "pods", "", withVolume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}), nil, "reference persistentvolumeclaims (via ephemeral volumes)"},
+		"a mirror, token": {create, "pods", "", projected(corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{}}), nil,
+			"reference serviceaccounts (via projected volumes)"},
+		"a mirror, bundle": {create, "pods", "", projected(corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}), nil,
 			"reference clustertrustbundles"},
 		"a mirror, device": {create, "pods", "", pod("n1", true, func(p *corev1.Pod) { p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "a"}} }), nil, "reference resourceclaims"},
 		"a mirror, ephemeral container": {create, "pods", "", pod("n1", true, func(p *corev1.Pod) {
@@ -225,12 +230,12 @@ func TestValidate(t *testing.T) {
 			if name == "csinodes" {
 				a.Resource, a.Namespace = storagev1.SchemeGroupVersion.WithResource("csinodes"), ""
 			}
-			err := plug.Validator.Validate(context.Background(), a)
+			err := plug.Mutator.Admit(context.Background(), a)
 			if (err != nil) != (c.err != "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Errorf("got %v", err)
 			}
 			a.User = &request.User{Name: "alice"}
-			if err := plug.Validator.Validate(context.Background(), a); err != nil {
+			if err := plug.Mutator.Admit(context.Background(), a); err != nil {
 				t.Errorf("somebody else: got %v", err)
 			}
 		})

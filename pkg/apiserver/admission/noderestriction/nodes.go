@@ -19,6 +19,9 @@ func (p plugin) nodes(a *admission.Attributes, node string) error {
 		if bad := protectedChanges(now.Labels, nil); len(bad) > 0 {
 			return admission.Forbid(a, "node %q is not allowed to set the following labels: %s", node, strings.Join(bad, ", "))
 		}
+		if now.Spec.ConfigSource != nil { // "pods" is Kubernetes' word
+			return admission.Forbid(a, "node %q is not allowed to create pods with a non-nil configSource", node)
+		}
 	}
 	if requested != node {
 		return admission.Forbid(a, "node %q is not allowed to modify node %q", node, requested)
@@ -30,6 +33,9 @@ func (p plugin) nodes(a *admission.Attributes, node string) error {
 	old, okOld := a.OldObject.(*corev1.Node)
 	if !ok || !okOld {
 		return fmt.Errorf("unexpected types %T and %T", a.Object, a.OldObject)
+	}
+	if now.Spec.ConfigSource != nil && !equality.Semantic.DeepEqual(now.Spec.ConfigSource, old.Spec.ConfigSource) {
+		return admission.Forbid(a, "node %q is not allowed to update configSource to a new non-nil configSource", node)
 	}
 	if !equality.Semantic.DeepEqual(now.Spec.Taints, old.Spec.Taints) {
 		return admission.Forbid(a, "node %q is not allowed to modify taints", node)

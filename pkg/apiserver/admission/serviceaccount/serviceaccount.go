@@ -5,6 +5,7 @@ package serviceaccount
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,11 +47,14 @@ func isMirror(pod *corev1.Pod) bool {
 	return ok
 }
 
-// Admit implements admission.Mutator. Mirror pods are left alone: what they stand for runs already.
+// Admit implements admission.Mutator. Mirror pods are not changed: what they stand for runs already.
 func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	pod := podOf(a)
-	if pod == nil || isMirror(pod) {
+	if pod == nil {
 		return nil
+	}
+	if isMirror(pod) {
+		return validateMirror(a, pod)
 	}
 	if pod.Spec.ServiceAccountName == "" {
 		pod.Spec.ServiceAccountName = pod.Spec.DeprecatedServiceAccount
@@ -107,12 +111,15 @@ func (p plugin) validateEphemeral(ctx context.Context, a *admission.Attributes, 
 func validateMirror(a *admission.Attributes, pod *corev1.Pod) error {
 	for r := range podspec.References(pod) {
 		switch {
-		case r.Resource == podspec.RefServiceAccounts && r.Name == "":
-			return admission.Forbid(a, "a mirror pod may not use ServiceAccountToken volume projections")
-		case r.Resource == podspec.RefServiceAccounts:
+		case r.Resource == podspec.RefServiceAccounts && r.Name != "":
 			return admission.Forbid(a, "a mirror pod may not reference service accounts")
 		case r.Resource == podspec.RefSecrets:
 			return admission.Forbid(a, "a mirror pod may not reference secrets")
+		}
+	}
+	for i := range pod.Spec.Volumes {
+		if p := pod.Spec.Volumes[i].Projected; p != nil && slices.ContainsFunc(p.Sources, func(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil }) {
+			return admission.Forbid(a, "a mirror pod may not use ServiceAccountToken volume projections")
 		}
 	}
 	return nil

@@ -205,7 +205,7 @@ func (a *Authorizer) pods(ctx context.Context, node string, at *authz.Attributes
 		if selects(at.FieldSelector, node) {
 			return "", true, true
 		}
-		if at.Verb == "watch" && at.Name != "" {
+		if at.Name != "" { // one pod, by the field selector metadata.name
 			reason, allowed = a.related(ctx, node, object{"pods", at.Namespace, at.Name})
 			return reason, true, allowed
 		}

@@ -192,6 +192,8 @@ func TestAuthorize(t *testing.T) {
 		"another's token":            {res("create", "serviceaccounts", "token", "ns", "other"), false, unrelated},
 		"its pod":                    {res("get", "pods", "", "ns", "p"), true, ""},
 		"another's pod":              {res("get", "pods", "", "ns", "q"), false, unrelated},
+		"its pod, listed":            {res("list", "pods", "", "ns", "p"), true, ""},
+		"another's pod, listed":      {res("list", "pods", "", "ns", "q"), false, unrelated},
 		"all pods":                   {res("list", "pods", "", "", ""), false, "can only list/watch pods with spec.nodeName field selector"},
 		"its pods":                   {selecting("spec.nodeName=n1"), true, ""},
 		"another's pods":             {selecting("spec.nodeName=n2"), false, "can only list/watch pods with spec.nodeName field selector"},
