@@ -277,7 +277,8 @@ func (c *Controller) wanted(node string, all []*storagev1.VolumeAttachment) []us
 			}
 			at := slices.IndexFunc(out, func(u use) bool { return u.volume.Name == v.Name })
 			if at < 0 {
-				out = append(out, use{volume: v, elsewhere: elsewhere(v, node, c.holds.of[v.Name].node, all)})
+				others := elsewhere(v, node, c.holds.of[v.Name].node, all)
+				out = append(out, use{volume: v, elsewhere: others, holders: c.holders(v, others)})
 				at = len(out) - 1
 			}
 			out[at].pods = append(out[at].pods, p)
@@ -305,6 +306,22 @@ func (c *Controller) volumeOf(p *corev1.Pod, vol *corev1.Volume) *corev1.Persist
 		return nil
 	}
 	return v
+}
+
+// holders are the names of the pods on the nodes that use the volume, sorted.
+func (c *Controller) holders(v *corev1.PersistentVolume, nodes []string) []string {
+	r := v.Spec.ClaimRef
+	if len(nodes) == 0 || r == nil {
+		return nil
+	}
+	var out []string
+	for _, p := range controller.PodsUsing(c.pods, controller.Key{Namespace: r.Namespace, Name: r.Name}) {
+		if slices.Contains(nodes, p.Spec.NodeName) && !controller.PodTerminal(p) {
+			out = append(out, p.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // elsewhere are the other nodes that a volume is attached to, or about to be, if it may be at one at a time.

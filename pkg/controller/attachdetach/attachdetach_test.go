@@ -87,9 +87,27 @@ func TestHandOver(t *testing.T) {
 	})[0]
 	controllertest.Put(t, c.attachments, at)
 	key := controller.Key{Name: "b"}
-	if _, err := c.Reconcile(t.Context(), key); err != nil || len(attached(fake)) > 0 {
-		t.Errorf("%v, attached to %v", err, attached(fake))
+	said := &record.FakeRecorder{Events: make(chan string, 1)}
+	c.Events = said
+	second, _ := c.pods.Get(controller.Key{Namespace: "ns", Name: "on-a"})
+	second = second.DeepCopy()
+	second.Name = "also"
+	controllertest.Put(t, c.pods, second)
+	for _, want := range []string{"Volume is already used by pod(s) also, on-a", "Volume is already exclusively attached to one node and can't be attached to another"} {
+		if _, err := c.Reconcile(t.Context(), key); err != nil || len(attached(fake)) > 0 {
+			t.Errorf("%v, attached to %v", err, attached(fake))
+		}
+		if got := <-said.Events; got != `Warning FailedAttachVolume Multi-Attach error for volume "v" `+want {
+			t.Errorf("event %q, want %s", got, want)
+		}
+		for _, name := range []string{"on-a", "also"} { // they end
+			p, _ := c.pods.Get(controller.Key{Namespace: "ns", Name: name})
+			p = p.DeepCopy()
+			p.Status.Phase = corev1.PodSucceeded
+			controllertest.Put(t, c.pods, p)
+		}
 	}
+	c.Events = &record.FakeRecorder{}
 	if err := c.attachments.Raw().GetIndexer().Delete(at); err != nil {
 		t.Fatal(err)
 	}

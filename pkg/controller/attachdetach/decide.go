@@ -27,6 +27,17 @@ type use struct {
 	pods   []*corev1.Pod
 	// elsewhere are other nodes that the volume must leave first.
 	elsewhere []string
+	// holders are the names of pods that use the volume there, sorted. They are of the same namespace: a volume has one claim.
+	holders []string
+}
+
+// multiAttach is why the volume cannot be attached.
+func (u *use) multiAttach() string {
+	why := "Volume is already exclusively attached to one node and can't be attached to another"
+	if len(u.holders) > 0 {
+		why = "Volume is already used by pod(s) " + strings.Join(u.holders, ", ")
+	}
+	return fmt.Sprintf("Multi-Attach error for volume %q %s", u.volume.Name, why)
 }
 
 // state is what is known of a node; node is nil if it is gone.
@@ -107,8 +118,7 @@ func decide(s state) plan {
 			p.events = append(p.events, s.tell(u, a)...)
 		case len(u.elsewhere) > 0:
 			for _, pod := range u.pods {
-				p.events = append(p.events, event{pod, corev1.EventTypeWarning, "FailedAttachVolume",
-					fmt.Sprintf("Multi-Attach error for volume %q Volume is already exclusively attached to one node and can't be attached to another", u.volume.Name)})
+				p.events = append(p.events, event{pod, corev1.EventTypeWarning, "FailedAttachVolume", u.multiAttach()})
 			}
 			p.lookAgain(patience / 3) // told again; the attachment that goes wakes this node
 		default:
