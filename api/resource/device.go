@@ -6,15 +6,18 @@ import (
 
 	"github.com/blang/semver/v4"
 	resourcev1 "k8s.io/api/resource/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"bonsai/api/podspec"
 	"bonsai/api/validate"
 )
 
-func validateSliceDevices(list []resourcev1.Device, path *field.Path) field.ErrorList {
+// validateSliceDevices checks devices; each names its nodes itself if perDevice.
+func validateSliceDevices(list []resourcev1.Device, perDevice bool, path *field.Path) field.ErrorList {
 	most := resourcev1.ResourceSliceMaxDevices
 	if slices.ContainsFunc(list, func(d resourcev1.Device) bool { return len(d.Taints) > 0 || len(d.ConsumesCounters) > 0 }) {
 		most = resourcev1.ResourceSliceMaxDevicesWithAdvancedFeatures
@@ -22,7 +25,7 @@ func validateSliceDevices(list []resourcev1.Device, path *field.Path) field.Erro
 	errs := bound(path, len(list), most)
 	seen := sets.New[string]()
 	for i := range list[:min(len(list), most)] {
-		errs = append(errs, validateDevice(&list[i], path.Index(i))...)
+		errs = append(errs, validateDevice(&list[i], perDevice, path.Index(i))...)
 		if seen.Has(list[i].Name) {
 			errs = append(errs, field.Duplicate(path.Index(i), list[i].Name))
 		}
@@ -31,7 +34,7 @@ func validateSliceDevices(list []resourcev1.Device, path *field.Path) field.Erro
 	return errs
 }
 
-func validateDevice(d *resourcev1.Device, path *field.Path) field.ErrorList {
+func validateDevice(d *resourcev1.Device, perDevice bool, path *field.Path) field.ErrorList {
 	errs := validate.Invalid(path.Child("name"), d.Name, validation.IsDNS1123Label(d.Name))
 	if n := len(d.Attributes) + len(d.Capacity); n > resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice {
 		return append(errs, field.Invalid(path, n, "the total number of attributes and capacities must not exceed 32"))
@@ -42,8 +45,11 @@ func validateDevice(d *resourcev1.Device, path *field.Path) field.ErrorList {
 		errs = append(errs, validateQualifiedName(string(name), at)...)
 		errs = append(errs, validateAttribute(&a, at.Key(string(name)))...)
 	}
+	at = path.Child("capacity")
 	for _, name := range slices.Sorted(maps.Keys(d.Capacity)) {
-		errs = append(errs, validateQualifiedName(string(name), path.Child("capacity"))...)
+		c := d.Capacity[name]
+		errs = append(errs, validateQualifiedName(string(name), at)...)
+		errs = append(errs, validateRequestPolicy(&c, d.AllowMultipleAllocations != nil && *d.AllowMultipleAllocations, at.Key(string(name)).Child("requestPolicy"))...)
 	}
 	errs = append(errs, bound(path.Child("taints"), len(d.Taints), resourcev1.DeviceTaintsMaxLength)...)
 	for i, t := range d.Taints[:min(len(d.Taints), resourcev1.DeviceTaintsMaxLength)] {
@@ -52,7 +58,49 @@ func validateDevice(d *resourcev1.Device, path *field.Path) field.ErrorList {
 		errs = append(errs, validate.Invalid(taint.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
 		errs = append(errs, validateEffect(t.Effect, taint.Child("effect"))...)
 	}
-	return errs
+	errs = append(errs, validateConsumption(d.ConsumesCounters, path.Child("consumesCounters"))...)
+	errs = append(errs, validateDeviceNodes(d, perDevice, path)...)
+	return append(errs, validateBinding(d, path)...)
+}
+
+// validateDeviceNodes checks that a device says in one way on which nodes it is, if it is the devices that say it (perDevice) and not the
+// slice.
+func validateDeviceNodes(d *resourcev1.Device, perDevice bool, path *field.Path) field.ErrorList {
+	if !perDevice {
+		if d.NodeName != nil || d.NodeSelector != nil || d.AllNodes != nil {
+			return field.ErrorList{field.Invalid(path, nil, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")}
+		}
+		return nil
+	}
+	var errs field.ErrorList
+	var set []string
+	if n := d.NodeName; n != nil {
+		if *n == "" {
+			errs = append(errs, field.Invalid(path.Child("nodeName"), *n, "must not be empty"))
+		} else {
+			set = append(set, "`nodeName`")
+			errs = append(errs, validate.Invalid(path.Child("nodeName"), *n, apivalidation.NameIsDNSSubdomain(*n, false))...)
+		}
+	}
+	if d.NodeSelector != nil {
+		set = append(set, "`nodeSelector`")
+		errs = append(errs, podspec.ValidateNodeSelector(d.NodeSelector, path.Child("nodeSelector"))...)
+	}
+	if d.AllNodes != nil {
+		if *d.AllNodes {
+			set = append(set, "`allNodes`")
+		} else {
+			errs = append(errs, field.Invalid(path.Child("allNodes"), false, "must be either unset or set to true"))
+		}
+	}
+	const one = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+	switch len(set) {
+	case 0:
+		return append(errs, field.Required(path, one))
+	case 1:
+		return errs
+	}
+	return append(errs, field.Invalid(path, shown(set), one))
 }
 
 // attribute is one as upstream's messages show it, without the names of JSON.

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -25,11 +26,22 @@ func resourceSliceRow(now func() time.Time) resources.Row {
 		StoragePath: "resourceslices",
 		New:         resources.Make[resourcev1.ResourceSlice],
 		Strategy: resources.Typed[*resourcev1.ResourceSlice]{
-			ReturnDeleted:  true,
-			PrepareCreate:  func(s *resourcev1.ResourceSlice) { setTaintTimes(s, now) },
-			PrepareUpdate:  func(obj, _ *resourcev1.ResourceSlice) { setTaintTimes(obj, now) },
+			ReturnDeleted: true,
+			PrepareCreate: func(s *resourcev1.ResourceSlice) {
+				setTaintTimes(s, now)
+				dropMappings(s)
+			},
+			PrepareUpdate: func(obj, old *resourcev1.ResourceSlice) {
+				setTaintTimes(obj, now)
+				if !slices.ContainsFunc(old.Spec.Devices, mapped) {
+					dropMappings(obj)
+				}
+			},
 			Validate:       validateSlice,
 			ValidateUpdate: validateSliceUpdate,
+			Warnings: func(s, _ *resourcev1.ResourceSlice) []string {
+				return driverWarnings(s.Spec.Driver, field.NewPath("spec", "driver"))
+			},
 			SpecChanged: func(obj, old *resourcev1.ResourceSlice) bool {
 				return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
 			},
@@ -66,12 +78,26 @@ func setTaintTimes(s *resourcev1.ResourceSlice, now func() time.Time) {
 	}
 }
 
+// mapped reports whether a device says which resources of its node it takes, a feature (DRANodeAllocatableResources) that is off by default.
+func mapped(d resourcev1.Device) bool { return len(d.NodeAllocatableResourceMappings) > 0 }
+
+func dropMappings(s *resourcev1.ResourceSlice) {
+	for i := range s.Spec.Devices {
+		s.Spec.Devices[i].NodeAllocatableResourceMappings = nil
+	}
+}
+
 func validateSlice(s *resourcev1.ResourceSlice) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validateDriver(s.Spec.Driver, path.Child("driver"))
 	errs = append(errs, validatePool(&s.Spec.Pool, path.Child("pool"))...)
 	errs = append(errs, validateNodes(&s.Spec, path)...)
-	return append(errs, validateSliceDevices(s.Spec.Devices, path.Child("devices"))...)
+	if s.Spec.SharedCounters != nil && s.Spec.Devices != nil {
+		errs = append(errs, field.Invalid(path, "", "only one of `sharedCounters` or `devices` is allowed"))
+	}
+	perDevice := s.Spec.PerDeviceNodeSelection != nil && *s.Spec.PerDeviceNodeSelection
+	errs = append(errs, validateSliceDevices(s.Spec.Devices, perDevice, path.Child("devices"))...)
+	return append(errs, validateSharedCounters(s.Spec.SharedCounters, path.Child("sharedCounters"))...)
 }
 
 func validateSliceUpdate(obj, old *resourcev1.ResourceSlice) field.ErrorList {

@@ -68,7 +68,15 @@ func bound(path *field.Path, n, most int) field.ErrorList {
 	return nil
 }
 
-// validateDriver checks the name of a driver.
+// driverWarnings tells of a name that is taken for compatibility only.
+func driverWarnings(name string, path *field.Path) []string {
+	if name == strings.ToLower(name) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: driver names should be lowercase; %q contains uppercase characters", path, name)}
+}
+
+// validateDriver checks the name of a driver, in any case of letters.
 func validateDriver(name string, path *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}
@@ -77,7 +85,7 @@ func validateDriver(name string, path *field.Path) field.ErrorList {
 	if len(name) > resourcev1.DriverNameMaxLength {
 		errs = append(errs, field.TooLong(path, "", resourcev1.DriverNameMaxLength))
 	}
-	return append(errs, validate.Invalid(path, name, validation.IsDNS1123Subdomain(name))...)
+	return append(errs, validate.Invalid(path, name, validation.IsDNS1123Subdomain(strings.ToLower(name)))...)
 }
 
 // validateConfiguration checks what is handed to a driver.
