@@ -88,6 +88,9 @@ func up(cmd *cobra.Command, home cluster.Home, config cluster.Config, self strin
 		return sayJoined(cmd, config)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), upMessage, time.Since(began).Seconds(), config.Context(), filepath.Dir(self), cluster.BusyboxImage)
+	if config.NoResolvers() {
+		fmt.Fprint(cmd.OutOrStdout(), noResolversMessage)
+	}
 	return nil
 }
 
@@ -95,6 +98,9 @@ const upMessage = `Ready in %.2f s. The context %q is in your kubeconfig. Try:
   export PATH=%s:$PATH
   kubectl get pods -A -o wide
   kubectl run -it --rm try --image=%s -- sh
+`
+
+const noResolversMessage = `/etc/resolv.conf names no DNS server: pods resolve the names of the cluster alone, and others as soon as there is one.
 `
 
 // config is the cluster that is wanted: the one that is there, or the default; then the file, which says all; then the flags.

@@ -33,7 +33,6 @@ func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io
 	if !c.hasAddon(dnsAddon) {
 		return fmt.Errorf("the cluster in %s has no DNS (bonsai stop, then bonsai up --addons %s)", dataDir, dnsAddon)
 	}
-	const dnsPort = 53
 	udp := PortMapping{Address: listen.Addr(), HostPort: int(listen.Port()), NodePort: dnsPort, UDP: true}
 	tcp := udp
 	tcp.UDP = false

@@ -3,8 +3,10 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -196,22 +198,50 @@ func (n *NodeConfig) mountVar() error {
 	return nil
 }
 
-// resolvConf is the node's resolver configuration: the host's, or one that leads nowhere when nothing may leave the machine. That of a
-// container is on its loopback, where pods cannot reach it: they ask the node (standAlone).
-// A stub resolver on the host's loopback cannot be reached from the node; systemd keeps the real servers beside it.
+// resolvConf is the node's resolver configuration: the host's search list and options, with the host's relay as the server (relayDNS); one
+// that leads nowhere when nothing may leave the machine. A container's server is on its loopback, where pods cannot reach it: they ask the
+// node (standAlone). A machine that has joined asks its own servers, those that pods can reach: where it has a stub on its loopback alone,
+// systemd keeps the real ones beside it.
 func (n *NodeConfig) resolvConf() ([]byte, error) {
-	if !n.Egress {
+	switch {
+	case !n.Egress:
 		return []byte("nameserver 127.0.0.53\n"), nil
-	}
-	if n.Contained {
+	case n.Contained:
 		return fmt.Appendf(nil, "nameserver %s\n", n.Addresses[0].Addr()), nil
+	case n.Joined:
+		return joinedResolvConf(n.Gateways, "/run/systemd/resolve/resolv.conf", hostResolvConf)
 	}
-	for _, path := range []string{"/run/systemd/resolve/resolv.conf", "/etc/resolv.conf"} {
-		data, err := os.ReadFile(path)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
+	conf, err := readResolvConf(hostResolvConf)
+	if err != nil {
+		return nil, err
+	}
+	return conf.with(n.Gateways[:1]), nil
+}
+
+// joinedResolvConf is the first of the files that names servers, without those on loopback; if none does, one with the relay of the machine
+// that has the control plane.
+func joinedResolvConf(relay []netip.Addr, paths ...string) ([]byte, error) {
+	for _, path := range paths {
+		conf, err := readResolvConf(path)
+		if err != nil {
+			return nil, err
 		}
-		return data, err
+		conf.servers = slices.DeleteFunc(conf.servers, netip.Addr.IsLoopback)
+		if len(conf.servers) > 0 {
+			return conf.with(conf.servers), nil
+		}
 	}
-	return nil, nil
+	return resolvConf{}.with(relay[:1]), nil
+}
+
+// with is the file with these servers.
+func (r resolvConf) with(servers []netip.Addr) []byte {
+	var out []byte
+	for _, s := range servers {
+		out = fmt.Appendf(out, "nameserver %s\n", s)
+	}
+	for _, line := range r.rest {
+		out = fmt.Appendln(out, line)
+	}
+	return out
 }

@@ -112,6 +112,15 @@ func (c Config) supervise(ctx context.Context, self string, parent func(context.
 		}
 		ends = append(ends, shut)
 	}
+	if c.Egress && c.Joined == nil {
+		relay, stop := context.WithCancel(life)
+		wait, err := c.relayDNS(relay, log)
+		if err != nil {
+			stop()
+			return err
+		}
+		ends = append(ends, func() { stop(); wait() })
+	}
 	published := newPublisher(log)
 	published.follow(c)
 	unpublished, err := published.publish(ctx, c.mappings())

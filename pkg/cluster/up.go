@@ -294,6 +294,7 @@ func (c Config) startSupervisor(ctx context.Context, self string) (err error) {
 	defer release.Close()
 	cmd := exec.Command(self, "supervise", "--data-dir", c.DataDir)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = line, f, f, "/"
+	cmd.Env = c.withoutProxies(os.Environ())
 	cmd.ExtraFiles = []*os.File{lock} // supervisorLock
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
