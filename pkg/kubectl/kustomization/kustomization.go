@@ -18,9 +18,13 @@ func Build(dir string, options *krusty.Options) (resmap.ResMap, error) {
 	return krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
 }
 
-// YAML is what the kustomization at dir builds to without any option, as a stream of documents.
+// YAML is what the kustomization at dir builds to for -k, as a stream of documents. They come in kustomize's legacy order,
+// Namespaces and definitions first and webhooks last, unless the kustomization has sortOptions: what others need must be
+// there before them.
 func YAML(dir string) ([]byte, error) {
-	m, err := Build(dir, krusty.MakeDefaultOptions())
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionLegacy
+	m, err := Build(dir, options)
 	if err != nil {
 		return nil, err
 	}

@@ -136,7 +136,7 @@ func (c *Client) OneSource(ctx context.Context, f Files) bool {
 func (c *Client) expand(ctx context.Context, name string, recursive bool) ([]source, error) {
 	switch {
 	case name == "-":
-		return []source{{"STDIN", func() (io.ReadCloser, error) { return io.NopCloser(c.stdin), nil }}}, nil
+		return []source{{"STDIN", func() (io.ReadCloser, error) { return io.NopCloser(asUTF8(c.stdin)), nil }}}, nil
 	case strings.HasPrefix(name, "http://"), strings.HasPrefix(name, "https://"):
 		return []source{{name, func() (io.ReadCloser, error) { return c.download(ctx, name) }}}, nil
 	}
@@ -146,7 +146,7 @@ func (c *Client) expand(ctx context.Context, name string, recursive bool) ([]sou
 	}
 	var out []source
 	for _, n := range names {
-		out = append(out, source{n, func() (io.ReadCloser, error) { return os.Open(n) }})
+		out = append(out, source{n, func() (io.ReadCloser, error) { return openUTF8(n) }})
 	}
 	return out, nil
 }
@@ -299,6 +299,10 @@ func checkType(data []byte) error {
 	return aggregate(errs)
 }
 
+// errListInList refuses a file with a list in a list, in upstream's words. Reading only the outer one would leave objects
+// out.
+var errListInList = errors.New("*unstructured.Unstructured is not a list: no Items field in this object")
+
 func objects(source string, data []byte) ([]Document, error) {
 	var head struct {
 		metav1.TypeMeta
@@ -320,6 +324,9 @@ func objects(source string, data []byte) ([]Document, error) {
 	case *unstructured.UnstructuredList:
 		var out []Document
 		for i := range o.Items {
+			if o.Items[i].IsList() {
+				return nil, errListInList
+			}
 			out = append(out, Document{Source: source, Object: &o.Items[i], listed: true})
 		}
 		return out, nil
