@@ -60,6 +60,9 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 			return &cli.ExitError{Code: 2, Err: err} // 1 means differences
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &cli.ExitError{Code: 2, Err: cli.UsageErrorf(cmd, "%v", err)}
+	})
 	set := cmd.Flags()
 	o.files.AddFlags(set, "contains the configuration to diff")
 	o.AddManager(set)

@@ -43,6 +43,11 @@ func TestDiff(t *testing.T) {
 			}
 		}
 	}
+	for _, args := range [][]string{{"diff", "--nope"}, {"diff", "--field-manager"}, {"diff", "--concurrency", "x", "-f", "-"}, {"diff", "-f", "-", "extra"}, {"diff"}} {
+		if got, code := writetest.Run(t, NewCommand, s.URL, configMap("1"), args...); code != 2 {
+			t.Errorf("%v: code %d, want 2, which says that no comparison was made: %s", args, code, got)
+		}
+	}
 	if o := s.Object("/api/v1/namespaces/default/configmaps/c"); !strings.Contains(o, `"a":"1"`) {
 		t.Errorf("the object was changed: %s", o)
 	}
