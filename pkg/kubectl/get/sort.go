@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"sort"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,7 +111,7 @@ func (b *byValue) Swap(i, j int) {
 	b.swap(i, j)
 }
 
-// Less puts missing values first, numbers and quantities by size, text in its natural order (a2 before a10).
+// Less puts missing values first, numbers and quantities by size, other text letter by letter (a10 before a2).
 func (b *byValue) Less(i, j int) bool {
 	x, y := b.values[i], b.values[j]
 	if x == nil || y == nil {
@@ -129,7 +128,7 @@ func (b *byValue) Less(i, j int) bool {
 			return qx.Cmp(qy) < 0
 		}
 	}
-	return natural(sx, sy)
+	return sx < sy
 }
 
 func number(v any) (float64, bool) {
@@ -140,35 +139,4 @@ func number(v any) (float64, bool) {
 		return n, true
 	}
 	return 0, false
-}
-
-// natural compares text with its runs of digits as numbers.
-func natural(a, b string) bool {
-	for a != "" && b != "" {
-		da, db := digits(a), digits(b)
-		if da > 0 && db > 0 {
-			na, nb := strings.TrimLeft(a[:da], "0"), strings.TrimLeft(b[:db], "0")
-			if len(na) != len(nb) {
-				return len(na) < len(nb)
-			}
-			if na != nb {
-				return na < nb
-			}
-			a, b = a[da:], b[db:]
-			continue
-		}
-		if a[0] != b[0] {
-			return a[0] < b[0]
-		}
-		a, b = a[1:], b[1:]
-	}
-	return len(a) < len(b)
-}
-
-func digits(s string) int {
-	n := 0
-	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
-		n++
-	}
-	return n
 }

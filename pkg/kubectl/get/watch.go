@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -155,16 +154,19 @@ func (w *watcher) show(event string, data []byte) error {
 }
 
 func (w *watcher) object(event string, u *unstructured.Unstructured) error {
-	if w.watchEvents {
-		data, err := json.Marshal(struct {
-			Type   string         `json:"type"`
-			Object map[string]any `json:"object"`
-		}{event, u.Object})
-		if err == nil && strings.HasPrefix(w.print.Output, "json") {
-			_, err = fmt.Fprintf(w.Out, "%s\n", plainjson.Escape(data))
-			return err
-		}
-		u = &unstructured.Unstructured{Object: map[string]any{"type": event, "object": u.Object}}
+	if !w.watchEvents || w.print.Output == "name" { // an event has no name of its own
+		return w.printer.Print(u, w.Out)
 	}
-	return w.printer.Print(u, w.Out)
+	if w.print.Output != "json" {
+		return w.printer.Print(&unstructured.Unstructured{Object: map[string]any{"type": event, "object": u.Object}}, w.Out)
+	}
+	data, err := json.Marshal(struct {
+		Type   string         `json:"type"`
+		Object map[string]any `json:"object"`
+	}{event, u.Object})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w.Out, "%s\n", plainjson.Escape(data)) // an event a line
+	return err
 }
