@@ -60,6 +60,29 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// TestBadSources: what cannot be a key, or is no text, is refused and not left out.
+func TestBadSources(t *testing.T) {
+	t.Parallel()
+	dir, env := t.TempDir(), filepath.Join(t.TempDir(), "e")
+	for path, data := range map[string]string{filepath.Join(dir, "good"): "y", filepath.Join(dir, "bad name"): "x", env: "A=1\nB=\xff2\n"} {
+		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const key = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')\n"
+	text := "error: env file " + env + " contains invalid utf8 bytes at line 2: [66 61 255 50]\n"
+	for args, want := range map[string]string{
+		"cm c --from-file=" + dir:                 `error: "bad name" is not a valid key name for a ConfigMap: ` + key,
+		"secret generic c --from-file=" + dir:     `error: "bad name" is not valid key name for a Secret ` + key,
+		"cm c --from-env-file=" + env:             text,
+		"secret generic c --from-env-file=" + env: text,
+	} {
+		if got, code := writetest.Run(t, NewCommand(nil), "", "", append([]string{"create"}, strings.Fields(args)...)...); got != want || code != 1 {
+			t.Errorf("create %s: code %d\n got %q\nwant %q", args, code, got, want)
+		}
+	}
+}
+
 // TestGenerators pins the objects; the hashes are those upstream's kubectl makes.
 func TestGenerators(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -66,7 +67,8 @@ func (s *sources) entries() ([]entry, error) {
 	return out, nil
 }
 
-// fromFile reads "path" or "key=path"; a directory gives one entry for each regular file whose name can be a key.
+// fromFile reads "path" or "key=path"; a directory gives one entry for each regular file. A name that cannot be a key is left
+// to whoever makes the object to refuse.
 func fromFile(arg string) ([]entry, error) {
 	key, path, err := keyPath(arg)
 	if err != nil {
@@ -92,7 +94,7 @@ func fromFile(arg string) ([]entry, error) {
 	}
 	var out []entry
 	for _, f := range list {
-		if !f.Type().IsRegular() || len(validation.IsConfigMapKey(f.Name())) > 0 {
+		if !f.Type().IsRegular() {
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(path, f.Name()))
@@ -128,7 +130,7 @@ func reading(path string, err error) error {
 	return fmt.Errorf("error reading %s: %w", path, err)
 }
 
-// fromEnvFile reads lines KEY=VALUE; a line KEY takes the value from the environment, # begins a comment line.
+// fromEnvFile reads lines KEY=VALUE, which are UTF-8; a line KEY takes the value from the environment, # begins a comment line.
 func fromEnvFile(path string) ([]entry, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -144,6 +146,9 @@ func fromEnvFile(path string) ([]entry, error) {
 	var out []entry
 	lines := bufio.NewScanner(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	for n := 1; lines.Scan(); n++ {
+		if !utf8.Valid(lines.Bytes()) {
+			return nil, fmt.Errorf("env file %s contains invalid utf8 bytes at line %d: %v", path, n, lines.Bytes())
+		}
 		line := strings.TrimLeft(lines.Text(), " \t")
 		if line == "" || line[0] == '#' {
 			continue
