@@ -188,7 +188,8 @@ func TestWork(t *testing.T) {
 			return level.set.Seats()
 		}
 		list := ask("list", "", "pods", "", "a")
-		for query, want := range map[string]int{"": 3, "limit=150": 2, "limit=5&x=y": 1, "limit=5&labelSelector=a": 3, "limit=x": 3} {
+		for query, want := range map[string]int{"": 3, "limit=150": 2, "limit=5&x=y": 1, "limit=5&labelSelector=a": 3, "limit=x": 3,
+			"limit=1&label%53elector=a": 3, "limit=1&field%53elector=a": 3, "l%69mit=1": 1, "limit=%31": 1, "limit=300&limit=1": 3, "limit=1&limit=300": 1, "limit=1&labelSelector=": 1, "limit=1;labelSelector=a": 3, "limit=1&x=%zz": 1} {
 			turn, ok := d.Take(t.Context(), d.Classify(bob, list), bob, list, query)
 			if !ok || seats() != want {
 				t.Errorf("a list with %q has %d seats, want %d", query, seats(), want)

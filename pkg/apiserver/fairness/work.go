@@ -1,8 +1,8 @@
 package fairness
 
 import (
+	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -52,21 +52,21 @@ func (d *Dispatcher) work(l *level, info *request.Info, query string) work {
 	return w
 }
 
-// limitOf is how many objects a list asks for at most; 0: all. What selects among them makes the server look at more.
+// limitOf is how many objects a list asks for at most; 0: all. What selects among them makes the server look at more. The query is read as what
+// serves the list reads it: escapes, and the first of several values.
 func limitOf(query string) int {
-	if strings.Contains(query, "Selector=") {
+	if query == "" {
 		return 0
 	}
-	for part := range strings.SplitSeq(query, "&") {
-		if v, ok := strings.CutPrefix(part, "limit="); ok {
-			n, err := strconv.Atoi(v)
-			if err != nil {
-				return 0
-			}
-			return n
-		}
+	values, _ := url.ParseQuery(query) // parts that cannot be read are left out there, too
+	if values.Get("labelSelector") != "" || values.Get("fieldSelector") != "" {
+		return 0
 	}
-	return 0
+	n, err := strconv.Atoi(values.Get("limit"))
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // watched is what a watcher is told of: the objects of a resource, in a namespace or all, of a name or all.

@@ -191,8 +191,10 @@ func plainError(code int32, reason metav1.StatusReason, message string) error {
 
 // wantsPretty tells whether JSON is for human eyes: asked for, or asked by a browser or a command-line HTTP client.
 func wantsPretty(r *http.Request) bool {
-	if strings.Contains(r.URL.RawQuery, "pretty=") {
-		return isTrue(r.URL.Query()["pretty"])
+	if query := r.URL.RawQuery; strings.Contains(query, "pretty=") || strings.Contains(query, "%") {
+		if values := r.URL.Query(); values.Has("pretty") {
+			return isTrue(values["pretty"])
+		}
 	}
 	agent := r.Header.Get("User-Agent")
 	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
