@@ -66,8 +66,6 @@ func (g *Generic) apiError(name string, err error) error {
 		return apierrors.NewNotFound(g.gr, name)
 	case errors.Is(err, storage.ErrExists):
 		return apierrors.NewAlreadyExists(g.gr, name)
-	case errors.Is(err, context.DeadlineExceeded):
-		return apierrors.NewTimeoutError("request did not complete within requested timeout - context deadline exceeded", 0)
 	default:
 		return StorageError(err)
 	}
@@ -91,10 +89,21 @@ func StorageError(err error) error {
 		return apierrors.NewRequestEntityTooLargeError("etcdserver: request is too large")
 	case errors.Is(err, storage.ErrBadContinue):
 		return apierrors.NewBadRequest(fmt.Sprintf("invalid continue token: continue key is not valid: %v", strings.TrimPrefix(err.Error(), storage.ErrBadContinue.Error()+": ")))
+	case errors.Is(err, context.DeadlineExceeded):
+		return apierrors.NewTimeoutError("request did not complete within requested timeout - context deadline exceeded", 0)
 	default:
-		return apierrors.NewInternalError(err)
+		return &Fault{apierrors.NewInternalError(storage.Cause(err)), err}
 	}
 }
+
+// Fault is a fault of the storage. Clients hear its cause; Err, for the log, says what was tried with which key.
+type Fault struct {
+	*apierrors.StatusError
+	Err error
+}
+
+// Unwrap is for package errors.
+func (f *Fault) Unwrap() error { return f.Err }
 
 // expiredContinue is the 410 for a page whose revision is gone. It offers a token to go on with at the newest revision.
 func expiredContinue(old string) error {

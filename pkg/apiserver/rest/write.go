@@ -175,7 +175,11 @@ func ignoreClient(error) error { return nil }
 func (a *API) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
 	if status.Code >= http.StatusInternalServerError && r.Context().Err() == nil {
-		a.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "code", status.Code, "err", err)
+		told := err
+		if fault := (*registry.Fault)(nil); errors.As(err, &fault) {
+			told = fault.Err
+		}
+		a.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "code", status.Code, "err", told)
 	}
 	if d := status.Details; d != nil && d.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(d.RetryAfterSeconds)))
@@ -199,7 +203,7 @@ func statusOf(err error) *metav1.Status {
 	case errors.Is(err, context.DeadlineExceeded):
 		out = apierrors.NewTimeoutError("request did not complete within requested timeout - context deadline exceeded", 0).Status()
 	default:
-		out = metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
+		out = metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: storage.Cause(err).Error()}
 	}
 	out.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Status"})
 	if out.Status == "" {

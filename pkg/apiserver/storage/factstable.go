@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"fmt"
 	"strings"
 	"sync"
 )
@@ -58,7 +57,7 @@ func (t *FactsTable) Of(key string, d Draft) (Facts, error) {
 	}
 	facts, err := f(d.Value)
 	if err != nil {
-		return Facts{}, fmt.Errorf("storage: read the facts of %s: %w", key, err)
+		return Facts{}, At("storage: read the facts of", key, err)
 	}
 	return facts, nil
 }

@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -29,7 +28,7 @@ func (s *Store) do(ctx context.Context, operation, key string, request func(cont
 	if err == nil {
 		return nil
 	}
-	return translate(ctx, fmt.Sprintf("etcd: %s %s", operation, key), err)
+	return translate(ctx, "etcd: "+operation, key, err)
 }
 
 // read is do for a request that may be repeated.
@@ -45,18 +44,18 @@ func (s *Store) read(ctx context.Context, operation, key string, request func(co
 }
 
 // translate maps an error of etcd's client to storage's, wrapped with what was tried.
-func translate(ctx context.Context, tried string, err error) error {
+func translate(ctx context.Context, tried, key string, err error) error {
 	if ended := ctx.Err(); ended != nil {
-		return fmt.Errorf("%s: %w", tried, ended)
+		return storage.At(tried, key, ended)
 	}
 	err = rpctypes.Error(err) // a value that can be compared, if it is one of etcd's
 	if errors.Is(err, rpctypes.ErrCompacted) {
-		return fmt.Errorf("%s: %w", tried, storage.ErrExpired)
+		return storage.At(tried, key, storage.ErrExpired)
 	}
 	if tooLarge(err) {
-		return fmt.Errorf("%s: %w", tried, storage.ErrTooLarge)
+		return storage.At(tried, key, storage.ErrTooLarge)
 	}
-	return fmt.Errorf("%s: %w", tried, err)
+	return storage.At(tried, key, err)
 }
 
 // tooLarge tells whether a request was refused for its size: by etcd (--max-request-bytes), or by etcd's client, which sends

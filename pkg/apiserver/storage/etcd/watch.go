@@ -42,7 +42,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, opts storage.WatchOpti
 	w := &watch{s: s, prefix: prefix, opts: opts, told: opts.Revision}
 	if opts.Revision == 0 || opts.Initial {
 		if err := w.list(ctx); err != nil {
-			return nil, fmt.Errorf("watch %s: %w", prefix, err)
+			return nil, storage.At("watch", prefix, err)
 		}
 	}
 	w.ctx, w.cancel = context.WithCancel(clientv3.WithRequireLeader(s.ctx))
@@ -50,7 +50,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, opts storage.WatchOpti
 	defer stop()
 	if err := w.open(); err != nil {
 		w.cancel()
-		return nil, translate(ctx, "etcd: watch "+prefix, err)
+		return nil, translate(ctx, "etcd: watch", prefix, err)
 	}
 	return w, nil
 }
@@ -107,7 +107,7 @@ func (w *watch) begin() error {
 
 func (w *watch) sendProgress() error {
 	if err := w.stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}); err != nil {
-		return fmt.Errorf("etcd: request progress of the watch of %s: %w", w.prefix, err)
+		return storage.At("etcd: request progress of the watch of", w.prefix, err)
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func (w *watch) Next(ctx context.Context) ([]storage.Event, error) {
 			if ctx.Err() == nil && w.ctx.Err() != nil {
 				err = errStopped
 			}
-			return nil, translate(ctx, "etcd: watch "+w.prefix, err)
+			return nil, translate(ctx, "etcd: watch", w.prefix, err)
 		}
 		if resp.Canceled {
 			w.cancel()
@@ -158,7 +158,7 @@ func (w *watch) canceled(resp *pb.WatchResponse) error {
 	if resp.CompactRevision != 0 {
 		return fmt.Errorf("etcd: watch %s from revision %d, compacted to %d: %w", w.prefix, w.told, resp.CompactRevision, storage.ErrExpired)
 	}
-	return fmt.Errorf("etcd: watch %s was cancelled: %s", w.prefix, resp.CancelReason)
+	return storage.At("etcd: watch", w.prefix, errors.New("cancelled: "+resp.CancelReason))
 }
 
 // events translates one response. One without events tells the progress.

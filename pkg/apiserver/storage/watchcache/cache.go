@@ -159,7 +159,7 @@ func (c *Cache) resource(ctx context.Context, key string) (*resource, error) {
 	case <-r.ready:
 		return r, r.failed
 	case <-ctx.Done():
-		return nil, fmt.Errorf("watchcache: wait for the cache of %s: %w", r.prefix, ctx.Err())
+		return nil, storage.At("watchcache: wait for the cache of", r.prefix, ctx.Err())
 	}
 }
 
@@ -194,7 +194,7 @@ func (c *Cache) load(r *resource) {
 		r.loaded(l)
 		return
 	}
-	r.failed = fmt.Errorf("watchcache: load %s: %w", r.prefix, err)
+	r.failed = storage.At("watchcache: load", r.prefix, err)
 	c.drop(r.prefix, "it could not be loaded")
 	close(r.ready)
 }

@@ -157,7 +157,7 @@ func (r *resource) readable(item *storage.Item) error {
 		return nil
 	}
 	if _, err := r.facts(item.Value()); err != nil {
-		return fmt.Errorf("watchcache: %s at revision %d cannot be read: %w", item.Key, item.Revision, err)
+		return storage.At(fmt.Sprintf("watchcache: read revision %d of", item.Revision), item.Key, err)
 	}
 	return nil
 }

@@ -150,7 +150,7 @@ func (w *watcher) Next(ctx context.Context) ([]storage.Event, error) {
 			due = true
 			w.bookmark.Reset(bookmarkEvery)
 		case <-ctx.Done():
-			return nil, fmt.Errorf("watchcache: watch %s: %w", w.prefix, ctx.Err())
+			return nil, storage.At("watchcache: watch", w.prefix, ctx.Err())
 		case <-w.done:
 			return nil, errStopped
 		}
@@ -205,7 +205,7 @@ func (w *watcher) rest() {
 // nextInitial gives the items of the snapshot, and in the end the bookmark if it was asked for.
 func (w *watcher) nextInitial(ctx context.Context) ([]storage.Event, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("watchcache: watch %s: %w", w.prefix, err)
+		return nil, storage.At("watchcache: watch", w.prefix, err)
 	}
 	w.events = w.events[:0]
 	full := false
