@@ -182,6 +182,7 @@ func (o *options) complete() error {
 	if o.parts.Hostname, err = os.Hostname(); err != nil {
 		return fmt.Errorf("read the hostname: %w", err)
 	}
+	o.aggregation.Hostname = o.parts.Hostname
 	return nil
 }
 

@@ -161,6 +161,8 @@ func TestAggregatedServer(t *testing.T) {
 	ext := webhooktest.NewServer(t, extension{func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		asked <- r
+		w.Header().Set("Audit-Id", "of the other server")
+		w.Header().Set("X-Kubernetes-Pf-Flowschema-Uid", "of the other server")
 		w.WriteHeader(http.StatusTeapot)
 		fmt.Fprintf(w, "%s %s %s", r.Method, r.URL, body)
 	}}, "ext.ns1.svc")
@@ -168,9 +170,12 @@ func TestAggregatedServer(t *testing.T) {
 	name := register(t, url, "ext.example.com", ext.CABundle)
 	await(t, url, name, because("Passed", "all checks passed"))
 	at := url + "/apis/ext.example.com/v1/namespaces/ns1/widgets/w1"
-	code, _, body := call(t, http.MethodPut, at+"?a=b", `{"x":1}`, "Content-Type", "application/json", "X-Remote-User", "root", "X_Remote_Group", "system:masters")
+	code, h, body := call(t, http.MethodPut, at+"?a=b", `{"x":1}`, "Audit-Id", "mine", "Content-Type", "application/json", "X-Remote-User", "root", "X_Remote_Group", "system:masters")
 	if code != http.StatusTeapot || body != `PUT /apis/ext.example.com/v1/namespaces/ns1/widgets/w1?a=b {"x":1}` {
 		t.Errorf("%d %s", code, body)
+	}
+	if ids := h.Values("Audit-Id"); len(ids) != 1 || ids[0] != "mine" || h.Get("X-Kubernetes-Pf-Flowschema-Uid") == "of the other server" {
+		t.Errorf("answered with %v", h)
 	}
 	r := <-asked
 	if h := r.Header; h.Get("X-Remote-User") != "admin" || len(h.Values("X-Remote-User")) != 1 || h.Get("X-Remote-Group") != "" || h.Get("X_Remote_Group") != "" || h.Get("X-Forwarded-For") == "" ||

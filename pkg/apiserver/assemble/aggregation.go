@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -19,6 +22,7 @@ import (
 	"bonsai/pkg/apiserver/discovery"
 	"bonsai/pkg/apiserver/openapi"
 	"bonsai/pkg/apiserver/outward"
+	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/storage/follow"
 	"bonsai/pkg/health"
 )
@@ -33,8 +37,23 @@ type Aggregation struct {
 	FollowRedirects bool
 	// RequestHeader is what this server reads from front proxies, and tells those behind it to read from this one.
 	RequestHeader RequestHeader
+	// Hostname is the machine's. If the Node of that name has an address of this machine, servers may be there.
+	Hostname string
 	// Dial opens the connections to them; nil: to everywhere but to this machine.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// asNode reports of an address of this machine whether it is a node's: of the one with the machine's name. Pods of the host's network are there, if the
+// machine is one. Nodes choose their addresses, but not their names, so that no other one opens this machine.
+func asNode(hostname string, nodes registry.Getter) func(ctx context.Context, addr netip.Addr) bool {
+	return func(ctx context.Context, addr netip.Addr) bool {
+		obj, err := nodes.GetCached(ctx, "", strings.ToLower(hostname))
+		node, ok := obj.(*corev1.Node)
+		return err == nil && ok && slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool {
+			ip, err := netip.ParseAddr(a.Address)
+			return err == nil && ip.Unmap() == addr
+		})
+	}
 }
 
 // addAggregator adds to the server what APIServices are for, if it serves them.
@@ -52,7 +71,7 @@ func (s *Server) addAggregator() error {
 	}
 	o, store := s.cfg.Aggregation, late(s.cfg.Catalog)
 	if o.Dial == nil {
-		o.Dial = outward.Dialer(false)
+		o.Dial = outward.Dialer{AllowOwn: asNode(s.cfg.Aggregation.Hostname, store("", "nodes"))}.DialContext
 	}
 	h := o.RequestHeader
 	a := aggregator.New(aggregator.Config{

@@ -1,5 +1,5 @@
 // Package outward opens the server's connections to where objects say that somebody is: nodes, pods, the endpoints of Services. Whoever
-// writes them must not lead the server to itself, where etcd and others trust what comes over loopback.
+// writes them must not lead the server to itself, where etcd and others trust what comes from the machine.
 package outward
 
 import (
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 
@@ -17,29 +18,57 @@ import (
 // would go on trying for two minutes.
 const dialTimeout = 30 * time.Second
 
-// Dialer opens connections to allowed addresses, or with allowLocal, which is for tests, to all. The address is checked when names have
-// been resolved, so that no name and no second answer of a name server leads past the check.
-func Dialer(allowLocal bool) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	d := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
-	if !allowLocal {
-		d.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
-			to, err := netip.ParseAddrPort(address)
-			if err != nil {
-				return fmt.Errorf("connect to %q: %w", address, err)
-			}
-			return Allow(to.Addr())
+// Dialer opens connections to allowed addresses. The zero value never connects to the machine that it runs on.
+type Dialer struct {
+	// AllowLocal allows all addresses; for tests.
+	AllowLocal bool
+	// AllowOwn reports whether an address of the machine's own network interfaces is allowed. Nil: none is.
+	AllowOwn func(ctx context.Context, addr netip.Addr) bool
+}
+
+// DialContext connects to addr. The address is checked when names have been resolved, so that no name and no second answer of a name server
+// leads past the check.
+func (d Dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	dialer.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
+		to, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return fmt.Errorf("connect to %q: %w", address, err)
 		}
+		return d.Allow(ctx, to.Addr())
 	}
-	return d.DialContext
+	return dialer.DialContext(ctx, network, addr)
 }
 
 // Allow refuses addresses of the server's own machine and of the link.
-func Allow(addr netip.Addr) error {
+func (d Dialer) Allow(ctx context.Context, addr netip.Addr) error {
+	if d.AllowLocal {
+		return nil
+	}
 	a := addr.Unmap()
 	if a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 		return NotAllowed()
 	}
+	own, err := isOwn(a)
+	if err != nil {
+		return err
+	}
+	if own && (d.AllowOwn == nil || !d.AllowOwn(ctx, a)) {
+		return NotAllowed()
+	}
 	return nil
+}
+
+// isOwn reports whether an interface of this machine has the address. They are listed each time: a bridge may come and go.
+func isOwn(addr netip.Addr) (bool, error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return false, fmt.Errorf("list the machine's addresses: %w", err)
+	}
+	return slices.ContainsFunc(all, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(addr.AsSlice())
+	}), nil
 }
 
 // NotAllowed is the error for an address that nothing goes to.

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"time"
@@ -34,6 +35,9 @@ type Config struct {
 	AddressTypes []corev1.NodeAddressType
 	// AllowLocal lets connections go to loopback and link-local addresses; for tests.
 	AllowLocal bool
+	// AllowOwn reports whether connections to pods and Services may go to an address of this machine; nil: never. Kubelets are reached there,
+	// too: they show a certificate, and are asked on their own port only.
+	AllowOwn func(ctx context.Context, addr netip.Addr) bool
 }
 
 // Proxy has one method per subresource, each returning its registry.Connecter.
@@ -41,6 +45,8 @@ type Proxy struct {
 	cfg     Config
 	kubelet *http.Transport
 	pods    *http.Transport
+	// toKubelets and toPods are what the two connect with.
+	toKubelets, toPods outward.Dialer
 }
 
 // New reads the certificates; it connects to nothing.
@@ -55,15 +61,18 @@ func New(cfg Config) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := func(c *tls.Config) *http.Transport {
-		return &http.Transport{DialContext: outward.Dialer(cfg.AllowLocal), TLSClientConfig: c, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second}
+	transport := func(d outward.Dialer, c *tls.Config) *http.Transport {
+		return &http.Transport{DialContext: d.DialContext, TLSClientConfig: c, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second}
 	}
-	return &Proxy{
-		cfg:     cfg,
-		kubelet: transport(tlsConfig),
-		// A pod's certificate is its own affair: upstream does not check it, and sends no client certificate.
-		pods: transport(&tls.Config{InsecureSkipVerify: true}),
-	}, nil
+	p := &Proxy{
+		cfg:        cfg,
+		toKubelets: outward.Dialer{AllowLocal: cfg.AllowLocal, AllowOwn: func(context.Context, netip.Addr) bool { return true }},
+		toPods:     outward.Dialer{AllowLocal: cfg.AllowLocal, AllowOwn: cfg.AllowOwn},
+	}
+	p.kubelet = transport(p.toKubelets, tlsConfig)
+	// A pod's certificate is its own affair: upstream does not check it, and sends no client certificate.
+	p.pods = transport(p.toPods, &tls.Config{InsecureSkipVerify: true})
+	return p, nil
 }
 
 func kubeletTLS(cfg Config) (*tls.Config, error) {

@@ -20,14 +20,18 @@ type passOptions struct {
 }
 
 // pass hands the exchange to location. The error is nil once an answer has begun.
-func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, location *url.URL, transport http.RoundTripper, o passOptions) error {
-	if addr, err := netip.ParseAddr(location.Hostname()); err == nil && !p.cfg.AllowLocal {
-		if err := outward.Allow(addr); err != nil {
+func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, location *url.URL, transport *http.Transport, o passOptions) error {
+	dialer := p.toPods
+	if transport == p.kubelet {
+		dialer = p.toKubelets
+	}
+	if addr, err := netip.ParseAddr(location.Hostname()); err == nil {
+		if err := dialer.Allow(r.Context(), addr); err != nil {
 			return err // the dialer would refuse it, too, in words that do not reach the client
 		}
 	}
 	var failed firstError
-	h := proxy.NewUpgradeAwareHandler(location, transport, o.rewrite, o.upgrade, &failed)
+	h := proxy.NewUpgradeAwareHandler(location, outward.Answers{Transport: transport}, o.rewrite, o.upgrade, &failed)
 	h.ServeHTTP(w, r)
 	return failed.err
 }

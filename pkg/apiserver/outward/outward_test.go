@@ -1,0 +1,69 @@
+package outward
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"testing"
+)
+
+// TestAllow: nothing goes to the machine itself, by whatever address it has, unless it is known to be a node.
+func TestAllow(t *testing.T) {
+	t.Parallel()
+	never := func(context.Context, netip.Addr) bool { return false }
+	always := func(context.Context, netip.Addr) bool { return true }
+	for _, text := range []string{"127.0.0.1", "::1", "0.0.0.0", "169.254.169.254", "fe80::1", "224.0.0.1", "255.255.255.255", "::ffff:127.0.0.1"} {
+		a := netip.MustParseAddr(text)
+		for _, d := range []Dialer{{}, {AllowOwn: never}, {AllowOwn: always}} {
+			if d.Allow(t.Context(), a) == nil {
+				t.Errorf("%s is allowed", a)
+			}
+		}
+		if err := (Dialer{AllowLocal: true}).Allow(t.Context(), a); err != nil {
+			t.Errorf("%s: %v", a, err)
+		}
+	}
+	if err := (Dialer{}).Allow(t.Context(), netip.MustParseAddr("192.0.2.77")); err != nil {
+		t.Errorf("another machine: %v", err)
+	}
+	own := ownAddress(t)
+	for name, c := range map[string]struct {
+		d    Dialer
+		want bool
+	}{"nobody says": {Dialer{}, false}, "no node": {Dialer{AllowOwn: never}, false}, "a node": {Dialer{AllowOwn: always}, true}, "tests": {Dialer{AllowLocal: true}, true}} {
+		if err := c.d.Allow(t.Context(), own); (err == nil) != c.want {
+			t.Errorf("%s, %s: %v", name, own, err)
+		}
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", netip.AddrPortFrom(own, 0).String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := c.d.DialContext(t.Context(), "tcp", l.Addr().String())
+		if (err == nil) != c.want {
+			t.Errorf("%s, connecting to %s: %v", name, own, err)
+		}
+		if err == nil {
+			conn.Close()
+		}
+		l.Close()
+	}
+}
+
+// ownAddress is an address of this machine that is not its loopback's.
+func ownAddress(t *testing.T) netip.Addr {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		n, ok := a.(*net.IPNet)
+		if !ok {
+			continue
+		}
+		if ip, ok := netip.AddrFromSlice(n.IP); ok && ip.Unmap().Is4() && !ip.Unmap().IsLoopback() && !ip.Unmap().IsLinkLocalUnicast() {
+			return ip.Unmap()
+		}
+	}
+	t.Skip("this machine has no address but its loopback's")
+	return netip.Addr{}
+}
