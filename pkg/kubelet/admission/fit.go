@@ -80,7 +80,7 @@ type lack struct {
 func (l lack) missing() int64 { return l.requested + l.used - l.capacity }
 
 func (l lack) rejection() *Rejection {
-	return &Rejection{Reason: "OutOf" + string(l.name), Message: "Pod was rejected: Node didn't have enough resource: " + l.String()}
+	return &Rejection{Reason: "OutOf" + string(l.name), Message: "Node didn't have enough resource: " + l.String()}
 }
 
 // String says it in upstream's words.
@@ -140,7 +140,7 @@ func unsupported(pod *corev1.Pod, node *corev1.Node, sysctls func(*corev1.Pod) e
 // no labels and no taints to ask for.
 func unfit(pod *corev1.Pod, node *corev1.Node, c claim, others []claim) *Rejection {
 	predicate := func(name string) *Rejection {
-		return &Rejection{Reason: name, Message: fmt.Sprintf("Pod was rejected: Predicate %s failed", name)}
+		return &Rejection{Reason: name, Message: fmt.Sprintf("Predicate %s failed", name)}
 	}
 	if node != nil {
 		if ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !ok {

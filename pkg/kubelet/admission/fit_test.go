@@ -45,27 +45,27 @@ func TestReasons(t *testing.T) {
 		reason, message string
 	}{
 		{"fits", with(nil), node, pod("o", "600m", 0), "", ""},
-		{"cpu", with(nil), node, pod("o", "700m", 0), "OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu, requested: 400, used: 700, capacity: 1000"},
+		{"cpu", with(nil), node, pod("o", "700m", 0), "OutOfcpu", "Node didn't have enough resource: cpu, requested: 400, used: 700, capacity: 1000"},
 		{"extended", with(func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"x.y/none": "1", "memory": "0"})
-		}), node, nil, "OutOfx.y/none", "Pod was rejected: Node didn't have enough resource: x.y/none, requested: 1, used: 0, capacity: 0"},
+		}), node, nil, "OutOfx.y/none", "Node didn't have enough resource: x.y/none, requested: 1, used: 0, capacity: 0"},
 		{"extended that the node does not know: an extender of the scheduler does", with(func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"x.y/gpu": "1", "memory": "0"})
 		}), node, nil, "", ""},
 		{"huge pages that the node does not know", with(func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"hugepages-2Mi": "2Mi", "memory": "0"})
-		}), node, nil, "OutOfhugepages-2Mi", "Pod was rejected: Node didn't have enough resource: hugepages-2Mi, requested: 2097152, used: 0, capacity: 0"},
+		}), node, nil, "OutOfhugepages-2Mi", "Node didn't have enough resource: hugepages-2Mi, requested: 2097152, used: 0, capacity: 0"},
 		{"extended, by claimed devices", with(func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"x.y/gpu": "1"})
 			p.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "c", RequestMappings: []corev1.ContainerExtendedResourceRequest{{ContainerName: "c", ResourceName: "x.y/gpu", RequestName: "r"}}}
 		}), node, nil, "", ""},
-		{"selector", elsewhere, node, nil, "NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed"},
+		{"selector", elsewhere, node, nil, "NodeAffinity", "Predicate NodeAffinity failed"},
 		{"a node that is not known", elsewhere, nil, nil, "", ""},
-		{"taint", pod("p", "1", 1), node, nil, "TaintToleration", "Pod was rejected: Predicate TaintToleration failed"},
-		{"port", with(port("")), node, with(port("")), "NodePorts", "Pod was rejected: Predicate NodePorts failed"},
-		{"port of one address", with(port("10.0.0.1")), node, with(port("0.0.0.0")), "NodePorts", "Pod was rejected: Predicate NodePorts failed"},
+		{"taint", pod("p", "1", 1), node, nil, "TaintToleration", "Predicate TaintToleration failed"},
+		{"port", with(port("")), node, with(port("")), "NodePorts", "Predicate NodePorts failed"},
+		{"port of one address", with(port("10.0.0.1")), node, with(port("0.0.0.0")), "NodePorts", "Predicate NodePorts failed"},
 		{"port of other addresses", with(port("10.0.0.1")), node, with(port("10.0.0.2")), "", ""},
-		{"port of a sidecar", with(init(&always)), node, with(port("")), "NodePorts", "Pod was rejected: Predicate NodePorts failed"},
+		{"port of a sidecar", with(init(&always)), node, with(port("")), "NodePorts", "Predicate NodePorts failed"},
 		{"port of an init container", with(init(nil)), node, with(port("")), "", ""},
 	} {
 		a := admitter(nil)
@@ -90,7 +90,7 @@ func TestReasons(t *testing.T) {
 		a.Admit(pod(types.UID(fmt.Sprint(i)), "0", 0))
 	}
 	if _, r := a.Admit(pod("last", "0", 1)); r == nil || r.Reason != "OutOfpods" ||
-		r.Message != "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 10, capacity: 10" {
+		r.Message != "Node didn't have enough resource: pods, requested: 1, used: 10, capacity: 10" {
 		t.Errorf("pods: %+v", r)
 	}
 }

@@ -71,7 +71,7 @@ func hopeless(lacks []lack) *Rejection {
 	for _, l := range lacks {
 		fmt.Fprintf(&missing, "(res: %v, q: %d), ", l.name, l.missing())
 	}
-	return &Rejection{Reason: "UnexpectedAdmissionError", Message: fmt.Sprintf("Pod was rejected: Unexpected error while attempting to recover from "+
+	return &Rejection{Reason: "UnexpectedAdmissionError", Message: fmt.Sprintf("Unexpected error while attempting to recover from "+
 		"admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [%s]", missing.String())}
 }
 

@@ -53,15 +53,15 @@ func TestWhoLosesAPlace(t *testing.T) {
 		"a critical pod for a more critical one": {[]*corev1.Pod{priority(of("a", burst, "900/0"), critical)},
 			priority(of("p", burst, "500/0"), critical+1000), "a", ""},
 		"not a critical pod for its equal": {[]*corev1.Pod{priority(of("a", burst, "900/100"), critical), of("b", burst, "50/0")},
-			priority(of("p", burst, "500/950"), critical), "", "Pod was rejected: Unexpected error while attempting to recover from admission failure: preemption: " +
+			priority(of("p", burst, "500/950"), critical), "", "Unexpected error while attempting to recover from admission failure: preemption: " +
 				"error finding a set of pods to preempt: no set of running pods found to reclaim resources: [(res: cpu, q: 450), (res: memory, q: 50), ]"},
 		"not by a pod that is not critical": {[]*corev1.Pod{of("a", best, "900/0")}, priority(of("p", burst, "500/0"), critical-1), "",
-			"Pod was rejected: Node didn't have enough resource: cpu, requested: 500, used: 900, capacity: 1000"},
+			"Node didn't have enough resource: cpu, requested: 500, used: 900, capacity: 1000"},
 		"not in vain": {[]*corev1.Pod{of("a", best, "900/0")}, func() *corev1.Pod {
 			p := static(of("p", burst, "500/0"))
 			p.Spec.NodeSelector = map[string]string{"disk": "hdd"}
 			return p
-		}(), "", "Pod was rejected: Predicate NodeAffinity failed"},
+		}(), "", "Predicate NodeAffinity failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

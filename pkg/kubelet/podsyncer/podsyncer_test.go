@@ -40,6 +40,7 @@ type parts struct {
 	killing chan struct{}
 	told    *corev1.Pod
 	status  corev1.PodStatus // as last set
+	said    string           // the last event's message
 	verdict admission.Verdict
 	why     *admission.Rejection
 	ending  *runtime.Ending
@@ -158,7 +159,10 @@ func (p *parts) UpdateQoS(pods []*corev1.Pod) error         { return p.note("qos
 func (p *parts) Unprepare(context.Context, types.UID) error { return p.note("unprepare") }
 func (p *parts) Track(*corev1.Pod)                          { p.note("track") }
 func (p *parts) Untrack(types.UID)                          { p.note("untrack") }
-func (p *parts) Pod(_ *corev1.Pod, _, reason, _ string)     { p.note("event %s", reason) }
+func (p *parts) Pod(_ *corev1.Pod, _, reason, message string) {
+	p.note("event %s", reason)
+	p.said = message
+}
 
 // What has other methods of the same names.
 type (
@@ -490,6 +494,25 @@ func TestEveryConditionIsOurs(t *testing.T) {
 	for _, c := range got.Conditions {
 		if !status.Own(c.Type) {
 			t.Errorf("condition %s is computed, and never written", c.Type)
+		}
+	}
+}
+
+// The status of a pod that the node does not take says so before the reason, and its event the reason alone, whatever it is.
+func TestWordsOfARejection(t *testing.T) {
+	t.Parallel()
+	for _, verdict := range []admission.Verdict{admission.Rejected, admission.Preempted} {
+		s, p := setup()
+		p.verdict, p.why = verdict, &admission.Rejection{Reason: "Why", Message: "no room."}
+		if _, err := s.Sync(t.Context(), onePod()); err != nil {
+			t.Fatal(err)
+		}
+		want := "Pod was rejected: no room."
+		if verdict == admission.Preempted { // it was taken once
+			want = "no room."
+		}
+		if p.status.Message != want || p.said != "no room." {
+			t.Errorf("status %q, event %q; want %q, %q", p.status.Message, p.said, want, "no room.")
 		}
 	}
 }

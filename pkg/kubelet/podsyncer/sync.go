@@ -127,10 +127,10 @@ func (s *Syncer) admit(ctx context.Context, pod *corev1.Pod, st *podState, rt *r
 	switch verdict {
 	case admission.Preempted:
 		st.disruption = "Pod was preempted by Kubelet to accommodate a critical pod."
-		fallthrough
-	case admission.Rejected:
 		st.rejected = why
 		s.cfg.Events.Pod(pod, corev1.EventTypeWarning, why.Reason, why.Message)
+	case admission.Rejected:
+		s.reject(pod, st, *why)
 	}
 	if verdict == admission.Admitted && !st.admitted {
 		if err := s.allocate(ctx, pod, st, rt); err != nil || st.rejected != nil {
@@ -153,9 +153,15 @@ func (s *Syncer) allocate(ctx context.Context, pod *corev1.Pod, st *podState, rt
 	if !errors.As(err, &refused) {
 		return err
 	}
-	st.rejected = &admission.Rejection{Reason: refused.Reason, Message: "Pod was rejected: " + refused.Message}
-	s.cfg.Events.Pod(pod, corev1.EventTypeWarning, refused.Reason, refused.Message)
+	s.reject(pod, st, admission.Rejection{Reason: refused.Reason, Message: refused.Message})
 	return nil
+}
+
+// reject notes that the node does not take a pod. The status says that before the reason, its event does not.
+func (s *Syncer) reject(pod *corev1.Pod, st *podState, why admission.Rejection) {
+	s.cfg.Events.Pod(pod, corev1.EventTypeWarning, why.Reason, why.Message)
+	why.Message = "Pod was rejected: " + why.Message
+	st.rejected = &why
 }
 
 // look asks the runtime for the pod.
