@@ -52,6 +52,8 @@ func (n *NodeConfig) processes(log *slog.Logger) []process {
 		{name: "kube-proxy", before: identified, argv: []string{bin("kube-proxy"),
 			"--kubeconfig=" + proxy,
 			"--hostname-override=" + n.Name, "--cluster-cidr=" + joined(n.Podnets), "--proxy-mode=nftables",
+			// By their addresses it would take the pods of other nodes for its own, and lead them from node ports of policy Local to endpoints elsewhere.
+			"--detect-local-mode=BridgeInterface", "--pod-bridge-interface=" + podBridge,
 			// Kubernetes' own would lower what may not be lowered everywhere, and change the machine's table of connections.
 			"--oom-score-adj=0", "--conntrack-max-per-core=0", "--conntrack-min=0",
 			"--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",

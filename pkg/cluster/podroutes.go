@@ -28,7 +28,7 @@ func (c Config) coreClient() (*apiclient.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := apiclient.NewScheme(apiclient.Only(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{},
+	s, err := apiclient.NewScheme(apiclient.Only(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{}, &corev1.Service{}, &corev1.ServiceList{},
 		&corev1.Secret{}, &corev1.SecretList{}, &corev1.ConfigMap{}),
 		apiclient.Only(certificatesv1.SchemeGroupVersion, &certificatesv1.CertificateSigningRequest{}, &certificatesv1.CertificateSigningRequestList{}))
 	if err != nil {
@@ -38,8 +38,8 @@ func (c Config) coreClient() (*apiclient.Client, error) {
 }
 
 // followNodes keeps the host's routes to the pods of every node and to load balancers, until ctx ends: the API server reaches webhooks and
-// proxied pods by them, and so does the user.
-func (c Config) followNodes(ctx context.Context, log *slog.Logger) {
+// proxied pods by them, and so does the user. to hears of the nodes that lead to load balancers.
+func (c Config) followNodes(ctx context.Context, to *gateways, log *slog.Logger) {
 	client, err := c.coreClient()
 	if err != nil {
 		log.Error("cannot follow the nodes' pod networks", "err", err)
@@ -79,15 +79,16 @@ func (c Config) followNodes(ctx context.Context, log *slog.Logger) {
 				joined = now
 			}
 		}
-		gateways := c.balancerGateways(all)
-		if begun && slices.Equal(gateways, last) {
+		now := c.balancerGateways(all)
+		to.set(now)
+		if begun && slices.Equal(now, last) {
 			return
 		}
-		if err := c.routeThrough(c.balancerSubnets(), gateways); err != nil {
+		if err := c.routeThrough(c.balancerSubnets(), now); err != nil {
 			log.Error("cannot set the route to load balancers", "err", err)
 			return
 		}
-		last, begun = gateways, true
+		last, begun = now, true
 	}
 	nodes, informer = cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: core.Nodes(client).ListWatch(apiclient.Selection{Newest: true}), ObjectType: &corev1.Node{}, ResyncPeriod: time.Minute,

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"bonsai/pkg/network/cni"
 )
 
 // TestStockFlags: every component is started with flags that the real one of Kubernetes v1.36.3 has, so that its binary runs in place of
@@ -42,5 +44,24 @@ func TestStockFlags(t *testing.T) {
 	}
 	if want := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubelet", "kube-proxy"}; !slices.Equal(stock, want) {
 		t.Errorf("looked at %v, want %v", stock, want)
+	}
+}
+
+// TestPodBridge: kube-proxy knows a node's pods by the bridge that the pod network's agent plugs them into.
+func TestPodBridge(t *testing.T) {
+	t.Parallel()
+	list, err := cni.Render([]netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, "ipam")
+	if err != nil || !strings.Contains(string(list), `"bridge": "`+podBridge+`"`) {
+		t.Errorf("%s is not in the network list %s, %v", podBridge, list, err)
+	}
+	c := Default("/data", "/bin")
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	node := c.node(c.Nodes[0])
+	for _, p := range node.processes(slog.New(slog.DiscardHandler)) {
+		if p.name == "kube-proxy" && !(slices.Contains(p.argv, "--detect-local-mode=BridgeInterface") && slices.Contains(p.argv, "--pod-bridge-interface="+podBridge)) {
+			t.Errorf("kube-proxy is given %q", p.argv)
+		}
 	}
 }

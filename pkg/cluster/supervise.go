@@ -134,7 +134,9 @@ func (c Config) supervise(ctx context.Context, self string, parent func(context.
 		return err
 	}
 	if c.Joined == nil {
-		run(func(ctx context.Context) { c.followNodes(ctx, log) })
+		lead := &gateways{}
+		run(func(ctx context.Context) { c.followNodes(ctx, lead, log) })
+		run(func(ctx context.Context) { c.followLocalBalancers(ctx, lead, log) })
 	}
 	if c.joinable() {
 		run(func(ctx context.Context) { c.approveServing(ctx, log) })

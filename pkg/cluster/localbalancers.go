@@ -1,0 +1,211 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/core"
+)
+
+// healthPeriod is how often nodes are asked which of them have endpoints of a Service, healthTimeout how long an answer may take.
+const (
+	healthPeriod  = time.Second
+	healthTimeout = time.Second
+)
+
+// gateways are the nodes that lead to load balancers, as followNodes last saw them.
+type gateways struct {
+	mu  sync.Mutex
+	all []netip.Addr
+}
+
+func (g *gateways) set(all []netip.Addr) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all = all
+}
+
+func (g *gateways) get() []netip.Addr {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.all
+}
+
+// localBalancer is a load balancer that only nodes with endpoints answer for, which say so at a port of their own (externalTrafficPolicy: Local).
+type localBalancer struct {
+	addresses   []netip.Addr
+	healthCheck int32
+}
+
+// localBalancers are those of the Services whose addresses are in the range of the cluster's balancers. Nothing that others write into a Service's
+// status leads the host elsewhere.
+func (c Config) localBalancers(services []*corev1.Service) []localBalancer {
+	var out []localBalancer
+	for _, svc := range services {
+		if svc.Spec.Type != corev1.ServiceTypeLoadBalancer || svc.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal || svc.Spec.HealthCheckNodePort == 0 {
+			continue
+		}
+		b := localBalancer{healthCheck: svc.Spec.HealthCheckNodePort}
+		for _, ingress := range svc.Status.LoadBalancer.Ingress {
+			a, err := netip.ParseAddr(ingress.IP)
+			if err == nil && slices.ContainsFunc(c.balancerSubnets(), func(p netip.Prefix) bool { return p.Contains(a) }) {
+				b.addresses = append(b.addresses, a)
+			}
+		}
+		if len(b.addresses) > 0 {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// followLocalBalancers keeps the host's routes to load balancers of policy Local through the nodes that have endpoints, until ctx ends. An address
+// without such a route, as without any endpoint, is reached as all balancers are: the nodes' kube-proxy drops it.
+func (c Config) followLocalBalancers(ctx context.Context, nodes *gateways, log *slog.Logger) {
+	client, err := c.coreClient()
+	if err != nil {
+		log.Error("cannot follow load balancers of policy Local", "err", err)
+		return
+	}
+	services, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: core.Services(client).ListWatch(apiclient.Selection{Newest: true}), ObjectType: &corev1.Service{}, Handler: cache.ResourceEventHandlerFuncs{},
+	})
+	var done sync.WaitGroup
+	defer done.Wait()
+	done.Go(func() { informer.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return
+	}
+	set, err := c.balancerRoutes()
+	if err != nil {
+		log.Error("cannot list the routes to load balancers", "err", err)
+	}
+	ticker := time.NewTicker(healthPeriod)
+	defer ticker.Stop()
+	for {
+		var all []*corev1.Service
+		for _, obj := range services.List() {
+			if svc, ok := obj.(*corev1.Service); ok {
+				all = append(all, svc)
+			}
+		}
+		c.routeLocally(ctx, c.localBalancers(all), nodes.get(), set, log)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// routeLocally sets the routes to balancers; set has those that are there, with their gateways.
+func (c Config) routeLocally(ctx context.Context, balancers []localBalancer, nodes []netip.Addr, set map[netip.Addr][]netip.Addr, log *slog.Logger) {
+	want := map[netip.Addr][]netip.Addr{}
+	for _, b := range balancers {
+		healthy := askHealth(ctx, nodes, b.healthCheck)
+		for _, a := range b.addresses {
+			want[a] = healthy
+		}
+	}
+	for a := range set {
+		if _, still := want[a]; !still {
+			want[a] = nil
+		}
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	for a, through := range want {
+		through = slices.DeleteFunc(slices.Clone(through), func(g netip.Addr) bool { return g.Is4() != a.Is4() })
+		if slices.Equal(through, set[a]) {
+			continue
+		}
+		if err := c.routeThrough([]netip.Prefix{netip.PrefixFrom(a, a.BitLen())}, through); err != nil {
+			log.Error("cannot set the route to a load balancer of policy Local", "address", a, "nodes", through, "err", err)
+			continue
+		}
+		if set[a] = through; len(through) == 0 {
+			delete(set, a)
+		}
+	}
+}
+
+// balancerRoutes are the routes to single balancers that an earlier life of the supervisor left. Their gateways are not known: the first look replaces
+// or removes each.
+func (c Config) balancerRoutes() (map[netip.Addr][]netip.Addr, error) {
+	found := map[netip.Addr][]netip.Addr{}
+	link, err := netlink.LinkByName(c.mark())
+	if err != nil {
+		return found, fmt.Errorf("find %s: %w", c.mark(), err)
+	}
+	routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
+	for _, r := range routes {
+		ours := r.LinkIndex == link.Attrs().Index || slices.ContainsFunc(r.MultiPath, func(h *netlink.NexthopInfo) bool { return h.LinkIndex == link.Attrs().Index })
+		if r.Dst == nil || !ours {
+			continue
+		}
+		a, ok := netip.AddrFromSlice(r.Dst.IP)
+		if a = a.Unmap(); !ok {
+			continue
+		}
+		if ones, _ := r.Dst.Mask.Size(); ones == a.BitLen() && slices.ContainsFunc(c.balancerSubnets(), func(p netip.Prefix) bool { return p.Contains(a) }) {
+			found[a] = []netip.Addr{{}}
+		}
+	}
+	return found, err
+}
+
+// askHealth returns the nodes that say at the port that they have endpoints, in the order of nodes.
+func askHealth(ctx context.Context, nodes []netip.Addr, port int32) []netip.Addr {
+	client := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true, Proxy: nil},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	healthy := make([]bool, len(nodes))
+	var asked sync.WaitGroup
+	for i, node := range nodes {
+		asked.Go(func() {
+			healthy[i] = answersHealthy(ctx, client, "http://"+net.JoinHostPort(node.String(), strconv.Itoa(int(port)))+"/healthz") == nil
+		})
+	}
+	asked.Wait()
+	var out []netip.Addr
+	for i, ok := range healthy {
+		if ok {
+			out = append(out, nodes[i])
+		}
+	}
+	return out
+}
+
+var errUnhealthy = errors.New("the node has no endpoint")
+
+func answersHealthy(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<10))
+	if resp.StatusCode != http.StatusOK {
+		return errUnhealthy
+	}
+	return nil
+}
