@@ -18,11 +18,6 @@ func validateExtendedClaim(s *corev1.PodExtendedResourceClaimStatus, spec *corev
 		return nil
 	}
 	var errs field.ErrorList
-	if name := path.Child("resourceClaimName"); s.ResourceClaimName == "" {
-		errs = append(errs, field.Required(name, ""))
-	} else {
-		errs = append(errs, validate.Invalid(name, s.ResourceClaimName, apivalidation.NameIsDNSSubdomain(s.ResourceClaimName, false))...)
-	}
 	if len(s.RequestMappings) == 0 {
 		errs = append(errs, field.Required(path.Child("requestMappings"), "at least one request mapping is required"))
 	}
@@ -42,6 +37,11 @@ func validateExtendedClaim(s *corev1.PodExtendedResourceClaimStatus, spec *corev
 				field.Duplicate(at.Child("requestName"), m.RequestName))
 		}
 		seen.Insert(m)
+	}
+	if name := path.Child("resourceClaimName"); s.ResourceClaimName == "" {
+		errs = append(errs, field.Required(name, ""))
+	} else {
+		errs = append(errs, validate.Invalid(name, s.ResourceClaimName, apivalidation.NameIsDNSSubdomain(s.ResourceClaimName, false))...)
 	}
 	return errs
 }

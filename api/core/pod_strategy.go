@@ -39,6 +39,7 @@ func podStatusStrategy() resources.Typed[*corev1.Pod] {
 		obj.Spec = *old.Spec.DeepCopy()
 		obj.DeletionTimestamp = old.DeletionTimestamp
 		obj.OwnerReferences = old.OwnerReferences
+		dropDisabledStatus(&obj.Status, &old.Status)
 		if obj.Status.QOSClass == "" {
 			obj.Status.QOSClass = old.Status.QOSClass
 		}
@@ -52,19 +53,13 @@ func podStatusStrategy() resources.Typed[*corev1.Pod] {
 	return s
 }
 
-// setPodIPs keeps the single address and the list of addresses alike; the single one wins where both are given and differ.
+// setPodIPs keeps the single address of the pod and the list of addresses alike; the single one wins where both are given and differ.
 func setPodIPs(s *corev1.PodStatus) {
 	switch {
 	case s.PodIP == "" && len(s.PodIPs) > 0:
 		s.PodIP = s.PodIPs[0].IP
 	case s.PodIP != "" && (len(s.PodIPs) == 0 || s.PodIPs[0].IP != s.PodIP):
 		s.PodIPs = []corev1.PodIP{{IP: s.PodIP}}
-	}
-	switch {
-	case s.HostIP == "" && len(s.HostIPs) > 0:
-		s.HostIP = s.HostIPs[0].IP
-	case s.HostIP != "" && len(s.HostIPs) == 0:
-		s.HostIPs = []corev1.HostIP{{IP: s.HostIP}}
 	}
 }
 

@@ -3,8 +3,6 @@ package core
 import (
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/podspec"
@@ -19,50 +17,39 @@ func ValidatePodStatusUpdate(obj, old *corev1.Pod) field.ErrorList {
 	if obj.Spec.NodeName != old.Spec.NodeName {
 		errs = append(errs, field.Forbidden(path.Child("nodeName"), "may not be changed directly"))
 	}
+	for i, c := range obj.Status.Conditions {
+		if c.ObservedGeneration < 0 {
+			errs = append(errs, field.Invalid(path.Child("conditions").Index(i).Child("observedGeneration"), c.ObservedGeneration, "must be a non-negative integer"))
+		}
+	}
 	if n := obj.Status.NominatedNodeName; n != "" {
 		errs = append(errs, validate.Invalid(path.Child("nominatedNodeName"), n, apivalidation.NameIsDNSSubdomain(n, false))...)
 		if obj.Spec.NodeName != "" && n != old.Status.NominatedNodeName {
 			errs = append(errs, field.Forbidden(path.Child("nominatedNodeName"), "may not be set on pods that are already bound to a node"))
 		}
 	}
-	if old.Status.QOSClass != "" && obj.Status.QOSClass != old.Status.QOSClass {
-		errs = append(errs, field.Invalid(path.Child("qosClass"), obj.Status.QOSClass, "field is immutable"))
-	}
-	errs = append(errs, validateRestarts(obj.Status.ContainerStatuses, old.Status.ContainerStatuses, path.Child("containerStatuses"), obj.Spec.Containers, obj.Spec.RestartPolicy)...)
-	errs = append(errs, validateInitRestarts(obj, old, path.Child("initContainerStatuses"))...)
-	errs = append(errs, validateExtendedClaim(obj.Status.ExtendedResourceClaimStatus, &obj.Spec, path.Child("extendedResourceClaimStatus"))...)
-	errs = append(errs, validatePodIPs(obj.Status.PodIPs, path.Child("podIPs"))...)
-	for i, ip := range obj.Status.HostIPs {
-		at := path.Child("hostIPs").Index(i).Child("ip")
-		errs = append(errs, validation.IsValidIPForLegacyField(at, ip.IP, true, nil)...)
-		if i == 0 && obj.Status.HostIP != "" && ip.IP != obj.Status.HostIP {
-			errs = append(errs, field.Invalid(at, ip.IP, "must be equal to `hostIP`"))
-		}
-	}
-	for i, c := range obj.Status.Conditions {
-		if c.ObservedGeneration < 0 {
-			errs = append(errs, field.Invalid(path.Child("conditions").Index(i).Child("observedGeneration"), c.ObservedGeneration, "must be greater than or equal to 0").WithOrigin("minimum"))
-		}
-	}
 	if n := obj.Status.ObservedGeneration; n < 0 {
 		errs = append(errs, field.Invalid(path.Child("observedGeneration"), n, "must be a non-negative integer"))
 	}
-	return errs
-}
-
-func validatePodIPs(ips []corev1.PodIP, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	seen := sets.New[string]()
-	for i, ip := range ips {
-		at := path.Index(i)
-		errs = append(errs, validation.IsValidIPForLegacyField(at, ip.IP, true, nil)...)
-		if seen.Has(ip.IP) {
-			errs = append(errs, field.Duplicate(at, ip.IP))
-		}
-		seen.Insert(ip.IP)
+	if old.Status.QOSClass != "" && obj.Status.QOSClass != old.Status.QOSClass {
+		errs = append(errs, field.Invalid(path.Child("qosClass"), obj.Status.QOSClass, "field is immutable"))
 	}
-	if len(ips) > 2 || len(ips) == 2 && familyOf(ips[0].IP) == familyOf(ips[1].IP) {
-		errs = append(errs, field.Invalid(path, ips, "may specify no more than one IP for each IP family"))
+	regular, initial, ephemeral := path.Child("containerStatuses"), path.Child("initContainerStatuses"), path.Child("ephemeralContainerStatuses")
+	errs = append(errs, validateRestarts(obj.Status.ContainerStatuses, old.Status.ContainerStatuses, regular, obj.Spec.Containers, obj.Spec.RestartPolicy)...)
+	errs = append(errs, validateInitRestarts(obj, old, initial)...)
+	errs = append(errs, validateClaimStatuses(obj.Status.ResourceClaimStatuses, obj.Spec.ResourceClaims, path.Child("resourceClaimStatuses"))...)
+	errs = append(errs, validateExtendedClaim(obj.Status.ExtendedResourceClaimStatus, &obj.Spec, path.Child("extendedResourceClaimStatus"))...)
+	errs = append(errs, validatePodIPs(obj.Status.PodIPs, path.Child("podIPs"))...)
+	errs = append(errs, validateHostIPs(obj.Status.HostIP, obj.Status.HostIPs, path.Child("hostIPs"))...)
+	errs = append(errs, validateUsers(obj.Status.ContainerStatuses, regular)...)
+	errs = append(errs, validateUsers(obj.Status.InitContainerStatuses, initial)...)
+	errs = append(errs, validateUsers(obj.Status.EphemeralContainerStatuses, ephemeral)...)
+	errs = append(errs, validateHealth(obj.Status.ContainerStatuses, obj.Spec.Containers, regular)...)
+	errs = append(errs, validateHealth(obj.Status.InitContainerStatuses, obj.Spec.InitContainers, initial)...)
+	for i := range obj.Status.EphemeralContainerStatuses {
+		if len(obj.Status.EphemeralContainerStatuses[i].AllocatedResourcesStatus) > 0 {
+			errs = append(errs, field.Forbidden(ephemeral.Index(i).Child("allocatedResourcesStatus"), "must not be specified in container status"))
+		}
 	}
 	return errs
 }
