@@ -83,6 +83,29 @@ func TestQoSCgroups(t *testing.T) {
 	}
 }
 
+// TestAppArmor: where the machine has AppArmor, a pod that asks for the runtime's profile is confined by it; elsewhere it is not started, nor
+// replaced, and says why.
+func TestAppArmor(t *testing.T) {
+	t.Parallel()
+	k := newNamespace(t, "kubectl", "apparmor")
+	k.apply(podOf("asks", "sleep 3600", "securityContext: {appArmorProfile: {type: RuntimeDefault}}", "nodeName: n1"))
+	k.apply(podOf("unconfined", "sleep 3600", "securityContext: {appArmorProfile: {type: Unconfined}}", "nodeName: n1"))
+	k.ready("unconfined")
+	enabled, err := os.ReadFile("/sys/module/apparmor/parameters/enabled")
+	if _, missing := exec.LookPath("apparmor_parser"); err == nil && missing == nil && strings.HasPrefix(string(enabled), "Y") {
+		k.ready("asks")
+		if profile := k.run("exec", "asks", "--", "cat", "/proc/self/attr/current"); !strings.HasPrefix(profile, "cri-containerd.apparmor.d (enforce)") {
+			t.Errorf("runs as %s", profile)
+		}
+		return
+	}
+	k.field("asks", ".status.reason", "AppArmor")
+	k.field("asks", ".status.message", "Cannot enforce AppArmor: AppArmor is not enabled on the host")
+	k.field("asks", ".status.phase", "Pending")
+	k.field("asks", ".status.containerStatuses[0].state.waiting.reason", "Blocked")
+	k.run("delete", "pod", "asks", "--timeout=20s")
+}
+
 // TestServicesAcrossNodes: pods reach each other over plain routes, Services from pods, nodes and the host.
 func TestServicesAcrossNodes(t *testing.T) {
 	t.Parallel()
