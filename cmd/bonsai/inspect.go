@@ -93,7 +93,7 @@ func kubeconfigCommand(chosen *chosen) *cobra.Command {
 		Example: "  bonsai kubeconfig export",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cluster.ExportContext(cmd.Context(), chosen.dataDir)
+			return cluster.ExportContext(cmd.Context(), chosen.dataDir, cmd.ErrOrStderr())
 		},
 	})
 	return c

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +29,8 @@ type upFlags struct {
 	planes       int
 	egress       bool
 	wait         time.Duration
+	// kubeconfigMode is octal.
+	kubeconfigMode string
 }
 
 func upCommand(chosen *chosen) *cobra.Command {
@@ -56,6 +60,7 @@ is not said anew. Subnets and ports that are not said are the first that no othe
 	c.Flags().StringVar(&f.mirror, "registry-mirror", "", "URL of a registry, reachable from the nodes, that stands for every registry")
 	c.Flags().StringArrayVar(&f.ports, "port", nil, "publish a node port on this machine, as [ADDRESS:]HOSTPORT:NODEPORT[/udp]; can be given several times")
 	c.Flags().StringSliceVar(&f.addons, "addons", nil, "add-ons to switch on, or off with NAME=false (bonsai config print-default lists them)")
+	c.Flags().StringVar(&f.kubeconfigMode, "kubeconfig-mode", "0600", "mode of your kubeconfig, in which the administrator's key is")
 	waitFlag(c, &f.wait, "the cluster")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		self, err := os.Executable()
@@ -138,6 +143,13 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (clus
 	}
 	if given("control-planes") {
 		config.ControlPlanes = f.planes
+	}
+	if given("kubeconfig-mode") {
+		mode, err := strconv.ParseUint(f.kubeconfigMode, 8, 32)
+		if err != nil {
+			return config, fmt.Errorf("--kubeconfig-mode: %q is no octal mode, as 0640", f.kubeconfigMode)
+		}
+		config.KubeconfigMode = fs.FileMode(mode)
 	}
 	if given("egress") {
 		config.Egress = f.egress

@@ -85,6 +85,8 @@ type Config struct {
 	ComponentFlags map[string]map[string]string `json:",omitempty"`
 	// AddonChoices says which add-ons are on or off that by default are not (WithAddon).
 	AddonChoices map[string]bool `json:",omitempty"`
+	// KubeconfigMode is the mode of the user's kubeconfig, in which the administrator's key is; 0: nobody but its owner may read it.
+	KubeconfigMode fs.FileMode `json:",omitempty"`
 	// Contained is set where control planes and nodes are containers that somebody else runs (NewContained).
 	Contained bool `json:",omitempty"`
 	// Addons holds the manifests to install, "$NAME" standing for what the cluster fills in.
@@ -176,6 +178,9 @@ func (c Config) Validate() error {
 	var errs []error
 	if err := checkName(c.Name); err != nil {
 		errs = append(errs, fmt.Errorf("--name: %w", err))
+	}
+	if m := c.KubeconfigMode; m != 0 && (m&^0o777 != 0 || m&0o600 != 0o600) {
+		errs = append(errs, fmt.Errorf("--kubeconfig-mode: %#o must be from 0600 to 0777, so that its owner can use the file", uint32(m)))
 	}
 	if err := checkNodes(len(c.Nodes)); err != nil {
 		errs = append(errs, fmt.Errorf("--nodes: %w", err))

@@ -16,14 +16,14 @@ import (
 )
 
 // ExportLogs writes into a new directory what somebody else needs to understand the cluster in dataDir, running or not: the logs of
-// processes and containers, the configuration, and the state. Keys, certificates, kubeconfigs, etcd's data and volumes are left out, and
+// processes and containers, the configuration, and the state, for its owner alone: containers may say anything. Keys, certificates, kubeconfigs, etcd's data and volumes are left out, and
 // so are the values of flags and URLs that are secrets.
 func ExportLogs(ctx context.Context, dataDir, to string) error {
 	c, err := LoadExisting(dataDir)
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(to, 0o755); err != nil {
+	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
 	}
 	l := c.layout()
@@ -37,20 +37,20 @@ func ExportLogs(ctx context.Context, dataDir, to string) error {
 	}
 	var errs []error
 	for from, name := range parts {
-		errs = append(errs, ignoreMissing(copyReadable(from, filepath.Join(to, name))))
+		errs = append(errs, ignoreMissing(copyOwn(from, filepath.Join(to, name))))
 	}
 	config, err := json.MarshalIndent(c.withoutSecrets(), "", "  ")
 	if err != nil {
 		return err
 	}
-	errs = append(errs, os.WriteFile(filepath.Join(to, "cluster.json"), config, 0o644))
+	errs = append(errs, os.WriteFile(filepath.Join(to, "cluster.json"), config, 0o600))
 	// What cannot be found out is a finding, too.
 	record := func(name string, write func(io.Writer) error) {
 		var out bytes.Buffer
 		if err := write(&out); err != nil {
 			fmt.Fprintf(&out, "\n%v\n", err)
 		}
-		errs = append(errs, os.WriteFile(filepath.Join(to, name), out.Bytes(), 0o644))
+		errs = append(errs, os.WriteFile(filepath.Join(to, name), out.Bytes(), 0o600))
 	}
 	record("status.txt", func(w io.Writer) error { return PrintStatus(ctx, dataDir, w) })
 	record("versions.txt", func(w io.Writer) error { return PrintVersions(ctx, c.BinDir, w) })
@@ -68,9 +68,9 @@ func ExportLogs(ctx context.Context, dataDir, to string) error {
 	return errors.Join(errs...)
 }
 
-// copyReadable copies a file, or the files and directories below one, readable for all. What is neither, as the links of a container's
+// copyOwn copies a file, or the files and directories below one, for whoever does it alone to read. What is neither, as the links of a container's
 // log, is left out.
-func copyReadable(from, to string) error {
+func copyOwn(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
 			return ignoreMissing(err) // a log may go while we look
@@ -78,11 +78,11 @@ func copyReadable(from, to string) error {
 		target := filepath.Join(to, strings.TrimPrefix(path, from))
 		switch {
 		case d.IsDir():
-			return os.MkdirAll(target, 0o755)
+			return os.MkdirAll(target, 0o700)
 		case !d.Type().IsRegular():
 			return nil
 		}
-		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
 			return err
 		}
 		in, err := os.Open(path)
@@ -90,7 +90,7 @@ func copyReadable(from, to string) error {
 			return ignoreMissing(err)
 		}
 		defer in.Close()
-		out, err := os.Create(target)
+		out, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
 			return err
 		}

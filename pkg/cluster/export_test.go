@@ -35,8 +35,14 @@ func TestExportLogs(t *testing.T) {
 	}
 	var all strings.Builder
 	err := filepath.WalkDir(to, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil {
 			return err
+		}
+		if info, err := d.Info(); err != nil || info.Mode()&0o077 != 0 {
+			t.Errorf("others may read %s: %v, %v", path, info.Mode(), err)
+		}
+		if d.IsDir() {
+			return nil
 		}
 		data, err := os.ReadFile(path)
 		all.WriteString(strings.TrimPrefix(path, to) + "\n" + string(data) + "\n")

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"io"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -35,7 +36,7 @@ func TestHome(t *testing.T) {
 	if err := far.makePKI(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := far.exportContext(t.Context()); err != nil {
+	if err := far.exportContext(t.Context(), io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	all, err := home.Clusters()

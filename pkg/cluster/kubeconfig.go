@@ -75,8 +75,9 @@ func (c Config) kubeconfig(name string) (*clientcmdapi.Config, error) {
 const ownerExtension = "bonsai-data-dir"
 
 // exportContext writes the administrator's context into the user's kubeconfig ($KUBECONFIG's first file or ~/.kube/config)
-// and makes it the current one, as kind does.
-func (c Config) exportContext(ctx context.Context) error {
+// and makes it the current one, as kind does. Nobody but the file's owner may read it then, unless c.KubeconfigMode says otherwise; out hears of it
+// if others could.
+func (c Config) exportContext(ctx context.Context, out io.Writer) error {
 	admin, err := c.kubeconfig(administrator)
 	if err != nil {
 		return err
@@ -87,21 +88,27 @@ func (c Config) exportContext(ctx context.Context) error {
 	}
 	own := c.Context()
 	admin.Contexts[own].Extensions = map[string]runtime.Object{ownerExtension: &runtime.Unknown{Raw: owner, ContentType: runtime.ContentTypeJSON}}
-	return changeUserKubeconfig(ctx, func(k *clientcmdapi.Config) {
+	path := clientcmd.NewDefaultPathOptions().GetDefaultFilename()
+	was := modeOf(path)
+	err = changeUserKubeconfig(ctx, c.kubeconfigMode, func(k *clientcmdapi.Config) {
 		k.Clusters[own] = admin.Clusters[own]
 		k.AuthInfos[own] = admin.AuthInfos[own]
 		k.Contexts[own] = admin.Contexts[own]
 		k.CurrentContext = own
 	})
+	if is := c.kubeconfigMode(was); err == nil && was&^is != 0 {
+		fmt.Fprintf(out, "WARNING: others could read %s (mode %04o). It has the administrator's key: its mode is %04o now (bonsai up --kubeconfig-mode keeps another).\n", path, was, is)
+	}
+	return err
 }
 
 // ExportContext writes the context of the cluster in dataDir into the user's kubeconfig, as its start did.
-func ExportContext(ctx context.Context, dataDir string) error {
+func ExportContext(ctx context.Context, dataDir string, out io.Writer) error {
 	c, err := loadControlPlane(dataDir)
 	if err != nil {
 		return err
 	}
-	return c.exportContext(ctx)
+	return c.exportContext(ctx, out)
 }
 
 // PrintKubeconfig prints the kubeconfig of the administrator of the cluster in dataDir.
@@ -121,7 +128,7 @@ func PrintKubeconfig(dataDir string, out io.Writer) error {
 // removeContext undoes exportContext, by the data directory that a context says it is for: the cluster's name may be lost, and a context of
 // its name have become another's.
 func (c Config) removeContext(ctx context.Context) error {
-	return changeUserKubeconfig(ctx, func(k *clientcmdapi.Config) {
+	return changeUserKubeconfig(ctx, asItWas, func(k *clientcmdapi.Config) {
 		for own, of := range k.Contexts {
 			if contextOwner(of) != c.DataDir {
 				continue
@@ -165,22 +172,48 @@ func userKubeconfig() (*clientcmdapi.Config, error) {
 	return k, nil
 }
 
-// changeUserKubeconfig applies change to the file under client-go's lock, and writes it only if it changed. A file that would be left with
-// nothing in it is removed.
-func changeUserKubeconfig(ctx context.Context, change func(*clientcmdapi.Config)) error {
+// ownerOnly is the mode of a kubeconfig that others may not read.
+const ownerOnly fs.FileMode = 0o600
+
+// kubeconfigMode returns the mode of a kubeconfig that gets the administrator's key, from the one it had; 0: it is new.
+func (c Config) kubeconfigMode(was fs.FileMode) fs.FileMode {
+	switch {
+	case c.KubeconfigMode != 0:
+		return c.KubeconfigMode
+	case was == 0:
+		return ownerOnly
+	}
+	return was & ownerOnly
+}
+
+// asItWas keeps the mode of a kubeconfig that gets nothing.
+func asItWas(was fs.FileMode) fs.FileMode { return was }
+
+// changeUserKubeconfig applies change to the file under client-go's lock, and writes it only if that or its mode changes. A file that would be
+// left with nothing in it is removed.
+func changeUserKubeconfig(ctx context.Context, mode func(was fs.FileMode) fs.FileMode, change func(*clientcmdapi.Config)) error {
 	path := clientcmd.NewDefaultPathOptions().GetDefaultFilename()
-	if _, differs, err := changedKubeconfig(change); err != nil || !differs {
+	if _, differs, err := changedKubeconfig(change); err != nil || !differs && modeOf(path) == mode(modeOf(path)) {
 		return err
 	}
 	unlock, err := lockKubeconfig(ctx, path, kubeconfigPatience)
 	if err != nil {
 		return err
 	}
-	k, differs, err := changedKubeconfig(change) // others may have written meanwhile
-	if err == nil && differs {
-		err = writeUserKubeconfig(path, k)
+	k, _, err := changedKubeconfig(change) // others may have written meanwhile
+	if err == nil {
+		err = writeUserKubeconfig(path, k, mode(modeOf(path)))
 	}
 	return errors.Join(err, unlock())
+}
+
+// modeOf is a file's mode; 0: it is not there.
+func modeOf(path string) fs.FileMode {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Mode().Perm()
 }
 
 // changedKubeconfig is the user's kubeconfig with change applied, and whether that makes a difference.
@@ -224,7 +257,7 @@ func lockKubeconfig(ctx context.Context, path string, patience time.Duration) (u
 	return func() error { return os.Remove(lock) }, nil
 }
 
-func writeUserKubeconfig(path string, k *clientcmdapi.Config) error {
+func writeUserKubeconfig(path string, k *clientcmdapi.Config, mode fs.FileMode) error {
 	if len(k.Clusters)+len(k.AuthInfos)+len(k.Contexts) == 0 {
 		return ignoreMissing(os.Remove(path))
 	}
@@ -232,15 +265,15 @@ func writeUserKubeconfig(path string, k *clientcmdapi.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceUserFile(path, data); err != nil {
+	if err := replaceUserFile(path, data, mode); err != nil {
 		return fmt.Errorf("write the kubeconfig %s: %w", path, err)
 	}
 	return nil
 }
 
 // replaceUserFile writes a file of the user's whole or not at all: it has contexts that nobody else knows, and the disk may be full. A link is
-// followed, and who owns the file and may read it stays.
-func replaceUserFile(path string, data []byte) error {
+// followed, and who owns the file stays.
+func replaceUserFile(path string, data []byte, mode fs.FileMode) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
@@ -250,16 +283,17 @@ func replaceUserFile(path string, data []byte) error {
 	}
 	defer os.Remove(f.Name()) // fails once renamed
 	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(mode))
 	if info, statErr := os.Stat(path); statErr == nil && err == nil {
 		owner := info.Sys().(*syscall.Stat_t)
-		err = errors.Join(f.Chown(int(owner.Uid), int(owner.Gid)), f.Chmod(info.Mode().Perm()))
+		err = f.Chown(int(owner.Uid), int(owner.Gid))
 	}
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	err = os.Rename(f.Name(), path)
 	if errors.Is(err, syscall.EBUSY) { // a mount point, as in a container, can only be written
-		err = os.WriteFile(path, data, 0o600)
+		err = errors.Join(os.WriteFile(path, data, mode), os.Chmod(path, mode))
 	}
 	return err
 }

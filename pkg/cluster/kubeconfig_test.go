@@ -3,6 +3,8 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +26,7 @@ func TestContext(t *testing.T) {
 	if err := c.makePKI(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.exportContext(t.Context()); err != nil {
+	if err := c.exportContext(t.Context(), io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.removeContext(t.Context()); err != nil {
@@ -41,7 +43,7 @@ func TestContext(t *testing.T) {
 	if err := clientcmd.WriteToFile(*mine, path); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.exportContext(t.Context()); err != nil {
+	if err := c.exportContext(t.Context(), io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	both, err := clientcmd.LoadFromFile(path)
@@ -72,7 +74,7 @@ func TestContextOfAnother(t *testing.T) {
 		if err := c.makePKI(time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.exportContext(t.Context()); err != nil {
+		if err := c.exportContext(t.Context(), io.Discard); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +97,7 @@ func TestContextOfAnother(t *testing.T) {
 }
 
 // TestContextOnFullDisk: a kubeconfig that there is no room to write stays as it is, with the contexts of others. A link stays one, and the
-// file what it was for others.
+// file its owner's.
 func TestContextOnFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	disk := filepath.Join(dir, "disk")
@@ -129,7 +131,7 @@ func TestContextOnFullDisk(t *testing.T) {
 	if err := c.makePKI(time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.exportContext(t.Context()); !errors.Is(err, unix.ENOSPC) {
+	if err := c.exportContext(t.Context(), io.Discard); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("on a full disk: %v", err)
 	}
 	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
@@ -138,7 +140,7 @@ func TestContextOnFullDisk(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.exportContext(t.Context()); err != nil {
+	if err := c.exportContext(t.Context(), io.Discard); err != nil {
 		t.Error(err)
 	}
 	if to, err := os.Readlink(path); err != nil || to != target {
@@ -148,7 +150,7 @@ func TestContextOnFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if owner := info.Sys().(*syscall.Stat_t); info.Mode() != 0o640 || owner.Uid != 12 || owner.Gid != 34 {
+	if owner := info.Sys().(*syscall.Stat_t); info.Mode() != 0o600 || owner.Uid != 12 || owner.Gid != 34 {
 		t.Errorf("%s of %d:%d", info.Mode(), owner.Uid, owner.Gid)
 	}
 	if left, err := filepath.Glob(filepath.Join(disk, "*")); err != nil || len(left) != 1 {
@@ -164,7 +166,7 @@ func TestContextsAtOnce(t *testing.T) {
 	var writes sync.WaitGroup
 	for i := range clusters {
 		writes.Go(func() {
-			if err := changeUserKubeconfig(t.Context(), func(k *clientcmdapi.Config) {
+			if err := changeUserKubeconfig(t.Context(), asItWas, func(k *clientcmdapi.Config) {
 				k.Contexts[fmt.Sprint("c", i)] = &clientcmdapi.Context{Cluster: "x"}
 			}); err != nil {
 				t.Error(err)
@@ -204,5 +206,58 @@ func TestKubeconfigs(t *testing.T) {
 		if info, err := os.Stat(c.layout().kubeconfig(name)); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: mode %v, %v", name, info.Mode(), err)
 		}
+	}
+}
+
+// TestKubeconfigMode: nobody but its owner reads a file that gets the administrator's key, unless the user says otherwise; a file that gets nothing
+// stays as open as it was.
+func TestKubeconfigMode(t *testing.T) {
+	for name, c := range map[string]struct {
+		was, asked, want fs.FileMode
+		warns            bool
+	}{
+		"new": {0, 0, 0o600, false}, "new, asked for": {0, 0o640, 0o640, false}, "open": {0o644, 0, 0o600, true}, "open, asked for": {0o644, 0o644, 0o644, false},
+		"to the group": {0o640, 0, 0o600, true}, "closed": {0o600, 0, 0o600, false}, "read only": {0o400, 0, 0o400, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "config")
+			t.Setenv("KUBECONFIG", path)
+			cfg := testConfig(t)
+			cfg.KubeconfigMode = c.asked
+			if err := cfg.makePKI(time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if c.was != 0 {
+				mine := clientcmdapi.NewConfig()
+				mine.Contexts["work"] = &clientcmdapi.Context{Cluster: "work"}
+				if err := errors.Join(clientcmd.WriteToFile(*mine, path), os.Chmod(path, c.was)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var out strings.Builder
+			for range 2 {
+				if err := cfg.exportContext(t.Context(), &out); err != nil {
+					t.Fatal(err)
+				}
+				if got := modeOf(path); got != c.want {
+					t.Errorf("its mode is %#o, want %#o", got, c.want)
+				}
+			}
+			if n := strings.Count(out.String(), path); (n == 1) != c.warns || n > 1 {
+				t.Errorf("the user hears %q", out.String())
+			}
+			if c.was == 0 {
+				return
+			}
+			if err := os.Chmod(path, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if err := cfg.exportContext(t.Context(), &out); err != nil || modeOf(path) != c.want && modeOf(path) != 0o600 {
+				t.Errorf("opened afterwards: %#o, %v", modeOf(path), err)
+			}
+			if err := errors.Join(os.Chmod(path, 0o644), cfg.removeContext(t.Context())); err != nil || modeOf(path) != 0o644 {
+				t.Errorf("after the cluster is gone: %#o, %v", modeOf(path), err)
+			}
+		})
 	}
 }

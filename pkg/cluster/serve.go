@@ -79,7 +79,7 @@ func (c Config) follow(ctx context.Context, p progress, patience time.Duration, 
 	err := poll(ctx, serveAgain, func() (bool, error) {
 		err := c.takeSteps(ctx, p, c.stepsAfter())
 		if err == nil && c.Joined == nil {
-			err = c.exportContext(ctx)
+			err = c.exportContext(ctx, p.out)
 		}
 		if err != nil && ctx.Err() == nil {
 			n.tell(log, status(err.Error()))

@@ -79,7 +79,7 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 	if err := c.takeSteps(ctx, p, c.stepsAfter()); err != nil {
 		return c, true, err
 	}
-	return c, true, c.exportContext(ctx)
+	return c, true, c.exportContext(ctx, out)
 }
 
 // takeSteps takes steps in turn until one fails.
