@@ -149,6 +149,9 @@ func (o *Options) scalable(r schema.GroupVersionResource) error {
 // post makes the autoscaler in v2, and what v1 can say in v1 where that fails.
 func (o *Options) post(ctx context.Context, i *resource.Info) (runtime.Object, error) {
 	meta := metav1.ObjectMeta{Name: o.name}
+	if o.Explicit {
+		meta.Namespace = o.Namespace
+	}
 	if o.name == "" {
 		meta.Name = i.Name
 	}

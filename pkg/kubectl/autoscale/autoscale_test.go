@@ -31,6 +31,8 @@ func TestAutoscale(t *testing.T) {
 		{"deploy d --max=3 --name=e --dry-run=server", "horizontalpodautoscaler.autoscaling/e autoscaled (server dry run)\n"},
 		{"deploy d --max=3 --dry-run=client", "horizontalpodautoscaler.autoscaling/d created (dry run)\n"},
 		{"deploy d --max=3" + show, spec("")},
+		{"deploy d --max=3 --dry-run=client -o jsonpath={.metadata}", `{"name":"d"}`},
+		{"deploy d --max=3 -n default --dry-run=client -o jsonpath={.metadata}", `{"name":"d","namespace":"default"}`},
 		{"deploy d --max=3 --min=0" + show, spec("")},
 		{"deploy d --max=3 --cpu=50% --memory=200" + show, spec(`"metrics":[{"resource":{"name":"cpu","target":{"averageUtilization":50,"type":"Utilization"}},"type":"Resource"},` +
 			`{"resource":{"name":"memory","target":{"averageValue":"200Mi","type":"AverageValue"}},"type":"Resource"}],`)},

@@ -135,25 +135,30 @@ func (o *env) Run(ctx context.Context) error {
 	}
 	vars := append(imported, o.set...)
 	if o.list {
-		return o.show(ctx)
+		return o.show(ctx, vars)
 	}
 	return o.update(ctx, func(i *resource.Info, u *unstructured.Unstructured) error {
-		spec, err := podSpec(i, u)
-		if err != nil {
-			return err
-		}
-		chosen := matching(append(containers(spec, "containers"), containers(spec, "initContainers")...), o.container)
-		if len(chosen) == 0 {
-			fmt.Fprintf(o.ErrOut, "Warning: %s/%s does not have any containers matching %q\n", u.GetKind(), u.GetName(), o.container)
-			return nil
-		}
-		for _, c := range chosen {
-			if err := o.change(i, c, vars); err != nil {
-				return err
-			}
-		}
-		return nil
+		_, err := o.changeAll(i, u, vars)
+		return err
 	})
+}
+
+// changeAll lays vars over the environment of each container that is meant, and returns these.
+func (o *env) changeAll(i *resource.Info, u *unstructured.Unstructured, vars []corev1.EnvVar) ([]map[string]any, error) {
+	spec, err := podSpec(i, u)
+	if err != nil {
+		return nil, err
+	}
+	chosen := matching(append(containers(spec, "containers"), containers(spec, "initContainers")...), o.container)
+	if len(chosen) == 0 {
+		fmt.Fprintf(o.ErrOut, "Warning: %s/%s does not have any containers matching %q\n", u.GetKind(), u.GetName(), o.container)
+	}
+	for _, c := range chosen {
+		if err := o.change(i, c, vars); err != nil {
+			return nil, err
+		}
+	}
+	return chosen, nil
 }
 
 // change lays vars over the environment of container c.

@@ -71,15 +71,15 @@ func envName(key string) string {
 	}, key))
 }
 
-// show serves --list.
-func (o *env) show(ctx context.Context) error {
+// show serves --list: the environment as it would be with vars. Nothing is written.
+func (o *env) show(ctx context.Context, vars []corev1.EnvVar) error {
 	infos, err := o.find(ctx)
 	return resource.Each(infos, err, func(i *resource.Info) error {
-		spec, err := podSpec(i, i.Object)
+		chosen, err := o.changeAll(i, i.Object.DeepCopy(), vars)
 		if err != nil {
 			return err
 		}
-		for _, c := range matching(append(containers(spec, "containers"), containers(spec, "initContainers")...), o.container) {
+		for _, c := range chosen {
 			fmt.Fprintf(o.Out, "# %s %s, container %s\n", i.Object.GetKind(), i.Name, c["name"])
 			if err := o.showContainer(ctx, c); err != nil {
 				return err

@@ -30,6 +30,8 @@ func TestSet(t *testing.T) {
 		{"env deploy/d --from=cm/c --prefix=P_ -c a -o jsonpath={..env}", `[{"name":"P_K_Y","valueFrom":{"configMapKeyRef":{"key":"k-y","name":"c"}}}]` + "Warning: key k-y transferred to K_Y\n"},
 		{"env pod/p --list", "# Pod p, container p\nA=1\n# B from configmap c, key k-y\n"},
 		{"env pod/p --list --resolve", "# Pod p, container p\nA=1\nB=v\n"},
+		{"env pod/p A=2 B- C=3 --list", "# Pod p, container p\nA=2\nC=3\n"},
+		{"env deploy/d A=b -c a --list", "# Deployment d, container a\nA=b\n"},
 		{"env pod/p A=2 --overwrite=false", "error: pods/p 'A' already has a value (1), and --overwrite is false\n"},
 		{"resources deploy d -c a --limits=cpu=2,memory=1Gi --requests=cpu=100m -o jsonpath={..resources}", `{"limits":{"cpu":"2","memory":"1Gi"},"requests":{"cpu":"100m"}}`},
 		{"resources deploy d", "error: you must specify an update to requests or limits (in the form of --requests/--limits)\n"},
