@@ -4,6 +4,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"sort"
 
 	"github.com/spf13/cobra"
@@ -111,6 +112,9 @@ func (c *command) view() *cobra.Command {
 			}
 			rules.DoNotResolvePaths = true // paths are shown as they are written
 			k, err := rules.Load()
+			if merge && errors.Is(err, fs.ErrNotExist) {
+				k, err = clientcmdapi.NewConfig(), nil // nothing was configured yet
+			}
 			if err != nil {
 				return err
 			}

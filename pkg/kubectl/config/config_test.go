@@ -59,6 +59,30 @@ func TestView(t *testing.T) {
 	}
 }
 
+// TestViewOfAMissingFile: nothing is configured yet, which is no error unless one file alone was asked for.
+func TestViewOfAMissingFile(t *testing.T) {
+	t.Parallel()
+	missing := "--kubeconfig=" + filepath.Join(t.TempDir(), "none")
+	for _, c := range []struct {
+		args []string
+		out  string
+		err  string // the end of it
+	}{
+		{[]string{"view", missing}, "apiVersion: v1\nclusters: null\ncontexts: null\ncurrent-context: \"\"\nkind: Config\nusers: null\n", ""},
+		{[]string{"view", missing, "--minify"}, "", "current-context must exist in order to minify"},
+		{[]string{"view", missing, "--merge=false"}, "", "no such file or directory"},
+	} {
+		out, _, err := run(t, c.args...)
+		said := ""
+		if err != nil {
+			said = err.Error()
+		}
+		if out != c.out || !strings.HasSuffix(said, c.err) || (c.err == "") != (err == nil) {
+			t.Errorf("config %v: %q, %v; want %q, %q", c.args, out, err, c.out, c.err)
+		}
+	}
+}
+
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, out, with, without string }{

@@ -137,7 +137,9 @@ func (o *Options) split() (string, []string) {
 	return name, fields(rest)
 }
 
+// fields takes a path apart. It may begin with a dot, as a JSONPath does.
 func fields(path string) []string {
+	path = strings.TrimPrefix(path, ".")
 	if path == "" {
 		return nil
 	}

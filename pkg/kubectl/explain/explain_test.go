@@ -73,3 +73,13 @@ func TestWrap(t *testing.T) {
 		}
 	}
 }
+
+// TestFields: a path may begin with a dot, as a JSONPath does, and no other part of it may be empty.
+func TestFields(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{"": "", "spec": "spec", ".spec": "spec", "spec.containers": "spec|containers", "..spec": "|spec", "spec..containers": "spec||containers"} {
+		if got := strings.Join(fields(path), "|"); got != want {
+			t.Errorf("fields(%q) = %q, want %q", path, got, want)
+		}
+	}
+}
