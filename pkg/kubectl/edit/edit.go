@@ -146,19 +146,21 @@ func (o *Options) save(ctx context.Context, i *resource.Info, shown, edited *uns
 	}
 	err = i.Patch(ctx, kind, patch, o.PatchOptions(), o.subresource)
 	if err != nil {
-		return reopen(i, err)
+		return refusal(i, err)
 	}
 	return o.Show("edited", i.Object)
 }
 
-// reopen turns a refusal that the user can fix into reasons shown above the object.
-func reopen(i *resource.Info, err error) error {
+// refusal turns one that the user can fix into reasons shown above the object; with others the editor does not open again.
+func refusal(i *resource.Info, err error) error {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
+		return &Refused{Said: name(i) + " could not be found on the server", Gone: true}
+	case !errors.As(err, &status):
 		return err
-	}
-	if !apierrors.IsInvalid(err) || status.Status().Details == nil {
-		return &Reopen{Reasons: []string{fmt.Sprintf("%s could not be patched: %s", name(i), cli.Message(err))}}
+	case !apierrors.IsInvalid(err) || status.Status().Details == nil:
+		return &Refused{Said: fmt.Sprintf("%s could not be patched: %v", name(i), err)}
 	}
 	reasons := []string{fmt.Sprintf("%s was not valid:", name(i))}
 	for _, c := range status.Status().Details.Causes {

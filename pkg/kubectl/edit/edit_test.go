@@ -1,6 +1,9 @@
 package edit
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +61,48 @@ func TestEditKeepsText(t *testing.T) {
 		}
 		if o := s.Object(path); !strings.Contains(o, `"data":`+c.data) {
 			t.Errorf("%s: the object is %s", c.name, o)
+		}
+	}
+}
+
+// TestEditRefused: what another edit does not mend does not open the editor again. The file is kept, and what to do with it is said.
+func TestEditRefused(t *testing.T) {
+	ran := filepath.Join(t.TempDir(), "ran")
+	for reason, c := range map[string]struct {
+		code int
+		want string // but for the file's name
+	}{
+		"Conflict":  {http.StatusConflict, "error: configmaps \"c\" could not be patched: no\nYou can run `kubectl replace -f FILE` to try this update again.\n"},
+		"Forbidden": {http.StatusForbidden, "error: configmaps \"c\" could not be patched: no\nYou can run `kubectl replace -f FILE` to try this update again.\n"},
+		"NotFound":  {http.StatusNotFound, "error: configmaps \"c\" could not be found on the server\nThe edits you made on deleted resources have been saved to \"FILE\"\n"},
+	} {
+		t.Setenv("KUBE_EDITOR", `f() { echo >> `+ran+`; sed -i 's/"y"/z/' $1; }; f`)
+		t.Setenv("TMPDIR", t.TempDir())
+		os.Remove(ran)
+		s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"},"data":{"x":"y"}}`)
+		refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != http.MethodPatch {
+				s.ServeHTTP(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(c.code)
+			fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":"no"}`, reason, c.code)
+		}))
+		defer refusing.Close()
+		got, code := writetest.Run(t, NewCommand, refusing.URL, "", "edit", "cm/c")
+		left, _ := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "kubectl-edit-*"))
+		if len(left) != 1 {
+			t.Fatalf("%s: files left: %v; said %q", reason, left, got)
+		}
+		if want := strings.Replace(c.want, "FILE", left[0], 1); got != want || code != 1 {
+			t.Errorf("%s: code %d, %q, want %q", reason, code, got, want)
+		}
+		if data, _ := os.ReadFile(ran); len(data) != 1 {
+			t.Errorf("%s: the editor ran %d times, want once", reason, len(data))
+		}
+		if data, _ := os.ReadFile(left[0]); !strings.Contains(string(data), "x: z") {
+			t.Errorf("%s: the file lost the edit: %s", reason, data)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -26,6 +27,34 @@ type Reopen struct {
 }
 
 func (r *Reopen) Error() string { return fmt.Sprint(r.Reasons) }
+
+// Refused is an error of save that no other edit mends: the object is gone, or the server refuses for a reason outside of it,
+// such as a conflict. What was edited is kept in its file.
+type Refused struct {
+	Said string
+	Gone bool
+}
+
+func (r *Refused) Error() string { return r.Said }
+
+// refusals are those of several objects.
+type refusals []*Refused
+
+func (r refusals) Error() string { return r[0].Said }
+
+// tell says what was refused, and what can be done with the file.
+func (r refusals) tell(w io.Writer, path string) {
+	retry := false
+	for _, one := range r {
+		fmt.Fprintf(w, "error: %s\n", one.Said)
+		retry = retry || !one.Gone
+	}
+	if retry {
+		fmt.Fprintf(w, "You can run `kubectl replace -f %s` to try this update again.\n", path)
+		return
+	}
+	fmt.Fprintf(w, "The edits you made on deleted resources have been saved to %q\n", path)
+}
 
 // Objects is the write.Editor of the user's editor.
 func Objects(ctx context.Context, streams cli.IOStreams, s write.EditSession, save func(*unstructured.Unstructured) error) error {
@@ -50,6 +79,10 @@ func Objects(ctx context.Context, streams cli.IOStreams, s write.EditSession, sa
 			return nil
 		}
 		failed, err := take(s, saved, save)
+		if refused := (refusals)(nil); errors.As(err, &refused) {
+			refused.tell(streams.ErrOut, path)
+			return cli.Silent()
+		}
 		if again := (*Reopen)(nil); errors.As(err, &again) {
 			os.Remove(path)
 			if again.Invalid {
@@ -101,11 +134,14 @@ func take(s write.EditSession, edited []byte, save func(*unstructured.Unstructur
 	}
 	var failed []*unstructured.Unstructured
 	var errs []error
+	var refused refusals
 	all := &Reopen{}
 	for _, o := range objects {
 		err := save(o)
-		again := (*Reopen)(nil)
+		again, no := (*Reopen)(nil), (*Refused)(nil)
 		switch {
+		case errors.As(err, &no):
+			refused = append(refused, no)
 		case errors.As(err, &again):
 			failed = append(failed, o)
 			all.Reasons = append(all.Reasons, again.Reasons...)
@@ -113,6 +149,9 @@ func take(s write.EditSession, edited []byte, save func(*unstructured.Unstructur
 		case err != nil:
 			errs = append(errs, err)
 		}
+	}
+	if len(refused) > 0 {
+		return nil, refused
 	}
 	if len(failed) > 0 {
 		return failed, all
