@@ -13,15 +13,16 @@ import (
 	"bonsai/pkg/kubectl/write"
 )
 
-// attachTo waits for the container and connects the streams to it. Of one that has ended, or that cannot be attached to, the log is
-// shown.
+// attachTo waits for the container and connects the streams to it. What it said before anyone listened is in its log, which is
+// shown first: a short command may have said all. Of one that has ended, or that cannot be attached to, the log is all there is.
 func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod, container string) error {
 	state, err := o.await(ctx, pod, container)
 	if err != nil {
 		return err
 	}
+	said, err := o.log(ctx, pod, container, 0)
 	if state.Terminated != nil {
-		return o.log(ctx, pod, container)
+		return err
 	}
 	a := pods.Attachment{Session: pods.Session{Streams: o.Raw(), Namespace: pod.Namespace, Pod: pod.Name, Container: container, Stdin: o.wish.stdin, TTY: o.wish.tty}, Quiet: o.quiet}
 	err = a.Run(ctx, o.client, o.config, pod)
@@ -32,7 +33,8 @@ func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod, container strin
 		return nil
 	}
 	fmt.Fprintf(o.ErrOut, "warning: couldn't attach to pod/%s, falling back to streaming logs: %v\n", pod.Name, err)
-	return o.log(ctx, pod, container)
+	_, err = o.log(ctx, pod, container, said)
+	return err
 }
 
 // await waits until the container runs or has run. Why it does not is told, once for each reason.
@@ -68,11 +70,12 @@ func stateOf(pod *corev1.Pod, name string) corev1.ContainerState {
 	return corev1.ContainerState{}
 }
 
-func (o *Options) log(ctx context.Context, pod *corev1.Pod, container string) error {
+// log copies what the container has said so far except for the first skip bytes, and returns how many bytes it has said.
+func (o *Options) log(ctx context.Context, pod *corev1.Pod, container string, skip int) (int, error) {
 	data, err := pods.Log(ctx, o.client, pod, container)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	_, err = o.Raw().Out.Write(data)
-	return err
+	_, err = o.Raw().Out.Write(data[min(skip, len(data)):])
+	return len(data), err
 }

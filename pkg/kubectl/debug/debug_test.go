@@ -65,14 +65,11 @@ func TestCopyLeavesThePod(t *testing.T) {
 	}
 }
 
-// TestAttach: a container is waited for, why it does not start is told once, and of one that has ended the log is shown.
-func TestAttach(t *testing.T) {
-	t.Parallel()
-	states := []string{
-		`{"waiting":{"reason":"ErrImagePull","message":"no image"}}`,
-		`{"waiting":{"reason":"ErrImagePull","message":"no image"}}`,
-		`{"terminated":{"exitCode":0}}`,
-	}
+// attached runs "kubectl debug -i" of a container that goes through the states. Its log grows by a line each time that it is read;
+// attaching to it is refused.
+func attached(t *testing.T, states ...string) (string, int) {
+	t.Helper()
+	reads := 0
 	event := func(state string) string {
 		return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"default","uid":"u","resourceVersion":"1"},`+
 			`"spec":{"containers":[{"name":"a"}]},"status":{"ephemeralContainerStatuses":[{"name":"d","state":%s}]}}`, state)
@@ -87,7 +84,13 @@ func TestAttach(t *testing.T) {
 		case path == "/api/v1":
 			fmt.Fprint(w, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["get"]}]}`)
 		case strings.HasSuffix(path, "/log"):
-			fmt.Fprint(w, "said in "+r.URL.Query().Get("container"))
+			reads++
+			for n := range reads {
+				fmt.Fprintf(w, "%s said %d\n", r.URL.Query().Get("container"), n+1)
+			}
+		case strings.HasSuffix(path, "/attach"):
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"not today"}`)
 		case strings.HasSuffix(path, "/pods"):
 			for _, state := range states[1:] {
 				fmt.Fprintf(w, `{"type":"MODIFIED","object":%s}`, event(state))
@@ -97,9 +100,22 @@ func TestAttach(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	got, code := writetest.Run(t, NewCommand, s.URL, "", "debug", "p", "--image=busybox", "-c", "d", "-i")
-	if want := "said in dWarning: container d: no image\n"; got != want || code != 0 {
-		t.Errorf("code %d\n got %q\nwant %q", code, got, want)
+	return writetest.Run(t, NewCommand, s.URL, "", "debug", "p", "--image=busybox", "-c", "d", "-i", "--quiet")
+}
+
+// TestAttach: a container is waited for, and why it does not start is told once. What it said before it could be attached to is
+// shown first, and only once.
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	const waiting = `{"waiting":{"reason":"ErrImagePull","message":"no image"}}`
+	for _, c := range []struct{ last, want string }{
+		{`{"terminated":{"exitCode":0}}`, "d said 1\nWarning: container d: no image\n"},
+		{`{"running":{}}`, "d said 1\nd said 2\nWarning: container d: no image\n" +
+			"warning: couldn't attach to pod/p, falling back to streaming logs: unable to upgrade connection: not today\n"},
+	} {
+		if got, code := attached(t, waiting, waiting, c.last); got != c.want || code != 0 {
+			t.Errorf("%s: code %d\n got %q\nwant %q", c.last, code, got, c.want)
+		}
 	}
 }
 
