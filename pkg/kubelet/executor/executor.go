@@ -170,6 +170,8 @@ type Pod struct {
 	// prepared: the pod has what it needs of the node, and mounts is set.
 	prepared bool
 	mounts   map[string]volume.Mounted
+	// attaching is since when it waits for volumes to be attached, or when users were last told so; zero: it does not.
+	attaching time.Time
 	// waited is how long its containers have waited for their images.
 	waited time.Duration
 	// byName is what is remembered of containers' starts.

@@ -29,6 +29,7 @@ import (
 type fakes struct {
 	mu      sync.Mutex
 	notes   []string
+	said    string // the last event of a pod
 	fail    map[string]error
 	request runtime.ContainerRequest
 	sandbox runtime.SandboxOptions
@@ -136,7 +137,10 @@ func (f *fakes) WriteHosts(types.UID, []byte) (string, error)     { return "/hos
 func (f *fakes) TerminationLog(types.UID, string) (string, error) { return "/termination", nil }
 func (f *fakes) HostIPs() []string                                { return []string{"192.0.2.1"} }
 func (f *fakes) NetworkReady(context.Context) error               { return f.fail["network"] }
-func (f *fakes) Pod(_ *corev1.Pod, _, reason, _ string)           { f.note("event %s", reason) }
+func (f *fakes) Pod(_ *corev1.Pod, _, reason, message string) {
+	f.note("event %s", reason)
+	f.said = message
+}
 func (f *fakes) Container(_ *corev1.Pod, container, _, reason, _ string) {
 	f.note("event %s %s", container, reason)
 }
@@ -374,6 +378,30 @@ func TestDevices(t *testing.T) {
 	if got := f.took(); !slices.Contains(got, "event FailedMount") || !slices.Contains(got, "event FailedMapVolume") {
 		t.Errorf("%q", got)
 	}
+}
+
+// TestAttachmentIsWaitedFor: a volume that is not attached yet is no failure, until it takes longer than the usual attachment.
+func TestAttachmentIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	e, f, _ := newExecutor(t)
+	pod, p := onePod(), NewPod()
+	f.fail["mount"] = errors.Join(errors.New("no configmap"), &volume.MapError{Err: &volume.PendingError{Volume: "disk", Err: errors.New("not attached yet")}})
+	told := func(want ...string) {
+		t.Helper()
+		if err := e.Act(t.Context(), factsOf(pod), p, startOf(pod)); !errors.Is(err, f.fail["mount"]) {
+			t.Error(err)
+		}
+		got := slices.DeleteFunc(f.took(), func(n string) bool { return !strings.HasPrefix(n, "event ") || strings.Contains(n, "Pull") })
+		expect(t, "events", got, want...)
+	}
+	told("event FailedMount")
+	told("event FailedMount")
+	p.attaching = p.attaching.Add(-attachPatience)
+	told("event FailedMount", "event FailedMount")
+	if want := "Unable to attach or mount volumes: unmounted volumes=[disk], unattached volumes=[disk], failed to process volumes=[]: context deadline exceeded"; f.said != want {
+		t.Errorf("%q, want %q", f.said, want)
+	}
+	told("event FailedMount")
 }
 
 func TestAContainerGetsWhatItsSpecSays(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +45,7 @@ func (e *Executor) mount(ctx context.Context, pod *corev1.Pod, p *Pod) error {
 	mounts, err := e.cfg.Volumes.Mount(ctx, pod)
 	if err != nil {
 		if ctx.Err() == nil {
-			e.tellFailedMount(pod, err)
+			e.tellFailedMount(pod, p, err)
 		}
 		return fmt.Errorf("mount the volumes: %w", err)
 	}
@@ -53,18 +54,37 @@ func (e *Executor) mount(ctx context.Context, pod *corev1.Pod, p *Pod) error {
 	return nil
 }
 
-// tellFailedMount tells users of each volume that could not be had.
-func (e *Executor) tellFailedMount(pod *corev1.Pod, err error) {
+// attachPatience is how long a pod waits for its volumes to be attached before users hear of it; upstream's.
+const attachPatience = 2*time.Minute + 3*time.Second
+
+// tellFailedMount tells users of each volume that could not be had, and of those that are not attached yet once in attachPatience.
+func (e *Executor) tellFailedMount(pod *corev1.Pod, p *Pod, err error) {
 	list := []error{err}
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		list = all.Unwrap()
 	}
+	var unattached []string
 	for _, err := range list {
+		if pending, is := errors.AsType[*volume.PendingError](err); is {
+			unattached = append(unattached, pending.Volume)
+			continue
+		}
 		reason := "FailedMount"
 		if _, device := errors.AsType[*volume.MapError](err); device {
 			reason = "FailedMapVolume"
 		}
 		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, reason, err.Error())
+	}
+	switch {
+	case len(unattached) == 0:
+		p.attaching = time.Time{}
+	case p.attaching.IsZero():
+		p.attaching = time.Now()
+	case time.Since(p.attaching) >= attachPatience:
+		p.attaching = time.Now()
+		names := strings.Join(unattached, " ")
+		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedMount", fmt.Sprintf("Unable to attach or mount volumes: unmounted volumes=[%s], unattached volumes=[%s], "+
+			"failed to process volumes=[]: %v", names, names, context.DeadlineExceeded))
 	}
 }
 

@@ -143,6 +143,20 @@ func (e *StepError) Error() string { return e.Err.Error() }
 // Unwrap gives the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
+// PendingError is a volume that is not attached to the node yet. That is the usual course of a pod's first mount: the controller that attaches volumes
+// tells users of its errors, and they need hear of the waiting only when it takes long.
+type PendingError struct {
+	// Volume is the pod's name for it.
+	Volume string
+	Err    error
+}
+
+// Error implements error.
+func (e *PendingError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *PendingError) Unwrap() error { return e.Err }
+
 // LimitError tells that a volume cannot be attached because the node can have no more of its kind.
 type LimitError struct{ Err error }
 

@@ -283,6 +283,9 @@ func TestAttachment(t *testing.T) {
 		change()
 		_, err := publish(t, s, r)
 		step := (*volume.StepError)(nil)
+		if pending, ok := errors.AsType[*volume.PendingError](err); !ok || pending.Volume != r.Volume.Name {
+			t.Errorf("%v is not waited for: %+v", err, pending)
+		}
 		if !errors.As(err, &step) || step.Step != "MountVolume.WaitForAttach failed" || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}

@@ -153,19 +153,24 @@ func (s *Source) attached(ctx context.Context, about *storagev1.CSIDriverSpec, r
 	fail := func(err error) error {
 		return step(r, "MountVolume.WaitForAttach failed", "MapVolume.WaitForAttach failed", err)
 	}
+	pending := func(err error) error { return fail(&volume.PendingError{Volume: r.Volume.Name, Err: err}) }
 	a, err := s.cfg.Client.VolumeAttachment(ctx, w.attachment)
 	switch {
 	case err != nil:
-		return fail(fmt.Errorf("volume %s has GET error for volume attachment %s: %w", w.id.handle, w.attachment, err))
+		why := fmt.Errorf("volume %s has GET error for volume attachment %s: %w", w.id.handle, w.attachment, err)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // the latter says no more to a node than that it has no such attachment
+			return pending(why)
+		}
+		return fail(why)
 	case a.DeletionTimestamp != nil:
-		return fail(errors.New("volume attachment is being deleted"))
+		return pending(errors.New("volume attachment is being deleted"))
 	case a.Status.Attached:
 		w.publishContext = a.Status.AttachmentMetadata
 		return nil
 	case a.Status.AttachError != nil:
-		return fail(s.attachError(ctx, w.id.driver, a.Status.AttachError))
+		return pending(s.attachError(ctx, w.id.driver, a.Status.AttachError))
 	}
-	return fail(fmt.Errorf("volume %s is not attached yet", w.id.handle))
+	return pending(fmt.Errorf("volume %s is not attached yet", w.id.handle))
 }
 
 // attachError is why a volume is not attached. If the node can have no more of them, what it says of that is out of date: no further pods are
