@@ -55,6 +55,7 @@ func Status(f Facts, r Report) corev1.PodStatus {
 		st.ContainerStatuses = statuses(f, r, f.Pod.Spec.Containers, old.ContainerStatuses, runtime.Regular, initDone)
 		st.EphemeralContainerStatuses = statuses(f, r, ephemerals(f.Pod), old.EphemeralContainerStatuses, runtime.Ephemeral, initDone)
 	}
+	boundMessages(&st)
 	switch {
 	case old.Phase == corev1.PodFailed || old.Phase == corev1.PodSucceeded:
 		st.Phase, st.Reason, st.Message = old.Phase, old.Reason, old.Message

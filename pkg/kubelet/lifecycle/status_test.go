@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,6 +115,32 @@ func TestStatusOrder(t *testing.T) {
 	}
 	if got := names(st.EphemeralContainerStatuses); got != "x y" {
 		t.Errorf("ephemeral containers: %s", got)
+	}
+}
+
+// TestMessagesAreBounded: the termination messages of a pod are 12 KiB together, in equal parts
+// (https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/).
+func TestMessagesAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pod, world string
+		want       int
+	}{{"Never a", "sandbox a=1", 4096}, {"Never init:i a b c ephemeral:e", "sandbox i=0 a=1 b=1 c=1 e=1", 12 << 10 / 5}} {
+		f := Facts{Pod: pod(c.pod), Runtime: world(c.world), Now: now}
+		for i := range f.Runtime.Containers {
+			f.Runtime.Containers[i].Message = strings.Repeat("é", 2048)
+		}
+		st := Status(f, Report{})
+		for _, list := range [][]corev1.ContainerStatus{st.InitContainerStatuses, st.ContainerStatuses, st.EphemeralContainerStatuses} {
+			for _, s := range list {
+				if got := s.State.Terminated.Message; len(got) > c.want || len(got) < c.want-1 || !utf8.ValidString(got) {
+					t.Errorf("%s, container %s: %d bytes, want %d", c.pod, s.Name, len(got), c.want)
+				}
+			}
+		}
+		if f.Runtime.Containers[0].Message != strings.Repeat("é", 2048) {
+			t.Error("what the runtime said was changed")
+		}
 	}
 }
 
