@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"bonsai/pkg/connlimit"
 )
 
 const (
@@ -21,8 +23,11 @@ const (
 	failures     = 2
 	// dialTimeout is how long a backend may take to accept a connection before the next one is tried.
 	dialTimeout = time.Second
-	// maxConnections are carried at the same time; further ones wait to be accepted.
+	// maxConnections are carried at the same time, and maxPart of them from one address of another machine. Where there is no room, one that
+	// has been silent for silent makes room: clients of an API server ping it more often.
 	maxConnections = 10_000
+	maxPart        = 2_500
+	silent         = time.Minute
 	// acceptAgain is how long it waits after a connection could not be accepted, as no file was left for it, for example.
 	acceptAgain = 100 * time.Millisecond
 )
@@ -73,16 +78,10 @@ func (b *Balancer) Run(ctx context.Context) error {
 		}
 	})
 	defer stop()
-	places := make(chan struct{}, maxConnections)
+	limit := connlimit.New(connlimit.Config{Most: maxConnections, PerSource: maxPart, Silent: silent})
 	for {
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-			return nil
-		}
 		client, err := b.cfg.Listener.Accept()
 		if err != nil {
-			<-places
 			switch {
 			case ctx.Err() != nil:
 				return nil
@@ -98,8 +97,14 @@ func (b *Balancer) Run(ctx context.Context) error {
 			}
 			continue
 		}
+		leave, err := limit.Enter(client)
+		if err != nil {
+			b.cfg.Log.Debug("a connection is refused", "from", client.RemoteAddr(), "err", err)
+			client.Close()
+			continue
+		}
 		wg.Go(func() {
-			defer func() { <-places }()
+			defer leave()
 			b.carry(ctx, client)
 		})
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"bonsai/pkg/connlimit"
 )
 
 // PortMapping publishes a node port on the host: connections to the address and port lead to that port of a node.
@@ -26,8 +28,11 @@ type PortMapping struct {
 const (
 	// publishedDial is how long a node may take to answer before the next one is tried: one whose node port leads nowhere is silent.
 	publishedDial = time.Second
-	// publishedMost is how many connections to one published port there may be; further ones wait.
-	publishedMost = 1024
+	// publishedMost is how many connections to one published port there may be, or clients of UDP, and publishedPart how many of them from one
+	// address of another machine. Where there is no room, one that has been silent for publishedSilent makes room.
+	publishedMost   = 1024
+	publishedPart   = 256
+	publishedSilent = 10 * time.Second
 	// publishedAgain is how long it waits after a connection could not be accepted.
 	publishedAgain = 100 * time.Millisecond
 	// publishedIdle is how long a client of a published port of UDP may be silent and be led to the same node, and its answers to it.
@@ -103,6 +108,8 @@ type publisher struct {
 	log  *slog.Logger
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 	idle time.Duration // after which a client of UDP is forgotten
+	// room is for the connections of one port.
+	room connlimit.Config
 
 	mu    sync.Mutex
 	nodes []netip.Addr // of the nodes that there are now, each asked in turn
@@ -110,7 +117,8 @@ type publisher struct {
 
 func newPublisher(log *slog.Logger) *publisher {
 	dialer := net.Dialer{Timeout: publishedDial}
-	return &publisher{log: log, idle: publishedIdle, dial: dialer.DialContext}
+	return &publisher{log: log, idle: publishedIdle, dial: dialer.DialContext,
+		room: connlimit.Config{Most: publishedMost, PerSource: publishedPart, Silent: publishedSilent}}
 }
 
 // follow takes the nodes of c from now on.
@@ -173,19 +181,18 @@ func (p *publisher) listen(ctx context.Context, m PortMapping) (io.Closer, func(
 	return l, func() { p.serve(ctx, l, m.NodePort) }, nil
 }
 
-// serve accepts connections until the listener is closed, and returns when they have ended, which they do with ctx.
+// serve accepts connections until the listener is closed, and returns when they have ended, which they do with ctx. It never waits for room:
+// whoever opens connections and says nothing would lock the others out.
 func (p *publisher) serve(ctx context.Context, l net.Listener, nodePort int) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	places := make(chan struct{}, publishedMost)
+	limit := connlimit.New(p.room)
 	for {
-		places <- struct{}{}
 		conn, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil { // too many open files, for one: nothing of this connection
-			<-places
 			p.log.Warn("cannot accept a connection to a published port", "port", nodePort, "err", err)
 			select {
 			case <-time.After(publishedAgain):
@@ -194,8 +201,14 @@ func (p *publisher) serve(ctx context.Context, l net.Listener, nodePort int) {
 			}
 			continue
 		}
+		leave, err := limit.Enter(conn)
+		if err != nil {
+			p.log.Debug("a connection to a published port is refused", "port", nodePort, "from", conn.RemoteAddr(), "err", err)
+			conn.Close()
+			continue
+		}
 		running.Go(func() {
-			defer func() { <-places }()
+			defer leave()
 			p.lead(ctx, conn, nodePort)
 		})
 	}

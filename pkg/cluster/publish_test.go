@@ -10,6 +10,9 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
+
+	"bonsai/pkg/connlimit"
 )
 
 func TestParsePortMapping(t *testing.T) {
@@ -101,5 +104,70 @@ func TestPublish(t *testing.T) {
 	wait() // also for what is open
 	if _, err := net.Dial("tcp4", address.String()); err == nil {
 		t.Error("the port is still there")
+	}
+}
+
+// TestPublishSilent: connections that say nothing lock nobody out of a published port, however many there are.
+func TestPublishSilent(t *testing.T) {
+	t.Parallel()
+	node, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	go func() {
+		for {
+			conn, err := node.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				line := make([]byte, 5)
+				if _, err := io.ReadFull(conn, line); err == nil {
+					_, _ = conn.Write(line)
+				}
+			}()
+		}
+	}()
+	door := netip.MustParseAddrPort(freePort(t))
+	p := newPublisher(slog.New(slog.DiscardHandler))
+	p.room = connlimit.Config{Most: 8, PerSource: 4, Silent: 20 * time.Millisecond}
+	p.leadTo([]netip.Addr{door.Addr()})
+	plain := p.dial
+	p.dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return plain(ctx, network, node.Addr().String())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	wait, err := p.publish(ctx, []PortMapping{{Address: door.Addr(), HostPort: int(door.Port()), NodePort: 30080}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cancel(); wait() }()
+	for range 30 {
+		conn, err := net.Dial("tcp4", door.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	err = poll(ctx, 5*time.Millisecond, func() (bool, error) {
+		conn, err := net.DialTimeout("tcp4", door.String(), time.Second)
+		if err != nil {
+			return false, nil
+		}
+		defer conn.Close()
+		answer := make([]byte, 5)
+		if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+			return false, err
+		}
+		if _, err := conn.Write([]byte("hello")); err != nil {
+			return false, nil
+		}
+		_, err = io.ReadFull(conn, answer)
+		return err == nil && string(answer) == "hello", nil
+	})
+	if err != nil {
+		t.Errorf("nobody comes in beside 30 silent connections: %v", err)
 	}
 }

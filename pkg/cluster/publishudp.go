@@ -24,12 +24,18 @@ type flows struct {
 	running sync.WaitGroup
 
 	mu    sync.Mutex
-	nodes map[netip.AddrPort]net.Conn // by client; at most publishedMost
+	nodes map[netip.AddrPort]*flow // by client; at most publishedMost
+}
+
+// flow is the socket of one client.
+type flow struct {
+	net.Conn
+	used time.Time // when the client was last led on; the mutex of flows holds it
 }
 
 // serveUDP leads datagrams on until the socket is closed.
 func (p *publisher) serveUDP(ctx context.Context, socket *net.UDPConn, nodePort int) {
-	f := &flows{p: p, socket: socket, nodePort: nodePort, nodes: map[netip.AddrPort]net.Conn{}}
+	f := &flows{p: p, socket: socket, nodePort: nodePort, nodes: map[netip.AddrPort]*flow{}}
 	defer f.running.Wait()
 	defer f.closeAll()
 	buffer := make([]byte, largestDatagram)
@@ -60,10 +66,12 @@ var (
 func (f *flows) to(ctx context.Context, client netip.AddrPort) (net.Conn, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	now := time.Now()
 	if node := f.nodes[client]; node != nil {
+		node.used = now
 		return node, nil
 	}
-	if len(f.nodes) >= publishedMost {
+	if len(f.nodes) >= publishedMost && !f.makeRoom(now) {
 		return nil, errNoRoom
 	}
 	f.p.mu.Lock()
@@ -77,13 +85,32 @@ func (f *flows) to(ctx context.Context, client netip.AddrPort) (net.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	f.nodes[client] = node
-	f.running.Go(func() { f.answer(node, client, turn) })
-	return node, nil
+	opened := &flow{Conn: node, used: now}
+	f.nodes[client] = opened
+	f.running.Go(func() { f.answer(opened, client, turn) })
+	return opened, nil
+}
+
+// makeRoom ends the flow whose client has been silent for longest, if that is long enough. The caller holds mu.
+func (f *flows) makeRoom(now time.Time) bool {
+	var chosen netip.AddrPort
+	oldest := now.Add(-publishedSilent)
+	for client, node := range f.nodes {
+		if !node.used.After(oldest) {
+			chosen, oldest = client, node.used
+		}
+	}
+	node := f.nodes[chosen]
+	if node == nil {
+		return false
+	}
+	delete(f.nodes, chosen)
+	node.Close()
+	return true
 }
 
 // answer leads what a node says back to the client, until that has been silent for long or the node refuses.
-func (f *flows) answer(node net.Conn, client netip.AddrPort, turn uint32) {
+func (f *flows) answer(node *flow, client netip.AddrPort, turn uint32) {
 	defer f.forget(client, node)
 	buffer := make([]byte, largestDatagram)
 	for {
@@ -101,10 +128,12 @@ func (f *flows) answer(node net.Conn, client netip.AddrPort, turn uint32) {
 	}
 }
 
-func (f *flows) forget(client netip.AddrPort, node net.Conn) {
+func (f *flows) forget(client netip.AddrPort, node *flow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.nodes, client)
+	if f.nodes[client] == node { // else it has made room, and the client may have another
+		delete(f.nodes, client)
+	}
 	node.Close()
 }
 
