@@ -100,7 +100,8 @@ func (k *Kubelet) compose(ctx context.Context) error {
 		return err
 	}
 	k.admission = admission.New(admission.Config{Node: k.node.Object, Allocatable: k.node.Allocatable, Allocated: k.devices.Manages, MayResize: k.resources.MayResize, Refuse: k.refuse, Sysctls: k.cfg.Sysctls.Check,
-		Wake: func(uid types.UID) { k.workers.Wake(uid) }, Checkpoint: allocations, Log: k.cfg.Log,
+		AppArmor: func(pod *corev1.Pod) error { return apparmor.Check(k.cfg.AppArmor, pod) },
+		Wake:     func(uid types.UID) { k.workers.Wake(uid) }, Checkpoint: allocations, Log: k.cfg.Log,
 		Accepted: func(why admission.Trigger) { k.metrics.Accepted(string(why)) },
 		Preempted: func(uid types.UID, lacked corev1.ResourceName) {
 			k.metrics.Preempted(lacked)
@@ -249,7 +250,7 @@ func (k *Kubelet) composeWorkers(ctx context.Context) error {
 	k.localUse = localstorage.NewRecent(k.storage, time.Now)
 	k.syncer = podsyncer.New(podsyncer.Config{Runtime: k.cri, Executor: k.executor, Pods: k.pods, Status: k.status, Admission: k.admission, Probes: k.probes,
 		Volumes: k.volumes, Cgroups: k.cgroups, Resources: k.resources, Objects: k.objects, Logs: k.cfg.Logs, Events: k.events, Evicted: k.metrics.Evicted, Running: k.metrics.PodRunning, Resizes: k.metrics,
-		Blocked: func(pod *corev1.Pod) error { return apparmor.Check(k.cfg.AppArmor, pod) }, HostIPs: k.node.HostIPs, Active: k.active, Now: time.Now, Log: k.cfg.Log})
+		HostIPs: k.node.HostIPs, Active: k.active, Now: time.Now, Log: k.cfg.Log})
 	k.workers = podworker.New(k.syncer, func(pod *corev1.Pod) { k.metrics.RestartedPod(runtime.IsStatic(pod)) }, k.metrics, k.cfg.Log)
 	return nil
 }

@@ -80,13 +80,13 @@ func TestPlacesAcrossARestart(t *testing.T) {
 			Refuse:      func(*corev1.Pod) *admission.Rejection { return nil },
 			MayResize:   func(*corev1.Pod) string { return "" },
 			Allocated:   func(corev1.ResourceName) bool { return false },
-			Sysctls:     func(*corev1.Pod) error { return nil }, Preempted: func(types.UID, corev1.ResourceName) {},
+			Sysctls:     func(*corev1.Pod) error { return nil }, AppArmor: func(*corev1.Pod) error { return nil }, Preempted: func(types.UID, corev1.ResourceName) {},
 			Checkpoint: allocations, Accepted: func(admission.Trigger) {}, Log: log})
 		if k.objects, err = objects.New(objects.Config{Client: client, Log: log}); err != nil {
 			t.Fatal(err)
 		}
 		k.syncer = podsyncer.New(podsyncer.Config{Runtime: empty{}, Executor: empty{Executor: &executor.Executor{}}, Pods: k.pods, Status: k.status, Admission: k.admission, Resources: &cm.Manager{Log: log},
-			Probes: prober.New(t.Context(), prober.Config{}), Resizes: k.metrics, Running: k.metrics.PodRunning, Blocked: func(*corev1.Pod) error { return nil }, HostIPs: func() []string { return nil }, Now: time.Now, Log: log})
+			Probes: prober.New(t.Context(), prober.Config{}), Resizes: k.metrics, Running: k.metrics.PodRunning, HostIPs: func() []string { return nil }, Now: time.Now, Log: log})
 		k.workers = podworker.New(k.syncer, func(*corev1.Pod) {}, k.metrics, log)
 		registered := make(chan struct{})
 		close(registered)

@@ -52,6 +52,8 @@ type Config struct {
 	MayResize func(*corev1.Pod) string
 	// Sysctls tells why a pod may not set the kernel parameters that it wants to; nil if it may.
 	Sysctls func(*corev1.Pod) error
+	// AppArmor returns why the pod's containers cannot be confined as it asks; nil if they can.
+	AppArmor func(*corev1.Pod) error
 	// Wake has a pod asked for again that waited, for its place or for its resize.
 	Wake func(types.UID)
 	// Checkpoint keeps what pods have.
@@ -289,12 +291,17 @@ func (a *Admitter) decide(p *place) (victims []victim) {
 	if p.why = a.cfg.Refuse(p.pod); p.why == nil {
 		p.why = unsupported(p.pod, a.cfg.Node(), a.cfg.Sysctls)
 	}
+	unconfined := unconfined(p.pod, a.cfg.AppArmor)
 	switch {
 	case p.why != nil:
-	case runtime.Critical(p.pod):
-		victims, p.why = a.preempt(p)
+	case !runtime.Critical(p.pod):
+		if p.why = a.reject(p); p.why == nil {
+			p.why = unconfined
+		}
+	case unconfined != nil: // nobody loses his place for a pod that is not taken
+		p.why = unconfined
 	default:
-		p.why = a.reject(p)
+		victims, p.why = a.preempt(p)
 	}
 	if p.verdict = Rejected; p.why == nil {
 		p.verdict = Admitted

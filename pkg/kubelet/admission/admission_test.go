@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -46,6 +47,12 @@ func admitter(woken *[]types.UID) *Admitter {
 		},
 		Refuse:  func(*corev1.Pod) *Rejection { return nil },
 		Sysctls: func(*corev1.Pod) error { return nil },
+		AppArmor: func(p *corev1.Pod) error {
+			if p.Name == "confined" {
+				return errors.New("Cannot enforce AppArmor")
+			}
+			return nil
+		},
 		MayResize: func(p *corev1.Pod) string {
 			if p.Name == "pinned" {
 				return "pinned"
@@ -229,4 +236,27 @@ func TestAPlaceIsTheirsUntilTheEnd(t *testing.T) {
 	}
 	expect(t, a, needs, Admitted, "")
 	expect(t, a, listens, Admitted, "")
+}
+
+// TestAppArmor: a pod that cannot be confined is refused, after what else the node refuses it for, and no pod loses its place for it.
+func TestAppArmor(t *testing.T) {
+	t.Parallel()
+	var woken []types.UID
+	a := admitter(&woken)
+	a.Open()
+	lower, large, critical := pod("lower", "1", 1), pod("large", "2", 3), pod("critical", "1", 4)
+	large.Name, critical.Name = "confined", "confined"
+	priority := int32(2000001000)
+	critical.Spec.Priority = &priority
+	if verdict, why := a.Admit(lower); verdict != Admitted {
+		t.Fatal(verdict, why)
+	}
+	for reason, p := range map[string]*corev1.Pod{"OutOfcpu": large, "AppArmor": critical} {
+		if verdict, why := a.Admit(p); verdict != Rejected || why.Reason != reason {
+			t.Errorf("%s: %v, %+v", reason, verdict, why)
+		}
+	}
+	if verdict, why := a.Admit(lower); verdict != Admitted {
+		t.Errorf("lost its place: %v, %+v", verdict, why)
+	}
 }

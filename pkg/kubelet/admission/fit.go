@@ -136,24 +136,32 @@ func unsupported(pod *corev1.Pod, node *corev1.Node, sysctls func(*corev1.Pod) e
 	return nil
 }
 
+// unconfined returns why a pod's containers cannot be confined by AppArmor as it asks, nil if they can.
+func unconfined(pod *corev1.Pod, appArmor func(*corev1.Pod) error) *Rejection {
+	if err := appArmor(pod); err != nil {
+		return &Rejection{Reason: "AppArmor", Message: err.Error()}
+	}
+	return nil
+}
+
 // unfit tells why a pod for which there are resources cannot run here all the same, nil if it can. A node that is not known has
 // no labels and no taints to ask for.
 func unfit(pod *corev1.Pod, node *corev1.Node, c claim, others []claim) *Rejection {
-	predicate := func(name string) *Rejection {
-		return &Rejection{Reason: name, Message: fmt.Sprintf("Predicate %s failed", name)}
+	predicate := func(name, why string) *Rejection {
+		return &Rejection{Reason: name, Message: fmt.Sprintf("Predicate %s failed: %s", name, why)}
 	}
 	if node != nil {
 		if ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !ok {
-			return predicate("NodeAffinity")
+			return predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
 		}
 		if _, untolerated := schedulinghelper.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
 			return t.Effect == corev1.TaintEffectNoExecute
 		}, false); untolerated {
-			return predicate("TaintToleration")
+			return predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
 		}
 	}
 	if slices.ContainsFunc(others, c.conflicts) {
-		return predicate("NodePorts")
+		return predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports")
 	}
 	return nil
 }

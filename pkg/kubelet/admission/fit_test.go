@@ -59,13 +59,13 @@ func TestReasons(t *testing.T) {
 			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"x.y/gpu": "1"})
 			p.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "c", RequestMappings: []corev1.ContainerExtendedResourceRequest{{ContainerName: "c", ResourceName: "x.y/gpu", RequestName: "r"}}}
 		}), node, nil, "", ""},
-		{"selector", elsewhere, node, nil, "NodeAffinity", "Predicate NodeAffinity failed"},
+		{"selector", elsewhere, node, nil, "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"},
 		{"a node that is not known", elsewhere, nil, nil, "", ""},
-		{"taint", pod("p", "1", 1), node, nil, "TaintToleration", "Predicate TaintToleration failed"},
-		{"port", with(port("")), node, with(port("")), "NodePorts", "Predicate NodePorts failed"},
-		{"port of one address", with(port("10.0.0.1")), node, with(port("0.0.0.0")), "NodePorts", "Predicate NodePorts failed"},
+		{"taint", pod("p", "1", 1), node, nil, "TaintToleration", "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"},
+		{"port", with(port("")), node, with(port("")), "NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"},
+		{"port of one address", with(port("10.0.0.1")), node, with(port("0.0.0.0")), "NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"},
 		{"port of other addresses", with(port("10.0.0.1")), node, with(port("10.0.0.2")), "", ""},
-		{"port of a sidecar", with(init(&always)), node, with(port("")), "NodePorts", "Predicate NodePorts failed"},
+		{"port of a sidecar", with(init(&always)), node, with(port("")), "NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"},
 		{"port of an init container", with(init(nil)), node, with(port("")), "", ""},
 	} {
 		a := admitter(nil)

@@ -61,7 +61,7 @@ func TestWhoLosesAPlace(t *testing.T) {
 			p := static(of("p", burst, "500/0"))
 			p.Spec.NodeSelector = map[string]string{"disk": "hdd"}
 			return p
-		}(), "", "Predicate NodeAffinity failed"},
+		}(), "", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -36,7 +36,7 @@ func TestEnabled(t *testing.T) {
 	}
 }
 
-// TestCheck: KEP-24, "Failure and Fallback Strategy", 5 and 6: an explicit profile blocks the pod, the implicit one and Unconfined do not.
+// TestCheck: a pod that asks for a profile cannot run without AppArmor, one that asks for none or for Unconfined can.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	profile := func(kind corev1.AppArmorProfileType) *corev1.AppArmorProfile {

@@ -25,8 +25,6 @@ type Report struct {
 	// Reason and Message are the pod's own, where it was rejected or evicted; Failed makes its phase Failed.
 	Reason, Message string
 	Failed          bool
-	// Blocked tells that no container of the pod is started.
-	Blocked bool
 	// Disruption is why the kubelet ends a pod that has not failed by itself, "" if it does not.
 	Disruption string
 	// Refused tells that the node never took the pod: of its containers there is nothing to tell.
@@ -262,9 +260,7 @@ func forgotten(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStat
 			st.Ready = false
 		}
 	}
-	if r.Blocked {
-		st.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "Blocked"}}
-	} else if reason, ok := r.Reasons[c.Name]; ok {
+	if reason, ok := r.Reasons[c.Name]; ok {
 		st.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason.Reason, Message: reason.Message}}
 	} else {
 		st.State = corev1.ContainerState{Waiting: waiting(c, k, initDone)}

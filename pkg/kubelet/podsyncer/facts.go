@@ -49,9 +49,6 @@ func (s *Syncer) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodS
 		r.Failed, r.Reason, r.Message, r.Disruption = true, st.rejected.Reason, st.rejected.Message, st.disruption
 		r.Refused = !st.admitted && len(f.Runtime.Sandboxes) == 0
 	}
-	if st.blocked != nil {
-		r.Reason, r.Message, r.Blocked = reasonAppArmor, st.blocked.Error(), true
-	}
 	now := lifecycle.Status(f, r)
 	shown := now
 	if terminal(now.Phase) && f.Runtime.Running() && !terminal(f.Pod.Status.Phase) {

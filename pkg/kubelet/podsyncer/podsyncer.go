@@ -145,8 +145,6 @@ type Config struct {
 	// Running is told how long it took from a pod's first round to its running, and from its creation, 0 if that is not known, with what its images
 	// and init containers took of it; of pods that this kubelet started.
 	Running func(seen, created, images time.Duration)
-	// Blocked returns why the containers of a pod that has its place cannot be confined as it asks, nil if they can. Such a pod stays Pending.
-	Blocked func(*corev1.Pod) error
 	// HostIPs are the node's addresses, the primary one first.
 	HostIPs func() []string
 	// Active are the pods whose containers may run.
@@ -177,8 +175,6 @@ type podState struct {
 	admitted bool
 	// rejected is why the node does not take, or not keep, the pod.
 	rejected *admission.Rejection
-	// blocked is why none of the pod's containers is started.
-	blocked error
 	// disruption is why the kubelet ends a pod that it had taken, "" while it does not.
 	disruption string
 	// ending is why the node ends the pod, nil while it does not.

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/admission"
-	"bonsai/pkg/kubelet/apparmor"
 	"bonsai/pkg/kubelet/cm"
 	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/lifecycle"
@@ -44,7 +43,6 @@ type parts struct {
 	verdict admission.Verdict
 	why     *admission.Rejection
 	ending  *runtime.Ending
-	blocked error
 	started int           // how often it was told that a pod runs that did not
 	created time.Duration // how old it was then, and how much of that was for its images and init containers
 	images  time.Duration
@@ -194,8 +192,7 @@ func setup() (*Syncer, *parts) {
 	p := &parts{verdict: admission.Admitted, fail: map[string]error{}}
 	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Volumes: volumes{p}, Cgroups: p, Resources: resources{p}, Objects: p,
 		Logs: logs{p}, Events: p, Resizes: p, Evicted: func(signal string) { p.note("evicted %s", signal) }, Running: func(_, created, images time.Duration) { p.started, p.created, p.images = p.started+1, created, images }, HostIPs: func() []string { return []string{"192.0.2.1"} },
-		Blocked: func(*corev1.Pod) error { return p.blocked },
-		Active:  func() []*corev1.Pod { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), p
+		Active: func() []*corev1.Pod { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), p
 }
 
 func onePod() *corev1.Pod {
@@ -280,8 +277,6 @@ func TestWhyAPodEnds(t *testing.T) {
 			p.verdict, p.why = admission.Rejected, &admission.Rejection{Reason: "OutOfcpu"}
 		}, 0,
 			"begin, event OutOfcpu, release, status Failed OutOfcpu"},
-		"it cannot be confined": {func(p *parts, _ *corev1.Pod) { p.blocked = apparmor.ErrDisabled }, -1,
-			"begin, qos 0, probes 0, event AppArmor, status Pending AppArmor"},
 		"it loses its place": {func(p *parts, _ *corev1.Pod) {
 			p.verdict, p.why = admission.Preempted, &admission.Rejection{Reason: "Preempting"}
 			runs(&p.rt)
@@ -311,9 +306,6 @@ func TestWhyAPodEnds(t *testing.T) {
 			t.Errorf("%s: %+v %v", name, out, err)
 		}
 		expect(t, name, p, c.notes)
-		if p.blocked != nil && (p.status.Message != p.blocked.Error() || p.status.ContainerStatuses[0].State.Waiting.Reason != "Blocked") {
-			t.Errorf("%s: %q, %+v", name, p.status.Message, p.status.ContainerStatuses)
-		}
 	}
 }
 

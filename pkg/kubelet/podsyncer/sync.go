@@ -73,9 +73,6 @@ func (s *Syncer) round(ctx context.Context, pod *corev1.Pod, st *podState) (out 
 		s.end(f, st, why)
 		return podworker.Outcome{Ended: true, Grace: &why.Grace}, false, nil
 	}
-	if s.block(f, st) {
-		return podworker.Outcome{}, false, nil
-	}
 	deadline := lifecycle.Deadline(pod)
 	if s.expire(f, st, deadline) {
 		return podworker.Outcome{Ended: true}, false, nil
@@ -99,24 +96,6 @@ func (s *Syncer) round(ctx context.Context, pod *corev1.Pod, st *podState) (out 
 	}
 	return podworker.Outcome{}, true, err
 }
-
-// block reports whether none of the pod's containers may be started, for want of what confines them. The pod waits, as its owner would only
-// replace one that failed, by another that fails.
-func (s *Syncer) block(f lifecycle.Facts, st *podState) bool {
-	why := s.cfg.Blocked(f.Pod)
-	if why == nil {
-		return false
-	}
-	if st.blocked == nil {
-		s.cfg.Events.Pod(f.Pod, corev1.EventTypeWarning, reasonAppArmor, why.Error())
-	}
-	st.blocked = why
-	s.report(f, st, false)
-	return true
-}
-
-// reasonAppArmor is the reason of a pod that is blocked, and of the event of it.
-const reasonAppArmor = "AppArmor"
 
 // admit asks whether the node takes, and keeps, a pod; why it does not is kept.
 func (s *Syncer) admit(ctx context.Context, pod *corev1.Pod, st *podState, rt *runtime.PodStatus) (admission.Verdict, error) {
