@@ -169,12 +169,17 @@ func (c *class) filterCrowded(n *framework.NodeInfo, waiting []*framework.PodInf
 	return fail
 }
 
-// status is the verdict of that number: an error for absent.
+// status is the verdict of that number: nil for passes, an error for absent.
 func (c *class) status(fail int32) *framework.Status {
 	if fail == absent {
 		return framework.NewStatus(framework.Error)
 	}
 	return c.statuses[fail]
+}
+
+// late reports whether the verdict of that number is of a filter that comes after tracking ones.
+func (c *class) late(fail int32) bool {
+	return fail != absent && fail != passes && c.plan.late[c.statuses[fail].Plugin]
 }
 
 // number gives alike statuses the same number.

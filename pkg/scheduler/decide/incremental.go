@@ -73,7 +73,7 @@ func (d *Incremental) Decide(ctx context.Context, p *framework.Profile, state *f
 func (d *Incremental) look(p *framework.Profile, pod *framework.PodInfo, s *framework.Snapshot) *view {
 	pl := d.plan(p)
 	key, fast := p.Class(pod)
-	if !fast || !pl.possible {
+	if !fast {
 		return nil
 	}
 	state := framework.NewCycleState()
@@ -247,7 +247,7 @@ func (d *Incremental) verdict(c *class, n *framework.NodeInfo, fail int32) *fram
 			}
 		}
 	}
-	if fail != passes {
+	if fail != passes && !c.late(fail) {
 		return c.status(fail)
 	}
 	for _, t := range d.active {
@@ -255,17 +255,15 @@ func (d *Incremental) verdict(c *class, n *framework.NodeInfo, fail int32) *fram
 			return st
 		}
 	}
-	return nil
+	return c.status(fail)
 }
 
 // crowded is the verdict on a node as if the waiting pods were there already. The trackers are told of them, asked, and told the
 // truth again.
 func (d *Incremental) crowded(c *class, node *framework.NodeInfo, waiting []*framework.PodInfo) *framework.Status {
-	if fail := c.filterCrowded(node, waiting); fail != passes {
+	fail := c.filterCrowded(node, waiting)
+	if fail != passes && !c.late(fail) || len(d.active) == 0 {
 		return c.status(fail)
-	}
-	if len(d.active) == 0 {
-		return nil
 	}
 	full := with(node, waiting)
 	for _, t := range d.active {
@@ -278,7 +276,7 @@ func (d *Incremental) crowded(c *class, node *framework.NodeInfo, waiting []*fra
 			return st
 		}
 	}
-	return nil
+	return c.status(fail)
 }
 
 // with returns the node as if these pods were there already.

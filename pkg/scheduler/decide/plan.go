@@ -4,13 +4,13 @@ import "bonsai/pkg/scheduler/framework"
 
 // plan sorts a profile's plug-ins by how their answers can be kept; slow ones are in none of its lists.
 type plan struct {
-	// possible is false when a node-local filter would come after one that is not: the first refusal counts.
-	possible   bool
 	preFilters []framework.PreFilter
 	filters    []framework.Filter
 	preScores  []framework.PreScore
 	scores     []framework.Weighted
 	tracking   []tracking
+	// late are the node-local filters that come after a tracking one: what a tracker refuses counts before them.
+	late map[string]bool
 }
 
 type tracking struct {
@@ -22,7 +22,7 @@ type tracking struct {
 }
 
 func newPlan(p *framework.Profile) *plan {
-	pl := &plan{possible: true}
+	pl := &plan{late: map[string]bool{}}
 	add := func(plugin framework.Plugin, local func()) {
 		if _, ok := plugin.(framework.NodeLocal); ok {
 			local()
@@ -46,7 +46,9 @@ func newPlan(p *framework.Profile) *plan {
 	for _, f := range p.Filters {
 		add(f, func() {
 			pl.filters = append(pl.filters, f)
-			pl.possible = pl.possible && len(pl.tracking) == 0
+			if len(pl.tracking) > 0 {
+				pl.late[f.Name()] = true
+			}
 		})
 	}
 	for _, f := range p.PreScores {

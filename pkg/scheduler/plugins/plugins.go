@@ -86,15 +86,14 @@ func Default(c Config) []framework.Enabled {
 		list = append(list, framework.Enabled{Plugin: volumerestrictions.Plugin{Volumes: c.Volumes}}, framework.Enabled{Plugin: nodevolumelimits.Plugin{Volumes: c.Volumes}},
 			framework.Enabled{Plugin: &volumebinding.Plugin{Volumes: c.Volumes, Node: c.Node, BindTimeout: c.BindTimeout}}, framework.Enabled{Plugin: volumezone.Plugin{Volumes: c.Volumes}})
 	}
-	// Before preemption: it is better to give idle devices back than to evict pods. And before those that count over many nodes, where upstream
-	// has it after them: what a node alone decides comes first.
+	list = append(list, framework.Enabled{Plugin: &podtopologyspread.Plugin{Workloads: c.Workloads, Defaults: c.SpreadBy}, Weight: 2},
+		framework.Enabled{Plugin: &interpodaffinity.Plugin{Namespaces: c.Namespaces, HardWeight: hard, IgnorePreferred: c.IgnorePreferredTermsOfExistingPods}, Weight: 2})
+	// Before preemption: it is better to give idle devices back than to evict pods.
 	if c.Devices != nil {
 		list = append(list, framework.Enabled{Plugin: &dynamicresources.Plugin{Devices: c.Devices, FilterTimeout: cmp.Or(c.FilterTimeout, dynamicresources.DefaultFilterTimeout), BindingTimeout: cmp.Or(c.BindingTimeout, dynamicresources.DefaultBindingTimeout), Node: c.Node, Log: c.Log}})
 	}
 	list = append(list, []framework.Enabled{
 		{Plugin: nodedeclaredfeatures.New()},
-		{Plugin: &podtopologyspread.Plugin{Workloads: c.Workloads, Defaults: c.SpreadBy}, Weight: 2},
-		{Plugin: &interpodaffinity.Plugin{Namespaces: c.Namespaces, HardWeight: hard, IgnorePreferred: c.IgnorePreferredTermsOfExistingPods}, Weight: 2},
 		{Plugin: c.Balanced, Weight: 1},
 		{Plugin: imagelocality.Plugin{}, Weight: 1},
 	}...)
