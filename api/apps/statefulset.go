@@ -111,9 +111,11 @@ func nameClaimKinds(s *appsv1.StatefulSet) {
 	}
 }
 
-// withClaims is the pod template with the volumes that pods get of the claim templates, in the place of its own of those names.
+// withClaims is the pod template with what the controller sets in its place: the volumes that pods get of the claim templates, instead of
+// its own of those names, and the names of hosts, which are each pod's own.
 func withClaims(s *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 	t := s.Template
+	t.Spec.Hostname, t.Spec.Subdomain = "", ""
 	t.Spec.Volumes = nil
 	claimed := map[string]bool{}
 	for i := range s.VolumeClaimTemplates {

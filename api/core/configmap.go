@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,7 +71,7 @@ func validateConfigMapUpdate(obj, old *corev1.ConfigMap) field.ErrorList {
 		if !apiequality.Semantic.DeepEqual(obj.Data, old.Data) {
 			errs = append(errs, field.Forbidden(field.NewPath("data"), immutableField("immutable")))
 		}
-		if !apiequality.Semantic.DeepEqual(obj.BinaryData, old.BinaryData) {
+		if !reflect.DeepEqual(obj.BinaryData, old.BinaryData) { // for which, as in Kubernetes, {} is not the same as nothing
 			errs = append(errs, field.Forbidden(field.NewPath("binaryData"), immutableField("immutable")))
 		}
 	}

@@ -3,10 +3,10 @@ package core
 import (
 	"crypto/tls"
 	"encoding/json"
+	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -129,7 +129,7 @@ func validateSecretUpdate(obj, old *corev1.Secret) field.ErrorList {
 		if !isTrue(obj.Immutable) {
 			errs = append(errs, field.Forbidden(field.NewPath("immutable"), immutableField("immutable")))
 		}
-		if !apiequality.Semantic.DeepEqual(obj.Data, old.Data) {
+		if !reflect.DeepEqual(obj.Data, old.Data) { // for which, as in Kubernetes, {} is not the same as nothing
 			errs = append(errs, field.Forbidden(field.NewPath("data"), immutableField("immutable")))
 		}
 	}

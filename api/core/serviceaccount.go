@@ -19,8 +19,20 @@ func serviceAccountRow() resources.Row {
 		Subresources: []resources.Subresource{
 			resources.Action("token", authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"), "create"),
 		},
-		Strategy: resources.Typed[*corev1.ServiceAccount]{ValidateName: apivalidation.ValidateServiceAccountName, ReturnDeleted: true}.Strategy(),
-		Columns:  resources.NameAndAge(),
-		Cells:    resources.Cells(resources.NameAndAgeCells[*corev1.ServiceAccount]),
+		Strategy: resources.Typed[*corev1.ServiceAccount]{
+			ValidateName:  apivalidation.ValidateServiceAccountName,
+			ReturnDeleted: true,
+			PrepareCreate: keepNamesOfSecrets,
+			PrepareUpdate: func(obj, _ *corev1.ServiceAccount) { keepNamesOfSecrets(obj) },
+		}.Strategy(),
+		Columns: resources.NameAndAge(),
+		Cells:   resources.Cells(resources.NameAndAgeCells[*corev1.ServiceAccount]),
+	}
+}
+
+// keepNamesOfSecrets drops what else than their names is told of an account's secrets: they are of its namespace.
+func keepNamesOfSecrets(a *corev1.ServiceAccount) {
+	for i := range a.Secrets {
+		a.Secrets[i] = corev1.ObjectReference{Name: a.Secrets[i].Name}
 	}
 }

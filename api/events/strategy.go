@@ -3,6 +3,7 @@ package events
 import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/core"
@@ -14,7 +15,7 @@ func strategy() resources.Strategy {
 	return resources.Typed[*corev1.Event]{
 		Validate:       core.ValidateEvent,
 		ValidateUpdate: validateUpdate,
-		ValidateName:   core.ValidEventName,
+		ValidateName:   apivalidation.NameIsDNSSubdomain,
 		CreateOnUpdate: true,
 	}.Strategy()
 }

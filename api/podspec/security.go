@@ -25,6 +25,16 @@ func validatePodSecurity(s *corev1.PodSpec, specPath *field.Path) field.ErrorLis
 				errs = append(errs, field.Forbidden(specPath.Child(f.name), "when `hostUsers` is false"))
 			}
 		}
+		for _, list := range []struct {
+			name       string
+			containers []corev1.Container
+		}{{"containers", s.Containers}, {"initContainers", s.InitContainers}} {
+			for i := range list.containers {
+				if len(list.containers[i].VolumeDevices) > 0 { // block devices belong to users of the host
+					errs = append(errs, field.Forbidden(specPath.Child(list.name).Index(i).Child("volumeDevices"), "when `hostUsers` is false"))
+				}
+			}
+		}
 	}
 	if s.HostPID && s.ShareProcessNamespace != nil && *s.ShareProcessNamespace {
 		errs = append(errs, field.Invalid(specPath.Child("securityContext", "shareProcessNamespace"), *s.ShareProcessNamespace, "ShareProcessNamespace and HostPID cannot both be enabled"))

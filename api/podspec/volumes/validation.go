@@ -12,13 +12,14 @@ import (
 	"bonsai/api/validate"
 )
 
-// Validate checks a pod's volumes and returns the sources by name.
-func Validate(vs []corev1.Volume, path *field.Path) (map[string]*corev1.VolumeSource, field.ErrorList) {
+// Validate checks the volumes of a pod or of a template, which may leave it to who makes pods to name the image of a volume, and returns
+// the sources by name.
+func Validate(vs []corev1.Volume, pod bool, path *field.Path) (map[string]*corev1.VolumeSource, field.ErrorList) {
 	var errs field.ErrorList
 	sources := make(map[string]*corev1.VolumeSource, len(vs))
 	for i := range vs {
 		v, at := &vs[i], path.Index(i)
-		found := validateVolumeSource(v, at)
+		found := validateVolumeSource(v, pod, at)
 		switch _, taken := sources[v.Name]; {
 		case v.Name == "":
 			found = append(found, field.Required(at.Child("name"), ""))
@@ -38,8 +39,8 @@ func Validate(vs []corev1.Volume, path *field.Path) (map[string]*corev1.VolumeSo
 }
 
 // validateVolumeSource checks that there is exactly one source, and that source.
-func validateVolumeSource(v *corev1.Volume, path *field.Path) field.ErrorList {
-	return validateOneSource(volumeChecks(&v.VolumeSource), path)
+func validateVolumeSource(v *corev1.Volume, pod bool, path *field.Path) field.ErrorList {
+	return validateOneSource(volumeChecks(&v.VolumeSource, pod), path)
 }
 
 // validateOneSource checks that exactly one of the sources is there, and that one.
@@ -75,7 +76,7 @@ type volumeCheck struct {
 }
 
 // volumeChecks lists the sources in the order they are looked at.
-func volumeChecks(s *corev1.VolumeSource) []volumeCheck {
+func volumeChecks(s *corev1.VolumeSource, pod bool) []volumeCheck {
 	return append([]volumeCheck{
 		{"emptyDir", s.EmptyDir != nil, func(p *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, p) }},
 		{"hostPath", s.HostPath != nil, func(p *field.Path) field.ErrorList { return validateHostPath(s.HostPath, p) }},
@@ -95,7 +96,10 @@ func volumeChecks(s *corev1.VolumeSource) []volumeCheck {
 			return ValidateClaim(&s.Ephemeral.VolumeClaimTemplate.Spec, p.Child("volumeClaimTemplate", "spec"))
 		}},
 		{"image", s.Image != nil, func(p *field.Path) field.ErrorList {
-			errs := validate.Required(p.Child("reference"), s.Image.Reference)
+			var errs field.ErrorList
+			if pod {
+				errs = validate.Required(p.Child("reference"), s.Image.Reference)
+			}
 			return append(errs, validate.OneOfOrEmpty(p.Child("pullPolicy"), s.Image.PullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
 		}},
 	}, diskChecks(s)...)
