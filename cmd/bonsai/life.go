@@ -181,3 +181,17 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 	)
 	return snapshot
 }
+
+func defragmentCommand(chosen *chosen) *cobra.Command {
+	return &cobra.Command{
+		Use:   "defragment",
+		Short: "Give back what etcd does not use of its file, and have it take writes again if it is full",
+		Long: `Give back what etcd does not use of its file, and have it take writes again if it is full (the alarm NOSPACE, which bonsai status shows).
+The history of all objects is dropped first: who watches lists them once more.`,
+		Example: "  bonsai defragment",
+		Args:    daemon.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cluster.Defragment(cmd.Context(), chosen.dataDir, cmd.OutOrStdout())
+		},
+	}
+}

@@ -41,7 +41,7 @@ func command() *cobra.Command {
 	root.PersistentFlags().StringVar(&c.name, "name", cluster.DefaultName, "name of the cluster, one of several on this machine")
 	root.PersistentFlags().StringVar(&c.dataDir, "data-dir", c.dataDir, "directory that holds everything the cluster writes (default: by its name, below $BONSAI_HOME or "+string(cluster.DefaultHome)+")")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return c.resolve(cmd) }
-	root.AddCommand(interruptible(upCommand(c), downCommand(c), listCommand(c), configCommand(), stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c), tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c), imageCommand(c), testenvCommand(), versionCommand())...)
+	root.AddCommand(interruptible(upCommand(c), downCommand(c), listCommand(c), configCommand(), stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c), defragmentCommand(c), tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c), imageCommand(c), testenvCommand(), versionCommand())...)
 	root.AddCommand(dnsCommand(c), logsCommand(c), execCommand(c),
 		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand(), containedCommand(c))
 	root.Version = daemon.GitVersion

@@ -42,6 +42,7 @@ func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	if err := c.spaceLeft(); err != nil {
 		down = append(down, err)
 	}
+	down = append(down, c.fullEtcds(ctx)...)
 	for i := range components {
 		components[i].before, _ = readUsage("/proc", components[i].PID) // of one that does not run there is nothing to say
 	}

@@ -1,0 +1,220 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// etcdAPI speaks to one etcd by its JSON gateway, which needs no client of etcd's.
+type etcdAPI struct {
+	name, url string
+	client    *http.Client
+}
+
+// etcdStatus is what an etcd says of itself. Its gateway writes 64-bit numbers as strings.
+type etcdStatus struct {
+	Header struct {
+		Revision int64 `json:",string"`
+	}
+	DBSize      int64    `json:"dbSize,string"`
+	DBSizeInUse int64    `json:"dbSizeInUse,string"`
+	Errors      []string `json:"errors"`
+}
+
+// maxEtcdAnswer bounds an answer of etcd, in bytes.
+const maxEtcdAnswer = 1 << 20
+
+// call posts in to a path of etcd's API and reads its answer into out; nil: nobody needs it.
+func (e etcdAPI) call(ctx context.Context, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := e.client.Do(r)
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", e.name, err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxEtcdAnswer))
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", e.name, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s refuses %s: %s: %s", e.name, path, resp.Status, bytes.TrimSpace(answer))
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(answer, out)
+}
+
+func (e etcdAPI) status(ctx context.Context) (s etcdStatus, err error) {
+	return s, e.call(ctx, "/v3/maintenance/status", struct{}{}, &s)
+}
+
+// isFull reports whether an etcd has raised the alarm NOSPACE, and takes no writes until that is disarmed.
+func (s etcdStatus) isFull() bool {
+	for _, e := range s.Errors {
+		if strings.Contains(e, "NOSPACE") {
+			return true
+		}
+	}
+	return false
+}
+
+// etcds are those of the cluster's control planes.
+func (c Config) etcds() ([]etcdAPI, error) {
+	l := c.layout()
+	pem, err := os.ReadFile(l.pki("etcd-ca.crt"))
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(pem)
+	var all []etcdAPI
+	for _, m := range c.members() {
+		own := m.of("apiserver-etcd-client")
+		pair, err := tls.LoadX509KeyPair(l.pki(own+".crt"), l.pki(own+".key"))
+		if err != nil {
+			return nil, err
+		}
+		t := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}}
+		if m.number != 0 {
+			t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				return dialIn(ctx, m.namespace(), network, addr)
+			}
+		}
+		all = append(all, etcdAPI{name: m.of("etcd"), url: fmt.Sprintf("https://%s:%d", m.local, c.Ports.EtcdClient), client: &http.Client{Transport: t}})
+	}
+	return all, nil
+}
+
+// dialIn connects from a network namespace of the host's. The connection stays in it; the thread that entered it ends.
+func dialIn(ctx context.Context, namespace, network, addr string) (net.Conn, error) {
+	type dialed struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan dialed, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlock it
+		ns, err := os.Open("/run/netns/" + namespace)
+		if err == nil {
+			defer ns.Close()
+			err = unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
+		}
+		if err != nil {
+			done <- dialed{nil, fmt.Errorf("enter the network %s: %w", namespace, err)}
+			return
+		}
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		done <- dialed{conn, err}
+	}()
+	d := <-done
+	return d.conn, d.err
+}
+
+// Defragment gives back what the etcds of the cluster in dataDir do not use of their files, and has those take writes again that are full.
+func Defragment(ctx context.Context, dataDir string, out io.Writer) error {
+	c, err := loadControlPlane(dataDir)
+	if err != nil {
+		return err
+	}
+	if c.paused() || !running(ctx, c) {
+		return c.notRunning()
+	}
+	etcds, err := c.etcds()
+	if err != nil {
+		return err
+	}
+	return defragment(ctx, etcds, out)
+}
+
+// defragment drops the history of all objects, without which a file does not get smaller, then rewrites the file of one etcd after the other,
+// so that the others serve meanwhile, and disarms NOSPACE where there is room now.
+func defragment(ctx context.Context, etcds []etcdAPI, out io.Writer) error {
+	for i, e := range etcds {
+		before, err := e.status(ctx)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			compact := map[string]any{"revision": before.Header.Revision, "physical": true}
+			if err := e.call(ctx, "/v3/kv/compaction", compact, nil); err != nil && !strings.Contains(err.Error(), "has been compacted") {
+				return err
+			}
+		}
+		if err := e.call(ctx, "/v3/maintenance/defragment", struct{}{}, nil); err != nil {
+			return err
+		}
+		after, err := e.status(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%s: %d MiB before, %d MiB now\n", e.name, before.DBSize>>20, after.DBSize>>20)
+	}
+	return disarm(ctx, etcds, out)
+}
+
+// disarm ends the alarms NOSPACE. An etcd that is full still raises it again with the next write.
+func disarm(ctx context.Context, etcds []etcdAPI, out io.Writer) error {
+	if len(etcds) == 0 {
+		return errors.New("there is no etcd")
+	}
+	const path = "/v3/maintenance/alarm"
+	var raised struct {
+		Alarms []struct{ MemberID, Alarm string }
+	}
+	first := etcds[0]
+	if err := first.call(ctx, path, map[string]string{"action": "GET"}, &raised); err != nil {
+		return err
+	}
+	for _, a := range raised.Alarms {
+		if a.Alarm != "NOSPACE" {
+			fmt.Fprintf(out, "The alarm %s stays: it is not about space.\n", a.Alarm)
+			continue
+		}
+		if err := first.call(ctx, path, map[string]string{"action": "DEACTIVATE", "memberID": a.MemberID, "alarm": a.Alarm}, nil); err != nil {
+			return err
+		}
+		fmt.Fprintln(out, "It takes writes again. If it is full soon, delete objects, or give it more room (componentFlags: {etcd: {quota-backend-bytes: …}}).")
+	}
+	return nil
+}
+
+// etcdPatience bounds how long a look at the etcds takes.
+const etcdPatience = 2 * time.Second
+
+// fullEtcds says which etcds are full, and what to do.
+func (c Config) fullEtcds(ctx context.Context) (full []error) {
+	etcds, err := c.etcds()
+	if err != nil {
+		return nil // a component that has no certificates does not run, which is told elsewhere
+	}
+	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
+	defer cancel()
+	for _, e := range etcds {
+		if s, err := e.status(ctx); err == nil && s.isFull() {
+			full = append(full, fmt.Errorf("%s is full (NOSPACE, %d MiB) and takes no writes: run bonsai defragment", e.name, s.DBSize>>20))
+		}
+	}
+	return full
+}
