@@ -85,6 +85,8 @@ func StorageError(err error) error {
 		e := apierrors.NewTimeoutError(message, 1)
 		e.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
 		return e
+	case errors.Is(err, storage.ErrTimeout):
+		return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 	case errors.Is(err, storage.ErrTooLarge):
 		return apierrors.NewRequestEntityTooLargeError("etcdserver: request is too large")
 	case errors.Is(err, storage.ErrBadContinue):

@@ -48,3 +48,12 @@ func TestFaultsNameNoKeys(t *testing.T) {
 		}
 	}
 }
+
+// A storage that does not answer is told as a timeout, which clients may try again.
+func TestStorageThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	err := registry.StorageError(storage.At("etcd: get", "/registry/configmaps/ns/a", storage.ErrTimeout))
+	if !apierrors.IsTimeout(err) || err.Error() != "Timeout: request did not complete within the allotted timeout" {
+		t.Errorf("got %v", err)
+	}
+}

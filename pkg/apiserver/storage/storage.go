@@ -25,6 +25,8 @@ import (
 var (
 	// ErrNotFound: the key holds nothing (HTTP 404).
 	ErrNotFound = errors.New("storage: key not found")
+	// ErrTimeout: the storage did not answer in time; a write may have happened (HTTP 504).
+	ErrTimeout = errors.New("storage: no answer in time")
 	// ErrExists: Create found the key taken (HTTP 409 AlreadyExists).
 	ErrExists = errors.New("storage: key exists")
 	// ErrExpired: the asked revision is compacted or has left the window of events (HTTP 410 Expired).

@@ -48,6 +48,9 @@ func translate(ctx context.Context, tried, key string, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return storage.At(tried, key, ended)
 	}
+	if status.Code(err) == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded) { // of the store's limit: ctx has not ended
+		return storage.At(tried, key, storage.ErrTimeout)
+	}
 	err = rpctypes.Error(err) // a value that can be compared, if it is one of etcd's
 	if errors.Is(err, rpctypes.ErrCompacted) {
 		return storage.At(tried, key, storage.ErrExpired)
