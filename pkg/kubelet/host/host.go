@@ -144,12 +144,8 @@ func (h Host) ContainerLogs(ctx context.Context, pod *corev1.Pod, container stri
 	}
 	c := rt.Container(container)
 	if o.Previous {
-		c = rt.Previous(container)
-		if now := rt.Container(container); c == nil && now != nil && now.State == runtime.StateExited && comesAgain(pod, container) {
-			c = now // it waits for its restart: the one before is this one
-		}
-		if c == nil {
-			return fmt.Errorf("previous terminated container %q in pod %q not found", container, pod.Name)
+		if c, err = previous(pod, rt, container); err != nil {
+			return err
 		}
 	}
 	if c == nil {
@@ -197,6 +193,38 @@ func waitsWithoutLog(pod *corev1.Pod, container string, previous bool) error {
 		}
 	}
 	return nil
+}
+
+// previous is the container before the present one: the one that the pod's status tells of as the last that ended, else what the runtime has.
+func previous(pod *corev1.Pod, rt *runtime.PodStatus, container string) (*runtime.Container, error) {
+	if id, err := runtime.ParseContainerID(lastEnded(pod, container)); err == nil {
+		for i := range rt.Containers {
+			if c := &rt.Containers[i]; c.ID.ID == id.ID {
+				return c, nil
+			}
+		}
+		return nil, fmt.Errorf("unable to retrieve container logs for %s", id)
+	}
+	c := rt.Previous(container)
+	if now := rt.Container(container); c == nil && now != nil && now.State == runtime.StateExited && comesAgain(pod, container) {
+		c = now // it waits for its restart: the one before is this one
+	}
+	if c == nil {
+		return nil, fmt.Errorf("previous terminated container %q in pod %q not found", container, pod.Name)
+	}
+	return c, nil
+}
+
+// lastEnded is the id of a container's last life that ended, as the pod's status tells it; "" if it does not.
+func lastEnded(pod *corev1.Pod, container string) string {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
+		for _, s := range list {
+			if end := s.LastTerminationState.Terminated; s.Name == container && end != nil {
+				return end.ContainerID
+			}
+		}
+	}
+	return ""
 }
 
 func comesAgain(pod *corev1.Pod, container string) bool {

@@ -133,6 +133,10 @@ func TestContainerLogs(t *testing.T) {
 		return s
 	}
 	ended := []runtime.Container{container("c", "c0", runtime.StateExited)}
+	last := func(id string) []corev1.ContainerStatus {
+		return []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: id}}}}
+	}
 	for name, c := range map[string]struct {
 		container string
 		previous  bool
@@ -140,15 +144,17 @@ func TestContainerLogs(t *testing.T) {
 		has       []runtime.Container // nil: those of setup
 		want      string
 	}{
-		"what runs":           {"c", false, nil, nil, "/logs/ns/p/c1 running=true"},
-		"what has ended":      {"done", false, nil, nil, "/logs/ns/p/d0 running=false"},
-		"the one before":      {"c", true, nil, nil, "/logs/ns/p/c0 running=false"},
-		"none before":         {"done", true, nil, nil, `previous terminated container "done" in pod "p" not found`},
-		"none before, waits":  {"c", true, []corev1.ContainerStatus{waits("ContainerCreating", false)}, nil, `previous terminated container "c" in pod "p" not found`},
-		"waits for a restart": {"c", true, []corev1.ContainerStatus{waits("CrashLoopBackOff", true)}, ended, "/logs/ns/p/c0 running=false"},
-		"not made yet":        {"c", false, nil, []runtime.Container{}, `container "c" in pod "p" is not available`},
-		"is being made":       {"c", false, []corev1.ContainerStatus{waits("ContainerCreating", false)}, nil, `container "c" in pod "p" is waiting to start: ContainerCreating`},
-		"no image":            {"c", false, []corev1.ContainerStatus{waits("ErrImagePull", false)}, nil, `container "c" in pod "p" is waiting to start: trying and failing to pull image`},
+		"what runs":                            {"c", false, nil, nil, "/logs/ns/p/c1 running=true"},
+		"what has ended":                       {"done", false, nil, nil, "/logs/ns/p/d0 running=false"},
+		"the one before":                       {"c", true, nil, nil, "/logs/ns/p/c0 running=false"},
+		"none before":                          {"done", true, nil, nil, `previous terminated container "done" in pod "p" not found`},
+		"none before, waits":                   {"c", true, []corev1.ContainerStatus{waits("ContainerCreating", false)}, nil, `previous terminated container "c" in pod "p" not found`},
+		"waits for a restart":                  {"c", true, []corev1.ContainerStatus{waits("CrashLoopBackOff", true)}, ended, "/logs/ns/p/c0 running=false"},
+		"the one that the status tells of":     {"c", true, last("containerd://c0"), nil, "/logs/ns/p/c0 running=false"},
+		"the status tells of one that is gone": {"c", true, last("containerd://gone"), nil, "unable to retrieve container logs for containerd://gone"},
+		"not made yet":                         {"c", false, nil, []runtime.Container{}, `container "c" in pod "p" is not available`},
+		"is being made":                        {"c", false, []corev1.ContainerStatus{waits("ContainerCreating", false)}, nil, `container "c" in pod "p" is waiting to start: ContainerCreating`},
+		"no image":                             {"c", false, []corev1.ContainerStatus{waits("ErrImagePull", false)}, nil, `container "c" in pod "p" is waiting to start: trying and failing to pull image`},
 	} {
 		h, f, pod := setup()
 		pod.Status.ContainerStatuses = c.status
