@@ -178,7 +178,7 @@ func past(f Facts, name string) (exit int32, ended bool) {
 		end := s.State.Terminated
 		switch {
 		case s.State.Running != nil:
-			end = lost(s)
+			end = lost(f.Pod, s)
 		case end == nil:
 			end = s.LastTerminationState.Terminated
 		}

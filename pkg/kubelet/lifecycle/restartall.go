@@ -55,15 +55,21 @@ func formerLife(pod *corev1.Pod, end *corev1.ContainerStateTerminated) bool {
 	return c != nil && (c.Status == corev1.ConditionTrue || !at.Truncate(time.Second).After(c.LastTransitionTime.Time))
 }
 
+// removedInPlace reports whether the pod's containers, as last reported, were being removed to begin again.
+func removedInPlace(pod *corev1.Pod) bool {
+	c := condition(pod.Status.Conditions, corev1.AllContainersRestarting)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
 // restartingAll is the condition AllContainersRestarting: true from the exit that asks for it until all containers are removed.
 // A pod for which that never happened has none.
 func restartingAll(f Facts) []corev1.PodCondition {
-	c := corev1.PodCondition{Type: corev1.AllContainersRestarting, Status: corev1.ConditionTrue}
+	c := corev1.PodCondition{Type: corev1.AllContainersRestarting, Status: corev1.ConditionTrue, Reason: "RestartAllContainersStarted"}
 	if len(RestartsAll(f)) == 0 {
 		if condition(f.Pod.Status.Conditions, c.Type) == nil {
 			return nil
 		}
-		c.Status = corev1.ConditionFalse
+		c.Status, c.Reason = corev1.ConditionFalse, ""
 	}
 	return []corev1.PodCondition{c}
 }

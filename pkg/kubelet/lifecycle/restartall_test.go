@@ -67,8 +67,14 @@ func TestRestartAllAfterwards(t *testing.T) {
 	f := Facts{Pod: pod("Never side:s init:i a"), Runtime: world("sandbox s=42 a=running i=0"), Probes: map[string]Probes{}, BackOff: map[string]time.Time{}, Now: now}
 	restartAllOn(f.Pod, "s")
 	f.Pod.Status = Status(f, Report{})
+	if c := condition(f.Pod.Status.Conditions, corev1.AllContainersRestarting); c == nil || c.Reason != "RestartAllContainersStarted" {
+		t.Errorf("condition %+v", c)
+	}
 	f.Runtime = world("sandbox")
 	st := Status(f, Report{})
+	if end := st.ContainerStatuses[0].LastTerminationState.Terminated; end == nil || end.Message != "The container is removed because RestartAllContainers in place" {
+		t.Errorf("how a ended: %+v", end)
+	}
 	if st.Phase != corev1.PodRunning {
 		t.Errorf("phase %s", st.Phase)
 	}

@@ -185,7 +185,7 @@ func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k 
 	default:
 		switch {
 		case old != nil && old.State.Running != nil:
-			st.State.Terminated = lost(old)
+			st.State.Terminated = lost(f.Pod, old)
 		case old != nil && old.State.Terminated != nil && old.ContainerID == st.ContainerID:
 			st.State.Terminated = old.State.Terminated // it was lost before
 		default:
@@ -250,12 +250,12 @@ func forgotten(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStat
 			return st
 		case f.Terminating || r.Ended:
 			if st.State.Running != nil {
-				st.State = corev1.ContainerState{Terminated: lost(old)}
+				st.State = corev1.ContainerState{Terminated: lost(f.Pod, old)}
 				st.Ready = false
 			}
 			return st
 		case st.State.Running != nil:
-			st.LastTerminationState = corev1.ContainerState{Terminated: lost(old)}
+			st.LastTerminationState = corev1.ContainerState{Terminated: lost(f.Pod, old)}
 			st.State = corev1.ContainerState{}
 			st.Ready = false
 		}
@@ -269,9 +269,13 @@ func forgotten(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStat
 }
 
 // lost is the end of a container that vanished from the runtime while it ran.
-func lost(old *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
-	return &corev1.ContainerStateTerminated{ExitCode: exitKilled, Reason: "ContainerStatusUnknown", ContainerID: old.ContainerID, StartedAt: old.State.Running.StartedAt,
+func lost(pod *corev1.Pod, old *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	end := &corev1.ContainerStateTerminated{ExitCode: exitKilled, Reason: "ContainerStatusUnknown", ContainerID: old.ContainerID, StartedAt: old.State.Running.StartedAt,
 		Message: "The container could not be located when the pod was terminated"}
+	if removedInPlace(pod) {
+		end.Message = "The container is removed because RestartAllContainers in place"
+	}
+	return end
 }
 
 func waiting(_ *corev1.Container, k runtime.Kind, initDone bool) *corev1.ContainerStateWaiting {
