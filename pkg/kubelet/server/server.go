@@ -85,7 +85,8 @@ type Config struct {
 	Profiles map[string]http.Handler
 	// NoDebugging refuses what shows the inside of pods or of the kubelet, runs something there, or shows the node's logs (enableDebuggingHandlers: false).
 	NoDebugging bool
-	// Healthy tells what is wrong with the container runtime, nil if nothing is; it is the check "pleg".
+	// Healthy tells what is wrong with the container runtime, nil if nothing is; it is the check
+	// "syncloop": without the runtime no pod is synced.
 	Healthy func() error
 	Log     *slog.Logger
 }
@@ -126,8 +127,9 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) routes() (http.Handler, error) {
 	mux := http.NewServeMux()
 	endpoints := health.New(s.cfg.Log)
-	runtime := health.Check{Name: "pleg", Run: func(*http.Request) error { return s.cfg.Healthy() }}
-	for path, h := range endpoints.Paths("healthz", []health.Check{health.Ping(), runtime}) {
+	log := health.Check{Name: "log", Run: func(*http.Request) error { return nil }} // upstream's: ours is written at once
+	syncloop := health.Check{Name: "syncloop", Run: func(*http.Request) error { return s.cfg.Healthy() }}
+	for path, h := range endpoints.Paths("healthz", []health.Check{health.Ping(), log, syncloop}) {
 		mux.Handle("GET "+path, h)
 	}
 	mux.Handle("GET /metrics/slis", endpoints.SLIs())

@@ -306,10 +306,10 @@ func TestAPI(t *testing.T) {
 		{nobody, "POST", "/run/ns/p/c?cmd=id", "good", 403, "verb=create, resource=nodes, subresource=proxy"},
 		{admin, "GET", "/healthz", "", 200, "ok"},
 		{admin, "GET", "/healthz/ping", "", 200, "ok"},
-		{admin, "GET", "/healthz/pleg", "", 200, "ok"},
-		{admin, "GET", "/healthz?verbose", "", 200, "[+]ping ok\n[+]pleg ok\nhealthz check passed\n"},
+		{admin, "GET", "/healthz/syncloop", "", 200, "ok"},
+		{admin, "GET", "/healthz?verbose", "", 200, "[+]ping ok\n[+]log ok\n[+]syncloop ok\nhealthz check passed\n"},
 		{nobody, "GET", "/metrics/slis", "good", 403, "Forbidden (user=viewer, verb=get, resource=nodes, subresource=metrics)"},
-		{admin, "GET", "/metrics/slis", "", 200, `kubernetes_healthcheck{name="pleg",type="healthz"} 1`},
+		{admin, "GET", "/metrics/slis", "", 200, `kubernetes_healthcheck{name="syncloop",type="healthz"} 1`},
 		{admin, "GET", "/pods/", "", 200, `"name":"q"`},
 		{admin, "GET", "/runningpods/", "", 200, `"name":"p"`},
 		{admin, "GET", "/containerLogs/ns/p/c?tailLines=3", "", 200, "log of c, tail 3\n"},
@@ -494,13 +494,13 @@ func TestSick(t *testing.T) {
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		return w.Code, w.Body.String()
 	}
-	if code, body := get("/healthz"); code != 500 || !strings.Contains(body, "[-]pleg failed") {
+	if code, body := get("/healthz"); code != 500 || !strings.Contains(body, "[-]syncloop failed") {
 		t.Error(code, body)
 	}
 	if code, body := get("/healthz/ping"); code != 200 || body != "ok" {
 		t.Error(code, body)
 	}
-	if _, body := get("/metrics/slis"); !strings.Contains(body, `kubernetes_healthchecks_total{name="pleg",status="error",type="healthz"} 1`) {
+	if _, body := get("/metrics/slis"); !strings.Contains(body, `kubernetes_healthchecks_total{name="syncloop",status="error",type="healthz"} 1`) {
 		t.Error(body)
 	}
 }
