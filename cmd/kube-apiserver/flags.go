@@ -104,17 +104,30 @@ func accepted() daemon.Accepted {
 		Values: []string{
 			"apiserver-count", "authentication-token-webhook-cache-ttl", "cloud-provider", "default-watch-cache-size", "delete-collection-workers",
 			"etcd-count-metric-poll-period", "etcd-db-metric-poll-interval", "external-hostname", "kubelet-port", "kubelet-timeout",
-			"lease-reuse-duration-seconds", "livez-grace-period", "shutdown-watch-termination-grace-period", "storage-media-type", "vmodule",
-			"watch-cache-sizes",
+			"lease-reuse-duration-seconds", "livez-grace-period", "shutdown-watch-termination-grace-period", "storage-media-type", "watch-cache-sizes",
+			"authentication-token-webhook-version", "authorization-webhook-version", "authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl",
+			"coordinated-leadership-lease-duration", "coordinated-leadership-renew-deadline", "coordinated-leadership-retry-period", "debug-socket-path",
+			"kubernetes-service-node-port", "peer-advertise-ip", "peer-advertise-port", "storage-initialization-timeout",
 		},
-		Switches: []string{"permit-address-sharing", "shutdown-send-retry-after", "watch-cache"},
+		Switches: []string{"permit-address-sharing", "shutdown-send-retry-after", "watch-cache", "emulation-forward-compatible", "runtime-config-emulation-forward-compatible"},
 		Files:    []string{"tracing-config-file"},
-	}
+	}.With(daemon.AcceptedLogging()).With(daemon.AcceptedMetrics())
 }
 
 // refused are flags that protect, or choose what is served, and that are not built.
 func refused() daemon.Refused {
+	oidc := "authenticate requests by the ID tokens of an OpenID Connect issuer"
 	return daemon.Refused{
+		{Name: "admission-control", Would: "replace the list of admission plug-ins (use --enable-admission-plugins)"},
+		{Name: "authentication-token-webhook-config-file", Would: "authenticate bearer tokens by the webhook in the file", File: true},
+		{Name: "authorization-policy-file", Would: "authorize requests by the ABAC policies in the file", File: true},
+		{Name: "authorization-webhook-config-file", Would: "authorize requests by the webhook in the file", File: true},
+		{Name: "enable-logs-handler", Would: "serve the files of /var/log", Usual: []string{"false"}, Switch: true},
+		{Name: "etcd-servers-overrides", Would: "keep resources in other etcds"},
+		{Name: "oidc-ca-file", Would: oidc, File: true}, {Name: "oidc-client-id", Would: oidc}, {Name: "oidc-issuer-url", Would: oidc},
+		{Name: "oidc-groups-claim", Would: oidc}, {Name: "oidc-groups-prefix", Would: oidc}, {Name: "oidc-required-claim", Would: oidc},
+		{Name: "oidc-signing-algs", Would: oidc, Usual: []string{"RS256", "[RS256]"}}, {Name: "oidc-username-claim", Would: oidc, Usual: []string{"sub"}}, {Name: "oidc-username-prefix", Would: oidc},
+		{Name: "service-account-signing-endpoint", Would: "have tokens of service accounts signed by another process"},
 		{Name: "authentication-config", Would: "authenticate requests by the JWTs of the issuers in the file, and restrict anonymous requests to its paths", File: true},
 		{Name: "authorization-config", Would: "authorize requests by the authorizers in the file", File: true},
 		{Name: "cors-allowed-origins", Would: "let scripts of other origins use the API in browsers"},

@@ -106,6 +106,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.addNodeFlags(fs)
 	o.addWorkerFlags(fs)
 	accepted().AddFlags(fs)
+	refused().AddFlags(fs)
 }
 
 func (o *options) addAutoscalingFlags(fs *pflag.FlagSet) {
@@ -175,10 +176,19 @@ func accepted() daemon.Accepted {
 			"cluster-name", "cloud-provider",
 			"min-resync-period", "kube-api-content-type", "flex-volume-plugin-dir",
 			"route-reconciliation-period",
-			"namespace-sync-period", "vmodule", "controller-start-interval",
+			"namespace-sync-period", "controller-start-interval", "cidr-allocator-type", "concurrent-validating-admission-policy-status-syncs",
+			"controller-shutdown-timeout", "endpoint-updates-batch-period", "endpointslice-updates-batch-period", "external-cloud-volume-plugin",
+			"pv-recycler-increment-timeout-nfs", "pv-recycler-minimum-timeout-hostpath", "pv-recycler-minimum-timeout-nfs",
+			"pv-recycler-pod-template-filepath-hostpath", "pv-recycler-pod-template-filepath-nfs", "pv-recycler-timeout-increment-hostpath",
 		},
-		Switches: []string{"permit-address-sharing", "configure-cloud-routes", "authentication-tolerate-lookup-failure", "enable-hostpath-provisioner"},
-	}
+		Switches: []string{"permit-address-sharing", "configure-cloud-routes", "authentication-tolerate-lookup-failure", "enable-hostpath-provisioner", "enable-leader-migration"},
+		Files:    []string{"leader-migration-config"},
+	}.With(daemon.AcceptedLogging()).With(daemon.AcceptedMetrics())
+}
+
+// refused are flags that choose what is served, and that are not built.
+func refused() daemon.Refused {
+	return daemon.Refused{{Name: "emulated-version", Would: "have the features of another version", Usual: []string{"1.36", "kube=1.36"}}}
 }
 
 // validate returns every problem at once.

@@ -31,6 +31,9 @@ func newCommand() *cobra.Command {
 			if o.cleanup {
 				return cleanup(cmd.Context())
 			}
+			if err := refused().Check(cmd.Flags()); err != nil {
+				return err
+			}
 			s, err := o.settings(cmd.Flags(), log)
 			if err != nil {
 				return err

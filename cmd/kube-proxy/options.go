@@ -21,6 +21,7 @@ type options struct {
 	// Of the mode that is chosen, and a pointer in the file.
 	masqueradeAll bool
 	oomScoreAdj   int32
+	masqueradeBit int32
 	// Only a flag.
 	master string
 }
@@ -50,10 +51,12 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.masqueradeAll, "masquerade-all", false, "Masquerade all traffic sent to cluster IPs.")
 	fs.DurationVar(&c.NFTables.SyncPeriod.Duration, "nftables-sync-period", defaultResync, "How often the rules are checked without a change.")
 	fs.DurationVar(&c.NFTables.MinSyncPeriod.Duration, "nftables-min-sync-period", 0, "The shortest time between two changes of the rules; 0 chooses one.")
+	fs.Int32Var(&o.masqueradeBit, "iptables-masquerade-bit", 14, "The bit of a packet's mark that has it masqueraded in the iptables mode, 0 to 31.")
 	fs.Int32Var(&o.oomScoreAdj, "oom-score-adj", 0, "The oom_score_adj of the process; without it, that of whoever starts it.")
 	o.limits.AddFlags(fs, 10)
 	featuregates.AddMapFlag(fs, &c.FeatureGates)
 	accepted().AddFlags(fs)
+	refused().AddFlags(fs)
 }
 
 // accepted are flags that have no effect: changes are watched, requests are protobuf, and the connection tracking table is the
@@ -62,9 +65,19 @@ func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
 			"config-sync-period", "kube-api-content-type", "conntrack-max-per-core", "conntrack-min", "conntrack-tcp-timeout-established",
-			"conntrack-tcp-timeout-close-wait", "conntrack-udp-timeout", "conntrack-udp-timeout-stream",
+			"conntrack-tcp-timeout-close-wait", "conntrack-udp-timeout", "conntrack-udp-timeout-stream", "boot-id-file", "machine-id-file",
+			"show-hidden-metrics-for-version", "ipvs-exclude-cidrs", "ipvs-min-sync-period", "ipvs-scheduler", "ipvs-sync-period", "ipvs-tcp-timeout",
+			"ipvs-tcpfin-timeout", "ipvs-udp-timeout",
 		},
-		Switches: []string{"conntrack-tcp-be-liberal"},
+		Switches: []string{"conntrack-tcp-be-liberal", "iptables-localhost-nodeports", "ipvs-strict-arp"},
+	}.With(daemon.AcceptedLogging())
+}
+
+// refused are flags that have the command end, where it would go on.
+func refused() daemon.Refused {
+	return daemon.Refused{
+		{Name: "init-only", Would: "prepare the node and end", Usual: []string{"false"}, Switch: true},
+		{Name: "write-config-to", Would: "write the configuration to the file and end"},
 	}
 }
 
@@ -99,6 +112,7 @@ func (o *options) configuration(fs *pflag.FlagSet, log *slog.Logger) (*proxyconf
 		"nftables-sync-period":      func() { c.NFTables.SyncPeriod = f.NFTables.SyncPeriod },
 		"nftables-min-sync-period":  func() { c.NFTables.MinSyncPeriod = f.NFTables.MinSyncPeriod },
 		"masquerade-all":            func() { c.IPTables.MasqueradeAll, c.NFTables.MasqueradeAll = o.masqueradeAll, o.masqueradeAll },
+		"iptables-masquerade-bit":   func() { c.IPTables.MasqueradeBit = &o.masqueradeBit },
 		"oom-score-adj":             func() { c.OOMScoreAdj = &o.oomScoreAdj },
 		"feature-gates":             func() { c.FeatureGates = f.FeatureGates },
 	} {

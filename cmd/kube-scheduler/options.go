@@ -60,15 +60,18 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{
-			"kube-api-content-type", "vmodule", "show-hidden-metrics-for-version", "write-config-to",
+			"kube-api-content-type",
 		},
 		Switches: []string{"authentication-tolerate-lookup-failure", "permit-address-sharing", "emulation-forward-compatible"},
-	}
+	}.With(daemon.AcceptedLogging()).With(daemon.AcceptedMetrics())
 }
 
 // refused are flags that choose what is served, and that are not built.
 func refused() daemon.Refused {
-	return daemon.Refused{{Name: "emulated-version", Would: "have the features of another version", Usual: []string{"1.36", "kube=1.36"}}}
+	return daemon.Refused{
+		{Name: "emulated-version", Would: "have the features of another version", Usual: []string{"1.36", "kube=1.36"}},
+		{Name: "write-config-to", Would: "write the configuration to the file and end"},
+	}
 }
 
 // complete reads the configuration file, lets the flags that were given overrule it, and returns every problem at once.
@@ -95,7 +98,7 @@ func (o *options) complete(fs *pflag.FlagSet) (*configv1.KubeSchedulerConfigurat
 	if o.maxUnschedulable <= 0 {
 		errs = append(errs, fmt.Errorf("--pod-max-in-unschedulable-pods-duration %s must be greater than 0", o.maxUnschedulable))
 	}
-	errs = append(errs, refused().Check(fs), o.serving.Validate(), o.limits.Validate(), o.elect.Validate())
+	errs = append(errs, refused().Check(fs), accepted().Check(fs), o.serving.Validate(), o.limits.Validate(), o.elect.Validate())
 	if o.kubeconfig == "" {
 		errs = append(errs, errors.New("--kubeconfig, or clientConnection.kubeconfig in the file of --config, is required"))
 	}

@@ -25,8 +25,8 @@ func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
 		}
 	}
 	isFalse := func(b *bool) bool { return b != nil && !*b }
-	refuse(c.StaticPodURL != "" || len(c.StaticPodURLHeader) > 0, "staticPodURL and staticPodURLHeader are not supported: static pods come from staticPodPath")
-	refuse(c.RunOnce, "runOnce is not supported")
+	refuse(c.StaticPodURL != "" || len(c.StaticPodURLHeader) > 0, "staticPodURL (--manifest-url) and staticPodURLHeader are not supported: static pods come from staticPodPath")
+	refuse(c.RunOnce, "runOnce (--runonce) is not supported")
 	refuse(c.ReadOnlyPort != 0, "readOnlyPort (--read-only-port) %d is not supported: it would serve pods and metrics without authentication; the port of --port serves them", c.ReadOnlyPort)
 	refuse(len(c.QOSReserved) > 0, "qosReserved is not supported (upstream: feature gate QOSReserved, which is off by default)")
 	refuse(isFalse(c.CgroupsPerQOS), "cgroupsPerQOS (--cgroups-per-qos) false is not supported: pods have cgroups of their classes")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"bonsai/cmd/internal/daemon"
@@ -21,10 +22,14 @@ type fileOptions struct {
 	maxPIDs                                 int64
 	seccomp, debugging, protectKernel       bool
 	readOnlyPort                            int32
-	tlsMin                                  string
-	tlsSuites                               []string
-	podsPerCore, maxImages                  int32
-	gates                                   map[string]bool
+
+	qosCgroups, cfsQuota, attachDetach, isolation, failV1, runOnce, contention bool
+	cfsPeriod                                                                  time.Duration
+	manifestURL                                                                string
+	tlsMin                                                                     string
+	tlsSuites                                                                  []string
+	podsPerCore, maxImages                                                     int32
+	gates                                                                      map[string]bool
 }
 
 func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
@@ -45,6 +50,15 @@ func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.seccomp, "seccomp-default", false, "Containers that name no seccomp profile get the runtime's, instead of none.")
 	fs.BoolVar(&o.protectKernel, "protect-kernel-defaults", false, "Start only if the kernel's settings are those that the kubelet expects: vm.overcommit_memory, vm.panic_on_oom, kernel.panic, kernel.panic_on_oops, kernel.keys.root_maxkeys and kernel.keys.root_maxbytes.")
 	fs.Int32Var(&o.readOnlyPort, "read-only-port", 0, "Only 0: there is no port without authentication.")
+	fs.BoolVar(&o.qosCgroups, "cgroups-per-qos", true, "Only true: pods have cgroups of their classes.")
+	fs.BoolVar(&o.cfsQuota, "cpu-cfs-quota", true, "Only true: limits of CPU are kept.")
+	fs.DurationVar(&o.cfsPeriod, "cpu-cfs-quota-period", 100*time.Millisecond, "Only 100ms, as another period takes a feature gate that is off.")
+	fs.BoolVar(&o.attachDetach, "enable-controller-attach-detach", true, "Only true: the controller manager attaches volumes.")
+	fs.BoolVar(&o.isolation, "local-storage-capacity-isolation", true, "Only true: limits of ephemeral storage are kept.")
+	fs.BoolVar(&o.failV1, "fail-cgroupv1", false, "Do not start on a machine with cgroup v1.")
+	fs.BoolVar(&o.runOnce, "runonce", false, "Only false: the kubelet goes on running.")
+	fs.BoolVar(&o.contention, "contention-profiling", false, "Record where goroutines wait for locks, if profiling is on.")
+	fs.StringVar(&o.manifestURL, "manifest-url", "", "Not supported: static pods come from --pod-manifest-path.")
 	fs.BoolVar(&o.debugging, "enable-debugging-handlers", true, "Serve what shows the inside of pods or runs something there: logs, exec, attach, port-forward.")
 	fs.StringVar(&o.tlsMin, "tls-min-version", "", "Minimum TLS version supported. Possible values: VersionTLS12, VersionTLS13")
 	fs.StringSliceVar(&o.tlsSuites, "tls-cipher-suites", nil, "Comma-separated list of cipher suites for TLS 1.2 connections. If omitted, the default Go cipher suites will be used.")
@@ -52,6 +66,7 @@ func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
 	fs.Int32Var(&o.maxImages, "node-status-max-images", 50, "The maximum number of images to report in the node's status; -1: all.")
 	featuregates.AddMapFlag(fs, &o.gates)
 	accepted().AddFlags(fs)
+	refused().AddFlags(fs)
 }
 
 // merge writes the flags that were given into the configuration.
@@ -80,6 +95,15 @@ func (o *fileOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfigura
 		"runtime-request-timeout":                      func() { c.RuntimeRequestTimeout.Duration = o.runtime },
 		"protect-kernel-defaults":                      func() { c.ProtectKernelDefaults = o.protectKernel },
 		"read-only-port":                               func() { c.ReadOnlyPort = o.readOnlyPort },
+		"cgroups-per-qos":                              func() { c.CgroupsPerQOS = &o.qosCgroups },
+		"cpu-cfs-quota":                                func() { c.CPUCFSQuota = &o.cfsQuota },
+		"cpu-cfs-quota-period":                         func() { c.CPUCFSQuotaPeriod = &metav1.Duration{Duration: o.cfsPeriod} },
+		"enable-controller-attach-detach":              func() { c.EnableControllerAttachDetach = &o.attachDetach },
+		"local-storage-capacity-isolation":             func() { c.LocalStorageCapacityIsolation = &o.isolation },
+		"fail-cgroupv1":                                func() { c.FailCgroupV1 = &o.failV1 },
+		"runonce":                                      func() { c.RunOnce = o.runOnce },
+		"contention-profiling":                         func() { c.EnableContentionProfiling = o.contention },
+		"manifest-url":                                 func() { c.StaticPodURL = o.manifestURL },
 		"feature-gates":                                func() { c.FeatureGates = mergeGates(c.FeatureGates, o.gates) },
 	} {
 		if fs.Changed(flag) {
@@ -102,6 +126,22 @@ func mergeGates(file, flag map[string]bool) map[string]bool {
 // accepted are flags that have no effect: the fields that they set have none either, or nothing of the kind is here.
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
-		Values: []string{"containerd", "event-burst", "event-qps", "kubelet-cgroups", "runtime-cgroups"},
+		Values: []string{"containerd", "event-burst", "event-qps", "kubelet-cgroups", "runtime-cgroups", "system-cgroups",
+			"kube-api-burst", "kube-api-content-type", "kube-api-qps", "registry-burst", "registry-qps", "hairpin-mode", "pod-cidr", "max-open-files", "oom-score-adj",
+			"http-check-frequency", "streaming-connection-idle-timeout", "sync-frequency", "volume-plugin-dir", "volume-stats-agg-period", "cloud-provider",
+			"experimental-mounter-path", "application-metrics-count-limit", "boot-id-file", "container-hints", "containerd-namespace", "event-storage-age-limit",
+			"event-storage-event-limit", "global-housekeeping-interval", "housekeeping-interval", "machine-id-file", "storage-driver-buffer-duration", "storage-driver-db",
+			"storage-driver-host", "storage-driver-password", "storage-driver-table", "storage-driver-user"},
+		Switches: []string{"kernel-memcg-notification", "make-iptables-util-chains", "experimental-allocatable-ignore-eviction", "enable-load-reader", "log-cadvisor-usage", "storage-driver-secure"},
+	}.With(daemon.AcceptedLogging())
+}
+
+// refused are flags that protect, or say where pods come from, and that are not built.
+func refused() daemon.Refused {
+	return daemon.Refused{
+		{Name: "manifest-url-header", Would: "send the header to the URL of static pods"},
+		{Name: "qos-reserved", Would: "keep resources from pods of lower classes"},
+		{Name: "lock-file", Would: "hold the file as a lock against another kubelet"},
+		{Name: "exit-on-lock-contention", Would: "end when another kubelet wants the lock", Usual: []string{"false"}, Switch: true},
 	}
 }

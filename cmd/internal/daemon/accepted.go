@@ -16,6 +16,22 @@ type Accepted struct {
 	Values, Switches, Files []string
 }
 
+// With returns the flags of both.
+func (a Accepted) With(b Accepted) Accepted {
+	return Accepted{slices.Concat(a.Values, b.Values), slices.Concat(a.Switches, b.Switches), slices.Concat(a.Files, b.Files)}
+}
+
+// AcceptedLogging are flags of the log in all components: a line is written when it is made, to one stream, and verbosity is the same everywhere.
+func AcceptedLogging() Accepted {
+	return Accepted{Values: []string{"log-flush-frequency", "log-json-info-buffer-size", "log-text-info-buffer-size", "vmodule"},
+		Switches: []string{"log-json-split-stream", "log-text-split-stream"}}
+}
+
+// AcceptedMetrics are flags of what metrics show, in the components of the control plane: nothing is hidden, and labels are what they are.
+func AcceptedMetrics() Accepted {
+	return Accepted{Values: []string{"allow-metric-labels", "disabled-metrics", "show-hidden-metrics-for-version", "min-compatibility-version"}, Files: []string{"allow-metric-labels-manifest"}}
+}
+
 // AddFlags registers the flags.
 func (a Accepted) AddFlags(fs *pflag.FlagSet) {
 	const note = "Accepted for compatibility; without effect."
