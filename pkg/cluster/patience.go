@@ -46,8 +46,12 @@ func progressed(ctx context.Context, milestone string) {
 	}
 }
 
-// watchProgress notes, until ctx ends, which of the cluster's processes run. The waits themselves note what they see of nodes and pods.
+// watchProgress notes, until ctx ends, which of the cluster's processes run, if ctx bounds a wait by its progress. The waits themselves note
+// what they see of nodes and pods.
 func (c Config) watchProgress(ctx context.Context) {
+	if ctx.Value(patienceKey{}) == nil {
+		return
+	}
 	tick := time.NewTicker(troubleEvery)
 	defer tick.Stop()
 	for {
