@@ -145,7 +145,7 @@ func (x *exchange) watchedName() string {
 // storageWatch translates watch options for the storage.
 func storageWatch(opts *metav1.ListOptions, filter selection) (storage.WatchOptions, error) {
 	revision, err := revisionOf(opts.ResourceVersion)
-	out := storage.WatchOptions{Revision: revision, Filter: filter, Bookmarks: opts.AllowWatchBookmarks}
+	out := storage.WatchOptions{Revision: revision, Filter: filter, Bookmarks: opts.AllowWatchBookmarks, AtHand: opts.ResourceVersion == "0"}
 	switch send := opts.SendInitialEvents; {
 	case send != nil:
 		out.Initial = *send

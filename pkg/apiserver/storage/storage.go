@@ -148,6 +148,8 @@ type WatchOptions struct {
 	// Initial asks for the Added events of Revision 0 at a revision not older than Revision (sendInitialEvents), followed
 	// by a Bookmark that carries InitialEnd and the snapshot's revision. With Revision 0 the snapshot is the newest.
 	Initial bool
+	// AtHand lets the snapshot of Revision 0 be any that the storage has (resourceVersion=0), which needs no answer of anybody.
+	AtHand bool
 	// Filter keeps the items it returns true for. A change from matching to not matching is seen as Deleted (with the
 	// item as it was, at the new revision), and the other way round as Added. nil keeps all. It is asked as that of a list.
 	Filter func(*Item) bool

@@ -57,10 +57,11 @@ func (c *Cache) Watch(ctx context.Context, prefix string, opts storage.WatchOpti
 			w, err = c.watchFrom(ctx, r, prefix, opts)
 			return err
 		}
-		if opts.Revision == 0 {
-			err = c.fresh(ctx, r)
-		} else {
+		switch {
+		case opts.Revision != 0:
 			err = c.reach(ctx, r, opts.Revision)
+		case !opts.AtHand:
+			err = c.fresh(ctx, r)
 		}
 		if err != nil {
 			return err
