@@ -249,7 +249,7 @@ func (k *Kubelet) composeWorkers(ctx context.Context) error {
 	}
 	k.localUse = localstorage.NewRecent(k.storage, time.Now)
 	k.syncer = podsyncer.New(podsyncer.Config{Runtime: k.cri, Executor: k.executor, Pods: k.pods, Status: k.status, Admission: k.admission, Probes: k.probes,
-		Volumes: k.volumes, Cgroups: k.cgroups, Resources: k.resources, Objects: k.objects, Logs: k.cfg.Logs, Events: k.events, Evicted: k.metrics.Evicted, Running: k.metrics.PodRunning, Resizes: k.metrics,
+		Volumes: k.volumes, Cgroups: k.cgroups, Resources: k.resources, Objects: k.objects, Logs: k.cfg.Logs, Events: k.events, Evicted: k.metrics.Evicted, Running: k.metrics.PodRunning, Terminated: k.metrics.Terminated, Resizes: k.metrics,
 		HostIPs: k.node.HostIPs, Active: k.active, Now: time.Now, Log: k.cfg.Log})
 	k.workers = podworker.New(k.syncer, func(pod *corev1.Pod) { k.metrics.RestartedPod(runtime.IsStatic(pod)) }, k.metrics, k.cfg.Log)
 	return nil

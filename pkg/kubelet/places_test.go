@@ -86,7 +86,7 @@ func TestPlacesAcrossARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.syncer = podsyncer.New(podsyncer.Config{Runtime: empty{}, Executor: empty{Executor: &executor.Executor{}}, Pods: k.pods, Status: k.status, Admission: k.admission, Resources: &cm.Manager{Log: log},
-			Probes: prober.New(t.Context(), prober.Config{}), Resizes: k.metrics, Running: k.metrics.PodRunning, HostIPs: func() []string { return nil }, Now: time.Now, Log: log})
+			Probes: prober.New(t.Context(), prober.Config{}), Resizes: k.metrics, Running: k.metrics.PodRunning, Terminated: k.metrics.Terminated, HostIPs: func() []string { return nil }, Now: time.Now, Log: log})
 		k.workers = podworker.New(k.syncer, func(*corev1.Pod) {}, k.metrics, log)
 		registered := make(chan struct{})
 		close(registered)

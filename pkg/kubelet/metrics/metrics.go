@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,6 +38,7 @@ type Metrics struct {
 	opErrors   *prometheus.CounterVec
 	opSeconds  *prometheus.HistogramVec
 	fallbacks  prometheus.Counter
+	terminated *prometheus.CounterVec
 	*resizes
 	*devices
 	*timings
@@ -88,6 +90,8 @@ func New(r prometheus.Registerer) *Metrics {
 			Help: "Seconds that calls of the container runtime take.", Buckets: prometheus.ExponentialBuckets(.005, 2.5, 14)}, []string{"operation_type"}),
 		fallbacks: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_lifecycle_handler_http_fallbacks_total",
 			Help: "HTTPS lifecycle hooks whose server speaks no TLS and that were told by HTTP."}),
+		terminated: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_terminated_containers_total",
+			Help: "Containers that have ended, by their exit code."}, []string{"container_type", "exit_code"}),
 		resizes: newResizes(r),
 		devices: newDevices(r),
 		timings: newTimings(r),
@@ -96,7 +100,7 @@ func New(r prometheus.Registerer) *Metrics {
 		volumes: newVolumes(r),
 	}
 	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors, m.preemptions,
-		m.evictions, m.evictionAge, m.orphans, m.restarted, m.collected, m.podStart, m.shutBegan, m.shutOver, m.interval, m.operations, m.opErrors, m.opSeconds, m.fallbacks)
+		m.evictions, m.evictionAge, m.orphans, m.restarted, m.collected, m.podStart, m.shutBegan, m.shutOver, m.interval, m.operations, m.opErrors, m.opSeconds, m.fallbacks, m.terminated)
 	return m
 }
 
@@ -160,6 +164,13 @@ func (m *Metrics) StartedContainer(kind runtime.Kind, code string) {
 	m.started.WithLabelValues(of).Inc()
 	if code != "" {
 		m.startErrors.WithLabelValues(of, code).Inc()
+	}
+}
+
+// Terminated counts a container that has ended.
+func (m *Metrics) Terminated(kind runtime.Kind, exit int32) {
+	if m != nil {
+		m.terminated.WithLabelValues(containerType(kind), strconv.Itoa(int(exit))).Inc()
 	}
 }
 

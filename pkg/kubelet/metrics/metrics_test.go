@@ -74,6 +74,7 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.StartedContainer(runtime.Init, "")
 	m.StartedContainer(runtime.Ephemeral, "")
 	m.HookFellBack()
+	m.Terminated(runtime.Init, 139)
 	m.Preempted(corev1.ResourceMemory)
 	m.Evicted("emptydirfs.limit")
 	resize(m)
@@ -106,6 +107,7 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	m.DRAClaims(map[string]int{"<any>": 2, "drv": 1})
 	m.PodResourcesAsked("get", true)
 	want := map[string]float64{
+		"kubelet_terminated_containers_total init_container 139":                                1,
 		"kubelet_lifecycle_handler_http_fallbacks_total":                                        1,
 		"volume_operation_total_seconds overall_volume_mount kubernetes.io/csi":                 1,
 		"kubelet_volume_metric_collection_duration_seconds statfs":                              1,
@@ -230,6 +232,7 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	none.ImageChecked("")
 	none.ImageVolumeAsked()
 	none.HookFellBack()
+	none.Terminated(runtime.Regular, 0)
 	none.ImageVolumesMounted(1, true)
 	none.PodRunning(0, 0, 0)
 	none.StartedContainer(runtime.Regular, "")

@@ -49,6 +49,7 @@ func (s *Syncer) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodS
 		r.Failed, r.Reason, r.Message, r.Disruption = true, st.rejected.Reason, st.rejected.Message, st.disruption
 		r.Refused = !st.admitted && len(f.Runtime.Sandboxes) == 0
 	}
+	s.countEnds(f, st)
 	now := lifecycle.Status(f, r)
 	shown := now
 	if terminal(now.Phase) && f.Runtime.Running() && !terminal(f.Pod.Status.Phase) {
@@ -68,6 +69,33 @@ func (s *Syncer) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodS
 	}
 	s.cfg.Status.Set(f.Pod.UID, shown)
 	return now
+}
+
+// countEnds counts containers that have ended since the pod's first round, each once. What ended before was counted by an earlier kubelet.
+func (s *Syncer) countEnds(f lifecycle.Facts, st *podState) {
+	ended := map[string]bool{}
+	count := func(kind runtime.Kind, name string) {
+		for i := range f.Runtime.Containers {
+			c := &f.Runtime.Containers[i]
+			if c.Name != name || c.State != runtime.StateExited {
+				continue
+			}
+			if !st.ended[c.ID.ID] && st.begun && c.FinishedAt.After(st.since) {
+				s.cfg.Terminated(kind, c.ExitCode)
+			}
+			ended[c.ID.ID] = true
+		}
+	}
+	for i := range f.Pod.Spec.InitContainers {
+		count(runtime.Init, f.Pod.Spec.InitContainers[i].Name)
+	}
+	for i := range f.Pod.Spec.Containers {
+		count(runtime.Regular, f.Pod.Spec.Containers[i].Name)
+	}
+	for i := range f.Pod.Spec.EphemeralContainers {
+		count(runtime.Ephemeral, f.Pod.Spec.EphemeralContainers[i].Name)
+	}
+	st.ended = ended // bounded by what the runtime has
 }
 
 // tellRunning tells how long a pod's start took. When a static pod was made nobody knows.

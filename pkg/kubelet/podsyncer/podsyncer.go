@@ -145,6 +145,8 @@ type Config struct {
 	// Running is told how long it took from a pod's first round to its running, and from its creation, 0 if that is not known, with what its images
 	// and init containers took of it; of pods that this kubelet started.
 	Running func(seen, created, images time.Duration)
+	// Terminated counts a container that has ended, with its exit code.
+	Terminated func(kind runtime.Kind, exit int32)
 	// HostIPs are the node's addresses, the primary one first.
 	HostIPs func() []string
 	// Active are the pods whose containers may run.
@@ -171,6 +173,8 @@ type podState struct {
 	since time.Time
 	// ran: it was told that the pod runs.
 	ran bool
+	// ended are the containers in the runtime whose end was counted, by id.
+	ended map[string]bool
 	// admitted: the service classes' cgroups count the pod.
 	admitted bool
 	// rejected is why the node does not take, or not keep, the pod.

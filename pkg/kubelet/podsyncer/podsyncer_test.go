@@ -40,6 +40,7 @@ type parts struct {
 	told    *corev1.Pod
 	status  corev1.PodStatus // as last set
 	said    string           // the last event's message
+	ends    []int32          // exit codes that were counted
 	verdict admission.Verdict
 	why     *admission.Rejection
 	ending  *runtime.Ending
@@ -191,7 +192,7 @@ func (l logs) RemovePod(namespace, name string, _ types.UID) error {
 func setup() (*Syncer, *parts) {
 	p := &parts{verdict: admission.Admitted, fail: map[string]error{}}
 	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Volumes: volumes{p}, Cgroups: p, Resources: resources{p}, Objects: p,
-		Logs: logs{p}, Events: p, Resizes: p, Evicted: func(signal string) { p.note("evicted %s", signal) }, Running: func(_, created, images time.Duration) { p.started, p.created, p.images = p.started+1, created, images }, HostIPs: func() []string { return []string{"192.0.2.1"} },
+		Logs: logs{p}, Events: p, Resizes: p, Terminated: func(_ runtime.Kind, exit int32) { p.ends = append(p.ends, exit) }, Evicted: func(signal string) { p.note("evicted %s", signal) }, Running: func(_, created, images time.Duration) { p.started, p.created, p.images = p.started+1, created, images }, HostIPs: func() []string { return []string{"192.0.2.1"} },
 		Active: func() []*corev1.Pod { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), p
 }
 
@@ -249,6 +250,34 @@ func TestSync(t *testing.T) {
 		t.Error(err)
 	}
 	expect(t, "a runtime that is down", p, "")
+}
+
+// TestEndsAreCountedOnce: containers that end are, and not those of an earlier kubelet's time.
+func TestEndsAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	s, p := setup()
+	name := onePod().Spec.Containers[0].Name
+	end := func(id string, exit int32, at time.Time) {
+		p.set(func(rt *runtime.PodStatus) {
+			runs(rt)
+			rt.Containers = append(rt.Containers, runtime.Container{Name: name, ID: runtime.ContainerID{Type: "containerd", ID: id}, State: runtime.StateExited, ExitCode: exit, FinishedAt: at})
+		})
+	}
+	end("earlier", 1, time.Now().Add(-time.Hour))
+	for range 2 {
+		if _, err := s.Sync(t.Context(), onePod()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end("now", 139, time.Now().Add(time.Hour))
+	for range 2 {
+		if _, err := s.Sync(t.Context(), onePod()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(p.ends) != 1 || p.ends[0] != 139 {
+		t.Errorf("counted %v", p.ends)
+	}
 }
 
 // A plan that never gets empty does not keep the worker for good.
