@@ -14,7 +14,14 @@ import (
 	"bonsai/pkg/cluster"
 )
 
-func main() { os.Exit(daemon.Main(command())) }
+func main() {
+	// nft, ip, iptables and modprobe are there; root's PATH has no such directories after su, or in a job of cron.
+	if err := os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin"); err != nil {
+		fmt.Fprintln(os.Stderr, "bonsai:", err)
+		os.Exit(1)
+	}
+	os.Exit(daemon.Main(command()))
+}
 
 // chosen is the cluster that a command is about.
 type chosen struct {
@@ -59,10 +66,14 @@ func strict(commands ...*cobra.Command) {
 			c.Args, c.DisableFlagsInUseLine = cobra.NoArgs, true
 			if !c.Runnable() {
 				c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+				c.Annotations = map[string]string{onlyHelps: ""}
 			}
 		}
 	}
 }
+
+// onlyHelps marks commands that show their help and do nothing else.
+const onlyHelps = "only-helps"
 
 // interruptible has commands, and those below them, fail when a signal ended them before they had done what they are for. The others run
 // until a signal ends them, which is no failure.
@@ -84,8 +95,8 @@ func interruptible(commands ...*cobra.Command) []*cobra.Command {
 
 // resolve makes sure that the user may do what the command does, and finds the cluster's data directory.
 func (c *chosen) resolve(cmd *cobra.Command) error {
-	if cmd.HasSubCommands() {
-		return nil // it only shows its help
+	if _, ok := cmd.Annotations[onlyHelps]; ok {
+		return nil
 	}
 	for at := cmd; at != nil; at = at.Parent() {
 		if _, ok := at.Annotations[anyone]; ok || at.Name() == "help" || at.Name() == "completion" || at.Name() == cobra.ShellCompRequestCmd {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"k8s.io/client-go/rest"
+
+	"bonsai/pkg/netdump"
 )
 
 // lookupTimeout is how long the API server's name may take to be found.
@@ -49,7 +51,7 @@ func serverAddresses(ctx context.Context, config *rest.Config) ([]netip.Addr, er
 
 // nextHops are the gateways of the machine's routes.
 func nextHops() ([]netip.Addr, error) {
-	routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
+	routes, err := netdump.Routes(netlink.FAMILY_ALL, nil, 0)
 	var out []netip.Addr
 	add := func(ip net.IP) {
 		if a, ok := netip.AddrFromSlice(ip); ok {

@@ -47,6 +47,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -193,6 +194,9 @@ func (c Config) Validate() error {
 	}
 	if !filepath.IsAbs(c.DataDir) || filepath.Clean(c.DataDir) == "/" {
 		errs = append(errs, fmt.Errorf("--data-dir: must be an absolute path below /, not %q", c.DataDir))
+	}
+	if strings.ContainsAny(c.DataDir, ":,\\") { // they part and quote the options of an overlay file system (mount(8)), which images are
+		errs = append(errs, fmt.Errorf("--data-dir: must have no colon, comma or backslash, not %q", c.DataDir))
 	}
 	if !slices.Contains([]IPFamily{IPv4, IPv6, Dual}, c.IPFamily) {
 		errs = append(errs, fmt.Errorf("--ip-family: must be ipv4, ipv6 or dual, not %q", c.IPFamily))

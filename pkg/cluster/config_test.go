@@ -18,6 +18,8 @@ func TestValidate(t *testing.T) {
 		{"no nodes", func(c *Config) { c.Nodes = nil }, []string{"--nodes"}},
 		{"ten nodes", func(c *Config) { c.Nodes = nodesUpTo(10) }, []string{"--nodes"}},
 		{"relative directory", func(c *Config) { c.DataDir = "data" }, []string{"--data-dir"}},
+		{"directory with a colon", func(c *Config) { c.DataDir = "/data:1" }, []string{"--data-dir: must have no colon"}},
+		{"directory with a comma", func(c *Config) { c.DataDir = "/data,1" }, []string{"--data-dir: must have no colon"}},
 		{"the root directory", func(c *Config) { c.DataDir = "/." }, []string{"--data-dir"}},
 		{"a name", func(c *Config) { c.Name = "My_Cluster" }, []string{"--name"}},
 		{"a long name", func(c *Config) { c.Name = strings.Repeat("a", 21) }, []string{"--name"}},

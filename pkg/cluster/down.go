@@ -49,7 +49,14 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 			return c.freeLoopDevices()
 		}},
 		{"Remove the cgroups", func() error { return c.removeCgroups(ctx) }},
-		{"Remove the kubeconfig context", func() error { return c.removeContext(ctx) }},
+		{"Remove the kubeconfig context", func() error {
+			err := c.removeContext(ctx)
+			if unreadable := (*UnreadableKubeconfigError)(nil); errors.As(err, &unreadable) {
+				fmt.Fprintf(out, "  (%v: a context of the cluster in it stays)\n", err)
+				return nil
+			}
+			return err
+		}},
 	}
 	err = nil
 	for _, step := range steps {

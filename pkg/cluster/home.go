@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/vishvananda/netlink"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"bonsai/pkg/netdump"
 )
 
 // Home is the directory below which clusters have their data unless the user says otherwise.
@@ -26,8 +28,8 @@ func (h Home) DataDir(name string) string {
 }
 
 // Clusters returns the clusters of this machine, running or stopped, by their data directories: those in their usual places, those
-// whose link is on the host, and those that the user's kubeconfig has a context of. Of one whose configuration cannot be read, only
-// DataDir is set.
+// whose link is on the host, and those that the user's kubeconfig has a context of, if it can be read. Of one whose
+// configuration cannot be read, only DataDir is set.
 func (h Home) Clusters() ([]Config, error) {
 	dirs := map[string]bool{h.DataDir(DefaultName): true}
 	named, err := filepath.Glob(h.DataDir("*"))
@@ -37,7 +39,7 @@ func (h Home) Clusters() ([]Config, error) {
 	for _, dir := range named {
 		dirs[dir] = true
 	}
-	links, err := netlink.LinkList()
+	links, err := netdump.Links()
 	if err != nil {
 		return nil, fmt.Errorf("list the links: %w", err)
 	}
@@ -47,8 +49,8 @@ func (h Home) Clusters() ([]Config, error) {
 		}
 	}
 	k, err := userKubeconfig()
-	if err != nil {
-		return nil, err
+	if err != nil { // what is wrong with it is said by whoever needs it (machine, PrintList); the clusters are there all the same
+		k = clientcmdapi.NewConfig()
 	}
 	for _, context := range k.Contexts {
 		if dir := contextOwner(context); filepath.IsAbs(dir) {

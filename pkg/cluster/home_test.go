@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"io"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -66,6 +67,24 @@ func TestHome(t *testing.T) {
 	var out strings.Builder
 	if err := PrintList(t.Context(), home, &out); err != nil || strings.Count(out.String(), "stopped") != 3 || !strings.Contains(out.String(), "bonsai-dev") {
 		t.Errorf("%v\n%s", err, &out)
+	}
+	// A kubeconfig that cannot be read hides the clusters that it alone names, and no others.
+	if err := os.WriteFile(os.Getenv("KUBECONFIG"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	if err := PrintList(t.Context(), home, &out); err != nil || strings.Count(out.String(), "stopped") != 2 || !strings.Contains(out.String(), os.Getenv("KUBECONFIG")) {
+		t.Errorf("%v\n%s", err, &out)
+	}
+	if got, err := home.Find("dev"); err != nil || got != home.DataDir("dev") {
+		t.Errorf("dev is in %s: %v", got, err)
+	}
+	out.Reset()
+	if found, err := Down(t.Context(), home.DataDir("dev"), false, &out); err != nil || !found || !strings.Contains(out.String(), "a context of the cluster in it stays") {
+		t.Errorf("down: %t, %v\n%s", found, err, &out)
+	}
+	if _, err := second.machine(home); err == nil {
+		t.Error("a cluster starts whose context cannot be written")
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"bonsai/api/bootstraptoken"
+	"bonsai/pkg/netdump"
 )
 
 // Joined says of a machine that it is one node of a cluster whose control plane is on another one. The node has the machine's network, and
@@ -280,7 +281,7 @@ func (c Config) leaveCluster(ctx context.Context) error {
 		}
 	}
 	if bridge, err := netlink.LinkByName(podBridge); err == nil {
-		addresses, err := netlink.AddrList(bridge, netlink.FAMILY_V4)
+		addresses, err := netdump.Addresses(bridge, netlink.FAMILY_V4)
 		errs = append(errs, err)
 		for _, a := range addresses {
 			if ip, ok := netip.AddrFromSlice(a.IP); ok && c.PodSubnet.Contains(ip.Unmap()) {

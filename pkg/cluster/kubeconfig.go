@@ -167,10 +167,22 @@ func userKubeconfig() (*clientcmdapi.Config, error) {
 		return clientcmdapi.NewConfig(), nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig %s: %w", path, err)
+		return nil, &UnreadableKubeconfigError{path, err}
 	}
 	return k, nil
 }
+
+// UnreadableKubeconfigError is that of a kubeconfig of the user's that cannot be read or is none.
+type UnreadableKubeconfigError struct {
+	Path string
+	Err  error
+}
+
+func (e *UnreadableKubeconfigError) Error() string {
+	return fmt.Sprintf("read the kubeconfig %s: %v", e.Path, e.Err)
+}
+
+func (e *UnreadableKubeconfigError) Unwrap() error { return e.Err }
 
 // ownerOnly is the mode of a kubeconfig that others may not read.
 const ownerOnly fs.FileMode = 0o600

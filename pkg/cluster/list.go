@@ -26,7 +26,13 @@ func PrintList(ctx context.Context, home Home, out io.Writer) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.state(ctx), len(c.Nodes), c.LocalServer(), joined(c.PodSubnets()), joined(c.ServiceSubnets()), c.Context(), c.DataDir)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if _, err := userKubeconfig(); err != nil {
+		fmt.Fprintf(out, "Stopped clusters that are neither in %s nor in their usual place are missing here: %v\n", home, err)
+	}
+	return nil
 }
 
 // state says in a word what a cluster does.

@@ -20,6 +20,7 @@ import (
 
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/netdump"
 )
 
 // healthPeriod is how often nodes are asked which of them have endpoints of a Service, healthTimeout how long an answer may take.
@@ -153,7 +154,7 @@ func (c Config) balancerRoutes() (map[netip.Addr][]netip.Addr, error) {
 	if err != nil {
 		return found, fmt.Errorf("find %s: %w", c.mark(), err)
 	}
-	routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
+	routes, err := netdump.Routes(netlink.FAMILY_ALL, nil, 0)
 	for _, r := range routes {
 		ours := r.LinkIndex == link.Attrs().Index || slices.ContainsFunc(r.MultiPath, func(h *netlink.NexthopInfo) bool { return h.LinkIndex == link.Attrs().Index })
 		if r.Dst == nil || !ours {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/netdump"
 )
 
 // machine looks for everything that the cluster could collide with. It touches nothing.
@@ -79,7 +81,7 @@ func (c Config) foreignAddresses() []error {
 
 // hostNetworks lists the addresses of the host and the routes of its main table, but for what carries the cluster's own mark.
 func hostNetworks(c Config) ([]network, error) {
-	links, err := netlink.LinkList()
+	links, err := netdump.Links()
 	if err != nil {
 		return nil, fmt.Errorf("list the links: %w", err)
 	}
@@ -89,7 +91,7 @@ func hostNetworks(c Config) ([]network, error) {
 	}
 	own := linkNamed(links, c.mark())
 	var found []network
-	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	addresses, err := netdump.Addresses(nil, netlink.FAMILY_ALL)
 	if err != nil {
 		return nil, fmt.Errorf("list the addresses: %w", err)
 	}
@@ -100,7 +102,7 @@ func hostNetworks(c Config) ([]network, error) {
 			found = append(found, network{netip.PrefixFrom(ip, ip.BitLen()), claim{"the address " + a.IPNet.String(), linkOwner(links, link)}})
 		}
 	}
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+	routes, err := netdump.Routes(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return nil, fmt.Errorf("list the routes: %w", err)
 	}
@@ -209,7 +211,7 @@ func listenerOf(at netip.AddrPort, own string) (by string, found bool) {
 		if mark := markIn(strings.ReplaceAll(string(cgroups), "\n", "/")); mark == own {
 			return "", true
 		} else if mark != "" {
-			if links, err := netlink.LinkList(); err == nil {
+			if links, err := netdump.Links(); err == nil {
 				return clusterMarked(links, mark), true
 			}
 		}

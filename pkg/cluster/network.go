@@ -15,6 +15,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/netdump"
 )
 
 // ip runs iproute2's ip. nft runs nft with a script on standard input.
@@ -117,8 +119,11 @@ func (c Config) removeNetwork(ctx context.Context) error {
 		errs = append(errs, ip(ctx, "netns", "del", filepath.Base(path)))
 	}
 	for _, family := range [2]string{"ip", "ip6"} {
-		if err := command(ctx, "", "nft", "list", "table", family, mark); err == nil {
+		switch err := command(ctx, "", "nft", "list", "table", family, mark); {
+		case err == nil:
 			errs = append(errs, nft(ctx, "delete table "+family+" "+mark+"\n"))
+		case errors.Is(err, exec.ErrNotFound): // what it would have told may be there
+			errs = append(errs, err)
 		}
 	}
 	f, err := hostForwarding()
@@ -131,7 +136,7 @@ func (c Config) removeNetwork(ctx context.Context) error {
 // removeRoutes removes the routes that have the cluster's id as their metric, whatever their subnet: unreachable ones, and those to other
 // machines.
 func (c Config) removeRoutes() error {
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+	routes, err := netdump.Routes(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return fmt.Errorf("list the routes: %w", err)
 	}
