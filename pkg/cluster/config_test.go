@@ -72,6 +72,7 @@ func TestHostRules(t *testing.T) {
 	joined := in + "ip saddr @joined accept"
 	shut, joinable, six := c, c, c
 	shut.Egress = false
+	shut.Mirrors = []Mirror{{EveryRegistry, "http://10.77.0.1:5055"}, {"docker.io", "https://mirror.example"}, {"quay.io", "https://[fd00::1]"}}
 	joinable.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
 	six.IPFamily = IPv6
 	for name, want := range map[string]struct {
@@ -79,7 +80,7 @@ func TestHostRules(t *testing.T) {
 		has, no []string
 	}{
 		"egress":    {c, []string{inside, strangers, neighbours}, []string{outside, services, joined}},
-		"no egress": {shut, []string{inside, outside, strangers, neighbours, server, services}, []string{joined}},
+		"no egress": {shut, []string{inside, outside, strangers, neighbours, server, services, `ip daddr 10.77.0.1 tcp dport 5055 accept`}, []string{joined, "fd00"}},
 		"joinable":  {joinable, []string{joined, strangers, neighbours}, []string{inside, outside, services}},
 		"IPv6":      {six, []string{outside, strangers, "ip6 daddr ::1 tcp dport 6443 dnat to ["}, []string{"table ip ", services, "masquerade"}},
 	} {

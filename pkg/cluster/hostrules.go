@@ -9,7 +9,8 @@ import (
 // hostRules are the host's packet rules, a table for each family. They
 //   - keep addresses of nodes, pods and Services from leaving the machine;
 //   - keep others from coming in: the host forwards for its nodes, and would forward for its neighbours, too;
-//   - masquerade what leaves, if there is egress; without it nodes and pods reach nothing of the host but the API server;
+//   - masquerade what leaves, if there is egress; without it nodes and pods reach nothing of the host but the API server, and the registries that
+//     images are to be asked of (--registry-mirror);
 //   - lead this machine's own clients from loopback to the API server.
 //
 // A packet must pass the base chains of all tables, so that what is dropped here stays dropped, whatever Docker, ufw or firewalld accept.
@@ -87,6 +88,9 @@ func (c Config) rulesOf(six bool, own []netip.Prefix) string {
 	if !c.Egress {
 		if c.HostIP().Is6() == six {
 			say("\t\tiifname %q %s daddr %s tcp dport %d accept", mark, ip, c.HostIP(), c.Ports.API)
+		}
+		for _, at := range c.hostMirrors(six) {
+			say("\t\tiifname %q %s daddr %s tcp dport %d accept", mark, ip, at.Addr(), at.Port())
 		}
 		say("\t\tiifname %q ct state new drop", mark) // what is no connection, as neighbour discovery, has no state
 	}

@@ -1,8 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -21,6 +24,22 @@ type Mirror struct {
 	Registry string
 	// URL is where the nodes reach the one that is asked.
 	URL string
+}
+
+// hostMirrors are the addresses of one family that the mirrors name as such: they may be this machine's, where its own rules decide.
+func (c Config) hostMirrors(six bool) []netip.AddrPort {
+	var out []netip.AddrPort
+	for _, m := range c.Mirrors {
+		u, err := url.Parse(m.URL)
+		if err != nil {
+			continue // checked where the user names it
+		}
+		port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+		if at, err := netip.ParseAddrPort(net.JoinHostPort(u.Hostname(), port)); err == nil && at.Addr().Is6() == six {
+			out = append(out, at)
+		}
+	}
+	return out
 }
 
 // writeMirrors makes the mirrors stand for their registries, and the node's own registry for that of the local images. It returns the
