@@ -55,8 +55,9 @@ type ProcessStatus struct {
 
 // supervisor keeps processes running until it is told to stop them.
 type supervisor struct {
-	log   *slog.Logger
-	forks chan func()
+	log     *slog.Logger
+	forks   chan func()
+	environ []string // the children's, beside their own variables
 
 	mu       sync.Mutex   // guards all below: each process has a goroutine, and the control socket asks for the statuses
 	children map[int]bool // started and not yet waited for
@@ -67,7 +68,7 @@ type supervisor struct {
 // newSupervisor returns a supervisor whose children are killed by the kernel when this process ends. The kernel ties that to
 // the thread that forked: all forks happen on one thread that lives as long as ctx.
 func newSupervisor(ctx context.Context, log *slog.Logger) *supervisor {
-	s := &supervisor{log: log, forks: make(chan func()), status: map[string]*ProcessStatus{}, children: map[int]bool{}}
+	s := &supervisor{log: log, forks: make(chan func()), environ: os.Environ(), status: map[string]*ProcessStatus{}, children: map[int]bool{}}
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread must not be given to another goroutine that might end it
 		for {
@@ -161,7 +162,7 @@ func (s *supervisor) once(ctx context.Context, p process) error {
 		p.before(ctx)
 	}
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
-	cmd.Env = append(os.Environ(), p.env...)
+	cmd.Env = append(slices.Clip(s.environ), p.env...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.WaitDelay = outputDelay
 	attr := p.attr

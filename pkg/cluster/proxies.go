@@ -28,8 +28,13 @@ func (c Config) withoutProxies(environ []string) []string {
 	if c.Joined != nil {
 		direct = append(direct, c.Joined.Server.Addr().String())
 	}
-	all := slices.DeleteFunc(strings.Split(value("NO_PROXY")+","+value("no_proxy"), ","), func(s string) bool { return strings.TrimSpace(s) == "" })
-	all = append(all, direct...)
+	// The supervisor has all of them from whoever started it, and its children from the supervisor: each is named once.
+	var all []string
+	for _, d := range slices.Concat(strings.Split(value("NO_PROXY"), ","), strings.Split(value("no_proxy"), ","), direct) {
+		if d = strings.TrimSpace(d); d != "" && !slices.Contains(all, d) {
+			all = append(all, d)
+		}
+	}
 	list := strings.Join(all, ",")
 	return append(slices.Clip(environ), "NO_PROXY="+list, "no_proxy="+list)
 }

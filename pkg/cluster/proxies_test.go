@@ -34,6 +34,9 @@ func TestWithoutProxies(t *testing.T) {
 				direct = v
 			}
 		}
+		if again := want.c.withoutProxies(got); len(got) > len(strings.Fields(want.environ)) && again[len(again)-1] != "no_proxy="+direct {
+			t.Errorf("%s: the second time it is %s", name, again[len(again)-1])
+		}
 		if direct != want.direct {
 			t.Errorf("%s: NO_PROXY is %s, not %s", name, direct, want.direct)
 		}

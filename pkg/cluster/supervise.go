@@ -82,6 +82,7 @@ func (c Config) supervise(ctx context.Context, self string, parent func(context.
 		return err
 	}
 	s := newSupervisor(life, log)
+	s.environ = c.withoutProxies(s.environ)
 
 	var ends []func()
 	defer func() {
