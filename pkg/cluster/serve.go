@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -110,7 +111,11 @@ func (n notifier) tell(log *slog.Logger, assignments ...string) {
 
 // stepsBefore are the steps before a supervisor starts; plan gets what c leaves open.
 func (c Config) stepsBefore(home Home, plan *Config) []upStep {
-	end := upStep{"End what an earlier life left", func(ctx context.Context) error { return plan.endEarlierLife(ctx) }}
+	end := upStep{"Clean up after the last run", func(ctx context.Context) error { return plan.endEarlierLife(ctx) }}
+	if _, err := os.Stat(c.layout().config()); errors.Is(err, fs.ErrNotExist) {
+		// A lost data directory may have left something on the host: the first start looks, too, but there is no last run to speak of.
+		end.name = "Prepare the machine"
+	}
 	if c.Joined != nil {
 		return []upStep{
 			end,
