@@ -124,7 +124,7 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (clus
 		config, err = undecided(chosen), nil
 	}
 	if err != nil {
-		return config, fmt.Errorf("%w (bonsai down removes the cluster)", err)
+		return config, fmt.Errorf("%w (repair the file, or delete the cluster with everything in it: bonsai down --data-dir %s)", err, chosen.dataDir)
 	}
 	config.BinDir, config.Addons = binDir, addons.Files
 	if f.file != "" {

@@ -48,7 +48,7 @@ func Join(ctx context.Context, home Home, c Config, o JoinOptions, self string, 
 		return c, fmt.Errorf("--name: %w", err)
 	}
 	if _, err := Load(c.DataDir); !errors.Is(err, os.ErrNotExist) {
-		return c, errors.Join(fmt.Errorf("there is a cluster in %s already (bonsai down, or another --name)", c.DataDir), err)
+		return c, errors.Join(fmt.Errorf("there is a cluster in %s already: choose another --name", c.DataDir), err)
 	}
 	if host, port, err := net.SplitHostPort(o.Server); err != nil || host == "" || port == "" {
 		return c, fmt.Errorf("the cluster's address must be HOST:PORT, for example 192.0.2.1:6443, not %q", o.Server)

@@ -66,7 +66,7 @@ func (c Config) mayRemove(name string) error {
 	isNode := func(n Node) bool { return n.Name() == name }
 	switch {
 	case c.hasNode(name) && len(c.Nodes) == 1:
-		return errors.New("a cluster keeps its last node (bonsai down removes the cluster)")
+		return errors.New("a cluster keeps its last node (bonsai stop stops the cluster, and keeps what it holds)")
 	case !c.hasNode(name) && (!slices.ContainsFunc(nodesUpTo(maxNodes), isNode) || statError(c.layout().node(name)) != nil):
 		return fmt.Errorf("the cluster has no node %s", name)
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -132,21 +131,13 @@ func (c Config) compareWithRunning(ctx context.Context) (_ Config, alive bool, e
 		return c, false, nil
 	}
 	if err != nil {
-		return c, false, fmt.Errorf("%w (bonsai down removes the cluster)", err)
+		return c, false, fmt.Errorf("%w (repair the file, or delete the cluster with everything in it: bonsai down --data-dir %s)", err, c.DataDir)
 	}
 	old.Addons = c.Addons
 	c = c.filledFrom(old)
-	if alive = running(ctx, old); alive && !reflect.DeepEqual(old, c) {
-		return c, true, fmt.Errorf("a cluster with other settings is running in %s: %s (bonsai down first)", c.DataDir, difference(old, c))
-	}
-	if old.Name != c.Name {
-		return c, false, fmt.Errorf("the cluster kept in %s is called %s (bonsai down removes it)", c.DataDir, old.Name)
-	}
-	if old.ControlPlanes != c.ControlPlanes {
-		return c, false, fmt.Errorf("the cluster kept in %s has a control plane of %d (bonsai down removes it)", c.DataDir, old.ControlPlanes)
-	}
-	if !slices.Equal(old.subnets(), c.subnets()) || old.IPFamily != c.IPFamily {
-		return c, false, fmt.Errorf("the cluster kept in %s has other subnets (bonsai down removes it)", c.DataDir)
+	alive = running(ctx, old)
+	if err := old.checkChange(c, alive); err != nil {
+		return c, alive, err
 	}
 	return c, alive, nil
 }
@@ -179,25 +170,6 @@ func (p progress) step(name string, run func() error) error {
 	}
 	fmt.Fprintf(p.out, "  %-46s %-6s %6.2f s  (%5.2f s)\n", name, mark, time.Since(began).Seconds(), time.Since(p.began).Seconds())
 	return err
-}
-
-func difference(a, b Config) string {
-	var out []string
-	va, vb := reflect.ValueOf(a), reflect.ValueOf(b)
-	for i := range va.NumField() {
-		if x, y := va.Field(i).Interface(), vb.Field(i).Interface(); !reflect.DeepEqual(x, y) {
-			out = append(out, fmt.Sprintf("%s is %v, not %v", va.Type().Field(i).Name, short(x), short(y)))
-		}
-	}
-	return strings.Join(out, ", ")
-}
-
-// short is a setting as a user would say it: of plain nodes, how many.
-func short(setting any) any {
-	if nodes, ok := setting.([]Node); ok && reflect.DeepEqual(nodes, nodesUpTo(len(nodes))) {
-		return len(nodes)
-	}
-	return setting
 }
 
 // running tells whether the cluster's supervisor answers.

@@ -53,7 +53,7 @@ func TestUpAgain(t *testing.T) {
 		t.Errorf("%s, %v", out, err)
 	}
 	out, err = cluster.command(time.Minute, "bonsai", "--data-dir", cluster.data, "up", "--nodes", "3", "--egress=false")
-	if err == nil || !strings.Contains(out, "Nodes is 2, not 3") {
+	if err == nil || !strings.Contains(out, "nodes: n1 n2 now, n1 n2 n3 wanted") {
 		t.Errorf("other settings: %s, %v", out, err)
 	}
 	if after := status(); after != before {
