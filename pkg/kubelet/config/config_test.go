@@ -59,6 +59,46 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// A static pod runs without the API server, so it names no object there. One that does is refused when it is read, in upstream's words.
+func TestStaticPodsReferToNoObjects(t *testing.T) {
+	t.Parallel()
+	volume := func(source string) string {
+		return strings.Replace(manifest, "spec: {", "spec: {volumes: [{name: v, "+source+"}], ", 1)
+	}
+	container := func(fields string) string {
+		return strings.Replace(manifest, `image: "x:1"`, `image: "x:1", `+fields, 1)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"projected fields":      {volume("projected: {sources: [{downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}]}"), ""},
+		"fields":                {volume("downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}"), ""},
+		"projected secret":      {volume("projected: {sources: [{secret: {name: s}}]}"), "secrets"},
+		"projected config map":  {volume("projected: {sources: [{configMap: {name: s}}]}"), "configmaps"},
+		"projected token":       {volume("projected: {sources: [{serviceAccountToken: {path: t}}]}"), "serviceaccounts (via projected volumes)"},
+		"trust bundle":          {volume("projected: {sources: [{clusterTrustBundle: {name: b, path: t}}]}"), "clustertrustbundles"},
+		"secret volume":         {volume("secret: {secretName: s}"), "secrets"},
+		"config map volume":     {volume("configMap: {name: s}"), "configmaps"},
+		"claim":                 {volume("persistentVolumeClaim: {claimName: s}"), "persistentvolumeclaims"},
+		"claim of its own":      {volume("ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce]}}}"), "persistentvolumeclaims (via ephemeral volumes)"},
+		"storage driver":        {volume("csi: {driver: d}"), "csidrivers (via CSI volumes)"},
+		"secret in environment": {container("env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]"), "secrets"},
+		"config map key":        {container("env: [{name: A, valueFrom: {configMapKeyRef: {name: s, key: k}}}]"), "configmaps"},
+		"all of a secret":       {container("envFrom: [{secretRef: {name: s}}]"), "secrets"},
+		"all of a config map":   {container("envFrom: [{configMapRef: {name: s}}]"), "configmaps"},
+		"pull secret":           {strings.Replace(manifest, "spec: {", "spec: {imagePullSecrets: [{name: s}], ", 1), "secrets"},
+		"account":               {strings.Replace(manifest, "spec: {", "spec: {serviceAccountName: s, ", 1), "serviceaccounts"},
+		"account, old field":    {strings.Replace(manifest, "spec: {", "spec: {serviceAccount: s, ", 1), "serviceaccounts"},
+		"resource claim":        {strings.Replace(manifest, "spec: {", "spec: {resourceClaims: [{name: r, resourceClaimName: s}], ", 1), "resourceclaims"},
+	} {
+		_, err := Parse([]byte(c.text), "f", "n", none)
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want != "" && (err == nil || !strings.HasSuffix(err.Error(), ": static pods may not reference "+c.want)):
+			t.Errorf("%s: %v, want %s refused", name, err, c.want)
+		}
+	}
+}
+
 // record keeps the pods it is told of.
 type record struct {
 	mu   sync.Mutex

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"bonsai/api/podspec"
 	"bonsai/pkg/docbounds"
 	"bonsai/pkg/kubelet/runtime"
 )
@@ -82,13 +83,11 @@ func checkStatic(pod *corev1.Pod) error {
 	if len(pod.Spec.Containers) == 0 {
 		return errors.New("spec.containers: at least one is required")
 	}
-	if pod.Spec.ServiceAccountName != "" || len(pod.Spec.EphemeralContainers) > 0 {
-		return errors.New("a static pod may not have a service account or ephemeral containers")
+	if len(pod.Spec.EphemeralContainers) > 0 {
+		return errors.New("spec.ephemeralContainers: a static pod may not have any")
 	}
-	for _, v := range pod.Spec.Volumes {
-		if v.ConfigMap != nil || v.Secret != nil || v.PersistentVolumeClaim != nil || v.Projected != nil {
-			return fmt.Errorf("a static pod may not refer to API objects: volume %q does", v.Name)
-		}
+	if what := podspec.StaticReference(pod); what != "" {
+		return fmt.Errorf("static pods may not reference %s", what)
 	}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {

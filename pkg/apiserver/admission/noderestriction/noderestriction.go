@@ -141,57 +141,10 @@ func (p plugin) owner(ctx context.Context, a *admission.Attributes, pod *corev1.
 
 // mirrorContent: a mirror pod must not open its node a way to objects that no pod bound to it needs.
 func mirrorContent(a *admission.Attributes, pod *corev1.Pod, node string) error {
-	refuse := func(what string) error {
+	if what := podspec.StaticReference(pod); what != "" {
 		return admission.Forbid(a, "node %q can not create pods that reference %s", node, what)
 	}
-	if pod.Spec.ServiceAccountName != "" {
-		return refuse(podspec.RefServiceAccounts)
-	}
-	seen := map[string]bool{}
-	for r := range podspec.References(pod) {
-		seen[r.Resource] = true
-	}
-	for _, resource := range []string{podspec.RefSecrets, podspec.RefConfigMaps, podspec.RefResourceClaims} {
-		if seen[resource] {
-			return refuse(resource)
-		}
-	}
-	for i := range pod.Spec.Volumes {
-		if what := readsMore(&pod.Spec.Volumes[i]); what != "" {
-			return refuse(what)
-		}
-	}
-	for resource := range seen { // what podspec learns of later
-		return refuse(resource)
-	}
 	return nil
-}
-
-// readsMore says which objects a volume makes its node read or use, other than secrets and config maps; empty: none.
-func readsMore(v *corev1.Volume) string {
-	switch {
-	case v.Glusterfs != nil:
-		return "endpoints (via glusterFS volumes)"
-	case v.PersistentVolumeClaim != nil:
-		return podspec.RefClaims
-	case v.Ephemeral != nil:
-		return podspec.RefClaims + " (via ephemeral volumes)"
-	case v.CSI != nil:
-		return "csidrivers (via CSI volumes)"
-	case v.Projected == nil:
-		return ""
-	}
-	for _, s := range v.Projected.Sources {
-		switch {
-		case s.ClusterTrustBundle != nil:
-			return podspec.RefClusterTrustBundles
-		case s.PodCertificate != nil:
-			return "podcertificates"
-		case s.ServiceAccountToken != nil:
-			return podspec.RefServiceAccounts + " (via projected volumes)"
-		}
-	}
-	return ""
 }
 
 func (p plugin) boundPod(ctx context.Context, a *admission.Attributes, node, verb string) error {
