@@ -29,7 +29,10 @@ func Addresses(link netlink.Link, family int) ([]netlink.Addr, error) {
 	return Whole(func() ([]netlink.Addr, error) { return netlink.AddrList(link, family) })
 }
 
-// Routes are those of one family that are like filter in what mask says (netlink.RT_FILTER_TABLE, …).
+// Routes are those of one family that are like filter in what mask says (netlink.RT_FILTER_TABLE, …); with nil, those of the main table.
 func Routes(family int, filter *netlink.Route, mask uint64) ([]netlink.Route, error) {
+	if filter == nil {
+		filter = &netlink.Route{}
+	}
 	return Whole(func() ([]netlink.Route, error) { return netlink.RouteListFiltered(family, filter, mask) })
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 func TestWhole(t *testing.T) {
@@ -31,6 +32,25 @@ func TestWhole(t *testing.T) {
 		})
 		if !errors.Is(err, c.want) || calls != c.calls || err == nil && got != calls {
 			t.Errorf("%s: %d, %v after %d calls", name, got, err, calls)
+		}
+	}
+}
+
+// TestLists asks the kernel itself.
+func TestLists(t *testing.T) {
+	t.Parallel()
+	links, err := Links()
+	if err != nil || len(links) == 0 {
+		t.Fatalf("links: %v, %v", links, err)
+	}
+	for _, link := range []netlink.Link{nil, links[0]} {
+		if _, err := Addresses(link, netlink.FAMILY_ALL); err != nil {
+			t.Errorf("addresses of %v: %v", link, err)
+		}
+	}
+	for _, filter := range []*netlink.Route{nil, {Table: unix.RT_TABLE_MAIN}} {
+		if _, err := Routes(netlink.FAMILY_ALL, filter, 0); err != nil {
+			t.Errorf("routes like %v: %v", filter, err)
 		}
 	}
 }
