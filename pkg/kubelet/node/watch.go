@@ -4,6 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -16,8 +17,32 @@ func (n *Node) watchSelf(ctx context.Context) {
 		}
 	}
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{ListerWatcher: lw, ObjectType: &corev1.Node{},
-		Handler: cache.ResourceEventHandlerFuncs{AddFunc: saw, UpdateFunc: func(_, obj any) { saw(obj) }}})
+		Handler: cache.ResourceEventHandlerFuncs{AddFunc: saw, UpdateFunc: func(before, obj any) {
+			if was, now := before.(*corev1.Node), obj.(*corev1.Node); restored(was, now) {
+				n.forget(now)
+			}
+			saw(obj)
+		}}})
 	informer.RunWithContext(ctx)
+}
+
+// restored reports whether now, which the watch showed after before, is of an earlier history of the Node: of an etcd that was
+// restored from a snapshot.
+func restored(before, now *corev1.Node) bool {
+	if before.UID == now.UID && before.ResourceVersion == now.ResourceVersion {
+		return !equality.Semantic.DeepEqual(before.Status, now.Status)
+	}
+	return older(now, before)
+}
+
+// forget makes a restored Node the one known, though it is older, and has the status written that it lost.
+func (n *Node) forget(restored *corev1.Node) {
+	n.mu.Lock()
+	n.object.Store(restored)
+	n.mu.Unlock()
+	n.cfg.Log.Warn("the Node went back to an older state: the API server's storage was restored", "node", n.cfg.Name,
+		"resourceVersion", restored.ResourceVersion)
+	n.Poke()
 }
 
 // seen takes note of a newer Node. Once it has podCIDRs the runtime's network follows at once, and with it the node is Ready.

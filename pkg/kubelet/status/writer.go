@@ -55,6 +55,8 @@ type entry struct {
 	want *corev1.PodStatus
 	// object is the newest object known from the API server, nil for a static pod without a mirror.
 	object *corev1.Pod
+	// told is what the watch told last. It may be older than object, which an answer to our own write brought.
+	told *corev1.Pod
 	// remove: the object is to be deleted after the status was written.
 	remove bool
 	// set is when want was set and not yet written; zero: it is written.
@@ -91,13 +93,29 @@ func (w *Writer) entry(uid types.UID) *entry {
 	return e
 }
 
-// Observe tells of a pod's object as the API server has it; uid is the pod's own, object may be its mirror.
+// Observe tells of a pod's object as the watch shows it; uid is the pod's own, object may be its mirror. Objects come in the order of
+// their changes. One that is older than the one before comes from an etcd that was restored from a snapshot: what was written
+// since is gone, and is written again.
 func (w *Writer) Observe(uid types.UID, object *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.observeLocked(w.entry(uid), uid, object)
+	e := w.entry(uid)
+	if e.told != nil && e.told.UID == object.UID && restored(e.told, object) {
+		e.object = nil
+	}
+	e.told = object
+	w.observeLocked(e, uid, object)
 }
 
+// restored reports whether now, which the watch told after before, is of an earlier history of the same object.
+func restored(before, now *corev1.Pod) bool {
+	if before.ResourceVersion == now.ResourceVersion {
+		return !equality.Semantic.DeepEqual(before.Status, now.Status)
+	}
+	return !newer(now, before)
+}
+
+// observeLocked takes an object, unless it is older than the one known: the watch may tell of a change after the answer to the next one.
 func (w *Writer) observeLocked(e *entry, uid types.UID, object *corev1.Pod) {
 	if e.object != nil && e.object.UID == object.UID && !newer(object, e.object) {
 		return
@@ -139,7 +157,7 @@ func (w *Writer) Unobserve(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e := w.pods[uid]; e != nil {
-		e.object = nil
+		e.object, e.told = nil, nil
 	}
 }
 
