@@ -43,8 +43,8 @@ type Config struct {
 	Auditor *audit.Auditor
 	// Paths are further paths (patterns of http.ServeMux): discovery, OpenAPI, the issuer's keys, profiles.
 	Paths map[string]http.Handler
-	// Live and Ready are health checks; /readyz and /healthz ask both.
-	Live, Ready []health.Check
+	// Live and Started are health checks that /healthz, /livez and /readyz ask; Ready are those that only /readyz asks.
+	Live, Ready, Started []health.Check
 	// Metrics is what /metrics shows; required. The server adds its own.
 	Metrics *prometheus.Registry
 	Version version.Info

@@ -18,10 +18,13 @@ func (s *Server) addHealth(paths map[string]http.Handler) {
 		}
 		return nil
 	}}
-	live := append([]health.Check{health.Ping(), log}, s.Live...)
+	// The server reaches itself without TLS: it has no loopback certificate that could expire.
+	loopback := health.Check{Name: "loopback-serving-certificate", Run: func(*http.Request) error { return nil }}
+	first := []health.Check{health.Ping(), log}
+	live := slices.Concat(first, []health.Check{loopback}, s.Live, s.Started)
 	endpoints := health.New(s.Log)
 	for name, checks := range map[string][]health.Check{
-		"livez": live, "healthz": slices.Concat(live, s.Ready), "readyz": slices.Concat(live, s.Ready, []health.Check{stopping}),
+		"livez": live, "healthz": live, "readyz": slices.Concat(first, s.Live, s.Ready, s.Started, []health.Check{stopping}),
 	} {
 		maps.Copy(paths, endpoints.Paths(name, checks))
 	}

@@ -272,7 +272,12 @@ func TestFilters(t *testing.T) {
 		{"admin", "/api/v1/pods?timeout=x", 400, "invalid timeout"},
 		{"admin", "/api/v1/nothing", 404, "the server could not find the requested resource"},
 		{"admin", "/apis/none/v1/nothing", 404, "404 page not found"},
-		{"admin", "/readyz?verbose", 200, "[+]ping ok\n[+]log ok\n[+]poststarthook/crd-informer-synced ok\n[+]autoregister-completion ok\n[+]shutdown ok\n"},
+		{"admin", "/readyz?verbose", 200, "[+]ping ok\n[+]log ok\n[+]poststarthook/start-apiextensions-informers ok\n[+]poststarthook/start-apiextensions-controllers ok\n[+]poststarthook/crd-informer-synced ok\n" +
+			"[+]poststarthook/start-kube-aggregator-informers ok\n"},
+		{"admin", "/readyz?verbose", 200, "[+]poststarthook/apiservice-openapiv3-controller ok\n[+]shutdown ok\nreadyz check passed\n"},
+		{"admin", "/livez?verbose", 200, "[+]ping ok\n[+]log ok\n[+]loopback-serving-certificate ok\n[+]poststarthook/start-apiextensions-informers ok\n[+]poststarthook/start-apiextensions-controllers ok\n[+]poststarthook/crd-informer-synced ok\n" +
+			"[+]poststarthook/start-kube-aggregator-informers ok\n"},
+		{"admin", "/healthz?verbose", 200, "[+]poststarthook/apiservice-openapiv3-controller ok\nhealthz check passed\n"},
 		{"admin", "/livez/ping", 200, "ok"},
 		{"admin", "/metrics/slis", 200, `kubernetes_healthcheck{name="shutdown",type="readyz"} 1`},
 		{"admin", "/metrics", 200, "apiserver_request_total"},

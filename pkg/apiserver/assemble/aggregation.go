@@ -88,7 +88,10 @@ func (s *Server) addAggregator() error {
 	}
 	s.aggregator = a
 	s.runs = append(s.runs, a.Run)
-	s.ready = append(s.ready, health.Check{Name: "autoregister-completion", Run: func(*http.Request) error {
+	s.hooks = append(s.hooks, "start-kube-aggregator-informers", "apiservice-status-local-available-controller",
+		"apiservice-status-remote-available-controller", "apiservice-registration-controller", "apiservice-discovery-controller",
+		"kube-apiserver-autoregistration", "apiservice-openapi-controller", "apiservice-openapiv3-controller")
+	s.begun = append(s.begun, health.Check{Name: "autoregister-completion", Run: func(*http.Request) error {
 		if !a.Registered() {
 			return errors.New("the APIServices of what is served are not there yet")
 		}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -55,6 +56,10 @@ type Parts struct {
 	Paths map[string]http.Handler
 	// Ready must be well before the server calls itself ready.
 	Ready []health.Check
+	// Started must be well once, when the server has started.
+	Started []health.Check
+	// Hooks name upstream's start hooks that stand for what Runs do: their checks pass once Runs have been started.
+	Hooks []string
 	// Runs are run beside the server, until it has answered its last request. The end of one is the end of all.
 	Runs []func(context.Context) error
 	// Leave is called when the server begins to end, while it still answers: nobody is to come any more. May be nil.
@@ -89,7 +94,7 @@ type Config struct {
 	Aggregation Aggregation
 	// ServerAddress is host:port in /api.
 	ServerAddress string
-	// HTTP is the server around it all; Catalog, API, Authenticator, Authorizer and Fairness are filled in, Paths and Ready added to.
+	// HTTP is the server around it all; Catalog, API, Authenticator, Authorizer and Fairness are filled in, Paths, Ready and Started added to.
 	HTTP apiserver.Config
 }
 
@@ -103,9 +108,12 @@ type Server struct {
 	complete <-chan struct{}
 	// aggregator knows who else serves; nil if the server does not serve APIServices.
 	aggregator *aggregator.Aggregator
-	// ready and runs are those of what the server itself is made of, beside the parts'.
-	ready []health.Check
+	// begun, hooks and runs are Started, Hooks and Runs of what the server itself is made of, beside the parts'.
+	begun []health.Check
+	hooks []string
 	runs  []func(context.Context) error
+	// started is set when all runs have been started. One that fails ends the server.
+	started atomic.Bool
 }
 
 // New puts the server together and serves cfg.Rows, of which everything must be answered for. Run lets clients in.
@@ -142,7 +150,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	h.Catalog, h.API, h.Authenticator, h.Authorizer, h.Fairness = cfg.Catalog, s.api, cfg.Parts.Authenticator, cfg.Parts.Authorizer, cfg.Parts.Fairness
 	h.RolesKnown = cfg.Parts.RolesKnown
-	h.Ready = slices.Concat(h.Ready, cfg.Parts.Ready, s.ready)
+	h.Ready = slices.Concat(h.Ready, cfg.Parts.Ready)
+	h.Started = slices.Concat(h.Started, s.startChecks(slices.Concat(cfg.Parts.Hooks, s.hooks), slices.Concat(cfg.Parts.Started, s.begun)))
 	h.Paths = s.paths(discovery.New(discovery.Config{Catalog: cfg.Catalog, Registered: s.registered(), ServerAddress: cfg.ServerAddress}), schemas{described, s.aggregator})
 	if s.Server, err = apiserver.New(h); err != nil {
 		return nil, err
@@ -189,6 +198,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, f := range slices.Concat(s.cfg.Parts.Runs, s.runs) {
 		group.Go(func() error { return f(beside) })
 	}
+	s.started.Store(true)
 	if leave := s.cfg.Parts.Leave; leave != nil {
 		group.Go(func() error {
 			<-ctx.Done()

@@ -56,7 +56,7 @@ func real(t *testing.T) Config {
 		Authentication:     Authentication{Issuers: []string{"https://issuer"}, SigningKey: file, AccountLookup: true},
 		AuthorizationModes: []string{"Node", "RBAC"}, EnableAdmission: []string{"NodeRestriction"},
 		ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, NodePorts: utilnet.PortRange{Base: 30000, Size: 2768},
-		Advertise: netip.MustParseAddr("192.0.2.1"), Port: 6443, Hostname: "vm",
+		Advertise: netip.MustParseAddr("192.0.2.1"), Port: 6443, Hostname: "vm", Fairness: Fairness{Seats: 600, RequestTimeout: time.Minute},
 	}, cfg.Catalog, cfg.Storage, cfg.Rows, log)
 	if err != nil {
 		t.Fatal(err)

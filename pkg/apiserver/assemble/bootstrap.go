@@ -64,7 +64,7 @@ func bootstrapChecks(boot *bootstrap.Bootstrap, policy *bootstrap.Policy, may *a
 	var known atomic.Bool
 	var checks []health.Check
 	for _, p := range boot.Parts() {
-		checks = append(checks, health.Check{Name: "poststarthook/" + p.Name, Run: func(*http.Request) error {
+		checks = append(checks, health.Check{Name: startHook + p.Name, Run: func(*http.Request) error {
 			if !p.Made() {
 				return errors.New("not stored yet")
 			}

@@ -55,7 +55,8 @@ func (s *Server) addCustomResources() error {
 	})
 	s.complete = c.Complete()
 	s.runs = append(s.runs, hooks.Run, c.Run)
-	s.ready = append(s.ready, health.Check{Name: "poststarthook/crd-informer-synced", Run: func(*http.Request) error {
+	s.hooks = append(s.hooks, "start-apiextensions-informers", "start-apiextensions-controllers")
+	s.begun = append(s.begun, health.Check{Name: startHook + "crd-informer-synced", Run: func(*http.Request) error {
 		if !c.Ready() {
 			return errors.New("the custom resources are not served yet")
 		}

@@ -46,7 +46,7 @@ func newFairness(o *Fairness, c *catalog.Catalog, objects *sources, log *slog.Lo
 
 // fairnessKnown fails until requests are classified by the stored objects.
 func fairnessKnown(d *fairness.Dispatcher) health.Check {
-	return health.Check{Name: "poststarthook/priority-and-fairness-config-consumer", Run: func(*http.Request) error {
+	return health.Check{Name: startHook + "priority-and-fairness-config-consumer", Run: func(*http.Request) error {
 		if !d.Synced() {
 			return errors.New("the stored FlowSchemas and PriorityLevelConfigurations are not known yet")
 		}

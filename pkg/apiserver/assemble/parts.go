@@ -129,8 +129,8 @@ func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []reso
 	}
 	parts := &Parts{
 		Authenticator: who.authenticator, Authorizer: may.authorizer, Admission: chain, Fields: fields, Behaviours: behaviours, Paths: who.keys,
-		Ready: append([]health.Check{may.informerSync()}, bootstrapChecks(boot, policy, may)...),
-		Runs:  slices.Concat(may.runs, hooks.Runs(), rules.Runs(), []func(context.Context) error{client.Run, boot.Run, known.Run, addresses.Repair}), ClientAuthorities: who.authorities(),
+		Ready: []health.Check{may.informerSync()}, Started: bootstrapChecks(boot, policy, may), Hooks: partHooks(),
+		Runs: slices.Concat(may.runs, hooks.Runs(), rules.Runs(), []func(context.Context) error{client.Run, boot.Run, known.Run, addresses.Repair}), ClientAuthorities: who.authorities(),
 		Fairness: turns,
 	}
 	if look, roles := rolesKnown(boot, policy, may); look != nil {
@@ -141,9 +141,24 @@ func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []reso
 		parts.Leave = func(ctx context.Context) { servers.Leave(ctx, boot.Endpoints) }
 	}
 	if turns != nil {
-		parts.Ready, parts.Runs = append(parts.Ready, fairnessKnown(turns)), append(parts.Runs, turns.Run)
+		parts.Started, parts.Runs = append(parts.Started, fairnessKnown(turns)), append(parts.Runs, turns.Run)
+		parts.Hooks = append(parts.Hooks, "priority-and-fairness-filter")
 	}
 	return parts, objects.missing
+}
+
+// partHooks names upstream's start hooks that stand for what every server with the parts of Kubernetes has.
+func partHooks() []string {
+	return []string{
+		"start-apiserver-admission-initializer", // plug-ins have all that they need when the chain is made
+		"generic-apiserver-start-informers",     // the authorizer's and the plug-ins' indexes
+		"storage-object-count-tracker-hook",     // the store counts as it stores
+		"peer-endpoint-reconciler-controller",   // masterleases; a server that publishes no address has no peers
+		"start-kube-apiserver-identity-lease-controller",
+		"start-kube-apiserver-identity-lease-garbage-collector",
+		"storage-readiness", // a request waits until the cache of its resource is filled
+		"start-service-ip-repair-controllers",
+	}
 }
 
 // sources say where the objects of a resource are, for parts that keep an index of all of them.
