@@ -53,6 +53,9 @@ func Join(ctx context.Context, home Home, c Config, o JoinOptions, self string, 
 	if host, port, err := net.SplitHostPort(o.Server); err != nil || host == "" || port == "" {
 		return c, fmt.Errorf("the cluster's address must be HOST:PORT, for example 192.0.2.1:6443, not %q", o.Server)
 	}
+	if err := checkJoinedLabels(o.Labels); err != nil {
+		return c, err
+	}
 	token, err := bootstraptoken.Parse(o.Token)
 	if err != nil {
 		return c, fmt.Errorf("--token: %w", err)

@@ -49,7 +49,7 @@ func (c Config) node(n Node) NodeConfig {
 	return NodeConfig{
 		Name: n.Name(), Addresses: c.nodePrefixes(n), Gateways: gateways, ServiceSubnets: c.ServiceSubnets(), Contained: c.Contained,
 		DataDir: c.DataDir, BinDir: c.BinDir, Mark: c.mark(), Egress: c.Egress, DNSIP: c.DNSIP(), Podnets: c.PodSubnets(), Server: c.Server(),
-		Mirrors: c.mirrors(), OCIRuntime: c.OCIRuntime, Images: c.localImages(), FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.Labels, Taints: n.Taints, Mounts: n.Mounts, Joined: c.Joined != nil,
+		Mirrors: c.mirrors(), OCIRuntime: c.OCIRuntime, Images: c.localImages(), FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.registered(), Taints: n.Taints, Mounts: n.Mounts, Joined: c.Joined != nil,
 	}
 }
 

@@ -40,7 +40,7 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 			{"Start node " + node.Name(), func(ctx context.Context) error {
 				return errors.Join(c.prepare(), reloadControl(ctx, c.layout().socket("supervisor")))
 			}},
-			{"Wait for the nodes", func(ctx context.Context) error { return c.waitNodes(ctx) }},
+			{"Wait for the nodes", func(ctx context.Context) error { return c.waitForNodes(ctx) }},
 		})
 		if err != nil { // no half a node: the cluster is as it was
 			err = errors.Join(err, c.dropNode(context.WithoutCancel(ctx), p, node.Name()))

@@ -137,7 +137,7 @@ func (c Config) stepsAfter() []upStep {
 	}
 	steps := []upStep{
 		{"Install the add-ons", func(ctx context.Context) error { return errors.Join(c.installAddons(ctx), c.tellJoiners(ctx)) }},
-		{"Wait for the nodes", c.waitNodes},
+		{"Wait for the nodes", c.waitForNodes},
 	}
 	if c.hasAddon(dnsAddon) {
 		steps = append(steps, upStep{"Wait for the cluster's DNS", c.waitDNS})

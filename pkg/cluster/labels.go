@@ -1,0 +1,115 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/apiclient/core"
+)
+
+// labelledAnnotation lists the labels that the cluster's configuration has given a node, so that one that leaves the
+// configuration leaves the node, and one that somebody else has set stays.
+const labelledAnnotation = "bonsai.io/configured-labels"
+
+// mayRegister reports whether a kubelet may give its own node a label. The API server's NodeRestriction refuses the others
+// (node-role.kubernetes.io/control-plane, node-restriction.kubernetes.io/…), and with them the whole node.
+func mayRegister(label string) bool {
+	prefix, _, prefixed := strings.Cut(label, "/")
+	within := func(domain string) bool { return prefix == domain || strings.HasSuffix(prefix, "."+domain) }
+	if !prefixed || !within("kubernetes.io") && !within("k8s.io") {
+		return true
+	}
+	return within("kubelet.kubernetes.io") || within("node.kubernetes.io") || slices.Contains([]string{
+		corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
+		corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
+		corev1.LabelInstanceType, corev1.LabelInstanceTypeStable, corev1.LabelOSStable, corev1.LabelArchStable,
+		corev1.LabelWindowsBuild, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
+	}, label)
+}
+
+// registered are the labels that the kubelet gives a new node: pods that ask for them find it from the first moment.
+func (n Node) registered() map[string]string {
+	labels := maps.Clone(n.Labels)
+	maps.DeleteFunc(labels, func(key, _ string) bool { return !mayRegister(key) })
+	return labels
+}
+
+// checkJoinedLabels refuses labels that only the cluster's administrator may set, who is not on a machine that joins.
+func checkJoinedLabels(labels map[string]string) error {
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if !mayRegister(key) {
+			errs = append(errs, fmt.Errorf("--labels: a node may not give itself %s: join without it, then run on the cluster's "+
+				"machine: kubectl label node NAME %s=%s", key, key, labels[key]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// waitForNodes returns when the nodes are Ready and have their labels.
+func (c Config) waitForNodes(ctx context.Context) error {
+	if err := c.waitNodes(ctx); err != nil {
+		return err
+	}
+	return c.labelNodes(ctx)
+}
+
+// labelNodes gives the nodes, as the administrator, the labels of the configuration. A kubelet gives labels to a new Node alone, and
+// not all of them.
+func (c Config) labelNodes(ctx context.Context) error {
+	client, err := c.coreClient()
+	if err != nil {
+		return err
+	}
+	for _, n := range c.Nodes {
+		err := throughRestarts(ctx, func() error {
+			node, err := core.Nodes(client).Get(ctx, "", n.Name())
+			if err != nil {
+				return err
+			}
+			patch, err := labelPatch(node, n.Labels)
+			if err != nil || patch == nil {
+				return err
+			}
+			return core.Nodes(client).SendPatch(ctx, "", n.Name(), types.MergePatchType, patch)
+		})
+		if err != nil {
+			return fmt.Errorf("label the node %s: %w", n.Name(), err)
+		}
+	}
+	return nil
+}
+
+// labelPatch is the merge patch (RFC 7386) that gives a node the wanted labels and takes away those that it has of an earlier
+// configuration; nil if there is nothing to change.
+func labelPatch(node *corev1.Node, wanted map[string]string) ([]byte, error) {
+	change := map[string]any{}
+	for key, value := range wanted {
+		if was, has := node.Labels[key]; !has || was != value {
+			change[key] = value
+		}
+	}
+	before := node.Annotations[labelledAnnotation]
+	for key := range strings.SplitSeq(before, ",") {
+		if _, still := wanted[key]; !still && key != "" {
+			change[key] = nil
+		}
+	}
+	now := strings.Join(slices.Sorted(maps.Keys(wanted)), ",")
+	if len(change) == 0 && now == before {
+		return nil, nil
+	}
+	metadata := map[string]any{"labels": change, "annotations": map[string]any{labelledAnnotation: now}}
+	if now == "" {
+		metadata["annotations"] = map[string]any{labelledAnnotation: nil}
+	}
+	return json.Marshal(map[string]any{"metadata": metadata})
+}
