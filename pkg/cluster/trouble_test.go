@@ -38,12 +38,12 @@ func TestFullDiskEndsTheWait(t *testing.T) {
 		start, fail := context.WithCancelCause(ctx)
 		if c.full {
 			config.watchSpace(start, fail) // returns by itself
-			err := config.explain(start, "Wait for the API server", errors.New("cut short"))
+			err := config.explain(start, progress{}, "Wait for the API server", errors.New("cut short"))
 			if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "p ended (exit status 1)") || !strings.Contains(err.Error(), "write wal: no space left on device") {
 				t.Errorf("%v", err)
 			}
 		} else {
-			err := config.explain(start, "Wait for the API server", errors.New("not ready after 40s"))
+			err := config.explain(start, progress{}, "Wait for the API server", errors.New("not ready after 40s"))
 			if errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "not ready after 40s") || !strings.Contains(err.Error(), "bad flag") {
 				t.Errorf("%v", err)
 			}

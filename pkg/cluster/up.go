@@ -88,23 +88,24 @@ func (c Config) takeSteps(ctx context.Context, p progress, steps []upStep) error
 	go c.watchProgress(ctx)
 	for _, step := range steps {
 		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
-			return c.explain(ctx, step.name, err)
+			return c.explain(ctx, p, step.name, err)
 		}
 		progressed(ctx, step.name)
 	}
 	return nil
 }
 
-// explain says in which step a start failed, why, and what components that ended meanwhile had to say.
-func (c Config) explain(ctx context.Context, step string, err error) error {
+// explain says in which step a start failed, why, what components that ended meanwhile had to say, and the last errors of the kubelets.
+func (c Config) explain(ctx context.Context, p progress, step string, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) { // a request that ctx ended says only that it was ended
 		err = cause
 	}
 	var epitaphs strings.Builder
 	if !errors.Is(err, syscall.ENOSPC) {
-		for _, p := range c.troubled(context.WithoutCancel(ctx)) {
-			epitaphs.WriteString("\n" + p.epitaph())
+		for _, ended := range c.troubled(context.WithoutCancel(ctx)) {
+			epitaphs.WriteString("\n" + ended.epitaph())
 		}
+		epitaphs.WriteString(c.nodesErrors(p.began))
 	}
 	return fmt.Errorf("%s: %w%s%s", strings.ToLower(step), err, c.whereLogsAre(), &epitaphs)
 }
