@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -26,13 +27,14 @@ const maxMessage = 16 << 20
 
 // Client talks to one runtime. It is safe for concurrent use.
 type Client struct {
-	conn       *grpc.ClientConn
-	image      *grpc.ClientConn
-	runtime    runtimeapi.RuntimeServiceClient
-	images     runtimeapi.ImageServiceClient
-	timeout    time.Duration
-	version    runtime.Version
-	handlers   map[string]runtime.Handler
+	conn    *grpc.ClientConn
+	image   *grpc.ClientConn
+	runtime runtimeapi.RuntimeServiceClient
+	images  runtimeapi.ImageServiceClient
+	timeout time.Duration
+	// version and handlers are what the runtime last said: another one may serve the socket after a restart.
+	version    atomic.Pointer[runtime.Version]
+	handlers   atomic.Pointer[map[string]runtime.Handler]
 	containers Containers
 	systemd    bool
 	memory     *memory
@@ -89,19 +91,24 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 		c.terminationLog = func(types.UID, string, string) bool { return false }
 	}
 	c.runtime, c.images = runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(c.image)
-	v, err := c.runtime.Version(ctx, &runtimeapi.VersionRequest{Version: "v1"}, grpc.WaitForReady(true))
-	if err != nil {
+	c.handlers.Store(&map[string]runtime.Handler{})
+	if err := c.ask(ctx, grpc.WaitForReady(true)); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("ask the container runtime at %s for its version: %w", cfg.Endpoint, err)
 	}
-	c.version = runtime.Version{Name: v.RuntimeName, Version: v.RuntimeVersion, APIVersion: v.RuntimeApiVersion}
-	c.handlers = map[string]runtime.Handler{}
-	if h, err := c.Health(ctx); err == nil {
-		for _, x := range h.Handlers {
-			c.handlers[x.Name] = x
-		}
-	}
+	// The handlers come with the runtime's health, which the Node asks for again and again: an error is no reason not to begin.
+	_, _ = c.Health(ctx)
 	return c, nil
+}
+
+// ask asks the runtime for its version.
+func (c *Client) ask(ctx context.Context, o ...grpc.CallOption) error {
+	v, err := c.runtime.Version(ctx, &runtimeapi.VersionRequest{Version: "v1"}, o...)
+	if err != nil {
+		return err
+	}
+	c.version.Store(&runtime.Version{Name: v.RuntimeName, Version: v.RuntimeVersion, APIVersion: v.RuntimeApiVersion})
+	return nil
 }
 
 func dial(endpoint string, observe func(operation string, took time.Duration, err error)) (*grpc.ClientConn, error) {
@@ -140,10 +147,10 @@ func (c *Client) Close() error {
 	return err
 }
 
-// Version returns what the runtime said when it was dialled.
-func (c *Client) Version() runtime.Version { return c.version }
+// Version returns what the runtime said when its Health was last asked for.
+func (c *Client) Version() runtime.Version { return *c.version.Load() }
 
-// Health asks the runtime for its conditions.
+// Health asks the runtime for its conditions, its handlers and its version.
 func (c *Client) Health(ctx context.Context) (runtime.Health, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -164,6 +171,14 @@ func (c *Client) Health(ctx context.Context) (runtime.Health, error) {
 		h.Handlers = append(h.Handlers, runtime.Handler{Name: x.Name, RecursiveReadOnlyMounts: x.GetFeatures().GetRecursiveReadOnlyMounts(),
 			UserNamespaces: x.GetFeatures().GetUserNamespaces()})
 	}
+	handlers := make(map[string]runtime.Handler, len(h.Handlers))
+	for _, x := range h.Handlers {
+		handlers[x.Name] = x
+	}
+	c.handlers.Store(&handlers)
+	if err := c.ask(ctx); err != nil {
+		return runtime.Health{}, fmt.Errorf("ask the container runtime for its version: %w", err)
+	}
 	if r.Features != nil {
 		h.SupplementalGroupsPolicy = &r.Features.SupplementalGroupsPolicy
 	}
@@ -171,14 +186,14 @@ func (c *Client) Health(ctx context.Context) (runtime.Health, error) {
 }
 
 // Handler returns what the runtime handler of that name can do ("" is the default one).
-func (c *Client) Handler(name string) runtime.Handler { return c.handlers[name] }
+func (c *Client) Handler(name string) runtime.Handler { return (*c.handlers.Load())[name] }
 
 func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, c.timeout)
 }
 
 func (c *Client) containerID(id string) runtime.ContainerID {
-	return runtime.ContainerID{Type: c.version.Name, ID: id}
+	return runtime.ContainerID{Type: c.Version().Name, ID: id}
 }
 
 // notFound tells whether the runtime does not know the object (any more).

@@ -1,0 +1,51 @@
+package cri
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// upgraded is a runtime that is another one after a restart.
+type upgraded struct {
+	runtimeapi.UnimplementedRuntimeServiceServer
+	restarted *atomic.Bool
+}
+
+func (u upgraded) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
+	version := "1.6.20"
+	if u.restarted.Load() {
+		version = "2.1.0"
+	}
+	return &runtimeapi.VersionResponse{RuntimeName: "containerd", RuntimeVersion: version}, nil
+}
+
+func (u upgraded) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
+	if !u.restarted.Load() {
+		return &runtimeapi.StatusResponse{RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Name: "old", Features: &runtimeapi.RuntimeHandlerFeatures{UserNamespaces: true}}}}, nil
+	}
+	return &runtimeapi.StatusResponse{RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Name: "runc", Features: &runtimeapi.RuntimeHandlerFeatures{UserNamespaces: true}}}}, nil
+}
+
+// The kubelet outlives its runtime: what an upgraded one is and can do holds from the next check of its health on.
+func TestAnUpgradedRuntimeIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	u := upgraded{restarted: &atomic.Bool{}}
+	c, err := Dial(t.Context(), Config{Endpoint: serve(t, u)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if v := c.Version(); v.Version != "1.6.20" || !c.Handler("old").UserNamespaces {
+		t.Errorf("at first: %+v, %+v", v, c.Handler("old"))
+	}
+	u.restarted.Store(true)
+	if _, err := c.Health(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if v := c.Version(); v.Version != "2.1.0" || c.Handler("old").UserNamespaces || !c.Handler("runc").UserNamespaces {
+		t.Errorf("after the restart: %+v, old %+v, runc %+v", v, c.Handler("old"), c.Handler("runc"))
+	}
+}
