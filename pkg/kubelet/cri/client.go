@@ -204,10 +204,5 @@ func ImageVolumeFailed(err error) bool {
 	return strings.Contains(status.Convert(err).Message(), crierrors.ErrImageVolumeMountFailed.Error())
 }
 
-// Message is the runtime's own text of an error, as users see it in events and statuses.
-func Message(err error) string {
-	if s, ok := status.FromError(err); ok {
-		return fmt.Sprintf("rpc error: code = %s desc = %s", s.Code(), s.Message())
-	}
-	return err.Error()
-}
+// Message returns the runtime's own text of a container's failed call without gRPC's code, as users see it in events and statuses.
+func Message(err error) string { return status.Convert(err).Message() }
