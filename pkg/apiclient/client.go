@@ -85,13 +85,14 @@ func (c *Client) group(gv schema.GroupVersion) (rest.Interface, error) {
 	return r, nil
 }
 
-// Document reads what is no object from a path, in the media type accept.
+// Document reads what is no object from a path, in the media type accept. Its errors say what the status code means, as those of upstream's
+// discovery do: conditions show them.
 func (c *Client) Document(ctx context.Context, path, accept string) ([]byte, error) {
 	r, err := c.group(schema.GroupVersion{Version: "v1"}) // any will do
 	if err != nil {
 		return nil, err
 	}
-	return answer(r.Get().AbsPath(path).SetHeader("Accept", accept).Do(ctx))
+	return r.Get().AbsPath(path).SetHeader("Accept", accept).Do(ctx).Raw()
 }
 
 // Place is a path below a group version; all but Resource may be "".

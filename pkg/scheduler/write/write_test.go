@@ -187,7 +187,8 @@ func TestErrorsAreTheServersStatus(t *testing.T) {
 		res.WriteHeader(http.StatusConflict)
 		json.NewEncoder(res).Encode(metav1.Status{Status: "Failure", Reason: metav1.StatusReasonConflict, Code: 409, Message: "taken"})
 	})
-	if err := w.Bind(t.Context(), &corev1.Pod{}, "n"); !apierrors.IsConflict(err) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
+	if err := w.Bind(t.Context(), pod, "n"); !apierrors.IsConflict(err) {
 		t.Errorf("Bind = %v, want a conflict", err)
 	}
 }
