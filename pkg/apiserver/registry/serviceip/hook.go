@@ -124,6 +124,9 @@ func (t *taking) addresses(ctx context.Context) error {
 			continue
 		}
 		ip, err := t.anyAddress(ctx, family)
+		if apierrors.IsInvalid(err) { // the service's name cannot be that of an IPAddress's parent
+			return invalid(svc, field.Invalid(field.NewPath("spec", "clusterIPs"), ips, fmt.Sprintf("failed to allocate IP: %v", err)))
+		}
 		if err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", err))
 		}

@@ -102,6 +102,18 @@ func TestTheRangeFillsAndEmpties(t *testing.T) {
 	}
 }
 
+// A name that no IPAddress can have as its parent's is the client's fault, also where the server chooses the address.
+func TestNamesOfNoParent(t *testing.T) {
+	t.Parallel()
+	a := allocator(t, nil, "10.96.0.0/16")
+	for name, cause := range map[string]string{"": "Required value", "a/b": `Invalid value: "a/b": may not contain '/'`} {
+		s := svc(corev1.ServiceSpec{})
+		s.Name = name
+		refused(t, a, s, fmt.Sprintf(`Service %q is invalid: spec.clusterIPs: Invalid value: [""]: failed to allocate IP: IPAddress.networking.k8s.io`, name))
+		refused(t, a, s, " is invalid: spec.parentRef.name: "+cause)
+	}
+}
+
 func TestChosenAddresses(t *testing.T) {
 	t.Parallel()
 	a := allocator(t, nil, "10.96.0.0/16")
