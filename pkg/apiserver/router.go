@@ -72,15 +72,22 @@ func isDocument(path string) bool {
 	return false
 }
 
-// onlyGet refuses all other methods, HEAD too.
+// onlyGet refuses all other methods, HEAD too, except for the list of groups and single groups: upstream answers any method
+// there as it answers GET.
 func (s *Server) onlyGet(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet {
+		if r.Method != http.MethodGet && !isGroupDocument(r.URL.Path) {
 			s.API.WriteError(w, r, rest.ErrMethod())
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// isGroupDocument reports whether path is /apis or /apis/GROUP.
+func isGroupDocument(path string) bool {
+	group, below := strings.CutPrefix(strings.TrimSuffix(path, "/"), "/apis/")
+	return path == "/apis" || path == "/apis/" || below && !strings.Contains(group, "/")
 }
 
 func writePlainJSON(w http.ResponseWriter, v any) {

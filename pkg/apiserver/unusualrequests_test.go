@@ -37,6 +37,12 @@ func TestUnusualRequests(t *testing.T) {
 		{"GET", "/apis//v1/pods", "", "", 404, "404 page not found"},
 		{"HEAD", maps, "", "", 405, ""},
 		{"PUT", "/api", "", "{}", 405, "does not allow this method"},
+		{"PUT", "/apis/apps/v1", "", "{}", 405, "does not allow this method"},
+		{"HEAD", "/api/v1", "", "", 405, ""},
+		{"HEAD", "/apis", "", "", 200, ""},
+		{"OPTIONS", "/apis", "", "", 200, `"kind":"APIGroupList"`},
+		{"OPTIONS", "/apis/apps", "", "", 200, `"kind":"APIGroup"`},
+		{"DELETE", "/apis/nope", "", "", 404, "404 page not found"},
 		{"GET", "/version/", "", "", 200, ""},
 		{"GET", "/apis/authentication.k8s.io/v1/watch/tokenreviews", "", "", 404, "the server could not find the requested resource"},
 		// parameters
