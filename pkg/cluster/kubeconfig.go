@@ -88,9 +88,9 @@ func (c Config) exportContext(ctx context.Context, out io.Writer) error {
 	}
 	own := c.Context()
 	admin.Contexts[own].Extensions = map[string]runtime.Object{ownerExtension: &runtime.Unknown{Raw: owner, ContentType: runtime.ContentTypeJSON}}
-	path := clientcmd.NewDefaultPathOptions().GetDefaultFilename()
-	was := modeOf(path)
-	err = changeUserKubeconfig(ctx, c.kubeconfigMode, func(k *clientcmdapi.Config) {
+	file := userFileNow()
+	path, was := file.path, modeOf(file.path)
+	err = file.change(ctx, c.kubeconfigMode, func(k *clientcmdapi.Config) {
 		k.Clusters[own] = admin.Clusters[own]
 		k.AuthInfos[own] = admin.AuthInfos[own]
 		k.Contexts[own] = admin.Contexts[own]
@@ -98,6 +98,9 @@ func (c Config) exportContext(ctx context.Context, out io.Writer) error {
 	})
 	if is := c.kubeconfigMode(was); err == nil && was&^is != 0 {
 		fmt.Fprintf(out, "WARNING: others could read %s (mode %04o). It has the administrator's key: its mode is %04o now (bonsai up --kubeconfig-mode keeps another).\n", path, was, is)
+	}
+	if err == nil && file.caller != nil {
+		fmt.Fprintf(out, "The context is in %s, the kubeconfig of %s, who called sudo.\n", path, file.caller.name)
 	}
 	return err
 }
@@ -126,9 +129,21 @@ func PrintKubeconfig(dataDir string, out io.Writer) error {
 }
 
 // removeContext undoes exportContext, by the data directory that a context says it is for: the cluster's name may be lost, and a context of
-// its name have become another's.
+// its name have become another's. By sudo it is taken from root's own kubeconfig, too: a start as root has written it there.
 func (c Config) removeContext(ctx context.Context) error {
-	return changeUserKubeconfig(ctx, asItWas, func(k *clientcmdapi.Config) {
+	files := []userFile{userFileNow()}
+	if files[0].caller != nil {
+		files = append(files, userFile{path: clientcmd.NewDefaultPathOptions().GetDefaultFilename()})
+	}
+	var errs []error
+	for _, file := range files {
+		errs = append(errs, c.removeContextFrom(ctx, file))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) removeContextFrom(ctx context.Context, file userFile) error {
+	return file.change(ctx, asItWas, func(k *clientcmdapi.Config) {
 		for own, of := range k.Contexts {
 			if contextOwner(of) != c.DataDir {
 				continue
@@ -160,8 +175,18 @@ func contextOwner(context *clientcmdapi.Context) string {
 }
 
 // userKubeconfig reads the user's kubeconfig, empty if there is none.
-func userKubeconfig() (*clientcmdapi.Config, error) {
-	path := clientcmd.NewDefaultPathOptions().GetDefaultFilename()
+func userKubeconfig() (k *clientcmdapi.Config, err error) {
+	file := userFileNow()
+	err = file.caller.as(func() error {
+		k, err = file.read()
+		return err
+	})
+	return k, err
+}
+
+// read reads the kubeconfig, empty if there is none.
+func (f userFile) read() (*clientcmdapi.Config, error) {
+	path := f.path
 	k, err := clientcmd.LoadFromFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return clientcmdapi.NewConfig(), nil
@@ -201,22 +226,23 @@ func (c Config) kubeconfigMode(was fs.FileMode) fs.FileMode {
 // asItWas keeps the mode of a kubeconfig that gets nothing.
 func asItWas(was fs.FileMode) fs.FileMode { return was }
 
-// changeUserKubeconfig applies change to the file under client-go's lock, and writes it only if that or its mode changes. A file that would be
-// left with nothing in it is removed.
-func changeUserKubeconfig(ctx context.Context, mode func(was fs.FileMode) fs.FileMode, change func(*clientcmdapi.Config)) error {
-	path := clientcmd.NewDefaultPathOptions().GetDefaultFilename()
-	if _, differs, err := changedKubeconfig(change); err != nil || !differs && modeOf(path) == mode(modeOf(path)) {
-		return err
-	}
-	unlock, err := lockKubeconfig(ctx, path, kubeconfigPatience)
-	if err != nil {
-		return err
-	}
-	k, _, err := changedKubeconfig(change) // others may have written meanwhile
-	if err == nil {
-		err = writeUserKubeconfig(path, k, mode(modeOf(path)))
-	}
-	return errors.Join(err, unlock())
+// change applies change to the file under client-go's lock, with its user's rights, and writes it only if that or its mode changes. A file
+// that would be left with nothing in it is removed.
+func (f userFile) change(ctx context.Context, mode func(was fs.FileMode) fs.FileMode, change func(*clientcmdapi.Config)) error {
+	return f.caller.as(func() error {
+		if _, differs, err := f.changed(change); err != nil || !differs && modeOf(f.path) == mode(modeOf(f.path)) {
+			return err
+		}
+		unlock, err := lockKubeconfig(ctx, f.path, kubeconfigPatience)
+		if err != nil {
+			return err
+		}
+		k, _, err := f.changed(change) // others may have written meanwhile
+		if err == nil {
+			err = writeUserKubeconfig(f.path, k, mode(modeOf(f.path)))
+		}
+		return errors.Join(err, unlock())
+	})
 }
 
 // modeOf is a file's mode; 0: it is not there.
@@ -228,9 +254,9 @@ func modeOf(path string) fs.FileMode {
 	return info.Mode().Perm()
 }
 
-// changedKubeconfig is the user's kubeconfig with change applied, and whether that makes a difference.
-func changedKubeconfig(change func(*clientcmdapi.Config)) (k *clientcmdapi.Config, differs bool, err error) {
-	if k, err = userKubeconfig(); err != nil {
+// changed is the kubeconfig with change applied, and whether that makes a difference.
+func (f userFile) changed(change func(*clientcmdapi.Config)) (k *clientcmdapi.Config, differs bool, err error) {
+	if k, err = f.read(); err != nil {
 		return nil, false, err
 	}
 	before, err := clientcmd.Write(*k)

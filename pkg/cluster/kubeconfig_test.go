@@ -166,7 +166,7 @@ func TestContextsAtOnce(t *testing.T) {
 	var writes sync.WaitGroup
 	for i := range clusters {
 		writes.Go(func() {
-			if err := changeUserKubeconfig(t.Context(), asItWas, func(k *clientcmdapi.Config) {
+			if err := userFileNow().change(t.Context(), asItWas, func(k *clientcmdapi.Config) {
 				k.Contexts[fmt.Sprint("c", i)] = &clientcmdapi.Context{Cluster: "x"}
 			}); err != nil {
 				t.Error(err)
