@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	// period is how often pods with limits are measured; after a round that took long, the pause is rest times as long, so that measuring takes
-	// no more than a small part of the disk's time.
-	period = 10 * time.Second
-	rest   = 20
+	// period is how often pods with limits are measured. After a round that took long, the pause is rest times as long, so that measuring
+	// takes a small part of the disk's time, but at most longest: a node's disk is slow just when its pods write much.
+	period  = 10 * time.Second
+	rest    = 20
+	longest = time.Minute // upstream measures volumes as often
 )
 
 // Runtime is the container runtime.
@@ -68,9 +69,12 @@ func (w *Watcher) Run(ctx context.Context) error {
 		if err := w.measure(ctx); err != nil && ctx.Err() == nil {
 			w.cfg.Log.Warn("local storage of pods not measured", "err", err)
 		}
-		timer.Reset(max(period, rest*time.Since(begun)))
+		timer.Reset(pause(time.Since(begun)))
 	}
 }
+
+// pause returns how long to wait after a round that took so long.
+func pause(took time.Duration) time.Duration { return min(max(period, rest*took), longest) }
 
 // measure looks at the pods with limits once.
 func (w *Watcher) measure(ctx context.Context) error {
