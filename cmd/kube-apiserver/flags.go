@@ -48,6 +48,7 @@ func (o *options) servingFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.requestTimeout, "request-timeout", o.requestTimeout, "The duration a handler must keep a request open before timing it out. Not for watches and streams.")
 	fs.IntVar(&o.minRequestTimeout, "min-request-timeout", o.minRequestTimeout, "The minimum number of seconds a watch is kept open before timing it out; each gets a random time above it.")
 	fs.DurationVar(&o.shutdownDelay, "shutdown-delay-duration", 0, "Time to delay the termination; meanwhile the server keeps serving while /readyz fails.")
+	fs.IntVar(&o.maxBodyValues, "max-request-body-values", o.maxBodyValues, "The most JSON, YAML or protobuf values (objects, lists and scalars) that the body of a request may have; each may cost a kilobyte of memory. Bonsai's own flag.")
 	fs.Float64Var(&o.goAwayChance, "goaway-chance", 0, "Probability of closing a connection of an HTTP/2 client gracefully, to make it connect to another server. Max is 0.02.")
 }
 

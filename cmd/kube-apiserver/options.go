@@ -17,6 +17,7 @@ import (
 	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
 	"bonsai/pkg/apiserver/assemble"
+	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/featuregates"
 )
 
@@ -45,6 +46,7 @@ type options struct {
 	minRequestTimeout             int
 	shutdownDelay                 time.Duration
 	goAwayChance                  float64
+	maxBodyValues                 int
 	collectGarbage                bool
 
 	aggregation                        assemble.Aggregation
@@ -70,7 +72,7 @@ type options struct {
 func defaults() *options {
 	return &options{
 		etcdPrefix: "/registry", etcdCompaction: 5 * time.Minute, etcdHealthTimeout: 2 * time.Second, eventTTL: time.Hour, etcdReadyTimeout: 2 * time.Second,
-		bindAddress: "0.0.0.0", securePort: 6443, certDir: "/var/run/kubernetes", maxReading: 400, maxMutating: 200, fairness: true,
+		bindAddress: "0.0.0.0", securePort: 6443, certDir: "/var/run/kubernetes", maxReading: 400, maxBodyValues: rest.DefaultValues, maxMutating: 200, fairness: true,
 		requestTimeout: time.Minute, minRequestTimeout: 1800, collectGarbage: true,
 		parts: assemble.Options{
 			Authentication: assemble.Authentication{Anonymous: true, AccountLookup: true, ExtendTokens: true, RequestHeader: assemble.RequestHeader{
@@ -112,6 +114,7 @@ func (o *options) validate() error {
 	if err := o.serving.Validate(); err != nil {
 		errs = append(errs, err)
 	}
+	need(o.maxBodyValues > 0, "--max-request-body-values must be more than 0")
 	need(o.goAwayChance >= 0 && o.goAwayChance <= 0.02, "--goaway-chance can not be less than 0 or greater than 0.02")
 	life := o.parts.Authentication.MaxTokenExpiration
 	need(life == 0 || life >= time.Hour && life <= 1<<32*time.Second,

@@ -78,7 +78,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	}
 	server, err := assemble.New(assemble.Config{
 		Catalog: served, Storage: cache, Rows: all, Parts: *parts, MinWatch: time.Duration(o.minRequestTimeout) * time.Second, ServerAddress: o.serverAddress(),
-		NoGarbageCollector: !o.collectGarbage, Aggregation: o.aggregation,
+		NoGarbageCollector: !o.collectGarbage, MaxValues: o.maxBodyValues, Aggregation: o.aggregation,
 		HTTP: apiserver.Config{
 			Listener: listener, TLS: config, Live: []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
 			Ready: []health.Check{etcdCheck("etcd-readiness", backend, o.etcdReadyTimeout)}, Metrics: counted, Version: versionInfo(),

@@ -3,6 +3,8 @@ package apiserver_test
 import (
 	"strings"
 	"testing"
+
+	"bonsai/pkg/apiserver/assemble"
 )
 
 // TestUnusualRequests has what Kubernetes 1.36.3 answers to requests that are wrong or unusual in one thing.
@@ -67,6 +69,18 @@ func TestUnusualRequests(t *testing.T) {
 		code, _, body := call(t, c.method, host+c.path, c.body, "Content-Type", c.media)
 		if code != c.code || !strings.Contains(body, c.want) {
 			t.Errorf("%s %s %s:\n got %d %s\nwant %d %s", c.method, c.path, c.body, code, body, c.code, c.want)
+		}
+	}
+}
+
+// A body with too many values is refused, and MaxValues raises the bound.
+func TestMaxValues(t *testing.T) {
+	t.Parallel()
+	body := `{"metadata":{"name":"a","finalizers":[` + strings.Repeat(`"a.b/c",`, 100_000) + `"a.b/c"]}}`
+	for values, want := range map[int]int{0: 413, 200_000: 201} {
+		host := start(t, func(c *assemble.Config) { c.MaxValues = values })
+		if code, _, answer := call(t, "POST", host+"/api/v1/namespaces/ns/configmaps", body); code != want {
+			t.Errorf("MaxValues %d: %d, want %d: %.300s", values, code, want, answer)
 		}
 	}
 }

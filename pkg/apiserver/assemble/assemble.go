@@ -88,6 +88,8 @@ type Config struct {
 	Parts Parts
 	// MinWatch is the least duration of a watch without timeoutSeconds; 0: rest's default.
 	MinWatch time.Duration
+	// MaxValues bounds the values in the body of a request; 0: rest's default.
+	MaxValues int
 	// NoGarbageCollector is set if no controller orphans or deletes dependents: no deletion waits for that.
 	NoGarbageCollector bool
 	// Aggregation is how servers behind this one are reached.
@@ -130,7 +132,7 @@ func New(cfg Config) (*Server, error) {
 		}
 	}
 	if s.api, err = rest.New(rest.Config{Scheme: kinds, Admission: cfg.Parts.Admission, Fields: s.fields, Authorizer: cfg.Parts.Authorizer, Hold: apiserver.BoundAnswers(),
-		MinWatch: cfg.MinWatch, Log: cfg.HTTP.Log}); err != nil {
+		MinWatch: cfg.MinWatch, MaxValues: cfg.MaxValues, Log: cfg.HTTP.Log}); err != nil {
 		return nil, err
 	}
 	if err := s.addCustomResources(); err != nil {

@@ -35,7 +35,9 @@ type Config struct {
 	Authorizer authz.Authorizer
 	// MinWatch is the least duration of a watch without timeoutSeconds; each gets up to twice as much. 0: 30 minutes.
 	MinWatch time.Duration
-	Log      *slog.Logger
+	// MaxValues bounds the values in the body of a request: objects, lists and scalars. 0: DefaultValues.
+	MaxValues int
+	Log       *slog.Logger
 	// Now is the clock of ages in tables; nil: time.Now.
 	Now func() time.Time
 }

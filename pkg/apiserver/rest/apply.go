@@ -77,7 +77,7 @@ func (x *exchange) config(opts *metav1.PatchOptions) (*configuration, error) {
 		return nil, err
 	}
 	x.auditPatch(body)
-	if plain, ok := plainConfig(body); ok {
+	if plain, ok := plainConfig(body, bodyBounds(x.MaxValues)); ok {
 		return &configuration{Unstructured: &unstructured.Unstructured{Object: plain}}, nil
 	}
 	if err := x.bounded(body, nil); err != nil {

@@ -11,8 +11,8 @@ const maxPlainKey = 170
 
 // plainConfig reads a configuration that is JSON which YAML cannot take for anything else, as programs send it: in one line of
 // ASCII, with whole numbers, and without duplicates. Reading it as YAML takes twenty times as long.
-func plainConfig(body []byte) (config map[string]any, ok bool) {
-	if !oneLine(body) || docbounds.JSON(body, bodyBounds) != nil {
+func plainConfig(body []byte, bounds docbounds.Bounds) (config map[string]any, ok bool) {
+	if !oneLine(body) || docbounds.JSON(body, bounds) != nil {
 		return nil, false
 	}
 	if strict, err := json.UnmarshalStrict(body, &config); err != nil || len(strict) > 0 || !plainValue(config) {

@@ -20,7 +20,7 @@ func FuzzPlainConfig(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		got, ok := plainConfig([]byte(body))
+		got, ok := plainConfig([]byte(body), bodyBounds(0))
 		if !ok {
 			return
 		}
@@ -43,7 +43,7 @@ func TestPlainConfig(t *testing.T) {
 		"{\"a\":\n1}": false, "a: 1": false, `{a: 1}`: false, `{"a":1} #`: false, `null`: false, `[]`: false, ``: false, `{"` + strings.Repeat("k", 1100) + `":1}`: false,
 		`{"a":` + strings.Repeat("[", 400) + strings.Repeat("]", 400) + `}`: false,
 	} {
-		if _, ok := plainConfig([]byte(body)); ok != want {
+		if _, ok := plainConfig([]byte(body), bodyBounds(0)); ok != want {
 			t.Errorf("%.100q is plain: %v", body, ok)
 		}
 	}
@@ -55,7 +55,7 @@ func BenchmarkApplyBody(b *testing.B) {
 	b.Run("JSON", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, ok := plainConfig(body); !ok {
+			if _, ok := plainConfig(body, bodyBounds(0)); !ok {
 				b.Fatal("not plain")
 			}
 		}
@@ -64,7 +64,7 @@ func BenchmarkApplyBody(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			config := map[string]any{}
-			if err := errors.Join(docbounds.YAML(body, bodyBounds), yaml.Unmarshal(body, &config)); err != nil {
+			if err := errors.Join(docbounds.YAML(body, bodyBounds(0)), yaml.Unmarshal(body, &config)); err != nil {
 				b.Fatal(err)
 			}
 			if _, err := sigsyaml.YAMLToJSONStrict(body); err != nil {

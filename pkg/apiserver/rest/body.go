@@ -115,9 +115,17 @@ func unreadable(err error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("cannot read the request body: %v", err))
 }
 
-// What a body may become when it is decoded. Legitimate objects have some ten thousand values at most (a slice of 1,000
+// DefaultValues is the default of Config.MaxValues. Legitimate objects have some ten thousand values at most (a slice of 1,000
 // endpoints, a large schema); every value may cost a kilobyte to decode and to validate, and every level is copied by a merge.
-var bodyBounds = docbounds.Bounds{Bytes: 2 * maxBody, Values: 100_000, Depth: 300}
+const DefaultValues = 100_000
+
+// bodyBounds is what a body may become when it is decoded, with at most values values (0: DefaultValues).
+func bodyBounds(values int) docbounds.Bounds {
+	if values == 0 {
+		values = DefaultValues
+	}
+	return docbounds.Bounds{Bytes: 2 * maxBody, Values: values, Depth: 300}
+}
 
 // document returns the body of a request that decodes it into an object (nil for a patch), if it is within the bounds (413, or 400
 // for its depth).
@@ -131,15 +139,16 @@ func (x *exchange) document(into runtime.Object) ([]byte, error) {
 
 // bounded refuses a body as document does.
 func (x *exchange) bounded(body []byte, into runtime.Object) (err error) {
+	bounds := bodyBounds(x.MaxValues)
 	switch bodyType(x.r) {
 	case typeProtobuf:
 		if e, broken := registry.ParseEnvelope(body); broken == nil && into != nil {
-			err = x.messages.Protobuf(e.Raw, into, bodyBounds)
+			err = x.messages.Protobuf(e.Raw, into, bounds)
 		}
 	case typeYAML, typeApply:
-		err = docbounds.YAML(body, bodyBounds)
+		err = docbounds.YAML(body, bounds)
 	default:
-		err = docbounds.JSON(body, bodyBounds)
+		err = docbounds.JSON(body, bounds)
 	}
 	if errors.Is(err, docbounds.ErrDeep) || errors.Is(err, docbounds.ErrBroken) {
 		return apierrors.NewBadRequest(err.Error())
