@@ -106,7 +106,7 @@ compose-test: compose ## the cluster of deploy/compose on a Docker engine that t
 bench: build ## the figures of the README; PEER_BIN=<dir> measures another Kubernetes beside ours
 	go run ./test/bench -bin bin $(if $(PEER_BIN),-peer $(PEER_BIN))
 
-release: ## archives for amd64 and arm64 with checksums, in dist/: VERSION=name ARCHS=amd64
+release: ## archives for amd64 and arm64 with checksums, in dist/: VERSION=name ARCHS=amd64 ADDONS=metrics-server
 	deploy/release.sh
 
 release-test: ## unpack the archives in dist/ and try what runs on this machine

@@ -12,6 +12,9 @@ prefix=${PREFIX:-/usr/local}
 gcc -static -Os -s -o bin/pause pause.c
 ./busybox.sh bin/busybox
 bin/bonsai image build bin/images
+for addon in metrics-server registry traefik; do
+  [ ! -e "bin/$addon" ] || bin/bonsai image build bin/images "$addon" # an archive has those that it was made with
+done
 mkdir -p "$prefix/lib/bonsai" "$prefix/bin"
 # A new file takes the place of an old one, which may be running.
 cp -a --remove-destination bin/. "$prefix/lib/bonsai/"

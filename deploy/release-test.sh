@@ -13,7 +13,7 @@ for archive in dist/*.tar.gz; do
   arch=${name##*-}
   tar -C "$dir" -xf "$archive"
   out=$dir/$name
-  for program in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai bonsai-network bonsai-ipam etcd coredns; do
+  for program in kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai bonsai-network bonsai-ipam etcd coredns ${ADDONS:-}; do
     go version -m "$out/bin/$program" | grep -qx "	build	GOARCH=$arch" || fail "$name: bin/$program is not for $arch"
   done
   for file in LICENSE NOTICE THIRD_PARTY_NOTICES README.md CHANGELOG.md pause.c systemd/bonsai@.service "${compose[@]}"; do

@@ -211,7 +211,7 @@ func (c Config) preflight(ctx context.Context) error {
 		if _, err := os.Stat(c.image(image)); err != nil {
 			target := "make build"
 			if !slices.Contains(DefaultImages(), image) {
-				target = "make addons"
+				target = "make addons; a release archive has the add-ons that ADDONS of make release names"
 			}
 			errs = append(errs, fmt.Errorf("%s is missing (%s)", c.image(image), target))
 		}
