@@ -44,6 +44,9 @@ type customStep struct {
 	Accept string `json:"accept,omitempty"`
 	// Until has the request asked again until the answer contains it: what a definition says comes into force a little later.
 	Until string `json:"until,omitempty"`
+	// When is a path and, after a space, what a GET of it must contain before the request is made: a definition's objects are served a moment
+	// before its condition says so.
+	When string `json:"when,omitempty"`
 }
 
 // media are the short names of media types.
@@ -196,6 +199,15 @@ func play(t *testing.T, a asker, hook *webhooktest.Server, steps []customStep) [
 		}
 		header := http.Header{"Content-Type": {media(s.Type)}, "Accept": {media(s.Accept)}}
 		deadline := time.Now().Add(20 * time.Second)
+		for at, state, ok := strings.Cut(s.When, " "); ok; {
+			_, _, text := a.callWith(t, http.MethodGet, at, "", http.Header{})
+			if strings.Contains(text, state) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("step %d: waited in vain for %q at %s, last was %s", i, state, at, text)
+			}
+		}
 		for {
 			code, got, text := a.callWith(t, method, path, body, header)
 			if s.Until != "" && !strings.Contains(fmt.Sprint(code, " ", text), s.Until) {
