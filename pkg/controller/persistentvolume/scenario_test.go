@@ -86,7 +86,9 @@ func TestScenario(t *testing.T) {
 		return
 	}
 	for e := range w.events {
-		if !all[e] {
+		// A step makes a class and at once a claim of it, and a controller may hear of the claim first: each kind has a watch of its own.
+		early := strings.Contains(e, "ProvisioningFailed: storageclass.storage.k8s.io ") && strings.HasSuffix(e, " not found")
+		if !all[e] && !early {
 			t.Errorf("said what the other one never says: %s", e)
 		}
 	}
