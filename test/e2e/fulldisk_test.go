@@ -136,7 +136,7 @@ func TestTakenPorts(t *testing.T) {
 	refused(t, e, []string{"the port 127.0.0.1:" + port, us}, "--name", "taken", "--port", port+":30080")
 	refused(t, e, []string{"--advertise-address: 203.0.113.9 is no address of this machine"}, "--name", "taken", "--egress", "--advertise-address", "203.0.113.9")
 	refused(t, e, []string{"the port mapping of 203.0.113.9:8080: 203.0.113.9 is no address of this machine"}, "--name", "taken", "--port", "203.0.113.9:8080:30080")
-	refused(t, e, []string{"--timeout", "must be more than 0"}, "--name", "taken", "--timeout", "0s")
+	refused(t, e, []string{"--wait", "must be more than 0"}, "--name", "taken", "--wait", "0s")
 	refused(t, e, []string{"the port 127.0.0.1:" + udpPort + "/udp"}, "--name", "taken", "--port", udpPort+":30080/udp")
 }
 

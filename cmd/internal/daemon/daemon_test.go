@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func TestMainCodes(t *testing.T) {
 	}{
 		{"ok", nil, nil, 0},
 		{"failure", nil, errors.New("no"), 1},
-		{"cancelled", nil, context.Canceled, 0},
+		{"given up", nil, fmt.Errorf("wait for the nodes: %w", context.Canceled), 1},
 		{"unknown flag", []string{"--nonsense"}, nil, 1},
 		{"argument", []string{"extra"}, nil, 1},
 	} {
@@ -41,6 +42,21 @@ func TestMainCodes(t *testing.T) {
 				t.Errorf("exit code %d, not %d", got, c.want)
 			}
 		})
+	}
+}
+
+// TestMainEndsBySignal: what a signal ended has ended cleanly.
+func TestMainEndsBySignal(t *testing.T) {
+	cmd := &cobra.Command{Use: "x", RunE: func(cmd *cobra.Command, _ []string) error {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+			return err
+		}
+		<-cmd.Context().Done()
+		return fmt.Errorf("watch: %w", cmd.Context().Err())
+	}}
+	cmd.SetArgs([]string{})
+	if got := Main(cmd); got != 0 {
+		t.Errorf("exit code %d", got)
 	}
 }
 

@@ -14,14 +14,15 @@ import (
 )
 
 // Main runs cmd with a context that ends at the first SIGTERM or SIGINT and returns the process's exit code: 0 after a
-// clean end, 1 after an error, which is printed to stderr. A second signal exits at once with code 1.
+// clean end, 1 after an error, which is printed to stderr. A second signal exits at once with code 1. An error that says that a
+// context was canceled is a clean end if a signal came: without one, the command gave up waiting for something.
 func Main(cmd *cobra.Command) int {
 	ctx, stop := signalContext()
 	defer stop()
 	cmd.SilenceUsage = true
 	cmd.SilenceErrors = true
 	go settle(ctx)
-	if err := cmd.ExecuteContext(ctx); err != nil && !errors.Is(err, context.Canceled) {
+	if err := cmd.ExecuteContext(ctx); err != nil && (ctx.Err() == nil || !errors.Is(err, context.Canceled)) {
 		fmt.Fprintf(os.Stderr, "%s: error: %v\n", cmd.Name(), err)
 		return 1
 	}
