@@ -32,19 +32,26 @@ func Main(cmd *cobra.Command) int {
 // signalContext is cancelled by the first SIGTERM or SIGINT; the second ends the process.
 func signalContext() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
+	signals, stopped := make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
 		select {
 		case <-signals:
 			cancel()
-		case <-ctx.Done():
+		case <-stopped:
 			return
 		}
-		<-signals
-		os.Exit(1)
+		select {
+		case <-signals:
+			os.Exit(1)
+		case <-stopped:
+		}
 	}()
-	return ctx, cancel
+	return ctx, func() {
+		signal.Stop(signals)
+		close(stopped)
+		cancel()
+	}
 }
 
 // NoArgs refuses positional arguments with the message that upstream's components print.
