@@ -54,10 +54,10 @@ func validateUsers(list []corev1.ContainerStatus, path *field.Path) field.ErrorL
 	return errs
 }
 
-// claimPrefix begins the names under which the health of claimed devices is told.
+// claimPrefix begins the names under which a status reports the health of claimed devices.
 const claimPrefix = "claim:"
 
-// validateHealth checks what is told of the devices that containers have: of those that they ask for.
+// validateHealth checks the reported health of devices: a container reports only those that it asks for.
 func validateHealth(list []corev1.ContainerStatus, containers []corev1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range list {
@@ -100,7 +100,7 @@ func validateDeviceHealth(s *corev1.ResourceStatus, c *corev1.Container, path *f
 	return errs
 }
 
-// dropDisabledStatus drops what is told by features that are off by default, unless old tells it, too.
+// dropDisabledStatus drops the fields of features that are off by default, unless old has them already.
 func dropDisabledStatus(s, old *corev1.PodStatus) {
 	if len(old.NodeAllocatableResourceClaimStatuses) == 0 {
 		s.NodeAllocatableResourceClaimStatuses = nil

@@ -30,7 +30,7 @@ func serviceAccountRow() resources.Row {
 	}
 }
 
-// keepNamesOfSecrets drops what else than their names is told of an account's secrets: they are of its namespace.
+// keepNamesOfSecrets keeps only the names of an account's secrets: the secrets are in its own namespace.
 func keepNamesOfSecrets(a *corev1.ServiceAccount) {
 	for i := range a.Secrets {
 		a.Secrets[i] = corev1.ObjectReference{Name: a.Secrets[i].Name}
