@@ -25,6 +25,7 @@ func podRow() resources.Row {
 		FieldNames:   downward.Selectable(),
 		Columns:      podColumns(),
 		Cells:        resources.Cells(podCells),
+		Conditions:   resources.Conditions(podRowConditions),
 	}
 }
 

@@ -47,6 +47,21 @@ func podCells(p *corev1.Pod, now time.Time) []any {
 		ip, orNone(p.Spec.NodeName), orNone(p.Status.NominatedNodeName), gates}
 }
 
+// podRowConditions marks the rows of pods that have ended, so that clients can hide them. The reason is the phase, whatever
+// reason the status has.
+func podRowConditions(p *corev1.Pod) []metav1.TableRowCondition {
+	c := metav1.TableRowCondition{Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: string(p.Status.Phase)}
+	switch p.Status.Phase {
+	case corev1.PodSucceeded:
+		c.Message = "The pod has completed successfully."
+	case corev1.PodFailed:
+		c.Message = "The pod failed."
+	default:
+		return nil
+	}
+	return []metav1.TableRowCondition{c}
+}
+
 func orNone(s string) string {
 	if s == "" {
 		return none

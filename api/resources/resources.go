@@ -75,6 +75,8 @@ type Row struct {
 	// Columns and Cells make `kubectl get`'s table: one cell per column. now is for ages.
 	Columns []metav1.TableColumnDefinition
 	Cells   func(obj runtime.Object, now time.Time) []any
+	// Conditions, if not nil, returns what a table marks an object's row with, such as the end of a pod.
+	Conditions func(obj runtime.Object) []metav1.TableRowCondition
 }
 
 // GVR is the storage version's resource.

@@ -84,6 +84,11 @@ func Cells[T runtime.Object](f func(obj T, now time.Time) []any) func(runtime.Ob
 	return func(obj runtime.Object, now time.Time) []any { return f(obj.(T), now) }
 }
 
+// Conditions makes a row's Conditions of a function on its Go type.
+func Conditions[T runtime.Object](f func(obj T) []metav1.TableRowCondition) func(runtime.Object) []metav1.TableRowCondition {
+	return func(obj runtime.Object) []metav1.TableRowCondition { return f(obj.(T)) }
+}
+
 func one[T runtime.Object](f func(T)) func(runtime.Object) {
 	if f == nil {
 		return nil

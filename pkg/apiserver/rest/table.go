@@ -49,6 +49,8 @@ type table struct {
 	rows    *shared
 	columns []metav1.TableColumnDefinition
 	cells   func(obj runtime.Object, now time.Time) []any
+	// conditions returns the marks of an object's row; nil: rows have none.
+	conditions func(obj runtime.Object) []metav1.TableRowCondition
 	// inVersion tells that the cells are those of objects in the client's version, not of stored ones.
 	inVersion bool
 }
@@ -66,7 +68,7 @@ func (x *exchange) newTable(a accepted) (*table, error) {
 	}
 	t.columns, t.cells = x.res.Version.Columns, x.res.Version.Cells
 	if t.inVersion = t.cells != nil; !t.inVersion {
-		t.columns, t.cells = x.res.Row.Columns, x.res.Row.Cells
+		t.columns, t.cells, t.conditions = x.res.Row.Columns, x.res.Row.Cells, x.res.Row.Conditions
 	}
 	if t.cells == nil {
 		t.columns, t.cells = plainColumns(), plainCells
@@ -166,19 +168,21 @@ func (t *table) eventRow(e *storage.Event) ([]byte, error) {
 
 // rowOf is the row of an object of the table's codec.
 func (t *table) rowOf(obj runtime.Object) ([]byte, error) {
-	cells := t.cells(obj, t.Now())
+	row := metav1.TableRow{Cells: t.cells(obj, t.Now())}
+	if t.conditions != nil {
+		row.Conditions = t.conditions(obj)
+	}
 	if t.include == metav1.IncludeObject && !t.inVersion {
 		var err error
 		if obj, err = t.fromHub(obj); err != nil {
 			return nil, err
 		}
 	}
-	return t.encode(cells, obj)
+	return t.encode(row, obj)
 }
 
-// encode is a row of cells, with as much of the object as was asked for.
-func (t *table) encode(cells []any, obj runtime.Object) ([]byte, error) {
-	row := metav1.TableRow{Cells: cells}
+// encode completes a row with as much of the object as the client asked for, and encodes it.
+func (t *table) encode(row metav1.TableRow, obj runtime.Object) ([]byte, error) {
 	switch t.include {
 	case metav1.IncludeObject:
 		row.Object.Object = obj

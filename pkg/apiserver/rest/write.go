@@ -71,12 +71,12 @@ func (x *exchange) writePart(rw registry.ReadWriter, a accepted, obj runtime.Obj
 	if err != nil {
 		return err
 	}
-	t.columns, t.cells = rw.Columns(), rw.Cells
+	t.columns, t.cells, t.conditions = rw.Columns(), rw.Cells, nil
 	b, err := t.begin(nil, metav1.ListMeta{ResourceVersion: access.GetResourceVersion()})
 	if err != nil {
 		return internal(err)
 	}
-	row, err := t.encode(t.cells(obj, x.Now()), obj)
+	row, err := t.encode(metav1.TableRow{Cells: t.cells(obj, x.Now())}, obj)
 	if err != nil {
 		return internal(err)
 	}
