@@ -72,22 +72,6 @@ func validateKeyRef(name, key string, path *field.Path) field.ErrorList {
 	return append(errs, validate.Invalid(path.Child("key"), key, validation.IsConfigMapKey(key))...)
 }
 
-func validateFileKeyRef(r *corev1.FileKeySelector, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if r.Key == "" {
-		errs = append(errs, field.Required(path.Child("key"), ""))
-	} else {
-		errs = append(errs, validate.Invalid(path.Child("key"), r.Key, validation.IsRelaxedEnvVarName(r.Key))...)
-	}
-	if r.VolumeName == "" {
-		errs = append(errs, field.Required(path.Child("volumeName"), ""))
-	}
-	if r.Path == "" {
-		return append(errs, field.Required(path.Child("path"), ""))
-	}
-	return append(errs, validate.LocalPath(r.Path, path.Child("path"))...)
-}
-
 func validateEnvFrom(sources []corev1.EnvFromSource, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, s := range sources {

@@ -50,6 +50,7 @@ func validateSpec(s *corev1.PodSpec, pod bool, path *field.Path) field.ErrorList
 	errs = append(errs, ValidateOverhead(s.Overhead, path.Child("overhead"))...)
 	errs = append(errs, validateOS(s, path)...)
 	errs = append(errs, validatePodClaims(s.ResourceClaims, path.Child("resourceClaims"))...)
+	errs = append(errs, validateFileKeyVolumes(s, path)...)
 	return errs
 }
 

@@ -20,7 +20,7 @@ func TestReadFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := volume.Mounted{HostPath: dir}
-	for _, name := range []string{"file", "link"} {
+	for _, name := range []string{"file", "link", "/file"} {
 		if text, err := m.ReadFile(name); err != nil || string(text) != "A='1'" {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
