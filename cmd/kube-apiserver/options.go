@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
 	"bonsai/pkg/apiserver/assemble"
+	"bonsai/pkg/apiserver/outward"
 	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/featuregates"
 )
@@ -186,6 +188,20 @@ func (o *options) complete() error {
 		return fmt.Errorf("read the hostname: %w", err)
 	}
 	o.aggregation.Hostname = o.parts.Hostname
+	return o.localNetworks()
+}
+
+// localNetworksVariable lists files of network namespaces, with colons between them, whose addresses are this machine's: for a server that has a
+// namespace of its own on a machine that it must not lead anybody to. It is no flag, as kube-apiserver of Kubernetes, started in place of this
+// program, would not know it.
+const localNetworksVariable = "BONSAI_LOCAL_NETWORKS"
+
+func (o *options) localNetworks() error {
+	files := filepath.SplitList(os.Getenv(localNetworksVariable))
+	if err := outward.CheckNetworks(files); err != nil {
+		return fmt.Errorf("%s: %w", localNetworksVariable, err)
+	}
+	o.parts.LocalNetworks, o.aggregation.LocalNetworks = files, files
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,5 +31,22 @@ func TestFlagsThatHold(t *testing.T) {
 		if *o.parts.NotReadySeconds != c.notReady || *o.parts.UnreachableSeconds != c.unreachable || o.etcdReadyTimeout != c.ready {
 			t.Errorf("%q: %d, %d, %v", c.args, *o.parts.NotReadySeconds, *o.parts.UnreachableSeconds, o.etcdReadyTimeout)
 		}
+	}
+}
+
+// TestLocalNetworks: a server that is to spare other network namespaces does not start where it cannot look into them.
+func TestLocalNetworks(t *testing.T) {
+	own := "/proc/self/ns/net"
+	for value, want := range map[string][]string{"": {}, own: {own}, own + ":" + own: {own, own}} {
+		t.Setenv("BONSAI_LOCAL_NETWORKS", value)
+		o := defaults()
+		if err := o.localNetworks(); err != nil || !slices.Equal(o.parts.LocalNetworks, want) || !slices.Equal(o.aggregation.LocalNetworks, want) {
+			t.Errorf("%q: %q and %q, %v", value, o.parts.LocalNetworks, o.aggregation.LocalNetworks, err)
+		}
+	}
+	t.Setenv("BONSAI_LOCAL_NETWORKS", own+":/none")
+	o := defaults()
+	if err := o.complete(); err == nil || !strings.Contains(err.Error(), "BONSAI_LOCAL_NETWORKS: list the addresses in the network namespace /none") {
+		t.Errorf("a namespace that is not there: %v", err)
 	}
 }

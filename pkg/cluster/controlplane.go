@@ -69,7 +69,11 @@ func (c Config) controlPlane(self string) (layers [3][]process) {
 	}
 	for _, m := range c.members() {
 		*stores = append(*stores, row(m, "etcd", c.etcdArgs(m)))
-		*servers = append(*servers, row(m, "kube-apiserver", c.apiserverArgs(m)))
+		server := row(m, "kube-apiserver", c.apiserverArgs(m))
+		if networks := c.localNetworks(); len(networks) > 0 {
+			server.env = append(server.env, "BONSAI_LOCAL_NETWORKS="+strings.Join(networks, ":"))
+		}
+		*servers = append(*servers, server)
 		*clients = append(*clients, row(m, "kube-controller-manager", c.controllerManagerArgs(m)), row(m, "kube-scheduler", c.schedulerArgs(m)))
 	}
 	return layers

@@ -116,7 +116,7 @@ func dialIn(ctx context.Context, namespace, network, addr string) (net.Conn, err
 	done := make(chan dialed, 1)
 	go func() {
 		runtime.LockOSThread() // and never unlock it
-		ns, err := os.Open("/run/netns/" + namespace)
+		ns, err := os.Open(networksDir + namespace)
 		if err == nil {
 			defer ns.Close()
 			err = unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)

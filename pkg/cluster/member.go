@@ -65,6 +65,25 @@ func (m member) of(thing string) string {
 // namespace is the name of the network namespace of one of several.
 func (m member) namespace() string { return m.mark + "-" + m.name() }
 
+// networksDir has a mount for each network namespace that has a name (ip-netns(8)).
+const networksDir = "/run/netns/"
+
+// hostNamespace is the name that the host's network namespace gets where there are several control planes.
+func (c Config) hostNamespace() string { return c.mark() + "-host" }
+
+// localNetworks are the network namespaces of this machine's control plane, by their files: the host's and those of several members. Their API
+// servers connect to no address in them on behalf of pods, Services and APIServices; each would see those of its own alone.
+func (c Config) localNetworks() []string {
+	if !c.highlyAvailable() {
+		return nil
+	}
+	files := []string{networksDir + c.hostNamespace()}
+	for _, m := range c.members() {
+		files = append(files, networksDir+m.namespace())
+	}
+	return files
+}
+
 // inside returns p as it runs in the member's namespaces.
 func (m member) inside(self string, p process) process {
 	if m.number == 0 {
@@ -86,7 +105,7 @@ func EnterMember(namespace, hostname string, argv []string) error {
 		return fmt.Errorf("wait for the supervisor: %w", err)
 	}
 	runtime.LockOSThread() // until exec makes this thread the process
-	ns, err := os.Open("/run/netns/" + namespace)
+	ns, err := os.Open(networksDir + namespace)
 	if err != nil {
 		return fmt.Errorf("enter the network of %s: %w", hostname, err)
 	}

@@ -71,6 +71,7 @@ func TestSeveralControlPlanes(t *testing.T) {
 		flag(servers[2], "bind-address"):       "10.77.0.3",
 		flag(servers[2], "advertise-address"):  "10.77.0.3",
 		flag(servers[2], "etcd-servers"):       "https://127.0.0.1:2379",
+		servers[2].env[0]:                      strings.ReplaceAll("BONSAI_LOCAL_NETWORKS=/run/netns/M-host:/run/netns/M-cp1:/run/netns/M-cp2:/run/netns/M-cp3", "M", c.mark()),
 		flag(clients[2], "leader-elect"):       "true",
 		flag(clients[3], "leader-elect"):       "true",
 		flag(servers[0], "listen"):             "10.77.0.1:6443",

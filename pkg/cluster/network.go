@@ -67,6 +67,9 @@ func (c Config) makeNetwork(ctx context.Context) error {
 		return fmt.Errorf("make the node network: %w", err)
 	}
 	if c.highlyAvailable() {
+		if err := ip(ctx, "netns", "attach", c.hostNamespace(), strconv.Itoa(unix.Gettid())); err != nil {
+			return fmt.Errorf("name the host's network: %w", err)
+		}
 		for _, m := range c.members() {
 			if err := c.connectMember(ctx, m); err != nil {
 				return err
@@ -113,7 +116,7 @@ func (c Config) removeNetwork(ctx context.Context) error {
 	if _, err := netlink.LinkByName(mark); err == nil {
 		errs = append(errs, ip(ctx, "link", "del", mark))
 	}
-	namespaces, err := filepath.Glob("/run/netns/" + mark + "*") // the mark ends in an id of fixed length
+	namespaces, err := filepath.Glob(networksDir + mark + "*") // the mark ends in an id of fixed length
 	errs = append(errs, err)
 	for _, path := range namespaces {
 		errs = append(errs, ip(ctx, "netns", "del", filepath.Base(path)))

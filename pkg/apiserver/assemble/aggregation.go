@@ -39,6 +39,8 @@ type Aggregation struct {
 	RequestHeader RequestHeader
 	// Hostname is the machine's. If the Node of that name has an address of this machine, servers may be there.
 	Hostname string
+	// LocalNetworks are as in Options.
+	LocalNetworks []string
 	// Dial opens the connections to them; nil: to everywhere but to this machine.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
@@ -71,7 +73,7 @@ func (s *Server) addAggregator() error {
 	}
 	o, store := s.cfg.Aggregation, late(s.cfg.Catalog)
 	if o.Dial == nil {
-		o.Dial = outward.Dialer{AllowOwn: asNode(s.cfg.Aggregation.Hostname, store("", "nodes"))}.DialContext
+		o.Dial = outward.Dialer{Networks: s.cfg.Aggregation.LocalNetworks, AllowOwn: asNode(s.cfg.Aggregation.Hostname, store("", "nodes"))}.DialContext
 	}
 	h := o.RequestHeader
 	a := aggregator.New(aggregator.Config{

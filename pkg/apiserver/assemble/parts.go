@@ -58,6 +58,8 @@ type Options struct {
 	NoEndpoints bool
 	// Hostname is the machine's, by which the server's Lease is named.
 	Hostname string
+	// LocalNetworks are files of network namespaces whose addresses are this machine's, beside those of the server's own namespace.
+	LocalNetworks []string
 	// Metrics takes what the parts count; nil: nobody sees it.
 	Metrics prometheus.Registerer
 }

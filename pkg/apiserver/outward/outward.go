@@ -22,6 +22,9 @@ const dialTimeout = 30 * time.Second
 type Dialer struct {
 	// AllowLocal allows all addresses; for tests.
 	AllowLocal bool
+	// Networks are files of network namespaces whose interfaces are the machine's too. A server in a namespace of its own does not see those of
+	// the host, which it reaches all the same.
+	Networks []string
 	// AllowOwn reports whether an address of the machine's own network interfaces is allowed. Nil: none is.
 	AllowOwn func(ctx context.Context, addr netip.Addr) bool
 }
@@ -49,7 +52,7 @@ func (d Dialer) Allow(ctx context.Context, addr netip.Addr) error {
 	if a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 		return NotAllowed()
 	}
-	own, err := isOwn(a)
+	own, err := d.isOwn(a)
 	if err != nil {
 		return err
 	}
@@ -60,10 +63,17 @@ func (d Dialer) Allow(ctx context.Context, addr netip.Addr) error {
 }
 
 // isOwn reports whether an interface of this machine has the address. They are listed each time: a bridge may come and go.
-func isOwn(addr netip.Addr) (bool, error) {
+func (d Dialer) isOwn(addr netip.Addr) (bool, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
 		return false, fmt.Errorf("list the machine's addresses: %w", err)
+	}
+	for _, network := range d.Networks {
+		others, err := addressesIn(network)
+		if err != nil {
+			return false, err
+		}
+		all = append(all, others...)
 	}
 	return slices.ContainsFunc(all, func(a net.Addr) bool {
 		n, ok := a.(*net.IPNet)

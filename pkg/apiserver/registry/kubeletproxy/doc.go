@@ -35,6 +35,8 @@ type Config struct {
 	AddressTypes []corev1.NodeAddressType
 	// AllowLocal lets connections go to loopback and link-local addresses; for tests.
 	AllowLocal bool
+	// LocalNetworks are files of network namespaces whose addresses are this machine's too.
+	LocalNetworks []string
 	// AllowOwn reports whether connections to pods and Services may go to an address of this machine; nil: never. Kubelets are reached there,
 	// too: they show a certificate, and are asked on their own port only.
 	AllowOwn func(ctx context.Context, addr netip.Addr) bool
@@ -67,7 +69,7 @@ func New(cfg Config) (*Proxy, error) {
 	p := &Proxy{
 		cfg:        cfg,
 		toKubelets: outward.Dialer{AllowLocal: cfg.AllowLocal, AllowOwn: func(context.Context, netip.Addr) bool { return true }},
-		toPods:     outward.Dialer{AllowLocal: cfg.AllowLocal, AllowOwn: cfg.AllowOwn},
+		toPods:     outward.Dialer{AllowLocal: cfg.AllowLocal, Networks: cfg.LocalNetworks, AllowOwn: cfg.AllowOwn},
 	}
 	p.kubelet = transport(p.toKubelets, tlsConfig)
 	// A pod's certificate is its own affair: upstream does not check it, and sends no client certificate.
