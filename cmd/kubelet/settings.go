@@ -120,6 +120,9 @@ func (s *settings) check() error {
 	if _, err := s.nodeIPs(); err != nil {
 		errs = append(errs, err)
 	}
+	if err := checkNodeLabels(s.nodeLabels); err != nil {
+		errs = append(errs, err)
+	}
 	if _, err := parseTaints(s.taints); err != nil {
 		errs = append(errs, err)
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/api/nodelabels"
 	"bonsai/pkg/apiclient/core"
 )
 
@@ -19,26 +20,10 @@ import (
 // configuration leaves the node, and one that somebody else has set stays.
 const labelledAnnotation = "bonsai.io/configured-labels"
 
-// mayRegister reports whether a kubelet may give its own node a label. The API server's NodeRestriction refuses the others
-// (node-role.kubernetes.io/control-plane, node-restriction.kubernetes.io/…), and with them the whole node.
-func mayRegister(label string) bool {
-	prefix, _, prefixed := strings.Cut(label, "/")
-	within := func(domain string) bool { return prefix == domain || strings.HasSuffix(prefix, "."+domain) }
-	if !prefixed || !within("kubernetes.io") && !within("k8s.io") {
-		return true
-	}
-	return within("kubelet.kubernetes.io") || within("node.kubernetes.io") || slices.Contains([]string{
-		corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
-		corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
-		corev1.LabelInstanceType, corev1.LabelInstanceTypeStable, corev1.LabelOSStable, corev1.LabelArchStable,
-		corev1.LabelWindowsBuild, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
-	}, label)
-}
-
 // registered are the labels that the kubelet gives a new node: pods that ask for them find it from the first moment.
 func (n Node) registered() map[string]string {
 	labels := maps.Clone(n.Labels)
-	maps.DeleteFunc(labels, func(key, _ string) bool { return !mayRegister(key) })
+	maps.DeleteFunc(labels, func(key, _ string) bool { return !nodelabels.MayRegister(key) })
 	return labels
 }
 
@@ -46,7 +31,7 @@ func (n Node) registered() map[string]string {
 func checkJoinedLabels(labels map[string]string) error {
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		if !mayRegister(key) {
+		if !nodelabels.MayRegister(key) {
 			errs = append(errs, fmt.Errorf("--labels: a node may not give itself %s: join without it, then run on the cluster's "+
 				"machine: kubectl label node NAME %s=%s", key, key, labels[key]))
 		}

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/api/nodelabels"
 )
 
 // Registration is tried again after these times, the last one from then on.
@@ -99,13 +101,12 @@ func ownLabels(hostname string) map[string]string {
 const managedAttachment = "volumes.kubernetes.io/controller-managed-attach-detach"
 
 // describing are the labels that say what a node is and where: they follow the kubelet. All others, once the Node exists, are its administrators'.
-var describing = [...]string{corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
-	corev1.LabelInstanceTypeStable, corev1.LabelInstanceType, corev1.LabelOSStable, corev1.LabelArchStable, corev1.LabelWindowsBuild, "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
+func describing() []string { return append(nodelabels.Own(), corev1.LabelWindowsBuild) }
 
 // describe is the merge patch that makes an existing Node say what it is; nil if it does.
 func describe(have, want *corev1.Node) []byte {
 	labels, meta := map[string]string{}, map[string]any{}
-	for _, k := range describing {
+	for _, k := range describing() {
 		if v, ok := want.Labels[k]; ok && have.Labels[k] != v {
 			labels[k] = v
 		}

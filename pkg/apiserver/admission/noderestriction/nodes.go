@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"bonsai/api/nodelabels"
 	"bonsai/pkg/apiserver/admission"
 )
 
@@ -53,45 +54,15 @@ func (p plugin) nodes(a *admission.Attributes, node string) error {
 func protectedChanges(now, old map[string]string) []string {
 	var bad []string
 	for k, v := range now {
-		if w, ok := old[k]; (!ok || v != w) && protected(k) {
+		if w, ok := old[k]; (!ok || v != w) && !nodelabels.MayRegister(k) {
 			bad = append(bad, k)
 		}
 	}
 	for k := range old {
-		if _, ok := now[k]; !ok && protected(k) {
+		if _, ok := now[k]; !ok && !nodelabels.MayRegister(k) {
 			bad = append(bad, k)
 		}
 	}
 	slices.Sort(bad)
 	return bad
-}
-
-// protected: labels below kubernetes.io and k8s.io say what a node is for, so a node may not choose them, except those
-// that describe it and the two prefixes set aside for kubelets.
-func protected(label string) bool {
-	prefix, _, ok := strings.Cut(label, "/")
-	if !ok {
-		return false
-	}
-	if !within(prefix, "kubernetes.io") && !within(prefix, "k8s.io") {
-		return false
-	}
-	if within(prefix, "kubelet.kubernetes.io") || within(prefix, "node.kubernetes.io") {
-		return false
-	}
-	return !slices.Contains(kubeletLabels(), label)
-}
-
-func within(domain, suffix string) bool {
-	return domain == suffix || strings.HasSuffix(domain, "."+suffix)
-}
-
-// kubeletLabels are those a kubelet sets on its own node.
-func kubeletLabels() []string {
-	return []string{
-		corev1.LabelHostname, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
-		corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
-		corev1.LabelInstanceType, corev1.LabelInstanceTypeStable, corev1.LabelOSStable, corev1.LabelArchStable,
-		corev1.LabelWindowsBuild, "beta.kubernetes.io/os", "beta.kubernetes.io/arch",
-	}
 }
