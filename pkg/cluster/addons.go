@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // addonResources are the kinds that add-ons may use.
@@ -142,7 +144,7 @@ func (c Config) installAddons(ctx context.Context) error {
 // cluster comes up, and the others answer.
 func throughRestarts(ctx context.Context, do func() error) error {
 	var last error
-	err := poll(ctx, 100*time.Millisecond, func() (bool, error) {
+	err := host.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
 		last = do()
 		if utilnet.IsConnectionReset(last) || utilnet.IsConnectionRefused(last) || utilnet.IsProbableEOF(last) {
 			return false, nil
@@ -224,7 +226,7 @@ func (c Config) waitDNS(ctx context.Context) error {
 		return err
 	}
 	var last error
-	err = poll(ctx, 50*time.Millisecond, func() (bool, error) {
+	err = host.Poll(ctx, 50*time.Millisecond, func() (bool, error) {
 		var address string
 		if address, last = dnsPod(ctx, client); last != nil {
 			return false, nil // until ctx ends

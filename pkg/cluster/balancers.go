@@ -3,7 +3,6 @@ package cluster
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -12,11 +11,13 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // writeCloudConfig tells the controller manager of the balancers' ranges. Kubernetes' own has no provider for it, and does not read the file.
 func (c Config) writeCloudConfig() error {
-	return writeFile(c.layout().cloudConfig(), fmt.Appendf(nil, "loadBalancerCIDRs: [%s]\n", quotedList(c.balancerSubnets())))
+	return host.WriteFile(c.layout().cloudConfig(), fmt.Appendf(nil, "loadBalancerCIDRs: [%s]\n", quotedList(c.balancerSubnets())))
 }
 
 // quotedList is a list of YAML.
@@ -55,7 +56,7 @@ func (c Config) routeThrough(subnets []netip.Prefix, gateways []netip.Addr) erro
 	}
 	var errs []error
 	for _, subnet := range subnets {
-		route := &netlink.Route{Dst: ipNet(subnet)}
+		route := &netlink.Route{Dst: host.IPNet(subnet)}
 		for _, g := range gateways {
 			if g.Is4() == subnet.Addr().Is4() {
 				route.MultiPath = append(route.MultiPath, &netlink.NexthopInfo{LinkIndex: link.Attrs().Index, Gw: g.AsSlice()})
@@ -71,9 +72,4 @@ func (c Config) routeThrough(subnets []netip.Prefix, gateways []netip.Addr) erro
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// ipNet is a prefix as netlink has it.
-func ipNet(p netip.Prefix) *net.IPNet {
-	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"bonsai/pkg/cluster/host"
 )
 
 const (
@@ -41,7 +43,7 @@ func (n *NodeConfig) linkPlugins(dir, system string) error {
 		case info.Mode()&fs.ModeSymlink == 0:
 			continue
 		}
-		if err := makeLink(target, link); err != nil {
+		if err := host.MakeLink(target, link); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // TestLinkPlugins: a node has the system's plug-ins and ours, also after either has moved; a plug-in that somebody installed stays.
@@ -11,7 +13,7 @@ func TestLinkPlugins(t *testing.T) {
 	t.Parallel()
 	dir, system := filepath.Join(t.TempDir(), "opt", "cni", "bin"), t.TempDir()
 	for path, content := range map[string]string{filepath.Join(system, "bridge"): "system's", filepath.Join(system, "loopback"): "system's", filepath.Join(dir, "bridge"): "installed"} {
-		if err := writeFile(path, []byte(content)); err != nil {
+		if err := host.WriteFile(path, []byte(content)); err != nil {
 			t.Fatal(err)
 		}
 	}

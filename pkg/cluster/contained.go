@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // NewContained returns the cluster of deploy/compose: the programs of its control planes and its nodes are containers in one network, in
@@ -40,7 +42,7 @@ func (c Config) Administer(ctx context.Context, server, path string, log *slog.L
 		return err
 	}
 	log.Info("all nodes are Ready")
-	defer func() { err = errors.Join(err, ignoreMissing(os.Remove(path))) }()
+	defer func() { err = errors.Join(err, host.IgnoreMissing(os.Remove(path))) }()
 	if err := c.giveKubeconfig(server, path); err != nil {
 		return fmt.Errorf("give the user a kubeconfig: %w", err)
 	}
@@ -69,7 +71,7 @@ func (c Config) giveKubeconfig(server, path string) error {
 	if !ok {
 		return fmt.Errorf("%s: %w", dir.Name(), fs.ErrInvalid)
 	}
-	if err := writeFile(path, data); err != nil {
+	if err := host.WriteFile(path, data); err != nil {
 		return err
 	}
 	return os.Chown(path, int(owner.Uid), int(owner.Gid))

@@ -14,6 +14,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"bonsai/pkg/cluster/host"
 )
 
 const (
@@ -201,7 +203,7 @@ func TestHandOut(t *testing.T) {
 		}
 	}
 	stale := filepath.Join(volumes, "balancer", "pki", "ca.key")
-	if err := writeFile(stale, nil); err != nil {
+	if err := host.WriteFile(stale, nil); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()

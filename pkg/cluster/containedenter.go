@@ -13,6 +13,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // EnterContainedNode is the first step of a node in a container: where the container's cgroups are seen among the machine's, they become the
@@ -33,11 +35,11 @@ var containerDNS = netip.AddrFrom4([4]byte{127, 0, 0, 11})
 // address of pods or Services leaves it, and they find a DNS server at the node. wait returns when that has ended, after ctx.
 func (n *NodeConfig) standAlone(ctx context.Context, log *slog.Logger) (wait func(), err error) {
 	for _, pods := range n.Podnets { // a node's own and those of others are more specific
-		if err := netlink.RouteReplace(&netlink.Route{Dst: ipNet(pods), Type: unix.RTN_UNREACHABLE, Priority: 1 << 20}); err != nil {
+		if err := netlink.RouteReplace(&netlink.Route{Dst: host.IPNet(pods), Type: unix.RTN_UNREACHABLE, Priority: 1 << 20}); err != nil {
 			return nil, fmt.Errorf("keep %s in the cluster: %w", pods, err)
 		}
 	}
-	if err := nft(ctx, n.edgeRules()); err != nil {
+	if err := host.NFT(ctx, n.edgeRules()); err != nil {
 		return nil, fmt.Errorf("write the node's packet rules: %w", err)
 	}
 	dns := newPublisher(log)
@@ -77,7 +79,7 @@ func EnterRouted(pods netip.Prefix, nodes []netip.Addr, argv []string) error {
 	if err != nil {
 		return fmt.Errorf("find eth0: %w", err)
 	}
-	route := &netlink.Route{Dst: ipNet(pods)}
+	route := &netlink.Route{Dst: host.IPNet(pods)}
 	for _, node := range nodes {
 		route.MultiPath = append(route.MultiPath, &netlink.NexthopInfo{LinkIndex: link.Attrs().Index, Gw: node.AsSlice()})
 	}

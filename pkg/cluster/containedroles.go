@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // containedUser is the user and group as whom the containers of control planes run. It is in no list of users.
@@ -73,7 +75,7 @@ func (c Config) roles() (map[string]role, error) {
 			return nil, err
 		}
 		config := l.node(n.Name, "etc", "node.json")
-		if err := writeFile(config, data); err != nil {
+		if err := host.WriteFile(config, data); err != nil {
 			return nil, fmt.Errorf("write the configuration of node %s: %w", n.Name, err)
 		}
 		all[n.Name] = role{files: []string{config, l.pki("ca.crt"), l.pki("kubelet-server-" + n.Name + ".crt"), l.pki("kubelet-server-" + n.Name + ".key"),
@@ -112,7 +114,7 @@ func (c Config) give(dir string, r role) error {
 		}
 		// Who runs never sees a file that is not its own.
 		given := place + ".given"
-		if err := writeFile(given, data); err != nil {
+		if err := host.WriteFile(given, data); err != nil {
 			return err
 		}
 		if err := os.Chown(given, r.user, r.user); err != nil {

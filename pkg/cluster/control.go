@@ -11,6 +11,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // Status is what a supervisor or a node's init says of itself on its control socket.
@@ -37,7 +39,7 @@ func (c Config) checkSockets() error {
 // serveControl answers GET /status on a unix socket that only root can open, until ctx ends, and, unless reload is nil, POST /reload
 // when reload has returned.
 func serveControl(ctx context.Context, path string, status func() Status, reload func() error) error {
-	if err := ignoreMissing(os.Remove(path)); err != nil {
+	if err := host.IgnoreMissing(os.Remove(path)); err != nil {
 		return err
 	}
 	listener, err := net.Listen("unix", path)

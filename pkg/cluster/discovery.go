@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"bonsai/api/bootstraptoken"
+	"bonsai/pkg/cluster/host"
 )
 
 // discovered is a cluster that has shown who it is.
@@ -68,7 +69,7 @@ func discover(ctx context.Context, server string, token bootstraptoken.Token, pi
 	anybody := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, Timeout: askTimeout}
 	var first string
 	last, tries := errors.New("not asked yet"), 0
-	err := poll(ctx, discoverEvery, func() (bool, error) {
+	err := host.Poll(ctx, discoverEvery, func() (bool, error) {
 		var m *corev1.ConfigMap
 		if m, last = clusterInfo(ctx, anybody, "https://"+server); last != nil {
 			return false, nil

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/host/cgroup"
 )
 
 // Down stops the cluster in dataDir and removes all it made: processes, namespaces, links, routes, packet rules, loop devices, cgroups,
@@ -41,12 +44,12 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 	}{
 		{"Stop the processes", func() error { return c.stop(ctx) }},
 		{"Remove the node network", func() error { return c.removeNetwork(ctx) }},
-		{"Remove the mounts", c.removeMounts},
+		{"Remove the mounts", func() error { return host.UnmountBelow(c.DataDir) }},
 		{"Free the loop devices", func() error {
 			if !ours { // what is in the directory, if it is there, is not ours
 				return nil
 			}
-			return c.freeLoopDevices()
+			return host.FreeLoopDevices(c.DataDir)
 		}},
 		{"Remove the cgroups", func() error { return c.removeCgroups(ctx) }},
 		{"Remove the kubeconfig context", func() error {
@@ -66,7 +69,7 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 	case !ours:
 		return true, err
 	case err != nil || keepData:
-		return true, errors.Join(err, ignoreMissing(os.RemoveAll(c.layout().run())))
+		return true, errors.Join(err, host.IgnoreMissing(os.RemoveAll(c.layout().run())))
 	}
 	return true, p.step("Remove the data directory", func() error { return removeData(dataDir) })
 }
@@ -83,7 +86,9 @@ func Stop(ctx context.Context, dataDir string, out io.Writer) error {
 	}
 	defer lock.Close()
 	p := progress{out: out, began: time.Now()}
-	return p.step("Stop the processes", func() error { return errors.Join(c.endEarlierLife(ctx), ignoreMissing(os.RemoveAll(c.layout().run()))) })
+	return p.step("Stop the processes", func() error {
+		return errors.Join(c.endEarlierLife(ctx), host.IgnoreMissing(os.RemoveAll(c.layout().run())))
+	})
 }
 
 // isLeftData tells whether dir is what is left of a data directory without a configuration: it has some of what a cluster writes, for root
@@ -95,7 +100,7 @@ func isLeftData(dir string) bool {
 	}
 	l := layout(dir)
 	var known []string
-	for _, path := range []string{l.config(), l.config() + newSuffix, l.cloudConfig(), l.pki(""), filepath.Dir(l.kubeconfig("")), l.at("etcd"), l.at("nodes"), filepath.Dir(l.log("")), l.run(), l.snapshots(), l.at(restoring), l.at(restored)} {
+	for _, path := range []string{l.config(), l.config() + host.NewSuffix, l.cloudConfig(), l.pki(""), filepath.Dir(l.kubeconfig("")), l.at("etcd"), l.at("nodes"), filepath.Dir(l.log("")), l.run(), l.snapshots(), l.at(restoring), l.at(restored)} {
 		known = append(known, filepath.Base(path))
 	}
 	telling := false
@@ -104,7 +109,7 @@ func isLeftData(dir string) bool {
 		if err != nil || !slices.Contains(known, e.Name()) || info.IsDir() && info.Mode().Perm() != 0o700 && e.Name() != "nodes" {
 			return false
 		}
-		telling = telling || slices.Contains([]string{"pki", "etcd", "nodes", filepath.Base(l.config() + newSuffix)}, e.Name())
+		telling = telling || slices.Contains([]string{"pki", "etcd", "nodes", filepath.Base(l.config() + host.NewSuffix)}, e.Name())
 	}
 	return telling
 }
@@ -117,17 +122,17 @@ func (c Config) leftSomething() bool {
 	if _, err := os.Stat("/run/netns/" + c.mark()); err == nil {
 		return true
 	}
-	groups, err := c.cgroups()
-	return err == nil && groups.exist()
+	groups, err := cgroup.Find(c.mark())
+	return err == nil && groups.Exist()
 }
 
 // removeData removes the data directory. One that is a mount point, such as a volume, is emptied: it was not made by us.
 func removeData(dir string) error {
-	if mounts, err := mountsBelow(dir); err != nil || len(mounts) > 0 {
+	if mounts, err := host.MountsBelow(dir); err != nil || len(mounts) > 0 {
 		return errors.Join(err, fmt.Errorf("still mounted: %v", mounts))
 	}
 	err := os.RemoveAll(dir)
-	if errors.Is(err, syscall.EBUSY) && isMountPoint(dir) {
+	if errors.Is(err, syscall.EBUSY) && host.IsMountPoint(dir) {
 		return nil
 	}
 	return err

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // TestDefragment: an etcd that is full says so, and takes writes again when what it does not use has been given back.
@@ -37,7 +39,7 @@ func TestDefragment(t *testing.T) {
 	}
 	t.Cleanup(func() { etcd.Process.Kill(); etcd.Wait() }) //nolint:errcheck // it is killed
 	e := etcdAPI{name: "etcd", url: client, client: http.DefaultClient}
-	if err := poll(t.Context(), 20*time.Millisecond, func() (bool, error) {
+	if err := host.Poll(t.Context(), 20*time.Millisecond, func() (bool, error) {
 		_, err := e.status(t.Context())
 		return err == nil, nil
 	}); err != nil {

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // ExportLogs writes into a new directory what somebody else needs to understand the cluster in dataDir, running or not: the logs of
@@ -37,7 +39,7 @@ func ExportLogs(ctx context.Context, dataDir, to string) error {
 	}
 	var errs []error
 	for from, name := range parts {
-		errs = append(errs, ignoreMissing(copyOwn(from, filepath.Join(to, name))))
+		errs = append(errs, host.IgnoreMissing(copyOwn(from, filepath.Join(to, name))))
 	}
 	config, err := json.MarshalIndent(c.withoutSecrets(), "", "  ")
 	if err != nil {
@@ -73,7 +75,7 @@ func ExportLogs(ctx context.Context, dataDir, to string) error {
 func copyOwn(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
-			return ignoreMissing(err) // a log may go while we look
+			return host.IgnoreMissing(err) // a log may go while we look
 		}
 		target := filepath.Join(to, strings.TrimPrefix(path, from))
 		switch {
@@ -87,7 +89,7 @@ func copyOwn(from, to string) error {
 		}
 		in, err := os.Open(path)
 		if err != nil {
-			return ignoreMissing(err)
+			return host.IgnoreMissing(err)
 		}
 		defer in.Close()
 		out, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

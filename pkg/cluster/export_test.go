@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // TestExportLogs: a bug report has the logs and the configuration, and no key, token or password.
@@ -25,7 +27,7 @@ func TestExportLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, content := range map[string]string{"logs/etcd.log": "an etcd", "logs/etcd.log.1": "an older etcd", "logs/n1/kubelet.log": "a kubelet", "nodes/n1/log/pods/p/c/0.log": "a container", "nodes/n1/etc/kubelet.yaml": "kind: x"} {
-		if err := writeFile(c.layout().at(path), []byte(content)); err != nil {
+		if err := host.WriteFile(c.layout().at(path), []byte(content)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 
 	"bonsai/api/bootstraptoken"
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/host"
 )
 
 // joinAddon is what those may do who join; a cluster has it if it is joinable.
@@ -92,7 +93,7 @@ func (c Config) admitJoined(ctx context.Context, machines []netip.Addr) error {
 	for _, a := range machines {
 		script += fmt.Sprintf("add element ip %s %s { %s }\n", c.mark(), joinedSet, a)
 	}
-	return nft(ctx, script)
+	return host.NFT(ctx, script)
 }
 
 // nodeConfigMap is the ConfigMap of kube-system that tells a machine that joins what its node must know, as JSON under nodeConfigKey.

@@ -16,6 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"bonsai/api/bootstraptoken"
+	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/netdump"
 )
 
@@ -125,7 +126,7 @@ func (c Config) startJoined(ctx context.Context, self string, p progress) error 
 func (c Config) waitJoined(ctx context.Context) error {
 	last := fmt.Errorf("the kubelet has no certificate yet: if the cluster has a node %[1]s already, delete it there (kubectl delete node %[1]s), or join with another --node-name",
 		c.Nodes[0].Name())
-	err := poll(ctx, 100*time.Millisecond, func() (bool, error) {
+	err := host.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
 		if _, err := os.Stat(c.layout().kubeconfig(c.identity())); err != nil {
 			return false, nil
 		}
@@ -212,8 +213,8 @@ func (c Config) prepareJoined(d *discovered, token bootstraptoken.Token) error {
 		return fmt.Errorf("encode the bootstrap kubeconfig: %w", err)
 	}
 	l := c.layout()
-	return errors.Join(c.save(), os.MkdirAll(l.run(), 0o700), writeFile(l.pki("ca.crt"), d.cluster.CertificateAuthorityData),
-		writeFile(l.kubeconfig(bootstrapIdentity(c.Nodes[0].Name())), bootstrap))
+	return errors.Join(c.save(), os.MkdirAll(l.run(), 0o700), host.WriteFile(l.pki("ca.crt"), d.cluster.CertificateAuthorityData),
+		host.WriteFile(l.kubeconfig(bootstrapIdentity(c.Nodes[0].Name())), bootstrap))
 }
 
 func bootstrapIdentity(node string) string { return "bootstrap-" + node }
@@ -256,16 +257,16 @@ const podBridge = "cni0"
 // reachCluster leads to the node network of the cluster by the machine that has its control plane, and lets pods reach all else as this
 // machine.
 func (c Config) reachCluster(ctx context.Context) error {
-	route := &netlink.Route{Dst: ipNet(c.NodeSubnet), Gw: c.Joined.Server.Addr().AsSlice(), Priority: int(c.id())}
+	route := &netlink.Route{Dst: host.IPNet(c.NodeSubnet), Gw: c.Joined.Server.Addr().AsSlice(), Priority: int(c.id())}
 	if err := netlink.RouteAdd(route); errors.Is(err, unix.ENETUNREACH) {
 		return fmt.Errorf("%s is behind a router: nodes join from a network that they share with it", c.Joined.Server.Addr())
 	} else if err != nil {
 		return fmt.Errorf("lead to the nodes' network %s: %w", c.NodeSubnet, err)
 	}
-	if err := openForward(ctx, podBridge, true); err != nil {
+	if err := host.OpenForward(ctx, podBridge, true); err != nil {
 		return err
 	}
-	return nft(ctx, fmt.Sprintf(`table ip %s {
+	return host.NFT(ctx, fmt.Sprintf(`table ip %s {
 	chain postrouting {
 		type nat hook postrouting priority srcnat; policy accept;
 		ip saddr %s ip daddr != { %s, %s } oifname != %q masquerade
@@ -277,10 +278,10 @@ func (c Config) reachCluster(ctx context.Context) error {
 // leaveCluster removes from the machine's own network what the node's kube-proxy, bonsai-network and CNI plug-ins made, and reachCluster
 // without the cluster's mark.
 func (c Config) leaveCluster(ctx context.Context) error {
-	errs := []error{closeForward(ctx, podBridge)}
+	errs := []error{host.CloseForward(ctx, podBridge)}
 	for _, agent := range []string{"kube-proxy", "bonsai-network"} {
-		if executable(c.bin(agent)) {
-			errs = append(errs, command(ctx, "", c.bin(agent), "--cleanup"))
+		if host.IsExecutable(c.bin(agent)) {
+			errs = append(errs, host.Run(ctx, "", c.bin(agent), "--cleanup"))
 		}
 	}
 	if bridge, err := netlink.LinkByName(podBridge); err == nil {

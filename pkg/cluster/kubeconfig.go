@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // writeKubeconfigs writes one kubeconfig per identity, credentials inside.
@@ -36,7 +38,7 @@ func (c Config) writeKubeconfigs() error {
 		if err != nil {
 			return fmt.Errorf("encode the kubeconfig of %s: %w", name, err)
 		}
-		if err := writeFile(c.layout().kubeconfig(name), data); err != nil {
+		if err := host.WriteFile(c.layout().kubeconfig(name), data); err != nil {
 			return fmt.Errorf("write the kubeconfig of %s: %w", name, err)
 		}
 	}
@@ -279,7 +281,7 @@ func lockKubeconfig(ctx context.Context, path string, patience time.Duration) (u
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err = poll(ctx, 20*time.Millisecond, func() (bool, error) {
+	err = host.Poll(ctx, 20*time.Millisecond, func() (bool, error) {
 		f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0)
 		if errors.Is(err, fs.ErrExist) {
 			return false, nil
@@ -297,7 +299,7 @@ func lockKubeconfig(ctx context.Context, path string, patience time.Duration) (u
 
 func writeUserKubeconfig(path string, k *clientcmdapi.Config, mode fs.FileMode) error {
 	if len(k.Clusters)+len(k.AuthInfos)+len(k.Contexts) == 0 {
-		return ignoreMissing(os.Remove(path))
+		return host.IgnoreMissing(os.Remove(path))
 	}
 	data, err := clientcmd.Write(*k)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // TestExplainNodes: a start that waits in vain for the nodes says what their kubelets complained of, in this start and at last.
@@ -20,7 +22,7 @@ func TestExplainNodes(t *testing.T) {
 	n1 := line(-5, "ERROR", "of before") + line(1, "ERROR", "first") + line(2, "INFO", "level=ERROR is quoted") + line(3, "ERROR", "second") +
 		line(4, "WARN", "a warning") + line(5, "ERROR", "third") + line(6, "ERROR", "fourth "+strings.Repeat("x", 2*errorLength))
 	for name, log := range map[string]string{"n1": n1, "n2": line(1, "WARN", "only a warning")} {
-		if err := writeFile(c.layout().nodeLog(name, "kubelet"), []byte(log)); err != nil {
+		if err := host.WriteFile(c.layout().nodeLog(name, "kubelet"), []byte(log)); err != nil {
 			t.Fatal(err)
 		}
 	}

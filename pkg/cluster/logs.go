@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // LogOptions say what of a log is printed.
@@ -94,7 +96,7 @@ func PrintLog(ctx context.Context, dataDir, process string, o LogOptions, out io
 		return err
 	}
 	const lookEvery = 100 * time.Millisecond
-	return poll(ctx, lookEvery, func() (bool, error) {
+	return host.Poll(ctx, lookEvery, func() (bool, error) {
 		next, err := successor(current, path)
 		// All of the current file is read after its successor is there: nothing is added to it any more.
 		if _, err := io.Copy(out, current); err != nil {
@@ -183,7 +185,7 @@ func openLogs(path string) ([]*os.File, error) {
 func successor(current *os.File, path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, ignoreMissing(err) // between two steps of a rotation, or the cluster is gone
+		return nil, host.IgnoreMissing(err) // between two steps of a rotation, or the cluster is gone
 	}
 	if sameFile(f, current) {
 		return nil, f.Close()

@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/netdump"
 )
 
@@ -215,7 +216,7 @@ func listenerOf(at netip.AddrPort, own string) (by string, found bool) {
 				return clusterMarked(links, mark), true
 			}
 		}
-		return fmt.Sprintf("process %d (%s)", pid, processName(pid)), true
+		return fmt.Sprintf("process %d (%s)", pid, host.ProcessName(pid)), true
 	}
 	return "", false
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // member is one control plane: etcd, API server, controller manager and scheduler. The only one is in the host's namespaces. Of several,
@@ -115,7 +117,7 @@ func EnterMember(namespace, hostname string, argv []string) error {
 	if err := unix.Sethostname([]byte(hostname)); err != nil {
 		return fmt.Errorf("name the host %s: %w", hostname, err)
 	}
-	if err := dieWithParent(os.Stdin); err != nil {
+	if err := host.DieWithParent(os.Stdin); err != nil {
 		return err
 	}
 	return unix.Exec(argv[0], argv, os.Environ())

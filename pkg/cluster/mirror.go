@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // systemRegistries is where containerd looks for the user's registry settings (its documented place).
@@ -52,7 +54,7 @@ func (n *NodeConfig) writeMirrors() (string, error) {
 	}
 	for _, m := range append(slices.Clone(n.Mirrors), Mirror{Registry: localRegistry, URL: "http://" + localRegistryAddress}) {
 		hosts := fmt.Sprintf("server = %[1]q\n[host.%[1]q]\n  capabilities = [\"pull\", \"resolve\"]\n", m.URL)
-		if err := writeFile(filepath.Join(dir, m.Registry, "hosts.toml"), []byte(hosts)); err != nil {
+		if err := host.WriteFile(filepath.Join(dir, m.Registry, "hosts.toml"), []byte(hosts)); err != nil {
 			return "", err
 		}
 	}

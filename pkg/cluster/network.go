@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,23 +15,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/netdump"
 )
-
-// ip runs iproute2's ip. nft runs nft with a script on standard input.
-func ip(ctx context.Context, args ...string) error { return command(ctx, "", "ip", args...) }
-func nft(ctx context.Context, script string) error { return command(ctx, script, "nft", "-f", "-") }
-
-func command(ctx context.Context, stdin, name string, args ...string) error {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Stdin = strings.NewReader(stdin)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(out.String()))
-	}
-	return nil
-}
 
 // makeNetwork builds the bridge's namespace, the host's cable to it, and the host's routes and rules. All of it carries the
 // cluster's mark; nothing with that mark may be there (endEarlierLife).
@@ -50,7 +35,7 @@ func (c Config) makeNetwork(ctx context.Context) error {
 		{"link", "set", mark, "alias", ownerAlias(c.DataDir)},
 		{"-n", mark, "link", "set", "host", "master", "br0", "up"},
 	} {
-		if err := ip(ctx, args...); err != nil {
+		if err := host.IP(ctx, args...); err != nil {
 			return fmt.Errorf("make the node network: %w", err)
 		}
 	}
@@ -59,11 +44,11 @@ func (c Config) makeNetwork(ctx context.Context) error {
 		if subnet.Addr().Is6() {
 			args = append(args, "nodad") // nobody else can have it, and it is needed at once
 		}
-		if err := ip(ctx, args...); err != nil {
+		if err := host.IP(ctx, args...); err != nil {
 			return fmt.Errorf("give this machine an address of %s: %w", subnet, err)
 		}
 	}
-	if err := ip(ctx, "link", "set", mark, "up"); err != nil {
+	if err := host.IP(ctx, "link", "set", mark, "up"); err != nil {
 		return fmt.Errorf("make the node network: %w", err)
 	}
 	if c.highlyAvailable() {
@@ -79,23 +64,23 @@ func (c Config) makeNetwork(ctx context.Context) error {
 	// An address of the cluster that nobody has must not follow the host's default route: the host has no kube-proxy, and a pod
 	// network's route comes with its node. The highest of metrics lets every real route win.
 	for _, subnet := range c.networks() {
-		if err := ip(ctx, "route", "add", "unreachable", subnet.String(), "metric", strconv.FormatUint(uint64(c.id()), 10)); err != nil {
+		if err := host.IP(ctx, "route", "add", "unreachable", subnet.String(), "metric", strconv.FormatUint(uint64(c.id()), 10)); err != nil {
 			return fmt.Errorf("keep %s on this machine: %w", subnet, err)
 		}
 	}
 	if c.Egress || c.highlyAvailable() { // several API servers reach pods through the host
-		f, err := hostForwarding()
+		f, err := host.IPv4Forwarding()
 		if err == nil {
-			err = f.begin(mark, forwardChain(ctx))
+			err = f.Begin(mark, host.ForwardChain(ctx))
 		}
 		if err != nil {
 			return fmt.Errorf("let the host forward packets of the nodes: %w", err)
 		}
-		if err := openForward(ctx, mark, c.joinable()); err != nil {
+		if err := host.OpenForward(ctx, mark, c.joinable()); err != nil {
 			return err
 		}
 	}
-	if err := nft(ctx, c.hostRules()); err != nil {
+	if err := host.NFT(ctx, c.hostRules()); err != nil {
 		return fmt.Errorf("write the host's packet rules: %w", err)
 	}
 	return nil
@@ -109,29 +94,29 @@ func (c Config) networks() []netip.Prefix {
 // removeNetwork undoes makeNetwork, whole or in part, by the cluster's mark alone; routes to pods go with the link.
 func (c Config) removeNetwork(ctx context.Context) error {
 	mark := c.mark()
-	errs := []error{closeForward(ctx, mark), c.removeRoutes()}
+	errs := []error{host.CloseForward(ctx, mark), c.removeRoutes()}
 	if c.Joined != nil {
 		errs = append(errs, c.leaveCluster(ctx))
 	}
 	if _, err := netlink.LinkByName(mark); err == nil {
-		errs = append(errs, ip(ctx, "link", "del", mark))
+		errs = append(errs, host.IP(ctx, "link", "del", mark))
 	}
 	namespaces, err := filepath.Glob(networksDir + mark + "*") // the mark ends in an id of fixed length
 	errs = append(errs, err)
 	for _, path := range namespaces {
-		errs = append(errs, ip(ctx, "netns", "del", filepath.Base(path)))
+		errs = append(errs, host.IP(ctx, "netns", "del", filepath.Base(path)))
 	}
 	for _, family := range [2]string{"ip", "ip6"} {
-		switch err := command(ctx, "", "nft", "list", "table", family, mark); {
+		switch err := host.Run(ctx, "", "nft", "list", "table", family, mark); {
 		case err == nil:
-			errs = append(errs, nft(ctx, "delete table "+family+" "+mark+"\n"))
+			errs = append(errs, host.NFT(ctx, "delete table "+family+" "+mark+"\n"))
 		case errors.Is(err, exec.ErrNotFound): // what it would have told may be there
 			errs = append(errs, err)
 		}
 	}
-	f, err := hostForwarding()
+	f, err := host.IPv4Forwarding()
 	if err == nil {
-		err = f.end(mark, forwardChain(ctx))
+		err = f.End(mark, host.ForwardChain(ctx))
 	}
 	return errors.Join(append(errs, err)...)
 }
@@ -162,15 +147,15 @@ func (c Config) networkStands() bool {
 func (c Config) connectNode(ctx context.Context, name string, pid int) error {
 	fabric, peer := c.mark(), strconv.Itoa(pid)
 	// A node that died a moment ago may not have lost its cable yet.
-	if err := ip(ctx, "-n", fabric, "link", "show", name); err == nil {
-		if err := ip(ctx, "-n", fabric, "link", "del", name); err != nil {
+	if err := host.IP(ctx, "-n", fabric, "link", "show", name); err == nil {
+		if err := host.IP(ctx, "-n", fabric, "link", "del", name); err != nil {
 			return err
 		}
 	}
-	if err := ip(ctx, "-n", fabric, "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", peer); err != nil {
+	if err := host.IP(ctx, "-n", fabric, "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", peer); err != nil {
 		return fmt.Errorf("connect node %s: %w", name, err)
 	}
-	return ip(ctx, "-n", fabric, "link", "set", name, "master", "br0", "up")
+	return host.IP(ctx, "-n", fabric, "link", "set", name, "master", "br0", "up")
 }
 
 // connectMember makes the network namespace of one of several control planes, and its cable to the bridge.
@@ -183,7 +168,7 @@ func (c Config) connectMember(ctx context.Context, m member) error {
 		{"-n", fabric, "link", "set", name, "master", "br0", "up"},
 		{"-n", ns, "link", "set", "eth0", "up"},
 	} {
-		if err := ip(ctx, args...); err != nil {
+		if err := host.IP(ctx, args...); err != nil {
 			return fmt.Errorf("connect control plane %s: %w", name, err)
 		}
 	}
@@ -192,11 +177,11 @@ func (c Config) connectMember(ctx context.Context, m member) error {
 		if subnet.Addr().Is6() {
 			args = append(args, "nodad")
 		}
-		if err := ip(ctx, args...); err != nil {
+		if err := host.IP(ctx, args...); err != nil {
 			return fmt.Errorf("give control plane %s an address of %s: %w", name, subnet, err)
 		}
 	}
-	if err := ip(ctx, "-n", ns, "route", "add", "default", "via", c.HostIP().String()); err != nil {
+	if err := host.IP(ctx, "-n", ns, "route", "add", "default", "via", c.HostIP().String()); err != nil {
 		return fmt.Errorf("connect control plane %s: %w", name, err)
 	}
 	return nil
@@ -268,11 +253,11 @@ func (n *NodeConfig) addRoutes() error {
 			continue
 		}
 		everything := netip.PrefixFrom(netip.IPv6Unspecified(), 0)
-		if err := netlink.RouteAdd(&netlink.Route{Dst: ipNet(everything), Type: unix.RTN_UNREACHABLE, LinkIndex: 1, Priority: 1 << 20}); err != nil {
+		if err := netlink.RouteAdd(&netlink.Route{Dst: host.IPNet(everything), Type: unix.RTN_UNREACHABLE, LinkIndex: 1, Priority: 1 << 20}); err != nil {
 			return fmt.Errorf("refuse what is not known of IPv6: %w", err)
 		}
 		if services, ok := six(n.ServiceSubnets); ok {
-			if err := netlink.RouteAdd(&netlink.Route{Dst: ipNet(services), Gw: gateway.AsSlice()}); err != nil {
+			if err := netlink.RouteAdd(&netlink.Route{Dst: host.IPNet(services), Gw: gateway.AsSlice()}); err != nil {
 				return fmt.Errorf("add the route to the Services of IPv6: %w", err)
 			}
 		}

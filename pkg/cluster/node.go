@@ -8,6 +8,9 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
+
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/host/cgroup"
 )
 
 // NodeConfig is what a node's init needs to know; it is written to the node's etc/node.json.
@@ -75,22 +78,22 @@ func (n *NodeConfig) ips() []netip.Addr {
 }
 
 // nodeProcess is the node's init: this program again, in namespaces of its own. See EnterNode for its standard input.
-func (c Config) nodeProcess(ctx context.Context, node Node, self string, groups cgroups) (process, error) {
+func (c Config) nodeProcess(ctx context.Context, node Node, self string, groups cgroup.Groups) (process, error) {
 	l, n := c.layout(), c.node(node)
-	n.Cgroups = groups.trees
+	n.Cgroups = groups.Trees
 	data, err := json.MarshalIndent(n, "", "  ")
 	if err != nil {
 		return process{}, err
 	}
 	path := l.node(n.Name, "etc", "node.json")
-	if err := writeFile(path, data); err != nil {
+	if err := host.WriteFile(path, data); err != nil {
 		return process{}, fmt.Errorf("write the configuration of node %s: %w", n.Name, err)
 	}
-	flags, started := uintptr(syscall.CLONE_NEWNS|syscall.CLONE_NEWUTS|syscall.CLONE_NEWIPC|syscall.CLONE_NEWPID), func(int) error { return groups.renew(ctx, n.Name, killPatience) }
+	flags, started := uintptr(syscall.CLONE_NEWNS|syscall.CLONE_NEWUTS|syscall.CLONE_NEWIPC|syscall.CLONE_NEWPID), func(int) error { return groups.Renew(ctx, n.Name, killPatience) }
 	if !n.Joined {
 		flags |= syscall.CLONE_NEWNET
 		started = func(pid int) error {
-			return errors.Join(groups.renew(ctx, n.Name, killPatience), c.connectNode(ctx, n.Name, pid))
+			return errors.Join(groups.Renew(ctx, n.Name, killPatience), c.connectNode(ctx, n.Name, pid))
 		}
 	}
 	return process{

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // A node sees of the data directory what is its own: its directories and its credentials. The authorities' keys, other nodes and the control
@@ -86,7 +88,7 @@ func (h heldData) show(dir string) error {
 		}
 	}
 	for place, data := range h.files {
-		if err := writeFile(filepath.Join(dir, place), data); err != nil {
+		if err := host.WriteFile(filepath.Join(dir, place), data); err != nil {
 			return err
 		}
 	}

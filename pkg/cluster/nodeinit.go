@@ -16,6 +16,9 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/host/cgroup"
 )
 
 // EnterNode is the first step inside a node's namespaces: it moves itself into the node's cgroup, makes that the root of a new
@@ -33,33 +36,16 @@ func EnterNode(self, path string) error {
 		return err
 	}
 	runtime.LockOSThread()
-	if err := (cgroups{trees: n.Cgroups}).enter(n.Name); err != nil {
+	if err := (cgroup.Groups{Trees: n.Cgroups}).Enter(n.Name); err != nil {
 		return err
 	}
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("make a cgroup namespace: %w", err)
 	}
-	if err := dieWithParent(os.Stdin); err != nil {
+	if err := host.DieWithParent(os.Stdin); err != nil {
 		return err
 	}
 	return unix.Exec(self, []string{self, "node-init", path}, os.Environ())
-}
-
-// dieWithParent has the kernel kill this process when its parent ends, even a parent outside of its PID namespace. The wish is
-// the calling thread's: one that the parent made at fork is on the first thread, and is lost when another thread calls exec. So
-// it is made again on the locked thread that will. A parent that ended before is seen by its end of the line being closed.
-func dieWithParent(line *os.File) error {
-	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
-		return fmt.Errorf("tie the process to its parent: %w", err)
-	}
-	poll := []unix.PollFd{{Fd: int32(line.Fd())}}
-	if _, err := unix.Poll(poll, 0); err != nil {
-		return fmt.Errorf("look for the parent: %w", err)
-	}
-	if poll[0].Revents&unix.POLLHUP != 0 {
-		return errors.New("the supervisor has ended")
-	}
-	return nil
 }
 
 // RunNode is a node's init process: it lays out the node's file system and network, keeps containerd, kubelet and kube-proxy

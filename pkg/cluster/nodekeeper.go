@@ -4,13 +4,15 @@ import (
 	"context"
 	"fmt"
 	"sync"
+
+	"bonsai/pkg/cluster/host/cgroup"
 )
 
 // nodeKeeper runs the nodes that the cluster is to have.
 type nodeKeeper struct {
 	supervisor *supervisor
 	self       string
-	groups     cgroups
+	groups     cgroup.Groups
 
 	mu      sync.Mutex // one change at a time
 	running map[int]*keptNode

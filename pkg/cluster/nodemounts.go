@@ -9,6 +9,9 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/host/cgroup"
 )
 
 // mount gives the node a file system view of its own: a root with what it needs of the host (enterRoot), fresh /proc, /sys and cgroups of
@@ -38,11 +41,11 @@ func (n *NodeConfig) mount() error {
 	if err != nil {
 		return err
 	}
-	roots, err := hierarchies()
+	roots, err := cgroup.Hierarchies()
 	if err != nil {
 		return err
 	}
-	v2 := unified()
+	v2 := cgroup.IsUnified()
 	for _, step := range []func() error{n.enterRoot, func() error { return n.mountKernel(v2, roots) }, func() error { return n.mountRun(data, resolv) }, n.mountVar,
 		func() error { return n.showBinaries(bin) }, wished.show} {
 		if err := step(); err != nil {
@@ -62,7 +65,7 @@ func hold(path string) (fd int, err error) {
 
 // showBinaries mounts the held binaries at their place if something hides them.
 func (n *NodeConfig) showBinaries(held int) error {
-	if executable(filepath.Join(n.BinDir, "kubelet")) {
+	if host.IsExecutable(filepath.Join(n.BinDir, "kubelet")) {
 		return nil
 	}
 	if err := os.MkdirAll(n.BinDir, 0o755); err != nil {
@@ -93,8 +96,8 @@ func (n *NodeConfig) mountKernel(v2 bool, roots []string) error {
 	if v2 {
 		return mountUnified()
 	}
-	if err := unix.Mount("tmpfs", cgroupRoot, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=755"); err != nil {
-		return fmt.Errorf("mount %s: %w", cgroupRoot, err)
+	if err := unix.Mount("tmpfs", cgroup.Root, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=755"); err != nil {
+		return fmt.Errorf("mount %s: %w", cgroup.Root, err)
 	}
 	for _, root := range roots {
 		if err := mountHierarchy(root); err != nil {
@@ -136,17 +139,17 @@ func mountHierarchy(root string) error {
 // mountUnified mounts the v2 tree and moves the node's own processes into a leaf, so that the root can hand controllers to
 // the pods' groups (the "no internal processes" rule).
 func mountUnified() error {
-	if err := unix.Mount("cgroup2", cgroupRoot, "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return fmt.Errorf("mount %s: %w", cgroupRoot, err)
+	if err := unix.Mount("cgroup2", cgroup.Root, "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount %s: %w", cgroup.Root, err)
 	}
-	leaf := filepath.Join(cgroupRoot, "node")
+	leaf := filepath.Join(cgroup.Root, "node")
 	if err := os.MkdirAll(leaf, 0o755); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(leaf, "cgroup.procs"), []byte("0"), 0); err != nil {
 		return fmt.Errorf("move the node's processes into a leaf cgroup: %w", err)
 	}
-	return delegate(cgroupRoot)
+	return cgroup.Delegate(cgroup.Root)
 }
 
 // mountRun mounts an empty /run with what is held of the data directory in it, and writes the node's /etc/resolv.conf.
@@ -163,7 +166,7 @@ func (n *NodeConfig) mountRun(data heldData, resolv []byte) error {
 		return err
 	}
 	own := layout(nodeData).node(n.Name, "etc", "resolv.conf")
-	if err := writeFile(own, resolv); err != nil {
+	if err := host.WriteFile(own, resolv); err != nil {
 		return err
 	}
 	if err := os.Chmod(own, 0o644); err != nil {

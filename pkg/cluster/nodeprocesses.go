@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // containerdSocket is inside the node's /run.
@@ -78,15 +80,10 @@ func (n *NodeConfig) processes(log *slog.Logger) []process {
 
 // containerd prefers a binary beside ours over the system's.
 func (n *NodeConfig) containerd() string {
-	if own := filepath.Join(n.BinDir, "containerd"); executable(own) {
+	if own := filepath.Join(n.BinDir, "containerd"); host.IsExecutable(own) {
 		return own
 	}
 	return "containerd"
-}
-
-func executable(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode()&0o111 != 0
 }
 
 // writeConfigs writes what the node's processes read.
@@ -100,15 +97,15 @@ func (n *NodeConfig) writeConfigs() error {
 	if err != nil {
 		return fmt.Errorf("write the registry mirrors: %w", err)
 	}
-	toml := containerdConfig(containerdMajor(string(version)), !hasSysResource(), snapshotter("/var/lib"), registries,
+	toml := containerdConfig(containerdMajor(string(version)), !hasSysResource(), host.Snapshotter("/var/lib"), registries,
 		cmp.Or(n.OCIRuntime, defaultOCIRuntime), foundOCIRuntimes())
-	if err := writeFile(l.node(n.Name, "etc", "containerd.toml"), []byte(toml)); err != nil {
+	if err := host.WriteFile(l.node(n.Name, "etc", "containerd.toml"), []byte(toml)); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(l.node(n.Name, "manifests"), 0o755); err != nil {
 		return err
 	}
-	return writeFile(l.node(n.Name, "etc", "kubelet.yaml"), []byte(n.kubeletConfig()))
+	return host.WriteFile(l.node(n.Name, "etc", "kubelet.yaml"), []byte(n.kubeletConfig()))
 }
 
 func (n *NodeConfig) kubeletConfig() string {
@@ -133,7 +130,7 @@ evictionHard: {memory.available: 100Mi, nodefs.available: %d%%, imagefs.availabl
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 %s`, n.anyAddress(), containerdSocket, l.pki("ca.crt"), n.kubeletCertificates(), n.DNSIP,
-		l.node(n.Name, "etc", "resolv.conf"), l.node(n.Name, "manifests"), leastSpace, leastSpace, leastInodes, gatesField(n.FeatureGates))
+		l.node(n.Name, "etc", "resolv.conf"), l.node(n.Name, "manifests"), host.LeastSpace, host.LeastSpace, host.LeastInodes, gatesField(n.FeatureGates))
 }
 
 // kubeletCertificates are the fields that say where the kubelet has its certificates from: the cluster's PKI, or requests of its own.
@@ -223,19 +220,8 @@ func hasSysResource() bool {
 	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
 }
 
-// snapshotter is overlayfs unless dir itself is on an overlay (a container without a volume), which the kernel does not stack.
-func snapshotter(dir string) string {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err == nil && fs.Type == unix.OVERLAYFS_SUPER_MAGIC {
-		return "native"
-	}
-	return overlaySnapshotter
-}
-
-const overlaySnapshotter = "overlayfs"
-
 func (n *NodeConfig) ctr() string {
-	if own := filepath.Join(n.BinDir, "ctr"); executable(own) {
+	if own := filepath.Join(n.BinDir, "ctr"); host.IsExecutable(own) {
 		return own
 	}
 	return "ctr"
@@ -243,25 +229,8 @@ func (n *NodeConfig) ctr() string {
 
 // waitFile waits until there is a file at path, or ctx ends.
 func waitFile(ctx context.Context, path string) {
-	poll(ctx, 50*time.Millisecond, func() (bool, error) { // whoever needs it tells the error
+	host.Poll(ctx, 50*time.Millisecond, func() (bool, error) { // whoever needs it tells the error
 		_, err := os.Stat(path)
 		return err == nil, nil
 	})
-}
-
-// poll calls done at every interval until it returns true, an error, or ctx ends.
-func poll(ctx context.Context, interval time.Duration, done func() (bool, error)) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		ok, err := done()
-		if ok || err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }

@@ -9,9 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // A node's root directory is its own, kept in the data directory. It shows of the host, read-only, where programs are, what they need of
@@ -44,7 +45,7 @@ func (n *NodeConfig) enterRoot() error {
 		}
 	}
 	for link, target := range map[string]string{"var/run": "/run", "var/lock": "/run/lock"} {
-		if err := makeLink(target, filepath.Join(root, link)); err != nil {
+		if err := host.MakeLink(target, filepath.Join(root, link)); err != nil {
 			return err
 		}
 	}
@@ -84,7 +85,7 @@ func (n *NodeConfig) showSystem(root string) error {
 		if found, err = filepath.EvalSymlinks(found); err != nil {
 			return err
 		}
-		if dir := filepath.Dir(found); !belowAny(dir, shown) {
+		if dir := filepath.Dir(found); !host.IsBelow(dir, shown) {
 			shown = append(shown, dir)
 		}
 	}
@@ -110,7 +111,7 @@ func showReadOnly(from, to string) error {
 		if err != nil {
 			return err
 		}
-		return makeLink(target, to)
+		return host.MakeLink(target, to)
 	}
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
@@ -145,7 +146,7 @@ func (n *NodeConfig) fillEtc(etc string) error {
 		if err != nil {
 			return err
 		}
-		if err := writePublic(to, data); err != nil {
+		if err := host.WritePublic(to, data); err != nil {
 			return err
 		}
 	}
@@ -158,24 +159,11 @@ func (n *NodeConfig) fillEtc(etc string) error {
 		"group":       "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n",
 		"resolv.conf": "", // mountRun shows another one here
 	} {
-		if err := writePublic(filepath.Join(etc, name), []byte(text)); err != nil {
+		if err := host.WritePublic(filepath.Join(etc, name), []byte(text)); err != nil {
 			return err
 		}
 	}
-	return makeLink("/proc/self/mounts", filepath.Join(etc, "mtab"))
-}
-
-// makeLink makes a link in place of one that is there.
-func makeLink(target, link string) error {
-	if err := ignoreMissing(os.Remove(link)); err != nil {
-		return err
-	}
-	return os.Symlink(target, link)
-}
-
-// writePublic is writeFile for what everybody may read.
-func writePublic(path string, data []byte) error {
-	return errors.Join(writeFile(path, data), os.Chmod(path, 0o644), os.Chmod(filepath.Dir(path), 0o755))
+	return host.MakeLink("/proc/self/mounts", filepath.Join(etc, "mtab"))
 }
 
 // showDevices shows the host's devices at dev, with shared memory of the node's own.
@@ -187,14 +175,4 @@ func showDevices(dev string) error {
 		return fmt.Errorf("mount /dev/shm: %w", err)
 	}
 	return nil
-}
-
-// belowAny tells whether path is one of dirs or below it.
-func belowAny(path string, dirs []string) bool {
-	for _, dir := range dirs {
-		if path = filepath.Clean(path); path == dir || strings.HasPrefix(path, dir+"/") {
-			return true
-		}
-	}
-	return false
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // TestEnterRoot: a node's root has the host's programs, to be read only, and nothing else of the host's; what is written there stays.
@@ -23,7 +25,7 @@ func TestEnterRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := &NodeConfig{Name: "n7", DataDir: data, Mark: "bonsai-00000001", Addresses: []netip.Prefix{netip.MustParsePrefix("10.77.0.17/24")}}
-	host, err := os.ReadFile("/etc/machine-id")
+	hostID, err := os.ReadFile("/etc/machine-id")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
@@ -54,7 +56,7 @@ func TestEnterRoot(t *testing.T) {
 					t.Errorf("%s: %q, %v", path, got, err)
 				}
 			}
-			if id, err := os.ReadFile("/etc/machine-id"); err != nil || len(id) != 33 || string(id) == string(host) {
+			if id, err := os.ReadFile("/etc/machine-id"); err != nil || len(id) != 33 || string(id) == string(hostID) {
 				t.Errorf("machine-id: %q, %v", id, err)
 			}
 			if to, err := os.Readlink("/var/run"); err != nil || to != "/run" {
@@ -75,7 +77,7 @@ func TestEnterRoot(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(layout(data).node("n7", "root"), "srv", "kept")); err != nil {
 		t.Error(err)
 	}
-	if mounts, err := mountsBelow(dir); err != nil || len(mounts) > 0 {
+	if mounts, err := host.MountsBelow(dir); err != nil || len(mounts) > 0 {
 		t.Errorf("mounts are left: %v, %v", mounts, err)
 	}
 }

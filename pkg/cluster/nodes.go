@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/host/cgroup"
 )
 
 // AddNode adds a node to the running cluster in dataDir and waits until it is Ready. Its number is the lowest that is free. A node that does
@@ -67,7 +69,7 @@ func (c Config) mayRemove(name string) error {
 	switch {
 	case c.hasNode(name) && len(c.Nodes) == 1:
 		return errors.New("a cluster keeps its last node (bonsai stop stops the cluster, and keeps what it holds)")
-	case !c.hasNode(name) && (!slices.ContainsFunc(nodesUpTo(maxNodes), isNode) || statError(c.layout().node(name)) != nil):
+	case !c.hasNode(name) && (!slices.ContainsFunc(nodesUpTo(maxNodes), isNode) || host.StatError(c.layout().node(name)) != nil):
 		return fmt.Errorf("the cluster has no node %s", name)
 	}
 	return nil
@@ -128,15 +130,15 @@ func (c Config) forgetNode(ctx context.Context, name string) error {
 // removeNode removes what a node that has ended leaves on the host.
 func (c Config) removeNode(ctx context.Context, name string) error {
 	l := c.layout()
-	groups, err := c.cgroups()
+	groups, err := cgroup.Find(c.mark())
 	ctx, cancel := context.WithTimeout(ctx, killPatience)
 	defer cancel()
-	errs := []error{err, groups.remove(ctx, name)}
+	errs := []error{err, groups.Remove(ctx, name)}
 	for _, dir := range []string{filepath.Dir(l.kubeconfig("")), l.pki("")} {
 		files, err := fs.Glob(os.DirFS(dir), "*-"+name+".*") // not of the whole path: it may have characters of patterns
 		errs = append(errs, err)
 		for _, file := range files {
-			errs = append(errs, ignoreMissing(os.Remove(filepath.Join(dir, file))))
+			errs = append(errs, host.IgnoreMissing(os.Remove(filepath.Join(dir, file))))
 		}
 	}
 	for _, dir := range []string{filepath.Dir(l.nodeLog(name, "")), filepath.Dir(l.nodeSocket(name)), l.node(name)} {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // TestAddNodeLabels: what the API server would not take is refused before there is a node, which would never be Ready.
@@ -49,7 +51,7 @@ func TestRemoveNodeFiles(t *testing.T) {
 	gone := []string{l.kubeconfig("kubelet-n1"), l.pki("kubelet-n1.crt"), l.pki("kubelet-server-n1.key"), l.node("n1", "lib", "x"), l.nodeLog("n1", "kubelet"), l.nodeSocket("n1")}
 	stays := []string{l.kubeconfig("kubelet-n2"), l.kubeconfig("admin"), l.pki("ca.crt"), l.pki("kubelet-n2.crt"), l.pki("kubelet-n12.crt"), l.node("n2", "lib", "x"), l.nodeLog("n2", "kubelet"), l.log("etcd")}
 	for _, path := range slices.Concat(gone, stays) {
-		if err := writeFile(path, nil); err != nil {
+		if err := host.WriteFile(path, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,12 +62,12 @@ func TestRemoveNodeFiles(t *testing.T) {
 		t.Error(err)
 	}
 	for _, path := range gone {
-		if err := statError(path); !os.IsNotExist(err) {
+		if err := host.StatError(path); !os.IsNotExist(err) {
 			t.Errorf("%s is left: %v", path, err)
 		}
 	}
 	for _, path := range stays {
-		if err := statError(path); err != nil {
+		if err := host.StatError(path); err != nil {
 			t.Error(err)
 		}
 	}

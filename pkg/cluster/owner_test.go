@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/cluster/host"
 )
 
 func TestMark(t *testing.T) {
@@ -84,7 +86,7 @@ func TestOwners(t *testing.T) {
 	}
 	// A node that joined from another machine is reached over a link that does not go with the cluster.
 	for _, args := range []string{"link add far type veth peer name near", "addr add 192.0.2.1/24 dev far", "link set near up", "link set far up"} {
-		if err := ip(ctx, strings.Fields(args)...); err != nil {
+		if err := host.IP(ctx, strings.Fields(args)...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,7 +111,7 @@ func TestOwners(t *testing.T) {
 		t.Errorf("a third cluster is at %s, %v", third.NodeSubnet, err)
 	}
 	// The kernel tells the first of two linked ends a little later that the second is up.
-	if err := poll(ctx, 10*time.Millisecond, func() (bool, error) { return !strings.Contains(state(), "NO-CARRIER"), nil }); err != nil {
+	if err := host.Poll(ctx, 10*time.Millisecond, func() (bool, error) { return !strings.Contains(state(), "NO-CARRIER"), nil }); err != nil {
 		t.Fatal(err)
 	}
 	before := state()
@@ -129,7 +131,7 @@ func TestOwners(t *testing.T) {
 		t.Errorf("the second cluster changed the machine; before:\n%s\nafter:\n%s", before, after)
 	}
 	// The addresses of a subnet without its link, and of services, are rejected at once instead of following a default route.
-	if err := command(ctx, "", "ip", "link", "del", first.mark()); err != nil {
+	if err := host.Run(ctx, "", "ip", "link", "del", first.mark()); err != nil {
 		t.Fatal(err)
 	}
 	for _, address := range []string{"10.77.0.1", "10.244.3.4", "10.96.0.10"} {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,80 +16,20 @@ import (
 
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/coordination"
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/host/cgroup"
 )
 
 const (
-	// freezePatience is how long the kernel may take to freeze or to thaw all processes.
-	freezePatience = 10 * time.Second
 	// renewPatience is how long nodes may take, after a pause, to renew their leases; freshLease is how old a lease may be that needs
 	// no renewal first: half of the time after which a node is given up (the controller manager's --node-monitor-grace-period).
 	renewPatience = 20 * time.Second
 	freshLease    = 20 * time.Second
 )
 
-// freezer is a cgroup that can be frozen with all below it.
-type freezer struct {
-	// control is written to; state has the line frozen when everything is.
-	control, freeze, thaw string
-	state, frozen         string
-}
-
-// freezer returns the cluster's cgroup in the freezer's hierarchy (v1), or in the only one (v2).
-func (c Config) freezer() freezer {
-	if unified() {
-		tree := filepath.Join(cgroupRoot, c.mark())
-		if trees, err := treesBelow(cgroupRoot, c.mark()); err == nil && len(trees) > 0 {
-			tree = trees[0]
-		}
-		return freezerV2(tree)
-	}
-	return freezerV1(filepath.Join(cgroupRoot, "freezer", c.mark()))
-}
-
-func freezerV1(group string) freezer {
-	state := filepath.Join(group, "freezer.state")
-	return freezer{control: state, freeze: "FROZEN", thaw: "THAWED", state: state, frozen: "FROZEN"}
-}
-
-func freezerV2(group string) freezer {
-	return freezer{control: filepath.Join(group, "cgroup.freeze"), freeze: "1", thaw: "0", state: filepath.Join(group, "cgroup.events"), frozen: "frozen 1"}
-}
-
-// isFrozen tells whether all in the group is frozen; a group that is not there is not.
-func (f freezer) isFrozen() (bool, error) {
-	data, err := os.ReadFile(f.state)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
-		return false, nil
-	}
-	for line := range strings.Lines(string(data)) {
-		if strings.TrimSpace(line) == f.frozen {
-			return true, nil
-		}
-	}
-	return false, err
-}
-
-// set freezes or thaws the group, and returns when that is so. On v1 the wish is written until it is: a process that forks meanwhile
-// leaves the group half frozen.
-func (f freezer) set(ctx context.Context, frozen bool) error {
-	word := f.thaw
-	if frozen {
-		word = f.freeze
-	}
-	ctx, cancel := context.WithTimeout(ctx, freezePatience)
-	defer cancel()
-	return poll(ctx, time.Millisecond, func() (bool, error) {
-		if err := os.WriteFile(f.control, []byte(word), 0); err != nil {
-			return false, err
-		}
-		is, err := f.isFrozen()
-		return is == frozen, err
-	})
-}
-
 // paused tells whether the cluster's processes are frozen.
 func (c Config) paused() bool {
-	is, err := c.freezer().isFrozen()
+	is, err := cgroup.FreezerOf(c.mark()).IsFrozen()
 	return is && err == nil
 }
 
@@ -118,8 +57,8 @@ func Pause(ctx context.Context, dataDir string) error {
 }
 
 func (c Config) pause(ctx context.Context) error {
-	if err := c.freezer().set(ctx, true); err != nil {
-		return errors.Join(fmt.Errorf("freeze the cluster's processes: %w", err), c.freezer().set(context.WithoutCancel(ctx), false))
+	if err := cgroup.FreezerOf(c.mark()).Set(ctx, true); err != nil {
+		return errors.Join(fmt.Errorf("freeze the cluster's processes: %w", err), cgroup.FreezerOf(c.mark()).Set(context.WithoutCancel(ctx), false))
 	}
 	return nil
 }
@@ -151,7 +90,7 @@ func (c Config) resume(ctx context.Context) (err error) {
 	if err := c.signalManagers(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	if err := c.freezer().set(ctx, false); err != nil {
+	if err := cgroup.FreezerOf(c.mark()).Set(ctx, false); err != nil {
 		return fmt.Errorf("thaw the cluster's processes: %w", err)
 	}
 	if c.Joined != nil {
@@ -178,11 +117,11 @@ func (c Config) signalManagers(signal syscall.Signal) error {
 
 // processesOf returns the pids of the control plane's processes that run the cluster's binary of that name.
 func (c Config) processesOf(name string) ([]int, error) {
-	groups, err := c.cgroups()
+	groups, err := cgroup.Find(c.mark())
 	if err != nil {
 		return nil, err
 	}
-	all, err := groups.processes("")
+	all, err := groups.Processes("")
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +150,7 @@ func (c Config) waitLeases(ctx context.Context) error {
 		return err
 	}
 	var last error
-	err = poll(ctx, 50*time.Millisecond, func() (bool, error) {
+	err = host.Poll(ctx, 50*time.Millisecond, func() (bool, error) {
 		ask, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
 		leases, err := coordination.Leases(client).List(ask, "kube-node-lease", metav1.ListOptions{})

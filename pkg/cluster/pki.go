@@ -8,9 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math/big"
 	"net"
 	"net/netip"
@@ -18,6 +16,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"bonsai/pkg/cluster/host"
 )
 
 const (
@@ -261,30 +261,5 @@ func readPEM(path string) (*pem.Block, error) {
 }
 
 func writePEM(path, kind string, der []byte) error {
-	return writeFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
-}
-
-// newSuffix is that of a file that is being written.
-const newSuffix = ".new"
-
-// writeFile replaces a file that only root may read, whole or not at all, making its directory.
-func writeFile(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	temporary := path + newSuffix
-	if err := os.WriteFile(temporary, data, 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return errors.Join(err, ignoreMissing(os.Remove(temporary)))
-	}
-	return nil
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return host.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }

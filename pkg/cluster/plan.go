@@ -173,3 +173,14 @@ func describeClaims(claims []claim) error {
 	}
 	return errors.Join(errs...)
 }
+
+// iptablesPrograms write the rules of iptables for the cluster's families.
+func (c Config) iptablesPrograms() []string {
+	switch c.IPFamily {
+	case IPv6:
+		return []string{"ip6tables-restore"}
+	case Dual:
+		return []string{"iptables-restore", "ip6tables-restore"}
+	}
+	return []string{"iptables-restore"}
+}

@@ -20,6 +20,7 @@ import (
 
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/host"
 )
 
 // coreClient returns a client for what the cluster's command reads, with its identity on this machine.
@@ -126,7 +127,7 @@ func (c Config) eachPodRoute(node *corev1.Node, do func(*netlink.Route) error) e
 	}
 	var errs []error
 	for subnet, gateway := range networks {
-		route := &netlink.Route{Dst: ipNet(subnet), Gw: gateway.AsSlice()}
+		route := &netlink.Route{Dst: host.IPNet(subnet), Gw: gateway.AsSlice()}
 		if c.isNodeAddress(gateway) {
 			route.LinkIndex = link.Attrs().Index
 		} else {
@@ -199,7 +200,7 @@ func (c Config) waitNodes(ctx context.Context) error {
 		return err
 	}
 	nodes, last := map[string]*corev1.Node{}, error(nil)
-	err = poll(ctx, 100*time.Millisecond, func() (bool, error) {
+	err = host.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
 		var w watch.Interface
 		if w, last = core.Nodes(client).Watch(ctx, "", metav1.ListOptions{}); last != nil {
 			return false, nil

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // manifest is a directory of one add-on.
@@ -40,7 +42,7 @@ func waitStatus(t *testing.T, s *supervisor, holds func(ProcessStatus) bool) Pro
 	var last ProcessStatus
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	err := poll(ctx, 5*time.Millisecond, func() (bool, error) {
+	err := host.Poll(ctx, 5*time.Millisecond, func() (bool, error) {
 		if all := s.statuses(); len(all) == 1 {
 			last = all[0]
 			return holds(last), nil
@@ -89,7 +91,7 @@ func TestKeepStops(t *testing.T) {
 	// The shell must have set its trap: its first child proves it.
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if err := poll(ctx, 5*time.Millisecond, func() (bool, error) {
+	if err := host.Poll(ctx, 5*time.Millisecond, func() (bool, error) {
 		children, err := os.ReadFile("/proc/" + strconv.Itoa(status.PID) + "/task/" + strconv.Itoa(status.PID) + "/children")
 		return len(children) > 0, err
 	}); err != nil {
@@ -113,7 +115,7 @@ func TestControl(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- serveControl(ctx, path, func() Status { return Status{PID: 42} }, nil) }()
-	if err := poll(ctx, time.Millisecond, func() (bool, error) {
+	if err := host.Poll(ctx, time.Millisecond, func() (bool, error) {
 		s, err := askControl(ctx, path)
 		return err == nil && s.PID == 42, nil
 	}); err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/connlimit"
 )
 
@@ -151,7 +152,7 @@ func TestPublishSilent(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	err = poll(ctx, 5*time.Millisecond, func() (bool, error) {
+	err = host.Poll(ctx, 5*time.Millisecond, func() (bool, error) {
 		conn, err := net.DialTimeout("tcp4", door.String(), time.Second)
 		if err != nil {
 			return false, nil

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // TestClearLostNetworks: before containerd starts, what belongs to the network of a sandbox without a task goes; everything else
@@ -32,7 +34,7 @@ func TestClearLostNetworks(t *testing.T) {
 		files["addresses/pods/fd00::2"], files["addresses/pods/fd00::3"] = "sandbox\r\neth0", "gone\r\neth0"
 		files["addresses/pods/last_reserved_ip.0"] = "10.244.0.3"
 		for path, content := range files {
-			if err := writeFile(filepath.Join(dir, path), []byte(content)); err != nil {
+			if err := host.WriteFile(filepath.Join(dir, path), []byte(content)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // serveAgain is how often the steps that follow a start are tried again where they fail.
@@ -58,7 +60,7 @@ func Serve(ctx context.Context, home Home, c Config, self string, patience time.
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		err = errors.Join(cause, err)
 	}
-	return errors.Join(err, c.removeMounts(), ignoreMissing(os.RemoveAll(c.layout().run())))
+	return errors.Join(err, host.UnmountBelow(c.DataDir), host.IgnoreMissing(os.RemoveAll(c.layout().run())))
 }
 
 // follow takes the steps that follow the supervisor's start, which it waits for before it calls begun. It returns an error if the API server
@@ -66,7 +68,7 @@ func Serve(ctx context.Context, home Home, c Config, self string, patience time.
 func (c Config) follow(ctx context.Context, p progress, patience time.Duration, n notifier, log *slog.Logger, begun func()) error {
 	waiting, cancel := WithPatience(ctx, patience)
 	defer cancel()
-	if err := poll(waiting, 5*time.Millisecond, func() (bool, error) { return running(waiting, c), nil }); err != nil {
+	if err := host.Poll(waiting, 5*time.Millisecond, func() (bool, error) { return running(waiting, c), nil }); err != nil {
 		return ignoreEnd(ctx, fmt.Errorf("start the supervisor: %w", err))
 	}
 	begun()
@@ -77,7 +79,7 @@ func (c Config) follow(ctx context.Context, p progress, patience time.Duration, 
 		}
 	}
 	n.tell(log, "READY=1", status("waits for the nodes"))
-	err := poll(ctx, serveAgain, func() (bool, error) {
+	err := host.Poll(ctx, serveAgain, func() (bool, error) {
 		err := c.takeSteps(ctx, p, c.stepsAfter())
 		if err == nil && c.Joined == nil {
 			err = c.exportContext(ctx, p.out)

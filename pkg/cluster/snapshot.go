@@ -11,6 +11,9 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/host/cgroup"
 )
 
 // saved are the parts of the data directory that a snapshot has: all but logs, what runs, and snapshots.
@@ -37,7 +40,7 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 		return fmt.Errorf("the snapshot's name: %w", err)
 	}
 	to := c.layout().snapshot(name)
-	if statError(to) == nil {
+	if host.StatError(to) == nil {
 		return fmt.Errorf("there is a snapshot called %s already (bonsai snapshot rm %[1]s)", name)
 	}
 	lock, err := lockMachine(ctx, machineLock)
@@ -80,7 +83,7 @@ const partialSuffix = ".partial"
 // removePartial removes what saves left that were killed. None goes on: whoever saves holds the machine's lock.
 func removePartial(snapshots string) error {
 	entries, err := os.ReadDir(snapshots)
-	errs := []error{ignoreMissing(err)}
+	errs := []error{host.IgnoreMissing(err)}
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), partialSuffix) {
 			errs = append(errs, os.RemoveAll(filepath.Join(snapshots, e.Name())))
@@ -98,7 +101,7 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (
 		return false, err
 	}
 	from := c.layout().snapshot(name)
-	if checkName(name) != nil || statError(from) != nil {
+	if checkName(name) != nil || host.StatError(from) != nil {
 		return false, fmt.Errorf("there is no snapshot called %s (bonsai snapshot list)", name)
 	}
 	lock, err := lockMachine(ctx, machineLock) // a start that goes on meanwhile would run on half of either state
@@ -114,7 +117,7 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (
 	for _, step := range []upStep{
 		{"Stop the processes", func(ctx context.Context) error {
 			if c.paused() {
-				if err := c.freezer().set(ctx, false); err != nil {
+				if err := cgroup.FreezerOf(c.mark()).Set(ctx, false); err != nil {
 					return err
 				}
 			}
@@ -128,11 +131,6 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (
 		}
 	}
 	return wasUp, nil
-}
-
-func statError(path string) error {
-	_, err := os.Stat(path)
-	return err
 }
 
 // copyWhole makes restored below dir, whole or not at all, with all the parts that a snapshot may have.
@@ -152,8 +150,8 @@ func copyWhole(ctx context.Context, from, dir string) error {
 // finishRestoration puts in place what is in restored below dir, if there is one. It may be broken off at any moment and begun again.
 func finishRestoration(dir string) error {
 	next := filepath.Join(dir, restored)
-	if err := statError(next); err != nil {
-		return ignoreMissing(err)
+	if err := host.StatError(next); err != nil {
+		return host.IgnoreMissing(err)
 	}
 	for _, part := range saved {
 		own, other := filepath.Join(dir, part), filepath.Join(next, part)
@@ -161,7 +159,7 @@ func finishRestoration(dir string) error {
 		if errors.Is(err, os.ErrExist) { // a directory
 			err = errors.Join(os.RemoveAll(own), os.Rename(other, own))
 		}
-		if ignoreMissing(err) != nil { // what is missing is in its place
+		if host.IgnoreMissing(err) != nil { // what is missing is in its place
 			return fmt.Errorf("finish the restoration of a snapshot: %w", err)
 		}
 	}
@@ -175,7 +173,7 @@ func PrintSnapshots(dataDir string, out io.Writer) error {
 		return err
 	}
 	entries, err := os.ReadDir(c.layout().snapshots())
-	if ignoreMissing(err) != nil {
+	if host.IgnoreMissing(err) != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
@@ -200,7 +198,7 @@ func PrintSnapshots(dataDir string, out io.Writer) error {
 // RemoveSnapshot removes a snapshot of the cluster in dataDir.
 func RemoveSnapshot(dataDir, name string) error {
 	path := layout(dataDir).snapshot(name)
-	if checkName(name) != nil || statError(path) != nil {
+	if checkName(name) != nil || host.StatError(path) != nil {
 		return fmt.Errorf("there is no snapshot called %s (bonsai snapshot list)", name)
 	}
 	return os.RemoveAll(path)
@@ -219,7 +217,7 @@ func copySaved(ctx context.Context, from, to string) error {
 		return err
 	}
 	for _, part := range saved {
-		if err := statError(filepath.Join(from, part)); errors.Is(err, os.ErrNotExist) {
+		if err := host.StatError(filepath.Join(from, part)); errors.Is(err, os.ErrNotExist) {
 			continue // a cluster that was never started
 		}
 		if err := copyPart(ctx, from, to, part); err != nil {
@@ -236,7 +234,7 @@ func copyPart(ctx context.Context, from, to, part string) error {
 		how = []string{"-a", "--link"}
 	}
 	if !opened.MatchString(part) {
-		return command(ctx, "", "cp", append(how, "--no-target-directory", "--", source, target)...)
+		return host.Run(ctx, "", "cp", append(how, "--no-target-directory", "--", source, target)...)
 	}
 	info, err := os.Stat(source)
 	if err != nil {

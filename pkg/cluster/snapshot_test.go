@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // TestSnapshot: a snapshot has what makes the cluster, and a restoration puts exactly that in place: what was written later is gone,
@@ -30,7 +32,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	write := func(path, content string) {
 		t.Helper()
-		if err := writeFile(c.layout().at(path), []byte(content)); err != nil {
+		if err := host.WriteFile(c.layout().at(path), []byte(content)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -114,7 +116,7 @@ func TestRestorationBrokenOff(t *testing.T) {
 			for _, part := range saved {
 				err := filepath.WalkDir(filepath.Join(at, part), func(path string, d os.DirEntry, err error) error {
 					if err != nil || d.IsDir() {
-						return ignoreMissing(err)
+						return host.IgnoreMissing(err)
 					}
 					data, err := os.ReadFile(path)
 					found = append(found, strings.TrimPrefix(path, at)+" "+string(data))
@@ -129,7 +131,7 @@ func TestRestorationBrokenOff(t *testing.T) {
 		write := func(content string, paths ...string) {
 			t.Helper()
 			for _, path := range paths {
-				if err := writeFile(c.layout().at(path), []byte(content)); err != nil {
+				if err := host.WriteFile(c.layout().at(path), []byte(content)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -160,7 +162,7 @@ func TestRestorationBrokenOff(t *testing.T) {
 			t.Errorf("killed after %d parts: %v\n%s\nwant\n%s", done, err, content(c.DataDir), then)
 		}
 		for _, name := range []string{restoring, restored} {
-			if err := statError(c.layout().at(name)); !os.IsNotExist(err) {
+			if err := host.StatError(c.layout().at(name)); !os.IsNotExist(err) {
 				t.Errorf("%s is left: %v", name, err)
 			}
 		}
@@ -172,7 +174,7 @@ func TestSavesThatWereKilled(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t)
 	for _, path := range []string{"clean/cluster.json", "killed.partial/etcd/wal"} {
-		if err := writeFile(filepath.Join(c.layout().snapshots(), path), nil); err != nil {
+		if err := host.WriteFile(filepath.Join(c.layout().snapshots(), path), nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/host"
 )
 
 // sampleTime is how long CPU use is looked at.
@@ -22,7 +23,7 @@ const sampleTime = 250 * time.Millisecond
 type component struct {
 	where string
 	ProcessStatus
-	before, after usage
+	before, after host.Usage
 }
 
 // PrintStatus prints every process of the cluster in dataDir, whether the API server answers, and what it says of the nodes. It returns
@@ -44,7 +45,7 @@ func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	}
 	down = append(down, c.fullEtcds(ctx)...)
 	for i := range components {
-		components[i].before, _ = readUsage("/proc", components[i].PID) // of one that does not run there is nothing to say
+		components[i].before, _ = host.ReadUsage("/proc", components[i].PID) // of one that does not run there is nothing to say
 	}
 	began := time.Now()
 	nodes, apiErr := c.askNodes(ctx)
@@ -53,7 +54,7 @@ func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	case <-ctx.Done():
 	}
 	for i := range components {
-		components[i].after, _ = readUsage("/proc", components[i].PID)
+		components[i].after, _ = host.ReadUsage("/proc", components[i].PID)
 	}
 	if err := printComponents(out, components, time.Since(began), time.Now()); err != nil {
 		return err
@@ -85,7 +86,7 @@ func (c Config) components(ctx context.Context) (found []component, down []error
 			down = append(down, fmt.Errorf("node %s does not run: %w", node.Name(), err))
 			continue
 		}
-		here := hostPIDs("/proc", inits["node-"+node.Name()])
+		here := host.HostPIDs("/proc", inits["node-"+node.Name()])
 		for _, p := range status.Processes {
 			p.PID = here[p.PID]
 			found = append(found, component{where: node.Name(), ProcessStatus: p})
@@ -102,8 +103,8 @@ func printComponents(out io.Writer, components []component, between time.Duratio
 		age, memory, cpu := "-", "-", "-"
 		if p.PID != 0 {
 			age = now.Sub(p.Started).Round(time.Second).String()
-			memory = strconv.FormatInt(p.after.rss>>20, 10) + " MiB"
-			cpu = fmt.Sprintf("%.0f%%", 100*float64(p.after.cpu-p.before.cpu)/float64(between))
+			memory = strconv.FormatInt(p.after.RSS>>20, 10) + " MiB"
+			cpu = fmt.Sprintf("%.0f%%", 100*float64(p.after.CPU-p.before.CPU)/float64(between))
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\n", p.where, p.Name, p.PID, age, p.Restarts, memory, cpu, p.LastExit)
 	}

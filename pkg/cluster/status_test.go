@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // TestStatusTables: what runs shows what it has, what is down shows how it ended; nodes show what the API says of them.
@@ -16,7 +18,7 @@ func TestStatusTables(t *testing.T) {
 	var out strings.Builder
 	err := printComponents(&out, []component{
 		{where: "host", ProcessStatus: ProcessStatus{Name: "etcd", PID: 12, Started: now.Add(-time.Minute)},
-			before: usage{cpu: time.Second}, after: usage{rss: 33 << 20, cpu: 1250 * time.Millisecond}},
+			before: host.Usage{CPU: time.Second}, after: host.Usage{RSS: 33 << 20, CPU: 1250 * time.Millisecond}},
 		{where: "n1", ProcessStatus: ProcessStatus{Name: "kubelet", Restarts: 3, LastExit: "exit status 1"}},
 	}, 500*time.Millisecond, now)
 	if err != nil {

@@ -12,6 +12,9 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/host/cgroup"
 )
 
 // Load reads the configuration of the cluster in dataDir. os.ErrNotExist when there is none.
@@ -34,7 +37,7 @@ func (c Config) save() error {
 	if err != nil {
 		return err
 	}
-	return writeFile(c.layout().config(), data)
+	return host.WriteFile(c.layout().config(), data)
 }
 
 // supervisorLock is the file descriptor by which a supervisor is given the lock of its data directory.
@@ -74,7 +77,7 @@ func (c Config) supervise(ctx context.Context, self string, parent func(context.
 	if err != nil {
 		return err
 	}
-	if err := raiseLimits(); err != nil {
+	if err := host.RaiseInotifyLimits(); err != nil {
 		log.Warn("cannot raise the limits of inotify", "err", err)
 	}
 	defer func() { err = errors.Join(err, c.removeNetwork(life)) }()
@@ -156,42 +159,27 @@ func (c Config) supervise(ctx context.Context, self string, parent func(context.
 	return err
 }
 
+// controlPlaneGroup is the group of the supervisor and the control plane, beside those of the nodes, which are called as the nodes.
+const controlPlaneGroup = "control-plane"
+
 // beginGroups makes the groups of this life, below that of parent, and moves this process into that of the control plane.
-func (c Config) beginGroups(ctx context.Context, parent func(context.Context) (string, error)) (cgroups, error) {
+func (c Config) beginGroups(ctx context.Context, parent func(context.Context) (string, error)) (cgroup.Groups, error) {
 	below, err := parent(ctx)
 	if err != nil {
-		return cgroups{}, err
+		return cgroup.Groups{}, err
 	}
-	groups, err := c.cgroupsBelow(below)
+	groups, err := cgroup.Below(below, c.mark())
 	if err != nil {
 		return groups, err
 	}
 	for _, step := range []func() error{
-		func() error { return groups.make(controlPlaneGroup) },
-		func() error { return groups.enter(controlPlaneGroup) },
-		groups.handDown, // once this process is not in the way
+		func() error { return groups.Make(controlPlaneGroup) },
+		func() error { return groups.Enter(controlPlaneGroup) },
+		groups.HandDown, // once this process is not in the way
 	} {
 		if err := step(); err != nil {
 			return groups, err
 		}
 	}
 	return groups, nil
-}
-
-// raiseLimits gives several nodes on one machine enough inotify instances and watches.
-func raiseLimits() error {
-	var errs []error
-	for path, least := range map[string]int{"max_user_instances": 1024, "max_user_watches": 524288} {
-		path = "/proc/sys/fs/inotify/" + path
-		data, err := os.ReadFile(path)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		var now int
-		if _, err := fmt.Sscan(string(data), &now); err == nil && now < least {
-			errs = append(errs, os.WriteFile(path, fmt.Append(nil, least), 0))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -13,6 +13,9 @@ import (
 
 	"github.com/godbus/dbus/v5"
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/host/cgroup"
 )
 
 const (
@@ -33,8 +36,8 @@ func systemdRuns() bool {
 // scopeGroup returns the group of cgroup v2 below which this process, a supervisor, may make the cluster's. Where systemd runs, the tree is
 // systemd's, which is asked for a scope for this process, and delegates its group.
 func (c Config) scopeGroup(ctx context.Context) (string, error) {
-	if !unified() || !systemdRuns() {
-		return cgroupRoot, nil
+	if !cgroup.IsUnified() || !systemdRuns() {
+		return cgroup.Root, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, scopePatience, errors.New("systemd does not answer in time"))
 	defer cancel()
@@ -42,7 +45,7 @@ func (c Config) scopeGroup(ctx context.Context) (string, error) {
 	if err := startScope(ctx, scope, c.DataDir); err != nil {
 		return "", fmt.Errorf("ask systemd for the scope %s: %w", scope, err)
 	}
-	err := poll(ctx, retryBusy, func() (_ bool, err error) {
+	err := host.Poll(ctx, cgroup.RetryBusy, func() (_ bool, err error) {
 		own, err = ownGroup("/proc/self/cgroup")
 		return filepath.Base(own) == scope, err
 	})
@@ -54,8 +57,8 @@ func (c Config) scopeGroup(ctx context.Context) (string, error) {
 
 // serviceGroup is scopeGroup for a process that systemd has started as a service: the service's own group, which the unit must delegate.
 func (c Config) serviceGroup(ctx context.Context) (string, error) {
-	if !unified() || !systemdRuns() {
-		return cgroupRoot, nil
+	if !cgroup.IsUnified() || !systemdRuns() {
+		return cgroup.Root, nil
 	}
 	own, err := ownGroup("/proc/self/cgroup")
 	switch {
@@ -77,7 +80,7 @@ func ownGroup(file string) (string, error) {
 	}
 	for line := range strings.Lines(string(data)) {
 		if path, found := strings.CutPrefix(strings.TrimSpace(line), "0::"); found {
-			return filepath.Join(cgroupRoot, path), nil
+			return filepath.Join(cgroup.Root, path), nil
 		}
 	}
 	return "", fmt.Errorf("%s has no group of cgroup v2", file)
@@ -115,7 +118,7 @@ func startScope(ctx context.Context, name, dataDir string) error {
 		{"TasksMax", dbus.MakeVariant(uint64(math.MaxUint64))},
 		{"CollectMode", dbus.MakeVariant("inactive-or-failed")},
 	}
-	return poll(ctx, 10*retryBusy, func() (bool, error) {
+	return host.Poll(ctx, 10*cgroup.RetryBusy, func() (bool, error) {
 		call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, systemdName+".Manager.StartTransientUnit", 0, name, "fail", properties, []auxiliary{})
 		var refused dbus.Error
 		if errors.As(call.Err, &refused) && refused.Name == systemdName+".UnitExists" {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"bonsai/pkg/cluster/host/cgroup"
 )
 
 // TestNotify: systemd gets assignments by line, and no child of this process gets the socket.
@@ -63,7 +65,7 @@ func TestTreesBelow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := treesBelow(root, mark)
+	got, err := cgroup.TreesBelow(root, mark)
 	for i := range got {
 		got[i], _ = filepath.Rel(root, got[i])
 	}
@@ -71,7 +73,7 @@ func TestTreesBelow(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v", got, err)
 	}
-	if got, err := treesBelow(root, "bonsai-00000000"); err != nil || len(got) > 0 {
+	if got, err := cgroup.TreesBelow(root, "bonsai-00000000"); err != nil || len(got) > 0 {
 		t.Errorf("of none: %q, %v", got, err)
 	}
 }

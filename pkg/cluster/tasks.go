@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"bonsai/pkg/cluster/host"
 )
 
 const (
@@ -34,7 +36,7 @@ func clearUnfinishedTasks(ctx context.Context, proc, tasks string, log *slog.Log
 	defer cancel()
 	// Until there is none: a shim that is killed may have forked another, and one that is dying may still write.
 	told := map[int]bool{}
-	err := poll(ctx, 10*time.Millisecond, func() (bool, error) {
+	err := host.Poll(ctx, 10*time.Millisecond, func() (bool, error) {
 		idle := idleShims(proc, tasks)
 		for pid, task := range idle {
 			if !told[pid] {

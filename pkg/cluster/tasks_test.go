@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // TestClearUnfinishedTasks: before containerd starts again, a shim whose task was never made or has ended is killed, and the
@@ -29,11 +31,11 @@ func TestClearUnfinishedTasks(t *testing.T) {
 		}
 		dir := filepath.Join(proc, strconv.Itoa(cmd.Process.Pid))
 		line := fmt.Sprintf("/usr/bin/%s\x00-namespace\x00k8s.io\x00-id\x00%s\x00-address\x00/run/containerd/containerd.sock\x00", name, id)
-		if err := writeFile(filepath.Join(dir, "cmdline"), []byte(line)); err != nil {
+		if err := host.WriteFile(filepath.Join(dir, "cmdline"), []byte(line)); err != nil {
 			t.Fatal(err)
 		}
 		stat := fmt.Sprintf("%d (a) b) S 1 %d", cmd.Process.Pid, cmd.Process.Pid)
-		if err := writeFile(filepath.Join(dir, "stat"), []byte(stat)); err != nil {
+		if err := host.WriteFile(filepath.Join(dir, "stat"), []byte(stat)); err != nil {
 			t.Fatal(err)
 		}
 		p := &program{cmd, make(chan error, 1)}
@@ -45,7 +47,7 @@ func TestClearUnfinishedTasks(t *testing.T) {
 		return p
 	}
 	for _, file := range []string{"running/runtime", "running/init.pid", "ended/runtime", "ended/init.pid", "begun/runtime", "begun/config.json", "unfinished/config.json", "without-shim/config.json"} {
-		if err := writeFile(filepath.Join(tasks, file), []byte("1")); err != nil {
+		if err := host.WriteFile(filepath.Join(tasks, file), []byte("1")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,10 +55,10 @@ func TestClearUnfinishedTasks(t *testing.T) {
 	running := start("containerd-shim-runc-v2", "running")
 	others := []*program{running, start("sleep", "unfinished")}
 	stat := fmt.Sprintf("1 (pause) S %d 1", running.cmd.Process.Pid)
-	if err := writeFile(filepath.Join(proc, "1", "stat"), []byte(stat)); err != nil {
+	if err := host.WriteFile(filepath.Join(proc, "1", "stat"), []byte(stat)); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeFile(filepath.Join(proc, "1", "cmdline"), []byte("/pause\x00")); err != nil {
+	if err := host.WriteFile(filepath.Join(proc, "1", "cmdline"), []byte("/pause\x00")); err != nil {
 		t.Fatal(err)
 	}
 	clearUnfinishedTasks(t.Context(), proc, tasks, slog.New(slog.DiscardHandler))

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // TestFullDiskEndsTheWait: a component that ends for want of space ends a start at once, with its last words; one that ends for
@@ -32,7 +34,7 @@ func TestFullDiskEndsTheWait(t *testing.T) {
 		go func() {
 			served <- serveControl(ctx, config.layout().socket("supervisor"), func() Status { return Status{Processes: s.statuses()} }, nil)
 		}()
-		if err := poll(ctx, time.Millisecond, func() (bool, error) { return running(ctx, config), nil }); err != nil {
+		if err := host.Poll(ctx, time.Millisecond, func() (bool, error) { return running(ctx, config), nil }); err != nil {
 			t.Fatal(err)
 		}
 		start, fail := context.WithCancelCause(ctx)

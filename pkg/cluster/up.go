@@ -13,6 +13,10 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/host/kernel"
 )
 
 // Up starts the cluster, or the same cluster again, and returns when every node is Ready and the cluster's DNS answers. Each
@@ -198,7 +202,7 @@ func (c Config) preflight(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("the CNI plug-ins are missing from %s (make install)", systemPlugins))
 	}
 	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "bonsai-network", ipamPlugin} {
-		if !executable(c.bin(program)) {
+		if !host.IsExecutable(c.bin(program)) {
 			errs = append(errs, fmt.Errorf("%s is missing (make build)", c.bin(program)))
 		}
 	}
@@ -216,7 +220,7 @@ func (c Config) preflight(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("%s is missing (%s)", c.image(image), target))
 		}
 	}
-	return errors.Join(append(errs, c.checkDisk(), checkControllers(cgroupRoot), checkKernel(ctx, c.kernelNeeds(), loadModule))...)
+	return errors.Join(append(errs, c.checkDisk(), kernel.CheckControllers(cgroup.Root), kernel.Check(ctx, kernel.Needs(host.Snapshotter(host.Existing(c.DataDir)) == host.OverlaySnapshotter, c.iptablesPrograms()), kernel.LoadModule))...)
 }
 
 // prepare makes the files that the processes read.
@@ -279,7 +283,7 @@ func (c Config) startSupervisor(ctx context.Context, self string) (err error) {
 		exit = cmd.Wait()
 		close(ended)
 	}()
-	err = poll(ctx, 5*time.Millisecond, func() (bool, error) {
+	err = host.Poll(ctx, 5*time.Millisecond, func() (bool, error) {
 		select {
 		case <-ended:
 			return false, errors.New(ProcessStatus{Name: "the supervisor", LastExit: fmt.Sprint(exit), LastWords: wordsSince(log, before)}.epitaph())
@@ -303,7 +307,7 @@ func (c Config) startSupervisor(ctx context.Context, self string) (err error) {
 // waitAPI waits until the API server's /readyz says ok.
 func (c Config) waitAPI(ctx context.Context) error {
 	var last error
-	err := poll(ctx, 10*time.Millisecond, func() (bool, error) {
+	err := host.Poll(ctx, 10*time.Millisecond, func() (bool, error) {
 		last = c.askAPI(ctx)
 		return last == nil, nil // not there yet; ctx bounds the wait
 	})

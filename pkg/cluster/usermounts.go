@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/host"
 )
 
 // ofTheHost are the directories in which a node sees the host's files or the kernel's, where nothing is made for a node.
@@ -31,7 +33,7 @@ func (c Config) missingMounts() []error {
 			if _, err := os.Stat(m.HostPath); err != nil {
 				errs = append(errs, fmt.Errorf("mount of node %s: %w", node.Name(), err))
 			}
-			if _, err := os.Stat(m.NodePath); err != nil && belowAny(m.NodePath, ofTheHost()) {
+			if _, err := os.Stat(m.NodePath); err != nil && host.IsBelow(m.NodePath, ofTheHost()) {
 				errs = append(errs, fmt.Errorf("mount of node %s: %w (below %s no place is made for it)", node.Name(), err, strings.Join(ofTheHost(), ", ")))
 			}
 		}
@@ -96,7 +98,7 @@ func (m heldMount) makePlace() error {
 	if _, err := os.Stat(m.NodePath); !os.IsNotExist(err) {
 		return err
 	}
-	if belowAny(m.NodePath, ofTheHost()) {
+	if host.IsBelow(m.NodePath, ofTheHost()) {
 		return fmt.Errorf("no such place, and %s is the host's", filepath.Dir(m.NodePath))
 	}
 	if m.dir {

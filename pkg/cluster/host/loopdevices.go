@@ -1,4 +1,4 @@
-package cluster
+package host
 
 import (
 	"errors"
@@ -12,13 +12,14 @@ import (
 	"bonsai/pkg/loopdevice"
 )
 
-// A kubelet and storage drivers in pods have loop devices hold files of the node's: volumes that are block devices, disks in a file. Loop devices belong
-// to the machine and outlive a node that was ended, and whoever made them; the space of a file that one holds is not free when the file is gone.
-
-// freeLoopDevices frees the loop devices that hold files in the data directory.
-func (c Config) freeLoopDevices() error {
+// FreeLoopDevices frees the loop devices that hold files below dir.
+//
+// A kubelet, and storage drivers in pods, have loop devices hold files of the node: volumes that are block devices,
+// disks in a file. Loop devices belong to the machine. They outlive the node and whoever made them, and while one
+// holds a file, the file's space is not free even when the file is removed.
+func FreeLoopDevices(dir string) error {
 	var info unix.Stat_t
-	if err := unix.Stat(c.DataDir, &info); errors.Is(err, unix.ENOENT) {
+	if err := unix.Stat(dir, &info); errors.Is(err, unix.ENOENT) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("look at the data directory: %w", err)
@@ -36,13 +37,13 @@ func (c Config) freeLoopDevices() error {
 		return nil
 	}
 	var errs []error
-	err = filepath.WalkDir(c.DataDir, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return ignoreMissing(err)
+			return IgnoreMissing(err)
 		}
 		info, err := d.Info()
 		if err != nil {
-			return ignoreMissing(err)
+			return IgnoreMissing(err)
 		}
 		if s, ok := info.Sys().(*syscall.Stat_t); ok {
 			for _, device := range held[loopdevice.File{Device: s.Dev, Inode: s.Ino}] {

@@ -1,4 +1,4 @@
-package cluster
+package host
 
 import (
 	"encoding/json"
@@ -11,38 +11,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forwarding switches a setting of the kernel on while clusters of this machine need it, and back to what it was when the last of them goes.
-// Its record is a file that a reboot removes, as it does the setting.
-type forwarding struct {
+// Forwarding switches a setting of the kernel on while a cluster of this machine needs it. When the last one goes,
+// the setting gets its earlier value back. The record of that is a file that a reboot removes, as a reboot resets the
+// setting.
+type Forwarding struct {
 	setting string // the kernel's file: "0" or "1"
 	record  string // one for each network namespace, as the setting is
-	lock    string // stays, as machineLock does
+	lock    string // stays, or two could hold locks of files of one name
 }
 
-// forwardingRecord is what the record holds, as JSON.
+// forwardingRecord is the record's content, as JSON.
 type forwardingRecord struct {
-	// Before is what the setting was when the first cluster came.
+	// Before is the value of the setting when the first cluster came.
 	Before string
-	// Rules are those of the host's chain FORWARD at that time. Where they are others at the end, something else (Docker, for one) has begun
-	// to forward meanwhile: the setting is its own now, and stays.
+	// Rules are the rules of the host's chain FORWARD at that time. If they differ at the end, something else, such
+	// as Docker, has begun to forward meanwhile: the setting is its own now, and stays.
 	Rules string
-	// Clusters are the marks of those that need the setting.
+	// Clusters are the marks of the clusters that need the setting.
 	Clusters []string
 }
 
-// hostForwarding is the forwarding of IPv4 in this process's network namespace.
-func hostForwarding() (forwarding, error) {
+// IPv4Forwarding returns the setting net.ipv4.ip_forward of this process's network namespace.
+func IPv4Forwarding() (Forwarding, error) {
 	namespace, err := os.Readlink("/proc/thread-self/ns/net") // net:[4026531840]
 	if err != nil {
-		return forwarding{}, fmt.Errorf("find the network namespace: %w", err)
+		return Forwarding{}, fmt.Errorf("find the network namespace: %w", err)
 	}
-	return forwarding{setting: "/proc/sys/net/ipv4/ip_forward", record: "/run/bonsai-forwarding-" + strings.Trim(namespace, "net:[]"),
+	return Forwarding{setting: "/proc/sys/net/ipv4/ip_forward", record: "/run/bonsai-forwarding-" + strings.Trim(namespace, "net:[]"),
 		lock: "/run/bonsai-forwarding.lock"}, nil
 }
 
-// begin switches the setting on for the cluster of that mark; rules are those of the host's chain FORWARD. The record comes first: what is
-// switched on and not recorded would stay on.
-func (f forwarding) begin(mark, rules string) error {
+// Begin switches the setting on for the cluster with the mark. rules are those of the host's chain FORWARD. The
+// record is written first: a setting that is on without a record would stay on for ever.
+func (f Forwarding) Begin(mark, rules string) error {
 	err := f.change(func(r *forwardingRecord) error {
 		now, err := os.ReadFile(f.setting)
 		if err != nil {
@@ -62,8 +63,9 @@ func (f forwarding) begin(mark, rules string) error {
 	return os.WriteFile(f.setting, []byte("1"), 0)
 }
 
-// end says that the cluster of that mark needs the setting no more; rules are those of the host's chain FORWARD, without the cluster's.
-func (f forwarding) end(mark, rules string) error {
+// End notes that the cluster with the mark no longer needs the setting. rules are those of the host's chain FORWARD,
+// without the cluster's.
+func (f Forwarding) End(mark, rules string) error {
 	if _, err := os.Stat(f.record); errors.Is(err, os.ErrNotExist) {
 		return nil // no cluster needed it
 	}
@@ -80,8 +82,9 @@ func (f forwarding) end(mark, rules string) error {
 	})
 }
 
-// change reads the record, has do change it, and writes it, or removes it when no cluster is left. Nobody else does so meanwhile.
-func (f forwarding) change(do func(*forwardingRecord) error) error {
+// change reads the record, lets do change it, and writes it, or removes it when no cluster is left. It holds a lock
+// meanwhile: clusters start and end beside each other.
+func (f Forwarding) change(do func(*forwardingRecord) error) error {
 	lock, err := os.OpenFile(f.lock, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -102,10 +105,10 @@ func (f forwarding) change(do func(*forwardingRecord) error) error {
 		return err
 	}
 	if len(r.Clusters) == 0 {
-		return ignoreMissing(os.Remove(f.record))
+		return IgnoreMissing(os.Remove(f.record))
 	}
 	if data, err = json.Marshal(r); err != nil {
 		return err
 	}
-	return writeFile(f.record, data)
+	return WriteFile(f.record, data)
 }

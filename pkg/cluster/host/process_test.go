@@ -1,4 +1,4 @@
-package cluster
+package host
 
 import (
 	"fmt"
@@ -19,14 +19,14 @@ func TestReadUsage(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(proc, "7", "stat"), []byte(line), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := readUsage(proc, 7)
-	if want := (usage{rss: 300 * int64(os.Getpagesize()), cpu: 3 * time.Second}); err != nil || got != want {
+	got, err := ReadUsage(proc, 7)
+	if want := (Usage{RSS: 300 * int64(os.Getpagesize()), CPU: 3 * time.Second}); err != nil || got != want {
 		t.Errorf("%+v, not %+v, %v", got, want, err)
 	}
-	if got, err := readUsage("/proc", os.Getpid()); err != nil || got.rss < 1<<20 {
+	if got, err := ReadUsage("/proc", os.Getpid()); err != nil || got.RSS < 1<<20 {
 		t.Errorf("this process: %+v, %v", got, err)
 	}
-	if _, err := readUsage(proc, 8); err == nil {
+	if _, err := ReadUsage(proc, 8); err == nil {
 		t.Error("a process that has ended has a usage")
 	}
 }
@@ -52,11 +52,11 @@ func TestHostPIDs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := hostPIDs(proc, 100)
+	got := HostPIDs(proc, 100)
 	if len(got) != 2 || got[1] != 100 || got[22] != 101 {
 		t.Errorf("%v", got)
 	}
-	if got := hostPIDs(proc, 999); len(got) != 0 {
+	if got := HostPIDs(proc, 999); len(got) != 0 {
 		t.Errorf("of a process that has ended: %v", got)
 	}
 }

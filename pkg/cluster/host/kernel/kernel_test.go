@@ -1,4 +1,4 @@
-package cluster
+package kernel
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func (k *fakeKernel) load(_ context.Context, module string) error {
 }
 
 // group is of the features of modules, of which the first is what the others build on.
-func (k *fakeKernel) group(modules ...string) kernelGroup {
+func (k *fakeKernel) group(modules ...string) Group {
 	needs := func(modules ...string) func(context.Context) error {
 		return func(context.Context) error {
 			for _, m := range modules {
@@ -37,9 +37,9 @@ func (k *fakeKernel) group(modules ...string) kernelGroup {
 			return nil
 		}
 	}
-	g := kernelGroup{all: needs(modules...)}
+	g := Group{all: needs(modules...)}
 	for _, m := range modules {
-		g.features = append(g.features, kernelFeature{module: m, need: "Services", try: needs(m)})
+		g.features = append(g.features, Feature{module: m, need: "Services", try: needs(m)})
 	}
 	return g
 }
@@ -52,7 +52,8 @@ func set(names ...string) map[string]bool {
 	return out
 }
 
-// TestCheckKernel: what is missing is loaded, in the order of need, and what cannot be loaded is named with the command that loads it.
+// TestCheckKernel: what is missing is loaded, in the order of need, and what cannot be loaded is named with the
+// command that loads it.
 func TestCheckKernel(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -71,7 +72,7 @@ func TestCheckKernel(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			k := &fakeKernel{has: set(test.has...), onDisk: set(test.onDisk...)}
-			err := checkKernel(t.Context(), []kernelGroup{k.group("br_netfilter"), k.group("nf_tables", "nft_ct", "nft_nat")}, k.load)
+			err := Check(t.Context(), []Group{k.group("br_netfilter"), k.group("nf_tables", "nft_ct", "nft_nat")}, k.load)
 			if !slices.Equal(k.loaded, test.loads) {
 				t.Errorf("loads %q, not %q", k.loaded, test.loads)
 			}
@@ -90,15 +91,16 @@ func TestCheckKernel(t *testing.T) {
 	}
 }
 
-// TestKernelNeeds tries what a cluster asks of the kernel on the one that the tests run on: where a cluster runs, nothing is missing, and each
+// TestKernelNeeds tries what a cluster asks of the kernel on the one that the tests run on: where a cluster runs,
+// nothing is missing, and each
 // line is one that its program understands.
 func TestKernelNeeds(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: network namespaces need root")
 	}
-	for _, family := range []IPFamily{IPv4, IPv6, Dual} {
-		for _, g := range (Config{DataDir: t.TempDir(), IPFamily: family}).kernelNeeds() {
+	for _, programs := range [][]string{{"iptables-restore"}, {"ip6tables-restore"}, {"iptables-restore", "ip6tables-restore"}} {
+		for _, g := range Needs(true, programs) {
 			if err := g.all(t.Context()); err != nil {
 				t.Errorf("%q, with others: %v", g.features[0].module, err)
 			}
@@ -125,14 +127,14 @@ func TestCheckControllers(t *testing.T) {
 		}
 	}
 	for _, root := range []string{v1, v2} {
-		err := checkControllers(root)
+		err := CheckControllers(root)
 		if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "cgroup_enable=memory") {
 			t.Errorf("%v", err)
 		}
 		if err := errors.Join(os.WriteFile(filepath.Join(v2, "cgroup.controllers"), []byte("cpuset cpu io memory pids\n"), 0o600), os.MkdirAll(filepath.Join(v1, "memory"), 0o700)); err != nil {
 			t.Fatal(err)
 		}
-		if err := checkControllers(root); err != nil {
+		if err := CheckControllers(root); err != nil {
 			t.Error(err)
 		}
 		if err := os.RemoveAll(filepath.Join(v1, "memory")); err != nil {

@@ -1,4 +1,4 @@
-package cluster
+package host
 
 import (
 	"os"
@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestForwarding: the setting is what it was before the first cluster when the last has gone, whoever ends twice or in which order, and stays
+// TestForwarding: the setting is what it was before the first cluster when the last has gone, whoever ends twice or
+// in which order, and stays
 // where it was on before or something else has begun to forward.
 func TestForwarding(t *testing.T) {
 	t.Parallel()
@@ -29,7 +30,7 @@ func TestForwarding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			f := forwarding{setting: filepath.Join(dir, "ip_forward"), record: filepath.Join(dir, "record"), lock: filepath.Join(dir, "lock")}
+			f := Forwarding{setting: filepath.Join(dir, "ip_forward"), record: filepath.Join(dir, "record"), lock: filepath.Join(dir, "lock")}
 			if err := os.WriteFile(f.setting, []byte(c.before+"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -38,9 +39,9 @@ func TestForwarding(t *testing.T) {
 				var err error
 				switch step[0] {
 				case '+':
-					err = f.begin(step[1:], rules)
+					err = f.Begin(step[1:], rules)
 				case '-':
-					err = f.end(step[1:], rules)
+					err = f.End(step[1:], rules)
 				default:
 					rules = "-P FORWARD DROP"
 				}
@@ -48,8 +49,8 @@ func TestForwarding(t *testing.T) {
 					t.Fatalf("%s: %v", step, err)
 				}
 			}
-			if got := strings.TrimSpace(string(mustRead(t, f.setting))); got != c.want {
-				t.Errorf("the setting is %s, not %s", got, c.want)
+			if now, err := os.ReadFile(f.setting); err != nil || strings.TrimSpace(string(now)) != c.want {
+				t.Errorf("the setting is %s, not %s: %v", now, c.want, err)
 			}
 			if _, err := os.Stat(f.record); (err == nil) != c.recorded {
 				t.Errorf("the record: %v", err)

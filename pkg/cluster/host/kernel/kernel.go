@@ -1,4 +1,4 @@
-package cluster
+package kernel
 
 import (
 	"bytes"
@@ -12,10 +12,12 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/host"
 )
 
-// kernelFeature is a feature of the kernel that a cluster cannot do without.
-type kernelFeature struct {
+// Feature is a feature of the kernel that a cluster cannot do without.
+type Feature struct {
 	// module has the feature where the kernel has not built it in.
 	module string
 	// need says what the cluster uses it for.
@@ -24,21 +26,21 @@ type kernelFeature struct {
 	try func(context.Context) error
 }
 
-// kernelGroup is features that are cheap to try together. The other features of a group build on the first one.
-type kernelGroup struct {
+// Group is a set of features that are cheap to try together. The others build on the first one.
+type Group struct {
 	all      func(context.Context) error // tries all of them at once
-	features []kernelFeature
+	features []Feature
 }
 
-// loadModule loads a kernel module, and those that it needs, with modprobe(8).
-func loadModule(ctx context.Context, module string) error {
-	return command(ctx, "", "modprobe", module)
+// LoadModule loads a kernel module, and those that it needs, with modprobe(8).
+func LoadModule(ctx context.Context, module string) error {
+	return host.Run(ctx, "", "modprobe", module)
 }
 
-// checkKernel tries every feature, and has load bring the modules of those that are missing, in order. It returns an error for each feature
-// that is missing then. Some modules are loaded by nobody else: the kernel asks for those of packet rules, links and file systems when they
-// are used, but not for br_netfilter.
-func checkKernel(ctx context.Context, groups []kernelGroup, load func(ctx context.Context, module string) error) error {
+// Check tries every feature and has load load the modules of those that are missing, in order. It returns an error
+// for each feature that is still missing. The kernel itself loads modules of packet rules, links and file systems
+// when they are used, but nobody loads br_netfilter.
+func Check(ctx context.Context, groups []Group, load func(ctx context.Context, module string) error) error {
 	var errs []error
 	for _, g := range groups {
 		if g.all(ctx) == nil {
@@ -55,7 +57,8 @@ func checkKernel(ctx context.Context, groups []kernelGroup, load func(ctx contex
 	return errors.Join(errs...)
 }
 
-func (f kernelFeature) check(ctx context.Context, load func(ctx context.Context, module string) error) error {
+// check tries the feature, and once more with its module loaded.
+func (f Feature) check(ctx context.Context, load func(ctx context.Context, module string) error) error {
 	tried := f.try(ctx)
 	if tried == nil {
 		return nil
@@ -70,45 +73,15 @@ func (f kernelFeature) check(ctx context.Context, load func(ctx context.Context,
 	return fmt.Errorf("kernel module %s is not loaded, which %s need (run: modprobe %s): %w", f.module, f.need, f.module, failed)
 }
 
-// kernelNeeds are the kernel's features that this machine's part of the cluster uses, in the order in which they build on each other.
-func (c Config) kernelNeeds() []kernelGroup {
-	var groups []kernelGroup
-	if snapshotter(existing(c.DataDir)) == overlaySnapshotter {
-		groups = append(groups, single(kernelFeature{"overlay", "images", hasFileSystem("overlay")}))
-	}
-	groups = append(groups,
-		tried(kernelLines{lines: linkLines[:]}, "ip", "-batch", "-"),
-		single(kernelFeature{"br_netfilter", "Services between pods of one node", hasSetting("net/bridge/bridge-nf-call-iptables")}),
-		single(kernelFeature{"nf_conntrack", "Services", hasSetting("net/netfilter/nf_conntrack_max")}),
-		tried(kernelLines{before: nftBefore, lines: nftLines[:], after: nftAfter}, "nft", "-f", "-"),
-	)
-	for _, program := range c.iptablesPrograms() {
-		if _, err := exec.LookPath(program); err == nil { // without the program nothing is written with it
-			groups = append(groups, tried(kernelLines{before: iptablesBefore, lines: iptablesLines[:], after: iptablesAfter}, program, "-w"))
-		}
-	}
-	return groups
-}
-
-// iptablesPrograms write the rules of iptables for the cluster's families.
-func (c Config) iptablesPrograms() []string {
-	switch c.IPFamily {
-	case IPv6:
-		return []string{"ip6tables-restore"}
-	case Dual:
-		return []string{"iptables-restore", "ip6tables-restore"}
-	}
-	return []string{"iptables-restore"}
-}
-
-// linkLines make the links that connect nodes and pods.
-var linkLines = [...]kernelLine{
+// linkLines make the kinds of links that connect nodes and pods.
+var linkLines = [...]line{
 	{"bridge", "the network of nodes and that of pods", "link add br0 type bridge"},
 	{"veth", "the network of nodes and that of pods", "link add v0 type veth peer name v1"},
 }
 
-// nftLines are a rule for each of nftables' expressions in the rules of kube-proxy, bonsai-network and the machine's own.
-var nftLines = [...]kernelLine{
+// nftLines are a rule for each expression of nftables in the rules of kube-proxy, bonsai-network and the machine's
+// own tables.
+var nftLines = [...]line{
 	{"nf_tables", "Services", "add chain inet try try-forward { type filter hook forward priority filter; }"},
 	{"nft_chain_nat", "Services", "add chain inet try try-nat { type nat hook postrouting priority srcnat; }"},
 	{"nft_ct", "Services", "add rule inet try plain ct state established accept"},
@@ -124,8 +97,9 @@ const (
 	nftAfter  = ""
 )
 
-// iptablesLines are a rule for each extension of iptables in the rules for host ports (the CNI plug-in portmap).
-var iptablesLines = [...]kernelLine{
+// iptablesLines are a rule for each extension of iptables in the rules for host ports, which the CNI plug-in portmap
+// writes.
+var iptablesLines = [...]line{
 	{"nft_compat", "host ports", "-A TRY -j RETURN -m comment --comment try"},
 	{"xt_mark", "host ports", "-A TRY -m mark --mark 1 -j MARK --set-xmark 1/1"},
 	{"xt_multiport", "host ports", "-A TRY -p tcp -m multiport --dports 1,2 -j RETURN"},
@@ -140,11 +114,11 @@ const (
 	iptablesAfter  = "COMMIT\n"
 )
 
-// neededControllers are the cgroup controllers that the kubelet gives pods their resources with.
+// neededControllers are the cgroup controllers by which the kubelet gives pods their resources.
 var neededControllers = [...]string{"cpu", "cpuset", "memory", "pids"}
 
-// checkControllers returns an error for each cgroup controller that nodes would miss in the hierarchies at root.
-func checkControllers(root string) error {
+// CheckControllers returns an error for each cgroup controller that nodes would miss in the hierarchies at root.
+func CheckControllers(root string) error {
 	unified, v2 := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
 	var errs []error
 	for _, controller := range neededControllers {
@@ -157,11 +131,12 @@ func checkControllers(root string) error {
 	return errors.Join(errs...)
 }
 
-func single(f kernelFeature) kernelGroup {
-	return kernelGroup{all: f.try, features: []kernelFeature{f}}
+// single is a group of one feature.
+func single(f Feature) Group {
+	return Group{all: f.try, features: []Feature{f}}
 }
 
-// hasFileSystem reports whether the kernel can mount file systems of a type (proc_filesystems(5)).
+// hasFileSystem returns a try that fails unless the kernel can mount file systems of a type (proc_filesystems(5)).
 func hasFileSystem(name string) func(context.Context) error {
 	return func(context.Context) error {
 		data, err := os.ReadFile("/proc/filesystems")
@@ -172,7 +147,7 @@ func hasFileSystem(name string) func(context.Context) error {
 	}
 }
 
-// hasSetting reports whether the kernel has a setting below /proc/sys.
+// hasSetting returns a try that fails unless the kernel has a setting below /proc/sys.
 func hasSetting(name string) func(context.Context) error {
 	return func(context.Context) error {
 		_, err := os.Stat("/proc/sys/" + name)
@@ -180,17 +155,17 @@ func hasSetting(name string) func(context.Context) error {
 	}
 }
 
-// kernelLine is a line of a script that asks the kernel for a module's feature.
-type kernelLine struct{ module, need, line string }
+// line is a line of a script that uses the feature of one module.
+type line struct{ module, need, line string }
 
-// kernelLines are the lines of a script, and what goes before and after any of them.
-type kernelLines struct {
+// lines are the lines of a script, and what stands before and after any of them.
+type lines struct {
 	before, after string
-	lines         []kernelLine
+	lines         []line
 }
 
-// script has the given lines.
-func (k kernelLines) script(lines ...kernelLine) string {
+// script returns a script of the given lines.
+func (k lines) script(lines ...line) string {
 	script := k.before
 	for _, l := range lines {
 		script += l.line + "\n"
@@ -198,19 +173,20 @@ func (k kernelLines) script(lines ...kernelLine) string {
 	return script + k.after
 }
 
-// tried returns the features that the lines of a script ask for. The program that runs the script has a network namespace of its own: what it
-// makes goes with it.
-func tried(k kernelLines, program ...string) kernelGroup {
-	run := func(lines ...kernelLine) func(context.Context) error {
+// tried returns the features that the lines of a script use. The program that runs a script has a network namespace
+// of its own: everything that it makes goes with it.
+func tried(k lines, program ...string) Group {
+	run := func(lines ...line) func(context.Context) error {
 		return func(ctx context.Context) error { return inFreshNetwork(ctx, k.script(lines...), program...) }
 	}
-	g := kernelGroup{all: run(k.lines...)}
+	g := Group{all: run(k.lines...)}
 	for _, l := range k.lines {
-		g.features = append(g.features, kernelFeature{module: l.module, need: l.need, try: run(l)})
+		g.features = append(g.features, Feature{module: l.module, need: l.need, try: run(l)})
 	}
 	return g
 }
 
+// inFreshNetwork runs a program with a script as its input in a new network namespace.
 func inFreshNetwork(ctx context.Context, script string, program ...string) error {
 	cmd := exec.CommandContext(ctx, program[0], program[1:]...)
 	cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}

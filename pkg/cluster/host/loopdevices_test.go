@@ -1,4 +1,4 @@
-package cluster
+package host
 
 import (
 	"os"
@@ -8,16 +8,17 @@ import (
 	"bonsai/pkg/loopdevice"
 )
 
-// TestFreeLoopDevices: of the machine's loop devices those are freed that hold a file in the data directory, and no others.
+// TestFreeLoopDevices: of the machine's loop devices those are freed that hold a file in the data directory, and no
+// others.
 func TestFreeLoopDevices(t *testing.T) {
-	c := Default(t.TempDir(), "")
-	ours, others := filepath.Join(c.DataDir, "nodes", "n1", "disk"), filepath.Join(t.TempDir(), "disk")
-	if err := c.freeLoopDevices(); err != nil {
+	dir := t.TempDir()
+	ours, others := filepath.Join(dir, "nodes", "n1", "disk"), filepath.Join(t.TempDir(), "disk")
+	if err := FreeLoopDevices(dir); err != nil {
 		t.Errorf("without any: %v", err)
 	}
 	holdFile(t, ours)
 	holdFile(t, others)
-	if err := c.freeLoopDevices(); err != nil {
+	if err := FreeLoopDevices(dir); err != nil {
 		t.Fatal(err)
 	}
 	if device, err := loopdevice.Of(ours); device != "" || err != nil {
@@ -26,8 +27,7 @@ func TestFreeLoopDevices(t *testing.T) {
 	if device, err := loopdevice.Of(others); device == "" || err != nil {
 		t.Errorf("another file is not held any more, %v", err)
 	}
-	c.DataDir = filepath.Join(c.DataDir, "none")
-	if err := c.freeLoopDevices(); err != nil {
+	if err := FreeLoopDevices(filepath.Join(dir, "none")); err != nil {
 		t.Errorf("without a data directory: %v", err)
 	}
 }

@@ -1,8 +1,9 @@
-package cluster
+package cgroup
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,29 +14,30 @@ import (
 	"time"
 )
 
-// realUnified returns cgroups of v2 in a tree of the test's own, and skips the test where there is no v2 with a controller that groups can
+// realUnified returns cgroups of v2 in a tree of the test's own, and skips the test where there is no v2 with a
+// controller that groups can
 // hand down: without one the kernel lets any group have processes.
-func realUnified(t *testing.T) cgroups {
+func realUnified(t *testing.T) Groups {
 	t.Helper()
-	for _, root := range []string{cgroupRoot, filepath.Join(cgroupRoot, "unified")} {
+	for _, root := range []string{Root, filepath.Join(Root, "unified")} {
 		controllers, err := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
-		if err != nil || strings.TrimSpace(string(controllers)) == "" || delegate(root) != nil {
+		if err != nil || strings.TrimSpace(string(controllers)) == "" || Delegate(root) != nil {
 			continue
 		}
-		g := cgroups{trees: []string{filepath.Join(root, Config{DataDir: t.TempDir()}.mark())}, unified: true}
-		if err := g.make(controlPlaneGroup); err != nil {
+		g := Groups{Trees: []string{filepath.Join(root, fmt.Sprintf("bonsai-%08x", time.Now().UnixNano()&0xffffffff))}, Unified: true}
+		if err := g.Make("control-plane"); err != nil {
 			continue
 		}
 		t.Cleanup(func() {
 			ctx := context.WithoutCancel(t.Context())
-			if err := errors.Join(g.kill(ctx, ""), g.remove(ctx, "")); err != nil {
+			if err := errors.Join(g.Kill(ctx, ""), g.Remove(ctx, "")); err != nil {
 				t.Error(err)
 			}
 		})
 		return g
 	}
 	t.Skip("SKIPPED: cgroup v2 with a controller, and root, are needed")
-	return cgroups{}
+	return Groups{}
 }
 
 // startIn starts a process in a group, as a node's init and what it starts are in one.
@@ -53,18 +55,19 @@ func startIn(t *testing.T, group string) *exec.Cmd {
 	return cmd
 }
 
-// TestRenewCgroup: a node's init can be started again on cgroup v2, where the group that it had has handed its controllers down and holds
+// TestRenewCgroup: a node's init can be started again on cgroup v2, where the group that it had has handed its
+// controllers down and holds
 // groups of pods, and perhaps a process that outlived it.
 func TestRenewCgroup(t *testing.T) {
 	t.Parallel()
 	g := realUnified(t)
 	const patience = 10 * time.Second
 	for range 3 {
-		if err := g.renew(t.Context(), "n1", patience); err != nil {
+		if err := g.Renew(t.Context(), "n1", patience); err != nil {
 			t.Fatal(err)
 		}
 		// What a node does with its group: init enters it, goes on into a leaf, and hands the controllers down to the pods.
-		group := filepath.Join(g.trees[0], "n1")
+		group := filepath.Join(g.Trees[0], "n1")
 		cmd := startIn(t, group)
 		for _, child := range []string{"node", "kubepods/pod1"} {
 			if err := os.MkdirAll(filepath.Join(group, child), 0o755); err != nil {
@@ -74,14 +77,14 @@ func TestRenewCgroup(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(group, "node", "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(g.handDown(), delegate(group), delegate(filepath.Join(group, "kubepods"))); err != nil {
+		if err := errors.Join(g.HandDown(), Delegate(group), Delegate(filepath.Join(group, "kubepods"))); err != nil {
 			t.Fatal(err)
 		}
 		startIn(t, filepath.Join(group, "kubepods/pod1"))
 		if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0); !errors.Is(err, syscall.EBUSY) {
 			t.Fatalf("the kernel lets a process into a group that handed its controllers down: %v", err)
 		}
-		if processes, err := g.processes("n1"); err != nil || len(processes) != 2 {
+		if processes, err := g.Processes("n1"); err != nil || len(processes) != 2 {
 			t.Fatalf("%v, %v", processes, err)
 		}
 	}

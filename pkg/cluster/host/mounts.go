@@ -1,0 +1,88 @@
+package host
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// UnmountBelow detaches everything that is mounted below dir, so that removing dir reaches nothing else.
+func UnmountBelow(dir string) error {
+	mounts, err := MountsBelow(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := len(mounts) - 1; i >= 0; i-- { // a later one may be inside an earlier one
+		// It went with another.
+		if err := unix.Unmount(mounts[i], unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
+			errs = append(errs, fmt.Errorf("unmount %s: %w", mounts[i], err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// MountsBelow lists the mount points below dir, in the order in which they were mounted. dir itself is not one of
+// them.
+func MountsBelow(dir string) ([]string, error) {
+	points, err := mountPoints()
+	if err != nil {
+		return nil, err
+	}
+	var below []string
+	for _, point := range points {
+		if strings.HasPrefix(point, dir+"/") {
+			below = append(below, point)
+		}
+	}
+	return below, nil
+}
+
+// IsMountPoint reports whether something is mounted at dir itself.
+func IsMountPoint(dir string) bool {
+	points, err := mountPoints()
+	if err != nil {
+		return false
+	}
+	for _, point := range points {
+		if point == dir {
+			return true
+		}
+	}
+	return false
+}
+
+// mountPoints reads the fifth field of the lines of proc_pid_mountinfo(5), where space, tab, newline and backslash
+// are octal numbers.
+func mountPoints() ([]string, error) {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("list the mounts: %w", err)
+	}
+	defer f.Close()
+	plain := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	var points []string
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if fields := strings.Fields(lines.Text()); len(fields) > 4 {
+			points = append(points, plain.Replace(fields[4]))
+		}
+	}
+	return points, nil
+}
+
+// Snapshotter returns the snapshotter of containerd for data in dir: overlayfs, or native if dir itself is on an
+// overlay, as in a container without a volume. The kernel does not stack overlays.
+func Snapshotter(dir string) string {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err == nil && fs.Type == unix.OVERLAYFS_SUPER_MAGIC {
+		return "native"
+	}
+	return OverlaySnapshotter
+}
+
+// OverlaySnapshotter is the snapshotter that needs the kernel's overlay file system.
+const OverlaySnapshotter = "overlayfs"
