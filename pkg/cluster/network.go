@@ -52,7 +52,7 @@ func (c Config) makeNetwork(ctx context.Context) error {
 		return fmt.Errorf("make the node network: %w", err)
 	}
 	if c.highlyAvailable() {
-		if err := ip(ctx, "netns", "attach", c.hostNamespace(), strconv.Itoa(unix.Gettid())); err != nil {
+		if err := host.IP(ctx, "netns", "attach", c.hostNamespace(), strconv.Itoa(unix.Gettid())); err != nil {
 			return fmt.Errorf("name the host's network: %w", err)
 		}
 		for _, m := range c.members() {
