@@ -1,4 +1,4 @@
-package cluster
+package supervise
 
 import (
 	"bytes"
@@ -12,20 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process's log is <name>.log and, older, <name>.log.1 and <name>.log.2: bounded, however long the cluster lives.
+// A process's log is <name>.log and, older, <name>.log.1 and <name>.log.2. It is bounded, however long the cluster
+// lives.
 const (
 	maxLogSize = 8 << 20 // bytes; a file ends with the line that reaches it
 	oldLogs    = 2
-	// lastWords is how much of the end of a process's output is remembered, in bytes.
+	// lastWords is how much of the end of a process's output is kept in memory, in bytes.
 	lastWords = 1 << 10
 )
 
-// logFile is a log that many may write to. It takes whatever it is given: what a full disk does not hold is lost to the file,
-// not an error of the writer, whose pipe must not fill up.
-type logFile struct {
+// LogFile is a log that several goroutines may write to. It accepts everything: what a full disk does not hold is
+// lost to the file and is no error of the writer, whose pipe must not fill up.
+type LogFile struct {
 	path  string
 	limit int64
-	// opened, if set, is told of every file that becomes the current one.
+	// opened, if set, is called with every file that becomes the current one.
 	opened func(*os.File) error
 
 	mu   sync.Mutex // writing and rotating are one step each: several goroutines write, and words reads
@@ -34,13 +35,14 @@ type logFile struct {
 	last []byte // the end of what was written, even of what the disk did not take
 }
 
-func openLog(path string) (*logFile, error) {
-	l := &logFile{path: path, limit: maxLogSize}
+// OpenLog opens the log at path, to go on at its end.
+func OpenLog(path string) (*LogFile, error) {
+	l := &LogFile{path: path, limit: maxLogSize}
 	return l, l.open()
 }
 
-// open opens the current file, to go on at its end.
-func (l *logFile) open() error {
+// open opens the current file.
+func (l *LogFile) open() error {
 	if err := os.MkdirAll(filepath.Dir(l.path), 0o700); err != nil {
 		return err
 	}
@@ -59,8 +61,8 @@ func (l *logFile) open() error {
 	return nil
 }
 
-// Write never fails: see logFile.
-func (l *logFile) Write(p []byte) (int, error) {
+// Write never fails: see LogFile.
+func (l *LogFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last = append(l.last, p[max(0, len(p)-lastWords):]...)
@@ -78,13 +80,14 @@ func (l *logFile) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (l *logFile) append(p []byte) {
+// append writes to the current file. What the disk does not take is lost.
+func (l *LogFile) append(p []byte) {
 	n, _ := l.file.Write(p) // see logFile
 	l.size += int64(n)
 }
 
-// rotate makes the current file the youngest of the old ones. If that fails the current one goes on.
-func (l *logFile) rotate() {
+// rotate makes the current file the youngest of the old ones. If that fails, the current file is written on.
+func (l *LogFile) rotate() {
 	for i := oldLogs; i > 0; i-- {
 		if err := os.Rename(oldLog(l.path, i-1), oldLog(l.path, i)); err != nil && !os.IsNotExist(err) {
 			return
@@ -96,7 +99,7 @@ func (l *logFile) rotate() {
 	}
 }
 
-// oldLog is the i-th old log; 0 is the current one.
+// oldLog is the path of the i-th old file of a log; 0 is the current one.
 func oldLog(path string, i int) string {
 	if i == 0 {
 		return path
@@ -105,7 +108,7 @@ func oldLog(path string, i int) string {
 }
 
 // words returns the end of what was written since the log was opened: whole lines, if there is one.
-func (l *logFile) words() string {
+func (l *LogFile) words() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	words := l.last
@@ -115,27 +118,25 @@ func (l *logFile) words() string {
 	return string(bytes.TrimSpace(words))
 }
 
-func (l *logFile) Close() error {
+// Close closes the current file.
+func (l *LogFile) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.file.Close()
 }
 
-// OpenLog opens the supervisor's own log. This process's standard error follows it, for what the Go runtime says at the end.
-func OpenLog(dataDir string) (io.WriteCloser, error) {
-	l := &logFile{path: layout(dataDir).log(supervisorName), limit: maxLogSize, opened: func(f *os.File) error {
+// OpenStderrLog is OpenLog for this process's own log. Its standard error follows the log over rotations, for what
+// the Go runtime writes at the end.
+func OpenStderrLog(path string) (*LogFile, error) {
+	l := &LogFile{path: path, limit: maxLogSize, opened: func(f *os.File) error {
 		return unix.Dup3(int(f.Fd()), int(os.Stderr.Fd()), 0)
 	}}
 	return l, l.open()
 }
 
-// OpenServiceLog is OpenLog for a supervisor whose standard error somebody else keeps: a service manager, or a user who looks on.
-func OpenServiceLog(dataDir string) (io.WriteCloser, error) {
-	return openLog(layout(dataDir).log(supervisorName))
-}
-
-// wordsSince is the end of what was written to a log after its first so many bytes, "" if it cannot be read.
-func wordsSince(path string, before int64) string {
+// WordsSince returns the end of what was written to the log at path after its first before bytes, or "" if it cannot
+// be read.
+func WordsSince(path string, before int64) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return ""

@@ -1,11 +1,10 @@
-package cluster
+package supervise
 
 import (
 	"bytes"
 	"io"
 	"os"
 	"regexp"
-	"strings"
 	"time"
 )
 
@@ -19,22 +18,9 @@ const (
 // levelField is the level in a line of our components.
 var levelField = regexp.MustCompile(`(?:^| )level=(ERROR|WARN)(?: |$)`)
 
-// nodesErrors returns the last errors of the kubelets since a time, for a start that waits for nodes in vain: a kubelet that runs and
-// cannot do its work never ends, so that there are no last words. It is "" if no kubelet logged one.
-func (c Config) nodesErrors(since time.Time) string {
-	var text strings.Builder
-	for _, name := range c.nodeNames() {
-		lines := lastErrors(c.layout().nodeLog(name, "kubelet"), since)
-		if len(lines) > 0 {
-			text.WriteString("\nthe last errors of " + name + "-kubelet:\n  " + strings.Join(lines, "\n  "))
-		}
-	}
-	return text.String()
-}
-
-// lastErrors returns the last errors in the log at path since a time, or without any the last warnings. A log that cannot be
-// read has none: what is wrong is told already.
-func lastErrors(path string, since time.Time) []string {
+// LastErrors returns the last errors in the log at path since a time or, if there are none, the last warnings. A log
+// that cannot be read has none: what is wrong with it is reported elsewhere.
+func LastErrors(path string, since time.Time) []string {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil
@@ -58,4 +44,17 @@ func lastErrors(path string, since time.Time) []string {
 		lines = found["WARN"]
 	}
 	return lines[max(0, len(lines)-errorsShown):]
+}
+
+// lineStamp is the time in a line of our components or containerd, or of etcd.
+var lineStamp = regexp.MustCompile(`(?:time="?|"ts":")(\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:\d\d))`)
+
+// lineTime returns when a line was written, if the line says so.
+func lineTime(line []byte) (time.Time, bool) {
+	m := lineStamp.FindSubmatch(line)
+	if m == nil {
+		return time.Time{}, false
+	}
+	at, err := time.Parse(time.RFC3339Nano, string(m[1]))
+	return at, err == nil
 }

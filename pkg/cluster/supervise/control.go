@@ -1,4 +1,4 @@
-package cluster
+package supervise
 
 import (
 	"context"
@@ -15,30 +15,15 @@ import (
 	"bonsai/pkg/cluster/host"
 )
 
-// Status is what a supervisor or a node's init says of itself on its control socket.
+// Status is what a supervisor or a node's init reports on its control socket.
 type Status struct {
 	PID       int             `json:"pid"`
 	Processes []ProcessStatus `json:"processes"`
 }
 
-// longestSocket is how long the path of a unix socket may be (sun_path, without its end).
-const longestSocket = 107
-
-// checkSockets tells whether the control sockets can be made below the data directory.
-func (c Config) checkSockets() error {
-	longest := len(c.layout().socket("supervisor"))
-	for _, n := range c.Nodes {
-		longest = max(longest, len(c.layout().nodeSocket(n.Name())))
-	}
-	if longest > longestSocket {
-		return fmt.Errorf("--data-dir %s: too long: a socket below it has a path of %d characters, and %d are the most", c.DataDir, longest, longestSocket)
-	}
-	return nil
-}
-
-// serveControl answers GET /status on a unix socket that only root can open, until ctx ends, and, unless reload is nil, POST /reload
-// when reload has returned.
-func serveControl(ctx context.Context, path string, status func() Status, reload func() error) error {
+// Serve answers GET /status on a Unix socket that only root can open, until ctx ends. Unless reload is nil, it also
+// answers POST /reload, when reload has returned.
+func Serve(ctx context.Context, path string, status func() Status, reload func() error) error {
 	if err := host.IgnoreMissing(os.Remove(path)); err != nil {
 		return err
 	}
@@ -74,12 +59,12 @@ func serveControl(ctx context.Context, path string, status func() Status, reload
 
 const (
 	statusPatience = 2 * time.Second
-	// reloadPatience is how long a node may take to end that is no more wanted.
-	reloadPatience = stopGrace + 10*time.Second
+	// reloadPatience is how long a node that is no longer wanted may take to end.
+	reloadPatience = StopGrace + 10*time.Second
 )
 
-// askControl reads the status from a control socket. An error means that nobody is there.
-func askControl(ctx context.Context, path string) (*Status, error) {
+// Ask reads the status from a control socket. An error means that nobody listens there.
+func Ask(ctx context.Context, path string) (*Status, error) {
 	answer, err := callControl(ctx, path, http.MethodGet, "/status", statusPatience)
 	if err != nil {
 		return nil, err
@@ -91,13 +76,14 @@ func askControl(ctx context.Context, path string) (*Status, error) {
 	return &s, nil
 }
 
-// reloadControl has the supervisor read the cluster's configuration again, and returns when its nodes are those of it.
-func reloadControl(ctx context.Context, path string) error {
+// Reload has a supervisor read the cluster's configuration again, and returns when its nodes are those of the
+// configuration.
+func Reload(ctx context.Context, path string) error {
 	_, err := callControl(ctx, path, http.MethodPost, "/reload", reloadPatience)
 	return err
 }
 
-// callControl asks who listens on a control socket.
+// callControl sends a request to a control socket and returns the answer.
 func callControl(ctx context.Context, path, method, what string, patience time.Duration) ([]byte, error) {
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
@@ -119,4 +105,14 @@ func callControl(ctx context.Context, path, method, what string, patience time.D
 		err = fmt.Errorf("the supervisor: %s", strings.TrimSpace(string(answer)))
 	}
 	return answer, err
+}
+
+// Epitaph says how a process ended and what it wrote last.
+func (p ProcessStatus) Epitaph() string {
+	words := "it said nothing"
+	if lines := strings.Split(p.LastWords, "\n"); p.LastWords != "" {
+		const most = 3
+		words = "its last words:\n  " + strings.Join(lines[max(0, len(lines)-most):], "\n  ")
+	}
+	return fmt.Sprintf("%s ended (%s), %s", p.Name, p.LastExit, words)
 }

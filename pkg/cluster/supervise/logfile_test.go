@@ -1,21 +1,18 @@
-package cluster
+package supervise
 
 import (
-	"bufio"
-	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// smallLog returns a log of small files in a data directory, and that directory.
-func smallLog(t *testing.T) (*logFile, string) {
+// smallLog returns a log of small files in a directory, and that directory.
+func smallLog(t *testing.T) (*LogFile, string) {
 	t.Helper()
 	dir := t.TempDir()
-	l, err := openLog(layout(dir).log("p"))
+	l, err := OpenLog(filepath.Join(dir, "p.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +21,8 @@ func smallLog(t *testing.T) (*logFile, string) {
 	return l, dir
 }
 
-// TestLogIsBounded: whatever is written, there are so many files of such a size, cut between lines, that hold the newest lines.
+// TestLogIsBounded: whatever is written, there are so many files of such a size, cut between lines, that hold the
+// newest lines.
 func TestLogIsBounded(t *testing.T) {
 	t.Parallel()
 	l, dir := smallLog(t)
@@ -32,7 +30,7 @@ func TestLogIsBounded(t *testing.T) {
 	for i := range lines {
 		fmt.Fprintf(l, "line %d\n", i)
 	}
-	files, err := filepath.Glob(layout(dir).at("logs", "*"))
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(files) != 1+oldLogs {
 		t.Fatalf("%v, %v", files, err)
 	}
@@ -42,7 +40,7 @@ func TestLogIsBounded(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if err := PrintLog(t.Context(), dir, "p", LogOptions{Tail: -1}, &out); err != nil {
+	if err := ReadLog(t.Context(), l.path, LogOptions{Tail: -1}, &out); err != nil {
 		t.Fatal(err)
 	}
 	printed := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -62,39 +60,11 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// TestFollowLog: who follows a log sees every line of it once, over the change from one file to the next.
-func TestFollowLog(t *testing.T) {
-	t.Parallel()
-	l, dir := smallLog(t)
-	r, w := io.Pipe()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- PrintLog(ctx, dir, "p", LogOptions{Tail: -1, Follow: true}, w) }()
-	lines := bufio.NewScanner(r)
-	for i := range 300 {
-		want := fmt.Sprintf("line %d of some length, so that the file is soon full", i)
-		fmt.Fprintln(l, want)
-		if i%10 != 9 { // ten at a time: less than a file
-			continue
-		}
-		for k := i - 9; k <= i; k++ {
-			if !lines.Scan() || !strings.HasPrefix(lines.Text(), fmt.Sprintf("line %d ", k)) {
-				t.Fatalf("%q instead of line %d", lines.Text(), k)
-			}
-		}
-	}
-	cancel()
-	if err := <-done; err == nil {
-		t.Error("it ended by itself")
-	}
-}
-
 // TestProcessLogIsBounded: a process that writes without end fills no disk, and its last words are remembered.
 func TestProcessLogIsBounded(t *testing.T) {
 	t.Parallel()
 	const much = (oldLogs + 3) * maxLogSize
-	s, log, _ := supervise(t, fmt.Sprintf("yes 0123456789 | head -c %d; echo; echo the last words >&2; exit 1", much))
+	s, log, _ := keepScript(t, fmt.Sprintf("yes 0123456789 | head -c %d; echo; echo the last words >&2; exit 1", much))
 	status := waitStatus(t, s, func(p ProcessStatus) bool { return p.Restarts >= 1 })
 	if !strings.HasSuffix(status.LastWords, "the last words") || len(status.LastWords) > lastWords {
 		t.Errorf("last words %q", status.LastWords)
