@@ -1,9 +1,4 @@
-package framework
-
-import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-)
+package model
 
 // Snapshot is the cluster as one decision sees it.
 type Snapshot struct {
@@ -23,8 +18,8 @@ type Snapshot struct {
 	terms  termIndex
 }
 
-// Image is an image that nodes have. Its size in bytes is what the first of these nodes reported: nodes differ by how they
-// store it, which is no reason to prefer one.
+// Image is an image that nodes have. Its size in bytes is what the first of these nodes reported: nodes differ by how
+// they store it, which is no reason to prefer one.
 type Image struct {
 	Nodes int
 	Size  int64
@@ -93,16 +88,4 @@ func (s *Snapshot) All(yield func(*NodeInfo) bool) {
 			return
 		}
 	}
-}
-
-// Namespaces tells the labels of namespaces, which affinity terms may select by. Epoch changes with any of them.
-type Namespaces interface {
-	NamespaceLabels(name string) labels.Set
-	Epoch() int64
-}
-
-// Workloads tells how the pods that belong together are found: by the Services that select a pod and by its controller.
-type Workloads interface {
-	// SelectorFor returns what selects the pods that are alike to pod, nil if nothing does.
-	SelectorFor(pod *corev1.Pod) labels.Selector
 }

@@ -1,4 +1,6 @@
-package framework
+package profile
+
+import "bonsai/pkg/scheduler/framework"
 
 // Point is an extension point, by its name in a configuration.
 type Point string
@@ -20,36 +22,38 @@ const (
 )
 
 // Points are all of them, in the order of the calls.
-var Points = [...]Point{PreEnqueuePoint, QueueSortPoint, PreFilterPoint, FilterPoint, PostFilterPoint, PreScorePoint, ScorePoint, ReservePoint,
-	PermitPoint, PreBindPoint, BindPoint, PostBindPoint}
+var Points = [...]Point{
+	PreEnqueuePoint, QueueSortPoint, PreFilterPoint, FilterPoint, PostFilterPoint, PreScorePoint, ScorePoint,
+	ReservePoint, PermitPoint, PreBindPoint, BindPoint, PostBindPoint,
+}
 
-// Has tells whether a plug-in implements the point.
-func (p Point) Has(pl Plugin) (ok bool) {
+// Has reports whether a plug-in implements the point.
+func (p Point) Has(pl framework.Plugin) (ok bool) {
 	switch p {
 	case PreEnqueuePoint:
-		_, ok = pl.(PreEnqueue)
+		_, ok = pl.(framework.PreEnqueue)
 	case QueueSortPoint:
-		_, ok = pl.(QueueSort)
+		_, ok = pl.(framework.QueueSort)
 	case PreFilterPoint:
-		_, ok = pl.(PreFilter)
+		_, ok = pl.(framework.PreFilter)
 	case FilterPoint:
-		_, ok = pl.(Filter)
+		_, ok = pl.(framework.Filter)
 	case PostFilterPoint:
-		_, ok = pl.(PostFilter)
+		_, ok = pl.(framework.PostFilter)
 	case PreScorePoint:
-		_, ok = pl.(PreScore)
+		_, ok = pl.(framework.PreScore)
 	case ScorePoint:
-		_, ok = pl.(Score)
+		_, ok = pl.(framework.Score)
 	case ReservePoint:
-		_, ok = pl.(Reserve)
+		_, ok = pl.(framework.Reserve)
 	case PermitPoint:
-		_, ok = pl.(Permit)
+		_, ok = pl.(framework.Permit)
 	case PreBindPoint:
-		_, ok = pl.(PreBind)
+		_, ok = pl.(framework.PreBind)
 	case BindPoint:
-		_, ok = pl.(Bind)
+		_, ok = pl.(framework.Bind)
 	case PostBindPoint:
-		_, ok = pl.(PostBind)
+		_, ok = pl.(framework.PostBind)
 	}
 	return ok
 }

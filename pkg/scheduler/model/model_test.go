@@ -1,4 +1,4 @@
-package framework
+package model
 
 import (
 	"fmt"
@@ -16,96 +16,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// fullPod uses every field that decisions read.
-func fullPod() *corev1.Pod {
+func named(name string) *NodeInfo {
+	return NewNodeInfo(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+}
+
+func podOf(uid string) *PodInfo {
+	return NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: uid, UID: types.UID(uid)}})
+}
+
+// portedPod has a host port, requests, and affinity to and from other pods.
+func portedPod() *corev1.Pod {
 	term := corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{
-			NodeSelector: map[string]string{"disk": "ssd"},
-			Tolerations:  []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpEqual, Value: "v", Effect: corev1.TaintEffectNoSchedule}},
 			Affinity: &corev1.Affinity{
-				NodeAffinity:    &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1}}},
 				PodAffinity:     &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
 				PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
 			},
-			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone"}},
-			InitContainers:            []corev1.Container{{Name: "i", Image: "init:1"}},
 			Containers: []corev1.Container{{Name: "c", Image: "web:1", Ports: []corev1.ContainerPort{{HostPort: 80, Protocol: corev1.ProtocolTCP}},
 				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "example.com/gpu": resource.MustParse("1")}}}},
 		},
-	}
-}
-
-func TestMessage(t *testing.T) {
-	t.Parallel()
-	snapshot := NewSnapshot(named("n1"), named("n2"), named("n3"))
-	d := NewDiagnosis(snapshot)
-	shared := &Status{Code: Unschedulable, Reasons: []string{"Insufficient memory", "Insufficient cpu"}, Plugin: "Fit"}
-	d.Reject(snapshot.Get("n1"), shared)
-	d.Reject(snapshot.Get("n2"), shared)
-	d.Reject(snapshot.Get("n3"), &Status{Code: UnschedulableAndUnresolvable, Reasons: []string{"node(s) were unschedulable"}, Plugin: "Cordon"})
-	const want = "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu, 2 Insufficient memory."
-	if got := d.Message(); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	d.PostFilter = "preemption: nobody."
-	if got := (&FitError{Diagnosis: d}).Error(); got != want+" preemption: nobody." {
-		t.Errorf("with preemption: %q", got)
-	}
-	if got := slices.Sorted(maps.Keys(d.Plugins)); !slices.Equal(got, []string{"Cordon", "Fit"}) {
-		t.Errorf("plug-ins %v", got)
-	}
-	d.PreFilter = "node(s) didn't satisfy plugin A"
-	if got := d.Message(); got != "0/3 nodes are available: node(s) didn't satisfy plugin A. preemption: nobody." {
-		t.Errorf("refused as a whole: %q", got)
-	}
-	if got := NewDiagnosis(NewSnapshot()).Message(); got != "no nodes available to schedule pods" {
-		t.Errorf("empty cluster: %q", got)
-	}
-}
-
-// TestARefusalByEveryNodeIsOneList: pods that fit nowhere are tried again and again, so what a diagnosis allocates must not grow
-// in number with the nodes.
-func TestARefusalByEveryNodeIsOneList(t *testing.T) { // not parallel: it counts allocations
-	allocations := func(count int) float64 {
-		var nodes []*NodeInfo
-		for i := range count {
-			nodes = append(nodes, named(fmt.Sprint("n", i)))
-		}
-		snapshot, full := NewSnapshot(nodes...), &Status{Code: Unschedulable, Reasons: []string{"full"}, Plugin: "Fit"}
-		return testing.AllocsPerRun(5, func() {
-			d := NewDiagnosis(snapshot)
-			for _, n := range nodes {
-				d.Reject(n, full)
-			}
-			if got := d.Counts(); got["full"] != count {
-				t.Errorf("%d nodes counted as %v", count, got)
-			}
-		})
-	}
-	if few, many := allocations(50), allocations(5000); many > few {
-		t.Errorf("%v allocations for 5000 nodes, %v for 50", many, few)
-	}
-}
-
-func TestCompactKeepsTheMessageOfAllNodes(t *testing.T) {
-	t.Parallel()
-	var nodes []*NodeInfo
-	for i := range keepNodes + 5 {
-		nodes = append(nodes, named(strings.Repeat("n", i+1)))
-	}
-	d := NewDiagnosis(NewSnapshot(nodes...))
-	for _, n := range nodes {
-		d.Reject(n, NewStatus(Unschedulable, "full"))
-	}
-	want := d.Message()
-	d.Compact()
-	if d.Message() != want || !strings.Contains(want, "105 full") {
-		t.Errorf("%q, before %q", d.Message(), want)
-	}
-	if len(maps.Collect(d.Statuses)) != keepNodes || d.Snapshot != nil {
-		t.Errorf("still keeps %d nodes and the snapshot %v", len(maps.Collect(d.Statuses)), d.Snapshot)
 	}
 }
 
@@ -124,7 +55,7 @@ func TestNodeInfoCountsBackAndForth(t *testing.T) {
 			}
 			there = slices.Delete(there, k, k+1)
 		} else {
-			p := fullPod()
+			p := portedPod()
 			p.UID = types.UID(strings.Repeat("u", i+1))
 			if r.IntN(2) == 0 {
 				p.Spec.Affinity = nil
@@ -147,9 +78,9 @@ func TestNodeInfoCountsBackAndForth(t *testing.T) {
 	}
 }
 
-func TestClonesAreApart(t *testing.T) {
+func TestNodeInfoClonesAreApart(t *testing.T) {
 	t.Parallel()
-	p, q := NewPodInfo(fullPod()), fullPod()
+	p, q := NewPodInfo(portedPod()), portedPod()
 	q.UID, q.Spec.Containers[0].Ports[0].HostPort = "v", 81
 	second := NewPodInfo(q)
 	n := NewNodeInfo(named("n").Node, p, second)
@@ -166,29 +97,11 @@ func TestClonesAreApart(t *testing.T) {
 	if n.Pods[0] != &same || n.WithTerms[0] != &same || n.WithAntiAffinity[0] != &same {
 		t.Error("ReplacePod left the old pod in a list")
 	}
-	s := NewCycleState()
-	s.Write("counter", counter{7})
-	s.Write("plain", "x")
-	for _, name := range []string{"A", "D", "E"} {
-		s.SkipFilter(name)
-	}
-	clone := s.Clone()
-	clone.SkipFilter("B")
-	s.SkipFilter("C")
-	clone.Write("plain", "y")
-	if clone.Read("counter") != (counter{8}) || s.Read("plain") != "x" || !clone.SkipsFilter("A") || !clone.SkipsFilter("B") || s.SkipsFilter("B") || s.Read("nothing") != nil {
-		t.Errorf("state %+v, clone %+v", s, clone)
-	}
 }
-
-// counter shows by its number that it was cloned.
-type counter struct{ n int }
-
-func (c counter) CloneState() any { return counter{c.n + 1} }
 
 func TestSnapshotKeepsItsCounts(t *testing.T) {
 	t.Parallel()
-	near := NewPodInfo(fullPod())
+	near := NewPodInfo(portedPod())
 	s := NewSnapshot(NewNodeInfo(named("a").Node, near), named("b"))
 	s.Set(4, named("c"))
 	s.Set(0, named("d")) // a is gone, d has its slot
@@ -256,7 +169,7 @@ func TestNominator(t *testing.T) {
 
 func TestTermsThatCannotBeReadAreReported(t *testing.T) {
 	t.Parallel()
-	p := fullPod()
+	p := portedPod()
 	p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
 	info := NewPodInfo(p)
 	if info.Err == nil || !strings.Contains(info.Err.Error(), "pod ns/p") {
@@ -265,7 +178,7 @@ func TestTermsThatCannotBeReadAreReported(t *testing.T) {
 	if info.Terms.Affinity[0].Matches(p, nil) {
 		t.Error("a term that cannot be read matches something")
 	}
-	if err := NewPodInfo(fullPod()).Err; err != nil {
+	if err := NewPodInfo(portedPod()).Err; err != nil {
 		t.Errorf("a good pod: %v", err)
 	}
 	weightless := &corev1.Pod{Spec: corev1.PodSpec{Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{
@@ -294,7 +207,8 @@ func TestCountMatching(t *testing.T) {
 	}
 }
 
-// TestTermsAbout: the terms of the pods on nodes, alike ones once, and no more than keepDead of those whose pods are gone.
+// TestTermsAbout: the terms of the pods on nodes, alike ones once, and no more than keepDead of those whose pods are
+// gone.
 func TestTermsAbout(t *testing.T) {
 	t.Parallel()
 	apart := func(name, app string) *PodInfo {

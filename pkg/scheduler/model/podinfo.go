@@ -1,8 +1,7 @@
-package framework
+package model
 
 import (
 	"cmp"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,7 +13,8 @@ type PodInfo struct {
 	// Requests is what the pod asks for; NonZero has defaults for containers that ask for no CPU or memory.
 	Requests, NonZero Resource
 	Ports             []HostPort
-	// Claims are the claims that the pod's volumes name, Disks its volumes of which two pods on a node may not have the same.
+	// Claims are the claims that the pod's volumes name, Disks its volumes of which two pods on a node may not have the
+	// same.
 	Claims []PodClaim
 	Disks  []*corev1.Volume
 	// Terms are the pod's affinity terms, nil if it has none.
@@ -47,10 +47,10 @@ func (p *PodInfo) HasRequiredAntiAffinity() bool {
 }
 
 // Key names the pod: namespace/name.
-func (p *PodInfo) Key() string { return PodKey(p.Pod) }
+func (p *PodInfo) Key() string { return podKey(p.Pod) }
 
-// PodKey names a pod: namespace/name.
-func PodKey(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+// podKey names a pod: namespace/name.
+func podKey(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
 // Priority is the pod's priority, 0 by default.
 func Priority(pod *corev1.Pod) int32 {
@@ -58,23 +58,6 @@ func Priority(pod *corev1.Pod) int32 {
 		return *pod.Spec.Priority
 	}
 	return 0
-}
-
-// QueuedPod is a pod that waits for a node, with its story in the queue. The queue owns it; between Pop and the pod's
-// return or departure it belongs to the scheduling cycle.
-type QueuedPod struct {
-	*PodInfo
-	// Added is when the pod came into the active queue last; FirstAdded the first time.
-	Added, FirstAdded time.Time
-	Attempts          int
-	// Failed names the plug-ins that turned the pod down at the last try: only events they asked for wake it up.
-	Failed map[string]bool
-	// Gated says which PreEnqueue plug-in holds the pod back, "" if none.
-	Gated string
-	// Diagnosis is why the last try failed.
-	Diagnosis *Diagnosis
-	// Reported is the condition that was last given to be written, nil if none was: a watch may not show it yet.
-	Reported *corev1.PodCondition
 }
 
 // CountMatching counts the pods of the namespace that sel selects and that are not being deleted.

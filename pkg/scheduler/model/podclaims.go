@@ -1,4 +1,4 @@
-package framework
+package model
 
 import resourcev1 "k8s.io/api/resource/v1"
 
@@ -31,5 +31,6 @@ func (k *Key) AllocatedTo(c *resourcev1.ResourceClaim) {
 	}
 }
 
-// DeviceRequests adds what a claim asks for. Its namespace is part of that: administrative access is granted to namespaces.
+// DeviceRequests adds what a claim asks for. Its namespace is part of that: administrative access is granted to
+// namespaces.
 func (k *Key) DeviceRequests(c *resourcev1.ResourceClaim) { k.proto(&c.Spec) }

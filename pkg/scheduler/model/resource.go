@@ -1,4 +1,4 @@
-package framework
+package model
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -8,8 +8,8 @@ import (
 
 // What a container without requests is counted as when nodes are scored, so that such pods do not all go to one node.
 const (
-	DefaultMilliCPU = 100
-	DefaultMemory   = 200 * 1024 * 1024
+	defaultMilliCPU = 100
+	defaultMemory   = 200 * 1024 * 1024
 )
 
 // Resource is an amount of node resources: CPU in thousandths of a core, the rest in bytes or pieces.
@@ -20,8 +20,8 @@ type Resource struct {
 	Scalar map[corev1.ResourceName]int64
 }
 
-// NewResource converts a list.
-func NewResource(list corev1.ResourceList) Resource {
+// newResource converts a list.
+func newResource(list corev1.ResourceList) Resource {
 	var r Resource
 	for name, q := range list {
 		switch name {
@@ -85,7 +85,8 @@ func (r *Resource) Clone() Resource {
 
 // Equal compares two amounts.
 func (r *Resource) Equal(o *Resource) bool {
-	if r.MilliCPU != o.MilliCPU || r.Memory != o.Memory || r.EphemeralStorage != o.EphemeralStorage || r.Pods != o.Pods || len(r.Scalar) != len(o.Scalar) {
+	if r.MilliCPU != o.MilliCPU || r.Memory != o.Memory || r.EphemeralStorage != o.EphemeralStorage ||
+		r.Pods != o.Pods || len(r.Scalar) != len(o.Scalar) {
 		return false
 	}
 	for k, v := range r.Scalar {
@@ -99,11 +100,13 @@ func (r *Resource) Equal(o *Resource) bool {
 // requests returns what the pod asks for, and the same with defaults for containers that ask for no CPU or memory.
 func requests(pod *corev1.Pod) (exact, nonZero Resource) {
 	// A resize takes the largest of what the pod asks for, was allocated and has.
-	opts := resourcehelper.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}
-	exact = NewResource(resourcehelper.PodRequests(pod, opts))
+	opts := resourcehelper.PodResourcesOptions{
+		UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true,
+	}
+	exact = newResource(resourcehelper.PodRequests(pod, opts))
 	opts.NonMissingContainerRequests = corev1.ResourceList{
-		corev1.ResourceCPU:    *resource.NewMilliQuantity(DefaultMilliCPU, resource.DecimalSI),
-		corev1.ResourceMemory: *resource.NewQuantity(DefaultMemory, resource.DecimalSI),
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(defaultMilliCPU, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(defaultMemory, resource.DecimalSI),
 	}
 	withDefaults := resourcehelper.PodRequests(pod, opts)
 	nonZero = Resource{MilliCPU: withDefaults.Cpu().MilliValue(), Memory: withDefaults.Memory().Value()}

@@ -1,12 +1,12 @@
-package framework
+package model
 
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// termIndex has the affinity terms of all pods on the nodes of a Snapshot, alike ones once, to find those that are about a pod.
-// A term that no pod has any more is kept for a while: it does no harm, and it often comes back.
+// termIndex has the affinity terms of all pods on the nodes of a Snapshot, alike ones once, to find those that are
+// about a pod. A term that no pod has any more is kept for a while: it does no harm, and it often comes back.
 type termIndex struct {
 	terms map[string]*countedTerm // by AffinityTerm.ID
 	index LabelIndex[*countedTerm]
@@ -56,8 +56,8 @@ func (x *termIndex) sweep() {
 	x.dead = 0
 }
 
-// TermsAbout calls yield with the ID of every term of pods on nodes that is about pod, which is in a namespace with these
-// labels; and perhaps with some that no pod has any more.
+// TermsAbout calls yield with the ID of every term of pods on nodes that is about pod, which is in a namespace with
+// these labels; and perhaps with some that no pod has any more.
 func (s *Snapshot) TermsAbout(pod *corev1.Pod, namespaceLabels labels.Set, yield func(id string)) {
 	s.terms.index.Candidates(pod.Labels, func(c *countedTerm) {
 		if c.Matches(pod, namespaceLabels) {

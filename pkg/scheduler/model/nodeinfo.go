@@ -1,4 +1,4 @@
-package framework
+package model
 
 import (
 	"math"
@@ -18,14 +18,15 @@ type NodeInfo struct {
 	Requested, NonZero Resource
 	Allocatable        Resource
 	Ports              map[HostPort]bool
-	// VolumeLimits is how many volumes of which CSI drivers the node takes, by driver; others are not limited. It is read-only.
+	// VolumeLimits is how many volumes of which CSI drivers the node takes, by driver; others are not limited. It is
+	// read-only.
 	VolumeLimits map[string]int64
 	// Images on the node, by name, with their size in bytes.
 	Images map[string]int64
 	// Lowest is the lowest priority among the pods.
 	Lowest int32
-	// Generation grows with each change that a verdict may depend on, across all nodes; Version with any change, such as that of
-	// a pod's status. 0 is for nodes outside of the scheduler's cache.
+	// Generation grows with each change that a verdict may depend on, across all nodes; Version with any change, such
+	// as that of a pod's status. 0 is for nodes outside of the scheduler's cache.
 	Generation, Version int64
 }
 
@@ -47,7 +48,7 @@ func (n *NodeInfo) SetNode(node *corev1.Node) {
 	n.Node = node
 	n.Allocatable = Resource{}
 	if node != nil {
-		n.Allocatable = NewResource(node.Status.Allocatable)
+		n.Allocatable = newResource(node.Status.Allocatable)
 	}
 	n.Images = nil
 	if node == nil {

@@ -1,11 +1,11 @@
-package framework
+package model
 
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 )
 
-// Tolerated tells whether one of the pod's tolerations covers the taint.
+// Tolerated reports whether one of the pod's tolerations covers the taint.
 func Tolerated(pod *corev1.Pod, taint *corev1.Taint) bool {
 	for i := range pod.Spec.Tolerations {
 		if pod.Spec.Tolerations[i].ToleratesTaint(klog.Logger{}, taint, true) {

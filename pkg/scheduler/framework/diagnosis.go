@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"bonsai/pkg/scheduler/model"
 )
 
 // Diagnosis is why a pod found no node: the facts, for messages and for later questions.
@@ -15,12 +17,13 @@ type Diagnosis struct {
 	// PreFilter is set when the pod was turned down as a whole, PostFilter when PostFilter had something to say.
 	PreFilter, PostFilter string
 	// Snapshot is what was looked at.
-	Snapshot *Snapshot
-	// Prepare does what PreFilter does, for a PostFilter that tries filters; nil when that has been done. It is costly, and many
-	// pods that fit nowhere cannot preempt anyway.
+	Snapshot *model.Snapshot
+	// Prepare does what PreFilter does, for a PostFilter that tries filters; nil when that has been done. It is costly,
+	// and many pods that fit nowhere cannot preempt anyway.
 	Prepare func() *Status
-	// bySlot has the statuses of the nodes that failed, by their slot in the snapshot; nodes with the same answer share the
-	// Status. A list, since one entry of a map for each of thousands of nodes costs more than the rest of the decision.
+	// bySlot has the statuses of the nodes that failed, by their slot in the snapshot; nodes with the same answer share
+	// the Status. A list, since one entry of a map for each of thousands of nodes costs more than the rest of the
+	// decision.
 	bySlot []*Status
 	last   *Status // rejected with last
 	// kept are the statuses that are left, by name, once the snapshot is let go.
@@ -29,8 +32,13 @@ type Diagnosis struct {
 }
 
 // NewDiagnosis returns an empty diagnosis of a decision on s.
-func NewDiagnosis(s *Snapshot) *Diagnosis {
-	return &Diagnosis{NodeCount: s.Count, bySlot: make([]*Status, len(s.Nodes)), Plugins: map[string]bool{}, Snapshot: s}
+func NewDiagnosis(s *model.Snapshot) *Diagnosis {
+	return &Diagnosis{
+		NodeCount: s.Count,
+		Plugins:   map[string]bool{},
+		Snapshot:  s,
+		bySlot:    make([]*Status, len(s.Nodes)),
+	}
 }
 
 // RefusedBy returns the diagnosis of a pod that was refused after one node had been chosen for it.
@@ -41,7 +49,7 @@ func RefusedBy(node string, s *Status) *Diagnosis {
 }
 
 // Reject records why a node of the snapshot is out.
-func (d *Diagnosis) Reject(n *NodeInfo, s *Status) {
+func (d *Diagnosis) Reject(n *model.NodeInfo, s *Status) {
 	d.bySlot[n.Slot] = s
 	if s != d.last {
 		d.last = s
@@ -56,7 +64,7 @@ func (d *Diagnosis) blame(s *Status) {
 }
 
 // Of returns why a node of the snapshot is out, nil if it is not.
-func (d *Diagnosis) Of(n *NodeInfo) *Status { return d.bySlot[n.Slot] }
+func (d *Diagnosis) Of(n *model.NodeInfo) *Status { return d.bySlot[n.Slot] }
 
 // Statuses calls yield with the name and the status of each node that failed; after Compact, of some of them.
 func (d *Diagnosis) Statuses(yield func(node string, s *Status) bool) {
@@ -95,8 +103,8 @@ func (d *Diagnosis) Counts() map[string]int {
 	return counts
 }
 
-// NoNodes is what an empty cluster answers.
-const NoNodes = "no nodes available to schedule pods"
+// noNodes is what an empty cluster answers.
+const noNodes = "no nodes available to schedule pods"
 
 // Message is what FailedScheduling events and the PodScheduled condition say: the number of nodes, each reason with its
 // count, sorted as text, and what preemption said.
@@ -105,7 +113,7 @@ func (d *Diagnosis) Message() string {
 		return d.message
 	}
 	if d.NodeCount == 0 {
-		return NoNodes
+		return noNodes
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "0/%d nodes are available:", d.NodeCount)
@@ -123,8 +131,8 @@ func (d *Diagnosis) Message() string {
 // keepNodes is how many nodes' statuses a waiting pod keeps.
 const keepNodes = 100
 
-// Compact makes the diagnosis cheap to keep: the message is made, the snapshot let go, and of very many nodes' statuses only
-// some are kept.
+// Compact makes the diagnosis cheap to keep: the message is made, the snapshot let go, and of very many nodes' statuses
+// only some are kept.
 func (d *Diagnosis) Compact() {
 	d.message = d.Message()
 	some := map[string]*Status{}
@@ -147,7 +155,7 @@ func (d *Diagnosis) lines() []string {
 
 // FitError says that no node fits the pod now.
 type FitError struct {
-	Pod       *PodInfo
+	Pod       *model.PodInfo
 	Diagnosis *Diagnosis
 }
 

@@ -1,4 +1,4 @@
-package framework
+package model
 
 import (
 	"encoding/binary"
@@ -9,14 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Key is made of what a plug-in reads of a pod: equal keys mean that it reads the same. Each field is preceded by its length or
-// number, so that different fields cannot look alike. The zero value is empty.
+// Key is made of what a plug-in reads of a pod: equal keys mean that it reads the same. Each field is preceded by its
+// length or number, so that different fields cannot look alike. The zero value is empty.
 type Key struct{ b []byte }
+
+// NewKey returns an empty key with room for size bytes.
+func NewKey(size int) Key { return Key{b: make([]byte, 0, size)} }
 
 // KeyOf returns a function that makes a key of what reads writes.
 func KeyOf(reads func(pod *PodInfo, k *Key)) func(*PodInfo) string {
 	return func(pod *PodInfo) string {
-		k := Key{b: make([]byte, 0, 128)}
+		k := NewKey(128)
 		reads(pod, &k)
 		return k.String()
 	}

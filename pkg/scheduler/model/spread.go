@@ -1,4 +1,4 @@
-package framework
+package model
 
 import (
 	"fmt"
@@ -30,7 +30,7 @@ func spreadConstraints(pod *corev1.Pod) ([]SpreadConstraint, error) {
 		in := &pod.Spec.TopologySpreadConstraints[i]
 		sel, err := metav1.LabelSelectorAsSelector(in.LabelSelector)
 		if err != nil {
-			return nil, fmt.Errorf("parsing a topology spread constraint of pod %s: %w", PodKey(pod), err)
+			return nil, fmt.Errorf("parsing a topology spread constraint of pod %s: %w", podKey(pod), err)
 		}
 		for _, k := range in.MatchLabelKeys {
 			if v, ok := pod.Labels[k]; ok {

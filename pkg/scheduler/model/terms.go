@@ -1,4 +1,4 @@
-package framework
+package model
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ type AffinityTerm struct {
 	ID string
 }
 
-// Matches tells whether the term is about pod, which is in a namespace with these labels.
+// Matches reports whether the term is about pod, which is in a namespace with these labels.
 func (t *AffinityTerm) Matches(pod *corev1.Pod, namespaceLabels labels.Set) bool {
 	if !t.Namespaces[pod.Namespace] && !t.NamespaceSelector.Matches(namespaceLabels) {
 		return false

@@ -1,25 +1,48 @@
-package framework_test
+package profile_test
 
 import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/profile"
 )
 
-// TestClassHasWhatPluginsRead: pods with one Class share the verdicts of node-local plug-ins, so a key that lacks a field gives
-// wrong answers, and one that has too much costs time.
+// fullPod uses every field that decisions read.
+func fullPod() *corev1.Pod {
+	term := corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{"disk": "ssd"},
+			Tolerations:  []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpEqual, Value: "v", Effect: corev1.TaintEffectNoSchedule}},
+			Affinity: &corev1.Affinity{
+				NodeAffinity:    &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1}}},
+				PodAffinity:     &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
+				PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
+			},
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone"}},
+			InitContainers:            []corev1.Container{{Name: "i", Image: "init:1"}},
+			Containers: []corev1.Container{{Name: "c", Image: "web:1", Ports: []corev1.ContainerPort{{HostPort: 80, Protocol: corev1.ProtocolTCP}},
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "example.com/gpu": resource.MustParse("1")}}}},
+		},
+	}
+}
+
+// TestClassHasWhatPluginsRead: pods with one Class share the verdicts of node-local plug-ins, so a key that lacks a
+// field gives wrong answers, and one that has too much costs time.
 func TestClassHasWhatPluginsRead(t *testing.T) {
 	t.Parallel()
-	profile, err := framework.NewProfile("s", plugins.Default(plugins.Config{}))
+	p, err := profile.New("s", plugins.Default(plugins.Config{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	class := func(p *corev1.Pod) string {
-		key, ok := profile.Class(framework.NewPodInfo(p))
+	class := func(pod *corev1.Pod) string {
+		key, ok := p.Class(model.NewPodInfo(pod))
 		if !ok {
 			t.Error("a default plug-in is slow")
 		}
@@ -71,13 +94,13 @@ func TestClassHasWhatPluginsRead(t *testing.T) {
 		{"spread constraint", func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints[0].MaxSkew = 2 }, false},
 		{"no spread constraint", func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints = nil }, false},
 	} {
-		a, b := framework.FullPod(), framework.FullPod()
+		a, b := fullPod(), fullPod()
 		c.change(b)
 		if got := class(a) != class(b); got != c.class {
 			t.Errorf("%s: class differs: %v, want %v", c.name, got, c.class)
 		}
 	}
-	a, b := framework.FullPod(), framework.FullPod()
+	a, b := fullPod(), fullPod()
 	for _, p := range []*corev1.Pod{a, b} {
 		p.Spec.InitContainers = nil
 		delete(p.Spec.Containers[0].Resources.Requests, "cpu")

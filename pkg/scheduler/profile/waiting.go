@@ -1,4 +1,4 @@
-package framework
+package profile
 
 import (
 	"context"
@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // waiting holds the pods that Permit made wait.
@@ -19,10 +22,10 @@ func newWaiting() *waiting { return &waiting{pods: map[types.UID]*WaitingPod{}} 
 
 // WaitingPod is a pod between Permit and binding.
 type WaitingPod struct {
-	Pod  *PodInfo
+	Pod  *model.PodInfo
 	mu   sync.Mutex
 	left map[string]bool
-	done chan *Status
+	done chan *framework.Status
 }
 
 // Allow takes back the named plug-in's wait; the last one lets the pod go on.
@@ -37,31 +40,33 @@ func (w *WaitingPod) Allow(plugin string) {
 
 // Reject ends the wait with a refusal.
 func (w *WaitingPod) Reject(plugin, reason string) {
-	w.finish(&Status{Code: Unschedulable, Reasons: []string{reason}, Plugin: plugin})
+	w.finish(&framework.Status{Code: framework.Unschedulable, Reasons: []string{reason}, Plugin: plugin})
 }
 
-func (w *WaitingPod) finish(s *Status) {
+func (w *WaitingPod) finish(s *framework.Status) {
 	select {
 	case w.done <- s:
 	default:
 	}
 }
 
-// RunPermit asks for consent. Status Wait means that WaitOnPermit must be called before binding; it is nil if every plug-in
-// allowed at once.
-func (p *Profile) RunPermit(ctx context.Context, state *CycleState, pod *PodInfo, node string) (*Status, time.Duration) {
-	w := &WaitingPod{Pod: pod, left: map[string]bool{}, done: make(chan *Status, 1)}
+// RunPermit asks for consent. Status Wait means that WaitOnPermit must be called before binding; it is nil if every
+// plug-in allowed at once.
+func (p *Profile) RunPermit(
+	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, node string,
+) (*framework.Status, time.Duration) {
+	w := &WaitingPod{Pod: pod, left: map[string]bool{}, done: make(chan *framework.Status, 1)}
 	var shortest time.Duration
-	for _, pl := range p.Permits {
+	for _, pl := range p.permits {
 		s, timeout := pl.Permit(ctx, state, pod, node)
 		switch {
-		case s != nil && s.Code == Wait:
+		case s != nil && s.Code == framework.Wait:
 			w.left[pl.Name()] = true
 			if shortest == 0 || timeout < shortest {
 				shortest = timeout
 			}
 		case !s.IsSuccess():
-			return s.withPlugin(pl.Name()), 0
+			return s.WithPlugin(pl.Name()), 0
 		}
 	}
 	if len(w.left) == 0 {
@@ -70,11 +75,11 @@ func (p *Profile) RunPermit(ctx context.Context, state *CycleState, pod *PodInfo
 	p.waiting.mu.Lock()
 	p.waiting.pods[pod.Pod.UID] = w
 	p.waiting.mu.Unlock()
-	return NewStatus(Wait), shortest
+	return framework.NewStatus(framework.Wait), shortest
 }
 
 // WaitOnPermit blocks until the waiting pod is allowed (nil) or refused, timeout passes, or ctx ends.
-func (p *Profile) WaitOnPermit(ctx context.Context, pod *PodInfo, timeout time.Duration) *Status {
+func (p *Profile) WaitOnPermit(ctx context.Context, pod *model.PodInfo, timeout time.Duration) *framework.Status {
 	w := p.WaitingPod(pod.Pod.UID)
 	if w == nil {
 		return nil
@@ -90,9 +95,10 @@ func (p *Profile) WaitOnPermit(ctx context.Context, pod *PodInfo, timeout time.D
 	case s := <-w.done:
 		return s
 	case <-t.C:
-		return NewStatus(Unschedulable, fmt.Sprintf("rejected due to timeout after waiting %v", timeout))
+		reason := fmt.Sprintf("rejected due to timeout after waiting %v", timeout)
+		return framework.NewStatus(framework.Unschedulable, reason)
 	case <-ctx.Done():
-		return AsStatus(ctx.Err())
+		return framework.AsStatus(ctx.Err())
 	}
 }
 

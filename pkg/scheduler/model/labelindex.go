@@ -1,12 +1,12 @@
-package framework
+package model
 
 import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// LabelIndex finds, among many values that each have a selector, those whose selector may match given labels, without asking
-// every selector. The zero value is ready. It is not safe for concurrent use.
+// LabelIndex finds, among many values that each have a selector, those whose selector may match given labels, without
+// asking every selector. The zero value is ready. It is not safe for concurrent use.
 type LabelIndex[T comparable] struct {
 	pairs map[labelPair]map[T]bool
 	keys  map[string]map[T]bool   // selectors that only ask for the key to be there
@@ -63,7 +63,8 @@ func put[K, T comparable](m *map[K]map[T]bool, key K, v T, in bool) {
 	(*m)[key][v] = true
 }
 
-// Candidates calls yield once with every value whose selector may match the labels; the caller asks the selector itself.
+// Candidates calls yield once with every value whose selector may match the labels; the caller asks the selector
+// itself.
 func (x *LabelIndex[T]) Candidates(set labels.Set, yield func(T)) {
 	for v := range x.rest[struct{}{}] {
 		yield(v)

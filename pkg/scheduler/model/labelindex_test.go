@@ -1,4 +1,4 @@
-package framework
+package model
 
 import (
 	"math/rand/v2"
@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// TestLabelIndexLosesNoMatch runs random selectors against random labels: every selector that matches is a candidate, once.
+// TestLabelIndexLosesNoMatch runs random selectors against random labels: every selector that matches is a candidate,
+// once.
 func TestLabelIndexLosesNoMatch(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

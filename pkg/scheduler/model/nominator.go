@@ -1,4 +1,4 @@
-package framework
+package model
 
 import (
 	"slices"
@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Nominator remembers the pods that wait for victims to leave a node: other pods of lower or equal priority must not take
-// the room. It is safe for concurrent use.
+// Nominator remembers the pods that wait for victims to leave a node: other pods of lower or equal priority must not
+// take the room. It is safe for concurrent use.
 type Nominator struct {
 	mu    sync.Mutex
 	byPod map[types.UID]nomination
@@ -51,14 +51,16 @@ func (n *Nominator) Of(uid types.UID) string {
 	return n.byPod[uid].node
 }
 
-// On returns the pods nominated to node whose priority is not lower than pod's, without pod itself. The list is read-only.
+// On returns the pods nominated to node whose priority is not lower than pod's, without pod itself. The list is
+// read-only.
 func (n *Nominator) On(node string, pod *PodInfo) []*PodInfo {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return rivals(n.byNode[node], pod)
 }
 
-// rivals returns those of the list whose room the pod must not take: the list itself if they all are, which is the common case.
+// rivals returns those of the list whose room the pod must not take: the list itself if they all are, which is the
+// common case.
 func rivals(list []*PodInfo, pod *PodInfo) []*PodInfo {
 	rival := func(p *PodInfo) bool { return Priority(p.Pod) >= Priority(pod.Pod) && p.Pod.UID != pod.Pod.UID }
 	for i, p := range list {
