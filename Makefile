@@ -97,7 +97,7 @@ bin/helm: test/ecosystem/go.mod
 ecosystem: build bin/helm ## Helm and an operator on a cluster that it starts and stops (as root)
 	test/ecosystem/run
 
-compose: build ## lay out what the images of deploy/compose are built of (docs/compose.md)
+compose: build ## lay out what the images of deploy/compose are built of (docs/guides/compose.md)
 	deploy/compose/build.sh
 
 compose-test: compose ## the cluster of deploy/compose on a Docker engine that the test starts and stops (as root): COMPOSE=docker-compose

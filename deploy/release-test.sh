@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "$*" >&2; exit 1; }
-mapfile -t compose < <(git ls-files deploy/compose docs/compose.md)
+mapfile -t compose < <(git ls-files deploy/compose docs/guides/compose.md)
 for archive in dist/*.tar.gz; do
   name=$(basename "$archive" .tar.gz)
   arch=${name##*-}

@@ -38,7 +38,7 @@ for arch in ${ARCHS:-amd64 arm64}; do
   cp -r deploy/systemd "$out/"
   cp deploy/install-release.sh "$out/install.sh"
   # The cluster of containers, as committed: a user's kubeconfig may be beside it.
-  git ls-files -z deploy/compose docs/compose.md | xargs -0 cp --parents -t "$out"
+  git ls-files -z deploy/compose docs/guides/compose.md | xargs -0 cp --parents -t "$out"
   tar --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C dist -cf - "$name" | gzip -n >"dist/$name.tar.gz"
   rm -rf "$out"
   (cd dist && sha256sum "$name.tar.gz" | tee -a SHA256SUMS)
