@@ -69,7 +69,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to a kubeconfig file, specifying how to connect to the API server.")
 	fs.StringVar(&o.node, "node-name", "", "The name of the node that this runs on.")
 	fs.StringVar(&o.cniConfDir, "cni-conf-dir", "/etc/cni/net.d", "Directory in which the container runtime looks for CNI network lists.")
-	fs.StringVar(&o.ipamPlugin, "ipam-plugin", "host-local", "The CNI plug-in that gives pods their addresses: host-local, or one that takes its configuration, as bonsai-ipam, which keeps them when a pod's sandbox is made anew.")
+	fs.StringVar(&o.ipamPlugin, "ipam-plugin", "host-local", "The CNI plug-in that assigns pod addresses: host-local, or a plug-in with the same configuration. bonsai-ipam keeps a pod's address when its sandbox is re-created.")
 	fs.StringSliceVar(&o.clusterCIDRs, "cluster-cidr", nil, "The ranges of pod addresses in the cluster, one per family: no node gets a route to what is outside of them.")
 	fs.BoolVar(&o.cleanup, "cleanup", false, "If true remove the agent's routes and nftables tables and exit.")
 }

@@ -33,7 +33,7 @@ func startCommand(chosen *chosen) *cobra.Command {
 		Example: "  bonsai stop\n  bonsai start",
 		Args:    daemon.NoArgs,
 	}
-	foreground := c.Flags().Bool("foreground", false, "run the cluster in this process until it is told to end, as systemd and other service managers want it")
+	foreground := c.Flags().Bool("foreground", false, "run the cluster in this process until it receives SIGTERM, for systemd and other service managers")
 	patience := waitFlag(c, new(time.Duration), "the cluster")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		self, err := os.Executable()

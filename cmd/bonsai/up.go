@@ -38,8 +38,8 @@ func upCommand(chosen *chosen) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Start a cluster and wait until it is ready",
-		Long: `Start a cluster and wait until its nodes are Ready and its DNS answers. A cluster that is there already, running or stopped, keeps what
-is not said anew. Subnets and ports that are not said are the first that no other cluster on this machine has.`,
+		Long: `Start a cluster and wait until its nodes are Ready and its DNS answers. An existing cluster, running or stopped, keeps every setting
+that you do not pass. If you do not choose subnets and ports, a new cluster takes the first that are free on this machine.`,
 		Example: `  bonsai up
   bonsai up --name dev --nodes 3
   bonsai up --name ha --control-planes 3
@@ -52,7 +52,7 @@ is not said anew. Subnets and ports that are not said are the first that no othe
 	}
 	c.Flags().StringVar(&f.file, "config", "", "file that describes the cluster (bonsai config print-default), - for standard input; flags come after it")
 	c.Flags().IntVar(&f.nodes, "nodes", 1, "number of nodes, each in namespaces of its own (1 to 9)")
-	c.Flags().IntVar(&f.planes, "control-planes", 1, "number of control planes: 1, or 3 behind a balancer, any one of which may fail")
+	c.Flags().IntVar(&f.planes, "control-planes", 1, "number of control planes: 1, or 3 behind a balancer, one may fail")
 	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches, masqueraded")
 	c.Flags().StringVar(&f.family, "ip-family", "ipv4", "addresses of nodes, pods and Services: ipv4, ipv6 or dual")
 	c.Flags().StringVar(&f.advertise, "advertise-address", "", "an address of this machine by which other machines reach the API server, to join as nodes (bonsai join)")

@@ -65,7 +65,7 @@ func (o *options) authenticationFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&a.Audiences, "api-audiences", nil, "Identifiers of the API. Default: the first issuer.")
 	fs.StringVar(&a.JWKSURI, "service-account-jwks-uri", "", "Overrides the URI for the JSON Web Key Set in the discovery doc served at /.well-known/openid-configuration.")
 	fs.BoolVar(&a.AccountLookup, "service-account-lookup", a.AccountLookup, "If true, validate that the objects a service account token is bound to exist.")
-	fs.BoolVar(&a.ExtendTokens, "service-account-extend-token-expiration", a.ExtendTokens, "Lets the tokens of pods for the API server live longer than the pod is told.")
+	fs.BoolVar(&a.ExtendTokens, "service-account-extend-token-expiration", a.ExtendTokens, "Lets pods' tokens for the API server live longer than their stated expiration.")
 	fs.DurationVar(&a.MaxTokenExpiration, "service-account-max-token-expiration", 0, "The maximum validity duration of a token created by the service account token issuer.")
 	fs.StringVar(&h.CA, "requestheader-client-ca-file", "", "Root certificate bundle to verify client certificates of front proxies before trusting usernames in headers.")
 	fs.StringSliceVar(&h.AllowedNames, "requestheader-allowed-names", nil, "List of client certificate common names to allow to provide usernames in headers. If empty, any name is allowed.")

@@ -42,7 +42,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.EnableProfiling, "profiling", false, "Serve profiles at /debug/pprof/ of the metrics server.")
 	fs.StringVar((*string)(&c.Mode), "proxy-mode", modeNFTables, "Which proxy mode to use: 'nftables' or 'iptables'.")
 	fs.StringVar(&c.ClusterCIDR, "cluster-cidr", "", "The CIDR range of the pods in the cluster; traffic to cluster IPs from elsewhere is masqueraded. One per family.")
-	fs.StringVar((*string)(&c.DetectLocalMode), "detect-local-mode", localClusterCIDR, "How the node's pods are told from others: 'ClusterCIDR', 'BridgeInterface' or 'InterfaceNamePrefix'.")
+	fs.StringVar((*string)(&c.DetectLocalMode), "detect-local-mode", localClusterCIDR, "How to recognize the node's own pods: 'ClusterCIDR', 'BridgeInterface' or 'InterfaceNamePrefix'.")
 	fs.StringVar(&c.DetectLocal.BridgeInterface, "pod-bridge-interface", "", "The interface through which packets of the node's pods come, with --detect-local-mode=BridgeInterface.")
 	fs.StringVar(&c.DetectLocal.InterfaceNamePrefix, "pod-interface-name-prefix", "", "How the names of such interfaces begin, with --detect-local-mode=InterfaceNamePrefix.")
 	fs.StringSliceVar(&c.NodePortAddresses, "nodeport-addresses", nil, `CIDR ranges of the node's addresses that take NodePort connections, or "primary" (the default of the nftables mode; of iptables: all).`)

@@ -96,7 +96,7 @@ func discover(ctx context.Context, server string, token bootstraptoken.Token, pi
 	}
 	d, err := readClusterInfo(first, pins)
 	if err != nil {
-		return nil, fmt.Errorf("what %s says of the cluster: %w", server, err)
+		return nil, fmt.Errorf("read the cluster information from %s: %w", server, err)
 	}
 	again, err := clusterInfo(ctx, d.client, d.cluster.Server)
 	if err != nil {

@@ -123,7 +123,7 @@ func (c Config) tellJoiners(ctx context.Context) error {
 	k.Clusters[""] = &clientcmdapi.Cluster{Server: c.advertisedServer(), CertificateAuthorityData: ca} // without a name, as kubeadm's
 	info, err := clientcmd.Write(*k)
 	if err != nil {
-		return fmt.Errorf("encode what the cluster says of itself: %w", err)
+		return fmt.Errorf("encode the cluster information: %w", err)
 	}
 	facts, err := json.MarshalIndent(clusterFacts{c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, c.FeatureGates, c.Mirrors}, "", "  ")
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
-	"bonsai/pkg/cluster/supervise"
 )
 
 // NodeConfig is what a node's init needs to know; it is written to the node's etc/node.json.
@@ -79,16 +78,16 @@ func (n *NodeConfig) ips() []netip.Addr {
 }
 
 // nodeProcess is the node's init: this program again, in namespaces of its own. See EnterNode for its standard input.
-func (c Config) nodeProcess(ctx context.Context, node Node, self string, groups cgroup.Groups) (supervise.Process, error) {
+func (c Config) nodeProcess(ctx context.Context, node Node, self string, groups cgroup.Groups) (process, error) {
 	l, n := c.layout(), c.node(node)
 	n.Cgroups = groups.Trees
 	data, err := json.MarshalIndent(n, "", "  ")
 	if err != nil {
-		return supervise.Process{}, err
+		return process{}, err
 	}
 	path := l.node(n.Name, "etc", "node.json")
 	if err := host.WriteFile(path, data); err != nil {
-		return supervise.Process{}, fmt.Errorf("write the configuration of node %s: %w", n.Name, err)
+		return process{}, fmt.Errorf("write the configuration of node %s: %w", n.Name, err)
 	}
 	flags, started := uintptr(syscall.CLONE_NEWNS|syscall.CLONE_NEWUTS|syscall.CLONE_NEWIPC|syscall.CLONE_NEWPID), func(int) error { return groups.Renew(ctx, n.Name, killPatience) }
 	if !n.Joined {
@@ -97,11 +96,11 @@ func (c Config) nodeProcess(ctx context.Context, node Node, self string, groups 
 			return errors.Join(groups.Renew(ctx, n.Name, killPatience), c.connectNode(ctx, n.Name, pid))
 		}
 	}
-	return supervise.Process{
-		Name: "node-" + n.Name,
-		Argv: []string{self, "node-enter", path},
-		Log:  l.log("node-" + n.Name),
-		Attr: syscall.SysProcAttr{Cloneflags: flags}, Started: started,
+	return process{
+		name: "node-" + n.Name,
+		argv: []string{self, "node-enter", path},
+		log:  l.log("node-" + n.Name),
+		attr: syscall.SysProcAttr{Cloneflags: flags}, started: started,
 	}, nil
 }
 

@@ -19,7 +19,6 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
-	"bonsai/pkg/cluster/supervise"
 )
 
 // EnterNode is the first step inside a node's namespaces: it moves itself into the node's cgroup, makes that the root of a new
@@ -70,7 +69,7 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := supervise.New(ctx, log)
+	s := newSupervisor(ctx, log)
 	var running sync.WaitGroup
 	defer running.Wait()
 	if n.Contained {
@@ -81,11 +80,11 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 		running.Go(wait)
 	}
 	running.Go(func() { images(ctx) })
-	running.Go(func() { reap(ctx, s.Owns) })
+	running.Go(func() { reap(ctx, s.owns) })
 	for _, p := range n.processes(log) {
-		running.Go(func() { s.Keep(ctx, p) })
+		running.Go(func() { s.keep(ctx, p) })
 	}
-	err = supervise.Serve(ctx, layout(n.DataDir).nodeSocket(n.Name), func() supervise.Status { return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()} }, nil)
+	err = serveControl(ctx, layout(n.DataDir).nodeSocket(n.Name), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} }, nil)
 	cancel()
 	return err
 }

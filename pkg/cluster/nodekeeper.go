@@ -6,12 +6,11 @@ import (
 	"sync"
 
 	"bonsai/pkg/cluster/host/cgroup"
-	"bonsai/pkg/cluster/supervise"
 )
 
 // nodeKeeper runs the nodes that the cluster is to have.
 type nodeKeeper struct {
-	supervisor *supervise.Supervisor
+	supervisor *supervisor
 	self       string
 	groups     cgroup.Groups
 
@@ -41,11 +40,11 @@ func (k *nodeKeeper) keep(ctx context.Context, c Config) error {
 			return fmt.Errorf("start node %s: %w", node.Name(), err)
 		}
 		life, stop := context.WithCancel(ctx)
-		kept := &keptNode{name: p.Name, stop: stop, done: make(chan struct{})}
+		kept := &keptNode{name: p.name, stop: stop, done: make(chan struct{})}
 		k.running[node.Number] = kept
 		go func() {
 			defer close(kept.done)
-			k.supervisor.Keep(life, p)
+			k.supervisor.keep(life, p)
 		}()
 	}
 	for number, kept := range k.running {
@@ -54,7 +53,7 @@ func (k *nodeKeeper) keep(ctx context.Context, c Config) error {
 		}
 		kept.stop()
 		<-kept.done
-		k.supervisor.Forget(kept.name)
+		k.supervisor.forget(kept.name)
 		delete(k.running, number)
 	}
 	return nil

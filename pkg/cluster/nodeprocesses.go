@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
-	"bonsai/pkg/cluster/supervise"
 )
 
 // containerdSocket is inside the node's /run.
@@ -26,7 +25,7 @@ const cniConfDir = "/run/cni/net.d"
 
 // processes are the node's own: containerd, kubelet, kube-proxy, and the agent of the pod network. But for that one they are started as
 // Kubernetes' documentation says, so that its own binaries run in their places.
-func (n *NodeConfig) processes(log *slog.Logger) []supervise.Process {
+func (n *NodeConfig) processes(log *slog.Logger) []process {
 	l := layout(n.DataDir)
 	bin := func(name string) string { return filepath.Join(n.BinDir, name) }
 	kubelet := l.kubeconfig("kubelet-" + n.Name)
@@ -36,23 +35,23 @@ func (n *NodeConfig) processes(log *slog.Logger) []supervise.Process {
 		// The node's only identity is the kubelet's, once it has one.
 		proxy, network, identified = kubelet, kubelet, func(ctx context.Context) { waitFile(ctx, kubelet) }
 	}
-	rows := []supervise.Process{
+	rows := []process{
 		// A containerd beside our binaries must find the shim beside it, not the system's.
-		{Name: "containerd", Argv: []string{n.containerd(), "--config", l.node(n.Name, "etc", "containerd.toml")},
-			Env: []string{"PATH=" + n.BinDir + ":" + os.Getenv("PATH")},
-			Before: func(ctx context.Context) {
+		{name: "containerd", argv: []string{n.containerd(), "--config", l.node(n.Name, "etc", "containerd.toml")},
+			env: []string{"PATH=" + n.BinDir + ":" + os.Getenv("PATH")},
+			before: func(ctx context.Context) {
 				clearUnfinishedTasks(ctx, "/proc", containerdTasks, log)
 				if err := clearLostNetworks(containerdTasks, sandboxSpaces, sandboxAddresses, log); err != nil {
 					log.Warn("cannot clear the networks of lost sandboxes", "err", err)
 				}
 			}},
-		{Name: "kubelet", Argv: append([]string{bin("kubelet"),
+		{name: "kubelet", argv: append([]string{bin("kubelet"),
 			"--config=" + l.node(n.Name, "etc", "kubelet.yaml"),
 			"--kubeconfig=" + kubelet,
 			"--hostname-override=" + n.Name, "--node-ip=" + joined(n.ips()),
 			steps,
 		}, kubeletFlags...)},
-		{Name: "kube-proxy", Before: identified, Argv: []string{bin("kube-proxy"),
+		{name: "kube-proxy", before: identified, argv: []string{bin("kube-proxy"),
 			"--kubeconfig=" + proxy,
 			"--hostname-override=" + n.Name, "--cluster-cidr=" + joined(n.Podnets), "--proxy-mode=nftables",
 			// By their addresses it would take the pods of other nodes for its own, and lead them from node ports of policy Local to endpoints elsewhere.
@@ -61,20 +60,20 @@ func (n *NodeConfig) processes(log *slog.Logger) []supervise.Process {
 			"--oom-score-adj=0", "--conntrack-max-per-core=0", "--conntrack-min=0",
 			"--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 		}},
-		{Name: "bonsai-network", Before: identified, Argv: []string{bin("bonsai-network"),
+		{name: "bonsai-network", before: identified, argv: []string{bin("bonsai-network"),
 			"--kubeconfig=" + network,
 			"--node-name=" + n.Name, "--cluster-cidr=" + joined(n.Podnets), "--cni-conf-dir=" + cniConfDir, "--ipam-plugin=" + ipamPlugin,
 		}},
 	}
 	if n.Addresses[0].Addr().Is6() {
-		rows[2].Argv = append(rows[2].Argv, "--healthz-bind-address=[::]:10256")
+		rows[2].argv = append(rows[2].argv, "--healthz-bind-address=[::]:10256")
 	}
 	if gates := gatesFlag("kube-proxy", n.FeatureGates); len(gates) > 0 {
-		rows[2].Argv = append(rows[2].Argv, gates...)
+		rows[2].argv = append(rows[2].argv, gates...)
 	}
 	for i := range rows {
-		rows[i].Log = l.nodeLog(n.Name, rows[i].Name)
-		rows[i].Argv = append(rows[i].Argv, n.userFlags(rows[i].Name)...)
+		rows[i].log = l.nodeLog(n.Name, rows[i].name)
+		rows[i].argv = append(rows[i].argv, n.userFlags(rows[i].name)...)
 	}
 	return rows
 }

@@ -235,7 +235,7 @@ func (s *applySet) members(ctx context.Context, applied sets.Set[types.UID]) ([]
 	for _, kind := range kinds {
 		m, err := s.o.Client.Mapper.RESTMapping(kind)
 		if err != nil {
-			return nil, fmt.Errorf("find the resource of %s, of which the ApplySet %q has members: %w", kind, s, err)
+			return nil, fmt.Errorf("find the resource of %s, a kind in the ApplySet %q: %w", kind, s, err)
 		}
 		namespaces := []string{""}
 		if m.Scope.Name() == meta.RESTScopeNameNamespace {

@@ -64,7 +64,7 @@ func NewCommand(_ *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	list := &cobra.Command{
 		Use:     "list",
 		Short:   "List all visible plugin executables on a user's PATH",
-		Long:    "List all available plugin files on a user's PATH: those whose names begin with kubectl-. What keeps one from being run is said of it.",
+		Long:    "List all available plugin files on a user's PATH: those whose names begin with kubectl-. Warnings name what keeps a plugin from running.",
 		Example: "# List all available plugins\nkubectl plugin list",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return list(cmd.Root(), streams, nameOnly) },
 	}

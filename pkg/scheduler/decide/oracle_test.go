@@ -20,10 +20,8 @@ import (
 
 	"bonsai/pkg/scheduler/cache"
 	"bonsai/pkg/scheduler/framework"
-	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/plugins/noderesources"
-	"bonsai/pkg/scheduler/profile"
 )
 
 // history makes random clusters: a cache with nodes and pods that come, change and go.
@@ -31,7 +29,7 @@ type history struct {
 	r     *rand.Rand
 	cache *cache.Cache
 	nodes []string
-	pods  []*model.PodInfo
+	pods  []*framework.PodInfo
 	next  int
 	// services are selectors by app label that spread pods by default.
 	services map[string]bool
@@ -39,11 +37,11 @@ type history struct {
 	nsLabels map[string]labels.Set
 	storage  storage
 	gear     gear
-	snapshot *model.Snapshot
+	snapshot *framework.Snapshot
 }
 
 func newHistory(seed uint64) *history {
-	h := &history{r: rand.New(rand.NewPCG(seed, 1)), cache: cache.New(0), services: map[string]bool{}, snapshot: model.NewSnapshot(),
+	h := &history{r: rand.New(rand.NewPCG(seed, 1)), cache: cache.New(0), services: map[string]bool{}, snapshot: framework.NewSnapshot(),
 		nsLabels: map[string]labels.Set{"a": {"team": "x"}, "b": {"team": "y"}}}
 	h.addStorage()
 	h.addGear()
@@ -256,7 +254,7 @@ func (h *history) step() {
 		} else {
 			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		}
-		h.pods[i] = model.NewPodInfo(p)
+		h.pods[i] = framework.NewPodInfo(p)
 		h.cache.Add(h.pods[i])
 	case k < 72:
 		h.services[h.one("web", "db")] = h.chance(50)
@@ -267,13 +265,13 @@ func (h *history) step() {
 }
 
 // profile has the default plug-ins, of which change may replace some.
-func (h *history) profile(t *testing.T, change func([]profile.Enabled) []profile.Enabled) *profile.Profile {
+func (h *history) profile(t *testing.T, change func([]framework.Enabled) []framework.Enabled) *framework.Profile {
 	t.Helper()
 	list := plugins.Default(plugins.Config{Workloads: h, Namespaces: h, Volumes: h.storage.known, Node: h.object, Devices: h.gear.known, Fit: noderesources.Fit{ByDevices: h.gear.known.GivenByClass}, Log: slog.New(slog.DiscardHandler)})
 	if change != nil {
 		list = change(list)
 	}
-	p, err := profile.New("default-scheduler", list)
+	p, err := framework.NewProfile("default-scheduler", list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,23 +288,23 @@ type tally struct {
 }
 
 // run makes decisions in both ways, with changes between them, and returns the first difference.
-func (h *history) run(ctx context.Context, p *profile.Profile, decisions int) (tally, error) {
+func (h *history) run(ctx context.Context, p *framework.Profile, decisions int) (tally, error) {
 	var n tally
-	nominator := model.NewNominator()
+	nominator := framework.NewNominator()
 	plain := &Plain{Nominator: nominator, Random: h.r.IntN}
 	fast := NewIncremental(nominator, h.r.IntN)
 	snapshot := h.snapshot
 	for range decisions {
 		h.step()
-		pod := model.NewPodInfo(h.pod())
+		pod := framework.NewPodInfo(h.pod())
 		if h.chance(10) {
-			nominator.Set(model.NewPodInfo(h.pod()), h.one(h.nodes...))
+			nominator.Set(framework.NewPodInfo(h.pod()), h.one(h.nodes...))
 		}
 		if h.chance(5) {
 			nominator.Set(pod, h.one(h.nodes...))
 		}
 		if h.chance(3) {
-			nominator = model.NewNominator()
+			nominator = framework.NewNominator()
 			plain.Nominator, fast.plain.Nominator = nominator, nominator
 		}
 		if h.plainly(pod) {
@@ -355,7 +353,7 @@ func (h *history) run(ctx context.Context, p *profile.Profile, decisions int) (t
 		}
 		bound := pod.Pod.DeepCopy()
 		bound.Spec.NodeName = got.Node
-		info := model.NewPodInfo(bound)
+		info := framework.NewPodInfo(bound)
 		if err := h.cache.Assume(info, got.Node); err != nil {
 			return n, err
 		}

@@ -1,16 +1,13 @@
 package decide
 
-import (
-	"bonsai/pkg/scheduler/framework"
-	"bonsai/pkg/scheduler/profile"
-)
+import "bonsai/pkg/scheduler/framework"
 
 // plan sorts a profile's plug-ins by how their answers can be kept; slow ones are in none of its lists.
 type plan struct {
 	preFilters []framework.PreFilter
 	filters    []framework.Filter
 	preScores  []framework.PreScore
-	scores     []profile.Weighted
+	scores     []framework.Weighted
 	tracking   []tracking
 	// late are the node-local filters that come after a tracking one: what a tracker refuses counts before them.
 	late map[string]bool
@@ -24,7 +21,7 @@ type tracking struct {
 	filters bool
 }
 
-func newPlan(p *profile.Profile) *plan {
+func newPlan(p *framework.Profile) *plan {
 	pl := &plan{late: map[string]bool{}}
 	add := func(plugin framework.Plugin, local func()) {
 		if _, ok := plugin.(framework.NodeLocal); ok {
@@ -64,7 +61,7 @@ func newPlan(p *profile.Profile) *plan {
 }
 
 // weightOf is the weight of the plug-in's score, 0 if it does not score.
-func weightOf(p *profile.Profile, name string) int64 {
+func weightOf(p *framework.Profile, name string) int64 {
 	for _, s := range p.Scores {
 		if s.Name() == name {
 			return s.Weight

@@ -16,7 +16,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"bonsai/pkg/scheduler/framework"
-	"bonsai/pkg/scheduler/model"
 )
 
 // fake is an API server with one claim. before is called before each write.
@@ -74,10 +73,10 @@ func claim(name string) *resourcev1.ResourceClaim {
 	return c
 }
 
-func pod(name, claim string) *model.PodInfo {
+func pod(name, claim string) *framework.PodInfo {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
 	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c", ResourceClaimName: &claim}}
-	return model.NewPodInfo(p)
+	return framework.NewPodInfo(p)
 }
 
 func slice(name, node string, devices ...string) *resourcev1.ResourceSlice {
@@ -225,7 +224,7 @@ func TestRefusals(t *testing.T) {
 	theirs.Pod.Spec.ResourceClaims[0] = late.Pod.Spec.ResourceClaims[0]
 	theirs.Pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "c", ResourceClaimName: ptr.To("lost")}}
 	for _, c := range []struct {
-		pod  *model.PodInfo
+		pod  *framework.PodInfo
 		code framework.Code
 		want string
 	}{

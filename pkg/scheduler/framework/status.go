@@ -73,24 +73,22 @@ func (s *Status) AsError() error {
 	if s.IsSuccess() {
 		return nil
 	}
-	return &statusError{Status: s}
+	return &StatusError{Status: s}
 }
 
-// statusError is a Status as an error.
-type statusError struct{ Status *Status }
+// StatusError is a Status as an error.
+type StatusError struct{ Status *Status }
 
-func (e *statusError) Error() string {
+func (e *StatusError) Error() string {
 	if e.Status.Plugin == "" {
 		return e.Status.Message()
 	}
 	return "plugin " + e.Status.Plugin + ": " + e.Status.Message()
 }
 
-func (e *statusError) Unwrap() error { return e.Status.Err }
+func (e *StatusError) Unwrap() error { return e.Status.Err }
 
-// WithPlugin returns the status with the plug-in that gave it. A status that already names one, such as a shared value,
-// is returned as it is; s itself never changes.
-func (s *Status) WithPlugin(name string) *Status {
+func (s *Status) withPlugin(name string) *Status {
 	if s != nil && s.Plugin == "" {
 		c := *s
 		c.Plugin = name

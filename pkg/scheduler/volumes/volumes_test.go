@@ -18,7 +18,6 @@ import (
 
 	"bonsai/api/core/volumebinding"
 	"bonsai/pkg/scheduler/framework"
-	"bonsai/pkg/scheduler/model"
 )
 
 // server is an API server that stores what is written, or refuses it.
@@ -68,12 +67,12 @@ func nodeOf(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
 }
 
-func podWith(claims ...string) *model.PodInfo {
+func podWith(claims ...string) *framework.PodInfo {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
 	for _, c := range claims {
 		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c}}})
 	}
-	return model.NewPodInfo(p)
+	return framework.NewPodInfo(p)
 }
 
 // known has the classes "local", of volumes made by hand, and "made", of volumes that are provisioned; both wait for the first pod.
@@ -105,7 +104,7 @@ func TestRefusedPods(t *testing.T) {
 			t.Errorf("%v, want %s", st, want)
 		}
 	}
-	made := model.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"},
+	made := framework.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"},
 		Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "x", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}}})
 	v := known(nil)
 	if _, st := v.Needs(made); st.Message() != `waiting for ephemeral volume controller to create the persistentvolumeclaim "p-x"` {
@@ -315,7 +314,7 @@ func TestNeedsStayAsTheyWere(t *testing.T) {
 func TestKey(t *testing.T) {
 	t.Parallel()
 	v := known(nil)
-	key := model.KeyOf(v.Key)
+	key := framework.KeyOf(v.Key)
 	for _, name := range []string{"a", "b"} {
 		v.ClaimChanged(nil, claimOf(name, "made", "1Gi"))
 	}

@@ -6,13 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"bonsai/pkg/scheduler/framework"
-	"bonsai/pkg/scheduler/model"
 )
 
 // rules are the pod's terms and what is needed to match them and others' terms.
 type rules struct {
-	pod        *model.PodInfo
-	terms      *model.PodTerms
+	pod        *framework.PodInfo
+	terms      *framework.PodTerms
 	nsLabels   labels.Set
 	namespaces framework.Namespaces
 	hardWeight int32
@@ -22,10 +21,10 @@ type rules struct {
 	matched map[string]bool
 }
 
-func (p *Plugin) rules(pod *model.PodInfo) *rules {
+func (p *Plugin) rules(pod *framework.PodInfo) *rules {
 	r := &rules{pod: pod, terms: pod.Terms, namespaces: p.Namespaces, hardWeight: p.HardWeight}
 	if r.terms == nil {
-		r.terms = &model.PodTerms{}
+		r.terms = &framework.PodTerms{}
 	}
 	r.deaf = p.IgnorePreferred && len(r.terms.PreferredAffinity) == 0 && len(r.terms.PreferredAntiAffinity) == 0
 	r.nsLabels = p.Namespaces.NamespaceLabels(pod.Pod.Namespace)
@@ -33,12 +32,12 @@ func (p *Plugin) rules(pod *model.PodInfo) *rules {
 }
 
 // about tells whether the pod's own term is about other.
-func (r *rules) about(t *model.AffinityTerm, other *model.PodInfo) bool {
+func (r *rules) about(t *framework.AffinityTerm, other *framework.PodInfo) bool {
 	return matches(r.namespaces, t, other)
 }
 
 // matches tells whether the term is about the pod. Most terms name the namespace: then its labels are not asked for.
-func matches(namespaces framework.Namespaces, t *model.AffinityTerm, pod *model.PodInfo) bool {
+func matches(namespaces framework.Namespaces, t *framework.AffinityTerm, pod *framework.PodInfo) bool {
 	if t.Namespaces[pod.Pod.Namespace] {
 		return t.Selector.Matches(labels.Set(pod.Pod.Labels))
 	}
@@ -46,7 +45,7 @@ func matches(namespaces framework.Namespaces, t *model.AffinityTerm, pod *model.
 }
 
 // meant tells whether another pod's term is about the pod.
-func (r *rules) meant(t *model.AffinityTerm) bool {
+func (r *rules) meant(t *framework.AffinityTerm) bool {
 	if r.matched != nil {
 		return r.matched[t.ID]
 	}
@@ -54,7 +53,7 @@ func (r *rules) meant(t *model.AffinityTerm) bool {
 }
 
 // aboutAll tells whether all required affinity terms are about other.
-func (r *rules) aboutAll(other *model.PodInfo) bool {
+func (r *rules) aboutAll(other *framework.PodInfo) bool {
 	for i := range r.terms.Affinity {
 		if !r.about(&r.terms.Affinity[i], other) {
 			return false
@@ -75,7 +74,7 @@ const (
 
 // facts calls yield for everything that other, running somewhere, adds: to which kind of count, for which topology key, and
 // how much. Only the term's key matters, the domain is that of other's node.
-func (r *rules) facts(other *model.PodInfo, yield func(k kind, key string, by int64)) {
+func (r *rules) facts(other *framework.PodInfo, yield func(k kind, key string, by int64)) {
 	t := r.terms
 	if r.aboutAll(other) {
 		for i := range t.Affinity {
@@ -101,7 +100,7 @@ func (r *rules) facts(other *model.PodInfo, yield func(k kind, key string, by in
 }
 
 // othersFacts are those that come from other's terms.
-func (r *rules) othersFacts(other *model.PodInfo, yield func(k kind, key string, by int64)) {
+func (r *rules) othersFacts(other *framework.PodInfo, yield func(k kind, key string, by int64)) {
 	o := other.Terms
 	if o == nil {
 		return

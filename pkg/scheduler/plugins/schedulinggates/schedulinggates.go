@@ -4,9 +4,7 @@ package schedulinggates
 import (
 	"fmt"
 
-	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
-	"bonsai/pkg/scheduler/model"
 )
 
 // Name of the plug-in.
@@ -21,7 +19,7 @@ var _ framework.PreEnqueue = Plugin{}
 func (Plugin) Name() string { return Name }
 
 // PreEnqueue turns pods with gates down.
-func (Plugin) PreEnqueue(pod *model.PodInfo) *framework.Status {
+func (Plugin) PreEnqueue(pod *framework.PodInfo) *framework.Status {
 	gates := pod.Pod.Spec.SchedulingGates
 	if len(gates) == 0 {
 		return nil
@@ -34,6 +32,6 @@ func (Plugin) PreEnqueue(pod *model.PodInfo) *framework.Status {
 }
 
 // EventsToRegister: only the removal of the gates helps.
-func (Plugin) EventsToRegister() []clusterevent.Interest {
-	return []clusterevent.Interest{{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateGates}}
+func (Plugin) EventsToRegister() []framework.Interest {
+	return []framework.Interest{{Kind: framework.TargetPod, Action: framework.UpdateGates}}
 }
