@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -140,13 +139,13 @@ func (c Config) installAddons(ctx context.Context) error {
 	return nil
 }
 
-// throughRestarts does what may be done twice again when a connection breaks: one of several API servers may end and start anew while the
-// cluster comes up, and the others answer.
+// throughRestarts repeats do, which may be done twice, when a connection breaks, as one of several API servers may end and start while the cluster
+// comes up and the others answer, and when somebody else has changed the object meanwhile.
 func throughRestarts(ctx context.Context, do func() error) error {
 	var last error
 	err := host.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
 		last = do()
-		if utilnet.IsConnectionReset(last) || utilnet.IsConnectionRefused(last) || utilnet.IsProbableEOF(last) {
+		if utilnet.IsConnectionReset(last) || utilnet.IsConnectionRefused(last) || utilnet.IsProbableEOF(last) || apierrors.IsConflict(last) {
 			return false, nil
 		}
 		return true, last
@@ -182,41 +181,56 @@ func createMissing(ctx context.Context, client dynamic.Interface, obj *unstructu
 
 // readAddons returns the objects of all manifests with the cluster's values filled in.
 func (c Config) readAddons() ([]*unstructured.Unstructured, error) {
-	upstream := "template ANY ANY {\n            rcode NXDOMAIN\n        }"
-	if c.Egress {
-		upstream = "forward . /etc/resolv.conf"
-	}
-	values := strings.NewReplacer("$DNS_IP", c.DNSIP().String(), "$COREDNS_IMAGE", CoreDNSImage, "$UPSTREAM", upstream,
-		"$BUSYBOX_IMAGE", BusyboxImage, "$METRICS_SERVER_IMAGE", MetricsServerImage, "$TRAEFIK_IMAGE", TraefikImage,
-		"$REGISTRY_IMAGE", RegistryImage, "$REGISTRY_IP", c.registryIP().String(), "$REGISTRY_ADDRESS", c.registryAddress(),
-		"$REGISTRY_NODE_PORT", strconv.Itoa(registryNodePort), "$REGISTRY_HOST", registryHost)
 	names, err := fs.Glob(c.Addons, "*.yaml")
 	if err != nil {
 		return nil, err
 	}
 	var objects []*unstructured.Unstructured
 	for _, name := range names {
-		if !c.hasAddon(strings.TrimSuffix(name, ".yaml")) {
+		name = strings.TrimSuffix(name, ".yaml")
+		if !c.hasAddon(name) {
 			continue
 		}
-		data, err := fs.ReadFile(c.Addons, name)
+		of, err := c.readAddon(name)
 		if err != nil {
 			return nil, err
 		}
-		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(values.Replace(string(data)))), 4096)
-		for {
-			obj := &unstructured.Unstructured{}
-			if err := decoder.Decode(obj); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				return nil, fmt.Errorf("read the add-on %s: %w", name, err)
-			}
-			if len(obj.Object) > 0 { // a document of comments alone
-				objects = append(objects, obj)
-			}
-		}
+		objects = append(objects, of...)
 	}
 	return objects, nil
+}
+
+// readAddon returns the objects of one add-on's manifest with the cluster's values filled in.
+func (c Config) readAddon(name string) ([]*unstructured.Unstructured, error) {
+	data, err := fs.ReadFile(c.Addons, name+".yaml")
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(c.addonValues().Replace(string(data))), 4096)
+	for {
+		obj := &unstructured.Unstructured{}
+		if err := decoder.Decode(obj); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read the add-on %s: %w", name, err)
+		}
+		if len(obj.Object) > 0 { // a document of comments alone
+			objects = append(objects, obj)
+		}
+	}
+}
+
+// addonValues fills in what the cluster says of itself in manifests.
+func (c Config) addonValues() *strings.Replacer {
+	upstream := "template ANY ANY {\n            rcode NXDOMAIN\n        }"
+	if c.Egress {
+		upstream = "forward . /etc/resolv.conf"
+	}
+	return strings.NewReplacer("$DNS_IP", c.DNSIP().String(), "$COREDNS_IMAGE", CoreDNSImage, "$UPSTREAM", upstream,
+		"$BUSYBOX_IMAGE", BusyboxImage, "$METRICS_SERVER_IMAGE", MetricsServerImage, "$TRAEFIK_IMAGE", TraefikImage,
+		"$REGISTRY_IMAGE", RegistryImage, "$REGISTRY_IP", c.registryIP().String(), "$REGISTRY_ADDRESS", c.registryAddress(),
+		"$REGISTRY_NODE_PORT", strconv.Itoa(registryNodePort), "$REGISTRY_HOST", registryHost)
 }
 
 // waitDNS waits until a pod of the cluster's DNS answers for the kubernetes Service, asked directly from the host.

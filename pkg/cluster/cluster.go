@@ -100,7 +100,7 @@ type Node struct {
 	// Hostname is the name of one that has joined; the others are called by their numbers.
 	Hostname string            `json:",omitempty"`
 	Labels   map[string]string `json:",omitempty"`
-	// Taints are those it registers with, as key=value:effect.
+	// Taints are those that it has, beside others' that somebody else set, as key=value:effect.
 	Taints []string `json:",omitempty"`
 	Mounts []Mount  `json:",omitempty"`
 }

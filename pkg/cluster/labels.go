@@ -39,17 +39,17 @@ func checkJoinedLabels(labels map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// waitForNodes returns when the nodes are Ready and have their labels.
+// waitForNodes returns when the nodes are Ready and have their labels and taints.
 func (c Config) waitForNodes(ctx context.Context) error {
 	if err := c.waitNodes(ctx); err != nil {
 		return err
 	}
-	return c.labelNodes(ctx)
+	return c.describeNodes(ctx)
 }
 
-// labelNodes gives the nodes, as the administrator, the labels of the configuration. A kubelet gives labels to a new Node alone, and
-// not all of them.
-func (c Config) labelNodes(ctx context.Context) error {
+// describeNodes gives the nodes, as the administrator, the labels and taints of the configuration. A kubelet gives them to a new Node alone, and
+// not all of the labels.
+func (c Config) describeNodes(ctx context.Context) error {
 	client, err := c.coreClient()
 	if err != nil {
 		return err
@@ -60,14 +60,21 @@ func (c Config) labelNodes(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			patch, err := labelPatch(node, n.Labels)
-			if err != nil || patch == nil {
+			taints, err := taintPatch(node, n.Taints)
+			if err == nil && taints != nil { // first: it is for the version that was read
+				err = core.Nodes(client).SendPatch(ctx, "", n.Name(), types.MergePatchType, taints)
+			}
+			if err != nil {
 				return err
 			}
-			return core.Nodes(client).SendPatch(ctx, "", n.Name(), types.MergePatchType, patch)
+			labels, err := labelPatch(node, n.Labels)
+			if err == nil && labels != nil {
+				err = core.Nodes(client).SendPatch(ctx, "", n.Name(), types.MergePatchType, labels)
+			}
+			return err
 		})
 		if err != nil {
-			return fmt.Errorf("label the node %s: %w", n.Name(), err)
+			return fmt.Errorf("set labels and taints of the node %s: %w", n.Name(), err)
 		}
 	}
 	return nil

@@ -80,14 +80,9 @@ func (n *NodeConfig) ips() []netip.Addr {
 // nodeProcess is the node's init: this program again, in namespaces of its own. See EnterNode for its standard input.
 func (c Config) nodeProcess(ctx context.Context, node Node, self string, groups cgroup.Groups) (process, error) {
 	l, n := c.layout(), c.node(node)
-	n.Cgroups = groups.Trees
-	data, err := json.MarshalIndent(n, "", "  ")
+	path, err := c.writeNode(node, groups)
 	if err != nil {
 		return process{}, err
-	}
-	path := l.node(n.Name, "etc", "node.json")
-	if err := host.WriteFile(path, data); err != nil {
-		return process{}, fmt.Errorf("write the configuration of node %s: %w", n.Name, err)
 	}
 	flags, started := uintptr(syscall.CLONE_NEWNS|syscall.CLONE_NEWUTS|syscall.CLONE_NEWIPC|syscall.CLONE_NEWPID), func(int) error { return groups.Renew(ctx, n.Name, killPatience) }
 	if !n.Joined {
@@ -102,6 +97,21 @@ func (c Config) nodeProcess(ctx context.Context, node Node, self string, groups 
 		log:  l.log("node-" + n.Name),
 		attr: syscall.SysProcAttr{Cloneflags: flags}, started: started,
 	}, nil
+}
+
+// writeNode writes the file that a node's init reads when it starts, and returns its path.
+func (c Config) writeNode(node Node, groups cgroup.Groups) (string, error) {
+	n := c.node(node)
+	n.Cgroups = groups.Trees
+	path := c.layout().node(n.Name, "etc", "node.json")
+	data, err := json.MarshalIndent(n, "", "  ")
+	if err == nil {
+		err = host.WriteFile(path, data)
+	}
+	if err != nil {
+		return "", fmt.Errorf("write the configuration of node %s: %w", n.Name, err)
+	}
+	return path, nil
 }
 
 // ReadNode reads a node's configuration.

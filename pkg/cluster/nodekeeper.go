@@ -33,6 +33,9 @@ func (k *nodeKeeper) keep(ctx context.Context, c Config) error {
 	for _, node := range c.Nodes {
 		wanted[node.Number] = true
 		if k.running[node.Number] != nil {
+			if _, err := c.writeNode(node, k.groups); err != nil { // for when its init starts again
+				return err
+			}
 			continue
 		}
 		p, err := c.nodeProcess(ctx, node, k.self, k.groups)

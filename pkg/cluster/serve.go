@@ -80,6 +80,10 @@ func (c Config) follow(ctx context.Context, p progress, patience time.Duration, 
 	}
 	n.tell(log, "READY=1", status("waits for the nodes"))
 	err := host.Poll(ctx, serveAgain, func() (bool, error) {
+		if now, err := Load(c.DataDir); err == nil { // an `up` may have changed it meanwhile
+			now.Addons = c.Addons
+			c = now
+		}
 		err := c.takeSteps(ctx, p, c.stepsAfter())
 		if err == nil && c.Joined == nil {
 			err = c.exportContext(ctx, p.out)

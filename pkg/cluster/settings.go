@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,7 +82,7 @@ func (c Config) checkChange(wanted Config, running bool) error {
 		return fixed("number of control planes", strconv.Itoa(c.ControlPlanes), strconv.Itoa(wanted.ControlPlanes))
 	case !slices.Equal(c.subnets(), wanted.subnets()) || c.IPFamily != wanted.IPFamily:
 		return fixed("networks", c.networking(), wanted.networking())
-	case !running || reflect.DeepEqual(c, wanted):
+	case !running || c.canBecome(wanted):
 		return nil
 	}
 	return fmt.Errorf("the cluster in %s runs with other settings, and nothing changed. %s. To change them and keep everything in the "+

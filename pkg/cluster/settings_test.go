@@ -7,30 +7,24 @@ import (
 	"testing"
 )
 
-// TestCheckChange: another setting of a running cluster is refused in the user's own notation, with the way that loses nothing.
+// TestCheckChange: what a running cluster cannot become is refused in the user's own notation, with the way that loses nothing.
 func TestCheckChange(t *testing.T) {
 	t.Parallel()
 	changes := map[string]struct {
 		change func(*Config)
 		want   string
 	}{
-		"BinDir": {func(c *Config) { c.BinDir = "/other" }, "programs: /bin now, /other wanted"},
-		"Nodes":  {func(c *Config) { c.Nodes = nodesUpTo(3) }, "nodes: n1 n2 now, n1 n2 n3 wanted"},
-		"Nodes.Labels": {func(c *Config) {
-			c.Nodes = []Node{{Number: 1, Labels: map[string]string{"b": "2", "a": "1"}}, {Number: 2}}
-		}, "labels of n1: none now, a=1 b=2 wanted"},
-		"Nodes.Taints":     {func(c *Config) { c.Nodes = []Node{{Number: 1, Taints: []string{"a=b:NoSchedule"}}, {Number: 2}} }, "taints of n1: none now, a=b:NoSchedule wanted"},
+		"BinDir":           {func(c *Config) { c.BinDir = "/other" }, "programs: /bin now, /other wanted"},
+		"Nodes":            {func(c *Config) { c.Nodes = nodesUpTo(3) }, "nodes: n1 n2 now, n1 n2 n3 wanted"},
+		"AddonChoices":     {func(c *Config) { c.AddonChoices = map[string]bool{"registry": true} }, "add-on registry: off now, on wanted"},
 		"Nodes.Mounts":     {func(c *Config) { c.Nodes = []Node{{Number: 1, Mounts: []Mount{{"/a", "/b", true}}}, {Number: 2}} }, "mounts of n1: none now, /a:/b:ro wanted"},
 		"Egress":           {func(c *Config) { c.Egress = !c.Egress }, "egress: true now, false wanted"},
 		"Mirrors":          {func(c *Config) { c.Mirrors = []Mirror{{"docker.io", "http://m"}} }, "registry mirrors: none now, docker.io=http://m wanted"},
 		"OCIRuntime":       {func(c *Config) { c.OCIRuntime = "crun" }, "OCI runtime: none now, crun wanted"},
 		"AdvertiseAddress": {func(c *Config) { c.AdvertiseAddress = netip.MustParseAddr("192.0.2.1") }, "advertise address: none now, 192.0.2.1 wanted"},
 		"Ports":            {func(c *Config) { c.Ports.API = 7443 }, "API port: 6443 now, 7443 wanted"},
-		"PortMappings":     {func(c *Config) { *c = publishing(*c, "5353:30053/udp") }, "published ports: none now, 127.0.0.1:5353:30053/udp wanted"},
 		"FeatureGates":     {func(c *Config) { c.FeatureGates = map[string]bool{"A": true} }, "feature gates: none now, A=true wanted"},
 		"ComponentFlags":   {func(c *Config) { c.ComponentFlags = map[string]map[string]string{"etcd": {"v": "4"}} }, "component flags: none now, etcd --v=4 wanted"},
-		"AddonChoices":     {func(c *Config) { c.AddonChoices = map[string]bool{"metrics-server": true} }, "add-on metrics-server: off now, on wanted"},
-		"KubeconfigMode":   {func(c *Config) { c.KubeconfigMode = 0o640 }, "mode of the kubeconfig: none now, 0640 wanted"},
 	}
 	covered := map[string]bool{"DataDir": true, "Joined": true, "Contained": true, "Addons": true} // what a user does not choose of a cluster
 	for name, tc := range changes {
@@ -46,6 +40,32 @@ func TestCheckChange(t *testing.T) {
 		}
 		if err := is.checkChange(wanted, false); err != nil {
 			t.Errorf("%s of a stopped cluster: %v", name, err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		change func(*Config)
+		want   string
+	}{
+		"Nodes.Labels": {func(c *Config) {
+			c.Nodes = []Node{{Number: 1, Labels: map[string]string{"b": "2", "a": "1"}}, {Number: 2}}
+		}, "labels of n1: none now, a=1 b=2 wanted"},
+		"Nodes.Taints":   {func(c *Config) { c.Nodes = []Node{{Number: 1, Taints: []string{"a=b:NoSchedule"}}, {Number: 2}} }, "taints of n1: none now, a=b:NoSchedule wanted"},
+		"PortMappings":   {func(c *Config) { *c = publishing(*c, "5353:30053/udp") }, "published ports: none now, 127.0.0.1:5353:30053/udp wanted"},
+		"AddonChoices":   {func(c *Config) { c.AddonChoices = map[string]bool{"metrics-server": true} }, "add-on metrics-server: off now, on wanted"},
+		"KubeconfigMode": {func(c *Config) { c.KubeconfigMode = 0o640 }, "mode of the kubeconfig: none now, 0640 wanted"},
+	} {
+		field, _, _ := strings.Cut(name, ".")
+		covered[field] = true
+		is := Default("/data", "/bin")
+		is.Nodes = nodesUpTo(2)
+		wanted := is
+		tc.change(&wanted)
+		if err := is.checkChange(wanted, true); err != nil || difference(is, wanted) != tc.want {
+			t.Errorf("%s of a running cluster: %v, %s", name, err, difference(is, wanted))
+		}
+		wanted.Egress = false
+		if err := is.checkChange(wanted, true); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s beside what takes a stop: %v", name, err)
 		}
 	}
 	for name, change := range map[string]func(*Config){

@@ -125,10 +125,9 @@ func (c Config) supervise(ctx context.Context, self string, parent func(context.
 		}
 		ends = append(ends, func() { stop(); wait() })
 	}
-	published := newPublisher(log)
+	published := &portKeeper{publisher: newPublisher(log), running: map[PortMapping]publication{}}
 	published.follow(c)
-	unpublished, err := published.publish(ctx, c.mappings())
-	if err != nil {
+	if err := published.keep(ctx, c.mappings()); err != nil {
 		return err
 	}
 	nodes := &nodeKeeper{supervisor: s, self: self, groups: groups, running: map[int]*keptNode{}}
@@ -151,11 +150,11 @@ func (c Config) supervise(ctx context.Context, self string, parent func(context.
 			return err
 		}
 		published.follow(now)
-		return nodes.keep(ctx, now)
+		return errors.Join(published.keep(ctx, now.mappings()), nodes.keep(ctx, now))
 	}
 	err = serveControl(ctx, c.layout().socket("supervisor"), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} }, reload)
 	stop()
-	unpublished()
+	published.wait()
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -46,11 +47,23 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 			return c, false, err
 		}
 	}
-	c, alive, err := c.compareWithRunning(ctx)
+	c, old, alive, err := c.compareWithRunning(ctx)
 	if err != nil {
 		return c, false, err
 	}
-	if alive && c.networkStands() {
+	p := progress{out: out, began: time.Now()}
+	var steps []upStep
+	switch standing := alive && c.networkStands(); {
+	case !standing:
+		steps = append(c.stepsBefore(home, &c),
+			upStep{"Start etcd, the control plane and the nodes", func(ctx context.Context) error { return c.startSupervisor(ctx, self) }})
+	case !reflect.DeepEqual(c, old):
+		if err := c.signalManagers(syscall.SIGCONT); err != nil {
+			return c, false, err
+		}
+		fmt.Fprintf(out, "Changing the cluster in %s while it runs: %s.\n", c.DataDir, difference(old, c))
+		steps = []upStep{{"Change the settings", func(ctx context.Context) error { return c.changeFrom(ctx, home, old) }}}
+	default:
 		if err := c.signalManagers(syscall.SIGCONT); err != nil {
 			return c, false, err
 		}
@@ -63,16 +76,13 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 			return c, false, err
 		}
 	}
-	p := progress{out: out, began: time.Now()}
-	var steps []upStep
-	if !alive || !c.networkStands() {
-		steps = append(c.stepsBefore(home, &c),
-			upStep{"Start etcd, the control plane and the nodes", func(ctx context.Context) error { return c.startSupervisor(ctx, self) }})
-	}
 	steps = append(steps, upStep{"Wait for the API server", func(ctx context.Context) error {
 		lock.Close() // others can see what this cluster has
 		return c.waitAPI(ctx)
 	}})
+	if images := c.newImages(old); alive && len(images) > 0 {
+		steps = append(steps, upStep{"Load the images of add-ons", func(ctx context.Context) error { return c.loadOnNodes(ctx, images) }})
+	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	go c.watchSpace(ctx, fail)
@@ -80,6 +90,9 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 		return c, true, err
 	}
 	if err := c.takeSteps(ctx, p, c.stepsAfter()); err != nil {
+		return c, true, err
+	}
+	if err := c.sayLeftAddons(old, out); err != nil {
 		return c, true, err
 	}
 	return c, true, c.exportContext(ctx, out)
@@ -128,23 +141,20 @@ type upStep struct {
 	run  func(context.Context) error
 }
 
-// compareWithRunning tells whether the cluster's supervisor is alive, and returns c with what it leaves open as in the cluster that
-// it runs, or that is kept in the data directory; an error if that is not the one that is wanted.
-func (c Config) compareWithRunning(ctx context.Context) (_ Config, alive bool, err error) {
-	old, err := Load(c.DataDir)
+// compareWithRunning returns the wanted cluster: c with what it leaves open as in the old one, which is kept in the data directory, and
+// whether the supervisor of that is alive; an error if the old one cannot become the wanted one. A cluster that is new has always been as it is wanted.
+func (c Config) compareWithRunning(ctx context.Context) (wanted, old Config, alive bool, err error) {
+	old, err = Load(c.DataDir)
 	if errors.Is(err, os.ErrNotExist) {
-		return c, false, nil
+		return c, c, false, nil
 	}
 	if err != nil {
-		return c, false, fmt.Errorf("%w (repair the file, or delete the cluster with everything in it: bonsai down --data-dir %s)", err, c.DataDir)
+		return c, c, false, fmt.Errorf("%w (repair the file, or delete the cluster with everything in it: bonsai down --data-dir %s)", err, c.DataDir)
 	}
 	old.Addons = c.Addons
 	c = c.filledFrom(old)
 	alive = running(ctx, old)
-	if err := old.checkChange(c, alive); err != nil {
-		return c, alive, err
-	}
-	return c, alive, nil
+	return c, old, alive, old.checkChange(c, alive)
 }
 
 // checkMachine checks what a start needs, all of it before anything is made, and completes c in plan.
