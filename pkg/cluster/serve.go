@@ -45,6 +45,9 @@ func Serve(ctx context.Context, home Home, c Config, self string, patience time.
 		return err
 	}
 	defer held.Close()
+	if err := c.noteService(n); err != nil {
+		return err
+	}
 	ctx, fail := context.WithCancelCause(ctx)
 	context.AfterFunc(ctx, func() { n.tell(log, "STOPPING=1") })
 	followed := make(chan struct{})

@@ -109,6 +109,9 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (
 		return false, err
 	}
 	defer lock.Close()
+	if err := c.checkNotServed(fmt.Sprintf("bonsai --data-dir %s snapshot restore %s", dataDir, name)); err != nil {
+		return false, err
+	}
 	if err := finishRestoration(dataDir); err != nil {
 		return false, err
 	}

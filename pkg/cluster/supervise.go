@@ -60,7 +60,10 @@ func (c Config) Supervise(ctx context.Context, self string, starter io.Reader, l
 	if err := unix.Flock(supervisorLock, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return fmt.Errorf("the supervisor is started by bonsai up: %w", err)
 	}
-	unix.CloseOnExec(supervisorLock) // the lock is gone with this process, whoever else it leaves
+	unix.CloseOnExec(supervisorLock)                                            // the lock is gone with this process, whoever else it leaves
+	if err := host.IgnoreMissing(os.Remove(c.layout().service())); err != nil { // of a service that was killed
+		return err
+	}
 	return c.supervise(untilReleased(ctx, starter), self, c.scopeGroup, log)
 }
 

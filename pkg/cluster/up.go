@@ -55,6 +55,9 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 	var steps []upStep
 	switch standing := alive && c.networkStands(); {
 	case !standing:
+		if err := c.checkNotServed(""); err != nil {
+			return c, false, err
+		}
 		steps = append(c.stepsBefore(home, &c),
 			upStep{"Start etcd, the control plane and the nodes", func(ctx context.Context) error { return c.startSupervisor(ctx, self) }})
 	case !reflect.DeepEqual(c, old):

@@ -1,0 +1,86 @@
+package cluster
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bonsai/pkg/cluster/host"
+)
+
+// TestUnitIn: the unit is found on v2, and on v1 in systemd's own hierarchy alone.
+func TestUnitIn(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"0::/system.slice/system-bonsai.slice/bonsai@dev.service\n":                            "bonsai@dev.service",
+		"5:pids:/docker.service\n1:name=systemd:/system.slice/bonsai@a.service\n0::/\n":        "bonsai@a.service",
+		"0::/system.slice/bonsai-0a0b0c0d.scope\n":                                             "",
+		"0::/user.slice/user-0.slice/session-1.scope\n5:pids:/system.slice/bonsai@a.service\n": "",
+		"": "",
+	} {
+		path := filepath.Join(t.TempDir(), "cgroup")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := unitIn(path); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestRestoreServed: a cluster that a service manager runs is not restored, and goes on; one that has ended is.
+func TestRestoreServed(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root")
+	}
+	c := testConfig(t)
+	if err := c.save(); err != nil {
+		t.Fatal(err)
+	}
+	if err := copySaved(t.Context(), c.DataDir, c.layout().snapshot("clean")); err != nil {
+		t.Fatal(err)
+	}
+	restore := func() error {
+		_, err := RestoreSnapshot(t.Context(), c.DataDir, "clean", io.Discard)
+		return err
+	}
+	if err := os.MkdirAll(c.layout().run(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	held, err := lockData(c.layout().lock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := "bonsai --data-dir " + c.DataDir + " snapshot restore clean"
+	if err := host.WriteFile(c.layout().service(), []byte("bonsai@dev.service")); err != nil {
+		t.Fatal(err)
+	}
+	want := "runs as the systemd unit bonsai@dev.service. Run first: systemctl stop bonsai@dev.service; then: " + again + "; then: systemctl start bonsai@dev.service"
+	if err := restore(); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a unit's: %v", err)
+	}
+	if err := c.checkNotServed(""); err == nil || !strings.Contains(err.Error(), "Run: systemctl restart bonsai@dev.service") {
+		t.Errorf("a unit's, to be restarted: %v", err)
+	}
+	if err := c.noteService(notifier{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := restore(); err == nil || !strings.Contains(err.Error(), "runs under a service manager (bonsai start --foreground). Stop that service first, then run "+again) {
+		t.Errorf("another service manager's: %v", err)
+	}
+	if err := os.Remove(c.layout().service()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.checkNotServed(again); err != nil {
+		t.Errorf("a supervisor in the background: %v", err)
+	}
+	if err := host.WriteFile(c.layout().service(), nil); err != nil {
+		t.Fatal(err)
+	}
+	held.Close()
+	if err := restore(); err != nil {
+		t.Errorf("of a service that was killed: %v", err)
+	}
+}
