@@ -128,7 +128,7 @@ func (t *taking) addresses(ctx context.Context) error {
 			return invalid(svc, field.Invalid(field.NewPath("spec", "clusterIPs"), ips, fmt.Sprintf("failed to allocate IP: %v", err)))
 		}
 		if err != nil {
-			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", err))
+			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP for Service %q: %w", svc.Name, err))
 		}
 		ips[i] = ip.String()
 	}

@@ -95,7 +95,8 @@ func TestTheRangeFillsAndEmpties(t *testing.T) {
 		}
 		seen[s.Spec.ClusterIP] = s
 	}
-	refused(t, a, svc(corev1.ServiceSpec{}), "failed to allocate a serviceIP: range is full")
+	full := svc(corev1.ServiceSpec{})
+	refused(t, a, full, fmt.Sprintf("failed to allocate a serviceIP for Service %q: range is full", full.Name))
 	a.AfterDelete(t.Context(), seen["10.0.0.3"])
 	if s := create(t, a, svc(corev1.ServiceSpec{})); s.Spec.ClusterIP != "10.0.0.3" {
 		t.Errorf("got %s, want what was freed", s.Spec.ClusterIP)
