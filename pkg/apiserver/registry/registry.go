@@ -24,6 +24,16 @@ type Creater interface {
 	Create(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error)
 }
 
+// Preparer is a Creater that fills in and checks what it was asked for before admission judges: plug-ins that only judge see what
+// will be done, and are not asked about what is refused anyway.
+type Preparer interface {
+	Creater
+	// Default fills in what a client left out, before any plug-in sees it.
+	Default(obj runtime.Object)
+	// Prepare completes obj between the plug-ins that may change it and those that judge. create then does the work.
+	Prepare(ctx context.Context, ns, name string, obj runtime.Object) (create func(context.Context) (runtime.Object, error), err error)
+}
+
 // Lister is a resource whose objects are made when they are asked for: componentstatuses. They are few, and of no namespace.
 type Lister interface {
 	List(ctx context.Context) ([]runtime.Object, error)
@@ -33,12 +43,20 @@ type Lister interface {
 type ReadWriter interface {
 	New() runtime.Object
 	Get(ctx context.Context, ns, name string) (runtime.Object, error)
-	// Update applies change to the current object under optimistic concurrency and returns the result. change may be called
+	// Update applies change to the current object under optimistic concurrency and returns the result. change may be made
 	// several times.
-	Update(ctx context.Context, ns, name string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error)
+	Update(ctx context.Context, ns, name string, change PartChange, opts *metav1.UpdateOptions) (runtime.Object, error)
 	// Columns and Cells make the table of its object: one cell per column. now is for ages.
 	Columns() []metav1.TableColumnDefinition
 	Cells(obj runtime.Object, now time.Time) []any
+}
+
+// PartChange is what a request does to the object of a ReadWriter.
+type PartChange struct {
+	// Make returns what the client, and admission's plug-ins that may change it, make of current.
+	Make func(current runtime.Object) (runtime.Object, error)
+	// Validate asks the plug-ins that judge. obj is the object as it will be read: without what a client wrote to no effect.
+	Validate func(obj, old runtime.Object) error
 }
 
 // Connecter is a subresource that takes over the HTTP exchange: log, exec, attach, portforward, proxy.

@@ -129,16 +129,13 @@ func (x *exchange) applyWith(rw registry.ReadWriter, row *resources.Row) error {
 		return err
 	}
 	ctx, update := x.context(), registry.PatchToUpdate(opts)
-	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, func(current runtime.Object) (runtime.Object, error) {
+	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, x.partChange(update, func(current runtime.Object) (runtime.Object, error) {
 		obj, err := x.Fields.Apply(ctx, row, x.writer(row, opts.FieldManager), current.DeepCopyObject(), config.DeepCopy(), opts.Force != nil && *opts.Force)
 		if err != nil {
 			return nil, registry.Plain(err)
 		}
-		if err := config.merged(x, obj); err != nil {
-			return nil, err
-		}
-		return x.admitUpdate(obj, current, update)
-	}, update)
+		return obj, config.merged(x, obj)
+	}), update)
 	if err != nil {
 		return err
 	}

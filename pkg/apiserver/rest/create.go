@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -116,6 +117,10 @@ func (x *exchange) createWith(c registry.Creater, gvk schema.GroupVersionKind, n
 	if err := x.fitNamespace(obj); err != nil {
 		return err
 	}
+	preparer, prepares := c.(registry.Preparer)
+	if prepares {
+		preparer.Default(obj)
+	}
 	if err := x.note(x.res.plain[x.info.Subresource], opts.FieldManager, nil, obj); err != nil {
 		return err
 	}
@@ -123,14 +128,26 @@ func (x *exchange) createWith(c registry.Creater, gvk schema.GroupVersionKind, n
 	if access, metaErr := meta.Accessor(obj); metaErr == nil && called == "" {
 		called = access.GetName()
 	}
-	if obj, err = x.admitCreate(called, obj, opts); err != nil {
+	admitted := x.creation(called, obj, opts)
+	if err := x.mutate(&admitted); err != nil {
 		return err
 	}
-	if err := x.fitNamespace(obj); err != nil {
+	if err := x.fitNamespace(admitted.Object); err != nil {
 		return err
 	}
 	ctx := x.context()
-	out, err := c.Create(ctx, x.info.Namespace, name, obj, opts)
+	create := func(ctx context.Context) (runtime.Object, error) {
+		return c.Create(ctx, x.info.Namespace, name, admitted.Object, opts)
+	}
+	if prepares {
+		if create, err = preparer.Prepare(ctx, x.info.Namespace, name, admitted.Object); err != nil {
+			return err
+		}
+	}
+	if err := x.validate(&admitted); err != nil {
+		return err
+	}
+	out, err := create(ctx)
 	if err != nil {
 		return err
 	}

@@ -260,7 +260,7 @@ func (x *exchange) patchWith(rw registry.ReadWriter, gvk schema.GroupVersionKind
 	}
 	ctx := x.context()
 	opts := registry.PatchToUpdate(p.opts)
-	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, func(current runtime.Object) (runtime.Object, error) {
+	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, x.partChange(opts, func(current runtime.Object) (runtime.Object, error) {
 		current.GetObjectKind().SetGroupVersionKind(gvk)
 		b, err := json.Marshal(current)
 		if err != nil {
@@ -270,11 +270,8 @@ func (x *exchange) patchWith(rw registry.ReadWriter, gvk schema.GroupVersionKind
 		if err != nil {
 			return nil, err
 		}
-		if err := x.note(x.res.plain[x.info.Subresource], opts.FieldManager, current, obj); err != nil {
-			return nil, err
-		}
-		return x.admitUpdate(obj, current, opts)
-	}, opts)
+		return obj, x.note(x.res.plain[x.info.Subresource], opts.FieldManager, current, obj)
+	}), opts)
 	if err != nil {
 		return err
 	}

@@ -199,13 +199,10 @@ func (x *exchange) updateWith(rw registry.ReadWriter, gvk schema.GroupVersionKin
 		return err
 	}
 	ctx := x.context()
-	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, func(current runtime.Object) (runtime.Object, error) {
+	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, x.partChange(opts, func(current runtime.Object) (runtime.Object, error) {
 		obj := obj.DeepCopyObject()
-		if err := x.note(x.res.plain[x.info.Subresource], opts.FieldManager, current, obj); err != nil {
-			return nil, err
-		}
-		return x.admitUpdate(obj, current, opts)
-	}, opts)
+		return obj, x.note(x.res.plain[x.info.Subresource], opts.FieldManager, current, obj)
+	}), opts)
 	if err != nil {
 		return err
 	}

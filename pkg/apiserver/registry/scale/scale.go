@@ -157,7 +157,7 @@ func (r *REST) store() (registry.Store, error) {
 
 // Update sets the wanted replicas. The object's own strategy and validation apply; a Scale that names another UID or
 // resourceVersion than the object has is refused with 409.
-func (r *REST) Update(ctx context.Context, ns, name string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error) {
+func (r *REST) Update(ctx context.Context, ns, name string, change registry.PartChange, opts *metav1.UpdateOptions) (runtime.Object, error) {
 	store, err := r.store()
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (r *REST) Update(ctx context.Context, ns, name string, change func(current 
 		if was.ManagedFields, err = fields.ofScale(); err != nil {
 			return nil, err
 		}
-		changed, err := change(was.DeepCopy())
+		changed, err := change.Make(was.DeepCopy())
 		if err != nil {
 			return nil, err
 		}
@@ -188,7 +188,15 @@ func (r *REST) Update(ctx context.Context, ns, name string, change func(current 
 		if err := r.adapter.SetReplicas(current, wanted.Spec.Replicas); err != nil {
 			return nil, err
 		}
-		return current, fields.take(wanted)
+		if err := fields.take(wanted); err != nil {
+			return nil, err
+		}
+		will, err := r.scaleOf(current)
+		if err != nil {
+			return nil, err
+		}
+		was.ManagedFields = nil // as those of will, which belong to the parent
+		return current, change.Validate(will, was)
 	}, opts)
 	if err != nil {
 		return nil, err
@@ -205,7 +213,8 @@ func (r *REST) check(was, wanted *autoscalingv1.Scale) error {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", wanted.Name, was.Name))
 	}
 	if wanted.UID != "" && wanted.UID != was.UID {
-		return &registry.OtherUID{Want: wanted.UID, Have: was.UID}
+		scales := schema.GroupResource{Group: r.resource.Group, Resource: r.resource.Resource + "/scale"}
+		return apierrors.NewConflict(scales, was.Name, &registry.OtherUID{Want: wanted.UID, Have: was.UID})
 	}
 	if rv := wanted.ResourceVersion; rv != "" && rv != was.ResourceVersion {
 		return apierrors.NewConflict(r.resource, was.Name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))

@@ -74,13 +74,13 @@ func TestManagedFieldsOfVersions(t *testing.T) {
 	store := registrytest.Of(t, gr.String(), obj)
 	r := scale.NewWith(registrytest.Stores{store}, gr, a)
 	ctx := registry.WithCaller(t.Context(), registry.Caller{Kind: schema.GroupVersionKind{Group: "apps", Version: "v2", Kind: "Deployment"}})
-	if _, err := r.Update(ctx, "default", "x", func(current runtime.Object) (runtime.Object, error) {
+	if _, err := r.Update(ctx, "default", "x", registry.PartChange{Validate: allow, Make: func(current runtime.Object) (runtime.Object, error) {
 		s := current.(*autoscalingv1.Scale)
 		s.Spec.Replicas = 5
 		s.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "second", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "autoscaling/v1", Subresource: "scale", FieldsType: "FieldsV1",
 			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:replicas":{}}}`)}}}
 		return s, nil
-	}, &metav1.UpdateOptions{}); err != nil {
+	}}, &metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	stored, err := store.Get(t.Context(), "default", "x")
@@ -96,12 +96,15 @@ func TestManagedFieldsOfVersions(t *testing.T) {
 	}
 }
 
-func set(n int32) func(runtime.Object) (runtime.Object, error) {
-	return func(o runtime.Object) (runtime.Object, error) {
+func set(n int32) registry.PartChange {
+	return registry.PartChange{Validate: allow, Make: func(o runtime.Object) (runtime.Object, error) {
 		o.(*autoscalingv1.Scale).Spec.Replicas = n
 		return o, nil
-	}
+	}}
 }
+
+// allow is admission that has nothing against it.
+func allow(_, _ runtime.Object) error { return nil }
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
@@ -122,10 +125,11 @@ func TestRefusals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = r.Update(t.Context(), "default", "x", func(o runtime.Object) (runtime.Object, error) {
-				c.change(o.(*autoscalingv1.Scale))
-				return o, nil
-			}, &metav1.UpdateOptions{})
+			_, err = r.Update(t.Context(), "default", "x", registry.PartChange{Validate: func(_, _ runtime.Object) error { t.Error("admission judges what is refused"); return nil },
+				Make: func(o runtime.Object) (runtime.Object, error) {
+					c.change(o.(*autoscalingv1.Scale))
+					return o, nil
+				}}, &metav1.UpdateOptions{})
 			if !c.is(err) {
 				t.Errorf("got %v", err)
 			}

@@ -55,7 +55,7 @@ type Config struct {
 // REST answers POST …/serviceaccounts/NAME/token.
 type REST struct{ cfg Config }
 
-var _ registry.Creater = (*REST)(nil)
+var _ registry.Preparer = (*REST)(nil)
 
 // New returns the behaviour; Stores, Issuer, Audiences and Now are required.
 func New(cfg Config) (*REST, error) {
@@ -68,15 +68,29 @@ func New(cfg Config) (*REST, error) {
 // New returns an empty TokenRequest.
 func (r *REST) New() runtime.Object { return &authenticationv1.TokenRequest{} }
 
-// Create issues the token. 422 for a bad lifetime, 404 and 409 when the bound object is not there with that UID.
-func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error) {
-	in, ok := obj.(*authenticationv1.TokenRequest)
+// Default gives a token its usual lifetime.
+func (r *REST) Default(obj runtime.Object) {
+	if req, ok := obj.(*authenticationv1.TokenRequest); ok && req.Spec.ExpirationSeconds == nil {
+		req.Spec.ExpirationSeconds = new(int64(defaultSeconds))
+	}
+}
+
+// Create is Prepare and what follows in one, of a copy of obj.
+func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+	obj = obj.DeepCopyObject()
+	r.Default(obj)
+	create, err := r.Prepare(ctx, ns, name, obj)
+	if err != nil {
+		return nil, err
+	}
+	return create(ctx)
+}
+
+// Prepare makes the request one for the service account: 404 if there is none, 422 for a bad name or lifetime.
+func (r *REST) Prepare(ctx context.Context, ns, name string, obj runtime.Object) (func(context.Context) (runtime.Object, error), error) {
+	req, ok := obj.(*authenticationv1.TokenRequest)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a TokenRequest object: %T", obj))
-	}
-	req := in.DeepCopy()
-	if req.Spec.ExpirationSeconds == nil {
-		req.Spec.ExpirationSeconds = new(int64(defaultSeconds))
 	}
 	kind := authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind()
 	if errs := validateName(req, ns, name); len(errs) > 0 {
@@ -86,12 +100,20 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 	if err != nil {
 		return nil, err
 	}
+	r.Default(req) // a plug-in may have taken it out
 	if errs := validateLifetime(*req.Spec.ExpirationSeconds); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(kind, "", errs)
 	}
 	if len(req.Spec.Audiences) == 0 {
 		req.Spec.Audiences = slices.Clone(r.cfg.Audiences)
 	}
+	req.Name, req.Namespace, req.UID, req.CreationTimestamp = name, ns, uuid.NewUUID(), metav1.NewTime(r.cfg.Now())
+	return func(ctx context.Context) (runtime.Object, error) { return r.issue(ctx, sa, req) }, nil
+}
+
+// issue answers with the signed token. 404 and 409 when the bound object is not there with that UID.
+func (r *REST) issue(ctx context.Context, sa *corev1.ServiceAccount, req *authenticationv1.TokenRequest) (runtime.Object, error) {
+	ns, name := req.Namespace, req.Name
 	claims := Claims{ServiceAccount: sa, Audiences: req.Spec.Audiences, Lifetime: time.Duration(*req.Spec.ExpirationSeconds) * time.Second}
 	if err := r.bind(ctx, &claims, ns, req.Spec.BoundObjectRef); err != nil {
 		return nil, err
@@ -100,7 +122,6 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 	if err != nil {
 		return nil, fmt.Errorf("issuing a token for service account %s/%s: %w", ns, name, err)
 	}
-	req.Name, req.Namespace, req.UID, req.CreationTimestamp = name, ns, uuid.NewUUID(), metav1.NewTime(r.cfg.Now())
 	req.Status = authenticationv1.TokenRequestStatus{Token: token, ExpirationTimestamp: metav1.NewTime(expiry)}
 	return req, nil
 }
