@@ -16,6 +16,7 @@ import (
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/supervise"
 )
 
 func statusCommand(chosen *chosen) *cobra.Command {
@@ -37,9 +38,9 @@ func logsCommand(chosen *chosen) *cobra.Command {
 		Example: "  bonsai logs\n  bonsai logs -f kube-apiserver\n  bonsai logs kubelet --node n1 --tail 100 --since 10m",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	var o cluster.LogOptions
+	var o supervise.LogOptions
 	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on printing what is written")
-	c.Flags().StringVar(&o.Node, "node", "", "node of a process that nodes have")
+	node := c.Flags().String("node", "", "node of a process that nodes have")
 	c.Flags().IntVar(&o.Tail, "tail", -1, "how many of the last lines; all if it is negative")
 	since := c.Flags().Duration("since", 0, "leave out what is older, as 10m; 0 is nothing")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -50,7 +51,7 @@ func logsCommand(chosen *chosen) *cobra.Command {
 		if *since > 0 {
 			o.Since = time.Now().Add(-*since)
 		}
-		err := cluster.PrintLog(cmd.Context(), chosen.dataDir, args[0], o, cmd.OutOrStdout())
+		err := cluster.PrintLog(cmd.Context(), chosen.dataDir, args[0], *node, o, cmd.OutOrStdout())
 		if o.Follow && cmd.Context().Err() != nil {
 			return nil // the user ended it
 		}

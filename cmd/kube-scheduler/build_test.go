@@ -12,7 +12,7 @@ import (
 
 	"bonsai/pkg/scheduler/config"
 	"bonsai/pkg/scheduler/event"
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins/noderesources"
 	"bonsai/pkg/scheduler/write"
 )
@@ -34,7 +34,7 @@ func TestMaxInUnschedulablePodsDuration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Queue.Add(framework.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p"}, Spec: corev1.PodSpec{SchedulerName: config.DefaultSchedulerName}}))
+		s.Queue.Add(model.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p"}, Spec: corev1.PodSpec{SchedulerName: config.DefaultSchedulerName}}))
 		p, _ := s.Queue.Pop(t.Context())
 		s.Queue.Requeue(p, map[string]bool{noderesources.FitName: true}, nil, false)
 		begin := time.Now()

@@ -13,10 +13,10 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"bonsai/pkg/scheduler/devices"
-	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/plugins/noderesources"
 	"bonsai/pkg/scheduler/preemption"
+	"bonsai/pkg/scheduler/profile"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -89,7 +89,7 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 
 func TestProfilesPickPlugins(t *testing.T) {
 	t.Parallel()
-	names := func(list []framework.Enabled) (out []string) {
+	names := func(list []profile.Enabled) (out []string) {
 		for _, e := range list {
 			out = append(out, e.Plugin.Name())
 		}
@@ -164,7 +164,7 @@ func TestPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := framework.NewProfile("a", list)
+	p, err := profile.New("a", list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestPolicies(t *testing.T) {
 	if got, want := strings.Join(scores, ", "), "NodeResourcesFit 3, PodTopologySpread 1, NodePreferAvoidPods 10000"; got != want {
 		t.Errorf("scores %s, want %s", got, want)
 	}
-	if i := slices.IndexFunc(list, func(e framework.Enabled) bool { return e.Plugin.Name() == "NodeResourcesFit" }); list[i].Plugin.(noderesources.Fit).Strategy != noderesources.MostAllocated {
+	if i := slices.IndexFunc(list, func(e profile.Enabled) bool { return e.Plugin.Name() == "NodeResourcesFit" }); list[i].Plugin.(noderesources.Fit).Strategy != noderesources.MostAllocated {
 		t.Errorf("%+v", list[i])
 	}
 }
@@ -197,7 +197,7 @@ func TestBalancedByArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(list, func(e framework.Enabled) bool { return e.Plugin.Name() == noderesources.BalancedName })
+	i := slices.IndexFunc(list, func(e profile.Enabled) bool { return e.Plugin.Name() == noderesources.BalancedName })
 	if got := fmt.Sprint(list[i].Plugin.(noderesources.Balanced).Resources); got != "[cpu a.b/gpu]" {
 		t.Errorf("resources %s, want [cpu a.b/gpu]", got)
 	}
@@ -220,7 +220,7 @@ func TestPluginsAreCalledWhereTheyAreEnabled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := framework.NewProfile("a", list)
+		p, err := profile.New("a", list)
 		if err != nil {
 			t.Fatal(err)
 		}

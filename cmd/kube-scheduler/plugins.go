@@ -13,18 +13,18 @@ import (
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"bonsai/pkg/scheduler/config"
-	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/plugins/dynamicresources"
 	"bonsai/pkg/scheduler/plugins/noderesources"
 	"bonsai/pkg/scheduler/preemption"
+	"bonsai/pkg/scheduler/profile"
 )
 
 // never is a time limit that no decision reaches: a filterTimeout of 0 sets none.
 const never = 365 * 24 * time.Hour
 
 // available returns every plug-in with the profile's arguments.
-func available(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]framework.Enabled, error) {
+func available(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]profile.Enabled, error) {
 	if !gives(p) {
 		c.Fit.ByDevices = nil
 	}
@@ -65,7 +65,7 @@ func available(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]framework.
 func gives(p *configv1.KubeSchedulerProfile) bool {
 	sets := maps.Collect(config.Points(p.Plugins))
 	multi := says(sets["multiPoint"], dynamicresources.Name, true)
-	return says(sets[string(framework.FilterPoint)], dynamicresources.Name, multi) && says(sets[string(framework.ReservePoint)], dynamicresources.Name, multi)
+	return says(sets[string(profile.FilterPoint)], dynamicresources.Name, multi) && says(sets[string(profile.ReservePoint)], dynamicresources.Name, multi)
 }
 
 // fit is NodeResourcesFit with its arguments. It ignores what an extender manages alone, too.
@@ -112,7 +112,7 @@ var elsewhere = [...]string{"GangScheduling", "EBSLimits", "GCEPDLimits", "Azure
 
 // enabled picks a profile's plug-ins, and the extension points that each is called at. What is said at a point goes before what is said
 // at multiPoint, and enabled before disabled. Plug-ins are called in the order of the default ones.
-func enabled(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]framework.Enabled, error) {
+func enabled(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]profile.Enabled, error) {
 	all, err := available(p, c)
 	if err != nil {
 		return nil, fmt.Errorf("profile %q: %w", *p.SchedulerName, err)
@@ -121,12 +121,12 @@ func enabled(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]framework.En
 	if err := known(sets, all); err != nil {
 		return nil, fmt.Errorf("creating profile for scheduler name %s: %w", *p.SchedulerName, err)
 	}
-	var out []framework.Enabled
+	var out []profile.Enabled
 	for _, e := range all {
 		name, called := e.Plugin.Name(), false
 		multi := says(sets["multiPoint"], name, true)
-		e.Off = map[framework.Point]bool{}
-		for _, point := range framework.Points {
+		e.Off = map[profile.Point]bool{}
+		for _, point := range profile.Points {
 			e.Off[point] = !says(sets[string(point)], name, multi)
 			called = called || point.Has(e.Plugin) && !e.Off[point]
 		}
@@ -157,17 +157,17 @@ func says(set configv1.PluginSet, name string, before bool) bool {
 }
 
 // known checks that every enabled plug-in exists, implements the point, and is named there once.
-func known(sets map[string]configv1.PluginSet, all []framework.Enabled) error {
+func known(sets map[string]configv1.PluginSet, all []profile.Enabled) error {
 	for point, set := range sets {
 		seen := map[string]bool{}
 		for _, n := range set.Enabled {
 			kind := strings.ToUpper(point[:1]) + point[1:] + "Plugin"
-			i := slices.IndexFunc(all, func(e framework.Enabled) bool { return e.Plugin.Name() == n.Name })
+			i := slices.IndexFunc(all, func(e profile.Enabled) bool { return e.Plugin.Name() == n.Name })
 			switch {
 			case slices.Contains(elsewhere[:], n.Name):
 			case i < 0:
 				return fmt.Errorf("%s %q does not exist", kind, n.Name)
-			case point != "multiPoint" && !framework.Point(point).Has(all[i].Plugin):
+			case point != "multiPoint" && !profile.Point(point).Has(all[i].Plugin):
 				return fmt.Errorf("plugin %q does not extend %s plugin", n.Name, kind)
 			case seen[n.Name]:
 				return fmt.Errorf("plugin %q already registered as %q", n.Name, kind)

@@ -34,10 +34,12 @@ import (
 	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/event"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/plugins/noderesources"
 	"bonsai/pkg/scheduler/podstatus"
 	"bonsai/pkg/scheduler/preemption"
+	"bonsai/pkg/scheduler/profile"
 	"bonsai/pkg/scheduler/queue"
 	"bonsai/pkg/scheduler/volumes"
 	"bonsai/pkg/scheduler/write"
@@ -131,9 +133,9 @@ func extra(o *options, s *scheduler.Scheduler, t *telemetry) map[string]http.Han
 
 // build puts the scheduler together.
 func build(o *options, cfg *configv1.KubeSchedulerConfiguration, api *write.Writer, w *world, recorder *event.Recorder, metrics *scheduler.Metrics, log *slog.Logger) (*scheduler.Scheduler, error) {
-	nominator, statuses, claims, reserved := framework.NewNominator(), podstatus.New(api, writers, log), volumes.New(api), devices.New(api, time.Now)
+	nominator, statuses, claims, reserved := model.NewNominator(), podstatus.New(api, writers, log), volumes.New(api), devices.New(api, time.Now)
 	var q *queue.Queue
-	profiles := map[string]*framework.Profile{}
+	profiles := map[string]*profile.Profile{}
 	var sort framework.QueueSort
 	extenders, err := newExtenders(cfg, log)
 	if err != nil {
@@ -153,7 +155,7 @@ func build(o *options, cfg *configv1.KubeSchedulerConfiguration, api *write.Writ
 		if err != nil {
 			return nil, err
 		}
-		built, err := framework.NewProfile(*p.SchedulerName, list)
+		built, err := profile.New(*p.SchedulerName, list)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +163,7 @@ func build(o *options, cfg *configv1.KubeSchedulerConfiguration, api *write.Writ
 		profiles[*p.SchedulerName], sort = built, built.Sort
 	}
 	q = queue.New(queue.Config{
-		Profile: func(p *framework.PodInfo) *framework.Profile { return profiles[p.Pod.Spec.SchedulerName] },
+		Profile: func(p *model.PodInfo) *profile.Profile { return profiles[p.Pod.Spec.SchedulerName] },
 		Less:    sort.Less, Now: time.Now, InitialBackoff: seconds(cfg.PodInitialBackoffSeconds), MaxBackoff: seconds(cfg.PodMaxBackoffSeconds),
 		MaxUnschedulable: o.maxUnschedulable, Incoming: metrics.Incoming,
 	})

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"bonsai/pkg/cluster/supervise"
 )
 
 // canBecome reports whether a running cluster can become the wanted one without a stop: by what the administrator says to the API server, what
@@ -42,8 +44,8 @@ func (c Config) changeFrom(ctx context.Context, home Home, old Config) error {
 		return describeClaims(claims)
 	}
 	supervisor := c.layout().socket("supervisor")
-	if err := errors.Join(c.save(), reloadControl(ctx, supervisor)); err != nil {
-		return errors.Join(err, old.save(), reloadControl(context.WithoutCancel(ctx), supervisor))
+	if err := errors.Join(c.save(), supervise.Reload(ctx, supervisor)); err != nil {
+		return errors.Join(err, old.save(), supervise.Reload(context.WithoutCancel(ctx), supervisor))
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/supervise"
 )
 
 const (
@@ -63,9 +64,9 @@ func composeServices(t *testing.T) map[string]service {
 }
 
 // containers are the names of those that the compose file has: etcd is on all three control planes, everything else on two.
-func (c Config) containers() []process {
-	return slices.DeleteFunc(c.everyProcess(), func(p process) bool {
-		return strings.HasSuffix(p.name, "-cp3") && !strings.HasPrefix(p.name, "etcd")
+func (c Config) containers() []supervise.Process {
+	return slices.DeleteFunc(c.everyProcess(), func(p supervise.Process) bool {
+		return strings.HasSuffix(p.Name, "-cp3") && !strings.HasPrefix(p.Name, "etcd")
 	})
 }
 
@@ -88,9 +89,9 @@ func TestComposeFlags(t *testing.T) {
 	}
 	c, services := contained(t, containedData), composeServices(t)
 	for _, p := range c.containers() {
-		got, want := common(services[p.name].Command), common(p.argv)
+		got, want := common(services[p.Name].Command), common(p.Argv)
 		if !slices.Equal(got, want) {
-			t.Errorf("%s\nhas  %q\nwant %q", p.name, got, want)
+			t.Errorf("%s\nhas  %q\nwant %q", p.Name, got, want)
 		}
 	}
 }
@@ -141,7 +142,7 @@ func TestComposeWalls(t *testing.T) {
 	c, services := contained(t, containedData), composeServices(t)
 	want := []string{administrator}
 	for _, p := range c.containers() {
-		want = append(want, p.name)
+		want = append(want, p.Name)
 	}
 	for _, n := range c.Nodes {
 		want = append(want, n.Name())

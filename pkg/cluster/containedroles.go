@@ -59,13 +59,13 @@ func (c Config) roles() (map[string]role, error) {
 	for _, layer := range c.controlPlane("") {
 		for _, p := range layer {
 			r := role{user: containedUser}
-			for _, arg := range p.argv {
+			for _, arg := range p.Argv {
 				_, path, _ := strings.Cut(arg, "=")
 				if (strings.HasPrefix(path, l.pki("")) || strings.HasPrefix(path, l.at("kubeconfig"))) && !slices.Contains(r.files, path) {
 					r.files = append(r.files, path)
 				}
 			}
-			all[p.name] = r
+			all[p.Name] = r
 		}
 	}
 	for _, node := range c.Nodes {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"bonsai/pkg/cluster/supervise"
 )
 
 // loopback is where a control plane listens on its host, except for the API server. hostRules lead its port there, too.
@@ -57,21 +59,21 @@ const steps = "--v=2"
 // controlPlane lists the processes of the control planes in layers, the order in which they start; each process retries until what it
 // needs is there. A layer is ended when those after it have: leaders give their leases back to servers that are still there, and these
 // write to an etcd that is. self is this program.
-func (c Config) controlPlane(self string) (layers [3][]process) {
+func (c Config) controlPlane(self string) (layers [3][]supervise.Process) {
 	stores, servers, clients := &layers[0], &layers[1], &layers[2]
 	l := c.layout()
-	row := func(m member, component string, argv []string) process {
+	row := func(m member, component string, argv []string) supervise.Process {
 		argv = append(append(argv, gatesFlag(component, c.FeatureGates)...), userFlags(c.ComponentFlags[component])...)
-		return m.inside(self, process{name: m.of(component), log: l.log(m.of(component)), argv: argv})
+		return m.inside(self, supervise.Process{Name: m.of(component), Log: l.log(m.of(component)), Argv: argv})
 	}
 	if c.highlyAvailable() {
-		*servers = append(*servers, process{name: balancerName, log: l.log(balancerName), argv: c.balancerArgs(self)})
+		*servers = append(*servers, supervise.Process{Name: balancerName, Log: l.log(balancerName), Argv: c.balancerArgs(self)})
 	}
 	for _, m := range c.members() {
 		*stores = append(*stores, row(m, "etcd", c.etcdArgs(m)))
 		server := row(m, "kube-apiserver", c.apiserverArgs(m))
 		if networks := c.localNetworks(); len(networks) > 0 {
-			server.env = append(server.env, "BONSAI_LOCAL_NETWORKS="+strings.Join(networks, ":"))
+			server.Env = append(server.Env, "BONSAI_LOCAL_NETWORKS="+strings.Join(networks, ":"))
 		}
 		*servers = append(*servers, server)
 		*clients = append(*clients, row(m, "kube-controller-manager", c.controllerManagerArgs(m)), row(m, "kube-scheduler", c.schedulerArgs(m)))

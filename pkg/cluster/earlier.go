@@ -10,11 +10,12 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/supervise"
 )
 
 const (
 	// stopPatience is how long a supervisor may take to end in order: nodes, control plane and etcd, stopGrace each.
-	stopPatience = 3*stopGrace + 15*time.Second
+	stopPatience = 3*supervise.StopGrace + 15*time.Second
 	// answerPatience is how long a supervisor that does not answer is taken to be on its way.
 	answerPatience = 5 * time.Second
 	// killPatience is how long the kernel may take to end killed processes and to empty their cgroups.
@@ -53,7 +54,7 @@ func (c Config) stopInOrder(ctx context.Context) error {
 		if asked {
 			return false, nil
 		}
-		status, err := askControl(inOrder, c.layout().socket("supervisor"))
+		status, err := supervise.Ask(inOrder, c.layout().socket("supervisor"))
 		if err != nil {
 			return time.Since(began) > answerPatience, nil
 		}

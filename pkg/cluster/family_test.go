@@ -26,9 +26,9 @@ func TestFamilies(t *testing.T) {
 		var flags []string
 		control := c.everyProcess()
 		for _, p := range control {
-			for _, flag := range p.argv {
+			for _, flag := range p.Argv {
 				name, _, _ := strings.Cut(flag, "=")
-				if p.name == "kube-controller-manager" && (name == "--cluster-cidr" || name == "--service-cluster-ip-range" || strings.HasPrefix(name, "--node-cidr")) {
+				if p.Name == "kube-controller-manager" && (name == "--cluster-cidr" || name == "--service-cluster-ip-range" || strings.HasPrefix(name, "--node-cidr")) {
 					flags = append(flags, flag)
 				}
 			}

@@ -65,8 +65,8 @@ portMappings: [{hostPort: 8080, nodePort: 30080}]
 	var args []string
 	control := c.inSlot(0).everyProcess()
 	for _, p := range control {
-		if p.name == "kube-apiserver" {
-			args = p.argv
+		if p.Name == "kube-apiserver" {
+			args = p.Argv
 		}
 	}
 	if tail := strings.Join(args[len(args)-3:], " "); tail != "--feature-gates=MemoryQoS=true,PodDeletionCost=false --profiling=false --v=4" {

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -86,27 +85,4 @@ func TestHome(t *testing.T) {
 	if _, err := second.machine(home); err == nil {
 		t.Error("a cluster starts whose context cannot be written")
 	}
-}
-
-// TestMachineLock: of two starts the second waits for the first, and no longer than its context lasts.
-func TestMachineLock(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "lock")
-	first, err := lockMachine(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := lockMachine(over, path); err == nil {
-		t.Error("two have the lock")
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	second, err := lockMachine(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second.Close()
 }

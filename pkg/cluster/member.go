@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/supervise"
 )
 
 // member is one control plane: etcd, API server, controller manager and scheduler. The only one is in the host's namespaces. Of several,
@@ -87,13 +88,13 @@ func (c Config) localNetworks() []string {
 }
 
 // inside returns p as it runs in the member's namespaces.
-func (m member) inside(self string, p process) process {
+func (m member) inside(self string, p supervise.Process) supervise.Process {
 	if m.number == 0 {
 		return p
 	}
-	p.argv = append([]string{self, "member-enter", m.namespace(), m.name(), "--"}, p.argv...)
-	p.attr.Cloneflags |= syscall.CLONE_NEWUTS
-	p.started = func(int) error { return nil } // gives it a line to the supervisor
+	p.Argv = append([]string{self, "member-enter", m.namespace(), m.name(), "--"}, p.Argv...)
+	p.Attr.Cloneflags |= syscall.CLONE_NEWUTS
+	p.Started = func(int) error { return nil } // gives it a line to the supervisor
 	return p
 }
 

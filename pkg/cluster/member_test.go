@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"bonsai/pkg/cluster/supervise"
 )
 
 func threeControlPlanes() Config {
@@ -13,14 +15,14 @@ func threeControlPlanes() Config {
 }
 
 // everyProcess are those of all layers.
-func (c Config) everyProcess() []process {
+func (c Config) everyProcess() []supervise.Process {
 	layers := c.controlPlane("/bin/bonsai")
 	return slices.Concat(layers[:]...)
 }
 
 // flag returns the value of a flag of p, "" if it is not given.
-func flag(p process, name string) string {
-	for _, arg := range p.argv {
+func flag(p supervise.Process, name string) string {
+	for _, arg := range p.Argv {
 		if value, is := strings.CutPrefix(arg, "--"+name+"="); is {
 			return value
 		}
@@ -38,23 +40,23 @@ func TestSeveralControlPlanes(t *testing.T) {
 	var names []string
 	files := map[string]string{}
 	for _, p := range c.everyProcess() {
-		names = append(names, p.name)
-		if p.name == balancerName {
+		names = append(names, p.Name)
+		if p.Name == balancerName {
 			continue
 		}
-		component, member := p.name[:strings.LastIndex(p.name, "-")], p.name[strings.LastIndex(p.name, "-")+1:]
-		if want := []string{"/bin/bonsai", "member-enter", c.mark() + "-" + member, member, "--", "/bin/" + component}; !slices.Equal(p.argv[:6], want) {
-			t.Errorf("%s is started by %q, want %q", p.name, p.argv[:6], want)
+		component, member := p.Name[:strings.LastIndex(p.Name, "-")], p.Name[strings.LastIndex(p.Name, "-")+1:]
+		if want := []string{"/bin/bonsai", "member-enter", c.mark() + "-" + member, member, "--", "/bin/" + component}; !slices.Equal(p.Argv[:6], want) {
+			t.Errorf("%s is started by %q, want %q", p.Name, p.Argv[:6], want)
 		}
-		if p.attr.Cloneflags == 0 || p.started == nil || p.log != c.layout().log(p.name) {
-			t.Errorf("%s has no host's name, no line to the supervisor, or another's log", p.name)
+		if p.Attr.Cloneflags == 0 || p.Started == nil || p.Log != c.layout().log(p.Name) {
+			t.Errorf("%s has no host's name, no line to the supervisor, or another's log", p.Name)
 		}
 		for _, f := range []string{"key-file", "peer-key-file", "tls-private-key-file", "etcd-keyfile", "kubelet-client-key", "proxy-client-key-file", "kubeconfig", "data-dir"} {
 			file := flag(p, f)
-			if other, taken := files[file]; file != "" && taken && other != p.name {
-				t.Errorf("%s and %s both have %s", p.name, other, file)
+			if other, taken := files[file]; file != "" && taken && other != p.Name {
+				t.Errorf("%s and %s both have %s", p.Name, other, file)
 			}
-			files[file] = p.name
+			files[file] = p.Name
 		}
 	}
 	want := []string{"etcd-cp1", "etcd-cp2", "etcd-cp3", "balancer", "kube-apiserver-cp1", "kube-apiserver-cp2", "kube-apiserver-cp3"}
@@ -71,11 +73,11 @@ func TestSeveralControlPlanes(t *testing.T) {
 		flag(servers[2], "bind-address"):       "10.77.0.3",
 		flag(servers[2], "advertise-address"):  "10.77.0.3",
 		flag(servers[2], "etcd-servers"):       "https://127.0.0.1:2379",
-		servers[2].env[0]:                      strings.ReplaceAll("BONSAI_LOCAL_NETWORKS=/run/netns/M-host:/run/netns/M-cp1:/run/netns/M-cp2:/run/netns/M-cp3", "M", c.mark()),
+		servers[2].Env[0]:                      strings.ReplaceAll("BONSAI_LOCAL_NETWORKS=/run/netns/M-host:/run/netns/M-cp1:/run/netns/M-cp2:/run/netns/M-cp3", "M", c.mark()),
 		flag(clients[2], "leader-elect"):       "true",
 		flag(clients[3], "leader-elect"):       "true",
 		flag(servers[0], "listen"):             "10.77.0.1:6443",
-		strings.Join(servers[0].argv[4:], " "): "--backend=10.77.0.2:6443 --backend=10.77.0.3:6443 --backend=10.77.0.4:6443",
+		strings.Join(servers[0].Argv[4:], " "): "--backend=10.77.0.2:6443 --backend=10.77.0.3:6443 --backend=10.77.0.4:6443",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -90,11 +92,11 @@ func TestOnlyControlPlane(t *testing.T) {
 	layers := c.controlPlane("/bin/bonsai")
 	stores, servers, clients := layers[0], layers[1], layers[2]
 	for got, want := range map[string]string{
-		stores[0].name:                      "etcd",
-		stores[0].argv[0]:                   "/bin/etcd",
+		stores[0].Name:                      "etcd",
+		stores[0].Argv[0]:                   "/bin/etcd",
 		flag(stores[0], "data-dir"):         "/data/etcd",
 		flag(stores[0], "key-file"):         "/data/pki/etcd.key",
-		servers[0].name:                     "kube-apiserver",
+		servers[0].Name:                     "kube-apiserver",
 		flag(servers[0], "bind-address"):    "10.77.0.1",
 		flag(clients[0], "leader-elect"):    "false",
 		flag(clients[1], "kubeconfig"):      "/data/kubeconfig/scheduler.conf",

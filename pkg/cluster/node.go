@@ -11,6 +11,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/supervise"
 )
 
 // NodeConfig is what a node's init needs to know; it is written to the node's etc/node.json.
@@ -78,11 +79,11 @@ func (n *NodeConfig) ips() []netip.Addr {
 }
 
 // nodeProcess is the node's init: this program again, in namespaces of its own. See EnterNode for its standard input.
-func (c Config) nodeProcess(ctx context.Context, node Node, self string, groups cgroup.Groups) (process, error) {
+func (c Config) nodeProcess(ctx context.Context, node Node, self string, groups cgroup.Groups) (supervise.Process, error) {
 	l, n := c.layout(), c.node(node)
 	path, err := c.writeNode(node, groups)
 	if err != nil {
-		return process{}, err
+		return supervise.Process{}, err
 	}
 	flags, started := uintptr(syscall.CLONE_NEWNS|syscall.CLONE_NEWUTS|syscall.CLONE_NEWIPC|syscall.CLONE_NEWPID), func(int) error { return groups.Renew(ctx, n.Name, killPatience) }
 	if !n.Joined {
@@ -91,11 +92,11 @@ func (c Config) nodeProcess(ctx context.Context, node Node, self string, groups 
 			return errors.Join(groups.Renew(ctx, n.Name, killPatience), c.connectNode(ctx, n.Name, pid))
 		}
 	}
-	return process{
-		name: "node-" + n.Name,
-		argv: []string{self, "node-enter", path},
-		log:  l.log("node-" + n.Name),
-		attr: syscall.SysProcAttr{Cloneflags: flags}, started: started,
+	return supervise.Process{
+		Name: "node-" + n.Name,
+		Argv: []string{self, "node-enter", path},
+		Log:  l.log("node-" + n.Name),
+		Attr: syscall.SysProcAttr{Cloneflags: flags}, Started: started,
 	}, nil
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/supervise"
 )
 
 // EnterNode is the first step inside a node's namespaces: it moves itself into the node's cgroup, makes that the root of a new
@@ -69,7 +70,7 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := newSupervisor(ctx, log)
+	s := supervise.New(ctx, log)
 	var running sync.WaitGroup
 	defer running.Wait()
 	if n.Contained {
@@ -80,11 +81,11 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 		running.Go(wait)
 	}
 	running.Go(func() { images(ctx) })
-	running.Go(func() { reap(ctx, s.owns) })
+	running.Go(func() { reap(ctx, s.Owns) })
 	for _, p := range n.processes(log) {
-		running.Go(func() { s.keep(ctx, p) })
+		running.Go(func() { s.Keep(ctx, p) })
 	}
-	err = serveControl(ctx, layout(n.DataDir).nodeSocket(n.Name), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} }, nil)
+	err = supervise.Serve(ctx, layout(n.DataDir).nodeSocket(n.Name), func() supervise.Status { return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()} }, nil)
 	cancel()
 	return err
 }

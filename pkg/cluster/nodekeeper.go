@@ -6,11 +6,12 @@ import (
 	"sync"
 
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/supervise"
 )
 
 // nodeKeeper runs the nodes that the cluster is to have.
 type nodeKeeper struct {
-	supervisor *supervisor
+	supervisor *supervise.Supervisor
 	self       string
 	groups     cgroup.Groups
 
@@ -43,11 +44,11 @@ func (k *nodeKeeper) keep(ctx context.Context, c Config) error {
 			return fmt.Errorf("start node %s: %w", node.Name(), err)
 		}
 		life, stop := context.WithCancel(ctx)
-		kept := &keptNode{name: p.name, stop: stop, done: make(chan struct{})}
+		kept := &keptNode{name: p.Name, stop: stop, done: make(chan struct{})}
 		k.running[node.Number] = kept
 		go func() {
 			defer close(kept.done)
-			k.supervisor.keep(life, p)
+			k.supervisor.Keep(life, p)
 		}()
 	}
 	for number, kept := range k.running {
@@ -56,7 +57,7 @@ func (k *nodeKeeper) keep(ctx context.Context, c Config) error {
 		}
 		kept.stop()
 		<-kept.done
-		k.supervisor.forget(kept.name)
+		k.supervisor.Forget(kept.name)
 		delete(k.running, number)
 	}
 	return nil

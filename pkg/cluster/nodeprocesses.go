@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/supervise"
 )
 
 // containerdSocket is inside the node's /run.
@@ -25,7 +26,7 @@ const cniConfDir = "/run/cni/net.d"
 
 // processes are the node's own: containerd, kubelet, kube-proxy, and the agent of the pod network. But for that one they are started as
 // Kubernetes' documentation says, so that its own binaries run in their places.
-func (n *NodeConfig) processes(log *slog.Logger) []process {
+func (n *NodeConfig) processes(log *slog.Logger) []supervise.Process {
 	l := layout(n.DataDir)
 	bin := func(name string) string { return filepath.Join(n.BinDir, name) }
 	kubelet := l.kubeconfig("kubelet-" + n.Name)
@@ -35,23 +36,23 @@ func (n *NodeConfig) processes(log *slog.Logger) []process {
 		// The node's only identity is the kubelet's, once it has one.
 		proxy, network, identified = kubelet, kubelet, func(ctx context.Context) { waitFile(ctx, kubelet) }
 	}
-	rows := []process{
+	rows := []supervise.Process{
 		// A containerd beside our binaries must find the shim beside it, not the system's.
-		{name: "containerd", argv: []string{n.containerd(), "--config", l.node(n.Name, "etc", "containerd.toml")},
-			env: []string{"PATH=" + n.BinDir + ":" + os.Getenv("PATH")},
-			before: func(ctx context.Context) {
+		{Name: "containerd", Argv: []string{n.containerd(), "--config", l.node(n.Name, "etc", "containerd.toml")},
+			Env: []string{"PATH=" + n.BinDir + ":" + os.Getenv("PATH")},
+			Before: func(ctx context.Context) {
 				clearUnfinishedTasks(ctx, "/proc", containerdTasks, log)
 				if err := clearLostNetworks(containerdTasks, sandboxSpaces, sandboxAddresses, log); err != nil {
 					log.Warn("cannot clear the networks of lost sandboxes", "err", err)
 				}
 			}},
-		{name: "kubelet", argv: append([]string{bin("kubelet"),
+		{Name: "kubelet", Argv: append([]string{bin("kubelet"),
 			"--config=" + l.node(n.Name, "etc", "kubelet.yaml"),
 			"--kubeconfig=" + kubelet,
 			"--hostname-override=" + n.Name, "--node-ip=" + joined(n.ips()),
 			steps,
 		}, kubeletFlags...)},
-		{name: "kube-proxy", before: identified, argv: []string{bin("kube-proxy"),
+		{Name: "kube-proxy", Before: identified, Argv: []string{bin("kube-proxy"),
 			"--kubeconfig=" + proxy,
 			"--hostname-override=" + n.Name, "--cluster-cidr=" + joined(n.Podnets), "--proxy-mode=nftables",
 			// By their addresses it would take the pods of other nodes for its own, and lead them from node ports of policy Local to endpoints elsewhere.
@@ -60,20 +61,20 @@ func (n *NodeConfig) processes(log *slog.Logger) []process {
 			"--oom-score-adj=0", "--conntrack-max-per-core=0", "--conntrack-min=0",
 			"--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 		}},
-		{name: "bonsai-network", before: identified, argv: []string{bin("bonsai-network"),
+		{Name: "bonsai-network", Before: identified, Argv: []string{bin("bonsai-network"),
 			"--kubeconfig=" + network,
 			"--node-name=" + n.Name, "--cluster-cidr=" + joined(n.Podnets), "--cni-conf-dir=" + cniConfDir, "--ipam-plugin=" + ipamPlugin,
 		}},
 	}
 	if n.Addresses[0].Addr().Is6() {
-		rows[2].argv = append(rows[2].argv, "--healthz-bind-address=[::]:10256")
+		rows[2].Argv = append(rows[2].Argv, "--healthz-bind-address=[::]:10256")
 	}
 	if gates := gatesFlag("kube-proxy", n.FeatureGates); len(gates) > 0 {
-		rows[2].argv = append(rows[2].argv, gates...)
+		rows[2].Argv = append(rows[2].Argv, gates...)
 	}
 	for i := range rows {
-		rows[i].log = l.nodeLog(n.Name, rows[i].name)
-		rows[i].argv = append(rows[i].argv, n.userFlags(rows[i].name)...)
+		rows[i].Log = l.nodeLog(n.Name, rows[i].Name)
+		rows[i].Argv = append(rows[i].Argv, n.userFlags(rows[i].Name)...)
 	}
 	return rows
 }

@@ -19,6 +19,7 @@ import (
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/supervise"
 )
 
 // AddNode adds a node to the running cluster in dataDir and waits until it is Ready. Its number is the lowest that is free. A node that does
@@ -40,7 +41,7 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 		p := progress{out: out, began: time.Now()}
 		err := c.takeSteps(ctx, p, []upStep{
 			{"Start node " + node.Name(), func(ctx context.Context) error {
-				return errors.Join(c.prepare(), reloadControl(ctx, c.layout().socket("supervisor")))
+				return errors.Join(c.prepare(), supervise.Reload(ctx, c.layout().socket("supervisor")))
 			}},
 			{"Wait for the nodes", func(ctx context.Context) error { return c.waitForNodes(ctx) }},
 		})
@@ -80,7 +81,7 @@ func (c Config) dropNode(ctx context.Context, p progress, name string) error {
 	c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool { return n.Name() == name })
 	return c.takeSteps(ctx, p, []upStep{
 		{"Stop node " + name, func(ctx context.Context) error {
-			return errors.Join(c.save(), reloadControl(ctx, c.layout().socket("supervisor")))
+			return errors.Join(c.save(), supervise.Reload(ctx, c.layout().socket("supervisor")))
 		}},
 		{"Remove its objects", func(ctx context.Context) error { return c.forgetNode(ctx, name) }},
 		{"Remove its files and cgroups", func(ctx context.Context) error { return c.removeNode(ctx, name) }},

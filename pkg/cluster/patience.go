@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/cluster/supervise"
 )
 
 // patience bounds a wait by its progress: a slow machine may take long, but not without anything happening.
@@ -56,7 +58,7 @@ func (c Config) watchProgress(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		for socket, prefix := range c.controlSockets() {
-			if s, err := askControl(ctx, socket); err == nil {
+			if s, err := supervise.Ask(ctx, socket); err == nil {
 				for _, p := range s.Processes {
 					if p.PID != 0 {
 						progressed(ctx, prefix+p.Name+" runs")

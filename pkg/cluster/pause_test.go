@@ -17,6 +17,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/supervise"
 )
 
 // TestResumeThatWasKilled: a controller manager that a killed resume held goes on with the next one, though the cluster is not paused any more.
@@ -64,7 +65,7 @@ func TestResumeThatWasKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	isHeld(true)
-	go serveControl(t.Context(), c.layout().socket("supervisor"), func() Status { return Status{} }, nil)
+	go supervise.Serve(t.Context(), c.layout().socket("supervisor"), func() supervise.Status { return supervise.Status{} }, nil)
 	if err := host.Poll(t.Context(), time.Millisecond, func() (bool, error) { return running(t.Context(), c), nil }); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/supervise"
 )
 
 // askTimeout bounds one question to the API server. A user waits for the answer, and a server that takes longer is not well.
@@ -68,7 +69,7 @@ func (c Config) ready(ctx context.Context) bool {
 	}
 	isReady, err := c.readyNodes(ctx)
 	for _, node := range c.Nodes {
-		if _, err := askControl(ctx, c.layout().nodeSocket(node.Name())); err != nil || !isReady[node.Name()] {
+		if _, err := supervise.Ask(ctx, c.layout().nodeSocket(node.Name())); err != nil || !isReady[node.Name()] {
 			return false
 		}
 	}

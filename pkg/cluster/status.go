@@ -14,6 +14,7 @@ import (
 
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/supervise"
 )
 
 // sampleTime is how long CPU use is looked at.
@@ -22,7 +23,7 @@ const sampleTime = 250 * time.Millisecond
 // component is a process of the cluster and what it has of the machine. Its PID is the host's.
 type component struct {
 	where string
-	ProcessStatus
+	supervise.ProcessStatus
 	before, after host.Usage
 }
 
@@ -71,7 +72,7 @@ func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 
 // components lists the processes of the host and of the nodes, and says which nodes do not run.
 func (c Config) components(ctx context.Context) (found []component, down []error, err error) {
-	supervisor, err := askControl(ctx, c.layout().socket("supervisor"))
+	supervisor, err := supervise.Ask(ctx, c.layout().socket("supervisor"))
 	if err != nil {
 		return nil, nil, c.notRunning()
 	}
@@ -81,7 +82,7 @@ func (c Config) components(ctx context.Context) (found []component, down []error
 		found = append(found, component{where: "host", ProcessStatus: p})
 	}
 	for _, node := range c.Nodes {
-		status, err := askControl(ctx, c.layout().nodeSocket(node.Name()))
+		status, err := supervise.Ask(ctx, c.layout().nodeSocket(node.Name()))
 		if err != nil {
 			down = append(down, fmt.Errorf("node %s does not run: %w", node.Name(), err))
 			continue
@@ -202,7 +203,7 @@ func NodePID(ctx context.Context, dataDir, node string) (int, error) {
 	if c.paused() {
 		return 0, c.notRunning()
 	}
-	supervisor, err := askControl(ctx, c.layout().socket("supervisor"))
+	supervisor, err := supervise.Ask(ctx, c.layout().socket("supervisor"))
 	if err != nil {
 		return 0, c.notRunning()
 	}

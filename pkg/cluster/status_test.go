@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/supervise"
 )
 
 // TestStatusTables: what runs shows what it has, what is down shows how it ended; nodes show what the API says of them.
@@ -17,9 +18,9 @@ func TestStatusTables(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	var out strings.Builder
 	err := printComponents(&out, []component{
-		{where: "host", ProcessStatus: ProcessStatus{Name: "etcd", PID: 12, Started: now.Add(-time.Minute)},
+		{where: "host", ProcessStatus: supervise.ProcessStatus{Name: "etcd", PID: 12, Started: now.Add(-time.Minute)},
 			before: host.Usage{CPU: time.Second}, after: host.Usage{RSS: 33 << 20, CPU: 1250 * time.Millisecond}},
-		{where: "n1", ProcessStatus: ProcessStatus{Name: "kubelet", Restarts: 3, LastExit: "exit status 1"}},
+		{where: "n1", ProcessStatus: supervise.ProcessStatus{Name: "kubelet", Restarts: 3, LastExit: "exit status 1"}},
 	}, 500*time.Millisecond, now)
 	if err != nil {
 		t.Fatal(err)

@@ -26,19 +26,19 @@ func TestStockFlags(t *testing.T) {
 	joined.Joined = true
 	log := slog.New(slog.DiscardHandler)
 	for _, p := range slices.Concat(c.everyProcess(), node.processes(log), joined.processes(log)) {
-		data, err := os.ReadFile(filepath.Join("testdata", "flags", p.name+".txt"))
+		data, err := os.ReadFile(filepath.Join("testdata", "flags", p.Name+".txt"))
 		if os.IsNotExist(err) {
 			continue // etcd, containerd and the pod network's agent are not Kubernetes'
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		stock = append(stock, p.name)
+		stock = append(stock, p.Name)
 		known := strings.Fields(string(data))
-		for _, arg := range p.argv[1:] {
+		for _, arg := range p.Argv[1:] {
 			name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 			if _, found := slices.BinarySearch(known, name); !found {
-				t.Errorf("%s is given %s, which Kubernetes' own does not know", p.name, arg)
+				t.Errorf("%s is given %s, which Kubernetes' own does not know", p.Name, arg)
 			}
 		}
 	}
@@ -60,8 +60,8 @@ func TestPodBridge(t *testing.T) {
 	}
 	node := c.node(c.Nodes[0])
 	for _, p := range node.processes(slog.New(slog.DiscardHandler)) {
-		if p.name == "kube-proxy" && !(slices.Contains(p.argv, "--detect-local-mode=BridgeInterface") && slices.Contains(p.argv, "--pod-bridge-interface="+podBridge)) {
-			t.Errorf("kube-proxy is given %q", p.argv)
+		if p.Name == "kube-proxy" && !(slices.Contains(p.Argv, "--detect-local-mode=BridgeInterface") && slices.Contains(p.Argv, "--pod-bridge-interface="+podBridge)) {
+			t.Errorf("kube-proxy is given %q", p.Argv)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/supervise"
 )
 
 // Load reads the configuration of the cluster in dataDir. os.ErrNotExist when there is none.
@@ -87,8 +88,8 @@ func (c Config) supervise(ctx context.Context, self string, parent func(context.
 	if err := c.makeNetwork(ctx); err != nil {
 		return err
 	}
-	s := newSupervisor(life, log)
-	s.environ = c.withoutProxies(s.environ)
+	s := supervise.New(life, log)
+	s.Environ = c.withoutProxies(s.Environ)
 
 	var ends []func()
 	defer func() {
@@ -108,7 +109,7 @@ func (c Config) supervise(ctx context.Context, self string, parent func(context.
 	for _, layer := range c.controlPlane(self) {
 		var all []func(context.Context)
 		for _, p := range layer {
-			all = append(all, func(ctx context.Context) { s.keep(ctx, p) })
+			all = append(all, func(ctx context.Context) { s.Keep(ctx, p) })
 		}
 		run(all...)
 	}
@@ -155,7 +156,7 @@ func (c Config) supervise(ctx context.Context, self string, parent func(context.
 		published.follow(now)
 		return errors.Join(published.keep(ctx, now.mappings()), nodes.keep(ctx, now))
 	}
-	err = serveControl(ctx, c.layout().socket("supervisor"), func() Status { return Status{PID: os.Getpid(), Processes: s.statuses()} }, reload)
+	err = supervise.Serve(ctx, c.layout().socket("supervisor"), func() supervise.Status { return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()} }, reload)
 	stop()
 	published.wait()
 	return err
@@ -184,4 +185,14 @@ func (c Config) beginGroups(ctx context.Context, parent func(context.Context) (s
 		}
 	}
 	return groups, nil
+}
+
+// OpenLog opens the log of the supervisor in dataDir. This process's standard error follows it, for what the Go runtime says at the end.
+func OpenLog(dataDir string) (io.WriteCloser, error) {
+	return supervise.OpenStderrLog(layout(dataDir).log(supervisorName))
+}
+
+// OpenServiceLog is OpenLog for a supervisor whose standard error somebody else keeps: a service manager, or a user who looks on.
+func OpenServiceLog(dataDir string) (io.WriteCloser, error) {
+	return supervise.OpenLog(layout(dataDir).log(supervisorName))
 }

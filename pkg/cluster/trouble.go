@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/supervise"
 )
 
 const (
@@ -27,7 +29,7 @@ func (c Config) watchSpace(ctx context.Context, fail func(error)) {
 	for {
 		for _, p := range c.troubled(ctx) {
 			if strings.Contains(p.LastExit+p.LastWords, full) {
-				fail(fmt.Errorf("%s: %w", c.DataDir, fmt.Errorf("%w; %s", unix.ENOSPC, p.epitaph())))
+				fail(fmt.Errorf("%s: %w", c.DataDir, fmt.Errorf("%w; %s", unix.ENOSPC, p.Epitaph())))
 				return
 			}
 		}
@@ -40,11 +42,11 @@ func (c Config) watchSpace(ctx context.Context, fail func(error)) {
 }
 
 // troubled returns the components, of the host and of the nodes, that ended and are down or were started again just now.
-func (c Config) troubled(ctx context.Context) []ProcessStatus {
+func (c Config) troubled(ctx context.Context) []supervise.ProcessStatus {
 	sockets := c.controlSockets()
-	var found []ProcessStatus
+	var found []supervise.ProcessStatus
 	for _, socket := range slices.Sorted(maps.Keys(sockets)) {
-		status, err := askControl(ctx, socket)
+		status, err := supervise.Ask(ctx, socket)
 		if err != nil {
 			continue // its end is told by the one above it, or by the step that fails
 		}
@@ -68,12 +70,15 @@ func (c Config) controlSockets() map[string]string {
 	return sockets
 }
 
-// epitaph says how a process ended and what it said at last.
-func (p ProcessStatus) epitaph() string {
-	words := "it said nothing"
-	if lines := strings.Split(p.LastWords, "\n"); p.LastWords != "" {
-		const most = 3
-		words = "its last words:\n  " + strings.Join(lines[max(0, len(lines)-most):], "\n  ")
+// nodesErrors returns the last errors of the kubelets since a time, for a start that waits for nodes in vain: a kubelet that runs and
+// cannot do its work never ends, so that there are no last words. It is "" if no kubelet logged one.
+func (c Config) nodesErrors(since time.Time) string {
+	var text strings.Builder
+	for _, name := range c.nodeNames() {
+		lines := supervise.LastErrors(c.layout().nodeLog(name, "kubelet"), since)
+		if len(lines) > 0 {
+			text.WriteString("\nthe last errors of " + name + "-kubelet:\n  " + strings.Join(lines, "\n  "))
+		}
 	}
-	return fmt.Sprintf("%s ended (%s), %s", p.Name, p.LastExit, words)
+	return text.String()
 }

@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/supervise"
 )
 
 // TestFullDiskEndsTheWait: a component that ends for want of space ends a start at once, with its last words; one that ends for
@@ -23,8 +26,15 @@ func TestFullDiskEndsTheWait(t *testing.T) {
 		{"echo starting; echo 'write wal: no space left on device' >&2; exit 1", true},
 		{"echo 'bad flag' >&2; exit 1", false},
 	} {
-		s, _, _ := supervise(t, c.script)
-		waitStatus(t, s, func(p ProcessStatus) bool { return p.Restarts >= 1 })
+		s := supervise.New(t.Context(), slog.New(slog.DiscardHandler))
+		go s.Keep(t.Context(), supervise.Process{Name: "p", Argv: []string{"/bin/sh", "-c", c.script}, Log: filepath.Join(t.TempDir(), "p.log")})
+		err := host.Poll(t.Context(), time.Millisecond, func() (bool, error) {
+			all := s.Statuses()
+			return len(all) == 1 && all[0].Restarts >= 1, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		config := testConfig(t)
 		if err := config.prepare(); err != nil {
 			t.Fatal(err)
@@ -32,7 +42,7 @@ func TestFullDiskEndsTheWait(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		go func() {
-			served <- serveControl(ctx, config.layout().socket("supervisor"), func() Status { return Status{Processes: s.statuses()} }, nil)
+			served <- supervise.Serve(ctx, config.layout().socket("supervisor"), func() supervise.Status { return supervise.Status{Processes: s.Statuses()} }, nil)
 		}()
 		if err := host.Poll(ctx, time.Millisecond, func() (bool, error) { return running(ctx, config), nil }); err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/host/kernel"
+	"bonsai/pkg/cluster/supervise"
 )
 
 // Up starts the cluster, or the same cluster again, and returns when every node is Ready and the cluster's DNS answers. Each
@@ -75,7 +76,7 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 		}
 		fmt.Fprintf(out, "The cluster in %s runs but is not ready: waiting for it.\n", c.DataDir)
 		// A node that was being added when the command was killed is in the configuration, and its supervisor was not told.
-		if err := reloadControl(ctx, c.layout().socket("supervisor")); err != nil {
+		if err := supervise.Reload(ctx, c.layout().socket("supervisor")); err != nil {
 			return c, false, err
 		}
 	}
@@ -123,7 +124,7 @@ func (c Config) explain(ctx context.Context, p progress, step string, err error)
 	var epitaphs strings.Builder
 	if !errors.Is(err, syscall.ENOSPC) {
 		for _, ended := range c.troubled(context.WithoutCancel(ctx)) {
-			epitaphs.WriteString("\n" + ended.epitaph())
+			epitaphs.WriteString("\n" + ended.Epitaph())
 		}
 		epitaphs.WriteString(c.nodesErrors(p.began))
 	}
@@ -192,7 +193,7 @@ func (p progress) step(name string, run func() error) error {
 
 // running tells whether the cluster's supervisor answers.
 func running(ctx context.Context, c Config) bool {
-	_, err := askControl(ctx, c.layout().socket("supervisor"))
+	_, err := supervise.Ask(ctx, c.layout().socket("supervisor"))
 	return err == nil
 }
 
@@ -299,7 +300,7 @@ func (c Config) startSupervisor(ctx context.Context, self string) (err error) {
 	err = host.Poll(ctx, 5*time.Millisecond, func() (bool, error) {
 		select {
 		case <-ended:
-			return false, errors.New(ProcessStatus{Name: "the supervisor", LastExit: fmt.Sprint(exit), LastWords: wordsSince(log, before)}.epitaph())
+			return false, errors.New(supervise.ProcessStatus{Name: "the supervisor", LastExit: fmt.Sprint(exit), LastWords: supervise.WordsSince(log, before)}.Epitaph())
 		default:
 			return running(ctx, c), nil
 		}

@@ -10,14 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/profile"
 	"bonsai/pkg/trace"
 )
 
 // binding is the second half of a pod's walk: from an assumed node to a bound one.
 type binding struct {
 	s       *Scheduler
-	profile *framework.Profile
+	profile *profile.Profile
 	state   *framework.CycleState
 	pod     *framework.QueuedPod
 	node    string
@@ -94,7 +96,7 @@ func (b *binding) undo(ctx context.Context, st *framework.Status) {
 	})
 	b.s.Cache.Forget(b.pod.PodInfo)
 	// The room that the pod held is free again: as good as a pod's deletion for the others.
-	b.s.Queue.Moved(framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: b.pod.PodInfo, Label: "AssignedPodForgotten"})
+	b.s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: b.pod.PodInfo, Label: "AssignedPodForgotten"})
 	switch {
 	case ctx.Err() != nil || gone(st.Err, b.pod.Pod):
 		b.s.Queue.Done(b.pod.Pod.UID)

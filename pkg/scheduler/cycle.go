@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
+	"bonsai/pkg/scheduler/profile"
 	"bonsai/pkg/trace"
 )
 
@@ -34,7 +36,7 @@ func (s *Scheduler) one(ctx context.Context, pod *framework.QueuedPod) {
 }
 
 // skip tells whether there is nothing to schedule: the pod is going, or has a node already.
-func (s *Scheduler) skip(pod *framework.PodInfo) bool {
+func (s *Scheduler) skip(pod *model.PodInfo) bool {
 	if pod.Pod.DeletionTimestamp != nil {
 		return true
 	}
@@ -42,7 +44,7 @@ func (s *Scheduler) skip(pod *framework.PodInfo) bool {
 	return known
 }
 
-func (s *Scheduler) decide(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.QueuedPod) (string, error) {
+func (s *Scheduler) decide(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *framework.QueuedPod) (string, error) {
 	if pod.Err != nil {
 		return "", pod.Err
 	}
@@ -55,7 +57,7 @@ func (s *Scheduler) decide(ctx context.Context, p *framework.Profile, state *fra
 }
 
 // assume reserves the node and lets the binding go on by itself, as soon as one of the binders is free.
-func (s *Scheduler) assume(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.QueuedPod, node string, start, decided time.Time) {
+func (s *Scheduler) assume(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *framework.QueuedPod, node string, start, decided time.Time) {
 	if err := s.Cache.Assume(pod.PodInfo, node); err != nil {
 		s.fail(ctx, p, state, pod, err, start)
 		return
@@ -112,7 +114,7 @@ func (s *Scheduler) assume(ctx context.Context, p *framework.Profile, state *fra
 }
 
 // fail handles a pod that found no node.
-func (s *Scheduler) fail(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.QueuedPod, err error, start time.Time) {
+func (s *Scheduler) fail(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *framework.QueuedPod, err error, start time.Time) {
 	fit := (*framework.FitError)(nil)
 	if !errors.As(err, &fit) {
 		s.Metrics.attempt("error", p.SchedulerName, s.Now().Sub(start))

@@ -3,7 +3,7 @@ package scheduler
 import (
 	resourcev1 "k8s.io/api/resource/v1"
 
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/clusterevent"
 )
 
 // ResourceClaimChanged handles an added (old is nil), changed, or deleted (now is nil) ResourceClaim.
@@ -13,19 +13,19 @@ func (s *Scheduler) ResourceClaimChanged(old, now *resourcev1.ResourceClaim) {
 	for _, uid := range pods {
 		s.Queue.Ungate(uid)
 	}
-	s.Queue.Moved(objectEvent(framework.ResourceClaimEvent, old, now))
+	s.Queue.Moved(objectEvent(clusterevent.ResourceClaim, old, now))
 }
 
 // DeviceClassChanged handles an added, changed or deleted DeviceClass.
 func (s *Scheduler) DeviceClassChanged(old, now *resourcev1.DeviceClass) {
 	s.Devices.ClassChanged(old, now)
-	s.Queue.Moved(objectEvent(framework.DeviceClassEvent, old, now))
+	s.Queue.Moved(objectEvent(clusterevent.DeviceClass, old, now))
 }
 
 // ResourceSliceChanged handles an added, changed or deleted ResourceSlice.
 func (s *Scheduler) ResourceSliceChanged(old, now *resourcev1.ResourceSlice) {
 	s.touch(s.Devices.SliceChanged(old, now))
-	s.Queue.Moved(objectEvent(framework.ResourceSliceEvent, old, now))
+	s.Queue.Moved(objectEvent(clusterevent.ResourceSlice, old, now))
 }
 
 func (s *Scheduler) touch(nodes []string) {

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/clusterevent"
+	"bonsai/pkg/scheduler/model"
 )
 
 // PodChanged handles an added (old is nil), changed, or deleted (pod is nil) pod.
@@ -29,7 +30,7 @@ func (s *Scheduler) podGone(old *corev1.Pod) {
 		s.Devices.Gone(old)
 	}
 	if s.Nominator.Of(old.UID) != "" {
-		s.nominateTo(framework.NewPodInfo(old), "")
+		s.nominateTo(model.NewPodInfo(old), "")
 	}
 	if p := s.profile(old); p != nil {
 		if w := p.WaitingPod(old.UID); w != nil {
@@ -37,28 +38,28 @@ func (s *Scheduler) podGone(old *corev1.Pod) {
 		}
 	}
 	if was := s.Cache.Remove(old.UID); was != nil {
-		s.Queue.Moved(framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: was, Label: "AssignedPodDelete"})
+		s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: was, Label: "AssignedPodDelete"})
 	}
 }
 
 func (s *Scheduler) podAssigned(old, pod *corev1.Pod) {
-	p := framework.NewPodInfo(pod)
+	p := model.NewPodInfo(pod)
 	if old == nil || old.Spec.NodeName == "" {
 		s.Queue.Delete(pod.UID)
 		s.Cache.Add(p)
 		s.nominateTo(p, "")
-		s.Queue.Moved(framework.Event{Kind: framework.AssignedPod, Action: framework.Add, New: p, Label: "AssignedPodAdd"})
+		s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Add, New: p, Label: "AssignedPodAdd"})
 		return
 	}
 	s.Cache.Add(p)
-	was := framework.NewPodInfo(old)
+	was := model.NewPodInfo(old)
 	if a := podActions(was, p); a != 0 {
-		s.Queue.Moved(framework.Event{Kind: framework.AssignedPod, Action: a, Old: was, New: p, Label: "AssignedPodUpdate"})
+		s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: a, Old: was, New: p, Label: "AssignedPodUpdate"})
 	}
 }
 
 func (s *Scheduler) podPending(old, pod *corev1.Pod) {
-	p := framework.NewPodInfo(pod)
+	p := model.NewPodInfo(pod)
 	s.nominate(old, p)
 	if old == nil {
 		if pod.DeletionTimestamp == nil {
@@ -70,13 +71,13 @@ func (s *Scheduler) podPending(old, pod *corev1.Pod) {
 		s.Queue.Delete(pod.UID)
 		return
 	}
-	was := framework.NewPodInfo(old)
-	s.Queue.Update(p, framework.Event{Kind: framework.TargetPod, Action: podActions(was, p), Old: was, New: p, Label: "PodUpdate"})
+	was := model.NewPodInfo(old)
+	s.Queue.Update(p, clusterevent.Event{Kind: clusterevent.TargetPod, Action: podActions(was, p), Old: was, New: p, Label: "PodUpdate"})
 }
 
 // nominate follows what the API says of a waiting pod's nomination, where that is news; what this scheduler decided itself and
 // has not seen yet stays. The Nominator gets the newest state of the pod. A pod that has been given a node, or is going, waits no more.
-func (s *Scheduler) nominate(old *corev1.Pod, p *framework.PodInfo) {
+func (s *Scheduler) nominate(old *corev1.Pod, p *model.PodInfo) {
 	node := s.Nominator.Of(p.Pod.UID)
 	if n := p.Pod.Status.NominatedNodeName; old == nil && n != "" || old != nil && old.Status.NominatedNodeName != n {
 		node = n
@@ -88,7 +89,7 @@ func (s *Scheduler) nominate(old *corev1.Pod, p *framework.PodInfo) {
 }
 
 // nominateTo nominates a node for pod, "" for none. What was kept for it on another one is free then.
-func (s *Scheduler) nominateTo(p *framework.PodInfo, node string) {
+func (s *Scheduler) nominateTo(p *model.PodInfo, node string) {
 	was := s.Nominator.Of(p.Pod.UID)
 	s.Nominator.Set(p, node)
 	if was != "" && was != node {
@@ -97,30 +98,30 @@ func (s *Scheduler) nominateTo(p *framework.PodInfo, node string) {
 }
 
 // freed tells that the room is free which was kept for a nominated pod: as good as the deletion of one for those that had to leave it.
-func (s *Scheduler) freed(p *framework.PodInfo) {
-	s.Queue.Moved(framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: p, Label: "AssignedPodDelete"})
+func (s *Scheduler) freed(p *model.PodInfo) {
+	s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: p, Label: "AssignedPodDelete"})
 }
 
 // podActions tells what of a pod changed that plug-ins may wait for.
-func podActions(was, p *framework.PodInfo) framework.Action {
-	var a framework.Action
+func podActions(was, p *model.PodInfo) clusterevent.Action {
+	var a clusterevent.Action
 	if !maps.Equal(was.Pod.Labels, p.Pod.Labels) {
-		a |= framework.UpdateLabels
+		a |= clusterevent.UpdateLabels
 	}
 	if !was.Requests.Equal(&p.Requests) {
-		a |= framework.UpdateRequests
+		a |= clusterevent.UpdateRequests
 	}
 	if len(was.Pod.Spec.Tolerations) != len(p.Pod.Spec.Tolerations) {
-		a |= framework.UpdateTolerations
+		a |= clusterevent.UpdateTolerations
 	}
 	if len(was.Pod.Spec.SchedulingGates) != len(p.Pod.Spec.SchedulingGates) {
-		a |= framework.UpdateGates
+		a |= clusterevent.UpdateGates
 	}
 	if !resourceclaim.PodStatusEqual(was.Pod.Status.ResourceClaimStatuses, p.Pod.Status.ResourceClaimStatuses) {
-		a |= framework.UpdateGeneratedClaims
+		a |= clusterevent.UpdateGeneratedClaims
 	}
 	if (was.Pod.DeletionTimestamp == nil) != (p.Pod.DeletionTimestamp == nil) {
-		a |= framework.UpdateOther
+		a |= clusterevent.UpdateOther
 	}
 	return a
 }
@@ -129,10 +130,10 @@ func podActions(was, p *framework.PodInfo) framework.Action {
 func (s *Scheduler) NodeChanged(old, node *corev1.Node) {
 	if node == nil {
 		s.Cache.RemoveNode(old.Name)
-		s.Queue.Moved(framework.Event{Kind: framework.NodeEvent, Action: framework.Delete, Old: old, Label: "NodeDelete"})
+		s.Queue.Moved(clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Delete, Old: old, Label: "NodeDelete"})
 		return
 	}
-	a := framework.Add
+	a := clusterevent.Add
 	if old != nil {
 		if a = nodeActions(old, node); a == 0 && equality.Semantic.DeepEqual(old.Status.Images, node.Status.Images) && maps.Equal(old.Annotations, node.Annotations) {
 			return // a heartbeat
@@ -140,29 +141,29 @@ func (s *Scheduler) NodeChanged(old, node *corev1.Node) {
 	}
 	s.Cache.SetNode(node)
 	if a != 0 {
-		s.Queue.Moved(framework.Event{Kind: framework.NodeEvent, Action: a, Old: old, New: node, Label: "NodeUpdate"})
+		s.Queue.Moved(clusterevent.Event{Kind: clusterevent.Node, Action: a, Old: old, New: node, Label: "NodeUpdate"})
 	}
 }
 
 // nodeActions tells what of a node changed that decisions read, images aside.
-func nodeActions(old, node *corev1.Node) framework.Action {
-	var a framework.Action
+func nodeActions(old, node *corev1.Node) clusterevent.Action {
+	var a clusterevent.Action
 	if !equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable) {
-		a |= framework.UpdateAllocatable
+		a |= clusterevent.UpdateAllocatable
 	}
 	if !maps.Equal(old.Labels, node.Labels) {
-		a |= framework.UpdateLabels
+		a |= clusterevent.UpdateLabels
 	}
 	if old.Spec.Unschedulable != node.Spec.Unschedulable || !equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) {
-		a |= framework.UpdateTaints
+		a |= clusterevent.UpdateTaints
 	}
 	if !slices.Equal(old.Status.DeclaredFeatures, node.Status.DeclaredFeatures) {
-		a |= framework.UpdateDeclaredFeatures
+		a |= clusterevent.UpdateDeclaredFeatures
 	}
 	return a
 }
 
 // NamespaceChanged handles a change of a namespace's labels, which affinity terms may select by.
 func (s *Scheduler) NamespaceChanged() {
-	s.Queue.Moved(framework.Event{Kind: framework.NamespaceEvent, Action: framework.Add | framework.Update, Label: "NamespaceUpdate"})
+	s.Queue.Moved(clusterevent.Event{Kind: clusterevent.Namespace, Action: clusterevent.Add | clusterevent.Update, Label: "NamespaceUpdate"})
 }

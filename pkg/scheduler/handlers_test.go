@@ -9,9 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/scheduler/cache"
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/clusterevent"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins/defaultbinder"
 	"bonsai/pkg/scheduler/plugins/prioritysort"
+	"bonsai/pkg/scheduler/profile"
 	"bonsai/pkg/scheduler/queue"
 )
 
@@ -28,24 +30,24 @@ func TestPodActions(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*corev1.Pod)
-		want   framework.Action
+		want   clusterevent.Action
 	}{
 		{"nothing", func(*corev1.Pod) {}, 0},
 		{"annotations and conditions", func(p *corev1.Pod) {
 			p.Annotations = map[string]string{"x": "y"}
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}}
 		}, 0},
-		{"labels", func(p *corev1.Pod) { p.Labels["a"] = "c" }, framework.UpdateLabels},
-		{"requests", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("2") }, framework.UpdateRequests},
+		{"labels", func(p *corev1.Pod) { p.Labels["a"] = "c" }, clusterevent.UpdateLabels},
+		{"requests", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("2") }, clusterevent.UpdateRequests},
 		{"the same request in other words", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1000m") }, 0},
-		{"a toleration more", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "k"}} }, framework.UpdateTolerations},
-		{"a gate less", func(p *corev1.Pod) { p.Spec.SchedulingGates = nil }, framework.UpdateGates},
-		{"being deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, framework.UpdateOther},
-		{"two things", func(p *corev1.Pod) { p.Labels, p.Spec.SchedulingGates = nil, nil }, framework.UpdateLabels | framework.UpdateGates},
+		{"a toleration more", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "k"}} }, clusterevent.UpdateTolerations},
+		{"a gate less", func(p *corev1.Pod) { p.Spec.SchedulingGates = nil }, clusterevent.UpdateGates},
+		{"being deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, clusterevent.UpdateOther},
+		{"two things", func(p *corev1.Pod) { p.Labels, p.Spec.SchedulingGates = nil, nil }, clusterevent.UpdateLabels | clusterevent.UpdateGates},
 	} {
 		p := pod()
 		c.change(p)
-		if got := podActions(framework.NewPodInfo(pod()), framework.NewPodInfo(p)); got != c.want {
+		if got := podActions(model.NewPodInfo(pod()), model.NewPodInfo(p)); got != c.want {
 			t.Errorf("%s: %b, want %b", c.name, got, c.want)
 		}
 	}
@@ -60,16 +62,16 @@ func TestNodeActions(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*corev1.Node)
-		want   framework.Action
+		want   clusterevent.Action
 	}{
 		{"a heartbeat", func(n *corev1.Node) {
 			n.ResourceVersion, n.Status.Conditions = "9", []corev1.NodeCondition{{Type: corev1.NodeReady}}
 		}, 0},
-		{"allocatable", func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse("2") }, framework.UpdateAllocatable},
+		{"allocatable", func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse("2") }, clusterevent.UpdateAllocatable},
 		{"the same in other words", func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse("1000m") }, 0},
-		{"labels", func(n *corev1.Node) { n.Labels = nil }, framework.UpdateLabels},
-		{"taints", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }, framework.UpdateTaints},
-		{"cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true }, framework.UpdateTaints},
+		{"labels", func(n *corev1.Node) { n.Labels = nil }, clusterevent.UpdateLabels},
+		{"taints", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }, clusterevent.UpdateTaints},
+		{"cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true }, clusterevent.UpdateTaints},
 	} {
 		n := node()
 		c.change(n)
@@ -82,12 +84,12 @@ func TestNodeActions(t *testing.T) {
 // one is a scheduler of a single profile that does not run.
 func one(t *testing.T) *Scheduler {
 	t.Helper()
-	p, err := framework.NewProfile("s", []framework.Enabled{{Plugin: prioritysort.Plugin{}}, {Plugin: defaultbinder.Plugin{}}})
+	p, err := profile.New("s", []profile.Enabled{{Plugin: prioritysort.Plugin{}}, {Plugin: defaultbinder.Plugin{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := queue.New(queue.Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
-	return &Scheduler{Config: Config{Profiles: map[string]*framework.Profile{"s": p}, Cache: cache.New(0), Queue: q, Nominator: framework.NewNominator()}}
+	q := queue.New(queue.Config{Profile: func(*model.PodInfo) *profile.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
+	return &Scheduler{Config: Config{Profiles: map[string]*profile.Profile{"s": p}, Cache: cache.New(0), Queue: q, Nominator: model.NewNominator()}}
 }
 
 // TestNominations: the API's word counts where it is news; a nomination goes with its pod.
@@ -104,7 +106,7 @@ func TestNominations(t *testing.T) {
 		if got := s.Nominator.Of("p"); got != node {
 			t.Errorf("%s: nominated to %q, want %q", what, got, node)
 		}
-		if on := s.Nominator.On(node, framework.NewPodInfo(&corev1.Pod{})); node != "" && (len(on) != 1 || on[0].Pod.Labels["l"] != label) {
+		if on := s.Nominator.On(node, model.NewPodInfo(&corev1.Pod{})); node != "" && (len(on) != 1 || on[0].Pod.Labels["l"] != label) {
 			t.Errorf("%s: not the newest state of the pod", what)
 		}
 	}
@@ -124,13 +126,13 @@ func TestNominations(t *testing.T) {
 	expect("decided, but not written yet", "n3", "y")
 
 	s.Queue.Delete("p") // it would wait out its back-off
-	s.Queue.Add(framework.NewPodInfo(states[3]))
+	s.Queue.Add(model.NewPodInfo(states[3]))
 	p, _ = s.Queue.Pop(t.Context())
 	s.PodChanged(states[3], nil)
 	s.requeue(p, new("n4"), nil, nil, true)
 	expect("deleted while it was being scheduled", "", "")
 
-	if err := s.Cache.Assume(framework.NewPodInfo(states[3]), "n1"); err != nil {
+	if err := s.Cache.Assume(model.NewPodInfo(states[3]), "n1"); err != nil {
 		t.Fatal(err)
 	}
 	s.PodChanged(states[3], states[0])

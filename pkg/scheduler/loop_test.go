@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -20,14 +21,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"bonsai/pkg/scheduler"
 	"bonsai/pkg/scheduler/cache"
 	"bonsai/pkg/scheduler/decide"
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/podstatus"
+	"bonsai/pkg/scheduler/profile"
 	"bonsai/pkg/scheduler/queue"
 	"bonsai/pkg/scheduler/volumes"
 )
@@ -104,15 +104,15 @@ func start(t *testing.T) *server {
 	t.Helper()
 	f := &server{bound: map[string]string{}, conditions: map[string]*corev1.PodCondition{}, metrics: prometheus.NewPedanticRegistry()}
 	known := volumes.New(f)
-	p, err := framework.NewProfile("s", plugins.Default(plugins.Config{Binder: f, Workloads: f, Namespaces: f, Volumes: known, Node: f.node}))
+	p, err := profile.New("s", plugins.Default(plugins.Config{Binder: f, Workloads: f, Namespaces: f, Volumes: known, Node: f.node}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	nominator := framework.NewNominator()
+	nominator := model.NewNominator()
 	counted := scheduler.NewMetrics(f.metrics)
 	f.s, err = scheduler.New(scheduler.Config{
-		Statuses: podstatus.New(f, 4, slog.New(slog.DiscardHandler)), Recorder: f, Profiles: map[string]*framework.Profile{"s": p}, Cache: cache.New(0), Nominator: nominator, Volumes: known,
-		Queue:   queue.New(queue.Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now, Incoming: counted.Incoming}),
+		Statuses: podstatus.New(f, 4, slog.New(slog.DiscardHandler)), Recorder: f, Profiles: map[string]*profile.Profile{"s": p}, Cache: cache.New(0), Nominator: nominator, Volumes: known,
+		Queue:   queue.New(queue.Config{Profile: func(*model.PodInfo) *profile.Profile { return p }, Less: p.Sort.Less, Now: time.Now, Incoming: counted.Incoming}),
 		Decider: decide.NewIncremental(nominator, func(int) int { return 0 }), Binders: 4, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Metrics: counted,
 	})
@@ -205,7 +205,7 @@ func TestNoNodesAtAll(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *server) {
 		f.s.PodChanged(nil, pending("p", "1"))
 		synctest.Wait()
-		if c := f.condition("p"); c == nil || c.Message != framework.NoNodes {
+		if c := f.condition("p"); c == nil || c.Message != "no nodes available to schedule pods" {
 			t.Fatalf("condition %+v", c)
 		}
 		f.s.NodeChanged(nil, node("n", "1"))

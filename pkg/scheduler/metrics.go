@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/profile"
 )
 
 // Metrics are what the scheduler counts, under upstream's names, with its labels and buckets. A nil *Metrics counts nothing.
@@ -141,7 +142,7 @@ func (m *Metrics) Victims(n int) {
 }
 
 // timed runs the plug-ins of an extension point and counts how long they took.
-func (s *Scheduler) timed(point string, p *framework.Profile, run func() *framework.Status) *framework.Status {
+func (s *Scheduler) timed(point string, p *profile.Profile, run func() *framework.Status) *framework.Status {
 	begun := s.Now()
 	st := run()
 	s.Metrics.point(point, p.SchedulerName, st, s.Now().Sub(begun))

@@ -25,8 +25,10 @@ import (
 	"bonsai/pkg/scheduler"
 	"bonsai/pkg/scheduler/decide"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/preemption"
+	"bonsai/pkg/scheduler/profile"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -69,18 +71,18 @@ func TestScenarios(t *testing.T) {
 
 type scene struct {
 	t         *testing.T
-	nodes     []*framework.NodeInfo
-	profile   *framework.Profile
-	nominator *framework.Nominator
+	nodes     []*model.NodeInfo
+	profile   *profile.Profile
+	nominator *model.Nominator
 	mu        sync.Mutex
 	evicted   []string
 }
 
 func play(t *testing.T, in string) string {
-	s := &scene{t: t, nominator: framework.NewNominator()}
+	s := &scene{t: t, nominator: model.NewNominator()}
 	pre := &preemption.Plugin{API: s, Budgets: s, Statuses: s, Evicted: func(types.UID, error) {}, Recorder: s, Nominator: s.nominator, Now: time.Now, Log: slog.New(slog.DiscardHandler), Metrics: (*scheduler.Metrics)(nil), Start: func(int) int { return 0 }}
 	var err error
-	s.profile, err = framework.NewProfile("s", plugins.Default(plugins.Config{Workloads: s, Namespaces: s, Preemption: pre, Volumes: volumes.New(nil)}))
+	s.profile, err = profile.New("s", plugins.Default(plugins.Config{Workloads: s, Namespaces: s, Preemption: pre, Volumes: volumes.New(nil)}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,24 +101,24 @@ func play(t *testing.T, in string) string {
 		}
 		switch words[0] {
 		case "node":
-			s.nodes = append(s.nodes, framework.NewNodeInfo(s.node(words[1], words[2:])))
+			s.nodes = append(s.nodes, model.NewNodeInfo(s.node(words[1], words[2:])))
 		case "pod":
-			p := framework.NewPodInfo(s.pod(words[1], words[2:]))
+			p := model.NewPodInfo(s.pod(words[1], words[2:]))
 			for _, n := range s.nodes {
 				if n.Name() == p.Pod.Spec.NodeName {
 					n.AddPod(p)
 				}
 			}
 		case "schedule":
-			fmt.Fprintln(&out, "->", s.schedule(framework.NewPodInfo(s.pod(words[1], words[2:]))))
+			fmt.Fprintln(&out, "->", s.schedule(model.NewPodInfo(s.pod(words[1], words[2:]))))
 		}
 	}
 	return out.String()
 }
 
 // schedule decides both ways, which must agree; a pod that fits is put onto the first of the best nodes by name.
-func (s *scene) schedule(pod *framework.PodInfo) string {
-	snapshot := framework.NewSnapshot()
+func (s *scene) schedule(pod *model.PodInfo) string {
+	snapshot := model.NewSnapshot()
 	for i, n := range s.nodes {
 		c := n.Clone()
 		c.Slot, c.Generation = i, int64(i+1)
@@ -146,7 +148,7 @@ func (s *scene) schedule(pod *framework.PodInfo) string {
 	return strings.Join(r.Best, " ")
 }
 
-func (s *scene) refused(state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) string {
+func (s *scene) refused(state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis) string {
 	s.evicted = nil
 	node, st := s.profile.RunPostFilter(s.t.Context(), state, pod, d)
 	s.profile.Wait()

@@ -14,7 +14,9 @@ import (
 	"bonsai/pkg/scheduler/decide"
 	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/podstatus"
+	"bonsai/pkg/scheduler/profile"
 	"bonsai/pkg/scheduler/queue"
 	"bonsai/pkg/scheduler/volumes"
 )
@@ -27,17 +29,17 @@ type Recorder interface {
 // Decider chooses nodes. The answers must be those of the profile's plug-ins run over all nodes.
 type Decider interface {
 	// Decide returns the node for pod. The error is a *framework.FitError when none fits.
-	Decide(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (decide.Result, error)
+	Decide(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (decide.Result, error)
 }
 
 // Config is what a Scheduler needs; all fields but Metrics, Volumes and Devices are required.
 type Config struct {
 	Statuses  *podstatus.Writer
 	Recorder  Recorder
-	Profiles  map[string]*framework.Profile // by schedulerName
+	Profiles  map[string]*profile.Profile // by schedulerName
 	Cache     *cache.Cache
 	Queue     *queue.Queue
-	Nominator *framework.Nominator
+	Nominator *model.Nominator
 	Decider   Decider
 	// Volumes is told of what volumes depend on; nil: nobody is.
 	Volumes *volumes.Volumes
@@ -53,7 +55,7 @@ type Config struct {
 // Scheduler schedules pods.
 type Scheduler struct {
 	Config
-	snapshot *framework.Snapshot
+	snapshot *model.Snapshot
 	slots    chan struct{}
 	binding  sync.WaitGroup
 }
@@ -70,7 +72,7 @@ func New(cfg Config) (*Scheduler, error) {
 	case cfg.Now == nil || cfg.Log == nil:
 		return nil, errors.New("scheduler: Now and Log are required")
 	}
-	return &Scheduler{Config: cfg, snapshot: framework.NewSnapshot(), slots: make(chan struct{}, cfg.Binders)}, nil
+	return &Scheduler{Config: cfg, snapshot: model.NewSnapshot(), slots: make(chan struct{}, cfg.Binders)}, nil
 }
 
 // expireEvery is how often assumed pods are looked at.
@@ -104,6 +106,6 @@ func (s *Scheduler) wait() {
 }
 
 // profile returns the profile that is responsible for pod, nil if it is another scheduler's.
-func (s *Scheduler) profile(pod *corev1.Pod) *framework.Profile {
+func (s *Scheduler) profile(pod *corev1.Pod) *profile.Profile {
 	return s.Profiles[pod.Spec.SchedulerName]
 }

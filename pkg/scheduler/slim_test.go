@@ -9,8 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/scheduler"
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/profile"
 )
 
 func cpu(text string) corev1.ResourceList {
@@ -53,7 +54,7 @@ func heavyPod() *corev1.Pod {
 // TestSlimPodDecidesTheSame: whatever a decision reads must still be there.
 func TestSlimPodDecidesTheSame(t *testing.T) {
 	t.Parallel()
-	profile, err := framework.NewProfile("s", plugins.Default(plugins.Config{}))
+	prof, err := profile.New("s", plugins.Default(plugins.Config{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,12 +90,12 @@ func TestSlimPodDecidesTheSame(t *testing.T) {
 		change(full)
 		change(slim)
 		scheduler.SlimPod(slim)
-		want, got := framework.NewPodInfo(full), framework.NewPodInfo(slim)
+		want, got := model.NewPodInfo(full), model.NewPodInfo(slim)
 		if !got.Requests.Equal(&want.Requests) || got.NonZero.MilliCPU != want.NonZero.MilliCPU {
 			t.Errorf("%s: asks for %dm, the whole pod for %dm", name, got.Requests.MilliCPU, want.Requests.MilliCPU)
 		}
-		whole, _ := profile.Class(want)
-		class, _ := profile.Class(got)
+		whole, _ := prof.Class(want)
+		class, _ := prof.Class(got)
 		if class != whole || !sameGroup(got, want) || !slices.Equal(got.Ports, want.Ports) || got.HasRequiredAntiAffinity() != want.HasRequiredAntiAffinity() {
 			t.Errorf("%s: class %q, ports %v, the whole pod %q, %v", name, class, got.Ports, whole, want.Ports)
 		}
@@ -102,8 +103,8 @@ func TestSlimPodDecidesTheSame(t *testing.T) {
 }
 
 // sameGroup tells whether plug-ins that compare pods with each other read the same.
-func sameGroup(a, b *framework.PodInfo) bool {
-	ids := func(p *framework.PodInfo) (out []string) {
+func sameGroup(a, b *model.PodInfo) bool {
+	ids := func(p *model.PodInfo) (out []string) {
 		for t := range p.Terms.All {
 			out = append(out, t.ID, t.TopologyKey)
 		}
@@ -153,7 +154,7 @@ func TestSlimNodeDecidesTheSame(t *testing.T) {
 	}
 	n := node()
 	scheduler.SlimNode(n)
-	want, got := framework.NewNodeInfo(node()), framework.NewNodeInfo(n)
+	want, got := model.NewNodeInfo(node()), model.NewNodeInfo(n)
 	if !got.Allocatable.Equal(&want.Allocatable) || got.Images["web:1"] != 9 || n.Labels["a"] != "b" || len(n.Spec.Taints) != 1 || !n.Spec.Unschedulable || !slices.Equal(n.Status.DeclaredFeatures, []string{"F"}) {
 		t.Errorf("slim node %+v", n)
 	}

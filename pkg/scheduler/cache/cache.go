@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Cache is safe for concurrent use.
@@ -35,19 +35,19 @@ type Cache struct {
 	gone  []int          // slots emptied since the last Refresh
 	pods  map[types.UID]*placed
 	// images are those that nodes have; epoch changes with them and with the number of nodes.
-	images map[string]framework.Image
+	images map[string]model.Image
 	epoch  int64
 }
 
 // node is a name with what is on it; without the Node object (pods may be seen before their node) it has no slot.
 type node struct {
 	name string
-	info *framework.NodeInfo
+	info *model.NodeInfo
 	slot int // -1: none
 }
 
 type placed struct {
-	info    *framework.PodInfo
+	info    *model.PodInfo
 	node    *node
 	assumed bool
 	// bound is when the binding was done; zero while it is under way.
@@ -56,13 +56,13 @@ type placed struct {
 
 // New returns an empty cache. Assumed pods expire ttl after Bound; 0 means never.
 func New(ttl time.Duration) *Cache {
-	return &Cache{ttl: ttl, nodes: map[string]*node{}, dirty: map[*node]bool{}, pods: map[types.UID]*placed{}, images: map[string]framework.Image{}}
+	return &Cache{ttl: ttl, nodes: map[string]*node{}, dirty: map[*node]bool{}, pods: map[types.UID]*placed{}, images: map[string]model.Image{}}
 }
 
 func (c *Cache) node(name string) *node {
 	n := c.nodes[name]
 	if n == nil {
-		n = &node{name: name, info: framework.NewNodeInfo(nil), slot: -1}
+		n = &node{name: name, info: model.NewNodeInfo(nil), slot: -1}
 		c.nodes[name] = n
 	}
 	return n
@@ -176,7 +176,7 @@ func (c *Cache) removeImages(n *node) {
 }
 
 // Assume counts pod on node before it is bound.
-func (c *Cache) Assume(p *framework.PodInfo, nodeName string) error {
+func (c *Cache) Assume(p *model.PodInfo, nodeName string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ok := c.pods[p.Pod.UID]; ok {
@@ -186,7 +186,7 @@ func (c *Cache) Assume(p *framework.PodInfo, nodeName string) error {
 	return nil
 }
 
-func (c *Cache) place(p *framework.PodInfo, nodeName string, assumed bool) {
+func (c *Cache) place(p *model.PodInfo, nodeName string, assumed bool) {
 	n := c.node(nodeName)
 	n.info.AddPod(p)
 	c.pods[p.Pod.UID] = &placed{info: p, node: n, assumed: assumed}
@@ -201,7 +201,7 @@ func (c *Cache) take(pl *placed) {
 }
 
 // Bound starts the time after which an assumed pod expires.
-func (c *Cache) Bound(p *framework.PodInfo, now time.Time) {
+func (c *Cache) Bound(p *model.PodInfo, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if pl := c.pods[p.Pod.UID]; pl != nil && pl.assumed {
@@ -210,7 +210,7 @@ func (c *Cache) Bound(p *framework.PodInfo, now time.Time) {
 }
 
 // Forget takes back Assume; a pod that was confirmed meanwhile stays.
-func (c *Cache) Forget(p *framework.PodInfo) {
+func (c *Cache) Forget(p *model.PodInfo) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if pl := c.pods[p.Pod.UID]; pl != nil && pl.assumed {
@@ -233,7 +233,7 @@ func (c *Cache) Expire(now time.Time) {
 }
 
 // Add counts a pod on its spec.nodeName, confirms an assumed one, or replaces what was known of it.
-func (c *Cache) Add(p *framework.PodInfo) {
+func (c *Cache) Add(p *model.PodInfo) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pl := c.pods[p.Pod.UID]
@@ -254,14 +254,14 @@ func (c *Cache) Add(p *framework.PodInfo) {
 }
 
 // same tells whether two states of a pod are alike to every plug-in.
-func same(a, b *framework.PodInfo) bool {
+func same(a, b *model.PodInfo) bool {
 	return (a.Pod.DeletionTimestamp == nil) == (b.Pod.DeletionTimestamp == nil) && maps.Equal(a.Pod.Labels, b.Pod.Labels) &&
 		a.Requests.Equal(&b.Requests) && a.NonZero.Equal(&b.NonZero) && a.HasTerms() == b.HasTerms() &&
-		framework.Priority(a.Pod) == framework.Priority(b.Pod)
+		model.Priority(a.Pod) == model.Priority(b.Pod)
 }
 
 // Remove counts out a pod that is gone and returns what was known of it, nil if nothing was.
-func (c *Cache) Remove(uid types.UID) *framework.PodInfo {
+func (c *Cache) Remove(uid types.UID) *model.PodInfo {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pl := c.pods[uid]
@@ -297,7 +297,7 @@ func (c *Cache) Counts() Counts {
 }
 
 // Refresh makes s equal to the cache. It costs as much as nodes changed since the last Refresh; always pass the same s.
-func (c *Cache) Refresh(s *framework.Snapshot) {
+func (c *Cache) Refresh(s *model.Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.Generation == c.generation && s.ImagesEpoch == c.epoch && len(c.dirty) == 0 {

@@ -10,11 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
-func pod(name, node string) *framework.PodInfo {
-	return framework.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{NodeName: node,
+func pod(name, node string) *model.PodInfo {
+	return model.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{NodeName: node,
 		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}}})
 }
 
@@ -27,7 +27,7 @@ func makeNode(name string, images ...string) *corev1.Node {
 }
 
 // state writes the snapshot as "node:cpus" by slot.
-func state(c *Cache, s *framework.Snapshot) string {
+func state(c *Cache, s *model.Snapshot) string {
 	c.Refresh(s)
 	out := ""
 	for _, n := range s.Nodes {
@@ -42,7 +42,7 @@ func state(c *Cache, s *framework.Snapshot) string {
 
 func TestLifeOfAnAssumedPod(t *testing.T) {
 	t.Parallel()
-	c, s := New(time.Minute), framework.NewSnapshot()
+	c, s := New(time.Minute), model.NewSnapshot()
 	expect := func(what, want string) {
 		t.Helper()
 		if got := state(c, s); got != want {
@@ -93,7 +93,7 @@ func TestLifeOfAnAssumedPod(t *testing.T) {
 // status must be that of its last event, though no verdict depends on it.
 func TestNewStatusReachesTheSnapshot(t *testing.T) {
 	t.Parallel()
-	c, s := New(0), framework.NewSnapshot()
+	c, s := New(0), model.NewSnapshot()
 	c.SetNode(makeNode("a"))
 	if err := c.Assume(pod("p", ""), "a"); err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestNewStatusReachesTheSnapshot(t *testing.T) {
 
 func TestNodesAndTheirSlots(t *testing.T) {
 	t.Parallel()
-	c, s := New(0), framework.NewSnapshot()
+	c, s := New(0), model.NewSnapshot()
 	c.Add(pod("early", "b"))
 	c.SetNode(makeNode("a", "x:1"))
 	c.SetNode(makeNode("b", "x:1"))
@@ -139,7 +139,7 @@ func TestNodesAndTheirSlots(t *testing.T) {
 
 func TestSnapshotDoesNotChangeByItself(t *testing.T) {
 	t.Parallel()
-	c, s := New(0), framework.NewSnapshot()
+	c, s := New(0), model.NewSnapshot()
 	c.SetNode(makeNode("a"))
 	c.Refresh(s)
 	c.Add(pod("p", "a"))
@@ -152,7 +152,7 @@ func TestSnapshotDoesNotChangeByItself(t *testing.T) {
 // (kube-scheduler 1.36.3).
 func TestSizeOfAnImage(t *testing.T) {
 	t.Parallel()
-	c, s := New(0), framework.NewSnapshot()
+	c, s := New(0), model.NewSnapshot()
 	report := func(name string, size, want int64) {
 		t.Helper()
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}

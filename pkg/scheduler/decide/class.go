@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/topology"
 )
 
 // class keeps what node-local plug-ins say of each node, for all pods of one framework class.
 type class struct {
 	plan  *plan
-	pod   *framework.PodInfo // any pod of the class
+	pod   *model.PodInfo // any pod of the class
 	state *framework.CycleState
 	// broken classes (PreScore failed) are decided plainly.
 	broken bool
@@ -27,7 +28,7 @@ type class struct {
 // crowd is the verdict on a node as if some pods were there already.
 type crowd struct {
 	generation int64
-	waiting    []*framework.PodInfo
+	waiting    []*model.PodInfo
 	fail       int32
 }
 
@@ -49,7 +50,7 @@ type column struct {
 }
 
 // newClass returns a class that has looked at no node. In the state is what PreFilter prepared for the pod.
-func newClass(pl *plan, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) *class {
+func newClass(pl *plan, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) *class {
 	c := &class{plan: pl, pod: pod, state: state, statuses: make([]*framework.Status, 1), index: map[string]int32{}}
 	for _, w := range pl.scores {
 		col := column{Score: w.Score, weight: w.Weight}
@@ -77,7 +78,7 @@ func (c *class) resize(slots int) {
 }
 
 // scoreNode gives a slot its raw scores.
-func (c *class) scoreNode(slot int, n *framework.NodeInfo) {
+func (c *class) scoreNode(slot int, n *model.NodeInfo) {
 	for i := range c.columns {
 		if col := &c.columns[i]; !col.skip {
 			col.raw[slot] = int32(col.Score.Score(c.state, c.pod, n))
@@ -86,7 +87,7 @@ func (c *class) scoreNode(slot int, n *framework.NodeInfo) {
 }
 
 // prepare runs PreScore; false after an error.
-func (c *class) prepare(col *column, s *framework.Snapshot) bool {
+func (c *class) prepare(col *column, s *model.Snapshot) bool {
 	if col.epochal != nil {
 		col.epoch = col.epochal.ScoreEpoch(s)
 	}
@@ -99,7 +100,7 @@ func (c *class) prepare(col *column, s *framework.Snapshot) bool {
 }
 
 // update evaluates the nodes that changed; false after an error.
-func (c *class) update(s *framework.Snapshot) bool {
+func (c *class) update(s *model.Snapshot) bool {
 	ok := !c.broken
 	for i := range c.columns {
 		col := &c.columns[i]
@@ -113,7 +114,7 @@ func (c *class) update(s *framework.Snapshot) bool {
 			}
 		}
 	}
-	c.seen.changed(s, func(slot int, n *framework.NodeInfo) {
+	c.seen.changed(s, func(slot int, n *model.NodeInfo) {
 		c.resize(slot + 1)
 		if n == nil {
 			c.fail[slot] = absent
@@ -135,7 +136,7 @@ func (c *class) update(s *framework.Snapshot) bool {
 }
 
 // filter returns the number of the node's verdict: absent after an error.
-func (c *class) filter(n *framework.NodeInfo) int32 {
+func (c *class) filter(n *model.NodeInfo) int32 {
 	for _, f := range c.plan.filters {
 		if c.state.SkipsFilter(f.Name()) {
 			continue
@@ -154,7 +155,7 @@ func (c *class) filter(n *framework.NodeInfo) int32 {
 
 // filterCrowded returns the number of the verdict on a node as if the waiting pods were there already. Pods may wait for room for
 // long, and on many nodes: it is kept while they and the node are the same.
-func (c *class) filterCrowded(n *framework.NodeInfo, waiting []*framework.PodInfo) int32 {
+func (c *class) filterCrowded(n *model.NodeInfo, waiting []*model.PodInfo) int32 {
 	known, ok := c.crowds[n.Slot]
 	if ok && known.generation == n.Generation && slices.Equal(known.waiting, waiting) {
 		return known.fail
@@ -203,7 +204,7 @@ type generations struct {
 }
 
 // changed calls f with each slot whose node is not the one seen last.
-func (g *generations) changed(s *framework.Snapshot, f func(slot int, n *framework.NodeInfo)) {
+func (g *generations) changed(s *model.Snapshot, f func(slot int, n *model.NodeInfo)) {
 	if g.bySlot != nil && g.last == s.Generation {
 		return
 	}

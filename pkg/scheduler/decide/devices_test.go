@@ -17,7 +17,9 @@ import (
 
 	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins/dynamicresources"
+	"bonsai/pkg/scheduler/profile"
 )
 
 // gear are the devices and claims on them of a history, as an API server has them.
@@ -237,7 +239,7 @@ func (g *gear) write(c *resourcev1.ResourceClaim, change func(*resourcev1.Resour
 }
 
 // take does with what was reserved for a pod what the binding would do: write it, or give it back.
-func (g *gear) take(p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, node string) error {
+func (g *gear) take(p *profile.Profile, state *framework.CycleState, pod *model.PodInfo, node string) error {
 	if len(pod.Pod.Spec.ResourceClaims) == 0 && !devices.MayAsk(pod) {
 		return nil
 	}

@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/profile"
 )
 
 // extender refuses nodes, likes one, and counts how often it is asked.
@@ -25,21 +27,21 @@ type extender struct {
 	asked     int
 }
 
-func (*extender) Name() string                       { return "http://x" }
-func (e *extender) Concerns(*framework.PodInfo) bool { return e.concerns }
-func (e *extender) Ignorable() bool                  { return e.ignorable }
-func (*extender) Preempts() bool                     { return false }
-func (*extender) Binds() bool                        { return false }
-func (*extender) SparePods(context.Context, *framework.PodInfo, map[string]framework.Victims) (map[string]framework.Victims, error) {
+func (*extender) Name() string                   { return "http://x" }
+func (e *extender) Concerns(*model.PodInfo) bool { return e.concerns }
+func (e *extender) Ignorable() bool              { return e.ignorable }
+func (*extender) Preempts() bool                 { return false }
+func (*extender) Binds() bool                    { return false }
+func (*extender) SparePods(context.Context, *model.PodInfo, map[string]framework.Victims) (map[string]framework.Victims, error) {
 	return nil, errors.New("not asked for")
 }
-func (*extender) Bind(context.Context, *framework.PodInfo, string) error {
+func (*extender) Bind(context.Context, *model.PodInfo, string) error {
 	return errors.New("not asked for")
 }
 
-func (e *extender) FilterNodes(_ context.Context, _ *framework.PodInfo, nodes []*framework.NodeInfo) (kept []*framework.NodeInfo, refused map[*framework.NodeInfo]*framework.Status, err error) {
+func (e *extender) FilterNodes(_ context.Context, _ *model.PodInfo, nodes []*model.NodeInfo) (kept []*model.NodeInfo, refused map[*model.NodeInfo]*framework.Status, err error) {
 	e.asked++
-	refused = map[*framework.NodeInfo]*framework.Status{}
+	refused = map[*model.NodeInfo]*framework.Status{}
 	for _, n := range nodes {
 		switch why, no := e.refuses[n.Name()]; {
 		case !no:
@@ -51,7 +53,7 @@ func (e *extender) FilterNodes(_ context.Context, _ *framework.PodInfo, nodes []
 	return kept, refused, e.err
 }
 
-func (e *extender) ScoreNodes(_ context.Context, _ *framework.PodInfo, nodes []*framework.NodeInfo, totals []int64) error {
+func (e *extender) ScoreNodes(_ context.Context, _ *model.PodInfo, nodes []*model.NodeInfo, totals []int64) error {
 	for i, n := range nodes {
 		if n.Name() == e.likes {
 			totals[i] += 1000
@@ -64,19 +66,19 @@ func (e *extender) ScoreNodes(_ context.Context, _ *framework.PodInfo, nodes []*
 func TestExtendersAreAskedAfterThePlugins(t *testing.T) {
 	t.Parallel()
 	decide := func(extenders ...framework.Extender) (Result, error) {
-		p, err := framework.NewProfile("s", plugins.Default(plugins.Config{}))
+		p, err := profile.New("s", plugins.Default(plugins.Config{}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.Extenders = extenders
-		var nodes []*framework.NodeInfo
+		var nodes []*model.NodeInfo
 		for _, name := range []string{"a", "b", "c", "cordoned"} {
 			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: name == "cordoned"}}
 			n.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}
-			nodes = append(nodes, framework.NewNodeInfo(n))
+			nodes = append(nodes, model.NewNodeInfo(n))
 		}
-		pod := framework.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u"}})
-		return NewIncremental(framework.NewNominator(), func(int) int { return 0 }).Decide(t.Context(), p, framework.NewCycleState(), pod, framework.NewSnapshot(nodes...))
+		pod := model.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u"}})
+		return NewIncremental(model.NewNominator(), func(int) int { return 0 }).Decide(t.Context(), p, framework.NewCycleState(), pod, model.NewSnapshot(nodes...))
 	}
 	broken := errors.New("gone")
 	for _, c := range []struct {
@@ -121,17 +123,17 @@ func TestAPluginThatOnlyScoresRefusesNothing(t *testing.T) {
 	t.Parallel()
 	list := plugins.Default(plugins.Config{Namespaces: services{}})
 	for i := range list {
-		list[i].Off = map[framework.Point]bool{framework.FilterPoint: true, framework.PreFilterPoint: true}
+		list[i].Off = map[profile.Point]bool{profile.FilterPoint: true, profile.PreFilterPoint: true}
 	}
-	p, err := framework.NewProfile("s", list)
+	p, err := profile.New("s", list)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"zone": "a"}}}
-	apart := framework.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Labels: map[string]string{"app": "x"}}, Spec: corev1.PodSpec{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+	apart := model.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Labels: map[string]string{"app": "x"}}, Spec: corev1.PodSpec{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}}}}}}})
-	s := framework.NewSnapshot(framework.NewNodeInfo(n, apart), framework.NewNodeInfo(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m", Labels: n.Labels}}))
-	nominator, first := framework.NewNominator(), func(int) int { return 0 }
+	s := model.NewSnapshot(model.NewNodeInfo(n, apart), model.NewNodeInfo(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m", Labels: n.Labels}}))
+	nominator, first := model.NewNominator(), func(int) int { return 0 }
 	want, err := (&Plain{Nominator: nominator, Random: first}).Decide(t.Context(), p, framework.NewCycleState(), apart, s)
 	if err != nil || want.Feasible != 2 {
 		t.Fatalf("%+v: %v", want, err)

@@ -5,30 +5,32 @@ import (
 	"context"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
+	"bonsai/pkg/scheduler/profile"
 )
 
 // Incremental decides as Plain does, from kept verdicts. It belongs to one goroutine, and wants the same, growing Snapshot at
 // each call.
 type Incremental struct {
 	plain    *Plain
-	plans    map[*framework.Profile]*plan
+	plans    map[*profile.Profile]*plan
 	classes  *recent[classKey, *class]
 	trackers *recent[trackerKey, *tracked]
 
 	// Reused from decision to decision.
 	feasible      []int32
-	rivals        map[int32][]*framework.PodInfo // by slot: the pods nominated to it whose room is not to be taken
+	rivals        map[int32][]*model.PodInfo // by slot: the pods nominated to it whose room is not to be taken
 	total, scores []int64
 	active        []*tracked
 }
 
 type classKey struct {
-	profile *framework.Profile
+	profile *profile.Profile
 	class   string
 }
 
 type trackerKey struct {
-	profile     *framework.Profile
+	profile     *profile.Profile
 	plugin, key string
 }
 
@@ -41,27 +43,27 @@ type tracked struct {
 
 // view is what one decision is about and what was found; the feasible slots are in Incremental.
 type view struct {
-	profile  *framework.Profile
+	profile  *profile.Profile
 	plan     *plan
-	pod      *framework.PodInfo
-	snapshot *framework.Snapshot
+	pod      *model.PodInfo
+	snapshot *model.Snapshot
 	// nominated are the pods that are nominated somewhere whose room the pod must not take.
-	nominated []*framework.PodInfo
+	nominated []*model.PodInfo
 	limit     int // of what is kept
 	class     *class
 	diagnosis *framework.Diagnosis // when no slot is feasible
 }
 
 // NewIncremental returns a decider without memory.
-func NewIncremental(nominator *framework.Nominator, random Random) *Incremental {
+func NewIncremental(nominator *model.Nominator, random Random) *Incremental {
 	return &Incremental{
-		plain: &Plain{Nominator: nominator, Random: random}, plans: map[*framework.Profile]*plan{},
-		classes: newRecent[classKey, *class](), trackers: newRecent[trackerKey, *tracked](), rivals: map[int32][]*framework.PodInfo{},
+		plain: &Plain{Nominator: nominator, Random: random}, plans: map[*profile.Profile]*plan{},
+		classes: newRecent[classKey, *class](), trackers: newRecent[trackerKey, *tracked](), rivals: map[int32][]*model.PodInfo{},
 	}
 }
 
 // Decide returns the chosen node; the error is a *framework.FitError when no node fits.
-func (d *Incremental) Decide(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (Result, error) {
+func (d *Incremental) Decide(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (Result, error) {
 	if v := d.look(p, pod, s); v != nil {
 		return d.answer(v, state)
 	}
@@ -70,14 +72,14 @@ func (d *Incremental) Decide(ctx context.Context, p *framework.Profile, state *f
 
 // look finds the feasible slots, and scores them if they are several. nil says that only the plain way has the answer: a slow
 // plug-in concerns the pod, it is refused as a whole, or something failed.
-func (d *Incremental) look(p *framework.Profile, pod *framework.PodInfo, s *framework.Snapshot) *view {
+func (d *Incremental) look(p *profile.Profile, pod *model.PodInfo, s *model.Snapshot) *view {
 	pl := d.plan(p)
 	key, fast := p.Class(pod)
 	if !fast {
 		return nil
 	}
 	state := framework.NewCycleState()
-	names, restricted, st := framework.RunPreFilters(pl.preFilters, state, pod, s)
+	names, restricted, st := profile.RunPreFilters(pl.preFilters, state, pod, s)
 	if !st.IsSuccess() {
 		return nil
 	}
@@ -119,7 +121,7 @@ func (d *Incremental) answer(v *view, state *framework.CycleState) (Result, erro
 }
 
 // plan returns how the profile's plug-ins can be kept up to date.
-func (d *Incremental) plan(p *framework.Profile) *plan {
+func (d *Incremental) plan(p *profile.Profile) *plan {
 	pl := d.plans[p]
 	if pl == nil {
 		pl = newPlan(p)
@@ -129,9 +131,9 @@ func (d *Incremental) plan(p *framework.Profile) *plan {
 }
 
 // meetRivals notes where pods are nominated to whose room the pod must not take, and returns these pods.
-func (d *Incremental) meetRivals(pod *framework.PodInfo, s *framework.Snapshot) []*framework.PodInfo {
+func (d *Incremental) meetRivals(pod *model.PodInfo, s *model.Snapshot) []*model.PodInfo {
 	clear(d.rivals)
-	var all []*framework.PodInfo
+	var all []*model.PodInfo
 	for node, list := range d.plain.Nominator.Rivals(pod) {
 		if n := s.Get(node); n != nil {
 			d.rivals[int32(n.Slot)] = list
@@ -203,7 +205,7 @@ func (d *Incremental) sort(st *framework.Status, slot int) bool {
 func (d *Incremental) collectNamed(v *view, names map[string]bool, restricted []string) bool {
 	d.feasible = d.feasible[:0]
 	c, s := v.class, v.snapshot
-	refused := map[*framework.NodeInfo]*framework.Status{}
+	refused := map[*model.NodeInfo]*framework.Status{}
 	for name := range names {
 		n := s.Get(name)
 		if n == nil {
@@ -239,7 +241,7 @@ func (d *Incremental) collectNamed(v *view, names map[string]bool, restricted []
 
 // verdict is what all filters say of a node: first as if the pods nominated to it were there, then without them, as in
 // filterWithNominated. fail is what the class says of it without them.
-func (d *Incremental) verdict(c *class, n *framework.NodeInfo, fail int32) *framework.Status {
+func (d *Incremental) verdict(c *class, n *model.NodeInfo, fail int32) *framework.Status {
 	if len(d.rivals) > 0 {
 		if waiting := d.rivals[int32(n.Slot)]; len(waiting) > 0 {
 			if st := d.crowded(c, n, waiting); !st.IsSuccess() {
@@ -260,7 +262,7 @@ func (d *Incremental) verdict(c *class, n *framework.NodeInfo, fail int32) *fram
 
 // crowded is the verdict on a node as if the waiting pods were there already. The trackers are told of them, asked, and told the
 // truth again.
-func (d *Incremental) crowded(c *class, node *framework.NodeInfo, waiting []*framework.PodInfo) *framework.Status {
+func (d *Incremental) crowded(c *class, node *model.NodeInfo, waiting []*model.PodInfo) *framework.Status {
 	fail := c.filterCrowded(node, waiting)
 	if fail != passes && !c.late(fail) || len(d.active) == 0 {
 		return c.status(fail)
@@ -280,7 +282,7 @@ func (d *Incremental) crowded(c *class, node *framework.NodeInfo, waiting []*fra
 }
 
 // with returns the node as if these pods were there already.
-func with(node *framework.NodeInfo, waiting []*framework.PodInfo) *framework.NodeInfo {
+func with(node *model.NodeInfo, waiting []*model.PodInfo) *model.NodeInfo {
 	full := node.Clone()
 	for _, w := range waiting {
 		full.AddPod(w)
@@ -321,7 +323,7 @@ func (d *Incremental) rate(c *class) {
 }
 
 // choose picks one of the slots of the best score.
-func (d *Incremental) choose(s *framework.Snapshot) Result {
+func (d *Incremental) choose(s *model.Snapshot) Result {
 	r := Result{Feasible: len(d.feasible), Score: d.total[0]}
 	n := 0
 	for _, score := range d.total {
@@ -347,7 +349,7 @@ func (d *Incremental) choose(s *framework.Snapshot) Result {
 }
 
 // best lists the nodes that choose picked from.
-func (d *Incremental) best(s *framework.Snapshot, score int64) []string {
+func (d *Incremental) best(s *model.Snapshot, score int64) []string {
 	var out []string
 	for k, slot := range d.feasible {
 		if d.total[k] == score {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins/dynamicresources"
 	"bonsai/pkg/scheduler/plugins/imagelocality"
 	"bonsai/pkg/scheduler/plugins/nodeaffinity"
@@ -17,6 +18,7 @@ import (
 	"bonsai/pkg/scheduler/plugins/volumebinding"
 	"bonsai/pkg/scheduler/plugins/volumerestrictions"
 	"bonsai/pkg/scheduler/plugins/volumezone"
+	"bonsai/pkg/scheduler/profile"
 )
 
 // Plug-ins that do not say what they read.
@@ -37,53 +39,53 @@ type (
 	carefreeRestrictions   struct{ volumerestrictions.Plugin }
 )
 
-func (forgetfulTaints) Reads(*framework.PodInfo, *framework.Key)        {}
-func (forgetfulUnschedulable) Reads(*framework.PodInfo, *framework.Key) {}
-func (forgetfulFit) Reads(*framework.PodInfo, *framework.Key)           {}
-func (forgetfulBalanced) Reads(*framework.PodInfo, *framework.Key)      {}
-func (forgetfulAffinity) Reads(*framework.PodInfo, *framework.Key)      {}
-func (forgetfulPorts) Reads(*framework.PodInfo, *framework.Key)         {}
-func (forgetfulName) Reads(*framework.PodInfo, *framework.Key)          {}
-func (forgetfulImages) Reads(*framework.PodInfo, *framework.Key)        {}
-func (forgetfulBinding) Reads(*framework.PodInfo, *framework.Key)       {}
-func (forgetfulZones) Reads(*framework.PodInfo, *framework.Key)         {}
-func (forgetfulLimits) Reads(*framework.PodInfo, *framework.Key)        {}
-func (forgetfulDevices) Reads(*framework.PodInfo, *framework.Key)       {}
-func (forgetfulFeatures) Reads(*framework.PodInfo, *framework.Key)      {}
-func (carefreeRestrictions) Concerns(*framework.PodInfo) bool           { return false }
+func (forgetfulTaints) Reads(*model.PodInfo, *model.Key)        {}
+func (forgetfulUnschedulable) Reads(*model.PodInfo, *model.Key) {}
+func (forgetfulFit) Reads(*model.PodInfo, *model.Key)           {}
+func (forgetfulBalanced) Reads(*model.PodInfo, *model.Key)      {}
+func (forgetfulAffinity) Reads(*model.PodInfo, *model.Key)      {}
+func (forgetfulPorts) Reads(*model.PodInfo, *model.Key)         {}
+func (forgetfulName) Reads(*model.PodInfo, *model.Key)          {}
+func (forgetfulImages) Reads(*model.PodInfo, *model.Key)        {}
+func (forgetfulBinding) Reads(*model.PodInfo, *model.Key)       {}
+func (forgetfulZones) Reads(*model.PodInfo, *model.Key)         {}
+func (forgetfulLimits) Reads(*model.PodInfo, *model.Key)        {}
+func (forgetfulDevices) Reads(*model.PodInfo, *model.Key)       {}
+func (forgetfulFeatures) Reads(*model.PodInfo, *model.Key)      {}
+func (carefreeRestrictions) Concerns(*model.PodInfo) bool       { return false }
 
 // census is a plug-in that depends on all nodes, though it says that it depends on one.
 type census struct{}
 
-func (census) Name() string                             { return "Census" }
-func (census) Reads(*framework.PodInfo, *framework.Key) {}
-func (census) ScoreEpoch(*framework.Snapshot) int64     { return 0 }
-func (census) Filter(*framework.CycleState, *framework.PodInfo, *framework.NodeInfo) *framework.Status {
+func (census) Name() string                     { return "Census" }
+func (census) Reads(*model.PodInfo, *model.Key) {}
+func (census) ScoreEpoch(*model.Snapshot) int64 { return 0 }
+func (census) Filter(*framework.CycleState, *model.PodInfo, *model.NodeInfo) *framework.Status {
 	return nil
 }
 
-func (census) PreScore(state *framework.CycleState, _ *framework.PodInfo, s *framework.Snapshot, _ []*framework.NodeInfo) *framework.Status {
+func (census) PreScore(state *framework.CycleState, _ *model.PodInfo, s *model.Snapshot, _ []*model.NodeInfo) *framework.Status {
 	state.Write("Census", s.Count)
 	return nil
 }
 
-func (census) Score(state *framework.CycleState, _ *framework.PodInfo, n *framework.NodeInfo) int64 {
+func (census) Score(state *framework.CycleState, _ *model.PodInfo, n *model.NodeInfo) int64 {
 	count, _ := state.Read("Census").(int)
 	return int64(100 * n.Slot / (count + 1) % 100)
 }
 
 // tiers is a slow plug-in: it keeps some pods of a tier off some nodes, by what it counts on all nodes.
-type tiers struct{ concerns func(*framework.PodInfo) bool }
+type tiers struct{ concerns func(*model.PodInfo) bool }
 
-func (tiers) Name() string                           { return "Tiers" }
-func (p tiers) Concerns(pod *framework.PodInfo) bool { return p.concerns(pod) }
+func (tiers) Name() string                       { return "Tiers" }
+func (p tiers) Concerns(pod *model.PodInfo) bool { return p.concerns(pod) }
 
-func (tiers) PreFilter(state *framework.CycleState, _ *framework.PodInfo, s *framework.Snapshot) (map[string]bool, *framework.Status) {
+func (tiers) PreFilter(state *framework.CycleState, _ *model.PodInfo, s *model.Snapshot) (map[string]bool, *framework.Status) {
 	state.Write("Tiers", s.Count)
 	return nil, nil
 }
 
-func (tiers) Filter(state *framework.CycleState, pod *framework.PodInfo, n *framework.NodeInfo) *framework.Status {
+func (tiers) Filter(state *framework.CycleState, pod *model.PodInfo, n *model.NodeInfo) *framework.Status {
 	count, _ := state.Read("Tiers").(int)
 	if pod.Pod.Labels["tier"] == "1" && (len(n.Pods)+count)%2 == 0 {
 		return framework.NewStatus(framework.Unschedulable, "not for this tier")
@@ -91,7 +93,7 @@ func (tiers) Filter(state *framework.CycleState, pod *framework.PodInfo, n *fram
 	return nil
 }
 
-func inTier(pod *framework.PodInfo) bool { return pod.Pod.Labels["tier"] == "1" }
+func inTier(pod *model.PodInfo) bool { return pod.Pod.Labels["tier"] == "1" }
 
 // these are plug-ins that need nothing of the history.
 func these(liars ...framework.Plugin) func(*history) []framework.Plugin {
@@ -99,8 +101,8 @@ func these(liars ...framework.Plugin) func(*history) []framework.Plugin {
 }
 
 // instead replaces the plug-ins of the same names, and adds the others.
-func instead(liars ...framework.Plugin) func([]framework.Enabled) []framework.Enabled {
-	return func(list []framework.Enabled) []framework.Enabled {
+func instead(liars ...framework.Plugin) func([]profile.Enabled) []profile.Enabled {
+	return func(list []profile.Enabled) []profile.Enabled {
 		for _, liar := range liars {
 			known := false
 			for i := range list {
@@ -109,7 +111,7 @@ func instead(liars ...framework.Plugin) func([]framework.Enabled) []framework.En
 				}
 			}
 			if !known {
-				list = append([]framework.Enabled{{Plugin: liar, Weight: 5}}, list...)
+				list = append([]profile.Enabled{{Plugin: liar, Weight: 5}}, list...)
 			}
 		}
 		return list
@@ -144,7 +146,7 @@ func TestTheOracleCatchesLiars(t *testing.T) {
 		"node name":        these(forgetfulName{}),
 		"images":           these(forgetfulImages{}),
 		"the other nodes":  these(census{}),
-		"whom it concerns": these(tiers{func(pod *framework.PodInfo) bool { return inTier(pod) && pod.Pod.Labels["app"] == "web" }}),
+		"whom it concerns": these(tiers{func(pod *model.PodInfo) bool { return inTier(pod) && pod.Pod.Labels["app"] == "web" }}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,8 +20,10 @@ import (
 
 	"bonsai/pkg/scheduler/cache"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/plugins/noderesources"
+	"bonsai/pkg/scheduler/profile"
 )
 
 // history makes random clusters: a cache with nodes and pods that come, change and go.
@@ -29,7 +31,7 @@ type history struct {
 	r     *rand.Rand
 	cache *cache.Cache
 	nodes []string
-	pods  []*framework.PodInfo
+	pods  []*model.PodInfo
 	next  int
 	// services are selectors by app label that spread pods by default.
 	services map[string]bool
@@ -37,11 +39,11 @@ type history struct {
 	nsLabels map[string]labels.Set
 	storage  storage
 	gear     gear
-	snapshot *framework.Snapshot
+	snapshot *model.Snapshot
 }
 
 func newHistory(seed uint64) *history {
-	h := &history{r: rand.New(rand.NewPCG(seed, 1)), cache: cache.New(0), services: map[string]bool{}, snapshot: framework.NewSnapshot(),
+	h := &history{r: rand.New(rand.NewPCG(seed, 1)), cache: cache.New(0), services: map[string]bool{}, snapshot: model.NewSnapshot(),
 		nsLabels: map[string]labels.Set{"a": {"team": "x"}, "b": {"team": "y"}}}
 	h.addStorage()
 	h.addGear()
@@ -254,7 +256,7 @@ func (h *history) step() {
 		} else {
 			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		}
-		h.pods[i] = framework.NewPodInfo(p)
+		h.pods[i] = model.NewPodInfo(p)
 		h.cache.Add(h.pods[i])
 	case k < 72:
 		h.services[h.one("web", "db")] = h.chance(50)
@@ -265,13 +267,13 @@ func (h *history) step() {
 }
 
 // profile has the default plug-ins, of which change may replace some.
-func (h *history) profile(t *testing.T, change func([]framework.Enabled) []framework.Enabled) *framework.Profile {
+func (h *history) profile(t *testing.T, change func([]profile.Enabled) []profile.Enabled) *profile.Profile {
 	t.Helper()
 	list := plugins.Default(plugins.Config{Workloads: h, Namespaces: h, Volumes: h.storage.known, Node: h.object, Devices: h.gear.known, Fit: noderesources.Fit{ByDevices: h.gear.known.GivenByClass}, Log: slog.New(slog.DiscardHandler)})
 	if change != nil {
 		list = change(list)
 	}
-	p, err := framework.NewProfile("default-scheduler", list)
+	p, err := profile.New("default-scheduler", list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,23 +290,23 @@ type tally struct {
 }
 
 // run makes decisions in both ways, with changes between them, and returns the first difference.
-func (h *history) run(ctx context.Context, p *framework.Profile, decisions int) (tally, error) {
+func (h *history) run(ctx context.Context, p *profile.Profile, decisions int) (tally, error) {
 	var n tally
-	nominator := framework.NewNominator()
+	nominator := model.NewNominator()
 	plain := &Plain{Nominator: nominator, Random: h.r.IntN}
 	fast := NewIncremental(nominator, h.r.IntN)
 	snapshot := h.snapshot
 	for range decisions {
 		h.step()
-		pod := framework.NewPodInfo(h.pod())
+		pod := model.NewPodInfo(h.pod())
 		if h.chance(10) {
-			nominator.Set(framework.NewPodInfo(h.pod()), h.one(h.nodes...))
+			nominator.Set(model.NewPodInfo(h.pod()), h.one(h.nodes...))
 		}
 		if h.chance(5) {
 			nominator.Set(pod, h.one(h.nodes...))
 		}
 		if h.chance(3) {
-			nominator = framework.NewNominator()
+			nominator = model.NewNominator()
 			plain.Nominator, fast.plain.Nominator = nominator, nominator
 		}
 		if h.plainly(pod) {
@@ -353,7 +355,7 @@ func (h *history) run(ctx context.Context, p *framework.Profile, decisions int) 
 		}
 		bound := pod.Pod.DeepCopy()
 		bound.Spec.NodeName = got.Node
-		info := framework.NewPodInfo(bound)
+		info := model.NewPodInfo(bound)
 		if err := h.cache.Assume(info, got.Node); err != nil {
 			return n, err
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
+	"bonsai/pkg/scheduler/profile"
 )
 
 // Random returns a number in [0, n).
@@ -22,12 +24,12 @@ type Result struct {
 
 // Plain decides by running every plug-in on every node.
 type Plain struct {
-	Nominator *framework.Nominator
+	Nominator *model.Nominator
 	Random    Random
 }
 
 // Decide returns the chosen node; the error is a *framework.FitError when no node fits.
-func (d *Plain) Decide(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (Result, error) {
+func (d *Plain) Decide(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (Result, error) {
 	nodes, err := d.feasible(ctx, p, state, pod, s)
 	if err != nil {
 		return Result{}, err
@@ -53,7 +55,7 @@ func (d *Plain) Decide(ctx context.Context, p *framework.Profile, state *framewo
 }
 
 // feasible returns the nodes that pass all filters, at least one.
-func (d *Plain) feasible(ctx context.Context, p *framework.Profile, state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) ([]*framework.NodeInfo, error) {
+func (d *Plain) feasible(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) ([]*model.NodeInfo, error) {
 	diagnosis := framework.NewDiagnosis(s)
 	names, restricted, st := p.RunPreFilter(state, pod, s)
 	if !st.IsSuccess() {
@@ -62,13 +64,13 @@ func (d *Plain) feasible(ctx context.Context, p *framework.Profile, state *frame
 	if n := s.Get(d.nominated(pod)); n != nil {
 		// Room was made there for this pod: no other node is as likely to fit, and none is looked at if it does.
 		if st := filterWithNominated(p, d.Nominator, state, pod, n); st.IsSuccess() {
-			kept, err := p.RunExtenders(ctx, pod, []*framework.NodeInfo{n}, func(*framework.NodeInfo, *framework.Status) {})
+			kept, err := p.RunExtenders(ctx, pod, []*model.NodeInfo{n}, func(*model.NodeInfo, *framework.Status) {})
 			if err == nil && len(kept) > 0 {
 				return kept, nil
 			}
 		}
 	}
-	var out []*framework.NodeInfo
+	var out []*model.NodeInfo
 	excluded := unnamed(restricted)
 	for n := range s.All {
 		if names != nil && !names[n.Name()] {
@@ -104,7 +106,7 @@ func unnamed(restricted []string) *framework.Status {
 		Reasons: []string{fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", restricted)}}
 }
 
-func (d *Plain) nominated(pod *framework.PodInfo) string {
+func (d *Plain) nominated(pod *model.PodInfo) string {
 	if d.Nominator == nil {
 		return ""
 	}
@@ -112,7 +114,7 @@ func (d *Plain) nominated(pod *framework.PodInfo) string {
 }
 
 // rejected makes the error of a pod that PreFilter turned down.
-func rejected(pod *framework.PodInfo, s *framework.Snapshot, d *framework.Diagnosis, st *framework.Status) error {
+func rejected(pod *model.PodInfo, s *model.Snapshot, d *framework.Diagnosis, st *framework.Status) error {
 	if !st.IsRejected() {
 		return fmt.Errorf("preparing filters: %w", st.AsError())
 	}
@@ -125,8 +127,8 @@ func rejected(pod *framework.PodInfo, s *framework.Snapshot, d *framework.Diagno
 
 // filterWithNominated runs the filters twice where pods wait for room on the node: once as if they were there already, since
 // the pod must not take their room, and once without, since it must not depend on them.
-func filterWithNominated(p *framework.Profile, nominator *framework.Nominator, state *framework.CycleState, pod *framework.PodInfo, n *framework.NodeInfo) *framework.Status {
-	var waiting []*framework.PodInfo
+func filterWithNominated(p *profile.Profile, nominator *model.Nominator, state *framework.CycleState, pod *model.PodInfo, n *model.NodeInfo) *framework.Status {
+	var waiting []*model.PodInfo
 	if nominator != nil {
 		waiting = nominator.On(n.Name(), pod)
 	}

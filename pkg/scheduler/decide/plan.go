@@ -1,13 +1,16 @@
 package decide
 
-import "bonsai/pkg/scheduler/framework"
+import (
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/profile"
+)
 
 // plan sorts a profile's plug-ins by how their answers can be kept; slow ones are in none of its lists.
 type plan struct {
 	preFilters []framework.PreFilter
 	filters    []framework.Filter
 	preScores  []framework.PreScore
-	scores     []framework.Weighted
+	scores     []profile.Weighted
 	tracking   []tracking
 	// late are the node-local filters that come after a tracking one: what a tracker refuses counts before them.
 	late map[string]bool
@@ -21,7 +24,7 @@ type tracking struct {
 	filters bool
 }
 
-func newPlan(p *framework.Profile) *plan {
+func newPlan(p *profile.Profile) *plan {
 	pl := &plan{late: map[string]bool{}}
 	add := func(plugin framework.Plugin, local func()) {
 		if _, ok := plugin.(framework.NodeLocal); ok {
@@ -61,7 +64,7 @@ func newPlan(p *framework.Profile) *plan {
 }
 
 // weightOf is the weight of the plug-in's score, 0 if it does not score.
-func weightOf(p *framework.Profile, name string) int64 {
+func weightOf(p *profile.Profile, name string) int64 {
 	for _, s := range p.Scores {
 		if s.Name() == name {
 			return s.Weight

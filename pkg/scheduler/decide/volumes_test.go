@@ -14,6 +14,8 @@ import (
 
 	"bonsai/api/core/volumebinding"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
+	"bonsai/pkg/scheduler/profile"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -197,7 +199,7 @@ func (h *history) object(name string) *corev1.Node {
 }
 
 // take has the plug-ins take what the pod gets on its node, and sometimes give it back.
-func (h *history) take(p *framework.Profile, pod *framework.PodInfo, node string) error {
+func (h *history) take(p *profile.Profile, pod *model.PodInfo, node string) error {
 	state := framework.NewCycleState()
 	if st := p.RunReserve(context.Background(), state, pod, node); !st.IsSuccess() {
 		return fmt.Errorf("a node that was chosen is refused when it is taken: %w", st.AsError())
@@ -236,7 +238,7 @@ func (h *history) provision(c *corev1.PersistentVolumeClaim, node string) {
 }
 
 // plainly tells whether only the plain way has the answer for a pod: it is refused as a whole, or a slow plug-in concerns it.
-func (h *history) plainly(pod *framework.PodInfo) bool {
+func (h *history) plainly(pod *model.PodInfo) bool {
 	if len(pod.Disks) > 0 {
 		return true
 	}

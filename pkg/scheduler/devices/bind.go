@@ -15,6 +15,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // API writes what was chosen. A conflict says that the claim has changed since it was seen. What is returned is the claim as stored.
@@ -57,7 +58,7 @@ type chosen struct {
 }
 
 // Reserve chooses for the claims of a pod what they get on a node, and takes it: nobody else gets it until Release.
-func (d *Devices) Reserve(pod *framework.PodInfo, node *corev1.Node, timeout time.Duration) (*Choice, *framework.Status) {
+func (d *Devices) Reserve(pod *model.PodInfo, node *corev1.Node, timeout time.Duration) (*Choice, *framework.Status) {
 	n, st := d.Needs(pod)
 	if st != nil {
 		return nil, st

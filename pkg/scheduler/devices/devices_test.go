@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // fake is an API server with one claim. before is called before each write.
@@ -73,10 +74,10 @@ func claim(name string) *resourcev1.ResourceClaim {
 	return c
 }
 
-func pod(name, claim string) *framework.PodInfo {
+func pod(name, claim string) *model.PodInfo {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
 	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c", ResourceClaimName: &claim}}
-	return framework.NewPodInfo(p)
+	return model.NewPodInfo(p)
 }
 
 func slice(name, node string, devices ...string) *resourcev1.ResourceSlice {
@@ -224,7 +225,7 @@ func TestRefusals(t *testing.T) {
 	theirs.Pod.Spec.ResourceClaims[0] = late.Pod.Spec.ResourceClaims[0]
 	theirs.Pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "c", ResourceClaimName: ptr.To("lost")}}
 	for _, c := range []struct {
-		pod  *framework.PodInfo
+		pod  *model.PodInfo
 		code framework.Code
 		want string
 	}{

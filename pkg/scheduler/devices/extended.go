@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Extended resources of pods may be given by devices: a class names one (spec.extendedResourceName), and each has one without saying so
@@ -29,7 +29,7 @@ type ask struct {
 }
 
 // MayAsk tells whether a pod asks for resources of which classes may have devices.
-func MayAsk(pod *framework.PodInfo) bool {
+func MayAsk(pod *model.PodInfo) bool {
 	for name, n := range pod.Requests.Scalar {
 		if n > 0 && strings.Contains(string(name), "/") {
 			return true
@@ -81,7 +81,7 @@ func (d *Devices) fileLocked(old, now *resourcev1.DeviceClass) {
 }
 
 // asksLocked are the resources that devices can give the pod, by name.
-func (d *Devices) asksLocked(pod *framework.PodInfo) (out []ask) {
+func (d *Devices) asksLocked(pod *model.PodInfo) (out []ask) {
 	for name, n := range pod.Requests.Scalar {
 		if classes := d.giving[name]; n > 0 && len(classes) > 0 {
 			out = append(out, ask{name, classes[0].Name})
@@ -192,7 +192,7 @@ func requestName(i int, r running, name corev1.ResourceName) string {
 }
 
 // askKey writes down what special reads of the pod.
-func askKey(pod *corev1.Pod, asks []ask, k *framework.Key) {
+func askKey(pod *corev1.Pod, asks []ask, k *model.Key) {
 	k.Num(int64(len(asks)))
 	if len(asks) == 0 {
 		return

@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // asking is a pod of containers such as "i0 g=1 cpu=2": those named i… are init containers, s… are sidecars.
-func asking(name string, containers ...string) *framework.PodInfo {
+func asking(name string, containers ...string) *model.PodInfo {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
 	for _, text := range containers {
 		words := strings.Fields(text)
@@ -43,7 +43,7 @@ func asking(name string, containers ...string) *framework.PodInfo {
 			p.Spec.Containers = append(p.Spec.Containers, c)
 		}
 	}
-	return framework.NewPodInfo(p)
+	return model.NewPodInfo(p)
 }
 
 // TestSpecial: the requests and mappings that kube-scheduler 1.36.3 makes for the same pods.
@@ -200,7 +200,7 @@ func TestExtendedIsNotBound(t *testing.T) {
 	t.Parallel()
 	s, d := newServer()
 	p, q := asking("p", "c0 g=2"), asking("q", "c0 g=2")
-	reserve := func(p *framework.PodInfo) *Choice {
+	reserve := func(p *model.PodInfo) *Choice {
 		t.Helper()
 		choice, st := d.Reserve(p, node("n"), time.Second)
 		if !st.IsSuccess() {
@@ -208,7 +208,7 @@ func TestExtendedIsNotBound(t *testing.T) {
 		}
 		return choice
 	}
-	undo := func(p *framework.PodInfo, choice *Choice) {
+	undo := func(p *model.PodInfo, choice *Choice) {
 		t.Helper()
 		d.Release(choice)
 		if err := d.Unreserve(t.Context(), p.Pod, choice); err != nil {
@@ -284,7 +284,7 @@ func TestWhoGivesAResource(t *testing.T) {
 	if on(plug) != 0 || on(none) != 1 || on(node("n")) != 1 {
 		t.Errorf("claims on a node with a device plug-in %d, with a plug-in without devices %d, without %d", on(plug), on(none), on(node("n")))
 	}
-	key := framework.KeyOf(d.Key)
+	key := model.KeyOf(d.Key)
 	before := key(p)
 	if other := key(asking("q", "c0 g=2")); other == before {
 		t.Error("pods that ask for more look alike")

@@ -16,6 +16,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Reasons why a node is refused, in upstream's words.
@@ -98,13 +99,13 @@ func (d *Devices) Gate(pod *corev1.Pod) *framework.Status {
 }
 
 // Needs looks at the claims of a pod. The status refuses a pod that no node can have now.
-func (d *Devices) Needs(pod *framework.PodInfo) (*Needs, *framework.Status) {
+func (d *Devices) Needs(pod *model.PodInfo) (*Needs, *framework.Status) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.needsLocked(pod)
 }
 
-func (d *Devices) needsLocked(pod *framework.PodInfo) (*Needs, *framework.Status) {
+func (d *Devices) needsLocked(pod *model.PodInfo) (*Needs, *framework.Status) {
 	n := &Needs{d: d, pod: pod.Pod, asks: d.asksLocked(pod)}
 	if key, ok := d.made[pod.Pod.UID]; ok {
 		n.left = d.claims[key].seen
@@ -215,7 +216,7 @@ func (n *Needs) On(node *corev1.Node, timeout time.Duration) ([]resourcev1.Alloc
 }
 
 // Key writes down everything that the needs of a pod, and what they get on a node, depend on besides the node and its own pools.
-func (d *Devices) Key(pod *framework.PodInfo, k *framework.Key) {
+func (d *Devices) Key(pod *model.PodInfo, k *model.Key) {
 	if len(pod.Pod.Spec.ResourceClaims) == 0 && !MayAsk(pod) {
 		k.Num(0)
 		return

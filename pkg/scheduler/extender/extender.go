@@ -14,6 +14,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Extender is one extender of the configuration.
@@ -52,7 +53,7 @@ func (e *Extender) Preempts() bool { return e.config.PreemptVerb != "" }
 func (e *Extender) Binds() bool { return e.config.BindVerb != "" }
 
 // Concerns tells whether a container of the pod asks for a resource that the extender manages, or it manages none.
-func (e *Extender) Concerns(pod *framework.PodInfo) bool {
+func (e *Extender) Concerns(pod *model.PodInfo) bool {
 	if len(e.managed) == 0 {
 		return true
 	}
@@ -71,7 +72,7 @@ func (e *Extender) Concerns(pod *framework.PodInfo) bool {
 }
 
 // arguments are what a filter or prioritize call is about.
-func (e *Extender) arguments(pod *framework.PodInfo, nodes []*framework.NodeInfo) *extenderv1.ExtenderArgs {
+func (e *Extender) arguments(pod *model.PodInfo, nodes []*model.NodeInfo) *extenderv1.ExtenderArgs {
 	args := &extenderv1.ExtenderArgs{Pod: pod.Pod}
 	if e.config.NodeCacheCapable {
 		names := make([]string, len(nodes))
@@ -89,7 +90,7 @@ func (e *Extender) arguments(pod *framework.PodInfo, nodes []*framework.NodeInfo
 }
 
 // FilterNodes asks the extender's filter verb. Without one all nodes are kept.
-func (e *Extender) FilterNodes(ctx context.Context, pod *framework.PodInfo, nodes []*framework.NodeInfo) ([]*framework.NodeInfo, map[*framework.NodeInfo]*framework.Status, error) {
+func (e *Extender) FilterNodes(ctx context.Context, pod *model.PodInfo, nodes []*model.NodeInfo) ([]*model.NodeInfo, map[*model.NodeInfo]*framework.Status, error) {
 	if e.config.FilterVerb == "" {
 		return nodes, nil, nil
 	}
@@ -100,7 +101,7 @@ func (e *Extender) FilterNodes(ctx context.Context, pod *framework.PodInfo, node
 	if answer.Error != "" {
 		return nil, nil, e.failed(errors.New(answer.Error))
 	}
-	byName := make(map[string]*framework.NodeInfo, len(nodes))
+	byName := make(map[string]*model.NodeInfo, len(nodes))
 	for _, n := range nodes {
 		byName[n.Name()] = n
 	}
@@ -113,7 +114,7 @@ func (e *Extender) FilterNodes(ctx context.Context, pod *framework.PodInfo, node
 			names = append(names, answer.Nodes.Items[i].Name)
 		}
 	}
-	kept := make([]*framework.NodeInfo, 0, len(names))
+	kept := make([]*model.NodeInfo, 0, len(names))
 	for _, name := range names {
 		n := byName[name]
 		if n == nil {
@@ -121,7 +122,7 @@ func (e *Extender) FilterNodes(ctx context.Context, pod *framework.PodInfo, node
 		}
 		kept = append(kept, n)
 	}
-	refused := map[*framework.NodeInfo]*framework.Status{}
+	refused := map[*model.NodeInfo]*framework.Status{}
 	for _, r := range []struct {
 		nodes extenderv1.FailedNodesMap
 		code  framework.Code
@@ -136,7 +137,7 @@ func (e *Extender) FilterNodes(ctx context.Context, pod *framework.PodInfo, node
 }
 
 // ScoreNodes asks the extender's prioritize verb, whose scores go from 0 to 10.
-func (e *Extender) ScoreNodes(ctx context.Context, pod *framework.PodInfo, nodes []*framework.NodeInfo, totals []int64) error {
+func (e *Extender) ScoreNodes(ctx context.Context, pod *model.PodInfo, nodes []*model.NodeInfo, totals []int64) error {
 	if e.config.PrioritizeVerb == "" {
 		return nil
 	}
@@ -155,7 +156,7 @@ func (e *Extender) ScoreNodes(ctx context.Context, pod *framework.PodInfo, nodes
 }
 
 // Bind asks the extender's bind verb.
-func (e *Extender) Bind(ctx context.Context, pod *framework.PodInfo, node string) error {
+func (e *Extender) Bind(ctx context.Context, pod *model.PodInfo, node string) error {
 	p := pod.Pod
 	var answer extenderv1.ExtenderBindingResult
 	if err := e.call(ctx, e.config.BindVerb, &extenderv1.ExtenderBindingArgs{PodName: p.Name, PodNamespace: p.Namespace, PodUID: p.UID, Node: node}, &answer); err != nil {

@@ -19,6 +19,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // server answers each verb with what a function makes of the request, and keeps the bodies.
@@ -55,19 +56,19 @@ func extender(t *testing.T, s *server, c configv1.Extender) *Extender {
 	return e
 }
 
-func node(name string) *framework.NodeInfo {
-	return framework.NewNodeInfo(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+func node(name string) *model.NodeInfo {
+	return model.NewNodeInfo(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
-func pod(uid string, resources ...corev1.ResourceName) *framework.PodInfo {
+func pod(uid string, resources ...corev1.ResourceName) *model.PodInfo {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p-" + uid, UID: types.UID(uid)}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}
 	for _, r := range resources {
 		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{r: resource.MustParse("1")}
 	}
-	return framework.NewPodInfo(p)
+	return model.NewPodInfo(p)
 }
 
-func names(list []*framework.NodeInfo) (out []string) {
+func names(list []*model.NodeInfo) (out []string) {
 	for _, n := range list {
 		out = append(out, n.Name())
 	}
@@ -77,7 +78,7 @@ func names(list []*framework.NodeInfo) (out []string) {
 func TestFilter(t *testing.T) {
 	t.Parallel()
 	a, b, c := node("a"), node("b"), node("c")
-	nodes := []*framework.NodeInfo{a, b, c}
+	nodes := []*model.NodeInfo{a, b, c}
 	answer := extenderv1.ExtenderFilterResult{FailedNodes: extenderv1.FailedNodesMap{"b": "busy", "stranger": "x"}, FailedAndUnresolvableNodes: extenderv1.FailedNodesMap{"b": "old", "c": "new"}}
 	for _, caching := range []bool{false, true} {
 		s := serve(t, map[string]func([]byte) any{"f": func([]byte) any {
@@ -113,7 +114,7 @@ func TestAnswersThatCannotBe(t *testing.T) {
 		"stranger": `claims a filtered node "z" which is not found in the input node list`, "error": "no mood", "no-json": "cannot unmarshal", "missing": "failed missing with extender at URL " + s.URL + "/x/missing, code 418",
 	} {
 		e := extender(t, s, configv1.Extender{FilterVerb: verb, NodeCacheCapable: true})
-		if _, _, err := e.FilterNodes(t.Context(), pod("u"), []*framework.NodeInfo{node("a")}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := e.FilterNodes(t.Context(), pod("u"), []*model.NodeInfo{node("a")}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", verb, err, want)
 		}
 	}
@@ -130,7 +131,7 @@ func TestAnswersThatCannotBe(t *testing.T) {
 	} {
 		liar := httptest.NewServer(answer)
 		e := extender(t, nil, configv1.Extender{URLPrefix: liar.URL, FilterVerb: "f", HTTPTimeout: metav1.Duration{Duration: time.Minute}})
-		if _, _, err := e.FilterNodes(t.Context(), pod("u"), []*framework.NodeInfo{node("a")}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := e.FilterNodes(t.Context(), pod("u"), []*model.NodeInfo{node("a")}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 		liar.Close()
@@ -143,7 +144,7 @@ func TestAnswersThatCannotBe(t *testing.T) {
 	defer slow.Close()
 	defer close(over)
 	e := extender(t, nil, configv1.Extender{URLPrefix: slow.URL, FilterVerb: "f", HTTPTimeout: metav1.Duration{Duration: time.Millisecond}})
-	if _, _, err := e.FilterNodes(t.Context(), pod("u"), []*framework.NodeInfo{node("a")}); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
+	if _, _, err := e.FilterNodes(t.Context(), pod("u"), []*model.NodeInfo{node("a")}); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
 		t.Errorf("a slow extender: %v", err)
 	}
 }
@@ -154,7 +155,7 @@ func TestScore(t *testing.T) {
 		return extenderv1.HostPriorityList{{Host: "b", Score: 7}, {Host: "stranger", Score: 10}}
 	}})
 	totals := []int64{1, 2}
-	if err := extender(t, s, configv1.Extender{PrioritizeVerb: "p", Weight: 3}).ScoreNodes(t.Context(), pod("u"), []*framework.NodeInfo{node("a"), node("b")}, totals); err != nil || !slices.Equal(totals, []int64{1, 2 + 7*3*10}) {
+	if err := extender(t, s, configv1.Extender{PrioritizeVerb: "p", Weight: 3}).ScoreNodes(t.Context(), pod("u"), []*model.NodeInfo{node("a"), node("b")}, totals); err != nil || !slices.Equal(totals, []int64{1, 2 + 7*3*10}) {
 		t.Errorf("totals %v: %v", totals, err)
 	}
 }
@@ -168,7 +169,7 @@ func TestConcerns(t *testing.T) {
 	}
 	init := pod("u").Pod
 	init.Spec.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"a.b/gpu": resource.MustParse("1")}}}}
-	if !some.Concerns(framework.NewPodInfo(init)) {
+	if !some.Concerns(model.NewPodInfo(init)) {
 		t.Error("init containers are not looked at")
 	}
 }
@@ -176,7 +177,7 @@ func TestConcerns(t *testing.T) {
 func TestPreempt(t *testing.T) {
 	t.Parallel()
 	low, lower := pod("low"), pod("lower")
-	offered := map[string]framework.Victims{"a": {Pods: []*framework.PodInfo{low, lower}, Violations: 2}, "b": {Pods: []*framework.PodInfo{low}}}
+	offered := map[string]framework.Victims{"a": {Pods: []*model.PodInfo{low, lower}, Violations: 2}, "b": {Pods: []*model.PodInfo{low}}}
 	chosen := extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{"a": {Pods: []*extenderv1.MetaPod{{UID: "lower"}}, NumPDBViolations: 1}}}
 	for _, caching := range []bool{false, true} {
 		s := serve(t, map[string]func([]byte) any{"v": func([]byte) any { return chosen }})

@@ -8,10 +8,11 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // SparePods asks the extender's preempt verb. A node or pod in the answer that was not asked about is an error.
-func (e *Extender) SparePods(ctx context.Context, pod *framework.PodInfo, victims map[string]framework.Victims) (map[string]framework.Victims, error) {
+func (e *Extender) SparePods(ctx context.Context, pod *model.PodInfo, victims map[string]framework.Victims) (map[string]framework.Victims, error) {
 	args := &extenderv1.ExtenderPreemptionArgs{Pod: pod.Pod}
 	if e.config.NodeCacheCapable {
 		args.NodeNameToMetaVictims = meta(victims)
@@ -32,7 +33,7 @@ func (e *Extender) SparePods(ctx context.Context, pod *framework.PodInfo, victim
 			continue
 		}
 		v := framework.Victims{Violations: chosen.NumPDBViolations}
-		byUID := make(map[string]*framework.PodInfo, len(offered.Pods))
+		byUID := make(map[string]*model.PodInfo, len(offered.Pods))
 		for _, p := range offered.Pods {
 			byUID[string(p.Pod.UID)] = p
 		}

@@ -73,22 +73,24 @@ func (s *Status) AsError() error {
 	if s.IsSuccess() {
 		return nil
 	}
-	return &StatusError{Status: s}
+	return &statusError{Status: s}
 }
 
-// StatusError is a Status as an error.
-type StatusError struct{ Status *Status }
+// statusError is a Status as an error.
+type statusError struct{ Status *Status }
 
-func (e *StatusError) Error() string {
+func (e *statusError) Error() string {
 	if e.Status.Plugin == "" {
 		return e.Status.Message()
 	}
 	return "plugin " + e.Status.Plugin + ": " + e.Status.Message()
 }
 
-func (e *StatusError) Unwrap() error { return e.Status.Err }
+func (e *statusError) Unwrap() error { return e.Status.Err }
 
-func (s *Status) withPlugin(name string) *Status {
+// WithPlugin returns the status with the plug-in that gave it. A status that already names one, such as a shared value,
+// is returned as it is; s itself never changes.
+func (s *Status) WithPlugin(name string) *Status {
 	if s != nil && s.Plugin == "" {
 		c := *s
 		c.Plugin = name

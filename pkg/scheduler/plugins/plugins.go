@@ -29,6 +29,7 @@ import (
 	"bonsai/pkg/scheduler/plugins/volumebinding"
 	"bonsai/pkg/scheduler/plugins/volumerestrictions"
 	"bonsai/pkg/scheduler/plugins/volumezone"
+	"bonsai/pkg/scheduler/profile"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -67,12 +68,12 @@ type Config struct {
 }
 
 // Default returns all plug-ins.
-func Default(c Config) []framework.Enabled {
+func Default(c Config) []profile.Enabled {
 	hard := int32(1)
 	if c.HardPodAffinityWeight != nil {
 		hard = *c.HardPodAffinityWeight
 	}
-	list := []framework.Enabled{
+	list := []profile.Enabled{
 		{Plugin: schedulinggates.Plugin{}},
 		{Plugin: prioritysort.Plugin{}},
 		{Plugin: nodeunschedulable.Plugin{}},
@@ -83,25 +84,25 @@ func Default(c Config) []framework.Enabled {
 		{Plugin: c.Fit, Weight: 1},
 	}
 	if c.Volumes != nil {
-		list = append(list, framework.Enabled{Plugin: volumerestrictions.Plugin{Volumes: c.Volumes}}, framework.Enabled{Plugin: nodevolumelimits.Plugin{Volumes: c.Volumes}},
-			framework.Enabled{Plugin: &volumebinding.Plugin{Volumes: c.Volumes, Node: c.Node, BindTimeout: c.BindTimeout}}, framework.Enabled{Plugin: volumezone.Plugin{Volumes: c.Volumes}})
+		list = append(list, profile.Enabled{Plugin: volumerestrictions.Plugin{Volumes: c.Volumes}}, profile.Enabled{Plugin: nodevolumelimits.Plugin{Volumes: c.Volumes}},
+			profile.Enabled{Plugin: &volumebinding.Plugin{Volumes: c.Volumes, Node: c.Node, BindTimeout: c.BindTimeout}}, profile.Enabled{Plugin: volumezone.Plugin{Volumes: c.Volumes}})
 	}
-	list = append(list, framework.Enabled{Plugin: &podtopologyspread.Plugin{Workloads: c.Workloads, Defaults: c.SpreadBy}, Weight: 2},
-		framework.Enabled{Plugin: &interpodaffinity.Plugin{Namespaces: c.Namespaces, HardWeight: hard, IgnorePreferred: c.IgnorePreferredTermsOfExistingPods}, Weight: 2})
+	list = append(list, profile.Enabled{Plugin: &podtopologyspread.Plugin{Workloads: c.Workloads, Defaults: c.SpreadBy}, Weight: 2},
+		profile.Enabled{Plugin: &interpodaffinity.Plugin{Namespaces: c.Namespaces, HardWeight: hard, IgnorePreferred: c.IgnorePreferredTermsOfExistingPods}, Weight: 2})
 	// Before preemption: it is better to give idle devices back than to evict pods.
 	if c.Devices != nil {
-		list = append(list, framework.Enabled{Plugin: &dynamicresources.Plugin{Devices: c.Devices, FilterTimeout: cmp.Or(c.FilterTimeout, dynamicresources.DefaultFilterTimeout), BindingTimeout: cmp.Or(c.BindingTimeout, dynamicresources.DefaultBindingTimeout), Node: c.Node, Log: c.Log}})
+		list = append(list, profile.Enabled{Plugin: &dynamicresources.Plugin{Devices: c.Devices, FilterTimeout: cmp.Or(c.FilterTimeout, dynamicresources.DefaultFilterTimeout), BindingTimeout: cmp.Or(c.BindingTimeout, dynamicresources.DefaultBindingTimeout), Node: c.Node, Log: c.Log}})
 	}
-	list = append(list, []framework.Enabled{
+	list = append(list, []profile.Enabled{
 		{Plugin: nodedeclaredfeatures.New()},
 		{Plugin: c.Balanced, Weight: 1},
 		{Plugin: imagelocality.Plugin{}, Weight: 1},
 	}...)
 	if c.AvoidPods {
-		list = append(list, framework.Enabled{Plugin: nodepreferavoidpods.Plugin{}, Weight: 10000})
+		list = append(list, profile.Enabled{Plugin: nodepreferavoidpods.Plugin{}, Weight: 10000})
 	}
 	if c.Preemption != nil {
-		list = append(list, framework.Enabled{Plugin: c.Preemption})
+		list = append(list, profile.Enabled{Plugin: c.Preemption})
 	}
-	return append(list, framework.Enabled{Plugin: defaultbinder.Plugin{Client: c.Binder}})
+	return append(list, profile.Enabled{Plugin: defaultbinder.Plugin{Client: c.Binder}})
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"bonsai/pkg/scheduler/devices"
-	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/profile"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -15,7 +15,7 @@ import (
 // kube-scheduler 1.36.3.
 func TestOrderOfFilters(t *testing.T) {
 	t.Parallel()
-	p, err := framework.NewProfile("s", plugins.Default(plugins.Config{Volumes: volumes.New(nil), Devices: devices.New(nil, time.Now)}))
+	p, err := profile.New("s", plugins.Default(plugins.Config{Volumes: volumes.New(nil), Devices: devices.New(nil, time.Now)}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/api/core/volumebinding"
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins/nodevolumelimits"
 	"bonsai/pkg/scheduler/plugins/volumerestrictions"
 	"bonsai/pkg/scheduler/plugins/volumezone"
@@ -17,10 +19,10 @@ import (
 )
 
 // filter is what a plug-in says of a pod on a node; "" if it does not mind.
-func filter(t *testing.T, p framework.Plugin, pod *framework.PodInfo, node *framework.NodeInfo) string {
+func filter(t *testing.T, p framework.Plugin, pod *model.PodInfo, node *model.NodeInfo) string {
 	t.Helper()
 	state := framework.NewCycleState()
-	if _, st := p.(framework.PreFilter).PreFilter(state, pod, framework.NewSnapshot(node)); st.IsSkip() {
+	if _, st := p.(framework.PreFilter).PreFilter(state, pod, model.NewSnapshot(node)); st.IsSkip() {
 		return ""
 	} else if !st.IsSuccess() {
 		return st.Message()
@@ -28,12 +30,12 @@ func filter(t *testing.T, p framework.Plugin, pod *framework.PodInfo, node *fram
 	return p.(framework.Filter).Filter(state, pod, node).Message()
 }
 
-func podWith(list ...corev1.VolumeSource) *framework.PodInfo {
+func podWith(list ...corev1.VolumeSource) *model.PodInfo {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
 	for i, s := range list {
 		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprint(i), VolumeSource: s})
 	}
-	return framework.NewPodInfo(p)
+	return model.NewPodInfo(p)
 }
 
 func claimed(name string) corev1.VolumeSource {
@@ -51,8 +53,8 @@ func bound(v *volumes.Volumes, name string, change func(*corev1.PersistentVolume
 	v.VolumeChanged(nil, pv)
 }
 
-func nodeWith(labels map[string]string, pods ...*framework.PodInfo) *framework.NodeInfo {
-	return framework.NewNodeInfo(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: labels}}, pods...)
+func nodeWith(labels map[string]string, pods ...*model.PodInfo) *model.NodeInfo {
+	return model.NewNodeInfo(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: labels}}, pods...)
 }
 
 func TestVolumeZone(t *testing.T) {
@@ -90,7 +92,7 @@ func TestNodeVolumeLimits(t *testing.T) {
 	v.ClaimChanged(nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "unbound"}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("s")}})
 	node := nodeWith(nil, podWith(claimed("a"), claimed("x")), podWith(claimed("a")))
 	node.VolumeLimits = limits
-	for want, pod := range map[string][]*framework.PodInfo{
+	for want, pod := range map[string][]*model.PodInfo{
 		"":                      {podWith(claimed("b")), podWith(claimed("a"), claimed("b")), podWith(claimed("x"), claimed("y")), podWith(claimed("unbound")), podWith()},
 		nodevolumelimits.Reason: {podWith(claimed("b"), claimed("c")), podWith(claimed("b"), claimed("unbound"))},
 	} {
@@ -122,7 +124,7 @@ func TestNodeVolumeLimitsCountAnew(t *testing.T) {
 		if got := filter(t, p, next, node); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-		return framework.KeyOf(p.Reads)(next)
+		return model.KeyOf(p.Reads)(next)
 	}
 	before := look("")
 	bound(v, "a", func(c *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
@@ -178,15 +180,15 @@ func TestNodeVolumeLimitsCountAttachments(t *testing.T) {
 	left := attach("b", "n")
 	change(nil, left, "n")
 	look("another one, of an unknown volume", nodevolumelimits.Reason)
-	before := framework.KeyOf(p.Reads)(pod)
+	before := model.KeyOf(p.Reads)(pod)
 	bound(v, "b", of)
-	if framework.KeyOf(p.Reads)(pod) == before {
+	if model.KeyOf(p.Reads)(pod) == before {
 		t.Error("the pod is of the same class as before, whose verdicts are kept")
 	}
 	look("another one", nodevolumelimits.Reason)
-	gone := framework.Event{Kind: framework.AttachmentEvent, Action: framework.Delete, Old: left}
+	gone := clusterevent.Event{Kind: clusterevent.Attachment, Action: clusterevent.Delete, Old: left}
 	for _, i := range p.EventsToRegister() {
-		if i.Kind == framework.AttachmentEvent && (!i.Helps(pod, gone) || i.Helps(podWith(), gone)) {
+		if i.Kind == clusterevent.Attachment && (!i.Helps(pod, gone) || i.Helps(podWith(), gone)) {
 			t.Error("the end of an attachment must wake pods with volumes of its driver, and no others")
 		}
 	}
@@ -236,7 +238,7 @@ func TestVolumeRestrictions(t *testing.T) {
 	// Preemption takes the other pod away, and perhaps gives it back.
 	p, state, pod, other := volumerestrictions.Plugin{Volumes: v}, framework.NewCycleState(), podWith(claimed("alone")), podWith(claimed("alone"))
 	node := nodeWith(nil, other)
-	if _, st := p.PreFilter(state, pod, framework.NewSnapshot(node)); !st.IsSuccess() {
+	if _, st := p.PreFilter(state, pod, model.NewSnapshot(node)); !st.IsSuccess() {
 		t.Fatal(st)
 	}
 	dry := state.Clone()

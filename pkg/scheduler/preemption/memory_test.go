@@ -15,7 +15,9 @@ import (
 
 	"bonsai/pkg/scheduler/cache"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/profile"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -35,7 +37,7 @@ func (oneTeam) Epoch() int64                      { return 0 }
 type slow struct{}
 
 func (slow) Name() string { return "slow" }
-func (slow) Filter(*framework.CycleState, *framework.PodInfo, *framework.NodeInfo) *framework.Status {
+func (slow) Filter(*framework.CycleState, *model.PodInfo, *model.NodeInfo) *framework.Status {
 	return nil
 }
 
@@ -49,20 +51,20 @@ func TestWhatIsKeptOfEarlierPodsHolds(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 3))
 			one := func(list ...string) string { return list[r.IntN(len(list))] }
 			list := plugins.Default(plugins.Config{Namespaces: oneTeam{}, Volumes: volumes.New(nil)})
-			profile, err := framework.NewProfile("s", list)
+			prof, err := profile.New("s", list)
 			if err != nil {
 				t.Fatal(err)
 			}
-			plain, err := framework.NewProfile("s", append(list, framework.Enabled{Plugin: slow{}}))
+			plain, err := profile.New("s", append(list, profile.Enabled{Plugin: slow{}}))
 			if err != nil {
 				t.Fatal(err)
 			}
 			old, _ := plugin(t)
 			world := &budgeted{}
-			old.Budgets, old.Profile, old.MinNodes = world, profile, 4
-			known, snapshot := cache.New(0), framework.NewSnapshot()
+			old.Budgets, old.Profile, old.MinNodes = world, prof, 4
+			known, snapshot := cache.New(0), model.NewSnapshot()
 			var nodes []string
-			var pods []*framework.PodInfo
+			var pods []*model.PodInfo
 			random := func(name string, priority int32) *corev1.Pod {
 				p := pod(name, priority, one("1", "2"), r.IntN(5)-1).Pod
 				p.Labels = map[string]string{"app": one("web", "db")}
@@ -86,7 +88,7 @@ func TestWhatIsKeptOfEarlierPodsHolds(t *testing.T) {
 				case k < 8:
 					p := random(fmt.Sprint("p", step), int32(r.IntN(4)))
 					p.Spec.NodeName = one(nodes...)
-					pods = append(pods, framework.NewPodInfo(p))
+					pods = append(pods, model.NewPodInfo(p))
 					known.Add(pods[len(pods)-1])
 				case k < 10 && len(pods) > 0:
 					i := r.IntN(len(pods))
@@ -96,23 +98,23 @@ func TestWhatIsKeptOfEarlierPodsHolds(t *testing.T) {
 					i := r.IntN(len(pods))
 					p := pods[i].Pod.DeepCopy()
 					p.Status.StartTime = new(metav1.NewTime(start.Add(time.Duration(r.IntN(9)) * time.Minute)))
-					pods[i] = framework.NewPodInfo(p)
+					pods[i] = model.NewPodInfo(p)
 					known.Add(pods[i])
 				case k < 12:
-					old.Nominator.Set(framework.NewPodInfo(random(fmt.Sprint("w", r.IntN(3)), int32(r.IntN(6)))), one(append(nodes, "")...))
+					old.Nominator.Set(model.NewPodInfo(random(fmt.Sprint("w", r.IntN(3)), int32(r.IntN(6)))), one(append(nodes, "")...))
 				case k < 13:
 					world.list = []*policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", UID: "b", ResourceVersion: fmt.Sprint(step)},
 						Spec:   policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": one("web", "db")}}},
 						Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: int32(r.IntN(2))}}}
 				}
 				known.Refresh(snapshot)
-				preemptor := framework.NewPodInfo(random(fmt.Sprint("new", step), int32(3+r.IntN(3))))
+				preemptor := model.NewPodInfo(random(fmt.Sprint("new", step), int32(3+r.IntN(3))))
 				d, state := framework.NewDiagnosis(snapshot), framework.NewCycleState()
-				if _, _, st := profile.RunPreFilter(state, preemptor, snapshot); !st.IsSuccess() {
+				if _, _, st := prof.RunPreFilter(state, preemptor, snapshot); !st.IsSuccess() {
 					t.Fatal(st)
 				}
 				for n := range snapshot.All {
-					if st := profile.RunFilter(state, preemptor, n); !st.IsSuccess() {
+					if st := prof.RunFilter(state, preemptor, n); !st.IsSuccess() {
 						d.Reject(n, st)
 					}
 				}

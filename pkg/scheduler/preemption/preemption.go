@@ -11,14 +11,16 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"golang.org/x/sync/errgroup"
-
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
+	"bonsai/pkg/scheduler/profile"
 )
 
 // Name of the plug-in.
@@ -59,11 +61,11 @@ type Plugin struct {
 	Budgets   Budgets
 	Statuses  Statuses
 	Recorder  Recorder
-	Nominator *framework.Nominator
+	Nominator *model.Nominator
 	Now       func() time.Time
 	Log       *slog.Logger
 	Metrics   Metrics
-	Profile   *framework.Profile
+	Profile   *profile.Profile
 	// MinNodes and Percent bound how many candidate nodes are compared: at least MinNodes, and Percent of all. One of them may be 0;
 	// both mean 100 and 10.
 	MinNodes, Percent int
@@ -100,7 +102,7 @@ const timeout = 15 * time.Second
 
 // PostFilter nominates a node and begins to evict the victims there. A pod that may not preempt now keeps its nomination: the victims
 // it waits for may still be ending, and the room they leave is its own.
-func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) (string, *framework.Status) {
+func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis) (string, *framework.Status) {
 	p.Metrics.Preempting()
 	if why := p.ineligible(pod, d); why != "" {
 		return p.Nominator.Of(pod.Pod.UID), framework.NewStatus(framework.Unschedulable, "preemption: "+why)
@@ -138,7 +140,7 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 const waiting = "waiting for the preemption for this pod to be finished"
 
 // PreEnqueue holds a pod back while victims are evicted for it: another try would choose more of them.
-func (p *Plugin) PreEnqueue(pod *framework.PodInfo) *framework.Status {
+func (p *Plugin) PreEnqueue(pod *model.PodInfo) *framework.Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.evicting[pod.Pod.UID] {
@@ -148,7 +150,7 @@ func (p *Plugin) PreEnqueue(pod *framework.PodInfo) *framework.Status {
 }
 
 // EventsToRegister: none. Who is held back comes free when Evicted is called.
-func (p *Plugin) EventsToRegister() []framework.Interest { return nil }
+func (p *Plugin) EventsToRegister() []clusterevent.Interest { return nil }
 
 func (p *Plugin) hold(pod types.UID, hold bool) {
 	p.mu.Lock()
@@ -164,7 +166,7 @@ func (p *Plugin) hold(pod types.UID, hold bool) {
 }
 
 // displace takes back nominations of less important pods to the node: the room will not be theirs.
-func (p *Plugin) displace(ctx context.Context, pod *framework.PodInfo, node string) {
+func (p *Plugin) displace(ctx context.Context, pod *model.PodInfo, node string) {
 	for _, other := range p.Nominator.Below(node, pod) {
 		p.Nominator.Set(other, "")
 		p.Statuses.Put(ctx, other.Pod, nil, new(""))
@@ -174,7 +176,7 @@ func (p *Plugin) displace(ctx context.Context, pod *framework.PodInfo, node stri
 // ineligible says why the pod may not preempt now, "" if it may. A pod waits for victims of preemption that still end on its
 // nominated node, unless that node has become one where no eviction helps. Pods that end for other reasons are not waited for:
 // nobody knows when they are gone, and another node may be better.
-func (p *Plugin) ineligible(pod *framework.PodInfo, d *framework.Diagnosis) string {
+func (p *Plugin) ineligible(pod *model.PodInfo, d *framework.Diagnosis) string {
 	if policy := pod.Pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
 		return "not eligible due to preemptionPolicy=Never."
 	}
@@ -190,7 +192,7 @@ func (p *Plugin) ineligible(pod *framework.PodInfo, d *framework.Diagnosis) stri
 		return ""
 	}
 	for _, other := range n.Pods {
-		if preempted(other.Pod) && framework.Priority(other.Pod) < framework.Priority(pod.Pod) {
+		if preempted(other.Pod) && model.Priority(other.Pod) < model.Priority(pod.Pod) {
 			return "not eligible due to a terminating pod on the nominated node."
 		}
 	}
@@ -205,16 +207,16 @@ func preempted(pod *corev1.Pod) bool {
 }
 
 // candidates tries the nodes whose refusal could be resolved, and says why the others are none. The status is that of an error.
-func (p *Plugin) candidates(state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) ([]*candidate, *framework.Diagnosis, *framework.Status) {
+func (p *Plugin) candidates(state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis) ([]*candidate, *framework.Diagnosis, *framework.Status) {
 	refusals := framework.NewDiagnosis(d.Snapshot)
 	unhelpful, none := framework.NewStatus(framework.UnschedulableAndUnresolvable, notHelpful), framework.NewStatus(framework.UnschedulableAndUnresolvable, noVictims)
-	var possible []*framework.NodeInfo
+	var possible []*model.NodeInfo
 	for n := range d.Snapshot.All {
 		st := d.Of(n)
 		switch {
 		case st != nil && st.Code == framework.UnschedulableAndUnresolvable:
 			refusals.Reject(n, unhelpful)
-		case n.Lowest >= framework.Priority(pod.Pod):
+		case n.Lowest >= model.Priority(pod.Pod):
 			refusals.Reject(n, none)
 		default:
 			possible = append(possible, n)
@@ -247,13 +249,13 @@ func (p *Plugin) candidates(state *framework.CycleState, pod *framework.PodInfo,
 }
 
 // prepare returns the state for filters, and what is kept of earlier pods where each node alone decides; else nil.
-func (p *Plugin) prepare(state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis, budgets []*policyv1.PodDisruptionBudget) (*framework.CycleState, *tries, *framework.Status) {
-	var nominated []*framework.PodInfo
+func (p *Plugin) prepare(state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis, budgets []*policyv1.PodDisruptionBudget) (*framework.CycleState, *tries, *framework.Status) {
+	var nominated []*model.PodInfo
 	for _, list := range p.Nominator.Rivals(pod) {
 		nominated = append(nominated, list...)
 	}
 	if class, alone, ok := p.Profile.Alone(pod, d.Snapshot, nominated); ok {
-		return alone, p.memory.of(kind{class, framework.Priority(pod.Pod)}, budgets), nil
+		return alone, p.memory.of(kind{class, model.Priority(pod.Pod)}, budgets), nil
 	}
 	if d.Prepare != nil {
 		return state, nil, d.Prepare()
@@ -277,7 +279,7 @@ func (p *Plugin) enough(nodes int) int {
 }
 
 // evict removes the victims.
-func (p *Plugin) evict(ctx context.Context, pod *framework.PodInfo, c *candidate) error {
+func (p *Plugin) evict(ctx context.Context, pod *model.PodInfo, c *candidate) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	scheduler := pod.Pod.Spec.SchedulerName

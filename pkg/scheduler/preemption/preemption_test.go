@@ -18,25 +18,27 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
+	"bonsai/pkg/scheduler/profile"
 )
 
 var start = time.Unix(1_000_000, 0)
 
 // pod asks for cpu and runs since minute minutes after start; a minute of -1: it does not run yet.
-func pod(name string, priority int32, cpu string, minute int) *framework.PodInfo {
+func pod(name string, priority int32, cpu string, minute int) *model.PodInfo {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
 	p.Spec.SchedulerName, p.Spec.Priority = "s", &priority
 	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
 	if minute >= 0 {
 		p.Status.StartTime = new(metav1.NewTime(start.Add(time.Duration(minute) * time.Minute)))
 	}
-	return framework.NewPodInfo(p)
+	return model.NewPodInfo(p)
 }
 
-func node(name, cpu string, pods ...*framework.PodInfo) *framework.NodeInfo {
+func node(name, cpu string, pods ...*model.PodInfo) *model.NodeInfo {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
-	return framework.NewNodeInfo(n, pods...)
+	return model.NewNodeInfo(n, pods...)
 }
 
 // room is the one filter of the test profile: CPU.
@@ -44,11 +46,11 @@ type room struct{}
 
 func (room) Name() string                                         { return "room" }
 func (room) Less(*framework.QueuedPod, *framework.QueuedPod) bool { return false }
-func (room) Bind(context.Context, *framework.CycleState, *framework.PodInfo, string) *framework.Status {
+func (room) Bind(context.Context, *framework.CycleState, *model.PodInfo, string) *framework.Status {
 	return nil
 }
 
-func (room) Filter(_ *framework.CycleState, pod *framework.PodInfo, n *framework.NodeInfo) *framework.Status {
+func (room) Filter(_ *framework.CycleState, pod *model.PodInfo, n *model.NodeInfo) *framework.Status {
 	if cpuOf(pod) > n.Allocatable.MilliCPU {
 		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "too big")
 	}
@@ -62,7 +64,7 @@ func (room) Filter(_ *framework.CycleState, pod *framework.PodInfo, n *framework
 	return nil
 }
 
-func cpuOf(p *framework.PodInfo) int64 {
+func cpuOf(p *model.PodInfo) int64 {
 	return p.Pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
 }
 
@@ -106,20 +108,20 @@ func (a *api) Victims(n int) { a.chosen = append(a.chosen, n) }
 
 func plugin(t testing.TB) (*Plugin, *api) {
 	t.Helper()
-	profile, err := framework.NewProfile("s", []framework.Enabled{{Plugin: room{}}})
+	prof, err := profile.New("s", []profile.Enabled{{Plugin: room{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := &api{}
 	return &Plugin{
-		API: a, Budgets: a, Statuses: a, Recorder: a, Evicted: func(pod types.UID, err error) { a.note(fmt.Sprintf("evicted for %s: %v", pod, err)) }, Nominator: framework.NewNominator(), Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler), Metrics: a,
-		Profile: profile, Start: func(int) int { return 0 },
+		API: a, Budgets: a, Statuses: a, Recorder: a, Evicted: func(pod types.UID, err error) { a.note(fmt.Sprintf("evicted for %s: %v", pod, err)) }, Nominator: model.NewNominator(), Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler), Metrics: a,
+		Profile: prof, Start: func(int) int { return 0 },
 	}, a
 }
 
 // refused runs the filter over all nodes, as a scheduling cycle would before it calls PostFilter.
-func refused(p *Plugin, pod *framework.PodInfo, nodes ...*framework.NodeInfo) *framework.Diagnosis {
-	d := framework.NewDiagnosis(framework.NewSnapshot(nodes...))
+func refused(p *Plugin, pod *model.PodInfo, nodes ...*model.NodeInfo) *framework.Diagnosis {
+	d := framework.NewDiagnosis(model.NewSnapshot(nodes...))
 	for _, n := range nodes {
 		d.Reject(n, p.Profile.RunFilter(framework.NewCycleState(), pod, n))
 	}
@@ -132,7 +134,7 @@ func TestPick(t *testing.T) {
 	for _, c := range []struct {
 		name                string
 		violations, against int
-		hurtsLess, other    []*framework.PodInfo // by importance
+		hurtsLess, other    []*model.PodInfo // by importance
 	}{
 		{"fewest broken budgets", 0, 1, list(pod("a", 9, "1", 0), pod("b", 9, "1", 0)), list(pod("c", 1, "1", 5))},
 		{"least important first victim", 0, 0, list(pod("a", 4, "1", 0), pod("b", 4, "1", 0)), list(pod("c", 5, "1", 5))},
@@ -157,7 +159,7 @@ func TestPick(t *testing.T) {
 	}
 }
 
-func list(pods ...*framework.PodInfo) []*framework.PodInfo { return pods }
+func list(pods ...*model.PodInfo) []*model.PodInfo { return pods }
 
 // TestVictims: as few as possible, the most important are spared first.
 func TestVictims(t *testing.T) {
@@ -165,7 +167,7 @@ func TestVictims(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		cpu  string
-		pods []*framework.PodInfo
+		pods []*model.PodInfo
 		want string // victims, or why there are none
 	}{
 		{"one is enough", "1", list(pod("a", 1, "1", 0), pod("b", 2, "1", 0), pod("c", 3, "1", 0), pod("d", 4, "1", 0)), "a"},
@@ -194,7 +196,7 @@ func TestVictims(t *testing.T) {
 	}
 }
 
-func names(pods []*framework.PodInfo) string {
+func names(pods []*model.PodInfo) string {
 	var out []string
 	for _, p := range pods {
 		out = append(out, p.Pod.Name)
@@ -222,7 +224,7 @@ func TestPostFilter(t *testing.T) {
 	gone := metav1.NewTime(start)
 	ending := pod("ending", 1, "1", 0)
 	ending.Pod.DeletionTimestamp = &gone
-	nodes := []*framework.NodeInfo{node("small", "1", pod("x", 1, "1", 0)), node("n1", "2", pod("a", 1, "1", 0), ending), node("n2", "2", pod("b", 5, "2", 0)), node("equals", "2", pod("e", 10, "2", 0))}
+	nodes := []*model.NodeInfo{node("small", "1", pod("x", 1, "1", 0)), node("n1", "2", pod("a", 1, "1", 0), ending), node("n2", "2", pod("b", 5, "2", 0)), node("equals", "2", pod("e", 10, "2", 0))}
 	lower, higher, elsewhere := pod("lower", 5, "1", -1), pod("higher", 20, "1", -1), pod("elsewhere", 5, "1", -1)
 	p.Nominator.Set(lower, "n1")
 	p.Nominator.Set(elsewhere, "n2")
@@ -253,7 +255,7 @@ func TestPostFilterFinds(t *testing.T) {
 	never.Pod.Spec.PreemptionPolicy = new(corev1.PreemptNever)
 	for _, c := range []struct {
 		name      string
-		pod       *framework.PodInfo
+		pod       *model.PodInfo
 		nominated string
 		refuse    error
 		node      string
@@ -271,7 +273,7 @@ func TestPostFilterFinds(t *testing.T) {
 		if c.nominated != "" {
 			p.Nominator.Set(c.pod, c.nominated)
 		}
-		nodes := []*framework.NodeInfo{node("n1", "1", pod("e1", 1, "100m", 0), ending), node("n2", "1", pod("b", 1, "1", 9)), node("n3", "1", pod("c", 2, "1", 9))}
+		nodes := []*model.NodeInfo{node("n1", "1", pod("e1", 1, "100m", 0), ending), node("n2", "1", pod("b", 1, "1", 9)), node("n3", "1", pod("c", 2, "1", 9))}
 		got, st := p.PostFilter(t.Context(), framework.NewCycleState(), c.pod, refused(p, c.pod, nodes...))
 		if got != c.node || st.Message() != c.want {
 			t.Errorf("%s: %q, %q, want %q, %q", c.name, got, st.Message(), c.node, c.want)
@@ -328,7 +330,7 @@ func TestFiltersArePreparedOnlyForCandidates(t *testing.T) {
 }
 
 // preemptedPod is a victim that takes its time to end.
-func preemptedPod(name string, priority int32, cpu string, minute int) *framework.PodInfo {
+func preemptedPod(name string, priority int32, cpu string, minute int) *model.PodInfo {
 	p := pod(name, priority, cpu, minute)
 	p.Pod.DeletionTimestamp = &metav1.Time{Time: start}
 	p.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}
@@ -347,7 +349,7 @@ func TestWhoWaitsForItsVictims(t *testing.T) {
 	equal := preemptedPod("equal", 10, "1", 0)
 	for _, c := range []struct {
 		name  string
-		on    *framework.PodInfo
+		on    *model.PodInfo
 		code  framework.Code
 		waits bool
 	}{
@@ -362,7 +364,7 @@ func TestWhoWaitsForItsVictims(t *testing.T) {
 		preemptor := pod("new", 10, "1", -1)
 		p.Nominator.Set(preemptor, "n1")
 		n1 := node("n1", "1", c.on)
-		d := framework.NewDiagnosis(framework.NewSnapshot(n1))
+		d := framework.NewDiagnosis(model.NewSnapshot(n1))
 		d.Reject(n1, framework.NewStatus(c.code, "why"))
 		if why := p.ineligible(preemptor, d); (why != "") != c.waits {
 			t.Errorf("%s: %q", c.name, why)

@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // spare lets the extenders choose among the candidates and their victims: at least one is left, or the status says why none is. A node
 // where they see no victim is the only one left, as nothing is better.
-func (p *Plugin) spare(ctx context.Context, pod *framework.PodInfo, list []*candidate) ([]*candidate, *framework.Status) {
+func (p *Plugin) spare(ctx context.Context, pod *model.PodInfo, list []*candidate) ([]*candidate, *framework.Status) {
 	victims := make(map[string]framework.Victims, len(list))
 	for _, c := range list {
 		victims[c.node] = framework.Victims{Pods: c.victims, Violations: int64(c.violations)}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // spares is an extender that chooses among nodes and victims.
@@ -16,10 +17,10 @@ type spares struct {
 	ignorable          bool
 }
 
-func (spares) Concerns(*framework.PodInfo) bool { return true }
-func (spares) Preempts() bool                   { return true }
-func (s spares) Ignorable() bool                { return s.ignorable }
-func (s spares) SparePods(_ context.Context, _ *framework.PodInfo, v map[string]framework.Victims) (map[string]framework.Victims, error) {
+func (spares) Concerns(*model.PodInfo) bool { return true }
+func (spares) Preempts() bool               { return true }
+func (s spares) Ignorable() bool            { return s.ignorable }
+func (s spares) SparePods(_ context.Context, _ *model.PodInfo, v map[string]framework.Victims) (map[string]framework.Victims, error) {
 	return s.choose(v)
 }
 

@@ -6,6 +6,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // memory keeps what try found, for the next pods of the same class and priority. It belongs to the scheduling goroutine.
@@ -26,7 +27,7 @@ type tries []finding
 // finding is what try found on a node, while neither the node nor the pods nominated to it change.
 type finding struct {
 	version   int64 // of the node; 0: none
-	nominated []*framework.PodInfo
+	nominated []*model.PodInfo
 	candidate *candidate
 	status    *framework.Status
 }
@@ -55,7 +56,7 @@ func sameBudget(a, b *policyv1.PodDisruptionBudget) bool {
 }
 
 // get returns what is known of a node to which these pods are nominated, or what find finds.
-func (t *tries) get(n *framework.NodeInfo, nominated []*framework.PodInfo, find func() (*candidate, *framework.Status)) (*candidate, *framework.Status) {
+func (t *tries) get(n *model.NodeInfo, nominated []*model.PodInfo, find func() (*candidate, *framework.Status)) (*candidate, *framework.Status) {
 	if t == nil || n.Version == 0 {
 		return find()
 	}

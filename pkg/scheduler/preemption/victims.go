@@ -12,21 +12,22 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // candidate is a node with the pods that must go, the most important first.
 type candidate struct {
 	node       string
-	victims    []*framework.PodInfo
+	victims    []*model.PodInfo
 	violations int // of disruption budgets
 }
 
 // try finds the fewest victims on a node: all pods of lower priority are taken away, and if the pod fits then, one after the
 // other is put back, those that a budget protects first, then by importance. nil with a status if the pod does not fit.
 // nominated are the pods that wait for room on the node, which must be left to them.
-func (p *Plugin) try(state *framework.CycleState, pod *framework.PodInfo, on *framework.NodeInfo, nominated []*framework.PodInfo, budgets []*policyv1.PodDisruptionBudget) (*candidate, *framework.Status) {
+func (p *Plugin) try(state *framework.CycleState, pod *model.PodInfo, on *model.NodeInfo, nominated []*model.PodInfo, budgets []*policyv1.PodDisruptionBudget) (*candidate, *framework.Status) {
 	st := state.Clone()
-	node, lower := on.Split(framework.Priority(pod.Pod))
+	node, lower := on.Split(model.Priority(pod.Pod))
 	for _, other := range lower {
 		p.Profile.RemovePod(st, pod, other, node)
 	}
@@ -34,12 +35,12 @@ func (p *Plugin) try(state *framework.CycleState, pod *framework.PodInfo, on *fr
 		return nil, s
 	}
 	slices.SortStableFunc(lower, importance)
-	protected, free := []*framework.PodInfo(nil), lower
+	protected, free := []*model.PodInfo(nil), lower
 	if len(budgets) > 0 {
 		protected, free = split(lower, budgets)
 	}
 	c := &candidate{node: on.Name()}
-	reprieve := func(list []*framework.PodInfo) (victims int) {
+	reprieve := func(list []*model.PodInfo) (victims int) {
 		for _, other := range list {
 			node.AddPod(other)
 			p.Profile.AddPod(st, pod, other, node)
@@ -63,7 +64,7 @@ func (p *Plugin) try(state *framework.CycleState, pod *framework.PodInfo, on *fr
 }
 
 // fits runs the filters, also as if the pods that wait for room on the node were there.
-func (p *Plugin) fits(state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo, nominated []*framework.PodInfo) *framework.Status {
+func (p *Plugin) fits(state *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo, nominated []*model.PodInfo) *framework.Status {
 	if len(nominated) > 0 {
 		with, full := state.Clone(), node.Clone()
 		for _, w := range nominated {
@@ -78,8 +79,8 @@ func (p *Plugin) fits(state *framework.CycleState, pod *framework.PodInfo, node 
 }
 
 // importance orders pods: higher priority first, then those that run longer.
-func importance(a, b *framework.PodInfo) int {
-	if c := cmp.Compare(framework.Priority(b.Pod), framework.Priority(a.Pod)); c != 0 {
+func importance(a, b *model.PodInfo) int {
+	if c := cmp.Compare(model.Priority(b.Pod), model.Priority(a.Pod)); c != 0 {
 		return c
 	}
 	return started(a.Pod).Compare(started(b.Pod))
@@ -94,7 +95,7 @@ func started(pod *corev1.Pod) time.Time {
 }
 
 // split takes out the pods whose eviction breaks a budget, counting down what each budget still allows.
-func split(pods []*framework.PodInfo, budgets []*policyv1.PodDisruptionBudget) (protected, free []*framework.PodInfo) {
+func split(pods []*model.PodInfo, budgets []*policyv1.PodDisruptionBudget) (protected, free []*model.PodInfo) {
 	allowed := make([]int32, len(budgets))
 	for i := range budgets {
 		allowed[i] = budgets[i].Status.DisruptionsAllowed
@@ -132,7 +133,7 @@ func pick(list []*candidate) *candidate {
 	return slices.MinFunc(list, func(a, b *candidate) int {
 		return cmp.Or(
 			cmp.Compare(a.violations, b.violations),
-			cmp.Compare(framework.Priority(a.victims[0].Pod), framework.Priority(b.victims[0].Pod)),
+			cmp.Compare(model.Priority(a.victims[0].Pod), model.Priority(b.victims[0].Pod)),
 			cmp.Compare(a.sum(), b.sum()),
 			cmp.Compare(len(a.victims), len(b.victims)),
 			b.earliest().Compare(a.earliest()),
@@ -144,7 +145,7 @@ func pick(list []*candidate) *candidate {
 func (c *candidate) sum() int64 {
 	var n int64
 	for _, v := range c.victims {
-		n += int64(framework.Priority(v.Pod)) + math.MaxInt32 + 1
+		n += int64(model.Priority(v.Pod)) + math.MaxInt32 + 1
 	}
 	return n
 }
@@ -153,7 +154,7 @@ func (c *candidate) sum() int64 {
 func (c *candidate) earliest() time.Time {
 	first := started(c.victims[0].Pod)
 	for _, v := range c.victims {
-		if framework.Priority(v.Pod) == framework.Priority(c.victims[0].Pod) && started(v.Pod).Before(first) {
+		if model.Priority(v.Pod) == model.Priority(c.victims[0].Pod) && started(v.Pod).Before(first) {
 			first = started(v.Pod)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // TestSplit: which victims break a budget, in the order in which they would go.
@@ -35,13 +35,13 @@ func TestSplit(t *testing.T) {
 		if c.evicted != "" {
 			b.Status.DisruptedPods = map[string]metav1.Time{c.evicted: {}}
 		}
-		var pods []*framework.PodInfo
+		var pods []*model.PodInfo
 		for _, n := range []string{"a", "b", "bare"} {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: n}}
 			if n != "bare" {
 				p.Labels = map[string]string{"app": "x"}
 			}
-			pods = append(pods, framework.NewPodInfo(p))
+			pods = append(pods, model.NewPodInfo(p))
 		}
 		protected, free := split(pods, []*policyv1.PodDisruptionBudget{b})
 		var names []string

@@ -12,7 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
+	"bonsai/pkg/scheduler/profile"
 )
 
 // BenchmarkMoved: a pod event while thousands of pods wait for their turn to be spread, up to its end (ns/event), then Pop's
@@ -23,11 +26,11 @@ func BenchmarkMoved(b *testing.B) {
 		for _, own := range []bool{false, true} {
 			for _, event := range []struct {
 				name string
-				of   func(b *waitingCrowd) framework.Event
+				of   func(b *waitingCrowd) clusterevent.Event
 			}{
-				{"helpsNone", func(c *waitingCrowd) framework.Event { return c.event(framework.Add, "other", "") }},
-				{"helpsAll", func(c *waitingCrowd) framework.Event { return c.event(framework.Add, "web", "") }},
-				{"letsAllNear", func(c *waitingCrowd) framework.Event { return c.event(framework.Delete, "other", "web") }},
+				{"helpsNone", func(c *waitingCrowd) clusterevent.Event { return c.event(clusterevent.Add, "other", "") }},
+				{"helpsAll", func(c *waitingCrowd) clusterevent.Event { return c.event(clusterevent.Add, "web", "") }},
+				{"letsAllNear", func(c *waitingCrowd) clusterevent.Event { return c.event(clusterevent.Delete, "other", "web") }},
 			} {
 				b.Run(fmt.Sprintf("%s/own=%v/%d", event.name, own, n), func(b *testing.B) {
 					c := newWaitingCrowd(b, n, own)
@@ -77,7 +80,7 @@ type waitingCrowd struct {
 
 func newWaitingCrowd(b *testing.B, n int, own bool) *waitingCrowd {
 	p := allPlugins(b)
-	c := &waitingCrowd{b: b, q: New(Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now})}
+	c := &waitingCrowd{b: b, q: New(Config{Profile: func(*model.PodInfo) *profile.Profile { return p }, Less: p.Sort.Less, Now: time.Now})}
 	for i := range n {
 		pod := c.pod(i, "web")
 		if own {
@@ -85,7 +88,7 @@ func newWaitingCrowd(b *testing.B, n int, own bool) *waitingCrowd {
 		}
 		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone,
 			WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
-		c.q.Add(framework.NewPodInfo(pod))
+		c.q.Add(model.NewPodInfo(pod))
 	}
 	c.pop()
 	c.fail()
@@ -97,14 +100,14 @@ func (c *waitingCrowd) pod(i int, app string) *corev1.Pod {
 }
 
 // event is about a pod of one app that keeps another away.
-func (c *waitingCrowd) event(a framework.Action, app, away string) framework.Event {
+func (c *waitingCrowd) event(a clusterevent.Action, app, away string) clusterevent.Event {
 	p := c.pod(-1, app)
 	if away != "" {
 		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": away}}}}}}
 	}
-	e := framework.Event{Kind: framework.AssignedPod, Action: a, New: framework.NewPodInfo(p)}
-	if a == framework.Delete {
+	e := clusterevent.Event{Kind: clusterevent.AssignedPod, Action: a, New: model.NewPodInfo(p)}
+	if a == clusterevent.Delete {
 		e.Old, e.New = e.New, nil
 	}
 	return e
@@ -138,15 +141,15 @@ func BenchmarkLanding(b *testing.B) {
 		for _, order := range []string{"oldestFirst", "newestFirst"} {
 			b.Run(fmt.Sprintf("%s/%d", order, n), func(b *testing.B) {
 				p := allPlugins(b)
-				q := New(Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
+				q := New(Config{Profile: func(*model.PodInfo) *profile.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
 				c := &waitingCrowd{b: b, q: q}
-				event := c.event(framework.Add, "other", "")
+				event := c.event(clusterevent.Add, "other", "")
 				var took time.Duration
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
 				for b.Loop() {
 					for i := range n {
-						q.Add(framework.NewPodInfo(c.pod(i, "web")))
+						q.Add(model.NewPodInfo(c.pod(i, "web")))
 					}
 					for range n {
 						it, _, _ := q.next()

@@ -1,6 +1,8 @@
 package queue
 
-import "bonsai/pkg/scheduler/framework"
+import (
+	"bonsai/pkg/scheduler/clusterevent"
+)
 
 // trimAbove is the number of remembered events from which on it is worth looking which are still needed.
 const trimAbove = 256
@@ -12,14 +14,14 @@ const maxLog = 1 << 16
 // eventLog remembers the events that happened while pods are in flight, at growing positions.
 type eventLog struct {
 	first  int
-	events []framework.Event
+	events []clusterevent.Event
 }
 
 func (l *eventLog) end() int { return l.first + len(l.events) }
 
 func (l *eventLog) size() int { return len(l.events) }
 
-func (l *eventLog) add(e framework.Event) {
+func (l *eventLog) add(e clusterevent.Event) {
 	if len(l.events) >= maxLog {
 		l.trim(l.end() - maxLog/2)
 	}
@@ -37,13 +39,13 @@ func (l *eventLog) clear() {
 // trim forgets what is before position to, once that is half of what is remembered: the other half is copied.
 func (l *eventLog) trim(to int) {
 	if n := to - l.first; n > 0 && 2*n >= len(l.events) {
-		l.events = append([]framework.Event(nil), l.events[n:]...)
+		l.events = append([]clusterevent.Event(nil), l.events[n:]...)
 		l.first = to
 	}
 }
 
 // since calls yield with each event from a position on, none of which is forgotten, until it returns false.
-func (l *eventLog) since(from int, yield func(framework.Event) bool) {
+func (l *eventLog) since(from int, yield func(clusterevent.Event) bool) {
 	for i := from - l.first; i < len(l.events); i++ {
 		if !yield(l.events[i]) {
 			return

@@ -10,12 +10,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
+	"bonsai/pkg/scheduler/profile"
 )
 
 // oracle is the queue in its plainest form: a list of pods that is gone through for each event and for each choice.
 type oracle struct {
-	profile *framework.Profile
+	profile *profile.Profile
 	now     func() time.Time
 	pods    map[types.UID]*tale
 }
@@ -38,11 +41,11 @@ type tale struct {
 	until, failed time.Time
 	err           bool
 	again         bool
-	updated       *framework.PodInfo
-	events        []framework.Event // in flight
+	updated       *model.PodInfo
+	events        []clusterevent.Event // in flight
 }
 
-func (o *oracle) add(p *framework.PodInfo) {
+func (o *oracle) add(p *model.PodInfo) {
 	o.pods[p.Pod.UID] = &tale{QueuedPod: framework.QueuedPod{PodInfo: p, Added: o.now()}}
 }
 
@@ -59,7 +62,7 @@ func (o *oracle) revive(p *tale) {
 	}
 }
 
-func (o *oracle) moved(e framework.Event) {
+func (o *oracle) moved(e clusterevent.Event) {
 	for _, p := range o.pods {
 		switch {
 		case p.where == inFlight:
@@ -70,7 +73,7 @@ func (o *oracle) moved(e framework.Event) {
 	}
 }
 
-func (o *oracle) update(info *framework.PodInfo, e framework.Event) {
+func (o *oracle) update(info *model.PodInfo, e clusterevent.Event) {
 	p := o.pods[info.Pod.UID]
 	if p.where == inFlight {
 		p.updated = info
@@ -163,7 +166,7 @@ func (o *oracle) requeue(uid types.UID, failed map[string]bool, retry bool) {
 	hope := retry
 	for _, e := range p.events {
 		own := about(e, uid)
-		hope = hope || own == (e.Kind == framework.TargetPod) && o.profile.Helps(p.PodInfo, failed, e)
+		hope = hope || own == (e.Kind == clusterevent.TargetPod) && o.profile.Helps(p.PodInfo, failed, e)
 	}
 	if p.where = unschedulable; hope {
 		o.revive(p)
@@ -196,10 +199,10 @@ func TestQueueDoesAsTheOracle(t *testing.T) {
 			t.Parallel()
 			now := time.Unix(1000, 0)
 			clock := func() time.Time { return now }
-			c, profile := &crowd{r: rand.New(rand.NewPCG(seed, 2))}, allPlugins(t)
-			names := slices.Sorted(maps.Keys(profile.Interests))
-			q := New(Config{Profile: func(*framework.PodInfo) *framework.Profile { return profile }, Less: profile.Sort.Less, Now: clock})
-			o := &oracle{profile: profile, now: clock, pods: map[types.UID]*tale{}}
+			c, prof := &crowd{r: rand.New(rand.NewPCG(seed, 2))}, allPlugins(t)
+			names := slices.Sorted(maps.Keys(prof.Interests))
+			q := New(Config{Profile: func(*model.PodInfo) *profile.Profile { return prof }, Less: prof.Sort.Less, Now: clock})
+			o := &oracle{profile: prof, now: clock, pods: map[types.UID]*tale{}}
 			flying := map[types.UID]*framework.QueuedPod{}
 			pops, moved := 0, 0
 			pick := func(want func(*tale) bool) types.UID {
@@ -271,7 +274,7 @@ func TestQueueDoesAsTheOracle(t *testing.T) {
 				case k < 88:
 					e := c.event()
 					if uid := pick(func(p *tale) bool { return p.where == inFlight }); uid != "" && c.chance(10) {
-						e = framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: o.pods[uid].PodInfo}
+						e = clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: o.pods[uid].PodInfo}
 					}
 					n := 1
 					if c.chance(5) {
@@ -290,7 +293,7 @@ func TestQueueDoesAsTheOracle(t *testing.T) {
 					p := o.pods[uid].Pod.DeepCopy()
 					p.Labels["app"] = c.one("web", "db", "job")
 					p.Spec.Priority = new(int32(c.r.IntN(3)))
-					info, e := framework.NewPodInfo(p), framework.Event{Kind: framework.TargetPod, Action: framework.UpdateLabels}
+					info, e := model.NewPodInfo(p), clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateLabels}
 					e.Old, e.New = o.pods[uid].PodInfo, info
 					q.Update(info, e)
 					o.update(info, e)

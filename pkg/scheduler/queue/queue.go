@@ -23,13 +23,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
+	"bonsai/pkg/scheduler/profile"
 )
 
 // Config is what a Queue needs.
 type Config struct {
 	// Profile returns the profile that schedules the pod; pods without one never come here.
-	Profile func(*framework.PodInfo) *framework.Profile
+	Profile func(*model.PodInfo) *profile.Profile
 	// Less orders the active pods.
 	Less func(a, b *framework.QueuedPod) bool
 	Now  func() time.Time
@@ -92,7 +95,7 @@ type flight struct {
 	it      *item
 	from    int
 	place   *list.Element // in flying
-	updated *framework.PodInfo
+	updated *model.PodInfo
 	deleted bool
 	again   bool // Retry was called
 }
@@ -133,11 +136,11 @@ func New(cfg Config) *Queue {
 }
 
 // Add takes in a pod that is new to the queue; a known one is updated.
-func (q *Queue) Add(p *framework.PodInfo) {
+func (q *Queue) Add(p *model.PodInfo) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.items[p.Pod.UID] != nil || q.flights[p.Pod.UID] != nil {
-		q.update(p, framework.Event{})
+		q.update(p, clusterevent.Event{})
 		return
 	}
 	now := q.cfg.Now()
@@ -202,13 +205,13 @@ func (q *Queue) find(uid types.UID) *item {
 }
 
 // Update replaces a waiting pod. e says what of it changed, with Action 0 for nothing that a plug-in reads.
-func (q *Queue) Update(p *framework.PodInfo, e framework.Event) {
+func (q *Queue) Update(p *model.PodInfo, e clusterevent.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.update(p, e)
 }
 
-func (q *Queue) update(p *framework.PodInfo, e framework.Event) {
+func (q *Queue) update(p *model.PodInfo, e clusterevent.Event) {
 	if f := q.flights[p.Pod.UID]; f != nil {
 		f.updated = p
 		if e.Action != 0 {
@@ -448,9 +451,9 @@ func (q *Queue) Requeue(p *framework.QueuedPod, failed map[string]bool, d *frame
 	hope := retry || q.log.forgot(f.from)
 	profile := q.cfg.Profile(it.PodInfo)
 	if !hope {
-		q.log.since(f.from, func(e framework.Event) bool {
+		q.log.since(f.from, func(e clusterevent.Event) bool {
 			// A change of the pod itself is its own affair; that its own assumption was taken back helps others only.
-			hope = (e.Kind == framework.TargetPod) == about(e, uid) && profile.Helps(it.PodInfo, failed, e)
+			hope = (e.Kind == clusterevent.TargetPod) == about(e, uid) && profile.Helps(it.PodInfo, failed, e)
 			return !hope
 		})
 	}
@@ -464,9 +467,9 @@ func (q *Queue) Requeue(p *framework.QueuedPod, failed map[string]bool, d *frame
 	return true
 }
 
-func about(e framework.Event, uid types.UID) bool {
+func about(e clusterevent.Event, uid types.UID) bool {
 	for _, side := range []any{e.Old, e.New} {
-		if p, ok := side.(*framework.PodInfo); ok && p != nil && p.Pod.UID == uid {
+		if p, ok := side.(*model.PodInfo); ok && p != nil && p.Pod.UID == uid {
 			return true
 		}
 	}
@@ -482,7 +485,7 @@ func (q *Queue) backoffOf(attempts int) time.Duration {
 }
 
 // Moved tells that something happened which may help pods that failed.
-func (q *Queue) Moved(e framework.Event) {
+func (q *Queue) Moved(e clusterevent.Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.flights) > 0 {

@@ -11,29 +11,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins/defaultbinder"
 	"bonsai/pkg/scheduler/plugins/noderesources"
 	"bonsai/pkg/scheduler/plugins/prioritysort"
 	"bonsai/pkg/scheduler/plugins/schedulinggates"
+	"bonsai/pkg/scheduler/profile"
 )
 
-func pod(name string, priority int32, gates ...string) *framework.PodInfo {
+func pod(name string, priority int32, gates ...string) *model.PodInfo {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{Priority: &priority}}
 	for _, g := range gates {
 		p.Spec.SchedulingGates = append(p.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: g})
 	}
-	return framework.NewPodInfo(p)
+	return model.NewPodInfo(p)
 }
 
 func newQueue(t *testing.T) *Queue {
 	t.Helper()
-	p, err := framework.NewProfile("s", []framework.Enabled{{Plugin: prioritysort.Plugin{}}, {Plugin: schedulinggates.Plugin{}},
+	p, err := profile.New("s", []profile.Enabled{{Plugin: prioritysort.Plugin{}}, {Plugin: schedulinggates.Plugin{}},
 		{Plugin: noderesources.Fit{}}, {Plugin: defaultbinder.Plugin{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
+	return New(Config{Profile: func(*model.PodInfo) *profile.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
 }
 
 func pop(t *testing.T, q *Queue) *framework.QueuedPod {
@@ -47,15 +50,15 @@ func pop(t *testing.T, q *Queue) *framework.QueuedPod {
 
 var (
 	byFit   = map[string]bool{noderesources.FitName: true}
-	podGone = framework.Event{Kind: framework.AssignedPod, Action: framework.Delete}
-	podCame = framework.Event{Kind: framework.AssignedPod, Action: framework.Add}
+	podGone = clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete}
+	podCame = clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Add}
 )
 
 func TestHigherPriorityThenOlderFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t)
-		for _, p := range []*framework.PodInfo{pod("old", 0), pod("urgent", 10), pod("young", 0)} {
+		for _, p := range []*model.PodInfo{pod("old", 0), pod("urgent", 10), pod("young", 0)} {
 			q.Add(p)
 			time.Sleep(time.Millisecond)
 		}
@@ -115,7 +118,7 @@ func TestBackoffEndsEarlyWhenNothingIsActive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t)
-		for _, p := range []*framework.PodInfo{pod("low", 0), pod("high", 10)} {
+		for _, p := range []*model.PodInfo{pod("low", 0), pod("high", 10)} {
 			q.Add(p)
 		}
 		for range 2 {
@@ -144,7 +147,7 @@ func TestBackoffEndsEarlyWhenNothingIsActive(t *testing.T) {
 type holder struct{ hold bool }
 
 func (*holder) Name() string { return "holder" }
-func (h *holder) PreEnqueue(*framework.PodInfo) *framework.Status {
+func (h *holder) PreEnqueue(*model.PodInfo) *framework.Status {
 	if h.hold {
 		return framework.NewStatus(framework.UnschedulableAndUnresolvable, "held")
 	}
@@ -157,11 +160,11 @@ func TestRetryAndUngate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &holder{}
-		p, err := framework.NewProfile("s", []framework.Enabled{{Plugin: prioritysort.Plugin{}}, {Plugin: h}, {Plugin: noderesources.Fit{}}, {Plugin: defaultbinder.Plugin{}}})
+		p, err := profile.New("s", []profile.Enabled{{Plugin: prioritysort.Plugin{}}, {Plugin: h}, {Plugin: noderesources.Fit{}}, {Plugin: defaultbinder.Plugin{}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := New(Config{Profile: func(*framework.PodInfo) *framework.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
+		q := New(Config{Profile: func(*model.PodInfo) *profile.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
 		expect := func(what string, want Counts) {
 			t.Helper()
 			if c := q.Counts(); c != want {
@@ -232,7 +235,7 @@ func TestOwnRoomHelpsOthersOnly(t *testing.T) {
 		q.Add(pod("p", 0))
 		q.Add(pod("q", 0))
 		p, other := pop(t, q), pop(t, q)
-		q.Moved(framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: p.PodInfo})
+		q.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: p.PodInfo})
 		q.Requeue(p, byFit, nil, false)
 		q.Requeue(other, byFit, nil, false)
 		if c := q.Counts(); c.Unschedulable != 1 || c.Backoff != 1 {
@@ -265,7 +268,7 @@ func TestGatedPodWaitsForItsGates(t *testing.T) {
 		if c := q.Counts(); c.Gated != 1 || c.Active != 0 {
 			t.Fatalf("%+v, want it gated", c)
 		}
-		q.Update(pod("p", 0), framework.Event{Kind: framework.TargetPod, Action: framework.UpdateGates})
+		q.Update(pod("p", 0), clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateGates})
 		if p := pop(t, q); p.Pod.Name != "p" || p.Gated != "" {
 			t.Errorf("popped %+v", p)
 		}
@@ -301,7 +304,7 @@ func TestStatusUpdateDoesNotWake(t *testing.T) {
 		q := newQueue(t)
 		q.Add(pod("p", 0))
 		q.Requeue(pop(t, q), byFit, nil, false)
-		q.Update(pod("p", 0), framework.Event{Kind: framework.TargetPod})
+		q.Update(pod("p", 0), clusterevent.Event{Kind: clusterevent.TargetPod})
 		if c := q.Counts(); c.Unschedulable != 1 {
 			t.Errorf("%+v: our own condition must not wake the pod", c)
 		}

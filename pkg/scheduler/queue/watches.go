@@ -3,7 +3,8 @@ package queue
 import (
 	"time"
 
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/clusterevent"
+	"bonsai/pkg/scheduler/profile"
 )
 
 // watches are the unschedulable pods by what may help them, so that an event costs as much as there are different answers to
@@ -11,7 +12,7 @@ import (
 // only noted at first; work asks the groups one by one and hands out the pods of those that were helped. Who is handed out is
 // whom Profile.Helps names when it is asked for each pod at the time of the event.
 type watches struct {
-	byInterest map[*framework.Interest]*watch
+	byInterest map[*clusterevent.Interest]*watch
 	// always are the pods that every event may help.
 	always *group
 	// behind are the watches with events that groups are still to be asked about.
@@ -23,7 +24,7 @@ type watches struct {
 // watch is the groups that a plug-in's Interest speaks for, by what it reads of their pods, and the events of interest that
 // some group was not asked about yet, at growing positions.
 type watch struct {
-	interest *framework.Interest
+	interest *clusterevent.Interest
 	groups   map[string]*group
 	first    int
 	events   []happened
@@ -35,7 +36,7 @@ type watch struct {
 }
 
 type happened struct {
-	framework.Event
+	clusterevent.Event
 	at time.Time
 }
 
@@ -69,7 +70,7 @@ type place struct {
 }
 
 // add begins to watch for it. Events up to now are not for it.
-func (w *watches) add(p *framework.Profile, it *item) {
+func (w *watches) add(p *profile.Profile, it *item) {
 	for name := range it.Failed {
 		interests, ok := p.Interests[name]
 		if !ok {
@@ -93,9 +94,9 @@ func (w *watches) addAlways(it *item) {
 }
 
 // group returns the group of a key that no event so far has helped.
-func (w *watches) group(interest *framework.Interest, key string) *group {
+func (w *watches) group(interest *clusterevent.Interest, key string) *group {
 	if w.byInterest == nil {
-		w.byInterest = map[*framework.Interest]*watch{}
+		w.byInterest = map[*clusterevent.Interest]*watch{}
 	}
 	in := w.byInterest[interest]
 	if in == nil {
@@ -141,7 +142,7 @@ func (w *watches) remove(it *item) {
 }
 
 // moved notes an event. It costs as much as there are interests.
-func (w *watches) moved(e framework.Event, now time.Time) {
+func (w *watches) moved(e clusterevent.Event, now time.Time) {
 	if w.always != nil && len(w.always.members) > 0 {
 		w.help(w.always, now, e.Label)
 	}

@@ -13,8 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/profile"
 )
 
 // world has two namespaces of different teams, and no workloads.
@@ -24,9 +27,9 @@ func (world) SelectorFor(*corev1.Pod) labels.Selector { return nil }
 func (world) Epoch() int64                            { return 0 }
 func (world) NamespaceLabels(name string) labels.Set  { return labels.Set{"team": name} }
 
-func allPlugins(t testing.TB) *framework.Profile {
+func allPlugins(t testing.TB) *profile.Profile {
 	t.Helper()
-	p, err := framework.NewProfile("s", plugins.Default(plugins.Config{Workloads: world{}, Namespaces: world{}}))
+	p, err := profile.New("s", plugins.Default(plugins.Config{Workloads: world{}, Namespaces: world{}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +52,7 @@ func (c *crowd) selector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": c.one("web", "db", "job")}}
 }
 
-func (c *crowd) pod() *framework.PodInfo {
+func (c *crowd) pod() *model.PodInfo {
 	c.next++
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.one("a", "b"), Name: fmt.Sprint("p", c.next), UID: types.UID(fmt.Sprint(c.next)),
 		Labels: map[string]string{"app": c.one("web", "db", "job")}}}
@@ -87,25 +90,25 @@ func (c *crowd) pod() *framework.PodInfo {
 	if c.chance(20) {
 		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: int32(80 + c.r.IntN(2))}}
 	}
-	return framework.NewPodInfo(p)
+	return model.NewPodInfo(p)
 }
 
-func (c *crowd) event() framework.Event {
+func (c *crowd) event() clusterevent.Event {
 	if c.chance(30) {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"disk": c.one("ssd", "hdd")}}}
 		n.Spec.Unschedulable = c.chance(30)
 		if c.chance(30) {
 			n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
 		}
-		return framework.Event{Kind: framework.NodeEvent, New: n, Action: []framework.Action{framework.Add, framework.Delete, framework.UpdateLabels, framework.UpdateTaints, framework.UpdateAllocatable}[c.r.IntN(5)]}
+		return clusterevent.Event{Kind: clusterevent.Node, New: n, Action: []clusterevent.Action{clusterevent.Add, clusterevent.Delete, clusterevent.UpdateLabels, clusterevent.UpdateTaints, clusterevent.UpdateAllocatable}[c.r.IntN(5)]}
 	}
 	switch c.r.IntN(3) {
 	case 0:
-		return framework.Event{Kind: framework.AssignedPod, Action: framework.Add, New: c.pod()}
+		return clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Add, New: c.pod()}
 	case 1:
-		return framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: c.pod()}
+		return clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: c.pod()}
 	}
-	return framework.Event{Kind: framework.AssignedPod, Action: []framework.Action{framework.UpdateLabels, framework.UpdateOther, framework.UpdateRequests}[c.r.IntN(3)], Old: c.pod(), New: c.pod()}
+	return clusterevent.Event{Kind: clusterevent.AssignedPod, Action: []clusterevent.Action{clusterevent.UpdateLabels, clusterevent.UpdateOther, clusterevent.UpdateRequests}[c.r.IntN(3)], Old: c.pod(), New: c.pod()}
 }
 
 // TestAnEventWakesWhomItHelps runs random events against random waiting pods: those that are woken are those that
@@ -192,7 +195,7 @@ func TestTooManyEventsWakeEverybody(t *testing.T) {
 	it := &item{QueuedPod: &framework.QueuedPod{PodInfo: (&crowd{r: rand.New(rand.NewPCG(1, 1))}).pod(), Failed: map[string]bool{"NodePorts": true}}}
 	w.add(profile, it)
 	for i := range 3 * maxEvents {
-		w.moved(framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: &framework.PodInfo{}}, time.Unix(int64(i), 0))
+		w.moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: &model.PodInfo{}}, time.Unix(int64(i), 0))
 		for _, in := range w.byInterest {
 			if len(in.events) > maxEvents {
 				t.Fatalf("%d events are kept", len(in.events))

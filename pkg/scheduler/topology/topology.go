@@ -1,7 +1,9 @@
 // Package topology numbers the domains of topology keys, so that counts per domain are array entries.
 package topology
 
-import "bonsai/pkg/scheduler/framework"
+import (
+	"bonsai/pkg/scheduler/model"
+)
 
 // None is the domain of a node without the key.
 const None int32 = -1
@@ -17,7 +19,7 @@ type Dimension struct {
 func NewDimension(key string) *Dimension { return &Dimension{Key: key, ids: map[string]int32{}} }
 
 // Set gives the slot its domain by the node's label; a nil node has none. It returns the domain.
-func (d *Dimension) Set(slot int, node *framework.NodeInfo) int32 {
+func (d *Dimension) Set(slot int, node *model.NodeInfo) int32 {
 	for len(d.domains) <= slot {
 		d.domains = append(d.domains, None)
 	}

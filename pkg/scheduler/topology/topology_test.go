@@ -6,19 +6,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 func TestDimensionFollowsNodes(t *testing.T) {
 	t.Parallel()
-	node := func(labels map[string]string) *framework.NodeInfo {
-		return framework.NewNodeInfo(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}})
+	node := func(labels map[string]string) *model.NodeInfo {
+		return model.NewNodeInfo(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}})
 	}
-	zone := func(v string) *framework.NodeInfo { return node(map[string]string{"zone": v}) }
+	zone := func(v string) *model.NodeInfo { return node(map[string]string{"zone": v}) }
 	d := NewDimension("zone")
 	for i, c := range []struct {
 		slot int
-		node *framework.NodeInfo
+		node *model.NodeInfo
 		want int32
 	}{
 		{3, zone("a"), 0}, // slots may come in any order

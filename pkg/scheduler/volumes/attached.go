@@ -5,12 +5,12 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"bonsai/api/core"
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Attached calls yield with each volume that a CSI driver gives a pod, by a name of its own: that of the volume or, before there is one, of the
 // claim. Of drivers that no node limits nothing is told.
-func (v *Volumes) Attached(pod *framework.PodInfo, yield func(driver, volume string)) {
+func (v *Volumes) Attached(pod *model.PodInfo, yield func(driver, volume string)) {
 	if len(pod.Claims) == 0 {
 		return
 	}

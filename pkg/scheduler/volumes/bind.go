@@ -12,6 +12,7 @@ import (
 
 	"bonsai/api/core/volumebinding"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // API writes what was chosen. A conflict says that the object has changed since it was seen. What is returned is the object as stored.
@@ -23,7 +24,7 @@ type API interface {
 }
 
 // Reserve chooses for the claims of a pod what they get on a node, and takes it: nobody else gets it until Release. Reasons refuse the node.
-func (v *Volumes) Reserve(pod *framework.PodInfo, node *corev1.Node) (*Choice, *framework.Status) {
+func (v *Volumes) Reserve(pod *model.PodInfo, node *corev1.Node) (*Choice, *framework.Status) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	n, st := v.needsLocked(pod)

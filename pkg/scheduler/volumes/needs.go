@@ -16,6 +16,7 @@ import (
 	"bonsai/api/core"
 	"bonsai/api/core/volumebinding"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Reasons why a node, or a pod, is refused.
@@ -63,7 +64,7 @@ type Binding struct {
 func (c *Choice) Empty() bool { return c == nil || len(c.Static) == 0 && len(c.Provision) == 0 }
 
 // Needs looks at the claims of a pod. The status refuses a pod whose claims are not there, or wait for nothing that a node could give.
-func (v *Volumes) Needs(pod *framework.PodInfo) (*Needs, *framework.Status) {
+func (v *Volumes) Needs(pod *model.PodInfo) (*Needs, *framework.Status) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.needsLocked(pod)
@@ -73,7 +74,7 @@ func refuse(format string, args ...any) *framework.Status {
 	return framework.NewStatus(framework.UnschedulableAndUnresolvable, fmt.Sprintf(format, args...))
 }
 
-func (v *Volumes) needsLocked(pod *framework.PodInfo) (*Needs, *framework.Status) {
+func (v *Volumes) needsLocked(pod *model.PodInfo) (*Needs, *framework.Status) {
 	n := &Needs{v: v}
 	immediate := false
 	for _, pc := range pod.Claims {
@@ -114,7 +115,7 @@ func (v *Volumes) needsLocked(pod *framework.PodInfo) (*Needs, *framework.Status
 }
 
 // usable tells why a pod cannot be scheduled with a claim, whatever it is bound to.
-func usable(pod *corev1.Pod, pc framework.PodClaim, c *corev1.PersistentVolumeClaim) *framework.Status {
+func usable(pod *corev1.Pod, pc model.PodClaim, c *corev1.PersistentVolumeClaim) *framework.Status {
 	switch {
 	case c == nil && pc.Ephemeral:
 		return refuse("waiting for ephemeral volume controller to create the persistentvolumeclaim %q", pc.Name)
@@ -269,7 +270,7 @@ func (v *Volumes) roomLocked(w want, node *corev1.Node) bool {
 }
 
 // Key writes down everything that the needs of a pod, and what they get on a node, depend on besides the node.
-func (v *Volumes) Key(pod *framework.PodInfo, k *framework.Key) {
+func (v *Volumes) Key(pod *model.PodInfo, k *model.Key) {
 	if len(pod.Claims) == 0 {
 		k.Num(0)
 		return

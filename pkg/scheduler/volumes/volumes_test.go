@@ -18,6 +18,7 @@ import (
 
 	"bonsai/api/core/volumebinding"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // server is an API server that stores what is written, or refuses it.
@@ -67,12 +68,12 @@ func nodeOf(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
 }
 
-func podWith(claims ...string) *framework.PodInfo {
+func podWith(claims ...string) *model.PodInfo {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
 	for _, c := range claims {
 		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c}}})
 	}
-	return framework.NewPodInfo(p)
+	return model.NewPodInfo(p)
 }
 
 // known has the classes "local", of volumes made by hand, and "made", of volumes that are provisioned; both wait for the first pod.
@@ -104,7 +105,7 @@ func TestRefusedPods(t *testing.T) {
 			t.Errorf("%v, want %s", st, want)
 		}
 	}
-	made := framework.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"},
+	made := model.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"},
 		Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "x", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}}})
 	v := known(nil)
 	if _, st := v.Needs(made); st.Message() != `waiting for ephemeral volume controller to create the persistentvolumeclaim "p-x"` {
@@ -314,7 +315,7 @@ func TestNeedsStayAsTheyWere(t *testing.T) {
 func TestKey(t *testing.T) {
 	t.Parallel()
 	v := known(nil)
-	key := framework.KeyOf(v.Key)
+	key := model.KeyOf(v.Key)
 	for _, name := range []string{"a", "b"} {
 		v.ClaimChanged(nil, claimOf(name, "made", "1Gi"))
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Owner returns the selector of the controller that made pods, nil if it is not known or is no ReplicationController,
@@ -22,14 +23,14 @@ type Workloads struct {
 	owner Owner
 
 	mu       sync.RWMutex
-	services map[string]*framework.LabelIndex[*corev1.Service] // by namespace
+	services map[string]*model.LabelIndex[*corev1.Service] // by namespace
 }
 
 var _ framework.Workloads = (*Workloads)(nil)
 
 // New returns Workloads without Services.
 func New(owner Owner) *Workloads {
-	return &Workloads{owner: owner, services: map[string]*framework.LabelIndex[*corev1.Service]{}}
+	return &Workloads{owner: owner, services: map[string]*model.LabelIndex[*corev1.Service]{}}
 }
 
 // ServiceChanged handles an added (old is nil), changed, or deleted (service is nil) Service; old is the very object that was
@@ -45,7 +46,7 @@ func (w *Workloads) ServiceChanged(old, service *corev1.Service) {
 	}
 	in := w.services[service.Namespace]
 	if in == nil {
-		in = &framework.LabelIndex[*corev1.Service]{}
+		in = &model.LabelIndex[*corev1.Service]{}
 		w.services[service.Namespace] = in
 	}
 	in.Add(labels.SelectorFromValidatedSet(service.Spec.Selector), service)

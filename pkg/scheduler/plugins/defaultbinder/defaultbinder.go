@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Name of the plug-in.
@@ -26,6 +27,6 @@ var _ framework.Bind = Plugin{}
 func (Plugin) Name() string { return Name }
 
 // Bind binds; the error of the API server is kept in the status.
-func (p Plugin) Bind(ctx context.Context, _ *framework.CycleState, pod *framework.PodInfo, node string) *framework.Status {
+func (p Plugin) Bind(ctx context.Context, _ *framework.CycleState, pod *model.PodInfo, node string) *framework.Status {
 	return framework.AsStatus(p.Client.Bind(ctx, pod.Pod, node))
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 type binder func(pod *corev1.Pod, node string) error
@@ -21,7 +21,7 @@ func TestBindKeepsTheServersError(t *testing.T) {
 	for _, answer := range []error{nil, refused} {
 		var bound string
 		p := Plugin{Client: binder(func(pod *corev1.Pod, node string) error { bound = pod.Name + " to " + node; return answer })}
-		st := p.Bind(t.Context(), nil, framework.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}), "n1")
+		st := p.Bind(t.Context(), nil, model.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}), "n1")
 		if bound != "p to n1" || st.IsSuccess() != (answer == nil) || !errors.Is(st.AsError(), answer) {
 			t.Errorf("answer %v: bound %s, %+v", answer, bound, st)
 		}

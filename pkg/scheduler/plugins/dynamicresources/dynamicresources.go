@@ -12,8 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Name of the plug-in.
@@ -52,12 +54,12 @@ var (
 func (*Plugin) Name() string { return Name }
 
 // claims tells whether a pod may need devices.
-func claims(pod *framework.PodInfo) bool {
+func claims(pod *model.PodInfo) bool {
 	return len(pod.Pod.Spec.ResourceClaims) > 0 || devices.MayAsk(pod)
 }
 
 // PreEnqueue holds pods back whose claims are not there.
-func (p *Plugin) PreEnqueue(pod *framework.PodInfo) *framework.Status {
+func (p *Plugin) PreEnqueue(pod *model.PodInfo) *framework.Status {
 	if !claims(pod) {
 		return nil
 	}
@@ -65,10 +67,10 @@ func (p *Plugin) PreEnqueue(pod *framework.PodInfo) *framework.Status {
 }
 
 // Reads what the pod's claims ask for: pods that ask for alike devices read the same.
-func (p *Plugin) Reads(pod *framework.PodInfo, k *framework.Key) { p.Devices.Key(pod, k) }
+func (p *Plugin) Reads(pod *model.PodInfo, k *model.Key) { p.Devices.Key(pod, k) }
 
 // PreFilter looks at the claims of the pod.
-func (p *Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot) (map[string]bool, *framework.Status) {
+func (p *Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool, *framework.Status) {
 	if !claims(pod) {
 		return nil, framework.NewStatus(framework.Skip)
 	}
@@ -84,7 +86,7 @@ func (p *Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, 
 }
 
 // Filter refuses nodes where the claims' devices cannot be used, or cannot be had.
-func (p *Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (p *Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	needs, ok := state.Read(Name).(*devices.Needs)
 	if !ok {
 		return framework.AsStatus(errors.New("the pod's claims were not looked at"))
@@ -94,7 +96,7 @@ func (p *Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node 
 }
 
 // PostFilter gives the devices of a claim back that nobody uses yet: on other nodes there may be others for it.
-func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, d *framework.Diagnosis) (string, *framework.Status) {
+func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis) (string, *framework.Status) {
 	if !claims(pod) {
 		return "", framework.NewStatus(framework.Unschedulable, "no new claims to deallocate")
 	}
@@ -121,7 +123,7 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 const reserved = Name + "/reserved"
 
 // Reserve takes what the pod's claims get on the node.
-func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, name string) *framework.Status {
+func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, pod *model.PodInfo, name string) *framework.Status {
 	if !claims(pod) {
 		return nil
 	}
@@ -140,7 +142,7 @@ func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, pod *fr
 }
 
 // Unreserve gives back what is not bound yet.
-func (p *Plugin) Unreserve(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, _ string) {
+func (p *Plugin) Unreserve(ctx context.Context, state *framework.CycleState, pod *model.PodInfo, _ string) {
 	choice, ok := state.Read(reserved).(*devices.Choice)
 	if !ok {
 		return
@@ -152,13 +154,13 @@ func (p *Plugin) Unreserve(ctx context.Context, state *framework.CycleState, pod
 }
 
 // Lingers where devices have to be made ready first.
-func (*Plugin) Lingers(state *framework.CycleState, _ *framework.PodInfo) bool {
+func (*Plugin) Lingers(state *framework.CycleState, _ *model.PodInfo) bool {
 	choice, ok := state.Read(reserved).(*devices.Choice)
 	return ok && choice.Lingers()
 }
 
 // PreBind writes what was chosen, and waits until it is ready.
-func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, pod *framework.PodInfo, _ string) *framework.Status {
+func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, pod *model.PodInfo, _ string) *framework.Status {
 	choice, ok := state.Read(reserved).(*devices.Choice)
 	if !ok {
 		return nil
@@ -171,29 +173,29 @@ func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, pod *
 }
 
 // EventsToRegister: a claim of the pod changes, devices are given back, there are others, or the pod's claims were made.
-func (*Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{
-		{Kind: framework.ResourceClaimEvent, Action: framework.Update | framework.Delete, When: freed},
-		{Kind: framework.ResourceClaimEvent, Action: framework.Add | framework.Update, Reads: framework.KeyOf(func(pod *framework.PodInfo, k *framework.Key) { k.ResourceClaims(pod) }),
-			Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+func (*Plugin) EventsToRegister() []clusterevent.Interest {
+	return []clusterevent.Interest{
+		{Kind: clusterevent.ResourceClaim, Action: clusterevent.Update | clusterevent.Delete, When: freed},
+		{Kind: clusterevent.ResourceClaim, Action: clusterevent.Add | clusterevent.Update, Reads: model.KeyOf(func(pod *model.PodInfo, k *model.Key) { k.ResourceClaims(pod) }),
+			Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
 				c, ok := e.New.(*resourcev1.ResourceClaim)
 				return !ok || uses(pod, c)
 			}},
-		{Kind: framework.DeviceClassEvent, Action: framework.Add | framework.Update},
-		{Kind: framework.ResourceSliceEvent, Action: framework.Add | framework.Update},
-		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels | framework.UpdateTaints},
-		{Kind: framework.NodeEvent, Action: framework.UpdateAllocatable, Reads: framework.KeyOf(func(pod *framework.PodInfo, k *framework.Key) { k.Bool(devices.MayAsk(pod)) }),
-			Hint: func(pod *framework.PodInfo, _ framework.Event) bool { return devices.MayAsk(pod) }}, // a device plug-in may be there now
-		{Kind: framework.TargetPod, Action: framework.UpdateGeneratedClaims},
-		{Kind: framework.AssignedPod, Action: framework.Delete, When: func(e framework.Event) bool {
-			gone, ok := e.Old.(*framework.PodInfo)
+		{Kind: clusterevent.DeviceClass, Action: clusterevent.Add | clusterevent.Update},
+		{Kind: clusterevent.ResourceSlice, Action: clusterevent.Add | clusterevent.Update},
+		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateLabels | clusterevent.UpdateTaints},
+		{Kind: clusterevent.Node, Action: clusterevent.UpdateAllocatable, Reads: model.KeyOf(func(pod *model.PodInfo, k *model.Key) { k.Bool(devices.MayAsk(pod)) }),
+			Hint: func(pod *model.PodInfo, _ clusterevent.Event) bool { return devices.MayAsk(pod) }}, // a device plug-in may be there now
+		{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateGeneratedClaims},
+		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, When: func(e clusterevent.Event) bool {
+			gone, ok := e.Old.(*model.PodInfo)
 			return !ok || claims(gone) // what it had reserved may be free again
 		}},
 	}
 }
 
 // freed tells whether a claim gave devices back.
-func freed(e framework.Event) bool {
+func freed(e clusterevent.Event) bool {
 	old, ok := e.Old.(*resourcev1.ResourceClaim)
 	if !ok {
 		return true
@@ -203,7 +205,7 @@ func freed(e framework.Event) bool {
 }
 
 // uses tells whether a claim is the pod's.
-func uses(pod *framework.PodInfo, c *resourcev1.ResourceClaim) bool {
+func uses(pod *model.PodInfo, c *resourcev1.ResourceClaim) bool {
 	if pod.Pod.Namespace != c.Namespace {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Name of the plug-in.
@@ -33,7 +34,7 @@ var (
 func (Plugin) Name() string { return Name }
 
 // Reads the images.
-func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
+func (Plugin) Reads(pod *model.PodInfo, k *model.Key) {
 	for _, list := range [][]corev1.Container{pod.Pod.Spec.InitContainers, pod.Pod.Spec.Containers} {
 		k.Num(int64(len(list)))
 		for i := range list {
@@ -43,16 +44,16 @@ func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
 }
 
 // ScoreEpoch changes when images or nodes come and go: the score depends on how many nodes have an image.
-func (Plugin) ScoreEpoch(s *framework.Snapshot) int64 { return s.ImagesEpoch }
+func (Plugin) ScoreEpoch(s *model.Snapshot) int64 { return s.ImagesEpoch }
 
 type state struct {
 	images  []string
-	snap    *framework.Snapshot
+	snap    *model.Snapshot
 	highest int64
 }
 
 // PreScore collects the images; with none of them on any node there is nothing to score.
-func (Plugin) PreScore(cs *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot, _ []*framework.NodeInfo) *framework.Status {
+func (Plugin) PreScore(cs *framework.CycleState, pod *model.PodInfo, s *model.Snapshot, _ []*model.NodeInfo) *framework.Status {
 	st := &state{snap: s}
 	known := false
 	add := func(image string) {
@@ -76,7 +77,7 @@ func (Plugin) PreScore(cs *framework.CycleState, pod *framework.PodInfo, s *fram
 
 // Score adds the sizes of the images on the node, each times the part of nodes that have it, so that pods do not all run
 // after the one node with the image, and scales to 0 to 100.
-func (Plugin) Score(cs *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) int64 {
+func (Plugin) Score(cs *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) int64 {
 	st, ok := cs.Read(Name).(*state)
 	if !ok || st.snap.Count == 0 {
 		return 0

@@ -7,17 +7,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
-func node(name string, images map[string]int64) *framework.NodeInfo {
+func node(name string, images map[string]int64) *model.NodeInfo {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for image, size := range images {
 		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{image, image + "-alias"}, SizeBytes: size})
 	}
-	return framework.NewNodeInfo(n)
+	return model.NewNodeInfo(n)
 }
 
-func pod(init []string, images ...string) *framework.PodInfo {
+func pod(init []string, images ...string) *model.PodInfo {
 	p := &corev1.Pod{}
 	for _, i := range init {
 		p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Image: i})
@@ -25,7 +26,7 @@ func pod(init []string, images ...string) *framework.PodInfo {
 	for _, i := range images {
 		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Image: i})
 	}
-	return framework.NewPodInfo(p)
+	return model.NewPodInfo(p)
 }
 
 func TestScore(t *testing.T) {
@@ -33,10 +34,10 @@ func TestScore(t *testing.T) {
 	digest := "r.example/app@sha256:0123"
 	n1 := node("n1", map[string]int64{"smaller:1": 1000 * mb, "big:1": 511*mb + mb/2, "web:latest": 1000 * mb, "small:1": 22 * mb, digest: 511*mb + mb/2, "r.example:5000/app:latest": 2000 * mb})
 	n2 := node("n2", map[string]int64{"smaller:1": 10 * mb, "web:latest": 1000 * mb, "huge:1": 40_000 * mb})
-	s := framework.NewSnapshot(n1, n2)
+	s := model.NewSnapshot(n1, n2)
 	for _, c := range []struct {
 		name string
-		pod  *framework.PodInfo
+		pod  *model.PodInfo
 		want [2]int64
 	}{
 		// One of two nodes has it, so half of the size counts: 255.75 MB of (23, 1000] MB.

@@ -6,7 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Name of the plug-in.
@@ -63,7 +65,7 @@ func (c *counts) CloneState() any {
 	return n
 }
 
-func (c *counts) add(other *framework.PodInfo, node *corev1.Node, sign int64) {
+func (c *counts) add(other *model.PodInfo, node *corev1.Node, sign int64) {
 	c.facts(other, func(k kind, key string, by int64) {
 		value, ok := node.Labels[key]
 		if !ok {
@@ -76,7 +78,7 @@ func (c *counts) add(other *framework.PodInfo, node *corev1.Node, sign int64) {
 	})
 }
 
-func (p *Plugin) count(pod *framework.PodInfo, s *framework.Snapshot) *counts {
+func (p *Plugin) count(pod *model.PodInfo, s *model.Snapshot) *counts {
 	c := newCounts(p.rules(pod))
 	own := pod.HasTerms()
 	for n := range s.All {
@@ -92,7 +94,7 @@ func (p *Plugin) count(pod *framework.PodInfo, s *framework.Snapshot) *counts {
 }
 
 // PreFilter counts.
-func (p *Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (map[string]bool, *framework.Status) {
+func (p *Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (map[string]bool, *framework.Status) {
 	if !pod.HasTerms() && s.WithTerms == 0 {
 		return nil, framework.NewStatus(framework.Skip)
 	}
@@ -101,21 +103,21 @@ func (p *Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, 
 }
 
 // AddPod counts a pod in.
-func (p *Plugin) AddPod(state *framework.CycleState, _, added *framework.PodInfo, node *framework.NodeInfo) {
+func (p *Plugin) AddPod(state *framework.CycleState, _, added *model.PodInfo, node *model.NodeInfo) {
 	if c, ok := state.Read(Name).(*counts); ok {
 		c.add(added, node.Node, 1)
 	}
 }
 
 // RemovePod counts a pod out.
-func (p *Plugin) RemovePod(state *framework.CycleState, _, removed *framework.PodInfo, node *framework.NodeInfo) {
+func (p *Plugin) RemovePod(state *framework.CycleState, _, removed *model.PodInfo, node *model.NodeInfo) {
 	if c, ok := state.Read(Name).(*counts); ok {
 		c.add(removed, node.Node, -1)
 	}
 }
 
 // Filter checks the required terms of the pod, and those of running pods that are about it.
-func (p *Plugin) Filter(state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (p *Plugin) Filter(state *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	c, ok := state.Read(Name).(*counts)
 	if !ok {
 		return nil
@@ -139,7 +141,7 @@ func (p *Plugin) Filter(state *framework.CycleState, pod *framework.PodInfo, nod
 }
 
 // near checks the required affinity terms. The first pod of a group that wants to be near itself may go anywhere.
-func (c *counts) near(labels map[string]string, pod *framework.PodInfo) bool {
+func (c *counts) near(labels map[string]string, pod *model.PodInfo) bool {
 	there := true
 	for i := range c.terms.Affinity {
 		key := c.terms.Affinity[i].TopologyKey
@@ -155,7 +157,7 @@ func (c *counts) near(labels map[string]string, pod *framework.PodInfo) bool {
 const scoreKey = Name + "/score"
 
 // PreScore counts again: the counts of PreFilter may have been changed.
-func (p *Plugin) PreScore(state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot, _ []*framework.NodeInfo) *framework.Status {
+func (p *Plugin) PreScore(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot, _ []*model.NodeInfo) *framework.Status {
 	if !pod.HasTerms() && s.WithTerms == 0 {
 		return framework.NewStatus(framework.Skip)
 	}
@@ -168,7 +170,7 @@ func (p *Plugin) PreScore(state *framework.CycleState, pod *framework.PodInfo, s
 }
 
 // Score sums the weights in the node's domains.
-func (p *Plugin) Score(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) int64 {
+func (p *Plugin) Score(state *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) int64 {
 	c, ok := state.Read(scoreKey).(*counts)
 	if !ok {
 		return 0
@@ -183,26 +185,26 @@ func (p *Plugin) Score(state *framework.CycleState, _ *framework.PodInfo, node *
 }
 
 // NormalizeScore spreads the scores.
-func (p *Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _ []*framework.NodeInfo, scores []int64) {
+func (p *Plugin) NormalizeScore(_ *framework.CycleState, _ *model.PodInfo, _ []*model.NodeInfo, scores []int64) {
 	normalize(scores)
 }
 
 // EventsToRegister: pods of interest come, go or change, or nodes and namespaces do.
-func (p *Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{
-		{Kind: framework.AssignedPod, Action: framework.Add | framework.Delete | framework.UpdateLabels, Hint: p.wanted, Reads: framework.KeyOf(p.ownTerms)},
-		{Kind: framework.AssignedPod, Action: framework.Delete | framework.UpdateLabels, When: keptAway, Hint: p.unwanted, Reads: framework.KeyOf(identity)},
-		{Kind: framework.TargetPod, Action: framework.UpdateLabels},
-		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels},
-		{Kind: framework.NamespaceEvent, Action: framework.Add | framework.Update},
+func (p *Plugin) EventsToRegister() []clusterevent.Interest {
+	return []clusterevent.Interest{
+		{Kind: clusterevent.AssignedPod, Action: clusterevent.Add | clusterevent.Delete | clusterevent.UpdateLabels, Hint: p.wanted, Reads: model.KeyOf(p.ownTerms)},
+		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete | clusterevent.UpdateLabels, When: keptAway, Hint: p.unwanted, Reads: model.KeyOf(identity)},
+		{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateLabels},
+		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateLabels},
+		{Kind: clusterevent.Namespace, Action: clusterevent.Add | clusterevent.Update},
 	}
 }
 
 // sides are the pods that an event is about: what was, and what is.
-func sides(e framework.Event) []*framework.PodInfo {
-	var out []*framework.PodInfo
+func sides(e clusterevent.Event) []*model.PodInfo {
+	var out []*model.PodInfo
 	for _, side := range []any{e.Old, e.New} {
-		if p, ok := side.(*framework.PodInfo); ok && p != nil {
+		if p, ok := side.(*model.PodInfo); ok && p != nil {
 			out = append(out, p)
 		}
 	}
@@ -211,14 +213,14 @@ func sides(e framework.Event) []*framework.PodInfo {
 
 // wanted: a pod that all required terms of the pod are about came, or one that it keeps away from went or changed. A pod that wants to
 // be with pods like itself may be the first of them again when another one went.
-func (p *Plugin) wanted(pod *framework.PodInfo, e framework.Event) bool {
+func (p *Plugin) wanted(pod *model.PodInfo, e clusterevent.Event) bool {
 	r := p.rules(pod)
 	for _, other := range sides(e) {
-		if r.aboutAll(other) && (e.Action != framework.Delete || r.aboutAll(pod)) {
+		if r.aboutAll(other) && (e.Action != clusterevent.Delete || r.aboutAll(pod)) {
 			return true
 		}
 		for i := range r.terms.AntiAffinity {
-			if e.Action != framework.Add && r.about(&r.terms.AntiAffinity[i], other) {
+			if e.Action != clusterevent.Add && r.about(&r.terms.AntiAffinity[i], other) {
 				return true
 			}
 		}
@@ -227,12 +229,12 @@ func (p *Plugin) wanted(pod *framework.PodInfo, e framework.Event) bool {
 }
 
 // ownTerms is what wanted reads of the pod.
-func (p *Plugin) ownTerms(pod *framework.PodInfo, k *framework.Key) {
+func (p *Plugin) ownTerms(pod *model.PodInfo, k *model.Key) {
 	if pod.Terms == nil {
 		return
 	}
 	k.Bool(p.rules(pod).aboutAll(pod))
-	for _, list := range [][]framework.AffinityTerm{pod.Terms.Affinity, pod.Terms.AntiAffinity} {
+	for _, list := range [][]model.AffinityTerm{pod.Terms.Affinity, pod.Terms.AntiAffinity} {
 		k.Num(int64(len(list)))
 		for i := range list {
 			k.Str(list[i].ID)
@@ -241,15 +243,15 @@ func (p *Plugin) ownTerms(pod *framework.PodInfo, k *framework.Key) {
 }
 
 // keptAway tells whether the event is about a pod that keeps others away.
-func keptAway(e framework.Event) bool {
-	return slices.ContainsFunc(sides(e), (*framework.PodInfo).HasRequiredAntiAffinity)
+func keptAway(e clusterevent.Event) bool {
+	return slices.ContainsFunc(sides(e), (*model.PodInfo).HasRequiredAntiAffinity)
 }
 
 // unwanted: a pod that kept the pod away went or changed. Pods that each have labels of their own are asked for one by one, so
 // this must be cheap.
-func (p *Plugin) unwanted(pod *framework.PodInfo, e framework.Event) bool {
+func (p *Plugin) unwanted(pod *model.PodInfo, e clusterevent.Event) bool {
 	for _, side := range [...]any{e.Old, e.New} {
-		other, ok := side.(*framework.PodInfo)
+		other, ok := side.(*model.PodInfo)
 		if !ok || other == nil || other.Terms == nil {
 			continue
 		}
@@ -263,7 +265,7 @@ func (p *Plugin) unwanted(pod *framework.PodInfo, e framework.Event) bool {
 }
 
 // identity is what unwanted reads of the pod: namespace and labels.
-func identity(pod *framework.PodInfo, k *framework.Key) {
+func identity(pod *model.PodInfo, k *model.Key) {
 	k.Str(pod.Pod.Namespace)
 	k.Pairs(pod.Pod.Labels)
 }

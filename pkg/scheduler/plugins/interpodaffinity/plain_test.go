@@ -10,7 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 const zone, host = corev1.LabelTopologyZone, corev1.LabelHostname
@@ -72,7 +74,7 @@ func shuns(about, key string, weight int32) rule {
 }
 
 // pod is of an app, in the namespace red or the one before the slash.
-func pod(app string, rules ...rule) *framework.PodInfo {
+func pod(app string, rules ...rule) *model.PodInfo {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "red"}}
 	if ns, name, ok := strings.Cut(app, "/"); ok {
 		p.Namespace, app = ns, name
@@ -84,28 +86,28 @@ func pod(app string, rules ...rule) *framework.PodInfo {
 	for _, r := range rules {
 		r(p.Spec.Affinity)
 	}
-	return framework.NewPodInfo(p)
+	return model.NewPodInfo(p)
 }
 
 // nodes are a1 and a2 in zone a, b1 in zone b, and x in no zone; pods run on them by name.
-func nodes(pods map[string][]*framework.PodInfo) (*framework.Snapshot, []*framework.NodeInfo) {
-	var list []*framework.NodeInfo
+func nodes(pods map[string][]*model.PodInfo) (*model.Snapshot, []*model.NodeInfo) {
+	var list []*model.NodeInfo
 	for _, name := range []string{"a1", "a2", "b1", "x"} {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{host: name}}}
 		if name != "x" {
 			n.Labels[zone] = name[:1]
 		}
-		list = append(list, framework.NewNodeInfo(n, pods[name]...))
+		list = append(list, model.NewNodeInfo(n, pods[name]...))
 	}
-	return framework.NewSnapshot(list...), list
+	return model.NewSnapshot(list...), list
 }
 
-func on(node string, pods ...*framework.PodInfo) map[string][]*framework.PodInfo {
-	return map[string][]*framework.PodInfo{node: pods}
+func on(node string, pods ...*model.PodInfo) map[string][]*model.PodInfo {
+	return map[string][]*model.PodInfo{node: pods}
 }
 
 // verdicts are the nodes' messages, "" for those that fit; the tracker must say the same.
-func verdicts(t *testing.T, p *framework.PodInfo, s *framework.Snapshot, list []*framework.NodeInfo) []*framework.Status {
+func verdicts(t *testing.T, p *model.PodInfo, s *model.Snapshot, list []*model.NodeInfo) []*framework.Status {
 	t.Helper()
 	plugin, state := &Plugin{Namespaces: teams{}, HardWeight: 1}, framework.NewCycleState()
 	if _, st := plugin.PreFilter(state, p, s); !st.IsSuccess() && !st.IsSkip() {
@@ -134,14 +136,14 @@ func verdicts(t *testing.T, p *framework.PodInfo, s *framework.Snapshot, list []
 // TestFilter: required terms of both sides (Kubernetes documentation, "Inter-pod affinity and anti-affinity").
 func TestFilter(t *testing.T) {
 	t.Parallel()
-	web := func(rules ...rule) *framework.PodInfo { return pod("web", rules...) }
+	web := func(rules ...rule) *model.PodInfo { return pod("web", rules...) }
 	nilSelector := func(a *corev1.Affinity) {
 		a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{{TopologyKey: zone}}
 	}
 	for _, c := range []struct {
 		name string
-		pod  *framework.PodInfo
-		runs map[string][]*framework.PodInfo
+		pod  *model.PodInfo
+		runs map[string][]*model.PodInfo
 		want string
 	}{
 		{"nothing asked", web(), on("a1", pod("db")), "a1 a2 b1 x"},
@@ -153,22 +155,22 @@ func TestFilter(t *testing.T) {
 		{"near itself, the second", web(near("web", zone)), on("b1", pod("web")), "b1"},
 		{"near itself and another: not the first of a group", web(near("web", zone), near("db", zone)), nil, ""},
 		{"all terms must be about one pod", web(near("db", zone), near("cache", zone)), on("a1", pod("db"), pod("cache")), ""},
-		{"of two keys", web(near("db", zone), near("db", host)), map[string][]*framework.PodInfo{"a1": {pod("db")}}, "a1"},
+		{"of two keys", web(near("db", zone), near("db", host)), map[string][]*model.PodInfo{"a1": {pod("db")}}, "a1"},
 		{"its own namespace only", web(near("db", zone)), on("a1", pod("blue/db")), ""},
-		{"a namespace by name", web(near("blue/db", zone)), map[string][]*framework.PodInfo{"a1": {pod("blue/db")}, "b1": {pod("red/db")}}, "a1 a2"},
-		{"namespaces by label", web(near("team=blue/db", zone)), map[string][]*framework.PodInfo{"a1": {pod("blue/db")}, "b1": {pod("red/db"), pod("grey/db")}}, "a1 a2"},
-		{"every namespace", web(near("*/db", zone)), map[string][]*framework.PodInfo{"a1": {pod("blue/db")}, "b1": {pod("grey/db")}}, "a1 a2 b1"},
+		{"a namespace by name", web(near("blue/db", zone)), map[string][]*model.PodInfo{"a1": {pod("blue/db")}, "b1": {pod("red/db")}}, "a1 a2"},
+		{"namespaces by label", web(near("team=blue/db", zone)), map[string][]*model.PodInfo{"a1": {pod("blue/db")}, "b1": {pod("red/db"), pod("grey/db")}}, "a1 a2"},
+		{"every namespace", web(near("*/db", zone)), map[string][]*model.PodInfo{"a1": {pod("blue/db")}, "b1": {pod("grey/db")}}, "a1 a2 b1"},
 		{"no selector is about nobody", web(nilSelector), on("a1", pod("db")), ""},
 		{"apart, by zone", web(apart("db", zone)), on("a1", pod("db")), "b1 x"},
 		{"apart, by node", web(apart("db", host)), on("a1", pod("db")), "a2 b1 x"},
 		{"apart, its own namespace only", web(apart("db", zone)), on("a1", pod("blue/db")), "a1 a2 b1 x"},
 		{"apart from one that is in no zone", web(apart("db", zone)), on("x", pod("db")), "a1 a2 b1 x"},
-		{"any term keeps apart", web(apart("db", host), apart("cache", host)), map[string][]*framework.PodInfo{"a1": {pod("db")}, "a2": {pod("cache")}}, "b1 x"},
+		{"any term keeps apart", web(apart("db", host), apart("cache", host)), map[string][]*model.PodInfo{"a1": {pod("db")}, "a2": {pod("cache")}}, "b1 x"},
 		{"another keeps apart", web(), on("a1", pod("db", apart("web", zone))), "b1 x"},
 		{"another keeps apart, in its namespace", web(), on("a1", pod("blue/db", apart("web", zone))), "a1 a2 b1 x"},
 		{"another keeps all teams' pods apart", web(), on("a1", pod("blue/db", apart("team=red/web", zone))), "b1 x"},
 		{"another wants to be near: no matter", web(), on("a1", pod("db", near("web", zone))), "a1 a2 b1 x"},
-		{"near and apart", web(near("db", zone), apart("web", host)), map[string][]*framework.PodInfo{"a1": {pod("db")}, "a2": {pod("web")}}, "a1"},
+		{"near and apart", web(near("db", zone), apart("web", host)), map[string][]*model.PodInfo{"a1": {pod("db")}, "a2": {pod("web")}}, "a1"},
 	} {
 		s, list := nodes(c.runs)
 		var fits []string
@@ -185,7 +187,7 @@ func TestFilter(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	t.Parallel()
-	s, list := nodes(map[string][]*framework.PodInfo{"a1": {pod("db"), pod("cache")}, "a2": {pod("db"), pod("guard", apart("web", host))}})
+	s, list := nodes(map[string][]*model.PodInfo{"a1": {pod("db"), pod("cache")}, "a2": {pod("db"), pod("guard", apart("web", host))}})
 	var got []string
 	for _, st := range verdicts(t, pod("web", near("db", zone), apart("cache", host)), s, list) {
 		got = append(got, fmt.Sprint(st.Code, " ", st.Message()))
@@ -203,8 +205,8 @@ func TestPreFilterSkipsWhereNobodyHasTerms(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		pod  *framework.PodInfo
-		runs map[string][]*framework.PodInfo
+		pod  *model.PodInfo
+		runs map[string][]*model.PodInfo
 		skip bool
 		free bool // no tracker is needed
 	}{
@@ -227,17 +229,17 @@ func TestWhoSharesATracker(t *testing.T) {
 	t.Parallel()
 	s, _ := nodes(on("a1", pod("db", apart("web", host)), pod("db", near("*/api", zone))))
 	p := &Plugin{Namespaces: teams{}, HardWeight: 1}
-	key := func(pod *framework.PodInfo, nominated ...*framework.PodInfo) string {
+	key := func(pod *model.PodInfo, nominated ...*model.PodInfo) string {
 		t := p.Track(pod, s, nominated)
 		if t.New == nil {
 			return "none"
 		}
 		return t.Key
 	}
-	named := func(app, name string, rules ...rule) *framework.PodInfo {
+	named := func(app, name string, rules ...rule) *model.PodInfo {
 		q := pod(app, rules...).Pod
 		q.Labels["statefulset.kubernetes.io/pod-name"] = name
-		return framework.NewPodInfo(q)
+		return model.NewPodInfo(q)
 	}
 	one := pod("web", apart("web", host), likes("db", zone, 5))
 	for _, c := range []struct {
@@ -267,7 +269,7 @@ func TestWhoSharesATracker(t *testing.T) {
 func TestPreemptionsDryRun(t *testing.T) {
 	t.Parallel()
 	web, guard, db := pod("web", apart("web", host), near("db", zone)), pod("guard", apart("web", host)), pod("db")
-	s, list := nodes(map[string][]*framework.PodInfo{"a1": {guard, db}})
+	s, list := nodes(map[string][]*model.PodInfo{"a1": {guard, db}})
 	plugin, state := &Plugin{Namespaces: teams{}}, framework.NewCycleState()
 	if _, st := plugin.PreFilter(state, web, s); !st.IsSuccess() {
 		t.Fatal(st)
@@ -294,20 +296,20 @@ func TestScore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		pod  *framework.PodInfo
+		pod  *model.PodInfo
 		hard int32
 		deaf bool // IgnorePreferred
-		runs map[string][]*framework.PodInfo
+		runs map[string][]*model.PodInfo
 		sums []int64 // nil: nothing to score
 		want []int64
 	}{
 		{name: "nothing said", pod: pod("web"), runs: on("a1", pod("db"))},
 		{name: "nobody to like", pod: pod("web", likes("db", zone, 5)), runs: on("a1", pod("cache"))},
 		{name: "likes", pod: pod("web", likes("db", zone, 5)), runs: on("a1", pod("db")), sums: []int64{5, 5, 0, 0}, want: []int64{100, 100, 0, 0}},
-		{name: "each pod counts", pod: pod("web", likes("db", host, 5)), runs: map[string][]*framework.PodInfo{"a1": {pod("db"), pod("db")}, "b1": {pod("db")}},
+		{name: "each pod counts", pod: pod("web", likes("db", host, 5)), runs: map[string][]*model.PodInfo{"a1": {pod("db"), pod("db")}, "b1": {pod("db")}},
 			sums: []int64{10, 0, 5, 0}, want: []int64{100, 0, 50, 0}},
 		{name: "shuns", pod: pod("web", shuns("db", zone, 5)), runs: on("b1", pod("db")), sums: []int64{0, 0, -5, 0}, want: []int64{100, 100, 0, 100}},
-		{name: "likes and shuns", pod: pod("web", likes("db", zone, 5), shuns("web", host, 10)), runs: map[string][]*framework.PodInfo{"a1": {pod("db"), pod("web")}},
+		{name: "likes and shuns", pod: pod("web", likes("db", zone, 5), shuns("web", host, 10)), runs: map[string][]*model.PodInfo{"a1": {pod("db"), pod("web")}},
 			sums: []int64{-5, 5, 0, 0}, want: []int64{0, 100, 50, 50}},
 		{name: "is liked", pod: pod("web"), runs: on("b1", pod("db", likes("web", zone, 7))), sums: []int64{0, 0, 7, 0}, want: []int64{0, 0, 100, 0}},
 		{name: "is shunned", pod: pod("web"), runs: on("b1", pod("db", shuns("web", zone, 7))), sums: []int64{0, 0, -7, 0}, want: []int64{100, 100, 0, 100}},
@@ -347,28 +349,28 @@ func TestWakes(t *testing.T) {
 	t.Parallel()
 	plugin := &Plugin{Namespaces: teams{}}
 	waits := pod("web", near("db", zone), apart("cache", zone))
-	assigned := func(a framework.Action, old, new any) framework.Event {
-		return framework.Event{Kind: framework.AssignedPod, Action: a, Old: old, New: new}
+	assigned := func(a clusterevent.Action, old, new any) clusterevent.Event {
+		return clusterevent.Event{Kind: clusterevent.AssignedPod, Action: a, Old: old, New: new}
 	}
 	for _, c := range []struct {
 		name string
-		e    framework.Event
+		e    clusterevent.Event
 		want bool
 	}{
-		{"the one to be near comes", assigned(framework.Add, nil, pod("db")), true},
-		{"the one to be near goes", assigned(framework.Delete, pod("db"), nil), false},
-		{"the one to be apart from goes", assigned(framework.Delete, pod("cache"), nil), true},
-		{"the one to be apart from comes", assigned(framework.Add, nil, pod("cache")), false},
-		{"one that keeps it apart goes", assigned(framework.Delete, pod("guard", apart("web", zone)), nil), true},
-		{"one gets the label to be near", assigned(framework.UpdateLabels, pod("x"), pod("db")), true},
-		{"one loses the label to be apart from", assigned(framework.UpdateLabels, pod("cache"), pod("x")), true},
-		{"a stranger comes", assigned(framework.Add, nil, pod("x")), false},
-		{"a namespace changes its labels", framework.Event{Kind: framework.NamespaceEvent, Action: framework.Update}, true},
-		{"a node comes", framework.Event{Kind: framework.NodeEvent, Action: framework.Add}, true},
-		{"a node changes zone", framework.Event{Kind: framework.NodeEvent, Action: framework.UpdateLabels}, true},
-		{"a node grows", framework.Event{Kind: framework.NodeEvent, Action: framework.UpdateAllocatable}, false},
+		{"the one to be near comes", assigned(clusterevent.Add, nil, pod("db")), true},
+		{"the one to be near goes", assigned(clusterevent.Delete, pod("db"), nil), false},
+		{"the one to be apart from goes", assigned(clusterevent.Delete, pod("cache"), nil), true},
+		{"the one to be apart from comes", assigned(clusterevent.Add, nil, pod("cache")), false},
+		{"one that keeps it apart goes", assigned(clusterevent.Delete, pod("guard", apart("web", zone)), nil), true},
+		{"one gets the label to be near", assigned(clusterevent.UpdateLabels, pod("x"), pod("db")), true},
+		{"one loses the label to be apart from", assigned(clusterevent.UpdateLabels, pod("cache"), pod("x")), true},
+		{"a stranger comes", assigned(clusterevent.Add, nil, pod("x")), false},
+		{"a namespace changes its labels", clusterevent.Event{Kind: clusterevent.Namespace, Action: clusterevent.Update}, true},
+		{"a node comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add}, true},
+		{"a node changes zone", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateLabels}, true},
+		{"a node grows", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateAllocatable}, false},
 	} {
-		got := slices.ContainsFunc(plugin.EventsToRegister(), func(i framework.Interest) bool { return i.Helps(waits, c.e) })
+		got := slices.ContainsFunc(plugin.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(waits, c.e) })
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
@@ -381,7 +383,7 @@ func TestTheFirstOfItsKind(t *testing.T) {
 	plugin := &Plugin{Namespaces: teams{}}
 	for _, c := range []struct {
 		name  string
-		waits *framework.PodInfo
+		waits *model.PodInfo
 		gone  string
 		want  bool
 	}{
@@ -391,8 +393,8 @@ func TestTheFirstOfItsKind(t *testing.T) {
 		{"a stranger goes", pod("web", near("web", zone)), "db", false},
 		{"one of another namespace goes", pod("web", near("web", zone)), "blue/web", false},
 	} {
-		e := framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: pod(c.gone)}
-		got := slices.ContainsFunc(plugin.EventsToRegister(), func(i framework.Interest) bool { return i.Helps(c.waits, e) })
+		e := clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: pod(c.gone)}
+		got := slices.ContainsFunc(plugin.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(c.waits, e) })
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
@@ -402,6 +404,6 @@ func TestTheFirstOfItsKind(t *testing.T) {
 // indifferent takes the place of the tracker that a pod does not need.
 type indifferent struct{ framework.Tracker }
 
-func (indifferent) Changed(int, *framework.NodeInfo) {}
-func (indifferent) Begin()                           {}
-func (indifferent) Filter(int) *framework.Status     { return nil }
+func (indifferent) Changed(int, *model.NodeInfo) {}
+func (indifferent) Begin()                       {}
+func (indifferent) Filter(int) *framework.Status { return nil }

@@ -6,12 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // rules are the pod's terms and what is needed to match them and others' terms.
 type rules struct {
-	pod        *framework.PodInfo
-	terms      *framework.PodTerms
+	pod        *model.PodInfo
+	terms      *model.PodTerms
 	nsLabels   labels.Set
 	namespaces framework.Namespaces
 	hardWeight int32
@@ -21,10 +22,10 @@ type rules struct {
 	matched map[string]bool
 }
 
-func (p *Plugin) rules(pod *framework.PodInfo) *rules {
+func (p *Plugin) rules(pod *model.PodInfo) *rules {
 	r := &rules{pod: pod, terms: pod.Terms, namespaces: p.Namespaces, hardWeight: p.HardWeight}
 	if r.terms == nil {
-		r.terms = &framework.PodTerms{}
+		r.terms = &model.PodTerms{}
 	}
 	r.deaf = p.IgnorePreferred && len(r.terms.PreferredAffinity) == 0 && len(r.terms.PreferredAntiAffinity) == 0
 	r.nsLabels = p.Namespaces.NamespaceLabels(pod.Pod.Namespace)
@@ -32,12 +33,12 @@ func (p *Plugin) rules(pod *framework.PodInfo) *rules {
 }
 
 // about tells whether the pod's own term is about other.
-func (r *rules) about(t *framework.AffinityTerm, other *framework.PodInfo) bool {
+func (r *rules) about(t *model.AffinityTerm, other *model.PodInfo) bool {
 	return matches(r.namespaces, t, other)
 }
 
 // matches tells whether the term is about the pod. Most terms name the namespace: then its labels are not asked for.
-func matches(namespaces framework.Namespaces, t *framework.AffinityTerm, pod *framework.PodInfo) bool {
+func matches(namespaces framework.Namespaces, t *model.AffinityTerm, pod *model.PodInfo) bool {
 	if t.Namespaces[pod.Pod.Namespace] {
 		return t.Selector.Matches(labels.Set(pod.Pod.Labels))
 	}
@@ -45,7 +46,7 @@ func matches(namespaces framework.Namespaces, t *framework.AffinityTerm, pod *fr
 }
 
 // meant tells whether another pod's term is about the pod.
-func (r *rules) meant(t *framework.AffinityTerm) bool {
+func (r *rules) meant(t *model.AffinityTerm) bool {
 	if r.matched != nil {
 		return r.matched[t.ID]
 	}
@@ -53,7 +54,7 @@ func (r *rules) meant(t *framework.AffinityTerm) bool {
 }
 
 // aboutAll tells whether all required affinity terms are about other.
-func (r *rules) aboutAll(other *framework.PodInfo) bool {
+func (r *rules) aboutAll(other *model.PodInfo) bool {
 	for i := range r.terms.Affinity {
 		if !r.about(&r.terms.Affinity[i], other) {
 			return false
@@ -74,7 +75,7 @@ const (
 
 // facts calls yield for everything that other, running somewhere, adds: to which kind of count, for which topology key, and
 // how much. Only the term's key matters, the domain is that of other's node.
-func (r *rules) facts(other *framework.PodInfo, yield func(k kind, key string, by int64)) {
+func (r *rules) facts(other *model.PodInfo, yield func(k kind, key string, by int64)) {
 	t := r.terms
 	if r.aboutAll(other) {
 		for i := range t.Affinity {
@@ -100,7 +101,7 @@ func (r *rules) facts(other *framework.PodInfo, yield func(k kind, key string, b
 }
 
 // othersFacts are those that come from other's terms.
-func (r *rules) othersFacts(other *framework.PodInfo, yield func(k kind, key string, by int64)) {
+func (r *rules) othersFacts(other *model.PodInfo, yield func(k kind, key string, by int64)) {
 	o := other.Terms
 	if o == nil {
 		return

@@ -2,12 +2,13 @@ package interpodaffinity
 
 import (
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/topology"
 )
 
 // Track: the answers depend on the pod's own terms, whether they are about itself, and which terms of other pods are about it,
 // while namespaces keep their labels. A pod that has no terms and that no term is about can go anywhere.
-func (p *Plugin) Track(pod *framework.PodInfo, s *framework.Snapshot, nominated []*framework.PodInfo) framework.Tracked {
+func (p *Plugin) Track(pod *model.PodInfo, s *model.Snapshot, nominated []*model.PodInfo) framework.Tracked {
 	if !pod.HasTerms() && s.WithTerms == 0 {
 		return framework.Tracked{}
 	}
@@ -24,10 +25,10 @@ func (p *Plugin) Track(pod *framework.PodInfo, s *framework.Snapshot, nominated 
 	if !pod.HasTerms() && len(about) == 0 {
 		return framework.Tracked{}
 	}
-	var k framework.Key
+	var k model.Key
 	k.Num(p.Namespaces.Epoch())
 	k.Bool(r.aboutAll(pod))
-	for _, list := range [][]framework.AffinityTerm{r.terms.Affinity, r.terms.AntiAffinity, r.terms.PreferredAffinity, r.terms.PreferredAntiAffinity} {
+	for _, list := range [][]model.AffinityTerm{r.terms.Affinity, r.terms.AntiAffinity, r.terms.PreferredAffinity, r.terms.PreferredAntiAffinity} {
 		k.Num(int64(len(list)))
 		for i := range list {
 			t := &list[i]
@@ -64,7 +65,7 @@ type tracker struct {
 	dims                       map[string]*axis
 	list                       []*axis
 	near, apart                []*axis
-	nodes                      []*framework.NodeInfo
+	nodes                      []*model.NodeInfo
 	added                      [][]fact // by slot
 	total                      int64    // of affinity counts, over all keys and domains
 	notNear, tooNear, unwanted *framework.Status
@@ -101,7 +102,7 @@ func (t *tracker) axis(key string) *axis {
 }
 
 // Changed takes back what a slot's pods had added and adds what they add now.
-func (t *tracker) Changed(slot int, node *framework.NodeInfo) {
+func (t *tracker) Changed(slot int, node *model.NodeInfo) {
 	t.nodes, t.added = topology.Grow(t.nodes, slot), topology.Grow(t.added, slot)
 	for _, f := range t.added[slot] {
 		t.count(f, -1)

@@ -6,7 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Name of the plug-in.
@@ -38,7 +40,7 @@ var (
 func (Plugin) Name() string { return Name }
 
 // Reads the node selector and the node affinity.
-func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) { k.NodeRules(pod.Pod) }
+func (Plugin) Reads(pod *model.PodInfo, k *model.Key) { k.NodeRules(pod.Pod) }
 
 func required(pod *corev1.Pod) *corev1.NodeSelector {
 	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
@@ -48,7 +50,7 @@ func required(pod *corev1.Pod) *corev1.NodeSelector {
 }
 
 // PreFilter parses the rules. If every required term names nodes by metadata.name, only those are possible.
-func (p Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot) (map[string]bool, *framework.Status) {
+func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool, *framework.Status) {
 	terms := required(pod.Pod)
 	if terms == nil && len(pod.Pod.Spec.NodeSelector) == 0 && p.Required == nil {
 		return nil, framework.NewStatus(framework.Skip)
@@ -92,7 +94,7 @@ func named(terms *corev1.NodeSelector) map[string]bool {
 }
 
 // Filter refuses nodes that the selector or the required terms do not match.
-func (p Plugin) Filter(state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (p Plugin) Filter(state *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	if p.Required != nil && !p.Required.Match(node.Node) {
 		return framework.NewStatus(framework.UnschedulableAndUnresolvable, ReasonEnforced)
 	}
@@ -109,7 +111,7 @@ func (p Plugin) Filter(state *framework.CycleState, pod *framework.PodInfo, node
 const preferredKey = Name + "/preferred"
 
 // PreScore parses the preferred terms.
-func (p Plugin) PreScore(state *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot, _ []*framework.NodeInfo) *framework.Status {
+func (p Plugin) PreScore(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot, _ []*model.NodeInfo) *framework.Status {
 	a := pod.Pod.Spec.Affinity
 	if a == nil || a.NodeAffinity == nil || len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) == 0 {
 		if p.Preferred == nil {
@@ -126,7 +128,7 @@ func (p Plugin) PreScore(state *framework.CycleState, pod *framework.PodInfo, _ 
 }
 
 // Score sums the weights of the preferred terms that match.
-func (p Plugin) Score(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) int64 {
+func (p Plugin) Score(state *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) int64 {
 	var score int64
 	if p.Preferred != nil {
 		score = p.Preferred.Score(node.Node)
@@ -138,13 +140,13 @@ func (p Plugin) Score(state *framework.CycleState, _ *framework.PodInfo, node *f
 }
 
 // NormalizeScore gives the node with the largest sum the most.
-func (Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _ []*framework.NodeInfo, scores []int64) {
+func (Plugin) NormalizeScore(_ *framework.CycleState, _ *model.PodInfo, _ []*model.NodeInfo, scores []int64) {
 	framework.DefaultNormalize(false, scores)
 }
 
 // EventsToRegister: a matching node comes, or a node's labels change so that it matches.
-func (p Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels, Reads: framework.KeyOf(p.Reads), Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+func (p Plugin) EventsToRegister() []clusterevent.Interest {
+	return []clusterevent.Interest{{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateLabels, Reads: model.KeyOf(p.Reads), Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
 		n, ok := e.New.(*corev1.Node)
 		if !ok {
 			return true

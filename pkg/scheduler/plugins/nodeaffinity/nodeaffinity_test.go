@@ -9,11 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
-func node(name string, labels map[string]string) *framework.NodeInfo {
-	return framework.NewNodeInfo(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+func node(name string, labels map[string]string) *model.NodeInfo {
+	return model.NewNodeInfo(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
 }
 
 func requirement(key string, op corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorRequirement {
@@ -86,8 +88,8 @@ func TestFilter(t *testing.T) {
 		{"field NotIn", pod(corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{requirement("metadata.name", notIn, "n1")}}), false},
 		{"field and label of one term", pod(corev1.NodeSelectorTerm{MatchFields: byName("n1").MatchFields, MatchExpressions: labelled(requirement("gpu", exists)).MatchExpressions}), false},
 	} {
-		info, state := framework.NewPodInfo(c.pod), framework.NewCycleState()
-		names, st := Plugin{}.PreFilter(state, info, framework.NewSnapshot(n1))
+		info, state := model.NewPodInfo(c.pod), framework.NewCycleState()
+		names, st := Plugin{}.PreFilter(state, info, model.NewSnapshot(n1))
 		if st.IsSkip() != (c.name == "nothing asked") || !st.IsSuccess() && !st.IsSkip() {
 			t.Errorf("%s: PreFilter says %+v", c.name, st)
 		}
@@ -126,7 +128,7 @@ func TestPreFilterNamesTheOnlyPossibleNodes(t *testing.T) {
 		{name: "contradiction", terms: []corev1.NodeSelectorTerm{none}, code: framework.UnschedulableAndUnresolvable},
 		{name: "contradiction beside a possible one", terms: []corev1.NodeSelectorTerm{none, byName("c")}, want: []string{"c"}},
 	} {
-		names, st := Plugin{}.PreFilter(framework.NewCycleState(), framework.NewPodInfo(pod(c.terms...)), framework.NewSnapshot())
+		names, st := Plugin{}.PreFilter(framework.NewCycleState(), model.NewPodInfo(pod(c.terms...)), model.NewSnapshot())
 		if c.code != 0 {
 			if st == nil || st.Code != c.code || st.Message() != "pod affinity terms conflict" {
 				t.Errorf("%s: %+v", c.name, st)
@@ -141,18 +143,18 @@ func TestPreFilterNamesTheOnlyPossibleNodes(t *testing.T) {
 
 func TestScore(t *testing.T) {
 	t.Parallel()
-	preferring := func(terms ...corev1.PreferredSchedulingTerm) *framework.PodInfo {
+	preferring := func(terms ...corev1.PreferredSchedulingTerm) *model.PodInfo {
 		p := &corev1.Pod{}
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: terms}}
-		return framework.NewPodInfo(p)
+		return model.NewPodInfo(p)
 	}
 	ssd := corev1.PreferredSchedulingTerm{Weight: 30, Preference: labelled(requirement("disk", corev1.NodeSelectorOpIn, "ssd"))}
 	zone := corev1.PreferredSchedulingTerm{Weight: 10, Preference: labelled(requirement("zone", corev1.NodeSelectorOpExists))}
-	nodes := []*framework.NodeInfo{
+	nodes := []*model.NodeInfo{
 		node("both", map[string]string{"disk": "ssd", "zone": "a"}), node("zoned", map[string]string{"zone": "a"}), node("none", nil),
 	}
 	state, p := framework.NewCycleState(), preferring(ssd, zone, corev1.PreferredSchedulingTerm{Weight: 50})
-	if st := (Plugin{}).PreScore(state, p, framework.NewSnapshot(nodes...), nodes); !st.IsSuccess() {
+	if st := (Plugin{}).PreScore(state, p, model.NewSnapshot(nodes...), nodes); !st.IsSuccess() {
 		t.Fatalf("PreScore: %+v", st)
 	}
 	var scores []int64
@@ -178,19 +180,19 @@ func TestScore(t *testing.T) {
 
 func TestOnlyMatchingNodesWake(t *testing.T) {
 	t.Parallel()
-	waits := framework.NewPodInfo(pod(labelled(requirement("disk", corev1.NodeSelectorOpIn, "ssd"))))
+	waits := model.NewPodInfo(pod(labelled(requirement("disk", corev1.NodeSelectorOpIn, "ssd"))))
 	for _, c := range []struct {
 		name   string
-		action framework.Action
+		action clusterevent.Action
 		disk   string
 		want   bool
 	}{
-		{"matching node comes", framework.Add, "ssd", true},
-		{"another comes", framework.Add, "hdd", false},
-		{"node becomes matching", framework.UpdateLabels, "ssd", true},
-		{"taints of a matching node", framework.UpdateTaints, "ssd", false},
+		{"matching node comes", clusterevent.Add, "ssd", true},
+		{"another comes", clusterevent.Add, "hdd", false},
+		{"node becomes matching", clusterevent.UpdateLabels, "ssd", true},
+		{"taints of a matching node", clusterevent.UpdateTaints, "ssd", false},
 	} {
-		e := framework.Event{Kind: framework.NodeEvent, Action: c.action, New: node("n", map[string]string{"disk": c.disk}).Node}
+		e := clusterevent.Event{Kind: clusterevent.Node, Action: c.action, New: node("n", map[string]string{"disk": c.disk}).Node}
 		if got := Plugin.EventsToRegister(Plugin{})[0].Helps(waits, e); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
@@ -202,7 +204,7 @@ func TestOnlyTheNamedNodeWakes(t *testing.T) {
 	only := func(name string) corev1.NodeSelectorTerm {
 		return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}}}
 	}
-	comes := framework.Event{Kind: framework.NodeEvent, Action: framework.Add, New: node("n", map[string]string{"disk": "ssd"}).Node}
+	comes := clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: node("n", map[string]string{"disk": "ssd"}).Node}
 	for _, c := range []struct {
 		name  string
 		terms []corev1.NodeSelectorTerm
@@ -213,7 +215,7 @@ func TestOnlyTheNamedNodeWakes(t *testing.T) {
 		{"one of two", []corev1.NodeSelectorTerm{only("m"), only("n")}, true},
 		{"another, or any with a label", []corev1.NodeSelectorTerm{only("m"), labelled(requirement("disk", corev1.NodeSelectorOpIn, "ssd"))}, true},
 	} {
-		if got := (Plugin{}).EventsToRegister()[0].Helps(framework.NewPodInfo(pod(c.terms...)), comes); got != c.want {
+		if got := (Plugin{}).EventsToRegister()[0].Helps(model.NewPodInfo(pod(c.terms...)), comes); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -230,7 +232,7 @@ func TestAddedAffinity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, info, state := Plugin{Required: selector, Preferred: terms}, framework.NewPodInfo(pod()), framework.NewCycleState()
+	p, info, state := Plugin{Required: selector, Preferred: terms}, model.NewPodInfo(pod()), framework.NewCycleState()
 	if _, st := p.PreFilter(state, info, nil); st.IsSkip() {
 		t.Error("a pod without rules is not filtered")
 	}
@@ -244,7 +246,7 @@ func TestAddedAffinity(t *testing.T) {
 	if a, b := p.Score(state, info, fast), p.Score(state, info, slow); a != 7 || b != 0 {
 		t.Errorf("scores %d and %d", a, b)
 	}
-	if p.EventsToRegister()[0].Helps(info, framework.Event{Kind: framework.NodeEvent, Action: framework.Add, New: slow.Node}) {
+	if p.EventsToRegister()[0].Helps(info, clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: slow.Node}) {
 		t.Error("a node that the rules do not match wakes the pod")
 	}
 }

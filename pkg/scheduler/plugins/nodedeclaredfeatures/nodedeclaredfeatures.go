@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	declared "k8s.io/component-helpers/nodedeclaredfeatures"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Name of the plug-in.
@@ -42,7 +44,7 @@ func (p Plugin) needs(pod *corev1.Pod) (declared.FeatureSet, error) {
 }
 
 // Reads which features the pod needs.
-func (p Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
+func (p Plugin) Reads(pod *model.PodInfo, k *model.Key) {
 	needs, err := p.needs(pod.Pod)
 	if err == nil && needs.IsEmpty() {
 		k.Num(0)
@@ -52,7 +54,7 @@ func (p Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
 }
 
 // Filter refuses nodes that do not declare all features that the pod needs. No pod that goes changes that.
-func (p Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (p Plugin) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	needs, err := p.needs(pod.Pod)
 	if err != nil {
 		return framework.AsStatus(fmt.Errorf("what a pod asks of its node: %w", err))
@@ -68,10 +70,10 @@ func (p Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *fr
 }
 
 // EventsToRegister: a node comes that has what the pod needs, or declares it now.
-func (p Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateDeclaredFeatures, Reads: framework.KeyOf(p.Reads),
-		Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+func (p Plugin) EventsToRegister() []clusterevent.Interest {
+	return []clusterevent.Interest{{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateDeclaredFeatures, Reads: model.KeyOf(p.Reads),
+		Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
 			n, ok := e.New.(*corev1.Node)
-			return !ok || p.Filter(nil, pod, framework.NewNodeInfo(n)).IsSuccess()
+			return !ok || p.Filter(nil, pod, model.NewNodeInfo(n)).IsSuccess()
 		}}}
 }

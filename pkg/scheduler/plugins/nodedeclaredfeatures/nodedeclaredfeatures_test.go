@@ -8,17 +8,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
-func node(features string) *framework.NodeInfo {
-	return framework.NewNodeInfo(&corev1.Node{Status: corev1.NodeStatus{DeclaredFeatures: strings.Fields(features)}})
+func node(features string) *model.NodeInfo {
+	return model.NewNodeInfo(&corev1.Node{Status: corev1.NodeStatus{DeclaredFeatures: strings.Fields(features)}})
 }
 
-func pod(change func(*corev1.PodSpec)) *framework.PodInfo {
+func pod(change func(*corev1.PodSpec)) *model.PodInfo {
 	p := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{{Name: "i"}}, Containers: []corev1.Container{{Name: "c"}}}}
 	change(&p.Spec)
-	return framework.NewPodInfo(p)
+	return model.NewPodInfo(p)
 }
 
 var (
@@ -39,7 +41,7 @@ func TestFilter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		pod  *framework.PodInfo
+		pod  *model.PodInfo
 		has  string
 		fits bool
 	}{
@@ -57,7 +59,7 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s: %+v, want fits %v", c.name, st, c.fits)
 		}
 	}
-	key := framework.KeyOf(New().Reads)
+	key := model.KeyOf(New().Reads)
 	if key(plain) != key(one) || key(plain) == key(restarts) || key(restarts) == key(hostUsers) {
 		t.Errorf("keys %q %q %q %q", key(plain), key(one), key(restarts), key(hostUsers))
 	}
@@ -65,21 +67,21 @@ func TestFilter(t *testing.T) {
 
 func TestWakes(t *testing.T) {
 	t.Parallel()
-	event := func(a framework.Action, old, now string) framework.Event {
-		return framework.Event{Kind: framework.NodeEvent, Action: a, Old: node(old).Node, New: node(now).Node}
+	event := func(a clusterevent.Action, old, now string) clusterevent.Event {
+		return clusterevent.Event{Kind: clusterevent.Node, Action: a, Old: node(old).Node, New: node(now).Node}
 	}
 	for _, c := range []struct {
 		name string
-		e    framework.Event
+		e    clusterevent.Event
 		want bool
 	}{
-		{"a node that has it comes", framework.Event{Kind: framework.NodeEvent, Action: framework.Add, New: node(restart).Node}, true},
-		{"one without comes", framework.Event{Kind: framework.NodeEvent, Action: framework.Add, New: node(users).Node}, false},
-		{"it is declared", event(framework.UpdateDeclaredFeatures, "", restart), true},
-		{"another is declared", event(framework.UpdateDeclaredFeatures, "", users), false},
-		{"labels change", event(framework.UpdateLabels, restart, restart), false},
+		{"a node that has it comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: node(restart).Node}, true},
+		{"one without comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: node(users).Node}, false},
+		{"it is declared", event(clusterevent.UpdateDeclaredFeatures, "", restart), true},
+		{"another is declared", event(clusterevent.UpdateDeclaredFeatures, "", users), false},
+		{"labels change", event(clusterevent.UpdateLabels, restart, restart), false},
 	} {
-		got := slices.ContainsFunc(New().EventsToRegister(), func(i framework.Interest) bool { return i.Helps(restarts, c.e) })
+		got := slices.ContainsFunc(New().EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(restarts, c.e) })
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

@@ -1,7 +1,11 @@
 // Package nodename keeps a pod that names its node to that node.
 package nodename
 
-import "bonsai/pkg/scheduler/framework"
+import (
+	"bonsai/pkg/scheduler/clusterevent"
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
+)
 
 // Name of the plug-in.
 const Name = "NodeName"
@@ -21,10 +25,10 @@ var (
 func (Plugin) Name() string { return Name }
 
 // Reads the node's name.
-func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) { k.Str(pod.Pod.Spec.NodeName) }
+func (Plugin) Reads(pod *model.PodInfo, k *model.Key) { k.Str(pod.Pod.Spec.NodeName) }
 
 // Filter refuses every node but the named one.
-func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (Plugin) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	if want := pod.Pod.Spec.NodeName; want != "" && want != node.Name() {
 		return framework.NewStatus(framework.UnschedulableAndUnresolvable, Reason)
 	}
@@ -32,6 +36,6 @@ func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *fram
 }
 
 // EventsToRegister: a node of that name may come.
-func (Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{{Kind: framework.NodeEvent, Action: framework.Add}}
+func (Plugin) EventsToRegister() []clusterevent.Interest {
+	return []clusterevent.Interest{{Kind: clusterevent.Node, Action: clusterevent.Add}}
 }

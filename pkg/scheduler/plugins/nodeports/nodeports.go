@@ -1,7 +1,11 @@
 // Package nodeports gives a host port of a node to one pod only.
 package nodeports
 
-import "bonsai/pkg/scheduler/framework"
+import (
+	"bonsai/pkg/scheduler/clusterevent"
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
+)
 
 // Name of the plug-in.
 const Name = "NodePorts"
@@ -22,7 +26,7 @@ var (
 func (Plugin) Name() string { return Name }
 
 // Reads the host ports.
-func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
+func (Plugin) Reads(pod *model.PodInfo, k *model.Key) {
 	k.Num(int64(len(pod.Ports)))
 	for _, p := range pod.Ports {
 		k.Str(string(p.Protocol), p.IP)
@@ -31,7 +35,7 @@ func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
 }
 
 // PreFilter skips pods without host ports.
-func (Plugin) PreFilter(_ *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot) (map[string]bool, *framework.Status) {
+func (Plugin) PreFilter(_ *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool, *framework.Status) {
 	if len(pod.Ports) == 0 {
 		return nil, framework.NewStatus(framework.Skip)
 	}
@@ -39,7 +43,7 @@ func (Plugin) PreFilter(_ *framework.CycleState, pod *framework.PodInfo, _ *fram
 }
 
 // Filter refuses nodes where one of the ports is taken.
-func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (Plugin) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	for _, want := range pod.Ports {
 		for used := range node.Ports {
 			if want.Conflicts(used) {
@@ -51,10 +55,10 @@ func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *fram
 }
 
 // EventsToRegister: a pod that holds one of the ports goes, or a node comes.
-func (p Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{
-		{Kind: framework.AssignedPod, Action: framework.Delete, Reads: framework.KeyOf(p.Reads), Hint: func(pod *framework.PodInfo, e framework.Event) bool {
-			gone, ok := e.Old.(*framework.PodInfo)
+func (p Plugin) EventsToRegister() []clusterevent.Interest {
+	return []clusterevent.Interest{
+		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Reads: model.KeyOf(p.Reads), Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
+			gone, ok := e.Old.(*model.PodInfo)
 			if !ok {
 				return true
 			}
@@ -67,6 +71,6 @@ func (p Plugin) EventsToRegister() []framework.Interest {
 			}
 			return false
 		}},
-		{Kind: framework.NodeEvent, Action: framework.Add},
+		{Kind: clusterevent.Node, Action: clusterevent.Add},
 	}
 }

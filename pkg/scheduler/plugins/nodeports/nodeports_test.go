@@ -6,7 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 func port(number int32, more ...string) corev1.ContainerPort {
@@ -21,8 +23,8 @@ func port(number int32, more ...string) corev1.ContainerPort {
 	return p
 }
 
-func pod(ports ...corev1.ContainerPort) *framework.PodInfo {
-	return framework.NewPodInfo(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: ports}}}})
+func pod(ports ...corev1.ContainerPort) *model.PodInfo {
+	return model.NewPodInfo(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: ports}}}})
 }
 
 func TestFilter(t *testing.T) {
@@ -43,7 +45,7 @@ func TestFilter(t *testing.T) {
 		{"every address in words", port(80, "0.0.0.0"), port(80, "10.0.0.1"), false},
 		{"every address, another protocol", port(80, "UDP"), port(80, "10.0.0.1"), true},
 	} {
-		n := framework.NewNodeInfo(&corev1.Node{}, pod(port(9000), c.has))
+		n := model.NewNodeInfo(&corev1.Node{}, pod(port(9000), c.has))
 		st := Plugin{}.Filter(nil, pod(port(9001), c.want), n)
 		if st.IsSuccess() != c.fits {
 			t.Errorf("%s: %+v, want fits %v", c.name, st, c.fits)
@@ -60,16 +62,16 @@ func TestWhichPortsCount(t *testing.T) {
 	init := func(p int32, r *corev1.ContainerRestartPolicy) corev1.Container {
 		return corev1.Container{RestartPolicy: r, Ports: []corev1.ContainerPort{port(p)}}
 	}
-	info := framework.NewPodInfo(&corev1.Pod{Spec: corev1.PodSpec{
+	info := model.NewPodInfo(&corev1.Pod{Spec: corev1.PodSpec{
 		InitContainers: []corev1.Container{init(1, nil), init(2, &always)},
 		Containers:     []corev1.Container{init(3, nil), {Ports: []corev1.ContainerPort{{ContainerPort: 4}, port(5, "UDP", "10.0.0.1")}}},
 	}})
-	want := []framework.HostPort{{Protocol: "TCP", IP: "0.0.0.0", Port: 2}, {Protocol: "TCP", IP: "0.0.0.0", Port: 3}, {Protocol: "UDP", IP: "10.0.0.1", Port: 5}}
+	want := []model.HostPort{{Protocol: "TCP", IP: "0.0.0.0", Port: 2}, {Protocol: "TCP", IP: "0.0.0.0", Port: 3}, {Protocol: "UDP", IP: "10.0.0.1", Port: 5}}
 	if !slices.Equal(info.Ports, want) {
 		t.Errorf("ports %v, want %v: init containers end before the others start, sidecars do not", info.Ports, want)
 	}
 	for _, c := range []struct {
-		pod  *framework.PodInfo
+		pod  *model.PodInfo
 		skip bool
 	}{{info, false}, {pod(corev1.ContainerPort{ContainerPort: 80}), true}} {
 		if names, st := (Plugin{}).PreFilter(nil, c.pod, nil); st.IsSkip() != c.skip || names != nil {
@@ -81,22 +83,22 @@ func TestWhichPortsCount(t *testing.T) {
 func TestOnlyTheHolderOfAPortWakes(t *testing.T) {
 	t.Parallel()
 	waits := pod(port(80), port(443, "UDP"))
-	gone := func(p *framework.PodInfo) framework.Event {
-		return framework.Event{Kind: framework.AssignedPod, Action: framework.Delete, Old: p}
+	gone := func(p *model.PodInfo) clusterevent.Event {
+		return clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: p}
 	}
 	for _, c := range []struct {
 		name string
-		e    framework.Event
+		e    clusterevent.Event
 		want bool
 	}{
 		{"holder goes", gone(pod(port(443, "UDP", "10.0.0.1"))), true},
 		{"another goes", gone(pod(port(443), port(8080))), false},
 		{"one without ports goes", gone(pod()), false},
-		{"holder changes", framework.Event{Kind: framework.AssignedPod, Action: framework.UpdateLabels, Old: pod(port(80))}, false},
-		{"node comes", framework.Event{Kind: framework.NodeEvent, Action: framework.Add}, true},
-		{"node changes", framework.Event{Kind: framework.NodeEvent, Action: framework.UpdateTaints}, false},
+		{"holder changes", clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.UpdateLabels, Old: pod(port(80))}, false},
+		{"node comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add}, true},
+		{"node changes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateTaints}, false},
 	} {
-		got := slices.ContainsFunc(Plugin{}.EventsToRegister(), func(i framework.Interest) bool { return i.Helps(waits, c.e) })
+		got := slices.ContainsFunc(Plugin{}.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(waits, c.e) })
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Name of the plug-in.
@@ -36,7 +37,7 @@ func controller(pod *corev1.Pod) *metav1.OwnerReference {
 }
 
 // Reads the pod's controller.
-func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
+func (Plugin) Reads(pod *model.PodInfo, k *model.Key) {
 	if ref := controller(pod.Pod); ref != nil {
 		k.Str(ref.Kind, string(ref.UID))
 		return
@@ -45,7 +46,7 @@ func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
 }
 
 // Score is nothing on nodes that are to be avoided, and the most on others. An annotation that cannot be read says nothing.
-func (Plugin) Score(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) int64 {
+func (Plugin) Score(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) int64 {
 	ref, text := controller(pod.Pod), node.Node.Annotations[corev1.PreferAvoidPodsAnnotationKey]
 	if ref == nil || text == "" {
 		return framework.MaxNodeScore

@@ -7,22 +7,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 func TestScore(t *testing.T) {
 	t.Parallel()
 	const avoid = `{"preferAvoidPods": [{"podSignature": {"podController": {"apiVersion": "v1", "kind": "ReplicationController", "name": "rc", "uid": "u1"}}}, {"podSignature": {}}]}`
-	pod := func(kind, uid string) *framework.PodInfo {
+	pod := func(kind, uid string) *model.PodInfo {
 		p := &corev1.Pod{}
 		if kind != "" {
 			p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, UID: types.UID(uid), Controller: new(true)}}
 		}
-		return framework.NewPodInfo(p)
+		return model.NewPodInfo(p)
 	}
 	for _, c := range []struct {
 		name, annotation string
-		pod              *framework.PodInfo
+		pod              *model.PodInfo
 		want             int64
 	}{
 		{"its controller is named", avoid, pod("ReplicationController", "u1"), 0},
@@ -37,11 +37,11 @@ func TestScore(t *testing.T) {
 		if c.annotation != "" {
 			n.Annotations = map[string]string{"scheduler.alpha.kubernetes.io/preferAvoidPods": c.annotation}
 		}
-		if got := (Plugin{}).Score(nil, c.pod, framework.NewNodeInfo(n)); got != c.want {
+		if got := (Plugin{}).Score(nil, c.pod, model.NewNodeInfo(n)); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}
-	key := framework.KeyOf(Plugin{}.Reads)
+	key := model.KeyOf(Plugin{}.Reads)
 	if key(pod("ReplicaSet", "u1")) == key(pod("ReplicaSet", "u2")) || key(pod("Job", "u1")) != key(pod("", "")) {
 		t.Error("keys do not tell controllers apart, or tell of those that are not looked at")
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // BalancedName is the name of the BalancedAllocation plug-in.
@@ -28,7 +29,7 @@ var (
 func (Balanced) Name() string { return BalancedName }
 
 // Reads what the pod asks for.
-func (Balanced) Reads(pod *framework.PodInfo, k *framework.Key) { k.Resource(&pod.Requests) }
+func (Balanced) Reads(pod *model.PodInfo, k *model.Key) { k.Resource(&pod.Requests) }
 
 func (b Balanced) resources() []corev1.ResourceName {
 	if len(b.Resources) > 0 {
@@ -38,7 +39,7 @@ func (b Balanced) resources() []corev1.ResourceName {
 }
 
 // PreScore skips pods that ask for none of the resources: they change no balance.
-func (b Balanced) PreScore(_ *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot, _ []*framework.NodeInfo) *framework.Status {
+func (b Balanced) PreScore(_ *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot, _ []*model.NodeInfo) *framework.Status {
 	asks := func(name corev1.ResourceName) bool { return pod.Requests.Of(name) != 0 }
 	if !slices.ContainsFunc(b.resources(), asks) {
 		return framework.NewStatus(framework.Skip)
@@ -48,7 +49,7 @@ func (b Balanced) PreScore(_ *framework.CycleState, pod *framework.PodInfo, _ *f
 
 // Score is 75 where the pod leaves a node's balance as it is, 100 and 50 where it makes the most and the least of it.
 // Resources that a node does not have say nothing, nor do devices that the pod does not ask for.
-func (b Balanced) Score(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) int64 {
+func (b Balanced) Score(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) int64 {
 	var before, after []float64
 	for _, name := range b.resources() {
 		has, used, want := node.Allocatable.Of(name), node.Requested.Of(name), pod.Requests.Of(name)

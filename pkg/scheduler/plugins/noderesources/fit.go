@@ -7,8 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // FitName is the name of the Fit plug-in.
@@ -51,7 +53,7 @@ var (
 func (Fit) Name() string { return FitName }
 
 // Reads what the pod asks for.
-func (f Fit) Reads(pod *framework.PodInfo, k *framework.Key) {
+func (f Fit) Reads(pod *model.PodInfo, k *model.Key) {
 	k.Resource(&pod.Requests)
 	k.Resource(&pod.NonZero)
 	if f.ByDevices != nil && len(pod.Requests.Scalar) > 0 {
@@ -63,7 +65,7 @@ func (f Fit) Reads(pod *framework.PodInfo, k *framework.Key) {
 
 // Filter names each resource of which the node has not enough left. If the node could not give it even when empty, removing
 // pods does not help.
-func (f Fit) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (f Fit) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	var reasons []string
 	code := framework.Unschedulable
 	check := func(name string, want, used, has int64) {
@@ -104,11 +106,11 @@ func (f Fit) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *frame
 }
 
 // EventsToRegister: a pod goes or shrinks, a node comes or grows enough, or the pod itself asks for less.
-func (f Fit) EventsToRegister() []framework.Interest {
-	return []framework.Interest{
-		{Kind: framework.AssignedPod, Action: framework.Delete | framework.UpdateRequests},
-		{Kind: framework.TargetPod, Action: framework.UpdateRequests},
-		{Kind: framework.DeviceClassEvent, Action: framework.Add | framework.Update, Reads: framework.KeyOf(f.Reads), Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+func (f Fit) EventsToRegister() []clusterevent.Interest {
+	return []clusterevent.Interest{
+		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete | clusterevent.UpdateRequests},
+		{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateRequests},
+		{Kind: clusterevent.DeviceClass, Action: clusterevent.Add | clusterevent.Update, Reads: model.KeyOf(f.Reads), Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
 			c, ok := e.New.(*resourcev1.DeviceClass)
 			if !ok || f.ByDevices == nil {
 				return false
@@ -120,13 +122,13 @@ func (f Fit) EventsToRegister() []framework.Interest {
 			}
 			return false
 		}},
-		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateAllocatable, Reads: framework.KeyOf(f.Reads), Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateAllocatable, Reads: model.KeyOf(f.Reads), Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
 			n, ok := e.New.(*corev1.Node)
 			if !ok {
 				return true
 			}
 			// Alone on the node the pod must fit, else the change cannot have helped.
-			return f.Filter(nil, pod, framework.NewNodeInfo(n)).IsSuccess()
+			return f.Filter(nil, pod, model.NewNodeInfo(n)).IsSuccess()
 		}},
 	}
 }

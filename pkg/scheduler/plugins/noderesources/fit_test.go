@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // list reads "cpu=1 memory=2Gi".
@@ -23,8 +25,8 @@ func list(text string) corev1.ResourceList {
 	return out
 }
 
-func node(allocatable string, pods ...*framework.PodInfo) *framework.NodeInfo {
-	return framework.NewNodeInfo(&corev1.Node{Status: corev1.NodeStatus{Allocatable: list(allocatable)}}, pods...)
+func node(allocatable string, pods ...*model.PodInfo) *model.NodeInfo {
+	return model.NewNodeInfo(&corev1.Node{Status: corev1.NodeStatus{Allocatable: list(allocatable)}}, pods...)
 }
 
 func container(requests string) corev1.Container {
@@ -32,12 +34,12 @@ func container(requests string) corev1.Container {
 }
 
 // pod has one container per text.
-func pod(requests ...string) *framework.PodInfo {
+func pod(requests ...string) *model.PodInfo {
 	p := &corev1.Pod{}
 	for _, r := range requests {
 		p.Spec.Containers = append(p.Spec.Containers, container(r))
 	}
-	return framework.NewPodInfo(p)
+	return model.NewPodInfo(p)
 }
 
 func TestFilter(t *testing.T) {
@@ -46,7 +48,7 @@ func TestFilter(t *testing.T) {
 	const roomy = "cpu=2 memory=4Gi ephemeral-storage=10Gi pods=10 example.com/gpu=2 hugepages-2Mi=4Mi"
 	for _, c := range []struct {
 		name, allocatable string
-		has, pod          *framework.PodInfo
+		has, pod          *model.PodInfo
 		want              string
 		code              framework.Code
 	}{
@@ -87,17 +89,17 @@ func TestResourcesOfDevices(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, st.Message(), c.want)
 		}
 	}
-	if key, without := framework.KeyOf(f.Reads), framework.KeyOf((Fit{ByDevices: func(corev1.ResourceName) bool { return false }}).Reads); key(pod(gpu+"=1")) == without(pod(gpu+"=1")) {
+	if key, without := model.KeyOf(f.Reads), model.KeyOf((Fit{ByDevices: func(corev1.ResourceName) bool { return false }}).Reads); key(pod(gpu+"=1")) == without(pod(gpu+"=1")) {
 		t.Error("the key does not tell whether devices give the resource")
 	}
-	named := func(resource string) framework.Event {
-		return framework.Event{Kind: framework.DeviceClassEvent, Action: framework.Add, New: &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: &resource}}}
+	named := func(resource string) clusterevent.Event {
+		return clusterevent.Event{Kind: clusterevent.DeviceClass, Action: clusterevent.Add, New: &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: &resource}}}
 	}
 	for _, c := range []struct {
 		resource, asks string
 		want           bool
 	}{{gpu, gpu + "=1", true}, {gpu, "deviceclass.resource.kubernetes.io/c=1", true}, {"example.com/other", gpu + "=1", false}, {gpu, "cpu=1", false}} {
-		if got := slices.ContainsFunc(f.EventsToRegister(), func(i framework.Interest) bool { return i.Helps(pod(c.asks), named(c.resource)) }); got != c.want {
+		if got := slices.ContainsFunc(f.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(pod(c.asks), named(c.resource)) }); got != c.want {
 			t.Errorf("a class for %s wakes a pod that asks for %s: %v, want %v", c.resource, c.asks, got, c.want)
 		}
 	}
@@ -129,7 +131,7 @@ func TestRequests(t *testing.T) {
 		{"nothing asked", corev1.PodSpec{Containers: []corev1.Container{container(""), container("cpu=1")}}, 1000, 1100},
 		{"nothing asked in words", corev1.PodSpec{Containers: []corev1.Container{container("cpu=0")}}, 0, 0},
 	} {
-		p := framework.NewPodInfo(&corev1.Pod{Spec: c.spec})
+		p := model.NewPodInfo(&corev1.Pod{Spec: c.spec})
 		if p.Requests.MilliCPU != c.cpu || p.NonZero.MilliCPU != c.nonZeroCPU {
 			t.Errorf("%s: %dm, for scores %dm, want %dm and %dm", c.name, p.Requests.MilliCPU, p.NonZero.MilliCPU, c.cpu, c.nonZeroCPU)
 		}
@@ -147,11 +149,11 @@ func TestRunningResizeOccupiesTheLargest(t *testing.T) {
 	p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{container("cpu=1"), container("cpu=4")}}}
 	p.Spec.Containers[0].Name, p.Spec.Containers[1].Name = "shrinks", "grows"
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{status("shrinks", "cpu=3", "cpu=2"), status("grows", "cpu=2", "cpu=2")}
-	if got := framework.NewPodInfo(p).Requests.MilliCPU; got != 7000 {
+	if got := model.NewPodInfo(p).Requests.MilliCPU; got != 7000 {
 		t.Errorf("while it is resized: %dm, want the 3 that one container still has and the 4 that the other wants", got)
 	}
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
-	if got := framework.NewPodInfo(p).Requests.MilliCPU; got != 5000 {
+	if got := model.NewPodInfo(p).Requests.MilliCPU; got != 5000 {
 		t.Errorf("with a resize that cannot be: %dm, want what it has", got)
 	}
 }
@@ -224,25 +226,25 @@ func TestBalancedScore(t *testing.T) {
 
 func TestFitWakes(t *testing.T) {
 	t.Parallel()
-	nodeEvent := func(a framework.Action, allocatable string) framework.Event {
-		return framework.Event{Kind: framework.NodeEvent, Action: a, New: node(allocatable).Node}
+	nodeEvent := func(a clusterevent.Action, allocatable string) clusterevent.Event {
+		return clusterevent.Event{Kind: clusterevent.Node, Action: a, New: node(allocatable).Node}
 	}
 	for _, c := range []struct {
 		name string
-		e    framework.Event
+		e    clusterevent.Event
 		want bool
 	}{
-		{"a pod goes", framework.Event{Kind: framework.AssignedPod, Action: framework.Delete}, true},
-		{"a pod shrinks", framework.Event{Kind: framework.AssignedPod, Action: framework.UpdateRequests}, true},
-		{"a pod comes", framework.Event{Kind: framework.AssignedPod, Action: framework.Add}, false},
-		{"the pod asks for less", framework.Event{Kind: framework.TargetPod, Action: framework.UpdateRequests}, true},
-		{"a large node comes", nodeEvent(framework.Add, "cpu=2 pods=1"), true},
-		{"a small node comes", nodeEvent(framework.Add, "cpu=1 pods=1"), false},
-		{"a node grows enough", nodeEvent(framework.UpdateAllocatable, "cpu=2 pods=1"), true},
-		{"a node grows too little", nodeEvent(framework.UpdateAllocatable, "cpu=1999m pods=1"), false},
-		{"a large node's labels", nodeEvent(framework.UpdateLabels, "cpu=2 pods=1"), false},
+		{"a pod goes", clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete}, true},
+		{"a pod shrinks", clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.UpdateRequests}, true},
+		{"a pod comes", clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Add}, false},
+		{"the pod asks for less", clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateRequests}, true},
+		{"a large node comes", nodeEvent(clusterevent.Add, "cpu=2 pods=1"), true},
+		{"a small node comes", nodeEvent(clusterevent.Add, "cpu=1 pods=1"), false},
+		{"a node grows enough", nodeEvent(clusterevent.UpdateAllocatable, "cpu=2 pods=1"), true},
+		{"a node grows too little", nodeEvent(clusterevent.UpdateAllocatable, "cpu=1999m pods=1"), false},
+		{"a large node's labels", nodeEvent(clusterevent.UpdateLabels, "cpu=2 pods=1"), false},
 	} {
-		got := slices.ContainsFunc(Fit{}.EventsToRegister(), func(i framework.Interest) bool { return i.Helps(pod("cpu=2"), c.e) })
+		got := slices.ContainsFunc(Fit{}.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(pod("cpu=2"), c.e) })
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Weight is what a resource counts in a score.
@@ -23,7 +24,7 @@ var byDefault = []Weight{{corev1.ResourceCPU, 1}, {corev1.ResourceMemory, 1}}
 // Score is the weighted mean of what the resources say: the parts that are free (LeastAllocated) or used (MostAllocated) with the pod,
 // of 100, or what Shape gives for them. Containers without requests for CPU and memory count with a default. What a node does not have,
 // and what is neither CPU nor memory and the pod does not ask for, says nothing.
-func (f Fit) Score(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) int64 {
+func (f Fit) Score(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) int64 {
 	weights := f.Weights
 	if len(weights) == 0 {
 		weights = byDefault
@@ -51,7 +52,7 @@ func (f Fit) Score(_ *framework.CycleState, pod *framework.PodInfo, node *framew
 }
 
 // taken is how much of a resource would be used of the node, and how much the node has; 0 if the resource is not to count.
-func taken(name corev1.ResourceName, pod *framework.PodInfo, node *framework.NodeInfo) (used, has int64) {
+func taken(name corev1.ResourceName, pod *model.PodInfo, node *model.NodeInfo) (used, has int64) {
 	switch name {
 	case corev1.ResourceCPU:
 		return node.NonZero.MilliCPU + pod.NonZero.MilliCPU, node.Allocatable.MilliCPU

@@ -4,7 +4,9 @@ package nodeunschedulable
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Name of the plug-in.
@@ -25,10 +27,10 @@ var (
 func (Plugin) Name() string { return Name }
 
 // Reads the tolerations.
-func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) { k.Tolerations(pod.Pod) }
+func (Plugin) Reads(pod *model.PodInfo, k *model.Key) { k.Tolerations(pod.Pod) }
 
 // Filter refuses nodes with spec.unschedulable.
-func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (Plugin) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	if node.Node.Spec.Unschedulable && !tolerates(pod.Pod) {
 		return framework.NewStatus(framework.UnschedulableAndUnresolvable, Reason)
 	}
@@ -37,16 +39,16 @@ func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *fram
 
 func tolerates(pod *corev1.Pod) bool {
 	taint := &corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
-	return framework.Tolerated(pod, taint)
+	return model.Tolerated(pod, taint)
 }
 
 // EventsToRegister: a schedulable node comes, or one is uncordoned.
-func (p Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{
-		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateTaints, Reads: framework.KeyOf(p.Reads), Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+func (p Plugin) EventsToRegister() []clusterevent.Interest {
+	return []clusterevent.Interest{
+		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateTaints, Reads: model.KeyOf(p.Reads), Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
 			n, ok := e.New.(*corev1.Node)
 			return !ok || !n.Spec.Unschedulable || tolerates(pod.Pod)
 		}},
-		{Kind: framework.TargetPod, Action: framework.UpdateTolerations},
+		{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateTolerations},
 	}
 }

@@ -6,15 +6,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
-func pod(tolerations ...corev1.Toleration) *framework.PodInfo {
-	return framework.NewPodInfo(&corev1.Pod{Spec: corev1.PodSpec{Tolerations: tolerations}})
+func pod(tolerations ...corev1.Toleration) *model.PodInfo {
+	return model.NewPodInfo(&corev1.Pod{Spec: corev1.PodSpec{Tolerations: tolerations}})
 }
 
-func node(cordoned bool) *framework.NodeInfo {
-	return framework.NewNodeInfo(&corev1.Node{Spec: corev1.NodeSpec{Unschedulable: cordoned}})
+func node(cordoned bool) *model.NodeInfo {
+	return model.NewNodeInfo(&corev1.Node{Spec: corev1.NodeSpec{Unschedulable: cordoned}})
 }
 
 func TestFilter(t *testing.T) {
@@ -24,7 +26,7 @@ func TestFilter(t *testing.T) {
 	other.Key = "node.kubernetes.io/not-ready"
 	for _, c := range []struct {
 		name     string
-		pod      *framework.PodInfo
+		pod      *model.PodInfo
 		cordoned bool
 		fits     bool
 	}{
@@ -45,15 +47,15 @@ func TestWakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		e    framework.Event
+		e    clusterevent.Event
 		want bool
 	}{
-		{"uncordoned", framework.Event{Kind: framework.NodeEvent, Action: framework.UpdateTaints, New: node(false).Node}, true},
-		{"cordoned", framework.Event{Kind: framework.NodeEvent, Action: framework.UpdateTaints, New: node(true).Node}, false},
-		{"open node comes", framework.Event{Kind: framework.NodeEvent, Action: framework.Add, New: node(false).Node}, true},
-		{"the pod gets a toleration", framework.Event{Kind: framework.TargetPod, Action: framework.UpdateTolerations}, true},
+		{"uncordoned", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateTaints, New: node(false).Node}, true},
+		{"cordoned", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateTaints, New: node(true).Node}, false},
+		{"open node comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: node(false).Node}, true},
+		{"the pod gets a toleration", clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateTolerations}, true},
 	} {
-		got := slices.ContainsFunc(Plugin{}.EventsToRegister(), func(i framework.Interest) bool { return i.Helps(pod(), c.e) })
+		got := slices.ContainsFunc(Plugin{}.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(pod(), c.e) })
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

@@ -4,7 +4,9 @@ package nodevolumelimits
 import (
 	storagev1 "k8s.io/api/storage/v1"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -28,7 +30,7 @@ var (
 func (Plugin) Name() string { return Name }
 
 // Reads the pod's volumes of drivers that some node limits, and whether those of others are counted as they were.
-func (p Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
+func (p Plugin) Reads(pod *model.PodInfo, k *model.Key) {
 	limited := false
 	p.Volumes.Attached(pod, func(driver, volume string) {
 		k.Str(driver, volume)
@@ -43,7 +45,7 @@ func (p Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
 type attachment struct{ driver, volume string }
 
 // PreFilter skips pods without such volumes.
-func (p Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot) (map[string]bool, *framework.Status) {
+func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool, *framework.Status) {
 	var wants []attachment
 	p.Volumes.Attached(pod, func(driver, volume string) { wants = append(wants, attachment{driver, volume}) })
 	if len(wants) == 0 {
@@ -55,7 +57,7 @@ func (p Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, _
 
 // Filter refuses nodes that would have too many volumes. One that several pods use counts once. One that is still attached
 // counts although its pods are gone: the driver has its slot until it is detached.
-func (p Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (p Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	if len(node.VolumeLimits) == 0 {
 		return nil
 	}
@@ -85,19 +87,19 @@ func (p Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node *
 }
 
 // EventsToRegister: a pod with claims goes, a volume is detached, or a node takes more.
-func (p Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{
-		{Kind: framework.AttachmentEvent, Action: framework.Delete, Reads: framework.KeyOf(p.Reads), Hint: func(pod *framework.PodInfo, e framework.Event) (helps bool) {
+func (p Plugin) EventsToRegister() []clusterevent.Interest {
+	return []clusterevent.Interest{
+		{Kind: clusterevent.Attachment, Action: clusterevent.Delete, Reads: model.KeyOf(p.Reads), Hint: func(pod *model.PodInfo, e clusterevent.Event) (helps bool) {
 			gone, ok := e.Old.(*storagev1.VolumeAttachment)
 			p.Volumes.Attached(pod, func(driver, _ string) { helps = helps || !ok || driver == gone.Spec.Attacher })
 			return helps
 		}},
-		{Kind: framework.CSINodeEvent, Action: framework.Add | framework.Update},
-		{Kind: framework.NodeEvent, Action: framework.Add},
-		{Kind: framework.AssignedPod, Action: framework.Delete, When: func(e framework.Event) bool {
-			gone, ok := e.Old.(*framework.PodInfo)
+		{Kind: clusterevent.CSINode, Action: clusterevent.Add | clusterevent.Update},
+		{Kind: clusterevent.Node, Action: clusterevent.Add},
+		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, When: func(e clusterevent.Event) bool {
+			gone, ok := e.Old.(*model.PodInfo)
 			return !ok || len(gone.Claims) > 0
 		}},
-		{Kind: framework.ClaimEvent, Action: framework.Add | framework.Update},
+		{Kind: clusterevent.Claim, Action: clusterevent.Add | clusterevent.Update},
 	}
 }

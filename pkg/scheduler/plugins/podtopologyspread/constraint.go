@@ -8,10 +8,11 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // constraint is a spread constraint, parsed.
-type constraint = framework.SpreadConstraint
+type constraint = model.SpreadConstraint
 
 // rules are all that a pod says about spreading.
 type rules struct {
@@ -20,10 +21,10 @@ type rules struct {
 	requireAll bool
 	affinity   nodeaffinity.RequiredNodeAffinity
 	namespace  string
-	pod        *framework.PodInfo
+	pod        *model.PodInfo
 }
 
-func (p *Plugin) rules(pod *framework.PodInfo) *rules {
+func (p *Plugin) rules(pod *model.PodInfo) *rules {
 	r := &rules{namespace: pod.Pod.Namespace, pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod.Pod), requireAll: len(pod.Spread) > 0 || p.Defaults != nil}
 	for _, c := range p.constraints(pod) {
 		if c.Hard {
@@ -36,7 +37,7 @@ func (p *Plugin) rules(pod *framework.PodInfo) *rules {
 }
 
 // constraints are the pod's own, or else the default ones, for the pods that its workload selects.
-func (p *Plugin) constraints(pod *framework.PodInfo) []constraint {
+func (p *Plugin) constraints(pod *model.PodInfo) []constraint {
 	if len(pod.Spread) > 0 {
 		return pod.Spread
 	}
@@ -52,7 +53,7 @@ func (p *Plugin) constraints(pod *framework.PodInfo) []constraint {
 	}
 	out := make([]constraint, 0, len(p.Defaults))
 	for i := range p.Defaults {
-		out = append(out, framework.NewSpreadConstraint(&p.Defaults[i], sel))
+		out = append(out, model.NewSpreadConstraint(&p.Defaults[i], sel))
 	}
 	return out
 }
@@ -65,13 +66,13 @@ func (p *Plugin) defaultSelector(pod *corev1.Pod) labels.Selector {
 }
 
 // counts tells whether pods on node count for c.
-func (r *rules) counts(c *constraint, node *framework.NodeInfo) bool {
+func (r *rules) counts(c *constraint, node *model.NodeInfo) bool {
 	if c.HonorAffinity {
 		if match, err := r.affinity.Match(node.Node); err != nil || !match {
 			return false
 		}
 	}
-	return !c.HonorTaints || framework.Untolerated(r.pod.Pod, node.Node) == nil
+	return !c.HonorTaints || model.Untolerated(r.pod.Pod, node.Node) == nil
 }
 
 // self is 1 if the pod itself matches c.
@@ -83,12 +84,12 @@ func (r *rules) self(c *constraint) int {
 }
 
 // matching counts the pods on node that c is about.
-func (r *rules) matching(c *constraint, node *framework.NodeInfo) int {
-	return framework.CountMatching(node.Pods, r.namespace, c.Selector)
+func (r *rules) matching(c *constraint, node *model.NodeInfo) int {
+	return model.CountMatching(node.Pods, r.namespace, c.Selector)
 }
 
 // hasKeys tells whether the node is in a domain of each constraint.
-func hasKeys(node *framework.NodeInfo, list []constraint) bool {
+func hasKeys(node *model.NodeInfo, list []constraint) bool {
 	for i := range list {
 		if _, ok := node.Node.Labels[list[i].TopologyKey]; !ok {
 			return false

@@ -8,7 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Name of the plug-in.
@@ -57,7 +59,7 @@ func (s *filterState) CloneState() any {
 }
 
 // PreFilter counts.
-func (p *Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (map[string]bool, *framework.Status) {
+func (p *Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (map[string]bool, *framework.Status) {
 	r := p.rules(pod)
 	if len(r.hard) == 0 {
 		return nil, framework.NewStatus(framework.Skip)
@@ -77,16 +79,16 @@ func (p *Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, 
 }
 
 // AddPod counts one more.
-func (p *Plugin) AddPod(state *framework.CycleState, _, added *framework.PodInfo, node *framework.NodeInfo) {
+func (p *Plugin) AddPod(state *framework.CycleState, _, added *model.PodInfo, node *model.NodeInfo) {
 	p.change(state, added, node, 1)
 }
 
 // RemovePod counts one less.
-func (p *Plugin) RemovePod(state *framework.CycleState, _, removed *framework.PodInfo, node *framework.NodeInfo) {
+func (p *Plugin) RemovePod(state *framework.CycleState, _, removed *model.PodInfo, node *model.NodeInfo) {
 	p.change(state, removed, node, -1)
 }
 
-func (p *Plugin) change(state *framework.CycleState, other *framework.PodInfo, node *framework.NodeInfo, by int) {
+func (p *Plugin) change(state *framework.CycleState, other *model.PodInfo, node *model.NodeInfo, by int) {
 	st, ok := state.Read(Name).(*filterState)
 	if !ok || other.Pod.Namespace != st.namespace || other.Pod.DeletionTimestamp != nil || !hasKeys(node, st.hard) {
 		return
@@ -100,7 +102,7 @@ func (p *Plugin) change(state *framework.CycleState, other *framework.PodInfo, n
 }
 
 // Filter refuses nodes in domains that have more pods than the emptiest domain by more than maxSkew.
-func (p *Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (p *Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	st, ok := state.Read(Name).(*filterState)
 	if !ok {
 		return nil
@@ -135,7 +137,7 @@ type scoreState struct {
 }
 
 // PreScore counts.
-func (p *Plugin) PreScore(state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot, nodes []*framework.NodeInfo) *framework.Status {
+func (p *Plugin) PreScore(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot, nodes []*model.NodeInfo) *framework.Status {
 	r := p.rules(pod)
 	if len(r.soft) == 0 {
 		return framework.NewStatus(framework.Skip)
@@ -166,7 +168,7 @@ func (p *Plugin) PreScore(state *framework.CycleState, pod *framework.PodInfo, s
 }
 
 // fill counts the pods of all nodes in the domains that are already in counts.
-func (st *scoreState) fill(c *constraint, counts map[string]int, s *framework.Snapshot) {
+func (st *scoreState) fill(c *constraint, counts map[string]int, s *model.Snapshot) {
 	for n := range s.All {
 		if st.requireAll && !hasKeys(n, st.soft) || !st.rules.counts(c, n) {
 			continue
@@ -179,7 +181,7 @@ func (st *scoreState) fill(c *constraint, counts map[string]int, s *framework.Sn
 }
 
 // Score sums the pods in the node's domains, weighted; less is better.
-func (p *Plugin) Score(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) int64 {
+func (p *Plugin) Score(state *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) int64 {
 	st, ok := state.Read(scoreKey).(*scoreState)
 	if !ok {
 		return 0
@@ -204,21 +206,21 @@ func (p *Plugin) Score(state *framework.CycleState, _ *framework.PodInfo, node *
 }
 
 // NormalizeScore makes less better.
-func (p *Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _ []*framework.NodeInfo, scores []int64) {
+func (p *Plugin) NormalizeScore(_ *framework.CycleState, _ *model.PodInfo, _ []*model.NodeInfo, scores []int64) {
 	normalize(scores)
 }
 
 // EventsToRegister: matching pods come, go or change, domains appear or vanish, or the pod changes its labels.
-func (p *Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{
-		{Kind: framework.AssignedPod, Action: framework.Add | framework.Delete | framework.UpdateLabels | framework.UpdateOther, Hint: p.concerns, Reads: framework.KeyOf(p.counted)},
-		{Kind: framework.TargetPod, Action: framework.UpdateLabels | framework.UpdateTolerations},
-		{Kind: framework.NodeEvent, Action: framework.Add | framework.Delete | framework.UpdateLabels | framework.UpdateTaints},
+func (p *Plugin) EventsToRegister() []clusterevent.Interest {
+	return []clusterevent.Interest{
+		{Kind: clusterevent.AssignedPod, Action: clusterevent.Add | clusterevent.Delete | clusterevent.UpdateLabels | clusterevent.UpdateOther, Hint: p.concerns, Reads: model.KeyOf(p.counted)},
+		{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateLabels | clusterevent.UpdateTolerations},
+		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.Delete | clusterevent.UpdateLabels | clusterevent.UpdateTaints},
 	}
 }
 
 // counted is what concerns reads of the pod: of one that has the configuration's constraints, by what its workload is found.
-func (p *Plugin) counted(pod *framework.PodInfo, k *framework.Key) {
+func (p *Plugin) counted(pod *model.PodInfo, k *model.Key) {
 	k.Str(pod.Pod.Namespace)
 	for i := range pod.Spread {
 		if pod.Spread[i].Hard {
@@ -234,10 +236,10 @@ func (p *Plugin) counted(pod *framework.PodInfo, k *framework.Key) {
 }
 
 // concerns: one of the pod's constraints is about a pod that came, went or changed.
-func (p *Plugin) concerns(pod *framework.PodInfo, e framework.Event) bool {
+func (p *Plugin) concerns(pod *model.PodInfo, e clusterevent.Event) bool {
 	constraints := p.constraints(pod)
 	for _, side := range []any{e.Old, e.New} {
-		other, ok := side.(*framework.PodInfo)
+		other, ok := side.(*model.PodInfo)
 		if !ok || other == nil || other.Pod.Namespace != pod.Pod.Namespace {
 			continue
 		}

@@ -11,17 +11,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 const zone, host = corev1.LabelTopologyZone, corev1.LabelHostname
 
 // node reads "a1 zone=a web web db": its name, its zone ("" for none), and the app labels of its pods; "-web" is being
 // deleted, "other/web" in another namespace. "tainted" taints it, "disk=ssd" labels it.
-func node(text string) *framework.NodeInfo {
+func node(text string) *model.NodeInfo {
 	words := strings.Fields(text)
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: words[0], Labels: map[string]string{host: words[0]}}}
-	info := framework.NewNodeInfo(n)
+	info := model.NewNodeInfo(n)
 	for _, w := range words[1:] {
 		key, value, ok := strings.Cut(w, "=")
 		switch {
@@ -38,7 +40,7 @@ func node(text string) *framework.NodeInfo {
 	return info
 }
 
-func running(word string) *framework.PodInfo {
+func running(word string) *model.PodInfo {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}}
 	if ns, app, ok := strings.Cut(word, "/"); ok {
 		p.Namespace, word = ns, app
@@ -47,7 +49,7 @@ func running(word string) *framework.PodInfo {
 		p.DeletionTimestamp, word = &metav1.Time{Time: time.Unix(1, 0)}, app
 	}
 	p.Labels = map[string]string{"app": word}
-	return framework.NewPodInfo(p)
+	return model.NewPodInfo(p)
 }
 
 func web() *metav1.LabelSelector {
@@ -72,18 +74,18 @@ func pod(list ...corev1.TopologySpreadConstraint) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Labels: map[string]string{"app": "web", "version": "2"}}, Spec: corev1.PodSpec{TopologySpreadConstraints: list}}
 }
 
-func cluster(lines ...string) (*framework.Snapshot, []*framework.NodeInfo) {
-	var nodes []*framework.NodeInfo
+func cluster(lines ...string) (*model.Snapshot, []*model.NodeInfo) {
+	var nodes []*model.NodeInfo
 	for _, l := range lines {
 		nodes = append(nodes, node(l))
 	}
-	return framework.NewSnapshot(nodes...), nodes
+	return model.NewSnapshot(nodes...), nodes
 }
 
 // fits returns the names of the nodes that pass the filter, and checks that the tracker says the same.
-func fits(t *testing.T, p *corev1.Pod, s *framework.Snapshot, nodes []*framework.NodeInfo) (names []string, reasons map[string]string) {
+func fits(t *testing.T, p *corev1.Pod, s *model.Snapshot, nodes []*model.NodeInfo) (names []string, reasons map[string]string) {
 	t.Helper()
-	plugin, state, info := &Plugin{}, framework.NewCycleState(), framework.NewPodInfo(p)
+	plugin, state, info := &Plugin{}, framework.NewCycleState(), model.NewPodInfo(p)
 	if _, st := plugin.PreFilter(state, info, s); !st.IsSuccess() {
 		t.Fatalf("PreFilter: %+v", st)
 	}
@@ -182,11 +184,11 @@ func TestPreFilterSkipsAndRefuses(t *testing.T) {
 		pod  *corev1.Pod
 		want framework.Code
 	}{"no constraint": {pod(), framework.Skip}, "only soft": {pod(soft(zone)), framework.Skip}} {
-		if _, st := (&Plugin{}).PreFilter(framework.NewCycleState(), framework.NewPodInfo(c.pod), s); st == nil || st.Code != c.want {
+		if _, st := (&Plugin{}).PreFilter(framework.NewCycleState(), model.NewPodInfo(c.pod), s); st == nil || st.Code != c.want {
 			t.Errorf("%s: %+v, want code %d", name, st, c.want)
 		}
 	}
-	if framework.NewPodInfo(bad).Err == nil {
+	if model.NewPodInfo(bad).Err == nil {
 		t.Error("a pod with a constraint that cannot be read would be scheduled")
 	}
 }
@@ -200,7 +202,7 @@ func TestWhoSharesATracker(t *testing.T) {
 		for _, c := range change {
 			c(p)
 		}
-		tracked := (&Plugin{}).Track(framework.NewPodInfo(p), nil, nil)
+		tracked := (&Plugin{}).Track(model.NewPodInfo(p), nil, nil)
 		if tracked.New == nil {
 			t.Fatal("no tracker")
 		}
@@ -241,7 +243,7 @@ func TestWhoSharesATracker(t *testing.T) {
 func TestPreemptionsDryRun(t *testing.T) {
 	t.Parallel()
 	s, nodes := cluster("a1 zone=a web", "b1 zone=b", "x web")
-	p, plugin, state := framework.NewPodInfo(pod(hard(zone, 1))), &Plugin{}, framework.NewCycleState()
+	p, plugin, state := model.NewPodInfo(pod(hard(zone, 1))), &Plugin{}, framework.NewCycleState()
 	if _, st := plugin.PreFilter(state, p, s); !st.IsSuccess() {
 		t.Fatal(st)
 	}
@@ -268,7 +270,7 @@ func TestPreemptionsDryRun(t *testing.T) {
 	plugin.RemovePod(try, p, nodes[2].Pods[0], nodes[2])
 	expect("one removed that is in no zone", try, true)
 
-	any := framework.NewPodInfo(pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = &metav1.LabelSelector{} })))
+	any := model.NewPodInfo(pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = &metav1.LabelSelector{} })))
 	if _, st := plugin.PreFilter(state, any, s); !st.IsSuccess() {
 		t.Fatal(st)
 	}
@@ -281,7 +283,7 @@ func TestPreemptionsDryRun(t *testing.T) {
 func TestMatchLabelKeysNarrowTheSelector(t *testing.T) {
 	t.Parallel()
 	in := with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"version", "absent"} })
-	if p := framework.NewPodInfo(pod(in)); p.Err != nil || p.Spread[0].Selector.String() != "app=web,version=2" {
+	if p := model.NewPodInfo(pod(in)); p.Err != nil || p.Spread[0].Selector.String() != "app=web,version=2" {
 		t.Errorf("%+v, %v", p.Spread, p.Err)
 	}
 }
@@ -309,7 +311,7 @@ func TestConstraintsOfTheConfiguration(t *testing.T) {
 		s, nodes := cluster("a1 zone=a web", "b1 zone=b")
 		var names []string
 		plugin := &Plugin{Workloads: selects{}, Defaults: []corev1.TopologySpreadConstraint{{TopologyKey: zone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}}
-		state, info := framework.NewCycleState(), framework.NewPodInfo(c.pod)
+		state, info := framework.NewCycleState(), model.NewPodInfo(c.pod)
 		_, st := plugin.PreFilter(state, info, s)
 		for _, n := range nodes {
 			if st.IsSkip() || plugin.Filter(state, info, n).IsSuccess() {
@@ -349,7 +351,7 @@ func TestScore(t *testing.T) {
 		{"by default", pod(), []string{"a1 zone=a web", "a2 zone=a", "b1 zone=b", "x web"}, []int64{44, 66, 77, 100}},
 	} {
 		s, nodes := cluster(c.nodes...)
-		plugin, state, info := &Plugin{Workloads: selects{}}, framework.NewCycleState(), framework.NewPodInfo(c.pod)
+		plugin, state, info := &Plugin{Workloads: selects{}}, framework.NewCycleState(), model.NewPodInfo(c.pod)
 		st := plugin.PreScore(state, info, s, nodes)
 		if st.IsSkip() != (c.want == nil) {
 			t.Errorf("%s: %+v", c.name, st)
@@ -374,8 +376,8 @@ func TestScore(t *testing.T) {
 func TestWakes(t *testing.T) {
 	t.Parallel()
 	plugin := &Plugin{Workloads: selects{}, Defaults: []corev1.TopologySpreadConstraint{{TopologyKey: zone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}}
-	assigned := func(a framework.Action, old, new *framework.PodInfo) framework.Event {
-		e := framework.Event{Kind: framework.AssignedPod, Action: a}
+	assigned := func(a clusterevent.Action, old, new *model.PodInfo) clusterevent.Event {
+		e := clusterevent.Event{Kind: clusterevent.AssignedPod, Action: a}
 		if old != nil {
 			e.Old = old
 		}
@@ -386,21 +388,21 @@ func TestWakes(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		e    framework.Event
+		e    clusterevent.Event
 		want bool
 	}{
-		{"a pod that counts comes", assigned(framework.Add, nil, running("web")), true},
-		{"a pod that counts goes", assigned(framework.Delete, running("web"), nil), true},
-		{"another comes", assigned(framework.Add, nil, running("db")), false},
-		{"one of another namespace", assigned(framework.Add, nil, running("other/web")), false},
-		{"a pod stops counting", assigned(framework.UpdateLabels, running("web"), running("db")), true},
-		{"a pod is being deleted", assigned(framework.UpdateOther, running("web"), running("-web")), true},
-		{"a domain comes", framework.Event{Kind: framework.NodeEvent, Action: framework.Add}, true},
-		{"a domain goes", framework.Event{Kind: framework.NodeEvent, Action: framework.Delete}, true},
-		{"a node grows", framework.Event{Kind: framework.NodeEvent, Action: framework.UpdateAllocatable}, false},
+		{"a pod that counts comes", assigned(clusterevent.Add, nil, running("web")), true},
+		{"a pod that counts goes", assigned(clusterevent.Delete, running("web"), nil), true},
+		{"another comes", assigned(clusterevent.Add, nil, running("db")), false},
+		{"one of another namespace", assigned(clusterevent.Add, nil, running("other/web")), false},
+		{"a pod stops counting", assigned(clusterevent.UpdateLabels, running("web"), running("db")), true},
+		{"a pod is being deleted", assigned(clusterevent.UpdateOther, running("web"), running("-web")), true},
+		{"a domain comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add}, true},
+		{"a domain goes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Delete}, true},
+		{"a node grows", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateAllocatable}, false},
 	} {
 		for whose, p := range map[string]*corev1.Pod{"its own": pod(hard(zone, 1)), "the configuration's": pod()} {
-			got := slices.ContainsFunc(plugin.EventsToRegister(), func(i framework.Interest) bool { return i.Helps(framework.NewPodInfo(p), c.e) })
+			got := slices.ContainsFunc(plugin.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(model.NewPodInfo(p), c.e) })
 			if got != c.want {
 				t.Errorf("%s, constraint %s: %v, want %v", c.name, whose, got, c.want)
 			}
@@ -411,6 +413,6 @@ func TestWakes(t *testing.T) {
 // indifferent takes the place of the tracker that a pod does not need.
 type indifferent struct{ framework.Tracker }
 
-func (indifferent) Changed(int, *framework.NodeInfo) {}
-func (indifferent) Begin()                           {}
-func (indifferent) Filter(int) *framework.Status     { return nil }
+func (indifferent) Changed(int, *model.NodeInfo) {}
+func (indifferent) Begin()                       {}
+func (indifferent) Filter(int) *framework.Status { return nil }

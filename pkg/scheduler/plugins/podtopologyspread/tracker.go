@@ -7,13 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/topology"
 )
 
 // Track: the answers depend on the namespace, the constraints (the pod's own or the default ones), whether the pod counts for
 // them itself, and on what makes nodes eligible where a constraint asks for that.
-func (p *Plugin) Track(pod *framework.PodInfo, _ *framework.Snapshot, _ []*framework.PodInfo) framework.Tracked {
-	var k framework.Key
+func (p *Plugin) Track(pod *model.PodInfo, _ *model.Snapshot, _ []*model.PodInfo) framework.Tracked {
+	var k model.Key
 	k.Str(pod.Pod.Namespace)
 	k.Num(int64(len(pod.Spread)))
 	soft, byAffinity, byTaints := true, false, false
@@ -82,7 +83,7 @@ func newCounter(c *constraint) *counter {
 }
 
 // set replaces what is known of a slot.
-func (c *counter) set(slot int, node *framework.NodeInfo, matching int32, counts bool) {
+func (c *counter) set(slot int, node *model.NodeInfo, matching int32, counts bool) {
 	c.onNode, c.counted = topology.Grow(c.onNode, slot), topology.Grow(c.counted, slot)
 	if c.counted[slot] {
 		old := c.dim.Of(slot)
@@ -106,7 +107,7 @@ func (c *counter) sum(id int32) int {
 }
 
 // Changed counts a node again.
-func (t *tracker) Changed(slot int, node *framework.NodeInfo) {
+func (t *tracker) Changed(slot int, node *model.NodeInfo) {
 	r := t.rules
 	update := func(list []*counter, keys bool) {
 		for _, c := range list {

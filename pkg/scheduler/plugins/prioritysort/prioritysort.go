@@ -1,7 +1,10 @@
 // Package prioritysort takes pods of higher priority first, and among equals those that have waited longer.
 package prioritysort
 
-import "bonsai/pkg/scheduler/framework"
+import (
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
+)
 
 // Name of the plug-in.
 const Name = "PrioritySort"
@@ -16,7 +19,7 @@ func (Plugin) Name() string { return Name }
 
 // Less tells whether a is to be taken before b.
 func (Plugin) Less(a, b *framework.QueuedPod) bool {
-	if p, q := framework.Priority(a.Pod), framework.Priority(b.Pod); p != q {
+	if p, q := model.Priority(a.Pod), model.Priority(b.Pod); p != q {
 		return p > q
 	}
 	return a.Added.Before(b.Added)

@@ -7,12 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 func TestLess(t *testing.T) {
 	t.Parallel()
 	queued := func(priority *int32, at int64) *framework.QueuedPod {
-		return &framework.QueuedPod{PodInfo: framework.NewPodInfo(&corev1.Pod{Spec: corev1.PodSpec{Priority: priority}}), Added: time.Unix(at, 0)}
+		return &framework.QueuedPod{PodInfo: model.NewPodInfo(&corev1.Pod{Spec: corev1.PodSpec{Priority: priority}}), Added: time.Unix(at, 0)}
 	}
 	for _, c := range []struct {
 		name string

@@ -4,7 +4,9 @@ package schedulinggates
 import (
 	"fmt"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Name of the plug-in.
@@ -19,7 +21,7 @@ var _ framework.PreEnqueue = Plugin{}
 func (Plugin) Name() string { return Name }
 
 // PreEnqueue turns pods with gates down.
-func (Plugin) PreEnqueue(pod *framework.PodInfo) *framework.Status {
+func (Plugin) PreEnqueue(pod *model.PodInfo) *framework.Status {
 	gates := pod.Pod.Spec.SchedulingGates
 	if len(gates) == 0 {
 		return nil
@@ -32,6 +34,6 @@ func (Plugin) PreEnqueue(pod *framework.PodInfo) *framework.Status {
 }
 
 // EventsToRegister: only the removal of the gates helps.
-func (Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{{Kind: framework.TargetPod, Action: framework.UpdateGates}}
+func (Plugin) EventsToRegister() []clusterevent.Interest {
+	return []clusterevent.Interest{{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateGates}}
 }

@@ -7,7 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
 // Name of the plug-in.
@@ -30,22 +32,22 @@ var (
 func (Plugin) Name() string { return Name }
 
 // Reads the tolerations.
-func (Plugin) Reads(pod *framework.PodInfo, k *framework.Key) { k.Tolerations(pod.Pod) }
+func (Plugin) Reads(pod *model.PodInfo, k *model.Key) { k.Tolerations(pod.Pod) }
 
 // Filter refuses a node with an untolerated NoSchedule or NoExecute taint.
-func (Plugin) Filter(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
-	if t := framework.Untolerated(pod.Pod, node.Node); t != nil {
+func (Plugin) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
+	if t := model.Untolerated(pod.Pod, node.Node); t != nil {
 		return &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{Reason}, Detail: fmt.Sprintf("{%s: %s}", t.Key, t.Value)}
 	}
 	return nil
 }
 
 // Score counts the untolerated PreferNoSchedule taints.
-func (Plugin) Score(_ *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) int64 {
+func (Plugin) Score(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) int64 {
 	var n int64
 	for i := range node.Node.Spec.Taints {
 		t := &node.Node.Spec.Taints[i]
-		if t.Effect == corev1.TaintEffectPreferNoSchedule && !framework.Tolerated(pod.Pod, t) {
+		if t.Effect == corev1.TaintEffectPreferNoSchedule && !model.Tolerated(pod.Pod, t) {
 			n++
 		}
 	}
@@ -53,17 +55,17 @@ func (Plugin) Score(_ *framework.CycleState, pod *framework.PodInfo, node *frame
 }
 
 // NormalizeScore gives the node with the fewest such taints the most.
-func (Plugin) NormalizeScore(_ *framework.CycleState, _ *framework.PodInfo, _ []*framework.NodeInfo, scores []int64) {
+func (Plugin) NormalizeScore(_ *framework.CycleState, _ *model.PodInfo, _ []*model.NodeInfo, scores []int64) {
 	framework.DefaultNormalize(true, scores)
 }
 
 // EventsToRegister: a node comes or its taints change, and the pod tolerates what is left; or the pod gets tolerations.
-func (p Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{
-		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateTaints, Reads: framework.KeyOf(p.Reads), Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+func (p Plugin) EventsToRegister() []clusterevent.Interest {
+	return []clusterevent.Interest{
+		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateTaints, Reads: model.KeyOf(p.Reads), Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
 			n, ok := e.New.(*corev1.Node)
-			return !ok || framework.Untolerated(pod.Pod, n) == nil
+			return !ok || model.Untolerated(pod.Pod, n) == nil
 		}},
-		{Kind: framework.TargetPod, Action: framework.UpdateTolerations},
+		{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateTolerations},
 	}
 }

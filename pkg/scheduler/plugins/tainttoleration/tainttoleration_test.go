@@ -6,15 +6,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 )
 
-func node(taints ...corev1.Taint) *framework.NodeInfo {
-	return framework.NewNodeInfo(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}})
+func node(taints ...corev1.Taint) *model.NodeInfo {
+	return model.NewNodeInfo(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}})
 }
 
-func pod(tolerations ...corev1.Toleration) *framework.PodInfo {
-	return framework.NewPodInfo(&corev1.Pod{Spec: corev1.PodSpec{Tolerations: tolerations}})
+func pod(tolerations ...corev1.Toleration) *model.PodInfo {
+	return model.NewPodInfo(&corev1.Pod{Spec: corev1.PodSpec{Tolerations: tolerations}})
 }
 
 const (
@@ -30,8 +32,8 @@ func TestFilter(t *testing.T) {
 	exists, equal := corev1.TolerationOpExists, corev1.TolerationOpEqual
 	for _, c := range []struct {
 		name string
-		pod  *framework.PodInfo
-		node *framework.NodeInfo
+		pod  *model.PodInfo
+		node *model.NodeInfo
 		fits bool
 	}{
 		{"no taints", pod(), node(), true},
@@ -67,7 +69,7 @@ func TestFilter(t *testing.T) {
 func TestScoreCountsWhatIsNotPreferred(t *testing.T) {
 	t.Parallel()
 	soft := func(key string) corev1.Taint { return corev1.Taint{Key: key, Effect: prefer} }
-	nodes := []*framework.NodeInfo{
+	nodes := []*model.NodeInfo{
 		node(), node(soft("a")), node(soft("a"), soft("b")), node(soft("a"), soft("b"), soft("c")), node(corev1.Taint{Key: "a", Effect: noSchedule}),
 	}
 	p := pod(corev1.Toleration{Key: "c", Operator: corev1.TolerationOpExists, Effect: prefer}, corev1.Toleration{Key: "b", Operator: corev1.TolerationOpExists, Effect: noSchedule})
@@ -94,17 +96,17 @@ func TestWakes(t *testing.T) {
 	tainted := node(corev1.Taint{Key: "k", Effect: noSchedule}).Node
 	for _, c := range []struct {
 		name string
-		e    framework.Event
+		e    clusterevent.Event
 		want bool
 	}{
-		{"a node without taints comes", framework.Event{Kind: framework.NodeEvent, Action: framework.Add, New: node().Node}, true},
-		{"a tainted node comes", framework.Event{Kind: framework.NodeEvent, Action: framework.Add, New: tainted}, false},
-		{"the taint goes", framework.Event{Kind: framework.NodeEvent, Action: framework.UpdateTaints, Old: tainted, New: node().Node}, true},
-		{"labels change", framework.Event{Kind: framework.NodeEvent, Action: framework.UpdateLabels, New: node().Node}, false},
-		{"the pod gets a toleration", framework.Event{Kind: framework.TargetPod, Action: framework.UpdateTolerations}, true},
-		{"the pod gets a label", framework.Event{Kind: framework.TargetPod, Action: framework.UpdateLabels}, false},
+		{"a node without taints comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: node().Node}, true},
+		{"a tainted node comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: tainted}, false},
+		{"the taint goes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateTaints, Old: tainted, New: node().Node}, true},
+		{"labels change", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateLabels, New: node().Node}, false},
+		{"the pod gets a toleration", clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateTolerations}, true},
+		{"the pod gets a label", clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateLabels}, false},
 	} {
-		got := slices.ContainsFunc(Plugin{}.EventsToRegister(), func(i framework.Interest) bool { return i.Helps(pod(), c.e) })
+		got := slices.ContainsFunc(Plugin{}.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(pod(), c.e) })
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

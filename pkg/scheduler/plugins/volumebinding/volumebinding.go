@@ -10,7 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -43,10 +45,10 @@ var (
 func (*Plugin) Name() string { return Name }
 
 // Reads what the pod's claims need, as far as a node can give it: pods whose volumes are provisioned alike read the same.
-func (p *Plugin) Reads(pod *framework.PodInfo, k *framework.Key) { p.Volumes.Key(pod, k) }
+func (p *Plugin) Reads(pod *model.PodInfo, k *model.Key) { p.Volumes.Key(pod, k) }
 
 // PreFilter looks at the claims of the pod. Filter asks nothing else of them later, which may have changed by then.
-func (p *Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot) (map[string]bool, *framework.Status) {
+func (p *Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool, *framework.Status) {
 	if len(pod.Claims) == 0 {
 		return nil, framework.NewStatus(framework.Skip)
 	}
@@ -59,7 +61,7 @@ func (p *Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, 
 }
 
 // Filter refuses nodes where a claim's volume cannot be used, or cannot be had.
-func (p *Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (p *Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	needs, ok := state.Read(Name).(*volumes.Needs)
 	if !ok {
 		return framework.AsStatus(errors.New("the pod's claims were not looked at"))
@@ -74,7 +76,7 @@ func (p *Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node 
 const chosen = Name + "/chosen"
 
 // Reserve takes what the pod's claims get on the node.
-func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, pod *framework.PodInfo, name string) *framework.Status {
+func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, pod *model.PodInfo, name string) *framework.Status {
 	if len(pod.Claims) == 0 {
 		return nil
 	}
@@ -93,18 +95,18 @@ func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, pod *fr
 }
 
 // Unreserve gives back what is not bound yet.
-func (p *Plugin) Unreserve(_ context.Context, state *framework.CycleState, _ *framework.PodInfo, _ string) {
+func (p *Plugin) Unreserve(_ context.Context, state *framework.CycleState, _ *model.PodInfo, _ string) {
 	choice, _ := state.Read(chosen).(*volumes.Choice)
 	p.Volumes.Release(choice)
 }
 
 // Lingers implements framework.Lingering: others bind and provision.
-func (*Plugin) Lingers(state *framework.CycleState, _ *framework.PodInfo) bool {
+func (*Plugin) Lingers(state *framework.CycleState, _ *model.PodInfo) bool {
 	return state.Read(chosen) != nil
 }
 
 // PreBind writes what was chosen and waits until it is bound.
-func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, _ *framework.PodInfo, name string) *framework.Status {
+func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, _ *model.PodInfo, name string) *framework.Status {
 	choice, _ := state.Read(chosen).(*volumes.Choice)
 	if choice.Empty() {
 		return nil
@@ -124,28 +126,28 @@ func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, _ *fr
 }
 
 // EventsToRegister: a claim of the pod changes, or what claims can get.
-func (p *Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{
-		{Kind: framework.ClaimEvent, Action: framework.Add | framework.Update, Reads: framework.KeyOf(func(pod *framework.PodInfo, k *framework.Key) { k.Claims(pod) }),
-			Hint: func(pod *framework.PodInfo, e framework.Event) bool {
+func (p *Plugin) EventsToRegister() []clusterevent.Interest {
+	return []clusterevent.Interest{
+		{Kind: clusterevent.Claim, Action: clusterevent.Add | clusterevent.Update, Reads: model.KeyOf(func(pod *model.PodInfo, k *model.Key) { k.Claims(pod) }),
+			Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
 				c, ok := e.New.(*corev1.PersistentVolumeClaim)
 				return !ok || Uses(pod, c)
 			}},
-		{Kind: framework.VolumeEvent, Action: framework.Add | framework.Update},
-		{Kind: framework.ClassEvent, Action: framework.Add | framework.Update},
-		{Kind: framework.CSINodeEvent, Action: framework.Add | framework.Update},
-		{Kind: framework.DriverEvent, Action: framework.Update},
-		{Kind: framework.CapacityEvent, Action: framework.Add | framework.Update},
-		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels},
-		{Kind: framework.AssignedPod, Action: framework.Delete, When: func(e framework.Event) bool {
-			gone, ok := e.Old.(*framework.PodInfo)
+		{Kind: clusterevent.Volume, Action: clusterevent.Add | clusterevent.Update},
+		{Kind: clusterevent.Class, Action: clusterevent.Add | clusterevent.Update},
+		{Kind: clusterevent.CSINode, Action: clusterevent.Add | clusterevent.Update},
+		{Kind: clusterevent.Driver, Action: clusterevent.Update},
+		{Kind: clusterevent.Capacity, Action: clusterevent.Add | clusterevent.Update},
+		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateLabels},
+		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, When: func(e clusterevent.Event) bool {
+			gone, ok := e.Old.(*model.PodInfo)
 			return !ok || len(gone.Claims) > 0 // what it had reserved may be free again
 		}},
 	}
 }
 
 // Uses tells whether a claim is the pod's.
-func Uses(pod *framework.PodInfo, c *corev1.PersistentVolumeClaim) bool {
+func Uses(pod *model.PodInfo, c *corev1.PersistentVolumeClaim) bool {
 	if pod.Pod.Namespace != c.Namespace {
 		return false
 	}

@@ -8,7 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -36,12 +38,12 @@ var (
 func (Plugin) Name() string { return Name }
 
 // Concerns implements framework.Selective: pods with such disks or claims.
-func (p Plugin) Concerns(pod *framework.PodInfo) bool {
+func (p Plugin) Concerns(pod *model.PodInfo) bool {
 	return len(pod.Disks) > 0 || len(p.alone(pod)) > 0
 }
 
 // alone are the names of the pod's claims that no other pod may use at the same time.
-func (p Plugin) alone(pod *framework.PodInfo) map[string]bool {
+func (p Plugin) alone(pod *model.PodInfo) map[string]bool {
 	var out map[string]bool
 	for _, pc := range pod.Claims {
 		c := p.Volumes.Claim(pod.Pod.Namespace, pc.Name)
@@ -66,7 +68,7 @@ type conflicts struct {
 func (c *conflicts) CloneState() any { n := *c; return &n }
 
 // of counts how many of a pod's claims conflict.
-func (c *conflicts) of(pod, other *framework.PodInfo) int {
+func (c *conflicts) of(pod, other *model.PodInfo) int {
 	if other.Pod.Namespace != pod.Pod.Namespace {
 		return 0
 	}
@@ -80,7 +82,7 @@ func (c *conflicts) of(pod, other *framework.PodInfo) int {
 }
 
 // PreFilter counts who uses the pod's claims.
-func (p Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, s *framework.Snapshot) (map[string]bool, *framework.Status) {
+func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (map[string]bool, *framework.Status) {
 	c := &conflicts{alone: p.alone(pod)}
 	if len(c.alone) == 0 && len(pod.Disks) == 0 {
 		return nil, framework.NewStatus(framework.Skip)
@@ -97,21 +99,21 @@ func (p Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, s
 }
 
 // AddPod implements framework.PreFilterExtensions.
-func (p Plugin) AddPod(state *framework.CycleState, pod, added *framework.PodInfo, _ *framework.NodeInfo) {
+func (p Plugin) AddPod(state *framework.CycleState, pod, added *model.PodInfo, _ *model.NodeInfo) {
 	if c, ok := state.Read(Name).(*conflicts); ok {
 		c.count += c.of(pod, added)
 	}
 }
 
 // RemovePod implements framework.PreFilterExtensions.
-func (p Plugin) RemovePod(state *framework.CycleState, pod, removed *framework.PodInfo, _ *framework.NodeInfo) {
+func (p Plugin) RemovePod(state *framework.CycleState, pod, removed *model.PodInfo, _ *model.NodeInfo) {
 	if c, ok := state.Read(Name).(*conflicts); ok {
 		c.count -= c.of(pod, removed)
 	}
 }
 
 // Filter refuses nodes that have one of the disks, and all nodes while another pod uses one of the claims.
-func (p Plugin) Filter(state *framework.CycleState, pod *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (p Plugin) Filter(state *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	for _, d := range pod.Disks {
 		for _, other := range node.Pods {
 			for _, o := range other.Disks {
@@ -150,13 +152,13 @@ func conflict(a, b *corev1.Volume) bool {
 }
 
 // EventsToRegister: a pod that has the disk or the claim goes, a node comes, or a claim turns up.
-func (p Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{
-		{Kind: framework.AssignedPod, Action: framework.Delete, When: func(e framework.Event) bool {
-			gone, ok := e.Old.(*framework.PodInfo)
+func (p Plugin) EventsToRegister() []clusterevent.Interest {
+	return []clusterevent.Interest{
+		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, When: func(e clusterevent.Event) bool {
+			gone, ok := e.Old.(*model.PodInfo)
 			return !ok || len(gone.Claims) > 0 || len(gone.Disks) > 0
 		}},
-		{Kind: framework.NodeEvent, Action: framework.Add},
-		{Kind: framework.ClaimEvent, Action: framework.Add | framework.Update},
+		{Kind: clusterevent.Node, Action: clusterevent.Add},
+		{Kind: clusterevent.Claim, Action: clusterevent.Add | clusterevent.Update},
 	}
 }

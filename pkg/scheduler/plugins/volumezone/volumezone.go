@@ -6,7 +6,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/volumes"
 )
 
@@ -36,7 +38,7 @@ func (Plugin) Name() string { return Name }
 type zone struct{ label, values string }
 
 // zones are those of the pod's bound volumes; claims that cannot be had refuse the pod elsewhere (VolumeBinding).
-func (p Plugin) zones(pod *framework.PodInfo) []zone {
+func (p Plugin) zones(pod *model.PodInfo) []zone {
 	if len(pod.Claims) == 0 {
 		return nil
 	}
@@ -56,14 +58,14 @@ func (p Plugin) zones(pod *framework.PodInfo) []zone {
 }
 
 // Reads the zones of the pod's volumes.
-func (p Plugin) Reads(pod *framework.PodInfo, k *framework.Key) {
+func (p Plugin) Reads(pod *model.PodInfo, k *model.Key) {
 	for _, z := range p.zones(pod) {
 		k.Str(z.label, z.values)
 	}
 }
 
 // PreFilter skips pods whose volumes are everywhere.
-func (p Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, _ *framework.Snapshot) (map[string]bool, *framework.Status) {
+func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool, *framework.Status) {
 	zones := p.zones(pod)
 	if len(zones) == 0 {
 		return nil, framework.NewStatus(framework.Skip)
@@ -73,7 +75,7 @@ func (p Plugin) PreFilter(state *framework.CycleState, pod *framework.PodInfo, _
 }
 
 // Filter refuses nodes of other zones. A node that says nothing of zones takes all.
-func (p Plugin) Filter(state *framework.CycleState, _ *framework.PodInfo, node *framework.NodeInfo) *framework.Status {
+func (p Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	says := false
 	for _, l := range labelsOf {
 		_, has := node.Node.Labels[l]
@@ -122,11 +124,11 @@ func otherName(label string) string {
 }
 
 // EventsToRegister: a node of the right zone, or other volumes.
-func (Plugin) EventsToRegister() []framework.Interest {
-	return []framework.Interest{
-		{Kind: framework.NodeEvent, Action: framework.Add | framework.UpdateLabels},
-		{Kind: framework.ClaimEvent, Action: framework.Add | framework.Update},
-		{Kind: framework.VolumeEvent, Action: framework.Add | framework.Update},
-		{Kind: framework.ClassEvent, Action: framework.Add},
+func (Plugin) EventsToRegister() []clusterevent.Interest {
+	return []clusterevent.Interest{
+		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateLabels},
+		{Kind: clusterevent.Claim, Action: clusterevent.Add | clusterevent.Update},
+		{Kind: clusterevent.Volume, Action: clusterevent.Add | clusterevent.Update},
+		{Kind: clusterevent.Class, Action: clusterevent.Add},
 	}
 }

@@ -1,0 +1,20 @@
+package cluster
+
+import (
+	"fmt"
+)
+
+// longestSocket is how long the path of a unix socket may be (sun_path, without its end).
+const LongestSocket = 107
+
+// checkSockets tells whether the control sockets can be made below the data directory.
+func (c Config) checkSockets() error {
+	longest := len(c.layout().socket("supervisor"))
+	for _, n := range c.Nodes {
+		longest = max(longest, len(c.layout().nodeSocket(n.Name())))
+	}
+	if longest > LongestSocket {
+		return fmt.Errorf("--data-dir %s: too long: a socket below it has a path of %d characters, and %d are the most", c.DataDir, longest, LongestSocket)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package profile
+
+import (
+	"context"
+
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
+)
+
+// silent refuses a node of which the extender says no word: it is no line in the pod's condition, but the extender is
+// to blame.
+var silent = &framework.Status{Code: framework.Unschedulable, Plugin: framework.ExtenderName}
+
+// extended are the extenders that pod is sent to.
+func (p *Profile) extended(pod *model.PodInfo) []framework.Extender {
+	var out []framework.Extender
+	for _, e := range p.Extenders {
+		if e.Concerns(pod) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// RunExtenders lets the extenders choose among the nodes that the plug-ins let pass, one after the other. The refused
+// nodes are handed to reject. An extender that cannot be asked and may be ignored lets all pass.
+func (p *Profile) RunExtenders(
+	ctx context.Context, pod *model.PodInfo, nodes []*model.NodeInfo, reject func(*model.NodeInfo, *framework.Status),
+) ([]*model.NodeInfo, error) {
+	for _, e := range p.extended(pod) {
+		if len(nodes) == 0 {
+			break
+		}
+		kept, refused, err := e.FilterNodes(ctx, pod, nodes)
+		switch {
+		case err != nil && e.Ignorable():
+			continue
+		case err != nil:
+			return nil, err
+		}
+		stays := make(map[*model.NodeInfo]bool, len(kept))
+		for _, n := range kept {
+			stays[n] = true
+		}
+		for _, n := range nodes {
+			if st := refused[n]; st != nil {
+				reject(n, st.WithPlugin(framework.ExtenderName))
+			} else if !stays[n] {
+				reject(n, silent)
+			}
+		}
+		nodes = kept
+	}
+	return nodes, nil
+}
+
+// SpareVictims lets those extenders that take part in preemption choose among the nodes and victims, one after the
+// other.
+func (p *Profile) SpareVictims(
+	ctx context.Context, pod *model.PodInfo, victims map[string]framework.Victims,
+) (map[string]framework.Victims, error) {
+	for _, e := range p.extended(pod) {
+		if len(victims) == 0 {
+			break
+		}
+		if !e.Preempts() {
+			continue
+		}
+		left, err := e.SparePods(ctx, pod, victims)
+		switch {
+		case err != nil && e.Ignorable():
+			continue
+		case err != nil:
+			return nil, err
+		}
+		victims = left
+	}
+	return victims, nil
+}

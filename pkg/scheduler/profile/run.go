@@ -1,0 +1,221 @@
+package profile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"bonsai/pkg/scheduler/framework"
+	"bonsai/pkg/scheduler/model"
+)
+
+// RunPreEnqueue returns the first refusal.
+func (p *Profile) RunPreEnqueue(pod *model.PodInfo) *framework.Status {
+	for _, pl := range p.preEnqueues {
+		if s := pl.PreEnqueue(pod); !s.IsSuccess() {
+			return s.WithPlugin(pl.Name())
+		}
+	}
+	return nil
+}
+
+// RunPreFilter prepares the state for Filter. names is nil if every node is possible; restricted names the plug-ins
+// that made names smaller.
+func (p *Profile) RunPreFilter(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (
+	names map[string]bool, restricted []string, status *framework.Status,
+) {
+	return RunPreFilters(p.PreFilters, state, pod, s)
+}
+
+// RunPreFilters does what RunPreFilter does, for some of the plug-ins.
+func RunPreFilters(list []framework.PreFilter, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (
+	names map[string]bool, restricted []string, status *framework.Status,
+) {
+	for _, pl := range list {
+		only, st := pl.PreFilter(state, pod, s)
+		if st.IsSkip() {
+			state.SkipFilter(pl.Name())
+			continue
+		}
+		if !st.IsSuccess() {
+			return nil, nil, st.WithPlugin(pl.Name())
+		}
+		if only == nil {
+			continue
+		}
+		restricted = append(restricted, pl.Name())
+		names = intersect(names, only)
+		if len(names) == 0 {
+			msg := fmt.Sprintf("node(s) didn't satisfy plugin(s) %v simultaneously", restricted)
+			if len(restricted) == 1 {
+				msg = fmt.Sprintf("node(s) didn't satisfy plugin %v", restricted[0])
+			}
+			refusal := framework.NewStatus(framework.UnschedulableAndUnresolvable, msg)
+			return nil, restricted, refusal.WithPlugin(pl.Name())
+		}
+	}
+	return names, restricted, nil
+}
+
+func intersect(a, b map[string]bool) map[string]bool {
+	if a == nil {
+		return b
+	}
+	out := map[string]bool{}
+	for k := range a {
+		if b[k] {
+			out[k] = true
+		}
+	}
+	return out
+}
+
+// RunFilter returns the first refusal of pod by node.
+func (p *Profile) RunFilter(state *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
+	for _, pl := range p.Filters {
+		if state.SkipsFilter(pl.Name()) {
+			continue
+		}
+		if s := pl.Filter(state, pod, node); !s.IsSuccess() {
+			return s.WithPlugin(pl.Name())
+		}
+	}
+	return nil
+}
+
+// AddPod updates the plug-ins' prepared state as if added were on node.
+func (p *Profile) AddPod(state *framework.CycleState, pod, added *model.PodInfo, node *model.NodeInfo) {
+	for _, pl := range p.PreFilters {
+		if x, ok := pl.(framework.PreFilterExtensions); ok && !state.SkipsFilter(pl.Name()) {
+			x.AddPod(state, pod, added, node)
+		}
+	}
+}
+
+// RemovePod updates the plug-ins' prepared state as if removed were no longer on node.
+func (p *Profile) RemovePod(state *framework.CycleState, pod, removed *model.PodInfo, node *model.NodeInfo) {
+	for _, pl := range p.PreFilters {
+		if x, ok := pl.(framework.PreFilterExtensions); ok && !state.SkipsFilter(pl.Name()) {
+			x.RemovePod(state, pod, removed, node)
+		}
+	}
+}
+
+// RunPostFilter calls the plug-ins until one finds a way out, and returns the node that the pod is nominated to from
+// now on. A plug-in without a way out may name the node that the pod still waits for. If no plug-in finds one, the
+// status has the reasons of all.
+func (p *Profile) RunPostFilter(
+	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis,
+) (string, *framework.Status) {
+	kept, refused := "", framework.NewStatus(framework.Unschedulable)
+	for _, pl := range p.PostFilters {
+		node, s := pl.PostFilter(ctx, state, pod, d)
+		s = s.WithPlugin(pl.Name())
+		if s.IsSuccess() || !s.IsRejected() {
+			return node, s
+		}
+		kept = cmp.Or(kept, node)
+		refused.Code, refused.Plugin, refused.Reasons = s.Code, s.Plugin, append(refused.Reasons, s.Reasons...)
+	}
+	return kept, refused
+}
+
+// RunScores rates the nodes: the weighted sum of all plug-ins' normalized scores and the extenders', in the order of
+// nodes.
+func (p *Profile) RunScores(
+	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot, nodes []*model.NodeInfo,
+) ([]int64, *framework.Status) {
+	for _, pl := range p.PreScores {
+		switch st := pl.PreScore(state, pod, s, nodes); {
+		case st.IsSkip():
+			state.SkipScore(pl.Name())
+		case !st.IsSuccess():
+			return nil, st.WithPlugin(pl.Name())
+		}
+	}
+	total, scores := make([]int64, len(nodes)), make([]int64, len(nodes))
+	for _, pl := range p.Scores {
+		if state.SkipsScore(pl.Name()) {
+			continue
+		}
+		for i, n := range nodes {
+			scores[i] = pl.Score.Score(state, pod, n)
+		}
+		if norm, ok := pl.Score.(framework.Normalizer); ok {
+			norm.NormalizeScore(state, pod, nodes, scores)
+		}
+		for i := range total {
+			total[i] += pl.Weight * scores[i]
+		}
+	}
+	for _, e := range p.extended(pod) {
+		_ = e.ScoreNodes(ctx, pod, nodes, total) // without its scores those of the others decide
+	}
+	return total, nil
+}
+
+// RunReserve reserves; on a refusal the caller runs Unreserve.
+func (p *Profile) RunReserve(
+	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, node string,
+) *framework.Status {
+	for _, pl := range p.reserves {
+		if s := pl.Reserve(ctx, state, pod, node); !s.IsSuccess() {
+			return s.WithPlugin(pl.Name())
+		}
+	}
+	return nil
+}
+
+// RunUnreserve undoes RunReserve, in the opposite order.
+func (p *Profile) RunUnreserve(ctx context.Context, state *framework.CycleState, pod *model.PodInfo, node string) {
+	for i := len(p.reserves) - 1; i >= 0; i-- {
+		p.reserves[i].Unreserve(ctx, state, pod, node)
+	}
+}
+
+// RunPreBind runs until the first failure.
+func (p *Profile) RunPreBind(
+	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, node string,
+) *framework.Status {
+	for _, pl := range p.PreBinds {
+		if s := pl.PreBind(ctx, state, pod, node); !s.IsSuccess() {
+			return s.WithPlugin(pl.Name())
+		}
+	}
+	return nil
+}
+
+// Lingers reports whether RunPreBind may wait for others.
+func (p *Profile) Lingers(state *framework.CycleState, pod *model.PodInfo) bool {
+	for _, pl := range p.PreBinds {
+		if l, ok := pl.(framework.Lingering); ok && l.Lingers(state, pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// RunBind lets the extender bind that does so for the pod, else the first plug-in that does not Skip.
+func (p *Profile) RunBind(
+	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, node string,
+) *framework.Status {
+	for _, e := range p.extended(pod) {
+		if e.Binds() {
+			return framework.AsStatus(e.Bind(ctx, pod, node)).WithPlugin(framework.ExtenderName)
+		}
+	}
+	for _, pl := range p.binds {
+		if s := pl.Bind(ctx, state, pod, node); !s.IsSkip() {
+			return s.WithPlugin(pl.Name())
+		}
+	}
+	return framework.AsStatus(errors.New("every bind plugin skipped the pod"))
+}
+
+// RunPostBind calls every PostBind plug-in.
+func (p *Profile) RunPostBind(ctx context.Context, state *framework.CycleState, pod *model.PodInfo, node string) {
+	for _, pl := range p.postBinds {
+		pl.PostBind(ctx, state, pod, node)
+	}
+}
