@@ -15,8 +15,10 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"bonsai/pkg/featuregates"
+	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/cm/userns"
 	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/sysctl"
 )
 
@@ -105,8 +107,8 @@ func (s *settings) check() error {
 	if *c.FailSwapOn && swapIsOn() {
 		errs = append(errs, errors.New("running with swap on is not supported, please disable swap or set failSwapOn to false"))
 	}
-	if b := c.MemorySwap.SwapBehavior; b != "" && b != "NoSwap" {
-		errs = append(errs, fmt.Errorf("memorySwap.swapBehavior %q is not supported: pods get no swap (NoSwap)", b))
+	if b := c.MemorySwap.SwapBehavior; b != "" && b != "NoSwap" && b != limitedSwap {
+		errs = append(errs, fmt.Errorf(`invalid configuration: memorySwap.swapBehavior %q must be one of: "", "LimitedSwap" or "NoSwap"`, b))
 	}
 	if (s.credentialConfig == "") != (s.credentialDir == "") {
 		errs = append(errs, errors.New("--image-credential-provider-config and --image-credential-provider-bin-dir must be given together"))
@@ -157,6 +159,19 @@ func idsPerPod(c *kubeletconfig.KubeletConfiguration) int64 {
 		return *u.IDsPerPod
 	}
 	return userns.DefaultLength
+}
+
+// limitedSwap is the memorySwap.swapBehavior that lets containers of burstable pods swap.
+const limitedSwap = "LimitedSwap"
+
+// podSwap is the swap that pods may use on a machine.
+func podSwap(c *kubeletconfig.KubeletConfiguration, machine node.Machine) cgroup.Swap {
+	memory, swap := machine.Capacity()[corev1.ResourceMemory], machine.Info().Swap
+	s := cgroup.Swap{Limited: c.MemorySwap.SwapBehavior == limitedSwap, NodeMemory: memory.Value()}
+	if swap != nil && swap.Capacity != nil {
+		s.NodeSwap = *swap.Capacity
+	}
+	return s
 }
 
 // swapIsOn reads /proc/swaps, whose first line is a heading.

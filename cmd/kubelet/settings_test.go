@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/eviction/pressure"
 )
 
@@ -79,7 +80,7 @@ func TestBadSettings(t *testing.T) {
 		"mode":          {"authorization: {mode: x}\n", "", "authorization.mode"},
 		"sysctl":        {"allowedUnsafeSysctls: [kernel.panic]\n", "", "allowedUnsafeSysctls"},
 		"sysctl flag":   {"", "--allowed-unsafe-sysctls=vm.*", "allowedUnsafeSysctls"},
-		"swap":          {"memorySwap: {swapBehavior: LimitedSwap}\n", "", "swapBehavior"},
+		"swap":          {"memorySwap: {swapBehavior: Some}\n", "", `memorySwap.swapBehavior "Some" must be one of: "", "LimitedSwap" or "NoSwap"`},
 		"cpu policy":    {"cpuManagerPolicy: x\n", "", "unknown policy: \"x\""},
 		"cpu reserved":  {"cpuManagerPolicy: static\n", "", "greater than zero"},
 		"cpu option":    {"cpuManagerPolicy: static\nreservedSystemCPUs: '0'\ncpuManagerPolicyOptions: {x: 'true'}\n", "", "unknown CPU Manager Policy option"},
@@ -182,5 +183,31 @@ func TestPodLimit(t *testing.T) {
 	s.file.EnforceNodeAllocatable = []string{"none"}
 	if limit := podLimit(s.file, has, keep); limit.Memory().Value() != 8<<30 {
 		t.Error("none:", limit)
+	}
+}
+
+// A machine of 32 GiB with 8 GiB of swap, or without.
+type swapMachine struct{ swap *corev1.NodeSwapStatus }
+
+func (m swapMachine) Info() corev1.NodeSystemInfo { return corev1.NodeSystemInfo{Swap: m.swap} }
+func (m swapMachine) Capacity() corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("32Gi")}
+}
+
+func TestSwapBehavior(t *testing.T) {
+	t.Parallel()
+	for file, limited := range map[string]bool{"": false, "memorySwap: {swapBehavior: NoSwap}\n": false, "memorySwap: {swapBehavior: LimitedSwap}\n": true} {
+		s, err := parse(t, file, "-v=0")
+		if err != nil {
+			t.Fatal(file, err)
+		}
+		want := cgroup.Swap{Limited: limited, NodeMemory: 32 << 30}
+		if got := podSwap(s.file, swapMachine{}); got != want {
+			t.Errorf("%q without swap: %+v", file, got)
+		}
+		want.NodeSwap = 8 << 30
+		if got := podSwap(s.file, swapMachine{&corev1.NodeSwapStatus{Capacity: new(int64(8 << 30))}}); got != want {
+			t.Errorf("%q: %+v", file, got)
+		}
 	}
 }

@@ -48,8 +48,8 @@ type Config struct {
 	Refuse func(*corev1.Pod) *Rejection
 	// Allocated tells whether it is decided piece by piece what pods get of a resource, as of devices: then its amount decides nothing.
 	Allocated func(corev1.ResourceName) bool
-	// MayResize tells why a pod can never have other amounts than it has, "" if it may.
-	MayResize func(*corev1.Pod) string
+	// MayResize returns why a pod can never get what its spec asks for in place of what it has, "" if it can.
+	MayResize func(pod *corev1.Pod, has runtime.Resources) string
 	// Sysctls tells why a pod may not set the kernel parameters that it wants to; nil if it may.
 	Sysctls func(*corev1.Pod) error
 	// AppArmor returns why the pod's containers cannot be confined as it asks; nil if they can.

@@ -53,7 +53,7 @@ func admitter(woken *[]types.UID) *Admitter {
 			}
 			return nil
 		},
-		MayResize: func(p *corev1.Pod) string {
+		MayResize: func(p *corev1.Pod, _ runtime.Resources) string {
 			if p.Name == "pinned" {
 				return "pinned"
 			}

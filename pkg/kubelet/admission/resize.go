@@ -162,7 +162,7 @@ func (a *Admitter) refuse(p *place) *refusal {
 	if runtime.IsStatic(p.pod) {
 		return &refusal{reason: corev1.PodReasonInfeasible, message: "In-place resize of static-pods is not supported"}
 	}
-	if why := a.cfg.MayResize(p.pod); why != "" {
+	if why := a.cfg.MayResize(p.pod, p.given.Resources); why != "" {
 		return &refusal{reason: corev1.PodReasonInfeasible, message: why}
 	}
 	claim := claimOf(p.pod)

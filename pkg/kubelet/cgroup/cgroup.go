@@ -30,6 +30,8 @@ type Config struct {
 	Reserved []Reserved
 	// PodPidsLimit is the most processes a pod may have, 0 for no limit.
 	PodPidsLimit int64
+	// Swap is the swap that pods may use; none by default.
+	Swap Swap
 	// Mountinfo tells where the hierarchies are; /proc/self/mountinfo by default.
 	Mountinfo string
 	// Observe, if set, is told how long the making (create), changing (update) or removing (destroy) of a pod's cgroup, or of a class's, took.
@@ -69,6 +71,9 @@ func New(cfg Config) (*Manager, error) {
 	t, err := findTree(cfg.Mountinfo)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Swap.Limited && !t.v2 {
+		return nil, errSwapVersion
 	}
 	return &Manager{cfg: cfg, names: names, tree: t}, nil
 }

@@ -61,7 +61,7 @@ func TestForPod(t *testing.T) {
 			if c := runtime.QOSClass(tc.pod); c != tc.class {
 				t.Error("class", c)
 			}
-			if d := cmp.Diff(tc.want, ForPod(tc.pod, 9)); d != "" {
+			if d := cmp.Diff(tc.want, ForPod(tc.pod, 9, Swap{})); d != "" {
 				t.Error(d)
 			}
 		})
@@ -231,7 +231,8 @@ func TestSwapAccounting(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	want := Usage{CPUNanoseconds: 5000, MemoryBytes: 1000, WorkingSetBytes: 900, RSSBytes: 700, PageFaults: 3, MajorPageFaults: 1, Processes: 4, MemoryLimitBytes: 2000, MemoryAvail: 1100}
+	want := Usage{CPUNanoseconds: 5000, MemoryBytes: 1000, WorkingSetBytes: 900, RSSBytes: 700, PageFaults: 3, MajorPageFaults: 1, Processes: 4, MemoryLimitBytes: 2000, MemoryAvail: 1100,
+		Swap: 30, SwapLimited: true}
 	put := func(dir string, files map[string]string) {
 		for name, content := range files {
 			p := filepath.Join(dir, name)
@@ -246,17 +247,21 @@ func TestUsage(t *testing.T) {
 	one, d1 := fakeTree(t, false)
 	const g = "/kubepods/besteffort/podu/"
 	put(d1, map[string]string{"cpu,cpuacct" + g + "cpuacct.usage": "5000\n", "memory" + g + "memory.usage_in_bytes": "1000\n", "memory" + g + "memory.limit_in_bytes": "2000\n", "pids" + g + "pids.current": "4\n",
-		"memory" + g + "memory.stat": "rss 1\ntotal_rss 700\ntotal_pgfault 3\ntotal_pgmajfault 1\ntotal_inactive_file 100\n"})
+		"memory" + g + "memory.stat": "rss 1\ntotal_rss 700\ntotal_pgfault 3\ntotal_pgmajfault 1\ntotal_inactive_file 100\ntotal_swap 30\n", "memory" + g + "memory.swappiness": "0\n"})
 	two, d2 := fakeTree(t, true)
-	put(d2, map[string]string{g + "cpu.stat": "usage_usec 5\n", g + "memory.current": "1000\n", g + "memory.max": "2000\n", g + "pids.current": "4\n", g + "memory.stat": "anon 700\npgfault 3\npgmajfault 1\ninactive_file 100\n",
-		g + "c1/cpu.stat": "usage_usec 5\n", g + "c1/memory.current": "10\n", g + "c1/memory.max": "max\n", g + "c1/memory.stat": "inactive_file 100\n"})
+	put(d2, map[string]string{g + "cpu.stat": "usage_usec 5\n", g + "memory.current": "1000\n", g + "memory.max": "2000\n", g + "pids.current": "4\n", g + "memory.swap.current": "30\n", g + "memory.swap.max": "20\n", g + "memory.stat": "anon 700\npgfault 3\npgmajfault 1\ninactive_file 100\n",
+		g + "c1/cpu.stat": "usage_usec 5\n", g + "c1/memory.current": "10\n", g + "c1/memory.max": "max\n", g + "c1/memory.stat": "inactive_file 100\n", g + "c1/memory.swap.current": "10\n", g + "c1/memory.swap.max": "60\n",
+		g + "c2/cpu.stat": "usage_usec 5\n", g + "c2/memory.current": "10\n", g + "c2/memory.stat": "anon 1\n", g + "c2/memory.swap.max": "max\n"})
 	for _, m := range []*Manager{one, two} {
 		got, err := m.PodUsage(podOf("u"))
 		if d := cmp.Diff(want, got); err != nil || d != "" {
 			t.Error(m.Version(), err, d)
 		}
 	}
-	if got, err := two.ContainerUsage(podOf("u"), "c1"); err != nil || got.WorkingSetBytes != 0 || got.MemoryLimitBytes != 0 {
+	if got, err := two.ContainerUsage(podOf("u"), "c2"); err != nil || got.SwapLimited {
+		t.Error("without a limit of swap:", got, err)
+	}
+	if got, err := two.ContainerUsage(podOf("u"), "c1"); err != nil || !got.SwapLimited || got.SwapAvail != 50 || got.WorkingSetBytes != 0 || got.MemoryLimitBytes != 0 {
 		t.Error(got, err)
 	}
 	if _, err := two.ContainerUsage(podOf("u"), "../c1"); err == nil {

@@ -166,6 +166,8 @@ func (t *tree) settings(v Values, memory int64) []setting {
 		add("memory", "memory.limit_in_bytes", num(v.Memory))
 	}
 	switch {
+	case v.Swap > 0 && t.v2:
+		add("memory", "memory.swap.max", num(v.Swap))
 	case v.NoSwap && t.v2:
 		add("memory", "memory.swap.max", "0")
 	case v.NoSwap: // for those without a limit; what is made in the cgroup inherits it

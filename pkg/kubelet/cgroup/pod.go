@@ -35,7 +35,7 @@ func (m *Manager) create(pod *corev1.Pod) error {
 	if err := m.tree.create(p); err != nil {
 		return err
 	}
-	v := ForPod(pod, m.cfg.PodPidsLimit)
+	v := ForPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap)
 	if _, over := m.over(pod, v); over {
 		v.Memory = 0 // a restart of the kubelet came before Settle
 	}
@@ -52,9 +52,9 @@ func (m *Manager) Sandbox(pod *corev1.Pod, o *runtime.SandboxOptions) {
 	o.CgroupParent = m.names.parent(m.path(pod))
 }
 
-// Container implements cm.Provider: containers get no swap where the kernel can keep it from them.
-func (m *Manager) Container(_ *corev1.Pod, _ *corev1.Container, o *runtime.ContainerOptions) error {
-	o.LimitSwap = m.limitsSwap()
+// Container implements cm.Provider: where the kernel can limit swap, containers get no more than is theirs.
+func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error {
+	o.LimitSwap, o.Swap = m.limitsSwap(), m.cfg.Swap.limit(pod, c)
 	return nil
 }
 

@@ -20,6 +20,9 @@ type Usage struct {
 	Processes                     uint64
 	MemoryLimitBytes, MemoryAvail uint64 // 0 without a limit
 	Swap                          uint64 // bytes
+	// SwapAvail is how much more swap there may be, in bytes; it says nothing unless SwapLimited.
+	SwapAvail   uint64
+	SwapLimited bool
 }
 
 // PodUsage returns what the pod has used.
@@ -60,6 +63,9 @@ func (m *Manager) usage(cgroup string) (Usage, error) {
 		return u, err
 	}
 	u.RSSBytes, u.PageFaults, u.MajorPageFaults, u.Swap = stat["total_rss"], stat["total_pgfault"], stat["total_pgmajfault"], stat["total_swap"]
+	if n, err := readNumber(m.tree.file("memory", cgroup, "memory.swappiness")); err == nil && n == 0 {
+		u.SwapLimited = true // pods have no swap with v1
+	}
 	return u.finish(stat["total_inactive_file"], limit), nil
 }
 
@@ -81,6 +87,9 @@ func (m *Manager) usageV2(cgroup string) (Usage, error) {
 	}
 	u.RSSBytes, u.PageFaults, u.MajorPageFaults = stat["anon"], stat["pgfault"], stat["pgmajfault"]
 	u.Swap = m.number("memory", cgroup, "memory.swap.current")
+	if most, err := readNumber(m.tree.file("memory", cgroup, "memory.swap.max")); err == nil { // "max": no limit
+		u.SwapLimited, u.SwapAvail = true, most-min(most, u.Swap)
+	}
 	return u.finish(stat["inactive_file"], limit), nil
 }
 

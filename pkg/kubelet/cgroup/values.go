@@ -22,14 +22,16 @@ type Values struct {
 	CPUShares uint64
 	CPUQuota  int64 // µs of CPU time per 100 ms; -1 removes the limit
 	Memory    int64 // bytes
-	// NoSwap forbids swap.
+	// NoSwap forbids swap. Swap is how much of it there may be, in bytes, with cgroup v2.
 	NoSwap bool
+	Swap   int64
 	Pids   int64
 }
 
 // ForPod returns the settings of the pod's cgroup: CPU shares by its requests; quota and memory limit only if every container
-// has that limit, for otherwise one without would be held to the others'. Pods may not swap. pids is the node's limit for a pod, 0 for none.
-func ForPod(pod *corev1.Pod, pids int64) Values {
+// has that limit, for otherwise one without would be held to the others'. Swap is what its containers may use together. pids is the
+// node's limit for a pod, 0 for none.
+func ForPod(pod *corev1.Pod, pids int64, swap Swap) Values {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	cpuLimited, memoryLimited := true, true
 	limits := resource.PodLimits(pod, resource.PodResourcesOptions{ContainerFn: func(l corev1.ResourceList, _ resource.ContainerType) {
@@ -41,7 +43,8 @@ func ForPod(pod *corev1.Pod, pids int64) Values {
 		cpuLimited = cpuLimited || !own.Cpu().IsZero()
 		memoryLimited = memoryLimited || !own.Memory().IsZero()
 	}
-	v := Values{CPUShares: Shares(requests.Cpu().MilliValue()), CPUQuota: -1, NoSwap: true, Pids: pids}
+	v := Values{CPUShares: Shares(requests.Cpu().MilliValue()), CPUQuota: -1, Swap: swap.podLimit(pod), Pids: pids}
+	v.NoSwap = v.Swap == 0
 	if runtime.QOSClass(pod) == corev1.PodQOSBestEffort {
 		v.CPUShares = minShares
 	}

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Allocator is a Provider of what the node has few of, as devices. What a pod gets of it is decided when the pod is admitted, by the Manager, one
@@ -45,8 +47,8 @@ type Reporter interface {
 
 // Resizer is a Provider that may not let pods have other amounts.
 type Resizer interface {
-	// MayResize tells why a pod cannot have other amounts, "" if it may.
-	MayResize(pod *corev1.Pod) string
+	// MayResize returns why a pod cannot get what its spec asks for in place of what it has, "" if it can.
+	MayResize(pod *corev1.Pod, has runtime.Resources) string
 }
 
 // Reasons of refusals, in upstream's words.
@@ -185,10 +187,10 @@ func (m *Manager) Health(pod *corev1.Pod) map[string][]corev1.ResourceStatus {
 	return out
 }
 
-// MayResize tells why a pod cannot have other amounts, "" if it may.
-func (m *Manager) MayResize(pod *corev1.Pod) string {
+// MayResize returns why a pod cannot get what its spec asks for in place of what it has, "" if it can.
+func (m *Manager) MayResize(pod *corev1.Pod, has runtime.Resources) string {
 	for _, r := range of[Resizer](m.Providers) {
-		if why := r.MayResize(pod); why != "" {
+		if why := r.MayResize(pod, has); why != "" {
 			return why
 		}
 	}

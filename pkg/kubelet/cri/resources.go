@@ -2,6 +2,7 @@ package cri
 
 import (
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -38,7 +39,7 @@ func quota(milli int64) int64 {
 }
 
 // resources are the limits of one container. The OOM score of a Burstable container falls with its share of the node's memory;
-// a container swaps nothing (the kubelet's NoSwap).
+// a container may use the swap that its options give it, by default none.
 func resources(q runtime.ContainerRequest, all Containers) *runtimeapi.LinuxContainerResources {
 	pod, ct, node := q.Pod, q.Container, q.Node
 	requests, limits := ct.Resources.Requests, ct.Resources.Limits
@@ -57,8 +58,8 @@ func resources(q runtime.ContainerRequest, all Containers) *runtimeapi.LinuxCont
 	}
 	switch {
 	case q.Options.LimitSwap && all.CgroupV2:
-		r.Unified["memory.swap.max"] = "0"
-	case q.Options.LimitSwap: // memory and swap together; without a limit of memory there is none, and the pod's cgroup forbids it
+		r.Unified["memory.swap.max"] = strconv.FormatInt(q.Options.Swap, 10)
+	case q.Options.LimitSwap: // v1 gives no swap: memory and swap together; without a limit of memory there is none, and the pod's cgroup forbids it
 		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes
 	}
 	return r

@@ -50,6 +50,29 @@ func TestPodLevelResources(t *testing.T) {
 	}
 }
 
+// TestSwap: with v2 a container is held to its swap, 0 without any; with v1 to its memory and no swap. Where the kernel cannot limit swap nothing is asked.
+func TestSwap(t *testing.T) {
+	t.Parallel()
+	ct := corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("1Mi")}}}
+	for _, c := range []struct {
+		options runtime.ContainerOptions
+		v2      bool
+		unified string
+		both    int64
+	}{
+		{runtime.ContainerOptions{LimitSwap: true, Swap: 4096}, true, "4096", 0},
+		{runtime.ContainerOptions{LimitSwap: true}, true, "0", 0},
+		{runtime.ContainerOptions{Swap: 4096}, true, "", 0},
+		{runtime.ContainerOptions{LimitSwap: true}, false, "", 1 << 20},
+		{runtime.ContainerOptions{}, false, "", 0},
+	} {
+		r := resources(runtime.ContainerRequest{Pod: &corev1.Pod{}, Container: &ct, Options: c.options}, Containers{CgroupV2: c.v2})
+		if r.Unified["memory.swap.max"] != c.unified || r.MemorySwapLimitInBytes != c.both {
+			t.Errorf("%+v, v2 %t: %+v", c.options, c.v2, r)
+		}
+	}
+}
+
 // What the runtime tells of a container's cgroup is what its resources were made of.
 func TestResourcesAreReadBack(t *testing.T) {
 	t.Parallel()

@@ -43,6 +43,9 @@ func newLinux(root, dir string) *Linux {
 		MachineID: l.line("etc/machine-id"), SystemUUID: l.line("sys/class/dmi/id/product_uuid"), BootID: l.line("proc/sys/kernel/random/boot_id"),
 		KernelVersion: l.line("proc/sys/kernel/osrelease"), OSImage: l.osImage(),
 	}
+	if swap := l.meminfo("SwapTotal"); swap > 0 {
+		l.info.Swap = &corev1.NodeSwapStatus{Capacity: &swap}
+	}
 	defaultTo(&l.info.SystemUUID, l.info.MachineID)
 	l.capacity = corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI),

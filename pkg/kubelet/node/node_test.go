@@ -344,7 +344,7 @@ func TestStatusPatchReplacesAddresses(t *testing.T) {
 func TestLinux(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	for name, content := range map[string]string{"etc/machine-id": "abc\n", "etc/os-release": "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n", "proc/sys/kernel/osrelease": "6.1\n", "proc/meminfo": "MemTotal:  2048 kB\n",
+	for name, content := range map[string]string{"etc/machine-id": "abc\n", "etc/os-release": "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n", "proc/sys/kernel/osrelease": "6.1\n", "proc/meminfo": "MemTotal:  2048 kB\nSwapTotal: 1024 kB\n",
 		"sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "3\n"} {
 		p := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
@@ -355,6 +355,12 @@ func TestLinux(t *testing.T) {
 		}
 	}
 	l := newLinux(root, root)
+	if swap := l.Info().Swap; swap == nil || *swap.Capacity != 1<<20 {
+		t.Error("swap", swap)
+	}
+	if without := newLinux(t.TempDir(), root).Info().Swap; without != nil {
+		t.Error("a machine without swap tells of it", without)
+	}
 	if i := l.Info(); i.MachineID != "abc" || i.SystemUUID != "abc" || i.OSImage != "Debian GNU/Linux 12 (bookworm)" || i.KernelVersion != "6.1" {
 		t.Error(i)
 	}

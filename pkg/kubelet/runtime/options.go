@@ -76,8 +76,9 @@ type ContainerOptions struct {
 	// ImageUID is the image's user where it is a number, nil where it is a name; ImageUser is the name.
 	ImageUID  *int64
 	ImageUser string
-	// LimitSwap: the kernel can limit swap, of which containers get none.
+	// LimitSwap reports that the kernel can limit swap; Swap is how many bytes of it the container may use.
 	LimitSwap bool
+	Swap      int64
 }
 
 // ContainerRequest is all that making one container needs.

@@ -27,6 +27,9 @@ type Usage struct {
 	Processes                     uint64
 	MemoryLimitBytes, MemoryAvail uint64 // 0 without a limit
 	Swap                          uint64 // bytes
+	// SwapAvail is how much more swap there may be, in bytes; it says nothing unless SwapLimited.
+	SwapAvail   uint64
+	SwapLimited bool
 }
 
 // Config is what a Collector needs; all are required but Root, AllPods, Filesystems and Disk.
@@ -248,9 +251,13 @@ func memory(u Usage, now time.Time) *statsapi.MemoryStats {
 	return m
 }
 
-// swap is what pods have: they are given none, so none is available.
+// swap is what is used and, where that is limited, what is left.
 func swap(u Usage, now time.Time) *statsapi.SwapStats {
-	return &statsapi.SwapStats{Time: metav1.NewTime(now), SwapUsageBytes: &u.Swap, SwapAvailableBytes: new(uint64)}
+	s := &statsapi.SwapStats{Time: metav1.NewTime(now), SwapUsageBytes: &u.Swap}
+	if u.SwapLimited {
+		s.SwapAvailableBytes = &u.SwapAvail
+	}
+	return s
 }
 
 func fileSystem(dir string, now time.Time) *statsapi.FsStats {

@@ -107,9 +107,9 @@ func TestSummaryOfDisks(t *testing.T) {
 		Spec:   corev1.PodSpec{Volumes: []corev1.Volume{{Name: "scratch"}, {Name: "secret"}, {Name: "data"}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "a", State: running}, {Name: "new", State: running}}}}
 	asked, images := 0, t.TempDir()
-	usage := func() (Usage, error) { return Usage{CPUNanoseconds: 3, Swap: 9}, nil }
+	usage := func() (Usage, error) { return Usage{CPUNanoseconds: 3, Swap: 9, SwapAvail: 4, SwapLimited: true}, nil }
 	c, err := New(Config{NodeName: "n", Dir: t.TempDir(), Root: procDir(t), Now: time.Now, Pods: func() []*corev1.Pod { return []*corev1.Pod{pod} },
-		Pod: func(*corev1.Pod) (Usage, error) { return usage() }, Container: func(*corev1.Pod, string) (Usage, error) { return usage() }, AllPods: usage,
+		Pod: func(*corev1.Pod) (Usage, error) { return usage() }, Container: func(*corev1.Pod, string) (Usage, error) { return usage() }, AllPods: func() (Usage, error) { return Usage{CPUNanoseconds: 3, Swap: 9}, nil },
 		Network: func(*corev1.Pod) []Interface { asked++; return []Interface{{Name: "eth0"}} },
 		Filesystems: func(context.Context) (runtime.Filesystems, error) {
 			asked++
@@ -142,7 +142,7 @@ func TestSummaryOfDisks(t *testing.T) {
 		t.Errorf("all pods: %+v", s)
 	}
 	a := p.Containers[0]
-	if *a.Rootfs.UsedBytes != 10 || *a.Rootfs.CapacityBytes == 0 || *a.Logs.UsedBytes != 20 || *a.Logs.InodesUsed != 2 || *a.Swap.SwapUsageBytes != 9 || p.Containers[1].Logs != nil {
+	if *a.Rootfs.UsedBytes != 10 || *a.Rootfs.CapacityBytes == 0 || *a.Logs.UsedBytes != 20 || *a.Logs.InodesUsed != 2 || *a.Swap.SwapUsageBytes != 9 || *a.Swap.SwapAvailableBytes != 4 || *p.Swap.SwapAvailableBytes != 4 || sum.Node.SystemContainers[0].Swap.SwapAvailableBytes != nil || p.Containers[1].Logs != nil {
 		t.Errorf("containers: %+v", p.Containers)
 	}
 	if *p.EphemeralStorage.UsedBytes != 70 || *p.EphemeralStorage.InodesUsed != 6 || len(p.VolumeStats) != 2 {

@@ -323,7 +323,7 @@ func (m *Manager) hints(n int, free cpuset.CPUSet) []cm.Hint {
 }
 
 // MayResize implements cm.Resizer.
-func (m *Manager) MayResize(pod *corev1.Pod) string {
+func (m *Manager) MayResize(pod *corev1.Pod, _ runtime.Resources) string {
 	if m.cfg.Policy == Static && runtime.QOSClass(pod) == corev1.PodQOSGuaranteed {
 		return "Resize is infeasible for Guaranteed Pods alongside CPU Manager static policy"
 	}

@@ -197,7 +197,7 @@ func TestPools(t *testing.T) {
 	if m.reconcile(t.Context(), has); n.took() != "b/c0 0-15" {
 		t.Error("what has ended is not shared again")
 	}
-	if why := m.MayResize(pod); why != "Resize is infeasible for Guaranteed Pods alongside CPU Manager static policy" || m.MayResize(burstable) != "" {
+	if why := m.MayResize(pod, runtime.Resources{}); why != "Resize is infeasible for Guaranteed Pods alongside CPU Manager static policy" || m.MayResize(burstable, runtime.Resources{}) != "" {
 		t.Error(why)
 	}
 	if got, want := admit(t, m, podOf("huge", "15"), cm.Topology{}), "UnexpectedAdmissionError: Allocate failed due to not enough cpus available to satisfy request: requested=15, available=14, which is unexpected"; got != want {

@@ -263,7 +263,7 @@ func (m *Manager) podWants(pod *corev1.Pod) demand {
 }
 
 // MayResize implements cm.Resizer.
-func (m *Manager) MayResize(pod *corev1.Pod) string {
+func (m *Manager) MayResize(pod *corev1.Pod, _ runtime.Resources) string {
 	if m.cfg.Policy == Static && runtime.QOSClass(pod) == corev1.PodQOSGuaranteed {
 		return "Resize is infeasible for Guaranteed Pods alongside Memory Manager static policy"
 	}

@@ -131,10 +131,10 @@ func TestOthers(t *testing.T) {
 	m := start(t, t.TempDir(), machine(8), nil)
 	pod := guaranteed("a", "4Gi")
 	pod.Status.QOSClass = corev1.PodQOSBurstable
-	if err := (&cm.Manager{Providers: []cm.Provider{m}}).Admit(t.Context(), pod); err != nil || nodes(t, m, pod) != "" || m.MayResize(pod) != "" {
-		t.Errorf("given %q, %v, %s", nodes(t, m, pod), err, m.MayResize(pod))
+	if err := (&cm.Manager{Providers: []cm.Provider{m}}).Admit(t.Context(), pod); err != nil || nodes(t, m, pod) != "" || m.MayResize(pod, runtime.Resources{}) != "" {
+		t.Errorf("given %q, %v, %s", nodes(t, m, pod), err, m.MayResize(pod, runtime.Resources{}))
 	}
-	if m.MayResize(guaranteed("b", "1Gi")) == "" {
+	if m.MayResize(guaranteed("b", "1Gi"), runtime.Resources{}) == "" {
 		t.Error("what is set aside may be resized")
 	}
 }
