@@ -31,7 +31,7 @@ type Adapter struct {
 	Selector func(obj runtime.Object) (string, error)
 	// Paths are where the wanted replicas are (spec, replicas), by the names of all versions of the kind.
 	Paths map[string][]string
-	// Validated: what the replicas may be is up to the object's own validation alone.
+	// Validated: what the replicas may be, and which object is meant, is up to the object's own validation and store alone.
 	Validated bool
 }
 
@@ -213,6 +213,9 @@ func (r *REST) check(was, wanted *autoscalingv1.Scale) error {
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", wanted.Name, was.Name))
 	}
 	if wanted.UID != "" && wanted.UID != was.UID {
+		if r.adapter.Validated {
+			return &registry.OtherUID{Want: wanted.UID, Have: was.UID} // the store says it, in its own words
+		}
 		scales := schema.GroupResource{Group: r.resource.Group, Resource: r.resource.Resource + "/scale"}
 		return apierrors.NewConflict(scales, was.Name, &registry.OtherUID{Want: wanted.UID, Have: was.UID})
 	}
