@@ -11,11 +11,12 @@ import (
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/image"
 )
 
 func imageCommand(chosen *chosen) *cobra.Command {
-	image := &cobra.Command{Use: "image", Short: "Load images into the nodes, list and remove them; build the local ones"}
-	image.AddCommand(&cobra.Command{
+	group := &cobra.Command{Use: "image", Short: "Load images into the nodes, list and remove them; build the local ones"}
+	group.AddCommand(&cobra.Command{
 		Use:   "load ARCHIVE|IMAGE...",
 		Short: "Load images into every node: from archives, or by name from this machine's Docker or containerd",
 		Long: `Load images into every node: from archives of docker save or of OCI layouts, also gzipped (- is standard input), or by name. What is no
@@ -23,7 +24,11 @@ file is taken for an image's name, and asked of Docker, then of containerd in it
 		Example: "  bonsai image load app:1\n  docker save app:1 | bonsai image load -\n  bonsai image load app.tar other.tar.gz",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cluster.LoadImages(cmd.Context(), chosen.dataDir, args, cmd.InOrStdin(), cmd.OutOrStdout())
+			stores, err := cluster.Images(chosen.dataDir)
+			if err != nil {
+				return err
+			}
+			return stores.Load(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}, &cobra.Command{
 		Use:     "list",
@@ -31,7 +36,11 @@ file is taken for an image's name, and asked of Docker, then of containerd in it
 		Example: "  bonsai image list",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cluster.PrintImages(cmd.Context(), chosen.dataDir, cmd.OutOrStdout())
+			stores, err := cluster.Images(chosen.dataDir)
+			if err != nil {
+				return err
+			}
+			return stores.Print(cmd.Context(), cmd.OutOrStdout())
 		},
 	})
 	remove := &cobra.Command{
@@ -42,7 +51,11 @@ file is taken for an image's name, and asked of Docker, then of containerd in it
 	}
 	force := remove.Flags().Bool("force", false, "also what containers have")
 	remove.RunE = func(cmd *cobra.Command, args []string) error {
-		return cluster.RemoveImages(cmd.Context(), chosen.dataDir, args, *force, cmd.OutOrStdout())
+		stores, err := cluster.Images(chosen.dataDir)
+		if err != nil {
+			return err
+		}
+		return stores.Remove(cmd.Context(), args, *force, cmd.OutOrStdout())
 	}
 	build := &cobra.Command{
 		Use:         "build DIRECTORY [IMAGE...]",
@@ -68,7 +81,7 @@ file is taken for an image's name, and asked of Docker, then of containerd in it
 		if len(names) == 0 {
 			names = cluster.DefaultImages()
 		}
-		recipes, err := cluster.LocalRecipes(filepath.Dir(self), *busybox, strings.Fields(string(applets)))
+		recipes, err := image.LocalRecipes(filepath.Dir(self), *busybox, strings.Fields(string(applets)))
 		if err != nil {
 			return err
 		}
@@ -77,12 +90,12 @@ file is taken for an image's name, and asked of Docker, then of containerd in it
 			if !known {
 				return fmt.Errorf("there is no local image %q", name)
 			}
-			if err := cluster.WriteImage(filepath.Join(args[0], name+".tar"), recipe); err != nil {
+			if err := image.WriteRecipe(filepath.Join(args[0], name+".tar"), recipe); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	image.AddCommand(remove, build)
-	return image
+	group.AddCommand(remove, build)
+	return group
 }

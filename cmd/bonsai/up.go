@@ -16,6 +16,7 @@ import (
 	"bonsai/cmd/internal/daemon"
 	"bonsai/deploy/addons"
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/plan"
 )
 
 // upFlags are what `up` is told of a cluster; only those that were given count.
@@ -93,7 +94,7 @@ func up(cmd *cobra.Command, home cluster.Home, config cluster.Config, self strin
 	if config.Joined != nil {
 		return sayJoined(cmd, config)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), upMessage, time.Since(began).Seconds(), config.Context(), filepath.Dir(self), cluster.BusyboxImage)
+	fmt.Fprintf(cmd.OutOrStdout(), upMessage, time.Since(began).Seconds(), config.Context(), filepath.Dir(self), plan.BusyboxImage)
 	if config.NoResolvers() {
 		fmt.Fprint(cmd.OutOrStdout(), noResolversMessage)
 	}

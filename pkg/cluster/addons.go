@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // addonResources are the kinds that add-ons may use.
@@ -227,9 +228,9 @@ func (c Config) addonValues() *strings.Replacer {
 	if c.Egress {
 		upstream = "forward . /etc/resolv.conf"
 	}
-	return strings.NewReplacer("$DNS_IP", c.DNSIP().String(), "$COREDNS_IMAGE", CoreDNSImage, "$UPSTREAM", upstream,
-		"$BUSYBOX_IMAGE", BusyboxImage, "$METRICS_SERVER_IMAGE", MetricsServerImage, "$TRAEFIK_IMAGE", TraefikImage,
-		"$REGISTRY_IMAGE", RegistryImage, "$REGISTRY_IP", c.registryIP().String(), "$REGISTRY_ADDRESS", c.registryAddress(),
+	return strings.NewReplacer("$DNS_IP", c.DNSIP().String(), "$COREDNS_IMAGE", plan.CoreDNSImage, "$UPSTREAM", upstream,
+		"$BUSYBOX_IMAGE", plan.BusyboxImage, "$METRICS_SERVER_IMAGE", plan.MetricsServerImage, "$TRAEFIK_IMAGE", plan.TraefikImage,
+		"$REGISTRY_IMAGE", plan.RegistryImage, "$REGISTRY_IP", c.registryIP().String(), "$REGISTRY_ADDRESS", c.registryAddress(),
 		"$REGISTRY_NODE_PORT", strconv.Itoa(registryNodePort), "$REGISTRY_HOST", registryHost)
 }
 

@@ -61,9 +61,10 @@ func (c Config) loadOnNodes(ctx context.Context, images []string) error {
 	if err := c.waitNodes(ctx); err != nil {
 		return err
 	}
-	for _, image := range images {
-		if _, err := c.loadArchive(ctx, c.image(image), nil); err != nil {
-			return fmt.Errorf("%s: %w", c.image(image), err)
+	stores := c.images()
+	for _, name := range images {
+		if _, err := stores.LoadArchive(ctx, c.image(name), nil); err != nil {
+			return fmt.Errorf("%s: %w", c.image(name), err)
 		}
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 func TestValidate(t *testing.T) {
@@ -152,7 +154,7 @@ func TestAddonsFillIn(t *testing.T) {
 		t.Fatalf("%v", objects[1])
 	}
 	data, _ := objects[0].Object["data"].(map[string]any)
-	if data["ip"] != "10.96.0.10" || data["image"] != CoreDNSImage {
+	if data["ip"] != "10.96.0.10" || data["image"] != plan.CoreDNSImage {
 		t.Errorf("%v", data)
 	}
 }

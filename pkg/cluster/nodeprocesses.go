@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -185,7 +186,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
     conf_dir = %q
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = %q
-%s`, containerdSocket, PauseImage, restrictOOM, snapshotter, ociRuntime, cniBinDir, cniConfDir, registries,
+%s`, containerdSocket, plan.PauseImage, restrictOOM, snapshotter, ociRuntime, cniBinDir, cniConfDir, registries,
 			runtimeHandlers("io.containerd.grpc.v1.cri", found))
 	}
 	return fmt.Sprintf(`version = 3
@@ -209,7 +210,7 @@ state = "/run/containerd"
     use_internal_loopback = true
 [plugins.'io.containerd.internal.v1.opt']
   path = "/var/lib/containerd/opt"
-%s`, containerdSocket, snapshotter, PauseImage, registries, restrictOOM, ociRuntime, cniBinDir, cniConfDir,
+%s`, containerdSocket, snapshotter, plan.PauseImage, registries, restrictOOM, ociRuntime, cniBinDir, cniConfDir,
 		runtimeHandlers("io.containerd.cri.v1.runtime", found))
 }
 

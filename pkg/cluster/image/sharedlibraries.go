@@ -1,4 +1,4 @@
-package cluster
+package image
 
 import (
 	"debug/elf"
@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// withLibraries returns what an image needs to run program: the program's path in the image, its dynamic loader at the path that the
-// program names, and in lib/ the shared libraries that it and they need. Values are paths on this machine. A static program needs
-// nothing else.
+// withLibraries returns the files that an image needs to run program: the program at path, its dynamic loader at the
+// path that the program names, and in lib/ the shared libraries that they need. Values are paths on this machine. A
+// static program needs nothing else.
 func withLibraries(path, program string) (map[string]string, error) {
 	files := map[string]string{path: program}
 	loader, needed, err := linkage(program)
@@ -41,7 +41,8 @@ func withLibraries(path, program string) (map[string]string, error) {
 	return files, nil
 }
 
-// linkage returns the loader that an ELF file names, "" if it names none, and the libraries that it needs itself.
+// linkage returns the loader that an ELF file names, "" if it names none, and the libraries that the file itself
+// needs.
 func linkage(path string) (loader string, needed []string, err error) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -64,7 +65,8 @@ func linkage(path string) (loader string, needed []string, err error) {
 	return loader, needed, nil
 }
 
-// findLibrary looks for a library beside the loader, as distributions keep the two in one directory, and then where glibc looks.
+// findLibrary looks for a library beside the loader, since distributions keep the two in one directory, and then
+// where glibc looks.
 func findLibrary(loader, name string) (string, error) {
 	real, err := filepath.EvalSymlinks(loader)
 	if err != nil {

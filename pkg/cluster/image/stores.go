@@ -1,4 +1,4 @@
-package cluster
+package image
 
 import (
 	"bytes"
@@ -19,23 +19,33 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// LoadImages imports images into every node's containerd: from archives of `docker save` or OCI layouts, either also packed by gzip ("-" is
-// stdin), and what is no file by its name from this machine's Docker or containerd. An error says what it is about.
-func LoadImages(ctx context.Context, dataDir string, sources []string, stdin io.Reader, out io.Writer) error {
-	c, err := LoadExisting(dataDir)
-	if err != nil {
-		return err
-	}
+// Stores are the image stores of the nodes of a running cluster: each node's containerd has its own.
+type Stores struct {
+	// Nodes are the names of the nodes.
+	Nodes []string
+	// PID returns the pid of a node's init process, whose mounts are the node's.
+	PID func(ctx context.Context, node string) (int, error)
+	// CTR is containerd's client on this machine. Socket is containerd's socket as a node sees it.
+	CTR, Socket string
+	// Spool is the directory for archives that must be unpacked to a file while they are loaded.
+	Spool string
+}
+
+// Load imports images into every node. A source is an archive of docker save or an OCI layout, either of which gzip
+// may have compressed; "-" is stdin. A source that is no file is the name of an image of this machine's Docker or
+// containerd. The error names the source.
+func (s Stores) Load(ctx context.Context, sources []string, stdin io.Reader, out io.Writer) error {
 	for _, source := range sources {
 		name := source
 		var names []string
+		var err error
 		if source == "-" {
 			name = "standard input"
-			names, err = c.loadArchive(ctx, source, stdin)
+			names, err = s.LoadArchive(ctx, source, stdin)
 		} else if _, missing := os.Stat(source); missing == nil || strings.HasPrefix(source, "/") || strings.HasPrefix(source, ".") {
-			names, err = c.loadArchive(ctx, source, nil)
+			names, err = s.LoadArchive(ctx, source, nil)
 		} else {
-			names, err = c.loadLocal(ctx, source)
+			names, err = s.loadLocal(ctx, source)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -45,9 +55,9 @@ func LoadImages(ctx context.Context, dataDir string, sources []string, stdin io.
 	return nil
 }
 
-// loadArchive imports one archive and returns the names of its images.
-func (c Config) loadArchive(ctx context.Context, path string, stdin io.Reader) ([]string, error) {
-	file, err := c.plainFile(path, stdin)
+// LoadArchive imports one archive and returns the names of its images. A path of "-" stands for stdin.
+func (s Stores) LoadArchive(ctx context.Context, path string, stdin io.Reader) ([]string, error) {
+	file, err := s.plainFile(path, stdin)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +70,7 @@ func (c Config) loadArchive(ctx context.Context, path string, stdin io.Reader) (
 		return nil, fmt.Errorf("is for %s, and the nodes are %s", a.platform, own)
 	}
 	var nodes errgroup.Group
-	for _, node := range c.Nodes {
+	for _, node := range s.Nodes {
 		nodes.Go(func() error {
 			// Each with a place of its own in the file.
 			again, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", file.Fd()))
@@ -68,16 +78,16 @@ func (c Config) loadArchive(ctx context.Context, path string, stdin io.Reader) (
 				return err
 			}
 			defer again.Close()
-			_, err = c.ctr(ctx, node, again, "images", "import", "-")
+			_, err = s.run(ctx, node, again, "images", "import", "-")
 			return err
 		})
 	}
 	return a.names, nodes.Wait()
 }
 
-// plainFile opens an archive. What is compressed or comes from standard input is first written to a file without a name in the data
-// directory, which is gone when it is closed.
-func (c Config) plainFile(path string, stdin io.Reader) (_ *os.File, err error) {
+// plainFile opens an archive. One that is compressed or comes from standard input is first written to a file without
+// a name, which is gone when it is closed.
+func (s Stores) plainFile(path string, stdin io.Reader) (_ *os.File, err error) {
 	in := stdin
 	if path != "-" {
 		file, err := os.Open(path)
@@ -97,7 +107,7 @@ func (c Config) plainFile(path string, stdin io.Reader) (_ *os.File, err error) 
 	if _, same := unpacked.(interface{ Peek(int) ([]byte, error) }); same && path != "-" {
 		return os.Open(path)
 	}
-	spool, err := os.CreateTemp(c.layout().run(), "image-*")
+	spool, err := os.CreateTemp(s.Spool, "image-*")
 	if err != nil {
 		return nil, err
 	}
@@ -113,26 +123,25 @@ func (c Config) plainFile(path string, stdin io.Reader) (_ *os.File, err error) 
 	return spool, nil
 }
 
-// nodeImage is an image as a node's containerd lists it: one name of it.
+// nodeImage is one name of an image as a node's containerd lists it.
 type nodeImage struct{ name, digest, size string }
 
-// ctr runs containerd's client in a node and returns what it prints.
-func (c Config) ctr(ctx context.Context, node Node, stdin io.Reader, args ...string) (string, error) {
-	pid, err := NodePID(ctx, c.DataDir, node.Name())
+// run runs containerd's client in a node and returns what it prints.
+func (s Stores) run(ctx context.Context, node string, stdin io.Reader, args ...string) (string, error) {
+	pid, err := s.PID(ctx, node)
 	if err != nil {
 		return "", err
 	}
-	config := c.node(node)
-	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(pid), "-m", "--", config.ctr(), "--address", containerdSocket, "--namespace", "k8s.io"}, args...)...)
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(pid), "-m", "--", s.CTR, "--address", s.Socket, "--namespace", "k8s.io"}, args...)...)
 	var out, problem bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &problem
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("node %s: %s", node.Name(), inWords(problem.String(), node.Name()))
+		return "", fmt.Errorf("node %s: %s", node, inWords(problem.String(), node))
 	}
 	return out.String(), nil
 }
 
-// inWords says what ctr means, and what to do, where that is known.
+// inWords says in words what an error of ctr means and what to do, where that is known.
 func inWords(problem, node string) string {
 	text := strings.TrimSpace(problem)
 	if i := strings.LastIndex(text, "ctr: "); i >= 0 {
@@ -152,15 +161,15 @@ func inWords(problem, node string) string {
 }
 
 // nodeImages lists the images of a node.
-func (c Config) nodeImages(ctx context.Context, node Node) ([]nodeImage, error) {
-	table, err := c.ctr(ctx, node, nil, "images", "list")
+func (s Stores) nodeImages(ctx context.Context, node string) ([]nodeImage, error) {
+	table, err := s.run(ctx, node, nil, "images", "list")
 	if err != nil {
 		return nil, err
 	}
 	return parseImages(table), nil
 }
 
-// parseImages reads ctr's table: REF TYPE DIGEST SIZE PLATFORMS LABELS, where a size is a number and a unit.
+// parseImages reads ctr's table REF TYPE DIGEST SIZE PLATFORMS LABELS, where a size is a number and a unit.
 func parseImages(table string) []nodeImage {
 	var images []nodeImage
 	for line := range strings.Lines(table) {
@@ -173,26 +182,23 @@ func parseImages(table string) []nodeImage {
 	return images
 }
 
-// isName tells a name from the references that containerd's CRI keeps beside it: name@digest and the ID.
+// isName reports whether it is a name, and not one of the references that containerd's CRI keeps beside it:
+// name@digest and the ID.
 func (i nodeImage) isName() bool {
 	return !strings.HasPrefix(i.name, "sha256:") && !strings.Contains(i.name, "@")
 }
 
-// PrintImages prints the images of the running cluster in dataDir, and which nodes have them.
-func PrintImages(ctx context.Context, dataDir string, out io.Writer) error {
-	c, err := LoadExisting(dataDir)
-	if err != nil {
-		return err
-	}
+// Print prints the images, and which nodes have them.
+func (s Stores) Print(ctx context.Context, out io.Writer) error {
 	nodes := map[nodeImage][]string{}
-	for _, node := range c.Nodes {
-		images, err := c.nodeImages(ctx, node)
+	for _, node := range s.Nodes {
+		images, err := s.nodeImages(ctx, node)
 		if err != nil {
 			return err
 		}
 		for _, i := range images {
 			if i.isName() {
-				nodes[i] = append(nodes[i], node.Name())
+				nodes[i] = append(nodes[i], node)
 			}
 		}
 	}
@@ -205,19 +211,15 @@ func PrintImages(ctx context.Context, dataDir string, out io.Writer) error {
 	return w.Flush()
 }
 
-// RemoveImages removes images by name from every node of the running cluster in dataDir. One that a container has, running or ended, is
-// only removed if force is set.
-func RemoveImages(ctx context.Context, dataDir string, names []string, force bool, out io.Writer) error {
-	c, err := LoadExisting(dataDir)
-	if err != nil {
-		return err
-	}
+// Remove removes images by name from every node. An image that a container has, running or ended, is only removed if
+// force is set.
+func (s Stores) Remove(ctx context.Context, names []string, force bool, out io.Writer) error {
 	for _, name := range names {
 		full, err := reference.ParseDockerRef(name)
 		if err != nil {
 			return fmt.Errorf("%q is no image's name: %w", name, err)
 		}
-		on, err := c.removeImage(ctx, full.String(), force)
+		on, err := s.removeImage(ctx, full.String(), force)
 		if err != nil {
 			return fmt.Errorf("%s: %w", full, err)
 		}
@@ -229,10 +231,10 @@ func RemoveImages(ctx context.Context, dataDir string, names []string, force boo
 	return nil
 }
 
-// removeImage removes an image from the nodes that have it, and returns those.
-func (c Config) removeImage(ctx context.Context, name string, force bool) (on []string, err error) {
-	for _, node := range c.Nodes {
-		images, err := c.nodeImages(ctx, node)
+// removeImage removes an image from the nodes that have it, and returns those nodes.
+func (s Stores) removeImage(ctx context.Context, name string, force bool) (on []string, err error) {
+	for _, node := range s.Nodes {
+		images, err := s.nodeImages(ctx, node)
 		if err != nil {
 			return on, err
 		}
@@ -241,23 +243,24 @@ func (c Config) removeImage(ctx context.Context, name string, force bool) (on []
 			continue
 		}
 		if !force {
-			containers, err := c.ctr(ctx, node, nil, "containers", "list")
+			containers, err := s.run(ctx, node, nil, "containers", "list")
 			if err != nil {
 				return on, err
 			}
 			if user := userOf(containers, refs); user != "" {
-				return on, fmt.Errorf("container %s on node %s has it (--force removes it all the same)", user, node.Name())
+				return on, fmt.Errorf("container %s on node %s has it (--force removes it all the same)", user, node)
 			}
 		}
-		if _, err := c.ctr(ctx, node, nil, append([]string{"images", "remove", "--sync"}, refs...)...); err != nil {
+		if _, err := s.run(ctx, node, nil, append([]string{"images", "remove", "--sync"}, refs...)...); err != nil {
 			return on, err
 		}
-		on = append(on, node.Name())
+		on = append(on, node)
 	}
 	return on, nil
 }
 
-// refsOf returns what to remove for a name: itself and, if the image has no other, containerd's references beside it.
+// refsOf returns what to remove for a name: the name itself and, if the image has no other name, containerd's
+// references beside it.
 func refsOf(images []nodeImage, name string) []string {
 	i := slices.IndexFunc(images, func(i nodeImage) bool { return i.name == name })
 	if i < 0 {
@@ -276,7 +279,7 @@ func refsOf(images []nodeImage, name string) []string {
 	return refs
 }
 
-// userOf returns a container of one of the references in ctr's table CONTAINER IMAGE RUNTIME, or "".
+// userOf returns a container that has one of the references, from ctr's table CONTAINER IMAGE RUNTIME, or "".
 func userOf(table string, refs []string) string {
 	for line := range strings.Lines(table) {
 		if f := strings.Fields(line); len(f) > 1 && slices.Contains(refs, f[1]) {

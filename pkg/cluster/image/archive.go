@@ -1,4 +1,4 @@
-package cluster
+package image
 
 import (
 	"archive/tar"
@@ -15,19 +15,19 @@ import (
 	"github.com/distribution/reference"
 )
 
-// archive is what an image archive says of itself.
+// archive is what an image archive contains.
 type archive struct {
 	names    []string // the images in it, in full: docker.io/library/app:1
 	platform string   // of the first of them, as linux/amd64; "" if it does not say
 }
 
-// Bounds on what is kept of an archive while it is read; the rest is skipped.
+// Bounds, in bytes, on what is kept of an archive while it is read. Everything else is skipped.
 const (
 	keptFile  = 1 << 20 // bytes of a file that may be a manifest or a configuration
 	keptFiles = 16 << 20
 )
 
-// plain returns what is in r, unpacked if it is compressed by gzip.
+// plain returns the content of r, unpacked if it is compressed by gzip.
 func plain(r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(r)
 	head, err := in.Peek(6)
@@ -51,7 +51,7 @@ func plain(r io.Reader) (io.Reader, error) {
 	return in, nil
 }
 
-// readArchive reads an archive of `docker save` or an OCI image layout, not compressed, to its end.
+// readArchive reads an archive of docker save or an OCI image layout, not compressed, to its end.
 func readArchive(r io.Reader) (archive, error) {
 	files, err := readFiles(tar.NewReader(r))
 	switch {
@@ -69,12 +69,14 @@ func readArchive(r io.Reader) (archive, error) {
 	return archive{}, errors.New("is a tar archive, but no image: it has neither manifest.json (docker save) nor index.json (OCI); docker export, for example, saves a container's files alone")
 }
 
-// archiveFiles are the names of all files in an archive, and the content of small ones.
+// archiveFiles are the names of all files in an archive, and the content of the small ones.
 type archiveFiles struct {
 	there   map[string]bool
 	content map[string][]byte
 }
 
+// readFiles reads an archive. On an error it returns what it has read: that tells a broken archive from something
+// else.
 func readFiles(r *tar.Reader) (archiveFiles, error) {
 	files := archiveFiles{there: map[string]bool{}, content: map[string][]byte{}}
 	total := int64(0)
@@ -98,7 +100,7 @@ func readFiles(r *tar.Reader) (archiveFiles, error) {
 	}
 }
 
-// docker reads the manifest of `docker save`.
+// docker reads the manifest of docker save.
 func (f archiveFiles) docker() (archive, error) {
 	var manifest []struct {
 		Config   string
@@ -131,12 +133,13 @@ func (f archiveFiles) docker() (archive, error) {
 	return a, nil
 }
 
-// descriptor is the part of an OCI descriptor that says what it leads to.
+// descriptor is the part of an OCI descriptor that names what it leads to.
 type descriptor struct {
 	Digest      string
 	Annotations map[string]string
 }
 
+// file is the path of the blob in the archive.
 func (d descriptor) file() string { return "blobs/" + strings.Replace(d.Digest, ":", "/", 1) }
 
 // oci reads the index of an OCI image layout.
@@ -163,7 +166,8 @@ func (f archiveFiles) oci() (archive, error) {
 			return a, err
 		}
 		var manifest struct{ Config descriptor }
-		if json.Unmarshal(f.content[d.file()], &manifest) == nil { // an index of several platforms has none: containerd finds its own
+		// An index of several platforms has none: containerd finds its own.
+		if json.Unmarshal(f.content[d.file()], &manifest) == nil {
 			a.says(f.content[manifest.Config.file()])
 		}
 	}
@@ -173,6 +177,7 @@ func (f archiveFiles) oci() (archive, error) {
 	return a, nil
 }
 
+// add adds the full form of an image's name.
 func (a *archive) add(name string) error {
 	full, err := reference.ParseDockerRef(name)
 	if err != nil {

@@ -1,4 +1,4 @@
-package cluster
+package image
 
 import (
 	"bytes"
@@ -11,13 +11,13 @@ import (
 	"github.com/distribution/reference"
 )
 
-// localStore is a place on this machine that may have an image: how it is asked for an archive.
+// localStore is a place on this machine that may have an image, with the command that writes the image as an archive.
 type localStore struct {
 	name string
 	argv []string
 }
 
-// localStores are those that are asked, in this order.
+// localStores returns the places that may have an image, in the order in which they are asked.
 func localStores(image reference.Named) []localStore {
 	stores := []localStore{{"Docker", []string{"docker", "save", reference.FamiliarString(image)}}}
 	for _, namespace := range []string{"default", "k8s.io"} {
@@ -27,7 +27,7 @@ func localStores(image reference.Named) []localStore {
 }
 
 // loadLocal imports an image that one of this machine's own stores has, and returns its name.
-func (c Config) loadLocal(ctx context.Context, name string) ([]string, error) {
+func (s Stores) loadLocal(ctx context.Context, name string) ([]string, error) {
 	image, err := reference.ParseDockerRef(name)
 	if err != nil {
 		return nil, fmt.Errorf("is no file, and no image's name either: %w", err)
@@ -38,7 +38,7 @@ func (c Config) loadLocal(ctx context.Context, name string) ([]string, error) {
 			problems = append(problems, fmt.Errorf("%s: there is no program %s", store.name, store.argv[0]))
 			continue
 		}
-		names, found, err := c.loadFrom(ctx, store)
+		names, found, err := s.loadFrom(ctx, store)
 		if found {
 			return names, err
 		}
@@ -47,8 +47,8 @@ func (c Config) loadLocal(ctx context.Context, name string) ([]string, error) {
 	return nil, fmt.Errorf("is no file, and no image that this machine has: %w", errors.Join(problems...))
 }
 
-// loadFrom imports what a store gives; found is false if it gives nothing, and err then what it says.
-func (c Config) loadFrom(ctx context.Context, store localStore) (names []string, found bool, err error) {
+// loadFrom imports what a store gives. found is false if it gives nothing; err is then what the store says.
+func (s Stores) loadFrom(ctx context.Context, store localStore) (names []string, found bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, store.argv[0], store.argv[1:]...)
@@ -61,7 +61,7 @@ func (c Config) loadFrom(ctx context.Context, store localStore) (names []string,
 	if err := cmd.Start(); err != nil {
 		return nil, false, err
 	}
-	names, err = c.loadArchive(ctx, "-", archive)
+	names, err = s.LoadArchive(ctx, "-", archive)
 	if err != nil {
 		cancel() // what it still has to say is read by nobody
 	}

@@ -1,4 +1,4 @@
-package cluster
+package image
 
 import (
 	"archive/tar"
@@ -20,10 +20,10 @@ func TestWriteImage(t *testing.T) {
 	if err := os.WriteFile(program, []byte("#!"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	recipe := ImageRecipe{Ref: "localhost/try:1", Files: map[string]string{"usr/bin/program": program}, Links: map[string]string{"bin/p": "../usr/bin/program"},
+	recipe := Recipe{Ref: "localhost/try:1", Files: map[string]string{"usr/bin/program": program}, Links: map[string]string{"bin/p": "../usr/bin/program"},
 		Text: map[string]string{"etc/passwd": "root"}, Dirs: []string{"tmp"}, Entrypoint: []string{"/usr/bin/program"}, User: "7"}
 	for _, out := range []string{"a.tar", "b.tar"} {
-		if err := WriteImage(filepath.Join(dir, out), recipe); err != nil {
+		if err := WriteRecipe(filepath.Join(dir, out), recipe); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +71,7 @@ func TestWriteImage(t *testing.T) {
 func TestWriteImageNeedsItsFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.tar")
-	if err := WriteImage(path, ImageRecipe{Ref: "localhost/try:1", Files: map[string]string{"a": "/no/such/file"}}); err == nil {
+	if err := WriteRecipe(path, Recipe{Ref: "localhost/try:1", Files: map[string]string{"a": "/no/such/file"}}); err == nil {
 		t.Error("an image of a missing file was written")
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {

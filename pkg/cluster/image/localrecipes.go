@@ -1,0 +1,42 @@
+package image
+
+import (
+	"maps"
+	"path/filepath"
+
+	"bonsai/pkg/cluster/plan"
+)
+
+// LocalRecipes returns the recipes of the local images by their names. They are made of the binaries in binDir and of
+// the program busybox, which brings the shared libraries that it needs and gets links for the applets.
+func LocalRecipes(binDir, busybox string, applets []string) (map[string]Recipe, error) {
+	shell, err := withLibraries("bin/busybox", busybox)
+	if err != nil {
+		return nil, err
+	}
+	links := map[string]string{}
+	for _, applet := range applets {
+		if applet = filepath.Base(applet); applet != "busybox" && applet != "" {
+			links["bin/"+applet] = "busybox"
+		}
+	}
+	accounts := map[string]string{
+		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n",
+		"etc/group":  "root:x:0:\nnogroup:x:65534:\n",
+	}
+	lookups := map[string]string{"etc/nsswitch.conf": "hosts: files dns\n"}
+	maps.Copy(lookups, accounts)
+	return map[string]Recipe{
+		"pause": {Ref: plan.PauseImage, Files: map[string]string{"pause": filepath.Join(binDir, "pause")}, Entrypoint: []string{"/pause"}, User: "65535:65535"},
+		"busybox": {Ref: plan.BusyboxImage, Files: shell, Links: links, Text: lookups,
+			Dirs: []string{"tmp", "root", "var", "usr"}, Cmd: []string{"sh"}},
+		"coredns": {Ref: plan.CoreDNSImage, Files: map[string]string{"coredns": filepath.Join(binDir, "coredns")}, Text: accounts,
+			Dirs: []string{"tmp"}, Entrypoint: []string{"/coredns"}, User: "65534:65534"},
+		"metrics-server": {Ref: plan.MetricsServerImage, Files: map[string]string{"metrics-server": filepath.Join(binDir, "metrics-server")}, Text: accounts,
+			Dirs: []string{"tmp"}, Entrypoint: []string{"/metrics-server"}, User: "65534:65534"},
+		"traefik": {Ref: plan.TraefikImage, Files: map[string]string{"traefik": filepath.Join(binDir, "traefik")}, Text: accounts,
+			Dirs: []string{"tmp"}, Entrypoint: []string{"/traefik"}, User: "65534:65534"},
+		"registry": {Ref: plan.RegistryImage, Files: map[string]string{"registry": filepath.Join(binDir, "registry")}, Text: accounts,
+			Dirs: []string{"tmp"}, Entrypoint: []string{"/registry"}, User: "65534:65534"},
+	}, nil
+}
