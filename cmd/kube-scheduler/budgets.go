@@ -2,32 +2,36 @@ package main
 
 import (
 	"cmp"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 
 	policyv1 "k8s.io/api/policy/v1"
 
 	"bonsai/pkg/apiclient"
+	"bonsai/pkg/apiclient/policy"
 )
 
-// budgets are the disruption budgets in one order, rebuilt after they changed; what is not read of them is dropped.
+// budgets are the disruption budgets in one order. The list is rebuilt after a change; fields that nobody reads are
+// dropped.
 type budgets struct {
 	mirror  *apiclient.Mirror[*policyv1.PodDisruptionBudget]
 	changed atomic.Bool
 	list    []*policyv1.PodDisruptionBudget
 }
 
-// newBudgets takes the handler of mirror.
-func newBudgets(mirror *apiclient.Mirror[*policyv1.PodDisruptionBudget]) *budgets {
-	b := &budgets{mirror: mirror}
-	mirror.Slim = func(p *policyv1.PodDisruptionBudget) {
+func newBudgets(c *apiclient.Client, log *slog.Logger) *budgets {
+	b := &budgets{mirror: apiclient.NewMirror(policy.PodDisruptionBudgets(c), all(), log)}
+	b.mirror.Optional = true // pods are scheduled, and preempted, by a server without budgets, too
+	b.mirror.Slim = func(p *policyv1.PodDisruptionBudget) {
 		p.ObjectMeta, p.Status.Conditions = slimMeta(p.ObjectMeta), nil
 	}
-	mirror.Changed = func(_, _ *policyv1.PodDisruptionBudget) { b.changed.Store(true) }
+	b.mirror.Changed = func(_, _ *policyv1.PodDisruptionBudget) { b.changed.Store(true) }
 	return b
 }
 
-// Budgets implements preemption.Budgets. It says "not changed" before it reads: what comes meanwhile is there the next time.
+// Budgets implements preemption.Budgets. It clears changed before it reads, so that a
+// change that comes meanwhile is seen the next time.
 func (b *budgets) Budgets() []*policyv1.PodDisruptionBudget {
 	if b.changed.Swap(false) {
 		b.list = nil

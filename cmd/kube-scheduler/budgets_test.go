@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestBudgetsKeepOneOrder: preemption compares the budgets of two moments one by one, so the same ones come in the same order; a
-// change of one is there at the next look, and what nobody reads is not kept.
+// TestBudgetsKeepOneOrder: preemption compares the budgets of two moments one by one, so the same ones come in the same
+// order; a change of one is there at the next look, and what nobody reads is not kept.
 func TestBudgetsKeepOneOrder(t *testing.T) {
 	t.Parallel()
 	c, err := newClient(&rest.Config{Host: "http://127.0.0.1:1"})
@@ -28,7 +28,7 @@ func TestBudgetsKeepOneOrder(t *testing.T) {
 	}
 	names := ""
 	for i := range 9 {
-		w.disruptions.Set(budget(fmt.Sprint("b", 8-i), "1"))
+		w.budgets.mirror.Set(budget(fmt.Sprint("b", 8-i), "1"))
 		names += fmt.Sprintf(" b%d 1", i)
 	}
 	for _, step := range []struct {
@@ -36,8 +36,8 @@ func TestBudgetsKeepOneOrder(t *testing.T) {
 		want string
 	}{
 		{func() {}, names},
-		{func() { w.disruptions.Set(budget("b8", "2")) }, names[:len(names)-1] + "2"},
-		{func() { w.disruptions.Replace(nil) }, ""},
+		{func() { w.budgets.mirror.Set(budget("b8", "2")) }, names[:len(names)-1] + "2"},
+		{func() { w.budgets.mirror.Replace(nil) }, ""},
 	} {
 		step.do()
 		for range 2 {

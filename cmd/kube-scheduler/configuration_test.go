@@ -141,7 +141,8 @@ func TestProfilesPickPlugins(t *testing.T) {
 	}
 }
 
-// TestPolicies: a policy's predicates are the filters and its priorities the scores, called in today's order; a configuration beside it is refused.
+// TestPolicies: a policy's predicates are the filters and its priorities the scores, called in today's order; a
+// configuration beside it is refused.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "policy.json")

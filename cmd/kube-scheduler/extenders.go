@@ -11,8 +11,8 @@ import (
 	"bonsai/pkg/scheduler/framework"
 )
 
-// newExtenders returns the configured extenders: first those that may not be ignored, as the answers of the others are worth
-// nothing if one of them fails.
+// newExtenders returns the configured extenders: first those that may not be ignored, as the answers of the others are
+// worth nothing if one of them fails.
 func newExtenders(c *configv1.KubeSchedulerConfiguration, log *slog.Logger) ([]framework.Extender, error) {
 	var must, may []framework.Extender
 	for _, config := range c.Extenders {

@@ -3,13 +3,10 @@ package main
 import (
 	"log/slog"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 
 	"bonsai/cmd/internal/metrictest"
-	"bonsai/pkg/scheduler/event"
-	"bonsai/pkg/scheduler/write"
 )
 
 // TestStockMetrics holds what a scheduler shows against what Kubernetes' does.
@@ -25,7 +22,7 @@ func TestStockMetrics(t *testing.T) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	shown, w := newTelemetry(o), newWorld(c, log)
-	s, err := build(o, cfg, write.New(c), w, event.New(write.New(c), "h", time.Now, log), shown.scheduler, log)
+	s, err := newScheduler(o, cfg, w, newParts(c, "h", shown.scheduler, log))
 	if err != nil {
 		t.Fatal(err)
 	}

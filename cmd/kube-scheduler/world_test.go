@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestControllersWhosePodsAreSpread: pods of replication controllers, replica sets and stateful sets are spread by default
-// (concepts/scheduling-eviction/topology-spread-constraints, "Cluster-level default constraints").
+// TestControllersWhosePodsAreSpread: pods of replication controllers, replica sets and stateful sets are spread by
+// default (concepts/scheduling-eviction/topology-spread-constraints, "Cluster-level default constraints").
 func TestControllersWhosePodsAreSpread(t *testing.T) {
 	t.Parallel()
 	c, err := newClient(&rest.Config{Host: "http://127.0.0.1:1"})
@@ -21,9 +21,9 @@ func TestControllersWhosePodsAreSpread(t *testing.T) {
 	}
 	w := newWorld(c, slog.New(slog.DiscardHandler))
 	meta, sel := metav1.ObjectMeta{Namespace: "d", Name: "o", UID: "u"}, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	w.controllers.Set(&corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Selector: sel.MatchLabels}})
-	w.replicas.Set(&appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: sel}})
-	w.sets.Set(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: sel}})
+	w.owners.controllers.Set(&corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Selector: sel.MatchLabels}})
+	w.owners.replicas.Set(&appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: sel}})
+	w.owners.sets.Set(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: sel}})
 	for _, x := range []struct {
 		version, kind string
 		uid           types.UID

@@ -128,7 +128,7 @@ func (s *Scheduler) fail(ctx context.Context, p *profile.Profile, state *framewo
 	if len(p.PostFilters) > 0 && d.NodeCount > 0 {
 		var node string
 		st := s.timed("PostFilter", p, func() (st *framework.Status) {
-			node, st = p.RunPostFilter(ctx, state, pod.PodInfo, d)
+			node, st = p.RunPostFilter(ctx, s.Queue, state, pod.PodInfo, d)
 			return st
 		})
 		if st != nil {

@@ -80,13 +80,12 @@ type scene struct {
 
 func play(t *testing.T, in string) string {
 	s := &scene{t: t, nominator: model.NewNominator()}
-	pre := &preemption.Plugin{API: s, Budgets: s, Statuses: s, Evicted: func(types.UID, error) {}, Recorder: s, Nominator: s.nominator, Now: time.Now, Log: slog.New(slog.DiscardHandler), Metrics: (*scheduler.Metrics)(nil), Start: func(int) int { return 0 }}
+	pre := &preemption.Plugin{API: s, Budgets: s, Statuses: s, Recorder: s, Nominator: s.nominator, Now: time.Now, Log: slog.New(slog.DiscardHandler), Metrics: (*scheduler.Metrics)(nil), Start: func(int) int { return 0 }}
 	var err error
 	s.profile, err = profile.New("s", plugins.Default(plugins.Config{Workloads: s, Namespaces: s, Preemption: pre, Volumes: volumes.New(nil)}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	pre.Profile = s.profile
 	var out strings.Builder
 	lines := bufio.NewScanner(strings.NewReader(in))
 	for lines.Scan() {
@@ -115,6 +114,10 @@ func play(t *testing.T, in string) string {
 	}
 	return out.String()
 }
+
+// Ungate and Retry do nothing: a scene has no queue.
+func (*scene) Ungate(types.UID) {}
+func (*scene) Retry(types.UID)  {}
 
 // schedule decides both ways, which must agree; a pod that fits is put onto the first of the best nodes by name.
 func (s *scene) schedule(pod *model.PodInfo) string {
@@ -150,7 +153,7 @@ func (s *scene) schedule(pod *model.PodInfo) string {
 
 func (s *scene) refused(state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis) string {
 	s.evicted = nil
-	node, st := s.profile.RunPostFilter(s.t.Context(), state, pod, d)
+	node, st := s.profile.RunPostFilter(s.t.Context(), s, state, pod, d)
 	s.profile.Wait()
 	if node != "" && st.IsRejected() {
 		return "still nominated to " + node + ", " + st.Message()

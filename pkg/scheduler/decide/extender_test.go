@@ -66,11 +66,10 @@ func (e *extender) ScoreNodes(_ context.Context, _ *model.PodInfo, nodes []*mode
 func TestExtendersAreAskedAfterThePlugins(t *testing.T) {
 	t.Parallel()
 	decide := func(extenders ...framework.Extender) (Result, error) {
-		p, err := profile.New("s", plugins.Default(plugins.Config{}))
+		p, err := profile.New("s", plugins.Default(plugins.Config{}), extenders...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Extenders = extenders
 		var nodes []*model.NodeInfo
 		for _, name := range []string{"a", "b", "c", "cordoned"} {
 			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: name == "cordoned"}}

@@ -50,7 +50,7 @@ type Filter interface {
 // from now on, which may be the one it was nominated to before, or "" for none.
 type PostFilter interface {
 	Plugin
-	PostFilter(ctx context.Context, state *CycleState, pod *model.PodInfo, d *Diagnosis) (
+	PostFilter(ctx context.Context, h Handle, state *CycleState, pod *model.PodInfo, d *Diagnosis) (
 		nominated string, status *Status)
 }
 

@@ -28,7 +28,7 @@ func BenchmarkCandidates(b *testing.B) {
 	}{{"first", true, 1000}, {"again", false, 1000}, {"first", true, 5000}, {"again", false, 5000}} {
 		b.Run(fmt.Sprint(c.name, "/", c.nodes), func(b *testing.B) {
 			p, _ := plugin(b)
-			p.Profile = prof
+			p.profile = prof.Handle(nil)
 			var list []*model.NodeInfo
 			for i := range c.nodes {
 				n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i), Labels: map[string]string{corev1.LabelHostname: fmt.Sprint("n", i)}}}

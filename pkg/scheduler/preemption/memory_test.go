@@ -61,7 +61,7 @@ func TestWhatIsKeptOfEarlierPodsHolds(t *testing.T) {
 			}
 			old, _ := plugin(t)
 			world := &budgeted{}
-			old.Budgets, old.Profile, old.MinNodes = world, prof, 4
+			old.Budgets, old.profile, old.MinNodes = world, prof.Handle(nil), 4
 			known, snapshot := cache.New(0), model.NewSnapshot()
 			var nodes []string
 			var pods []*model.PodInfo
@@ -119,8 +119,8 @@ func TestWhatIsKeptOfEarlierPodsHolds(t *testing.T) {
 					}
 				}
 				fresh, _ := plugin(t)
-				fresh.Budgets, fresh.Profile, fresh.MinNodes, fresh.Nominator = world, plain, 4, old.Nominator
-				show := func(p *Plugin) string {
+				fresh.Budgets, fresh.profile, fresh.MinNodes, fresh.Nominator = world, plain.Handle(nil), 4, old.Nominator
+				show := func(p trial) string {
 					list, refusals, st := p.candidates(state.Clone(), preemptor, d)
 					if !st.IsSuccess() {
 						t.Fatal(st)

@@ -1,5 +1,5 @@
-// Package preemption makes room for a pod that fits nowhere, by evicting pods of lower priority from the node where that
-// hurts least. The pod is then nominated to that node and scheduled again once the victims are gone.
+// Package preemption makes room for a pod that fits nowhere, by evicting pods of lower priority from the node where
+// that hurts least. The pod is then nominated to that node and scheduled again once the victims are gone.
 package preemption
 
 import (
@@ -20,7 +20,6 @@ import (
 	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/model"
-	"bonsai/pkg/scheduler/profile"
 )
 
 // Name of the plug-in.
@@ -54,8 +53,8 @@ type Metrics interface {
 	Victims(n int)
 }
 
-// Plugin is the DefaultPreemption plug-in. Profile must be set, after the profile was made of its plug-ins. Victims are evicted
-// in the background; until all have been asked to go, PreEnqueue holds the preemptor back.
+// Plugin is the DefaultPreemption plug-in. Victims are evicted in the background. Until all evictions have been
+// requested, PreEnqueue holds the preemptor back.
 type Plugin struct {
 	API       API
 	Budgets   Budgets
@@ -65,15 +64,11 @@ type Plugin struct {
 	Now       func() time.Time
 	Log       *slog.Logger
 	Metrics   Metrics
-	Profile   *profile.Profile
-	// MinNodes and Percent bound how many candidate nodes are compared: at least MinNodes, and Percent of all. One of them may be 0;
-	// both mean 100 and 10.
+	// MinNodes and Percent bound how many candidate nodes are compared: at least MinNodes, and Percent of all. One of
+	// them may be 0; both mean 100 and 10.
 	MinNodes, Percent int
 	// Start picks the node to begin with, in [0, n); nil is by chance.
 	Start func(n int) int
-	// Evicted is called when all victims for a pod have been asked to go and it is no longer held back, with the error if that
-	// failed for some.
-	Evicted func(pod types.UID, err error)
 
 	memory memory
 
@@ -100,22 +95,25 @@ const (
 // timeout bounds the eviction of all victims.
 const timeout = 15 * time.Second
 
-// PostFilter nominates a node and begins to evict the victims there. A pod that may not preempt now keeps its nomination: the victims
-// it waits for may still be ending, and the room they leave is its own.
-func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis) (string, *framework.Status) {
+// PostFilter nominates a node and begins to evict the victims there. A pod that may not preempt now keeps its
+// nomination: the victims it waits for may still be ending, and the room they leave is its own.
+func (p *Plugin) PostFilter(
+	ctx context.Context, h framework.Handle, state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis,
+) (string, *framework.Status) {
 	p.Metrics.Preempting()
 	if why := p.ineligible(pod, d); why != "" {
 		return p.Nominator.Of(pod.Pod.UID), framework.NewStatus(framework.Unschedulable, "preemption: "+why)
 	}
-	candidates, refusals, st := p.candidates(state, pod, d)
+	search := search{p, h}
+	candidates, refusals, st := search.candidates(state, pod, d)
 	if !st.IsSuccess() {
 		return "", st
 	}
 	if len(candidates) == 0 {
 		return "", framework.NewStatus(framework.Unschedulable, "preemption: "+refusals.Message())
 	}
-	if len(p.Profile.Extenders) > 0 {
-		if candidates, st = p.spare(ctx, pod, candidates); !st.IsSuccess() {
+	if h.Spares(pod) {
+		if candidates, st = search.spare(ctx, pod, candidates); !st.IsSuccess() {
 			return "", st
 		}
 	}
@@ -123,15 +121,16 @@ func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, po
 	p.Metrics.Victims(len(best.victims))
 	p.displace(ctx, pod, best.node)
 	p.hold(pod.Pod.UID, true)
-	p.Profile.Go(func() {
-		err := p.evict(ctx, pod, best)
+	h.Go(func() {
+		err := search.evict(ctx, pod, best)
+		p.hold(pod.Pod.UID, false)
 		if err != nil {
 			p.Log.Warn("preempting failed", "pod", pod.Key(), "node", best.node, "err", err)
-		} else {
-			p.Log.Info("preempted", "pod", pod.Key(), "node", best.node, "victims", len(best.victims))
+			h.Retry(pod.Pod.UID)
+			return
 		}
-		p.hold(pod.Pod.UID, false)
-		p.Evicted(pod.Pod.UID, err)
+		p.Log.Info("preempted", "pod", pod.Key(), "node", best.node, "victims", len(best.victims))
+		h.Ungate(pod.Pod.UID)
 	})
 	return best.node, framework.NewStatus(framework.Success)
 }
@@ -149,7 +148,7 @@ func (p *Plugin) PreEnqueue(pod *model.PodInfo) *framework.Status {
 	return nil
 }
 
-// EventsToRegister: none. Who is held back comes free when Evicted is called.
+// EventsToRegister returns no events: PostFilter releases a pod that is held back once its victims have been evicted.
 func (p *Plugin) EventsToRegister() []clusterevent.Interest { return nil }
 
 func (p *Plugin) hold(pod types.UID, hold bool) {
@@ -173,9 +172,9 @@ func (p *Plugin) displace(ctx context.Context, pod *model.PodInfo, node string) 
 	}
 }
 
-// ineligible says why the pod may not preempt now, "" if it may. A pod waits for victims of preemption that still end on its
-// nominated node, unless that node has become one where no eviction helps. Pods that end for other reasons are not waited for:
-// nobody knows when they are gone, and another node may be better.
+// ineligible says why the pod may not preempt now, "" if it may. A pod waits for victims of preemption that still end
+// on its nominated node, unless that node has become one where no eviction helps. Pods that end for other reasons are
+// not waited for: nobody knows when they are gone, and another node may be better.
 func (p *Plugin) ineligible(pod *model.PodInfo, d *framework.Diagnosis) string {
 	if policy := pod.Pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
 		return "not eligible due to preemptionPolicy=Never."
@@ -199,68 +198,12 @@ func (p *Plugin) ineligible(pod *model.PodInfo, d *framework.Diagnosis) string {
 	return ""
 }
 
-// preempted tells whether pod is ending because a scheduler evicted it.
+// preempted reports whether pod is ending because a scheduler evicted it.
 func preempted(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonPreemptionByScheduler
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue &&
+			c.Reason == corev1.PodReasonPreemptionByScheduler
 	})
-}
-
-// candidates tries the nodes whose refusal could be resolved, and says why the others are none. The status is that of an error.
-func (p *Plugin) candidates(state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis) ([]*candidate, *framework.Diagnosis, *framework.Status) {
-	refusals := framework.NewDiagnosis(d.Snapshot)
-	unhelpful, none := framework.NewStatus(framework.UnschedulableAndUnresolvable, notHelpful), framework.NewStatus(framework.UnschedulableAndUnresolvable, noVictims)
-	var possible []*model.NodeInfo
-	for n := range d.Snapshot.All {
-		st := d.Of(n)
-		switch {
-		case st != nil && st.Code == framework.UnschedulableAndUnresolvable:
-			refusals.Reject(n, unhelpful)
-		case n.Lowest >= model.Priority(pod.Pod):
-			refusals.Reject(n, none)
-		default:
-			possible = append(possible, n)
-		}
-	}
-	if len(possible) == 0 {
-		return nil, refusals, nil
-	}
-	budgets := p.Budgets.Budgets()
-	state, kept, st := p.prepare(state, pod, d, budgets)
-	if !st.IsSuccess() {
-		return nil, nil, st
-	}
-	want := p.enough(d.Snapshot.Count)
-	var out []*candidate
-	first := p.start(len(possible))
-	for i := range possible {
-		n := possible[(first+i)%len(possible)]
-		nominated := p.Nominator.On(n.Name(), pod)
-		c, st := kept.get(n, nominated, func() (*candidate, *framework.Status) { return p.try(state, pod, n, nominated, budgets) })
-		if c == nil {
-			refusals.Reject(n, st)
-			continue
-		}
-		if out = append(out, c); len(out) >= want {
-			break
-		}
-	}
-	return out, refusals, nil
-}
-
-// prepare returns the state for filters, and what is kept of earlier pods where each node alone decides; else nil.
-func (p *Plugin) prepare(state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis, budgets []*policyv1.PodDisruptionBudget) (*framework.CycleState, *tries, *framework.Status) {
-	var nominated []*model.PodInfo
-	for _, list := range p.Nominator.Rivals(pod) {
-		nominated = append(nominated, list...)
-	}
-	if class, alone, ok := p.Profile.Alone(pod, d.Snapshot, nominated); ok {
-		return alone, p.memory.of(kind{class, model.Priority(pod.Pod)}, budgets), nil
-	}
-	if d.Prepare != nil {
-		return state, nil, d.Prepare()
-	}
-	return state, nil, nil
 }
 
 func (p *Plugin) start(n int) int {
@@ -279,7 +222,7 @@ func (p *Plugin) enough(nodes int) int {
 }
 
 // evict removes the victims.
-func (p *Plugin) evict(ctx context.Context, pod *model.PodInfo, c *candidate) error {
+func (p search) evict(ctx context.Context, pod *model.PodInfo, c *candidate) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	scheduler := pod.Pod.Spec.SchedulerName
@@ -292,8 +235,7 @@ func (p *Plugin) evict(ctx context.Context, pod *model.PodInfo, c *candidate) er
 	g.SetLimit(8)
 	for _, v := range c.victims {
 		g.Go(func() error {
-			if w := p.Profile.WaitingPod(v.Pod.UID); w != nil {
-				w.Reject(Name, "preempted")
+			if p.profile.RejectWaiting(v.Pod.UID, Name, "preempted") {
 				return nil
 			}
 			if v.Pod.DeletionTimestamp != nil {

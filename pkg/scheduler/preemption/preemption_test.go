@@ -106,24 +106,34 @@ func (a *api) Event(p *corev1.Pod, _, _, reason, _, note string) {
 func (a *api) Preempting()   { a.searches++ }
 func (a *api) Victims(n int) { a.chosen = append(a.chosen, n) }
 
-func plugin(t testing.TB) (*Plugin, *api) {
+func (a *api) Ungate(pod types.UID) { a.note(fmt.Sprint("ungate ", pod)) }
+func (a *api) Retry(pod types.UID)  { a.note(fmt.Sprint("retry ", pod)) }
+
+// trial is a search of a plug-in by a profile with one filter.
+type trial struct {
+	search
+	runs *profile.Profile
+}
+
+func plugin(t testing.TB, extenders ...framework.Extender) (trial, *api) {
 	t.Helper()
-	prof, err := profile.New("s", []profile.Enabled{{Plugin: room{}}})
+	prof, err := profile.New("s", []profile.Enabled{{Plugin: room{}}}, extenders...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := &api{}
-	return &Plugin{
-		API: a, Budgets: a, Statuses: a, Recorder: a, Evicted: func(pod types.UID, err error) { a.note(fmt.Sprintf("evicted for %s: %v", pod, err)) }, Nominator: model.NewNominator(), Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler), Metrics: a,
-		Profile: prof, Start: func(int) int { return 0 },
-	}, a
+	p := &Plugin{
+		API: a, Budgets: a, Statuses: a, Recorder: a, Nominator: model.NewNominator(), Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler), Metrics: a,
+		Start: func(int) int { return 0 },
+	}
+	return trial{search{p, prof.Handle(a)}, prof}, a
 }
 
 // refused runs the filter over all nodes, as a scheduling cycle would before it calls PostFilter.
-func refused(p *Plugin, pod *model.PodInfo, nodes ...*model.NodeInfo) *framework.Diagnosis {
+func refused(p trial, pod *model.PodInfo, nodes ...*model.NodeInfo) *framework.Diagnosis {
 	d := framework.NewDiagnosis(model.NewSnapshot(nodes...))
 	for _, n := range nodes {
-		d.Reject(n, p.Profile.RunFilter(framework.NewCycleState(), pod, n))
+		d.Reject(n, p.runs.RunFilter(framework.NewCycleState(), pod, n))
 	}
 	return d
 }
@@ -230,13 +240,13 @@ func TestPostFilter(t *testing.T) {
 	p.Nominator.Set(elsewhere, "n2")
 	p.Nominator.Set(higher, "equals")
 	preemptor := pod("new", 10, "2", -1)
-	got, st := p.PostFilter(t.Context(), framework.NewCycleState(), preemptor, refused(p, preemptor, nodes...))
+	got, st := p.PostFilter(t.Context(), p.profile, framework.NewCycleState(), preemptor, refused(p, preemptor, nodes...))
 	if got != "n1" || !st.IsSuccess() {
 		t.Fatalf("node %q, %s", got, st.Message())
 	}
-	p.Profile.Wait()
+	p.runs.Wait()
 	slices.Sort(a.calls)
-	if want := []string{"event a Preempted Preempted by pod new on node n1", "evicted for new: <nil>", `nominate lower ""`, "preempt a true"}; !slices.Equal(a.calls, want) {
+	if want := []string{"event a Preempted Preempted by pod new on node n1", `nominate lower ""`, "preempt a true", "ungate new"}; !slices.Equal(a.calls, want) {
 		t.Errorf("calls %q, want %q: what ends already needs no second deletion", a.calls, want)
 	}
 	if p.Nominator.Of("lower") != "" || p.Nominator.Of("elsewhere") != "n2" || p.Nominator.Of("higher") != "equals" {
@@ -274,15 +284,15 @@ func TestPostFilterFinds(t *testing.T) {
 			p.Nominator.Set(c.pod, c.nominated)
 		}
 		nodes := []*model.NodeInfo{node("n1", "1", pod("e1", 1, "100m", 0), ending), node("n2", "1", pod("b", 1, "1", 9)), node("n3", "1", pod("c", 2, "1", 9))}
-		got, st := p.PostFilter(t.Context(), framework.NewCycleState(), c.pod, refused(p, c.pod, nodes...))
+		got, st := p.PostFilter(t.Context(), p.profile, framework.NewCycleState(), c.pod, refused(p, c.pod, nodes...))
 		if got != c.node || st.Message() != c.want {
 			t.Errorf("%s: %q, %q, want %q, %q", c.name, got, st.Message(), c.node, c.want)
 		}
 		if found := c.node == "n2"; a.searches != 1 || (len(a.chosen) == 1) != found {
 			t.Errorf("%s: counted %d searches and victims %v", c.name, a.searches, a.chosen)
 		}
-		p.Profile.Wait()
-		if c.refuse != nil && !slices.Contains(a.calls, "evicted for new: no") {
+		p.runs.Wait()
+		if c.refuse != nil && !slices.Contains(a.calls, "retry new") {
 			t.Errorf("%s: nobody was told: %q", c.name, a.calls)
 		}
 	}
@@ -296,7 +306,7 @@ func TestEvictionsDoNotHoldUpTheLoop(t *testing.T) {
 	a.block = make(chan struct{})
 	preemptor := pod("new", 10, "1", -1)
 	n := node("n1", "1", pod("victim", 1, "1", 0))
-	if got, st := p.PostFilter(t.Context(), framework.NewCycleState(), preemptor, refused(p, preemptor, n)); got != "n1" || !st.IsSuccess() {
+	if got, st := p.PostFilter(t.Context(), p.profile, framework.NewCycleState(), preemptor, refused(p, preemptor, n)); got != "n1" || !st.IsSuccess() {
 		t.Fatalf("node %q, %s", got, st.Message())
 	}
 	if st := p.PreEnqueue(preemptor); st.Message() != "waiting for the preemption for this pod to be finished" {
@@ -306,8 +316,8 @@ func TestEvictionsDoNotHoldUpTheLoop(t *testing.T) {
 		t.Errorf("another pod is held back: %s", st.Message())
 	}
 	close(a.block)
-	p.Profile.Wait()
-	if st := p.PreEnqueue(preemptor); !st.IsSuccess() || !slices.Contains(a.calls, "evicted for new: <nil>") {
+	p.runs.Wait()
+	if st := p.PreEnqueue(preemptor); !st.IsSuccess() || !slices.Contains(a.calls, "ungate new") {
 		t.Errorf("afterwards: %q, calls %q", st.Message(), a.calls)
 	}
 }
@@ -321,8 +331,8 @@ func TestFiltersArePreparedOnlyForCandidates(t *testing.T) {
 		d := refused(p, preemptor, node("n1", "1", pod("a", 1, "1", 0)), node("n2", "1", pod("b", 1, "1", 0)))
 		prepared := 0
 		d.Prepare = func() *framework.Status { prepared++; return nil }
-		p.PostFilter(t.Context(), framework.NewCycleState(), preemptor, d)
-		p.Profile.Wait()
+		p.PostFilter(t.Context(), p.profile, framework.NewCycleState(), preemptor, d)
+		p.runs.Wait()
 		if prepared != want {
 			t.Errorf("priority %d: prepared %d times, want %d", priority, prepared, want)
 		}

@@ -7,14 +7,14 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// spare lets the extenders choose among the candidates and their victims: at least one is left, or the status says why none is. A node
-// where they see no victim is the only one left, as nothing is better.
-func (p *Plugin) spare(ctx context.Context, pod *model.PodInfo, list []*candidate) ([]*candidate, *framework.Status) {
+// spare lets the extenders choose among the candidates and their victims. It returns at least one candidate, or a
+// status that says why there is none. A node on which they see no victim is the only candidate left: nothing is better.
+func (p search) spare(ctx context.Context, pod *model.PodInfo, list []*candidate) ([]*candidate, *framework.Status) {
 	victims := make(map[string]framework.Victims, len(list))
 	for _, c := range list {
 		victims[c.node] = framework.Victims{Pods: c.victims, Violations: int64(c.violations)}
 	}
-	left, err := p.Profile.SpareVictims(ctx, pod, victims)
+	left, err := p.profile.SpareVictims(ctx, pod, victims)
 	if err != nil {
 		return nil, framework.AsStatus(err)
 	}
@@ -31,7 +31,8 @@ func (p *Plugin) spare(ctx context.Context, pod *model.PodInfo, list []*candidat
 		out = append(out, chosen)
 	}
 	if len(out) == 0 {
-		return nil, framework.NewStatus(framework.Unschedulable, "preemption: no candidate node for preemption was left by extenders")
+		const why = "preemption: no candidate node for preemption was left by extenders"
+		return nil, framework.NewStatus(framework.Unschedulable, why)
 	}
 	return out, nil
 }

@@ -44,8 +44,7 @@ func TestExtendersSpareVictims(t *testing.T) {
 		{"gone and ignorable", []framework.Extender{spares{choose: broken, ignorable: true}}, "a", 1, false},
 		{"leaves none", []framework.Extender{spares{choose: func(victims) (victims, error) { return nil, nil }}}, "", 0, true},
 	} {
-		p, _ := plugin(t)
-		p.Profile.Extenders = c.extenders
+		p, _ := plugin(t, c.extenders...)
 		left, st := p.spare(t.Context(), pod("new", 9, "1", 0), []*candidate{{node: "a", victims: list(low)}, {node: "b", victims: list(mid)}})
 		if st.IsSuccess() == c.err {
 			t.Errorf("%s: %+v", c.name, st)

@@ -22,14 +22,17 @@ type candidate struct {
 	violations int // of disruption budgets
 }
 
-// try finds the fewest victims on a node: all pods of lower priority are taken away, and if the pod fits then, one after the
-// other is put back, those that a budget protects first, then by importance. nil with a status if the pod does not fit.
-// nominated are the pods that wait for room on the node, which must be left to them.
-func (p *Plugin) try(state *framework.CycleState, pod *model.PodInfo, on *model.NodeInfo, nominated []*model.PodInfo, budgets []*policyv1.PodDisruptionBudget) (*candidate, *framework.Status) {
+// try finds the fewest victims on a node: all pods of lower priority are taken away, and if the pod fits then, one
+// after the other is put back, those that a budget protects first, then by importance. nil with a status if the pod
+// does not fit. nominated are the pods that wait for room on the node, which must be left to them.
+func (p search) try(
+	state *framework.CycleState, pod *model.PodInfo, on *model.NodeInfo, nominated []*model.PodInfo,
+	budgets []*policyv1.PodDisruptionBudget,
+) (*candidate, *framework.Status) {
 	st := state.Clone()
 	node, lower := on.Split(model.Priority(pod.Pod))
 	for _, other := range lower {
-		p.Profile.RemovePod(st, pod, other, node)
+		p.profile.RemovePod(st, pod, other, node)
 	}
 	if s := p.fits(st, pod, node, nominated); !s.IsSuccess() {
 		return nil, s
@@ -43,12 +46,12 @@ func (p *Plugin) try(state *framework.CycleState, pod *model.PodInfo, on *model.
 	reprieve := func(list []*model.PodInfo) (victims int) {
 		for _, other := range list {
 			node.AddPod(other)
-			p.Profile.AddPod(st, pod, other, node)
+			p.profile.AddPod(st, pod, other, node)
 			if p.fits(st, pod, node, nominated).IsSuccess() {
 				continue
 			}
 			node.RemovePod(other.Pod)
-			p.Profile.RemovePod(st, pod, other, node)
+			p.profile.RemovePod(st, pod, other, node)
 			c.victims = append(c.victims, other)
 			victims++
 		}
@@ -64,18 +67,20 @@ func (p *Plugin) try(state *framework.CycleState, pod *model.PodInfo, on *model.
 }
 
 // fits runs the filters, also as if the pods that wait for room on the node were there.
-func (p *Plugin) fits(state *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo, nominated []*model.PodInfo) *framework.Status {
+func (p search) fits(
+	state *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo, nominated []*model.PodInfo,
+) *framework.Status {
 	if len(nominated) > 0 {
 		with, full := state.Clone(), node.Clone()
 		for _, w := range nominated {
 			full.AddPod(w)
-			p.Profile.AddPod(with, pod, w, full)
+			p.profile.AddPod(with, pod, w, full)
 		}
-		if s := p.Profile.RunFilter(with, pod, full); !s.IsSuccess() {
+		if s := p.profile.RunFilter(with, pod, full); !s.IsSuccess() {
 			return s
 		}
 	}
-	return p.Profile.RunFilter(state, pod, node)
+	return p.profile.RunFilter(state, pod, node)
 }
 
 // importance orders pods: higher priority first, then those that run longer.

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"context"
+	"slices"
 
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/model"
@@ -14,7 +15,7 @@ var silent = &framework.Status{Code: framework.Unschedulable, Plugin: framework.
 // extended are the extenders that pod is sent to.
 func (p *Profile) extended(pod *model.PodInfo) []framework.Extender {
 	var out []framework.Extender
-	for _, e := range p.Extenders {
+	for _, e := range p.extenders {
 		if e.Concerns(pod) {
 			out = append(out, e)
 		}
@@ -52,6 +53,11 @@ func (p *Profile) RunExtenders(
 		nodes = kept
 	}
 	return nodes, nil
+}
+
+// Spares reports whether an extender takes part in preemption for pod.
+func (p *Profile) Spares(pod *model.PodInfo) bool {
+	return slices.ContainsFunc(p.extended(pod), framework.Extender.Preempts)
 }
 
 // SpareVictims lets those extenders that take part in preemption choose among the nodes and victims, one after the

@@ -31,8 +31,8 @@ type Profile struct {
 	PreBinds      []framework.PreBind
 	binds         []framework.Bind
 	postBinds     []framework.PostBind
-	// Extenders are asked after the plug-ins. They are set before the profile is used.
-	Extenders []framework.Extender
+	// extenders are called after the plug-ins.
+	extenders []framework.Extender
 	// Interests by plug-in name.
 	Interests map[string][]clusterevent.Interest
 	// reads returns, for each NodeLocal plug-in, the key of what it reads of a pod. slow are the plug-ins whose results
@@ -60,13 +60,15 @@ type Enabled struct {
 }
 
 // New returns the profile of a scheduler name. It puts each plug-in into the extension points that it implements, in
-// the given order. Exactly one plug-in must sort the queue, and at least one must bind.
-func New(schedulerName string, plugins []Enabled) (*Profile, error) {
+// the given order. Exactly one plug-in must sort the queue, and at least one must bind. The extenders are called in the
+// given order.
+func New(schedulerName string, plugins []Enabled, extenders ...framework.Extender) (*Profile, error) {
 	p := &Profile{
 		SchedulerName: schedulerName,
 		Interests:     map[string][]clusterevent.Interest{},
 		tracking:      map[string]framework.Tracking{},
 		waiting:       newWaiting(),
+		extenders:     extenders,
 	}
 	for _, e := range plugins {
 		if err := p.plug(e); err != nil {

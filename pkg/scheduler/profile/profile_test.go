@@ -52,7 +52,7 @@ func (f *fake) RemovePod(*framework.CycleState, *model.PodInfo, *model.PodInfo, 
 func (f *fake) Filter(*framework.CycleState, *model.PodInfo, *model.NodeInfo) *framework.Status {
 	return f.called("Filter")
 }
-func (f *fake) PostFilter(context.Context, *framework.CycleState, *model.PodInfo, *framework.Diagnosis) (string, *framework.Status) {
+func (f *fake) PostFilter(context.Context, framework.Handle, *framework.CycleState, *model.PodInfo, *framework.Diagnosis) (string, *framework.Status) {
 	return f.node, f.called("PostFilter")
 }
 func (f *fake) PreScore(*framework.CycleState, *model.PodInfo, *model.Snapshot, []*model.NodeInfo) *framework.Status {
@@ -249,7 +249,7 @@ func TestPostFilterAsksUntilOneFindsAWayOut(t *testing.T) {
 		for _, f := range c.plugins {
 			f.calls = &calls
 		}
-		node, st := profileOf(t, c.plugins...).RunPostFilter(t.Context(), framework.NewCycleState(), podWith("p"), nil)
+		node, st := profileOf(t, c.plugins...).RunPostFilter(t.Context(), nil, framework.NewCycleState(), podWith("p"), nil)
 		code := framework.Success
 		if st != nil {
 			code = st.Code
@@ -260,7 +260,7 @@ func TestPostFilterAsksUntilOneFindsAWayOut(t *testing.T) {
 	}
 	p := profileOf(t, &fake{name: "A"})
 	p.PostFilters = nil
-	if node, st := p.RunPostFilter(t.Context(), framework.NewCycleState(), podWith("p"), nil); node != "" || !st.IsRejected() {
+	if node, st := p.RunPostFilter(t.Context(), nil, framework.NewCycleState(), podWith("p"), nil); node != "" || !st.IsRejected() {
 		t.Errorf("without any plug-in: %q %+v, want a refusal", node, st)
 	}
 }

@@ -106,11 +106,11 @@ func (p *Profile) RemovePod(state *framework.CycleState, pod, removed *model.Pod
 // now on. A plug-in without a way out may name the node that the pod still waits for. If no plug-in finds one, the
 // status has the reasons of all.
 func (p *Profile) RunPostFilter(
-	ctx context.Context, state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis,
+	ctx context.Context, a framework.Activator, state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis,
 ) (string, *framework.Status) {
 	kept, refused := "", framework.NewStatus(framework.Unschedulable)
 	for _, pl := range p.PostFilters {
-		node, s := pl.PostFilter(ctx, state, pod, d)
+		node, s := pl.PostFilter(ctx, p.Handle(a), state, pod, d)
 		s = s.WithPlugin(pl.Name())
 		if s.IsSuccess() || !s.IsRejected() {
 			return node, s

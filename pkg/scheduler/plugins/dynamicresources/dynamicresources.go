@@ -96,7 +96,7 @@ func (p *Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *mod
 }
 
 // PostFilter gives the devices of a claim back that nobody uses yet: on other nodes there may be others for it.
-func (p *Plugin) PostFilter(ctx context.Context, state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis) (string, *framework.Status) {
+func (p *Plugin) PostFilter(ctx context.Context, _ framework.Handle, state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis) (string, *framework.Status) {
 	if !claims(pod) {
 		return "", framework.NewStatus(framework.Unschedulable, "no new claims to deallocate")
 	}

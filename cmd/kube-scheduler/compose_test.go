@@ -11,13 +11,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"bonsai/pkg/scheduler/config"
-	"bonsai/pkg/scheduler/event"
 	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins/noderesources"
-	"bonsai/pkg/scheduler/write"
 )
 
-// TestMaxInUnschedulablePodsDuration: --pod-max-in-unschedulable-pods-duration says when a pod that nothing helped is tried again.
+// TestMaxInUnschedulablePodsDuration: --pod-max-in-unschedulable-pods-duration says when a pod that nothing helped is
+// tried again.
 func TestMaxInUnschedulablePodsDuration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,7 +29,7 @@ func TestMaxInUnschedulablePodsDuration(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := slog.New(slog.DiscardHandler)
-		s, err := build(o, cfg, write.New(c), newWorld(c, log), event.New(write.New(c), "h", time.Now, log), nil, log)
+		s, err := newScheduler(o, cfg, newWorld(c, log), newParts(c, "h", nil, log))
 		if err != nil {
 			t.Fatal(err)
 		}
