@@ -128,7 +128,7 @@ func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Values: []string{"containerd", "event-burst", "event-qps", "kubelet-cgroups", "runtime-cgroups", "system-cgroups",
 			"kube-api-burst", "kube-api-content-type", "kube-api-qps", "registry-burst", "registry-qps", "hairpin-mode", "pod-cidr", "max-open-files", "oom-score-adj",
-			"http-check-frequency", "streaming-connection-idle-timeout", "sync-frequency", "volume-plugin-dir", "volume-stats-agg-period", "cloud-provider",
+			"http-check-frequency", "streaming-connection-idle-timeout", "sync-frequency", "volume-plugin-dir", "volume-stats-agg-period",
 			"experimental-mounter-path", "application-metrics-count-limit", "boot-id-file", "container-hints", "containerd-namespace", "event-storage-age-limit",
 			"event-storage-event-limit", "global-housekeeping-interval", "housekeeping-interval", "machine-id-file", "storage-driver-buffer-duration", "storage-driver-db",
 			"storage-driver-host", "storage-driver-password", "storage-driver-table", "storage-driver-user"},

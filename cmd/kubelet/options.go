@@ -24,6 +24,7 @@ type options struct {
 	rootDir, certDir                                string
 	nodeLabels                                      map[string]string
 	taints, providerID, runtimeEndpoint             string
+	cloudProvider                                   string
 	podManifestPath, cgroupRoot, cgroupDriver       string
 	clusterDNS, unsafeSysctls                       []string
 	clusterDomain, tlsCert, tlsKey, clientCA        string
@@ -50,12 +51,13 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.credentialConfig, "image-credential-provider-config", "", "Path to a credential provider plugin config file (JSON/YAML/YML) or a directory of such files, which are merged in the order of their names.")
 	fs.StringVar(&o.credentialDir, "image-credential-provider-bin-dir", "", "The path to the directory where credential provider plugin binaries are located.")
 	fs.StringVar(&o.hostname, "hostname-override", "", "If non-empty, use this string as identification instead of the actual hostname.")
-	fs.StringVar(&o.nodeIP, "node-ip", "", "IP address (or comma-separated dual-stack IP addresses) of the node.")
+	fs.StringVar(&o.nodeIP, "node-ip", "", "IP address (or comma-separated dual-stack IP addresses) of the node. 0.0.0.0 or ::: that of the default route of the family.")
 	fs.StringVar(&o.rootDir, "root-dir", "/var/lib/kubelet", "Directory path for managing kubelet files (volume mounts, etc).")
 	fs.StringVar(&o.certDir, "cert-dir", "/var/lib/kubelet/pki", "The directory where the TLS certs are located.")
 	fs.StringToStringVar(&o.nodeLabels, "node-labels", nil, "Labels to add when registering the node in the cluster.")
 	fs.StringVar(&o.taints, "register-with-taints", "", "Register the node with the given list of taints (comma separated \"<key>=<value>:<effect>\").")
 	fs.StringVar(&o.providerID, "provider-id", "", "Unique identifier for identifying the node in a machine database, i.e cloud provider.")
+	fs.StringVar(&o.cloudProvider, "cloud-provider", "", "The provider for cloud services: empty for none, or external: a cloud controller manager sets the node's addresses and removes the taint that keeps pods away until then.")
 	fs.StringVar(&o.runtimeEndpoint, "container-runtime-endpoint", "", "The endpoint of the container runtime service.")
 	fs.StringVar(&o.podManifestPath, "pod-manifest-path", "", "Path to the directory containing static pod files to run, or to a single static pod file.")
 	fs.StringVar(&o.cgroupRoot, "cgroup-root", "", "Optional root cgroup to use for pods.")

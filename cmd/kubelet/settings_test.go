@@ -77,6 +77,7 @@ func TestBadSettings(t *testing.T) {
 		"half a pair":   {"tlsCertFile: x\n", "", "tlsPrivateKeyFile"},
 		"taint":         {"", "--register-with-taints=a=b:Never", "register-with-taints"},
 		"node ip":       {"", "--node-ip=1.2.3", "--node-ip"},
+		"cloud":         {"", "--cloud-provider=aws", `cloud provider "aws" was specified, but built-in cloud providers are disabled`},
 		"mode":          {"authorization: {mode: x}\n", "", "authorization.mode"},
 		"sysctl":        {"allowedUnsafeSysctls: [kernel.panic]\n", "", "allowedUnsafeSysctls"},
 		"sysctl flag":   {"", "--allowed-unsafe-sysctls=vm.*", "allowedUnsafeSysctls"},

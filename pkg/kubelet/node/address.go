@@ -8,12 +8,20 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// findAddresses returns the node's addresses: the given ones, or that of the interface with the default route; then the host name.
-func findAddresses(ips []net.IP, hostname string) ([]corev1.NodeAddress, error) {
-	if len(ips) == 0 {
+// findAddresses returns the node's addresses: the given ones, or that of the interface with the default route; then the host name. 0.0.0.0
+// and :: alone say of which family that is. An external cloud provider tells the addresses that are not given.
+func findAddresses(ips []net.IP, hostname string, external bool) ([]corev1.NodeAddress, error) {
+	name := corev1.NodeAddress{Type: corev1.NodeHostName, Address: hostname}
+	if len(ips) == 0 && external {
+		return []corev1.NodeAddress{name}, nil
+	}
+	if family := net.IP(nil); len(ips) == 0 || len(ips) == 1 && ips[0].IsUnspecified() {
+		if len(ips) == 1 {
+			family = ips[0]
+		}
 		if ip := net.ParseIP(hostname); ip != nil {
 			ips = []net.IP{ip}
-		} else if ip, err := utilnet.ResolveBindAddress(nil); err == nil {
+		} else if ip, err := utilnet.ResolveBindAddress(family); err == nil {
 			ips = []net.IP{ip}
 		} else {
 			return nil, fmt.Errorf("find the node's address by its default route (--node-ip sets it): %w", err)
@@ -26,5 +34,5 @@ func findAddresses(ips []net.IP, hostname string) ([]corev1.NodeAddress, error) 
 		}
 		out = append(out, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip.String()})
 	}
-	return append(out, corev1.NodeAddress{Type: corev1.NodeHostName, Address: hostname}), nil
+	return append(out, name), nil
 }

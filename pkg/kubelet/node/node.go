@@ -57,8 +57,11 @@ type Config struct {
 	Client Client
 	// Name is the Node's name; Hostname its host name, by default the same.
 	Name, Hostname string
-	// IPs are the node's addresses, the primary one first; found by the default route if empty.
+	// IPs are the node's addresses, the primary one first. Without any, or with 0.0.0.0 or ::, which say the family, it is found by the
+	// default route.
 	IPs []net.IP
+	// ExternalCloud leaves the Node's addresses, and the removal of the taint that keeps pods away until then, to a cloud controller manager.
+	ExternalCloud bool
 	// Labels and Taints are given to a new Node (--node-labels, --register-with-taints); ProviderID is its spec.providerID.
 	Labels     map[string]string
 	Taints     []corev1.Taint
@@ -130,7 +133,7 @@ func New(cfg Config) (*Node, error) {
 	defaultTo(&cfg.Interval, 10*time.Second)
 	defaultTo(&cfg.Report, 5*time.Minute)
 	defaultTo(&cfg.LeaseDuration, 40*time.Second)
-	addresses, err := findAddresses(cfg.IPs, cfg.Hostname)
+	addresses, err := findAddresses(cfg.IPs, cfg.Hostname, cfg.ExternalCloud)
 	if err != nil {
 		return nil, err
 	}
@@ -152,10 +155,15 @@ func (n *Node) Addresses() []corev1.NodeAddress {
 	return n.addresses
 }
 
-// HostIPs are the node's internal addresses, the primary one first: status.hostIPs of its pods.
+// HostIPs are the node's internal addresses, the primary one first: status.hostIPs of its pods. A cloud provider's, if there is one, come
+// from the API; before it tells of any there may be none.
 func (n *Node) HostIPs() []string {
+	from := n.addresses
+	if n.cfg.ExternalCloud {
+		from = n.Addresses()
+	}
 	var ips []string
-	for _, a := range n.addresses {
+	for _, a := range from {
 		if a.Type == corev1.NodeInternalIP {
 			ips = append(ips, a.Address)
 		}

@@ -213,7 +213,7 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := New(Config{}); err == nil {
 		t.Error("an empty configuration")
 	}
-	cfg := Config{Client: kubelettest.Client{Interface: fake.NewClientset()}, Name: "n", Runtime: &fakeRuntime{}, Machine: fakeMachine{}, Now: time.Now, Log: slog.New(slog.DiscardHandler), IPs: []net.IP{net.IPv4zero}}
+	cfg := Config{Client: kubelettest.Client{Interface: fake.NewClientset()}, Name: "n", Runtime: &fakeRuntime{}, Machine: fakeMachine{}, Now: time.Now, Log: slog.New(slog.DiscardHandler), IPs: []net.IP{net.IPv4zero, net.IPv6zero}}
 	if _, err := New(cfg); err == nil {
 		t.Error("0.0.0.0 as a node's address")
 	}

@@ -68,7 +68,7 @@ func (n *Node) tryRegister(parent context.Context) (*corev1.Node, error) {
 	if node, err = n.cfg.Client.Node(ctx, n.cfg.Name); err != nil {
 		return nil, fmt.Errorf("get the existing Node: %w", err)
 	}
-	patch := describe(node, fresh)
+	patch := describe(node, fresh, n.cfg.ExternalCloud)
 	if patch == nil {
 		return node, nil
 	}
@@ -83,9 +83,13 @@ func (n *Node) initial() *corev1.Node {
 	labels := map[string]string{}
 	maps.Copy(labels, n.cfg.Labels)
 	maps.Copy(labels, ownLabels(n.cfg.Hostname))
+	annotations := map[string]string{managedAttachment: "true"}
+	if ips := n.provided(); ips != "" {
+		annotations[providedIP] = ips
+	}
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: n.cfg.Name, Labels: labels, Annotations: map[string]string{managedAttachment: "true"}},
-		Spec:       corev1.NodeSpec{Taints: n.cfg.Taints, ProviderID: n.cfg.ProviderID},
+		ObjectMeta: metav1.ObjectMeta{Name: n.cfg.Name, Labels: labels, Annotations: annotations},
+		Spec:       corev1.NodeSpec{Taints: n.cloudTaints(), ProviderID: n.cfg.ProviderID},
 	}
 }
 
@@ -104,7 +108,7 @@ const managedAttachment = "volumes.kubernetes.io/controller-managed-attach-detac
 func describing() []string { return append(nodelabels.Own(), corev1.LabelWindowsBuild) }
 
 // describe is the merge patch that makes an existing Node say what it is; nil if it does.
-func describe(have, want *corev1.Node) []byte {
+func describe(have, want *corev1.Node, external bool) []byte {
 	labels, meta := map[string]string{}, map[string]any{}
 	for _, k := range describing() {
 		if v, ok := want.Labels[k]; ok && have.Labels[k] != v {
@@ -114,15 +118,15 @@ func describe(have, want *corev1.Node) []byte {
 	if len(labels) > 0 {
 		meta["labels"] = labels
 	}
-	if want := want.Annotations[managedAttachment]; have.Annotations[managedAttachment] != want {
-		meta["annotations"] = map[string]string{managedAttachment: want}
+	if annotations := annotationPatch(have.Annotations, want.Annotations, external); len(annotations) > 0 {
+		meta["annotations"] = annotations
 	}
 	if len(meta) == 0 {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": meta})
 	if err != nil {
-		return nil // maps of strings always marshal
+		return nil // strings and null always marshal
 	}
 	return patch
 }

@@ -101,7 +101,9 @@ func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 
 // status computes what the Node's status becomes, from what it was and what is so now.
 func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.Health, healthErr error) corev1.NodeStatus {
-	s.Addresses = n.addresses
+	if !n.cfg.ExternalCloud || len(s.Addresses) == 0 {
+		s.Addresses = n.addresses
+	}
 	s.DaemonEndpoints.KubeletEndpoint.Port = n.cfg.Port
 	s.NodeInfo = n.cfg.Machine.Info()
 	s.NodeInfo.KubeletVersion = n.cfg.Version
