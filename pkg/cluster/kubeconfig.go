@@ -91,7 +91,10 @@ func (c Config) exportContext(ctx context.Context, out io.Writer) error {
 	own := c.Context()
 	admin.Contexts[own].Extensions = map[string]runtime.Object{ownerExtension: &runtime.Unknown{Raw: owner, ContentType: runtime.ContentTypeJSON}}
 	file := userFileNow()
-	path, was := file.path, modeOf(file.path)
+	path, was := file.path, fs.FileMode(0)
+	if err := file.caller.as(func() error { was = modeOf(path); return nil }); err != nil {
+		return err
+	}
 	err = file.change(ctx, c.kubeconfigMode, func(k *clientcmdapi.Config) {
 		k.Clusters[own] = admin.Clusters[own]
 		k.AuthInfos[own] = admin.AuthInfos[own]
@@ -194,7 +197,7 @@ func (f userFile) read() (*clientcmdapi.Config, error) {
 		return clientcmdapi.NewConfig(), nil
 	}
 	if err != nil {
-		return nil, &UnreadableKubeconfigError{path, err}
+		return nil, &UnreadableKubeconfigError{path, f.explain(err)}
 	}
 	return k, nil
 }
@@ -231,7 +234,8 @@ func asItWas(was fs.FileMode) fs.FileMode { return was }
 // change applies change to the file under client-go's lock, with its user's rights, and writes it only if that or its mode changes. A file
 // that would be left with nothing in it is removed.
 func (f userFile) change(ctx context.Context, mode func(was fs.FileMode) fs.FileMode, change func(*clientcmdapi.Config)) error {
-	return f.caller.as(func() error {
+	unreadable := (*UnreadableKubeconfigError)(nil)
+	err := f.caller.as(func() error {
 		if _, differs, err := f.changed(change); err != nil || !differs && modeOf(f.path) == mode(modeOf(f.path)) {
 			return err
 		}
@@ -245,6 +249,36 @@ func (f userFile) change(ctx context.Context, mode func(was fs.FileMode) fs.File
 		}
 		return errors.Join(err, unlock())
 	})
+	if err == nil || errors.As(err, &unreadable) {
+		return err
+	}
+	return f.explain(err)
+}
+
+// check returns an error if the file cannot be written with the rights of who called sudo: found before a start, it costs nothing.
+func (f userFile) check(ctx context.Context) error {
+	if f.caller == nil || host.StatError(filepath.Dir(f.path)) != nil {
+		return nil
+	}
+	return f.explain(f.caller.as(func() error {
+		if info, err := os.Stat(f.path); err == nil && int(info.Sys().(*syscall.Stat_t).Uid) != f.caller.uid {
+			return &fs.PathError{Op: "write", Path: f.path, Err: fs.ErrPermission}
+		}
+		unlock, err := lockKubeconfig(ctx, f.path, kubeconfigPatience)
+		if err == nil {
+			err = unlock()
+		}
+		return err
+	}))
+}
+
+// explain says what to do about a file or directory that who called sudo may not use, as one that an earlier command made as root.
+func (f userFile) explain(err error) error {
+	if f.caller == nil || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return fmt.Errorf("%w: %s called sudo and may not use it. Run: sudo chown -R %[2]s: %s; or choose another file: sudo KUBECONFIG=FILE bonsai …",
+		err, f.caller.name, filepath.Dir(f.path))
 }
 
 // modeOf is a file's mode; 0: it is not there.
@@ -291,14 +325,18 @@ func lockKubeconfig(ctx context.Context, path string, patience time.Duration) (u
 		}
 		return true, f.Close()
 	})
-	if err != nil {
-		return nil, fmt.Errorf("lock the kubeconfig by %s, which is to be removed if no kubectl runs: %w", lock, err)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("lock the kubeconfig: %w: if no kubectl runs, remove %s", err, lock)
+	case err != nil:
+		return nil, fmt.Errorf("lock the kubeconfig: %w", err)
 	}
 	return func() error { return os.Remove(lock) }, nil
 }
 
 func writeUserKubeconfig(path string, k *clientcmdapi.Config, mode fs.FileMode) error {
-	if len(k.Clusters)+len(k.AuthInfos)+len(k.Contexts) == 0 {
+	_, noLink := os.Readlink(path)
+	if len(k.Clusters)+len(k.AuthInfos)+len(k.Contexts) == 0 && noLink != nil { // a link's target would keep the key
 		return host.IgnoreMissing(os.Remove(path))
 	}
 	data, err := clientcmd.Write(*k)

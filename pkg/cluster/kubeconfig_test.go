@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -259,5 +260,40 @@ func TestKubeconfigMode(t *testing.T) {
 				t.Errorf("after the cluster is gone: %#o, %v", modeOf(path), err)
 			}
 		})
+	}
+}
+
+// TestEmptiedLink: a kubeconfig that is left with nothing in it is removed. Where it is a link, what it leads to is emptied: it has the key.
+func TestEmptiedLink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, target := userFile{path: filepath.Join(dir, "config")}, filepath.Join(dir, "real")
+	if err := os.Symlink("real", file.path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(target, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	add := func(k *clientcmdapi.Config) { k.AuthInfos["x"] = &clientcmdapi.AuthInfo{Token: "secret"} }
+	remove := func(k *clientcmdapi.Config) { delete(k.AuthInfos, "x") }
+	for _, change := range []func(*clientcmdapi.Config){add, remove} {
+		if err := file.change(t.Context(), asItWas, change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if to, err := os.Readlink(file.path); err != nil || to != "real" {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+	if data, err := os.ReadFile(target); err != nil || bytes.Contains(data, []byte("secret")) {
+		t.Errorf("%s, %v", data, err)
+	}
+	plain := userFile{path: filepath.Join(dir, "plain")}
+	for _, change := range []func(*clientcmdapi.Config){add, remove} {
+		if err := plain.change(t.Context(), Config{}.kubeconfigMode, change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Lstat(plain.path); !os.IsNotExist(err) {
+		t.Errorf("the empty file: %v", err)
 	}
 }

@@ -3,11 +3,14 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/tools/clientcmd"
@@ -23,57 +26,112 @@ type userFile struct {
 type sudoCaller struct {
 	name     string
 	uid, gid int
+	groups   []uint32
 }
 
-// userFileNow is the kubeconfig that contexts are written to: the first of $KUBECONFIG; or by sudo that of who called it, for
-// kubectl is run without sudo; or ~/.kube/config.
+// userFileNow is the kubeconfig that contexts are written to: the first of $KUBECONFIG; by sudo that of its caller, who runs kubectl without
+// sudo; or ~/.kube/config.
 func userFileNow() userFile { return chooseUserFile(os.Geteuid(), os.Getenv, user.LookupId) }
 
 func chooseUserFile(euid int, getenv func(string) string, lookup func(uid string) (*user.User, error)) userFile {
 	own := userFile{path: clientcmd.NewDefaultPathOptions().GetDefaultFilename()}
-	if euid != 0 || getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
+	caller, home := callerOf(euid, getenv, lookup)
+	switch {
+	case caller == nil:
 		return own
+	case getenv(clientcmd.RecommendedConfigPathEnvVar) == "":
+		return userFile{filepath.Join(home, clientcmd.RecommendedHomeDir, clientcmd.RecommendedFileName), caller}
+	case caller.owns(own.path): // sudo -E
+		return userFile{own.path, caller}
 	}
+	return own
+}
+
+// callerOf returns who called sudo, and the caller's home; nil for root, without sudo, and for a user whom this machine does not know.
+func callerOf(euid int, getenv func(string) string, lookup func(uid string) (*user.User, error)) (caller *sudoCaller, home string) {
 	uid := getenv("SUDO_UID")
-	if uid == "" || uid == "0" {
-		return own
+	if euid != 0 || uid == "" || uid == "0" {
+		return nil, ""
 	}
 	u, err := lookup(uid)
 	if err != nil || !filepath.IsAbs(u.HomeDir) {
-		return own // a user whom this machine does not know has no place for a file
+		return nil, "" // no place for a file
 	}
-	caller := &sudoCaller{name: u.Username}
-	var errGID error
-	caller.uid, err = strconv.Atoi(u.Uid)
+	caller = &sudoCaller{name: u.Username}
+	texts, err := u.GroupIds()
+	for _, text := range texts {
+		gid, errGID := strconv.ParseUint(text, 10, 32)
+		caller.groups, err = append(caller.groups, uint32(gid)), errors.Join(err, errGID)
+	}
+	var errUID, errGID error
+	caller.uid, errUID = strconv.Atoi(u.Uid)
 	caller.gid, errGID = strconv.Atoi(u.Gid)
-	if errors.Join(err, errGID) != nil {
-		return own
+	if errors.Join(err, errUID, errGID) != nil {
+		return nil, ""
 	}
-	return userFile{filepath.Join(u.HomeDir, clientcmd.RecommendedHomeDir, clientcmd.RecommendedFileName), caller}
+	return caller, u.HomeDir
 }
 
-// as runs do with the caller's rights to files, so that what it makes is the caller's, and a link in the caller's home leads root to no
-// file that the caller may not write. do must stay on this goroutine.
+// owns reports whether a file, or where there is none the directory that it would be made in, is the caller's.
+func (s *sudoCaller) owns(path string) bool {
+	for {
+		info, err := os.Lstat(path)
+		if err == nil {
+			return int(info.Sys().(*syscall.Stat_t).Uid) == s.uid
+		}
+		up := filepath.Dir(path)
+		if up == path || !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+		path = up
+	}
+}
+
+// as runs do with the caller's rights to files. What it makes belongs to the caller, and a link in the caller's home leads root to no file that
+// the caller may not use. do must stay on this goroutine.
 func (s *sudoCaller) as(do func() error) (err error) {
 	if s == nil {
 		return do()
 	}
 	runtime.LockOSThread() // the rights are the thread's
-	gid, err := unix.SetfsgidRetGid(s.gid)
-	if err != nil {
-		runtime.UnlockOSThread()
-		return fmt.Errorf("take the group of %s: %w", s.name, err)
+	groups, err := threadGroups()
+	if err == nil {
+		err = setThreadGroups(s.groups)
 	}
-	uid, err := unix.SetfsuidRetUid(s.uid)
+	if err != nil {
+		runtime.UnlockOSThread() // nothing has changed
+		return fmt.Errorf("take the groups of %s: %w", s.name, err)
+	}
+	gid, errGID := unix.SetfsgidRetGid(s.gid)
+	uid, errUID := unix.SetfsuidRetUid(s.uid)
 	defer func() {
-		err = errors.Join(err, unix.Setfsuid(uid), unix.Setfsgid(gid))
+		restored := errors.Join(unix.Setfsuid(uid), unix.Setfsgid(gid), setThreadGroups(groups))
 		// The calls succeed without effect where they are not allowed: a thread that did not get its rights back is not used again.
-		if now, _ := unix.SetfsuidRetUid(-1); now == uid {
+		if now, _ := unix.SetfsuidRetUid(-1); now == uid && restored == nil {
 			runtime.UnlockOSThread()
 		}
+		err = errors.Join(err, restored)
 	}()
-	if now, _ := unix.SetfsuidRetUid(-1); err != nil || now != s.uid {
-		return errors.Join(fmt.Errorf("take the rights of %s: not allowed", s.name), err)
+	if now, _ := unix.SetfsuidRetUid(-1); errors.Join(errGID, errUID) != nil || now != s.uid {
+		return errors.Join(fmt.Errorf("take the rights of %s: not allowed", s.name), errGID, errUID)
 	}
 	return do()
+}
+
+// threadGroups returns the supplementary groups of this thread.
+func threadGroups() ([]uint32, error) {
+	all, err := unix.Getgroups()
+	groups := make([]uint32, len(all))
+	for i, g := range all {
+		groups[i] = uint32(g)
+	}
+	return groups, err
+}
+
+// setThreadGroups sets the supplementary groups of this thread. Those of Go's libraries set them for all threads.
+func setThreadGroups(groups []uint32) error {
+	if _, _, err := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(unsafe.SliceData(groups))), 0); err != 0 {
+		return os.NewSyscallError("setgroups", err)
+	}
+	return nil
 }

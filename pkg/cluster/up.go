@@ -166,6 +166,9 @@ func (c Config) checkMachine(ctx context.Context, home Home, plan *Config) error
 	if err := c.preflight(ctx); err != nil {
 		return err
 	}
+	if err := userFileNow().check(ctx); err != nil {
+		return err
+	}
 	m, err := c.machine(home)
 	if err != nil {
 		return err
