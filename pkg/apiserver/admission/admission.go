@@ -70,4 +70,6 @@ type Plugin struct {
 	Name      string
 	Mutator   Mutator
 	Validator Validator
+	// Place is required for a plug-in that Kubernetes does not have, and must be nil for Kubernetes' own.
+	Place *Place
 }

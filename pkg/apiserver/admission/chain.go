@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,39 +79,8 @@ func Forbid(a *Attributes, format string, args ...any) error {
 	return apierrors.NewForbidden(cmp.Or(a.RequestResource, a.Resource).GroupResource(), name, fmt.Errorf(format, args...))
 }
 
-// Is tells whether a is about the resource itself, or the subresource if one is given as "pods/status".
+// Is reports whether a is about the resource itself, or the subresource if one is given as "pods/status".
 func (a *Attributes) Is(gr schema.GroupResource) bool {
 	resource, sub, _ := strings.Cut(gr.Resource, "/")
 	return a.Resource.Group == gr.Group && a.Resource.Resource == resource && a.Subresource == sub
-}
-
-// Select returns those of available, in the order of order(), that are on: on by default or in enable, and not in disable. A name that
-// Kubernetes does not know, or one that is enabled and not available, is an error: whoever names a plug-in relies on what it checks.
-func Select(available []Plugin, enable, disable []string) ([]Plugin, error) {
-	all, on := order(), defaultOn()
-	for _, n := range slices.Concat(enable, disable) {
-		if !slices.Contains(all, n) {
-			return nil, fmt.Errorf("admission plug-in %q is unknown", n)
-		}
-	}
-	for _, n := range enable {
-		if slices.Contains(disable, n) {
-			return nil, fmt.Errorf("admission plug-in %q is both enabled and disabled", n)
-		}
-		if !slices.ContainsFunc(available, func(p Plugin) bool { return p.Name == n }) {
-			return nil, fmt.Errorf("admission plug-in %q is not built: nothing would check or change what it does in Kubernetes", n)
-		}
-	}
-	var chosen []Plugin
-	for _, n := range all {
-		if slices.Contains(disable, n) || !slices.Contains(on, n) && !slices.Contains(enable, n) {
-			continue
-		}
-		for _, p := range available {
-			if p.Name == n {
-				chosen = append(chosen, p)
-			}
-		}
-	}
-	return chosen, nil
 }

@@ -34,31 +34,3 @@ func TestChain(t *testing.T) {
 		t.Errorf("ran %v, want %v", ran, want)
 	}
 }
-
-func TestSelect(t *testing.T) {
-	t.Parallel()
-	have := []Plugin{{Name: "Priority"}, {Name: "NodeRestriction"}, {Name: "NamespaceLifecycle"}, {Name: "ServiceAccount"}}
-	for _, c := range []struct {
-		enable, disable, want []string
-		wantErr               bool
-	}{
-		{nil, nil, []string{"NamespaceLifecycle", "ServiceAccount", "Priority"}, false},
-		{[]string{"NodeRestriction"}, []string{"ServiceAccount"}, []string{"NamespaceLifecycle", "NodeRestriction", "Priority"}, false},
-		{nil, []string{"PodSecurity", "ClusterTrustBundleAttest"}, []string{"NamespaceLifecycle", "ServiceAccount", "Priority"}, false},
-		{[]string{"ClusterTrustBundleAttest"}, nil, nil, true}, // on by default in Kubernetes, and not built
-		{[]string{"AlwaysPullImages"}, nil, nil, true},
-		{[]string{"Nonsense"}, nil, nil, true},
-		{nil, []string{"Nonsense"}, nil, true},
-		{[]string{"Priority"}, []string{"Priority"}, nil, true},
-	} {
-		got, err := Select(have, c.enable, c.disable)
-		if (err != nil) != c.wantErr || !slices.Equal(NewChain(got...).Names(), c.want) {
-			t.Errorf("%v %v: got %v, %v", c.enable, c.disable, NewChain(got...).Names(), err)
-		}
-	}
-	for _, n := range defaultOn() {
-		if !slices.Contains(order(), n) {
-			t.Errorf("%s has no place in the order", n)
-		}
-	}
-}
