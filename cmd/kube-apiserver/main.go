@@ -34,7 +34,7 @@ func command() *cobra.Command {
 			}
 			accepted().Warn(cmd.Flags(), log)
 			o.gates.Warn(log)
-			return run(cmd.Context(), o, log)
+			return run(cmd.Context(), o, daemon.NewPages("apiserver", cmd.Flags()), log)
 		},
 	}
 	o.addFlags(cmd.Flags())

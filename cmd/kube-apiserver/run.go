@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -26,10 +27,11 @@ import (
 	"bonsai/pkg/apiserver/storage/etcd"
 	"bonsai/pkg/apiserver/storage/watchcache"
 	"bonsai/pkg/health"
+	"bonsai/pkg/zpages"
 )
 
 // run builds the server from the bottom up and serves until ctx ends.
-func run(ctx context.Context, o *options, log *slog.Logger) error {
+func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger) error {
 	listener, err := o.serving.Listen(net.JoinHostPort(o.bindAddress, strconv.Itoa(o.securePort)))
 	if err != nil {
 		return fmt.Errorf("listen on the secure port: %w", err)
@@ -83,7 +85,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 			Listener: listener, TLS: config, Live: []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
 			Ready: []health.Check{etcdCheck("etcd-readiness", backend, o.etcdReadyTimeout)}, Metrics: counted, Version: versionInfo(),
 			MaxReading: o.maxReading, MaxMutating: o.maxMutating, RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay,
-			MaxStreams: o.serving.MaxStreams, Paths: o.profiling.Paths(), GoAwayChance: o.goAwayChance, Auditor: auditor, Log: log,
+			MaxStreams: o.serving.MaxStreams, Paths: paths(o, pages), GoAwayChance: o.goAwayChance, Auditor: auditor, Log: log,
 		},
 	})
 	if err != nil {
@@ -147,4 +149,12 @@ func etcdCheck(name string, backend *etcd.Store, timeout time.Duration) health.C
 func versionInfo() version.Info {
 	return version.Info{Major: "1", Minor: "36", GitVersion: daemon.GitVersion, GitTreeState: "clean",
 		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH}
+}
+
+// paths are those of the process itself, beside what serves the API: profiles, and the pages for people, which list what upstream's do.
+func paths(o *options, pages *zpages.Config) map[string]http.Handler {
+	all := map[string]http.Handler{}
+	maps.Copy(all, o.profiling.Paths())
+	maps.Copy(all, zpages.Handlers(pages.Listing([]string{"/healthz", "/livez", "/metrics", "/readyz", "/version"})))
+	return all
 }

@@ -32,7 +32,7 @@ func newCommand() *cobra.Command {
 			}
 			accepted().Warn(cmd.Flags(), log)
 			o.gates.Warn(log)
-			return run(cmd.Context(), o, log)
+			return run(cmd.Context(), o, daemon.NewPages(component, cmd.Flags()), log)
 		},
 	}
 	o.addFlags(cmd.Flags())

@@ -21,10 +21,11 @@ import (
 	"bonsai/pkg/apiclient/coordination"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/controller"
+	"bonsai/pkg/zpages"
 )
 
 // run serves health and metrics, becomes leader, and runs the controllers until ctx ends or leadership is lost.
-func run(ctx context.Context, o *options, log *slog.Logger) error {
+func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger) error {
 	klog.SetSlogLogger(log)
 	kubeconfig, err := daemon.Kubeconfig("--kubeconfig", o.kubeconfig, o.master, component)
 	if err != nil {
@@ -58,7 +59,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	}
 	server := &daemon.Server{
 		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, CertDir: o.certDir, CertName: component, Clients: guard.Clients, Guard: guard.Wrap, Registry: shown.registry, Log: log,
-		Serving: o.serving, Extra: o.profiling.Paths(),
+		Serving: o.serving, Pages: pages, Extra: o.profiling.Paths(),
 	}
 	o.profiling.Start()
 	g, ctx := errgroup.WithContext(ctx)

@@ -46,7 +46,7 @@ func newCommand() *cobra.Command {
 			if len(s.idle) > 0 {
 				log.Warn("these fields of the configuration file are accepted, but have no effect", "fields", s.idle)
 			}
-			return run(cmd.Context(), s, log)
+			return run(cmd.Context(), s, daemon.NewPages(component, cmd.Flags()), log)
 		},
 	}
 	o.addFlags(cmd.Flags())

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"bonsai/cmd/internal/daemon"
+	"bonsai/pkg/zpages"
 )
 
 // families are the names of address families in metrics and answers, in the order in which the backends stand.
@@ -150,8 +151,8 @@ func serveHealth(ctx context.Context, address string, h *health, log *slog.Logge
 	return serve(ctx, address, mux, log)
 }
 
-// serveMetrics serves /metrics, /healthz, /proxyMode and profiles on address until ctx ends.
-func serveMetrics(ctx context.Context, address string, h *health, profiles map[string]http.Handler, registry *prometheus.Registry, log *slog.Logger) error {
+// serveMetrics serves /metrics, /healthz, /proxyMode, pages and profiles on address until ctx ends.
+func serveMetrics(ctx context.Context, address string, h *health, pages *zpages.Config, profiles map[string]http.Handler, registry *prometheus.Registry, log *slog.Logger) error {
 	if address == "" {
 		<-ctx.Done()
 		return ctx.Err()
@@ -161,7 +162,7 @@ func serveMetrics(ctx context.Context, address string, h *health, profiles map[s
 		return fmt.Errorf("--metrics-bind-address %q: %w", address, err)
 	}
 	server := &daemon.Server{
-		Address: at.Addr().String(), Port: int(at.Port()), Insecure: true, Registry: registry, Log: log,
+		Address: at.Addr().String(), Port: int(at.Port()), Insecure: true, Registry: registry, Pages: pages, Log: log,
 		Ready: []daemon.Check{{Name: "rules", Run: func() error {
 			if !h.ok() {
 				return errors.New("the rules are not written")

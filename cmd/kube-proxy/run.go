@@ -20,6 +20,7 @@ import (
 	"bonsai/pkg/proxy/healthcheck"
 	"bonsai/pkg/proxy/iptables"
 	"bonsai/pkg/proxy/nft"
+	"bonsai/pkg/zpages"
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 )
 
 // run proxies until ctx ends.
-func run(ctx context.Context, s *settings, log *slog.Logger) error {
+func run(ctx context.Context, s *settings, pages *zpages.Config, log *slog.Logger) error {
 	debug.SetGCPercent(gcPercent)
 	if err := s.setOOMScore(); err != nil {
 		log.Warn("cannot set oomScoreAdj", "err", err)
@@ -72,7 +73,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 		return s.keepServing(ctx, func() error { return serveHealth(ctx, s.healthz, h, log) }, log)
 	})
 	g.Go(func() error {
-		return s.keepServing(ctx, func() error { return serveMetrics(ctx, s.metrics, h, s.profiling.Paths(), registry, log) }, log)
+		return s.keepServing(ctx, func() error { return serveMetrics(ctx, s.metrics, h, pages, s.profiling.Paths(), registry, log) }, log)
 	})
 	return g.Wait()
 }

@@ -31,7 +31,7 @@ func newCommand() *cobra.Command {
 			}
 			accepted().Warn(cmd.Flags(), log)
 			o.gates.Warn(log)
-			return run(cmd.Context(), o, cfg, log)
+			return run(cmd.Context(), o, cfg, daemon.NewPages(component, cmd.Flags()), log)
 		},
 	}
 	o.addFlags(cmd.Flags())

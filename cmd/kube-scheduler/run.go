@@ -29,10 +29,11 @@ import (
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/coordination"
 	"bonsai/pkg/scheduler"
+	"bonsai/pkg/zpages"
 )
 
 // run serves health and metrics, becomes leader, and schedules until ctx ends or leadership is lost.
-func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfiguration, log *slog.Logger) error {
+func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfiguration, pages *zpages.Config, log *slog.Logger) error {
 	klog.SetSlogLogger(log)
 	rc, err := daemon.Client("--kubeconfig", o.kubeconfig, o.master, component)
 	if err != nil {
@@ -66,6 +67,7 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 		return err
 	}
 	server := newServer(o, w, guard, extra(o, s, shown), shown.registry, log)
+	server.Pages = pages
 	lead := func(ctx context.Context) error {
 		return o.elect.Run(ctx, coordination.Leases(elector), shown.election, log, func(ctx context.Context) error {
 			if !w.wait(ctx) {

@@ -32,6 +32,7 @@ func newCommand() *cobra.Command {
 			if names := s.idle; len(names) > 0 {
 				log.Warn("these fields of the configuration file are accepted, but have no effect", "fields", names)
 			}
+			s.pages = daemon.NewPages(component, cmd.Flags())
 			return run(cmd.Context(), s, log)
 		},
 	}

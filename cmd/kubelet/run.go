@@ -257,7 +257,7 @@ func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, 
 		Address: net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))), Certificate: current, TLS: spoken,
 		Clients: ask, Authenticator: who, Authorizer: may,
 		Registry: registry, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Configz: func() any { return c }, LogDir: logDir,
-		Profiles: profiles.Paths(), NoDebugging: !*c.EnableDebuggingHandlers,
+		Pages: s.pages, Profiles: profiles.Paths(), NoDebugging: !*c.EnableDebuggingHandlers,
 	})
 }
 

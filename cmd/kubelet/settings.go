@@ -20,6 +20,7 @@ import (
 	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/sysctl"
+	"bonsai/pkg/zpages"
 )
 
 // settings are the flags and the configuration file, merged and checked.
@@ -28,6 +29,8 @@ type settings struct {
 	file *kubeletconfig.KubeletConfiguration
 	// idle are the fields that the file sets, but that have no effect.
 	idle []string
+	// pages are what /statusz and /flagz show.
+	pages *zpages.Config
 	// given tells whether a flag was given.
 	given func(flag string) bool
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"bonsai/pkg/authorities"
 )
@@ -79,7 +80,8 @@ func TestLogging(t *testing.T) {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	bad := errors.New("secret detail")
-	s := &Server{Live: []Check{{"ping", func() error { return nil }}}, Ready: []Check{{"sync", func() error { return bad }}}, Registry: NewMetrics(), Log: slog.New(slog.DiscardHandler)}
+	s := &Server{Live: []Check{{"ping", func() error { return nil }}}, Ready: []Check{{"sync", func() error { return bad }}}, Registry: NewMetrics(), Log: slog.New(slog.DiscardHandler),
+		Pages: NewPages("kube-x", pflag.NewFlagSet("kube-x", pflag.ContinueOnError)), Extra: map[string]http.Handler{"/debug/x": http.NotFoundHandler()}}
 	h := s.handler()
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()
@@ -103,6 +105,12 @@ func TestHealth(t *testing.T) {
 	}
 	if code, body := get("/livez?verbose"); code != 200 || !strings.Contains(body, "[+]ping ok") {
 		t.Errorf("verbose %d %q", code, body)
+	}
+	if code, body := get("/statusz"); code != 200 || !strings.Contains(body, "\nPaths: /flagz /healthz /livez /metrics /readyz /statusz /version\n") {
+		t.Errorf("statusz: %d %s", code, body)
+	}
+	if code, body := get("/flagz"); code != 200 || !strings.HasPrefix(body, "\nkube-x flagz\n") {
+		t.Errorf("flagz: %d %s", code, body)
 	}
 	if code, body := get("/metrics"); code != 200 || !strings.Contains(body, "go_goroutines") {
 		t.Errorf("metrics: %d", code)

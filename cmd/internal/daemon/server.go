@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"bonsai/pkg/authorities"
 	"bonsai/pkg/featuregates"
 	"bonsai/pkg/health"
+	"bonsai/pkg/zpages"
 )
 
 // Check is one named health check; nil means healthy.
@@ -48,6 +50,8 @@ type Server struct {
 	// Guard stands before all paths and decides who may use which.
 	// Nil serves everyone who reaches Address: such a server shows nothing secret, or listens on loopback.
 	Guard func(http.Handler) http.Handler
+	// Pages are what /statusz and /flagz show; nil: they are not served. Its Paths are filled in.
+	Pages *zpages.Config
 	// Extra are further paths of the component.
 	Extra map[string]http.Handler
 	Log   *slog.Logger
@@ -61,7 +65,7 @@ func NewMetrics() *prometheus.Registry {
 			"go_version": goruntime.Version(), "compiler": goruntime.Compiler, "platform": goruntime.GOOS + "/" + goruntime.GOARCH}})
 	build.Set(1)
 	version := prometheus.NewGauge(prometheus.GaugeOpts{Name: "version_info", Help: "Which version this is and behaves as, and the oldest that it gets on with. The value is always 1.",
-		ConstLabels: prometheus.Labels{"component": "kube", "binary": strings.TrimPrefix(Version, "v"), "emulation": "1.36", "min_compat": "1.35"}})
+		ConstLabels: prometheus.Labels{"component": "kube", "binary": strings.TrimPrefix(Version, "v"), "emulation": Emulation, "min_compat": "1.35"}})
 	version.Set(1)
 	r.MustRegister(version, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, featuregates.NewMetric())
 	return r
@@ -151,22 +155,25 @@ func (s *Server) certificate() (func() *tls.Certificate, error) {
 }
 
 func (s *Server) handler() http.Handler {
-	mux := http.NewServeMux()
+	paths := map[string]http.Handler{}
 	endpoints := health.New(s.Log)
 	for name, checks := range map[string][]health.Check{"livez": named(s.Live), "healthz": named(s.Live, s.Ready), "readyz": named(s.Live, s.Ready)} {
-		for path, h := range endpoints.Paths(name, checks) {
-			mux.Handle(path, h)
-		}
+		maps.Copy(paths, endpoints.Paths(name, checks))
 	}
-	mux.Handle("/metrics/slis", endpoints.SLIs())
-	mux.HandleFunc("/version", func(w http.ResponseWriter, _ *http.Request) {
+	paths["/metrics/slis"] = endpoints.SLIs()
+	paths["/version"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"major":"1","minor":"36","gitVersion":%q}`+"\n", GitVersion)
 	})
 	if s.Registry != nil {
-		mux.Handle("/metrics", promhttp.HandlerFor(s.Registry, promhttp.HandlerOpts{}))
+		paths["/metrics"] = promhttp.HandlerFor(s.Registry, promhttp.HandlerOpts{})
 	}
-	for path, h := range s.Extra {
+	maps.Copy(paths, s.Extra)
+	if s.Pages != nil {
+		maps.Copy(paths, zpages.Handlers(s.Pages.Listing(slices.Collect(maps.Keys(paths)))))
+	}
+	mux := http.NewServeMux()
+	for path, h := range paths {
 		mux.Handle(path, h)
 	}
 	if s.Guard == nil {

@@ -10,6 +10,8 @@ import (
 const (
 	Version    = "v1.36.3"
 	GitVersion = Version + "+bonsai"
+	// Emulation is the minor version that they behave as.
+	Emulation = "1.36"
 )
 
 // AddVersion gives cmd, whose RunE is set, upstream's --version flag: print "Kubernetes v1.36.3+bonsai" and exit. Cobra's own flag of that

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream"
 
 	"bonsai/pkg/delegated"
+	"bonsai/pkg/zpages"
 )
 
 type userKey struct{}
@@ -69,8 +70,10 @@ func subresources(path string) []string {
 		return []string{"pods", "proxy"}
 	case under(path, "/healthz"):
 		return []string{"healthz", "proxy"}
-	case under(path, "/configz"):
+	case under(path, "/configz"), under(path, zpages.FlagzPath): // flags are configuration
 		return []string{"configz", "proxy"}
+	case under(path, zpages.StatuszPath):
+		return []string{"statusz", "proxy"}
 	}
 	return []string{"proxy"}
 }

@@ -26,6 +26,7 @@ import (
 	"bonsai/pkg/health"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/slowclient"
+	"bonsai/pkg/zpages"
 )
 
 // Pods is what the kubelet knows of pods.
@@ -81,6 +82,8 @@ type Config struct {
 	Configz func() any
 	// LogDir is served under /logs/ (/var/log); empty refuses that.
 	LogDir string
+	// Pages are what /statusz and /flagz show; nil answers 404. Its Paths are filled in.
+	Pages *zpages.Config
 	// Profiles serve profiles of the kubelet's own process, by path (/debug/pprof/ and below); empty refuses them (enableProfilingHandler: false).
 	Profiles map[string]http.Handler
 	// NoDebugging refuses what shows the inside of pods or of the kubelet, runs something there, or shows the node's logs (enableDebuggingHandlers: false).
@@ -154,6 +157,11 @@ func (s *Server) routes() (http.Handler, error) {
 	}
 	if s.cfg.Configz != nil {
 		mux.HandleFunc("GET /configz", s.configz)
+	}
+	if s.cfg.Pages != nil {
+		for path, h := range zpages.Handlers(s.cfg.Pages.Listing([]string{"/configz", "/healthz", "/metrics", "/pods"})) {
+			mux.Handle("GET "+path, h)
+		}
 	}
 	return mux, nil
 }

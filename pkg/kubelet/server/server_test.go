@@ -40,6 +40,7 @@ import (
 	"bonsai/pkg/authorities"
 	"bonsai/pkg/delegated"
 	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/zpages"
 )
 
 // cri is a runtime's streaming server whose commands echo what they get.
@@ -226,7 +227,7 @@ func start(t *testing.T) *fixture {
 		Authenticator: delegated.Union{delegated.Certificates{Roots: roots}, delegated.NewTokens(reviewer{}, time.Minute, time.Now)},
 		Authorizer:    delegated.NewReviews(reviewer{}, delegated.ReviewTTL{Allowed: time.Minute, Denied: time.Minute}, time.Now), Pods: k, Runtime: k, Logs: k,
 		Profiles: map[string]http.Handler{"/debug/pprof/": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a profile") })},
-		LogDir:   logDir, Configz: func() any { return map[string]int{"maxPods": 7} }, Log: slog.New(slog.DiscardHandler),
+		LogDir:   logDir, Configz: func() any { return map[string]int{"maxPods": 7} }, Pages: &zpages.Config{Component: "kubelet", Now: time.Now, Flags: map[string]string{"v": "2"}}, Log: slog.New(slog.DiscardHandler),
 		Stats: func(_ context.Context, few bool) (*statsapi.Summary, error) {
 			at := metav1.NewTime(time.UnixMilli(1234))
 			node := statsapi.NodeStats{NodeName: "n1", CPU: &statsapi.CPUStats{Time: at, UsageCoreNanoSeconds: &cpu}}
@@ -338,6 +339,11 @@ func TestAPI(t *testing.T) {
 		{admin, "GET", "/stats/summary?only_cpu_and_memory=true", "", 200, `"usageCoreNanoSeconds":1500000000}}`},
 		{admin, "GET", "/metrics/resource", "", 200, "node_cpu_usage_seconds_total 1.5 1234"},
 		{admin, "GET", "/configz", "", 200, `{"kubeletconfig":{"maxPods":7}}`},
+		{admin, "GET", "/statusz", "", 200, "kubelet statusz"},
+		{admin, "GET", "/statusz", "", 200, "Paths: /configz /flagz /healthz /metrics /pods /statusz\n"},
+		{admin, "GET", "/flagz", "", 200, "\nv: 2\n"},
+		{nobody, "GET", "/flagz", "", 401, "Unauthorized"},
+		{nobody, "GET", "/flagz", "good", 403, "Forbidden (user=viewer, verb=get, resource=nodes, subresource=proxy)"},
 		{admin, "GET", "/logs/x.log", "", 200, "xlog"},
 		{admin, "GET", "/logs/evil", "", 500, ""},
 		{nobody, "GET", "/debug/pprof/heap", "", 401, "Unauthorized"},
@@ -385,7 +391,7 @@ func TestExecAndAttachOverSPDY(t *testing.T) {
 func TestSubresources(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{"/stats/summary": "stats", "/metrics": "metrics", "/metrics/resource": "metrics", "/metrics/cadvisor": "metrics", "/metrics/probes": "metrics", "/metrics/slis": "metrics", "/metricsx": "proxy", "/logs/": "log", "/pods": "pods proxy", "/runningpods/": "pods proxy", "/exec/a/b/c": "proxy",
-		"/healthz": "healthz proxy", "/configz": "configz proxy", "/checkpoint/a/b/c": "checkpoint", "/containerLogs/a/b/c": "proxy", "/debug/pprof/heap": "proxy", "/": "proxy"} {
+		"/healthz": "healthz proxy", "/configz": "configz proxy", "/flagz": "configz proxy", "/statusz": "statusz proxy", "/checkpoint/a/b/c": "checkpoint", "/containerLogs/a/b/c": "proxy", "/debug/pprof/heap": "proxy", "/": "proxy"} {
 		if got := strings.Join(subresources(path), " "); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
