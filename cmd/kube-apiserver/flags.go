@@ -102,16 +102,28 @@ func (o *options) serviceFlags(fs *pflag.FlagSet) {
 // accepted are flags that have no effect here, because what they choose is how this server works anyway, or only how fast or how often.
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
-		Values: []string{
-			"apiserver-count", "authentication-token-webhook-cache-ttl", "cloud-provider", "default-watch-cache-size", "delete-collection-workers",
-			"etcd-count-metric-poll-period", "etcd-db-metric-poll-interval", "external-hostname", "kubelet-port", "kubelet-timeout",
-			"lease-reuse-duration-seconds", "livez-grace-period", "shutdown-watch-termination-grace-period", "storage-media-type", "watch-cache-sizes",
-			"authentication-token-webhook-version", "authorization-webhook-version", "authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl",
-			"coordinated-leadership-lease-duration", "coordinated-leadership-renew-deadline", "coordinated-leadership-retry-period", "debug-socket-path",
-			"kubernetes-service-node-port", "peer-advertise-ip", "peer-advertise-port", "storage-initialization-timeout",
+		Strings: []string{
+			"cloud-provider", "external-hostname", "storage-media-type", "authentication-token-webhook-version",
+			"authorization-webhook-version", "debug-socket-path", "peer-advertise-ip", "peer-advertise-port",
 		},
-		Switches: []string{"permit-address-sharing", "shutdown-send-retry-after", "watch-cache", "emulation-forward-compatible", "runtime-config-emulation-forward-compatible"},
-		Files:    []string{"tracing-config-file"},
+		Bools: []string{
+			"permit-address-sharing", "shutdown-send-retry-after", "watch-cache", "emulation-forward-compatible",
+			"runtime-config-emulation-forward-compatible",
+		},
+		Ints: []string{
+			"apiserver-count", "default-watch-cache-size", "delete-collection-workers", "lease-reuse-duration-seconds",
+			"kubernetes-service-node-port",
+		},
+		Uints: []string{"kubelet-port"},
+		Durations: []string{
+			"authentication-token-webhook-cache-ttl", "etcd-count-metric-poll-period", "etcd-db-metric-poll-interval",
+			"kubelet-timeout", "livez-grace-period", "shutdown-watch-termination-grace-period",
+			"authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl",
+			"coordinated-leadership-lease-duration", "coordinated-leadership-renew-deadline",
+			"coordinated-leadership-retry-period", "storage-initialization-timeout",
+		},
+		Lists: []string{"watch-cache-sizes"},
+		Files: []string{"tracing-config-file"},
 	}.With(daemon.AcceptedLogging()).With(daemon.AcceptedMetrics())
 }
 

@@ -29,7 +29,7 @@ func command() *cobra.Command {
 			if err := o.gates.Validate(); err != nil {
 				return err
 			}
-			if err := errors.Join(refused().Check(cmd.Flags()), accepted().Check(cmd.Flags()), o.validate()); err != nil {
+			if err := errors.Join(refused().Check(cmd.Flags()), accepted().Check(cmd.Flags()), daemon.CheckCloudProvider(cmd.Flags()), o.validate()); err != nil {
 				return err
 			}
 			accepted().Warn(cmd.Flags(), log)

@@ -172,17 +172,25 @@ func (o *options) workersOf(e entry) int {
 // accepted are flags that have no effect: of controllers that are not here, and of what is always done one way.
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
-		Values: []string{
-			"cluster-name", "cloud-provider",
-			"min-resync-period", "kube-api-content-type", "flex-volume-plugin-dir",
-			"route-reconciliation-period",
-			"namespace-sync-period", "controller-start-interval", "cidr-allocator-type", "concurrent-validating-admission-policy-status-syncs",
-			"controller-shutdown-timeout", "endpoint-updates-batch-period", "endpointslice-updates-batch-period", "external-cloud-volume-plugin",
-			"pv-recycler-increment-timeout-nfs", "pv-recycler-minimum-timeout-hostpath", "pv-recycler-minimum-timeout-nfs",
-			"pv-recycler-pod-template-filepath-hostpath", "pv-recycler-pod-template-filepath-nfs", "pv-recycler-timeout-increment-hostpath",
+		Strings: []string{
+			"cluster-name", "cloud-provider", "kube-api-content-type", "flex-volume-plugin-dir", "cidr-allocator-type",
+			"external-cloud-volume-plugin", "pv-recycler-pod-template-filepath-hostpath",
+			"pv-recycler-pod-template-filepath-nfs",
 		},
-		Switches: []string{"permit-address-sharing", "configure-cloud-routes", "authentication-tolerate-lookup-failure", "enable-hostpath-provisioner", "enable-leader-migration"},
-		Files:    []string{"leader-migration-config"},
+		Bools: []string{
+			"permit-address-sharing", "configure-cloud-routes", "authentication-tolerate-lookup-failure",
+			"enable-hostpath-provisioner", "enable-leader-migration",
+		},
+		Int32s: []string{
+			"concurrent-validating-admission-policy-status-syncs", "pv-recycler-increment-timeout-nfs",
+			"pv-recycler-minimum-timeout-hostpath", "pv-recycler-minimum-timeout-nfs",
+			"pv-recycler-timeout-increment-hostpath",
+		},
+		Durations: []string{
+			"min-resync-period", "route-reconciliation-period", "namespace-sync-period", "controller-start-interval",
+			"controller-shutdown-timeout", "endpoint-updates-batch-period", "endpointslice-updates-batch-period",
+		},
+		Files: []string{"leader-migration-config"},
 	}.With(daemon.AcceptedLogging()).With(daemon.AcceptedMetrics())
 }
 

@@ -63,13 +63,18 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 // machine's matter, not ours.
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
-		Values: []string{
-			"config-sync-period", "kube-api-content-type", "conntrack-max-per-core", "conntrack-min", "conntrack-tcp-timeout-established",
-			"conntrack-tcp-timeout-close-wait", "conntrack-udp-timeout", "conntrack-udp-timeout-stream", "boot-id-file", "machine-id-file",
-			"show-hidden-metrics-for-version", "ipvs-exclude-cidrs", "ipvs-min-sync-period", "ipvs-scheduler", "ipvs-sync-period", "ipvs-tcp-timeout",
-			"ipvs-tcpfin-timeout", "ipvs-udp-timeout",
+		Strings: []string{
+			"kube-api-content-type", "boot-id-file", "machine-id-file", "show-hidden-metrics-for-version",
+			"ipvs-scheduler",
 		},
-		Switches: []string{"conntrack-tcp-be-liberal", "iptables-localhost-nodeports", "ipvs-strict-arp"},
+		Bools:  []string{"conntrack-tcp-be-liberal", "iptables-localhost-nodeports", "ipvs-strict-arp"},
+		Int32s: []string{"conntrack-max-per-core", "conntrack-min"},
+		Durations: []string{
+			"config-sync-period", "conntrack-tcp-timeout-established", "conntrack-tcp-timeout-close-wait",
+			"conntrack-udp-timeout", "conntrack-udp-timeout-stream", "ipvs-min-sync-period", "ipvs-sync-period",
+			"ipvs-tcp-timeout", "ipvs-tcpfin-timeout", "ipvs-udp-timeout",
+		},
+		Lists: []string{"ipvs-exclude-cidrs"},
 	}.With(daemon.AcceptedLogging())
 }
 

@@ -59,10 +59,10 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 // accepted are flags that have no effect: they choose what is always done one way.
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
-		Values: []string{
-			"kube-api-content-type",
+		Strings: []string{"kube-api-content-type"},
+		Bools: []string{
+			"authentication-tolerate-lookup-failure", "permit-address-sharing", "emulation-forward-compatible",
 		},
-		Switches: []string{"authentication-tolerate-lookup-failure", "permit-address-sharing", "emulation-forward-compatible"},
 	}.With(daemon.AcceptedLogging()).With(daemon.AcceptedMetrics())
 }
 

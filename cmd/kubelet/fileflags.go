@@ -126,13 +126,26 @@ func mergeGates(file, flag map[string]bool) map[string]bool {
 // accepted are flags that have no effect: the fields that they set have none either, or nothing of the kind is here.
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
-		Values: []string{"containerd", "event-burst", "event-qps", "kubelet-cgroups", "runtime-cgroups", "system-cgroups",
-			"kube-api-burst", "kube-api-content-type", "kube-api-qps", "registry-burst", "registry-qps", "hairpin-mode", "pod-cidr", "max-open-files", "oom-score-adj",
-			"http-check-frequency", "streaming-connection-idle-timeout", "sync-frequency", "volume-plugin-dir", "volume-stats-agg-period",
-			"experimental-mounter-path", "application-metrics-count-limit", "boot-id-file", "container-hints", "containerd-namespace", "event-storage-age-limit",
-			"event-storage-event-limit", "global-housekeeping-interval", "housekeeping-interval", "machine-id-file", "storage-driver-buffer-duration", "storage-driver-db",
-			"storage-driver-host", "storage-driver-password", "storage-driver-table", "storage-driver-user"},
-		Switches: []string{"kernel-memcg-notification", "make-iptables-util-chains", "experimental-allocatable-ignore-eviction", "enable-load-reader", "log-cadvisor-usage", "storage-driver-secure"},
+		Strings: []string{
+			"containerd", "kubelet-cgroups", "runtime-cgroups", "system-cgroups", "kube-api-content-type",
+			"hairpin-mode", "pod-cidr", "volume-plugin-dir", "experimental-mounter-path", "boot-id-file",
+			"container-hints", "containerd-namespace", "event-storage-age-limit", "event-storage-event-limit",
+			"machine-id-file", "storage-driver-db", "storage-driver-host", "storage-driver-password",
+			"storage-driver-table", "storage-driver-user",
+		},
+		Bools: []string{
+			"kernel-memcg-notification", "make-iptables-util-chains", "experimental-allocatable-ignore-eviction",
+			"enable-load-reader", "log-cadvisor-usage", "storage-driver-secure",
+		},
+		Ints: []string{"max-open-files", "application-metrics-count-limit"},
+		Int32s: []string{
+			"event-burst", "event-qps", "kube-api-burst", "kube-api-qps", "registry-burst", "registry-qps",
+			"oom-score-adj",
+		},
+		Durations: []string{
+			"http-check-frequency", "streaming-connection-idle-timeout", "sync-frequency", "volume-stats-agg-period",
+			"global-housekeeping-interval", "housekeeping-interval", "storage-driver-buffer-duration",
+		},
 	}.With(daemon.AcceptedLogging())
 }
 

@@ -104,7 +104,7 @@ func (o *options) settings(fs *pflag.FlagSet) (*settings, error) {
 	if err := o.memory.merge(fs, c); err != nil {
 		return nil, err
 	}
-	return s, errors.Join(refused().Check(fs), s.check())
+	return s, errors.Join(refused().Check(fs), daemon.CheckCloudProvider(fs), s.check())
 }
 
 func (o *options) mergeStrings(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) {

@@ -213,7 +213,7 @@ func nodeConfig(s *settings) (node.Config, error) {
 		return node.Config{}, err
 	}
 	return node.Config{
-		IPs: ips, ExternalCloud: s.cloudProvider == externalCloud, Labels: s.nodeLabels, Taints: append(taints, c.RegisterWithTaints...), ProviderID: c.ProviderID, NoRegister: !*c.RegisterNode,
+		IPs: ips, ExternalCloud: s.cloudProvider == daemon.ExternalCloud, Labels: s.nodeLabels, Taints: append(taints, c.RegisterWithTaints...), ProviderID: c.ProviderID, NoRegister: !*c.RegisterNode,
 		Machine: machine, Resources: node.Resources{MaxPods: maxPods(c), Reserved: keep, Kept: pressure.Reserved(policy.Thresholds, machine.Capacity())},
 		MaxImages: int(*c.NodeStatusMaxImages), Port: c.Port, Version: daemon.GitVersion, Interval: c.NodeStatusUpdateFrequency.Duration, Report: c.NodeStatusReportFrequency.Duration,
 		LeaseDuration: time.Duration(c.NodeLeaseDurationSeconds) * time.Second,

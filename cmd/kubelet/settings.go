@@ -122,9 +122,6 @@ func (s *settings) check() error {
 	if _, err := sysctl.New(c.AllowedUnsafeSysctls); err != nil {
 		errs = append(errs, fmt.Errorf("allowedUnsafeSysctls: %w", err))
 	}
-	if p := s.cloudProvider; p != "" && p != externalCloud {
-		errs = append(errs, fmt.Errorf("--cloud-provider: cloud provider %q was specified, but built-in cloud providers are disabled. Please set --cloud-provider=external and migrate to an external cloud provider", p))
-	}
 	if _, err := s.nodeIPs(); err != nil {
 		errs = append(errs, err)
 	}
@@ -166,9 +163,6 @@ func idsPerPod(c *kubeletconfig.KubeletConfiguration) int64 {
 	}
 	return userns.DefaultLength
 }
-
-// externalCloud is the only --cloud-provider.
-const externalCloud = "external"
 
 // limitedSwap is the memorySwap.swapBehavior that lets containers of burstable pods swap.
 const limitedSwap = "LimitedSwap"

@@ -13,7 +13,7 @@ import (
 )
 
 // TestStockFlags: every component is started with flags that the real one of Kubernetes v1.36.3 has, so that its binary runs in place of
-// ours. testdata/flags has their names, one per line, in order, as `--help` tells them.
+// ours. testdata/flags has their names and types, one per line, in the order of the names, as `--help` tells them.
 func TestStockFlags(t *testing.T) {
 	t.Parallel()
 	c := Default("/data", "/bin")
@@ -34,7 +34,11 @@ func TestStockFlags(t *testing.T) {
 			t.Fatal(err)
 		}
 		stock = append(stock, p.Name)
-		known := strings.Fields(string(data))
+		var known []string
+		for line := range strings.Lines(string(data)) {
+			name, _, _ := strings.Cut(line, " ")
+			known = append(known, name)
+		}
 		for _, arg := range p.Argv[1:] {
 			name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 			if _, found := slices.BinarySearch(known, name); !found {

@@ -2,45 +2,99 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // Accepted are flags of upstream that users' start scripts pass but that change nothing here. Each says so in --help, and whoever
 // gives one is warned: nobody should believe in a setting that does not hold.
 type Accepted struct {
-	// Values are the flags that need a value, of whatever form; Switches those that are true if they stand alone; Files those whose value
-	// is the path of a file, which must be there.
-	Values, Switches, Files []string
+	// Strings to Patterns are flags by the type of their values, which is upstream's: a malformed value is refused. Lists are strings with
+	// commas between them, Maps key=value pairs, Patterns those of --vmodule.
+	Strings, Bools, Ints, Int32s, Uints, Durations, Lists, Maps, Quantities, Patterns []string
+	// Files are those whose value is the path of a file, which must be there.
+	Files []string
 }
 
 // With returns the flags of both.
 func (a Accepted) With(b Accepted) Accepted {
-	return Accepted{slices.Concat(a.Values, b.Values), slices.Concat(a.Switches, b.Switches), slices.Concat(a.Files, b.Files)}
+	out, more := a.groups(), b.groups()
+	for i := range out {
+		*out[i] = slices.Concat(*out[i], *more[i])
+	}
+	return a
+}
+
+// groups are all fields, in the order in which flags are warned of.
+func (a *Accepted) groups() []*[]string {
+	return []*[]string{&a.Strings, &a.Ints, &a.Int32s, &a.Uints, &a.Durations, &a.Lists, &a.Maps, &a.Quantities, &a.Patterns, &a.Bools, &a.Files}
 }
 
 // AcceptedLogging are flags of the log in all components: a line is written when it is made, to one stream, and verbosity is the same everywhere.
 func AcceptedLogging() Accepted {
-	return Accepted{Values: []string{"log-flush-frequency", "log-json-info-buffer-size", "log-text-info-buffer-size", "vmodule"},
-		Switches: []string{"log-json-split-stream", "log-text-split-stream"}}
+	return Accepted{Durations: []string{"log-flush-frequency"}, Quantities: []string{"log-json-info-buffer-size", "log-text-info-buffer-size"},
+		Patterns: []string{"vmodule"}, Bools: []string{"log-json-split-stream", "log-text-split-stream"}}
 }
 
 // AcceptedMetrics are flags of what metrics show, in the components of the control plane: nothing is hidden, and labels are what they are.
 func AcceptedMetrics() Accepted {
-	return Accepted{Values: []string{"allow-metric-labels", "disabled-metrics", "show-hidden-metrics-for-version", "min-compatibility-version"}, Files: []string{"allow-metric-labels-manifest"}}
+	return Accepted{Maps: []string{"allow-metric-labels"}, Lists: []string{"disabled-metrics", "min-compatibility-version"},
+		Strings: []string{"show-hidden-metrics-for-version"}, Files: []string{"allow-metric-labels-manifest"}}
 }
 
 // AddFlags registers the flags.
 func (a Accepted) AddFlags(fs *pflag.FlagSet) {
 	const note = "Accepted for compatibility; without effect."
-	for _, name := range slices.Concat(a.Values, a.Files) {
-		fs.String(name, "", note)
+	for _, kind := range []struct {
+		names []string
+		add   func(name string)
+	}{
+		{a.Strings, func(name string) { fs.String(name, "", note) }},
+		{a.Files, func(name string) { fs.String(name, "", note) }},
+		{a.Bools, func(name string) { fs.Bool(name, false, note) }},
+		{a.Ints, func(name string) { fs.Int(name, 0, note) }},
+		{a.Int32s, func(name string) { fs.Int32(name, 0, note) }},
+		{a.Uints, func(name string) { fs.Uint(name, 0, note) }},
+		{a.Durations, func(name string) { fs.Duration(name, 0, note) }},
+		{a.Lists, func(name string) { fs.StringSlice(name, nil, note) }},
+		{a.Maps, func(name string) { fs.StringToString(name, nil, note) }},
+		{a.Quantities, func(name string) { fs.Var(&resource.QuantityValue{}, name, note) }},
+		{a.Patterns, func(name string) { fs.Var(new(patterns), name, note) }},
+	} {
+		for _, name := range kind.names {
+			kind.add(name)
+		}
 	}
-	for _, name := range a.Switches {
-		fs.Bool(name, false, note)
+}
+
+// patterns is the value of --vmodule: pattern=N, with commas between them.
+type patterns string
+
+func (p *patterns) String() string { return string(*p) }
+func (*patterns) Type() string     { return "pattern=N,..." }
+
+// Set implements pflag.Value.
+func (p *patterns) Set(text string) error {
+	for item := range strings.SplitSeq(text, ",") {
+		if item == "" {
+			continue // a comma at the end
+		}
+		pattern, level, ok := strings.Cut(item, "=")
+		if !ok || pattern == "" {
+			return fmt.Errorf("%q does not have the pattern=N format", item)
+		}
+		if _, err := strconv.ParseUint(level, 10, 31); err != nil {
+			return fmt.Errorf("parsing verbosity in %q: %w", item, err)
+		}
 	}
+	*p = patterns(text)
+	return nil
 }
 
 // Check returns an error that names every file that cannot be read.
@@ -59,8 +113,8 @@ func (a Accepted) Check(fs *pflag.FlagSet) error {
 // Warn names those of the flags that were given.
 func (a Accepted) Warn(fs *pflag.FlagSet, log *slog.Logger) {
 	var given []string
-	for _, names := range [][]string{a.Values, a.Switches, a.Files} {
-		for _, name := range names {
+	for _, names := range a.groups() {
+		for _, name := range *names {
 			if fs.Changed(name) {
 				given = append(given, "--"+name)
 			}

@@ -11,7 +11,7 @@ import (
 // TestAccepted: flags without effect take what upstream's take, say so in --help, and only those that are given are warned of.
 func TestAccepted(t *testing.T) {
 	t.Parallel()
-	a := Accepted{Values: []string{"feature-gates", "cert-dir"}, Switches: []string{"permit-port-sharing", "watch-cache"}, Files: []string{"tracing-config-file"}}
+	a := Accepted{Strings: []string{"feature-gates", "cert-dir"}, Bools: []string{"permit-port-sharing", "watch-cache"}, Files: []string{"tracing-config-file"}}
 	for _, c := range []struct{ args, want string }{
 		{"", ""},
 		{"--feature-gates A=true", "--feature-gates"},
@@ -40,5 +40,47 @@ func TestAccepted(t *testing.T) {
 	}
 	if err := a.Check(fs); err == nil || !strings.Contains(err.Error(), "--tracing-config-file: open /nowhere/x") {
 		t.Errorf("a file that is missing: %v", err)
+	}
+}
+
+// TestAcceptedTypes: a malformed value is refused in the words that v1.36.3 refuses it in, though the flag has no effect.
+func TestAcceptedTypes(t *testing.T) {
+	t.Parallel()
+	a := Accepted{Ints: []string{"int"}, Int32s: []string{"int32"}, Uints: []string{"uint"}, Maps: []string{"map"}, Lists: []string{"list"}}.With(AcceptedLogging())
+	const quantity = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+	for arg, want := range map[string]string{
+		"--log-flush-frequency=abc":       `time: invalid duration "abc"`,
+		"--log-flush-frequency=5":         `time: missing unit in duration "5"`,
+		"--log-flush-frequency=5s":        "",
+		"--log-json-info-buffer-size=abc": quantity,
+		"--log-json-info-buffer-size=":    quantity,
+		"--log-text-info-buffer-size=1Mi": "",
+		"--log-json-split-stream=maybe":   `strconv.ParseBool: parsing "maybe": invalid syntax`,
+		"--log-json-split-stream":         "",
+		"--vmodule=abc":                   `"abc" does not have the pattern=N format`,
+		"--vmodule=a=-1":                  `parsing verbosity in "a=-1": strconv.ParseUint: parsing "-1": invalid syntax`,
+		"--vmodule=a=1,b*=2,":             "",
+		"--vmodule=":                      "",
+		"--int=x":                         `parsing "x": invalid syntax`,
+		"--int32=1.5":                     `parsing "1.5": invalid syntax`,
+		"--int32=4294967296":              "value out of range",
+		"--uint=-1":                       `parsing "-1": invalid syntax`,
+		"--map=abc":                       "abc must be formatted as key=value",
+		"--map=a=b,c=d":                   "",
+		"--list=a,b":                      "",
+	} {
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		a.AddFlags(fs)
+		err := fs.Parse([]string{arg})
+		name, value, _ := strings.Cut(arg, "=")
+		if want == "" {
+			if err != nil {
+				t.Error(arg, err)
+			}
+			continue
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), `invalid argument "`+value+`" for "`+name+`" flag: `) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", arg, err, want)
+		}
 	}
 }
