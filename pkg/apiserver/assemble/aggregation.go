@@ -46,9 +46,14 @@ type Aggregation struct {
 }
 
 // asNode reports of an address of this machine whether it is a node's: of the one with the machine's name. Pods of the host's network are there, if the
-// machine is one. Nodes choose their addresses, but not their names, so that no other one opens this machine.
-func asNode(hostname string, nodes registry.Getter) func(ctx context.Context, addr netip.Addr) bool {
+// machine is one. Nodes choose their addresses, but not their names, so that no other one opens this machine. The nodes are found when an address
+// is asked about: connections are set up before anything is served.
+func asNode(hostname string, stores registry.Stores) func(ctx context.Context, addr netip.Addr) bool {
 	return func(ctx context.Context, addr netip.Addr) bool {
+		nodes := stores.Store(schema.GroupResource{Resource: "nodes"})
+		if nodes == nil {
+			return false
+		}
 		obj, err := nodes.GetCached(ctx, "", strings.ToLower(hostname))
 		node, ok := obj.(*corev1.Node)
 		return err == nil && ok && slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool {
@@ -73,7 +78,7 @@ func (s *Server) addAggregator() error {
 	}
 	o, store := s.cfg.Aggregation, late(s.cfg.Catalog)
 	if o.Dial == nil {
-		o.Dial = outward.Dialer{Networks: s.cfg.Aggregation.LocalNetworks, AllowOwn: asNode(s.cfg.Aggregation.Hostname, store("", "nodes"))}.DialContext
+		o.Dial = outward.Dialer{Networks: s.cfg.Aggregation.LocalNetworks, AllowOwn: asNode(s.cfg.Aggregation.Hostname, s.cfg.Catalog)}.DialContext
 	}
 	h := o.RequestHeader
 	a := aggregator.New(aggregator.Config{

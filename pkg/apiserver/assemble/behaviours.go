@@ -34,7 +34,7 @@ import (
 func newBehaviours(o *Options, stores registry.Stores, who *authentication, may *authorization, addresses *serviceip.Allocator) (map[schema.GroupResource]Behaviour, error) {
 	k := o.Kubelets
 	kubelets, err := kubeletproxy.New(kubeletproxy.Config{Stores: stores, CAFile: k.CAFile, CertFile: k.CertFile, KeyFile: k.KeyFile, AddressTypes: k.AddressTypes,
-		LocalNetworks: o.LocalNetworks, AllowOwn: asNode(o.Hostname, stores.Store(schema.GroupResource{Resource: "nodes"}))})
+		LocalNetworks: o.LocalNetworks, AllowOwn: asNode(o.Hostname, stores)})
 	if err != nil {
 		return nil, fmt.Errorf("connections to kubelets: %w", err)
 	}
