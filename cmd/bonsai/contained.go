@@ -42,7 +42,7 @@ func handOutCommand(chosen *chosen) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return config.HandOut(*volumes, time.Now())
+		return cluster.HandOut(config, *volumes, time.Now())
 	}
 	return c
 }
@@ -93,7 +93,7 @@ func administerCommand(chosen *chosen) *cobra.Command {
 			return err
 		}
 		config.Addons = addons.Files
-		return config.Administer(cmd.Context(), *server, *kubeconfig, slog.New(slog.NewTextHandler(os.Stderr, nil)).With("component", "administrator"))
+		return cluster.Administer(cmd.Context(), config, *server, *kubeconfig, slog.New(slog.NewTextHandler(os.Stderr, nil)).With("component", "administrator"))
 	}
 	return c
 }

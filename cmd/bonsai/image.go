@@ -12,6 +12,7 @@ import (
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/cluster"
 	"bonsai/pkg/cluster/image"
+	"bonsai/pkg/cluster/plan"
 )
 
 func imageCommand(chosen *chosen) *cobra.Command {
@@ -79,7 +80,7 @@ file is taken for an image's name, and asked of Docker, then of containerd in it
 		}
 		names := args[1:]
 		if len(names) == 0 {
-			names = cluster.DefaultImages()
+			names = plan.DefaultImages()
 		}
 		recipes, err := image.LocalRecipes(filepath.Dir(self), *busybox, strings.Fields(string(applets)))
 		if err != nil {

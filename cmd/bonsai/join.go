@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/plan"
 )
 
 func joinCommand(chosen *chosen) *cobra.Command {
@@ -45,7 +46,7 @@ the node goes by --name on this machine: bonsai status, logs, stop, start and do
 		}
 		ctx, cancel := cluster.WithPatience(cmd.Context(), *patience)
 		defer cancel()
-		config := cluster.Config{Name: chosen.name, DataDir: chosen.dataDir, BinDir: filepath.Dir(self)}
+		config := plan.Config{Name: chosen.name, DataDir: chosen.dataDir, BinDir: filepath.Dir(self)}
 		config, err = cluster.Join(ctx, chosen.home, config, o, self, cmd.OutOrStdout())
 		if err != nil {
 			return err
@@ -55,7 +56,7 @@ the node goes by --name on this machine: bonsai status, logs, stop, start and do
 	return c
 }
 
-func sayJoined(cmd *cobra.Command, config cluster.Config) error {
+func sayJoined(cmd *cobra.Command, config plan.Config) error {
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "This machine is the node %s of the cluster at %s, and Ready.\n", config.Nodes[0].Name(), config.Joined.Server)
 	return err
 }

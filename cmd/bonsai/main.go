@@ -12,6 +12,7 @@ import (
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/plan"
 )
 
 func main() {
@@ -45,7 +46,7 @@ func command() *cobra.Command {
   bonsai down --name dev`,
 	}
 	c := &chosen{home: cluster.Home(cmp.Or(os.Getenv("BONSAI_HOME"), string(cluster.DefaultHome))), dataDir: os.Getenv("BONSAI_DATA")}
-	root.PersistentFlags().StringVar(&c.name, "name", cluster.DefaultName, "name of the cluster, one of several on this machine")
+	root.PersistentFlags().StringVar(&c.name, "name", plan.DefaultName, "name of the cluster, one of several on this machine")
 	root.PersistentFlags().StringVar(&c.dataDir, "data-dir", c.dataDir, "directory that holds everything the cluster writes (default: by its name, below $BONSAI_HOME or "+string(cluster.DefaultHome)+")")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return c.resolve(cmd) }
 	root.AddCommand(interruptible(upCommand(c), downCommand(c), listCommand(c), configCommand(), stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c), defragmentCommand(c), tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c), imageCommand(c), testenvCommand(), versionCommand())...)

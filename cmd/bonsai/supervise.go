@@ -34,7 +34,7 @@ func superviseCommand(chosen *chosen) *cobra.Command {
 				return err
 			}
 			defer log.Close()
-			return config.Supervise(cmd.Context(), self, os.Stdin, slog.New(slog.NewTextHandler(log, nil)).With("component", "bonsai"))
+			return cluster.Supervise(cmd.Context(), config, self, os.Stdin, slog.New(slog.NewTextHandler(log, nil)).With("component", "bonsai"))
 		},
 	}
 }

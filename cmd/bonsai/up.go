@@ -79,7 +79,7 @@ If you do not choose subnets and ports, a new cluster takes the first that are f
 }
 
 // up starts the cluster and says how to use it.
-func up(cmd *cobra.Command, home cluster.Home, config cluster.Config, self string, patience time.Duration) error {
+func up(cmd *cobra.Command, home cluster.Home, config plan.Config, self string, patience time.Duration) error {
 	ctx, cancel := cluster.WithPatience(cmd.Context(), patience)
 	defer cancel()
 	began := time.Now()
@@ -95,7 +95,7 @@ func up(cmd *cobra.Command, home cluster.Home, config cluster.Config, self strin
 		return sayJoined(cmd, config)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), upMessage, time.Since(began).Seconds(), config.Context(), filepath.Dir(self), plan.BusyboxImage)
-	if config.NoResolvers() {
+	if cluster.NoResolvers(config) {
 		fmt.Fprint(cmd.OutOrStdout(), noResolversMessage)
 	}
 	return nil
@@ -111,14 +111,14 @@ const noResolversMessage = `/etc/resolv.conf names no DNS server: pods resolve t
 `
 
 // config is the cluster that is wanted: the one that is there, or the default; then the file, which says all; then the flags.
-func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (cluster.Config, error) {
+func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan.Config, error) {
 	data, err := f.read(cmd.InOrStdin())
 	if err != nil {
-		return cluster.Config{}, err
+		return plan.Config{}, err
 	}
 	if f.file != "" {
 		if err := chosen.follow(data); err != nil {
-			return cluster.Config{}, fmt.Errorf("--config %s: %w", f.file, err)
+			return plan.Config{}, fmt.Errorf("--config %s: %w", f.file, err)
 		}
 	}
 	config, err := cluster.Load(chosen.dataDir)
@@ -130,7 +130,7 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (clus
 	}
 	config.BinDir, config.Addons = binDir, addons.Files
 	if f.file != "" {
-		if config, err = cluster.ReadFile(data, config); err != nil {
+		if config, err = plan.ReadFile(data, config); err != nil {
 			return config, fmt.Errorf("--config %s: %w", f.file, err)
 		}
 	}
@@ -157,7 +157,7 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (clus
 		config.Egress = f.egress
 	}
 	if given("ip-family") {
-		if config.IPFamily, err = cluster.ParseIPFamily(f.family); err != nil {
+		if config.IPFamily, err = plan.ParseIPFamily(f.family); err != nil {
 			return config, fmt.Errorf("--ip-family: %w", err)
 		}
 	}
@@ -173,7 +173,7 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (clus
 		config.PortMappings = nil
 	}
 	for _, text := range f.ports {
-		mapping, err := cluster.ParsePortMapping(text)
+		mapping, err := plan.ParsePortMapping(text)
 		if err != nil {
 			return config, fmt.Errorf("--port: %w", err)
 		}
@@ -183,14 +183,14 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (clus
 		return config, fmt.Errorf("--addons: %w", err)
 	}
 	if given("registry-mirror") {
-		config.Mirrors = []cluster.Mirror{{Registry: cluster.EveryRegistry, URL: f.mirror}}
+		config.Mirrors = []plan.Mirror{{Registry: plan.EveryRegistry, URL: f.mirror}}
 	}
 	return config, nil
 }
 
 // follow takes the cluster's name from the file, and with it the place of its data, where no flag says them.
 func (c *chosen) follow(data []byte) error {
-	read, err := cluster.ReadFile(data, cluster.Config{})
+	read, err := plan.ReadFile(data, plan.Config{})
 	if err != nil || read.Name == "" || c.named {
 		return err
 	}
@@ -202,9 +202,9 @@ func (c *chosen) follow(data []byte) error {
 }
 
 // undecided is a new cluster whose addresses and ports are still to be chosen.
-func undecided(chosen *chosen) cluster.Config {
-	c := cluster.Default(chosen.dataDir, "")
-	c.Name, c.Ports = chosen.name, cluster.Ports{}
+func undecided(chosen *chosen) plan.Config {
+	c := plan.Default(chosen.dataDir, "")
+	c.Name, c.Ports = chosen.name, plan.Ports{}
 	c.NodeSubnet, c.PodSubnet, c.ServiceSubnet = netip.Prefix{}, netip.Prefix{}, netip.Prefix{}
 	return c
 }
@@ -301,7 +301,7 @@ func configCommand() *cobra.Command {
 		Example: "  bonsai config print-default > cluster.yaml",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprint(cmd.OutOrStdout(), cluster.DefaultFile)
+			_, err := fmt.Fprint(cmd.OutOrStdout(), plan.DefaultFile)
 			return err
 		},
 	})

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,84 +40,9 @@ var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
 }
 
-// dnsAddon is the cluster's DNS among the optional add-ons.
-const dnsAddon = "coredns"
-
-// storageAddon is the default StorageClass.
-const storageAddon = "local-path"
-
-// optionalAddon is one that a cluster can be without.
-type optionalAddon struct {
-	name      string // its manifest's and, if it has one, its image's
-	byDefault bool
-	image     bool
-}
-
-// optionalAddons can be switched; the others give the components their rights.
-var optionalAddons = [...]optionalAddon{
-	{name: dnsAddon, byDefault: true, image: true},
-	{name: storageAddon, byDefault: true},
-	{name: "metrics-server", image: true},
-	{name: registryAddon, image: true},
-	{name: "traefik", image: true},
-}
-
-// hasAddon tells whether the cluster gets an add-on: one that cannot be switched, or is on by what was said or by default.
-func (c Config) hasAddon(name string) bool {
-	if name == joinAddon {
-		return c.joinable()
-	}
-	if on, said := c.AddonChoices[name]; said {
-		return on
-	}
-	i := slices.IndexFunc(optionalAddons[:], func(a optionalAddon) bool { return a.name == name })
-	return i < 0 || optionalAddons[i].byDefault
-}
-
-// WithAddon returns c with an add-on switched on or off; an error if there is none of that name.
-func (c Config) WithAddon(name string, on bool) (Config, error) {
-	i := slices.IndexFunc(optionalAddons[:], func(a optionalAddon) bool { return a.name == name })
-	if i < 0 {
-		var names []string
-		for _, a := range optionalAddons {
-			names = append(names, a.name)
-		}
-		return c, fmt.Errorf("there is no such add-on (%s)", strings.Join(names, ", "))
-	}
-	c.AddonChoices = maps.Clone(c.AddonChoices)
-	if delete(c.AddonChoices, name); on != optionalAddons[i].byDefault {
-		if c.AddonChoices == nil {
-			c.AddonChoices = map[string]bool{}
-		}
-		c.AddonChoices[name] = on
-	}
-	if len(c.AddonChoices) == 0 {
-		c.AddonChoices = nil
-	}
-	return c, nil
-}
-
-// ParseAddons reads add-ons as a user lists them: NAME or NAME=true to switch one on, NAME=false to switch it off.
-func (c Config) ParseAddons(list []string) (Config, error) {
-	for _, text := range list {
-		name, value, given := strings.Cut(text, "=")
-		on := true
-		var err error
-		if given {
-			if on, err = strconv.ParseBool(value); err != nil {
-				return c, fmt.Errorf("%s must be true or false, not %q", name, value)
-			}
-		}
-		if c, err = c.WithAddon(name, on); err != nil {
-			return c, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return c, nil
-}
-
 // installAddons creates the add-ons' objects that are not there; those that are belong to the user.
-func (c Config) installAddons(ctx context.Context) error {
-	config, err := clientcmd.BuildConfigFromFlags("", c.layout().kubeconfig(administrator))
+func installAddons(ctx context.Context, c plan.Config) error {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(plan.Administrator))
 	if err != nil {
 		return err
 	}
@@ -128,7 +51,7 @@ func (c Config) installAddons(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objects, err := c.readAddons()
+	objects, err := readAddons(c)
 	if err != nil {
 		return err
 	}
@@ -181,7 +104,7 @@ func createMissing(ctx context.Context, client dynamic.Interface, obj *unstructu
 }
 
 // readAddons returns the objects of all manifests with the cluster's values filled in.
-func (c Config) readAddons() ([]*unstructured.Unstructured, error) {
+func readAddons(c plan.Config) ([]*unstructured.Unstructured, error) {
 	names, err := fs.Glob(c.Addons, "*.yaml")
 	if err != nil {
 		return nil, err
@@ -189,10 +112,10 @@ func (c Config) readAddons() ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, name := range names {
 		name = strings.TrimSuffix(name, ".yaml")
-		if !c.hasAddon(name) {
+		if !c.HasAddon(name) {
 			continue
 		}
-		of, err := c.readAddon(name)
+		of, err := readAddon(c, name)
 		if err != nil {
 			return nil, err
 		}
@@ -202,13 +125,13 @@ func (c Config) readAddons() ([]*unstructured.Unstructured, error) {
 }
 
 // readAddon returns the objects of one add-on's manifest with the cluster's values filled in.
-func (c Config) readAddon(name string) ([]*unstructured.Unstructured, error) {
+func readAddon(c plan.Config, name string) ([]*unstructured.Unstructured, error) {
 	data, err := fs.ReadFile(c.Addons, name+".yaml")
 	if err != nil {
 		return nil, err
 	}
 	var objects []*unstructured.Unstructured
-	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(c.addonValues().Replace(string(data))), 4096)
+	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(addonValues(c).Replace(string(data))), 4096)
 	for {
 		obj := &unstructured.Unstructured{}
 		if err := decoder.Decode(obj); errors.Is(err, io.EOF) {
@@ -223,20 +146,20 @@ func (c Config) readAddon(name string) ([]*unstructured.Unstructured, error) {
 }
 
 // addonValues fills in what the cluster says of itself in manifests.
-func (c Config) addonValues() *strings.Replacer {
+func addonValues(c plan.Config) *strings.Replacer {
 	upstream := "template ANY ANY {\n            rcode NXDOMAIN\n        }"
 	if c.Egress {
 		upstream = "forward . /etc/resolv.conf"
 	}
-	return strings.NewReplacer("$DNS_IP", c.DNSIP().String(), "$COREDNS_IMAGE", plan.CoreDNSImage, "$UPSTREAM", upstream,
+	return strings.NewReplacer("$DNS_IP", c.Networks().DNSIP().String(), "$COREDNS_IMAGE", plan.CoreDNSImage, "$UPSTREAM", upstream,
 		"$BUSYBOX_IMAGE", plan.BusyboxImage, "$METRICS_SERVER_IMAGE", plan.MetricsServerImage, "$TRAEFIK_IMAGE", plan.TraefikImage,
-		"$REGISTRY_IMAGE", plan.RegistryImage, "$REGISTRY_IP", c.registryIP().String(), "$REGISTRY_ADDRESS", c.registryAddress(),
-		"$REGISTRY_NODE_PORT", strconv.Itoa(registryNodePort), "$REGISTRY_HOST", registryHost)
+		"$REGISTRY_IMAGE", plan.RegistryImage, "$REGISTRY_IP", c.Networks().RegistryIP().String(), "$REGISTRY_ADDRESS", c.Networks().RegistryAddress(),
+		"$REGISTRY_NODE_PORT", strconv.Itoa(plan.RegistryNodePort), "$REGISTRY_HOST", plan.RegistryHost)
 }
 
 // waitDNS waits until a pod of the cluster's DNS answers for the kubernetes Service, asked directly from the host.
-func (c Config) waitDNS(ctx context.Context) error {
-	client, err := c.coreClient()
+func waitDNS(ctx context.Context, c plan.Config) error {
+	client, err := coreClient(c)
 	if err != nil {
 		return err
 	}
@@ -255,7 +178,7 @@ func (c Config) waitDNS(ctx context.Context) error {
 		if last = err; err == nil {
 			last = fmt.Errorf("it says that kubernetes.default is %q", found)
 		}
-		return err == nil && len(found) == 1 && found[0] == c.ServiceIP().String(), nil
+		return err == nil && len(found) == 1 && found[0] == c.Networks().ServiceIP().String(), nil
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, last)

@@ -5,20 +5,22 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestNewImages: an add-on that is switched on needs its image on nodes that run.
 func TestNewImages(t *testing.T) {
 	t.Parallel()
-	c := Default("/data", "/bin")
+	c := plan.Default("/data", "/bin")
 	with, err := c.ParseAddons([]string{"metrics-server", "coredns=false"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := with.newImages(c); !slices.Equal(got, []string{"metrics-server"}) {
+	if got := with.NewImages(c); !slices.Equal(got, []string{"metrics-server"}) {
 		t.Errorf("new: %q", got)
 	}
-	if got := c.newImages(c); len(got) != 0 {
+	if got := c.NewImages(c); len(got) != 0 {
 		t.Errorf("new, though nothing is: %q", got)
 	}
 }
@@ -26,7 +28,7 @@ func TestNewImages(t *testing.T) {
 // TestSayLeftAddons: what an add-on leaves behind is named by a command that deletes it.
 func TestSayLeftAddons(t *testing.T) {
 	t.Parallel()
-	c := Default("/data", "/bin")
+	c := plan.Default("/data", "/bin")
 	c.Addons = fstest.MapFS{"metrics-server.yaml": {Data: []byte(`apiVersion: v1
 kind: ServiceAccount
 metadata: {name: metrics-server, namespace: kube-system}
@@ -48,11 +50,11 @@ metadata: {name: v1beta1.metrics.k8s.io}
   kubectl --context bonsai -n kube-system delete --ignore-not-found serviceaccount/metrics-server deployment.apps/metrics-server
 `
 	for _, tc := range []struct {
-		old, now Config
+		old, now plan.Config
 		want     string
 	}{{old, c, want}, {old, old, ""}, {c, old, ""}, {c, c, ""}} {
 		var out strings.Builder
-		if err := tc.now.sayLeftAddons(tc.old, &out); err != nil || out.String() != tc.want {
+		if err := sayLeftAddons(tc.now, tc.old, &out); err != nil || out.String() != tc.want {
 			t.Errorf("%v\n%s", err, &out)
 		}
 	}

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -9,76 +8,23 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-func TestValidate(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name   string
-		change func(*Config)
-		want   []string
-	}{
-		{"default", func(*Config) {}, nil},
-		{"no nodes", func(c *Config) { c.Nodes = nil }, []string{"--nodes"}},
-		{"ten nodes", func(c *Config) { c.Nodes = nodesUpTo(10) }, []string{"--nodes"}},
-		{"relative directory", func(c *Config) { c.DataDir = "data" }, []string{"--data-dir"}},
-		{"directory with a colon", func(c *Config) { c.DataDir = "/data:1" }, []string{"--data-dir: must have no colon"}},
-		{"directory with a comma", func(c *Config) { c.DataDir = "/data,1" }, []string{"--data-dir: must have no colon"}},
-		{"the root directory", func(c *Config) { c.DataDir = "/." }, []string{"--data-dir"}},
-		{"a name", func(c *Config) { c.Name = "My_Cluster" }, []string{"--name"}},
-		{"a long name", func(c *Config) { c.Name = strings.Repeat("a", 21) }, []string{"--name"}},
-		{"a port of its own", func(c *Config) { *c = publishing(*c, "2379:30080") }, []string{"--port: 127.0.0.1:2379 is taken by the cluster itself"}},
-		{"a port twice", func(c *Config) {
-			*c = publishing(*c, "8080:30080")
-			c.PortMappings = append(c.PortMappings, c.PortMappings...)
-		}, []string{"--port: 127.0.0.1:8080 is given twice"}},
-		{"a mirror", func(c *Config) { c.Mirrors = []Mirror{{EveryRegistry, "ten"}} }, []string{"--registry-mirror"}},
-		{"all wrong", func(c *Config) { c.Nodes, c.DataDir, c.Ports.API = nil, "", 70000 }, []string{"--nodes", "--data-dir", "--api-port"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			config := Default("/data", "/bin")
-			c.change(&config)
-			err := config.Validate()
-			if (err == nil) != (len(c.want) == 0) {
-				t.Fatalf("error %v", err)
-			}
-			for _, flag := range c.want {
-				if !strings.Contains(err.Error(), flag) {
-					t.Errorf("%v does not name %s", err, flag)
-				}
-			}
-		})
-	}
-}
-
-func TestAddresses(t *testing.T) {
-	t.Parallel()
-	c := Default("/data", "/bin")
-	for got, want := range map[string]string{
-		c.HostIP().String(): "10.77.0.1", c.NodeIP(Node{Number: 1}).String(): "10.77.0.11", c.NodeIP(Node{Number: 9}).String(): "10.77.0.19",
-		c.ServiceIP().String(): "10.96.0.1", c.DNSIP().String(): "10.96.0.10", c.Server(): "https://10.77.0.1:6443",
-	} {
-		if got != want {
-			t.Errorf("%s, not %s", got, want)
-		}
-	}
-}
-
 // TestHostRules: addresses of pods, nodes and services never leave the machine, and the rest only with egress; nobody comes in by another
 // link but machines that have joined; without egress nodes and pods reach the API server alone of this machine's own services.
 func TestHostRules(t *testing.T) {
 	t.Parallel()
-	c := Default("/data", "/bin")
-	out, in := `iifname "`+c.mark()+`" oifname != "`+c.mark()+`" `, `oifname "`+c.mark()+`" iifname != "`+c.mark()+`" `
+	c := plan.Default("/data", "/bin")
+	out, in := `iifname "`+c.Mark()+`" oifname != "`+c.Mark()+`" `, `oifname "`+c.Mark()+`" iifname != "`+c.Mark()+`" `
 	inside, outside := out+"ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop", out+"drop"
-	strangers, neighbours := in+"drop", `iifname != { "`+c.mark()+`", "lo" } ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop`
-	services, server := `iifname "`+c.mark()+`" ct state new drop`, `iifname "`+c.mark()+`" ip daddr 10.77.0.1 tcp dport 6443 accept`
+	strangers, neighbours := in+"drop", `iifname != { "`+c.Mark()+`", "lo" } ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop`
+	services, server := `iifname "`+c.Mark()+`" ct state new drop`, `iifname "`+c.Mark()+`" ip daddr 10.77.0.1 tcp dport 6443 accept`
 	joined := in + "ip saddr @joined accept"
 	shut, joinable, six := c, c, c
 	shut.Egress = false
-	shut.Mirrors = []Mirror{{EveryRegistry, "http://10.77.0.1:5055"}, {"docker.io", "https://mirror.example"}, {"quay.io", "https://[fd00::1]"}}
+	shut.Mirrors = []plan.Mirror{{Registry: plan.EveryRegistry, URL: "http://10.77.0.1:5055"}, {Registry: "docker.io", URL: "https://mirror.example"}, {Registry: "quay.io", URL: "https://[fd00::1]"}}
 	joinable.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
-	six.IPFamily = IPv6
+	six.IPFamily = plan.IPv6
 	for name, want := range map[string]struct {
-		c       Config
+		c       plan.Config
 		has, no []string
 	}{
 		"egress":    {c, []string{inside, strangers, neighbours}, []string{outside, services, joined}},
@@ -86,7 +32,7 @@ func TestHostRules(t *testing.T) {
 		"joinable":  {joinable, []string{joined, strangers, neighbours}, []string{inside, outside, services}},
 		"IPv6":      {six, []string{outside, strangers, "ip6 daddr ::1 tcp dport 6443 dnat to ["}, []string{"table ip ", services, "masquerade"}},
 	} {
-		rules := want.c.hostRules()
+		rules := hostRules(want.c)
 		for _, rule := range want.has {
 			if !strings.Contains(rules, rule) {
 				t.Errorf("%s: no %s in\n%s", name, rule, rules)
@@ -144,9 +90,9 @@ func TestInternalLoopback(t *testing.T) {
 
 func TestAddonsFillIn(t *testing.T) {
 	t.Parallel()
-	c := Default("/data", "/bin")
+	c := plan.Default("/data", "/bin")
 	c.Addons = manifest("kind: ConfigMap\nmetadata: {name: x}\ndata: {ip: $DNS_IP, image: '$COREDNS_IMAGE'}\n---\n# nothing\n---\nkind: Service\nmetadata: {name: web}\n")
-	objects, err := c.readAddons()
+	objects, err := readAddons(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,35 +102,5 @@ func TestAddonsFillIn(t *testing.T) {
 	data, _ := objects[0].Object["data"].(map[string]any)
 	if data["ip"] != "10.96.0.10" || data["image"] != plan.CoreDNSImage {
 		t.Errorf("%v", data)
-	}
-}
-
-// TestWithNodes: nodes that stay keep what they are, new ones get the lowest numbers that are free.
-func TestWithNodes(t *testing.T) {
-	t.Parallel()
-	c := Default("/data", "/bin")
-	c.Nodes = []Node{{Number: 1, Labels: map[string]string{"a": "b"}}, {Number: 3}}
-	var names []string
-	with := func(n int) []Node {
-		t.Helper()
-		w, err := c.WithNodes(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return w.Nodes
-	}
-	for _, n := range with(4) {
-		names = append(names, n.Name()+n.Labels["a"])
-	}
-	if got := strings.Join(names, " "); got != "n1b n3 n2 n4" {
-		t.Error(got)
-	}
-	if got := with(1); len(got) != 1 || got[0].Labels["a"] != "b" {
-		t.Errorf("%+v", got)
-	}
-	for _, n := range []int{-1, 0, maxNodes + 1} {
-		if _, err := c.WithNodes(n); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("not %d", n)) {
-			t.Errorf("%d nodes: %v", n, err)
-		}
 	}
 }

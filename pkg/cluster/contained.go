@@ -14,14 +14,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // NewContained returns the cluster of deploy/compose: the programs of its control planes and its nodes are containers in one network, in
 // which the balancer is .1, the API servers are .2 and .3 and the nodes .11 to .13; etcds are found by their names. In each container dataDir
 // is a volume that has what this one needs, and binDir has the programs.
-func NewContained(dataDir, binDir string, network netip.Prefix) (Config, error) {
-	c := Config{Name: DefaultName, DataDir: dataDir, BinDir: binDir, Nodes: nodesUpTo(3), ControlPlanes: maxControlPlanes, Egress: true,
-		Contained: true, NodeSubnet: network}.inSlot(0)
+func NewContained(dataDir, binDir string, network netip.Prefix) (plan.Config, error) {
+	c := plan.Config{Name: plan.DefaultName, DataDir: dataDir, BinDir: binDir, Nodes: plan.NodesUpTo(3), ControlPlanes: plan.MaxControlPlanes, Egress: true,
+		Contained: true, NodeSubnet: network}.InSlot(0)
 	if network.Bits() != 24 {
 		return c, fmt.Errorf("--network: must be a /24, not %s", network)
 	}
@@ -30,20 +31,20 @@ func NewContained(dataDir, binDir string, network netip.Prefix) (Config, error) 
 
 // Administer installs the add-ons, waits until all nodes of the contained cluster are Ready, and then gives the user a kubeconfig at path that
 // leads to server. It is there until ctx ends.
-func (c Config) Administer(ctx context.Context, server, path string, log *slog.Logger) (err error) {
-	if err := c.waitAPI(ctx); err != nil {
+func Administer(ctx context.Context, c plan.Config, server, path string, log *slog.Logger) (err error) {
+	if err := waitAPI(ctx, c); err != nil {
 		return err
 	}
 	log.Info("the API server is ready")
-	if err := c.installAddons(ctx); err != nil {
+	if err := installAddons(ctx, c); err != nil {
 		return fmt.Errorf("install the add-ons: %w", err)
 	}
-	if err := c.waitNodes(ctx); err != nil {
+	if err := waitNodes(ctx, c); err != nil {
 		return err
 	}
 	log.Info("all nodes are Ready")
 	defer func() { err = errors.Join(err, host.IgnoreMissing(os.Remove(path))) }()
-	if err := c.giveKubeconfig(server, path); err != nil {
+	if err := giveKubeconfig(c, server, path); err != nil {
 		return fmt.Errorf("give the user a kubeconfig: %w", err)
 	}
 	<-ctx.Done()
@@ -51,8 +52,8 @@ func (c Config) Administer(ctx context.Context, server, path string, log *slog.L
 }
 
 // giveKubeconfig writes the administrator's kubeconfig to path, leading to server, for the owner of the directory alone.
-func (c Config) giveKubeconfig(server, path string) error {
-	k, err := clientcmd.LoadFromFile(c.layout().kubeconfig(administrator))
+func giveKubeconfig(c plan.Config, server, path string) error {
+	k, err := clientcmd.LoadFromFile(c.Layout().Kubeconfig(plan.Administrator))
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -25,7 +26,7 @@ const (
 )
 
 // contained is the cluster that deploy/compose describes.
-func contained(t *testing.T, dataDir string) Config {
+func contained(t *testing.T, dataDir string) plan.Config {
 	t.Helper()
 	c, err := NewContained(dataDir, "/opt/bonsai/bin", netip.MustParsePrefix("10.77.63.0/24"))
 	if err != nil {
@@ -64,8 +65,8 @@ func composeServices(t *testing.T) map[string]service {
 }
 
 // containers are the names of those that the compose file has: etcd is on all three control planes, everything else on two.
-func (c Config) containers() []supervise.Process {
-	return slices.DeleteFunc(c.everyProcess(), func(p supervise.Process) bool {
+func containers(c plan.Config) []supervise.Process {
+	return slices.DeleteFunc(everyProcess(c), func(p supervise.Process) bool {
 		return strings.HasSuffix(p.Name, "-cp3") && !strings.HasPrefix(p.Name, "etcd")
 	})
 }
@@ -88,7 +89,7 @@ func TestComposeFlags(t *testing.T) {
 		return slices.DeleteFunc(slices.Clone(program(argv)), elsewhere.MatchString)
 	}
 	c, services := contained(t, containedData), composeServices(t)
-	for _, p := range c.containers() {
+	for _, p := range containers(c) {
 		got, want := common(services[p.Name].Command), common(p.Argv)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s\nhas  %q\nwant %q", p.Name, got, want)
@@ -100,11 +101,11 @@ func TestComposeFlags(t *testing.T) {
 func TestComposeAddresses(t *testing.T) {
 	t.Parallel()
 	c, services := contained(t, containedData), composeServices(t)
-	want := map[string]string{balancerName: c.HostIP().String()}
+	want := map[string]string{balancerName: c.Networks().HostIP().String()}
 	var backends, gateways []string
-	for _, m := range c.members()[:2] {
-		want[m.of("kube-apiserver")] = m.address().String()
-		backends = append(backends, "--backend="+m.address().String()+":6443")
+	for _, m := range c.Members()[:2] {
+		want[m.Of("kube-apiserver")] = m.Address().String()
+		backends = append(backends, "--backend="+m.Address().String()+":6443")
 	}
 	for _, n := range c.Nodes {
 		want[n.Name()] = c.NodeIP(n).String()
@@ -125,11 +126,11 @@ func TestComposeAddresses(t *testing.T) {
 			t.Errorf("the balancer has no %s", b)
 		}
 	}
-	for _, m := range c.members()[:2] {
-		command := services[m.of("kube-apiserver")].Command
-		for _, arg := range append(gateways, "--pods="+c.PodSubnet.String(), "--advertise-address="+m.address().String()) {
+	for _, m := range c.Members()[:2] {
+		command := services[m.Of("kube-apiserver")].Command
+		for _, arg := range append(gateways, "--pods="+c.PodSubnet.String(), "--advertise-address="+m.Address().String()) {
 			if !slices.Contains(command, arg) {
-				t.Errorf("%s has no %s", m.of("kube-apiserver"), arg)
+				t.Errorf("%s has no %s", m.Of("kube-apiserver"), arg)
 			}
 		}
 	}
@@ -140,8 +141,8 @@ func TestComposeAddresses(t *testing.T) {
 func TestComposeWalls(t *testing.T) {
 	t.Parallel()
 	c, services := contained(t, containedData), composeServices(t)
-	want := []string{administrator}
-	for _, p := range c.containers() {
+	want := []string{plan.Administrator}
+	for _, p := range containers(c) {
 		want = append(want, p.Name)
 	}
 	for _, n := range c.Nodes {
@@ -150,14 +151,14 @@ func TestComposeWalls(t *testing.T) {
 	slices.Sort(want)
 	for name, s := range services {
 		for _, port := range s.Ports {
-			if !strings.HasPrefix(port, loopback+":") {
+			if !strings.HasPrefix(port, plan.Loopback+":") {
 				t.Errorf("%s is published at %s", name, port)
 			}
 		}
-		if s.Privileged != c.hasNode(name) {
+		if s.Privileged != c.HasNode(name) {
 			t.Errorf("%s: privileged %t", name, s.Privileged)
 		}
-		if c.hasNode(name) {
+		if c.HasNode(name) {
 			continue
 		}
 		if !slices.Equal(s.CapDrop, []string{"ALL"}) || !s.ReadOnly || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") {
@@ -182,7 +183,7 @@ func TestComposeWalls(t *testing.T) {
 		t.Errorf("the authorities are in %s", v)
 	}
 	for _, name := range want {
-		if s := services[name]; len(s.Volumes) == 0 || s.Volumes[0] != name+":"+containedData || len(s.Volumes) > 1 && name != administrator {
+		if s := services[name]; len(s.Volumes) == 0 || s.Volumes[0] != name+":"+containedData || len(s.Volumes) > 1 && name != plan.Administrator {
 			t.Errorf("%s has the volumes %q", name, s.Volumes)
 		}
 	}
@@ -198,7 +199,7 @@ func TestHandOut(t *testing.T) {
 		t.Skip("SKIPPED: files are given to other users, which needs root")
 	}
 	c, volumes := contained(t, t.TempDir()), t.TempDir()
-	for _, name := range []string{"etcd-cp3", "kube-apiserver-cp1", "kube-controller-manager-cp2", "balancer", "n2", administrator} {
+	for _, name := range []string{"etcd-cp3", "kube-apiserver-cp1", "kube-controller-manager-cp2", "balancer", "n2", plan.Administrator} {
 		if err := os.Mkdir(filepath.Join(volumes, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +209,7 @@ func TestHandOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	if err := c.HandOut(volumes, now); err != nil {
+	if err := HandOut(c, volumes, now); err != nil {
 		t.Fatal(err)
 	}
 	identity := filepath.Join(volumes, "n2", "kubeconfig", "kubelet-n2.conf")
@@ -228,7 +229,7 @@ func TestHandOut(t *testing.T) {
 		"balancer":                    {containedUser, []string{"pki/ca.crt"}},
 		"n2": {0, []string{"kubeconfig/kubelet-n2.conf", "kubeconfig/network-n2.conf", "kubeconfig/proxy-n2.conf", "nodes/n2/etc/node.json",
 			"pki/ca.crt", "pki/kubelet-server-n2.crt", "pki/kubelet-server-n2.key"}},
-		administrator: {0, []string{"cluster.json", "kubeconfig/admin.conf", "pki/ca.crt"}},
+		plan.Administrator: {0, []string{"cluster.json", "kubeconfig/admin.conf", "pki/ca.crt"}},
 	} {
 		var files []string
 		err := filepath.WalkDir(filepath.Join(volumes, name), func(path string, d os.DirEntry, err error) error {
@@ -253,14 +254,14 @@ func TestHandOut(t *testing.T) {
 			t.Errorf("%s has %q, want %q (%v)", name, files, want.files, err)
 		}
 	}
-	if err := c.HandOut(volumes, now); err != nil {
+	if err := HandOut(c, volumes, now); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := os.Stat(identity); err != nil || !os.SameFile(first, again) {
 		t.Errorf("a node's identity was written again, and it may be reading (%v)", err)
 	}
 	now = now.Add(certLifetime - renewBefore + time.Hour)
-	if err := c.HandOut(volumes, now); err != nil {
+	if err := HandOut(c, volumes, now); err != nil {
 		t.Fatal(err)
 	}
 	renewed, err := os.Stat(identity)
@@ -270,7 +271,7 @@ func TestHandOut(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(volumes, "n4"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.HandOut(volumes, now); err == nil || !strings.Contains(err.Error(), "n4") {
+	if err := HandOut(c, volumes, now); err == nil || !strings.Contains(err.Error(), "n4") {
 		t.Errorf("a volume of nobody: %v", err)
 	}
 }
@@ -282,10 +283,10 @@ func TestGiveKubeconfig(t *testing.T) {
 		t.Skip("SKIPPED: the file is given to another user, which needs root")
 	}
 	c, dir := contained(t, t.TempDir()), t.TempDir()
-	if err := c.makePKI(time.Now()); err != nil {
+	if err := makePKI(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.writeKubeconfigs(); err != nil {
+	if err := writeKubeconfigs(c); err != nil {
 		t.Fatal(err)
 	}
 	const user = 4711
@@ -293,14 +294,14 @@ func TestGiveKubeconfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "admin.conf")
-	if err := c.giveKubeconfig("https://127.0.0.1:7443", path); err != nil {
+	if err := giveKubeconfig(c, "https://127.0.0.1:7443", path); err != nil {
 		t.Fatal(err)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil || config.Host != "https://127.0.0.1:7443" {
 		t.Errorf("leads to %v (%v)", config, err)
 	}
-	inside, err := clientcmd.BuildConfigFromFlags("", c.layout().kubeconfig(administrator))
+	inside, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(plan.Administrator))
 	if err != nil || inside.Host != "https://10.77.63.1:6443" {
 		t.Errorf("inside, leads to %v (%v)", inside, err)
 	}
@@ -313,7 +314,7 @@ func TestGiveKubeconfig(t *testing.T) {
 func TestContainedNode(t *testing.T) {
 	t.Parallel()
 	c := contained(t, containedData)
-	n := c.node(c.Nodes[1])
+	n := nodeConfig(c, c.Nodes[1])
 	if resolv, err := n.resolvConf(); err != nil || string(resolv) != "nameserver 10.77.63.12\n" {
 		t.Errorf("%q (%v)", resolv, err)
 	}

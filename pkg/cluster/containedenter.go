@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // EnterContainedNode is the first step of a node in a container: where the container's cgroups are seen among the machine's, they become the
@@ -46,7 +47,7 @@ func (n *NodeConfig) standAlone(ctx context.Context, log *slog.Logger) (wait fun
 	dns.nodes = []netip.Addr{containerDNS}
 	const port = 53
 	own := n.Addresses[0].Addr()
-	return dns.publish(ctx, []PortMapping{{Address: own, HostPort: port, NodePort: port}, {Address: own, HostPort: port, NodePort: port, UDP: true}})
+	return dns.publish(ctx, []plan.PortMapping{{Address: own, HostPort: port, NodePort: port}, {Address: own, HostPort: port, NodePort: port, UDP: true}})
 }
 
 // edgeRules masquerade pods that leave the cluster, and refuse what is for a Service that kube-proxy does not know.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // containedUser is the user and group as whom the containers of control planes run. It is in no list of users.
@@ -19,14 +20,14 @@ const containedUser = 65532
 
 // HandOut makes what is missing, or about to expire, of the contained cluster's certificates and keys in its data directory, and gives each
 // container what it needs and nothing else: volumes has a directory for each, called as the container, that is the data directory there.
-func (c Config) HandOut(volumes string, now time.Time) error {
-	if err := errors.Join(c.save(), c.makePKI(now)); err != nil {
+func HandOut(c plan.Config, volumes string, now time.Time) error {
+	if err := errors.Join(save(c), makePKI(c, now)); err != nil {
 		return err
 	}
-	if err := c.writeKubeconfigs(); err != nil {
+	if err := writeKubeconfigs(c); err != nil {
 		return err
 	}
-	roles, err := c.roles()
+	roles, err := roles(c)
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (c Config) HandOut(volumes string, now time.Time) error {
 		if !known {
 			return fmt.Errorf("the cluster has nothing called %s", e.Name())
 		}
-		if err := c.give(filepath.Join(volumes, e.Name()), r); err != nil {
+		if err := give(c, filepath.Join(volumes, e.Name()), r); err != nil {
 			return fmt.Errorf("give %s its credentials: %w", e.Name(), err)
 		}
 	}
@@ -53,15 +54,15 @@ type role struct {
 }
 
 // roles are those of all containers by their names. Processes of control planes need the credentials that their flags name.
-func (c Config) roles() (map[string]role, error) {
-	l := c.layout()
-	all := map[string]role{administrator: {files: []string{l.config(), l.pki("ca.crt"), l.kubeconfig(administrator)}}}
-	for _, layer := range c.controlPlane("") {
+func roles(c plan.Config) (map[string]role, error) {
+	l := c.Layout()
+	all := map[string]role{plan.Administrator: {files: []string{l.Config(), l.PKI("ca.crt"), l.Kubeconfig(plan.Administrator)}}}
+	for _, layer := range controlPlane(c, "") {
 		for _, p := range layer {
 			r := role{user: containedUser}
 			for _, arg := range p.Argv {
 				_, path, _ := strings.Cut(arg, "=")
-				if (strings.HasPrefix(path, l.pki("")) || strings.HasPrefix(path, l.at("kubeconfig"))) && !slices.Contains(r.files, path) {
+				if (strings.HasPrefix(path, l.PKI("")) || strings.HasPrefix(path, l.At("kubeconfig"))) && !slices.Contains(r.files, path) {
 					r.files = append(r.files, path)
 				}
 			}
@@ -69,30 +70,30 @@ func (c Config) roles() (map[string]role, error) {
 		}
 	}
 	for _, node := range c.Nodes {
-		n := c.node(node)
+		n := nodeConfig(c, node)
 		data, err := json.MarshalIndent(n, "", "  ")
 		if err != nil {
 			return nil, err
 		}
-		config := l.node(n.Name, "etc", "node.json")
+		config := l.Node(n.Name, "etc", "node.json")
 		if err := host.WriteFile(config, data); err != nil {
 			return nil, fmt.Errorf("write the configuration of node %s: %w", n.Name, err)
 		}
-		all[n.Name] = role{files: []string{config, l.pki("ca.crt"), l.pki("kubelet-server-" + n.Name + ".crt"), l.pki("kubelet-server-" + n.Name + ".key"),
-			l.kubeconfig("kubelet-" + n.Name), l.kubeconfig("proxy-" + n.Name), l.kubeconfig("network-" + n.Name)}}
+		all[n.Name] = role{files: []string{config, l.PKI("ca.crt"), l.PKI("kubelet-server-" + n.Name + ".crt"), l.PKI("kubelet-server-" + n.Name + ".key"),
+			l.Kubeconfig("kubelet-" + n.Name), l.Kubeconfig("proxy-" + n.Name), l.Kubeconfig("network-" + n.Name)}}
 	}
 	return all, nil
 }
 
 // give copies a role's files to the same places below dir, and takes away what other credentials are there.
-func (c Config) give(dir string, r role) error {
+func give(c plan.Config, dir string, r role) error {
 	for _, of := range [2]string{"pki", "kubeconfig"} {
 		present, err := filepath.Glob(filepath.Join(dir, of, "*"))
 		if err != nil {
 			return err
 		}
 		for _, path := range present {
-			if !slices.Contains(r.files, c.layout().at(of, filepath.Base(path))) {
+			if !slices.Contains(r.files, c.Layout().At(of, filepath.Base(path))) {
 				if err := os.Remove(path); err != nil {
 					return err
 				}

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
@@ -54,13 +53,6 @@ func parsePins(o JoinOptions) ([]string, error) {
 		pins = append(pins, text)
 	}
 	return pins, nil
-}
-
-func checkNodeName(name string) error {
-	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return fmt.Errorf("%q: %s", name, strings.Join(problems, "; "))
-	}
-	return nil
 }
 
 // discover asks whoever is at server what the cluster is, as kubeadm does: the answer must be signed with the token, which both know, and

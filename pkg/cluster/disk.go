@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // What a start needs below the data directory, in bytes: etcd, which allocates its log ahead, and logs; and per new node the
@@ -20,7 +21,7 @@ const (
 const runningSpace = 64 << 20
 
 // checkDisk tells at once whether the data directory can be written and has the room that a start needs.
-func (c Config) checkDisk() error {
+func checkDisk(c plan.Config) error {
 	dir := host.Existing(c.DataDir)
 	if err := host.TryWriting(dir); err != nil {
 		return fmt.Errorf("--data-dir %s cannot be written: %w", c.DataDir, err)
@@ -31,7 +32,7 @@ func (c Config) checkDisk() error {
 	}
 	need := uint64(clusterSpace)
 	for _, node := range c.Nodes {
-		if _, err := os.Stat(c.layout().node(node.Name(), "lib")); err != nil {
+		if _, err := os.Stat(c.Layout().Node(node.Name(), "lib")); err != nil {
 			need += nodeSpace
 		}
 	}
@@ -42,7 +43,7 @@ func (c Config) checkDisk() error {
 }
 
 // spaceLeft tells whether a cluster that runs has the room to go on. The error names the data directory.
-func (c Config) spaceLeft() error {
+func spaceLeft(c plan.Config) error {
 	var fs unix.Statfs_t
 	err := unix.Statfs(c.DataDir, &fs)
 	if err == nil {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestCheckDisk: a data directory that cannot be used is refused before anything is made, with the reason. Each runs on a
@@ -41,8 +43,8 @@ func TestCheckDisk(t *testing.T) {
 				}
 			}
 			for _, data := range []string{dir, filepath.Join(dir, "to", "be", "made")} {
-				config := Default(data, "")
-				err := config.checkDisk()
+				config := plan.Default(data, "")
+				err := checkDisk(config)
 				if !errors.Is(err, c.want) || c.want != nil && (!strings.Contains(err.Error(), data) || !strings.Contains(err.Error(), c.text)) {
 					t.Errorf("%s: %v", data, err)
 				}
@@ -56,8 +58,8 @@ func TestCheckDisk(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config := Default(file, "")
-	if err := config.checkDisk(); !errors.Is(err, unix.ENOTDIR) {
+	config := plan.Default(file, "")
+	if err := checkDisk(config); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("a file: %v", err)
 	}
 }

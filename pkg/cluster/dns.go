@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/plan"
 )
 
 // dnsLook is how often it is looked where the cluster's DNS and its nodes are.
@@ -27,36 +28,36 @@ func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io
 	if err != nil {
 		return err
 	}
-	if c.paused() || !running(ctx, c) {
-		return c.notRunning()
+	if paused(c) || !running(ctx, c) {
+		return notRunning(c)
 	}
-	if !c.hasAddon(dnsAddon) {
-		return fmt.Errorf("the cluster in %s has no DNS (bonsai stop, then bonsai up --addons %s)", dataDir, dnsAddon)
+	if !c.HasAddon(plan.DNSAddon) {
+		return fmt.Errorf("the cluster in %s has no DNS (bonsai stop, then bonsai up --addons %s)", dataDir, plan.DNSAddon)
 	}
-	udp := PortMapping{Address: listen.Addr(), HostPort: int(listen.Port()), NodePort: dnsPort, UDP: true}
+	udp := plan.PortMapping{Address: listen.Addr(), HostPort: int(listen.Port()), NodePort: dnsPort, UDP: true}
 	tcp := udp
 	tcp.UDP = false
-	if err := udp.check(); err != nil {
+	if err := udp.Check(); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	ctx, end := context.WithCancel(ctx)
 	p := newPublisher(log)
-	wait, err := p.publish(ctx, []PortMapping{udp, tcp})
+	wait, err := p.publish(ctx, []plan.PortMapping{udp, tcp})
 	if err != nil {
 		end()
 		return fmt.Errorf("--listen: %w", err)
 	}
 	defer func() { end(); wait() }()
-	defer func() { err = errors.Join(err, c.routeThrough(c.ServiceSubnets(), nil)) }()
+	defer func() { err = errors.Join(err, routeThrough(c, c.Networks().Services(), nil)) }()
 	for told := false; ; {
-		gateways, servers, err := c.whereServicesAre(ctx)
+		gateways, servers, err := whereServicesAre(ctx, c)
 		if err == nil {
-			err = c.routeThrough(c.ServiceSubnets(), gateways)
+			err = routeThrough(c, c.Networks().Services(), gateways)
 		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && told && c.networkStands(): // an API server that is started again, for one; what was found holds until then
+		case err != nil && told && networkStands(c): // an API server that is started again, for one; what was found holds until then
 			log.Warn("cannot look where the cluster's DNS and its nodes are", "err", err)
 		case err != nil:
 			return err
@@ -64,7 +65,7 @@ func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io
 			p.leadTo(servers)
 		}
 		if !told {
-			if _, err := fmt.Fprintf(out, dnsMessage, listen, listen.Addr(), listen.Port(), c.mark()); err != nil {
+			if _, err := fmt.Fprintf(out, dnsMessage, listen, listen.Addr(), listen.Port(), c.Mark()); err != nil {
 				return err
 			}
 			told = true
@@ -86,8 +87,8 @@ or in dnsmasq's configuration:
 `
 
 // whereServicesAre returns the nodes that lead to Services, and the pods of the cluster's DNS.
-func (c Config) whereServicesAre(ctx context.Context) (gateways, servers []netip.Addr, err error) {
-	client, err := c.coreClient()
+func whereServicesAre(ctx context.Context, c plan.Config) (gateways, servers []netip.Addr, err error) {
+	client, err := coreClient(c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -104,5 +105,5 @@ func (c Config) whereServicesAre(ctx context.Context) (gateways, servers []netip
 			servers = append(servers, a)
 		}
 	}
-	return c.balancerGateways(nodes), servers, nil
+	return balancerGateways(c, nodes), servers, nil
 }

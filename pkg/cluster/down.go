@@ -15,6 +15,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/plan"
 )
 
 // Down stops the cluster in dataDir and removes all it made: processes, namespaces, links, routes, packet rules, loop devices, cgroups,
@@ -30,10 +31,10 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 	c, err := Load(dataDir)
 	missing := errors.Is(err, os.ErrNotExist)
 	if err != nil {
-		c = Default(dataDir, "")
+		c = plan.Default(dataDir, "")
 	}
 	ours := !missing || isLeftData(dataDir)
-	if !ours && !c.leftSomething() {
+	if !ours && !leftSomething(c) {
 		_ = syscall.Rmdir(dataDir) // a start that was killed at its first step leaves it empty
 		return false, nil
 	}
@@ -42,8 +43,8 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 		name string
 		run  func() error
 	}{
-		{"Stop the processes", func() error { return c.stop(ctx) }},
-		{"Remove the node network", func() error { return c.removeNetwork(ctx) }},
+		{"Stop the processes", func() error { return stop(ctx, c) }},
+		{"Remove the node network", func() error { return removeNetwork(ctx, c) }},
 		{"Remove the mounts", func() error { return host.UnmountBelow(c.DataDir) }},
 		{"Free the loop devices", func() error {
 			if !ours { // what is in the directory, if it is there, is not ours
@@ -51,9 +52,9 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 			}
 			return host.FreeLoopDevices(c.DataDir)
 		}},
-		{"Remove the cgroups", func() error { return c.removeCgroups(ctx) }},
+		{"Remove the cgroups", func() error { return removeCgroups(ctx, c) }},
 		{"Remove the kubeconfig context", func() error {
-			err := c.removeContext(ctx)
+			err := removeContext(ctx, c)
 			if unreadable := (*UnreadableKubeconfigError)(nil); errors.As(err, &unreadable) {
 				fmt.Fprintf(out, "  (%v: a context of the cluster in it stays)\n", err)
 				return nil
@@ -69,7 +70,7 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 	case !ours:
 		return true, err
 	case err != nil || keepData:
-		return true, errors.Join(err, host.IgnoreMissing(os.RemoveAll(c.layout().run())))
+		return true, errors.Join(err, host.IgnoreMissing(os.RemoveAll(c.Layout().Run())))
 	}
 	return true, p.step("Remove the data directory", func() error { return removeData(dataDir) })
 }
@@ -87,7 +88,7 @@ func Stop(ctx context.Context, dataDir string, out io.Writer) error {
 	defer lock.Close()
 	p := progress{out: out, began: time.Now()}
 	return p.step("Stop the processes", func() error {
-		return errors.Join(c.endEarlierLife(ctx), host.IgnoreMissing(os.RemoveAll(c.layout().run())))
+		return errors.Join(endEarlierLife(ctx, c), host.IgnoreMissing(os.RemoveAll(c.Layout().Run())))
 	})
 }
 
@@ -98,9 +99,9 @@ func isLeftData(dir string) bool {
 	if err != nil || len(entries) == 0 {
 		return false
 	}
-	l := layout(dir)
+	l := plan.Layout(dir)
 	var known []string
-	for _, path := range []string{l.config(), l.config() + host.NewSuffix, l.cloudConfig(), l.pki(""), filepath.Dir(l.kubeconfig("")), l.at("etcd"), l.at("nodes"), filepath.Dir(l.log("")), l.run(), l.snapshots(), l.at(restoring), l.at(restored)} {
+	for _, path := range []string{l.Config(), l.Config() + host.NewSuffix, l.CloudConfig(), l.PKI(""), filepath.Dir(l.Kubeconfig("")), l.At("etcd"), l.At("nodes"), filepath.Dir(l.Log("")), l.Run(), l.Snapshots(), l.At(restoring), l.At(restored)} {
 		known = append(known, filepath.Base(path))
 	}
 	telling := false
@@ -109,20 +110,20 @@ func isLeftData(dir string) bool {
 		if err != nil || !slices.Contains(known, e.Name()) || info.IsDir() && info.Mode().Perm() != 0o700 && e.Name() != "nodes" {
 			return false
 		}
-		telling = telling || slices.Contains([]string{"pki", "etcd", "nodes", filepath.Base(l.config() + host.NewSuffix)}, e.Name())
+		telling = telling || slices.Contains([]string{"pki", "etcd", "nodes", filepath.Base(l.Config() + host.NewSuffix)}, e.Name())
 	}
 	return telling
 }
 
 // leftSomething tells whether anything on the host carries the cluster's mark.
-func (c Config) leftSomething() bool {
-	if _, err := netlink.LinkByName(c.mark()); err == nil {
+func leftSomething(c plan.Config) bool {
+	if _, err := netlink.LinkByName(c.Mark()); err == nil {
 		return true
 	}
-	if _, err := os.Stat("/run/netns/" + c.mark()); err == nil {
+	if _, err := os.Stat("/run/netns/" + c.Mark()); err == nil {
 		return true
 	}
-	groups, err := cgroup.Find(c.mark())
+	groups, err := cgroup.Find(c.Mark())
 	return err == nil && groups.Exist()
 }
 

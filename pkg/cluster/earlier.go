@@ -10,6 +10,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -24,37 +25,37 @@ const (
 
 // endEarlierLife ends and removes everything on the host that carries the cluster's mark: processes, mounts, network, cgroups.
 // Nothing of value is in it. A supervisor that answers is asked to end in order first.
-func (c Config) endEarlierLife(ctx context.Context) error {
-	return errors.Join(c.stop(ctx), c.removeNetwork(ctx), host.UnmountBelow(c.DataDir), c.removeCgroups(ctx))
+func endEarlierLife(ctx context.Context, c plan.Config) error {
+	return errors.Join(stop(ctx, c), removeNetwork(ctx, c), host.UnmountBelow(c.DataDir), removeCgroups(ctx, c))
 }
 
 // stop ends the supervisor and with it all processes, and then, by their cgroups, those that its end did not reach.
-func (c Config) stop(ctx context.Context) error {
-	if c.paused() { // what is frozen hears no signal
-		if err := cgroup.FreezerOf(c.mark()).Set(ctx, false); err != nil {
+func stop(ctx context.Context, c plan.Config) error {
+	if paused(c) { // what is frozen hears no signal
+		if err := cgroup.FreezerOf(c.Mark()).Set(ctx, false); err != nil {
 			return fmt.Errorf("thaw the cluster's processes: %w", err)
 		}
 	}
-	if err := c.stopInOrder(ctx); err != nil {
+	if err := stopInOrder(ctx, c); err != nil {
 		return err
 	}
-	return c.killProcesses(ctx)
+	return killProcesses(ctx, c)
 }
 
 // stopInOrder asks the supervisor to end, and waits for that. One that holds the data directory and does not answer has just begun, or is
 // about to end as who started it is gone: it is given answerPatience. What does not end in time is left to be killed.
-func (c Config) stopInOrder(ctx context.Context) error {
+func stopInOrder(ctx context.Context, c plan.Config) error {
 	inOrder, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
 	began, asked := time.Now(), false
 	err := host.Poll(inOrder, 10*time.Millisecond, func() (bool, error) {
-		if !c.locked() {
+		if !locked(c) {
 			return true, nil
 		}
 		if asked {
 			return false, nil
 		}
-		status, err := supervise.Ask(inOrder, c.layout().socket("supervisor"))
+		status, err := supervise.Ask(inOrder, c.Layout().Socket("supervisor"))
 		if err != nil {
 			return time.Since(began) > answerPatience, nil
 		}
@@ -75,8 +76,8 @@ func (c Config) stopInOrder(ctx context.Context) error {
 
 // killProcesses kills every process in the cluster's cgroups until there is none. The kernel ends what is in a node together
 // with the node's init.
-func (c Config) killProcesses(ctx context.Context) error {
-	groups, err := cgroup.Find(c.mark())
+func killProcesses(ctx context.Context, c plan.Config) error {
+	groups, err := cgroup.Find(c.Mark())
 	if err != nil {
 		return err
 	}
@@ -86,8 +87,8 @@ func (c Config) killProcesses(ctx context.Context) error {
 }
 
 // removeCgroups removes all of the cluster's groups.
-func (c Config) removeCgroups(ctx context.Context) error {
-	groups, err := cgroup.Find(c.mark())
+func removeCgroups(ctx context.Context, c plan.Config) error {
+	groups, err := cgroup.Find(c.Mark())
 	if err != nil {
 		return err
 	}
@@ -97,11 +98,11 @@ func (c Config) removeCgroups(ctx context.Context) error {
 }
 
 // locked tells whether a supervisor holds the data directory.
-func (c Config) locked() bool {
-	if _, err := os.Stat(c.layout().lock()); err != nil {
+func locked(c plan.Config) bool {
+	if _, err := os.Stat(c.Layout().Lock()); err != nil {
 		return false
 	}
-	lock, err := lockData(c.layout().lock())
+	lock, err := lockData(c.Layout().Lock())
 	if err != nil {
 		return true
 	}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // etcdAPI speaks to one etcd by its JSON gateway, which needs no client of etcd's.
@@ -81,28 +83,28 @@ func (s etcdStatus) isFull() bool {
 }
 
 // etcds are those of the cluster's control planes.
-func (c Config) etcds() ([]etcdAPI, error) {
-	l := c.layout()
-	pem, err := os.ReadFile(l.pki("etcd-ca.crt"))
+func etcds(c plan.Config) ([]etcdAPI, error) {
+	l := c.Layout()
+	pem, err := os.ReadFile(l.PKI("etcd-ca.crt"))
 	if err != nil {
 		return nil, err
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	var all []etcdAPI
-	for _, m := range c.members() {
-		own := m.of("apiserver-etcd-client")
-		pair, err := tls.LoadX509KeyPair(l.pki(own+".crt"), l.pki(own+".key"))
+	for _, m := range c.Members() {
+		own := m.Of("apiserver-etcd-client")
+		pair, err := tls.LoadX509KeyPair(l.PKI(own+".crt"), l.PKI(own+".key"))
 		if err != nil {
 			return nil, err
 		}
 		t := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}}
-		if m.number != 0 {
+		if m.Number != 0 {
 			t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				return dialIn(ctx, m.namespace(), network, addr)
+				return dialIn(ctx, m.Namespace(), network, addr)
 			}
 		}
-		all = append(all, etcdAPI{name: m.of("etcd"), url: fmt.Sprintf("https://%s:%d", m.local, c.Ports.EtcdClient), client: &http.Client{Transport: t}})
+		all = append(all, etcdAPI{name: m.Of("etcd"), url: fmt.Sprintf("https://%s:%d", m.Local, c.Ports.EtcdClient), client: &http.Client{Transport: t}})
 	}
 	return all, nil
 }
@@ -116,7 +118,7 @@ func dialIn(ctx context.Context, namespace, network, addr string) (net.Conn, err
 	done := make(chan dialed, 1)
 	go func() {
 		runtime.LockOSThread() // and never unlock it
-		ns, err := os.Open(networksDir + namespace)
+		ns, err := os.Open(plan.NetnsDir + namespace)
 		if err == nil {
 			defer ns.Close()
 			err = unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
@@ -138,10 +140,10 @@ func Defragment(ctx context.Context, dataDir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if c.paused() || !running(ctx, c) {
-		return c.notRunning()
+	if paused(c) || !running(ctx, c) {
+		return notRunning(c)
 	}
-	etcds, err := c.etcds()
+	etcds, err := etcds(c)
 	if err != nil {
 		return err
 	}
@@ -204,8 +206,8 @@ func disarm(ctx context.Context, etcds []etcdAPI, out io.Writer) error {
 const etcdPatience = 2 * time.Second
 
 // fullEtcds says which etcds are full, and what to do.
-func (c Config) fullEtcds(ctx context.Context) (full []error) {
-	etcds, err := c.etcds()
+func fullEtcds(ctx context.Context, c plan.Config) (full []error) {
+	etcds, err := etcds(c)
 	if err != nil {
 		return nil // a component that has no certificates does not run, which is told elsewhere
 	}

@@ -22,14 +22,14 @@ func TestExplainNodes(t *testing.T) {
 	n1 := line(-5, "ERROR", "of before") + line(1, "ERROR", "first") + line(2, "INFO", "level=ERROR is quoted") + line(3, "ERROR", "second") +
 		line(4, "WARN", "a warning") + line(5, "ERROR", "third") + line(6, "ERROR", "fourth "+strings.Repeat("x", 1000))
 	for name, log := range map[string]string{"n1": n1, "n2": line(1, "WARN", "only a warning")} {
-		if err := host.WriteFile(c.layout().nodeLog(name, "kubelet"), []byte(log)); err != nil {
+		if err := host.WriteFile(c.Layout().NodeLog(name, "kubelet"), []byte(log)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(context.DeadlineExceeded)
 	p := progress{out: io.Discard, began: began}
-	err := c.explain(ctx, p, "Wait for the nodes", context.DeadlineExceeded).Error()
+	err := explain(ctx, c, p, "Wait for the nodes", context.DeadlineExceeded).Error()
 	for text, want := range map[string]bool{"the last errors of n1-kubelet:": true, "second": true, "third": true, "fourth": true, "only a warning": true,
 		"of before": false, "first": false, "a quoted": false, "is quoted": false, `msg="a warning"`: false, strings.Repeat("x", 500): false} {
 		if strings.Contains(err, text) != want {

@@ -7,14 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // ExportLogs writes into a new directory what somebody else needs to understand the cluster in dataDir, running or not: the logs of
@@ -28,20 +27,20 @@ func ExportLogs(ctx context.Context, dataDir, to string) error {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		return err
 	}
-	l := c.layout()
-	parts := map[string]string{l.at("logs"): "logs"}
+	l := c.Layout()
+	parts := map[string]string{l.At("logs"): "logs"}
 	for _, node := range c.Nodes {
 		n := node.Name()
-		parts[l.node(n, "log", "pods")] = filepath.Join(n, "pods")
+		parts[l.Node(n, "log", "pods")] = filepath.Join(n, "pods")
 		for _, file := range []string{"kubelet.yaml", "containerd.toml", "resolv.conf"} {
-			parts[l.node(n, "etc", file)] = filepath.Join(n, file)
+			parts[l.Node(n, "etc", file)] = filepath.Join(n, file)
 		}
 	}
 	var errs []error
 	for from, name := range parts {
 		errs = append(errs, host.IgnoreMissing(copyOwn(from, filepath.Join(to, name))))
 	}
-	config, err := json.MarshalIndent(c.withoutSecrets(), "", "  ")
+	config, err := json.MarshalIndent(c.WithoutSecrets(), "", "  ")
 	if err != nil {
 		return err
 	}
@@ -62,7 +61,7 @@ func ExportLogs(ctx context.Context, dataDir, to string) error {
 		"nodes.txt":   {"describe", "nodes"},
 	} {
 		record(name, func(w io.Writer) error {
-			cmd := exec.CommandContext(ctx, c.bin("kubectl"), append([]string{"--kubeconfig=" + l.kubeconfig(administrator), "--request-timeout=5s"}, args...)...)
+			cmd := exec.CommandContext(ctx, c.Bin("kubectl"), append([]string{"--kubeconfig=" + l.Kubeconfig(plan.Administrator), "--request-timeout=5s"}, args...)...)
 			cmd.Stdout, cmd.Stderr = w, w
 			return cmd.Run()
 		})
@@ -101,42 +100,11 @@ func copyOwn(from, to string) error {
 	})
 }
 
-// secretFlag finds flags whose values are secrets.
-var secretFlag = regexp.MustCompile(`(?i)token|password|secret`)
-
-// withoutSecrets is the configuration without passwords in URLs and the values of flags that are secrets.
-func (c Config) withoutSecrets() Config {
-	const left = "(left out)"
-	flags := map[string]map[string]string{}
-	for component, own := range c.ComponentFlags {
-		flags[component] = map[string]string{}
-		for name, value := range own {
-			if secretFlag.MatchString(name) {
-				value = left
-			}
-			flags[component][name] = value
-		}
-	}
-	c.ComponentFlags = flags
-	mirrors := make([]Mirror, 0, len(c.Mirrors))
-	for _, m := range c.Mirrors {
-		if u, err := url.Parse(m.URL); err != nil {
-			m.URL = left
-		} else if u.User != nil {
-			u.User = url.User(left)
-			m.URL = u.String()
-		}
-		mirrors = append(mirrors, m)
-	}
-	c.Mirrors = mirrors
-	return c
-}
-
 // PrintVersions prints the versions of the programs that a cluster with its binaries in binDir runs on.
 func PrintVersions(ctx context.Context, binDir string, out io.Writer) error {
 	node := NodeConfig{BinDir: binDir}
-	c := Config{BinDir: binDir}
-	for _, program := range []struct{ name, path string }{{"etcd", c.bin("etcd")}, {"containerd", node.containerd()}, {"runc", "runc"}, {"kernel", "uname"}} {
+	c := plan.Config{BinDir: binDir}
+	for _, program := range []struct{ name, path string }{{"etcd", c.Bin("etcd")}, {"containerd", node.containerd()}, {"runc", "runc"}, {"kernel", "uname"}} {
 		arg := "--version"
 		if program.name == "kernel" {
 			arg = "-r"

@@ -9,25 +9,26 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestExportLogs: a bug report has the logs and the configuration, and no key, token or password.
 func TestExportLogs(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t)
-	c.Mirrors = []Mirror{{EveryRegistry, "https://me:hunter2@registry.example"}}
+	c.Mirrors = []plan.Mirror{{Registry: plan.EveryRegistry, URL: "https://me:hunter2@registry.example"}}
 	c.ComponentFlags = map[string]map[string]string{"kube-apiserver": {"v": "4", "etcd-password": "hunter2"}}
-	if err := c.save(); err != nil {
+	if err := save(c); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.makePKI(time.Now()); err != nil {
+	if err := makePKI(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.writeKubeconfigs(); err != nil {
+	if err := writeKubeconfigs(c); err != nil {
 		t.Fatal(err)
 	}
 	for path, content := range map[string]string{"logs/etcd.log": "an etcd", "logs/etcd.log.1": "an older etcd", "logs/n1/kubelet.log": "a kubelet", "nodes/n1/log/pods/p/c/0.log": "a container", "nodes/n1/etc/kubelet.yaml": "kind: x"} {
-		if err := host.WriteFile(c.layout().at(path), []byte(content)); err != nil {
+		if err := host.WriteFile(c.Layout().At(path), []byte(content)); err != nil {
 			t.Fatal(err)
 		}
 	}

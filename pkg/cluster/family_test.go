@@ -2,29 +2,62 @@ package cluster
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/cluster/plan"
 )
+
+// TestPodNetworksOfBothFamilies: each leads through the node's address of its family.
+func TestPodNetworksOfBothFamilies(t *testing.T) {
+	t.Parallel()
+	c := plan.Default("/data", "/bin")
+	c.IPFamily = plan.Dual
+	node := &corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: []string{"10.244.1.0/24", "fd00:b05b:af4:0:1::/80", "fd00:1::/80"}}}
+	for _, a := range []string{"10.77.0.11", "fd00:b05a:a4d::b"} {
+		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
+	}
+	if got := fmt.Sprint(podNetworks(c, node)); got != "map[10.244.1.0/24:10.77.0.11 fd00:b05b:af4:0:1::/80:fd00:b05a:a4d::b]" {
+		t.Error(got)
+	}
+}
+
+// TestHostRulesOfIPv6: nothing of IPv6 leaves the cluster through the host, and a cluster of IPv6 alone is reached at [::1].
+func TestHostRulesOfIPv6(t *testing.T) {
+	t.Parallel()
+	c := plan.Default("/data", "/bin")
+	if strings.Contains(hostRules(c), "ip6") {
+		t.Error("rules for IPv6 in a cluster of IPv4")
+	}
+	for _, c.IPFamily = range []plan.IPFamily{plan.Dual, plan.IPv6} {
+		rules := hostRules(c)
+		if !strings.Contains(rules, "oifname != \""+c.Mark()+"\" drop") {
+			t.Errorf("IPv6 may leave:\n%s", rules)
+		}
+		if dnat := strings.Contains(rules, "ip6 daddr ::1 tcp dport 6443 dnat to [fd00:b05a:a4d::1]:6443"); dnat != (c.IPFamily == plan.IPv6) {
+			t.Errorf("%s: the API server at [::1]: %t", c.IPFamily, dnat)
+		}
+	}
+}
 
 // TestFamilies: what components are told of the addresses of each family, the first one's first.
 func TestFamilies(t *testing.T) {
 	t.Parallel()
-	for family, want := range map[IPFamily][5]string{
-		IPv4: {"[10.77.0.1]", "10.77.0.12", "--cluster-cidr=10.244.0.0/16 --service-cluster-ip-range=10.96.0.0/16", "10.96.0.10", "https://127.0.0.1:6443"},
-		Dual: {"[10.77.0.1 fd00:b05a:a4d::1]", "10.77.0.12,fd00:b05a:a4d::c",
+	for family, want := range map[plan.IPFamily][5]string{
+		plan.IPv4: {"[10.77.0.1]", "10.77.0.12", "--cluster-cidr=10.244.0.0/16 --service-cluster-ip-range=10.96.0.0/16", "10.96.0.10", "https://127.0.0.1:6443"},
+		plan.Dual: {"[10.77.0.1 fd00:b05a:a4d::1]", "10.77.0.12,fd00:b05a:a4d::c",
 			"--cluster-cidr=10.244.0.0/16,fd00:b05b:af4::/64 --service-cluster-ip-range=10.96.0.0/16,fd00:b05c:a60::/108 --node-cidr-mask-size-ipv6=80", "10.96.0.10", "https://127.0.0.1:6443"},
-		IPv6: {"[fd00:b05a:a4d::1]", "fd00:b05a:a4d::c", "--cluster-cidr=fd00:b05b:af4::/64 --service-cluster-ip-range=fd00:b05c:a60::/108 --node-cidr-mask-size=80", "fd00:b05c:a60::a", "https://[::1]:6443"},
+		plan.IPv6: {"[fd00:b05a:a4d::1]", "fd00:b05a:a4d::c", "--cluster-cidr=fd00:b05b:af4::/64 --service-cluster-ip-range=fd00:b05c:a60::/108 --node-cidr-mask-size=80", "fd00:b05c:a60::a", "https://[::1]:6443"},
 	} {
-		c := Default("/data", "/bin")
+		c := plan.Default("/data", "/bin")
 		c.IPFamily = family
 		if err := c.Validate(); err != nil {
 			t.Errorf("%q: %v", family, err)
 		}
 		var flags []string
-		control := c.everyProcess()
+		control := everyProcess(c)
 		for _, p := range control {
 			for _, flag := range p.Argv {
 				name, _, _ := strings.Cut(flag, "=")
@@ -33,78 +66,10 @@ func TestFamilies(t *testing.T) {
 				}
 			}
 		}
-		n := c.node(Node{Number: 2})
-		got := [5]string{fmt.Sprint(c.HostIPs()), joined(n.ips()), strings.Join(flags, " "), c.DNSIP().String(), c.LocalServer()}
+		n := nodeConfig(c, plan.Node{Number: 2})
+		got := [5]string{fmt.Sprint(c.Networks().HostIPs()), plan.CommaList(n.ips()), strings.Join(flags, " "), c.Networks().DNSIP().String(), c.LocalServer()}
 		if got != want {
 			t.Errorf("%q:\n got %q\nwant %q", family, got, want)
-		}
-	}
-}
-
-// TestFamiliesApart: clusters of different subnets have none of IPv6 in common, and none of a cluster's own overlap.
-func TestFamiliesApart(t *testing.T) {
-	t.Parallel()
-	var all []netip.Prefix
-	for slot := range slots {
-		c := Config{Name: "x", DataDir: "/x", Nodes: nodesUpTo(1), IPFamily: Dual}.inSlot(slot)
-		for _, p := range c.networks() {
-			for _, other := range all {
-				if p.Overlaps(other) {
-					t.Errorf("%s overlaps %s", p, other)
-				}
-			}
-			all = append(all, p)
-		}
-		for i, p := range c.balancerSubnets() {
-			if !c.NodeSubnets()[i].Contains(p.Addr()) || p.Contains(c.HostIPs()[i]) || p.Contains(c.NodeIPs(Node{Number: 9})[i]) {
-				t.Errorf("balancers at %s of %s", p, c.NodeSubnets()[i])
-			}
-		}
-	}
-}
-
-// TestPodNetworksOfBothFamilies: each leads through the node's address of its family.
-func TestPodNetworksOfBothFamilies(t *testing.T) {
-	t.Parallel()
-	c := Default("/data", "/bin")
-	c.IPFamily = Dual
-	node := &corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: []string{"10.244.1.0/24", "fd00:b05b:af4:0:1::/80", "fd00:1::/80"}}}
-	for _, a := range []string{"10.77.0.11", "fd00:b05a:a4d::b"} {
-		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
-	}
-	if got := fmt.Sprint(c.podNetworks(node)); got != "map[10.244.1.0/24:10.77.0.11 fd00:b05b:af4:0:1::/80:fd00:b05a:a4d::b]" {
-		t.Error(got)
-	}
-}
-
-// TestHostRulesOfIPv6: nothing of IPv6 leaves the cluster through the host, and a cluster of IPv6 alone is reached at [::1].
-func TestHostRulesOfIPv6(t *testing.T) {
-	t.Parallel()
-	c := Default("/data", "/bin")
-	if strings.Contains(c.hostRules(), "ip6") {
-		t.Error("rules for IPv6 in a cluster of IPv4")
-	}
-	for _, c.IPFamily = range []IPFamily{Dual, IPv6} {
-		rules := c.hostRules()
-		if !strings.Contains(rules, "oifname != \""+c.mark()+"\" drop") {
-			t.Errorf("IPv6 may leave:\n%s", rules)
-		}
-		if dnat := strings.Contains(rules, "ip6 daddr ::1 tcp dport 6443 dnat to [fd00:b05a:a4d::1]:6443"); dnat != (c.IPFamily == IPv6) {
-			t.Errorf("%s: the API server at [::1]: %t", c.IPFamily, dnat)
-		}
-	}
-}
-
-func TestParseIPFamily(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]IPFamily{"ipv4": IPv4, "IPv4": IPv4, "ipv6": IPv6, "IPv6": IPv6, "Dual": Dual} {
-		if got, err := ParseIPFamily(text); got != want || err != nil {
-			t.Errorf("%s: %q, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "both", "ipv5"} {
-		if _, err := ParseIPFamily(text); err == nil {
-			t.Errorf("%q is taken", text)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/netdump"
 )
 
@@ -21,8 +22,8 @@ const DefaultHome Home = "/var/lib"
 
 // DataDir is where the cluster of that name has its data.
 func (h Home) DataDir(name string) string {
-	if name == DefaultName {
-		return filepath.Join(string(h), DefaultName)
+	if name == plan.DefaultName {
+		return filepath.Join(string(h), plan.DefaultName)
 	}
 	return filepath.Join(string(h), "bonsai-clusters", name)
 }
@@ -30,8 +31,8 @@ func (h Home) DataDir(name string) string {
 // Clusters returns the clusters of this machine, running or stopped, by their data directories: those in their usual places, those
 // whose link is on the host, and those that the user's kubeconfig has a context of, if it can be read. Of one whose
 // configuration cannot be read, only DataDir is set.
-func (h Home) Clusters() ([]Config, error) {
-	dirs := map[string]bool{h.DataDir(DefaultName): true}
+func (h Home) Clusters() ([]plan.Config, error) {
+	dirs := map[string]bool{h.DataDir(plan.DefaultName): true}
 	named, err := filepath.Glob(h.DataDir("*"))
 	if err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func (h Home) Clusters() ([]Config, error) {
 		return nil, fmt.Errorf("list the links: %w", err)
 	}
 	for _, l := range links {
-		if markIn(l.Attrs().Name) != "" && filepath.IsAbs(l.Attrs().Alias) {
+		if plan.MarkIn(l.Attrs().Name) != "" && filepath.IsAbs(l.Attrs().Alias) {
 			dirs[l.Attrs().Alias] = true
 		}
 	}
@@ -57,7 +58,7 @@ func (h Home) Clusters() ([]Config, error) {
 			dirs[dir] = true
 		}
 	}
-	var found []Config
+	var found []plan.Config
 	seen := map[string]bool{}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		dir, err := ResolveDataDir(dir)
@@ -69,8 +70,8 @@ func (h Home) Clusters() ([]Config, error) {
 		switch {
 		case err == nil:
 			found = append(found, c)
-		case !errors.Is(err, os.ErrNotExist) || (Config{DataDir: dir}).leftSomething():
-			found = append(found, Config{DataDir: dir})
+		case !errors.Is(err, os.ErrNotExist) || leftSomething(plan.Config{DataDir: dir}):
+			found = append(found, plan.Config{DataDir: dir})
 		}
 	}
 	return found, nil
@@ -102,4 +103,22 @@ func (h Home) Find(name string) (string, error) {
 		found = usual
 	}
 	return found, nil
+}
+
+// ResolveDataDir returns the one path of a data directory, existing or not: absolute paths are cleaned, and links in the part
+// that exists are followed, since who owns what follows from the path.
+func ResolveDataDir(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		return path, nil // Validate refuses it
+	}
+	rest := ""
+	for existing := filepath.Clean(path); ; existing, rest = filepath.Dir(existing), filepath.Join(filepath.Base(existing), rest) {
+		resolved, err := filepath.EvalSymlinks(existing)
+		if err == nil {
+			return filepath.Join(resolved, rest), nil
+		}
+		if !os.IsNotExist(err) || existing == "/" {
+			return "", fmt.Errorf("--data-dir %s: %w", path, err)
+		}
+	}
 }

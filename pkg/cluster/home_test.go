@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestHome: clusters are found in their usual places and by the user's kubeconfig; a name leads to the one that has it.
@@ -22,21 +24,21 @@ func TestHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := Home(root)
-	save := func(name, dir string) Config {
-		c := Default(dir, "/bin")
+	save := func(name, dir string) plan.Config {
+		c := plan.Default(dir, "/bin")
 		c.Name = name
-		if err := c.save(); err != nil {
+		if err := save(c); err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
-	save(DefaultName, home.DataDir(DefaultName))
+	save(plan.DefaultName, home.DataDir(plan.DefaultName))
 	save("dev", home.DataDir("dev"))
 	far := save("far", filepath.Join(root, "elsewhere"))
-	if err := far.makePKI(time.Now()); err != nil {
+	if err := makePKI(far, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := far.exportContext(t.Context(), io.Discard); err != nil {
+	if err := exportContext(t.Context(), far, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	all, err := home.Clusters()
@@ -50,17 +52,17 @@ func TestHome(t *testing.T) {
 	if got := strings.Join(names, " "); got != "bonsai dev far" {
 		t.Errorf("clusters: %s", got)
 	}
-	for name, want := range map[string]string{DefaultName: home.DataDir(DefaultName), "dev": home.DataDir("dev"), "far": far.DataDir, "new": home.DataDir("new")} {
+	for name, want := range map[string]string{plan.DefaultName: home.DataDir(plan.DefaultName), "dev": home.DataDir("dev"), "far": far.DataDir, "new": home.DataDir("new")} {
 		if got, err := home.Find(name); err != nil || got != want {
 			t.Errorf("%s is in %s, not %s: %v", name, got, want, err)
 		}
 	}
 	second := save("far", filepath.Join(root, "second"))
-	m, err := second.machine(home)
+	m, err := survey(second, home)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.plan(second); err == nil || !strings.Contains(err.Error(), "the name far") {
+	if _, err := m.Plan(second); err == nil || !strings.Contains(err.Error(), "the name far") {
 		t.Errorf("two clusters of one name: %v", err)
 	}
 	var out strings.Builder
@@ -82,7 +84,7 @@ func TestHome(t *testing.T) {
 	if found, err := Down(t.Context(), home.DataDir("dev"), false, &out); err != nil || !found || !strings.Contains(out.String(), "a context of the cluster in it stays") {
 		t.Errorf("down: %t, %v\n%s", found, err, &out)
 	}
-	if _, err := second.machine(home); err == nil {
+	if _, err := survey(second, home); err == nil {
 		t.Error("a cluster starts whose context cannot be written")
 	}
 }

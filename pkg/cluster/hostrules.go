@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // hostRules are the host's packet rules, a table for each family. They
@@ -15,12 +17,12 @@ import (
 //
 // A packet must pass the base chains of all tables, so that what is dropped here stays dropped, whatever Docker, ufw or firewalld accept.
 // Nothing of IPv6 leaves: the networks are known on this machine alone, and as a router it would listen to no other one any more.
-func (c Config) hostRules() string {
+func hostRules(c plan.Config) string {
 	rules := ""
 	for _, six := range []bool{false, true} {
-		own := family(c.networks(), six)
+		own := family(c.Networks().All(), six)
 		if len(own) > 0 {
-			rules += c.rulesOf(six, own)
+			rules += rulesOf(c, six, own)
 		}
 	}
 	return rules
@@ -50,19 +52,19 @@ func nftSet(networks []netip.Prefix) string {
 const joinedSet = "joined"
 
 // rulesOf returns the table of one family, in which the cluster has the networks own.
-func (c Config) rulesOf(six bool, own []netip.Prefix) string {
+func rulesOf(c plan.Config, six bool, own []netip.Prefix) string {
 	ip := "ip" // the table's family, and the header's name
 	if six {
 		ip = "ip6"
 	}
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	mark := c.mark()
+	mark := c.Mark()
 	say("table %s %s {", ip, mark)
 	admitted := ""
-	if c.joinable() && !six { // what comes from a machine that has joined, and from its pods
+	if c.IsJoinable() && !six { // what comes from a machine that has joined, and from its pods
 		say("\tset %s { type ipv4_addr; }", joinedSet)
-		admitted = fmt.Sprintf("\t\tiifname != %q ip saddr @%s accept\n\t\tiifname != %[1]q ip saddr %[3]s accept", mark, joinedSet, nftSet(c.PodSubnets()))
+		admitted = fmt.Sprintf("\t\tiifname != %q ip saddr @%s accept\n\t\tiifname != %[1]q ip saddr %[3]s accept", mark, joinedSet, nftSet(c.Networks().Pods()))
 	}
 
 	say("\tchain forward {\n\t\ttype filter hook forward priority -10; policy accept;")
@@ -71,7 +73,7 @@ func (c Config) rulesOf(six bool, own []netip.Prefix) string {
 		say("%s", strings.ReplaceAll(admitted, "iifname", fmt.Sprintf("oifname %q iifname", mark)))
 	}
 	say("\t\toifname %q iifname != %[1]q drop", mark)
-	if !c.joinable() { // else pods are on other machines, too, by the routes to them; for others there is makeNetwork's unreachable route
+	if !c.IsJoinable() { // else pods are on other machines, too, by the routes to them; for others there is makeNetwork's unreachable route
 		say("\t\tiifname %q oifname != %[1]q %s daddr %s drop", mark, ip, nftSet(own))
 	}
 	if six || !c.Egress {
@@ -86,10 +88,10 @@ func (c Config) rulesOf(six bool, own []netip.Prefix) string {
 	}
 	say("\t\tiifname != { %q, \"lo\" } %s daddr %s drop", mark, ip, nftSet(own))
 	if !c.Egress {
-		if c.HostIP().Is6() == six {
-			say("\t\tiifname %q %s daddr %s tcp dport %d accept", mark, ip, c.HostIP(), c.Ports.API)
+		if c.Networks().HostIP().Is6() == six {
+			say("\t\tiifname %q %s daddr %s tcp dport %d accept", mark, ip, c.Networks().HostIP(), c.Ports.API)
 		}
-		for _, at := range c.hostMirrors(six) {
+		for _, at := range c.HostMirrors(six) {
 			say("\t\tiifname %q %s daddr %s tcp dport %d accept", mark, ip, at.Addr(), at.Port())
 		}
 		say("\t\tiifname %q ct state new drop", mark) // what is no connection, as neighbour discovery, has no state
@@ -97,17 +99,17 @@ func (c Config) rulesOf(six bool, own []netip.Prefix) string {
 	say("\t}")
 
 	if !six {
-		inner := nftSet(family(append(c.NodeSubnets(), c.PodSubnets()...), false))
+		inner := nftSet(family(append(c.Networks().Nodes(), c.Networks().Pods()...), false))
 		say("\tchain postrouting {\n\t\ttype nat hook postrouting priority srcnat; policy accept;")
 		say("\t\tip saddr %s ip daddr != %[1]s oifname != %[2]q masquerade\n\t}", inner, mark)
 	}
-	if c.HostIP().Is6() == six {
-		to := c.HostIP().String()
+	if c.Networks().HostIP().Is6() == six {
+		to := c.Networks().HostIP().String()
 		if six {
 			to = fmt.Sprintf("[%s]:%d", to, c.Ports.API)
 		}
 		say("\tchain output {\n\t\ttype nat hook output priority -100; policy accept;")
-		say("\t\t%s daddr %s tcp dport %d dnat to %s\n\t}", ip, c.loopback(), c.Ports.API, to)
+		say("\t\t%s daddr %s tcp dport %d dnat to %s\n\t}", ip, c.Networks().Loopback(), c.Ports.API, to)
 	}
 	say("}")
 	return b.String()

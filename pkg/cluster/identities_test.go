@@ -7,18 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"bonsai/deploy/addons"
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestAddonsKnowIdentities: whom the add-ons give rights has a certificate for that name.
 func TestAddonsKnowIdentities(t *testing.T) {
 	t.Parallel()
-	c := Default("/data", "/bin")
-	c.Nodes, c.Addons = nodesUpTo(1), addons.Files
+	c := plan.Default("/data", "/bin")
+	c.Nodes, c.Addons = plan.NodesUpTo(1), addons.Files
 	var users []string
-	for _, row := range c.certificates() {
+	for _, row := range identities(c) {
 		users = append(users, row.user)
 	}
-	objects, err := c.readAddons()
+	objects, err := readAddons(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,47 +23,15 @@ import (
 	"bonsai/api/bootstraptoken"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
-// joinAddon is what those may do who join; a cluster has it if it is joinable.
-const joinAddon = "join"
-
-// joinable tells whether other machines can join the cluster.
-func (c Config) joinable() bool { return c.AdvertiseAddress.IsValid() }
-
-// checkAdvertised returns what is wrong with the address that is advertised.
-func (c Config) checkAdvertised() error {
-	switch a := c.AdvertiseAddress; {
-	case !c.joinable():
-		return nil
-	case !a.Is4() || a.IsUnspecified() || a.IsLoopback() || a.IsMulticast():
-		return fmt.Errorf("must be an IPv4 address by which other machines reach this one, not %s", a)
-	case c.IPFamily != IPv4:
-		return errors.New("nodes on other machines need IPv4 (--ip-family ipv4)")
-	case !c.Egress:
-		return errors.New("nodes on other machines are reached as all that is outside (--egress)")
-	case c.isOwn(a):
-		return fmt.Errorf("%s is in one of the cluster's own networks", a)
-	}
-	return nil
-}
-
-// advertised is the API server's port for other machines.
-func (c Config) advertised() PortMapping {
-	return PortMapping{Address: c.AdvertiseAddress, HostPort: c.Ports.API, NodePort: c.Ports.API}
-}
-
-// advertisedServer is the API server's URL for other machines.
-func (c Config) advertisedServer() string {
-	return "https://" + net.JoinHostPort(c.AdvertiseAddress.String(), strconv.Itoa(c.Ports.API))
-}
-
 // openDoor leads what comes to the advertised address on to the API server, until it is shut or ctx ends.
-func (c Config) openDoor(ctx context.Context, log *slog.Logger) (shut func(), err error) {
+func openDoor(ctx context.Context, c plan.Config, log *slog.Logger) (shut func(), err error) {
 	door := newPublisher(log)
-	door.leadTo([]netip.Addr{c.HostIP()})
+	door.leadTo([]netip.Addr{c.Networks().HostIP()})
 	ctx, end := context.WithCancel(ctx)
-	wait, err := door.publish(ctx, []PortMapping{c.advertised()})
+	wait, err := door.publish(ctx, []plan.PortMapping{c.Advertised()})
 	if err != nil {
 		end()
 		return nil, fmt.Errorf("let other machines reach the API server: %w", err)
@@ -74,11 +40,11 @@ func (c Config) openDoor(ctx context.Context, log *slog.Logger) (shut func(), er
 }
 
 // joinedMachines are the addresses of nodes on other machines, in order.
-func (c Config) joinedMachines(nodes []*corev1.Node) []netip.Addr {
+func joinedMachines(c plan.Config, nodes []*corev1.Node) []netip.Addr {
 	var out []netip.Addr
 	for _, n := range nodes {
 		for _, a := range internalIPs(n) {
-			if a.Is4() && !c.isOwn(a) {
+			if a.Is4() && !c.Networks().IsOwn(a) {
 				out = append(out, a)
 			}
 		}
@@ -88,10 +54,10 @@ func (c Config) joinedMachines(nodes []*corev1.Node) []netip.Addr {
 }
 
 // admitJoined lets these machines into the node network (hostRules), and no others.
-func (c Config) admitJoined(ctx context.Context, machines []netip.Addr) error {
-	script := fmt.Sprintf("flush set ip %s %s\n", c.mark(), joinedSet)
+func admitJoined(ctx context.Context, c plan.Config, machines []netip.Addr) error {
+	script := fmt.Sprintf("flush set ip %s %s\n", c.Mark(), joinedSet)
 	for _, a := range machines {
-		script += fmt.Sprintf("add element ip %s %s { %s }\n", c.mark(), joinedSet, a)
+		script += fmt.Sprintf("add element ip %s %s { %s }\n", c.Mark(), joinedSet, a)
 	}
 	return host.NFT(ctx, script)
 }
@@ -106,21 +72,21 @@ const (
 type clusterFacts struct {
 	NodeSubnet, PodSubnet, ServiceSubnet netip.Prefix
 	FeatureGates                         map[string]bool `json:",omitempty"`
-	Mirrors                              []Mirror        `json:",omitempty"`
+	Mirrors                              []plan.Mirror   `json:",omitempty"`
 }
 
 // tellJoiners writes down for other machines where the API server is, who signs its certificate, and what a node must know. The
 // signatures are the bootstrap signer's.
-func (c Config) tellJoiners(ctx context.Context) error {
-	if !c.joinable() {
+func tellJoiners(ctx context.Context, c plan.Config) error {
+	if !c.IsJoinable() {
 		return nil
 	}
-	ca, err := os.ReadFile(c.layout().pki("ca.crt"))
+	ca, err := os.ReadFile(c.Layout().PKI("ca.crt"))
 	if err != nil {
 		return err
 	}
 	k := clientcmdapi.NewConfig()
-	k.Clusters[""] = &clientcmdapi.Cluster{Server: c.advertisedServer(), CertificateAuthorityData: ca} // without a name, as kubeadm's
+	k.Clusters[""] = &clientcmdapi.Cluster{Server: c.AdvertisedServer(), CertificateAuthorityData: ca} // without a name, as kubeadm's
 	info, err := clientcmd.Write(*k)
 	if err != nil {
 		return fmt.Errorf("encode the cluster information: %w", err)
@@ -130,13 +96,13 @@ func (c Config) tellJoiners(ctx context.Context) error {
 		return fmt.Errorf("encode what a node must know: %w", err)
 	}
 	return errors.Join(
-		c.setConfigMap(ctx, metav1.NamespacePublic, bootstraptoken.ClusterInfo, map[string]string{bootstraptoken.ClusterInfoContent: string(info)}),
-		c.setConfigMap(ctx, metav1.NamespaceSystem, nodeConfigMap, map[string]string{nodeConfigKey: string(facts)}))
+		setConfigMap(ctx, c, metav1.NamespacePublic, bootstraptoken.ClusterInfo, map[string]string{bootstraptoken.ClusterInfoContent: string(info)}),
+		setConfigMap(ctx, c, metav1.NamespaceSystem, nodeConfigMap, map[string]string{nodeConfigKey: string(facts)}))
 }
 
 // setConfigMap makes a ConfigMap have data, and keeps what else is in it.
-func (c Config) setConfigMap(ctx context.Context, namespace, name string, data map[string]string) error {
-	client, err := c.coreClient()
+func setConfigMap(ctx context.Context, c plan.Config, namespace, name string, data map[string]string) error {
+	client, err := coreClient(c)
 	if err != nil {
 		return err
 	}
@@ -169,8 +135,8 @@ func (c Config) setConfigMap(ctx context.Context, namespace, name string, data m
 }
 
 // caHash is how kubeadm names an authority: by its public key.
-func (c Config) caHash() (string, error) {
-	cert, err := readCertificate(c.layout().pki("ca.crt"))
+func caHash(c plan.Config) (string, error) {
+	cert, err := readCertificate(c.Layout().PKI("ca.crt"))
 	if err != nil {
 		return "", err
 	}

@@ -16,10 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/api/bootstraptoken"
+	"bonsai/pkg/cluster/plan"
 )
 
-func joinableConfig() Config {
-	c := Default("/data", "/bin")
+func joinableConfig() plan.Config {
+	c := plan.Default("/data", "/bin")
 	c.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
 	return c
 }
@@ -27,28 +28,28 @@ func joinableConfig() Config {
 // TestJoinable: what a cluster has for other machines it has only if it is told by which address they reach it.
 func TestJoinable(t *testing.T) {
 	t.Parallel()
-	with, without := joinableConfig(), Default("/data", "/bin")
+	with, without := joinableConfig(), plan.Default("/data", "/bin")
 	door := netip.MustParseAddrPort("192.0.2.1:6443")
-	for _, c := range []Config{with, without} {
+	for _, c := range []plan.Config{with, without} {
 		if err := c.Validate(); err != nil {
 			t.Error(err)
 		}
-		all := strings.Join(slices.Concat(c.apiserverArgs(c.members()[0]), c.controllerManagerArgs(c.members()[0])), " ")
+		all := strings.Join(slices.Concat(apiserverArgs(c, c.Members()[0]), controllerManagerArgs(c, c.Members()[0])), " ")
 		for what, has := range map[string]bool{
-			"a door":           slices.Contains(c.listening(), door),
-			"the add-on":       c.hasAddon("join"),
+			"a door":           slices.Contains(c.Listening(), door),
+			"the add-on":       c.HasAddon("join"),
 			"token auth":       strings.Contains(all, "--enable-bootstrap-token-auth=true"),
 			"signer, cleaner":  strings.Contains(all, "--controllers=*,bootstrap-signer-controller,token-cleaner-controller"),
-			"ways to machines": !strings.Contains(c.hostRules(), `" ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop`),
+			"ways to machines": !strings.Contains(hostRules(c), `" ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop`),
 		} {
-			if has != c.joinable() {
-				t.Errorf("joinable %t, %s %t", c.joinable(), what, has)
+			if has != c.IsJoinable() {
+				t.Errorf("joinable %t, %s %t", c.IsJoinable(), what, has)
 			}
 		}
 	}
-	for address, change := range map[string]func(*Config){
+	for address, change := range map[string]func(*plan.Config){
 		"127.0.0.1": nil, "0.0.0.0": nil, "2001:db8::1": nil, "10.244.3.4": nil, "10.77.0.1": nil, "224.0.0.1": nil,
-		"192.0.2.1": func(c *Config) { c.Egress = false }, "192.0.2.2": func(c *Config) { c.IPFamily = Dual },
+		"192.0.2.1": func(c *plan.Config) { c.Egress = false }, "192.0.2.2": func(c *plan.Config) { c.IPFamily = plan.Dual },
 	} {
 		c := joinableConfig()
 		c.AdvertiseAddress = netip.MustParseAddr(address)
@@ -68,10 +69,10 @@ func TestRoutesToJoinedNodes(t *testing.T) {
 	for address, want := range map[string]bool{"198.51.100.7": true, "10.77.0.12": true, "10.77.0.1": false, "10.244.1.1": false, "10.96.0.1": false} {
 		node := &corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: []string{pods.String()}},
 			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}}}
-		if got := joinableConfig().podNetworks(node)[pods]; (got.String() == address) != want {
+		if got := podNetworks(joinableConfig(), node)[pods]; (got.String() == address) != want {
 			t.Errorf("%s: %v", address, got)
 		}
-		if got, ok := Default("/data", "/bin").podNetworks(node)[pods]; ok != (address == "10.77.0.12") {
+		if got, ok := podNetworks(plan.Default("/data", "/bin"), node)[pods]; ok != (address == "10.77.0.12") {
 			t.Errorf("%s, in a cluster that nobody joins: %v", address, got)
 		}
 	}
@@ -148,7 +149,7 @@ func TestMayServe(t *testing.T) {
 		if change != nil {
 			change(spec, asked)
 		}
-		if err := joinableConfig().mayServe(spec, asked, nodes, host); (err == nil) != (change == nil) {
+		if err := mayServe(joinableConfig(), spec, asked, nodes, host); (err == nil) != (change == nil) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -156,13 +157,13 @@ func TestMayServe(t *testing.T) {
 		nodes[1].Name = name
 		spec, asked := good()
 		spec.Username, asked.Subject.CommonName, asked.DNSNames = "system:node:"+name, "system:node:"+name, []string{name}
-		if err := joinableConfig().mayServe(spec, asked, nodes[1:], host); err == nil || err.Error() != "the name "+name+" is the cluster's" {
+		if err := mayServe(joinableConfig(), spec, asked, nodes[1:], host); err == nil || err.Error() != "the name "+name+" is the cluster's" {
 			t.Errorf("a node called %s: %v", name, err)
 		}
 	}
 	nodes[1].Name, nodes[2].Status.Addresses[0].Address = "far", "192.0.2.7"
 	spec, asked := good()
-	if err := joinableConfig().mayServe(spec, asked, nodes, host); err == nil {
+	if err := mayServe(joinableConfig(), spec, asked, nodes, host); err == nil {
 		t.Error("an address that two nodes have was approved")
 	}
 }

@@ -17,15 +17,9 @@ import (
 
 	"bonsai/api/bootstraptoken"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/netdump"
 )
-
-// Joined says of a machine that it is one node of a cluster whose control plane is on another one. The node has the machine's network, and
-// all else of its own as any node.
-type Joined struct {
-	Server  netip.AddrPort // the API server's, as the cluster advertises it
-	Address netip.Addr     // this machine's, by which the cluster reaches the node
-}
 
 // JoinOptions are those of Join.
 type JoinOptions struct {
@@ -39,13 +33,10 @@ type JoinOptions struct {
 	Labels                   map[string]string
 }
 
-// nodePorts are those of kubelet and kube-proxy that others reach.
-var nodePorts = [...]uint16{10250, 10256}
-
 // Join makes this machine a node of the cluster at o.Server, and returns when the node is Ready. The machine's part of the cluster is in
 // c.DataDir, and goes by c.Name on this machine.
-func Join(ctx context.Context, home Home, c Config, o JoinOptions, self string, out io.Writer) (Config, error) {
-	if err := checkName(c.Name); err != nil {
+func Join(ctx context.Context, home Home, c plan.Config, o JoinOptions, self string, out io.Writer) (plan.Config, error) {
+	if err := plan.CheckName(c.Name); err != nil {
 		return c, fmt.Errorf("--name: %w", err)
 	}
 	if _, err := Load(c.DataDir); !errors.Is(err, os.ErrNotExist) {
@@ -54,7 +45,7 @@ func Join(ctx context.Context, home Home, c Config, o JoinOptions, self string, 
 	if host, port, err := net.SplitHostPort(o.Server); err != nil || host == "" || port == "" {
 		return c, fmt.Errorf("the cluster's address must be HOST:PORT, for example 192.0.2.1:6443, not %q", o.Server)
 	}
-	if err := checkJoinedLabels(o.Labels); err != nil {
+	if err := plan.CheckJoinedLabels(o.Labels); err != nil {
 		return c, err
 	}
 	token, err := bootstraptoken.Parse(o.Token)
@@ -72,7 +63,7 @@ func Join(ctx context.Context, home Home, c Config, o JoinOptions, self string, 
 	defer lock.Close()
 	p := progress{out: out, began: time.Now()}
 	var found *discovered
-	err = c.takeSteps(ctx, p, []upStep{
+	err = takeSteps(ctx, c, p, []upStep{
 		{"Ask the cluster who it is", func(ctx context.Context) error {
 			found, err = discover(ctx, o.Server, token, pins)
 			return err
@@ -81,57 +72,57 @@ func Join(ctx context.Context, home Home, c Config, o JoinOptions, self string, 
 			c, err = found.complete(ctx, c, o, token)
 			return err
 		}},
-		{"Check the machine", func(ctx context.Context) error { return c.checkJoining(ctx, home) }},
-		{"Make the configuration", func(context.Context) error { return c.prepareJoined(found, token) }},
+		{"Check the machine", func(ctx context.Context) error { return checkJoining(ctx, c, home) }},
+		{"Make the configuration", func(context.Context) error { return prepareJoined(c, found, token) }},
 	})
 	if err != nil {
 		return c, err
 	}
-	return c, c.startJoined(ctx, self, p)
+	return c, startJoined(ctx, c, self, p)
 }
 
 // startAgain starts the node of a machine that has joined; started is false if it was Ready already.
-func (c Config) startAgain(ctx context.Context, home Home, self string, out io.Writer) (started bool, err error) {
+func startAgain(ctx context.Context, c plan.Config, home Home, self string, out io.Writer) (started bool, err error) {
 	lock, err := lockMachine(ctx, machineLock)
 	if err != nil {
 		return false, err
 	}
 	defer lock.Close()
-	if c.paused() {
-		if err := c.resume(ctx); err != nil {
+	if paused(c) {
+		if err := resume(ctx, c); err != nil {
 			return false, err
 		}
 	}
 	p := progress{out: out, began: time.Now()}
 	if running(ctx, c) {
-		if c.ready(ctx) {
+		if allReady(ctx, c) {
 			return false, nil
 		}
-		return true, p.step("Wait for the node", func() error { return c.waitJoined(ctx) })
+		return true, p.step("Wait for the node", func() error { return waitJoined(ctx, c) })
 	}
-	if err := c.takeSteps(ctx, p, c.stepsBefore(home, &c)); err != nil {
+	if err := takeSteps(ctx, c, p, stepsBefore(c, home, &c)); err != nil {
 		return true, err
 	}
-	return true, c.startJoined(ctx, self, p)
+	return true, startJoined(ctx, c, self, p)
 }
 
-func (c Config) startJoined(ctx context.Context, self string, p progress) error {
-	return c.takeSteps(ctx, p, []upStep{
-		{"Start the node", func(ctx context.Context) error { return c.startSupervisor(ctx, self) }},
-		{"Wait for the node", func(ctx context.Context) error { return c.waitJoined(ctx) }},
+func startJoined(ctx context.Context, c plan.Config, self string, p progress) error {
+	return takeSteps(ctx, c, p, []upStep{
+		{"Start the node", func(ctx context.Context) error { return startSupervisor(ctx, c, self) }},
+		{"Wait for the node", func(ctx context.Context) error { return waitJoined(ctx, c) }},
 	})
 }
 
 // waitJoined waits until the API says that the node is Ready. Until the kubelet has its certificate nobody here can ask.
-func (c Config) waitJoined(ctx context.Context) error {
+func waitJoined(ctx context.Context, c plan.Config) error {
 	last := fmt.Errorf("the kubelet has no certificate yet: if the cluster has a node %[1]s already, delete it there (kubectl delete node %[1]s), or join with another --node-name",
 		c.Nodes[0].Name())
 	err := host.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
-		if _, err := os.Stat(c.layout().kubeconfig(c.identity())); err != nil {
+		if _, err := os.Stat(c.Layout().Kubeconfig(c.Identity())); err != nil {
 			return false, nil
 		}
 		progressed(ctx, "the kubelet has a certificate")
-		isReady, err := c.readyNodes(ctx)
+		isReady, err := readyNodes(ctx, c)
 		if last = err; err == nil {
 			last = errors.New("the API server does not call the node Ready")
 		}
@@ -144,39 +135,39 @@ func (c Config) waitJoined(ctx context.Context) error {
 }
 
 // checkJoining checks what a node needs of this machine, all of it before anything is made.
-func (c Config) checkJoining(ctx context.Context, home Home) error {
-	if err := c.preflight(ctx); err != nil {
+func checkJoining(ctx context.Context, c plan.Config, home Home) error {
+	if err := preflight(ctx, c); err != nil {
 		return err
 	}
-	m, err := c.machine(home)
+	m, err := survey(c, home)
 	if err != nil {
 		return err
 	}
-	m.contexts = nil // it writes none
-	if claims := m.collisions(c); len(claims) > 0 {
-		return describeClaims(claims)
+	m.Contexts = nil // it writes none
+	if claims := m.Collisions(c); len(claims) > 0 {
+		return plan.DescribeClaims(claims)
 	}
 	return nil
 }
 
 // complete returns c with what the cluster says of itself, and what the machine is in it.
-func (d *discovered) complete(ctx context.Context, c Config, o JoinOptions, token bootstraptoken.Token) (Config, error) {
+func (d *discovered) complete(ctx context.Context, c plan.Config, o JoinOptions, token bootstraptoken.Token) (plan.Config, error) {
 	facts, err := d.facts(ctx, token)
 	if err != nil {
 		return c, err
 	}
 	c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, c.FeatureGates, c.Mirrors = facts.NodeSubnet, facts.PodSubnet, facts.ServiceSubnet, facts.FeatureGates, facts.Mirrors
-	c.IPFamily, c.Egress, c.Ports = IPv4, true, Ports{}
-	if err := errors.Join(c.checkSubnets()...); err != nil || !c.NodeSubnet.IsValid() || !c.PodSubnet.IsValid() || !c.ServiceSubnet.IsValid() {
+	c.IPFamily, c.Egress, c.Ports = plan.IPv4, true, plan.Ports{}
+	if err := errors.Join(c.Networks().Check()...); err != nil || !c.NodeSubnet.IsValid() || !c.PodSubnet.IsValid() || !c.ServiceSubnet.IsValid() {
 		return c, errors.Join(errors.New("the cluster says no good networks of itself"), err)
 	}
-	node := Node{Number: 1, Hostname: o.NodeName, Labels: o.Labels}
+	node := plan.Node{Number: 1, Hostname: o.NodeName, Labels: o.Labels}
 	if node.Hostname == "" {
 		if node.Hostname, err = os.Hostname(); err != nil {
 			return c, fmt.Errorf("find this machine's name: %w", err)
 		}
 	}
-	if err := checkNodeName(node.Hostname); err != nil {
+	if err := plan.CheckNodeName(node.Hostname); err != nil {
 		return c, fmt.Errorf("--node-name: %w", err)
 	}
 	address := o.NodeIP
@@ -185,7 +176,7 @@ func (d *discovered) complete(ctx context.Context, c Config, o JoinOptions, toke
 			return c, err
 		}
 	}
-	c.Nodes, c.Joined = []Node{node}, &Joined{Server: d.server, Address: address}
+	c.Nodes, c.Joined = []plan.Node{node}, &plan.Joined{Server: d.server, Address: address}
 	return c, nil
 }
 
@@ -201,7 +192,7 @@ func addressTowards(to netip.AddrPort) (netip.Addr, error) {
 }
 
 // prepareJoined makes the files that the node's processes read.
-func (c Config) prepareJoined(d *discovered, token bootstraptoken.Token) error {
+func prepareJoined(c plan.Config, d *discovered, token bootstraptoken.Token) error {
 	const own = "bootstrap"
 	k := clientcmdapi.NewConfig()
 	k.Clusters[own] = d.cluster
@@ -212,43 +203,9 @@ func (c Config) prepareJoined(d *discovered, token bootstraptoken.Token) error {
 	if err != nil {
 		return fmt.Errorf("encode the bootstrap kubeconfig: %w", err)
 	}
-	l := c.layout()
-	return errors.Join(c.save(), os.MkdirAll(l.run(), 0o700), host.WriteFile(l.pki("ca.crt"), d.cluster.CertificateAuthorityData),
-		host.WriteFile(l.kubeconfig(bootstrapIdentity(c.Nodes[0].Name())), bootstrap))
-}
-
-func bootstrapIdentity(node string) string { return "bootstrap-" + node }
-
-// identity is the name of the kubeconfig with which this machine's command asks the API server.
-func (c Config) identity() string {
-	if c.Joined != nil {
-		return "kubelet-" + c.Nodes[0].Name()
-	}
-	return administrator
-}
-
-// seenNodes selects the nodes that this machine's command may see: of a machine that has joined, its own.
-func (c Config) seenNodes() string {
-	if c.Joined == nil {
-		return ""
-	}
-	return "metadata.name=" + c.Nodes[0].Name()
-}
-
-// seenPods adds to a selector of pods that they are on those nodes.
-func (c Config) seenPods() string {
-	if c.Joined == nil {
-		return ""
-	}
-	return ",spec.nodeName=" + c.Nodes[0].Name()
-}
-
-// hasControlPlane says why not all can be done here, on a machine that has joined a cluster.
-func (c Config) hasControlPlane() error {
-	if c.Joined != nil {
-		return fmt.Errorf("this machine is a node of the cluster at %s, whose control plane is there", c.Joined.Server)
-	}
-	return nil
+	l := c.Layout()
+	return errors.Join(save(c), os.MkdirAll(l.Run(), 0o700), host.WriteFile(l.PKI("ca.crt"), d.cluster.CertificateAuthorityData),
+		host.WriteFile(l.Kubeconfig(plan.BootstrapIdentity(c.Nodes[0].Name())), bootstrap))
 }
 
 // podBridge is the bridge of the node's pods, which bonsai-network has the CNI plug-ins make.
@@ -256,8 +213,8 @@ const podBridge = "cni0"
 
 // reachCluster leads to the node network of the cluster by the machine that has its control plane, and lets pods reach all else as this
 // machine.
-func (c Config) reachCluster(ctx context.Context) error {
-	route := &netlink.Route{Dst: host.IPNet(c.NodeSubnet), Gw: c.Joined.Server.Addr().AsSlice(), Priority: int(c.id())}
+func reachCluster(ctx context.Context, c plan.Config) error {
+	route := &netlink.Route{Dst: host.IPNet(c.NodeSubnet), Gw: c.Joined.Server.Addr().AsSlice(), Priority: int(c.ID())}
 	if err := netlink.RouteAdd(route); errors.Is(err, unix.ENETUNREACH) {
 		return fmt.Errorf("%s is behind a router: nodes join from a network that they share with it", c.Joined.Server.Addr())
 	} else if err != nil {
@@ -272,16 +229,16 @@ func (c Config) reachCluster(ctx context.Context) error {
 		ip saddr %s ip daddr != { %s, %s } oifname != %q masquerade
 	}
 }
-`, c.mark(), c.PodSubnet, c.NodeSubnet, c.PodSubnet, podBridge))
+`, c.Mark(), c.PodSubnet, c.NodeSubnet, c.PodSubnet, podBridge))
 }
 
 // leaveCluster removes from the machine's own network what the node's kube-proxy, bonsai-network and CNI plug-ins made, and reachCluster
 // without the cluster's mark.
-func (c Config) leaveCluster(ctx context.Context) error {
+func leaveCluster(ctx context.Context, c plan.Config) error {
 	errs := []error{host.CloseForward(ctx, podBridge)}
 	for _, agent := range []string{"kube-proxy", "bonsai-network"} {
-		if host.IsExecutable(c.bin(agent)) {
-			errs = append(errs, host.Run(ctx, "", c.bin(agent), "--cleanup"))
+		if host.IsExecutable(c.Bin(agent)) {
+			errs = append(errs, host.Run(ctx, "", c.Bin(agent), "--cleanup"))
 		}
 	}
 	if bridge, err := netlink.LinkByName(podBridge); err == nil {

@@ -18,19 +18,20 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // writeKubeconfigs writes one kubeconfig per identity, credentials inside.
-func (c Config) writeKubeconfigs() error {
-	names := []string{administrator}
-	for _, m := range c.members() {
-		names = append(names, m.of("controller-manager"), m.of("scheduler"))
+func writeKubeconfigs(c plan.Config) error {
+	names := []string{plan.Administrator}
+	for _, m := range c.Members() {
+		names = append(names, m.Of("controller-manager"), m.Of("scheduler"))
 	}
 	for _, node := range c.Nodes {
 		names = append(names, "kubelet-"+node.Name(), "proxy-"+node.Name(), "network-"+node.Name())
 	}
 	for _, name := range names {
-		kubeconfig, err := c.kubeconfig(name)
+		kubeconfig, err := kubeconfig(c, name)
 		if err != nil {
 			return fmt.Errorf("make the kubeconfig of %s: %w", name, err)
 		}
@@ -38,30 +39,27 @@ func (c Config) writeKubeconfigs() error {
 		if err != nil {
 			return fmt.Errorf("encode the kubeconfig of %s: %w", name, err)
 		}
-		if err := host.WriteFile(c.layout().kubeconfig(name), data); err != nil {
+		if err := host.WriteFile(c.Layout().Kubeconfig(name), data); err != nil {
 			return fmt.Errorf("write the kubeconfig of %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// administrator is the identity of the cluster's user.
-const administrator = "admin"
-
 // kubeconfig returns the configuration with which the identity called name reaches the API server: by loopback for the
 // administrator, who is on the host and may keep the file longer than the cluster lasts.
-func (c Config) kubeconfig(name string) (*clientcmdapi.Config, error) {
-	l := c.layout()
+func kubeconfig(c plan.Config, name string) (*clientcmdapi.Config, error) {
+	l := c.Layout()
 	var data [3][]byte
 	for i, file := range []string{"ca.crt", name + ".crt", name + ".key"} {
-		b, err := os.ReadFile(l.pki(file))
+		b, err := os.ReadFile(l.PKI(file))
 		if err != nil {
 			return nil, err
 		}
 		data[i] = b
 	}
 	server := c.Server()
-	if name == administrator {
+	if name == plan.Administrator {
 		server = c.LocalServer()
 	}
 	k := clientcmdapi.NewConfig()
@@ -79,8 +77,8 @@ const ownerExtension = "bonsai-data-dir"
 // exportContext writes the administrator's context into the user's kubeconfig ($KUBECONFIG's first file or ~/.kube/config)
 // and makes it the current one, as kind does. Nobody but the file's owner may read it then, unless c.KubeconfigMode says otherwise; out hears of it
 // if others could.
-func (c Config) exportContext(ctx context.Context, out io.Writer) error {
-	admin, err := c.kubeconfig(administrator)
+func exportContext(ctx context.Context, c plan.Config, out io.Writer) error {
+	admin, err := kubeconfig(c, plan.Administrator)
 	if err != nil {
 		return err
 	}
@@ -95,13 +93,13 @@ func (c Config) exportContext(ctx context.Context, out io.Writer) error {
 	if err := file.caller.as(func() error { was = modeOf(path); return nil }); err != nil {
 		return err
 	}
-	err = file.change(ctx, c.kubeconfigMode, func(k *clientcmdapi.Config) {
+	err = file.change(ctx, func(was fs.FileMode) fs.FileMode { return kubeconfigMode(c, was) }, func(k *clientcmdapi.Config) {
 		k.Clusters[own] = admin.Clusters[own]
 		k.AuthInfos[own] = admin.AuthInfos[own]
 		k.Contexts[own] = admin.Contexts[own]
 		k.CurrentContext = own
 	})
-	if is := c.kubeconfigMode(was); err == nil && was&^is != 0 {
+	if is := kubeconfigMode(c, was); err == nil && was&^is != 0 {
 		fmt.Fprintf(out, "WARNING: others could read %s (mode %04o). It has the administrator's key: its mode is %04o now (bonsai up --kubeconfig-mode keeps another).\n", path, was, is)
 	}
 	if err == nil && file.caller != nil {
@@ -116,7 +114,7 @@ func ExportContext(ctx context.Context, dataDir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return c.exportContext(ctx, out)
+	return exportContext(ctx, c, out)
 }
 
 // PrintKubeconfig prints the kubeconfig of the administrator of the cluster in dataDir.
@@ -125,7 +123,7 @@ func PrintKubeconfig(dataDir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	data, err := os.ReadFile(c.layout().kubeconfig(administrator))
+	data, err := os.ReadFile(c.Layout().Kubeconfig(plan.Administrator))
 	if err != nil {
 		return err
 	}
@@ -135,19 +133,19 @@ func PrintKubeconfig(dataDir string, out io.Writer) error {
 
 // removeContext undoes exportContext, by the data directory that a context says it is for: the cluster's name may be lost, and a context of
 // its name have become another's. By sudo it is taken from root's own kubeconfig, too: a start as root has written it there.
-func (c Config) removeContext(ctx context.Context) error {
+func removeContext(ctx context.Context, c plan.Config) error {
 	files := []userFile{userFileNow()}
 	if files[0].caller != nil {
 		files = append(files, userFile{path: clientcmd.NewDefaultPathOptions().GetDefaultFilename()})
 	}
 	var errs []error
 	for _, file := range files {
-		errs = append(errs, c.removeContextFrom(ctx, file))
+		errs = append(errs, removeContextFrom(ctx, c, file))
 	}
 	return errors.Join(errs...)
 }
 
-func (c Config) removeContextFrom(ctx context.Context, file userFile) error {
+func removeContextFrom(ctx context.Context, c plan.Config, file userFile) error {
 	return file.change(ctx, asItWas, func(k *clientcmdapi.Config) {
 		for own, of := range k.Contexts {
 			if contextOwner(of) != c.DataDir {
@@ -218,7 +216,7 @@ func (e *UnreadableKubeconfigError) Unwrap() error { return e.Err }
 const ownerOnly fs.FileMode = 0o600
 
 // kubeconfigMode returns the mode of a kubeconfig that gets the administrator's key, from the one it had; 0: it is new.
-func (c Config) kubeconfigMode(was fs.FileMode) fs.FileMode {
+func kubeconfigMode(c plan.Config, was fs.FileMode) fs.FileMode {
 	switch {
 	case c.KubeconfigMode != 0:
 		return c.KubeconfigMode

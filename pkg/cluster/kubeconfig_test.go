@@ -17,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestContext: the context comes into the user's kubeconfig beside what is there, and leaves it as it was.
@@ -24,13 +26,13 @@ func TestContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "config")
 	t.Setenv("KUBECONFIG", path)
 	c := testConfig(t)
-	if err := c.makePKI(time.Now()); err != nil {
+	if err := makePKI(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.exportContext(t.Context(), io.Discard); err != nil {
+	if err := exportContext(t.Context(), c, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.removeContext(t.Context()); err != nil {
+	if err := removeContext(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
@@ -44,7 +46,7 @@ func TestContext(t *testing.T) {
 	if err := clientcmd.WriteToFile(*mine, path); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.exportContext(t.Context(), io.Discard); err != nil {
+	if err := exportContext(t.Context(), c, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	both, err := clientcmd.LoadFromFile(path)
@@ -54,7 +56,7 @@ func TestContext(t *testing.T) {
 	if both.CurrentContext != "bonsai" || both.Clusters["bonsai"].Server != "https://127.0.0.1:6443" || both.AuthInfos["work"].Token != "t" {
 		t.Errorf("after up: %+v", both)
 	}
-	if err := c.removeContext(t.Context()); err != nil {
+	if err := removeContext(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	after, err := clientcmd.LoadFromFile(path)
@@ -71,11 +73,11 @@ func TestContextOfAnother(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	t.Setenv("KUBECONFIG", path)
 	first, second := testConfig(t), testConfig(t)
-	for _, c := range []Config{first, second} {
-		if err := c.makePKI(time.Now()); err != nil {
+	for _, c := range []plan.Config{first, second} {
+		if err := makePKI(c, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.exportContext(t.Context(), io.Discard); err != nil {
+		if err := exportContext(t.Context(), c, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,13 +85,13 @@ func TestContextOfAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := first.removeContext(t.Context()); err != nil {
+	if err := removeContext(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
 		t.Errorf("the second cluster's context was touched: %v\n%s", err, after)
 	}
-	if err := second.removeContext(t.Context()); err != nil {
+	if err := removeContext(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
@@ -129,10 +131,10 @@ func TestContextOnFullDisk(t *testing.T) {
 		t.Fatal("the disk is not small")
 	}
 	c := testConfig(t)
-	if err := c.makePKI(time.Now()); err != nil {
+	if err := makePKI(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.exportContext(t.Context(), io.Discard); !errors.Is(err, unix.ENOSPC) {
+	if err := exportContext(t.Context(), c, io.Discard); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("on a full disk: %v", err)
 	}
 	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
@@ -141,7 +143,7 @@ func TestContextOnFullDisk(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.exportContext(t.Context(), io.Discard); err != nil {
+	if err := exportContext(t.Context(), c, io.Discard); err != nil {
 		t.Error(err)
 	}
 	if to, err := os.Readlink(path); err != nil || to != target {
@@ -193,18 +195,18 @@ func TestContextsAtOnce(t *testing.T) {
 func TestKubeconfigs(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t)
-	if err := c.makePKI(time.Now()); err != nil {
+	if err := makePKI(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.writeKubeconfigs(); err != nil {
+	if err := writeKubeconfigs(c); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"admin", "controller-manager", "scheduler", "kubelet-n1", "proxy-n2"} {
-		config, err := clientcmd.BuildConfigFromFlags("", c.layout().kubeconfig(name))
+		config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(name))
 		if err != nil || len(config.CertData) == 0 || len(config.KeyData) == 0 || len(config.CAData) == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
-		if info, err := os.Stat(c.layout().kubeconfig(name)); err != nil || info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(c.Layout().Kubeconfig(name)); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: mode %v, %v", name, info.Mode(), err)
 		}
 	}
@@ -225,7 +227,7 @@ func TestKubeconfigMode(t *testing.T) {
 			t.Setenv("KUBECONFIG", path)
 			cfg := testConfig(t)
 			cfg.KubeconfigMode = c.asked
-			if err := cfg.makePKI(time.Now()); err != nil {
+			if err := makePKI(cfg, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 			if c.was != 0 {
@@ -237,7 +239,7 @@ func TestKubeconfigMode(t *testing.T) {
 			}
 			var out strings.Builder
 			for range 2 {
-				if err := cfg.exportContext(t.Context(), &out); err != nil {
+				if err := exportContext(t.Context(), cfg, &out); err != nil {
 					t.Fatal(err)
 				}
 				if got := modeOf(path); got != c.want {
@@ -253,10 +255,10 @@ func TestKubeconfigMode(t *testing.T) {
 			if err := os.Chmod(path, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if err := cfg.exportContext(t.Context(), &out); err != nil || modeOf(path) != c.want && modeOf(path) != 0o600 {
+			if err := exportContext(t.Context(), cfg, &out); err != nil || modeOf(path) != c.want && modeOf(path) != 0o600 {
 				t.Errorf("opened afterwards: %#o, %v", modeOf(path), err)
 			}
-			if err := errors.Join(os.Chmod(path, 0o644), cfg.removeContext(t.Context())); err != nil || modeOf(path) != 0o644 {
+			if err := errors.Join(os.Chmod(path, 0o644), removeContext(t.Context(), cfg)); err != nil || modeOf(path) != 0o644 {
 				t.Errorf("after the cluster is gone: %#o, %v", modeOf(path), err)
 			}
 		})
@@ -289,7 +291,7 @@ func TestEmptiedLink(t *testing.T) {
 	}
 	plain := userFile{path: filepath.Join(dir, "plain")}
 	for _, change := range []func(*clientcmdapi.Config){add, remove} {
-		if err := plain.change(t.Context(), Config{}.kubeconfigMode, change); err != nil {
+		if err := plain.change(t.Context(), func(was fs.FileMode) fs.FileMode { return kubeconfigMode(plan.Config{}, was) }, change); err != nil {
 			t.Fatal(err)
 		}
 	}

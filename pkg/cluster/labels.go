@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,45 +11,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"bonsai/api/nodelabels"
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/plan"
 )
 
 // labelledAnnotation lists the labels that the cluster's configuration has given a node, so that one that leaves the
 // configuration leaves the node, and one that somebody else has set stays.
 const labelledAnnotation = "bonsai.io/configured-labels"
 
-// registered are the labels that the kubelet gives a new node: pods that ask for them find it from the first moment.
-func (n Node) registered() map[string]string {
-	labels := maps.Clone(n.Labels)
-	maps.DeleteFunc(labels, func(key, _ string) bool { return !nodelabels.MayRegister(key) })
-	return labels
-}
-
-// checkJoinedLabels refuses labels that only the cluster's administrator may set, who is not on a machine that joins.
-func checkJoinedLabels(labels map[string]string) error {
-	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		if !nodelabels.MayRegister(key) {
-			errs = append(errs, fmt.Errorf("--labels: a node may not give itself %s: join without it, then run on the cluster's "+
-				"machine: kubectl label node NAME %s=%s", key, key, labels[key]))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // waitForNodes returns when the nodes are Ready and have their labels and taints.
-func (c Config) waitForNodes(ctx context.Context) error {
-	if err := c.waitNodes(ctx); err != nil {
+func waitForNodes(ctx context.Context, c plan.Config) error {
+	if err := waitNodes(ctx, c); err != nil {
 		return err
 	}
-	return c.describeNodes(ctx)
+	return describeNodes(ctx, c)
 }
 
 // describeNodes gives the nodes, as the administrator, the labels and taints of the configuration. A kubelet gives them to a new Node alone, and
 // not all of the labels.
-func (c Config) describeNodes(ctx context.Context) error {
-	client, err := c.coreClient()
+func describeNodes(ctx context.Context, c plan.Config) error {
+	client, err := coreClient(c)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // PrintList prints the clusters of this machine, one on a line.
@@ -24,7 +26,7 @@ func PrintList(ctx context.Context, home Home, out io.Writer) error {
 			fmt.Fprintf(w, "?\tunreadable\t?\t?\t?\t?\t?\t%s\n", c.DataDir)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.state(ctx), len(c.Nodes), c.LocalServer(), joined(c.PodSubnets()), joined(c.ServiceSubnets()), c.Context(), c.DataDir)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", c.Name, state(ctx, c), len(c.Nodes), c.LocalServer(), plan.CommaList(c.Networks().Pods()), plan.CommaList(c.Networks().Services()), c.Context(), c.DataDir)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -36,9 +38,9 @@ func PrintList(ctx context.Context, home Home, out io.Writer) error {
 }
 
 // state says in a word what a cluster does.
-func (c Config) state(ctx context.Context) string {
+func state(ctx context.Context, c plan.Config) string {
 	switch {
-	case c.paused():
+	case paused(c):
 		return "paused"
 	case running(ctx, c):
 		return "running"

@@ -20,6 +20,7 @@ import (
 
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/netdump"
 )
 
@@ -55,7 +56,7 @@ type localBalancer struct {
 
 // localBalancers are those of the Services whose addresses are in the range of the cluster's balancers. Nothing that others write into a Service's
 // status leads the host elsewhere.
-func (c Config) localBalancers(services []*corev1.Service) []localBalancer {
+func localBalancers(c plan.Config, services []*corev1.Service) []localBalancer {
 	var out []localBalancer
 	for _, svc := range services {
 		if svc.Spec.Type != corev1.ServiceTypeLoadBalancer || svc.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal || svc.Spec.HealthCheckNodePort == 0 {
@@ -64,7 +65,7 @@ func (c Config) localBalancers(services []*corev1.Service) []localBalancer {
 		b := localBalancer{healthCheck: svc.Spec.HealthCheckNodePort}
 		for _, ingress := range svc.Status.LoadBalancer.Ingress {
 			a, err := netip.ParseAddr(ingress.IP)
-			if err == nil && slices.ContainsFunc(c.balancerSubnets(), func(p netip.Prefix) bool { return p.Contains(a) }) {
+			if err == nil && slices.ContainsFunc(c.Networks().Balancers(), func(p netip.Prefix) bool { return p.Contains(a) }) {
 				b.addresses = append(b.addresses, a)
 			}
 		}
@@ -77,8 +78,8 @@ func (c Config) localBalancers(services []*corev1.Service) []localBalancer {
 
 // followLocalBalancers keeps the host's routes to load balancers of policy Local through the nodes that have endpoints, until ctx ends. An address
 // without such a route, as without any endpoint, is reached as all balancers are: the nodes' kube-proxy drops it.
-func (c Config) followLocalBalancers(ctx context.Context, nodes *gateways, log *slog.Logger) {
-	client, err := c.coreClient()
+func followLocalBalancers(ctx context.Context, c plan.Config, nodes *gateways, log *slog.Logger) {
+	client, err := coreClient(c)
 	if err != nil {
 		log.Error("cannot follow load balancers of policy Local", "err", err)
 		return
@@ -92,7 +93,7 @@ func (c Config) followLocalBalancers(ctx context.Context, nodes *gateways, log *
 	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 		return
 	}
-	set, err := c.balancerRoutes()
+	set, err := balancerRoutes(c)
 	if err != nil {
 		log.Error("cannot list the routes to load balancers", "err", err)
 	}
@@ -105,7 +106,7 @@ func (c Config) followLocalBalancers(ctx context.Context, nodes *gateways, log *
 				all = append(all, svc)
 			}
 		}
-		c.routeLocally(ctx, c.localBalancers(all), nodes.get(), set, log)
+		routeLocally(ctx, c, localBalancers(c, all), nodes.get(), set, log)
 		select {
 		case <-ctx.Done():
 			return
@@ -115,7 +116,7 @@ func (c Config) followLocalBalancers(ctx context.Context, nodes *gateways, log *
 }
 
 // routeLocally sets the routes to balancers; set has those that are there, with their gateways.
-func (c Config) routeLocally(ctx context.Context, balancers []localBalancer, nodes []netip.Addr, set map[netip.Addr][]netip.Addr, log *slog.Logger) {
+func routeLocally(ctx context.Context, c plan.Config, balancers []localBalancer, nodes []netip.Addr, set map[netip.Addr][]netip.Addr, log *slog.Logger) {
 	want := map[netip.Addr][]netip.Addr{}
 	for _, b := range balancers {
 		healthy := askHealth(ctx, nodes, b.healthCheck)
@@ -136,7 +137,7 @@ func (c Config) routeLocally(ctx context.Context, balancers []localBalancer, nod
 		if slices.Equal(through, set[a]) {
 			continue
 		}
-		if err := c.routeThrough([]netip.Prefix{netip.PrefixFrom(a, a.BitLen())}, through); err != nil {
+		if err := routeThrough(c, []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}, through); err != nil {
 			log.Error("cannot set the route to a load balancer of policy Local", "address", a, "nodes", through, "err", err)
 			continue
 		}
@@ -148,11 +149,11 @@ func (c Config) routeLocally(ctx context.Context, balancers []localBalancer, nod
 
 // balancerRoutes are the routes to single balancers that an earlier life of the supervisor left. Their gateways are not known: the first look replaces
 // or removes each.
-func (c Config) balancerRoutes() (map[netip.Addr][]netip.Addr, error) {
+func balancerRoutes(c plan.Config) (map[netip.Addr][]netip.Addr, error) {
 	found := map[netip.Addr][]netip.Addr{}
-	link, err := netlink.LinkByName(c.mark())
+	link, err := netlink.LinkByName(c.Mark())
 	if err != nil {
-		return found, fmt.Errorf("find %s: %w", c.mark(), err)
+		return found, fmt.Errorf("find %s: %w", c.Mark(), err)
 	}
 	routes, err := netdump.Routes(netlink.FAMILY_ALL, nil, 0)
 	for _, r := range routes {
@@ -164,7 +165,7 @@ func (c Config) balancerRoutes() (map[netip.Addr][]netip.Addr, error) {
 		if a = a.Unmap(); !ok {
 			continue
 		}
-		if ones, _ := r.Dst.Mask.Size(); ones == a.BitLen() && slices.ContainsFunc(c.balancerSubnets(), func(p netip.Prefix) bool { return p.Contains(a) }) {
+		if ones, _ := r.Dst.Mask.Size(); ones == a.BitLen() && slices.ContainsFunc(c.Networks().Balancers(), func(p netip.Prefix) bool { return p.Contains(a) }) {
 			found[a] = []netip.Addr{{}}
 		}
 	}

@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestLocalBalancers: only Services of policy Local have routes of their own, and only to addresses of the cluster's range.
 func TestLocalBalancers(t *testing.T) {
 	t.Parallel()
-	c := Config{NodeSubnet: netip.MustParsePrefix("10.77.0.0/24")}
+	c := plan.Config{NodeSubnet: netip.MustParsePrefix("10.77.0.0/24")}
 	service := func(kind corev1.ServiceType, policy corev1.ServiceExternalTrafficPolicy, port int32, ips ...string) *corev1.Service {
 		s := &corev1.Service{Spec: corev1.ServiceSpec{Type: kind, ExternalTrafficPolicy: policy, HealthCheckNodePort: port}}
 		for _, ip := range ips {
@@ -23,7 +25,7 @@ func TestLocalBalancers(t *testing.T) {
 		return s
 	}
 	const local, whole = corev1.ServiceExternalTrafficPolicyLocal, corev1.ServiceExternalTrafficPolicyCluster
-	got := c.localBalancers([]*corev1.Service{
+	got := localBalancers(c, []*corev1.Service{
 		service(corev1.ServiceTypeLoadBalancer, local, 31000, "10.77.0.200", "192.0.2.1", "10.77.0.11", ""),
 		service(corev1.ServiceTypeLoadBalancer, whole, 0, "10.77.0.201"), service(corev1.ServiceTypeNodePort, local, 31001, "10.77.0.202"),
 		service(corev1.ServiceTypeLoadBalancer, local, 31002, "192.0.2.2"), service(corev1.ServiceTypeLoadBalancer, local, 31003),

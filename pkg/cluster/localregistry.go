@@ -12,14 +12,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"bonsai/pkg/archiveregistry"
-)
-
-// The local images' registry as their names have it, and where a node's containerd asks for it: in the node itself. It has a loopback
-// address to itself, so that no pod on the node's network is in its way, and a port that is root's, so that no user of a machine that
-// joined a cluster can give it other images.
-const (
-	localRegistry        = "localhost"
-	localRegistryAddress = "127.0.0.2:1011"
+	"bonsai/pkg/cluster/plan"
 )
 
 // localRegistryConnections is how many connections are served at once; containerd makes a few for each pull.
@@ -28,7 +21,7 @@ const localRegistryConnections = 64
 // serveImages listens for the node's containerd, and returns what serves it the local images until ctx ends. A node takes an image when
 // its first pod needs it: to import all of them took each node a second of processor time when all have the most to do.
 func (n *NodeConfig) serveImages(log *slog.Logger) (serve func(ctx context.Context), err error) {
-	listener, err := net.Listen("tcp", localRegistryAddress)
+	listener, err := net.Listen("tcp", plan.LocalRegistryAddress)
 	if err != nil {
 		return nil, fmt.Errorf("listen for requests of local images: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -20,7 +21,7 @@ func LogNames(dataDir string) []string { return slices.Sorted(maps.Keys(logPaths
 
 // logPaths returns where the processes' logs are, by the processes' names.
 func logPaths(dataDir string) map[string]string {
-	logs := layout(dataDir).at("logs")
+	logs := plan.Layout(dataDir).At("logs")
 	paths := map[string]string{}
 	for _, pattern := range []string{"*.log", "*/*.log"} {
 		files, _ := fs.Glob(os.DirFS(logs), pattern) // its only error is a bad pattern

@@ -18,19 +18,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/netdump"
 )
 
 // machine looks for everything that the cluster could collide with. It touches nothing.
-func (c Config) machine(home Home) (machine, error) {
-	m := machine{contexts: map[string]string{}, portOwner: func(at netip.AddrPort) string { return portOwner(at, c.mark()) }, udpTaken: udpTaken}
+func survey(c plan.Config, home Home) (plan.Machine, error) {
+	m := plan.Machine{Contexts: map[string]string{}, PortOwner: func(at netip.AddrPort) string { return portOwner(at, c.Mark()) }, UDPTaken: udpTaken}
 	all, err := home.Clusters()
 	if err != nil {
 		return m, err
 	}
 	for _, other := range all {
 		if other.DataDir != c.DataDir {
-			m.clusters = append(m.clusters, other)
+			m.Clusters = append(m.Clusters, other)
 		}
 	}
 	k, err := userKubeconfig()
@@ -38,9 +39,9 @@ func (c Config) machine(home Home) (machine, error) {
 		return m, err
 	}
 	for name, context := range k.Contexts {
-		m.contexts[name] = contextOwner(context)
+		m.Contexts[name] = contextOwner(context)
 	}
-	m.networks, err = hostNetworks(c)
+	m.Networks, err = hostNetworks(c)
 	return m, err
 }
 
@@ -61,14 +62,14 @@ func hostAddresses() (all []netip.Addr, err error) {
 }
 
 // foreignAddresses says which of the addresses that the cluster is to listen at are not this machine's.
-func (c Config) foreignAddresses() []error {
+func foreignAddresses(c plan.Config) []error {
 	has, err := hostAddresses()
 	if err != nil {
 		return []error{err}
 	}
 	wanted := map[string]netip.Addr{"--advertise-address": c.AdvertiseAddress}
 	for _, m := range c.PortMappings {
-		wanted["the port mapping of "+m.listens().String()] = m.Address
+		wanted["the port mapping of "+m.Listens().String()] = m.Address
 	}
 	var foreign []error
 	for by, ip := range wanted {
@@ -81,7 +82,7 @@ func (c Config) foreignAddresses() []error {
 }
 
 // hostNetworks lists the addresses of the host and the routes of its main table, but for what carries the cluster's own mark.
-func hostNetworks(c Config) ([]network, error) {
+func hostNetworks(c plan.Config) ([]plan.HostNetwork, error) {
 	links, err := netdump.Links()
 	if err != nil {
 		return nil, fmt.Errorf("list the links: %w", err)
@@ -90,8 +91,8 @@ func hostNetworks(c Config) ([]network, error) {
 	for _, l := range links {
 		byIndex[l.Attrs().Index] = l
 	}
-	own := linkNamed(links, c.mark())
-	var found []network
+	own := linkNamed(links, c.Mark())
+	var found []plan.HostNetwork
 	addresses, err := netdump.Addresses(nil, netlink.FAMILY_ALL)
 	if err != nil {
 		return nil, fmt.Errorf("list the addresses: %w", err)
@@ -100,7 +101,10 @@ func hostNetworks(c Config) ([]network, error) {
 		link := byIndex[a.LinkIndex]
 		if ip, ok := netip.AddrFromSlice(a.IP); ok && (link == nil || link != own) {
 			ip = ip.Unmap()
-			found = append(found, network{netip.PrefixFrom(ip, ip.BitLen()), claim{"the address " + a.IPNet.String(), linkOwner(links, link)}})
+			found = append(found, plan.HostNetwork{
+				Prefix: netip.PrefixFrom(ip, ip.BitLen()),
+				Claim:  plan.Claim{What: "the address " + a.IPNet.String(), By: linkOwner(links, link)},
+			})
 		}
 	}
 	routes, err := netdump.Routes(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
@@ -120,13 +124,13 @@ func hostNetworks(c Config) ([]network, error) {
 			link = byIndex[r.MultiPath[0].LinkIndex]
 		}
 		if link == nil {
-			link = linkNamed(links, markOf(uint32(r.Priority)))
+			link = linkNamed(links, plan.MarkOf(uint32(r.Priority)))
 		}
 		if link != nil {
 			by = linkOwner(links, link)
 		}
-		if uint32(r.Priority) != c.id() && (link == nil || link != own) {
-			found = append(found, network{dst, claim{"the route to " + dst.String(), by}})
+		if uint32(r.Priority) != c.ID() && (link == nil || link != own) {
+			found = append(found, plan.HostNetwork{Prefix: dst, Claim: plan.Claim{What: "the route to " + dst.String(), By: by}})
 		}
 	}
 	return found, nil
@@ -146,7 +150,7 @@ func linkOwner(links []netlink.Link, l netlink.Link) string {
 	if l == nil {
 		return "this machine"
 	}
-	if mark := markIn(l.Attrs().Name); mark != "" {
+	if mark := plan.MarkIn(l.Attrs().Name); mark != "" {
 		return clusterMarked(links, mark)
 	}
 	return "the link " + l.Attrs().Name
@@ -155,7 +159,7 @@ func linkOwner(links []netlink.Link, l netlink.Link) string {
 // clusterMarked names the cluster with a mark by its data directory, which its link tells.
 func clusterMarked(links []netlink.Link, mark string) string {
 	if l := linkNamed(links, mark); l != nil && l.Attrs().Alias != "" {
-		return theCluster(l.Attrs().Alias)
+		return plan.DescribeCluster(l.Attrs().Alias)
 	}
 	return "the cluster marked " + mark
 }
@@ -209,7 +213,7 @@ func listenerOf(at netip.AddrPort, own string) (by string, found bool) {
 			continue
 		}
 		cgroups, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup") // without it, it is no cluster's
-		if mark := markIn(strings.ReplaceAll(string(cgroups), "\n", "/")); mark == own {
+		if mark := plan.MarkIn(strings.ReplaceAll(string(cgroups), "\n", "/")); mark == own {
 			return "", true
 		} else if mark != "" {
 			if links, err := netdump.Links(); err == nil {

@@ -5,18 +5,19 @@ import (
 	"strings"
 	"testing"
 
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
-func threeControlPlanes() Config {
-	c := Default("/data", "/bin")
+func threeControlPlanes() plan.Config {
+	c := plan.Default("/data", "/bin")
 	c.ControlPlanes = 3
 	return c
 }
 
 // everyProcess are those of all layers.
-func (c Config) everyProcess() []supervise.Process {
-	layers := c.controlPlane("/bin/bonsai")
+func everyProcess(c plan.Config) []supervise.Process {
+	layers := controlPlane(c, "/bin/bonsai")
 	return slices.Concat(layers[:]...)
 }
 
@@ -35,20 +36,20 @@ func flag(p supervise.Process, name string) string {
 func TestSeveralControlPlanes(t *testing.T) {
 	t.Parallel()
 	c := threeControlPlanes()
-	layers := c.controlPlane("/bin/bonsai")
+	layers := controlPlane(c, "/bin/bonsai")
 	stores, servers, clients := layers[0], layers[1], layers[2]
 	var names []string
 	files := map[string]string{}
-	for _, p := range c.everyProcess() {
+	for _, p := range everyProcess(c) {
 		names = append(names, p.Name)
 		if p.Name == balancerName {
 			continue
 		}
 		component, member := p.Name[:strings.LastIndex(p.Name, "-")], p.Name[strings.LastIndex(p.Name, "-")+1:]
-		if want := []string{"/bin/bonsai", "member-enter", c.mark() + "-" + member, member, "--", "/bin/" + component}; !slices.Equal(p.Argv[:6], want) {
+		if want := []string{"/bin/bonsai", "member-enter", c.Mark() + "-" + member, member, "--", "/bin/" + component}; !slices.Equal(p.Argv[:6], want) {
 			t.Errorf("%s is started by %q, want %q", p.Name, p.Argv[:6], want)
 		}
-		if p.Attr.Cloneflags == 0 || p.Started == nil || p.Log != c.layout().log(p.Name) {
+		if p.Attr.Cloneflags == 0 || p.Started == nil || p.Log != c.Layout().Log(p.Name) {
 			t.Errorf("%s has no host's name, no line to the supervisor, or another's log", p.Name)
 		}
 		for _, f := range []string{"key-file", "peer-key-file", "tls-private-key-file", "etcd-keyfile", "kubelet-client-key", "proxy-client-key-file", "kubeconfig", "data-dir"} {
@@ -73,7 +74,7 @@ func TestSeveralControlPlanes(t *testing.T) {
 		flag(servers[2], "bind-address"):       "10.77.0.3",
 		flag(servers[2], "advertise-address"):  "10.77.0.3",
 		flag(servers[2], "etcd-servers"):       "https://127.0.0.1:2379",
-		servers[2].Env[0]:                      strings.ReplaceAll("BONSAI_LOCAL_NETWORKS=/run/netns/M-host:/run/netns/M-cp1:/run/netns/M-cp2:/run/netns/M-cp3", "M", c.mark()),
+		servers[2].Env[0]:                      strings.ReplaceAll("BONSAI_LOCAL_NETWORKS=/run/netns/M-host:/run/netns/M-cp1:/run/netns/M-cp2:/run/netns/M-cp3", "M", c.Mark()),
 		flag(clients[2], "leader-elect"):       "true",
 		flag(clients[3], "leader-elect"):       "true",
 		flag(servers[0], "listen"):             "10.77.0.1:6443",
@@ -88,8 +89,8 @@ func TestSeveralControlPlanes(t *testing.T) {
 // TestOnlyControlPlane: the only one is as before there could be several: on the host, in the places that it had.
 func TestOnlyControlPlane(t *testing.T) {
 	t.Parallel()
-	c := Default("/data", "/bin")
-	layers := c.controlPlane("/bin/bonsai")
+	c := plan.Default("/data", "/bin")
+	layers := controlPlane(c, "/bin/bonsai")
 	stores, servers, clients := layers[0], layers[1], layers[2]
 	for got, want := range map[string]string{
 		stores[0].Name:                      "etcd",
@@ -115,7 +116,7 @@ func TestOnlyControlPlane(t *testing.T) {
 func TestCertificatesOfMembers(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, row := range threeControlPlanes().certificates() {
+	for _, row := range identities(threeControlPlanes()) {
 		if seen[row.name] {
 			t.Errorf("%s is there twice", row.name)
 		}
@@ -145,14 +146,14 @@ func TestCertificatesOfMembers(t *testing.T) {
 func TestControlPlanesRefused(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]bool{0: false, 1: true, 2: false, 3: true, 4: false} {
-		c := Default("/data", "/bin")
+		c := plan.Default("/data", "/bin")
 		c.ControlPlanes = n
 		if err := c.Validate(); (err == nil) != want {
 			t.Errorf("%d control planes: %v", n, err)
 		}
 	}
 	c := threeControlPlanes()
-	c.IPFamily = IPv6
+	c.IPFamily = plan.IPv6
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "--control-planes: several need IPv4") {
 		t.Errorf("of IPv6 alone: %v", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestLocalNetworks: the API servers of several control planes find the addresses of the host and of each other in the namespaces that they
@@ -20,8 +22,8 @@ func TestLocalNetworks(t *testing.T) {
 			t.Skip("SKIPPED: needs root, ip and nft")
 		}
 	}
-	if c := Default("/data", "/bin"); len(c.localNetworks()) != 0 {
-		t.Errorf("the only control plane is on the host, and is given %v", c.localNetworks())
+	if c := plan.Default("/data", "/bin"); len(c.LocalNetworks()) != 0 {
+		t.Errorf("the only control plane is on the host, and is given %v", c.LocalNetworks())
 	}
 	runtime.LockOSThread() // never unlocked: the thread's namespace ends with it
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
@@ -30,15 +32,15 @@ func TestLocalNetworks(t *testing.T) {
 	ctx := t.Context()
 	c := testConfig(t)
 	c.ControlPlanes = 3
-	if err := c.makeNetwork(ctx); err != nil {
+	if err := makeNetwork(ctx, c); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.removeNetwork(ctx) })
-	want := []string{c.HostIP().String()}
-	for _, m := range c.members() {
-		want = append(want, m.address().String())
+	t.Cleanup(func() { removeNetwork(ctx, c) })
+	want := []string{c.Networks().HostIP().String()}
+	for _, m := range c.Members() {
+		want = append(want, m.Address().String())
 	}
-	files := c.localNetworks()
+	files := c.LocalNetworks()
 	if len(files) != len(want) {
 		t.Fatalf("the networks are %v", files)
 	}
@@ -47,10 +49,10 @@ func TestLocalNetworks(t *testing.T) {
 			t.Errorf("%s has %v, %v; want %s", file, got, err, want[i])
 		}
 	}
-	if err := c.removeNetwork(ctx); err != nil {
+	if err := removeNetwork(ctx, c); err != nil {
 		t.Error(err)
 	}
-	if left, err := filepath.Glob(networksDir + c.mark() + "*"); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(plan.NetnsDir + c.Mark() + "*"); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }

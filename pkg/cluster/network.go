@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,16 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/netdump"
 )
 
 // makeNetwork builds the bridge's namespace, the host's cable to it, and the host's routes and rules. All of it carries the
 // cluster's mark; nothing with that mark may be there (endEarlierLife).
-func (c Config) makeNetwork(ctx context.Context) error {
+func makeNetwork(ctx context.Context, c plan.Config) error {
 	if c.Joined != nil {
-		return c.reachCluster(ctx)
+		return reachCluster(ctx, c)
 	}
-	mark := c.mark()
+	mark := c.Mark()
 	for _, args := range [][]string{
 		{"netns", "add", mark},
 		{"-n", mark, "link", "set", "lo", "up"},
@@ -39,8 +39,8 @@ func (c Config) makeNetwork(ctx context.Context) error {
 			return fmt.Errorf("make the node network: %w", err)
 		}
 	}
-	for _, subnet := range c.NodeSubnets() {
-		args := []string{"addr", "add", netip.PrefixFrom(nth(subnet, 1), subnet.Bits()).String(), "dev", mark}
+	for _, subnet := range c.Networks().Nodes() {
+		args := []string{"addr", "add", netip.PrefixFrom(plan.Nth(subnet, 1), subnet.Bits()).String(), "dev", mark}
 		if subnet.Addr().Is6() {
 			args = append(args, "nodad") // nobody else can have it, and it is needed at once
 		}
@@ -51,24 +51,24 @@ func (c Config) makeNetwork(ctx context.Context) error {
 	if err := host.IP(ctx, "link", "set", mark, "up"); err != nil {
 		return fmt.Errorf("make the node network: %w", err)
 	}
-	if c.highlyAvailable() {
-		if err := host.IP(ctx, "netns", "attach", c.hostNamespace(), strconv.Itoa(unix.Gettid())); err != nil {
+	if c.IsHighlyAvailable() {
+		if err := host.IP(ctx, "netns", "attach", c.HostNamespace(), strconv.Itoa(unix.Gettid())); err != nil {
 			return fmt.Errorf("name the host's network: %w", err)
 		}
-		for _, m := range c.members() {
-			if err := c.connectMember(ctx, m); err != nil {
+		for _, m := range c.Members() {
+			if err := connectMember(ctx, c, m); err != nil {
 				return err
 			}
 		}
 	}
 	// An address of the cluster that nobody has must not follow the host's default route: the host has no kube-proxy, and a pod
 	// network's route comes with its node. The highest of metrics lets every real route win.
-	for _, subnet := range c.networks() {
-		if err := host.IP(ctx, "route", "add", "unreachable", subnet.String(), "metric", strconv.FormatUint(uint64(c.id()), 10)); err != nil {
+	for _, subnet := range c.Networks().All() {
+		if err := host.IP(ctx, "route", "add", "unreachable", subnet.String(), "metric", strconv.FormatUint(uint64(c.ID()), 10)); err != nil {
 			return fmt.Errorf("keep %s on this machine: %w", subnet, err)
 		}
 	}
-	if c.Egress || c.highlyAvailable() { // several API servers reach pods through the host
+	if c.Egress || c.IsHighlyAvailable() { // several API servers reach pods through the host
 		f, err := host.IPv4Forwarding()
 		if err == nil {
 			err = f.Begin(mark, host.ForwardChain(ctx))
@@ -76,32 +76,27 @@ func (c Config) makeNetwork(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("let the host forward packets of the nodes: %w", err)
 		}
-		if err := host.OpenForward(ctx, mark, c.joinable()); err != nil {
+		if err := host.OpenForward(ctx, mark, c.IsJoinable()); err != nil {
 			return err
 		}
 	}
-	if err := host.NFT(ctx, c.hostRules()); err != nil {
+	if err := host.NFT(ctx, hostRules(c)); err != nil {
 		return fmt.Errorf("write the host's packet rules: %w", err)
 	}
 	return nil
 }
 
-// networks are all that the cluster has, of each family.
-func (c Config) networks() []netip.Prefix {
-	return slices.Concat(c.NodeSubnets(), c.PodSubnets(), c.ServiceSubnets())
-}
-
 // removeNetwork undoes makeNetwork, whole or in part, by the cluster's mark alone; routes to pods go with the link.
-func (c Config) removeNetwork(ctx context.Context) error {
-	mark := c.mark()
-	errs := []error{host.CloseForward(ctx, mark), c.removeRoutes()}
+func removeNetwork(ctx context.Context, c plan.Config) error {
+	mark := c.Mark()
+	errs := []error{host.CloseForward(ctx, mark), removeRoutes(c)}
 	if c.Joined != nil {
-		errs = append(errs, c.leaveCluster(ctx))
+		errs = append(errs, leaveCluster(ctx, c))
 	}
 	if _, err := netlink.LinkByName(mark); err == nil {
 		errs = append(errs, host.IP(ctx, "link", "del", mark))
 	}
-	namespaces, err := filepath.Glob(networksDir + mark + "*") // the mark ends in an id of fixed length
+	namespaces, err := filepath.Glob(plan.NetnsDir + mark + "*") // the mark ends in an id of fixed length
 	errs = append(errs, err)
 	for _, path := range namespaces {
 		errs = append(errs, host.IP(ctx, "netns", "del", filepath.Base(path)))
@@ -123,14 +118,14 @@ func (c Config) removeNetwork(ctx context.Context) error {
 
 // removeRoutes removes the routes that have the cluster's id as their metric, whatever their subnet: unreachable ones, and those to other
 // machines.
-func (c Config) removeRoutes() error {
+func removeRoutes(c plan.Config) error {
 	routes, err := netdump.Routes(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return fmt.Errorf("list the routes: %w", err)
 	}
 	var errs []error
 	for _, r := range routes {
-		if uint32(r.Priority) == c.id() {
+		if uint32(r.Priority) == c.ID() {
 			errs = append(errs, netlink.RouteDel(&r))
 		}
 	}
@@ -138,14 +133,14 @@ func (c Config) removeRoutes() error {
 }
 
 // networkStands tells whether the host's end of the node network is there.
-func (c Config) networkStands() bool {
-	_, err := netlink.LinkByName(c.mark())
+func networkStands(c plan.Config) bool {
+	_, err := netlink.LinkByName(c.Mark())
 	return err == nil
 }
 
 // connectNode lays the cable between the bridge and the network namespace of the node's init process.
-func (c Config) connectNode(ctx context.Context, name string, pid int) error {
-	fabric, peer := c.mark(), strconv.Itoa(pid)
+func connectNode(ctx context.Context, c plan.Config, name string, pid int) error {
+	fabric, peer := c.Mark(), strconv.Itoa(pid)
 	// A node that died a moment ago may not have lost its cable yet.
 	if err := host.IP(ctx, "-n", fabric, "link", "show", name); err == nil {
 		if err := host.IP(ctx, "-n", fabric, "link", "del", name); err != nil {
@@ -159,8 +154,8 @@ func (c Config) connectNode(ctx context.Context, name string, pid int) error {
 }
 
 // connectMember makes the network namespace of one of several control planes, and its cable to the bridge.
-func (c Config) connectMember(ctx context.Context, m member) error {
-	fabric, ns, name := c.mark(), m.namespace(), m.name()
+func connectMember(ctx context.Context, c plan.Config, m plan.Member) error {
+	fabric, ns, name := c.Mark(), m.Namespace(), m.Name()
 	for _, args := range [][]string{
 		{"netns", "add", ns},
 		{"-n", ns, "link", "set", "lo", "up"},
@@ -172,8 +167,8 @@ func (c Config) connectMember(ctx context.Context, m member) error {
 			return fmt.Errorf("connect control plane %s: %w", name, err)
 		}
 	}
-	for i, subnet := range c.NodeSubnets() {
-		args := []string{"-n", ns, "addr", "add", netip.PrefixFrom(m.addresses[i], subnet.Bits()).String(), "dev", "eth0"}
+	for i, subnet := range c.Networks().Nodes() {
+		args := []string{"-n", ns, "addr", "add", netip.PrefixFrom(m.Addresses[i], subnet.Bits()).String(), "dev", "eth0"}
 		if subnet.Addr().Is6() {
 			args = append(args, "nodad")
 		}
@@ -181,7 +176,7 @@ func (c Config) connectMember(ctx context.Context, m member) error {
 			return fmt.Errorf("give control plane %s an address of %s: %w", name, subnet, err)
 		}
 	}
-	if err := host.IP(ctx, "-n", ns, "route", "add", "default", "via", c.HostIP().String()); err != nil {
+	if err := host.IP(ctx, "-n", ns, "route", "add", "default", "via", c.Networks().HostIP().String()); err != nil {
 		return fmt.Errorf("connect control plane %s: %w", name, err)
 	}
 	return nil
@@ -197,7 +192,7 @@ func (n *NodeConfig) configureNetwork() error {
 	if !n.Joined {
 		settings["net/ipv4/conf/all/rp_filter"], settings["net/ipv4/conf/default/rp_filter"] = "0", "0"
 	}
-	if _, ok := six(n.Podnets); ok {
+	if _, ok := plan.FirstIPv6(n.Podnets); ok {
 		settings["net/ipv6/conf/all/disable_ipv6"] = "0"
 		settings["net/ipv6/conf/all/forwarding"] = "1"
 		settings["net/bridge/bridge-nf-call-ip6tables"] = "1"
@@ -256,7 +251,7 @@ func (n *NodeConfig) addRoutes() error {
 		if err := netlink.RouteAdd(&netlink.Route{Dst: host.IPNet(everything), Type: unix.RTN_UNREACHABLE, LinkIndex: 1, Priority: 1 << 20}); err != nil {
 			return fmt.Errorf("refuse what is not known of IPv6: %w", err)
 		}
-		if services, ok := six(n.ServiceSubnets); ok {
+		if services, ok := plan.FirstIPv6(n.ServiceSubnets); ok {
 			if err := netlink.RouteAdd(&netlink.Route{Dst: host.IPNet(services), Gw: gateway.AsSlice()}); err != nil {
 				return fmt.Errorf("add the route to the Services of IPv6: %w", err)
 			}

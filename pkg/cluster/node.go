@@ -11,6 +11,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -31,42 +32,30 @@ type NodeConfig struct {
 	Podnets, ServiceSubnets []netip.Prefix
 	Server                  string
 	// Mirrors, FeatureGates and ComponentFlags are the cluster's, Labels, Taints and Mounts the node's.
-	Mirrors        []Mirror
+	Mirrors        []plan.Mirror
 	OCIRuntime     string   `json:",omitempty"` // the cluster's
 	Images         []string // the archives in bin/images that the node may take
 	FeatureGates   map[string]bool
 	ComponentFlags map[string]map[string]string
 	Labels         map[string]string
 	Taints         []string
-	Mounts         []Mount
+	Mounts         []plan.Mount
 	// Contained is the cluster's: the node has its address and a default route, and who forwards its packets knows no pods.
 	Contained bool
 	// Joined: the node has the machine's network, and asks for certificates of its own.
 	Joined bool `json:",omitempty"`
 }
 
-func (c Config) node(n Node) NodeConfig {
-	gateways := c.HostIPs()
+func nodeConfig(c plan.Config, n plan.Node) NodeConfig {
+	gateways := c.Networks().HostIPs()
 	if c.Contained {
 		gateways = nil
 	}
 	return NodeConfig{
-		Name: n.Name(), Addresses: c.nodePrefixes(n), Gateways: gateways, ServiceSubnets: c.ServiceSubnets(), Contained: c.Contained,
-		DataDir: c.DataDir, BinDir: c.BinDir, Mark: c.mark(), Egress: c.Egress, DNSIP: c.DNSIP(), Podnets: c.PodSubnets(), Server: c.Server(),
-		Mirrors: c.mirrors(), OCIRuntime: c.OCIRuntime, Images: c.localImages(), FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.registered(), Taints: n.Taints, Mounts: n.Mounts, Joined: c.Joined != nil,
+		Name: n.Name(), Addresses: c.NodePrefixes(n), Gateways: gateways, ServiceSubnets: c.Networks().Services(), Contained: c.Contained,
+		DataDir: c.DataDir, BinDir: c.BinDir, Mark: c.Mark(), Egress: c.Egress, DNSIP: c.Networks().DNSIP(), Podnets: c.Networks().Pods(), Server: c.Server(),
+		Mirrors: c.RegistryMirrors(), OCIRuntime: c.OCIRuntime, Images: c.LocalImages(), FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.RegisteredLabels(), Taints: n.Taints, Mounts: n.Mounts, Joined: c.Joined != nil,
 	}
-}
-
-// nodePrefixes are the addresses of a node with their networks.
-func (c Config) nodePrefixes(n Node) []netip.Prefix {
-	if c.Joined != nil {
-		return []netip.Prefix{netip.PrefixFrom(c.Joined.Address, 32)}
-	}
-	var out []netip.Prefix
-	for _, p := range c.NodeSubnets() {
-		out = append(out, netip.PrefixFrom(nth(p, 10+n.Number), p.Bits()))
-	}
-	return out
 }
 
 // ips are the node's addresses.
@@ -79,9 +68,9 @@ func (n *NodeConfig) ips() []netip.Addr {
 }
 
 // nodeProcess is the node's init: this program again, in namespaces of its own. See EnterNode for its standard input.
-func (c Config) nodeProcess(ctx context.Context, node Node, self string, groups cgroup.Groups) (supervise.Process, error) {
-	l, n := c.layout(), c.node(node)
-	path, err := c.writeNode(node, groups)
+func nodeProcess(ctx context.Context, c plan.Config, node plan.Node, self string, groups cgroup.Groups) (supervise.Process, error) {
+	l, n := c.Layout(), nodeConfig(c, node)
+	path, err := writeNode(c, node, groups)
 	if err != nil {
 		return supervise.Process{}, err
 	}
@@ -89,22 +78,22 @@ func (c Config) nodeProcess(ctx context.Context, node Node, self string, groups 
 	if !n.Joined {
 		flags |= syscall.CLONE_NEWNET
 		started = func(pid int) error {
-			return errors.Join(groups.Renew(ctx, n.Name, killPatience), c.connectNode(ctx, n.Name, pid))
+			return errors.Join(groups.Renew(ctx, n.Name, killPatience), connectNode(ctx, c, n.Name, pid))
 		}
 	}
 	return supervise.Process{
 		Name: "node-" + n.Name,
 		Argv: []string{self, "node-enter", path},
-		Log:  l.log("node-" + n.Name),
+		Log:  l.Log("node-" + n.Name),
 		Attr: syscall.SysProcAttr{Cloneflags: flags}, Started: started,
 	}, nil
 }
 
 // writeNode writes the file that a node's init reads when it starts, and returns its path.
-func (c Config) writeNode(node Node, groups cgroup.Groups) (string, error) {
-	n := c.node(node)
+func writeNode(c plan.Config, node plan.Node, groups cgroup.Groups) (string, error) {
+	n := nodeConfig(c, node)
 	n.Cgroups = groups.Trees
-	path := c.layout().node(n.Name, "etc", "node.json")
+	path := c.Layout().Node(n.Name, "etc", "node.json")
 	data, err := json.MarshalIndent(n, "", "  ")
 	if err == nil {
 		err = host.WriteFile(path, data)

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // A node sees of the data directory what is its own: its directories and its credentials. The authorities' keys, other nodes and the control
@@ -21,15 +22,15 @@ func (n *NodeConfig) ownDirs() []string {
 	if n.Joined || n.Contained {
 		return []string{n.DataDir}
 	}
-	l := layout(n.DataDir)
-	return []string{l.node(n.Name), filepath.Dir(l.nodeLog(n.Name, "")), filepath.Dir(l.nodeSocket(n.Name))}
+	l := plan.Layout(n.DataDir)
+	return []string{l.Node(n.Name), filepath.Dir(l.NodeLog(n.Name, "")), filepath.Dir(l.NodeSocket(n.Name))}
 }
 
 // credentials are the files beside, which the node's processes only read.
 func (n *NodeConfig) credentials() []string {
-	l := layout(n.DataDir)
-	return []string{l.pki("ca.crt"), l.pki("kubelet-server-" + n.Name + ".crt"), l.pki("kubelet-server-" + n.Name + ".key"),
-		l.kubeconfig("kubelet-" + n.Name), l.kubeconfig("proxy-" + n.Name), l.kubeconfig("network-" + n.Name)}
+	l := plan.Layout(n.DataDir)
+	return []string{l.PKI("ca.crt"), l.PKI("kubelet-server-" + n.Name + ".crt"), l.PKI("kubelet-server-" + n.Name + ".key"),
+		l.Kubeconfig("kubelet-" + n.Name), l.Kubeconfig("proxy-" + n.Name), l.Kubeconfig("network-" + n.Name)}
 }
 
 // heldData is what a node is to see of the data directory, by its places there: directories as mounts, files as they are at its start.

@@ -19,6 +19,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -61,7 +62,7 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 	if err := n.configureNetwork(); err != nil {
 		return err
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(layout(n.DataDir).nodeSocket(n.Name)), 0o700), n.writeConfigs(), n.linkPlugins(cniBinDir, systemPlugins)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(plan.Layout(n.DataDir).NodeSocket(n.Name)), 0o700), n.writeConfigs(), n.linkPlugins(cniBinDir, systemPlugins)); err != nil {
 		return err
 	}
 	images, err := n.serveImages(log)
@@ -85,7 +86,7 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 	for _, p := range n.processes(log) {
 		running.Go(func() { s.Keep(ctx, p) })
 	}
-	err = supervise.Serve(ctx, layout(n.DataDir).nodeSocket(n.Name), func() supervise.Status { return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()} }, nil)
+	err = supervise.Serve(ctx, plan.Layout(n.DataDir).NodeSocket(n.Name), func() supervise.Status { return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()} }, nil)
 	cancel()
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -27,19 +28,19 @@ type keptNode struct {
 }
 
 // keep starts the nodes of c that do not run, until ctx ends, and ends those that are not c's. It returns when they have ended.
-func (k *nodeKeeper) keep(ctx context.Context, c Config) error {
+func (k *nodeKeeper) keep(ctx context.Context, c plan.Config) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	wanted := map[int]bool{}
 	for _, node := range c.Nodes {
 		wanted[node.Number] = true
 		if k.running[node.Number] != nil {
-			if _, err := c.writeNode(node, k.groups); err != nil { // for when its init starts again
+			if _, err := writeNode(c, node, k.groups); err != nil { // for when its init starts again
 				return err
 			}
 			continue
 		}
-		p, err := c.nodeProcess(ctx, node, k.self, k.groups)
+		p, err := nodeProcess(ctx, c, node, k.self, k.groups)
 		if err != nil {
 			return fmt.Errorf("start node %s: %w", node.Name(), err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/plan"
 )
 
 // mount gives the node a file system view of its own: a root with what it needs of the host (enterRoot), fresh /proc, /sys and cgroups of
@@ -165,7 +166,7 @@ func (n *NodeConfig) mountRun(data heldData, resolv []byte) error {
 	if err := errors.Join(os.Chmod(nodeData, 0o700), data.show(nodeData)); err != nil {
 		return err
 	}
-	own := layout(nodeData).node(n.Name, "etc", "resolv.conf")
+	own := plan.Layout(nodeData).Node(n.Name, "etc", "resolv.conf")
 	if err := host.WriteFile(own, resolv); err != nil {
 		return err
 	}
@@ -184,7 +185,7 @@ const nodeData = "/run/bonsai"
 // mountVar binds the node's own /var/lib and /var/log, and its part of the data directory at its place.
 func (n *NodeConfig) mountVar() error {
 	for part, target := range map[string]string{"lib": "/var/lib", "log": "/var/log"} {
-		source := layout(nodeData).node(n.Name, part)
+		source := plan.Layout(nodeData).Node(n.Name, part)
 		if err := os.MkdirAll(source, 0o755); err != nil {
 			return err
 		}

@@ -28,18 +28,18 @@ const cniConfDir = "/run/cni/net.d"
 // processes are the node's own: containerd, kubelet, kube-proxy, and the agent of the pod network. But for that one they are started as
 // Kubernetes' documentation says, so that its own binaries run in their places.
 func (n *NodeConfig) processes(log *slog.Logger) []supervise.Process {
-	l := layout(n.DataDir)
+	l := plan.Layout(n.DataDir)
 	bin := func(name string) string { return filepath.Join(n.BinDir, name) }
-	kubelet := l.kubeconfig("kubelet-" + n.Name)
-	kubeletFlags, proxy, network, identified := []string(nil), l.kubeconfig("proxy-"+n.Name), l.kubeconfig("network-"+n.Name), func(context.Context) {}
+	kubelet := l.Kubeconfig("kubelet-" + n.Name)
+	kubeletFlags, proxy, network, identified := []string(nil), l.Kubeconfig("proxy-"+n.Name), l.Kubeconfig("network-"+n.Name), func(context.Context) {}
 	if n.Joined {
-		kubeletFlags = []string{"--bootstrap-kubeconfig=" + l.kubeconfig(bootstrapIdentity(n.Name)), "--cert-dir=" + l.at("pki")}
+		kubeletFlags = []string{"--bootstrap-kubeconfig=" + l.Kubeconfig(plan.BootstrapIdentity(n.Name)), "--cert-dir=" + l.At("pki")}
 		// The node's only identity is the kubelet's, once it has one.
 		proxy, network, identified = kubelet, kubelet, func(ctx context.Context) { waitFile(ctx, kubelet) }
 	}
 	rows := []supervise.Process{
 		// A containerd beside our binaries must find the shim beside it, not the system's.
-		{Name: "containerd", Argv: []string{n.containerd(), "--config", l.node(n.Name, "etc", "containerd.toml")},
+		{Name: "containerd", Argv: []string{n.containerd(), "--config", l.Node(n.Name, "etc", "containerd.toml")},
 			Env: []string{"PATH=" + n.BinDir + ":" + os.Getenv("PATH")},
 			Before: func(ctx context.Context) {
 				clearUnfinishedTasks(ctx, "/proc", containerdTasks, log)
@@ -48,14 +48,14 @@ func (n *NodeConfig) processes(log *slog.Logger) []supervise.Process {
 				}
 			}},
 		{Name: "kubelet", Argv: append([]string{bin("kubelet"),
-			"--config=" + l.node(n.Name, "etc", "kubelet.yaml"),
+			"--config=" + l.Node(n.Name, "etc", "kubelet.yaml"),
 			"--kubeconfig=" + kubelet,
-			"--hostname-override=" + n.Name, "--node-ip=" + joined(n.ips()),
+			"--hostname-override=" + n.Name, "--node-ip=" + plan.CommaList(n.ips()),
 			steps,
 		}, kubeletFlags...)},
 		{Name: "kube-proxy", Before: identified, Argv: []string{bin("kube-proxy"),
 			"--kubeconfig=" + proxy,
-			"--hostname-override=" + n.Name, "--cluster-cidr=" + joined(n.Podnets), "--proxy-mode=nftables",
+			"--hostname-override=" + n.Name, "--cluster-cidr=" + plan.CommaList(n.Podnets), "--proxy-mode=nftables",
 			// By their addresses it would take the pods of other nodes for its own, and lead them from node ports of policy Local to endpoints elsewhere.
 			"--detect-local-mode=BridgeInterface", "--pod-bridge-interface=" + podBridge,
 			// Kubernetes' own would lower what may not be lowered everywhere, and change the machine's table of connections.
@@ -64,17 +64,17 @@ func (n *NodeConfig) processes(log *slog.Logger) []supervise.Process {
 		}},
 		{Name: "bonsai-network", Before: identified, Argv: []string{bin("bonsai-network"),
 			"--kubeconfig=" + network,
-			"--node-name=" + n.Name, "--cluster-cidr=" + joined(n.Podnets), "--cni-conf-dir=" + cniConfDir, "--ipam-plugin=" + ipamPlugin,
+			"--node-name=" + n.Name, "--cluster-cidr=" + plan.CommaList(n.Podnets), "--cni-conf-dir=" + cniConfDir, "--ipam-plugin=" + ipamPlugin,
 		}},
 	}
 	if n.Addresses[0].Addr().Is6() {
 		rows[2].Argv = append(rows[2].Argv, "--healthz-bind-address=[::]:10256")
 	}
-	if gates := gatesFlag("kube-proxy", n.FeatureGates); len(gates) > 0 {
+	if gates := plan.GatesFlag("kube-proxy", n.FeatureGates); len(gates) > 0 {
 		rows[2].Argv = append(rows[2].Argv, gates...)
 	}
 	for i := range rows {
-		rows[i].Log = l.nodeLog(n.Name, rows[i].Name)
+		rows[i].Log = l.NodeLog(n.Name, rows[i].Name)
 		rows[i].Argv = append(rows[i].Argv, n.userFlags(rows[i].Name)...)
 	}
 	return rows
@@ -90,7 +90,7 @@ func (n *NodeConfig) containerd() string {
 
 // writeConfigs writes what the node's processes read.
 func (n *NodeConfig) writeConfigs() error {
-	l := layout(n.DataDir)
+	l := plan.Layout(n.DataDir)
 	version, err := exec.Command(n.containerd(), "--version").Output()
 	if err != nil {
 		return fmt.Errorf("ask containerd for its version: %w", err)
@@ -100,18 +100,18 @@ func (n *NodeConfig) writeConfigs() error {
 		return fmt.Errorf("write the registry mirrors: %w", err)
 	}
 	toml := containerdConfig(containerdMajor(string(version)), !hasSysResource(), host.Snapshotter("/var/lib"), registries,
-		cmp.Or(n.OCIRuntime, defaultOCIRuntime), foundOCIRuntimes())
-	if err := host.WriteFile(l.node(n.Name, "etc", "containerd.toml"), []byte(toml)); err != nil {
+		cmp.Or(n.OCIRuntime, plan.DefaultOCIRuntime), foundOCIRuntimes())
+	if err := host.WriteFile(l.Node(n.Name, "etc", "containerd.toml"), []byte(toml)); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(l.node(n.Name, "manifests"), 0o755); err != nil {
+	if err := os.MkdirAll(l.Node(n.Name, "manifests"), 0o755); err != nil {
 		return err
 	}
-	return host.WriteFile(l.node(n.Name, "etc", "kubelet.yaml"), []byte(n.kubeletConfig()))
+	return host.WriteFile(l.Node(n.Name, "etc", "kubelet.yaml"), []byte(n.kubeletConfig()))
 }
 
 func (n *NodeConfig) kubeletConfig() string {
-	l := layout(n.DataDir)
+	l := plan.Layout(n.DataDir)
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: %q
@@ -131,8 +131,8 @@ serializeImagePulls: false
 evictionHard: {memory.available: 100Mi, nodefs.available: %d%%, imagefs.available: %d%%, nodefs.inodesFree: %d%%}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
-%s`, n.anyAddress(), containerdSocket, l.pki("ca.crt"), n.kubeletCertificates(), n.DNSIP,
-		l.node(n.Name, "etc", "resolv.conf"), l.node(n.Name, "manifests"), host.LeastSpace, host.LeastSpace, host.LeastInodes, gatesField(n.FeatureGates))
+%s`, n.anyAddress(), containerdSocket, l.PKI("ca.crt"), n.kubeletCertificates(), n.DNSIP,
+		l.Node(n.Name, "etc", "resolv.conf"), l.Node(n.Name, "manifests"), host.LeastSpace, host.LeastSpace, host.LeastInodes, plan.GatesField(n.FeatureGates))
 }
 
 // kubeletCertificates are the fields that say where the kubelet has its certificates from: the cluster's PKI, or requests of its own.
@@ -140,8 +140,8 @@ func (n *NodeConfig) kubeletCertificates() string {
 	if n.Joined {
 		return "rotateCertificates: true\nserverTLSBootstrap: true"
 	}
-	l := layout(n.DataDir)
-	return fmt.Sprintf("tlsCertFile: %q\ntlsPrivateKeyFile: %q", l.pki("kubelet-server-"+n.Name+".crt"), l.pki("kubelet-server-"+n.Name+".key"))
+	l := plan.Layout(n.DataDir)
+	return fmt.Sprintf("tlsCertFile: %q\ntlsPrivateKeyFile: %q", l.PKI("kubelet-server-"+n.Name+".crt"), l.PKI("kubelet-server-"+n.Name+".key"))
 }
 
 // anyAddress is where the kubelet listens: at all of the node's addresses of its first family.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // A node's root directory is its own, kept in the data directory. It shows of the host, read-only, where programs are, what they need of
@@ -33,7 +34,7 @@ func (n *NodeConfig) enterRoot() error {
 	if n.Contained {
 		return nil
 	}
-	root := layout(n.DataDir).node(n.Name, "root")
+	root := plan.Layout(n.DataDir).Node(n.Name, "root")
 	for _, dir := range []string{"proc", "sys", "dev", "run", "etc", "home", "media", "mnt", "opt", "srv", "var/lib", "var/log", "var/cache"} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestEnterRoot: a node's root has the host's programs, to be read only, and nothing else of the host's; what is written there stays.
@@ -74,7 +75,7 @@ func TestEnterRoot(t *testing.T) {
 		}()
 		<-done
 	}
-	if _, err := os.Stat(filepath.Join(layout(data).node("n7", "root"), "srv", "kept")); err != nil {
+	if _, err := os.Stat(filepath.Join(plan.Layout(data).Node("n7", "root"), "srv", "kept")); err != nil {
 		t.Error(err)
 	}
 	if mounts, err := host.MountsBelow(dir); err != nil || len(mounts) > 0 {

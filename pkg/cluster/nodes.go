@@ -19,6 +19,7 @@ import (
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -28,25 +29,25 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 	if err := metav1validation.ValidateLabels(labels, field.NewPath("--labels")).ToAggregate(); err != nil {
 		return err
 	}
-	return changeNodes(ctx, dataDir, func(c Config) error {
-		if len(c.Nodes) == maxNodes {
-			return fmt.Errorf("the cluster has %d nodes already, and no more can be", maxNodes)
+	return changeNodes(ctx, dataDir, func(c plan.Config) error {
+		if len(c.Nodes) == plan.MaxNodes {
+			return fmt.Errorf("the cluster has %d nodes already, and no more can be", plan.MaxNodes)
 		}
-		node := Node{Number: freeNumber(c.Nodes), Labels: labels}
+		node := plan.Node{Number: plan.FreeNumber(c.Nodes), Labels: labels}
 		c.Nodes = append(slices.Clone(c.Nodes), node)
-		slices.SortFunc(c.Nodes, func(a, b Node) int { return a.Number - b.Number })
-		if err := c.preflight(ctx); err != nil {
+		slices.SortFunc(c.Nodes, func(a, b plan.Node) int { return a.Number - b.Number })
+		if err := preflight(ctx, c); err != nil {
 			return err
 		}
 		p := progress{out: out, began: time.Now()}
-		err := c.takeSteps(ctx, p, []upStep{
+		err := takeSteps(ctx, c, p, []upStep{
 			{"Start node " + node.Name(), func(ctx context.Context) error {
-				return errors.Join(c.prepare(), supervise.Reload(ctx, c.layout().socket("supervisor")))
+				return errors.Join(prepare(c), supervise.Reload(ctx, c.Layout().Socket("supervisor")))
 			}},
-			{"Wait for the nodes", func(ctx context.Context) error { return c.waitForNodes(ctx) }},
+			{"Wait for the nodes", func(ctx context.Context) error { return waitForNodes(ctx, c) }},
 		})
 		if err != nil { // no half a node: the cluster is as it was
-			err = errors.Join(err, c.dropNode(context.WithoutCancel(ctx), p, node.Name()))
+			err = errors.Join(err, dropNode(context.WithoutCancel(ctx), c, p, node.Name()))
 		}
 		return err
 	})
@@ -55,41 +56,41 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 // RemoveNode stops a node of the running cluster in dataDir and removes it with all it has, also from the API. Its pods are gone at
 // once: `kubectl drain` before moves them in order.
 func RemoveNode(ctx context.Context, dataDir, name string, out io.Writer) error {
-	return changeNodes(ctx, dataDir, func(c Config) error {
-		if err := c.mayRemove(name); err != nil {
+	return changeNodes(ctx, dataDir, func(c plan.Config) error {
+		if err := mayRemove(c, name); err != nil {
 			return err
 		}
-		return c.dropNode(ctx, progress{out: out, began: time.Now()}, name)
+		return dropNode(ctx, c, progress{out: out, began: time.Now()}, name)
 	})
 }
 
 // mayRemove says why a node cannot be removed. One whose removal was broken off is no node of the configuration any more, and still has its
 // directory, which goes last: it may run, and the API may know it.
-func (c Config) mayRemove(name string) error {
-	isNode := func(n Node) bool { return n.Name() == name }
+func mayRemove(c plan.Config, name string) error {
+	isNode := func(n plan.Node) bool { return n.Name() == name }
 	switch {
-	case c.hasNode(name) && len(c.Nodes) == 1:
+	case c.HasNode(name) && len(c.Nodes) == 1:
 		return errors.New("a cluster keeps its last node (bonsai stop stops the cluster, and keeps what it holds)")
-	case !c.hasNode(name) && (!slices.ContainsFunc(nodesUpTo(maxNodes), isNode) || host.StatError(c.layout().node(name)) != nil):
+	case !c.HasNode(name) && (!slices.ContainsFunc(plan.NodesUpTo(plan.MaxNodes), isNode) || host.StatError(c.Layout().Node(name)) != nil):
 		return fmt.Errorf("the cluster has no node %s", name)
 	}
 	return nil
 }
 
 // dropNode stops a node of the running cluster, and removes it with all it has.
-func (c Config) dropNode(ctx context.Context, p progress, name string) error {
-	c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool { return n.Name() == name })
-	return c.takeSteps(ctx, p, []upStep{
+func dropNode(ctx context.Context, c plan.Config, p progress, name string) error {
+	c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n plan.Node) bool { return n.Name() == name })
+	return takeSteps(ctx, c, p, []upStep{
 		{"Stop node " + name, func(ctx context.Context) error {
-			return errors.Join(c.save(), supervise.Reload(ctx, c.layout().socket("supervisor")))
+			return errors.Join(save(c), supervise.Reload(ctx, c.Layout().Socket("supervisor")))
 		}},
-		{"Remove its objects", func(ctx context.Context) error { return c.forgetNode(ctx, name) }},
-		{"Remove its files and cgroups", func(ctx context.Context) error { return c.removeNode(ctx, name) }},
+		{"Remove its objects", func(ctx context.Context) error { return forgetNode(ctx, c, name) }},
+		{"Remove its files and cgroups", func(ctx context.Context) error { return removeNode(ctx, c, name) }},
 	})
 }
 
 // changeNodes runs change on the running cluster, one change at a time on this machine.
-func changeNodes(ctx context.Context, dataDir string, change func(Config) error) error {
+func changeNodes(ctx context.Context, dataDir string, change func(plan.Config) error) error {
 	lock, err := lockMachine(ctx, machineLock)
 	if err != nil {
 		return err
@@ -100,14 +101,14 @@ func changeNodes(ctx context.Context, dataDir string, change func(Config) error)
 		return err
 	}
 	if !running(ctx, c) {
-		return c.notRunning()
+		return notRunning(c)
 	}
 	return change(c)
 }
 
 // forgetNode deletes a node that has ended, and its pods, from the API.
-func (c Config) forgetNode(ctx context.Context, name string) error {
-	client, err := c.coreClient()
+func forgetNode(ctx context.Context, c plan.Config, name string) error {
+	client, err := coreClient(c)
 	if err != nil {
 		return err
 	}
@@ -129,20 +130,20 @@ func (c Config) forgetNode(ctx context.Context, name string) error {
 }
 
 // removeNode removes what a node that has ended leaves on the host.
-func (c Config) removeNode(ctx context.Context, name string) error {
-	l := c.layout()
-	groups, err := cgroup.Find(c.mark())
+func removeNode(ctx context.Context, c plan.Config, name string) error {
+	l := c.Layout()
+	groups, err := cgroup.Find(c.Mark())
 	ctx, cancel := context.WithTimeout(ctx, killPatience)
 	defer cancel()
 	errs := []error{err, groups.Remove(ctx, name)}
-	for _, dir := range []string{filepath.Dir(l.kubeconfig("")), l.pki("")} {
+	for _, dir := range []string{filepath.Dir(l.Kubeconfig("")), l.PKI("")} {
 		files, err := fs.Glob(os.DirFS(dir), "*-"+name+".*") // not of the whole path: it may have characters of patterns
 		errs = append(errs, err)
 		for _, file := range files {
 			errs = append(errs, host.IgnoreMissing(os.Remove(filepath.Join(dir, file))))
 		}
 	}
-	for _, dir := range []string{filepath.Dir(l.nodeLog(name, "")), filepath.Dir(l.nodeSocket(name)), l.node(name)} {
+	for _, dir := range []string{filepath.Dir(l.NodeLog(name, "")), filepath.Dir(l.NodeSocket(name)), l.Node(name)} {
 		errs = append(errs, os.RemoveAll(dir))
 	}
 	return errors.Join(errs...)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestAddNodeLabels: what the API server would not take is refused before there is a node, which would never be Ready.
@@ -24,21 +25,21 @@ func TestAddNodeLabels(t *testing.T) {
 func TestMayRemove(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t) // of two nodes
-	for _, dir := range []string{c.layout().node("n1"), c.layout().node("n3"), c.layout().node("x"), c.layout().pki("")} {
+	for _, dir := range []string{c.Layout().Node("n1"), c.Layout().Node("n3"), c.Layout().Node("x"), c.Layout().PKI("")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, may := range map[string]bool{"n1": true, "n2": true, "n3": true, "n4": false, "x": false, "": false, ".": false, "../pki": false, "n10": false} {
-		if err := c.mayRemove(name); (err == nil) != may {
+		if err := mayRemove(c, name); (err == nil) != may {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	c.Nodes = c.Nodes[:1]
-	if err := c.mayRemove("n1"); err == nil {
+	if err := mayRemove(c, "n1"); err == nil {
 		t.Error("the last node may be removed")
 	}
-	if err := c.mayRemove("n3"); err != nil {
+	if err := mayRemove(c, "n3"); err != nil {
 		t.Errorf("what is left of a node cannot be removed beside the last one: %v", err)
 	}
 }
@@ -46,10 +47,10 @@ func TestMayRemove(t *testing.T) {
 // TestRemoveNodeFiles: what a node has goes, and nothing else, whatever the data directory is called.
 func TestRemoveNodeFiles(t *testing.T) {
 	t.Parallel()
-	c := Default(filepath.Join(t.TempDir(), "[ci] *"), "")
-	l := c.layout()
-	gone := []string{l.kubeconfig("kubelet-n1"), l.pki("kubelet-n1.crt"), l.pki("kubelet-server-n1.key"), l.node("n1", "lib", "x"), l.nodeLog("n1", "kubelet"), l.nodeSocket("n1")}
-	stays := []string{l.kubeconfig("kubelet-n2"), l.kubeconfig("admin"), l.pki("ca.crt"), l.pki("kubelet-n2.crt"), l.pki("kubelet-n12.crt"), l.node("n2", "lib", "x"), l.nodeLog("n2", "kubelet"), l.log("etcd")}
+	c := plan.Default(filepath.Join(t.TempDir(), "[ci] *"), "")
+	l := c.Layout()
+	gone := []string{l.Kubeconfig("kubelet-n1"), l.PKI("kubelet-n1.crt"), l.PKI("kubelet-server-n1.key"), l.Node("n1", "lib", "x"), l.NodeLog("n1", "kubelet"), l.NodeSocket("n1")}
+	stays := []string{l.Kubeconfig("kubelet-n2"), l.Kubeconfig("admin"), l.PKI("ca.crt"), l.PKI("kubelet-n2.crt"), l.PKI("kubelet-n12.crt"), l.Node("n2", "lib", "x"), l.NodeLog("n2", "kubelet"), l.Log("etcd")}
 	for _, path := range slices.Concat(gone, stays) {
 		if err := host.WriteFile(path, nil); err != nil {
 			t.Fatal(err)
@@ -58,7 +59,7 @@ func TestRemoveNodeFiles(t *testing.T) {
 	if names := LogNames(c.DataDir); !slices.Equal(names, []string{"etcd", "n1-kubelet", "n2-kubelet"}) {
 		t.Errorf("the logs are %v", names)
 	}
-	if err := c.removeNode(t.Context(), "n1"); err != nil {
+	if err := removeNode(t.Context(), c, "n1"); err != nil {
 		t.Error(err)
 	}
 	for _, path := range gone {

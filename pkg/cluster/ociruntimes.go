@@ -5,25 +5,13 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+
+	"bonsai/pkg/cluster/plan"
 )
-
-// ociRuntimes are the programs that may make containers for a node's containerd. Each that the machine has is a runtime handler of the name,
-// for RuntimeClasses.
-var ociRuntimes = [...]string{defaultOCIRuntime, "crun"}
-
-// defaultOCIRuntime makes the containers of pods without a RuntimeClass unless the configuration file says otherwise.
-const defaultOCIRuntime = "runc"
-
-func checkOCIRuntime(name string) error {
-	if !slices.Contains(ociRuntimes[:], name) {
-		return fmt.Errorf("must be %s, not %q", strings.Join(ociRuntimes[:], " or "), name)
-	}
-	return nil
-}
 
 // foundOCIRuntimes are those that the machine has.
 func foundOCIRuntimes() []string {
-	return slices.DeleteFunc(slices.Clone(ociRuntimes[:]), func(name string) bool {
+	return slices.DeleteFunc(slices.Clone(plan.OCIRuntimes[:]), func(name string) bool {
 		_, err := exec.LookPath(name)
 		return err != nil
 	})

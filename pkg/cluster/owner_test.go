@@ -15,21 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
-
-func TestMark(t *testing.T) {
-	t.Parallel()
-	a, b := Default("/var/lib/a", ""), Default("/var/lib/b", "")
-	if a.mark() == b.mark() || a.id() == 0 {
-		t.Errorf("%s and %s", a.mark(), b.mark())
-	}
-	if got := a.mark(); len(got) > unix.IFNAMSIZ-1 || markIn("0::/"+got+"/n1/kubepods") != got || markOf(a.id()) != got {
-		t.Errorf("%s", got)
-	}
-	if got := markIn("0::/user.slice/bonsai-x"); got != "" {
-		t.Errorf("not a mark: %s", got)
-	}
-}
 
 // TestResolveDataDir: one directory has one path, whether it exists, and however it is named.
 func TestResolveDataDir(t *testing.T) {
@@ -43,7 +30,7 @@ func TestResolveDataDir(t *testing.T) {
 			t.Errorf("%s: %s, %v", path, got, err)
 		}
 	}
-	if got, err := ResolveDataDir("data"); err != nil || Default(got, "").Validate() == nil {
+	if got, err := ResolveDataDir("data"); err != nil || plan.Default(got, "").Validate() == nil {
 		t.Errorf("a relative path: %s, %v", got, err)
 	}
 }
@@ -64,7 +51,7 @@ func TestOwners(t *testing.T) {
 	first.Egress, second.Egress = false, false
 	state := func() string {
 		var out strings.Builder
-		for _, args := range [][]string{{"ip", "-br", "link"}, {"ip", "route"}, {"nft", "list", "ruleset"}, {"ls", "/run/netns/" + first.mark()}} {
+		for _, args := range [][]string{{"ip", "-br", "link"}, {"ip", "route"}, {"nft", "list", "ruleset"}, {"ls", "/run/netns/" + first.Mark()}} {
 			data, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 			if err != nil && args[0] == "ls" {
 				continue // the namespace is not there
@@ -76,12 +63,12 @@ func TestOwners(t *testing.T) {
 		}
 		return out.String()
 	}
-	mine := func() bool { return strings.Contains(state(), first.mark()) }
-	if err := first.makeNetwork(ctx); err != nil {
+	mine := func() bool { return strings.Contains(state(), first.Mark()) }
+	if err := makeNetwork(ctx, first); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { first.removeNetwork(ctx) })
-	if err := first.routeThrough(first.balancerSubnets(), []netip.Addr{netip.MustParseAddr("10.77.0.11"), netip.MustParseAddr("10.77.0.12")}); err != nil {
+	t.Cleanup(func() { removeNetwork(ctx, first) })
+	if err := routeThrough(first, first.Networks().Balancers(), []netip.Addr{netip.MustParseAddr("10.77.0.11"), netip.MustParseAddr("10.77.0.12")}); err != nil {
 		t.Fatal(err)
 	}
 	// A node that joined from another machine is reached over a link that does not go with the cluster.
@@ -93,20 +80,20 @@ func TestOwners(t *testing.T) {
 	advertised := first
 	advertised.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
 	joined := &corev1.Node{Spec: corev1.NodeSpec{PodCIDR: "10.244.9.0/24"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.7"}}}}
-	if err := advertised.routeToPods(joined); err != nil || !strings.Contains(state(), "10.244.9.0/24 via 192.0.2.7") {
+	if err := routeToPods(advertised, joined); err != nil || !strings.Contains(state(), "10.244.9.0/24 via 192.0.2.7") {
 		t.Fatalf("%v\n%s", err, state())
 	}
-	planned := func(c Config) (Config, error) {
-		m, err := c.machine(Home(t.TempDir()))
+	planned := func(c plan.Config) (plan.Config, error) {
+		m, err := survey(c, Home(t.TempDir()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m.plan(c)
+		return m.Plan(c)
 	}
 	if _, err := planned(first); err != nil {
 		t.Errorf("the cluster's own network is in its way: %v", err)
 	}
-	third := undecided()
+	third := plan.Config{Name: "third", DataDir: "/data", BinDir: "/bin", Nodes: plan.NodesUpTo(1), ControlPlanes: 1, Egress: true}
 	if third, err := planned(third); err != nil || third.NodeSubnet.String() != "10.77.1.0/24" {
 		t.Errorf("a third cluster is at %s, %v", third.NodeSubnet, err)
 	}
@@ -124,14 +111,14 @@ func TestOwners(t *testing.T) {
 			t.Errorf("no %q in: %v", want, err)
 		}
 	}
-	if err := second.endEarlierLife(ctx); err != nil {
+	if err := endEarlierLife(ctx, second); err != nil {
 		t.Error(err)
 	}
 	if after := state(); after != before {
 		t.Errorf("the second cluster changed the machine; before:\n%s\nafter:\n%s", before, after)
 	}
 	// The addresses of a subnet without its link, and of services, are rejected at once instead of following a default route.
-	if err := host.Run(ctx, "", "ip", "link", "del", first.mark()); err != nil {
+	if err := host.Run(ctx, "", "ip", "link", "del", first.Mark()); err != nil {
 		t.Fatal(err)
 	}
 	for _, address := range []string{"10.77.0.1", "10.244.3.4", "10.96.0.10"} {
@@ -141,11 +128,11 @@ func TestOwners(t *testing.T) {
 		}
 	}
 	for range 2 { // removing twice, or what is there only in part, is fine
-		if err := first.removeNetwork(ctx); err != nil {
+		if err := removeNetwork(ctx, first); err != nil {
 			t.Error(err)
 		}
 	}
-	if mine() || first.leftSomething() {
+	if mine() || leftSomething(first) {
 		t.Errorf("left behind:\n%s", state())
 	}
 	if strings.Contains(state(), "unreachable") || strings.Contains(state(), "192.0.2.7") {
@@ -166,8 +153,8 @@ func TestTakenPort(t *testing.T) {
 	defer l.Close()
 	c := testConfig(t)
 	c.Ports.API = l.Addr().(*net.TCPAddr).Port
-	m := machine{portOwner: func(at netip.AddrPort) string { return portOwner(at, c.mark()) }}
-	if _, err = m.plan(c); err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), "(cluster.test)") {
+	m := plan.Machine{PortOwner: func(at netip.AddrPort) string { return portOwner(at, c.Mark()) }}
+	if _, err = m.Plan(c); err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), "(cluster.test)") {
 		t.Errorf("%v", err)
 	}
 }

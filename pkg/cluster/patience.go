@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -50,14 +51,14 @@ func progressed(ctx context.Context, milestone string) {
 
 // watchProgress notes, until ctx ends, which of the cluster's processes run, if ctx bounds a wait by its progress. The waits themselves note
 // what they see of nodes and pods.
-func (c Config) watchProgress(ctx context.Context) {
+func watchProgress(ctx context.Context, c plan.Config) {
 	if ctx.Value(patienceKey{}) == nil {
 		return
 	}
 	tick := time.NewTicker(troubleEvery)
 	defer tick.Stop()
 	for {
-		for socket, prefix := range c.controlSockets() {
+		for socket, prefix := range controlSockets(c) {
 			if s, err := supervise.Ask(ctx, socket); err == nil {
 				for _, p := range s.Processes {
 					if p.PID != 0 {
@@ -75,7 +76,7 @@ func (c Config) watchProgress(ctx context.Context) {
 }
 
 // whyNotReady says of each of the cluster's nodes that is not Ready why, from the Nodes that the API has.
-func (c Config) whyNotReady(nodes map[string]*corev1.Node) string {
+func whyNotReady(c plan.Config, nodes map[string]*corev1.Node) string {
 	var out []string
 	for _, node := range c.Nodes {
 		n, why := nodes[node.Name()], "has not registered"

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestPatience: a wait ends when nothing has progressed for so long, however long it has taken; what comes and goes is progress once.
@@ -52,13 +54,13 @@ func TestWhyNotReady(t *testing.T) {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: status, Message: message}}}}
 	}
-	c := Config{Nodes: nodesUpTo(3)}
+	c := plan.Config{Nodes: plan.NodesUpTo(3)}
 	nodes := map[string]*corev1.Node{"n1": node("n1", corev1.ConditionTrue, ""), "n2": node("n2", corev1.ConditionFalse, "network plugin is not ready")}
-	if got, want := c.whyNotReady(nodes), "node n2 is not Ready: network plugin is not ready; node n3 has not registered"; got != want {
+	if got, want := whyNotReady(c, nodes), "node n2 is not Ready: network plugin is not ready; node n3 has not registered"; got != want {
 		t.Errorf("%s", got)
 	}
 	nodes["n2"], nodes["n3"] = nodes["n1"], nodes["n1"]
-	if got := c.whyNotReady(nodes); got != "" {
+	if got := whyNotReady(c, nodes); got != "" {
 		t.Errorf("all are Ready: %s", got)
 	}
 	for want, pod := range map[string]corev1.PodStatus{

@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/apiclient/coordination"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/plan"
 )
 
 const (
@@ -28,14 +29,14 @@ const (
 )
 
 // paused tells whether the cluster's processes are frozen.
-func (c Config) paused() bool {
-	is, err := cgroup.FreezerOf(c.mark()).IsFrozen()
+func paused(c plan.Config) bool {
+	is, err := cgroup.FreezerOf(c.Mark()).IsFrozen()
 	return is && err == nil
 }
 
 // notRunning says why a cluster that does not answer does not.
-func (c Config) notRunning() error {
-	if c.paused() {
+func notRunning(c plan.Config) error {
+	if paused(c) {
 		return fmt.Errorf("the cluster in %s is paused (bonsai resume)", c.DataDir)
 	}
 	return fmt.Errorf("the cluster in %s is not running (bonsai up)", c.DataDir)
@@ -47,18 +48,18 @@ func Pause(ctx context.Context, dataDir string) error {
 	if err != nil {
 		return err
 	}
-	if c.paused() {
+	if paused(c) {
 		return nil
 	}
 	if !running(ctx, c) {
-		return c.notRunning()
+		return notRunning(c)
 	}
-	return c.pause(ctx)
+	return pause(ctx, c)
 }
 
-func (c Config) pause(ctx context.Context) error {
-	if err := cgroup.FreezerOf(c.mark()).Set(ctx, true); err != nil {
-		return errors.Join(fmt.Errorf("freeze the cluster's processes: %w", err), cgroup.FreezerOf(c.mark()).Set(context.WithoutCancel(ctx), false))
+func pause(ctx context.Context, c plan.Config) error {
+	if err := cgroup.FreezerOf(c.Mark()).Set(ctx, true); err != nil {
+		return errors.Join(fmt.Errorf("freeze the cluster's processes: %w", err), cgroup.FreezerOf(c.Mark()).Set(context.WithoutCancel(ctx), false))
 	}
 	return nil
 }
@@ -74,23 +75,23 @@ func Resume(ctx context.Context, dataDir string) error {
 		return err
 	}
 	defer lock.Close()
-	if c.paused() {
-		return c.resume(ctx)
+	if paused(c) {
+		return resume(ctx, c)
 	}
 	if !running(ctx, c) {
-		return c.notRunning()
+		return notRunning(c)
 	}
-	return c.signalManagers(syscall.SIGCONT)
+	return signalManagers(c, syscall.SIGCONT)
 }
 
 // resume thaws all but the controller manager, which goes on when every node has renewed its lease: by the clock, all nodes have been
 // silent for as long as the pause took, and it would give them up.
-func (c Config) resume(ctx context.Context) (err error) {
-	defer func() { err = errors.Join(err, c.signalManagers(syscall.SIGCONT)) }()
-	if err := c.signalManagers(syscall.SIGSTOP); err != nil {
+func resume(ctx context.Context, c plan.Config) (err error) {
+	defer func() { err = errors.Join(err, signalManagers(c, syscall.SIGCONT)) }()
+	if err := signalManagers(c, syscall.SIGSTOP); err != nil {
 		return err
 	}
-	if err := cgroup.FreezerOf(c.mark()).Set(ctx, false); err != nil {
+	if err := cgroup.FreezerOf(c.Mark()).Set(ctx, false); err != nil {
 		return fmt.Errorf("thaw the cluster's processes: %w", err)
 	}
 	if c.Joined != nil {
@@ -98,12 +99,12 @@ func (c Config) resume(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, renewPatience, errors.New("the nodes do not renew their leases (bonsai status)"))
 	defer cancel()
-	return c.waitLeases(ctx)
+	return waitLeases(ctx, c)
 }
 
 // signalManagers holds the controller managers (SIGSTOP), or lets them go on (SIGCONT): also those that a resume held which was killed.
-func (c Config) signalManagers(signal syscall.Signal) error {
-	managers, err := c.processesOf("kube-controller-manager")
+func signalManagers(c plan.Config, signal syscall.Signal) error {
+	managers, err := processesOf(c, "kube-controller-manager")
 	if err != nil {
 		return err
 	}
@@ -116,8 +117,8 @@ func (c Config) signalManagers(signal syscall.Signal) error {
 }
 
 // processesOf returns the pids of the control plane's processes that run the cluster's binary of that name.
-func (c Config) processesOf(name string) ([]int, error) {
-	groups, err := cgroup.Find(c.mark())
+func processesOf(c plan.Config, name string) ([]int, error) {
+	groups, err := cgroup.Find(c.Mark())
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (c Config) processesOf(name string) ([]int, error) {
 	var found []int
 	for _, pid := range all {
 		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if argv0, _, _ := strings.Cut(string(line), "\x00"); err == nil && argv0 == c.bin(name) {
+		if argv0, _, _ := strings.Cut(string(line), "\x00"); err == nil && argv0 == c.Bin(name) {
 			found = append(found, pid)
 		}
 	}
@@ -136,8 +137,8 @@ func (c Config) processesOf(name string) ([]int, error) {
 }
 
 // waitLeases waits until the API server knows a fresh lease of each node that runs.
-func (c Config) waitLeases(ctx context.Context) error {
-	config, err := clientcmd.BuildConfigFromFlags("", c.layout().kubeconfig(administrator))
+func waitLeases(ctx context.Context, c plan.Config) error {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(plan.Administrator))
 	if err != nil {
 		return err
 	}
@@ -155,15 +156,15 @@ func (c Config) waitLeases(ctx context.Context) error {
 		defer cancel()
 		leases, err := coordination.Leases(client).List(ask, "kube-node-lease", metav1.ListOptions{})
 		last = err
-		return err == nil && c.allFresh(leases, time.Now()), nil // until ctx ends
+		return err == nil && allFresh(c, leases, time.Now()), nil // until ctx ends
 	})
 	return errors.Join(err, last)
 }
 
 // allFresh tells whether each of the cluster's nodes that has a lease has a fresh one.
-func (c Config) allFresh(leases []*coordinationv1.Lease, now time.Time) bool {
+func allFresh(c plan.Config, leases []*coordinationv1.Lease, now time.Time) bool {
 	for _, l := range leases {
-		if c.hasNode(l.Name) && (l.Spec.RenewTime == nil || now.Sub(l.Spec.RenewTime.Time) > freshLease) {
+		if c.HasNode(l.Name) && (l.Spec.RenewTime == nil || now.Sub(l.Spec.RenewTime.Time) > freshLease) {
 			return false
 		}
 	}
@@ -171,13 +172,13 @@ func (c Config) allFresh(leases []*coordinationv1.Lease, now time.Time) bool {
 }
 
 // loadControlPlane is LoadExisting for commands that need a cluster's control plane.
-func loadControlPlane(dataDir string) (Config, error) {
+func loadControlPlane(dataDir string) (plan.Config, error) {
 	c, err := LoadExisting(dataDir)
-	return c, errors.Join(err, c.hasControlPlane())
+	return c, errors.Join(err, c.CheckControlPlane())
 }
 
 // LoadExisting is Load for commands that need a cluster.
-func LoadExisting(dataDir string) (Config, error) {
+func LoadExisting(dataDir string) (plan.Config, error) {
 	c, err := Load(dataDir)
 	if errors.Is(err, os.ErrNotExist) {
 		return c, fmt.Errorf("no cluster in %s (bonsai up)", dataDir)

@@ -25,18 +25,18 @@ func TestResumeThatWasKilled(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t)
 	c.BinDir = t.TempDir()
-	if err := errors.Join(c.save(), os.MkdirAll(c.layout().run(), 0o700)); err != nil {
+	if err := errors.Join(save(c), os.MkdirAll(c.Layout().Run(), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	group := filepath.Join(cgroup.Root, "freezer", c.mark())
+	group := filepath.Join(cgroup.Root, "freezer", c.Mark())
 	if cgroup.IsUnified() {
-		group = filepath.Join(cgroup.Root, c.mark())
+		group = filepath.Join(cgroup.Root, c.Mark())
 	}
 	if err := os.Mkdir(group, 0o755); err != nil {
 		t.Skipf("SKIPPED: cannot make a cgroup: %v", err)
 	}
 	manager := exec.Command("sleep", "1000")
-	manager.Args[0] = c.bin("kube-controller-manager")
+	manager.Args[0] = c.Bin("kube-controller-manager")
 	if err := manager.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +61,11 @@ func TestResumeThatWasKilled(t *testing.T) {
 			t.Fatalf("held is not %t: %v", want, err)
 		}
 	}
-	if err := c.signalManagers(syscall.SIGSTOP); err != nil {
+	if err := signalManagers(c, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	isHeld(true)
-	go supervise.Serve(t.Context(), c.layout().socket("supervisor"), func() supervise.Status { return supervise.Status{} }, nil)
+	go supervise.Serve(t.Context(), c.Layout().Socket("supervisor"), func() supervise.Status { return supervise.Status{} }, nil)
 	if err := host.Poll(t.Context(), time.Millisecond, func() (bool, error) { return running(t.Context(), c), nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestAllFresh(t *testing.T) {
 		"false":                {lease("n1", time.Second), lease("n2", freshLease+time.Second)},
 		"false, never renewed": {{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}},
 	} {
-		if got := c.allFresh(leases, now); got != strings.HasPrefix(name, "true") {
+		if got := allFresh(c, leases, now); got != strings.HasPrefix(name, "true") {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 const (
@@ -45,25 +46,25 @@ type certificate struct {
 var authorities = [...][2]string{{"ca", "kubernetes"}, {"front-proxy-ca", "front-proxy"}, {"etcd-ca", "etcd"}}
 
 // certificates lists every identity of the cluster.
-func (c Config) certificates() []certificate {
-	local := netip.MustParseAddr(loopback)
-	server := append([]netip.Addr{local, netip.IPv6Loopback(), c.ServiceIP()}, c.HostIPs()...)
-	if c.joinable() {
+func identities(c plan.Config) []certificate {
+	local := netip.MustParseAddr(plan.Loopback)
+	server := append([]netip.Addr{local, netip.IPv6Loopback(), c.Networks().ServiceIP()}, c.Networks().HostIPs()...)
+	if c.IsJoinable() {
 		server = append(server, c.AdvertiseAddress)
 	}
-	rows := []certificate{{name: administrator, ca: "ca", user: "kubernetes-admin", groups: []string{"system:masters"}, client: true}}
-	for _, m := range c.members() {
+	rows := []certificate{{name: plan.Administrator, ca: "ca", user: "kubernetes-admin", groups: []string{"system:masters"}, client: true}}
+	for _, m := range c.Members() {
 		rows = append(rows,
-			certificate{name: m.of("etcd"), ca: "etcd-ca", user: "etcd", server: true, client: true, names: []string{"localhost", m.of("etcd")}, ips: m.ips(local)},
-			certificate{name: m.of("apiserver-etcd-client"), ca: "etcd-ca", user: "kube-apiserver", client: true},
-			certificate{name: m.of("apiserver"), ca: "ca", user: "kube-apiserver", server: true,
+			certificate{name: m.Of("etcd"), ca: "etcd-ca", user: "etcd", server: true, client: true, names: []string{"localhost", m.Of("etcd")}, ips: m.IPs(local)},
+			certificate{name: m.Of("apiserver-etcd-client"), ca: "etcd-ca", user: "kube-apiserver", client: true},
+			certificate{name: m.Of("apiserver"), ca: "ca", user: "kube-apiserver", server: true,
 				names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-				ips:   m.ips(server...)},
+				ips:   m.IPs(server...)},
 			// What the API server may do on kubelets: the add-on kubelet-api.yaml.
-			certificate{name: m.of("apiserver-kubelet-client"), ca: "ca", user: "kube-apiserver-kubelet-client", client: true},
-			certificate{name: m.of("front-proxy-client"), ca: "front-proxy-ca", user: "front-proxy-client", client: true},
-			certificate{name: m.of("controller-manager"), ca: "ca", user: "system:kube-controller-manager", client: true},
-			certificate{name: m.of("scheduler"), ca: "ca", user: "system:kube-scheduler", client: true})
+			certificate{name: m.Of("apiserver-kubelet-client"), ca: "ca", user: "kube-apiserver-kubelet-client", client: true},
+			certificate{name: m.Of("front-proxy-client"), ca: "front-proxy-ca", user: "front-proxy-client", client: true},
+			certificate{name: m.Of("controller-manager"), ca: "ca", user: "system:kube-controller-manager", client: true},
+			certificate{name: m.Of("scheduler"), ca: "ca", user: "system:kube-scheduler", client: true})
 	}
 	for _, node := range c.Nodes {
 		n := node.Name()
@@ -77,21 +78,13 @@ func (c Config) certificates() []certificate {
 	return rows
 }
 
-// ips are addresses at which something of the member is reached: its own, if it has one that the host has not, and others.
-func (m member) ips(others ...netip.Addr) []netip.Addr {
-	if m.number == 0 {
-		return others
-	}
-	return append(slices.Clone(m.addresses), others...)
-}
-
 // makePKI makes what is missing, about to expire or for somebody else of the authorities, the certificates and the service-account signing key.
-func (c Config) makePKI(now time.Time) error {
-	dir := c.layout().at("pki")
+func makePKI(c plan.Config, now time.Time) error {
+	dir := c.Layout().At("pki")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the PKI directory: %w", err)
 	}
-	if err := c.checkClock(now); err != nil {
+	if err := checkClock(c, now); err != nil {
 		return err
 	}
 	for _, a := range authorities {
@@ -99,7 +92,7 @@ func (c Config) makePKI(now time.Time) error {
 			return fmt.Errorf("make the authority %s: %w", a[0], err)
 		}
 	}
-	for _, row := range c.certificates() {
+	for _, row := range identities(c) {
 		if err := row.make(dir, now); err != nil {
 			return fmt.Errorf("make the certificate %s: %w", row.name, err)
 		}
@@ -108,16 +101,16 @@ func (c Config) makePKI(now time.Time) error {
 }
 
 // checkClock returns an error if a certificate is of the future: then nobody would trust anybody.
-func (c Config) checkClock(now time.Time) error {
+func checkClock(c plan.Config, now time.Time) error {
 	names := make([]string, 0, 32)
 	for _, a := range authorities {
 		names = append(names, a[0])
 	}
-	for _, row := range c.certificates() {
+	for _, row := range identities(c) {
 		names = append(names, row.name)
 	}
 	for _, name := range names {
-		if cert, err := readCertificate(c.layout().pki(name + ".crt")); err == nil && now.Before(cert.NotBefore) {
+		if cert, err := readCertificate(c.Layout().PKI(name + ".crt")); err == nil && now.Before(cert.NotBefore) {
 			return fmt.Errorf("this machine's clock says %s, and the certificate %s is valid from %s on: set the clock, or remove the cluster (bonsai down)",
 				now.UTC().Format(time.RFC3339), name, cert.NotBefore.UTC().Format(time.RFC3339))
 		}

@@ -9,11 +9,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bonsai/pkg/cluster/plan"
 )
 
-func testConfig(t *testing.T) Config {
+func testConfig(t *testing.T) plan.Config {
 	t.Helper()
-	c := Default(t.TempDir(), t.TempDir())
+	c := plan.Default(t.TempDir(), t.TempDir())
 	c, err := c.WithNodes(2)
 	if err != nil {
 		t.Fatal(err)
@@ -25,20 +27,20 @@ func testConfig(t *testing.T) Config {
 func TestPKI(t *testing.T) {
 	t.Parallel()
 	c, now := testConfig(t), time.Now()
-	if err := c.makePKI(now); err != nil {
+	if err := makePKI(c, now); err != nil {
 		t.Fatal(err)
 	}
 	pools := map[string]*x509.CertPool{}
 	for _, a := range authorities {
-		ca, err := readCertificate(c.layout().pki(a[0] + ".crt"))
+		ca, err := readCertificate(c.Layout().PKI(a[0] + ".crt"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		pools[a[0]] = x509.NewCertPool()
 		pools[a[0]].AddCert(ca)
 	}
-	for _, row := range c.certificates() {
-		cert, err := readCertificate(c.layout().pki(row.name + ".crt"))
+	for _, row := range identities(c) {
+		cert, err := readCertificate(c.Layout().PKI(row.name + ".crt"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,47 +69,47 @@ func TestPKIRenewal(t *testing.T) {
 	t.Parallel()
 	c, now := testConfig(t), time.Now()
 	read := func(name string) []byte {
-		data, err := os.ReadFile(c.layout().pki(name))
+		data, err := os.ReadFile(c.Layout().PKI(name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return data
 	}
-	if err := c.makePKI(now); err != nil {
+	if err := makePKI(c, now); err != nil {
 		t.Fatal(err)
 	}
 	admin, ca, sa := read("admin.crt"), read("ca.crt"), read("sa.key")
-	if err := c.makePKI(now.Add(time.Hour)); err != nil {
+	if err := makePKI(c, now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(admin, read("admin.crt")) {
 		t.Error("a good certificate was replaced")
 	}
 	now = now.Add(certLifetime - renewBefore + time.Hour)
-	if err := c.makePKI(now); err != nil {
+	if err := makePKI(c, now); err != nil {
 		t.Fatal(err)
 	}
 	if bytes.Equal(admin, read("admin.crt")) || !bytes.Equal(ca, read("ca.crt")) || !bytes.Equal(sa, read("sa.key")) {
 		t.Error("an expiring certificate must be recreated, and nothing else")
 	}
 	c.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
-	if err := c.makePKI(now); err != nil {
+	if err := makePKI(c, now); err != nil {
 		t.Fatal(err)
 	}
-	if cert, err := readCertificate(c.layout().pki("apiserver.crt")); err != nil || cert.VerifyHostname("192.0.2.1") != nil {
+	if cert, err := readCertificate(c.Layout().PKI("apiserver.crt")); err != nil || cert.VerifyHostname("192.0.2.1") != nil {
 		t.Error("the API server has a certificate for where it was reached in former times:", err)
 	}
 	stranger := certificate{name: "apiserver-kubelet-client", ca: "ca", user: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}, client: true}
-	if err := stranger.make(c.layout().at("pki"), now); err != nil {
+	if err := stranger.make(c.Layout().At("pki"), now); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.makePKI(now); err != nil {
+	if err := makePKI(c, now); err != nil {
 		t.Fatal(err)
 	}
-	if cert, err := readCertificate(c.layout().pki("apiserver-kubelet-client.crt")); err != nil || len(cert.Subject.Organization) > 0 {
+	if cert, err := readCertificate(c.Layout().PKI("apiserver-kubelet-client.crt")); err != nil || len(cert.Subject.Organization) > 0 {
 		t.Error("a certificate with powers of former times was kept:", err)
 	}
-	keys, err := filepath.Glob(c.layout().pki("*.key"))
+	keys, err := filepath.Glob(c.Layout().PKI("*.key"))
 	if err != nil || len(keys) < 10 {
 		t.Fatal(keys, err)
 	}
@@ -123,11 +125,11 @@ func TestClockPutBack(t *testing.T) {
 	t.Parallel()
 	c, now := testConfig(t), time.Now()
 	for _, by := range []time.Duration{0, time.Hour} {
-		if err := c.makePKI(now.Add(-by)); err != nil {
+		if err := makePKI(c, now.Add(-by)); err != nil {
 			t.Errorf("put back by %s: %v", by, err)
 		}
 	}
-	if err := c.makePKI(now.Add(-2 * time.Hour)); err == nil || !strings.Contains(err.Error(), "set the clock") {
+	if err := makePKI(c, now.Add(-2*time.Hour)); err == nil || !strings.Contains(err.Error(), "set the clock") {
 		t.Errorf("certificates of the future: %v", err)
 	}
 }

@@ -21,11 +21,12 @@ import (
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // coreClient returns a client for what the cluster's command reads, with its identity on this machine.
-func (c Config) coreClient() (*apiclient.Client, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", c.layout().kubeconfig(c.identity()))
+func coreClient(c plan.Config) (*apiclient.Client, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(c.Identity()))
 	if err != nil {
 		return nil, err
 	}
@@ -40,15 +41,15 @@ func (c Config) coreClient() (*apiclient.Client, error) {
 
 // followNodes keeps the host's routes to the pods of every node and to load balancers, until ctx ends: the API server reaches webhooks and
 // proxied pods by them, and so does the user. to hears of the nodes that lead to load balancers.
-func (c Config) followNodes(ctx context.Context, to *gateways, log *slog.Logger) {
-	client, err := c.coreClient()
+func followNodes(ctx context.Context, c plan.Config, to *gateways, log *slog.Logger) {
+	client, err := coreClient(c)
 	if err != nil {
 		log.Error("cannot follow the nodes' pod networks", "err", err)
 		return
 	}
 	route := func(obj any) {
 		if node, ok := obj.(*corev1.Node); ok {
-			if err := c.routeToPods(node); err != nil {
+			if err := routeToPods(c, node); err != nil {
 				log.Error("cannot set the route to a node's pods", "node", node.Name, "err", err)
 			}
 		}
@@ -58,7 +59,7 @@ func (c Config) followNodes(ctx context.Context, to *gateways, log *slog.Logger)
 			obj = last.Obj
 		}
 		if node, ok := obj.(*corev1.Node); ok {
-			if err := c.forgetRouteToPods(node); err != nil {
+			if err := forgetRouteToPods(c, node); err != nil {
 				log.Error("cannot remove the route to a node's pods", "node", node.Name, "err", err)
 			}
 		}
@@ -73,19 +74,19 @@ func (c Config) followNodes(ctx context.Context, to *gateways, log *slog.Logger)
 				all = append(all, node)
 			}
 		}
-		if now := c.joinedMachines(all); c.joinable() && !slices.Equal(now, joined) {
-			if err := c.admitJoined(ctx, now); err != nil {
+		if now := joinedMachines(c, all); c.IsJoinable() && !slices.Equal(now, joined) {
+			if err := admitJoined(ctx, c, now); err != nil {
 				log.Error("cannot let joined machines in", "err", err)
 			} else {
 				joined = now
 			}
 		}
-		now := c.balancerGateways(all)
+		now := balancerGateways(c, all)
 		to.set(now)
 		if begun && slices.Equal(now, last) {
 			return
 		}
-		if err := c.routeThrough(c.balancerSubnets(), now); err != nil {
+		if err := routeThrough(c, c.Networks().Balancers(), now); err != nil {
 			log.Error("cannot set the route to load balancers", "err", err)
 			return
 		}
@@ -100,13 +101,13 @@ func (c Config) followNodes(ctx context.Context, to *gateways, log *slog.Logger)
 }
 
 // routeToPods sets the routes to the node's podCIDRs through its addresses on the node network. They go with the node or the link.
-func (c Config) routeToPods(node *corev1.Node) error {
-	return c.eachPodRoute(node, netlink.RouteReplace)
+func routeToPods(c plan.Config, node *corev1.Node) error {
+	return eachPodRoute(c, node, netlink.RouteReplace)
 }
 
 // forgetRouteToPods removes a node's routes, unless they lead through another node by now.
-func (c Config) forgetRouteToPods(node *corev1.Node) error {
-	return c.eachPodRoute(node, func(route *netlink.Route) error {
+func forgetRouteToPods(c plan.Config, node *corev1.Node) error {
+	return eachPodRoute(c, node, func(route *netlink.Route) error {
 		if err := netlink.RouteDel(route); err != nil && !errors.Is(err, unix.ESRCH) {
 			return err
 		}
@@ -116,22 +117,22 @@ func (c Config) forgetRouteToPods(node *corev1.Node) error {
 
 // eachPodRoute calls do with the route to each of the node's networks of pods: over the cluster's link, or to a node that has joined from
 // another machine as the kernel reaches that.
-func (c Config) eachPodRoute(node *corev1.Node, do func(*netlink.Route) error) error {
-	networks := c.podNetworks(node)
+func eachPodRoute(c plan.Config, node *corev1.Node, do func(*netlink.Route) error) error {
+	networks := podNetworks(c, node)
 	if len(networks) == 0 {
 		return nil
 	}
-	link, err := netlink.LinkByName(c.mark())
+	link, err := netlink.LinkByName(c.Mark())
 	if err != nil {
-		return fmt.Errorf("find %s: %w", c.mark(), err)
+		return fmt.Errorf("find %s: %w", c.Mark(), err)
 	}
 	var errs []error
 	for subnet, gateway := range networks {
 		route := &netlink.Route{Dst: host.IPNet(subnet), Gw: gateway.AsSlice()}
-		if c.isNodeAddress(gateway) {
+		if c.Networks().IsNodeAddress(gateway) {
 			route.LinkIndex = link.Attrs().Index
 		} else {
-			route.Priority = int(c.id()) // it does not go with the link
+			route.Priority = int(c.ID()) // it does not go with the link
 		}
 		errs = append(errs, do(route))
 	}
@@ -140,7 +141,7 @@ func (c Config) eachPodRoute(node *corev1.Node, do func(*netlink.Route) error) e
 
 // podNetworks are a node's podCIDRs, each with its address of the family on the node network. Who may write nodes rules over the
 // cluster's networks and not over the host's routes: what lies outside of them is ignored.
-func (c Config) podNetworks(node *corev1.Node) map[netip.Prefix]netip.Addr {
+func podNetworks(c plan.Config, node *corev1.Node) map[netip.Prefix]netip.Addr {
 	texts := node.Spec.PodCIDRs
 	if len(texts) == 0 {
 		texts = []string{node.Spec.PodCIDR}
@@ -149,27 +150,17 @@ func (c Config) podNetworks(node *corev1.Node) map[netip.Prefix]netip.Addr {
 	for _, text := range texts {
 		subnet, err := netip.ParsePrefix(text)
 		within := func(all netip.Prefix) bool { return all.Contains(subnet.Addr()) && subnet.Bits() > all.Bits() }
-		if err != nil || !slices.ContainsFunc(c.PodSubnets(), within) {
+		if err != nil || !slices.ContainsFunc(c.Networks().Pods(), within) {
 			continue
 		}
 		for _, gateway := range internalIPs(node) {
-			if gateway.Is4() == subnet.Addr().Is4() && (c.isNodeAddress(gateway) || c.joinable() && !c.isOwn(gateway)) {
+			if gateway.Is4() == subnet.Addr().Is4() && (c.Networks().IsNodeAddress(gateway) || c.IsJoinable() && !c.Networks().IsOwn(gateway)) {
 				out[subnet.Masked()] = gateway
 				break
 			}
 		}
 	}
 	return out
-}
-
-// isNodeAddress tells whether a node may have the address.
-func (c Config) isNodeAddress(a netip.Addr) bool {
-	return slices.ContainsFunc(c.NodeSubnets(), func(p netip.Prefix) bool { return p.Contains(a) }) && !slices.Contains(c.HostIPs(), a)
-}
-
-// isOwn tells whether an address is in one of the cluster's networks.
-func (c Config) isOwn(a netip.Addr) bool {
-	return slices.ContainsFunc(c.networks(), func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // internalIPs are a node's own addresses.
@@ -194,8 +185,8 @@ func ready(node *corev1.Node) bool {
 
 // waitNodes waits by a watch until all nodes are Ready. Its error names those that are not. An API server that does not answer for a while is
 // waited for as well.
-func (c Config) waitNodes(ctx context.Context) error {
-	client, err := c.coreClient()
+func waitNodes(ctx context.Context, c plan.Config) error {
+	client, err := coreClient(c)
 	if err != nil {
 		return err
 	}
@@ -216,14 +207,14 @@ func (c Config) waitNodes(ctx context.Context) error {
 			} else if ok {
 				delete(nodes, node.Name)
 			}
-			if c.whyNotReady(nodes) == "" {
+			if whyNotReady(c, nodes) == "" {
 				return true, nil
 			}
 		}
 		return false, nil
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("%w: %s", err, c.whyNotReady(nodes)), last)
+		return errors.Join(fmt.Errorf("%w: %s", err, whyNotReady(c, nodes)), last)
 	}
 	return nil
 }

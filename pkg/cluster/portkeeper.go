@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // portKeeper publishes the node ports that the cluster is to publish.
@@ -11,7 +13,7 @@ type portKeeper struct {
 	*publisher
 
 	mu      sync.Mutex // one change at a time
-	running map[PortMapping]publication
+	running map[plan.PortMapping]publication
 }
 
 // publication is a published port. Its connections end with it.
@@ -27,7 +29,7 @@ func (p publication) end() {
 
 // keep publishes, until ctx ends, those of the mappings that are not published, and ends all others, first: their ports may be wanted for
 // another node port. If one cannot be published, none of the new ones is.
-func (k *portKeeper) keep(ctx context.Context, mappings []PortMapping) error {
+func (k *portKeeper) keep(ctx context.Context, mappings []plan.PortMapping) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for m, p := range k.running {
@@ -36,13 +38,13 @@ func (k *portKeeper) keep(ctx context.Context, mappings []PortMapping) error {
 			delete(k.running, m)
 		}
 	}
-	added := map[PortMapping]publication{}
+	added := map[plan.PortMapping]publication{}
 	for _, m := range mappings {
 		if _, is := k.running[m]; is {
 			continue
 		}
 		life, stop := context.WithCancel(ctx)
-		wait, err := k.publish(life, []PortMapping{m})
+		wait, err := k.publish(life, []plan.PortMapping{m})
 		if err != nil {
 			stop()
 			for m, p := range added {

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestPortKeeper: ports are published and ended while others go on; one that is taken changes nothing else.
@@ -14,11 +16,11 @@ func TestPortKeeper(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	k := &portKeeper{publisher: newPublisher(slog.New(slog.DiscardHandler)), running: map[PortMapping]publication{}}
+	k := &portKeeper{publisher: newPublisher(slog.New(slog.DiscardHandler)), running: map[plan.PortMapping]publication{}}
 	k.leadTo([]netip.Addr{netip.MustParseAddr("127.0.0.1")}) // where nobody answers
 	one, two := mappingTo(t, 30080), mappingTo(t, 30081)
-	open := func(m PortMapping) bool {
-		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", m.listens().String())
+	open := func(m plan.PortMapping) bool {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", m.Listens().String())
 		if err != nil {
 			return false
 		}
@@ -39,17 +41,17 @@ func TestPortKeeper(t *testing.T) {
 	at := netip.MustParseAddrPort(taken.Addr().String())
 	for _, step := range []struct {
 		what          string
-		mappings      []PortMapping
+		mappings      []plan.PortMapping
 		fails         bool
 		first, second bool
 	}{
-		{"one", []PortMapping{one}, false, true, false},
-		{"another one beside it", []PortMapping{one, two}, false, true, true},
-		{"the first one gone", []PortMapping{two}, false, false, true},
-		{"a taken port", []PortMapping{one, two, {Address: at.Addr(), HostPort: int(at.Port()), NodePort: 30082}}, true, false, true},
-		{"another node port", []PortMapping{{Address: two.Address, HostPort: two.HostPort, NodePort: 30099}}, false, false, true},
+		{"one", []plan.PortMapping{one}, false, true, false},
+		{"another one beside it", []plan.PortMapping{one, two}, false, true, true},
+		{"the first one gone", []plan.PortMapping{two}, false, false, true},
+		{"a taken port", []plan.PortMapping{one, two, {Address: at.Addr(), HostPort: int(at.Port()), NodePort: 30082}}, true, false, true},
+		{"another node port", []plan.PortMapping{{Address: two.Address, HostPort: two.HostPort, NodePort: 30099}}, false, false, true},
 		{"none", nil, false, false, false},
-		{"both again", []PortMapping{one, two}, false, true, true},
+		{"both again", []plan.PortMapping{one, two}, false, true, true},
 	} {
 		if err := k.keep(ctx, step.mappings); (err != nil) != step.fails {
 			t.Fatalf("%s: %v", step.what, err)
@@ -58,7 +60,7 @@ func TestPortKeeper(t *testing.T) {
 	}
 	stop()
 	k.wait()
-	if l, err := net.Listen("tcp", one.listens().String()); err != nil {
+	if l, err := net.Listen("tcp", one.Listens().String()); err != nil {
 		t.Errorf("the port is still taken: %v", err)
 	} else {
 		l.Close()
@@ -66,7 +68,7 @@ func TestPortKeeper(t *testing.T) {
 }
 
 // mappingTo publishes a node port at a free port of loopback.
-func mappingTo(t *testing.T, nodePort int) PortMapping {
+func mappingTo(t *testing.T, nodePort int) plan.PortMapping {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -74,5 +76,5 @@ func mappingTo(t *testing.T, nodePort int) PortMapping {
 	}
 	defer l.Close()
 	at := netip.MustParseAddrPort(l.Addr().String())
-	return PortMapping{Address: at.Addr(), HostPort: int(at.Port()), NodePort: nodePort}
+	return plan.PortMapping{Address: at.Addr(), HostPort: int(at.Port()), NodePort: nodePort}
 }

@@ -8,22 +8,12 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/connlimit"
 )
-
-// PortMapping publishes a node port on the host: connections to the address and port lead to that port of a node.
-type PortMapping struct {
-	Address  netip.Addr // where it listens
-	HostPort int
-	NodePort int
-	// UDP is set for datagrams; else it is TCP's.
-	UDP bool `json:",omitempty"`
-}
 
 const (
 	// publishedDial is how long a node may take to answer before the next one is tried: one whose node port leads nowhere is silent.
@@ -38,70 +28,6 @@ const (
 	// publishedIdle is how long a client of a published port of UDP may be silent and be led to the same node, and its answers to it.
 	publishedIdle = time.Minute
 )
-
-// ParsePortMapping reads [ADDRESS:]HOSTPORT:NODEPORT[/PROTOCOL]; the address is 127.0.0.1 and the protocol TCP if they are left out.
-func ParsePortMapping(text string) (PortMapping, error) {
-	m := PortMapping{Address: netip.MustParseAddr(loopback)}
-	ports, protocol, said := strings.Cut(text, "/")
-	if said {
-		if err := m.setProtocol(protocol); err != nil {
-			return m, fmt.Errorf("%q: %w", text, err)
-		}
-	}
-	parts := strings.Split(ports, ":")
-	if len(parts) < 2 || len(parts) > 3 {
-		return m, fmt.Errorf("%q is not [ADDRESS:]HOSTPORT:NODEPORT[/PROTOCOL], as 8080:30080 or 5353:30053/udp", text)
-	}
-	if len(parts) == 3 {
-		address, err := netip.ParseAddr(parts[0])
-		if err != nil {
-			return m, fmt.Errorf("%q: %w", text, err)
-		}
-		m.Address, parts = address, parts[1:]
-	}
-	for i, to := range []*int{&m.HostPort, &m.NodePort} {
-		port, err := strconv.Atoi(parts[i])
-		if err != nil {
-			return m, fmt.Errorf("%q: %q is no port", text, parts[i])
-		}
-		*to = port
-	}
-	return m, m.check()
-}
-
-// setProtocol reads tcp or udp, in any case.
-func (m *PortMapping) setProtocol(text string) error {
-	switch strings.ToLower(text) {
-	case "tcp":
-	case "udp":
-		m.UDP = true
-	default:
-		return fmt.Errorf("the protocol must be TCP or UDP, not %q", text)
-	}
-	return nil
-}
-
-// check returns what is wrong with a mapping by itself.
-func (m PortMapping) check() error {
-	if !m.Address.Is4() {
-		return fmt.Errorf("the address must be an IPv4 address, not %q", m.Address)
-	}
-	for _, port := range []int{m.HostPort, m.NodePort} {
-		if port < 1 || port > 65535 {
-			return fmt.Errorf("a port must be between 1 and 65535, not %d", port)
-		}
-	}
-	return nil
-}
-
-func (m PortMapping) listens() netip.AddrPort {
-	return netip.AddrPortFrom(m.Address, uint16(m.HostPort))
-}
-
-// overlap tells whether who listens at a leaves no room for who would at b.
-func overlap(a, b netip.AddrPort) bool {
-	return a.Port() == b.Port() && (a.Addr() == b.Addr() || a.Addr().IsUnspecified() || b.Addr().IsUnspecified())
-}
 
 // publisher leads connections to published ports to the nodes.
 type publisher struct {
@@ -122,7 +48,7 @@ func newPublisher(log *slog.Logger) *publisher {
 }
 
 // follow takes the nodes of c from now on.
-func (p *publisher) follow(c Config) {
+func (p *publisher) follow(c plan.Config) {
 	var nodes []netip.Addr
 	for _, n := range c.Nodes {
 		nodes = append(nodes, c.NodeIP(n))
@@ -138,7 +64,7 @@ func (p *publisher) leadTo(nodes []netip.Addr) {
 }
 
 // publish listens at all of the mappings and returns; what they get is led on until ctx ends, and then wait returns.
-func (p *publisher) publish(ctx context.Context, mappings []PortMapping) (wait func(), err error) {
+func (p *publisher) publish(ctx context.Context, mappings []plan.PortMapping) (wait func(), err error) {
 	var listeners []io.Closer
 	var serve []func()
 	var running sync.WaitGroup
@@ -166,15 +92,15 @@ func (p *publisher) publish(ctx context.Context, mappings []PortMapping) (wait f
 }
 
 // listen listens at one mapping, and returns what serves it until the listener is closed.
-func (p *publisher) listen(ctx context.Context, m PortMapping) (io.Closer, func(), error) {
+func (p *publisher) listen(ctx context.Context, m plan.PortMapping) (io.Closer, func(), error) {
 	if m.UDP {
-		socket, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(m.listens()))
+		socket, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(m.Listens()))
 		if err != nil {
 			return nil, nil, err
 		}
 		return socket, func() { p.serveUDP(ctx, socket, m.NodePort) }, nil
 	}
-	l, err := net.Listen("tcp4", m.listens().String())
+	l, err := net.Listen("tcp4", m.Listens().String())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/connlimit"
 )
 
@@ -23,8 +24,8 @@ func TestParsePortMapping(t *testing.T) {
 		"8080": "is not [ADDRESS:]HOSTPORT:NODEPORT", "1:2:3:4": "is not", "x:30080": `"x" is no port`, "8080:0": "between 1 and 65535", "70000:30080": "between 1 and 65535",
 		"5353:30053/udp": "127.0.0.1:5353 30053", "53:30053/sctp": "must be TCP or UDP", "host:80:30080": "unable to parse IP", "::1:80:30080": "is not",
 	} {
-		m, err := ParsePortMapping(text)
-		got := fmt.Sprintf("%s %d", m.listens(), m.NodePort)
+		m, err := plan.ParsePortMapping(text)
+		got := fmt.Sprintf("%s %d", m.Listens(), m.NodePort)
 		if err != nil {
 			got = err.Error()
 		}
@@ -76,12 +77,12 @@ func TestPublish(t *testing.T) {
 		return nil, errors.New("no such node: " + to)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	mapping := PortMapping{Address: address.Addr(), HostPort: int(address.Port()), NodePort: 30080}
-	wait, err := p.publish(ctx, []PortMapping{mapping})
+	mapping := plan.PortMapping{Address: address.Addr(), HostPort: int(address.Port()), NodePort: 30080}
+	wait, err := p.publish(ctx, []plan.PortMapping{mapping})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.publish(ctx, []PortMapping{mapping}); err == nil || !strings.Contains(err.Error(), "publish node port 30080") {
+	if _, err := p.publish(ctx, []plan.PortMapping{mapping}); err == nil || !strings.Contains(err.Error(), "publish node port 30080") {
 		t.Errorf("published twice: %v", err)
 	}
 	for range 3 {
@@ -140,7 +141,7 @@ func TestPublishSilent(t *testing.T) {
 		return plain(ctx, network, node.Addr().String())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	wait, err := p.publish(ctx, []PortMapping{{Address: door.Addr(), HostPort: int(door.Port()), NodePort: 30080}})
+	wait, err := p.publish(ctx, []plan.PortMapping{{Address: door.Addr(), HostPort: int(door.Port()), NodePort: 30080}})
 	if err != nil {
 		t.Fatal(err)
 	}

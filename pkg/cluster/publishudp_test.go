@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestPublishUDP: datagrams of each client come to one node and its answers back to that client; a node that refuses is passed over, and
@@ -54,7 +56,7 @@ func TestPublishUDP(t *testing.T) {
 		return dialer.DialContext(ctx, network, node.LocalAddr().String())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	wait, err := p.publish(ctx, []PortMapping{{Address: address.Addr(), HostPort: int(address.Port()), NodePort: 30053, UDP: true}})
+	wait, err := p.publish(ctx, []plan.PortMapping{{Address: address.Addr(), HostPort: int(address.Port()), NodePort: 30053, UDP: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -19,8 +20,8 @@ import (
 const askTimeout = 2 * time.Second
 
 // askAPI asks the API server, by the address that users have, whether it is ready: nil if so, else what is wrong.
-func (c Config) askAPI(ctx context.Context) error {
-	ca, err := os.ReadFile(c.layout().pki("ca.crt"))
+func askAPI(ctx context.Context, c plan.Config) error {
+	ca, err := os.ReadFile(c.Layout().PKI("ca.crt"))
 	if err != nil {
 		return err
 	}
@@ -43,14 +44,14 @@ func (c Config) askAPI(ctx context.Context) error {
 }
 
 // readyNodes asks the API server which nodes are Ready.
-func (c Config) readyNodes(ctx context.Context) (map[string]bool, error) {
-	client, err := c.coreClient()
+func readyNodes(ctx context.Context, c plan.Config) (map[string]bool, error) {
+	client, err := coreClient(c)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{FieldSelector: c.seenNodes()})
+	nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{FieldSelector: plan.SeenNodes(c)})
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for the nodes: %w", err)
 	}
@@ -63,13 +64,13 @@ func (c Config) readyNodes(ctx context.Context) (map[string]bool, error) {
 
 // ready tells whether the API server answers, and all nodes run and are Ready: of a node that died a moment ago the API server
 // does not know yet.
-func (c Config) ready(ctx context.Context) bool {
-	if c.askAPI(ctx) != nil {
+func allReady(ctx context.Context, c plan.Config) bool {
+	if askAPI(ctx, c) != nil {
 		return false
 	}
-	isReady, err := c.readyNodes(ctx)
+	isReady, err := readyNodes(ctx, c)
 	for _, node := range c.Nodes {
-		if _, err := supervise.Ask(ctx, c.layout().nodeSocket(node.Name())); err != nil || !isReady[node.Name()] {
+		if _, err := supervise.Ask(ctx, c.Layout().NodeSocket(node.Name())); err != nil || !isReady[node.Name()] {
 			return false
 		}
 	}

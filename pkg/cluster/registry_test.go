@@ -3,14 +3,16 @@ package cluster
 import (
 	"strings"
 	"testing"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestRegistryAddon: with the registry its port is published and taken, and the nodes know where it is; without it there is none of that.
 func TestRegistryAddon(t *testing.T) {
 	t.Parallel()
-	plain := Default("/data", "/bin")
-	if len(plain.mappings()) > 0 || len(plain.mirrors()) > 0 {
-		t.Errorf("without it: %v, %v", plain.mappings(), plain.mirrors())
+	plain := plan.Default("/data", "/bin")
+	if len(plain.Mappings()) > 0 || len(plain.RegistryMirrors()) > 0 {
+		t.Errorf("without it: %v, %v", plain.Mappings(), plain.RegistryMirrors())
 	}
 	c, err := plain.ParseAddons([]string{"registry", "metrics-server=true", "metrics-server=false"})
 	if err != nil {
@@ -19,16 +21,20 @@ func TestRegistryAddon(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Error(err)
 	}
-	if got := c.mappings(); len(got) != 1 || got[0].listens().String() != "127.0.0.1:5001" || got[0].NodePort != 30050 {
+	if got := c.Mappings(); len(got) != 1 || got[0].Listens().String() != "127.0.0.1:5001" || got[0].NodePort != 30050 {
 		t.Errorf("published: %v", got)
 	}
-	if got := c.node(c.Nodes[0]).Mirrors; len(got) != 1 || got[0] != (Mirror{"localhost:5001", "http://10.96.0.11:5000"}) {
+	if got := nodeConfig(c, c.Nodes[0]).Mirrors; len(got) != 1 || got[0] != (plan.Mirror{Registry: "localhost:5001", URL: "http://10.96.0.11:5000"}) {
 		t.Errorf("mirrors: %v", got)
 	}
-	if got := strings.Join(c.localImages(), " "); got != "pause coredns registry busybox" {
+	if got := strings.Join(c.LocalImages(), " "); got != "pause coredns registry busybox" {
 		t.Errorf("images: %s", got)
 	}
-	c.PortMappings = publishing(Config{}, "5001:30080").PortMappings
+	mapping, err := plan.ParsePortMapping("5001:30080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.PortMappings = []plan.PortMapping{mapping}
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "--port: 127.0.0.1:5001 is taken by the cluster itself") {
 		t.Error(err)
 	}

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 const (
@@ -44,10 +46,10 @@ type resolverRelay struct {
 
 // relayDNS starts the relay at the host's address on the node network; wait returns when it has ended, after ctx. Where something else has the
 // port already, as a DNS server that listens at all addresses does, nodes and pods ask that.
-func (c Config) relayDNS(ctx context.Context, log *slog.Logger) (wait func(), err error) {
+func relayDNS(ctx context.Context, c plan.Config, log *slog.Logger) (wait func(), err error) {
 	dialer := net.Dialer{Timeout: resolverPatience}
-	r := &resolverRelay{conf: hostResolvConf, own: c.HostIPs(), log: log, dial: dialer.DialContext}
-	at := netip.AddrPortFrom(c.HostIP(), dnsPort)
+	r := &resolverRelay{conf: hostResolvConf, own: c.Networks().HostIPs(), log: log, dial: dialer.DialContext}
+	at := netip.AddrPortFrom(c.Networks().HostIP(), dnsPort)
 	wait, err = r.serve(ctx, at)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		log.Info("nodes ask the DNS server that is there already", "address", at)
@@ -240,7 +242,7 @@ func readResolvConf(path string) (resolvConf, error) {
 }
 
 // NoResolvers reports whether this machine has no DNS server to ask now, though pods may ask it.
-func (c Config) NoResolvers() bool {
+func NoResolvers(c plan.Config) bool {
 	conf, err := readResolvConf(hostResolvConf)
 	return c.Egress && c.Joined == nil && err == nil && len(conf.servers) == 0
 }

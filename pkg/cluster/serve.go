@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // serveAgain is how often the steps that follow a start are tried again where they fail.
@@ -20,7 +21,7 @@ const serveAgain = 5 * time.Second
 // Serve runs the cluster, one that exists, in this process until ctx ends, as a service manager wants it; Up starts a supervisor in the
 // background. Steps are told to out with their times, and to systemd, for which the service is ready when the API server is (Joined: when the
 // node's own processes run). An API server that is not ready after patience without progress is an error, the nodes are waited for without end.
-func Serve(ctx context.Context, home Home, c Config, self string, patience time.Duration, out io.Writer, log *slog.Logger) error {
+func Serve(ctx context.Context, home Home, c plan.Config, self string, patience time.Duration, out io.Writer, log *slog.Logger) error {
 	n := newNotifier()
 	lock, err := lockMachine(ctx, machineLock)
 	if err != nil {
@@ -34,18 +35,18 @@ func Serve(ctx context.Context, home Home, c Config, self string, patience time.
 		return err
 	}
 	p := progress{out: out, began: time.Now()}
-	if err := c.takeSteps(ctx, p, c.stepsBefore(home, &c)); err != nil {
+	if err := takeSteps(ctx, c, p, stepsBefore(c, home, &c)); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(c.layout().log(supervisorName)), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(c.Layout().Log(supervisorName)), 0o700); err != nil {
 		return err
 	}
-	held, err := lockData(c.layout().lock())
+	held, err := lockData(c.Layout().Lock())
 	if err != nil {
 		return err
 	}
 	defer held.Close()
-	if err := c.noteService(n); err != nil {
+	if err := noteService(c, n); err != nil {
 		return err
 	}
 	ctx, fail := context.WithCancelCause(ctx)
@@ -53,22 +54,22 @@ func Serve(ctx context.Context, home Home, c Config, self string, patience time.
 	followed := make(chan struct{})
 	go func() {
 		defer close(followed)
-		if err := c.follow(ctx, p, patience, n, log, func() { lock.Close() }); err != nil {
+		if err := follow(ctx, c, p, patience, n, log, func() { lock.Close() }); err != nil {
 			fail(err)
 		}
 	}()
-	err = c.supervise(ctx, self, c.serviceGroup, log)
+	err = runSupervisor(ctx, c, self, func(ctx context.Context) (string, error) { return serviceGroup(ctx, c) }, log)
 	fail(context.Canceled)
 	<-followed
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		err = errors.Join(cause, err)
 	}
-	return errors.Join(err, host.UnmountBelow(c.DataDir), host.IgnoreMissing(os.RemoveAll(c.layout().run())))
+	return errors.Join(err, host.UnmountBelow(c.DataDir), host.IgnoreMissing(os.RemoveAll(c.Layout().Run())))
 }
 
 // follow takes the steps that follow the supervisor's start, which it waits for before it calls begun. It returns an error if the API server
 // does not become ready.
-func (c Config) follow(ctx context.Context, p progress, patience time.Duration, n notifier, log *slog.Logger, begun func()) error {
+func follow(ctx context.Context, c plan.Config, p progress, patience time.Duration, n notifier, log *slog.Logger, begun func()) error {
 	waiting, cancel := WithPatience(ctx, patience)
 	defer cancel()
 	if err := host.Poll(waiting, 5*time.Millisecond, func() (bool, error) { return running(waiting, c), nil }); err != nil {
@@ -77,7 +78,7 @@ func (c Config) follow(ctx context.Context, p progress, patience time.Duration, 
 	begun()
 	if c.Joined == nil {
 		n.tell(log, status("waits for the API server"))
-		if err := c.takeSteps(waiting, p, []upStep{{"Wait for the API server", c.waitAPI}}); err != nil {
+		if err := takeSteps(waiting, c, p, []upStep{{"Wait for the API server", func(ctx context.Context) error { return waitAPI(ctx, c) }}}); err != nil {
 			return ignoreEnd(ctx, err)
 		}
 	}
@@ -87,9 +88,9 @@ func (c Config) follow(ctx context.Context, p progress, patience time.Duration, 
 			now.Addons = c.Addons
 			c = now
 		}
-		err := c.takeSteps(ctx, p, c.stepsAfter())
+		err := takeSteps(ctx, c, p, stepsAfter(c))
 		if err == nil && c.Joined == nil {
-			err = c.exportContext(ctx, p.out)
+			err = exportContext(ctx, c, p.out)
 		}
 		if err != nil && ctx.Err() == nil {
 			n.tell(log, status(err.Error()))
@@ -119,37 +120,37 @@ func (n notifier) tell(log *slog.Logger, assignments ...string) {
 }
 
 // stepsBefore are the steps before a supervisor starts; plan gets what c leaves open.
-func (c Config) stepsBefore(home Home, plan *Config) []upStep {
-	end := upStep{"Clean up after the last run", func(ctx context.Context) error { return plan.endEarlierLife(ctx) }}
-	if _, err := os.Stat(c.layout().config()); errors.Is(err, fs.ErrNotExist) {
+func stepsBefore(c plan.Config, home Home, plan *plan.Config) []upStep {
+	end := upStep{"Clean up after the last run", func(ctx context.Context) error { return endEarlierLife(ctx, *plan) }}
+	if _, err := os.Stat(c.Layout().Config()); errors.Is(err, fs.ErrNotExist) {
 		// A lost data directory may have left something on the host: the first start looks, too, but there is no last run to speak of.
 		end.name = "Prepare the machine"
 	}
 	if c.Joined != nil {
 		return []upStep{
 			end,
-			{"Check the machine", func(ctx context.Context) error { return c.checkJoining(ctx, home) }},
-			{"Make the configuration", func(context.Context) error { return errors.Join(c.save(), os.MkdirAll(c.layout().run(), 0o700)) }},
+			{"Check the machine", func(ctx context.Context) error { return checkJoining(ctx, c, home) }},
+			{"Make the configuration", func(context.Context) error { return errors.Join(save(c), os.MkdirAll(c.Layout().Run(), 0o700)) }},
 		}
 	}
 	return []upStep{
-		{"Check the machine", func(ctx context.Context) error { return c.checkMachine(ctx, home, plan) }},
+		{"Check the machine", func(ctx context.Context) error { return checkMachine(ctx, c, home, plan) }},
 		end,
-		{"Make certificates and configuration", func(context.Context) error { return plan.prepare() }},
+		{"Make certificates and configuration", func(context.Context) error { return prepare(*plan) }},
 	}
 }
 
 // stepsAfter are the steps of a cluster whose API server is ready.
-func (c Config) stepsAfter() []upStep {
+func stepsAfter(c plan.Config) []upStep {
 	if c.Joined != nil {
-		return []upStep{{"Wait for the node", c.waitJoined}}
+		return []upStep{{"Wait for the node", func(ctx context.Context) error { return waitJoined(ctx, c) }}}
 	}
 	steps := []upStep{
-		{"Install the add-ons", func(ctx context.Context) error { return errors.Join(c.installAddons(ctx), c.tellJoiners(ctx)) }},
-		{"Wait for the nodes", c.waitForNodes},
+		{"Install the add-ons", func(ctx context.Context) error { return errors.Join(installAddons(ctx, c), tellJoiners(ctx, c)) }},
+		{"Wait for the nodes", func(ctx context.Context) error { return waitForNodes(ctx, c) }},
 	}
-	if c.hasAddon(dnsAddon) {
-		steps = append(steps, upStep{"Wait for the cluster's DNS", c.waitDNS})
+	if c.HasAddon(plan.DNSAddon) {
+		steps = append(steps, upStep{"Wait for the cluster's DNS", func(ctx context.Context) error { return waitDNS(ctx, c) }})
 	}
 	return steps
 }

@@ -3,16 +3,18 @@ package cluster
 import (
 	"slices"
 	"testing"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestStepsBefore: a first start does not speak of a last run, and looks for what one left all the same.
 func TestStepsBefore(t *testing.T) {
 	t.Parallel()
-	for _, joined := range []*Joined{nil, {}} {
+	for _, joined := range []*plan.Joined{nil, {}} {
 		c := testConfig(t)
 		c.Joined = joined
 		names := func() (all []string) {
-			for _, step := range c.stepsBefore("", &c) {
+			for _, step := range stepsBefore(c, "", &c) {
 				all = append(all, step.name)
 			}
 			return all
@@ -21,7 +23,7 @@ func TestStepsBefore(t *testing.T) {
 		if got := names(); slices.Contains(got, again) || !slices.Contains(got, first) {
 			t.Errorf("first start: %q", got)
 		}
-		if err := c.save(); err != nil {
+		if err := save(c); err != nil {
 			t.Fatal(err)
 		}
 		if got := names(); !slices.Contains(got, again) || slices.Contains(got, first) {

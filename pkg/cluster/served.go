@@ -9,19 +9,17 @@ import (
 	"strings"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
-// service is the file that is there while a service manager runs the supervisor (Serve). It holds the name of the systemd unit, or nothing.
-func (l layout) service() string { return l.at("run", "service") }
-
-// noteService writes that file for this process. A process whose end systemd was not asked to hear about is no unit's main process, even if it runs in
+// noteService writes the file Service for this process. A process whose end systemd was not asked to hear about is no unit's main process, even if it runs in
 // the group of one, as in that of a CI's runner.
-func (c Config) noteService(n notifier) error {
+func noteService(c plan.Config, n notifier) error {
 	unit := ""
 	if n.socket != "" {
 		unit = unitIn("/proc/self/cgroup")
 	}
-	return host.WriteFile(c.layout().service(), []byte(unit))
+	return host.WriteFile(c.Layout().Service(), []byte(unit))
 }
 
 // unitIn returns the service whose group a process is in, from its cgroup file (cgroups(7)): that of v2, or of systemd's own hierarchy beside
@@ -46,11 +44,11 @@ func unitIn(file string) string {
 // checkNotServed refuses to start a supervisor in the background in place of one that a service manager runs: the manager would take its service
 // for ended, and stop nothing when the machine goes down, or start it a second time. again is the command to run once the service is stopped;
 // "": a restart of the service does what is wanted.
-func (c Config) checkNotServed(again string) error {
-	if !c.locked() {
+func checkNotServed(c plan.Config, again string) error {
+	if !locked(c) {
 		return nil // what is there was left by one that was killed
 	}
-	unit, err := os.ReadFile(c.layout().service())
+	unit, err := os.ReadFile(c.Layout().Service())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil

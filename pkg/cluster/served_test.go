@@ -36,47 +36,47 @@ func TestRestoreServed(t *testing.T) {
 		t.Skip("SKIPPED: needs root")
 	}
 	c := testConfig(t)
-	if err := c.save(); err != nil {
+	if err := save(c); err != nil {
 		t.Fatal(err)
 	}
-	if err := copySaved(t.Context(), c.DataDir, c.layout().snapshot("clean")); err != nil {
+	if err := copySaved(t.Context(), c.DataDir, c.Layout().Snapshot("clean")); err != nil {
 		t.Fatal(err)
 	}
 	restore := func() error {
 		_, err := RestoreSnapshot(t.Context(), c.DataDir, "clean", io.Discard)
 		return err
 	}
-	if err := os.MkdirAll(c.layout().run(), 0o700); err != nil {
+	if err := os.MkdirAll(c.Layout().Run(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	held, err := lockData(c.layout().lock())
+	held, err := lockData(c.Layout().Lock())
 	if err != nil {
 		t.Fatal(err)
 	}
 	again := "bonsai --data-dir " + c.DataDir + " snapshot restore clean"
-	if err := host.WriteFile(c.layout().service(), []byte("bonsai@dev.service")); err != nil {
+	if err := host.WriteFile(c.Layout().Service(), []byte("bonsai@dev.service")); err != nil {
 		t.Fatal(err)
 	}
 	want := "runs as the systemd unit bonsai@dev.service. Run first: systemctl stop bonsai@dev.service; then: " + again + "; then: systemctl start bonsai@dev.service"
 	if err := restore(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("a unit's: %v", err)
 	}
-	if err := c.checkNotServed(""); err == nil || !strings.Contains(err.Error(), "Run: systemctl restart bonsai@dev.service") {
+	if err := checkNotServed(c, ""); err == nil || !strings.Contains(err.Error(), "Run: systemctl restart bonsai@dev.service") {
 		t.Errorf("a unit's, to be restarted: %v", err)
 	}
-	if err := c.noteService(notifier{}); err != nil {
+	if err := noteService(c, notifier{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := restore(); err == nil || !strings.Contains(err.Error(), "runs under a service manager (bonsai start --foreground). Stop that service first, then run "+again) {
 		t.Errorf("another service manager's: %v", err)
 	}
-	if err := os.Remove(c.layout().service()); err != nil {
+	if err := os.Remove(c.Layout().Service()); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.checkNotServed(again); err != nil {
+	if err := checkNotServed(c, again); err != nil {
 		t.Errorf("a supervisor in the background: %v", err)
 	}
-	if err := host.WriteFile(c.layout().service(), nil); err != nil {
+	if err := host.WriteFile(c.Layout().Service(), nil); err != nil {
 		t.Fatal(err)
 	}
 	held.Close()

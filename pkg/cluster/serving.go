@@ -20,12 +20,13 @@ import (
 	"bonsai/pkg/apiclient"
 	certificatesclient "bonsai/pkg/apiclient/certificates"
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/plan"
 )
 
 // approveServing approves, until ctx ends, the requests of joined nodes for the certificates that their kubelets serve with. Kubernetes
 // leaves that to whoever knows which names and addresses are a node's.
-func (c Config) approveServing(ctx context.Context, log *slog.Logger) {
-	client, err := c.coreClient()
+func approveServing(ctx context.Context, c plan.Config, log *slog.Logger) {
+	client, err := coreClient(c)
 	if err != nil {
 		log.Error("cannot approve the serving certificates of joined nodes", "err", err)
 		return
@@ -46,7 +47,7 @@ func (c Config) approveServing(ctx context.Context, log *slog.Logger) {
 			host, err = hostAddresses()
 		}
 		if err == nil {
-			err = c.mayServe(&r.Spec, asked, nodes, host)
+			err = mayServe(c, &r.Spec, asked, nodes, host)
 		}
 		if err != nil {
 			log.Warn("a serving certificate is left for a person to approve", "request", r.Name, "user", r.Spec.Username, "err", err)
@@ -70,7 +71,7 @@ func (c Config) approveServing(ctx context.Context, log *slog.Logger) {
 // that it has, no other node has, and is in none of the cluster's networks nor of this machine, where the control plane is. host are this
 // machine's addresses. Who joins chooses the node's name: it must be no name of the cluster's own servers, as kubernetes.default, nor one
 // of a Service or pod.
-func (c Config) mayServe(s *certificatesv1.CertificateSigningRequestSpec, asked *x509.CertificateRequest, nodes []*corev1.Node, host []netip.Addr) error {
+func mayServe(c plan.Config, s *certificatesv1.CertificateSigningRequestSpec, asked *x509.CertificateRequest, nodes []*corev1.Node, host []netip.Addr) error {
 	if err := certificates.CheckSigner(certificatesv1.KubeletServingSignerName, asked, s.Usages); err != nil {
 		return err
 	}
@@ -85,14 +86,14 @@ func (c Config) mayServe(s *certificatesv1.CertificateSigningRequestSpec, asked 
 		if name != nodes[i].Name {
 			return fmt.Errorf("the name %s is not the node's", name)
 		}
-		if certificates.IsServiceName(name) || strings.HasSuffix(name, clusterDomain) || slices.ContainsFunc(c.certificates(), func(own certificate) bool { return own.server && slices.Contains(own.names, name) }) {
+		if certificates.IsServiceName(name) || strings.HasSuffix(name, clusterDomain) || slices.ContainsFunc(identities(c), func(own certificate) bool { return own.server && slices.Contains(own.names, name) }) {
 			return fmt.Errorf("the name %s is the cluster's", name)
 		}
 	}
 	for _, raw := range asked.IPAddresses {
 		ip, ok := netip.AddrFromSlice(raw)
 		ip = ip.Unmap()
-		if !ok || ip == c.AdvertiseAddress || c.isOwn(ip) || ip.IsLoopback() || ip.IsUnspecified() || slices.Contains(host, ip) {
+		if !ok || ip == c.AdvertiseAddress || c.Networks().IsOwn(ip) || ip.IsLoopback() || ip.IsUnspecified() || slices.Contains(host, ip) {
 			return fmt.Errorf("the address %s is the cluster's", raw)
 		}
 		for j, n := range nodes {

@@ -14,6 +14,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/plan"
 )
 
 // saved are the parts of the data directory that a snapshot has: all but logs, what runs, and snapshots.
@@ -26,9 +27,6 @@ const (
 	restored  = "restored"
 )
 
-func (l layout) snapshots() string           { return l.at("snapshots") }
-func (l layout) snapshot(name string) string { return l.at("snapshots", name) }
-
 // SaveSnapshot saves the cluster in dataDir, which is frozen meanwhile if it runs: what is saved is what a failure of the power would
 // leave, and etcd and containerd are made to start from that.
 func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err error) {
@@ -36,10 +34,10 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 	if err != nil {
 		return err
 	}
-	if err := checkName(name); err != nil {
+	if err := plan.CheckName(name); err != nil {
 		return fmt.Errorf("the snapshot's name: %w", err)
 	}
-	to := c.layout().snapshot(name)
+	to := c.Layout().Snapshot(name)
 	if host.StatError(to) == nil {
 		return fmt.Errorf("there is a snapshot called %s already (bonsai snapshot rm %[1]s)", name)
 	}
@@ -57,13 +55,13 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 	if err := finishRestoration(dataDir); err != nil {
 		return err
 	}
-	if !c.paused() && running(ctx, c) {
-		if err := c.pause(ctx); err != nil {
+	if !paused(c) && running(ctx, c) {
+		if err := pause(ctx, c); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, c.resume(context.WithoutCancel(ctx))) }()
+		defer func() { err = errors.Join(err, resume(context.WithoutCancel(ctx), c)) }()
 	}
-	if err := errors.Join(os.MkdirAll(c.layout().snapshots(), 0o700), removePartial(c.layout().snapshots())); err != nil {
+	if err := errors.Join(os.MkdirAll(c.Layout().Snapshots(), 0o700), removePartial(c.Layout().Snapshots())); err != nil {
 		return err
 	}
 	partial := to + partialSuffix
@@ -100,8 +98,8 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (
 	if err != nil {
 		return false, err
 	}
-	from := c.layout().snapshot(name)
-	if checkName(name) != nil || host.StatError(from) != nil {
+	from := c.Layout().Snapshot(name)
+	if plan.CheckName(name) != nil || host.StatError(from) != nil {
 		return false, fmt.Errorf("there is no snapshot called %s (bonsai snapshot list)", name)
 	}
 	lock, err := lockMachine(ctx, machineLock) // a start that goes on meanwhile would run on half of either state
@@ -109,22 +107,22 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (
 		return false, err
 	}
 	defer lock.Close()
-	if err := c.checkNotServed(fmt.Sprintf("bonsai --data-dir %s snapshot restore %s", dataDir, name)); err != nil {
+	if err := checkNotServed(c, fmt.Sprintf("bonsai --data-dir %s snapshot restore %s", dataDir, name)); err != nil {
 		return false, err
 	}
 	if err := finishRestoration(dataDir); err != nil {
 		return false, err
 	}
 	p := progress{out: out, began: time.Now()}
-	wasUp = c.paused() || running(ctx, c)
+	wasUp = paused(c) || running(ctx, c)
 	for _, step := range []upStep{
 		{"Stop the processes", func(ctx context.Context) error {
-			if c.paused() {
-				if err := cgroup.FreezerOf(c.mark()).Set(ctx, false); err != nil {
+			if paused(c) {
+				if err := cgroup.FreezerOf(c.Mark()).Set(ctx, false); err != nil {
 					return err
 				}
 			}
-			return errors.Join(c.killProcesses(ctx), c.endEarlierLife(ctx))
+			return errors.Join(killProcesses(ctx, c), endEarlierLife(ctx, c))
 		}},
 		{"Copy the snapshot", func(ctx context.Context) error { return copyWhole(ctx, from, dataDir) }},
 		{"Put it in place", func(context.Context) error { return finishRestoration(dataDir) }},
@@ -175,21 +173,21 @@ func PrintSnapshots(dataDir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(c.layout().snapshots())
+	entries, err := os.ReadDir(c.Layout().Snapshots())
 	if host.IgnoreMissing(err) != nil {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(w, "NAME\tSAVED\tNODES")
 	for _, e := range entries {
-		if checkName(e.Name()) != nil {
+		if plan.CheckName(e.Name()) != nil {
 			continue // one that was not finished
 		}
 		info, err := e.Info()
 		if err != nil {
 			return err
 		}
-		of, err := Load(c.layout().snapshot(e.Name()))
+		of, err := Load(c.Layout().Snapshot(e.Name()))
 		if err != nil {
 			return err
 		}
@@ -200,8 +198,8 @@ func PrintSnapshots(dataDir string, out io.Writer) error {
 
 // RemoveSnapshot removes a snapshot of the cluster in dataDir.
 func RemoveSnapshot(dataDir, name string) error {
-	path := layout(dataDir).snapshot(name)
-	if checkName(name) != nil || host.StatError(path) != nil {
+	path := plan.Layout(dataDir).Snapshot(name)
+	if plan.CheckName(name) != nil || host.StatError(path) != nil {
 		return fmt.Errorf("there is no snapshot called %s (bonsai snapshot list)", name)
 	}
 	return os.RemoveAll(path)

@@ -16,7 +16,7 @@ import (
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t)
-	if err := c.save(); err != nil {
+	if err := save(c); err != nil {
 		t.Fatal(err)
 	}
 	const lib = "nodes/n1/lib/containerd/"
@@ -32,7 +32,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	write := func(path, content string) {
 		t.Helper()
-		if err := host.WriteFile(c.layout().at(path), []byte(content)); err != nil {
+		if err := host.WriteFile(c.Layout().At(path), []byte(content)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -40,13 +40,13 @@ func TestSnapshot(t *testing.T) {
 		write(path, content)
 	}
 	write("logs/etcd.log", "not this")
-	if err := os.Symlink("target", c.layout().at("nodes/n1/lib/link")); err != nil {
+	if err := os.Symlink("target", c.Layout().At("nodes/n1/lib/link")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(c.layout().at("nodes/n1/lib/local-path"), os.ModeSticky|0o777); err != nil {
+	if err := os.Chmod(c.Layout().At("nodes/n1/lib/local-path"), os.ModeSticky|0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := copySaved(t.Context(), c.DataDir, c.layout().snapshot("clean")); err != nil {
+	if err := copySaved(t.Context(), c.DataDir, c.Layout().Snapshot("clean")); err != nil {
 		t.Fatal(err)
 	}
 	inode := func(path string) uint64 {
@@ -58,12 +58,12 @@ func TestSnapshot(t *testing.T) {
 		return info.Sys().(*syscall.Stat_t).Ino
 	}
 	for path := range state {
-		shared := inode(c.layout().at(path)) == inode(c.layout().at("snapshots/clean", path))
+		shared := inode(c.Layout().At(path)) == inode(c.Layout().At("snapshots/clean", path))
 		if want := strings.Contains(path, "/blobs/") || strings.Contains(path, "/snapshots/"); shared != want {
 			t.Errorf("%s is shared: %t", path, shared)
 		}
 	}
-	if _, err := os.Stat(c.layout().at("snapshots/clean/logs")); !os.IsNotExist(err) {
+	if _, err := os.Stat(c.Layout().At("snapshots/clean/logs")); !os.IsNotExist(err) {
 		t.Errorf("the logs are saved, too: %v", err)
 	}
 	for path := range state {
@@ -72,30 +72,30 @@ func TestSnapshot(t *testing.T) {
 		}
 	}
 	write("etcd/member/new", "later")
-	if err := os.RemoveAll(c.layout().at("pki")); err != nil {
+	if err := os.RemoveAll(c.Layout().At("pki")); err != nil {
 		t.Fatal(err)
 	}
-	if err := copyWhole(t.Context(), c.layout().snapshot("clean"), c.DataDir); err != nil {
+	if err := copyWhole(t.Context(), c.Layout().Snapshot("clean"), c.DataDir); err != nil {
 		t.Fatal(err)
 	}
 	if err := finishRestoration(c.DataDir); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range state {
-		if got, err := os.ReadFile(c.layout().at(path)); err != nil || string(got) != want {
+		if got, err := os.ReadFile(c.Layout().At(path)); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", path, got, err)
 		}
 	}
-	if _, err := os.Stat(c.layout().at("etcd/member/new")); !os.IsNotExist(err) {
+	if _, err := os.Stat(c.Layout().At("etcd/member/new")); !os.IsNotExist(err) {
 		t.Errorf("what was written later is there: %v", err)
 	}
-	if target, err := os.Readlink(c.layout().at("nodes/n1/lib/link")); err != nil || target != "target" {
+	if target, err := os.Readlink(c.Layout().At("nodes/n1/lib/link")); err != nil || target != "target" {
 		t.Errorf("%s, %v", target, err)
 	}
-	if info, err := os.Stat(c.layout().at("nodes/n1/lib/local-path")); err != nil || info.Mode() != os.ModeDir|os.ModeSticky|0o777 {
+	if info, err := os.Stat(c.Layout().At("nodes/n1/lib/local-path")); err != nil || info.Mode() != os.ModeDir|os.ModeSticky|0o777 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if log, err := os.ReadFile(c.layout().at("logs/etcd.log")); err != nil || string(log) != "not this" {
+	if log, err := os.ReadFile(c.Layout().At("logs/etcd.log")); err != nil || string(log) != "not this" {
 		t.Errorf("the log: %q, %v", log, err)
 	}
 	var out strings.Builder
@@ -131,7 +131,7 @@ func TestRestorationBrokenOff(t *testing.T) {
 		write := func(content string, paths ...string) {
 			t.Helper()
 			for _, path := range paths {
-				if err := host.WriteFile(c.layout().at(path), []byte(content)); err != nil {
+				if err := host.WriteFile(c.Layout().At(path), []byte(content)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -139,22 +139,22 @@ func TestRestorationBrokenOff(t *testing.T) {
 		// The snapshot is of a cluster that had no nodes yet.
 		write("then", "snapshots/clean/cluster.json", "snapshots/clean/pki/ca.crt", "snapshots/clean/kubeconfig/admin.conf", "snapshots/clean/etcd/wal")
 		write("now", "cluster.json", "pki/ca.crt", "pki/other", "kubeconfig/admin.conf", "etcd/wal", "etcd/other", "nodes/n1/x")
-		now, then := content(c.DataDir), content(c.layout().snapshot("clean"))
+		now, then := content(c.DataDir), content(c.Layout().Snapshot("clean"))
 		write("half", "restoring/cluster.json", "restoring/etcd/half") // of an earlier one
 		if err := finishRestoration(c.DataDir); err != nil || content(c.DataDir) != now {
 			t.Fatalf("what was not whole was put in place: %v\n%s", err, content(c.DataDir))
 		}
-		if err := copyWhole(t.Context(), c.layout().snapshot("clean"), c.DataDir); err != nil {
+		if err := copyWhole(t.Context(), c.Layout().Snapshot("clean"), c.DataDir); err != nil {
 			t.Fatal(err)
 		}
 		for i, part := range saved[:done] { // killed in the last of them
-			if err := os.RemoveAll(c.layout().at(part)); err != nil {
+			if err := os.RemoveAll(c.Layout().At(part)); err != nil {
 				t.Fatal(err)
 			}
 			if i == done-1 && part != "cluster.json" {
 				break
 			}
-			if err := os.Rename(c.layout().at(restored, part), c.layout().at(part)); err != nil {
+			if err := os.Rename(c.Layout().At(restored, part), c.Layout().At(part)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -162,7 +162,7 @@ func TestRestorationBrokenOff(t *testing.T) {
 			t.Errorf("killed after %d parts: %v\n%s\nwant\n%s", done, err, content(c.DataDir), then)
 		}
 		for _, name := range []string{restoring, restored} {
-			if err := host.StatError(c.layout().at(name)); !os.IsNotExist(err) {
+			if err := host.StatError(c.Layout().At(name)); !os.IsNotExist(err) {
 				t.Errorf("%s is left: %v", name, err)
 			}
 		}
@@ -174,14 +174,14 @@ func TestSavesThatWereKilled(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t)
 	for _, path := range []string{"clean/cluster.json", "killed.partial/etcd/wal"} {
-		if err := host.WriteFile(filepath.Join(c.layout().snapshots(), path), nil); err != nil {
+		if err := host.WriteFile(filepath.Join(c.Layout().Snapshots(), path), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := removePartial(c.layout().snapshots()); err != nil {
+	if err := removePartial(c.Layout().Snapshots()); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := os.ReadDir(c.layout().snapshots()); err != nil || len(left) != 1 || left[0].Name() != "clean" {
+	if left, err := os.ReadDir(c.Layout().Snapshots()); err != nil || len(left) != 1 || left[0].Name() != "clean" {
 		t.Errorf("%v, %v", left, err)
 	}
 }
@@ -190,7 +190,7 @@ func TestSavesThatWereKilled(t *testing.T) {
 func TestSnapshotNames(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t)
-	if err := c.save(); err != nil {
+	if err := save(c); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"", ".", "..", "../pki", "a/b", "none"} {
@@ -204,7 +204,7 @@ func TestSnapshotNames(t *testing.T) {
 	if err := SaveSnapshot(t.Context(), c.DataDir, "../x", io.Discard); err == nil {
 		t.Error("saved as ../x")
 	}
-	if err := os.MkdirAll(filepath.Join(c.layout().snapshot("there")), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(c.Layout().Snapshot("there")), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := SaveSnapshot(t.Context(), c.DataDir, "there", io.Discard); err == nil || !strings.Contains(err.Error(), "already") {

@@ -2,16 +2,18 @@ package cluster
 
 import (
 	"fmt"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // longestSocket is how long the path of a unix socket may be (sun_path, without its end).
 const LongestSocket = 107
 
 // checkSockets tells whether the control sockets can be made below the data directory.
-func (c Config) checkSockets() error {
-	longest := len(c.layout().socket("supervisor"))
+func checkSockets(c plan.Config) error {
+	longest := len(c.Layout().Socket("supervisor"))
 	for _, n := range c.Nodes {
-		longest = max(longest, len(c.layout().nodeSocket(n.Name())))
+		longest = max(longest, len(c.Layout().NodeSocket(n.Name())))
 	}
 	if longest > LongestSocket {
 		return fmt.Errorf("--data-dir %s: too long: a socket below it has a path of %d characters, and %d are the most", c.DataDir, longest, LongestSocket)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestSupervisorEnds: a supervisor that ends at once is told of with what it said, and not with what an earlier one did.
@@ -15,14 +17,14 @@ func TestSupervisorEnds(t *testing.T) {
 	if err := os.WriteFile(self, []byte("#!/bin/sh\necho the reason >&2\nexit 3\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c := Default(dir, "")
-	if err := os.MkdirAll(filepath.Dir(c.layout().log(supervisorName)), 0o700); err != nil {
+	c := plan.Default(dir, "")
+	if err := os.MkdirAll(filepath.Dir(c.Layout().Log(supervisorName)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(c.layout().log(supervisorName), []byte("an earlier reason\n"), 0o600); err != nil {
+	if err := os.WriteFile(c.Layout().Log(supervisorName), []byte("an earlier reason\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := c.startSupervisor(t.Context(), self)
+	err := startSupervisor(t.Context(), c, self)
 	if err == nil || !strings.HasSuffix(err.Error(), "the supervisor ended (exit status 3), its last words:\n  the reason") {
 		t.Error(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -34,22 +35,22 @@ func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if c.paused() {
-		return c.notRunning()
+	if paused(c) {
+		return notRunning(c)
 	}
-	components, down, err := c.components(ctx)
+	components, down, err := components(ctx, c)
 	if err != nil {
 		return err
 	}
-	if err := c.spaceLeft(); err != nil {
+	if err := spaceLeft(c); err != nil {
 		down = append(down, err)
 	}
-	down = append(down, c.fullEtcds(ctx)...)
+	down = append(down, fullEtcds(ctx, c)...)
 	for i := range components {
 		components[i].before, _ = host.ReadUsage("/proc", components[i].PID) // of one that does not run there is nothing to say
 	}
 	began := time.Now()
-	nodes, apiErr := c.askNodes(ctx)
+	nodes, apiErr := askNodes(ctx, c)
 	select {
 	case <-time.After(max(0, sampleTime-time.Since(began))):
 	case <-ctx.Done():
@@ -67,14 +68,14 @@ func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	if err := printNodes(out, nodes, time.Now()); err != nil {
 		return err
 	}
-	return errors.Join(append(down, c.notReady(nodes)...)...)
+	return errors.Join(append(down, notReady(c, nodes)...)...)
 }
 
 // components lists the processes of the host and of the nodes, and says which nodes do not run.
-func (c Config) components(ctx context.Context) (found []component, down []error, err error) {
-	supervisor, err := supervise.Ask(ctx, c.layout().socket("supervisor"))
+func components(ctx context.Context, c plan.Config) (found []component, down []error, err error) {
+	supervisor, err := supervise.Ask(ctx, c.Layout().Socket("supervisor"))
 	if err != nil {
-		return nil, nil, c.notRunning()
+		return nil, nil, notRunning(c)
 	}
 	inits := map[string]int{}
 	for _, p := range supervisor.Processes {
@@ -82,7 +83,7 @@ func (c Config) components(ctx context.Context) (found []component, down []error
 		found = append(found, component{where: "host", ProcessStatus: p})
 	}
 	for _, node := range c.Nodes {
-		status, err := supervise.Ask(ctx, c.layout().nodeSocket(node.Name()))
+		status, err := supervise.Ask(ctx, c.Layout().NodeSocket(node.Name()))
 		if err != nil {
 			down = append(down, fmt.Errorf("node %s does not run: %w", node.Name(), err))
 			continue
@@ -119,21 +120,21 @@ type nodeState struct {
 }
 
 // askNodes asks the API server for the nodes and what runs on them.
-func (c Config) askNodes(ctx context.Context) ([]nodeState, error) {
-	if err := c.askAPI(ctx); err != nil {
+func askNodes(ctx context.Context, c plan.Config) ([]nodeState, error) {
+	if err := askAPI(ctx, c); err != nil {
 		return nil, err
 	}
-	client, err := c.coreClient()
+	client, err := coreClient(c)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{FieldSelector: c.seenNodes()})
+	nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{FieldSelector: plan.SeenNodes(c)})
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for the nodes: %w", err)
 	}
-	pods, err := core.Pods(client).List(ctx, metav1.NamespaceAll, metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed" + c.seenPods()})
+	pods, err := core.Pods(client).List(ctx, metav1.NamespaceAll, metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed" + plan.SeenPods(c)})
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for the pods: %w", err)
 	}
@@ -174,13 +175,13 @@ func printNodes(out io.Writer, nodes []nodeState, now time.Time) error {
 			status += ",SchedulingDisabled"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d/%d ready\t%s\t%s\t%s\n", n.Name, status, now.Sub(n.CreationTimestamp.Time).Round(time.Second), n.ready, n.pods,
-			joined(internalIPs(n.Node)), n.Status.NodeInfo.KubeletVersion, n.Status.NodeInfo.ContainerRuntimeVersion)
+			plan.CommaList(internalIPs(n.Node)), n.Status.NodeInfo.KubeletVersion, n.Status.NodeInfo.ContainerRuntimeVersion)
 	}
 	return w.Flush()
 }
 
 // notReady has an error for each of the cluster's nodes that the API does not call Ready.
-func (c Config) notReady(nodes []nodeState) []error {
+func notReady(c plan.Config, nodes []nodeState) []error {
 	isReady := map[string]bool{}
 	for _, n := range nodes {
 		isReady[n.Name] = ready(n.Node)
@@ -200,12 +201,12 @@ func NodePID(ctx context.Context, dataDir, node string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if c.paused() {
-		return 0, c.notRunning()
+	if paused(c) {
+		return 0, notRunning(c)
 	}
-	supervisor, err := supervise.Ask(ctx, c.layout().socket("supervisor"))
+	supervisor, err := supervise.Ask(ctx, c.Layout().Socket("supervisor"))
 	if err != nil {
-		return 0, c.notRunning()
+		return 0, notRunning(c)
 	}
 	for _, p := range supervisor.Processes {
 		if p.Name == "node-"+node && p.PID != 0 {

@@ -41,7 +41,7 @@ func TestStatusTables(t *testing.T) {
 		}
 	}
 	c := testConfig(t)
-	if errs := c.notReady(nodes); len(errs) != 1 || !strings.Contains(errs[0].Error(), "n2 is not Ready") {
+	if errs := notReady(c, nodes); len(errs) != 1 || !strings.Contains(errs[0].Error(), "n2 is not Ready") {
 		t.Errorf("%v", errs)
 	}
 }

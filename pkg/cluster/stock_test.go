@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/network/cni"
 )
 
@@ -16,16 +17,16 @@ import (
 // ours. testdata/flags has their names and types, one per line, in the order of the names, as `--help` tells them.
 func TestStockFlags(t *testing.T) {
 	t.Parallel()
-	c := Default("/data", "/bin")
-	c.Nodes, c.FeatureGates = nodesUpTo(1), map[string]bool{"AllAlpha": false}
+	c := plan.Default("/data", "/bin")
+	c.Nodes, c.FeatureGates = plan.NodesUpTo(1), map[string]bool{"AllAlpha": false}
 	c.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
 	c.Nodes[0].Labels, c.Nodes[0].Taints = map[string]string{"a": "b"}, []string{"c=d:NoSchedule"}
-	node := c.node(c.Nodes[0])
+	node := nodeConfig(c, c.Nodes[0])
 	var stock []string
 	joined := node
 	joined.Joined = true
 	log := slog.New(slog.DiscardHandler)
-	for _, p := range slices.Concat(c.everyProcess(), node.processes(log), joined.processes(log)) {
+	for _, p := range slices.Concat(everyProcess(c), node.processes(log), joined.processes(log)) {
 		data, err := os.ReadFile(filepath.Join("testdata", "flags", p.Name+".txt"))
 		if os.IsNotExist(err) {
 			continue // etcd, containerd and the pod network's agent are not Kubernetes'
@@ -58,11 +59,11 @@ func TestPodBridge(t *testing.T) {
 	if err != nil || !strings.Contains(string(list), `"bridge": "`+podBridge+`"`) {
 		t.Errorf("%s is not in the network list %s, %v", podBridge, list, err)
 	}
-	c := Default("/data", "/bin")
+	c := plan.Default("/data", "/bin")
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	node := c.node(c.Nodes[0])
+	node := nodeConfig(c, c.Nodes[0])
 	for _, p := range node.processes(slog.New(slog.DiscardHandler)) {
 		if p.Name == "kube-proxy" && !(slices.Contains(p.Argv, "--detect-local-mode=BridgeInterface") && slices.Contains(p.Argv, "--pod-bridge-interface="+podBridge)) {
 			t.Errorf("kube-proxy is given %q", p.Argv)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"bonsai/pkg/cluster/image"
+	"bonsai/pkg/cluster/plan"
 )
 
 // Images returns the image stores of the nodes of the cluster in dataDir.
@@ -12,14 +13,14 @@ func Images(dataDir string) (image.Stores, error) {
 	if err != nil {
 		return image.Stores{}, err
 	}
-	return c.images(), nil
+	return imageStores(c), nil
 }
 
 // images returns the image stores of the cluster's nodes.
-func (c Config) images() image.Stores {
+func imageStores(c plan.Config) image.Stores {
 	config := NodeConfig{BinDir: c.BinDir}
 	return image.Stores{
-		Nodes: c.nodeNames(), CTR: config.ctr(), Socket: containerdSocket, Spool: c.layout().run(),
+		Nodes: c.NodeNames(), CTR: config.ctr(), Socket: containerdSocket, Spool: c.Layout().Run(),
 		PID: func(ctx context.Context, node string) (int, error) { return NodePID(ctx, c.DataDir, node) },
 	}
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"bonsai/pkg/cluster/plan"
 )
 
 // TestChooseUserFile: by sudo the context is for who called it, unless $KUBECONFIG says where it goes.
@@ -77,7 +80,7 @@ func TestCallersFile(t *testing.T) {
 	}
 	file := userFile{filepath.Join(home, ".kube", "config"), caller}
 	add := func(k *clientcmdapi.Config) { k.Contexts["x"] = &clientcmdapi.Context{Cluster: "x"} }
-	if err := file.change(t.Context(), Config{}.kubeconfigMode, add); err != nil {
+	if err := file.change(t.Context(), func(was fs.FileMode) fs.FileMode { return kubeconfigMode(plan.Config{}, was) }, add); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{file.path, filepath.Dir(file.path)} {
@@ -99,7 +102,7 @@ func TestCallersFile(t *testing.T) {
 	if err := errors.Join(os.WriteFile(secret, nil, 0o644), os.Remove(file.path), os.Symlink(secret, file.path)); err != nil {
 		t.Fatal(err)
 	}
-	if err := file.change(t.Context(), Config{}.kubeconfigMode, add); err == nil {
+	if err := file.change(t.Context(), func(was fs.FileMode) fs.FileMode { return kubeconfigMode(plan.Config{}, was) }, add); err == nil {
 		t.Error("root wrote where the caller may not")
 	}
 	if err := file.check(t.Context()); err == nil || !strings.Contains(err.Error(), "Run: sudo chown -R nobody: "+filepath.Dir(file.path)) {
@@ -116,7 +119,7 @@ func TestCallersFile(t *testing.T) {
 	if err := errors.Join(os.Chmod(filepath.Dir(shared), 0o755), os.Chmod(shared, 0o775), os.RemoveAll(kube), os.Symlink(shared, kube)); err != nil {
 		t.Fatal(err)
 	}
-	if err := file.change(t.Context(), Config{}.kubeconfigMode, add); err == nil {
+	if err := file.change(t.Context(), func(was fs.FileMode) fs.FileMode { return kubeconfigMode(plan.Config{}, was) }, add); err == nil {
 		t.Error("root wrote where its group may and the caller may not")
 	}
 	if made, err := os.ReadDir(shared); err != nil || len(made) > 0 {

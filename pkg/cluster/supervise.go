@@ -15,30 +15,31 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
 // Load reads the configuration of the cluster in dataDir. os.ErrNotExist when there is none.
-func Load(dataDir string) (Config, error) {
-	var c Config
-	data, err := os.ReadFile(layout(dataDir).config())
+func Load(dataDir string) (plan.Config, error) {
+	var c plan.Config
+	data, err := os.ReadFile(plan.Layout(dataDir).Config())
 	if err != nil {
 		return c, fmt.Errorf("read the cluster's configuration: %w", err)
 	}
 	if err := json.Unmarshal(data, &c); err != nil {
-		return c, fmt.Errorf("read the cluster's configuration %s: %w", layout(dataDir).config(), err)
+		return c, fmt.Errorf("read the cluster's configuration %s: %w", plan.Layout(dataDir).Config(), err)
 	}
 	c.ControlPlanes = max(1, c.ControlPlanes) // those who wrote it before there could be several did not say
 	c.DataDir = dataDir                       // a copied or moved directory is another cluster's: it owns nothing of the first
 	return c, nil
 }
 
-func (c Config) save() error {
+func save(c plan.Config) error {
 	data, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err
 	}
-	return host.WriteFile(c.layout().config(), data)
+	return host.WriteFile(c.Layout().Config(), data)
 }
 
 // supervisorLock is the file descriptor by which a supervisor is given the lock of its data directory.
@@ -57,39 +58,39 @@ func untilReleased(ctx context.Context, starter io.Reader) context.Context {
 }
 
 // Supervise is the life of a supervisor in the background. See startSupervisor for starter.
-func (c Config) Supervise(ctx context.Context, self string, starter io.Reader, log *slog.Logger) error {
+func Supervise(ctx context.Context, c plan.Config, self string, starter io.Reader, log *slog.Logger) error {
 	if err := unix.Flock(supervisorLock, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return fmt.Errorf("the supervisor is started by bonsai up: %w", err)
 	}
 	unix.CloseOnExec(supervisorLock)                                            // the lock is gone with this process, whoever else it leaves
-	if err := host.IgnoreMissing(os.Remove(c.layout().service())); err != nil { // of a service that was killed
+	if err := host.IgnoreMissing(os.Remove(c.Layout().Service())); err != nil { // of a service that was killed
 		return err
 	}
-	return c.supervise(untilReleased(ctx, starter), self, c.scopeGroup, log)
+	return runSupervisor(untilReleased(ctx, starter), c, self, func(ctx context.Context) (string, error) { return scopeGroup(ctx, c) }, log)
 }
 
 // supervise is the supervisor's life: it makes the node network, keeps the control plane and the nodes running until ctx
 // ends, stops the nodes, then the control plane in the order that controlPlane says, and takes the network away. The cluster's groups are
 // below that of parent.
-func (c Config) supervise(ctx context.Context, self string, parent func(context.Context) (string, error), log *slog.Logger) (err error) {
+func runSupervisor(ctx context.Context, c plan.Config, self string, parent func(context.Context) (string, error), log *slog.Logger) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	// What must outlive ctx to tidy up.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	groups, err := c.beginGroups(ctx, parent)
+	groups, err := beginGroups(ctx, c, parent)
 	if err != nil {
 		return err
 	}
 	if err := host.RaiseInotifyLimits(); err != nil {
 		log.Warn("cannot raise the limits of inotify", "err", err)
 	}
-	defer func() { err = errors.Join(err, c.removeNetwork(life)) }()
-	if err := c.makeNetwork(ctx); err != nil {
+	defer func() { err = errors.Join(err, removeNetwork(life, c)) }()
+	if err := makeNetwork(ctx, c); err != nil {
 		return err
 	}
 	s := supervise.New(life, log)
-	s.Environ = c.withoutProxies(s.Environ)
+	s.Environ = c.Environ(s.Environ)
 
 	var ends []func()
 	defer func() {
@@ -106,15 +107,15 @@ func (c Config) supervise(ctx context.Context, self string, parent func(context.
 		}
 		ends = append(ends, func() { stop(); running.Wait() })
 	}
-	for _, layer := range c.controlPlane(self) {
+	for _, layer := range controlPlane(c, self) {
 		var all []func(context.Context)
 		for _, p := range layer {
 			all = append(all, func(ctx context.Context) { s.Keep(ctx, p) })
 		}
 		run(all...)
 	}
-	if c.joinable() {
-		shut, err := c.openDoor(ctx, log)
+	if c.IsJoinable() {
+		shut, err := openDoor(ctx, c, log)
 		if err != nil {
 			return err
 		}
@@ -122,16 +123,16 @@ func (c Config) supervise(ctx context.Context, self string, parent func(context.
 	}
 	if c.Egress && c.Joined == nil {
 		relay, stop := context.WithCancel(life)
-		wait, err := c.relayDNS(relay, log)
+		wait, err := relayDNS(relay, c, log)
 		if err != nil {
 			stop()
 			return err
 		}
 		ends = append(ends, func() { stop(); wait() })
 	}
-	published := &portKeeper{publisher: newPublisher(log), running: map[PortMapping]publication{}}
+	published := &portKeeper{publisher: newPublisher(log), running: map[plan.PortMapping]publication{}}
 	published.follow(c)
-	if err := published.keep(ctx, c.mappings()); err != nil {
+	if err := published.keep(ctx, c.Mappings()); err != nil {
 		return err
 	}
 	nodes := &nodeKeeper{supervisor: s, self: self, groups: groups, running: map[int]*keptNode{}}
@@ -142,11 +143,11 @@ func (c Config) supervise(ctx context.Context, self string, parent func(context.
 	}
 	if c.Joined == nil {
 		lead := &gateways{}
-		run(func(ctx context.Context) { c.followNodes(ctx, lead, log) })
-		run(func(ctx context.Context) { c.followLocalBalancers(ctx, lead, log) })
+		run(func(ctx context.Context) { followNodes(ctx, c, lead, log) })
+		run(func(ctx context.Context) { followLocalBalancers(ctx, c, lead, log) })
 	}
-	if c.joinable() {
-		run(func(ctx context.Context) { c.approveServing(ctx, log) })
+	if c.IsJoinable() {
+		run(func(ctx context.Context) { approveServing(ctx, c, log) })
 	}
 	reload := func() error {
 		now, err := Load(c.DataDir)
@@ -154,9 +155,9 @@ func (c Config) supervise(ctx context.Context, self string, parent func(context.
 			return err
 		}
 		published.follow(now)
-		return errors.Join(published.keep(ctx, now.mappings()), nodes.keep(ctx, now))
+		return errors.Join(published.keep(ctx, now.Mappings()), nodes.keep(ctx, now))
 	}
-	err = supervise.Serve(ctx, c.layout().socket("supervisor"), func() supervise.Status { return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()} }, reload)
+	err = supervise.Serve(ctx, c.Layout().Socket("supervisor"), func() supervise.Status { return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()} }, reload)
 	stop()
 	published.wait()
 	return err
@@ -166,12 +167,12 @@ func (c Config) supervise(ctx context.Context, self string, parent func(context.
 const controlPlaneGroup = "control-plane"
 
 // beginGroups makes the groups of this life, below that of parent, and moves this process into that of the control plane.
-func (c Config) beginGroups(ctx context.Context, parent func(context.Context) (string, error)) (cgroup.Groups, error) {
+func beginGroups(ctx context.Context, c plan.Config, parent func(context.Context) (string, error)) (cgroup.Groups, error) {
 	below, err := parent(ctx)
 	if err != nil {
 		return cgroup.Groups{}, err
 	}
-	groups, err := cgroup.Below(below, c.mark())
+	groups, err := cgroup.Below(below, c.Mark())
 	if err != nil {
 		return groups, err
 	}
@@ -189,10 +190,10 @@ func (c Config) beginGroups(ctx context.Context, parent func(context.Context) (s
 
 // OpenLog opens the log of the supervisor in dataDir. This process's standard error follows it, for what the Go runtime says at the end.
 func OpenLog(dataDir string) (io.WriteCloser, error) {
-	return supervise.OpenStderrLog(layout(dataDir).log(supervisorName))
+	return supervise.OpenStderrLog(plan.Layout(dataDir).Log(supervisorName))
 }
 
 // OpenServiceLog is OpenLog for a supervisor whose standard error somebody else keeps: a service manager, or a user who looks on.
 func OpenServiceLog(dataDir string) (io.WriteCloser, error) {
-	return supervise.OpenLog(layout(dataDir).log(supervisorName))
+	return supervise.OpenLog(plan.Layout(dataDir).Log(supervisorName))
 }

@@ -16,6 +16,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/plan"
 )
 
 const (
@@ -35,13 +36,13 @@ func systemdRuns() bool {
 
 // scopeGroup returns the group of cgroup v2 below which this process, a supervisor, may make the cluster's. Where systemd runs, the tree is
 // systemd's, which is asked for a scope for this process, and delegates its group.
-func (c Config) scopeGroup(ctx context.Context) (string, error) {
+func scopeGroup(ctx context.Context, c plan.Config) (string, error) {
 	if !cgroup.IsUnified() || !systemdRuns() {
 		return cgroup.Root, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, scopePatience, errors.New("systemd does not answer in time"))
 	defer cancel()
-	scope, own := c.mark()+".scope", ""
+	scope, own := c.Mark()+".scope", ""
 	if err := startScope(ctx, scope, c.DataDir); err != nil {
 		return "", fmt.Errorf("ask systemd for the scope %s: %w", scope, err)
 	}
@@ -56,7 +57,7 @@ func (c Config) scopeGroup(ctx context.Context) (string, error) {
 }
 
 // serviceGroup is scopeGroup for a process that systemd has started as a service: the service's own group, which the unit must delegate.
-func (c Config) serviceGroup(ctx context.Context) (string, error) {
+func serviceGroup(ctx context.Context, c plan.Config) (string, error) {
 	if !cgroup.IsUnified() || !systemdRuns() {
 		return cgroup.Root, nil
 	}
@@ -69,7 +70,7 @@ func (c Config) serviceGroup(ctx context.Context) (string, error) {
 	case filepath.Ext(own) == ".service":
 		return "", fmt.Errorf("the cgroup %s is not delegated (the unit needs Delegate=yes)", own)
 	}
-	return c.scopeGroup(ctx) // started from a shell
+	return scopeGroup(ctx, c) // started from a shell
 }
 
 // ownGroup returns the directory of a process's group on v2, from its cgroup file (cgroups(7)).

@@ -19,6 +19,7 @@ import (
 	"bonsai/api/bootstraptoken"
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/plan"
 )
 
 // TokenOptions are those of a new bootstrap token.
@@ -62,11 +63,11 @@ func CreateToken(ctx context.Context, dataDir string, o TokenOptions, now time.T
 		_, err := fmt.Fprintln(out, t)
 		return err
 	}
-	hash, err := c.caHash()
+	hash, err := caHash(c)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "bonsai join %s --token %s --discovery-token-ca-cert-hash %s\n", c.advertised().listens(), t, hash)
+	_, err = fmt.Fprintf(out, "bonsai join %s --token %s --discovery-token-ca-cert-hash %s\n", c.Advertised().Listens(), t, hash)
 	return err
 }
 
@@ -125,18 +126,18 @@ func DeleteToken(ctx context.Context, dataDir, token string, out io.Writer) erro
 }
 
 // tokens returns the cluster in dataDir, which must be running and joinable, and its Secrets.
-func tokens(ctx context.Context, dataDir string) (Config, *apiclient.Resource[*corev1.Secret], error) {
+func tokens(ctx context.Context, dataDir string) (plan.Config, *apiclient.Resource[*corev1.Secret], error) {
 	c, err := loadControlPlane(dataDir)
 	if err != nil {
 		return c, nil, err
 	}
-	if !c.joinable() {
+	if !c.IsJoinable() {
 		return c, nil, fmt.Errorf("no other machine reaches the cluster in %s: bonsai stop, then bonsai up --advertise-address with an address of this machine", dataDir)
 	}
-	if c.paused() || !running(ctx, c) {
-		return c, nil, c.notRunning()
+	if paused(c) || !running(ctx, c) {
+		return c, nil, notRunning(c)
 	}
-	client, err := c.coreClient()
+	client, err := coreClient(c)
 	if err != nil {
 		return c, nil, err
 	}

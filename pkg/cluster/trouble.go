@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -22,12 +23,12 @@ const (
 
 // watchSpace asks, until ctx ends, whether a component ended because the disk is full, and if so calls fail with its last words:
 // it would be started again and again, and nothing would come of waiting.
-func (c Config) watchSpace(ctx context.Context, fail func(error)) {
+func watchSpace(ctx context.Context, c plan.Config, fail func(error)) {
 	full := unix.ENOSPC.Error()
 	tick := time.NewTicker(troubleEvery)
 	defer tick.Stop()
 	for {
-		for _, p := range c.troubled(ctx) {
+		for _, p := range troubled(ctx, c) {
 			if strings.Contains(p.LastExit+p.LastWords, full) {
 				fail(fmt.Errorf("%s: %w", c.DataDir, fmt.Errorf("%w; %s", unix.ENOSPC, p.Epitaph())))
 				return
@@ -42,8 +43,8 @@ func (c Config) watchSpace(ctx context.Context, fail func(error)) {
 }
 
 // troubled returns the components, of the host and of the nodes, that ended and are down or were started again just now.
-func (c Config) troubled(ctx context.Context) []supervise.ProcessStatus {
-	sockets := c.controlSockets()
+func troubled(ctx context.Context, c plan.Config) []supervise.ProcessStatus {
+	sockets := controlSockets(c)
 	var found []supervise.ProcessStatus
 	for _, socket := range slices.Sorted(maps.Keys(sockets)) {
 		status, err := supervise.Ask(ctx, socket)
@@ -61,21 +62,21 @@ func (c Config) troubled(ctx context.Context) []supervise.ProcessStatus {
 }
 
 // controlSockets are those of the supervisor and the nodes, with what goes before the names of their processes.
-func (c Config) controlSockets() map[string]string {
-	l := c.layout()
-	sockets := map[string]string{l.socket("supervisor"): ""}
+func controlSockets(c plan.Config) map[string]string {
+	l := c.Layout()
+	sockets := map[string]string{l.Socket("supervisor"): ""}
 	for _, node := range c.Nodes {
-		sockets[l.nodeSocket(node.Name())] = node.Name() + "-"
+		sockets[l.NodeSocket(node.Name())] = node.Name() + "-"
 	}
 	return sockets
 }
 
 // nodesErrors returns the last errors of the kubelets since a time, for a start that waits for nodes in vain: a kubelet that runs and
 // cannot do its work never ends, so that there are no last words. It is "" if no kubelet logged one.
-func (c Config) nodesErrors(since time.Time) string {
+func nodesErrors(c plan.Config, since time.Time) string {
 	var text strings.Builder
-	for _, name := range c.nodeNames() {
-		lines := supervise.LastErrors(c.layout().nodeLog(name, "kubelet"), since)
+	for _, name := range c.NodeNames() {
+		lines := supervise.LastErrors(c.Layout().NodeLog(name, "kubelet"), since)
 		if len(lines) > 0 {
 			text.WriteString("\nthe last errors of " + name + "-kubelet:\n  " + strings.Join(lines, "\n  "))
 		}

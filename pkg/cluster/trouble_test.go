@@ -36,26 +36,26 @@ func TestFullDiskEndsTheWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		config := testConfig(t)
-		if err := config.prepare(); err != nil {
+		if err := prepare(config); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		go func() {
-			served <- supervise.Serve(ctx, config.layout().socket("supervisor"), func() supervise.Status { return supervise.Status{Processes: s.Statuses()} }, nil)
+			served <- supervise.Serve(ctx, config.Layout().Socket("supervisor"), func() supervise.Status { return supervise.Status{Processes: s.Statuses()} }, nil)
 		}()
 		if err := host.Poll(ctx, time.Millisecond, func() (bool, error) { return running(ctx, config), nil }); err != nil {
 			t.Fatal(err)
 		}
 		start, fail := context.WithCancelCause(ctx)
 		if c.full {
-			config.watchSpace(start, fail) // returns by itself
-			err := config.explain(start, progress{}, "Wait for the API server", errors.New("cut short"))
+			watchSpace(start, config, fail) // returns by itself
+			err := explain(start, config, progress{}, "Wait for the API server", errors.New("cut short"))
 			if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "p ended (exit status 1)") || !strings.Contains(err.Error(), "write wal: no space left on device") {
 				t.Errorf("%v", err)
 			}
 		} else {
-			err := config.explain(start, progress{}, "Wait for the API server", errors.New("not ready after 40s"))
+			err := explain(start, config, progress{}, "Wait for the API server", errors.New("not ready after 40s"))
 			if errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "not ready after 40s") || !strings.Contains(err.Error(), "bad flag") {
 				t.Errorf("%v", err)
 			}

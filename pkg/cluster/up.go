@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/host/kernel"
+	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -27,9 +28,9 @@ import (
 //
 // A supervisor that runs is not yet a cluster that is up: the API server must answer and the nodes be Ready. If they are not,
 // Up waits for them as after a start; without its network on the host a cluster cannot come back, and is started again.
-func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (up Config, started bool, err error) {
+func Up(ctx context.Context, home Home, c plan.Config, self string, out io.Writer) (up plan.Config, started bool, err error) {
 	if c.Joined != nil {
-		started, err := c.startAgain(ctx, home, self, out)
+		started, err := startAgain(ctx, c, home, self, out)
 		return c, started, err
 	}
 	if err := c.Validate(); err != nil {
@@ -43,73 +44,73 @@ func Up(ctx context.Context, home Home, c Config, self string, out io.Writer) (u
 	if err := finishRestoration(c.DataDir); err != nil {
 		return c, false, err
 	}
-	if c.paused() {
-		if err := c.resume(ctx); err != nil {
+	if paused(c) {
+		if err := resume(ctx, c); err != nil {
 			return c, false, err
 		}
 	}
-	c, old, alive, err := c.compareWithRunning(ctx)
+	c, old, alive, err := compareWithRunning(ctx, c)
 	if err != nil {
 		return c, false, err
 	}
 	p := progress{out: out, began: time.Now()}
 	var steps []upStep
-	switch standing := alive && c.networkStands(); {
+	switch standing := alive && networkStands(c); {
 	case !standing:
-		if err := c.checkNotServed(""); err != nil {
+		if err := checkNotServed(c, ""); err != nil {
 			return c, false, err
 		}
-		steps = append(c.stepsBefore(home, &c),
-			upStep{"Start etcd, the control plane and the nodes", func(ctx context.Context) error { return c.startSupervisor(ctx, self) }})
+		steps = append(stepsBefore(c, home, &c),
+			upStep{"Start etcd, the control plane and the nodes", func(ctx context.Context) error { return startSupervisor(ctx, c, self) }})
 	case !reflect.DeepEqual(c, old):
-		if err := c.signalManagers(syscall.SIGCONT); err != nil {
+		if err := signalManagers(c, syscall.SIGCONT); err != nil {
 			return c, false, err
 		}
-		fmt.Fprintf(out, "Changing the cluster in %s while it runs: %s.\n", c.DataDir, difference(old, c))
-		steps = []upStep{{"Change the settings", func(ctx context.Context) error { return c.changeFrom(ctx, home, old) }}}
+		fmt.Fprintf(out, "Changing the cluster in %s while it runs: %s.\n", c.DataDir, plan.Difference(old, c))
+		steps = []upStep{{"Change the settings", func(ctx context.Context) error { return changeFrom(ctx, c, home, old) }}}
 	default:
-		if err := c.signalManagers(syscall.SIGCONT); err != nil {
+		if err := signalManagers(c, syscall.SIGCONT); err != nil {
 			return c, false, err
 		}
-		if c.ready(ctx) {
+		if allReady(ctx, c) {
 			return c, false, nil
 		}
 		fmt.Fprintf(out, "The cluster in %s runs but is not ready: waiting for it.\n", c.DataDir)
 		// A node that was being added when the command was killed is in the configuration, and its supervisor was not told.
-		if err := supervise.Reload(ctx, c.layout().socket("supervisor")); err != nil {
+		if err := supervise.Reload(ctx, c.Layout().Socket("supervisor")); err != nil {
 			return c, false, err
 		}
 	}
 	steps = append(steps, upStep{"Wait for the API server", func(ctx context.Context) error {
 		lock.Close() // others can see what this cluster has
-		return c.waitAPI(ctx)
+		return waitAPI(ctx, c)
 	}})
-	if images := c.newImages(old); alive && len(images) > 0 {
-		steps = append(steps, upStep{"Load the images of add-ons", func(ctx context.Context) error { return c.loadOnNodes(ctx, images) }})
+	if images := c.NewImages(old); alive && len(images) > 0 {
+		steps = append(steps, upStep{"Load the images of add-ons", func(ctx context.Context) error { return loadOnNodes(ctx, c, images) }})
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	go c.watchSpace(ctx, fail)
-	if err := c.takeSteps(ctx, p, steps); err != nil {
+	go watchSpace(ctx, c, fail)
+	if err := takeSteps(ctx, c, p, steps); err != nil {
 		return c, true, err
 	}
-	if err := c.takeSteps(ctx, p, c.stepsAfter()); err != nil {
+	if err := takeSteps(ctx, c, p, stepsAfter(c)); err != nil {
 		return c, true, err
 	}
-	if err := c.sayLeftAddons(old, out); err != nil {
+	if err := sayLeftAddons(c, old, out); err != nil {
 		return c, true, err
 	}
-	return c, true, c.exportContext(ctx, out)
+	return c, true, exportContext(ctx, c, out)
 }
 
 // takeSteps takes steps in turn until one fails.
-func (c Config) takeSteps(ctx context.Context, p progress, steps []upStep) error {
+func takeSteps(ctx context.Context, c plan.Config, p progress, steps []upStep) error {
 	ctx, done := context.WithCancel(ctx)
 	defer done()
-	go c.watchProgress(ctx)
+	go watchProgress(ctx, c)
 	for _, step := range steps {
 		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
-			return c.explain(ctx, p, step.name, err)
+			return explain(ctx, c, p, step.name, err)
 		}
 		progressed(ctx, step.name)
 	}
@@ -117,22 +118,22 @@ func (c Config) takeSteps(ctx context.Context, p progress, steps []upStep) error
 }
 
 // explain says in which step a start failed, why, what components that ended meanwhile had to say, and the last errors of the kubelets.
-func (c Config) explain(ctx context.Context, p progress, step string, err error) error {
+func explain(ctx context.Context, c plan.Config, p progress, step string, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) { // a request that ctx ended says only that it was ended
 		err = cause
 	}
 	var epitaphs strings.Builder
 	if !errors.Is(err, syscall.ENOSPC) {
-		for _, ended := range c.troubled(context.WithoutCancel(ctx)) {
+		for _, ended := range troubled(context.WithoutCancel(ctx), c) {
 			epitaphs.WriteString("\n" + ended.Epitaph())
 		}
-		epitaphs.WriteString(c.nodesErrors(p.began))
+		epitaphs.WriteString(nodesErrors(c, p.began))
 	}
-	return fmt.Errorf("%s: %w%s%s", strings.ToLower(step), err, c.whereLogsAre(), &epitaphs)
+	return fmt.Errorf("%s: %w%s%s", strings.ToLower(step), err, whereLogsAre(c), &epitaphs)
 }
 
-func (c Config) whereLogsAre() string {
-	logs := c.layout().at("logs")
+func whereLogsAre(c plan.Config) string {
+	logs := c.Layout().At("logs")
 	if _, err := os.Stat(logs); err != nil {
 		return ""
 	}
@@ -147,7 +148,7 @@ type upStep struct {
 
 // compareWithRunning returns the wanted cluster: c with what it leaves open as in the old one, which is kept in the data directory, and
 // whether the supervisor of that is alive; an error if the old one cannot become the wanted one. A cluster that is new has always been as it is wanted.
-func (c Config) compareWithRunning(ctx context.Context) (wanted, old Config, alive bool, err error) {
+func compareWithRunning(ctx context.Context, c plan.Config) (wanted, old plan.Config, alive bool, err error) {
 	old, err = Load(c.DataDir)
 	if errors.Is(err, os.ErrNotExist) {
 		return c, c, false, nil
@@ -156,24 +157,24 @@ func (c Config) compareWithRunning(ctx context.Context) (wanted, old Config, ali
 		return c, c, false, fmt.Errorf("%w (repair the file, or delete the cluster with everything in it: bonsai down --data-dir %s)", err, c.DataDir)
 	}
 	old.Addons = c.Addons
-	c = c.filledFrom(old)
+	c = c.FilledFrom(old)
 	alive = running(ctx, old)
-	return c, old, alive, old.checkChange(c, alive)
+	return c, old, alive, old.CheckChange(c, alive)
 }
 
 // checkMachine checks what a start needs, all of it before anything is made, and completes c in plan.
-func (c Config) checkMachine(ctx context.Context, home Home, plan *Config) error {
-	if err := c.preflight(ctx); err != nil {
+func checkMachine(ctx context.Context, c plan.Config, home Home, plan *plan.Config) error {
+	if err := preflight(ctx, c); err != nil {
 		return err
 	}
 	if err := userFileNow().check(ctx); err != nil {
 		return err
 	}
-	m, err := c.machine(home)
+	m, err := survey(c, home)
 	if err != nil {
 		return err
 	}
-	*plan, err = m.plan(c)
+	*plan, err = m.Plan(c)
 	return err
 }
 
@@ -195,16 +196,16 @@ func (p progress) step(name string, run func() error) error {
 }
 
 // running tells whether the cluster's supervisor answers.
-func running(ctx context.Context, c Config) bool {
-	_, err := supervise.Ask(ctx, c.layout().socket("supervisor"))
+func running(ctx context.Context, c plan.Config) bool {
+	_, err := supervise.Ask(ctx, c.Layout().Socket("supervisor"))
 	return err == nil
 }
 
 // preflight checks that the programs, files, disk space and features of the kernel that a start needs are there. It loads kernel modules, and
 // makes nothing else.
-func (c Config) preflight(ctx context.Context) error {
+func preflight(ctx context.Context, c plan.Config) error {
 	var errs []error
-	for _, program := range []string{"ip", "nft", cmp.Or(c.OCIRuntime, defaultOCIRuntime), "mount"} {
+	for _, program := range []string{"ip", "nft", cmp.Or(c.OCIRuntime, plan.DefaultOCIRuntime), "mount"} {
 		if _, err := exec.LookPath(program); err != nil {
 			errs = append(errs, fmt.Errorf("the program %s is missing (make install)", program))
 		}
@@ -219,40 +220,40 @@ func (c Config) preflight(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("the CNI plug-ins are missing from %s (make install)", systemPlugins))
 	}
 	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "bonsai-network", ipamPlugin} {
-		if !host.IsExecutable(c.bin(program)) {
-			errs = append(errs, fmt.Errorf("%s is missing (make build)", c.bin(program)))
+		if !host.IsExecutable(c.Bin(program)) {
+			errs = append(errs, fmt.Errorf("%s is missing (make build)", c.Bin(program)))
 		}
 	}
-	for _, m := range c.missingMounts() {
+	for _, m := range missingMounts(c) {
 		errs = append(errs, m)
 	}
-	errs = append(errs, c.checkSockets())
-	errs = append(errs, c.foreignAddresses()...)
-	for _, image := range c.localImages() {
-		if _, err := os.Stat(c.image(image)); err != nil {
+	errs = append(errs, checkSockets(c))
+	errs = append(errs, foreignAddresses(c)...)
+	for _, image := range c.LocalImages() {
+		if _, err := os.Stat(c.Image(image)); err != nil {
 			target := "make build"
-			if !slices.Contains(DefaultImages(), image) {
+			if !slices.Contains(plan.DefaultImages(), image) {
 				target = "make addons; a release archive has the add-ons that ADDONS of make release names"
 			}
-			errs = append(errs, fmt.Errorf("%s is missing (%s)", c.image(image), target))
+			errs = append(errs, fmt.Errorf("%s is missing (%s)", c.Image(image), target))
 		}
 	}
-	return errors.Join(append(errs, c.checkDisk(), kernel.CheckControllers(cgroup.Root), kernel.Check(ctx, kernel.Needs(host.Snapshotter(host.Existing(c.DataDir)) == host.OverlaySnapshotter, c.iptablesPrograms()), kernel.LoadModule))...)
+	return errors.Join(append(errs, checkDisk(c), kernel.CheckControllers(cgroup.Root), kernel.Check(ctx, kernel.Needs(host.Snapshotter(host.Existing(c.DataDir)) == host.OverlaySnapshotter, c.IptablesPrograms()), kernel.LoadModule))...)
 }
 
 // prepare makes the files that the processes read.
-func (c Config) prepare() error {
+func prepare(c plan.Config) error {
 	// The configuration is first: by it down knows a cluster's directory, however soon a start is broken off.
-	if err := errors.Join(c.save(), os.MkdirAll(c.layout().run(), 0o700)); err != nil {
+	if err := errors.Join(save(c), os.MkdirAll(c.Layout().Run(), 0o700)); err != nil {
 		return err
 	}
-	if err := c.writeCloudConfig(); err != nil {
+	if err := writeCloudConfig(c); err != nil {
 		return err
 	}
-	if err := c.makePKI(time.Now()); err != nil {
+	if err := makePKI(c, time.Now()); err != nil {
 		return err
 	}
-	return c.writeKubeconfigs()
+	return writeKubeconfigs(c)
 }
 
 // supervisorName is the supervisor's own among the names of processes that have a log.
@@ -261,8 +262,8 @@ const supervisorName = "bonsai"
 // startSupervisor starts this program again in the background as the supervisor and waits until it answers. Until it has, it lives no longer
 // than who waits: it ends in order when its standard input does (untilReleased). It holds the data directory's lock from the
 // start, so that whoever stops the cluster at any moment knows that it is there.
-func (c Config) startSupervisor(ctx context.Context, self string) (err error) {
-	log := c.layout().log(supervisorName)
+func startSupervisor(ctx context.Context, c plan.Config, self string) (err error) {
+	log := c.Layout().Log(supervisorName)
 	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
 		return err
 	}
@@ -275,7 +276,7 @@ func (c Config) startSupervisor(ctx context.Context, self string) (err error) {
 	if err != nil {
 		return err
 	}
-	lock, err := lockData(c.layout().lock())
+	lock, err := lockData(c.Layout().Lock())
 	if err != nil {
 		return err
 	}
@@ -288,7 +289,7 @@ func (c Config) startSupervisor(ctx context.Context, self string) (err error) {
 	defer release.Close()
 	cmd := exec.Command(self, "supervise", "--data-dir", c.DataDir)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = line, f, f, "/"
-	cmd.Env = c.withoutProxies(os.Environ())
+	cmd.Env = c.Environ(os.Environ())
 	cmd.ExtraFiles = []*os.File{lock} // supervisorLock
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -322,10 +323,10 @@ func (c Config) startSupervisor(ctx context.Context, self string) (err error) {
 }
 
 // waitAPI waits until the API server's /readyz says ok.
-func (c Config) waitAPI(ctx context.Context) error {
+func waitAPI(ctx context.Context, c plan.Config) error {
 	var last error
 	err := host.Poll(ctx, 10*time.Millisecond, func() (bool, error) {
-		last = c.askAPI(ctx)
+		last = askAPI(ctx, c)
 		return last == nil, nil // not there yet; ctx bounds the wait
 	})
 	if err != nil {

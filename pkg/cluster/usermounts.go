@@ -10,23 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // ofTheHost are the directories in which a node sees the host's files or the kernel's, where nothing is made for a node.
 func ofTheHost() []string { return append(systemDirs[:], "/dev", "/proc", "/sys") }
 
-// check returns what is wrong with a mount by itself.
-func (m Mount) check() error {
-	for _, p := range []struct{ field, path string }{{"hostPath", m.HostPath}, {"nodePath", m.NodePath}} {
-		if !filepath.IsAbs(p.path) || filepath.Clean(p.path) == "/" {
-			return fmt.Errorf("%s: must be an absolute path below /, not %q", p.field, p.path)
-		}
-	}
-	return nil
-}
-
 // missingMounts returns the mounts of the nodes that this machine cannot give.
-func (c Config) missingMounts() []error {
+func missingMounts(c plan.Config) []error {
 	var errs []error
 	for _, node := range c.Nodes {
 		for _, m := range node.Mounts {
@@ -43,7 +34,7 @@ func (c Config) missingMounts() []error {
 
 // heldMount is a mount whose source is held open while the node's file system is laid out.
 type heldMount struct {
-	Mount
+	plan.Mount
 	fd  int
 	dir bool
 }

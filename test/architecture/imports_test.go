@@ -139,6 +139,7 @@ var shared = map[string]string{
 	"bonsai/pkg/apiserver/serviceresolver": "where a Service's endpoints are",
 	"bonsai/pkg/apiserver/outward":         "how connections leave that objects ask for",
 	"bonsai/pkg/apiserver/flowcontrol":     "bounds",
+	"bonsai/pkg/cluster/plan":              "what the cluster is to be",
 	"bonsai/pkg/cluster/host":              "what is done with the machine, whoever does it",
 	"bonsai/pkg/controller/owned":          "how a workload holds its children",
 	"bonsai/pkg/controller/podcontrol":     "how a workload makes and deletes its pods",

@@ -133,6 +133,7 @@ var pure = []struct {
 }{
 	{path: "bonsai/api", because: "what we know of kinds"},
 	{path: "bonsai/pkg/apiserver/patch", because: "patched documents"},
+	{path: "bonsai/pkg/cluster/plan", because: "what a cluster is to be"},
 	{path: "bonsai/pkg/kubelet/eviction/pressure", because: "what is short, and which pod goes first"},
 	{path: "bonsai/pkg/kubelet/lifecycle", because: "what is done to a pod next"},
 	{path: "bonsai/pkg/scheduler/plugins", because: "filters and scores"},

@@ -1,11 +1,9 @@
-package cluster
+package plan
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -14,37 +12,19 @@ const markPrefix = "bonsai-"
 
 // id tells this cluster's things on the host from those of others. It follows from the data directory alone, so that what an
 // earlier life left is found even when the directory's content is lost. It is never 0.
-func (c Config) id() uint32 {
+func (c Config) ID() uint32 {
 	sum := sha256.Sum256([]byte(c.DataDir))
 	return binary.BigEndian.Uint32(sum[:]) | 1
 }
 
 // mark is the name of everything that this cluster makes on the host: link, network namespace, packet rules, cgroups. It is as
 // long as the name of a link may be. Routes have no name; their metric is the id.
-func (c Config) mark() string { return markOf(c.id()) }
+func (c Config) Mark() string { return MarkOf(c.ID()) }
 
-func markOf(id uint32) string { return fmt.Sprintf("%s%08x", markPrefix, id) }
-
-// ResolveDataDir returns the one path of a data directory, existing or not: absolute paths are cleaned, and links in the part
-// that exists are followed, since who owns what follows from the path.
-func ResolveDataDir(path string) (string, error) {
-	if !filepath.IsAbs(path) {
-		return path, nil // Validate refuses it
-	}
-	rest := ""
-	for existing := filepath.Clean(path); ; existing, rest = filepath.Dir(existing), filepath.Join(filepath.Base(existing), rest) {
-		resolved, err := filepath.EvalSymlinks(existing)
-		if err == nil {
-			return filepath.Join(resolved, rest), nil
-		}
-		if !os.IsNotExist(err) || existing == "/" {
-			return "", fmt.Errorf("--data-dir %s: %w", path, err)
-		}
-	}
-}
+func MarkOf(id uint32) string { return fmt.Sprintf("%s%08x", markPrefix, id) }
 
 // markIn returns the mark of a cluster in text, such as the path of a cgroup, or "".
-func markIn(text string) string {
+func MarkIn(text string) string {
 	for _, part := range strings.Split(text, "/") {
 		if len(part) == len(markPrefix)+8 && strings.HasPrefix(part, markPrefix) {
 			return part

@@ -1,4 +1,4 @@
-package cluster
+package plan
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 
 // slots is how many clusters can be on a machine whose addresses and ports were all chosen by Up: the pods' networks, counted down
 // from 10.244, would meet the services', counted up from 10.96.
-const slots = 64
+const slotCount = 64
 
 // inSlot returns c with what it leaves open filled in: addresses and ports that no cluster in another slot has.
-func (c Config) inSlot(i int) Config {
+func (c Config) InSlot(i int) Config {
 	octet := byte(i)
 	fill := func(p *netip.Prefix, bits int, a, b, third byte) {
 		if !p.IsValid() {
@@ -33,7 +33,7 @@ func (c Config) inSlot(i int) Config {
 }
 
 // filledFrom returns c with what it leaves open as in old.
-func (c Config) filledFrom(old Config) Config {
+func (c Config) FilledFrom(old Config) Config {
 	for own, before := range map[*netip.Prefix]netip.Prefix{&c.NodeSubnet: old.NodeSubnet, &c.PodSubnet: old.PodSubnet, &c.ServiceSubnet: old.ServiceSubnet} {
 		if !own.IsValid() {
 			*own = before
@@ -49,122 +49,114 @@ func (c Config) filledFrom(old Config) Config {
 }
 
 // machine is what a cluster may collide with, without what is its own.
-type machine struct {
-	clusters []Config          // the others, running or stopped
-	networks []network         // addresses and routes of the host
-	contexts map[string]string // of the user's kubeconfig, with the data directory of the cluster that each is for, or ""
+type Machine struct {
+	Clusters []Config          // the others, running or stopped
+	Networks []HostNetwork     // addresses and routes of the host
+	Contexts map[string]string // of the user's kubeconfig, with the data directory of the cluster that each is for, or ""
 	// portOwner tells who listens where the cluster would, "" for nobody but the cluster itself.
-	portOwner func(at netip.AddrPort) string
+	PortOwner func(at netip.AddrPort) string
 	// udpTaken tells whether somebody has a port of UDP.
-	udpTaken func(at netip.AddrPort) bool
+	UDPTaken func(at netip.AddrPort) bool
 }
 
 // network is an address or a route of the host.
-type network struct {
-	prefix netip.Prefix
-	claim
+type HostNetwork struct {
+	Prefix netip.Prefix
+	Claim
 }
 
 // claim is something that a cluster needs and somebody else has.
-type claim struct {
-	what string // "the address 10.77.0.1/24", …
-	by   string // "the cluster in /var/lib/bonsai", "process 12 (etcd)", …
+type Claim struct {
+	What string // "the address 10.77.0.1/24", …
+	By   string // "the cluster in /var/lib/bonsai", "process 12 (etcd)", …
 }
 
 // plan returns c with what it leaves open filled in, in the first slot that is free. The error names all that is taken of what c
 // says, and by whom.
-func (m machine) plan(c Config) (Config, error) {
-	if claims := m.collisions(c); len(claims) > 0 {
-		return c, describeClaims(claims)
+func (m Machine) Plan(c Config) (Config, error) {
+	if claims := m.Collisions(c); len(claims) > 0 {
+		return c, DescribeClaims(claims)
 	}
-	for i := range slots {
-		full := c.inSlot(i) // to look who listens on a port takes longest
-		if full.Validate() == nil && len(m.claimed(full)) == 0 && len(m.held(full)) == 0 {
+	for i := range slotCount {
+		full := c.InSlot(i) // to look who listens on a port takes longest
+		if full.Validate() == nil && len(m.Claimed(full)) == 0 && len(m.held(full)) == 0 {
 			return full, nil
 		}
 	}
-	first := c.inSlot(0)
-	return c, fmt.Errorf("all %d places for a cluster on this machine are taken, of the first: %w", slots, errors.Join(first.Validate(), describeClaims(m.collisions(first))))
+	first := c.InSlot(0)
+	return c, fmt.Errorf("all %d places for a cluster on this machine are taken, of the first: %w", slotCount, errors.Join(first.Validate(), DescribeClaims(m.Collisions(first))))
 }
 
 // collisions returns what others have of what c says.
-func (m machine) collisions(c Config) []claim { return append(m.claimed(c), m.held(c)...) }
+func (m Machine) Collisions(c Config) []Claim { return append(m.Claimed(c), m.held(c)...) }
 
 // claimed returns what of c other clusters and contexts have by what is written down of them.
-func (m machine) claimed(c Config) []claim {
-	var found []claim
-	for _, other := range m.clusters {
-		by := theCluster(other.DataDir)
+func (m Machine) Claimed(c Config) []Claim {
+	var found []Claim
+	for _, other := range m.Clusters {
+		by := DescribeCluster(other.DataDir)
 		if other.Name == c.Name {
-			found = append(found, claim{"the name " + c.Name, by})
+			found = append(found, Claim{"the name " + c.Name, by})
 		}
-		for _, own := range c.subnets() {
-			for _, theirs := range other.subnets() {
+		for _, own := range c.Networks().list() {
+			for _, theirs := range other.Networks().list() {
 				if own.prefix.IsValid() && theirs.prefix.IsValid() && own.prefix.Overlaps(theirs.prefix) {
-					found = append(found, claim{"the network " + theirs.prefix.String(), by})
+					found = append(found, Claim{"the network " + theirs.prefix.String(), by})
 				}
 			}
 		}
 		for _, own := range c.published(true) {
 			if slices.ContainsFunc(other.published(true), func(theirs netip.AddrPort) bool { return overlap(own, theirs) }) {
-				found = append(found, claim{"the port " + own.String() + "/udp", by})
+				found = append(found, Claim{"the port " + own.String() + "/udp", by})
 			}
 		}
-		for _, own := range c.listening() {
-			if slices.ContainsFunc(other.listening(), func(theirs netip.AddrPort) bool { return overlap(own, theirs) }) {
-				found = append(found, claim{"the port " + own.String(), by})
+		for _, own := range c.Listening() {
+			if slices.ContainsFunc(other.Listening(), func(theirs netip.AddrPort) bool { return overlap(own, theirs) }) {
+				found = append(found, Claim{"the port " + own.String(), by})
 			}
 		}
 	}
-	if owner, there := m.contexts[c.Context()]; there && owner == "" {
-		found = append(found, claim{"the context " + c.Context(), "your kubeconfig, for something else (--name chooses another)"})
+	if owner, there := m.Contexts[c.Context()]; there && owner == "" {
+		found = append(found, Claim{"the context " + c.Context(), "your kubeconfig, for something else (--name chooses another)"})
 	}
 	return found
 }
 
 // held returns what of c somebody has on the host at this moment.
-func (m machine) held(c Config) []claim {
-	var found []claim
-	for _, n := range m.networks {
-		if c.within(n.prefix) {
-			found = append(found, n.claim)
+func (m Machine) held(c Config) []Claim {
+	var found []Claim
+	for _, n := range m.Networks {
+		if c.Networks().Within(n.Prefix) {
+			found = append(found, n.Claim)
 		}
 	}
 	for _, own := range c.published(true) {
-		if m.udpTaken(own) {
-			found = append(found, claim{"the port " + own.String() + "/udp", "another process"})
+		if m.UDPTaken(own) {
+			found = append(found, Claim{"the port " + own.String() + "/udp", "another process"})
 		}
 	}
-	for _, own := range c.listening() {
-		if by := m.portOwner(own); by != "" {
-			found = append(found, claim{"the port " + own.String(), by})
+	for _, own := range c.Listening() {
+		if by := m.PortOwner(own); by != "" {
+			found = append(found, Claim{"the port " + own.String(), by})
 		}
 	}
 	return found
 }
 
-func theCluster(dataDir string) string {
+func DescribeCluster(dataDir string) string {
 	return fmt.Sprintf("the cluster in %[1]s (bonsai --data-dir %[1]s down ends it)", dataDir)
 }
 
-// within tells whether p is a part of one of the cluster's networks. A wider route, such as a VPN's 10.0.0.0/8, is no hindrance: the
-// cluster's own are more specific.
-func (c Config) within(p netip.Prefix) bool {
-	return slices.ContainsFunc(c.networks(), func(own netip.Prefix) bool {
-		return own.IsValid() && own.Contains(p.Addr()) && p.Bits() >= own.Bits()
-	})
-}
-
 // describeClaims makes one error per owner that names all it has.
-func describeClaims(claims []claim) error {
+func DescribeClaims(claims []Claim) error {
 	var owners []string
 	things := map[string][]string{}
 	for _, t := range claims {
-		if things[t.by] == nil {
-			owners = append(owners, t.by)
+		if things[t.By] == nil {
+			owners = append(owners, t.By)
 		}
-		if !slices.Contains(things[t.by], t.what) {
-			things[t.by] = append(things[t.by], t.what)
+		if !slices.Contains(things[t.By], t.What) {
+			things[t.By] = append(things[t.By], t.What)
 		}
 	}
 	var errs []error
@@ -175,7 +167,7 @@ func describeClaims(claims []claim) error {
 }
 
 // iptablesPrograms write the rules of iptables for the cluster's families.
-func (c Config) iptablesPrograms() []string {
+func (c Config) IptablesPrograms() []string {
 	switch c.IPFamily {
 	case IPv6:
 		return []string{"ip6tables-restore"}

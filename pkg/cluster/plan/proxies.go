@@ -1,4 +1,4 @@
-package cluster
+package plan
 
 import (
 	"slices"
@@ -7,7 +7,7 @@ import (
 
 // withoutProxies returns an environment for the cluster's processes: as environ, but where it names a proxy for HTTP, what the cluster's
 // processes say to each other, to pods and to Services does not go through it. Images are still pulled through it.
-func (c Config) withoutProxies(environ []string) []string {
+func (c Config) Environ(environ []string) []string {
 	value := func(name string) string {
 		found := ""
 		for _, e := range environ {
@@ -22,7 +22,7 @@ func (c Config) withoutProxies(environ []string) []string {
 		return environ
 	}
 	direct := []string{"localhost", "127.0.0.0/8", "::1", ".svc", ".cluster.local"}
-	for _, n := range c.networks() {
+	for _, n := range c.Networks().All() {
 		direct = append(direct, n.String())
 	}
 	if c.Joined != nil {

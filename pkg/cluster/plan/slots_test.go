@@ -1,4 +1,4 @@
-package cluster
+package plan
 
 import (
 	"net/netip"
@@ -11,12 +11,12 @@ func TestSlots(t *testing.T) {
 	t.Parallel()
 	var networks []netip.Prefix
 	ports := map[int]int{}
-	for i := range slots {
-		c := undecided().inSlot(i)
+	for i := range slotCount {
+		c := undecided().InSlot(i)
 		if err := c.Validate(); err != nil {
 			t.Fatal(i, err)
 		}
-		for _, s := range c.subnets() {
+		for _, s := range c.Networks().list() {
 			for _, other := range networks {
 				if other.Overlaps(s.prefix) {
 					t.Fatalf("slot %d: %s overlaps %s", i, s.prefix, other)
@@ -50,46 +50,46 @@ func TestPlan(t *testing.T) {
 	first := Default("/first", "")
 	first.Name = "first"
 	free := func(netip.AddrPort) string { return "" }
-	foreign := func(prefix string) network {
-		return network{netip.MustParsePrefix(prefix), claim{"the route to " + prefix, "the link eth1"}}
+	foreign := func(prefix string) HostNetwork {
+		return HostNetwork{netip.MustParsePrefix(prefix), Claim{"the route to " + prefix, "the link eth1"}}
 	}
 	for _, c := range []struct {
 		name     string
-		machine  machine
+		machine  Machine
 		change   func(*Config)
 		wantNode string
 		wantErr  []string
 	}{
-		{"alone", machine{portOwner: free}, nil, "10.77.0.0/24", nil},
-		{"second", machine{clusters: []Config{first}, portOwner: free}, nil, "10.77.1.0/24", nil},
-		{"a VPN's wide route is no hindrance", machine{networks: []network{foreign("10.0.0.0/8")}, portOwner: free}, nil, "10.77.0.0/24", nil},
-		{"a foreign route", machine{networks: []network{foreign("10.244.3.0/24")}, portOwner: free}, nil, "10.77.1.0/24", nil},
-		{"a foreign process", machine{portOwner: func(p netip.AddrPort) string {
+		{"alone", Machine{PortOwner: free}, nil, "10.77.0.0/24", nil},
+		{"second", Machine{Clusters: []Config{first}, PortOwner: free}, nil, "10.77.1.0/24", nil},
+		{"a VPN's wide route is no hindrance", Machine{Networks: []HostNetwork{foreign("10.0.0.0/8")}, PortOwner: free}, nil, "10.77.0.0/24", nil},
+		{"a foreign route", Machine{Networks: []HostNetwork{foreign("10.244.3.0/24")}, PortOwner: free}, nil, "10.77.1.0/24", nil},
+		{"a foreign process", Machine{PortOwner: func(p netip.AddrPort) string {
 			if p.Port() == 2379 || p.Port() == 10359 {
 				return "process 1 (etcd)"
 			}
 			return ""
 		}}, nil, "10.77.2.0/24", nil},
-		{"its name", machine{clusters: []Config{first}, portOwner: free}, func(c *Config) { c.Name = "first" }, "",
+		{"its name", Machine{Clusters: []Config{first}, PortOwner: free}, func(c *Config) { c.Name = "first" }, "",
 			[]string{"taken by the cluster in /first", "the name first"}},
-		{"its context", machine{contexts: map[string]string{"bonsai-dev": ""}, portOwner: free}, func(c *Config) { c.Name = "dev" }, "",
+		{"its context", Machine{Contexts: map[string]string{"bonsai-dev": ""}, PortOwner: free}, func(c *Config) { c.Name = "dev" }, "",
 			[]string{"the context bonsai-dev", "your kubeconfig"}},
-		{"a context of a cluster that is gone", machine{contexts: map[string]string{"bonsai": "/gone"}, portOwner: free}, nil, "10.77.0.0/24", nil},
-		{"its port and network", machine{clusters: []Config{first}, portOwner: free}, func(c *Config) {
+		{"a context of a cluster that is gone", Machine{Contexts: map[string]string{"bonsai": "/gone"}, PortOwner: free}, nil, "10.77.0.0/24", nil},
+		{"its port and network", Machine{Clusters: []Config{first}, PortOwner: free}, func(c *Config) {
 			c.Ports.API, c.PodSubnet = 2379, netip.MustParsePrefix("10.244.8.0/20")
 		}, "", []string{"taken by the cluster in /first", "the port 127.0.0.1:2379", "the network 10.244.0.0/16"}},
-		{"its published port", machine{clusters: []Config{publishing(first, "8080:30080")}, portOwner: free}, func(c *Config) { *c = publishing(*c, "0.0.0.0:8080:30081") }, "",
+		{"its published port", Machine{Clusters: []Config{publishing(first, "8080:30080")}, PortOwner: free}, func(c *Config) { *c = publishing(*c, "0.0.0.0:8080:30081") }, "",
 			[]string{"taken by the cluster in /first", "the port 0.0.0.0:8080"}},
-		{"the same port at another address", machine{clusters: []Config{publishing(first, "127.0.0.2:8080:30080")}, portOwner: free}, func(c *Config) { *c = publishing(*c, "8080:30080") }, "10.77.1.0/24", nil},
-		{"a subnet said, the rest chosen around it", machine{portOwner: free}, func(c *Config) { c.ServiceSubnet = netip.MustParsePrefix("10.77.0.0/24") }, "10.77.1.0/24", nil},
-		{"nothing free", machine{portOwner: func(netip.AddrPort) string { return "process 1 (x)" }}, nil, "", []string{"all 64 places", "process 1 (x)"}},
+		{"the same port at another address", Machine{Clusters: []Config{publishing(first, "127.0.0.2:8080:30080")}, PortOwner: free}, func(c *Config) { *c = publishing(*c, "8080:30080") }, "10.77.1.0/24", nil},
+		{"a subnet said, the rest chosen around it", Machine{PortOwner: free}, func(c *Config) { c.ServiceSubnet = netip.MustParsePrefix("10.77.0.0/24") }, "10.77.1.0/24", nil},
+		{"nothing free", Machine{PortOwner: func(netip.AddrPort) string { return "process 1 (x)" }}, nil, "", []string{"all 64 places", "process 1 (x)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := undecided()
 			if c.change != nil {
 				c.change(&want)
 			}
-			got, err := c.machine.plan(want)
+			got, err := c.machine.Plan(want)
 			if (err != nil) != (c.wantErr != nil) || err == nil && got.NodeSubnet.String() != c.wantNode {
 				t.Errorf("%s, %v", got.NodeSubnet, err)
 			}
@@ -105,10 +105,10 @@ func TestPlan(t *testing.T) {
 // TestFilledFrom: what was chosen at the first start stays.
 func TestFilledFrom(t *testing.T) {
 	t.Parallel()
-	old := undecided().inSlot(3)
+	old := undecided().InSlot(3)
 	want := undecided()
 	want.Ports.API = 7443
-	got := want.filledFrom(old)
+	got := want.FilledFrom(old)
 	old.Ports.API = 7443
 	if got.NodeSubnet != old.NodeSubnet || got.PodSubnet != old.PodSubnet || got.ServiceSubnet != old.ServiceSubnet || got.Ports != old.Ports {
 		t.Errorf("%+v, not %+v", got, old)

@@ -1,4 +1,4 @@
-package cluster
+package plan
 
 import (
 	"net/netip"
@@ -15,7 +15,7 @@ func TestCheckChange(t *testing.T) {
 		want   string
 	}{
 		"BinDir":           {func(c *Config) { c.BinDir = "/other" }, "programs: /bin now, /other wanted"},
-		"Nodes":            {func(c *Config) { c.Nodes = nodesUpTo(3) }, "nodes: n1 n2 now, n1 n2 n3 wanted"},
+		"Nodes":            {func(c *Config) { c.Nodes = NodesUpTo(3) }, "nodes: n1 n2 now, n1 n2 n3 wanted"},
 		"AddonChoices":     {func(c *Config) { c.AddonChoices = map[string]bool{"registry": true} }, "add-on registry: off now, on wanted"},
 		"Nodes.Mounts":     {func(c *Config) { c.Nodes = []Node{{Number: 1, Mounts: []Mount{{"/a", "/b", true}}}, {Number: 2}} }, "mounts of n1: none now, /a:/b:ro wanted"},
 		"Egress":           {func(c *Config) { c.Egress = !c.Egress }, "egress: true now, false wanted"},
@@ -31,14 +31,14 @@ func TestCheckChange(t *testing.T) {
 		field, _, _ := strings.Cut(name, ".")
 		covered[field] = true
 		is := Default("/data", "/bin")
-		is.Nodes = nodesUpTo(2)
+		is.Nodes = NodesUpTo(2)
 		wanted := is
 		tc.change(&wanted)
-		err := is.checkChange(wanted, true)
+		err := is.CheckChange(wanted, true)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "bonsai stop --data-dir /data") || strings.Contains(err.Error(), "bonsai down") {
 			t.Errorf("%s: no %q in: %v", name, tc.want, err)
 		}
-		if err := is.checkChange(wanted, false); err != nil {
+		if err := is.CheckChange(wanted, false); err != nil {
 			t.Errorf("%s of a stopped cluster: %v", name, err)
 		}
 	}
@@ -57,14 +57,14 @@ func TestCheckChange(t *testing.T) {
 		field, _, _ := strings.Cut(name, ".")
 		covered[field] = true
 		is := Default("/data", "/bin")
-		is.Nodes = nodesUpTo(2)
+		is.Nodes = NodesUpTo(2)
 		wanted := is
 		tc.change(&wanted)
-		if err := is.checkChange(wanted, true); err != nil || difference(is, wanted) != tc.want {
-			t.Errorf("%s of a running cluster: %v, %s", name, err, difference(is, wanted))
+		if err := is.CheckChange(wanted, true); err != nil || Difference(is, wanted) != tc.want {
+			t.Errorf("%s of a running cluster: %v, %s", name, err, Difference(is, wanted))
 		}
 		wanted.Egress = false
-		if err := is.checkChange(wanted, true); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if err := is.CheckChange(wanted, true); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s beside what takes a stop: %v", name, err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestCheckChange(t *testing.T) {
 		wanted := is
 		change(&wanted)
 		for _, running := range []bool{true, false} {
-			if err := is.checkChange(wanted, running); err == nil || !strings.Contains(err.Error(), "deletes this one with everything in it") {
+			if err := is.CheckChange(wanted, running); err == nil || !strings.Contains(err.Error(), "deletes this one with everything in it") {
 				t.Errorf("%s, running %v: %v", name, running, err)
 			}
 		}

@@ -1,4 +1,4 @@
-package cluster
+package plan
 
 import (
 	"net/netip"
@@ -24,7 +24,7 @@ func TestWithoutProxies(t *testing.T) {
 		"exceptions are kept": {c, "HTTPS_PROXY=http://p:1 NO_PROXY=example.org,.corp no_proxy=10.0.0.0/8", "example.org,.corp,10.0.0.0/8," + own},
 		"a joined machine":    {joined, "ALL_PROXY=socks5://p:1", own + ",192.0.2.1"},
 	} {
-		got := want.c.withoutProxies(strings.Fields(want.environ))
+		got := want.c.Environ(strings.Fields(want.environ))
 		if !slices.Equal(got[:len(strings.Fields(want.environ))], strings.Fields(want.environ)) {
 			t.Errorf("%s: the environment is %v", name, got)
 		}
@@ -34,7 +34,7 @@ func TestWithoutProxies(t *testing.T) {
 				direct = v
 			}
 		}
-		if again := want.c.withoutProxies(got); len(got) > len(strings.Fields(want.environ)) && again[len(again)-1] != "no_proxy="+direct {
+		if again := want.c.Environ(got); len(got) > len(strings.Fields(want.environ)) && again[len(again)-1] != "no_proxy="+direct {
 			t.Errorf("%s: the second time it is %s", name, again[len(again)-1])
 		}
 		if direct != want.direct {

@@ -1,4 +1,4 @@
-package cluster
+package plan
 
 import (
 	"net/netip"
@@ -9,34 +9,26 @@ import (
 // to, and nodes are told that registryHost is that Service.
 const (
 	registryAddon    = "registry"
-	registryHost     = "localhost:5001"
+	RegistryHost     = "localhost:5001"
 	registryHostPort = 5001
 	registryPort     = 5000
 	// registryNodePort is of the part of the range from which none is given to Services that ask for any.
-	registryNodePort = 30050
+	RegistryNodePort = 30050
 )
 
-// registryIP is the address of the registry's Service.
-func (c Config) registryIP() netip.Addr { return nth(c.ServiceSubnets()[0], 11) }
-
-// registryAddress is where nodes and pods reach the registry.
-func (c Config) registryAddress() string {
-	return netip.AddrPortFrom(c.registryIP(), registryPort).String()
-}
-
 // mappings are the node ports that the cluster publishes on the host: the registry's and the user's.
-func (c Config) mappings() []PortMapping {
-	if !c.hasAddon(registryAddon) {
+func (c Config) Mappings() []PortMapping {
+	if !c.HasAddon(registryAddon) {
 		return c.PortMappings
 	}
-	own := PortMapping{Address: netip.MustParseAddr(loopback), HostPort: registryHostPort, NodePort: registryNodePort}
+	own := PortMapping{Address: netip.MustParseAddr(Loopback), HostPort: registryHostPort, NodePort: RegistryNodePort}
 	return append([]PortMapping{own}, c.PortMappings...)
 }
 
 // mirrors are what the nodes ask instead of the registries that images name: the user's, and the cluster's own for registryHost.
-func (c Config) mirrors() []Mirror {
-	if !c.hasAddon(registryAddon) {
+func (c Config) RegistryMirrors() []Mirror {
+	if !c.HasAddon(registryAddon) {
 		return c.Mirrors
 	}
-	return append(slices.Clone(c.Mirrors), Mirror{Registry: registryHost, URL: "http://" + c.registryAddress()})
+	return append(slices.Clone(c.Mirrors), Mirror{Registry: RegistryHost, URL: "http://" + c.Networks().RegistryAddress()})
 }

@@ -1,9 +1,10 @@
-package cluster
+package plan
 
 import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,14 +14,14 @@ import (
 type setting struct{ name, value string }
 
 // settings lists everything that a user can choose, in a fixed order: two configurations have the same names at the same places.
-func (c Config) settings() []setting {
+func settings(c Config) []setting {
 	list := []setting{
 		{"the cluster's name", c.Name},
 		{"the data directory", c.DataDir},
 		{"the directory of the programs", c.BinDir},
-		{"nodes", strings.Join(c.nodeNames(), " ")},
+		{"nodes", strings.Join(c.NodeNames(), " ")},
 	}
-	for _, n := range nodesUpTo(maxNodes) {
+	for _, n := range NodesUpTo(MaxNodes) {
 		if i := slices.IndexFunc(c.Nodes, func(other Node) bool { return other.Number == n.Number }); i >= 0 {
 			n = c.Nodes[i]
 		}
@@ -58,19 +59,19 @@ func (c Config) settings() []setting {
 		setting{"service subnet", c.ServiceSubnet.String()},
 		setting{"feature gates", pairs(c.FeatureGates)},
 		setting{"component flags", pairs(flags)})
-	for _, a := range optionalAddons {
+	for _, a := range OptionalAddons {
 		value := "off"
-		if c.hasAddon(a.name) {
+		if c.HasAddon(a.Name) {
 			value = "on"
 		}
-		list = append(list, setting{"add-on " + a.name, value})
+		list = append(list, setting{"add-on " + a.Name, value})
 	}
 	return append(list, setting{"mode of the kubeconfig", mode})
 }
 
 // checkChange returns an error if a cluster that exists cannot become the wanted one: at all, or while it runs.
 // It says how to get there without losing what the cluster holds.
-func (c Config) checkChange(wanted Config, running bool) error {
+func (c Config) CheckChange(wanted Config, running bool) error {
 	fixed := func(name, is, want string) error {
 		return fmt.Errorf("the cluster in %s cannot change its %s: %s now, %s wanted. Choose another --name for a second cluster; "+
 			"bonsai down --data-dir %s deletes this one with everything in it", c.DataDir, name, is, want, c.DataDir)
@@ -80,27 +81,27 @@ func (c Config) checkChange(wanted Config, running bool) error {
 		return fixed("name", c.Name, wanted.Name)
 	case c.ControlPlanes != wanted.ControlPlanes:
 		return fixed("number of control planes", strconv.Itoa(c.ControlPlanes), strconv.Itoa(wanted.ControlPlanes))
-	case !slices.Equal(c.subnets(), wanted.subnets()) || c.IPFamily != wanted.IPFamily:
-		return fixed("networks", c.networking(), wanted.networking())
-	case !running || c.canBecome(wanted):
+	case !slices.Equal(c.Networks().list(), wanted.Networks().list()) || c.IPFamily != wanted.IPFamily:
+		return fixed("networks", networking(c), networking(wanted))
+	case !running || c.CanBecome(wanted):
 		return nil
 	}
 	return fmt.Errorf("the cluster in %s runs with other settings, and nothing changed. %s. To change them and keep everything in the "+
 		"cluster: bonsai stop --data-dir %s, then the same bonsai up again (bonsai node add and bonsai node remove change nodes at once)",
-		c.DataDir, difference(c, wanted), c.DataDir)
+		c.DataDir, Difference(c, wanted), c.DataDir)
 }
 
 // networking has the IP family and the subnets, for a message.
-func (c Config) networking() string {
+func networking(c Config) string {
 	return fmt.Sprintf("%s with nodes %s, pods %s, Services %s",
 		cmp.Or(string(c.IPFamily), "ipv4"), c.NodeSubnet, c.PodSubnet, c.ServiceSubnet)
 }
 
 // difference says which settings of a running cluster would have to change for it to be as wanted.
-func difference(is, wanted Config) string {
+func Difference(is, wanted Config) string {
 	var changes []string
-	want := wanted.settings()
-	for i, s := range is.settings() {
+	want := settings(wanted)
+	for i, s := range settings(is) {
 		if s != want[i] {
 			changes = append(changes, fmt.Sprintf("%s: %s now, %s wanted", s.name, orNone(s.value), orNone(want[i].value)))
 		}
@@ -113,14 +114,6 @@ func orNone(value string) string {
 		return "none"
 	}
 	return value
-}
-
-func (c Config) nodeNames() []string {
-	var names []string
-	for _, n := range c.Nodes {
-		names = append(names, n.Name())
-	}
-	return names
 }
 
 // pairs writes a map as key=value, in the order of the keys.
@@ -140,23 +133,34 @@ func words[T fmt.Stringer](list []T) string {
 	return strings.Join(all, " ")
 }
 
-// String writes a mount as docker run does: HOST:NODE, with :ro where nodes cannot write.
-func (m Mount) String() string {
-	text := m.HostPath + ":" + m.NodePath
-	if m.ReadOnly {
-		text += ":ro"
-	}
-	return text
-}
-
-// String writes a mirror as REGISTRY=URL.
-func (m Mirror) String() string { return m.Registry + "=" + m.URL }
-
 // String writes a mapping as --port takes it.
 func (m PortMapping) String() string {
-	text := fmt.Sprintf("%s:%d", m.listens(), m.NodePort)
+	text := fmt.Sprintf("%s:%d", m.Listens(), m.NodePort)
 	if m.UDP {
 		text += "/udp"
 	}
 	return text
+}
+
+// canBecome reports whether a running cluster can become the wanted one without a stop: by what the administrator says to the API server, what
+// the supervisor publishes, and what this command writes. The registry is in the settings of the nodes' containerd, which are read at a start.
+func (c Config) CanBecome(wanted Config) bool {
+	if len(c.Nodes) != len(wanted.Nodes) {
+		return false
+	}
+	c.Nodes = slices.Clone(c.Nodes)
+	for i, n := range wanted.Nodes {
+		c.Nodes[i].Labels, c.Nodes[i].Taints = n.Labels, n.Taints
+	}
+	if c.HasAddon(registryAddon) == wanted.HasAddon(registryAddon) {
+		c.AddonChoices = wanted.AddonChoices
+	}
+	c.PortMappings, c.KubeconfigMode = wanted.PortMappings, wanted.KubeconfigMode
+	return reflect.DeepEqual(c, wanted)
+}
+
+// newImages are the archives of local images that c has and old has not.
+func (c Config) NewImages(old Config) []string {
+	had := old.LocalImages()
+	return slices.DeleteFunc(c.LocalImages(), func(image string) bool { return slices.Contains(had, image) })
 }

@@ -1,4 +1,4 @@
-package cluster
+package plan
 
 import (
 	"bytes"
@@ -115,17 +115,17 @@ func (f file) config(c Config, p *problems) Config {
 		p.add(fmt.Sprintf("must be %s, not %q", fileKind, f.Kind), "kind")
 	}
 	if f.Name != "" {
-		p.check(checkName(f.Name), "name")
+		p.check(CheckName(f.Name), "name")
 		c.Name = f.Name
 	}
 	c.ControlPlanes = max(1, f.ControlPlanes)
-	if f.ControlPlanes < 0 || f.ControlPlanes > 1 && f.ControlPlanes != maxControlPlanes {
-		p.add(fmt.Sprintf("must be 1 or %d, not %d", maxControlPlanes, f.ControlPlanes), "controlPlanes")
+	if f.ControlPlanes < 0 || f.ControlPlanes > 1 && f.ControlPlanes != MaxControlPlanes {
+		p.add(fmt.Sprintf("must be 1 or %d, not %d", MaxControlPlanes, f.ControlPlanes), "controlPlanes")
 	}
-	if len(f.Nodes) > maxNodes {
-		p.add(fmt.Sprintf("there may be %d nodes, not %d", maxNodes, len(f.Nodes)), "nodes")
+	if len(f.Nodes) > MaxNodes {
+		p.add(fmt.Sprintf("there may be %d nodes, not %d", MaxNodes, len(f.Nodes)), "nodes")
 	}
-	c.Nodes = nodesUpTo(max(1, len(f.Nodes)))
+	c.Nodes = NodesUpTo(max(1, len(f.Nodes)))
 	for i, n := range f.Nodes {
 		n.fill(&c.Nodes[i], p, i)
 	}
@@ -134,8 +134,8 @@ func (f file) config(c Config, p *problems) Config {
 	for i, m := range f.PortMappings {
 		mapping := PortMapping{HostPort: m.HostPort, NodePort: m.NodePort}
 		var err error
-		if mapping.Address, err = netip.ParseAddr(cmp.Or(m.ListenAddress, loopback)); err == nil {
-			err = errors.Join(mapping.check(), mapping.setProtocol(cmp.Or(m.Protocol, "TCP")))
+		if mapping.Address, err = netip.ParseAddr(cmp.Or(m.ListenAddress, Loopback)); err == nil {
+			err = errors.Join(mapping.Check(), mapping.setProtocol(cmp.Or(m.Protocol, "TCP")))
 		}
 		p.check(err, "portMappings", i)
 		c.PortMappings = append(c.PortMappings, mapping)
@@ -146,7 +146,7 @@ func (f file) config(c Config, p *problems) Config {
 		p.check(Mirror(m).check(), "registryMirrors", i)
 	}
 	c.OCIRuntime = ""
-	if f.OCIRuntime != "" && f.OCIRuntime != defaultOCIRuntime {
+	if f.OCIRuntime != "" && f.OCIRuntime != DefaultOCIRuntime {
 		p.check(checkOCIRuntime(f.OCIRuntime), "ociRuntime")
 		c.OCIRuntime = f.OCIRuntime
 	}
@@ -226,7 +226,7 @@ func (f fileNetworking) fill(c *Config, p *problems) {
 		}
 		*s.to = prefix
 	}
-	for _, err := range c.checkSubnets() {
+	for _, err := range c.Networks().Check() {
 		p.check(err, "networking")
 	}
 	if f.APIPort < 0 || f.APIPort > 65535 {

@@ -1,4 +1,4 @@
-package cluster
+package plan
 
 import (
 	"net/netip"
@@ -25,7 +25,7 @@ func TestDefaultFile(t *testing.T) {
 		if len(c.Nodes[0].Labels)+len(c.Nodes[0].Taints)+len(c.Nodes[0].Mounts) > 0 {
 			t.Errorf("%s: %+v", name, c.Nodes)
 		}
-		c.Nodes, c.FeatureGates, c.ComponentFlags = nodesUpTo(len(c.Nodes)), nil, nil // empty or not there is the same
+		c.Nodes, c.FeatureGates, c.ComponentFlags = NodesUpTo(len(c.Nodes)), nil, nil // empty or not there is the same
 		if want := undecided(); !reflect.DeepEqual(c, want) {
 			t.Errorf("%s: %+v, not %+v", name, c, want)
 		}
@@ -61,23 +61,6 @@ portMappings: [{hostPort: 8080, nodePort: 30080}]
 		AddonChoices: map[string]bool{"coredns": false, "metrics-server": true}}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("%+v, not\n%+v", c, want)
-	}
-	var args []string
-	control := c.inSlot(0).everyProcess()
-	for _, p := range control {
-		if p.Name == "kube-apiserver" {
-			args = p.Argv
-		}
-	}
-	if tail := strings.Join(args[len(args)-3:], " "); tail != "--feature-gates=MemoryQoS=true,PodDeletionCost=false --profiling=false --v=4" {
-		t.Errorf("kube-apiserver's last flags: %s", tail)
-	}
-	node := c.inSlot(0).node(c.Nodes[1])
-	if got := strings.Join(node.userFlags("kubelet"), " "); got != "--register-with-taints=dedicated=db:NoSchedule" {
-		t.Errorf("kubelet: %s", got)
-	}
-	if !strings.Contains(node.kubeletConfig(), "featureGates: {MemoryQoS: true, PodDeletionCost: false}\n") {
-		t.Errorf("kubelet's file:\n%s", node.kubeletConfig())
 	}
 }
 

@@ -1,0 +1,27 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"bonsai/pkg/cluster/plan"
+)
+
+// userFlags are what the user wishes of a component of the node: its flags, and how the kubelet registers the node.
+func (n *NodeConfig) userFlags(component string) []string {
+	var args []string
+	if component == "kubelet" {
+		if len(n.Labels) > 0 {
+			var labels []string
+			for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
+				labels = append(labels, key+"="+n.Labels[key])
+			}
+			args = append(args, "--node-labels="+strings.Join(labels, ","))
+		}
+		if len(n.Taints) > 0 {
+			args = append(args, "--register-with-taints="+strings.Join(n.Taints, ","))
+		}
+	}
+	return append(args, plan.UserFlags(n.ComponentFlags[component])...)
+}

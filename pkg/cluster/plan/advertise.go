@@ -1,0 +1,41 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// joinAddon is what those may do who join; a cluster has it if it is joinable.
+const joinAddon = "join"
+
+// joinable tells whether other machines can join the cluster.
+func (c Config) IsJoinable() bool { return c.AdvertiseAddress.IsValid() }
+
+// checkAdvertised returns what is wrong with the address that is advertised.
+func checkAdvertised(c Config) error {
+	switch a := c.AdvertiseAddress; {
+	case !c.IsJoinable():
+		return nil
+	case !a.Is4() || a.IsUnspecified() || a.IsLoopback() || a.IsMulticast():
+		return fmt.Errorf("must be an IPv4 address by which other machines reach this one, not %s", a)
+	case c.IPFamily != IPv4:
+		return errors.New("nodes on other machines need IPv4 (--ip-family ipv4)")
+	case !c.Egress:
+		return errors.New("nodes on other machines are reached as all that is outside (--egress)")
+	case c.Networks().IsOwn(a):
+		return fmt.Errorf("%s is in one of the cluster's own networks", a)
+	}
+	return nil
+}
+
+// advertised is the API server's port for other machines.
+func (c Config) Advertised() PortMapping {
+	return PortMapping{Address: c.AdvertiseAddress, HostPort: c.Ports.API, NodePort: c.Ports.API}
+}
+
+// advertisedServer is the API server's URL for other machines.
+func (c Config) AdvertisedServer() string {
+	return "https://" + net.JoinHostPort(c.AdvertiseAddress.String(), strconv.Itoa(c.Ports.API))
+}

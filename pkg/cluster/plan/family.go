@@ -1,0 +1,36 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+)
+
+// IPFamily says which families of addresses nodes, pods and Services have.
+type IPFamily string
+
+// The families. In a cluster of Dual the first address of everything is IPv4's.
+const (
+	IPv4 IPFamily = "" // so that the zero value is the default
+	IPv6 IPFamily = "ipv6"
+	Dual IPFamily = "dual"
+)
+
+// ParseIPFamily reads ipv4, ipv6 or dual, in any case.
+func ParseIPFamily(text string) (IPFamily, error) {
+	switch f := IPFamily(strings.ToLower(text)); f {
+	case "ipv4":
+		return IPv4, nil
+	case IPv6, Dual:
+		return f, nil
+	}
+	return IPv4, fmt.Errorf("must be ipv4, ipv6 or dual, not %q", text)
+}
+
+// joined is a list as flags take it.
+func CommaList[T fmt.Stringer](list []T) string {
+	texts := make([]string, len(list))
+	for i, e := range list {
+		texts[i] = e.String()
+	}
+	return strings.Join(texts, ",")
+}

@@ -1,0 +1,37 @@
+package plan
+
+import (
+	"net/url"
+	"regexp"
+)
+
+// secretFlag finds flags whose values are secrets.
+var secretFlag = regexp.MustCompile(`(?i)token|password|secret`)
+
+// withoutSecrets is the configuration without passwords in URLs and the values of flags that are secrets.
+func (c Config) WithoutSecrets() Config {
+	const left = "(left out)"
+	flags := map[string]map[string]string{}
+	for component, own := range c.ComponentFlags {
+		flags[component] = map[string]string{}
+		for name, value := range own {
+			if secretFlag.MatchString(name) {
+				value = left
+			}
+			flags[component][name] = value
+		}
+	}
+	c.ComponentFlags = flags
+	mirrors := make([]Mirror, 0, len(c.Mirrors))
+	for _, m := range c.Mirrors {
+		if u, err := url.Parse(m.URL); err != nil {
+			m.URL = left
+		} else if u.User != nil {
+			u.User = url.User(left)
+			m.URL = u.String()
+		}
+		mirrors = append(mirrors, m)
+	}
+	c.Mirrors = mirrors
+	return c
+}
