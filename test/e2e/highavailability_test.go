@@ -17,6 +17,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -53,6 +54,7 @@ func TestHighAvailability(t *testing.T) {
 	}
 	waitFor(t, "all three are endpoints of the Service kubernetes", three)
 	ready := everyServer(t, client)
+	sparesMachine(t, client)
 	work, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -293,6 +295,44 @@ func everyServer(t *testing.T, client *kubernetes.Clientset) func() bool {
 			}
 		}
 		return true
+	}
+}
+
+// hostOf returns the host's address in the node network of an address.
+func hostOf(address string) string { return address[:strings.LastIndex(address, ".")] + ".1" }
+
+// sparesMachine tries to have the API servers connect to the host and to each other by a Service's endpoints.
+func sparesMachine(t *testing.T, client *kubernetes.Clientset) {
+	t.Helper()
+	slice, err := client.DiscoveryV1().EndpointSlices("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := slice.Ports[0].Port
+	addresses := []string{hostOf(slice.Endpoints[0].Addresses[0])}
+	for _, e := range slice.Endpoints {
+		addresses = append(addresses, e.Addresses[0])
+	}
+	for i, address := range addresses {
+		meta := metav1.ObjectMeta{Name: fmt.Sprintf("machine-%d", i), Labels: map[string]string{discoveryv1.LabelServiceName: fmt.Sprintf("machine-%d", i)}}
+		_, err := client.CoreV1().Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}}, metav1.CreateOptions{})
+		if err == nil {
+			_, err = client.DiscoveryV1().EndpointSlices("default").Create(t.Context(), &discoveryv1.EndpointSlice{ObjectMeta: meta, AddressType: discoveryv1.AddressTypeIPv4,
+				Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}}}, Ports: []discoveryv1.EndpointPort{{Name: new(string), Port: port}}}, metav1.CreateOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := "/api/v1/namespaces/default/services/https:" + meta.Name + ":443/proxy/version"
+		var body []byte
+		answered := func() bool {
+			body, err = client.RESTClient().Get().AbsPath(path).DoRaw(t.Context())
+			return !apierrors.IsServiceUnavailable(err) // the cache has no endpoints yet
+		}
+		waitFor(t, path+" is answered", answered)
+		if !apierrors.IsBadRequest(err) || !strings.Contains(string(body), "address not allowed") {
+			t.Errorf("an API server connects to %s: %s, %v", address, body, err)
+		}
 	}
 }
 
