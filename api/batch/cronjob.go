@@ -92,7 +92,7 @@ func cronJobWarnings(obj, old *batchv1.CronJob) []string {
 		w = append(w, podspec.Warnings(&t.Spec, t.Annotations, field.NewPath("spec", "jobTemplate", "spec", "template"))...)
 	}
 	if namesZone(obj.Spec.Schedule) {
-		w = append(w, "cannot use TZ or CRON_TZ in spec.schedule, use timeZone field instead")
+		w = append(w, "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details")
 	}
 	return w
 }

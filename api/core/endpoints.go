@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -34,7 +35,7 @@ func endpointsRow() resources.Row {
 			},
 			Validate:       validateEndpoints,
 			Warnings:       endpointsWarnings,
-			ValidateUpdate: func(obj, _ *corev1.Endpoints) field.ErrorList { return validateEndpoints(obj) },
+			ValidateUpdate: validateEndpointsUpdate,
 			CreateOnUpdate: true,
 		}.Strategy(),
 		Columns: []metav1.TableColumnDefinition{
@@ -109,6 +110,14 @@ func validateEndpoints(e *corev1.Endpoints) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// validateEndpointsUpdate leaves subsets alone that did not change.
+func validateEndpointsUpdate(obj, old *corev1.Endpoints) field.ErrorList {
+	if apiequality.Semantic.DeepEqual(obj.Subsets, old.Subsets) {
+		return nil
+	}
+	return validateEndpoints(obj)
 }
 
 // endpointsWarnings tells of addresses that are not as they would be shown.

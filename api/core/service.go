@@ -6,6 +6,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/defaults"
 	"bonsai/api/resources"
@@ -45,7 +46,7 @@ func serviceStrategy() resources.Typed[*corev1.Service] {
 			}
 		},
 		PrepareUpdate:  prepareServiceUpdate,
-		Validate:       validateService,
+		Validate:       func(s *corev1.Service) field.ErrorList { return validateService(s, nil) },
 		ValidateUpdate: validateServiceUpdate,
 		Warnings:       serviceWarnings,
 		ValidateName:   apivalidation.NameIsDNSLabel,
@@ -57,7 +58,7 @@ func serviceStatusStrategy() resources.Typed[*corev1.Service] {
 	s := serviceStrategy()
 	s.PrepareUpdate = func(obj, old *corev1.Service) { obj.Spec = *old.Spec.DeepCopy() }
 	s.ValidateUpdate = validateServiceStatusUpdate
-	s.Warnings = nil
+	s.Warnings = serviceStatusWarnings
 	return s
 }
 

@@ -22,9 +22,13 @@ import (
 const kubeletPort = 10250
 
 // validateService checks a service. Whether its addresses and ports are free is the allocators' business.
-func validateService(s *corev1.Service) field.ErrorList {
+// validateService checks a whole Service; old is what it was, or nil. Addresses that it had may stay as they are written.
+func validateService(s, old *corev1.Service) field.ErrorList {
 	path := field.NewPath("spec")
-	spec := &s.Spec
+	spec, had := &s.Spec, &corev1.ServiceSpec{}
+	if old != nil {
+		had = &old.Spec
+	}
 	headless := spec.ClusterIP == corev1.ClusterIPNone
 	errs := validateServiceType(spec, headless, path)
 	ports := path.Child("ports")
@@ -39,11 +43,11 @@ func validateService(s *corev1.Service) field.ErrorList {
 		errs = append(errs, metavalidation.ValidateLabels(spec.Selector, path.Child("selector"))...)
 	}
 	errs = append(errs, validateSessionAffinity(spec, path)...)
-	errs = append(errs, ValidateClusterIPs(spec, path)...)
-	errs = append(errs, validateExternalIPs(spec.ExternalIPs, path.Child("externalIPs"))...)
+	errs = append(errs, ValidateClusterIPs(spec, had.ClusterIPs, path)...)
+	errs = append(errs, validateExternalIPs(spec.ExternalIPs, had.ExternalIPs, path.Child("externalIPs"))...)
 	errs = append(errs, validate.OneOf(path.Child("type"), spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
 	errs = append(errs, validateNodePorts(spec, ports)...)
-	errs = append(errs, validateLoadBalancer(spec, path)...)
+	errs = append(errs, validateLoadBalancer(spec, had.LoadBalancerSourceRanges, path)...)
 	return append(errs, validateTrafficPolicies(s, path)...)
 }
 
@@ -128,8 +132,8 @@ func validateSessionAffinity(s *corev1.ServiceSpec, path *field.Path) field.Erro
 	return errs
 }
 
-// ValidateClusterIPs checks addresses of the service network and their families.
-func ValidateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList {
+// ValidateClusterIPs checks addresses of the service network and their families. Those in had may stay as they are written.
+func ValidateClusterIPs(s *corev1.ServiceSpec, had []string, path *field.Path) field.ErrorList {
 	if s.Type == corev1.ServiceTypeExternalName {
 		return nil
 	}
@@ -159,7 +163,7 @@ func ValidateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList
 	if len(s.ClusterIPs) > 2 {
 		errs = append(errs, field.Invalid(at, s.ClusterIPs, "may only hold up to 2 values"))
 	}
-	isIP := func(ip string) bool { return validation.IsValidIPForLegacyField(at, ip, true, nil) == nil }
+	isIP := func(ip string) bool { return validation.IsValidIPForLegacyField(at, ip, true, had) == nil }
 	if len(s.ClusterIPs) == 2 && isIP(s.ClusterIPs[0]) && isIP(s.ClusterIPs[1]) && familyOf(s.ClusterIPs[0]) == familyOf(s.ClusterIPs[1]) {
 		errs = append(errs, field.Invalid(at, s.ClusterIPs, "may specify no more than one IP for each IP family"))
 	}
@@ -170,7 +174,7 @@ func ValidateClusterIPs(s *corev1.ServiceSpec, path *field.Path) field.ErrorList
 			}
 			continue
 		}
-		if msgs := validation.IsValidIPForLegacyField(at.Index(i), ip, true, nil); len(msgs) > 0 {
+		if msgs := validation.IsValidIPForLegacyField(at.Index(i), ip, true, had); len(msgs) > 0 {
 			errs = append(errs, msgs...)
 			continue
 		}
@@ -188,10 +192,10 @@ func familyOf(ip string) corev1.IPFamily {
 	return corev1.IPv4Protocol
 }
 
-func validateExternalIPs(ips []string, path *field.Path) field.ErrorList {
+func validateExternalIPs(ips, had []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, ip := range ips {
-		found := validation.IsValidIPForLegacyField(path.Index(i), ip, true, nil)
+		found := validation.IsValidIPForLegacyField(path.Index(i), ip, true, had)
 		if len(found) == 0 {
 			found = nonSpecialIP(ip, path.Index(i))
 		}
@@ -260,7 +264,7 @@ type servicePortValue struct {
 	NodePort    int32
 }
 
-func validateLoadBalancer(s *corev1.ServiceSpec, path *field.Path) field.ErrorList {
+func validateLoadBalancer(s *corev1.ServiceSpec, had []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	balanced := s.Type == corev1.ServiceTypeLoadBalancer
 	ranges := path.Child("LoadBalancerSourceRanges")
@@ -268,7 +272,7 @@ func validateLoadBalancer(s *corev1.ServiceSpec, path *field.Path) field.ErrorLi
 		errs = append(errs, field.Forbidden(ranges, "may only be used when `type` is 'LoadBalancer'"))
 	}
 	for i, r := range s.LoadBalancerSourceRanges {
-		errs = append(errs, validation.IsValidCIDRForLegacyField(ranges.Index(i), strings.TrimSpace(r), true, nil)...)
+		errs = append(errs, validation.IsValidCIDRForLegacyField(ranges.Index(i), strings.TrimSpace(r), true, had)...)
 	}
 	if balanced && s.AllocateLoadBalancerNodePorts == nil {
 		errs = append(errs, field.Required(path.Child("allocateLoadBalancerNodePorts"), ""))
@@ -329,7 +333,7 @@ func validateServiceUpdate(obj, old *corev1.Service) field.ErrorList {
 	if needsHealthPort(&obj.Spec) && needsHealthPort(&old.Spec) && obj.Spec.HealthCheckNodePort != old.Spec.HealthCheckNodePort {
 		errs = append(errs, field.Forbidden(path.Child("healthCheckNodePort"), "field is immutable"))
 	}
-	return append(errs, validateService(obj)...)
+	return append(errs, validateService(obj, old)...)
 }
 
 // validateClusterIPsUpdate: the first address and family stay, and the second address while there is one. Families of services without
@@ -360,16 +364,21 @@ func validateClusterIPsUpdate(now, was *corev1.ServiceSpec, path *field.Path) fi
 	return errs
 }
 
-func validateServiceStatusUpdate(obj, _ *corev1.Service) field.ErrorList {
+// validateServiceStatusUpdate: addresses that were there before may stay as they are.
+func validateServiceStatusUpdate(obj, old *corev1.Service) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("status", "loadBalancer", "ingress")
 	if obj.Spec.Type != corev1.ServiceTypeLoadBalancer && len(obj.Status.LoadBalancer.Ingress) > 0 {
 		return field.ErrorList{field.Forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")}
 	}
+	var had []string
+	for _, in := range old.Status.LoadBalancer.Ingress {
+		had = append(had, in.IP)
+	}
 	for i, in := range obj.Status.LoadBalancer.Ingress {
 		at := path.Index(i)
 		if in.IP != "" {
-			errs = append(errs, validation.IsValidIPForLegacyField(at.Child("ip"), in.IP, true, nil)...)
+			errs = append(errs, validation.IsValidIPForLegacyField(at.Child("ip"), in.IP, true, had)...)
 		}
 		switch {
 		case in.IP != "" && in.IPMode == nil:
@@ -389,6 +398,15 @@ func validateServiceStatusUpdate(obj, _ *corev1.Service) field.ErrorList {
 	return errs
 }
 
+// serviceStatusWarnings names addresses of load balancers that are not as they would be shown.
+func serviceStatusWarnings(s, _ *corev1.Service) []string {
+	var w []string
+	for i, in := range s.Status.LoadBalancer.Ingress {
+		w = append(w, validate.IPWarnings(field.NewPath("status", "loadBalancer", "ingress").Index(i), in.IP)...)
+	}
+	return w
+}
+
 func serviceWarnings(s, _ *corev1.Service) []string {
 	var w []string
 	spec, path := &s.Spec, field.NewPath("spec")
@@ -403,6 +421,9 @@ func serviceWarnings(s, _ *corev1.Service) []string {
 		if spec.SessionAffinity == corev1.ServiceAffinityClientIP {
 			w = append(w, "spec.SessionAffinity is ignored for headless services")
 		}
+	}
+	for i, ip := range spec.ClusterIPs {
+		w = append(w, validate.IPWarnings(path.Child("clusterIPs").Index(i), ip)...)
 	}
 	for i, ip := range spec.ExternalIPs {
 		w = append(w, validate.IPWarnings(path.Child("externalIPs").Index(i), ip)...)

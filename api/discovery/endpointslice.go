@@ -9,8 +9,10 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
+	"bonsai/api/validate"
 )
 
 func endpointSliceRow() resources.Row {
@@ -63,11 +65,19 @@ func dropTopology(s, old *discoveryv1.EndpointSlice) {
 	}
 }
 
+// sliceWarnings are of kinds of addresses, and of addresses that were written otherwise than they would be shown before that was refused.
 func sliceWarnings(s, _ *discoveryv1.EndpointSlice) []string {
 	if s.AddressType == discoveryv1.AddressTypeFQDN {
 		return []string{"spec.addressType: FQDN endpoints are deprecated"}
 	}
-	return nil
+	var w []string
+	for i := range s.Endpoints {
+		addresses := field.NewPath("endpoints").Index(i).Child("addresses")
+		for j, a := range s.Endpoints[i].Addresses {
+			w = append(w, validate.IPWarnings(addresses.Index(j), a)...)
+		}
+	}
+	return w
 }
 
 func defaultEndpointSlice(s *discoveryv1.EndpointSlice) {

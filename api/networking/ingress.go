@@ -9,8 +9,10 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/api/resources"
+	"bonsai/api/validate"
 )
 
 // ClassAnnotation named an Ingress's class before spec.ingressClassName did. Nobody checks it.
@@ -53,7 +55,7 @@ func ingressStatusStrategy() resources.Typed[*networkingv1.Ingress] {
 	s := ingressStrategy()
 	s.PrepareUpdate = func(obj, old *networkingv1.Ingress) { obj.Spec = *old.Spec.DeepCopy() }
 	s.ValidateUpdate = validateIngressStatusUpdate
-	s.Warnings = nil
+	s.Warnings = ingressStatusWarnings
 	return s
 }
 
@@ -63,6 +65,15 @@ func ingressWarnings(i, old *networkingv1.Ingress) []string {
 		return []string{`annotation "` + ClassAnnotation + `" is deprecated, please use 'spec.ingressClassName' instead`}
 	}
 	return nil
+}
+
+// ingressStatusWarnings names addresses of load balancers that are not as they would be shown.
+func ingressStatusWarnings(i, _ *networkingv1.Ingress) []string {
+	var w []string
+	for n, p := range i.Status.LoadBalancer.Ingress {
+		w = append(w, validate.IPWarnings(field.NewPath("status", "loadBalancer", "ingress").Index(n), p.IP)...)
+	}
+	return w
 }
 
 func ingressCells(i *networkingv1.Ingress, now time.Time) []any {

@@ -1,6 +1,7 @@
 package networking
 
 import (
+	"slices"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -14,12 +15,26 @@ import (
 )
 
 func validateIngress(i *networkingv1.Ingress) field.ErrorList {
-	return validateIngressSpec(&i.Spec, field.NewPath("spec"))
+	return validateIngressSpec(&i.Spec, true, field.NewPath("spec"))
 }
 
-func validateIngressUpdate(obj, _ *networkingv1.Ingress) field.ErrorList { return validateIngress(obj) }
+// validateIngressUpdate: an Ingress that has a Secret of a name that none can have may go on so, as in Kubernetes, which did not
+// check these names once.
+func validateIngressUpdate(obj, old *networkingv1.Ingress) field.ErrorList {
+	checked := !slices.ContainsFunc(old.Spec.TLS, func(tls networkingv1.IngressTLS) bool { return len(secretName(tls.SecretName, nil)) > 0 })
+	return validateIngressSpec(&obj.Spec, checked, field.NewPath("spec"))
+}
 
-func validateIngressSpec(s *networkingv1.IngressSpec, at *field.Path) field.ErrorList {
+// secretName checks the name of a Secret, which may be left out.
+func secretName(name string, at *field.Path) field.ErrorList {
+	if name == "" {
+		return nil
+	}
+	return validate.Invalid(at, name, apivalidation.NameIsDNSSubdomain(name, false))
+}
+
+// validateIngressSpec checks the names of Secrets only if secrets.
+func validateIngressSpec(s *networkingv1.IngressSpec, secrets bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(s.Rules) == 0 && s.DefaultBackend == nil {
 		errs = append(errs, field.Invalid(at, s.Rules, "either `defaultBackend` or `rules` must be specified"))
@@ -35,8 +50,8 @@ func validateIngressSpec(s *networkingv1.IngressSpec, at *field.Path) field.Erro
 		for j, host := range tls.Hosts {
 			errs = append(errs, validateHost(host, tlsAt.Child("hosts").Index(j))...)
 		}
-		if tls.SecretName != "" {
-			errs = append(errs, validate.Invalid(tlsAt.Child("secretName"), tls.SecretName, apivalidation.NameIsDNSSubdomain(tls.SecretName, false))...)
+		if secrets {
+			errs = append(errs, secretName(tls.SecretName, tlsAt.Child("secretName"))...)
 		}
 	}
 	if s.IngressClassName != nil {

@@ -22,6 +22,7 @@ func networkPolicyRow() resources.Row {
 			Default:        defaultNetworkPolicy,
 			Validate:       validateNetworkPolicy,
 			ValidateUpdate: validateNetworkPolicyUpdate,
+			Warnings:       networkPolicyWarnings,
 			SpecChanged: func(obj, old *networkingv1.NetworkPolicy) bool {
 				return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
 			},

@@ -148,3 +148,28 @@ func validateIPBlock(b *networkingv1.IPBlock, had []string, at *field.Path) fiel
 	}
 	return errs
 }
+
+// networkPolicyWarnings names ranges that are not as they would be shown.
+func networkPolicyWarnings(p, _ *networkingv1.NetworkPolicy) []string {
+	var w []string
+	add := func(peers []networkingv1.NetworkPolicyPeer, at *field.Path) {
+		for i, peer := range peers {
+			if peer.IPBlock == nil {
+				continue
+			}
+			block := at.Index(i).Child("ipBlock")
+			w = append(w, validate.CIDRWarnings(block.Child("cidr"), peer.IPBlock.CIDR)...)
+			for j, e := range peer.IPBlock.Except {
+				w = append(w, validate.CIDRWarnings(block.Child("except").Index(j), e)...)
+			}
+		}
+	}
+	spec := field.NewPath("spec")
+	for i, r := range p.Spec.Ingress {
+		add(r.From, spec.Child("ingress").Index(i).Child("from"))
+	}
+	for i, r := range p.Spec.Egress {
+		add(r.To, spec.Child("egress").Index(i).Child("to"))
+	}
+	return w
+}

@@ -3,11 +3,13 @@ package validate
 import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 )
 
-// IPWarnings tells of a valid address that is not as it would be shown.
+// IPWarnings returns what is wrong with how an address is written, which it may keep: it was so before, or is only not
+// canonical. Values that are no addresses have none.
 func IPWarnings(path *field.Path, ip string) []string {
-	if len(validation.IsValidIPForLegacyField(path, ip, true, nil)) > 0 {
+	if netutils.ParseIPSloppy(ip) == nil {
 		return nil
 	}
 	return validation.GetWarningsForIP(path, ip)
@@ -15,7 +17,7 @@ func IPWarnings(path *field.Path, ip string) []string {
 
 // CIDRWarnings is IPWarnings of a range of addresses.
 func CIDRWarnings(path *field.Path, cidr string) []string {
-	if len(validation.IsValidCIDRForLegacyField(path, cidr, true, nil)) > 0 {
+	if _, _, err := netutils.ParseCIDRSloppy(cidr); err != nil {
 		return nil
 	}
 	return validation.GetWarningsForCIDR(path, cidr)

@@ -22,7 +22,11 @@ func (a *Allocator) setFamilies(svc, old *corev1.Service) field.ErrorList {
 		s.ClusterIPs = []string{s.ClusterIP}
 	}
 	if old == nil || s.ClusterIP != "" { // an update may leave out an address that it gives back
-		if errs := core.ValidateClusterIPs(s, field.NewPath("spec")); len(errs) > 0 {
+		var had []string
+		if old != nil {
+			had = old.Spec.ClusterIPs
+		}
+		if errs := core.ValidateClusterIPs(s, had, field.NewPath("spec")); len(errs) > 0 {
 			return errs
 		}
 	}
