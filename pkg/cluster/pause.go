@@ -22,10 +22,14 @@ import (
 )
 
 const (
-	// renewPatience is how long nodes may take, after a pause, to renew their leases; freshLease is how old a lease may be that needs
-	// no renewal first: half of the time after which a node is given up (the controller manager's --node-monitor-grace-period).
-	renewPatience = 20 * time.Second
-	freshLease    = 20 * time.Second
+	// renewPatience bounds the wait, after a pause, for nodes to renew their leases. Nothing is lost meanwhile, as the controller
+	// managers are held. Kubelets renew every 10 s; an emulated or overloaded machine needs several times that.
+	renewPatience = 2 * time.Minute
+	// leasesTimeout bounds one question for the leases: an API server that has just been thawed may be slow.
+	leasesTimeout = 10 * time.Second
+	// freshLease is the age up to which a lease needs no renewal: half of the time after which the controller manager gives a node
+	// up (--node-monitor-grace-period).
+	freshLease = 20 * time.Second
 )
 
 // paused tells whether the cluster's processes are frozen.
@@ -152,7 +156,7 @@ func waitLeases(ctx context.Context, c plan.Config) error {
 	}
 	var last error
 	err = host.Poll(ctx, 50*time.Millisecond, func() (bool, error) {
-		ask, cancel := context.WithTimeout(ctx, askTimeout)
+		ask, cancel := context.WithTimeout(ctx, leasesTimeout)
 		defer cancel()
 		leases, err := coordination.Leases(client).List(ask, "kube-node-lease", metav1.ListOptions{})
 		last = err
