@@ -429,7 +429,7 @@ func serviceWarnings(s, _ *corev1.Service) []string {
 		w = append(w, validate.IPWarnings(path.Child("externalIPs").Index(i), ip)...)
 	}
 	if spec.LoadBalancerIP != "" { // which nothing validates
-		w = append(w, validation.GetWarningsForIP(path.Child("loadBalancerIP"), spec.LoadBalancerIP)...)
+		w = append(w, validate.IPWarnings(path.Child("loadBalancerIP"), spec.LoadBalancerIP)...)
 	}
 	for i, cidr := range spec.LoadBalancerSourceRanges {
 		w = append(w, validate.CIDRWarnings(path.Child("loadBalancerSourceRanges").Index(i), cidr)...)
