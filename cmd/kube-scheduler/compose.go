@@ -13,6 +13,7 @@ import (
 	"bonsai/pkg/scheduler/decide"
 	"bonsai/pkg/scheduler/devices"
 	"bonsai/pkg/scheduler/event"
+	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins"
 	"bonsai/pkg/scheduler/plugins/noderesources"
@@ -20,6 +21,7 @@ import (
 	"bonsai/pkg/scheduler/preemption"
 	"bonsai/pkg/scheduler/profile"
 	"bonsai/pkg/scheduler/queue"
+	"bonsai/pkg/scheduler/slim"
 	"bonsai/pkg/scheduler/volumes"
 	"bonsai/pkg/scheduler/write"
 )
@@ -142,4 +144,21 @@ func newQueue(
 		MaxUnschedulable: o.maxUnschedulable,
 		Incoming:         m.Incoming,
 	})
+}
+
+// newKeeper returns what keeps of pods and nodes the fields that the profiles' plug-ins declare. Extenders are sent whole
+// objects: nobody knows what they read.
+func newKeeper(
+	cfg *configv1.KubeSchedulerConfiguration, profiles map[string]*profile.Profile,
+) (*slim.Keeper, error) {
+	if len(cfg.Extenders) > 0 {
+		return slim.Everything(), nil
+	}
+	var reads []framework.Fields
+	for _, p := range profiles {
+		for _, fields := range p.Fields {
+			reads = append(reads, fields)
+		}
+	}
+	return slim.New(reads...)
 }

@@ -60,8 +60,12 @@ func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfigurati
 	if err != nil {
 		return err
 	}
+	keep, err := newKeeper(cfg, s.Profiles)
+	if err != nil {
+		return err
+	}
 	shown.read(s, w)
-	w.feed(s)
+	w.feed(s, keep)
 	guard, err := o.guard.New(component, log)
 	if err != nil {
 		return err

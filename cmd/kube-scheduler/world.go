@@ -16,6 +16,7 @@ import (
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/scheduler"
+	"bonsai/pkg/scheduler/slim"
 	"bonsai/pkg/scheduler/workloads"
 )
 
@@ -56,7 +57,6 @@ func newWorld(c *apiclient.Client, log *slog.Logger) *world {
 		devices:    newDeviceMirrors(c, log),
 		budgets:    newBudgets(c, log),
 	}
-	w.pods.Slim, w.nodes.Slim = scheduler.SlimPod, scheduler.SlimNode
 	w.namespaces.Slim = func(n *corev1.Namespace) { *n = corev1.Namespace{ObjectMeta: slimMeta(n.ObjectMeta)} }
 	w.workloads = workloads.New(w.owners.selector)
 	w.owners.services.Changed = w.workloads.ServiceChanged
@@ -70,8 +70,9 @@ func slimMeta(m metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// feed has the mirrors report changes to the scheduler.
-func (w *world) feed(s *scheduler.Scheduler) {
+// feed has the mirrors report changes to the scheduler. Of pods and nodes they keep what keep keeps.
+func (w *world) feed(s *scheduler.Scheduler, keep *slim.Keeper) {
+	w.pods.Slim, w.nodes.Slim = keep.Pod, keep.Node
 	w.pods.Changed = s.PodChanged
 	w.nodes.Changed = s.NodeChanged
 	w.namespaces.Changed = func(old, ns *corev1.Namespace) {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"bonsai/pkg/scheduler/clusterevent"
@@ -75,8 +76,9 @@ func (s *Scheduler) podPending(old, pod *corev1.Pod) {
 	s.Queue.Update(p, clusterevent.Event{Kind: clusterevent.TargetPod, Action: podActions(was, p), Old: was, New: p, Label: "PodUpdate"})
 }
 
-// nominate follows what the API says of a waiting pod's nomination, where that is news; what this scheduler decided itself and
-// has not seen yet stays. The Nominator gets the newest state of the pod. A pod that has been given a node, or is going, waits no more.
+// nominate follows what the API says of a waiting pod's nomination, where that is news; what this scheduler decided
+// itself and has not seen yet stays. The Nominator gets the newest state of the pod. A pod that has been given a node,
+// or is going, waits no more.
 func (s *Scheduler) nominate(old *corev1.Pod, p *model.PodInfo) {
 	node := s.Nominator.Of(p.Pod.UID)
 	if n := p.Pod.Status.NominatedNodeName; old == nil && n != "" || old != nil && old.Status.NominatedNodeName != n {
@@ -97,12 +99,13 @@ func (s *Scheduler) nominateTo(p *model.PodInfo, node string) {
 	}
 }
 
-// freed tells that the room is free which was kept for a nominated pod: as good as the deletion of one for those that had to leave it.
+// freed tells that the room is free which was kept for a nominated pod: as good as the deletion of one for those that
+// had to leave it.
 func (s *Scheduler) freed(p *model.PodInfo) {
 	s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: p, Label: "AssignedPodDelete"})
 }
 
-// podActions tells what of a pod changed that plug-ins may wait for.
+// podActions returns what changed of a pod that plug-ins may wait for.
 func podActions(was, p *model.PodInfo) clusterevent.Action {
 	var a clusterevent.Action
 	if !maps.Equal(was.Pod.Labels, p.Pod.Labels) {
@@ -123,6 +126,10 @@ func podActions(was, p *model.PodInfo) clusterevent.Action {
 	if (was.Pod.DeletionTimestamp == nil) != (p.Pod.DeletionTimestamp == nil) {
 		a |= clusterevent.UpdateOther
 	}
+	// Annotations are kept only if a plug-in or an extender reads them.
+	if !maps.Equal(was.Pod.Annotations, p.Pod.Annotations) {
+		a |= clusterevent.UpdateOther
+	}
 	return a
 }
 
@@ -135,9 +142,11 @@ func (s *Scheduler) NodeChanged(old, node *corev1.Node) {
 	}
 	a := clusterevent.Add
 	if old != nil {
-		if a = nodeActions(old, node); a == 0 && equality.Semantic.DeepEqual(old.Status.Images, node.Status.Images) && maps.Equal(old.Annotations, node.Annotations) {
+		before, after := content(old), content(node)
+		if equality.Semantic.DeepEqual(&before, &after) {
 			return // a heartbeat
 		}
+		a = nodeActions(old, node)
 	}
 	s.Cache.SetNode(node)
 	if a != 0 {
@@ -145,7 +154,19 @@ func (s *Scheduler) NodeChanged(old, node *corev1.Node) {
 	}
 }
 
-// nodeActions tells what of a node changed that decisions read, images aside.
+// content returns the node without what changes with every write and every heartbeat.
+func content(n *corev1.Node) corev1.Node {
+	c := *n
+	c.ResourceVersion, c.Generation = "", 0
+	c.Status.Conditions = slices.Clone(n.Status.Conditions)
+	for i := range c.Status.Conditions {
+		c.Status.Conditions[i].LastHeartbeatTime = metav1.Time{}
+	}
+	return c
+}
+
+// nodeActions returns what changed of a node that pods may wait for. Images and annotations only change scores. All
+// that is kept of a node is read by some plug-in, so any other change is one, too.
 func nodeActions(old, node *corev1.Node) clusterevent.Action {
 	var a clusterevent.Action
 	if !equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable) {
@@ -154,13 +175,27 @@ func nodeActions(old, node *corev1.Node) clusterevent.Action {
 	if !maps.Equal(old.Labels, node.Labels) {
 		a |= clusterevent.UpdateLabels
 	}
-	if old.Spec.Unschedulable != node.Spec.Unschedulable || !equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) {
+	if old.Spec.Unschedulable != node.Spec.Unschedulable ||
+		!equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) {
 		a |= clusterevent.UpdateTaints
 	}
 	if !slices.Equal(old.Status.DeclaredFeatures, node.Status.DeclaredFeatures) {
 		a |= clusterevent.UpdateDeclaredFeatures
 	}
+	before, after := rest(old), rest(node)
+	if !equality.Semantic.DeepEqual(&before, &after) {
+		a |= clusterevent.UpdateOther
+	}
 	return a
+}
+
+// rest returns what no other action is about.
+func rest(n *corev1.Node) corev1.Node {
+	c := content(n)
+	c.Labels, c.Annotations = nil, nil
+	c.Spec.Unschedulable, c.Spec.Taints = false, nil
+	c.Status.Allocatable, c.Status.DeclaredFeatures, c.Status.Images = nil, nil, nil
+	return c
 }
 
 // NamespaceChanged handles a change of a namespace's labels, which affinity terms may select by.

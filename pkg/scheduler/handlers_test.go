@@ -33,10 +33,10 @@ func TestPodActions(t *testing.T) {
 		want   clusterevent.Action
 	}{
 		{"nothing", func(*corev1.Pod) {}, 0},
-		{"annotations and conditions", func(p *corev1.Pod) {
+		{"conditions", func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}} }, 0},
+		{"annotations, kept since somebody reads them", func(p *corev1.Pod) {
 			p.Annotations = map[string]string{"x": "y"}
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}}
-		}, 0},
+		}, clusterevent.UpdateOther},
 		{"labels", func(p *corev1.Pod) { p.Labels["a"] = "c" }, clusterevent.UpdateLabels},
 		{"requests", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("2") }, clusterevent.UpdateRequests},
 		{"the same request in other words", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1000m") }, 0},
@@ -57,7 +57,8 @@ func TestPodActions(t *testing.T) {
 func TestNodeActions(t *testing.T) {
 	t.Parallel()
 	node := func() *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("1")}}}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("1")}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}}}}
 	}
 	for _, c := range []struct {
 		name   string
@@ -65,7 +66,7 @@ func TestNodeActions(t *testing.T) {
 		want   clusterevent.Action
 	}{
 		{"a heartbeat", func(n *corev1.Node) {
-			n.ResourceVersion, n.Status.Conditions = "9", []corev1.NodeCondition{{Type: corev1.NodeReady}}
+			n.ResourceVersion, n.Status.Conditions[0].LastHeartbeatTime = "9", metav1.Unix(9, 0)
 		}, 0},
 		{"allocatable", func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse("2") }, clusterevent.UpdateAllocatable},
 		{"the same in other words", func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse("1000m") }, 0},
@@ -90,6 +91,40 @@ func one(t *testing.T) *Scheduler {
 	}
 	q := queue.New(queue.Config{Profile: func(*model.PodInfo) *profile.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
 	return &Scheduler{Config: Config{Profiles: map[string]*profile.Profile{"s": p}, Cache: cache.New(0), Queue: q, Nominator: model.NewNominator()}}
+}
+
+// TestNodeChangedSeesEveryKeptField: what is kept of a node is what somebody reads, so a change of it reaches the cache, and
+// wakes pods unless it can only change scores. Heartbeats are no change.
+func TestNodeChangedSeesEveryKeptField(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change      func(*corev1.Node)
+		seen, wakes bool
+	}{
+		"heartbeat": {func(n *corev1.Node) {
+			n.ResourceVersion, n.Status.Conditions[0].LastHeartbeatTime = "2", metav1.Unix(9, 0)
+		}, false, false},
+		"condition":  {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, true, true},
+		"capacity":   {func(n *corev1.Node) { n.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("8")} }, true, true},
+		"annotation": {func(n *corev1.Node) { n.Annotations = map[string]string{"a": "b"} }, true, false},
+		"images":     {func(n *corev1.Node) { n.Status.Images = []corev1.ContainerImage{{Names: []string{"x"}}} }, true, false},
+	} {
+		s := one(t)
+		old := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "1"}, Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+		s.NodeChanged(nil, old)
+		node := old.DeepCopy()
+		c.change(node)
+		s.NodeChanged(old, node)
+		snapshot := model.NewSnapshot()
+		s.Cache.Refresh(snapshot)
+		if got := snapshot.Get("n").Node == node; got != c.seen {
+			t.Errorf("%s: the cache has the new node: %v, want %v", name, got, c.seen)
+		}
+		if got := nodeActions(old, node) != 0; got != c.wakes {
+			t.Errorf("%s: wakes pods: %v, want %v", name, got, c.wakes)
+		}
+	}
 }
 
 // TestNominations: the API's word counts where it is news; a nomination goes with its pod.

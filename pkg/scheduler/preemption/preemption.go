@@ -78,13 +78,19 @@ type Plugin struct {
 }
 
 var (
-	_ framework.PreEnqueue = (*Plugin)(nil)
-	_ framework.PostFilter = (*Plugin)(nil)
-	_ framework.Interested = (*Plugin)(nil)
+	_ framework.PreEnqueue  = (*Plugin)(nil)
+	_ framework.PostFilter  = (*Plugin)(nil)
+	_ framework.Interested  = (*Plugin)(nil)
+	_ framework.FieldReader = (*Plugin)(nil)
 )
 
 // Name is the plug-in's name.
 func (*Plugin) Name() string { return Name }
+
+// Fields returns what decides who may preempt, and which victims are the best.
+func (*Plugin) Fields() framework.Fields {
+	return framework.Fields{Pod: []string{"spec.preemptionPolicy", "status.startTime"}}
+}
 
 // Reasons why a node is no candidate.
 const (

@@ -33,6 +33,8 @@ type Profile struct {
 	postBinds     []framework.PostBind
 	// extenders are called after the plug-ins.
 	extenders []framework.Extender
+	// Fields are those that plug-ins declare, by plug-in name.
+	Fields map[string]framework.Fields
 	// Interests by plug-in name.
 	Interests map[string][]clusterevent.Interest
 	// reads returns, for each NodeLocal plug-in, the key of what it reads of a pod. slow are the plug-ins whose results
@@ -65,6 +67,7 @@ type Enabled struct {
 func New(schedulerName string, plugins []Enabled, extenders ...framework.Extender) (*Profile, error) {
 	p := &Profile{
 		SchedulerName: schedulerName,
+		Fields:        map[string]framework.Fields{},
 		Interests:     map[string][]clusterevent.Interest{},
 		tracking:      map[string]framework.Tracking{},
 		waiting:       newWaiting(),
@@ -107,6 +110,9 @@ func (p *Profile) plug(e Enabled) error {
 	}
 	if i, ok := pl.(framework.Interested); ok {
 		p.Interests[pl.Name()] = i.EventsToRegister()
+	}
+	if r, ok := pl.(framework.FieldReader); ok {
+		p.Fields[pl.Name()] = r.Fields()
 	}
 	p.declare(pl)
 	return nil

@@ -39,19 +39,25 @@ type Plugin struct {
 }
 
 var (
-	_ framework.PreEnqueue = &Plugin{}
-	_ framework.PreFilter  = &Plugin{}
-	_ framework.Filter     = &Plugin{}
-	_ framework.NodeLocal  = &Plugin{}
-	_ framework.PostFilter = &Plugin{}
-	_ framework.Reserve    = &Plugin{}
-	_ framework.PreBind    = &Plugin{}
-	_ framework.Lingering  = &Plugin{}
-	_ framework.Interested = &Plugin{}
+	_ framework.PreEnqueue  = &Plugin{}
+	_ framework.PreFilter   = &Plugin{}
+	_ framework.Filter      = &Plugin{}
+	_ framework.NodeLocal   = &Plugin{}
+	_ framework.PostFilter  = &Plugin{}
+	_ framework.Reserve     = &Plugin{}
+	_ framework.PreBind     = &Plugin{}
+	_ framework.Lingering   = &Plugin{}
+	_ framework.Interested  = &Plugin{}
+	_ framework.FieldReader = &Plugin{}
 )
 
 // Name is the plug-in's name.
 func (*Plugin) Name() string { return Name }
+
+// Fields returns the claims of a pod.
+func (*Plugin) Fields() framework.Fields {
+	return framework.Fields{Pod: []string{"spec.resourceClaims", "status.resourceClaimStatuses"}}
+}
 
 // claims tells whether a pod may need devices.
 func claims(pod *model.PodInfo) bool {

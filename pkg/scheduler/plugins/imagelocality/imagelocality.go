@@ -24,14 +24,23 @@ const (
 type Plugin struct{}
 
 var (
-	_ framework.PreScore  = Plugin{}
-	_ framework.Score     = Plugin{}
-	_ framework.NodeLocal = Plugin{}
-	_ framework.Epochal   = Plugin{}
+	_ framework.PreScore    = Plugin{}
+	_ framework.Score       = Plugin{}
+	_ framework.NodeLocal   = Plugin{}
+	_ framework.Epochal     = Plugin{}
+	_ framework.FieldReader = Plugin{}
 )
 
 // Name is the plug-in's name.
 func (Plugin) Name() string { return Name }
+
+// Fields returns the images that a pod needs and a node has.
+func (Plugin) Fields() framework.Fields {
+	return framework.Fields{
+		Pod:  []string{"spec.containers.image", "spec.initContainers.image"},
+		Node: []string{"status.images"},
+	}
+}
 
 // Reads the images.
 func (Plugin) Reads(pod *model.PodInfo, k *model.Key) {

@@ -28,16 +28,22 @@ type Plugin struct {
 }
 
 var (
-	_ framework.PreFilter  = Plugin{}
-	_ framework.Filter     = Plugin{}
-	_ framework.PreScore   = Plugin{}
-	_ framework.Score      = Plugin{}
-	_ framework.Normalizer = Plugin{}
-	_ framework.NodeLocal  = Plugin{}
+	_ framework.PreFilter   = Plugin{}
+	_ framework.Filter      = Plugin{}
+	_ framework.PreScore    = Plugin{}
+	_ framework.Score       = Plugin{}
+	_ framework.Normalizer  = Plugin{}
+	_ framework.NodeLocal   = Plugin{}
+	_ framework.FieldReader = Plugin{}
 )
 
 // Name is the plug-in's name.
 func (Plugin) Name() string { return Name }
+
+// Fields returns the rules of a pod about its nodes.
+func (Plugin) Fields() framework.Fields {
+	return framework.Fields{Pod: []string{"spec.nodeSelector", "spec.affinity.nodeAffinity"}}
+}
 
 // Reads the node selector and the node affinity.
 func (Plugin) Reads(pod *model.PodInfo, k *model.Key) { k.NodeRules(pod.Pod) }

@@ -30,13 +30,25 @@ type Plugin struct {
 func New() Plugin { return Plugin{version.MajorMinor(1, 36)} }
 
 var (
-	_ framework.Filter     = Plugin{}
-	_ framework.NodeLocal  = Plugin{}
-	_ framework.Interested = Plugin{}
+	_ framework.Filter      = Plugin{}
+	_ framework.NodeLocal   = Plugin{}
+	_ framework.Interested  = Plugin{}
+	_ framework.FieldReader = Plugin{}
 )
 
 // Name is the plug-in's name.
 func (Plugin) Name() string { return Name }
+
+// Fields returns what the features of nodes are inferred from: see the library's InferForScheduling of each.
+func (Plugin) Fields() framework.Fields {
+	return framework.Fields{
+		Pod: []string{
+			"spec.containers.restartPolicyRules", "spec.initContainers.restartPolicyRules",
+			"spec.hostNetwork", "spec.hostUsers",
+		},
+		Node: []string{"status.declaredFeatures"},
+	}
+}
 
 // needs are the features that a pod's node must have.
 func (p Plugin) needs(pod *corev1.Pod) (declared.FeatureSet, error) {

@@ -20,12 +20,21 @@ const Name = "NodePreferAvoidPods"
 type Plugin struct{}
 
 var (
-	_ framework.Score     = Plugin{}
-	_ framework.NodeLocal = Plugin{}
+	_ framework.Score       = Plugin{}
+	_ framework.NodeLocal   = Plugin{}
+	_ framework.FieldReader = Plugin{}
 )
 
 // Name is the plug-in's name.
 func (Plugin) Name() string { return Name }
+
+// Fields returns the pod's controller and the annotation of nodes.
+func (Plugin) Fields() framework.Fields {
+	return framework.Fields{
+		Pod:  []string{"metadata.ownerReferences"},
+		Node: []string{"metadata.annotations[" + corev1.PreferAvoidPodsAnnotationKey + "]"},
+	}
+}
 
 // controller is the ReplicationController or ReplicaSet of a pod, nil if it has another one or none.
 func controller(pod *corev1.Pod) *metav1.OwnerReference {

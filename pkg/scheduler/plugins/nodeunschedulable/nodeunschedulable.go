@@ -19,12 +19,18 @@ const Reason = "node(s) were unschedulable"
 type Plugin struct{}
 
 var (
-	_ framework.Filter    = Plugin{}
-	_ framework.NodeLocal = Plugin{}
+	_ framework.Filter      = Plugin{}
+	_ framework.NodeLocal   = Plugin{}
+	_ framework.FieldReader = Plugin{}
 )
 
 // Name is the plug-in's name.
 func (Plugin) Name() string { return Name }
+
+// Fields returns what cordons a node, and the tolerations of it.
+func (Plugin) Fields() framework.Fields {
+	return framework.Fields{Pod: []string{"spec.tolerations"}, Node: []string{"spec.unschedulable"}}
+}
 
 // Reads the tolerations.
 func (Plugin) Reads(pod *model.PodInfo, k *model.Key) { k.Tolerations(pod.Pod) }

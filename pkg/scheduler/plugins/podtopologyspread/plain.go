@@ -38,10 +38,21 @@ var (
 	_ framework.Score               = (*Plugin)(nil)
 	_ framework.Normalizer          = (*Plugin)(nil)
 	_ framework.Tracking            = (*Plugin)(nil)
+	_ framework.FieldReader         = (*Plugin)(nil)
 )
 
 // Name is the plug-in's name.
 func (*Plugin) Name() string { return Name }
+
+// Fields returns what says which pods belong together, and which nodes count for a constraint.
+func (*Plugin) Fields() framework.Fields {
+	return framework.Fields{
+		Pod: []string{
+			"metadata.ownerReferences", "spec.tolerations", "spec.nodeSelector", "spec.affinity.nodeAffinity",
+		},
+		Node: []string{"spec.taints"},
+	}
+}
 
 // filterState counts the matching pods per hard constraint and domain.
 type filterState struct {

@@ -22,14 +22,20 @@ const Reason = "node(s) had untolerated taint(s)"
 type Plugin struct{}
 
 var (
-	_ framework.Filter     = Plugin{}
-	_ framework.Score      = Plugin{}
-	_ framework.Normalizer = Plugin{}
-	_ framework.NodeLocal  = Plugin{}
+	_ framework.Filter      = Plugin{}
+	_ framework.Score       = Plugin{}
+	_ framework.Normalizer  = Plugin{}
+	_ framework.NodeLocal   = Plugin{}
+	_ framework.FieldReader = Plugin{}
 )
 
 // Name is the plug-in's name.
 func (Plugin) Name() string { return Name }
+
+// Fields returns tolerations and taints.
+func (Plugin) Fields() framework.Fields {
+	return framework.Fields{Pod: []string{"spec.tolerations"}, Node: []string{"spec.taints"}}
+}
 
 // Reads the tolerations.
 func (Plugin) Reads(pod *model.PodInfo, k *model.Key) { k.Tolerations(pod.Pod) }

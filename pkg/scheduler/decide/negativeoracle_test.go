@@ -96,33 +96,33 @@ func (tiers) Filter(state *framework.CycleState, pod *model.PodInfo, n *model.No
 func inTier(pod *model.PodInfo) bool { return pod.Pod.Labels["tier"] == "1" }
 
 // these are plug-ins that need nothing of the history.
-func these(liars ...framework.Plugin) func(*history) []framework.Plugin {
-	return func(*history) []framework.Plugin { return liars }
+func these(plugins ...framework.Plugin) func(*history) []framework.Plugin {
+	return func(*history) []framework.Plugin { return plugins }
 }
 
 // instead replaces the plug-ins of the same names, and adds the others.
-func instead(liars ...framework.Plugin) func([]profile.Enabled) []profile.Enabled {
+func instead(others ...framework.Plugin) func([]profile.Enabled) []profile.Enabled {
 	return func(list []profile.Enabled) []profile.Enabled {
-		for _, liar := range liars {
+		for _, other := range others {
 			known := false
 			for i := range list {
-				if list[i].Plugin.Name() == liar.Name() {
-					list[i].Plugin, known = liar, true
+				if list[i].Plugin.Name() == other.Name() {
+					list[i].Plugin, known = other, true
 				}
 			}
 			if !known {
-				list = append([]profile.Enabled{{Plugin: liar, Weight: 5}}, list...)
+				list = append([]profile.Enabled{{Plugin: other, Weight: 5}}, list...)
 			}
 		}
 		return list
 	}
 }
 
-// TestTheOracleCatchesLiars: a plug-in that does not say what it reads, that depends on more than it says, or that concerns
+// TestTheOracleFindsFalseDeclarations: a plug-in that does not say what it reads, that depends on more than it says, or that concerns
 // more pods than it says, gives another answer than the plain way sooner or later.
-func TestTheOracleCatchesLiars(t *testing.T) {
+func TestTheOracleFindsFalseDeclarations(t *testing.T) {
 	t.Parallel()
-	for name, liars := range map[string]func(h *history) []framework.Plugin{
+	for name, plugins := range map[string]func(h *history) []framework.Plugin{
 		"devices": func(h *history) []framework.Plugin {
 			return []framework.Plugin{forgetfulDevices{&dynamicresources.Plugin{Devices: h.gear.known, Node: h.object}}}
 		},
@@ -150,10 +150,10 @@ func TestTheOracleCatchesLiars(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// Most are caught within a few histories. Which one catches a liar differs from run to run, so the bound is far off.
+			// Most are caught within a few histories. Which one finds it differs from run to run, so the bound is far off.
 			for seed := range uint64(400) {
 				h := newHistory(seed)
-				if _, err := h.run(t.Context(), h.profile(t, instead(liars(h)...)), 400); err != nil {
+				if _, err := h.run(t.Context(), h.profile(t, instead(plugins(h)...)), 400); err != nil {
 					return
 				}
 			}

@@ -1,17 +1,21 @@
-package scheduler_test
+package slim_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"bonsai/pkg/scheduler"
+	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/model"
 	"bonsai/pkg/scheduler/plugins"
+	"bonsai/pkg/scheduler/preemption"
 	"bonsai/pkg/scheduler/profile"
+	"bonsai/pkg/scheduler/slim"
 )
 
 func cpu(text string) corev1.ResourceList {
@@ -51,13 +55,24 @@ func heavyPod() *corev1.Pod {
 	}
 }
 
-// TestSlimPodDecidesTheSame: whatever a decision reads must still be there.
-func TestSlimPodDecidesTheSame(t *testing.T) {
-	t.Parallel()
-	prof, err := profile.New("s", plugins.Default(plugins.Config{}))
+// keepers returns a profile of all plug-ins that filter or score, and a keeper of what they declare.
+func keepers(t testing.TB) (*profile.Profile, *slim.Keeper) {
+	t.Helper()
+	p, err := profile.New("s", plugins.Default(plugins.Config{AvoidPods: true, Preemption: &preemption.Plugin{}}))
 	if err != nil {
 		t.Fatal(err)
 	}
+	k, err := slim.New(slices.Collect(maps.Values(p.Fields))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, k
+}
+
+// TestSlimPodDecidesTheSame: whatever a decision reads must still be there.
+func TestSlimPodDecidesTheSame(t *testing.T) {
+	t.Parallel()
+	prof, keeper := keepers(t)
 	status := func(name, actual, allocated string) corev1.ContainerStatus {
 		return corev1.ContainerStatus{Name: name, Resources: &corev1.ResourceRequirements{Requests: cpu(actual)}, AllocatedResources: cpu(allocated)}
 	}
@@ -86,11 +101,11 @@ func TestSlimPodDecidesTheSame(t *testing.T) {
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Reason: corev1.PodReasonInfeasible})
 		},
 	} {
-		full, slim := heavyPod(), heavyPod()
+		full, small := heavyPod(), heavyPod()
 		change(full)
-		change(slim)
-		scheduler.SlimPod(slim)
-		want, got := model.NewPodInfo(full), model.NewPodInfo(slim)
+		change(small)
+		keeper.Pod(small)
+		want, got := model.NewPodInfo(full), model.NewPodInfo(small)
 		if !got.Requests.Equal(&want.Requests) || got.NonZero.MilliCPU != want.NonZero.MilliCPU {
 			t.Errorf("%s: asks for %dm, the whole pod for %dm", name, got.Requests.MilliCPU, want.Requests.MilliCPU)
 		}
@@ -119,7 +134,8 @@ func sameGroup(a, b *model.PodInfo) bool {
 func TestSlimPodIsSmall(t *testing.T) {
 	t.Parallel()
 	p := heavyPod()
-	scheduler.SlimPod(p)
+	_, keeper := keepers(t)
+	keeper.Pod(p)
 	if c := p.Spec.Containers[0]; p.ManagedFields != nil || p.Spec.Volumes != nil || p.Spec.SecurityContext != nil || c.Env != nil || c.Command != nil || len(c.Ports) != 1 {
 		t.Errorf("not slim: %+v", p)
 	}
@@ -153,12 +169,91 @@ func TestSlimNodeDecidesTheSame(t *testing.T) {
 		}
 	}
 	n := node()
-	scheduler.SlimNode(n)
+	_, keeper := keepers(t)
+	keeper.Node(n)
 	want, got := model.NewNodeInfo(node()), model.NewNodeInfo(n)
 	if !got.Allocatable.Equal(&want.Allocatable) || got.Images["web:1"] != 9 || n.Labels["a"] != "b" || len(n.Spec.Taints) != 1 || !n.Spec.Unschedulable || !slices.Equal(n.Status.DeclaredFeatures, []string{"F"}) {
 		t.Errorf("slim node %+v", n)
 	}
 	if len(n.Annotations) != 1 || n.Annotations[corev1.PreferAvoidPodsAnnotationKey] == "" || n.Status.Conditions != nil || n.Status.Capacity != nil {
 		t.Errorf("not slim: %+v", n)
+	}
+}
+
+// TestNothingUndeclaredIsKept: without plug-ins only what every decision reads is left.
+func TestNothingUndeclaredIsKept(t *testing.T) {
+	t.Parallel()
+	k, err := slim.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := heavyPod()
+	k.Pod(p)
+	if p.Spec.NodeSelector != nil || p.Spec.Containers[0].Image != "" || p.OwnerReferences != nil || p.Spec.PreemptionPolicy != nil {
+		t.Errorf("kept what no plug-in declares: %+v", p)
+	}
+	if p.Name != "p" || p.Labels["app"] != "web" || p.Spec.Containers[0].Resources.Requests.Cpu().String() != "1" {
+		t.Errorf("lost what every decision reads: %+v", p)
+	}
+}
+
+// TestDeclaredIsKeptWhole: a plug-in gets all of a list that it declares, and more of it than others need.
+func TestDeclaredIsKeptWhole(t *testing.T) {
+	t.Parallel()
+	for path, kept := range map[string]func(*corev1.Pod) bool{
+		"spec.volumes":                           func(p *corev1.Pod) bool { return len(p.Spec.Volumes) == 1 },
+		"status.conditions":                      func(p *corev1.Pod) bool { return len(p.Status.Conditions) == 3 },
+		"status.conditions.reason":               func(p *corev1.Pod) bool { return len(p.Status.Conditions) == 3 },
+		"status.containerStatuses.image":         func(p *corev1.Pod) bool { return p.Status.ContainerStatuses[0].Image == "web:1" },
+		"spec.containers.ports":                  func(p *corev1.Pod) bool { return len(p.Spec.Containers[0].Ports) == 2 },
+		"spec.containers":                        func(p *corev1.Pod) bool { return p.Spec.Containers[0].Env[0].Name == "A" },
+		"spec":                                   func(p *corev1.Pod) bool { return p.Spec.SecurityContext != nil && len(p.Spec.Volumes) == 1 },
+		"metadata.annotations[much]":             func(p *corev1.Pod) bool { return p.Annotations["much"] == "text" },
+		"spec.containers.env.name":               func(p *corev1.Pod) bool { e := p.Spec.Containers[0].Env[0]; return e.Name == "A" && e.Value == "" },
+		"status.initContainerStatuses.lastState": func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodPending },
+	} {
+		k, err := slim.New(framework.Fields{Pod: []string{path}}, framework.Fields{Pod: []string{"spec.containers.env.name"}})
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		p := heavyPod()
+		if k.Pod(p); !kept(p) {
+			t.Errorf("%s is not kept: %+v", path, p)
+		}
+	}
+}
+
+// TestUnknownFieldsAreRefused: a path that names nothing would keep nothing.
+func TestUnknownFieldsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"spec.tolerationz", "spec.containers.imag", "metadata", "tolerations", "", "spec..name", "spec.tolerations.key.x"} {
+		_, err := slim.New(framework.Fields{Node: []string{"status.images"}, Pod: []string{path}})
+		if known := path == "metadata"; (err == nil) != known {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+	if _, err := slim.New(framework.Fields{Node: []string{"spec.tolerations"}}); err == nil {
+		t.Error("a pod's field was taken for a node's")
+	}
+}
+
+// TestExtendersGetWholeObjects but for managed fields.
+func TestExtendersGetWholeObjects(t *testing.T) {
+	t.Parallel()
+	p, want := heavyPod(), heavyPod()
+	slim.Everything().Pod(p)
+	if want.ManagedFields = nil; !equality.Semantic.DeepEqual(p, want) {
+		t.Errorf("%+v", p)
+	}
+}
+
+func BenchmarkPod(b *testing.B) {
+	_, k := keepers(b)
+	p := heavyPod()
+	b.ReportAllocs()
+	for b.Loop() {
+		fresh := p.DeepCopy()
+		k.Pod(fresh)
 	}
 }
