@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -21,7 +22,7 @@ const containedUser = 65532
 // HandOut makes what is missing, or about to expire, of the contained cluster's certificates and keys in its data directory, and gives each
 // container what it needs and nothing else: volumes has a directory for each, called as the container, that is the data directory there.
 func HandOut(c plan.Config, volumes string, now time.Time) error {
-	if err := errors.Join(save(c), makePKI(c, now)); err != nil {
+	if err := errors.Join(save(c), pki.Make(c, now)); err != nil {
 		return err
 	}
 	if err := writeKubeconfigs(c); err != nil {

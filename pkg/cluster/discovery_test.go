@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +17,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"bonsai/api/bootstraptoken"
+	"bonsai/pkg/cluster/pki"
+	"bonsai/pkg/cluster/plan"
 )
 
 // said is a cluster that says what a test wants; its certificate is of its own authority.
@@ -76,14 +77,14 @@ func TestDiscover(t *testing.T) {
 	t.Parallel()
 	liar := saying(t, func(s *said) { s.info["kubeconfig"] += "\n" })
 	dir := t.TempDir()
-	if err := makeAuthority(dir, "other", "other", time.Now()); err != nil {
+	if err := pki.Make(plan.Default(dir, ""), time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	other, err := os.ReadFile(filepath.Join(dir, "other.crt"))
+	other, err := os.ReadFile(plan.Layout(dir).PKI("ca.crt"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	otherCert, err := readCertificate(filepath.Join(dir, "other.crt"))
+	otherCert, err := pki.ReadCertificate(plan.Layout(dir).PKI("ca.crt"))
 	if err != nil {
 		t.Fatal(err)
 	}

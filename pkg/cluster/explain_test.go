@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan/plantest"
 )
 
 // TestExplainNodes: a start that waits in vain for the nodes says what their kubelets complained of, in this start and at last.
 func TestExplainNodes(t *testing.T) {
 	t.Parallel()
-	c := testConfig(t) // of two nodes
+	c := plantest.Config(t) // of two nodes
 	began := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	line := func(seconds int, level, text string) string {
 		return fmt.Sprintf("time=%s level=%s msg=%q\n", began.Add(time.Duration(seconds)*time.Second).Format(time.RFC3339Nano), level, text)

@@ -9,19 +9,21 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/plantest"
 )
 
 // TestExportLogs: a bug report has the logs and the configuration, and no key, token or password.
 func TestExportLogs(t *testing.T) {
 	t.Parallel()
-	c := testConfig(t)
+	c := plantest.Config(t)
 	c.Mirrors = []plan.Mirror{{Registry: plan.EveryRegistry, URL: "https://me:hunter2@registry.example"}}
 	c.ComponentFlags = map[string]map[string]string{"kube-apiserver": {"v": "4", "etcd-password": "hunter2"}}
 	if err := save(c); err != nil {
 		t.Fatal(err)
 	}
-	if err := makePKI(c, time.Now()); err != nil {
+	if err := pki.Make(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := writeKubeconfigs(c); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -35,7 +36,7 @@ func TestHome(t *testing.T) {
 	save(plan.DefaultName, home.DataDir(plan.DefaultName))
 	save("dev", home.DataDir("dev"))
 	far := save("far", filepath.Join(root, "elsewhere"))
-	if err := makePKI(far, time.Now()); err != nil {
+	if err := pki.Make(far, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := exportContext(t.Context(), far, io.Discard); err != nil {

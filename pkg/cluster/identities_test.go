@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"bonsai/deploy/addons"
+	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -16,8 +17,8 @@ func TestAddonsKnowIdentities(t *testing.T) {
 	c := plan.Default("/data", "/bin")
 	c.Nodes, c.Addons = plan.NodesUpTo(1), addons.Files
 	var users []string
-	for _, row := range identities(c) {
-		users = append(users, row.user)
+	for _, row := range pki.Certificates(c) {
+		users = append(users, row.User)
 	}
 	objects, err := readAddons(c)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"bonsai/api/bootstraptoken"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -136,7 +137,7 @@ func setConfigMap(ctx context.Context, c plan.Config, namespace, name string, da
 
 // caHash is how kubeadm names an authority: by its public key.
 func caHash(c plan.Config) (string, error) {
-	cert, err := readCertificate(c.Layout().PKI("ca.crt"))
+	cert, err := pki.ReadCertificate(c.Layout().PKI("ca.crt"))
 	if err != nil {
 		return "", err
 	}

@@ -18,15 +18,17 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/plantest"
 )
 
 // TestContext: the context comes into the user's kubeconfig beside what is there, and leaves it as it was.
 func TestContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dir", "config")
 	t.Setenv("KUBECONFIG", path)
-	c := testConfig(t)
-	if err := makePKI(c, time.Now()); err != nil {
+	c := plantest.Config(t)
+	if err := pki.Make(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := exportContext(t.Context(), c, io.Discard); err != nil {
@@ -72,9 +74,9 @@ func TestContext(t *testing.T) {
 func TestContextOfAnother(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	t.Setenv("KUBECONFIG", path)
-	first, second := testConfig(t), testConfig(t)
+	first, second := plantest.Config(t), plantest.Config(t)
 	for _, c := range []plan.Config{first, second} {
-		if err := makePKI(c, time.Now()); err != nil {
+		if err := pki.Make(c, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if err := exportContext(t.Context(), c, io.Discard); err != nil {
@@ -130,8 +132,8 @@ func TestContextOnFullDisk(t *testing.T) {
 	if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); err == nil {
 		t.Fatal("the disk is not small")
 	}
-	c := testConfig(t)
-	if err := makePKI(c, time.Now()); err != nil {
+	c := plantest.Config(t)
+	if err := pki.Make(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := exportContext(t.Context(), c, io.Discard); !errors.Is(err, unix.ENOSPC) {
@@ -194,8 +196,8 @@ func TestContextsAtOnce(t *testing.T) {
 
 func TestKubeconfigs(t *testing.T) {
 	t.Parallel()
-	c := testConfig(t)
-	if err := makePKI(c, time.Now()); err != nil {
+	c := plantest.Config(t)
+	if err := pki.Make(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := writeKubeconfigs(c); err != nil {
@@ -225,9 +227,9 @@ func TestKubeconfigMode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "config")
 			t.Setenv("KUBECONFIG", path)
-			cfg := testConfig(t)
+			cfg := plantest.Config(t)
 			cfg.KubeconfigMode = c.asked
-			if err := makePKI(cfg, time.Now()); err != nil {
+			if err := pki.Make(cfg, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 			if c.was != 0 {

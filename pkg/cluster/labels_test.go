@@ -8,12 +8,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/plantest"
 )
 
 // TestRegisteredLabels: the kubelet gets what NodeRestriction lets it set, and no more: one refused label refuses the node.
 func TestRegisteredLabels(t *testing.T) {
 	t.Parallel()
-	c := testConfig(t)
+	c := plantest.Config(t)
 	c.Nodes[0].Labels = map[string]string{
 		"disktype": "ssd", "example.com/a": "b", "notkubernetes.io/a": "b", corev1.LabelTopologyZone: "z", "node.kubernetes.io/x": "y", "a.kubelet.kubernetes.io/x": "y",
 		"node-role.kubernetes.io/control-plane": "", "node-restriction.kubernetes.io/team": "a", "k8s.io/a": "b", corev1.LabelNodeExcludeBalancers: "",

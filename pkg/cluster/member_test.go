@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
@@ -116,23 +117,23 @@ func TestOnlyControlPlane(t *testing.T) {
 func TestCertificatesOfMembers(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, row := range identities(threeControlPlanes()) {
-		if seen[row.name] {
-			t.Errorf("%s is there twice", row.name)
+	for _, row := range pki.Certificates(threeControlPlanes()) {
+		if seen[row.Name] {
+			t.Errorf("%s is there twice", row.Name)
 		}
-		seen[row.name] = true
+		seen[row.Name] = true
 		var ips []string
-		for _, ip := range row.ips {
+		for _, ip := range row.IPs {
 			ips = append(ips, ip.String())
 		}
-		switch row.name {
+		switch row.Name {
 		case "apiserver-cp2":
 			if got := strings.Join(ips, " "); got != "10.77.0.3 127.0.0.1 ::1 10.96.0.1 10.77.0.1" {
-				t.Errorf("%s is for %s", row.name, got)
+				t.Errorf("%s is for %s", row.Name, got)
 			}
 		case "etcd-cp3":
 			if got := strings.Join(ips, " "); got != "10.77.0.4 127.0.0.1" {
-				t.Errorf("%s is for %s", row.name, got)
+				t.Errorf("%s is for %s", row.Name, got)
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/plantest"
 )
 
 // TestLocalNetworks: the API servers of several control planes find the addresses of the host and of each other in the namespaces that they
@@ -30,7 +31,7 @@ func TestLocalNetworks(t *testing.T) {
 		t.Skipf("SKIPPED: no network namespace: %v", err)
 	}
 	ctx := t.Context()
-	c := testConfig(t)
+	c := plantest.Config(t)
 	c.ControlPlanes = 3
 	if err := makeNetwork(ctx, c); err != nil {
 		t.Fatal(err)

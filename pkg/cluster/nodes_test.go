@@ -10,6 +10,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/plantest"
 )
 
 // TestAddNodeLabels: what the API server would not take is refused before there is a node, which would never be Ready.
@@ -24,7 +25,7 @@ func TestAddNodeLabels(t *testing.T) {
 // TestMayRemove: a node whose removal was broken off can be removed still, and a name leads to nothing but a node.
 func TestMayRemove(t *testing.T) {
 	t.Parallel()
-	c := testConfig(t) // of two nodes
+	c := plantest.Config(t) // of two nodes
 	for _, dir := range []string{c.Layout().Node("n1"), c.Layout().Node("n3"), c.Layout().Node("x"), c.Layout().PKI("")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/plantest"
 )
 
 // TestResolveDataDir: one directory has one path, whether it exists, and however it is named.
@@ -47,7 +48,7 @@ func TestOwners(t *testing.T) {
 		t.Skipf("SKIPPED: no network namespace: %v", err)
 	}
 	ctx := t.Context()
-	first, second := testConfig(t), testConfig(t)
+	first, second := plantest.Config(t), plantest.Config(t)
 	first.Egress, second.Egress = false, false
 	state := func() string {
 		var out strings.Builder
@@ -151,7 +152,7 @@ func TestTakenPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	c := testConfig(t)
+	c := plantest.Config(t)
 	c.Ports.API = l.Addr().(*net.TCPAddr).Port
 	m := plan.Machine{PortOwner: func(at netip.AddrPort) string { return portOwner(at, c.Mark()) }}
 	if _, err = m.Plan(c); err == nil || !strings.Contains(err.Error(), l.Addr().String()) || !strings.Contains(err.Error(), "(cluster.test)") {

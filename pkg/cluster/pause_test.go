@@ -17,13 +17,14 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/plan/plantest"
 	"bonsai/pkg/cluster/supervise"
 )
 
 // TestResumeThatWasKilled: a controller manager that a killed resume held goes on with the next one, though the cluster is not paused any more.
 func TestResumeThatWasKilled(t *testing.T) {
 	t.Parallel()
-	c := testConfig(t)
+	c := plantest.Config(t)
 	c.BinDir = t.TempDir()
 	if err := errors.Join(save(c), os.MkdirAll(c.Layout().Run(), 0o700)); err != nil {
 		t.Fatal(err)
@@ -78,7 +79,7 @@ func TestResumeThatWasKilled(t *testing.T) {
 // TestAllFresh: the controller manager goes on when no node's lease is old; leases of what is no node do not matter.
 func TestAllFresh(t *testing.T) {
 	t.Parallel()
-	c, now := testConfig(t), time.Now()
+	c, now := plantest.Config(t), time.Now()
 	lease := func(name string, age time.Duration) *coordinationv1.Lease {
 		renewed := metav1.NewMicroTime(now.Add(-age))
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}

@@ -14,6 +14,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/plantest"
 	"bonsai/pkg/connlimit"
 )
 
@@ -63,7 +64,7 @@ func TestPublish(t *testing.T) {
 	}
 	address := netip.MustParseAddrPort(free.Addr().String())
 	free.Close()
-	c := testConfig(t)
+	c := plantest.Config(t)
 	p := newPublisher(slog.New(slog.DiscardHandler))
 	p.follow(c)
 	plain := p.dial

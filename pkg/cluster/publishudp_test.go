@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/plantest"
 )
 
 // TestPublishUDP: datagrams of each client come to one node and its answers back to that client; a node that refuses is passed over, and
@@ -44,7 +45,7 @@ func TestPublishUDP(t *testing.T) {
 	address := netip.MustParseAddrPort(free.LocalAddr().String())
 	free.Close()
 
-	c := testConfig(t)
+	c := plantest.Config(t)
 	p := newPublisher(slog.New(slog.DiscardHandler))
 	p.follow(c)
 	p.idle = 200 * time.Millisecond

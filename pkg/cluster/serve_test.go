@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/plantest"
 )
 
 // TestStepsBefore: a first start does not speak of a last run, and looks for what one left all the same.
 func TestStepsBefore(t *testing.T) {
 	t.Parallel()
 	for _, joined := range []*plan.Joined{nil, {}} {
-		c := testConfig(t)
+		c := plantest.Config(t)
 		c.Joined = joined
 		names := func() (all []string) {
 			for _, step := range stepsBefore(c, "", &c) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan/plantest"
 )
 
 // TestUnitIn: the unit is found on v2, and on v1 in systemd's own hierarchy alone.
@@ -35,7 +36,7 @@ func TestRestoreServed(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root")
 	}
-	c := testConfig(t)
+	c := plantest.Config(t)
 	if err := save(c); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"bonsai/pkg/apiclient"
 	certificatesclient "bonsai/pkg/apiclient/certificates"
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -86,7 +87,7 @@ func mayServe(c plan.Config, s *certificatesv1.CertificateSigningRequestSpec, as
 		if name != nodes[i].Name {
 			return fmt.Errorf("the name %s is not the node's", name)
 		}
-		if certificates.IsServiceName(name) || strings.HasSuffix(name, clusterDomain) || slices.ContainsFunc(identities(c), func(own certificate) bool { return own.server && slices.Contains(own.names, name) }) {
+		if certificates.IsServiceName(name) || strings.HasSuffix(name, clusterDomain) || slices.ContainsFunc(pki.Certificates(c), func(own pki.Certificate) bool { return own.Server && slices.Contains(own.Names, name) }) {
 			return fmt.Errorf("the name %s is the cluster's", name)
 		}
 	}

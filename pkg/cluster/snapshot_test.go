@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan/plantest"
 )
 
 // TestSnapshot: a snapshot has what makes the cluster, and a restoration puts exactly that in place: what was written later is gone,
 // what was removed is back. What containerd never writes again is shared, everything else is a copy.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
-	c := testConfig(t)
+	c := plantest.Config(t)
 	if err := save(c); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestSnapshot(t *testing.T) {
 func TestRestorationBrokenOff(t *testing.T) {
 	t.Parallel()
 	for done := range len(saved) + 1 {
-		c := testConfig(t)
+		c := plantest.Config(t)
 		content := func(at string) string {
 			t.Helper()
 			var found []string
@@ -172,7 +173,7 @@ func TestRestorationBrokenOff(t *testing.T) {
 // TestSavesThatWereKilled: what they left is not kept for good, and a snapshot stays.
 func TestSavesThatWereKilled(t *testing.T) {
 	t.Parallel()
-	c := testConfig(t)
+	c := plantest.Config(t)
 	for _, path := range []string{"clean/cluster.json", "killed.partial/etcd/wal"} {
 		if err := host.WriteFile(filepath.Join(c.Layout().Snapshots(), path), nil); err != nil {
 			t.Fatal(err)
@@ -189,7 +190,7 @@ func TestSavesThatWereKilled(t *testing.T) {
 // TestSnapshotNames: a name leads to nothing but a snapshot.
 func TestSnapshotNames(t *testing.T) {
 	t.Parallel()
-	c := testConfig(t)
+	c := plantest.Config(t)
 	if err := save(c); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan/plantest"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -40,7 +41,7 @@ func TestStatusTables(t *testing.T) {
 			t.Errorf("no %q in:\n%s", want, &out)
 		}
 	}
-	c := testConfig(t)
+	c := plantest.Config(t)
 	if errs := notReady(c, nodes); len(errs) != 1 || !strings.Contains(errs[0].Error(), "n2 is not Ready") {
 		t.Errorf("%v", errs)
 	}

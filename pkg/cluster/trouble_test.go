@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan/plantest"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -35,7 +36,7 @@ func TestFullDiskEndsTheWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		config := testConfig(t)
+		config := plantest.Config(t)
 		if err := prepare(config); err != nil {
 			t.Fatal(err)
 		}

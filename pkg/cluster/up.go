@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/host/kernel"
+	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
@@ -250,7 +251,7 @@ func prepare(c plan.Config) error {
 	if err := writeCloudConfig(c); err != nil {
 		return err
 	}
-	if err := makePKI(c, time.Now()); err != nil {
+	if err := pki.Make(c, time.Now()); err != nil {
 		return err
 	}
 	return writeKubeconfigs(c)

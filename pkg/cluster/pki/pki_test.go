@@ -1,4 +1,4 @@
-package cluster
+package pki
 
 import (
 	"bytes"
@@ -10,52 +10,42 @@ import (
 	"testing"
 	"time"
 
-	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/plan/plantest"
 )
-
-func testConfig(t *testing.T) plan.Config {
-	t.Helper()
-	c := plan.Default(t.TempDir(), t.TempDir())
-	c, err := c.WithNodes(2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
 
 // TestPKI: every identity verifies against its own authority, for what it is for, and against no other.
 func TestPKI(t *testing.T) {
 	t.Parallel()
-	c, now := testConfig(t), time.Now()
-	if err := makePKI(c, now); err != nil {
+	c, now := plantest.Config(t), time.Now()
+	if err := Make(c, now); err != nil {
 		t.Fatal(err)
 	}
 	pools := map[string]*x509.CertPool{}
 	for _, a := range authorities {
-		ca, err := readCertificate(c.Layout().PKI(a[0] + ".crt"))
+		ca, err := ReadCertificate(c.Layout().PKI(a[0] + ".crt"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		pools[a[0]] = x509.NewCertPool()
 		pools[a[0]].AddCert(ca)
 	}
-	for _, row := range identities(c) {
-		cert, err := readCertificate(c.Layout().PKI(row.name + ".crt"))
+	for _, row := range Certificates(c) {
+		cert, err := ReadCertificate(c.Layout().PKI(row.Name + ".crt"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cert.Subject.CommonName != row.user || len(cert.Subject.Organization) != len(row.groups) {
-			t.Errorf("%s: subject %s", row.name, cert.Subject)
+		if cert.Subject.CommonName != row.User || len(cert.Subject.Organization) != len(row.groups) {
+			t.Errorf("%s: subject %s", row.Name, cert.Subject)
 		}
 		for name, pool := range pools {
-			for usage, want := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageServerAuth: row.server, x509.ExtKeyUsageClientAuth: row.client} {
+			for usage, want := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageServerAuth: row.Server, x509.ExtKeyUsageClientAuth: row.client} {
 				_, err := cert.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage}})
 				if got := err == nil; got != (want && name == row.ca) {
-					t.Errorf("%s against %s for usage %d: %v", row.name, name, usage, err)
+					t.Errorf("%s against %s for usage %d: %v", row.Name, name, usage, err)
 				}
 			}
 		}
-		for _, ip := range row.ips {
+		for _, ip := range row.IPs {
 			if err := cert.VerifyHostname(ip.String()); err != nil {
 				t.Error(err)
 			}
@@ -63,11 +53,12 @@ func TestPKI(t *testing.T) {
 	}
 }
 
-// TestPKIRenewal: what is good stays to the byte; what is about to expire, or has another subject, is recreated under the same
+// TestPKIRenewal: what is good stays to the byte; what is about to expire, or has another subject, is recreated
+// under the same
 // authority; keys are for root's eyes only.
 func TestPKIRenewal(t *testing.T) {
 	t.Parallel()
-	c, now := testConfig(t), time.Now()
+	c, now := plantest.Config(t), time.Now()
 	read := func(name string) []byte {
 		data, err := os.ReadFile(c.Layout().PKI(name))
 		if err != nil {
@@ -75,38 +66,38 @@ func TestPKIRenewal(t *testing.T) {
 		}
 		return data
 	}
-	if err := makePKI(c, now); err != nil {
+	if err := Make(c, now); err != nil {
 		t.Fatal(err)
 	}
 	admin, ca, sa := read("admin.crt"), read("ca.crt"), read("sa.key")
-	if err := makePKI(c, now.Add(time.Hour)); err != nil {
+	if err := Make(c, now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(admin, read("admin.crt")) {
 		t.Error("a good certificate was replaced")
 	}
 	now = now.Add(certLifetime - renewBefore + time.Hour)
-	if err := makePKI(c, now); err != nil {
+	if err := Make(c, now); err != nil {
 		t.Fatal(err)
 	}
 	if bytes.Equal(admin, read("admin.crt")) || !bytes.Equal(ca, read("ca.crt")) || !bytes.Equal(sa, read("sa.key")) {
 		t.Error("an expiring certificate must be recreated, and nothing else")
 	}
 	c.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
-	if err := makePKI(c, now); err != nil {
+	if err := Make(c, now); err != nil {
 		t.Fatal(err)
 	}
-	if cert, err := readCertificate(c.Layout().PKI("apiserver.crt")); err != nil || cert.VerifyHostname("192.0.2.1") != nil {
+	if cert, err := ReadCertificate(c.Layout().PKI("apiserver.crt")); err != nil || cert.VerifyHostname("192.0.2.1") != nil {
 		t.Error("the API server has a certificate for where it was reached in former times:", err)
 	}
-	stranger := certificate{name: "apiserver-kubelet-client", ca: "ca", user: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}, client: true}
+	stranger := Certificate{Name: "apiserver-kubelet-client", ca: "ca", User: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}, client: true}
 	if err := stranger.make(c.Layout().At("pki"), now); err != nil {
 		t.Fatal(err)
 	}
-	if err := makePKI(c, now); err != nil {
+	if err := Make(c, now); err != nil {
 		t.Fatal(err)
 	}
-	if cert, err := readCertificate(c.Layout().PKI("apiserver-kubelet-client.crt")); err != nil || len(cert.Subject.Organization) > 0 {
+	if cert, err := ReadCertificate(c.Layout().PKI("apiserver-kubelet-client.crt")); err != nil || len(cert.Subject.Organization) > 0 {
 		t.Error("a certificate with powers of former times was kept:", err)
 	}
 	keys, err := filepath.Glob(c.Layout().PKI("*.key"))
@@ -120,16 +111,17 @@ func TestPKIRenewal(t *testing.T) {
 	}
 }
 
-// TestClockPutBack: a clock that is put back by an hour breaks nothing, and one that is put back to before the cluster was made is named.
+// TestClockPutBack: a clock that is put back by an hour breaks nothing, and one that is put back to before the
+// cluster was made is named.
 func TestClockPutBack(t *testing.T) {
 	t.Parallel()
-	c, now := testConfig(t), time.Now()
+	c, now := plantest.Config(t), time.Now()
 	for _, by := range []time.Duration{0, time.Hour} {
-		if err := makePKI(c, now.Add(-by)); err != nil {
+		if err := Make(c, now.Add(-by)); err != nil {
 			t.Errorf("put back by %s: %v", by, err)
 		}
 	}
-	if err := makePKI(c, now.Add(-2*time.Hour)); err == nil || !strings.Contains(err.Error(), "set the clock") {
+	if err := Make(c, now.Add(-2*time.Hour)); err == nil || !strings.Contains(err.Error(), "set the clock") {
 		t.Errorf("certificates of the future: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package pki
 
 import (
 	"crypto"
@@ -24,62 +24,64 @@ import (
 const (
 	caLifetime   = 10 * 365 * 24 * time.Hour
 	certLifetime = 365 * 24 * time.Hour
-	// renewBefore: a certificate with less than this left is recreated at the next start.
+	// renewBefore is how much of its life a certificate has left when the next start replaces it.
 	renewBefore = 30 * 24 * time.Hour
-	// backdated is how long certificates are valid before they are made: a clock that is put back by an hour breaks nothing.
+	// backdated is how long before it was made a certificate begins to be valid: a clock that is put back by an hour
+	// breaks nothing.
 	backdated = 90 * time.Minute
 )
 
-// certificate is one row of the PKI: <name>.crt and <name>.key signed by <ca>.crt.
-type certificate struct {
-	name, ca string
-	// user and groups are the subject's common name and organizations, which the API server reads as an identity.
-	user   string
+// Certificate is one row of the PKI: <Name>.crt and <Name>.key, signed by the authority <ca>.crt.
+type Certificate struct {
+	Name, ca string
+	// User and groups are the subject's common name and organizations, which the API server reads as an identity.
+	User   string
 	groups []string
-	server bool
+	Server bool
 	client bool
-	names  []string
-	ips    []netip.Addr
+	Names  []string
+	IPs    []netip.Addr
 }
 
-// authorities are the three roots: for the cluster, for the front proxy, and for etcd, which trusts no one else.
+// authorities are the three roots, by file and common name: for the cluster, for the front proxy, and for etcd.
 var authorities = [...][2]string{{"ca", "kubernetes"}, {"front-proxy-ca", "front-proxy"}, {"etcd-ca", "etcd"}}
 
-// certificates lists every identity of the cluster.
-func identities(c plan.Config) []certificate {
+// Certificates lists every identity of the cluster.
+func Certificates(c plan.Config) []Certificate {
 	local := netip.MustParseAddr(plan.Loopback)
 	server := append([]netip.Addr{local, netip.IPv6Loopback(), c.Networks().ServiceIP()}, c.Networks().HostIPs()...)
 	if c.IsJoinable() {
 		server = append(server, c.AdvertiseAddress)
 	}
-	rows := []certificate{{name: plan.Administrator, ca: "ca", user: "kubernetes-admin", groups: []string{"system:masters"}, client: true}}
+	rows := []Certificate{{Name: plan.Administrator, ca: "ca", User: "kubernetes-admin", groups: []string{"system:masters"}, client: true}}
 	for _, m := range c.Members() {
 		rows = append(rows,
-			certificate{name: m.Of("etcd"), ca: "etcd-ca", user: "etcd", server: true, client: true, names: []string{"localhost", m.Of("etcd")}, ips: m.IPs(local)},
-			certificate{name: m.Of("apiserver-etcd-client"), ca: "etcd-ca", user: "kube-apiserver", client: true},
-			certificate{name: m.Of("apiserver"), ca: "ca", user: "kube-apiserver", server: true,
-				names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-				ips:   m.IPs(server...)},
+			Certificate{Name: m.Of("etcd"), ca: "etcd-ca", User: "etcd", Server: true, client: true, Names: []string{"localhost", m.Of("etcd")}, IPs: m.IPs(local)},
+			Certificate{Name: m.Of("apiserver-etcd-client"), ca: "etcd-ca", User: "kube-apiserver", client: true},
+			Certificate{Name: m.Of("apiserver"), ca: "ca", User: "kube-apiserver", Server: true,
+				Names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
+				IPs:   m.IPs(server...)},
 			// What the API server may do on kubelets: the add-on kubelet-api.yaml.
-			certificate{name: m.Of("apiserver-kubelet-client"), ca: "ca", user: "kube-apiserver-kubelet-client", client: true},
-			certificate{name: m.Of("front-proxy-client"), ca: "front-proxy-ca", user: "front-proxy-client", client: true},
-			certificate{name: m.Of("controller-manager"), ca: "ca", user: "system:kube-controller-manager", client: true},
-			certificate{name: m.Of("scheduler"), ca: "ca", user: "system:kube-scheduler", client: true})
+			Certificate{Name: m.Of("apiserver-kubelet-client"), ca: "ca", User: "kube-apiserver-kubelet-client", client: true},
+			Certificate{Name: m.Of("front-proxy-client"), ca: "front-proxy-ca", User: "front-proxy-client", client: true},
+			Certificate{Name: m.Of("controller-manager"), ca: "ca", User: "system:kube-controller-manager", client: true},
+			Certificate{Name: m.Of("scheduler"), ca: "ca", User: "system:kube-scheduler", client: true})
 	}
 	for _, node := range c.Nodes {
 		n := node.Name()
 		rows = append(rows,
-			certificate{name: "kubelet-" + n, ca: "ca", user: "system:node:" + n, groups: []string{"system:nodes"}, client: true},
-			certificate{name: "kubelet-server-" + n, ca: "ca", user: "system:node:" + n, groups: []string{"system:nodes"}, server: true, names: []string{n}, ips: c.NodeIPs(node)},
-			certificate{name: "proxy-" + n, ca: "ca", user: "system:kube-proxy", client: true},
+			Certificate{Name: "kubelet-" + n, ca: "ca", User: "system:node:" + n, groups: []string{"system:nodes"}, client: true},
+			Certificate{Name: "kubelet-server-" + n, ca: "ca", User: "system:node:" + n, groups: []string{"system:nodes"}, Server: true, Names: []string{n}, IPs: c.NodeIPs(node)},
+			Certificate{Name: "proxy-" + n, ca: "ca", User: "system:kube-proxy", client: true},
 			// What it may do: the add-on network.yaml.
-			certificate{name: "network-" + n, ca: "ca", user: "bonsai:network", client: true})
+			Certificate{Name: "network-" + n, ca: "ca", User: "bonsai:network", client: true})
 	}
 	return rows
 }
 
-// makePKI makes what is missing, about to expire or for somebody else of the authorities, the certificates and the service-account signing key.
-func makePKI(c plan.Config, now time.Time) error {
+// Make makes the authorities, certificates and the signing key of service accounts that are missing, expire soon, or
+// are for another identity.
+func Make(c plan.Config, now time.Time) error {
 	dir := c.Layout().At("pki")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the PKI directory: %w", err)
@@ -92,25 +94,26 @@ func makePKI(c plan.Config, now time.Time) error {
 			return fmt.Errorf("make the authority %s: %w", a[0], err)
 		}
 	}
-	for _, row := range identities(c) {
+	for _, row := range Certificates(c) {
 		if err := row.make(dir, now); err != nil {
-			return fmt.Errorf("make the certificate %s: %w", row.name, err)
+			return fmt.Errorf("make the certificate %s: %w", row.Name, err)
 		}
 	}
 	return makeSigningKey(dir)
 }
 
-// checkClock returns an error if a certificate is of the future: then nobody would trust anybody.
+// checkClock returns an error if a certificate is not valid yet by this machine's clock: then no component would
+// trust another.
 func checkClock(c plan.Config, now time.Time) error {
 	names := make([]string, 0, 32)
 	for _, a := range authorities {
 		names = append(names, a[0])
 	}
-	for _, row := range identities(c) {
-		names = append(names, row.name)
+	for _, row := range Certificates(c) {
+		names = append(names, row.Name)
 	}
 	for _, name := range names {
-		if cert, err := readCertificate(c.Layout().PKI(name + ".crt")); err == nil && now.Before(cert.NotBefore) {
+		if cert, err := ReadCertificate(c.Layout().PKI(name + ".crt")); err == nil && now.Before(cert.NotBefore) {
 			return fmt.Errorf("this machine's clock says %s, and the certificate %s is valid from %s on: set the clock, or remove the cluster (bonsai down)",
 				now.UTC().Format(time.RFC3339), name, cert.NotBefore.UTC().Format(time.RFC3339))
 		}
@@ -118,6 +121,7 @@ func checkClock(c plan.Config, now time.Time) error {
 	return nil
 }
 
+// makeAuthority makes an authority unless there is one.
 func makeAuthority(dir, name, commonName string, now time.Time) error {
 	if fresh(filepath.Join(dir, name+".crt"), now) {
 		return nil
@@ -133,8 +137,9 @@ func makeAuthority(dir, name, commonName string, now time.Time) error {
 	return sign(dir, name, template, template, key, key)
 }
 
-func (row certificate) make(dir string, now time.Time) error {
-	if path := filepath.Join(dir, row.name+".crt"); fresh(path, now) && row.isIn(path) {
+// make makes the certificate unless there is a good one.
+func (row Certificate) make(dir string, now time.Time) error {
+	if path := filepath.Join(dir, row.Name+".crt"); fresh(path, now) && row.isIn(path) {
 		return nil
 	}
 	caCert, caKey, err := readPair(dir, row.ca)
@@ -146,22 +151,23 @@ func (row certificate) make(dir string, now time.Time) error {
 		return err
 	}
 	template := &x509.Certificate{
-		Subject:   pkix.Name{CommonName: row.user, Organization: row.groups},
+		Subject:   pkix.Name{CommonName: row.User, Organization: row.groups},
 		NotBefore: now.Add(-backdated), NotAfter: now.Add(certLifetime), BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature, DNSNames: row.names,
+		KeyUsage: x509.KeyUsageDigitalSignature, DNSNames: row.Names,
 	}
-	for _, ip := range row.ips {
+	for _, ip := range row.IPs {
 		template.IPAddresses = append(template.IPAddresses, net.IP(ip.AsSlice()))
 	}
-	if row.server {
+	if row.Server {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
 	if row.client {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
 	}
-	return sign(dir, row.name, template, caCert, key, caKey)
+	return sign(dir, row.Name, template, caCert, key, caKey)
 }
 
+// sign writes a certificate and its key. The key is first: a certificate without its key would be kept.
 func sign(dir, name string, template, parent *x509.Certificate, key *ecdsa.PrivateKey, parentKey crypto.Signer) error {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
@@ -182,7 +188,8 @@ func sign(dir, name string, template, parent *x509.Certificate, key *ecdsa.Priva
 	return writePEM(filepath.Join(dir, name+".crt"), "CERTIFICATE", der)
 }
 
-// makeSigningKey makes the key pair of service-account tokens, which lives as long as the data directory.
+// makeSigningKey makes the key pair of service-account tokens. It lives as long as the data directory, since tokens
+// outlive starts.
 func makeSigningKey(dir string) error {
 	path := filepath.Join(dir, "sa.key")
 	if _, err := os.Stat(path); err == nil {
@@ -206,22 +213,23 @@ func makeSigningKey(dir string) error {
 	return writePEM(path, "EC PRIVATE KEY", private)
 }
 
-// fresh tells whether the certificate at path exists and is good for some time; an authority is kept to its end.
+// fresh reports whether the certificate at path exists and stays valid for some time.
 func fresh(path string, now time.Time) bool {
-	cert, err := readCertificate(path)
+	cert, err := ReadCertificate(path)
 	return err == nil && now.Add(renewBefore).Before(cert.NotAfter)
 }
 
-// isIn tells whether the certificate at path is for who the row says, and for the same addresses: an older one may have more powers, or
-// be of a time when the cluster was reached elsewhere.
-func (row certificate) isIn(path string) bool {
-	cert, err := readCertificate(path)
+// isIn reports whether the certificate at path has the row's identity and addresses. An older one may have more
+// rights, or be of a time when the cluster was reached elsewhere.
+func (row Certificate) isIn(path string) bool {
+	cert, err := ReadCertificate(path)
 	same := func(own netip.Addr, ip net.IP) bool { return ip.Equal(own.AsSlice()) }
-	return err == nil && cert.Subject.CommonName == row.user && slices.Equal(cert.Subject.Organization, row.groups) && slices.EqualFunc(row.ips, cert.IPAddresses, same)
+	return err == nil && cert.Subject.CommonName == row.User && slices.Equal(cert.Subject.Organization, row.groups) && slices.EqualFunc(row.IPs, cert.IPAddresses, same)
 }
 
+// readPair reads an authority and its key.
 func readPair(dir, name string) (*x509.Certificate, crypto.Signer, error) {
-	cert, err := readCertificate(filepath.Join(dir, name+".crt"))
+	cert, err := ReadCertificate(filepath.Join(dir, name+".crt"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -233,7 +241,8 @@ func readPair(dir, name string) (*x509.Certificate, crypto.Signer, error) {
 	return cert, key, err
 }
 
-func readCertificate(path string) (*x509.Certificate, error) {
+// ReadCertificate reads the certificate in a PEM file.
+func ReadCertificate(path string) (*x509.Certificate, error) {
 	block, err := readPEM(path)
 	if err != nil {
 		return nil, err
