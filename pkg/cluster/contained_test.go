@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
@@ -287,7 +288,7 @@ func TestGiveKubeconfig(t *testing.T) {
 	if err := pki.Make(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeKubeconfigs(c); err != nil {
+	if err := kubeconfig.WriteAll(c); err != nil {
 		t.Fatal(err)
 	}
 	const user = 4711

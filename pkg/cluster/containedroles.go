@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 )
@@ -25,7 +26,7 @@ func HandOut(c plan.Config, volumes string, now time.Time) error {
 	if err := errors.Join(save(c), pki.Make(c, now)); err != nil {
 		return err
 	}
-	if err := writeKubeconfigs(c); err != nil {
+	if err := kubeconfig.WriteAll(c); err != nil {
 		return err
 	}
 	roles, err := roles(c)

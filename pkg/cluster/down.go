@@ -15,6 +15,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -54,8 +55,8 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 		}},
 		{"Remove the cgroups", func() error { return removeCgroups(ctx, c) }},
 		{"Remove the kubeconfig context", func() error {
-			err := removeContext(ctx, c)
-			if unreadable := (*UnreadableKubeconfigError)(nil); errors.As(err, &unreadable) {
+			err := kubeconfig.Remove(ctx, c)
+			if unreadable := (*kubeconfig.UnreadableError)(nil); errors.As(err, &unreadable) {
 				fmt.Fprintf(out, "  (%v: a context of the cluster in it stays)\n", err)
 				return nil
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/plantest"
@@ -26,7 +27,7 @@ func TestExportLogs(t *testing.T) {
 	if err := pki.Make(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeKubeconfigs(c); err != nil {
+	if err := kubeconfig.WriteAll(c); err != nil {
 		t.Fatal(err)
 	}
 	for path, content := range map[string]string{"logs/etcd.log": "an etcd", "logs/etcd.log.1": "an older etcd", "logs/n1/kubelet.log": "a kubelet", "nodes/n1/log/pods/p/c/0.log": "a container", "nodes/n1/etc/kubelet.yaml": "kind: x"} {

@@ -10,6 +10,7 @@ import (
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/netdump"
 )
@@ -49,12 +50,12 @@ func (h Home) Clusters() ([]plan.Config, error) {
 			dirs[l.Attrs().Alias] = true
 		}
 	}
-	k, err := userKubeconfig()
+	k, err := kubeconfig.User()
 	if err != nil { // what is wrong with it is said by whoever needs it (machine, PrintList); the clusters are there all the same
 		k = clientcmdapi.NewConfig()
 	}
 	for _, context := range k.Contexts {
-		if dir := contextOwner(context); filepath.IsAbs(dir) {
+		if dir := kubeconfig.OwnerOf(context); filepath.IsAbs(dir) {
 			dirs[dir] = true
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 )
@@ -39,7 +40,7 @@ func TestHome(t *testing.T) {
 	if err := pki.Make(far, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := exportContext(t.Context(), far, io.Discard); err != nil {
+	if err := kubeconfig.Export(t.Context(), far, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	all, err := home.Clusters()

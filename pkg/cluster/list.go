@@ -6,6 +6,7 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -31,7 +32,7 @@ func PrintList(ctx context.Context, home Home, out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if _, err := userKubeconfig(); err != nil {
+	if _, err := kubeconfig.User(); err != nil {
 		fmt.Fprintf(out, "Stopped clusters that are neither in %s nor in their usual place are missing here: %v\n", home, err)
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/netdump"
 )
@@ -34,12 +35,12 @@ func survey(c plan.Config, home Home) (plan.Machine, error) {
 			m.Clusters = append(m.Clusters, other)
 		}
 	}
-	k, err := userKubeconfig()
+	k, err := kubeconfig.User()
 	if err != nil {
 		return m, err
 	}
 	for name, context := range k.Contexts {
-		m.Contexts[name] = contextOwner(context)
+		m.Contexts[name] = kubeconfig.OwnerOf(context)
 	}
 	m.Networks, err = hostNetworks(c)
 	return m, err

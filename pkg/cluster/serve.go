@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -90,7 +91,7 @@ func follow(ctx context.Context, c plan.Config, p progress, patience time.Durati
 		}
 		err := takeSteps(ctx, c, p, stepsAfter(c))
 		if err == nil && c.Joined == nil {
-			err = exportContext(ctx, c, p.out)
+			err = kubeconfig.Export(ctx, c, p.out)
 		}
 		if err != nil && ctx.Err() == nil {
 			n.tell(log, status(err.Error()))

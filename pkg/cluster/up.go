@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/host/kernel"
+	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
@@ -101,7 +102,7 @@ func Up(ctx context.Context, home Home, c plan.Config, self string, out io.Write
 	if err := sayLeftAddons(c, old, out); err != nil {
 		return c, true, err
 	}
-	return c, true, exportContext(ctx, c, out)
+	return c, true, kubeconfig.Export(ctx, c, out)
 }
 
 // takeSteps takes steps in turn until one fails.
@@ -168,7 +169,7 @@ func checkMachine(ctx context.Context, c plan.Config, home Home, plan *plan.Conf
 	if err := preflight(ctx, c); err != nil {
 		return err
 	}
-	if err := userFileNow().check(ctx); err != nil {
+	if err := kubeconfig.Check(ctx); err != nil {
 		return err
 	}
 	m, err := survey(c, home)
@@ -254,7 +255,7 @@ func prepare(c plan.Config) error {
 	if err := pki.Make(c, time.Now()); err != nil {
 		return err
 	}
-	return writeKubeconfigs(c)
+	return kubeconfig.WriteAll(c)
 }
 
 // supervisorName is the supervisor's own among the names of processes that have a log.

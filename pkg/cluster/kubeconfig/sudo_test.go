@@ -1,4 +1,4 @@
-package cluster
+package kubeconfig
 
 import (
 	"bytes"
@@ -46,7 +46,8 @@ func TestChooseUserFile(t *testing.T) {
 	}
 }
 
-// TestChooseOwnVariable: a file that $KUBECONFIG names is the caller's where its directory is, so that kubectl can use it without sudo (sudo -E).
+// TestChooseOwnVariable: a file that $KUBECONFIG names is the caller's where its directory is, so that kubectl can
+// use it without sudo (sudo -E).
 func TestChooseOwnVariable(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root, which alone can act for another user")

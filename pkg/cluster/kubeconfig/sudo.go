@@ -1,6 +1,7 @@
-package cluster
+package kubeconfig
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,9 +30,13 @@ type sudoCaller struct {
 	groups   []uint32
 }
 
-// userFileNow is the kubeconfig that contexts are written to: the first of $KUBECONFIG; by sudo that of its caller, who runs kubectl without
+// userFileNow is the kubeconfig that contexts are written to: the first of $KUBECONFIG; by sudo that of its caller,
+// who runs kubectl without
 // sudo; or ~/.kube/config.
 func userFileNow() userFile { return chooseUserFile(os.Geteuid(), os.Getenv, user.LookupId) }
+
+// Check returns an error if the user's kubeconfig could not be written.
+func Check(ctx context.Context) error { return userFileNow().check(ctx) }
 
 func chooseUserFile(euid int, getenv func(string) string, lookup func(uid string) (*user.User, error)) userFile {
 	own := userFile{path: clientcmd.NewDefaultPathOptions().GetDefaultFilename()}
@@ -47,7 +52,8 @@ func chooseUserFile(euid int, getenv func(string) string, lookup func(uid string
 	return own
 }
 
-// callerOf returns who called sudo, and the caller's home; nil for root, without sudo, and for a user whom this machine does not know.
+// callerOf returns who called sudo, and the caller's home; nil for root, without sudo, and for a user whom this
+// machine does not know.
 func callerOf(euid int, getenv func(string) string, lookup func(uid string) (*user.User, error)) (caller *sudoCaller, home string) {
 	uid := getenv("SUDO_UID")
 	if euid != 0 || uid == "" || uid == "0" {
@@ -87,7 +93,8 @@ func (s *sudoCaller) owns(path string) bool {
 	}
 }
 
-// as runs do with the caller's rights to files. What it makes belongs to the caller, and a link in the caller's home leads root to no file that
+// as runs do with the caller's rights to files. What it makes belongs to the caller, and a link in the caller's home
+// leads root to no file that
 // the caller may not use. do must stay on this goroutine.
 func (s *sudoCaller) as(do func() error) (err error) {
 	if s == nil {
@@ -106,7 +113,8 @@ func (s *sudoCaller) as(do func() error) (err error) {
 	uid, errUID := unix.SetfsuidRetUid(s.uid)
 	defer func() {
 		restored := errors.Join(unix.Setfsuid(uid), unix.Setfsgid(gid), setThreadGroups(groups))
-		// The calls succeed without effect where they are not allowed: a thread that did not get its rights back is not used again.
+		// The calls succeed without effect where they are not allowed: a thread that did not get its rights back is
+		// not used again.
 		if now, _ := unix.SetfsuidRetUid(-1); now == uid && restored == nil {
 			runtime.UnlockOSThread()
 		}

@@ -1,4 +1,4 @@
-package cluster
+package kubeconfig
 
 import (
 	"bytes"
@@ -31,10 +31,10 @@ func TestContext(t *testing.T) {
 	if err := pki.Make(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := exportContext(t.Context(), c, io.Discard); err != nil {
+	if err := Export(t.Context(), c, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if err := removeContext(t.Context(), c); err != nil {
+	if err := Remove(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
@@ -48,7 +48,7 @@ func TestContext(t *testing.T) {
 	if err := clientcmd.WriteToFile(*mine, path); err != nil {
 		t.Fatal(err)
 	}
-	if err := exportContext(t.Context(), c, io.Discard); err != nil {
+	if err := Export(t.Context(), c, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	both, err := clientcmd.LoadFromFile(path)
@@ -58,7 +58,7 @@ func TestContext(t *testing.T) {
 	if both.CurrentContext != "bonsai" || both.Clusters["bonsai"].Server != "https://127.0.0.1:6443" || both.AuthInfos["work"].Token != "t" {
 		t.Errorf("after up: %+v", both)
 	}
-	if err := removeContext(t.Context(), c); err != nil {
+	if err := Remove(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	after, err := clientcmd.LoadFromFile(path)
@@ -79,7 +79,7 @@ func TestContextOfAnother(t *testing.T) {
 		if err := pki.Make(c, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		if err := exportContext(t.Context(), c, io.Discard); err != nil {
+		if err := Export(t.Context(), c, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,13 +87,13 @@ func TestContextOfAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := removeContext(t.Context(), first); err != nil {
+	if err := Remove(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
 		t.Errorf("the second cluster's context was touched: %v\n%s", err, after)
 	}
-	if err := removeContext(t.Context(), second); err != nil {
+	if err := Remove(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
@@ -101,7 +101,8 @@ func TestContextOfAnother(t *testing.T) {
 	}
 }
 
-// TestContextOnFullDisk: a kubeconfig that there is no room to write stays as it is, with the contexts of others. A link stays one, and the
+// TestContextOnFullDisk: a kubeconfig that there is no room to write stays as it is, with the contexts of others. A
+// link stays one, and the
 // file its owner's.
 func TestContextOnFullDisk(t *testing.T) {
 	dir := t.TempDir()
@@ -136,7 +137,7 @@ func TestContextOnFullDisk(t *testing.T) {
 	if err := pki.Make(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := exportContext(t.Context(), c, io.Discard); !errors.Is(err, unix.ENOSPC) {
+	if err := Export(t.Context(), c, io.Discard); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("on a full disk: %v", err)
 	}
 	if after, err := os.ReadFile(path); err != nil || string(after) != string(before) {
@@ -145,7 +146,7 @@ func TestContextOnFullDisk(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	if err := exportContext(t.Context(), c, io.Discard); err != nil {
+	if err := Export(t.Context(), c, io.Discard); err != nil {
 		t.Error(err)
 	}
 	if to, err := os.Readlink(path); err != nil || to != target {
@@ -163,7 +164,8 @@ func TestContextOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestContextsAtOnce: clusters that come up at once all have their contexts, and who holds the lock is waited for, but not forever.
+// TestContextsAtOnce: clusters that come up at once all have their contexts, and who holds the lock is waited for,
+// but not forever.
 func TestContextsAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	t.Setenv("KUBECONFIG", path)
@@ -179,7 +181,7 @@ func TestContextsAtOnce(t *testing.T) {
 		})
 	}
 	writes.Wait()
-	if k, err := userKubeconfig(); err != nil || len(k.Contexts) != clusters {
+	if k, err := User(); err != nil || len(k.Contexts) != clusters {
 		t.Errorf("%d contexts of %d, %v", len(k.Contexts), clusters, err)
 	}
 	unlock, err := lockKubeconfig(t.Context(), path, time.Second)
@@ -200,7 +202,7 @@ func TestKubeconfigs(t *testing.T) {
 	if err := pki.Make(c, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeKubeconfigs(c); err != nil {
+	if err := WriteAll(c); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"admin", "controller-manager", "scheduler", "kubelet-n1", "proxy-n2"} {
@@ -214,7 +216,8 @@ func TestKubeconfigs(t *testing.T) {
 	}
 }
 
-// TestKubeconfigMode: nobody but its owner reads a file that gets the administrator's key, unless the user says otherwise; a file that gets nothing
+// TestKubeconfigMode: nobody but its owner reads a file that gets the administrator's key, unless the user says
+// otherwise; a file that gets nothing
 // stays as open as it was.
 func TestKubeconfigMode(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -241,7 +244,7 @@ func TestKubeconfigMode(t *testing.T) {
 			}
 			var out strings.Builder
 			for range 2 {
-				if err := exportContext(t.Context(), cfg, &out); err != nil {
+				if err := Export(t.Context(), cfg, &out); err != nil {
 					t.Fatal(err)
 				}
 				if got := modeOf(path); got != c.want {
@@ -257,17 +260,18 @@ func TestKubeconfigMode(t *testing.T) {
 			if err := os.Chmod(path, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if err := exportContext(t.Context(), cfg, &out); err != nil || modeOf(path) != c.want && modeOf(path) != 0o600 {
+			if err := Export(t.Context(), cfg, &out); err != nil || modeOf(path) != c.want && modeOf(path) != 0o600 {
 				t.Errorf("opened afterwards: %#o, %v", modeOf(path), err)
 			}
-			if err := errors.Join(os.Chmod(path, 0o644), removeContext(t.Context(), cfg)); err != nil || modeOf(path) != 0o644 {
+			if err := errors.Join(os.Chmod(path, 0o644), Remove(t.Context(), cfg)); err != nil || modeOf(path) != 0o644 {
 				t.Errorf("after the cluster is gone: %#o, %v", modeOf(path), err)
 			}
 		})
 	}
 }
 
-// TestEmptiedLink: a kubeconfig that is left with nothing in it is removed. Where it is a link, what it leads to is emptied: it has the key.
+// TestEmptiedLink: a kubeconfig that is left with nothing in it is removed. Where it is a link, what it leads to is
+// emptied: it has the key.
 func TestEmptiedLink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
