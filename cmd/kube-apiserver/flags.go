@@ -36,8 +36,8 @@ func (o *options) storageFlags(fs *pflag.FlagSet) {
 }
 
 func (o *options) servingFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.bindAddress, "bind-address", o.bindAddress, "The IP address on which to listen for the --secure-port port.")
-	fs.StringVar(&o.advertiseAddress, "advertise-address", "", "The IP address on which to advertise the apiserver to members of the cluster. If blank, the --bind-address will be used, or the host's default interface if that is unspecified.")
+	daemon.AddressVar(fs, &o.bindAddress, "bind-address", o.bindAddress, "The IP address on which to listen for the --secure-port port.")
+	daemon.AddressVar(fs, &o.advertiseAddress, "advertise-address", "", "The IP address on which to advertise the apiserver to members of the cluster. If blank, the --bind-address will be used, or the host's default interface if that is unspecified.")
 	fs.IntVar(&o.securePort, "secure-port", o.securePort, "The port on which to serve HTTPS with authentication and authorization.")
 	fs.StringVar(&o.tlsCert, "tls-cert-file", "", "File containing the x509 Certificate for HTTPS. If not provided, a self-signed certificate and key are generated and saved to the directory specified by --cert-dir.")
 	fs.StringVar(&o.tlsKey, "tls-private-key-file", "", "File containing the x509 private key matching --tls-cert-file.")

@@ -126,14 +126,6 @@ func (o *options) validate() error {
 		need(slices.Contains(authorizationModes, m), "--authorization-mode: %q is not a valid mode", m)
 	}
 	need(slices.Contains(endpointReconcilers, o.endpointReconciler), "--endpoint-reconciler-type: %q is not one of %s", o.endpointReconciler, strings.Join(endpointReconcilers, ", "))
-	if _, err := netip.ParseAddr(o.bindAddress); err != nil {
-		errs = append(errs, fmt.Errorf("--bind-address: %w", err))
-	}
-	if o.advertiseAddress != "" {
-		if _, err := netip.ParseAddr(o.advertiseAddress); err != nil {
-			errs = append(errs, fmt.Errorf("--advertise-address: %w", err))
-		}
-	}
 	if _, err := o.ranges(); err != nil {
 		errs = append(errs, err)
 	}

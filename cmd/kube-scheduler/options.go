@@ -46,7 +46,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.policyFile, "policy-config-file", "", "The path to a file with a scheduling policy (kind Policy, version v1), whose predicates and priorities are the plug-ins of today; not together with --config.")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to kubeconfig file with authorization and master location information.")
 	fs.StringVar(&o.master, "master", "", "The address of the Kubernetes API server (overrides any value in kubeconfig).")
-	fs.StringVar(&o.bindAddress, "bind-address", "0.0.0.0", "The IP address on which to listen for the --secure-port port.")
+	daemon.AddressVar(fs, &o.bindAddress, "bind-address", "0.0.0.0", "The IP address on which to listen for the --secure-port port.")
 	fs.IntVar(&o.securePort, "secure-port", 10259, "The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
 	fs.StringVar(&o.certFile, "tls-cert-file", "", "File with the serving certificate; without one a self-signed one is made.")
 	fs.StringVar(&o.certDir, "cert-dir", "", "Directory where the self-signed certificate is kept; ignored with --tls-cert-file.")
