@@ -76,6 +76,7 @@ func (c Config) CheckChange(wanted Config, running bool) error {
 		return fmt.Errorf("the cluster in %s cannot change its %s: %s now, %s wanted. Choose another --name for a second cluster; "+
 			"bonsai down --data-dir %s deletes this one with everything in it", c.DataDir, name, is, want, c.DataDir)
 	}
+	lost := slices.DeleteFunc(c.NodeNames(), func(name string) bool { return slices.Contains(wanted.NodeNames(), name) })
 	switch {
 	case c.Name != wanted.Name:
 		return fixed("name", c.Name, wanted.Name)
@@ -83,6 +84,13 @@ func (c Config) CheckChange(wanted Config, running bool) error {
 		return fixed("number of control planes", strconv.Itoa(c.ControlPlanes), strconv.Itoa(wanted.ControlPlanes))
 	case !slices.Equal(c.Networks().list(), wanted.Networks().list()) || c.IPFamily != wanted.IPFamily:
 		return fixed("networks", networking(c), networking(wanted))
+	case len(lost) > 0: // what is on them would stay on the disk, and their Nodes in the API
+		first := ""
+		if !running {
+			first = fmt.Sprintf(" (after bonsai --data-dir %s start)", c.DataDir)
+		}
+		return fmt.Errorf("the cluster in %s has the nodes %s, and up removes none. bonsai --data-dir %[1]s node remove NODE removes a node with everything on it%s; "+
+			"kubectl drain NODE before moves its pods", c.DataDir, strings.Join(lost, " "), first)
 	case !running || c.CanBecome(wanted):
 		return nil
 	}

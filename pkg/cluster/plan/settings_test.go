@@ -68,6 +68,16 @@ func TestCheckChange(t *testing.T) {
 			t.Errorf("%s beside what takes a stop: %v", name, err)
 		}
 	}
+	for _, running := range []bool{true, false} {
+		is := Default("/data", "/bin")
+		is.Nodes = NodesUpTo(3)
+		wanted := is
+		wanted.Nodes = []Node{is.Nodes[0]}
+		want := "the cluster in /data has the nodes n2 n3, and up removes none. bonsai --data-dir /data node remove NODE removes a node with everything on it"
+		if err := is.CheckChange(wanted, running); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "bonsai --data-dir /data start") == running {
+			t.Errorf("fewer nodes, running %v: %v", running, err)
+		}
+	}
 	for name, change := range map[string]func(*Config){
 		"Name":          func(c *Config) { c.Name = "dev" },
 		"ControlPlanes": func(c *Config) { c.ControlPlanes = 3 },
