@@ -533,3 +533,44 @@ func rename(o map[string]any, to string) {
 	}
 	o["apiVersion"] = to
 }
+
+// Why the objects of a definition cannot be deleted is said without the keys that they have in etcd.
+func TestDrainKeepsKeysToItself(t *testing.T) {
+	t.Parallel()
+	hook := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "out of order", http.StatusServiceUnavailable)
+	}))
+	a := asker{plain("admin"), start(t, func(c *assemble.Config) {
+		withCache(t, c)
+		withBehaviours(t, c)
+	})}
+	definition := func(stored string) string {
+		versions := ""
+		for _, v := range []string{"v1", "v2"} {
+			versions += fmt.Sprintf(`{"name":%q,"served":true,"storage":%v,"schema":{"openAPIV3Schema":{"type":"object"}}},`, v, v == stored)
+		}
+		return `{"spec":{"group":"drain.example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[` + strings.TrimSuffix(versions, ",") + `],
+			"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"` + hook.URL + `","caBundle":"` +
+			base64.StdEncoding.EncodeToString(hook.CABundle) + `"}}}}}`
+	}
+	const definitions, v1 = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/drain.example.com/v1/namespaces/default/widgets"
+	named := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.drain.example.com"},` + definition("v1")[1:]
+	if code, _, answer := a.call(t, http.MethodPost, definitions, named, "application/json"); code != http.StatusCreated {
+		t.Fatal(code, answer)
+	}
+	play(t, a, hook, []customStep{{Do: "GET " + v1, Until: "200 "}})
+	one := definitions + "/widgets.drain.example.com"
+	for _, step := range []struct{ method, path, body, media string }{
+		{http.MethodPost, v1, `{"apiVersion":"drain.example.com/v1","kind":"Widget","metadata":{"name":"w"}}`, "application/json"},
+		{http.MethodPatch, one, definition("v2"), "application/merge-patch+json"},
+		{http.MethodDelete, one, "", "application/json"},
+	} {
+		if code, _, answer := a.call(t, step.method, step.path, step.body, step.media); code >= 300 {
+			t.Fatalf("%s %s: %d %s", step.method, step.path, code, answer)
+		}
+	}
+	play(t, a, hook, []customStep{{Do: "GET " + one, Until: "InstanceDeletionFailed"}})
+	if _, _, body := a.call(t, http.MethodGet, one, "", "application/json"); !strings.Contains(body, "could not delete all instances: decode stored Widget: conversion webhook") {
+		t.Error(body)
+	}
+}

@@ -81,7 +81,7 @@ func (c *Controller) empty(ctx context.Context, d *definition, store *registry.G
 		}
 		left, revision, err := deleteAll(ctx, store)
 		if err != nil {
-			return errors.Join(err, c.report(ctx, d, "InstanceDeletionFailed", fmt.Sprintf("could not delete all instances: %v", err)))
+			return errors.Join(err, c.report(ctx, d, "InstanceDeletionFailed", fmt.Sprintf("could not delete all instances: %v", storage.Cause(err))))
 		}
 		if left == 0 {
 			break

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"encoding/binary"
-	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,7 +117,7 @@ func DocumentSize(m Messages, item *storage.Item) (int, error) {
 func Object(c Codec, item *storage.Item) (runtime.Object, error) {
 	obj, err := c.Decode(item.Value(), item.Revision)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", item.Key, err)
+		return nil, storage.At("read", item.Key, err)
 	}
 	return obj, nil
 }
