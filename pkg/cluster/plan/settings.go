@@ -89,7 +89,7 @@ func (c Config) CheckChange(wanted Config, running bool) error {
 		if !running {
 			first = fmt.Sprintf(" (after bonsai --data-dir %s start)", c.DataDir)
 		}
-		return fmt.Errorf("the cluster in %s has the nodes %s, and up removes none. bonsai --data-dir %[1]s node remove NODE removes a node with everything on it%s; "+
+		return fmt.Errorf("the cluster in %s has the nodes %s, and up removes none. bonsai --data-dir %[1]s node remove NODE removes a node with everything on it%[3]s; "+
 			"kubectl drain NODE before moves its pods", c.DataDir, strings.Join(lost, " "), first)
 	case !running || c.CanBecome(wanted):
 		return nil
