@@ -19,7 +19,8 @@ func validateFileKeyRef(r *corev1.FileKeySelector, path *field.Path) field.Error
 	if r.VolumeName == "" {
 		errs = append(errs, field.Required(path.Child("volumeName"), ""))
 	} else {
-		errs = append(errs, validate.Invalid(path.Child("volumeName"), r.VolumeName, validation.IsDNS1123Label(r.VolumeName))...)
+		at := path.Child("volumeName")
+		errs = append(errs, validate.Invalid(at, r.VolumeName, validation.IsDNS1123Label(r.VolumeName))...)
 	}
 	if r.Path == "" {
 		return append(errs, field.Required(path.Child("path"), ""))
@@ -39,7 +40,8 @@ func validateFileKeyVolumes(s *corev1.PodSpec, path *field.Path) field.ErrorList
 			if vars[i].ValueFrom == nil || vars[i].ValueFrom.FileKeyRef == nil {
 				continue
 			}
-			name, at := vars[i].ValueFrom.FileKeyRef.VolumeName, path.Index(i).Child("valueFrom", "fileKeyRef", "volumeName")
+			name := vars[i].ValueFrom.FileKeyRef.VolumeName
+			at := path.Index(i).Child("valueFrom", "fileKeyRef", "volumeName")
 			if v, ok := volumes[name]; !ok {
 				errs = append(errs, field.NotFound(at, name))
 			} else if v.EmptyDir == nil {

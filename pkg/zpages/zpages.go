@@ -1,12 +1,14 @@
-// Package zpages answers /statusz and /flagz of a component: since when it runs and as what, and with which flags. People get text,
-// programs get a Statusz or Flagz of config.k8s.io. Who may read them is up to the server that they are part of.
+// Package zpages answers /statusz and /flagz of a component: since when it runs and as what, and with which flags. People
+// get text, programs get a Statusz or Flagz of config.k8s.io. Who may read them is up to the server that they are part of.
 package zpages
 
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -68,22 +70,28 @@ func (c Config) Listing(paths []string) Config {
 func Handlers(c Config) map[string]http.Handler {
 	c.Paths = slices.Sorted(slices.Values(c.Paths))
 	return map[string]http.Handler{
-		StatuszPath: page("statusz", "Statusz", c.statuszText, func(t metav1.TypeMeta, m metav1.ObjectMeta) any { return c.statusz(t, m) }, c.Component),
-		FlagzPath:   page("flagz", "Flagz", c.flagzText, func(t metav1.TypeMeta, m metav1.ObjectMeta) any { return &Flagz{t, m, c.Flags} }, c.Component),
+		StatuszPath: &page{component: c.Component, name: "statusz", kind: "Statusz", text: c.statuszText, object: c.statusz},
+		FlagzPath:   &page{component: c.Component, name: "flagz", kind: "Flagz", text: c.flagzText, object: c.flagz},
 	}
 }
 
-func (c *Config) statusz(t metav1.TypeMeta, m metav1.ObjectMeta) *Statusz {
-	return &Statusz{TypeMeta: t, ObjectMeta: m, StartTime: metav1.NewTime(c.Started.UTC()), UptimeSeconds: int64(c.uptime().Seconds()),
-		GoVersion: c.GoVersion, BinaryVersion: c.Version, EmulationVersion: c.Emulation, Paths: c.Paths}
+func (c *Config) statusz(t metav1.TypeMeta, m metav1.ObjectMeta) any {
+	return &Statusz{
+		TypeMeta: t, ObjectMeta: m,
+		StartTime: metav1.NewTime(c.Started.UTC()), UptimeSeconds: int64(c.uptime().Seconds()),
+		GoVersion: c.GoVersion, BinaryVersion: c.Version, EmulationVersion: c.Emulation, Paths: c.Paths,
+	}
 }
+
+func (c *Config) flagz(t metav1.TypeMeta, m metav1.ObjectMeta) any { return &Flagz{t, m, c.Flags} }
 
 func (c *Config) uptime() time.Duration { return c.Now().Sub(c.Started).Truncate(time.Second) }
 
 func (c *Config) statuszText(b *strings.Builder) {
 	up := c.uptime()
-	fmt.Fprintf(b, "\nStarted: %s\nUp: %d hr %02d min %02d sec\nGo version: %s\nBinary version: %s\n", c.Started.UTC().Format(time.UnixDate),
-		int(up.Hours()), int(up.Minutes())%60, int(up.Seconds())%60, c.GoVersion, c.Version)
+	fmt.Fprintf(b, "\nStarted: %s\n", c.Started.UTC().Format(time.UnixDate))
+	fmt.Fprintf(b, "Up: %d hr %02d min %02d sec\n", int(up.Hours()), int(up.Minutes())%60, int(up.Seconds())%60)
+	fmt.Fprintf(b, "Go version: %s\nBinary version: %s\n", c.GoVersion, c.Version)
 	if c.Emulation != "" {
 		fmt.Fprintf(b, "Emulation version: %s\n", c.Emulation)
 	}
@@ -93,45 +101,52 @@ func (c *Config) statuszText(b *strings.Builder) {
 }
 
 func (c *Config) flagzText(b *strings.Builder) {
-	names := make([]string, 0, len(c.Flags))
-	for name := range c.Flags {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(c.Flags)) {
 		fmt.Fprintf(b, "%s: %s\n", name, c.Flags[name])
 	}
 }
 
-// page answers with text, or with an object of kind where the client asks for one. Upstream draws the text's delimiter at random, to keep
-// programs from reading it; ours is always a colon.
-func page(name, kind string, text func(*strings.Builder), object func(metav1.TypeMeta, metav1.ObjectMeta) any, component string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A page that is kept would show what was true once.
-		w.Header().Set("Cache-Control", "no-cache, private")
-		form, ok := negotiate(r.Header.Get("Accept"), kind)
-		switch {
-		case !ok:
-			notAcceptable(w, r)
-		case form.media == mediaText:
-			var b strings.Builder
-			fmt.Fprintf(&b, "\n%s %s\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n", component, name)
-			text(&b)
-			write(w, "text/plain; charset=utf-8", http.StatusOK, []byte(b.String()))
-		default:
-			if form.version != newest {
-				w.Header().Set("Warning", fmt.Sprintf(`299 - "This version of the %s endpoint is deprecated. Please use a newer version."`, name))
-			}
-			obj := object(metav1.TypeMeta{APIVersion: group + "/" + form.version, Kind: kind}, metav1.ObjectMeta{Name: component})
-			encode(w, r, form.media, fmt.Sprintf("%s;g=%s;v=%s;as=%s", form.media, group, form.version, kind), http.StatusOK, obj)
+// page answers with text, or with an object of kind where the client asks for one. Upstream draws the text's delimiter at
+// random, to keep programs from reading it; ours is always a colon.
+type page struct {
+	component, name, kind string
+	text                  func(*strings.Builder)
+	object                func(metav1.TypeMeta, metav1.ObjectMeta) any
+}
+
+// disclaimer stands above the text.
+const disclaimer = "Warning: This endpoint is not meant to be machine parseable, " +
+	"has no formatting compatibility guarantees and is for debugging purposes only.\n"
+
+// ServeHTTP implements http.Handler.
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// A page that is kept would show what was true once.
+	w.Header().Set("Cache-Control", "no-cache, private")
+	form, ok := negotiate(r.Header.Get("Accept"), p.kind)
+	switch {
+	case !ok:
+		notAcceptable(w, r)
+	case form.media == mediaText:
+		var b strings.Builder
+		fmt.Fprintf(&b, "\n%s %s\n%s", p.component, p.name, disclaimer)
+		p.text(&b)
+		write(w, "text/plain; charset=utf-8", http.StatusOK, []byte(b.String()))
+	default:
+		if form.version != newest {
+			const deprecated = `299 - "This version of the %s endpoint is deprecated. Please use a newer version."`
+			w.Header().Set("Warning", fmt.Sprintf(deprecated, p.name))
 		}
-	})
+		obj := p.object(metav1.TypeMeta{APIVersion: group + "/" + form.version, Kind: p.kind}, metav1.ObjectMeta{Name: p.component})
+		contentType := fmt.Sprintf("%s;g=%s;v=%s;as=%s", form.media, group, form.version, p.kind)
+		encode(w, r, form.media, contentType, http.StatusOK, obj)
+	}
 }
 
 func notAcceptable(w http.ResponseWriter, r *http.Request) {
 	encode(w, r, mediaJSON, mediaJSON, http.StatusNotAcceptable, &metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-		Message: "only the following media types are accepted: " + strings.Join([]string{mediaJSON, mediaYAML, mediaText}, ", "),
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
+		Message: fmt.Sprintf("only the following media types are accepted: %s, %s, %s", mediaJSON, mediaYAML, mediaText),
 	})
 }
 
@@ -159,12 +174,12 @@ func pretty(r *http.Request) bool {
 		return asked == "true" || asked == "1"
 	}
 	agent := r.UserAgent()
-	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
+	return slices.ContainsFunc([]string{"curl", "Wget", "Mozilla/5.0"}, func(p string) bool { return strings.HasPrefix(agent, p) })
 }
 
 func write(w http.ResponseWriter, contentType string, code int, b []byte) {
 	w.Header().Set("Content-Type", contentType)
-	w.Header().Set("Content-Length", fmt.Sprint(len(b)))
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 	w.WriteHeader(code)
 	_, _ = w.Write(b) // a failed write means that the client is gone
 }

@@ -12,6 +12,8 @@ import (
 
 // NewPages returns what /statusz and /flagz of a component that starts now show. The flags are parsed.
 func NewPages(component string, flags *pflag.FlagSet) *zpages.Config {
-	return &zpages.Config{Component: component, Version: strings.TrimPrefix(Version, "v"), Emulation: Emulation, GoVersion: goruntime.Version(),
-		Started: time.Now(), Now: time.Now, Flags: zpages.Flags(flags)}
+	return &zpages.Config{
+		Component: component, Version: strings.TrimPrefix(Version, "v"), Emulation: Emulation, GoVersion: goruntime.Version(),
+		Started: time.Now(), Now: time.Now, Flags: zpages.Flags(flags),
+	}
 }

@@ -24,13 +24,19 @@ func (x *exchange) admitConnect(opts runtime.Object) (runtime.Object, error) {
 
 // creation describes a POST that is answered without a store.
 func (x *exchange) creation(name string, obj runtime.Object, opts *metav1.CreateOptions) admission.Attributes {
-	return x.attributes(admission.Attributes{Operation: admission.Create, Name: name, Object: obj, Options: opts, DryRun: len(opts.DryRun) > 0})
+	return x.attributes(admission.Attributes{
+		Operation: admission.Create, Name: name, Object: obj, Options: opts, DryRun: len(opts.DryRun) > 0,
+	})
 }
 
 // partChange has admission take part in a change of the object of a subresource, which change makes of the current one.
-func (x *exchange) partChange(opts *metav1.UpdateOptions, change func(current runtime.Object) (runtime.Object, error)) registry.PartChange {
+func (x *exchange) partChange(
+	opts *metav1.UpdateOptions, change func(current runtime.Object) (runtime.Object, error),
+) registry.PartChange {
 	attributes := func(obj, old runtime.Object) admission.Attributes {
-		return x.attributes(admission.Attributes{Operation: admission.Update, Name: x.info.Name, Object: obj, OldObject: old, Options: opts, DryRun: len(opts.DryRun) > 0})
+		return x.attributes(admission.Attributes{
+			Operation: admission.Update, Name: x.info.Name, Object: obj, OldObject: old, Options: opts, DryRun: len(opts.DryRun) > 0,
+		})
 	}
 	return registry.PartChange{
 		Make: func(current runtime.Object) (runtime.Object, error) {
