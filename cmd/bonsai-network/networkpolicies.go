@@ -14,9 +14,9 @@ import (
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/apiclient/networking"
+	"bonsai/pkg/boundedfrequency"
 	"bonsai/pkg/network/nft"
 	"bonsai/pkg/network/policy"
-	"bonsai/pkg/pace"
 )
 
 // Rounds of policies follow changes closely: until its round a pod's new label lets nobody in, and a policy keeps nobody out.
@@ -28,7 +28,7 @@ const (
 // networkPolicies returns the work that enforces NetworkPolicies on the pods of a node, which have addresses of own.
 func networkPolicies(client *apiclient.Client, node string, own func() []netip.Prefix, tables []*nft.PolicyTable, log *slog.Logger) []func(context.Context) error {
 	state := policy.NewState(node, own)
-	rounds := pace.Pace{Settle: policySettle, MinPeriod: policyMinPeriod, Resync: resync, Log: log}
+	rounds := boundedfrequency.Runner{Settle: policySettle, MinPeriod: policyMinPeriod, Resync: resync, Log: log}
 	// Without a policy nothing need be known of pods and namespaces.
 	needed := func(f func(context.Context)) func(context.Context) error {
 		return func(ctx context.Context) error {

@@ -14,9 +14,9 @@ import (
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/boundedfrequency"
 	"bonsai/pkg/network"
 	"bonsai/pkg/network/routes"
-	"bonsai/pkg/pace"
 )
 
 const (
@@ -56,7 +56,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { source(core.Nodes(client), nodes.Nodes(), log)(ctx); return ctx.Err() })
 	g.Go(func() error {
-		p := pace.Pace{Resync: resync, Log: log}
+		p := boundedfrequency.Runner{Resync: resync, Log: log}
 		return p.Run(ctx, nodes, func(context.Context) error { return s.connect(nodes.Take(), log) })
 	})
 	for _, work := range networkPolicies(client, s.node, nodes.PodCIDRs, tables, log) {

@@ -18,7 +18,7 @@ import (
 	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/apiserver/admission/defaulttolerationseconds"
 	"bonsai/pkg/apiserver/assemble"
-	"bonsai/pkg/apiserver/outward"
+	"bonsai/pkg/apiserver/egress"
 	"bonsai/pkg/apiserver/rest"
 	"bonsai/pkg/featuregates"
 )
@@ -190,7 +190,7 @@ const localNetworksVariable = "BONSAI_LOCAL_NETWORKS"
 
 func (o *options) localNetworks() error {
 	files := filepath.SplitList(os.Getenv(localNetworksVariable))
-	if err := outward.CheckNetworks(files); err != nil {
+	if err := egress.CheckNetworks(files); err != nil {
 		return fmt.Errorf("%s: %w", localNetworksVariable, err)
 	}
 	o.parts.LocalNetworks, o.aggregation.LocalNetworks = files, files

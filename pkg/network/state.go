@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/apiclient"
-	"bonsai/pkg/pace"
+	"bonsai/pkg/boundedfrequency"
 )
 
 // State collects the nodes of the cluster as one of them sees them. Its methods may be called from several goroutines.
@@ -23,7 +23,7 @@ type State struct {
 	listed bool
 }
 
-var _ pace.Changing = (*State)(nil)
+var _ boundedfrequency.State = (*State)(nil)
 
 // Update is what the node's network should be.
 type Update struct {
@@ -39,10 +39,10 @@ func NewState(name string, pods []netip.Prefix) *State {
 	return &State{node: name, pods: pods, wake: make(chan struct{}, 1), nodes: map[string]Node{}}
 }
 
-// Changed implements pace.Changing.
+// Changed implements boundedfrequency.State.
 func (s *State) Changed() <-chan struct{} { return s.wake }
 
-// Ready implements pace.Changing: all nodes are known.
+// Ready implements boundedfrequency.State: all nodes are known.
 func (s *State) Ready() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"time"
 
-	"bonsai/pkg/pace"
+	"bonsai/pkg/boundedfrequency"
 )
 
 // Backend writes Updates down. After an error the next Update has what changed meanwhile; the backend must then repair what it
@@ -36,7 +36,7 @@ type Loop struct {
 
 // Run returns when ctx ends.
 func (l *Loop) Run(ctx context.Context) error {
-	p := pace.Pace{Settle: l.Settle, MinPeriod: l.MinPeriod, Resync: l.Resync, Log: l.Log}
+	p := boundedfrequency.Runner{Settle: l.Settle, MinPeriod: l.MinPeriod, Resync: l.Resync, Log: l.Log}
 	return p.Run(ctx, l.State, l.round)
 }
 

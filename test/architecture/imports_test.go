@@ -137,7 +137,7 @@ var shared = map[string]string{
 	"bonsai/pkg/apiserver/patch":           "patch documents applied to objects",
 	"bonsai/pkg/apiserver/webhook":         "how a webhook is called",
 	"bonsai/pkg/apiserver/serviceresolver": "where a Service's endpoints are",
-	"bonsai/pkg/apiserver/outward":         "how connections leave that objects ask for",
+	"bonsai/pkg/apiserver/egress":          "how connections leave that objects ask for",
 	"bonsai/pkg/apiserver/flowcontrol":     "bounds",
 	"bonsai/pkg/cluster/plan":              "what the cluster is to be",
 	"bonsai/pkg/cluster/host":              "what is done with the machine, whoever does it",

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/apimachinery/pkg/util/proxy"
 
+	"bonsai/pkg/apiserver/egress"
 	"bonsai/pkg/apiserver/flowcontrol"
-	"bonsai/pkg/apiserver/outward"
 	"bonsai/pkg/apiserver/request"
 )
 
@@ -95,7 +95,7 @@ func (a *Aggregator) handOn(w http.ResponseWriter, r *http.Request, s *Service, 
 	location := &url.URL{Scheme: "https", Host: addresses[0], Path: r.URL.Path, RawQuery: r.URL.Query().Encode()}
 	out := a.asked(r, user, location)
 	out.Header.Set("Audit-Id", w.Header().Get("Audit-Id")) // so that what was asked of both can be told to be one
-	h := proxy.NewUpgradeAwareHandler(location, outward.Answers{Transport: s.remote.transport}, false, httpstream.IsUpgradeRequest(r), unreachable{})
+	h := proxy.NewUpgradeAwareHandler(location, egress.Answers{Transport: s.remote.transport}, false, httpstream.IsUpgradeRequest(r), unreachable{})
 	h.RejectForwardingRedirects = !a.cfg.FollowRedirects
 	h.ServeHTTP(w, out)
 }

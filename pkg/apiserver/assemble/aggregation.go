@@ -20,8 +20,8 @@ import (
 	"bonsai/api/apiregistration"
 	"bonsai/pkg/apiserver/aggregator"
 	"bonsai/pkg/apiserver/discovery"
+	"bonsai/pkg/apiserver/egress"
 	"bonsai/pkg/apiserver/openapi"
-	"bonsai/pkg/apiserver/outward"
 	"bonsai/pkg/apiserver/registry"
 	"bonsai/pkg/apiserver/storage/follow"
 	"bonsai/pkg/health"
@@ -78,7 +78,7 @@ func (s *Server) addAggregator() error {
 	}
 	o, store := s.cfg.Aggregation, late(s.cfg.Catalog)
 	if o.Dial == nil {
-		o.Dial = outward.Dialer{Networks: s.cfg.Aggregation.LocalNetworks, AllowOwn: asNode(s.cfg.Aggregation.Hostname, s.cfg.Catalog)}.DialContext
+		o.Dial = egress.Dialer{Networks: s.cfg.Aggregation.LocalNetworks, AllowOwn: asNode(s.cfg.Aggregation.Hostname, s.cfg.Catalog)}.DialContext
 	}
 	h := o.RequestHeader
 	a := aggregator.New(aggregator.Config{

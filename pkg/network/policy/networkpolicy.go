@@ -15,8 +15,8 @@ import (
 	"slices"
 	"sync"
 
+	"bonsai/pkg/boundedfrequency"
 	"bonsai/pkg/network"
-	"bonsai/pkg/pace"
 )
 
 // maxMembers bounds what the selectors of all policies select together, each pod counted once for each group that it is in. Beyond it
@@ -52,7 +52,7 @@ type State struct {
 	changedIsolations map[string]bool
 }
 
-var _ pace.Changing = (*State)(nil)
+var _ boundedfrequency.State = (*State)(nil)
 
 // isolation is one that pods are told to have.
 type isolation struct {
@@ -71,13 +71,13 @@ func NewState(name string, own func() []netip.Prefix) *State {
 	}
 }
 
-// Changed implements pace.Changing.
+// Changed implements boundedfrequency.State.
 func (s *State) Changed() <-chan struct{} { return s.wake }
 
 // Needed is closed once there was a policy: before that nothing need be known of pods and namespaces.
 func (s *State) Needed() <-chan struct{} { return s.needed }
 
-// Ready implements pace.Changing: all policies are known, and, if there was one, all pods and namespaces.
+// Ready implements boundedfrequency.State: all policies are known, and, if there was one, all pods and namespaces.
 func (s *State) Ready() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"bonsai/pkg/apiserver/outward"
+	"bonsai/pkg/apiserver/egress"
 	"bonsai/pkg/apiserver/registry"
 )
 
@@ -48,7 +48,7 @@ type Proxy struct {
 	kubelet *http.Transport
 	pods    *http.Transport
 	// toKubelets and toPods are what the two connect with.
-	toKubelets, toPods outward.Dialer
+	toKubelets, toPods egress.Dialer
 }
 
 // New reads the certificates; it connects to nothing.
@@ -63,13 +63,13 @@ func New(cfg Config) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := func(d outward.Dialer, c *tls.Config) *http.Transport {
+	transport := func(d egress.Dialer, c *tls.Config) *http.Transport {
 		return &http.Transport{DialContext: d.DialContext, TLSClientConfig: c, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second}
 	}
 	p := &Proxy{
 		cfg:        cfg,
-		toKubelets: outward.Dialer{AllowLocal: cfg.AllowLocal, AllowOwn: func(context.Context, netip.Addr) bool { return true }},
-		toPods:     outward.Dialer{AllowLocal: cfg.AllowLocal, Networks: cfg.LocalNetworks, AllowOwn: cfg.AllowOwn},
+		toKubelets: egress.Dialer{AllowLocal: cfg.AllowLocal, AllowOwn: func(context.Context, netip.Addr) bool { return true }},
+		toPods:     egress.Dialer{AllowLocal: cfg.AllowLocal, Networks: cfg.LocalNetworks, AllowOwn: cfg.AllowOwn},
 	}
 	p.kubelet = transport(p.toKubelets, tlsConfig)
 	// A pod's certificate is its own affair: upstream does not check it, and sends no client certificate.

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/proxy"
 
-	"bonsai/pkg/apiserver/outward"
+	"bonsai/pkg/apiserver/egress"
 )
 
 type passOptions struct {
@@ -31,7 +31,7 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, location *url.URL, 
 		}
 	}
 	var failed firstError
-	h := proxy.NewUpgradeAwareHandler(location, outward.Answers{Transport: transport}, o.rewrite, o.upgrade, &failed)
+	h := proxy.NewUpgradeAwareHandler(location, egress.Answers{Transport: transport}, o.rewrite, o.upgrade, &failed)
 	h.ServeHTTP(w, r)
 	return failed.err
 }

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"bonsai/pkg/apiserver/outward"
+	"bonsai/pkg/apiserver/egress"
 	"bonsai/pkg/apiserver/registry"
 )
 
@@ -34,7 +34,7 @@ func (p *Proxy) Pod() registry.Connecter {
 			port = firstPort(pod)
 		}
 		if pod.Status.PodIP == "" {
-			return outward.NotAllowed()
+			return egress.NotAllowed()
 		}
 		host := pod.Status.PodIP
 		if port != "" {

@@ -1,5 +1,6 @@
-// Package pace has changes of a state written in rounds: at once when it was quiet, not too often under load, and again after errors.
-package pace
+// Package boundedfrequency writes the changes of a state in rounds: at once after a quiet time, with a minimum period under load, and again
+// after errors. kube-proxy and the pod network's agent write packet rules and routes this way.
+package boundedfrequency
 
 import (
 	"context"
@@ -14,16 +15,16 @@ const (
 	retryMax   = 30 * time.Second
 )
 
-// Changing is a state that rounds bring into the kernel.
-type Changing interface {
+// State is what rounds write, for example into the kernel.
+type State interface {
 	// Changed fires after a change.
 	Changed() <-chan struct{}
-	// Ready is set once enough is known for a round: before that one would remove what is only not known yet.
+	// Ready reports whether enough is known for a round. An earlier round would remove rules whose objects have not arrived yet.
 	Ready() bool
 }
 
-// Pace has a round made at once when it was quiet, at most every MinPeriod under load, and again after errors.
-type Pace struct {
+// Runner runs a round at once after a quiet time, at most every MinPeriod under load, and again after errors.
+type Runner struct {
 	// Settle is how long further changes may join the first one; MinPeriod the shortest time between two rounds.
 	Settle, MinPeriod time.Duration
 	// Resync repeats a round without changes, which lets it repair what others broke. 0 never does.
@@ -31,22 +32,22 @@ type Pace struct {
 	Log    *slog.Logger
 }
 
-// Run makes rounds until ctx ends.
-func (p *Pace) Run(ctx context.Context, state Changing, round func(context.Context) error) error {
+// Run runs rounds until ctx ends, and returns ctx's error.
+func (r *Runner) Run(ctx context.Context, state State, round func(context.Context) error) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var last time.Time
 	backoff := retryAfter
 	arm := func(d time.Duration) { timer.Reset(d) }
-	if p.Resync > 0 {
-		arm(p.Resync)
+	if r.Resync > 0 {
+		arm(r.Resync)
 	}
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-state.Changed():
-			arm(max(p.Settle, p.MinPeriod-time.Since(last)))
+			arm(max(r.Settle, r.MinPeriod-time.Since(last)))
 			if !sleepUntil(ctx, timer) {
 				return ctx.Err()
 			}
@@ -63,12 +64,12 @@ func (p *Pace) Run(ctx context.Context, state Changing, round func(context.Conte
 		err := round(ctx)
 		switch {
 		case err != nil:
-			p.Log.Error("Could not write the rules, trying again", "err", err, "after", backoff)
+			r.Log.Error("Could not write the rules, trying again", "err", err, "after", backoff)
 			arm(backoff)
 			backoff = min(2*backoff, retryMax)
-		case p.Resync > 0:
+		case r.Resync > 0:
 			backoff = retryAfter
-			arm(p.Resync)
+			arm(r.Resync)
 		default:
 			backoff = retryAfter
 		}

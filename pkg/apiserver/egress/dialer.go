@@ -1,6 +1,6 @@
-// Package outward opens the server's connections to where objects say that somebody is: nodes, pods, the endpoints of Services. Whoever
+// Package egress opens the server's connections to where objects say that somebody is: nodes, pods, the endpoints of Services. Whoever
 // writes them must not lead the server to itself, where etcd and others trust what comes from the machine.
-package outward
+package egress
 
 import (
 	"context"
