@@ -16,6 +16,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/publish"
 )
 
 // EnterContainedNode is the first step of a node in a container: where the container's cgroups are seen among the machine's, they become the
@@ -43,11 +44,11 @@ func (n *NodeConfig) standAlone(ctx context.Context, log *slog.Logger) (wait fun
 	if err := host.NFT(ctx, n.edgeRules()); err != nil {
 		return nil, fmt.Errorf("write the node's packet rules: %w", err)
 	}
-	dns := newPublisher(log)
-	dns.nodes = []netip.Addr{containerDNS}
+	dns := publish.New(log)
+	dns.LeadTo([]netip.Addr{containerDNS})
 	const port = 53
 	own := n.Addresses[0].Addr()
-	return dns.publish(ctx, []plan.PortMapping{{Address: own, HostPort: port, NodePort: port}, {Address: own, HostPort: port, NodePort: port, UDP: true}})
+	return dns.Publish(ctx, []plan.PortMapping{{Address: own, HostPort: port, NodePort: port}, {Address: own, HostPort: port, NodePort: port, UDP: true}})
 }
 
 // edgeRules masquerade pods that leave the cluster, and refuse what is for a Service that kube-proxy does not know.

@@ -13,6 +13,7 @@ import (
 
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/publish"
 )
 
 // dnsLook is how often it is looked where the cluster's DNS and its nodes are.
@@ -34,15 +35,15 @@ func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io
 	if !c.HasAddon(plan.DNSAddon) {
 		return fmt.Errorf("the cluster in %s has no DNS (bonsai stop, then bonsai up --addons %s)", dataDir, plan.DNSAddon)
 	}
-	udp := plan.PortMapping{Address: listen.Addr(), HostPort: int(listen.Port()), NodePort: dnsPort, UDP: true}
+	udp := plan.PortMapping{Address: listen.Addr(), HostPort: int(listen.Port()), NodePort: 53, UDP: true}
 	tcp := udp
 	tcp.UDP = false
 	if err := udp.Check(); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	ctx, end := context.WithCancel(ctx)
-	p := newPublisher(log)
-	wait, err := p.publish(ctx, []plan.PortMapping{udp, tcp})
+	p := publish.New(log)
+	wait, err := p.Publish(ctx, []plan.PortMapping{udp, tcp})
 	if err != nil {
 		end()
 		return fmt.Errorf("--listen: %w", err)
@@ -62,7 +63,7 @@ func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io
 		case err != nil:
 			return err
 		default:
-			p.leadTo(servers)
+			p.LeadTo(servers)
 		}
 		if !told {
 			if _, err := fmt.Fprintf(out, dnsMessage, listen, listen.Addr(), listen.Port(), c.Mark()); err != nil {

@@ -25,14 +25,15 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/publish"
 )
 
 // openDoor leads what comes to the advertised address on to the API server, until it is shut or ctx ends.
 func openDoor(ctx context.Context, c plan.Config, log *slog.Logger) (shut func(), err error) {
-	door := newPublisher(log)
-	door.leadTo([]netip.Addr{c.Networks().HostIP()})
+	door := publish.New(log)
+	door.LeadTo([]netip.Addr{c.Networks().HostIP()})
 	ctx, end := context.WithCancel(ctx)
-	wait, err := door.publish(ctx, []plan.PortMapping{c.Advertised()})
+	wait, err := door.Publish(ctx, []plan.PortMapping{c.Advertised()})
 	if err != nil {
 		end()
 		return nil, fmt.Errorf("let other machines reach the API server: %w", err)

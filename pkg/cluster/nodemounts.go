@@ -213,39 +213,27 @@ func (n *NodeConfig) resolvConf() ([]byte, error) {
 	case n.Contained:
 		return fmt.Appendf(nil, "nameserver %s\n", n.Addresses[0].Addr()), nil
 	case n.Joined:
-		return joinedResolvConf(n.Gateways, "/run/systemd/resolve/resolv.conf", hostResolvConf)
+		return joinedResolvConf(n.Gateways, "/run/systemd/resolve/resolv.conf", host.HostResolvConf)
 	}
-	conf, err := readResolvConf(hostResolvConf)
+	conf, err := host.ReadResolvConf(host.HostResolvConf)
 	if err != nil {
 		return nil, err
 	}
-	return conf.with(n.Gateways[:1]), nil
+	return conf.With(n.Gateways[:1]), nil
 }
 
 // joinedResolvConf is the first of the files that names servers, without those on loopback; if none does, one with the relay of the machine
 // that has the control plane.
 func joinedResolvConf(relay []netip.Addr, paths ...string) ([]byte, error) {
 	for _, path := range paths {
-		conf, err := readResolvConf(path)
+		conf, err := host.ReadResolvConf(path)
 		if err != nil {
 			return nil, err
 		}
-		conf.servers = slices.DeleteFunc(conf.servers, netip.Addr.IsLoopback)
-		if len(conf.servers) > 0 {
-			return conf.with(conf.servers), nil
+		conf.Servers = slices.DeleteFunc(conf.Servers, netip.Addr.IsLoopback)
+		if len(conf.Servers) > 0 {
+			return conf.With(conf.Servers), nil
 		}
 	}
-	return resolvConf{}.with(relay[:1]), nil
-}
-
-// with is the file with these servers.
-func (r resolvConf) with(servers []netip.Addr) []byte {
-	var out []byte
-	for _, s := range servers {
-		out = fmt.Appendf(out, "nameserver %s\n", s)
-	}
-	for _, line := range r.rest {
-		out = fmt.Appendln(out, line)
-	}
-	return out
+	return host.ResolvConf{}.With(relay[:1]), nil
 }

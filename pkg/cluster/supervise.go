@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/publish"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -123,16 +125,16 @@ func runSupervisor(ctx context.Context, c plan.Config, self string, parent func(
 	}
 	if c.Egress && c.Joined == nil {
 		relay, stop := context.WithCancel(life)
-		wait, err := relayDNS(relay, c, log)
+		wait, err := publish.RelayDNS(relay, c.Networks().HostIPs(), log)
 		if err != nil {
 			stop()
 			return err
 		}
 		ends = append(ends, func() { stop(); wait() })
 	}
-	published := &portKeeper{publisher: newPublisher(log), running: map[plan.PortMapping]publication{}}
-	published.follow(c)
-	if err := published.keep(ctx, c.Mappings()); err != nil {
+	published := publish.NewPortKeeper(log)
+	published.LeadTo(nodeAddresses(c))
+	if err := published.Keep(ctx, c.Mappings()); err != nil {
 		return err
 	}
 	nodes := &nodeKeeper{supervisor: s, self: self, groups: groups, running: map[int]*keptNode{}}
@@ -154,12 +156,12 @@ func runSupervisor(ctx context.Context, c plan.Config, self string, parent func(
 		if err != nil {
 			return err
 		}
-		published.follow(now)
-		return errors.Join(published.keep(ctx, now.Mappings()), nodes.keep(ctx, now))
+		published.LeadTo(nodeAddresses(now))
+		return errors.Join(published.Keep(ctx, now.Mappings()), nodes.keep(ctx, now))
 	}
 	err = supervise.Serve(ctx, c.Layout().Socket("supervisor"), func() supervise.Status { return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()} }, reload)
 	stop()
-	published.wait()
+	published.Wait()
 	return err
 }
 
@@ -196,4 +198,13 @@ func OpenLog(dataDir string) (io.WriteCloser, error) {
 // OpenServiceLog is OpenLog for a supervisor whose standard error somebody else keeps: a service manager, or a user who looks on.
 func OpenServiceLog(dataDir string) (io.WriteCloser, error) {
 	return supervise.OpenLog(plan.Layout(dataDir).Log(supervisorName))
+}
+
+// nodeAddresses returns the first address of each node, to which published ports lead.
+func nodeAddresses(c plan.Config) []netip.Addr {
+	var nodes []netip.Addr
+	for _, n := range c.Nodes {
+		nodes = append(nodes, c.NodeIP(n))
+	}
+	return nodes
 }

@@ -30,7 +30,8 @@ var OptionalAddons = [...]OptionalAddon{
 	{Name: "traefik", HasImage: true},
 }
 
-// hasAddon tells whether the cluster gets an add-on: one that cannot be switched, or is on by what was said or by default.
+// hasAddon reports whether the cluster gets an add-on: one that cannot be switched, or is on by what was said or by
+// default.
 func (c Config) HasAddon(name string) bool {
 	if name == joinAddon {
 		return c.IsJoinable()

@@ -10,7 +10,7 @@ import (
 // joinAddon is what those may do who join; a cluster has it if it is joinable.
 const joinAddon = "join"
 
-// joinable tells whether other machines can join the cluster.
+// joinable reports whether other machines can join the cluster.
 func (c Config) IsJoinable() bool { return c.AdvertiseAddress.IsValid() }
 
 // checkAdvertised returns what is wrong with the address that is advertised.

@@ -12,11 +12,13 @@ import (
 	"strings"
 )
 
-// Config says what a cluster is. The zero value is not usable: see Default. A port or subnet that is zero is chosen by Up.
+// Config says what a cluster is. The zero value is not usable: see Default. A port or subnet that is zero is chosen
+// by Up.
 type Config struct {
 	// Name tells the clusters of a user apart: a DNS label of at most 20 characters.
 	Name string
-	// DataDir holds everything the cluster writes: a path as ResolveDataDir returns it. BinDir holds the binaries and, in images/, the local images.
+	// DataDir holds everything the cluster writes: a path as ResolveDataDir returns it. BinDir holds the binaries
+	// and, in images/, the local images.
 	DataDir string
 	BinDir  string
 	// Nodes has 1 to 9 nodes, in the order of their numbers.
@@ -27,9 +29,11 @@ type Config struct {
 	Egress bool
 	// Mirrors are the registries that nodes ask instead of those that images name.
 	Mirrors []Mirror `json:",omitempty"`
-	// OCIRuntime is the program that makes the containers of pods without a RuntimeClass (ociRuntimes), runc if it is empty.
+	// OCIRuntime is the program that makes the containers of pods without a RuntimeClass (ociRuntimes), runc if it
+	// is empty.
 	OCIRuntime string `json:",omitempty"`
-	// AdvertiseAddress is this machine's by which other machines reach the API server, to join as nodes (Join): none unless it is set.
+	// AdvertiseAddress is this machine's by which other machines reach the API server, to join as nodes (Join): none
+	// unless it is set.
 	AdvertiseAddress netip.Addr `json:",omitzero"`
 	// Joined is set where the cluster's control plane is on another machine, and this one is the only one of Nodes.
 	Joined *Joined `json:",omitempty"`
@@ -41,12 +45,14 @@ type Config struct {
 	IPFamily IPFamily `json:",omitempty"`
 	// NodeSubnet holds the host at .1 and node i at .10+i. PodSubnet is cut into a /24 per node.
 	NodeSubnet, PodSubnet, ServiceSubnet netip.Prefix
-	// FeatureGates are passed to the components, and so are ComponentFlags, by component and flag without its dashes, after our own.
+	// FeatureGates are passed to the components, and so are ComponentFlags, by component and flag without its
+	// dashes, after our own.
 	FeatureGates   map[string]bool              `json:",omitempty"`
 	ComponentFlags map[string]map[string]string `json:",omitempty"`
 	// AddonChoices says which add-ons are on or off that by default are not (WithAddon).
 	AddonChoices map[string]bool `json:",omitempty"`
-	// KubeconfigMode is the mode of the user's kubeconfig, in which the administrator's key is; 0: nobody but its owner may read it.
+	// KubeconfigMode is the mode of the user's kubeconfig, in which the administrator's key is; 0: nobody but its
+	// owner may read it.
 	KubeconfigMode fs.FileMode `json:",omitempty"`
 	// Contained is set where control planes and nodes are containers that somebody else runs (NewContained).
 	Contained bool `json:",omitempty"`
@@ -57,7 +63,8 @@ type Config struct {
 // DefaultName is the name of the cluster that a user has who gives none.
 const DefaultName = "bonsai"
 
-// Default returns the configuration of the cluster called DefaultName, of one node with its data in dataDir, as it is when it is
+// Default returns the configuration of the cluster called DefaultName, of one node with its data in dataDir, as it
+// is when it is
 // alone on the machine.
 func Default(dataDir, binDir string) Config {
 	c := Config{Name: DefaultName, DataDir: dataDir, BinDir: binDir, Nodes: NodesUpTo(1), ControlPlanes: 1, Egress: true}
@@ -85,7 +92,8 @@ func (c Config) Validate() error {
 	if !filepath.IsAbs(c.DataDir) || filepath.Clean(c.DataDir) == "/" {
 		errs = append(errs, fmt.Errorf("--data-dir: must be an absolute path below /, not %q", c.DataDir))
 	}
-	if strings.ContainsAny(c.DataDir, ":,\\") { // they part and quote the options of an overlay file system (mount(8)), which images are
+	// They part and quote the options of an overlay file system (mount(8)), which images are.
+	if strings.ContainsAny(c.DataDir, ":,\\") {
 		errs = append(errs, fmt.Errorf("--data-dir: must have no colon, comma or backslash, not %q", c.DataDir))
 	}
 	if !slices.Contains([]IPFamily{IPv4, IPv6, Dual}, c.IPFamily) {
@@ -140,7 +148,8 @@ func (c Config) Context() string {
 	return markPrefix + c.Name
 }
 
-// LocalServer is the API server's URL for clients on the host, which no address of a cluster that is gone stands in. Of a contained cluster
+// LocalServer is the API server's URL for clients on the host, which no address of a cluster that is gone stands in.
+// Of a contained cluster
 // nothing of ours is on the host.
 func (c Config) LocalServer() string {
 	if c.Contained || c.Joined != nil {

@@ -86,7 +86,8 @@ type fileNetworking struct {
 	Advertise     string `yaml:"advertiseAddress"`
 }
 
-// ReadFile returns c with all that a configuration file says of a cluster, and what holds without it for what it leaves out; only the
+// ReadFile returns c with all that a configuration file says of a cluster, and what holds without it for what it
+// leaves out; only the
 // name, subnets and port that it leaves out are c's. The error has all that is wrong, with line and field.
 func ReadFile(data []byte, c Config) (Config, error) {
 	var f file
@@ -171,7 +172,8 @@ func (f file) config(c Config, p *problems) Config {
 	return c
 }
 
-// checkGates refuses the gates that the components would refuse, each in its line; then what is wrong with them together.
+// checkGates refuses the gates that the components would refuse, each in its line; then what is wrong with them
+// together.
 func checkGates(gates map[string]bool, p *problems) {
 	before := len(p.errs)
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
@@ -255,7 +257,8 @@ func (p *problems) check(err error, path ...any) {
 	}
 }
 
-// add tells of a problem at a path of names and indexes. A field that is not there has the line of what it belongs into.
+// add tells of a problem at a path of names and indexes. A field that is not there has the line of what it belongs
+// into.
 func (p *problems) add(problem string, path ...any) {
 	at, name := p.root, ""
 	if len(at.Content) > 0 {

@@ -14,7 +14,8 @@ func undecided() Config {
 	return c
 }
 
-// TestDefaultFile: the file that `bonsai config print-default` prints means what holds without a file, and so does the shortest.
+// TestDefaultFile: the file that `bonsai config print-default` prints means what holds without a file, and so does
+// the shortest.
 func TestDefaultFile(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"default": DefaultFile, "shortest": "apiVersion: bonsai.io/v1alpha1\nkind: Cluster\n"} {

@@ -5,7 +5,8 @@ import (
 	"net/netip"
 )
 
-// Joined says of a machine that it is one node of a cluster whose control plane is on another one. The node has the machine's network, and
+// Joined says of a machine that it is one node of a cluster whose control plane is on another one. The node has the
+// machine's network, and
 // all else of its own as any node.
 type Joined struct {
 	Server  netip.AddrPort // the API server's, as the cluster advertises it

@@ -41,5 +41,6 @@ func (l Layout) Snapshots() string { return l.At("snapshots") }
 
 func (l Layout) Snapshot(name string) string { return l.At("snapshots", name) }
 
-// Service is the file that is there while a service manager runs the supervisor. It holds the name of the systemd unit, or nothing.
+// Service is the file that is there while a service manager runs the supervisor. It holds the name of the systemd
+// unit, or nothing.
 func (l Layout) Service() string { return l.At("run", "service") }

@@ -6,8 +6,10 @@ import (
 	"strconv"
 )
 
-// member is one control plane: etcd, API server, controller manager and scheduler. The only one is in the host's namespaces. Of several,
-// each has a host's name and a network namespace of its own on the node network, and the host has a balancer before their API servers.
+// member is one control plane: etcd, API server, controller manager and scheduler. The only one is in the host's
+// namespaces. Of several,
+// each has a host's name and a network namespace of its own on the node network, and the host has a balancer before
+// their API servers.
 type Member struct {
 	Number int // 1 to maxControlPlanes; 0 is the only one
 	Mark   string
@@ -18,10 +20,11 @@ type Member struct {
 
 func (m Member) Address() netip.Addr { return m.Addresses[0] }
 
-// maxControlPlanes is how many control planes a highly available cluster has: etcd serves on while one of three is missing.
+// maxControlPlanes is how many control planes a highly available cluster has: etcd serves on while one of three is
+// missing.
 const MaxControlPlanes = 3
 
-// highlyAvailable tells whether there are several control planes.
+// highlyAvailable reports whether there are several control planes.
 func (c Config) IsHighlyAvailable() bool { return c.ControlPlanes > 1 }
 
 // members are the cluster's control planes.
@@ -64,8 +67,10 @@ const NetnsDir = "/run/netns/"
 // hostNamespace is the name that the host's network namespace gets where there are several control planes.
 func (c Config) HostNamespace() string { return c.Mark() + "-host" }
 
-// localNetworks are the network namespaces of this machine's control plane, by their files: the host's and those of several members. Their API
-// servers connect to no address in them on behalf of pods, Services and APIServices; each would see those of its own alone.
+// localNetworks are the network namespaces of this machine's control plane, by their files: the host's and those of
+// several members. Their API
+// servers connect to no address in them on behalf of pods, Services and APIServices; each would see those of its own
+// alone.
 func (c Config) LocalNetworks() []string {
 	if !c.IsHighlyAvailable() {
 		return nil
@@ -77,7 +82,8 @@ func (c Config) LocalNetworks() []string {
 	return files
 }
 
-// ips are addresses at which something of the member is reached: its own, if it has one that the host has not, and others.
+// ips are addresses at which something of the member is reached: its own, if it has one that the host has not, and
+// others.
 func (m Member) IPs(others ...netip.Addr) []netip.Addr {
 	if m.Number == 0 {
 		return others

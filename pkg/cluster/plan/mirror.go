@@ -19,7 +19,8 @@ type Mirror struct {
 	URL string
 }
 
-// hostMirrors are the addresses of one family that the mirrors name as such: they may be this machine's, where its own rules decide.
+// hostMirrors are the addresses of one family that the mirrors name as such: they may be this machine's, where its
+// own rules decide.
 func (c Config) HostMirrors(six bool) []netip.AddrPort {
 	var out []netip.AddrPort
 	for _, m := range c.Mirrors {
@@ -55,8 +56,10 @@ func (m Mirror) check() error {
 // String writes a mirror as REGISTRY=URL.
 func (m Mirror) String() string { return m.Registry + "=" + m.URL }
 
-// The local images' registry as their names have it, and where a node's containerd asks for it: in the node itself. It has a loopback
-// address to itself, so that no pod on the node's network is in its way, and a port that is root's, so that no user of a machine that
+// The local images' registry as their names have it, and where a node's containerd asks for it: in the node itself.
+// It has a loopback
+// address to itself, so that no pod on the node's network is in its way, and a port that is root's, so that no user
+// of a machine that
 // joined a cluster can give it other images.
 const (
 	LocalRegistry        = "localhost"

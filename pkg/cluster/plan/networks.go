@@ -10,7 +10,8 @@ import (
 // cluster has both families of addresses, IPv4 is always the first.
 type Networks struct {
 	Family IPFamily
-	// Node holds the host at .1 and node i at .10+i. Pod is cut into a /24 for each node. These three are of IPv4; those of
+	// Node holds the host at .1 and node i at .10+i. Pod is cut into a /24 for each node. These three are of IPv4;
+	// those of
 	// IPv6 follow from them.
 	Node, Pod, Service netip.Prefix
 }
@@ -20,7 +21,8 @@ func (c Config) Networks() Networks {
 	return Networks{Family: c.IPFamily, Node: c.NodeSubnet, Pod: c.PodSubnet, Service: c.ServiceSubnet}
 }
 
-// Four bytes of the networks of IPv6 are those of a network of IPv4, so two clusters share none of them either. These are the two
+// Four bytes of the networks of IPv6 are those of a network of IPv4, so two clusters share none of them either.
+// These are the two
 // bytes that tell nodes, pods and Services apart.
 var (
 	nodes6    = [2]byte{0xb0, 0x5a}
@@ -29,7 +31,8 @@ var (
 )
 
 const (
-	// podMask6 is the size of a node's network of IPv6 pods. kube-controller-manager cuts at most 16 bits from the pods' /64.
+	// podMask6 is the size of a node's network of IPv6 pods. kube-controller-manager cuts at most 16 bits from the
+	// pods' /64.
 	podMask6 = 80
 	// services6Bits is the largest network of IPv6 Services that kube-apiserver takes.
 	services6Bits = 108
@@ -71,7 +74,8 @@ func beside(four netip.Prefix, kind [2]byte, bits int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom16(raw), bits)
 }
 
-// HostIPs returns the host's addresses on the node networks. The API server listens at the first one or, if there are several API
+// HostIPs returns the host's addresses on the node networks. The API server listens at the first one or, if there
+// are several API
 // servers, the balancer before them does.
 func (n Networks) HostIPs() []netip.Addr { return nthOfEach(n.Nodes(), 1) }
 
@@ -100,7 +104,8 @@ func (n Networks) Loopback() netip.Addr {
 	return netip.MustParseAddr(Loopback)
 }
 
-// Balancers returns the networks of the addresses of Services of type LoadBalancer: the parts of the node networks where no node is.
+// Balancers returns the networks of the addresses of Services of type LoadBalancer: the parts of the node networks
+// where no node is.
 func (n Networks) Balancers() []netip.Prefix {
 	var out []netip.Prefix
 	for _, p := range n.Nodes() {
@@ -122,7 +127,8 @@ func lastPart(p netip.Prefix) netip.Prefix {
 	return netip.PrefixFrom(a, bits)
 }
 
-// MaskFlag returns the controller manager's flag for the size of a node's network of IPv6 pods, "" without IPv6. In a cluster of both
+// MaskFlag returns the controller manager's flag for the size of a node's network of IPv6 pods, "" without IPv6. In
+// a cluster of both
 // families it has a name of its own.
 func (n Networks) MaskFlag() string {
 	switch n.Family {
@@ -144,7 +150,8 @@ func (n Networks) IsOwn(a netip.Addr) bool {
 	return slices.ContainsFunc(n.All(), func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// Within reports whether p is a part of one of the cluster's networks. A wider route, such as a VPN's 10.0.0.0/8, is no hindrance: the
+// Within reports whether p is a part of one of the cluster's networks. A wider route, such as a VPN's 10.0.0.0/8, is
+// no hindrance: the
 // cluster's own routes are more specific.
 func (n Networks) Within(p netip.Prefix) bool {
 	return slices.ContainsFunc(n.All(), func(own netip.Prefix) bool {
@@ -159,7 +166,8 @@ type subnet struct {
 	widest, narrowest int
 }
 
-// list returns the networks of IPv4: of nodes with room for the host and nine nodes, of pods with a /24 for each node, and of
+// list returns the networks of IPv4: of nodes with room for the host and nine nodes, of pods with a /24 for each
+// node, and of
 // Services as kube-apiserver takes them, with room for the address of DNS.
 func (n Networks) list() []subnet {
 	return []subnet{

@@ -70,7 +70,7 @@ func FreeNumber(nodes []Node) int {
 	}
 }
 
-// hasNode tells whether a node of that name is one of the cluster's.
+// hasNode reports whether a node of that name is one of the cluster's.
 func (c Config) HasNode(name string) bool {
 	return slices.ContainsFunc(c.Nodes, func(n Node) bool { return n.Name() == name })
 }

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// ociRuntimes are the programs that may make containers for a node's containerd. Each that the machine has is a runtime handler of the name,
+// ociRuntimes are the programs that may make containers for a node's containerd. Each that the machine has is a
+// runtime handler of the name,
 // for RuntimeClasses.
 var OCIRuntimes = [...]string{DefaultOCIRuntime, "crun"}
 

@@ -16,7 +16,8 @@ type PortMapping struct {
 	UDP bool `json:",omitempty"`
 }
 
-// ParsePortMapping reads [ADDRESS:]HOSTPORT:NODEPORT[/PROTOCOL]; the address is 127.0.0.1 and the protocol TCP if they are left out.
+// ParsePortMapping reads [ADDRESS:]HOSTPORT:NODEPORT[/PROTOCOL]; the address is 127.0.0.1 and the protocol TCP if
+// they are left out.
 func ParsePortMapping(text string) (PortMapping, error) {
 	m := PortMapping{Address: netip.MustParseAddr(Loopback)}
 	ports, protocol, said := strings.Cut(text, "/")
@@ -75,7 +76,7 @@ func (m PortMapping) Listens() netip.AddrPort {
 	return netip.AddrPortFrom(m.Address, uint16(m.HostPort))
 }
 
-// overlap tells whether who listens at a leaves no room for who would at b.
+// overlap reports whether who listens at a leaves no room for who would at b.
 func overlap(a, b netip.AddrPort) bool {
 	return a.Port() == b.Port() && (a.Addr() == b.Addr() || a.Addr().IsUnspecified() || b.Addr().IsUnspecified())
 }

@@ -12,7 +12,8 @@ func (p Ports) onLoopback() []int {
 	return []int{p.API, p.EtcdClient, p.EtcdPeer, p.ControllerManager, p.Scheduler}
 }
 
-// listening lists where on the host the cluster listens for TCP, as far as it is decided: the control plane, also for other machines,
+// listening lists where on the host the cluster listens for TCP, as far as it is decided: the control plane, also
+// for other machines,
 // or on a machine that has joined the node, then the published ports.
 func (c Config) Listening() []netip.AddrPort {
 	var all []netip.AddrPort
@@ -47,7 +48,8 @@ func (c Config) published(udp bool) []netip.AddrPort {
 	return all
 }
 
-// Ports are the TCP ports of a control plane: the API server's on the host's address of the node network and, for the user, on
+// Ports are the TCP ports of a control plane: the API server's on the host's address of the node network and, for
+// the user, on
 // loopback; the others on loopback.
 type Ports struct {
 	API, EtcdClient, EtcdPeer, ControllerManager, Scheduler int

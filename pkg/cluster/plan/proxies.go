@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// withoutProxies returns an environment for the cluster's processes: as environ, but where it names a proxy for HTTP, what the cluster's
+// withoutProxies returns an environment for the cluster's processes: as environ, but where it names a proxy for
+// HTTP, what the cluster's
 // processes say to each other, to pods and to Services does not go through it. Images are still pulled through it.
 func (c Config) Environ(environ []string) []string {
 	value := func(name string) string {

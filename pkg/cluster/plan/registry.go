@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// The registry add-on: a Service of a fixed address, whose node port is published on the host. Images are called by what they are pushed
+// The registry add-on: a Service of a fixed address, whose node port is published on the host. Images are called by
+// what they are pushed
 // to, and nodes are told that registryHost is that Service.
 const (
 	registryAddon    = "registry"
@@ -25,7 +26,8 @@ func (c Config) Mappings() []PortMapping {
 	return append([]PortMapping{own}, c.PortMappings...)
 }
 
-// mirrors are what the nodes ask instead of the registries that images name: the user's, and the cluster's own for registryHost.
+// mirrors are what the nodes ask instead of the registries that images name: the user's, and the cluster's own for
+// registryHost.
 func (c Config) RegistryMirrors() []Mirror {
 	if !c.HasAddon(registryAddon) {
 		return c.Mirrors

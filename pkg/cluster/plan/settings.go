@@ -13,7 +13,8 @@ import (
 // setting is one thing that a user can choose, by the name and in the notation of its flag or field of the file.
 type setting struct{ name, value string }
 
-// settings lists everything that a user can choose, in a fixed order: two configurations have the same names at the same places.
+// settings lists everything that a user can choose, in a fixed order: two configurations have the same names at the
+// same places.
 func settings(c Config) []setting {
 	list := []setting{
 		{"the cluster's name", c.Name},
@@ -150,8 +151,10 @@ func (m PortMapping) String() string {
 	return text
 }
 
-// canBecome reports whether a running cluster can become the wanted one without a stop: by what the administrator says to the API server, what
-// the supervisor publishes, and what this command writes. The registry is in the settings of the nodes' containerd, which are read at a start.
+// canBecome reports whether a running cluster can become the wanted one without a stop: by what the administrator
+// says to the API server, what
+// the supervisor publishes, and what this command writes. The registry is in the settings of the nodes' containerd,
+// which are read at a start.
 func (c Config) CanBecome(wanted Config) bool {
 	if len(c.Nodes) != len(wanted.Nodes) {
 		return false

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestCheckChange: what a running cluster cannot become is refused in the user's own notation, with the way that loses nothing.
+// TestCheckChange: what a running cluster cannot become is refused in the user's own notation, with the way that
+// loses nothing.
 func TestCheckChange(t *testing.T) {
 	t.Parallel()
 	changes := map[string]struct {
@@ -26,7 +27,8 @@ func TestCheckChange(t *testing.T) {
 		"FeatureGates":     {func(c *Config) { c.FeatureGates = map[string]bool{"A": true} }, "feature gates: none now, A=true wanted"},
 		"ComponentFlags":   {func(c *Config) { c.ComponentFlags = map[string]map[string]string{"etcd": {"v": "4"}} }, "component flags: none now, etcd --v=4 wanted"},
 	}
-	covered := map[string]bool{"DataDir": true, "Joined": true, "Contained": true, "Addons": true} // what a user does not choose of a cluster
+	// What a user does not choose of a cluster.
+	covered := map[string]bool{"DataDir": true, "Joined": true, "Contained": true, "Addons": true}
 	for name, tc := range changes {
 		field, _, _ := strings.Cut(name, ".")
 		covered[field] = true

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// slots is how many clusters can be on a machine whose addresses and ports were all chosen by Up: the pods' networks, counted down
+// slots is how many clusters can be on a machine whose addresses and ports were all chosen by Up: the pods'
+// networks, counted down
 // from 10.244, would meet the services', counted up from 10.96.
 const slotCount = 64
 
@@ -50,12 +51,13 @@ func (c Config) FilledFrom(old Config) Config {
 
 // machine is what a cluster may collide with, without what is its own.
 type Machine struct {
-	Clusters []Config          // the others, running or stopped
-	Networks []HostNetwork     // addresses and routes of the host
-	Contexts map[string]string // of the user's kubeconfig, with the data directory of the cluster that each is for, or ""
+	Clusters []Config      // the others, running or stopped
+	Networks []HostNetwork // addresses and routes of the host
+	// Of the user's kubeconfig, with the data directory of the cluster that each is for, or "".
+	Contexts map[string]string
 	// portOwner tells who listens where the cluster would, "" for nobody but the cluster itself.
 	PortOwner func(at netip.AddrPort) string
-	// udpTaken tells whether somebody has a port of UDP.
+	// udpTaken reports whether somebody has a port of UDP.
 	UDPTaken func(at netip.AddrPort) bool
 }
 
@@ -71,7 +73,8 @@ type Claim struct {
 	By   string // "the cluster in /var/lib/bonsai", "process 12 (etcd)", …
 }
 
-// plan returns c with what it leaves open filled in, in the first slot that is free. The error names all that is taken of what c
+// plan returns c with what it leaves open filled in, in the first slot that is free. The error names all that is
+// taken of what c
 // says, and by whom.
 func (m Machine) Plan(c Config) (Config, error) {
 	if claims := m.Collisions(c); len(claims) > 0 {

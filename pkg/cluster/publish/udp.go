@@ -1,4 +1,4 @@
-package cluster
+package publish
 
 import (
 	"context"
@@ -14,12 +14,14 @@ import (
 // largestDatagram is the most that UDP carries.
 const largestDatagram = 1 << 16
 
-// flows are the clients of a published port of UDP, each led to one node by a socket of its own, by which answers come back.
+// flows are the clients of a published port of UDP. Each is led to one node by a socket of its own, by which the
+// answers come back.
 type flows struct {
-	p        *publisher
+	p        *Publisher
 	socket   *net.UDPConn
 	nodePort int
-	// turn is the node that new flows go to. Nobody can tell whether one hears what it is sent; one that refuses is passed over.
+	// turn is the node that new flows go to. Nobody can tell whether a node hears what it is sent; one that refuses
+	// is passed over.
 	turn    atomic.Uint32
 	running sync.WaitGroup
 
@@ -34,7 +36,7 @@ type flow struct {
 }
 
 // serveUDP leads datagrams on until the socket is closed.
-func (p *publisher) serveUDP(ctx context.Context, socket *net.UDPConn, nodePort int) {
+func (p *Publisher) serveUDP(ctx context.Context, socket *net.UDPConn, nodePort int) {
 	f := &flows{p: p, socket: socket, nodePort: nodePort, nodes: map[netip.AddrPort]*flow{}}
 	defer f.running.Wait()
 	defer f.closeAll()
@@ -52,8 +54,9 @@ func (p *publisher) serveUDP(ctx context.Context, socket *net.UDPConn, nodePort 
 			p.log.Info("cannot lead a datagram to a published port on", "port", nodePort, "err", err)
 			continue
 		}
-		node.SetReadDeadline(time.Now().Add(p.idle)) // whether it can be written or not: a flow without an end would keep its place; it may have ended meanwhile
-		_, _ = node.Write(buffer[:n])                // datagrams may be lost
+		// Whether it can be written or not: a flow without an end would keep its place; it may have ended meanwhile.
+		node.SetReadDeadline(time.Now().Add(p.idle))
+		_, _ = node.Write(buffer[:n]) // datagrams may be lost
 	}
 }
 
@@ -62,7 +65,7 @@ var (
 	errNoRoom  = errors.New("too many clients")
 )
 
-// to is the socket that leads a client's datagrams to a node.
+// to returns the socket that leads a client's datagrams to a node.
 func (f *flows) to(ctx context.Context, client netip.AddrPort) (net.Conn, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +112,7 @@ func (f *flows) makeRoom(now time.Time) bool {
 	return true
 }
 
-// answer leads what a node says back to the client, until that has been silent for long or the node refuses.
+// answer leads a node's datagrams back to the client, until the client has been silent for long or the node refuses.
 func (f *flows) answer(node *flow, client netip.AddrPort, turn uint32) {
 	defer f.forget(client, node)
 	buffer := make([]byte, largestDatagram)
@@ -128,6 +131,7 @@ func (f *flows) answer(node *flow, client netip.AddrPort, turn uint32) {
 	}
 }
 
+// forget ends a flow. The client may have another one by now, if this one has made room.
 func (f *flows) forget(client netip.AddrPort, node *flow) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,4 +1,4 @@
-package cluster
+package publish
 
 import (
 	"context"
@@ -18,25 +18,8 @@ import (
 	"bonsai/pkg/connlimit"
 )
 
-func TestParsePortMapping(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"8080:30080": "127.0.0.1:8080 30080", "0.0.0.0:80:30080": "0.0.0.0:80 30080",
-		"8080": "is not [ADDRESS:]HOSTPORT:NODEPORT", "1:2:3:4": "is not", "x:30080": `"x" is no port`, "8080:0": "between 1 and 65535", "70000:30080": "between 1 and 65535",
-		"5353:30053/udp": "127.0.0.1:5353 30053", "53:30053/sctp": "must be TCP or UDP", "host:80:30080": "unable to parse IP", "::1:80:30080": "is not",
-	} {
-		m, err := plan.ParsePortMapping(text)
-		got := fmt.Sprintf("%s %d", m.Listens(), m.NodePort)
-		if err != nil {
-			got = err.Error()
-		}
-		if err == nil && got != want || !strings.Contains(got, want) {
-			t.Errorf("%s: %s, not %s", text, got, want)
-		}
-	}
-}
-
-// TestPublish: what a client sends through a published port comes to the first node that answers, and the answer back, to the end of
+// TestPublish: what a client sends through a published port comes to the first node that answers, and the answer
+// back, to the end of
 // either; with the cluster the port is gone.
 func TestPublish(t *testing.T) {
 	t.Parallel()
@@ -65,8 +48,10 @@ func TestPublish(t *testing.T) {
 	address := netip.MustParseAddrPort(free.Addr().String())
 	free.Close()
 	c := plantest.Config(t)
-	p := newPublisher(slog.New(slog.DiscardHandler))
-	p.follow(c)
+	p := New(slog.New(slog.DiscardHandler))
+	for _, n := range c.Nodes {
+		p.nodes = append(p.nodes, c.NodeIP(n))
+	}
 	plain := p.dial
 	p.dial = func(ctx context.Context, network, to string) (net.Conn, error) {
 		switch to {
@@ -79,11 +64,11 @@ func TestPublish(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	mapping := plan.PortMapping{Address: address.Addr(), HostPort: int(address.Port()), NodePort: 30080}
-	wait, err := p.publish(ctx, []plan.PortMapping{mapping})
+	wait, err := p.Publish(ctx, []plan.PortMapping{mapping})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.publish(ctx, []plan.PortMapping{mapping}); err == nil || !strings.Contains(err.Error(), "publish node port 30080") {
+	if _, err := p.Publish(ctx, []plan.PortMapping{mapping}); err == nil || !strings.Contains(err.Error(), "publish node port 30080") {
 		t.Errorf("published twice: %v", err)
 	}
 	for range 3 {
@@ -134,15 +119,15 @@ func TestPublishSilent(t *testing.T) {
 		}
 	}()
 	door := netip.MustParseAddrPort(freePort(t))
-	p := newPublisher(slog.New(slog.DiscardHandler))
+	p := New(slog.New(slog.DiscardHandler))
 	p.room = connlimit.Config{Most: 8, PerSource: 4, Silent: 20 * time.Millisecond}
-	p.leadTo([]netip.Addr{door.Addr()})
+	p.LeadTo([]netip.Addr{door.Addr()})
 	plain := p.dial
 	p.dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return plain(ctx, network, node.Addr().String())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	wait, err := p.publish(ctx, []plan.PortMapping{{Address: door.Addr(), HostPort: int(door.Port()), NodePort: 30080}})
+	wait, err := p.Publish(ctx, []plan.PortMapping{{Address: door.Addr(), HostPort: int(door.Port()), NodePort: 30080}})
 	if err != nil {
 		t.Fatal(err)
 	}

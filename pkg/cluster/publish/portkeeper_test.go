@@ -1,4 +1,4 @@
-package cluster
+package publish
 
 import (
 	"context"
@@ -16,8 +16,8 @@ func TestPortKeeper(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	k := &portKeeper{publisher: newPublisher(slog.New(slog.DiscardHandler)), running: map[plan.PortMapping]publication{}}
-	k.leadTo([]netip.Addr{netip.MustParseAddr("127.0.0.1")}) // where nobody answers
+	k := NewPortKeeper(slog.New(slog.DiscardHandler))
+	k.LeadTo([]netip.Addr{netip.MustParseAddr("127.0.0.1")}) // where nobody answers
 	one, two := mappingTo(t, 30080), mappingTo(t, 30081)
 	open := func(m plan.PortMapping) bool {
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", m.Listens().String())
@@ -53,13 +53,13 @@ func TestPortKeeper(t *testing.T) {
 		{"none", nil, false, false, false},
 		{"both again", []plan.PortMapping{one, two}, false, true, true},
 	} {
-		if err := k.keep(ctx, step.mappings); (err != nil) != step.fails {
+		if err := k.Keep(ctx, step.mappings); (err != nil) != step.fails {
 			t.Fatalf("%s: %v", step.what, err)
 		}
 		look(step.what, step.first, step.second)
 	}
 	stop()
-	k.wait()
+	k.Wait()
 	if l, err := net.Listen("tcp", one.Listens().String()); err != nil {
 		t.Errorf("the port is still taken: %v", err)
 	} else {

@@ -1,4 +1,4 @@
-package cluster
+package publish
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 	"bonsai/pkg/cluster/plan/plantest"
 )
 
-// TestPublishUDP: datagrams of each client come to one node and its answers back to that client; a node that refuses is passed over, and
+// TestPublishUDP: datagrams of each client come to one node and its answers back to that client; a node that refuses
+// is passed over, and
 // a client that is silent is forgotten.
 func TestPublishUDP(t *testing.T) {
 	t.Parallel()
@@ -46,8 +47,10 @@ func TestPublishUDP(t *testing.T) {
 	free.Close()
 
 	c := plantest.Config(t)
-	p := newPublisher(slog.New(slog.DiscardHandler))
-	p.follow(c)
+	p := New(slog.New(slog.DiscardHandler))
+	for _, n := range c.Nodes {
+		p.nodes = append(p.nodes, c.NodeIP(n))
+	}
 	p.idle = 200 * time.Millisecond
 	var dialer net.Dialer
 	p.dial = func(ctx context.Context, network, to string) (net.Conn, error) {
@@ -57,7 +60,7 @@ func TestPublishUDP(t *testing.T) {
 		return dialer.DialContext(ctx, network, node.LocalAddr().String())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	wait, err := p.publish(ctx, []plan.PortMapping{{Address: address.Addr(), HostPort: int(address.Port()), NodePort: 30053, UDP: true}})
+	wait, err := p.Publish(ctx, []plan.PortMapping{{Address: address.Addr(), HostPort: int(address.Port()), NodePort: 30053, UDP: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

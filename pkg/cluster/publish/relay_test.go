@@ -1,4 +1,4 @@
-package cluster
+package publish
 
 import (
 	"context"
@@ -73,7 +73,8 @@ func dnsServer(t *testing.T, address string) (udp, tcp string) {
 	return socket.LocalAddr().String(), listener.Addr().String()
 }
 
-// TestResolverRelay: nodes are answered by the servers that the host has at the time of each question, whatever it was when the relay began; a
+// TestResolverRelay: nodes are answered by the servers that the host has at the time of each question, whatever it
+// was when the relay began; a
 // silent server is passed over; without any the answer is that there is none, at once.
 func TestResolverRelay(t *testing.T) {
 	t.Parallel()
@@ -156,36 +157,5 @@ func TestFailure(t *testing.T) {
 		if got := failure(bad); got != nil {
 			t.Errorf("%q is answered with %q", bad, got)
 		}
-	}
-}
-
-// TestNodeResolvConf: what nodes find in /etc/resolv.conf.
-func TestNodeResolvConf(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	stub, real := filepath.Join(dir, "stub"), filepath.Join(dir, "real")
-	if err := os.WriteFile(stub, []byte("nameserver 127.0.0.53\noptions edns0\nsearch example\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(real, []byte("nameserver 192.0.2.53\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	relay := []netip.Addr{netip.MustParseAddr("10.77.0.1")}
-	for name, c := range map[string]struct {
-		paths []string
-		want  string
-	}{
-		"systemd":   {[]string{real, stub}, "nameserver 192.0.2.53\n"},
-		"a stub":    {[]string{filepath.Join(dir, "nosuch"), stub}, "nameserver 10.77.0.1\n"},
-		"nothing":   {nil, "nameserver 10.77.0.1\n"},
-		"preferred": {[]string{stub, real}, "nameserver 192.0.2.53\n"},
-	} {
-		if got, err := joinedResolvConf(relay, c.paths...); err != nil || string(got) != c.want {
-			t.Errorf("%s: %q, %v", name, got, err)
-		}
-	}
-	conf, err := readResolvConf(stub)
-	if got := string(conf.with(relay)); err != nil || got != "nameserver 10.77.0.1\noptions edns0\nsearch example\n" {
-		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 
+	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/plan"
 )
@@ -30,4 +31,10 @@ func PrintKubeconfig(dataDir string, out io.Writer) error {
 	}
 	_, err = out.Write(data)
 	return err
+}
+
+// NoResolvers reports whether this machine has no DNS server to ask now, though pods may ask it.
+func NoResolvers(c plan.Config) bool {
+	conf, err := host.ReadResolvConf(host.HostResolvConf)
+	return c.Egress && c.Joined == nil && err == nil && len(conf.Servers) == 0
 }

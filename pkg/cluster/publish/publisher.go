@@ -1,4 +1,4 @@
-package cluster
+package publish
 
 import (
 	"context"
@@ -16,55 +16,50 @@ import (
 )
 
 const (
-	// publishedDial is how long a node may take to answer before the next one is tried: one whose node port leads nowhere is silent.
+	// publishedDial is how long a node may take to answer before the next one is tried. A node whose node port leads
+	// nowhere is silent.
 	publishedDial = time.Second
-	// publishedMost is how many connections to one published port there may be, or clients of UDP, and publishedPart how many of them from one
-	// address of another machine. Where there is no room, one that has been silent for publishedSilent makes room.
+	// publishedMost is how many connections, or clients of UDP, one published port may have, and publishedPart how
+	// many of them from one address of another machine. Where there is no room, one that has been silent for
+	// publishedSilent makes room.
 	publishedMost   = 1024
 	publishedPart   = 256
 	publishedSilent = 10 * time.Second
-	// publishedAgain is how long it waits after a connection could not be accepted.
+	// publishedAgain is the pause after a connection could not be accepted.
 	publishedAgain = 100 * time.Millisecond
-	// publishedIdle is how long a client of a published port of UDP may be silent and be led to the same node, and its answers to it.
+	// publishedIdle is how long a client of UDP may be silent and still be led to the same node, and get its answers.
 	publishedIdle = time.Minute
 )
 
-// publisher leads connections to published ports to the nodes.
-type publisher struct {
+// Publisher leads connections to published ports to nodes.
+type Publisher struct {
 	log  *slog.Logger
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
 	idle time.Duration // after which a client of UDP is forgotten
-	// room is for the connections of one port.
+	// room bounds the connections of one port.
 	room connlimit.Config
 
 	mu    sync.Mutex
 	nodes []netip.Addr // of the nodes that there are now, each asked in turn
 }
 
-func newPublisher(log *slog.Logger) *publisher {
+// New returns a publisher that has no node to lead to yet.
+func New(log *slog.Logger) *Publisher {
 	dialer := net.Dialer{Timeout: publishedDial}
-	return &publisher{log: log, idle: publishedIdle, dial: dialer.DialContext,
+	return &Publisher{log: log, idle: publishedIdle, dial: dialer.DialContext,
 		room: connlimit.Config{Most: publishedMost, PerSource: publishedPart, Silent: publishedSilent}}
 }
 
-// follow takes the nodes of c from now on.
-func (p *publisher) follow(c plan.Config) {
-	var nodes []netip.Addr
-	for _, n := range c.Nodes {
-		nodes = append(nodes, c.NodeIP(n))
-	}
-	p.leadTo(nodes)
-}
-
-// leadTo takes these for the nodes from now on.
-func (p *publisher) leadTo(nodes []netip.Addr) {
+// LeadTo sets the nodes to lead to from now on. They are asked in this order.
+func (p *Publisher) LeadTo(nodes []netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.nodes = nodes
 }
 
-// publish listens at all of the mappings and returns; what they get is led on until ctx ends, and then wait returns.
-func (p *publisher) publish(ctx context.Context, mappings []plan.PortMapping) (wait func(), err error) {
+// Publish listens at all of the mappings and returns. It leads connections on until ctx ends; wait returns when the
+// last one has ended.
+func (p *Publisher) Publish(ctx context.Context, mappings []plan.PortMapping) (wait func(), err error) {
 	var listeners []io.Closer
 	var serve []func()
 	var running sync.WaitGroup
@@ -91,8 +86,8 @@ func (p *publisher) publish(ctx context.Context, mappings []plan.PortMapping) (w
 	return running.Wait, nil
 }
 
-// listen listens at one mapping, and returns what serves it until the listener is closed.
-func (p *publisher) listen(ctx context.Context, m plan.PortMapping) (io.Closer, func(), error) {
+// listen listens at one mapping. It returns what serves the listener until it is closed.
+func (p *Publisher) listen(ctx context.Context, m plan.PortMapping) (io.Closer, func(), error) {
 	if m.UDP {
 		socket, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(m.Listens()))
 		if err != nil {
@@ -107,9 +102,9 @@ func (p *publisher) listen(ctx context.Context, m plan.PortMapping) (io.Closer, 
 	return l, func() { p.serve(ctx, l, m.NodePort) }, nil
 }
 
-// serve accepts connections until the listener is closed, and returns when they have ended, which they do with ctx. It never waits for room:
-// whoever opens connections and says nothing would lock the others out.
-func (p *publisher) serve(ctx context.Context, l net.Listener, nodePort int) {
+// serve accepts connections until the listener is closed, and returns when they have ended, which they do with ctx.
+// It never waits for room: clients that open connections and say nothing would lock the others out.
+func (p *Publisher) serve(ctx context.Context, l net.Listener, nodePort int) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	limit := connlimit.New(p.room)
@@ -140,8 +135,8 @@ func (p *publisher) serve(ctx context.Context, l net.Listener, nodePort int) {
 	}
 }
 
-// lead connects conn to the first node that answers, and copies both ways until either side has ended or ctx does.
-func (p *publisher) lead(ctx context.Context, conn net.Conn, nodePort int) {
+// lead connects conn to the first node that answers, and copies both ways until either side or ctx ends.
+func (p *Publisher) lead(ctx context.Context, conn net.Conn, nodePort int) {
 	defer conn.Close()
 	node, err := p.connect(ctx, nodePort)
 	if err != nil {
@@ -167,7 +162,8 @@ func (p *publisher) lead(ctx context.Context, conn net.Conn, nodePort int) {
 	both.Wait()
 }
 
-func (p *publisher) connect(ctx context.Context, port int) (net.Conn, error) {
+// connect returns a connection to the first node that answers.
+func (p *Publisher) connect(ctx context.Context, port int) (net.Conn, error) {
 	p.mu.Lock()
 	nodes := p.nodes
 	p.mu.Unlock()
