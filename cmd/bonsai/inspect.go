@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"bonsai/api/kubeversion"
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/cluster"
 	"bonsai/pkg/cluster/supervise"
@@ -150,7 +151,7 @@ func versionCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "bonsai       %s (%s, %s/%s)\n", daemon.GitVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(cmd.OutOrStdout(), "bonsai       %s (%s, %s/%s)\n", kubeversion.Git, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return cluster.PrintVersions(cmd.Context(), filepath.Dir(self), cmd.OutOrStdout())
 		},
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bonsai/api/kubeversion"
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/cluster"
 	"bonsai/pkg/cluster/plan"
@@ -52,7 +53,7 @@ func command() *cobra.Command {
 	root.AddCommand(interruptible(upCommand(c), downCommand(c), listCommand(c), configCommand(), stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c), defragmentCommand(c), tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c), imageCommand(c), testenvCommand(), versionCommand())...)
 	root.AddCommand(dnsCommand(c), logsCommand(c), execCommand(c),
 		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand(), containedCommand(c))
-	root.Version = daemon.GitVersion
+	root.Version = kubeversion.Git
 	root.InitDefaultCompletionCmd()
 	strict(root.Commands()...)
 	return root

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/pflag"
 
+	"bonsai/api/kubeversion"
 	"bonsai/cmd/internal/daemon"
 )
 
@@ -145,7 +146,7 @@ func refused() daemon.Refused {
 		{Name: "authorization-config", Would: "authorize requests by the authorizers in the file", File: true},
 		{Name: "cors-allowed-origins", Would: "let scripts of other origins use the API in browsers"},
 		{Name: "egress-selector-config-file", Would: "send connections to nodes, etcd and webhooks through the proxies in the file", File: true},
-		{Name: "emulated-version", Would: "serve the APIs and features of another version", Usual: []string{"1.36", "kube=1.36"}},
+		{Name: "emulated-version", Would: "serve the APIs and features of another version", Usual: []string{kubeversion.API, "kube=" + kubeversion.API}},
 		{Name: "encryption-provider-config", Would: "encrypt resources in etcd by the providers in the file", File: true},
 		{Name: "encryption-provider-config-automatic-reload", Would: "follow changes of --encryption-provider-config", Usual: []string{"false"}, Switch: true},
 		{Name: "max-connection-bytes-per-sec", Would: "bound the bytes per second of long-running connections", Usual: []string{"0"}},

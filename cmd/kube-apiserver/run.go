@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/version"
 
+	"bonsai/api/kubeversion"
 	"bonsai/api/resources/rows"
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/apiserver"
@@ -147,7 +148,7 @@ func etcdCheck(name string, backend *etcd.Store, timeout time.Duration) health.C
 }
 
 func versionInfo() version.Info {
-	return version.Info{Major: "1", Minor: "36", GitVersion: daemon.GitVersion, GitTreeState: "clean",
+	return version.Info{Major: kubeversion.Major, Minor: kubeversion.Minor, GitVersion: kubeversion.Git, GitTreeState: "clean",
 		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"bonsai/api/kubeversion"
 	"bonsai/cmd/internal/daemon"
 	"bonsai/cmd/internal/election"
 	"bonsai/cmd/internal/guard"
@@ -196,7 +197,7 @@ func accepted() daemon.Accepted {
 
 // refused are flags that choose what is served, and that are not built.
 func refused() daemon.Refused {
-	return daemon.Refused{{Name: "emulated-version", Would: "have the features of another version", Usual: []string{"1.36", "kube=1.36"}}}
+	return daemon.Refused{{Name: "emulated-version", Would: "have the features of another version", Usual: []string{kubeversion.API, "kube=" + kubeversion.API}}}
 }
 
 // validate returns every problem at once.

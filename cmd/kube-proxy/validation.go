@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	proxyconfig "k8s.io/kube-proxy/config/v1alpha1"
 	netutils "k8s.io/utils/net"
+
+	"bonsai/api/kubeversion"
 )
 
 // primaryAddresses, among the addresses of node ports, are the node's own.
@@ -43,8 +45,8 @@ func validate(c *proxyconfig.KubeProxyConfiguration) (errs field.ErrorList) {
 	errs = append(errs, hostPort(at.Child("HealthzBindAddress"), c.HealthzBindAddress)...)
 	errs = append(errs, hostPort(at.Child("MetricsBindAddress"), c.MetricsBindAddress)...)
 	errs = append(errs, validateNodePorts(at.Child("NodePortAddresses"), c.NodePortAddresses)...)
-	if v := c.ShowHiddenMetricsForVersion; v != "" && v != "1.35" {
-		const must = "must be omitted or have the value '1.35'; only the previous minor version is allowed"
+	if v := c.ShowHiddenMetricsForVersion; v != "" && v != kubeversion.Previous {
+		const must = "must be omitted or have the value '" + kubeversion.Previous + "'; only the previous minor version is allowed"
 		inner := field.Invalid(field.NewPath("showHiddenMetricsForVersion"), v, must)
 		errs = append(errs, field.Invalid(at.Child("ShowHiddenMetricsForVersion"), v, "invalid showHiddenMetricsForVersion: "+inner.Error()))
 	}

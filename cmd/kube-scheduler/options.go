@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 
+	"bonsai/api/kubeversion"
 	"bonsai/cmd/internal/daemon"
 	"bonsai/cmd/internal/election"
 	"bonsai/cmd/internal/guard"
@@ -69,7 +70,7 @@ func accepted() daemon.Accepted {
 // refused are flags that choose what is served, and that are not built.
 func refused() daemon.Refused {
 	return daemon.Refused{
-		{Name: "emulated-version", Would: "have the features of another version", Usual: []string{"1.36", "kube=1.36"}},
+		{Name: "emulated-version", Would: "have the features of another version", Usual: []string{kubeversion.API, "kube=" + kubeversion.API}},
 		{Name: "write-config-to", Would: "write the configuration to the file and end"},
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"bonsai/api/kubeversion"
 	"bonsai/cmd/internal/daemon"
 	"bonsai/cmd/internal/profiling"
 	"bonsai/pkg/authorities"
@@ -215,7 +216,7 @@ func nodeConfig(s *settings) (node.Config, error) {
 	return node.Config{
 		IPs: ips, ExternalCloud: s.cloudProvider == daemon.ExternalCloud, Labels: s.nodeLabels, Taints: append(taints, c.RegisterWithTaints...), ProviderID: c.ProviderID, NoRegister: !*c.RegisterNode,
 		Machine: machine, Resources: node.Resources{MaxPods: maxPods(c), Reserved: keep, Kept: pressure.Reserved(policy.Thresholds, machine.Capacity())},
-		MaxImages: int(*c.NodeStatusMaxImages), Port: c.Port, Version: daemon.GitVersion, Interval: c.NodeStatusUpdateFrequency.Duration, Report: c.NodeStatusReportFrequency.Duration,
+		MaxImages: int(*c.NodeStatusMaxImages), Port: c.Port, Version: kubeversion.Git, Interval: c.NodeStatusUpdateFrequency.Duration, Report: c.NodeStatusReportFrequency.Duration,
 		LeaseDuration: time.Duration(c.NodeLeaseDurationSeconds) * time.Second,
 	}, nil
 }

@@ -41,6 +41,7 @@ func rules() []rule {
 		{"pure", purity, nil},
 		{"state", state, stateful},
 		{"logkeys", logKeys, nil},
+		{"versions", versions, nil},
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"bonsai/api/kubeversion"
 	"bonsai/pkg/authorities"
 )
 
@@ -175,7 +176,7 @@ func TestClient(t *testing.T) {
 	}
 	for master, want := range map[string]string{"": "https://127.0.0.1:1", "https://127.0.0.1:2": "https://127.0.0.1:2"} {
 		config, err := Client("--kubeconfig", path, master, "x")
-		if err != nil || config.Host != want || config.QPS != -1 || config.UserAgent != "x/"+Version {
+		if err != nil || config.Host != want || config.QPS != -1 || config.UserAgent != "x/"+kubeversion.Release {
 			t.Errorf("--master %q: %+v, %v", master, config, err)
 		}
 	}

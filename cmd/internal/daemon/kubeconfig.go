@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"bonsai/api/kubeversion"
 )
 
 // Client is the connection of the kubeconfig file at path, which flag names: Kubeconfig and Connect.
@@ -30,7 +32,7 @@ func Kubeconfig(flag, path, master, component string) (*rest.Config, error) {
 	}
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	config.UserAgent = component + "/" + Version
+	config.UserAgent = component + "/" + kubeversion.Release
 	config.QPS = -1
 	return config, nil
 }

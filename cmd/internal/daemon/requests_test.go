@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
+
+	"bonsai/api/kubeversion"
 )
 
 // What a component asks of its API server, and what came of it, is in its metrics; so is which build it is.
@@ -46,7 +48,7 @@ func TestCountRequests(t *testing.T) {
 	}
 	found := false
 	for name := range got {
-		found = found || strings.HasPrefix(name, "kubernetes_build_info ") && strings.Contains(name, " "+GitVersion+" ")
+		found = found || strings.HasPrefix(name, "kubernetes_build_info ") && strings.Contains(name, " "+kubeversion.Git+" ")
 	}
 	if !found {
 		t.Errorf("no build in %v", got)

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"bonsai/api/kubeversion"
 	"bonsai/pkg/authorities"
 	"bonsai/pkg/featuregates"
 	"bonsai/pkg/health"
@@ -61,11 +62,11 @@ type Server struct {
 func NewMetrics() *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubernetes_build_info", Help: "What was built. The value is always 1.",
-		ConstLabels: prometheus.Labels{"major": "1", "minor": "36", "git_version": GitVersion, "git_commit": "", "git_tree_state": "", "build_date": "1970-01-01T00:00:00Z",
+		ConstLabels: prometheus.Labels{"major": kubeversion.Major, "minor": kubeversion.Minor, "git_version": kubeversion.Git, "git_commit": "", "git_tree_state": "", "build_date": "1970-01-01T00:00:00Z",
 			"go_version": goruntime.Version(), "compiler": goruntime.Compiler, "platform": goruntime.GOOS + "/" + goruntime.GOARCH}})
 	build.Set(1)
 	version := prometheus.NewGauge(prometheus.GaugeOpts{Name: "version_info", Help: "Which version this is and behaves as, and the oldest that it gets on with. The value is always 1.",
-		ConstLabels: prometheus.Labels{"component": "kube", "binary": strings.TrimPrefix(Version, "v"), "emulation": Emulation, "min_compat": "1.35"}})
+		ConstLabels: prometheus.Labels{"component": "kube", "binary": strings.TrimPrefix(kubeversion.Release, "v"), "emulation": kubeversion.API, "min_compat": kubeversion.Previous}})
 	version.Set(1)
 	r.MustRegister(version, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, featuregates.NewMetric())
 	return r
@@ -163,7 +164,7 @@ func (s *Server) handler() http.Handler {
 	paths["/metrics/slis"] = endpoints.SLIs()
 	paths["/version"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"major":"1","minor":"36","gitVersion":%q}`+"\n", GitVersion)
+		fmt.Fprintf(w, `{"major":%q,"minor":%q,"gitVersion":%q}`+"\n", kubeversion.Major, kubeversion.Minor, kubeversion.Git)
 	})
 	if s.Registry != nil {
 		paths["/metrics"] = promhttp.HandlerFor(s.Registry, promhttp.HandlerOpts{})

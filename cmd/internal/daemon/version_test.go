@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"bonsai/api/kubeversion"
 )
 
 func TestVersion(t *testing.T) {
@@ -13,7 +15,7 @@ func TestVersion(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"asked for", []string{"--version"}, "Kubernetes " + GitVersion + "\n"},
+		{"asked for", []string{"--version"}, "Kubernetes " + kubeversion.Git + "\n"},
 		{"not asked for", nil, "ran"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/api/kubeversion"
 	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
 )
@@ -53,7 +54,7 @@ func (e *Executor) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Containe
 // httpHook sends the request of an HTTP hook. Any answer is success, whatever its status and body: the hook was told. A server that speaks no TLS
 // where the hook asks for HTTPS is asked again without, and without credentials.
 func (e *Executor) httpHook(ctx context.Context, pod *corev1.Pod, c *corev1.Container, a *corev1.HTTPGetAction, podIP string) error {
-	req, err := prober.Request(ctx, c, a, podIP, "kube-lifecycle/1.36")
+	req, err := prober.Request(ctx, c, a, podIP, "kube-lifecycle/"+kubeversion.API)
 	if err != nil {
 		return err
 	}

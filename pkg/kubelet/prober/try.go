@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"bonsai/api/kubeversion"
 )
 
 // maxBody bounds what is read of a probe's answer.
@@ -147,7 +149,7 @@ func HTTPClient() *http.Client {
 func httpGet(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, t Target, timeout time.Duration) (bool, bool, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	req, err := Request(ctx, c, a, t.PodIP, "kube-probe/1.36")
+	req, err := Request(ctx, c, a, t.PodIP, "kube-probe/"+kubeversion.API)
 	if err != nil {
 		return false, false, "", err
 	}
@@ -190,7 +192,7 @@ func grpcHealth(ctx context.Context, a *corev1.GRPCAction, t Target, timeout tim
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	addr := net.JoinHostPort(t.PodIP, strconv.Itoa(int(a.Port)))
-	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUserAgent("kube-probe/1.36"))
+	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUserAgent("kube-probe/"+kubeversion.API))
 	if err != nil {
 		return false, false, "", err
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/component-helpers/nodedeclaredfeatures"
 
+	"bonsai/api/kubeversion"
 	"bonsai/pkg/apiserver/admission"
 	"bonsai/pkg/apiserver/registry"
 )
@@ -24,7 +25,7 @@ type plugin struct {
 
 // New returns the plug-in; nodes are the Nodes.
 func New(nodes registry.Getter) admission.Plugin {
-	return admission.Plugin{Name: "NodeDeclaredFeatureValidator", Validator: plugin{nodes, version.MajorMinor(1, 36)}}
+	return admission.Plugin{Name: "NodeDeclaredFeatureValidator", Validator: plugin{nodes, kubeversion.Parsed()}}
 }
 
 // Validate implements admission.Validator.

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/pod-security-admission/api"
 
+	"bonsai/api/kubeversion"
 	"bonsai/pkg/apiserver/admission"
 )
 
@@ -24,10 +25,16 @@ const (
 )
 
 // metrics count with upstream's names and labels.
-type metrics struct{ evaluations, errors, exemptions *prometheus.CounterVec }
+type metrics struct {
+	evaluations, errors, exemptions *prometheus.CounterVec
+	// served is the version of this server.
+	served api.Version
+}
 
 func newMetrics(r prometheus.Registerer) *metrics {
+	v := kubeversion.Parsed()
 	m := &metrics{
+		served: api.MajorMinorVersion(int(v.Major()), int(v.Minor())),
 		evaluations: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_security_evaluations_total",
 			Help: "Number of policy evaluations that occurred, not counting ignored or exempt requests."},
 			[]string{"decision", "policy_level", "policy_version", "mode", "request_operation", "resource", "subresource"}),
@@ -49,12 +56,12 @@ func (m *metrics) evaluated(a *admission.Attributes, kind, mode string, level ap
 	if allowed {
 		decision = "allow"
 	}
-	m.evaluations.WithLabelValues(decision, string(level.Level), versionLabel(level.Version), mode, operation(a), kind, a.Subresource).Inc()
+	m.evaluations.WithLabelValues(decision, string(level.Level), m.versionLabel(level.Version), mode, operation(a), kind, a.Subresource).Inc()
 }
 
 // versionLabel bounds the values of the label: whatever is newer than this server is "future".
-func versionLabel(v api.Version) string {
-	if served := api.MajorMinorVersion(1, 36); !v.Latest() && served.Older(v) {
+func (m *metrics) versionLabel(v api.Version) string {
+	if !v.Latest() && m.served.Older(v) {
 		return "future"
 	}
 	return v.String()

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"bonsai/api/kubeversion"
 	"bonsai/pkg/kubectl/cli"
 	"bonsai/pkg/kubectl/write"
 )
@@ -335,7 +336,7 @@ func Run(t *testing.T, newCommand func(*cli.Factory, cli.IOStreams) *cobra.Comma
 	}
 	var out, errOut bytes.Buffer
 	streams := cli.IOStreams{In: strings.NewReader(stdin), Out: &out, ErrOut: &errOut}
-	f := cli.NewFactory("v1.36.3", streams)
+	f := cli.NewFactory(kubeversion.Release, streams)
 	root := &cobra.Command{Use: "kubectl", SilenceErrors: true, SilenceUsage: true}
 	root.SetOut(&out)
 	root.SetErr(&errOut)

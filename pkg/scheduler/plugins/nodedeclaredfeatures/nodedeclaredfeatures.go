@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	declared "k8s.io/component-helpers/nodedeclaredfeatures"
 
+	"bonsai/api/kubeversion"
 	"bonsai/pkg/scheduler/clusterevent"
 	"bonsai/pkg/scheduler/framework"
 	"bonsai/pkg/scheduler/model"
@@ -27,7 +28,7 @@ type Plugin struct {
 }
 
 // New returns the plug-in.
-func New() Plugin { return Plugin{version.MajorMinor(1, 36)} }
+func New() Plugin { return Plugin{kubeversion.Parsed()} }
 
 var (
 	_ framework.Filter      = Plugin{}
