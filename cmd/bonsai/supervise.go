@@ -12,6 +12,7 @@ import (
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/balancer"
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/node"
 )
 
 // superviseCommand is the background process behind `bonsai up`.
@@ -50,7 +51,7 @@ func nodeEnterCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cluster.EnterNode(self, args[0])
+			return node.Enter(self, args[0])
 		},
 	}
 }
@@ -61,7 +62,7 @@ func nodeInitCommand() *cobra.Command {
 		Hidden: true, Annotations: map[string]string{anyone: ""},
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			node, err := cluster.ReadNode(args[0])
+			node, err := node.Read(args[0])
 			if err != nil {
 				return err
 			}

@@ -317,13 +317,13 @@ func TestContainedNode(t *testing.T) {
 	t.Parallel()
 	c := contained(t, containedData)
 	n := nodeConfig(c, c.Nodes[1])
-	if resolv, err := n.resolvConf(); err != nil || string(resolv) != "nameserver 10.77.63.12\n" {
+	if resolv, err := n.ResolvConf(); err != nil || string(resolv) != "nameserver 10.77.63.12\n" {
 		t.Errorf("%q (%v)", resolv, err)
 	}
 	if len(n.Gateways) > 0 {
 		t.Errorf("gateways %v: its engine gave it one", n.Gateways)
 	}
-	rules := n.edgeRules()
+	rules := edgeRules(&n)
 	for _, rule := range []string{
 		`oifname "eth0" ip saddr 10.244.0.0/16 ip daddr != { 10.244.0.0/16, 10.77.63.0/24 } masquerade`,
 		`oifname "eth0" ip daddr 10.96.0.0/16 reject`,

@@ -1,10 +1,8 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -15,8 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/host"
-	"bonsai/pkg/cluster/plan"
-	"bonsai/pkg/cluster/publish"
 )
 
 // EnterContainedNode is the first step of a node in a container: where the container's cgroups are seen among the machine's, they become the
@@ -27,48 +23,6 @@ func EnterContainedNode(self, path string) error {
 		return fmt.Errorf("make a cgroup namespace (is the container privileged?): %w", err)
 	}
 	return unix.Exec(self, []string{self, "node-init", path}, os.Environ())
-}
-
-// containerDNS is where a container engine answers for the names of a network's containers and asks the machine's own servers for others,
-// in every container by itself.
-var containerDNS = netip.AddrFrom4([4]byte{127, 0, 0, 11})
-
-// standAlone makes the node do for its pods what the host does in a cluster of processes: they leave the cluster as the node, no
-// address of pods or Services leaves it, and they find a DNS server at the node. wait returns when that has ended, after ctx.
-func (n *NodeConfig) standAlone(ctx context.Context, log *slog.Logger) (wait func(), err error) {
-	for _, pods := range n.Podnets { // a node's own and those of others are more specific
-		if err := netlink.RouteReplace(&netlink.Route{Dst: host.IPNet(pods), Type: unix.RTN_UNREACHABLE, Priority: 1 << 20}); err != nil {
-			return nil, fmt.Errorf("keep %s in the cluster: %w", pods, err)
-		}
-	}
-	if err := host.NFT(ctx, n.edgeRules()); err != nil {
-		return nil, fmt.Errorf("write the node's packet rules: %w", err)
-	}
-	dns := publish.New(log)
-	dns.LeadTo([]netip.Addr{containerDNS})
-	const port = 53
-	own := n.Addresses[0].Addr()
-	return dns.Publish(ctx, []plan.PortMapping{{Address: own, HostPort: port, NodePort: port}, {Address: own, HostPort: port, NodePort: port, UDP: true}})
-}
-
-// edgeRules masquerade pods that leave the cluster, and refuse what is for a Service that kube-proxy does not know.
-func (n *NodeConfig) edgeRules() string {
-	nodes := n.Addresses[0].Masked()
-	return fmt.Sprintf(`table ip bonsai-edge {
-	chain postrouting {
-		type nat hook postrouting priority srcnat; policy accept;
-		oifname "eth0" ip saddr %[1]s ip daddr != { %[1]s, %[2]s } masquerade
-	}
-	chain forward {
-		type filter hook forward priority filter; policy accept;
-		oifname "eth0" ip daddr %[3]s reject with icmp host-unreachable
-	}
-	chain output {
-		type filter hook output priority filter; policy accept;
-		oifname "eth0" ip daddr %[3]s reject with icmp host-unreachable
-	}
-}
-`, n.Podnets[0], nodes, n.ServiceSubnets[0])
 }
 
 // EnterRouted gives this container a route to the pods, over all nodes of which each leads on to the others' pods, becomes the user of

@@ -11,9 +11,6 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// steps has a component log what it does for each object (package trace): in a cluster of one machine a story is worth a record.
-const steps = "--v=2"
-
 // controlPlane lists the processes of the control planes in layers, the order in which they start; each process retries until what it
 // needs is there. A layer is ended when those after it have: leaders give their leases back to servers that are still there, and these
 // write to an etcd that is. self is this program.
@@ -88,7 +85,7 @@ func schedulerArgs(c plan.Config, m plan.Member) []string {
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=" + m.Local, "--secure-port=" + strconv.Itoa(c.Ports.Scheduler),
 		election(c),
-		steps,
+		plan.StepsFlag,
 	}
 }
 
@@ -140,7 +137,7 @@ func apiserverArgs(c plan.Config, m plan.Member) []string {
 		"--kubelet-certificate-authority=" + l.PKI("ca.crt"), "--kubelet-preferred-address-types=InternalIP",
 		"--requestheader-client-ca-file=" + l.PKI("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--enable-aggregator-routing=true", "--allow-privileged=true", steps,
+		"--enable-aggregator-routing=true", "--allow-privileged=true", plan.StepsFlag,
 	},
 		joining, pair("apiserver", "--tls-cert-file", "--tls-private-key-file"), pair("apiserver-etcd-client", "--etcd-certfile", "--etcd-keyfile"),
 		pair("apiserver-kubelet-client", "--kubelet-client-certificate", "--kubelet-client-key"), pair("front-proxy-client", "--proxy-client-cert-file", "--proxy-client-key-file"))

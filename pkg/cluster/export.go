@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -102,9 +103,9 @@ func copyOwn(from, to string) error {
 
 // PrintVersions prints the versions of the programs that a cluster with its binaries in binDir runs on.
 func PrintVersions(ctx context.Context, binDir string, out io.Writer) error {
-	node := NodeConfig{BinDir: binDir}
+	node := node.Config{BinDir: binDir}
 	c := plan.Config{BinDir: binDir}
-	for _, program := range []struct{ name, path string }{{"etcd", c.Bin("etcd")}, {"containerd", node.containerd()}, {"runc", "runc"}, {"kernel", "uname"}} {
+	for _, program := range []struct{ name, path string }{{"etcd", c.Bin("etcd")}, {"containerd", node.Containerd()}, {"runc", "runc"}, {"kernel", "uname"}} {
 		arg := "--version"
 		if program.name == "kernel" {
 			arg = "-r"

@@ -67,7 +67,7 @@ func TestFamilies(t *testing.T) {
 			}
 		}
 		n := nodeConfig(c, plan.Node{Number: 2})
-		got := [5]string{fmt.Sprint(c.Networks().HostIPs()), plan.CommaList(n.ips()), strings.Join(flags, " "), c.Networks().DNSIP().String(), c.LocalServer()}
+		got := [5]string{fmt.Sprint(c.Networks().HostIPs()), plan.CommaList(n.IPs()), strings.Join(flags, " "), c.Networks().DNSIP().String(), c.LocalServer()}
 		if got != want {
 			t.Errorf("%q:\n got %q\nwant %q", family, got, want)
 		}

@@ -31,10 +31,10 @@ componentFlags: {kube-apiserver: {v: "4", profiling: "false"}}
 		t.Errorf("kube-apiserver's last flags: %s", tail)
 	}
 	n := nodeConfig(c, c.Nodes[1])
-	if got := strings.Join(n.userFlags("kubelet"), " "); got != "--register-with-taints=dedicated=db:NoSchedule" {
+	if got := strings.Join(n.UserFlags("kubelet"), " "); got != "--register-with-taints=dedicated=db:NoSchedule" {
 		t.Errorf("kubelet: %s", got)
 	}
-	if !strings.Contains(n.kubeletConfig(), "featureGates: {MemoryQoS: true, PodDeletionCost: false}\n") {
-		t.Errorf("kubelet's file:\n%s", n.kubeletConfig())
+	if !strings.Contains(n.KubeletConfig(), "featureGates: {MemoryQoS: true, PodDeletionCost: false}\n") {
+		t.Errorf("kubelet's file:\n%s", n.KubeletConfig())
 	}
 }

@@ -208,9 +208,6 @@ func prepareJoined(c plan.Config, d *discovered, token bootstraptoken.Token) err
 		host.WriteFile(l.Kubeconfig(plan.BootstrapIdentity(c.Nodes[0].Name())), bootstrap))
 }
 
-// podBridge is the bridge of the node's pods, which bonsai-network has the CNI plug-ins make.
-const podBridge = "cni0"
-
 // reachCluster leads to the node network of the cluster by the machine that has its control plane, and lets pods reach all else as this
 // machine.
 func reachCluster(ctx context.Context, c plan.Config) error {
@@ -220,7 +217,7 @@ func reachCluster(ctx context.Context, c plan.Config) error {
 	} else if err != nil {
 		return fmt.Errorf("lead to the nodes' network %s: %w", c.NodeSubnet, err)
 	}
-	if err := host.OpenForward(ctx, podBridge, true); err != nil {
+	if err := host.OpenForward(ctx, plan.PodBridge, true); err != nil {
 		return err
 	}
 	return host.NFT(ctx, fmt.Sprintf(`table ip %s {
@@ -229,19 +226,19 @@ func reachCluster(ctx context.Context, c plan.Config) error {
 		ip saddr %s ip daddr != { %s, %s } oifname != %q masquerade
 	}
 }
-`, c.Mark(), c.PodSubnet, c.NodeSubnet, c.PodSubnet, podBridge))
+`, c.Mark(), c.PodSubnet, c.NodeSubnet, c.PodSubnet, plan.PodBridge))
 }
 
 // leaveCluster removes from the machine's own network what the node's kube-proxy, bonsai-network and CNI plug-ins made, and reachCluster
 // without the cluster's mark.
 func leaveCluster(ctx context.Context, c plan.Config) error {
-	errs := []error{host.CloseForward(ctx, podBridge)}
+	errs := []error{host.CloseForward(ctx, plan.PodBridge)}
 	for _, agent := range []string{"kube-proxy", "bonsai-network"} {
 		if host.IsExecutable(c.Bin(agent)) {
 			errs = append(errs, host.Run(ctx, "", c.Bin(agent), "--cleanup"))
 		}
 	}
-	if bridge, err := netlink.LinkByName(podBridge); err == nil {
+	if bridge, err := netlink.LinkByName(plan.PodBridge); err == nil {
 		addresses, err := netdump.Addresses(bridge, netlink.FAMILY_V4)
 		errs = append(errs, err)
 		for _, a := range addresses {

@@ -26,7 +26,7 @@ func TestStockFlags(t *testing.T) {
 	joined := node
 	joined.Joined = true
 	log := slog.New(slog.DiscardHandler)
-	for _, p := range slices.Concat(everyProcess(c), node.processes(log), joined.processes(log)) {
+	for _, p := range slices.Concat(everyProcess(c), node.Processes(log), joined.Processes(log)) {
 		data, err := os.ReadFile(filepath.Join("testdata", "flags", p.Name+".txt"))
 		if os.IsNotExist(err) {
 			continue // etcd, containerd and the pod network's agent are not Kubernetes'
@@ -56,16 +56,16 @@ func TestStockFlags(t *testing.T) {
 func TestPodBridge(t *testing.T) {
 	t.Parallel()
 	list, err := cni.Render([]netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}, "ipam")
-	if err != nil || !strings.Contains(string(list), `"bridge": "`+podBridge+`"`) {
-		t.Errorf("%s is not in the network list %s, %v", podBridge, list, err)
+	if err != nil || !strings.Contains(string(list), `"bridge": "`+plan.PodBridge+`"`) {
+		t.Errorf("%s is not in the network list %s, %v", plan.PodBridge, list, err)
 	}
 	c := plan.Default("/data", "/bin")
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	node := nodeConfig(c, c.Nodes[0])
-	for _, p := range node.processes(slog.New(slog.DiscardHandler)) {
-		if p.Name == "kube-proxy" && !(slices.Contains(p.Argv, "--detect-local-mode=BridgeInterface") && slices.Contains(p.Argv, "--pod-bridge-interface="+podBridge)) {
+	for _, p := range node.Processes(slog.New(slog.DiscardHandler)) {
+		if p.Name == "kube-proxy" && !(slices.Contains(p.Argv, "--detect-local-mode=BridgeInterface") && slices.Contains(p.Argv, "--pod-bridge-interface="+plan.PodBridge)) {
 			t.Errorf("kube-proxy is given %q", p.Argv)
 		}
 	}

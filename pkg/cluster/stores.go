@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"bonsai/pkg/cluster/image"
+	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -18,9 +19,9 @@ func Images(dataDir string) (image.Stores, error) {
 
 // images returns the image stores of the cluster's nodes.
 func imageStores(c plan.Config) image.Stores {
-	config := NodeConfig{BinDir: c.BinDir}
+	config := node.Config{BinDir: c.BinDir}
 	return image.Stores{
-		Nodes: c.NodeNames(), CTR: config.ctr(), Socket: containerdSocket, Spool: c.Layout().Run(),
+		Nodes: c.NodeNames(), CTR: config.CTR(), Socket: node.ContainerdSocket, Spool: c.Layout().Run(),
 		PID: func(ctx context.Context, node string) (int, error) { return NodePID(ctx, c.DataDir, node) },
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/host/kernel"
 	"bonsai/pkg/cluster/kubeconfig"
+	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
@@ -212,21 +213,21 @@ func preflight(ctx context.Context, c plan.Config) error {
 			errs = append(errs, fmt.Errorf("the program %s is missing (make install)", program))
 		}
 	}
-	node := NodeConfig{BinDir: c.BinDir}
-	for _, program := range []string{node.containerd(), node.ctr()} {
+	programs := node.Config{BinDir: c.BinDir}
+	for _, program := range []string{programs.Containerd(), programs.CTR()} {
 		if _, err := exec.LookPath(program); err != nil {
 			errs = append(errs, fmt.Errorf("the program %s is missing (make install)", program))
 		}
 	}
-	if _, err := os.Stat(filepath.Join(systemPlugins, "bridge")); err != nil {
-		errs = append(errs, fmt.Errorf("the CNI plug-ins are missing from %s (make install)", systemPlugins))
+	if _, err := os.Stat(filepath.Join(node.SystemPlugins, "bridge")); err != nil {
+		errs = append(errs, fmt.Errorf("the CNI plug-ins are missing from %s (make install)", node.SystemPlugins))
 	}
-	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "bonsai-network", ipamPlugin} {
+	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "bonsai-network", node.IPAMPlugin} {
 		if !host.IsExecutable(c.Bin(program)) {
 			errs = append(errs, fmt.Errorf("%s is missing (make build)", c.Bin(program)))
 		}
 	}
-	for _, m := range missingMounts(c) {
+	for _, m := range node.MissingMounts(c) {
 		errs = append(errs, m)
 	}
 	errs = append(errs, checkSockets(c))

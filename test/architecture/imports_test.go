@@ -139,6 +139,8 @@ var shared = map[string]string{
 	"bonsai/pkg/apiserver/serviceresolver": "where a Service's endpoints are",
 	"bonsai/pkg/apiserver/egress":          "how connections leave that objects ask for",
 	"bonsai/pkg/apiserver/flowcontrol":     "bounds",
+	"bonsai/pkg/cluster/host/cgroup":       "the control groups of a cluster and of its nodes",
+	"bonsai/pkg/cluster/supervise":         "what a supervised process is, and how it is kept",
 	"bonsai/pkg/cluster/plan":              "what the cluster is to be",
 	"bonsai/pkg/cluster/host":              "what is done with the machine, whoever does it",
 	"bonsai/pkg/controller/owned":          "how a workload holds its children",

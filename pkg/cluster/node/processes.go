@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"cmp"
@@ -19,15 +19,16 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// containerdSocket is inside the node's /run.
-const containerdSocket = "/run/containerd/containerd.sock"
+// ContainerdSocket is inside the node's /run.
+const ContainerdSocket = "/run/containerd/containerd.sock"
 
-// cniConfDir is where the node's containerd looks for CNI network lists: in the node's own /run, not in the host's /etc.
+// cniConfDir is where the node's containerd looks for CNI network lists: in the node's own /run, not in the host's
+// /etc.
 const cniConfDir = "/run/cni/net.d"
 
-// processes are the node's own: containerd, kubelet, kube-proxy, and the agent of the pod network. But for that one they are started as
-// Kubernetes' documentation says, so that its own binaries run in their places.
-func (n *NodeConfig) processes(log *slog.Logger) []supervise.Process {
+// Processes returns the node's own processes: containerd, kubelet, kube-proxy, and the agent of the pod network. All
+// but the last are started as Kubernetes' documentation says, so that its own binaries run in their places.
+func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 	l := plan.Layout(n.DataDir)
 	bin := func(name string) string { return filepath.Join(n.BinDir, name) }
 	kubelet := l.Kubeconfig("kubelet-" + n.Name)
@@ -39,7 +40,7 @@ func (n *NodeConfig) processes(log *slog.Logger) []supervise.Process {
 	}
 	rows := []supervise.Process{
 		// A containerd beside our binaries must find the shim beside it, not the system's.
-		{Name: "containerd", Argv: []string{n.containerd(), "--config", l.Node(n.Name, "etc", "containerd.toml")},
+		{Name: "containerd", Argv: []string{n.Containerd(), "--config", l.Node(n.Name, "etc", "containerd.toml")},
 			Env: []string{"PATH=" + n.BinDir + ":" + os.Getenv("PATH")},
 			Before: func(ctx context.Context) {
 				clearUnfinishedTasks(ctx, "/proc", containerdTasks, log)
@@ -50,21 +51,22 @@ func (n *NodeConfig) processes(log *slog.Logger) []supervise.Process {
 		{Name: "kubelet", Argv: append([]string{bin("kubelet"),
 			"--config=" + l.Node(n.Name, "etc", "kubelet.yaml"),
 			"--kubeconfig=" + kubelet,
-			"--hostname-override=" + n.Name, "--node-ip=" + plan.CommaList(n.ips()),
-			steps,
+			"--hostname-override=" + n.Name, "--node-ip=" + plan.CommaList(n.IPs()),
+			plan.StepsFlag,
 		}, kubeletFlags...)},
 		{Name: "kube-proxy", Before: identified, Argv: []string{bin("kube-proxy"),
 			"--kubeconfig=" + proxy,
 			"--hostname-override=" + n.Name, "--cluster-cidr=" + plan.CommaList(n.Podnets), "--proxy-mode=nftables",
-			// By their addresses it would take the pods of other nodes for its own, and lead them from node ports of policy Local to endpoints elsewhere.
-			"--detect-local-mode=BridgeInterface", "--pod-bridge-interface=" + podBridge,
+			// By their addresses it would take the pods of other nodes for its own, and lead them from node ports of
+			// policy Local to endpoints elsewhere.
+			"--detect-local-mode=BridgeInterface", "--pod-bridge-interface=" + plan.PodBridge,
 			// Kubernetes' own would lower what may not be lowered everywhere, and change the machine's table of connections.
 			"--oom-score-adj=0", "--conntrack-max-per-core=0", "--conntrack-min=0",
 			"--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 		}},
 		{Name: "bonsai-network", Before: identified, Argv: []string{bin("bonsai-network"),
 			"--kubeconfig=" + network,
-			"--node-name=" + n.Name, "--cluster-cidr=" + plan.CommaList(n.Podnets), "--cni-conf-dir=" + cniConfDir, "--ipam-plugin=" + ipamPlugin,
+			"--node-name=" + n.Name, "--cluster-cidr=" + plan.CommaList(n.Podnets), "--cni-conf-dir=" + cniConfDir, "--ipam-plugin=" + IPAMPlugin,
 		}},
 	}
 	if n.Addresses[0].Addr().Is6() {
@@ -75,23 +77,23 @@ func (n *NodeConfig) processes(log *slog.Logger) []supervise.Process {
 	}
 	for i := range rows {
 		rows[i].Log = l.NodeLog(n.Name, rows[i].Name)
-		rows[i].Argv = append(rows[i].Argv, n.userFlags(rows[i].Name)...)
+		rows[i].Argv = append(rows[i].Argv, n.UserFlags(rows[i].Name)...)
 	}
 	return rows
 }
 
-// containerd prefers a binary beside ours over the system's.
-func (n *NodeConfig) containerd() string {
+// Containerd returns the program to run: one beside our binaries is preferred over the system's.
+func (n *Config) Containerd() string {
 	if own := filepath.Join(n.BinDir, "containerd"); host.IsExecutable(own) {
 		return own
 	}
 	return "containerd"
 }
 
-// writeConfigs writes what the node's processes read.
-func (n *NodeConfig) writeConfigs() error {
+// writeConfigs writes the files that the node's processes read.
+func (n *Config) writeConfigs() error {
 	l := plan.Layout(n.DataDir)
-	version, err := exec.Command(n.containerd(), "--version").Output()
+	version, err := exec.Command(n.Containerd(), "--version").Output()
 	if err != nil {
 		return fmt.Errorf("ask containerd for its version: %w", err)
 	}
@@ -107,10 +109,10 @@ func (n *NodeConfig) writeConfigs() error {
 	if err := os.MkdirAll(l.Node(n.Name, "manifests"), 0o755); err != nil {
 		return err
 	}
-	return host.WriteFile(l.Node(n.Name, "etc", "kubelet.yaml"), []byte(n.kubeletConfig()))
+	return host.WriteFile(l.Node(n.Name, "etc", "kubelet.yaml"), []byte(n.KubeletConfig()))
 }
 
-func (n *NodeConfig) kubeletConfig() string {
+func (n *Config) KubeletConfig() string {
 	l := plan.Layout(n.DataDir)
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -131,12 +133,13 @@ serializeImagePulls: false
 evictionHard: {memory.available: 100Mi, nodefs.available: %d%%, imagefs.available: %d%%, nodefs.inodesFree: %d%%}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
-%s`, n.anyAddress(), containerdSocket, l.PKI("ca.crt"), n.kubeletCertificates(), n.DNSIP,
+%s`, n.anyAddress(), ContainerdSocket, l.PKI("ca.crt"), n.kubeletCertificates(), n.DNSIP,
 		l.Node(n.Name, "etc", "resolv.conf"), l.Node(n.Name, "manifests"), host.LeastSpace, host.LeastSpace, host.LeastInodes, plan.GatesField(n.FeatureGates))
 }
 
-// kubeletCertificates are the fields that say where the kubelet has its certificates from: the cluster's PKI, or requests of its own.
-func (n *NodeConfig) kubeletCertificates() string {
+// kubeletCertificates returns the fields that say where the kubelet has its certificates from: the cluster's PKI, or
+// requests of its own.
+func (n *Config) kubeletCertificates() string {
 	if n.Joined {
 		return "rotateCertificates: true\nserverTLSBootstrap: true"
 	}
@@ -145,7 +148,7 @@ func (n *NodeConfig) kubeletCertificates() string {
 }
 
 // anyAddress is where the kubelet listens: at all of the node's addresses of its first family.
-func (n *NodeConfig) anyAddress() netip.Addr {
+func (n *Config) anyAddress() netip.Addr {
 	if n.Addresses[0].Addr().Is6() {
 		return netip.IPv6Unspecified()
 	}
@@ -165,7 +168,8 @@ func containerdMajor(line string) int {
 	return 2
 }
 
-// containerdConfig is the file for containerd 1.x (version 2) or 2.x (version 3). found are the OCI runtimes of the machine, ociRuntime is the one
+// containerdConfig is the file for containerd 1.x (version 2) or 2.x (version 3). found are the OCI runtimes of the
+// machine, ociRuntime is the one
 // for pods without a RuntimeClass. 2.x sets up a pod's loopback device itself, which is one program less for each pod.
 func containerdConfig(major int, restrictOOM bool, snapshotter, registries, ociRuntime string, found []string) string {
 	if major == 1 {
@@ -186,7 +190,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
     conf_dir = %q
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = %q
-%s`, containerdSocket, plan.PauseImage, restrictOOM, snapshotter, ociRuntime, cniBinDir, cniConfDir, registries,
+%s`, ContainerdSocket, plan.PauseImage, restrictOOM, snapshotter, ociRuntime, cniBinDir, cniConfDir, registries,
 			runtimeHandlers("io.containerd.grpc.v1.cri", found))
 	}
 	return fmt.Sprintf(`version = 3
@@ -210,19 +214,20 @@ state = "/run/containerd"
     use_internal_loopback = true
 [plugins.'io.containerd.internal.v1.opt']
   path = "/var/lib/containerd/opt"
-%s`, containerdSocket, snapshotter, plan.PauseImage, registries, restrictOOM, ociRuntime, cniBinDir, cniConfDir,
+%s`, ContainerdSocket, snapshotter, plan.PauseImage, registries, restrictOOM, ociRuntime, cniBinDir, cniConfDir,
 		runtimeHandlers("io.containerd.cri.v1.runtime", found))
 }
 
-// hasSysResource tells whether oom_score_adj may be lowered (CAP_SYS_RESOURCE, bit 24 of the effective set). Without it runc
-// cannot start a sandbox unless containerd is told to leave the score alone.
+// hasSysResource reports whether oom_score_adj may be lowered (CAP_SYS_RESOURCE, bit 24 of the effective set).
+// Without that, runc cannot start a sandbox unless containerd leaves the score alone.
 func hasSysResource() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
 }
 
-func (n *NodeConfig) ctr() string {
+// CTR returns containerd's client, chosen as Containerd is.
+func (n *Config) CTR() string {
 	if own := filepath.Join(n.BinDir, "ctr"); host.IsExecutable(own) {
 		return own
 	}

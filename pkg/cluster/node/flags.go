@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"maps"
@@ -8,8 +8,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// userFlags are what the user wishes of a component of the node: its flags, and how the kubelet registers the node.
-func (n *NodeConfig) userFlags(component string) []string {
+// UserFlags are what the user wishes of a component of the node: its flags, and how the kubelet registers the node.
+func (n *Config) UserFlags(component string) []string {
 	var args []string
 	if component == "kubelet" {
 		if len(n.Labels) > 0 {

@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"errors"
@@ -13,12 +13,13 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// A node sees of the data directory what is its own: its directories and its credentials. The authorities' keys, other nodes and the control
+// A node sees of the data directory what is its own: its directories and its credentials. The authorities' keys,
+// other nodes and the control
 // plane are not there, so that a pod that is shown the node's files finds none of them.
 
-// ownDirs are the directories of the data directory that are the node's: below them it writes. The data directory of a machine that has joined
-// a cluster, or of a container, has nothing else in it.
-func (n *NodeConfig) ownDirs() []string {
+// ownDirs returns the directories of the data directory that belong to the node, below which it writes. The data
+// directory of a machine that has joined a cluster, or of a container, has nothing else in it.
+func (n *Config) ownDirs() []string {
 	if n.Joined || n.Contained {
 		return []string{n.DataDir}
 	}
@@ -26,21 +27,22 @@ func (n *NodeConfig) ownDirs() []string {
 	return []string{l.Node(n.Name), filepath.Dir(l.NodeLog(n.Name, "")), filepath.Dir(l.NodeSocket(n.Name))}
 }
 
-// credentials are the files beside, which the node's processes only read.
-func (n *NodeConfig) credentials() []string {
+// credentials returns the files besides those directories, which the node's processes only read.
+func (n *Config) credentials() []string {
 	l := plan.Layout(n.DataDir)
 	return []string{l.PKI("ca.crt"), l.PKI("kubelet-server-" + n.Name + ".crt"), l.PKI("kubelet-server-" + n.Name + ".key"),
 		l.Kubeconfig("kubelet-" + n.Name), l.Kubeconfig("proxy-" + n.Name), l.Kubeconfig("network-" + n.Name)}
 }
 
-// heldData is what a node is to see of the data directory, by its places there: directories as mounts, files as they are at its start.
+// heldData is what a node sees of the data directory, by the paths there: directories as mounts, files as they are at
+// its start.
 type heldData struct {
 	dirs  map[string]int
 	files map[string][]byte
 }
 
-// holdData takes hold of what is the node's in the data directory, before the node's root hides it.
-func (n *NodeConfig) holdData() (held heldData, err error) {
+// holdData takes hold of the node's part of the data directory before the node's root hides it.
+func (n *Config) holdData() (held heldData, err error) {
 	held = heldData{dirs: map[string]int{}, files: map[string][]byte{}}
 	defer func() {
 		if err != nil {
@@ -78,7 +80,7 @@ func (h heldData) close() error {
 	return errors.Join(errs...)
 }
 
-// show lays out at dir what is held. Files are copies: where dir is in memory no disk has them a second time.
+// show lays out at dir what is held. Files are copies: where dir is in memory, no disk has them a second time.
 func (h heldData) show(dir string) error {
 	for place, fd := range h.dirs {
 		if err := os.MkdirAll(filepath.Join(dir, place), 0o700); err != nil {

@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"fmt"
@@ -17,7 +17,8 @@ func foundOCIRuntimes() []string {
 	})
 }
 
-// runtimeHandlers are the tables of containerd's file that say which OCI runtimes there are, for its plug-in of that name. The shim is the same
+// runtimeHandlers are the tables of containerd's file that say which OCI runtimes there are, for its plug-in of that
+// name. The shim is the same
 // for all of them: they take runc's arguments.
 func runtimeHandlers(plugin string, found []string) string {
 	var b strings.Builder

@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"fmt"
@@ -14,8 +14,10 @@ import (
 	"bonsai/pkg/cluster/host"
 )
 
-// TestClearUnfinishedTasks: before containerd starts again, a shim whose task was never made or has ended is killed, and the
-// directory of a task that no shim began to make is removed. A shim with a container, any other program, and the directory of a
+// TestClearUnfinishedTasks: before containerd starts again, a shim whose task was never made or has ended is killed,
+// and the
+// directory of a task that no shim began to make is removed. A shim with a container, any other program, and the
+// directory of a
 // task that was begun, in which something may be mounted, are left alone.
 func TestClearUnfinishedTasks(t *testing.T) {
 	t.Parallel()

@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"errors"
@@ -13,11 +13,12 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// ofTheHost are the directories in which a node sees the host's files or the kernel's, where nothing is made for a node.
+// ofTheHost are the directories in which a node sees the host's files or the kernel's, where nothing is made for a
+// node.
 func ofTheHost() []string { return append(systemDirs[:], "/dev", "/proc", "/sys") }
 
-// missingMounts returns the mounts of the nodes that this machine cannot give.
-func missingMounts(c plan.Config) []error {
+// MissingMounts returns the mounts of the nodes that this machine cannot give.
+func MissingMounts(c plan.Config) []error {
 	var errs []error
 	for _, node := range c.Nodes {
 		for _, m := range node.Mounts {
@@ -42,7 +43,7 @@ type heldMount struct {
 type heldMounts []heldMount
 
 // holdMounts takes hold of what the node is to see of the host, before anything hides it.
-func (n *NodeConfig) holdMounts() (held heldMounts, err error) {
+func (n *Config) holdMounts() (held heldMounts, err error) {
 	for _, m := range n.Mounts {
 		info, err := os.Stat(m.HostPath)
 		if err != nil {

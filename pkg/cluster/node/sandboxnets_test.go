@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"io/fs"
@@ -11,7 +11,8 @@ import (
 	"bonsai/pkg/cluster/host"
 )
 
-// TestClearLostNetworks: before containerd starts, what belongs to the network of a sandbox without a task goes; everything else
+// TestClearLostNetworks: before containerd starts, what belongs to the network of a sandbox without a task goes;
+// everything else
 // stays, and all of it if the tasks cannot be read.
 func TestClearLostNetworks(t *testing.T) {
 	t.Parallel()

@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"os"
@@ -8,7 +8,8 @@ import (
 	"bonsai/pkg/cluster/host"
 )
 
-// TestLinkPlugins: a node has the system's plug-ins and ours, also after either has moved; a plug-in that somebody installed stays.
+// TestLinkPlugins: a node has the system's plug-ins and ours, also after either has moved; a plug-in that somebody
+// installed stays.
 func TestLinkPlugins(t *testing.T) {
 	t.Parallel()
 	dir, system := filepath.Join(t.TempDir(), "opt", "cni", "bin"), t.TempDir()
@@ -18,11 +19,11 @@ func TestLinkPlugins(t *testing.T) {
 		}
 	}
 	for _, bin := range []string{"/first", "/second"} {
-		n := &NodeConfig{BinDir: bin}
+		n := &Config{BinDir: bin}
 		if err := n.linkPlugins(dir, system); err != nil {
 			t.Fatal(err)
 		}
-		for name, want := range map[string]string{"loopback": filepath.Join(system, "loopback"), ipamPlugin: filepath.Join(bin, ipamPlugin)} {
+		for name, want := range map[string]string{"loopback": filepath.Join(system, "loopback"), IPAMPlugin: filepath.Join(bin, IPAMPlugin)} {
 			if target, err := os.Readlink(filepath.Join(dir, name)); err != nil || target != want {
 				t.Errorf("%s leads to %q (%v), want %s", name, target, err, want)
 			}
@@ -31,7 +32,7 @@ func TestLinkPlugins(t *testing.T) {
 			t.Errorf("the installed plug-in: %q, %v", data, err)
 		}
 	}
-	if err := (&NodeConfig{}).linkPlugins(dir, filepath.Join(system, "none")); err == nil {
+	if err := (&Config{}).linkPlugins(dir, filepath.Join(system, "none")); err == nil {
 		t.Error("a system without plug-ins was taken")
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"bytes"
@@ -17,13 +17,17 @@ import (
 const (
 	// sandboxSpaces has a mount per network namespace that containerd made for a sandbox, by names that begin with "cni-".
 	sandboxSpaces = "/run/netns"
-	// sandboxAddresses has a directory per network in which host-local and bonsai-ipam keep a file per address: its first line is the sandbox.
+	// sandboxAddresses has a directory per network in which host-local and bonsai-ipam keep a file per address: its
+	// first line is the sandbox.
 	sandboxAddresses = "/var/lib/cni/networks"
 )
 
-// clearLostNetworks removes the network namespaces, and frees the addresses, of sandboxes without a task. It must run while
-// containerd is down: containerd makes a sandbox's network before it writes the sandbox down, and forgets both when it is killed in
-// between. Of a sandbox that it knows and that has no task any more, it is told by the kubelet to remove what is here gone already.
+// clearLostNetworks removes the network namespaces, and frees the addresses, of sandboxes without a task. It must
+// run while
+// Containerd is down: containerd makes a sandbox's network before it writes the sandbox down, and forgets both when
+// it is killed in
+// between. Of a sandbox that it knows and that has no task any more, it is told by the kubelet to remove what is
+// here gone already.
 func clearLostNetworks(tasks, spaces, addresses string, log *slog.Logger) error {
 	ids, used, err := networksInUse(tasks)
 	if err != nil {
@@ -36,7 +40,8 @@ func clearLostNetworks(tasks, spaces, addresses string, log *slog.Logger) error 
 			continue
 		}
 		log.Info("removing the network namespace of a sandbox without a task", "path", path)
-		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) { // it may be made and not yet mounted
+		// It may be made and not yet mounted.
+		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) {
 			errs = append(errs, fmt.Errorf("unmount %s: %w", path, err))
 			continue
 		}

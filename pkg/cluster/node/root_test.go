@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"errors"
@@ -15,7 +15,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// TestEnterRoot: a node's root has the host's programs, to be read only, and nothing else of the host's; what is written there stays.
+// TestEnterRoot: a node's root has the host's programs, to be read only, and nothing else of the host's; what is
+// written there stays.
 func TestEnterRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: a root needs root")
@@ -25,7 +26,7 @@ func TestEnterRoot(t *testing.T) {
 	if err := os.WriteFile(secret, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n := &NodeConfig{Name: "n7", DataDir: data, Mark: "bonsai-00000001", Addresses: []netip.Prefix{netip.MustParsePrefix("10.77.0.17/24")}}
+	n := &Config{Name: "n7", DataDir: data, Mark: "bonsai-00000001", Addresses: []netip.Prefix{netip.MustParsePrefix("10.77.0.17/24")}}
 	hostID, err := os.ReadFile("/etc/machine-id")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"bytes"
@@ -15,22 +15,23 @@ import (
 )
 
 const (
-	// containerdTasks has a directory per task in the node's /run. A shim that is told to make the task writes runtime into it
+	// containerdTasks has a directory per task in the node's /run. A shim that is told to make the task writes
+	// runtime into it
 	// before it mounts or starts anything, and init.pid when the task is made.
 	containerdTasks = "/run/containerd/io.containerd.runtime.v2.task/k8s.io"
 	// shimPatience is how long the kernel may take to end killed shims. Without them containerd starts all the same.
 	shimPatience = 5 * time.Second
 )
 
-// clearUnfinishedTasks ends what containerd's death cut short, the making of tasks and their end. It must run while containerd is
-// down, as only the containerd that began could have gone on:
+// clearUnfinishedTasks ends what containerd's death cut short: the making of tasks, and their end. It must run while
+// containerd is down, since only that containerd could have gone on:
 //
-//   - A shim whose first task was never made, or that has no process of a container left, is killed. containerd 1.6 takes it for a
-//     good one when it starts, forgets the sandbox, and leaves shim and directories for ever; of a shim that is dead it clears
-//     away everything. A shim that is still at it is killed, too: nobody waits for its answer. While a sandbox is in use, its own
-//     process runs, so that no exit code of a container is lost.
-//   - The directory of a task that no shim began to make is removed; nothing can be mounted in it. containerd clears such a task
-//     away by means of a shim that wants to read runtime, so that it fails, and would leave the directory until its next start.
+//   - It kills a shim whose first task was never made, or that has no process of a container left. When containerd 1.6 starts, it takes such
+//     a shim for a good one, forgets the sandbox, and leaves shim and directories for ever; after a dead shim it clears everything away. A shim that
+//     is still working is killed, too: nobody waits for its answer. While a sandbox is in use its own process runs, so no exit code of a
+//     container is lost.
+//   - It removes the directory of a task that no shim began to make; nothing can be mounted in it. containerd clears such a task away by means
+//     of a shim that wants to read runtime, so that this fails and the directory would stay until its next start.
 func clearUnfinishedTasks(ctx context.Context, proc, tasks string, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, shimPatience)
 	defer cancel()
@@ -96,7 +97,8 @@ func idleShims(proc, tasks string) map[int]string {
 	return shims
 }
 
-// parentIn returns the parent's pid from a process's stat (proc_pid_stat(5)), the second field after the name in parentheses.
+// parentIn returns the parent's pid from a process's stat (proc_pid_stat(5)), the second field after the name in
+// parentheses.
 func parentIn(stat []byte) int {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 2 {

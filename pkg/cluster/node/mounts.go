@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"errors"
@@ -15,10 +15,11 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// mount gives the node a file system view of its own: a root with what it needs of the host (enterRoot), fresh /proc, /sys and cgroups of
-// its namespaces, an empty /run, /var/lib and /var/log out of its own part of the data directory, and what the user wants to be seen. Mounts made later
-// propagate into containers that ask.
-func (n *NodeConfig) mount() error {
+// mount gives the node its own view of the file system: a root with what it needs of the host (enterRoot), fresh
+// /proc, /sys and cgroups of its namespaces, an empty /run, /var/lib and /var/log out of its own part of the data
+// directory, and the mounts that the user asked for. Mounts that are made later propagate into containers that ask
+// for that.
+func (n *Config) mount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
@@ -38,7 +39,7 @@ func (n *NodeConfig) mount() error {
 		return err
 	}
 	defer wished.close()
-	resolv, err := n.resolvConf()
+	resolv, err := n.ResolvConf()
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func hold(path string) (fd int, err error) {
 }
 
 // showBinaries mounts the held binaries at their place if something hides them.
-func (n *NodeConfig) showBinaries(held int) error {
+func (n *Config) showBinaries(held int) error {
 	if host.IsExecutable(filepath.Join(n.BinDir, "kubelet")) {
 		return nil
 	}
@@ -78,8 +79,8 @@ func (n *NodeConfig) showBinaries(held int) error {
 	return nil
 }
 
-// mountKernel mounts what shows the node's own namespaces: cgroups of v2 alone, or the hierarchies that the host has.
-func (n *NodeConfig) mountKernel(v2 bool, roots []string) error {
+// mountKernel mounts what shows the node's own namespaces: cgroup v2 alone, or the hierarchies that the host has.
+func (n *Config) mountKernel(v2 bool, roots []string) error {
 	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
@@ -108,8 +109,8 @@ func (n *NodeConfig) mountKernel(v2 bool, roots []string) error {
 	return nil
 }
 
-// mountSecurity shows the kernel's security modules where container runtimes look for AppArmor: without it containerd would take the machine
-// for one that has none, and run containers unconfined.
+// mountSecurity shows the kernel's security modules where container runtimes look for AppArmor. Without it containerd
+// would take the machine for one that has none, and run containers unconfined.
 func mountSecurity() error {
 	const dir = "/sys/kernel/security"
 	if err := unix.Mount("securityfs", dir, "securityfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil &&
@@ -137,8 +138,8 @@ func mountHierarchy(root string) error {
 	return nil
 }
 
-// mountUnified mounts the v2 tree and moves the node's own processes into a leaf, so that the root can hand controllers to
-// the pods' groups (the "no internal processes" rule).
+// mountUnified mounts the v2 tree and moves the node's own processes into a leaf, so that the root can hand
+// controllers down to the pods' groups: a group that does so may have no processes.
 func mountUnified() error {
 	if err := unix.Mount("cgroup2", cgroup.Root, "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount %s: %w", cgroup.Root, err)
@@ -153,8 +154,9 @@ func mountUnified() error {
 	return cgroup.Delegate(cgroup.Root)
 }
 
-// mountRun mounts an empty /run with what is held of the data directory in it, and writes the node's /etc/resolv.conf.
-func (n *NodeConfig) mountRun(data heldData, resolv []byte) error {
+// mountRun mounts an empty /run that shows what is held of the data directory, and writes the node's
+// /etc/resolv.conf.
+func (n *Config) mountRun(data heldData, resolv []byte) error {
 	if err := unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
 		return fmt.Errorf("mount /run: %w", err)
 	}
@@ -179,11 +181,12 @@ func (n *NodeConfig) mountRun(data heldData, resolv []byte) error {
 	return nil
 }
 
-// nodeData is where a node sees what is its own of the data directory, besides the data directory's path.
+// nodeData is where a node sees its part of the data directory, besides the data directory's own path.
 const nodeData = "/run/bonsai"
 
-// mountVar binds the node's own /var/lib and /var/log, and its part of the data directory at its place.
-func (n *NodeConfig) mountVar() error {
+// mountVar binds the node's own /var/lib and /var/log, and its part of the data directory at the data directory's
+// path.
+func (n *Config) mountVar() error {
 	for part, target := range map[string]string{"lib": "/var/lib", "log": "/var/log"} {
 		source := plan.Layout(nodeData).Node(n.Name, part)
 		if err := os.MkdirAll(source, 0o755); err != nil {
@@ -202,11 +205,11 @@ func (n *NodeConfig) mountVar() error {
 	return nil
 }
 
-// resolvConf is the node's resolver configuration: the host's search list and options, with the host's relay as the server (relayDNS); one
-// that leads nowhere when nothing may leave the machine. A container's server is on its loopback, where pods cannot reach it: they ask the
-// node (standAlone). A machine that has joined asks its own servers, those that pods can reach: where it has a stub on its loopback alone,
-// systemd keeps the real ones beside it.
-func (n *NodeConfig) resolvConf() ([]byte, error) {
+// ResolvConf returns the node's resolver configuration. It has the host's search list and options, and the host's
+// relay as its server, or a server that leads nowhere if nothing may leave the machine. A container's server is on
+// its loopback, where pods cannot reach it: they ask the node. A machine that has joined asks those of its own
+// servers that pods can reach. Where it has only a stub on its loopback, systemd keeps the real ones beside it.
+func (n *Config) ResolvConf() ([]byte, error) {
 	switch {
 	case !n.Egress:
 		return []byte("nameserver 127.0.0.53\n"), nil
@@ -222,8 +225,8 @@ func (n *NodeConfig) resolvConf() ([]byte, error) {
 	return conf.With(n.Gateways[:1]), nil
 }
 
-// joinedResolvConf is the first of the files that names servers, without those on loopback; if none does, one with the relay of the machine
-// that has the control plane.
+// joinedResolvConf returns the first of the files that names servers, without those on loopback. If none does, the
+// server is the relay of the machine that has the control plane.
 func joinedResolvConf(relay []netip.Addr, paths ...string) ([]byte, error) {
 	for _, path := range paths {
 		conf, err := host.ReadResolvConf(path)

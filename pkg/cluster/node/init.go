@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"context"
@@ -23,17 +23,17 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// EnterNode is the first step inside a node's namespaces: it moves itself into the node's cgroup, makes that the root of a new
-// cgroup namespace, and becomes `self node-init`. A cgroup namespace belongs to a thread until exec makes that thread the
-// process. It returns only with an error.
+// Enter is the first step inside a node's namespaces. It moves itself into the node's cgroup, makes that the root of
+// a new cgroup namespace, and becomes `self node-init`. A cgroup namespace belongs to a thread until exec makes that
+// thread the process. Enter returns only with an error.
 //
-// Standard input is the line to the supervisor: one byte says that the network cable is there; the other end stays open as
-// long as the supervisor lives.
-func EnterNode(self, path string) error {
+// Standard input is the line to the supervisor: one byte says that the network cable is there, and the other end
+// stays open as long as the supervisor lives.
+func Enter(self, path string) error {
 	if _, err := io.ReadFull(os.Stdin, make([]byte, 1)); err != nil {
 		return fmt.Errorf("wait for the network: %w", err)
 	}
-	n, err := ReadNode(path)
+	n, err := Read(path)
 	if err != nil {
 		return err
 	}
@@ -50,9 +50,9 @@ func EnterNode(self, path string) error {
 	return unix.Exec(self, []string{self, "node-init", path}, os.Environ())
 }
 
-// RunNode is a node's init process: it lays out the node's file system and network, keeps containerd, kubelet and kube-proxy
-// running, serves the local images, reaps orphans, and returns when ctx ends. With it everything in the node ends.
-func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
+// Run is a node's init process. edge, if the node's pods need more of it than elsewhere, starts that and returns what
+// waits for its end. Run returns when ctx ends, and with it everything in the node ends.
+func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func(), err error), log *slog.Logger) error {
 	if err := unix.Sethostname([]byte(n.Name)); err != nil {
 		return fmt.Errorf("set the hostname: %w", err)
 	}
@@ -62,7 +62,7 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 	if err := n.configureNetwork(); err != nil {
 		return err
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(plan.Layout(n.DataDir).NodeSocket(n.Name)), 0o700), n.writeConfigs(), n.linkPlugins(cniBinDir, systemPlugins)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(plan.Layout(n.DataDir).NodeSocket(n.Name)), 0o700), n.writeConfigs(), n.linkPlugins(cniBinDir, SystemPlugins)); err != nil {
 		return err
 	}
 	images, err := n.serveImages(log)
@@ -74,16 +74,14 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 	s := supervise.New(ctx, log)
 	var running sync.WaitGroup
 	defer running.Wait()
-	if n.Contained {
-		wait, err := n.standAlone(ctx, log)
-		if err != nil {
-			return err
-		}
-		running.Go(wait)
+	wait, err := edge(ctx)
+	if err != nil {
+		return err
 	}
+	running.Go(wait)
 	running.Go(func() { images(ctx) })
 	running.Go(func() { reap(ctx, s.Owns) })
-	for _, p := range n.processes(log) {
+	for _, p := range n.Processes(log) {
 		running.Go(func() { s.Keep(ctx, p) })
 	}
 	err = supervise.Serve(ctx, plan.Layout(n.DataDir).NodeSocket(n.Name), func() supervise.Status { return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()} }, nil)
@@ -91,8 +89,8 @@ func RunNode(ctx context.Context, n *NodeConfig, log *slog.Logger) error {
 	return err
 }
 
-// reap collects the orphans that the kernel gives to PID 1 (containers' shims, above all) and leaves the processes it is told
-// about to their own waiters.
+// reap collects the orphans that the kernel gives to PID 1, above all the shims of containers. It leaves the
+// processes that owned names to their own waiters.
 func reap(ctx context.Context, owned func(pid int) bool) {
 	ended := make(chan os.Signal, 16)
 	signal.Notify(ended, unix.SIGCHLD)
@@ -127,7 +125,7 @@ func reapOrphans(owned func(pid int) bool) bool {
 	}
 }
 
-// peekEnded returns a child that has ended without reaping it.
+// peekEnded returns a child that has ended, without reaping it.
 func peekEnded() (int, bool) {
 	var info unix.Siginfo
 	if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil || info.Signo == 0 {

@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"context"
@@ -18,9 +18,10 @@ import (
 // localRegistryConnections is how many connections are served at once; containerd makes a few for each pull.
 const localRegistryConnections = 64
 
-// serveImages listens for the node's containerd, and returns what serves it the local images until ctx ends. A node takes an image when
+// serveImages listens for the node's containerd, and returns what serves it the local images until ctx ends. A node
+// takes an image when
 // its first pod needs it: to import all of them took each node a second of processor time when all have the most to do.
-func (n *NodeConfig) serveImages(log *slog.Logger) (serve func(ctx context.Context), err error) {
+func (n *Config) serveImages(log *slog.Logger) (serve func(ctx context.Context), err error) {
 	listener, err := net.Listen("tcp", plan.LocalRegistryAddress)
 	if err != nil {
 		return nil, fmt.Errorf("listen for requests of local images: %w", err)

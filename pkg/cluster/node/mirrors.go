@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"errors"
@@ -14,10 +14,12 @@ import (
 // systemRegistries is where containerd looks for the user's registry settings (its documented place).
 const systemRegistries = "/etc/containerd/certs.d"
 
-// writeMirrors makes the mirrors stand for their registries, and the node's own registry for that of the local images. It returns the
-// directory that containerd is to read registries' settings from: one, as containerd 2 takes no list. Without mirrors the machine's settings of
+// writeMirrors makes the mirrors stand for their registries, and the node's own registry for that of the local
+// images. It returns the
+// directory that containerd is to read registries' settings from: one, as containerd 2 takes no list. Without
+// mirrors the machine's settings of
 // other registries hold, too.
-func (n *NodeConfig) writeMirrors() (string, error) {
+func (n *Config) writeMirrors() (string, error) {
 	dir := plan.Layout(n.DataDir).Node(n.Name, "etc", "certs.d")
 	if err := os.RemoveAll(dir); err != nil { // an earlier life's mirrors
 		return "", err

@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"errors"
@@ -11,17 +11,19 @@ import (
 )
 
 const (
-	// cniBinDir is where a node's container runtime looks for CNI plug-ins: where all runtimes do by default, and where add-ons that bring
+	// cniBinDir is where a node's container runtime looks for CNI plug-ins: where all runtimes do by default, and
+	// where add-ons that bring
 	// a network of their own put theirs.
 	cniBinDir = "/opt/cni/bin"
-	// systemPlugins is where Debian's containernetworking-plugins has them.
-	systemPlugins = "/usr/lib/cni"
-	// ipamPlugin is ours.
-	ipamPlugin = "bonsai-ipam"
+	// SystemPlugins is where Debian's containernetworking-plugins has them.
+	SystemPlugins = "/usr/lib/cni"
+	// IPAMPlugin is ours.
+	IPAMPlugin = "bonsai-ipam"
 )
 
-// linkPlugins makes links in dir to the system's CNI plug-ins and to ours. What is there and is no link stays: somebody put it there.
-func (n *NodeConfig) linkPlugins(dir, system string) error {
+// linkPlugins makes links in dir to the system's CNI plug-ins and to ours. What is there and is no link stays:
+// somebody put it there.
+func (n *Config) linkPlugins(dir, system string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -29,7 +31,7 @@ func (n *NodeConfig) linkPlugins(dir, system string) error {
 	if err != nil {
 		return fmt.Errorf("look for the CNI plug-ins: %w", err)
 	}
-	targets := []string{filepath.Join(n.BinDir, ipamPlugin)}
+	targets := []string{filepath.Join(n.BinDir, IPAMPlugin)}
 	for _, f := range found {
 		targets = append(targets, filepath.Join(system, f.Name()))
 	}

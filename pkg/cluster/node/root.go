@@ -1,4 +1,4 @@
-package cluster
+package node
 
 import (
 	"crypto/sha256"
@@ -16,21 +16,24 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// A node's root directory is its own, kept in the data directory. It shows of the host, read-only, where programs are, what they need of
+// A node's root directory is its own, kept in the data directory. It shows of the host, read-only, where programs
+// are, what they need of
 // /etc, and the devices; all else there is the node's.
 
 // systemDirs are where the host has programs and libraries: directories, or links into /usr.
 var systemDirs = [...]string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
-// hostConfig is what programs need of the host's /etc and no user of the host minds: directories are shown, files are copied.
+// hostConfig is the part of the host's /etc that programs need and that is no secret of the host's users. Directories
+// are shown, files are copied.
 var hostConfig = [...]string{"alternatives", "ssl", "ca-certificates", "pki", "modprobe.d", "apparmor", "apparmor.d", "iproute2", "containerd/certs.d",
 	"ld.so.cache", "ld.so.conf", "nsswitch.conf", "protocols", "services", "rpc", "netconfig", "localtime", "mke2fs.conf", "os-release"}
 
-// nodePrograms are what a node starts of the host's.
+// nodePrograms are the host's programs that a node starts.
 var nodePrograms = [...]string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "crun", "nft", "iptables", "ip", "mount", "umount", "apparmor_parser"}
 
-// enterRoot makes the node's root and moves into it. What is needed of the host's must be held before. A container is its node's root.
-func (n *NodeConfig) enterRoot() error {
+// enterRoot makes the node's root and moves into it. What is needed of the host must be held before. A container is
+// its node's root.
+func (n *Config) enterRoot() error {
 	if n.Contained {
 		return nil
 	}
@@ -76,7 +79,7 @@ func (n *NodeConfig) enterRoot() error {
 }
 
 // showSystem shows where the host has programs, at their places below root.
-func (n *NodeConfig) showSystem(root string) error {
+func (n *Config) showSystem(root string) error {
 	shown := systemDirs[:]
 	for _, program := range nodePrograms {
 		found, err := exec.LookPath(program)
@@ -98,7 +101,7 @@ func (n *NodeConfig) showSystem(root string) error {
 	return nil
 }
 
-// showReadOnly makes to what the host has at from: a link again, a directory to be read, or nothing.
+// showReadOnly makes at to what the host has at from: the same link, a directory to be read, or nothing.
 func showReadOnly(from, to string) error {
 	info, err := os.Lstat(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -126,8 +129,8 @@ func showReadOnly(from, to string) error {
 	return nil
 }
 
-// fillEtc writes what a node's /etc has of the host's, and what is the node's own. What else is there stays.
-func (n *NodeConfig) fillEtc(etc string) error {
+// fillEtc writes what a node's /etc has of the host's, and the node's own files. Other files that are there stay.
+func (n *Config) fillEtc(etc string) error {
 	for _, name := range hostConfig {
 		from, to := filepath.Join("/etc", name), filepath.Join(etc, name)
 		info, err := os.Stat(from)

@@ -1,0 +1,65 @@
+package node
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"bonsai/pkg/cluster/plan"
+)
+
+// Config is what a node's init needs to know. It is written to the node's etc/node.json.
+type Config struct {
+	Name string
+	// Addresses are the node's on the node networks, and Gateways the host's there, one of each family. There are
+	// none if the node has its routes already.
+	Addresses []netip.Prefix
+	Gateways  []netip.Addr
+	// DataDir, BinDir and Mark are the cluster's.
+	DataDir, BinDir, Mark string
+	// Cgroups are the roots of the cluster's trees. The node's own group in each has its name.
+	Cgroups []string `json:",omitempty"`
+	// Egress is set if containerd may pull images and pods may ask the host's resolvers.
+	Egress bool
+	DNSIP  netip.Addr
+	// Podnets are the networks of all pods, and ServiceSubnets those of Services.
+	Podnets, ServiceSubnets []netip.Prefix
+	Server                  string
+	// Mirrors, FeatureGates and ComponentFlags are the cluster's; Labels, Taints and Mounts are the node's.
+	Mirrors        []plan.Mirror
+	OCIRuntime     string   `json:",omitempty"` // the cluster's
+	Images         []string // the archives in bin/images that the node may take
+	FeatureGates   map[string]bool
+	ComponentFlags map[string]map[string]string
+	Labels         map[string]string
+	Taints         []string
+	Mounts         []plan.Mount
+	// Contained is set in a container: the node has its address and a default route, and whatever forwards its
+	// packets knows no pods.
+	Contained bool
+	// Joined is set if the node has the machine's network and asks for certificates of its own.
+	Joined bool `json:",omitempty"`
+}
+
+// IPs returns the node's addresses.
+func (n *Config) IPs() []netip.Addr {
+	var out []netip.Addr
+	for _, p := range n.Addresses {
+		out = append(out, p.Addr())
+	}
+	return out
+}
+
+// Read reads a node's configuration.
+func Read(path string) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the node's configuration: %w", err)
+	}
+	var n Config
+	if err := json.Unmarshal(data, &n); err != nil {
+		return nil, fmt.Errorf("read the node's configuration %s: %w", path, err)
+	}
+	return &n, nil
+}

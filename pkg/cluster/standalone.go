@@ -1,0 +1,67 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/node"
+	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/publish"
+)
+
+// containerDNS is where a container engine answers for the names of a network's containers and asks the machine's own servers for others,
+// in every container by itself.
+var containerDNS = netip.AddrFrom4([4]byte{127, 0, 0, 11})
+
+// standAlone makes the node do for its pods what the host does in a cluster of processes: they leave the cluster as the node, no
+// address of pods or Services leaves it, and they find a DNS server at the node. wait returns when that has ended, after ctx.
+func standAlone(ctx context.Context, n *node.Config, log *slog.Logger) (wait func(), err error) {
+	for _, pods := range n.Podnets { // a node's own and those of others are more specific
+		if err := netlink.RouteReplace(&netlink.Route{Dst: host.IPNet(pods), Type: unix.RTN_UNREACHABLE, Priority: 1 << 20}); err != nil {
+			return nil, fmt.Errorf("keep %s in the cluster: %w", pods, err)
+		}
+	}
+	if err := host.NFT(ctx, edgeRules(n)); err != nil {
+		return nil, fmt.Errorf("write the node's packet rules: %w", err)
+	}
+	dns := publish.New(log)
+	dns.LeadTo([]netip.Addr{containerDNS})
+	const port = 53
+	own := n.Addresses[0].Addr()
+	return dns.Publish(ctx, []plan.PortMapping{{Address: own, HostPort: port, NodePort: port}, {Address: own, HostPort: port, NodePort: port, UDP: true}})
+}
+
+// edgeRules masquerade pods that leave the cluster, and refuse what is for a Service that kube-proxy does not know.
+func edgeRules(n *node.Config) string {
+	nodes := n.Addresses[0].Masked()
+	return fmt.Sprintf(`table ip bonsai-edge {
+	chain postrouting {
+		type nat hook postrouting priority srcnat; policy accept;
+		oifname "eth0" ip saddr %[1]s ip daddr != { %[1]s, %[2]s } masquerade
+	}
+	chain forward {
+		type filter hook forward priority filter; policy accept;
+		oifname "eth0" ip daddr %[3]s reject with icmp host-unreachable
+	}
+	chain output {
+		type filter hook output priority filter; policy accept;
+		oifname "eth0" ip daddr %[3]s reject with icmp host-unreachable
+	}
+}
+`, n.Podnets[0], nodes, n.ServiceSubnets[0])
+}
+
+// RunNode is the life of a node's init process (node.Run). A node in a container does for its pods what the host does elsewhere.
+func RunNode(ctx context.Context, n *node.Config, log *slog.Logger) error {
+	edge := func(context.Context) (func(), error) { return func() {}, nil }
+	if n.Contained {
+		edge = func(ctx context.Context) (func(), error) { return standAlone(ctx, n, log) }
+	}
+	return node.Run(ctx, n, edge, log)
+}
