@@ -161,7 +161,7 @@ func (k *Kubelet) composeNode() error {
 	cfg.Devices = func() (capacity, allocatable corev1.ResourceList) { return k.devices.Capacity() }
 	cfg.VolumesInUse = func() ([]corev1.UniqueVolumeName, error) { return k.csi.InUse() }
 	cfg.Relisted = func(now time.Time) error { return k.relist.Healthy(now) }
-	cfg.Startup = k.metrics
+	cfg.Startup, cfg.Changed = k.metrics, k.nodeChanged
 	var err error
 	if k.node, err = node.New(cfg); err != nil {
 		return fmt.Errorf("prepare the node object: %w", err)

@@ -34,7 +34,7 @@ func (k *Kubelet) composeEviction() error {
 			return int64(u.WorkingSetBytes), int64(u.MemoryAvail), u.MemoryLimitBytes > 0, err
 		}}
 	k.eviction, err = eviction.New(eviction.Config{Policy: k.cfg.Eviction, Ready: func() bool { return k.sources.Spoken() }, Node: evictionNode{look, k}, Pods: func() []*corev1.Pod { return k.workers.Active(k.pods.Pods()) },
-		Evict: k.end, Evicted: func(signal pressure.Signal, age time.Duration) { k.metrics.EvictionAge(string(signal), age) }, Gone: k.workers.Cleaned, Changed: k.node.Poke, Now: time.Now, Log: k.cfg.Log,
+		Evict: k.end, Evicted: func(signal pressure.Signal, age time.Duration) { k.metrics.EvictionAge(string(signal), age) }, Gone: k.workers.Cleaned, Changed: k.nodeChanged.Notify, Now: time.Now, Log: k.cfg.Log,
 		Reclaiming: func(name corev1.ResourceName) {
 			k.events.Node(corev1.EventTypeWarning, "EvictionThresholdMet", fmt.Sprintf("Attempting to reclaim %s", name))
 		}})
@@ -63,7 +63,7 @@ func (k *Kubelet) refuse(pod *corev1.Pod) *admission.Rejection {
 
 func (k *Kubelet) composeShutdown() error {
 	var err error
-	k.shutdown, err = shutdown.New(shutdown.Config{Periods: k.cfg.Shutdown, Connect: shutdown.ConnectSystemBus, Pods: k.active, End: k.end, Changed: k.node.Poke,
+	k.shutdown, err = shutdown.New(shutdown.Config{Periods: k.cfg.Shutdown, Connect: shutdown.ConnectSystemBus, Pods: k.active, End: k.end, Changed: k.nodeChanged.Notify,
 		Began: k.metrics.ShutdownBegan, Over: k.metrics.ShutdownOver, Log: k.cfg.Log})
 	return err
 }

@@ -37,6 +37,7 @@ import (
 	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/metrics"
 	"bonsai/pkg/kubelet/node"
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/objects"
 	"bonsai/pkg/kubelet/pleg"
 	"bonsai/pkg/kubelet/podmanager"
@@ -119,13 +120,15 @@ type Kubelet struct {
 	// probeMetrics are those of probes, which are served apart.
 	probeMetrics *prometheus.Registry
 	node         *node.Node
-	status       *status.Writer
-	pods         *podmanager.Manager
-	admission    *admission.Admitter
-	objects      *objects.Cache
-	services     *env.Services
-	classes      *runtimeclass.Classes
-	volumes      *volume.Manager
+	// nodeChanged is notified when something changed that the Node's status shows.
+	nodeChanged notify.Signal
+	status      *status.Writer
+	pods        *podmanager.Manager
+	admission   *admission.Admitter
+	objects     *objects.Cache
+	services    *env.Services
+	classes     *runtimeclass.Classes
+	volumes     *volume.Manager
 	// csi are the volumes of storage drivers, csiDrivers the node's, csiNode tells of them.
 	csi        *csi.Source
 	csiDrivers *csi.Drivers
@@ -149,7 +152,7 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	if cfg.NodeName == "" || cfg.Client == nil || cfg.Log == nil || cfg.Sysctls == nil {
 		return nil, errors.New("kubelet: NodeName, Client, Sysctls and Log are required")
 	}
-	k := &Kubelet{cfg: cfg, metrics: metrics.New(cfg.Metrics), probeMetrics: prometheus.NewRegistry(), events: events.New(cfg.Client.Scheme(), cfg.NodeName)}
+	k := &Kubelet{cfg: cfg, nodeChanged: notify.New(), metrics: metrics.New(cfg.Metrics), probeMetrics: prometheus.NewRegistry(), events: events.New(cfg.Client.Scheme(), cfg.NodeName)}
 	k.metrics.Began(machineStarted(), time.Now())
 	k.status = status.New(cfg.Client, k.metrics.StatusSynced, cfg.Log)
 	k.cfg.Cgroups.Observe = k.metrics.CgroupWork

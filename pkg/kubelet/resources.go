@@ -22,7 +22,7 @@ func (k *Kubelet) composeResources() error {
 	if err != nil {
 		return fmt.Errorf("find the kubelet's directory: %w", err)
 	}
-	if k.devices, err = devices.New(devices.Config{RootDir: root, Nodes: k.cfg.Machine.Nodes(), Changed: k.node.Poke, Wake: func(uid types.UID) { k.workers.Wake(uid) },
+	if k.devices, err = devices.New(devices.Config{RootDir: root, Nodes: k.cfg.Machine.Nodes(), Changed: k.nodeChanged.Notify, Wake: func(uid types.UID) { k.workers.Wake(uid) },
 		Metrics: k.metrics, Now: time.Now, Log: k.cfg.Log}); err != nil {
 		return err
 	}

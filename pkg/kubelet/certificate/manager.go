@@ -11,6 +11,8 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"bonsai/pkg/kubelet/notify"
 )
 
 // Config is what a Manager needs. All but what says otherwise is required.
@@ -38,7 +40,7 @@ type Config struct {
 type Manager struct {
 	cfg     Config
 	current atomic.Pointer[tls.Certificate]
-	changed chan struct{}
+	changed notify.Signal
 }
 
 // NewManager reads what certificate there is. It sends nothing.
@@ -46,7 +48,7 @@ func NewManager(cfg Config) (*Manager, error) {
 	if cfg.Template == nil || cfg.Requests == nil || cfg.Now == nil || cfg.Random == nil || cfg.Log == nil {
 		return nil, errors.New("certificate: Template, Requests, Now, Random and Log are required")
 	}
-	m := &Manager{cfg: cfg, changed: make(chan struct{}, 1)}
+	m := &Manager{cfg: cfg, changed: notify.New()}
 	kept, err := cfg.Store.Current()
 	if err != nil {
 		return nil, err
@@ -75,10 +77,7 @@ func (m *Manager) Current() *tls.Certificate {
 
 // Changed has the certificate looked at again: what it shall say may be another now.
 func (m *Manager) Changed() {
-	select {
-	case m.changed <- struct{}{}:
-	default:
-	}
+	m.changed.Notify()
 }
 
 // A request waits for its certificate for as long as approveTimeout, then a new one is made. What fails is tried again after

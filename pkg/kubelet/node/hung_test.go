@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"bonsai/pkg/kubelet/kubelettest"
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -44,7 +45,7 @@ func TestDeadRuntime(t *testing.T) {
 				Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
 			d := &deadRuntime{hangs: hangs}
 			n := &Node{cfg: Config{Client: kubelettest.Client{Interface: fake.NewClientset(node)}, Name: "n", Runtime: d, Machine: fakeMachine{}, Interval: 10 * time.Second,
-				Report: 5 * time.Minute, Now: time.Now, Log: slog.New(slog.DiscardHandler)}, poke: make(chan struct{}, 1)}
+				Report: 5 * time.Minute, Now: time.Now, Log: slog.New(slog.DiscardHandler), Changed: notify.New()}}
 			n.object.Store(node)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -74,6 +75,8 @@ type Config struct {
 	// Relisted tells what is wrong with the lists of the runtime's pods at that time, nil if nothing; a nil function asks nobody.
 	Relisted func(now time.Time) error
 	Machine  Machine
+	// Changed is notified when something changed that the status depends on: the status is computed at once. nil: nobody else notifies.
+	Changed notify.Signal
 	// Pressure tells which resources of the node are short; nil: none ever is.
 	Pressure func() Pressure
 	// Images returns the runtime's images; nil reports none.
@@ -104,7 +107,6 @@ type Config struct {
 type Node struct {
 	cfg        Config
 	addresses  []corev1.NodeAddress
-	poke       chan struct{}
 	registered chan struct{}
 	object     atomic.Pointer[corev1.Node]
 	checked    atomic.Pointer[checked]
@@ -129,6 +131,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	defaultTo(&cfg.Hostname, cfg.Name)
 	defaultTo[Startup](&cfg.Startup, noStartup{})
+	defaultTo(&cfg.Changed, notify.New())
 	defaultTo(&cfg.Port, 10250)
 	defaultTo(&cfg.Interval, 10*time.Second)
 	defaultTo(&cfg.Report, 5*time.Minute)
@@ -137,7 +140,7 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Node{cfg: cfg, addresses: addresses, poke: make(chan struct{}, 1), registered: make(chan struct{})}, nil
+	return &Node{cfg: cfg, addresses: addresses, registered: make(chan struct{})}, nil
 }
 
 func defaultTo[T comparable](field *T, value T) {
@@ -190,17 +193,9 @@ func (n *Node) Allocatable() corev1.ResourceList {
 // Registered is closed once the Node exists in the API.
 func (n *Node) Registered() <-chan struct{} { return n.registered }
 
-// Poke has the status computed at once: something it depends on changed.
-func (n *Node) Poke() {
-	select {
-	case n.poke <- struct{}{}:
-	default:
-	}
-}
-
 // ShowInUse returns when the Node in the API shows volume, which VolumesInUse names by now, as in use.
 func (n *Node) ShowInUse(ctx context.Context, volume corev1.UniqueVolumeName) error {
-	n.Poke()
+	n.cfg.Changed.Notify()
 	for {
 		n.mu.Lock()
 		if n.news == nil {
@@ -253,7 +248,7 @@ func (n *Node) keepStatus(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
-		case <-n.poke:
+		case <-n.cfg.Changed:
 			unready = unreadyFirst
 		}
 		ready, err := n.syncStatus(ctx)

@@ -27,6 +27,7 @@ import (
 	ktesting "k8s.io/client-go/testing"
 
 	"bonsai/pkg/kubelet/kubelettest"
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -286,13 +287,13 @@ func TestNetworkReady(t *testing.T) {
 	t.Parallel()
 	rt := &fakeRuntime{}
 	rt.set(runtime.Health{RuntimeReady: true, NetworkReason: "R", NetworkMessage: "M"})
-	n := &Node{cfg: Config{Runtime: rt, Now: time.Now}, poke: make(chan struct{}, 1)}
-	if err := n.NetworkReady(t.Context()); err == nil || err.Error() != "container runtime network not ready: NetworkReady=false reason:R message:M" || len(n.poke) != 0 {
+	n := &Node{cfg: Config{Runtime: rt, Now: time.Now, Changed: notify.New()}}
+	if err := n.NetworkReady(t.Context()); err == nil || err.Error() != "container runtime network not ready: NetworkReady=false reason:R message:M" || len(n.cfg.Changed) != 0 {
 		t.Errorf("without a network: %v", err)
 	}
 	rt.set(runtime.Health{RuntimeReady: true, NetworkReady: true})
-	if err := n.NetworkReady(t.Context()); err != nil || len(n.poke) != 1 {
-		t.Errorf("with a network: %v, poked %d times", err, len(n.poke))
+	if err := n.NetworkReady(t.Context()); err != nil || len(n.cfg.Changed) != 1 {
+		t.Errorf("with a network: %v, poked %d times", err, len(n.cfg.Changed))
 	}
 	n.cfg.Runtime = &deadRuntime{}
 	if err := n.NetworkReady(t.Context()); err != nil {

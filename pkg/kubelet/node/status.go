@@ -67,7 +67,7 @@ func (n *Node) NetworkReady(ctx context.Context) error {
 	if !h.NetworkReady {
 		return errors.New(networkNotReady(h))
 	}
-	n.Poke()
+	n.cfg.Changed.Notify()
 	return nil
 }
 

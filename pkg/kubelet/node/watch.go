@@ -42,7 +42,7 @@ func (n *Node) forget(restored *corev1.Node) {
 	n.mu.Unlock()
 	n.cfg.Log.Warn("the Node went back to an older state: the API server's storage was restored", "node", n.cfg.Name,
 		"resourceVersion", restored.ResourceVersion)
-	n.Poke()
+	n.cfg.Changed.Notify()
 }
 
 // seen takes note of a newer Node. Once it has podCIDRs the runtime's network follows at once, and with it the node is Ready.
@@ -62,7 +62,7 @@ func (n *Node) seen(node *corev1.Node) {
 		n.cfg.Observed()
 	}
 	if node.Spec.PodCIDR != "" && (old == nil || old.Spec.PodCIDR == "") {
-		n.Poke()
+		n.cfg.Changed.Notify()
 	}
 }
 

@@ -42,7 +42,7 @@ func TestARestoredNodeIsTaken(t *testing.T) {
 				return n.Object().Status.NodeInfo.KubeletVersion == "old"
 			})
 			select {
-			case <-n.poke:
+			case <-n.cfg.Changed:
 			default:
 				t.Error("the status of the restored Node is not computed")
 			}

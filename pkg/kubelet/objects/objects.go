@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"bonsai/pkg/kubelet/notify"
 )
 
 // Client reads objects from the API server, one or, by a field selector, by list and watch.
@@ -36,7 +38,7 @@ type Config struct {
 // Cache holds the objects of all tracked pods. Its methods are safe for concurrent use.
 type Cache struct {
 	cfg  Config
-	wake chan struct{}
+	wake notify.Signal
 
 	mu      sync.Mutex
 	entries map[ref]*entry
@@ -57,7 +59,7 @@ func New(cfg Config) (*Cache, error) {
 	if cfg.Client == nil || cfg.Log == nil {
 		return nil, errors.New("objects: Client and Log are required")
 	}
-	return &Cache{cfg: cfg, wake: make(chan struct{}, 1), entries: map[ref]*entry{}, pods: map[types.UID][]ref{}}, nil
+	return &Cache{cfg: cfg, wake: notify.New(), entries: map[ref]*entry{}, pods: map[types.UID][]ref{}}, nil
 }
 
 // Run keeps the watches until ctx is done and returns when all have ended. Without it every read asks the API server.
@@ -109,10 +111,7 @@ func (c *Cache) Track(pod *corev1.Pod) {
 			c.dropLocked(r, pod.UID)
 		}
 	}
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
+	c.wake.Notify()
 }
 
 // Untrack forgets a pod; objects no other pod refers to are watched no longer.

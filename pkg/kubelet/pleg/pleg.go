@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -42,7 +43,7 @@ type Generator struct {
 	events atomic.Bool
 	last   map[types.UID]Record
 	// broken tells that the events broke off: what they would have told in the meantime is looked for at once.
-	broken chan struct{}
+	broken notify.Signal
 	// relisted is the time of the last good relist, in nanoseconds.
 	relisted atomic.Int64
 }
@@ -55,7 +56,7 @@ func New(cfg Config) *Generator {
 	if cfg.SlowPeriod <= 0 {
 		cfg.SlowPeriod = 10 * time.Second
 	}
-	return &Generator{cfg: cfg, broken: make(chan struct{}, 1)}
+	return &Generator{cfg: cfg, broken: notify.New()}
 }
 
 // threshold is how long ago the last good relist may be.
@@ -131,10 +132,7 @@ func (g *Generator) follow(ctx context.Context) {
 			return
 		}
 		g.cfg.Log.Warn("container events broke off, relisting until they come back", "err", err)
-		select {
-		case g.broken <- struct{}{}:
-		default:
-		}
+		g.broken.Notify()
 		select {
 		case <-ctx.Done():
 		case <-time.After(5 * time.Second):

@@ -31,7 +31,7 @@ func (m *Manager) UpdateMirror(mirror *corev1.Pod) {
 		m.cfg.Status.Observe(static.UID, mirror)
 		return
 	}
-	m.poke()
+	m.due.Notify()
 }
 
 // RemoveMirror takes that a mirror pod is gone from the API server.
@@ -46,7 +46,7 @@ func (m *Manager) RemoveMirror(mirror *corev1.Pod) {
 	if static := m.staticLocked(name); static != nil {
 		m.cfg.Status.Unobserve(static.UID)
 	}
-	m.poke()
+	m.due.Notify()
 }
 
 // staticLocked returns the static pod of that full name, nil if there is none.
@@ -66,13 +66,6 @@ func (m *Manager) mirrorLocked(pod *corev1.Pod) *corev1.Pod {
 		return nil
 	}
 	return mirror
-}
-
-func (m *Manager) poke() {
-	select {
-	case m.due <- struct{}{}:
-	default:
-	}
 }
 
 // Run keeps the mirror pods equal to the static pods until ctx ends, once registered is closed, as the Node is there to own them, and synced

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -38,7 +39,7 @@ type Config struct {
 type Manager struct {
 	cfg Config
 	// due makes the mirrors be looked at.
-	due chan struct{}
+	due notify.Signal
 
 	mu   sync.Mutex
 	pods map[types.UID]*corev1.Pod // by the pod's own uid, mirrors not among them
@@ -50,7 +51,7 @@ type Manager struct {
 
 // New returns a Manager that knows no pods.
 func New(cfg Config) *Manager {
-	return &Manager{cfg: cfg, due: make(chan struct{}, 1), pods: map[types.UID]*corev1.Pod{}, mirrors: map[string]*corev1.Pod{}, outlived: map[types.UID]bool{}}
+	return &Manager{cfg: cfg, due: notify.New(), pods: map[types.UID]*corev1.Pod{}, mirrors: map[string]*corev1.Pod{}, outlived: map[types.UID]bool{}}
 }
 
 // Update takes what a source tells of a pod, of which mirrors are none, and returns what it told before, nil if the pod is new.
@@ -61,7 +62,7 @@ func (m *Manager) Update(pod *corev1.Pod) (before *corev1.Pod) {
 	m.pods[pod.UID] = pod
 	m.observeLocked(pod)
 	if runtime.IsStatic(pod) {
-		m.poke()
+		m.due.Notify()
 	}
 	return before
 }
@@ -81,7 +82,7 @@ func (m *Manager) Remove(pod *corev1.Pod) {
 	defer m.mu.Unlock()
 	delete(m.pods, pod.UID)
 	if runtime.IsStatic(pod) {
-		m.poke() // its mirror shows it until it is removed
+		m.due.Notify() // its mirror shows it until it is removed
 	} else {
 		m.cfg.Status.Unobserve(pod.UID)
 	}
@@ -107,7 +108,7 @@ func (m *Manager) Forget(pod *corev1.Pod) {
 	if mirror := m.mirrorLocked(pod); mirror != nil {
 		m.outlived[mirror.UID] = true
 	}
-	m.poke()
+	m.due.Notify()
 }
 
 // Shown is the pod with its newest status.

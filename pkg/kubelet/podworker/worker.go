@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/notify"
 )
 
 // Delays between tries of a step that failed: the first for a runtime that is just starting again, the last so that a pod that cannot
@@ -25,7 +27,7 @@ type worker struct {
 	told   time.Time
 	synced *corev1.Pod
 	// wake has room for one: a step looks at everything, however often it was woken for.
-	wake chan struct{}
+	wake notify.Signal
 
 	// mu guards what others set while a step runs, which is never under it.
 	mu    sync.Mutex
@@ -63,7 +65,7 @@ func (x *worker) set(pod *corev1.Pod, removed bool) {
 		x.cancel()
 	}
 	x.mu.Unlock()
-	x.poke()
+	x.wake.Notify()
 }
 
 // shorten takes a grace period if none so short was asked for before.
@@ -84,20 +86,13 @@ func (x *worker) left() time.Duration {
 	return max(x.end.Sub(now), 0)
 }
 
-func (x *worker) poke() {
-	select {
-	case x.wake <- struct{}{}:
-	default:
-	}
-}
-
 func (x *worker) interrupt() {
 	x.mu.Lock()
 	if x.cancel != nil && x.state == Syncing {
 		x.cancel()
 	}
 	x.mu.Unlock()
-	x.poke()
+	x.wake.Notify()
 }
 
 func (x *worker) run(ctx context.Context) {
@@ -212,5 +207,5 @@ func (x *worker) advance(from, to State) {
 		x.state = to
 	}
 	x.mu.Unlock()
-	x.poke()
+	x.wake.Notify()
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -80,7 +81,7 @@ func (w *Workers) change(pod *corev1.Pod, removed bool) {
 }
 
 func (w *Workers) addLocked(pod *corev1.Pod, removed bool) {
-	x := &worker{all: w, pod: pod, found: removed, told: time.Now(), wake: make(chan struct{}, 1), log: w.log.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID)}
+	x := &worker{all: w, pod: pod, found: removed, told: time.Now(), wake: notify.New(), log: w.log.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID)}
 	w.workers[pod.UID] = x
 	if runtime.IsStatic(pod) {
 		n := fullName(pod)
@@ -115,7 +116,7 @@ func (w *Workers) Wake(uid types.UID) {
 	x := w.workers[uid]
 	w.mu.Unlock()
 	if x != nil {
-		x.poke()
+		x.wake.Notify()
 	}
 }
 
@@ -194,7 +195,7 @@ func (w *Workers) release(pod *corev1.Pod) {
 	}
 	w.names[n] = q
 	if x := w.workers[q[0]]; x != nil {
-		x.poke()
+		x.wake.Notify()
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/api/podspec"
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -119,7 +120,7 @@ func (m *Manager) Update(pod *corev1.Pod, targets map[string]Target) {
 		m.ensure(p, &pod.Spec.Containers[i])
 	}
 	for _, w := range p.workers {
-		w.poke()
+		w.wake.Notify()
 	}
 }
 
@@ -156,7 +157,7 @@ func (m *Manager) ensure(p *podProbes, c *corev1.Container) {
 		if probe == nil || p.workers[k] != nil || m.ctx.Err() != nil {
 			continue
 		}
-		w := &worker{manager: m, pod: p.pod, uid: p.pod.UID, container: c, kind: kind, probe: probe, wake: make(chan struct{}, 1)}
+		w := &worker{manager: m, pod: p.pod, uid: p.pod.UID, container: c, kind: kind, probe: probe, wake: notify.New()}
 		p.workers[k] = w
 		m.wg.Go(func() { w.run(p.ctx, time.Duration(rand.Int64N(int64(period(probe))))) })
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -20,7 +21,7 @@ type worker struct {
 	container *corev1.Container
 	kind      Kind
 	probe     *corev1.Probe
-	wake      chan struct{}
+	wake      notify.Signal
 	stopped   atomic.Bool
 
 	// id is the container that the counts below are of, seen when it was first looked at.
@@ -41,13 +42,6 @@ type worker struct {
 // is the probe's period: most servers listen a fraction of a second after their start, and periods have whole seconds. Nothing is counted
 // or told of a failure in between, which the period alone would not have seen.
 const firstEarly = 250 * time.Millisecond
-
-func (w *worker) poke() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
 
 // run probes until ctx ends: once in each period, and a container that is not known to be ready whenever its pod is looked at, so that it need not wait for
 // the period's end once it is. After a kubelet's restart the first probes are spread over one period, so that not all of them run at once.

@@ -22,6 +22,7 @@ import (
 
 	"bonsai/api/podspec"
 	"bonsai/pkg/kubelet/cm"
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/runtime"
 )
 
@@ -70,7 +71,7 @@ type Manager struct {
 	file     cm.StateFile
 	reserved cpuset.CPUSet
 	all      cpuset.CPUSet
-	changed  chan struct{}
+	changed  notify.Signal
 
 	mu    sync.Mutex
 	given map[types.UID]map[string]cpuset.CPUSet
@@ -90,7 +91,7 @@ func (s Settings) Check() error {
 // New reads what pods had before a restart of the kubelet. It fails if that was with another policy, or other CPUs.
 func New(cfg Config) (*Manager, error) {
 	m := &Manager{cfg: cfg, file: cm.StateFile{Dir: cfg.RootDir, Name: "cpu_manager_state"}, all: cfg.Machine.Set(func(cm.CPU) bool { return true }),
-		changed: make(chan struct{}, 1), given: map[types.UID]map[string]cpuset.CPUSet{}}
+		changed: notify.New(), given: map[types.UID]map[string]cpuset.CPUSet{}}
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("CPU manager: %w", err)
 	}
@@ -244,7 +245,7 @@ func (m *Manager) Confirm(_ context.Context, pod *corev1.Pod) error {
 	if m.given[pod.UID] == nil {
 		return nil
 	}
-	m.poke()
+	m.changed.Notify()
 	return m.save()
 }
 
@@ -256,17 +257,9 @@ func (m *Manager) Release(uid types.UID) {
 		return
 	}
 	delete(m.given, uid)
-	m.poke()
+	m.changed.Notify()
 	if err := m.save(); err != nil {
 		m.cfg.Log.Warn("CPUs that are free are not kept as such for a restart", "uid", uid, "err", err)
-	}
-}
-
-// poke has the shared CPUs of running containers changed.
-func (m *Manager) poke() {
-	select {
-	case m.changed <- struct{}{}:
-	default:
 	}
 }
 
