@@ -9,8 +9,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// countPods registers what is counted of pods when it is asked for.
-func (k *Kubelet) countPods(r prometheus.Registerer) {
+// countPods registers the metrics of pods, which are counted when they are scraped.
+func countPods(r prometheus.Registerer, nodeName string, cgroupVersion int, s signals) {
 	static := func(list func() []*corev1.Pod, static bool) func() float64 {
 		return func() (n float64) {
 			for _, p := range list() {
@@ -26,21 +26,21 @@ func (k *Kubelet) countPods(r prometheus.Registerer) {
 	}
 	for label, is := range map[string]bool{"": false, "true": true} {
 		l := prometheus.Labels{"static": label}
-		add("kubelet_active_pods", "Pods whose containers may run; static: true or empty.", l, static(k.active, is))
-		add("kubelet_desired_pods", "Pods that the kubelet is told to run; static: true or empty.", l, static(k.pods.Told, is))
+		add("kubelet_active_pods", "Pods whose containers may run; static: true or empty.", l, static(s.active, is))
+		add("kubelet_desired_pods", "Pods that the kubelet is told to run; static: true or empty.", l, static(s.pods.Told, is))
 	}
-	add("kubelet_mirror_pods", "Mirror pods that the kubelet will try to make, one for each static pod that it took.", nil, static(k.active, true))
+	add("kubelet_mirror_pods", "Mirror pods that the kubelet will try to make, one for each static pod that it took.", nil, static(s.active, true))
 	add("kubelet_managed_ephemeral_containers", "Ephemeral containers in the pods of this kubelet.", nil, func() (n float64) {
-		for _, p := range k.pods.Told() {
+		for _, p := range s.pods.Told() {
 			n += float64(len(p.Spec.EphemeralContainers))
 		}
 		return n
 	})
-	add("kubelet_node_name", "The node's name. The count is always 1.", prometheus.Labels{"node": k.cfg.NodeName}, func() float64 { return 1 })
-	add("kubelet_cgroup_version", "Version of the node's cgroups.", nil, func() float64 { return float64(k.cgroups.Version()) })
+	add("kubelet_node_name", "The node's name. The count is always 1.", prometheus.Labels{"node": nodeName}, func() float64 { return 1 })
+	add("kubelet_cgroup_version", "Version of the node's cgroups.", nil, func() float64 { return float64(cgroupVersion) })
 }
 
-// countRecords registers what is counted of the records of images when it is asked for.
+// countRecords registers the metrics of the records of images, which are counted when they are scraped.
 func countRecords(r prometheus.Registerer, records *images.Records) {
 	add := func(name, help string, f func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kubelet_imagemanager_ondisk_" + name, Help: help}, f))
@@ -49,8 +49,8 @@ func countRecords(r prometheus.Registerer, records *images.Records) {
 	add("pulledrecords", "Images that are noted on the disk with what they were pulled with.", func() float64 { _, n := records.Count(); return float64(n) })
 }
 
-// workingPods tells how many pods have workers when it is asked for: all kinds, also those that no pod is of, for one that none is of any more must
-// not keep its last figure.
+// workingPods counts the pods that have workers, when it is scraped. It reports every kind of pod, also those without pods: a kind that loses
+// its last pod must not keep its last figure.
 type workingPods struct {
 	count func() map[podworker.Kind]int
 	desc  *prometheus.Desc

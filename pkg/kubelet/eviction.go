@@ -8,69 +8,45 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"bonsai/pkg/kubelet/admission"
+	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/eviction"
 	"bonsai/pkg/kubelet/eviction/pressure"
+	"bonsai/pkg/kubelet/housekeeping"
+	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/localstorage"
-	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/runtime"
-	"bonsai/pkg/kubelet/shutdown"
 	"bonsai/pkg/kubelet/stats"
+	"bonsai/pkg/kubelet/syncloop"
 )
 
 // evictionNode is the node as the eviction manager sees it.
 type evictionNode struct {
 	eviction.Observer
-	*Kubelet
+	cgroups *cgroup.Manager
+	storage *localstorage.Watcher
+	// dead are the containers that have ended, unused the images that no pod has: both go before a pod does.
+	dead   housekeeping.Containers
+	unused *images.Collector
 }
 
 var _ eviction.Node = evictionNode{}
 
-func (k *Kubelet) composeEviction() error {
-	var err error
-	look := eviction.Observer{Root: "/", Dir: k.cfg.RootDir, Filesystems: k.cri.Filesystems, Memory: func() (int64, int64, error) { return stats.Memory("/") },
+func newEviction(cfg *Config, r reporting, s signals, c *containers, sources *syncloop.Loop, storage *localstorage.Watcher,
+	end func(types.UID, runtime.Ending) bool) (*eviction.Manager, error) {
+	look := eviction.Observer{Root: "/", Dir: cfg.RootDir, Filesystems: c.cri.Filesystems,
+		Memory: func() (int64, int64, error) { return stats.Memory("/") },
 		Pods: func() (used, available int64, limited bool, err error) {
-			u, err := k.cgroups.PodsUsage()
+			u, err := c.cgroups.PodsUsage()
 			return int64(u.WorkingSetBytes), int64(u.MemoryAvail), u.MemoryLimitBytes > 0, err
 		}}
-	k.eviction, err = eviction.New(eviction.Config{Policy: k.cfg.Eviction, Ready: func() bool { return k.sources.Spoken() }, Node: evictionNode{look, k}, Pods: func() []*corev1.Pod { return k.workers.Active(k.pods.Pods()) },
-		Evict: k.end, Evicted: func(signal pressure.Signal, age time.Duration) { k.metrics.EvictionAge(string(signal), age) }, Gone: k.workers.Cleaned, Changed: k.nodeChanged.Notify, Now: time.Now, Log: k.cfg.Log,
+	return eviction.New(eviction.Config{Policy: cfg.Eviction, Ready: sources.Spoken, Conditions: s.pressure,
+		Node:  evictionNode{Observer: look, cgroups: c.cgroups, storage: storage, dead: c.dead, unused: c.unused},
+		Pods:  func() []*corev1.Pod { return s.workers.Active(s.pods.Pods()) },
+		Evict: end, Gone: s.workers.Cleaned, Changed: s.node.Notify, Now: time.Now, Log: cfg.Log,
+		Evicted: func(signal pressure.Signal, age time.Duration) { r.metrics.EvictionAge(string(signal), age) },
 		Reclaiming: func(name corev1.ResourceName) {
-			k.events.Node(corev1.EventTypeWarning, "EvictionThresholdMet", fmt.Sprintf("Attempting to reclaim %s", name))
+			r.events.Node(corev1.EventTypeWarning, "EvictionThresholdMet", fmt.Sprintf("Attempting to reclaim %s", name))
 		}})
-	return err
-}
-
-// end has a pod end that the node cannot keep.
-func (k *Kubelet) end(uid types.UID, why runtime.Ending) bool {
-	ends := k.syncer.End(uid, why)
-	if ends {
-		k.workers.Interrupt(uid)
-	}
-	return ends
-}
-
-// refuse tells why the node takes no such pods at present.
-func (k *Kubelet) refuse(pod *corev1.Pod) *admission.Rejection {
-	if why := k.eviction.Refuse(pod); why != "" {
-		return &admission.Rejection{Reason: runtime.ReasonEvicted, Message: why}
-	}
-	if why := k.shutdown.Refuse(); why != "" {
-		return &admission.Rejection{Reason: shutdown.ReasonRefused, Message: why}
-	}
-	return nil
-}
-
-func (k *Kubelet) composeShutdown() error {
-	var err error
-	k.shutdown, err = shutdown.New(shutdown.Config{Periods: k.cfg.Shutdown, Connect: shutdown.ConnectSystemBus, Pods: k.active, End: k.end, Changed: k.nodeChanged.Notify,
-		Began: k.metrics.ShutdownBegan, Over: k.metrics.ShutdownOver, Log: k.cfg.Log})
-	return err
-}
-
-// pressure is what the Node's conditions say of what runs short.
-func (k *Kubelet) pressure() node.Pressure {
-	return node.Pressure{Memory: k.eviction.Under(corev1.NodeMemoryPressure), Disk: k.eviction.Under(corev1.NodeDiskPressure), PID: k.eviction.Under(corev1.NodePIDPressure)}
 }
 
 // Reclaim implements eviction.Node.
@@ -80,7 +56,7 @@ func (n evictionNode) Reclaim(signal pressure.Signal, d eviction.Disks) []func(c
 	}
 	var steps []func(context.Context) error
 	if layersHere(signal, d) {
-		steps = append(steps, n.deadContainers().RemoveUnused)
+		steps = append(steps, n.dead.RemoveUnused)
 	}
 	if signal.OfImages() || !d.ImagesApart {
 		steps = append(steps, n.unused.RemoveUnused)
@@ -88,7 +64,7 @@ func (n evictionNode) Reclaim(signal pressure.Signal, d eviction.Disks) []func(c
 	return steps
 }
 
-// layersHere tells whether what containers write lies on the file system of the signal.
+// layersHere reports whether the writable layers of containers are on the file system of the signal.
 func layersHere(signal pressure.Signal, d eviction.Disks) bool {
 	return !d.ImagesApart || signal.OfImages() == d.LayersApart
 }
@@ -125,7 +101,7 @@ func diskUse(d runtime.DiskUse) pressure.Use {
 	return pressure.Use{corev1.ResourceEphemeralStorage: d.Bytes, pressure.Inodes: d.Inodes}
 }
 
-// processUse is what a pod's processes have, and how many they are.
+// processUse returns the memory of a pod's processes, and their number.
 func (n evictionNode) processUse(pod *corev1.Pod) (pressure.Candidate, error) {
 	u, err := n.cgroups.PodUsage(pod)
 	if err != nil {

@@ -12,17 +12,27 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sys/unix"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/kubelet/cadvisor"
 	"bonsai/pkg/kubelet/cgroup"
+	"bonsai/pkg/kubelet/node"
+	"bonsai/pkg/kubelet/podmanager"
 	"bonsai/pkg/kubelet/stats"
 )
 
-// cadvisorMetrics answers /metrics/cadvisor.
-func (k *Kubelet) cadvisorMetrics() (http.Handler, error) {
-	c, err := cadvisor.New(cadvisor.Config{Groups: k.groups, Machine: k.machine, Pods: k.pods.Pods, Now: time.Now, Log: k.cfg.Log})
+// monitor measures the machine and the pods' cgroups for /metrics/cadvisor.
+type monitor struct {
+	cgroups *cgroup.Manager
+	pods    *podmanager.Manager
+	node    node.Machine
+	rootDir string
+	log     *slog.Logger
+}
+
+// handler serves /metrics/cadvisor.
+func (m monitor) handler() (http.Handler, error) {
+	c, err := cadvisor.New(cadvisor.Config{Groups: m.groups, Machine: m.machine, Pods: m.pods.Pods, Now: time.Now, Log: m.log})
 	if err != nil {
 		return nil, err
 	}
@@ -30,25 +40,25 @@ func (k *Kubelet) cadvisorMetrics() (http.Handler, error) {
 	if err := r.Register(c); err != nil {
 		return nil, err
 	}
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(k.cfg.Log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError}), nil
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError}), nil
 }
 
-// machine is what the node is.
-func (k *Kubelet) machine() cadvisor.Machine {
-	i, c := k.cfg.Node.Machine.Info(), k.cfg.Node.Machine.Capacity()
-	m := cadvisor.Machine{ID: i.MachineID, SystemUUID: i.SystemUUID, BootID: i.BootID, Kernel: i.KernelVersion, OS: i.OSImage, MemoryBytes: uint64(c.Memory().Value())}
-	cpus, _ := os.ReadFile("/proc/cpuinfo") // not to be read: the machine tells of no cores
-	m.Cores, m.PhysicalCores, m.Sockets = cadvisor.Topology(string(cpus))
+// machine describes the node.
+func (m monitor) machine() cadvisor.Machine {
+	i, c := m.node.Info(), m.node.Capacity()
+	d := cadvisor.Machine{ID: i.MachineID, SystemUUID: i.SystemUUID, BootID: i.BootID, Kernel: i.KernelVersion, OS: i.OSImage, MemoryBytes: uint64(c.Memory().Value())}
+	cpus, _ := os.ReadFile("/proc/cpuinfo") // without it the machine shows no cores
+	d.Cores, d.PhysicalCores, d.Sockets = cadvisor.Topology(string(cpus))
 	var sys unix.Sysinfo_t
 	if unix.Sysinfo(&sys) == nil {
-		m.SwapBytes = uint64(sys.Totalswap) * uint64(sys.Unit)
+		d.SwapBytes = uint64(sys.Totalswap) * uint64(sys.Unit)
 	}
-	return m
+	return d
 }
 
-// groups reads all cgroups of pods, and the machine as a whole. What ends meanwhile is left out.
-func (k *Kubelet) groups() ([]cadvisor.Group, error) {
-	all, err := k.wholeNode()
+// groups reads the cgroups of all pods, and the machine as a whole. Cgroups that vanish meanwhile are left out.
+func (m monitor) groups() ([]cadvisor.Group, error) {
+	all, err := m.wholeNode()
 	files := stats.NewFiles("/")
 	pids := files.PIDs()
 	all.Usage.Processes = uint64(len(pids))
@@ -56,16 +66,16 @@ func (k *Kubelet) groups() ([]cadvisor.Group, error) {
 	out := []cadvisor.Group{all}
 	containers := map[string]bool{}
 	alone := map[string]bool{} // pods with a network of their own
-	for _, p := range k.pods.Pods() {
+	for _, p := range m.pods.Pods() {
 		for _, id := range stats.Running(p) {
 			containers[id] = true
 		}
 		alone[string(p.UID)] = !p.Spec.HostNetwork
 	}
-	groups := k.cgroups.Groups()
+	groups := m.cgroups.Groups()
 	isSandbox := sandboxes(groups, containers)
 	for _, g := range groups {
-		s, err := k.cgroups.Stats(g)
+		s, err := m.cgroups.Stats(g)
 		if err != nil {
 			continue
 		}
@@ -77,15 +87,15 @@ func (k *Kubelet) groups() ([]cadvisor.Group, error) {
 			}
 		}
 		if isSandbox[g.ID] && alone[string(g.Pod)] {
-			x.Network = interfacesOf(stats.Interfaces("/", k.cgroups.Process(g)))
+			x.Network = interfacesOf(stats.Interfaces("/", m.cgroups.Process(g)))
 		}
 		out = append(out, x)
 	}
 	return out, err
 }
 
-// sandboxes are the ids of the pods' sandboxes among the groups: each the oldest that is no container of which the pod's status tells. There may be more,
-// for a status tells of a container once its postStart hook has ended.
+// sandboxes returns the ids of the pods' sandboxes among the groups: for each pod, the oldest cgroup that belongs to no container in its
+// status. There may be younger ones, because a status shows a container only after its postStart hook.
 func sandboxes(groups []cgroup.Group, containers map[string]bool) map[string]bool {
 	oldest := map[types.UID]cgroup.Group{}
 	for _, g := range groups {
@@ -103,14 +113,14 @@ func sandboxes(groups []cgroup.Group, containers map[string]bool) map[string]boo
 	return out
 }
 
-func (k *Kubelet) wholeNode() (cadvisor.Group, error) {
+func (m monitor) wholeNode() (cadvisor.Group, error) {
 	u, interfaces, err := stats.Node("/")
 	g := cadvisor.Group{ID: "/", Network: interfacesOf(interfaces), Usage: cadvisor.Usage{CPU: u.CPUNanoseconds, Memory: u.MemoryBytes, WorkingSet: u.WorkingSetBytes,
 		RSS: u.RSSBytes, PageFaults: u.PageFaults, MajorFaults: u.MajorPageFaults, MemoryLimit: u.MemoryLimitBytes}}
 	g.Started = machineStarted()
 	var fs unix.Statfs_t
 	var st unix.Stat_t
-	if e := errors.Join(unix.Statfs(k.cfg.RootDir, &fs), unix.Stat(k.cfg.RootDir, &st)); e != nil {
+	if e := errors.Join(unix.Statfs(m.rootDir, &fs), unix.Stat(m.rootDir, &st)); e != nil {
 		return g, errors.Join(err, fmt.Errorf("measure the node's file system: %w", e))
 	}
 	size := uint64(fs.Bsize)
@@ -118,7 +128,7 @@ func (k *Kubelet) wholeNode() (cadvisor.Group, error) {
 	return g, err
 }
 
-// machineStarted is when the machine did; zero if it does not say.
+// machineStarted returns when the machine started, zero if that is unknown.
 func machineStarted() time.Time {
 	var sys unix.Sysinfo_t
 	if unix.Sysinfo(&sys) != nil {
@@ -127,7 +137,7 @@ func machineStarted() time.Time {
 	return time.Now().Add(-time.Duration(sys.Uptime) * time.Second)
 }
 
-// device is the name of a disk: "/dev/sda", or its numbers if it has none.
+// device returns the name of a disk ("/dev/sda"), or its numbers if it has none.
 func device(major, minor uint64) string {
 	numbers := cadvisor.DeviceName(major, minor)
 	if to, err := os.Readlink("/sys/dev/block/" + numbers); err == nil {
@@ -154,16 +164,4 @@ func interfacesOf(list []stats.Interface) []cadvisor.Interface {
 		out = append(out, cadvisor.Interface(i))
 	}
 	return out
-}
-
-// podNetwork are the interfaces of a pod that has a network of its own.
-func (k *Kubelet) podNetwork(pod *corev1.Pod) []stats.Interface {
-	if pod.Spec.HostNetwork {
-		return nil
-	}
-	pid := k.cgroups.PodProcess(pod)
-	if pid == 0 {
-		return nil
-	}
-	return stats.Interfaces("/", pid)
 }

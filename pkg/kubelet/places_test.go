@@ -20,6 +20,7 @@ import (
 	"bonsai/pkg/kubelet/cm"
 	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/kubelettest"
+	"bonsai/pkg/kubelet/metrics"
 	"bonsai/pkg/kubelet/objects"
 	"bonsai/pkg/kubelet/podmanager"
 	"bonsai/pkg/kubelet/podsyncer"
@@ -69,44 +70,46 @@ func TestPlacesAcrossARestart(t *testing.T) {
 			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid), Namespace: "ns"}}
 		}
 		log, client := slog.New(slog.DiscardHandler), kubelettest.Client{Interface: fake.NewClientset()}
-		k := &Kubelet{status: status.New(client, func(time.Duration) {}, log)}
-		k.pods = podmanager.New(podmanager.Config{Status: k.status, Client: client, Log: log})
+		var m *metrics.Metrics
+		statuses := status.New(client, func(time.Duration) {}, log)
+		pods := podmanager.New(podmanager.Config{Status: statuses, Client: client, Log: log})
 		allocations, err := allocation.Open(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}
-		k.admission = admission.New(admission.Config{Node: func() *corev1.Node { return nil }, Wake: func(types.UID) {},
+		admitter := admission.New(admission.Config{Node: func() *corev1.Node { return nil }, Wake: func(types.UID) {},
 			Allocatable: func() corev1.ResourceList { return corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")} },
 			Refuse:      func(*corev1.Pod) *admission.Rejection { return nil },
 			MayResize:   func(*corev1.Pod, runtime.Resources) string { return "" },
 			Allocated:   func(corev1.ResourceName) bool { return false },
 			Sysctls:     func(*corev1.Pod) error { return nil }, AppArmor: func(*corev1.Pod) error { return nil }, Preempted: func(types.UID, corev1.ResourceName) {},
 			Checkpoint: allocations, Accepted: func(admission.Trigger) {}, Log: log})
-		if k.objects, err = objects.New(objects.Config{Client: client, Log: log}); err != nil {
+		cache, err := objects.New(objects.Config{Client: client, Log: log})
+		if err != nil {
 			t.Fatal(err)
 		}
-		k.syncer = podsyncer.New(podsyncer.Config{Runtime: empty{}, Executor: empty{Executor: &executor.Executor{}}, Pods: k.pods, Status: k.status, Admission: k.admission, Resources: &cm.Manager{Log: log},
-			Probes: prober.New(t.Context(), prober.Config{}), Resizes: k.metrics, Running: k.metrics.PodRunning, Terminated: k.metrics.Terminated, HostIPs: func() []string { return nil }, Now: time.Now, Log: log})
-		k.workers = podworker.New(k.syncer, func(*corev1.Pod) {}, k.metrics, log)
+		syncer := podsyncer.New(podsyncer.Config{Runtime: empty{}, Executor: empty{Executor: &executor.Executor{}}, Pods: pods, Status: statuses, Admission: admitter, Changes: podsyncer.NewChanges(), Resources: &cm.Manager{Log: log},
+			Probes: prober.New(t.Context(), prober.Config{}), Resizes: m, Running: m.PodRunning, Terminated: m.Terminated, HostIPs: func() []string { return nil }, Now: time.Now, Log: log})
+		workers := podworker.New(func(*corev1.Pod) {}, m, log)
 		registered := make(chan struct{})
 		close(registered)
-		k.sources = syncloop.New(syncloop.Config{API: &told{pods: []*corev1.Pod{pod("first"), pod("ran"), pod("second")}}, Pods: k.pods, Workers: k.workers,
-			Admission: k.admission, Objects: k.objects, Own: status.Own, Registered: registered, Log: log})
+		sources := syncloop.New(syncloop.Config{API: &told{pods: []*corev1.Pod{pod("first"), pod("ran"), pod("second")}}, Pods: pods, Workers: workers,
+			Admission: admitter, Objects: cache, Own: status.Own, Registered: registered, Log: log})
 		ctx, cancel := context.WithCancel(t.Context())
 		done, written := make(chan error), make(chan error)
-		go func() { done <- k.sources.Run(ctx) }()
-		go func() { written <- k.status.Run(ctx) }()
-		k.sources.Listed([]*runtime.PodStatus{{UID: "ran", Name: "ran", Sandboxes: []runtime.Sandbox{{ID: "s"}}}})
+		go func() { done <- sources.Run(ctx) }()
+		go func() { written <- statuses.Run(ctx) }()
+		sources.Listed([]*runtime.PodStatus{{UID: "ran", Name: "ran", Sandboxes: []runtime.Sandbox{{ID: "s"}}}})
 		time.Sleep(time.Second)
 		synctest.Wait()
 		admitted := func(uid types.UID) bool {
-			verdict, _ := k.admission.Admit(pod(uid))
+			verdict, _ := admitter.Admit(pod(uid))
 			return verdict == admission.Admitted
 		}
 		if admitted("first") || !admitted("ran") { // the node has room for one
 			t.Error("a new pod took the place of one that ran before")
 		}
-		if err := k.syncer.Terminate(ctx, pod("ran"), 0); err != nil {
+		if err := syncer.Terminate(ctx, pod("ran"), 0); err != nil {
 			t.Error(err)
 		}
 		if !admitted("second") {

@@ -2,25 +2,78 @@ package kubelet
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"bonsai/pkg/kubelet/cgroup"
+	"bonsai/pkg/kubelet/cri"
+	"bonsai/pkg/kubelet/localstorage"
 	"bonsai/pkg/kubelet/runtime"
 	"bonsai/pkg/kubelet/stats"
+	"bonsai/pkg/kubelet/volume"
 )
 
-// disks is what pods have on disks, for the summary: layers, logs and emptyDirs as measured within a minute or so, claims as their volumes' own passes have seen them.
-func (k *Kubelet) disks(ctx context.Context, pods []*corev1.Pod) map[types.UID]stats.Disk {
-	local, err := k.localUse.Usage(ctx, pods)
+// usage measures what pods use, for /stats/summary.
+type usage struct {
+	cgroups *cgroup.Manager
+	cri     *cri.Client
+	volumes *volume.Manager
+	// local measures layers, logs and emptyDirs, about once a minute.
+	local *localstorage.Recent
+	log   *slog.Logger
+}
+
+func newStats(cfg *Config, s signals, u usage) (*stats.Collector, error) {
+	c, err := stats.New(stats.Config{NodeName: cfg.NodeName, Started: time.Now(), Dir: cfg.RootDir, Pods: s.pods.Pods, Now: time.Now,
+		Pod: u.pod, Container: u.container, AllPods: u.allPods, Network: u.network, Filesystems: u.filesystems, Disk: u.disks})
+	if err != nil {
+		return nil, fmt.Errorf("prepare statistics: %w", err)
+	}
+	return c, nil
+}
+
+func (u usage) pod(pod *corev1.Pod) (stats.Usage, error) {
+	x, err := u.cgroups.PodUsage(pod)
+	return stats.Usage(x), err
+}
+
+func (u usage) container(pod *corev1.Pod, id string) (stats.Usage, error) {
+	x, err := u.cgroups.ContainerUsage(pod, id)
+	return stats.Usage(x), err
+}
+
+func (u usage) allPods() (stats.Usage, error) {
+	x, err := u.cgroups.PodsUsage()
+	return stats.Usage(x), err
+}
+
+// network returns the interfaces of a pod that has a network of its own.
+func (u usage) network(pod *corev1.Pod) []stats.Interface {
+	if pod.Spec.HostNetwork {
+		return nil
+	}
+	pid := u.cgroups.PodProcess(pod)
+	if pid == 0 {
+		return nil
+	}
+	return stats.Interfaces("/", pid)
+}
+
+// disks returns what pods have on disks. Claims are as their volumes' own measurements found them.
+func (u usage) disks(ctx context.Context, pods []*corev1.Pod) map[types.UID]stats.Disk {
+	local, err := u.local.Usage(ctx, pods)
 	if err != nil && ctx.Err() == nil {
-		k.cfg.Log.Warn("local storage of pods not measured for the summary", "err", err)
+		u.log.Warn("local storage of pods not measured for the summary", "err", err)
 	}
 	out := make(map[types.UID]stats.Disk, len(pods))
 	for _, p := range pods {
-		u, ok := local[p.UID]
-		d := stats.Disk{Layers: u.Layers, Logs: u.Logs, EmptyDirs: u.Volumes, Claims: map[string]stats.Claim{}}
-		for _, v := range k.volumes.PodUsage(p.UID) {
+		l, ok := local[p.UID]
+		d := stats.Disk{Layers: l.Layers, Logs: l.Logs, EmptyDirs: l.Volumes, Claims: map[string]stats.Claim{}}
+		for _, v := range u.volumes.PodUsage(p.UID) {
 			d.Claims[v.Volume] = stats.Claim{Name: v.Claim.Name, Capacity: v.Capacity, Available: v.Available, Used: v.Used,
 				Inodes: v.Inodes, InodesFree: v.InodesFree, InodesUsed: v.InodesUsed}
 		}
@@ -31,11 +84,11 @@ func (k *Kubelet) disks(ctx context.Context, pods []*corev1.Pod) map[types.UID]s
 	return out
 }
 
-// filesystems are those of the runtime, for the summary, which is shown without them if it does not tell.
-func (k *Kubelet) filesystems(ctx context.Context) (runtime.Filesystems, error) {
-	fs, err := k.cri.Filesystems(ctx)
+// filesystems returns the runtime's file systems. Without them the summary is shown all the same.
+func (u usage) filesystems(ctx context.Context) (runtime.Filesystems, error) {
+	fs, err := u.cri.Filesystems(ctx)
 	if err != nil && ctx.Err() == nil {
-		k.cfg.Log.Warn("file systems of the runtime not known to the summary", "err", err)
+		u.log.Warn("file systems of the runtime not known to the summary", "err", err)
 	}
 	return fs, err
 }

@@ -6,7 +6,7 @@ import (
 	"bonsai/pkg/kubelet/volume"
 )
 
-// volumeMetrics tell of the node's volumes when they are asked for, under upstream's names.
+// volumeMetrics counts and measures the node's volumes when it is scraped, under Kubernetes' names.
 type volumeMetrics struct {
 	volumes interface {
 		Usage() []volume.Usage

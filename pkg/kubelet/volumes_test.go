@@ -83,7 +83,7 @@ func TestVolumeSources(t *testing.T) {
 		c := volumeContent{}
 		sources, err := volumeSources(projected.Config{Objects: c, Tokens: c, Allocatable: func() int64 { return 64 << 20 }, Now: func() time.Time { return time.Unix(0, 0) }, Log: slog.New(slog.DiscardHandler),
 			Field:    func(*corev1.Pod, string) (string, error) { return "f", nil },
-			Resource: func(*corev1.Pod, string, *corev1.ResourceFieldSelector) (string, error) { return "r", nil }}, local.Config{Dir: filepath.Join(plugins, "local"), PodsDir: plugins, Mounts: mount.NewSafeFormatAndMount(kernelMounts{}, utilexec.New())}, csi.New(csi.Config{Dir: plugins, PodsDir: plugins, Node: "n", Client: c, Drivers: drivers}))
+			Resource: func(*corev1.Pod, string, *corev1.ResourceFieldSelector) (string, error) { return "r", nil }}, local.Config{Dir: filepath.Join(plugins, "local"), PodsDir: plugins, Mounts: mount.NewSafeFormatAndMount(kernelMounts{}, utilexec.New())}, csi.New(csi.Config{Records: csi.Records{Dir: plugins, PodsDir: plugins}, Node: "n", Client: c, Drivers: drivers}))
 		if err != nil {
 			t.Fatal(err)
 		}

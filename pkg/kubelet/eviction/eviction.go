@@ -9,12 +9,10 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 
 	"bonsai/pkg/kubelet/eviction/pressure"
 	"bonsai/pkg/kubelet/runtime"
@@ -58,15 +56,16 @@ type Config struct {
 	Evicted func(signal pressure.Signal, age time.Duration)
 	// Gone tells whether an evicted pod has given back all that it had: its containers have ended, and its volumes are off the disk.
 	Gone func(uid types.UID) bool
-	// Changed tells that the node's conditions have changed.
-	Changed func()
+	// Conditions are the node's conditions, which the Manager writes. Changed is called when they have changed.
+	Conditions *Conditions
+	Changed    func()
 	// Reclaiming tells that it is tried to have back some of a resource.
 	Reclaiming func(corev1.ResourceName)
 	Now        func() time.Time
 	Log        *slog.Logger
 }
 
-// Manager watches the node. Its methods are safe for concurrent use.
+// Manager watches the node.
 type Manager struct {
 	cfg Config
 
@@ -74,43 +73,14 @@ type Manager struct {
 	state   pressure.State
 	leaving types.UID
 	since   time.Time
-
-	mu         sync.Mutex
-	conditions []corev1.NodeConditionType
 }
 
 // New checks the configuration.
 func New(cfg Config) (*Manager, error) {
-	if cfg.Node == nil || cfg.Ready == nil || cfg.Pods == nil || cfg.Evict == nil || cfg.Evicted == nil || cfg.Gone == nil || cfg.Changed == nil || cfg.Reclaiming == nil || cfg.Now == nil || cfg.Log == nil {
+	if cfg.Conditions == nil || cfg.Node == nil || cfg.Ready == nil || cfg.Pods == nil || cfg.Evict == nil || cfg.Evicted == nil || cfg.Gone == nil || cfg.Changed == nil || cfg.Reclaiming == nil || cfg.Now == nil || cfg.Log == nil {
 		return nil, errors.New("eviction: the whole configuration is required")
 	}
 	return &Manager{cfg: cfg}, nil
-}
-
-// Under tells whether the node has a condition of pressure.
-func (m *Manager) Under(c corev1.NodeConditionType) bool { return slices.Contains(m.shown(), c) }
-
-func (m *Manager) shown() []corev1.NodeConditionType {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.conditions
-}
-
-// Refuse tells why the node takes no such pod now, "" if it does. Critical pods are always taken; others not while disk or processes run
-// short, and while it is memory alone only if they request some, or tolerate it.
-func (m *Manager) Refuse(pod *corev1.Pod) string {
-	under := m.shown()
-	if len(under) == 0 || runtime.Critical(pod) {
-		return ""
-	}
-	if len(under) == 1 && under[0] == corev1.NodeMemoryPressure {
-		taint := &corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
-		if runtime.QOSClass(pod) != corev1.PodQOSBestEffort ||
-			slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(klog.Background(), taint, false) }) {
-			return ""
-		}
-	}
-	return fmt.Sprintf("The node had condition: %v. ", under)
 }
 
 // Run looks in periods until ctx ends.
@@ -169,11 +139,7 @@ func (m *Manager) look(ctx context.Context) error {
 
 // show takes the node's conditions.
 func (m *Manager) show(now []corev1.NodeConditionType) {
-	m.mu.Lock()
-	same := slices.Equal(m.conditions, now)
-	m.conditions = now
-	m.mu.Unlock()
-	if !same {
+	if m.cfg.Conditions.set(now) {
 		m.cfg.Log.Info("the node's conditions of pressure changed", "conditions", now)
 		m.cfg.Changed()
 	}

@@ -62,7 +62,7 @@ func pod(uid types.UID, priority int32) *corev1.Pod {
 func setup(t *testing.T, pods ...*corev1.Pod) (*Manager, *machine) {
 	t.Helper()
 	n := &machine{known: true, left: 1000, pods: pods, now: time.Unix(1e6, 0)}
-	m, err := New(Config{Node: n, Ready: func() bool { return n.known }, Pods: func() []*corev1.Pod { return n.pods }, Changed: func() { n.notes = append(n.notes, "changed") },
+	m, err := New(Config{Conditions: &Conditions{}, Node: n, Ready: func() bool { return n.known }, Pods: func() []*corev1.Pod { return n.pods }, Changed: func() { n.notes = append(n.notes, "changed") },
 		Policy:     pressure.Policy{Thresholds: []pressure.Threshold{{Signal: pressure.NodeFsAvailable, Value: pressure.Value{Amount: 100}}}, Transition: time.Minute},
 		Reclaiming: func(name corev1.ResourceName) { n.notes = append(n.notes, "reclaiming "+string(name)) },
 		Evict: func(uid types.UID, why runtime.Ending) bool {
@@ -136,7 +136,7 @@ func TestRefuse(t *testing.T) {
 	refused := func() string {
 		var out []string
 		for _, p := range []*corev1.Pod{plain, critical, tolerant, burstable} {
-			if m.Refuse(p) != "" {
+			if m.cfg.Conditions.Refuse(p) != "" {
 				out = append(out, p.Name)
 			}
 		}
@@ -146,8 +146,8 @@ func TestRefuse(t *testing.T) {
 		t.Error("without pressure:", got)
 	}
 	m.show([]corev1.NodeConditionType{corev1.NodeMemoryPressure})
-	if got := refused(); got != "p" || m.Refuse(plain) != "The node had condition: [MemoryPressure]. " {
-		t.Error("memory:", got, m.Refuse(plain))
+	if got := refused(); got != "p" || m.cfg.Conditions.Refuse(plain) != "The node had condition: [MemoryPressure]. " {
+		t.Error("memory:", got, m.cfg.Conditions.Refuse(plain))
 	}
 	m.show([]corev1.NodeConditionType{corev1.NodeDiskPressure})
 	if got := refused(); got != "p t b" {

@@ -30,9 +30,6 @@ type Client interface {
 type Config struct {
 	Client Client
 	Log    *slog.Logger
-	// Changed is called after an object changed, appeared or vanished, with the UIDs of the pods that refer to it. It must
-	// not block. May be nil.
-	Changed func(pods []types.UID)
 }
 
 // Cache holds the objects of all tracked pods. Its methods are safe for concurrent use.
@@ -62,8 +59,9 @@ func New(cfg Config) (*Cache, error) {
 	return &Cache{cfg: cfg, wake: notify.New(), entries: map[ref]*entry{}, pods: map[types.UID][]ref{}}, nil
 }
 
-// Run keeps the watches until ctx is done and returns when all have ended. Without it every read asks the API server.
-func (c *Cache) Run(ctx context.Context) error {
+// Run keeps the watches until ctx is done and returns when all have ended. Without it every read asks the API server. changed is called after
+// an object changed, appeared or vanished, with the UIDs of the pods that refer to it. It must not block.
+func (c *Cache) Run(ctx context.Context, changed func(pods []types.UID)) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
 	for {
@@ -72,7 +70,7 @@ func (c *Cache) Run(ctx context.Context) error {
 		c.pending = nil
 		c.mu.Unlock()
 		for _, e := range start {
-			watches.Go(func() { c.watch(ctx, e) })
+			watches.Go(func() { c.watch(ctx, e, changed) })
 		}
 		select {
 		case <-ctx.Done():
@@ -172,8 +170,8 @@ func (c *Cache) get(ctx context.Context, r ref) (metav1.Object, error) {
 	return obj, err
 }
 
-// changed records what the watch saw (nil: nothing there) and tells the users if that is news.
-func (c *Cache) changed(e *entry, obj metav1.Object) {
+// observe records what the watch saw (nil: nothing there) and returns the pods that refer to it if that is news.
+func (c *Cache) observe(e *entry, obj metav1.Object) []types.UID {
 	before := e.latest.Load()
 	if obj == nil {
 		e.latest.Store(nil)
@@ -182,18 +180,15 @@ func (c *Cache) changed(e *entry, obj metav1.Object) {
 	}
 	switch {
 	case before == nil && obj == nil:
-		return
+		return nil
 	case before != nil && obj != nil && (*before).GetResourceVersion() == obj.GetResourceVersion() && (*before).GetUID() == obj.GetUID():
-		return
-	}
-	if c.cfg.Changed == nil {
-		return
+		return nil
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	pods := make([]types.UID, 0, len(e.users))
 	for uid := range e.users {
 		pods = append(pods, uid)
 	}
-	c.mu.Unlock()
-	c.cfg.Changed(pods)
+	return pods
 }

@@ -49,12 +49,12 @@ func TestCacheFollowsObject(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	client := fake.NewClientset()
 	changed := make(chan []types.UID, 100)
-	c, err := New(Config{Client: kubelettest.Client{Interface: client}, Log: slog.New(slog.DiscardHandler), Changed: func(p []types.UID) { changed <- p }})
+	c, err := New(Config{Client: kubelettest.Client{Interface: client}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error)
-	go func() { done <- c.Run(ctx) }()
+	go func() { done <- c.Run(ctx, func(p []types.UID) { changed <- p }) }()
 	c.Track(pod("u1"))
 	c.Track(pod("u2"))
 	if _, err := c.ConfigMap(ctx, "ns", "cm"); !apierrors.IsNotFound(err) || err.Error() != `configmap "cm" not found` {

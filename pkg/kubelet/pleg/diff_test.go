@@ -40,6 +40,14 @@ func (f *fake) Events(ctx context.Context, connected func(), changed func(types.
 	return f.events(ctx, connected, changed)
 }
 
+// handler calls itself with each change, and ignores lists.
+type handler func(types.UID)
+
+func (h handler) Changed(uid types.UID)     { h(uid) }
+func (handler) Listed([]*runtime.PodStatus) {}
+
+var ignore handler = func(types.UID) {}
+
 var errNone = errors.New("none")
 
 func TestRelistsFastWithoutEventsAndSlowlyWithThem(t *testing.T) {
@@ -56,10 +64,10 @@ func TestRelistsFastWithoutEventsAndSlowlyWithThem(t *testing.T) {
 			}}
 			f.pods.Store(&[]*runtime.PodStatus{{UID: "u", Sandboxes: []runtime.Sandbox{{ID: "s", Ready: true}}}})
 			var changed atomic.Int32
-			g := New(Config{Runtime: f, Changed: func(types.UID) { changed.Add(1) }, Unsupported: errNone, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+			g := New(Config{Runtime: f, Unsupported: errNone, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second+time.Millisecond)
 			defer cancel()
-			if err := g.Run(ctx); err != nil {
+			if err := g.Run(ctx, handler(func(types.UID) { changed.Add(1) })); err != nil {
 				t.Fatal(err)
 			}
 			want := int32(21)
@@ -91,10 +99,10 @@ func TestBrokenEventsMakeARelistDue(t *testing.T) {
 			}
 		}}
 		f.pods.Store(&[]*runtime.PodStatus{})
-		g := New(Config{Runtime: f, Changed: func(types.UID) {}, Unsupported: errNone, Log: slog.New(slog.DiscardHandler)})
+		g := New(Config{Runtime: f, Unsupported: errNone, Log: slog.New(slog.DiscardHandler)})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- g.Run(ctx) }()
+		go func() { done <- g.Run(ctx, ignore) }()
 		time.Sleep(15 * time.Second)
 		before := f.lists.Load()
 		close(broken)
@@ -117,16 +125,16 @@ func TestListsAreObserved(t *testing.T) {
 	f := &fake{}
 	f.pods.Store(&[]*runtime.PodStatus{{UID: "u"}})
 	var seen []int
-	g := New(Config{Runtime: f, Changed: func(types.UID) {}, Log: slog.New(slog.DiscardHandler),
+	g := New(Config{Runtime: f, Log: slog.New(slog.DiscardHandler),
 		Observe: func(begun time.Time, _ time.Duration, pods []*runtime.PodStatus, err error) {
 			if begun.IsZero() || err != nil {
 				t.Errorf("begun %v, %v", begun, err)
 			}
 			seen = append(seen, len(pods))
 		}})
-	g.relist(t.Context())
+	g.relist(t.Context(), ignore)
 	f.pods.Store(&[]*runtime.PodStatus{})
-	g.relist(t.Context())
+	g.relist(t.Context(), ignore)
 	if !reflect.DeepEqual(seen, []int{1, 0}) {
 		t.Errorf("observed lists of %v pods", seen)
 	}

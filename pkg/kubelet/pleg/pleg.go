@@ -23,12 +23,10 @@ type Runtime interface {
 	Events(ctx context.Context, connected func(), changed func(types.UID)) error
 }
 
-// Config is what a Generator needs. Changed is called with each pod that changed; Listed, if set, with every successful list;
-// Observe, if set, with how every list went. None may block for long.
+// Config is what a Generator needs.
 type Config struct {
 	Runtime Runtime
-	Changed func(types.UID)
-	Listed  func([]*runtime.PodStatus)
+	// Observe is called with how each list went; nil: nobody is. It must not block for long.
 	Observe func(begun time.Time, took time.Duration, pods []*runtime.PodStatus, err error)
 	// Unsupported is the error that Runtime.Events gives where there are none.
 	Unsupported error
@@ -74,12 +72,20 @@ func (g *Generator) Healthy(now time.Time) error {
 	return nil
 }
 
-// Run watches until ctx ends.
-func (g *Generator) Run(ctx context.Context) error {
+// Handler takes what a Generator finds. Its methods must not block for long.
+type Handler interface {
+	// Changed is called with each pod that changed.
+	Changed(uid types.UID)
+	// Listed is called with every successful list.
+	Listed(pods []*runtime.PodStatus)
+}
+
+// Run tells h what happens in the runtime until ctx ends.
+func (g *Generator) Run(ctx context.Context, h Handler) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		g.follow(ctx)
+		g.follow(ctx, h.Changed)
 	}()
 	defer func() { <-done }()
 	timer := time.NewTimer(0)
@@ -91,7 +97,7 @@ func (g *Generator) Run(ctx context.Context) error {
 		case <-timer.C:
 		case <-g.broken:
 		}
-		g.relist(ctx)
+		g.relist(ctx, h)
 		if g.events.Load() {
 			timer.Reset(g.cfg.SlowPeriod)
 		} else {
@@ -100,7 +106,7 @@ func (g *Generator) Run(ctx context.Context) error {
 	}
 }
 
-func (g *Generator) relist(ctx context.Context) {
+func (g *Generator) relist(ctx context.Context, h Handler) {
 	begun := time.Now()
 	pods, err := g.cfg.Runtime.Pods(ctx)
 	if g.cfg.Observe != nil {
@@ -115,18 +121,16 @@ func (g *Generator) relist(ctx context.Context) {
 	g.relisted.Store(time.Now().UnixNano())
 	now := Records(pods)
 	for _, uid := range Diff(g.last, now) {
-		g.cfg.Changed(uid)
+		h.Changed(uid)
 	}
 	g.last = now
-	if g.cfg.Listed != nil {
-		g.cfg.Listed(pods)
-	}
+	h.Listed(pods)
 }
 
 // follow reads the runtime's events as long as it has them.
-func (g *Generator) follow(ctx context.Context) {
+func (g *Generator) follow(ctx context.Context, changed func(types.UID)) {
 	for ctx.Err() == nil {
-		err := g.cfg.Runtime.Events(ctx, func() { g.events.Store(true) }, g.cfg.Changed)
+		err := g.cfg.Runtime.Events(ctx, func() { g.events.Store(true) }, changed)
 		g.events.Store(false)
 		if ctx.Err() != nil || errors.Is(err, g.cfg.Unsupported) {
 			return

@@ -68,19 +68,27 @@ func (m *Manager) mirrorLocked(pod *corev1.Pod) *corev1.Pod {
 	return mirror
 }
 
-// Run keeps the mirror pods equal to the static pods until ctx ends, once registered is closed, as the Node is there to own them, and synced
-// tells that all pods and mirrors are known.
-func (m *Manager) Run(ctx context.Context, registered <-chan struct{}, synced func() bool) error {
+// Node owns the mirror pods, so that they go with it.
+type Node interface {
+	// Registered is closed once the Node exists in the API.
+	Registered() <-chan struct{}
+	// Object returns the Node as the API has it, nil before it is known.
+	Object() *corev1.Node
+}
+
+// Run keeps the mirror pods equal to the static pods until ctx ends. It begins when the node is registered and synced reports that all pods and
+// mirrors are known.
+func (m *Manager) Run(ctx context.Context, node Node, synced func() bool) error {
 	t := time.NewTicker(mirrorPeriod)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-registered:
+	case <-node.Registered():
 	}
 	for {
 		if synced() {
-			m.syncMirrors(ctx)
+			m.syncMirrors(ctx, node)
 		}
 		select {
 		case <-ctx.Done():
@@ -91,7 +99,7 @@ func (m *Manager) Run(ctx context.Context, registered <-chan struct{}, synced fu
 	}
 }
 
-func (m *Manager) syncMirrors(ctx context.Context) {
+func (m *Manager) syncMirrors(ctx context.Context, node Node) {
 	m.mu.Lock()
 	static := map[string]*corev1.Pod{}
 	for _, p := range m.pods {
@@ -105,7 +113,7 @@ func (m *Manager) syncMirrors(ctx context.Context) {
 		if mirror := mirrors[n]; mirror != nil && outlived[mirror.UID] {
 			continue // it is deleted first
 		}
-		if err := ensureMirror(ctx, m.cfg.Client, p, mirrors[n], m.cfg.Node()); err != nil && ctx.Err() == nil {
+		if err := ensureMirror(ctx, m.cfg.Client, p, mirrors[n], node.Object()); err != nil && ctx.Err() == nil {
 			m.cfg.Log.Warn("mirror pod not made, it will be tried again", "pod", n, "err", err)
 		}
 	}

@@ -30,9 +30,7 @@ type Status interface {
 type Config struct {
 	Status Status
 	Client Client
-	// Node returns the node's object, which owns the mirrors.
-	Node func() *corev1.Node
-	Log  *slog.Logger
+	Log    *slog.Logger
 }
 
 // Manager is safe for concurrent use; its methods do not block.

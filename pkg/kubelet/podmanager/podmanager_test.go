@@ -27,12 +27,19 @@ func static(uid types.UID, hash string) *corev1.Pod {
 		runtime.AnnotationConfigSource: runtime.SourceFile, runtime.AnnotationConfigHash: hash}}}
 }
 
+// owner is a Node that is registered when it is closed.
+type owner chan struct{}
+
+func (o owner) Registered() <-chan struct{} { return o }
+func (owner) Object() *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "node-uid"}}
+}
+
 // setup returns a Manager with the real record of statuses, and its API server.
 func setup() (*Manager, *status.Writer, kubelettest.Client) {
 	client := kubelettest.Client{Interface: fake.NewClientset()}
 	w := status.New(client, func(time.Duration) {}, slog.New(slog.DiscardHandler))
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "node-uid"}}
-	return New(Config{Status: w, Client: client, Node: func() *corev1.Node { return node }, Log: slog.New(slog.DiscardHandler)}), w, client
+	return New(Config{Status: w, Client: client, Log: slog.New(slog.DiscardHandler)}), w, client
 }
 
 func TestMirror(t *testing.T) {
@@ -162,7 +169,7 @@ func TestMirrorsFollowTheStaticPods(t *testing.T) {
 		pod := static("s", "h")
 		m.Update(pod)
 		go func() { written <- w.Run(ctx) }()
-		go func() { done <- m.Run(ctx, registered, synced.Load) }()
+		go func() { done <- m.Run(ctx, owner(registered), synced.Load) }()
 		if synctest.Wait(); exists() {
 			t.Error("a mirror before the Node is there")
 		}

@@ -116,6 +116,7 @@ func (s *Syncer) Forget(ctx context.Context, pod *corev1.Pod) error {
 	s.cfg.Resizes.States(pod.UID, "", false)
 	s.mu.Lock()
 	delete(s.states, pod.UID)
+	s.cfg.Changes.forget(pod.UID)
 	s.mu.Unlock()
 	s.cfg.Pods.Forget(pod)
 	return nil

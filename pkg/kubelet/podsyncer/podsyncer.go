@@ -15,6 +15,7 @@ import (
 	"bonsai/pkg/kubelet/admission"
 	"bonsai/pkg/kubelet/executor"
 	"bonsai/pkg/kubelet/lifecycle"
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/prober"
 	"bonsai/pkg/kubelet/runtime"
 )
@@ -139,6 +140,8 @@ type Config struct {
 	Objects   Objects
 	Logs      Logs
 	Events    Events
+	// Changes notifies of what happens to pods.
+	Changes *Changes
 	// Evicted counts a pod that had to go for the sake of what the signal names.
 	Evicted func(signal string)
 	Resizes Resizes
@@ -187,8 +190,8 @@ type podState struct {
 	exec *executor.Pod
 	// resize is what was told of the pod's resize.
 	resize resize
-	// changed has room for one: something happened to the pod.
-	changed chan struct{}
+	// changed is notified when something happened to the pod.
+	changed notify.Signal
 }
 
 func (s *Syncer) state(uid types.UID) *podState {
@@ -196,22 +199,8 @@ func (s *Syncer) state(uid types.UID) *podState {
 	defer s.mu.Unlock()
 	st := s.states[uid]
 	if st == nil {
-		st = &podState{exec: executor.NewPod(), changed: make(chan struct{}, 1)}
+		st = &podState{exec: executor.NewPod(), changed: s.cfg.Changes.begin(uid)}
 		s.states[uid] = st
 	}
 	return st
-}
-
-// Changed tells who watches the end of a pod that something happened to it in the runtime or its probes.
-func (s *Syncer) Changed(uid types.UID) {
-	s.mu.Lock()
-	st := s.states[uid]
-	s.mu.Unlock()
-	if st == nil {
-		return
-	}
-	select {
-	case st.changed <- struct{}{}:
-	default:
-	}
 }

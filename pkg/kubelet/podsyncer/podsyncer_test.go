@@ -192,7 +192,7 @@ func (l logs) RemovePod(namespace, name string, _ types.UID) error {
 func setup() (*Syncer, *parts) {
 	p := &parts{verdict: admission.Admitted, fail: map[string]error{}}
 	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Volumes: volumes{p}, Cgroups: p, Resources: resources{p}, Objects: p,
-		Logs: logs{p}, Events: p, Resizes: p, Terminated: func(_ runtime.Kind, exit int32) { p.ends = append(p.ends, exit) }, Evicted: func(signal string) { p.note("evicted %s", signal) }, Running: func(_, created, images time.Duration) { p.started, p.created, p.images = p.started+1, created, images }, HostIPs: func() []string { return []string{"192.0.2.1"} },
+		Logs: logs{p}, Events: p, Changes: NewChanges(), Resizes: p, Terminated: func(_ runtime.Kind, exit int32) { p.ends = append(p.ends, exit) }, Evicted: func(signal string) { p.note("evicted %s", signal) }, Running: func(_, created, images time.Duration) { p.started, p.created, p.images = p.started+1, created, images }, HostIPs: func() []string { return []string{"192.0.2.1"} },
 		Active: func() []*corev1.Pod { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), p
 }
 
@@ -419,8 +419,8 @@ func TestTerminate(t *testing.T) {
 		synctest.Wait()
 		expect(t, "at first", p, "readiness only, status Running ")
 		for range 2 {
-			s.Changed("u")
-			s.Changed("other")
+			s.cfg.Changes.Notify("u")
+			s.cfg.Changes.Notify("other")
 			synctest.Wait()
 			expect(t, "after a change", p, "status Running ")
 		}

@@ -75,10 +75,10 @@ func TestPodsComeAndGo(t *testing.T) {
 	for name, podOf := range map[string]func(types.UID) *corev1.Pod{"of the API": pod, "static": static} {
 		synctest.Test(t, func(t *testing.T) {
 			n := &node{t: t, busy: map[types.UID]string{}, runs: map[types.UID]bool{}}
-			w := New(n, func(*corev1.Pod) {}, &steps{}, slog.New(slog.DiscardHandler))
+			w := New(func(*corev1.Pod) {}, &steps{}, slog.New(slog.DiscardHandler))
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error)
-			go func() { done <- w.Run(ctx) }()
+			go func() { done <- w.Run(ctx, n) }()
 			var clients sync.WaitGroup
 			var mu sync.Mutex
 			wanted := map[types.UID]bool{}

@@ -16,8 +16,7 @@ import (
 
 // Workers runs one worker per pod. Its methods are safe for concurrent use and do not block.
 type Workers struct {
-	steps Steps
-	log   *slog.Logger
+	log *slog.Logger
 	// returned is told of a pod that begins a new life.
 	returned func(*corev1.Pod)
 	metrics  Metrics
@@ -26,6 +25,7 @@ type Workers struct {
 	// takes to stop.
 	mu      sync.Mutex
 	ctx     context.Context // set by Run; nil before
+	steps   Steps           // set by Run, before the first worker starts
 	wg      sync.WaitGroup
 	workers map[types.UID]*worker
 	// Two static pods of one name never run at the same time: names holds, for each static pod's full name, the uids that want it; the first one has it.
@@ -42,17 +42,18 @@ type Metrics interface {
 	WorkerStep(operation string, took time.Duration)
 }
 
-// New returns workers that begin to work with Run. returned is told of each pod that has come
-// back after its removal, when it starts over; it must not call the workers.
-func New(steps Steps, returned func(*corev1.Pod), metrics Metrics, log *slog.Logger) *Workers {
-	return &Workers{steps: steps, returned: returned, metrics: metrics, log: log, workers: map[types.UID]*worker{}, names: map[string][]types.UID{},
+// New returns workers that begin to work with Run. returned is called with each pod that has come back after its removal, when it starts
+// over; it must not call the workers.
+func New(returned func(*corev1.Pod), metrics Metrics, log *slog.Logger) *Workers {
+	return &Workers{returned: returned, metrics: metrics, log: log, workers: map[types.UID]*worker{}, names: map[string][]types.UID{},
 		taken: map[types.UID]chan struct{}{}}
 }
 
-// Run lets the workers work until ctx ends and returns when all have stopped. Pods keep running.
-func (w *Workers) Run(ctx context.Context) error {
+// Run lets the workers do steps to their pods until ctx ends, and returns when all have stopped. Pods keep running. What the steps are made
+// of may need the workers, to wake them: so steps come here and not to New.
+func (w *Workers) Run(ctx context.Context, steps Steps) error {
 	w.mu.Lock()
-	w.ctx = ctx
+	w.ctx, w.steps = ctx, steps
 	for _, x := range w.workers {
 		w.startLocked(x)
 	}

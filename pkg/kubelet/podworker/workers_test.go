@@ -126,10 +126,10 @@ func deleted(p *corev1.Pod, grace int64) *corev1.Pod {
 func run(t *testing.T, s *steps, test func(w *Workers)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := New(s, func(p *corev1.Pod) { s.note("return:%s", p.UID) }, s, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		w := New(func(p *corev1.Pod) { s.note("return:%s", p.UID) }, s, slog.New(slog.NewTextHandler(io.Discard, nil)))
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- w.Run(ctx) }()
+		go func() { done <- w.Run(ctx, s) }()
 		synctest.Wait()
 		test(w)
 		cancel()

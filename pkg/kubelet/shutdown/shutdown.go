@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,17 +15,6 @@ import (
 
 	"bonsai/pkg/kubelet/runtime"
 )
-
-// What pods are told that end, and those that come, in upstream's words.
-const (
-	reasonTerminated  = "Terminated"
-	messageTerminated = "Pod was terminated in response to imminent node shutdown."
-	ReasonRefused     = "NodeShutdown"
-	messageRefused    = "Pod was rejected as the node is shutting down."
-)
-
-// errShuttingDown is why the node is not ready.
-var errShuttingDown = errors.New("node is shutting down")
 
 // Lock holds the shutdown up until it is released.
 type Lock interface{ Release() error }
@@ -51,41 +39,25 @@ type Config struct {
 	Pods func() []*corev1.Pod
 	// End ends a pod.
 	End func(uid types.UID, why runtime.Ending) bool
-	// Changed tells that Err has changed.
+	// State is what the node knows of its shutdown, which the Manager writes. Changed is called when it has changed.
+	State   *State
 	Changed func()
 	// Began and Over take the times of a shutdown.
 	Began, Over func(time.Time)
 	Log         *slog.Logger
 }
 
-// Manager waits for the machine's shutdown. Its methods are safe for concurrent use.
+// Manager waits for the machine's shutdown.
 type Manager struct {
 	cfg Config
-	now atomic.Bool
 }
 
 // New checks the configuration.
 func New(cfg Config) (*Manager, error) {
-	if cfg.Connect == nil || cfg.Pods == nil || cfg.End == nil || cfg.Changed == nil || cfg.Began == nil || cfg.Over == nil || cfg.Log == nil {
+	if cfg.State == nil || cfg.Connect == nil || cfg.Pods == nil || cfg.End == nil || cfg.Changed == nil || cfg.Began == nil || cfg.Over == nil || cfg.Log == nil {
 		return nil, errors.New("shutdown: the whole configuration is required")
 	}
 	return &Manager{cfg: cfg}, nil
-}
-
-// Err is why the node is not ready while it is shutting down, else nil.
-func (m *Manager) Err() error {
-	if m.now.Load() {
-		return errShuttingDown
-	}
-	return nil
-}
-
-// Refuse is why the node takes no pods while it is shutting down, else "".
-func (m *Manager) Refuse() string {
-	if m.now.Load() {
-		return messageRefused
-	}
-	return ""
 }
 
 // reconnect is the pause before the machine is asked again.
@@ -132,11 +104,11 @@ func (m *Manager) watch(ctx context.Context) (err error) {
 			err = errors.Join(err, lock.Release())
 		}
 	}()
-	if m.now.CompareAndSwap(true, false) { // it was called off while nobody was there to tell: who is shutting down lets nobody hold that up
+	if m.cfg.State.down.CompareAndSwap(true, false) { // it was called off while nobody was there to tell: who is shutting down lets nobody hold that up
 		m.cfg.Changed()
 	}
 	for down := range coming {
-		m.now.Store(down)
+		m.cfg.State.down.Store(down)
 		m.cfg.Changed()
 		switch {
 		case down && lock != nil:

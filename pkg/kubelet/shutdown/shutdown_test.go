@@ -113,7 +113,8 @@ func TestShutdown(t *testing.T) {
 		var mu sync.Mutex
 		active := []*corev1.Pod{pod("web", 0, 3), pod("stubborn", 0, 300), pod("dns", runtime.SystemCriticalPriority, 30)}
 		begun := time.Now()
-		s, err := New(Config{Periods: Periods(30*time.Second, 10*time.Second), Log: slog.New(slog.DiscardHandler),
+		state := &State{}
+		s, err := New(Config{State: state, Periods: Periods(30*time.Second, 10*time.Second), Log: slog.New(slog.DiscardHandler),
 			Connect: func(context.Context) (Machine, func() error, error) {
 				return m, func() error { m.note("closed"); return nil }, nil
 			},
@@ -140,12 +141,12 @@ func TestShutdown(t *testing.T) {
 		if got := m.took(); got != "extend 30s, inhibit" {
 			t.Errorf("before: %s", got)
 		}
-		if s.Err() != nil || s.Refuse() != "" {
+		if state.Err() != nil || state.Refuse() != "" {
 			t.Error("it is shutting down already")
 		}
 		m.coming <- true
 		synctest.Wait()
-		if s.Err() == nil || s.Refuse() == "" {
+		if state.Err() == nil || state.Refuse() == "" {
 			t.Error("it is not shutting down")
 		}
 		time.Sleep(25 * time.Second)
@@ -155,8 +156,8 @@ func TestShutdown(t *testing.T) {
 		}
 		m.coming <- false
 		synctest.Wait()
-		if got := m.took(); got != "changed, inhibit" || s.Err() != nil {
-			t.Errorf("called off: %s, %v", got, s.Err())
+		if got := m.took(); got != "changed, inhibit" || state.Err() != nil {
+			t.Errorf("called off: %s, %v", got, state.Err())
 		}
 		close(m.coming) // the connection is lost
 		synctest.Wait()
@@ -182,16 +183,16 @@ func TestShutdown(t *testing.T) {
 		m.mu.Unlock()
 		time.Sleep(2 * reconnect)
 		synctest.Wait()
-		if got := m.took(); strings.Contains(got, "changed") || s.Err() == nil {
-			t.Errorf("lost while it is shutting down: %s, %v", got, s.Err())
+		if got := m.took(); strings.Contains(got, "changed") || state.Err() == nil {
+			t.Errorf("lost while it is shutting down: %s, %v", got, state.Err())
 		}
 		m.mu.Lock()
 		m.busy = false // it was called off
 		m.mu.Unlock()
 		time.Sleep(2 * reconnect)
 		synctest.Wait()
-		if got := m.took(); got != "inhibit, changed" || s.Err() != nil {
-			t.Errorf("called off while the connection was lost: %s, %v", got, s.Err())
+		if got := m.took(); got != "inhibit, changed" || state.Err() != nil {
+			t.Errorf("called off while the connection was lost: %s, %v", got, state.Err())
 		}
 		cancel()
 		close(m.coming)

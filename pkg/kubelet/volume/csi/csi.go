@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"syscall"
 
@@ -36,12 +35,12 @@ type Client interface {
 
 // Config is what a Source needs; everything is required.
 type Config struct {
-	// Dir is the directory of all drivers' volumes, <root>/plugins/kubernetes.io/csi; PodsDir that of all pods' directories.
-	Dir, PodsDir string
-	Node         string
-	Client       Client
-	Drivers      *Drivers
-	// ShowInUse returns when the Node's status shows a volume that InUse names.
+	// Records are the volumes on the disk.
+	Records Records
+	Node    string
+	Client  Client
+	Drivers *Drivers
+	// ShowInUse returns when the Node's status shows a volume that Records.InUse names.
 	ShowInUse func(ctx context.Context, volume corev1.UniqueVolumeName) error
 }
 
@@ -94,7 +93,7 @@ func (*Source) MapsDevices() {}
 // target is where the driver publishes a volume of a pod: the directory that containers see, or the file of a device that is mapped from there.
 func (s *Source) target(at volume.Place) string {
 	if at.Device {
-		return filepath.Join(s.cfg.Dir, volumeDevices, "publish", at.Name, string(at.PodUID))
+		return filepath.Join(s.cfg.Records.Dir, volumeDevices, "publish", at.Name, string(at.PodUID))
 	}
 	return filepath.Join(at.Dir, "mount")
 }
@@ -113,7 +112,7 @@ func recordDir(at volume.Place) string {
 // stagingTarget is where the driver stages a volume of which the record is.
 func (s *Source) stagingTarget(rec *record) string {
 	if rec.Device {
-		return filepath.Join(s.cfg.Dir, volumeDevices, "staging", rec.SpecName)
+		return filepath.Join(s.cfg.Records.Dir, volumeDevices, "staging", rec.SpecName)
 	}
 	return filepath.Join(s.stagingDir(volumeID{rec.Driver, rec.Handle}), "globalmount")
 }
@@ -121,7 +120,7 @@ func (s *Source) stagingTarget(rec *record) string {
 // stagingDir is the directory of a staged volume: its record, and globalmount of one that is no device.
 func (s *Source) stagingDir(id volumeID) string {
 	sum := sha256.Sum256([]byte(id.handle))
-	return filepath.Join(s.cfg.Dir, id.driver, hex.EncodeToString(sum[:]))
+	return filepath.Join(s.cfg.Records.Dir, id.driver, hex.EncodeToString(sum[:]))
 }
 
 // publish stages the volume, if its driver does that and nobody has yet, and publishes it for the pod.
@@ -296,7 +295,7 @@ func (s *Source) unstage(ctx context.Context, id volumeID) error {
 	if err != nil || rec == nil {
 		return err
 	}
-	used, err := s.used(id)
+	used, err := s.cfg.Records.used(id)
 	if err != nil || used {
 		return err
 	}
@@ -318,63 +317,10 @@ func (s *Source) unstage(ctx context.Context, id volumeID) error {
 	return forget(dir)
 }
 
-// records are the records of all pods' volumes.
-func (s *Source) records() ([]string, error) {
-	var out []string
-	for _, part := range []string{"volumes", "pluginDevices"} {
-		places, err := filepath.Glob(filepath.Join(s.cfg.PodsDir, "*", part, "kubernetes.io~"+name, "*", recordName))
-		if err != nil {
-			return nil, fmt.Errorf("list the volumes of pods: %w", err)
-		}
-		out = append(out, places...)
-	}
-	return out, nil
-}
-
-// used tells whether a pod on the node has the volume.
-func (s *Source) used(id volumeID) (bool, error) {
-	places, err := s.records()
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(places, func(p string) bool {
-		rec, err := readRecord(filepath.Dir(p))
-		return err != nil || rec != nil && volumeID{rec.Driver, rec.Handle} == id // one that cannot be read may be it
-	}), nil
-}
-
-// stagingRecords are the records of staged volumes.
-func (s *Source) stagingRecords() ([]string, error) {
-	out, err := filepath.Glob(filepath.Join(s.cfg.Dir, "*", "*", recordName))
-	if err != nil {
-		return nil, fmt.Errorf("list the staged volumes: %w", err)
-	}
-	return out, nil
-}
-
-// stagedVolumes are the volumes that are staged on the node.
-func (s *Source) stagedVolumes() ([]volumeID, error) {
-	dirs, err := s.stagingRecords()
-	if err != nil {
-		return nil, err
-	}
-	var out []volumeID
-	var errs []error
-	for _, p := range dirs {
-		rec, err := readRecord(filepath.Dir(p))
-		if err != nil {
-			errs = append(errs, err)
-		} else if rec != nil {
-			out = append(out, volumeID{rec.Driver, rec.Handle})
-		}
-	}
-	return out, errors.Join(errs...)
-}
-
 // Clean takes down the staged volumes that no pod uses: those of a kubelet that was killed between a pod's end and theirs. A driver that has not
 // registered yet is asked the next time.
 func (s *Source) Clean(ctx context.Context) error {
-	list, err := s.stagedVolumes()
+	list, err := s.cfg.Records.stagedVolumes()
 	errs := []error{err}
 	for _, id := range list {
 		if _, err := s.cfg.Drivers.get(id.driver); err != nil {
@@ -385,35 +331,4 @@ func (s *Source) Clean(ctx context.Context) error {
 		release()
 	}
 	return errors.Join(errs...)
-}
-
-// unique is the volume's name in a Node's status.
-func (id volumeID) unique() corev1.UniqueVolumeName {
-	return corev1.UniqueVolumeName("kubernetes.io/csi/" + id.driver + "^" + id.handle)
-}
-
-// InUse names the attached volumes that are mounted on the node or are about to be, as the node's status shows them:
-// kubernetes.io/csi/<driver>^<handle>. A staged volume is one of them until the driver has let go of it, although its last pod is gone. With an
-// error it is those that could be read.
-func (s *Source) InUse() ([]corev1.UniqueVolumeName, error) {
-	places, err := s.records()
-	if err != nil {
-		return nil, err
-	}
-	staged, err := s.stagingRecords()
-	if err != nil {
-		return nil, err
-	}
-	var out []corev1.UniqueVolumeName
-	var errs []error
-	for _, p := range slices.Concat(places, staged) {
-		rec, err := readRecord(filepath.Dir(p))
-		if err != nil {
-			errs = append(errs, err)
-		} else if rec != nil && rec.Attachment != "" {
-			out = append(out, volumeID{rec.Driver, rec.Handle}.unique())
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out), errors.Join(errs...)
 }

@@ -120,7 +120,7 @@ func newHouse(t *testing.T, can ...spec.NodeServiceCapability_RPC_Type) *house {
 
 // restarted is the source of a kubelet that has just started.
 func (h *house) restarted() *csi.Source {
-	return csi.New(csi.Config{Dir: filepath.Join(h.root, "plugins/kubernetes.io/csi"), PodsDir: filepath.Join(h.root, "pods"), Node: "n1", Client: h.api, Drivers: h.list,
+	return csi.New(csi.Config{Records: h.records(), Node: "n1", Client: h.api, Drivers: h.list,
 		ShowInUse: func(_ context.Context, v corev1.UniqueVolumeName) error {
 			h.shown = append(h.shown, v)
 			if h.show != nil {
@@ -130,10 +130,15 @@ func (h *house) restarted() *csi.Source {
 		}})
 }
 
-// inUse checks which volumes a source says are in use.
-func (h *house) inUse(when string, s *csi.Source, want ...corev1.UniqueVolumeName) {
+// records are what a kubelet finds on the disk.
+func (h *house) records() csi.Records {
+	return csi.Records{Dir: filepath.Join(h.root, "plugins/kubernetes.io/csi"), PodsDir: filepath.Join(h.root, "pods")}
+}
+
+// inUse checks which volumes are in use by what is on the disk.
+func (h *house) inUse(when string, want ...corev1.UniqueVolumeName) {
 	h.t.Helper()
-	if got, err := s.InUse(); err != nil || !slices.Equal(got, want) {
+	if got, err := h.records().InUse(); err != nil || !slices.Equal(got, want) {
 		h.t.Errorf("%s: in use: %v, %v, want %v", when, got, err, want)
 	}
 }
@@ -294,7 +299,7 @@ func TestAttachment(t *testing.T) {
 	h.api.attachments = map[string]*storagev1.VolumeAttachment{name: a}
 	const unique = corev1.UniqueVolumeName("kubernetes.io/csi/d^vol")
 	h.show = func() error {
-		h.inUse("when the Node is to show it", s, unique)
+		h.inUse("when the Node is to show it", unique)
 		return errors.New("not shown yet")
 	}
 	if _, err := publish(t, s, r); err == nil || !strings.Contains(err.Error(), "not shown yet") {
@@ -311,22 +316,21 @@ func TestAttachment(t *testing.T) {
 	if h.driver.LastPublished().PublishContext["path"] != "/dev/x" || h.driver.LastStaged().PublishContext["path"] != "/dev/x" {
 		t.Error("the driver does not know the attachment")
 	}
-	h.inUse("published", s, unique)
+	h.inUse("published", unique)
 	if err := volume.RemoveTree(t.Context(), r.Dir); err != nil { // as if the pod's part were done
 		t.Fatal(err)
 	}
-	h.inUse("staged, without a pod", s, unique)
+	h.inUse("staged, without a pod", unique)
 	if err := s.Clean(t.Context()); err != nil {
 		t.Error(err)
 	}
-	h.inUse("unstaged", s)
+	h.inUse("unstaged")
 }
 
 // TestInUseUnread: what cannot be read may be in use; it hides none of what can.
 func TestInUseUnread(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
-	s := h.restarted()
 	r := h.request("a", persistent())
 	if err := errors.Join(os.MkdirAll(r.Dir, 0o750), os.WriteFile(filepath.Join(r.Dir, "vol_data.json"), []byte("{"), 0o600)); err != nil {
 		t.Fatal(err)
@@ -335,7 +339,7 @@ func TestInUseUnread(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(other.Dir, 0o750), os.WriteFile(filepath.Join(other.Dir, "vol_data.json"), []byte(`{"driverName":"d","volumeHandle":"vol","attachmentID":"a"}`), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.InUse(); err == nil || !slices.Equal(got, []corev1.UniqueVolumeName{"kubernetes.io/csi/d^vol"}) {
+	if got, err := h.records().InUse(); err == nil || !slices.Equal(got, []corev1.UniqueVolumeName{"kubernetes.io/csi/d^vol"}) {
 		t.Errorf("in use: %v, %v", got, err)
 	}
 }

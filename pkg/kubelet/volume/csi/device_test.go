@@ -58,7 +58,7 @@ func TestDevice(t *testing.T) {
 	if again, err := loopdevice.Of(filepath.Join(r.Notes, "dev")); err != nil || again != held {
 		t.Errorf("held by %s, was %s: %v", again, held, err)
 	}
-	h.inUse("without an attachment", s)
+	h.inUse("without an attachment")
 	h.driver.Fail(errors.New("busy"))
 	if err := s.TakeDown(t.Context(), r.Place); err == nil {
 		t.Error("a driver that fails is no error")

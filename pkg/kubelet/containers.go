@@ -1,0 +1,98 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/pkg/kubelet/cgroup"
+	"bonsai/pkg/kubelet/cri"
+	"bonsai/pkg/kubelet/housekeeping"
+	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/images/credentialprovider"
+	"bonsai/pkg/kubelet/logs"
+	"bonsai/pkg/kubelet/pleg"
+	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/volume"
+)
+
+// dialTimeout bounds how long the container runtime may take to answer when the kubelet starts.
+const dialTimeout = time.Minute
+
+// containers are what pods consist of on this node: the runtime, its images, and cgroups.
+type containers struct {
+	cri     *cri.Client
+	cgroups *cgroup.Manager
+	images  *images.Manager
+	// unused removes images, dead removes containers.
+	unused *images.Collector
+	dead   housekeeping.Containers
+	relist *pleg.Generator
+}
+
+// newContainers connects to the runtime.
+func newContainers(ctx context.Context, cfg *Config, r reporting, s signals) (_ *containers, err error) {
+	groups := cfg.Cgroups
+	groups.Observe = r.metrics.CgroupWork
+	c := &containers{}
+	if c.cgroups, err = cgroup.New(groups); err != nil {
+		return nil, fmt.Errorf("prepare cgroups: %w", err)
+	}
+	if c.cri, err = dial(ctx, cfg, r, c.cgroups); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.cri.Close())
+		}
+	}()
+	if c.images, err = newImages(cfg, r, c.cri); err != nil {
+		return nil, err
+	}
+	c.unused = &images.Collector{Policy: cfg.ImageGC, Node: c.cri, Manager: c.images, Pods: s.pods.Pods,
+		Removed: func(why images.Reason) { r.metrics.ImageRemoved(string(why)) }, Now: time.Now, Log: cfg.Log}
+	c.dead = housekeeping.Containers{Runtime: c.cri, Policy: cfg.ContainerGC, Ended: s.workers.Ended, Now: time.Now,
+		RemoveLog: func(p *runtime.PodStatus, x *runtime.Container) error { return cfg.Logs.Remove(logs.Of(p, x)) }}
+	c.relist = pleg.New(pleg.Config{Runtime: c.cri, Observe: r.metrics.Relisted, Unsupported: cri.ErrNoEvents, Log: cfg.Log})
+	return c, nil
+}
+
+func dial(ctx context.Context, cfg *Config, r reporting, groups *cgroup.Manager) (*cri.Client, error) {
+	to, podsDir := cfg.Runtime, cfg.podsDir()
+	to.CgroupV2 = groups.Version() == 2
+	to.SystemdCgroups = cfg.Cgroups.Driver == cgroup.DriverSystemd
+	to.Observe = r.metrics.Called
+	to.TerminationLog = func(uid types.UID, container, path string) bool {
+		return volume.IsTerminationLog(podsDir, uid, container, path)
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	return cri.Dial(ctx, to)
+}
+
+// newImages makes what pulls images, and remembers with whose credentials it did.
+func newImages(cfg *Config, r reporting, service *cri.Client) (*images.Manager, error) {
+	x := cfg.Images
+	x.Service, x.Account, x.Pulled = service, cfg.Client.ServiceAccount, r.metrics.ImagePulled
+	x.Ensured = func(q images.Request) { r.metrics.ImageEnsured(q.Policy, q.Present, q.Pull) }
+	x.Checked = func(c images.Check) { r.metrics.ImageChecked(string(c)) }
+	var err error
+	if x.Records, err = images.OpenRecords(filepath.Join(cfg.RootDir, "image_manager"), time.Now); err != nil {
+		return nil, err
+	}
+	if cfg.Metrics != nil {
+		countRecords(cfg.Metrics, x.Records)
+	}
+	if len(cfg.CredentialProviders) > 0 {
+		x.Providers, err = credentialprovider.New(credentialprovider.Config{Providers: cfg.CredentialProviders, BinDir: cfg.CredentialProviderDir,
+			Accounts: cfg.Client, Metrics: credentialprovider.NewMetrics(cfg.Metrics), Now: time.Now, Log: cfg.Log})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return images.New(x), nil
+}

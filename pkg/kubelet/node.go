@@ -1,0 +1,81 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"bonsai/pkg/kubelet/cm"
+	"bonsai/pkg/kubelet/cm/cpu"
+	"bonsai/pkg/kubelet/cm/devices"
+	"bonsai/pkg/kubelet/cm/dra"
+	"bonsai/pkg/kubelet/cm/memory"
+	"bonsai/pkg/kubelet/cm/podresources"
+	"bonsai/pkg/kubelet/cm/userns"
+	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/node"
+)
+
+// nodeParts are the Node, and what pods get of the machine.
+type nodeParts struct {
+	devices *devices.Manager
+	dra     *dra.Manager
+	cpu     *cpu.Manager
+	// resources gives pods what the parts above, and others, have.
+	resources *cm.Manager
+	// served is the pod-resources API, which shows what containers have.
+	served *podresources.Server
+	node   *node.Node
+}
+
+func newNodeParts(cfg *Config, r reporting, s signals, c *containers) (*nodeParts, error) {
+	n := &nodeParts{}
+	var err error
+	if n.devices, err = devices.New(devices.Config{RootDir: cfg.RootDir, Nodes: cfg.Machine.Nodes(), Changed: s.node.Notify, Wake: s.workers.Wake,
+		Metrics: r.metrics, Now: time.Now, Log: cfg.Log}); err != nil {
+		return nil, err
+	}
+	if n.dra, err = dra.New(dra.Config{RootDir: cfg.RootDir, Node: cfg.NodeName, Client: cfg.Client, Wake: s.workers.Wake,
+		Metrics: r.metrics, Now: time.Now, Log: cfg.Log}); err != nil {
+		return nil, err
+	}
+	if n.cpu, err = cpu.New(cpu.Config{Settings: cfg.CPUs, RootDir: cfg.RootDir, Machine: cfg.Machine, Runtime: c.cri, Pods: s.active,
+		Metrics: r.metrics, Log: cfg.Log}); err != nil {
+		return nil, err
+	}
+	memories, err := memory.New(memory.Config{Settings: cfg.Memory, RootDir: cfg.RootDir, Machine: cfg.Machine, Metrics: r.metrics, Log: cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	users, err := userns.New(userns.Config{PodsDir: cfg.podsDir(), Ranges: cfg.Users})
+	if err != nil {
+		return nil, err
+	}
+	topology := cfg.Topology
+	topology.Nodes, topology.Distances = cfg.Machine.Nodes(), cfg.Machine.Distances
+	n.resources = &cm.Manager{Providers: []cm.Provider{c.cgroups, users, n.devices, n.dra, n.cpu, memories},
+		Topology: topology, Metrics: r.metrics, Event: r.events.Pod, Log: cfg.Log}
+	n.served = &podresources.Server{RootDir: cfg.RootDir, Resources: n.resources, Pods: s.active, Count: r.metrics.PodResourcesAsked}
+	if n.node, err = newNode(cfg, r, s, c, n.devices); err != nil {
+		return nil, fmt.Errorf("prepare the node object: %w", err)
+	}
+	return n, nil
+}
+
+func newNode(cfg *Config, r reporting, s signals, c *containers, d *devices.Manager) (*node.Node, error) {
+	x := cfg.Node
+	x.Client, x.Name, x.Runtime, x.Log, x.Now = cfg.Client, cfg.NodeName, c.cri, cfg.Log, time.Now
+	x.Images = func(ctx context.Context) ([]corev1.ContainerImage, error) {
+		list, err := c.cri.Images(ctx)
+		return images.Named(list), err
+	}
+	x.Pressure = func() node.Pressure {
+		return node.Pressure{Memory: s.pressure.Under(corev1.NodeMemoryPressure), Disk: s.pressure.Under(corev1.NodeDiskPressure),
+			PID: s.pressure.Under(corev1.NodePIDPressure)}
+	}
+	x.Changed, x.Down, x.Relisted, x.Devices = s.node, s.shutdown.Err, c.relist.Healthy, d.Capacity
+	x.VolumesInUse, x.Startup = cfg.csiRecords().InUse, r.metrics
+	return node.New(x)
+}

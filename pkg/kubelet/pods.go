@@ -1,0 +1,180 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"bonsai/api/core"
+	"bonsai/api/podspec"
+	"bonsai/pkg/kubelet/admission"
+	"bonsai/pkg/kubelet/allocation"
+	"bonsai/pkg/kubelet/apparmor"
+	"bonsai/pkg/kubelet/config"
+	"bonsai/pkg/kubelet/cri"
+	"bonsai/pkg/kubelet/env"
+	"bonsai/pkg/kubelet/eviction"
+	"bonsai/pkg/kubelet/executor"
+	"bonsai/pkg/kubelet/localstorage"
+	"bonsai/pkg/kubelet/node"
+	"bonsai/pkg/kubelet/objects"
+	"bonsai/pkg/kubelet/podsyncer"
+	"bonsai/pkg/kubelet/podworker"
+	"bonsai/pkg/kubelet/prober"
+	"bonsai/pkg/kubelet/runtime"
+	"bonsai/pkg/kubelet/runtimeclass"
+	"bonsai/pkg/kubelet/shutdown"
+	"bonsai/pkg/kubelet/status"
+	"bonsai/pkg/kubelet/syncloop"
+	"bonsai/pkg/kubelet/volume"
+	"bonsai/pkg/kubelet/volume/emptydir"
+)
+
+// podParts are what happens to pods: where they come from, what is done to them, and who ends them.
+type podParts struct {
+	services *env.Services
+	classes  *runtimeclass.Classes
+	probes   *prober.Manager
+	syncer   *podsyncer.Syncer
+	sources  *syncloop.Loop
+	// storage ends pods that exceed their limits of local storage, eviction before the node runs short, shutdown before it goes down.
+	storage  *localstorage.Watcher
+	eviction *eviction.Manager
+	shutdown *shutdown.Manager
+}
+
+// newPodParts makes what works on pods. Probes live as long as ctx.
+func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *containers, n *nodeParts, v *volumeParts) (*podParts, error) {
+	p := &podParts{}
+	var err error
+	if p.services, err = env.NewServices(cfg.Client.Objects("services", "", "")); err != nil {
+		return nil, err
+	}
+	if p.classes, err = runtimeclass.New(cfg.Client.RuntimeClasses()); err != nil {
+		return nil, err
+	}
+	admitter, err := newAdmitter(cfg, r, s, n)
+	if err != nil {
+		return nil, err
+	}
+	p.probes = prober.New(ctx, prober.Config{Exec: c.cri.ExecSync, Changed: s.Changed, Event: r.events.Container, Started: time.Now(),
+		Log: cfg.Log, Metrics: prober.NewMetrics(r.probes)})
+	act, err := executor.New(executor.Config{Runtime: c.cri, Images: c.images, Volumes: v.manager, Resources: n.resources, Cgroups: c.cgroups,
+		Allocations: admitter, Node: n.node, Classes: p.classes, Events: r.events, Metrics: r.metrics,
+		Environment: environment{p.services, v.objects, n.node}.build, Secret: v.objects.Secret, Message: cri.Message,
+		ImageVolumeFailed: cri.ImageVolumeFailed, DNS: cfg.DNS, Logs: cfg.Logs, Capacity: cfg.Node.Machine.Capacity(),
+		MaxBackOff: cfg.MaxBackOff, Log: cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	p.syncer = podsyncer.New(podsyncer.Config{Runtime: c.cri, Executor: act, Pods: s.pods, Status: r.status, Admission: admitter, Probes: p.probes,
+		Volumes: v.manager, Cgroups: c.cgroups, Resources: n.resources, Objects: v.objects, Logs: cfg.Logs, Events: r.events, Changes: s.changes,
+		Evicted: r.metrics.Evicted, Running: r.metrics.PodRunning, Terminated: r.metrics.Terminated, Resizes: r.metrics,
+		HostIPs: n.node.HostIPs, Active: s.active, Now: time.Now, Log: cfg.Log})
+	if p.sources, err = newSources(cfg, r, s, n, v, admitter); err != nil {
+		return nil, err
+	}
+	end := ending{p.syncer, s.workers}.end
+	if p.storage, err = newStorage(cfg, r, s, c, v, end); err != nil {
+		return nil, err
+	}
+	if p.eviction, err = newEviction(cfg, r, s, c, p.sources, p.storage, end); err != nil {
+		return nil, err
+	}
+	p.shutdown, err = shutdown.New(shutdown.Config{Periods: cfg.Shutdown, Connect: shutdown.ConnectSystemBus, Pods: s.active, End: end,
+		State: s.shutdown, Changed: s.node.Notify, Began: r.metrics.ShutdownBegan, Over: r.metrics.ShutdownOver, Log: cfg.Log})
+	return p, err
+}
+
+func newAdmitter(cfg *Config, r reporting, s signals, n *nodeParts) (*admission.Admitter, error) {
+	allocations, err := allocation.Open(filepath.Join(cfg.RootDir, "allocations"))
+	if err != nil {
+		return nil, err
+	}
+	return admission.New(admission.Config{Node: n.node.Object, Allocatable: n.node.Allocatable, Allocated: n.devices.Manages,
+		MayResize: n.resources.MayResize, Refuse: s.refuse, Sysctls: cfg.Sysctls.Check,
+		AppArmor: func(pod *corev1.Pod) error { return apparmor.Check(cfg.AppArmor, pod) },
+		Wake:     s.workers.Wake, Checkpoint: allocations, Log: cfg.Log,
+		Accepted: func(why admission.Trigger) { r.metrics.Accepted(string(why)) },
+		Preempted: func(uid types.UID, lacked corev1.ResourceName) {
+			r.metrics.Preempted(lacked)
+			s.workers.Interrupt(uid)
+		}}), nil
+}
+
+// newSources makes the API and, if there is one, the directory of manifests the sources of pods.
+func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumeParts, admitter *admission.Admitter) (*syncloop.Loop, error) {
+	api, err := config.NewAPI(cfg.Client.Objects("pods", "", "spec.nodeName="+cfg.NodeName))
+	if err != nil {
+		return nil, err
+	}
+	x := syncloop.Config{API: api, Pods: s.pods, Workers: s.workers, Admission: admitter, Objects: v.objects, Volumes: v.manager,
+		Own: status.Own, Orphaned: r.metrics.Orphaned, Registered: n.node.Registered(), Log: cfg.Log}
+	if cfg.StaticPodPath != "" {
+		x.Static = &config.Files{Path: cfg.StaticPodPath, Node: cfg.NodeName, Period: cfg.StaticPeriod, Log: cfg.Log,
+			Defaults: func(p *corev1.Pod) { core.DefaultPod(p); p.Status.QOSClass = podspec.QOSClass(p) }}
+	}
+	return syncloop.New(x), nil
+}
+
+func newStorage(cfg *Config, r reporting, s signals, c *containers, v *volumeParts, end func(types.UID, runtime.Ending) bool) (*localstorage.Watcher, error) {
+	return localstorage.NewWatcher(localstorage.Config{Runtime: c.cri, Pods: s.active, Log: cfg.Log,
+		Exceeded: func(uid types.UID, why runtime.Ending) { end(uid, why) },
+		Measured: func(took time.Duration) { r.metrics.VolumeMeasured("du", took) },
+		LogDir:   func(pod *corev1.Pod) string { return cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID) },
+		EmptyDir: func(pod *corev1.Pod, volume string) (string, error) {
+			dir, err := v.manager.PodDir(pod.UID)
+			return emptydir.Path(dir, volume), err
+		}})
+}
+
+// ending ends pods that the node cannot keep.
+type ending struct {
+	syncer  *podsyncer.Syncer
+	workers *podworker.Workers
+}
+
+// end reports false if the pod is ending already, or if no worker has begun with it.
+func (e ending) end(uid types.UID, why runtime.Ending) bool {
+	ends := e.syncer.End(uid, why)
+	if ends {
+		e.workers.Interrupt(uid)
+	}
+	return ends
+}
+
+// environment builds the variables of containers.
+type environment struct {
+	services *env.Services
+	objects  *objects.Cache
+	node     *node.Node
+}
+
+// build returns the variables of a container whose pod has these volumes.
+func (e environment) build(ctx context.Context, pod *corev1.Pod, c *corev1.Container, a executor.Addresses, volumes map[string]volume.Mounted) ([]env.Var, error) {
+	services, err := e.services.For(ctx, pod)
+	if err != nil {
+		return nil, err
+	}
+	return env.Build(ctx, env.Input{Pod: pod, Container: c, PodIPs: a.Pod, HostIPs: a.Host, Allocatable: e.node.Allocatable(), Services: services},
+		variables{e.objects, volumes})
+}
+
+// variables are the sources of one pod's variables.
+type variables struct {
+	*objects.Cache
+	volumes map[string]volume.Mounted
+}
+
+// File implements env.Sources.
+func (s variables) File(name, path string) ([]byte, error) {
+	v, ok := s.volumes[name]
+	if !ok || v.HostPath == "" || v.Device {
+		return nil, fmt.Errorf("cannot find the volume %q referenced by FileKeyRef", name)
+	}
+	return v.ReadFile(path)
+}

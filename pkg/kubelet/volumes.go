@@ -1,0 +1,88 @@
+package kubelet
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/mount-utils"
+	utilexec "k8s.io/utils/exec"
+
+	"bonsai/pkg/kubelet/env"
+	"bonsai/pkg/kubelet/node"
+	"bonsai/pkg/kubelet/objects"
+	"bonsai/pkg/kubelet/volume"
+	"bonsai/pkg/kubelet/volume/claims"
+	"bonsai/pkg/kubelet/volume/csi"
+	"bonsai/pkg/kubelet/volume/csi/csinode"
+	"bonsai/pkg/kubelet/volume/emptydir"
+	"bonsai/pkg/kubelet/volume/growth"
+	"bonsai/pkg/kubelet/volume/hostpath"
+	"bonsai/pkg/kubelet/volume/image"
+	"bonsai/pkg/kubelet/volume/local"
+	"bonsai/pkg/kubelet/volume/nfs"
+	"bonsai/pkg/kubelet/volume/projected"
+)
+
+// volumeParts are the pods' volumes, and the objects that fill them.
+type volumeParts struct {
+	// objects are the ConfigMaps and Secrets that pods refer to.
+	objects *objects.Cache
+	manager *volume.Manager
+	// csi are the volumes of storage drivers, drivers the node's drivers, csiNode announces these in the CSINode.
+	csi     *csi.Source
+	drivers *csi.Drivers
+	csiNode *csinode.Announcer
+}
+
+func newVolumeParts(cfg *Config, r reporting, n *node.Node) (*volumeParts, error) {
+	v := &volumeParts{csiNode: &csinode.Announcer{Client: cfg.Client, Name: cfg.NodeName, Log: cfg.Log}}
+	v.drivers = csi.NewDrivers(v.csiNode, cfg.Client, cfg.Log)
+	v.csi = csi.New(csi.Config{Records: cfg.csiRecords(), Node: cfg.NodeName, Client: cfg.Client, Drivers: v.drivers, ShowInUse: n.ShowInUse})
+	var err error
+	if v.objects, err = objects.New(objects.Config{Client: cfg.Client, Log: cfg.Log}); err != nil {
+		return nil, fmt.Errorf("prepare the cache of configMaps and secrets: %w", err)
+	}
+	api := projected.Config{Objects: v.objects, Tokens: cfg.Client, Field: env.Field, Now: time.Now, Log: cfg.Log,
+		Allocatable: func() int64 {
+			all := n.Allocatable()
+			return all.Memory().Value()
+		},
+		Resource: func(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector) (string, error) {
+			return env.ResourceOf(pod, container, sel, n.Allocatable())
+		}}
+	disks := local.Config{Dir: cfg.pluginDir("local-volume", "mounts"), PodsDir: cfg.podsDir(),
+		Mounts: mount.NewSafeFormatAndMount(mount.New(""), utilexec.New())}
+	sources, err := volumeSources(api, disks, v.csi)
+	if err != nil {
+		return nil, err
+	}
+	v.manager, err = volume.New(volume.Config{PodsDir: cfg.podsDir(), Sources: sources, Log: cfg.Log, Metrics: r.metrics,
+		Claims: &claims.Resolver{Client: cfg.Client, Node: n.Object},
+		Growth: growth.New(growth.Config{Client: cfg.Client, Node: cfg.NodeName, Event: r.events.Pod, ClaimEvent: r.events.Claim, Now: time.Now})})
+	if err != nil {
+		return nil, fmt.Errorf("prepare volumes: %w", err)
+	}
+	return v, nil
+}
+
+// volumeSources lists all kinds of volumes. api fills volumes from the API, disks finds local volumes, drivers are the storage drivers'.
+func volumeSources(api projected.Config, disks local.Config, drivers *csi.Source) ([]volume.Source, error) {
+	list := []volume.Source{emptydir.New(api.Allocatable), hostpath.New(), image.New(), local.New(disks), nfs.New(disks.Mounts), drivers}
+	files, err := projected.New(api)
+	for _, s := range files {
+		list = append(list, s)
+	}
+	return list, err
+}
+
+// changed takes that an object changed which these pods refer to: their volumes are written again, and their workers look at them.
+func (v *volumeParts) changed(s signals) func(pods []types.UID) {
+	return func(pods []types.UID) {
+		v.manager.Changed(pods)
+		for _, uid := range pods {
+			s.workers.Wake(uid)
+		}
+	}
+}
