@@ -1,6 +1,8 @@
 # Bonsai: Kubernetes in miniature. `make help` lists the targets.
 SHELL := /bin/bash
 export CGO_ENABLED := 0
+# One set of flags for builds, vet and tests: what one has compiled the others find.
+export GOFLAGS := -trimpath
 COMPONENTS := kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy kubectl bonsai bonsai-network bonsai-ipam
 LDFLAGS := -s -w -X sigs.k8s.io/kustomize/api/provenance.version=v5.8.1
 # What would keep every method of every type in a binary: Go's plug-ins, which kustomize's library links and no static binary can load, and
@@ -17,11 +19,11 @@ build: tools components images ## build the components, the pinned tools and the
 
 .PHONY: components tools images
 components:
-	go build -trimpath -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o bin/ $(COMPONENTS:%=./cmd/%)
+	go build -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o bin/ $(COMPONENTS:%=./cmd/%)
 
 tools: bin/etcd bin/coredns
 bin/etcd bin/coredns: deploy/tools/go.mod deploy/tools/etcd/main.go deploy/tools/coredns/main.go
-	cd deploy/tools && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../bin/ ./etcd ./coredns && touch ../../bin/etcd ../../bin/coredns
+	cd deploy/tools && go build -ldflags '$(LDFLAGS)' -o ../../bin/ ./etcd ./coredns && touch ../../bin/etcd ../../bin/coredns
 
 bin/pause: deploy/images/pause/pause.c
 	mkdir -p bin && gcc -static -Os -s -o $@ $<
@@ -31,7 +33,7 @@ bin/busybox: deploy/images/busybox/build.sh
 
 images: bin/images/.done
 bin/images/.done: bin/coredns bin/pause bin/busybox $(wildcard pkg/cluster/image/*.go) pkg/cluster/plan/images.go
-	go build -trimpath -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o bin/ ./cmd/bonsai
+	go build -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o bin/ ./cmd/bonsai
 	bin/bonsai image build bin/images && touch $@
 
 ADDONS ?= metrics-server registry traefik
@@ -40,14 +42,14 @@ bin/images/metrics-server.tar bin/images/registry.tar bin/images/traefik.tar: bi
 	bin/bonsai image build bin/images $*
 
 bin/registry: deploy/tools/registry/go.mod
-	cd deploy/tools/registry && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../../$@ github.com/distribution/distribution/v3/cmd/registry && touch ../../../$@
+	cd deploy/tools/registry && go build -ldflags '$(LDFLAGS)' -o ../../../$@ github.com/distribution/distribution/v3/cmd/registry && touch ../../../$@
 
 bin/metrics-server: deploy/tools/metrics-server/go.mod
-	cd deploy/tools/metrics-server && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../../$@ sigs.k8s.io/metrics-server/cmd/metrics-server && touch ../../../$@
+	cd deploy/tools/metrics-server && go build -ldflags '$(LDFLAGS)' -o ../../../$@ sigs.k8s.io/metrics-server/cmd/metrics-server && touch ../../../$@
 
 # Traefik as it is published: 2,400 packages, with the clients of some eighty DNS services.
 bin/traefik: deploy/tools/traefik/go.mod
-	cd deploy/tools/traefik && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../../$@ github.com/traefik/traefik/v3/cmd/traefik && touch ../../../$@
+	cd deploy/tools/traefik && go build -ldflags '$(LDFLAGS)' -o ../../../$@ github.com/traefik/traefik/v3/cmd/traefik && touch ../../../$@
 
 install: ## install the Debian packages that a cluster needs (as root)
 	deploy/install.sh
@@ -67,7 +69,7 @@ unit: tools lint-quick ## unit, contract and architecture tests, with the race d
 
 e2e: build bin/kubectl-1.20 ## end-to-end tests on a real cluster that they start and stop (as root)
 	go test -count=1 -timeout 20m -v ./test/e2e
-	cd test/ecosystem && go test -trimpath -count=1 ./operator # on envtest's control plane, needs no root
+	cd test/ecosystem && go test -count=1 ./operator # on envtest's control plane, needs no root
 
 e2e-long: build addons bin/kubectl-1.20 ## the end-to-end tests with the long ones, on a cluster with all add-ons (as root): run before a change is called done
 	go test -count=1 -timeout 40m -v ./test/e2e -long $(E2EFLAGS)
@@ -92,7 +94,7 @@ invariants: tools components ## a hundred seconds of workloads, checked at every
 
 # Helm as it is published. Compiling it takes four minutes of CPU the first time, so it is no part of `make test`.
 bin/helm: test/ecosystem/go.mod
-	cd test/ecosystem && go build -trimpath -ldflags '$(LDFLAGS)' -o ../../$@ helm.sh/helm/v4/cmd/helm && touch ../../$@
+	cd test/ecosystem && go build -ldflags '$(LDFLAGS)' -o ../../$@ helm.sh/helm/v4/cmd/helm && touch ../../$@
 
 ecosystem: build bin/helm ## Helm and an operator on a cluster that it starts and stops (as root)
 	test/ecosystem/run
@@ -129,13 +131,13 @@ stock-test: build ## each component beside the real ones of STOCK=dir, after `ma
 	CONFORMANCE_DATA='$(CONFORMANCE_DATA)' test/stock/run '$(STOCK)' $(CASES)
 
 bin/misspell bin/staticcheck: deploy/tools/lint/go.mod
-	cd deploy/tools/lint && go build -trimpath -o ../../../$@ "$$(go list tool | grep '/$(@F)$$')" && touch ../../../$@
+	cd deploy/tools/lint && go build -o ../../../$@ "$$(go list tool | grep '/$(@F)$$')" && touch ../../../$@
 
 lint: lint-quick bin/staticcheck ## lint-quick and staticcheck (staticcheck.conf)
-	GOFLAGS=-trimpath bin/staticcheck ./...
+	bin/staticcheck ./...
 
-# What is cheap beside the tests. With -trimpath, vet finds what the components' build has compiled.
+# What is cheap beside the tests.
 lint-quick: bin/misspell ## gofmt, go vet and the spelling of all files
 	@test -z "$$(gofmt -l cmd pkg api deploy test)" || { gofmt -l cmd pkg api deploy test; exit 1; }
-	go vet -trimpath ./...
+	go vet ./...
 	git ls-files -z | xargs -0 bin/misspell -error -i creater # a Creater creates (pkg/apiserver/registry)
