@@ -68,7 +68,7 @@ func job(d *describer, o *batchv1.Job) error {
 	if indexed {
 		d.line(0, "Completed Indexes:\t%s\n", fewIndexes(st.CompletedIndexes))
 	}
-	d.template(s.Template)
+	writeTemplate(d, s.Template)
 	return nil
 }
 
@@ -108,7 +108,7 @@ func cronJob(d *describer, o *batchv1.CronJob) error {
 	if t.ActiveDeadlineSeconds != nil {
 		d.line(0, "Active Deadline Seconds:\t%ds\n", *t.ActiveDeadlineSeconds)
 	}
-	d.template(t.Template)
+	writeTemplate(d, t.Template)
 	last := unset
 	if o.Status.LastScheduleTime != nil {
 		last = when(*o.Status.LastScheduleTime)

@@ -29,11 +29,11 @@ func signingRequest(d *describer, r *certificatesv1.CertificateSigningRequest) e
 	}
 	d.line(0, "Status:\t%s\n", certificates.StateText(&r.Status))
 	d.line(0, "Subject:\n")
-	d.subject(&asked.Subject)
+	writeSubject(d.writer, &asked.Subject)
 	if len(asked.DNSNames)+len(asked.EmailAddresses)+len(asked.URIs)+len(asked.IPAddresses) > 0 {
 		d.line(0, "Subject Alternative Names:\n")
-		d.values("DNS Names", asked.DNSNames)
-		d.values("Email Addresses", asked.EmailAddresses)
+		writeValues(d.writer, "DNS Names", asked.DNSNames)
+		writeValues(d.writer, "Email Addresses", asked.EmailAddresses)
 		var uris, ips []string
 		for _, u := range asked.URIs {
 			uris = append(uris, u.String())
@@ -41,15 +41,15 @@ func signingRequest(d *describer, r *certificatesv1.CertificateSigningRequest) e
 		for _, ip := range asked.IPAddresses {
 			ips = append(ips, ip.String())
 		}
-		d.values("URIs", uris)
-		d.values("IP Addresses", ips)
+		writeValues(d.writer, "URIs", uris)
+		writeValues(d.writer, "IP Addresses", ips)
 	}
 	return nil
 }
 
-// subject writes what there is of a name.
-func (d *describer) subject(n *pkix.Name) {
-	d.line(0, "\tCommon Name:\t%s\n\tSerial Number:\t%s\n", n.CommonName, n.SerialNumber)
+// writeSubject writes what there is of a name.
+func writeSubject(w *writer, n *pkix.Name) {
+	w.line(0, "\tCommon Name:\t%s\n\tSerial Number:\t%s\n", n.CommonName, n.SerialNumber)
 	for _, p := range []struct {
 		name  string
 		parts []string
@@ -57,13 +57,13 @@ func (d *describer) subject(n *pkix.Name) {
 		{"Organization", n.Organization}, {"Organizational Unit", n.OrganizationalUnit}, {"Country", n.Country}, {"Locality", n.Locality},
 		{"Province", n.Province}, {"StreetAddress", n.StreetAddress}, {"PostalCode", n.PostalCode},
 	} {
-		d.values(p.name, p.parts)
+		writeValues(w, p.name, p.parts)
 	}
 }
 
-// values writes a name in the second column with its values one below the other, nothing if there are none.
-func (d *describer) values(name string, all []string) {
+// writeValues writes a name in the second column with its values one below the other, nothing if there are none.
+func writeValues(w *writer, name string, all []string) {
 	if len(all) > 0 {
-		d.line(0, "\t%s:\t%s\n", name, strings.Join(all, "\n\t\t"))
+		w.line(0, "\t%s:\t%s\n", name, strings.Join(all, "\n\t\t"))
 	}
 }

@@ -15,8 +15,10 @@ func age(d time.Duration) string { return duration.HumanDuration(d) }
 
 func seconds(n int64) string { return fmt.Sprintf("%ds", n) }
 
-// containers writes containers with their states; without states (nil) those of a template, at space.
-func (d *describer) containers(title string, all []corev1.Container, states []corev1.ContainerStatus, space string) {
+// writeContainers writes containers with their states; without states (nil) those of a template, at space.
+func writeContainers(
+	d *describer, title string, all []corev1.Container, states []corev1.ContainerStatus, space string,
+) {
 	if len(all) == 0 {
 		if title == "Containers" {
 			d.line(0, "%s%s: <none>\n", space, title)
@@ -36,11 +38,11 @@ func (d *describer) containers(title string, all []corev1.Container, states []co
 			name = "  "
 		}
 		d.line(0, "%s%s%v:\n", space, name, c.Name)
-		d.container(c, state)
+		writeContainer(d, c, state)
 	}
 }
 
-func (d *describer) container(c corev1.Container, s *corev1.ContainerStatus) {
+func writeContainer(d *describer, c corev1.Container, s *corev1.ContainerStatus) {
 	if s != nil {
 		d.line(2, "Container ID:\t%s\n", s.ContainerID)
 	}
@@ -55,25 +57,25 @@ func (d *describer) container(c corev1.Container, s *corev1.ContainerStatus) {
 	}
 	d.line(2, "Port%s:\t%s\n", plural, ports)
 	d.line(2, "Host Port%s:\t%s\n", plural, hosts)
-	d.list("Command", c.Command)
-	d.list("Args", c.Args)
+	writeList(d.writer, "Command", c.Command)
+	writeList(d.writer, "Args", c.Args)
 	if s != nil {
-		d.state("State", s.State)
+		writeState(d.writer, "State", s.State)
 		if s.LastTerminationState.Terminated != nil {
-			d.state("Last State", s.LastTerminationState)
+			writeState(d.writer, "Last State", s.LastTerminationState)
 		}
 		d.line(2, "Ready:\t%s\n", truth(s.Ready))
 		d.line(2, "Restart Count:\t%d\n", s.RestartCount)
 	}
-	d.quantities(2, "Limits", c.Resources.Limits)
-	d.quantities(2, "Requests", c.Resources.Requests)
-	d.probe("Liveness", c.LivenessProbe)
-	d.probe("Readiness", c.ReadinessProbe)
-	d.probe("Startup", c.StartupProbe)
-	d.envFrom(c.EnvFrom)
-	d.env(&c)
-	d.mounts(c.VolumeMounts)
-	d.devices(&c)
+	writeQuantities(d.writer, 2, "Limits", c.Resources.Limits)
+	writeQuantities(d.writer, 2, "Requests", c.Resources.Requests)
+	writeProbe(d.writer, "Liveness", c.LivenessProbe)
+	writeProbe(d.writer, "Readiness", c.ReadinessProbe)
+	writeProbe(d.writer, "Startup", c.StartupProbe)
+	writeEnvFrom(d.writer, c.EnvFrom)
+	writeEnv(d, &c)
+	writeMounts(d.writer, c.VolumeMounts)
+	writeDevices(d.writer, &c)
 }
 
 func truth(b bool) string {
@@ -99,47 +101,47 @@ func portLists(ports []corev1.ContainerPort) (string, string) {
 	return strings.Join(own, ", "), strings.Join(host, ", ")
 }
 
-func (d *describer) list(title string, values []string) {
+func writeList(w *writer, title string, values []string) {
 	if len(values) == 0 {
 		return
 	}
-	d.line(2, "%s:\n", title)
+	w.line(2, "%s:\n", title)
 	for _, v := range values {
 		for _, l := range strings.Split(v, "\n") {
-			d.line(3, "%s\n", l)
+			w.line(3, "%s\n", l)
 		}
 	}
 }
 
-func (d *describer) state(title string, s corev1.ContainerState) {
+func writeState(w *writer, title string, s corev1.ContainerState) {
 	switch {
 	case s.Running != nil:
-		d.line(2, "%s:\tRunning\n", title)
-		d.line(3, "Started:\t%v\n", when(s.Running.StartedAt))
+		w.line(2, "%s:\tRunning\n", title)
+		w.line(3, "Started:\t%v\n", when(s.Running.StartedAt))
 	case s.Terminated != nil:
 		t := s.Terminated
-		d.line(2, "%s:\tTerminated\n", title)
+		w.line(2, "%s:\tTerminated\n", title)
 		if t.Reason != "" {
-			d.line(3, "Reason:\t%s\n", t.Reason)
+			w.line(3, "Reason:\t%s\n", t.Reason)
 		}
 		if t.Message != "" {
-			d.line(3, "Message:\t%s\n", t.Message)
+			w.line(3, "Message:\t%s\n", t.Message)
 		}
-		d.line(3, "Exit Code:\t%d\n", t.ExitCode)
+		w.line(3, "Exit Code:\t%d\n", t.ExitCode)
 		if t.Signal > 0 {
-			d.line(3, "Signal:\t%d\n", t.Signal)
+			w.line(3, "Signal:\t%d\n", t.Signal)
 		}
-		d.line(3, "Started:\t%s\n", when(t.StartedAt))
-		d.line(3, "Finished:\t%s\n", when(t.FinishedAt))
+		w.line(3, "Started:\t%s\n", when(t.StartedAt))
+		w.line(3, "Finished:\t%s\n", when(t.FinishedAt))
 	default:
-		d.line(2, "%s:\tWaiting\n", title)
+		w.line(2, "%s:\tWaiting\n", title)
 		if s.Waiting != nil && s.Waiting.Reason != "" {
-			d.line(3, "Reason:\t%s\n", s.Waiting.Reason)
+			w.line(3, "Reason:\t%s\n", s.Waiting.Reason)
 		}
 	}
 }
 
-func (d *describer) quantities(indent int, title string, l corev1.ResourceList) {
+func writeQuantities(w *writer, indent int, title string, l corev1.ResourceList) {
 	if len(l) == 0 {
 		return
 	}
@@ -147,13 +149,13 @@ func (d *describer) quantities(indent int, title string, l corev1.ResourceList) 
 	for k, q := range l {
 		names[string(k)] = q.String()
 	}
-	d.line(indent, "%s:\n", title)
+	w.line(indent, "%s:\n", title)
 	for _, k := range keys(names) {
-		d.line(indent+1, "%s:\t%s\n", k, names[k])
+		w.line(indent+1, "%s:\t%s\n", k, names[k])
 	}
 }
 
-func (d *describer) probe(title string, p *corev1.Probe) {
+func writeProbe(w *writer, title string, p *corev1.Probe) {
 	if p == nil {
 		return
 	}
@@ -174,17 +176,17 @@ func (d *describer) probe(title string, p *corev1.Probe) {
 		}
 		what = fmt.Sprintf("grpc <pod>:%d %s", p.GRPC.Port, service)
 	}
-	d.line(2, "%s:\t%s %s\n", title, what, attrs)
+	w.line(2, "%s:\t%s %s\n", title, what, attrs)
 }
 
 func portText(p intstr.IntOrString) string { return p.String() }
 
-func (d *describer) mounts(all []corev1.VolumeMount) {
+func writeMounts(w *writer, all []corev1.VolumeMount) {
 	if len(all) == 0 {
-		d.line(2, "Mounts:\t<none>\n")
+		w.line(2, "Mounts:\t<none>\n")
 		return
 	}
-	d.line(2, "Mounts:\n")
+	w.line(2, "Mounts:\n")
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b corev1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
 	for _, m := range all {
@@ -195,12 +197,12 @@ func (d *describer) mounts(all []corev1.VolumeMount) {
 		if m.SubPath != "" {
 			flags += fmt.Sprintf(",path=%q", m.SubPath)
 		}
-		d.line(3, "%s from %s (%s)\n", m.MountPath, m.Name, flags)
+		w.line(3, "%s from %s (%s)\n", m.MountPath, m.Name, flags)
 	}
 }
 
-// devices writes the block devices by path. Without mounts upstream says <none> first, and so does this.
-func (d *describer) devices(c *corev1.Container) {
+// writeDevices writes the block devices by path. Without mounts upstream says <none> first, and so does this.
+func writeDevices(w *writer, c *corev1.Container) {
 	if len(c.VolumeDevices) == 0 {
 		return
 	}
@@ -208,10 +210,10 @@ func (d *describer) devices(c *corev1.Container) {
 	if len(c.VolumeMounts) == 0 {
 		none = "\t<none>"
 	}
-	d.line(2, "Devices:%s\n", none)
+	w.line(2, "Devices:%s\n", none)
 	all := slices.Clone(c.VolumeDevices)
 	slices.SortStableFunc(all, func(a, b corev1.VolumeDevice) int { return strings.Compare(a.DevicePath, b.DevicePath) })
 	for _, v := range all {
-		d.line(3, "%s from %s\n", v.DevicePath, v.Name)
+		w.line(3, "%s from %s\n", v.DevicePath, v.Name)
 	}
 }

@@ -133,10 +133,11 @@ func (o *Options) byPrefix(ctx context.Context, notFound error) ([]*resource.Inf
 	return out, nil
 }
 
-// describer writes one object.
+// describer is the description of one object: where it is written, and what may be read for it. Functions that only
+// write take its writer.
 type describer struct {
 	*writer
-	ctx    context.Context // of the one description this value is for
+	ctx    context.Context // ends the description
 	client *resource.Client
 	info   *resource.Info
 	now    time.Time
@@ -155,7 +156,7 @@ func (o *Options) one(ctx context.Context, info *resource.Info) error {
 		return err
 	}
 	if o.events && describe.events {
-		if err := d.eventTable(); err != nil {
+		if err := writeEventTable(d); err != nil {
 			return err
 		}
 	}

@@ -184,7 +184,7 @@ Status:
     Total:                0
 `},
 		"claims": {func(d *describer) error {
-			d.claims([]corev1.PersistentVolumeClaim{{
+			writeClaims(d.writer, []corev1.PersistentVolumeClaim{{
 				ObjectMeta: metav1.ObjectMeta{Name: "data", Annotations: map[string]string{"q": "r"}},
 				Spec: corev1.PersistentVolumeClaimSpec{
 					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany},
@@ -204,7 +204,7 @@ Status:
 			e := corev1.Event{Type: "Normal", Reason: "Started", Message: "Container started ", FirstTimestamp: metav1.Unix(940, 0), Source: corev1.EventSource{Component: "kubelet"}}
 			f := e
 			f.InvolvedObject.FieldPath = "spec.containers{c}"
-			d.events([]corev1.Event{e, f})
+			writeEvents(d, []corev1.Event{e, f})
 			return nil
 		}, `Events:
   Type    Reason   Age   From     Message
@@ -213,7 +213,7 @@ Status:
   Normal  Started  60s   kubelet  spec.containers{c}: Container started
 `},
 		"volumes": {func(d *describer) error {
-			d.volumes([]corev1.Volume{
+			writeVolumes(d, []corev1.Volume{
 				{Name: "c", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "x", VolumeAttributes: map[string]string{"a": "b", "c": "d"}}}},
 				{Name: "n", VolumeSource: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/p"}}},
 			}, "")
@@ -240,7 +240,7 @@ Status:
 			of := func(what, divisor string) *corev1.EnvVarSource {
 				return &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: what, Divisor: amount(divisor)}}
 			}
-			d.env(&corev1.Container{
+			writeEnv(d, &corev1.Container{
 				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": amount("1500m"), "memory": amount("3Mi")}},
 				Env: []corev1.EnvVar{
 					{Name: "N", ValueFrom: field("metadata.name")}, {Name: "L", ValueFrom: field("metadata.labels['l']")},
@@ -327,7 +327,7 @@ Topology Spread Constraints:  host:DoNotSchedule when max skew 1 is exceeded for
                               zone:ScheduleAnyway when max skew 2 is exceeded
 `},
 		"tolerations by key": {func(d *describer) error {
-			d.tolerations("", []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, {Operator: corev1.TolerationOpExists}})
+			writeTolerations(d.writer, "", []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, {Operator: corev1.TolerationOpExists}})
 			return nil
 		}, "Tolerations:  op=Exists\n              k:NoSchedule op=Exists\n"},
 	} {

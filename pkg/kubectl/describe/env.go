@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-func (d *describer) envFrom(all []corev1.EnvFromSource) {
+func writeEnvFrom(w *writer, all []corev1.EnvFromSource) {
 	if len(all) == 0 {
 		return
 	}
-	d.line(2, "Environment Variables from:\n")
+	w.line(2, "Environment Variables from:\n")
 	for _, e := range all {
 		from, name, optional := "ConfigMap", "", false
 		if e.ConfigMapRef != nil {
@@ -23,11 +23,11 @@ func (d *describer) envFrom(all []corev1.EnvFromSource) {
 		if e.Prefix != "" {
 			from += " with prefix '" + e.Prefix + "'"
 		}
-		d.line(3, "%s\t%s\tOptional: %t\n", name, from, optional)
+		w.line(3, "%s\t%s\tOptional: %t\n", name, from, optional)
 	}
 }
 
-func (d *describer) env(c *corev1.Container) {
+func writeEnv(d *describer, c *corev1.Container) {
 	if len(c.Env) == 0 {
 		d.line(2, "Environment:\t<none>\n")
 		return
@@ -44,11 +44,11 @@ func (d *describer) env(c *corev1.Container) {
 			}
 			continue
 		}
-		d.envSource(c, e.Name, e.ValueFrom)
+		writeEnvSource(d, c, e.Name, e.ValueFrom)
 	}
 }
 
-func (d *describer) envSource(c *corev1.Container, name string, v *corev1.EnvVarSource) {
+func writeEnvSource(d *describer, c *corev1.Container, name string, v *corev1.EnvVarSource) {
 	switch {
 	case v.FieldRef != nil:
 		d.line(3, "%s:\t%s (%s:%s)\n", name, fieldValue(d.pod, v.FieldRef.FieldPath), v.FieldRef.APIVersion, v.FieldRef.FieldPath)

@@ -14,11 +14,11 @@ func generic(d *describer, u *unstructured.Unstructured) error {
 	d.labels(0, "Labels", u.GetLabels())
 	d.annotations(0, u.GetAnnotations())
 	skip := map[string]bool{"metadata.name": true, "metadata.namespace": true, "metadata.labels": true, "metadata.annotations": true, "metadata.managedFields": true}
-	d.fields(0, u.Object, "", skip)
+	writeFields(d.writer, 0, u.Object, "", skip)
 	return nil
 }
 
-func (d *describer) fields(level int, m map[string]any, path string, skip map[string]bool) {
+func writeFields(w *writer, level int, m map[string]any, path string, skip map[string]bool) {
 	for _, k := range keys(m) {
 		at := strings.TrimPrefix(path+"."+k, ".")
 		if skip[at] {
@@ -26,25 +26,25 @@ func (d *describer) fields(level int, m map[string]any, path string, skip map[st
 		}
 		switch v := m[k].(type) {
 		case map[string]any:
-			d.line(level, "%s:\n", words(k))
-			d.fields(level+1, v, at, skip)
+			w.line(level, "%s:\n", words(k))
+			writeFields(w, level+1, v, at, skip)
 		case []any:
-			d.line(level, "%s:\n", words(k))
+			w.line(level, "%s:\n", words(k))
 			for _, e := range v {
 				if object, ok := e.(map[string]any); ok {
-					d.fields(level+1, object, at, skip)
+					writeFields(w, level+1, object, at, skip)
 				} else {
-					d.line(level+1, "%v\n", e)
+					w.line(level+1, "%v\n", e)
 				}
 			}
 		default:
-			d.line(level, "%s:\t%v\n", words(k), v)
+			w.line(level, "%s:\t%v\n", words(k), v)
 		}
 	}
 }
 
-// words makes "Lease Duration Seconds" of leaseDurationSeconds, "API Version" of apiVersion, "UID" of uid. A name that is not of
-// letters and dashes alone stays as it is.
+// words makes "Lease Duration Seconds" of leaseDurationSeconds, "API Version" of apiVersion, "UID" of uid. A name that
+// is not of letters and dashes alone stays as it is.
 func words(field string) string {
 	if strings.ContainsFunc(field, func(r rune) bool { return !unicode.IsLetter(r) && r != '-' }) {
 		return field
@@ -62,8 +62,9 @@ func words(field string) string {
 	return strings.Join(parts, " ")
 }
 
-// humps takes a name apart: small letters, with the capital before them; capitals; what is neither. Two capitals before small letters
-// are of two words ("ABc": A, Bc), three or more are of one with them ("CIDRs", "APIUid"): so does upstream.
+// humps takes a name apart: small letters, with the capital before them; capitals; what is neither. Two capitals before
+// small letters are of two words ("ABc": A, Bc), three or more are of one with them ("CIDRs", "APIUid"): so does
+// upstream.
 func humps(name string) []string {
 	const small, capital, other = 0, 1, 2
 	class := func(r rune) int {

@@ -25,7 +25,7 @@ func anyAutoscaler(d *describer, u *unstructured.Unstructured) error {
 }
 
 func autoscaler(d *describer, a *autoscalingv2.HorizontalPodAutoscaler) error {
-	d.head(a, true)
+	writeHead(d.writer, a, true)
 	d.line(0, "CreationTimestamp:\t%s\n", a.CreationTimestamp.Time.Format(time.RFC1123Z))
 	d.line(0, "Reference:\t%s/%s\n", a.Spec.ScaleTargetRef.Kind, a.Spec.ScaleTargetRef.Name)
 	d.line(0, "Metrics:\t( current / target )\n")
@@ -34,7 +34,7 @@ func autoscaler(d *describer, a *autoscalingv2.HorizontalPodAutoscaler) error {
 		if i < len(a.Status.CurrentMetrics) {
 			now = a.Status.CurrentMetrics[i]
 		}
-		d.scalingMetric(&a.Spec.Metrics[i], &now)
+		writeScalingMetric(d.writer, &a.Spec.Metrics[i], &now)
 	}
 	least := "<unset>"
 	if n := a.Spec.MinReplicas; n != nil {
@@ -44,8 +44,8 @@ func autoscaler(d *describer, a *autoscalingv2.HorizontalPodAutoscaler) error {
 	d.line(0, "Max replicas:\t%d\n", a.Spec.MaxReplicas)
 	if b := a.Spec.Behavior; b != nil {
 		d.line(0, "Behavior:\n")
-		d.scalingRules("Up", b.ScaleUp)
-		d.scalingRules("Down", b.ScaleDown)
+		writeScalingRules(d.writer, "Up", b.ScaleUp)
+		writeScalingRules(d.writer, "Down", b.ScaleDown)
 	}
 	d.line(0, "%s pods:\t%d current / %d desired\n", a.Spec.ScaleTargetRef.Kind, a.Status.CurrentReplicas, a.Status.DesiredReplicas)
 	if len(a.Status.Conditions) > 0 {
@@ -59,53 +59,53 @@ func autoscaler(d *describer, a *autoscalingv2.HorizontalPodAutoscaler) error {
 	return nil
 }
 
-// scalingMetric writes one metric and its value, which a status of another type does not tell.
-func (d *describer) scalingMetric(m *autoscalingv2.MetricSpec, s *autoscalingv2.MetricStatus) {
+// writeScalingMetric writes one metric and its value, which a status of another type does not tell.
+func writeScalingMetric(w *writer, m *autoscalingv2.MetricSpec, s *autoscalingv2.MetricStatus) {
 	var now autoscalingv2.MetricValueStatus
 	switch {
 	case m.External != nil:
 		if s.External != nil {
 			now = s.External.Current
 		}
-		d.scalingAmount(fmt.Sprintf("%q", m.External.Metric.Name), &m.External.Target, now)
+		writeScalingAmount(w, fmt.Sprintf("%q", m.External.Metric.Name), &m.External.Target, now)
 	case m.Pods != nil:
 		if s.Pods != nil {
 			now = s.Pods.Current
 		}
-		d.line(1, "%q on pods:\t%s / %s\n", m.Pods.Metric.Name, quantityText(now.AverageValue), quantityText(m.Pods.Target.AverageValue))
+		w.line(1, "%q on pods:\t%s / %s\n", m.Pods.Metric.Name, quantityText(now.AverageValue), quantityText(m.Pods.Target.AverageValue))
 	case m.Object != nil:
 		if s.Object != nil {
 			now = s.Object.Current
 		}
 		o := m.Object.DescribedObject
-		d.scalingAmount(fmt.Sprintf("%q on %s/%s", m.Object.Metric.Name, o.Kind, o.Name), &m.Object.Target, now)
+		writeScalingAmount(w, fmt.Sprintf("%q on %s/%s", m.Object.Metric.Name, o.Kind, o.Name), &m.Object.Target, now)
 	case m.Resource != nil:
 		if s.Resource != nil {
 			now = s.Resource.Current
 		}
-		d.scalingUsage(fmt.Sprintf("resource %s on pods", m.Resource.Name), &m.Resource.Target, now)
+		writeScalingUsage(w, fmt.Sprintf("resource %s on pods", m.Resource.Name), &m.Resource.Target, now)
 	case m.ContainerResource != nil:
 		if s.ContainerResource != nil {
 			now = s.ContainerResource.Current
 		}
 		r := m.ContainerResource
-		d.scalingUsage(fmt.Sprintf("resource %s of container %q on pods", r.Name, r.Container), &r.Target, now)
+		writeScalingUsage(w, fmt.Sprintf("resource %s of container %q on pods", r.Name, r.Container), &r.Target, now)
 	default:
-		d.line(1, "<unknown metric type %q>\n", m.Type)
+		w.line(1, "<unknown metric type %q>\n", m.Type)
 	}
 }
 
-func (d *describer) scalingAmount(what string, t *autoscalingv2.MetricTarget, now autoscalingv2.MetricValueStatus) {
+func writeScalingAmount(w *writer, what string, t *autoscalingv2.MetricTarget, now autoscalingv2.MetricValueStatus) {
 	if t.AverageValue != nil {
-		d.line(1, "%s (target average value):\t%s / %s\n", what, quantityText(now.AverageValue), t.AverageValue)
+		w.line(1, "%s (target average value):\t%s / %s\n", what, quantityText(now.AverageValue), t.AverageValue)
 		return
 	}
-	d.line(1, "%s (target value):\t%s / %s\n", what, quantityText(now.Value), quantityText(t.Value))
+	w.line(1, "%s (target value):\t%s / %s\n", what, quantityText(now.Value), quantityText(t.Value))
 }
 
-func (d *describer) scalingUsage(what string, t *autoscalingv2.MetricTarget, now autoscalingv2.MetricValueStatus) {
+func writeScalingUsage(w *writer, what string, t *autoscalingv2.MetricTarget, now autoscalingv2.MetricValueStatus) {
 	if t.AverageValue != nil {
-		d.line(1, "%s:\t%s / %s\n", what, quantityText(now.AverageValue), t.AverageValue)
+		w.line(1, "%s:\t%s / %s\n", what, quantityText(now.AverageValue), t.AverageValue)
 		return
 	}
 	current, target := "<unknown>", "<auto>"
@@ -115,16 +115,16 @@ func (d *describer) scalingUsage(what string, t *autoscalingv2.MetricTarget, now
 	if n := t.AverageUtilization; n != nil {
 		target = fmt.Sprintf("%d%%", *n)
 	}
-	d.line(1, "%s  (as a percentage of request):\t%s / %s\n", what, current, target)
+	w.line(1, "%s  (as a percentage of request):\t%s / %s\n", what, current, target)
 }
 
-func (d *describer) scalingRules(direction string, r *autoscalingv2.HPAScalingRules) {
+func writeScalingRules(w *writer, direction string, r *autoscalingv2.HPAScalingRules) {
 	if r == nil {
 		return
 	}
-	d.line(1, "Scale %s:\n", direction)
+	w.line(1, "Scale %s:\n", direction)
 	if n := r.StabilizationWindowSeconds; n != nil {
-		d.line(2, "Stabilization Window: %d seconds\n", *n)
+		w.line(2, "Stabilization Window: %d seconds\n", *n)
 	}
 	if len(r.Policies) == 0 {
 		return
@@ -133,10 +133,10 @@ func (d *describer) scalingRules(direction string, r *autoscalingv2.HPAScalingRu
 	if r.SelectPolicy != nil {
 		selected = *r.SelectPolicy
 	}
-	d.line(2, "Select Policy: %s\n", selected)
-	d.line(2, "Policies:\n")
+	w.line(2, "Select Policy: %s\n", selected)
+	w.line(2, "Policies:\n")
 	for _, p := range r.Policies {
-		d.line(3, "- Type: %s\tValue: %d\tPeriod: %d seconds\n", p.Type, p.Value, p.PeriodSeconds)
+		w.line(3, "- Type: %s\tValue: %d\tPeriod: %d seconds\n", p.Type, p.Value, p.PeriodSeconds)
 	}
 }
 

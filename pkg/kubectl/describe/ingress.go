@@ -21,10 +21,10 @@ func ingress(d *describer, i *networkingv1.Ingress) error {
 	}
 	fallback := "<default>"
 	if i.Spec.DefaultBackend != nil {
-		fallback = d.backend(i.Namespace, i.Spec.DefaultBackend)
+		fallback = backend(d, i.Namespace, i.Spec.DefaultBackend)
 	}
 	d.line(0, "Ingress Class:\t%s\nDefault backend:\t%s\n", class, fallback)
-	d.tls(i.Spec.TLS)
+	writeTls(d.writer, i.Spec.TLS)
 	d.line(0, "Rules:\n  Host\tPath\tBackends\n  ----\t----\t--------\n")
 	shown := false
 	for _, r := range i.Spec.Rules {
@@ -38,7 +38,7 @@ func ingress(d *describer, i *networkingv1.Ingress) error {
 		}
 		d.line(1, "%s\t\n", host)
 		for _, p := range r.HTTP.Paths {
-			d.line(0, "\t%s \t%s\n", p.Path, d.backend(i.Namespace, &p.Backend))
+			d.line(0, "\t%s \t%s\n", p.Path, backend(d, i.Namespace, &p.Backend))
 		}
 	}
 	if !shown {
@@ -60,24 +60,25 @@ func ingressAddresses(all []networkingv1.IngressLoadBalancerIngress) string {
 	return strings.Join(out, ",")
 }
 
-// tls writes which secret's certificate ends the encryption for which hosts.
-func (d *describer) tls(all []networkingv1.IngressTLS) {
+// writeTls writes which secret's certificate ends the encryption for which hosts.
+func writeTls(w *writer, all []networkingv1.IngressTLS) {
 	if len(all) == 0 {
 		return
 	}
-	d.line(0, "TLS:\n")
+	w.line(0, "TLS:\n")
 	for _, t := range all {
 		hosts := strings.Join(t.Hosts, ",")
 		if t.SecretName == "" {
-			d.line(1, "SNI routes %s\n", hosts)
+			w.line(1, "SNI routes %s\n", hosts)
 		} else {
-			d.line(1, "%s terminates %s\n", t.SecretName, hosts)
+			w.line(1, "%s terminates %s\n", t.SecretName, hosts)
 		}
 	}
 }
 
-// backend names where requests go: an object, or a port of a Service with the endpoints behind it, or with what hides them.
-func (d *describer) backend(namespace string, b *networkingv1.IngressBackend) string {
+// backend names where requests go: an object, or a port of a Service with the endpoints behind it, or with what hides
+// them.
+func backend(d *describer, namespace string, b *networkingv1.IngressBackend) string {
 	if r := b.Resource; r != nil {
 		return fmt.Sprintf("APIGroup: %s, Kind: %s, Name: %s", or(r.APIGroup), r.Kind, r.Name)
 	}
@@ -88,7 +89,7 @@ func (d *describer) backend(namespace string, b *networkingv1.IngressBackend) st
 	if b.Service.Port.Number > 0 {
 		port = fmt.Sprint(b.Service.Port.Number)
 	}
-	behind, err := d.behind(namespace, b.Service)
+	behind, err := behind(d, namespace, b.Service)
 	if err != nil {
 		behind = fmt.Sprintf("<error: %v>", err)
 	}
@@ -96,8 +97,8 @@ func (d *describer) backend(namespace string, b *networkingv1.IngressBackend) st
 }
 
 // behind are the endpoints of a Service's port: "<none>" if the Service has none, "" if it has no such port.
-func (d *describer) behind(namespace string, b *networkingv1.IngressServiceBackend) (string, error) {
-	slices, err := d.slicesOf(namespace, b.Name)
+func behind(d *describer, namespace string, b *networkingv1.IngressServiceBackend) (string, error) {
+	slices, err := slicesOf(d, namespace, b.Name)
 	if err != nil {
 		return "", err
 	}
@@ -134,7 +135,7 @@ func anyEndpoint(slices []discoveryv1.EndpointSlice) bool {
 }
 
 func ingressClass(d *describer, c *networkingv1.IngressClass) error {
-	d.head(c, false)
+	writeHead(d.writer, c, false)
 	d.line(0, "Controller:\t%s\n", c.Spec.Controller)
 	if p := c.Spec.Parameters; p != nil {
 		d.line(0, "Parameters:\n")
@@ -147,7 +148,7 @@ func ingressClass(d *describer, c *networkingv1.IngressClass) error {
 }
 
 func ipAddress(d *describer, a *networkingv1.IPAddress) error {
-	d.head(a, false)
+	writeHead(d.writer, a, false)
 	if p := a.Spec.ParentRef; p != nil {
 		d.line(0, "Parent Reference:\n  Group:\t%s\n  Resource:\t%s\n  Namespace:\t%s\n  Name:\t%s\n", p.Group, p.Resource, p.Namespace, p.Name)
 	}
@@ -155,7 +156,7 @@ func ipAddress(d *describer, a *networkingv1.IPAddress) error {
 }
 
 func serviceCIDR(d *describer, c *networkingv1.ServiceCIDR) error {
-	d.head(c, false)
+	writeHead(d.writer, c, false)
 	d.line(0, "CIDRs:\t%s\n", strings.Join(c.Spec.CIDRs, ", "))
 	if len(c.Status.Conditions) > 0 {
 		d.line(0, "Status:\nConditions:\n  Type\tStatus\tLastTransitionTime\tReason\tMessage\n")

@@ -81,20 +81,20 @@ func (w *writer) annotations(level int, m map[string]string) {
 	}
 }
 
-// head writes name, namespace, labels and annotations.
-func (d *describer) head(o metav1.Object, namespaced bool) {
-	d.line(0, "Name:\t%s\n", o.GetName())
+// writeHead writes name, namespace, labels and annotations.
+func writeHead(w *writer, o metav1.Object, namespaced bool) {
+	w.line(0, "Name:\t%s\n", o.GetName())
 	if namespaced {
-		d.line(0, "Namespace:\t%s\n", o.GetNamespace())
+		w.line(0, "Namespace:\t%s\n", o.GetNamespace())
 	}
-	d.labels(0, "Labels", o.GetLabels())
-	d.annotations(0, o.GetAnnotations())
+	w.labels(0, "Labels", o.GetLabels())
+	w.annotations(0, o.GetAnnotations())
 }
 
 func keys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// eventTable writes what happened to the object.
-func (d *describer) eventTable() error {
+// writeEventTable writes what happened to the object.
+func writeEventTable(d *describer) error {
 	m, err := d.client.Mapping("events")
 	if err != nil {
 		return err
@@ -119,11 +119,11 @@ func (d *describer) eventTable() error {
 			return err
 		}
 	}
-	d.events(all)
+	writeEvents(d, all)
 	return nil
 }
 
-func (d *describer) events(all []corev1.Event) {
+func writeEvents(d *describer, all []corev1.Event) {
 	sort.SliceStable(all, func(i, j int) bool { return all[i].LastTimestamp.Before(&all[j].LastTimestamp) })
 	d.line(0, "Events:\n  Type\tReason\tAge\tFrom\tMessage\n")
 	d.line(1, "----\t------\t----\t----\t-------\n")

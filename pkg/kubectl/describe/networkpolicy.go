@@ -32,8 +32,8 @@ func networkPolicy(d *describer, p *networkingv1.NetworkPolicy) error {
 	for _, r := range p.Spec.Egress {
 		out = append(out, trafficRule{r.Ports, r.To})
 	}
-	d.traffic("ingress", "From", "source", affected[0], in)
-	d.traffic("egress", "To", "destination", affected[1], out)
+	writeTraffic(d.writer, "ingress", "From", "source", affected[0], in)
+	writeTraffic(d.writer, "egress", "To", "destination", affected[1], out)
 	d.line(1, "Policy Types: %s\n", strings.Join(types, ", "))
 	return nil
 }
@@ -44,32 +44,33 @@ type trafficRule struct {
 	peers []networkingv1.NetworkPolicyPeer
 }
 
-// traffic writes the rules of one direction; side is what peers are called there, end what they are of the traffic.
-func (d *describer) traffic(direction, side, end string, affected bool, rules []trafficRule) {
+// writeTraffic writes the rules of one direction; side is what peers are called there, end what they are of the
+// traffic.
+func writeTraffic(w *writer, direction, side, end string, affected bool, rules []trafficRule) {
 	if !affected {
-		d.line(1, "Not affecting %s traffic\n", direction)
+		w.line(1, "Not affecting %s traffic\n", direction)
 		return
 	}
-	d.line(1, "Allowing %s traffic:\n", direction)
+	w.line(1, "Allowing %s traffic:\n", direction)
 	if len(rules) == 0 {
-		d.line(2, "<none> (Selected pods are isolated for %s connectivity)\n", direction)
+		w.line(2, "<none> (Selected pods are isolated for %s connectivity)\n", direction)
 	}
 	for i, r := range rules {
 		if i > 0 {
-			d.line(2, "----------\n")
+			w.line(2, "----------\n")
 		}
 		if len(r.ports) == 0 {
-			d.line(2, "To Port: <any> (traffic allowed to all ports)\n")
+			w.line(2, "To Port: <any> (traffic allowed to all ports)\n")
 		}
 		for _, p := range r.ports {
-			d.line(2, "%s\n", policyPort(&p))
+			w.line(2, "%s\n", policyPort(&p))
 		}
 		if len(r.peers) == 0 {
-			d.line(2, "%s: <any> (traffic not restricted by %s)\n", side, end)
+			w.line(2, "%s: <any> (traffic not restricted by %s)\n", side, end)
 		}
 		for _, p := range r.peers {
-			d.line(2, "%s:\n", side)
-			d.peer(&p)
+			w.line(2, "%s:\n", side)
+			writePeer(w, &p)
 		}
 	}
 }
@@ -89,16 +90,16 @@ func policyPort(p *networkingv1.NetworkPolicyPort) string {
 	return "To Port: " + p.Port.String() + "/" + protocol
 }
 
-func (d *describer) peer(p *networkingv1.NetworkPolicyPeer) {
+func writePeer(w *writer, p *networkingv1.NetworkPolicyPeer) {
 	if p.NamespaceSelector != nil {
-		d.line(3, "NamespaceSelector: %s\n", metav1.FormatLabelSelector(p.NamespaceSelector))
+		w.line(3, "NamespaceSelector: %s\n", metav1.FormatLabelSelector(p.NamespaceSelector))
 	}
 	if p.PodSelector != nil {
-		d.line(3, "PodSelector: %s\n", metav1.FormatLabelSelector(p.PodSelector))
+		w.line(3, "PodSelector: %s\n", metav1.FormatLabelSelector(p.PodSelector))
 	}
 	if b := p.IPBlock; b != nil {
-		d.line(3, "IPBlock:\n")
-		d.line(4, "CIDR: %s\n", b.CIDR)
-		d.line(4, "Except: %s\n", strings.Join(b.Except, ", "))
+		w.line(3, "IPBlock:\n")
+		w.line(4, "CIDR: %s\n", b.CIDR)
+		w.line(4, "Except: %s\n", strings.Join(b.Except, ", "))
 	}
 }

@@ -35,7 +35,7 @@ func node(d *describer, n *corev1.Node) error {
 		d.line(0, "%s\n", t.ToString())
 	}
 	d.line(0, "Unschedulable:\t%v\n", n.Spec.Unschedulable)
-	d.lease(n.Name)
+	writeLease(d, n.Name)
 	if len(n.Status.Conditions) > 0 {
 		d.line(0, "Conditions:\n  Type\tStatus\tLastHeartbeatTime\tLastTransitionTime\tReason\tMessage\n")
 		d.line(1, "----\t------\t-----------------\t------------------\t------\t-------\n")
@@ -47,11 +47,11 @@ func node(d *describer, n *corev1.Node) error {
 	for _, a := range n.Status.Addresses {
 		d.line(1, "%s:\t%s\n", a.Type, a.Address)
 	}
-	d.amounts("Capacity", n.Status.Capacity)
-	d.amounts("Allocatable", n.Status.Allocatable)
-	d.nodeSlices(n.Name)
-	d.system(n)
-	return d.load(n)
+	writeAmounts(d.writer, "Capacity", n.Status.Capacity)
+	writeAmounts(d.writer, "Allocatable", n.Status.Allocatable)
+	writeNodeSlices(d, n.Name)
+	writeSystem(d.writer, n)
+	return writeLoad(d, n)
 }
 
 func roles(l map[string]string) string {
@@ -70,8 +70,8 @@ func roles(l map[string]string) string {
 	return strings.Join(slices.Sorted(slices.Values(out)), ",")
 }
 
-// lease writes the node's heartbeat.
-func (d *describer) lease(name string) {
+// writeLease writes the node's heartbeat.
+func writeLease(d *describer, name string) {
 	m, err := d.client.Mapping("leases.coordination.k8s.io")
 	var u *unstructured.Unstructured
 	if err == nil {
@@ -101,22 +101,23 @@ func (d *describer) lease(name string) {
 	d.line(1, "RenewTime:\t%s\n", stamp("renewTime"))
 }
 
-func (d *describer) amounts(title string, l corev1.ResourceList) {
+func writeAmounts(w *writer, title string, l corev1.ResourceList) {
 	if len(l) == 0 {
 		return
 	}
-	d.line(0, "%s:\n", title)
+	w.line(0, "%s:\n", title)
 	text := map[string]string{}
 	for k, q := range l {
 		text[string(k)] = q.String()
 	}
 	for _, k := range keys(text) {
-		d.line(1, "%s:\t%s\n", k, text[k])
+		w.line(1, "%s:\t%s\n", k, text[k])
 	}
 }
 
-// nodeSlices counts what drivers offer on the node, by driver and pool; nothing where there is none, or where it may not be seen.
-func (d *describer) nodeSlices(name string) {
+// writeNodeSlices counts what drivers offer on the node, by driver and pool; nothing where there is none, or where it
+// may not be seen.
+func writeNodeSlices(d *describer, name string) {
 	all, err := listed[resourcev1.ResourceSlice](d, "resourceslices.resource.k8s.io", "", "spec.nodeName="+name)
 	if err != nil || len(all) == 0 {
 		return
@@ -136,30 +137,30 @@ func (d *describer) nodeSlices(name string) {
 	}
 }
 
-func (d *describer) system(n *corev1.Node) {
+func writeSystem(w *writer, n *corev1.Node) {
 	i := n.Status.NodeInfo
-	d.line(0, "System Info:\n")
+	w.line(0, "System Info:\n")
 	for _, f := range [][2]string{
 		{"Machine ID", i.MachineID}, {"System UUID", i.SystemUUID}, {"Boot ID", i.BootID}, {"Kernel Version", i.KernelVersion},
 		{"OS Image", i.OSImage}, {"Operating System", i.OperatingSystem}, {"Architecture", i.Architecture},
 		{"Container Runtime Version", i.ContainerRuntimeVersion}, {"Kubelet Version", i.KubeletVersion},
 	} {
-		d.line(1, "%s:\t%s\n", f[0], f[1])
+		w.line(1, "%s:\t%s\n", f[0], f[1])
 	}
 	if n.Spec.PodCIDR != "" {
-		d.line(0, "PodCIDR:\t%s\n", n.Spec.PodCIDR)
+		w.line(0, "PodCIDR:\t%s\n", n.Spec.PodCIDR)
 	}
 	if len(n.Spec.PodCIDRs) > 0 {
-		d.line(0, "PodCIDRs:\t%s\n", strings.Join(n.Spec.PodCIDRs, ","))
+		w.line(0, "PodCIDRs:\t%s\n", strings.Join(n.Spec.PodCIDRs, ","))
 	}
 	if n.Spec.ProviderID != "" {
-		d.line(0, "ProviderID:\t%s\n", n.Spec.ProviderID)
+		w.line(0, "ProviderID:\t%s\n", n.Spec.ProviderID)
 	}
 }
 
-// load writes the node's pods and what they ask for.
-func (d *describer) load(n *corev1.Node) error {
-	all, err := d.pods("", metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name + ",status.phase!=Succeeded,status.phase!=Failed"})
+// writeLoad writes the node's pods and what they ask for.
+func writeLoad(d *describer, n *corev1.Node) error {
+	all, err := pods(d, "", metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name + ",status.phase!=Succeeded,status.phase!=Failed"})
 	if err != nil {
 		return err
 	}
@@ -194,7 +195,8 @@ func (d *describer) load(n *corev1.Node) error {
 	return nil
 }
 
-// loads are the resources whose use is shown: the three that every node has and huge pages, then what device plug-ins offer.
+// loads are the resources whose use is shown: the three that every node has and huge pages, then what device plug-ins
+// offer.
 func loads(room corev1.ResourceList) (usual, extended []corev1.ResourceName) {
 	out := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage}
 	var huge, other []corev1.ResourceName

@@ -10,30 +10,30 @@ import (
 )
 
 func persistentVolume(d *describer, v *corev1.PersistentVolume) error {
-	d.head(v, false)
+	writeHead(d.writer, v, false)
 	d.line(0, "Finalizers:\t%v\n", v.Finalizers)
 	class := v.Spec.StorageClassName
 	if old, ok := v.Annotations[corev1.BetaStorageClassAnnotation]; ok {
 		class = old
 	}
 	d.line(0, "StorageClass:\t%s\n", class)
-	d.phase(v, string(v.Status.Phase))
+	writePhase(d, v, string(v.Status.Phase))
 	claim := ""
 	if r := v.Spec.ClaimRef; r != nil {
 		claim = r.Namespace + "/" + r.Name
 	}
 	d.line(0, "Claim:\t%s\nReclaim Policy:\t%v\nAccess Modes:\t%s\n", claim, v.Spec.PersistentVolumeReclaimPolicy, modes(v.Spec.AccessModes))
-	d.volumeMode(v.Spec.VolumeMode)
+	writeVolumeMode(d.writer, v.Spec.VolumeMode)
 	size := v.Spec.Capacity[corev1.ResourceStorage]
 	d.line(0, "Capacity:\t%s\n", size.String())
-	d.volumeAffinity(v.Spec.NodeAffinity)
+	writeVolumeAffinity(d.writer, v.Spec.NodeAffinity)
 	d.line(0, "Message:\t%s\nSource:\n", v.Status.Message)
-	d.persistentSource(&v.Spec.PersistentVolumeSource)
+	writePersistentSource(d, &v.Spec.PersistentVolumeSource)
 	return nil
 }
 
-// phase writes an object's phase, or since when it is going away.
-func (d *describer) phase(o metav1.Object, phase string) {
+// writePhase writes an object's phase, or since when it is going away.
+func writePhase(d *describer, o metav1.Object, phase string) {
 	if t := o.GetDeletionTimestamp(); t != nil {
 		d.line(0, "Status:\tTerminating (lasts %s)\n", age(d.now.Sub(t.Time)))
 		return
@@ -41,9 +41,9 @@ func (d *describer) phase(o metav1.Object, phase string) {
 	d.line(0, "Status:\t%s\n", phase)
 }
 
-func (d *describer) volumeMode(m *corev1.PersistentVolumeMode) {
+func writeVolumeMode(w *writer, m *corev1.PersistentVolumeMode) {
 	if m != nil {
-		d.line(0, "VolumeMode:\t%v\n", *m)
+		w.line(0, "VolumeMode:\t%v\n", *m)
 	}
 }
 
@@ -61,29 +61,29 @@ func modes(all []corev1.PersistentVolumeAccessMode) string {
 	return strings.Join(words, ",")
 }
 
-// volumeAffinity writes from which nodes the volume can be reached: any of the terms must hold.
-func (d *describer) volumeAffinity(a *corev1.VolumeNodeAffinity) {
-	d.line(0, "Node Affinity:\t")
+// writeVolumeAffinity writes from which nodes the volume can be reached: any of the terms must hold.
+func writeVolumeAffinity(w *writer, a *corev1.VolumeNodeAffinity) {
+	w.line(0, "Node Affinity:\t")
 	if a == nil || a.Required == nil {
-		d.line(0, "<none>\n")
+		w.line(0, "<none>\n")
 		return
 	}
-	d.line(0, "\n  Required Terms:\t")
+	w.line(0, "\n  Required Terms:\t")
 	if len(a.Required.NodeSelectorTerms) == 0 {
-		d.line(0, "<none>\n")
+		w.line(0, "<none>\n")
 		return
 	}
-	d.line(0, "\n")
+	w.line(0, "\n")
 	for i, t := range a.Required.NodeSelectorTerms {
-		d.line(2, "Term %d:\t", i)
+		w.line(2, "Term %d:\t", i)
 		if len(t.MatchExpressions) == 0 {
-			d.line(0, "<none>\n")
+			w.line(0, "<none>\n")
 		}
 		for j, r := range t.MatchExpressions {
 			if j > 0 {
-				d.line(2, "\t")
+				w.line(2, "\t")
 			}
-			d.line(0, "%s %s%s\n", r.Key, strings.ToLower(string(r.Operator)), valueText(r.Values))
+			w.line(0, "%s %s%s\n", r.Key, strings.ToLower(string(r.Operator)), valueText(r.Values))
 		}
 	}
 }
@@ -96,17 +96,17 @@ func valueText(values []string) string {
 	return " [" + strings.Join(values, ", ") + "]"
 }
 
-// persistentSource writes what the storage is.
-func (d *describer) persistentSource(s *corev1.PersistentVolumeSource) {
+// writePersistentSource writes what the storage is.
+func writePersistentSource(d *describer, s *corev1.PersistentVolumeSource) {
 	switch {
 	case s.Local != nil:
 		d.line(2, "Type:\tLocalVolume (a persistent volume backed by local storage on a node)\n    Path:\t%v\n", s.Local.Path)
 	case s.CSI != nil:
 		d.line(2, "Type:\tCSI (a Container Storage Interface (CSI) volume source)\n    Driver:\t%s\n    FSType:\t%s\n    VolumeHandle:\t%s\n    ReadOnly:\t%v\n",
 			s.CSI.Driver, s.CSI.FSType, s.CSI.VolumeHandle, s.CSI.ReadOnly)
-		d.volumeAttributes(s.CSI.VolumeAttributes)
+		writeVolumeAttributes(d.writer, s.CSI.VolumeAttributes)
 	default:
-		d.foreignPersistent(s)
+		writeForeignPersistent(d, s)
 	}
 }
 
@@ -115,7 +115,7 @@ func persistentVolumeClaim(d *describer, c *corev1.PersistentVolumeClaim) error 
 	if err != nil {
 		return err
 	}
-	d.volumeClaim(c, users(pods, c.Name))
+	writeVolumeClaim(d, c, users(pods, c.Name))
 	return nil
 }
 
@@ -140,10 +140,10 @@ func storageClassOf(c *corev1.PersistentVolumeClaim) string {
 	return or(c.Spec.StorageClassName)
 }
 
-// volumeClaim writes a claim and who uses it.
-func (d *describer) volumeClaim(c *corev1.PersistentVolumeClaim, users []string) {
+// writeVolumeClaim writes a claim and who uses it.
+func writeVolumeClaim(d *describer, c *corev1.PersistentVolumeClaim, users []string) {
 	d.line(0, "Name:\t%s\nNamespace:\t%s\nStorageClass:\t%s\n", c.Name, c.Namespace, storageClassOf(c))
-	d.phase(c, string(c.Status.Phase))
+	writePhase(d, c, string(c.Status.Phase))
 	d.line(0, "Volume:\t%s\n", c.Spec.VolumeName)
 	d.labels(0, "Labels", c.Labels)
 	d.annotations(0, c.Annotations)
@@ -154,8 +154,8 @@ func (d *describer) volumeClaim(c *corev1.PersistentVolumeClaim, users []string)
 		capacity, access = size.String(), modes(c.Status.AccessModes)
 	}
 	d.line(0, "Capacity:\t%s\nAccess Modes:\t%s\n", capacity, access)
-	d.volumeMode(c.Spec.VolumeMode)
-	d.dataSource(0, c.Spec.DataSource)
+	writeVolumeMode(d.writer, c.Spec.VolumeMode)
+	writeDataSource(d.writer, 0, c.Spec.DataSource)
 	for i, name := range users {
 		title := ""
 		if i == 0 {
@@ -175,15 +175,15 @@ func (d *describer) volumeClaim(c *corev1.PersistentVolumeClaim, users []string)
 	}
 }
 
-// dataSource writes what a claim's volume is filled from, nothing without it.
-func (d *describer) dataSource(level int, s *corev1.TypedLocalObjectReference) {
+// writeDataSource writes what a claim's volume is filled from, nothing without it.
+func writeDataSource(w *writer, level int, s *corev1.TypedLocalObjectReference) {
 	if s == nil {
 		return
 	}
-	d.line(level, "DataSource:\n")
+	w.line(level, "DataSource:\n")
 	if s.APIGroup != nil {
-		d.line(level+1, "APIGroup:\t%v\n", *s.APIGroup)
+		w.line(level+1, "APIGroup:\t%v\n", *s.APIGroup)
 	}
-	d.line(level+1, "Kind:\t%v\n", s.Kind)
-	d.line(level+1, "Name:\t%v\n", s.Name)
+	w.line(level+1, "Kind:\t%v\n", s.Kind)
+	w.line(level+1, "Name:\t%v\n", s.Name)
 }

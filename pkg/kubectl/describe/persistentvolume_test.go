@@ -89,7 +89,7 @@ Source:
     HostPathType:  <none>
 `},
 	} {
-		got := shown(t, func(d *describer) error { d.persistentSource(&c.source); return nil })
+		got := shown(t, func(d *describer) error { writePersistentSource(d, &c.source); return nil })
 		if got != c.want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, c.want)
 		}
@@ -134,7 +134,7 @@ Conditions:
   Resizing   True    Thu, 01 Jan 1970 00:00:00 +0000   Thu, 01 Jan 1970 00:01:00 +0000   r       m
 `
 	pods := []corev1.Pod{pod("a1", "d"), pod("b", "other"), pod("a2", "d")}
-	if got := shown(t, func(d *describer) error { d.volumeClaim(claim, users(pods, "d")); return nil }); got != want {
+	if got := shown(t, func(d *describer) error { writeVolumeClaim(d, claim, users(pods, "d")); return nil }); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

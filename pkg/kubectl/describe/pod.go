@@ -33,22 +33,22 @@ func pod(d *describer, p *corev1.Pod) error {
 	}
 	d.labels(0, "Labels", p.Labels)
 	d.annotations(0, p.Annotations)
-	d.podStatus(p)
-	d.containers("Init Containers", p.Spec.InitContainers, p.Status.InitContainerStatuses, "")
-	d.containers("Containers", p.Spec.Containers, p.Status.ContainerStatuses, "")
-	d.containers("Ephemeral Containers", ephemeral(p), p.Status.EphemeralContainerStatuses, "")
-	d.readinessGates(p)
+	writePodStatus(d, p)
+	writeContainers(d, "Init Containers", p.Spec.InitContainers, p.Status.InitContainerStatuses, "")
+	writeContainers(d, "Containers", p.Spec.Containers, p.Status.ContainerStatuses, "")
+	writeContainers(d, "Ephemeral Containers", ephemeral(p), p.Status.EphemeralContainerStatuses, "")
+	writeReadinessGates(d.writer, p)
 	if len(p.Status.Conditions) > 0 {
 		d.line(0, "Conditions:\n  Type\tStatus\n")
 		for _, c := range p.Status.Conditions {
 			d.line(1, "%v \t%v \n", c.Type, c.Status)
 		}
 	}
-	d.volumes(p.Spec.Volumes, "")
+	writeVolumes(d, p.Spec.Volumes, "")
 	d.line(0, "QoS Class:\t%s\n", p.Status.QOSClass)
 	d.labels(0, "Node-Selectors", p.Spec.NodeSelector)
-	d.tolerations("", p.Spec.Tolerations)
-	d.spread("", p.Spec.TopologySpreadConstraints)
+	writeTolerations(d.writer, "", p.Spec.Tolerations)
+	writeSpread(d.writer, "", p.Spec.TopologySpreadConstraints)
 	return nil
 }
 
@@ -61,12 +61,12 @@ func ephemeral(p *corev1.Pod) []corev1.Container {
 	return out
 }
 
-// readinessGates shows the conditions that the pod's readiness waits for beside its containers.
-func (d *describer) readinessGates(p *corev1.Pod) {
+// writeReadinessGates shows the conditions that the pod's readiness waits for beside its containers.
+func writeReadinessGates(w *writer, p *corev1.Pod) {
 	if len(p.Spec.ReadinessGates) == 0 {
 		return
 	}
-	d.line(0, "Readiness Gates:\n  Type\tStatus\n")
+	w.line(0, "Readiness Gates:\n  Type\tStatus\n")
 	for _, g := range p.Spec.ReadinessGates {
 		status := "<none>"
 		for _, c := range p.Status.Conditions {
@@ -74,12 +74,12 @@ func (d *describer) readinessGates(p *corev1.Pod) {
 				status = string(c.Status)
 			}
 		}
-		d.line(1, "%v \t%v \n", g.ConditionType, status)
+		w.line(1, "%v \t%v \n", g.ConditionType, status)
 	}
 }
 
-// spread shows the constraints by topology key, at space.
-func (d *describer) spread(space string, all []corev1.TopologySpreadConstraint) {
+// writeSpread shows the constraints by topology key, at space.
+func writeSpread(w *writer, space string, all []corev1.TopologySpreadConstraint) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b corev1.TopologySpreadConstraint) int { return strings.Compare(a.TopologyKey, b.TopologyKey) })
 	for i, c := range all {
@@ -91,11 +91,11 @@ func (d *describer) spread(space string, all []corev1.TopologySpreadConstraint) 
 		if c.LabelSelector != nil {
 			selector = " for selector " + metav1.FormatLabelSelector(c.LabelSelector)
 		}
-		d.line(0, "%s\t%s:%s when max skew %d is exceeded%s\n", title, c.TopologyKey, c.WhenUnsatisfiable, c.MaxSkew, selector)
+		w.line(0, "%s\t%s:%s when max skew %d is exceeded%s\n", title, c.TopologyKey, c.WhenUnsatisfiable, c.MaxSkew, selector)
 	}
 }
 
-func (d *describer) podStatus(p *corev1.Pod) {
+func writePodStatus(d *describer, p *corev1.Pod) {
 	if p.DeletionTimestamp != nil {
 		d.line(0, "Status:\tTerminating (lasts %s)\n", age(d.now.Sub(p.DeletionTimestamp.Time)))
 		if p.DeletionGracePeriodSeconds != nil {
@@ -132,21 +132,21 @@ func (d *describer) podStatus(p *corev1.Pod) {
 	}
 	if r := p.Spec.Resources; r != nil {
 		d.line(0, "Resources:\n")
-		d.quantities(1, "Limits", r.Limits)
-		d.quantities(1, "Requests", r.Requests)
+		writeQuantities(d.writer, 1, "Limits", r.Limits)
+		writeQuantities(d.writer, 1, "Requests", r.Requests)
 	}
 }
 
-func (d *describer) tolerations(space string, all []corev1.Toleration) {
-	d.line(0, "%sTolerations:\t", space)
+func writeTolerations(w *writer, space string, all []corev1.Toleration) {
+	w.line(0, "%sTolerations:\t", space)
 	if len(all) == 0 {
-		d.line(0, "<none>\n")
+		w.line(0, "<none>\n")
 	}
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b corev1.Toleration) int { return strings.Compare(a.Key, b.Key) })
 	for i, t := range all {
 		if i > 0 {
-			d.line(0, "\t")
+			w.line(0, "\t")
 		}
 		text := t.Key
 		if t.Value != "" {
@@ -165,6 +165,6 @@ func (d *describer) tolerations(space string, all []corev1.Toleration) {
 		if t.TolerationSeconds != nil {
 			text += " for " + seconds(*t.TolerationSeconds)
 		}
-		d.line(0, "%s\n", strings.TrimSpace(text))
+		w.line(0, "%s\n", strings.TrimSpace(text))
 	}
 }

@@ -14,14 +14,14 @@ import (
 
 func resourceQuota(d *describer, q *corev1.ResourceQuota) error {
 	d.line(0, "Name:\t%s\nNamespace:\t%s\n", q.Name, q.Namespace)
-	d.scopes("", " * ", q.Spec.Scopes)
+	writeScopes(d.writer, "", " * ", q.Spec.Scopes)
 	d.line(0, "Resource\tUsed\tHard\n--------\t----\t----\n")
-	d.used("", q)
+	writeUsed(d.writer, "", q)
 	return nil
 }
 
-// scopes names a quota's scopes at indent, and says what each of them matches after bullet.
-func (d *describer) scopes(indent, bullet string, all []corev1.ResourceQuotaScope) {
+// writeScopes names a quota's scopes at indent, and says what each of them matches after bullet.
+func writeScopes(w *writer, indent, bullet string, all []corev1.ResourceQuotaScope) {
 	if len(all) == 0 {
 		return
 	}
@@ -30,10 +30,10 @@ func (d *describer) scopes(indent, bullet string, all []corev1.ResourceQuotaScop
 	for i, s := range all {
 		names[i] = string(s)
 	}
-	d.line(0, "%sScopes:\t%s\n", indent, strings.Join(names, ", "))
+	w.line(0, "%sScopes:\t%s\n", indent, strings.Join(names, ", "))
 	for _, s := range all {
 		if help := scopeHelp(s); help != "" {
-			d.line(0, "%s%s\n", bullet, help)
+			w.line(0, "%s%s\n", bullet, help)
 		}
 	}
 }
@@ -53,16 +53,16 @@ func scopeHelp(s corev1.ResourceQuotaScope) string {
 	return ""
 }
 
-// used writes what the quota allows and how much of it is in use.
-func (d *describer) used(indent string, q *corev1.ResourceQuota) {
+// writeUsed writes what the quota allows and how much of it is in use.
+func writeUsed(w *writer, indent string, q *corev1.ResourceQuota) {
 	for _, name := range keys(q.Status.Hard) {
 		hard, used := q.Status.Hard[name], q.Status.Used[name]
-		d.line(0, "%s%s\t%s\t%s\n", indent, name, used.String(), hard.String())
+		w.line(0, "%s%s\t%s\t%s\n", indent, name, used.String(), hard.String())
 	}
 }
 
-// quotas writes the quotas of a namespace, below its own fields.
-func (d *describer) quotas(namespace string) error {
+// writeQuotas writes the quotas of a namespace, below its own fields.
+func writeQuotas(d *describer, namespace string) error {
 	all, err := listed[corev1.ResourceQuota](d, "resourcequotas", namespace, "")
 	if err != nil {
 		return err
@@ -75,21 +75,21 @@ func (d *describer) quotas(namespace string) error {
 	for i := range all {
 		q := &all[i]
 		d.line(1, "Name:\t%s\n", q.Name)
-		d.scopes("  ", "  * ", q.Spec.Scopes)
+		writeScopes(d.writer, "  ", "  * ", q.Spec.Scopes)
 		d.line(1, "Resource\tUsed\tHard\n  --------\t---\t---\n")
-		d.used("  ", q)
+		writeUsed(d.writer, "  ", q)
 	}
 	return nil
 }
 
 func limitRange(d *describer, l *corev1.LimitRange) error {
 	d.line(0, "Name:\t%s\nNamespace:\t%s\n", l.Name, l.Namespace)
-	d.limitRows("", []corev1.LimitRange{*l})
+	writeLimitRows(d.writer, "", []corev1.LimitRange{*l})
 	return nil
 }
 
-// limits writes the limits of a namespace, below its quotas.
-func (d *describer) limits(namespace string) error {
+// writeLimits writes the limits of a namespace, below its quotas.
+func writeLimits(d *describer, namespace string) error {
 	all, err := listed[corev1.LimitRange](d, "limitranges", namespace, "")
 	if err != nil {
 		return err
@@ -99,13 +99,13 @@ func (d *describer) limits(namespace string) error {
 		return nil
 	}
 	d.line(0, "\nResource Limits\n")
-	d.limitRows(" ", all)
+	writeLimitRows(d.writer, " ", all)
 	return nil
 }
 
-func (d *describer) limitRows(indent string, all []corev1.LimitRange) {
-	d.line(0, "%sType\tResource\tMin\tMax\tDefault Request\tDefault Limit\tMax Limit/Request Ratio\n", indent)
-	d.line(0, "%s----\t--------\t---\t---\t---------------\t-------------\t-----------------------\n", indent)
+func writeLimitRows(w *writer, indent string, all []corev1.LimitRange) {
+	w.line(0, "%sType\tResource\tMin\tMax\tDefault Request\tDefault Limit\tMax Limit/Request Ratio\n", indent)
+	w.line(0, "%s----\t--------\t---\t---\t---------------\t-------------\t-----------------------\n", indent)
 	for _, l := range all {
 		for _, i := range l.Spec.Limits {
 			lists := []corev1.ResourceList{i.Min, i.Max, i.DefaultRequest, i.Default, i.MaxLimitRequestRatio}
@@ -116,11 +116,11 @@ func (d *describer) limitRows(indent string, all []corev1.LimitRange) {
 				}
 			}
 			for _, name := range keys(named) {
-				d.line(0, "%s%s\t%s", indent, i.Type, name)
+				w.line(0, "%s%s\t%s", indent, i.Type, name)
 				for _, list := range lists {
-					d.line(0, "\t%s", amount(list, name))
+					w.line(0, "\t%s", amount(list, name))
 				}
-				d.line(0, "\n")
+				w.line(0, "\n")
 			}
 		}
 	}
@@ -134,22 +134,22 @@ func amount(l corev1.ResourceList, name corev1.ResourceName) string {
 	return "-"
 }
 
-// claims writes the claims that a StatefulSet makes for each of its pods.
-func (d *describer) claims(all []corev1.PersistentVolumeClaim) {
+// writeClaims writes the claims that a StatefulSet makes for each of its pods.
+func writeClaims(w *writer, all []corev1.PersistentVolumeClaim) {
 	if len(all) == 0 {
-		d.line(0, "Volume Claims:\t<none>\n")
+		w.line(0, "Volume Claims:\t<none>\n")
 		return
 	}
-	d.line(0, "Volume Claims:\n")
+	w.line(0, "Volume Claims:\n")
 	for _, c := range all {
-		d.line(1, "Name:\t%s\n  StorageClass:\t%s\n", c.Name, storageClassOf(&c))
-		d.labels(1, "Labels", c.Labels)
-		d.labels(1, "Annotations", c.Annotations)
+		w.line(1, "Name:\t%s\n  StorageClass:\t%s\n", c.Name, storageClassOf(&c))
+		w.labels(1, "Labels", c.Labels)
+		w.labels(1, "Annotations", c.Annotations)
 		capacity := "<default>"
 		if q, ok := c.Spec.Resources.Requests[corev1.ResourceStorage]; ok {
 			capacity = q.String()
 		}
-		d.line(1, "Capacity:\t%s\n  Access Modes:\t%s\n", capacity, fmt.Sprint(c.Spec.AccessModes))
+		w.line(1, "Capacity:\t%s\n  Access Modes:\t%s\n", capacity, fmt.Sprint(c.Spec.AccessModes))
 	}
 }
 

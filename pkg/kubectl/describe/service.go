@@ -14,7 +14,7 @@ import (
 )
 
 func service(d *describer, s *corev1.Service) error {
-	d.head(s, true)
+	writeHead(d.writer, s, true)
 	d.line(0, "Selector:\t%s\nType:\t%s\n", printers.FormatLabels(s.Spec.Selector), s.Spec.Type)
 	if s.Spec.IPFamilyPolicy != nil {
 		d.line(0, "IP Family Policy:\t%s\n", *s.Spec.IPFamilyPolicy)
@@ -32,7 +32,7 @@ func service(d *describer, s *corev1.Service) error {
 	if balancers := balancerText(s.Status.LoadBalancer.Ingress); balancers != "" {
 		d.line(0, "LoadBalancer Ingress:\t%s\n", balancers)
 	}
-	slices, err := d.slicesOf(s.Namespace, s.Name)
+	slices, err := slicesOf(d, s.Namespace, s.Name)
 	if err != nil {
 		slices = nil // who may read a Service may not read its endpoints
 	}
@@ -82,7 +82,8 @@ func commas[S ~string](all []S) string {
 	return strings.Join(out, ",")
 }
 
-// balancerText names the addresses of load balancers, with the mode of those that say it: "192.0.2.1 (VIP), lb.example.com".
+// balancerText names the addresses of load balancers, with the mode of those that say it: "192.0.2.1 (VIP),
+// lb.example.com".
 func balancerText(all []corev1.LoadBalancerIngress) string {
 	var out []string
 	for _, i := range all {
@@ -99,7 +100,7 @@ func balancerText(all []corev1.LoadBalancerIngress) string {
 }
 
 // slicesOf are the endpoints of a Service.
-func (d *describer) slicesOf(namespace, service string) ([]discoveryv1.EndpointSlice, error) {
+func slicesOf(d *describer, namespace, service string) ([]discoveryv1.EndpointSlice, error) {
 	m, err := d.client.Mapping("endpointslices.discovery.k8s.io")
 	if err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func ready(slices []discoveryv1.EndpointSlice, port string) string {
 }
 
 func endpoints(d *describer, e *corev1.Endpoints) error {
-	d.head(e, true)
+	writeHead(d.writer, e, true)
 	d.line(0, "Subsets:\n")
 	for _, s := range e.Subsets {
 		d.line(1, "Addresses:\t%s\n", addresses(s.Addresses))
@@ -180,7 +181,7 @@ func addresses(all []corev1.EndpointAddress) string {
 }
 
 func endpointSlice(d *describer, s *discoveryv1.EndpointSlice) error {
-	d.head(s, true)
+	writeHead(d.writer, s, true)
 	d.line(0, "AddressType:\t%s\n", s.AddressType)
 	if len(s.Ports) == 0 {
 		d.line(0, "Ports: <unset>\n")

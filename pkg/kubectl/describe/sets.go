@@ -22,11 +22,11 @@ func statefulSet(d *describer, o *appsv1.StatefulSet) error {
 			d.line(1, "MaxUnavailable:\t%s\n", r.MaxUnavailable.String())
 		}
 	}
-	if err := d.phases(o, selector); err != nil {
+	if err := writePhases(d, o, selector); err != nil {
 		return err
 	}
-	d.template(o.Spec.Template)
-	d.claims(o.Spec.VolumeClaimTemplates)
+	writeTemplate(d, o.Spec.Template)
+	writeClaims(d.writer, o.Spec.VolumeClaimTemplates)
 	return nil
 }
 
@@ -44,9 +44,9 @@ func daemonSet(d *describer, o *appsv1.DaemonSet) error {
 	d.line(0, "Number of Nodes Scheduled with Up-to-date Pods: %d\n", s.UpdatedNumberScheduled)
 	d.line(0, "Number of Nodes Scheduled with Available Pods: %d\n", s.NumberAvailable)
 	d.line(0, "Number of Nodes Misscheduled: %d\n", s.NumberMisscheduled)
-	if err := d.phases(o, selector); err != nil {
+	if err := writePhases(d, o, selector); err != nil {
 		return err
 	}
-	d.template(o.Spec.Template)
+	writeTemplate(d, o.Spec.Template)
 	return nil
 }

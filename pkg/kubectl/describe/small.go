@@ -12,7 +12,7 @@ import (
 )
 
 func namespace(d *describer, n *corev1.Namespace) error {
-	d.head(n, false)
+	writeHead(d.writer, n, false)
 	d.line(0, "Status:\t%s\n", n.Status.Phase)
 	if len(n.Status.Conditions) > 0 {
 		d.line(0, "Conditions:\n  Type\tStatus\tLastTransitionTime\tReason\tMessage\n")
@@ -21,14 +21,14 @@ func namespace(d *describer, n *corev1.Namespace) error {
 			d.line(1, "%v\t%v\t%s\t%v\t%v\n", c.Type, c.Status, when(c.LastTransitionTime), c.Reason, c.Message)
 		}
 	}
-	if err := d.quotas(n.Name); err != nil {
+	if err := writeQuotas(d, n.Name); err != nil {
 		return err
 	}
-	return d.limits(n.Name)
+	return writeLimits(d, n.Name)
 }
 
 func configMap(d *describer, c *corev1.ConfigMap) error {
-	d.head(c, true)
+	writeHead(d.writer, c, true)
 	d.line(0, "\nData\n====\n")
 	for _, k := range keys(c.Data) {
 		d.line(0, "%s:\n----\n%s\n\n", k, c.Data[k])
@@ -42,7 +42,7 @@ func configMap(d *describer, c *corev1.ConfigMap) error {
 }
 
 func secret(d *describer, s *corev1.Secret) error {
-	d.head(s, true)
+	writeHead(d.writer, s, true)
 	d.line(0, "\nType:\t%s\n\nData\n====\n", s.Type)
 	for _, k := range keys(s.Data) {
 		if s.Type == corev1.SecretTypeServiceAccountToken && k == corev1.ServiceAccountTokenKey {
@@ -55,7 +55,7 @@ func secret(d *describer, s *corev1.Secret) error {
 }
 
 func serviceAccount(d *describer, s *corev1.ServiceAccount) error {
-	d.head(s, true)
+	writeHead(d.writer, s, true)
 	d.line(0, "Image pull secrets:\t")
 	if len(s.ImagePullSecrets) == 0 {
 		d.line(0, "<none>\n")
@@ -69,35 +69,35 @@ func serviceAccount(d *describer, s *corev1.ServiceAccount) error {
 	return nil
 }
 
-func role(d *describer, r *rbacv1.Role) error { return d.rules(r, r.Rules) }
+func role(d *describer, r *rbacv1.Role) error { return writeRules(d.writer, r, r.Rules) }
 
-func clusterRole(d *describer, r *rbacv1.ClusterRole) error { return d.rules(r, r.Rules) }
+func clusterRole(d *describer, r *rbacv1.ClusterRole) error { return writeRules(d.writer, r, r.Rules) }
 
-// rules writes one line for each resource (or URL) of the rules.
-func (d *describer) rules(o metav1.Object, all []rbacv1.PolicyRule) error {
-	d.head(o, false)
-	d.line(0, "PolicyRule:\n  Resources\tNon-Resource URLs\tResource Names\tVerbs\n")
-	d.line(1, "---------\t-----------------\t--------------\t-----\n")
+// writeRules writes one line for each resource (or URL) of the rules.
+func writeRules(w *writer, o metav1.Object, all []rbacv1.PolicyRule) error {
+	writeHead(w, o, false)
+	w.line(0, "PolicyRule:\n  Resources\tNon-Resource URLs\tResource Names\tVerbs\n")
+	w.line(1, "---------\t-----------------\t--------------\t-----\n")
 	for _, row := range printers.RuleRows(all) {
-		d.line(1, "%s\t%s\t%s\t%s\n", row[0], row[1], row[2], row[3])
+		w.line(1, "%s\t%s\t%s\t%s\n", row[0], row[1], row[2], row[3])
 	}
 	return nil
 }
 
 func roleBinding(d *describer, b *rbacv1.RoleBinding) error {
-	return d.binding(b, b.RoleRef, b.Subjects)
+	return writeBinding(d.writer, b, b.RoleRef, b.Subjects)
 }
 
 func clusterRoleBinding(d *describer, b *rbacv1.ClusterRoleBinding) error {
-	return d.binding(b, b.RoleRef, b.Subjects)
+	return writeBinding(d.writer, b, b.RoleRef, b.Subjects)
 }
 
-func (d *describer) binding(o metav1.Object, ref rbacv1.RoleRef, subjects []rbacv1.Subject) error {
-	d.head(o, false)
-	d.line(0, "Role:\n  Kind:\t%s\n  Name:\t%s\n", ref.Kind, ref.Name)
-	d.line(0, "Subjects:\n  Kind\tName\tNamespace\n  ----\t----\t---------\n")
+func writeBinding(w *writer, o metav1.Object, ref rbacv1.RoleRef, subjects []rbacv1.Subject) error {
+	writeHead(w, o, false)
+	w.line(0, "Role:\n  Kind:\t%s\n  Name:\t%s\n", ref.Kind, ref.Name)
+	w.line(0, "Subjects:\n  Kind\tName\tNamespace\n  ----\t----\t---------\n")
 	for _, s := range subjects {
-		d.line(1, "%s\t%s\t%s\n", s.Kind, s.Name, s.Namespace)
+		w.line(1, "%s\t%s\t%s\n", s.Kind, s.Name, s.Namespace)
 	}
 	return nil
 }

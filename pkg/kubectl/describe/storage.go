@@ -13,11 +13,11 @@ type field struct {
 	value any
 }
 
-// source writes what kind of storage a volume is, and where it is.
-func (d *describer) source(kind string, all ...field) {
-	d.line(2, "Type:\t%s\n", kind)
+// writeSource writes what kind of storage a volume is, and where it is.
+func writeSource(w *writer, kind string, all ...field) {
+	w.line(2, "Type:\t%s\n", kind)
 	for _, f := range all {
-		d.line(2, "%s\t%v\n", f.name, f.value)
+		w.line(2, "%s\t%v\n", f.name, f.value)
 	}
 }
 
@@ -27,14 +27,15 @@ type secretRef interface {
 	fmt.Stringer
 }
 
-// foreign writes a volume on a storage system that is named in the pod.
-func (d *describer) foreign(v corev1.VolumeSource) {
+// writeForeign writes a volume on a storage system that is named in the pod.
+func writeForeign(d *describer, v corev1.VolumeSource) {
 	switch {
 	case v.ISCSI != nil:
 		iscsi(d, v.ISCSI, v.ISCSI.SecretRef)
 	case v.Glusterfs != nil:
 		g := v.Glusterfs
-		d.source(glusterfs, field{"EndpointsName:", g.EndpointsName}, field{"Path:", g.Path}, field{"ReadOnly:", g.ReadOnly})
+		writeSource(d.writer, glusterfs,
+			field{"EndpointsName:", g.EndpointsName}, field{"Path:", g.Path}, field{"ReadOnly:", g.ReadOnly})
 	case v.RBD != nil:
 		rbd(d, v.RBD, v.RBD.SecretRef)
 	case v.CephFS != nil:
@@ -45,21 +46,26 @@ func (d *describer) foreign(v corev1.VolumeSource) {
 		flex(d, v.FlexVolume, v.FlexVolume.SecretRef)
 	case v.AzureFile != nil:
 		a := v.AzureFile
-		d.source(azureFile, field{"SecretName:", a.SecretName}, field{"ShareName:", a.ShareName}, field{"ReadOnly:", a.ReadOnly})
+		writeSource(d.writer, azureFile,
+			field{"SecretName:", a.SecretName}, field{"ShareName:", a.ShareName}, field{"ReadOnly:", a.ReadOnly})
 	case v.ScaleIO != nil:
-		d.source(scaleIO, scale(v.ScaleIO, nil)...)
+		writeSource(d.writer, scaleIO, scale(v.ScaleIO, nil)...)
 	case v.StorageOS != nil:
 		s := v.StorageOS
-		d.source(storageOS, field{"VolumeName:", s.VolumeName}, field{"VolumeNamespace:", s.VolumeNamespace}, field{"FSType:", s.FSType}, field{"ReadOnly:", s.ReadOnly})
+		writeSource(d.writer, storageOS,
+			field{"VolumeName:", s.VolumeName}, field{"VolumeNamespace:", s.VolumeNamespace},
+			field{"FSType:", s.FSType}, field{"ReadOnly:", s.ReadOnly})
 	case v.GitRepo != nil:
-		d.source("GitRepo (a volume that is pulled from git when the pod is created)", field{"Repository:", v.GitRepo.Repository}, field{"Revision:", v.GitRepo.Revision})
+		writeSource(d.writer, "GitRepo (a volume that is pulled from git when the pod is created)",
+			field{"Repository:", v.GitRepo.Repository}, field{"Revision:", v.GitRepo.Revision})
 	default:
-		d.disk(v)
+		writeDisk(d.writer, v)
 	}
 }
 
-// foreignPersistent writes a volume of the cluster's on a storage system: its Secrets are in a namespace of their own.
-func (d *describer) foreignPersistent(s *corev1.PersistentVolumeSource) {
+// writeForeignPersistent writes a volume of the cluster's on a storage system: its Secrets are in a namespace of their
+// own.
+func writeForeignPersistent(d *describer, s *corev1.PersistentVolumeSource) {
 	switch {
 	case s.ISCSI != nil:
 		v := s.ISCSI
@@ -70,7 +76,9 @@ func (d *describer) foreignPersistent(s *corev1.PersistentVolumeSource) {
 		if g.EndpointsNamespace != nil {
 			namespace = *g.EndpointsNamespace
 		}
-		d.source(glusterfs, field{"EndpointsName:", g.EndpointsName}, field{"EndpointsNamespace:", namespace}, field{"Path:", g.Path}, field{"ReadOnly:", g.ReadOnly})
+		writeSource(d.writer, glusterfs,
+			field{"EndpointsName:", g.EndpointsName}, field{"EndpointsNamespace:", namespace}, field{"Path:", g.Path},
+			field{"ReadOnly:", g.ReadOnly})
 	case s.RBD != nil:
 		v := s.RBD
 		rbd(d, &corev1.RBDVolumeSource{CephMonitors: v.CephMonitors, RBDImage: v.RBDImage, FSType: v.FSType, RBDPool: v.RBDPool, RadosUser: v.RadosUser, Keyring: v.Keyring, ReadOnly: v.ReadOnly}, v.SecretRef)
@@ -87,56 +95,71 @@ func (d *describer) foreignPersistent(s *corev1.PersistentVolumeSource) {
 		if a.SecretNamespace != nil {
 			namespace = *a.SecretNamespace
 		}
-		d.source(azureFile, field{"SecretName:", a.SecretName}, field{"SecretNamespace:", namespace}, field{"ShareName:", a.ShareName}, field{"ReadOnly:", a.ReadOnly})
+		writeSource(d.writer, azureFile,
+			field{"SecretName:", a.SecretName}, field{"SecretNamespace:", namespace},
+			field{"ShareName:", a.ShareName}, field{"ReadOnly:", a.ReadOnly})
 	case s.ScaleIO != nil:
 		v, name, namespace := s.ScaleIO, "", ""
 		if v.SecretRef != nil {
 			name, namespace = v.SecretRef.Name, v.SecretRef.Namespace
 		}
-		d.source(scaleIO, scale(&corev1.ScaleIOVolumeSource{Gateway: v.Gateway, System: v.System, ProtectionDomain: v.ProtectionDomain, StoragePool: v.StoragePool,
+		writeSource(d.writer, scaleIO, scale(&corev1.ScaleIOVolumeSource{Gateway: v.Gateway, System: v.System, ProtectionDomain: v.ProtectionDomain, StoragePool: v.StoragePool,
 			StorageMode: v.StorageMode, VolumeName: v.VolumeName, FSType: v.FSType, ReadOnly: v.ReadOnly}, []field{{"SecretName:", name}, {"SecretNamespace:", namespace}})...)
 	case s.StorageOS != nil:
 		v := s.StorageOS
-		d.source(storageOS, field{"VolumeName:", v.VolumeName}, field{"VolumeNamespace:", v.VolumeNamespace}, field{"FSType:", v.FSType}, field{"ReadOnly:", v.ReadOnly})
+		writeSource(d.writer, storageOS,
+			field{"VolumeName:", v.VolumeName}, field{"VolumeNamespace:", v.VolumeNamespace},
+			field{"FSType:", v.FSType}, field{"ReadOnly:", v.ReadOnly})
 	default:
-		d.volume(corev1.VolumeSource{HostPath: s.HostPath, NFS: s.NFS, FC: s.FC, Flocker: s.Flocker, AzureDisk: s.AzureDisk, VsphereVolume: s.VsphereVolume,
+		writeVolume(d, corev1.VolumeSource{HostPath: s.HostPath, NFS: s.NFS, FC: s.FC, Flocker: s.Flocker, AzureDisk: s.AzureDisk, VsphereVolume: s.VsphereVolume,
 			AWSElasticBlockStore: s.AWSElasticBlockStore, GCEPersistentDisk: s.GCEPersistentDisk, Quobyte: s.Quobyte, PortworxVolume: s.PortworxVolume, PhotonPersistentDisk: s.PhotonPersistentDisk})
 	}
 }
 
-// disk writes the sources that are the same for pods and for the cluster.
-func (d *describer) disk(v corev1.VolumeSource) {
+// writeDisk writes the sources that are the same for pods and for the cluster.
+func writeDisk(w *writer, v corev1.VolumeSource) {
 	switch {
 	case v.FC != nil:
 		lun := "<none>"
 		if v.FC.Lun != nil {
 			lun = fmt.Sprint(*v.FC.Lun)
 		}
-		d.source("FC (a Fibre Channel disk)", field{"TargetWWNs:", strings.Join(v.FC.TargetWWNs, ", ")}, field{"LUN:", lun}, field{"FSType:", v.FC.FSType}, field{"ReadOnly:", v.FC.ReadOnly})
+		writeSource(w, "FC (a Fibre Channel disk)",
+			field{"TargetWWNs:", strings.Join(v.FC.TargetWWNs, ", ")}, field{"LUN:", lun},
+			field{"FSType:", v.FC.FSType}, field{"ReadOnly:", v.FC.ReadOnly})
 	case v.Flocker != nil:
-		d.source("Flocker (a Flocker volume mounted by the Flocker agent)", field{"DatasetName:", v.Flocker.DatasetName}, field{"DatasetUUID:", v.Flocker.DatasetUUID})
+		writeSource(w, "Flocker (a Flocker volume mounted by the Flocker agent)",
+			field{"DatasetName:", v.Flocker.DatasetName}, field{"DatasetUUID:", v.Flocker.DatasetUUID})
 	case v.AzureDisk != nil:
 		a := v.AzureDisk
-		d.source("AzureDisk (an Azure Data Disk mount on the host and bind mount to the pod)", field{"DiskName:", a.DiskName}, field{"DiskURI:", a.DataDiskURI},
+		writeSource(w, "AzureDisk (an Azure Data Disk mount on the host and bind mount to the pod)", field{"DiskName:", a.DiskName}, field{"DiskURI:", a.DataDiskURI},
 			field{"Kind:", or(a.Kind)}, field{"FSType:", or(a.FSType)}, field{"CachingMode:", or(a.CachingMode)}, field{"ReadOnly:", or(a.ReadOnly)})
 	case v.VsphereVolume != nil:
 		s := v.VsphereVolume
-		d.source("vSphereVolume (a Persistent Disk resource in vSphere)", field{"VolumePath:", s.VolumePath}, field{"FSType:", s.FSType}, field{"StoragePolicyName:", s.StoragePolicyName})
+		writeSource(w, "vSphereVolume (a Persistent Disk resource in vSphere)",
+			field{"VolumePath:", s.VolumePath}, field{"FSType:", s.FSType},
+			field{"StoragePolicyName:", s.StoragePolicyName})
 	case v.AWSElasticBlockStore != nil:
 		a := v.AWSElasticBlockStore
-		d.source("AWSElasticBlockStore (a Persistent Disk resource in AWS)", field{"VolumeID:", a.VolumeID}, field{"FSType:", a.FSType}, field{"Partition:", a.Partition}, field{"ReadOnly:", a.ReadOnly})
+		writeSource(w, "AWSElasticBlockStore (a Persistent Disk resource in AWS)",
+			field{"VolumeID:", a.VolumeID}, field{"FSType:", a.FSType}, field{"Partition:", a.Partition},
+			field{"ReadOnly:", a.ReadOnly})
 	case v.GCEPersistentDisk != nil:
 		g := v.GCEPersistentDisk
-		d.source("GCEPersistentDisk (a Persistent Disk resource in Google Compute Engine)", field{"PDName:", g.PDName}, field{"FSType:", g.FSType}, field{"Partition:", g.Partition}, field{"ReadOnly:", g.ReadOnly})
+		writeSource(w, "GCEPersistentDisk (a Persistent Disk resource in Google Compute Engine)",
+			field{"PDName:", g.PDName}, field{"FSType:", g.FSType}, field{"Partition:", g.Partition},
+			field{"ReadOnly:", g.ReadOnly})
 	case v.Quobyte != nil:
 		q := v.Quobyte
-		d.source("Quobyte (a Quobyte mount on the host that shares a pod's lifetime)", field{"Registry:", q.Registry}, field{"Volume:", q.Volume}, field{"ReadOnly:", q.ReadOnly})
+		writeSource(w, "Quobyte (a Quobyte mount on the host that shares a pod's lifetime)",
+			field{"Registry:", q.Registry}, field{"Volume:", q.Volume}, field{"ReadOnly:", q.ReadOnly})
 	case v.PortworxVolume != nil:
-		d.source("PortworxVolume (a Portworx Volume resource)", field{"VolumeID:", v.PortworxVolume.VolumeID})
+		writeSource(w, "PortworxVolume (a Portworx Volume resource)", field{"VolumeID:", v.PortworxVolume.VolumeID})
 	case v.PhotonPersistentDisk != nil:
-		d.source("PhotonPersistentDisk (a Persistent Disk resource in photon platform)", field{"PdID:", v.PhotonPersistentDisk.PdID}, field{"FSType:", v.PhotonPersistentDisk.FSType})
+		writeSource(w, "PhotonPersistentDisk (a Persistent Disk resource in photon platform)",
+			field{"PdID:", v.PhotonPersistentDisk.PdID}, field{"FSType:", v.PhotonPersistentDisk.FSType})
 	default:
-		d.line(1, "<unknown>\n")
+		w.line(1, "<unknown>\n")
 	}
 }
 
@@ -161,29 +184,29 @@ func iscsi[S secretRef](d *describer, v *corev1.ISCSIVolumeSource, secret S) {
 	if v.InitiatorName != nil {
 		initiator = *v.InitiatorName
 	}
-	d.source("ISCSI (an ISCSI Disk resource that is attached to a kubelet's host machine and then exposed to the pod)",
+	writeSource(d.writer, "ISCSI (an ISCSI Disk resource that is attached to a kubelet's host machine and then exposed to the pod)",
 		field{"TargetPortal:", v.TargetPortal}, field{"IQN:", v.IQN}, field{"Lun:", v.Lun}, field{"ISCSIInterface", v.ISCSIInterface}, field{"FSType:", v.FSType}, field{"ReadOnly:", v.ReadOnly},
 		field{"Portals:", v.Portals}, field{"DiscoveryCHAPAuth:", v.DiscoveryCHAPAuth}, field{"SessionCHAPAuth:", v.SessionCHAPAuth}, field{"SecretRef:", secret}, field{"InitiatorName:", initiator})
 }
 
 func rbd[S secretRef](d *describer, v *corev1.RBDVolumeSource, secret S) {
-	d.source("RBD (a Rados Block Device mount on the host that shares a pod's lifetime)",
+	writeSource(d.writer, "RBD (a Rados Block Device mount on the host that shares a pod's lifetime)",
 		field{"CephMonitors:", v.CephMonitors}, field{"RBDImage:", v.RBDImage}, field{"FSType:", v.FSType}, field{"RBDPool:", v.RBDPool},
 		field{"RadosUser:", v.RadosUser}, field{"Keyring:", v.Keyring}, field{"SecretRef:", secret}, field{"ReadOnly:", v.ReadOnly})
 }
 
 func cephFS[S secretRef](d *describer, v *corev1.CephFSVolumeSource, secret S) {
-	d.source("CephFS (a CephFS mount on the host that shares a pod's lifetime)",
+	writeSource(d.writer, "CephFS (a CephFS mount on the host that shares a pod's lifetime)",
 		field{"Monitors:", v.Monitors}, field{"Path:", v.Path}, field{"User:", v.User}, field{"SecretFile:", v.SecretFile}, field{"SecretRef:", secret}, field{"ReadOnly:", v.ReadOnly})
 }
 
 func cinder[S secretRef](d *describer, v *corev1.CinderVolumeSource, secret S) {
-	d.source("Cinder (a Persistent Disk resource in OpenStack)",
+	writeSource(d.writer, "Cinder (a Persistent Disk resource in OpenStack)",
 		field{"VolumeID:", v.VolumeID}, field{"FSType:", v.FSType}, field{"ReadOnly:", v.ReadOnly}, field{"SecretRef:", secret})
 }
 
 func flex[S secretRef](d *describer, v *corev1.FlexVolumeSource, secret S) {
-	d.source("FlexVolume (a generic volume resource that is provisioned/attached using an exec based plugin)",
+	writeSource(d.writer, "FlexVolume (a generic volume resource that is provisioned/attached using an exec based plugin)",
 		field{"Driver:", v.Driver}, field{"FSType:", v.FSType}, field{"SecretRef:", secret}, field{"ReadOnly:", v.ReadOnly}, field{"Options:", v.Options})
 }
 

@@ -62,7 +62,7 @@ func volumeAttributesClass(d *describer, c *storagev1.VolumeAttributesClass) err
 }
 
 func csiNode(d *describer, n *storagev1.CSINode) error {
-	d.head(n, false)
+	writeHead(d.writer, n, false)
 	d.line(0, "CreationTimestamp:\t%s\nSpec:\n", when(n.CreationTimestamp))
 	if len(n.Spec.Drivers) == 0 {
 		return nil

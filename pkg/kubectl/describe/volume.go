@@ -4,8 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// volumes writes volumes at space ("" for pods, "  " for templates).
-func (d *describer) volumes(all []corev1.Volume, space string) {
+// writeVolumes writes volumes at space ("" for pods, "  " for templates).
+func writeVolumes(d *describer, all []corev1.Volume, space string) {
 	if len(all) == 0 {
 		d.line(0, "%sVolumes:\t<none>\n", space)
 		return
@@ -17,11 +17,11 @@ func (d *describer) volumes(all []corev1.Volume, space string) {
 	}
 	for _, v := range all {
 		d.line(0, "%s%s%v:\n", space, name, v.Name)
-		d.volume(v.VolumeSource)
+		writeVolume(d, v.VolumeSource)
 	}
 }
 
-func (d *describer) volume(v corev1.VolumeSource) {
+func writeVolume(d *describer, v corev1.VolumeSource) {
 	yes := func(b *bool) bool { return b != nil && *b }
 	switch {
 	case v.ConfigMap != nil:
@@ -53,7 +53,7 @@ func (d *describer) volume(v corev1.VolumeSource) {
 	case v.Projected != nil:
 		d.line(2, "Type:\tProjected (a volume that contains injected data from multiple sources)\n")
 		for _, s := range v.Projected.Sources {
-			d.projected(s)
+			writeProjected(d.writer, s)
 		}
 	case v.PersistentVolumeClaim != nil:
 		d.line(2, "Type:\tPersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)\n    ClaimName:\t%v\n    ReadOnly:\t%v\n", v.PersistentVolumeClaim.ClaimName, v.PersistentVolumeClaim.ReadOnly)
@@ -62,15 +62,15 @@ func (d *describer) volume(v corev1.VolumeSource) {
 	case v.NFS != nil:
 		d.line(2, "Type:\tNFS (an NFS mount that lasts the lifetime of a pod)\n    Server:\t%s\n    Path:\t%s\n    ReadOnly:\t%v\n", v.NFS.Server, v.NFS.Path, v.NFS.ReadOnly)
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
-		d.ephemeral(v.Ephemeral.VolumeClaimTemplate)
+		writeEphemeral(d.writer, v.Ephemeral.VolumeClaimTemplate)
 	case v.CSI != nil:
-		d.csi(v.CSI)
+		writeCsi(d.writer, v.CSI)
 	default:
-		d.foreign(v)
+		writeForeign(d, v)
 	}
 }
 
-func (d *describer) ephemeral(t *corev1.PersistentVolumeClaimTemplate) {
+func writeEphemeral(w *writer, t *corev1.PersistentVolumeClaimTemplate) {
 	class, mode := "", ""
 	if t.Spec.StorageClassName != nil {
 		class = *t.Spec.StorageClassName
@@ -78,58 +78,59 @@ func (d *describer) ephemeral(t *corev1.PersistentVolumeClaimTemplate) {
 	if t.Spec.VolumeMode != nil {
 		mode = string(*t.Spec.VolumeMode)
 	}
-	d.line(2, "Type:\tEphemeralVolume (an inline specification for a volume that gets created and deleted with the pod)\n")
-	d.line(2, "StorageClass:\t%s\n    Volume:\t%s\n", class, t.Spec.VolumeName)
-	d.deepLabels("Labels", "=", t.Labels)
-	d.deepLabels("Annotations", ": ", t.Annotations)
-	d.line(2, "Capacity:\t\n    Access Modes:\t\n    VolumeMode:\t%s\n", mode)
-	d.dataSource(2, t.Spec.DataSource)
+	w.line(2, "Type:\tEphemeralVolume (an inline specification for a volume that gets created and deleted with the pod)\n")
+	w.line(2, "StorageClass:\t%s\n    Volume:\t%s\n", class, t.Spec.VolumeName)
+	writeDeepLabels(w, "Labels", "=", t.Labels)
+	writeDeepLabels(w, "Annotations", ": ", t.Annotations)
+	w.line(2, "Capacity:\t\n    Access Modes:\t\n    VolumeMode:\t%s\n", mode)
+	writeDataSource(w, 2, t.Spec.DataSource)
 }
 
-func (d *describer) csi(v *corev1.CSIVolumeSource) {
+func writeCsi(w *writer, v *corev1.CSIVolumeSource) {
 	fs := ""
 	if v.FSType != nil {
 		fs = *v.FSType
 	}
-	d.line(2, "Type:\tCSI (a Container Storage Interface (CSI) volume source)\n    Driver:\t%s\n    FSType:\t%s\n    ReadOnly:\t%v\n", v.Driver, fs, v.ReadOnly != nil && *v.ReadOnly)
-	d.volumeAttributes(v.VolumeAttributes)
+	w.line(2, "Type:\tCSI (a Container Storage Interface (CSI) volume source)\n    Driver:\t%s\n    FSType:\t%s\n    ReadOnly:\t%v\n", v.Driver, fs, v.ReadOnly != nil && *v.ReadOnly)
+	writeVolumeAttributes(w, v.VolumeAttributes)
 }
 
-// volumeAttributes writes what a CSI driver is told of the volume.
-func (d *describer) volumeAttributes(m map[string]string) {
+// writeVolumeAttributes writes what a CSI driver is told of the volume.
+func writeVolumeAttributes(w *writer, m map[string]string) {
 	if len(m) == 0 {
-		d.line(2, "VolumeAttributes:\t<none>\n")
+		w.line(2, "VolumeAttributes:\t<none>\n")
 		return
 	}
-	d.deepLabels("VolumeAttributes", "=", m)
+	writeDeepLabels(w, "VolumeAttributes", "=", m)
 }
 
-// deepLabels writes a map as one pair a line, equals between key and value, four further to the right than other values.
-func (d *describer) deepLabels(title, equals string, m map[string]string) {
+// writeDeepLabels writes a map as one pair a line, equals between key and value, four further to the right than other
+// values.
+func writeDeepLabels(w *writer, title, equals string, m map[string]string) {
 	if len(m) == 0 {
-		d.line(2, "%s:\t    <none>\n", title)
+		w.line(2, "%s:\t    <none>\n", title)
 		return
 	}
 	for i, k := range keys(m) {
 		if i == 0 {
-			d.line(2, "%s:", title)
+			w.line(2, "%s:", title)
 		} else {
-			d.line(2, "")
+			w.line(2, "")
 		}
-		d.line(0, "\t    %s%s%s\n", k, equals, m[k])
+		w.line(0, "\t    %s%s%s\n", k, equals, m[k])
 	}
 }
 
-func (d *describer) projected(s corev1.VolumeProjection) {
+func writeProjected(w *writer, s corev1.VolumeProjection) {
 	yes := func(b *bool) bool { return b != nil && *b }
 	switch {
 	case s.Secret != nil:
-		d.line(2, "SecretName:\t%v\n    Optional:\t%v\n", s.Secret.Name, yes(s.Secret.Optional))
+		w.line(2, "SecretName:\t%v\n    Optional:\t%v\n", s.Secret.Name, yes(s.Secret.Optional))
 	case s.DownwardAPI != nil:
-		d.line(2, "DownwardAPI:\ttrue\n")
+		w.line(2, "DownwardAPI:\ttrue\n")
 	case s.ConfigMap != nil:
-		d.line(2, "ConfigMapName:\t%v\n    Optional:\t%v\n", s.ConfigMap.Name, yes(s.ConfigMap.Optional))
+		w.line(2, "ConfigMapName:\t%v\n    Optional:\t%v\n", s.ConfigMap.Name, yes(s.ConfigMap.Optional))
 	case s.ServiceAccountToken != nil && s.ServiceAccountToken.ExpirationSeconds != nil:
-		d.line(2, "TokenExpirationSeconds:\t%d\n", *s.ServiceAccountToken.ExpirationSeconds)
+		w.line(2, "TokenExpirationSeconds:\t%d\n", *s.ServiceAccountToken.ExpirationSeconds)
 	}
 }

@@ -26,18 +26,18 @@ func deployment(d *describer, o *appsv1.Deployment) error {
 	if r := o.Spec.Strategy.RollingUpdate; r != nil {
 		d.line(0, "RollingUpdateStrategy:\t%s max unavailable, %s max surge\n", r.MaxUnavailable.String(), r.MaxSurge.String())
 	}
-	d.template(o.Spec.Template)
+	writeTemplate(d, o.Spec.Template)
 	if len(o.Status.Conditions) > 0 {
-		d.conditionsHead()
+		writeConditionsHead(d.writer)
 		for _, c := range o.Status.Conditions {
-			d.conditionRow(string(c.Type), c.Status, c.Reason)
+			writeConditionRow(d.writer, string(c.Type), c.Status, c.Reason)
 		}
 	}
-	return d.replicaSets(o)
+	return writeReplicaSets(d, o)
 }
 
-// replicaSets names the deployment's old and new ReplicaSets.
-func (d *describer) replicaSets(o *appsv1.Deployment) error {
+// writeReplicaSets names the deployment's old and new ReplicaSets.
+func writeReplicaSets(d *describer, o *appsv1.Deployment) error {
 	m, err := d.client.Mapping("replicasets.apps")
 	if err != nil {
 		return err
@@ -88,44 +88,44 @@ func replicaSet(d *describer, o *appsv1.ReplicaSet) error {
 	if err != nil {
 		return err
 	}
-	if err := d.replicas(o, metav1.FormatLabelSelector(o.Spec.Selector), selector, o.Status.Replicas, count(o.Spec.Replicas)); err != nil {
+	if err := writeReplicas(d, o, metav1.FormatLabelSelector(o.Spec.Selector), selector, o.Status.Replicas, count(o.Spec.Replicas)); err != nil {
 		return err
 	}
-	d.template(o.Spec.Template)
+	writeTemplate(d, o.Spec.Template)
 	if len(o.Status.Conditions) > 0 {
-		d.conditionsHead()
+		writeConditionsHead(d.writer)
 		for _, c := range o.Status.Conditions {
-			d.conditionRow(string(c.Type), c.Status, c.Reason)
+			writeConditionRow(d.writer, string(c.Type), c.Status, c.Reason)
 		}
 	}
 	return nil
 }
 
 func replicationController(d *describer, o *corev1.ReplicationController) error {
-	if err := d.replicas(o, printers.FormatLabels(o.Spec.Selector), labels.SelectorFromSet(o.Spec.Selector), o.Status.Replicas, count(o.Spec.Replicas)); err != nil {
+	if err := writeReplicas(d, o, printers.FormatLabels(o.Spec.Selector), labels.SelectorFromSet(o.Spec.Selector), o.Status.Replicas, count(o.Spec.Replicas)); err != nil {
 		return err
 	}
 	if o.Spec.Template != nil {
-		d.template(*o.Spec.Template)
+		writeTemplate(d, *o.Spec.Template)
 	}
 	if len(o.Status.Conditions) > 0 {
-		d.conditionsHead()
+		writeConditionsHead(d.writer)
 		for _, c := range o.Status.Conditions {
-			d.conditionRow(string(c.Type), c.Status, c.Reason)
+			writeConditionRow(d.writer, string(c.Type), c.Status, c.Reason)
 		}
 	}
 	return nil
 }
 
-func (d *describer) conditionsHead() {
-	d.line(0, "Conditions:\n  Type\tStatus\tReason\n  ----\t------\t------\n")
+func writeConditionsHead(w *writer) {
+	w.line(0, "Conditions:\n  Type\tStatus\tReason\n  ----\t------\t------\n")
 }
 
-func (d *describer) conditionRow(kind string, status corev1.ConditionStatus, reason string) {
-	d.line(1, "%v \t%v\t%v\n", kind, status, reason)
+func writeConditionRow(w *writer, kind string, status corev1.ConditionStatus, reason string) {
+	w.line(1, "%v \t%v\t%v\n", kind, status, reason)
 }
 
-func (d *describer) replicas(o metav1.Object, shown string, selector labels.Selector, current, desired int32) error {
+func writeReplicas(d *describer, o metav1.Object, shown string, selector labels.Selector, current, desired int32) error {
 	d.line(0, "Name:\t%s\nNamespace:\t%s\nSelector:\t%s\n", o.GetName(), o.GetNamespace(), shown)
 	d.labels(0, "Labels", o.GetLabels())
 	d.annotations(0, o.GetAnnotations())
@@ -133,12 +133,12 @@ func (d *describer) replicas(o metav1.Object, shown string, selector labels.Sele
 		d.line(0, "Controlled By:\t%s/%s\n", owner.Kind, owner.Name)
 	}
 	d.line(0, "Replicas:\t%d current / %d desired\n", current, desired)
-	return d.phases(o, selector)
+	return writePhases(d, o, selector)
 }
 
-// phases counts the pods that belong to o.
-func (d *describer) phases(o metav1.Object, selector labels.Selector) error {
-	all, err := d.pods(o.GetNamespace(), metav1.ListOptions{LabelSelector: selector.String()})
+// writePhases counts the pods that belong to o.
+func writePhases(d *describer, o metav1.Object, selector labels.Selector) error {
+	all, err := pods(d, o.GetNamespace(), metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (d *describer) phases(o metav1.Object, selector labels.Selector) error {
 	return nil
 }
 
-func (d *describer) pods(namespace string, opts metav1.ListOptions) ([]corev1.Pod, error) {
+func pods(d *describer, namespace string, opts metav1.ListOptions) ([]corev1.Pod, error) {
 	m, err := d.client.Mapping("pods")
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (d *describer) pods(namespace string, opts metav1.ListOptions) ([]corev1.Po
 	return out, nil
 }
 
-func (d *describer) template(t corev1.PodTemplateSpec) {
+func writeTemplate(d *describer, t corev1.PodTemplateSpec) {
 	d.line(0, "Pod Template:\n")
 	d.labels(1, "Labels", t.Labels)
 	if len(t.Annotations) > 0 {
@@ -181,19 +181,19 @@ func (d *describer) template(t corev1.PodTemplateSpec) {
 	if t.Spec.ServiceAccountName != "" {
 		d.line(1, "Service Account:\t%s\n", t.Spec.ServiceAccountName)
 	}
-	d.containers("Init Containers", t.Spec.InitContainers, nil, "  ")
-	d.containers("Containers", t.Spec.Containers, nil, "  ")
-	d.volumes(t.Spec.Volumes, "  ")
-	d.spread("  ", t.Spec.TopologySpreadConstraints)
+	writeContainers(d, "Init Containers", t.Spec.InitContainers, nil, "  ")
+	writeContainers(d, "Containers", t.Spec.Containers, nil, "  ")
+	writeVolumes(d, t.Spec.Volumes, "  ")
+	writeSpread(d.writer, "  ", t.Spec.TopologySpreadConstraints)
 	if t.Spec.PriorityClassName != "" {
 		d.line(1, "Priority Class Name:\t%s\n", t.Spec.PriorityClassName)
 	}
 	d.labels(1, "Node-Selectors", t.Spec.NodeSelector)
-	d.tolerations("  ", t.Spec.Tolerations)
+	writeTolerations(d.writer, "  ", t.Spec.Tolerations)
 }
 
 // Template describes what pods are made of.
 func Template(w io.Writer, t corev1.PodTemplateSpec) {
 	d := &describer{writer: &writer{w: w}, now: time.Now()}
-	d.template(t)
+	writeTemplate(d, t)
 }
