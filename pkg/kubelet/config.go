@@ -34,13 +34,14 @@ type Config struct {
 	Client   *remote.API
 	// RootDir is the kubelet's directory.
 	RootDir string
-	// Logs is where the containers' logs are. A log grows to LogMaxSize bytes, and a container keeps LogMaxFiles logs. Their sizes are
-	// checked every LogPeriod, 10 s by default.
+	// Logs is where the containers' logs are. A log grows to LogMaxSize bytes, and a container keeps LogMaxFiles logs.
+	// Their sizes are checked every LogPeriod, 10 s by default.
 	Logs        logs.Files
 	LogMaxSize  int64
 	LogMaxFiles int
 	LogPeriod   time.Duration
-	// StaticPodPath is a directory of manifests, or one file; empty: no static pods. It is read again every StaticPeriod.
+	// StaticPodPath is a directory of manifests, or one file; empty: no static pods. It is read again every
+	// StaticPeriod.
 	StaticPodPath string
 	StaticPeriod  time.Duration
 	Runtime       cri.Config
@@ -59,7 +60,8 @@ type Config struct {
 	Node node.Config
 	// MaxBackOff is the longest delay between restarts of a crashing container; 0: 5 min.
 	MaxBackOff time.Duration
-	// Machine is the CPUs and NUMA nodes. The nodes and distances of Topology follow from it. Topology, CPUs and Memory are how pods get them.
+	// Machine is the CPUs and NUMA nodes. The nodes and distances of Topology follow from it. Topology, CPUs and Memory
+	// are how pods get them.
 	Machine  cm.Machine
 	Topology cm.Topology
 	CPUs     cpu.Settings

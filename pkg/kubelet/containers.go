@@ -57,7 +57,8 @@ func newContainers(ctx context.Context, cfg *Config, r reporting, s signals) (_ 
 		Removed: func(why images.Reason) { r.metrics.ImageRemoved(string(why)) }, Now: time.Now, Log: cfg.Log}
 	c.dead = housekeeping.Containers{Runtime: c.cri, Policy: cfg.ContainerGC, Ended: s.workers.Ended, Now: time.Now,
 		RemoveLog: func(p *runtime.PodStatus, x *runtime.Container) error { return cfg.Logs.Remove(logs.Of(p, x)) }}
-	c.relist = pleg.New(pleg.Config{Runtime: c.cri, Observe: r.metrics.Relisted, Unsupported: cri.ErrNoEvents, Log: cfg.Log})
+	c.relist = pleg.New(pleg.Config{Runtime: c.cri, Observe: r.metrics.Relisted, Unsupported: cri.ErrNoEvents,
+		Log: cfg.Log})
 	return c, nil
 }
 
@@ -88,7 +89,8 @@ func newImages(cfg *Config, r reporting, service *cri.Client) (*images.Manager, 
 		countRecords(cfg.Metrics, x.Records)
 	}
 	if len(cfg.CredentialProviders) > 0 {
-		x.Providers, err = credentialprovider.New(credentialprovider.Config{Providers: cfg.CredentialProviders, BinDir: cfg.CredentialProviderDir,
+		x.Providers, err = credentialprovider.New(credentialprovider.Config{Providers: cfg.CredentialProviders,
+			BinDir:   cfg.CredentialProviderDir,
 			Accounts: cfg.Client, Metrics: credentialprovider.NewMetrics(cfg.Metrics), Now: time.Now, Log: cfg.Log})
 		if err != nil {
 			return nil, err

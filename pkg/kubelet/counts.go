@@ -27,30 +27,38 @@ func countPods(r prometheus.Registerer, nodeName string, cgroupVersion int, s si
 	for label, is := range map[string]bool{"": false, "true": true} {
 		l := prometheus.Labels{"static": label}
 		add("kubelet_active_pods", "Pods whose containers may run; static: true or empty.", l, static(s.active, is))
-		add("kubelet_desired_pods", "Pods that the kubelet is told to run; static: true or empty.", l, static(s.pods.Told, is))
+		add("kubelet_desired_pods", "Pods that the kubelet is told to run; static: true or empty.", l,
+			static(s.pods.Told, is))
 	}
-	add("kubelet_mirror_pods", "Mirror pods that the kubelet will try to make, one for each static pod that it took.", nil, static(s.active, true))
-	add("kubelet_managed_ephemeral_containers", "Ephemeral containers in the pods of this kubelet.", nil, func() (n float64) {
-		for _, p := range s.pods.Told() {
-			n += float64(len(p.Spec.EphemeralContainers))
-		}
-		return n
-	})
-	add("kubelet_node_name", "The node's name. The count is always 1.", prometheus.Labels{"node": nodeName}, func() float64 { return 1 })
-	add("kubelet_cgroup_version", "Version of the node's cgroups.", nil, func() float64 { return float64(cgroupVersion) })
+	add("kubelet_mirror_pods", "Mirror pods that the kubelet will try to make, one for each static pod that it took.",
+		nil, static(s.active, true))
+	add("kubelet_managed_ephemeral_containers", "Ephemeral containers in the pods of this kubelet.", nil,
+		func() (n float64) {
+			for _, p := range s.pods.Told() {
+				n += float64(len(p.Spec.EphemeralContainers))
+			}
+			return n
+		})
+	add("kubelet_node_name", "The node's name. The count is always 1.", prometheus.Labels{"node": nodeName},
+		func() float64 { return 1 })
+	add("kubelet_cgroup_version", "Version of the node's cgroups.", nil,
+		func() float64 { return float64(cgroupVersion) })
 }
 
 // countRecords registers the metrics of the records of images, which are counted when they are scraped.
 func countRecords(r prometheus.Registerer, records *images.Records) {
 	add := func(name, help string, f func() float64) {
-		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kubelet_imagemanager_ondisk_" + name, Help: help}, f))
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kubelet_imagemanager_ondisk_" + name,
+			Help: help}, f))
 	}
-	add("pullintents", "Pulls of images that are noted on the disk as begun.", func() float64 { n, _ := records.Count(); return float64(n) })
-	add("pulledrecords", "Images that are noted on the disk with what they were pulled with.", func() float64 { _, n := records.Count(); return float64(n) })
+	add("pullintents", "Pulls of images that are noted on the disk as begun.",
+		func() float64 { n, _ := records.Count(); return float64(n) })
+	add("pulledrecords", "Images that are noted on the disk with what they were pulled with.",
+		func() float64 { _, n := records.Count(); return float64(n) })
 }
 
-// workingPods counts the pods that have workers, when it is scraped. It reports every kind of pod, also those without pods: a kind that loses
-// its last pod must not keep its last figure.
+// workingPods counts the pods that have workers, when it is scraped. It reports every kind of pod, also those without
+// pods: a kind that loses its last pod must not keep its last figure.
 type workingPods struct {
 	count func() map[podworker.Kind]int
 	desc  *prometheus.Desc
@@ -58,7 +66,8 @@ type workingPods struct {
 
 func newWorkingPods(count func() map[podworker.Kind]int) *workingPods {
 	return &workingPods{count, prometheus.NewDesc("kubelet_working_pods",
-		"Pods that the kubelet works on; lifecycle: sync, terminating or terminated; config: desired, orphan (gone from its source) or runtime_only (no source told of it); static: true, empty or unknown.",
+		"Pods that the kubelet works on; lifecycle: sync, terminating or terminated; config: desired, orphan "+
+			"(gone from its source) or runtime_only (no source told of it); static: true, empty or unknown.",
 		[]string{"config", "lifecycle", "static"}, nil)}
 }
 

@@ -12,7 +12,8 @@ import (
 	"bonsai/pkg/kubelet/podworker"
 )
 
-// gauges are the figures of a registry by name and label values, without those that are 0, and how many there are of them.
+// gauges are the figures of a registry by name and label values, without those that are 0, and how many there are of
+// them.
 func gauges(t *testing.T, r prometheus.Gatherer) (got map[string]float64, all int) {
 	t.Helper()
 	families, err := r.Gather()
@@ -39,8 +40,11 @@ func TestWorkingPods(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(newWorkingPods(func() map[podworker.Kind]int {
-		return map[podworker.Kind]int{{}: 5, {State: podworker.Terminating, Static: true}: 2, {State: podworker.Terminated}: 1, {State: podworker.Finished}: 3,
-			{State: podworker.Terminating, Removed: true}: 4, {State: podworker.Terminating, Removed: true, Found: true}: 6, {State: podworker.Terminating, Removed: true, Found: true, Static: true}: 1}
+		return map[podworker.Kind]int{{}: 5, {State: podworker.Terminating, Static: true}: 2,
+			{State: podworker.Terminated}: 1, {State: podworker.Finished}: 3,
+			{State: podworker.Terminating, Removed: true}:                            4,
+			{State: podworker.Terminating, Removed: true, Found: true}:               6,
+			{State: podworker.Terminating, Removed: true, Found: true, Static: true}: 1}
 	}))
 	got, all := gauges(t, r)
 	want := map[string]float64{}
@@ -69,7 +73,8 @@ func TestRecordsAreCounted(t *testing.T) {
 	}
 	r := prometheus.NewPedanticRegistry()
 	countRecords(r, records)
-	want := map[string]float64{"kubelet_imagemanager_ondisk_pullintents": 2, "kubelet_imagemanager_ondisk_pulledrecords": 1}
+	want := map[string]float64{"kubelet_imagemanager_ondisk_pullintents": 2,
+		"kubelet_imagemanager_ondisk_pulledrecords": 1}
 	if got, _ := gauges(t, r); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -31,8 +31,8 @@ type evictionNode struct {
 
 var _ eviction.Node = evictionNode{}
 
-func newEviction(cfg *Config, r reporting, s signals, c *containers, sources *syncloop.Loop, storage *localstorage.Watcher,
-	end func(types.UID, runtime.Ending) bool) (*eviction.Manager, error) {
+func newEviction(cfg *Config, r reporting, s signals, c *containers, sources *syncloop.Loop,
+	storage *localstorage.Watcher, end func(types.UID, runtime.Ending) bool) (*eviction.Manager, error) {
 	look := eviction.Observer{Root: "/", Dir: cfg.RootDir, Filesystems: c.cri.Filesystems,
 		Memory: func() (int64, int64, error) { return stats.Memory("/") },
 		Pods: func() (used, available int64, limited bool, err error) {
@@ -45,7 +45,8 @@ func newEviction(cfg *Config, r reporting, s signals, c *containers, sources *sy
 		Evict: end, Gone: s.workers.Cleaned, Changed: s.node.Notify, Now: time.Now, Log: cfg.Log,
 		Evicted: func(signal pressure.Signal, age time.Duration) { r.metrics.EvictionAge(string(signal), age) },
 		Reclaiming: func(name corev1.ResourceName) {
-			r.events.Node(corev1.EventTypeWarning, "EvictionThresholdMet", fmt.Sprintf("Attempting to reclaim %s", name))
+			r.events.Node(corev1.EventTypeWarning, "EvictionThresholdMet",
+				fmt.Sprintf("Attempting to reclaim %s", name))
 		}})
 }
 
@@ -70,7 +71,8 @@ func layersHere(signal pressure.Signal, d eviction.Disks) bool {
 }
 
 // Use implements eviction.Node.
-func (n evictionNode) Use(ctx context.Context, pods []*corev1.Pod, signal pressure.Signal, d eviction.Disks) ([]pressure.Candidate, error) {
+func (n evictionNode) Use(ctx context.Context, pods []*corev1.Pod, signal pressure.Signal,
+	d eviction.Disks) ([]pressure.Candidate, error) {
 	var out []pressure.Candidate
 	if signal.Condition() != corev1.NodeDiskPressure {
 		for _, pod := range pods {

@@ -19,19 +19,27 @@ const (
 	imagePeriod = 5 * time.Minute
 )
 
-// housekeepingRounds lists what is cleaned up. What pods left goes once all existing pods are known, lest a pod be taken for one that is gone.
-func housekeepingRounds(cfg *Config, r reporting, s signals, c *containers, n *nodeParts, v *volumeParts, sources *syncloop.Loop) []housekeeping.Round {
+// housekeepingRounds lists what is cleaned up. What pods left goes once all existing pods are known, lest a pod be
+// taken for one that is gone.
+func housekeepingRounds(cfg *Config, r reporting, s signals, c *containers, n *nodeParts,
+	v *volumeParts, sources *syncloop.Loop) []housekeeping.Round {
 	return []housekeeping.Round{
 		{Every: cleanPeriod, Ready: sources.Synced, Tasks: []housekeeping.Task{
 			{What: "dead containers", Do: c.dead.Clean},
-			{What: "directories of pods", Do: func(ctx context.Context) error { return v.manager.Cleanup(ctx, s.workers.WhenGone) }},
+			{What: "directories of pods", Do: func(ctx context.Context) error {
+				return v.manager.Cleanup(ctx, s.workers.WhenGone)
+			}},
 			{What: "staged volumes", Do: v.csi.Clean},
-			{What: "resources of pods", Do: func(ctx context.Context) error { return n.resources.Reconcile(ctx, s.workers.WhenFinished) }},
+			{What: "resources of pods", Do: func(ctx context.Context) error {
+				return n.resources.Reconcile(ctx, s.workers.WhenFinished)
+			}},
 			{What: "logs of pods", Do: func(context.Context) error { return cfg.Logs.Clean(s.workers.WhenGone) }},
 			{What: "cgroups' CPU of pods", Do: func(context.Context) error { return c.cgroups.UpdateQoS(s.active()) }},
 		}},
 		{Every: imagePeriod, Tasks: []housekeeping.Task{
-			{What: "unused images", Do: func(ctx context.Context) error { return collectImages(ctx, c.unused, r.events) }},
+			{What: "unused images", Do: func(ctx context.Context) error {
+				return collectImages(ctx, c.unused, r.events)
+			}},
 		}},
 	}
 }

@@ -1,5 +1,6 @@
-// Package kubelet is the node's agent. The work is done by the packages below it, each with its own data; this one constructs them and runs
-// them. Start at New for the parts and how they are tied together, at newRunners for what runs, at podsyncer.Sync for the life of a pod.
+// Package kubelet is the node's agent. The work is done by the packages below it, each with its own data; this one
+// constructs them and runs them. Start at New for the parts and how they are tied together, at newRunners for what
+// runs, at podsyncer.Sync for the life of a pod.
 package kubelet
 
 import (
@@ -25,8 +26,8 @@ type Kubelet struct {
 	runners    []runner
 }
 
-// New connects to the runtime and constructs the parts; nothing runs yet. Each part gets parts that are made before it: what ties the parts
-// together (signals) comes first. Probes live as long as ctx.
+// New connects to the runtime and constructs the parts; nothing runs yet. Each part gets parts that are made before it:
+// what ties the parts together (signals) comes first. Probes live as long as ctx.
 func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -70,8 +71,9 @@ func assemble(ctx context.Context, cfg Config, r reporting, s signals, c *contai
 		runners: newRunners(&cfg, r, s, c, n, v, p)}, nil
 }
 
-// Run does the node's work until ctx ends; pods go on running after it. It makes the cgroups and starts the runners in order. At the end it waits
-// for the runners, then for the probes; then the last events are sent, and the connection to the runtime is closed.
+// Run does the node's work until ctx ends; pods go on running after it. It makes the cgroups and starts the runners in
+// order. At the end it waits for the runners, then for the probes; then the last events are sent, and the connection to
+// the runtime is closed.
 func (k *Kubelet) Run(ctx context.Context) error {
 	if err := k.containers.cgroups.Setup(); err != nil {
 		return fmt.Errorf("make the cgroups of pods: %w", err)

@@ -32,7 +32,8 @@ type monitor struct {
 
 // handler serves /metrics/cadvisor.
 func (m monitor) handler() (http.Handler, error) {
-	c, err := cadvisor.New(cadvisor.Config{Groups: m.groups, Machine: m.machine, Pods: m.pods.Pods, Now: time.Now, Log: m.log})
+	c, err := cadvisor.New(cadvisor.Config{Groups: m.groups, Machine: m.machine, Pods: m.pods.Pods, Now: time.Now,
+		Log: m.log})
 	if err != nil {
 		return nil, err
 	}
@@ -40,13 +41,15 @@ func (m monitor) handler() (http.Handler, error) {
 	if err := r.Register(c); err != nil {
 		return nil, err
 	}
-	return promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError}), nil
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(m.log.Handler(), slog.LevelWarn),
+		ErrorHandling: promhttp.ContinueOnError}), nil
 }
 
 // machine describes the node.
 func (m monitor) machine() cadvisor.Machine {
 	i, c := m.node.Info(), m.node.Capacity()
-	d := cadvisor.Machine{ID: i.MachineID, SystemUUID: i.SystemUUID, BootID: i.BootID, Kernel: i.KernelVersion, OS: i.OSImage, MemoryBytes: uint64(c.Memory().Value())}
+	d := cadvisor.Machine{ID: i.MachineID, SystemUUID: i.SystemUUID, BootID: i.BootID, Kernel: i.KernelVersion,
+		OS: i.OSImage, MemoryBytes: uint64(c.Memory().Value())}
 	cpus, _ := os.ReadFile("/proc/cpuinfo") // without it the machine shows no cores
 	d.Cores, d.PhysicalCores, d.Sockets = cadvisor.Topology(string(cpus))
 	var sys unix.Sysinfo_t
@@ -94,8 +97,8 @@ func (m monitor) groups() ([]cadvisor.Group, error) {
 	return out, err
 }
 
-// sandboxes returns the ids of the pods' sandboxes among the groups: for each pod, the oldest cgroup that belongs to no container in its
-// status. There may be younger ones, because a status shows a container only after its postStart hook.
+// sandboxes returns the ids of the pods' sandboxes among the groups: for each pod, the oldest cgroup that belongs to no
+// container in its status. There may be younger ones, because a status shows a container only after its postStart hook.
 func sandboxes(groups []cgroup.Group, containers map[string]bool) map[string]bool {
 	oldest := map[types.UID]cgroup.Group{}
 	for _, g := range groups {
@@ -115,8 +118,9 @@ func sandboxes(groups []cgroup.Group, containers map[string]bool) map[string]boo
 
 func (m monitor) wholeNode() (cadvisor.Group, error) {
 	u, interfaces, err := stats.Node("/")
-	g := cadvisor.Group{ID: "/", Network: interfacesOf(interfaces), Usage: cadvisor.Usage{CPU: u.CPUNanoseconds, Memory: u.MemoryBytes, WorkingSet: u.WorkingSetBytes,
-		RSS: u.RSSBytes, PageFaults: u.PageFaults, MajorFaults: u.MajorPageFaults, MemoryLimit: u.MemoryLimitBytes}}
+	g := cadvisor.Group{ID: "/", Network: interfacesOf(interfaces),
+		Usage: cadvisor.Usage{CPU: u.CPUNanoseconds, Memory: u.MemoryBytes, WorkingSet: u.WorkingSetBytes,
+			RSS: u.RSSBytes, PageFaults: u.PageFaults, MajorFaults: u.MajorPageFaults, MemoryLimit: u.MemoryLimitBytes}}
 	g.Started = machineStarted()
 	var fs unix.Statfs_t
 	var st unix.Stat_t
@@ -124,7 +128,8 @@ func (m monitor) wholeNode() (cadvisor.Group, error) {
 		return g, errors.Join(err, fmt.Errorf("measure the node's file system: %w", e))
 	}
 	size := uint64(fs.Bsize)
-	g.Filesystems = []cadvisor.Filesystem{{Device: device(uint64(unix.Major(st.Dev)), uint64(unix.Minor(st.Dev))), Limit: fs.Blocks * size, Used: (fs.Blocks - fs.Bfree) * size, Inodes: fs.Files, InodesFree: fs.Ffree}}
+	g.Filesystems = []cadvisor.Filesystem{{Device: device(uint64(unix.Major(st.Dev)), uint64(unix.Minor(st.Dev))),
+		Limit: fs.Blocks * size, Used: (fs.Blocks - fs.Bfree) * size, Inodes: fs.Files, InodesFree: fs.Ffree}}
 	return g, err
 }
 
@@ -147,13 +152,18 @@ func device(major, minor uint64) string {
 }
 
 func usageOf(s cgroup.Stats) cadvisor.Usage {
-	u := cadvisor.Usage{CPU: s.CPUNanoseconds, User: s.User, System: s.System, ThrottledNanoseconds: s.ThrottledNanoseconds, Periods: s.Periods, Throttled: s.Throttled,
-		Memory: s.MemoryBytes, WorkingSet: s.WorkingSetBytes, RSS: s.RSSBytes, Cache: s.Cache, Mapped: s.Mapped, Swap: s.Swap, Kernel: s.Kernel,
-		ActiveFile: s.ActiveFile, InactiveFile: s.InactiveFile, MaxUsage: s.MaxUsage, FailCount: s.FailCount, PageFaults: s.PageFaults, MajorFaults: s.MajorPageFaults,
-		OOMKills: s.OOMKills, Processes: s.Processes, Threads: s.Threads, MemoryLimit: s.MemoryLimitBytes, Reservation: s.Reservation, SwapLimit: s.SwapLimit,
+	u := cadvisor.Usage{CPU: s.CPUNanoseconds, User: s.User, System: s.System,
+		ThrottledNanoseconds: s.ThrottledNanoseconds, Periods: s.Periods, Throttled: s.Throttled,
+		Memory: s.MemoryBytes, WorkingSet: s.WorkingSetBytes, RSS: s.RSSBytes, Cache: s.Cache, Mapped: s.Mapped,
+		Swap: s.Swap, Kernel: s.Kernel,
+		ActiveFile: s.ActiveFile, InactiveFile: s.InactiveFile, MaxUsage: s.MaxUsage, FailCount: s.FailCount,
+		PageFaults: s.PageFaults, MajorFaults: s.MajorPageFaults,
+		OOMKills: s.OOMKills, Processes: s.Processes, Threads: s.Threads, MemoryLimit: s.MemoryLimitBytes,
+		Reservation: s.Reservation, SwapLimit: s.SwapLimit,
 		ThreadsMax: s.ThreadsMax, Shares: s.CPUShares, Quota: s.CPUQuota, Period: s.CPUPeriod}
 	for _, d := range s.IO {
-		u.Disks = append(u.Disks, cadvisor.Disk{Device: device(d.Major, d.Minor), ReadBytes: d.ReadBytes, WriteBytes: d.WriteBytes, Reads: d.Reads, Writes: d.Written})
+		u.Disks = append(u.Disks, cadvisor.Disk{Device: device(d.Major, d.Minor), ReadBytes: d.ReadBytes,
+			WriteBytes: d.WriteBytes, Reads: d.Reads, Writes: d.Written})
 	}
 	return u
 }

@@ -33,19 +33,23 @@ type nodeParts struct {
 func newNodeParts(cfg *Config, r reporting, s signals, c *containers) (*nodeParts, error) {
 	n := &nodeParts{}
 	var err error
-	if n.devices, err = devices.New(devices.Config{RootDir: cfg.RootDir, Nodes: cfg.Machine.Nodes(), Changed: s.node.Notify, Wake: s.workers.Wake,
+	if n.devices, err = devices.New(devices.Config{RootDir: cfg.RootDir, Nodes: cfg.Machine.Nodes(),
+		Changed: s.node.Notify, Wake: s.workers.Wake,
 		Metrics: r.metrics, Now: time.Now, Log: cfg.Log}); err != nil {
 		return nil, err
 	}
-	if n.dra, err = dra.New(dra.Config{RootDir: cfg.RootDir, Node: cfg.NodeName, Client: cfg.Client, Wake: s.workers.Wake,
+	if n.dra, err = dra.New(dra.Config{RootDir: cfg.RootDir, Node: cfg.NodeName, Client: cfg.Client,
+		Wake:    s.workers.Wake,
 		Metrics: r.metrics, Now: time.Now, Log: cfg.Log}); err != nil {
 		return nil, err
 	}
-	if n.cpu, err = cpu.New(cpu.Config{Settings: cfg.CPUs, RootDir: cfg.RootDir, Machine: cfg.Machine, Runtime: c.cri, Pods: s.active,
+	if n.cpu, err = cpu.New(cpu.Config{Settings: cfg.CPUs, RootDir: cfg.RootDir, Machine: cfg.Machine, Runtime: c.cri,
+		Pods:    s.active,
 		Metrics: r.metrics, Log: cfg.Log}); err != nil {
 		return nil, err
 	}
-	memories, err := memory.New(memory.Config{Settings: cfg.Memory, RootDir: cfg.RootDir, Machine: cfg.Machine, Metrics: r.metrics, Log: cfg.Log})
+	memories, err := memory.New(memory.Config{Settings: cfg.Memory, RootDir: cfg.RootDir, Machine: cfg.Machine,
+		Metrics: r.metrics, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +61,8 @@ func newNodeParts(cfg *Config, r reporting, s signals, c *containers) (*nodePart
 	topology.Nodes, topology.Distances = cfg.Machine.Nodes(), cfg.Machine.Distances
 	n.resources = &cm.Manager{Providers: []cm.Provider{c.cgroups, users, n.devices, n.dra, n.cpu, memories},
 		Topology: topology, Metrics: r.metrics, Event: r.events.Pod, Log: cfg.Log}
-	n.served = &podresources.Server{RootDir: cfg.RootDir, Resources: n.resources, Pods: s.active, Count: r.metrics.PodResourcesAsked}
+	n.served = &podresources.Server{RootDir: cfg.RootDir, Resources: n.resources, Pods: s.active,
+		Count: r.metrics.PodResourcesAsked}
 	if n.node, err = newNode(cfg, r, s, c, n.devices); err != nil {
 		return nil, fmt.Errorf("prepare the node object: %w", err)
 	}
@@ -72,8 +77,9 @@ func newNode(cfg *Config, r reporting, s signals, c *containers, d *devices.Mana
 		return images.Named(list), err
 	}
 	x.Pressure = func() node.Pressure {
-		return node.Pressure{Memory: s.pressure.Under(corev1.NodeMemoryPressure), Disk: s.pressure.Under(corev1.NodeDiskPressure),
-			PID: s.pressure.Under(corev1.NodePIDPressure)}
+		return node.Pressure{Memory: s.pressure.Under(corev1.NodeMemoryPressure),
+			Disk: s.pressure.Under(corev1.NodeDiskPressure),
+			PID:  s.pressure.Under(corev1.NodePIDPressure)}
 	}
 	x.Changed, x.Down, x.Relisted, x.Devices = s.node, s.shutdown.Err, c.relist.Healthy, d.Capacity
 	x.VolumesInUse, x.Startup = cfg.csiRecords().InUse, r.metrics

@@ -62,7 +62,8 @@ func (empty) KillPod(context.Context, *corev1.Pod, *runtime.PodStatus, time.Dura
 	return nil
 }
 
-// A pod that the runtime had before the kubelet began keeps its place; a place is free before the API hears of the pod's end.
+// A pod that the runtime had before the kubelet began keeps its place; a place is free before the API hears of the
+// pod's end.
 func TestPlacesAcrossARestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,18 +83,23 @@ func TestPlacesAcrossARestart(t *testing.T) {
 			Refuse:      func(*corev1.Pod) *admission.Rejection { return nil },
 			MayResize:   func(*corev1.Pod, runtime.Resources) string { return "" },
 			Allocated:   func(corev1.ResourceName) bool { return false },
-			Sysctls:     func(*corev1.Pod) error { return nil }, AppArmor: func(*corev1.Pod) error { return nil }, Preempted: func(types.UID, corev1.ResourceName) {},
+			Sysctls:     func(*corev1.Pod) error { return nil }, AppArmor: func(*corev1.Pod) error { return nil },
+			Preempted:  func(types.UID, corev1.ResourceName) {},
 			Checkpoint: allocations, Accepted: func(admission.Trigger) {}, Log: log})
 		cache, err := objects.New(objects.Config{Client: client, Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}
-		syncer := podsyncer.New(podsyncer.Config{Runtime: empty{}, Executor: empty{Executor: &executor.Executor{}}, Pods: pods, Status: statuses, Admission: admitter, Changes: podsyncer.NewChanges(), Resources: &cm.Manager{Log: log},
-			Probes: prober.New(t.Context(), prober.Config{}), Resizes: m, Running: m.PodRunning, Terminated: m.Terminated, HostIPs: func() []string { return nil }, Now: time.Now, Log: log})
+		syncer := podsyncer.New(podsyncer.Config{Runtime: empty{}, Executor: empty{Executor: &executor.Executor{}},
+			Pods: pods, Status: statuses, Admission: admitter, Changes: podsyncer.NewChanges(),
+			Resources: &cm.Manager{Log: log},
+			Probes:    prober.New(t.Context(), prober.Config{}), Resizes: m, Running: m.PodRunning,
+			Terminated: m.Terminated, HostIPs: func() []string { return nil }, Now: time.Now, Log: log})
 		workers := podworker.New(func(*corev1.Pod) {}, m, log)
 		registered := make(chan struct{})
 		close(registered)
-		sources := syncloop.New(syncloop.Config{API: &told{pods: []*corev1.Pod{pod("first"), pod("ran"), pod("second")}}, Pods: pods, Workers: workers,
+		sources := syncloop.New(syncloop.Config{API: &told{pods: []*corev1.Pod{pod("first"), pod("ran"),
+			pod("second")}}, Pods: pods, Workers: workers,
 			Admission: admitter, Objects: cache, Own: status.Own, Registered: registered, Log: log})
 		ctx, cancel := context.WithCancel(t.Context())
 		done, written := make(chan error), make(chan error)

@@ -41,14 +41,16 @@ type podParts struct {
 	probes   *prober.Manager
 	syncer   *podsyncer.Syncer
 	sources  *syncloop.Loop
-	// storage ends pods that exceed their limits of local storage, eviction before the node runs short, shutdown before it goes down.
+	// storage ends pods that exceed their limits of local storage, eviction before the node runs short, shutdown before
+	// it goes down.
 	storage  *localstorage.Watcher
 	eviction *eviction.Manager
 	shutdown *shutdown.Manager
 }
 
 // newPodParts makes what works on pods. Probes live as long as ctx.
-func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *containers, n *nodeParts, v *volumeParts) (*podParts, error) {
+func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *containers,
+	n *nodeParts, v *volumeParts) (*podParts, error) {
 	p := &podParts{}
 	var err error
 	if p.services, err = env.NewServices(cfg.Client.Objects("services", "", "")); err != nil {
@@ -61,9 +63,10 @@ func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *co
 	if err != nil {
 		return nil, err
 	}
-	p.probes = prober.New(ctx, prober.Config{Exec: c.cri.ExecSync, Changed: s.Changed, Event: r.events.Container, Started: time.Now(),
-		Log: cfg.Log, Metrics: prober.NewMetrics(r.probes)})
-	act, err := executor.New(executor.Config{Runtime: c.cri, Images: c.images, Volumes: v.manager, Resources: n.resources, Cgroups: c.cgroups,
+	p.probes = prober.New(ctx, prober.Config{Exec: c.cri.ExecSync, Changed: s.changed, Event: r.events.Container,
+		Started: time.Now(), Log: cfg.Log, Metrics: prober.NewMetrics(r.probes)})
+	act, err := executor.New(executor.Config{Runtime: c.cri, Images: c.images, Volumes: v.manager,
+		Resources: n.resources, Cgroups: c.cgroups,
 		Allocations: admitter, Node: n.node, Classes: p.classes, Events: r.events, Metrics: r.metrics,
 		Environment: environment{p.services, v.objects, n.node}.build, Secret: v.objects.Secret, Message: cri.Message,
 		ImageVolumeFailed: cri.ImageVolumeFailed, DNS: cfg.DNS, Logs: cfg.Logs, Capacity: cfg.Node.Machine.Capacity(),
@@ -71,8 +74,9 @@ func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *co
 	if err != nil {
 		return nil, err
 	}
-	p.syncer = podsyncer.New(podsyncer.Config{Runtime: c.cri, Executor: act, Pods: s.pods, Status: r.status, Admission: admitter, Probes: p.probes,
-		Volumes: v.manager, Cgroups: c.cgroups, Resources: n.resources, Objects: v.objects, Logs: cfg.Logs, Events: r.events, Changes: s.changes,
+	p.syncer = podsyncer.New(podsyncer.Config{Runtime: c.cri, Executor: act, Pods: s.pods, Status: r.status,
+		Admission: admitter, Probes: p.probes, Volumes: v.manager, Cgroups: c.cgroups, Resources: n.resources,
+		Objects: v.objects, Logs: cfg.Logs, Events: r.events, Changes: s.changes,
 		Evicted: r.metrics.Evicted, Running: r.metrics.PodRunning, Terminated: r.metrics.Terminated, Resizes: r.metrics,
 		HostIPs: n.node.HostIPs, Active: s.active, Now: time.Now, Log: cfg.Log})
 	if p.sources, err = newSources(cfg, r, s, n, v, admitter); err != nil {
@@ -85,8 +89,10 @@ func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *co
 	if p.eviction, err = newEviction(cfg, r, s, c, p.sources, p.storage, end); err != nil {
 		return nil, err
 	}
-	p.shutdown, err = shutdown.New(shutdown.Config{Periods: cfg.Shutdown, Connect: shutdown.ConnectSystemBus, Pods: s.active, End: end,
-		State: s.shutdown, Changed: s.node.Notify, Began: r.metrics.ShutdownBegan, Over: r.metrics.ShutdownOver, Log: cfg.Log})
+	p.shutdown, err = shutdown.New(shutdown.Config{Periods: cfg.Shutdown, Connect: shutdown.ConnectSystemBus,
+		Pods: s.active,
+		End:  end, State: s.shutdown, Changed: s.node.Notify, Began: r.metrics.ShutdownBegan, Over: r.metrics.ShutdownOver,
+		Log: cfg.Log})
 	return p, err
 }
 
@@ -95,7 +101,8 @@ func newAdmitter(cfg *Config, r reporting, s signals, n *nodeParts) (*admission.
 	if err != nil {
 		return nil, err
 	}
-	return admission.New(admission.Config{Node: n.node.Object, Allocatable: n.node.Allocatable, Allocated: n.devices.Manages,
+	return admission.New(admission.Config{Node: n.node.Object, Allocatable: n.node.Allocatable,
+		Allocated: n.devices.Manages,
 		MayResize: n.resources.MayResize, Refuse: s.refuse, Sysctls: cfg.Sysctls.Check,
 		AppArmor: func(pod *corev1.Pod) error { return apparmor.Check(cfg.AppArmor, pod) },
 		Wake:     s.workers.Wake, Checkpoint: allocations, Log: cfg.Log,
@@ -107,13 +114,14 @@ func newAdmitter(cfg *Config, r reporting, s signals, n *nodeParts) (*admission.
 }
 
 // newSources makes the API and, if there is one, the directory of manifests the sources of pods.
-func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumeParts, admitter *admission.Admitter) (*syncloop.Loop, error) {
+func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumeParts,
+	admitter *admission.Admitter) (*syncloop.Loop, error) {
 	api, err := config.NewAPI(cfg.Client.Objects("pods", "", "spec.nodeName="+cfg.NodeName))
 	if err != nil {
 		return nil, err
 	}
-	x := syncloop.Config{API: api, Pods: s.pods, Workers: s.workers, Admission: admitter, Objects: v.objects, Volumes: v.manager,
-		Own: status.Own, Orphaned: r.metrics.Orphaned, Registered: n.node.Registered(), Log: cfg.Log}
+	x := syncloop.Config{API: api, Pods: s.pods, Workers: s.workers, Admission: admitter, Objects: v.objects,
+		Volumes: v.manager, Own: status.Own, Orphaned: r.metrics.Orphaned, Registered: n.node.Registered(), Log: cfg.Log}
 	if cfg.StaticPodPath != "" {
 		x.Static = &config.Files{Path: cfg.StaticPodPath, Node: cfg.NodeName, Period: cfg.StaticPeriod, Log: cfg.Log,
 			Defaults: func(p *corev1.Pod) { core.DefaultPod(p); p.Status.QOSClass = podspec.QOSClass(p) }}
@@ -121,7 +129,8 @@ func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumePart
 	return syncloop.New(x), nil
 }
 
-func newStorage(cfg *Config, r reporting, s signals, c *containers, v *volumeParts, end func(types.UID, runtime.Ending) bool) (*localstorage.Watcher, error) {
+func newStorage(cfg *Config, r reporting, s signals, c *containers, v *volumeParts,
+	end func(types.UID, runtime.Ending) bool) (*localstorage.Watcher, error) {
 	return localstorage.NewWatcher(localstorage.Config{Runtime: c.cri, Pods: s.active, Log: cfg.Log,
 		Exceeded: func(uid types.UID, why runtime.Ending) { end(uid, why) },
 		Measured: func(took time.Duration) { r.metrics.VolumeMeasured("du", took) },
@@ -155,12 +164,14 @@ type environment struct {
 }
 
 // build returns the variables of a container whose pod has these volumes.
-func (e environment) build(ctx context.Context, pod *corev1.Pod, c *corev1.Container, a executor.Addresses, volumes map[string]volume.Mounted) ([]env.Var, error) {
+func (e environment) build(ctx context.Context, pod *corev1.Pod, c *corev1.Container, a executor.Addresses,
+	volumes map[string]volume.Mounted) ([]env.Var, error) {
 	services, err := e.services.For(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
-	return env.Build(ctx, env.Input{Pod: pod, Container: c, PodIPs: a.Pod, HostIPs: a.Host, Allocatable: e.node.Allocatable(), Services: services},
+	return env.Build(ctx, env.Input{Pod: pod, Container: c, PodIPs: a.Pod, HostIPs: a.Host,
+		Allocatable: e.node.Allocatable(), Services: services},
 		variables{e.objects, volumes})
 }
 

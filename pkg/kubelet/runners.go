@@ -24,12 +24,15 @@ type runner struct {
 	run  func(context.Context) error
 }
 
-// newRunners lists all loops in the order in which they start: first what reports, then what pods need, the workers, the node, and last
-// what brings pods, cleans up after them and ends them.
-func newRunners(cfg *Config, r reporting, s signals, c *containers, n *nodeParts, v *volumeParts, p *podParts) []runner {
-	plugins := &pluginmanager.Manager{Dir: filepath.Join(cfg.RootDir, "plugins_registry"), Log: cfg.Log, Handlers: map[string]pluginmanager.Handler{
-		registerapi.CSIPlugin: v.drivers, registerapi.DevicePlugin: n.devices, registerapi.DRAPlugin: n.dra}}
-	rotator := &logs.Rotator{MaxSize: cfg.LogMaxSize, MaxFiles: cfg.LogMaxFiles, Interval: cfg.LogPeriod, Runtime: c.cri, Files: cfg.Logs,
+// newRunners lists all loops in the order in which they start: first what reports, then what pods need, the workers,
+// the node, and last what brings pods, cleans up after them and ends them.
+func newRunners(cfg *Config, r reporting, s signals, c *containers, n *nodeParts, v *volumeParts,
+	p *podParts) []runner {
+	plugins := &pluginmanager.Manager{Dir: filepath.Join(cfg.RootDir, "plugins_registry"), Log: cfg.Log,
+		Handlers: map[string]pluginmanager.Handler{
+			registerapi.CSIPlugin: v.drivers, registerapi.DevicePlugin: n.devices, registerapi.DRAPlugin: n.dra}}
+	rotator := &logs.Rotator{MaxSize: cfg.LogMaxSize, MaxFiles: cfg.LogMaxFiles, Interval: cfg.LogPeriod,
+		Runtime: c.cri, Files: cfg.Logs,
 		Now: time.Now, Log: cfg.Log}
 	rounds := housekeepingRounds(cfg, r, s, c, n, v, p.sources)
 	return []runner{
@@ -48,7 +51,7 @@ func newRunners(cfg *Config, r reporting, s signals, c *containers, n *nodeParts
 		{"node", n.node.Run},
 		{"sources of pods", p.sources.Run},
 		{"mirror pods", func(ctx context.Context) error { return s.pods.Run(ctx, n.node, p.sources.Synced) }},
-		{"relist", func(ctx context.Context) error { return c.relist.Run(ctx, relisted{s.Changed, p.sources}) }},
+		{"relist", func(ctx context.Context) error { return c.relist.Run(ctx, relisted{s.changed, p.sources}) }},
 		{"housekeeping", func(ctx context.Context) error { return housekeeping.Run(ctx, rounds, cfg.Log) }},
 		{"storage limits", p.storage.Run},
 		{"eviction", p.eviction.Run},
@@ -57,8 +60,8 @@ func newRunners(cfg *Config, r reporting, s signals, c *containers, n *nodeParts
 	}
 }
 
-// runAll starts the runners in order and returns when all have ended: after ctx has, or after one of them failed, which ends the others. The
-// error names the one that failed first.
+// runAll starts the runners in order and returns when all have ended: after ctx has, or after one of them failed, which
+// ends the others. The error names the one that failed first.
 func runAll(ctx context.Context, all []runner) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -46,7 +46,10 @@ func TestRunAll(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				done := make(chan error)
-				go func() { done <- runAll(ctx, []runner{l.runner("a", nil), l.runner("b", fail), l.runner("c", nil)}) }()
+				go func() {
+					done <- runAll(ctx,
+						[]runner{l.runner("a", nil), l.runner("b", fail), l.runner("c", nil)})
+				}()
 				synctest.Wait()
 				slices.Sort(l.events)
 				if want := []string{"a runs", "b runs", "c runs"}; !slices.Equal(l.events, want) {

@@ -25,9 +25,11 @@ type servingParts struct {
 	cadvisor, probes http.Handler
 }
 
-func newServingParts(cfg *Config, r reporting, s signals, c *containers, v *volumeParts, p *podParts) (*servingParts, error) {
+func newServingParts(cfg *Config, r reporting, s signals, c *containers, v *volumeParts,
+	p *podParts) (*servingParts, error) {
 	x := &servingParts{probes: promhttp.HandlerFor(r.probes, promhttp.HandlerOpts{})}
-	x.host = host.Host{Runtime: c.cri, Checkpoints: filepath.Join(cfg.RootDir, "checkpoints"), Now: time.Now, LogPath: cfg.Logs.Path, ReadLog: readLog}
+	x.host = host.Host{Runtime: c.cri, Checkpoints: filepath.Join(cfg.RootDir, "checkpoints"), Now: time.Now,
+		LogPath: cfg.Logs.Path, ReadLog: readLog}
 	var err error
 	if x.stats, err = newStats(cfg, s, usage{cgroups: c.cgroups, cri: c.cri, volumes: v.manager,
 		local: localstorage.NewRecent(p.storage, time.Now), log: cfg.Log}); err != nil {
@@ -40,6 +42,7 @@ func newServingParts(cfg *Config, r reporting, s signals, c *containers, v *volu
 	return x, nil
 }
 
-func readLog(ctx context.Context, path string, o *corev1.PodLogOptions, running func(context.Context) (bool, error), stdout, stderr io.Writer) error {
+func readLog(ctx context.Context, path string, o *corev1.PodLogOptions, running func(context.Context) (bool, error),
+	stdout, stderr io.Writer) error {
 	return logs.Read(ctx, path, logs.OptionsOf(o, time.Now()), running, stdout, stderr)
 }

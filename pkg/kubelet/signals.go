@@ -32,12 +32,13 @@ type reporting struct {
 func newReporting(cfg *Config) reporting {
 	m := metrics.New(cfg.Metrics)
 	m.Began(machineStarted(), time.Now())
-	return reporting{metrics: m, probes: prometheus.NewRegistry(), events: events.New(cfg.Client.Scheme(), cfg.NodeName),
+	return reporting{metrics: m, probes: prometheus.NewRegistry(),
+		events: events.New(cfg.Client.Scheme(), cfg.NodeName),
 		status: status.New(cfg.Client, m.StatusSynced, cfg.Log)}
 }
 
-// signals tie the parts together: which pods there are, how to wake their workers, and what is wrong with the node. They are made before any
-// part that uses them, so that no part needs a part that is made after it.
+// signals tie the parts together: which pods there are, how to wake their workers, and what is wrong with the node.
+// They are made before any part that uses them, so that no part needs a part that is made after it.
 type signals struct {
 	pods *podmanager.Manager
 	// workers wakes a pod's worker, or interrupts what it does.
@@ -60,8 +61,8 @@ func newSignals(cfg *Config, r reporting) signals {
 // active returns the pods whose containers may run.
 func (s signals) active() []*corev1.Pod { return s.workers.Active(s.pods.Told()) }
 
-// Changed makes a pod's worker look again, because something happened to the pod in the runtime or to its probes.
-func (s signals) Changed(uid types.UID) {
+// changed makes a pod's worker look again, because something happened to the pod in the runtime or to its probes.
+func (s signals) changed(uid types.UID) {
 	s.changes.Notify(uid)
 	s.workers.Wake(uid)
 }

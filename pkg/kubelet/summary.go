@@ -28,8 +28,9 @@ type usage struct {
 }
 
 func newStats(cfg *Config, s signals, u usage) (*stats.Collector, error) {
-	c, err := stats.New(stats.Config{NodeName: cfg.NodeName, Started: time.Now(), Dir: cfg.RootDir, Pods: s.pods.Pods, Now: time.Now,
-		Pod: u.pod, Container: u.container, AllPods: u.allPods, Network: u.network, Filesystems: u.filesystems, Disk: u.disks})
+	c, err := stats.New(stats.Config{NodeName: cfg.NodeName, Started: time.Now(), Dir: cfg.RootDir, Pods: s.pods.Pods,
+		Now: time.Now, Pod: u.pod, Container: u.container, AllPods: u.allPods, Network: u.network,
+		Filesystems: u.filesystems, Disk: u.disks})
 	if err != nil {
 		return nil, fmt.Errorf("prepare statistics: %w", err)
 	}
@@ -74,8 +75,8 @@ func (u usage) disks(ctx context.Context, pods []*corev1.Pod) map[types.UID]stat
 		l, ok := local[p.UID]
 		d := stats.Disk{Layers: l.Layers, Logs: l.Logs, EmptyDirs: l.Volumes, Claims: map[string]stats.Claim{}}
 		for _, v := range u.volumes.PodUsage(p.UID) {
-			d.Claims[v.Volume] = stats.Claim{Name: v.Claim.Name, Capacity: v.Capacity, Available: v.Available, Used: v.Used,
-				Inodes: v.Inodes, InodesFree: v.InodesFree, InodesUsed: v.InodesUsed}
+			d.Claims[v.Volume] = stats.Claim{Name: v.Claim.Name, Capacity: v.Capacity, Available: v.Available,
+				Used: v.Used, Inodes: v.Inodes, InodesFree: v.InodesFree, InodesUsed: v.InodesUsed}
 		}
 		if ok || len(d.Claims) > 0 {
 			out[p.UID] = d

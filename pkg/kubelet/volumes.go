@@ -39,7 +39,8 @@ type volumeParts struct {
 func newVolumeParts(cfg *Config, r reporting, n *node.Node) (*volumeParts, error) {
 	v := &volumeParts{csiNode: &csinode.Announcer{Client: cfg.Client, Name: cfg.NodeName, Log: cfg.Log}}
 	v.drivers = csi.NewDrivers(v.csiNode, cfg.Client, cfg.Log)
-	v.csi = csi.New(csi.Config{Records: cfg.csiRecords(), Node: cfg.NodeName, Client: cfg.Client, Drivers: v.drivers, ShowInUse: n.ShowInUse})
+	v.csi = csi.New(csi.Config{Records: cfg.csiRecords(), Node: cfg.NodeName, Client: cfg.Client, Drivers: v.drivers,
+		ShowInUse: n.ShowInUse})
 	var err error
 	if v.objects, err = objects.New(objects.Config{Client: cfg.Client, Log: cfg.Log}); err != nil {
 		return nil, fmt.Errorf("prepare the cache of configMaps and secrets: %w", err)
@@ -58,18 +59,22 @@ func newVolumeParts(cfg *Config, r reporting, n *node.Node) (*volumeParts, error
 	if err != nil {
 		return nil, err
 	}
-	v.manager, err = volume.New(volume.Config{PodsDir: cfg.podsDir(), Sources: sources, Log: cfg.Log, Metrics: r.metrics,
-		Claims: &claims.Resolver{Client: cfg.Client, Node: n.Object},
-		Growth: growth.New(growth.Config{Client: cfg.Client, Node: cfg.NodeName, Event: r.events.Pod, ClaimEvent: r.events.Claim, Now: time.Now})})
+	v.manager, err = volume.New(volume.Config{PodsDir: cfg.podsDir(), Sources: sources, Log: cfg.Log,
+		Metrics: r.metrics,
+		Claims:  &claims.Resolver{Client: cfg.Client, Node: n.Object},
+		Growth: growth.New(growth.Config{Client: cfg.Client, Node: cfg.NodeName, Event: r.events.Pod,
+			ClaimEvent: r.events.Claim, Now: time.Now})})
 	if err != nil {
 		return nil, fmt.Errorf("prepare volumes: %w", err)
 	}
 	return v, nil
 }
 
-// volumeSources lists all kinds of volumes. api fills volumes from the API, disks finds local volumes, drivers are the storage drivers'.
+// volumeSources lists all kinds of volumes. api fills volumes from the API, disks finds local volumes, drivers are the
+// storage drivers'.
 func volumeSources(api projected.Config, disks local.Config, drivers *csi.Source) ([]volume.Source, error) {
-	list := []volume.Source{emptydir.New(api.Allocatable), hostpath.New(), image.New(), local.New(disks), nfs.New(disks.Mounts), drivers}
+	list := []volume.Source{emptydir.New(api.Allocatable), hostpath.New(), image.New(), local.New(disks),
+		nfs.New(disks.Mounts), drivers}
 	files, err := projected.New(api)
 	for _, s := range files {
 		list = append(list, s)
@@ -77,7 +82,8 @@ func volumeSources(api projected.Config, disks local.Config, drivers *csi.Source
 	return list, err
 }
 
-// changed takes that an object changed which these pods refer to: their volumes are written again, and their workers look at them.
+// changed takes that an object changed which these pods refer to: their volumes are written again, and their workers
+// look at them.
 func (v *volumeParts) changed(s signals) func(pods []types.UID) {
 	return func(pods []types.UID) {
 		v.manager.Changed(pods)

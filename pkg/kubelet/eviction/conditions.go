@@ -11,9 +11,9 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Conditions are the node's conditions of pressure. The Manager writes them; the Node's status and the admission of pods read them. They
-// exist apart from the Manager because it needs pods that it can end, and starting pods already needs these answers. The zero value has
-// no condition. Safe for concurrent use.
+// Conditions are the node's conditions of pressure. The Manager writes them; the Node's status and the admission of
+// pods read them. They exist apart from the Manager because it needs pods that it can end, and starting pods already
+// needs these answers. The zero value has no condition. Safe for concurrent use.
 type Conditions struct {
 	mu   sync.Mutex
 	held []corev1.NodeConditionType
@@ -24,8 +24,9 @@ func (c *Conditions) Under(condition corev1.NodeConditionType) bool {
 	return slices.Contains(c.all(), condition)
 }
 
-// Refuse returns why the node takes no such pod now, "" if it does. Critical pods are always taken. Others are refused while disk or
-// process ids run short. While only memory runs short, pods are taken that request some or tolerate the taint.
+// Refuse returns why the node takes no such pod now, "" if it does. Critical pods are always taken. Others are refused
+// while disk or process ids run short. While only memory runs short, pods are taken that request some or tolerate the
+// taint.
 func (c *Conditions) Refuse(pod *corev1.Pod) string {
 	held := c.all()
 	if len(held) == 0 || runtime.Critical(pod) {

@@ -8,9 +8,9 @@ import (
 	"bonsai/pkg/kubelet/notify"
 )
 
-// Changes carries what happens to pods, in the runtime or to their probes, to the step that ends them: its status stays fresh while
-// containers use their grace period. It is made before the Syncer, because the probes that the Syncer starts notify of their results.
-// Safe for concurrent use.
+// Changes carries what happens to pods, in the runtime or to their probes, to the step that ends them: its status stays
+// fresh while containers use their grace period. It is made before the Syncer, because the probes that the Syncer
+// starts notify of their results. Safe for concurrent use.
 type Changes struct {
 	mu sync.Mutex
 	// pods has a signal for each pod that a worker has begun with.

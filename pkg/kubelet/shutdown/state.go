@@ -16,8 +16,9 @@ const (
 // errShuttingDown is why the node is not ready.
 var errShuttingDown = errors.New("node is shutting down")
 
-// State is whether the node is shutting down. The Manager writes it; the Node's status and the admission of pods read it. It exists apart
-// from the Manager because that one needs pods that it can end. The zero value is a node that is not shutting down. Safe for concurrent use.
+// State is whether the node is shutting down. The Manager writes it; the Node's status and the admission of pods read
+// it. It exists apart from the Manager because that one needs pods that it can end. The zero value is a node that is
+// not shutting down. Safe for concurrent use.
 type State struct{ down atomic.Bool }
 
 // Err returns why the node is not ready while it is shutting down, else nil.

@@ -9,16 +9,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Records are the volumes that this kubelet, or one before it, has published or staged, as they are noted on the disk. They need neither
-// drivers nor the API server: the Node's status shows them before either is there.
+// Records are the volumes that this kubelet, or one before it, has published or staged, as they are noted on the disk.
+// They need neither drivers nor the API server: the Node's status shows them before either is there.
 type Records struct {
-	// Dir is the directory of all drivers' volumes, <root>/plugins/kubernetes.io/csi; PodsDir that of all pods' directories.
+	// Dir is the directory of all drivers' volumes, <root>/plugins/kubernetes.io/csi; PodsDir that of all pods'
+	// directories.
 	Dir, PodsDir string
 }
 
-// InUse returns the names of the attached volumes that are mounted on the node or are about to be, as the Node's status shows them:
-// kubernetes.io/csi/<driver>^<handle>. A staged volume is among them until its driver has unstaged it, even when its last pod is gone. With an
-// error it returns those that it could read.
+// InUse returns the names of the attached volumes that are mounted on the node or are about to be, as the Node's status
+// shows them: kubernetes.io/csi/<driver>^<handle>. A staged volume is among them until its driver has unstaged it, even
+// when its last pod is gone. With an error it returns those that it could read.
 func (r Records) InUse() ([]corev1.UniqueVolumeName, error) {
 	places, err := r.published()
 	if err != nil {

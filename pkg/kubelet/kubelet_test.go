@@ -1,0 +1,97 @@
+package kubelet
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"bonsai/pkg/kubelet/cgroup"
+	"bonsai/pkg/kubelet/cm"
+	"bonsai/pkg/kubelet/cm/cpu"
+	"bonsai/pkg/kubelet/cm/memory"
+	"bonsai/pkg/kubelet/cm/userns"
+	"bonsai/pkg/kubelet/cri"
+	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/node"
+	"bonsai/pkg/kubelet/remote"
+	"bonsai/pkg/kubelet/sysctl"
+)
+
+// bareRuntime is a runtime that can say its version only.
+type bareRuntime struct {
+	runtimeapi.UnimplementedRuntimeServiceServer
+}
+
+func (bareRuntime) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
+	return &runtimeapi.VersionResponse{RuntimeName: "bare", RuntimeVersion: "1"}, nil
+}
+
+// TestNew: all parts are there, and answer before anything runs.
+func TestNew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "cri.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := grpc.NewServer()
+	runtimeapi.RegisterRuntimeServiceServer(s, bareRuntime{})
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(s.Stop)
+	api := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(api.Close)
+	client, err := remote.New(&rest.Config{Host: api.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed, err := sysctl.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, registry := slog.New(slog.DiscardHandler), prometheus.NewPedanticRegistry()
+	k, err := New(t.Context(), Config{NodeName: "n1", Client: client, RootDir: dir,
+		Runtime: cri.Config{Endpoint: socket}, Cgroups: cgroup.Config{Log: log},
+		Images: images.Config{Log: log}, Machine: cm.Machine{CPUs: []cm.CPU{{}}},
+		CPUs:   cpu.Settings{Policy: cpu.None, Period: time.Second},
+		Memory: memory.Settings{Policy: memory.None}, Users: userns.Ranges{First: 65536, Length: 65536, Count: 1},
+		Sysctls: allowed, Metrics: registry, Log: log,
+		Node: node.Config{IPs: []net.IP{net.ParseIP("192.0.2.1")}, Machine: node.NewLinux(dir)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.containers.cri.Close()
+	names := map[string]bool{}
+	for _, r := range k.runners {
+		if r.run == nil || names[r.name] {
+			t.Errorf("runner %q is no loop, or is there twice", r.name)
+		}
+		names[r.name] = true
+	}
+	if _, err := registry.Gather(); err != nil {
+		t.Error(err)
+	}
+	if err := k.Healthy(); err == nil {
+		t.Error("healthy before the runtime listed its pods")
+	}
+	if got := k.NodeIPs(); len(got) != 1 || got[0] != "192.0.2.1" {
+		t.Errorf("addresses %v", got)
+	}
+	if why := k.signals.refuse(&corev1.Pod{}); why != nil {
+		t.Errorf("a pod is refused: %+v", why)
+	}
+	if active := k.signals.active(); len(active) != 0 {
+		t.Errorf("active pods: %v", active)
+	}
+}
