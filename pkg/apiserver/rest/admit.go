@@ -30,7 +30,8 @@ func (x *exchange) creation(name string, obj runtime.Object, opts *metav1.Create
 }
 
 // partChange has admission take part in a change of the object of a subresource, which change makes of the current one.
-func (x *exchange) partChange(
+func partChange(
+	x *exchange,
 	opts *metav1.UpdateOptions, change func(current runtime.Object) (runtime.Object, error),
 ) registry.PartChange {
 	attributes := func(obj, old runtime.Object) admission.Attributes {

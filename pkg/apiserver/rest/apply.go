@@ -23,7 +23,7 @@ import (
 const typeApply = string(types.ApplyYAMLPatchType)
 
 // readApply reads the options and the configuration of a server-side apply.
-func (x *exchange) readApply(p purpose) (accepted, *configuration, *metav1.PatchOptions, error) {
+func readApply(x *exchange, p purpose) (accepted, *configuration, *metav1.PatchOptions, error) {
 	a, err := x.negotiate(p)
 	if err != nil {
 		return a, nil, nil, err
@@ -35,7 +35,7 @@ func (x *exchange) readApply(p purpose) (accepted, *configuration, *metav1.Patch
 	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(opts, types.ApplyYAMLPatchType)); err != nil {
 		return a, nil, nil, err
 	}
-	config, err := x.config(opts)
+	config, err := readConfiguration(x, opts)
 	if err != nil {
 		return a, nil, nil, err
 	}
@@ -70,8 +70,8 @@ func (c *configuration) merged(x *exchange, obj runtime.Object) error {
 	return nil
 }
 
-// config reads the configuration of a server-side apply.
-func (x *exchange) config(opts *metav1.PatchOptions) (*configuration, error) {
+// readConfiguration reads the configuration of a server-side apply.
+func readConfiguration(x *exchange, opts *metav1.PatchOptions) (*configuration, error) {
 	body, err := readBody(x.r)
 	if err != nil {
 		return nil, err
@@ -94,19 +94,19 @@ func (x *exchange) config(opts *metav1.PatchOptions) (*configuration, error) {
 	return config, nil
 }
 
-// apply makes the body what the manager has applied of an object, or of what subresource writes of it.
-func (x *exchange) apply(subresource string) error {
-	a, config, opts, err := x.readApply(forObject)
+// serveApply makes the body what the manager has applied of an object, or of what subresource writes of it.
+func serveApply(x *exchange, subresource string) error {
+	a, config, opts, err := readApply(x, forObject)
 	if err != nil {
 		return err
 	}
 	item, obj, created, err := x.res.Store.ApplyItem(x.context(), x.info.Namespace, x.info.Name, subresource, &registry.Application{
 		Config: config.Unstructured, Options: opts, Merged: func(obj runtime.Object) error { return config.merged(x, obj) },
 		MayCreate: func() error {
-			if err := x.stillTaken(config.Unstructured); err != nil {
+			if err := stillTaken(x, config.Unstructured); err != nil {
 				return err
 			}
-			return x.mayCreate()
+			return mayCreate(x)
 		},
 	})
 	if err != nil {
@@ -122,15 +122,16 @@ func (x *exchange) apply(subresource string) error {
 	return x.writeStored(a, code, item)
 }
 
-// applyWith is apply to a subresource that has a kind of its own.
-func (x *exchange) applyWith(rw registry.ReadWriter, row *resources.Row) error {
-	a, config, opts, err := x.readApply(forPart)
+// serveApplyWith is apply to a subresource that has a kind of its own.
+func serveApplyWith(x *exchange, rw registry.ReadWriter, row *resources.Row) error {
+	a, config, opts, err := readApply(x, forPart)
 	if err != nil {
 		return err
 	}
 	ctx, update := x.context(), registry.PatchToUpdate(opts)
-	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, x.partChange(update, func(current runtime.Object) (runtime.Object, error) {
-		obj, err := x.Fields.Apply(ctx, row, x.writer(row, opts.FieldManager), current.DeepCopyObject(), config.DeepCopy(), opts.Force != nil && *opts.Force)
+	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, partChange(x, update, func(current runtime.Object) (runtime.Object, error) {
+		by, force := writerFor(x, row, opts.FieldManager), opts.Force != nil && *opts.Force
+		obj, err := x.Fields.Apply(ctx, row, by, current.DeepCopyObject(), config.DeepCopy(), force)
 		if err != nil {
 			return nil, registry.Plain(err)
 		}
@@ -145,15 +146,15 @@ func (x *exchange) applyWith(rw registry.ReadWriter, row *resources.Row) error {
 // applies tells whether a PATCH asks for server-side apply.
 func (x *exchange) applies() bool { return x.Fields != nil && bodyType(x.r) == typeApply }
 
-// writer is in whose name an object that no store keeps is written, in the version of row.
-func (x *exchange) writer(row *resources.Row, manager string) registry.Writer {
+// writerFor is in whose name an object that no store keeps is written, in the version of row.
+func writerFor(x *exchange, row *resources.Row, manager string) registry.Writer {
 	return registry.Writer{Name: cmp.Or(manager, registry.ManagerOf(x.r.UserAgent())), Version: row.GVK.Version, Subresource: x.info.Subresource, At: x.Now()}
 }
 
-// note has the field manager note a write of an object that no store keeps; live is nil for a new one.
-func (x *exchange) note(row *resources.Row, manager string, live, obj runtime.Object) error {
+// noteManager has the field manager note a write of an object that no store keeps; live is nil for a new one.
+func noteManager(x *exchange, row *resources.Row, manager string, live, obj runtime.Object) error {
 	if _, err := meta.Accessor(obj); err != nil || x.Fields == nil {
 		return nil // nothing to note it in
 	}
-	return x.Fields.Update(x.r.Context(), row, x.writer(row, manager), live, obj)
+	return x.Fields.Update(x.r.Context(), row, writerFor(x, row, manager), live, obj)
 }

@@ -18,9 +18,9 @@ import (
 	"bonsai/pkg/trace"
 )
 
-// create stores the body as a new object.
-func (x *exchange) create() error {
-	a, opts, err := x.createOptions(forObject)
+// serveCreate stores the body as a new object.
+func serveCreate(x *exchange) error {
+	a, opts, err := readCreateOptions(x, forObject)
 	if err != nil {
 		return err
 	}
@@ -28,13 +28,13 @@ func (x *exchange) create() error {
 	if err := x.body(x.res.GVK, obj, opts.FieldValidation); err != nil {
 		return err
 	}
-	if err := x.stillTaken(obj); err != nil {
+	if err := stillTaken(x, obj); err != nil {
 		return err
 	}
 	if err := x.fitNamespace(obj); err != nil { // a webhook that converts it is told where it is
 		return err
 	}
-	if err := x.ownersOnce(obj); err != nil {
+	if err := ownersOnce(x, obj); err != nil {
 		return err
 	}
 	if obj, err = x.toHub(obj); err != nil {
@@ -46,7 +46,7 @@ func (x *exchange) create() error {
 	if err != nil {
 		return err
 	}
-	if err := x.traceCreated(obj, begun); err != nil {
+	if err := traceCreated(x, obj, begun); err != nil {
 		return err
 	}
 	if err := x.share(a, item, obj); err != nil {
@@ -56,7 +56,7 @@ func (x *exchange) create() error {
 }
 
 // ownersOnce drops owner references that a body has twice.
-func (x *exchange) ownersOnce(obj runtime.Object) error {
+func ownersOnce(x *exchange, obj runtime.Object) error {
 	access, err := meta.Accessor(obj)
 	if err != nil {
 		return apierrors.NewInternalError(err)
@@ -66,7 +66,7 @@ func (x *exchange) ownersOnce(obj runtime.Object) error {
 }
 
 // stillTaken refuses an object of a resource that is on its way out.
-func (x *exchange) stillTaken(obj runtime.Object) error {
+func stillTaken(x *exchange, obj runtime.Object) error {
 	why := x.res.Row.Ending
 	if why == "" {
 		return nil
@@ -78,7 +78,7 @@ func (x *exchange) stillTaken(obj runtime.Object) error {
 	return apierrors.NewForbidden(x.res.Row.GroupResource(), access.GetName(), fmt.Errorf("create not allowed while %s", why))
 }
 
-func (x *exchange) createOptions(p purpose) (accepted, *metav1.CreateOptions, error) {
+func readCreateOptions(x *exchange, p purpose) (accepted, *metav1.CreateOptions, error) {
 	a, err := x.negotiate(p)
 	if err != nil {
 		return a, nil, err
@@ -95,7 +95,7 @@ func (x *exchange) createOptions(p purpose) (accepted, *metav1.CreateOptions, er
 }
 
 // traceCreated begins the new object's story with the step that links it to the request's trace.
-func (x *exchange) traceCreated(obj runtime.Object, begun time.Time) error {
+func traceCreated(x *exchange, obj runtime.Object, begun time.Time) error {
 	access, err := meta.Accessor(obj)
 	if err != nil {
 		return apierrors.NewInternalError(err)
@@ -104,9 +104,9 @@ func (x *exchange) traceCreated(obj runtime.Object, begun time.Time) error {
 	return nil
 }
 
-// createWith answers a POST to something that is not stored: reviews, binding, eviction, token.
-func (x *exchange) createWith(c registry.Creater, gvk schema.GroupVersionKind, name string) error {
-	a, opts, err := x.createOptions(forPlain)
+// serveCreateWith answers a POST to something that is not stored: reviews, binding, eviction, token.
+func serveCreateWith(x *exchange, c registry.Creater, gvk schema.GroupVersionKind, name string) error {
+	a, opts, err := readCreateOptions(x, forPlain)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (x *exchange) createWith(c registry.Creater, gvk schema.GroupVersionKind, n
 	if prepares {
 		preparer.Default(obj)
 	}
-	if err := x.note(x.res.plain[x.info.Subresource], opts.FieldManager, nil, obj); err != nil {
+	if err := noteManager(x, x.res.plain[x.info.Subresource], opts.FieldManager, nil, obj); err != nil {
 		return err
 	}
 	called := name

@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// delete removes an object or marks it for removal.
-func (x *exchange) delete() error {
+// serveDelete removes an object or marks it for removal.
+func serveDelete(x *exchange) error {
 	a, err := x.negotiate(forObject)
 	if err != nil {
 		return err
 	}
-	opts, err := x.deleteOptions()
+	opts, err := readDeleteOptions(x)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (x *exchange) delete() error {
 		return err
 	}
 	if gone && !x.res.Store.Row.Strategy.ReturnDeleted {
-		return x.writeDeleted(a, obj)
+		return writeDeleted(x, a, obj)
 	}
 	if err := x.share(a, item, obj); err != nil {
 		return err
@@ -40,8 +40,8 @@ func (x *exchange) delete() error {
 	return x.writeStored(a, code, item)
 }
 
-// deleteOptions come in the body or, without one, in the query.
-func (x *exchange) deleteOptions() (*metav1.DeleteOptions, error) {
+// readDeleteOptions come in the body or, without one, in the query.
+func readDeleteOptions(x *exchange) (*metav1.DeleteOptions, error) {
 	opts := &metav1.DeleteOptions{}
 	body, err := x.document(opts)
 	if err != nil {
@@ -49,7 +49,7 @@ func (x *exchange) deleteOptions() (*metav1.DeleteOptions, error) {
 	}
 	if len(body) > 0 {
 		// Clients send DeleteOptions in "v1", "meta.k8s.io/v1" and in the resource's own group and version.
-		w := wanted{GroupVersionKind: x.deleteOptionsKind(body)}
+		w := wanted{GroupVersionKind: deleteOptionsKind(x, body)}
 		if err := decode(body, bodyType(x.r), w, opts, metav1.FieldValidationIgnore, x.warn); err != nil {
 			var bad *bodyError
 			if errors.As(err, &bad) {
@@ -65,8 +65,8 @@ func (x *exchange) deleteOptions() (*metav1.DeleteOptions, error) {
 	return opts, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(opts))
 }
 
-func (x *exchange) deleteOptionsKind(body []byte) schema.GroupVersionKind {
-	gv := x.namedVersion(body)
+func deleteOptionsKind(x *exchange, body []byte) schema.GroupVersionKind {
+	gv := namedVersion(x, body)
 	if gv.Empty() {
 		gv = metav1.SchemeGroupVersion
 	}
@@ -74,7 +74,7 @@ func (x *exchange) deleteOptionsKind(body []byte) schema.GroupVersionKind {
 }
 
 // namedVersion is the version that a body names, empty if that cannot be read.
-func (x *exchange) namedVersion(body []byte) schema.GroupVersion {
+func namedVersion(x *exchange, body []byte) schema.GroupVersion {
 	named := peekKind(body, bodyType(x.r))
 	gv, err := schema.ParseGroupVersion(named.APIVersion)
 	if err != nil {
@@ -84,7 +84,7 @@ func (x *exchange) namedVersion(body []byte) schema.GroupVersion {
 }
 
 // writeDeleted is the answer for an object that is gone.
-func (x *exchange) writeDeleted(a accepted, obj runtime.Object) error {
+func writeDeleted(x *exchange, a accepted, obj runtime.Object) error {
 	access, err := meta.Accessor(obj)
 	if err != nil {
 		return apierrors.NewInternalError(err)
@@ -96,8 +96,9 @@ func (x *exchange) writeDeleted(a accepted, obj runtime.Object) error {
 	return x.writeObject(accepted{media: a.media, pretty: a.pretty}, http.StatusOK, status)
 }
 
-// deleteCollection deletes what the selectors choose and answers with the list of it, each object as it was before.
-func (x *exchange) deleteCollection() error {
+// serveDeleteCollection deletes what the selectors choose and answers with the list of it, each object as it was
+// before.
+func serveDeleteCollection(x *exchange) error {
 	a, err := x.negotiate(forList)
 	if err != nil {
 		return err
@@ -115,7 +116,7 @@ func (x *exchange) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	opts, err := x.deleteOptions()
+	opts, err := readDeleteOptions(x)
 	if err != nil {
 		return err
 	}
@@ -127,5 +128,5 @@ func (x *exchange) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	return x.writePage(a, page, chosen.filter == nil)
+	return writePage(x, a, page, chosen.filter == nil)
 }

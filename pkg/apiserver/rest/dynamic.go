@@ -11,14 +11,14 @@ var errNoPath = errors.New("there is nothing at this path")
 
 // serveDynamic serves a custom resource. Kubernetes does not route its paths one by one: what a request asks for decides, so a
 // POST to a name creates what its body names, HEAD reads, and what cannot be is worded otherwise than for kinds with a Go type.
-func (x *exchange) serveDynamic(named bool) error {
+func serveDynamic(x *exchange, named bool) error {
 	switch verb := x.info.Verb; {
 	case x.res.Row.Namespaced && x.info.Namespace == "" && verb != "list" && verb != "watch":
 		return errNoPath
 	case verb == "create":
-		return x.create()
+		return serveCreate(x)
 	case (verb == "update" || verb == "patch") && !named:
 		return apierrors.NewBadRequest("name must be provided")
 	}
-	return x.serveStored(named)
+	return serveStored(x, named)
 }

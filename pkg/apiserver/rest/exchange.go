@@ -19,7 +19,8 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// exchange is one request and its answer.
+// exchange is one request and its answer. Its methods read the request and write the answer; each verb is a function on
+// it (serveGet, serveList …), in the file of its name.
 type exchange struct {
 	*API
 	w     http.ResponseWriter
@@ -47,45 +48,45 @@ func (x *exchange) serve() error {
 		}
 	}
 	if x.info.Subresource != "" {
-		return x.subresource()
+		return serveSubresource(x)
 	}
 	if x.res.Version.Dynamic() {
-		return x.serveDynamic(named)
+		return serveDynamic(x, named)
 	}
 	if x.res.Row.Namespaced && x.info.Namespace == "" && (x.info.Verb == "create" || x.info.Verb == "deletecollection") {
 		return x.notSupported()
 	}
 	if x.res.Row.Observed {
-		return x.serveObserved(named)
+		return serveObserved(x, named)
 	}
 	if x.res.Store == nil {
 		if x.info.Verb == "create" && !named {
-			return x.createWith(x.res.Creater, x.res.GVK, x.info.Name)
+			return serveCreateWith(x, x.res.Creater, x.res.GVK, x.info.Name)
 		}
 		return x.notSupported()
 	}
-	return x.serveStored(named)
+	return serveStored(x, named)
 }
 
 // serveStored serves the objects of a store; named: one of them.
-func (x *exchange) serveStored(named bool) error {
+func serveStored(x *exchange, named bool) error {
 	switch {
 	case x.info.Verb == "get" && named:
-		return x.get()
+		return serveGet(x)
 	case x.info.Verb == "list" && !named:
-		return x.list()
+		return serveList(x)
 	case x.info.Verb == "watch":
-		return x.watch()
+		return serveWatch(x)
 	case x.info.Verb == "create" && !named:
-		return x.create()
+		return serveCreate(x)
 	case x.info.Verb == "update" && named:
-		return x.update("")
+		return serveUpdate(x, "")
 	case x.info.Verb == "patch" && named:
-		return x.patch("")
+		return servePatch(x, "")
 	case x.info.Verb == "delete" && named:
-		return x.delete()
+		return serveDelete(x)
 	case x.info.Verb == "deletecollection" && !named && !x.res.Row.NoDeleteCollection:
-		return x.deleteCollection()
+		return serveDeleteCollection(x)
 	}
 	return x.notSupported()
 }
@@ -105,8 +106,8 @@ func ErrMethod() error {
 // proxy is the one subresource with paths of its own behind it, and with every method.
 const proxy = "proxy"
 
-// subresource serves a path below one object.
-func (x *exchange) subresource() error {
+// serveSubresource serves a path below one object.
+func serveSubresource(x *exchange) error {
 	sub := x.res.Subresource(x.info.Subresource)
 	if sub == nil || !x.res.Version.Has(sub.Name) || len(x.info.Parts) > 3 && sub.Name != proxy {
 		if x.res.Version.Dynamic() {
@@ -120,11 +121,11 @@ func (x *exchange) subresource() error {
 	if sub.Strategy != nil && x.res.Store != nil {
 		switch x.info.Verb {
 		case "get":
-			return x.get()
+			return serveGet(x)
 		case "update":
-			return x.update(sub.Name)
+			return serveUpdate(x, sub.Name)
 		case "patch":
-			return x.patch(sub.Name)
+			return servePatch(x, sub.Name)
 		}
 		return x.notSupported()
 	}
@@ -134,24 +135,24 @@ func (x *exchange) subresource() error {
 	}
 	switch a := sub.Answerer; {
 	case a.Connecter != nil:
-		return x.connect(a.Connecter)
+		return serveConnect(x, a.Connecter)
 	case a.Creater != nil && x.info.Verb == "create":
-		return x.createWith(a.Creater, gvk, x.info.Name)
+		return serveCreateWith(x, a.Creater, gvk, x.info.Name)
 	case a.ReadWriter != nil:
 		switch x.info.Verb {
 		case "get":
-			return x.getFrom(a.ReadWriter)
+			return serveGetFrom(x, a.ReadWriter)
 		case "update":
-			return x.updateWith(a.ReadWriter, gvk)
+			return serveUpdateWith(x, a.ReadWriter, gvk)
 		case "patch":
-			return x.patchWith(a.ReadWriter, gvk)
+			return servePatchWith(x, a.ReadWriter, gvk)
 		}
 	}
 	return x.notSupported()
 }
 
-// connect hands the exchange over.
-func (x *exchange) connect(c registry.Connecter) error {
+// serveConnect hands the exchange over.
+func serveConnect(x *exchange, c registry.Connecter) error {
 	rest := ""
 	if len(x.info.Parts) > 3 {
 		rest = "/" + strings.Join(x.info.Parts[3:], "/")
@@ -209,7 +210,7 @@ func (x *exchange) bodyAs(gvk schema.GroupVersionKind, into runtime.Object, vali
 		return err
 	}
 	as := gvk
-	if named := x.namedVersion(b).WithKind(gvk.Kind); slices.Contains(sub.Accepts, named) {
+	if named := namedVersion(x, b).WithKind(gvk.Kind); slices.Contains(sub.Accepts, named) {
 		as = named
 	}
 	if err = decode(b, bodyType(x.r), x.wanted(as), into, validation, x.warn); err == nil {

@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// get answers with one object: its encoding as it lies in the cache. A resourceVersion allows an older state.
-func (x *exchange) get() error {
+// serveGet answers with one object: its encoding as it lies in the cache. A resourceVersion allows an older state.
+func serveGet(x *exchange) error {
 	a, err := x.negotiate(forObject)
 	if err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 	"bonsai/pkg/plainjson"
 )
 
-// list answers with a page of objects: their encodings one after the other, streamed.
-func (x *exchange) list() error {
+// serveList answers with a page of objects: their encodings one after the other, streamed.
+func serveList(x *exchange) error {
 	a, err := x.negotiate(forList)
 	if err != nil {
 		return err
@@ -47,32 +47,34 @@ func (x *exchange) list() error {
 	if err != nil {
 		return err
 	}
-	return x.writePage(a, page, chosen.filter == nil)
+	return writePage(x, a, page, chosen.filter == nil)
 }
 
-// writePage answers with a page. whole tells that no selector chose, so that the number of remaining items means something.
-func (x *exchange) writePage(a accepted, page *storage.List, whole bool) error {
+// writePage answers with a page. whole tells that no selector chose, so that the number of remaining items means
+// something.
+func writePage(x *exchange, a accepted, page *storage.List, whole bool) error {
 	meta := metav1.ListMeta{ResourceVersion: strconv.FormatInt(page.Revision, 10), Continue: page.Continue}
 	if page.Continue != "" && page.Remaining >= 0 && whole {
 		meta.RemainingItemCount = &page.Remaining
 	}
-	return x.writeItems(a, page.Items, meta)
+	return writeItems(x, a, page.Items, meta)
 }
 
 // writeItems answers with a list of items.
-func (x *exchange) writeItems(a accepted, items []*storage.Item, meta metav1.ListMeta) error {
+func writeItems(x *exchange, a accepted, items []*storage.Item, meta metav1.ListMeta) error {
 	release, err := x.Hold(x.w, x.r, costOf(a, items))
 	if err != nil {
 		return err
 	}
 	defer release()
 	if a.as == "Table" {
-		return x.writeTable(a, http.StatusOK, items, meta)
+		return writeTable(x, a, http.StatusOK, items, meta)
 	}
-	return x.writeList(a, x.form(a), items, meta)
+	return writeList(x, a, x.form(a), items, meta)
 }
 
-// streamCost is what writing a list piece by piece costs in memory of its own, in bytes: buffers, and those of a compressor.
+// streamCost is what writing a list piece by piece costs in memory of its own, in bytes: buffers, and those of a
+// compressor.
 const streamCost = 256 << 10
 
 // costOf is what a list costs in memory of its own: a multiple of its items where it is made as a whole.
@@ -92,14 +94,14 @@ func costOf(a accepted, items []*storage.Item) int {
 }
 
 // writeList answers with items in form f.
-func (x *exchange) writeList(a accepted, f *form, stored []*storage.Item, meta metav1.ListMeta) error {
+func writeList(x *exchange, a accepted, f *form, stored []*storage.Item, meta metav1.ListMeta) error {
 	items, err := f.ofAll(x.r.Context(), stored)
 	if err != nil {
 		return internal(err)
 	}
 	switch {
 	case a.media == typeProtobuf:
-		return x.writeProtobufList(f, items, &meta)
+		return writeProtobufList(x, f, items, &meta)
 	case a.media == typeYAML || a.pretty:
 		var whole bytes.Buffer
 		if err := writeJSONList(&whole, f, items, &meta); err != nil {
@@ -119,15 +121,16 @@ func (x *exchange) writeList(a accepted, f *form, stored []*storage.Item, meta m
 			return apierrors.NewInternalError(err)
 		}
 	}
-	out, done := x.stream(typeJSON, items)
+	out, done := streamItems(x, typeJSON, items)
 	if err := writeJSONList(out, f, items, &meta); err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	return done()
 }
 
-// stream begins an answer of unknown length, compressed if it will be long and the client wants that. done ends it.
-func (x *exchange) stream(media string, items []*storage.Item) (out io.Writer, done func() error) {
+// streamItems begins an answer of unknown length, compressed if it will be long and the client wants that. done ends
+// it.
+func streamItems(x *exchange, media string, items []*storage.Item) (out io.Writer, done func() error) {
 	x.w.Header()["Content-Type"] = []string{media}
 	size := 0
 	for _, i := range items {
@@ -223,7 +226,7 @@ func listMeta(f *form, meta *metav1.ListMeta) ([]byte, error) {
 }
 
 // writeProtobufList streams the list message: its metadata (field 1) and the items' stored messages (field 2).
-func (x *exchange) writeProtobufList(f *form, items []*storage.Item, meta *metav1.ListMeta) error {
+func writeProtobufList(x *exchange, f *form, items []*storage.Item, meta *metav1.ListMeta) error {
 	encoded, err := meta.Marshal()
 	if err != nil {
 		return apierrors.NewInternalError(err)
@@ -238,7 +241,7 @@ func (x *exchange) writeProtobufList(f *form, items []*storage.Item, meta *metav
 		}
 		total += 1 + registry.UvarintLen(uint64(size)) + size
 	}
-	out, done := x.stream(typeProtobuf, items)
+	out, done := streamItems(x, typeProtobuf, items)
 	g := newGather(out)
 	defer g.close()
 	g.add(f.protobufHead, binary.AppendUvarint(nil, uint64(total)), front)

@@ -10,25 +10,25 @@ import (
 )
 
 // serveObserved serves the objects of a lister; named: one of them.
-func (x *exchange) serveObserved(named bool) error {
+func serveObserved(x *exchange, named bool) error {
 	switch {
 	case x.info.Verb == "get" && named:
-		return x.getObserved()
+		return serveGetObserved(x)
 	case x.info.Verb == "list" && !named:
-		return x.listObserved()
+		return serveListObserved(x)
 	case x.info.Verb == "watch" && !named:
 		return apierrors.NewMethodNotSupported(x.res.Row.GroupResource(), "watch")
 	}
 	return x.notSupported()
 }
 
-// getObserved answers with the object of the name.
-func (x *exchange) getObserved() error {
+// serveGetObserved answers with the object of the name.
+func serveGetObserved(x *exchange) error {
 	a, err := x.negotiate(forObject)
 	if err != nil {
 		return err
 	}
-	items, err := x.observed()
+	items, err := observedItems(x)
 	if err != nil {
 		return err
 	}
@@ -40,8 +40,9 @@ func (x *exchange) getObserved() error {
 	return apierrors.NewNotFound(x.res.Row.GVR().GroupVersion().WithResource(x.res.Row.Singular).GroupResource(), x.info.Name)
 }
 
-// listObserved answers with all objects that the selectors choose, at once: there are no pages, and no revision that they are of.
-func (x *exchange) listObserved() error {
+// serveListObserved answers with all objects that the selectors choose, at once: there are no pages, and no revision
+// that they are of.
+func serveListObserved(x *exchange) error {
 	a, err := x.negotiate(forList)
 	if err != nil {
 		return err
@@ -54,7 +55,7 @@ func (x *exchange) listObserved() error {
 	if err != nil {
 		return err
 	}
-	items, err := x.observed()
+	items, err := observedItems(x)
 	if err != nil {
 		return err
 	}
@@ -64,11 +65,12 @@ func (x *exchange) listObserved() error {
 			chosen = append(chosen, i)
 		}
 	}
-	return x.writeItems(a, chosen, metav1.ListMeta{})
+	return writeItems(x, a, chosen, metav1.ListMeta{})
 }
 
-// observed asks the lister, and makes items of what it says, as if they were stored: they are shown in the same forms.
-func (x *exchange) observed() ([]*storage.Item, error) {
+// observedItems asks the lister, and makes items of what it says, as if they were stored: they are shown in the same
+// forms.
+func observedItems(x *exchange) ([]*storage.Item, error) {
 	objs, err := x.res.Lister.List(x.r.Context())
 	if err != nil {
 		return nil, err

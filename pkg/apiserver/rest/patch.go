@@ -28,8 +28,8 @@ type patchRequest struct {
 	*exchange
 	apply *patch.Applier
 	media types.PatchType
-	// bare tells that the patch may be applied to an object without managedFields, which come back when the write is noted: it
-	// merges, and does not say anything of them.
+	// bare tells that the patch may be applied to an object without managedFields, which come back when the write is
+	// noted: it merges, and does not say anything of them.
 	bare  bool
 	opts  *metav1.PatchOptions
 	gvk   schema.GroupVersionKind
@@ -37,7 +37,9 @@ type patchRequest struct {
 }
 
 // readPatch reads options, type and body of a PATCH on objects of kind gvk.
-func (x *exchange) readPatch(p purpose, gvk schema.GroupVersionKind, empty func() runtime.Object) (accepted, *patchRequest, error) {
+func readPatch(x *exchange, p purpose, gvk schema.GroupVersionKind, empty func() runtime.Object) (
+	accepted, *patchRequest, error,
+) {
 	a, err := x.negotiate(p)
 	if err != nil {
 		return a, nil, err
@@ -163,11 +165,11 @@ func (p *patchRequest) read(patched []byte) (_ runtime.Object, _ []error, err er
 	if err := p.fitNamespace(obj); err != nil {
 		return nil, strict, err
 	}
-	return obj, strict, p.checkName(obj)
+	return obj, strict, checkName(p.exchange, obj)
 }
 
-// notRestored is why a document that a strategic merge patch made is no object like obj, in the words of the conversion that Kubernetes
-// applies such patches by; nil if that takes it.
+// notRestored is why a document that a strategic merge patch made is no object like obj, in the words of the conversion
+// that Kubernetes applies such patches by; nil if that takes it.
 func notRestored(patched []byte, obj runtime.Object) error {
 	doc := map[string]any{}
 	if err := sigsjson.UnmarshalCaseSensitivePreserveInts(patched, &doc); err != nil {
@@ -176,7 +178,8 @@ func notRestored(patched []byte, obj runtime.Object) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(doc, obj)
 }
 
-// keepsKind tells that a write of the status of a custom resource keeps the object's kind, whatever kind it names in the same version.
+// keepsKind tells that a write of the status of a custom resource keeps the object's kind, whatever kind it names in
+// the same version.
 func (p *patchRequest) keepsKind(obj runtime.Object) bool {
 	named := obj.GetObjectKind().GroupVersionKind()
 	return p.res.Version.Dynamic() && p.info.Subresource == "status" && named.GroupVersion() == p.gvk.GroupVersion() && named.Kind != ""
@@ -187,8 +190,8 @@ func invalidPatch(shown string, err error) error {
 	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), shown, err.Error())})
 }
 
-// patchError tells the ways in which a patch can be wrong: not a patch (400), not applicable (422), an order that cannot be
-// carried out (500, in the words of the error itself), too long (413).
+// patchError tells the ways in which a patch can be wrong: not a patch (400), not applicable (422), an order that
+// cannot be carried out (500, in the words of the error itself), too long (413).
 func patchError(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -205,19 +208,19 @@ func patchError(err error) error {
 	return apierrors.NewBadRequest(err.Error())
 }
 
-// patch changes an object, or what subresource writes of it. It is applied to the newest object again when another writer
-// came between, unless it names a resourceVersion.
-func (x *exchange) patch(subresource string) error {
+// servePatch changes an object, or what subresource writes of it. It is applied to the newest object again when another
+// writer came between, unless it names a resourceVersion.
+func servePatch(x *exchange, subresource string) error {
 	if x.applies() {
-		return x.apply(subresource)
+		return serveApply(x, subresource)
 	}
-	a, p, err := x.readPatch(forObject, x.res.GVK, x.res.Version.New)
+	a, p, err := readPatch(x, forObject, x.res.GVK, x.res.Version.New)
 	if err != nil {
 		return err
 	}
 	ctx := x.context()
 	change := func(current runtime.Object, item *storage.Item) (runtime.Object, error) {
-		b, err := x.currentJSON(current, item)
+		b, err := currentJSON(x, current, item)
 		if err != nil {
 			return nil, internal(err)
 		}
@@ -238,7 +241,7 @@ func (x *exchange) patch(subresource string) error {
 }
 
 // currentJSON is the object as the client sees it; in the stored version its shared encoding.
-func (x *exchange) currentJSON(current runtime.Object, item *storage.Item) ([]byte, error) {
+func currentJSON(x *exchange, current runtime.Object, item *storage.Item) ([]byte, error) {
 	if x.res.Version.FromHub == nil {
 		return x.res.Store.Codec().AppendJSON(nil, item)
 	}
@@ -249,18 +252,18 @@ func (x *exchange) currentJSON(current runtime.Object, item *storage.Item) ([]by
 	return json.Marshal(obj)
 }
 
-// patchWith is a PATCH of a subresource that has a kind of its own.
-func (x *exchange) patchWith(rw registry.ReadWriter, gvk schema.GroupVersionKind) error {
+// servePatchWith is a PATCH of a subresource that has a kind of its own.
+func servePatchWith(x *exchange, rw registry.ReadWriter, gvk schema.GroupVersionKind) error {
 	if x.applies() {
-		return x.applyWith(rw, x.res.plain[x.info.Subresource])
+		return serveApplyWith(x, rw, x.res.plain[x.info.Subresource])
 	}
-	a, p, err := x.readPatch(forPart, gvk, rw.New)
+	a, p, err := readPatch(x, forPart, gvk, rw.New)
 	if err != nil {
 		return err
 	}
 	ctx := x.context()
 	opts := registry.PatchToUpdate(p.opts)
-	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, x.partChange(opts, func(current runtime.Object) (runtime.Object, error) {
+	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, partChange(x, opts, func(current runtime.Object) (runtime.Object, error) {
 		current.GetObjectKind().SetGroupVersionKind(gvk)
 		b, err := json.Marshal(current)
 		if err != nil {
@@ -270,7 +273,7 @@ func (x *exchange) patchWith(rw registry.ReadWriter, gvk schema.GroupVersionKind
 		if err != nil {
 			return nil, err
 		}
-		return obj, x.note(x.res.plain[x.info.Subresource], opts.FieldManager, current, obj)
+		return obj, noteManager(x, x.res.plain[x.info.Subresource], opts.FieldManager, current, obj)
 	}), opts)
 	if err != nil {
 		return err

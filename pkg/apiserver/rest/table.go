@@ -56,7 +56,7 @@ type table struct {
 }
 
 // newTable reads what kind of table the client wants.
-func (x *exchange) newTable(a accepted) (*table, error) {
+func newTable(x *exchange, a accepted) (*table, error) {
 	opts, err := fromQuery(x.query, metav1.Convert_url_Values_To_v1_TableOptions)
 	if err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func (x *exchange) newTable(a accepted) (*table, error) {
 }
 
 // writeTable answers with a table of items.
-func (x *exchange) writeTable(a accepted, code int, items []*storage.Item, list metav1.ListMeta) error {
-	t, err := x.newTable(a)
+func writeTable(x *exchange, a accepted, code int, items []*storage.Item, list metav1.ListMeta) error {
+	t, err := newTable(x, a)
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,9 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// update replaces an object, or what subresource writes of it, by the body (PUT).
-func (x *exchange) update(subresource string) error {
-	a, opts, err := x.updateOptions(forObject)
+// serveUpdate replaces an object, or what subresource writes of it, by the body (PUT).
+func serveUpdate(x *exchange, subresource string) error {
+	a, opts, err := readUpdateOptions(x, forObject)
 	if err != nil {
 		return err
 	}
@@ -30,10 +30,10 @@ func (x *exchange) update(subresource string) error {
 	if err := x.fitNamespace(obj); err != nil {
 		return err
 	}
-	if err := x.checkName(obj); err != nil {
+	if err := checkName(x, obj); err != nil {
 		return err
 	}
-	if err := x.ownersOnce(obj); err != nil {
+	if err := ownersOnce(x, obj); err != nil {
 		return err
 	}
 	if obj, err = x.toHub(obj); err != nil {
@@ -58,7 +58,7 @@ func (x *exchange) update(subresource string) error {
 		case other != nil:
 			return x.res.Store.Conflict(x.info.Namespace, x.info.Name, other)
 		}
-		if err := x.mayCreate(); err != nil {
+		if err := mayCreate(x); err != nil {
 			return err
 		}
 		code = http.StatusCreated
@@ -84,7 +84,7 @@ func createOptions(opts *metav1.UpdateOptions) *metav1.CreateOptions {
 }
 
 // mayCreate refuses a PUT that would create to who may only update.
-func (x *exchange) mayCreate() error {
+func mayCreate(x *exchange) error {
 	if x.Authorizer == nil {
 		return nil
 	}
@@ -127,7 +127,7 @@ func withoutVersion(obj runtime.Object) error {
 	return nil
 }
 
-func (x *exchange) updateOptions(p purpose) (accepted, *metav1.UpdateOptions, error) {
+func readUpdateOptions(x *exchange, p purpose) (accepted, *metav1.UpdateOptions, error) {
 	a, err := x.negotiate(p)
 	if err != nil {
 		return a, nil, err
@@ -141,7 +141,7 @@ func (x *exchange) updateOptions(p purpose) (accepted, *metav1.UpdateOptions, er
 }
 
 // checkName makes sure that a PUT's body names the object of the URL.
-func (x *exchange) checkName(obj runtime.Object) error {
+func checkName(x *exchange, obj runtime.Object) error {
 	access, err := meta.Accessor(obj)
 	if err != nil {
 		return apierrors.NewInternalError(err)
@@ -156,8 +156,8 @@ func (x *exchange) checkName(obj runtime.Object) error {
 	return nil
 }
 
-// getFrom answers with the object of a subresource that has a kind of its own.
-func (x *exchange) getFrom(rw registry.ReadWriter) error {
+// serveGetFrom answers with the object of a subresource that has a kind of its own.
+func serveGetFrom(x *exchange, rw registry.ReadWriter) error {
 	a, err := x.negotiate(forPart)
 	if err != nil {
 		return err
@@ -182,9 +182,9 @@ func (x *exchange) getFrom(rw registry.ReadWriter) error {
 	return x.writePart(rw, a, obj)
 }
 
-// updateWith is a PUT to such a subresource.
-func (x *exchange) updateWith(rw registry.ReadWriter, gvk schema.GroupVersionKind) error {
-	a, opts, err := x.updateOptions(forPart)
+// serveUpdateWith is a PUT to such a subresource.
+func serveUpdateWith(x *exchange, rw registry.ReadWriter, gvk schema.GroupVersionKind) error {
+	a, opts, err := readUpdateOptions(x, forPart)
 	if err != nil {
 		return err
 	}
@@ -195,13 +195,13 @@ func (x *exchange) updateWith(rw registry.ReadWriter, gvk schema.GroupVersionKin
 	if err := x.fitNamespace(obj); err != nil {
 		return err
 	}
-	if err := x.checkName(obj); err != nil {
+	if err := checkName(x, obj); err != nil {
 		return err
 	}
 	ctx := x.context()
-	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, x.partChange(opts, func(current runtime.Object) (runtime.Object, error) {
+	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, partChange(x, opts, func(current runtime.Object) (runtime.Object, error) {
 		obj := obj.DeepCopyObject()
-		return obj, x.note(x.res.plain[x.info.Subresource], opts.FieldManager, current, obj)
+		return obj, noteManager(x, x.res.plain[x.info.Subresource], opts.FieldManager, current, obj)
 	}), opts)
 	if err != nil {
 		return err

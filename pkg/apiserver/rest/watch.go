@@ -20,13 +20,13 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// watch streams changes until its time is over, the client leaves, the server stops or the resource is not served any more. The
-// events that are at hand go out together, and nothing is encoded for one watcher alone.
+// serveWatch streams changes until its time is over, the client leaves, the server stops or the resource is not served
+// any more. The events that are at hand go out together, and nothing is encoded for one watcher alone.
 //
-// Most of a watch's life is waiting for the next event. What is on the stack then, and what x refers to, is there for as long, so
-// what only the beginning needs is in functions that return, and the query goes.
-func (x *exchange) watch() error {
-	s, err := x.newStream()
+// Most of a watch's life is waiting for the next event. What is on the stack then, and what x refers to, is there for
+// as long, so what only the beginning needs is in functions that return, and the query goes.
+func serveWatch(x *exchange) error {
+	s, err := newStream(x)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (x *exchange) watch() error {
 }
 
 // newStream reads what is asked for.
-func (x *exchange) newStream() (*stream, error) {
+func newStream(x *exchange) (*stream, error) {
 	a, err := x.negotiate(forStream)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (x *exchange) newStream() (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := x.choose(opts, x.watchedName())
+	chosen, err := x.choose(opts, watchedName(x))
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (x *exchange) newStream() (*stream, error) {
 		x.ready(chosen)
 	}
 	if send := opts.SendInitialEvents; send != nil && !*send && in.Revision == 0 {
-		if in.Revision, err = x.newestRevision(); err != nil {
+		if in.Revision, err = newestRevision(x); err != nil {
 			return nil, err
 		}
 	}
@@ -85,7 +85,7 @@ func (x *exchange) newStream() (*stream, error) {
 		s.shared = s.form.sharedIn(a.media)
 		return s, nil
 	}
-	if s.table, err = x.newTable(a); err != nil {
+	if s.table, err = newTable(x, a); err != nil {
 		return nil, err
 	}
 	s.shared = s.table.rows
@@ -135,7 +135,7 @@ func (s *stream) run(w storage.Watch) error {
 }
 
 // watchedName is the object that a deprecated path "/watch/…/name" means.
-func (x *exchange) watchedName() string {
+func watchedName(x *exchange) string {
 	if len(x.info.Parts) > 1 {
 		return x.info.Name
 	}
@@ -156,7 +156,7 @@ func storageWatch(opts *metav1.ListOptions, filter selection) (storage.WatchOpti
 }
 
 // newestRevision is where a watch begins that wants no initial events and names no version.
-func (x *exchange) newestRevision() (int64, error) {
+func newestRevision(x *exchange) (int64, error) {
 	page, err := x.res.Store.ListItems(x.r.Context(), x.info.Namespace, storage.ListOptions{Match: storage.Latest, Limit: 1})
 	if err != nil {
 		return 0, err
@@ -210,8 +210,8 @@ func (s *stream) send(events []storage.Event) error {
 	return failed
 }
 
-// prepare has the objects of the events made at once, if a webhook makes them. It returns the events up to the first whose object
-// could not be made.
+// prepare has the objects of the events made at once, if a webhook makes them. It returns the events up to the first
+// whose object could not be made.
 func (s *stream) prepare(events []storage.Event) ([]storage.Event, error) {
 	f := s.form
 	if f == nil && s.table.inVersion {

@@ -39,7 +39,7 @@ func (x *exchange) writeStored(a accepted, code int, item *storage.Item) error {
 		if item.Revision != 0 { // not that of a dry run
 			list.ResourceVersion = strconv.FormatInt(item.Revision, 10)
 		}
-		return x.writeTable(a, code, []*storage.Item{item}, list)
+		return writeTable(x, a, code, []*storage.Item{item}, list)
 	}
 	lent := chunks.Get().(*[]byte)
 	defer giveBack(lent)
@@ -67,7 +67,7 @@ func (x *exchange) writePart(rw registry.ReadWriter, a accepted, obj runtime.Obj
 	if a.as != "Table" {
 		return x.writeObject(a, http.StatusOK, metadataOnly(access, a.version))
 	}
-	t, err := x.newTable(a)
+	t, err := newTable(x, a)
 	if err != nil {
 		return err
 	}
