@@ -18,6 +18,7 @@ import (
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/kubelet/certificate"
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/remote"
 	"bonsai/pkg/kubelet/server"
 )
@@ -29,8 +30,8 @@ type identity struct {
 	certificates *certificate.Manager
 }
 
-// connect makes the connection to the API server. A node that has nothing but a bootstrap kubeconfig gets its client certificate first,
-// for which it waits.
+// connect makes the connection to the API server. A node that has nothing but a bootstrap kubeconfig gets its client
+// certificate first, for which it waits.
 func connect(ctx context.Context, s *settings, node string, registry prometheus.Registerer, log *slog.Logger) (*identity, error) {
 	store := certificate.Store{Dir: filepath.Clean(s.certDir), Prefix: "kubelet-client"}
 	var bootstrap *remote.API // nil: none
@@ -46,8 +47,9 @@ func connect(ctx context.Context, s *settings, node string, registry prometheus.
 		if bootstrap, err = remote.New(over); err != nil {
 			return nil, fmt.Errorf("make a client for the bootstrap: %w", err)
 		}
-		err = certificate.Bootstrap(ctx, certificate.BootstrapConfig{Kubeconfig: s.kubeconfig, Connection: config, Requests: bootstrap,
-			Store: store, Node: node, Now: time.Now, Log: log})
+		err = certificate.Bootstrap(ctx, certificate.BootstrapConfig{Kubeconfig: s.kubeconfig, Connection: config,
+			Requests: bootstrap,
+			Store:    store, Node: node, Now: time.Now, Log: log})
 		if err != nil {
 			return nil, err
 		}
@@ -63,8 +65,8 @@ func connect(ctx context.Context, s *settings, node string, registry prometheus.
 	return rotating(config, store, bootstrap, node, certificate.NewClientMetrics(registry), log)
 }
 
-// rotating makes a connection whose client certificate is renewed. An identity that has expired is renewed with the bootstrap's, if
-// there is one.
+// rotating makes a connection whose client certificate is renewed. An identity that has expired is renewed with the
+// bootstrap's, if there is one.
 func rotating(config *rest.Config, store certificate.Store, bootstrap *remote.API, node string, m *certificate.Metrics, log *slog.Logger) (*identity, error) {
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
@@ -77,33 +79,35 @@ func rotating(config *rest.Config, store certificate.Store, bootstrap *remote.AP
 		}
 		first = &pair
 	}
-	id := &identity{}
-	var err error
-	var closeAll func()
-	id.connection, closeAll, err = daemon.ConnectAs(config, func() *tls.Certificate { return id.certificates.Current() })
+	held := certificate.NewHeld(time.Now)
+	connection, closeAll, err := daemon.ConnectAs(config, held.Current)
 	if err != nil {
 		return nil, err
 	}
-	own, err := remote.New(id.connection)
+	own, err := remote.New(connection)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for certificates: %w", err)
 	}
-	id.certificates, err = certificate.NewManager(certificate.Config{Store: store, First: first,
+	certificates, err := certificate.NewManager(certificate.Config{Held: held, Store: store, First: first,
 		Signer: certificatesv1.KubeAPIServerClientKubeletSignerName, Usage: certificatesv1.UsageClientAuth,
 		Template: func() *x509.CertificateRequest { return certificate.Client(node) }, Renewed: closeAll,
 		Requests: func() (certificate.Requests, error) {
-			if id.certificates.Current() == nil && bootstrap != nil {
+			if held.Current() == nil && bootstrap != nil {
 				return bootstrap, nil
 			}
 			return own, nil
 		},
 		Metrics: m, Now: time.Now, Random: rand.Float64, Log: log})
-	return id, err
+	return &identity{connection: connection, certificates: certificates}, err
 }
 
-// servingCertificates keeps the certificate that the kubelet serves with, which the API server's signer signs (serverTLSBootstrap).
-func servingCertificates(s *settings, api *remote.API, node string, addresses func() []corev1.NodeAddress, registry prometheus.Registerer, log *slog.Logger) (*certificate.Manager, error) {
-	cfg := certificate.Config{Store: certificate.Store{Dir: filepath.Clean(s.certDir), Prefix: "kubelet-server"},
+// servingCertificates keeps the certificate that the kubelet serves with, which the API server's signer signs
+// (serverTLSBootstrap). changed is notified when the addresses may have changed.
+func servingCertificates(s *settings, api *remote.API, node string, addresses func() []corev1.NodeAddress,
+	changed notify.Signal,
+	registry prometheus.Registerer, log *slog.Logger) (*certificate.Manager, error) {
+	cfg := certificate.Config{Changed: changed,
+		Store:  certificate.Store{Dir: filepath.Clean(s.certDir), Prefix: "kubelet-server"},
 		Signer: certificatesv1.KubeletServingSignerName, Usage: certificatesv1.UsageServerAuth,
 		Template: func() *x509.CertificateRequest { return certificate.Serving(node, addresses()) },
 		Requests: func() (certificate.Requests, error) { return api, nil },
@@ -126,7 +130,8 @@ func servingFiles(s *settings) (*daemon.KeyPair, error) {
 	return pair, nil
 }
 
-// ownServing returns what the serving certificate is at a moment where nobody signs it: that of the files, or one that signs itself.
+// ownServing returns what the serving certificate is at a moment where nobody signs it: that of the files, or one that
+// signs itself.
 func ownServing(s *settings, name string, addresses []string) (func() *tls.Certificate, error) {
 	if s.file.TLSCertFile != "" {
 		pair, err := servingFiles(s)

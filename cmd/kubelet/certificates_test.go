@@ -26,6 +26,7 @@ import (
 	"bonsai/pkg/controller/controllertest"
 	"bonsai/pkg/controller/csrapproving"
 	"bonsai/pkg/controller/csrsigning"
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/remote"
 )
 
@@ -158,7 +159,7 @@ func TestTLSBootstrap(t *testing.T) {
 	}
 	serving, err := servingCertificates(s, api, "n", func() []corev1.NodeAddress {
 		return []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}}
-	}, prometheus.NewRegistry(), log)
+	}, notify.New(), prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
 	}

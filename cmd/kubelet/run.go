@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 	kernel "k8s.io/component-helpers/node/util/sysctl"
@@ -38,6 +37,7 @@ import (
 	"bonsai/pkg/kubelet/images/credentialprovider"
 	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/node"
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/remote"
 	"bonsai/pkg/kubelet/server"
 	"bonsai/pkg/kubelet/sysctl"
@@ -80,17 +80,17 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 		return err
 	}
 	cfg.Metrics = registry
-	var k *kubelet.Kubelet
+	observed := notify.New() // the Node changed in the API, and its addresses with it
+	cfg.Node.Observed = observed.Notify
+	k, err := kubelet.New(ctx, cfg)
+	if err != nil {
+		return err
+	}
 	var serving *certificate.Manager // nil: the certificate stays what it is
 	if *s.file.EnableServer && s.file.ServerTLSBootstrap {
-		serving, err = servingCertificates(s, apiserver, name, func() []corev1.NodeAddress { return k.Addresses() }, registry, log)
-		if err != nil {
+		if serving, err = servingCertificates(s, apiserver, name, k.Addresses, observed, registry, log); err != nil {
 			return err
 		}
-		cfg.Node.Observed = serving.Changed
-	}
-	if k, err = kubelet.New(ctx, cfg); err != nil {
-		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, m := range []*certificate.Manager{id.certificates, serving} {
@@ -106,8 +106,10 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 		}
 		g.Go(func() error { return srv.Run(ctx) })
 	}
-	health := &daemon.Server{Address: s.file.HealthzBindAddress, Port: int(*s.file.HealthzPort), Insecure: true, Log: log,
-		Live: []daemon.Check{{Name: "syncloop", Run: k.Healthy}}, Ready: []daemon.Check{{Name: "syncloop", Run: k.Healthy}}}
+	health := &daemon.Server{Address: s.file.HealthzBindAddress, Port: int(*s.file.HealthzPort), Insecure: true,
+		Log:   log,
+		Live:  []daemon.Check{{Name: "syncloop", Run: k.Healthy}},
+		Ready: []daemon.Check{{Name: "syncloop", Run: k.Healthy}}}
 	g.Go(func() error { return health.Run(ctx) })
 	return g.Wait()
 }
@@ -158,16 +160,22 @@ func config(s *settings, apiserver *remote.API, name string, log *slog.Logger) (
 	}
 	logSize := resource.MustParse(c.ContainerLogMaxSize) // checked with the settings
 	cfg := kubelet.Config{
-		NodeName: name, Client: apiserver, RootDir: s.rootDir, Logs: logs.Files{Pods: c.PodLogsDir, Links: containerLogsDir},
-		LogMaxSize: logSize.Value(), LogMaxFiles: int(*c.ContainerLogMaxFiles), LogPeriod: c.ContainerLogMonitorInterval.Duration,
+		NodeName: name, Client: apiserver, RootDir: s.rootDir,
+		Logs:       logs.Files{Pods: c.PodLogsDir, Links: containerLogsDir},
+		LogMaxSize: logSize.Value(), LogMaxFiles: int(*c.ContainerLogMaxFiles),
+		LogPeriod:     c.ContainerLogMonitorInterval.Duration,
 		StaticPodPath: c.StaticPodPath, StaticPeriod: c.FileCheckFrequency.Duration,
-		Runtime: cri.Config{Endpoint: c.ContainerRuntimeEndpoint, ImageEndpoint: c.ImageServiceEndpoint, Timeout: c.RuntimeRequestTimeout.Duration,
-			Containers: cri.Containers{SeccompDefault: *c.SeccompDefault, SingleProcessOOMKill: *c.SingleProcessOOMKill}},
-		Cgroups: cgroup.Config{Root: c.CgroupRoot, Driver: c.CgroupDriver, Limit: podLimit(c, n.Machine.Capacity(), n.Resources.Reserved), Reserved: reserved,
+		Runtime: cri.Config{Endpoint: c.ContainerRuntimeEndpoint, ImageEndpoint: c.ImageServiceEndpoint,
+			Timeout: c.RuntimeRequestTimeout.Duration,
+			Containers: cri.Containers{SeccompDefault: *c.SeccompDefault,
+				SingleProcessOOMKill: *c.SingleProcessOOMKill}},
+		Cgroups: cgroup.Config{Root: c.CgroupRoot, Driver: c.CgroupDriver,
+			Limit: podLimit(c, n.Machine.Capacity(), n.Resources.Reserved), Reserved: reserved,
 			Swap: podSwap(c, n.Machine), Log: log},
 		Eviction: evicts,
 		Images: images.Config{Serialize: *c.SerializeImagePulls, Log: log,
-			Verification: images.Verification{Policy: c.ImagePullCredentialsVerificationPolicy, Allowlist: c.PreloadedImagesVerificationAllowlist}},
+			Verification: images.Verification{Policy: c.ImagePullCredentialsVerificationPolicy,
+				Allowlist: c.PreloadedImagesVerificationAllowlist}},
 		Shutdown: shutdownPeriods(c), ImageGC: imagePolicy(c), ContainerGC: s.garbage.containerPolicy(),
 		DNS:     dns.Config{ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Host: host},
 		Machine: machine, CPUs: cpus, Memory: memories, Topology: near,
@@ -214,14 +222,18 @@ func nodeConfig(s *settings) (node.Config, error) {
 		return node.Config{}, err
 	}
 	return node.Config{
-		IPs: ips, ExternalCloud: s.cloudProvider == daemon.ExternalCloud, Labels: s.nodeLabels, Taints: append(taints, c.RegisterWithTaints...), ProviderID: c.ProviderID, NoRegister: !*c.RegisterNode,
-		Machine: machine, Resources: node.Resources{MaxPods: maxPods(c), Reserved: keep, Kept: pressure.Reserved(policy.Thresholds, machine.Capacity())},
-		MaxImages: int(*c.NodeStatusMaxImages), Port: c.Port, Version: kubeversion.Git, Interval: c.NodeStatusUpdateFrequency.Duration, Report: c.NodeStatusReportFrequency.Duration,
+		IPs: ips, ExternalCloud: s.cloudProvider == daemon.ExternalCloud, Labels: s.nodeLabels,
+		Taints: append(taints, c.RegisterWithTaints...), ProviderID: c.ProviderID, NoRegister: !*c.RegisterNode,
+		Machine: machine, Resources: node.Resources{MaxPods: maxPods(c), Reserved: keep,
+			Kept: pressure.Reserved(policy.Thresholds, machine.Capacity())},
+		MaxImages: int(*c.NodeStatusMaxImages), Port: c.Port, Version: kubeversion.Git,
+		Interval: c.NodeStatusUpdateFrequency.Duration, Report: c.NodeStatusReportFrequency.Duration,
 		LeaseDuration: time.Duration(c.NodeLeaseDurationSeconds) * time.Second,
 	}, nil
 }
 
-// api composes the HTTPS server: who may ask, and what it shows. Without a manager of its certificate (serving) it has one of its own.
+// api composes the HTTPS server: who may ask, and what it shows. Without a manager of its certificate (serving) it has
+// one of its own.
 func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, serving *certificate.Manager, registry *prometheus.Registry) (*server.Server, error) {
 	c := s.file
 	current := serving.Current
@@ -257,12 +269,14 @@ func api(s *settings, connection *rest.Config, k *kubelet.Kubelet, name string, 
 	return k.Server(server.Config{
 		Address: net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port))), Certificate: current, TLS: spoken,
 		Clients: ask, Authenticator: who, Authorizer: may,
-		Registry: registry, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Configz: func() any { return c }, LogDir: logDir,
+		Registry: registry, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		Configz: func() any { return c }, LogDir: logDir,
 		Pages: s.pages, Profiles: profiles.Paths(), NoDebugging: !*c.EnableDebuggingHandlers,
 	})
 }
 
-// access composes who is known and what he may do, as the configuration says. Without clients nobody is known by a certificate.
+// access composes who is known and what he may do, as the configuration says. Without clients nobody is known by a
+// certificate.
 func access(c *kubeletconfig.KubeletConfiguration, clients authorities.Source, connection *rest.Config) (delegated.Authenticator, delegated.Authorizer, error) {
 	asked, err := delegated.NewClient(connection)
 	if err != nil {
@@ -283,5 +297,7 @@ func access(c *kubeletconfig.KubeletConfiguration, clients authorities.Source, c
 		return who, delegated.AlwaysAllow{}, nil
 	}
 	w := c.Authorization.Webhook
-	return who, delegated.NewReviews(asked, delegated.ReviewTTL{Allowed: w.CacheAuthorizedTTL.Duration, Denied: w.CacheUnauthorizedTTL.Duration}, time.Now), nil
+	return who, delegated.NewReviews(asked,
+		delegated.ReviewTTL{Allowed: w.CacheAuthorizedTTL.Duration, Denied: w.CacheUnauthorizedTTL.Duration},
+		time.Now), nil
 }

@@ -35,6 +35,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"bonsai/pkg/apiclient"
+	"bonsai/pkg/kubelet/notify"
 )
 
 type request = certificatesv1.CertificateSigningRequest
@@ -151,7 +152,8 @@ func (a *authority) last() *x509.CertificateRequest {
 func running(t *testing.T, a *authority, dir string, template func() *x509.CertificateRequest, renewed func()) (*Manager, *prometheus.Registry) {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	m, err := NewManager(Config{Store: Store{dir, "kubelet-server"}, Signer: certificatesv1.KubeletServingSignerName, Usage: certificatesv1.UsageServerAuth, Template: template,
+	m, err := NewManager(Config{Changed: notify.New(), Store: Store{dir, "kubelet-server"}, Signer: certificatesv1.KubeletServingSignerName,
+		Usage: certificatesv1.UsageServerAuth, Template: template,
 		Requests: func() (Requests, error) { return a, nil }, Renewed: renewed, Metrics: NewServingMetrics(reg), Now: time.Now, Random: func() float64 { return 0.5 },
 		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -343,7 +345,7 @@ func TestServingFollowsAddresses(t *testing.T) {
 		m, _ := running(t, a, t.TempDir(), func() *x509.CertificateRequest { return Serving("n", addresses) }, nil)
 		now := func(asked int, text string) {
 			t.Helper()
-			m.Changed()
+			m.cfg.Changed.Notify()
 			synctest.Wait()
 			if a.count() != asked || asked > 0 && fmt.Sprint(a.last().DNSNames, a.last().IPAddresses) != text {
 				t.Errorf("asked %d times", a.count())

@@ -15,10 +15,34 @@ import (
 	"bonsai/pkg/kubelet/notify"
 )
 
-// Config is what a Manager needs. All but what says otherwise is required.
+// Held is a certificate while it is valid. It exists apart from its Manager, which stores newer ones: the connection by
+// which a certificate is asked for presents it. Safe for concurrent use.
+type Held struct {
+	now     func() time.Time
+	current atomic.Pointer[tls.Certificate]
+}
+
+// NewHeld returns a Held without a certificate.
+func NewHeld(now func() time.Time) *Held { return &Held{now: now} }
+
+// Current returns the certificate, nil while there is none that is valid.
+func (h *Held) Current() *tls.Certificate {
+	c := h.current.Load()
+	if c == nil || !h.now().Before(c.Leaf.NotAfter) {
+		return nil
+	}
+	return c
+}
+
+// Config is what a Manager needs. Every field is required unless its comment says otherwise.
 type Config struct {
-	Store  Store
-	Signer string
+	// Held gets the certificate; nil: the Manager has one of its own.
+	Held *Held
+	// Changed is notified when Template may return something else: the certificate is looked at again. nil: it never
+	// does.
+	Changed notify.Signal
+	Store   Store
+	Signer  string
 	// Usage is what the certificate is for: client auth or server auth.
 	Usage certificatesv1.KeyUsage
 	// Template is what the certificate shall say now; nil: nothing can be asked for yet.
@@ -38,9 +62,7 @@ type Config struct {
 
 // Manager keeps one certificate valid.
 type Manager struct {
-	cfg     Config
-	current atomic.Pointer[tls.Certificate]
-	changed notify.Signal
+	cfg Config
 }
 
 // NewManager reads what certificate there is. It sends nothing.
@@ -48,7 +70,10 @@ func NewManager(cfg Config) (*Manager, error) {
 	if cfg.Template == nil || cfg.Requests == nil || cfg.Now == nil || cfg.Random == nil || cfg.Log == nil {
 		return nil, errors.New("certificate: Template, Requests, Now, Random and Log are required")
 	}
-	m := &Manager{cfg: cfg, changed: notify.New()}
+	if cfg.Held == nil {
+		cfg.Held = NewHeld(cfg.Now)
+	}
+	m := &Manager{cfg: cfg}
 	kept, err := cfg.Store.Current()
 	if err != nil {
 		return nil, err
@@ -56,9 +81,9 @@ func NewManager(cfg Config) (*Manager, error) {
 	if kept == nil || !cfg.Now().Before(kept.Leaf.NotAfter) {
 		kept = cfg.First
 	}
-	m.current.Store(kept)
+	m.cfg.Held.current.Store(kept)
 	cfg.Metrics.expires(func() (time.Time, bool) {
-		if c := m.current.Load(); c != nil {
+		if c := m.cfg.Held.current.Load(); c != nil {
 			return c.Leaf.NotAfter, true
 		}
 		return time.Time{}, false
@@ -67,21 +92,11 @@ func NewManager(cfg Config) (*Manager, error) {
 }
 
 // Current returns the certificate, nil while there is none that is valid.
-func (m *Manager) Current() *tls.Certificate {
-	c := m.current.Load()
-	if c == nil || !m.cfg.Now().Before(c.Leaf.NotAfter) {
-		return nil
-	}
-	return c
-}
+func (m *Manager) Current() *tls.Certificate { return m.cfg.Held.Current() }
 
-// Changed has the certificate looked at again: what it shall say may be another now.
-func (m *Manager) Changed() {
-	m.changed.Notify()
-}
-
-// A request waits for its certificate for as long as approveTimeout, then a new one is made. What fails is tried again after
-// firstRetry, doubled up to lastRetry. Also what is issued for so short a time that it is due at once is left alone for firstRetry.
+// A request waits for its certificate for as long as approveTimeout, then a new one is made. What fails is tried again
+// after firstRetry, doubled up to lastRetry. Also what is issued for so short a time that it is due at once is left
+// alone for firstRetry.
 const (
 	approveTimeout = 15 * time.Minute
 	firstRetry     = 2 * time.Second
@@ -90,7 +105,8 @@ const (
 	lookEvery = time.Minute
 )
 
-// Run renews the certificate between 70 % and 90 % of its life, and as soon as it lacks what it shall say, until ctx ends.
+// Run renews the certificate between 70 % and 90 % of its life, and as soon as it lacks what it shall say, until ctx
+// ends.
 func (m *Manager) Run(ctx context.Context) error {
 	retry, part := firstRetry, m.part()
 	var earliest time.Time
@@ -104,7 +120,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-m.changed:
+		case <-m.cfg.Changed:
 			continue
 		case <-timer:
 		}
@@ -184,7 +200,7 @@ func (m *Manager) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if old := m.current.Swap(cert); old != nil {
+	if old := m.cfg.Held.current.Swap(cert); old != nil {
 		m.cfg.Metrics.rotated(m.cfg.Now().Sub(old.Leaf.NotBefore))
 	}
 	m.cfg.Log.Info("has a new certificate", "signer", m.cfg.Signer, "request", r.Name, "notAfter", cert.Leaf.NotAfter)
@@ -206,7 +222,7 @@ func (m *Manager) await(ctx context.Context, api Requests, r *certificatesv1.Cer
 			select {
 			case <-ctx.Done():
 				return
-			case <-m.changed:
+			case <-m.cfg.Changed:
 			}
 			if now := m.cfg.Template(); now == nil || !same(now, asked) {
 				cancel(errOutdated)
