@@ -18,8 +18,8 @@ import (
 
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/kubelet/certificate"
+	"bonsai/pkg/kubelet/kubeclient"
 	"bonsai/pkg/kubelet/notify"
-	"bonsai/pkg/kubelet/remote"
 	"bonsai/pkg/kubelet/server"
 )
 
@@ -34,7 +34,7 @@ type identity struct {
 // certificate first, for which it waits.
 func connect(ctx context.Context, s *settings, node string, registry prometheus.Registerer, log *slog.Logger) (*identity, error) {
 	store := certificate.Store{Dir: filepath.Clean(s.certDir), Prefix: "kubelet-client"}
-	var bootstrap *remote.API // nil: none
+	var bootstrap *kubeclient.Client // nil: none
 	if s.bootstrapKubeconfig != "" {
 		config, err := daemon.Kubeconfig("--bootstrap-kubeconfig", s.bootstrapKubeconfig, "", component)
 		if err != nil {
@@ -44,7 +44,7 @@ func connect(ctx context.Context, s *settings, node string, registry prometheus.
 		if err != nil {
 			return nil, err
 		}
-		if bootstrap, err = remote.New(over); err != nil {
+		if bootstrap, err = kubeclient.New(over); err != nil {
 			return nil, fmt.Errorf("make a client for the bootstrap: %w", err)
 		}
 		err = certificate.Bootstrap(ctx, certificate.BootstrapConfig{Kubeconfig: s.kubeconfig, Connection: config,
@@ -67,7 +67,7 @@ func connect(ctx context.Context, s *settings, node string, registry prometheus.
 
 // rotating makes a connection whose client certificate is renewed. An identity that has expired is renewed with the
 // bootstrap's, if there is one.
-func rotating(config *rest.Config, store certificate.Store, bootstrap *remote.API, node string, m *certificate.Metrics, log *slog.Logger) (*identity, error) {
+func rotating(config *rest.Config, store certificate.Store, bootstrap *kubeclient.Client, node string, m *certificate.Metrics, log *slog.Logger) (*identity, error) {
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
@@ -84,7 +84,7 @@ func rotating(config *rest.Config, store certificate.Store, bootstrap *remote.AP
 	if err != nil {
 		return nil, err
 	}
-	own, err := remote.New(connection)
+	own, err := kubeclient.New(connection)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for certificates: %w", err)
 	}
@@ -103,7 +103,7 @@ func rotating(config *rest.Config, store certificate.Store, bootstrap *remote.AP
 
 // servingCertificates keeps the certificate that the kubelet serves with, which the API server's signer signs
 // (serverTLSBootstrap). changed is notified when the addresses may have changed.
-func servingCertificates(s *settings, api *remote.API, node string, addresses func() []corev1.NodeAddress,
+func servingCertificates(s *settings, api *kubeclient.Client, node string, addresses func() []corev1.NodeAddress,
 	changed notify.Signal,
 	registry prometheus.Registerer, log *slog.Logger) (*certificate.Manager, error) {
 	cfg := certificate.Config{Changed: changed,

@@ -26,8 +26,8 @@ import (
 	"bonsai/pkg/controller/controllertest"
 	"bonsai/pkg/controller/csrapproving"
 	"bonsai/pkg/controller/csrsigning"
+	"bonsai/pkg/kubelet/kubeclient"
 	"bonsai/pkg/kubelet/notify"
-	"bonsai/pkg/kubelet/remote"
 )
 
 // cluster is an API server that knows a bootstrap token, with the controllers that approve and sign. Certificates hold for half a minute,
@@ -153,7 +153,7 @@ func TestTLSBootstrap(t *testing.T) {
 	if who, err := whoAmI(t, id.connection); err != nil || who.Username != "system:node:n" {
 		t.Errorf("with the new certificate: %+v, %v", who, err)
 	}
-	api, err := remote.New(id.connection)
+	api, err := kubeclient.New(id.connection)
 	if err != nil {
 		t.Fatal(err)
 	}

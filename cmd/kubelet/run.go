@@ -35,10 +35,10 @@ import (
 	"bonsai/pkg/kubelet/eviction/pressure"
 	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/images/credentialprovider"
+	"bonsai/pkg/kubelet/kubeclient"
 	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/node"
 	"bonsai/pkg/kubelet/notify"
-	"bonsai/pkg/kubelet/remote"
 	"bonsai/pkg/kubelet/server"
 	"bonsai/pkg/kubelet/sysctl"
 )
@@ -63,7 +63,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 		return err
 	}
 	daemon.NewRequests(registry).Count(id.connection)
-	apiserver, err := remote.New(id.connection)
+	apiserver, err := kubeclient.New(id.connection)
 	if err != nil {
 		return fmt.Errorf("make a client for the API server: %w", err)
 	}
@@ -114,7 +114,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	return g.Wait()
 }
 
-func config(s *settings, apiserver *remote.API, name string, log *slog.Logger) (kubelet.Config, error) {
+func config(s *settings, apiserver *kubeclient.Client, name string, log *slog.Logger) (kubelet.Config, error) {
 	c := s.file
 	host, err := dns.Read(*c.ResolverConfig)
 	if err != nil {

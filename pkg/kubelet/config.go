@@ -20,9 +20,9 @@ import (
 	"bonsai/pkg/kubelet/eviction/pressure"
 	"bonsai/pkg/kubelet/housekeeping"
 	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/kubeclient"
 	"bonsai/pkg/kubelet/logs"
 	"bonsai/pkg/kubelet/node"
-	"bonsai/pkg/kubelet/remote"
 	"bonsai/pkg/kubelet/shutdown"
 	"bonsai/pkg/kubelet/sysctl"
 	"bonsai/pkg/kubelet/volume/csi"
@@ -31,7 +31,7 @@ import (
 // Config is what a Kubelet needs. Every field is required unless its comment says otherwise.
 type Config struct {
 	NodeName string
-	Client   *remote.API
+	Client   *kubeclient.Client
 	// RootDir is the kubelet's directory.
 	RootDir string
 	// Logs is where the containers' logs are. A log grows to LogMaxSize bytes, and a container keeps LogMaxFiles logs.

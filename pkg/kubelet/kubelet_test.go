@@ -23,8 +23,8 @@ import (
 	"bonsai/pkg/kubelet/cm/userns"
 	"bonsai/pkg/kubelet/cri"
 	"bonsai/pkg/kubelet/images"
+	"bonsai/pkg/kubelet/kubeclient"
 	"bonsai/pkg/kubelet/node"
-	"bonsai/pkg/kubelet/remote"
 	"bonsai/pkg/kubelet/sysctl"
 )
 
@@ -52,7 +52,7 @@ func TestNew(t *testing.T) {
 	t.Cleanup(s.Stop)
 	api := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(api.Close)
-	client, err := remote.New(&rest.Config{Host: api.URL})
+	client, err := kubeclient.New(&rest.Config{Host: api.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

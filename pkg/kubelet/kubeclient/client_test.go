@@ -1,4 +1,4 @@
-package remote
+package kubeclient
 
 import (
 	"context"
@@ -64,21 +64,34 @@ func TestCalls(t *testing.T) {
 		do   func() error
 	}{
 		{"POST /api/v1/namespaces/ns/pods", func() error { return c.CreatePod(ctx, pod) }},
-		{"DELETE /api/v1/namespaces/ns/pods/p", func() error { return c.DeletePod(ctx, "ns", "p", metav1.DeleteOptions{}) }},
-		{"PATCH /api/v1/namespaces/ns/pods/p/status", func() error { return named(c.PatchPodStatus(ctx, "ns", "p", []byte("{}"))) }},
+		{"DELETE /api/v1/namespaces/ns/pods/p",
+			func() error { return c.DeletePod(ctx, "ns", "p", metav1.DeleteOptions{}) }},
+		{"PATCH /api/v1/namespaces/ns/pods/p/status",
+			func() error { return named(c.PatchPodStatus(ctx, "ns", "p", []byte("{}"))) }},
 		{"GET /api/v1/namespaces/ns/configmaps/c", func() error { return named(c.ConfigMap(ctx, "ns", "c")) }},
 		{"GET /api/v1/namespaces/ns/secrets/s", func() error { return named(c.Secret(ctx, "ns", "s")) }},
 		{"GET /api/v1/nodes/n", func() error { return named(c.Node(ctx, "n")) }},
 		{"POST /api/v1/nodes", func() error { return named(c.CreateNode(ctx, &corev1.Node{})) }},
-		{"PATCH /api/v1/nodes/n", func() error { return named(c.PatchNode(ctx, "n", types.MergePatchType, []byte("{}"))) }},
-		{"PATCH /api/v1/nodes/n/status", func() error { return named(c.PatchNode(ctx, "n", types.MergePatchType, []byte("{}"), "status")) }},
-		{"GET /apis/coordination.k8s.io/v1/namespaces/ns/leases/n", func() error { return named(c.Lease(ctx, "ns", "n")) }},
-		{"POST /apis/coordination.k8s.io/v1/namespaces/ns/leases", func() error { return named(c.CreateLease(ctx, lease)) }},
-		{"PUT /apis/coordination.k8s.io/v1/namespaces/ns/leases/n", func() error { return named(c.UpdateLease(ctx, lease)) }},
-		{"POST /api/v1/namespaces/ns/serviceaccounts/sa/token", func() error { return named(c.CreateToken(ctx, "ns", "sa", &authnv1.TokenRequest{})) }},
+		{"PATCH /api/v1/nodes/n", func() error {
+			return named(c.PatchNode(ctx, "n", types.MergePatchType,
+				[]byte("{}")))
+		}},
+		{"PATCH /api/v1/nodes/n/status", func() error {
+			return named(c.PatchNode(ctx, "n", types.MergePatchType,
+				[]byte("{}"), "status"))
+		}},
+		{"GET /apis/coordination.k8s.io/v1/namespaces/ns/leases/n",
+			func() error { return named(c.Lease(ctx, "ns", "n")) }},
+		{"POST /apis/coordination.k8s.io/v1/namespaces/ns/leases",
+			func() error { return named(c.CreateLease(ctx, lease)) }},
+		{"PUT /apis/coordination.k8s.io/v1/namespaces/ns/leases/n",
+			func() error { return named(c.UpdateLease(ctx, lease)) }},
+		{"POST /api/v1/namespaces/ns/serviceaccounts/sa/token",
+			func() error { return named(c.CreateToken(ctx, "ns", "sa", &authnv1.TokenRequest{})) }},
 		{"POST /api/v1/namespaces/ns/events", func() error { return named(c.Events(ctx).Create(event)) }},
 		{"PUT /api/v1/namespaces/ns/events/e", func() error { return named(c.Events(ctx).Update(event)) }},
-		{"PATCH /api/v1/namespaces/ns/events/e", func() error { return named(c.Events(ctx).Patch(event, []byte("{}"))) }},
+		{"PATCH /api/v1/namespaces/ns/events/e",
+			func() error { return named(c.Events(ctx).Patch(event, []byte("{}"))) }},
 	} {
 		if err := call.do(); err != nil {
 			t.Errorf("%s: %v", call.want, err)
