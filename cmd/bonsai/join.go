@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -44,7 +45,7 @@ the node goes by --name on this machine: bonsai status, logs, stop, start and do
 				return fmt.Errorf("--node-ip: %w", err)
 			}
 		}
-		ctx, cancel := cluster.WithPatience(cmd.Context(), *patience)
+		ctx, cancel := host.WithPatience(cmd.Context(), *patience)
 		defer cancel()
 		config := plan.Config{Name: chosen.name, DataDir: chosen.dataDir, BinDir: filepath.Dir(self)}
 		config, err = cluster.Join(ctx, chosen.home, config, o, self, cmd.OutOrStdout())

@@ -12,6 +12,7 @@ import (
 	"bonsai/cmd/internal/daemon"
 	"bonsai/deploy/addons"
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -110,7 +111,7 @@ func nodeCommand(chosen *chosen) *cobra.Command {
 	labels := add.Flags().StringToString("labels", nil, "labels of the node, as key=value,...")
 	patience := waitFlag(add, new(time.Duration), "the node")
 	add.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, cancel := cluster.WithPatience(cmd.Context(), *patience)
+		ctx, cancel := host.WithPatience(cmd.Context(), *patience)
 		defer cancel()
 		return cluster.AddNode(ctx, chosen.dataDir, *labels, cmd.OutOrStdout())
 	}

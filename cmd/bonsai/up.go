@@ -16,6 +16,7 @@ import (
 	"bonsai/cmd/internal/daemon"
 	"bonsai/deploy/addons"
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -80,7 +81,7 @@ If you do not choose subnets and ports, a new cluster takes the first that are f
 
 // up starts the cluster and says how to use it.
 func up(cmd *cobra.Command, home cluster.Home, config plan.Config, self string, patience time.Duration) error {
-	ctx, cancel := cluster.WithPatience(cmd.Context(), patience)
+	ctx, cancel := host.WithPatience(cmd.Context(), patience)
 	defer cancel()
 	began := time.Now()
 	config, started, err := cluster.Up(ctx, home, config, self, cmd.OutOrStdout())

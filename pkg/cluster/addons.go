@@ -15,11 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 )
@@ -47,7 +47,7 @@ func installAddons(ctx context.Context, c plan.Config) error {
 		return err
 	}
 	config.QPS = -1
-	client, err := dynamic.NewForConfig(config)
+	api, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
 	}
@@ -56,38 +56,21 @@ func installAddons(ctx context.Context, c plan.Config) error {
 		return err
 	}
 	for _, obj := range objects {
-		if err := throughRestarts(ctx, func() error { return createMissing(ctx, client, obj) }); err != nil {
+		if err := client.ThroughRestarts(ctx, func() error { return createMissing(ctx, api, obj) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// throughRestarts repeats do, which may be done twice, when a connection breaks, as one of several API servers may end and start while the cluster
-// comes up and the others answer, and when somebody else has changed the object meanwhile.
-func throughRestarts(ctx context.Context, do func() error) error {
-	var last error
-	err := host.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
-		last = do()
-		if utilnet.IsConnectionReset(last) || utilnet.IsConnectionRefused(last) || utilnet.IsProbableEOF(last) || apierrors.IsConflict(last) {
-			return false, nil
-		}
-		return true, last
-	})
-	if err != nil && last != nil && !errors.Is(err, last) {
-		err = fmt.Errorf("%w: %w", err, last)
-	}
-	return err
-}
-
-func createMissing(ctx context.Context, client dynamic.Interface, obj *unstructured.Unstructured) error {
+func createMissing(ctx context.Context, api dynamic.Interface, obj *unstructured.Unstructured) error {
 	resource, known := addonResources[obj.GroupVersionKind().GroupKind()]
 	if !known {
 		return fmt.Errorf("add-on %s: kind %s is not supported", obj.GetName(), obj.GroupVersionKind())
 	}
-	var r dynamic.ResourceInterface = client.Resource(resource)
+	var r dynamic.ResourceInterface = api.Resource(resource)
 	if obj.GetNamespace() != "" {
-		r = client.Resource(resource).Namespace(obj.GetNamespace())
+		r = api.Resource(resource).Namespace(obj.GetNamespace())
 	}
 	// Asked first: a second Service of the same cluster IP is refused for its address, not for its name.
 	if _, err := r.Get(ctx, obj.GetName(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -159,14 +142,14 @@ func addonValues(c plan.Config) *strings.Replacer {
 
 // waitDNS waits until a pod of the cluster's DNS answers for the kubernetes Service, asked directly from the host.
 func waitDNS(ctx context.Context, c plan.Config) error {
-	client, err := coreClient(c)
+	api, err := client.Core(c)
 	if err != nil {
 		return err
 	}
 	var last error
 	err = host.Poll(ctx, 50*time.Millisecond, func() (bool, error) {
 		var address string
-		if address, last = dnsPod(ctx, client); last != nil {
+		if address, last = dnsPod(ctx, api); last != nil {
 			return false, nil // until ctx ends
 		}
 		resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {

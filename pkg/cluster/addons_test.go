@@ -1,11 +1,7 @@
 package cluster
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"net/url"
-	"syscall"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,29 +30,5 @@ func TestCreateMissing(t *testing.T) {
 		if err := createMissing(t.Context(), client, obj); (err == nil) != another {
 			t.Errorf("made by another %t: %v", another, err)
 		}
-	}
-}
-
-// TestThroughRestarts: a connection that breaks is no end, a refusal is, and so is the time.
-func TestThroughRestarts(t *testing.T) {
-	t.Parallel()
-	broken := fmt.Errorf("create Deployment coredns: %w", &url.Error{Op: "Post", URL: "https://s", Err: syscall.ECONNRESET})
-	calls := 0
-	if err := throughRestarts(t.Context(), func() error {
-		if calls++; calls < 3 {
-			return broken
-		}
-		return nil
-	}); err != nil || calls != 3 {
-		t.Errorf("after %d calls: %v", calls, err)
-	}
-	refused := errors.New("forbidden")
-	calls = 0
-	if err := throughRestarts(t.Context(), func() error { calls++; return refused }); !errors.Is(err, refused) || calls != 1 {
-		t.Errorf("after %d calls: %v", calls, err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	if err := throughRestarts(ctx, func() error { cancel(); return broken }); !errors.Is(err, syscall.ECONNRESET) || !errors.Is(err, context.Canceled) {
-		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
@@ -35,7 +36,7 @@ func changeFrom(ctx context.Context, c plan.Config, home Home, old plan.Config) 
 
 // loadOnNodes imports local images on nodes that run, once they are Ready: a node's own registry has those that there were at its start.
 func loadOnNodes(ctx context.Context, c plan.Config, images []string) error {
-	if err := waitNodes(ctx, c); err != nil {
+	if err := client.WaitNodes(ctx, c); err != nil {
 		return err
 	}
 	stores := imageStores(c)

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 )
@@ -32,14 +33,14 @@ func NewContained(dataDir, binDir string, network netip.Prefix) (plan.Config, er
 // Administer installs the add-ons, waits until all nodes of the contained cluster are Ready, and then gives the user a kubeconfig at path that
 // leads to server. It is there until ctx ends.
 func Administer(ctx context.Context, c plan.Config, server, path string, log *slog.Logger) (err error) {
-	if err := waitAPI(ctx, c); err != nil {
+	if err := client.WaitReady(ctx, c); err != nil {
 		return err
 	}
 	log.Info("the API server is ready")
 	if err := installAddons(ctx, c); err != nil {
 		return fmt.Errorf("install the add-ons: %w", err)
 	}
-	if err := waitNodes(ctx, c); err != nil {
+	if err := client.WaitNodes(ctx, c); err != nil {
 		return err
 	}
 	log.Info("all nodes are Ready")

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"bonsai/api/bootstraptoken"
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
 )
 
@@ -58,7 +59,7 @@ func parsePins(o JoinOptions) ([]string, error) {
 // discover asks whoever is at server what the cluster is, as kubeadm does: the answer must be signed with the token, which both know, and
 // its authority be one of pins; then the same must be told by who has a certificate of that authority.
 func discover(ctx context.Context, server string, token bootstraptoken.Token, pins []string) (*discovered, error) {
-	anybody := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, Timeout: askTimeout}
+	anybody := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, Timeout: client.Timeout}
 	var first string
 	last, tries := errors.New("not asked yet"), 0
 	err := host.Poll(ctx, discoverEvery, func() (bool, error) {
@@ -130,7 +131,7 @@ func readClusterInfo(content string, pins []string) (*discovered, error) {
 	if d.server, err = netip.ParseAddrPort(at.Host); err != nil || at.Scheme != "https" || !d.server.Addr().Is4() {
 		return nil, fmt.Errorf("its server is %q, not an https URL with an IPv4 address and a port", d.cluster.Server)
 	}
-	d.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, Timeout: askTimeout}
+	d.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, Timeout: client.Timeout}
 	return d, nil
 }
 

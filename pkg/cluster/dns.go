@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/publish"
 )
@@ -49,16 +51,16 @@ func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io
 		return fmt.Errorf("--listen: %w", err)
 	}
 	defer func() { end(); wait() }()
-	defer func() { err = errors.Join(err, routeThrough(c, c.Networks().Services(), nil)) }()
+	defer func() { err = errors.Join(err, network.RouteThrough(c, c.Networks().Services(), nil)) }()
 	for told := false; ; {
 		gateways, servers, err := whereServicesAre(ctx, c)
 		if err == nil {
-			err = routeThrough(c, c.Networks().Services(), gateways)
+			err = network.RouteThrough(c, c.Networks().Services(), gateways)
 		}
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && told && networkStands(c): // an API server that is started again, for one; what was found holds until then
+		case err != nil && told && network.Stands(c): // an API server that is started again, for one; what was found holds until then
 			log.Warn("cannot look where the cluster's DNS and its nodes are", "err", err)
 		case err != nil:
 			return err
@@ -89,22 +91,22 @@ or in dnsmasq's configuration:
 
 // whereServicesAre returns the nodes that lead to Services, and the pods of the cluster's DNS.
 func whereServicesAre(ctx context.Context, c plan.Config) (gateways, servers []netip.Addr, err error) {
-	client, err := coreClient(c)
+	api, err := client.Core(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{})
+	nodes, err := core.Nodes(api).List(ctx, "", metav1.ListOptions{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the nodes: %w", err)
 	}
-	pods, err := core.Pods(client).List(ctx, metav1.NamespaceSystem, metav1.ListOptions{LabelSelector: dnsPods})
+	pods, err := core.Pods(api).List(ctx, metav1.NamespaceSystem, metav1.ListOptions{LabelSelector: dnsPods})
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the pods of the cluster's DNS: %w", err)
 	}
 	for _, p := range pods {
-		if a, err := netip.ParseAddr(p.Status.PodIP); err == nil && podReady(p) {
+		if a, err := netip.ParseAddr(p.Status.PodIP); err == nil && client.IsPodReady(p) {
 			servers = append(servers, a)
 		}
 	}
-	return balancerGateways(c, nodes), servers, nil
+	return network.BalancerGateways(c, nodes), servers, nil
 }

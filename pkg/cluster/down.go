@@ -16,6 +16,7 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/kubeconfig"
+	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -45,7 +46,7 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 		run  func() error
 	}{
 		{"Stop the processes", func() error { return stop(ctx, c) }},
-		{"Remove the node network", func() error { return removeNetwork(ctx, c) }},
+		{"Remove the node network", func() error { return network.Remove(ctx, c) }},
 		{"Remove the mounts", func() error { return host.UnmountBelow(c.DataDir) }},
 		{"Free the loop devices", func() error {
 			if !ours { // what is in the directory, if it is there, is not ours

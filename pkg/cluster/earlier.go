@@ -10,6 +10,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
@@ -26,7 +27,7 @@ const (
 // endEarlierLife ends and removes everything on the host that carries the cluster's mark: processes, mounts, network, cgroups.
 // Nothing of value is in it. A supervisor that answers is asked to end in order first.
 func endEarlierLife(ctx context.Context, c plan.Config) error {
-	return errors.Join(stop(ctx, c), removeNetwork(ctx, c), host.UnmountBelow(c.DataDir), removeCgroups(ctx, c))
+	return errors.Join(stop(ctx, c), network.Remove(ctx, c), host.UnmountBelow(c.DataDir), removeCgroups(ctx, c))
 }
 
 // stop ends the supervisor and with it all processes, and then, by their cgroups, those that its end did not reach.

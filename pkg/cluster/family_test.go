@@ -5,42 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"bonsai/pkg/cluster/plan"
 )
-
-// TestPodNetworksOfBothFamilies: each leads through the node's address of its family.
-func TestPodNetworksOfBothFamilies(t *testing.T) {
-	t.Parallel()
-	c := plan.Default("/data", "/bin")
-	c.IPFamily = plan.Dual
-	node := &corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: []string{"10.244.1.0/24", "fd00:b05b:af4:0:1::/80", "fd00:1::/80"}}}
-	for _, a := range []string{"10.77.0.11", "fd00:b05a:a4d::b"} {
-		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
-	}
-	if got := fmt.Sprint(podNetworks(c, node)); got != "map[10.244.1.0/24:10.77.0.11 fd00:b05b:af4:0:1::/80:fd00:b05a:a4d::b]" {
-		t.Error(got)
-	}
-}
-
-// TestHostRulesOfIPv6: nothing of IPv6 leaves the cluster through the host, and a cluster of IPv6 alone is reached at [::1].
-func TestHostRulesOfIPv6(t *testing.T) {
-	t.Parallel()
-	c := plan.Default("/data", "/bin")
-	if strings.Contains(hostRules(c), "ip6") {
-		t.Error("rules for IPv6 in a cluster of IPv4")
-	}
-	for _, c.IPFamily = range []plan.IPFamily{plan.Dual, plan.IPv6} {
-		rules := hostRules(c)
-		if !strings.Contains(rules, "oifname != \""+c.Mark()+"\" drop") {
-			t.Errorf("IPv6 may leave:\n%s", rules)
-		}
-		if dnat := strings.Contains(rules, "ip6 daddr ::1 tcp dport 6443 dnat to [fd00:b05a:a4d::1]:6443"); dnat != (c.IPFamily == plan.IPv6) {
-			t.Errorf("%s: the API server at [::1]: %t", c.IPFamily, dnat)
-		}
-	}
-}
 
 // TestFamilies: what components are told of the addresses of each family, the first one's first.
 func TestFamilies(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +21,7 @@ import (
 
 	"bonsai/api/bootstraptoken"
 	"bonsai/pkg/apiclient/core"
-	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/publish"
@@ -39,29 +38,6 @@ func openDoor(ctx context.Context, c plan.Config, log *slog.Logger) (shut func()
 		return nil, fmt.Errorf("let other machines reach the API server: %w", err)
 	}
 	return func() { end(); wait() }, nil
-}
-
-// joinedMachines are the addresses of nodes on other machines, in order.
-func joinedMachines(c plan.Config, nodes []*corev1.Node) []netip.Addr {
-	var out []netip.Addr
-	for _, n := range nodes {
-		for _, a := range internalIPs(n) {
-			if a.Is4() && !c.Networks().IsOwn(a) {
-				out = append(out, a)
-			}
-		}
-	}
-	slices.SortFunc(out, netip.Addr.Compare)
-	return slices.Compact(out)
-}
-
-// admitJoined lets these machines into the node network (hostRules), and no others.
-func admitJoined(ctx context.Context, c plan.Config, machines []netip.Addr) error {
-	script := fmt.Sprintf("flush set ip %s %s\n", c.Mark(), joinedSet)
-	for _, a := range machines {
-		script += fmt.Sprintf("add element ip %s %s { %s }\n", c.Mark(), joinedSet, a)
-	}
-	return host.NFT(ctx, script)
 }
 
 // nodeConfigMap is the ConfigMap of kube-system that tells a machine that joins what its node must know, as JSON under nodeConfigKey.
@@ -104,7 +80,7 @@ func tellJoiners(ctx context.Context, c plan.Config) error {
 
 // setConfigMap makes a ConfigMap have data, and keeps what else is in it.
 func setConfigMap(ctx context.Context, c plan.Config, namespace, name string, data map[string]string) error {
-	client, err := coreClient(c)
+	client, err := client.Core(c)
 	if err != nil {
 		return err
 	}

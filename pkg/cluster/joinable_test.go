@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/api/bootstraptoken"
+	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -40,7 +41,7 @@ func TestJoinable(t *testing.T) {
 			"the add-on":       c.HasAddon("join"),
 			"token auth":       strings.Contains(all, "--enable-bootstrap-token-auth=true"),
 			"signer, cleaner":  strings.Contains(all, "--controllers=*,bootstrap-signer-controller,token-cleaner-controller"),
-			"ways to machines": !strings.Contains(hostRules(c), `" ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop`),
+			"ways to machines": !strings.Contains(network.HostRules(c), `" ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop`),
 		} {
 			if has != c.IsJoinable() {
 				t.Errorf("joinable %t, %s %t", c.IsJoinable(), what, has)
@@ -58,22 +59,6 @@ func TestJoinable(t *testing.T) {
 		}
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "--advertise-address") {
 			t.Errorf("%s: %v", address, err)
-		}
-	}
-}
-
-// TestRoutesToJoinedNodes: pods of a node on another machine are reached by its address, but by none that is the cluster's.
-func TestRoutesToJoinedNodes(t *testing.T) {
-	t.Parallel()
-	pods := netip.MustParsePrefix("10.244.7.0/24")
-	for address, want := range map[string]bool{"198.51.100.7": true, "10.77.0.12": true, "10.77.0.1": false, "10.244.1.1": false, "10.96.0.1": false} {
-		node := &corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: []string{pods.String()}},
-			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}}}
-		if got := podNetworks(joinableConfig(), node)[pods]; (got.String() == address) != want {
-			t.Errorf("%s: %v", address, got)
-		}
-		if got, ok := podNetworks(plan.Default("/data", "/bin"), node)[pods]; ok != (address == "10.77.0.12") {
-			t.Errorf("%s, in a cluster that nobody joins: %v", address, got)
 		}
 	}
 }

@@ -10,15 +10,13 @@ import (
 	"os"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"bonsai/api/bootstraptoken"
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
-	"bonsai/pkg/netdump"
 )
 
 // JoinOptions are those of Join.
@@ -121,8 +119,8 @@ func waitJoined(ctx context.Context, c plan.Config) error {
 		if _, err := os.Stat(c.Layout().Kubeconfig(c.Identity())); err != nil {
 			return false, nil
 		}
-		progressed(ctx, "the kubelet has a certificate")
-		isReady, err := readyNodes(ctx, c)
+		host.Progressed(ctx, "the kubelet has a certificate")
+		isReady, err := client.ReadyNodes(ctx, c)
 		if last = err; err == nil {
 			last = errors.New("the API server does not call the node Ready")
 		}
@@ -206,47 +204,4 @@ func prepareJoined(c plan.Config, d *discovered, token bootstraptoken.Token) err
 	l := c.Layout()
 	return errors.Join(save(c), os.MkdirAll(l.Run(), 0o700), host.WriteFile(l.PKI("ca.crt"), d.cluster.CertificateAuthorityData),
 		host.WriteFile(l.Kubeconfig(plan.BootstrapIdentity(c.Nodes[0].Name())), bootstrap))
-}
-
-// reachCluster leads to the node network of the cluster by the machine that has its control plane, and lets pods reach all else as this
-// machine.
-func reachCluster(ctx context.Context, c plan.Config) error {
-	route := &netlink.Route{Dst: host.IPNet(c.NodeSubnet), Gw: c.Joined.Server.Addr().AsSlice(), Priority: int(c.ID())}
-	if err := netlink.RouteAdd(route); errors.Is(err, unix.ENETUNREACH) {
-		return fmt.Errorf("%s is behind a router: nodes join from a network that they share with it", c.Joined.Server.Addr())
-	} else if err != nil {
-		return fmt.Errorf("lead to the nodes' network %s: %w", c.NodeSubnet, err)
-	}
-	if err := host.OpenForward(ctx, plan.PodBridge, true); err != nil {
-		return err
-	}
-	return host.NFT(ctx, fmt.Sprintf(`table ip %s {
-	chain postrouting {
-		type nat hook postrouting priority srcnat; policy accept;
-		ip saddr %s ip daddr != { %s, %s } oifname != %q masquerade
-	}
-}
-`, c.Mark(), c.PodSubnet, c.NodeSubnet, c.PodSubnet, plan.PodBridge))
-}
-
-// leaveCluster removes from the machine's own network what the node's kube-proxy, bonsai-network and CNI plug-ins made, and reachCluster
-// without the cluster's mark.
-func leaveCluster(ctx context.Context, c plan.Config) error {
-	errs := []error{host.CloseForward(ctx, plan.PodBridge)}
-	for _, agent := range []string{"kube-proxy", "bonsai-network"} {
-		if host.IsExecutable(c.Bin(agent)) {
-			errs = append(errs, host.Run(ctx, "", c.Bin(agent), "--cleanup"))
-		}
-	}
-	if bridge, err := netlink.LinkByName(plan.PodBridge); err == nil {
-		addresses, err := netdump.Addresses(bridge, netlink.FAMILY_V4)
-		errs = append(errs, err)
-		for _, a := range addresses {
-			if ip, ok := netip.AddrFromSlice(a.IP); ok && c.PodSubnet.Contains(ip.Unmap()) {
-				errs = append(errs, netlink.LinkDel(bridge))
-				break
-			}
-		}
-	}
-	return errors.Join(errs...)
 }

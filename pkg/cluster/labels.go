@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -21,7 +22,7 @@ const labelledAnnotation = "bonsai.io/configured-labels"
 
 // waitForNodes returns when the nodes are Ready and have their labels and taints.
 func waitForNodes(ctx context.Context, c plan.Config) error {
-	if err := waitNodes(ctx, c); err != nil {
+	if err := client.WaitNodes(ctx, c); err != nil {
 		return err
 	}
 	return describeNodes(ctx, c)
@@ -30,26 +31,26 @@ func waitForNodes(ctx context.Context, c plan.Config) error {
 // describeNodes gives the nodes, as the administrator, the labels and taints of the configuration. A kubelet gives them to a new Node alone, and
 // not all of the labels.
 func describeNodes(ctx context.Context, c plan.Config) error {
-	client, err := coreClient(c)
+	api, err := client.Core(c)
 	if err != nil {
 		return err
 	}
 	for _, n := range c.Nodes {
-		err := throughRestarts(ctx, func() error {
-			node, err := core.Nodes(client).Get(ctx, "", n.Name())
+		err := client.ThroughRestarts(ctx, func() error {
+			node, err := core.Nodes(api).Get(ctx, "", n.Name())
 			if err != nil {
 				return err
 			}
 			taints, err := taintPatch(node, n.Taints)
 			if err == nil && taints != nil { // first: it is for the version that was read
-				err = core.Nodes(client).SendPatch(ctx, "", n.Name(), types.MergePatchType, taints)
+				err = core.Nodes(api).SendPatch(ctx, "", n.Name(), types.MergePatchType, taints)
 			}
 			if err != nil {
 				return err
 			}
 			labels, err := labelPatch(node, n.Labels)
 			if err == nil && labels != nil {
-				err = core.Nodes(client).SendPatch(ctx, "", n.Name(), types.MergePatchType, labels)
+				err = core.Nodes(api).SendPatch(ctx, "", n.Name(), types.MergePatchType, labels)
 			}
 			return err
 		})

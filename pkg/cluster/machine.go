@@ -165,12 +165,6 @@ func clusterMarked(links []netlink.Link, mark string) string {
 	return "the cluster marked " + mark
 }
 
-// ownerAlias is the data directory, cut to what the kernel takes as a link's alias.
-func ownerAlias(dataDir string) string {
-	const most = 255 // IFALIASZ with its end
-	return dataDir[:min(len(dataDir), most)]
-}
-
 // portOwner names who listens at an address and TCP port: a cluster by its mark in the process's cgroup, or else the process. It is ""
 // if that is free or held by what carries the mark own.
 func portOwner(at netip.AddrPort, own string) string {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/plantest"
 )
@@ -33,10 +34,10 @@ func TestLocalNetworks(t *testing.T) {
 	ctx := t.Context()
 	c := plantest.Config(t)
 	c.ControlPlanes = 3
-	if err := makeNetwork(ctx, c); err != nil {
+	if err := network.Make(ctx, c); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { removeNetwork(ctx, c) })
+	t.Cleanup(func() { network.Remove(ctx, c) })
 	want := []string{c.Networks().HostIP().String()}
 	for _, m := range c.Members() {
 		want = append(want, m.Address().String())
@@ -50,7 +51,7 @@ func TestLocalNetworks(t *testing.T) {
 			t.Errorf("%s has %v, %v; want %s", file, got, err, want[i])
 		}
 	}
-	if err := removeNetwork(ctx, c); err != nil {
+	if err := network.Remove(ctx, c); err != nil {
 		t.Error(err)
 	}
 	if left, err := filepath.Glob(plan.NetnsDir + c.Mark() + "*"); err != nil || len(left) > 0 {

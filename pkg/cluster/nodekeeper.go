@@ -10,6 +10,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
@@ -102,7 +103,7 @@ func nodeProcess(ctx context.Context, c plan.Config, of plan.Node, self string, 
 	if !n.Joined {
 		flags |= syscall.CLONE_NEWNET
 		started = func(pid int) error {
-			return errors.Join(groups.Renew(ctx, n.Name, killPatience), connectNode(ctx, c, n.Name, pid))
+			return errors.Join(groups.Renew(ctx, n.Name, killPatience), network.ConnectNode(ctx, c, n.Name, pid))
 		}
 	}
 	return supervise.Process{

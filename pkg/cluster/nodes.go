@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/plan"
@@ -108,7 +109,7 @@ func changeNodes(ctx context.Context, dataDir string, change func(plan.Config) e
 
 // forgetNode deletes a node that has ended, and its pods, from the API.
 func forgetNode(ctx context.Context, c plan.Config, name string) error {
-	client, err := coreClient(c)
+	client, err := client.Core(c)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/plantest"
 )
@@ -65,11 +66,11 @@ func TestOwners(t *testing.T) {
 		return out.String()
 	}
 	mine := func() bool { return strings.Contains(state(), first.Mark()) }
-	if err := makeNetwork(ctx, first); err != nil {
+	if err := network.Make(ctx, first); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { removeNetwork(ctx, first) })
-	if err := routeThrough(first, first.Networks().Balancers(), []netip.Addr{netip.MustParseAddr("10.77.0.11"), netip.MustParseAddr("10.77.0.12")}); err != nil {
+	t.Cleanup(func() { network.Remove(ctx, first) })
+	if err := network.RouteThrough(first, first.Networks().Balancers(), []netip.Addr{netip.MustParseAddr("10.77.0.11"), netip.MustParseAddr("10.77.0.12")}); err != nil {
 		t.Fatal(err)
 	}
 	// A node that joined from another machine is reached over a link that does not go with the cluster.
@@ -81,7 +82,7 @@ func TestOwners(t *testing.T) {
 	advertised := first
 	advertised.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
 	joined := &corev1.Node{Spec: corev1.NodeSpec{PodCIDR: "10.244.9.0/24"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.7"}}}}
-	if err := routeToPods(advertised, joined); err != nil || !strings.Contains(state(), "10.244.9.0/24 via 192.0.2.7") {
+	if err := network.RouteToPods(advertised, joined); err != nil || !strings.Contains(state(), "10.244.9.0/24 via 192.0.2.7") {
 		t.Fatalf("%v\n%s", err, state())
 	}
 	planned := func(c plan.Config) (plan.Config, error) {
@@ -129,7 +130,7 @@ func TestOwners(t *testing.T) {
 		}
 	}
 	for range 2 { // removing twice, or what is there only in part, is fine
-		if err := removeNetwork(ctx, first); err != nil {
+		if err := network.Remove(ctx, first); err != nil {
 			t.Error(err)
 		}
 	}

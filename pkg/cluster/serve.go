@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/plan"
@@ -71,7 +72,7 @@ func Serve(ctx context.Context, home Home, c plan.Config, self string, patience 
 // follow takes the steps that follow the supervisor's start, which it waits for before it calls begun. It returns an error if the API server
 // does not become ready.
 func follow(ctx context.Context, c plan.Config, p progress, patience time.Duration, n notifier, log *slog.Logger, begun func()) error {
-	waiting, cancel := WithPatience(ctx, patience)
+	waiting, cancel := host.WithPatience(ctx, patience)
 	defer cancel()
 	if err := host.Poll(waiting, 5*time.Millisecond, func() (bool, error) { return running(waiting, c), nil }); err != nil {
 		return ignoreEnd(ctx, fmt.Errorf("start the supervisor: %w", err))
@@ -79,7 +80,7 @@ func follow(ctx context.Context, c plan.Config, p progress, patience time.Durati
 	begun()
 	if c.Joined == nil {
 		n.tell(log, status("waits for the API server"))
-		if err := takeSteps(waiting, c, p, []upStep{{"Wait for the API server", func(ctx context.Context) error { return waitAPI(ctx, c) }}}); err != nil {
+		if err := takeSteps(waiting, c, p, []upStep{{"Wait for the API server", func(ctx context.Context) error { return client.WaitReady(ctx, c) }}}); err != nil {
 			return ignoreEnd(ctx, err)
 		}
 	}

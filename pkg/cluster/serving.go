@@ -20,6 +20,7 @@ import (
 	"bonsai/pkg/apiclient"
 	certificatesclient "bonsai/pkg/apiclient/certificates"
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 )
@@ -27,7 +28,7 @@ import (
 // approveServing approves, until ctx ends, the requests of joined nodes for the certificates that their kubelets serve with. Kubernetes
 // leaves that to whoever knows which names and addresses are a node's.
 func approveServing(ctx context.Context, c plan.Config, log *slog.Logger) {
-	client, err := coreClient(c)
+	client, err := client.Core(c)
 	if err != nil {
 		log.Error("cannot approve the serving certificates of joined nodes", "err", err)
 		return
@@ -98,7 +99,7 @@ func mayServe(c plan.Config, s *certificatesv1.CertificateSigningRequestSpec, as
 			return fmt.Errorf("the address %s is the cluster's", raw)
 		}
 		for j, n := range nodes {
-			if slices.Contains(internalIPs(n), ip) != (j == i) {
+			if slices.Contains(client.InternalIPs(n), ip) != (j == i) {
 				return fmt.Errorf("the address %s is not the node's alone", raw)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
@@ -121,20 +122,20 @@ type nodeState struct {
 
 // askNodes asks the API server for the nodes and what runs on them.
 func askNodes(ctx context.Context, c plan.Config) ([]nodeState, error) {
-	if err := askAPI(ctx, c); err != nil {
+	if err := client.AskReady(ctx, c); err != nil {
 		return nil, err
 	}
-	client, err := coreClient(c)
+	api, err := client.Core(c)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, client.Timeout)
 	defer cancel()
-	nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{FieldSelector: plan.SeenNodes(c)})
+	nodes, err := core.Nodes(api).List(ctx, "", metav1.ListOptions{FieldSelector: plan.SeenNodes(c)})
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for the nodes: %w", err)
 	}
-	pods, err := core.Pods(client).List(ctx, metav1.NamespaceAll, metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed" + plan.SeenPods(c)})
+	pods, err := core.Pods(api).List(ctx, metav1.NamespaceAll, metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed" + plan.SeenPods(c)})
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for the pods: %w", err)
 	}
@@ -144,7 +145,7 @@ func askNodes(ctx context.Context, c plan.Config) ([]nodeState, error) {
 		for _, p := range pods {
 			if p.Spec.NodeName == n.Name {
 				state.pods++
-				if podReady(p) {
+				if client.IsPodReady(p) {
 					state.ready++
 				}
 			}
@@ -154,28 +155,19 @@ func askNodes(ctx context.Context, c plan.Config) ([]nodeState, error) {
 	return states, nil
 }
 
-func podReady(p *corev1.Pod) bool {
-	for _, condition := range p.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
 func printNodes(out io.Writer, nodes []nodeState, now time.Time) error {
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(w, "NODE\tSTATUS\tAGE\tPODS\tADDRESS\tVERSION\tRUNTIME")
 	for _, n := range nodes {
 		status := "Ready"
-		if !ready(n.Node) {
+		if !client.IsReady(n.Node) {
 			status = "NotReady"
 		}
 		if n.Spec.Unschedulable {
 			status += ",SchedulingDisabled"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d/%d ready\t%s\t%s\t%s\n", n.Name, status, now.Sub(n.CreationTimestamp.Time).Round(time.Second), n.ready, n.pods,
-			plan.CommaList(internalIPs(n.Node)), n.Status.NodeInfo.KubeletVersion, n.Status.NodeInfo.ContainerRuntimeVersion)
+			plan.CommaList(client.InternalIPs(n.Node)), n.Status.NodeInfo.KubeletVersion, n.Status.NodeInfo.ContainerRuntimeVersion)
 	}
 	return w.Flush()
 }
@@ -184,7 +176,7 @@ func printNodes(out io.Writer, nodes []nodeState, now time.Time) error {
 func notReady(c plan.Config, nodes []nodeState) []error {
 	isReady := map[string]bool{}
 	for _, n := range nodes {
-		isReady[n.Name] = ready(n.Node)
+		isReady[n.Name] = client.IsReady(n.Node)
 	}
 	var errs []error
 	for _, node := range c.Nodes {

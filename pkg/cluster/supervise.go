@@ -16,6 +16,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/publish"
 	"bonsai/pkg/cluster/supervise"
@@ -87,8 +88,8 @@ func runSupervisor(ctx context.Context, c plan.Config, self string, parent func(
 	if err := host.RaiseInotifyLimits(); err != nil {
 		log.Warn("cannot raise the limits of inotify", "err", err)
 	}
-	defer func() { err = errors.Join(err, removeNetwork(life, c)) }()
-	if err := makeNetwork(ctx, c); err != nil {
+	defer func() { err = errors.Join(err, network.Remove(life, c)) }()
+	if err := network.Make(ctx, c); err != nil {
 		return err
 	}
 	s := supervise.New(life, log)
@@ -144,9 +145,9 @@ func runSupervisor(ctx context.Context, c plan.Config, self string, parent func(
 		return err
 	}
 	if c.Joined == nil {
-		lead := &gateways{}
-		run(func(ctx context.Context) { followNodes(ctx, c, lead, log) })
-		run(func(ctx context.Context) { followLocalBalancers(ctx, c, lead, log) })
+		lead := &network.Gateways{}
+		run(func(ctx context.Context) { network.FollowNodes(ctx, c, lead, log) })
+		run(func(ctx context.Context) { network.FollowLocalBalancers(ctx, c, lead, log) })
 	}
 	if c.IsJoinable() {
 		run(func(ctx context.Context) { approveServing(ctx, c, log) })

@@ -19,6 +19,7 @@ import (
 	"bonsai/api/bootstraptoken"
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -137,7 +138,7 @@ func tokens(ctx context.Context, dataDir string) (plan.Config, *apiclient.Resour
 	if paused(c) || !running(ctx, c) {
 		return c, nil, notRunning(c)
 	}
-	client, err := coreClient(c)
+	client, err := client.Core(c)
 	if err != nil {
 		return c, nil, err
 	}

@@ -15,10 +15,12 @@ import (
 	"syscall"
 	"time"
 
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/host/kernel"
 	"bonsai/pkg/cluster/kubeconfig"
+	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
@@ -58,7 +60,7 @@ func Up(ctx context.Context, home Home, c plan.Config, self string, out io.Write
 	}
 	p := progress{out: out, began: time.Now()}
 	var steps []upStep
-	switch standing := alive && networkStands(c); {
+	switch standing := alive && network.Stands(c); {
 	case !standing:
 		if err := checkNotServed(c, ""); err != nil {
 			return c, false, err
@@ -86,7 +88,7 @@ func Up(ctx context.Context, home Home, c plan.Config, self string, out io.Write
 	}
 	steps = append(steps, upStep{"Wait for the API server", func(ctx context.Context) error {
 		lock.Close() // others can see what this cluster has
-		return waitAPI(ctx, c)
+		return client.WaitReady(ctx, c)
 	}})
 	if images := c.NewImages(old); alive && len(images) > 0 {
 		steps = append(steps, upStep{"Load the images of add-ons", func(ctx context.Context) error { return loadOnNodes(ctx, c, images) }})
@@ -115,7 +117,7 @@ func takeSteps(ctx context.Context, c plan.Config, p progress, steps []upStep) e
 		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
 			return explain(ctx, c, p, step.name, err)
 		}
-		progressed(ctx, step.name)
+		host.Progressed(ctx, step.name)
 	}
 	return nil
 }
@@ -323,17 +325,4 @@ func startSupervisor(ctx context.Context, c plan.Config, self string) (err error
 		cmd.Process.Kill()
 	}
 	return err
-}
-
-// waitAPI waits until the API server's /readyz says ok.
-func waitAPI(ctx context.Context, c plan.Config) error {
-	var last error
-	err := host.Poll(ctx, 10*time.Millisecond, func() (bool, error) {
-		last = askAPI(ctx, c)
-		return last == nil, nil // not there yet; ctx bounds the wait
-	})
-	if err != nil {
-		return fmt.Errorf("%w: %w", err, last)
-	}
-	return nil
 }

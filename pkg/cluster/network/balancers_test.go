@@ -1,4 +1,4 @@
-package cluster
+package network
 
 import (
 	"fmt"
@@ -35,7 +35,7 @@ func TestBalancerGateways(t *testing.T) {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}},
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}}}
 	}
-	got := balancerGateways(c, []*corev1.Node{
+	got := BalancerGateways(c, []*corev1.Node{
 		node("10.77.0.12", corev1.ConditionTrue, nil), node("10.77.0.11", corev1.ConditionTrue, nil), node("10.77.0.13", corev1.ConditionUnknown, nil),
 		node("10.77.0.14", corev1.ConditionTrue, map[string]string{corev1.LabelNodeExcludeBalancers: ""}), node("192.0.2.1", corev1.ConditionTrue, nil),
 		node(c.Networks().HostIP().String(), corev1.ConditionTrue, nil), node("", corev1.ConditionTrue, nil),

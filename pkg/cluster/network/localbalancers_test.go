@@ -1,4 +1,4 @@
-package cluster
+package network
 
 import (
 	"fmt"
@@ -13,7 +13,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// TestLocalBalancers: only Services of policy Local have routes of their own, and only to addresses of the cluster's range.
+// TestLocalBalancers: only Services of policy Local have routes of their own, and only to addresses of the cluster's
+// range.
 func TestLocalBalancers(t *testing.T) {
 	t.Parallel()
 	c := plan.Config{NodeSubnet: netip.MustParsePrefix("10.77.0.0/24")}
@@ -35,7 +36,8 @@ func TestLocalBalancers(t *testing.T) {
 	}
 }
 
-// TestAskHealth: a node has endpoints if it says so at the port; others, and those that do not answer or lead elsewhere, have none.
+// TestAskHealth: a node has endpoints if it says so at the port; others, and those that do not answer or lead
+// elsewhere, have none.
 func TestAskHealth(t *testing.T) {
 	t.Parallel()
 	var nodes []netip.Addr

@@ -1,4 +1,4 @@
-package cluster
+package network
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"bonsai/pkg/netdump"
 )
 
-// makeNetwork builds the bridge's namespace, the host's cable to it, and the host's routes and rules. All of it carries the
-// cluster's mark; nothing with that mark may be there (endEarlierLife).
-func makeNetwork(ctx context.Context, c plan.Config) error {
+// Make builds the bridge's namespace, the host's cable to it, and the host's routes and rules. All of it carries the
+// cluster's mark; nothing with that mark may be there before.
+func Make(ctx context.Context, c plan.Config) error {
 	if c.Joined != nil {
 		return reachCluster(ctx, c)
 	}
@@ -59,7 +59,8 @@ func makeNetwork(ctx context.Context, c plan.Config) error {
 			}
 		}
 	}
-	// An address of the cluster that nobody has must not follow the host's default route: the host has no kube-proxy, and a pod
+	// An address of the cluster that nobody has must not follow the host's default route: the host has no kube-
+	// proxy, and a pod
 	// network's route comes with its node. The highest of metrics lets every real route win.
 	for _, subnet := range c.Networks().All() {
 		if err := host.IP(ctx, "route", "add", "unreachable", subnet.String(), "metric", strconv.FormatUint(uint64(c.ID()), 10)); err != nil {
@@ -78,14 +79,14 @@ func makeNetwork(ctx context.Context, c plan.Config) error {
 			return err
 		}
 	}
-	if err := host.NFT(ctx, hostRules(c)); err != nil {
+	if err := host.NFT(ctx, HostRules(c)); err != nil {
 		return fmt.Errorf("write the host's packet rules: %w", err)
 	}
 	return nil
 }
 
-// removeNetwork undoes makeNetwork, whole or in part, by the cluster's mark alone; routes to pods go with the link.
-func removeNetwork(ctx context.Context, c plan.Config) error {
+// Remove undoes Make, whole or in part, by the cluster's mark alone. Routes to pods go with the link.
+func Remove(ctx context.Context, c plan.Config) error {
 	mark := c.Mark()
 	errs := []error{host.CloseForward(ctx, mark), removeRoutes(c)}
 	if c.Joined != nil {
@@ -114,8 +115,8 @@ func removeNetwork(ctx context.Context, c plan.Config) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// removeRoutes removes the routes that have the cluster's id as their metric, whatever their subnet: unreachable ones, and those to other
-// machines.
+// removeRoutes removes the routes whose metric is the cluster's id, whatever their subnet: unreachable ones, and
+// those to other machines.
 func removeRoutes(c plan.Config) error {
 	routes, err := netdump.Routes(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
 	if err != nil {
@@ -130,14 +131,14 @@ func removeRoutes(c plan.Config) error {
 	return errors.Join(errs...)
 }
 
-// networkStands tells whether the host's end of the node network is there.
-func networkStands(c plan.Config) bool {
+// Stands reports whether the host's end of the node network is there.
+func Stands(c plan.Config) bool {
 	_, err := netlink.LinkByName(c.Mark())
 	return err == nil
 }
 
-// connectNode lays the cable between the bridge and the network namespace of the node's init process.
-func connectNode(ctx context.Context, c plan.Config, name string, pid int) error {
+// ConnectNode lays the cable between the bridge and the network namespace of the process pid, a node's init.
+func ConnectNode(ctx context.Context, c plan.Config, name string, pid int) error {
 	fabric, peer := c.Mark(), strconv.Itoa(pid)
 	// A node that died a moment ago may not have lost its cable yet.
 	if err := host.IP(ctx, "-n", fabric, "link", "show", name); err == nil {

@@ -1,4 +1,4 @@
-package cluster
+package network
 
 import (
 	"fmt"
@@ -8,16 +8,17 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// hostRules are the host's packet rules, a table for each family. They
+// HostRules returns the host's packet rules, a table for each family. They
 //   - keep addresses of nodes, pods and Services from leaving the machine;
 //   - keep others from coming in: the host forwards for its nodes, and would forward for its neighbours, too;
-//   - masquerade what leaves, if there is egress; without it nodes and pods reach nothing of the host but the API server, and the registries that
-//     images are to be asked of (--registry-mirror);
+//   - masquerade what leaves, if there is egress. Without it, nodes and pods reach nothing of the host but the API server and the registries
+//     that images are to be asked of (--registry-mirror);
 //   - lead this machine's own clients from loopback to the API server.
 //
-// A packet must pass the base chains of all tables, so that what is dropped here stays dropped, whatever Docker, ufw or firewalld accept.
-// Nothing of IPv6 leaves: the networks are known on this machine alone, and as a router it would listen to no other one any more.
-func hostRules(c plan.Config) string {
+// A packet must pass the base chains of all tables, so what is dropped here stays dropped, whatever Docker, ufw or
+// firewalld accept. Nothing of IPv6 leaves: the networks are known on this machine alone, and a host that is a router
+// would no longer listen to other routers.
+func HostRules(c plan.Config) string {
 	rules := ""
 	for _, six := range []bool{false, true} {
 		own := family(c.Networks().All(), six)
@@ -39,7 +40,7 @@ func family(networks []netip.Prefix, six bool) []netip.Prefix {
 	return out
 }
 
-// nftSet is a set of networks in nft's words.
+// nftSet returns a set of networks in nft's notation.
 func nftSet(networks []netip.Prefix) string {
 	var texts []string
 	for _, n := range networks {
@@ -48,7 +49,7 @@ func nftSet(networks []netip.Prefix) string {
 	return "{ " + strings.Join(texts, ", ") + " }"
 }
 
-// joinedSet is the set of the table in which the addresses of joined machines are (admitJoined).
+// joinedSet is the set of the table that has the addresses of joined machines (admitJoined).
 const joinedSet = "joined"
 
 // rulesOf returns the table of one family, in which the cluster has the networks own.
@@ -73,7 +74,9 @@ func rulesOf(c plan.Config, six bool, own []netip.Prefix) string {
 		say("%s", strings.ReplaceAll(admitted, "iifname", fmt.Sprintf("oifname %q iifname", mark)))
 	}
 	say("\t\toifname %q iifname != %[1]q drop", mark)
-	if !c.IsJoinable() { // else pods are on other machines, too, by the routes to them; for others there is makeNetwork's unreachable route
+	// Else pods are on other machines, too, by the routes to them; for others there is makeNetwork's unreachable
+	// route.
+	if !c.IsJoinable() {
 		say("\t\tiifname %q oifname != %[1]q %s daddr %s drop", mark, ip, nftSet(own))
 	}
 	if six || !c.Egress {

@@ -1,4 +1,4 @@
-package cluster
+package network
 
 import (
 	"context"
@@ -20,42 +20,47 @@ import (
 
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/netdump"
 )
 
-// healthPeriod is how often nodes are asked which of them have endpoints of a Service, healthTimeout how long an answer may take.
+// healthPeriod is how often nodes are asked which of them have endpoints of a Service, healthTimeout how long an
+// answer may take.
 const (
+	// healthPeriod is how often nodes are asked which of them have endpoints of a Service, and healthTimeout how long
+	// an answer may take.
 	healthPeriod  = time.Second
 	healthTimeout = time.Second
 )
 
-// gateways are the nodes that lead to load balancers, as followNodes last saw them.
-type gateways struct {
+// Gateways are the nodes that lead to load balancers, as FollowNodes last saw them.
+type Gateways struct {
 	mu  sync.Mutex
 	all []netip.Addr
 }
 
-func (g *gateways) set(all []netip.Addr) {
+func (g *Gateways) set(all []netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.all = all
 }
 
-func (g *gateways) get() []netip.Addr {
+func (g *Gateways) get() []netip.Addr {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.all
 }
 
-// localBalancer is a load balancer that only nodes with endpoints answer for, which say so at a port of their own (externalTrafficPolicy: Local).
+// localBalancer is a load balancer that only nodes with endpoints answer for (externalTrafficPolicy: Local). They say
+// so at a port of its own.
 type localBalancer struct {
 	addresses   []netip.Addr
 	healthCheck int32
 }
 
-// localBalancers are those of the Services whose addresses are in the range of the cluster's balancers. Nothing that others write into a Service's
-// status leads the host elsewhere.
+// localBalancers returns those of the Services whose addresses are in the range of the cluster's balancers. Nothing
+// else that is written into a Service's status leads the host anywhere.
 func localBalancers(c plan.Config, services []*corev1.Service) []localBalancer {
 	var out []localBalancer
 	for _, svc := range services {
@@ -76,10 +81,11 @@ func localBalancers(c plan.Config, services []*corev1.Service) []localBalancer {
 	return out
 }
 
-// followLocalBalancers keeps the host's routes to load balancers of policy Local through the nodes that have endpoints, until ctx ends. An address
-// without such a route, as without any endpoint, is reached as all balancers are: the nodes' kube-proxy drops it.
-func followLocalBalancers(ctx context.Context, c plan.Config, nodes *gateways, log *slog.Logger) {
-	client, err := coreClient(c)
+// FollowLocalBalancers keeps the host's routes to load balancers of policy Local through the nodes that have
+// endpoints, until ctx ends. An address without such a route is reached as all balancers are, and the nodes'
+// kube-proxy drops it.
+func FollowLocalBalancers(ctx context.Context, c plan.Config, nodes *Gateways, log *slog.Logger) {
+	client, err := client.Core(c)
 	if err != nil {
 		log.Error("cannot follow load balancers of policy Local", "err", err)
 		return
@@ -137,7 +143,7 @@ func routeLocally(ctx context.Context, c plan.Config, balancers []localBalancer,
 		if slices.Equal(through, set[a]) {
 			continue
 		}
-		if err := routeThrough(c, []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}, through); err != nil {
+		if err := RouteThrough(c, []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}, through); err != nil {
 			log.Error("cannot set the route to a load balancer of policy Local", "address", a, "nodes", through, "err", err)
 			continue
 		}
@@ -147,7 +153,8 @@ func routeLocally(ctx context.Context, c plan.Config, balancers []localBalancer,
 	}
 }
 
-// balancerRoutes are the routes to single balancers that an earlier life of the supervisor left. Their gateways are not known: the first look replaces
+// balancerRoutes are the routes to single balancers that an earlier life of the supervisor left. Their gateways are
+// not known: the first look replaces
 // or removes each.
 func balancerRoutes(c plan.Config) (map[netip.Addr][]netip.Addr, error) {
 	found := map[netip.Addr][]netip.Addr{}

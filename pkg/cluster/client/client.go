@@ -1,0 +1,95 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"bonsai/pkg/apiclient"
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
+)
+
+// Core returns a client for what the cluster's command reads, with its identity on this machine.
+func Core(c plan.Config) (*apiclient.Client, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(c.Identity()))
+	if err != nil {
+		return nil, err
+	}
+	s, err := apiclient.NewScheme(apiclient.Only(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{}, &corev1.Service{}, &corev1.ServiceList{},
+		&corev1.Secret{}, &corev1.SecretList{}, &corev1.ConfigMap{}),
+		apiclient.Only(certificatesv1.SchemeGroupVersion, &certificatesv1.CertificateSigningRequest{}, &certificatesv1.CertificateSigningRequestList{}))
+	if err != nil {
+		return nil, err
+	}
+	return apiclient.New(config, s)
+}
+
+// ThroughRestarts repeats do, which must bear that, when a connection breaks: one of several API servers may be
+// started again while the cluster comes up, and the others answer.
+func ThroughRestarts(ctx context.Context, do func() error) error {
+	var last error
+	err := host.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
+		last = do()
+		if utilnet.IsConnectionReset(last) || utilnet.IsConnectionRefused(last) || utilnet.IsProbableEOF(last) || apierrors.IsConflict(last) {
+			return false, nil
+		}
+		return true, last
+	})
+	if err != nil && last != nil && !errors.Is(err, last) {
+		err = fmt.Errorf("%w: %w", err, last)
+	}
+	return err
+}
+
+// Timeout bounds one question to the API server. A user waits for the answer, and a server that takes longer is not
+// well.
+const Timeout = 2 * time.Second
+
+// AskReady asks the API server, by the address that users have, whether it is ready. The error says what is wrong.
+func AskReady(ctx context.Context, c plan.Config) error {
+	ca, err := os.ReadFile(c.Layout().PKI("ca.crt"))
+	if err != nil {
+		return err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, Timeout: Timeout}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.LocalServer()+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("the API server does not answer: %w", err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the API server is not ready: %s says %s", req.URL, resp.Status)
+	}
+	return nil
+}
+
+// WaitReady waits until the API server is ready.
+func WaitReady(ctx context.Context, c plan.Config) error {
+	var last error
+	err := host.Poll(ctx, 10*time.Millisecond, func() (bool, error) {
+		last = AskReady(ctx, c)
+		return last == nil, nil // not there yet; ctx bounds the wait
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, last)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"bonsai/pkg/apiclient/core"
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
+)
+
+// whyNotReady says of each of the cluster's nodes that is not Ready why, from the Nodes that the API has. It is "" if
+// all are Ready.
+func whyNotReady(c plan.Config, nodes map[string]*corev1.Node) string {
+	var out []string
+	for _, node := range c.Nodes {
+		n, why := nodes[node.Name()], "has not registered"
+		if n != nil {
+			if IsReady(n) {
+				continue
+			}
+			why = "has told nothing of itself"
+			for _, condition := range n.Status.Conditions {
+				if condition.Type == corev1.NodeReady {
+					why = fmt.Sprintf("is not Ready: %s", condition.Message)
+				}
+			}
+		}
+		out = append(out, fmt.Sprintf("node %s %s", node.Name(), why))
+	}
+	return strings.Join(out, "; ")
+}
+
+// PodTrouble says why a pod is not ready: what the pod itself, its scheduling or its first waiting container reports.
+func PodTrouble(p *corev1.Pod) string {
+	for _, cs := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if w := cs.State.Waiting; w != nil {
+			return strings.TrimSuffix(fmt.Sprintf("%s: %s", w.Reason, w.Message), ": ")
+		}
+	}
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status != corev1.ConditionTrue {
+			return condition.Message
+		}
+	}
+	return string(p.Status.Phase)
+}
+
+// InternalIPs returns a node's own addresses.
+func InternalIPs(node *corev1.Node) []netip.Addr {
+	var out []netip.Addr
+	for _, a := range node.Status.Addresses {
+		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP {
+			out = append(out, ip)
+		}
+	}
+	return out
+}
+
+// IsReady reports whether a node is Ready.
+func IsReady(node *corev1.Node) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// WaitNodes waits by a watch until all nodes are Ready. Its error says which are not, and why. It also waits while an
+// API server does not answer.
+func WaitNodes(ctx context.Context, c plan.Config) error {
+	client, err := Core(c)
+	if err != nil {
+		return err
+	}
+	nodes, last := map[string]*corev1.Node{}, error(nil)
+	err = host.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
+		var w watch.Interface
+		if w, last = core.Nodes(client).Watch(ctx, "", metav1.ListOptions{}); last != nil {
+			return false, nil
+		}
+		defer w.Stop()
+		for event := range w.ResultChan() {
+			if node, ok := event.Object.(*corev1.Node); ok && event.Type != watch.Deleted {
+				nodes[node.Name] = node
+				host.Progressed(ctx, "node "+node.Name)
+				if IsReady(node) {
+					host.Progressed(ctx, "node "+node.Name+" is Ready")
+				}
+			} else if ok {
+				delete(nodes, node.Name)
+			}
+			if whyNotReady(c, nodes) == "" {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("%w: %s", err, whyNotReady(c, nodes)), last)
+	}
+	return nil
+}
+
+// IsPodReady reports whether a pod is Ready.
+func IsPodReady(p *corev1.Pod) bool {
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// ReadyNodes asks the API server which nodes are Ready.
+func ReadyNodes(ctx context.Context, c plan.Config) (map[string]bool, error) {
+	client, err := Core(c)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{FieldSelector: plan.SeenNodes(c)})
+	if err != nil {
+		return nil, fmt.Errorf("ask the API server for the nodes: %w", err)
+	}
+	isReady := map[string]bool{}
+	for _, node := range nodes {
+		isReady[node.Name] = IsReady(node)
+	}
+	return isReady, nil
+}
