@@ -19,17 +19,23 @@ import (
 )
 
 // Apply implements registry.FieldManager.
-func (m *Manager) Apply(ctx context.Context, row *resources.Row, by registry.Writer, live runtime.Object, config *unstructured.Unstructured, force bool) (runtime.Object, error) {
-	w := writes{row, by.Version, by.Subresource}
-	out, err := m.shortApply(w, by, live, config)
-	if errors.Is(err, errUnusual) {
-		return m.longApply(ctx, w, by, live, config, force)
+func (m *Manager) Apply(
+	ctx context.Context, row *resources.Row, by registry.Writer, live runtime.Object,
+	config *unstructured.Unstructured, force bool,
+) (runtime.Object, error) {
+	w := writeTarget{row, by.Version, by.Subresource}
+	out, err := m.applyFast(w, by, live, config)
+	if errors.Is(err, errNeedsLibrary) {
+		return m.applyByLibrary(ctx, w, by, live, config, force)
 	}
 	return out, err
 }
 
-// longApply lets the library apply.
-func (m *Manager) longApply(ctx context.Context, w writes, by registry.Writer, live runtime.Object, config *unstructured.Unstructured, force bool) (runtime.Object, error) {
+// applyByLibrary lets the library apply.
+func (m *Manager) applyByLibrary(
+	ctx context.Context, w writeTarget, by registry.Writer, live runtime.Object,
+	config *unstructured.Unstructured, force bool,
+) (runtime.Object, error) {
 	live = orEmpty(live, w.row)
 	l, err := m.library(ctx, w, live)
 	if err != nil {
@@ -38,22 +44,23 @@ func (m *Manager) longApply(ctx context.Context, w writes, by registry.Writer, l
 	return l.Apply(live, config, by.Name, force)
 }
 
-// shortApply applies what makes a new object, or takes nothing from anybody: in the stored version, which all entries are of, with at
-// least the fields that the manager applied before, and with others' only as they are. errUnusual is for all others, and for what is
-// wrong with them; live is as it was then.
-func (m *Manager) shortApply(w writes, by registry.Writer, live runtime.Object, config *unstructured.Unstructured) (runtime.Object, error) {
-	if gvk := w.row.GVK.GroupKind().WithVersion(w.version); gvk != w.row.StoredGVK() || gvk != config.GroupVersionKind() {
-		return nil, errUnusual
+// applyFast is the fast path of Apply. doc.go lists the applies that it serves; it returns errNeedsLibrary for others,
+// and for every apply with an error in it. It changes live only after nothing more can fail.
+func (m *Manager) applyFast(
+	w writeTarget, by registry.Writer, live runtime.Object, config *unstructured.Unstructured,
+) (runtime.Object, error) {
+	if w.gvk() != w.row.StoredGVK() || w.gvk() != config.GroupVersionKind() {
+		return nil, errNeedsLibrary
 	}
-	if dynamic(w.row) || clientSide(by, config) {
-		return nil, errUnusual
+	if dynamic(w.row) || tracksLastApplied(by, config) {
+		return nil, errNeedsLibrary
 	}
-	c, err := m.comparer(w)
+	t, err := m.typeOf(w)
 	if err != nil {
 		return nil, err
 	}
 	if live == nil {
-		return m.applyNew(w, by, c, config)
+		return m.applyNew(w, by, t, config)
 	}
 	live.GetObjectKind().SetGroupVersionKind(w.row.StoredGVK())
 	access, err := meta.Accessor(live)
@@ -61,116 +68,149 @@ func (m *Manager) shortApply(w writes, by registry.Writer, live runtime.Object, 
 		return nil, err
 	}
 	entries := access.GetManagedFields()
-	if len(entries) == 0 || !w.usual(entries) || clientSide(by, access) {
-		return nil, errUnusual
+	if len(entries) == 0 || !w.uniform(entries) || tracksLastApplied(by, access) {
+		return nil, errNeedsLibrary
 	}
-	walked, err := c.configure(config.Object, reflect.ValueOf(live).Elem())
+	plan, err := t.planApply(config.Object, reflect.ValueOf(live).Elem())
 	if err != nil {
 		return nil, err
 	}
-	entries, err = m.applied(w.entry(by, metav1.ManagedFieldsOperationApply), entries, walked)
+	entries, err = m.applyEntries(w.newEntry(by, metav1.ManagedFieldsOperationApply), entries, plan)
 	if err != nil {
 		return nil, err
 	}
-	for _, edit := range walked.edits {
+	for _, edit := range plan.edits {
 		edit()
 	}
 	access.SetManagedFields(entries)
-	if len(walked.touched) > 0 {
+	if len(plan.touched) > 0 {
 		converter{row: w.row}.Default(live)
 	}
 	return live, nil
 }
 
 // applyNew makes a new object of a configuration.
-func (m *Manager) applyNew(w writes, by registry.Writer, c *comparer, config *unstructured.Unstructured) (runtime.Object, error) {
-	walked, err := c.configure(config.Object, reflect.Value{})
+func (m *Manager) applyNew(
+	w writeTarget, by registry.Writer, t *typeNode, config *unstructured.Unstructured,
+) (runtime.Object, error) {
+	plan, err := t.planApply(config.Object, reflect.Value{})
 	if err != nil {
 		return nil, err
 	}
 	obj := w.row.New()
-	if err := into(reflect.ValueOf(obj), config.Object); err != nil {
+	if err := decodeInto(reflect.ValueOf(obj), config.Object); err != nil {
 		return nil, err
 	}
 	obj.GetObjectKind().SetGroupVersionKind(w.row.StoredGVK())
 	if reflect.DeepEqual(obj, orEmpty(nil, w.row)) {
-		return nil, errUnusual // no change
+		return nil, errNeedsLibrary // the configuration has no effect: the library returns no object
 	}
 	access, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, err
 	}
-	if len(walked.out) > len("{}") {
-		self := w.entry(by, metav1.ManagedFieldsOperationApply)
-		self.FieldsV1 = walked.fields()
+	if !plan.empty() {
+		self := w.newEntry(by, metav1.ManagedFieldsOperationApply)
+		self.FieldsV1 = plan.fields()
 		access.SetManagedFields([]metav1.ManagedFieldsEntry{self})
 	}
 	converter{row: w.row}.Default(obj)
 	return obj, nil
 }
 
-// clientSide tells whether the library has to keep the annotation of kubectl's client-side apply up to date.
-func clientSide(by registry.Writer, obj metav1.Object) bool {
+// tracksLastApplied reports whether the library has to keep the annotation of kubectl's client-side apply up to date.
+func tracksLastApplied(by registry.Writer, obj metav1.Object) bool {
 	return by.Name == "kubectl" && obj.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != ""
 }
 
-// applied returns the entries of an object to which self has applied a configuration.
-func (m *Manager) applied(self metav1.ManagedFieldsEntry, entries []metav1.ManagedFieldsEntry, walked *configuration) ([]metav1.ManagedFieldsEntry, error) {
-	at, out := -1, slices.Clone(entries)
+// applyEntries returns the entries of an object after self, the entry of the applier, applies a plan. It returns
+// errNeedsLibrary if the plan changes what others own, or does not have all that self applied before.
+func (m *Manager) applyEntries(
+	self metav1.ManagedFieldsEntry, entries []metav1.ManagedFieldsEntry, plan *applyPlan,
+) ([]metav1.ManagedFieldsEntry, error) {
+	at := -1
 	for i := range entries {
-		e := &entries[i]
-		if e.Manager == self.Manager && e.Operation == self.Operation && e.Subresource == self.Subresource {
+		if sameWriter(&entries[i], &self) {
 			at = i
 			continue
 		}
-		if len(walked.touched) == 0 {
-			continue
-		}
-		has, err := m.sets.of(e)
-		if err != nil {
+		if err := m.checkConflict(&entries[i], plan.touched); err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(walked.touched, func(path fieldpath.Path) bool { return hasAny(has, path) }) {
-			return nil, errUnusual // a conflict, or what force takes away
-		}
 	}
-	if len(walked.touched) == 0 {
-		self.Time = nil // that of the last change
+	if len(plan.touched) == 0 {
+		self.Time = nil // the time of the last change stays
 	}
-	if at < 0 {
-		if len(walked.out) == len("{}") {
-			return out, nil
+	out := slices.Clone(entries)
+	switch {
+	case at >= 0:
+		var err error
+		if out[at], err = m.reapply(self, &entries[at], plan); err != nil {
+			return nil, err
 		}
-		self.FieldsV1 = walked.fields()
+	case plan.empty():
+		return out, nil
+	default:
+		self.FieldsV1 = plan.fields()
 		out = append(out, self)
-	} else {
-		self.FieldsV1 = entries[at].FieldsV1
-		if self.Time == nil {
-			self.Time = entries[at].Time
-		}
-		if !bytes.Equal(raw(self.FieldsV1), walked.out) {
-			self.FieldsV1 = walked.fields()
-			was, err := m.sets.of(&entries[at])
-			if err != nil {
-				return nil, err
-			}
-			is, err := m.sets.of(&self)
-			if err != nil {
-				return nil, err
-			}
-			if !was.Difference(is).Empty() {
-				return nil, errUnusual // what is not applied any more may have to go
-			}
-		}
-		out[at] = self
 	}
 	slices.SortFunc(out, compareEntries)
 	return out, nil
 }
 
-// fields is the field set of the configuration.
-func (w *configuration) fields() *metav1.FieldsV1 {
+// checkConflict returns errNeedsLibrary if another manager's entry has a path that changes: that is a conflict, or what
+// force takes away.
+func (m *Manager) checkConflict(e *metav1.ManagedFieldsEntry, touched []fieldpath.Path) error {
+	if len(touched) == 0 {
+		return nil
+	}
+	has, err := m.sets.of(e)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(touched, func(path fieldpath.Path) bool { return hasAny(has, path) }) {
+		return errNeedsLibrary
+	}
+	return nil
+}
+
+// reapply returns self with the fields of a plan. before is what the manager applied last.
+func (m *Manager) reapply(
+	self metav1.ManagedFieldsEntry, before *metav1.ManagedFieldsEntry, plan *applyPlan,
+) (metav1.ManagedFieldsEntry, error) {
+	self.FieldsV1 = before.FieldsV1
+	if self.Time == nil {
+		self.Time = before.Time
+	}
+	if bytes.Equal(raw(before.FieldsV1), plan.out) {
+		return self, nil
+	}
 	f := &metav1.FieldsV1{}
-	f.SetRawBytes(bytes.Clone(w.out))
-	return f
+	f.SetRawBytes(plan.out) // copies
+	self.FieldsV1 = f
+	was, err := m.sets.of(before)
+	if err != nil {
+		return self, err
+	}
+	is, err := m.sets.of(&self)
+	if err != nil {
+		return self, err
+	}
+	if !was.Difference(is).Empty() {
+		return self, errNeedsLibrary // fields that are no longer applied may have to be removed
+	}
+	return self, nil
+}
+
+// hasAny reports whether a set has a path or anything below it.
+func hasAny(set *fieldpath.Set, path fieldpath.Path) bool {
+	if set.Has(path) {
+		return true
+	}
+	for _, element := range path {
+		if set = set.WithPrefix(element); set.Empty() {
+			return false
+		}
+	}
+	return true
 }

@@ -19,7 +19,7 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-// configOf is an object as JSON has it, without what no client applies.
+// configOf returns an object as decoded JSON, without the fields that no client applies.
 func configOf(t *testing.T, obj runtime.Object, row *resources.Row) map[string]any {
 	t.Helper()
 	obj = obj.DeepCopyObject()
@@ -42,7 +42,7 @@ func configOf(t *testing.T, obj runtime.Object, row *resources.Row) map[string]a
 	return out
 }
 
-// thin leaves out about one in n of the parts of a configuration, and makes some of them odd: empty, null, zero or of another type.
+// thin leaves out about one in n parts of a configuration, and makes a few odd: empty, null, zero or of another type.
 func (r random) thin(v any, n int) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -75,12 +75,12 @@ func (r random) thin(v any, n int) any {
 	return v
 }
 
-// TestShortApplyAsLong: on random histories of applies and updates by several managers the short way gives the objects and the entries
-// that the library gives, for every kind, and changes nothing where it leaves an apply to the library.
-func TestShortApplyAsLong(t *testing.T) {
+// On random histories of applies and updates by several managers, for every kind, the fast path gives the objects and
+// entries that the library gives. It changes nothing if it leaves an apply to the library.
+func TestApplyFastMatchesLibrary(t *testing.T) {
 	t.Parallel()
 	const histories, writesEach = 2, 12
-	short, changed, all := 0, 0, 0
+	fast, changed, all := 0, 0, 0
 	m := newManager(t)
 	for row := range stored() {
 		for seed := range uint64(histories) {
@@ -88,18 +88,19 @@ func TestShortApplyAsLong(t *testing.T) {
 			for range writesEach {
 				h.write()
 			}
-			short, changed, all = short+h.short, changed+h.changed, all+h.all
+			fast, changed, all = fast+h.fast, changed+h.changed, all+h.all
 		}
 	}
-	if short < all/4 || changed < short/10 {
-		t.Errorf("only %d of %d applies were short, and %d of these changed anything: the test shows little", short, all, changed)
+	if fast < all/4 || changed < fast/10 {
+		t.Errorf("only %d of %d applies were fast, and %d of these changed anything: the test shows little",
+			fast, all, changed)
 	}
-	t.Logf("%d of %d applies were short, %d of them changed an object", short, all, changed)
+	t.Logf("%d of %d applies were fast, %d of them changed an object", fast, all, changed)
 }
 
-// A struct of which parts are nobody's, and which a configuration leaves empty or says to be null, is in the set, or not, as the library
-// has it.
-func TestShortApplyOfEmptyStructs(t *testing.T) {
+// A configuration may leave a struct with unowned fields empty, or set it to null. The fast path has the struct in the
+// set if the library has it.
+func TestApplyFastOfEmptyStructs(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)
 	for row := range stored() {
@@ -114,7 +115,7 @@ func TestShortApplyOfEmptyStructs(t *testing.T) {
 	}
 }
 
-// FuzzApply is TestShortApplyAsLong for one kind.
+// FuzzApply is TestApplyFastMatchesLibrary for one kind.
 func FuzzApply(f *testing.F) {
 	m, kinds := newManager(f), slices.Collect(stored())
 	f.Add(uint64(1), uint16(3), uint8(12))
@@ -126,16 +127,16 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
-// history is one object's.
+// history is a random history of writes to one object.
 type history struct {
 	*testing.T
 	random
 	m    *Manager
 	row  *resources.Row
 	live runtime.Object
-	// last is what each manager applied last.
-	last                map[string]map[string]any
-	short, changed, all int
+	// last has the last configuration of each manager.
+	last               map[string]map[string]any
+	fast, changed, all int
 }
 
 func newHistory(t *testing.T, m *Manager, row *resources.Row, seed uint64) *history {
@@ -181,12 +182,13 @@ func (h *history) update(by registry.Writer) {
 	}
 	access, _ := meta.Accessor(obj)
 	access.SetUID("u")
-	if err := h.m.long(h.Context(), writes{h.row, by.Version, by.Subresource}, by, h.live, obj); err == nil {
+	if err := h.m.updateByLibrary(h.Context(), writeTarget{h.row, by.Version, by.Subresource}, by, h.live, obj); err == nil {
 		h.live = obj
 	}
 }
 
-// stored is obj as storage gives it back, where a list that is empty and one that is not there are the same, with its defaults; nil: it is not stored.
+// stored returns obj as storage returns it: with defaults, and without empty lists that JSON omits. It returns nil for
+// an object that cannot be stored.
 func (h *history) stored(obj runtime.Object) runtime.Object {
 	doc, err := json.Marshal(obj)
 	if err != nil {
@@ -202,7 +204,7 @@ func (h *history) stored(obj runtime.Object) runtime.Object {
 }
 
 func (h *history) apply(by registry.Writer, config map[string]any) {
-	w := writes{h.row, by.Version, by.Subresource}
+	w := writeTarget{h.row, by.Version, by.Subresource}
 	applied := func() *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: runtime.DeepCopyJSON(config)}
 	}
@@ -212,12 +214,12 @@ func (h *history) apply(by registry.Writer, config map[string]any) {
 		}
 		return h.live.DeepCopyObject()
 	}
-	long, refused := h.m.longApply(h.Context(), w, by, live(), applied(), false)
+	long, refused := h.m.applyByLibrary(h.Context(), w, by, live(), applied(), false)
 	given := live()
-	got, err := h.m.shortApply(w, by, given, applied())
+	got, err := h.m.applyFast(w, by, given, applied())
 	h.all++
 	switch {
-	case errors.Is(err, errUnusual):
+	case errors.Is(err, errNeedsLibrary):
 		if h.live != nil && jsonOf(h.T, given) != jsonOf(h.T, orEmpty(live(), h.row)) {
 			h.Fatalf("%s: changed, but left to the library", h.row.GVK)
 		}
@@ -226,7 +228,7 @@ func (h *history) apply(by registry.Writer, config map[string]any) {
 	case err != nil:
 		h.Fatalf("%s: %v", h.row.GVK, err)
 	default:
-		h.short++
+		h.fast++
 		if fields, want := entriesOf(h.T, got), entriesOf(h.T, long); !slices.Equal(fields, want) {
 			h.Fatalf("%s, %v applied by %s %q to %s:\ngot  %q\nwant %q", h.row.GVK, config, by.Name, by.Subresource, jsonOf(h.T, h.live), fields, want)
 		}
@@ -238,7 +240,7 @@ func (h *history) apply(by registry.Writer, config map[string]any) {
 		}
 	}
 	if refused == nil {
-		converter{row: h.row}.Default(long) // as the store does: what is no longer applied may have a default
+		converter{row: h.row}.Default(long) // as the store does: a field that is no longer applied may have a default
 		h.last[by.Name] = config
 		if h.live = h.stored(long); h.live == nil {
 			return
@@ -248,7 +250,7 @@ func (h *history) apply(by registry.Writer, config map[string]any) {
 	}
 }
 
-// jsonOf is an object's JSON without its entries.
+// jsonOf returns an object's JSON without its entries.
 func jsonOf(t *testing.T, obj runtime.Object) string {
 	t.Helper()
 	if obj == nil {

@@ -32,16 +32,16 @@ func decode(b *testing.B, into *corev1.Pod, doc string) *corev1.Pod {
 	return into
 }
 
-// BenchmarkPod is what managed fields cost a write of a pod, in short and by the library.
+// BenchmarkPod measures managed fields in writes of a pod, by the fast path and by the library.
 func BenchmarkPod(b *testing.B) {
 	m := newManager(b)
 	row := rowOf(b, "pods")
 	ways := map[string]func(b *testing.B, by registry.Writer, live, obj runtime.Object) error{
-		"short": func(b *testing.B, by registry.Writer, live, obj runtime.Object) error {
-			return m.short(b.Context(), writes{row, by.Version, by.Subresource}, by, live, obj)
+		"fast": func(b *testing.B, by registry.Writer, live, obj runtime.Object) error {
+			return m.updateFast(b.Context(), writeTarget{row, by.Version, by.Subresource}, by, live, obj)
 		},
 		"library": func(b *testing.B, by registry.Writer, live, obj runtime.Object) error {
-			return m.long(b.Context(), writes{row, by.Version, by.Subresource}, by, live, obj)
+			return m.updateByLibrary(b.Context(), writeTarget{row, by.Version, by.Subresource}, by, live, obj)
 		},
 	}
 	created := decode(b, &corev1.Pod{}, benchPod)
@@ -95,8 +95,8 @@ func BenchmarkPod(b *testing.B) {
 	}
 }
 
-// BenchmarkApply is what a server-side apply of a pod costs the field manager, in short and by the library: of one that is new, one that
-// has the configuration already, and one of which a field has another value.
+// BenchmarkApply measures server-side apply of a pod, by the fast path and by the library: a new pod, one that has the
+// configuration, and one whose label has another value.
 func BenchmarkApply(b *testing.B) {
 	m := newManager(b)
 	row := rowOf(b, "pods")
@@ -128,10 +128,10 @@ func BenchmarkApply(b *testing.B) {
 			}
 			return c.live.DeepCopy()
 		}
-		b.Run(c.name+"/short", func(b *testing.B) {
+		b.Run(c.name+"/fast", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := m.shortApply(writes{row, "v1", ""}, by, live(), c.config); err != nil {
+				if _, err := m.applyFast(writeTarget{row, "v1", ""}, by, live(), c.config); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -139,7 +139,7 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(c.name+"/library", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := m.longApply(b.Context(), writes{row, "v1", ""}, by, live(), c.config, false); err != nil {
+				if _, err := m.applyByLibrary(b.Context(), writeTarget{row, "v1", ""}, by, live(), c.config, false); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -147,26 +147,26 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkDynamic is what managed fields cost a write of an object of no Go type, in short and by the library.
+// BenchmarkDynamic measures managed fields in writes of an object without a Go type, by the fast path and by the library.
 func BenchmarkDynamic(b *testing.B) {
 	m := newManager(b)
 	row, _ := thingRow(b)
 	made := thing(`,"spec":{"size":3,"on":true,"word":"w","labels":{"app":"bench","tier":"front"},"ports":[{"port":8080,"protocol":"TCP"},{"port":9090,"protocol":"TCP"}],"plain":[{"a":"1"},{"a":"2"}]}`)
 	by := registry.Writer{Name: "bench", Version: "v1", At: time.Now()}
-	if err := m.long(b.Context(), writes{row, "v1", ""}, by, nil, made); err != nil {
+	if err := m.updateByLibrary(b.Context(), writeTarget{row, "v1", ""}, by, nil, made); err != nil {
 		b.Fatal(err)
 	}
 	ready := made.DeepCopy()
 	ready.Object["status"] = map[string]any{"ready": int64(2), "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
 	for _, c := range []struct {
 		name string
-		w    writes
+		w    writeTarget
 		live runtime.Object
 		obj  *unstructured.Unstructured
-	}{{"create", writes{row, "v1", ""}, nil, made}, {"status", writes{row, "v1", "status"}, made, ready}} {
+	}{{"create", writeTarget{row, "v1", ""}, nil, made}, {"status", writeTarget{row, "v1", "status"}, made, ready}} {
 		by := by
 		by.Subresource = c.w.subresource
-		for name, way := range map[string]func(context.Context, writes, registry.Writer, runtime.Object, runtime.Object) error{"short": m.short, "library": m.long} {
+		for name, way := range map[string]func(context.Context, writeTarget, registry.Writer, runtime.Object, runtime.Object) error{"fast": m.updateFast, "library": m.updateByLibrary} {
 			b.Run(c.name+"/"+name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

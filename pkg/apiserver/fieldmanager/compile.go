@@ -6,201 +6,127 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// comparer compares the values of one Go type as the schema of the type says. It is made once for a kind.
-type comparer struct {
-	form form
-	// zero is the type's zero value, if the comparer is that of a kind's Go type.
-	zero reflect.Value
-	// own tells that the JSON of a leaf is not that of its Go kind.
-	own bool
-	// fields are those of a structure, in the order of their names, but for those that nobody owns.
-	fields  []fieldComparer
-	without []place
-	// dynamic tells that values are of no Go type: maps, lists and scalars of decoded JSON, which may not fit the schema.
-	dynamic bool
-	// element compares the values of a map, or the elements of a list.
-	element *comparer
-	// keys tell the elements of a keyed list apart.
-	keys []keyField
-}
-
-type form int
-
-const (
-	leaf      form = iota // compared as a whole: a scalar, an atomic list, map or struct
-	structure             // a struct, field by field
-	granular              // a map, value by value
-	keyed                 // a list of structs, each with its keys
-	set                   // a list of strings or whole numbers, each its own key
-	deduced               // of no schema: granular if it is a map, else a leaf
-)
-
-// place is where a field is: in a struct, or in a map under a key.
-type place struct {
-	entry *value.FieldCacheEntry
-	key   reflect.Value
-}
-
-type fieldComparer struct {
-	*comparer
-	place
-	element fieldpath.PathElement
-	// name is the field's in a set's JSON, with the colon.
-	name []byte
-}
-
-// keyField is a field of an element that is part of its key.
-type keyField struct {
-	name string
-	place
-	// implied is the key of an element that does not give it; nil: the element goes without.
-	implied any
-}
-
-// compiler makes comparers from a schema.
-type compiler struct {
-	schema *schema.Schema
-	// without are the paths that are left out, with all below them; none is longer than two.
-	without *fieldpath.Set
-	made    map[compiled]*comparer
-}
-
-// compiled is a Go type under a name and relationship of the schema.
-type compiled struct {
-	reflect.Type
-	name, relationship string
-}
-
-// newComparer makes the comparer of a kind in one version. It is nil for objects whose schema does not fit them, or is beyond
-// comparers.
-func (m *Manager) newComparer(w writes) (*comparer, error) {
+// compileType compiles the type of a kind in one version. It returns nil if the schema does not fit the objects, or has
+// types that the fast path cannot compare. The library then serves all writes of the kind.
+func (m *Manager) compileType(w writeTarget) (*typeNode, error) {
 	if dynamic(w.row) {
-		return m.newDynamicComparer(w)
+		return m.compileDynamic(w), nil
 	}
-	gvk := w.row.GVK.GroupKind().WithVersion(w.version)
-	obj, err := converter{row: w.row}.New(gvk)
+	obj, err := converter{row: w.row}.New(w.gvk())
 	if err != nil {
 		return nil, err
 	}
 	t := reflect.TypeOf(obj).Elem()
-	types, ref, err := m.schemas.of(gvk, t)
+	types, ref, err := m.schemas.of(w.gvk(), t)
 	if err != nil {
 		return nil, err
 	}
-	c := &compiler{schema: types, without: setOf(append(nobodys(), resets(w.row, w.subresource)...)), made: map[compiled]*comparer{}}
-	out, err := c.compile(t, ref, nil)
+	out, err := newCompiler(types, w).compile(t, ref, nil)
 	if err != nil {
-		m.log.Debug("managed fields are compared the long way", "kind", gvk, "err", err)
+		m.log.Debug("managed fields are compared by the library", "kind", w.gvk(), "err", err)
 		return nil, nil
 	}
 	out.zero = reflect.Zero(t)
 	return out, nil
 }
 
-// compile returns the comparer of t, whose schema is ref, at a path. An error is for types that the library must compare.
-func (c *compiler) compile(t reflect.Type, ref schema.TypeRef, path fieldpath.Path) (*comparer, error) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	atom, ok := c.schema.Resolve(ref)
-	if !ok {
-		return nil, fmt.Errorf("%s has no schema", path)
-	}
-	splits := atom.Map != nil && atom.Map.ElementRelationship != schema.Atomic || atom.List != nil && atom.List.ElementRelationship != schema.Atomic
-	if value.TypeReflectEntryOf(t).CanConvertToUnstructured() {
-		if splits && !isScalar(t) {
-			return nil, fmt.Errorf("%s is a %s, which makes its own JSON", path, t)
-		}
-		return &comparer{own: true}, nil
-	}
-	out := &comparer{}
-	// Types may hold themselves: below what can be left out, each has one comparer.
-	if key := (compiled{Type: t}); ref.NamedType != nil && len(path) >= 2 {
-		key.name = *ref.NamedType
-		if ref.ElementRelationship != nil {
-			key.relationship = string(*ref.ElementRelationship)
-		}
-		if made := c.made[key]; made != nil {
-			return made, nil
-		}
-		c.made[key] = out
-	}
-	switch {
-	case !splits:
-		out.own = t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
-		return out, nil
-	case t.Kind() == reflect.Struct && atom.Map != nil:
-		return out, c.structure(out, t, atom.Map, path)
-	case t.Kind() == reflect.Map && t.Key().Kind() == reflect.String && atom.Map != nil:
-		out.form = granular
-		return out, c.elements(out, t, atom.Map.ElementType, path)
-	case t.Kind() == reflect.Slice && atom.List != nil && atom.List.ElementRelationship == schema.Associative:
-		return out, c.list(out, t, atom.List, path)
-	}
-	return nil, fmt.Errorf("%s is a %s, which does not fit its schema", path, t)
+// compiler compiles the types of one schema. Go types (compile_go.go) and dynamic types, which have no Go type
+// (compile_dynamic.go), differ in how they determine a shape. What is below a shape is compiled here for both, with a
+// nil reflect.Type for dynamic types.
+type compiler struct {
+	schema *schema.Schema
+	// unowned are the paths of fields that no manager owns; none is longer than two elements.
+	unowned *fieldpath.Set
+	made    map[typeKey]*typeNode
 }
 
-// isScalar is for types whose JSON is a number or a string, although that is not all that the schema allows.
-func isScalar(t reflect.Type) bool {
-	v, ok := reflect.New(t).Interface().(interface{ OpenAPIV3OneOfTypes() []string })
-	return ok && len(v.OpenAPIV3OneOfTypes()) > 0
+// typeKey identifies a node that types below it may refer to: a Go type under a name and relationship of the schema.
+type typeKey struct {
+	reflect.Type
+	name, relationship string
 }
 
-func (c *compiler) structure(out *comparer, t reflect.Type, m *schema.Map, path fieldpath.Path) error {
-	out.form = structure
-	for _, entry := range value.TypeReflectEntryOf(t).OrderedFields() {
-		element := fieldpath.PathElement{FieldName: &entry.JsonName}
+func newCompiler(types *schema.Schema, w writeTarget) *compiler {
+	unowned := pathSet(append(strippedFields(), resetFields(w.row, w.subresource)...))
+	return &compiler{schema: types, unowned: unowned, made: map[typeKey]*typeNode{}}
+}
+
+// compile returns the node of the type at path, whose schema is ref. t is nil for a dynamic type. It returns an error
+// for types that need the library.
+func (c *compiler) compile(t reflect.Type, ref schema.TypeRef, path fieldpath.Path) (*typeNode, error) {
+	if t == nil {
+		return c.dynamicType(ref, path)
+	}
+	return c.goType(t, ref, path)
+}
+
+// splits reports whether values of the type have parts that managers own separately.
+func splits(atom schema.Atom) bool {
+	return atom.Map != nil && atom.Map.ElementRelationship != schema.Atomic ||
+		atom.List != nil && atom.List.ElementRelationship != schema.Atomic
+}
+
+// member is a field of a structure before its type is compiled.
+type member struct {
+	name string
+	accessor
+	typ reflect.Type
+}
+
+// structure makes out a structure with these members, which are in the order of their names.
+func (c *compiler) structure(out *typeNode, m *schema.Map, members []member, path fieldpath.Path) error {
+	out.shape = structure
+	for _, f := range members {
+		name := f.name
+		element := fieldpath.PathElement{FieldName: &name}
 		at := append(path.Copy(), element)
-		if c.without.Has(at) {
-			out.without = append(out.without, place{entry: entry})
+		if c.unowned.Has(at) {
+			out.unowned = append(out.unowned, f.accessor)
 			continue
 		}
-		field, ok := m.FindField(entry.JsonName)
+		field, ok := m.FindField(name)
 		if !ok {
 			return fmt.Errorf("%s has no schema", at)
 		}
-		inner, err := c.compile(entry.GetFrom(reflect.Zero(t)).Type(), field.Type, at)
+		below, err := c.compile(f.typ, field.Type, at)
 		if err != nil {
 			return err
 		}
-		name, err := appendName(nil, element)
+		encoded, err := appendName(nil, element)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s has a name that JSON must escape", at)
 		}
-		out.fields = append(out.fields, fieldComparer{inner, place{entry: entry}, element, name})
+		out.fields = append(out.fields, structField{below, f.accessor, element, encoded})
 	}
 	return nil
 }
 
-func (c *compiler) elements(out *comparer, t reflect.Type, ref schema.TypeRef, path fieldpath.Path) (err error) {
+// elements compiles the type of a map's values or a list's elements.
+func (c *compiler) elements(out *typeNode, t reflect.Type, ref schema.TypeRef, path fieldpath.Path) (err error) {
 	any := "*"
-	out.element, err = c.compile(t.Elem(), ref, append(path.Copy(), fieldpath.PathElement{FieldName: &any}))
+	out.element, err = c.compile(t, ref, append(path.Copy(), fieldpath.PathElement{FieldName: &any}))
 	return err
 }
 
-func (c *compiler) list(out *comparer, t reflect.Type, l *schema.List, path fieldpath.Path) error {
-	if len(l.Keys) == 0 {
-		if t.Elem().Kind() != reflect.String {
-			return fmt.Errorf("%s is a set of %s", path, t.Elem())
-		}
-		out.form = set
-		return c.elements(out, t, l.ElementType, path)
+// keyed makes out a list with keys. access returns the accessor of a key by its name, and false for an element that
+// cannot have such a field.
+func (c *compiler) keyed(
+	out *typeNode, l *schema.List, access func(name string) (accessor, bool), path fieldpath.Path,
+) error {
+	out.shape = keyedList
+	element, ok := c.schema.Resolve(l.ElementType)
+	if !ok || element.Map == nil {
+		return fmt.Errorf("%s is a list with keys whose elements have no fields", path)
 	}
-	atom, ok := c.schema.Resolve(l.ElementType)
-	if !ok || atom.Map == nil || t.Elem().Kind() != reflect.Struct {
-		return fmt.Errorf("%s is a list with keys of %s", path, t.Elem())
-	}
-	out.form = keyed
-	entries := value.TypeReflectEntryOf(t.Elem()).Fields()
 	for _, name := range l.Keys {
-		field, _ := atom.Map.FindField(name)
-		if entries[name] == nil {
+		a, ok := access(name)
+		if !ok {
 			return fmt.Errorf("%s has no key %s", path, name)
 		}
-		out.keys = append(out.keys, keyField{name, place{entry: entries[name]}, field.Default})
+		field, _ := element.Map.FindField(name)
+		out.keys = append(out.keys, keyField{name, a, field.Default})
 	}
-	return c.elements(out, t, l.ElementType, path)
+	return nil
 }

@@ -33,7 +33,7 @@ const thingSchema = `{"type":"object","properties":{
   "port":{"type":"integer"},"protocol":{"type":"string","default":"a"},"word":{"type":"string"},"set":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}}}}},
 "status":{"type":"object","properties":{"ready":{"type":"integer"},"conditions":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["type"],"items":{"type":"object","required":["type"],"properties":{"type":{"type":"string"},"status":{"type":"string"}}}}}}}}`
 
-// thingRow is a row of objects with that schema, and the schema.
+// thingRow returns a row of objects with that schema, and the schema.
 func thingRow(t testing.TB) (*resources.Row, *spec.Schema) {
 	t.Helper()
 	own := &spec.Schema{}
@@ -47,7 +47,7 @@ func thingRow(t testing.TB) (*resources.Row, *spec.Schema) {
 		Subresources: []resources.Subresource{{Name: "status", Strategy: &resources.Strategy{}}}}, own
 }
 
-// grow returns a value of a schema, which keeps about so much of the old one as sparse says.
+// grow returns a random value of a schema. It changes about one in sparse parts of the old value.
 func (r random) grow(s *spec.Schema, old any, sparse int) any {
 	if old != nil && r.IntN(sparse) != 0 && len(s.Properties) == 0 {
 		return old
@@ -105,13 +105,12 @@ func (r random) grow(s *spec.Schema, old any, sparse int) any {
 	return r.word()
 }
 
-// TestDynamicShortAsLong: on random histories of writes the short way gives the entries that the library gives, for objects of no Go
-// type with a schema.
-func TestDynamicShortAsLong(t *testing.T) {
+// On random histories of writes to objects without a Go type, the fast path gives the entries that the library gives.
+func TestDynamicUpdateMatchesLibrary(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)
 	row, own := thingRow(t)
-	short, all := 0, 0
+	fast, all := 0, 0
 	for seed := range uint64(30) {
 		r := random{rand.New(rand.NewPCG(seed, 3))}
 		var live runtime.Object
@@ -127,24 +126,24 @@ func TestDynamicShortAsLong(t *testing.T) {
 			obj.SetLabels(map[string]string{r.word(): r.word()})
 			obj.SetFinalizers([]string{"a", "b", "c"}[:r.IntN(4)])
 			by := registry.Writer{Name: []string{"k", "l", "m"}[r.IntN(3)], Version: "v1", Subresource: []string{"", "", "status"}[r.IntN(3)], At: time.Now()}
-			w, long := writes{row, by.Version, by.Subresource}, obj.DeepCopyObject()
-			if err := m.long(t.Context(), w, by, live, long); err != nil {
+			w, long := writeTarget{row, by.Version, by.Subresource}, obj.DeepCopyObject()
+			if err := m.updateByLibrary(t.Context(), w, by, live, long); err != nil {
 				t.Fatalf("the library refuses %v: %v", obj.Object, err)
 			}
 			all++
-			if err := m.short(t.Context(), w, by, live, obj); err == nil {
-				short++
+			if err := m.updateFast(t.Context(), w, by, live, obj); err == nil {
+				fast++
 				if got, want := entriesOf(t, obj), entriesOf(t, long); !slices.Equal(got, want) {
 					t.Fatalf("seed %d, %v written by %s %q over %v:\ngot  %q\nwant %q", seed, withoutFields(obj), by.Name, by.Subresource, live, got, want)
 				}
-			} else if !errors.Is(err, errUnusual) {
+			} else if !errors.Is(err, errNeedsLibrary) {
 				t.Fatal(err)
 			}
 			live = long
 		}
 	}
-	if short < all/3 {
-		t.Errorf("only %d of %d writes were short: the test shows little", short, all)
+	if fast < all/3 {
+		t.Errorf("only %d of %d writes were fast: the test shows little", fast, all)
 	}
-	t.Logf("%d of %d writes were short", short, all)
+	t.Logf("%d of %d writes were fast", fast, all)
 }

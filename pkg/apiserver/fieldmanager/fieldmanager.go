@@ -1,11 +1,3 @@
-// Package fieldmanager keeps metadata.managedFields: which manager has set which field of an object, with which operation.
-//
-// Upstream's own library (apimachinery's managedfields on structured-merge-diff) does it for every request that is rare: it
-// compares objects through an OpenAPI schema and reads and writes all field sets. What nearly every write of a cluster is, an
-// update in the stored version by a client that leaves managedFields alone, is done in short: the Go values, or the values of decoded JSON, are compared
-// directly, what a new object has is written without making a set, field sets are read once for all objects that have the same, and those that do not change are not rewritten.
-// An apply that takes nothing from anybody is done so, too. Both give the same objects and entries, which tests with random histories
-// check.
 package fieldmanager
 
 import (
@@ -15,7 +7,6 @@ import (
 	"log/slog"
 	"sync"
 	"time"
-	"weak"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,39 +15,32 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-// Config is what field managers are made of.
+// errNeedsLibrary is returned by the fast path for a write that only the library can judge. The fast path has changed
+// nothing when it returns this error.
+var errNeedsLibrary = errors.New("the write needs the library")
+
+// Config configures a Manager.
 type Config struct {
 	// Scheme has the Go types of all kinds. Required.
 	Scheme *runtime.Scheme
-	// Keep is how long what was made of a schema stays in memory after its last use; 0: ten minutes.
+	// Keep is how long compiled schemas and field sets stay in memory after their last use; 0: ten minutes.
 	Keep time.Duration
-	Log  *slog.Logger
+	// Log receives the errors that Update does not return. Required.
+	Log *slog.Logger
 }
 
-// Manager keeps the managedFields of all kinds. It is safe for concurrent use.
+// Manager maintains the managedFields of all kinds. It is safe for concurrent use.
 type Manager struct {
-	log       *slog.Logger
-	schemas   *schemas
-	comparers *kept[weakWrites, *comparer]
-	sets      *sets
-	fresh     sync.Pool // of *fresh
+	log      *slog.Logger
+	schemas  *schemas
+	types    *cache[targetKey, *typeNode]
+	sets     *setCache
+	encoders sync.Pool // of *encoder, for their buffers
 }
 
 var _ registry.FieldManager = (*Manager)(nil)
 
-// writes are those of a kind in one version through one subresource.
-type writes struct {
-	row                  *resources.Row
-	version, subresource string
-}
-
-// weakWrites are writes as what is kept for them knows them: it does not keep a row in memory that is not served any more.
-type weakWrites struct {
-	row                  weak.Pointer[resources.Row]
-	version, subresource string
-}
-
-// New returns a Manager that has made nothing yet.
+// New returns a Manager with empty caches.
 func New(cfg Config) (*Manager, error) {
 	if cfg.Scheme == nil || cfg.Log == nil {
 		return nil, errors.New("new field manager: a scheme and a logger are needed")
@@ -64,33 +48,42 @@ func New(cfg Config) (*Manager, error) {
 	if cfg.Keep == 0 {
 		cfg.Keep = 10 * time.Minute
 	}
-	m := &Manager{log: cfg.Log, schemas: newSchemas(cfg.Scheme, cfg.Keep), sets: newSets(cfg.Keep)}
-	m.fresh.New = func() any { return &fresh{} }
-	m.comparers = newKept[weakWrites, *comparer](cfg.Keep)
+	m := &Manager{
+		log:     cfg.Log,
+		schemas: newSchemas(cfg.Scheme, cfg.Keep),
+		types:   newCache[targetKey, *typeNode](cfg.Keep),
+		sets:    newSetCache(cfg.Keep),
+	}
+	m.encoders.New = func() any { return &encoder{} }
 	return m, nil
 }
 
-// Update implements registry.FieldManager.
-func (m *Manager) Update(ctx context.Context, row *resources.Row, by registry.Writer, live, obj runtime.Object) error {
+// Update implements registry.FieldManager. It never refuses a write: managedFields record writes, so an object whose
+// fields cannot be compared is stored without them, and the error is logged.
+func (m *Manager) Update(
+	ctx context.Context, row *resources.Row, by registry.Writer, live, obj runtime.Object,
+) error {
 	access, err := meta.Accessor(obj)
 	if err != nil {
 		return fmt.Errorf("managed fields: %w", err)
 	}
-	w := writes{row, by.Version, by.Subresource}
-	err = m.short(ctx, w, by, live, obj)
-	if errors.Is(err, errUnusual) {
-		err = m.long(ctx, w, by, live, obj)
+	w := writeTarget{row, by.Version, by.Subresource}
+	err = m.updateFast(ctx, w, by, live, obj)
+	if errors.Is(err, errNeedsLibrary) {
+		err = m.updateByLibrary(ctx, w, by, live, obj)
 	}
 	if err != nil {
-		// Managed fields tell of writes; they are no reason to refuse one.
-		m.log.Error("managed fields cannot be kept", "kind", row.GVK, "name", access.GetName(), "namespace", access.GetNamespace(), "err", err)
+		m.log.Error("managed fields cannot be kept",
+			"kind", row.GVK, "name", access.GetName(), "namespace", access.GetNamespace(), "err", err)
 		access.SetManagedFields(nil)
 	}
 	return nil
 }
 
-// long lets the library compare the objects.
-func (m *Manager) long(ctx context.Context, w writes, by registry.Writer, live, obj runtime.Object) error {
+// updateByLibrary lets the library compare the objects.
+func (m *Manager) updateByLibrary(
+	ctx context.Context, w writeTarget, by registry.Writer, live, obj runtime.Object,
+) error {
 	live = orEmpty(live, w.row)
 	l, err := m.library(ctx, w, live)
 	if err != nil {
@@ -101,7 +94,7 @@ func (m *Manager) long(ctx context.Context, w writes, by registry.Writer, live, 
 	return err
 }
 
-// orEmpty returns an empty object of the row's stored kind where there is none.
+// orEmpty returns live with its kind set, or an empty object of the row's stored kind if live is nil.
 func orEmpty(live runtime.Object, row *resources.Row) runtime.Object {
 	if live == nil {
 		live = row.New()

@@ -26,7 +26,7 @@ func thing(content string) *unstructured.Unstructured {
 	return u
 }
 
-// TestWithoutSchema: objects of no Go type have managedFields, and are applied, with lists as one value each.
+// TestWithoutSchema: objects without a Go type or schema have managedFields, and can be applied. Lists are atomic.
 func TestWithoutSchema(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)
@@ -53,7 +53,7 @@ func TestWithoutSchema(t *testing.T) {
 	}
 }
 
-// TestTwoEntriesOfOne: of two entries of one manager, as a Scale that is applied leaves them, the last stays at the next write.
+// TestTwoEntriesOfOne: if one manager has two entries, as after an apply of a Scale, the next write keeps the last.
 func TestTwoEntriesOfOne(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)
@@ -80,12 +80,12 @@ func TestTwoEntriesOfOne(t *testing.T) {
 	}
 }
 
-// TestDroppedWhenUnused: what was made of schemas, and the field sets that were read, go when nobody needs them for a while.
+// TestDroppedWhenUnused: the caches drop compiled types and field sets after a time without use.
 func TestDroppedWhenUnused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		made := 0
-		k := newKept[int, int](time.Minute)
+		k := newCache[int, int](time.Minute)
 		for range 10 {
 			if v, err := k.get(3, func() (int, error) { made++; return 3, nil }); v != 3 || err != nil {
 				t.Fatal(v, err)
@@ -95,23 +95,23 @@ func TestDroppedWhenUnused(t *testing.T) {
 		if made != 1 {
 			t.Errorf("made %d times while in use", made)
 		}
-		s := newSets(time.Minute)
+		s := newSetCache(time.Minute)
 		s.add([]byte(`{"f:a":{}}`), fieldpath.NewSet())
 		time.Sleep(3 * time.Minute)
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(k.values) != 0 || len(s.now)+len(s.old) != 0 || k.timer || s.timer {
-			t.Errorf("kept %d values and %d sets, timers %v %v", len(k.values), len(s.now)+len(s.old), k.timer, s.timer)
+		if len(k.entries) != 0 || len(s.young)+len(s.old) != 0 || k.timer || s.timer {
+			t.Errorf("kept %d values and %d sets, timers %v %v", len(k.entries), len(s.young)+len(s.old), k.timer, s.timer)
 		}
 	})
 }
 
-// TestSetsAreBounded: however many different sets there are, few are kept, and those in use stay.
+// TestSetsAreBounded: the cache keeps few of many different sets, and keeps those in use.
 func TestSetsAreBounded(t *testing.T) {
 	t.Parallel()
-	s := newSets(time.Hour)
+	s := newSetCache(time.Hour)
 	used := fieldpath.NewSet()
 	s.add([]byte("used"), used)
 	for i := range 10 * maxSets {
@@ -120,12 +120,12 @@ func TestSetsAreBounded(t *testing.T) {
 			t.Fatalf("lost after %d", i)
 		}
 	}
-	if n := len(s.now) + len(s.old); n > 2*maxSets {
+	if n := len(s.young) + len(s.old); n > 2*maxSets {
 		t.Errorf("%d sets", n)
 	}
 }
 
-// TestManyManagers: a write converts its objects once for each version, however many managers there are of it.
+// TestManyManagers: a write converts its objects once for each version, however many managers use the version.
 func TestManyManagers(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)

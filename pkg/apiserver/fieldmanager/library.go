@@ -14,34 +14,36 @@ import (
 	"bonsai/api/resources"
 )
 
-// library returns upstream's field manager for one write of the live object: its conversions end with ctx.
-func (m *Manager) library(ctx context.Context, w writes, live runtime.Object) (*managedfields.FieldManager, error) {
+// library returns upstream's field manager for one write. live must not be nil. Conversions end with ctx.
+func (m *Manager) library(
+	ctx context.Context, w writeTarget, live runtime.Object,
+) (*managedfields.FieldManager, error) {
 	types, err := m.schemas.converter(w.row)
 	if err != nil {
 		return nil, err
 	}
-	left := map[fieldpath.APIVersion]fieldpath.Filter{}
-	if paths := resets(w.row, w.subresource); len(paths) > 0 {
+	reset := map[fieldpath.APIVersion]fieldpath.Filter{}
+	if paths := resetFields(w.row, w.subresource); len(paths) > 0 {
 		for _, gvk := range kinds(w.row) {
-			left[fieldpath.APIVersion(gvk.GroupVersion().String())] = fieldpath.NewExcludeSetFilter(setOf(paths))
+			reset[fieldpath.APIVersion(gvk.GroupVersion().String())] = fieldpath.NewExcludeSetFilter(pathSet(paths))
 		}
 	}
-	c := converter{ctx, w.row}
-	makes := managedfields.NewDefaultFieldManager
+	newManager := managedfields.NewDefaultFieldManager
 	if dynamic(w.row) {
-		makes = managedfields.NewDefaultCRDFieldManager
+		newManager = managedfields.NewDefaultCRDFieldManager
 	}
-	o := newOnce(c, types, live)
-	return makes(o, o, c, c, w.row.GVK.GroupKind().WithVersion(w.version), w.row.StoredGVK().GroupVersion(), w.subresource, left)
+	c := converter{ctx, w.row}
+	memo := newMemo(c, types, live)
+	return newManager(memo, memo, c, c, w.gvk(), w.row.StoredGVK().GroupVersion(), w.subresource, reset)
 }
 
-// converter is a row as the library asks for it: what makes, defaults and converts the objects of its versions.
+// converter is a row in the form that the library needs: it makes, defaults and converts objects of the row's versions.
 type converter struct {
 	ctx context.Context
 	row *resources.Row
 }
 
-// version returns the named version of the row, nil if gv is none of them.
+// version returns a version of the row, nil if the row does not serve gv.
 func (c converter) version(gv schema.GroupVersion) *resources.Version {
 	if gv.Group != c.row.GVK.Group {
 		return nil
@@ -83,7 +85,8 @@ func (c converter) Default(obj runtime.Object) {
 	}
 }
 
-// ConvertToVersion implements runtime.ObjectConvertor. An object that is in the version already is returned as it is.
+// ConvertToVersion implements runtime.ObjectConvertor, through the stored version. It returns in itself if that has the
+// version and the row's Go type.
 func (c converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	to, ok := target.(schema.GroupVersion)
 	if !ok {
@@ -113,7 +116,7 @@ func (c converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersi
 	return v.FromHub(c.ctx, obj.DeepCopyObject())
 }
 
-// typed makes a Go object of an unstructured one, if the row's are Go objects.
+// typed decodes an unstructured object into the row's Go type. Rows without a Go type keep it as it is.
 func (c converter) typed(in runtime.Object, gvk schema.GroupVersionKind) (runtime.Object, error) {
 	u, ok := in.(*unstructured.Unstructured)
 	if !ok || dynamic(c.row) {

@@ -17,11 +17,13 @@ import (
 	"bonsai/api/resources"
 )
 
-// Merge returns live, of the given kind (the row's in one of its versions, or one of its subresources'), with config merged in. Nobody
-// comes to own anything by it. A config that touches a list, map or struct that is replaced as a whole is refused: who writes it
-// cannot know what he would take away.
-func (m *Manager) Merge(row *resources.Row, kind schema.GroupVersionKind, live runtime.Object, config map[string]any) (map[string]any, error) {
-	types, err := m.typesOf(row, kind)
+// Merge returns live with config merged in. kind is the row's in one of its versions, or one of its subresources'. The
+// result changes no manager's fields. Merge refuses a config that touches an atomic list, map or struct: the client
+// cannot know what the config would remove from it.
+func (m *Manager) Merge(
+	row *resources.Row, kind schema.GroupVersionKind, live runtime.Object, config map[string]any,
+) (map[string]any, error) {
+	types, err := m.converterOf(row, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +35,9 @@ func (m *Manager) Merge(row *resources.Row, kind schema.GroupVersionKind, live r
 	if err != nil {
 		return nil, fmt.Errorf("failed to convert patch object to typed object: %w", err)
 	}
-	if whole := atomics(with); len(whole) > 0 {
-		return nil, fmt.Errorf("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: %s", strings.Join(whole, ", "))
+	if paths := atomicPaths(with); len(paths) > 0 {
+		return nil, fmt.Errorf("invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: %s",
+			strings.Join(paths, ", "))
 	}
 	out, err := was.Merge(with)
 	if err != nil {
@@ -50,8 +53,9 @@ func (m *Manager) Merge(row *resources.Row, kind schema.GroupVersionKind, live r
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 }
 
-// typesOf are the row's; the kind of a subresource has its own, which are few and small and not kept.
-func (m *Manager) typesOf(row *resources.Row, kind schema.GroupVersionKind) (managedfields.TypeConverter, error) {
+// converterOf returns the converter of a kind to typed values: the row's, or one for the kind of a subresource, such as
+// Scale. Those are small and rarely used, so they are not kept.
+func (m *Manager) converterOf(row *resources.Row, kind schema.GroupVersionKind) (managedfields.TypeConverter, error) {
 	if slices.Contains(kinds(row), kind) {
 		return m.schemas.converter(row)
 	}
@@ -62,13 +66,15 @@ func (m *Manager) typesOf(row *resources.Row, kind schema.GroupVersionKind) (man
 	return managedfields.NewTypeConverter(defs, false)
 }
 
-// atomics are the paths in v of what is replaced as a whole.
-func atomics(v *typed.TypedValue) []string {
+// atomicPaths returns the paths of the atomic lists, maps and structs in v.
+func atomicPaths(v *typed.TypedValue) []string {
 	w := atomicWalk{schema: v.Schema()}
 	w.visit(v.TypeRef(), v.AsValue(), nil)
 	return w.found
 }
 
+// atomicWalk walks a typed value by its schema. It does not use typeNode, because it must find atomic parts in values
+// of every type, and typeNode leaves some types to the library.
 type atomicWalk struct {
 	schema *smd.Schema
 	found  []string
@@ -90,7 +96,7 @@ func (w *atomicWalk) visit(ref smd.TypeRef, v value.Value, path fieldpath.Path) 
 			if f, ok := atom.Map.FindField(name); ok {
 				of = f.Type
 			}
-			w.visit(of, field, append(path[:len(path):len(path)], fieldpath.PathElement{FieldName: &name}))
+			w.visit(of, field, below(path, fieldpath.PathElement{FieldName: &name}))
 			return true
 		})
 	case v.IsList() && atom.List != nil:
@@ -100,7 +106,12 @@ func (w *atomicWalk) visit(ref smd.TypeRef, v value.Value, path fieldpath.Path) 
 		}
 		list := v.AsList()
 		for i := range list.Length() {
-			w.visit(atom.List.ElementType, list.At(i), append(path[:len(path):len(path)], fieldpath.PathElement{Index: &i}))
+			w.visit(atom.List.ElementType, list.At(i), below(path, fieldpath.PathElement{Index: &i}))
 		}
 	}
+}
+
+// below returns a new path, which shares no memory with those of its siblings.
+func below(path fieldpath.Path, element fieldpath.PathElement) fieldpath.Path {
+	return append(path[:len(path):len(path)], element)
 }

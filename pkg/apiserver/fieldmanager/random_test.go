@@ -43,12 +43,12 @@ func rowOf(t testing.TB, resource string) *resources.Row {
 	return nil
 }
 
-// random fills values: few different strings, so that keys and values meet again.
+// random fills values. It uses few different strings, so that keys and values repeat.
 type random struct{ *rand.Rand }
 
 func (r random) word() string { return []string{"a", "b", "c", "d", ""}[r.IntN(5)] }
 
-// fill changes about one in sparse of the parts of v, and all of what it makes new.
+// fill changes about one in sparse parts of v, and every part of values that it makes.
 func (r random) fill(v reflect.Value, sparse, depth int) {
 	if sparse > 1 && depth > 1 && r.IntN(3) == 0 {
 		return
@@ -158,7 +158,7 @@ func (r random) fillMap(v reflect.Value, sparse, depth int, here bool) {
 	v.Set(out)
 }
 
-// entriesOf are an object's, without the order and the seconds that depend on the clock.
+// entriesOf returns an object's entries, without the order and the seconds, which depend on the clock.
 func entriesOf(t *testing.T, obj runtime.Object) []string {
 	t.Helper()
 	access, err := meta.Accessor(obj)
@@ -173,7 +173,7 @@ func entriesOf(t *testing.T, obj runtime.Object) []string {
 	return out
 }
 
-// stored are the rows of all kinds that have objects.
+// stored returns the rows of all kinds that are stored.
 func stored() iter.Seq[*resources.Row] {
 	return func(yield func(*resources.Row) bool) {
 		every := rows.All()
@@ -185,11 +185,11 @@ func stored() iter.Seq[*resources.Row] {
 	}
 }
 
-// TestShortAsLong: on random histories of writes the short way gives the entries that the library gives, for every kind.
-func TestShortAsLong(t *testing.T) {
+// On random histories of writes, for every kind, the fast path gives the entries that the library gives.
+func TestUpdateFastMatchesLibrary(t *testing.T) {
 	t.Parallel()
 	const histories, writesEach = 3, 8
-	short, all := 0, 0
+	fast, all := 0, 0
 	m := newManager(t)
 	for row := range stored() {
 		for seed := range uint64(histories) {
@@ -205,18 +205,18 @@ func TestShortAsLong(t *testing.T) {
 				access.SetUID("u")
 				version := row.ServedVersions()[r.IntN(len(row.ServedVersions()))].Name
 				by := registry.Writer{Name: []string{"k", "l", "m"}[r.IntN(3)], Version: version, Subresource: []string{"", "", "status"}[r.IntN(3)], At: time.Now()}
-				w, long := writes{row, by.Version, by.Subresource}, obj.DeepCopyObject()
-				refused := m.long(t.Context(), w, by, live, long)
-				err := m.short(t.Context(), w, by, live, obj)
+				w, long := writeTarget{row, by.Version, by.Subresource}, obj.DeepCopyObject()
+				refused := m.updateByLibrary(t.Context(), w, by, live, long)
+				err := m.updateFast(t.Context(), w, by, live, obj)
 				all++
 				switch {
-				case errors.Is(err, errUnusual):
+				case errors.Is(err, errNeedsLibrary):
 				case refused != nil:
 					t.Fatalf("%s: the library refuses: %v", row.GVK, refused)
 				case err != nil:
 					t.Fatalf("%s: %v", row.GVK, err)
 				default:
-					short++
+					fast++
 					if got, want := entriesOf(t, obj), entriesOf(t, long); !slices.Equal(got, want) {
 						t.Fatalf("%s, seed %d, written by %+v:\ngot  %q\nwant %q", row.GVK, seed, by, got, want)
 					}
@@ -228,8 +228,8 @@ func TestShortAsLong(t *testing.T) {
 			}
 		}
 	}
-	if short < all/3 {
-		t.Errorf("only %d of %d writes were short: the test shows little", short, all)
+	if fast < all/3 {
+		t.Errorf("only %d of %d writes were fast: the test shows little", fast, all)
 	}
-	t.Logf("%d of %d writes were short", short, all)
+	t.Logf("%d of %d writes were fast", fast, all)
 }

@@ -17,17 +17,19 @@ import (
 	"bonsai/api/resources"
 )
 
-// schemas are made of the same definitions as the published documents, for one kind at a time.
+// schemas builds schemas from the definitions of the published OpenAPI documents, for one kind at a time: a process
+// uses few of all kinds.
 type schemas struct {
 	scheme     *runtime.Scheme
-	converters *kept[weak.Pointer[resources.Row], managedfields.TypeConverter]
+	converters *cache[weak.Pointer[resources.Row], managedfields.TypeConverter]
 }
 
 func newSchemas(scheme *runtime.Scheme, keep time.Duration) *schemas {
-	return &schemas{scheme: scheme, converters: newKept[weak.Pointer[resources.Row], managedfields.TypeConverter](keep)}
+	converters := newCache[weak.Pointer[resources.Row], managedfields.TypeConverter](keep)
+	return &schemas{scheme: scheme, converters: converters}
 }
 
-// kinds are all versions of a row, and its stored kind.
+// kinds returns the row's stored kind, then its kinds in other versions.
 func kinds(row *resources.Row) []schema.GroupVersionKind {
 	out := []schema.GroupVersionKind{row.StoredGVK()}
 	for _, v := range row.ServedVersions() {
@@ -38,6 +40,7 @@ func kinds(row *resources.Row) []schema.GroupVersionKind {
 	return out
 }
 
+// definitions returns the OpenAPI definitions of some kinds and of all types that they refer to.
 func (s *schemas) definitions(kinds []schema.GroupVersionKind) (map[string]*spec.Schema, error) {
 	b := openapi.NewBuilder(s.scheme, openapi.V3)
 	for _, gvk := range kinds {
@@ -48,6 +51,7 @@ func (s *schemas) definitions(kinds []schema.GroupVersionKind) (map[string]*spec
 	return pointers(b.Definitions()), nil
 }
 
+// pointers returns definitions in the form that schemaconv and the library take.
 func pointers(defs map[string]spec.Schema) map[string]*spec.Schema {
 	out := make(map[string]*spec.Schema, len(defs))
 	for name, d := range defs {
@@ -56,13 +60,13 @@ func pointers(defs map[string]spec.Schema) map[string]*spec.Schema {
 	return out
 }
 
-// dynamic tells whether a row's objects are of no Go type.
+// dynamic reports whether a row's objects have no Go type, as those of CustomResourceDefinitions.
 func dynamic(row *resources.Row) bool {
 	_, ok := row.New().(runtime.Unstructured)
 	return ok
 }
 
-// converter is what the library needs.
+// converter returns what the library needs to make typed values of a row's objects, in all versions.
 func (s *schemas) converter(row *resources.Row) (managedfields.TypeConverter, error) {
 	return s.converters.get(weak.Make(row), func() (managedfields.TypeConverter, error) {
 		if dynamic(row) {
@@ -80,8 +84,8 @@ func (s *schemas) converter(row *resources.Row) (managedfields.TypeConverter, er
 	})
 }
 
-// dynamicConverter is for objects of no Go type. Where a version has no schema, or one that does not say enough, all lists are
-// atomic.
+// dynamicConverter returns the converter of objects without a Go type. If a version has no usable schema, the library
+// deduces types from the objects, and all lists are atomic.
 func (s *schemas) dynamicConverter(row *resources.Row) managedfields.TypeConverter {
 	b := openapi.NewBuilder(s.scheme, openapi.V3)
 	for _, v := range row.ServedVersions() {
@@ -99,7 +103,8 @@ func (s *schemas) dynamicConverter(row *resources.Row) managedfields.TypeConvert
 	return c
 }
 
-// of is the schema of one kind, and the reference to it, for a comparer. It is not kept.
+// of returns the schema of one kind, and the reference to its type, for a compiler. The schema is not kept: the
+// compiled type needs a fraction of its memory.
 func (s *schemas) of(gvk schema.GroupVersionKind, t reflect.Type) (*smd.Schema, smd.TypeRef, error) {
 	defs, err := s.definitions([]schema.GroupVersionKind{gvk})
 	if err != nil {
