@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"bonsai/pkg/kubelet/cgroup"
 	"bonsai/pkg/kubelet/cm"
 	"bonsai/pkg/kubelet/cm/cpu"
 	"bonsai/pkg/kubelet/cm/devices"
@@ -16,6 +17,14 @@ import (
 	"bonsai/pkg/kubelet/cm/userns"
 	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/node"
+)
+
+// The cgroups cannot name the interfaces that they implement beyond cm.Provider, and cm.Manager finds them at run time.
+var (
+	_ cm.Preparer          = (*cgroup.Manager)(nil)
+	_ cm.SandboxProvider   = (*cgroup.Manager)(nil)
+	_ cm.ContainerProvider = (*cgroup.Manager)(nil)
+	_ cm.Resizer           = (*cgroup.Manager)(nil)
 )
 
 // nodeParts are the Node, and what pods get of the machine.

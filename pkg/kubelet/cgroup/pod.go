@@ -15,10 +15,10 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// FailedReason implements cm.Provider.
+// FailedReason implements cm.Preparer.
 func (m *Manager) FailedReason() string { return "FailedCreatePodContainer" }
 
-// Prepare implements cm.Provider: it makes the pod's cgroup, or brings its values up to date.
+// Prepare implements cm.Preparer: it makes the pod's cgroup, or brings its values up to date.
 func (m *Manager) Prepare(_ context.Context, pod *corev1.Pod) error {
 	defer m.observe("create", time.Now())
 	if err := m.create(pod); err != nil {
@@ -47,12 +47,12 @@ func (m *Manager) path(pod *corev1.Pod) string {
 	return m.names.path(podParts(runtime.QOSClass(pod), pod.UID)...)
 }
 
-// Sandbox implements cm.Provider: the runtime makes the cgroups of the sandbox and of the containers in the pod's.
+// Sandbox implements cm.SandboxProvider: the runtime makes the cgroups of the sandbox and of the containers in the pod's.
 func (m *Manager) Sandbox(pod *corev1.Pod, o *runtime.SandboxOptions) {
 	o.CgroupParent = m.names.parent(m.path(pod))
 }
 
-// Container implements cm.Provider: where the kernel can limit swap, containers get no more than is theirs.
+// Container implements cm.ContainerProvider: where the kernel can limit swap, containers get no more than is theirs.
 func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error {
 	o.LimitSwap, o.Swap = m.limitsSwap(), m.cfg.Swap.limit(pod, c)
 	return nil

@@ -153,7 +153,7 @@ func (m *Manager) Release(uid types.UID) {
 
 func (m *Manager) allocators() []Allocator { return of[Allocator](m.Providers) }
 
-// of are those of the providers that are an X as well.
+// of returns the providers that are an X as well, in order.
 func of[X any](all []Provider) (out []X) {
 	for _, p := range all {
 		if x, ok := p.(X); ok {

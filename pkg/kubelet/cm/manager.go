@@ -33,7 +33,7 @@ type Manager struct {
 // Prepare gives a pod what it must have before its containers start. What it has already stays when something fails: it is tried again, or
 // taken back with Unprepare when the pod has ended.
 func (m *Manager) Prepare(ctx context.Context, pod *corev1.Pod) error {
-	for _, p := range m.Providers {
+	for _, p := range of[Preparer](m.Providers) {
 		if err := p.Prepare(ctx, pod); err != nil {
 			if ctx.Err() == nil {
 				m.Event(pod, corev1.EventTypeWarning, p.FailedReason(), err.Error())
@@ -46,14 +46,14 @@ func (m *Manager) Prepare(ctx context.Context, pod *corev1.Pod) error {
 
 // Sandbox adds to o what a prepared pod's sandbox is to be made with.
 func (m *Manager) Sandbox(pod *corev1.Pod, o *runtime.SandboxOptions) {
-	for _, p := range m.Providers {
+	for _, p := range of[SandboxProvider](m.Providers) {
 		p.Sandbox(pod, o)
 	}
 }
 
 // Container adds to o what a container of a prepared pod is to be made with.
 func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error {
-	for _, p := range m.Providers {
+	for _, p := range of[ContainerProvider](m.Providers) {
 		if err := p.Container(pod, c, o); err != nil {
 			return err
 		}

@@ -43,12 +43,18 @@ func (f *fake) Container(_ *corev1.Pod, c *corev1.Container, o *runtime.Containe
 func setup() (m *Manager, a, b *fake, took func() string) {
 	notes := &[]string{}
 	a, b = &fake{name: "A", notes: notes}, &fake{name: "B", notes: notes}
-	m = &Manager{Providers: []Provider{a, b}, Log: slog.New(slog.DiscardHandler),
+	m = &Manager{Providers: []Provider{a, bare{}, b}, Log: slog.New(slog.DiscardHandler),
 		Event: func(_ *corev1.Pod, kind, reason, message string) {
 			*notes = append(*notes, strings.Join([]string{kind, reason, message}, " "))
 		}}
 	return m, a, b, func() string { s := strings.Join(*notes, ", "); *notes = nil; return s }
 }
+
+// bare is a Provider that only takes back.
+type bare struct{}
+
+func (bare) Unprepare(context.Context, types.UID) error { return nil }
+func (bare) Prepared() ([]types.UID, error)             { return nil, nil }
 
 // What a pod has is given in order, goes into its sandbox and containers, and is taken back in the opposite order.
 func TestManager(t *testing.T) {

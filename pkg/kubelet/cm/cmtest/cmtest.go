@@ -1,4 +1,4 @@
-// Package cmtest has the tests of the contract that everyone keeps who gives things to pods, cm.Provider.
+// Package cmtest tests the contract of cm.Provider.
 package cmtest
 
 import (
@@ -13,12 +13,12 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Run tests a Provider. start makes it as a kubelet does that has just started, on the same node each time, on which the pod has nothing; the
-// pod is one that is given something.
+// Run tests a Provider. start makes it as a kubelet does that has just started, on the same node each time. The pod has
+// nothing on that node at first, and is one that is given something.
 func Run(t *testing.T, start func() cm.Provider, pod *corev1.Pod) {
 	t.Helper()
-	if start().FailedReason() == "" {
-		t.Error("users are not told why a pod does not begin")
+	if p, is := start().(cm.Preparer); is && p.FailedReason() == "" {
+		t.Error("the event of a failed Prepare has no reason")
 	}
 	if err := start().Unprepare(t.Context(), pod.UID); err != nil {
 		t.Error("a pod that has nothing:", err)
@@ -54,11 +54,12 @@ type given struct {
 
 func prepare(t *testing.T, p cm.Provider, pod *corev1.Pod) (g given) {
 	t.Helper()
-	if err := p.Prepare(t.Context(), pod); err != nil {
+	m := &cm.Manager{Providers: []cm.Provider{p}, Event: func(*corev1.Pod, string, string, string) {}}
+	if err := m.Prepare(t.Context(), pod); err != nil {
 		t.Fatal("prepare:", err)
 	}
-	p.Sandbox(pod, &g.sandbox)
-	if err := p.Container(pod, &pod.Spec.Containers[0], &g.container); err != nil {
+	m.Sandbox(pod, &g.sandbox)
+	if err := m.Container(pod, &pod.Spec.Containers[0], &g.container); err != nil {
 		t.Error("a container:", err)
 	}
 	if reflect.DeepEqual(g, given{}) {

@@ -141,7 +141,11 @@ func (m *Manager) wants(pod *corev1.Pod, c *corev1.Container) int {
 	return int(q.Value())
 }
 
-var _ cm.Allocator = (*Manager)(nil)
+var (
+	_ cm.Allocator         = (*Manager)(nil)
+	_ cm.ContainerProvider = (*Manager)(nil)
+	_ cm.Resizer           = (*Manager)(nil)
+)
 
 // Wants implements cm.Allocator.
 func (m *Manager) Wants(pod *corev1.Pod) bool {
@@ -323,16 +327,7 @@ func (m *Manager) MayResize(pod *corev1.Pod, _ runtime.Resources) string {
 	return ""
 }
 
-// FailedReason implements cm.Provider.
-func (m *Manager) FailedReason() string { return "FailedPrepareCPUs" }
-
-// Prepare implements cm.Provider: a pod has its CPUs since it was admitted.
-func (m *Manager) Prepare(context.Context, *corev1.Pod) error { return nil }
-
-// Sandbox implements cm.Provider.
-func (m *Manager) Sandbox(*corev1.Pod, *runtime.SandboxOptions) {}
-
-// Container implements cm.Provider.
+// Container implements cm.ContainerProvider.
 func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error {
 	o.CPUs = m.cpus(pod.UID, c.Name)
 	return nil

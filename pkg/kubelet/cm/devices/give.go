@@ -14,20 +14,12 @@ import (
 )
 
 var (
-	_ cm.Starter  = (*Manager)(nil)
-	_ cm.Reporter = (*Manager)(nil)
+	_ cm.ContainerProvider = (*Manager)(nil)
+	_ cm.Starter           = (*Manager)(nil)
+	_ cm.Reporter          = (*Manager)(nil)
 )
 
-// FailedReason implements cm.Provider.
-func (m *Manager) FailedReason() string { return "FailedPrepareDevices" }
-
-// Prepare implements cm.Provider: a pod has its devices since it was admitted.
-func (m *Manager) Prepare(context.Context, *corev1.Pod) error { return nil }
-
-// Sandbox implements cm.Provider.
-func (m *Manager) Sandbox(*corev1.Pod, *runtime.SandboxOptions) {}
-
-// Container implements cm.Provider. What plug-ins give comes before what is the pod's own, which may replace it; of what several plug-ins want at
+// Container implements cm.ContainerProvider. What plug-ins give comes before what is the pod's own, which may replace it; of what several plug-ins want at
 // the same place, the first one's counts, by the names of their resources.
 func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error {
 	m.mu.Lock()

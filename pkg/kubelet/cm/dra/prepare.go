@@ -17,12 +17,16 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-var _ cm.Provider = (*Manager)(nil)
+var (
+	_ cm.Provider          = (*Manager)(nil)
+	_ cm.Preparer          = (*Manager)(nil)
+	_ cm.ContainerProvider = (*Manager)(nil)
+)
 
-// FailedReason implements cm.Provider.
+// FailedReason implements cm.Preparer.
 func (m *Manager) FailedReason() string { return "FailedPrepareDynamicResources" }
 
-// Prepare implements cm.Provider: it has the drivers prepare the pod's claims.
+// Prepare implements cm.Preparer: it has the drivers prepare the pod's claims.
 func (m *Manager) Prepare(ctx context.Context, pod *corev1.Pod) error {
 	if len(pod.Spec.ResourceClaims) == 0 && pod.Status.ExtendedResourceClaimStatus == nil {
 		return nil
@@ -294,10 +298,7 @@ func (m *Manager) Prepared() ([]types.UID, error) {
 	return slices.Collect(maps.Keys(all)), nil
 }
 
-// Sandbox implements cm.Provider.
-func (m *Manager) Sandbox(*corev1.Pod, *runtime.SandboxOptions) {}
-
-// Container implements cm.Provider: a container gets the devices of the claims, or of the requests in them, that it names.
+// Container implements cm.ContainerProvider: a container gets the devices of the claims, or of the requests in them, that it names.
 func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

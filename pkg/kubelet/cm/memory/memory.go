@@ -65,7 +65,11 @@ type Manager struct {
 	given ContainerMemoryAssignments
 }
 
-var _ cm.Allocator = (*Manager)(nil)
+var (
+	_ cm.Allocator         = (*Manager)(nil)
+	_ cm.ContainerProvider = (*Manager)(nil)
+	_ cm.Resizer           = (*Manager)(nil)
+)
 
 // New reads what pods had before a restart of the kubelet. It fails if that was with another policy, or other memory.
 func New(cfg Config) (*Manager, error) {
@@ -270,16 +274,7 @@ func (m *Manager) MayResize(pod *corev1.Pod, _ runtime.Resources) string {
 	return ""
 }
 
-// FailedReason implements cm.Provider.
-func (m *Manager) FailedReason() string { return "FailedPrepareMemory" }
-
-// Prepare implements cm.Provider: a pod has its memory since it was admitted.
-func (m *Manager) Prepare(context.Context, *corev1.Pod) error { return nil }
-
-// Sandbox implements cm.Provider.
-func (m *Manager) Sandbox(*corev1.Pod, *runtime.SandboxOptions) {}
-
-// Container implements cm.Provider.
+// Container implements cm.ContainerProvider.
 func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -43,7 +43,11 @@ type Manager struct {
 	unknown map[types.UID]error
 }
 
-var _ cm.Provider = (*Manager)(nil)
+var (
+	_ cm.Provider        = (*Manager)(nil)
+	_ cm.Preparer        = (*Manager)(nil)
+	_ cm.SandboxProvider = (*Manager)(nil)
+)
 
 // New finds what pods were given by earlier lives of the kubelet.
 func New(cfg Config) (*Manager, error) {
@@ -79,10 +83,10 @@ func read(file string) (runtime.IDRange, error) {
 	return r, nil
 }
 
-// FailedReason implements cm.Provider.
+// FailedReason implements cm.Preparer.
 func (m *Manager) FailedReason() string { return "FailedCreatePodSandBox" }
 
-// Prepare implements cm.Provider.
+// Prepare implements cm.Preparer.
 func (m *Manager) Prepare(_ context.Context, pod *corev1.Pod) error {
 	if !runtime.OwnUsers(pod) {
 		return nil
@@ -144,18 +148,13 @@ func (m *Manager) dir(uid types.UID) (string, error) {
 	return filepath.Join(m.cfg.PodsDir, string(uid)), nil
 }
 
-// Sandbox implements cm.Provider: the sandbox and its containers have the pod's users.
+// Sandbox implements cm.SandboxProvider. The sandbox's containers have the pod's users through it.
 func (m *Manager) Sandbox(pod *corev1.Pod, o *runtime.SandboxOptions) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r, has := m.given[pod.UID]; has {
 		o.Users = &r
 	}
-}
-
-// Container implements cm.Provider: containers are made with what their sandbox has.
-func (m *Manager) Container(*corev1.Pod, *corev1.Container, *runtime.ContainerOptions) error {
-	return nil
 }
 
 // Unprepare implements cm.Provider.
