@@ -24,7 +24,8 @@ type (
 func mutatingPolicyRow(c *expression.Compiler) resources.Row {
 	validate := func(p *mutatingPolicy) field.ErrorList { return validateMutatingPolicy(p, c) }
 	return resources.Row{
-		GVK: admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy"), Resource: "mutatingadmissionpolicies", Singular: "mutatingadmissionpolicy",
+		GVK:      admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicy"),
+		Resource: "mutatingadmissionpolicies", Singular: "mutatingadmissionpolicy",
 		PlainFinalizers: true, Recheck: resources.RecheckWhole,
 		Categories:  []string{category},
 		StoragePath: "mutatingadmissionpolicies",
@@ -37,23 +38,28 @@ func mutatingPolicyRow(c *expression.Compiler) resources.Row {
 			},
 			Validate:       validate,
 			ValidateUpdate: func(p, _ *mutatingPolicy) field.ErrorList { return validate(p) },
-			SpecChanged:    func(p, old *mutatingPolicy) bool { return !apiequality.Semantic.DeepEqual(p.Spec, old.Spec) },
+			SpecChanged: func(p, old *mutatingPolicy) bool {
+				return !apiequality.Semantic.DeepEqual(p.Spec, old.Spec)
+			},
 		}.Strategy(),
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
-			resources.IntColumn("Mutations", "Mutation indicates the number of mutations rules defined in this configuration"),
+			resources.IntColumn("Mutations",
+				"Mutation indicates the number of mutations rules defined in this configuration"),
 			paramKindColumn(),
 			resources.AgeColumn(),
 		},
 		Cells: resources.Cells(func(p *mutatingPolicy, now time.Time) []any {
-			return []any{p.Name, int64(len(p.Spec.Mutations)), paramKindCell(p.Spec.ParamKind), resources.Age(p.CreationTimestamp, now)}
+			return []any{p.Name, int64(len(p.Spec.Mutations)), paramKindCell(p.Spec.ParamKind),
+				resources.Age(p.CreationTimestamp, now)}
 		}),
 	}
 }
 
 func mutatingBindingRow() resources.Row {
 	return resources.Row{
-		GVK: admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicyBinding"), Resource: "mutatingadmissionpolicybindings", Singular: "mutatingadmissionpolicybinding",
+		GVK:      admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingAdmissionPolicyBinding"),
+		Resource: "mutatingadmissionpolicybindings", Singular: "mutatingadmissionpolicybinding",
 		PlainFinalizers: true, Recheck: resources.RecheckWhole,
 		Categories:  []string{category},
 		StoragePath: "mutatingadmissionpolicybindings",
@@ -63,7 +69,9 @@ func mutatingBindingRow() resources.Row {
 			Default:        func(b *mutatingBinding) { defaultMatchResources(b.Spec.MatchResources) },
 			Validate:       validateMutatingBinding,
 			ValidateUpdate: func(b, _ *mutatingBinding) field.ErrorList { return validateMutatingBinding(b) },
-			SpecChanged:    func(b, old *mutatingBinding) bool { return !apiequality.Semantic.DeepEqual(b.Spec, old.Spec) },
+			SpecChanged: func(b, old *mutatingBinding) bool {
+				return !apiequality.Semantic.DeepEqual(b.Spec, old.Spec)
+			},
 		}.Strategy(),
 		Columns: bindingColumns(),
 		Cells: resources.Cells(func(b *mutatingBinding, now time.Time) []any {
@@ -74,7 +82,8 @@ func mutatingBindingRow() resources.Row {
 
 func validateMutatingPolicy(p *mutatingPolicy, c *expression.Compiler) field.ErrorList {
 	spec := field.NewPath("spec")
-	errs := oneOf(spec.Child("failurePolicy"), p.Spec.FailurePolicy, admissionregistrationv1.Fail, admissionregistrationv1.Ignore)
+	errs := oneOf(spec.Child("failurePolicy"), p.Spec.FailurePolicy, admissionregistrationv1.Fail,
+		admissionregistrationv1.Ignore)
 	errs = append(errs, validateParamKind(p.Spec.ParamKind, spec.Child("paramKind"))...)
 	errs = append(errs, validateConstraints(p.Spec.MatchConstraints, spec.Child("matchConstraints"))...)
 	errs = append(errs, validateMutatedOperations(p.Spec.MatchConstraints, spec.Child("matchConstraints"))...)
@@ -93,7 +102,8 @@ func validateMutatingPolicy(p *mutatingPolicy, c *expression.Compiler) field.Err
 	if p.Spec.ReinvocationPolicy == "" {
 		return append(errs, field.Required(reinvocation, ""))
 	}
-	return append(errs, oneOf(reinvocation, &p.Spec.ReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)...)
+	return append(errs, oneOf(reinvocation, &p.Spec.ReinvocationPolicy, admissionregistrationv1.NeverReinvocationPolicy,
+		admissionregistrationv1.IfNeededReinvocationPolicy)...)
 }
 
 // validateMutatedOperations: what is deleted cannot be changed.
@@ -104,14 +114,16 @@ func validateMutatedOperations(m *admissionregistrationv1.MatchResources, at *fi
 	var errs field.ErrorList
 	for i := range m.ResourceRules {
 		for j := range m.ResourceRules[i].Operations {
-			errs = append(errs, oneOf(at.Child("resourceRules", "operations"), &m.ResourceRules[i].Operations[j], admissionregistrationv1.OperationAll,
+			errs = append(errs, oneOf(at.Child("resourceRules", "operations"), &m.ResourceRules[i].Operations[j],
+				admissionregistrationv1.OperationAll,
 				admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Connect)...)
 		}
 	}
 	return errs
 }
 
-func validateMutation(m *admissionregistrationv1.Mutation, at *field.Path, in expression.Scope, compile program) field.ErrorList {
+func validateMutation(m *admissionregistrationv1.Mutation, at *field.Path, in expression.Scope,
+	compile program) field.ErrorList {
 	apply, patch := at.Child("applyConfiguration"), at.Child("jsonPatch")
 	missing := func(at *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(at, "must be specified when patchType is "+string(m.PatchType))}
@@ -144,10 +156,12 @@ func validateMutation(m *admissionregistrationv1.Mutation, at *field.Path, in ex
 		}
 		return errs
 	}
-	return oneOf(at.Child("patchType"), &m.PatchType, admissionregistrationv1.PatchTypeApplyConfiguration, admissionregistrationv1.PatchTypeJSONPatch)
+	return oneOf(at.Child("patchType"), &m.PatchType, admissionregistrationv1.PatchTypeApplyConfiguration,
+		admissionregistrationv1.PatchTypeJSONPatch)
 }
 
-func validateMutationExpression(text string, want *cel.Type, at *field.Path, in expression.Scope, compile program) field.ErrorList {
+func validateMutationExpression(text string, want *cel.Type, at *field.Path, in expression.Scope,
+	compile program) field.ErrorList {
 	if strings.TrimSpace(text) == "" {
 		return field.ErrorList{field.Required(at.Child("expression"), "")}
 	}

@@ -46,7 +46,8 @@ func validateParamKind(k *admissionregistrationv1.ParamKind, at *field.Path) fie
 		return append(errs, field.Required(at.Child("kind"), ""))
 	}
 	if msgs := apivalidation.IsDNS1035Label(strings.ToLower(k.Kind)); len(msgs) > 0 {
-		errs = append(errs, field.Invalid(at.Child("kind"), k.Kind, "may have mixed case, but should otherwise match: "+strings.Join(msgs, ",")))
+		errs = append(errs, field.Invalid(at.Child("kind"), k.Kind,
+			"may have mixed case, but should otherwise match: "+strings.Join(msgs, ",")))
 	}
 	return errs
 }
@@ -56,7 +57,8 @@ func validateMatchResources(m *admissionregistrationv1.MatchResources, at *field
 	if m == nil {
 		return nil
 	}
-	errs := oneOf(at.Child("matchPolicy"), m.MatchPolicy, admissionregistrationv1.Exact, admissionregistrationv1.Equivalent)
+	errs := oneOf(at.Child("matchPolicy"), m.MatchPolicy, admissionregistrationv1.Exact,
+		admissionregistrationv1.Equivalent)
 	errs = append(errs, validate.LabelSelector(m.NamespaceSelector, at.Child("namespaceSelector"))...)
 	errs = append(errs, validate.LabelSelector(m.ObjectSelector, at.Child("objectSelector"))...)
 	errs = append(errs, validateNamedRules(m.ResourceRules, at.Child("resourceRules"))...)
@@ -69,7 +71,8 @@ func validateNamedRules(rules []admissionregistrationv1.NamedRuleWithOperations,
 		here := at.Index(i)
 		names := map[string]bool{}
 		for j, name := range rules[i].ResourceNames {
-			errs = append(errs, validate.Invalid(here.Child("resourceNames").Index(j), name, path.ValidatePathSegmentName(name, false))...)
+			errs = append(errs, validate.Invalid(here.Child("resourceNames").Index(j), name,
+				path.ValidatePathSegmentName(name, false))...)
 			if names[name] {
 				errs = append(errs, field.Duplicate(here.Child("resourceNames").Index(j), name))
 			}
@@ -93,7 +96,8 @@ func validateConstraints(m *admissionregistrationv1.MatchResources, at *field.Pa
 }
 
 // validateVariables checks a policy's variables and returns what its further expressions are compiled with.
-func validateVariables(variables []admissionregistrationv1.Variable, in expression.Scope, at *field.Path, c *expression.Compiler) (program, field.ErrorList) {
+func validateVariables(variables []admissionregistrationv1.Variable, in expression.Scope, at *field.Path,
+	c *expression.Compiler) (program, field.ErrorList) {
 	var errs field.ErrorList
 	composed := c.Compose()
 	for i := range variables {
@@ -146,7 +150,8 @@ func validateParamRef(r *admissionregistrationv1.ParamRef, at *field.Path) field
 		errs = append(errs, field.Required(at, "one of name or selector must be specified"))
 	}
 	action := at.Child("parameterNotFoundAction")
-	valid := []admissionregistrationv1.ParameterNotFoundActionType{admissionregistrationv1.DenyAction, admissionregistrationv1.AllowAction}
+	valid := []admissionregistrationv1.ParameterNotFoundActionType{admissionregistrationv1.DenyAction,
+		admissionregistrationv1.AllowAction}
 	switch {
 	case r.ParameterNotFoundAction == nil || *r.ParameterNotFoundAction == "":
 		errs = append(errs, field.Required(action, ""))

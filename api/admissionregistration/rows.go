@@ -1,5 +1,5 @@
-// Package admissionregistration holds what we know of the kinds of the group admissionregistration.k8s.io (v1): their rows, defaults,
-// validation, strategies and table columns, as pure functions.
+// Package admissionregistration holds what we know of the kinds of the group admissionregistration.k8s.io (v1): their
+// rows, defaults, validation, strategies and table columns, as pure functions.
 package admissionregistration
 
 import (
@@ -13,5 +13,6 @@ const category = "api-extensions"
 // Rows returns the resources of the group.
 func Rows() []resources.Row {
 	c := &expression.Compiler{}
-	return []resources.Row{mutatingPolicyRow(c), mutatingBindingRow(), mutatingRow(c), validatingPolicyRow(c), validatingBindingRow(), validatingRow(c)}
+	return []resources.Row{mutatingPolicyRow(c), mutatingBindingRow(), mutatingRow(c), validatingPolicyRow(c),
+		validatingBindingRow(), validatingRow(c)}
 }

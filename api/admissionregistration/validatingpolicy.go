@@ -29,7 +29,8 @@ func validatingPolicyRow(c *expression.Compiler) resources.Row {
 	status := resources.Typed[*validatingPolicy]{
 		PrepareUpdate: func(p, old *validatingPolicy) {
 			p.Spec = *old.Spec.DeepCopy()
-			metav1.ResetObjectMetaForStatus(&p.ObjectMeta, &old.ObjectMeta) // but managedFields, which tell who wrote the status
+			// but managedFields, which tell who wrote the status
+			metav1.ResetObjectMetaForStatus(&p.ObjectMeta, &old.ObjectMeta)
 		},
 		ValidateUpdate: func(p, _ *validatingPolicy) field.ErrorList {
 			return validatePolicyStatus(&p.Status, field.NewPath("status"))
@@ -37,7 +38,8 @@ func validatingPolicyRow(c *expression.Compiler) resources.Row {
 		Resets: []string{"spec", "metadata"},
 	}
 	return resources.Row{
-		GVK: admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"), Resource: "validatingadmissionpolicies", Singular: "validatingadmissionpolicy",
+		GVK:      admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"),
+		Resource: "validatingadmissionpolicies", Singular: "validatingadmissionpolicy",
 		PlainFinalizers: true, Recheck: resources.RecheckWhole,
 		Categories:  []string{category},
 		StoragePath: "validatingadmissionpolicies",
@@ -48,28 +50,35 @@ func validatingPolicyRow(c *expression.Compiler) resources.Row {
 				defaults.SetPtr(&p.Spec.FailurePolicy, admissionregistrationv1.Fail)
 				defaultMatchResources(p.Spec.MatchConstraints)
 			},
-			PrepareCreate:  func(p *validatingPolicy) { p.Status = admissionregistrationv1.ValidatingAdmissionPolicyStatus{} },
+			PrepareCreate: func(p *validatingPolicy) {
+				p.Status = admissionregistrationv1.ValidatingAdmissionPolicyStatus{}
+			},
 			PrepareUpdate:  func(p, old *validatingPolicy) { p.Status = *old.Status.DeepCopy() },
 			Validate:       validate,
 			ValidateUpdate: func(p, _ *validatingPolicy) field.ErrorList { return validate(p) },
-			SpecChanged:    func(p, old *validatingPolicy) bool { return !apiequality.Semantic.DeepEqual(p.Spec, old.Spec) },
+			SpecChanged: func(p, old *validatingPolicy) bool {
+				return !apiequality.Semantic.DeepEqual(p.Spec, old.Spec)
+			},
 		}.Strategy(),
 		Subresources: []resources.Subresource{resources.Status(status.Strategy())},
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
-			resources.IntColumn("Validations", "Validations indicates the number of validation rules defined in this configuration"),
+			resources.IntColumn("Validations",
+				"Validations indicates the number of validation rules defined in this configuration"),
 			paramKindColumn(),
 			resources.AgeColumn(),
 		},
 		Cells: resources.Cells(func(p *validatingPolicy, now time.Time) []any {
-			return []any{p.Name, int64(len(p.Spec.Validations)), paramKindCell(p.Spec.ParamKind), resources.Age(p.CreationTimestamp, now)}
+			return []any{p.Name, int64(len(p.Spec.Validations)), paramKindCell(p.Spec.ParamKind),
+				resources.Age(p.CreationTimestamp, now)}
 		}),
 	}
 }
 
 func validatingBindingRow() resources.Row {
 	return resources.Row{
-		GVK: admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"), Resource: "validatingadmissionpolicybindings", Singular: "validatingadmissionpolicybinding",
+		GVK:      admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
+		Resource: "validatingadmissionpolicybindings", Singular: "validatingadmissionpolicybinding",
 		PlainFinalizers: true, Recheck: resources.RecheckWhole,
 		Categories:  []string{category},
 		StoragePath: "validatingadmissionpolicybindings",
@@ -79,7 +88,9 @@ func validatingBindingRow() resources.Row {
 			Default:        func(b *validatingBinding) { defaultMatchResources(b.Spec.MatchResources) },
 			Validate:       validateValidatingBinding,
 			ValidateUpdate: func(b, _ *validatingBinding) field.ErrorList { return validateValidatingBinding(b) },
-			SpecChanged:    func(b, old *validatingBinding) bool { return !apiequality.Semantic.DeepEqual(b.Spec, old.Spec) },
+			SpecChanged: func(b, old *validatingBinding) bool {
+				return !apiequality.Semantic.DeepEqual(b.Spec, old.Spec)
+			},
 		}.Strategy(),
 		Columns: bindingColumns(),
 		Cells: resources.Cells(func(b *validatingBinding, now time.Time) []any {
@@ -90,7 +101,8 @@ func validatingBindingRow() resources.Row {
 
 func validateValidatingPolicy(p *validatingPolicy, c *expression.Compiler) field.ErrorList {
 	spec := field.NewPath("spec")
-	errs := oneOf(spec.Child("failurePolicy"), p.Spec.FailurePolicy, admissionregistrationv1.Fail, admissionregistrationv1.Ignore)
+	errs := oneOf(spec.Child("failurePolicy"), p.Spec.FailurePolicy, admissionregistrationv1.Fail,
+		admissionregistrationv1.Ignore)
 	errs = append(errs, validateParamKind(p.Spec.ParamKind, spec.Child("paramKind"))...)
 	errs = append(errs, validateConstraints(p.Spec.MatchConstraints, spec.Child("matchConstraints"))...)
 	in := expression.Scope{Params: p.Spec.ParamKind != nil, Authorizer: true}
@@ -102,17 +114,22 @@ func validateValidatingPolicy(p *validatingPolicy, c *expression.Compiler) field
 	}
 	if len(p.Spec.Validations)+len(p.Spec.AuditAnnotations) == 0 {
 		for _, name := range []string{"validations", "auditAnnotations"} {
-			errs = append(errs, field.Required(spec.Child(name), "validations or auditAnnotations must contain at least one item"))
+			errs = append(errs, field.Required(spec.Child(name),
+				"validations or auditAnnotations must contain at least one item"))
 		}
 	}
 	for i := range p.Spec.Validations {
-		errs = append(errs, validateValidation(&p.Spec.Validations[i], spec.Child("validations").Index(i), in, compile)...)
+		errs = append(errs, validateValidation(&p.Spec.Validations[i], spec.Child("validations").Index(i), in,
+			compile)...)
 	}
-	return append(errs, validateAuditAnnotations(p.Name, p.Spec.AuditAnnotations, spec.Child("auditAnnotations"), in, compile)...)
+	return append(errs, validateAuditAnnotations(p.Name, p.Spec.AuditAnnotations, spec.Child("auditAnnotations"), in,
+		compile)...)
 }
 
-// validateValidation checks one rule. A message must not depend on what the client may do, as he reads it: it has no authorizer.
-func validateValidation(v *admissionregistrationv1.Validation, at *field.Path, in expression.Scope, compile program) field.ErrorList {
+// validateValidation checks one rule. A message must not depend on what the client may do, as he reads it: it has no
+// authorizer.
+func validateValidation(v *admissionregistrationv1.Validation, at *field.Path, in expression.Scope,
+	compile program) field.ErrorList {
 	var errs field.ErrorList
 	if strings.TrimSpace(v.Expression) == "" {
 		errs = append(errs, field.Required(at.Child("expression"), "expression is not specified"))
@@ -120,7 +137,8 @@ func validateValidation(v *admissionregistrationv1.Validation, at *field.Path, i
 		errs = append(errs, field.Invalid(at.Child("expression"), v.Expression, err.Error()))
 	}
 	if said := strings.TrimSpace(v.MessageExpression); v.MessageExpression != "" && said == "" {
-		errs = append(errs, field.Invalid(at.Child("messageExpression"), v.MessageExpression, "must be non-empty if specified"))
+		errs = append(errs, field.Invalid(at.Child("messageExpression"), v.MessageExpression,
+			"must be non-empty if specified"))
 	} else if said != "" {
 		in.Authorizer = false
 		if _, err := compile(v.MessageExpression, in, expression.String()); err != nil {
@@ -133,7 +151,8 @@ func validateValidation(v *admissionregistrationv1.Validation, at *field.Path, i
 	case strings.Contains(message, "\n"):
 		errs = append(errs, field.Invalid(at.Child("message"), v.Message, "must not contain line breaks"))
 	}
-	reasons := []metav1.StatusReason{metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge}
+	reasons := []metav1.StatusReason{metav1.StatusReasonForbidden, metav1.StatusReasonInvalid,
+		metav1.StatusReasonRequestEntityTooLarge}
 	if v.Reason != nil && !slices.Contains(reasons, *v.Reason) {
 		errs = append(errs, field.NotSupported(at.Child("reason"), *v.Reason, reasons))
 	}
@@ -146,10 +165,12 @@ const (
 	maxAuditAnnotationExpression = 5 * 1024
 )
 
-func validateAuditAnnotations(policy string, annotations []admissionregistrationv1.AuditAnnotation, at *field.Path, in expression.Scope, compile program) field.ErrorList {
+func validateAuditAnnotations(policy string, annotations []admissionregistrationv1.AuditAnnotation, at *field.Path,
+	in expression.Scope, compile program) field.ErrorList {
 	var errs field.ErrorList
 	if len(annotations) > maxAuditAnnotations {
-		return field.ErrorList{field.Invalid(at, annotations, fmt.Sprintf("must not have more than %d auditAnnotations", maxAuditAnnotations))}
+		return field.ErrorList{field.Invalid(at, annotations,
+			fmt.Sprintf("must not have more than %d auditAnnotations", maxAuditAnnotations))}
 	}
 	keys := map[string]bool{}
 	for i := range annotations {
@@ -160,7 +181,8 @@ func validateAuditAnnotations(policy string, annotations []admissionregistration
 		case text == "":
 			errs = append(errs, field.Required(here.Child("valueExpression"), "valueExpression is not specified"))
 		case len(text) > maxAuditAnnotationExpression:
-			errs = append(errs, field.Required(here.Child("valueExpression"), fmt.Sprintf("must not exceed %d bytes in length", maxAuditAnnotationExpression)))
+			errs = append(errs, field.Required(here.Child("valueExpression"),
+				fmt.Sprintf("must not exceed %d bytes in length", maxAuditAnnotationExpression)))
 		default:
 			if _, err := compile(a.ValueExpression, in, expression.String(), expression.Null()); err != nil {
 				errs = append(errs, field.Invalid(here.Child("valueExpression"), a.ValueExpression, err.Error()))
@@ -211,10 +233,12 @@ func validateActions(actions []admissionregistrationv1.ValidationAction, at *fie
 			errs = append(errs, field.Duplicate(at.Index(i), actions[i]))
 		}
 		have[actions[i]] = true
-		errs = append(errs, oneOf(at.Index(i), &actions[i], admissionregistrationv1.Deny, admissionregistrationv1.Warn, admissionregistrationv1.Audit)...)
+		errs = append(errs, oneOf(at.Index(i), &actions[i], admissionregistrationv1.Deny, admissionregistrationv1.Warn,
+			admissionregistrationv1.Audit)...)
 	}
 	if have[admissionregistrationv1.Deny] && have[admissionregistrationv1.Warn] {
-		errs = append(errs, field.Invalid(at, actions, "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))
+		errs = append(errs, field.Invalid(at, actions,
+			"must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))
 	}
 	return errs
 }

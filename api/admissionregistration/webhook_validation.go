@@ -43,24 +43,31 @@ func validateWebhook(h *webhook, path *field.Path, c *expression.Compiler) field
 	for i := range h.Rules {
 		errs = append(errs, validateRule(&h.Rules[i], path.Child("rules").Index(i))...)
 	}
-	errs = append(errs, oneOf(path.Child("failurePolicy"), h.FailurePolicy, admissionregistrationv1.Fail, admissionregistrationv1.Ignore)...)
-	errs = append(errs, oneOf(path.Child("matchPolicy"), h.MatchPolicy, admissionregistrationv1.Equivalent, admissionregistrationv1.Exact)...)
+	errs = append(errs, oneOf(path.Child("failurePolicy"), h.FailurePolicy, admissionregistrationv1.Fail,
+		admissionregistrationv1.Ignore)...)
+	errs = append(errs, oneOf(path.Child("matchPolicy"), h.MatchPolicy, admissionregistrationv1.Equivalent,
+		admissionregistrationv1.Exact)...)
 	if h.SideEffects == nil {
 		errs = append(errs, field.Required(path.Child("sideEffects"), "must specify one of None, NoneOnDryRun"))
 	}
-	errs = append(errs, oneOf(path.Child("sideEffects"), h.SideEffects, admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.SideEffectClassNoneOnDryRun)...)
+	errs = append(errs, oneOf(path.Child("sideEffects"), h.SideEffects, admissionregistrationv1.SideEffectClassNone,
+		admissionregistrationv1.SideEffectClassNoneOnDryRun)...)
 	if t := h.TimeoutSeconds; t != nil && (*t < 1 || *t > 30) {
-		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *t, "the timeout value must be between 1 and 30 seconds"))
+		errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *t,
+			"the timeout value must be between 1 and 30 seconds"))
 	}
 	errs = append(errs, validate.LabelSelector(h.NamespaceSelector, path.Child("namespaceSelector"))...)
 	errs = append(errs, validate.LabelSelector(h.ObjectSelector, path.Child("objectSelector"))...)
-	errs = append(errs, oneOf(path.Child("reinvocationPolicy"), h.reinvocation, admissionregistrationv1.NeverReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)...)
+	errs = append(errs, oneOf(path.Child("reinvocationPolicy"), h.reinvocation,
+		admissionregistrationv1.NeverReinvocationPolicy, admissionregistrationv1.IfNeededReinvocationPolicy)...)
 	errs = append(errs, validateClientConfig(&h.ClientConfig, path.Child("clientConfig"))...)
-	errs = append(errs, validateMatchConditions(h.MatchConditions, path.Child("matchConditions"), expression.Scope{Authorizer: true}, c)...)
+	errs = append(errs, validateMatchConditions(h.MatchConditions, path.Child("matchConditions"),
+		expression.Scope{Authorizer: true}, c)...)
 	return append(errs, validateReviewVersions(h.AdmissionReviewVersions, path.Child("admissionReviewVersions"))...)
 }
 
-// oneOf checks a word that is there; the supported ones are told in alphabetical order, as upstream tells those of this group.
+// oneOf checks a word that is there; the supported ones are told in alphabetical order, as upstream tells those of this
+// group.
 func oneOf[T ~string](path *field.Path, value *T, valid ...T) field.ErrorList {
 	if value == nil || slices.Contains(valid, *value) {
 		return nil
@@ -110,7 +117,8 @@ func validateReviewVersions(versions []string, path *field.Path) field.ErrorList
 // maxMatchConditions is upstream's.
 const maxMatchConditions = 64
 
-func validateMatchConditions(conditions []admissionregistrationv1.MatchCondition, path *field.Path, in expression.Scope, c *expression.Compiler) field.ErrorList {
+func validateMatchConditions(conditions []admissionregistrationv1.MatchCondition, path *field.Path, in expression.Scope,
+	c *expression.Compiler) field.ErrorList {
 	var errs field.ErrorList
 	if len(conditions) > maxMatchConditions {
 		errs = append(errs, field.TooMany(path, len(conditions), maxMatchConditions))
@@ -143,10 +151,12 @@ func validateRule(r *admissionregistrationv1.RuleWithOperations, path *field.Pat
 		errs = append(errs, field.Required(path.Child("operations"), ""))
 	}
 	if len(r.Operations) > 1 && slices.Contains(r.Operations, admissionregistrationv1.OperationAll) {
-		errs = append(errs, field.Invalid(path.Child("operations"), r.Operations, "if '*' is present, must not specify other operations"))
+		errs = append(errs, field.Invalid(path.Child("operations"), r.Operations,
+			"if '*' is present, must not specify other operations"))
 	}
 	for i := range r.Operations {
-		errs = append(errs, oneOf(path.Child("operations").Index(i), &r.Operations[i], admissionregistrationv1.OperationAll, admissionregistrationv1.Create,
+		errs = append(errs, oneOf(path.Child("operations").Index(i), &r.Operations[i],
+			admissionregistrationv1.OperationAll, admissionregistrationv1.Create,
 			admissionregistrationv1.Update, admissionregistrationv1.Delete, admissionregistrationv1.Connect)...)
 	}
 	errs = append(errs, wildcard(r.APIGroups, path.Child("apiGroups"), "API groups")...)
@@ -155,7 +165,8 @@ func validateRule(r *admissionregistrationv1.RuleWithOperations, path *field.Pat
 		errs = append(errs, validate.Required(path.Child("apiVersions").Index(i), v)...)
 	}
 	errs = append(errs, validateRuleResources(r.Resources, path.Child("resources"))...)
-	return append(errs, oneOf(path.Child("scope"), r.Scope, admissionregistrationv1.AllScopes, admissionregistrationv1.ClusterScope, admissionregistrationv1.NamespacedScope)...)
+	return append(errs, oneOf(path.Child("scope"), r.Scope, admissionregistrationv1.AllScopes,
+		admissionregistrationv1.ClusterScope, admissionregistrationv1.NamespacedScope)...)
 }
 
 // wildcard checks a list in which "*" stands alone.
@@ -169,14 +180,16 @@ func wildcard(list []string, path *field.Path, what string) field.ErrorList {
 	return nil
 }
 
-// validateRuleResources checks a list of resources with subresources; what a wildcard before it covers must not be there again.
+// validateRuleResources checks a list of resources with subresources; what a wildcard before it covers must not be
+// there again.
 func validateRuleResources(list []string, path *field.Path) field.ErrorList {
 	if len(list) == 0 {
 		return field.ErrorList{field.Required(path, "")}
 	}
 	var errs field.ErrorList
 	covered := func(i int, by string) {
-		errs = append(errs, field.Invalid(path.Index(i), list[i], fmt.Sprintf("if '%s' is present, must not specify %s", by, list[i])))
+		errs = append(errs, field.Invalid(path.Index(i), list[i],
+			fmt.Sprintf("if '%s' is present, must not specify %s", by, list[i])))
 	}
 	allOf, everywhere := map[string]bool{}, map[string]bool{} // pods/*, */status
 	all, others := false, false                               // "*", and resources after it
@@ -208,7 +221,8 @@ func validateRuleResources(list []string, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path, list, "if '*/*' is present, must not specify other resources"))
 	}
 	if others {
-		errs = append(errs, field.Invalid(path, list, "if '*' is present, must not specify other resources without subresources"))
+		errs = append(errs, field.Invalid(path, list,
+			"if '*' is present, must not specify other resources without subresources"))
 	}
 	return errs
 }

@@ -19,7 +19,8 @@ type (
 
 func mutatingRow(c *expression.Compiler) resources.Row {
 	return resources.Row{
-		GVK: admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"), Resource: "mutatingwebhookconfigurations", Singular: "mutatingwebhookconfiguration",
+		GVK:      admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
+		Resource: "mutatingwebhookconfigurations", Singular: "mutatingwebhookconfiguration",
 		PlainFinalizers: true, Recheck: resources.RecheckWhole,
 		Categories:  []string{category},
 		StoragePath: "mutatingwebhookconfigurations",
@@ -33,16 +34,21 @@ func mutatingRow(c *expression.Compiler) resources.Row {
 			},
 			Validate:       func(m *mutating) field.ErrorList { return validateWebhooks(mutatingHooks(m), c) },
 			ValidateUpdate: func(m, _ *mutating) field.ErrorList { return validateWebhooks(mutatingHooks(m), c) },
-			SpecChanged:    func(m, old *mutating) bool { return !apiequality.Semantic.DeepEqual(m.Webhooks, old.Webhooks) },
+			SpecChanged: func(m, old *mutating) bool {
+				return !apiequality.Semantic.DeepEqual(m.Webhooks, old.Webhooks)
+			},
 		}.Strategy(),
 		Columns: columns(),
-		Cells:   resources.Cells(func(m *mutating, now time.Time) []any { return cells(&m.ObjectMeta, len(m.Webhooks), now) }),
+		Cells: resources.Cells(func(m *mutating, now time.Time) []any {
+			return cells(&m.ObjectMeta, len(m.Webhooks), now)
+		}),
 	}
 }
 
 func validatingRow(c *expression.Compiler) resources.Row {
 	return resources.Row{
-		GVK: admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), Resource: "validatingwebhookconfigurations", Singular: "validatingwebhookconfiguration",
+		GVK:      admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
+		Resource: "validatingwebhookconfigurations", Singular: "validatingwebhookconfiguration",
 		PlainFinalizers: true, Recheck: resources.RecheckWhole,
 		Categories:  []string{category},
 		StoragePath: "validatingwebhookconfigurations",
@@ -56,10 +62,14 @@ func validatingRow(c *expression.Compiler) resources.Row {
 			},
 			Validate:       func(v *validating) field.ErrorList { return validateWebhooks(validatingHooks(v), c) },
 			ValidateUpdate: func(v, _ *validating) field.ErrorList { return validateWebhooks(validatingHooks(v), c) },
-			SpecChanged:    func(v, old *validating) bool { return !apiequality.Semantic.DeepEqual(v.Webhooks, old.Webhooks) },
+			SpecChanged: func(v, old *validating) bool {
+				return !apiequality.Semantic.DeepEqual(v.Webhooks, old.Webhooks)
+			},
 		}.Strategy(),
 		Columns: columns(),
-		Cells:   resources.Cells(func(v *validating, now time.Time) []any { return cells(&v.ObjectMeta, len(v.Webhooks), now) }),
+		Cells: resources.Cells(func(v *validating, now time.Time) []any {
+			return cells(&v.ObjectMeta, len(v.Webhooks), now)
+		}),
 	}
 }
 
@@ -81,9 +91,11 @@ func mutatingHooks(m *mutating) []webhook {
 	for i := range m.Webhooks {
 		h := &m.Webhooks[i]
 		out[i] = webhook{ValidatingWebhook: admissionregistrationv1.ValidatingWebhook{
-			Name: h.Name, ClientConfig: h.ClientConfig, Rules: h.Rules, FailurePolicy: h.FailurePolicy, MatchPolicy: h.MatchPolicy,
+			Name: h.Name, ClientConfig: h.ClientConfig, Rules: h.Rules, FailurePolicy: h.FailurePolicy,
+			MatchPolicy:       h.MatchPolicy,
 			NamespaceSelector: h.NamespaceSelector, ObjectSelector: h.ObjectSelector, SideEffects: h.SideEffects,
-			TimeoutSeconds: h.TimeoutSeconds, AdmissionReviewVersions: h.AdmissionReviewVersions, MatchConditions: h.MatchConditions,
+			TimeoutSeconds: h.TimeoutSeconds, AdmissionReviewVersions: h.AdmissionReviewVersions,
+			MatchConditions: h.MatchConditions,
 		}, reinvocation: h.ReinvocationPolicy}
 	}
 	return out

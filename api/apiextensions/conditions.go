@@ -3,7 +3,8 @@ package apiextensions
 import v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 // Condition returns the condition of a type, nil if there is none.
-func Condition(crd *v1.CustomResourceDefinition, t v1.CustomResourceDefinitionConditionType) *v1.CustomResourceDefinitionCondition {
+func Condition(crd *v1.CustomResourceDefinition,
+	t v1.CustomResourceDefinitionConditionType) *v1.CustomResourceDefinitionCondition {
 	for i := range crd.Status.Conditions {
 		if c := &crd.Status.Conditions[i]; c.Type == t {
 			return c
@@ -12,7 +13,8 @@ func Condition(crd *v1.CustomResourceDefinition, t v1.CustomResourceDefinitionCo
 	return nil
 }
 
-// SetCondition puts c in the place of the condition of its type, or behind all others. Its time is kept where its status is.
+// SetCondition puts c in the place of the condition of its type, or behind all others. Its time is kept where its
+// status is.
 func SetCondition(crd *v1.CustomResourceDefinition, c v1.CustomResourceDefinitionCondition) {
 	was := Condition(crd, c.Type)
 	if was == nil {

@@ -27,13 +27,16 @@ func validateConversion(c *apiextensionsv1.CustomResourceConversion, path *field
 	case "":
 		errs = append(errs, field.Required(path.Child("strategy"), ""))
 	default:
-		errs = append(errs, field.NotSupported(path.Child("strategy"), c.Strategy, []string{string(apiextensionsv1.NoneConverter), string(apiextensionsv1.WebhookConverter)}))
+		errs = append(errs, field.NotSupported(path.Child("strategy"), c.Strategy,
+			[]string{string(apiextensionsv1.NoneConverter), string(apiextensionsv1.WebhookConverter)}))
 	}
 	if c.Webhook != nil && c.Webhook.ClientConfig != nil {
-		errs = append(errs, field.Forbidden(path.Child("webhookClientConfig"), "should not be set when strategy is not set to Webhook"))
+		errs = append(errs, field.Forbidden(path.Child("webhookClientConfig"),
+			"should not be set when strategy is not set to Webhook"))
 	}
 	if c.Webhook != nil && len(c.Webhook.ConversionReviewVersions) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("conversionReviewVersions"), "should not be set when strategy is not set to Webhook"))
+		errs = append(errs, field.Forbidden(path.Child("conversionReviewVersions"),
+			"should not be set when strategy is not set to Webhook"))
 	}
 	return errs
 }
@@ -52,7 +55,8 @@ func validateWebhook(w *apiextensionsv1.WebhookConversion, path *field.Path) fie
 		errs = append(errs, validate.WebhookURL(at.Child("url"), *c.URL)...)
 	default:
 		s := c.Service
-		errs = append(errs, validate.WebhookService(at.Child("service"), s.Namespace, s.Name, s.Path, ptr.Deref(s.Port, 443))...)
+		errs = append(errs, validate.WebhookService(at.Child("service"), s.Namespace, s.Name, s.Path,
+			ptr.Deref(s.Port, 443))...)
 	}
 	return append(errs, validateReviewVersions(w.ConversionReviewVersions, path.Child("conversionReviewVersions"))...)
 }
@@ -76,7 +80,8 @@ func validateReviewVersions(versions []string, path *field.Path) field.ErrorList
 		known = known || slices.Contains(ReviewVersions(), v)
 	}
 	if !known {
-		errs = append(errs, field.Invalid(path, versions, "must include at least one of "+strings.Join(ReviewVersions(), ", ")))
+		errs = append(errs, field.Invalid(path, versions,
+			"must include at least one of "+strings.Join(ReviewVersions(), ", ")))
 	}
 	return errs
 }

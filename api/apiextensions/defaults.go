@@ -23,7 +23,8 @@ func Default(crd *Definition) {
 	if crd.Spec.Conversion == nil {
 		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 	}
-	if w := crd.Spec.Conversion.Webhook; w != nil && w.ClientConfig != nil && w.ClientConfig.Service != nil && w.ClientConfig.Service.Port == nil {
+	if w := crd.Spec.Conversion.Webhook; w != nil && w.ClientConfig != nil && w.ClientConfig.Service != nil &&
+		w.ClientConfig.Service.Port == nil {
 		port := int32(443)
 		w.ClientConfig.Service.Port = &port
 	}
@@ -44,7 +45,8 @@ func storageVersion(crd *Definition) (string, bool) {
 	return "", false
 }
 
-// PrepareCreate drops what a client may not set: the status except for the storage version, which counts as stored from now on.
+// PrepareCreate drops what a client may not set: the status except for the storage version, which counts as stored from
+// now on.
 func PrepareCreate(crd *Definition) {
 	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
 	noteStored(crd)

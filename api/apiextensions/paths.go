@@ -10,8 +10,8 @@ import (
 
 type version = apiextensionsv1.CustomResourceDefinitionVersion
 
-// part is something that every version of a definition has for itself, where errors in it are told of. Kubernetes tells of what all
-// versions have alike as if it stood once in the spec, as it did in v1beta1.
+// part is something that every version of a definition has for itself, where errors in it are told of. Kubernetes tells
+// of what all versions have alike as if it stood once in the spec, as it did in v1beta1.
 type part struct {
 	// shared and own are the fields' names in the spec and in a version.
 	shared, own []string
@@ -19,16 +19,29 @@ type part struct {
 }
 
 var (
-	schemaPart = part{shared: []string{"validation", "openAPIV3Schema"}, own: []string{"schema", "openAPIV3Schema"}, of: func(v *version) any { return v.Schema }}
-	subPart    = part{shared: []string{"subresources"}, own: []string{"subresources"}, of: func(v *version) any { return v.Subresources }}
-	columnPart = part{shared: []string{"additionalPrinterColumns"}, own: []string{"additionalPrinterColumns"}, of: func(v *version) any { return v.AdditionalPrinterColumns }}
-	selectPart = part{shared: []string{"selectableFields"}, own: []string{"selectableFields"}, of: func(v *version) any { return v.SelectableFields }}
+	schemaPart = part{shared: []string{"validation", "openAPIV3Schema"}, own: []string{"schema", "openAPIV3Schema"},
+		of: func(v *version) any {
+			return v.Schema
+		}}
+	subPart = part{shared: []string{"subresources"}, own: []string{"subresources"}, of: func(v *version) any {
+		return v.Subresources
+	}}
+	columnPart = part{shared: []string{"additionalPrinterColumns"}, own: []string{"additionalPrinterColumns"},
+		of: func(v *version) any {
+			return v.AdditionalPrinterColumns
+		}}
+	selectPart = part{shared: []string{"selectableFields"}, own: []string{"selectableFields"},
+		of: func(v *version) any {
+			return v.SelectableFields
+		}}
 )
 
 // isShared tells whether all versions have it alike.
 func (p part) isShared(crd *Definition) bool {
 	versions := crd.Spec.Versions
-	return !slices.ContainsFunc(versions, func(v version) bool { return !apiequality.Semantic.DeepEqual(p.of(&v), p.of(&versions[0])) })
+	return !slices.ContainsFunc(versions, func(v version) bool {
+		return !apiequality.Semantic.DeepEqual(p.of(&v), p.of(&versions[0]))
+	})
 }
 
 // places yields the versions to look at, with the path of the part: the first alone if it is shared.

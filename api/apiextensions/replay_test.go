@@ -131,7 +131,9 @@ func (r *replayed) record(t *testing.T, server *referencetest.Server) referencet
 	}
 	a := ask(http.MethodPut, path+"?dryRun=All", next)
 	ask(http.MethodDelete, definitions+"/"+name, nil)
-	if err := server.Wait(definitions+"/"+name, func(a referencetest.Answer) bool { return a.Code == http.StatusNotFound }); err != nil {
+	if err := server.Wait(definitions+"/"+name, func(a referencetest.Answer) bool {
+		return a.Code == http.StatusNotFound
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -190,7 +192,8 @@ func (r *replayed) ask(t *testing.T) referencetest.Answer {
 		out.Code = http.StatusOK
 		old, _ := r.definition(t, r.Old, false)
 		PrepareCreate(old)
-		old.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
+		old.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{
+			{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue}}
 		if r.Sub == "status" {
 			PrepareStatusUpdate(crd, old)
 			errs = ValidateStatusUpdate(crd, old)
@@ -201,7 +204,9 @@ func (r *replayed) ask(t *testing.T) referencetest.Answer {
 		}
 	}
 	if len(errs) > 0 {
-		status := apierrors.NewInvalid(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition").GroupKind(), crd.Name, errs).Status()
+		status := apierrors.NewInvalid(
+			apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition").GroupKind(), crd.Name,
+			errs).Status()
 		out = referencetest.Answer{Code: int(status.Code), Reason: status.Reason, Causes: status.Details.Causes}
 		referencetest.Sort(out.Causes)
 	}
@@ -217,7 +222,8 @@ func compare(t *testing.T, got, want referencetest.Answer) {
 	}
 	slices.Sort(want.Warnings)
 	own := func(c metav1.StatusCause) bool {
-		return c.Field != "metadata.labels" && !(c.Field == "metadata.name" && strings.Contains(c.Message, "RFC 1123 subdomain"))
+		return c.Field != "metadata.labels" &&
+			!(c.Field == "metadata.name" && strings.Contains(c.Message, "RFC 1123 subdomain"))
 	}
 	want.Causes = slices.DeleteFunc(want.Causes, func(c metav1.StatusCause) bool { return !own(c) })
 	if len(want.Causes) == 0 && want.Code == http.StatusUnprocessableEntity {

@@ -17,7 +17,8 @@ func Rows() []resources.Row {
 
 func definitionRow() resources.Row {
 	return resources.Row{
-		GVK: v1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), Resource: "customresourcedefinitions", Singular: "customresourcedefinition",
+		GVK: v1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), Resource: "customresourcedefinitions",
+		Singular:        "customresourcedefinition",
 		ShortNames:      []string{"crd", "crds"},
 		Categories:      []string{"api-extensions"},
 		PlainFinalizers: true,
@@ -26,7 +27,8 @@ func definitionRow() resources.Row {
 		New:             resources.Make[v1.CustomResourceDefinition],
 		Strategy: resources.Typed[*v1.CustomResourceDefinition]{
 			NeedsVersion: true, NoPropagation: true,
-			Default: Default, PrepareCreate: PrepareCreate, PrepareUpdate: PrepareUpdate, PrepareDelete: prepareDelete, Held: held,
+			Default: Default, PrepareCreate: PrepareCreate, PrepareUpdate: PrepareUpdate, PrepareDelete: prepareDelete,
+			Held:     held,
 			Validate: Validate, ValidateUpdate: ValidateUpdate, SpecChanged: SpecChanged, Warnings: Warnings,
 		}.Strategy(),
 		Subresources: []resources.Subresource{resources.Status(resources.Typed[*v1.CustomResourceDefinition]{

@@ -46,7 +46,8 @@ func ValidateUpdate(crd, old *Definition) field.ErrorList {
 // ValidateStatusUpdate tells what is wrong with a new status.
 func ValidateStatusUpdate(crd, _ *Definition) field.ErrorList {
 	names, path := &crd.Status.AcceptedNames, field.NewPath("status", "acceptedNames")
-	if names.Plural == "" && names.Kind == "" && names.Singular == "" && names.ListKind == "" && len(names.ShortNames) == 0 {
+	if names.Plural == "" && names.Kind == "" && names.Singular == "" && names.ListKind == "" &&
+		len(names.ShortNames) == 0 {
 		return nil
 	}
 	return validateNames(names, path)
@@ -63,7 +64,8 @@ func validateName(crd *Definition) field.ErrorList {
 	want := crd.Spec.Names.Plural + "." + crd.Spec.Group
 	check := func(name, of string) {
 		if name != want {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", of), name, `must be spec.names.plural+"."+spec.group`))
+			errs = append(errs, field.Invalid(field.NewPath("metadata", of), name,
+				`must be spec.names.plural+"."+spec.group`))
 		}
 	}
 	if crd.GenerateName != "" {
@@ -83,10 +85,12 @@ func validateSpec(crd *Definition) field.ErrorList {
 	case "":
 		errs = append(errs, field.Required(path.Child("scope"), ""))
 	default:
-		errs = append(errs, field.NotSupported(path.Child("scope"), spec.Scope, []string{string(apiextensionsv1.ClusterScoped), string(apiextensionsv1.NamespaceScoped)}))
+		errs = append(errs, field.NotSupported(path.Child("scope"), spec.Scope,
+			[]string{string(apiextensionsv1.ClusterScoped), string(apiextensionsv1.NamespaceScoped)}))
 	}
 	if spec.PreserveUnknownFields {
-		errs = append(errs, field.Invalid(path.Child("preserveUnknownFields"), true, "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"))
+		errs = append(errs, field.Invalid(path.Child("preserveUnknownFields"), true,
+			"cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"))
 	}
 	errs = append(errs, validateVersions(crd, path)...)
 	errs = append(errs, required(&spec.Names, path.Child("names"))...)
@@ -94,7 +98,9 @@ func validateSpec(crd *Definition) field.ErrorList {
 	errs = append(errs, validateConversion(spec.Conversion, path.Child("conversion"))...)
 	for v, at := range schemaPart.places(crd) {
 		if v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
-			if hasStatus(v) || schemaPart.isShared(crd) && slices.ContainsFunc(spec.Versions, func(v version) bool { return hasStatus(&v) }) {
+			if hasStatus(v) || schemaPart.isShared(crd) && slices.ContainsFunc(spec.Versions, func(v version) bool {
+				return hasStatus(&v)
+			}) {
 				errs = append(errs, validateStatusRoot(v.Schema.OpenAPIV3Schema, at)...)
 			}
 			errs = append(errs, rules.Check(v.Schema.OpenAPIV3Schema, at)...)
@@ -120,8 +126,8 @@ func validateSpec(crd *Definition) field.ErrorList {
 
 func hasStatus(v *version) bool { return v.Subresources != nil && v.Subresources.Status != nil }
 
-// withoutSchema tells that the selectable fields of a version stand where Kubernetes, which keeps what all versions have alike once, has no
-// schema for them; "" if it has.
+// withoutSchema tells that the selectable fields of a version stand where Kubernetes, which keeps what all versions
+// have alike once, has no schema for them; "" if it has.
 func withoutSchema(crd *Definition, v *version) string {
 	none := v.Schema == nil || v.Schema.OpenAPIV3Schema == nil
 	switch shared := selectPart.isShared(crd); {
@@ -199,8 +205,9 @@ func shown(crd *Definition) []shownVersion {
 	}
 	for i := range crd.Spec.Versions {
 		v := &crd.Spec.Versions[i]
-		out = append(out, shownVersion{Name: v.Name, Served: v.Served, Storage: v.Storage, Deprecated: v.Deprecated, DeprecationWarning: v.DeprecationWarning,
-			Schema: unlessShared(schemaPart, v), Subresources: unlessShared(subPart, v),
+		out = append(out, shownVersion{Name: v.Name, Served: v.Served, Storage: v.Storage, Deprecated: v.Deprecated,
+			DeprecationWarning: v.DeprecationWarning,
+			Schema:             unlessShared(schemaPart, v), Subresources: unlessShared(subPart, v),
 			AdditionalPrinterColumns: unlessShared(columnPart, v), SelectableFields: unlessShared(selectPart, v)})
 	}
 	return out
@@ -222,7 +229,9 @@ func validateDeprecation(v *version, path *field.Path) field.ErrorList {
 	}
 	for i, r := range text {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return field.ErrorList{field.Invalid(at, text, fmt.Sprintf("must only contain printable UTF-8 characters; non-printable character found at index %d", i))}
+			return field.ErrorList{field.Invalid(at, text,
+				fmt.Sprintf("must only contain printable UTF-8 characters; non-printable character found at index %d",
+					i))}
 		}
 	}
 	return nil
@@ -231,7 +240,8 @@ func validateDeprecation(v *version, path *field.Path) field.ErrorList {
 // required are the names that a definition must have.
 func required(n *apiextensionsv1.CustomResourceDefinitionNames, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, name := range []struct{ of, value string }{{"plural", n.Plural}, {"singular", n.Singular}, {"kind", n.Kind}, {"listKind", n.ListKind}} {
+	for _, name := range []struct{ of, value string }{{"plural", n.Plural}, {"singular", n.Singular}, {"kind", n.Kind},
+		{"listKind", n.ListKind}} {
 		if name.value == "" {
 			errs = append(errs, field.Required(path.Child(name.of), ""))
 		}
@@ -286,7 +296,8 @@ func validateStored(crd *Definition) field.ErrorList {
 	}
 	for i, name := range stored {
 		if !slices.ContainsFunc(crd.Spec.Versions, func(v version) bool { return v.Name == name }) {
-			errs = append(errs, field.Invalid(path.Index(i), name, fmt.Sprintf("missing from spec.versions; %s was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in %[1]s and removes %[1]s from status.storedVersions", name)))
+			errs = append(errs, field.Invalid(path.Index(i), name,
+				fmt.Sprintf("missing from spec.versions; %s was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in %[1]s and removes %[1]s from status.storedVersions", name)))
 		}
 	}
 	return errs

@@ -12,21 +12,27 @@ import (
 
 const notSimple = "must be a simple json path starting with ."
 
-// statusRoot are the fields that a schema may have at its root if its objects have a status of their own, by their names in Go.
-var statusRoot = [...]string{"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum", "ExclusiveMinimum", "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems",
-	"UniqueItems", "MultipleOf", "Required", "Items", "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields", "XValidations"}
+// statusRoot are the fields that a schema may have at its root if its objects have a status of their own, by their
+// names in Go.
+var statusRoot = [...]string{"Description", "Type", "Format", "Title", "Maximum", "ExclusiveMaximum", "Minimum",
+	"ExclusiveMinimum", "MaxLength", "MinLength", "Pattern", "MaxItems", "MinItems",
+	"UniqueItems", "MultipleOf", "Required", "Items", "Properties", "ExternalDocs", "Example", "XPreserveUnknownFields",
+	"XValidations"}
 
 // validateStatusRoot: what a schema says at its root holds for writes of the status and of all else alike.
 func validateStatusRoot(s *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList {
 	if s.Type != "" && s.Type != "object" {
-		return field.ErrorList{field.Invalid(path.Child("type"), s.Type, `only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)}
+		return field.ErrorList{field.Invalid(path.Child("type"), s.Type,
+			`only "object" is allowed as the type at the root of the schema if the status subresource is enabled`)}
 	}
 	rest := *s
 	for _, name := range statusRoot {
 		reflect.ValueOf(&rest).Elem().FieldByName(name).SetZero()
 	}
 	if !reflect.DeepEqual(rest, apiextensionsv1.JSONSchemaProps{}) {
-		return field.ErrorList{field.Invalid(path, s, fmt.Sprintf("only %v fields are allowed at the root of the schema if the status subresource is enabled", statusRoot))}
+		return field.ErrorList{field.Invalid(path, s,
+			fmt.Sprintf("only %v fields are allowed at the root of the schema if the status subresource is enabled",
+				statusRoot))}
 	}
 	return nil
 }
@@ -49,9 +55,11 @@ func validateSubresources(s *apiextensionsv1.CustomResourceSubresources, path *f
 		}
 	}
 	check(s.Scale.SpecReplicasPath, true, at.Child("specReplicasPath"), "should be a json path under .spec", ".spec.")
-	check(s.Scale.StatusReplicasPath, true, at.Child("statusReplicasPath"), "should be a json path under .status", ".status.")
+	check(s.Scale.StatusReplicasPath, true, at.Child("statusReplicasPath"), "should be a json path under .status",
+		".status.")
 	if p := s.Scale.LabelSelectorPath; p != nil {
-		check(*p, false, at.Child("labelSelectorPath"), "should be a json path under either .spec or .status", ".spec.", ".status.")
+		check(*p, false, at.Child("labelSelectorPath"), "should be a json path under either .spec or .status", ".spec.",
+			".status.")
 	}
 	return errs
 }
@@ -61,7 +69,8 @@ func validateColumn(c *apiextensionsv1.CustomResourceColumnDefinition, path *fie
 	if c.Name == "" {
 		errs = append(errs, field.Required(path.Child("name"), ""))
 	}
-	types, formats := []string{"boolean", "date", "integer", "number", "string"}, []string{"byte", "date", "date-time", "double", "float", "int32", "int64", "password"}
+	types, formats := []string{"boolean", "date", "integer", "number", "string"},
+		[]string{"byte", "date", "date-time", "double", "float", "int32", "int64", "password"}
 	if c.Type == "" {
 		errs = append(errs, field.Required(path.Child("type"), "must be one of "+strings.Join(types, ",")))
 	} else if !slices.Contains(types, c.Type) {

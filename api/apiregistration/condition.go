@@ -9,7 +9,8 @@ import (
 
 // Local is the condition of what this server serves itself.
 func Local() v1.APIServiceCondition {
-	return v1.APIServiceCondition{Type: v1.Available, Status: v1.ConditionTrue, Reason: "Local", Message: "Local APIServices are always available"}
+	return v1.APIServiceCondition{Type: v1.Available, Status: v1.ConditionTrue, Reason: "Local",
+		Message: "Local APIServices are always available"}
 }
 
 // Condition returns the condition Available; nil if there is none.
@@ -28,8 +29,8 @@ func IsAvailable(s *v1.APIService) bool {
 	return c != nil && c.Status == v1.ConditionTrue
 }
 
-// SetCondition makes c the condition of its type and tells whether that changed anything. The time of its transition is now, unless
-// its status is what it was.
+// SetCondition makes c the condition of its type and tells whether that changed anything. The time of its transition is
+// now, unless its status is what it was.
 func SetCondition(s *v1.APIService, c v1.APIServiceCondition, now time.Time) bool {
 	c.LastTransitionTime = metav1.NewTime(now)
 	for i := range s.Status.Conditions {

@@ -1,5 +1,6 @@
-// Package apiregistration holds what we know of the kind of the group apiregistration.k8s.io (v1): its row, defaults, validation and
-// table columns, the words of its condition, and the places of the groups that Kubernetes serves itself, as pure functions.
+// Package apiregistration holds what we know of the kind of the group apiregistration.k8s.io (v1): its row, defaults,
+// validation and table columns, the words of its condition, and the places of the groups that Kubernetes serves itself,
+// as pure functions.
 package apiregistration
 
 import (
@@ -14,8 +15,8 @@ import (
 	"bonsai/api/resources"
 )
 
-// Rows returns the resources of the group. now is the clock of the condition that a local APIService is made with; nil leaves it to who
-// writes the status.
+// Rows returns the resources of the group. now is the clock of the condition that a local APIService is made with; nil
+// leaves it to who writes the status.
 func Rows(now func() time.Time) []resources.Row {
 	return []resources.Row{{
 		GVK: v1.SchemeGroupVersion.WithKind("APIService"), Resource: "apiservices", Singular: "apiservice",
@@ -40,7 +41,8 @@ func Rows(now func() time.Time) []resources.Row {
 		Subresources: []resources.Subresource{resources.Status(resources.Typed[*v1.APIService]{
 			Default: Default,
 			PrepareUpdate: func(s, old *v1.APIService) {
-				s.Spec, s.Labels, s.Annotations, s.Finalizers, s.OwnerReferences = old.Spec, old.Labels, old.Annotations, old.Finalizers, old.OwnerReferences
+				s.Spec, s.Labels, s.Annotations, s.Finalizers, s.OwnerReferences = old.Spec, old.Labels,
+					old.Annotations, old.Finalizers, old.OwnerReferences
 			},
 			ValidateUpdate: func(s, _ *v1.APIService) field.ErrorList { return validateStatus(s) },
 			Resets:         []string{"spec", "metadata"},

@@ -22,8 +22,10 @@ func Validate(s *v1.APIService) field.ErrorList {
 	var errs field.ErrorList
 	name := s.Spec.Version + "." + s.Spec.Group
 	check := func(is, of string) {
-		if is != "" && is != name && len(path.ValidatePathSegmentName(is, false)) == 0 { // what is wrong of itself is told of every kind
-			errs = append(errs, field.Invalid(field.NewPath("metadata", of), is, fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", name)))
+		// what is wrong of itself is told of every kind
+		if is != "" && is != name && len(path.ValidatePathSegmentName(is, false)) == 0 {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", of), is,
+				fmt.Sprintf("must be `spec.version+\".\"+spec.group`: %q", name)))
 		}
 	}
 	check(s.GenerateName, "generateName")
@@ -31,12 +33,15 @@ func Validate(s *v1.APIService) field.ErrorList {
 	spec := field.NewPath("spec")
 	if s.Spec.Group == "" {
 		if s.Spec.Version != "v1" {
-			errs = append(errs, field.Required(spec.Child("group"), "only v1 may have an empty group and it better be legacy kube"))
+			errs = append(errs, field.Required(spec.Child("group"),
+				"only v1 may have an empty group and it better be legacy kube"))
 		}
 	} else {
-		errs = append(errs, validate.Invalid(spec.Child("group"), s.Spec.Group, validation.IsDNS1123Subdomain(s.Spec.Group))...)
+		errs = append(errs, validate.Invalid(spec.Child("group"), s.Spec.Group,
+			validation.IsDNS1123Subdomain(s.Spec.Group))...)
 	}
-	errs = append(errs, validate.Invalid(spec.Child("version"), s.Spec.Version, validation.IsDNS1035Label(s.Spec.Version))...)
+	errs = append(errs, validate.Invalid(spec.Child("version"), s.Spec.Version,
+		validation.IsDNS1035Label(s.Spec.Version))...)
 	errs = append(errs, priority(spec.Child("groupPriorityMinimum"), s.Spec.GroupPriorityMinimum, maxGroupPriority)...)
 	errs = append(errs, priority(spec.Child("versionPriority"), s.Spec.VersionPriority, maxVersionPriority)...)
 	return append(errs, validateServer(&s.Spec, spec)...)
@@ -54,10 +59,12 @@ func validateServer(s *v1.APIServiceSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.Service == nil {
 		if len(s.CABundle) != 0 {
-			errs = append(errs, field.Invalid(path.Child("caBundle"), fmt.Sprintf("%d bytes", len(s.CABundle)), "local APIServices may not have a caBundle"))
+			errs = append(errs, field.Invalid(path.Child("caBundle"), fmt.Sprintf("%d bytes", len(s.CABundle)),
+				"local APIServices may not have a caBundle"))
 		}
 		if s.InsecureSkipTLSVerify {
-			errs = append(errs, field.Invalid(path.Child("insecureSkipTLSVerify"), true, "local APIServices may not have insecureSkipTLSVerify"))
+			errs = append(errs, field.Invalid(path.Child("insecureSkipTLSVerify"), true,
+				"local APIServices may not have insecureSkipTLSVerify"))
 		}
 		return errs
 	}
@@ -70,7 +77,8 @@ func validateServer(s *v1.APIServiceSpec, path *field.Path) field.ErrorList {
 		}
 	}
 	if s.InsecureSkipTLSVerify && len(s.CABundle) > 0 {
-		errs = append(errs, field.Invalid(path.Child("insecureSkipTLSVerify"), true, "may not be true if caBundle is present"))
+		errs = append(errs, field.Invalid(path.Child("insecureSkipTLSVerify"), true,
+			"may not be true if caBundle is present"))
 	}
 	return errs
 }
@@ -81,7 +89,8 @@ func validateStatus(s *v1.APIService) field.ErrorList {
 		switch c.Status {
 		case v1.ConditionTrue, v1.ConditionFalse, v1.ConditionUnknown:
 		default:
-			errs = append(errs, field.NotSupported(field.NewPath("status", "conditions").Index(i).Child("status"), c.Status,
+			errs = append(errs, field.NotSupported(field.NewPath("status", "conditions").Index(i).Child("status"),
+				c.Status,
 				[]v1.ConditionStatus{v1.ConditionTrue, v1.ConditionFalse, v1.ConditionUnknown}))
 		}
 	}

@@ -15,7 +15,8 @@ import (
 
 func controllerRevisionRow() resources.Row {
 	return resources.Row{
-		GVK: appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), Resource: "controllerrevisions", Singular: "controllerrevision",
+		GVK: appsv1.SchemeGroupVersion.WithKind("ControllerRevision"), Resource: "controllerrevisions",
+		Singular:    "controllerrevision",
 		Recheck:     resources.RecheckBoth,
 		Namespaced:  true,
 		StoragePath: "controllerrevisions",
@@ -25,7 +26,8 @@ func controllerRevisionRow() resources.Row {
 			ValidateUpdate: func(obj, old *appsv1.ControllerRevision) field.ErrorList {
 				errs := validateRevision(obj)
 				if !apiequality.Semantic.DeepEqual(obj.Data.Raw, old.Data.Raw) {
-					errs = append(errs, field.Invalid(field.NewPath("data"), obj.Data, apivalidation.FieldImmutableErrorMsg))
+					errs = append(errs, field.Invalid(field.NewPath("data"), obj.Data,
+						apivalidation.FieldImmutableErrorMsg))
 				}
 				return errs
 			},

@@ -48,8 +48,10 @@ func daemonSetRow() resources.Row {
 		Cells: resources.Cells(func(d *appsv1.DaemonSet, now time.Time) []any {
 			names, images := podspec.ContainerTexts(d.Spec.Template.Spec.Containers)
 			st := &d.Status
-			return []any{d.Name, int64(st.DesiredNumberScheduled), int64(st.CurrentNumberScheduled), int64(st.NumberReady),
-				int64(st.UpdatedNumberScheduled), int64(st.NumberAvailable), core.SelectorText(d.Spec.Template.Spec.NodeSelector),
+			return []any{d.Name, int64(st.DesiredNumberScheduled), int64(st.CurrentNumberScheduled),
+				int64(st.NumberReady),
+				int64(st.UpdatedNumberScheduled), int64(st.NumberAvailable),
+				core.SelectorText(d.Spec.Template.Spec.NodeSelector),
 				resources.Age(d.CreationTimestamp, now), names, images, selectorText(d.Spec.Selector)}
 		}),
 	}
@@ -66,7 +68,8 @@ func daemonSetStrategy() resources.Typed[*appsv1.DaemonSet] {
 		PrepareUpdate: prepareDaemonSetUpdate,
 		Validate:      validateDaemonSet,
 		ValidateUpdate: func(obj, old *appsv1.DaemonSet) field.ErrorList {
-			return append(apivalidation.ValidateImmutableField(obj.Spec.Selector, old.Spec.Selector, specPath("selector")), validateDaemonSet(obj)...)
+			return append(apivalidation.ValidateImmutableField(obj.Spec.Selector, old.Spec.Selector,
+				specPath("selector")), validateDaemonSet(obj)...)
 		},
 		Warnings: func(obj, old *appsv1.DaemonSet) []string {
 			if old != nil && equal.Semantic(&obj.Spec.Template, &old.Spec.Template) {
@@ -89,7 +92,8 @@ func daemonSetStatusStrategy() resources.Typed[*appsv1.DaemonSet] {
 	return s
 }
 
-// prepareDaemonSetUpdate keeps the status, and counts changes of the template in an old annotation that tools still read.
+// prepareDaemonSetUpdate keeps the status, and counts changes of the template in an old annotation that tools still
+// read.
 func prepareDaemonSetUpdate(obj, old *appsv1.DaemonSet) {
 	obj.Status = *old.Status.DeepCopy()
 	keepTemplateGeneration(obj, old, !apiequality.Semantic.DeepEqual(obj.Spec.Template, old.Spec.Template))
@@ -129,8 +133,8 @@ func readableDaemonSet(d *appsv1.DaemonSet) error {
 	return err
 }
 
-// defaultDaemonSet counts the template's changes from 0 where the client says no number, as Kubernetes does: whoever writes the object manages the
-// annotation, whose number is put right as the write is prepared.
+// defaultDaemonSet counts the template's changes from 0 where the client says no number, as Kubernetes does: whoever
+// writes the object manages the annotation, whose number is put right as the write is prepared.
 func defaultDaemonSet(d *appsv1.DaemonSet) {
 	if _, ok := d.Annotations[appsv1.DeprecatedTemplateGeneration]; !ok {
 		setTemplateGeneration(d, 0)
@@ -156,12 +160,15 @@ func validateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
 	errs = append(errs, selectsTemplate(s.Selector, &s.Template, path)...)
 	errs = append(errs, podspec.ValidateTemplate(&s.Template, path.Child("template"))...)
 	if p := s.Template.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
-		errs = append(errs, field.NotSupported(path.Child("template", "spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+		errs = append(errs, field.NotSupported(path.Child("template", "spec", "restartPolicy"), p,
+			[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
 	if s.Template.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("template", "spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in DaemonSet is not Supported"))
+		errs = append(errs, field.Forbidden(path.Child("template", "spec", "activeDeadlineSeconds"),
+			"activeDeadlineSeconds in DaemonSet is not Supported"))
 	}
-	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
+	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.MinReadySeconds),
+		path.Child("minReadySeconds"))...)
 	errs = append(errs, validateDaemonUpdates(&s.UpdateStrategy, path.Child("updateStrategy"))...)
 	if l := s.RevisionHistoryLimit; l != nil {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*l), path.Child("revisionHistoryLimit"))...)
@@ -176,21 +183,24 @@ func validateDaemonUpdates(u *appsv1.DaemonSetUpdateStrategy, path *field.Path) 
 		return nil
 	case appsv1.RollingUpdateDaemonSetStrategyType:
 	default:
-		return field.ErrorList{notSupported(path, strategyValue{u.Type, orNil(u.RollingUpdate)}, string(appsv1.RollingUpdateDaemonSetStrategyType), string(appsv1.OnDeleteDaemonSetStrategyType))}
+		return field.ErrorList{notSupported(path, strategyValue{u.Type, orNil(u.RollingUpdate)},
+			string(appsv1.RollingUpdateDaemonSetStrategyType), string(appsv1.OnDeleteDaemonSetStrategyType))}
 	}
 	at := path.Child("rollingUpdate")
 	if u.RollingUpdate == nil {
 		return field.ErrorList{field.Required(at, "")}
 	}
 	unavailable, surge := deref(u.RollingUpdate.MaxUnavailable), deref(u.RollingUpdate.MaxSurge)
-	errs := append(validate.IntOrPercent(unavailable, at.Child("maxUnavailable")), validate.AtMostAll(unavailable, at.Child("maxUnavailable"))...)
+	errs := append(validate.IntOrPercent(unavailable, at.Child("maxUnavailable")),
+		validate.AtMostAll(unavailable, at.Child("maxUnavailable"))...)
 	errs = append(errs, validate.IntOrPercent(surge, at.Child("maxSurge"))...)
 	errs = append(errs, validate.AtMostAll(surge, at.Child("maxSurge"))...)
 	switch {
 	case isNone(unavailable) && isNone(surge):
 		errs = append(errs, field.Required(at.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
 	case !isNone(unavailable) && !isNone(surge):
-		errs = append(errs, field.Invalid(at.Child("maxSurge"), u.RollingUpdate.MaxSurge, "may not be set when maxUnavailable is non-zero"))
+		errs = append(errs, field.Invalid(at.Child("maxSurge"), u.RollingUpdate.MaxSurge,
+			"may not be set when maxUnavailable is non-zero"))
 	}
 	return errs
 }

@@ -20,13 +20,14 @@ func deploymentRow() resources.Row {
 	status := appsv1.DeploymentStatus{}.SwaggerDoc()
 	return resources.Row{
 		GVK: appsv1.SchemeGroupVersion.WithKind("Deployment"), Resource: "deployments", Singular: "deployment",
-		Namespaced:   true,
-		ShortNames:   []string{"deploy"},
-		Categories:   []string{"all"},
-		StoragePath:  "deployments",
-		New:          resources.Make[appsv1.Deployment],
-		Strategy:     deploymentStrategy().Strategy(),
-		Subresources: []resources.Subresource{resources.Scale(), resources.Status(deploymentStatusStrategy().Strategy())},
+		Namespaced:  true,
+		ShortNames:  []string{"deploy"},
+		Categories:  []string{"all"},
+		StoragePath: "deployments",
+		New:         resources.Make[appsv1.Deployment],
+		Strategy:    deploymentStrategy().Strategy(),
+		Subresources: []resources.Subresource{resources.Scale(),
+			resources.Status(deploymentStatusStrategy().Strategy())},
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
 			resources.Column("Ready", "Number of the pod with ready state"),
@@ -39,8 +40,10 @@ func deploymentRow() resources.Row {
 		},
 		Cells: resources.Cells(func(d *appsv1.Deployment, now time.Time) []any {
 			names, images := podspec.ContainerTexts(d.Spec.Template.Spec.Containers)
-			return []any{d.Name, fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, deref(d.Spec.Replicas)), int64(d.Status.UpdatedReplicas),
-				int64(d.Status.AvailableReplicas), resources.Age(d.CreationTimestamp, now), names, images, selectorText(d.Spec.Selector)}
+			return []any{d.Name, fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, deref(d.Spec.Replicas)),
+				int64(d.Status.UpdatedReplicas),
+				int64(d.Status.AvailableReplicas), resources.Age(d.CreationTimestamp, now), names, images,
+				selectorText(d.Spec.Selector)}
 		}),
 	}
 }
@@ -52,11 +55,13 @@ func deploymentStrategy() resources.Typed[*appsv1.Deployment] {
 		PrepareUpdate: func(obj, old *appsv1.Deployment) { obj.Status = *old.Status.DeepCopy() },
 		Validate:      validateDeployment,
 		ValidateUpdate: func(obj, old *appsv1.Deployment) fieldErrors {
-			return append(validateDeployment(obj), apivalidation.ValidateImmutableField(obj.Spec.Selector, old.Spec.Selector, specPath("selector"))...)
+			return append(validateDeployment(obj),
+				apivalidation.ValidateImmutableField(obj.Spec.Selector, old.Spec.Selector, specPath("selector"))...)
 		},
 		Warnings: func(obj, old *appsv1.Deployment) []string {
 			if old == nil {
-				return append(podspec.NameWarnings(obj.Name, "Pod names and hostnames"), templateWarnings(&obj.Spec.Template)...)
+				return append(podspec.NameWarnings(obj.Name, "Pod names and hostnames"),
+					templateWarnings(&obj.Spec.Template)...)
 			}
 			if obj.Generation == old.Generation {
 				return nil
@@ -64,7 +69,8 @@ func deploymentStrategy() resources.Typed[*appsv1.Deployment] {
 			return templateWarnings(&obj.Spec.Template)
 		},
 		SpecChanged: func(obj, old *appsv1.Deployment) bool {
-			return !equal.Semantic(&obj.Spec, &old.Spec) || !apiequality.Semantic.DeepEqual(obj.Annotations, old.Annotations)
+			return !equal.Semantic(&obj.Spec, &old.Spec) ||
+				!apiequality.Semantic.DeepEqual(obj.Annotations, old.Annotations)
 		},
 	}
 }

@@ -21,14 +21,16 @@ func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	errs = append(errs, validateSelector(s.Selector, "deployment", path.Child("selector"))...)
 	errs = append(errs, validateReplicated(s.Selector, &s.Template, path)...)
 	errs = append(errs, validateStrategy(&s.Strategy, path.Child("strategy"))...)
-	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
+	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.MinReadySeconds),
+		path.Child("minReadySeconds"))...)
 	if l := s.RevisionHistoryLimit; l != nil {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*l), path.Child("revisionHistoryLimit"))...)
 	}
 	if p := s.ProgressDeadlineSeconds; p != nil {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*p), path.Child("progressDeadlineSeconds"))...)
 		if *p <= s.MinReadySeconds {
-			errs = append(errs, field.Invalid(path.Child("progressDeadlineSeconds"), *p, "must be greater than minReadySeconds"))
+			errs = append(errs, field.Invalid(path.Child("progressDeadlineSeconds"), *p,
+				"must be greater than minReadySeconds"))
 		}
 	}
 	return errs
@@ -38,20 +40,24 @@ func validateStrategy(s *appsv1.DeploymentStrategy, path *field.Path) field.Erro
 	switch s.Type {
 	case appsv1.RecreateDeploymentStrategyType:
 		if s.RollingUpdate != nil {
-			return field.ErrorList{field.Forbidden(path.Child("rollingUpdate"), "may not be specified when strategy `type` is 'Recreate'")}
+			return field.ErrorList{field.Forbidden(path.Child("rollingUpdate"),
+				"may not be specified when strategy `type` is 'Recreate'")}
 		}
 		return nil
 	case appsv1.RollingUpdateDeploymentStrategyType:
 		if s.RollingUpdate == nil {
-			return field.ErrorList{field.Required(path.Child("rollingUpdate"), "this should be defaulted and never be nil")}
+			return field.ErrorList{field.Required(path.Child("rollingUpdate"),
+				"this should be defaulted and never be nil")}
 		}
 		return validateRolling(s.RollingUpdate.MaxUnavailable, s.RollingUpdate.MaxSurge, path.Child("rollingUpdate"))
 	}
 	shown := strategyValue{Type: s.Type}
 	if r := s.RollingUpdate; r != nil {
-		shown.RollingUpdate = struct{ MaxUnavailable, MaxSurge intstr.IntOrString }{deref(r.MaxUnavailable), deref(r.MaxSurge)}
+		shown.RollingUpdate = struct{ MaxUnavailable, MaxSurge intstr.IntOrString }{deref(r.MaxUnavailable),
+			deref(r.MaxSurge)}
 	}
-	return field.ErrorList{notSupported(path, shown, string(appsv1.RecreateDeploymentStrategyType), string(appsv1.RollingUpdateDeploymentStrategyType))}
+	return field.ErrorList{notSupported(path, shown, string(appsv1.RecreateDeploymentStrategyType),
+		string(appsv1.RollingUpdateDeploymentStrategyType))}
 }
 
 // strategyValue is how errors show a strategy, of a deployment, a daemon set or a stateful set.
@@ -111,13 +117,15 @@ func validateDeploymentStatus(obj, old *appsv1.Deployment) field.ErrorList {
 	for _, n := range []struct {
 		name  string
 		value int32
-	}{{"updatedReplicas", st.UpdatedReplicas}, {"readyReplicas", st.ReadyReplicas}, {"availableReplicas", st.AvailableReplicas}} {
+	}{{"updatedReplicas", st.UpdatedReplicas}, {"readyReplicas", st.ReadyReplicas},
+		{"availableReplicas", st.AvailableReplicas}} {
 		if n.value > st.Replicas {
 			errs = append(errs, field.Invalid(path.Child(n.name), n.value, "cannot be greater than status.replicas"))
 		}
 	}
 	if st.AvailableReplicas > st.ReadyReplicas {
-		errs = append(errs, field.Invalid(path.Child("availableReplicas"), st.AvailableReplicas, "cannot be greater than readyReplicas"))
+		errs = append(errs, field.Invalid(path.Child("availableReplicas"), st.AvailableReplicas,
+			"cannot be greater than readyReplicas"))
 	}
 	return errs
 }

@@ -19,13 +19,14 @@ func replicaSetRow() resources.Row {
 	spec, status := appsv1.ReplicaSetSpec{}.SwaggerDoc(), appsv1.ReplicaSetStatus{}.SwaggerDoc()
 	return resources.Row{
 		GVK: appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), Resource: "replicasets", Singular: "replicaset",
-		Namespaced:   true,
-		ShortNames:   []string{"rs"},
-		Categories:   []string{"all"},
-		StoragePath:  "replicasets",
-		New:          resources.Make[appsv1.ReplicaSet],
-		Strategy:     replicaSetStrategy().Strategy(),
-		Subresources: []resources.Subresource{resources.Scale(), resources.Status(replicaSetStatusStrategy().Strategy())},
+		Namespaced:  true,
+		ShortNames:  []string{"rs"},
+		Categories:  []string{"all"},
+		StoragePath: "replicasets",
+		New:         resources.Make[appsv1.ReplicaSet],
+		Strategy:    replicaSetStrategy().Strategy(),
+		Subresources: []resources.Subresource{resources.Scale(),
+			resources.Status(replicaSetStatusStrategy().Strategy())},
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
 			resources.IntColumn("Desired", spec["replicas"]),
@@ -54,11 +55,13 @@ func replicaSetStrategy() resources.Typed[*appsv1.ReplicaSet] {
 		PrepareUpdate: func(obj, old *appsv1.ReplicaSet) { obj.Status = *old.Status.DeepCopy() },
 		Validate:      validateReplicaSet,
 		ValidateUpdate: func(obj, old *appsv1.ReplicaSet) field.ErrorList {
-			return append(validateReplicaSet(obj), apivalidation.ValidateImmutableField(obj.Spec.Selector, old.Spec.Selector, specPath("selector"))...)
+			return append(validateReplicaSet(obj),
+				apivalidation.ValidateImmutableField(obj.Spec.Selector, old.Spec.Selector, specPath("selector"))...)
 		},
 		Warnings: func(obj, old *appsv1.ReplicaSet) []string {
 			if old == nil {
-				return append(podspec.NameWarnings(obj.Name, "Pod names and hostnames"), templateWarnings(&obj.Spec.Template)...)
+				return append(podspec.NameWarnings(obj.Name, "Pod names and hostnames"),
+					templateWarnings(&obj.Spec.Template)...)
 			}
 			if obj.Generation == old.Generation {
 				return nil
@@ -74,8 +77,10 @@ func replicaSetStatusStrategy() resources.Typed[*appsv1.ReplicaSet] {
 	s.PrepareUpdate = func(obj, old *appsv1.ReplicaSet) { obj.Spec = *old.Spec.DeepCopy() }
 	s.ValidateUpdate = func(obj, _ *appsv1.ReplicaSet) field.ErrorList {
 		st := &obj.Status
-		errs := core.ValidateReplicaStatus(st.Replicas, st.FullyLabeledReplicas, st.ReadyReplicas, st.AvailableReplicas, st.ObservedGeneration, field.NewPath("status"))
-		return append(errs, apivalidation.ValidateNonnegativeField(int64(deref(st.TerminatingReplicas)), field.NewPath("status", "terminatingReplicas"))...)
+		errs := core.ValidateReplicaStatus(st.Replicas, st.FullyLabeledReplicas, st.ReadyReplicas, st.AvailableReplicas,
+			st.ObservedGeneration, field.NewPath("status"))
+		return append(errs, apivalidation.ValidateNonnegativeField(int64(deref(st.TerminatingReplicas)),
+			field.NewPath("status", "terminatingReplicas"))...)
 	}
 	s.SpecChanged, s.Warnings = nil, nil
 	return s
@@ -85,7 +90,8 @@ func validateReplicaSet(r *appsv1.ReplicaSet) field.ErrorList {
 	path := field.NewPath("spec")
 	s := &r.Spec
 	errs := apivalidation.ValidateNonnegativeField(int64(deref(s.Replicas)), path.Child("replicas"))
-	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
+	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(s.MinReadySeconds),
+		path.Child("minReadySeconds"))...)
 	errs = append(errs, validateSelector(s.Selector, "deployment", path.Child("selector"))...)
 	return append(errs, validateReplicated(s.Selector, &s.Template, path)...)
 }

@@ -36,8 +36,8 @@ func selectorText(s *metav1.LabelSelector) string {
 	return text
 }
 
-// templateWarnings complains about common mistakes in a template. Deployments, ReplicaSets and StatefulSets tell of them with every new
-// generation, DaemonSets where the template has changed.
+// templateWarnings complains about common mistakes in a template. Deployments, ReplicaSets and StatefulSets tell of
+// them with every new generation, DaemonSets where the template has changed.
 func templateWarnings(t *corev1.PodTemplateSpec) []string {
 	return podspec.Warnings(&t.Spec, t.Annotations, field.NewPath("spec", "template"))
 }
@@ -60,7 +60,8 @@ func readable(s *metav1.LabelSelector) bool {
 	return err == nil
 }
 
-// validateReplicated checks the template of a ReplicaSet, or of a Deployment's ReplicaSets, which is looked at only beside a readable selector.
+// validateReplicated checks the template of a ReplicaSet, or of a Deployment's ReplicaSets, which is looked at only
+// beside a readable selector.
 func validateReplicated(s *metav1.LabelSelector, t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	if !readable(s) {
 		return field.ErrorList{field.Invalid(path.Child("selector"), s, "invalid label selector")}
@@ -77,7 +78,8 @@ func selectsTemplate(s *metav1.LabelSelector, t *corev1.PodTemplateSpec, path *f
 		return nil
 	}
 	if !selector.Empty() && !selector.Matches(labels.Set(t.Labels)) {
-		return field.ErrorList{field.Invalid(path.Child("template", "metadata", "labels"), t.Labels, "`selector` does not match template `labels`")}
+		return field.ErrorList{field.Invalid(path.Child("template", "metadata", "labels"), t.Labels,
+			"`selector` does not match template `labels`")}
 	}
 	return nil
 }

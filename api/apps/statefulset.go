@@ -23,14 +23,15 @@ import (
 func statefulSetRow() resources.Row {
 	return resources.Row{
 		GVK: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Resource: "statefulsets", Singular: "statefulset",
-		Namespaced:   true,
-		ShortNames:   []string{"sts"},
-		Categories:   []string{"all"},
-		StoragePath:  "statefulsets",
-		New:          resources.Make[appsv1.StatefulSet],
-		Strategy:     statefulSetStrategy().Strategy(),
-		Decoded:      resources.Decoded(nameClaimKinds),
-		Subresources: []resources.Subresource{resources.Scale(), resources.Status(statefulSetStatusStrategy().Strategy())},
+		Namespaced:  true,
+		ShortNames:  []string{"sts"},
+		Categories:  []string{"all"},
+		StoragePath: "statefulsets",
+		New:         resources.Make[appsv1.StatefulSet],
+		Strategy:    statefulSetStrategy().Strategy(),
+		Decoded:     resources.Decoded(nameClaimKinds),
+		Subresources: []resources.Subresource{resources.Scale(),
+			resources.Status(statefulSetStatusStrategy().Strategy())},
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
 			resources.Column("Ready", "Number of the pod with ready state"),
@@ -40,7 +41,8 @@ func statefulSetRow() resources.Row {
 		},
 		Cells: resources.Cells(func(s *appsv1.StatefulSet, now time.Time) []any {
 			names, images := podspec.ContainerTexts(s.Spec.Template.Spec.Containers)
-			return []any{s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, deref(s.Spec.Replicas)), resources.Age(s.CreationTimestamp, now), names, images}
+			return []any{s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, deref(s.Spec.Replicas)),
+				resources.Age(s.CreationTimestamp, now), names, images}
 		}),
 	}
 }
@@ -90,9 +92,12 @@ func defaultStatefulSet(s *appsv1.StatefulSet) {
 	if u := &spec.UpdateStrategy; u.Type == appsv1.RollingUpdateStatefulSetStrategyType && u.RollingUpdate != nil {
 		defaults.SetPtr(&u.RollingUpdate.Partition, 0)
 	}
-	defaults.SetPtr(&spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
-	defaults.Set(&spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
-	defaults.Set(&spec.PersistentVolumeClaimRetentionPolicy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+	defaults.SetPtr(&spec.PersistentVolumeClaimRetentionPolicy,
+		appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{})
+	defaults.Set(&spec.PersistentVolumeClaimRetentionPolicy.WhenDeleted,
+		appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
+	defaults.Set(&spec.PersistentVolumeClaimRetentionPolicy.WhenScaled,
+		appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
 	defaults.SetPtr(&spec.Replicas, 1)
 	defaults.SetPtr(&spec.RevisionHistoryLimit, 10)
 	nameClaimKinds(s)
@@ -111,8 +116,8 @@ func nameClaimKinds(s *appsv1.StatefulSet) {
 	}
 }
 
-// withClaims is the pod template with what the controller sets in its place: the volumes that pods get of the claim templates, instead of
-// its own of those names, and the names of hosts, which are each pod's own.
+// withClaims is the pod template with what the controller sets in its place: the volumes that pods get of the claim
+// templates, instead of its own of those names, and the names of hosts, which are each pod's own.
 func withClaims(s *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 	t := s.Template
 	t.Spec.Hostname, t.Spec.Subdomain = "", ""
@@ -133,7 +138,8 @@ func withClaims(s *appsv1.StatefulSetSpec) *corev1.PodTemplateSpec {
 	return &t
 }
 
-// validateStatefulSet judges all but the name of the Service. The claim templates of an update are left out: they cannot change.
+// validateStatefulSet judges all but the name of the Service. The claim templates of an update are left out: they
+// cannot change.
 func validateStatefulSet(s *appsv1.StatefulSet, update bool) field.ErrorList {
 	path := field.NewPath("spec")
 	spec := &s.Spec
@@ -145,16 +151,20 @@ func validateStatefulSet(s *appsv1.StatefulSet, update bool) field.ErrorList {
 			fmt.Sprintf("must be '%s' or '%s'", appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement)))
 	}
 	errs = append(errs, validateStatefulUpdates(&spec.UpdateStrategy, path.Child("updateStrategy"))...)
-	errs = append(errs, validateRetention(spec.PersistentVolumeClaimRetentionPolicy, path.Child("persistentVolumeClaimRetentionPolicy"))...)
+	errs = append(errs, validateRetention(spec.PersistentVolumeClaimRetentionPolicy,
+		path.Child("persistentVolumeClaimRetentionPolicy"))...)
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(deref(spec.Replicas)), path.Child("replicas"))...)
-	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(spec.MinReadySeconds), path.Child("minReadySeconds"))...)
+	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(spec.MinReadySeconds),
+		path.Child("minReadySeconds"))...)
 	for i := range spec.VolumeClaimTemplates {
 		if !update {
-			errs = append(errs, volumes.ValidateClaim(&spec.VolumeClaimTemplates[i].Spec, path.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
+			errs = append(errs, volumes.ValidateClaim(&spec.VolumeClaimTemplates[i].Spec,
+				path.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
 		}
 	}
 	if spec.Ordinals != nil {
-		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(spec.Ordinals.Start), path.Child("ordinals", "start"))...)
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(spec.Ordinals.Start),
+			path.Child("ordinals", "start"))...)
 	}
 	errs = append(errs, validateSelector(spec.Selector, "statefulset", path.Child("selector"))...)
 	if readable(spec.Selector) {
@@ -164,10 +174,12 @@ func validateStatefulSet(s *appsv1.StatefulSet, update bool) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("selector"), spec.Selector, ""))
 	}
 	if p := spec.Template.Spec.RestartPolicy; p != corev1.RestartPolicyAlways {
-		errs = append(errs, field.NotSupported(path.Child("template", "spec", "restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+		errs = append(errs, field.NotSupported(path.Child("template", "spec", "restartPolicy"), p,
+			[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
 	if spec.Template.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("template", "spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in StatefulSet is not Supported"))
+		errs = append(errs, field.Forbidden(path.Child("template", "spec", "activeDeadlineSeconds"),
+			"activeDeadlineSeconds in StatefulSet is not Supported"))
 	}
 	return errs
 }
@@ -178,14 +190,17 @@ func validateStatefulUpdates(u *appsv1.StatefulSetUpdateStrategy, path *field.Pa
 		return field.ErrorList{field.Required(path.Child("type"), "")}
 	case appsv1.OnDeleteStatefulSetStrategyType:
 		if u.RollingUpdate != nil {
-			return field.ErrorList{field.Invalid(path.Child("rollingUpdate"), rollingValue{u.RollingUpdate.Partition, u.RollingUpdate.MaxUnavailable}, "only allowed for updateStrategy '"+string(appsv1.RollingUpdateStatefulSetStrategyType)+"'")}
+			return field.ErrorList{field.Invalid(path.Child("rollingUpdate"),
+				rollingValue{u.RollingUpdate.Partition, u.RollingUpdate.MaxUnavailable},
+				"only allowed for updateStrategy '"+string(appsv1.RollingUpdateStatefulSetStrategyType)+"'")}
 		}
 		return nil
 	case appsv1.RollingUpdateStatefulSetStrategyType:
 		return validateStatefulRolling(u.RollingUpdate, path.Child("rollingUpdate"))
 	}
 	return field.ErrorList{field.Invalid(path, strategyValue{u.Type, orNil(u.RollingUpdate)},
-		fmt.Sprintf("must be '%s' or '%s'", appsv1.RollingUpdateStatefulSetStrategyType, appsv1.OnDeleteStatefulSetStrategyType))}
+		fmt.Sprintf("must be '%s' or '%s'", appsv1.RollingUpdateStatefulSetStrategyType,
+			appsv1.OnDeleteStatefulSetStrategyType))}
 }
 
 // rollingValue is how errors show a stateful set's rolling update.
@@ -206,7 +221,8 @@ func validateRetention(p *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy
 		return nil
 	}
 	var errs field.ErrorList
-	valid := []appsv1.PersistentVolumeClaimRetentionPolicyType{appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType}
+	valid := []appsv1.PersistentVolumeClaimRetentionPolicyType{appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+		appsv1.DeletePersistentVolumeClaimRetentionPolicyType}
 	check := func(name string, v appsv1.PersistentVolumeClaimRetentionPolicyType) {
 		if v != valid[0] && v != valid[1] {
 			errs = append(errs, field.NotSupported(path.Child(name), v, valid))
@@ -228,7 +244,8 @@ func validateNewStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	return errs
 }
 
-// statefulSetWarnings are the template's, those of claims, which Kubernetes tells of at every update and at another path, and one of the set itself.
+// statefulSetWarnings are the template's, those of claims, which Kubernetes tells of at every update and at another
+// path, and one of the set itself.
 func statefulSetWarnings(obj, old *appsv1.StatefulSet) []string {
 	var w []string
 	if old == nil || obj.Generation != old.Generation {
@@ -259,7 +276,8 @@ func validateStatefulSetUpdate(obj, old *appsv1.StatefulSet) field.ErrorList {
 	rest.Spec.RevisionHistoryLimit = old.Spec.RevisionHistoryLimit
 	rest.Spec.PersistentVolumeClaimRetentionPolicy = old.Spec.PersistentVolumeClaimRetentionPolicy
 	if !apiequality.Semantic.DeepEqual(rest.Spec, old.Spec) {
-		errs = append(errs, field.Forbidden(field.NewPath("spec"), "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"))
+		errs = append(errs, field.Forbidden(field.NewPath("spec"),
+			"updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"))
 	}
 	return errs
 }
@@ -268,7 +286,8 @@ func validateStatefulSetStatus(obj, old *appsv1.StatefulSet) field.ErrorList {
 	path := field.NewPath("status")
 	st := &obj.Status
 	errs := apivalidation.ValidateNonnegativeField(int64(st.Replicas), path.Child("replicas"))
-	errs = append(errs, apivalidation.ValidateNonnegativeField(st.ObservedGeneration, path.Child("observedGeneration"))...)
+	errs = append(errs, apivalidation.ValidateNonnegativeField(st.ObservedGeneration,
+		path.Child("observedGeneration"))...)
 	for _, n := range []struct {
 		name  string
 		value int32
@@ -284,7 +303,8 @@ func validateStatefulSetStatus(obj, old *appsv1.StatefulSet) field.ErrorList {
 		}
 	}
 	if st.AvailableReplicas > st.ReadyReplicas {
-		errs = append(errs, field.Invalid(path.Child("availableReplicas"), st.AvailableReplicas, "cannot be greater than status.readyReplicas"))
+		errs = append(errs, field.Invalid(path.Child("availableReplicas"), st.AvailableReplicas,
+			"cannot be greater than status.readyReplicas"))
 	}
 	if c, was := st.CollisionCount, old.Status.CollisionCount; was != nil && deref(c) < *was {
 		errs = append(errs, field.Invalid(path.Child("collisionCount"), deref(c), "cannot be decremented"))

@@ -25,10 +25,13 @@ func TestStatefulSetRefuses(t *testing.T) {
 			[]string{`spec.serviceName: Invalid value: "A b": a lowercase RFC 1123 label must`}},
 		"a claim of nothing": {func(s *appsv1.StatefulSet) {
 			s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "x"}}}
-		}, []string{"spec.volumeClaimTemplates[0].spec.accessModes: Required value: at least 1", "spec.volumeClaimTemplates[0].spec.resources[storage]: Required value"}},
+		}, []string{"spec.volumeClaimTemplates[0].spec.accessModes: Required value: at least 1",
+			"spec.volumeClaimTemplates[0].spec.resources[storage]: Required value"}},
 	} {
-		s := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, ServiceName: "s",
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}}
+		s := &appsv1.StatefulSet{
+			Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, ServiceName: "s",
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+					Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}}
 		c.change(s)
 		defaultStatefulSet(s)
 		errs := validateNewStatefulSet(s)
@@ -46,7 +49,8 @@ func TestStatefulSetRefuses(t *testing.T) {
 		t.Errorf("a name with a dot: %q", msgs)
 	}
 	s := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{RevisionHistoryLimit: new(int32(-1))}}
-	if w := statefulSetWarnings(s, nil); len(w) != 1 || !strings.HasPrefix(w[0], "spec.revisionHistoryLimit: a negative value") {
+	if w := statefulSetWarnings(s, nil); len(w) != 1 ||
+		!strings.HasPrefix(w[0], "spec.revisionHistoryLimit: a negative value") {
 		t.Errorf("warnings: %q", w)
 	}
 }
@@ -60,8 +64,10 @@ func TestRollingValues(t *testing.T) {
 		t.Errorf("deployment: %v", errs)
 	}
 	word := intstr.FromString("x")
-	u := &appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType, RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &word, MaxSurge: &zero}}
-	if errs := validateDaemonUpdates(u, nil); len(errs) != 2 || !strings.Contains(errs[1].Error(), "cannot be 0 when maxSurge is 0") {
+	u := &appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType,
+		RollingUpdate: &appsv1.RollingUpdateDaemonSet{MaxUnavailable: &word, MaxSurge: &zero}}
+	if errs := validateDaemonUpdates(u, nil); len(errs) != 2 ||
+		!strings.Contains(errs[1].Error(), "cannot be 0 when maxSurge is 0") {
 		t.Errorf("daemon set: %v", errs)
 	}
 }
@@ -76,8 +82,8 @@ func TestRevisionData(t *testing.T) {
 	}
 }
 
-// TestStatefulSetUpdateStrategy: what a real kube-apiserver v1.36.3 makes of what is given; a partition is only added to what has none
-// where the type is left out, or the rest is there.
+// TestStatefulSetUpdateStrategy: what a real kube-apiserver v1.36.3 makes of what is given; a partition is only added
+// to what has none where the type is left out, or the rest is there.
 func TestStatefulSetUpdateStrategy(t *testing.T) {
 	t.Parallel()
 	rolling := func(partition ...int32) *appsv1.RollingUpdateStatefulSetStrategy {
@@ -90,13 +96,20 @@ func TestStatefulSetUpdateStrategy(t *testing.T) {
 	for name, c := range map[string]struct {
 		given, want appsv1.StatefulSetUpdateStrategy
 	}{
-		"nothing":          {appsv1.StatefulSetUpdateStrategy{}, appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling(0)}},
-		"the type":         {appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate"}, appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate"}},
-		"the type, rest":   {appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling()}, appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling(0)}},
-		"the rest":         {appsv1.StatefulSetUpdateStrategy{RollingUpdate: rolling()}, appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling(0)}},
-		"a partition":      {appsv1.StatefulSetUpdateStrategy{RollingUpdate: rolling(2)}, appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling(2)}},
-		"the other type":   {appsv1.StatefulSetUpdateStrategy{Type: "OnDelete"}, appsv1.StatefulSetUpdateStrategy{Type: "OnDelete"}},
-		"another's values": {appsv1.StatefulSetUpdateStrategy{Type: "OnDelete", RollingUpdate: rolling()}, appsv1.StatefulSetUpdateStrategy{Type: "OnDelete", RollingUpdate: rolling()}},
+		"nothing": {appsv1.StatefulSetUpdateStrategy{},
+			appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling(0)}},
+		"the type": {appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate"},
+			appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate"}},
+		"the type, rest": {appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling()},
+			appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling(0)}},
+		"the rest": {appsv1.StatefulSetUpdateStrategy{RollingUpdate: rolling()},
+			appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling(0)}},
+		"a partition": {appsv1.StatefulSetUpdateStrategy{RollingUpdate: rolling(2)},
+			appsv1.StatefulSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling(2)}},
+		"the other type": {appsv1.StatefulSetUpdateStrategy{Type: "OnDelete"},
+			appsv1.StatefulSetUpdateStrategy{Type: "OnDelete"}},
+		"another's values": {appsv1.StatefulSetUpdateStrategy{Type: "OnDelete", RollingUpdate: rolling()},
+			appsv1.StatefulSetUpdateStrategy{Type: "OnDelete", RollingUpdate: rolling()}},
 	} {
 		s := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{UpdateStrategy: c.given}}
 		defaultStatefulSet(s)

@@ -9,7 +9,8 @@ import (
 
 func tokenReviewRow() resources.Row {
 	return resources.Row{
-		GVK: authenticationv1.SchemeGroupVersion.WithKind("TokenReview"), Resource: "tokenreviews", Singular: "tokenreview",
+		GVK: authenticationv1.SchemeGroupVersion.WithKind("TokenReview"), Resource: "tokenreviews",
+		Singular:  "tokenreview",
 		New:       resources.Make[authenticationv1.TokenReview],
 		NotStored: true,
 		Strategy:  resources.Typed[*authenticationv1.TokenReview]{Validate: validateTokenReview}.Strategy(),
@@ -18,7 +19,8 @@ func tokenReviewRow() resources.Row {
 
 func selfSubjectReviewRow() resources.Row {
 	return resources.Row{
-		GVK: authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), Resource: "selfsubjectreviews", Singular: "selfsubjectreview",
+		GVK: authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), Resource: "selfsubjectreviews",
+		Singular:  "selfsubjectreview",
 		New:       resources.Make[authenticationv1.SelfSubjectReview],
 		NotStored: true,
 	}

@@ -1,5 +1,5 @@
-// Package authentication holds what we know of the kinds of the group authentication.k8s.io (v1): their rows, defaults, validation, strategies and
-// table columns, as pure functions.
+// Package authentication holds what we know of the kinds of the group authentication.k8s.io (v1): their rows, defaults,
+// validation, strategies and table columns, as pure functions.
 package authentication
 
 import "bonsai/api/resources"

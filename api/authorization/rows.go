@@ -1,10 +1,11 @@
-// Package authorization holds what we know of the kinds of the group authorization.k8s.io (v1): their rows, defaults, validation, strategies and
-// table columns, as pure functions.
+// Package authorization holds what we know of the kinds of the group authorization.k8s.io (v1): their rows, defaults,
+// validation, strategies and table columns, as pure functions.
 package authorization
 
 import "bonsai/api/resources"
 
 // Rows returns the resources of the group.
 func Rows() []resources.Row {
-	return []resources.Row{localSubjectAccessReviewRow(), selfSubjectAccessReviewRow(), selfSubjectRulesReviewRow(), subjectAccessReviewRow()}
+	return []resources.Row{localSubjectAccessReviewRow(), selfSubjectAccessReviewRow(), selfSubjectRulesReviewRow(),
+		subjectAccessReviewRow()}
 }

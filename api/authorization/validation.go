@@ -14,10 +14,12 @@ func validateLocalSubjectAccessReview(r *authorizationv1.LocalSubjectAccessRevie
 	errs := validateSpec(&r.Spec)
 	path := field.NewPath("spec")
 	if a := r.Spec.ResourceAttributes; a != nil && a.Namespace != r.Namespace {
-		errs = append(errs, field.Invalid(path.Child("resourceAttributes", "namespace"), a.Namespace, "must match metadata.namespace"))
+		errs = append(errs, field.Invalid(path.Child("resourceAttributes", "namespace"), a.Namespace,
+			"must match metadata.namespace"))
 	}
 	if r.Spec.NonResourceAttributes != nil {
-		errs = append(errs, field.Invalid(path.Child("nonResourceAttributes"), r.Spec.NonResourceAttributes, "disallowed on this kind of request"))
+		errs = append(errs, field.Invalid(path.Child("nonResourceAttributes"), r.Spec.NonResourceAttributes,
+			"disallowed on this kind of request"))
 	}
 	return errs
 }
@@ -26,7 +28,8 @@ func validateSpec(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validateAttributes(s.ResourceAttributes, s.NonResourceAttributes, path)
 	if s.User == "" && len(s.Groups) == 0 {
-		errs = append(errs, field.Invalid(path.Child("user"), s.User, "at least one of user or group must be specified"))
+		errs = append(errs, field.Invalid(path.Child("user"), s.User,
+			"at least one of user or group must be specified"))
 	}
 	return errs
 }
@@ -36,12 +39,15 @@ func validateSelfSubjectAccessReview(r *authorizationv1.SelfSubjectAccessReview)
 }
 
 // validateAttributes: a review asks about a resource or about a path, not both.
-func validateAttributes(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes, path *field.Path) field.ErrorList {
+func validateAttributes(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes,
+	path *field.Path) field.ErrorList {
 	switch {
 	case r != nil && n != nil:
-		return field.ErrorList{field.Invalid(path.Child("nonResourceAttributes"), n, "cannot be specified in combination with resourceAttributes")}
+		return field.ErrorList{field.Invalid(path.Child("nonResourceAttributes"), n,
+			"cannot be specified in combination with resourceAttributes")}
 	case r == nil && n == nil:
-		return field.ErrorList{field.Invalid(path.Child("resourceAttributes"), r, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+		return field.ErrorList{field.Invalid(path.Child("resourceAttributes"), r,
+			"exactly one of nonResourceAttributes or resourceAttributes must be specified")}
 	}
 	return nil
 }

@@ -18,7 +18,8 @@ func cells(a *autoscaler, now time.Time) []any {
 		least = strconv.Itoa(int(*n))
 	}
 	return []any{
-		a.Name, a.Spec.ScaleTargetRef.Kind + "/" + a.Spec.ScaleTargetRef.Name, targetsText(a.Spec.Metrics, a.Status.CurrentMetrics),
+		a.Name, a.Spec.ScaleTargetRef.Kind + "/" + a.Spec.ScaleTargetRef.Name,
+		targetsText(a.Spec.Metrics, a.Status.CurrentMetrics),
 		least, int64(a.Spec.MaxReplicas), int64(a.Status.CurrentReplicas), resources.Age(a.CreationTimestamp, now),
 	}
 }

@@ -49,11 +49,13 @@ func upRules() *autoscalingv2.HPAScalingRules {
 func downRules() *autoscalingv2.HPAScalingRules {
 	return &autoscalingv2.HPAScalingRules{
 		SelectPolicy: new(autoscalingv2.MaxChangePolicySelect),
-		Policies:     []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15}},
+		Policies: []autoscalingv2.HPAScalingPolicy{
+			{Type: autoscalingv2.PercentScalingPolicy, Value: 100, PeriodSeconds: 15}},
 	}
 }
 
-// DefaultRules are the rules of an autoscaler that has none, as if both directions had been said without any word in them.
+// DefaultRules are the rules of an autoscaler that has none, as if both directions had been said without any word in
+// them.
 func DefaultRules() *autoscalingv2.HorizontalPodAutoscalerBehavior {
 	return &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: upRules(), ScaleDown: downRules()}
 }

@@ -18,13 +18,22 @@ type source struct {
 
 func sources(m *autoscalingv2.MetricSpec) []source {
 	return []source{
-		{"object", autoscalingv2.ObjectMetricSourceType, m.Object != nil, func(at *field.Path) field.ErrorList { return validateObject(m.Object, at) }},
-		{"external", autoscalingv2.ExternalMetricSourceType, m.External != nil, func(at *field.Path) field.ErrorList { return validateExternal(m.External, at) }},
-		{"pods", autoscalingv2.PodsMetricSourceType, m.Pods != nil, func(at *field.Path) field.ErrorList { return validatePods(m.Pods, at) }},
-		{"resource", autoscalingv2.ResourceMetricSourceType, m.Resource != nil, func(at *field.Path) field.ErrorList { return validateResource(m.Resource, at) }},
-		{"containerResource", autoscalingv2.ContainerResourceMetricSourceType, m.ContainerResource != nil, func(at *field.Path) field.ErrorList {
-			return validateContainerResource(m.ContainerResource, at)
+		{"object", autoscalingv2.ObjectMetricSourceType, m.Object != nil, func(at *field.Path) field.ErrorList {
+			return validateObject(m.Object, at)
 		}},
+		{"external", autoscalingv2.ExternalMetricSourceType, m.External != nil, func(at *field.Path) field.ErrorList {
+			return validateExternal(m.External, at)
+		}},
+		{"pods", autoscalingv2.PodsMetricSourceType, m.Pods != nil, func(at *field.Path) field.ErrorList {
+			return validatePods(m.Pods, at)
+		}},
+		{"resource", autoscalingv2.ResourceMetricSourceType, m.Resource != nil, func(at *field.Path) field.ErrorList {
+			return validateResource(m.Resource, at)
+		}},
+		{"containerResource", autoscalingv2.ContainerResourceMetricSourceType, m.ContainerResource != nil,
+			func(at *field.Path) field.ErrorList {
+				return validateContainerResource(m.ContainerResource, at)
+			}},
 	}
 }
 
@@ -49,14 +58,16 @@ func validateMetric(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList
 			known = true
 		case s.of == m.Type:
 			known = true
-			errs = append(errs, field.Required(at.Child(s.name), "must populate information for the given metric source"))
+			errs = append(errs, field.Required(at.Child(s.name),
+				"must populate information for the given metric source"))
 		case s.present:
 			others = append(others, s)
 		}
 	}
 	if !known { // which Kubernetes tells twice
 		unknown := field.NotSupported(at.Child("type"), m.Type, []autoscalingv2.MetricSourceType{
-			autoscalingv2.ContainerResourceMetricSourceType, autoscalingv2.ExternalMetricSourceType, autoscalingv2.ObjectMetricSourceType,
+			autoscalingv2.ContainerResourceMetricSourceType, autoscalingv2.ExternalMetricSourceType,
+			autoscalingv2.ObjectMetricSourceType,
 			autoscalingv2.PodsMetricSourceType, autoscalingv2.ResourceMetricSourceType,
 		})
 		errs = append(errs, unknown, unknown)
@@ -74,7 +85,8 @@ func validateObject(o *autoscalingv2.ObjectMetricSource, at *field.Path) field.E
 	errs = append(errs, validateIdentifier(o.Metric, at.Child("metric"))...)
 	errs = append(errs, validateTarget(&o.Target, at.Child("target"))...)
 	if o.Target.Value == nil && o.Target.AverageValue == nil {
-		errs = append(errs, field.Required(at.Child("target", "averageValue"), "must set either a target value or averageValue"))
+		errs = append(errs, field.Required(at.Child("target", "averageValue"),
+			"must set either a target value or averageValue"))
 	}
 	return errs
 }
@@ -83,10 +95,12 @@ func validateExternal(e *autoscalingv2.ExternalMetricSource, at *field.Path) fie
 	errs := validateIdentifier(e.Metric, at.Child("metric"))
 	errs = append(errs, validateTarget(&e.Target, at.Child("target"))...)
 	if e.Target.Value == nil && e.Target.AverageValue == nil {
-		errs = append(errs, field.Required(at.Child("target", "averageValue"), "must set either a target value for metric or a per-pod target"))
+		errs = append(errs, field.Required(at.Child("target", "averageValue"),
+			"must set either a target value for metric or a per-pod target"))
 	}
 	if e.Target.Value != nil && e.Target.AverageValue != nil {
-		errs = append(errs, field.Forbidden(at.Child("target", "value"), "may not set both a target value for metric and a per-pod target"))
+		errs = append(errs, field.Forbidden(at.Child("target", "value"),
+			"may not set both a target value for metric and a per-pod target"))
 	}
 	return errs
 }
@@ -95,7 +109,8 @@ func validatePods(p *autoscalingv2.PodsMetricSource, at *field.Path) field.Error
 	errs := validateIdentifier(p.Metric, at.Child("metric"))
 	errs = append(errs, validateTarget(&p.Target, at.Child("target"))...)
 	if p.Target.AverageValue == nil {
-		errs = append(errs, field.Required(at.Child("target", "averageValue"), "must specify a positive target averageValue"))
+		errs = append(errs, field.Required(at.Child("target", "averageValue"),
+			"must specify a positive target averageValue"))
 	}
 	return errs
 }
@@ -109,7 +124,8 @@ func validateContainerResource(r *autoscalingv2.ContainerResourceMetricSource, a
 	if r.Container == "" {
 		errs = append(errs, field.Required(at.Child("container"), "must specify a container"))
 	} else {
-		errs = append(errs, validate.Invalid(at.Child("container"), r.Container, validation.IsDNS1123Label(r.Container))...)
+		errs = append(errs, validate.Invalid(at.Child("container"), r.Container,
+			validation.IsDNS1123Label(r.Container))...)
 	}
 	return append(errs, validateResourceTarget(&r.Target, at.Child("target"))...)
 }
@@ -124,10 +140,12 @@ func validateResourceName(name string, at *field.Path) field.ErrorList {
 func validateResourceTarget(t *autoscalingv2.MetricTarget, at *field.Path) field.ErrorList {
 	errs := validateTarget(t, at)
 	if t.AverageUtilization == nil && t.AverageValue == nil {
-		errs = append(errs, field.Required(at.Child("averageUtilization"), "must set either a target raw value or a target utilization"))
+		errs = append(errs, field.Required(at.Child("averageUtilization"),
+			"must set either a target raw value or a target utilization"))
 	}
 	if t.AverageUtilization != nil && t.AverageValue != nil {
-		errs = append(errs, field.Forbidden(at.Child("averageValue"), "may not set both a target raw value and a target utilization"))
+		errs = append(errs, field.Forbidden(at.Child("averageValue"),
+			"may not set both a target raw value and a target utilization"))
 	}
 	return errs
 }
@@ -141,8 +159,10 @@ func validateTarget(t *autoscalingv2.MetricTarget, at *field.Path) field.ErrorLi
 	if t.Type == "" {
 		errs = append(errs, field.Required(at.Child("type"), "must specify a metric target type"))
 	}
-	if t.Type != autoscalingv2.UtilizationMetricType && t.Type != autoscalingv2.ValueMetricType && t.Type != autoscalingv2.AverageValueMetricType {
-		errs = append(errs, field.Invalid(at.Child("type"), t.Type, "must be either Utilization, Value, or AverageValue"))
+	if t.Type != autoscalingv2.UtilizationMetricType && t.Type != autoscalingv2.ValueMetricType &&
+		t.Type != autoscalingv2.AverageValueMetricType {
+		errs = append(errs, field.Invalid(at.Child("type"), t.Type,
+			"must be either Utilization, Value, or AverageValue"))
 	}
 	errs = append(errs, validatePositive(t.Value, at.Child("value"))...)
 	errs = append(errs, validatePositive(t.AverageValue, at.Child("averageValue"))...)

@@ -1,5 +1,5 @@
-// Package autoscaling holds what we know of the kinds of the group autoscaling (v1 and v2): their row, defaults, validation, strategies,
-// table columns and the conversion between the versions, as pure functions.
+// Package autoscaling holds what we know of the kinds of the group autoscaling (v1 and v2): their row, defaults,
+// validation, strategies, table columns and the conversion between the versions, as pure functions.
 package autoscaling
 
 import (
@@ -15,9 +15,11 @@ type autoscaler = autoscalingv2.HorizontalPodAutoscaler
 
 // Rows returns the resources of the group.
 func Rows() []resources.Row {
-	spec, status := autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc(), autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()
+	spec, status := autoscalingv2.HorizontalPodAutoscalerSpec{}.SwaggerDoc(),
+		autoscalingv2.HorizontalPodAutoscalerStatus{}.SwaggerDoc()
 	return []resources.Row{{
-		GVK: autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), Resource: "horizontalpodautoscalers", Singular: "horizontalpodautoscaler",
+		GVK: autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), Resource: "horizontalpodautoscalers",
+		Singular:    "horizontalpodautoscaler",
 		Namespaced:  true,
 		ShortNames:  []string{"hpa"},
 		Categories:  []string{"all"},
@@ -26,7 +28,8 @@ func Rows() []resources.Row {
 		Versions: []resources.Version{
 			{Name: autoscalingv2.SchemeGroupVersion.Version},
 			{
-				Name: autoscalingv1.SchemeGroupVersion.Version, New: resources.Make[autoscalingv1.HorizontalPodAutoscaler],
+				Name:  autoscalingv1.SchemeGroupVersion.Version,
+				New:   resources.Make[autoscalingv1.HorizontalPodAutoscaler],
 				ToHub: resources.Convert(fromV1), FromHub: resources.Convert(toV1),
 			},
 		},

@@ -60,11 +60,12 @@ func withoutV1(annotations map[string]string) map[string]string {
 	return out
 }
 
-// toV1 makes v1 of a stored autoscaler. The first target for the utilization of CPU is v1's only one, further ones are lost; every other
-// metric is in an annotation.
+// toV1 makes v1 of a stored autoscaler. The first target for the utilization of CPU is v1's only one, further ones are
+// lost; every other metric is in an annotation.
 func toV1(in *autoscaler) *autoscalingv1.HorizontalPodAutoscaler {
 	out := &autoscalingv1.HorizontalPodAutoscaler{
-		TypeMeta:   metav1.TypeMeta{APIVersion: autoscalingv1.SchemeGroupVersion.String(), Kind: "HorizontalPodAutoscaler"},
+		TypeMeta: metav1.TypeMeta{APIVersion: autoscalingv1.SchemeGroupVersion.String(),
+			Kind: "HorizontalPodAutoscaler"},
 		ObjectMeta: in.ObjectMeta,
 		Spec: autoscalingv1.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv1.CrossVersionObjectReference(in.Spec.ScaleTargetRef),
@@ -92,14 +93,16 @@ func toV1(in *autoscaler) *autoscalingv1.HorizontalPodAutoscaler {
 	for i := range in.Status.CurrentMetrics {
 		m := &in.Status.CurrentMetrics[i]
 		current = append(current, statusToV1(m))
-		if r := m.Resource; m.Type == autoscalingv2.ResourceMetricSourceType && r != nil && r.Name == corev1.ResourceCPU && r.Current.AverageUtilization != nil {
+		if r := m.Resource; m.Type == autoscalingv2.ResourceMetricSourceType && r != nil &&
+			r.Name == corev1.ResourceCPU && r.Current.AverageUtilization != nil {
 			out.Status.CurrentCPUUtilizationPercentage = r.Current.AverageUtilization
 		}
 	}
 	var conditions []autoscalingv1.HorizontalPodAutoscalerCondition
 	for _, c := range in.Status.Conditions {
 		conditions = append(conditions, autoscalingv1.HorizontalPodAutoscalerCondition{
-			Type: autoscalingv1.HorizontalPodAutoscalerConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+			Type: autoscalingv1.HorizontalPodAutoscalerConditionType(c.Type), Status: c.Status,
+			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
 		})
 	}
 	a := annotations{to: withoutV1(in.Annotations)}
@@ -120,7 +123,8 @@ func toV1(in *autoscaler) *autoscalingv1.HorizontalPodAutoscaler {
 }
 
 func isCPUUtilization(m *autoscalingv2.MetricSpec) bool {
-	return m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil && m.Resource.Name == corev1.ResourceCPU &&
+	return m.Type == autoscalingv2.ResourceMetricSourceType && m.Resource != nil &&
+		m.Resource.Name == corev1.ResourceCPU &&
 		m.Resource.Target.AverageUtilization != nil
 }
 
@@ -157,7 +161,8 @@ func read[T any](from map[string]string, name string) (value T, ok bool) {
 // fromV1 makes the stored autoscaler of one of v1: what the annotations say comes before the fields for CPU.
 func fromV1(in *autoscalingv1.HorizontalPodAutoscaler) *autoscaler {
 	out := &autoscaler{
-		TypeMeta:   metav1.TypeMeta{APIVersion: autoscalingv2.SchemeGroupVersion.String(), Kind: "HorizontalPodAutoscaler"},
+		TypeMeta: metav1.TypeMeta{APIVersion: autoscalingv2.SchemeGroupVersion.String(),
+			Kind: "HorizontalPodAutoscaler"},
 		ObjectMeta: in.ObjectMeta,
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference(in.Spec.ScaleTargetRef),
@@ -180,13 +185,15 @@ func fromV1(in *autoscalingv1.HorizontalPodAutoscaler) *autoscaler {
 		out.Spec.Metrics = append(out.Spec.Metrics, cpuUtilization(*n))
 	}
 	if b, ok := read[v1Behavior](in.Annotations, behaviorAnnotation); ok {
-		out.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rulesFromV1(b.ScaleUp), ScaleDown: rulesFromV1(b.ScaleDown)}
+		out.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: rulesFromV1(b.ScaleUp),
+			ScaleDown: rulesFromV1(b.ScaleDown)}
 	}
 	current, ok := read[[]autoscalingv1.MetricStatus](in.Annotations, currentMetricsAnnotation)
 	if n := in.Status.CurrentCPUUtilizationPercentage; !ok && n != nil {
 		out.Status.CurrentMetrics = []autoscalingv2.MetricStatus{{
-			Type:     autoscalingv2.ResourceMetricSourceType,
-			Resource: &autoscalingv2.ResourceMetricStatus{Name: corev1.ResourceCPU, Current: autoscalingv2.MetricValueStatus{AverageUtilization: n}},
+			Type: autoscalingv2.ResourceMetricSourceType,
+			Resource: &autoscalingv2.ResourceMetricStatus{Name: corev1.ResourceCPU,
+				Current: autoscalingv2.MetricValueStatus{AverageUtilization: n}},
 		}}
 	}
 	for i := range current {
@@ -195,7 +202,8 @@ func fromV1(in *autoscalingv1.HorizontalPodAutoscaler) *autoscaler {
 	conditions, _ := read[[]autoscalingv1.HorizontalPodAutoscalerCondition](in.Annotations, conditionsAnnotation)
 	for _, c := range conditions {
 		out.Status.Conditions = append(out.Status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{
-			Type: autoscalingv2.HorizontalPodAutoscalerConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+			Type: autoscalingv2.HorizontalPodAutoscalerConditionType(c.Type), Status: c.Status,
+			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
 		})
 	}
 	return out
@@ -205,7 +213,8 @@ func rulesToV1(in *autoscalingv2.HPAScalingRules) *v1Rules {
 	if in == nil {
 		return nil
 	}
-	out := &v1Rules{StabilizationWindowSeconds: in.StabilizationWindowSeconds, SelectPolicy: in.SelectPolicy, Tolerance: in.Tolerance}
+	out := &v1Rules{StabilizationWindowSeconds: in.StabilizationWindowSeconds, SelectPolicy: in.SelectPolicy,
+		Tolerance: in.Tolerance}
 	for _, p := range in.Policies {
 		out.Policies = append(out.Policies, v1Policy(p))
 	}
@@ -216,7 +225,8 @@ func rulesFromV1(in *v1Rules) *autoscalingv2.HPAScalingRules {
 	if in == nil {
 		return nil
 	}
-	out := &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: in.StabilizationWindowSeconds, SelectPolicy: in.SelectPolicy, Tolerance: in.Tolerance}
+	out := &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: in.StabilizationWindowSeconds,
+		SelectPolicy: in.SelectPolicy, Tolerance: in.Tolerance}
 	for _, p := range in.Policies {
 		out.Policies = append(out.Policies, autoscalingv2.HPAScalingPolicy(p))
 	}

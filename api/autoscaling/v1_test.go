@@ -12,7 +12,8 @@ import (
 // pair is one autoscaler in both versions, as JSON.
 type pair struct{ Stored, V1 json.RawMessage }
 
-// recorded are answers of kube-apiserver v1.36.3: what was stored read as v1, and what was written as v1 read as it is stored.
+// recorded are answers of kube-apiserver v1.36.3: what was stored read as v1, and what was written as v1 read as it is
+// stored.
 func recorded(t *testing.T) (toV1, fromV1 []pair) {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/v1.json")

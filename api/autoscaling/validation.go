@@ -16,8 +16,8 @@ const (
 	maxPeriodSeconds = 1800
 )
 
-// validateAutoscaler checks an autoscaler; old is nil for a new one. A target's version without a group that was stored once does not
-// stand in the way of other changes.
+// validateAutoscaler checks an autoscaler; old is nil for a new one. A target's version without a group that was stored
+// once does not stand in the way of other changes.
 func validateAutoscaler(a, old *autoscaler) field.ErrorList {
 	s, at := &a.Spec, field.NewPath("spec")
 	least := int32(1)
@@ -33,7 +33,8 @@ func validateAutoscaler(a, old *autoscaler) field.ErrorList {
 		errs = append(errs, validateMetric(&s.Metrics[i], at.Child("metrics").Index(i))...)
 	}
 	if s.MinReplicas != nil && *s.MinReplicas == 0 && !seenWithoutPods(s.Metrics) {
-		errs = append(errs, field.Forbidden(at.Child("metrics"), "must specify at least one Object or External metric to support scaling to zero replicas"))
+		errs = append(errs, field.Forbidden(at.Child("metrics"),
+			"must specify at least one Object or External metric to support scaling to zero replicas"))
 	}
 	if b := s.Behavior; b != nil {
 		errs = append(errs, validateRules(b.ScaleUp, at.Child("behavior", "scaleUp"))...)
@@ -45,7 +46,8 @@ func validateAutoscaler(a, old *autoscaler) field.ErrorList {
 func validateRange(s *autoscalingv2.HorizontalPodAutoscalerSpec, least int32, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if n := s.MinReplicas; n != nil && *n < least {
-		errs = append(errs, field.Invalid(at.Child("minReplicas"), *n, fmt.Sprintf("must be greater than or equal to %d", least)))
+		errs = append(errs, field.Invalid(at.Child("minReplicas"), *n,
+			fmt.Sprintf("must be greater than or equal to %d", least)))
 	}
 	most := at.Child("maxReplicas")
 	switch n := s.MaxReplicas; {
@@ -110,12 +112,15 @@ func validateRules(r *autoscalingv2.HPAScalingRules, at *field.Path) field.Error
 		case *n < 0:
 			errs = append(errs, field.Invalid(at, *n, "must be greater than or equal to zero"))
 		case *n > maxWindowSeconds:
-			errs = append(errs, field.Invalid(at, *n, fmt.Sprintf("must be less than or equal to %d", maxWindowSeconds)))
+			errs = append(errs, field.Invalid(at, *n,
+				fmt.Sprintf("must be less than or equal to %d", maxWindowSeconds)))
 		}
 	}
-	if p := r.SelectPolicy; p != nil && *p != autoscalingv2.MaxChangePolicySelect && *p != autoscalingv2.MinChangePolicySelect && *p != autoscalingv2.DisabledPolicySelect {
+	if p := r.SelectPolicy; p != nil && *p != autoscalingv2.MaxChangePolicySelect &&
+		*p != autoscalingv2.MinChangePolicySelect && *p != autoscalingv2.DisabledPolicySelect {
 		errs = append(errs, field.NotSupported(at.Child("selectPolicy"), *p, []autoscalingv2.ScalingPolicySelect{
-			autoscalingv2.DisabledPolicySelect, autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect,
+			autoscalingv2.DisabledPolicySelect, autoscalingv2.MaxChangePolicySelect,
+			autoscalingv2.MinChangePolicySelect,
 		}))
 	}
 	if len(r.Policies) == 0 {
@@ -133,7 +138,8 @@ func validateRules(r *autoscalingv2.HPAScalingRules, at *field.Path) field.Error
 func validatePolicy(p autoscalingv2.HPAScalingPolicy, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if p.Type != autoscalingv2.PodsScalingPolicy && p.Type != autoscalingv2.PercentScalingPolicy {
-		errs = append(errs, field.NotSupported(at.Child("type"), p.Type, []autoscalingv2.HPAScalingPolicyType{autoscalingv2.PercentScalingPolicy, autoscalingv2.PodsScalingPolicy}))
+		errs = append(errs, field.NotSupported(at.Child("type"), p.Type,
+			[]autoscalingv2.HPAScalingPolicyType{autoscalingv2.PercentScalingPolicy, autoscalingv2.PodsScalingPolicy}))
 	}
 	if p.Value <= 0 {
 		errs = append(errs, field.Invalid(at.Child("value"), p.Value, "must be greater than zero"))
@@ -142,7 +148,8 @@ func validatePolicy(p autoscalingv2.HPAScalingPolicy, at *field.Path) field.Erro
 	case p.PeriodSeconds <= 0:
 		errs = append(errs, field.Invalid(at, p.PeriodSeconds, "must be greater than zero"))
 	case p.PeriodSeconds > maxPeriodSeconds:
-		errs = append(errs, field.Invalid(at, p.PeriodSeconds, fmt.Sprintf("must be less than or equal to %d", maxPeriodSeconds)))
+		errs = append(errs, field.Invalid(at, p.PeriodSeconds,
+			fmt.Sprintf("must be less than or equal to %d", maxPeriodSeconds)))
 	}
 	return errs
 }
@@ -157,5 +164,6 @@ func validatePositive(q *resource.Quantity, at *field.Path) field.ErrorList {
 func validateStatus(s *autoscalingv2.HorizontalPodAutoscalerStatus) field.ErrorList {
 	at := field.NewPath("status")
 	errs := apivalidation.ValidateNonnegativeField(int64(s.CurrentReplicas), at.Child("currentReplicas"))
-	return append(errs, apivalidation.ValidateNonnegativeField(int64(s.DesiredReplicas), at.Child("desiredReplicas"))...)
+	return append(errs, apivalidation.ValidateNonnegativeField(int64(s.DesiredReplicas),
+		at.Child("desiredReplicas"))...)
 }

@@ -45,7 +45,8 @@ func cronJobRow() resources.Row {
 			if deref(c.Spec.Suspend) {
 				suspended = "True"
 			}
-			return []any{c.Name, c.Spec.Schedule, zone, suspended, int64(len(c.Status.Active)), last, resources.Age(c.CreationTimestamp, now),
+			return []any{c.Name, c.Spec.Schedule, zone, suspended, int64(len(c.Status.Active)), last,
+				resources.Age(c.CreationTimestamp, now),
 				names, images, metav1.FormatLabelSelector(c.Spec.JobTemplate.Spec.Selector)}
 		}),
 	}
@@ -89,7 +90,8 @@ func cronJobWarnings(obj, old *batchv1.CronJob) []string {
 	}
 	if old == nil || obj.Generation != old.Generation {
 		t := &obj.Spec.JobTemplate.Spec.Template
-		w = append(w, podspec.Warnings(&t.Spec, t.Annotations, field.NewPath("spec", "jobTemplate", "spec", "template"))...)
+		w = append(w, podspec.Warnings(&t.Spec, t.Annotations,
+			field.NewPath("spec", "jobTemplate", "spec", "template"))...)
 	}
 	if namesZone(obj.Spec.Schedule) {
 		w = append(w, "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details")

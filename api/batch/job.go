@@ -41,7 +41,8 @@ func jobRow() resources.Row {
 		}, templateColumns(spec["selector"])...),
 		Cells: resources.Cells(func(j *batchv1.Job, now time.Time) []any {
 			names, images := podspec.ContainerTexts(j.Spec.Template.Spec.Containers)
-			return []any{j.Name, stateText(j), completionsText(j), durationText(j, now), resources.Age(j.CreationTimestamp, now),
+			return []any{j.Name, stateText(j), completionsText(j), durationText(j, now),
+				resources.Age(j.CreationTimestamp, now),
 				names, images, metav1.FormatLabelSelector(j.Spec.Selector)}
 		}),
 	}
@@ -57,7 +58,8 @@ func stateText(j *batchv1.Job) string {
 	case j.DeletionTimestamp != nil:
 		return "Terminating"
 	}
-	for _, t := range []batchv1.JobConditionType{batchv1.JobSuspended, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet} {
+	for _, t := range []batchv1.JobConditionType{batchv1.JobSuspended, batchv1.JobFailureTarget,
+		batchv1.JobSuccessCriteriaMet} {
 		if IsTrue(&j.Status, t) {
 			return string(t)
 		}

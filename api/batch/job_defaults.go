@@ -33,7 +33,8 @@ func defaultJob(j *batchv1.Job) {
 	labelJob(j)
 }
 
-// labelJob gives a job without labels those of its pods: one map, as in Kubernetes, so that what generateSelector adds is the job's, too.
+// labelJob gives a job without labels those of its pods: one map, as in Kubernetes, so that what generateSelector adds
+// is the job's, too.
 func labelJob(j *batchv1.Job) {
 	if len(j.Labels) == 0 {
 		j.Labels = j.Spec.Template.Labels
@@ -54,7 +55,8 @@ func defaultTemplates(s *batchv1.JobSpec) {
 	}
 }
 
-// Labels of a job's pods that are older than those with a domain. The other two are batchv1.ControllerUidLabel and JobNameLabel.
+// Labels of a job's pods that are older than those with a domain. The other two are batchv1.ControllerUidLabel and
+// JobNameLabel.
 const (
 	oldUIDLabel  = "controller-uid"
 	oldNameLabel = "job-name"
@@ -68,8 +70,8 @@ func generatedLabels(j *batchv1.Job) map[string]string {
 	}
 }
 
-// generateSelector makes the job select its own pods and no others, unless its user takes care of that. What the user has put in the
-// place of a generated label stays, and is refused by the validation.
+// generateSelector makes the job select its own pods and no others, unless its user takes care of that. What the user
+// has put in the place of a generated label stays, and is refused by the validation.
 func generateSelector(j *batchv1.Job) {
 	if deref(j.Spec.ManualSelector) {
 		return

@@ -41,9 +41,12 @@ func validatePodFailurePolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorL
 	return errs
 }
 
-func validateFailureRule(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyRule, names sets.Set[string], path *field.Path) field.ErrorList {
+func validateFailureRule(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyRule, names sets.Set[string],
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	actions := []batchv1.PodFailurePolicyAction{batchv1.PodFailurePolicyActionCount, batchv1.PodFailurePolicyActionFailIndex, batchv1.PodFailurePolicyActionFailJob, batchv1.PodFailurePolicyActionIgnore}
+	actions := []batchv1.PodFailurePolicyAction{batchv1.PodFailurePolicyActionCount,
+		batchv1.PodFailurePolicyActionFailIndex, batchv1.PodFailurePolicyActionFailJob,
+		batchv1.PodFailurePolicyActionIgnore}
 	at := path.Child("action")
 	switch {
 	case r.Action == "":
@@ -59,23 +62,28 @@ func validateFailureRule(s *batchv1.JobSpec, r *batchv1.PodFailurePolicyRule, na
 	errs = append(errs, validatePodConditions(r.OnPodConditions, path.Child("onPodConditions"))...)
 	switch codes, conditions := r.OnExitCodes != nil, len(r.OnPodConditions) > 0; {
 	case codes && conditions:
-		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "specifying both OnExitCodes and OnPodConditions is not supported"))
+		errs = append(errs, field.Invalid(path, field.OmitValueType{},
+			"specifying both OnExitCodes and OnPodConditions is not supported"))
 	case !codes && !conditions:
-		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "specifying one of OnExitCodes and OnPodConditions is required"))
+		errs = append(errs, field.Invalid(path, field.OmitValueType{},
+			"specifying one of OnExitCodes and OnPodConditions is required"))
 	}
 	return errs
 }
 
-func validateExitCodes(r *batchv1.PodFailurePolicyOnExitCodesRequirement, names sets.Set[string], path *field.Path) field.ErrorList {
+func validateExitCodes(r *batchv1.PodFailurePolicyOnExitCodesRequirement, names sets.Set[string],
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	operators := []batchv1.PodFailurePolicyOnExitCodesOperator{batchv1.PodFailurePolicyOnExitCodesOpIn, batchv1.PodFailurePolicyOnExitCodesOpNotIn}
+	operators := []batchv1.PodFailurePolicyOnExitCodesOperator{batchv1.PodFailurePolicyOnExitCodesOpIn,
+		batchv1.PodFailurePolicyOnExitCodesOpNotIn}
 	if r.Operator == "" {
 		errs = append(errs, field.Required(path.Child("operator"), fmt.Sprintf("valid values: %q", operators)))
 	} else if !slices.Contains(operators, r.Operator) {
 		errs = append(errs, field.NotSupported(path.Child("operator"), r.Operator, operators))
 	}
 	if r.ContainerName != nil && !names.Has(*r.ContainerName) {
-		errs = append(errs, field.Invalid(path.Child("containerName"), *r.ContainerName, "must be one of the container or initContainer names in the pod template"))
+		errs = append(errs, field.Invalid(path.Child("containerName"), *r.ContainerName,
+			"must be one of the container or initContainer names in the pod template"))
 	}
 	at := path.Child("values")
 	if len(r.Values) == 0 {
@@ -99,7 +107,8 @@ func validateExitCodes(r *batchv1.PodFailurePolicyOnExitCodesRequirement, names 
 	return errs
 }
 
-func validatePodConditions(patterns []batchv1.PodFailurePolicyOnPodConditionsPattern, path *field.Path) field.ErrorList {
+func validatePodConditions(patterns []batchv1.PodFailurePolicyOnPodConditionsPattern,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(patterns) > maxPolicyConditions {
 		errs = append(errs, field.TooMany(path, len(patterns), maxPolicyConditions))
@@ -137,12 +146,14 @@ func showSuccessPolicy(p *batchv1.SuccessPolicy) any {
 
 func validateSuccessPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	if !Indexed(s) {
-		return field.ErrorList{field.Invalid(path, showSuccessPolicy(s.SuccessPolicy), "requires indexed completion mode")}
+		return field.ErrorList{field.Invalid(path, showSuccessPolicy(s.SuccessPolicy),
+			"requires indexed completion mode")}
 	}
 	at, rules := path.Child("rules"), s.SuccessPolicy.Rules
 	var errs field.ErrorList
 	if len(rules) == 0 {
-		errs = append(errs, field.Required(at, "at least one rules must be specified when the successPolicy is specified"))
+		errs = append(errs, field.Required(at,
+			"at least one rules must be specified when the successPolicy is specified"))
 	}
 	if len(rules) > maxPolicyRules {
 		errs = append(errs, field.TooMany(at, len(rules), maxPolicyRules))
@@ -156,7 +167,8 @@ func validateSuccessPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList
 func validateSuccessRule(r *batchv1.SuccessPolicyRule, completions int, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r.SucceededCount == nil && r.SucceededIndexes == nil {
-		errs = append(errs, field.Required(path, "at least one of succeededCount or succeededIndexes must be specified"))
+		errs = append(errs, field.Required(path,
+			"at least one of succeededCount or succeededIndexes must be specified"))
 	}
 	wanted := -1 // no number is known of indexes that cannot be read
 	if text := r.SucceededIndexes; text != nil {
@@ -177,10 +189,12 @@ func validateSuccessRule(r *batchv1.SuccessPolicyRule, completions int, path *fi
 		errs = append(errs, field.Invalid(at, n, "must be greater than or equal to 0"))
 	}
 	if n > completions {
-		errs = append(errs, field.Invalid(at, n, fmt.Sprintf("must be less than or equal to %d (the number of specified completions)", completions)))
+		errs = append(errs, field.Invalid(at, n,
+			fmt.Sprintf("must be less than or equal to %d (the number of specified completions)", completions)))
 	}
 	if wanted >= 0 && n > wanted {
-		errs = append(errs, field.Invalid(at, n, fmt.Sprintf("must be less than or equal to %d (the number of indexes in the specified succeededIndexes field)", wanted)))
+		errs = append(errs, field.Invalid(at, n,
+			fmt.Sprintf("must be less than or equal to %d (the number of indexes in the specified succeededIndexes field)", wanted)))
 	}
 	return errs
 }

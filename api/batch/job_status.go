@@ -57,7 +57,8 @@ func (u statusUpdate) counts() field.ErrorList {
 	limit := int(deref(u.job.Spec.Completions))
 	shrinks := Indexed(&u.job.Spec) && indexes.Read(u.was.CompletedIndexes, limit).Len() < int(u.was.Succeeded)
 	if u.now.Succeeded < u.was.Succeeded && !shrinks {
-		errs = append(errs, field.Invalid(u.path.Child("succeeded"), u.now.Succeeded, "cannot decrease the succeeded counter"))
+		errs = append(errs, field.Invalid(u.path.Child("succeeded"), u.now.Succeeded,
+			"cannot decrease the succeeded counter"))
 	}
 	if Finished(u.now) == nil {
 		return errs
@@ -113,7 +114,8 @@ func (u statusUpdate) indexes() field.ErrorList {
 	failedChanged := !apiequality.Semantic.DeepEqual(u.now.FailedIndexes, u.was.FailedIndexes)
 	if completedChanged {
 		if !Indexed(&u.job.Spec) {
-			errs = append(errs, field.Invalid(completed, u.now.CompletedIndexes, "cannot set non-empty completedIndexes when non-indexed completion mode"))
+			errs = append(errs, field.Invalid(completed, u.now.CompletedIndexes,
+				"cannot set non-empty completedIndexes when non-indexed completion mode"))
 		} else if _, err := indexes.Parse(u.now.CompletedIndexes, limit); err != nil {
 			readable = false
 			errs = append(errs, indexesError(completed, u.now.CompletedIndexes, "completedIndexes", err))
@@ -121,16 +123,20 @@ func (u statusUpdate) indexes() field.ErrorList {
 	}
 	if failedChanged && u.now.FailedIndexes != nil {
 		if u.job.Spec.BackoffLimitPerIndex == nil {
-			return append(errs, field.Invalid(failed, *u.now.FailedIndexes, "cannot set non-null failedIndexes when backoffLimitPerIndex is null"))
+			return append(errs, field.Invalid(failed, *u.now.FailedIndexes,
+				"cannot set non-null failedIndexes when backoffLimitPerIndex is null"))
 		}
 		if _, err := indexes.Parse(*u.now.FailedIndexes, limit); err != nil {
 			errs = append(errs, indexesError(failed, *u.now.FailedIndexes, "failedIndexes", err))
 		}
 	}
-	if (completedChanged || failedChanged) && readable && u.now.FailedIndexes != nil && u.job.Spec.BackoffLimitPerIndex != nil {
+	if (completedChanged || failedChanged) && readable && u.now.FailedIndexes != nil &&
+		u.job.Spec.BackoffLimitPerIndex != nil {
 		both := indexes.Read(u.now.CompletedIndexes, limit).Intersect(indexes.Read(*u.now.FailedIndexes, limit))
 		if len(both) > 0 {
-			errs = append(errs, field.Invalid(failed, *u.now.FailedIndexes, "failedIndexes and completedIndexes overlap at index: "+indexes.Set{{First: both[0].First, Last: both[0].First}}.String()))
+			errs = append(errs, field.Invalid(failed, *u.now.FailedIndexes,
+				"failedIndexes and completedIndexes overlap at index: "+
+					indexes.Set{{First: both[0].First, Last: both[0].First}}.String()))
 		}
 	}
 	return errs
@@ -143,7 +149,8 @@ func (u statusUpdate) times() field.ErrorList {
 		errs = append(errs, field.Required(start, "startTime is required for finished job"))
 	}
 	if u.was.StartTime != nil && !u.was.StartTime.Equal(u.now.StartTime) && !deref(u.job.Spec.Suspend) {
-		errs = append(errs, field.Invalid(start, shown(u.now.StartTime), "field is immutable for unsuspended job once set"))
+		errs = append(errs, field.Invalid(start, shown(u.now.StartTime),
+			"field is immutable for unsuspended job once set"))
 	}
 	switch {
 	case u.now.CompletionTime == nil:
@@ -152,7 +159,8 @@ func (u statusUpdate) times() field.ErrorList {
 		}
 		return errs
 	case !u.is(batchv1.JobComplete):
-		errs = append(errs, field.Invalid(end, shown(u.now.CompletionTime), "cannot set completionTime when there is no Complete=True condition"))
+		errs = append(errs, field.Invalid(end, shown(u.now.CompletionTime),
+			"cannot set completionTime when there is no Complete=True condition"))
 	}
 	if u.now.StartTime != nil && u.now.CompletionTime.Before(u.now.StartTime) {
 		errs = append(errs, field.Invalid(end, shown(u.now.CompletionTime), "must be equal to or after `startTime`"))
@@ -171,7 +179,8 @@ func shown(t *metav1.Time) any {
 	return *t
 }
 
-// exclusive checks the conditions that must not or only come together: a job ends one way, and that it will is said before.
+// exclusive checks the conditions that must not or only come together: a job ends one way, and that it will is said
+// before.
 func (u statusUpdate) exclusive() field.ErrorList {
 	complete, failed := u.is(batchv1.JobComplete), u.is(batchv1.JobFailed)
 	succeeding, failing := u.is(batchv1.JobSuccessCriteriaMet), u.is(batchv1.JobFailureTarget)
@@ -186,7 +195,8 @@ func (u statusUpdate) exclusive() field.ErrorList {
 		{complete && !succeeding, "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"},
 		{succeeding && failed, "cannot set SuccessCriteriaMet=True and Failed=true conditions"},
 		{succeeding && failing, "cannot set SuccessCriteriaMet=True and FailureTarget=true conditions"},
-		{complete && !succeeding && u.job.Spec.SuccessPolicy != nil, "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True"},
+		{complete && !succeeding && u.job.Spec.SuccessPolicy != nil,
+			"cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True"},
 	} {
 		if c.bad {
 			errs = append(errs, u.invalidConditions(c.message))

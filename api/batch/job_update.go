@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateJobUpdate: how many pods, how long and how often may change while the job runs, the rest may not. What is wrong with the spec
-// itself is told twice, as Kubernetes tells it.
+// validateJobUpdate: how many pods, how long and how often may change while the job runs, the rest may not. What is
+// wrong with the spec itself is told twice, as Kubernetes tells it.
 func validateJobUpdate(obj, old *batchv1.Job) field.ErrorList {
 	path := field.NewPath("spec")
 	now, was := &obj.Spec, &old.Spec
@@ -43,14 +43,16 @@ func validateCompletionsUpdate(now, was *batchv1.JobSpec, path *field.Path) fiel
 	if !Indexed(now) || now.Completions == nil || was.Completions == nil {
 		return apivalidation.ValidateImmutableField(now.Completions, was.Completions, path)
 	}
-	if apiequality.Semantic.DeepEqual(now.Completions, now.Parallelism) && apiequality.Semantic.DeepEqual(was.Completions, was.Parallelism) {
+	if apiequality.Semantic.DeepEqual(now.Completions, now.Parallelism) &&
+		apiequality.Semantic.DeepEqual(was.Completions, was.Parallelism) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, *now.Completions, "can only be modified in tandem with spec.parallelism")}
+	return field.ErrorList{field.Invalid(path, *now.Completions,
+		"can only be modified in tandem with spec.parallelism")}
 }
 
-// validateTemplateUpdate: the template of a suspended job that has no pods may change in what decides on the pods' places. That is
-// how queueing systems admit jobs.
+// validateTemplateUpdate: the template of a suspended job that has no pods may change in what decides on the pods'
+// places. That is how queueing systems admit jobs.
 func validateTemplateUpdate(obj, old *batchv1.Job, path *field.Path) field.ErrorList {
 	now, was := obj.Spec.Template, old.Spec.Template
 	if apiequality.Semantic.DeepEqual(now, was) {
@@ -72,8 +74,8 @@ func mayPlace(old *batchv1.Job) bool {
 	return deref(old.Spec.Suspend) && old.Status.StartTime == nil && old.Status.Active == 0
 }
 
-// place gives the template old what it may take over from now: the constraints on nodes, scheduling gates and the containers'
-// resources.
+// place gives the template old what it may take over from now: the constraints on nodes, scheduling gates and the
+// containers' resources.
 func place(old, now *corev1.PodSpec) {
 	old.NodeSelector, old.Tolerations, old.SchedulingGates = now.NodeSelector, now.Tolerations, now.SchedulingGates
 	placeAffinity(old, now)

@@ -14,10 +14,14 @@ import (
 func TestTemplateUpdate(t *testing.T) {
 	t.Parallel()
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
-	node := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-		{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: corev1.NodeSelectorOpExists}}},
-	}}}
-	pod := &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "a", LabelSelector: &metav1.LabelSelector{}}}}
+	node := &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: corev1.NodeSelectorOpExists}}},
+			}}}
+	pod := &corev1.PodAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: "a", LabelSelector: &metav1.LabelSelector{}}}}
 	started := func(j *batchv1.Job) { j.Status.StartTime = new(metav1.Unix(0, 0)) }
 	active := func(j *batchv1.Job) { j.Status.Active = 1 }
 	running := func(j *batchv1.Job) { j.Spec.Suspend = new(false) }
@@ -28,17 +32,27 @@ func TestTemplateUpdate(t *testing.T) {
 		change func(*corev1.PodTemplateSpec)
 		at     string // of the error; "" is none
 	}{
-		{"node selector", fresh, func(t *corev1.PodTemplateSpec) { t.Spec.NodeSelector = map[string]string{"a": "b"} }, ""},
-		{"labels", fresh, func(t *corev1.PodTemplateSpec) { t.Labels["a"], t.Annotations = "b", map[string]string{"a": "b"} }, ""},
+		{"node selector", fresh, func(t *corev1.PodTemplateSpec) {
+			t.Spec.NodeSelector = map[string]string{"a": "b"}
+		}, ""},
+		{"labels", fresh, func(t *corev1.PodTemplateSpec) {
+			t.Labels["a"], t.Annotations = "b", map[string]string{"a": "b"}
+		}, ""},
 		{"tolerations", fresh, func(t *corev1.PodTemplateSpec) {
 			t.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		}, ""},
 		{"gates", fresh, func(t *corev1.PodTemplateSpec) {
 			t.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "a"}}
 		}, ""},
-		{"node affinity", fresh, func(t *corev1.PodTemplateSpec) { t.Spec.Affinity = &corev1.Affinity{NodeAffinity: node} }, ""},
-		{"pod affinity", fresh, func(t *corev1.PodTemplateSpec) { t.Spec.Affinity = &corev1.Affinity{PodAffinity: pod} }, "spec.template.spec"},
-		{"resources", fresh, func(t *corev1.PodTemplateSpec) { t.Spec.Containers[0].Resources.Requests = requests }, ""},
+		{"node affinity", fresh, func(t *corev1.PodTemplateSpec) {
+			t.Spec.Affinity = &corev1.Affinity{NodeAffinity: node}
+		}, ""},
+		{"pod affinity", fresh, func(t *corev1.PodTemplateSpec) {
+			t.Spec.Affinity = &corev1.Affinity{PodAffinity: pod}
+		}, "spec.template.spec"},
+		{"resources", fresh, func(t *corev1.PodTemplateSpec) {
+			t.Spec.Containers[0].Resources.Requests = requests
+		}, ""},
 		{"a pod's resources", fresh, func(t *corev1.PodTemplateSpec) {
 			t.Spec.Resources = &corev1.ResourceRequirements{Requests: requests}
 		}, "spec.template.spec"},
@@ -49,13 +63,21 @@ func TestTemplateUpdate(t *testing.T) {
 			t.Spec.InitContainers = append(t.Spec.InitContainers, c)
 		}, "spec.template.spec"},
 		{"scheduler", fresh, func(t *corev1.PodTemplateSpec) { t.Spec.SchedulerName = "s" }, "spec.template.spec"},
-		{"running", running, func(t *corev1.PodTemplateSpec) { t.Spec.NodeSelector = map[string]string{"a": "b"} }, "spec.template"},
-		{"started", started, func(t *corev1.PodTemplateSpec) { t.Spec.NodeSelector = map[string]string{"a": "b"} }, "spec.template"},
-		{"active", active, func(t *corev1.PodTemplateSpec) { t.Spec.NodeSelector = map[string]string{"a": "b"} }, "spec.template"},
+		{"running", running, func(t *corev1.PodTemplateSpec) {
+			t.Spec.NodeSelector = map[string]string{"a": "b"}
+		}, "spec.template"},
+		{"started", started, func(t *corev1.PodTemplateSpec) {
+			t.Spec.NodeSelector = map[string]string{"a": "b"}
+		}, "spec.template"},
+		{"active", active, func(t *corev1.PodTemplateSpec) {
+			t.Spec.NodeSelector = map[string]string{"a": "b"}
+		}, "spec.template"},
 	} {
-		old := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", UID: "u"}, Spec: batchv1.JobSpec{Suspend: new(true), Template: corev1.PodTemplateSpec{
-			Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "x", Resources: corev1.ResourceRequirements{}}}},
-		}}}
+		old := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", UID: "u"},
+			Spec: batchv1.JobSpec{Suspend: new(true), Template: corev1.PodTemplateSpec{
+				Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+					Containers: []corev1.Container{{Name: "c", Image: "x", Resources: corev1.ResourceRequirements{}}}},
+			}}}
 		defaultJob(old)
 		generateSelector(old)
 		c.of(old)
@@ -71,13 +93,15 @@ func TestTemplateUpdate(t *testing.T) {
 	}
 }
 
-// TestGeneratedLabelsOnJob: a job without labels gets those of its template, generated ones with them; one with labels keeps its own.
+// TestGeneratedLabelsOnJob: a job without labels gets those of its template, generated ones with them; one with labels
+// keeps its own.
 func TestGeneratedLabelsOnJob(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		job, template map[string]string
 		want          int
-	}{{nil, nil, 4}, {nil, map[string]string{"a": "b"}, 5}, {map[string]string{"a": "b"}, map[string]string{"a": "b"}, 1}} {
+	}{{nil, nil, 4}, {nil, map[string]string{"a": "b"}, 5},
+		{map[string]string{"a": "b"}, map[string]string{"a": "b"}, 1}} {
 		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", UID: "u", Labels: c.job}}
 		j.Spec.Template.Labels = c.template
 		defaultJob(j)

@@ -21,7 +21,8 @@ import (
 const (
 	maxIndexedParallelism = 100_000
 	maxFailedIndexes      = 100_000
-	// Above maxTracked completions a job with a limit per index may have no more than maxTrackedFew pods at once and failed indexes.
+	// Above maxTracked completions a job with a limit per index may have no more than maxTrackedFew pods at once and
+	// failed indexes.
 	maxTracked    = 100_000
 	maxTrackedFew = 10_000
 	maxManagedBy  = 63
@@ -37,7 +38,8 @@ func validateJob(j *batchv1.Job) field.ErrorList {
 	if n := deref(j.Spec.Completions); n > 0 {
 		host := fmt.Sprintf("%s-%d", j.Name, n-1)
 		if len(validation.IsDNS1123Label(host)) > 0 {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), j.Name, "will not able to create pod with invalid DNS label: "+host))
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), j.Name,
+				"will not able to create pod with invalid DNS label: "+host))
 		}
 	}
 	return errs
@@ -79,8 +81,10 @@ func validateJobSpec(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	} else {
 		errs = append(errs, validate.LabelSelector(s.Selector, path.Child("selector"))...)
 	}
-	if selector, err := metav1.LabelSelectorAsSelector(s.Selector); err == nil && !selector.Matches(labels.Set(s.Template.Labels)) {
-		errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), s.Template.Labels, "`selector` does not match template `labels`"))
+	if selector, err := metav1.LabelSelectorAsSelector(s.Selector); err == nil &&
+		!selector.Matches(labels.Set(s.Template.Labels)) {
+		errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), s.Template.Labels,
+			"`selector` does not match template `labels`"))
 	}
 	return errs
 }
@@ -93,11 +97,13 @@ func validateJobTemplateSpec(s *batchv1.JobSpec, path *field.Path) field.ErrorLi
 		value *int32
 	}{
 		{"parallelism", s.Parallelism}, {"completions", s.Completions}, {"backoffLimit", s.BackoffLimit},
-		{"ttlSecondsAfterFinished", s.TTLSecondsAfterFinished}, {"backoffLimitPerIndex", s.BackoffLimitPerIndex}, {"maxFailedIndexes", s.MaxFailedIndexes},
+		{"ttlSecondsAfterFinished", s.TTLSecondsAfterFinished}, {"backoffLimitPerIndex", s.BackoffLimitPerIndex},
+		{"maxFailedIndexes", s.MaxFailedIndexes},
 	} {
 		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(deref(n.value)), path.Child(n.name))...)
 	}
-	errs = append(errs, apivalidation.ValidateNonnegativeField(deref(s.ActiveDeadlineSeconds), path.Child("activeDeadlineSeconds"))...)
+	errs = append(errs, apivalidation.ValidateNonnegativeField(deref(s.ActiveDeadlineSeconds),
+		path.Child("activeDeadlineSeconds"))...)
 	if s.MaxFailedIndexes != nil && s.BackoffLimitPerIndex == nil {
 		errs = append(errs, field.Required(path.Child("backoffLimitPerIndex"), "when maxFailedIndexes is specified"))
 	}
@@ -118,14 +124,17 @@ func validateJobTemplateSpec(s *batchv1.JobSpec, path *field.Path) field.ErrorLi
 func validateRestartPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	switch p := s.Template.Spec.RestartPolicy; p {
 	case "", corev1.RestartPolicyAlways:
-		return field.ErrorList{field.Required(path, fmt.Sprintf("valid values: %q, %q", corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever))}
+		return field.ErrorList{field.Required(path,
+			fmt.Sprintf("valid values: %q, %q", corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever))}
 	case corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever:
 		if s.PodFailurePolicy != nil && p != corev1.RestartPolicyNever {
-			return field.ErrorList{field.Invalid(path, p, fmt.Sprintf("only %q is supported when podFailurePolicy is specified", corev1.RestartPolicyNever))}
+			return field.ErrorList{field.Invalid(path, p,
+				fmt.Sprintf("only %q is supported when podFailurePolicy is specified", corev1.RestartPolicyNever))}
 		}
 		return nil
 	default:
-		return field.ErrorList{field.NotSupported(path, p, []corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever})}
+		return field.ErrorList{field.NotSupported(path, p,
+			[]corev1.RestartPolicy{corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever})}
 	}
 }
 
@@ -162,7 +171,8 @@ func validateMode(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	case batchv1.IndexedCompletion:
 		return validateIndexed(s, path)
 	}
-	err := field.NotSupported(path.Child("completionMode"), *s.CompletionMode, []string{string(batchv1.NonIndexedCompletion), string(batchv1.IndexedCompletion)})
+	err := field.NotSupported(path.Child("completionMode"), *s.CompletionMode,
+		[]string{string(batchv1.NonIndexedCompletion), string(batchv1.IndexedCompletion)})
 	return field.ErrorList{err}
 }
 
@@ -181,19 +191,24 @@ func requireIndexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 
 func validateIndexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	completions, parallelism, failed := path.Child("completions"), path.Child("parallelism"), path.Child("maxFailedIndexes")
+	completions, parallelism, failed := path.Child("completions"), path.Child("parallelism"),
+		path.Child("maxFailedIndexes")
 	if s.Completions == nil {
-		return append(errs, field.Required(completions, fmt.Sprintf("when completion mode is %s", batchv1.IndexedCompletion)))
+		return append(errs, field.Required(completions,
+			fmt.Sprintf("when completion mode is %s", batchv1.IndexedCompletion)))
 	}
 	if p := deref(s.Parallelism); p > maxIndexedParallelism {
-		errs = append(errs, field.Invalid(parallelism, p, fmt.Sprintf("must be less than or equal to %d when completion mode is %s", maxIndexedParallelism, batchv1.IndexedCompletion)))
+		errs = append(errs, field.Invalid(parallelism, p,
+			fmt.Sprintf("must be less than or equal to %d when completion mode is %s", maxIndexedParallelism,
+				batchv1.IndexedCompletion)))
 	}
 	if m := s.MaxFailedIndexes; m != nil {
 		if *m > *s.Completions {
 			errs = append(errs, field.Invalid(failed, *m, "must be less than or equal to completions"))
 		}
 		if *m > maxFailedIndexes {
-			errs = append(errs, field.Invalid(failed, *m, fmt.Sprintf("must be less than or equal to %d", maxFailedIndexes)))
+			errs = append(errs, field.Invalid(failed, *m,
+				fmt.Sprintf("must be less than or equal to %d", maxFailedIndexes)))
 		}
 	}
 	if *s.Completions <= maxTracked || s.BackoffLimitPerIndex == nil {
@@ -201,7 +216,8 @@ func validateIndexed(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	}
 	few := fmt.Sprintf("must be less than or equal to %d when completions are above %d and used with backoff limit per index", maxTrackedFew, maxTracked)
 	if m := s.MaxFailedIndexes; m == nil {
-		errs = append(errs, field.Required(failed, fmt.Sprintf("must be specified when completions is above %d", maxTracked)))
+		errs = append(errs, field.Required(failed,
+			fmt.Sprintf("must be specified when completions is above %d", maxTracked)))
 	} else if *m > maxTrackedFew {
 		errs = append(errs, field.Invalid(failed, *m, few))
 	}

@@ -1,5 +1,5 @@
-// Package batch holds what we know of the kinds of the group batch (v1), Job and CronJob: their rows, defaults, validation,
-// strategies and table columns, as pure functions. The rules of their pod templates are package podspec's.
+// Package batch holds what we know of the kinds of the group batch (v1), Job and CronJob: their rows, defaults,
+// validation, strategies and table columns, as pure functions. The rules of their pod templates are package podspec's.
 package batch
 
 import (

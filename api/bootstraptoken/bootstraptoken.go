@@ -1,5 +1,5 @@
-// Package bootstraptoken is what the tokens are with which nodes join a cluster: their form, the Secrets of kube-system that keep them,
-// and the signatures that they put under what a cluster says of itself
+// Package bootstraptoken is what the tokens are with which nodes join a cluster: their form, the Secrets of kube-system
+// that keep them, and the signatures that they put under what a cluster says of itself
 // (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/).
 package bootstraptoken
 
@@ -17,20 +17,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The keys of a token's Secret. An expiration is RFC 3339, none is never; usages are "true"; groups are separated by commas.
+// The keys of a token's Secret. An expiration is RFC 3339, none is never; usages are "true"; groups are separated by
+// commas.
 const (
-	SecretPrefix        = "bootstrap-token-"
-	KeyID               = "token-id"
-	KeySecret           = "token-secret"
-	KeyExpiration       = "expiration"
-	KeyDescription      = "description"
-	KeyGroups           = "auth-extra-groups"
-	KeyAuthentication   = "usage-bootstrap-authentication"
-	KeySigning          = "usage-bootstrap-signing"
-	DefaultNodeGroup    = "system:bootstrappers:kubeadm:default-node-token" // what kubeadm gives to those who join
-	ClusterInfo         = "cluster-info"                                    // the ConfigMap of kube-public that is signed
-	ClusterInfoContent  = "kubeconfig"                                      // its key with what is signed
-	ClusterInfoSignedBy = "jws-kubeconfig-"                                 // begins its keys of signatures; a token's id follows
+	SecretPrefix      = "bootstrap-token-"
+	KeyID             = "token-id"
+	KeySecret         = "token-secret"
+	KeyExpiration     = "expiration"
+	KeyDescription    = "description"
+	KeyGroups         = "auth-extra-groups"
+	KeyAuthentication = "usage-bootstrap-authentication"
+	KeySigning        = "usage-bootstrap-signing"
+	DefaultNodeGroup  = "system:bootstrappers:kubeadm:default-node-token" // what kubeadm gives to those who join
+	// the ConfigMap of kube-public that is signed
+	ClusterInfo        = "cluster-info"
+	ClusterInfoContent = "kubeconfig" // its key with what is signed
+	// begins its keys of signatures; a token's id follows
+	ClusterInfoSignedBy = "jws-kubeconfig-"
 )
 
 // What tokens are made of.
@@ -75,8 +78,9 @@ func (t Token) Object(description string, expires time.Time) *corev1.Secret {
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: SecretPrefix + t.ID},
 		Type:       corev1.SecretTypeBootstrapToken,
-		Data: map[string][]byte{KeyID: []byte(t.ID), KeySecret: []byte(t.Secret), KeyAuthentication: []byte("true"), KeySigning: []byte("true"),
-			KeyGroups: []byte(DefaultNodeGroup)},
+		Data: map[string][]byte{KeyID: []byte(t.ID), KeySecret: []byte(t.Secret), KeyAuthentication: []byte("true"),
+			KeySigning: []byte("true"),
+			KeyGroups:  []byte(DefaultNodeGroup)},
 	}
 	if description != "" {
 		s.Data[KeyDescription] = []byte(description)
@@ -87,8 +91,8 @@ func (t Token) Object(description string, expires time.Time) *corev1.Secret {
 	return s
 }
 
-// Sign returns a JWS with HS256 whose content is left out (RFC 7515, appendix F). The token's secret is the key: with its 16 bytes it is
-// too short for jose. Its id needs no quoting.
+// Sign returns a JWS with HS256 whose content is left out (RFC 7515, appendix F). The token's secret is the key: with
+// its 16 bytes it is too short for jose. Its id needs no quoting.
 func (t Token) Sign(content string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	header := encode([]byte(`{"alg":"HS256","kid":"` + t.ID + `"}`))

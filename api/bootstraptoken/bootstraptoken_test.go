@@ -14,7 +14,8 @@ func TestParse(t *testing.T) {
 	if got, err := Parse("abcdef.0123456789abcdef"); err != nil || got != (Token{"abcdef", "0123456789abcdef"}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	for _, bad := range []string{"", "abcdef", "Abcdef.0123456789abcdef", "abcdef.0123456789abcde", "abcdef.0123456789abcdef\n", "abcdef.0123456789abcdef."} {
+	for _, bad := range []string{"", "abcdef", "Abcdef.0123456789abcdef", "abcdef.0123456789abcde",
+		"abcdef.0123456789abcdef\n", "abcdef.0123456789abcdef."} {
 		if got, err := Parse(bad); err == nil {
 			t.Errorf("%q is %v", bad, got)
 		}
@@ -42,10 +43,14 @@ func TestNew(t *testing.T) {
 
 func TestObject(t *testing.T) {
 	t.Parallel()
-	s := Token{"abcdef", "0123456789abcdef"}.Object("for n2", time.Date(2026, 11, 23, 4, 5, 6, 0, time.FixedZone("", 3600)))
-	want := map[string]string{"token-id": "abcdef", "token-secret": "0123456789abcdef", "expiration": "2026-11-23T03:05:06Z", "description": "for n2",
-		"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true", "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token"}
-	if len(s.Data) != len(want) || s.Name != "bootstrap-token-abcdef" || s.Namespace != "kube-system" || s.Type != "bootstrap.kubernetes.io/token" {
+	s := Token{"abcdef", "0123456789abcdef"}.Object("for n2",
+		time.Date(2026, 11, 23, 4, 5, 6, 0, time.FixedZone("", 3600)))
+	want := map[string]string{"token-id": "abcdef", "token-secret": "0123456789abcdef",
+		"expiration": "2026-11-23T03:05:06Z", "description": "for n2",
+		"usage-bootstrap-authentication": "true", "usage-bootstrap-signing": "true",
+		"auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token"}
+	if len(s.Data) != len(want) || s.Name != "bootstrap-token-abcdef" || s.Namespace != "kube-system" ||
+		s.Type != "bootstrap.kubernetes.io/token" {
 		t.Errorf("%+v", s)
 	}
 	for key, value := range want {
@@ -68,7 +73,8 @@ func TestSigned(t *testing.T) {
 	for _, c := range []struct {
 		by            Token
 		content, with string
-	}{{token, "something else", good}, {Token{"abcdef", "0123456789abcdeg"}, "what is said", good}, {token, "what is said", ""}} {
+	}{{token, "something else", good}, {Token{"abcdef", "0123456789abcdeg"}, "what is said", good},
+		{token, "what is said", ""}} {
 		if c.by.Signed(c.content, c.with) {
 			t.Errorf("%+v", c)
 		}

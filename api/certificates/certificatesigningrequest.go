@@ -19,19 +19,23 @@ import (
 type signingRequest = certificatesv1.CertificateSigningRequest
 
 func signingRequestRow(now func() time.Time) resources.Row {
-	spec, status := certificatesv1beta1.CertificateSigningRequestSpec{}.SwaggerDoc(), certificatesv1beta1.CertificateSigningRequestStatus{}.SwaggerDoc()
+	spec, status := certificatesv1beta1.CertificateSigningRequestSpec{}.SwaggerDoc(),
+		certificatesv1beta1.CertificateSigningRequestStatus{}.SwaggerDoc()
 	approval := resources.Status(approvalStrategy(now).Strategy())
 	approval.Name = "approval"
 	return resources.Row{
-		GVK: certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), Resource: "certificatesigningrequests", Singular: "certificatesigningrequest",
+		GVK:      certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"),
+		Resource: "certificatesigningrequests", Singular: "certificatesigningrequest",
 		Recheck:      resources.RecheckBoth,
 		ShortNames:   []string{"csr"},
 		StoragePath:  "certificatesigningrequests",
 		New:          resources.Make[signingRequest],
 		Strategy:     signingRequestStrategy().Strategy(),
 		Subresources: []resources.Subresource{approval, resources.Status(signingStrategy(now).Strategy())},
-		Fields:       resources.Fields(func(r *signingRequest) fields.Set { return fields.Set{"spec.signerName": r.Spec.SignerName} }),
-		FieldNames:   []string{"spec.signerName"},
+		Fields: resources.Fields(func(r *signingRequest) fields.Set {
+			return fields.Set{"spec.signerName": r.Spec.SignerName}
+		}),
+		FieldNames: []string{"spec.signerName"},
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
 			resources.AgeColumn(),
@@ -45,7 +49,8 @@ func signingRequestRow(now func() time.Time) resources.Row {
 			if s := r.Spec.ExpirationSeconds; s != nil {
 				lifetime = duration.HumanDuration(time.Duration(*s) * time.Second)
 			}
-			return []any{r.Name, resources.Age(r.CreationTimestamp, now), r.Spec.SignerName, r.Spec.Username, lifetime, StateText(&r.Status)}
+			return []any{r.Name, resources.Age(r.CreationTimestamp, now), r.Spec.SignerName, r.Spec.Username, lifetime,
+				StateText(&r.Status)}
 		}),
 	}
 }
@@ -73,7 +78,8 @@ func Has(s *certificatesv1.CertificateSigningRequestStatus, t certificatesv1.Req
 	return condition(s, t) != nil
 }
 
-func condition(s *certificatesv1.CertificateSigningRequestStatus, t certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
+func condition(s *certificatesv1.CertificateSigningRequestStatus,
+	t certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequestCondition {
 	for i := range s.Conditions {
 		if s.Conditions[i].Type == t {
 			return &s.Conditions[i]
@@ -82,7 +88,8 @@ func condition(s *certificatesv1.CertificateSigningRequestStatus, t certificates
 	return nil
 }
 
-// signingRequestStrategy: a request does not change once it is made. Who made it is noted by the server's package requester.
+// signingRequestStrategy: a request does not change once it is made. Who made it is noted by the server's package
+// requester.
 func signingRequestStrategy() resources.Typed[*signingRequest] {
 	return resources.Typed[*signingRequest]{
 		PrepareCreate: func(r *signingRequest) { r.Status = certificatesv1.CertificateSigningRequestStatus{} },
@@ -129,7 +136,8 @@ func decision(t certificatesv1.RequestConditionType) bool {
 	return t == certificatesv1.CertificateApproved || t == certificatesv1.CertificateDenied
 }
 
-// stamp gives conditions their times where the client left them out. One that keeps its status keeps the time of its transition.
+// stamp gives conditions their times where the client left them out. One that keeps its status keeps the time of its
+// transition.
 func stamp(s, old *certificatesv1.CertificateSigningRequestStatus, now func() time.Time) {
 	if now == nil {
 		return
@@ -151,8 +159,10 @@ func stamp(s, old *certificatesv1.CertificateSigningRequestStatus, now func() ti
 }
 
 // SetCondition adds a condition that is true, at the given time.
-func SetCondition(s *certificatesv1.CertificateSigningRequestStatus, t certificatesv1.RequestConditionType, reason, message string, now time.Time) {
+func SetCondition(s *certificatesv1.CertificateSigningRequestStatus, t certificatesv1.RequestConditionType, reason,
+	message string, now time.Time) {
 	s.Conditions = append(s.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastUpdateTime: metav1.NewTime(now), LastTransitionTime: metav1.NewTime(now),
+		Type: t, Status: corev1.ConditionTrue, Reason: reason, Message: message, LastUpdateTime: metav1.NewTime(now),
+		LastTransitionTime: metav1.NewTime(now),
 	})
 }

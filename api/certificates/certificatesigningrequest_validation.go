@@ -33,12 +33,14 @@ func validateNew(r *signingRequest) field.ErrorList {
 	}
 	errs = append(errs, validateUsages(s.Usages, path.Child("usages"))...)
 	if s.SignerName == certificatesv1beta1.LegacyUnknownSignerName {
-		errs = append(errs, field.Invalid(path.Child("signerName"), s.SignerName, "the legacy signerName is not allowed via this API version"))
+		errs = append(errs, field.Invalid(path.Child("signerName"), s.SignerName,
+			"the legacy signerName is not allowed via this API version"))
 	} else {
 		errs = append(errs, validateSignerName(s.SignerName, path.Child("signerName"))...)
 	}
 	if l := s.ExpirationSeconds; l != nil && *l < minLifetime {
-		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *l, "may not specify a duration less than 600 seconds (10 minutes)"))
+		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *l,
+			"may not specify a duration less than 600 seconds (10 minutes)"))
 	}
 	return errs
 }
@@ -82,7 +84,8 @@ func validateSignerName(name string, path *field.Path) field.ErrorList {
 	}
 	domain, rest, ok := strings.Cut(name, "/")
 	if !ok || strings.Contains(rest, "/") {
-		return field.ErrorList{field.Invalid(path, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")}
+		return field.ErrorList{field.Invalid(path, name,
+			"must be a fully qualified domain and path of the form 'example.com/signer-name'")}
 	}
 	var errs field.ErrorList
 	if len(domain) > maxSignerDomain {
@@ -91,7 +94,8 @@ func validateSignerName(name string, path *field.Path) field.ErrorList {
 	labels := strings.Split(domain, ".")
 	errs = append(errs, validateParts(domain, labels, validation.IsDNS1123Label, path)...)
 	if len(labels) < 2 {
-		errs = append(errs, field.Invalid(path, domain, "should be a domain with at least two segments separated by dots"))
+		errs = append(errs, field.Invalid(path, domain,
+			"should be a domain with at least two segments separated by dots"))
 	}
 	errs = append(errs, validateParts(rest, strings.Split(rest, "."), validation.IsDNS1123Subdomain, path)...)
 	if len(name) > maxSignerName {
@@ -104,13 +108,15 @@ func validateSignerName(name string, path *field.Path) field.ErrorList {
 func validateParts(whole string, parts []string, check func(string) []string, path *field.Path) field.ErrorList {
 	for _, p := range parts {
 		if msgs := check(p); len(msgs) > 0 {
-			return field.ErrorList{field.Invalid(path, whole, fmt.Sprintf("validating label %q: %s", p, strings.Join(msgs, ",")))}
+			return field.ErrorList{field.Invalid(path, whole,
+				fmt.Sprintf("validating label %q: %s", p, strings.Join(msgs, ",")))}
 		}
 	}
 	return nil
 }
 
-// validateChange checks what an update makes of a status. Only an approval may add decisions, and nothing takes them or a failure back.
+// validateChange checks what an update makes of a status. Only an approval may add decisions, and nothing takes them or
+// a failure back.
 func validateChange(obj, old *signingRequest, approval bool) field.ErrorList {
 	path, s := field.NewPath("status"), &obj.Status
 	errs := validateConditions(s.Conditions, path.Child("conditions"))
@@ -120,16 +126,21 @@ func validateChange(obj, old *signingRequest, approval bool) field.ErrorList {
 		}
 	}
 	if len(old.Status.Certificate) > 0 && !bytes.Equal(s.Certificate, old.Status.Certificate) {
-		errs = append(errs, field.Forbidden(path.Child("certificate"), "updates may not modify existing certificate content"))
+		errs = append(errs, field.Forbidden(path.Child("certificate"),
+			"updates may not modify existing certificate content"))
 	}
-	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed} {
+	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved,
+		certificatesv1.CertificateDenied, certificatesv1.CertificateFailed} {
 		if Has(&old.Status, t) && !Has(s, t) {
-			errs = append(errs, field.Forbidden(path.Child("conditions"), fmt.Sprintf("updates may not remove a condition of type %q", t)))
+			errs = append(errs, field.Forbidden(path.Child("conditions"),
+				fmt.Sprintf("updates may not remove a condition of type %q", t)))
 		}
 	}
-	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied} {
+	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved,
+		certificatesv1.CertificateDenied} {
 		if !approval && !Has(&old.Status, t) && Has(s, t) {
-			errs = append(errs, field.Forbidden(path.Child("conditions"), fmt.Sprintf("updates may not add a condition of type %q", t)))
+			errs = append(errs, field.Forbidden(path.Child("conditions"),
+				fmt.Sprintf("updates may not add a condition of type %q", t)))
 		}
 	}
 	return errs
@@ -151,7 +162,8 @@ func validateConditions(all []certificatesv1.CertificateSigningRequestCondition,
 		}
 		seen[c.Type] = true
 		if other := map[certificatesv1.RequestConditionType]certificatesv1.RequestConditionType{
-			certificatesv1.CertificateApproved: certificatesv1.CertificateDenied, certificatesv1.CertificateDenied: certificatesv1.CertificateApproved,
+			certificatesv1.CertificateApproved: certificatesv1.CertificateDenied,
+			certificatesv1.CertificateDenied:   certificatesv1.CertificateApproved,
 		}[c.Type]; other != "" && seen[other] {
 			errs = append(errs, field.Invalid(path, c.Type, "Approved and Denied conditions are mutually exclusive"))
 		}

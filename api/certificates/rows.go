@@ -1,5 +1,5 @@
-// Package certificates holds what we know of the kinds of the group certificates.k8s.io (v1): their rows, validation, strategies and table
-// columns, and what Kubernetes' own signers ask of a request, as pure functions.
+// Package certificates holds what we know of the kinds of the group certificates.k8s.io (v1): their rows, validation,
+// strategies and table columns, and what Kubernetes' own signers ask of a request, as pure functions.
 package certificates
 
 import (
@@ -8,7 +8,8 @@ import (
 	"bonsai/api/resources"
 )
 
-// Rows returns the resources of the group. now is the clock for the times of conditions; nil leaves them to who writes them.
+// Rows returns the resources of the group. now is the clock for the times of conditions; nil leaves them to who writes
+// them.
 func Rows(now func() time.Time) []resources.Row {
 	return []resources.Row{signingRequestRow(now)}
 }

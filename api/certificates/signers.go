@@ -19,7 +19,8 @@ const (
 )
 
 // CheckSigner tells why one of Kubernetes' own signers does not sign a request
-// (https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers); nil: it does.
+// (https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#kubernetes-signers); nil: it
+// does.
 func CheckSigner(signer string, r *x509.CertificateRequest, usages []certificatesv1.KeyUsage) error {
 	switch signer {
 	case certificatesv1.KubeAPIServerClientSignerName:
@@ -71,21 +72,22 @@ func CheckKubeletClient(r *x509.CertificateRequest, usages []certificatesv1.KeyU
 	return checkNodeUsages(usages, certificatesv1.UsageClientAuth)
 }
 
-// NodeName returns the name of the node that a request is for. The error says why its subject is no node's: nobody could sign for such a
-// node, as none can be registered.
+// NodeName returns the name of the node that a request is for. The error says why its subject is no node's: nobody
+// could sign for such a node, as none can be registered.
 func NodeName(r *x509.CertificateRequest) (string, error) {
 	name, ok := strings.CutPrefix(r.Subject.CommonName, nodePrefix)
 	if !ok {
 		return "", errors.New("subject common name does not begin with system:node:")
 	}
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
-		return "", fmt.Errorf("subject common name %q does not name a node: %s", r.Subject.CommonName, strings.Join(wrong, "; "))
+		return "", fmt.Errorf("subject common name %q does not name a node: %s", r.Subject.CommonName,
+			strings.Join(wrong, "; "))
 	}
 	return name, nil
 }
 
-// IsServiceName reports whether clients in the cluster could use a name for a Service, as "hook.prod.svc": who serves with a certificate
-// for it is taken for the Service.
+// IsServiceName reports whether clients in the cluster could use a name for a Service, as "hook.prod.svc": who serves
+// with a certificate for it is taken for the Service.
 func IsServiceName(name string) bool {
 	return strings.HasSuffix(name, ".svc") || strings.Contains(name, ".svc.")
 }
@@ -107,9 +109,11 @@ func checkKubeletServing(r *x509.CertificateRequest, usages []certificatesv1.Key
 	return checkNodeUsages(usages, certificatesv1.UsageServerAuth)
 }
 
-// checkNodeUsages: a digital signature and auth must be asked for, and key encipherment may (keys that are no RSA keys cannot do it).
+// checkNodeUsages: a digital signature and auth must be asked for, and key encipherment may (keys that are no RSA keys
+// cannot do it).
 func checkNodeUsages(usages []certificatesv1.KeyUsage, auth certificatesv1.KeyUsage) error {
-	all := []string{string(auth), string(certificatesv1.UsageDigitalSignature), string(certificatesv1.UsageKeyEncipherment)}
+	all := []string{string(auth), string(certificatesv1.UsageDigitalSignature),
+		string(certificatesv1.UsageKeyEncipherment)}
 	slices.Sort(all)
 	for _, u := range usages {
 		if !slices.Contains(all, string(u)) {

@@ -50,10 +50,12 @@ func validateLease(l *coordinationv1.Lease) field.ErrorList {
 	path := field.NewPath("spec")
 	s := &l.Spec
 	if s.LeaseDurationSeconds != nil && *s.LeaseDurationSeconds <= 0 {
-		errs = append(errs, field.Invalid(path.Child("leaseDurationSeconds"), *s.LeaseDurationSeconds, "must be greater than 0"))
+		errs = append(errs, field.Invalid(path.Child("leaseDurationSeconds"), *s.LeaseDurationSeconds,
+			"must be greater than 0"))
 	}
 	if s.LeaseTransitions != nil && *s.LeaseTransitions < 0 {
-		errs = append(errs, field.Invalid(path.Child("leaseTransitions"), *s.LeaseTransitions, "must be greater than or equal to 0"))
+		errs = append(errs, field.Invalid(path.Child("leaseTransitions"), *s.LeaseTransitions,
+			"must be greater than or equal to 0"))
 	}
 	return errs
 }

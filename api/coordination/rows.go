@@ -1,5 +1,5 @@
-// Package coordination holds what we know of the kinds of the group coordination.k8s.io (v1): their rows, defaults, validation, strategies and
-// table columns, as pure functions.
+// Package coordination holds what we know of the kinds of the group coordination.k8s.io (v1): their rows, defaults,
+// validation, strategies and table columns, as pure functions.
 package coordination
 
 import "bonsai/api/resources"

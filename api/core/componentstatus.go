@@ -11,7 +11,8 @@ import (
 
 func componentStatusRow() resources.Row {
 	return resources.Row{
-		GVK: corev1.SchemeGroupVersion.WithKind("ComponentStatus"), Resource: "componentstatuses", Singular: "componentstatus",
+		GVK: corev1.SchemeGroupVersion.WithKind("ComponentStatus"), Resource: "componentstatuses",
+		Singular:   "componentstatus",
 		ShortNames: []string{"cs"},
 		New:        resources.Make[corev1.ComponentStatus],
 		NotStored:  true,

@@ -47,7 +47,8 @@ func validateConfigMap(c *corev1.ConfigMap) field.ErrorList {
 	for k, v := range c.Data {
 		errs = append(errs, validate.Invalid(field.NewPath("data").Key(k), k, validation.IsConfigMapKey(k))...)
 		if _, both := c.BinaryData[k]; both {
-			errs = append(errs, field.Invalid(field.NewPath("data").Key(k), k, "duplicate of key present in binaryData"))
+			errs = append(errs, field.Invalid(field.NewPath("data").Key(k), k,
+				"duplicate of key present in binaryData"))
 		}
 		total += len(v)
 	}
@@ -71,7 +72,8 @@ func validateConfigMapUpdate(obj, old *corev1.ConfigMap) field.ErrorList {
 		if !apiequality.Semantic.DeepEqual(obj.Data, old.Data) {
 			errs = append(errs, field.Forbidden(field.NewPath("data"), immutableField("immutable")))
 		}
-		if !reflect.DeepEqual(obj.BinaryData, old.BinaryData) { // for which, as in Kubernetes, {} is not the same as nothing
+		// for which, as in Kubernetes, {} is not the same as nothing
+		if !reflect.DeepEqual(obj.BinaryData, old.BinaryData) {
 			errs = append(errs, field.Forbidden(field.NewPath("binaryData"), immutableField("immutable")))
 		}
 	}

@@ -103,7 +103,8 @@ func validateEndpoints(e *corev1.Endpoints) field.ErrorList {
 			errs = append(errs, validateEndpointAddress(&ss.Addresses[j], at.Child("addresses").Index(j))...)
 		}
 		for j := range ss.NotReadyAddresses {
-			errs = append(errs, validateEndpointAddress(&ss.NotReadyAddresses[j], at.Child("notReadyAddresses").Index(j))...)
+			errs = append(errs, validateEndpointAddress(&ss.NotReadyAddresses[j],
+				at.Child("notReadyAddresses").Index(j))...)
 		}
 		for j := range ss.Ports {
 			errs = append(errs, validateEndpointPort(&ss.Ports[j], len(ss.Ports) > 1, at.Child("ports").Index(j))...)
@@ -138,10 +139,12 @@ func endpointsWarnings(e, _ *corev1.Endpoints) []string {
 func validateEndpointAddress(a *corev1.EndpointAddress, path *field.Path) field.ErrorList {
 	errs := validation.IsValidIPForLegacyField(path.Child("ip"), a.IP, true, nil)
 	if a.Hostname != "" {
-		errs = append(errs, validate.Invalid(path.Child("hostname"), a.Hostname, validation.IsDNS1123Label(a.Hostname))...)
+		errs = append(errs, validate.Invalid(path.Child("hostname"), a.Hostname,
+			validation.IsDNS1123Label(a.Hostname))...)
 	}
 	if a.NodeName != nil {
-		errs = append(errs, validate.Invalid(path.Child("nodeName"), *a.NodeName, validation.IsDNS1123Subdomain(*a.NodeName))...)
+		errs = append(errs, validate.Invalid(path.Child("nodeName"), *a.NodeName,
+			validation.IsDNS1123Subdomain(*a.NodeName))...)
 	}
 	return append(errs, nonSpecialIP(a.IP, path.Child("ip"))...)
 }
@@ -155,7 +158,8 @@ func validateEndpointPort(p *corev1.EndpointPort, needName bool, path *field.Pat
 		errs = append(errs, validate.Invalid(path.Child("name"), p.Name, validation.IsDNS1123Label(p.Name))...)
 	}
 	errs = append(errs, validate.Invalid(path.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))...)
-	errs = append(errs, validate.OneOf(path.Child("protocol"), p.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
+	errs = append(errs, validate.OneOf(path.Child("protocol"), p.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP,
+		corev1.ProtocolUDP)...)
 	if p.AppProtocol != nil {
 		errs = append(errs, validate.QualifiedName(*p.AppProtocol, path.Child("appProtocol"))...)
 	}

@@ -26,8 +26,10 @@ func eventRow() resources.Row {
 			ValidateName:   ValidEventName,
 			CreateOnUpdate: true,
 		}.Strategy(),
-		FieldNames: []string{"involvedObject.kind", "involvedObject.namespace", "involvedObject.name", "involvedObject.uid",
-			"involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason", "reportingComponent",
+		FieldNames: []string{"involvedObject.kind", "involvedObject.namespace", "involvedObject.name",
+			"involvedObject.uid",
+			"involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath", "reason",
+			"reportingComponent",
 			"source", "type"},
 		Fields:  resources.Fields(EventFields),
 		Columns: EventColumns(),
@@ -106,7 +108,8 @@ func EventCells(e *corev1.Event, now time.Time) []any {
 	if host != "" {
 		source += ", " + host
 	}
-	return []any{last, e.Type, e.Reason, object, e.InvolvedObject.FieldPath, source, strings.TrimSpace(e.Message), first, int64(count), e.Name}
+	return []any{last, e.Type, e.Reason, object, e.InvolvedObject.FieldPath, source, strings.TrimSpace(e.Message),
+		first, int64(count), e.Name}
 }
 
 func microAge(t metav1.MicroTime, now time.Time) string {

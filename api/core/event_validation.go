@@ -19,7 +19,8 @@ const (
 	maxEventNote     = 1024
 )
 
-// ValidateLegacyEvent checks an event written through the core group; one with an eventTime must be complete in the new form.
+// ValidateLegacyEvent checks an event written through the core group; one with an eventTime must be complete in the new
+// form.
 func ValidateLegacyEvent(e *corev1.Event) field.ErrorList {
 	errs := eventNamespace(e)
 	if !e.EventTime.IsZero() {
@@ -81,14 +82,15 @@ func ValidEventName(name string, prefix bool) []string {
 	return content.IsPathSegmentName(name)
 }
 
-// eventNamespace: an event lives where its object does; those about cluster-scoped objects in default. One in the new form
-// may tell of an object of another namespace.
+// eventNamespace: an event lives where its object does; those about cluster-scoped objects in default. One in the new
+// form may tell of an object of another namespace.
 func eventNamespace(e *corev1.Event) field.ErrorList {
 	ns := e.InvolvedObject.Namespace
 	switch {
 	case ns == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem,
 		ns != "" && ns != e.Namespace && e.EventTime.IsZero():
-		return field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), ns, "does not match event.namespace")}
+		return field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), ns,
+			"does not match event.namespace")}
 	}
 	return nil
 }
@@ -113,7 +115,8 @@ func eventFields(e *corev1.Event, controller string) field.ErrorList {
 	need("action", e.Action, maxEventAction)
 	need("reason", e.Reason, maxEventReason)
 	if len(e.Message) > maxEventNote {
-		errs = append(errs, field.Invalid(field.NewPath("message"), "", "can have at most "+strconv.Itoa(maxEventNote)+" characters"))
+		errs = append(errs, field.Invalid(field.NewPath("message"), "",
+			"can have at most "+strconv.Itoa(maxEventNote)+" characters"))
 	}
 	return errs
 }

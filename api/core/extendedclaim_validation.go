@@ -12,8 +12,10 @@ import (
 	"bonsai/api/validate"
 )
 
-// validateExtendedClaim checks which claim a pod's status says was made for its extended resources, and whose its requests are.
-func validateExtendedClaim(s *corev1.PodExtendedResourceClaimStatus, spec *corev1.PodSpec, path *field.Path) field.ErrorList {
+// validateExtendedClaim checks which claim a pod's status says was made for its extended resources, and whose its
+// requests are.
+func validateExtendedClaim(s *corev1.PodExtendedResourceClaimStatus, spec *corev1.PodSpec,
+	path *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
 	}
@@ -25,15 +27,19 @@ func validateExtendedClaim(s *corev1.PodExtendedResourceClaimStatus, spec *corev
 	for i, m := range s.RequestMappings {
 		at := path.Child("requestMappings").Index(i)
 		if c := containerNamed(spec, m.ContainerName); c == nil {
-			errs = append(errs, field.Invalid(at.Child("containerName"), m.ContainerName, "must match the name of an entry in spec.initContainers.name or spec.containers.name"))
-		} else if _, asks := c.Resources.Requests[corev1.ResourceName(m.ResourceName)]; !asks || !strings.Contains(m.ResourceName, "/") {
+			errs = append(errs, field.Invalid(at.Child("containerName"), m.ContainerName,
+				"must match the name of an entry in spec.initContainers.name or spec.containers.name"))
+		} else if _, asks := c.Resources.Requests[corev1.ResourceName(m.ResourceName)]; !asks ||
+			!strings.Contains(m.ResourceName, "/") {
 			errs = append(errs, field.Invalid(at.Child("resourceName"), m.ResourceName,
 				"must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests"))
 		}
 		// The path is upstream's: that of the status, not of the mapping.
-		errs = append(errs, validate.Invalid(path.Child("requestName"), m.RequestName, validation.IsDNS1123Label(m.RequestName))...)
+		errs = append(errs, validate.Invalid(path.Child("requestName"), m.RequestName,
+			validation.IsDNS1123Label(m.RequestName))...)
 		if seen.Has(m) {
-			errs = append(errs, field.Duplicate(at.Child("containerName"), m.ContainerName), field.Duplicate(at.Child("resourceName"), m.ResourceName),
+			errs = append(errs, field.Duplicate(at.Child("containerName"), m.ContainerName),
+				field.Duplicate(at.Child("resourceName"), m.ResourceName),
 				field.Duplicate(at.Child("requestName"), m.RequestName))
 		}
 		seen.Insert(m)
@@ -41,7 +47,8 @@ func validateExtendedClaim(s *corev1.PodExtendedResourceClaimStatus, spec *corev
 	if name := path.Child("resourceClaimName"); s.ResourceClaimName == "" {
 		errs = append(errs, field.Required(name, ""))
 	} else {
-		errs = append(errs, validate.Invalid(name, s.ResourceClaimName, apivalidation.NameIsDNSSubdomain(s.ResourceClaimName, false))...)
+		errs = append(errs, validate.Invalid(name, s.ResourceClaimName,
+			apivalidation.NameIsDNSSubdomain(s.ResourceClaimName, false))...)
 	}
 	return errs
 }

@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestImmutableMaps: kube-apiserver 1.36.3 tells {} from nothing in the bytes of what is immutable, and not in the texts.
+// TestImmutableMaps: kube-apiserver 1.36.3 tells {} from nothing in the bytes of what is immutable, and not in the
+// texts.
 func TestImmutableMaps(t *testing.T) {
 	t.Parallel()
 	is := new(true)
@@ -24,7 +25,9 @@ func TestImmutableMaps(t *testing.T) {
 		}
 	}
 	secret := &corev1.Secret{Type: corev1.SecretTypeOpaque, Immutable: is}
-	if errs := validateSecretUpdate(&corev1.Secret{Type: corev1.SecretTypeOpaque, Immutable: is, Data: map[string][]byte{}}, secret); len(errs) != 1 {
+	if errs := validateSecretUpdate(
+		&corev1.Secret{Type: corev1.SecretTypeOpaque, Immutable: is, Data: map[string][]byte{}}, secret); len(errs) !=
+		1 {
 		t.Errorf("a secret: %v", errs)
 	}
 }
@@ -33,9 +36,14 @@ func TestImmutableMaps(t *testing.T) {
 func TestSecretsOfAccounts(t *testing.T) {
 	t.Parallel()
 	row := serviceAccountRow()
-	for _, prepare := range []func(*corev1.ServiceAccount){func(a *corev1.ServiceAccount) { row.Strategy.PrepareCreate(a) }, func(a *corev1.ServiceAccount) { row.Strategy.PrepareUpdate(a, a) }} {
-		a := &corev1.ServiceAccount{Secrets: []corev1.ObjectReference{{Kind: "Secret", Namespace: "other", Name: "a", UID: "1"}, {Kind: "Secret"}}}
-		if prepare(a); a.Secrets[0] != (corev1.ObjectReference{Name: "a"}) || a.Secrets[1] != (corev1.ObjectReference{}) {
+	for _, prepare := range []func(*corev1.ServiceAccount){func(a *corev1.ServiceAccount) {
+		row.Strategy.PrepareCreate(a)
+	}, func(a *corev1.ServiceAccount) { row.Strategy.PrepareUpdate(a, a) }} {
+		a := &corev1.ServiceAccount{
+			Secrets: []corev1.ObjectReference{{Kind: "Secret", Namespace: "other", Name: "a", UID: "1"},
+				{Kind: "Secret"}}}
+		if prepare(a); a.Secrets[0] != (corev1.ObjectReference{Name: "a"}) ||
+			a.Secrets[1] != (corev1.ObjectReference{}) {
 			t.Errorf("%+v", a.Secrets)
 		}
 	}

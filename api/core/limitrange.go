@@ -34,11 +34,13 @@ func limitRangeRow() resources.Row {
 	}
 }
 
-// defaultLimitRange: a container's default limit is its maximum, its default request the default limit or else the minimum.
+// defaultLimitRange: a container's default limit is its maximum, its default request the default limit or else the
+// minimum.
 func defaultLimitRange(l *corev1.LimitRange) {
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]
-		for _, list := range []corev1.ResourceList{item.Max, item.Min, item.Default, item.DefaultRequest, item.MaxLimitRequestRatio} {
+		for _, list := range []corev1.ResourceList{item.Max, item.Min, item.Default, item.DefaultRequest,
+			item.MaxLimitRequestRatio} {
 			quantity.RoundUp(list)
 		}
 		if item.Type != corev1.LimitTypeContainer {
@@ -66,8 +68,11 @@ func validateLimitRange(l *corev1.LimitRange) field.ErrorList {
 	for i := range l.Spec.Limits {
 		item, at := &l.Spec.Limits[i], field.NewPath("spec", "limits").Index(i)
 		errs = append(errs, validate.QualifiedName(string(item.Type), at.Child("type"))...)
-		if s := string(item.Type); len(validation.IsQualifiedName(s)) == 0 && !strings.Contains(s, "/") && item.Type != corev1.LimitTypePod && item.Type != corev1.LimitTypeContainer && item.Type != corev1.LimitTypePersistentVolumeClaim {
-			errs = append(errs, field.Invalid(at.Child("type"), item.Type, "must be a standard limit type or fully qualified"))
+		if s := string(item.Type); len(validation.IsQualifiedName(s)) == 0 && !strings.Contains(s, "/") &&
+			item.Type != corev1.LimitTypePod && item.Type != corev1.LimitTypeContainer &&
+			item.Type != corev1.LimitTypePersistentVolumeClaim {
+			errs = append(errs, field.Invalid(at.Child("type"), item.Type,
+				"must be a standard limit type or fully qualified"))
 		}
 		if types.Has(item.Type) {
 			errs = append(errs, field.Duplicate(at.Child("type"), item.Type))
@@ -78,14 +83,16 @@ func validateLimitRange(l *corev1.LimitRange) field.ErrorList {
 				errs = append(errs, field.Forbidden(at.Child("default"), "may not be specified when `type` is 'Pod'"))
 			}
 			if len(item.DefaultRequest) > 0 {
-				errs = append(errs, field.Forbidden(at.Child("defaultRequest"), "may not be specified when `type` is 'Pod'"))
+				errs = append(errs, field.Forbidden(at.Child("defaultRequest"),
+					"may not be specified when `type` is 'Pod'"))
 			}
 		}
 		if item.Type == corev1.LimitTypePersistentVolumeClaim {
 			_, most := item.Max[corev1.ResourceStorage]
 			_, least := item.Min[corev1.ResourceStorage]
 			if !most && !least {
-				errs = append(errs, field.Required(at.Child("limits"), "either minimum or maximum storage value is required, but neither was provided"))
+				errs = append(errs, field.Required(at.Child("limits"),
+					"either minimum or maximum storage value is required, but neither was provided"))
 			}
 		}
 		errs = append(errs, validateLimitOrder(item, at)...)
@@ -100,7 +107,8 @@ func validateLimitOrder(item *corev1.LimitRangeItem, path *field.Path) field.Err
 	for _, l := range []struct {
 		name string
 		list corev1.ResourceList
-	}{{"max", item.Max}, {"min", item.Min}, {"default", item.Default}, {"defaultRequest", item.DefaultRequest}, {"maxLimitRequestRatio", item.MaxLimitRequestRatio}} {
+	}{{"max", item.Max}, {"min", item.Min}, {"default", item.Default}, {"defaultRequest", item.DefaultRequest},
+		{"maxLimitRequestRatio", item.MaxLimitRequestRatio}} {
 		for n, q := range l.list {
 			names.Insert(n)
 			at := path.Child(l.name).Key(string(n))
@@ -114,17 +122,21 @@ func validateLimitOrder(item *corev1.LimitRangeItem, path *field.Path) field.Err
 			b, ok2 := large[n]
 			if ok && ok2 && a.Cmp(b) > 0 {
 				value := shown[n]
-				errs = append(errs, field.Invalid(path.Child(child).Key(string(n)), value.String(), fmt.Sprintf("%s value %s is greater than %s value %s", smallName, a.String(), largeName, b.String())))
+				errs = append(errs, field.Invalid(path.Child(child).Key(string(n)), value.String(),
+					fmt.Sprintf("%s value %s is greater than %s value %s", smallName, a.String(), largeName,
+						b.String())))
 			}
 		}
 		order("min", item.Min, item.Min, item.Max, "min", "max")
 		order("defaultRequest", item.DefaultRequest, item.Min, item.DefaultRequest, "min", "default request")
 		order("defaultRequest", item.DefaultRequest, item.DefaultRequest, item.Max, "default request", "max")
-		order("defaultRequest", item.DefaultRequest, item.DefaultRequest, item.Default, "default request", "default limit")
+		order("defaultRequest", item.DefaultRequest, item.DefaultRequest, item.Default, "default request",
+			"default limit")
 		order("default", item.Min, item.Min, item.Default, "min", "default")
 		order("default", item.Max, item.Default, item.Max, "default", "max")
 		if ratio, ok := item.MaxLimitRequestRatio[n]; ok && ratio.Cmp(resource.MustParse("1")) < 0 {
-			errs = append(errs, field.Invalid(path.Child("maxLimitRequestRatio").Key(string(n)), ratio.String(), fmt.Sprintf("ratio %s is less than 1", ratio.String())))
+			errs = append(errs, field.Invalid(path.Child("maxLimitRequestRatio").Key(string(n)), ratio.String(),
+				fmt.Sprintf("ratio %s is less than 1", ratio.String())))
 		}
 	}
 	return errs

@@ -90,9 +90,11 @@ func namespaceStatusStrategy() resources.Typed[*corev1.Namespace] {
 		path := field.NewPath("status", "Phase")
 		switch {
 		case obj.DeletionTimestamp.IsZero() && obj.Status.Phase != corev1.NamespaceActive:
-			return field.ErrorList{field.Invalid(path, obj.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty")}
+			return field.ErrorList{field.Invalid(path, obj.Status.Phase,
+				"may only be 'Active' if `deletionTimestamp` is empty")}
 		case !obj.DeletionTimestamp.IsZero() && obj.Status.Phase != corev1.NamespaceTerminating:
-			return field.ErrorList{field.Invalid(path, obj.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")}
+			return field.ErrorList{field.Invalid(path, obj.Status.Phase,
+				"may only be 'Terminating' if `deletionTimestamp` is not empty")}
 		}
 		return nil
 	}
@@ -103,7 +105,9 @@ func namespaceFinalizeStrategy() resources.Typed[*corev1.Namespace] {
 	s := namespaceStrategy()
 	s.PrepareUpdate = func(obj, old *corev1.Namespace) { obj.Status = *old.Status.DeepCopy() }
 	s.ValidateUpdate = func(obj, _ *corev1.Namespace) field.ErrorList {
-		return validateNamespaceFinalizers(obj, func(i int) *field.Path { return field.NewPath("spec", "finalizers").Index(i) })
+		return validateNamespaceFinalizers(obj, func(i int) *field.Path {
+			return field.NewPath("spec", "finalizers").Index(i)
+		})
 	}
 	s.Resets = []string{"status"}
 	return s
@@ -121,7 +125,8 @@ func validateNamespaceFinalizers(n *corev1.Namespace, at func(int) *field.Path) 
 		msgs := validation.IsQualifiedName(string(f))
 		errs = append(errs, validate.Invalid(path, string(f), msgs)...)
 		if !strings.Contains(string(f), "/") && f != corev1.FinalizerKubernetes {
-			errs = append(errs, field.Invalid(path, string(f), "name is neither a standard finalizer name nor is it fully qualified"))
+			errs = append(errs, field.Invalid(path, string(f),
+				"name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}
 	return errs

@@ -21,7 +21,8 @@ func nodeRow() resources.Row {
 		New:         resources.Make[corev1.Node],
 		Strategy:    nodeStrategy().Strategy(),
 		Subresources: []resources.Subresource{
-			resources.Action("proxy", corev1.SchemeGroupVersion.WithKind("NodeProxyOptions"), "create", "delete", "get", "patch", "update"),
+			resources.Action("proxy", corev1.SchemeGroupVersion.WithKind("NodeProxyOptions"), "create", "delete", "get",
+				"patch", "update"),
 			resources.Status(nodeStatusStrategy().Strategy()),
 		},
 		FieldNames: []string{"spec.unschedulable"},
@@ -82,9 +83,11 @@ func dropNodeConfig(n *corev1.Node) {
 // nodeWarnings tells of old labels and of fields that no longer mean anything.
 func nodeWarnings(n, old *corev1.Node) []string {
 	var w []string
-	same := old != nil && apiequality.Semantic.DeepEqual(n.Spec, old.Spec) && apiequality.Semantic.DeepEqual(n.Labels, old.Labels)
+	same := old != nil && apiequality.Semantic.DeepEqual(n.Spec, old.Spec) &&
+		apiequality.Semantic.DeepEqual(n.Labels, old.Labels)
 	if n.Spec.DoNotUseExternalID != "" && !same {
-		w = append(w, field.NewPath("spec", "externalID").String()+": this field is deprecated, and is unused by Kubernetes")
+		w = append(w, field.NewPath("spec", "externalID").String()+
+			": this field is deprecated, and is unused by Kubernetes")
 	}
 	for i, cidr := range n.Spec.PodCIDRs {
 		w = append(w, validate.CIDRWarnings(field.NewPath("spec", "podCIDRs").Index(i), cidr)...)

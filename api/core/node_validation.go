@@ -21,7 +21,8 @@ import (
 func validateNode(n *corev1.Node) field.ErrorList {
 	errs := validateTaints(n.Spec.Taints, field.NewPath("metadata", "taints"))
 	errs = append(errs, validateNodeQuantities(n)...)
-	errs = append(errs, validateDeclaredFeatures(n.Status.DeclaredFeatures, field.NewPath("status", "declaredFeatures"))...)
+	errs = append(errs, validateDeclaredFeatures(n.Status.DeclaredFeatures,
+		field.NewPath("status", "declaredFeatures"))...)
 	return append(errs, validatePodCIDRs(n.Spec.PodCIDRs, field.NewPath("spec", "podCIDRs"))...)
 }
 
@@ -35,10 +36,12 @@ func validateDeclaredFeatures(names []string, path *field.Path) field.ErrorList 
 		at := path.Index(i)
 		switch {
 		case len(name) > maxFeatureName:
-			errs = append(errs, field.Invalid(at, name, fmt.Sprintf("invalid feature name %q: must be no more than %d characters", name, maxFeatureName)))
+			errs = append(errs, field.Invalid(at, name,
+				fmt.Sprintf("invalid feature name %q: must be no more than %d characters", name, maxFeatureName)))
 		case !featureName(name):
-			errs = append(errs, field.Invalid(at, name, fmt.Sprintf("invalid feature name %q: must start with an UpperCamelCase segment, with subsequent segments "+
-				"separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes", name)))
+			errs = append(errs, field.Invalid(at, name,
+				fmt.Sprintf("invalid feature name %q: must start with an UpperCamelCase segment, with subsequent segments "+
+					"separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes", name)))
 		}
 		switch {
 		case slices.Contains(names[:i], name):
@@ -50,7 +53,8 @@ func validateDeclaredFeatures(names []string, path *field.Path) field.ErrorList 
 	return errs
 }
 
-// featureName tells whether s is letters and digits in segments between slashes, the first of which begins with a capital letter.
+// featureName tells whether s is letters and digits in segments between slashes, the first of which begins with a
+// capital letter.
 func featureName(s string) bool {
 	for i, segment := range strings.Split(s, "/") {
 		if segment == "" || i == 0 && (segment[0] < 'A' || segment[0] > 'Z') {
@@ -143,15 +147,18 @@ type taintValue struct {
 	TimeAdded  *metav1.Time
 }
 
-// validateNodeUpdate: a node's address range and provider, once set, stay; the spec's taints and schedulability may change.
+// validateNodeUpdate: a node's address range and provider, once set, stay; the spec's taints and schedulability may
+// change.
 func validateNodeUpdate(obj, old *corev1.Node) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := append(validateNode(obj), validateNodeAddresses(obj)...)
 	if len(old.Spec.PodCIDRs) > 0 && !apiequality.Semantic.DeepEqual(obj.Spec.PodCIDRs, old.Spec.PodCIDRs) {
-		errs = append(errs, field.Forbidden(spec.Child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid"))
+		errs = append(errs, field.Forbidden(spec.Child("podCIDRs"),
+			"node updates may not change podCIDR except from \"\" to valid"))
 	}
 	if old.Spec.ProviderID != "" && obj.Spec.ProviderID != old.Spec.ProviderID {
-		errs = append(errs, field.Forbidden(spec.Child("providerID"), "node updates may not change providerID except from \"\" to valid"))
+		errs = append(errs, field.Forbidden(spec.Child("providerID"),
+			"node updates may not change providerID except from \"\" to valid"))
 	}
 	if obj.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {
 		errs = append(errs, field.Forbidden(spec.Child("externalID"), "may not be updated"))

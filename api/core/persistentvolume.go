@@ -21,7 +21,8 @@ const oldMountOptions = "volume.beta.kubernetes.io/mount-options"
 // persistentVolumeRow: now is the clock for the moment at which a volume changes its phase, and may be nil.
 func persistentVolumeRow(now func() time.Time) resources.Row {
 	return resources.Row{
-		GVK: corev1.SchemeGroupVersion.WithKind("PersistentVolume"), Resource: "persistentvolumes", Singular: "persistentvolume",
+		GVK: corev1.SchemeGroupVersion.WithKind("PersistentVolume"), Resource: "persistentvolumes",
+		Singular:     "persistentvolume",
 		Recheck:      resources.RecheckBoth,
 		ShortNames:   []string{"pv"},
 		StoragePath:  "persistentvolumes",
@@ -59,8 +60,10 @@ func persistentVolumeCells(v *corev1.PersistentVolume, now time.Time) []any {
 	if v.DeletionTimestamp != nil {
 		phase = "Terminating"
 	}
-	return []any{v.Name, quantityText(v.Spec.Capacity), AccessModesText(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy), phase,
-		claim, VolumeClass(v), orUnset(v.Spec.VolumeAttributesClassName), v.Status.Reason, resources.Age(v.CreationTimestamp, now), orUnset(v.Spec.VolumeMode)}
+	return []any{v.Name, quantityText(v.Spec.Capacity), AccessModesText(v.Spec.AccessModes),
+		string(v.Spec.PersistentVolumeReclaimPolicy), phase,
+		claim, VolumeClass(v), orUnset(v.Spec.VolumeAttributesClassName), v.Status.Reason,
+		resources.Age(v.CreationTimestamp, now), orUnset(v.Spec.VolumeMode)}
 }
 
 // orUnset is the word, "<unset>" for none.
@@ -90,7 +93,8 @@ func persistentVolumeStrategy() resources.Typed[*corev1.PersistentVolume] {
 		ReturnDeleted: true,
 		Default:       defaultPersistentVolume,
 		PrepareCreate: func(v *corev1.PersistentVolume) {
-			v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: ptr.To(v.CreationTimestamp)}
+			v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending,
+				LastPhaseTransitionTime: ptr.To(v.CreationTimestamp)}
 		},
 		PrepareUpdate:  func(obj, old *corev1.PersistentVolume) { obj.Status = *old.Status.DeepCopy() },
 		Validate:       validatePersistentVolume,
@@ -99,7 +103,8 @@ func persistentVolumeStrategy() resources.Typed[*corev1.PersistentVolume] {
 	}
 }
 
-// persistentVolumeStatusStrategy is for who binds volumes. A change of the phase has its time, unless the writer gives one.
+// persistentVolumeStatusStrategy is for who binds volumes. A change of the phase has its time, unless the writer gives
+// one.
 func persistentVolumeStatusStrategy(now func() time.Time) resources.Typed[*corev1.PersistentVolume] {
 	s := persistentVolumeStrategy()
 	s.PrepareUpdate = func(obj, old *corev1.PersistentVolume) {
@@ -131,10 +136,12 @@ func persistentVolumeWarnings(v, _ *corev1.PersistentVolume) []string {
 	var w []string
 	annotations := field.NewPath("metadata", "annotations")
 	if _, ok := v.Annotations[corev1.BetaStorageClassAnnotation]; ok {
-		w = append(w, annotations.Key(corev1.BetaStorageClassAnnotation).String()+`: deprecated since v1.8; use "storageClassName" attribute instead`)
+		w = append(w, annotations.Key(corev1.BetaStorageClassAnnotation).String()+
+			`: deprecated since v1.8; use "storageClassName" attribute instead`)
 	}
 	if _, ok := v.Annotations[oldMountOptions]; ok {
-		w = append(w, annotations.Key(oldMountOptions).String()+`: deprecated since v1.31; use "mountOptions" attribute instead`)
+		w = append(w, annotations.Key(oldMountOptions).String()+
+			`: deprecated since v1.31; use "mountOptions" attribute instead`)
 	}
 	if v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
 		w = append(w, "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.")

@@ -24,8 +24,11 @@ func TestPhaseTransition(t *testing.T) {
 		"change, time as before": {corev1.VolumeBound, &before, clock},
 		"change with its time":   {corev1.VolumeBound, &given, given},
 	} {
-		old := &corev1.PersistentVolume{Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeAvailable, LastPhaseTransitionTime: ptr.To(before)}}
-		obj := &corev1.PersistentVolume{Status: corev1.PersistentVolumeStatus{Phase: c.phase, LastPhaseTransitionTime: c.sent}}
+		old := &corev1.PersistentVolume{
+			Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeAvailable,
+				LastPhaseTransitionTime: ptr.To(before)}}
+		obj := &corev1.PersistentVolume{
+			Status: corev1.PersistentVolumeStatus{Phase: c.phase, LastPhaseTransitionTime: c.sent}}
 		persistentVolumeStatusStrategy(func() time.Time { return clock.Time }).PrepareUpdate(obj, old)
 		if got := obj.Status.LastPhaseTransitionTime; got == nil || !got.Equal(&c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)

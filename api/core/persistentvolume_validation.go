@@ -19,21 +19,27 @@ func validatePersistentVolume(v *corev1.PersistentVolume) field.ErrorList {
 	s, at := &v.Spec, field.NewPath("spec")
 	errs := validateVolumeModes(s, at)
 	errs = append(errs, validateCapacity(s.Capacity, at.Child("capacity"))...)
-	errs = append(errs, validate.OneOfOrEmpty(at.Child("persistentVolumeReclaimPolicy"), s.PersistentVolumeReclaimPolicy,
-		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)
+	errs = append(errs, validate.OneOfOrEmpty(at.Child("persistentVolumeReclaimPolicy"),
+		s.PersistentVolumeReclaimPolicy,
+		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle,
+		corev1.PersistentVolumeReclaimRetain)...)
 	errs = append(errs, validateVolumeAffinity(s, at)...)
 	errs = append(errs, volumes.ValidatePersistent(&s.PersistentVolumeSource, at)...)
-	if s.HostPath != nil && path.Clean(s.HostPath.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
-		errs = append(errs, field.Forbidden(at.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
+	if s.HostPath != nil && path.Clean(s.HostPath.Path) == "/" &&
+		s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
+		errs = append(errs, field.Forbidden(at.Child("persistentVolumeReclaimPolicy"),
+			"may not be 'recycle' for a hostPath mount of '/'"))
 	}
 	if s.StorageClassName != "" {
-		errs = append(errs, validate.Invalid(at.Child("storageClassName"), s.StorageClassName, apivalidation.NameIsDNSSubdomain(s.StorageClassName, false))...)
+		errs = append(errs, validate.Invalid(at.Child("storageClassName"), s.StorageClassName,
+			apivalidation.NameIsDNSSubdomain(s.StorageClassName, false))...)
 	}
 	errs = append(errs, volumes.ValidateMode(s.VolumeMode, at.Child("volumeMode"))...)
 	return append(errs, validateVolumeAttributes(s, at)...)
 }
 
-// ValidateVolumeSource checks what a volume is and how it may be used, also of one that a VolumeAttachment brings along.
+// ValidateVolumeSource checks what a volume is and how it may be used, also of one that a VolumeAttachment brings
+// along.
 func ValidateVolumeSource(s *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorList {
 	return append(validateVolumeModes(s, path), volumes.ValidatePersistent(&s.PersistentVolumeSource, path)...)
 }
@@ -101,13 +107,14 @@ func validateVolumeAttributes(s *corev1.PersistentVolumeSpec, path *field.Path) 
 		errs = append(errs, validate.Invalid(at, *class, apivalidation.NameIsDNSSubdomain(*class, false))...)
 	}
 	if s.CSI == nil {
-		errs = append(errs, field.Required(path.Child("csi"), "has to be specified when using volumeAttributesClassName"))
+		errs = append(errs, field.Required(path.Child("csi"),
+			"has to be specified when using volumeAttributesClassName"))
 	}
 	return errs
 }
 
-// validatePersistentVolumeUpdate: what the volume is stays; who has it, its size and what becomes of it may change. Kubernetes looks at the new
-// one twice, and so tells everything twice.
+// validatePersistentVolumeUpdate: what the volume is stays; who has it, its size and what becomes of it may change.
+// Kubernetes looks at the new one twice, and so tells everything twice.
 func validatePersistentVolumeUpdate(obj, old *corev1.PersistentVolume) field.ErrorList {
 	errs := validatePersistentVolume(obj)
 	errs = append(errs, errs...)
@@ -117,14 +124,18 @@ func validatePersistentVolumeUpdate(obj, old *corev1.PersistentVolume) field.Err
 	}
 	if !apiequality.Semantic.DeepEqual(obj.Spec.PersistentVolumeSource, *was) {
 		errs = append(errs, field.Forbidden(field.NewPath("spec", "persistentvolumesource"),
-			"spec.persistentvolumesource is immutable after creation\n"+diff.Diff(*was, obj.Spec.PersistentVolumeSource)))
+			"spec.persistentvolumesource is immutable after creation\n"+
+				diff.Diff(*was, obj.Spec.PersistentVolumeSource)))
 	}
-	errs = append(errs, apivalidation.ValidateImmutableField(obj.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
+	errs = append(errs, apivalidation.ValidateImmutableField(obj.Spec.VolumeMode, old.Spec.VolumeMode,
+		field.NewPath("volumeMode"))...)
 	if old.Spec.NodeAffinity != nil && !apiequality.Semantic.DeepEqual(obj.Spec.NodeAffinity, old.Spec.NodeAffinity) {
-		errs = append(errs, field.Invalid(field.NewPath("nodeAffinity"), obj.Spec.NodeAffinity, "field is immutable, except for updating from beta label to GA"))
+		errs = append(errs, field.Invalid(field.NewPath("nodeAffinity"), obj.Spec.NodeAffinity,
+			"field is immutable, except for updating from beta label to GA"))
 	}
 	if old.Spec.VolumeAttributesClassName != nil && obj.Spec.VolumeAttributesClassName == nil {
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "volumeAttributesClassName"), "update from non-nil value to nil is forbidden"))
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "volumeAttributesClassName"),
+			"update from non-nil value to nil is forbidden"))
 	}
 	return errs
 }

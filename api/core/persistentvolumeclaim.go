@@ -17,7 +17,8 @@ import (
 
 func persistentVolumeClaimRow() resources.Row {
 	return resources.Row{
-		GVK: corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), Resource: "persistentvolumeclaims", Singular: "persistentvolumeclaim",
+		GVK: corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), Resource: "persistentvolumeclaims",
+		Singular:     "persistentvolumeclaim",
 		Recheck:      resources.RecheckBoth,
 		Namespaced:   true,
 		ShortNames:   []string{"pvc"},
@@ -54,7 +55,8 @@ func volumeClaimCells(c *corev1.PersistentVolumeClaim, now time.Time) []any {
 	if c.Spec.VolumeName != "" {
 		capacity, modes = quantityText(c.Status.Capacity), AccessModesText(c.Status.AccessModes)
 	}
-	return []any{c.Name, phase, c.Spec.VolumeName, capacity, modes, ClaimClass(c), orUnset(c.Spec.VolumeAttributesClassName),
+	return []any{c.Name, phase, c.Spec.VolumeName, capacity, modes, ClaimClass(c),
+		orUnset(c.Spec.VolumeAttributesClassName),
 		resources.Age(c.CreationTimestamp, now), orUnset(c.Spec.VolumeMode)}
 }
 
@@ -64,7 +66,8 @@ func AccessModesText(modes []corev1.PersistentVolumeAccessMode) string {
 	for _, m := range []struct {
 		mode corev1.PersistentVolumeAccessMode
 		word string
-	}{{corev1.ReadWriteOnce, "RWO"}, {corev1.ReadOnlyMany, "ROX"}, {corev1.ReadWriteMany, "RWX"}, {corev1.ReadWriteOncePod, "RWOP"}} {
+	}{{corev1.ReadWriteOnce, "RWO"}, {corev1.ReadOnlyMany, "ROX"}, {corev1.ReadWriteMany, "RWX"},
+		{corev1.ReadWriteOncePod, "RWOP"}} {
 		if slices.Contains(modes, m.mode) {
 			words = append(words, m.word)
 		}
@@ -120,8 +123,8 @@ func volumeClaimStatusStrategy() resources.Typed[*corev1.PersistentVolumeClaim] 
 	return s
 }
 
-// dropForeignSources drops sources that a claim cannot be filled from: dataSource knows only claims and snapshots, and a
-// source in another namespace needs a feature that is off by default.
+// dropForeignSources drops sources that a claim cannot be filled from: dataSource knows only claims and snapshots, and
+// a source in another namespace needs a feature that is off by default.
 func dropForeignSources(s *corev1.PersistentVolumeClaimSpec) {
 	if r := s.DataSourceRef; r != nil && r.Namespace != nil && *r.Namespace != "" {
 		s.DataSourceRef = nil
@@ -131,7 +134,8 @@ func dropForeignSources(s *corev1.PersistentVolumeClaimSpec) {
 		if d.APIGroup != nil {
 			group = *d.APIGroup
 		}
-		if !(d.Kind == "PersistentVolumeClaim" && group == "" || d.Kind == "VolumeSnapshot" && group == "snapshot.storage.k8s.io") {
+		if !(d.Kind == "PersistentVolumeClaim" && group == "" ||
+			d.Kind == "VolumeSnapshot" && group == "snapshot.storage.k8s.io") {
 			s.DataSource = nil
 		}
 	}
@@ -151,7 +155,8 @@ func alignSources(s *corev1.PersistentVolumeClaimSpec) {
 func volumeClaimWarnings(c, _ *corev1.PersistentVolumeClaim) []string {
 	var w []string
 	if _, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; ok {
-		w = append(w, field.NewPath("metadata", "annotations").Key(corev1.BetaStorageClassAnnotation).String()+`: deprecated since v1.8; use "storageClassName" attribute instead`)
+		w = append(w, field.NewPath("metadata", "annotations").Key(corev1.BetaStorageClassAnnotation).String()+
+			`: deprecated since v1.8; use "storageClassName" attribute instead`)
 	}
 	return append(w, volumes.ClaimFractions(&c.Spec, field.NewPath("spec"))...)
 }

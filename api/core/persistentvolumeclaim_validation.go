@@ -19,8 +19,8 @@ func validateVolumeClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
 	return volumes.ValidateClaim(&c.Spec, field.NewPath("spec"))
 }
 
-// validateVolumeClaimUpdate: the spec stays, except for the volume and the class that a claim is given once, and for the size and
-// the attributes of one that is bound.
+// validateVolumeClaimUpdate: the spec stays, except for the volume and the class that a claim is given once, and for
+// the size and the attributes of one that is bound.
 func validateVolumeClaimUpdate(obj, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	errs := validateVolumeClaim(obj)
 	path := field.NewPath("spec")
@@ -31,24 +31,30 @@ func validateVolumeClaimUpdate(obj, old *corev1.PersistentVolumeClaim) field.Err
 	if givenClass(obj, old) {
 		was.StorageClassName = obj.Spec.StorageClassName
 	} else if class := obj.Annotations[corev1.BetaStorageClassAnnotation]; class != old.Annotations[corev1.BetaStorageClassAnnotation] {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations", corev1.BetaStorageClassAnnotation), class, apivalidation.FieldImmutableErrorMsg))
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations", corev1.BetaStorageClassAnnotation),
+			class, apivalidation.FieldImmutableErrorMsg))
 	}
 	if old.Status.Phase == corev1.ClaimBound {
-		was.Resources.Requests, was.VolumeAttributesClassName = obj.Spec.Resources.Requests, obj.Spec.VolumeAttributesClassName
+		was.Resources.Requests, was.VolumeAttributesClassName = obj.Spec.Resources.Requests,
+			obj.Spec.VolumeAttributesClassName
 	}
 	if !apiequality.Semantic.DeepEqual(obj.Spec, *was) {
-		errs = append(errs, field.Forbidden(path, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"+
-			diff.Diff(claimText(was), claimText(&obj.Spec))))
+		errs = append(errs, field.Forbidden(path,
+			"spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n"+
+				diff.Diff(claimText(was), claimText(&obj.Spec))))
 	}
-	before, now, has := old.Spec.Resources.Requests[corev1.ResourceStorage], obj.Spec.Resources.Requests[corev1.ResourceStorage], old.Status.Capacity[corev1.ResourceStorage]
+	before, now, has := old.Spec.Resources.Requests[corev1.ResourceStorage],
+		obj.Spec.Resources.Requests[corev1.ResourceStorage], old.Status.Capacity[corev1.ResourceStorage]
 	if now.Cmp(before) < 0 && now.Cmp(has) <= 0 {
-		errs = append(errs, field.Forbidden(path.Child("resources", "requests", "storage"), "field can not be less than status.capacity"))
+		errs = append(errs, field.Forbidden(path.Child("resources", "requests", "storage"),
+			"field can not be less than status.capacity"))
 	}
-	return append(errs, apivalidation.ValidateImmutableField(obj.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
+	return append(errs, apivalidation.ValidateImmutableField(obj.Spec.VolumeMode, old.Spec.VolumeMode,
+		field.NewPath("volumeMode"))...)
 }
 
-// givenClass tells whether the update gives a claim without a class one: the default class, or that of its old annotation in
-// the annotation's place.
+// givenClass tells whether the update gives a claim without a class one: the default class, or that of its old
+// annotation in the annotation's place.
 func givenClass(obj, old *corev1.PersistentVolumeClaim) bool {
 	if old.Spec.StorageClassName != nil || obj.Spec.StorageClassName == nil {
 		return false
@@ -65,8 +71,10 @@ func validateVolumeClaimStatus(s *corev1.PersistentVolumeClaimStatus) field.Erro
 	for _, name := range quantity.Names(s.Capacity) {
 		errs = append(errs, validateAmount(name, s.Capacity, path.Child("capacity"))...)
 	}
-	statuses := []corev1.ClaimResourceStatus{corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimControllerResizeInfeasible,
-		corev1.PersistentVolumeClaimNodeResizeInProgress, corev1.PersistentVolumeClaimNodeResizeInfeasible, corev1.PersistentVolumeClaimNodeResizePending}
+	statuses := []corev1.ClaimResourceStatus{corev1.PersistentVolumeClaimControllerResizeInProgress,
+		corev1.PersistentVolumeClaimControllerResizeInfeasible,
+		corev1.PersistentVolumeClaimNodeResizeInProgress, corev1.PersistentVolumeClaimNodeResizeInfeasible,
+		corev1.PersistentVolumeClaimNodeResizePending}
 	for name, status := range s.AllocatedResourceStatuses {
 		at := path.Child("allocatedResourceStatuses")
 		errs = append(errs, validateStorageName(name, at)...)
@@ -115,8 +123,9 @@ type claimFields struct {
 }
 
 func claimText(s *corev1.PersistentVolumeClaimSpec) claimFields {
-	out := claimFields{AccessModes: s.AccessModes, Selector: s.Selector, VolumeName: s.VolumeName, StorageClassName: s.StorageClassName,
-		VolumeMode: s.VolumeMode, VolumeAttributesClassName: s.VolumeAttributesClassName}
+	out := claimFields{AccessModes: s.AccessModes, Selector: s.Selector, VolumeName: s.VolumeName,
+		StorageClassName: s.StorageClassName,
+		VolumeMode:       s.VolumeMode, VolumeAttributesClassName: s.VolumeAttributesClassName}
 	out.Resources.Limits, out.Resources.Requests = s.Resources.Limits, s.Resources.Requests
 	if d := s.DataSource; d != nil {
 		out.DataSource = &struct {

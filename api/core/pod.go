@@ -71,8 +71,8 @@ func boolText(b bool) string {
 	return "false"
 }
 
-// evictions is the subresource that deletes a pod if its disruption budget allows it. Clients older than Kubernetes 1.22 name
-// the version v1beta1.
+// evictions is the subresource that deletes a pod if its disruption budget allows it. Clients older than Kubernetes
+// 1.22 name the version v1beta1.
 func evictions() resources.Subresource {
 	kind := policyv1.SchemeGroupVersion.WithKind("Eviction")
 	sub := resources.Action("eviction", kind, "create")

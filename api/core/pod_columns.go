@@ -17,7 +17,8 @@ func podColumns() []metav1.TableColumnDefinition {
 		resources.NameColumn(),
 		resources.Column("Ready", "The aggregate readiness state of this pod for accepting traffic."),
 		resources.Column("Status", "The aggregate status of the containers in this pod."),
-		resources.Column("Restarts", "The number of times the containers in this pod have been restarted and when the last container in this pod has restarted."),
+		resources.Column("Restarts",
+			"The number of times the containers in this pod have been restarted and when the last container in this pod has restarted."),
 		resources.AgeColumn(),
 		resources.Wide(resources.Column("IP", status["podIP"])),
 		resources.Wide(resources.Column("Node", spec["nodeName"])),
@@ -43,14 +44,16 @@ func podCells(p *corev1.Pod, now time.Time) []any {
 	if n := len(p.Spec.ReadinessGates); n > 0 {
 		gates = fmt.Sprintf("%d/%d", readyGates(p), n)
 	}
-	return []any{p.Name, fmt.Sprintf("%d/%d", s.Ready, s.Total), s.Status, restarts, resources.Age(p.CreationTimestamp, now),
+	return []any{p.Name, fmt.Sprintf("%d/%d", s.Ready, s.Total), s.Status, restarts,
+		resources.Age(p.CreationTimestamp, now),
 		ip, orNone(p.Spec.NodeName), orNone(p.Status.NominatedNodeName), gates}
 }
 
-// podRowConditions marks the rows of pods that have ended, so that clients can hide them. The reason is the phase, whatever
-// reason the status has.
+// podRowConditions marks the rows of pods that have ended, so that clients can hide them. The reason is the phase,
+// whatever reason the status has.
 func podRowConditions(p *corev1.Pod) []metav1.TableRowCondition {
-	c := metav1.TableRowCondition{Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: string(p.Status.Phase)}
+	c := metav1.TableRowCondition{Type: metav1.RowCompleted, Status: metav1.ConditionTrue,
+		Reason: string(p.Status.Phase)}
 	switch p.Status.Phase {
 	case corev1.PodSucceeded:
 		c.Message = "The pod has completed successfully."

@@ -53,7 +53,8 @@ func podStatusStrategy() resources.Typed[*corev1.Pod] {
 	return s
 }
 
-// setPodIPs keeps the single address of the pod and the list of addresses alike; the single one wins where both are given and differ.
+// setPodIPs keeps the single address of the pod and the list of addresses alike; the single one wins where both are
+// given and differ.
 func setPodIPs(s *corev1.PodStatus) {
 	switch {
 	case s.PodIP == "" && len(s.PodIPs) > 0:
@@ -84,7 +85,8 @@ func withMeta(old, sent *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// preparePodCreate starts a pod's life: Pending, with its quality of service, and with nothing a client said of its status.
+// preparePodCreate starts a pod's life: Pending, with its quality of service, and with nothing a client said of its
+// status.
 func preparePodCreate(p *corev1.Pod) {
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: podspec.QOSClass(p)}
 	applyMatchLabelKeys(p)
@@ -100,8 +102,8 @@ func preparePodCreate(p *corev1.Pod) {
 	}
 }
 
-// applyMatchLabelKeys writes the pod's own values of matchLabelKeys into the selectors of its affinities and spread constraints, so
-// that revisions of one workload do not count each other's pods.
+// applyMatchLabelKeys writes the pod's own values of matchLabelKeys into the selectors of its affinities and spread
+// constraints, so that revisions of one workload do not count each other's pods.
 func applyMatchLabelKeys(p *corev1.Pod) {
 	for i := range p.Spec.TopologySpreadConstraints {
 		c := &p.Spec.TopologySpreadConstraints[i]
@@ -112,14 +114,17 @@ func applyMatchLabelKeys(p *corev1.Pod) {
 		return
 	}
 	if a.PodAffinity != nil {
-		addTermKeys(p.Labels, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+		addTermKeys(p.Labels, a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 	if a.PodAntiAffinity != nil {
-		addTermKeys(p.Labels, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+		addTermKeys(p.Labels, a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 }
 
-func addTermKeys(labels map[string]string, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+func addTermKeys(labels map[string]string, required []corev1.PodAffinityTerm,
+	preferred []corev1.WeightedPodAffinityTerm) {
 	add := func(t *corev1.PodAffinityTerm) {
 		addKeys(t.LabelSelector, labels, t.MatchLabelKeys, metav1.LabelSelectorOpIn)
 		addKeys(t.LabelSelector, labels, t.MismatchLabelKeys, metav1.LabelSelectorOpNotIn)
@@ -138,13 +143,14 @@ func addKeys(s *metav1.LabelSelector, labels map[string]string, keys []string, o
 	}
 	for _, k := range keys {
 		if v, ok := labels[k]; ok {
-			s.MatchExpressions = append(s.MatchExpressions, metav1.LabelSelectorRequirement{Key: k, Operator: op, Values: []string{v}})
+			s.MatchExpressions = append(s.MatchExpressions,
+				metav1.LabelSelectorRequirement{Key: k, Operator: op, Values: []string{v}})
 		}
 	}
 }
 
-// podGrace returns how many seconds a deleted pod is left to end itself: what the deletion says, else the pod's own grace period.
-// A pod that runs nowhere, or has ended, goes at once.
+// podGrace returns how many seconds a deleted pod is left to end itself: what the deletion says, else the pod's own
+// grace period. A pod that runs nowhere, or has ended, goes at once.
 func podGrace(p *corev1.Pod, opts *metav1.DeleteOptions) *int64 {
 	var seconds int64
 	switch {

@@ -15,7 +15,8 @@ type PodSummary struct {
 	Ready, Total int
 	// Status is the phase or the reason that says more: Init:0/1, CrashLoopBackOff, Completed, Terminating.
 	Status string
-	// Restarts counts those of init containers while they run, then those of sidecars and containers; LastRestart is the latest.
+	// Restarts counts those of init containers while they run, then those of sidecars and containers; LastRestart is
+	// the latest.
 	Restarts    int
 	LastRestart metav1.Time
 }
@@ -70,7 +71,8 @@ func (r *restarts) add(c *corev1.ContainerStatus) {
 	}
 }
 
-// initContainers looks for the first init container that is not done; its state is the pod's. It reports whether there is one.
+// initContainers looks for the first init container that is not done; its state is the pod's. It reports whether there
+// is one.
 func (s *PodSummary) initContainers(p *corev1.Pod, sidecars map[string]bool, aside *restarts) bool {
 	var all restarts
 	defer func() { s.Restarts, s.LastRestart = all.count, all.last }()

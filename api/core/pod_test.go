@@ -17,10 +17,14 @@ func TestPodGrace(t *testing.T) {
 		opts *metav1.DeleteOptions
 		want *int64
 	}{
-		"the pod's own":   {pod: corev1.Pod{Spec: running}, want: ptr.To[int64](30)},
-		"the deletion's":  {pod: corev1.Pod{Spec: running}, opts: &metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](5)}, want: ptr.To[int64](5)},
-		"at once":         {pod: corev1.Pod{Spec: running}, opts: &metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}},
-		"negative":        {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "n", TerminationGracePeriodSeconds: ptr.To[int64](-3)}}, want: ptr.To[int64](1)},
+		"the pod's own": {pod: corev1.Pod{Spec: running}, want: ptr.To[int64](30)},
+		"the deletion's": {pod: corev1.Pod{Spec: running},
+			opts: &metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](5)}, want: ptr.To[int64](5)},
+		"at once": {pod: corev1.Pod{Spec: running},
+			opts: &metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}},
+		"negative": {pod: corev1.Pod{
+			Spec: corev1.PodSpec{NodeName: "n", TerminationGracePeriodSeconds: ptr.To[int64](-3)}},
+			want: ptr.To[int64](1)},
 		"on no node":      {pod: corev1.Pod{}, opts: &metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](5)}},
 		"already ended":   {pod: corev1.Pod{Spec: running, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}},
 		"already failed":  {pod: corev1.Pod{Spec: running, Status: corev1.PodStatus{Phase: corev1.PodFailed}}},
@@ -44,10 +48,16 @@ func TestMatchLabelKeys(t *testing.T) {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web", "hash": "1", "tenant": "x"}},
 		Spec: corev1.PodSpec{
-			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{LabelSelector: selector(), MatchLabelKeys: []string{"hash", "missing"}}},
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{
+				{LabelSelector: selector(), MatchLabelKeys: []string{"hash", "missing"}}},
 			Affinity: &corev1.Affinity{
-				PodAffinity:     &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{LabelSelector: selector(), MatchLabelKeys: []string{"hash"}}}},
-				PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{PodAffinityTerm: corev1.PodAffinityTerm{LabelSelector: selector(), MismatchLabelKeys: []string{"tenant"}}}}},
+				PodAffinity: &corev1.PodAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+						{LabelSelector: selector(), MatchLabelKeys: []string{"hash"}}}},
+				PodAntiAffinity: &corev1.PodAntiAffinity{
+					PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+						{PodAffinityTerm: corev1.PodAffinityTerm{LabelSelector: selector(),
+							MismatchLabelKeys: []string{"tenant"}}}}},
 			},
 		},
 	}
@@ -59,7 +69,8 @@ func TestMatchLabelKeys(t *testing.T) {
 	}{
 		{p.Spec.TopologySpreadConstraints[0].LabelSelector, "app=web,hash in (1)"},
 		{a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector, "app=web,hash in (1)"},
-		{a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm.LabelSelector, "app=web,tenant notin (x)"},
+		{a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm.LabelSelector,
+			"app=web,tenant notin (x)"},
 	} {
 		if got := metav1.FormatLabelSelector(c.got); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
@@ -70,10 +81,13 @@ func TestMatchLabelKeys(t *testing.T) {
 func TestAddressesOfStatusAgree(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ in, want corev1.PodStatus }{
-		"one alone":  {corev1.PodStatus{PodIP: "1.1.1.1"}, corev1.PodStatus{PodIP: "1.1.1.1", PodIPs: []corev1.PodIP{{IP: "1.1.1.1"}}}},
-		"list alone": {corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "1.1.1.1"}, {IP: "::1"}}}, corev1.PodStatus{PodIP: "1.1.1.1", PodIPs: []corev1.PodIP{{IP: "1.1.1.1"}, {IP: "::1"}}}},
-		"different":  {corev1.PodStatus{PodIP: "2.2.2.2", PodIPs: []corev1.PodIP{{IP: "1.1.1.1"}}}, corev1.PodStatus{PodIP: "2.2.2.2", PodIPs: []corev1.PodIP{{IP: "2.2.2.2"}}}},
-		"none":       {},
+		"one alone": {corev1.PodStatus{PodIP: "1.1.1.1"},
+			corev1.PodStatus{PodIP: "1.1.1.1", PodIPs: []corev1.PodIP{{IP: "1.1.1.1"}}}},
+		"list alone": {corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "1.1.1.1"}, {IP: "::1"}}},
+			corev1.PodStatus{PodIP: "1.1.1.1", PodIPs: []corev1.PodIP{{IP: "1.1.1.1"}, {IP: "::1"}}}},
+		"different": {corev1.PodStatus{PodIP: "2.2.2.2", PodIPs: []corev1.PodIP{{IP: "1.1.1.1"}}},
+			corev1.PodStatus{PodIP: "2.2.2.2", PodIPs: []corev1.PodIP{{IP: "2.2.2.2"}}}},
+		"none": {},
 	} {
 		setPodIPs(&c.in)
 		if diff := cmp.Diff(c.want, c.in); diff != "" {

@@ -36,7 +36,8 @@ func validateTokens(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 		}
 		for j, src := range s.Volumes[i].Projected.Sources {
 			if src.ServiceAccountToken != nil {
-				errs = append(errs, field.Forbidden(path.Child("volumes").Index(i).Child("projected", "sources").Index(j).Child("serviceAccountToken"),
+				errs = append(errs, field.Forbidden(
+					path.Child("volumes").Index(i).Child("projected", "sources").Index(j).Child("serviceAccountToken"),
 					"must not be specified when serviceAccountName is not set"))
 			}
 		}
@@ -48,7 +49,8 @@ func validateTokens(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 func ValidatePodCreate(p *corev1.Pod) field.ErrorList {
 	var errs field.ErrorList
 	if v, ok := p.Annotations[corev1.MirrorPodAnnotationKey]; ok && p.Spec.NodeName == "" {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(corev1.MirrorPodAnnotationKey), v, "must set spec.nodeName if mirror pod annotation is set"))
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(corev1.MirrorPodAnnotationKey),
+			v, "must set spec.nodeName if mirror pod annotation is set"))
 	}
 	errs = append(errs, ValidatePod(p)...)
 	if len(p.Spec.EphemeralContainers) > 0 {
@@ -60,7 +62,8 @@ func ValidatePodCreate(p *corev1.Pod) field.ErrorList {
 // validateGates: a pod that waits at scheduling gates cannot have a node yet.
 func validateGates(p *corev1.Pod, path *field.Path) field.ErrorList {
 	if p.Spec.NodeName != "" && len(p.Spec.SchedulingGates) > 0 {
-		return field.ErrorList{field.Forbidden(path.Child("nodeName"), "cannot be set until all schedulingGates have been cleared")}
+		return field.ErrorList{field.Forbidden(path.Child("nodeName"),
+			"cannot be set until all schedulingGates have been cleared")}
 	}
 	return nil
 }
@@ -72,20 +75,24 @@ const immutableMessage = "pod updates may not change fields other than %s\n%v"
 const mutableFields = "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`," +
 	"`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 
-// ValidatePodUpdate checks a changed pod: of its spec only images, the active deadline, added tolerations, a negative grace
-// period and removed scheduling gates (with a narrower node selection) may change.
+// ValidatePodUpdate checks a changed pod: of its spec only images, the active deadline, added tolerations, a negative
+// grace period and removed scheduling gates (with a narrower node selection) may change.
 func ValidatePodUpdate(obj, old *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := append(ValidatePod(obj), validateMirrorUpdate(obj, old)...)
-	errs = append(errs, podspec.ValidateAppArmorUpdate(obj.Annotations, old.Annotations, field.NewPath("metadata", "annotations"))...)
+	errs = append(errs, podspec.ValidateAppArmorUpdate(obj.Annotations, old.Annotations,
+		field.NewPath("metadata", "annotations"))...)
 	if len(obj.Spec.Containers) != len(old.Spec.Containers) {
 		return append(errs, field.Forbidden(path.Child("containers"), "pod updates may not add or remove containers"))
 	}
 	if len(obj.Spec.InitContainers) != len(old.Spec.InitContainers) {
-		return append(errs, field.Forbidden(path.Child("initContainers"), "pod updates may not add or remove containers"))
+		return append(errs, field.Forbidden(path.Child("initContainers"),
+			"pod updates may not add or remove containers"))
 	}
-	errs = append(errs, validateDeadlineUpdate(obj.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds, path.Child("activeDeadlineSeconds"))...)
-	errs = append(errs, validateAddedTolerations(obj.Spec.Tolerations, old.Spec.Tolerations, path.Child("tolerations"))...)
+	errs = append(errs, validateDeadlineUpdate(obj.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds,
+		path.Child("activeDeadlineSeconds"))...)
+	errs = append(errs, validateAddedTolerations(obj.Spec.Tolerations, old.Spec.Tolerations,
+		path.Child("tolerations"))...)
 	errs = append(errs, validateGatesUpdate(obj, old, path.Child("schedulingGates"))...)
 
 	masked := maskMutable(obj, old)
@@ -95,7 +102,8 @@ func ValidatePodUpdate(obj, old *corev1.Pod) field.ErrorList {
 		masked.NodeSelector, masked.Affinity = old.Spec.NodeSelector, old.Spec.Affinity
 	}
 	if !equal.Semantic(masked, &old.Spec) {
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf(immutableMessage, mutableFields, diff.Diff(old.Spec, *masked))))
+		errs = append(errs, field.Forbidden(path,
+			fmt.Sprintf(immutableMessage, mutableFields, diff.Diff(old.Spec, *masked))))
 	}
 	return errs
 }
@@ -114,7 +122,8 @@ func validateMirrorUpdate(obj, old *corev1.Pod) field.ErrorList {
 	return nil
 }
 
-// maskMutable returns obj's spec with the fields that may change taken from old, so that what still differs is forbidden.
+// maskMutable returns obj's spec with the fields that may change taken from old, so that what still differs is
+// forbidden.
 func maskMutable(obj, old *corev1.Pod) *corev1.PodSpec {
 	s := obj.Spec.DeepCopy()
 	for i := range s.Containers {
@@ -154,7 +163,8 @@ func validateAddedTolerations(now, was []corev1.Toleration, path *field.Path) fi
 			return t == old
 		})
 		if !kept {
-			return field.ErrorList{field.Forbidden(path, "existing toleration can not be modified except its tolerationSeconds")}
+			return field.ErrorList{field.Forbidden(path,
+				"existing toleration can not be modified except its tolerationSeconds")}
 		}
 	}
 	return podspec.ValidateTolerations(now, path)
@@ -169,7 +179,8 @@ func validateGatesUpdate(obj, old *corev1.Pod, path *field.Path) field.ErrorList
 	}
 	for i, g := range obj.Spec.SchedulingGates {
 		if !had.Has(g.Name) {
-			errs = append(errs, field.Forbidden(path.Index(i).Child("name"), "only deletion is allowed, but found new scheduling gate '"+g.Name+"'"))
+			errs = append(errs, field.Forbidden(path.Index(i).Child("name"),
+				"only deletion is allowed, but found new scheduling gate '"+g.Name+"'"))
 		}
 	}
 	return errs
@@ -180,7 +191,8 @@ func validateGatedSelection(obj, old *corev1.Pod, path *field.Path) field.ErrorL
 	var errs field.ErrorList
 	for k, v := range old.Spec.NodeSelector {
 		if obj.Spec.NodeSelector[k] != v {
-			errs = append(errs, field.Invalid(path.Child("nodeSelector"), obj.Spec.NodeSelector, "only additions to spec.nodeSelector are allowed (no mutations or deletions)"))
+			errs = append(errs, field.Invalid(path.Child("nodeSelector"), obj.Spec.NodeSelector,
+				"only additions to spec.nodeSelector are allowed (no mutations or deletions)"))
 			break
 		}
 	}
@@ -189,11 +201,13 @@ func validateGatedSelection(obj, old *corev1.Pod, path *field.Path) field.ErrorL
 	switch {
 	case was == nil:
 	case now == nil, len(now.NodeSelectorTerms) != len(was.NodeSelectorTerms):
-		errs = append(errs, field.Invalid(at.Child("nodeSelectorTerms"), now, "no additions/deletions to non-empty NodeSelectorTerms list are allowed"))
+		errs = append(errs, field.Invalid(at.Child("nodeSelectorTerms"), now,
+			"no additions/deletions to non-empty NodeSelectorTerms list are allowed"))
 	default:
 		for i := range was.NodeSelectorTerms {
 			if !narrower(&now.NodeSelectorTerms[i], &was.NodeSelectorTerms[i]) {
-				errs = append(errs, field.Invalid(at.Child("nodeSelectorTerms").Index(i), now.NodeSelectorTerms[i], "only additions are allowed (no mutations or deletions)"))
+				errs = append(errs, field.Invalid(at.Child("nodeSelectorTerms").Index(i), now.NodeSelectorTerms[i],
+					"only additions are allowed (no mutations or deletions)"))
 			}
 		}
 	}
@@ -205,7 +219,8 @@ func gatedPodAffinity(obj, old *corev1.Pod, path *field.Path) field.ErrorList {
 		if p.Spec.Affinity == nil {
 			return corev1.Affinity{}
 		}
-		return corev1.Affinity{PodAffinity: p.Spec.Affinity.PodAffinity, PodAntiAffinity: p.Spec.Affinity.PodAntiAffinity}
+		return corev1.Affinity{PodAffinity: p.Spec.Affinity.PodAffinity,
+			PodAntiAffinity: p.Spec.Affinity.PodAntiAffinity}
 	}
 	if !apiequality.Semantic.DeepEqual(pods(obj), pods(old)) {
 		return field.ErrorList{field.Invalid(path, obj.Spec.Affinity, "field is immutable")}
@@ -244,9 +259,11 @@ func ValidatePodEphemeralUpdate(obj, old *corev1.Pod) field.ErrorList {
 		c, ok := now[was.Name]
 		switch {
 		case !ok:
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be removed\n", was.Name)))
+			errs = append(errs, field.Forbidden(path,
+				fmt.Sprintf("existing ephemeral containers %q may not be removed\n", was.Name)))
 		case !apiequality.Semantic.DeepEqual(*c, *was):
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", was.Name, diff.Diff(*was, *c))))
+			errs = append(errs, field.Forbidden(path,
+				fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", was.Name, diff.Diff(*was, *c))))
 		}
 	}
 	return errs

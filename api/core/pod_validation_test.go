@@ -12,21 +12,23 @@ import (
 )
 
 func simplePod() *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 	DefaultPod(p)
 	return p
 }
 
-// TestSidecarRestartsAll: a sidecar may have restart rules: a watcher whose exit code restarts its pod is their documented use
-// (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-all-containers).
+// TestSidecarRestartsAll: a sidecar may have restart rules: a watcher whose exit code restarts its pod is their
+// documented use (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-all-containers).
 func TestSidecarRestartsAll(t *testing.T) {
 	t.Parallel()
 	p := simplePod()
 	p.Spec.InitContainers = []corev1.Container{{
 		Name: "watcher", Image: "i", RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
 		RestartPolicyRules: []corev1.ContainerRestartRule{{
-			Action:    corev1.ContainerRestartRuleActionRestartAllContainers,
-			ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{88}},
+			Action: corev1.ContainerRestartRuleActionRestartAllContainers,
+			ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn,
+				Values: []int32{88}},
 		}},
 	}}
 	DefaultPod(p)
@@ -68,30 +70,39 @@ func TestPodsWrongInOneThing(t *testing.T) {
 			errs: []string{"spec.containers[0].securityContext.seccompProfile.type: Required value: type is required when seccompProfile is set"}},
 		"an unknown recursiveReadOnly": {
 			change: func(p *corev1.Pod) {
-				p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-				p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v", RecursiveReadOnly: new(corev1.RecursiveReadOnlyMode("Foo"))}}
+				p.Spec.Volumes = []corev1.Volume{
+					{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+				p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
+					{Name: "v", MountPath: "/v", RecursiveReadOnly: new(corev1.RecursiveReadOnlyMode("Foo"))}}
 			},
 			errs: []string{`spec.containers[0].volumeMounts.recursiveReadOnly: Unsupported value: "Foo": supported values: "Disabled", "Enabled", "IfPossible"`}},
 		"a claim of nothing": {
 			change: func(p *corev1.Pod) {
-				p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}}}}
+				p.Spec.Volumes = []corev1.Volume{
+					{Name: "v", VolumeSource: corev1.VolumeSource{
+						Ephemeral: &corev1.EphemeralVolumeSource{
+							VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}}}}
 			},
 			errs: []string{
 				"spec.volumes[0].ephemeral.volumeClaimTemplate.spec.accessModes: Required value: at least 1 access mode is required",
 				"spec.volumes[0].ephemeral.volumeClaimTemplate.spec.resources[storage]: Required value"}},
 		"a spread constraint without selector": {
 			change: func(p *corev1.Pod) {
-				p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "a b", WhenUnsatisfiable: corev1.DoNotSchedule}}
+				p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+					{MaxSkew: 1, TopologyKey: "a b", WhenUnsatisfiable: corev1.DoNotSchedule}}
 			},
 			warnings: []string{"spec.topologySpreadConstraints[0].labelSelector: a null labelSelector results in matching no pod"}},
 		"an anti-affinity without selector": {
 			change: func(p *corev1.Pod) {
-				p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "a"}}}}
+				p.Spec.Affinity = &corev1.Affinity{
+					PodAntiAffinity: &corev1.PodAntiAffinity{
+						RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "a"}}}}
 			},
 			warnings: []string{"spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector: a null labelSelector results in matching no pod"}},
 		"a host address without host port": {
 			change: func(p *corev1.Pod) {
-				p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, Protocol: "TCP", HostIP: "1.2.3.4"}}
+				p.Spec.Containers[0].Ports = []corev1.ContainerPort{
+					{ContainerPort: 80, Protocol: "TCP", HostIP: "1.2.3.4"}}
 			},
 			warnings: []string{"spec.containers[0].ports[0]: hostIP set without hostPort: {Name: HostPort:0 ContainerPort:80 Protocol:TCP HostIP:1.2.3.4}"}},
 		"an empty pull secret": {
@@ -100,11 +111,16 @@ func TestPodsWrongInOneThing(t *testing.T) {
 		"two files in one place": {
 			change: func(p *corev1.Pod) {
 				p.Spec.ServiceAccountName = "default"
-				p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-					{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "t", ExpirationSeconds: new(int64(3600))}},
-					{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "a"}, Items: []corev1.KeyToPath{{Key: "k", Path: "t"}}}},
-					{},
-				}}}}}
+				p.Spec.Volumes = []corev1.Volume{
+					{Name: "v", VolumeSource: corev1.VolumeSource{
+						Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+							{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "t",
+								ExpirationSeconds: new(int64(3600))}},
+							{ConfigMap: &corev1.ConfigMapProjection{
+								LocalObjectReference: corev1.LocalObjectReference{Name: "a"},
+								Items:                []corev1.KeyToPath{{Key: "k", Path: "t"}}}},
+							{},
+						}}}}}
 			},
 			warnings: []string{
 				`volume "v" (Projected): overlapping paths: "t" (ConfigMap "a") with "t" (ServiceAccountToken)`,
@@ -145,8 +161,8 @@ func TestPodStart(t *testing.T) {
 	}
 }
 
-// A negative grace period is read as 1 whenever a pod is sent, so that neither a pod that was stored with one nor a client that goes
-// on sending one is stuck.
+// A negative grace period is read as 1 whenever a pod is sent, so that neither a pod that was stored with one nor a
+// client that goes on sending one is stuck.
 func TestNegativeGracePeriod(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -168,8 +184,10 @@ func TestNegativeGracePeriod(t *testing.T) {
 func TestEventRules(t *testing.T) {
 	t.Parallel()
 	whole := func() *corev1.Event {
-		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "A b", Namespace: "ns"}, InvolvedObject: corev1.ObjectReference{Namespace: "ns"}, Reason: "r",
-			Type: "Normal", EventTime: metav1.NowMicro(), ReportingController: "x.y/z", ReportingInstance: "i", Action: "a"}
+		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "A b", Namespace: "ns"},
+			InvolvedObject: corev1.ObjectReference{Namespace: "ns"}, Reason: "r",
+			Type: "Normal", EventTime: metav1.NowMicro(), ReportingController: "x.y/z", ReportingInstance: "i",
+			Action: "a"}
 	}
 	for name, c := range map[string]struct {
 		change func(*corev1.Event)
@@ -177,12 +195,21 @@ func TestEventRules(t *testing.T) {
 	}{
 		"whole":             {func(*corev1.Event) {}, nil},
 		"another namespace": {func(e *corev1.Event) { e.InvolvedObject.Namespace = "other" }, nil},
-		"no namespace":      {func(e *corev1.Event) { e.InvolvedObject.Namespace = "" }, []string{`involvedObject.namespace: Invalid value: "": does not match event.namespace`}},
-		"another type":      {func(e *corev1.Event) { e.Type = "Foo" }, []string{`type: Invalid value: "": has invalid value: Foo`}},
-		"no time":           {func(e *corev1.Event) { e.EventTime = metav1.MicroTime{} }, []string{"eventTime: Required value"}},
-		"an old count":      {func(e *corev1.Event) { e.Count = 3 }, []string{`count: Invalid value: "": needs to be unset`}},
+		"no namespace": {func(e *corev1.Event) {
+			e.InvolvedObject.Namespace = ""
+		}, []string{`involvedObject.namespace: Invalid value: "": does not match event.namespace`}},
+		"another type": {func(e *corev1.Event) {
+			e.Type = "Foo"
+		}, []string{`type: Invalid value: "": has invalid value: Foo`}},
+		"no time": {func(e *corev1.Event) {
+			e.EventTime = metav1.MicroTime{}
+		}, []string{"eventTime: Required value"}},
+		"an old count": {func(e *corev1.Event) {
+			e.Count = 3
+		}, []string{`count: Invalid value: "": needs to be unset`}},
 		"a series of one": {func(e *corev1.Event) { e.Series = &corev1.EventSeries{Count: 1} },
-			[]string{`series.count: Invalid value: "": should be at least 2`, "series.lastObservedTime: Required value"}},
+			[]string{`series.count: Invalid value: "": should be at least 2`,
+				"series.lastObservedTime: Required value"}},
 	} {
 		e := whole()
 		c.change(e)
@@ -200,7 +227,8 @@ func TestEventRules(t *testing.T) {
 	}
 }
 
-// What a pod's node may read depends on whether the pod is a mirror, so that cannot be changed, not through the status either.
+// What a pod's node may read depends on whether the pod is a mirror, so that cannot be changed, not through the status
+// either.
 func TestMirrorStaysMirror(t *testing.T) {
 	t.Parallel()
 	mirror := func(value string) *corev1.Pod {
@@ -212,16 +240,19 @@ func TestMirrorStaysMirror(t *testing.T) {
 	}
 	for _, c := range []struct{ old, now, want string }{
 		{"a", "a", ""}, {"", "", ""}, {"", "a", "may not add mirror pod annotation"},
-		{"a", "b", "may not remove or update mirror pod annotation"}, {"a", "", "may not remove or update mirror pod annotation"},
+		{"a", "b", "may not remove or update mirror pod annotation"},
+		{"a", "", "may not remove or update mirror pod annotation"},
 	} {
-		for what, validate := range map[string]func(obj, old *corev1.Pod) field.ErrorList{"update": ValidatePodUpdate, "status": ValidatePodStatusUpdate} {
+		for what, validate := range map[string]func(obj, old *corev1.Pod) field.ErrorList{"update": ValidatePodUpdate,
+			"status": ValidatePodStatusUpdate} {
 			errs := validate(mirror(c.now), mirror(c.old))
 			if got := strings.Join(texts(errs), "; "); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 				t.Errorf("%s from %q to %q: %s", what, c.old, c.now, got)
 			}
 		}
 	}
-	if errs := ValidatePodEphemeralUpdate(mirror("a"), mirror("a")); len(errs) != 1 || !strings.Contains(errs[0].Error(), "static pods do not support ephemeral containers") {
+	if errs := ValidatePodEphemeralUpdate(mirror("a"), mirror("a")); len(errs) != 1 ||
+		!strings.Contains(errs[0].Error(), "static pods do not support ephemeral containers") {
 		t.Errorf("an ephemeral container in a mirror pod: %v", errs)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"bonsai/api/podspec"
 )
 
-// podWarnings tells a client about common mistakes in a new pod's name and spec; an unchanged spec is not complained about again.
+// podWarnings tells a client about common mistakes in a new pod's name and spec; an unchanged spec is not complained
+// about again.
 func podWarnings(p, old *corev1.Pod) []string {
 	if old != nil && (old.Generation == p.Generation || !podSpecChanged(p, old)) {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"bonsai/api/resources"
 )
 
-// podResizeStrategy is for pods/resize, which changes what a pod and its containers have of CPU and memory, and nothing else.
+// podResizeStrategy is for pods/resize, which changes what a pod and its containers have of CPU and memory, and nothing
+// else.
 func podResizeStrategy() resources.Typed[*corev1.Pod] {
 	s := podStrategy()
 	s.PrepareUpdate = preparePodResize
@@ -17,8 +18,8 @@ func podResizeStrategy() resources.Typed[*corev1.Pod] {
 	return s
 }
 
-// preparePodResize takes of what the client sent the resources, the resize policies and the containers' names; the last two are
-// there for ValidatePodResize to refuse a change of them.
+// preparePodResize takes of what the client sent the resources, the resize policies and the containers' names; the last
+// two are there for ValidatePodResize to refuse a change of them.
 func preparePodResize(obj, old *corev1.Pod) {
 	sent := obj.Spec
 	*obj = *withMeta(old, obj)
@@ -27,8 +28,8 @@ func preparePodResize(obj, old *corev1.Pod) {
 	obj.Spec.InitContainers = resizedContainers(sent.InitContainers, old.Spec.InitContainers)
 }
 
-// resizedContainers are the containers sent, each with everything but its name, resources and resize policy as the container at its
-// place had it. Those that had no container at their place stay as they are: they are refused.
+// resizedContainers are the containers sent, each with everything but its name, resources and resize policy as the
+// container at its place had it. Those that had no container at their place stay as they are: they are refused.
 func resizedContainers(sent, old []corev1.Container) []corev1.Container {
 	var out []corev1.Container
 	for i := range sent {
@@ -42,8 +43,8 @@ func resizedContainers(sent, old []corev1.Container) []corev1.Container {
 	return out
 }
 
-// ValidatePodResize checks a resize: its quality of service stays, nothing that was requested or limited becomes free of that, and only
-// CPU and memory change.
+// ValidatePodResize checks a resize: its quality of service stays, nothing that was requested or limited becomes free
+// of that, and only CPU and memory change.
 //
 // https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/#limitations
 func ValidatePodResize(obj, old *corev1.Pod) field.ErrorList {
@@ -58,7 +59,8 @@ func ValidatePodResize(obj, old *corev1.Pod) field.ErrorList {
 	if class := podspec.QOSClass(old); podspec.QOSClass(obj) != class {
 		errs = append(errs, field.Invalid(path, class, "Pod QOS Class may not change as a result of resizing"))
 	}
-	moved := append(notMoved("containers", obj.Spec.Containers, old.Spec.Containers, path), notMoved("initContainers", obj.Spec.InitContainers, old.Spec.InitContainers, path)...)
+	moved := append(notMoved("containers", obj.Spec.Containers, old.Spec.Containers, path),
+		notMoved("initContainers", obj.Spec.InitContainers, old.Spec.InitContainers, path)...)
 	if len(moved) > 0 {
 		return append(errs, moved...) // which container is which cannot be told
 	}
@@ -74,7 +76,8 @@ func notMoved(list string, now, was []corev1.Container, path *field.Path) field.
 	var errs field.ErrorList
 	for i := range now {
 		if now[i].Name != was[i].Name {
-			errs = append(errs, field.Forbidden(path.Child(list).Index(i).Child("name"), list+" may not be renamed or reordered on resize"))
+			errs = append(errs, field.Forbidden(path.Child(list).Index(i).Child("name"),
+				list+" may not be renamed or reordered on resize"))
 		}
 	}
 	return errs
@@ -92,10 +95,12 @@ func validateResizeRemovals(obj, old *corev1.Pod, path *field.Path) field.ErrorL
 		}
 	}
 	for i := range obj.Spec.InitContainers {
-		errs = append(errs, notRemoved(&obj.Spec.InitContainers[i].Resources, &old.Spec.InitContainers[i].Resources, "resource", path.Child("initContainers").Index(i).Child("resources"))...)
+		errs = append(errs, notRemoved(&obj.Spec.InitContainers[i].Resources, &old.Spec.InitContainers[i].Resources,
+			"resource", path.Child("initContainers").Index(i).Child("resources"))...)
 	}
 	for i := range obj.Spec.Containers {
-		errs = append(errs, notRemoved(&obj.Spec.Containers[i].Resources, &old.Spec.Containers[i].Resources, "resource", path.Child("containers").Index(i).Child("resources"))...)
+		errs = append(errs, notRemoved(&obj.Spec.Containers[i].Resources, &old.Spec.Containers[i].Resources, "resource",
+			path.Child("containers").Index(i).Child("resources"))...)
 	}
 	return errs
 }
@@ -121,10 +126,12 @@ func lacks(now, was corev1.ResourceList) bool {
 	return false
 }
 
-// validateResizeChanges: only CPU and memory may change. Which claims a container uses is not looked at, as Kubernetes has it.
+// validateResizeChanges: only CPU and memory may change. Which claims a container uses is not looked at, as Kubernetes
+// has it.
 func validateResizeChanges(obj, old *corev1.Pod, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if now, was := obj.Spec.Resources, old.Spec.Resources; now != nil && was != nil && !apiequality.Semantic.DeepEqual(fixedResources(*now), fixedResources(*was)) {
+	if now, was := obj.Spec.Resources, old.Spec.Resources; now != nil && was != nil &&
+		!apiequality.Semantic.DeepEqual(fixedResources(*now), fixedResources(*was)) {
 		errs = append(errs, field.Forbidden(path, "only cpu and memory resources are mutable at pod-level"))
 	}
 	for i := range obj.Spec.Containers {
@@ -135,7 +142,8 @@ func validateResizeChanges(obj, old *corev1.Pod, path *field.Path) field.ErrorLi
 	}
 	for i := range obj.Spec.InitContainers {
 		if !sameButResources(&obj.Spec.InitContainers[i], &old.Spec.InitContainers[i]) {
-			errs = append(errs, field.Forbidden(path.Child("initContainers").Index(i), "only cpu and memory resources for init or sidecar containers are mutable"))
+			errs = append(errs, field.Forbidden(path.Child("initContainers").Index(i),
+				"only cpu and memory resources for init or sidecar containers are mutable"))
 		}
 	}
 	return errs
@@ -143,7 +151,8 @@ func validateResizeChanges(obj, old *corev1.Pod, path *field.Path) field.ErrorLi
 
 // sameButResources tells whether two states of a container differ in nothing but what it has of CPU and memory.
 func sameButResources(now, was *corev1.Container) bool {
-	return apiequality.Semantic.DeepEqual(now.ResizePolicy, was.ResizePolicy) && apiequality.Semantic.DeepEqual(fixedResources(now.Resources), fixedResources(was.Resources))
+	return apiequality.Semantic.DeepEqual(now.ResizePolicy, was.ResizePolicy) &&
+		apiequality.Semantic.DeepEqual(fixedResources(now.Resources), fixedResources(was.Resources))
 }
 
 // fixedResources are those that a resize cannot change.

@@ -14,20 +14,23 @@ import (
 )
 
 // validateClaimStatuses checks which claims were made for the pod: those that its spec has.
-func validateClaimStatuses(list []corev1.PodResourceClaimStatus, claims []corev1.PodResourceClaim, path *field.Path) field.ErrorList {
+func validateClaimStatuses(list []corev1.PodResourceClaimStatus, claims []corev1.PodResourceClaim,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i, s := range list {
 		at := path.Index(i)
 		switch {
 		case !slices.ContainsFunc(claims, func(c corev1.PodResourceClaim) bool { return c.Name == s.Name }):
-			errs = append(errs, field.Invalid(at.Child("name"), s.Name, "must match the name of an entry in `spec.resourceClaims`"))
+			errs = append(errs, field.Invalid(at.Child("name"), s.Name,
+				"must match the name of an entry in `spec.resourceClaims`"))
 		case seen.Has(s.Name):
 			errs = append(errs, field.Duplicate(at.Child("name"), s.Name))
 		}
 		seen.Insert(s.Name)
 		if name := s.ResourceClaimName; name != nil {
-			errs = append(errs, validate.Invalid(at.Child("resourceClaimName"), *name, apivalidation.NameIsDNSSubdomain(*name, false))...)
+			errs = append(errs, validate.Invalid(at.Child("resourceClaimName"), *name,
+				apivalidation.NameIsDNSSubdomain(*name, false))...)
 		}
 	}
 	return errs
@@ -66,7 +69,8 @@ func validateHealth(list []corev1.ContainerStatus, containers []corev1.Container
 			continue
 		}
 		for j, s := range list[i].AllocatedResourcesStatus {
-			errs = append(errs, validateDeviceHealth(&s, &containers[at], path.Index(i).Child("allocatedResourcesStatus").Index(j))...)
+			errs = append(errs, validateDeviceHealth(&s, &containers[at],
+				path.Index(i).Child("allocatedResourcesStatus").Index(j))...)
 		}
 	}
 	return errs
@@ -83,9 +87,11 @@ func validateDeviceHealth(s *corev1.ResourceStatus, c *corev1.Container, path *f
 		errs = append(errs, field.Invalid(path.Child("name"), s.Name,
 			"must match one of the container's resource claims in a format 'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty"))
 	case !isClaim && !asked:
-		errs = append(errs, field.Invalid(path.Child("name"), s.Name, "must match one of the container's resource requests"))
+		errs = append(errs, field.Invalid(path.Child("name"), s.Name,
+			"must match one of the container's resource requests"))
 	}
-	known := []corev1.ResourceHealthStatus{corev1.ResourceHealthStatusHealthy, corev1.ResourceHealthStatusUnhealthy, corev1.ResourceHealthStatusUnknown}
+	known := []corev1.ResourceHealthStatus{corev1.ResourceHealthStatusHealthy, corev1.ResourceHealthStatusUnhealthy,
+		corev1.ResourceHealthStatusUnknown}
 	seen := sets.New[corev1.ResourceID]()
 	for i, r := range s.Resources {
 		at := path.Child("resources").Index(i)
@@ -112,7 +118,8 @@ func dropDisabledStatus(s, old *corev1.PodStatus) {
 
 // anyVolumeStatus reports whether a container's mount tells of its volume, and drops that if asked to.
 func anyVolumeStatus(s *corev1.PodStatus, drop bool) (has bool) {
-	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses,
+		s.EphemeralContainerStatuses} {
 		for i := range list {
 			for j := range list[i].VolumeMounts {
 				m := &list[i].VolumeMounts[j]

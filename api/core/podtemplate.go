@@ -20,10 +20,14 @@ func podTemplateRow() resources.Row {
 		StoragePath: "podtemplates",
 		New:         resources.Make[corev1.PodTemplate],
 		Strategy: resources.Typed[*corev1.PodTemplate]{
-			ReturnDeleted:  true,
-			Default:        func(t *corev1.PodTemplate) { podspec.DefaultTemplate(&t.Template) },
-			Validate:       func(t *corev1.PodTemplate) field.ErrorList { return podspec.ValidateTemplate(&t.Template, path) },
-			ValidateUpdate: func(t, _ *corev1.PodTemplate) field.ErrorList { return podspec.ValidateTemplate(&t.Template, path) },
+			ReturnDeleted: true,
+			Default:       func(t *corev1.PodTemplate) { podspec.DefaultTemplate(&t.Template) },
+			Validate: func(t *corev1.PodTemplate) field.ErrorList {
+				return podspec.ValidateTemplate(&t.Template, path)
+			},
+			ValidateUpdate: func(t, _ *corev1.PodTemplate) field.ErrorList {
+				return podspec.ValidateTemplate(&t.Template, path)
+			},
 			Warnings: func(t, old *corev1.PodTemplate) []string {
 				if old != nil && apiequality.Semantic.DeepEqual(t.Template, old.Template) {
 					return nil

@@ -22,7 +22,8 @@ import (
 func replicationControllerRow() resources.Row {
 	spec, status := corev1.ReplicationControllerSpec{}.SwaggerDoc(), corev1.ReplicationControllerStatus{}.SwaggerDoc()
 	return resources.Row{
-		GVK: corev1.SchemeGroupVersion.WithKind("ReplicationController"), Resource: "replicationcontrollers", Singular: "replicationcontroller",
+		GVK: corev1.SchemeGroupVersion.WithKind("ReplicationController"), Resource: "replicationcontrollers",
+		Singular:     "replicationcontroller",
 		Namespaced:   true,
 		ShortNames:   []string{"rc"},
 		Categories:   []string{"all"},
@@ -49,7 +50,8 @@ func replicationControllerRow() resources.Row {
 			if r.Spec.Template != nil {
 				names, images = podspec.ContainerTexts(r.Spec.Template.Spec.Containers)
 			}
-			return []any{r.Name, int64(ptr.Deref(r.Spec.Replicas, 0)), int64(r.Status.Replicas), int64(r.Status.ReadyReplicas),
+			return []any{r.Name, int64(ptr.Deref(r.Spec.Replicas, 0)), int64(r.Status.Replicas),
+				int64(r.Status.ReadyReplicas),
 				resources.Age(r.CreationTimestamp, now), names, images, SelectorText(r.Spec.Selector)}
 		}),
 	}
@@ -72,7 +74,8 @@ func rcStrategy() resources.Typed[*corev1.ReplicationController] {
 			if obj.Spec.Template == nil || old != nil && apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) {
 				return w
 			}
-			return append(w, podspec.Warnings(&obj.Spec.Template.Spec, obj.Spec.Template.Annotations, field.NewPath("spec", "template"))...)
+			return append(w, podspec.Warnings(&obj.Spec.Template.Spec, obj.Spec.Template.Annotations,
+				field.NewPath("spec", "template"))...)
 		},
 		ValidateName: apivalidation.NameIsDNSSubdomain,
 		SpecChanged: func(obj, old *corev1.ReplicationController) bool {
@@ -87,7 +90,8 @@ func rcStatusStrategy() resources.Typed[*corev1.ReplicationController] {
 	s.PrepareUpdate = func(obj, old *corev1.ReplicationController) { obj.Spec = *old.Spec.DeepCopy() }
 	s.ValidateUpdate = func(obj, _ *corev1.ReplicationController) field.ErrorList {
 		st := obj.Status
-		return ValidateReplicaStatus(st.Replicas, st.FullyLabeledReplicas, st.ReadyReplicas, st.AvailableReplicas, st.ObservedGeneration, field.NewPath("status"))
+		return ValidateReplicaStatus(st.Replicas, st.FullyLabeledReplicas, st.ReadyReplicas, st.AvailableReplicas,
+			st.ObservedGeneration, field.NewPath("status"))
 	}
 	s.SpecChanged, s.Warnings = nil, nil
 	return s
@@ -101,16 +105,19 @@ func ValidateReplicaStatus(all, labeled, ready, available int32, generation int6
 	errs = append(errs, apivalidation.ValidateNonnegativeField(int64(available), path.Child("availableReplicas"))...)
 	errs = append(errs, apivalidation.ValidateNonnegativeField(generation, path.Child("observedGeneration"))...)
 	if labeled > all {
-		errs = append(errs, field.Invalid(path.Child("fullyLabeledReplicas"), labeled, "cannot be greater than status.replicas"))
+		errs = append(errs, field.Invalid(path.Child("fullyLabeledReplicas"), labeled,
+			"cannot be greater than status.replicas"))
 	}
 	if ready > all {
 		errs = append(errs, field.Invalid(path.Child("readyReplicas"), ready, "cannot be greater than status.replicas"))
 	}
 	if available > all {
-		errs = append(errs, field.Invalid(path.Child("availableReplicas"), available, "cannot be greater than status.replicas"))
+		errs = append(errs, field.Invalid(path.Child("availableReplicas"), available,
+			"cannot be greater than status.replicas"))
 	}
 	if available > ready {
-		errs = append(errs, field.Invalid(path.Child("availableReplicas"), available, "cannot be greater than readyReplicas"))
+		errs = append(errs, field.Invalid(path.Child("availableReplicas"), available,
+			"cannot be greater than readyReplicas"))
 	}
 	return errs
 }
@@ -148,7 +155,8 @@ func validateRC(r *corev1.ReplicationController) field.ErrorList {
 		return append(errs, field.Required(at, ""))
 	}
 	if s := labels.SelectorFromSet(r.Spec.Selector); !s.Empty() && !s.Matches(labels.Set(t.Labels)) {
-		errs = append(errs, field.Invalid(at.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
+		errs = append(errs, field.Invalid(at.Child("metadata", "labels"), t.Labels,
+			"`selector` does not match template `labels`"))
 	}
 	errs = append(errs, podspec.ValidateTemplate(t, at)...)
 	return append(errs, podspec.RunsForever(t, "ReplicationController", at.Child("spec"))...)

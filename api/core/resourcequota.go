@@ -27,8 +27,10 @@ func resourceQuotaRow() resources.Row {
 		Subresources: []resources.Subresource{resources.Status(quotaStatusStrategy().Strategy())},
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
-			resources.Column("Request", "Request represents a minimum amount of cpu/memory that a container may consume."),
-			resources.Column("Limit", "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node."),
+			resources.Column("Request",
+				"Request represents a minimum amount of cpu/memory that a container may consume."),
+			resources.Column("Limit",
+				"Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node."),
 			resources.AgeColumn(),
 		},
 		Cells: resources.Cells(quotaCells),
@@ -46,7 +48,8 @@ func quotaCells(q *corev1.ResourceQuota, now time.Time) []any {
 			requests = append(requests, word)
 		}
 	}
-	return []any{q.Name, strings.Join(requests, ", "), strings.Join(limits, ", "), resources.Age(q.CreationTimestamp, now)}
+	return []any{q.Name, strings.Join(requests, ", "), strings.Join(limits, ", "),
+		resources.Age(q.CreationTimestamp, now)}
 }
 
 func quotaStrategy() resources.Typed[*corev1.ResourceQuota] {
@@ -69,7 +72,8 @@ func quotaStatusStrategy() resources.Typed[*corev1.ResourceQuota] {
 	s.PrepareUpdate = func(obj, old *corev1.ResourceQuota) { obj.Spec = *old.Spec.DeepCopy() }
 	s.ValidateUpdate = func(obj, _ *corev1.ResourceQuota) field.ErrorList {
 		path := field.NewPath("status")
-		return append(validateQuotaList(obj.Status.Hard, path.Child("hard")), validateQuotaList(obj.Status.Used, path.Child("used"))...)
+		return append(validateQuotaList(obj.Status.Hard, path.Child("hard")),
+			validateQuotaList(obj.Status.Used, path.Child("used"))...)
 	}
 	return s
 }
@@ -98,13 +102,15 @@ func validateScopes(q *corev1.ResourceQuota, path *field.Path) field.ErrorList {
 }
 
 func isScope(s corev1.ResourceQuotaScope) bool {
-	return isFlagScope(s) || s == corev1.ResourceQuotaScopePriorityClass || s == corev1.ResourceQuotaScopeVolumeAttributesClass
+	return isFlagScope(s) || s == corev1.ResourceQuotaScopePriorityClass ||
+		s == corev1.ResourceQuotaScopeVolumeAttributesClass
 }
 
 // isFlagScope tells the scopes that an object is in or not, without a value to select by.
 func isFlagScope(s corev1.ResourceQuotaScope) bool {
 	switch s {
-	case corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating, corev1.ResourceQuotaScopeBestEffort,
+	case corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating,
+		corev1.ResourceQuotaScopeBestEffort,
 		corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
 		return true
 	}
@@ -162,7 +168,8 @@ func validateScopeSelector(q *corev1.ResourceQuota, path *field.Path) field.Erro
 		}
 		errs = append(errs, validateScopeOperator(r, path)...)
 		if !scopeFits(r.ScopeName, q.Spec.Hard) {
-			errs = append(errs, field.Invalid(path, shownSelector(q.Spec.ScopeSelector), "unsupported scope applied to resource"))
+			errs = append(errs, field.Invalid(path, shownSelector(q.Spec.ScopeSelector),
+				"unsupported scope applied to resource"))
 		}
 	}
 	for range conflicts(scopes) {
@@ -174,17 +181,20 @@ func validateScopeSelector(q *corev1.ResourceQuota, path *field.Path) field.Erro
 func validateScopeOperator(r corev1.ScopedResourceSelectorRequirement, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if isFlagScope(r.ScopeName) && r.Operator != corev1.ScopeSelectorOpExists {
-		errs = append(errs, field.Invalid(path.Child("operator"), r.Operator, "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "+
-			"ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"))
+		errs = append(errs, field.Invalid(path.Child("operator"), r.Operator,
+			"must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "+
+				"ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"))
 	}
 	switch r.Operator {
 	case corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn:
 		if len(r.Values) == 0 {
-			errs = append(errs, field.Required(path.Child("values"), "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
+			errs = append(errs, field.Required(path.Child("values"),
+				"must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
 		}
 	case corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpDoesNotExist:
 		if len(r.Values) > 0 {
-			errs = append(errs, field.Invalid(path.Child("values"), r.Values, "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
+			errs = append(errs, field.Invalid(path.Child("values"), r.Values,
+				"must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"))
 		}
 	default:
 		errs = append(errs, field.Invalid(path.Child("operator"), r.Operator, "not a valid selector operator"))

@@ -22,7 +22,8 @@ func serviceRow() resources.Row {
 		New:         resources.Make[corev1.Service],
 		Strategy:    serviceStrategy().Strategy(),
 		Subresources: []resources.Subresource{
-			resources.Action("proxy", corev1.SchemeGroupVersion.WithKind("ServiceProxyOptions"), "create", "delete", "get", "patch", "update"),
+			resources.Action("proxy", corev1.SchemeGroupVersion.WithKind("ServiceProxyOptions"), "create", "delete",
+				"get", "patch", "update"),
 			resources.Status(serviceStatusStrategy().Strategy()),
 		},
 		FieldNames: []string{"spec.clusterIP", "spec.type"},
@@ -75,9 +76,11 @@ func defaultService(s *corev1.Service) {
 		spec.SessionAffinityConfig = nil
 	}
 	if spec.SessionAffinity == corev1.ServiceAffinityClientIP {
-		if spec.SessionAffinityConfig == nil || spec.SessionAffinityConfig.ClientIP == nil || spec.SessionAffinityConfig.ClientIP.TimeoutSeconds == nil {
+		if spec.SessionAffinityConfig == nil || spec.SessionAffinityConfig.ClientIP == nil ||
+			spec.SessionAffinityConfig.ClientIP.TimeoutSeconds == nil {
 			timeout := int32(defaultAffinitySeconds)
-			spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &timeout}}
+			spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{
+				ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &timeout}}
 		}
 	}
 	defaults.Set(&spec.Type, corev1.ServiceTypeClusterIP)
@@ -135,7 +138,9 @@ func normalizeClusterIPs(s, old *corev1.ServiceSpec) {
 func needsClusterIP(s *corev1.ServiceSpec) bool { return s.Type != corev1.ServiceTypeExternalName }
 
 func needsNodePort(s *corev1.ServiceSpec) bool {
-	return s.Type == corev1.ServiceTypeNodePort || s.Type == corev1.ServiceTypeLoadBalancer && (s.AllocateLoadBalancerNodePorts == nil || *s.AllocateLoadBalancerNodePorts)
+	return s.Type == corev1.ServiceTypeNodePort ||
+		s.Type == corev1.ServiceTypeLoadBalancer &&
+			(s.AllocateLoadBalancerNodePorts == nil || *s.AllocateLoadBalancerNodePorts)
 }
 
 // mayHaveNodePorts reports whether the type may have node ports at all, given by the server or chosen by hand.
@@ -144,7 +149,8 @@ func mayHaveNodePorts(s *corev1.ServiceSpec) bool {
 }
 
 func needsHealthPort(s *corev1.ServiceSpec) bool {
-	return s.Type == corev1.ServiceTypeLoadBalancer && s.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+	return s.Type == corev1.ServiceTypeLoadBalancer &&
+		s.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }
 
 // keepAllocated leaves addresses and ports as they were given, where a PUT says nothing of them.
@@ -215,10 +221,12 @@ func dropByType(s, old *corev1.ServiceSpec) {
 	dropInternalPolicy(s)
 }
 
-// dropInternalPolicy drops the policy of traffic that an ExternalName never gets. One that there is not stays, for validation to refuse.
+// dropInternalPolicy drops the policy of traffic that an ExternalName never gets. One that there is not stays, for
+// validation to refuse.
 func dropInternalPolicy(s *corev1.ServiceSpec) {
 	p := s.InternalTrafficPolicy
-	if s.Type == corev1.ServiceTypeExternalName && p != nil && (*p == corev1.ServiceInternalTrafficPolicyCluster || *p == corev1.ServiceInternalTrafficPolicyLocal) {
+	if s.Type == corev1.ServiceTypeExternalName && p != nil &&
+		(*p == corev1.ServiceInternalTrafficPolicyCluster || *p == corev1.ServiceInternalTrafficPolicyLocal) {
 		s.InternalTrafficPolicy = nil
 	}
 }

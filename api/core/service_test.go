@@ -47,10 +47,13 @@ func TestServiceUpdateKeepsAllocations(t *testing.T) {
 			},
 		},
 		"to ExternalName": {
-			change: func(s *corev1.ServiceSpec) { s.Type, s.ExternalName = corev1.ServiceTypeExternalName, "x.example" },
+			change: func(s *corev1.ServiceSpec) {
+				s.Type, s.ExternalName = corev1.ServiceTypeExternalName, "x.example"
+			},
 			want: func(s *corev1.ServiceSpec) {
 				s.Type, s.ExternalName, s.ExternalTrafficPolicy = corev1.ServiceTypeExternalName, "x.example", ""
-				s.ClusterIP, s.ClusterIPs, s.IPFamilies, s.IPFamilyPolicy, s.InternalTrafficPolicy = "", nil, nil, nil, nil
+				s.ClusterIP, s.ClusterIPs, s.IPFamilies, s.IPFamilyPolicy, s.InternalTrafficPolicy = "", nil, nil, nil,
+					nil
 				s.Ports[0].NodePort, s.Ports[1].NodePort = 0, 0
 			},
 		},
@@ -68,7 +71,8 @@ func TestServiceUpdateKeepsAllocations(t *testing.T) {
 			},
 			want: func(s *corev1.ServiceSpec) {
 				s.Type, s.ExternalTrafficPolicy = corev1.ServiceTypeExternalName, ""
-				s.ClusterIP, s.ClusterIPs, s.IPFamilies, s.IPFamilyPolicy, s.InternalTrafficPolicy = "", nil, nil, nil, nil
+				s.ClusterIP, s.ClusterIPs, s.IPFamilies, s.IPFamilyPolicy, s.InternalTrafficPolicy = "", nil, nil, nil,
+					nil
 				s.Ports[0].NodePort, s.Ports[1].NodePort = 0, 0
 			},
 		},
@@ -90,14 +94,16 @@ func TestServiceUpdateKeepsAllocations(t *testing.T) {
 	}
 }
 
-// TestChosenNodePortsGoWithTheType: a load balancer that is given no node ports may have chosen ones, which a ClusterIP drops.
+// TestChosenNodePortsGoWithTheType: a load balancer that is given no node ports may have chosen ones, which a ClusterIP
+// drops.
 func TestChosenNodePortsGoWithTheType(t *testing.T) {
 	t.Parallel()
 	old := nodePortService()
 	old.Spec.Type, old.Spec.AllocateLoadBalancerNodePorts = corev1.ServiceTypeLoadBalancer, new(bool)
 	obj := old.DeepCopy()
 	obj.Spec.Type = corev1.ServiceTypeClusterIP
-	if prepareServiceUpdate(obj, old); obj.Spec.Ports[0].NodePort != 0 || obj.Spec.AllocateLoadBalancerNodePorts != nil {
+	if prepareServiceUpdate(obj, old); obj.Spec.Ports[0].NodePort != 0 ||
+		obj.Spec.AllocateLoadBalancerNodePorts != nil {
 		t.Errorf("%+v", obj.Spec)
 	}
 }
@@ -111,11 +117,15 @@ func TestServiceWarnings(t *testing.T) {
 		spec corev1.ServiceSpec
 		want []string
 	}{
-		"external": {corev1.ServiceSpec{ExternalIPs: []string{"2001:DB8::1"}}, []string{"spec.externalIPs[0]" + format, deprecated}},
-		"headless": {corev1.ServiceSpec{ClusterIP: "None", LoadBalancerIP: "2001:DB8::1", ExternalIPs: []string{"2001:DB8::1"}, SessionAffinity: corev1.ServiceAffinityClientIP}, []string{
-			"spec.loadBalancerIP is ignored for headless services", "spec.externalIPs is ignored for headless services", "spec.SessionAffinity is ignored for headless services",
+		"external": {corev1.ServiceSpec{ExternalIPs: []string{"2001:DB8::1"}},
+			[]string{"spec.externalIPs[0]" + format, deprecated}},
+		"headless": {corev1.ServiceSpec{ClusterIP: "None", LoadBalancerIP: "2001:DB8::1",
+			ExternalIPs: []string{"2001:DB8::1"}, SessionAffinity: corev1.ServiceAffinityClientIP}, []string{
+			"spec.loadBalancerIP is ignored for headless services", "spec.externalIPs is ignored for headless services",
+			"spec.SessionAffinity is ignored for headless services",
 			"spec.externalIPs[0]" + format, "spec.loadBalancerIP" + format}},
-		"by name": {corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "a.b", ExternalIPs: []string{"1.2.3.4"}},
+		"by name": {corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "a.b",
+			ExternalIPs: []string{"1.2.3.4"}},
 			[]string{`spec.externalIPs is ignored when spec.type is "ExternalName"`}},
 	} {
 		if got := serviceWarnings(&corev1.Service{Spec: c.spec}, nil); !slices.Equal(got, c.want) {
@@ -127,7 +137,8 @@ func TestServiceWarnings(t *testing.T) {
 func TestNodeRoles(t *testing.T) {
 	t.Parallel()
 	n := &corev1.Node{}
-	n.Labels = map[string]string{"node-role.kubernetes.io/b": "", "node-role.kubernetes.io/a": "x", "kubernetes.io/role": "a", "node-role.kubernetes.io/": "", "other": "c"}
+	n.Labels = map[string]string{"node-role.kubernetes.io/b": "", "node-role.kubernetes.io/a": "x",
+		"kubernetes.io/role": "a", "node-role.kubernetes.io/": "", "other": "c"}
 	if diff := cmp.Diff([]string{"a", "b"}, NodeRoles(n)); diff != "" {
 		t.Error(diff)
 	}

@@ -22,7 +22,8 @@ import (
 const kubeletPort = 10250
 
 // validateService checks a service. Whether its addresses and ports are free is the allocators' business.
-// validateService checks a whole Service; old is what it was, or nil. Addresses that it had may stay as they are written.
+// validateService checks a whole Service; old is what it was, or nil. Addresses that it had may stay as they are
+// written.
 func validateService(s, old *corev1.Service) field.ErrorList {
 	path := field.NewPath("spec")
 	spec, had := &s.Spec, &corev1.ServiceSpec{}
@@ -45,7 +46,8 @@ func validateService(s, old *corev1.Service) field.ErrorList {
 	errs = append(errs, validateSessionAffinity(spec, path)...)
 	errs = append(errs, ValidateClusterIPs(spec, had.ClusterIPs, path)...)
 	errs = append(errs, validateExternalIPs(spec.ExternalIPs, had.ExternalIPs, path.Child("externalIPs"))...)
-	errs = append(errs, validate.OneOf(path.Child("type"), spec.Type, corev1.ServiceTypeClusterIP, corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
+	errs = append(errs, validate.OneOf(path.Child("type"), spec.Type, corev1.ServiceTypeClusterIP,
+		corev1.ServiceTypeExternalName, corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort)...)
 	errs = append(errs, validateNodePorts(spec, ports)...)
 	errs = append(errs, validateLoadBalancer(spec, had.LoadBalancerSourceRanges, path)...)
 	return append(errs, validateTrafficPolicies(s, path)...)
@@ -56,14 +58,16 @@ func validateServiceType(s *corev1.ServiceSpec, headless bool, path *field.Path)
 	var errs field.ErrorList
 	notHeadless := func(word string) {
 		if headless {
-			errs = append(errs, field.Invalid(path.Child("clusterIPs").Index(0), corev1.ClusterIPNone, "may not be set to 'None' for "+word+" services"))
+			errs = append(errs, field.Invalid(path.Child("clusterIPs").Index(0), corev1.ClusterIPNone,
+				"may not be set to 'None' for "+word+" services"))
 		}
 	}
 	switch s.Type {
 	case corev1.ServiceTypeLoadBalancer:
 		for i, p := range s.Ports {
 			if p.Port == kubeletPort {
-				errs = append(errs, field.Invalid(path.Child("ports").Index(i), p.Port, fmt.Sprintf("may not expose port %v externally since it is used by kubelet", kubeletPort)))
+				errs = append(errs, field.Invalid(path.Child("ports").Index(i), p.Port,
+					fmt.Sprintf("may not expose port %v externally since it is used by kubelet", kubeletPort)))
 			}
 		}
 		notHeadless("LoadBalancer")
@@ -77,10 +81,12 @@ func validateServiceType(s *corev1.ServiceSpec, headless bool, path *field.Path)
 			errs = append(errs, field.Forbidden(path.Child("ipFamilies"), "may not be set for ExternalName services"))
 		}
 		if s.IPFamilyPolicy != nil {
-			errs = append(errs, field.Forbidden(path.Child("ipFamilyPolicy"), "may not be set for ExternalName services"))
+			errs = append(errs, field.Forbidden(path.Child("ipFamilyPolicy"),
+				"may not be set for ExternalName services"))
 		}
 		if name := strings.TrimSuffix(s.ExternalName, "."); name != "" {
-			errs = append(errs, validate.Invalid(path.Child("externalName"), name, validation.IsDNS1123Subdomain(name))...)
+			errs = append(errs, validate.Invalid(path.Child("externalName"), name,
+				validation.IsDNS1123Subdomain(name))...)
 		} else {
 			errs = append(errs, field.Required(path.Child("externalName"), ""))
 		}
@@ -88,7 +94,8 @@ func validateServiceType(s *corev1.ServiceSpec, headless bool, path *field.Path)
 	return errs
 }
 
-func validateServicePort(p *corev1.ServicePort, needName bool, names sets.Set[string], path *field.Path) field.ErrorList {
+func validateServicePort(p *corev1.ServicePort, needName bool, names sets.Set[string],
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch {
 	case p.Name == "" && needName:
@@ -101,7 +108,8 @@ func validateServicePort(p *corev1.ServicePort, needName bool, names sets.Set[st
 		names.Insert(p.Name)
 	}
 	errs = append(errs, validate.Invalid(path.Child("port"), p.Port, validation.IsValidPortNum(int(p.Port)))...)
-	errs = append(errs, validate.OneOf(path.Child("protocol"), p.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
+	errs = append(errs, validate.OneOf(path.Child("protocol"), p.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP,
+		corev1.ProtocolUDP)...)
 	errs = append(errs, validate.Port(p.TargetPort, path.Child("targetPort"))...)
 	if p.AppProtocol != nil {
 		errs = append(errs, validate.QualifiedName(*p.AppProtocol, path.Child("appProtocol"))...)
@@ -110,7 +118,8 @@ func validateServicePort(p *corev1.ServicePort, needName bool, names sets.Set[st
 }
 
 func validateSessionAffinity(s *corev1.ServiceSpec, path *field.Path) field.ErrorList {
-	errs := validate.OneOf(path.Child("sessionAffinity"), s.SessionAffinity, corev1.ServiceAffinityClientIP, corev1.ServiceAffinityNone)
+	errs := validate.OneOf(path.Child("sessionAffinity"), s.SessionAffinity, corev1.ServiceAffinityClientIP,
+		corev1.ServiceAffinityNone)
 	at := path.Child("sessionAffinityConfig")
 	switch {
 	case s.SessionAffinity == corev1.ServiceAffinityNone && s.SessionAffinityConfig != nil:
@@ -119,11 +128,14 @@ func validateSessionAffinity(s *corev1.ServiceSpec, path *field.Path) field.Erro
 		c := s.SessionAffinityConfig
 		switch {
 		case c == nil:
-			errs = append(errs, field.Required(at, fmt.Sprintf("when session affinity type is %s", corev1.ServiceAffinityClientIP)))
+			errs = append(errs, field.Required(at,
+				fmt.Sprintf("when session affinity type is %s", corev1.ServiceAffinityClientIP)))
 		case c.ClientIP == nil:
-			errs = append(errs, field.Required(at.Child("clientIP"), fmt.Sprintf("when session affinity type is %s", corev1.ServiceAffinityClientIP)))
+			errs = append(errs, field.Required(at.Child("clientIP"),
+				fmt.Sprintf("when session affinity type is %s", corev1.ServiceAffinityClientIP)))
 		case c.ClientIP.TimeoutSeconds == nil:
-			errs = append(errs, field.Required(at.Child("clientIP"), fmt.Sprintf("when session affinity type is %s", corev1.ServiceAffinityClientIP)))
+			errs = append(errs, field.Required(at.Child("clientIP"),
+				fmt.Sprintf("when session affinity type is %s", corev1.ServiceAffinityClientIP)))
 		case *c.ClientIP.TimeoutSeconds <= 0 || *c.ClientIP.TimeoutSeconds > maxAffinitySeconds:
 			errs = append(errs, field.Invalid(at.Child("clientIP", "timeoutSeconds"), *c.ClientIP.TimeoutSeconds,
 				fmt.Sprintf("must be greater than 0 and less than %d", maxAffinitySeconds)))
@@ -132,7 +144,8 @@ func validateSessionAffinity(s *corev1.ServiceSpec, path *field.Path) field.Erro
 	return errs
 }
 
-// ValidateClusterIPs checks addresses of the service network and their families. Those in had may stay as they are written.
+// ValidateClusterIPs checks addresses of the service network and their families. Those in had may stay as they are
+// written.
 func ValidateClusterIPs(s *corev1.ServiceSpec, had []string, path *field.Path) field.ErrorList {
 	if s.Type == corev1.ServiceTypeExternalName {
 		return nil
@@ -149,7 +162,8 @@ func ValidateClusterIPs(s *corev1.ServiceSpec, had []string, path *field.Path) f
 		}
 		families.Insert(f)
 	}
-	policies := []corev1.IPFamilyPolicy{corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicySingleStack}
+	policies := []corev1.IPFamilyPolicy{corev1.IPFamilyPolicyPreferDualStack, corev1.IPFamilyPolicyRequireDualStack,
+		corev1.IPFamilyPolicySingleStack}
 	if p := s.IPFamilyPolicy; p != nil && !slices.Contains(policies, *p) {
 		errs = append(errs, field.NotSupported(path.Child("ipFamilyPolicy"), *p, policies))
 	}
@@ -164,7 +178,8 @@ func ValidateClusterIPs(s *corev1.ServiceSpec, had []string, path *field.Path) f
 		errs = append(errs, field.Invalid(at, s.ClusterIPs, "may only hold up to 2 values"))
 	}
 	isIP := func(ip string) bool { return validation.IsValidIPForLegacyField(at, ip, true, had) == nil }
-	if len(s.ClusterIPs) == 2 && isIP(s.ClusterIPs[0]) && isIP(s.ClusterIPs[1]) && familyOf(s.ClusterIPs[0]) == familyOf(s.ClusterIPs[1]) {
+	if len(s.ClusterIPs) == 2 && isIP(s.ClusterIPs[0]) && isIP(s.ClusterIPs[1]) &&
+		familyOf(s.ClusterIPs[0]) == familyOf(s.ClusterIPs[1]) {
 		errs = append(errs, field.Invalid(at, s.ClusterIPs, "may specify no more than one IP for each IP family"))
 	}
 	for i, ip := range s.ClusterIPs {
@@ -179,7 +194,8 @@ func ValidateClusterIPs(s *corev1.ServiceSpec, had []string, path *field.Path) f
 			continue
 		}
 		if i < len(s.IPFamilies) && familyOf(ip) != s.IPFamilies[i] {
-			errs = append(errs, field.Invalid(at.Index(i), ip, fmt.Sprintf("expected an %v value as indicated by `ipFamilies[%v]`", s.IPFamilies[i], i)))
+			errs = append(errs, field.Invalid(at.Index(i), ip,
+				fmt.Sprintf("expected an %v value as indicated by `ipFamilies[%v]`", s.IPFamilies[i], i)))
 		}
 	}
 	return errs
@@ -221,7 +237,8 @@ func nonSpecialIP(ip string, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path, ip, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
 	}
 	if a.IsLinkLocalMulticast() {
-		errs = append(errs, field.Invalid(path, ip, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"))
+		errs = append(errs, field.Invalid(path, ip,
+			"may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"))
 	}
 	return errs
 }
@@ -278,11 +295,13 @@ func validateLoadBalancer(s *corev1.ServiceSpec, had []string, path *field.Path)
 		errs = append(errs, field.Required(path.Child("allocateLoadBalancerNodePorts"), ""))
 	}
 	if !balanced && s.AllocateLoadBalancerNodePorts != nil {
-		errs = append(errs, field.Forbidden(path.Child("allocateLoadBalancerNodePorts"), "may only be used when `type` is 'LoadBalancer'"))
+		errs = append(errs, field.Forbidden(path.Child("allocateLoadBalancerNodePorts"),
+			"may only be used when `type` is 'LoadBalancer'"))
 	}
 	if c := s.LoadBalancerClass; c != nil {
 		if !balanced {
-			errs = append(errs, field.Forbidden(path.Child("loadBalancerClass"), "may only be used when `type` is 'LoadBalancer'"))
+			errs = append(errs, field.Forbidden(path.Child("loadBalancerClass"),
+				"may only be used when `type` is 'LoadBalancer'"))
 		} else {
 			errs = append(errs, validate.QualifiedName(*c, path.Child("loadBalancerClass"))...)
 		}
@@ -296,21 +315,26 @@ func validateTrafficPolicies(s *corev1.Service, path *field.Path) field.ErrorLis
 	at := path.Child("externalTrafficPolicy")
 	switch {
 	case !isExternal(spec) && spec.ExternalTrafficPolicy != "":
-		errs = append(errs, field.Invalid(at, spec.ExternalTrafficPolicy, "may only be set for externally-accessible services"))
+		errs = append(errs, field.Invalid(at, spec.ExternalTrafficPolicy,
+			"may only be set for externally-accessible services"))
 	case isExternal(spec):
-		errs = append(errs, validate.OneOf(at, spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal)...)
+		errs = append(errs, validate.OneOf(at, spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster,
+			corev1.ServiceExternalTrafficPolicyLocal)...)
 	}
 	if spec.HealthCheckNodePort != 0 && !needsHealthPort(spec) {
-		errs = append(errs, field.Invalid(path.Child("healthCheckNodePort"), spec.HealthCheckNodePort, "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
+		errs = append(errs, field.Invalid(path.Child("healthCheckNodePort"), spec.HealthCheckNodePort,
+			"may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"))
 	}
 	at = path.Child("internalTrafficPolicy")
 	if p := spec.InternalTrafficPolicy; p != nil {
-		errs = append(errs, validate.OneOf(at, *p, corev1.ServiceInternalTrafficPolicyCluster, corev1.ServiceInternalTrafficPolicyLocal)...)
+		errs = append(errs, validate.OneOf(at, *p, corev1.ServiceInternalTrafficPolicyCluster,
+			corev1.ServiceInternalTrafficPolicyLocal)...)
 	} else if spec.Type != corev1.ServiceTypeExternalName {
 		errs = append(errs, field.Required(at, ""))
 	}
 	if d := spec.TrafficDistribution; d != nil {
-		valid := []string{corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone, corev1.ServiceTrafficDistributionPreferSameNode}
+		valid := []string{corev1.ServiceTrafficDistributionPreferClose, corev1.ServiceTrafficDistributionPreferSameZone,
+			corev1.ServiceTrafficDistributionPreferSameNode}
 		if !sets.New(valid...).Has(*d) {
 			errs = append(errs, field.NotSupported(path.Child("trafficDistribution"), *d, valid))
 		}
@@ -327,17 +351,19 @@ func validateServiceUpdate(obj, old *corev1.Service) field.ErrorList {
 	}
 	if old.Spec.Type == corev1.ServiceTypeLoadBalancer && obj.Spec.Type == corev1.ServiceTypeLoadBalancer {
 		if !apiequality.Semantic.DeepEqual(obj.Spec.LoadBalancerClass, old.Spec.LoadBalancerClass) {
-			errs = append(errs, field.Invalid(path.Child("loadBalancerClass"), obj.Spec.LoadBalancerClass, "may not change once set"))
+			errs = append(errs, field.Invalid(path.Child("loadBalancerClass"), obj.Spec.LoadBalancerClass,
+				"may not change once set"))
 		}
 	}
-	if needsHealthPort(&obj.Spec) && needsHealthPort(&old.Spec) && obj.Spec.HealthCheckNodePort != old.Spec.HealthCheckNodePort {
+	if needsHealthPort(&obj.Spec) && needsHealthPort(&old.Spec) &&
+		obj.Spec.HealthCheckNodePort != old.Spec.HealthCheckNodePort {
 		errs = append(errs, field.Forbidden(path.Child("healthCheckNodePort"), "field is immutable"))
 	}
 	return append(errs, validateService(obj, old)...)
 }
 
-// validateClusterIPsUpdate: the first address and family stay, and the second address while there is one. Families of services without
-// addresses may change.
+// validateClusterIPsUpdate: the first address and family stay, and the second address while there is one. Families of
+// services without addresses may change.
 func validateClusterIPsUpdate(now, was *corev1.ServiceSpec, path *field.Path) field.ErrorList {
 	const changed = "may not change once set"
 	if len(was.ClusterIPs) == 0 || was.ClusterIPs[0] == "" {
@@ -353,7 +379,8 @@ func validateClusterIPsUpdate(now, was *corev1.ServiceSpec, path *field.Path) fi
 			errs = append(errs, field.Invalid(path.Child("clusterIPs").Index(i), now.ClusterIPs, changed))
 		}
 	}
-	headless := was.ClusterIPs[0] == corev1.ClusterIPNone || len(now.ClusterIPs) > 0 && now.ClusterIPs[0] == corev1.ClusterIPNone
+	headless := was.ClusterIPs[0] == corev1.ClusterIPNone ||
+		len(now.ClusterIPs) > 0 && now.ClusterIPs[0] == corev1.ClusterIPNone
 	if !headless && len(now.IPFamilies) > 0 && len(was.IPFamilies) > 0 && now.IPFamilies[0] != was.IPFamilies[0] {
 		var shown any = now.IPFamilies
 		if !same {
@@ -386,12 +413,15 @@ func validateServiceStatusUpdate(obj, old *corev1.Service) field.ErrorList {
 		case in.IP == "" && in.IPMode != nil:
 			errs = append(errs, field.Forbidden(at.Child("ipMode"), "may not be specified when `ip` is not set"))
 		case in.IPMode != nil:
-			errs = append(errs, validate.OneOf(at.Child("ipMode"), *in.IPMode, corev1.LoadBalancerIPModeProxy, corev1.LoadBalancerIPModeVIP)...)
+			errs = append(errs, validate.OneOf(at.Child("ipMode"), *in.IPMode, corev1.LoadBalancerIPModeProxy,
+				corev1.LoadBalancerIPModeVIP)...)
 		}
 		if in.Hostname != "" {
-			errs = append(errs, validate.Invalid(at.Child("hostname"), in.Hostname, validation.IsDNS1123Subdomain(in.Hostname))...)
+			errs = append(errs, validate.Invalid(at.Child("hostname"), in.Hostname,
+				validation.IsDNS1123Subdomain(in.Hostname))...)
 			if _, err := netip.ParseAddr(in.Hostname); err == nil {
-				errs = append(errs, field.Invalid(at.Child("hostname"), in.Hostname, "must be a DNS name, not an IP address"))
+				errs = append(errs, field.Invalid(at.Child("hostname"), in.Hostname,
+					"must be a DNS name, not an IP address"))
 			}
 		}
 	}
@@ -442,7 +472,8 @@ func serviceWarnings(s, _ *corev1.Service) []string {
 		w = append(w, "spec.externalIPs is deprecated and may no longer be implemented in some clusters")
 	}
 	if spec.Type != corev1.ServiceTypeExternalName && spec.ExternalName != "" {
-		w = append(w, fmt.Sprintf("spec.externalName is ignored when spec.type is not %q", corev1.ServiceTypeExternalName))
+		w = append(w, fmt.Sprintf("spec.externalName is ignored when spec.type is not %q",
+			corev1.ServiceTypeExternalName))
 	}
 	if spec.TrafficDistribution != nil && *spec.TrafficDistribution == corev1.ServiceTrafficDistributionPreferClose {
 		w = append(w, "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"")

@@ -10,7 +10,8 @@ import (
 
 func serviceAccountRow() resources.Row {
 	return resources.Row{
-		GVK: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), Resource: "serviceaccounts", Singular: "serviceaccount",
+		GVK: corev1.SchemeGroupVersion.WithKind("ServiceAccount"), Resource: "serviceaccounts",
+		Singular:    "serviceaccount",
 		Recheck:     resources.RecheckBoth,
 		Namespaced:  true,
 		ShortNames:  []string{"sa"},

@@ -18,7 +18,8 @@ import (
 func endpointSliceRow() resources.Row {
 	doc := discoveryv1.EndpointSlice{}.SwaggerDoc()
 	return resources.Row{
-		GVK: discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), Resource: "endpointslices", Singular: "endpointslice",
+		GVK: discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), Resource: "endpointslices",
+		Singular:    "endpointslice",
 		Recheck:     resources.RecheckWhole,
 		Namespaced:  true,
 		StoragePath: "endpointslices",
@@ -40,14 +41,16 @@ func endpointSliceRow() resources.Row {
 			resources.AgeColumn(),
 		},
 		Cells: resources.Cells(func(s *discoveryv1.EndpointSlice, now time.Time) []any {
-			return []any{s.Name, string(s.AddressType), portsText(s.Ports), endpointsText(s.Endpoints), resources.Age(s.CreationTimestamp, now)}
+			return []any{s.Name, string(s.AddressType), portsText(s.Ports), endpointsText(s.Endpoints),
+				resources.Age(s.CreationTimestamp, now)}
 		}),
 	}
 }
 
 // sliceChanged: the generation moves with what the slice says and with its labels.
 func sliceChanged(obj, old *discoveryv1.EndpointSlice) bool {
-	return !apiequality.Semantic.DeepEqual(obj.Endpoints, old.Endpoints) || !apiequality.Semantic.DeepEqual(obj.Ports, old.Ports) ||
+	return !apiequality.Semantic.DeepEqual(obj.Endpoints, old.Endpoints) ||
+		!apiequality.Semantic.DeepEqual(obj.Ports, old.Ports) ||
 		!apiequality.Semantic.DeepEqual(obj.Labels, old.Labels) || obj.AddressType != old.AddressType
 }
 
@@ -65,7 +68,8 @@ func dropTopology(s, old *discoveryv1.EndpointSlice) {
 	}
 }
 
-// sliceWarnings are of kinds of addresses, and of addresses that were written otherwise than they would be shown before that was refused.
+// sliceWarnings are of kinds of addresses, and of addresses that were written otherwise than they would be shown before
+// that was refused.
 func sliceWarnings(s, _ *discoveryv1.EndpointSlice) []string {
 	if s.AddressType == discoveryv1.AddressTypeFQDN {
 		return []string{"spec.addressType: FQDN endpoints are deprecated"}

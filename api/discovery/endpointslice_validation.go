@@ -45,7 +45,8 @@ func validateEndpointSliceUpdate(obj, old *discoveryv1.EndpointSlice) field.Erro
 }
 
 func validateAddressType(t discoveryv1.AddressType, path *field.Path) field.ErrorList {
-	valid := []discoveryv1.AddressType{discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6}
+	valid := []discoveryv1.AddressType{discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4,
+		discoveryv1.AddressTypeIPv6}
 	switch {
 	case t == "":
 		return field.ErrorList{field.Required(path, "")}
@@ -73,7 +74,8 @@ func validateEndpoints(endpoints []discoveryv1.Endpoint, t discoveryv1.AddressTy
 			errs = append(errs, validateAddress(a, t, addresses, j)...)
 		}
 		if n := e.NodeName; n != nil {
-			errs = append(errs, validate.Invalid(at.Child("nodeName"), *n, apivalidation.NameIsDNSSubdomain(*n, false))...)
+			errs = append(errs, validate.Invalid(at.Child("nodeName"), *n,
+				apivalidation.NameIsDNSSubdomain(*n, false))...)
 		}
 		if h := e.Hostname; h != nil {
 			errs = append(errs, validate.Invalid(at.Child("hostname"), *h, validation.IsDNS1123Label(*h))...)
@@ -190,7 +192,8 @@ func validatePorts(ports []discoveryv1.EndpointPort, path *field.Path) field.Err
 			errs = append(errs, field.NotSupported(at.Child("protocol"), *p.Protocol, valid))
 		}
 		if p.AppProtocol != nil {
-			errs = append(errs, validate.Invalid(at.Child("appProtocol"), *p.AppProtocol, validation.IsQualifiedName(*p.AppProtocol))...)
+			errs = append(errs, validate.Invalid(at.Child("appProtocol"), *p.AppProtocol,
+				validation.IsQualifiedName(*p.AppProtocol))...)
 		}
 	}
 	return errs

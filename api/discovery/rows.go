@@ -1,5 +1,5 @@
-// Package discovery holds what we know of the kinds of the group discovery.k8s.io (v1): their rows, defaults, validation, strategies and
-// table columns, as pure functions.
+// Package discovery holds what we know of the kinds of the group discovery.k8s.io (v1): their rows, defaults,
+// validation, strategies and table columns, as pure functions.
 package discovery
 
 import "bonsai/api/resources"

@@ -13,8 +13,9 @@ type message interface {
 	MarshalToSizedBuffer([]byte) (int, error)
 }
 
-// Semantic is apiequality.Semantic.DeepEqual of two values that a protobuf encoding tells all about, as it does of the specs of all
-// kinds. Nearly every write leaves nearly all as it is, and to compare encodings takes a tenth of the time: what is equal there is equal.
+// Semantic is apiequality.Semantic.DeepEqual of two values that a protobuf encoding tells all about, as it does of the
+// specs of all kinds. Nearly every write leaves nearly all as it is, and to compare encodings takes a tenth of the
+// time: what is equal there is equal.
 func Semantic[M message](a, b M) bool {
 	size := a.Size()
 	if size == 0 || size != b.Size() {

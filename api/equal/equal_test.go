@@ -13,8 +13,12 @@ import (
 
 func spec(change func(*corev1.PodSpec)) *corev1.PodSpec {
 	s := &corev1.PodSpec{
-		NodeName: "n", NodeSelector: map[string]string{"a": "1", "b": "2", "c": "3"}, TerminationGracePeriodSeconds: ptr.To[int64](0),
-		Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("1Gi")}}}},
+		NodeName: "n", NodeSelector: map[string]string{"a": "1", "b": "2", "c": "3"},
+		TerminationGracePeriodSeconds: ptr.To[int64](0),
+		Containers: []corev1.Container{
+			{Name: "c", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("1500m"),
+					"memory": resource.MustParse("1Gi")}}}},
 	}
 	change(s)
 	return s
@@ -33,7 +37,8 @@ func TestSemantic(t *testing.T) {
 		"empty, not nil":    {func(s *corev1.PodSpec) { s.Tolerations = []corev1.Toleration{} }, true},
 		"a pointer to zero": {func(s *corev1.PodSpec) { s.TerminationGracePeriodSeconds = nil }, false},
 		"in other words": {func(s *corev1.PodSpec) {
-			s.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1.5"), "memory": resource.MustParse("1Gi")}
+			s.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1.5"),
+				"memory": resource.MustParse("1Gi")}
 		}, true},
 		"another quantity": {func(s *corev1.PodSpec) {
 			s.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1501m")
@@ -44,7 +49,8 @@ func TestSemantic(t *testing.T) {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}
-	if one, none := (*corev1.PodSpec)(nil), (*corev1.PodSpec)(nil); !equal.Semantic(one, none) || equal.Semantic(one, &corev1.PodSpec{}) {
+	if one, none := (*corev1.PodSpec)(nil), (*corev1.PodSpec)(nil); !equal.Semantic(one, none) ||
+		equal.Semantic(one, &corev1.PodSpec{}) {
 		t.Error("nothing is not like nothing, or like something")
 	}
 }

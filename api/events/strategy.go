@@ -20,8 +20,8 @@ func strategy() resources.Strategy {
 	}.Strategy()
 }
 
-// validateUpdate: of an event only its series and metadata may change. Errors name the fields as the core group does, which
-// is what Kubernetes does.
+// validateUpdate: of an event only its series and metadata may change. Errors name the fields as the core group does,
+// which is what Kubernetes does.
 func validateUpdate(obj, old *corev1.Event) field.ErrorList {
 	var errs field.ErrorList
 	was, is := fromCore(old), fromCore(obj)

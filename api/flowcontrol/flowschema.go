@@ -18,7 +18,8 @@ type flowSchema = flowcontrolv1.FlowSchema
 const defaultPrecedence = 1000
 
 func flowSchemaRow() resources.Row {
-	spec, level := flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc(), flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()
+	spec, level := flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc(),
+		flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()
 	return resources.Row{
 		GVK: flowcontrolv1.SchemeGroupVersion.WithKind("FlowSchema"), Resource: "flowschemas", Singular: "flowschema",
 		Recheck:      resources.RecheckWhole,
@@ -82,7 +83,9 @@ func flowSchemaStatusStrategy() resources.Typed[*flowSchema] {
 	}
 	s.Resets = []string{"spec", "metadata"}
 	s.ValidateUpdate = func(obj, _ *flowSchema) field.ErrorList {
-		return conditionTypes(obj.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) string { return string(c.Type) })
+		return conditionTypes(obj.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) string {
+			return string(c.Type)
+		})
 	}
 	s.SpecChanged = nil
 	return s

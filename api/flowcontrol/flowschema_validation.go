@@ -24,14 +24,17 @@ func validateFlowSchema(f *flowSchema) field.ErrorList {
 	path := field.NewPath("spec")
 	for _, m := range MandatorySchemas() {
 		if m.Name == f.Name && !apiequality.Semantic.DeepEqual(m.Spec, f.Spec) {
-			return field.ErrorList{field.Invalid(path, validate.GoNames(f.Spec), fmt.Sprintf("spec of '%s' must equal the fixed value", f.Name))}
+			return field.ErrorList{field.Invalid(path, validate.GoNames(f.Spec),
+				fmt.Sprintf("spec of '%s' must equal the fixed value", f.Name))}
 		}
 	}
 	spec := &f.Spec
 	errs := validatePrecedence(f, path.Child("matchingPrecedence"))
-	if m := spec.DistinguisherMethod; m != nil && m.Type != flowcontrolv1.FlowDistinguisherMethodByUserType && m.Type != flowcontrolv1.FlowDistinguisherMethodByNamespaceType {
+	if m := spec.DistinguisherMethod; m != nil && m.Type != flowcontrolv1.FlowDistinguisherMethodByUserType &&
+		m.Type != flowcontrolv1.FlowDistinguisherMethodByNamespaceType {
 		errs = append(errs, field.NotSupported(path.Child("distinguisherMethod", "type"), validate.GoNames(*m),
-			[]string{string(flowcontrolv1.FlowDistinguisherMethodByNamespaceType), string(flowcontrolv1.FlowDistinguisherMethodByUserType)}))
+			[]string{string(flowcontrolv1.FlowDistinguisherMethodByNamespaceType),
+				string(flowcontrolv1.FlowDistinguisherMethodByUserType)}))
 	}
 	name := path.Child("priorityLevelConfiguration", "name")
 	if level := spec.PriorityLevelConfiguration.Name; level == "" {
@@ -50,7 +53,8 @@ func validatePrecedence(f *flowSchema, path *field.Path) field.ErrorList {
 	case p <= 0:
 		return field.ErrorList{field.Invalid(path, p, "must be a positive value")}
 	case p > flowcontrolv1.FlowSchemaMaxMatchingPrecedence:
-		return field.ErrorList{field.Invalid(path, p, fmt.Sprintf("must not be greater than %v", flowcontrolv1.FlowSchemaMaxMatchingPrecedence))}
+		return field.ErrorList{field.Invalid(path, p,
+			fmt.Sprintf("must not be greater than %v", flowcontrolv1.FlowSchemaMaxMatchingPrecedence))}
 	case p == exemptPrecedence && f.Name != flowcontrolv1.FlowSchemaNameExempt:
 		return field.ErrorList{field.Invalid(path, p, "only the schema named 'exempt' may have matchingPrecedence 1")}
 	}
@@ -66,7 +70,8 @@ func validateRule(r *flowcontrolv1.PolicyRulesWithSubjects, path *field.Path) fi
 		errs = append(errs, validateSubject(&r.Subjects[i], path.Child("subjects").Index(i))...)
 	}
 	if len(r.ResourceRules) == 0 && len(r.NonResourceRules) == 0 {
-		errs = append(errs, field.Required(path, "at least one of resourceRules and nonResourceRules has to be non-empty"))
+		errs = append(errs, field.Required(path,
+			"at least one of resourceRules and nonResourceRules has to be non-empty"))
 	}
 	for i := range r.ResourceRules {
 		errs = append(errs, validateResourceRule(&r.ResourceRules[i], path.Child("resourceRules").Index(i))...)
@@ -79,7 +84,8 @@ func validateRule(r *flowcontrolv1.PolicyRulesWithSubjects, path *field.Path) fi
 
 // validateSubject: a subject has the field of its kind and no other.
 func validateSubject(s *flowcontrolv1.Subject, path *field.Path) field.ErrorList {
-	kinds := []flowcontrolv1.SubjectKind{flowcontrolv1.SubjectKindGroup, flowcontrolv1.SubjectKindServiceAccount, flowcontrolv1.SubjectKindUser}
+	kinds := []flowcontrolv1.SubjectKind{flowcontrolv1.SubjectKindGroup, flowcontrolv1.SubjectKindServiceAccount,
+		flowcontrolv1.SubjectKindUser}
 	if !slices.Contains(kinds, s.Kind) {
 		return field.ErrorList{field.NotSupported(path.Child("kind"), s.Kind, kinds)}
 	}
@@ -90,15 +96,24 @@ func validateSubject(s *flowcontrolv1.Subject, path *field.Path) field.ErrorList
 		there bool
 		check func(path *field.Path) field.ErrorList
 	}{
-		{"user", flowcontrolv1.SubjectKindUser, s.User != nil, func(p *field.Path) field.ErrorList { return validate.Required(p.Child("name"), s.User.Name) }},
-		{"group", flowcontrolv1.SubjectKindGroup, s.Group != nil, func(p *field.Path) field.ErrorList { return validate.Required(p.Child("name"), s.Group.Name) }},
-		{"serviceAccount", flowcontrolv1.SubjectKindServiceAccount, s.ServiceAccount != nil, func(p *field.Path) field.ErrorList { return validateServiceAccount(s.ServiceAccount, p) }},
+		{"user", flowcontrolv1.SubjectKindUser, s.User != nil, func(p *field.Path) field.ErrorList {
+			return validate.Required(p.Child("name"), s.User.Name)
+		}},
+		{"group", flowcontrolv1.SubjectKindGroup, s.Group != nil, func(p *field.Path) field.ErrorList {
+			return validate.Required(p.Child("name"), s.Group.Name)
+		}},
+		{"serviceAccount", flowcontrolv1.SubjectKindServiceAccount, s.ServiceAccount != nil,
+			func(p *field.Path) field.ErrorList {
+				return validateServiceAccount(s.ServiceAccount, p)
+			}},
 	} {
 		switch at := path.Child(f.name); {
 		case f.kind != s.Kind && f.there:
-			errs = append(errs, field.Forbidden(at, fmt.Sprintf("%s is forbidden when subject kind is not '%s'", f.name, f.kind)))
+			errs = append(errs, field.Forbidden(at,
+				fmt.Sprintf("%s is forbidden when subject kind is not '%s'", f.name, f.kind)))
 		case f.kind == s.Kind && !f.there:
-			errs = append(errs, field.Required(at, fmt.Sprintf("%s is required when subject kind is '%s'", f.name, f.kind)))
+			errs = append(errs, field.Required(at,
+				fmt.Sprintf("%s is required when subject kind is '%s'", f.name, f.kind)))
 		case f.kind == s.Kind:
 			errs = append(errs, f.check(at)...)
 		}
@@ -124,11 +139,14 @@ func validateServiceAccount(a *flowcontrolv1.ServiceAccountSubject, path *field.
 
 func validateResourceRule(r *flowcontrolv1.ResourcePolicyRule, path *field.Path) field.ErrorList {
 	errs := validateVerbs(r.Verbs, path.Child("verbs"))
-	errs = append(errs, validateAlone(r.APIGroups, path.Child("apiGroups"), "resource rules must supply at least one api group", "api groups")...)
-	errs = append(errs, validateAlone(r.Resources, path.Child("resources"), "resource rules must supply at least one resource", "resources")...)
+	errs = append(errs, validateAlone(r.APIGroups, path.Child("apiGroups"),
+		"resource rules must supply at least one api group", "api groups")...)
+	errs = append(errs, validateAlone(r.Resources, path.Child("resources"),
+		"resource rules must supply at least one resource", "resources")...)
 	namespaces := path.Child("namespaces")
 	if len(r.Namespaces) == 0 && !r.ClusterScope {
-		return append(errs, field.Required(namespaces, "resource rules that are not cluster scoped must supply at least one namespace"))
+		return append(errs, field.Required(namespaces,
+			"resource rules that are not cluster scoped must supply at least one namespace"))
 	}
 	if len(r.Namespaces) > 1 && slices.Contains(r.Namespaces, all) {
 		return append(errs, aloneError(r.Namespaces, namespaces, "namespaces"))
@@ -138,7 +156,8 @@ func validateResourceRule(r *flowcontrolv1.ResourcePolicyRule, path *field.Path)
 			continue
 		}
 		for _, msg := range validation.IsDNS1123Label(ns) {
-			errs = append(errs, field.Invalid(namespaces.Index(i), ns, "each member of this list must be '*' or a DNS-1123 label; "+msg))
+			errs = append(errs, field.Invalid(namespaces.Index(i), ns,
+				"each member of this list must be '*' or a DNS-1123 label; "+msg))
 		}
 	}
 	return errs
@@ -147,7 +166,8 @@ func validateResourceRule(r *flowcontrolv1.ResourcePolicyRule, path *field.Path)
 func validateNonResourceRule(r *flowcontrolv1.NonResourcePolicyRule, path *field.Path) field.ErrorList {
 	errs := validateVerbs(r.Verbs, path.Child("verbs"))
 	urls := path.Child("nonResourceURLs")
-	if alone := validateAlone(r.NonResourceURLs, urls, "nonResourceURLs must contain at least one value", "non-resource URLs"); len(alone) > 0 {
+	if alone := validateAlone(r.NonResourceURLs, urls, "nonResourceURLs must contain at least one value",
+		"non-resource URLs"); len(alone) > 0 {
 		return append(errs, alone...)
 	}
 	for i, url := range r.NonResourceURLs {

@@ -5,14 +5,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The objects that every API server of 1.36 keeps: two of a kind are mandatory and cannot be changed, the others are suggested.
+// The objects that every API server of 1.36 keeps: two of a kind are mandatory and cannot be changed, the others are
+// suggested.
 
 // MandatoryLevels are the levels without which no request could be told what to do with.
 func MandatoryLevels() []priorityLevel {
 	zero := int32(0)
 	exempt := level(flowcontrolv1.PriorityLevelConfigurationNameExempt, flowcontrolv1.PriorityLevelConfigurationSpec{
-		Type:   flowcontrolv1.PriorityLevelEnablementExempt,
-		Exempt: &flowcontrolv1.ExemptPriorityLevelConfiguration{NominalConcurrencyShares: &zero, LendablePercent: &zero},
+		Type: flowcontrolv1.PriorityLevelEnablementExempt,
+		Exempt: &flowcontrolv1.ExemptPriorityLevelConfiguration{NominalConcurrencyShares: &zero,
+			LendablePercent: &zero},
 	})
 	return []priorityLevel{exempt, limited(flowcontrolv1.PriorityLevelConfigurationNameCatchAll, 5, 0, nil)}
 }
@@ -32,27 +34,36 @@ func SuggestedLevels() []priorityLevel {
 // MandatorySchemas are the first of all schemas, for those who must be able to repair things, and the last.
 func MandatorySchemas() []flowSchema {
 	return []flowSchema{
-		schema(flowcontrolv1.FlowSchemaNameExempt, flowcontrolv1.PriorityLevelConfigurationNameExempt, exemptPrecedence, "", everything(group("system:masters"))),
-		schema(flowcontrolv1.FlowSchemaNameCatchAll, flowcontrolv1.PriorityLevelConfigurationNameCatchAll, flowcontrolv1.FlowSchemaMaxMatchingPrecedence, byUser, everything(everybody()...)),
+		schema(flowcontrolv1.FlowSchemaNameExempt, flowcontrolv1.PriorityLevelConfigurationNameExempt, exemptPrecedence,
+			"", everything(group("system:masters"))),
+		schema(flowcontrolv1.FlowSchemaNameCatchAll, flowcontrolv1.PriorityLevelConfigurationNameCatchAll,
+			flowcontrolv1.FlowSchemaMaxMatchingPrecedence, byUser, everything(everybody()...)),
 	}
 }
 
 // SuggestedSchemas say who goes to which of the suggested levels.
 func SuggestedSchemas() []flowSchema {
 	leases := []string{"leases"}
-	controllerManager, scheduler, nodes := userNamed("system:kube-controller-manager"), userNamed("system:kube-scheduler"), group("system:nodes")
+	controllerManager, scheduler, nodes := userNamed("system:kube-controller-manager"),
+		userNamed("system:kube-scheduler"), group("system:nodes")
 	return []flowSchema{
-		schema("probes", flowcontrolv1.PriorityLevelConfigurationNameExempt, 2, "", flowcontrolv1.PolicyRulesWithSubjects{Subjects: everybody(),
-			NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/healthz", "/readyz", "/livez"}}}}),
+		schema("probes", flowcontrolv1.PriorityLevelConfigurationNameExempt, 2, "",
+			flowcontrolv1.PolicyRulesWithSubjects{Subjects: everybody(),
+				NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{
+					{Verbs: []string{"get"}, NonResourceURLs: []string{"/healthz", "/readyz", "/livez"}}}}),
 		schema("system-leader-election", "leader-election", 100, byUser, flowcontrolv1.PolicyRulesWithSubjects{
 			Subjects: []flowcontrolv1.Subject{controllerManager, scheduler, systemAccounts()},
-			ResourceRules: []flowcontrolv1.ResourcePolicyRule{{Verbs: []string{"get", "create", "update"}, APIGroups: []string{"coordination.k8s.io"},
-				Resources: leases, Namespaces: []string{all}}}}),
-		schema("system-node-high", "node-high", 400, byUser, flowcontrolv1.PolicyRulesWithSubjects{Subjects: []flowcontrolv1.Subject{nodes},
 			ResourceRules: []flowcontrolv1.ResourcePolicyRule{
-				{Verbs: []string{all}, APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status"}, ClusterScope: true, Namespaces: []string{all}},
-				{Verbs: []string{all}, APIGroups: []string{"coordination.k8s.io"}, Resources: leases, Namespaces: []string{all}},
-			}}),
+				{Verbs: []string{"get", "create", "update"}, APIGroups: []string{"coordination.k8s.io"},
+					Resources: leases, Namespaces: []string{all}}}}),
+		schema("system-node-high", "node-high", 400, byUser,
+			flowcontrolv1.PolicyRulesWithSubjects{Subjects: []flowcontrolv1.Subject{nodes},
+				ResourceRules: []flowcontrolv1.ResourcePolicyRule{
+					{Verbs: []string{all}, APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status"},
+						ClusterScope: true, Namespaces: []string{all}},
+					{Verbs: []string{all}, APIGroups: []string{"coordination.k8s.io"}, Resources: leases,
+						Namespaces: []string{all}},
+				}}),
 		schema("system-nodes", "system", 500, byUser, everything(nodes)),
 		schema("kube-controller-manager", "workload-high", 800, byNamespace, everything(controllerManager)),
 		schema("kube-scheduler", "workload-high", 800, byNamespace, everything(scheduler)),
@@ -83,8 +94,9 @@ func limited(name string, shares, lendable int32, queues *flowcontrolv1.QueuingC
 		response = flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeQueue, Queuing: queues}
 	}
 	return level(name, flowcontrolv1.PriorityLevelConfigurationSpec{
-		Type:    flowcontrolv1.PriorityLevelEnablementLimited,
-		Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{NominalConcurrencyShares: &shares, LendablePercent: &lendable, LimitResponse: response},
+		Type: flowcontrolv1.PriorityLevelEnablementLimited,
+		Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{NominalConcurrencyShares: &shares,
+			LendablePercent: &lendable, LimitResponse: response},
 	})
 }
 
@@ -93,7 +105,8 @@ func queuing(queues, hand int32) *flowcontrolv1.QueuingConfiguration {
 }
 
 // schema has one rule; method "" tells no flows apart.
-func schema(name, level string, precedence int32, method flowcontrolv1.FlowDistinguisherMethodType, rule flowcontrolv1.PolicyRulesWithSubjects) flowSchema {
+func schema(name, level string, precedence int32, method flowcontrolv1.FlowDistinguisherMethodType,
+	rule flowcontrolv1.PolicyRulesWithSubjects) flowSchema {
 	f := flowSchema{ObjectMeta: kept(name), Spec: flowcontrolv1.FlowSchemaSpec{
 		PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: level},
 		MatchingPrecedence:         precedence,
@@ -109,8 +122,9 @@ func schema(name, level string, precedence int32, method flowcontrolv1.FlowDisti
 func everything(subjects ...flowcontrolv1.Subject) flowcontrolv1.PolicyRulesWithSubjects {
 	any := []string{all}
 	return flowcontrolv1.PolicyRulesWithSubjects{
-		Subjects:         subjects,
-		ResourceRules:    []flowcontrolv1.ResourcePolicyRule{{Verbs: any, APIGroups: any, Resources: any, ClusterScope: true, Namespaces: any}},
+		Subjects: subjects,
+		ResourceRules: []flowcontrolv1.ResourcePolicyRule{
+			{Verbs: any, APIGroups: any, Resources: any, ClusterScope: true, Namespaces: any}},
 		NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{{Verbs: any, NonResourceURLs: any}},
 	}
 }
@@ -129,5 +143,6 @@ func userNamed(name string) flowcontrolv1.Subject {
 
 func systemAccounts() flowcontrolv1.Subject {
 	return flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindServiceAccount,
-		ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: metav1.NamespaceSystem, Name: flowcontrolv1.NameAll}}
+		ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: metav1.NamespaceSystem,
+			Name: flowcontrolv1.NameAll}}
 }

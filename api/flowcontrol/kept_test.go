@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The kept objects are those that a real kube-apiserver v1.36.3 made in an empty cluster (testdata/kept.golden), valid, and complete
-// without defaults.
+// The kept objects are those that a real kube-apiserver v1.36.3 made in an empty cluster (testdata/kept.golden), valid,
+// and complete without defaults.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	want, err := os.ReadFile("testdata/kept.golden")

@@ -24,9 +24,11 @@ const (
 
 func priorityLevelRow() resources.Row {
 	spec := flowcontrolv1.PriorityLevelConfigurationSpec{}.SwaggerDoc()
-	limited, queuing := flowcontrolv1.LimitedPriorityLevelConfiguration{}.SwaggerDoc(), flowcontrolv1.QueuingConfiguration{}.SwaggerDoc()
+	limited, queuing := flowcontrolv1.LimitedPriorityLevelConfiguration{}.SwaggerDoc(),
+		flowcontrolv1.QueuingConfiguration{}.SwaggerDoc()
 	return resources.Row{
-		GVK: flowcontrolv1.SchemeGroupVersion.WithKind("PriorityLevelConfiguration"), Resource: "prioritylevelconfigurations", Singular: "prioritylevelconfiguration",
+		GVK:      flowcontrolv1.SchemeGroupVersion.WithKind("PriorityLevelConfiguration"),
+		Resource: "prioritylevelconfigurations", Singular: "prioritylevelconfiguration",
 		Recheck:      resources.RecheckWhole,
 		StoragePath:  "prioritylevelconfigurations",
 		New:          resources.Make[priorityLevel],
@@ -51,7 +53,8 @@ func priorityLevelRow() resources.Row {
 					queues, hand, length = int64(q.Queues), int64(q.HandSize), int64(q.QueueLengthLimit)
 				}
 			}
-			return []any{l.Name, string(l.Spec.Type), shares, queues, hand, length, resources.Age(l.CreationTimestamp, now)}
+			return []any{l.Name, string(l.Spec.Type), shares, queues, hand, length,
+				resources.Age(l.CreationTimestamp, now)}
 		}),
 	}
 }
@@ -63,7 +66,9 @@ func priorityLevelStrategy() resources.Typed[*priorityLevel] {
 		PrepareUpdate:  func(obj, old *priorityLevel) { obj.Status = *old.Status.DeepCopy() },
 		Validate:       validatePriorityLevel,
 		ValidateUpdate: func(obj, _ *priorityLevel) field.ErrorList { return validatePriorityLevel(obj) },
-		SpecChanged:    func(obj, old *priorityLevel) bool { return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) },
+		SpecChanged: func(obj, old *priorityLevel) bool {
+			return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
+		},
 	}
 }
 
@@ -75,7 +80,9 @@ func priorityLevelStatusStrategy() resources.Typed[*priorityLevel] {
 	}
 	s.Resets = []string{"spec", "metadata"}
 	s.ValidateUpdate = func(obj, _ *priorityLevel) field.ErrorList {
-		return conditionTypes(obj.Status.Conditions, func(c flowcontrolv1.PriorityLevelConfigurationCondition) string { return string(c.Type) })
+		return conditionTypes(obj.Status.Conditions, func(c flowcontrolv1.PriorityLevelConfigurationCondition) string {
+			return string(c.Type)
+		})
 	}
 	s.SpecChanged = nil
 	return s

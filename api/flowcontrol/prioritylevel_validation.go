@@ -11,7 +11,8 @@ import (
 	"bonsai/api/validate"
 )
 
-// Of queues: how many a level may have, and how many bits of a flow's hash dealing a hand of them may take (a hash has 64).
+// Of queues: how many a level may have, and how many bits of a flow's hash dealing a hand of them may take (a hash has
+// 64).
 const (
 	maxQueues      = 10 * 1000 * 1000
 	maxEntropyBits = 60
@@ -32,17 +33,20 @@ func validatePriorityLevel(l *priorityLevel) field.ErrorList {
 			want.Exempt, have.Exempt, but = nil, nil, " except the 'spec.exempt' field"
 		}
 		if !apiequality.Semantic.DeepEqual(want, have) {
-			errs = append(errs, field.Invalid(path, validate.GoNames(*spec), fmt.Sprintf("spec of '%s'%s must equal the fixed value", l.Name, but)))
+			errs = append(errs, field.Invalid(path, validate.GoNames(*spec),
+				fmt.Sprintf("spec of '%s'%s must equal the fixed value", l.Name, but)))
 		}
 	}
 	switch spec.Type {
 	case flowcontrolv1.PriorityLevelEnablementExempt, flowcontrolv1.PriorityLevelEnablementLimited:
 	default:
-		return append(errs, validate.OneOf(path.Child("type"), spec.Type, flowcontrolv1.PriorityLevelEnablementExempt, flowcontrolv1.PriorityLevelEnablementLimited)...)
+		return append(errs, validate.OneOf(path.Child("type"), spec.Type, flowcontrolv1.PriorityLevelEnablementExempt,
+			flowcontrolv1.PriorityLevelEnablementLimited)...)
 	}
 	isExempt := spec.Type == flowcontrolv1.PriorityLevelEnablementExempt
 	if exempt != isExempt {
-		errs = append(errs, field.Invalid(path.Child("type"), spec.Type, "must be 'Exempt' if and only if `name` is 'exempt'"))
+		errs = append(errs, field.Invalid(path.Child("type"), spec.Type,
+			"must be 'Exempt' if and only if `name` is 'exempt'"))
 	}
 	switch {
 	case isExempt && spec.Limited != nil:
@@ -56,7 +60,8 @@ func validatePriorityLevel(l *priorityLevel) field.ErrorList {
 	case !isExempt && spec.Exempt != nil:
 		errs = append(errs, field.Forbidden(path.Child("exempt"), "must be nil if the type is Limited"))
 	case spec.Exempt != nil:
-		errs = append(errs, validateShares(spec.Exempt.NominalConcurrencyShares, spec.Exempt.LendablePercent, path.Child("exempt"))...)
+		errs = append(errs, validateShares(spec.Exempt.NominalConcurrencyShares, spec.Exempt.LendablePercent,
+			path.Child("exempt"))...)
 	}
 	return errs
 }
@@ -64,10 +69,12 @@ func validatePriorityLevel(l *priorityLevel) field.ErrorList {
 func validateShares(shares, lendable *int32, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if shares != nil && *shares < 0 {
-		errs = append(errs, field.Invalid(path.Child("nominalConcurrencyShares"), *shares, "must be a non-negative integer"))
+		errs = append(errs, field.Invalid(path.Child("nominalConcurrencyShares"), *shares,
+			"must be a non-negative integer"))
 	}
 	if lendable != nil && (*lendable < 0 || *lendable > 100) {
-		errs = append(errs, field.Invalid(path.Child("lendablePercent"), *lendable, "must be between 0 and 100, inclusive"))
+		errs = append(errs, field.Invalid(path.Child("lendablePercent"), *lendable,
+			"must be between 0 and 100, inclusive"))
 	}
 	return errs
 }
@@ -75,7 +82,8 @@ func validateShares(shares, lendable *int32, path *field.Path) field.ErrorList {
 func validateLimited(l *flowcontrolv1.LimitedPriorityLevelConfiguration, path *field.Path) field.ErrorList {
 	errs := validateShares(l.NominalConcurrencyShares, l.LendablePercent, path)
 	if b := l.BorrowingLimitPercent; b != nil && *b < 0 {
-		errs = append(errs, field.Invalid(path.Child("borrowingLimitPercent"), *b, "if specified, must be a non-negative integer"))
+		errs = append(errs, field.Invalid(path.Child("borrowingLimitPercent"), *b,
+			"if specified, must be a non-negative integer"))
 	}
 	return append(errs, validateResponse(&l.LimitResponse, path.Child("limitResponse"))...)
 }
@@ -89,11 +97,13 @@ func validateResponse(r *flowcontrolv1.LimitResponse, path *field.Path) field.Er
 		}
 	case flowcontrolv1.LimitResponseTypeQueue:
 		if r.Queuing == nil {
-			return field.ErrorList{field.Required(queuing, "must not be empty if limited.limitResponse.type is Limited")}
+			return field.ErrorList{field.Required(queuing,
+				"must not be empty if limited.limitResponse.type is Limited")}
 		}
 		return validateQueuing(r.Queuing, queuing)
 	default:
-		return validate.OneOf(path.Child("type"), r.Type, flowcontrolv1.LimitResponseTypeQueue, flowcontrolv1.LimitResponseTypeReject)
+		return validate.OneOf(path.Child("type"), r.Type, flowcontrolv1.LimitResponseTypeQueue,
+			flowcontrolv1.LimitResponseTypeReject)
 	}
 	return nil
 }
@@ -114,10 +124,12 @@ func validateQueuing(q *flowcontrolv1.QueuingConfiguration, path *field.Path) fi
 	case q.HandSize <= 0:
 		errs = append(errs, field.Invalid(hand, q.HandSize, "must be positive"))
 	case q.HandSize > q.Queues:
-		errs = append(errs, field.Invalid(hand, q.HandSize, fmt.Sprintf("should not be greater than queues (%d)", q.Queues)))
+		errs = append(errs, field.Invalid(hand, q.HandSize,
+			fmt.Sprintf("should not be greater than queues (%d)", q.Queues)))
 	case bits > maxEntropyBits:
 		errs = append(errs, field.Invalid(hand, q.HandSize,
-			fmt.Sprintf("required entropy bits of deckSize %d and handSize %d should not be greater than %d", q.Queues, q.HandSize, maxEntropyBits)))
+			fmt.Sprintf("required entropy bits of deckSize %d and handSize %d should not be greater than %d", q.Queues,
+				q.HandSize, maxEntropyBits)))
 	}
 	return errs
 }

@@ -1,6 +1,6 @@
 // Package flowcontrol holds what we know of the kinds of the group flowcontrol.apiserver.k8s.io (v1), FlowSchema and
-// PriorityLevelConfiguration: their rows, defaults, validation, strategies and table columns, and the objects that every server keeps,
-// as pure functions.
+// PriorityLevelConfiguration: their rows, defaults, validation, strategies and table columns, and the objects that
+// every server keeps, as pure functions.
 package flowcontrol
 
 import "bonsai/api/resources"

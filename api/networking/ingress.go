@@ -30,7 +30,8 @@ func ingressRow() resources.Row {
 		Subresources: []resources.Subresource{resources.Status(ingressStatusStrategy().Strategy())},
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
-			resources.Column("Class", "The name of the IngressClass resource that should be used for additional configuration"),
+			resources.Column("Class",
+				"The name of the IngressClass resource that should be used for additional configuration"),
 			resources.Column("Hosts", "Hosts that incoming requests are matched against before the ingress rule"),
 			resources.Column("Address", "Address is a list containing ingress points for the load-balancer"),
 			resources.Column("Ports", "Ports of TLS configurations that open"),
@@ -47,7 +48,9 @@ func ingressStrategy() resources.Typed[*networkingv1.Ingress] {
 		Validate:       validateIngress,
 		ValidateUpdate: validateIngressUpdate,
 		Warnings:       ingressWarnings,
-		SpecChanged:    func(obj, old *networkingv1.Ingress) bool { return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) },
+		SpecChanged: func(obj, old *networkingv1.Ingress) bool {
+			return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
+		},
 	}
 }
 
@@ -62,7 +65,8 @@ func ingressStatusStrategy() resources.Typed[*networkingv1.Ingress] {
 // ingressWarnings tells who makes an Ingress of the way that classes are named by now.
 func ingressWarnings(i, old *networkingv1.Ingress) []string {
 	if _, annotated := i.Annotations[ClassAnnotation]; annotated && i.Spec.IngressClassName == nil && old == nil {
-		return []string{`annotation "` + ClassAnnotation + `" is deprecated, please use 'spec.ingressClassName' instead`}
+		return []string{`annotation "` + ClassAnnotation +
+			`" is deprecated, please use 'spec.ingressClassName' instead`}
 	}
 	return nil
 }
@@ -85,7 +89,8 @@ func ingressCells(i *networkingv1.Ingress, now time.Time) []any {
 	if len(i.Spec.TLS) > 0 {
 		ports = "80, 443"
 	}
-	return []any{i.Name, class, hostsText(i.Spec.Rules), addressesText(i.Status.LoadBalancer.Ingress), ports, resources.Age(i.CreationTimestamp, now)}
+	return []any{i.Name, class, hostsText(i.Spec.Rules), addressesText(i.Status.LoadBalancer.Ingress), ports,
+		resources.Age(i.CreationTimestamp, now)}
 }
 
 // shownHosts is how many hosts a table lists before it only counts the rest.

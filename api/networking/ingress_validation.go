@@ -18,10 +18,12 @@ func validateIngress(i *networkingv1.Ingress) field.ErrorList {
 	return validateIngressSpec(&i.Spec, true, field.NewPath("spec"))
 }
 
-// validateIngressUpdate: an Ingress that has a Secret of a name that none can have may go on so, as in Kubernetes, which did not
-// check these names once.
+// validateIngressUpdate: an Ingress that has a Secret of a name that none can have may go on so, as in Kubernetes,
+// which did not check these names once.
 func validateIngressUpdate(obj, old *networkingv1.Ingress) field.ErrorList {
-	checked := !slices.ContainsFunc(old.Spec.TLS, func(tls networkingv1.IngressTLS) bool { return len(secretName(tls.SecretName, nil)) > 0 })
+	checked := !slices.ContainsFunc(old.Spec.TLS, func(tls networkingv1.IngressTLS) bool {
+		return len(secretName(tls.SecretName, nil)) > 0
+	})
 	return validateIngressSpec(&obj.Spec, checked, field.NewPath("spec"))
 }
 
@@ -55,7 +57,8 @@ func validateIngressSpec(s *networkingv1.IngressSpec, secrets bool, at *field.Pa
 		}
 	}
 	if s.IngressClassName != nil {
-		errs = append(errs, validate.Invalid(at.Child("ingressClassName"), *s.IngressClassName, apivalidation.NameIsDNSSubdomain(*s.IngressClassName, false))...)
+		errs = append(errs, validate.Invalid(at.Child("ingressClassName"), *s.IngressClassName,
+			apivalidation.NameIsDNSSubdomain(*s.IngressClassName, false))...)
 	}
 	return errs
 }
@@ -104,7 +107,8 @@ func validateHTTPPath(p *networkingv1.HTTPIngressPath, at *field.Path) field.Err
 		}
 	default:
 		errs = append(errs, field.NotSupported(at.Child("pathType"), *p.PathType,
-			[]networkingv1.PathType{networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific, networkingv1.PathTypePrefix}))
+			[]networkingv1.PathType{networkingv1.PathTypeExact, networkingv1.PathTypeImplementationSpecific,
+				networkingv1.PathTypePrefix}))
 	}
 	return append(errs, validateBackend(&p.Backend, at.Child("backend"))...)
 }
@@ -146,16 +150,19 @@ func validateServiceBackend(s *networkingv1.IngressServiceBackend, at *field.Pat
 	if s.Name == "" {
 		errs = append(errs, field.Required(at.Child("service", "name"), ""))
 	} else {
-		errs = append(errs, validate.Invalid(at.Child("service", "name"), s.Name, apivalidation.NameIsDNSLabel(s.Name, false))...)
+		errs = append(errs, validate.Invalid(at.Child("service", "name"), s.Name,
+			apivalidation.NameIsDNSLabel(s.Name, false))...)
 	}
 	port := at.Child("service", "port")
 	switch hasName, hasNumber := s.Port.Name != "", s.Port.Number != 0; {
 	case hasName && hasNumber:
 		errs = append(errs, field.Invalid(at, "", "cannot set both port name & port number"))
 	case hasName:
-		errs = append(errs, validate.Invalid(port.Child("name"), s.Port.Name, validation.IsValidPortName(s.Port.Name))...)
+		errs = append(errs, validate.Invalid(port.Child("name"), s.Port.Name,
+			validation.IsValidPortName(s.Port.Name))...)
 	case hasNumber:
-		errs = append(errs, validate.Invalid(port.Child("number"), s.Port.Number, validation.IsValidPortNum(int(s.Port.Number)))...)
+		errs = append(errs, validate.Invalid(port.Child("number"), s.Port.Number,
+			validation.IsValidPortNum(int(s.Port.Number)))...)
 	default:
 		errs = append(errs, field.Required(at, "port name or number is required"))
 	}
@@ -181,7 +188,8 @@ func requiredSegment(word string, at *field.Path) field.ErrorList {
 }
 
 func validateIngressStatusUpdate(obj, old *networkingv1.Ingress) field.ErrorList {
-	return validateLoadBalancer(&obj.Status.LoadBalancer, &old.Status.LoadBalancer, field.NewPath("status", "loadBalancer"))
+	return validateLoadBalancer(&obj.Status.LoadBalancer, &old.Status.LoadBalancer,
+		field.NewPath("status", "loadBalancer"))
 }
 
 // validateLoadBalancer: addresses that were there before may stay as they are.
@@ -199,9 +207,11 @@ func validateLoadBalancer(s, old *networkingv1.IngressLoadBalancerStatus, at *fi
 		if p.Hostname == "" {
 			continue
 		}
-		errs = append(errs, validate.Invalid(point.Child("hostname"), p.Hostname, validation.IsDNS1123Subdomain(p.Hostname))...)
+		errs = append(errs, validate.Invalid(point.Child("hostname"), p.Hostname,
+			validation.IsDNS1123Subdomain(p.Hostname))...)
 		if netutils.ParseIPSloppy(p.Hostname) != nil {
-			errs = append(errs, field.Invalid(point.Child("hostname"), p.Hostname, "must be a DNS name, not an IP address"))
+			errs = append(errs, field.Invalid(point.Child("hostname"), p.Hostname,
+				"must be a DNS name, not an IP address"))
 		}
 	}
 	return errs

@@ -17,7 +17,8 @@ import (
 
 func ingressClassRow() resources.Row {
 	return resources.Row{
-		GVK: networkingv1.SchemeGroupVersion.WithKind("IngressClass"), Resource: "ingressclasses", Singular: "ingressclass",
+		GVK: networkingv1.SchemeGroupVersion.WithKind("IngressClass"), Resource: "ingressclasses",
+		Singular:    "ingressclass",
 		Recheck:     resources.RecheckBoth,
 		StoragePath: "ingressclasses",
 		New:         resources.Make[networkingv1.IngressClass],
@@ -40,7 +41,8 @@ func ingressClassRow() resources.Row {
 			if c.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" {
 				name += " (default)"
 			}
-			return []any{name, c.Spec.Controller, ParametersText(c.Spec.Parameters), resources.Age(c.CreationTimestamp, now)}
+			return []any{name, c.Spec.Controller, ParametersText(c.Spec.Parameters),
+				resources.Age(c.CreationTimestamp, now)}
 		}),
 	}
 }
@@ -97,7 +99,8 @@ func validateParameters(p *networkingv1.IngressClassParametersReference, path *f
 		if p.Namespace == nil {
 			return append(errs, field.Required(namespace, "`parameters.scope` is set to 'Namespace'"))
 		}
-		return append(errs, validate.Invalid(namespace, *p.Namespace, apivalidation.ValidateNamespaceName(*p.Namespace, false))...)
+		return append(errs, validate.Invalid(namespace, *p.Namespace,
+			apivalidation.ValidateNamespaceName(*p.Namespace, false))...)
 	case networkingv1.IngressClassParametersReferenceScopeCluster:
 		if p.Namespace != nil {
 			errs = append(errs, field.Forbidden(namespace, "`parameters.scope` is set to 'Cluster'"))
@@ -105,12 +108,14 @@ func validateParameters(p *networkingv1.IngressClassParametersReference, path *f
 		return errs
 	}
 	return append(errs, field.NotSupported(path.Child("scope"), *p.Scope,
-		[]string{networkingv1.IngressClassParametersReferenceScopeCluster, networkingv1.IngressClassParametersReferenceScopeNamespace}))
+		[]string{networkingv1.IngressClassParametersReferenceScopeCluster,
+			networkingv1.IngressClassParametersReferenceScopeNamespace}))
 }
 
 // validateIngressClassUpdate: who handles a class cannot change.
 func validateIngressClassUpdate(obj, old *networkingv1.IngressClass) field.ErrorList {
-	errs := apivalidation.ValidateImmutableField(obj.Spec.Controller, old.Spec.Controller, field.NewPath("spec", "controller"))
+	errs := apivalidation.ValidateImmutableField(obj.Spec.Controller, old.Spec.Controller,
+		field.NewPath("spec", "controller"))
 	if obj.Spec.Parameters != nil {
 		errs = append(errs, validateParameters(obj.Spec.Parameters, field.NewPath("spec", "parameters"))...)
 	}

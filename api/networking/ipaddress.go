@@ -54,7 +54,8 @@ func parentText(p *networkingv1.ParentReference) string {
 	return text + "/" + p.Name
 }
 
-// addressName tells what is wrong with a name, which must be an address in its one canonical form: so that two objects are two addresses.
+// addressName tells what is wrong with a name, which must be an address in its one canonical form: so that two objects
+// are two addresses.
 func addressName(name string) []string {
 	var msgs []string
 	for _, e := range validation.IsValidIP(nil, name) {
@@ -81,7 +82,8 @@ func validateParent(p *networkingv1.ParentReference) field.ErrorList {
 	errs = append(errs, requiredSegment(p.Resource, at.Child("resource"))...)
 	errs = append(errs, requiredSegment(p.Name, at.Child("name"))...)
 	if p.Namespace != "" {
-		errs = append(errs, validate.Invalid(at.Child("namespace"), p.Namespace, path.IsValidPathSegmentName(p.Namespace))...)
+		errs = append(errs, validate.Invalid(at.Child("namespace"), p.Namespace,
+			path.IsValidPathSegmentName(p.Namespace))...)
 	}
 	return errs
 }
@@ -89,7 +91,8 @@ func validateParent(p *networkingv1.ParentReference) field.ErrorList {
 func validateIPAddressUpdate(obj, old *networkingv1.IPAddress) field.ErrorList {
 	errs := validateParent(obj.Spec.ParentRef)
 	if !apiequality.Semantic.DeepEqual(obj.Spec.ParentRef, old.Spec.ParentRef) {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "parentRef"), (*parent)(obj.Spec.ParentRef), apivalidation.FieldImmutableErrorMsg))
+		errs = append(errs, field.Invalid(field.NewPath("spec", "parentRef"), (*parent)(obj.Spec.ParentRef),
+			apivalidation.FieldImmutableErrorMsg))
 	}
 	return errs
 }

@@ -13,7 +13,8 @@ import (
 
 func networkPolicyRow() resources.Row {
 	return resources.Row{
-		GVK: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), Resource: "networkpolicies", Singular: "networkpolicy",
+		GVK: networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), Resource: "networkpolicies",
+		Singular:    "networkpolicy",
 		Namespaced:  true,
 		ShortNames:  []string{"netpol"},
 		StoragePath: "networkpolicies",
@@ -33,12 +34,14 @@ func networkPolicyRow() resources.Row {
 			resources.AgeColumn(),
 		},
 		Cells: resources.Cells(func(p *networkingv1.NetworkPolicy, now time.Time) []any {
-			return []any{p.Name, metav1.FormatLabelSelector(&p.Spec.PodSelector), resources.Age(p.CreationTimestamp, now)}
+			return []any{p.Name, metav1.FormatLabelSelector(&p.Spec.PodSelector),
+				resources.Age(p.CreationTimestamp, now)}
 		}),
 	}
 }
 
-// defaultNetworkPolicy: a policy that does not say what it is about isolates ingress, and egress if it has rules for it.
+// defaultNetworkPolicy: a policy that does not say what it is about isolates ingress, and egress if it has rules for
+// it.
 func defaultNetworkPolicy(p *networkingv1.NetworkPolicy) {
 	if len(p.Spec.PolicyTypes) == 0 {
 		p.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}

@@ -6,7 +6,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 )
 
-// TestRangesMayStay: ranges that are written as nobody may write them any more are no error of a later change of their policy.
+// TestRangesMayStay: ranges that are written as nobody may write them any more are no error of a later change of their
+// policy.
 func TestRangesMayStay(t *testing.T) {
 	t.Parallel()
 	policy := func(cidr, except string) *networkingv1.NetworkPolicy {

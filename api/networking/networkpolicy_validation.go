@@ -53,7 +53,8 @@ func validateNetworkPolicySpec(s *networkingv1.NetworkPolicySpec, had []string, 
 	}
 	types := []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}
 	if len(s.PolicyTypes) > len(types) {
-		return append(errs, field.Invalid(at.Child("policyTypes"), s.PolicyTypes, "may not specify more than two policyTypes"))
+		return append(errs, field.Invalid(at.Child("policyTypes"), s.PolicyTypes,
+			"may not specify more than two policyTypes"))
 	}
 	for i, t := range s.PolicyTypes {
 		errs = append(errs, validate.Among(at.Child("policyTypes").Index(i), t, types...)...)
@@ -66,7 +67,8 @@ func validatePolicyPorts(ports []networkingv1.NetworkPolicyPort, at *field.Path)
 	for i, p := range ports {
 		port := at.Index(i)
 		if p.Protocol != nil {
-			errs = append(errs, validate.Among(port.Child("protocol"), *p.Protocol, corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
+			errs = append(errs, validate.Among(port.Child("protocol"), *p.Protocol, corev1.ProtocolTCP,
+				corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
 		}
 		errs = append(errs, validatePolicyPort(&p, port)...)
 	}

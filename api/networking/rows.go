@@ -1,5 +1,5 @@
-// Package networking holds what we know of the kinds of the group networking.k8s.io (v1): their rows, defaults, validation, strategies
-// and table columns, as pure functions.
+// Package networking holds what we know of the kinds of the group networking.k8s.io (v1): their rows, defaults,
+// validation, strategies and table columns, as pure functions.
 package networking
 
 import "bonsai/api/resources"

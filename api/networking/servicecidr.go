@@ -34,9 +34,11 @@ func serviceCIDRRow() resources.Row {
 
 func serviceCIDRStrategy() resources.Typed[*networkingv1.ServiceCIDR] {
 	return resources.Typed[*networkingv1.ServiceCIDR]{
-		PrepareCreate:  func(c *networkingv1.ServiceCIDR) { c.Status = networkingv1.ServiceCIDRStatus{} },
-		PrepareUpdate:  func(obj, old *networkingv1.ServiceCIDR) { obj.Status = *old.Status.DeepCopy() },
-		Validate:       func(c *networkingv1.ServiceCIDR) field.ErrorList { return validateCIDRs(c.Spec.CIDRs, cidrsPath()) },
+		PrepareCreate: func(c *networkingv1.ServiceCIDR) { c.Status = networkingv1.ServiceCIDRStatus{} },
+		PrepareUpdate: func(obj, old *networkingv1.ServiceCIDR) { obj.Status = *old.Status.DeepCopy() },
+		Validate: func(c *networkingv1.ServiceCIDR) field.ErrorList {
+			return validateCIDRs(c.Spec.CIDRs, cidrsPath())
+		},
 		ValidateUpdate: validateServiceCIDRUpdate,
 	}
 }
@@ -67,7 +69,8 @@ func validateCIDRs(cidrs []string, path *field.Path) field.ErrorList {
 		errs = append(errs, validation.IsValidCIDR(path.Index(i), c)...)
 	}
 	if len(errs) == 0 && len(cidrs) == 2 && isIPv6(cidrs[0]) == isIPv6(cidrs[1]) {
-		errs = append(errs, field.Invalid(path, cidrs, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"))
+		errs = append(errs, field.Invalid(path, cidrs,
+			"may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"))
 	}
 	return errs
 }

@@ -1,5 +1,5 @@
-// Package node holds what we know of the kinds of the group node.k8s.io (v1): their rows, validation, strategies and table columns, as
-// pure functions.
+// Package node holds what we know of the kinds of the group node.k8s.io (v1): their rows, validation, strategies and
+// table columns, as pure functions.
 package node
 
 import "bonsai/api/resources"

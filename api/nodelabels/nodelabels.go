@@ -1,5 +1,5 @@
-// Package nodelabels says which labels a kubelet may give its own Node. The kubelet, NodeRestriction and whoever starts kubelets must agree: one
-// refused label refuses the whole Node.
+// Package nodelabels says which labels a kubelet may give its own Node. The kubelet, NodeRestriction and whoever starts
+// kubelets must agree: one refused label refuses the whole Node.
 package nodelabels
 
 import (
@@ -12,7 +12,8 @@ import (
 // OwnPrefixes are set aside for kubelets. A kubelet may set any label of these domains and of those within them.
 func OwnPrefixes() []string { return []string{"kubelet.kubernetes.io", "node.kubernetes.io"} }
 
-// Own are the labels of Kubernetes' domains that a kubelet may set, sorted: they describe the node. Labels with one of OwnPrefixes come on top.
+// Own are the labels of Kubernetes' domains that a kubelet may set, sorted: they describe the node. Labels with one of
+// OwnPrefixes come on top.
 func Own() []string {
 	return []string{
 		"beta.kubernetes.io/arch", corev1.LabelInstanceType, "beta.kubernetes.io/os",
@@ -22,8 +23,9 @@ func Own() []string {
 	}
 }
 
-// MayRegister reports whether a kubelet may give its own Node a label. Labels within kubernetes.io and k8s.io say what a node is for
-// (node-role.kubernetes.io/control-plane, node-restriction.kubernetes.io/…), which is not the node's choice, except for Own and OwnPrefixes.
+// MayRegister reports whether a kubelet may give its own Node a label. Labels within kubernetes.io and k8s.io say what
+// a node is for (node-role.kubernetes.io/control-plane, node-restriction.kubernetes.io/…), which is not the node's
+// choice, except for Own and OwnPrefixes.
 func MayRegister(label string) bool {
 	prefix, _, prefixed := strings.Cut(label, "/")
 	within := func(domain string) bool { return prefix == domain || strings.HasSuffix(prefix, "."+domain) }

@@ -12,8 +12,9 @@ import (
 // describer is a type that describes itself and its fields, by their JSON names.
 type describer interface{ SwaggerDoc() map[string]string }
 
-// describe returns a type's descriptions: of itself under "", of its fields under their JSON names. Types without a SwaggerDoc
-// method (those of apiextensions and apiregistration, quantities, raw objects) are described by what upstream generates for them.
+// describe returns a type's descriptions: of itself under "", of its fields under their JSON names. Types without a
+// SwaggerDoc method (those of apiextensions and apiregistration, quantities, raw objects) are described by what
+// upstream generates for them.
 func (b *Builder) describe(t reflect.Type) map[string]string {
 	if d, ok := reflect.New(t).Interface().(describer); ok {
 		return d.SwaggerDoc()

@@ -16,8 +16,8 @@ import (
 // [{fieldPath: spec.color}].
 const SelectableFields = "x-kubernetes-selectable-fields"
 
-// AddDynamic makes the schema of a kind that has no Go type out of the kind's own, which says what its objects have beyond
-// apiVersion, kind and metadata; nil: nothing is known of them. It returns the reference to it.
+// AddDynamic makes the schema of a kind that has no Go type out of the kind's own, which says what its objects have
+// beyond apiVersion, kind and metadata; nil: nothing is known of them. It returns the reference to it.
 func (b *Builder) AddDynamic(gvk schema.GroupVersionKind, own func() (*spec.Schema, error)) (spec.Schema, error) {
 	name := dynamicName(gvk)
 	if _, ok := b.defs[name]; !ok {
@@ -53,7 +53,8 @@ func (b *Builder) AddDynamic(gvk schema.GroupVersionKind, own func() (*spec.Sche
 }
 
 // AddDynamicList makes the schema of the lists, of kind list, of such a kind, whose resource is plural.
-func (b *Builder) AddDynamicList(list, plural string, gvk schema.GroupVersionKind, own func() (*spec.Schema, error)) (spec.Schema, error) {
+func (b *Builder) AddDynamicList(list, plural string, gvk schema.GroupVersionKind,
+	own func() (*spec.Schema, error)) (spec.Schema, error) {
 	name := dynamicName(gvk.GroupVersion().WithKind(list))
 	if _, ok := b.defs[name]; !ok {
 		item, err := b.AddDynamic(gvk, own)
@@ -62,7 +63,8 @@ func (b *Builder) AddDynamicList(list, plural string, gvk schema.GroupVersionKin
 		}
 		items := spec.ArrayProperty(&item)
 		items.Description = "List of " + plural + ". More info: " + conventions
-		s := spec.Schema{SchemaProps: spec.SchemaProps{Description: list + " is a list of " + gvk.Kind, Type: spec.StringOrArray{"object"}, Required: []string{"items"},
+		s := spec.Schema{SchemaProps: spec.SchemaProps{Description: list + " is a list of " + gvk.Kind,
+			Type: spec.StringOrArray{"object"}, Required: []string{"items"},
 			Properties: map[string]spec.Schema{"items": *items}}}
 		b.addKind(&s, gvk.GroupVersion().WithKind(list), reflect.TypeFor[metav1.ListMeta]())
 		if fields, ok := b.defs[dynamicName(gvk)].Extensions[SelectableFields]; ok {
@@ -104,7 +106,8 @@ func (b *Builder) metadata(meta reflect.Type) spec.Schema {
 }
 
 func (b *Builder) addGVK(s *spec.Schema, gvk schema.GroupVersionKind) {
-	s.AddExtension("x-kubernetes-group-version-kind", []any{map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}})
+	s.AddExtension("x-kubernetes-group-version-kind",
+		[]any{map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind}})
 }
 
 func keepsUnknown(s *spec.Schema) bool {
@@ -136,8 +139,10 @@ func (b *Builder) withEmbedded(s spec.Schema) spec.Schema {
 		s.Properties = map[string]spec.Schema{}
 	}
 	for name, description := range map[string]string{
-		"apiVersion": "apiVersion defines the versioned schema of this representation of an object. More info: " + conventions + "#resources",
-		"kind":       "kind is a string value representing the type of this object. In CamelCase. More info: " + conventions + "#types-kinds",
+		"apiVersion": "apiVersion defines the versioned schema of this representation of an object. More info: " +
+			conventions + "#resources",
+		"kind": "kind is a string value representing the type of this object. In CamelCase. More info: " +
+			conventions + "#types-kinds",
 	} {
 		p := spec.StringProperty()
 		p.Description = description
@@ -160,8 +165,8 @@ func dynamicName(gvk schema.GroupVersionKind) string {
 	return strings.Join(append(parts, gvk.Version, gvk.Kind), ".")
 }
 
-// forV2 leaves out of a schema what OpenAPI v2 cannot say, so that clients which know only that refuse nothing that is right: choices
-// between schemas, values that may be null, and what stands in objects whose unknown fields are kept.
+// forV2 leaves out of a schema what OpenAPI v2 cannot say, so that clients which know only that refuse nothing that is
+// right: choices between schemas, values that may be null, and what stands in objects whose unknown fields are kept.
 func forV2(s spec.Schema) spec.Schema {
 	s.AllOf, s.AnyOf, s.OneOf, s.Not, s.Default = nil, nil, nil, nil, nil
 	keeps := keepsUnknown(&s)

@@ -46,9 +46,12 @@ func fieldsOf(t reflect.Type) func(func(reflect.StructField) bool) {
 	}
 }
 
-// annotate adds what belongs to the field f of a type and not to the field's own; omit tells that JSON leaves its zero value out.
-func (b *Builder) annotate(p spec.Schema, of reflect.Type, f reflect.StructField, key, doc string, omit bool) spec.Schema {
-	if _, described := reflect.Zero(reflect.PointerTo(of)).Interface().(describer); described && len(p.Enum) > 0 { // what upstream generates says it or leaves it out
+// annotate adds what belongs to the field f of a type and not to the field's own; omit tells that JSON leaves its zero
+// value out.
+func (b *Builder) annotate(p spec.Schema, of reflect.Type, f reflect.StructField, key, doc string,
+	omit bool) spec.Schema {
+	// what upstream generates says it or leaves it out
+	if _, described := reflect.Zero(reflect.PointerTo(of)).Interface().(describer); described && len(p.Enum) > 0 {
 		doc += b.marks.meanings(deref(f.Type), p.Enum, b.marks.flag(key, "spaced"))
 	}
 	own := spec.Schema{SchemaProps: spec.SchemaProps{Description: doc}}

@@ -12,9 +12,10 @@ import (
 
 //go:generate sh -c "go run ./genmarkers > markers.txt"
 
-// markerTable has a line for each type ("PACKAGE.TYPE MARK…") and field ("PACKAGE.TYPE:JSONNAME MARK…") with markers, and one for each value of an
-// enumeration that says what it means ("PACKAGE.TYPE=VALUE WORDS"). Such values are escaped as in the query of a URL. Descriptions that the
-// types tell otherwise, or not at all, follow a key and "#", quoted as in Go.
+// markerTable has a line for each type ("PACKAGE.TYPE MARK…") and field ("PACKAGE.TYPE:JSONNAME MARK…") with markers,
+// and one for each value of an enumeration that says what it means ("PACKAGE.TYPE=VALUE WORDS"). Such values are
+// escaped as in the query of a URL. Descriptions that the types tell otherwise, or not at all, follow a key and "#",
+// quoted as in Go.
 //
 //go:embed markers.txt
 var markerTable string
@@ -77,7 +78,8 @@ func (m marks) values(t reflect.Type) []any {
 	return out
 }
 
-// meanings is what a field of the enumeration t adds to its description: its values and what each means, as Kubernetes words it.
+// meanings is what a field of the enumeration t adds to its description: its values and what each means, as Kubernetes
+// words it.
 func (m marks) meanings(t reflect.Type, values []any, spaced bool) string {
 	var out strings.Builder
 	if spaced { // Kubernetes counts an empty line before the markers of a comment as well

@@ -1,6 +1,6 @@
-// Package openapi is the schema of every API type, made on demand by reflection: property names, types and patch rules from
-// the Go types' tags, descriptions from their SwaggerDoc methods (or what upstream generates), and what reflection cannot see (+listType, +enum, …) from
-// the embedded table markers.txt. A new resource needs no generated code.
+// Package openapi is the schema of every API type, made on demand by reflection: property names, types and patch rules
+// from the Go types' tags, descriptions from their SwaggerDoc methods (or what upstream generates), and what reflection
+// cannot see (+listType, +enum, …) from the embedded table markers.txt. A new resource needs no generated code.
 //
 // The same definitions serve /openapi/v2, /openapi/v3, kubectl explain and server-side apply.
 package openapi
@@ -133,7 +133,8 @@ func (b *Builder) union(t reflect.Type) map[string]any {
 	return out
 }
 
-// kinds are all kinds that the scheme knows t by, sorted; of one of every group, those without a group and of the one that the document is about.
+// kinds are all kinds that the scheme knows t by, sorted; of one of every group, those without a group and of the one
+// that the document is about.
 func (b *Builder) kinds(t reflect.Type) []any {
 	obj, ok := reflect.New(t).Interface().(runtime.Object)
 	if !ok {
@@ -147,7 +148,8 @@ func (b *Builder) kinds(t reflect.Type) []any {
 	everywhere := len(gvks) > 1 && gvks[0].Group == "" // deletion's options, and events of watches
 	var out []any
 	for _, k := range gvks {
-		if k.Version != runtime.APIVersionInternal && (!everywhere || b.of.Empty() || k.Group == "" || k.GroupVersion() == b.of) {
+		if k.Version != runtime.APIVersionInternal &&
+			(!everywhere || b.of.Empty() || k.Group == "" || k.GroupVersion() == b.of) {
 			out = append(out, map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind})
 		}
 	}

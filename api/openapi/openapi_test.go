@@ -45,11 +45,13 @@ func property(t *testing.T, b *openapi.Builder, name, field string) map[string]a
 	return out
 }
 
-// TestEnumerations: a field of an enumeration names its values, those with blanks and the empty one too, and what they mean.
+// TestEnumerations: a field of an enumeration names its values, those with blanks and the empty one too, and what they
+// mean.
 func TestEnumerations(t *testing.T) {
 	t.Parallel()
 	b := openapi.NewBuilder(scheme.New(), openapi.V3)
-	for _, gvk := range []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("Pod"), certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest")} {
+	for _, gvk := range []schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("Pod"),
+		certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest")} {
 		if _, err := b.Add(gvk); err != nil {
 			t.Fatal(err)
 		}
@@ -81,18 +83,21 @@ func TestEnumerations(t *testing.T) {
 	}
 }
 
-// TestGenerated: types that do not describe themselves are described all the same, and apply knows the lists of an APIService.
+// TestGenerated: types that do not describe themselves are described all the same, and apply knows the lists of an
+// APIService.
 func TestGenerated(t *testing.T) {
 	t.Parallel()
 	b := openapi.NewBuilder(scheme.New(), openapi.V2)
 	for _, gvk := range []schema.GroupVersionKind{
-		apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), apiregistrationv1.SchemeGroupVersion.WithKind("APIService"),
+		apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
+		apiregistrationv1.SchemeGroupVersion.WithKind("APIService"),
 	} {
 		if _, err := b.Add(gvk); err != nil {
 			t.Fatal(err)
 		}
 	}
-	const crd, service = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.", "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1."
+	const crd, service = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.",
+		"io.k8s.kube-aggregator.pkg.apis.apiregistration.v1."
 	defs := b.Definitions()
 	for name, got := range map[string]string{
 		"a definition":       defs[crd+"CustomResourceDefinition"].Description,
@@ -104,7 +109,8 @@ func TestGenerated(t *testing.T) {
 			t.Errorf("%s has no description", name)
 		}
 	}
-	if got, _ := defs[service+"APIServiceStatus"].Properties["conditions"].Extensions.GetStringSlice("x-kubernetes-list-map-keys"); len(got) != 1 || got[0] != "type" {
+	if got, _ := defs[service+"APIServiceStatus"].Properties["conditions"].Extensions.GetStringSlice(
+		"x-kubernetes-list-map-keys"); len(got) != 1 || got[0] != "type" {
 		t.Errorf("the key of an APIService's conditions is %q", got)
 	}
 }
@@ -116,20 +122,29 @@ func TestProperties(t *testing.T) {
 		form             openapi.Form
 		name, prop, want string
 	}{
-		{openapi.V2, core + "PodSpec", "containers", `{"type":"array","items":{"$ref":"#/definitions/io.k8s.api.core.v1.Container"},
+		{openapi.V2, core + "PodSpec", "containers",
+			`{"type":"array","items":{"$ref":"#/definitions/io.k8s.api.core.v1.Container"},
 			"x-kubernetes-list-map-keys":["name"],"x-kubernetes-list-type":"map","x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}`},
-		{openapi.V3, core + "PodSpec", "containers", `{"type":"array","items":{"allOf":[{"$ref":"#/components/schemas/io.k8s.api.core.v1.Container"}],"default":{}},
+		{openapi.V3, core + "PodSpec", "containers",
+			`{"type":"array","items":{"allOf":[{"$ref":"#/components/schemas/io.k8s.api.core.v1.Container"}],"default":{}},
 			"x-kubernetes-list-map-keys":["name"],"x-kubernetes-list-type":"map","x-kubernetes-patch-merge-key":"name","x-kubernetes-patch-strategy":"merge"}`},
-		{openapi.V2, core + "Container", "command", `{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"atomic"}`},
+		{openapi.V2, core + "Container", "command",
+			`{"type":"array","items":{"type":"string"},"x-kubernetes-list-type":"atomic"}`},
 		{openapi.V2, core + "PodSpec", "restartPolicy", `{"type":"string","enum":["Always","Never","OnFailure"]}`},
-		{openapi.V2, core + "PodSpec", "nodeSelector", `{"type":"object","additionalProperties":{"type":"string"},"x-kubernetes-map-type":"atomic"}`},
-		{openapi.V2, core + "PersistentVolumeSpec", "claimRef", `{"$ref":"#/definitions/io.k8s.api.core.v1.ObjectReference","x-kubernetes-map-type":"granular"}`},
-		{openapi.V2, core + "Secret", "data", `{"type":"object","additionalProperties":{"type":"string","format":"byte"}}`},
-		{openapi.V3, core + "ContainerPort", "protocol", `{"type":"string","default":"TCP","enum":["SCTP","TCP","UDP"]}`},
+		{openapi.V2, core + "PodSpec", "nodeSelector",
+			`{"type":"object","additionalProperties":{"type":"string"},"x-kubernetes-map-type":"atomic"}`},
+		{openapi.V2, core + "PersistentVolumeSpec", "claimRef",
+			`{"$ref":"#/definitions/io.k8s.api.core.v1.ObjectReference","x-kubernetes-map-type":"granular"}`},
+		{openapi.V2, core + "Secret", "data",
+			`{"type":"object","additionalProperties":{"type":"string","format":"byte"}}`},
+		{openapi.V3, core + "ContainerPort", "protocol",
+			`{"type":"string","default":"TCP","enum":["SCTP","TCP","UDP"]}`},
 		{openapi.V2, meta + "Time", "", `{"type":"string","format":"date-time"}`},
 		{openapi.V2, meta + "FieldsV1", "", `{"type":"object"}`},
-		{openapi.V2, "io.k8s.apimachinery.pkg.util.intstr.IntOrString", "", `{"type":"string","format":"int-or-string"}`},
-		{openapi.V3, "io.k8s.apimachinery.pkg.api.resource.Quantity", "", `{"oneOf":[{"type":"string"},{"type":"number"}]}`},
+		{openapi.V2, "io.k8s.apimachinery.pkg.util.intstr.IntOrString", "",
+			`{"type":"string","format":"int-or-string"}`},
+		{openapi.V3, "io.k8s.apimachinery.pkg.api.resource.Quantity", "",
+			`{"oneOf":[{"type":"string"},{"type":"number"}]}`},
 		{openapi.V2, meta + "OwnerReference", "uid", `{"type":"string"}`},
 	} {
 		t.Run(c.name+"."+c.prop, func(t *testing.T) {

@@ -20,10 +20,12 @@ func validateAffinity(a *corev1.Affinity, path *field.Path) field.ErrorList {
 		errs = append(errs, validateNodeAffinity(n, path.Child("nodeAffinity"))...)
 	}
 	if p := a.PodAffinity; p != nil {
-		errs = append(errs, validatePodTerms(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("podAffinity"))...)
+		errs = append(errs, validatePodTerms(p.RequiredDuringSchedulingIgnoredDuringExecution,
+			p.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("podAffinity"))...)
 	}
 	if p := a.PodAntiAffinity; p != nil {
-		errs = append(errs, validatePodTerms(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("podAntiAffinity"))...)
+		errs = append(errs, validatePodTerms(p.RequiredDuringSchedulingIgnoredDuringExecution,
+			p.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("podAntiAffinity"))...)
 	}
 	return errs
 }
@@ -80,15 +82,18 @@ func validateNodeRequirement(r *corev1.NodeSelectorRequirement, path *field.Path
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
 		if len(r.Values) == 0 {
-			return field.ErrorList{field.Required(path.Child("values"), "must be specified when `operator` is 'In' or 'NotIn'")}
+			return field.ErrorList{field.Required(path.Child("values"),
+				"must be specified when `operator` is 'In' or 'NotIn'")}
 		}
 	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
 		if len(r.Values) > 0 {
-			return field.ErrorList{field.Forbidden(path.Child("values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")}
+			return field.ErrorList{field.Forbidden(path.Child("values"),
+				"may not be specified when `operator` is 'Exists' or 'DoesNotExist'")}
 		}
 	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
 		if len(r.Values) != 1 {
-			return field.ErrorList{field.Required(path.Child("values"), "must be specified single value when `operator` is 'Lt' or 'Gt'")}
+			return field.ErrorList{field.Required(path.Child("values"),
+				"must be specified single value when `operator` is 'Lt' or 'Gt'")}
 		}
 	default:
 		return field.ErrorList{field.Invalid(path.Child("operator"), r.Operator, "not a valid selector operator")}
@@ -102,7 +107,8 @@ func validateNodeField(r *corev1.NodeSelectorRequirement, path *field.Path) fiel
 	switch r.Operator {
 	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
 		if len(r.Values) != 1 {
-			errs = append(errs, field.Required(path.Child("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"))
+			errs = append(errs, field.Required(path.Child("values"),
+				"must be only one value when `operator` is 'In' or 'NotIn' for node field selector"))
 		}
 	default:
 		errs = append(errs, field.Invalid(path.Child("operator"), r.Operator, "not a valid selector operator"))
@@ -111,7 +117,8 @@ func validateNodeField(r *corev1.NodeSelectorRequirement, path *field.Path) fiel
 		return append(errs, field.Invalid(path.Child("key"), r.Key, "not a valid field selector key"))
 	}
 	for i, v := range r.Values {
-		errs = append(errs, validate.Invalid(path.Child("values").Index(i), v, apivalidation.NameIsDNSSubdomain(v, false))...)
+		errs = append(errs, validate.Invalid(path.Child("values").Index(i), v,
+			apivalidation.NameIsDNSSubdomain(v, false))...)
 	}
 	return errs
 }
@@ -124,7 +131,8 @@ func validateWeight(w int32, path *field.Path) field.ErrorList {
 }
 
 // validatePodTerms checks the required and preferred terms of an affinity or anti-affinity to pods.
-func validatePodTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, path *field.Path) field.ErrorList {
+func validatePodTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range required {
 		errs = append(errs, validatePodTerm(&required[i], path.Child(requiredTerms).Index(i))...)
@@ -141,14 +149,16 @@ func validatePodTerm(t *corev1.PodAffinityTerm, path *field.Path) field.ErrorLis
 	errs := validate.LabelSelector(t.LabelSelector, path.Child("labelSelector"))
 	errs = append(errs, validate.LabelSelector(t.NamespaceSelector, path.Child("namespaceSelector"))...)
 	for _, ns := range t.Namespaces {
-		errs = append(errs, validate.Invalid(path.Child("namespace"), ns, apivalidation.ValidateNamespaceName(ns, false))...)
+		errs = append(errs, validate.Invalid(path.Child("namespace"), ns,
+			apivalidation.ValidateNamespaceName(ns, false))...)
 	}
 	errs = append(errs, validateMatchKeys(t.MatchLabelKeys, t.LabelSelector, path.Child("matchLabelKeys"))...)
 	errs = append(errs, validateMatchKeys(t.MismatchLabelKeys, t.LabelSelector, path.Child("mismatchLabelKeys"))...)
 	for i, k := range t.MatchLabelKeys {
 		for _, other := range t.MismatchLabelKeys {
 			if k == other {
-				errs = append(errs, field.Invalid(path.Child("matchLabelKeys").Index(i), k, "exists in both matchLabelKeys and mismatchLabelKeys"))
+				errs = append(errs, field.Invalid(path.Child("matchLabelKeys").Index(i), k,
+					"exists in both matchLabelKeys and mismatchLabelKeys"))
 			}
 		}
 	}

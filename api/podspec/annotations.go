@@ -22,7 +22,8 @@ const (
 	criticalPodAnnotation       = "scheduler.alpha.kubernetes.io/critical-pod"
 )
 
-// DropInitAnnotations drops the annotations that containers of initialization were before they were fields, as Kubernetes does when it reads a pod.
+// DropInitAnnotations drops the annotations that containers of initialization were before they were fields, as
+// Kubernetes does when it reads a pod.
 func DropInitAnnotations(meta *metav1.ObjectMeta) {
 	for _, name := range []string{"pod.alpha.kubernetes.io/init-containers", "pod.beta.kubernetes.io/init-containers",
 		"pod.alpha.kubernetes.io/init-container-statuses", "pod.beta.kubernetes.io/init-container-statuses"} {
@@ -44,7 +45,8 @@ func oldAnnotation(annotations map[string]string, name string, path *field.Path,
 }
 
 func appArmorWarnings(c *corev1.Container, annotations map[string]string, path *field.Path) []string {
-	return oldAnnotation(annotations, appArmorAnnotation+c.Name, path, `deprecated since v1.30; use the "appArmorProfile" field instead`)
+	return oldAnnotation(annotations, appArmorAnnotation+c.Name, path,
+		`deprecated since v1.30; use the "appArmorProfile" field instead`)
 }
 
 // ValidateAnnotations checks the annotations that mean something to the system.
@@ -67,7 +69,8 @@ func ValidateAnnotations(a map[string]string, s *corev1.PodSpec, path *field.Pat
 		if !names.Has(name) {
 			errs = append(errs, field.Invalid(path.Key(key), name, "container not found"))
 		}
-		if profile != "" && profile != "runtime/default" && profile != "unconfined" && !strings.HasPrefix(profile, "localhost/") {
+		if profile != "" && profile != "runtime/default" && profile != "unconfined" &&
+			!strings.HasPrefix(profile, "localhost/") {
 			errs = append(errs, field.Invalid(path.Key(key), profile, "invalid AppArmor profile name: \""+profile+"\""))
 		}
 	}
@@ -76,7 +79,9 @@ func ValidateAnnotations(a map[string]string, s *corev1.PodSpec, path *field.Pat
 
 // validateSeccompAnnotations checks profiles that no longer mean anything, the pod's first.
 func validateSeccompAnnotations(a map[string]string, path *field.Path) field.ErrorList {
-	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(key string) bool { return !strings.HasPrefix(key, seccompContainerAnnotations) })
+	keys := slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(key string) bool {
+		return !strings.HasPrefix(key, seccompContainerAnnotations)
+	})
 	if _, ok := a[seccompPodAnnotation]; ok {
 		keys = slices.Insert(keys, 0, seccompPodAnnotation)
 	}

@@ -13,8 +13,8 @@ import (
 	"bonsai/api/validate"
 )
 
-// AppArmorFromAnnotations moves profiles that old clients give in annotations into the containers' security contexts, where
-// those say nothing.
+// AppArmorFromAnnotations moves profiles that old clients give in annotations into the containers' security contexts,
+// where those say nothing.
 func AppArmorFromAnnotations(s *corev1.PodSpec, annotations map[string]string) {
 	for _, cs := range [][]corev1.Container{s.InitContainers, s.Containers} {
 		for i := range cs {
@@ -36,11 +36,13 @@ func AppArmorWarnings(s *corev1.PodSpec, annotations map[string]string) []string
 	}, nil)
 }
 
-// annotatedAppArmor is the profile that an annotation gives a container, and whether there is one that says what the fields do not. The
-// profile is nil also for one that validation refuses.
-func annotatedAppArmor(s *corev1.PodSpec, c *corev1.Container, annotations map[string]string) (profile *corev1.AppArmorProfile, says bool) {
+// annotatedAppArmor is the profile that an annotation gives a container, and whether there is one that says what the
+// fields do not. The profile is nil also for one that validation refuses.
+func annotatedAppArmor(s *corev1.PodSpec, c *corev1.Container,
+	annotations map[string]string) (profile *corev1.AppArmorProfile, says bool) {
 	old, named := annotations[appArmorAnnotation+c.Name]
-	if !named || s.OS != nil && s.OS.Name == corev1.Windows || c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
+	if !named || s.OS != nil && s.OS.Name == corev1.Windows ||
+		c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
 		return nil, false
 	}
 	profile = appArmorProfile(old)
@@ -50,8 +52,8 @@ func annotatedAppArmor(s *corev1.PodSpec, c *corev1.Container, annotations map[s
 	return profile, true
 }
 
-// ValidateAppArmorMatch: where an annotation and a field both name a container's profile, they name the same. at is the path of the
-// pod's spec.
+// ValidateAppArmorMatch: where an annotation and a field both name a container's profile, they name the same. at is the
+// path of the pod's spec.
 func ValidateAppArmorMatch(annotations map[string]string, s *corev1.PodSpec, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	check := func(cs []corev1.Container, at *field.Path) {
@@ -66,10 +68,12 @@ func ValidateAppArmorMatch(annotations map[string]string, s *corev1.PodSpec, at 
 			switch {
 			case strings.HasPrefix(old, "localhost/") && is.Type == corev1.AppArmorProfileTypeLocalhost:
 				if is.LocalhostProfile != nil && *is.LocalhostProfile != strings.TrimPrefix(old, "localhost/") {
-					errs = append(errs, field.Forbidden(at.Child("localhostProfile"), "apparmor profile in annotation and field must match"))
+					errs = append(errs, field.Forbidden(at.Child("localhostProfile"),
+						"apparmor profile in annotation and field must match"))
 				}
 			case profile == nil || profile.Type != is.Type:
-				errs = append(errs, field.Forbidden(at.Child("type"), "apparmor type in annotation and field must match"))
+				errs = append(errs, field.Forbidden(at.Child("type"),
+					"apparmor type in annotation and field must match"))
 			}
 		}
 	}
@@ -89,7 +93,8 @@ func EffectiveAppArmor(s *corev1.PodSpec, c *corev1.Container) *corev1.AppArmorP
 	return nil
 }
 
-// ValidateAppArmorUpdate: the annotations stay as they were when the pod was made, as its containers run with what they said then.
+// ValidateAppArmorUpdate: the annotations stay as they were when the pod was made, as its containers run with what they
+// said then.
 func ValidateAppArmorUpdate(now, before map[string]string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range slices.Sorted(maps.Keys(before)) {
@@ -144,9 +149,11 @@ func validateAppArmor(p *corev1.AppArmorProfile, path *field.Path) field.ErrorLi
 		return nil
 	case corev1.AppArmorProfileTypeRuntimeDefault, corev1.AppArmorProfileTypeUnconfined:
 		if p.LocalhostProfile != nil {
-			return field.ErrorList{field.Invalid(at, p.LocalhostProfile, "can only be set when AppArmor type is Localhost")}
+			return field.ErrorList{field.Invalid(at, p.LocalhostProfile,
+				"can only be set when AppArmor type is Localhost")}
 		}
 		return nil
 	}
-	return validate.OneOf(path.Child("type"), p.Type, corev1.AppArmorProfileTypeLocalhost, corev1.AppArmorProfileTypeRuntimeDefault, corev1.AppArmorProfileTypeUnconfined)
+	return validate.OneOf(path.Child("type"), p.Type, corev1.AppArmorProfileTypeLocalhost,
+		corev1.AppArmorProfileTypeRuntimeDefault, corev1.AppArmorProfileTypeUnconfined)
 }

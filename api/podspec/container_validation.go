@@ -60,19 +60,22 @@ func (r containerRules) initContainers(cs []corev1.Container, path *field.Path) 
 		}
 		errs = append(errs, validateInitResizePolicy(c.ResizePolicy, p.Child("resizePolicy"))...)
 		if c.Lifecycle != nil {
-			errs = append(errs, field.Forbidden(p.Child("lifecycle"), "may not be set for init containers without restartPolicy=Always"))
+			errs = append(errs, field.Forbidden(p.Child("lifecycle"),
+				"may not be set for init containers without restartPolicy=Always"))
 		}
-		for name, probe := range map[string]*corev1.Probe{"livenessProbe": c.LivenessProbe, "readinessProbe": c.ReadinessProbe, "startupProbe": c.StartupProbe} {
+		for name, probe := range map[string]*corev1.Probe{"livenessProbe": c.LivenessProbe,
+			"readinessProbe": c.ReadinessProbe, "startupProbe": c.StartupProbe} {
 			if probe != nil {
-				errs = append(errs, field.Forbidden(p.Child(name), "may not be set for init containers without restartPolicy=Always"))
+				errs = append(errs, field.Forbidden(p.Child(name),
+					"may not be set for init containers without restartPolicy=Always"))
 			}
 		}
 	}
 	return errs
 }
 
-// IsSidecar tells whether an init container goes on running beside the pod's containers. It is the one place that knows: the API
-// server, the scheduler, the controllers and the kubelet must see the same containers.
+// IsSidecar tells whether an init container goes on running beside the pod's containers. It is the one place that
+// knows: the API server, the scheduler, the controllers and the kubelet must see the same containers.
 func IsSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
@@ -138,15 +141,19 @@ func (r containerRules) ports(ports []corev1.ContainerPort, path *field.Path) fi
 		if p.ContainerPort == 0 {
 			errs = append(errs, field.Required(at.Child("containerPort"), ""))
 		} else {
-			errs = append(errs, validate.Invalid(at.Child("containerPort"), p.ContainerPort, validation.IsValidPortNum(int(p.ContainerPort)))...)
+			errs = append(errs, validate.Invalid(at.Child("containerPort"), p.ContainerPort,
+				validation.IsValidPortNum(int(p.ContainerPort)))...)
 		}
 		if p.HostPort != 0 {
-			errs = append(errs, validate.Invalid(at.Child("hostPort"), p.HostPort, validation.IsValidPortNum(int(p.HostPort)))...)
+			errs = append(errs, validate.Invalid(at.Child("hostPort"), p.HostPort,
+				validation.IsValidPortNum(int(p.HostPort)))...)
 		}
 		if r.spec.HostNetwork && p.HostPort != 0 && p.HostPort != p.ContainerPort {
-			errs = append(errs, field.Invalid(at.Child("hostPort"), p.HostPort, "must match `containerPort` when `hostNetwork` is true"))
+			errs = append(errs, field.Invalid(at.Child("hostPort"), p.HostPort,
+				"must match `containerPort` when `hostNetwork` is true"))
 		}
-		errs = append(errs, validate.OneOf(at.Child("protocol"), p.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP)...)
+		errs = append(errs, validate.OneOf(at.Child("protocol"), p.Protocol, corev1.ProtocolSCTP, corev1.ProtocolTCP,
+			corev1.ProtocolUDP)...)
 	}
 	return errs
 }
@@ -170,8 +177,8 @@ func hostPortConflicts(cs []corev1.Container, path *field.Path) field.ErrorList 
 	return errs
 }
 
-// validateContainerRestart checks a container's own restart policy: Always makes an init container a sidecar; rules on exit
-// codes need a policy.
+// validateContainerRestart checks a container's own restart policy: Always makes an init container a sidecar; rules on
+// exit codes need a policy.
 func validateContainerRestart(c *corev1.Container, init bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	at := path.Child("restartPolicy")
@@ -181,7 +188,8 @@ func validateContainerRestart(c *corev1.Container, init bool, path *field.Path) 
 		}
 		return append(errs, validateRestartRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
 	}
-	errs = append(errs, validate.OneOf(at, *c.RestartPolicy, corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)...)
+	errs = append(errs, validate.OneOf(at, *c.RestartPolicy, corev1.ContainerRestartPolicyAlways,
+		corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)...)
 	return append(errs, validateRestartRules(c.RestartPolicyRules, path.Child("restartPolicyRules"))...)
 }
 
@@ -189,12 +197,14 @@ func validateRestartRules(rules []corev1.ContainerRestartRule, path *field.Path)
 	var errs field.ErrorList
 	for i, rule := range rules {
 		at := path.Index(i)
-		errs = append(errs, validate.OneOf(at.Child("action"), rule.Action, corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers)...)
+		errs = append(errs, validate.OneOf(at.Child("action"), rule.Action, corev1.ContainerRestartRuleActionRestart,
+			corev1.ContainerRestartRuleActionRestartAllContainers)...)
 		if rule.ExitCodes == nil {
 			errs = append(errs, field.Required(at.Child("exitCodes"), "must be specified"))
 			continue
 		}
-		errs = append(errs, validate.OneOf(at.Child("exitCodes", "operator"), rule.ExitCodes.Operator, corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn)...)
+		errs = append(errs, validate.OneOf(at.Child("exitCodes", "operator"), rule.ExitCodes.Operator,
+			corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn)...)
 		if len(rule.ExitCodes.Values) > 255 {
 			errs = append(errs, field.TooMany(at.Child("exitCodes", "values"), len(rule.ExitCodes.Values), 255))
 		}

@@ -43,8 +43,8 @@ func defaultServiceAccount(s *corev1.PodSpec) {
 	s.DeprecatedServiceAccount = s.ServiceAccountName
 }
 
-// DefaultPod is Default for a spec that is a pod's own, with what templates leave to their pods: service links, a positive grace
-// period, requests that follow from limits, and host ports of the host network.
+// DefaultPod is Default for a spec that is a pod's own, with what templates leave to their pods: service links, a
+// positive grace period, requests that follow from limits, and host ports of the host network.
 func DefaultPod(s *corev1.PodSpec) {
 	Default(s)
 	if g := s.TerminationGracePeriodSeconds; g != nil && *g < 0 {

@@ -5,8 +5,8 @@ import corev1 "k8s.io/api/core/v1"
 // disabled are the fields of features that are off by default: each tells whether a pod has some, and drops them.
 var disabled = []func(s *corev1.PodSpec, drop bool) bool{schedulingGroup, stopSignals, podCertificates, trustBundles}
 
-// DropDisabled drops fields of features that are off by default, but for those that old has, too; old may be nil. It is no default: who writes such a
-// field manages it.
+// DropDisabled drops fields of features that are off by default, but for those that old has, too; old may be nil. It is
+// no default: who writes such a field manages it.
 func DropDisabled(s, old *corev1.PodSpec) {
 	for _, fields := range disabled {
 		if fields(s, false) && (old == nil || !fields(old, false)) {

@@ -16,9 +16,12 @@ func TestDropDisabled(t *testing.T) {
 			SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: new("g")},
 			InitContainers:  []corev1.Container{{Lifecycle: stop()}},
 			Containers:      []corev1.Container{{Lifecycle: stop()}, {Lifecycle: stop()}},
-			Volumes: []corev1.Volume{{}, {VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-				{PodCertificate: &corev1.PodCertificateProjection{}}, {ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}},
-			}}}}},
+			Volumes: []corev1.Volume{{},
+				{VolumeSource: corev1.VolumeSource{
+					Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+						{PodCertificate: &corev1.PodCertificateProjection{}},
+						{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}},
+					}}}}},
 		}
 		s.Containers[1].Lifecycle.PreStop = &corev1.LifecycleHandler{}
 		return s
@@ -26,7 +29,9 @@ func TestDropDisabled(t *testing.T) {
 	without := &corev1.PodSpec{
 		InitContainers: []corev1.Container{{}},
 		Containers:     []corev1.Container{{}, {Lifecycle: &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{}}}},
-		Volumes:        []corev1.Volume{{}, {VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{}, {}}}}}},
+		Volumes: []corev1.Volume{{},
+			{VolumeSource: corev1.VolumeSource{
+				Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{}, {}}}}}},
 	}
 	for name, c := range map[string]struct{ old, want *corev1.PodSpec }{
 		"a new one":                 {nil, without},

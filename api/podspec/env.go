@@ -54,7 +54,8 @@ func validateValueFrom(v *corev1.EnvVar, path *field.Path) field.ErrorList {
 	}
 	switch {
 	case sources == 0:
-		errs = append(errs, field.Invalid(path, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))
+		errs = append(errs, field.Invalid(path, "",
+			"must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"))
 	case v.Value != "":
 		errs = append(errs, field.Invalid(path, "", "may not be specified when `value` is not empty"))
 	case sources > 1:
@@ -77,7 +78,8 @@ func validateEnvFrom(sources []corev1.EnvFromSource, path *field.Path) field.Err
 	for i, s := range sources {
 		at := path.Index(i)
 		if s.Prefix != "" {
-			errs = append(errs, validate.Invalid(at.Child("prefix"), s.Prefix, validation.IsRelaxedEnvVarName(s.Prefix))...)
+			errs = append(errs, validate.Invalid(at.Child("prefix"), s.Prefix,
+				validation.IsRelaxedEnvVarName(s.Prefix))...)
 		}
 		n := 0
 		if s.ConfigMapRef != nil {

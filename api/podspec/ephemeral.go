@@ -31,10 +31,12 @@ func (r containerRules) ephemeralContainers(cs []corev1.EphemeralContainer, path
 		errs = append(errs, forbiddenForEphemeral(&c, p)...)
 		for j, m := range c.VolumeMounts {
 			if m.SubPath != "" {
-				errs = append(errs, field.Forbidden(p.Child("volumeMounts").Index(j).Child("subPath"), "cannot be set for an Ephemeral Container"))
+				errs = append(errs, field.Forbidden(p.Child("volumeMounts").Index(j).Child("subPath"),
+					"cannot be set for an Ephemeral Container"))
 			}
 			if m.SubPathExpr != "" {
-				errs = append(errs, field.Forbidden(p.Child("volumeMounts").Index(j).Child("subPathExpr"), "cannot be set for an Ephemeral Container"))
+				errs = append(errs, field.Forbidden(p.Child("volumeMounts").Index(j).Child("subPathExpr"),
+					"cannot be set for an Ephemeral Container"))
 			}
 		}
 	}

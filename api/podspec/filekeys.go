@@ -8,7 +8,8 @@ import (
 	"bonsai/api/validate"
 )
 
-// validateFileKeyRef checks what can be said of a reference alone. An absolute path is valid: it is one below the volume.
+// validateFileKeyRef checks what can be said of a reference alone. An absolute path is valid: it is one below the
+// volume.
 func validateFileKeyRef(r *corev1.FileKeySelector, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r.Key == "" {

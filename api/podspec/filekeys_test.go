@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// A variable that comes from a file names an emptyDir of its pod, in containers of every kind. The words and their order are
-// those of Kubernetes 1.36.3.
+// A variable that comes from a file names an emptyDir of its pod, in containers of every kind. The words and their
+// order are those of Kubernetes 1.36.3.
 func TestFileKeyRefs(t *testing.T) {
 	t.Parallel()
 	const at = "[0].env[0].valueFrom.fileKeyRef."
@@ -22,24 +22,32 @@ func TestFileKeyRefs(t *testing.T) {
 		volume, path string
 		want         []string // each error's beginning, behind the container
 	}{
-		"an emptyDir":        {"dir", "a/b", nil},
-		"an absolute path":   {"dir", "/a", nil},
-		"a step back":        {"dir", "a/../b", []string{`path: Invalid value: "a/../b": must not contain '..'`}},
-		"no path":            {"dir", "", []string{"path: Required value"}},
-		"no such volume":     {"nope", "a", []string{`volumeName: Not found: "nope"`}},
-		"another kind":       {"host", "a", []string{`volumeName: Invalid value: "host": referenced volume must be of type emptyDir`}},
-		"no volume":          {"", "a", []string{"volumeName: Required value", `volumeName: Not found: ""`}},
-		"no name, no volume": {"A b", "", []string{`volumeName: Invalid value: "A b"` + notLabel, "path: Required value", `volumeName: Not found: "A b"`}},
+		"an emptyDir":      {"dir", "a/b", nil},
+		"an absolute path": {"dir", "/a", nil},
+		"a step back":      {"dir", "a/../b", []string{`path: Invalid value: "a/../b": must not contain '..'`}},
+		"no path":          {"dir", "", []string{"path: Required value"}},
+		"no such volume":   {"nope", "a", []string{`volumeName: Not found: "nope"`}},
+		"another kind": {"host", "a",
+			[]string{`volumeName: Invalid value: "host": referenced volume must be of type emptyDir`}},
+		"no volume": {"", "a", []string{"volumeName: Required value", `volumeName: Not found: ""`}},
+		"no name, no volume": {"A b", "",
+			[]string{`volumeName: Invalid value: "A b"` + notLabel, "path: Required value",
+				`volumeName: Not found: "A b"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			optional := true // which a reference to a volume that is missing is not helped by
-			env := []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: c.volume, Path: c.path, Key: "K", Optional: &optional}}}}
+			env := []corev1.EnvVar{{Name: "A",
+				ValueFrom: &corev1.EnvVarSource{
+					FileKeyRef: &corev1.FileKeySelector{VolumeName: c.volume, Path: c.path, Key: "K",
+						Optional: &optional}}}}
 			for kind, spec := range map[string]corev1.PodSpec{
-				"containers":     {Containers: []corev1.Container{{Name: "c", Image: "x", Env: env}}},
-				"initContainers": {Containers: []corev1.Container{{Name: "c", Image: "x"}}, InitContainers: []corev1.Container{{Name: "i", Image: "x", Env: env}}},
+				"containers": {Containers: []corev1.Container{{Name: "c", Image: "x", Env: env}}},
+				"initContainers": {Containers: []corev1.Container{{Name: "c", Image: "x"}},
+					InitContainers: []corev1.Container{{Name: "i", Image: "x", Env: env}}},
 				"ephemeralContainers": {Containers: []corev1.Container{{Name: "c", Image: "x"}},
-					EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e", Image: "x", Env: env}}}},
+					EphemeralContainers: []corev1.EphemeralContainer{
+						{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e", Image: "x", Env: env}}}},
 			} {
 				spec.Volumes = volumes
 				Default(&spec)

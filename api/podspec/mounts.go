@@ -31,7 +31,8 @@ func (r containerRules) mounts(c *corev1.Container, path *field.Path) field.Erro
 		}
 		points.Insert(m.MountPath)
 		if devicePaths.Has(m.MountPath) {
-			errs = append(errs, field.Invalid(at.Child("mountPath"), m.MountPath, "must not already exist as a path in volumeDevices"))
+			errs = append(errs, field.Invalid(at.Child("mountPath"), m.MountPath,
+				"must not already exist as a path in volumeDevices"))
 		}
 		if devices.Has(m.Name) {
 			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "must not already exist in volumeDevices"))
@@ -51,7 +52,8 @@ func validateSubPaths(m *corev1.VolumeMount, list, path *field.Path) field.Error
 	}
 	if m.SubPathExpr != "" {
 		if m.SubPath != "" {
-			errs = append(errs, field.Invalid(path.Child("subPathExpr"), m.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
+			errs = append(errs, field.Invalid(path.Child("subPathExpr"), m.SubPathExpr,
+				"subPathExpr and subPath are mutually exclusive"))
 		}
 		errs = append(errs, validate.LocalPath(m.SubPathExpr, list.Child("subPathExpr"))...)
 	}
@@ -64,10 +66,12 @@ func validatePropagation(m *corev1.VolumeMount, c *corev1.Container, path *field
 		return nil
 	}
 	at := path.Child("mountPropagation")
-	errs := validate.OneOf(at, *m.MountPropagation, corev1.MountPropagationBidirectional, corev1.MountPropagationHostToContainer, corev1.MountPropagationNone)
+	errs := validate.OneOf(at, *m.MountPropagation, corev1.MountPropagationBidirectional,
+		corev1.MountPropagationHostToContainer, corev1.MountPropagationNone)
 	privileged := c.SecurityContext != nil && c.SecurityContext.Privileged != nil && *c.SecurityContext.Privileged
 	if *m.MountPropagation == corev1.MountPropagationBidirectional && !privileged {
-		errs = append(errs, field.Forbidden(at, "Bidirectional mount propagation is available only to privileged containers"))
+		errs = append(errs, field.Forbidden(at,
+			"Bidirectional mount propagation is available only to privileged containers"))
 	}
 	return errs
 }
@@ -77,7 +81,8 @@ func validateRecursiveReadOnly(m *corev1.VolumeMount, path *field.Path) field.Er
 		return nil
 	}
 	at := path.Child("recursiveReadOnly")
-	errs := validate.OneOf(at, *m.RecursiveReadOnly, corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyEnabled, corev1.RecursiveReadOnlyIfPossible)
+	errs := validate.OneOf(at, *m.RecursiveReadOnly, corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyEnabled,
+		corev1.RecursiveReadOnlyIfPossible)
 	if len(errs) > 0 || *m.RecursiveReadOnly == corev1.RecursiveReadOnlyDisabled {
 		return errs
 	}
@@ -110,7 +115,8 @@ func (r containerRules) devices(c *corev1.Container, path *field.Path) field.Err
 		if src, ok := r.volumes[d.Name]; !ok {
 			errs = append(errs, field.NotFound(at.Child("name"), d.Name))
 		} else if src.PersistentVolumeClaim == nil && src.Ephemeral == nil {
-			errs = append(errs, field.Invalid(at.Child("name"), d.Name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"))
+			errs = append(errs, field.Invalid(at.Child("name"), d.Name,
+				"can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"))
 		}
 		errs = append(errs, validate.Required(at.Child("devicePath"), d.DevicePath)...)
 		if d.DevicePath != "" {
@@ -120,7 +126,8 @@ func (r containerRules) devices(c *corev1.Container, path *field.Path) field.Err
 			errs = append(errs, field.Invalid(at.Child("devicePath"), d.DevicePath, "must be unique"))
 		}
 		if mountPaths.Has(d.DevicePath) && d.DevicePath != "" {
-			errs = append(errs, field.Invalid(at.Child("devicePath"), d.DevicePath, "must not already exist as a path in volumeMounts"))
+			errs = append(errs, field.Invalid(at.Child("devicePath"), d.DevicePath,
+				"must not already exist as a path in volumeMounts"))
 		}
 		if mounts.Has(d.Name) {
 			errs = append(errs, field.Invalid(at.Child("name"), d.Name, "must not already exist in volumeMounts"))

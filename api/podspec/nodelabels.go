@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// OldLabel says what has taken the place of a label of nodes: `deprecated since v1.14; use "kubernetes.io/os" instead`; "" for a label that is none of
-// the old ones.
+// OldLabel says what has taken the place of a label of nodes: `deprecated since v1.14; use "kubernetes.io/os" instead`;
+// "" for a label that is none of the old ones.
 func OldLabel(key string) string {
 	for _, l := range oldLabels() {
 		if l[0] == key {
@@ -71,7 +71,8 @@ func nodeWarnings(s *corev1.PodSpec, path *field.Path) []string {
 	a, at := s.Affinity.NodeAffinity, path.Child("affinity", "nodeAffinity")
 	w = append(w, SelectorWarnings(a.RequiredDuringSchedulingIgnoredDuringExecution, at.Child(requiredTerms))...)
 	for i := range a.PreferredDuringSchedulingIgnoredDuringExecution {
-		w = append(w, termWarnings(&a.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference, at.Child(preferredTerms).Index(i).Child("preference"))...)
+		w = append(w, termWarnings(&a.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference,
+			at.Child(preferredTerms).Index(i).Child("preference"))...)
 	}
 	return w
 }

@@ -46,16 +46,21 @@ func onlyWindows(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	}, path)
 	if c := s.SecurityContext; c != nil {
 		errs = append(errs, forbidden([]setting{
-			{"appArmorProfile", c.AppArmorProfile != nil}, {"seLinuxOptions", c.SELinuxOptions != nil}, {"seccompProfile", c.SeccompProfile != nil},
-			{"fsGroup", c.FSGroup != nil}, {"fsGroupChangePolicy", c.FSGroupChangePolicy != nil}, {"sysctls", len(c.Sysctls) > 0},
-			{"runAsUser", c.RunAsUser != nil}, {"runAsGroup", c.RunAsGroup != nil}, {"supplementalGroups", c.SupplementalGroups != nil},
+			{"appArmorProfile", c.AppArmorProfile != nil}, {"seLinuxOptions", c.SELinuxOptions != nil},
+			{"seccompProfile", c.SeccompProfile != nil},
+			{"fsGroup", c.FSGroup != nil}, {"fsGroupChangePolicy", c.FSGroupChangePolicy != nil},
+			{"sysctls", len(c.Sysctls) > 0},
+			{"runAsUser", c.RunAsUser != nil}, {"runAsGroup", c.RunAsGroup != nil},
+			{"supplementalGroups", c.SupplementalGroups != nil},
 			{"supplementalGroupsPolicy", c.SupplementalGroupsPolicy != nil},
 		}, path.Child("securityContext"))...)
 	}
 	eachContext(s, path, func(c *corev1.SecurityContext, at *field.Path) {
 		errs = append(errs, forbidden([]setting{
-			{"appArmorProfile", c.AppArmorProfile != nil}, {"seLinuxOptions", c.SELinuxOptions != nil}, {"seccompProfile", c.SeccompProfile != nil},
-			{"capabilities", c.Capabilities != nil}, {"readOnlyRootFilesystem", c.ReadOnlyRootFilesystem != nil}, {"privileged", c.Privileged != nil},
+			{"appArmorProfile", c.AppArmorProfile != nil}, {"seLinuxOptions", c.SELinuxOptions != nil},
+			{"seccompProfile", c.SeccompProfile != nil},
+			{"capabilities", c.Capabilities != nil}, {"readOnlyRootFilesystem", c.ReadOnlyRootFilesystem != nil},
+			{"privileged", c.Privileged != nil},
 			{"allowPrivilegeEscalation", c.AllowPrivilegeEscalation != nil}, {"procMount", c.ProcMount != nil},
 			{"runAsUser", c.RunAsUser != nil}, {"runAsGroup", c.RunAsGroup != nil},
 		}, at)...)

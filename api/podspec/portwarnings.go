@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxPortWarnings bounds what is said of the ports of one pod, whose number grows with the square of theirs. The headers of an answer hold fewer.
+// maxPortWarnings bounds what is said of the ports of one pod, whose number grows with the square of theirs. The
+// headers of an answer hold fewer.
 const maxPortWarnings = 100
 
-// portWarner looks for ports of one pod that are defined twice, or in ways that do not go together. It sees the containers in their order,
-// those of initialization first.
+// portWarner looks for ports of one pod that are defined twice, or in ways that do not go together. It sees the
+// containers in their order, those of initialization first.
 type portWarner struct {
 	seen  map[portKey][]placedPort
 	given int
@@ -59,14 +60,17 @@ func (w *portWarner) warn(c *corev1.Container, path *field.Path) []string {
 // portNames are the first ports of the containers seen so far by their names.
 type portNames map[string]*field.Path
 
-// warn tells which of the next container's ports nobody finds by their names, as a container before has such a port, too.
+// warn tells which of the next container's ports nobody finds by their names, as a container before has such a port,
+// too.
 func (n portNames) warn(c *corev1.Container, path *field.Path) []string {
 	var out []string
 	own := map[string]*field.Path{}
 	for i, p := range c.Ports {
 		at := path.Child("ports").Index(i)
 		if first, ok := n[p.Name]; ok {
-			out = append(out, fmt.Sprintf("%s: duplicate port name %q with %s, services and probes that select ports by name will use %s", at, p.Name, first, first))
+			out = append(out, fmt.Sprintf(
+				"%s: duplicate port name %q with %s, services and probes that select ports by name will use %s", at,
+				p.Name, first, first))
 		} else if p.Name != "" {
 			own[p.Name] = at
 		}

@@ -36,10 +36,13 @@ func TestPortWarnings(t *testing.T) {
 			var w portWarner
 			w.warn(&corev1.Container{Ports: []corev1.ContainerPort{c.a}}, field.NewPath("initContainers").Index(0))
 			got := w.warn(&corev1.Container{Ports: []corev1.ContainerPort{c.b}}, field.NewPath("containers").Index(0))
-			got = slices.DeleteFunc(got, func(s string) bool { return strings.Contains(s, "hostIP set without hostPort") })
+			got = slices.DeleteFunc(got, func(s string) bool {
+				return strings.Contains(s, "hostIP set without hostPort")
+			})
 			var want []string
 			if c.want != "" {
-				want = []string{"containers[0].ports[0]: " + c.want + " port definition with initContainers[0].ports[0]"}
+				want = []string{"containers[0].ports[0]: " + c.want +
+					" port definition with initContainers[0].ports[0]"}
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("got %q, want %q", got, want)

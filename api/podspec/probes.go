@@ -15,15 +15,18 @@ import (
 func validateProbes(c *corev1.Container, grace *int64, path *field.Path) field.ErrorList {
 	errs := validateProbe(c.LivenessProbe, grace, path.Child("livenessProbe"))
 	if p := c.LivenessProbe; p != nil && p.SuccessThreshold != 1 {
-		errs = append(errs, field.Invalid(path.Child("livenessProbe", "successThreshold"), p.SuccessThreshold, "must be 1"))
+		errs = append(errs, field.Invalid(path.Child("livenessProbe", "successThreshold"), p.SuccessThreshold,
+			"must be 1"))
 	}
 	errs = append(errs, validateProbe(c.ReadinessProbe, grace, path.Child("readinessProbe"))...)
 	if p := c.ReadinessProbe; p != nil && p.TerminationGracePeriodSeconds != nil {
-		errs = append(errs, field.Invalid(path.Child("readinessProbe", "terminationGracePeriodSeconds"), p.TerminationGracePeriodSeconds, "must not be set for readinessProbes"))
+		errs = append(errs, field.Invalid(path.Child("readinessProbe", "terminationGracePeriodSeconds"),
+			p.TerminationGracePeriodSeconds, "must not be set for readinessProbes"))
 	}
 	errs = append(errs, validateProbe(c.StartupProbe, grace, path.Child("startupProbe"))...)
 	if p := c.StartupProbe; p != nil && p.SuccessThreshold != 1 {
-		errs = append(errs, field.Invalid(path.Child("startupProbe", "successThreshold"), p.SuccessThreshold, "must be 1"))
+		errs = append(errs, field.Invalid(path.Child("startupProbe", "successThreshold"), p.SuccessThreshold,
+			"must be 1"))
 	}
 	return errs
 }
@@ -86,7 +89,9 @@ func validateHandler(h handler, grace *int64, path *field.Path) field.ErrorList 
 		return nil
 	})
 	check("httpGet", h.http != nil, func(p *field.Path) field.ErrorList { return validateHTTPGet(h.http, p) })
-	check("tcpSocket", h.tcp != nil, func(p *field.Path) field.ErrorList { return validate.Port(h.tcp.Port, p.Child("port")) })
+	check("tcpSocket", h.tcp != nil, func(p *field.Path) field.ErrorList {
+		return validate.Port(h.tcp.Port, p.Child("port"))
+	})
 	check("grpc", h.grpc != nil, func(p *field.Path) field.ErrorList {
 		return validate.Invalid(p.Child("port"), h.grpc.Port, validation.IsValidPortNum(int(h.grpc.Port)))
 	})
@@ -125,7 +130,8 @@ func validateLifecycle(l *corev1.Lifecycle, grace *int64, path *field.Path) fiel
 	var errs field.ErrorList
 	for name, h := range map[string]*corev1.LifecycleHandler{"postStart": l.PostStart, "preStop": l.PreStop} {
 		if h != nil {
-			errs = append(errs, validateHandler(handler{exec: h.Exec, http: h.HTTPGet, tcp: h.TCPSocket, sleep: h.Sleep}, grace, path.Child(name))...)
+			errs = append(errs, validateHandler(
+				handler{exec: h.Exec, http: h.HTTPGet, tcp: h.TCPSocket, sleep: h.Sleep}, grace, path.Child(name))...)
 		}
 	}
 	return errs

@@ -5,9 +5,9 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// QOSClass returns a pod's quality of service: Guaranteed if every container has cpu and memory limits equal to its requests,
-// BestEffort if none has either, else Burstable. A limit alone guarantees nothing: where the API server has not made a request
-// of it, there is none. Pod-level resources, where they name any, stand for all containers.
+// QOSClass returns a pod's quality of service: Guaranteed if every container has cpu and memory limits equal to its
+// requests, BestEffort if none has either, else Burstable. A limit alone guarantees nothing: where the API server has
+// not made a request of it, there is none. Pod-level resources, where they name any, stand for all containers.
 func QOSClass(p *corev1.Pod) corev1.PodQOSClass {
 	if resource.IsPodLevelResourcesSet(p) {
 		return classOf([]corev1.ResourceRequirements{*p.Spec.Resources})

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Reference names one object that a pod makes its node read, by its resource. All but cluster trust bundles are in the pod's
-// own namespace.
+// Reference names one object that a pod makes its node read, by its resource. All but cluster trust bundles are in the
+// pod's own namespace.
 type Reference struct{ Resource, Name string }
 
 // The resources of pod references.
@@ -20,12 +20,13 @@ const (
 	RefClusterTrustBundles = "clustertrustbundles"
 )
 
-// References visits everything that p refers to; an object may come more than once. This is the one place that knows where a
-// pod can name an object: the node authorizer opens what is visited to the pod's node, and admission forbids it to mirror
-// pods. A field that is left out here would be closed to kubelets; one that is known in two places could be forgotten in one.
+// References visits everything that p refers to; an object may come more than once. This is the one place that knows
+// where a pod can name an object: the node authorizer opens what is visited to the pod's node, and admission forbids it
+// to mirror pods. A field that is left out here would be closed to kubelets; one that is known in two places could be
+// forgotten in one.
 //
-// The name is empty where the object is not named: an optional name that is not set, a token of the pod's own account, claims
-// whose name another component chooses.
+// The name is empty where the object is not named: an optional name that is not set, a token of the pod's own account,
+// claims whose name another component chooses.
 func References(p *corev1.Pod) iter.Seq[Reference] {
 	return func(yield func(Reference) bool) {
 		v := &visitor{yield: yield}
@@ -166,8 +167,8 @@ func volumeSecrets(vol *corev1.Volume) []string {
 	return names
 }
 
-// resourceClaims visits the claims that the spec names, and those that were made from templates and for extended resources, which the status
-// names.
+// resourceClaims visits the claims that the spec names, and those that were made from templates and for extended
+// resources, which the status names.
 func (v *visitor) resourceClaims(p *corev1.Pod) {
 	for _, c := range p.Spec.ResourceClaims {
 		name := ""

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Every field of a pod whose type or name says that it names a secret, config map or claim is visited: fill sets each of them, one
-// after the other, to a name of its own, and that name must come.
+// Every field of a pod whose type or name says that it names a secret, config map or claim is visited: fill sets each
+// of them, one after the other, to a name of its own, and that name must come.
 func TestReferencesKnowEveryField(t *testing.T) {
 	t.Parallel()
 	for _, path := range referenceFields(reflect.TypeFor[corev1.PodSpec](), "spec", 0) {
@@ -22,7 +22,8 @@ func TestReferencesKnowEveryField(t *testing.T) {
 	}
 }
 
-// referenceFields finds the paths of the strings by which a type names secrets, config maps, claims, accounts or bundles.
+// referenceFields finds the paths of the strings by which a type names secrets, config maps, claims, accounts or
+// bundles.
 func referenceFields(t reflect.Type, path string, depth int) []string {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice:
@@ -48,7 +49,8 @@ func referenceFields(t reflect.Type, path string, depth int) []string {
 		}
 		named := slices.Contains([]string{"SecretName", "ClaimName", "ServiceAccountName", "ResourceClaimName"}, f.Name)
 		of := t.Name()
-		if f.Name == "Name" && (of == "LocalObjectReference" || of == "SecretReference" || of == "ClusterTrustBundleProjection") {
+		if f.Name == "Name" && (of == "LocalObjectReference" || of == "SecretReference" ||
+			of == "ClusterTrustBundleProjection") {
 			named = true
 		}
 		if named {
@@ -76,7 +78,8 @@ func setReference(v reflect.Value, path []string, to string) {
 
 func TestReferencesStop(t *testing.T) {
 	t.Parallel()
-	p := &corev1.Pod{Spec: corev1.PodSpec{ServiceAccountName: "a", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "b"}, {Name: "c"}}}}
+	p := &corev1.Pod{Spec: corev1.PodSpec{ServiceAccountName: "a",
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "b"}, {Name: "c"}}}}
 	count := 0
 	for range References(p) {
 		count++
@@ -92,7 +95,8 @@ func TestReferencesOfStatus(t *testing.T) {
 	t.Parallel()
 	template := "by-template"
 	p := &corev1.Pod{Status: corev1.PodStatus{
-		ResourceClaimStatuses:       []corev1.PodResourceClaimStatus{{Name: "a", ResourceClaimName: &template}, {Name: "none"}},
+		ResourceClaimStatuses: []corev1.PodResourceClaimStatus{{Name: "a", ResourceClaimName: &template},
+			{Name: "none"}},
 		ExtendedResourceClaimStatus: &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "extended"},
 	}}
 	for _, name := range []string{template, "extended"} {

@@ -54,7 +54,8 @@ func wholePages(name corev1.ResourceName, q resource.Quantity, path *field.Path)
 	if err == nil && page.Sign() > 0 && q.Value()%page.Value() == 0 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), name))}
+	return field.ErrorList{field.Invalid(path, q.String(),
+		fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), name))}
 }
 
 // validateClaims checks that claims are named once each, and are the pod's.
@@ -86,7 +87,8 @@ func validateClaims(claims []corev1.ResourceClaim, pod []corev1.PodResourceClaim
 }
 
 // withinLimit: a request may not be above its limit; what cannot be overcommitted must equal it.
-func withinLimit(name corev1.ResourceName, request resource.Quantity, limits corev1.ResourceList, limPath, reqPath *field.Path) field.ErrorList {
+func withinLimit(name corev1.ResourceName, request resource.Quantity, limits corev1.ResourceList, limPath,
+	reqPath *field.Path) field.ErrorList {
 	limit, ok := limits[name]
 	overcommit := quantity.IsNative(name) && !quantity.IsHugePage(name)
 	switch {
@@ -95,9 +97,11 @@ func withinLimit(name corev1.ResourceName, request resource.Quantity, limits cor
 	case !ok:
 		return nil
 	case request.Cmp(limit) != 0 && !overcommit:
-		return field.ErrorList{field.Invalid(reqPath, request.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String()))}
+		return field.ErrorList{field.Invalid(reqPath, request.String(),
+			fmt.Sprintf("must be equal to %s limit of %s", name, limit.String()))}
 	case request.Cmp(limit) > 0:
-		return field.ErrorList{field.Invalid(reqPath, request.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))}
+		return field.ErrorList{field.Invalid(reqPath, request.String(),
+			fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))}
 	}
 	return nil
 }
@@ -107,7 +111,8 @@ func validateContainerResourceName(name corev1.ResourceName, path *field.Path) f
 	errs := quantity.ValidateName(name, path)
 	switch s := string(name); {
 	case !strings.Contains(s, "/"):
-		if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage && !quantity.IsHugePage(name) {
+		if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage &&
+			!quantity.IsHugePage(name) {
 			errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
 		}
 	case !quantity.IsNative(name) && !quantity.IsExtended(name):
@@ -136,7 +141,9 @@ func validatePodResources(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 			limit, ok := r.Limits[name]
 			if q := own[name]; ok && q.Cmp(limit) > 0 {
 				at := path.Child("containers").Index(i).Key(string(name)).Child("limits")
-				tooHigh = append(tooHigh, field.Invalid(at, q.String(), fmt.Sprintf("must be less than or equal to pod limits of %s", limit.String())))
+				tooHigh = append(tooHigh,
+					field.Invalid(at, q.String(),
+						fmt.Sprintf("must be less than or equal to pod limits of %s", limit.String())))
 			}
 		}
 	}
@@ -146,7 +153,8 @@ func validatePodResources(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, validatePodResource(name, q, path.Child("requests"))...)
 		errs = append(errs, withinLimit(name, q, r.Limits, path.Child("limits"), path.Child("requests"))...)
 		if total, ok := sum[name]; ok && total.Cmp(q) > 0 {
-			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), q.String(), fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", total.String())))
+			errs = append(errs, field.Invalid(path.Child("requests").Key(string(name)), q.String(),
+				fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", total.String())))
 		}
 	}
 	return append(errs, tooHigh...)
@@ -157,13 +165,15 @@ func validatePodResource(name corev1.ResourceName, q resource.Quantity, path *fi
 		return errs
 	}
 	if !resourcehelper.IsSupportedPodLevelResource(name) {
-		return field.ErrorList{field.NotSupported(path.Key(string(name)), name, sets.List(resourcehelper.SupportedPodLevelResources()))}
+		return field.ErrorList{field.NotSupported(path.Key(string(name)), name,
+			sets.List(resourcehelper.SupportedPodLevelResources()))}
 	}
 	return quantity.Validate(name, q, path.Key(string(name)))
 }
 
 // validateResizePolicy checks what a resize of each resource does to the container.
-func validateResizePolicy(policies []corev1.ContainerResizePolicy, pod corev1.RestartPolicy, path *field.Path) field.ErrorList {
+func validateResizePolicy(policies []corev1.ContainerResizePolicy, pod corev1.RestartPolicy,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[corev1.ResourceName]()
 	for i, p := range policies {
@@ -175,7 +185,8 @@ func validateResizePolicy(policies []corev1.ContainerResizePolicy, pod corev1.Re
 		errs = append(errs, validate.OneOf(path, p.ResourceName, corev1.ResourceCPU, corev1.ResourceMemory)...)
 		errs = append(errs, validate.OneOf(path, p.RestartPolicy, corev1.NotRequired, corev1.RestartContainer)...)
 		if pod == corev1.RestartPolicyNever && p.RestartPolicy != corev1.NotRequired {
-			errs = append(errs, field.Invalid(path, p.RestartPolicy, "must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
+			errs = append(errs, field.Invalid(path, p.RestartPolicy,
+				"must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
 		}
 	}
 	return errs
@@ -186,7 +197,8 @@ func validateInitResizePolicy(policies []corev1.ContainerResizePolicy, path *fie
 	var errs field.ErrorList
 	for i, p := range policies {
 		if p.RestartPolicy == corev1.RestartContainer {
-			errs = append(errs, field.Invalid(path.Index(i).Child("restartPolicy"), p.RestartPolicy, "must not be set to 'RestartContainer' for non-sidecar initContainers"))
+			errs = append(errs, field.Invalid(path.Index(i).Child("restartPolicy"), p.RestartPolicy,
+				"must not be set to 'RestartContainer' for non-sidecar initContainers"))
 		}
 	}
 	return errs

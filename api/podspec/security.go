@@ -31,13 +31,15 @@ func validatePodSecurity(s *corev1.PodSpec, specPath *field.Path) field.ErrorLis
 		}{{"containers", s.Containers}, {"initContainers", s.InitContainers}} {
 			for i := range list.containers {
 				if len(list.containers[i].VolumeDevices) > 0 { // block devices belong to users of the host
-					errs = append(errs, field.Forbidden(specPath.Child(list.name).Index(i).Child("volumeDevices"), "when `hostUsers` is false"))
+					errs = append(errs, field.Forbidden(specPath.Child(list.name).Index(i).Child("volumeDevices"),
+						"when `hostUsers` is false"))
 				}
 			}
 		}
 	}
 	if s.HostPID && s.ShareProcessNamespace != nil && *s.ShareProcessNamespace {
-		errs = append(errs, field.Invalid(specPath.Child("securityContext", "shareProcessNamespace"), *s.ShareProcessNamespace, "ShareProcessNamespace and HostPID cannot both be enabled"))
+		errs = append(errs, field.Invalid(specPath.Child("securityContext", "shareProcessNamespace"),
+			*s.ShareProcessNamespace, "ShareProcessNamespace and HostPID cannot both be enabled"))
 	}
 	c := s.SecurityContext
 	if c == nil {
@@ -48,16 +50,20 @@ func validatePodSecurity(s *corev1.PodSpec, specPath *field.Path) field.ErrorLis
 	errs = append(errs, validateID(c.RunAsUser, validation.IsValidUserID, path.Child("runAsUser"))...)
 	errs = append(errs, validateID(c.RunAsGroup, validation.IsValidGroupID, path.Child("runAsGroup"))...)
 	for i := range c.SupplementalGroups {
-		errs = append(errs, validateID(&c.SupplementalGroups[i], validation.IsValidGroupID, path.Child("supplementalGroups").Index(i))...)
+		errs = append(errs, validateID(&c.SupplementalGroups[i], validation.IsValidGroupID,
+			path.Child("supplementalGroups").Index(i))...)
 	}
 	if p := c.SupplementalGroupsPolicy; p != nil {
-		errs = append(errs, validate.OneOf(path.Child("supplementalGroupsPolicy"), *p, corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)...)
+		errs = append(errs, validate.OneOf(path.Child("supplementalGroupsPolicy"), *p,
+			corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)...)
 	}
 	if p := c.FSGroupChangePolicy; p != nil {
-		errs = append(errs, validate.OneOf(path.Child("fsGroupChangePolicy"), *p, corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch)...)
+		errs = append(errs, validate.OneOf(path.Child("fsGroupChangePolicy"), *p, corev1.FSGroupChangeAlways,
+			corev1.FSGroupChangeOnRootMismatch)...)
 	}
 	if p := c.SELinuxChangePolicy; p != nil { // the other policies are features that are off by default
-		errs = append(errs, validate.OneOf(path.Child("seLinuxChangePolicy"), *p, corev1.SELinuxChangePolicyRecursive)...)
+		errs = append(errs, validate.OneOf(path.Child("seLinuxChangePolicy"), *p,
+			corev1.SELinuxChangePolicyRecursive)...)
 	}
 	errs = append(errs, validateSysctls(c.Sysctls, s, path.Child("sysctls"))...)
 	errs = append(errs, validateSeccomp(c.SeccompProfile, path.Child("seccompProfile"))...)
@@ -88,7 +94,8 @@ func validateSysctls(cs []corev1.Sysctl, s *corev1.PodSpec, path *field.Path) fi
 		if c.Name == "" {
 			errs = append(errs, field.Required(at, ""))
 		} else if len(c.Name) > maxSysctlName || !segment.MatchString(c.Name) {
-			errs = append(errs, field.Invalid(at, c.Name, fmt.Sprintf("must have at most %d characters and match regex %s", maxSysctlName, segment)))
+			errs = append(errs, field.Invalid(at, c.Name,
+				fmt.Sprintf("must have at most %d characters and match regex %s", maxSysctlName, segment)))
 		}
 		name := strings.ReplaceAll(c.Name, "/", ".")
 		if seen.Has(name) {
@@ -105,7 +112,8 @@ func hostSysctl(name string, s *corev1.PodSpec, path *field.Path) field.ErrorLis
 	switch {
 	case s.HostNetwork && (strings.HasPrefix(name, "net.")):
 		return field.ErrorList{field.Invalid(path, name, "may not be specified when 'hostNetwork' is true")}
-	case s.HostIPC && (strings.HasPrefix(name, "kernel.shm") || strings.HasPrefix(name, "kernel.msg") || name == "kernel.sem" || strings.HasPrefix(name, "fs.mqueue.")):
+	case s.HostIPC && (strings.HasPrefix(name, "kernel.shm") || strings.HasPrefix(name, "kernel.msg") ||
+		name == "kernel.sem" || strings.HasPrefix(name, "fs.mqueue.")):
 		return field.ErrorList{field.Invalid(path, name, "may not be specified when 'hostIPC' is true")}
 	}
 	return nil
@@ -131,7 +139,8 @@ func validateSeccomp(p *corev1.SeccompProfile, path *field.Path) field.ErrorList
 	if p.Type == "" {
 		return field.ErrorList{field.Required(path.Child("type"), "type is required when seccompProfile is set")}
 	}
-	return validate.OneOf(path.Child("type"), p.Type, corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined)
+	return validate.OneOf(path.Child("type"), p.Type, corev1.SeccompProfileTypeLocalhost,
+		corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined)
 }
 
 // validateSecurityContext checks a container's security context.
@@ -142,21 +151,25 @@ func validateSecurityContext(c *corev1.SecurityContext, hostUsers bool, path *fi
 	errs := validateID(c.RunAsUser, validation.IsValidUserID, path.Child("runAsUser"))
 	errs = append(errs, validateID(c.RunAsGroup, validation.IsValidGroupID, path.Child("runAsGroup"))...)
 	if p := c.ProcMount; p != nil {
-		errs = append(errs, validate.OneOf(path.Child("procMount"), *p, corev1.DefaultProcMount, corev1.UnmaskedProcMount)...)
+		errs = append(errs, validate.OneOf(path.Child("procMount"), *p, corev1.DefaultProcMount,
+			corev1.UnmaskedProcMount)...)
 		if hostUsers && *p == corev1.UnmaskedProcMount {
-			errs = append(errs, field.Invalid(path.Child("procMount"), p, "`hostUsers` must be false to use `Unmasked`"))
+			errs = append(errs, field.Invalid(path.Child("procMount"), p,
+				"`hostUsers` must be false to use `Unmasked`"))
 		}
 	}
 	errs = append(errs, validateSeccomp(c.SeccompProfile, path.Child("seccompProfile"))...)
 	errs = append(errs, validateAppArmor(c.AppArmorProfile, path.Child("appArmorProfile"))...)
 	if c.AllowPrivilegeEscalation != nil && !*c.AllowPrivilegeEscalation {
 		if c.Privileged != nil && *c.Privileged {
-			errs = append(errs, field.Invalid(path, c, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
+			errs = append(errs, field.Invalid(path, c,
+				"cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
 		}
 		if c.Capabilities != nil {
 			for _, added := range c.Capabilities.Add {
 				if string(added) == "CAP_SYS_ADMIN" {
-					errs = append(errs, field.Invalid(path, c, "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"))
+					errs = append(errs, field.Invalid(path, c,
+						"cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"))
 				}
 			}
 		}
@@ -176,23 +189,28 @@ func validateWindows(o *corev1.WindowsSecurityContextOptions, path *field.Path) 
 	}
 	var errs field.ErrorList
 	if n := o.GMSACredentialSpecName; n != nil {
-		errs = append(errs, validate.Invalid(path.Child("gmsaCredentialSpecName"), *n, validation.IsDNS1123Subdomain(*n))...)
+		errs = append(errs, validate.Invalid(path.Child("gmsaCredentialSpecName"), *n,
+			validation.IsDNS1123Subdomain(*n))...)
 	}
 	if s := o.GMSACredentialSpec; s != nil {
 		if *s == "" {
-			errs = append(errs, field.Invalid(path.Child("gmsaCredentialSpec"), *s, "gmsaCredentialSpec cannot be an empty string"))
+			errs = append(errs, field.Invalid(path.Child("gmsaCredentialSpec"), *s,
+				"gmsaCredentialSpec cannot be an empty string"))
 		} else if len(*s) > maxGMSASpec {
-			errs = append(errs, field.Invalid(path.Child("gmsaCredentialSpec"), *s, fmt.Sprintf("gmsaCredentialSpec size must be under %d KiB", maxGMSASpec/1024)))
+			errs = append(errs, field.Invalid(path.Child("gmsaCredentialSpec"), *s,
+				fmt.Sprintf("gmsaCredentialSpec size must be under %d KiB", maxGMSASpec/1024)))
 		}
 	}
 	if u := o.RunAsUserName; u != nil {
 		switch {
 		case *u == "":
-			errs = append(errs, field.Invalid(path.Child("runAsUserName"), u, "runAsUserName cannot be an empty string"))
+			errs = append(errs, field.Invalid(path.Child("runAsUserName"), u,
+				"runAsUserName cannot be an empty string"))
 		case len(*u) > maxRunAsUserLen:
 			errs = append(errs, field.TooLong(path.Child("runAsUserName"), *u, maxRunAsUserLen))
 		case strings.ContainsFunc(*u, func(r rune) bool { return r < ' ' || r == 0x7f }):
-			errs = append(errs, field.Invalid(path.Child("runAsUserName"), u, "runAsUserName cannot contain control characters"))
+			errs = append(errs, field.Invalid(path.Child("runAsUserName"), u,
+				"runAsUserName cannot contain control characters"))
 		}
 	}
 	return errs
@@ -206,7 +224,8 @@ func ForbidPrivileged(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	}
 	check := func(list string, i int, c *corev1.SecurityContext) {
 		if c != nil && c.Privileged != nil && *c.Privileged {
-			errs = append(errs, field.Forbidden(path.Child(list).Index(i).Child("securityContext", "privileged"), "disallowed by cluster policy"))
+			errs = append(errs, field.Forbidden(path.Child(list).Index(i).Child("securityContext", "privileged"),
+				"disallowed by cluster policy"))
 		}
 	}
 	for i := range s.Containers {

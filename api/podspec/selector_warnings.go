@@ -41,10 +41,13 @@ func affinityWarnings(s *corev1.PodSpec, path *field.Path) []string {
 		}
 	}
 	if a := s.Affinity; a != nil && a.PodAffinity != nil {
-		terms(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("affinity", "podAffinity"))
+		terms(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("affinity", "podAffinity"))
 	}
 	if a := s.Affinity; a != nil && a.PodAntiAffinity != nil {
-		terms(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("affinity", "podAntiAffinity"))
+		terms(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+			a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution,
+			path.Child("affinity", "podAntiAffinity"))
 	}
 	return w
 }

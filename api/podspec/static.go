@@ -6,8 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// StaticReference returns what p refers to that neither a static pod nor its mirror may name, in the words of Kubernetes' messages;
-// empty: nothing. The kubelet refuses a manifest by it, and the API server a mirror pod, so that a pod which runs can always be shown.
+// StaticReference returns what p refers to that neither a static pod nor its mirror may name, in the words of
+// Kubernetes' messages; empty: nothing. The kubelet refuses a manifest by it, and the API server a mirror pod, so that
+// a pod which runs can always be shown.
 func StaticReference(p *corev1.Pod) string {
 	if p.Spec.ServiceAccountName != "" || p.Spec.DeprecatedServiceAccount != "" {
 		return RefServiceAccounts
@@ -32,7 +33,8 @@ func StaticReference(p *corev1.Pod) string {
 	return ""
 }
 
-// volumeReference returns the objects that a volume makes its node read or use, other than secrets and config maps; empty: none.
+// volumeReference returns the objects that a volume makes its node read or use, other than secrets and config maps;
+// empty: none.
 func volumeReference(v *corev1.Volume) string {
 	switch {
 	case v.Glusterfs != nil:

@@ -23,25 +23,29 @@ func ValidateTemplate(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorLi
 	errs = append(errs, ValidateAppArmorMatch(t.Annotations, &t.Spec, path.Child("spec"))...)
 	errs = append(errs, validateSpec(&t.Spec, false, path.Child("spec"))...)
 	if len(t.Spec.EphemeralContainers) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))
+		errs = append(errs, field.Forbidden(path.Child("spec", "ephemeralContainers"),
+			"ephemeral containers not allowed in pod template"))
 	}
 	return errs
 }
 
-// RunsForever checks that the pods of a template do not end by themselves, which is what kind's controller counts on; path is that
-// of the template's spec.
+// RunsForever checks that the pods of a template do not end by themselves, which is what kind's controller counts on;
+// path is that of the template's spec.
 func RunsForever(t *corev1.PodTemplateSpec, kind string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if t.Spec.RestartPolicy != corev1.RestartPolicyAlways {
-		errs = append(errs, field.NotSupported(path.Child("restartPolicy"), t.Spec.RestartPolicy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+		errs = append(errs, field.NotSupported(path.Child("restartPolicy"), t.Spec.RestartPolicy,
+			[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
 	if t.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("activeDeadlineSeconds"), "activeDeadlineSeconds in "+kind+" is not Supported"))
+		errs = append(errs, field.Forbidden(path.Child("activeDeadlineSeconds"),
+			"activeDeadlineSeconds in "+kind+" is not Supported"))
 	}
 	return errs
 }
 
-// ContainerTexts returns the names and the images of containers as the tables of workloads show them: with commas between.
+// ContainerTexts returns the names and the images of containers as the tables of workloads show them: with commas
+// between.
 func ContainerTexts(cs []corev1.Container) (names, images string) {
 	n, i := make([]string, len(cs)), make([]string, len(cs))
 	for k := range cs {

@@ -24,7 +24,8 @@ func validateTopologySpread(cs []corev1.TopologySpreadConstraint, path *field.Pa
 			errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
 		}
 		if w := c.WhenUnsatisfiable; w != corev1.DoNotSchedule && w != corev1.ScheduleAnyway {
-			errs = append(errs, field.NotSupported(at.Child("whenUnsatisfiable"), w, []corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}))
+			errs = append(errs, field.NotSupported(at.Child("whenUnsatisfiable"), w,
+				[]corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}))
 		}
 		key := spreadKey(c)
 		if seen[key]--; seen[key] > 0 {
@@ -35,12 +36,16 @@ func validateTopologySpread(cs []corev1.TopologySpreadConstraint, path *field.Pa
 				errs = append(errs, field.Invalid(at.Child("minDomains"), *m, "must be greater than zero"))
 			}
 			if c.WhenUnsatisfiable != corev1.DoNotSchedule {
-				errs = append(errs, field.Invalid(at.Child("minDomains"), *m, fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", corev1.DoNotSchedule, c.WhenUnsatisfiable)))
+				errs = append(errs, field.Invalid(at.Child("minDomains"), *m,
+					fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", corev1.DoNotSchedule,
+						c.WhenUnsatisfiable)))
 			}
 		}
-		for name, p := range map[string]*corev1.NodeInclusionPolicy{"nodeAffinityPolicy": c.NodeAffinityPolicy, "nodeTaintsPolicy": c.NodeTaintsPolicy} {
+		for name, p := range map[string]*corev1.NodeInclusionPolicy{"nodeAffinityPolicy": c.NodeAffinityPolicy,
+			"nodeTaintsPolicy": c.NodeTaintsPolicy} {
 			if p != nil {
-				errs = append(errs, validate.OneOf(at.Child(name), *p, corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore)...)
+				errs = append(errs, validate.OneOf(at.Child(name), *p, corev1.NodeInclusionPolicyHonor,
+					corev1.NodeInclusionPolicyIgnore)...)
 			}
 		}
 		errs = append(errs, validateMatchKeys(c.MatchLabelKeys, c.LabelSelector, at.Child("matchLabelKeys"))...)

@@ -1,6 +1,6 @@
-// Package podspec holds what a pod and a pod template are made of, as pure functions: defaults, validation and warnings of
-// containers, probes, mounts, resources, security, affinity, tolerations and the rest, for every kind that has a template.
-// Kinds, with their rows, strategies, columns and status, are their groups' packages (core, apps).
+// Package podspec holds what a pod and a pod template are made of, as pure functions: defaults, validation and warnings
+// of containers, probes, mounts, resources, security, affinity, tolerations and the rest, for every kind that has a
+// template. Kinds, with their rows, strategies, columns and status, are their groups' packages (core, apps).
 //
 // Volumes and claims (package volumes), which persistent volumes share, fields that containers and volumes can read of
 // their pod (downward) and image names (image) are packages below.
@@ -25,7 +25,8 @@ func Validate(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	return validateSpec(s, true, path)
 }
 
-// validateSpec is Validate of a pod's spec or of a template's, which may have images with space around them: no pod is made from it.
+// validateSpec is Validate of a pod's spec or of a template's, which may have images with space around them: no pod is
+// made from it.
 func validateSpec(s *corev1.PodSpec, pod bool, path *field.Path) field.ErrorList {
 	volumes, errs := volumes.Validate(s.Volumes, pod, path.Child("volumes"))
 	v := containerRules{spec: s, volumes: volumes, hostUsers: s.HostUsers == nil || *s.HostUsers, pod: pod}
@@ -71,9 +72,11 @@ func validatePodClaims(claims []corev1.PodResourceClaim, path *field.Path) field
 		seen.Insert(c.Name)
 		switch {
 		case c.ResourceClaimName == nil && c.ResourceClaimTemplateName == nil:
-			errs = append(errs, field.Invalid(at, c, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"))
+			errs = append(errs, field.Invalid(at, c,
+				"must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"))
 		case c.ResourceClaimName != nil && c.ResourceClaimTemplateName != nil:
-			errs = append(errs, field.Invalid(at, c, "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"))
+			errs = append(errs, field.Invalid(at, c,
+				"at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"))
 		}
 	}
 	return errs
@@ -83,13 +86,15 @@ func validatePodClaims(claims []corev1.PodResourceClaim, path *field.Path) field
 func validatePodNames(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if n := s.ServiceAccountName; n != "" {
-		errs = append(errs, validate.Invalid(path.Child("serviceAccountName"), n, apivalidation.ValidateServiceAccountName(n, false))...)
+		errs = append(errs, validate.Invalid(path.Child("serviceAccountName"), n,
+			apivalidation.ValidateServiceAccountName(n, false))...)
 	}
 	if n := s.NodeName; n != "" {
 		errs = append(errs, validate.Invalid(path.Child("nodeName"), n, apivalidation.NameIsDNSSubdomain(n, false))...)
 	}
 	if d := s.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
-		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, validation.InclusiveRangeError(1, math.MaxInt32)))
+		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d,
+			validation.InclusiveRangeError(1, math.MaxInt32)))
 	}
 	if n := s.Hostname; n != "" {
 		errs = append(errs, validate.Invalid(path.Child("hostname"), n, validation.IsDNS1123Label(n))...)
@@ -100,23 +105,28 @@ func validatePodNames(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 			errs = append(errs, field.TooLong(path.Child("hostnameOverride"), *n, 64))
 		}
 		if s.HostNetwork {
-			errs = append(errs, field.Forbidden(path.Child("hostnameOverride"), "may not be specified when hostNetwork is true"))
+			errs = append(errs, field.Forbidden(path.Child("hostnameOverride"),
+				"may not be specified when hostNetwork is true"))
 		}
 		if s.SetHostnameAsFQDN != nil && *s.SetHostnameAsFQDN {
-			errs = append(errs, field.Forbidden(path.Child("hostnameOverride"), "may not be specified when setHostnameAsFQDN is true"))
+			errs = append(errs, field.Forbidden(path.Child("hostnameOverride"),
+				"may not be specified when setHostnameAsFQDN is true"))
 		}
 	}
 	if n := s.Subdomain; n != "" {
 		errs = append(errs, validate.Invalid(path.Child("subdomain"), n, validation.IsDNS1123Label(n))...)
 	}
 	if n := s.PriorityClassName; n != "" {
-		errs = append(errs, validate.Invalid(path.Child("priorityClassName"), n, apivalidation.NameIsDNSSubdomain(n, false))...)
+		errs = append(errs, validate.Invalid(path.Child("priorityClassName"), n,
+			apivalidation.NameIsDNSSubdomain(n, false))...)
 	}
 	if n := s.RuntimeClassName; n != nil {
-		errs = append(errs, validate.Invalid(path.Child("runtimeClassName"), *n, apivalidation.NameIsDNSSubdomain(*n, false))...)
+		errs = append(errs, validate.Invalid(path.Child("runtimeClassName"), *n,
+			apivalidation.NameIsDNSSubdomain(*n, false))...)
 	}
 	if p := s.PreemptionPolicy; p != nil {
-		errs = append(errs, validate.OneOf(path.Child("preemptionPolicy"), *p, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
+		errs = append(errs, validate.OneOf(path.Child("preemptionPolicy"), *p, corev1.PreemptLowerPriority,
+			corev1.PreemptNever)...)
 	}
 	return errs
 }
@@ -147,7 +157,8 @@ func validateHostAliases(aliases []corev1.HostAlias, path *field.Path) field.Err
 	for i, a := range aliases {
 		errs = append(errs, validation.IsValidIPForLegacyField(path.Index(i).Child("ip"), a.IP, true, nil)...)
 		for j, h := range a.Hostnames {
-			errs = append(errs, validate.Invalid(path.Index(i).Child("hostnames").Index(j), h, validation.IsDNS1123Subdomain(h))...)
+			errs = append(errs, validate.Invalid(path.Index(i).Child("hostnames").Index(j), h,
+				validation.IsDNS1123Subdomain(h))...)
 		}
 	}
 	return errs

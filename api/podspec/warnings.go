@@ -12,12 +12,14 @@ import (
 	"bonsai/api/validate"
 )
 
-// Warnings lists common mistakes in a pod or a pod template that are no errors, in Kubernetes' order; root is the template's path, nil for a pod.
+// Warnings lists common mistakes in a pod or a pod template that are no errors, in Kubernetes' order; root is the
+// template's path, nil for a pod.
 func Warnings(s *corev1.PodSpec, annotations map[string]string, root *field.Path) []string {
 	path, annotated := root.Child("spec"), root.Child("metadata", "annotations")
 	w := nodeWarnings(s, path)
 	w = append(w, spreadWarnings(s, path)...)
-	w = append(w, oldAnnotation(annotations, criticalPodAnnotation, annotated, `non-functional in v1.16+; use the "priorityClassName" field instead`)...)
+	w = append(w, oldAnnotation(annotations, criticalPodAnnotation, annotated,
+		`non-functional in v1.16+; use the "priorityClassName" field instead`)...)
 	for i := range s.Volumes {
 		w = append(w, volumes.Warnings(&s.Volumes[i].VolumeSource, path.Child("volumes").Index(i))...)
 	}
@@ -36,7 +38,8 @@ func Warnings(s *corev1.PodSpec, annotations map[string]string, root *field.Path
 	w = append(w, eachContainer(s, ports.warn, path)...)
 	w = append(w, eachContainer(s, portNames{}.warn, path)...)
 	if s.TerminationGracePeriodSeconds != nil && *s.TerminationGracePeriodSeconds < 0 {
-		w = append(w, fmt.Sprintf("%s: must be >= 0; negative values are invalid and will be treated as 1", path.Child("terminationGracePeriodSeconds")))
+		w = append(w, fmt.Sprintf("%s: must be >= 0; negative values are invalid and will be treated as 1",
+			path.Child("terminationGracePeriodSeconds")))
 	}
 	w = append(w, affinityWarnings(s, path)...)
 	return append(w, addressWarnings(s, path)...)
@@ -109,7 +112,8 @@ func envWarnings(c *corev1.Container, path *field.Path) []string {
 	first := map[string]int{}
 	for i, e := range c.Env {
 		if _, ok := first[e.Name]; ok {
-			w = append(w, fmt.Sprintf("%s: hides previous definition of %q, which may be dropped when using apply", path.Child("env").Index(i), e.Name))
+			w = append(w, fmt.Sprintf("%s: hides previous definition of %q, which may be dropped when using apply",
+				path.Child("env").Index(i), e.Name))
 		} else {
 			first[e.Name] = i
 		}

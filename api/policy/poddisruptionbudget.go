@@ -17,7 +17,8 @@ type budget = policyv1.PodDisruptionBudget
 
 func disruptionBudgetRow() resources.Row {
 	return resources.Row{
-		GVK: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), Resource: "poddisruptionbudgets", Singular: "poddisruptionbudget",
+		GVK: policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), Resource: "poddisruptionbudgets",
+		Singular:        "poddisruptionbudget",
 		PlainFinalizers: true, Recheck: resources.RecheckNothing,
 		Namespaced:   true,
 		ShortNames:   []string{"pdb"},
@@ -33,7 +34,8 @@ func disruptionBudgetRow() resources.Row {
 			resources.AgeColumn(),
 		},
 		Cells: resources.Cells(func(b *budget, now time.Time) []any {
-			return []any{b.Name, amountText(b.Spec.MinAvailable), amountText(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed),
+			return []any{b.Name, amountText(b.Spec.MinAvailable), amountText(b.Spec.MaxUnavailable),
+				int64(b.Status.DisruptionsAllowed),
 				resources.Age(b.CreationTimestamp, now)}
 		}),
 	}

@@ -1,5 +1,5 @@
-// Package policy holds what we know of the kinds of the group policy (v1): their rows, validation, strategies and table columns, as
-// pure functions.
+// Package policy holds what we know of the kinds of the group policy (v1): their rows, validation, strategies and table
+// columns, as pure functions.
 package policy
 
 import "bonsai/api/resources"

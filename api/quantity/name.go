@@ -1,4 +1,5 @@
-// Package quantity holds the rules of amounts of resources: which names there are, what each may be, and how amounts are kept.
+// Package quantity holds the rules of amounts of resources: which names there are, what each may be, and how amounts
+// are kept.
 package quantity
 
 import (
@@ -31,7 +32,8 @@ func isStandardResource(name corev1.ResourceName) bool {
 		corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers,
 		corev1.ResourceSecrets, corev1.ResourcePersistentVolumeClaims, corev1.ResourceConfigMaps,
 		corev1.ResourceServicesNodePorts, corev1.ResourceServicesLoadBalancers,
-		corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceRequestsStorage, corev1.ResourceRequestsEphemeralStorage,
+		corev1.ResourceRequestsCPU, corev1.ResourceRequestsMemory, corev1.ResourceRequestsStorage,
+		corev1.ResourceRequestsEphemeralStorage,
 		corev1.ResourceLimitsCPU, corev1.ResourceLimitsMemory, corev1.ResourceLimitsEphemeralStorage:
 		return true
 	}

@@ -10,7 +10,8 @@ import (
 	"bonsai/api/core"
 )
 
-// classSuffix ends the names that count the claims of one storage class: gold.storageclass.storage.k8s.io/requests.storage.
+// classSuffix ends the names that count the claims of one storage class:
+// gold.storageclass.storage.k8s.io/requests.storage.
 const classSuffix = ".storageclass.storage.k8s.io/"
 
 func ofStorageClass(class string, name corev1.ResourceName) corev1.ResourceName {
@@ -30,9 +31,13 @@ func countsClaims(name corev1.ResourceName) bool {
 // addClaim counts c and the storage it asks for (or has been given, where that is more), also for its storage class.
 func addClaim(used corev1.ResourceList, c *corev1.PersistentVolumeClaim) {
 	size, asked := claimed(c)
-	classes := []func(corev1.ResourceName) corev1.ResourceName{func(name corev1.ResourceName) corev1.ResourceName { return name }}
+	classes := []func(corev1.ResourceName) corev1.ResourceName{func(name corev1.ResourceName) corev1.ResourceName {
+		return name
+	}}
 	if class := core.ClaimClass(c); class != "" {
-		classes = append(classes, func(name corev1.ResourceName) corev1.ResourceName { return ofStorageClass(class, name) })
+		classes = append(classes, func(name corev1.ResourceName) corev1.ResourceName {
+			return ofStorageClass(class, name)
+		})
 	}
 	for _, named := range classes {
 		used[named(corev1.ResourcePersistentVolumeClaims)] = one()

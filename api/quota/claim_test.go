@@ -37,11 +37,14 @@ func TestClaims(t *testing.T) {
 		"no class":      {volumeClaim(nil, "1Gi"), base("1Gi")},
 		"empty class":   {volumeClaim(ptr.To(""), "1Gi"), base("1Gi")},
 		"part of bytes": {volumeClaim(nil, "100m"), base("1")},
-		"no size":       {volumeClaim(nil, ""), list("count/persistentvolumeclaims", "1", "persistentvolumeclaims", "1")},
+		"no size": {volumeClaim(nil, ""),
+			list("count/persistentvolumeclaims", "1", "persistentvolumeclaims", "1")},
 		"class": {volumeClaim(ptr.To("gold"), "1Gi"), Add(base("1Gi"),
-			list("gold.storageclass.storage.k8s.io/persistentvolumeclaims", "1", "gold.storageclass.storage.k8s.io/requests.storage", "1Gi"))},
+			list("gold.storageclass.storage.k8s.io/persistentvolumeclaims", "1",
+				"gold.storageclass.storage.k8s.io/requests.storage", "1Gi"))},
 		"old annotation": {annotated, Add(base("1Gi"),
-			list("old.storageclass.storage.k8s.io/persistentvolumeclaims", "1", "old.storageclass.storage.k8s.io/requests.storage", "1Gi"))},
+			list("old.storageclass.storage.k8s.io/persistentvolumeclaims", "1",
+				"old.storageclass.storage.k8s.io/requests.storage", "1Gi"))},
 		"shrinks": {shrinks, base("2Gi")},
 		"grows":   {grows, base("3Gi")},
 	} {
@@ -61,7 +64,8 @@ func TestCountsClaims(t *testing.T) {
 		"persistentvolumeclaims": true, "requests.storage": true, "count/persistentvolumeclaims": true,
 		"gold.storageclass.storage.k8s.io/requests.storage":       true,
 		"gold.storageclass.storage.k8s.io/persistentvolumeclaims": true,
-		"gold.storageclass.storage.k8s.io/pods":                   false, ".storageclass.storage.k8s.io/requests.storage": false,
+		"gold.storageclass.storage.k8s.io/pods":                   false,
+		".storageclass.storage.k8s.io/requests.storage":           false,
 		"limits.storage": false, "pods": false,
 	} {
 		if got := Counts(claims, name); got != want {

@@ -10,9 +10,11 @@ import (
 )
 
 const (
-	// deviceSuffix ends the names that count the devices claimed of one device class: gpu.deviceclass.resource.k8s.io/devices.
+	// deviceSuffix ends the names that count the devices claimed of one device class:
+	// gpu.deviceclass.resource.k8s.io/devices.
 	deviceSuffix = ".deviceclass.resource.k8s.io/devices"
-	// implicitPrefix begins the names of those extended resources that a device class has without saying so, as a quota counts them.
+	// implicitPrefix begins the names of those extended resources that a device class has without saying so, as a quota
+	// counts them.
 	implicitPrefix = corev1.DefaultResourceRequestsPrefix + resourcev1.ResourceDeviceClassPrefix
 )
 
@@ -32,9 +34,9 @@ func countsDevices(name corev1.ResourceName) bool {
 	return ok && extended(corev1.ResourceName(rest))
 }
 
-// addDevices counts the devices that c asks for, by class: of alternatives the most that one of them asks for, and of all devices that
-// there are as many as a claim can have. They count as the class's extended resources, too, but for what the pod asks for itself for which
-// the scheduler made the claim: that is counted with the pod.
+// addDevices counts the devices that c asks for, by class: of alternatives the most that one of them asks for, and of
+// all devices that there are as many as a claim can have. They count as the class's extended resources, too, but for
+// what the pod asks for itself for which the scheduler made the claim: that is counted with the pod.
 func addDevices(used corev1.ResourceList, c *resourcev1.ResourceClaim, known Known) {
 	counts := map[string]int64{}
 	for i := range c.Spec.Devices.Requests {

@@ -18,7 +18,8 @@ func TestDevices(t *testing.T) {
 	t.Parallel()
 	const all = resourcev1.DeviceAllocationModeAll
 	exactly := func(class string, mode resourcev1.DeviceAllocationMode, n int64) resourcev1.DeviceRequest {
-		return resourcev1.DeviceRequest{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, AllocationMode: mode, Count: n}}
+		return resourcev1.DeviceRequest{
+			Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, AllocationMode: mode, Count: n}}
 	}
 	first := func(list ...resourcev1.DeviceSubRequest) resourcev1.DeviceRequest {
 		return resourcev1.DeviceRequest{FirstAvailable: list}
@@ -27,20 +28,26 @@ func TestDevices(t *testing.T) {
 		return resourcev1.DeviceSubRequest{DeviceClassName: class, AllocationMode: mode, Count: n}
 	}
 	of := func(class, n string) corev1.ResourceList {
-		return list(class+".deviceclass.resource.k8s.io/devices", n, "requests.deviceclass.resource.kubernetes.io/"+class, n)
+		return list(class+".deviceclass.resource.k8s.io/devices", n,
+			"requests.deviceclass.resource.kubernetes.io/"+class, n)
 	}
 	for name, c := range map[string]struct {
 		requests []resourcev1.DeviceRequest
 		want     corev1.ResourceList
 	}{
-		"some":         {[]resourcev1.DeviceRequest{exactly("gpu", "ExactCount", 3)}, of("gpu", "3")},
-		"all":          {[]resourcev1.DeviceRequest{exactly("gpu", all, 0)}, of("gpu", "32")},
-		"two classes":  {[]resourcev1.DeviceRequest{exactly("gpu", "ExactCount", 3), exactly("gpu", "ExactCount", 1), exactly("nic", "ExactCount", 2)}, Add(of("gpu", "4"), of("nic", "2"))},
-		"alternatives": {[]resourcev1.DeviceRequest{first(sub("gpu", "ExactCount", 3), sub("gpu", "ExactCount", 5), sub("nic", "ExactCount", 2))}, Add(of("gpu", "5"), of("nic", "2"))},
-		"both":         {[]resourcev1.DeviceRequest{first(sub("gpu", "ExactCount", 3), sub("nic", all, 0)), exactly("gpu", "ExactCount", 1)}, Add(of("gpu", "4"), of("nic", "32"))},
-		"none":         {nil, nil},
+		"some": {[]resourcev1.DeviceRequest{exactly("gpu", "ExactCount", 3)}, of("gpu", "3")},
+		"all":  {[]resourcev1.DeviceRequest{exactly("gpu", all, 0)}, of("gpu", "32")},
+		"two classes": {[]resourcev1.DeviceRequest{exactly("gpu", "ExactCount", 3), exactly("gpu", "ExactCount", 1),
+			exactly("nic", "ExactCount", 2)}, Add(of("gpu", "4"), of("nic", "2"))},
+		"alternatives": {[]resourcev1.DeviceRequest{
+			first(sub("gpu", "ExactCount", 3), sub("gpu", "ExactCount", 5), sub("nic", "ExactCount", 2))},
+			Add(of("gpu", "5"), of("nic", "2"))},
+		"both": {[]resourcev1.DeviceRequest{first(sub("gpu", "ExactCount", 3), sub("nic", all, 0)),
+			exactly("gpu", "ExactCount", 1)}, Add(of("gpu", "4"), of("nic", "32"))},
+		"none": {nil, nil},
 	} {
-		claim := &resourcev1.ResourceClaim{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: c.requests}}}
+		claim := &resourcev1.ResourceClaim{
+			Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: c.requests}}}
 		want := Add(c.want, list("count/resourceclaims.resource.k8s.io", "1"))
 		if got := Usage(resourcev1.Resource("resourceclaims"), claim, time.Time{}, Known{}); !Equal(got, want) {
 			t.Errorf("%s: got %s, want %s", name, Text(got), Text(want))
@@ -60,16 +67,21 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestExtendedDevices: what kube-apiserver 1.36.3 counts of claims whose class names an extended resource, and of those that the scheduler
-// makes for pods which ask for such resources: what the pod asks for is counted with it, and not once more.
+// TestExtendedDevices: what kube-apiserver 1.36.3 counts of claims whose class names an extended resource, and of those
+// that the scheduler makes for pods which ask for such resources: what the pod asks for is counted with it, and not
+// once more.
 func TestExtendedDevices(t *testing.T) {
 	t.Parallel()
 	const explicit, implicit = "example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"
-	requests := []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 2}}}
-	own := &resourcev1.ResourceClaim{Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: requests}}}
+	requests := []resourcev1.DeviceRequest{
+		{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu",
+			AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 2}}}
+	own := &resourcev1.ResourceClaim{
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: requests}}}
 	special := own.DeepCopy()
 	special.Namespace, special.Annotations = "ns", map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}
-	special.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "u", Controller: ptr.To(true)}}
+	special.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "v1", Kind: "Pod", Name: "p", UID: "u", Controller: ptr.To(true)}}
 	for _, c := range []struct {
 		name               string
 		claim              *resourcev1.ResourceClaim
@@ -89,16 +101,20 @@ func TestExtendedDevices(t *testing.T) {
 				if namespace != "ns" || name != "p" {
 					return nil
 				}
-				return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: c.uid}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: c.asks}}}}}
+				return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: c.uid},
+					Spec: corev1.PodSpec{Containers: []corev1.Container{
+						{Resources: corev1.ResourceRequirements{Requests: c.asks}}}}}
 			},
 		}
 		got := Usage(resourcev1.Resource("resourceclaims"), c.claim, time.Time{}, known)
-		want := list("count/resourceclaims.resource.k8s.io", "1", "gpu.deviceclass.resource.k8s.io/devices", "2", "requests."+explicit, c.explicit, "requests."+implicit, c.implicit)
+		want := list("count/resourceclaims.resource.k8s.io", "1", "gpu.deviceclass.resource.k8s.io/devices", "2",
+			"requests."+explicit, c.explicit, "requests."+implicit, c.implicit)
 		if !Equal(got, want) {
 			t.Errorf("%s: got %s, want %s", c.name, Text(got), Text(want))
 		}
 	}
-	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list(implicit, "3")}}}}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list(implicit, "3")}}}}}
 	if got := Usage(corev1.Resource("pods"), pod, time.Time{}, Known{})["requests."+implicit]; got.Value() != 3 {
 		t.Errorf("a pod counts %s", got.String())
 	}

@@ -32,7 +32,8 @@ func extended(name corev1.ResourceName) bool {
 	if class, ok := strings.CutPrefix(s, resourcev1.ResourceDeviceClassPrefix); ok {
 		return class != ""
 	}
-	return strings.Contains(s, "/") && !strings.Contains(s, corev1.ResourceDefaultNamespacePrefix) && !strings.HasPrefix(s, countPrefix)
+	return strings.Contains(s, "/") && !strings.Contains(s, corev1.ResourceDefaultNamespacePrefix) &&
+		!strings.HasPrefix(s, countPrefix)
 }
 
 func countsPods(name corev1.ResourceName) bool {
@@ -57,8 +58,8 @@ func addPod(used corev1.ResourceList, p *corev1.Pod, now time.Time) {
 	addCompute(used, resourcehelper.PodRequests(p, opts), resourcehelper.PodLimits(p, opts))
 }
 
-// over tells whether a pod has ended, or should have: one that is stuck after its grace period, as on a lost node, must not
-// keep its successors out.
+// over tells whether a pod has ended, or should have: one that is stuck after its grace period, as on a lost node, must
+// not keep its successors out.
 func over(p *corev1.Pod, now time.Time) bool {
 	if p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
 		return true
@@ -92,8 +93,8 @@ func mandatory(name corev1.ResourceName) bool {
 	return s == string(corev1.ResourceCPU) || s == string(corev1.ResourceMemory)
 }
 
-// Unspecified tells what a pod must say before a quota that bounds the resources names can count it: each container its cpu
-// and memory, unless the pod says it for all of them. nil if nothing is missing.
+// Unspecified tells what a pod must say before a quota that bounds the resources names can count it: each container its
+// cpu and memory, unless the pod says it for all of them. nil if nothing is missing.
 func Unspecified(p *corev1.Pod, names []corev1.ResourceName) error {
 	if resourcehelper.IsPodLevelResourcesSet(p) {
 		return nil

@@ -1,6 +1,6 @@
-// Package quota says what a ResourceQuota counts: which of its resources an object counts against, how much of each, and
-// which quotas an object belongs to by their scopes. Admission charges by it and the controller recounts by it, so both
-// always agree.
+// Package quota says what a ResourceQuota counts: which of its resources an object counts against, how much of each,
+// and which quotas an object belongs to by their scopes. Admission charges by it and the controller recounts by it, so
+// both always agree.
 package quota
 
 import (
@@ -28,7 +28,8 @@ func alias(gr schema.GroupResource) (corev1.ResourceName, bool) {
 		return "", false
 	}
 	switch name := corev1.ResourceName(gr.Resource); name {
-	case corev1.ResourceConfigMaps, corev1.ResourceQuotas, corev1.ResourceReplicationControllers, corev1.ResourceSecrets, corev1.ResourcePersistentVolumeClaims:
+	case corev1.ResourceConfigMaps, corev1.ResourceQuotas, corev1.ResourceReplicationControllers,
+		corev1.ResourceSecrets, corev1.ResourcePersistentVolumeClaims:
 		return name, true
 	}
 	return "", false
@@ -40,7 +41,8 @@ func isServices(gr schema.GroupResource) bool { return gr == corev1.Resource("se
 func isClaims(gr schema.GroupResource) bool   { return gr == corev1.Resource("persistentvolumeclaims") }
 func isDevices(gr schema.GroupResource) bool  { return gr == resourcev1.Resource("resourceclaims") }
 
-// Ignored tells whether no quota counts the objects of gr: events are bounded by their life, and the rest is not stored.
+// Ignored tells whether no quota counts the objects of gr: events are bounded by their life, and the rest is not
+// stored.
 func Ignored(gr schema.GroupResource) bool { return gr == corev1.Resource("events") }
 
 // Counts tells whether an object of gr can count against the resource name of a quota.
@@ -51,7 +53,8 @@ func Counts(gr schema.GroupResource, name corev1.ResourceName) bool {
 	if other, ok := alias(gr); ok && other == name {
 		return true
 	}
-	return isPods(gr) && countsPods(name) || isServices(gr) && countsServices(name) || isClaims(gr) && countsClaims(name) || isDevices(gr) && countsDevices(name)
+	return isPods(gr) && countsPods(name) || isServices(gr) && countsServices(name) ||
+		isClaims(gr) && countsClaims(name) || isDevices(gr) && countsDevices(name)
 }
 
 // Counted returns the resources whose objects count against name; none for a name that counts nothing we know.
@@ -64,7 +67,8 @@ func Counted(name corev1.ResourceName) []schema.GroupResource {
 		return []schema.GroupResource{core}
 	}
 	var out []schema.GroupResource
-	for _, gr := range []schema.GroupResource{corev1.Resource("persistentvolumeclaims"), corev1.Resource("pods"), corev1.Resource("services"), resourcev1.Resource("resourceclaims")} {
+	for _, gr := range []schema.GroupResource{corev1.Resource("persistentvolumeclaims"), corev1.Resource("pods"),
+		corev1.Resource("services"), resourcev1.Resource("resourceclaims")} {
 		if Counts(gr, name) {
 			out = append(out, gr)
 		}
@@ -84,8 +88,8 @@ func Matching(gr schema.GroupResource, names corev1.ResourceList) []corev1.Resou
 }
 
 // Usage is how much obj, an object of gr, uses of everything that a quota can bound. Pods, services and claims on
-// volumes and devices are given as their own types; of other objects nothing is looked at, obj may be nil. A pod that is over, or should be at the time now, uses
-// nothing but its place among the objects.
+// volumes and devices are given as their own types; of other objects nothing is looked at, obj may be nil. A pod that
+// is over, or should be at the time now, uses nothing but its place among the objects.
 func Usage(gr schema.GroupResource, obj runtime.Object, now time.Time, known Known) corev1.ResourceList {
 	used := corev1.ResourceList{CountName(gr): one()}
 	if other, ok := alias(gr); ok {

@@ -36,7 +36,8 @@ func TestUsage(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	pods, services := corev1.Resource("pods"), corev1.Resource("services")
-	asks := container("c", list("cpu", "1", "memory", "1Gi", "ephemeral-storage", "2Gi", "hugepages-2Mi", "4Mi", "example.com/gpu", "2"),
+	asks := container("c", list("cpu", "1", "memory", "1Gi", "ephemeral-storage", "2Gi", "hugepages-2Mi", "4Mi",
+		"example.com/gpu", "2"),
 		list("cpu", "2", "hugepages-2Mi", "4Mi", "example.com/gpu", "2"))
 	deleted := func(at int64) *corev1.Pod {
 		p := pod(asks)
@@ -45,8 +46,10 @@ func TestUsage(t *testing.T) {
 	}
 	ended := pod(asks)
 	ended.Status.Phase = corev1.PodSucceeded
-	alive := list("count/pods", "1", "pods", "1", "cpu", "1", "requests.cpu", "1", "limits.cpu", "2", "memory", "1Gi", "requests.memory", "1Gi",
-		"ephemeral-storage", "2Gi", "requests.ephemeral-storage", "2Gi", "hugepages-2Mi", "4Mi", "requests.hugepages-2Mi", "4Mi", "requests.example.com/gpu", "2")
+	alive := list("count/pods", "1", "pods", "1", "cpu", "1", "requests.cpu", "1", "limits.cpu", "2", "memory", "1Gi",
+		"requests.memory", "1Gi",
+		"ephemeral-storage", "2Gi", "requests.ephemeral-storage", "2Gi", "hugepages-2Mi", "4Mi",
+		"requests.hugepages-2Mi", "4Mi", "requests.example.com/gpu", "2")
 	initial := pod(container("c", list("cpu", "1"), nil), container("d", list("cpu", "1"), nil))
 	initial.Spec.InitContainers = []corev1.Container{container("i", list("cpu", "3"), nil)}
 	service := func(s corev1.ServiceSpec) *corev1.Service {
@@ -58,18 +61,27 @@ func TestUsage(t *testing.T) {
 		obj  runtime.Object
 		want corev1.ResourceList
 	}{
-		"pod":                       {pods, pod(asks), alive},
-		"being deleted":             {pods, deleted(980), alive},
-		"stuck after its grace":     {pods, deleted(960), list("count/pods", "1")},
-		"ended":                     {pods, ended, list("count/pods", "1")},
-		"init container":            {pods, initial, list("count/pods", "1", "pods", "1", "cpu", "3", "requests.cpu", "3")},
-		"service":                   {services, service(corev1.ServiceSpec{}), list("count/services", "1", "services", "1", "services.nodeports", "0", "services.loadbalancers", "0")},
-		"node ports":                {services, service(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}), list("count/services", "1", "services", "1", "services.nodeports", "2", "services.loadbalancers", "0")},
-		"load balancer":             {services, service(corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}), list("count/services", "1", "services", "1", "services.nodeports", "2", "services.loadbalancers", "1")},
-		"balancer without ports":    {services, service(corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, AllocateLoadBalancerNodePorts: ptr.To(false)}), list("count/services", "1", "services", "1", "services.nodeports", "1", "services.loadbalancers", "1")},
-		"older name":                {corev1.Resource("secrets"), nil, list("count/secrets", "1", "secrets", "1")},
-		"group":                     {schema.GroupResource{Group: "apps", Resource: "deployments"}, nil, list("count/deployments.apps", "1")},
-		"same name, other group":    {schema.GroupResource{Group: "example.com", Resource: "secrets"}, nil, list("count/secrets.example.com", "1")},
+		"pod":                   {pods, pod(asks), alive},
+		"being deleted":         {pods, deleted(980), alive},
+		"stuck after its grace": {pods, deleted(960), list("count/pods", "1")},
+		"ended":                 {pods, ended, list("count/pods", "1")},
+		"init container": {pods, initial,
+			list("count/pods", "1", "pods", "1", "cpu", "3", "requests.cpu", "3")},
+		"service": {services, service(corev1.ServiceSpec{}),
+			list("count/services", "1", "services", "1", "services.nodeports", "0", "services.loadbalancers", "0")},
+		"node ports": {services, service(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}),
+			list("count/services", "1", "services", "1", "services.nodeports", "2", "services.loadbalancers", "0")},
+		"load balancer": {services, service(corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}),
+			list("count/services", "1", "services", "1", "services.nodeports", "2", "services.loadbalancers", "1")},
+		"balancer without ports": {services,
+			service(corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer,
+				AllocateLoadBalancerNodePorts: ptr.To(false)}),
+			list("count/services", "1", "services", "1", "services.nodeports", "1", "services.loadbalancers", "1")},
+		"older name": {corev1.Resource("secrets"), nil, list("count/secrets", "1", "secrets", "1")},
+		"group": {schema.GroupResource{Group: "apps", Resource: "deployments"}, nil,
+			list("count/deployments.apps", "1")},
+		"same name, other group": {schema.GroupResource{Group: "example.com", Resource: "secrets"}, nil,
+			list("count/secrets.example.com", "1")},
 		"no older name for a quota": {corev1.Resource("serviceaccounts"), nil, list("count/serviceaccounts", "1")},
 	} {
 		got := Usage(c.gr, c.obj, now, Known{})
@@ -89,7 +101,8 @@ func TestUsage(t *testing.T) {
 			}
 		}
 	}
-	for _, n := range []corev1.ResourceName{"requests.kubernetes.io/x", "limits.example.com/gpu", "limits.hugepages-2Mi", "example.com/gpu"} {
+	for _, n := range []corev1.ResourceName{"requests.kubernetes.io/x", "limits.example.com/gpu",
+		"limits.hugepages-2Mi", "example.com/gpu"} {
 		if by := Counted(n); len(by) > 0 {
 			t.Errorf("%s counts %v, want nothing", n, by)
 		}
@@ -109,11 +122,14 @@ func TestUnspecified(t *testing.T) {
 		names []corev1.ResourceName
 		want  string
 	}{
-		"all said":        {pod(full), []corev1.ResourceName{"cpu", "limits.memory"}, ""},
-		"nothing wanted":  {pod(container("c", nil, nil)), []corev1.ResourceName{"pods", "requests.ephemeral-storage", "requests.example.com/gpu"}, ""},
-		"for the pod":     {levelled, []corev1.ResourceName{"limits.memory"}, ""},
-		"one":             {pod(container("c", list("cpu", "1"), nil), full), []corev1.ResourceName{"limits.cpu", "cpu", "requests.cpu"}, "must specify limits.cpu for: c"},
-		"several":         {pod(container("c", nil, nil)), []corev1.ResourceName{"requests.memory", "limits.cpu"}, "must specify limits.cpu for: c; requests.memory for: c"},
+		"all said": {pod(full), []corev1.ResourceName{"cpu", "limits.memory"}, ""},
+		"nothing wanted": {pod(container("c", nil, nil)),
+			[]corev1.ResourceName{"pods", "requests.ephemeral-storage", "requests.example.com/gpu"}, ""},
+		"for the pod": {levelled, []corev1.ResourceName{"limits.memory"}, ""},
+		"one": {pod(container("c", list("cpu", "1"), nil), full),
+			[]corev1.ResourceName{"limits.cpu", "cpu", "requests.cpu"}, "must specify limits.cpu for: c"},
+		"several": {pod(container("c", nil, nil)), []corev1.ResourceName{"requests.memory", "limits.cpu"},
+			"must specify limits.cpu for: c; requests.memory for: c"},
 		"init containers": {initial, []corev1.ResourceName{"memory"}, "must specify memory for: a,b"},
 	} {
 		got := ""
@@ -135,30 +151,41 @@ func TestInScope(t *testing.T) {
 	high := pod(container("c", nil, nil))
 	high.Spec.PriorityClassName = "high"
 	cross := pod(container("c", nil, nil))
-	cross.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
-		{PodAffinityTerm: corev1.PodAffinityTerm{NamespaceSelector: &metav1.LabelSelector{}}}}}}
+	cross.Spec.Affinity = &corev1.Affinity{
+		PodAntiAffinity: &corev1.PodAntiAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+				{PodAffinityTerm: corev1.PodAffinityTerm{NamespaceSelector: &metav1.LabelSelector{}}}}}}
 	named := pod(container("c", nil, nil))
-	named.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{Namespaces: []string{"x"}}}}}
+	named.Spec.Affinity = &corev1.Affinity{
+		PodAffinity: &corev1.PodAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{Namespaces: []string{"x"}}}}}
 	scopes := func(s ...corev1.ResourceQuotaScope) corev1.ResourceQuotaSpec {
 		return corev1.ResourceQuotaSpec{Scopes: s}
 	}
 	class := func(op corev1.ScopeSelectorOperator, values ...string) corev1.ResourceQuotaSpec {
-		return corev1.ResourceQuotaSpec{ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
-			{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: op, Values: values}}}}
+		return corev1.ResourceQuotaSpec{
+			ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
+				{ScopeName: corev1.ResourceQuotaScopePriorityClass, Operator: op, Values: values}}}}
 	}
 	for name, c := range map[string]struct {
 		spec    corev1.ResourceQuotaSpec
 		in, out []*corev1.Pod
 	}{
-		"none":             {scopes(), []*corev1.Pod{effort, burst, ends}, nil},
-		"Terminating":      {scopes(corev1.ResourceQuotaScopeTerminating), []*corev1.Pod{ends}, []*corev1.Pod{effort}},
-		"NotTerminating":   {scopes(corev1.ResourceQuotaScopeNotTerminating), []*corev1.Pod{effort}, []*corev1.Pod{ends}},
-		"BestEffort":       {scopes(corev1.ResourceQuotaScopeBestEffort), []*corev1.Pod{effort}, []*corev1.Pod{burst}},
-		"NotBestEffort":    {scopes(corev1.ResourceQuotaScopeNotBestEffort), []*corev1.Pod{burst}, []*corev1.Pod{effort}},
-		"both":             {scopes(corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeTerminating), []*corev1.Pod{ends}, []*corev1.Pod{effort, burst}},
-		"across":           {scopes(corev1.ResourceQuotaScopeCrossNamespacePodAffinity), []*corev1.Pod{cross, named}, []*corev1.Pod{effort}},
-		"class":            {scopes(corev1.ResourceQuotaScopePriorityClass), []*corev1.Pod{high}, []*corev1.Pod{effort}},
-		"class in":         {class(corev1.ScopeSelectorOpIn, "low", "high"), []*corev1.Pod{high}, []*corev1.Pod{effort}},
+		"none":        {scopes(), []*corev1.Pod{effort, burst, ends}, nil},
+		"Terminating": {scopes(corev1.ResourceQuotaScopeTerminating), []*corev1.Pod{ends}, []*corev1.Pod{effort}},
+		"NotTerminating": {scopes(corev1.ResourceQuotaScopeNotTerminating), []*corev1.Pod{effort},
+			[]*corev1.Pod{ends}},
+		"BestEffort": {scopes(corev1.ResourceQuotaScopeBestEffort), []*corev1.Pod{effort}, []*corev1.Pod{burst}},
+		"NotBestEffort": {scopes(corev1.ResourceQuotaScopeNotBestEffort), []*corev1.Pod{burst},
+			[]*corev1.Pod{effort}},
+		"both": {scopes(corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeTerminating),
+			[]*corev1.Pod{ends}, []*corev1.Pod{effort, burst}},
+		"across": {scopes(corev1.ResourceQuotaScopeCrossNamespacePodAffinity), []*corev1.Pod{cross, named},
+			[]*corev1.Pod{effort}},
+		"class": {scopes(corev1.ResourceQuotaScopePriorityClass), []*corev1.Pod{high},
+			[]*corev1.Pod{effort}},
+		"class in": {class(corev1.ScopeSelectorOpIn, "low", "high"), []*corev1.Pod{high},
+			[]*corev1.Pod{effort}},
 		"class not in":     {class(corev1.ScopeSelectorOpNotIn, "high"), []*corev1.Pod{effort}, []*corev1.Pod{high}},
 		"class not there":  {class(corev1.ScopeSelectorOpDoesNotExist), []*corev1.Pod{effort}, []*corev1.Pod{high}},
 		"class exists":     {class(corev1.ScopeSelectorOpExists), []*corev1.Pod{high}, []*corev1.Pod{effort}},
@@ -193,7 +220,8 @@ func TestLists(t *testing.T) {
 	if got := Text(Mask(a, []corev1.ResourceName{"pods", "secrets"})); got != "pods=2" {
 		t.Errorf("mask: %s", got)
 	}
-	if got := Beyond(list("cpu", "2", "pods", "2", "secrets", "9"), list("cpu", "1", "pods", "2")); len(got) != 1 || got[0] != "cpu" {
+	if got := Beyond(list("cpu", "2", "pods", "2", "secrets", "9"), list("cpu", "1", "pods", "2")); len(got) != 1 ||
+		got[0] != "cpu" {
 		t.Errorf("beyond: %v", got)
 	}
 	if !Equal(list("cpu", "1"), list("cpu", "1000m")) || Equal(a, b) || Equal(a, list("cpu", "1")) {

@@ -32,7 +32,8 @@ func InScope(q *corev1.ResourceQuotaSpec, gr schema.GroupResource, obj runtime.O
 func selectors(q *corev1.ResourceQuotaSpec) []corev1.ScopedResourceSelectorRequirement {
 	var out []corev1.ScopedResourceSelectorRequirement
 	for _, s := range q.Scopes {
-		out = append(out, corev1.ScopedResourceSelectorRequirement{ScopeName: s, Operator: corev1.ScopeSelectorOpExists})
+		out = append(out, corev1.ScopedResourceSelectorRequirement{ScopeName: s,
+			Operator: corev1.ScopeSelectorOpExists})
 	}
 	if q.ScopeSelector != nil {
 		out = append(out, q.ScopeSelector.MatchExpressions...)
@@ -97,5 +98,7 @@ func crossesNamespaces(p *corev1.Pod) bool {
 	for _, w := range preferred {
 		required = append(required, w.PodAffinityTerm)
 	}
-	return slices.ContainsFunc(required, func(t corev1.PodAffinityTerm) bool { return len(t.Namespaces) > 0 || t.NamespaceSelector != nil })
+	return slices.ContainsFunc(required, func(t corev1.PodAffinityTerm) bool {
+		return len(t.Namespaces) > 0 || t.NamespaceSelector != nil
+	})
 }

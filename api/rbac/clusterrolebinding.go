@@ -14,7 +14,8 @@ func clusterRoleBindingRow() resources.Row {
 		return validateBinding(b.RoleRef, b.Subjects, false, "ClusterRole")
 	}
 	return resources.Row{
-		GVK: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), Resource: "clusterrolebindings", Singular: "clusterrolebinding",
+		GVK: rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"), Resource: "clusterrolebindings",
+		Singular:    "clusterrolebinding",
 		Recheck:     resources.RecheckBoth,
 		StoragePath: "clusterrolebindings",
 		New:         resources.Make[rbacv1.ClusterRoleBinding],

@@ -25,15 +25,18 @@ func validateRule(r *rbacv1.PolicyRule, namespaced bool, path *field.Path) field
 	}
 	if len(r.NonResourceURLs) > 0 {
 		if namespaced {
-			errs = append(errs, field.Invalid(path.Child("nonResourceURLs"), r.NonResourceURLs, "namespaced rules cannot apply to non-resource URLs"))
+			errs = append(errs, field.Invalid(path.Child("nonResourceURLs"), r.NonResourceURLs,
+				"namespaced rules cannot apply to non-resource URLs"))
 		}
 		if len(r.APIGroups) > 0 || len(r.Resources) > 0 || len(r.ResourceNames) > 0 {
-			errs = append(errs, field.Invalid(path.Child("nonResourceURLs"), r.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs"))
+			errs = append(errs, field.Invalid(path.Child("nonResourceURLs"), r.NonResourceURLs,
+				"rules cannot apply to both regular resources and non-resource URLs"))
 		}
 		return errs
 	}
 	if len(r.APIGroups) == 0 {
-		errs = append(errs, field.Required(path.Child("apiGroups"), "resource rules must supply at least one api group"))
+		errs = append(errs, field.Required(path.Child("apiGroups"),
+			"resource rules must supply at least one api group"))
 	}
 	if len(r.Resources) == 0 {
 		errs = append(errs, field.Required(path.Child("resources"), "resource rules must supply at least one resource"))
@@ -48,12 +51,14 @@ func validateAggregation(a *rbacv1.AggregationRule) field.ErrorList {
 	}
 	path := field.NewPath("aggregationRule", "clusterRoleSelectors")
 	if len(a.ClusterRoleSelectors) == 0 {
-		return field.ErrorList{field.Required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")}
+		return field.ErrorList{field.Required(path,
+			"at least one clusterRoleSelector required if aggregationRule is non-nil")}
 	}
 	var errs field.ErrorList
 	for i := range a.ClusterRoleSelectors {
 		at := path.Index(i)
-		errs = append(errs, metavalidation.ValidateLabelSelector(&a.ClusterRoleSelectors[i], metavalidation.LabelSelectorValidationOptions{}, at)...)
+		errs = append(errs, metavalidation.ValidateLabelSelector(&a.ClusterRoleSelectors[i],
+			metavalidation.LabelSelectorValidationOptions{}, at)...)
 		if _, err := metav1.LabelSelectorAsSelector(&a.ClusterRoleSelectors[i]); err != nil {
 			errs = append(errs, field.Invalid(at, nil, "invalid label selector."))
 		}
@@ -111,7 +116,8 @@ func validateSubject(s *rbacv1.Subject, namespaced bool, path *field.Path) field
 			errs = append(errs, field.NotSupported(path.Child("apiGroup"), s.APIGroup, []string{rbacv1.GroupName}))
 		}
 	default:
-		errs = append(errs, field.NotSupported(path.Child("kind"), s.Kind, []string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
+		errs = append(errs, field.NotSupported(path.Child("kind"), s.Kind,
+			[]string{rbacv1.ServiceAccountKind, rbacv1.UserKind, rbacv1.GroupKind}))
 	}
 	return errs
 }
@@ -121,5 +127,6 @@ func sameRole(now, was rbacv1.RoleRef) field.ErrorList {
 	if apiequality.Semantic.DeepEqual(now, was) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), struct{ APIGroup, Kind, Name string }{now.APIGroup, now.Kind, now.Name}, "cannot change roleRef")}
+	return field.ErrorList{field.Invalid(field.NewPath("roleRef"),
+		struct{ APIGroup, Kind, Name string }{now.APIGroup, now.Kind, now.Name}, "cannot change roleRef")}
 }

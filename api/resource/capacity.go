@@ -11,7 +11,8 @@ import (
 // maxValidValues is how many amounts a policy may list.
 const maxValidValues = 10
 
-// validateRequestPolicy checks which amounts of a capacity may be asked for. shared tells that the device may be allocated several times.
+// validateRequestPolicy checks which amounts of a capacity may be asked for. shared tells that the device may be
+// allocated several times.
 func validateRequestPolicy(c *resourcev1.DeviceCapacity, shared bool, path *field.Path) field.ErrorList {
 	p := c.RequestPolicy
 	switch {
@@ -20,7 +21,8 @@ func validateRequestPolicy(c *resourcev1.DeviceCapacity, shared bool, path *fiel
 	case !shared:
 		return field.ErrorList{field.Forbidden(path, "allowMultipleAllocations must be true")}
 	case len(p.ValidValues) > 0 && p.ValidRange != nil:
-		return field.ErrorList{field.Forbidden(path, `exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`)}
+		return field.ErrorList{field.Forbidden(path,
+			`exactly one policy can be specified, cannot specify "validValues" and "validRange" at the same time`)}
 	case len(p.ValidValues) > 0:
 		return validateValidValues(p.Default, p.ValidValues, c.Value, path)
 	case p.ValidRange != nil:
@@ -29,7 +31,8 @@ func validateRequestPolicy(c *resourcev1.DeviceCapacity, shared bool, path *fiel
 	return nil
 }
 
-func validateValidValues(preset *resource.Quantity, values []resource.Quantity, capacity resource.Quantity, path *field.Path) field.ErrorList {
+func validateValidValues(preset *resource.Quantity, values []resource.Quantity, capacity resource.Quantity,
+	path *field.Path) field.ErrorList {
 	if preset == nil {
 		return field.ErrorList{field.Required(path.Child("default"), "required when validValues is defined")}
 	}
@@ -43,7 +46,8 @@ func validateValidValues(preset *resource.Quantity, values []resource.Quantity, 
 		v := &values[i]
 		has = has || v.Cmp(*preset) == 0
 		if v.Cmp(capacity) > 0 {
-			errs = append(errs, field.Invalid(at.Index(i), v.String(), "option is larger than capacity value: "+capacity.String()))
+			errs = append(errs, field.Invalid(at.Index(i), v.String(),
+				"option is larger than capacity value: "+capacity.String()))
 		}
 	}
 	seen := map[string]bool{}
@@ -58,12 +62,14 @@ func validateValidValues(preset *resource.Quantity, values []resource.Quantity, 
 		seen[v.String()] = true
 	}
 	if !has {
-		errs = append(errs, field.Invalid(at, preset.String(), "default value is not valid according to the requestPolicy"))
+		errs = append(errs, field.Invalid(at, preset.String(),
+			"default value is not valid according to the requestPolicy"))
 	}
 	return errs
 }
 
-func validateValidRange(preset *resource.Quantity, r *resourcev1.CapacityRequestPolicyRange, capacity resource.Quantity, path *field.Path) field.ErrorList {
+func validateValidRange(preset *resource.Quantity, r *resourcev1.CapacityRequestPolicyRange, capacity resource.Quantity,
+	path *field.Path) field.ErrorList {
 	at := path.Child("validRange")
 	switch {
 	case preset == nil:
@@ -73,19 +79,24 @@ func validateValidRange(preset *resource.Quantity, r *resourcev1.CapacityRequest
 	}
 	var errs field.ErrorList
 	if preset.Cmp(*r.Min) < 0 {
-		errs = append(errs, field.Invalid(at.Child("min"), preset.String(), "default is less than min: "+r.Min.String()))
+		errs = append(errs, field.Invalid(at.Child("min"), preset.String(),
+			"default is less than min: "+r.Min.String()))
 	}
 	if r.Min.Cmp(capacity) > 0 {
-		errs = append(errs, field.Invalid(at.Child("min"), r.Min.String(), "min is larger than capacity value: "+capacity.String()))
+		errs = append(errs, field.Invalid(at.Child("min"), r.Min.String(),
+			"min is larger than capacity value: "+capacity.String()))
 	}
 	if r.Max != nil {
 		if r.Min.Cmp(*r.Max) > 0 {
-			errs = append(errs, field.Invalid(at.Child("max"), r.Min.String(), "min is larger than max: "+r.Max.String()))
+			errs = append(errs, field.Invalid(at.Child("max"), r.Min.String(),
+				"min is larger than max: "+r.Max.String()))
 		} else if preset.Cmp(*r.Max) > 0 {
-			errs = append(errs, field.Invalid(at.Child("max"), preset.String(), "default is more than max: "+r.Max.String()))
+			errs = append(errs, field.Invalid(at.Child("max"), preset.String(),
+				"default is more than max: "+r.Max.String()))
 		}
 		if r.Max.Cmp(capacity) > 0 {
-			errs = append(errs, field.Invalid(at.Child("max"), r.Max.String(), "max is larger than capacity value: "+capacity.String()))
+			errs = append(errs, field.Invalid(at.Child("max"), r.Max.String(),
+				"max is larger than capacity value: "+capacity.String()))
 		}
 	}
 	if r.Step != nil {
@@ -95,14 +106,16 @@ func validateValidRange(preset *resource.Quantity, r *resourcev1.CapacityRequest
 }
 
 // validateStep checks that the default and the maximum can be reached from the minimum.
-func validateStep(preset *resource.Quantity, r *resourcev1.CapacityRequestPolicyRange, capacity resource.Quantity, path *field.Path) field.ErrorList {
+func validateStep(preset *resource.Quantity, r *resourcev1.CapacityRequestPolicyRange, capacity resource.Quantity,
+	path *field.Path) field.ErrorList {
 	if r.Step.IsZero() { // at which kube-apiserver 1.36.3 breaks off: it divides by the step
 		return field.ErrorList{field.Invalid(path, r.Step.String(), "must not be zero")}
 	}
 	one := r.Min.DeepCopy()
 	one.Add(*r.Step)
 	if one.Cmp(capacity) > 0 {
-		return field.ErrorList{field.Invalid(path, r.Step.String(), fmt.Sprintf("one step %s is larger than capacity value: %s", one.String(), capacity.String()))}
+		return field.ErrorList{field.Invalid(path, r.Step.String(),
+			fmt.Sprintf("one step %s is larger than capacity value: %s", one.String(), capacity.String()))}
 	}
 	var errs field.ErrorList
 	for _, v := range []*resource.Quantity{preset, r.Max} {
@@ -110,7 +123,8 @@ func validateStep(preset *resource.Quantity, r *resourcev1.CapacityRequestPolicy
 			continue
 		}
 		if step := r.Step.Value(); step != 0 && (v.Value()-r.Min.Value())%step != 0 {
-			errs = append(errs, field.Invalid(path, v.String(), fmt.Sprintf("value is not a multiple of a given step (%s) from (%s)", r.Step.String(), r.Min.String())))
+			errs = append(errs, field.Invalid(path, v.String(),
+				fmt.Sprintf("value is not a multiple of a given step (%s) from (%s)", r.Step.String(), r.Min.String())))
 		}
 	}
 	return errs

@@ -22,7 +22,8 @@ func validateSharedCounters(list []resourcev1.CounterSet, path *field.Path) fiel
 	for i, s := range list {
 		names[i] = s.Name
 		errs = append(errs, validateSetName(s.Name, path.Index(i).Child("name"))...)
-		errs = append(errs, validateCounters(s.Counters, resourcev1.ResourceSliceMaxCountersPerCounterSet, path.Index(i).Child("counters"))...)
+		errs = append(errs, validateCounters(s.Counters, resourcev1.ResourceSliceMaxCountersPerCounterSet,
+			path.Index(i).Child("counters"))...)
 	}
 	return append(errs, duplicates(names, path)...)
 }
@@ -37,7 +38,8 @@ func validateConsumption(list []resourcev1.DeviceCounterConsumption, path *field
 	for i, c := range list {
 		names[i] = c.CounterSet
 		errs = append(errs, validateSetName(c.CounterSet, path.Index(i).Child("counterSet"))...)
-		errs = append(errs, validateCounters(c.Counters, resourcev1.ResourceSliceMaxCountersPerDeviceCounterConsumption, path.Index(i).Child("counters"))...)
+		errs = append(errs, validateCounters(c.Counters, resourcev1.ResourceSliceMaxCountersPerDeviceCounterConsumption,
+			path.Index(i).Child("counters"))...)
 	}
 	return append(errs, duplicates(names, path)...)
 }

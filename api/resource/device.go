@@ -19,7 +19,9 @@ import (
 // validateSliceDevices checks devices; each names its nodes itself if perDevice.
 func validateSliceDevices(list []resourcev1.Device, perDevice bool, path *field.Path) field.ErrorList {
 	most := resourcev1.ResourceSliceMaxDevices
-	if slices.ContainsFunc(list, func(d resourcev1.Device) bool { return len(d.Taints) > 0 || len(d.ConsumesCounters) > 0 }) {
+	if slices.ContainsFunc(list, func(d resourcev1.Device) bool {
+		return len(d.Taints) > 0 || len(d.ConsumesCounters) > 0
+	}) {
 		most = resourcev1.ResourceSliceMaxDevicesWithAdvancedFeatures
 	}
 	errs := bound(path, len(list), most)
@@ -49,7 +51,8 @@ func validateDevice(d *resourcev1.Device, perDevice bool, path *field.Path) fiel
 	for _, name := range slices.Sorted(maps.Keys(d.Capacity)) {
 		c := d.Capacity[name]
 		errs = append(errs, validateQualifiedName(string(name), at)...)
-		errs = append(errs, validateRequestPolicy(&c, d.AllowMultipleAllocations != nil && *d.AllowMultipleAllocations, at.Key(string(name)).Child("requestPolicy"))...)
+		errs = append(errs, validateRequestPolicy(&c, d.AllowMultipleAllocations != nil && *d.AllowMultipleAllocations,
+			at.Key(string(name)).Child("requestPolicy"))...)
 	}
 	errs = append(errs, bound(path.Child("taints"), len(d.Taints), resourcev1.DeviceTaintsMaxLength)...)
 	for i, t := range d.Taints[:min(len(d.Taints), resourcev1.DeviceTaintsMaxLength)] {
@@ -63,12 +66,13 @@ func validateDevice(d *resourcev1.Device, perDevice bool, path *field.Path) fiel
 	return append(errs, validateBinding(d, path)...)
 }
 
-// validateDeviceNodes checks that a device says in one way on which nodes it is, if it is the devices that say it (perDevice) and not the
-// slice.
+// validateDeviceNodes checks that a device says in one way on which nodes it is, if it is the devices that say it
+// (perDevice) and not the slice.
 func validateDeviceNodes(d *resourcev1.Device, perDevice bool, path *field.Path) field.ErrorList {
 	if !perDevice {
 		if d.NodeName != nil || d.NodeSelector != nil || d.AllNodes != nil {
-			return field.ErrorList{field.Invalid(path, nil, "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")}
+			return field.ErrorList{field.Invalid(path, nil,
+				"`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")}
 		}
 		return nil
 	}
@@ -79,7 +83,8 @@ func validateDeviceNodes(d *resourcev1.Device, perDevice bool, path *field.Path)
 			errs = append(errs, field.Invalid(path.Child("nodeName"), *n, "must not be empty"))
 		} else {
 			set = append(set, "`nodeName`")
-			errs = append(errs, validate.Invalid(path.Child("nodeName"), *n, apivalidation.NameIsDNSSubdomain(*n, false))...)
+			errs = append(errs, validate.Invalid(path.Child("nodeName"), *n,
+				apivalidation.NameIsDNSSubdomain(*n, false))...)
 		}
 	}
 	if d.NodeSelector != nil {
@@ -128,7 +133,8 @@ func validateAttribute(a *resourcev1.DeviceAttribute, path *field.Path) field.Er
 	}
 	if v := a.VersionValue; v != nil {
 		if _, err := semver.Parse(*v); err != nil {
-			errs = append(errs, field.Invalid(path.Child("version"), *v, "must be a string compatible with semver.org spec 2.0.0"))
+			errs = append(errs, field.Invalid(path.Child("version"), *v,
+				"must be a string compatible with semver.org spec 2.0.0"))
 		}
 		if len(*v) > resourcev1.DeviceAttributeMaxValueLength {
 			errs = append(errs, field.TooLong(path.Child("version"), "", resourcev1.DeviceAttributeMaxValueLength))
@@ -140,5 +146,7 @@ func validateAttribute(a *resourcev1.DeviceAttribute, path *field.Path) field.Er
 	case 1:
 		return errs
 	}
-	return append(errs, field.Invalid(path, attribute{IntValue: a.IntValue, BoolValue: a.BoolValue, StringValue: a.StringValue, VersionValue: a.VersionValue}, "exactly one value must be specified"))
+	return append(errs, field.Invalid(path,
+		attribute{IntValue: a.IntValue, BoolValue: a.BoolValue, StringValue: a.StringValue,
+			VersionValue: a.VersionValue}, "exactly one value must be specified"))
 }

@@ -37,10 +37,12 @@ func validateDeviceClass(c *resourcev1.DeviceClass, stored map[string]bool) fiel
 	errs := validateSelectors(c.Spec.Selectors, stored, path.Child("selectors"))
 	errs = append(errs, bound(path.Child("config"), len(c.Spec.Config), resourcev1.DeviceConfigMaxSize)...)
 	for i := range c.Spec.Config[:min(len(c.Spec.Config), resourcev1.DeviceConfigMaxSize)] {
-		errs = append(errs, validateConfiguration(&c.Spec.Config[i].DeviceConfiguration, path.Child("config").Index(i))...)
+		errs = append(errs, validateConfiguration(&c.Spec.Config[i].DeviceConfiguration,
+			path.Child("config").Index(i))...)
 	}
 	if name := c.Spec.ExtendedResourceName; name != nil && !isExtended(*name) {
-		errs = append(errs, field.Invalid(path.Child("extendedResourceName"), *name, "must be a valid extended resource name"))
+		errs = append(errs, field.Invalid(path.Child("extendedResourceName"), *name,
+			"must be a valid extended resource name"))
 	}
 	return errs
 }

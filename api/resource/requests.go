@@ -90,7 +90,8 @@ func validateRequestNames(list []string, names sets.Set[string], path *field.Pat
 		if seen.Has(name) {
 			errs = append(errs, field.Duplicate(at, name))
 		} else if !names.Has(name) {
-			errs = append(errs, field.Invalid(at, name, "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"))
+			errs = append(errs, field.Invalid(at, name,
+				"must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"))
 		}
 		seen.Insert(name)
 	}
@@ -105,7 +106,8 @@ func validateRequest(r *resourcev1.DeviceRequest, stored map[string]bool, path *
 		return append(errs, field.Invalid(path, nil, one+", but multiple fields are set"))
 	case r.Exactly != nil:
 		e, at := r.Exactly, path.Child("exactly")
-		return append(errs, validateDevices(devices{e.DeviceClassName, e.Selectors, e.AllocationMode, e.Count, e.Tolerations}, stored, at)...)
+		return append(errs, validateDevices(
+			devices{e.DeviceClassName, e.Selectors, e.AllocationMode, e.Count, e.Tolerations}, stored, at)...)
 	case len(r.FirstAvailable) == 0:
 		return append(errs, field.Required(path, one))
 	}
@@ -113,8 +115,11 @@ func validateRequest(r *resourcev1.DeviceRequest, stored map[string]bool, path *
 	errs = append(errs, bound(at, len(r.FirstAvailable), resourcev1.FirstAvailableDeviceRequestMaxSize)...)
 	seen := sets.New[string]()
 	for i, sub := range r.FirstAvailable[:min(len(r.FirstAvailable), resourcev1.FirstAvailableDeviceRequestMaxSize)] {
-		errs = append(errs, validate.Invalid(at.Index(i).Child("name"), sub.Name, validation.IsDNS1123Label(sub.Name))...)
-		errs = append(errs, validateDevices(devices{sub.DeviceClassName, sub.Selectors, sub.AllocationMode, sub.Count, sub.Tolerations}, stored, at.Index(i))...)
+		errs = append(errs, validate.Invalid(at.Index(i).Child("name"), sub.Name,
+			validation.IsDNS1123Label(sub.Name))...)
+		errs = append(errs, validateDevices(
+			devices{sub.DeviceClassName, sub.Selectors, sub.AllocationMode, sub.Count, sub.Tolerations}, stored,
+			at.Index(i))...)
 		if seen.Has(sub.Name) {
 			errs = append(errs, field.Duplicate(at.Index(i), sub.Name))
 		}
@@ -143,14 +148,17 @@ func validateDevices(d devices, stored map[string]bool, path *field.Path) field.
 	switch count := path.Child("count"); d.mode {
 	case resourcev1.DeviceAllocationModeAll:
 		if d.count != 0 {
-			errs = append(errs, field.Invalid(count, d.count, "must not be specified when allocationMode is '"+string(d.mode)+"'"))
+			errs = append(errs, field.Invalid(count, d.count,
+				"must not be specified when allocationMode is '"+string(d.mode)+"'"))
 		}
 	case resourcev1.DeviceAllocationModeExactCount:
 		if d.count <= 0 {
 			errs = append(errs, field.Invalid(count, d.count, "must be greater than zero"))
 		}
 	default:
-		errs = append(errs, field.NotSupported(path.Child("allocationMode"), d.mode, []resourcev1.DeviceAllocationMode{resourcev1.DeviceAllocationModeAll, resourcev1.DeviceAllocationModeExactCount}))
+		errs = append(errs, field.NotSupported(path.Child("allocationMode"), d.mode,
+			[]resourcev1.DeviceAllocationMode{resourcev1.DeviceAllocationModeAll,
+				resourcev1.DeviceAllocationModeExactCount}))
 	}
 	errs = append(errs, bound(path.Child("tolerations"), len(d.tolerations), resourcev1.DeviceTolerationsMaxLength)...)
 	for i := range d.tolerations[:min(len(d.tolerations), resourcev1.DeviceTolerationsMaxLength)] {
@@ -172,7 +180,9 @@ func validateToleration(t *resourcev1.DeviceToleration, path *field.Path) field.
 	case resourcev1.DeviceTolerationOpEqual:
 		errs = append(errs, validate.Invalid(path.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
 	default:
-		errs = append(errs, field.NotSupported(path.Child("operator"), t.Operator, []resourcev1.DeviceTolerationOperator{resourcev1.DeviceTolerationOpEqual, resourcev1.DeviceTolerationOpExists}))
+		errs = append(errs, field.NotSupported(path.Child("operator"), t.Operator,
+			[]resourcev1.DeviceTolerationOperator{resourcev1.DeviceTolerationOpEqual,
+				resourcev1.DeviceTolerationOpExists}))
 	}
 	if t.Effect != "" {
 		errs = append(errs, validateEffect(t.Effect, path.Child("effect"))...)
@@ -181,7 +191,8 @@ func validateToleration(t *resourcev1.DeviceToleration, path *field.Path) field.
 }
 
 func validateEffect(e resourcev1.DeviceTaintEffect, path *field.Path) field.ErrorList {
-	valid := []resourcev1.DeviceTaintEffect{resourcev1.DeviceTaintEffectNoExecute, resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone}
+	valid := []resourcev1.DeviceTaintEffect{resourcev1.DeviceTaintEffectNoExecute,
+		resourcev1.DeviceTaintEffectNoSchedule, resourcev1.DeviceTaintEffectNone}
 	return validate.OneOf(path, e, valid...)
 }
 
@@ -194,7 +205,8 @@ func validateConstraint(c *resourcev1.DeviceConstraint, names sets.Set[string], 
 		errs = append(errs, validateFullName(string(*c.DistinctAttribute), path.Child("distinctAttribute"))...)
 	}
 	if c.MatchAttribute == nil && c.DistinctAttribute == nil { // both are let through, as upstream lets them
-		errs = append(errs, field.Required(path, `exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`))
+		errs = append(errs, field.Required(path,
+			`exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`))
 	}
 	return errs
 }

@@ -20,7 +20,8 @@ import (
 
 func resourceClaimRow() resources.Row {
 	return resources.Row{
-		GVK: resourcev1.SchemeGroupVersion.WithKind("ResourceClaim"), Resource: "resourceclaims", Singular: "resourceclaim",
+		GVK: resourcev1.SchemeGroupVersion.WithKind("ResourceClaim"), Resource: "resourceclaims",
+		Singular:     "resourceclaim",
 		Recheck:      resources.RecheckBoth,
 		Namespaced:   true,
 		StoragePath:  "resourceclaims",
@@ -131,10 +132,12 @@ func validateClaimStatus(obj, old *resourcev1.ResourceClaim) field.ErrorList {
 	case s.Allocation == nil:
 	case old.Status.Allocation != nil:
 		if !apiequality.Semantic.DeepEqual(s.Allocation, old.Status.Allocation) {
-			errs = append(errs, field.Invalid(path.Child("allocation"), s.Allocation, apivalidation.FieldImmutableErrorMsg))
+			errs = append(errs, field.Invalid(path.Child("allocation"), s.Allocation,
+				apivalidation.FieldImmutableErrorMsg))
 		}
 	default:
-		errs = append(errs, validateAllocation(s.Allocation, requestNames(&obj.Spec.Devices), path.Child("allocation"))...)
+		errs = append(errs, validateAllocation(s.Allocation, requestNames(&obj.Spec.Devices),
+			path.Child("allocation"))...)
 	}
 	errs = append(errs, validateReserved(s, path.Child("reservedFor"))...)
 	return append(errs, validateDeviceStatus(s, path.Child("devices"))...)
@@ -165,7 +168,8 @@ func validateAllocation(a *resourcev1.AllocationResult, names sets.Set[string], 
 	for i, r := range a.Devices.Results[:min(len(a.Devices.Results), resourcev1.AllocationResultsMaxSize)] {
 		at := results.Index(i)
 		if !names.Has(r.Request) {
-			errs = append(errs, field.Invalid(at.Child("request"), r.Request, "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"))
+			errs = append(errs, field.Invalid(at.Child("request"), r.Request,
+				"must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"))
 		}
 		errs = append(errs, validateDriver(r.Driver, at.Child("driver"))...)
 		errs = append(errs, validatePoolName(r.Pool, at.Child("pool"))...)
@@ -191,10 +195,12 @@ func validateDeviceStatus(s *resourcev1.ResourceClaimStatus, path *field.Path) f
 			errs = append(errs, field.Invalid(at, id, "must be an allocated device in the claim"))
 		}
 		seen[id] = true
-		errs = append(errs, bound(at.Child("conditions"), len(d.Conditions), resourcev1.AllocatedDeviceStatusMaxConditions)...)
+		errs = append(errs, bound(at.Child("conditions"), len(d.Conditions),
+			resourcev1.AllocatedDeviceStatusMaxConditions)...)
 		errs = append(errs, metavalidation.ValidateConditions(d.Conditions, at.Child("conditions"))...)
 		if d.Data != nil && len(d.Data.Raw) > 0 {
-			errs = append(errs, validateJSON(d.Data, resourcev1.AllocatedDeviceStatusDataMaxLength, at.Child("data"))...)
+			errs = append(errs, validateJSON(d.Data, resourcev1.AllocatedDeviceStatusDataMaxLength,
+				at.Child("data"))...)
 		}
 	}
 	return errs

@@ -12,7 +12,8 @@ import (
 
 func resourceClaimTemplateRow() resources.Row {
 	return resources.Row{
-		GVK: resourcev1.SchemeGroupVersion.WithKind("ResourceClaimTemplate"), Resource: "resourceclaimtemplates", Singular: "resourceclaimtemplate",
+		GVK: resourcev1.SchemeGroupVersion.WithKind("ResourceClaimTemplate"), Resource: "resourceclaimtemplates",
+		Singular:    "resourceclaimtemplate",
 		Recheck:     resources.RecheckBoth,
 		Namespaced:  true,
 		StoragePath: "resourceclaimtemplates",
@@ -44,10 +45,14 @@ func validateTemplateMeta(m *metav1.ObjectMeta, path *field.Path) field.ErrorLis
 		name string
 		set  bool
 	}{
-		{"name", m.Name != ""}, {"generateName", m.GenerateName != ""}, {"namespace", m.Namespace != ""}, {"selfLink", m.SelfLink != ""}, {"uid", m.UID != ""},
-		{"resourceVersion", m.ResourceVersion != ""}, {"generation", m.Generation != 0}, {"creationTimestamp", !m.CreationTimestamp.IsZero()},
-		{"deletionTimestamp", m.DeletionTimestamp != nil}, {"deletionGracePeriodSeconds", m.DeletionGracePeriodSeconds != nil},
-		{"ownerReferences", len(m.OwnerReferences) > 0}, {"finalizers", len(m.Finalizers) > 0}, {"managedFields", len(m.ManagedFields) > 0},
+		{"name", m.Name != ""}, {"generateName", m.GenerateName != ""}, {"namespace", m.Namespace != ""},
+		{"selfLink", m.SelfLink != ""}, {"uid", m.UID != ""},
+		{"resourceVersion", m.ResourceVersion != ""}, {"generation", m.Generation != 0},
+		{"creationTimestamp", !m.CreationTimestamp.IsZero()},
+		{"deletionTimestamp", m.DeletionTimestamp != nil},
+		{"deletionGracePeriodSeconds", m.DeletionGracePeriodSeconds != nil},
+		{"ownerReferences", len(m.OwnerReferences) > 0}, {"finalizers", len(m.Finalizers) > 0},
+		{"managedFields", len(m.ManagedFields) > 0},
 	} {
 		if f.set {
 			errs = append(errs, field.Forbidden(path.Child(f.name), "cannot be set"))

@@ -22,7 +22,8 @@ import (
 func resourceSliceRow(now func() time.Time) resources.Row {
 	spec := resourcev1.ResourceSliceSpec{}.SwaggerDoc()
 	return resources.Row{
-		GVK: resourcev1.SchemeGroupVersion.WithKind("ResourceSlice"), Resource: "resourceslices", Singular: "resourceslice",
+		GVK: resourcev1.SchemeGroupVersion.WithKind("ResourceSlice"), Resource: "resourceslices",
+		Singular:    "resourceslice",
 		StoragePath: "resourceslices",
 		New:         resources.Make[resourcev1.ResourceSlice],
 		Strategy: resources.Typed[*resourcev1.ResourceSlice]{
@@ -48,7 +49,8 @@ func resourceSliceRow(now func() time.Time) resources.Row {
 		}.Strategy(),
 		FieldNames: []string{resourcev1.ResourceSliceSelectorNodeName, resourcev1.ResourceSliceSelectorDriver},
 		Fields: resources.Fields(func(s *resourcev1.ResourceSlice) fields.Set {
-			return fields.Set{resourcev1.ResourceSliceSelectorNodeName: deref(s.Spec.NodeName), resourcev1.ResourceSliceSelectorDriver: s.Spec.Driver}
+			return fields.Set{resourcev1.ResourceSliceSelectorNodeName: deref(s.Spec.NodeName),
+				resourcev1.ResourceSliceSelectorDriver: s.Spec.Driver}
 		}),
 		Columns: []metav1.TableColumnDefinition{
 			resources.NameColumn(),
@@ -58,7 +60,8 @@ func resourceSliceRow(now func() time.Time) resources.Row {
 			resources.AgeColumn(),
 		},
 		Cells: resources.Cells(func(s *resourcev1.ResourceSlice, now time.Time) []any {
-			return []any{s.Name, deref(s.Spec.NodeName), s.Spec.Driver, s.Spec.Pool.Name, resources.Age(s.CreationTimestamp, now)}
+			return []any{s.Name, deref(s.Spec.NodeName), s.Spec.Driver, s.Spec.Pool.Name,
+				resources.Age(s.CreationTimestamp, now)}
 		}),
 	}
 }
@@ -78,7 +81,8 @@ func setTaintTimes(s *resourcev1.ResourceSlice, now func() time.Time) {
 	}
 }
 
-// mapped reports whether a device says which resources of its node it takes, a feature (DRANodeAllocatableResources) that is off by default.
+// mapped reports whether a device says which resources of its node it takes, a feature (DRANodeAllocatableResources)
+// that is off by default.
 func mapped(d resourcev1.Device) bool { return len(d.NodeAllocatableResourceMappings) > 0 }
 
 func dropMappings(s *resourcev1.ResourceSlice) {
@@ -103,18 +107,22 @@ func validateSlice(s *resourcev1.ResourceSlice) field.ErrorList {
 func validateSliceUpdate(obj, old *resourcev1.ResourceSlice) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validateSlice(obj)
-	errs = append(errs, apivalidation.ValidateImmutableField(obj.Spec.NodeName, old.Spec.NodeName, path.Child("nodeName"))...)
+	errs = append(errs, apivalidation.ValidateImmutableField(obj.Spec.NodeName, old.Spec.NodeName,
+		path.Child("nodeName"))...)
 	errs = append(errs, apivalidation.ValidateImmutableField(obj.Spec.Driver, old.Spec.Driver, path.Child("driver"))...)
-	return append(errs, apivalidation.ValidateImmutableField(obj.Spec.Pool.Name, old.Spec.Pool.Name, path.Child("pool", "name"))...)
+	return append(errs, apivalidation.ValidateImmutableField(obj.Spec.Pool.Name, old.Spec.Pool.Name,
+		path.Child("pool", "name"))...)
 }
 
 func validatePool(p *resourcev1.ResourcePool, path *field.Path) field.ErrorList {
 	errs := validatePoolName(p.Name, path.Child("name"))
 	if p.ResourceSliceCount <= 0 {
-		errs = append(errs, field.Invalid(path.Child("resourceSliceCount"), p.ResourceSliceCount, "must be greater than zero"))
+		errs = append(errs, field.Invalid(path.Child("resourceSliceCount"), p.ResourceSliceCount,
+			"must be greater than zero"))
 	}
 	if p.Generation < 0 {
-		errs = append(errs, field.Invalid(path.Child("generation"), p.Generation, "must be greater than or equal to zero"))
+		errs = append(errs, field.Invalid(path.Child("generation"), p.Generation,
+			"must be greater than or equal to zero"))
 	}
 	return errs
 }
@@ -140,7 +148,8 @@ func validateNodes(s *resourcev1.ResourceSliceSpec, path *field.Path) field.Erro
 	var set []string
 	if n := s.NodeName; n != nil {
 		set = append(set, "`nodeName`")
-		errs = append(errs, validate.Invalid(path.Child("nodeName"), *n, apivalidation.NameIsDNSSubdomain(*n, false))...)
+		errs = append(errs, validate.Invalid(path.Child("nodeName"), *n,
+			apivalidation.NameIsDNSSubdomain(*n, false))...)
 	}
 	if s.NodeSelector != nil {
 		set = append(set, "`nodeSelector`")
@@ -155,7 +164,8 @@ func validateNodes(s *resourcev1.ResourceSliceSpec, path *field.Path) field.Erro
 	if s.PerDeviceNodeSelection != nil {
 		set = append(set, "`perDeviceNodeSelection`")
 		if !*s.PerDeviceNodeSelection {
-			errs = append(errs, field.Invalid(path.Child("perDeviceNodeSelection"), false, "must be either unset or set to true"))
+			errs = append(errs, field.Invalid(path.Child("perDeviceNodeSelection"), false,
+				"must be either unset or set to true"))
 		}
 	}
 	const one = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
@@ -191,5 +201,6 @@ func validateNodeSelector(s *corev1.NodeSelector, path *field.Path) field.ErrorL
 			terms[i].MatchFields = append(terms[i].MatchFields, requirement(r))
 		}
 	}
-	return append(errs, field.Invalid(path.Child("nodeSelectorTerms"), terms, "must have exactly one node selector term"))
+	return append(errs, field.Invalid(path.Child("nodeSelectorTerms"), terms,
+		"must have exactly one node selector term"))
 }

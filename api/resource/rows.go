@@ -1,5 +1,5 @@
-// Package resource holds what we know of the kinds of the group resource.k8s.io (v1): their rows, defaults, validation, strategies and
-// table columns, as pure functions. Their devices are what dynamic resource allocation gives to pods.
+// Package resource holds what we know of the kinds of the group resource.k8s.io (v1): their rows, defaults, validation,
+// strategies and table columns, as pure functions. Their devices are what dynamic resource allocation gives to pods.
 package resource
 
 import (
@@ -8,7 +8,8 @@ import (
 	"bonsai/api/resources"
 )
 
-// Rows returns the resources of the group. now is the clock for when a device was tainted; nil leaves that to who taints it.
+// Rows returns the resources of the group. now is the clock for when a device was tainted; nil leaves that to who
+// taints it.
 func Rows(now func() time.Time) []resources.Row {
 	return []resources.Row{deviceClassRow(), resourceClaimRow(), resourceClaimTemplateRow(), resourceSliceRow(now)}
 }

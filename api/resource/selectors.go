@@ -15,7 +15,8 @@ import (
 	"bonsai/api/validate"
 )
 
-// validateSelectors checks what devices must be like. What was stored before is compiled with all that any stored expression may use.
+// validateSelectors checks what devices must be like. What was stored before is compiled with all that any stored
+// expression may use.
 func validateSelectors(list []resourcev1.DeviceSelector, stored map[string]bool, path *field.Path) field.ErrorList {
 	errs := bound(path, len(list), resourcev1.DeviceSelectorsMaxSize)
 	for i, s := range list[:min(len(list), resourcev1.DeviceSelectorsMaxSize)] {
@@ -37,7 +38,8 @@ func validateExpression(text string, stored bool, path *field.Path) field.ErrorL
 	if stored {
 		as = celenvironment.StoredExpressions
 	}
-	result := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true}).CompileCELExpression(text, cel.Options{EnvType: &as})
+	result := cel.GetCompiler(cel.Features{EnableConsumableCapacity: true}).CompileCELExpression(text,
+		cel.Options{EnvType: &as})
 	switch {
 	case result.Error != nil:
 		return field.ErrorList{field.Invalid(path, text, result.Error.Detail)}
@@ -95,7 +97,8 @@ func validateConfiguration(c *resourcev1.DeviceConfiguration, path *field.Path) 
 		return field.ErrorList{field.Required(at, "")}
 	}
 	errs := validateDriver(c.Opaque.Driver, at.Child("driver"))
-	return append(errs, validateJSON(&c.Opaque.Parameters, resourcev1.OpaqueParametersMaxLength, at.Child("parameters"))...)
+	return append(errs, validateJSON(&c.Opaque.Parameters, resourcev1.OpaqueParametersMaxLength,
+		at.Child("parameters"))...)
 }
 
 // validateJSON checks an object that only a driver understands; it is not shown to who sent it.
@@ -123,12 +126,14 @@ func validateFullName(name string, path *field.Path) field.ErrorList {
 	}
 	errs := validateQualifiedName(name, path)
 	if !strings.Contains(name, "/") {
-		errs = append(errs, field.Invalid(path, name, "a fully qualified name must be a domain and a name separated by a slash"))
+		errs = append(errs, field.Invalid(path, name,
+			"a fully qualified name must be a domain and a name separated by a slash"))
 	}
 	return errs
 }
 
-// validateQualifiedName checks the name of an attribute or a capacity: a C identifier, which may have a domain before it.
+// validateQualifiedName checks the name of an attribute or a capacity: a C identifier, which may have a domain before
+// it.
 func validateQualifiedName(name string, path *field.Path) field.ErrorList {
 	domain, id, has := strings.Cut(name, "/")
 	if !has {

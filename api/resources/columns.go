@@ -10,7 +10,8 @@ import (
 
 // NameColumn is the first column of every table.
 func NameColumn() metav1.TableColumnDefinition {
-	return metav1.TableColumnDefinition{Name: "Name", Type: "string", Format: "name", Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]}
+	return metav1.TableColumnDefinition{Name: "Name", Type: "string", Format: "name",
+		Description: metav1.ObjectMeta{}.SwaggerDoc()["name"]}
 }
 
 // AgeColumn is how long ago an object was created; its cell is Age's.

@@ -1,5 +1,6 @@
 // Package resources is the table of everything the API serves: one declarative Row per resource. Routes, discovery,
-// storage, watch caches, tables and OpenAPI all come from it; a resource without behaviour of its own needs nothing else.
+// storage, watch caches, tables and OpenAPI all come from it; a resource without behaviour of its own needs nothing
+// else.
 package resources
 
 import (
@@ -31,44 +32,47 @@ type Row struct {
 	TTL time.Duration
 	// NotStored marks resources that are only answered (reviews): their one verb is create, unless they are Observed.
 	NotStored bool
-	// Observed marks those of them whose objects are made when they are asked for (componentstatuses): their verbs are get and list.
+	// Observed marks those of them whose objects are made when they are asked for (componentstatuses): their verbs are
+	// get and list.
 	Observed bool
 	// NoDeleteCollection marks the stored resources that cannot be deleted all at once (namespaces).
 	NoDeleteCollection bool
 
-	// PlainFinalizers lets finalizers be names without a domain ("example"): of custom resources and their definitions, and of the kinds whose
-	// rules do not look at them.
+	// PlainFinalizers lets finalizers be names without a domain ("example"): of custom resources and their definitions,
+	// and of the kinds whose rules do not look at them.
 	PlainFinalizers bool
 	// Recheck is what the kind's rules look at again in the metadata at an update.
 	Recheck Recheck
 	// Deprecated, if not empty, is the warning that every request for the resource is answered with.
 	Deprecated string
-	// Ending, if not empty, is why nothing can be created any more (403): "custom resource definition is terminating". Discovery
-	// shows only what is left to do.
+	// Ending, if not empty, is why nothing can be created any more (403): "custom resource definition is terminating".
+	// Discovery shows only what is left to do.
 	Ending string
 
 	// New makes an empty object of the stored kind. Strategy, Fields and Cells work on these.
 	New func() runtime.Object
-	// Stored, if not nil, is the stored kind where that is not GVK: this resource is a view of the objects of an earlier row with
-	// the same StoragePath (events.k8s.io over core events). All its Versions convert.
+	// Stored, if not nil, is the stored kind where that is not GVK: this resource is a view of the objects of an
+	// earlier row with the same StoragePath (events.k8s.io over core events). All its Versions convert.
 	Stored *schema.GroupVersionKind
 
 	Strategy     Strategy
 	Subresources []Subresource
 
-	// Readable, if not nil, tells why what a client wrote, of the row's Go type, is no object of the kind: it cannot be decoded (400).
+	// Readable, if not nil, tells why what a client wrote, of the row's Go type, is no object of the kind: it cannot be
+	// decoded (400).
 	Readable func(obj runtime.Object) error
 	// KeepsEmpty marks a kind that Kubernetes stores as JSON, which tells an empty list from none.
 	KeepsEmpty bool
-	// Decoded, if not nil, completes an object read from storage: with what protobuf leaves out (the kinds of embedded objects), or
-	// with what the schema of the version that it is stored in says by now (defaults, unknown fields). It must be idempotent.
+	// Decoded, if not nil, completes an object read from storage: with what protobuf leaves out (the kinds of embedded
+	// objects), or with what the schema of the version that it is stored in says by now (defaults, unknown fields). It
+	// must be idempotent.
 	Decoded func(obj runtime.Object)
-	// Upgrade makes an object without a Go type that was stored in another version of the kind one of GVK; nil: versions differ by
-	// their name only.
+	// Upgrade makes an object without a Go type that was stored in another version of the kind one of GVK; nil:
+	// versions differ by their name only.
 	Upgrade func(obj runtime.Object) (runtime.Object, error)
 
-	// Fields returns the selectable fields beyond metadata.name and metadata.namespace; FieldNames are their names, for the
-	// "field label not supported" error.
+	// Fields returns the selectable fields beyond metadata.name and metadata.namespace; FieldNames are their names, for
+	// the "field label not supported" error.
 	Fields     func(obj runtime.Object) fields.Set
 	FieldNames []string
 
@@ -107,9 +111,10 @@ func (r *Row) StoredGVK() schema.GroupVersionKind {
 	return r.GVK
 }
 
-// Strategy is what the generic registry asks about a kind, in this order for create: Default, mutating admission, Default
-// again, PrepareCreate, Validate, Canonicalize; for update: the same with PrepareUpdate and ValidateUpdate (which includes what Validate
-// checks). Metadata common to all kinds (name, uid, generation, …) is the registry's work.
+// Strategy is what the generic registry asks about a kind, in this order for create: Default, mutating admission,
+// Default again, PrepareCreate, Validate, Canonicalize; for update: the same with PrepareUpdate and ValidateUpdate
+// (which includes what Validate checks). Metadata common to all kinds (name, uid, generation, …) is the registry's
+// work.
 type Strategy struct {
 	// Default fills in what the client left out; it must be idempotent.
 	Default func(obj runtime.Object)
@@ -129,17 +134,19 @@ type Strategy struct {
 	ValidateName func(name string, prefix bool) []string
 	// SpecChanged tells whether metadata.generation moves on this update; nil: the kind has no generation.
 	SpecChanged func(obj, old runtime.Object) bool
-	// Graceful returns the grace period in seconds a deletion leaves the object with, nil for at once (pods: spec.terminationGracePeriodSeconds).
+	// Graceful returns the grace period in seconds a deletion leaves the object with, nil for at once (pods:
+	// spec.terminationGracePeriodSeconds).
 	Graceful func(obj runtime.Object, opts *metav1.DeleteOptions) *int64
 	// PrepareDelete marks an object whose deletion begins, while it is kept by finalizers, Held or its grace period
 	// (namespaces: phase Terminating).
 	PrepareDelete func(obj runtime.Object)
-	// Held keeps a deleted object although metadata.finalizers is empty (namespaces: until spec.finalizers is empty, too). The
-	// update that ends it removes the object.
+	// Held keeps a deleted object although metadata.finalizers is empty (namespaces: until spec.finalizers is empty,
+	// too). The update that ends it removes the object.
 	Held func(obj runtime.Object) bool
 	// CreateOnUpdate lets PUT create a missing object (leases, events, endpoints, nodes' kinds as upstream has it).
 	CreateOnUpdate bool
-	// NoPropagation: what a deletion begins says nothing to the garbage collector, whatever policy it asks for (definitions).
+	// NoPropagation: what a deletion begins says nothing to the garbage collector, whatever policy it asks for
+	// (definitions).
 	NoPropagation bool
 	// DefaultOrphan: deletion without a propagation policy orphans dependents (replicationcontrollers, jobs).
 	DefaultOrphan bool
@@ -148,8 +155,9 @@ type Strategy struct {
 	// ReturnDeleted: a deletion that removes the object answers with it rather than with a Status (pods, podtemplates,
 	// resourcequotas, serviceaccounts, services).
 	ReturnDeleted bool
-	// Resets are the JSON paths ("status", "metadata.labels") that PrepareCreate and PrepareUpdate leave as they are, whatever the
-	// client says of them, so that nobody comes to own a field there. Nil: "status" where that is a subresource, and there "spec".
+	// Resets are the JSON paths ("status", "metadata.labels") that PrepareCreate and PrepareUpdate leave as they are,
+	// whatever the client says of them, so that nobody comes to own a field there. Nil: "status" where that is a
+	// subresource, and there "spec".
 	Resets []string
 	// NeedsVersion: a PUT must say which version it replaces (leases, budgets, what drivers say of themselves).
 	NeedsVersion bool

@@ -17,8 +17,8 @@ func Make[T any, P interface {
 	return P(new(T))
 }
 
-// Typed is a Strategy whose functions know their type; Strategy adapts it. Fields mean what they mean in Strategy, and old
-// is nil in Warnings on create.
+// Typed is a Strategy whose functions know their type; Strategy adapts it. Fields mean what they mean in Strategy, and
+// old is nil in Warnings on create.
 type Typed[T runtime.Object] struct {
 	Default        func(obj T)
 	EarlyWarnings  func(obj T) []string
@@ -85,7 +85,8 @@ func Cells[T runtime.Object](f func(obj T, now time.Time) []any) func(runtime.Ob
 }
 
 // Conditions makes a row's Conditions of a function on its Go type.
-func Conditions[T runtime.Object](f func(obj T) []metav1.TableRowCondition) func(runtime.Object) []metav1.TableRowCondition {
+func Conditions[T runtime.Object](f func(obj T) []metav1.TableRowCondition) func(
+	runtime.Object) []metav1.TableRowCondition {
 	return func(obj runtime.Object) []metav1.TableRowCondition { return f(obj.(T)) }
 }
 
@@ -128,7 +129,8 @@ func warnings[T runtime.Object](f func(obj, old T) []string) func(obj, old runti
 	}
 }
 
-func graceful[T runtime.Object](f func(T, *metav1.DeleteOptions) *int64) func(runtime.Object, *metav1.DeleteOptions) *int64 {
+func graceful[T runtime.Object](f func(T, *metav1.DeleteOptions) *int64) func(runtime.Object,
+	*metav1.DeleteOptions) *int64 {
 	if f == nil {
 		return nil
 	}

@@ -22,46 +22,51 @@ type Version struct {
 	Name string
 	// New makes an empty object of this version; nil: of the stored kind.
 	New func() runtime.Object
-	// ToHub and FromHub convert an object of this version to the stored kind and from it, not a list; both nil for the version that
-	// is stored. They are given the object for good: the result may share memory with it, or be it, and has its kind set. One
-	// that asks others (a webhook) may fail; it ends with ctx.
+	// ToHub and FromHub convert an object of this version to the stored kind and from it, not a list; both nil for the
+	// version that is stored. They are given the object for good: the result may share memory with it, or be it, and
+	// has its kind set. One that asks others (a webhook) may fail; it ends with ctx.
 	ToHub, FromHub func(ctx context.Context, obj runtime.Object) (runtime.Object, error)
-	// Remote tells that another server converts (a webhook): what it makes is kept, as it is slow and may be out of reach.
+	// Remote tells that another server converts (a webhook): what it makes is kept, as it is slow and may be out of
+	// reach.
 	Remote bool
 	// FromHubAll is FromHub for a page of objects where that costs less than one by one; may be nil.
 	FromHubAll func(ctx context.Context, objs []runtime.Object) ([]runtime.Object, error)
-	// Schema, for a kind without a Go type (New makes a runtime.Unstructured), makes what its objects have beyond apiVersion, kind
-	// and metadata, in OpenAPI v3; nil: nothing is known of them. SchemaMark is another one for every other schema: who only asks
-	// whether it has changed need not have it made.
+	// Schema, for a kind without a Go type (New makes a runtime.Unstructured), makes what its objects have beyond
+	// apiVersion, kind and metadata, in OpenAPI v3; nil: nothing is known of them. SchemaMark is another one for every
+	// other schema: who only asks whether it has changed need not have it made.
 	Schema     func() (*spec.Schema, error)
 	SchemaMark string
-	// Validate, if not nil, is what a write by a client of this version is checked with, on objects of this version, in place of what
-	// the row's strategies check of stored ones, whose defaults are then left out, too. old is nil at a create.
+	// Validate, if not nil, is what a write by a client of this version is checked with, on objects of this version, in
+	// place of what the row's strategies check of stored ones, whose defaults are then left out, too. old is nil at a
+	// create.
 	Validate func(subresource string, obj, old runtime.Object) field.ErrorList
-	// Prune, for such a kind, drops from an object what the schema does not know, and returns the paths of that as clients are
-	// told them (spec.x[0].y), in their order; nil: everything is kept. An error is why it is no object of the kind.
+	// Prune, for such a kind, drops from an object what the schema does not know, and returns the paths of that as
+	// clients are told them (spec.x[0].y), in their order; nil: everything is kept. An error is why it is no object of
+	// the kind.
 	Prune func(obj runtime.Object) ([]string, error)
-	// Default fills in what clients of this version left out, before ToHub; it must be idempotent. The row's Strategy fills in
-	// what the stored kind needs besides.
+	// Default fills in what clients of this version left out, before ToHub; it must be idempotent. The row's Strategy
+	// fills in what the stored kind needs besides.
 	Default func(obj runtime.Object)
 	// Deprecated, if not empty, is the warning that every request for this version is answered with.
 	Deprecated string
 	// Subresources are those of the row's that this version has; nil: all.
 	Subresources []string
-	// FieldNames maps the names that clients of this version select by to those of the row's Fields; nil: they are the row's.
+	// FieldNames maps the names that clients of this version select by to those of the row's Fields; nil: they are the
+	// row's.
 	FieldNames map[string]string
-	// Fields reads what clients of this version select by, of objects of this version, where it cannot be read of stored ones (a
-	// webhook converts them); nil: the row's Fields tell it.
+	// Fields reads what clients of this version select by, of objects of this version, where it cannot be read of
+	// stored ones (a webhook converts them); nil: the row's Fields tell it.
 	Fields func(obj runtime.Object) fields.Set
-	// Columns and Cells make the tables of this version, of objects of this version; a nil Cells: the row's do, of stored ones.
+	// Columns and Cells make the tables of this version, of objects of this version; a nil Cells: the row's do, of
+	// stored ones.
 	Columns []metav1.TableColumnDefinition
 	Cells   func(obj runtime.Object, now time.Time) []any
 
 	dynamic bool // what New makes has no Go type
 }
 
-// Dynamic tells that the objects of this version have no Go type. v must be one of Row.ServedVersions, which asked New: each
-// request asks this, and an object is not made for nothing.
+// Dynamic tells that the objects of this version have no Go type. v must be one of Row.ServedVersions, which asked New:
+// each request asks this, and an object is not made for nothing.
 func (v *Version) Dynamic() bool { return v.dynamic }
 
 // Has tells whether the version has a subresource of the row's.
@@ -111,7 +116,8 @@ func (r *Row) CheckVersions() error {
 }
 
 // Convert adapts a conversion that cannot fail: the ToHub or FromHub of a Version.
-func Convert[From, To runtime.Object](convert func(From) To) func(context.Context, runtime.Object) (runtime.Object, error) {
+func Convert[From, To runtime.Object](convert func(From) To) func(context.Context, runtime.Object) (runtime.Object,
+	error) {
 	return func(_ context.Context, obj runtime.Object) (runtime.Object, error) { return convert(obj.(From)), nil }
 }
 

@@ -31,7 +31,8 @@ func priorityClassRow() resources.Row {
 	boolean := resources.Column("Global-Default", doc["globalDefault"])
 	boolean.Type = "boolean"
 	return resources.Row{
-		GVK: schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"), Resource: "priorityclasses", Singular: "priorityclass",
+		GVK: schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"), Resource: "priorityclasses",
+		Singular:    "priorityclass",
 		ShortNames:  []string{"pc"},
 		StoragePath: "priorityclasses",
 		New:         resources.Make[schedulingv1.PriorityClass],
@@ -58,7 +59,8 @@ func priorityClassRow() resources.Row {
 			if c.PreemptionPolicy != nil {
 				policy = *c.PreemptionPolicy
 			}
-			return []any{c.Name, int64(c.Value), c.GlobalDefault, resources.Age(c.CreationTimestamp, now), string(policy)}
+			return []any{c.Name, int64(c.Value), c.GlobalDefault, resources.Age(c.CreationTimestamp, now),
+				string(policy)}
 		}),
 	}
 }
@@ -67,23 +69,29 @@ func priorityClassRow() resources.Row {
 func SystemClasses() []schedulingv1.PriorityClass {
 	policy := corev1.PreemptLowerPriority
 	class := func(name string, value int32, description string) schedulingv1.PriorityClass {
-		return schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, Description: description, PreemptionPolicy: &policy}
+		return schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value,
+			Description: description, PreemptionPolicy: &policy}
 	}
 	return []schedulingv1.PriorityClass{
-		class(NodeCritical, NodeCriticalPriority, "Used for system critical pods that must not be moved from their current node."),
-		class(ClusterCritical, ClusterCriticalPriority, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."),
+		class(NodeCritical, NodeCriticalPriority,
+			"Used for system critical pods that must not be moved from their current node."),
+		class(ClusterCritical, ClusterCriticalPriority,
+			"Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."),
 	}
 }
 
-// validatePriorityClass: names that start with "system-" and values above a user's belong to the system's classes, as they are.
+// validatePriorityClass: names that start with "system-" and values above a user's belong to the system's classes, as
+// they are.
 func validatePriorityClass(c *schedulingv1.PriorityClass) field.ErrorList {
 	var errs field.ErrorList
 	if strings.HasPrefix(c.Name, systemPrefix) {
 		if msg := notSystem(c); msg != "" {
-			errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"), "priority class names with '"+systemPrefix+"' prefix are reserved for system use only. error: "+msg))
+			errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"),
+				"priority class names with '"+systemPrefix+"' prefix are reserved for system use only. error: "+msg))
 		}
 	} else if c.Value > HighestUserPriority {
-		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %v", HighestUserPriority)))
+		errs = append(errs, field.Forbidden(field.NewPath("value"),
+			fmt.Sprintf("maximum allowed value of a user defined priority is %v", HighestUserPriority)))
 	}
 	path := field.NewPath("preemptionPolicy")
 	switch p := c.PreemptionPolicy; {
@@ -91,7 +99,8 @@ func validatePriorityClass(c *schedulingv1.PriorityClass) field.ErrorList {
 	case *p == "":
 		errs = append(errs, field.Required(path, ""))
 	default:
-		errs = append(errs, field.NotSupported(path, *p, []corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever}))
+		errs = append(errs, field.NotSupported(path, *p,
+			[]corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever}))
 	}
 	return errs
 }
@@ -118,7 +127,8 @@ func validatePriorityClassUpdate(obj, old *schedulingv1.PriorityClass) field.Err
 		errs = append(errs, field.Forbidden(field.NewPath("value"), "may not be changed in an update."))
 	}
 	if !apiequality.Semantic.DeepEqual(obj.PreemptionPolicy, old.PreemptionPolicy) {
-		errs = append(errs, field.Invalid(field.NewPath("preemptionPolicy"), obj.PreemptionPolicy, apivalidation.FieldImmutableErrorMsg))
+		errs = append(errs, field.Invalid(field.NewPath("preemptionPolicy"), obj.PreemptionPolicy,
+			apivalidation.FieldImmutableErrorMsg))
 	}
 	return errs
 }

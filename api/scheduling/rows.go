@@ -1,5 +1,5 @@
-// Package scheduling holds what we know of the kinds of the group scheduling.k8s.io (v1): their rows, defaults, validation, strategies and
-// table columns, as pure functions.
+// Package scheduling holds what we know of the kinds of the group scheduling.k8s.io (v1): their rows, defaults,
+// validation, strategies and table columns, as pure functions.
 package scheduling
 
 import "bonsai/api/resources"

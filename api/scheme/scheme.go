@@ -1,5 +1,5 @@
-// Package scheme knows every kind the project handles: which Go type a group, version and kind is, and how to encode and
-// decode it. Upstream's versioned types are the only representation; there are no internal types.
+// Package scheme knows every kind the project handles: which Go type a group, version and kind is, and how to encode
+// and decode it. Upstream's versioned types are the only representation; there are no internal types.
 package scheme
 
 import (
@@ -32,8 +32,8 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// New returns a scheme with all kinds of the API groups that the project serves, plus metav1's own (Status, ListOptions, …)
-// in every group version and in "v1".
+// New returns a scheme with all kinds of the API groups that the project serves, plus metav1's own (Status,
+// ListOptions, …) in every group version and in "v1".
 func New() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

@@ -70,7 +70,8 @@ func csiDriverCells(d *storagev1.CSIDriver, now time.Time) []any {
 		return strings.Join(list, ",")
 	}
 	s := &d.Spec
-	return []any{d.Name, ptr.Deref(s.AttachRequired, true), ptr.Deref(s.PodInfoOnMount, false), ptr.Deref(s.StorageCapacity, false), shown(audiences, "<unset>"),
+	return []any{d.Name, ptr.Deref(s.AttachRequired, true), ptr.Deref(s.PodInfoOnMount, false),
+		ptr.Deref(s.StorageCapacity, false), shown(audiences, "<unset>"),
 		ptr.Deref(s.RequiresRepublish, false), shown(modes, "<none>"), resources.Age(d.CreationTimestamp, now)}
 }
 
@@ -94,7 +95,8 @@ func prepareCSIDriver(d *storagev1.CSIDriver) {
 
 // csiDriverWarnings: a driver that asks for tokens should say where it wants them.
 func csiDriverWarnings(d, old *storagev1.CSIDriver) []string {
-	if len(d.Spec.TokenRequests) == 0 || d.Spec.ServiceAccountTokenInSecrets != nil || old != nil && apiequality.Semantic.DeepEqual(d.Spec.TokenRequests, old.Spec.TokenRequests) {
+	if len(d.Spec.TokenRequests) == 0 || d.Spec.ServiceAccountTokenInSecrets != nil ||
+		old != nil && apiequality.Semantic.DeepEqual(d.Spec.TokenRequests, old.Spec.TokenRequests) {
 		return nil
 	}
 	return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
@@ -128,17 +130,21 @@ func validateCSIDriver(d *storagev1.CSIDriver) field.ErrorList {
 func validateCSIDriverSpec(s *storagev1.CSIDriverSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, m := range s.VolumeLifecycleModes {
-		errs = append(errs, validate.Among(path.Child("volumeLifecycleModes"), m, storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral)...)
+		errs = append(errs, validate.Among(path.Child("volumeLifecycleModes"), m, storagev1.VolumeLifecyclePersistent,
+			storagev1.VolumeLifecycleEphemeral)...)
 	}
 	if p := s.FSGroupPolicy; p != nil {
-		errs = append(errs, validate.Among(path.Child("fsGroupPolicy"), *p, storagev1.FileFSGroupPolicy, storagev1.NoneFSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)...)
+		errs = append(errs, validate.Among(path.Child("fsGroupPolicy"), *p, storagev1.FileFSGroupPolicy,
+			storagev1.NoneFSGroupPolicy, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)...)
 	}
 	errs = append(errs, validateTokenRequests(s.TokenRequests, path.Child("tokenRequests"))...)
 	if n := s.NodeAllocatableUpdatePeriodSeconds; n != nil && *n < minUpdatePeriodSeconds {
-		errs = append(errs, field.Invalid(path.Child("nodeAllocatableUpdatePeriodSeconds"), *n, "must be greater than or equal to 10 seconds"))
+		errs = append(errs, field.Invalid(path.Child("nodeAllocatableUpdatePeriodSeconds"), *n,
+			"must be greater than or equal to 10 seconds"))
 	}
 	if in := s.ServiceAccountTokenInSecrets; in != nil && len(s.TokenRequests) == 0 {
-		errs = append(errs, field.Invalid(path.Child("serviceAccountTokenInSecrets"), *in, "serviceAccountTokenInSecrets is set but no tokenRequests are specified"))
+		errs = append(errs, field.Invalid(path.Child("serviceAccountTokenInSecrets"), *in,
+			"serviceAccountTokenInSecrets is set but no tokenRequests are specified"))
 	}
 	return errs
 }
@@ -156,9 +162,11 @@ func validateTokenRequests(list []storagev1.TokenRequest, path *field.Path) fiel
 		switch s := t.ExpirationSeconds; {
 		case s == nil:
 		case *s < minTokenSeconds:
-			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), *s, "may not specify a duration less than 10 minutes"))
+			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), *s,
+				"may not specify a duration less than 10 minutes"))
 		case *s > math.MaxUint32:
-			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), *s, "may not specify a duration larger than 2^32 seconds"))
+			errs = append(errs, field.Invalid(at.Child("expirationSeconds"), *s,
+				"may not specify a duration larger than 2^32 seconds"))
 		}
 	}
 	return errs
@@ -167,6 +175,8 @@ func validateTokenRequests(list []storagev1.TokenRequest, path *field.Path) fiel
 func validateCSIDriverUpdate(obj, old *storagev1.CSIDriver) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validateCSIDriver(obj)
-	errs = append(errs, apivalidation.ValidateImmutableField(obj.Spec.AttachRequired, old.Spec.AttachRequired, path.Child("attachedRequired"))...)
-	return append(errs, apivalidation.ValidateImmutableField(obj.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes, path.Child("volumeLifecycleModes"))...)
+	errs = append(errs, apivalidation.ValidateImmutableField(obj.Spec.AttachRequired, old.Spec.AttachRequired,
+		path.Child("attachedRequired"))...)
+	return append(errs, apivalidation.ValidateImmutableField(obj.Spec.VolumeLifecycleModes,
+		old.Spec.VolumeLifecycleModes, path.Child("volumeLifecycleModes"))...)
 }

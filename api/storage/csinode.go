@@ -61,10 +61,12 @@ func validateNodeDriver(d *storagev1.CSINodeDriver, path *field.Path) field.Erro
 	case d.NodeID == "":
 		errs = append(errs, field.Required(path.Child("nodeID"), d.NodeID))
 	case len(d.NodeID) > maxNodeID:
-		errs = append(errs, field.Invalid(path.Child("nodeID"), d.NodeID, fmt.Sprintf("must be %d characters or less", maxNodeID)))
+		errs = append(errs, field.Invalid(path.Child("nodeID"), d.NodeID,
+			fmt.Sprintf("must be %d characters or less", maxNodeID)))
 	}
 	if a := d.Allocatable; a != nil && a.Count != nil {
-		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*a.Count), path.Child("allocatable", "count"))...)
+		errs = append(errs, apivalidation.ValidateNonnegativeField(int64(*a.Count),
+			path.Child("allocatable", "count"))...)
 	}
 	keys := sets.New[string]()
 	for _, k := range d.TopologyKeys {
@@ -97,7 +99,8 @@ func validateCSINodeUpdate(obj, old *storagev1.CSINode) field.ErrorList {
 	for _, d := range obj.Spec.Drivers {
 		now := driver{Name: d.Name, NodeID: d.NodeID, TopologyKeys: d.TopologyKeys}
 		if had, ok := was[d.Name]; ok && !apiequality.Semantic.DeepEqual(now, had) {
-			errs = append(errs, field.Invalid(field.NewPath("spec", "drivers"), now, apivalidation.FieldImmutableErrorMsg))
+			errs = append(errs, field.Invalid(field.NewPath("spec", "drivers"), now,
+				apivalidation.FieldImmutableErrorMsg))
 		}
 	}
 	return append(errs, validateNodeDrivers(obj.Spec.Drivers)...)

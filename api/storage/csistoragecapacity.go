@@ -17,7 +17,8 @@ import (
 
 func csiStorageCapacityRow() resources.Row {
 	return resources.Row{
-		GVK: storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), Resource: "csistoragecapacities", Singular: "csistoragecapacity",
+		GVK: storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), Resource: "csistoragecapacities",
+		Singular:    "csistoragecapacity",
 		Recheck:     resources.RecheckBoth,
 		Namespaced:  true,
 		StoragePath: "csistoragecapacities",
@@ -54,7 +55,8 @@ func csiStorageCapacityWarnings(c, _ *storagev1.CSIStorageCapacity) []string {
 }
 
 func validateCSIStorageCapacity(c *storagev1.CSIStorageCapacity) field.ErrorList {
-	errs := validate.Invalid(field.NewPath("storageClassName"), c.StorageClassName, apivalidation.NameIsDNSSubdomain(c.StorageClassName, false))
+	errs := validate.Invalid(field.NewPath("storageClassName"), c.StorageClassName,
+		apivalidation.NameIsDNSSubdomain(c.StorageClassName, false))
 	errs = append(errs, validate.LabelSelector(c.NodeTopology, field.NewPath("nodeTopology"))...)
 	if q := c.Capacity; q != nil && q.Sign() < 0 { // the largest size is not looked at, upstream neither
 		errs = append(errs, field.Invalid(field.NewPath("capacity"), q.String(), apivalidation.IsNegativeErrorMsg))
@@ -65,7 +67,9 @@ func validateCSIStorageCapacity(c *storagev1.CSIStorageCapacity) field.ErrorList
 func validateCSIStorageCapacityUpdate(obj, old *storagev1.CSIStorageCapacity) field.ErrorList {
 	errs := validateCSIStorageCapacity(obj)
 	if !apiequality.Semantic.DeepEqual(obj.NodeTopology, old.NodeTopology) {
-		errs = append(errs, field.Invalid(field.NewPath("nodeTopology"), obj.NodeTopology, apivalidation.FieldImmutableErrorMsg))
+		errs = append(errs, field.Invalid(field.NewPath("nodeTopology"), obj.NodeTopology,
+			apivalidation.FieldImmutableErrorMsg))
 	}
-	return append(errs, apivalidation.ValidateImmutableField(obj.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
+	return append(errs, apivalidation.ValidateImmutableField(obj.StorageClassName, old.StorageClassName,
+		field.NewPath("storageClassName"))...)
 }

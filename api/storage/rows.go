@@ -1,5 +1,5 @@
-// Package storage holds what we know of the kinds of the group storage.k8s.io (v1): their rows, defaults, validation, strategies and
-// table columns, as pure functions.
+// Package storage holds what we know of the kinds of the group storage.k8s.io (v1): their rows, defaults, validation,
+// strategies and table columns, as pure functions.
 package storage
 
 import (
@@ -14,7 +14,8 @@ import (
 
 // Rows returns the resources of the group.
 func Rows() []resources.Row {
-	return []resources.Row{csiDriverRow(), csiNodeRow(), csiStorageCapacityRow(), storageClassRow(), volumeAttachmentRow(), volumeAttributesClassRow()}
+	return []resources.Row{csiDriverRow(), csiNodeRow(), csiStorageCapacityRow(), storageClassRow(),
+		volumeAttachmentRow(), volumeAttributesClassRow()}
 }
 
 // maxDriverName is how long the name of a CSI driver may be, by the CSI specification.

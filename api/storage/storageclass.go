@@ -35,7 +35,9 @@ func storageClassWarnings(c, _ *storagev1.StorageClass) []string {
 	for i := range c.AllowedTopologies {
 		for j, e := range c.AllowedTopologies[i].MatchLabelExpressions {
 			if old := podspec.OldLabel(e.Key); old != "" {
-				w = append(w, fmt.Sprintf("%s: %s", field.NewPath("allowedTopologies").Index(i).Child("matchLabelExpressions").Index(j).Child("key"), old))
+				w = append(w, fmt.Sprintf("%s: %s",
+					field.NewPath("allowedTopologies").Index(i).Child("matchLabelExpressions").Index(j).Child("key"),
+					old))
 			}
 		}
 	}
@@ -45,7 +47,8 @@ func storageClassWarnings(c, _ *storagev1.StorageClass) []string {
 func storageClassRow() resources.Row {
 	doc := storagev1.StorageClass{}.SwaggerDoc()
 	return resources.Row{
-		GVK: storagev1.SchemeGroupVersion.WithKind("StorageClass"), Resource: "storageclasses", Singular: "storageclass",
+		GVK: storagev1.SchemeGroupVersion.WithKind("StorageClass"), Resource: "storageclasses",
+		Singular:    "storageclass",
 		Recheck:     resources.RecheckBoth,
 		ShortNames:  []string{"sc"},
 		StoragePath: "storageclasses",
@@ -74,7 +77,8 @@ func storageClassRow() resources.Row {
 				name += " (default)"
 			}
 			return []any{name, c.Provisioner, string(ptr.Deref(c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)),
-				string(ptr.Deref(c.VolumeBindingMode, storagev1.VolumeBindingImmediate)), ptr.Deref(c.AllowVolumeExpansion, false), resources.Age(c.CreationTimestamp, now)}
+				string(ptr.Deref(c.VolumeBindingMode, storagev1.VolumeBindingImmediate)),
+				ptr.Deref(c.AllowVolumeExpansion, false), resources.Age(c.CreationTimestamp, now)}
 		}),
 	}
 }
@@ -94,13 +98,15 @@ func validateStorageClass(c *storagev1.StorageClass) field.ErrorList {
 	errs := validateProvisioner(c.Provisioner, field.NewPath("provisioner"))
 	errs = append(errs, validateParameters(c.Parameters, false, field.NewPath("parameters"))...)
 	if p := c.ReclaimPolicy; p != nil {
-		errs = append(errs, validate.Among(field.NewPath("reclaimPolicy"), *p, corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain)...)
+		errs = append(errs, validate.Among(field.NewPath("reclaimPolicy"), *p, corev1.PersistentVolumeReclaimDelete,
+			corev1.PersistentVolumeReclaimRetain)...)
 	}
 	mode := field.NewPath("volumeBindingMode")
 	if c.VolumeBindingMode == nil {
 		errs = append(errs, field.Required(mode, ""))
 	} else {
-		errs = append(errs, validate.Among(mode, *c.VolumeBindingMode, storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer)...)
+		errs = append(errs, validate.Among(mode, *c.VolumeBindingMode, storagev1.VolumeBindingImmediate,
+			storagev1.VolumeBindingWaitForFirstConsumer)...)
 	}
 	return append(errs, validateTopologies(c.AllowedTopologies, field.NewPath("allowedTopologies"))...)
 }
@@ -123,7 +129,8 @@ func validateTopologies(terms []corev1.TopologySelectorTerm, path *field.Path) f
 }
 
 // validateTopologyTerm returns what the term says: values by keys.
-func validateTopologyTerm(list []corev1.TopologySelectorLabelRequirement, path *field.Path) (map[string]sets.Set[string], field.ErrorList) {
+func validateTopologyTerm(list []corev1.TopologySelectorLabelRequirement,
+	path *field.Path) (map[string]sets.Set[string], field.ErrorList) {
 	var errs field.ErrorList
 	term := map[string]sets.Set[string]{}
 	for i, r := range list {
@@ -163,8 +170,12 @@ func topologyKey(term map[string]sets.Set[string]) string {
 // validateStorageClassUpdate: volumes were made by what a class says, so it stays.
 func validateStorageClassUpdate(obj, old *storagev1.StorageClass) field.ErrorList {
 	errs := validateStorageClass(obj)
-	errs = append(errs, apivalidation.ValidateImmutableField(obj.Parameters, old.Parameters, field.NewPath("parameters"))...)
-	errs = append(errs, apivalidation.ValidateImmutableField(obj.Provisioner, old.Provisioner, field.NewPath("provisioner"))...)
-	errs = append(errs, apivalidation.ValidateImmutableField(obj.ReclaimPolicy, old.ReclaimPolicy, field.NewPath("reclaimPolicy"))...)
-	return append(errs, apivalidation.ValidateImmutableField(obj.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
+	errs = append(errs, apivalidation.ValidateImmutableField(obj.Parameters, old.Parameters,
+		field.NewPath("parameters"))...)
+	errs = append(errs, apivalidation.ValidateImmutableField(obj.Provisioner, old.Provisioner,
+		field.NewPath("provisioner"))...)
+	errs = append(errs, apivalidation.ValidateImmutableField(obj.ReclaimPolicy, old.ReclaimPolicy,
+		field.NewPath("reclaimPolicy"))...)
+	return append(errs, apivalidation.ValidateImmutableField(obj.VolumeBindingMode, old.VolumeBindingMode,
+		field.NewPath("volumeBindingMode"))...)
 }

@@ -17,10 +17,12 @@ import (
 
 func volumeAttachmentRow() resources.Row {
 	spec, status := storagev1.VolumeAttachmentSpec{}.SwaggerDoc(), storagev1.VolumeAttachmentStatus{}.SwaggerDoc()
-	attacher, attached := resources.Column("Attacher", spec["attacher"]), resources.Column("Attached", status["attached"])
+	attacher, attached := resources.Column("Attacher", spec["attacher"]),
+		resources.Column("Attached", status["attached"])
 	attacher.Format, attached.Type = "name", "boolean"
 	return resources.Row{
-		GVK: storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), Resource: "volumeattachments", Singular: "volumeattachment",
+		GVK: storagev1.SchemeGroupVersion.WithKind("VolumeAttachment"), Resource: "volumeattachments",
+		Singular:     "volumeattachment",
 		Recheck:      resources.RecheckWhole,
 		StoragePath:  "volumeattachments",
 		New:          resources.Make[storagev1.VolumeAttachment],
@@ -39,7 +41,8 @@ func volumeAttachmentRow() resources.Row {
 			if n := a.Spec.Source.PersistentVolumeName; n != nil {
 				volume = *n
 			}
-			return []any{a.Name, a.Spec.Attacher, volume, a.Spec.NodeName, a.Status.Attached, resources.Age(a.CreationTimestamp, now)}
+			return []any{a.Name, a.Spec.Attacher, volume, a.Spec.NodeName, a.Status.Attached,
+				resources.Age(a.CreationTimestamp, now)}
 		}),
 	}
 }
@@ -75,7 +78,8 @@ func validateVolumeAttachment(a *storagev1.VolumeAttachment) field.ErrorList {
 	spec, status := field.NewPath("spec"), field.NewPath("status")
 	errs := validateDriverName(a.Spec.Attacher, spec.Child("attacher"))
 	errs = append(errs, validateSource(&a.Spec.Source, spec.Child("source"))...)
-	errs = append(errs, validate.Invalid(spec.Child("nodeName"), a.Spec.NodeName, apivalidation.NameIsDNSSubdomain(a.Spec.NodeName, false))...)
+	errs = append(errs, validate.Invalid(spec.Child("nodeName"), a.Spec.NodeName,
+		apivalidation.NameIsDNSSubdomain(a.Spec.NodeName, false))...)
 	size := 0
 	for k, v := range a.Status.AttachmentMetadata {
 		size += len(k) + len(v)
@@ -83,7 +87,8 @@ func validateVolumeAttachment(a *storagev1.VolumeAttachment) field.ErrorList {
 	if size > maxMetadata {
 		errs = append(errs, field.TooLong(status.Child("attachmentMetadata"), "", maxMetadata))
 	}
-	for name, e := range map[string]*storagev1.VolumeError{"attachError": a.Status.AttachError, "detachError": a.Status.DetachError} {
+	for name, e := range map[string]*storagev1.VolumeError{"attachError": a.Status.AttachError,
+		"detachError": a.Status.DetachError} {
 		if e != nil && len(e.Message) > maxErrorMessage {
 			errs = append(errs, field.TooLong(status.Child(name, "message"), "", maxMetadata))
 		}
@@ -109,7 +114,8 @@ func validateSource(s *storagev1.VolumeAttachmentSource, path *field.Path) field
 	return validateInline(s.InlineVolumeSpec, path.Child("inlineVolumeSpec"))
 }
 
-// validateInline: what a pod brings along has the form of a persistent volume of a CSI driver, without what says how it is kept.
+// validateInline: what a pod brings along has the form of a persistent volume of a CSI driver, without what says how it
+// is kept.
 func validateInline(s *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorList {
 	errs := core.ValidateVolumeSource(s, path)
 	forbid := func(name string, is bool, why string) {
@@ -118,8 +124,11 @@ func validateInline(s *corev1.PersistentVolumeSpec, path *field.Path) field.Erro
 		}
 	}
 	const not = "may not be specified"
-	forbid("persistentVolumeReclaimPolicy", s.PersistentVolumeReclaimPolicy != "" && s.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain, "may only be Retain")
-	forbid("volumeMode", s.VolumeMode != nil && *s.VolumeMode != corev1.PersistentVolumeFilesystem, "may not specify volumeMode other than Filesystem")
+	forbid("persistentVolumeReclaimPolicy",
+		s.PersistentVolumeReclaimPolicy != "" &&
+			s.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain, "may only be Retain")
+	forbid("volumeMode", s.VolumeMode != nil && *s.VolumeMode != corev1.PersistentVolumeFilesystem,
+		"may not specify volumeMode other than Filesystem")
 	forbid("nodeAffinity", s.NodeAffinity != nil, not)
 	forbid("claimRef", s.ClaimRef != nil, not)
 	forbid("capacity", len(s.Capacity) > 0, not)
@@ -144,7 +153,8 @@ func validateVolumeAttachmentUpdate(obj, old *storagev1.VolumeAttachment) field.
 	errs := validateVolumeAttachment(obj)
 	if !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) {
 		shown := attachment{Attacher: obj.Spec.Attacher, NodeName: obj.Spec.NodeName}
-		shown.Source.PersistentVolumeName, shown.Source.InlineVolumeSpec = obj.Spec.Source.PersistentVolumeName, obj.Spec.Source.InlineVolumeSpec
+		shown.Source.PersistentVolumeName, shown.Source.InlineVolumeSpec = obj.Spec.Source.PersistentVolumeName,
+			obj.Spec.Source.InlineVolumeSpec
 		errs = append(errs, field.Invalid(field.NewPath("spec"), shown, apivalidation.FieldImmutableErrorMsg))
 	}
 	return errs

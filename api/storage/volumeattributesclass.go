@@ -13,7 +13,8 @@ import (
 
 func volumeAttributesClassRow() resources.Row {
 	return resources.Row{
-		GVK: storagev1.SchemeGroupVersion.WithKind("VolumeAttributesClass"), Resource: "volumeattributesclasses", Singular: "volumeattributesclass",
+		GVK: storagev1.SchemeGroupVersion.WithKind("VolumeAttributesClass"), Resource: "volumeattributesclasses",
+		Singular:    "volumeattributesclass",
 		Recheck:     resources.RecheckBoth,
 		ShortNames:  []string{"vac"},
 		StoragePath: "volumeattributesclasses",

@@ -7,8 +7,8 @@ import (
 	"reflect"
 )
 
-// GoNames is v as upstream's messages show values that it holds as types without JSON names, apart from the versions: with Go's names
-// of fields, all of them, in the order of the type: {"Key":"a","Operator":"","Value":"x"}.
+// GoNames is v as upstream's messages show values that it holds as types without JSON names, apart from the versions:
+// with Go's names of fields, all of them, in the order of the type: {"Key":"a","Operator":"","Value":"x"}.
 func GoNames(v any) json.Marshaler { return goNames{reflect.ValueOf(v)} }
 
 type goNames struct{ v reflect.Value }

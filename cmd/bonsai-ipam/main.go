@@ -1,5 +1,6 @@
-// Command bonsai-ipam is a CNI plug-in that gives pods their addresses, and a pod whose sandbox is made anew those that it had
-// (https://www.cni.dev/docs/spec/). The container runtime runs it, by the network list that bonsai-network writes.
+// Command bonsai-ipam is a CNI plug-in that gives pods their addresses, and a pod whose sandbox is made anew those that
+// it had (https://www.cni.dev/docs/spec/). The container runtime runs it, by the network list that bonsai-network
+// writes.
 package main
 
 import (
@@ -10,5 +11,6 @@ import (
 )
 
 func main() {
-	skel.PluginMainFuncs(skel.CNIFuncs{Add: ipam.Add, Check: ipam.Check, Del: ipam.Del}, version.All, "bonsai-ipam: addresses of pods, kept over new sandboxes")
+	skel.PluginMainFuncs(skel.CNIFuncs{Add: ipam.Add, Check: ipam.Check, Del: ipam.Del}, version.All,
+		"bonsai-ipam: addresses of pods, kept over new sandboxes")
 }

@@ -66,18 +66,23 @@ func newCommand() *cobra.Command {
 // addFlags registers the flags with their defaults.
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
-	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to a kubeconfig file, specifying how to connect to the API server.")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"Path to a kubeconfig file, specifying how to connect to the API server.")
 	fs.StringVar(&o.node, "node-name", "", "The name of the node that this runs on.")
-	fs.StringVar(&o.cniConfDir, "cni-conf-dir", "/etc/cni/net.d", "Directory in which the container runtime looks for CNI network lists.")
-	fs.StringVar(&o.ipamPlugin, "ipam-plugin", "host-local", "The CNI plug-in that assigns pod addresses: host-local, or a plug-in with the same configuration. bonsai-ipam keeps a pod's address when its sandbox is re-created.")
-	fs.StringSliceVar(&o.clusterCIDRs, "cluster-cidr", nil, "The ranges of pod addresses in the cluster, one per family: no node gets a route to what is outside of them.")
+	fs.StringVar(&o.cniConfDir, "cni-conf-dir", "/etc/cni/net.d",
+		"Directory in which the container runtime looks for CNI network lists.")
+	fs.StringVar(&o.ipamPlugin, "ipam-plugin", "host-local",
+		"The CNI plug-in that assigns pod addresses: host-local, or a plug-in with the same configuration. bonsai-ipam keeps a pod's address when its sandbox is re-created.")
+	fs.StringSliceVar(&o.clusterCIDRs, "cluster-cidr", nil,
+		"The ranges of pod addresses in the cluster, one per family: no node gets a route to what is outside of them.")
 	fs.BoolVar(&o.cleanup, "cleanup", false, "If true remove the agent's routes and nftables tables and exit.")
 }
 
 func (o *options) settings() (*settings, error) {
 	s := &settings{kubeconfig: o.kubeconfig, node: o.node, conf: cni.Dir(o.cniConfDir), ipamPlugin: o.ipamPlugin}
 	var errs []error
-	for flag, value := range map[string]string{"--kubeconfig": o.kubeconfig, "--node-name": o.node, "--cni-conf-dir": o.cniConfDir, "--ipam-plugin": o.ipamPlugin} {
+	for flag, value := range map[string]string{"--kubeconfig": o.kubeconfig, "--node-name": o.node,
+		"--cni-conf-dir": o.cniConfDir, "--ipam-plugin": o.ipamPlugin} {
 		if strings.TrimSpace(value) == "" {
 			errs = append(errs, fmt.Errorf("%s is required", flag))
 		}

@@ -1,5 +1,5 @@
-// Command bonsai-network is a node's agent of the pod network, which Kubernetes leaves to network plug-ins: it tells the container
-// runtime how pods are connected, keeps the routes to other nodes' pods, and enforces NetworkPolicies.
+// Command bonsai-network is a node's agent of the pod network, which Kubernetes leaves to network plug-ins: it tells
+// the container runtime how pods are connected, keeps the routes to other nodes' pods, and enforces NetworkPolicies.
 package main
 
 import (

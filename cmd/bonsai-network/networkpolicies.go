@@ -19,14 +19,16 @@ import (
 	"bonsai/pkg/network/policy"
 )
 
-// Rounds of policies follow changes closely: until its round a pod's new label lets nobody in, and a policy keeps nobody out.
+// Rounds of policies follow changes closely: until its round a pod's new label lets nobody in, and a policy keeps
+// nobody out.
 const (
 	policySettle    = 5 * time.Millisecond
 	policyMinPeriod = 50 * time.Millisecond
 )
 
 // networkPolicies returns the work that enforces NetworkPolicies on the pods of a node, which have addresses of own.
-func networkPolicies(client *apiclient.Client, node string, own func() []netip.Prefix, tables []*nft.PolicyTable, log *slog.Logger) []func(context.Context) error {
+func networkPolicies(client *apiclient.Client, node string, own func() []netip.Prefix, tables []*nft.PolicyTable,
+	log *slog.Logger) []func(context.Context) error {
 	state := policy.NewState(node, own)
 	rounds := boundedfrequency.Runner{Settle: policySettle, MinPeriod: policyMinPeriod, Resync: resync, Log: log}
 	// Without a policy nothing need be known of pods and namespaces.

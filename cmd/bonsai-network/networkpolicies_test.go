@@ -23,8 +23,8 @@ import (
 	"bonsai/pkg/network/policy"
 )
 
-// fence is a node whose pods share a bridge (web 10.244.1.2, client 10.244.1.3, starting 10.244.1.4) and a client outside (172.20.0.2),
-// with the real tables in the node's kernel.
+// fence is a node whose pods share a bridge (web 10.244.1.2, client 10.244.1.3, starting 10.244.1.4) and a client
+// outside (172.20.0.2), with the real tables in the node's kernel.
 type fence struct {
 	t                                    *testing.T
 	node, web, client, starting, outside *netnstest.Namespace
@@ -38,10 +38,12 @@ func newFence(t *testing.T) *fence {
 		t.Skipf("SKIPPED: needs br_netfilter: %v", err)
 	}
 	f := &fence{
-		t: t, node: netnstest.New(t, "node"), web: netnstest.New(t, "web"), client: netnstest.New(t, "client"), starting: netnstest.New(t, "start"),
-		outside: netnstest.New(t, "out"),
+		t: t, node: netnstest.New(t, "node"), web: netnstest.New(t, "web"), client: netnstest.New(t, "client"),
+		starting: netnstest.New(t, "start"),
+		outside:  netnstest.New(t, "out"),
 	}
-	f.node.Run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.send_redirects=0", "net.ipv4.conf.default.send_redirects=0")
+	f.node.Run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.send_redirects=0",
+		"net.ipv4.conf.default.send_redirects=0")
 	f.node.Run("sysctl", "-qw", "net.bridge.bridge-nf-call-iptables=1")
 	f.node.IP("link", "add", "cni0", "type", "bridge")
 	f.node.IP("addr", "add", "10.244.1.1/24", "dev", "cni0")
@@ -70,16 +72,22 @@ func newFence(t *testing.T) *fence {
 			t.Errorf("nftables: %v", err)
 		}
 	})
-	f.state = policy.NewState("here", func() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")} })
+	f.state = policy.NewState("here", func() []netip.Prefix {
+		return []netip.Prefix{netip.MustParsePrefix("10.244.1.0/24")}
+	})
 	f.state.Pods().Set(f.pod("web", "10.244.1.2"))
 	f.state.Pods().Set(f.pod("client", "10.244.1.3"))
-	f.state.Namespaces().Set(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{"kubernetes.io/metadata.name": "default"}}})
+	f.state.Namespaces().Set(
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default",
+			Labels: map[string]string{"kubernetes.io/metadata.name": "default"}}})
 	return f
 }
 
 func (f *fence) pod(name string, addresses ...string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"app": name}}, Spec: corev1.PodSpec{
-		NodeName: "here", Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}}}}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name,
+		Labels: map[string]string{"app": name}}, Spec: corev1.PodSpec{
+		NodeName: "here", Containers: []corev1.Container{
+			{Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}}}}}}
 	for _, a := range addresses {
 		p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: a})
 	}
@@ -90,13 +98,15 @@ func (f *fence) pod(name string, addresses ...string) *corev1.Pod {
 func (f *fence) policy(name, app string, spec networkingv1.NetworkPolicySpec) {
 	f.t.Helper()
 	spec.PodSelector = metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
-	f.state.Policies().Set(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: spec})
+	f.state.Policies().Set(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec: spec})
 	f.sync()
 }
 
 func (f *fence) gone(name string) {
 	f.t.Helper()
-	f.state.Policies().Delete(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}})
+	f.state.Policies().Delete(
+		&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}})
 	f.sync()
 }
 
@@ -115,7 +125,8 @@ func (f *fence) want(step string, from *netnstest.Namespace, network string, ans
 	for address, want := range answers {
 		got, _, err := from.Ask(network, address)
 		switch {
-		case errors.Is(err, syscall.ECONNREFUSED) && network == "tcp", errors.Is(err, syscall.EHOSTUNREACH) && network == "udp":
+		case errors.Is(err, syscall.ECONNREFUSED) && network == "tcp",
+			errors.Is(err, syscall.EHOSTUNREACH) && network == "udp":
 			got = "refused"
 		case err != nil:
 			got = "error: " + err.Error()
@@ -126,11 +137,13 @@ func (f *fence) want(step string, from *netnstest.Namespace, network string, ans
 	}
 }
 
-// TestNetworkPoliciesInKernel: pods on one bridge and clients outside are cut off and let through, over TCP and UDP, as policies say.
+// TestNetworkPoliciesInKernel: pods on one bridge and clients outside are cut off and let through, over TCP and UDP, as
+// policies say.
 func TestNetworkPoliciesInKernel(t *testing.T) {
 	t.Parallel()
 	f := newFence(t)
-	const web, other, client, outside, node = "10.244.1.2:8080", "10.244.1.2:8081", "10.244.1.3:8080", "172.20.0.2:8080", "10.244.1.1:8080"
+	const web, other, client, outside, node = "10.244.1.2:8080", "10.244.1.2:8081", "10.244.1.3:8080",
+		"172.20.0.2:8080", "10.244.1.1:8080"
 	tcp, port := new(corev1.ProtocolTCP), func(n int32) *intstr.IntOrString { return new(intstr.FromInt32(n)) }
 	ingress := func(r ...networkingv1.NetworkPolicyIngressRule) networkingv1.NetworkPolicySpec {
 		return networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Ingress"}, Ingress: r}
@@ -139,8 +152,10 @@ func TestNetworkPoliciesInKernel(t *testing.T) {
 		return []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: cidr, Except: except}}}
 	}
 	apps := func(app string) []networkingv1.NetworkPolicyPeer {
-		return []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "default"}}}}
+		return []networkingv1.NetworkPolicyPeer{
+			{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+				NamespaceSelector: &metav1.LabelSelector{
+					MatchLabels: map[string]string{"kubernetes.io/metadata.name": "default"}}}}
 	}
 	f.sync()
 	for _, network := range []string{"tcp", "udp"} {
@@ -149,20 +164,27 @@ func TestNetworkPoliciesInKernel(t *testing.T) {
 
 	f.policy("deny", "web", ingress())
 	for _, network := range []string{"tcp", "udp"} {
-		f.want("denied, from its neighbour", f.client, network, map[string]string{web: "refused", other: "refused", outside: "outside"})
+		f.want("denied, from its neighbour", f.client, network,
+			map[string]string{web: "refused", other: "refused", outside: "outside"})
 		f.want("denied, from outside", f.outside, network, map[string]string{web: "refused", client: "client"})
-		f.want("denied, from itself and to others", f.web, network, map[string]string{web: "web", client: "client", outside: "outside"})
+		f.want("denied, from itself and to others", f.web, network,
+			map[string]string{web: "web", client: "client", outside: "outside"})
 		f.want("denied, from its node", f.node, network, map[string]string{web: "web"})
 	}
 
-	f.policy("apps", "web", ingress(networkingv1.NetworkPolicyIngressRule{From: apps("client"), Ports: []networkingv1.NetworkPolicyPort{{Protocol: tcp, Port: new(intstr.FromString("http"))}}}))
+	f.policy("apps", "web", ingress(
+		networkingv1.NetworkPolicyIngressRule{From: apps("client"),
+			Ports: []networkingv1.NetworkPolicyPort{{Protocol: tcp, Port: new(intstr.FromString("http"))}}}))
 	f.want("a label at a named port", f.client, "tcp", map[string]string{web: "web", other: "refused"})
 	f.want("a label at a named port", f.client, "udp", map[string]string{web: "refused"})
 	f.want("a label at a named port", f.outside, "tcp", map[string]string{web: "refused"})
 	f.gone("apps")
 
-	f.policy("block", "web", ingress(networkingv1.NetworkPolicyIngressRule{From: block("0.0.0.0/0", "10.244.1.3/32", "10.244.1.0/30"), Ports: []networkingv1.NetworkPolicyPort{
-		{Protocol: tcp, Port: port(8081), EndPort: new(int32(8090))}, {Protocol: tcp, Port: port(8085)}, {Protocol: new(corev1.ProtocolUDP)}}}))
+	f.policy("block", "web",
+		ingress(networkingv1.NetworkPolicyIngressRule{From: block("0.0.0.0/0", "10.244.1.3/32", "10.244.1.0/30"),
+			Ports: []networkingv1.NetworkPolicyPort{
+				{Protocol: tcp, Port: port(8081), EndPort: new(int32(8090))}, {Protocol: tcp, Port: port(8085)},
+				{Protocol: new(corev1.ProtocolUDP)}}}))
 	f.want("a block with exceptions, a range", f.outside, "tcp", map[string]string{web: "refused", other: "other"})
 	f.want("a block with exceptions, a protocol", f.outside, "udp", map[string]string{web: "web"})
 	f.want("a block with exceptions", f.client, "tcp", map[string]string{other: "refused"})
@@ -170,7 +192,8 @@ func TestNetworkPoliciesInKernel(t *testing.T) {
 	f.gone("deny")
 	f.gone("block")
 	f.policy("out", "client", networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"},
-		Egress: []networkingv1.NetworkPolicyEgressRule{{To: apps("web"), Ports: []networkingv1.NetworkPolicyPort{{Protocol: tcp, Port: port(8080)}}}}})
+		Egress: []networkingv1.NetworkPolicyEgressRule{
+			{To: apps("web"), Ports: []networkingv1.NetworkPolicyPort{{Protocol: tcp, Port: port(8080)}}}}})
 	f.want("egress", f.client, "tcp", map[string]string{web: "web", other: "refused", outside: "refused", node: "node"})
 	f.want("egress", f.outside, "tcp", map[string]string{client: "client"})
 
@@ -227,13 +250,15 @@ func TestEstablishedConnectionsStay(t *testing.T) {
 	f.want("a new connection", f.client, "tcp", map[string]string{"10.244.1.2:8080": "refused"})
 }
 
-// TestStartingPodInKernel: an isolated pod whose address nobody has told yet reaches nothing, known pods do; then its policy holds.
+// TestStartingPodInKernel: an isolated pod whose address nobody has told yet reaches nothing, known pods do; then its
+// policy holds.
 func TestStartingPodInKernel(t *testing.T) {
 	t.Parallel()
 	f := newFence(t)
 	f.state.Pods().Set(f.pod("starting"))
-	allowed := networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"}, Egress: []networkingv1.NetworkPolicyEgressRule{{Ports: []networkingv1.NetworkPolicyPort{
-		{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(8080))}}}}}
+	allowed := networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"},
+		Egress: []networkingv1.NetworkPolicyEgressRule{{Ports: []networkingv1.NetworkPolicyPort{
+			{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(8080))}}}}}
 	f.policy("few", "starting", allowed)
 	if _, _, err := f.starting.Ask("udp", "10.244.1.2:8080"); err == nil {
 		t.Error("a starting pod has reached another one")

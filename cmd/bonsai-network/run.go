@@ -26,8 +26,8 @@ const (
 	resync = 30 * time.Second
 )
 
-// How soon the agent looks again for its Node, which the kubelet makes, and for its own rights: the node is Ready only after that, so
-// each pause is a fifth of the time gone by.
+// How soon the agent looks again for its Node, which the kubelet makes, and for its own rights: the node is Ready only
+// after that, so each pause is a fifth of the time gone by.
 const (
 	lookFirst = 50 * time.Millisecond
 	lookMost  = 5 * time.Second
@@ -68,8 +68,10 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 // newClient returns a client that knows just the kinds the agent reads.
 func newClient(config *rest.Config) (*apiclient.Client, error) {
 	s, err := apiclient.NewScheme(
-		apiclient.Only(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{}, &corev1.Namespace{}, &corev1.NamespaceList{}),
-		apiclient.Only(networkingv1.SchemeGroupVersion, &networkingv1.NetworkPolicy{}, &networkingv1.NetworkPolicyList{}))
+		apiclient.Only(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{},
+			&corev1.Namespace{}, &corev1.NamespaceList{}),
+		apiclient.Only(networkingv1.SchemeGroupVersion, &networkingv1.NetworkPolicy{},
+			&networkingv1.NetworkPolicyList{}))
 	if err != nil {
 		return nil, err
 	}
@@ -77,15 +79,17 @@ func newClient(config *rest.Config) (*apiclient.Client, error) {
 }
 
 // source returns what tells sink of a resource until its context ends. The objects themselves are kept nowhere.
-func source[T apiclient.Object](r *apiclient.Resource[T], sink apiclient.Sink[T], log *slog.Logger) func(context.Context) {
+func source[T apiclient.Object](r *apiclient.Resource[T], sink apiclient.Sink[T],
+	log *slog.Logger) func(context.Context) {
 	return func(ctx context.Context) {
 		apiclient.Follow(ctx, r.ListWatch(apiclient.Selection{}), r.GVR().Resource, sink, log)
 	}
 }
 
-// awaitNode returns when the node can be read, or ctx has ended. A reflector that is refused at the start of a cluster would wait
-// for a second and more.
-func awaitNode(ctx context.Context, get func(ctx context.Context, namespace, name string) (*corev1.Node, error), name string, log *slog.Logger) error {
+// awaitNode returns when the node can be read, or ctx has ended. A reflector that is refused at the start of a cluster
+// would wait for a second and more.
+func awaitNode(ctx context.Context, get func(ctx context.Context, namespace, name string) (*corev1.Node, error),
+	name string, log *slog.Logger) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for wait := lookFirst; ; wait = min(wait*6/5, lookMost) {

@@ -17,7 +17,8 @@ import (
 	"bonsai/pkg/network/cni"
 )
 
-// TestAwaitNode: the agent is not long after its Node, however late that is, and does not ask all the time; it ends with its context.
+// TestAwaitNode: the agent is not long after its Node, however late that is, and does not ask all the time; it ends
+// with its context.
 func TestAwaitNode(t *testing.T) {
 	t.Parallel()
 	for _, there := range []time.Duration{0, time.Second, time.Minute} {

@@ -24,83 +24,134 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 }
 
 func (o *options) storageFlags(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.etcdServers, "etcd-servers", o.etcdServers, "List of etcd servers to connect with (scheme://ip:port), comma separated.")
+	fs.StringSliceVar(&o.etcdServers, "etcd-servers", o.etcdServers,
+		"List of etcd servers to connect with (scheme://ip:port), comma separated.")
 	fs.StringVar(&o.etcdCA, "etcd-cafile", "", "SSL Certificate Authority file used to secure etcd communication.")
 	fs.StringVar(&o.etcdCert, "etcd-certfile", "", "SSL certification file used to secure etcd communication.")
 	fs.StringVar(&o.etcdKey, "etcd-keyfile", "", "SSL key file used to secure etcd communication.")
 	fs.StringVar(&o.etcdPrefix, "etcd-prefix", o.etcdPrefix, "The prefix to prepend to all resource paths in etcd.")
-	fs.DurationVar(&o.etcdCompaction, "etcd-compaction-interval", o.etcdCompaction, "The interval of compaction requests. If 0, the compaction request from apiserver is disabled.")
-	fs.DurationVar(&o.etcdHealthTimeout, "etcd-healthcheck-timeout", o.etcdHealthTimeout, "The timeout to use when checking etcd health.")
-	fs.DurationVar(&o.etcdReadyTimeout, "etcd-readycheck-timeout", o.etcdReadyTimeout, "The timeout to use when checking etcd readiness.")
-	fs.BoolVar(&o.collectGarbage, "enable-garbage-collector", o.collectGarbage, "Let deletions wait for the garbage collector to orphan or to delete dependents first. It must be set like the flag of the same name of kube-controller-manager.")
+	fs.DurationVar(&o.etcdCompaction, "etcd-compaction-interval", o.etcdCompaction,
+		"The interval of compaction requests. If 0, the compaction request from apiserver is disabled.")
+	fs.DurationVar(&o.etcdHealthTimeout, "etcd-healthcheck-timeout", o.etcdHealthTimeout,
+		"The timeout to use when checking etcd health.")
+	fs.DurationVar(&o.etcdReadyTimeout, "etcd-readycheck-timeout", o.etcdReadyTimeout,
+		"The timeout to use when checking etcd readiness.")
+	fs.BoolVar(&o.collectGarbage, "enable-garbage-collector", o.collectGarbage,
+		"Let deletions wait for the garbage collector to orphan or to delete dependents first. It must be set like the flag of the same name of kube-controller-manager.")
 	fs.DurationVar(&o.eventTTL, "event-ttl", o.eventTTL, "Amount of time to retain events.")
 }
 
 func (o *options) servingFlags(fs *pflag.FlagSet) {
-	daemon.AddressVar(fs, &o.bindAddress, "bind-address", o.bindAddress, "The IP address on which to listen for the --secure-port port.")
-	daemon.AddressVar(fs, &o.advertiseAddress, "advertise-address", "", "The IP address on which to advertise the apiserver to members of the cluster. If blank, the --bind-address will be used, or the host's default interface if that is unspecified.")
-	fs.IntVar(&o.securePort, "secure-port", o.securePort, "The port on which to serve HTTPS with authentication and authorization.")
-	fs.StringVar(&o.tlsCert, "tls-cert-file", "", "File containing the x509 Certificate for HTTPS. If not provided, a self-signed certificate and key are generated and saved to the directory specified by --cert-dir.")
-	fs.StringVar(&o.tlsKey, "tls-private-key-file", "", "File containing the x509 private key matching --tls-cert-file.")
-	fs.StringVar(&o.certDir, "cert-dir", o.certDir, "The directory where the TLS certs are located. If --tls-cert-file and --tls-private-key-file are provided, this flag will be ignored.")
-	fs.BoolVar(&o.fairness, "enable-priority-and-fairness", o.fairness, "If true, queue and dispatch requests with priority and fairness; false: bound those in flight, reading and mutating ones, with a short wait.")
-	fs.IntVar(&o.maxReading, "max-requests-inflight", o.maxReading, "This and --max-mutating-requests-inflight are summed to determine the server's total concurrency limit (which must be positive) if --enable-priority-and-fairness is true. Otherwise, this flag limits the maximum number of non-mutating requests in flight, or a zero value disables the limit completely.")
-	fs.IntVar(&o.maxMutating, "max-mutating-requests-inflight", o.maxMutating, "This and --max-requests-inflight are summed to determine the server's total concurrency limit (which must be positive) if --enable-priority-and-fairness is true. Otherwise, this flag limits the maximum number of mutating requests in flight, or a zero value disables the limit completely.")
-	fs.DurationVar(&o.requestTimeout, "request-timeout", o.requestTimeout, "The duration a handler must keep a request open before timing it out. Not for watches and streams.")
-	fs.IntVar(&o.minRequestTimeout, "min-request-timeout", o.minRequestTimeout, "The minimum number of seconds a watch is kept open before timing it out; each gets a random time above it.")
-	fs.DurationVar(&o.shutdownDelay, "shutdown-delay-duration", 0, "Time to delay the termination; meanwhile the server keeps serving while /readyz fails.")
-	fs.IntVar(&o.maxBodyValues, "max-request-body-values", o.maxBodyValues, "The most JSON, YAML or protobuf values (objects, lists and scalars) that the body of a request may have; each may cost a kilobyte of memory. Bonsai's own flag.")
-	fs.Float64Var(&o.goAwayChance, "goaway-chance", 0, "Probability of closing a connection of an HTTP/2 client gracefully, to make it connect to another server. Max is 0.02.")
+	daemon.AddressVar(fs, &o.bindAddress, "bind-address", o.bindAddress,
+		"The IP address on which to listen for the --secure-port port.")
+	daemon.AddressVar(fs, &o.advertiseAddress, "advertise-address", "",
+		"The IP address on which to advertise the apiserver to members of the cluster. If blank, the --bind-address will be used, or the host's default interface if that is unspecified.")
+	fs.IntVar(&o.securePort, "secure-port", o.securePort,
+		"The port on which to serve HTTPS with authentication and authorization.")
+	fs.StringVar(&o.tlsCert, "tls-cert-file", "",
+		"File containing the x509 Certificate for HTTPS. If not provided, a self-signed certificate and key are generated and saved to the directory specified by --cert-dir.")
+	fs.StringVar(&o.tlsKey, "tls-private-key-file", "",
+		"File containing the x509 private key matching --tls-cert-file.")
+	fs.StringVar(&o.certDir, "cert-dir", o.certDir,
+		"The directory where the TLS certs are located. If --tls-cert-file and --tls-private-key-file are provided, this flag will be ignored.")
+	fs.BoolVar(&o.fairness, "enable-priority-and-fairness", o.fairness,
+		"If true, queue and dispatch requests with priority and fairness; false: bound those in flight, reading and mutating ones, with a short wait.")
+	fs.IntVar(&o.maxReading, "max-requests-inflight", o.maxReading,
+		"This and --max-mutating-requests-inflight are summed to determine the server's total concurrency limit (which must be positive) if --enable-priority-and-fairness is true. Otherwise, this flag limits the maximum number of non-mutating requests in flight, or a zero value disables the limit completely.")
+	fs.IntVar(&o.maxMutating, "max-mutating-requests-inflight", o.maxMutating,
+		"This and --max-requests-inflight are summed to determine the server's total concurrency limit (which must be positive) if --enable-priority-and-fairness is true. Otherwise, this flag limits the maximum number of mutating requests in flight, or a zero value disables the limit completely.")
+	fs.DurationVar(&o.requestTimeout, "request-timeout", o.requestTimeout,
+		"The duration a handler must keep a request open before timing it out. Not for watches and streams.")
+	fs.IntVar(&o.minRequestTimeout, "min-request-timeout", o.minRequestTimeout,
+		"The minimum number of seconds a watch is kept open before timing it out; each gets a random time above it.")
+	fs.DurationVar(&o.shutdownDelay, "shutdown-delay-duration", 0,
+		"Time to delay the termination; meanwhile the server keeps serving while /readyz fails.")
+	fs.IntVar(&o.maxBodyValues, "max-request-body-values", o.maxBodyValues,
+		"The most JSON, YAML or protobuf values (objects, lists and scalars) that the body of a request may have; each may cost a kilobyte of memory. Bonsai's own flag.")
+	fs.Float64Var(&o.goAwayChance, "goaway-chance", 0,
+		"Probability of closing a connection of an HTTP/2 client gracefully, to make it connect to another server. Max is 0.02.")
 }
 
 func (o *options) authenticationFlags(fs *pflag.FlagSet) {
 	a := &o.parts.Authentication
 	h := &a.RequestHeader
-	fs.StringVar(&a.ClientCA, "client-ca-file", "", "If set, any request presenting a client certificate signed by one of the authorities in the client-ca-file is authenticated with the identity of its CommonName.")
-	fs.StringVar(&a.TokenFile, "token-auth-file", "", "If set, the file that will be used to secure the secure port of the API server via token authentication.")
-	fs.BoolVar(&a.BootstrapTokens, "enable-bootstrap-token-auth", false, "Enable to allow secrets of type 'bootstrap.kubernetes.io/token' in the 'kube-system' namespace to be used for TLS bootstrapping authentication.")
-	fs.BoolVar(&a.Anonymous, "anonymous-auth", a.Anonymous, "Lets requests without credentials reach health and version paths, and with --enable-bootstrap-token-auth the ConfigMap cluster-info, as system:anonymous; everything else always needs a credential.")
-	fs.StringSliceVar(&a.Issuers, "service-account-issuer", nil, "Identifier of the service account token issuer. The first is used for new tokens, all are accepted.")
-	fs.StringArrayVar(&a.AccountKeys, "service-account-key-file", nil, "File with PEM-encoded RSA or ECDSA keys, used to verify service account tokens. Can be given several times. Default: the key of --service-account-signing-key-file.")
-	fs.StringVar(&a.SigningKey, "service-account-signing-key-file", "", "Path to the file with the private key that signs service account tokens.")
+	fs.StringVar(&a.ClientCA, "client-ca-file", "",
+		"If set, any request presenting a client certificate signed by one of the authorities in the client-ca-file is authenticated with the identity of its CommonName.")
+	fs.StringVar(&a.TokenFile, "token-auth-file", "",
+		"If set, the file that will be used to secure the secure port of the API server via token authentication.")
+	fs.BoolVar(&a.BootstrapTokens, "enable-bootstrap-token-auth", false,
+		"Enable to allow secrets of type 'bootstrap.kubernetes.io/token' in the 'kube-system' namespace to be used for TLS bootstrapping authentication.")
+	fs.BoolVar(&a.Anonymous, "anonymous-auth", a.Anonymous,
+		"Lets requests without credentials reach health and version paths, and with --enable-bootstrap-token-auth the ConfigMap cluster-info, as system:anonymous; everything else always needs a credential.")
+	fs.StringSliceVar(&a.Issuers, "service-account-issuer", nil,
+		"Identifier of the service account token issuer. The first is used for new tokens, all are accepted.")
+	fs.StringArrayVar(&a.AccountKeys, "service-account-key-file", nil,
+		"File with PEM-encoded RSA or ECDSA keys, used to verify service account tokens. Can be given several times. Default: the key of --service-account-signing-key-file.")
+	fs.StringVar(&a.SigningKey, "service-account-signing-key-file", "",
+		"Path to the file with the private key that signs service account tokens.")
 	fs.StringSliceVar(&a.Audiences, "api-audiences", nil, "Identifiers of the API. Default: the first issuer.")
-	fs.StringVar(&a.JWKSURI, "service-account-jwks-uri", "", "Overrides the URI for the JSON Web Key Set in the discovery doc served at /.well-known/openid-configuration.")
-	fs.BoolVar(&a.AccountLookup, "service-account-lookup", a.AccountLookup, "If true, validate that the objects a service account token is bound to exist.")
-	fs.BoolVar(&a.ExtendTokens, "service-account-extend-token-expiration", a.ExtendTokens, "Lets pods' tokens for the API server live longer than their stated expiration.")
-	fs.DurationVar(&a.MaxTokenExpiration, "service-account-max-token-expiration", 0, "The maximum validity duration of a token created by the service account token issuer.")
-	fs.StringVar(&h.CA, "requestheader-client-ca-file", "", "Root certificate bundle to verify client certificates of front proxies before trusting usernames in headers.")
-	fs.StringSliceVar(&h.AllowedNames, "requestheader-allowed-names", nil, "List of client certificate common names to allow to provide usernames in headers. If empty, any name is allowed.")
-	fs.StringSliceVar(&h.Usernames, "requestheader-username-headers", h.Usernames, "List of request headers to inspect for usernames.")
+	fs.StringVar(&a.JWKSURI, "service-account-jwks-uri", "",
+		"Overrides the URI for the JSON Web Key Set in the discovery doc served at /.well-known/openid-configuration.")
+	fs.BoolVar(&a.AccountLookup, "service-account-lookup", a.AccountLookup,
+		"If true, validate that the objects a service account token is bound to exist.")
+	fs.BoolVar(&a.ExtendTokens, "service-account-extend-token-expiration", a.ExtendTokens,
+		"Lets pods' tokens for the API server live longer than their stated expiration.")
+	fs.DurationVar(&a.MaxTokenExpiration, "service-account-max-token-expiration", 0,
+		"The maximum validity duration of a token created by the service account token issuer.")
+	fs.StringVar(&h.CA, "requestheader-client-ca-file", "",
+		"Root certificate bundle to verify client certificates of front proxies before trusting usernames in headers.")
+	fs.StringSliceVar(&h.AllowedNames, "requestheader-allowed-names", nil,
+		"List of client certificate common names to allow to provide usernames in headers. If empty, any name is allowed.")
+	fs.StringSliceVar(&h.Usernames, "requestheader-username-headers", h.Usernames,
+		"List of request headers to inspect for usernames.")
 	fs.StringSliceVar(&h.UIDs, "requestheader-uid-headers", h.UIDs, "List of request headers to inspect for UIDs.")
-	fs.StringSliceVar(&h.Groups, "requestheader-group-headers", h.Groups, "List of request headers to inspect for groups.")
-	fs.StringVar(&o.aggregation.CertFile, "proxy-client-cert-file", "", "Client certificate by which this server proves to aggregated API servers that it is the one that names the user in a request's headers.")
+	fs.StringSliceVar(&h.Groups, "requestheader-group-headers", h.Groups,
+		"List of request headers to inspect for groups.")
+	fs.StringVar(&o.aggregation.CertFile, "proxy-client-cert-file", "",
+		"Client certificate by which this server proves to aggregated API servers that it is the one that names the user in a request's headers.")
 	fs.StringVar(&o.aggregation.KeyFile, "proxy-client-key-file", "", "Private key of --proxy-client-cert-file.")
-	fs.BoolVar(&o.aggregatorRouting, "enable-aggregator-routing", o.aggregatorRouting, "Send requests for aggregated API servers to the endpoints of their Service; false: to its cluster IP, which takes a kube-proxy on this host.")
-	fs.BoolVar(&o.rejectRedirects, "aggregator-reject-forwarding-redirect", o.rejectRedirects, "Refuse to hand redirects of aggregated API servers on to clients.")
-	fs.StringSliceVar(&h.ExtraHeaderPrefixes, "requestheader-extra-headers-prefix", h.ExtraHeaderPrefixes, "List of request header prefixes to inspect.")
+	fs.BoolVar(&o.aggregatorRouting, "enable-aggregator-routing", o.aggregatorRouting,
+		"Send requests for aggregated API servers to the endpoints of their Service; false: to its cluster IP, which takes a kube-proxy on this host.")
+	fs.BoolVar(&o.rejectRedirects, "aggregator-reject-forwarding-redirect", o.rejectRedirects,
+		"Refuse to hand redirects of aggregated API servers on to clients.")
+	fs.StringSliceVar(&h.ExtraHeaderPrefixes, "requestheader-extra-headers-prefix", h.ExtraHeaderPrefixes,
+		"List of request header prefixes to inspect.")
 }
 
 func (o *options) authorizationFlags(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.parts.AuthorizationModes, "authorization-mode", o.parts.AuthorizationModes, "Ordered list of plug-ins to do authorization on secure port: AlwaysAllow, AlwaysDeny, Node, RBAC.")
+	fs.StringSliceVar(&o.parts.AuthorizationModes, "authorization-mode", o.parts.AuthorizationModes,
+		"Ordered list of plug-ins to do authorization on secure port: AlwaysAllow, AlwaysDeny, Node, RBAC.")
 	fs.BoolVar(&o.allowPrivileged, "allow-privileged", false, "If true, allow privileged containers.")
-	fs.StringSliceVar(&o.parts.EnableAdmission, "enable-admission-plugins", nil, "Admission plugins that should be enabled in addition to default enabled ones.")
-	fs.Int64Var(&o.notReadySeconds, "default-not-ready-toleration-seconds", o.notReadySeconds, "Indicates the tolerationSeconds of the toleration for notReady:NoExecute that is added by default to every pod that does not already have such a toleration.")
-	fs.Int64Var(&o.unreachableSeconds, "default-unreachable-toleration-seconds", o.unreachableSeconds, "Indicates the tolerationSeconds of the toleration for unreachable:NoExecute that is added by default to every pod that does not already have such a toleration.")
+	fs.StringSliceVar(&o.parts.EnableAdmission, "enable-admission-plugins", nil,
+		"Admission plugins that should be enabled in addition to default enabled ones.")
+	fs.Int64Var(&o.notReadySeconds, "default-not-ready-toleration-seconds", o.notReadySeconds,
+		"Indicates the tolerationSeconds of the toleration for notReady:NoExecute that is added by default to every pod that does not already have such a toleration.")
+	fs.Int64Var(&o.unreachableSeconds, "default-unreachable-toleration-seconds", o.unreachableSeconds,
+		"Indicates the tolerationSeconds of the toleration for unreachable:NoExecute that is added by default to every pod that does not already have such a toleration.")
 	fs.StringVar(&o.admissionFile, "admission-control-config-file", "", "File with admission control configuration.")
-	fs.StringSliceVar(&o.parts.DisableAdmission, "disable-admission-plugins", nil, "Admission plugins that should be disabled although they are in the default enabled plugins list.")
+	fs.StringSliceVar(&o.parts.DisableAdmission, "disable-admission-plugins", nil,
+		"Admission plugins that should be disabled although they are in the default enabled plugins list.")
 }
 
 func (o *options) serviceFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.endpointReconciler, "endpoint-reconciler-type", o.endpointReconciler, "Who keeps the endpoints of the Service kubernetes: lease, all API servers on one etcd for those that are alive; none, nobody.")
-	fs.StringVar(&o.serviceRanges, "service-cluster-ip-range", o.serviceRanges, "A CIDR notation IP range from which to assign service cluster IPs.")
-	fs.Var(&o.parts.NodePorts, "service-node-port-range", "A port range to reserve for services with NodePort visibility. Inclusive at both ends of the range.")
-	fs.StringVar(&o.parts.Kubelets.CertFile, "kubelet-client-certificate", "", "Path to a client cert file for TLS towards kubelets.")
-	fs.StringVar(&o.parts.Kubelets.KeyFile, "kubelet-client-key", "", "Path to a client key file for TLS towards kubelets.")
-	fs.StringVar(&o.parts.Kubelets.CAFile, "kubelet-certificate-authority", "", "Path to a cert file for the certificate authority of kubelets.")
-	fs.StringSliceVar(&o.kubeletAddressTypes, "kubelet-preferred-address-types", o.kubeletAddressTypes, "List of the preferred NodeAddressTypes to use for kubelet connections.")
+	fs.StringVar(&o.endpointReconciler, "endpoint-reconciler-type", o.endpointReconciler,
+		"Who keeps the endpoints of the Service kubernetes: lease, all API servers on one etcd for those that are alive; none, nobody.")
+	fs.StringVar(&o.serviceRanges, "service-cluster-ip-range", o.serviceRanges,
+		"A CIDR notation IP range from which to assign service cluster IPs.")
+	fs.Var(&o.parts.NodePorts, "service-node-port-range",
+		"A port range to reserve for services with NodePort visibility. Inclusive at both ends of the range.")
+	fs.StringVar(&o.parts.Kubelets.CertFile, "kubelet-client-certificate", "",
+		"Path to a client cert file for TLS towards kubelets.")
+	fs.StringVar(&o.parts.Kubelets.KeyFile, "kubelet-client-key", "",
+		"Path to a client key file for TLS towards kubelets.")
+	fs.StringVar(&o.parts.Kubelets.CAFile, "kubelet-certificate-authority", "",
+		"Path to a cert file for the certificate authority of kubelets.")
+	fs.StringSliceVar(&o.kubeletAddressTypes, "kubelet-preferred-address-types", o.kubeletAddressTypes,
+		"List of the preferred NodeAddressTypes to use for kubelet connections.")
 }
 
-// accepted are flags that have no effect here, because what they choose is how this server works anyway, or only how fast or how often.
+// accepted are flags that have no effect here, because what they choose is how this server works anyway, or only how
+// fast or how often.
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Strings: []string{
@@ -133,26 +184,37 @@ func refused() daemon.Refused {
 	oidc := "authenticate requests by the ID tokens of an OpenID Connect issuer"
 	return daemon.Refused{
 		{Name: "admission-control", Would: "replace the list of admission plug-ins (use --enable-admission-plugins)"},
-		{Name: "authentication-token-webhook-config-file", Would: "authenticate bearer tokens by the webhook in the file", File: true},
+		{Name: "authentication-token-webhook-config-file",
+			Would: "authenticate bearer tokens by the webhook in the file", File: true},
 		{Name: "authorization-policy-file", Would: "authorize requests by the ABAC policies in the file", File: true},
 		{Name: "authorization-webhook-config-file", Would: "authorize requests by the webhook in the file", File: true},
 		{Name: "enable-logs-handler", Would: "serve the files of /var/log", Usual: []string{"false"}, Switch: true},
 		{Name: "etcd-servers-overrides", Would: "keep resources in other etcds"},
-		{Name: "oidc-ca-file", Would: oidc, File: true}, {Name: "oidc-client-id", Would: oidc}, {Name: "oidc-issuer-url", Would: oidc},
-		{Name: "oidc-groups-claim", Would: oidc}, {Name: "oidc-groups-prefix", Would: oidc}, {Name: "oidc-required-claim", Would: oidc},
-		{Name: "oidc-signing-algs", Would: oidc, Usual: []string{"RS256", "[RS256]"}}, {Name: "oidc-username-claim", Would: oidc, Usual: []string{"sub"}}, {Name: "oidc-username-prefix", Would: oidc},
+		{Name: "oidc-ca-file", Would: oidc, File: true}, {Name: "oidc-client-id", Would: oidc},
+		{Name: "oidc-issuer-url", Would: oidc},
+		{Name: "oidc-groups-claim", Would: oidc}, {Name: "oidc-groups-prefix", Would: oidc},
+		{Name: "oidc-required-claim", Would: oidc},
+		{Name: "oidc-signing-algs", Would: oidc, Usual: []string{"RS256", "[RS256]"}},
+		{Name: "oidc-username-claim", Would: oidc, Usual: []string{"sub"}}, {Name: "oidc-username-prefix", Would: oidc},
 		{Name: "service-account-signing-endpoint", Would: "have tokens of service accounts signed by another process"},
-		{Name: "authentication-config", Would: "authenticate requests by the JWTs of the issuers in the file, and restrict anonymous requests to its paths", File: true},
+		{Name: "authentication-config",
+			Would: "authenticate requests by the JWTs of the issuers in the file, and restrict anonymous requests to its paths", File: true},
 		{Name: "authorization-config", Would: "authorize requests by the authorizers in the file", File: true},
 		{Name: "cors-allowed-origins", Would: "let scripts of other origins use the API in browsers"},
-		{Name: "egress-selector-config-file", Would: "send connections to nodes, etcd and webhooks through the proxies in the file", File: true},
-		{Name: "emulated-version", Would: "serve the APIs and features of another version", Usual: []string{kubeversion.API, "kube=" + kubeversion.API}},
-		{Name: "encryption-provider-config", Would: "encrypt resources in etcd by the providers in the file", File: true},
-		{Name: "encryption-provider-config-automatic-reload", Would: "follow changes of --encryption-provider-config", Usual: []string{"false"}, Switch: true},
-		{Name: "max-connection-bytes-per-sec", Would: "bound the bytes per second of long-running connections", Usual: []string{"0"}},
+		{Name: "egress-selector-config-file",
+			Would: "send connections to nodes, etcd and webhooks through the proxies in the file", File: true},
+		{Name: "emulated-version", Would: "serve the APIs and features of another version",
+			Usual: []string{kubeversion.API, "kube=" + kubeversion.API}},
+		{Name: "encryption-provider-config", Would: "encrypt resources in etcd by the providers in the file",
+			File: true},
+		{Name: "encryption-provider-config-automatic-reload", Would: "follow changes of --encryption-provider-config",
+			Usual: []string{"false"}, Switch: true},
+		{Name: "max-connection-bytes-per-sec", Would: "bound the bytes per second of long-running connections",
+			Usual: []string{"0"}},
 		{Name: "peer-ca-file", Would: "verify other API servers before requests are sent on to them", File: true},
 		{Name: "runtime-config", Would: "enable and disable API groups and versions"},
 		{Name: "storage-backend", Would: "store objects elsewhere than in etcd v3", Usual: []string{"etcd3"}},
-		{Name: "strict-transport-security-directives", Would: "add the header Strict-Transport-Security to every answer"},
+		{Name: "strict-transport-security-directives",
+			Would: "add the header Strict-Transport-Security to every answer"},
 	}
 }

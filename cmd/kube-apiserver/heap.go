@@ -9,19 +9,21 @@ import (
 )
 
 const (
-	// garbageFloor and garbageShare are how much garbage may lie beside the live heap before it is collected: the floor, and a
-	// share of the live heap. Most of a large heap is cached bytes, which a collection hardly touches; so it can come sooner than
-	// Go's default, which is as much garbage as there is live heap.
+	// garbageFloor and garbageShare are how much garbage may lie beside the live heap before it is collected: the
+	// floor, and a share of the live heap. Most of a large heap is cached bytes, which a collection hardly touches; so
+	// it can come sooner than Go's default, which is as much garbage as there is live heap.
 	garbageFloor = 20 << 20
 	garbageShare = 0.2
-	// smallHeap is what a heap may grow to in a burst before it is collected, however little of it is live, in bytes: by Go's default
-	// a live heap of 6 MB is collected eight times a second while pods are created, which is a tenth of their CPU.
+	// smallHeap is what a heap may grow to in a burst before it is collected, however little of it is live, in bytes:
+	// by Go's default a live heap of 6 MB is collected eight times a second while pods are created, which is a tenth of
+	// their CPU.
 	smallHeap = 32 << 20
 	// heapEvery is how often the live heap is looked at.
 	heapEvery = time.Second
 )
 
-// garbageBeside is how much garbage may lie beside a live heap, in bytes: at rest never more than Go's default, which is as much again.
+// garbageBeside is how much garbage may lie beside a live heap, in bytes: at rest never more than Go's default, which
+// is as much again.
 func garbageBeside(live uint64, burst bool) float64 {
 	garbage := garbageFloor + garbageShare*float64(live)
 	if burst {
@@ -42,8 +44,9 @@ func gcPercent(live uint64, burst bool) int {
 	return percent / 50 * 50
 }
 
-// A burst is over when less than calmBytes have been allocated in each of calmFor rounds. What it left is given back then, if that
-// is at least half of the garbage that may lie there anyway: Go would keep it until so much is allocated again, hours at rest.
+// A burst is over when less than calmBytes have been allocated in each of calmFor rounds. What it left is given back
+// then, if that is at least half of the garbage that may lie there anyway: Go would keep it until so much is allocated
+// again, hours at rest.
 const (
 	calmBytes = 4 << 20 // in a round
 	calmFor   = 5
@@ -80,8 +83,8 @@ func (c *calm) over(h heap) bool {
 // burst tells whether the last round belongs to a burst.
 func (c *calm) burst() bool { return c.rounds < calmFor }
 
-// keepHeapSmall adjusts the garbage collector to the live heap, and gives back what bursts leave, until ctx ends, unless the
-// environment says how it should be.
+// keepHeapSmall adjusts the garbage collector to the live heap, and gives back what bursts leave, until ctx ends,
+// unless the environment says how it should be.
 func keepHeapSmall(ctx context.Context) error {
 	if os.Getenv("GOGC") != "" {
 		return nil

@@ -1,5 +1,5 @@
-// Command kube-apiserver serves the Kubernetes API from etcd: upstream's flags, read into options, and an explicit list of
-// everything that is plugged in.
+// Command kube-apiserver serves the Kubernetes API from etcd: upstream's flags, read into options, and an explicit list
+// of everything that is plugged in.
 package main
 
 import (
@@ -29,7 +29,8 @@ func command() *cobra.Command {
 			if err := o.gates.Validate(); err != nil {
 				return err
 			}
-			if err := errors.Join(refused().Check(cmd.Flags()), accepted().Check(cmd.Flags()), daemon.CheckCloudProvider(cmd.Flags()), o.validate()); err != nil {
+			if err := errors.Join(refused().Check(cmd.Flags()), accepted().Check(cmd.Flags()),
+				daemon.CheckCloudProvider(cmd.Flags()), o.validate()); err != nil {
 				return err
 			}
 			accepted().Warn(cmd.Flags(), log)

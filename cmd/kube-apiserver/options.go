@@ -73,15 +73,20 @@ type options struct {
 // defaults are upstream's.
 func defaults() *options {
 	return &options{
-		etcdPrefix: "/registry", etcdCompaction: 5 * time.Minute, etcdHealthTimeout: 2 * time.Second, eventTTL: time.Hour, etcdReadyTimeout: 2 * time.Second,
-		bindAddress: "0.0.0.0", securePort: 6443, certDir: "/var/run/kubernetes", maxReading: 400, maxBodyValues: rest.DefaultValues, maxMutating: 200, fairness: true,
+		etcdPrefix: "/registry", etcdCompaction: 5 * time.Minute, etcdHealthTimeout: 2 * time.Second,
+		eventTTL: time.Hour, etcdReadyTimeout: 2 * time.Second,
+		bindAddress: "0.0.0.0", securePort: 6443, certDir: "/var/run/kubernetes", maxReading: 400,
+		maxBodyValues: rest.DefaultValues, maxMutating: 200, fairness: true,
 		requestTimeout: time.Minute, minRequestTimeout: 1800, collectGarbage: true,
 		parts: assemble.Options{
-			Authentication: assemble.Authentication{Anonymous: true, AccountLookup: true, ExtendTokens: true, RequestHeader: assemble.RequestHeader{
-				Usernames: []string{"x-remote-user"}, UIDs: []string{"x-remote-uid"}, Groups: []string{"x-remote-group"}, ExtraHeaderPrefixes: []string{"x-remote-extra-"}}},
+			Authentication: assemble.Authentication{Anonymous: true, AccountLookup: true, ExtendTokens: true,
+				RequestHeader: assemble.RequestHeader{
+					Usernames: []string{"x-remote-user"}, UIDs: []string{"x-remote-uid"},
+					Groups: []string{"x-remote-group"}, ExtraHeaderPrefixes: []string{"x-remote-extra-"}}},
 			AuthorizationModes: []string{"AlwaysAllow"}, NodePorts: utilnet.PortRange{Base: 30000, Size: 2768},
 		},
-		// Upstream's default is false. There a Service's address leads on by a kube-proxy on the server's host, which need not be here.
+		// Upstream's default is false. There a Service's address leads on by a kube-proxy on the server's host, which
+		// need not be here.
 		aggregatorRouting: true, rejectRedirects: true,
 		audit:           auditDefaults(),
 		notReadySeconds: defaulttolerationseconds.Default, unreachableSeconds: defaulttolerationseconds.Default,
@@ -99,13 +104,16 @@ func (o *options) validate() error {
 		}
 	}
 	need(len(o.etcdServers) > 0, "--etcd-servers must be specified")
-	need(o.securePort >= 1 && o.securePort <= 65535, "--secure-port %v must be between 1 and 65535, inclusive. It cannot be turned off with 0", o.securePort)
+	need(o.securePort >= 1 && o.securePort <= 65535,
+		"--secure-port %v must be between 1 and 65535, inclusive. It cannot be turned off with 0", o.securePort)
 	need(len(o.parts.Authentication.Issuers) > 0, "--service-account-issuer is a required flag")
 	need(o.parts.Authentication.SigningKey != "", "--service-account-signing-key-file is a required flag")
 	need((o.tlsCert == "") == (o.tlsKey == ""), "--tls-cert-file and --tls-private-key-file must be given together")
 	need((o.etcdCert == "") == (o.etcdKey == ""), "--etcd-certfile and --etcd-keyfile must be given together")
-	need((o.aggregation.CertFile == "") == (o.aggregation.KeyFile == ""), "--proxy-client-cert-file and --proxy-client-key-file must be given together")
-	need((o.parts.Kubelets.CertFile == "") == (o.parts.Kubelets.KeyFile == ""), "--kubelet-client-certificate and --kubelet-client-key must be given together")
+	need((o.aggregation.CertFile == "") == (o.aggregation.KeyFile == ""),
+		"--proxy-client-cert-file and --proxy-client-key-file must be given together")
+	need((o.parts.Kubelets.CertFile == "") == (o.parts.Kubelets.KeyFile == ""),
+		"--kubelet-client-certificate and --kubelet-client-key must be given together")
 	need(o.maxReading >= 0, "--max-requests-inflight can not be negative value")
 	need(o.maxMutating >= 0, "--max-mutating-requests-inflight can not be negative value")
 	need(!o.fairness || o.maxReading+o.maxMutating > 0,
@@ -125,7 +133,8 @@ func (o *options) validate() error {
 	for _, m := range o.parts.AuthorizationModes {
 		need(slices.Contains(authorizationModes, m), "--authorization-mode: %q is not a valid mode", m)
 	}
-	need(slices.Contains(endpointReconcilers, o.endpointReconciler), "--endpoint-reconciler-type: %q is not one of %s", o.endpointReconciler, strings.Join(endpointReconcilers, ", "))
+	need(slices.Contains(endpointReconcilers, o.endpointReconciler), "--endpoint-reconciler-type: %q is not one of %s",
+		o.endpointReconciler, strings.Join(endpointReconcilers, ", "))
 	if _, err := o.ranges(); err != nil {
 		errs = append(errs, err)
 	}
@@ -139,8 +148,8 @@ func (o *options) validate() error {
 // authorizationModes are the values of --authorization-mode.
 var authorizationModes = []string{"AlwaysAllow", "AlwaysDeny", "Node", "RBAC"}
 
-// endpointReconcilers are the values of --endpoint-reconciler-type. Upstream's master-count, which nobody should use any more, is not
-// among them.
+// endpointReconcilers are the values of --endpoint-reconciler-type. Upstream's master-count, which nobody should use
+// any more, is not among them.
 var endpointReconcilers = []string{"lease", "none"}
 
 // ranges are those of --service-cluster-ip-range.
@@ -171,7 +180,8 @@ func (o *options) complete() error {
 	for _, t := range o.kubeletAddressTypes {
 		o.parts.Kubelets.AddressTypes = append(o.parts.Kubelets.AddressTypes, corev1.NodeAddressType(t))
 	}
-	o.aggregation.ByAddress, o.aggregation.FollowRedirects, o.aggregation.RequestHeader = !o.aggregatorRouting, !o.rejectRedirects, o.parts.Authentication.RequestHeader
+	o.aggregation.ByAddress, o.aggregation.FollowRedirects, o.aggregation.RequestHeader = !o.aggregatorRouting,
+		!o.rejectRedirects, o.parts.Authentication.RequestHeader
 	if o.fairness {
 		o.parts.Fairness.Seats, o.parts.Fairness.RequestTimeout = o.maxReading+o.maxMutating, o.requestTimeout
 	}
@@ -183,9 +193,9 @@ func (o *options) complete() error {
 	return o.localNetworks()
 }
 
-// localNetworksVariable lists files of network namespaces, with colons between them, whose addresses are this machine's: for a server that has a
-// namespace of its own on a machine that it must not lead anybody to. It is no flag, as kube-apiserver of Kubernetes, started in place of this
-// program, would not know it.
+// localNetworksVariable lists files of network namespaces, with colons between them, whose addresses are this
+// machine's: for a server that has a namespace of its own on a machine that it must not lead anybody to. It is no flag,
+// as kube-apiserver of Kubernetes, started in place of this program, would not know it.
 const localNetworksVariable = "BONSAI_LOCAL_NETWORKS"
 
 func (o *options) localNetworks() error {
@@ -197,7 +207,8 @@ func (o *options) localNetworks() error {
 	return nil
 }
 
-// advertised is the address that pods and other servers reach this one at: the flag's, the bound one, or the host's own.
+// advertised is the address that pods and other servers reach this one at: the flag's, the bound one, or the host's
+// own.
 func (o *options) advertised() netip.Addr {
 	for _, s := range []string{o.advertiseAddress, o.bindAddress} {
 		if a, err := netip.ParseAddr(s); err == nil && !a.IsUnspecified() {

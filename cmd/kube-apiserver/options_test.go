@@ -18,7 +18,8 @@ func TestFlagsThatHold(t *testing.T) {
 		ready                 time.Duration
 	}{
 		{nil, 300, 300, 2 * time.Second},
-		{[]string{"--default-not-ready-toleration-seconds=7", "--default-unreachable-toleration-seconds=0", "--etcd-readycheck-timeout=5s"}, 7, 0, 5 * time.Second},
+		{[]string{"--default-not-ready-toleration-seconds=7", "--default-unreachable-toleration-seconds=0",
+			"--etcd-readycheck-timeout=5s"}, 7, 0, 5 * time.Second},
 	} {
 		o, fs := defaults(), pflag.NewFlagSet("", pflag.ContinueOnError)
 		o.addFlags(fs)
@@ -28,8 +29,10 @@ func TestFlagsThatHold(t *testing.T) {
 		if err := o.complete(); err != nil {
 			t.Fatal(err)
 		}
-		if *o.parts.NotReadySeconds != c.notReady || *o.parts.UnreachableSeconds != c.unreachable || o.etcdReadyTimeout != c.ready {
-			t.Errorf("%q: %d, %d, %v", c.args, *o.parts.NotReadySeconds, *o.parts.UnreachableSeconds, o.etcdReadyTimeout)
+		if *o.parts.NotReadySeconds != c.notReady || *o.parts.UnreachableSeconds != c.unreachable ||
+			o.etcdReadyTimeout != c.ready {
+			t.Errorf("%q: %d, %d, %v", c.args, *o.parts.NotReadySeconds, *o.parts.UnreachableSeconds,
+				o.etcdReadyTimeout)
 		}
 	}
 }
@@ -40,13 +43,15 @@ func TestLocalNetworks(t *testing.T) {
 	for value, want := range map[string][]string{"": {}, own: {own}, own + ":" + own: {own, own}} {
 		t.Setenv("BONSAI_LOCAL_NETWORKS", value)
 		o := defaults()
-		if err := o.localNetworks(); err != nil || !slices.Equal(o.parts.LocalNetworks, want) || !slices.Equal(o.aggregation.LocalNetworks, want) {
+		if err := o.localNetworks(); err != nil || !slices.Equal(o.parts.LocalNetworks, want) ||
+			!slices.Equal(o.aggregation.LocalNetworks, want) {
 			t.Errorf("%q: %q and %q, %v", value, o.parts.LocalNetworks, o.aggregation.LocalNetworks, err)
 		}
 	}
 	t.Setenv("BONSAI_LOCAL_NETWORKS", own+":/none")
 	o := defaults()
-	if err := o.complete(); err == nil || !strings.Contains(err.Error(), "BONSAI_LOCAL_NETWORKS: list the addresses in the network namespace /none") {
+	if err := o.complete(); err == nil ||
+		!strings.Contains(err.Error(), "BONSAI_LOCAL_NETWORKS: list the addresses in the network namespace /none") {
 		t.Errorf("a namespace that is not there: %v", err)
 	}
 }

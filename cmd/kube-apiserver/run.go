@@ -47,7 +47,8 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	if err != nil {
 		return err
 	}
-	backend, err := etcd.New(life, etcd.Config{Endpoints: o.etcdServers, Prefix: o.etcdPrefix, TLS: toEtcd, Facts: facts, Log: log})
+	backend, err := etcd.New(life,
+		etcd.Config{Endpoints: o.etcdServers, Prefix: o.etcdPrefix, TLS: toEtcd, Facts: facts, Log: log})
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,8 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 	}
 	counted := daemon.NewMetrics()
 	all := rows.With(rows.Options{Now: time.Now, EventTTL: o.eventTTL, ForbidPrivileged: !o.allowPrivileged})
-	o.parts.Metrics, o.parts.Fairness.Count, o.parts.Components = counted, cache.Count, componentstatus.Defaults(o.etcdServers, toEtcd)
+	o.parts.Metrics, o.parts.Fairness.Count, o.parts.Components = counted, cache.Count,
+		componentstatus.Defaults(o.etcdServers, toEtcd)
 	parts, err := assemble.NewParts(o.parts, served, cache, all, log)
 	if err != nil {
 		return err
@@ -80,13 +82,17 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 		return err
 	}
 	server, err := assemble.New(assemble.Config{
-		Catalog: served, Storage: cache, Rows: all, Parts: *parts, MinWatch: time.Duration(o.minRequestTimeout) * time.Second, ServerAddress: o.serverAddress(),
+		Catalog: served, Storage: cache, Rows: all, Parts: *parts,
+		MinWatch: time.Duration(o.minRequestTimeout) * time.Second, ServerAddress: o.serverAddress(),
 		NoGarbageCollector: !o.collectGarbage, MaxValues: o.maxBodyValues, Aggregation: o.aggregation,
 		HTTP: apiserver.Config{
 			Listener: listener, TLS: config, Live: []health.Check{etcdCheck("etcd", backend, o.etcdHealthTimeout)},
-			Ready: []health.Check{etcdCheck("etcd-readiness", backend, o.etcdReadyTimeout)}, Metrics: counted, Version: versionInfo(),
-			MaxReading: o.maxReading, MaxMutating: o.maxMutating, RequestTimeout: o.requestTimeout, ShutdownDelay: o.shutdownDelay,
-			MaxStreams: o.serving.MaxStreams, Paths: paths(o, pages), GoAwayChance: o.goAwayChance, Auditor: auditor, Log: log,
+			Ready: []health.Check{etcdCheck("etcd-readiness", backend, o.etcdReadyTimeout)}, Metrics: counted,
+			Version:    versionInfo(),
+			MaxReading: o.maxReading, MaxMutating: o.maxMutating, RequestTimeout: o.requestTimeout,
+			ShutdownDelay: o.shutdownDelay,
+			MaxStreams:    o.serving.MaxStreams, Paths: paths(o, pages), GoAwayChance: o.goAwayChance, Auditor: auditor,
+			Log: log,
 		},
 	})
 	if err != nil {
@@ -148,11 +154,13 @@ func etcdCheck(name string, backend *etcd.Store, timeout time.Duration) health.C
 }
 
 func versionInfo() version.Info {
-	return version.Info{Major: kubeversion.Major, Minor: kubeversion.Minor, GitVersion: kubeversion.Git, GitTreeState: "clean",
-		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	return version.Info{Major: kubeversion.Major, Minor: kubeversion.Minor, GitVersion: kubeversion.Git,
+		GitTreeState: "clean",
+		GoVersion:    runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH}
 }
 
-// paths are those of the process itself, beside what serves the API: profiles, and the pages for people, which list what upstream's do.
+// paths are those of the process itself, beside what serves the API: profiles, and the pages for people, which list
+// what upstream's do.
 func paths(o *options, pages *zpages.Config) map[string]http.Handler {
 	all := map[string]http.Handler{}
 	maps.Copy(all, o.profiling.Paths())

@@ -19,8 +19,10 @@ import (
 func (w *world) balancer(t *testing.T) {
 	ns := w.makeNamespace(t, "t-balancer")
 	services := core.Services(w.Client)
-	_, err := services.Create(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "s"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer,
-		Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"app": "x"}}})
+	_, err := services.Create(t.Context(),
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "s"},
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer,
+				Ports: []corev1.ServicePort{{Port: 80}}, Selector: map[string]string{"app": "x"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

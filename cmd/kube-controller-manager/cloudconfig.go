@@ -9,11 +9,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// cloudConfig is the file of --cloud-config, in YAML. Kubernetes leaves its form to the provider; ours is the machine or network that the
-// nodes are on.
+// cloudConfig is the file of --cloud-config, in YAML. Kubernetes leaves its form to the provider; ours is the machine
+// or network that the nodes are on.
 type cloudConfig struct {
-	// LoadBalancerCIDRs lead to the nodes. Services of type LoadBalancer without a loadBalancerClass get their addresses from them; without
-	// any somebody else gives addresses.
+	// LoadBalancerCIDRs lead to the nodes. Services of type LoadBalancer without a loadBalancerClass get their
+	// addresses from them; without any somebody else gives addresses.
 	LoadBalancerCIDRs []string `json:"loadBalancerCIDRs"`
 }
 

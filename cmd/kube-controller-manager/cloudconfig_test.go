@@ -33,7 +33,8 @@ func TestCloudConfig(t *testing.T) {
 	if got, err := readCloudConfig(""); err != nil || got != nil {
 		t.Errorf("without a file: %v, %v", got, err)
 	}
-	if err := (&options{cloudConfig: "/does/not/exist"}).validate(); err == nil || !strings.Contains(err.Error(), "--cloud-config") {
+	if err := (&options{cloudConfig: "/does/not/exist"}).validate(); err == nil ||
+		!strings.Contains(err.Error(), "--cloud-config") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }

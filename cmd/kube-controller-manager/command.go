@@ -23,7 +23,8 @@ func newCommand() *cobra.Command {
 			if err := o.gates.Validate(); err != nil {
 				return err
 			}
-			if err := errors.Join(refused().Check(cmd.Flags()), accepted().Check(cmd.Flags()), daemon.CheckCloudProvider(cmd.Flags()), o.validate()); err != nil {
+			if err := errors.Join(refused().Check(cmd.Flags()), accepted().Check(cmd.Flags()),
+				daemon.CheckCloudProvider(cmd.Flags()), o.validate()); err != nil {
 				return err
 			}
 			log, err := o.logging.New(cmd.ErrOrStderr(), component)

@@ -81,74 +81,117 @@ type entry struct {
 // caches that the others asked for.
 func entries() []entry {
 	return []entry{
-		{name: "serviceaccount-controller", alias: "serviceaccount", account: "service-account-controller", build: plain(serviceaccount.New)},
-		{name: "root-ca-certificate-publisher-controller", alias: "root-ca-cert-publisher", account: "root-ca-cert-publisher", build: buildRootCA},
-		{name: "deployment-controller", alias: "deployment", account: "deployment-controller", build: plain(deployment.New)},
-		{name: "replicaset-controller", alias: "replicaset", account: "replicaset-controller", build: plain(replicaset.New)},
-		{name: "replicationcontroller-controller", alias: "replicationcontroller", account: "replication-controller", build: plain(replicaset.NewReplicationController)},
-		{name: "daemonset-controller", alias: "daemonset", account: "daemon-set-controller", build: plain(daemonset.New)},
-		{name: "statefulset-controller", alias: "statefulset", account: "statefulset-controller", build: plain(statefulset.New)},
-		{name: "horizontal-pod-autoscaler-controller", alias: "horizontalpodautoscaling", account: "horizontal-pod-autoscaler", source: "horizontal-pod-autoscaler", build: func(o *options, d controller.Deps) (runner, error) {
-			return podautoscaler.New(d, o.autoscaling)
-		}},
-		{name: "disruption-controller", alias: "disruption", account: "disruption-controller", build: plain(disruption.New)},
+		{name: "serviceaccount-controller", alias: "serviceaccount", account: "service-account-controller",
+			build: plain(serviceaccount.New)},
+		{name: "root-ca-certificate-publisher-controller", alias: "root-ca-cert-publisher",
+			account: "root-ca-cert-publisher", build: buildRootCA},
+		{name: "deployment-controller", alias: "deployment", account: "deployment-controller",
+			build: plain(deployment.New)},
+		{name: "replicaset-controller", alias: "replicaset", account: "replicaset-controller",
+			build: plain(replicaset.New)},
+		{name: "replicationcontroller-controller", alias: "replicationcontroller", account: "replication-controller",
+			build: plain(replicaset.NewReplicationController)},
+		{name: "daemonset-controller", alias: "daemonset", account: "daemon-set-controller",
+			build: plain(daemonset.New)},
+		{name: "statefulset-controller", alias: "statefulset", account: "statefulset-controller",
+			build: plain(statefulset.New)},
+		{name: "horizontal-pod-autoscaler-controller", alias: "horizontalpodautoscaling",
+			account: "horizontal-pod-autoscaler", source: "horizontal-pod-autoscaler",
+			build: func(o *options, d controller.Deps) (runner, error) {
+				return podautoscaler.New(d, o.autoscaling)
+			}},
+		{name: "disruption-controller", alias: "disruption", account: "disruption-controller",
+			build: plain(disruption.New)},
 		{name: "cronjob-controller", alias: "cronjob", account: "cronjob-controller", build: plain(cronjob.New)},
-		{name: "ttl-after-finished-controller", alias: "ttl-after-finished", account: "ttl-after-finished-controller", build: plain(ttlafterfinished.New)},
+		{name: "ttl-after-finished-controller", alias: "ttl-after-finished", account: "ttl-after-finished-controller",
+			build: plain(ttlafterfinished.New)},
 		{name: "job-controller", alias: "job", account: "job-controller", build: plain(job.New)},
-		{name: "endpointslice-controller", alias: "endpointslice", account: "endpointslice-controller", build: func(o *options, d controller.Deps) (runner, error) {
-			return endpointslice.New(d, o.maxEndpointsPerSlice)
-		}},
-		{name: "endpointslice-mirroring-controller", alias: "endpointslicemirroring", account: "endpointslicemirroring-controller", build: func(o *options, d controller.Deps) (runner, error) {
-			return endpointslicemirroring.New(d, o.mirroring)
-		}},
+		{name: "endpointslice-controller", alias: "endpointslice", account: "endpointslice-controller",
+			build: func(o *options, d controller.Deps) (runner, error) {
+				return endpointslice.New(d, o.maxEndpointsPerSlice)
+			}},
+		{name: "endpointslice-mirroring-controller", alias: "endpointslicemirroring",
+			account: "endpointslicemirroring-controller", build: func(o *options, d controller.Deps) (runner, error) {
+				return endpointslicemirroring.New(d, o.mirroring)
+			}},
 		{name: "endpoints-controller", alias: "endpoint", account: "endpoint-controller", build: plain(endpoints.New)},
-		{name: "namespace-controller", alias: "namespace", account: "namespace-controller", build: plain(namespace.New)},
+		{name: "namespace-controller", alias: "namespace", account: "namespace-controller",
+			build: plain(namespace.New)},
 		{name: "serviceaccount-token-controller", alias: "serviceaccount-token", build: buildTokens},
-		{name: "legacy-serviceaccount-token-cleaner-controller", alias: "legacy-service-account-token-cleaner", account: "legacy-service-account-token-cleaner", build: func(o *options, d controller.Deps) (runner, error) {
-			return legacytokencleaner.New(d, o.legacyTokens)
-		}},
-		{name: "bootstrap-signer-controller", alias: "bootstrapsigner", account: "bootstrap-signer", optional: true, build: plain(bootstrapsigner.New)},
-		{name: "token-cleaner-controller", alias: "tokencleaner", account: "token-cleaner", optional: true, build: plain(tokencleaner.New)},
-		{name: "certificatesigningrequest-signing-controller", alias: "csrsigning", account: "certificate-controller", build: buildSigning},
-		{name: "certificatesigningrequest-approving-controller", alias: "csrapproving", account: "certificate-controller", build: plain(csrapproving.New)},
-		{name: "certificatesigningrequest-cleaner-controller", alias: "csrcleaner", account: "certificate-controller", build: plain(csrcleaner.New)},
-		{name: "service-lb-controller", alias: "service", source: "service-controller", account: "service-controller", build: buildBalancers},
+		{name: "legacy-serviceaccount-token-cleaner-controller", alias: "legacy-service-account-token-cleaner",
+			account: "legacy-service-account-token-cleaner",
+			build: func(o *options, d controller.Deps) (runner, error) {
+				return legacytokencleaner.New(d, o.legacyTokens)
+			}},
+		{name: "bootstrap-signer-controller", alias: "bootstrapsigner", account: "bootstrap-signer", optional: true,
+			build: plain(bootstrapsigner.New)},
+		{name: "token-cleaner-controller", alias: "tokencleaner", account: "token-cleaner", optional: true,
+			build: plain(tokencleaner.New)},
+		{name: "certificatesigningrequest-signing-controller", alias: "csrsigning", account: "certificate-controller",
+			build: buildSigning},
+		{name: "certificatesigningrequest-approving-controller", alias: "csrapproving",
+			account: "certificate-controller", build: plain(csrapproving.New)},
+		{name: "certificatesigningrequest-cleaner-controller", alias: "csrcleaner", account: "certificate-controller",
+			build: plain(csrcleaner.New)},
+		{name: "service-lb-controller", alias: "service", source: "service-controller", account: "service-controller",
+			build: buildBalancers},
 		{name: "node-ipam-controller", alias: "nodeipam", account: "node-controller", workers: 30, build: buildIPAM},
-		{name: "node-lifecycle-controller", alias: "nodelifecycle", account: "node-controller", workers: 8, build: func(o *options, d controller.Deps) (runner, error) {
-			return nodelifecycle.New(d, nodelifecycle.Config{Grace: o.monitorGrace, Startup: o.startupGrace, Period: o.monitorPeriod, Evictions: o.evictions})
-		}},
+		{name: "node-lifecycle-controller", alias: "nodelifecycle", account: "node-controller", workers: 8,
+			build: func(o *options, d controller.Deps) (runner, error) {
+				return nodelifecycle.New(d,
+					nodelifecycle.Config{Grace: o.monitorGrace, Startup: o.startupGrace, Period: o.monitorPeriod,
+						Evictions: o.evictions})
+			}},
 		{name: "ttl-controller", alias: "ttl", account: "ttl-controller", workers: 5, build: plain(ttl.New)},
-		{name: "taint-eviction-controller", alias: "taint-eviction", account: "node-controller", workers: 8, build: plain(tainteviction.New)},
-		{name: "device-taint-eviction-controller", account: "device-taint-eviction-controller", build: plain(devicetainteviction.New)},
-		{name: "pod-garbage-collector-controller", alias: "podgc", account: "pod-garbage-collector", build: func(o *options, d controller.Deps) (runner, error) {
-			return podgc.New(d, o.terminatedPodThreshold)
-		}},
-		{name: "persistentvolume-binder-controller", alias: "persistentvolume-binder", source: "persistentvolume-controller", account: "persistent-volume-binder", workers: 5, build: func(o *options, d controller.Deps) (runner, error) {
-			return persistentvolume.New(d, o.binding)
-		}},
-		{name: "persistentvolume-attach-detach-controller", alias: "attachdetach", source: "attachdetach-controller", account: "attachdetach-controller", workers: 5, build: func(o *options, d controller.Deps) (runner, error) {
-			cfg := o.attaching
-			if o.noAttachSync {
-				cfg.Period = 0
-			}
-			return attachdetach.New(d, cfg)
-		}},
-		{name: "persistentvolume-expander-controller", alias: "persistentvolume-expander", source: "volume_expand", account: "expand-controller", build: plain(expand.New)},
-		{name: "ephemeral-volume-controller", alias: "ephemeral-volume", source: "ephemeral_volume", account: "ephemeral-volume-controller", build: plain(ephemeralvolume.New)},
-		{name: "local-path-provisioner-controller", source: localpath.Provisioner, account: "local-path-provisioner", workers: 5, build: func(o *options, d controller.Deps) (runner, error) {
-			return localpath.New(d, o.localPath)
-		}},
-		{name: "resourceclaim-controller", alias: "resource-claim-controller", source: "resource_claim", account: "resource-claim-controller", build: plain(resourceclaim.New)},
-		{name: "persistentvolumeclaim-protection-controller", alias: "pvc-protection", account: "pvc-protection-controller", build: plain(storageprotection.NewClaims)},
-		{name: "persistentvolume-protection-controller", alias: "pv-protection", account: "pv-protection-controller", build: plain(storageprotection.NewVolumes)},
-		{name: "volumeattributesclass-protection-controller", account: "volumeattributesclass-protection-controller", build: plain(storageprotection.NewAttributesClasses)},
-		{name: "service-cidr-controller", alias: "service-cidr", account: "service-cidrs-controller", workers: 5, build: plain(servicecidr.New)},
-		{name: "clusterrole-aggregation-controller", alias: "clusterrole-aggregation", account: "clusterrole-aggregation-controller", workers: 5, build: plain(clusterrole.New)},
-		{name: "resourcequota-controller", alias: "resourcequota", account: "resourcequota-controller", build: func(o *options, d controller.Deps) (runner, error) {
-			return resourcequota.New(d, o.quotaPeriod)
-		}},
-		{name: "validatingadmissionpolicy-status-controller", account: "validatingadmissionpolicy-status-controller", workers: 5, build: plain(validatingadmissionpolicystatus.New)},
-		{name: "garbage-collector-controller", alias: "garbagecollector", account: "generic-garbage-collector", build: buildCollector},
+		{name: "taint-eviction-controller", alias: "taint-eviction", account: "node-controller", workers: 8,
+			build: plain(tainteviction.New)},
+		{name: "device-taint-eviction-controller", account: "device-taint-eviction-controller",
+			build: plain(devicetainteviction.New)},
+		{name: "pod-garbage-collector-controller", alias: "podgc", account: "pod-garbage-collector",
+			build: func(o *options, d controller.Deps) (runner, error) {
+				return podgc.New(d, o.terminatedPodThreshold)
+			}},
+		{name: "persistentvolume-binder-controller", alias: "persistentvolume-binder",
+			source: "persistentvolume-controller", account: "persistent-volume-binder", workers: 5,
+			build: func(o *options, d controller.Deps) (runner, error) {
+				return persistentvolume.New(d, o.binding)
+			}},
+		{name: "persistentvolume-attach-detach-controller", alias: "attachdetach", source: "attachdetach-controller",
+			account: "attachdetach-controller", workers: 5, build: func(o *options, d controller.Deps) (runner, error) {
+				cfg := o.attaching
+				if o.noAttachSync {
+					cfg.Period = 0
+				}
+				return attachdetach.New(d, cfg)
+			}},
+		{name: "persistentvolume-expander-controller", alias: "persistentvolume-expander", source: "volume_expand",
+			account: "expand-controller", build: plain(expand.New)},
+		{name: "ephemeral-volume-controller", alias: "ephemeral-volume", source: "ephemeral_volume",
+			account: "ephemeral-volume-controller", build: plain(ephemeralvolume.New)},
+		{name: "local-path-provisioner-controller", source: localpath.Provisioner, account: "local-path-provisioner",
+			workers: 5, build: func(o *options, d controller.Deps) (runner, error) {
+				return localpath.New(d, o.localPath)
+			}},
+		{name: "resourceclaim-controller", alias: "resource-claim-controller", source: "resource_claim",
+			account: "resource-claim-controller", build: plain(resourceclaim.New)},
+		{name: "persistentvolumeclaim-protection-controller", alias: "pvc-protection",
+			account: "pvc-protection-controller", build: plain(storageprotection.NewClaims)},
+		{name: "persistentvolume-protection-controller", alias: "pv-protection", account: "pv-protection-controller",
+			build: plain(storageprotection.NewVolumes)},
+		{name: "volumeattributesclass-protection-controller", account: "volumeattributesclass-protection-controller",
+			build: plain(storageprotection.NewAttributesClasses)},
+		{name: "service-cidr-controller", alias: "service-cidr", account: "service-cidrs-controller", workers: 5,
+			build: plain(servicecidr.New)},
+		{name: "clusterrole-aggregation-controller", alias: "clusterrole-aggregation",
+			account: "clusterrole-aggregation-controller", workers: 5, build: plain(clusterrole.New)},
+		{name: "resourcequota-controller", alias: "resourcequota", account: "resourcequota-controller",
+			build: func(o *options, d controller.Deps) (runner, error) {
+				return resourcequota.New(d, o.quotaPeriod)
+			}},
+		{name: "validatingadmissionpolicy-status-controller", account: "validatingadmissionpolicy-status-controller",
+			workers: 5, build: plain(validatingadmissionpolicystatus.New)},
+		{name: "garbage-collector-controller", alias: "garbagecollector", account: "generic-garbage-collector",
+			build: buildCollector},
 	}
 }
 
@@ -157,7 +200,8 @@ func elsewhere() []string {
 	return []string{
 		"storage-version-migrator-controller", "kube-apiserver-serving-clustertrustbundle-publisher-controller",
 		"node-route-controller", "cloud-node-lifecycle-controller", "selinux-warning-controller",
-		"podcertificaterequest-cleaner-controller", "podgroup-protection-controller", "resourcepoolstatusrequest-controller", "storageversion-garbage-collector-controller",
+		"podcertificaterequest-cleaner-controller", "podgroup-protection-controller",
+		"resourcepoolstatusrequest-controller", "storageversion-garbage-collector-controller",
 	}
 }
 
@@ -201,9 +245,12 @@ func buildTokens(o *options, d controller.Deps) (runner, error) {
 
 // buildSigning makes the controller for those signers that have an authority.
 func buildSigning(o *options, d controller.Deps) (runner, error) {
-	cfg := csrsigning.Config{Duration: o.signing.duration, Authorities: map[string]func() (*csrsigning.Authority, error){}}
+	cfg := csrsigning.Config{Duration: o.signing.duration,
+		Authorities: map[string]func() (*csrsigning.Authority, error){}}
 	for signer, files := range o.signing.authorities() {
-		cfg.Authorities[signer] = func() (*csrsigning.Authority, error) { return csrsigning.Load(files.cert, files.key) }
+		cfg.Authorities[signer] = func() (*csrsigning.Authority, error) {
+			return csrsigning.Load(files.cert, files.key)
+		}
 	}
 	if len(cfg.Authorities) == 0 {
 		return nil, nil
@@ -252,7 +299,8 @@ func buildIPAM(o *options, d controller.Deps) (runner, error) {
 	return nodeipam.New(d, cfg)
 }
 
-// maskFor returns the size of a node's range in the cluster range p: the family's flag, the general one, or the default.
+// maskFor returns the size of a node's range in the cluster range p: the family's flag, the general one, or the
+// default.
 func (o *options) maskFor(p netip.Prefix) int {
 	if p.Addr().Is6() {
 		return cmp.Or(o.maskSize6, o.maskSize, 64)
@@ -260,8 +308,8 @@ func (o *options) maskFor(p netip.Prefix) int {
 	return cmp.Or(o.maskSize4, o.maskSize, 24)
 }
 
-// selected returns the entries that the value of --controllers turns on. A name given both ways is on if its positive form
-// comes first, as upstream reads it.
+// selected returns the entries that the value of --controllers turns on. A name given both ways is on if its positive
+// form comes first, as upstream reads it.
 func selected(flags []string) ([]entry, error) {
 	all := entries()
 	var unknown []string

@@ -25,7 +25,8 @@ func (w *world) ask(t *testing.T, method, path, body string) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Content-Type", map[bool]string{false: "application/json", true: "application/merge-patch+json"}[method == http.MethodPatch])
+	r.Header.Set("Content-Type",
+		map[bool]string{false: "application/json", true: "application/merge-patch+json"}[method == http.MethodPatch])
 	res, err := w.HTTP().Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +69,8 @@ const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 // define makes a kind Foo of a group, in the scope "Namespaced" or "Cluster", and returns where its objects are.
 func (w *world) define(t *testing.T, group, scope, ns string) string {
 	t.Helper()
-	w.must(t, http.MethodPost, definitions, fmt.Sprintf(`{"metadata":{"name":"foos.%[1]s"},"spec":{"group":%[1]q,"scope":%[2]q,"names":{"plural":"foos","singular":"foo","kind":"Foo"},
+	w.must(t, http.MethodPost, definitions,
+		fmt.Sprintf(`{"metadata":{"name":"foos.%[1]s"},"spec":{"group":%[1]q,"scope":%[2]q,"names":{"plural":"foos","singular":"foo","kind":"Foo"},
 		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}},{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`, group, scope))
 	at := "/apis/" + group + "/v1/foos"
 	if scope == "Namespaced" {
@@ -86,15 +88,19 @@ func (w *world) define(t *testing.T, group, scope, ns string) string {
 // foo makes a custom resource with more metadata.
 func (w *world) foo(t *testing.T, at, name, metadata string) types.UID {
 	t.Helper()
-	return w.must(t, http.MethodPost, at, fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Foo","metadata":{"name":%q%s}}`, strings.Split(at, "/")[2], name, metadata))
+	return w.must(t, http.MethodPost, at,
+		fmt.Sprintf(`{"apiVersion":"%s/v1","kind":"Foo","metadata":{"name":%q%s}}`, strings.Split(at, "/")[2], name,
+			metadata))
 }
 
 // owned is metadata that names an owner.
 func owned(apiVersion, kind, name string, uid types.UID) string {
-	return fmt.Sprintf(`,"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q,"blockOwnerDeletion":true}]`, apiVersion, kind, name, uid)
+	return fmt.Sprintf(`,"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q,"blockOwnerDeletion":true}]`,
+		apiVersion, kind, name, uid)
 }
 
-// customResources: they own, are owned, and have finalizers as other objects do; with their definition goes what they own.
+// customResources: they own, are owned, and have finalizers as other objects do; with their definition goes what they
+// own.
 func (w *world) customResources(t *testing.T) {
 	ns := w.makeNamespace(t, "t-custom")
 	maps := "/api/v1/namespaces/" + ns + "/configmaps"
@@ -115,7 +121,8 @@ func (w *world) customResources(t *testing.T) {
 		for _, path := range []string{maps + "/" + name, maps + "/" + name + "2"} {
 			if policy != "Orphan" {
 				w.goes(t, path)
-			} else if code, answer := w.ask(t, http.MethodGet, path, ""); code != http.StatusOK || strings.Contains(answer, "ownerReferences") {
+			} else if code, answer := w.ask(t, http.MethodGet, path, ""); code != http.StatusOK ||
+				strings.Contains(answer, "ownerReferences") {
 				t.Errorf("orphaned: %d %s", code, answer)
 			}
 		}
@@ -136,7 +143,8 @@ func (w *world) customResources(t *testing.T) {
 	w.must(t, http.MethodDelete, foos+"/held", `{"propagationPolicy":"Foreground"}`)
 	w.goes(t, maps+"/of-held")
 	controllertest.Eventually(t, "the last finalizer to be the foreign one", func() string {
-		if code, answer := w.ask(t, http.MethodGet, foos+"/held", ""); code != http.StatusOK || !strings.Contains(answer, `"finalizers":["example.com/hold"]`) {
+		if code, answer := w.ask(t, http.MethodGet, foos+"/held", ""); code != http.StatusOK ||
+			!strings.Contains(answer, `"finalizers":["example.com/hold"]`) {
 			return answer
 		}
 		return ""
@@ -154,13 +162,14 @@ func (w *world) customResources(t *testing.T) {
 	}
 }
 
-// namespaceBesideDead: a namespace is emptied of built-in and custom resources although an aggregated server is dead, says that it
-// cannot know of that one's, and goes when that has gone (kubernetes#60807).
+// namespaceBesideDead: a namespace is emptied of built-in and custom resources although an aggregated server is dead,
+// says that it cannot know of that one's, and goes when that has gone (kubernetes#60807).
 func (w *world) namespaceBesideDead(t *testing.T) {
 	ns := w.makeNamespace(t, "t-dead")
 	foos := w.define(t, "kept.example.com", "Namespaced", ns)
 	const apiServices = "/apis/apiregistration.k8s.io/v1/apiservices"
-	w.must(t, http.MethodPost, apiServices, `{"metadata":{"name":"v1.dead.example.com"},"spec":{"group":"dead.example.com","version":"v1","groupPriorityMinimum":1000,"versionPriority":10,
+	w.must(t, http.MethodPost, apiServices,
+		`{"metadata":{"name":"v1.dead.example.com"},"spec":{"group":"dead.example.com","version":"v1","groupPriorityMinimum":1000,"versionPriority":10,
 		"insecureSkipTLSVerify":true,"service":{"namespace":"default","name":"nobody"}}}`)
 	controllertest.Eventually(t, "the aggregated server to be known as dead", func() string {
 		if _, answer := w.ask(t, http.MethodGet, apiServices+"/v1.dead.example.com", ""); !strings.Contains(answer, `"reason":"ServiceNotFound"`) {
@@ -171,7 +180,8 @@ func (w *world) namespaceBesideDead(t *testing.T) {
 	w.foo(t, foos, "free", "")
 	w.foo(t, foos, "held", `,"finalizers":["example.com/hold"]`)
 	owner := w.foo(t, foos, "owner", "")
-	w.must(t, http.MethodPost, "/api/v1/namespaces/"+ns+"/configmaps", fmt.Sprintf(`{"metadata":{"name":"child"%s}}`, owned("kept.example.com/v1", "Foo", "owner", owner)))
+	w.must(t, http.MethodPost, "/api/v1/namespaces/"+ns+"/configmaps",
+		fmt.Sprintf(`{"metadata":{"name":"child"%s}}`, owned("kept.example.com/v1", "Foo", "owner", owner)))
 	// Garbage is collected beside it.
 	w.must(t, http.MethodDelete, foos+"/owner", "")
 	w.goes(t, "/api/v1/namespaces/"+ns+"/configmaps/child")
@@ -200,13 +210,15 @@ func (w *world) namespaceBesideDead(t *testing.T) {
 	}
 	says("NamespaceContentRemaining True SomeResourcesRemain: Some resources are remaining: foos.kept.example.com has 1 resource instances",
 		"NamespaceFinalizersRemaining True SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances",
-		"NamespaceDeletionDiscoveryFailure True DiscoveryFailed: Discovery failed for some groups, 1 failing:", "dead.example.com/v1: stale GroupVersion discovery")
+		"NamespaceDeletionDiscoveryFailure True DiscoveryFailed: Discovery failed for some groups, 1 failing:",
+		"dead.example.com/v1: stale GroupVersion discovery")
 	w.goes(t, foos+"/free")
 	w.goes(t, "/api/v1/namespaces/"+ns+"/configmaps/kube-root-ca.crt")
 	w.must(t, http.MethodPatch, foos+"/held", `{"metadata":{"finalizers":null}}`)
 	w.goes(t, foos+"/held")
 	says("NamespaceContentRemaining False ContentRemoved")
-	if n, err := core.Namespaces(w.Client).Get(t.Context(), "", ns); err != nil || n.Status.Phase != corev1.NamespaceTerminating {
+	if n, err := core.Namespaces(w.Client).Get(t.Context(), "", ns); err != nil ||
+		n.Status.Phase != corev1.NamespaceTerminating {
 		t.Errorf("what a dead server has of a namespace is not known to be gone: %v %v", n, err)
 	}
 	w.must(t, http.MethodDelete, apiServices+"/v1.dead.example.com", "")

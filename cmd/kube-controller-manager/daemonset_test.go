@@ -14,8 +14,8 @@ import (
 	"bonsai/pkg/controller/controllertest"
 )
 
-// daemonSet: a pod on each node it selects; a node that comes later gets one; an update and a rollback move all pods, and the
-// history keeps both templates.
+// daemonSet: a pod on each node it selects; a node that comes later gets one; an update and a rollback move all pods,
+// and the history keeps both templates.
 func (w *world) daemonSet(t *testing.T) {
 	ns := w.makeNamespace(t, "t-daemonset")
 	for _, name := range []string{"d1", "d2"} {
@@ -27,9 +27,11 @@ func (w *world) daemonSet(t *testing.T) {
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-				// No kubelet renews the nodes' leases: on a slow machine they are marked unreachable before the test is over.
+				// No kubelet renews the nodes' leases: on a slow machine they are marked unreachable before the test is
+				// over.
 				Tolerations:  []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-				NodeSelector: map[string]string{"for": "daemons"}, Containers: []corev1.Container{{Name: "c", Image: "one"}},
+				NodeSelector: map[string]string{"for": "daemons"},
+				Containers:   []corev1.Container{{Name: "c", Image: "one"}},
 			}},
 		},
 	}
@@ -41,7 +43,8 @@ func (w *world) daemonSet(t *testing.T) {
 	w.daemons(t, ns, "d", "one", 3)
 	for _, image := range []string{"two", "one"} {
 		patch := fmt.Sprintf(`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":%q}]}}}}`, image)
-		if _, err := apps.DaemonSets(w.Client).Patch(t.Context(), ns, "d", types.StrategicMergePatchType, []byte(patch)); err != nil {
+		if _, err := apps.DaemonSets(w.Client).Patch(t.Context(), ns, "d", types.StrategicMergePatchType,
+			[]byte(patch)); err != nil {
 			t.Fatal(err)
 		}
 		w.daemons(t, ns, "d", image, 3)
@@ -78,7 +81,8 @@ func (w *world) daemons(t *testing.T, ns, name, image string, n int32) {
 			return err.Error()
 		}
 		s := ds.Status
-		if s.ObservedGeneration != ds.Generation || s.DesiredNumberScheduled != n || s.UpdatedNumberScheduled != n || s.NumberAvailable != n {
+		if s.ObservedGeneration != ds.Generation || s.DesiredNumberScheduled != n || s.UpdatedNumberScheduled != n ||
+			s.NumberAvailable != n {
 			return fmt.Sprintf("%+v", s)
 		}
 		pods, err := core.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{})

@@ -21,10 +21,11 @@ import (
 // accountNamespace holds the controllers' service accounts.
 const accountNamespace = "kube-system"
 
-// accountClient returns a client that acts as a service account in kube-system, so that each controller can do only what
-// its role allows. The account is made and its token requested with root's rights, at the first request. anonymous is the
-// connection, which has no credentials of its own.
-func accountClient(ctx context.Context, root *apiclient.Client, anonymous *rest.Config, account string, s *runtime.Scheme) (*apiclient.Client, error) {
+// accountClient returns a client that acts as a service account in kube-system, so that each controller can do only
+// what its role allows. The account is made and its token requested with root's rights, at the first request. anonymous
+// is the connection, which has no credentials of its own.
+func accountClient(ctx context.Context, root *apiclient.Client, anonymous *rest.Config, account string,
+	s *runtime.Scheme) (*apiclient.Client, error) {
 	cfg := rest.CopyConfig(anonymous)
 	tokens := &tokenSource{ctx: ctx, accounts: core.ServiceAccounts(root), name: account, now: time.Now}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &bearer{tokens: tokens, next: next} })
@@ -80,7 +81,8 @@ func (t *tokenSource) get() (string, error) {
 	defer cancel()
 	got, err := t.request(ctx)
 	if apierrors.IsNotFound(err) {
-		_, err = t.accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: accountNamespace, Name: t.name}})
+		_, err = t.accounts.Create(ctx,
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: accountNamespace, Name: t.name}})
 		if err == nil || apierrors.IsAlreadyExists(err) {
 			got, err = t.request(ctx)
 		}
@@ -95,7 +97,8 @@ func (t *tokenSource) get() (string, error) {
 
 func (t *tokenSource) request(ctx context.Context) (*authenticationv1.TokenRequest, error) {
 	out := &authenticationv1.TokenRequest{}
-	in := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
+	in := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
 	return out, t.accounts.CreateSub(ctx, accountNamespace, t.name, "token", in, out)
 }
 

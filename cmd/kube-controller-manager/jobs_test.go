@@ -26,7 +26,8 @@ func jobTemplate(labels map[string]string) corev1.PodTemplateSpec {
 
 func (w *world) makeJob(t *testing.T, ns, name string, spec batchv1.JobSpec) *batchv1.Job {
 	t.Helper()
-	j, err := batch.Jobs(w.Client).Create(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: spec})
+	j, err := batch.Jobs(w.Client).Create(t.Context(),
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: spec})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func (w *world) jobPods(t *testing.T, ns, selector string, n int) (pods []*corev
 func (w *world) succeed(t *testing.T, pods []*corev1.Pod) {
 	t.Helper()
 	for _, p := range pods {
-		if _, err := core.Pods(w.Client).Patch(t.Context(), p.Namespace, p.Name, types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`), "status"); err != nil {
+		if _, err := core.Pods(w.Client).Patch(t.Context(), p.Namespace, p.Name, types.MergePatchType,
+			[]byte(`{"status":{"phase":"Succeeded"}}`), "status"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,7 +64,8 @@ func hasFinalizer(p *corev1.Pod) bool {
 // jobs: an indexed job runs to its end; its time over, it goes with its pods.
 func (w *world) jobs(t *testing.T) {
 	ns := w.makeNamespace(t, "t-jobs")
-	spec := batchv1.JobSpec{Completions: new(int32(2)), Parallelism: new(int32(2)), CompletionMode: new(batchv1.IndexedCompletion), Template: jobTemplate(nil)}
+	spec := batchv1.JobSpec{Completions: new(int32(2)), Parallelism: new(int32(2)),
+		CompletionMode: new(batchv1.IndexedCompletion), Template: jobTemplate(nil)}
 	w.makeJob(t, ns, "j", spec)
 	pods := w.jobPods(t, ns, "batch.kubernetes.io/job-name=j", 2)
 	if !hasFinalizer(pods[0]) || !hasFinalizer(pods[1]) {
@@ -71,7 +74,8 @@ func (w *world) jobs(t *testing.T) {
 	w.succeed(t, pods)
 	controllertest.Eventually(t, "the job's end", func() string {
 		j, err := batch.Jobs(w.Client).Get(t.Context(), ns, "j")
-		if err != nil || !jobs.IsTrue(&j.Status, batchv1.JobComplete) || j.Status.CompletedIndexes != "0,1" || j.Status.Succeeded != 2 || j.Status.Active != 0 || j.Status.CompletionTime == nil {
+		if err != nil || !jobs.IsTrue(&j.Status, batchv1.JobComplete) || j.Status.CompletedIndexes != "0,1" ||
+			j.Status.Succeeded != 2 || j.Status.Active != 0 || j.Status.CompletionTime == nil {
 			return fmt.Sprintf("%+v, %v", j.Status, err)
 		}
 		return ""
@@ -84,7 +88,8 @@ func (w *world) jobs(t *testing.T) {
 		}
 		return ""
 	})
-	if _, err := batch.Jobs(w.Client).Patch(t.Context(), ns, "j", types.MergePatchType, []byte(`{"spec":{"ttlSecondsAfterFinished":0}}`)); err != nil {
+	if _, err := batch.Jobs(w.Client).Patch(t.Context(), ns, "j", types.MergePatchType,
+		[]byte(`{"spec":{"ttlSecondsAfterFinished":0}}`)); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "a finished job whose time is over", func() string {
@@ -102,10 +107,13 @@ func (w *world) orphanedPods(t *testing.T) {
 	ns := w.makeNamespace(t, "t-job-orphans")
 	labels := map[string]string{"a": "b"}
 	template := jobTemplate(labels)
-	if _, err := core.Pods(w.Client).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "orphan", Labels: labels}, Spec: template.Spec}); err != nil {
+	if _, err := core.Pods(w.Client).Create(t.Context(),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "orphan", Labels: labels},
+			Spec: template.Spec}); err != nil {
 		t.Fatal(err)
 	}
-	w.makeJob(t, ns, "j", batchv1.JobSpec{Parallelism: new(int32(2)), Completions: new(int32(2)), ManualSelector: new(true), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template})
+	w.makeJob(t, ns, "j", batchv1.JobSpec{Parallelism: new(int32(2)), Completions: new(int32(2)),
+		ManualSelector: new(true), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template})
 	state := func(name string, owned, tracked bool) func() string {
 		return func() string {
 			p, err := core.Pods(w.Client).Get(t.Context(), ns, name)
@@ -117,12 +125,14 @@ func (w *world) orphanedPods(t *testing.T) {
 	}
 	controllertest.Eventually(t, "adoption", state("orphan", true, true))
 	pods := w.jobPods(t, ns, "a=b", 2)
-	if _, err := core.Pods(w.Client).Patch(t.Context(), ns, "orphan", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"c"}}}`)); err != nil {
+	if _, err := core.Pods(w.Client).Patch(t.Context(), ns, "orphan", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"a":"c"}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "release", state("orphan", false, false))
 	other := pods[slices.IndexFunc(pods, func(p *corev1.Pod) bool { return p.Name != "orphan" })].Name
-	if err := batch.Jobs(w.Client).DeleteWith(t.Context(), ns, "j", metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}); err != nil {
+	if err := batch.Jobs(w.Client).DeleteWith(t.Context(), ns, "j",
+		metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "a pod without its job", state(other, false, false))
@@ -132,24 +142,29 @@ func (w *world) orphanedPods(t *testing.T) {
 func (w *world) cronJobs(t *testing.T) {
 	ns := w.makeNamespace(t, "t-cron")
 	cron := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"}, Spec: batchv1.CronJobSpec{
-		Schedule: "@every 1s", ConcurrencyPolicy: batchv1.ForbidConcurrent, JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "m"}}, Spec: batchv1.JobSpec{Template: jobTemplate(map[string]string{"cron": "c"})}},
+		Schedule: "@every 1s", ConcurrencyPolicy: batchv1.ForbidConcurrent,
+		JobTemplate: batchv1.JobTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "m"}},
+			Spec: batchv1.JobSpec{Template: jobTemplate(map[string]string{"cron": "c"})}},
 	}}
 	if _, err := batch.CronJobs(w.Client).Create(t.Context(), cron); err != nil {
 		t.Fatal(err)
 	}
 	pods := w.jobPods(t, ns, "cron=c", 1)
 	all, err := batch.Jobs(w.Client).List(t.Context(), ns, metav1.ListOptions{LabelSelector: "l=m"})
-	if err != nil || len(all) != 1 || all[0].Annotations[batchv1.CronJobScheduledTimestampAnnotation] == "" || metav1.GetControllerOf(all[0]) == nil {
+	if err != nil || len(all) != 1 || all[0].Annotations[batchv1.CronJobScheduledTimestampAnnotation] == "" ||
+		metav1.GetControllerOf(all[0]) == nil {
 		t.Fatalf("jobs %+v, %v", all, err)
 	}
 	controllertest.Eventually(t, "the running job", func() string {
 		c, err := batch.CronJobs(w.Client).Get(t.Context(), ns, "c")
-		if err != nil || len(c.Status.Active) != 1 || c.Status.Active[0].Name != all[0].Name || c.Status.LastScheduleTime == nil {
+		if err != nil || len(c.Status.Active) != 1 || c.Status.Active[0].Name != all[0].Name ||
+			c.Status.LastScheduleTime == nil {
 			return fmt.Sprintf("%+v, %v", c.Status, err)
 		}
 		return ""
 	})
-	if _, err := batch.CronJobs(w.Client).Patch(t.Context(), ns, "c", types.MergePatchType, []byte(`{"spec":{"suspend":true}}`)); err != nil {
+	if _, err := batch.CronJobs(w.Client).Patch(t.Context(), ns, "c", types.MergePatchType,
+		[]byte(`{"spec":{"suspend":true}}`)); err != nil {
 		t.Fatal(err)
 	}
 	w.succeed(t, pods)

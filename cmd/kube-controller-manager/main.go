@@ -1,5 +1,5 @@
-// Command kube-controller-manager runs the control loops of the cluster: each watches the API server and moves the state
-// that is towards the state that is wanted.
+// Command kube-controller-manager runs the control loops of the cluster: each watches the API server and moves the
+// state that is towards the state that is wanted.
 package main
 
 import (

@@ -46,9 +46,12 @@ func TestManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := newCommand()
-	flags := []string{"--kubeconfig=" + c.Kubeconfig, "--secure-port=0", "--use-service-account-credentials", "--controllers=*,tokencleaner",
-		"--root-ca-file=" + c.CAFile, "--service-account-private-key-file=" + c.KeyFile, "--allocate-node-cidrs", "--cluster-cidr=10.244.0.0/16",
-		"--service-cluster-ip-range=10.96.0.0/16", "--cloud-config=" + cloud, "--node-monitor-grace-period=3s", "--node-startup-grace-period=3s", "-v=2"}
+	flags := []string{"--kubeconfig=" + c.Kubeconfig, "--secure-port=0", "--use-service-account-credentials",
+		"--controllers=*,tokencleaner",
+		"--root-ca-file=" + c.CAFile, "--service-account-private-key-file=" + c.KeyFile, "--allocate-node-cidrs",
+		"--cluster-cidr=10.244.0.0/16",
+		"--service-cluster-ip-range=10.96.0.0/16", "--cloud-config=" + cloud, "--node-monitor-grace-period=3s",
+		"--node-startup-grace-period=3s", "-v=2"}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	cmd.SetArgs(flags)
@@ -108,7 +111,8 @@ func (w *firstWrite) Write(p []byte) (int, error) {
 // makeNamespace returns a fresh namespace with its service account.
 func (w *world) makeNamespace(t *testing.T, name string) string {
 	t.Helper()
-	if _, err := core.Namespaces(w.Client).Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+	if _, err := core.Namespaces(w.Client).Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "the default service account", func() string {
@@ -132,7 +136,8 @@ func (w *world) namespace(t *testing.T) {
 		_, err := core.ConfigMaps(w.Client).Get(t.Context(), ns, "kube-root-ca.crt")
 		return text(err)
 	})
-	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "held", Finalizers: []string{"example.com/hold"}}}
+	held := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "held", Finalizers: []string{"example.com/hold"}}}
 	if _, err := core.ConfigMaps(w.Client).Create(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
@@ -148,14 +153,16 @@ func (w *world) namespace(t *testing.T) {
 		for _, c := range n.Status.Conditions {
 			all += string(c.Status) + " " + c.Message + "; "
 		}
-		for _, want := range []string{"True Some resources are remaining: configmaps. has 1 resource instances", "True Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"} {
+		for _, want := range []string{"True Some resources are remaining: configmaps. has 1 resource instances",
+			"True Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances"} {
 			if !strings.Contains(all, want) {
 				return all
 			}
 		}
 		return ""
 	})
-	if _, err := core.ConfigMaps(w.Client).Patch(t.Context(), ns, "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)); err != nil {
+	if _, err := core.ConfigMaps(w.Client).Patch(t.Context(), ns, "held", types.MergePatchType,
+		[]byte(`{"metadata":{"finalizers":null}}`)); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "the namespace to be gone", func() string {
@@ -173,9 +180,10 @@ func webDeployment(ns, name string, n int32) *appsv1.Deployment {
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &n, Selector: &metav1.LabelSelector{MatchLabels: l},
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
-				Name: "c", Image: "one", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
-			}}}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{
+					Name: "c", Image: "one", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
+				}}}},
 		},
 	}
 }
@@ -194,7 +202,8 @@ func (w *world) makeReady(t *testing.T, ns string) {
 		w.ips++
 		ip := fmt.Sprintf("10.9.%d.%d", w.ips/250, w.ips%250+1)
 		patch := fmt.Sprintf(`{"status":{"phase":"Running","podIP":%q,"podIPs":[{"ip":%q}],"conditions":[{"type":"Ready","status":"True","lastTransitionTime":%q}]}}`, ip, ip, time.Now().UTC().Format(time.RFC3339))
-		if _, err := core.Pods(w.Client).Patch(t.Context(), ns, p.Name, types.StrategicMergePatchType, []byte(patch), "status"); err != nil && !apierrors.IsNotFound(err) {
+		if _, err := core.Pods(w.Client).Patch(t.Context(), ns, p.Name, types.StrategicMergePatchType, []byte(patch),
+			"status"); err != nil && !apierrors.IsNotFound(err) {
 			t.Fatal(err)
 		}
 	}
@@ -210,7 +219,8 @@ func (w *world) available(t *testing.T, ns, name string, n int32) {
 			return err.Error()
 		}
 		s := d.Status
-		if s.ObservedGeneration == d.Generation && s.UpdatedReplicas == n && s.Replicas == n && s.AvailableReplicas == n {
+		if s.ObservedGeneration == d.Generation && s.UpdatedReplicas == n && s.Replicas == n &&
+			s.AvailableReplicas == n {
 			return ""
 		}
 		return fmt.Sprintf("%+v", s)
@@ -233,8 +243,11 @@ func (w *world) rollout(t *testing.T) {
 	})
 	t.Logf("30 pods created %s after their Deployment", time.Since(begin).Round(time.Millisecond))
 	w.available(t, ns, "web", 30)
-	for _, patch := range []string{`{"spec":{"replicas":4}}`, `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"two"}]}}}}`, `{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"one"}]}}}}`} {
-		if _, err := apps.Deployments(w.Client).Patch(t.Context(), ns, "web", types.StrategicMergePatchType, []byte(patch)); err != nil {
+	for _, patch := range []string{`{"spec":{"replicas":4}}`,
+		`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"two"}]}}}}`,
+		`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"one"}]}}}}`} {
+		if _, err := apps.Deployments(w.Client).Patch(t.Context(), ns, "web", types.StrategicMergePatchType,
+			[]byte(patch)); err != nil {
 			t.Fatal(err)
 		}
 		w.available(t, ns, "web", 4)
@@ -265,7 +278,8 @@ func (w *world) rollout(t *testing.T) {
 func (w *world) endpoints(t *testing.T) {
 	ns := w.makeNamespace(t, "t-endpoints")
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}, Spec: corev1.ServiceSpec{
-		Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromString("http")}},
+		Selector: map[string]string{"app": "web"},
+		Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromString("http")}},
 	}}
 	if _, err := core.Services(w.Client).Create(t.Context(), svc); err != nil {
 		t.Fatal(err)
@@ -275,7 +289,8 @@ func (w *world) endpoints(t *testing.T) {
 	}
 	w.available(t, ns, "web", 3)
 	w.expectEndpoints(t, ns, 3)
-	if _, err := apps.Deployments(w.Client).Patch(t.Context(), ns, "web", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`)); err != nil {
+	if _, err := apps.Deployments(w.Client).Patch(t.Context(), ns, "web", types.MergePatchType,
+		[]byte(`{"spec":{"replicas":0}}`)); err != nil {
 		t.Fatal(err)
 	}
 	w.expectEndpoints(t, ns, 0)
@@ -344,13 +359,15 @@ func (w *world) garbage(t *testing.T) {
 		}
 		return names
 	}
-	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground,
+		metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
 		name := strings.ToLower(string(policy))
 		if _, err := apps.Deployments(w.Client).Create(t.Context(), webDeployment(ns, name, 2)); err != nil {
 			t.Fatal(err)
 		}
 		w.available(t, ns, name, 2)
-		if err := apps.Deployments(w.Client).DeleteWith(t.Context(), ns, name, metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+		if err := apps.Deployments(w.Client).DeleteWith(t.Context(), ns, name,
+			metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
 			t.Fatal(err)
 		}
 		controllertest.Eventually(t, name+" deletion", func() string {
@@ -366,7 +383,10 @@ func (w *world) garbage(t *testing.T) {
 	if err != nil || len(sets) != 1 || len(sets[0].OwnerReferences) != 0 {
 		t.Errorf("the orphaned ReplicaSet: %v, %v", sets, err)
 	}
-	child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "child", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "never", UID: "no-such-uid"}}}}
+	child := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "child",
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "v1", Kind: "ConfigMap", Name: "never", UID: "no-such-uid"}}}}
 	if _, err := core.ConfigMaps(w.Client).Create(t.Context(), child); err != nil {
 		t.Fatal(err)
 	}
@@ -383,19 +403,24 @@ func (w *world) replicationController(t *testing.T) {
 	ns := w.makeNamespace(t, "t-rc")
 	l := map[string]string{"app": "rc"}
 	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "one"}}}
-	if _, err := core.Pods(w.Client).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "orphan", Labels: l}, Spec: spec}); err != nil {
+	if _, err := core.Pods(w.Client).Create(t.Context(),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "orphan", Labels: l}, Spec: spec}); err != nil {
 		t.Fatal(err)
 	}
-	rc := &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "rc"}, Spec: corev1.ReplicationControllerSpec{
-		Replicas: new(int32(2)), Selector: l, Template: &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l}, Spec: spec},
-	}}
+	rc := &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "rc"},
+		Spec: corev1.ReplicationControllerSpec{
+			Replicas: new(int32(2)), Selector: l,
+			Template: &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l}, Spec: spec},
+		}}
 	if _, err := core.ReplicationControllers(w.Client).Create(t.Context(), rc); err != nil {
 		t.Fatal(err)
 	}
 	count := func(wantOwned, wantAll int) func() string {
 		return func() string {
 			pods, err := core.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{})
-			owned := len(slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return metav1.GetControllerOf(p) == nil }))
+			owned := len(slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool {
+				return metav1.GetControllerOf(p) == nil
+			}))
 			if err != nil || owned != wantOwned || len(pods) != wantAll {
 				return fmt.Sprint(owned, " of ", len(pods), err)
 			}
@@ -403,14 +428,15 @@ func (w *world) replicationController(t *testing.T) {
 		}
 	}
 	controllertest.Eventually(t, "adoption", count(2, 2))
-	if _, err := core.Pods(w.Client).Patch(t.Context(), ns, "orphan", types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"other"}}}`)); err != nil {
+	if _, err := core.Pods(w.Client).Patch(t.Context(), ns, "orphan", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"app":"other"}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	controllertest.Eventually(t, "release and replacement", count(2, 3))
 }
 
-// node: a node gets its CIDR; when it stays silent while another one does not, it is tainted, and a pod that does not tolerate
-// that leaves.
+// node: a node gets its CIDR; when it stays silent while another one does not, it is tainted, and a pod that does not
+// tolerate that leaves.
 func (w *world) node(t *testing.T) {
 	ns := w.makeNamespace(t, "t-node")
 	renew := w.healthyNode(t, "n0")
@@ -419,7 +445,9 @@ func (w *world) node(t *testing.T) {
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "p"}, Spec: corev1.PodSpec{
 		NodeName: "n1", Containers: []corev1.Container{{Name: "c", Image: "one"}},
-		Tolerations: []corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(1))},
+		Tolerations: []corev1.Toleration{
+			{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+				TolerationSeconds: new(int64(1))},
 			{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}},
 	}}
 	if _, err := core.Pods(w.Client).Create(t.Context(), pod); err != nil {
@@ -433,7 +461,8 @@ func (w *world) node(t *testing.T) {
 		}
 		p, err := core.Pods(w.Client).Get(t.Context(), ns, "p")
 		evicted := err == nil && p.DeletionTimestamp != nil || apierrors.IsNotFound(err)
-		if !strings.HasPrefix(n.Spec.PodCIDR, "10.244.") || len(n.Spec.Taints) < 2 || !evicted || n.Annotations[corev1.ObjectTTLAnnotationKey] != "0" {
+		if !strings.HasPrefix(n.Spec.PodCIDR, "10.244.") || len(n.Spec.Taints) < 2 || !evicted ||
+			n.Annotations[corev1.ObjectTTLAnnotationKey] != "0" {
 			return fmt.Sprint(n.Annotations, n.Spec, " evicted: ", evicted, err)
 		}
 		return ""
@@ -446,7 +475,8 @@ func (w *world) healthyNode(t *testing.T, name string) (renew func()) {
 	if _, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		t.Fatal(err)
 	}
-	lease, err := leases.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", Name: name}})
+	lease, err := leases.Create(t.Context(),
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", Name: name}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -462,7 +492,8 @@ func (w *world) healthyNode(t *testing.T, name string) (renew func()) {
 		if err != nil || n.Spec.PodCIDR == "" {
 			return fmt.Sprint(n.Spec, err)
 		}
-		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
+		n.Status.Conditions = []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
 		_, err = nodes.UpdateStatus(t.Context(), n)
 		return text(err)
 	})
@@ -472,8 +503,12 @@ func (w *world) healthyNode(t *testing.T, name string) (renew func()) {
 // token: a token secret is filled with a token that the server accepts, and goes with its account.
 func (w *world) token(t *testing.T) {
 	ns := w.makeNamespace(t, "t-token")
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "tok", Annotations: map[string]string{corev1.ServiceAccountNameKey: "bot"}}, Type: corev1.SecretTypeServiceAccountToken}
-	if _, err := core.ServiceAccounts(w.Client).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "bot"}}); err != nil {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "tok",
+			Annotations: map[string]string{corev1.ServiceAccountNameKey: "bot"}},
+		Type: corev1.SecretTypeServiceAccountToken}
+	if _, err := core.ServiceAccounts(w.Client).Create(t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "bot"}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := core.Secrets(w.Client).Create(t.Context(), secret); err != nil {
@@ -499,7 +534,8 @@ func (w *world) token(t *testing.T) {
 	if _, err := core.ServiceAccounts(bot).Get(t.Context(), ns, "bot"); !apierrors.IsForbidden(err) {
 		t.Errorf("with the token: %v", err)
 	}
-	if s, err = core.Secrets(w.Client).Get(t.Context(), ns, "tok"); err != nil || s.Labels["kubernetes.io/legacy-token-last-used"] != time.Now().UTC().Format(time.DateOnly) {
+	if s, err = core.Secrets(w.Client).Get(t.Context(), ns, "tok"); err != nil ||
+		s.Labels["kubernetes.io/legacy-token-last-used"] != time.Now().UTC().Format(time.DateOnly) {
 		t.Errorf("its use is not noted: %v, %v", s.Labels, err)
 	}
 	if err := core.ServiceAccounts(w.Client).Delete(t.Context(), ns, "bot", ""); err != nil {

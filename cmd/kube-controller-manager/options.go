@@ -71,37 +71,64 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.profiling.AddFlags(fs)
 	o.limits.AddFlags(fs, 30)
 	o.elect.AddFlags(fs, component)
-	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to kubeconfig file with authorization and master location information.")
-	fs.StringVar(&o.master, "master", "", "The address of the Kubernetes API server (overrides any value in kubeconfig).")
-	daemon.AddressVar(fs, &o.bindAddress, "bind-address", "0.0.0.0", "The IP address on which to listen for the --secure-port port.")
-	fs.IntVar(&o.securePort, "secure-port", 10257, "The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
-	fs.StringVar(&o.certFile, "tls-cert-file", "", "File with the serving certificate; without one a self-signed one is made.")
-	fs.StringVar(&o.certDir, "cert-dir", "", "Directory where the self-signed certificate is kept; ignored with --tls-cert-file.")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"Path to kubeconfig file with authorization and master location information.")
+	fs.StringVar(&o.master, "master", "",
+		"The address of the Kubernetes API server (overrides any value in kubeconfig).")
+	daemon.AddressVar(fs, &o.bindAddress, "bind-address", "0.0.0.0",
+		"The IP address on which to listen for the --secure-port port.")
+	fs.IntVar(&o.securePort, "secure-port", 10257,
+		"The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
+	fs.StringVar(&o.certFile, "tls-cert-file", "",
+		"File with the serving certificate; without one a self-signed one is made.")
+	fs.StringVar(&o.certDir, "cert-dir", "",
+		"Directory where the self-signed certificate is kept; ignored with --tls-cert-file.")
 	fs.StringVar(&o.keyFile, "tls-private-key-file", "", "File with the key of --tls-cert-file.")
-	fs.StringSliceVar(&o.controllers, "controllers", []string{"*"}, "The controllers to run: '*' is all that are on by default, 'foo' turns foo on, '-foo' turns it off. All: "+knownNames())
-	fs.BoolVar(&o.useAccounts, "use-service-account-credentials", false, "Use a service account of its own for each controller.")
-	fs.StringVar(&o.rootCAFile, "root-ca-file", "", "Certificate authority published to every namespace and into service account token secrets.")
-	fs.StringVar(&o.accountKeyFile, "service-account-private-key-file", "", "PEM private RSA or ECDSA key that signs service account token secrets.")
-	fs.StringSliceVar(&o.clusterCIDRs, "cluster-cidr", nil, "CIDR range for pods; one IPv4 and one IPv6 range for a dual-stack cluster.")
-	fs.StringSliceVar(&o.serviceCIDRs, "service-cluster-ip-range", nil, "CIDR range for services, from which no pod range is taken.")
-	fs.StringVar(&o.cloudConfig, "cloud-config", "", "The path to the cloud provider configuration file (YAML): loadBalancerCIDRs lead to the nodes, and Services of type LoadBalancer without a loadBalancerClass get their addresses from them.")
+	fs.StringSliceVar(&o.controllers, "controllers", []string{"*"},
+		"The controllers to run: '*' is all that are on by default, 'foo' turns foo on, '-foo' turns it off. All: "+
+			knownNames())
+	fs.BoolVar(&o.useAccounts, "use-service-account-credentials", false,
+		"Use a service account of its own for each controller.")
+	fs.StringVar(&o.rootCAFile, "root-ca-file", "",
+		"Certificate authority published to every namespace and into service account token secrets.")
+	fs.StringVar(&o.accountKeyFile, "service-account-private-key-file", "",
+		"PEM private RSA or ECDSA key that signs service account token secrets.")
+	fs.StringSliceVar(&o.clusterCIDRs, "cluster-cidr", nil,
+		"CIDR range for pods; one IPv4 and one IPv6 range for a dual-stack cluster.")
+	fs.StringSliceVar(&o.serviceCIDRs, "service-cluster-ip-range", nil,
+		"CIDR range for services, from which no pod range is taken.")
+	fs.StringVar(&o.cloudConfig, "cloud-config", "",
+		"The path to the cloud provider configuration file (YAML): loadBalancerCIDRs lead to the nodes, and Services of type LoadBalancer without a loadBalancerClass get their addresses from them.")
 	fs.BoolVar(&o.allocateCIDRs, "allocate-node-cidrs", false, "Allocate a pod CIDR to each node.")
-	fs.IntVar(&o.maskSize, "node-cidr-mask-size", 0, "Mask size of a node's pod CIDR in a single-stack cluster. Default is 24 for IPv4 and 64 for IPv6.")
+	fs.IntVar(&o.maskSize, "node-cidr-mask-size", 0,
+		"Mask size of a node's pod CIDR in a single-stack cluster. Default is 24 for IPv4 and 64 for IPv6.")
 	fs.IntVar(&o.maskSize4, "node-cidr-mask-size-ipv4", 0, "Mask size of a node's IPv4 pod CIDR. Default is 24.")
 	fs.IntVar(&o.maskSize6, "node-cidr-mask-size-ipv6", 0, "Mask size of a node's IPv6 pod CIDR. Default is 64.")
-	fs.IntVar(&o.terminatedPodThreshold, "terminated-pod-gc-threshold", 12500, "Number of terminated pods that may exist before the oldest are deleted; 0 and less disables it.")
-	fs.IntVar(&o.maxEndpointsPerSlice, "max-endpoints-per-slice", 100, "The most endpoints put into one EndpointSlice, 1 to 1000.")
-	fs.IntVar(&o.mirroring.MaxPerSubset, "mirroring-max-endpoints-per-subset", 1000, "The most addresses of a subset of Endpoints that are mirrored to EndpointSlices, 1 to 1000.")
-	fs.DurationVar(&o.mirroring.Batch, "mirroring-endpointslice-updates-batch-period", 0, "How long a change of Endpoints waits for more of them before it is mirrored.")
-	fs.DurationVar(&o.legacyTokens.CleanUpPeriod, "legacy-service-account-token-clean-up-period", 365*24*time.Hour, "How long a token in a secret that was made by itself must be unused before it is marked invalid, and how long after that it is deleted.")
-	fs.DurationVar(&o.quotaPeriod, "resource-quota-sync-period", 5*time.Minute, "How often the usage of every quota is counted again although nothing seems to have changed.")
+	fs.IntVar(&o.terminatedPodThreshold, "terminated-pod-gc-threshold", 12500,
+		"Number of terminated pods that may exist before the oldest are deleted; 0 and less disables it.")
+	fs.IntVar(&o.maxEndpointsPerSlice, "max-endpoints-per-slice", 100,
+		"The most endpoints put into one EndpointSlice, 1 to 1000.")
+	fs.IntVar(&o.mirroring.MaxPerSubset, "mirroring-max-endpoints-per-subset", 1000,
+		"The most addresses of a subset of Endpoints that are mirrored to EndpointSlices, 1 to 1000.")
+	fs.DurationVar(&o.mirroring.Batch, "mirroring-endpointslice-updates-batch-period", 0,
+		"How long a change of Endpoints waits for more of them before it is mirrored.")
+	fs.DurationVar(&o.legacyTokens.CleanUpPeriod, "legacy-service-account-token-clean-up-period", 365*24*time.Hour,
+		"How long a token in a secret that was made by itself must be unused before it is marked invalid, and how long after that it is deleted.")
+	fs.DurationVar(&o.quotaPeriod, "resource-quota-sync-period", 5*time.Minute,
+		"How often the usage of every quota is counted again although nothing seems to have changed.")
 	fs.BoolVar(&o.collectGarbage, "enable-garbage-collector", true, "Delete objects whose owners are gone.")
-	fs.DurationVar(&o.binding.Period, "pvclaimbinder-sync-period", 15*time.Second, "How often persistent volume claims that wait are looked at although nothing seems to have changed.")
-	fs.BoolVar(&o.binding.Provisions, "enable-dynamic-provisioning", true, "Call for a volume where a claim finds none and its class has a provisioner.")
-	fs.DurationVar(&o.attaching.Period, "attach-detach-reconcile-sync-period", time.Minute, "How often nodes with volumes to attach are looked at although nothing seems to have changed.")
-	fs.BoolVar(&o.noAttachSync, "disable-attach-detach-reconcile-sync", false, "Look at nodes with volumes to attach only when something changes.")
-	fs.BoolVar(&o.attaching.KeepOnTimeout, "disable-force-detach-on-timeout", false, "Never detach a volume from a node that is silent for long, unless it is said to be out of service.")
-	fs.StringVar(&o.localPath.Root, "local-path-root", "/var/lib/bonsai/local-path", "Directory on every node below which the volumes of "+localpath.Provisioner+" are.")
+	fs.DurationVar(&o.binding.Period, "pvclaimbinder-sync-period", 15*time.Second,
+		"How often persistent volume claims that wait are looked at although nothing seems to have changed.")
+	fs.BoolVar(&o.binding.Provisions, "enable-dynamic-provisioning", true,
+		"Call for a volume where a claim finds none and its class has a provisioner.")
+	fs.DurationVar(&o.attaching.Period, "attach-detach-reconcile-sync-period", time.Minute,
+		"How often nodes with volumes to attach are looked at although nothing seems to have changed.")
+	fs.BoolVar(&o.noAttachSync, "disable-attach-detach-reconcile-sync", false,
+		"Look at nodes with volumes to attach only when something changes.")
+	fs.BoolVar(&o.attaching.KeepOnTimeout, "disable-force-detach-on-timeout", false,
+		"Never detach a volume from a node that is silent for long, unless it is said to be out of service.")
+	fs.StringVar(&o.localPath.Root, "local-path-root", "/var/lib/bonsai/local-path",
+		"Directory on every node below which the volumes of "+localpath.Provisioner+" are.")
 	o.addAutoscalingFlags(fs)
 	o.signing.addFlags(fs)
 	o.addNodeFlags(fs)
@@ -112,22 +139,34 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 
 func (o *options) addAutoscalingFlags(fs *pflag.FlagSet) {
 	a := &o.autoscaling
-	fs.DurationVar(&a.Period, "horizontal-pod-autoscaler-sync-period", 15*time.Second, "How often the size of what a HorizontalPodAutoscaler scales is compared with its metrics.")
-	fs.DurationVar(&a.Stabilization, "horizontal-pod-autoscaler-downscale-stabilization", 5*time.Minute, "For how long the highest recommendation holds, of autoscalers that name no window of their own.")
-	fs.Float64Var(&a.Tolerance, "horizontal-pod-autoscaler-tolerance", 0.1, "The share of its target by which a metric may miss it without anything being scaled, of autoscalers that name no tolerance of their own.")
-	fs.DurationVar(&a.CPUInitialization, "horizontal-pod-autoscaler-cpu-initialization-period", 5*time.Minute, "For how long after its start a pod's use of CPU counts only while it is ready.")
-	fs.DurationVar(&a.ReadinessDelay, "horizontal-pod-autoscaler-initial-readiness-delay", 30*time.Second, "For how long after its start a pod that becomes unready is taken for one that has not become ready yet.")
+	fs.DurationVar(&a.Period, "horizontal-pod-autoscaler-sync-period", 15*time.Second,
+		"How often the size of what a HorizontalPodAutoscaler scales is compared with its metrics.")
+	fs.DurationVar(&a.Stabilization, "horizontal-pod-autoscaler-downscale-stabilization", 5*time.Minute,
+		"For how long the highest recommendation holds, of autoscalers that name no window of their own.")
+	fs.Float64Var(&a.Tolerance, "horizontal-pod-autoscaler-tolerance", 0.1,
+		"The share of its target by which a metric may miss it without anything being scaled, of autoscalers that name no tolerance of their own.")
+	fs.DurationVar(&a.CPUInitialization, "horizontal-pod-autoscaler-cpu-initialization-period", 5*time.Minute,
+		"For how long after its start a pod's use of CPU counts only while it is ready.")
+	fs.DurationVar(&a.ReadinessDelay, "horizontal-pod-autoscaler-initial-readiness-delay", 30*time.Second,
+		"For how long after its start a pod that becomes unready is taken for one that has not become ready yet.")
 }
 
 func (o *options) addNodeFlags(fs *pflag.FlagSet) {
 	e := &o.evictions
-	fs.DurationVar(&o.monitorPeriod, "node-monitor-period", 5*time.Second, "How often the nodes and their zones are looked at while nothing changes.")
-	fs.DurationVar(&o.monitorGrace, "node-monitor-grace-period", 50*time.Second, "How long a node may be silent before it is marked unhealthy.")
-	fs.DurationVar(&o.startupGrace, "node-startup-grace-period", time.Minute, "How long a starting node may be silent before it is marked unhealthy.")
-	fs.Float32Var(&e.Rate, "node-eviction-rate", 0.1, "Nodes per second whose pods are evicted when they fail, in a healthy zone.")
-	fs.Float32Var(&e.SecondaryRate, "secondary-node-eviction-rate", 0.01, "Nodes per second whose pods are evicted when they fail, in an unhealthy zone; 0 if it has no more nodes than --large-cluster-size-threshold.")
-	fs.Float32Var(&e.Threshold, "unhealthy-zone-threshold", 0.55, "Fraction of the nodes of a zone (at least 3) that are not ready at which the zone is unhealthy.")
-	fs.IntVar(&e.LargeZone, "large-cluster-size-threshold", 50, "Number of nodes above which a zone is large for --secondary-node-eviction-rate.")
+	fs.DurationVar(&o.monitorPeriod, "node-monitor-period", 5*time.Second,
+		"How often the nodes and their zones are looked at while nothing changes.")
+	fs.DurationVar(&o.monitorGrace, "node-monitor-grace-period", 50*time.Second,
+		"How long a node may be silent before it is marked unhealthy.")
+	fs.DurationVar(&o.startupGrace, "node-startup-grace-period", time.Minute,
+		"How long a starting node may be silent before it is marked unhealthy.")
+	fs.Float32Var(&e.Rate, "node-eviction-rate", 0.1,
+		"Nodes per second whose pods are evicted when they fail, in a healthy zone.")
+	fs.Float32Var(&e.SecondaryRate, "secondary-node-eviction-rate", 0.01,
+		"Nodes per second whose pods are evicted when they fail, in an unhealthy zone; 0 if it has no more nodes than --large-cluster-size-threshold.")
+	fs.Float32Var(&e.Threshold, "unhealthy-zone-threshold", 0.55,
+		"Fraction of the nodes of a zone (at least 3) that are not ready at which the zone is unhealthy.")
+	fs.IntVar(&e.LargeZone, "large-cluster-size-threshold", 50,
+		"Number of nodes above which a zone is large for --secondary-node-eviction-rate.")
 }
 
 // addWorkerFlags adds one --concurrent-… flag for each controller that upstream has one for.
@@ -197,7 +236,8 @@ func accepted() daemon.Accepted {
 
 // refused are flags that choose what is served, and that are not built.
 func refused() daemon.Refused {
-	return daemon.Refused{{Name: "emulated-version", Would: "have the features of another version", Usual: []string{kubeversion.API, "kube=" + kubeversion.API}}}
+	return daemon.Refused{{Name: "emulated-version", Would: "have the features of another version",
+		Usual: []string{kubeversion.API, "kube=" + kubeversion.API}}}
 }
 
 // validate returns every problem at once.
@@ -207,7 +247,8 @@ func (o *options) validate() error {
 	if o.securePort < 0 || o.securePort > 65535 {
 		bad("--secure-port %d must be between 0 and 65535, inclusive", o.securePort)
 	}
-	for flag, list := range map[string][]string{"cluster-cidr": o.clusterCIDRs, "service-cluster-ip-range": o.serviceCIDRs} {
+	for flag, list := range map[string][]string{"cluster-cidr": o.clusterCIDRs,
+		"service-cluster-ip-range": o.serviceCIDRs} {
 		for _, c := range list {
 			if _, err := netip.ParsePrefix(c); err != nil {
 				bad("--%s: %w", flag, err)
@@ -233,12 +274,14 @@ func (o *options) validate() error {
 		bad("--local-path-root must be an absolute path, clean and not /, not %q", r)
 	}
 	if o.legacyTokens.CleanUpPeriod <= 0 {
-		bad("--legacy-service-account-token-clean-up-period must be greater than 0, not %s", o.legacyTokens.CleanUpPeriod)
+		bad("--legacy-service-account-token-clean-up-period must be greater than 0, not %s",
+			o.legacyTokens.CleanUpPeriod)
 	}
 	if o.quotaPeriod <= 0 {
 		bad("--resource-quota-sync-period must be greater than 0, not %s", o.quotaPeriod)
 	}
-	if a := o.autoscaling; a.Period <= 0 || a.Stabilization < 0 || a.Tolerance < 0 || a.CPUInitialization < 0 || a.ReadinessDelay < 0 {
+	if a := o.autoscaling; a.Period <= 0 || a.Stabilization < 0 || a.Tolerance < 0 || a.CPUInitialization < 0 ||
+		a.ReadinessDelay < 0 {
 		bad("--horizontal-pod-autoscaler-sync-period (%s) must be greater than 0, --horizontal-pod-autoscaler-downscale-stabilization (%s), -tolerance (%g), -cpu-initialization-period (%s) and -initial-readiness-delay (%s) must not be negative",
 			a.Period, a.Stabilization, a.Tolerance, a.CPUInitialization, a.ReadinessDelay)
 	}

@@ -34,7 +34,8 @@ func TestControllersFlag(t *testing.T) {
 			t.Errorf("%v: %s on %v, %s on %v", c.flags, c.on, is(c.on), c.off, is(c.off))
 		}
 	}
-	if _, err := selected([]string{"*", "nonsense"}); err == nil || !strings.Contains(err.Error(), `"nonsense" is not in the list of known controllers`) {
+	if _, err := selected([]string{"*", "nonsense"}); err == nil ||
+		!strings.Contains(err.Error(), `"nonsense" is not in the list of known controllers`) {
 		t.Errorf("unknown name: %v", err)
 	}
 }
@@ -57,19 +58,27 @@ func TestNoGarbageCollector(t *testing.T) {
 	}
 }
 
-// TestConcurrency: the flags say how many objects are worked on at once, with the defaults of kube-controller-manager v1.36.
+// TestConcurrency: the flags say how many objects are worked on at once, with the defaults of kube-controller-manager
+// v1.36.
 func TestConcurrency(t *testing.T) {
 	t.Parallel()
 	flags := map[string]struct {
 		flag   string
 		preset int
 	}{
-		"deployment-controller": {"concurrent-deployment", 5}, "replicaset-controller": {"concurrent-replicaset", 5}, "replicationcontroller-controller": {"concurrent-rc", 5},
-		"daemonset-controller": {"concurrent-daemonset", 2}, "statefulset-controller": {"concurrent-statefulset", 5}, "endpoints-controller": {"concurrent-endpoint", 5},
-		"endpointslice-controller": {"concurrent-service-endpoint", 5}, "endpointslice-mirroring-controller": {"mirroring-concurrent-service-endpoint", 5},
-		"namespace-controller": {"concurrent-namespace", 10}, "garbage-collector-controller": {"concurrent-gc", 20},
-		"resourcequota-controller": {"concurrent-resource-quota", 5}, "serviceaccount-token-controller": {"concurrent-serviceaccount-token", 5},
-		"job-controller": {"concurrent-job", 5}, "cronjob-controller": {"concurrent-cron-job", 5}, "ttl-after-finished-controller": {"concurrent-ttl-after-finished", 5},
+		"deployment-controller": {"concurrent-deployment", 5}, "replicaset-controller": {"concurrent-replicaset", 5},
+		"replicationcontroller-controller":   {"concurrent-rc", 5},
+		"daemonset-controller":               {"concurrent-daemonset", 2},
+		"statefulset-controller":             {"concurrent-statefulset", 5},
+		"endpoints-controller":               {"concurrent-endpoint", 5},
+		"endpointslice-controller":           {"concurrent-service-endpoint", 5},
+		"endpointslice-mirroring-controller": {"mirroring-concurrent-service-endpoint", 5},
+		"namespace-controller":               {"concurrent-namespace", 10},
+		"garbage-collector-controller":       {"concurrent-gc", 20},
+		"resourcequota-controller":           {"concurrent-resource-quota", 5},
+		"serviceaccount-token-controller":    {"concurrent-serviceaccount-token", 5},
+		"job-controller":                     {"concurrent-job", 5}, "cronjob-controller": {"concurrent-cron-job", 5},
+		"ttl-after-finished-controller":        {"concurrent-ttl-after-finished", 5},
 		"ephemeral-volume-controller":          {"concurrent-ephemeralvolume", 5},
 		"device-taint-eviction-controller":     {"concurrent-device-taint-eviction", 8},
 		"resourceclaim-controller":             {"concurrent-resourceclaim", 50},
@@ -97,12 +106,14 @@ func TestConcurrency(t *testing.T) {
 func TestBadFlagsAreAllReported(t *testing.T) {
 	t.Parallel()
 	cmd := newCommand()
-	cmd.SetArgs([]string{"--secure-port=70000", "--cluster-cidr=nonsense", "--max-endpoints-per-slice=0", "--controllers=x", "--leader-elect-retry-period=1h",
+	cmd.SetArgs([]string{"--secure-port=70000", "--cluster-cidr=nonsense", "--max-endpoints-per-slice=0",
+		"--controllers=x", "--leader-elect-retry-period=1h",
 		"--tls-cipher-suites=x", "--kube-api-qps=1", "--kube-api-burst=0"})
 	cmd.SetErr(&strings.Builder{})
 	cmd.SetOut(&strings.Builder{})
 	err := cmd.ExecuteContext(t.Context())
-	for _, want := range []string{"--secure-port", "--cluster-cidr", "--max-endpoints-per-slice", "--controllers", "--leader-elect", "--tls-cipher-suites", "--kube-api-burst"} {
+	for _, want := range []string{"--secure-port", "--cluster-cidr", "--max-endpoints-per-slice", "--controllers",
+		"--leader-elect", "--tls-cipher-suites", "--kube-api-burst"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q does not mention %s", err, want)
 		}

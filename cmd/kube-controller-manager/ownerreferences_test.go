@@ -14,10 +14,11 @@ import (
 	"bonsai/pkg/controller/controllertest"
 )
 
-// badReferences: what becomes of an object does not depend on what the collector has seen of its owner's UID (kubernetes#65200,
-// kubernetes#98040): a reference means the object of that kind and name in the object's own namespace, and no other. One from a
-// cluster-scoped object to a namespaced kind cannot be resolved: the object stays, and its author is told. An owner that has the
-// finalizer of foreground deletion but is not being deleted keeps what it owns (kubernetes#88097).
+// badReferences: what becomes of an object does not depend on what the collector has seen of its owner's UID
+// (kubernetes#65200, kubernetes#98040): a reference means the object of that kind and name in the object's own
+// namespace, and no other. One from a cluster-scoped object to a namespaced kind cannot be resolved: the object stays,
+// and its author is told. An owner that has the finalizer of foreground deletion but is not being deleted keeps what it
+// owns (kubernetes#88097).
 func (w *world) badReferences(t *testing.T) {
 	ns, other := w.makeNamespace(t, "t-references"), w.makeNamespace(t, "t-references-elsewhere")
 	at := func(ns string) string { return "/api/v1/namespaces/" + ns + "/configmaps" }
@@ -27,7 +28,8 @@ func (w *world) badReferences(t *testing.T) {
 	}
 	stays := func(path string) {
 		t.Helper()
-		if code, answer := w.ask(t, http.MethodGet, path, ""); code != http.StatusOK || strings.Contains(answer, "deletionTimestamp") {
+		if code, answer := w.ask(t, http.MethodGet, path, ""); code != http.StatusOK ||
+			strings.Contains(answer, "deletionTimestamp") {
 			t.Errorf("%s: %d %s", path, code, answer)
 		}
 	}
@@ -36,7 +38,8 @@ func (w *world) badReferences(t *testing.T) {
 		controllertest.Eventually(t, "a warning about "+child, func() string {
 			events, err := core.Events(w.Client).List(t.Context(), ns, metav1.ListOptions{})
 			for _, e := range events {
-				if e.Reason == "OwnerRefInvalidNamespace" && e.Type == corev1.EventTypeWarning && e.InvolvedObject.Name == child {
+				if e.Reason == "OwnerRefInvalidNamespace" && e.Type == corev1.EventTypeWarning &&
+					e.InvolvedObject.Name == child {
 					return ""
 				}
 			}
@@ -62,7 +65,8 @@ func (w *world) badReferences(t *testing.T) {
 	stays(at(ns) + "/good")
 	stays(at(ns) + "/of-kept")
 
-	// The parent goes, and with it what it owns; a good child that comes later, after a bad one whose reference was looked up in vain, too.
+	// The parent goes, and with it what it owns; a good child that comes later, after a bad one whose reference was
+	// looked up in vain, too.
 	w.must(t, http.MethodDelete, at(ns)+"/parent", "")
 	w.goes(t, at(ns)+"/good")
 	gone := made(at(ns), "short-lived", "")

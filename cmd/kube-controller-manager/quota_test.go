@@ -20,16 +20,18 @@ import (
 	"bonsai/pkg/controller/controllertest"
 )
 
-// quotas: a quota lets exactly so much pass, no matter who asks and how many at once, and gives back what goes, ends, or was
-// charged in vain.
+// quotas: a quota lets exactly so much pass, no matter who asks and how many at once, and gives back what goes, ends,
+// or was charged in vain.
 func (w *world) quotas(t *testing.T) {
 	ns := w.makeNamespace(t, "t-quota")
 	controllertest.Eventually(t, "the root CA", func() string {
 		_, err := core.ConfigMaps(w.Client).Get(t.Context(), ns, "kube-root-ca.crt")
 		return text(err)
 	})
-	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "q"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{}}}
-	for name, n := range map[corev1.ResourceName]string{"pods": "3", "count/deployments.apps": "1", "count/leases.coordination.k8s.io": "1", "configmaps": "5",
+	q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "q"},
+		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{}}}
+	for name, n := range map[corev1.ResourceName]string{"pods": "3", "count/deployments.apps": "1",
+		"count/leases.coordination.k8s.io": "1", "configmaps": "5",
 		"services.nodeports": "9", "count/no.such.kind": "1", "resourcequotas": "1"} {
 		q.Spec.Hard[name] = resource.MustParse(n)
 	}
@@ -43,7 +45,9 @@ func (w *world) quotas(t *testing.T) {
 	}
 	controllertest.Eventually(t, "the ReplicaSet to say what it lacks", func() string {
 		sets, err := apps.ReplicaSets(w.Client).List(t.Context(), ns, metav1.ListOptions{})
-		if err != nil || len(sets) != 1 || sets[0].Status.Replicas != 3 || !strings.Contains(fmt.Sprint(sets[0].Status.Conditions), "exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3") {
+		if err != nil || len(sets) != 1 || sets[0].Status.Replicas != 3 ||
+			!strings.Contains(fmt.Sprint(sets[0].Status.Conditions),
+				"exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3") {
 			return fmt.Sprint(sets, err)
 		}
 		return ""
@@ -58,7 +62,8 @@ func (w *world) quotas(t *testing.T) {
 	w.used(t, ns, "configmaps=1,count/deployments.apps=0,count/leases.coordination.k8s.io=0,pods=0,resourcequotas=1,services.nodeports=0")
 	w.quotaRush(t, ns)
 	w.quotaMetadata(t, ns)
-	if _, err := core.ResourceQuotas(w.Client).Patch(t.Context(), ns, "q", types.MergePatchType, []byte(`{"spec":{"hard":{"pods":"4","secrets":"1"}}}`)); err != nil {
+	if _, err := core.ResourceQuotas(w.Client).Patch(t.Context(), ns, "q", types.MergePatchType,
+		[]byte(`{"spec":{"hard":{"pods":"4","secrets":"1"}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	w.used(t, ns, "configmaps=1,count/deployments.apps=0,count/leases.coordination.k8s.io=1,pods=2,resourcequotas=1,secrets=0,services.nodeports=0")
@@ -88,13 +93,16 @@ func (w *world) quotaRush(t *testing.T, ns string) {
 		passed := 0
 		for range 20 {
 			all.Go(func() {
-				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "p-"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "one"}}}}
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "p-"},
+					Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "one"}}}}
 				_, err := core.Pods(w.Client).Create(t.Context(), pod)
 				mu.Lock()
 				defer mu.Unlock()
 				if err == nil {
 					passed++
-				} else if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3") {
+				} else if !apierrors.IsForbidden(err) ||
+					!strings.Contains(err.Error(),
+						"exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3") {
 					t.Errorf("got %v", err)
 				}
 			})
@@ -109,7 +117,8 @@ func (w *world) quotaRush(t *testing.T, ns string) {
 	if err != nil || len(pods) != 3 {
 		t.Fatal(len(pods), err)
 	}
-	if _, err := core.Pods(w.Client).Patch(t.Context(), ns, pods[0].Name, types.MergePatchType, []byte(`{"status":{"phase":"Succeeded"}}`), "status"); err != nil {
+	if _, err := core.Pods(w.Client).Patch(t.Context(), ns, pods[0].Name, types.MergePatchType,
+		[]byte(`{"status":{"phase":"Succeeded"}}`), "status"); err != nil {
 		t.Fatal(err)
 	}
 	const rest = ",resourcequotas=1,services.nodeports=0"
@@ -118,18 +127,20 @@ func (w *world) quotaRush(t *testing.T, ns string) {
 		t.Errorf("%d passed, want 1", n)
 	}
 	zero := int64(0)
-	if err := core.Pods(w.Client).DeleteWith(t.Context(), ns, pods[1].Name, metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
+	if err := core.Pods(w.Client).DeleteWith(t.Context(), ns, pods[1].Name,
+		metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
 		t.Fatal(err)
 	}
 	w.used(t, ns, "configmaps=1,count/deployments.apps=0,count/leases.coordination.k8s.io=0,pods=2"+rest)
 }
 
-// quotaMetadata: objects that no controller caches are counted, too; what was charged for one that was not stored after all
-// is given back.
+// quotaMetadata: objects that no controller caches are counted, too; what was charged for one that was not stored after
+// all is given back.
 func (w *world) quotaMetadata(t *testing.T, ns string) {
 	t.Helper()
 	lease := func(name string) error {
-		_, err := coordination.Leases(w.Client).Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}})
+		_, err := coordination.Leases(w.Client).Create(t.Context(),
+			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}})
 		return err
 	}
 	if err := lease("a"); err != nil {

@@ -58,7 +58,8 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 		return err
 	}
 	server := &daemon.Server{
-		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, CertDir: o.certDir, CertName: component, Clients: guard.Clients, Guard: guard.Wrap, Registry: shown.registry, Log: log,
+		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, CertDir: o.certDir,
+		CertName: component, Clients: guard.Clients, Guard: guard.Wrap, Registry: shown.registry, Log: log,
 		Serving: o.serving, Pages: pages, Extra: o.profiling.Paths(),
 	}
 	o.profiling.Start()
@@ -113,16 +114,19 @@ func (m *manager) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-func (m *manager) build(ctx context.Context, e entry, informers *controller.Informers, b record.EventBroadcaster) (runner, error) {
+func (m *manager) build(ctx context.Context, e entry, informers *controller.Informers,
+	b record.EventBroadcaster) (runner, error) {
 	client := m.root
 	if m.o.useAccounts && e.account != "" {
 		var err error
-		if client, err = accountClient(ctx, m.root, m.o.limits.Apply(m.anonymous, m.shown.requests), e.account, m.scheme); err != nil {
+		if client, err = accountClient(ctx, m.root, m.o.limits.Apply(m.anonymous, m.shown.requests), e.account,
+			m.scheme); err != nil {
 			return nil, err
 		}
 	}
 	return e.build(m.o, controller.Deps{
-		Client: client, Informers: informers, Log: m.log.With("controller", e.name), Metrics: m.shown.controllers, Workers: m.o.workersOf(e), Now: time.Now,
+		Client: client, Informers: informers, Log: m.log.With("controller", e.name), Metrics: m.shown.controllers,
+		Workers: m.o.workersOf(e), Now: time.Now,
 		Events: b.NewRecorder(m.scheme, corev1.EventSource{Component: cmp.Or(e.source, e.name)}),
 	})
 }

@@ -32,12 +32,18 @@ func signers() [4]struct{ flag, name string } {
 }
 
 func (s *signing) addFlags(fs *pflag.FlagSet) {
-	fs.DurationVar(&s.duration, "cluster-signing-duration", 365*24*time.Hour, "The longest that certificates are signed for; a request may ask for less (spec.expirationSeconds).")
-	fs.StringVar(&s.all.cert, "cluster-signing-cert-file", "", "File with the PEM certificate of the CA that signs certificates of the cluster. With it, no other --cluster-signing-*-file than the key's may be given.")
-	fs.StringVar(&s.all.key, "cluster-signing-key-file", "", "File with the PEM RSA or ECDSA key of --cluster-signing-cert-file.")
+	fs.DurationVar(&s.duration, "cluster-signing-duration", 365*24*time.Hour,
+		"The longest that certificates are signed for; a request may ask for less (spec.expirationSeconds).")
+	fs.StringVar(&s.all.cert, "cluster-signing-cert-file", "",
+		"File with the PEM certificate of the CA that signs certificates of the cluster. With it, no other --cluster-signing-*-file than the key's may be given.")
+	fs.StringVar(&s.all.key, "cluster-signing-key-file", "",
+		"File with the PEM RSA or ECDSA key of --cluster-signing-cert-file.")
 	for i, of := range signers() {
-		fs.StringVar(&s.single[i].cert, "cluster-signing-"+of.flag+"-cert-file", "", "File with the PEM certificate of the CA of the signer "+of.name+". With it, --cluster-signing-{cert,key}-file must not be given.")
-		fs.StringVar(&s.single[i].key, "cluster-signing-"+of.flag+"-key-file", "", "File with the PEM RSA or ECDSA key of --cluster-signing-"+of.flag+"-cert-file.")
+		fs.StringVar(&s.single[i].cert, "cluster-signing-"+of.flag+"-cert-file", "",
+			"File with the PEM certificate of the CA of the signer "+of.name+
+				". With it, --cluster-signing-{cert,key}-file must not be given.")
+		fs.StringVar(&s.single[i].key, "cluster-signing-"+of.flag+"-key-file", "",
+			"File with the PEM RSA or ECDSA key of --cluster-signing-"+of.flag+"-cert-file.")
 	}
 }
 
@@ -62,14 +68,16 @@ func (s *signing) validate() error {
 	}
 	check := func(flag string, f caFiles) {
 		if (f.cert == "") != (f.key == "") {
-			errs = append(errs, fmt.Errorf("--cluster-signing-%scert-file and --cluster-signing-%skey-file must be given together", flag, flag))
+			errs = append(errs, fmt.Errorf(
+				"--cluster-signing-%scert-file and --cluster-signing-%skey-file must be given together", flag, flag))
 		}
 	}
 	check("", s.all)
 	for i, of := range signers() {
 		check(of.flag+"-", s.single[i])
 		if s.all != (caFiles{}) && s.single[i] != (caFiles{}) {
-			errs = append(errs, fmt.Errorf("cannot specify --cluster-signing-{cert,key}-file and --cluster-signing-%s-{cert,key}-file at the same time", of.flag))
+			errs = append(errs, fmt.Errorf(
+				"cannot specify --cluster-signing-{cert,key}-file and --cluster-signing-%s-{cert,key}-file at the same time", of.flag))
 		}
 	}
 	return errors.Join(errs...)

@@ -12,10 +12,14 @@ func TestSigning(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, wrong, signers string }{
 		{"", "", ""},
-		{"--cluster-signing-cert-file=c --cluster-signing-key-file=k", "", "kubelet-serving:c:k kube-apiserver-client-kubelet:c:k kube-apiserver-client:c:k legacy-unknown:c:k"},
-		{"--cluster-signing-kubelet-client-cert-file=c --cluster-signing-kubelet-client-key-file=k", "", "kube-apiserver-client-kubelet:c:k"},
-		{"--cluster-signing-cert-file=c", "--cluster-signing-cert-file and --cluster-signing-key-file must be given together", ""},
-		{"--cluster-signing-kubelet-serving-key-file=k", "--cluster-signing-kubelet-serving-cert-file and --cluster-signing-kubelet-serving-key-file must be given together", ""},
+		{"--cluster-signing-cert-file=c --cluster-signing-key-file=k", "",
+			"kubelet-serving:c:k kube-apiserver-client-kubelet:c:k kube-apiserver-client:c:k legacy-unknown:c:k"},
+		{"--cluster-signing-kubelet-client-cert-file=c --cluster-signing-kubelet-client-key-file=k", "",
+			"kube-apiserver-client-kubelet:c:k"},
+		{"--cluster-signing-cert-file=c",
+			"--cluster-signing-cert-file and --cluster-signing-key-file must be given together", ""},
+		{"--cluster-signing-kubelet-serving-key-file=k",
+			"--cluster-signing-kubelet-serving-cert-file and --cluster-signing-kubelet-serving-key-file must be given together", ""},
 		{"--cluster-signing-cert-file=c --cluster-signing-key-file=k --cluster-signing-legacy-unknown-cert-file=c --cluster-signing-legacy-unknown-key-file=k",
 			"cannot specify --cluster-signing-{cert,key}-file and --cluster-signing-legacy-unknown-{cert,key}-file at the same time", ""},
 		{"--cluster-signing-duration=0", "--cluster-signing-duration must be greater than 0, not 0s", ""},

@@ -25,7 +25,8 @@ func (w *world) statefulSet(t *testing.T) {
 	l := map[string]string{"app": "web"}
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}, Spec: appsv1.StatefulSetSpec{
 		Replicas: new(int32(3)), ServiceName: "svc", Selector: &metav1.LabelSelector{MatchLabels: l},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "one"}}}},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "one"}}}},
 	}}
 	if _, err := apps.StatefulSets(w.Client).Create(t.Context(), set); err != nil {
 		t.Fatal(err)
@@ -33,7 +34,8 @@ func (w *world) statefulSet(t *testing.T) {
 	first := w.stateful(t, ns, "web-0=one web-1=one web-2=one", 3, "")
 	patch := func(text string) {
 		t.Helper()
-		if _, err := apps.StatefulSets(w.Client).Patch(t.Context(), ns, "web", types.StrategicMergePatchType, []byte(text)); err != nil {
+		if _, err := apps.StatefulSets(w.Client).Patch(t.Context(), ns, "web", types.StrategicMergePatchType,
+			[]byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,15 +56,16 @@ func (w *world) statefulSet(t *testing.T) {
 	patch(`{"spec":{"replicas":1}}`)
 	w.stateful(t, ns, "web-0=one", 1, "")
 	// Last, so that the labels that are missing for a moment trouble nobody.
-	if _, err := core.Pods(w.Client).Patch(t.Context(), ns, "web-0", types.MergePatchType, []byte(`{"metadata":{"labels":{"apps.kubernetes.io/pod-index":null}}}`)); err != nil {
+	if _, err := core.Pods(w.Client).Patch(t.Context(), ns, "web-0", types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"apps.kubernetes.io/pod-index":null}}}`)); err != nil {
 		t.Fatal(err)
 	}
 	w.stateful(t, ns, "web-0=one", 1, "0")
 	w.statefulClaims(t, ns)
 }
 
-// stateful waits until the set web has exactly these pods ("<name>=<image>"), all ready, and so many of the newest revision,
-// whose name it returns. Meanwhile it makes pods ready. index, if set, is the label that they must have.
+// stateful waits until the set web has exactly these pods ("<name>=<image>"), all ready, and so many of the newest
+// revision, whose name it returns. Meanwhile it makes pods ready. index, if set, is the label that they must have.
 func (w *world) stateful(t *testing.T, ns, want string, updated int32, index string) (revision string) {
 	t.Helper()
 	controllertest.Eventually(t, "the pods "+want, func() string {
@@ -84,7 +87,8 @@ func (w *world) stateful(t *testing.T, ns, want string, updated int32, index str
 		}
 		slices.Sort(got)
 		n, s := int32(len(pods)), set.Status
-		if strings.Join(got, " ") == want && s.ObservedGeneration == set.Generation && s.Replicas == n && s.AvailableReplicas == n && s.UpdatedReplicas == updated &&
+		if strings.Join(got, " ") == want && s.ObservedGeneration == set.Generation && s.Replicas == n &&
+			s.AvailableReplicas == n && s.UpdatedReplicas == updated &&
 			(updated < n) == (s.CurrentRevision != s.UpdateRevision) {
 			revision = s.UpdateRevision
 			return ""
@@ -97,27 +101,32 @@ func (w *world) stateful(t *testing.T, ns, want string, updated int32, index str
 // losePod deletes a pod at once.
 func (w *world) losePod(t *testing.T, ns, name string) {
 	t.Helper()
-	if err := core.Pods(w.Client).DeleteWith(t.Context(), ns, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil && !apierrors.IsNotFound(err) {
+	if err := core.Pods(w.Client).DeleteWith(t.Context(), ns, name,
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
 }
 
-// statefulClaims: the pods of a set with claims have them; by its policy they go with the pod that scaling down takes away, and
-// with the set.
+// statefulClaims: the pods of a set with claims have them; by its policy they go with the pod that scaling down takes
+// away, and with the set.
 func (w *world) statefulClaims(t *testing.T, ns string) {
 	l := map[string]string{"app": "db"}
 	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
 	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
-	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(1<<20, resource.BinarySI)}
+	claim.Spec.Resources.Requests = corev1.ResourceList{
+		corev1.ResourceStorage: *resource.NewQuantity(1<<20, resource.BinarySI)}
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "db"}, Spec: appsv1.StatefulSetSpec{
-		Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: l}, PodManagementPolicy: appsv1.ParallelPodManagement,
+		Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: l},
+		PodManagementPolicy:  appsv1.ParallelPodManagement,
 		VolumeClaimTemplates: []corev1.PersistentVolumeClaim{claim},
 		PersistentVolumeClaimRetentionPolicy: &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
-			WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType, WhenScaled: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
+			WhenDeleted: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
+			WhenScaled:  appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
 		},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
-			Name: "c", Image: "one", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
-		}}}},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: "c", Image: "one", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+			}}}},
 	}}
 	if _, err := apps.StatefulSets(w.Client).Create(t.Context(), set); err != nil {
 		t.Fatal(err)
@@ -135,7 +144,8 @@ func (w *world) statefulClaims(t *testing.T, ns string) {
 		return ""
 	})
 	w.claims(t, ns, "data-db-0 data-db-1")
-	if _, err := apps.StatefulSets(w.Client).Patch(t.Context(), ns, "db", types.MergePatchType, []byte(`{"spec":{"replicas":1}}`)); err != nil {
+	if _, err := apps.StatefulSets(w.Client).Patch(t.Context(), ns, "db", types.MergePatchType,
+		[]byte(`{"spec":{"replicas":1}}`)); err != nil {
 		t.Fatal(err)
 	}
 	w.claims(t, ns, "data-db-0")
@@ -149,7 +159,8 @@ func (w *world) statefulClaims(t *testing.T, ns string) {
 func (w *world) claims(t *testing.T, ns, want string) {
 	t.Helper()
 	controllertest.Eventually(t, "the claims "+want, func() string {
-		all, err := core.PersistentVolumeClaims(w.Client).List(t.Context(), ns, metav1.ListOptions{LabelSelector: "app=db"})
+		all, err := core.PersistentVolumeClaims(w.Client).List(t.Context(), ns,
+			metav1.ListOptions{LabelSelector: "app=db"})
 		var names []string
 		for _, c := range all {
 			if c.DeletionTimestamp == nil {

@@ -28,7 +28,8 @@ func TestStockMetrics(t *testing.T) {
 	}
 	o, fs := &options{}, pflag.NewFlagSet(component, pflag.ContinueOnError)
 	o.addFlags(fs)
-	err := fs.Parse([]string{"--allocate-node-cidrs", "--cluster-cidr=10.244.0.0/16", "--root-ca-file=" + file("ca", "x"), "--cloud-config=" + file("cloud", "loadBalancerCIDRs: [10.200.0.0/29]\n")})
+	err := fs.Parse([]string{"--allocate-node-cidrs", "--cluster-cidr=10.244.0.0/16",
+		"--root-ca-file=" + file("ca", "x"), "--cloud-config=" + file("cloud", "loadBalancerCIDRs: [10.200.0.0/29]\n")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,16 +21,18 @@ type telemetry struct {
 
 func newTelemetry(o *options) *telemetry {
 	r := daemon.NewMetrics()
-	return &telemetry{registry: r, requests: daemon.NewRequests(r), election: election.NewMetrics(o.elect.Name, r), controllers: controller.NewMetrics(r), running: newRunning(r)}
+	return &telemetry{registry: r, requests: daemon.NewRequests(r), election: election.NewMetrics(o.elect.Name, r),
+		controllers: controller.NewMetrics(r), running: newRunning(r)}
 }
 
-// running is running_managed_controllers: 1 for each controller that works, 0 for one that has stopped. Upstream counts few of them, under their
-// short names.
+// running is running_managed_controllers: 1 for each controller that works, 0 for one that has stopped. Upstream counts
+// few of them, under their short names.
 type running struct{ *prometheus.GaugeVec }
 
 func newRunning(r prometheus.Registerer) running {
 	out := running{prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "running_managed_controllers",
-		Help: "1 for each controller that this manager runs now, and 0 for one that it ran.", ConstLabels: prometheus.Labels{"manager": component}}, []string{"name"})}
+		Help:        "1 for each controller that this manager runs now, and 0 for one that it ran.",
+		ConstLabels: prometheus.Labels{"manager": component}}, []string{"name"})}
 	r.MustRegister(out)
 	return out
 }

@@ -10,8 +10,9 @@ import (
 	proxyconfig "k8s.io/kube-proxy/config/v1alpha1"
 )
 
-// readConfiguration reads the file at path, a kubeproxy.config.k8s.io/v1alpha1 KubeProxyConfiguration. What a strict reader would refuse
-// (fields that there are not, fields said twice) is named in a warning and ignored, as upstream does.
+// readConfiguration reads the file at path, a kubeproxy.config.k8s.io/v1alpha1 KubeProxyConfiguration. What a strict
+// reader would refuse (fields that there are not, fields said twice) is named in a warning and ignored, as upstream
+// does.
 func readConfiguration(path string, log *slog.Logger) (*proxyconfig.KubeProxyConfiguration, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -22,7 +23,8 @@ func readConfiguration(path string, log *slog.Logger) (*proxyconfig.KubeProxyCon
 		return nil, fmt.Errorf("know the kinds of the configuration file: %w", err)
 	}
 	read := func(strict bool) (runtime.Object, error) {
-		s := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: strict})
+		s := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme,
+			json.SerializerOptions{Yaml: true, Strict: strict})
 		object, _, err := s.Decode(data, nil, nil)
 		return object, err
 	}

@@ -43,13 +43,15 @@ var usedFields = map[string]string{
 	"oomScoreAdj":                     "oomScoreAdj: -7",
 }
 
-// refusedFields have, for each field that can only say what we do anyway, a file that says something else, and the word about it.
+// refusedFields have, for each field that can only say what we do anyway, a file that says something else, and the word
+// about it.
 var refusedFields = map[string][2]string{
-	"detectLocalMode": {"detectLocalMode: NodeCIDR", `DetectLocalMode: Invalid value: "NodeCIDR": is not supported by this proxy`},
+	"detectLocalMode": {"detectLocalMode: NodeCIDR",
+		`DetectLocalMode: Invalid value: "NodeCIDR": is not supported by this proxy`},
 }
 
-// TestFields: each field of the configuration file changes the settings, or is refused by its name, or is among those that docs/stock.md
-// says are without effect, of which whoever sets one is told.
+// TestFields: each field of the configuration file changes the settings, or is refused by its name, or is among those
+// that docs/stock.md says are without effect, of which whoever sets one is told.
 func TestFields(t *testing.T) {
 	t.Parallel()
 	told := idleFields(t)
@@ -74,7 +76,8 @@ func TestFields(t *testing.T) {
 			case used:
 				checkUsed(t, path)
 			case refused:
-				if _, err := parseFile(t, refusedFields[path][0]); err == nil || !strings.Contains(err.Error(), refusedFields[path][1]) {
+				if _, err := parseFile(t, refusedFields[path][0]); err == nil ||
+					!strings.Contains(err.Error(), refusedFields[path][1]) {
 					t.Errorf("%s is refused with %v, want %q", path, err, refusedFields[path][1])
 				}
 			case !excused:
@@ -84,12 +87,16 @@ func TestFields(t *testing.T) {
 				c := &proxyconfig.KubeProxyConfiguration{}
 				odd(inner(c))
 				if got := idle(c); used || refused || !slices.Equal(got, []string{path}) {
-					t.Errorf("%s is said to be without effect (and used %t, refused %t), and these are named: %q", path, used, refused, got)
+					t.Errorf("%s is said to be without effect (and used %t, refused %t), and these are named: %q", path,
+						used, refused, got)
 				}
 			}
 		}
 	}
-	walk(reflect.TypeFor[proxyconfig.KubeProxyConfiguration](), "", func(c *proxyconfig.KubeProxyConfiguration) reflect.Value { return reflect.ValueOf(c).Elem() })
+	walk(reflect.TypeFor[proxyconfig.KubeProxyConfiguration](), "",
+		func(c *proxyconfig.KubeProxyConfiguration) reflect.Value {
+			return reflect.ValueOf(c).Elem()
+		})
 	for _, path := range told {
 		if !seen[path] {
 			t.Errorf("docs/stock.md names %s, which is no field", path)
@@ -192,7 +199,8 @@ winkernel: {enableDSR: false, forwardHealthCheckVip: false, networkName: "", roo
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := parse(t, "--kubeconfig=/var/lib/kube-proxy/kubeconfig.conf", "--cluster-cidr=10.244.0.0/16", "--hostname-override=n1")
+	plain, err := parse(t, "--kubeconfig=/var/lib/kube-proxy/kubeconfig.conf", "--cluster-cidr=10.244.0.0/16",
+		"--hostname-override=n1")
 	if err != nil || !reflect.DeepEqual(s, plain) {
 		t.Errorf("%+v, want %+v, %v", s, plain, err)
 	}

@@ -64,8 +64,8 @@ func (h *health) begin(i int) {
 	}
 }
 
-// done notes how a round ended. Services that were refused count as a failure, but they do not make the node unhealthy: nobody
-// may take it from the load balancers of all others by a service of his own.
+// done notes how a round ended. Services that were refused count as a failure, but they do not make the node unhealthy:
+// nobody may take it from the load balancers of all others by a service of his own.
 func (h *health) done(i int, took time.Duration, refused int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,7 +106,8 @@ func (h *health) answer() answer {
 	now := h.now().UTC()
 	out := answer{CurrentTime: now, Healthy: true, Status: map[string]family{}}
 	for i, r := range h.rounds {
-		f := family{LastUpdated: r.last.UTC(), Healthy: !r.last.IsZero() && (r.pending.IsZero() || now.Sub(r.pending) < h.grace)}
+		f := family{LastUpdated: r.last.UTC(),
+			Healthy: !r.last.IsZero() && (r.pending.IsZero() || now.Sub(r.pending) < h.grace)}
 		out.Status[families[i]] = f
 		out.Healthy = out.Healthy && f.Healthy
 		if f.LastUpdated.After(out.LastUpdated) {
@@ -152,7 +153,8 @@ func serveHealth(ctx context.Context, address string, h *health, log *slog.Logge
 }
 
 // serveMetrics serves /metrics, /healthz, /proxyMode, pages and profiles on address until ctx ends.
-func serveMetrics(ctx context.Context, address string, h *health, pages *zpages.Config, profiles map[string]http.Handler, registry *prometheus.Registry, log *slog.Logger) error {
+func serveMetrics(ctx context.Context, address string, h *health, pages *zpages.Config,
+	profiles map[string]http.Handler, registry *prometheus.Registry, log *slog.Logger) error {
 	if address == "" {
 		<-ctx.Done()
 		return ctx.Err()
@@ -169,7 +171,9 @@ func serveMetrics(ctx context.Context, address string, h *health, pages *zpages.
 			}
 			return nil
 		}}},
-		Extra: map[string]http.Handler{"/proxyMode": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, h.metrics.mode) })},
+		Extra: map[string]http.Handler{"/proxyMode": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, h.metrics.mode)
+		})},
 	}
 	maps.Copy(server.Extra, profiles)
 	return server.Run(ctx)
@@ -185,8 +189,10 @@ func serve(ctx context.Context, address string, handler http.Handler, log *slog.
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", address, err)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
+		WriteTimeout: 10 * time.Second,
+		IdleTimeout:  time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	stop := context.AfterFunc(ctx, func() {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()

@@ -14,7 +14,8 @@ import (
 	"bonsai/pkg/proxy"
 )
 
-// TestHealth: not before the first rules, not while failures last or a round hangs, and /healthz (not /livez) not on a node that is being deleted.
+// TestHealth: not before the first rules, not while failures last or a round hangs, and /healthz (not /livez) not on a
+// node that is being deleted.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	now, leaving := time.Unix(1000, 0), false
@@ -78,7 +79,8 @@ func TestHealthAnswer(t *testing.T) {
 	h.done(1, time.Millisecond, 0, nil)
 	now = now.Add(time.Second)
 	const then, current = "1970-01-01T00:16:40.000000005Z", "1970-01-01T00:16:41.000000005Z"
-	status := map[string]any{"IPv4": map[string]any{"lastUpdated": then, "healthy": true}, "IPv6": map[string]any{"lastUpdated": then, "healthy": true}}
+	status := map[string]any{"IPv4": map[string]any{"lastUpdated": then, "healthy": true},
+		"IPv6": map[string]any{"lastUpdated": then, "healthy": true}}
 	want := map[string]any{"lastUpdated": current, "currentTime": current, "healthy": true, "status": status}
 	if got := ask("/livez"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)

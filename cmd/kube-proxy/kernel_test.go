@@ -21,8 +21,8 @@ import (
 	"bonsai/pkg/proxy"
 )
 
-// world is a node (172.20.0.1 outside) with two pods (10.244.1.2, 10.244.1.6) and a client outside (172.20.0.2), with the real
-// backends in the node's kernel.
+// world is a node (172.20.0.1 outside) with two pods (10.244.1.2, 10.244.1.6) and a client outside (172.20.0.2), with
+// the real backends in the node's kernel.
 type world struct {
 	t                       *testing.T
 	node, one, two, outside *netnstest.Namespace
@@ -35,7 +35,8 @@ func serviceRange() netip.Prefix { return netip.MustParsePrefix("10.96.0.0/16") 
 
 func newState() *proxy.State {
 	s := proxy.NewState("here")
-	s.ServiceCIDRs().Set(&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{serviceRange().String()}}})
+	s.ServiceCIDRs().Set(&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
+		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{serviceRange().String()}}})
 	return s
 }
 
@@ -54,11 +55,13 @@ func inEachMode(t *testing.T, test func(t *testing.T, w *world)) {
 func newWorld(t *testing.T, mode string) *world {
 	t.Helper()
 	w := &world{
-		t: t, node: netnstest.New(t, "node"), one: netnstest.New(t, "one"), two: netnstest.New(t, "two"), outside: netnstest.New(t, "out"),
-		state: newState(),
+		t: t, node: netnstest.New(t, "node"), one: netnstest.New(t, "one"), two: netnstest.New(t, "two"),
+		outside: netnstest.New(t, "out"),
+		state:   newState(),
 	}
 	// Redirects (the way out is also the client's way in) would use up the client's share of ICMP messages.
-	w.node.Run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.send_redirects=0", "net.ipv4.conf.default.send_redirects=0")
+	w.node.Run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv4.conf.all.send_redirects=0",
+		"net.ipv4.conf.default.send_redirects=0")
 	w.node.Link(w.one, "10.244.1.1/30", "10.244.1.2/30")
 	w.node.Link(w.two, "10.244.1.5/30", "10.244.1.6/30")
 	w.node.Link(w.outside, "172.20.0.1/24", "172.20.0.2/24")
@@ -68,9 +71,12 @@ func newWorld(t *testing.T, mode string) *world {
 	// Whatever leaves the node for a service address is counted, and must not exist.
 	w.node.Run("nft", "add table ip leak; add chain ip leak out { type filter hook postrouting priority 300; }; add rule ip leak out ip daddr 10.96.0.0/16 counter")
 
-	s := &settings{mode: mode, primaryNodePorts: mode == modeNFTables, clusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}}
+	s := &settings{mode: mode, primaryNodePorts: mode == modeNFTables,
+		clusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}}
 	w.start(s)
-	w.state.Nodes().Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.20.0.1"}}}})
+	w.state.Nodes().Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here"},
+		Status: corev1.NodeStatus{
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.20.0.1"}}}})
 	return w
 }
 
@@ -106,7 +112,8 @@ func (w *world) sync() {
 // service sets a service with a TCP and a UDP port 80 and gives it the endpoints, all ready.
 func (w *world) service(name, ip string, change func(*corev1.ServiceSpec), endpoints ...string) {
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.ServiceSpec{
-		ClusterIP: ip, Ports: []corev1.ServicePort{{Name: "t", Port: 80, Protocol: corev1.ProtocolTCP}, {Name: "u", Port: 80, Protocol: corev1.ProtocolUDP}},
+		ClusterIP: ip, Ports: []corev1.ServicePort{{Name: "t", Port: 80, Protocol: corev1.ProtocolTCP},
+			{Name: "u", Port: 80, Protocol: corev1.ProtocolUDP}},
 	}}
 	if change != nil {
 		change(&s.Spec)
@@ -122,10 +129,12 @@ func (w *world) endpoints(name string, addresses ...string) {
 // endpointsOn says which node the endpoints are on.
 func (w *world) endpointsOn(node, name string, addresses ...string) {
 	sl := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: name + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-1",
+			Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports: []discoveryv1.EndpointPort{
-			{Name: new("t"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}, {Name: new("u"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolUDP)},
+			{Name: new("t"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)},
+			{Name: new("u"), Port: new(int32(8080)), Protocol: new(corev1.ProtocolUDP)},
 		},
 	}
 	for _, a := range addresses {
@@ -183,22 +192,26 @@ func TestClusterIPInKernel(t *testing.T) {
 		if _, clients := w.answers(w.one, "tcp", "10.96.0.10:80", 3); clients["10.244.1.2"] != 3 {
 			t.Errorf("pod to pod: clients %v", clients)
 		}
-		if servers, clients := w.answers(w.two, "tcp", "10.96.0.10:80", 3); servers["two"] != 3 || clients["10.244.1.5"] != 3 {
+		if servers, clients := w.answers(w.two, "tcp", "10.96.0.10:80", 3); servers["two"] != 3 ||
+			clients["10.244.1.5"] != 3 {
 			t.Errorf("hairpin: servers %v clients %v", servers, clients)
 		}
 		// Somebody outside who routes to the service range by this node is masqueraded, to get the answer back.
-		if servers, clients := w.answers(w.outside, "tcp", "10.96.0.10:80", 3); servers["two"] != 3 || clients["10.244.1.5"] != 3 {
+		if servers, clients := w.answers(w.outside, "tcp", "10.96.0.10:80", 3); servers["two"] != 3 ||
+			clients["10.244.1.5"] != 3 {
 			t.Errorf("from outside: servers %v clients %v", servers, clients)
 		}
 		w.noLeak()
 	})
 }
 
-// TestPodInterfaceInKernel: pods of the node are known by the interface that their packets come through, whatever their addresses are.
+// TestPodInterfaceInKernel: pods of the node are known by the interface that their packets come through, whatever their
+// addresses are.
 func TestPodInterfaceInKernel(t *testing.T) {
 	inEachMode(t, func(t *testing.T, w *world) {
 		w.service("web", "10.96.0.10", nil, "10.244.1.6")
-		for name, masqueraded := range map[string]bool{"v1024412": false, "v1024*": false, "v1722002": true, "v1722*": true} {
+		for name, masqueraded := range map[string]bool{"v1024412": false, "v1024*": false, "v1722002": true,
+			"v1722*": true} {
 			byInterface := *w.settings
 			byInterface.podInterface, byInterface.clusterCIDRs = name, nil
 			w.start(&byInterface)
@@ -224,7 +237,8 @@ func TestPodInterfaceInKernel(t *testing.T) {
 	})
 }
 
-// TestElsewhereInKernel: endpoints of other nodes are balanced in one rule, one alone as well, and make room for endpoints here.
+// TestElsewhereInKernel: endpoints of other nodes are balanced in one rule, one alone as well, and make room for
+// endpoints here.
 func TestElsewhereInKernel(t *testing.T) {
 	inEachMode(t, func(t *testing.T, w *world) {
 		w.service("web", "10.96.0.10", func(s *corev1.ServiceSpec) {
@@ -244,19 +258,21 @@ func TestElsewhereInKernel(t *testing.T) {
 			}
 		}
 		w.endpointsOn("there", "web", "10.244.1.6")
-		if servers, clients := w.answers(w.one, "tcp", "10.96.0.10:80", 3); servers["two"] != 3 || clients["10.244.1.2"] != 3 {
+		if servers, clients := w.answers(w.one, "tcp", "10.96.0.10:80", 3); servers["two"] != 3 ||
+			clients["10.244.1.2"] != 3 {
 			t.Errorf("one endpoint: servers %v clients %v", servers, clients)
 		}
 		w.endpoints("web", "10.244.1.6")
-		if servers, clients := w.answers(w.two, "tcp", "10.96.0.10:80", 3); servers["two"] != 3 || clients["10.244.1.5"] != 3 {
+		if servers, clients := w.answers(w.two, "tcp", "10.96.0.10:80", 3); servers["two"] != 3 ||
+			clients["10.244.1.5"] != 3 {
 			t.Errorf("here after all: servers %v clients %v", servers, clients)
 		}
 		w.noLeak()
 	})
 }
 
-// TestRefusedInKernel: without endpoints, at ports a service does not have and at addresses no service has, connections are
-// refused at once, and nothing leaves the node.
+// TestRefusedInKernel: without endpoints, at ports a service does not have and at addresses no service has, connections
+// are refused at once, and nothing leaves the node.
 func TestRefusedInKernel(t *testing.T) {
 	inEachMode(t, func(t *testing.T, w *world) {
 		w.service("empty", "10.96.0.11", func(s *corev1.ServiceSpec) {
@@ -268,7 +284,8 @@ func TestRefusedInKernel(t *testing.T) {
 				for _, network := range []string{"tcp", "udp"} {
 					// The kernel tells a local UDP sender of a refusal that it may not send.
 					_, _, err := ns.Ask(network, address)
-					refused := errors.Is(err, syscall.ECONNREFUSED) || (from == "node" && network == "udp" && errors.Is(err, syscall.EPERM))
+					refused := errors.Is(err, syscall.ECONNREFUSED) ||
+						(from == "node" && network == "udp" && errors.Is(err, syscall.EPERM))
 					if !refused {
 						t.Errorf("from %s to %s %s: %v, want refused", from, network, address, err)
 					}
@@ -293,7 +310,8 @@ func TestNodePortInKernel(t *testing.T) {
 		w.service("web", "10.96.0.10", nodePort, "10.244.1.2", "10.244.1.6")
 		for from, ns := range map[string]*netnstest.Namespace{"outside": w.outside, "pod": w.one, "node": w.node} {
 			for _, network := range []string{"tcp", "udp"} {
-				if servers, _ := w.answers(ns, network, "172.20.0.1:30080", 30); servers["one"] < 3 || servers["two"] < 3 || servers["error"] > 0 {
+				if servers, _ := w.answers(ns, network, "172.20.0.1:30080", 30); servers["one"] < 3 ||
+					servers["two"] < 3 || servers["error"] > 0 {
 					t.Errorf("from %s over %s: %v", from, network, servers)
 				}
 			}
@@ -309,7 +327,8 @@ func TestNodePortInKernel(t *testing.T) {
 			nodePort(s)
 			s.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 		}, "10.244.1.2")
-		if servers, clients := w.answers(w.outside, "tcp", "172.20.0.1:30080", 3); servers["one"] != 3 || clients["172.20.0.2"] != 3 {
+		if servers, clients := w.answers(w.outside, "tcp", "172.20.0.1:30080", 3); servers["one"] != 3 ||
+			clients["172.20.0.2"] != 3 {
 			t.Errorf("policy Local must keep the client's address: servers %v clients %v", servers, clients)
 		}
 		if servers, _ := w.answers(w.node, "tcp", "172.20.0.1:30080", 3); servers["one"] != 3 {
@@ -319,8 +338,8 @@ func TestNodePortInKernel(t *testing.T) {
 	})
 }
 
-// A Service that names another's cluster IP as its external one does not get the traffic to it, whichever came first, and gets none to
-// an address of the service range that nobody has yet (CVE-2020-8554).
+// A Service that names another's cluster IP as its external one does not get the traffic to it, whichever came first,
+// and gets none to an address of the service range that nobody has yet (CVE-2020-8554).
 func TestStolenClusterIP(t *testing.T) {
 	inEachMode(t, func(t *testing.T, w *world) {
 		w.service("thief", "10.96.0.11", func(s *corev1.ServiceSpec) {
@@ -350,10 +369,12 @@ func TestSourceRangesInKernel(t *testing.T) {
 			return &corev1.Service{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
 				Spec: corev1.ServiceSpec{
-					Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.96.0.10", LoadBalancerSourceRanges: []string{allowed},
-					Ports: []corev1.ServicePort{{Name: "t", Port: 80, Protocol: corev1.ProtocolTCP}},
+					Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.96.0.10",
+					LoadBalancerSourceRanges: []string{allowed},
+					Ports:                    []corev1.ServicePort{{Name: "t", Port: 80, Protocol: corev1.ProtocolTCP}},
 				},
-				Status: corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.9"}}}},
+				Status: corev1.ServiceStatus{
+					LoadBalancer: corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "192.0.2.9"}}}},
 			}
 		}
 		w.state.Services().Set(balanced("172.20.0.0/24"))
@@ -374,7 +395,8 @@ func TestAffinityInKernel(t *testing.T) {
 	inEachMode(t, func(t *testing.T, w *world) {
 		w.service("web", "10.96.0.10", func(s *corev1.ServiceSpec) {
 			s.SessionAffinity = corev1.ServiceAffinityClientIP
-			s.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(1))}}
+			s.SessionAffinityConfig = &corev1.SessionAffinityConfig{
+				ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(1))}}
 		}, "10.244.1.2", "10.244.1.6")
 		servers, _ := w.answers(w.node, "tcp", "10.96.0.10:80", 20)
 		if servers["one"] != 20 && servers["two"] != 20 {
@@ -392,8 +414,8 @@ func TestAffinityInKernel(t *testing.T) {
 	})
 }
 
-// TestRestartInKernel: a proxy that starts over the table of an earlier one keeps the clients of session affinity at their
-// endpoints (Service API, sessionAffinity) and removes what has no service any more.
+// TestRestartInKernel: a proxy that starts over the table of an earlier one keeps the clients of session affinity at
+// their endpoints (Service API, sessionAffinity) and removes what has no service any more.
 func TestRestartInKernel(t *testing.T) {
 	inEachMode(t, func(t *testing.T, w *world) {
 		sticky := func(s *corev1.ServiceSpec) { s.SessionAffinity = corev1.ServiceAffinityClientIP }
@@ -405,7 +427,9 @@ func TestRestartInKernel(t *testing.T) {
 		}
 		for restart := range 3 {
 			w.state = newState()
-			w.state.Nodes().Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here"}, Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.20.0.1"}}}})
+			w.state.Nodes().Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here"},
+				Status: corev1.NodeStatus{
+					Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.20.0.1"}}}})
 			w.start(w.settings)
 			w.service("web", "10.96.0.10", sticky, "10.244.1.2", "10.244.1.6")
 			if again, _ := w.answers(w.node, "tcp", "10.96.0.10:80", 10); (again["one"] == 10) != (servers["one"] == 1) || again["error"] > 0 {
@@ -429,8 +453,9 @@ func TestRestartInKernel(t *testing.T) {
 	})
 }
 
-// TestLoopbackInKernel: nobody outside reaches what listens on the node's loopback through the proxy (CVE-2020-8558): it leaves
-// route_localnet off, and node ports are not served at loopback addresses, however wide --nodeport-addresses is.
+// TestLoopbackInKernel: nobody outside reaches what listens on the node's loopback through the proxy (CVE-2020-8558):
+// it leaves route_localnet off, and node ports are not served at loopback addresses, however wide --nodeport-addresses
+// is.
 func TestLoopbackInKernel(t *testing.T) {
 	inEachMode(t, func(t *testing.T, w *world) {
 		wide := *w.settings
@@ -465,8 +490,8 @@ func TestLoopbackInKernel(t *testing.T) {
 	})
 }
 
-// TestStaleUDPInKernel: a UDP client that keeps sending from one port is moved when its endpoint goes, and when a service gets its
-// first endpoint.
+// TestStaleUDPInKernel: a UDP client that keeps sending from one port is moved when its endpoint goes, and when a
+// service gets its first endpoint.
 func TestStaleUDPInKernel(t *testing.T) {
 	inEachMode(t, func(t *testing.T, w *world) {
 		w.service("dns", "10.96.0.10", nil, "10.244.1.2")
@@ -513,13 +538,15 @@ func TestRepairInKernel(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if got := w.node.Run("nft", "list", "ruleset"); strings.Contains(got, "kube-proxy") || strings.Contains(got, "KUBE-") {
+		if got := w.node.Run("nft", "list", "ruleset"); strings.Contains(got, "kube-proxy") ||
+			strings.Contains(got, "KUBE-") {
 			t.Errorf("rules after the clean-up:\n%s", got)
 		}
 	})
 }
 
-// TestOtherModeInKernel: a proxy in another mode than the one before takes that one's rules away, and Services work by its own.
+// TestOtherModeInKernel: a proxy in another mode than the one before takes that one's rules away, and Services work by
+// its own.
 func TestOtherModeInKernel(t *testing.T) {
 	inEachMode(t, func(t *testing.T, w *world) {
 		w.service("web", "10.96.0.10", nil, "10.244.1.2")
@@ -531,7 +558,8 @@ func TestOtherModeInKernel(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if got := w.node.Run("nft", "list", "ruleset"); strings.Contains(got, "kube-proxy") || strings.Contains(got, "KUBE-") {
+		if got := w.node.Run("nft", "list", "ruleset"); strings.Contains(got, "kube-proxy") ||
+			strings.Contains(got, "KUBE-") {
 			t.Errorf("rules of mode %s are left:\n%s", w.settings.mode, got)
 		}
 		w.state.Again(slices.Values([]proxy.Name{{Namespace: "default", Name: "web"}}))

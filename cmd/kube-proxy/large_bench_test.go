@@ -23,7 +23,8 @@ const (
 	largeNodes     = 50
 )
 
-// BenchmarkLargeServices measures, in a kernel, the first write of all rules and that of one endpoint less and one more, in each mode.
+// BenchmarkLargeServices measures, in a kernel, the first write of all rules and that of one endpoint less and one
+// more, in each mode.
 func BenchmarkLargeServices(b *testing.B) {
 	for _, mode := range []string{modeNFTables, modeIPTables} {
 		b.Run(mode, func(b *testing.B) {
@@ -39,11 +40,14 @@ func largeOnce(b *testing.B, mode string) {
 	state := newState()
 	for i := range largeServices {
 		name := fmt.Sprint("s", i)
-		state.Services().Set(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.ServiceSpec{
-			ClusterIP: netip.AddrFrom4([4]byte{10, 96, byte(i / 250), byte(i%250 + 1)}).String(), Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}}}})
+		state.Services().Set(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+			Spec: corev1.ServiceSpec{
+				ClusterIP: netip.AddrFrom4([4]byte{10, 96, byte(i / 250), byte(i%250 + 1)}).String(),
+				Ports:     []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}}}})
 		state.Slices().Set(largeSlice(i, largeEndpoints))
 	}
-	s := &settings{mode: mode, primaryNodePorts: mode == modeNFTables, clusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/9")}}
+	s := &settings{mode: mode, primaryNodePorts: mode == modeNFTables,
+		clusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/9")}}
 	node.Do(func() {
 		rules, err := s.backends(newMetrics(s.mode, state, prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -91,8 +95,10 @@ func cpuSeconds(b *testing.B) float64 {
 func largeSlice(i, endpoints int) *discoveryv1.EndpointSlice {
 	name := fmt.Sprint("s", i)
 	sl := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: name + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: name}},
-		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-1",
+			Labels: map[string]string{discoveryv1.LabelServiceName: name}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Ports:       []discoveryv1.EndpointPort{{Port: new(int32(8080)), Protocol: new(corev1.ProtocolTCP)}},
 	}
 	for e := range endpoints {
 		n := i*largeEndpoints + e
@@ -100,7 +106,10 @@ func largeSlice(i, endpoints int) *discoveryv1.EndpointSlice {
 		if n%largeNodes == 0 {
 			host = "here"
 		}
-		sl.Endpoints = append(sl.Endpoints, discoveryv1.Endpoint{NodeName: new(host), Addresses: []string{netip.AddrFrom4([4]byte{10, byte(128 + n/62500), byte(n / 250 % 250), byte(n%250 + 1)}).String()}})
+		sl.Endpoints = append(sl.Endpoints,
+			discoveryv1.Endpoint{NodeName: new(host),
+				Addresses: []string{netip.AddrFrom4(
+					[4]byte{10, byte(128 + n/62500), byte(n / 250 % 250), byte(n%250 + 1)}).String()}})
 	}
 	return sl
 }

@@ -1,4 +1,5 @@
-// Command kube-proxy makes Services work on one node: it watches Services and EndpointSlices and writes packet filter rules.
+// Command kube-proxy makes Services work on one node: it watches Services and EndpointSlices and writes packet filter
+// rules.
 package main
 
 import (

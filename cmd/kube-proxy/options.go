@@ -32,35 +32,53 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	c := &o.flags
 	fs.StringVar(&o.configFile, "config", "", "The path to the configuration file (kubeproxy.config.k8s.io/v1alpha1).")
 	fs.BoolVar(&o.cleanup, "cleanup", false, "If true remove the proxy's rules of every mode and exit.")
-	fs.StringVar(&c.ClientConnection.Kubeconfig, "kubeconfig", "", "Path to kubeconfig file with authorization information.")
-	fs.StringVar(&o.master, "master", "", "The address of the Kubernetes API server (overrides any value in kubeconfig).")
-	fs.StringVar(&c.HostnameOverride, "hostname-override", "", "If non-empty, will be used as the name of the node that kube-proxy is running on.")
-	fs.StringVar(&c.BindAddress, "bind-address", "0.0.0.0", "The node's primary address, if it is not the one that the node object has.")
-	fs.BoolVar(&c.BindAddressHardFail, "bind-address-hard-fail", false, "If true, end when an address of the health or metrics server cannot be listened on; else try again.")
-	fs.StringVar(&c.HealthzBindAddress, "healthz-bind-address", "0.0.0.0:10256", `The address and port of the health server; "" serves none.`)
-	fs.StringVar(&c.MetricsBindAddress, "metrics-bind-address", "127.0.0.1:10249", `The address and port of the metrics server; "" serves none.`)
+	fs.StringVar(&c.ClientConnection.Kubeconfig, "kubeconfig", "",
+		"Path to kubeconfig file with authorization information.")
+	fs.StringVar(&o.master, "master", "",
+		"The address of the Kubernetes API server (overrides any value in kubeconfig).")
+	fs.StringVar(&c.HostnameOverride, "hostname-override", "",
+		"If non-empty, will be used as the name of the node that kube-proxy is running on.")
+	fs.StringVar(&c.BindAddress, "bind-address", "0.0.0.0",
+		"The node's primary address, if it is not the one that the node object has.")
+	fs.BoolVar(&c.BindAddressHardFail, "bind-address-hard-fail", false,
+		"If true, end when an address of the health or metrics server cannot be listened on; else try again.")
+	fs.StringVar(&c.HealthzBindAddress, "healthz-bind-address", "0.0.0.0:10256",
+		`The address and port of the health server; "" serves none.`)
+	fs.StringVar(&c.MetricsBindAddress, "metrics-bind-address", "127.0.0.1:10249",
+		`The address and port of the metrics server; "" serves none.`)
 	fs.BoolVar(&c.EnableProfiling, "profiling", false, "Serve profiles at /debug/pprof/ of the metrics server.")
 	fs.StringVar((*string)(&c.Mode), "proxy-mode", modeNFTables, "Which proxy mode to use: 'nftables' or 'iptables'.")
-	fs.StringVar(&c.ClusterCIDR, "cluster-cidr", "", "The CIDR range of the pods in the cluster; traffic to cluster IPs from elsewhere is masqueraded. One per family.")
-	fs.StringVar((*string)(&c.DetectLocalMode), "detect-local-mode", localClusterCIDR, "How to recognize the node's own pods: 'ClusterCIDR', 'BridgeInterface' or 'InterfaceNamePrefix'.")
-	fs.StringVar(&c.DetectLocal.BridgeInterface, "pod-bridge-interface", "", "The interface through which packets of the node's pods come, with --detect-local-mode=BridgeInterface.")
-	fs.StringVar(&c.DetectLocal.InterfaceNamePrefix, "pod-interface-name-prefix", "", "How the names of such interfaces begin, with --detect-local-mode=InterfaceNamePrefix.")
-	fs.StringSliceVar(&c.NodePortAddresses, "nodeport-addresses", nil, `CIDR ranges of the node's addresses that take NodePort connections, or "primary" (the default of the nftables mode; of iptables: all).`)
-	fs.DurationVar(&c.IPTables.SyncPeriod.Duration, "iptables-sync-period", defaultResync, "How often the rules of the iptables mode are checked without a change.")
-	fs.DurationVar(&c.IPTables.MinSyncPeriod.Duration, "iptables-min-sync-period", defaultIPTablesMinSync, "The shortest time between two changes of the rules in the iptables mode; 0 chooses one.")
+	fs.StringVar(&c.ClusterCIDR, "cluster-cidr", "",
+		"The CIDR range of the pods in the cluster; traffic to cluster IPs from elsewhere is masqueraded. One per family.")
+	fs.StringVar((*string)(&c.DetectLocalMode), "detect-local-mode", localClusterCIDR,
+		"How to recognize the node's own pods: 'ClusterCIDR', 'BridgeInterface' or 'InterfaceNamePrefix'.")
+	fs.StringVar(&c.DetectLocal.BridgeInterface, "pod-bridge-interface", "",
+		"The interface through which packets of the node's pods come, with --detect-local-mode=BridgeInterface.")
+	fs.StringVar(&c.DetectLocal.InterfaceNamePrefix, "pod-interface-name-prefix", "",
+		"How the names of such interfaces begin, with --detect-local-mode=InterfaceNamePrefix.")
+	fs.StringSliceVar(&c.NodePortAddresses, "nodeport-addresses", nil,
+		`CIDR ranges of the node's addresses that take NodePort connections, or "primary" (the default of the nftables mode; of iptables: all).`)
+	fs.DurationVar(&c.IPTables.SyncPeriod.Duration, "iptables-sync-period", defaultResync,
+		"How often the rules of the iptables mode are checked without a change.")
+	fs.DurationVar(&c.IPTables.MinSyncPeriod.Duration, "iptables-min-sync-period", defaultIPTablesMinSync,
+		"The shortest time between two changes of the rules in the iptables mode; 0 chooses one.")
 	fs.BoolVar(&o.masqueradeAll, "masquerade-all", false, "Masquerade all traffic sent to cluster IPs.")
-	fs.DurationVar(&c.NFTables.SyncPeriod.Duration, "nftables-sync-period", defaultResync, "How often the rules are checked without a change.")
-	fs.DurationVar(&c.NFTables.MinSyncPeriod.Duration, "nftables-min-sync-period", 0, "The shortest time between two changes of the rules; 0 chooses one.")
-	fs.Int32Var(&o.masqueradeBit, "iptables-masquerade-bit", 14, "The bit of a packet's mark that has it masqueraded in the iptables mode, 0 to 31.")
-	fs.Int32Var(&o.oomScoreAdj, "oom-score-adj", 0, "The oom_score_adj of the process; without it, that of whoever starts it.")
+	fs.DurationVar(&c.NFTables.SyncPeriod.Duration, "nftables-sync-period", defaultResync,
+		"How often the rules are checked without a change.")
+	fs.DurationVar(&c.NFTables.MinSyncPeriod.Duration, "nftables-min-sync-period", 0,
+		"The shortest time between two changes of the rules; 0 chooses one.")
+	fs.Int32Var(&o.masqueradeBit, "iptables-masquerade-bit", 14,
+		"The bit of a packet's mark that has it masqueraded in the iptables mode, 0 to 31.")
+	fs.Int32Var(&o.oomScoreAdj, "oom-score-adj", 0,
+		"The oom_score_adj of the process; without it, that of whoever starts it.")
 	o.limits.AddFlags(fs, 10)
 	featuregates.AddMapFlag(fs, &c.FeatureGates)
 	accepted().AddFlags(fs)
 	refused().AddFlags(fs)
 }
 
-// accepted are flags that have no effect: changes are watched, requests are protobuf, and the connection tracking table is the
-// machine's matter, not ours.
+// accepted are flags that have no effect: changes are watched, requests are protobuf, and the connection tracking table
+// is the machine's matter, not ours.
 func accepted() daemon.Accepted {
 	return daemon.Accepted{
 		Strings: []string{
@@ -116,10 +134,12 @@ func (o *options) configuration(fs *pflag.FlagSet, log *slog.Logger) (*proxyconf
 		"iptables-min-sync-period":  func() { c.IPTables.MinSyncPeriod = f.IPTables.MinSyncPeriod },
 		"nftables-sync-period":      func() { c.NFTables.SyncPeriod = f.NFTables.SyncPeriod },
 		"nftables-min-sync-period":  func() { c.NFTables.MinSyncPeriod = f.NFTables.MinSyncPeriod },
-		"masquerade-all":            func() { c.IPTables.MasqueradeAll, c.NFTables.MasqueradeAll = o.masqueradeAll, o.masqueradeAll },
-		"iptables-masquerade-bit":   func() { c.IPTables.MasqueradeBit = &o.masqueradeBit },
-		"oom-score-adj":             func() { c.OOMScoreAdj = &o.oomScoreAdj },
-		"feature-gates":             func() { c.FeatureGates = f.FeatureGates },
+		"masquerade-all": func() {
+			c.IPTables.MasqueradeAll, c.NFTables.MasqueradeAll = o.masqueradeAll, o.masqueradeAll
+		},
+		"iptables-masquerade-bit": func() { c.IPTables.MasqueradeBit = &o.masqueradeBit },
+		"oom-score-adj":           func() { c.OOMScoreAdj = &o.oomScoreAdj },
+		"feature-gates":           func() { c.FeatureGates = f.FeatureGates },
 	} {
 		if fs.Changed(flag) {
 			take()

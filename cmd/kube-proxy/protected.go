@@ -16,9 +16,9 @@ import (
 // lookupTimeout is how long the API server's name may take to be found.
 const lookupTimeout = 5 * time.Second
 
-// needed are the addresses without which this node is no part of its cluster, and which no Service may take: those of the API server that the proxy
-// talks to, and of the routers next to the node, as the machine that has its bridge. What cannot be found out is logged: the proxy also keeps
-// Services from addresses that the API servers and nodes publish.
+// needed are the addresses without which this node is no part of its cluster, and which no Service may take: those of
+// the API server that the proxy talks to, and of the routers next to the node, as the machine that has its bridge. What
+// cannot be found out is logged: the proxy also keeps Services from addresses that the API servers and nodes publish.
 func needed(ctx context.Context, config *rest.Config, log *slog.Logger) []netip.Addr {
 	out, err := serverAddresses(ctx, config)
 	if err != nil {

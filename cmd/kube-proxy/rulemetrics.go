@@ -30,7 +30,8 @@ func newMetrics(mode string, state *proxy.State, r prometheus.Registerer) *metri
 	const ipFamily = "ip_family"
 	buckets := prometheus.ExponentialBuckets(0.001, 2, 15)
 	histogram := func(name, help string, buckets []float64) *prometheus.HistogramVec {
-		v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubeproxy_" + name, Help: help, Buckets: buckets}, []string{ipFamily})
+		v := prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: "kubeproxy_" + name, Help: help, Buckets: buckets}, []string{ipFamily})
 		r.MustRegister(v)
 		return v
 	}
@@ -50,34 +51,49 @@ func newMetrics(mode string, state *proxy.State, r prometheus.Registerer) *metri
 	}{"Service": {"service", state.ServiceChanges}, "Endpoint": {"endpoint", state.EndpointChanges}} {
 		name := "kubeproxy_sync_proxy_rules_" + of.name + "_changes_"
 		r.MustRegister(
-			prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name + "total", Help: "Cumulative proxy rules " + what + " changes"}, func() float64 {
-				total, _ := of.changes()
-				return float64(total)
-			}),
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name + "pending", Help: "Pending proxy rules " + what + " changes"}, func() float64 {
-				_, pending := of.changes()
-				return float64(pending)
-			}))
+			prometheus.NewCounterFunc(
+				prometheus.CounterOpts{Name: name + "total", Help: "Cumulative proxy rules " + what + " changes"},
+				func() float64 {
+					total, _ := of.changes()
+					return float64(total)
+				}),
+			prometheus.NewGaugeFunc(
+				prometheus.GaugeOpts{Name: name + "pending", Help: "Pending proxy rules " + what + " changes"},
+				func() float64 {
+					_, pending := of.changes()
+					return float64(pending)
+				}))
 	}
 	m := &metrics{
-		mode:          mode,
-		took:          histogram("sync_proxy_rules_duration_seconds", "SyncProxyRules latency in seconds", buckets),
-		fullTook:      histogram("sync_full_proxy_rules_duration_seconds", "SyncProxyRules latency in seconds for full resyncs", buckets),
-		partiallyTook: histogram("sync_partial_proxy_rules_duration_seconds", "SyncProxyRules latency in seconds for partial resyncs", buckets),
-		programmed:    histogram("network_programming_duration_seconds", "In Cluster Network Programming Latency in seconds", programmedBuckets()),
-		synced:        gauge("sync_proxy_rules_last_timestamp_seconds", "The last time proxy rules were successfully synced", ipFamily),
-		queued:        gauge("sync_proxy_rules_last_queued_timestamp_seconds", "The last time a sync of proxy rules was queued", ipFamily),
-		noLocal:       gauge("sync_proxy_rules_no_local_endpoints_total", "Number of services with a Local traffic policy and no endpoints", ipFamily, "traffic_policy"),
-		healthz:       counter("proxy_healthz_total", "Cumulative proxy healthz HTTP status", "code"),
-		livez:         counter("proxy_livez_total", "Cumulative proxy livez HTTP status", "code"),
+		mode: mode,
+		took: histogram("sync_proxy_rules_duration_seconds", "SyncProxyRules latency in seconds", buckets),
+		fullTook: histogram("sync_full_proxy_rules_duration_seconds",
+			"SyncProxyRules latency in seconds for full resyncs", buckets),
+		partiallyTook: histogram("sync_partial_proxy_rules_duration_seconds",
+			"SyncProxyRules latency in seconds for partial resyncs", buckets),
+		programmed: histogram("network_programming_duration_seconds",
+			"In Cluster Network Programming Latency in seconds", programmedBuckets()),
+		synced: gauge("sync_proxy_rules_last_timestamp_seconds",
+			"The last time proxy rules were successfully synced", ipFamily),
+		queued: gauge("sync_proxy_rules_last_queued_timestamp_seconds",
+			"The last time a sync of proxy rules was queued", ipFamily),
+		noLocal: gauge("sync_proxy_rules_no_local_endpoints_total",
+			"Number of services with a Local traffic policy and no endpoints", ipFamily, "traffic_policy"),
+		healthz: counter("proxy_healthz_total", "Cumulative proxy healthz HTTP status", "code"),
+		livez:   counter("proxy_livez_total", "Cumulative proxy livez HTTP status", "code"),
 	}
 	if mode == modeIPTables {
-		m.total = gauge("sync_proxy_rules_iptables_total", "Total number of iptables rules owned by kube-proxy", "table", ipFamily)
-		m.last = gauge("sync_proxy_rules_iptables_last", "Number of iptables rules written by kube-proxy in last sync", "table", ipFamily)
-		m.restoreFailed = counter("sync_proxy_rules_iptables_restore_failures_total", "Cumulative proxy iptables restore failures", ipFamily)
-		m.partiallyFailed = counter("sync_proxy_rules_iptables_partial_restore_failures_total", "Cumulative proxy iptables partial restore failures", ipFamily)
+		m.total = gauge("sync_proxy_rules_iptables_total", "Total number of iptables rules owned by kube-proxy",
+			"table", ipFamily)
+		m.last = gauge("sync_proxy_rules_iptables_last", "Number of iptables rules written by kube-proxy in last sync",
+			"table", ipFamily)
+		m.restoreFailed = counter("sync_proxy_rules_iptables_restore_failures_total",
+			"Cumulative proxy iptables restore failures", ipFamily)
+		m.partiallyFailed = counter("sync_proxy_rules_iptables_partial_restore_failures_total",
+			"Cumulative proxy iptables partial restore failures", ipFamily)
 	} else {
-		m.failed = counter("sync_proxy_rules_nftables_sync_failures_total", "Cumulative proxy nftables sync failures", ipFamily)
+		m.failed = counter("sync_proxy_rules_nftables_sync_failures_total", "Cumulative proxy nftables sync failures",
+			ipFamily)
 	}
 	return m
 }
@@ -122,8 +138,8 @@ func (m *metrics) observe(six, full bool, took time.Duration) {
 	v.WithLabelValues(familyName(six)).Observe(took.Seconds())
 }
 
-// restored notes what a round of the iptables mode did. One that changed only a part and failed is followed by a whole one, and counts
-// apart.
+// restored notes what a round of the iptables mode did. One that changed only a part and failed is followed by a whole
+// one, and counts apart.
 func (m *metrics) restored(r iptables.Round) {
 	family := familyName(r.Six)
 	m.observe(r.Six, r.Full, r.Took)
@@ -141,7 +157,8 @@ func (m *metrics) restored(r iptables.Round) {
 	}
 }
 
-// observer looks at what was written for the metrics that are about the services themselves. It is a backend that comes after the others.
+// observer looks at what was written for the metrics that are about the services themselves. It is a backend that comes
+// after the others.
 type observer struct {
 	health *health
 	// lacking has, for each service, how many ports of it have a policy Local and endpoints, but none here.

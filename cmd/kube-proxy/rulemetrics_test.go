@@ -27,22 +27,26 @@ import (
 func TestMetricFamilies(t *testing.T) {
 	t.Parallel()
 	both := []string{
-		"endpoint_changes_pending GAUGE []", "endpoint_changes_total COUNTER []", "service_changes_pending GAUGE []", "service_changes_total COUNTER []",
-		"duration_seconds HISTOGRAM [ip_family] 15", "last_timestamp_seconds GAUGE [ip_family]", "last_queued_timestamp_seconds GAUGE [ip_family]",
+		"endpoint_changes_pending GAUGE []", "endpoint_changes_total COUNTER []", "service_changes_pending GAUGE []",
+		"service_changes_total COUNTER []",
+		"duration_seconds HISTOGRAM [ip_family] 15", "last_timestamp_seconds GAUGE [ip_family]",
+		"last_queued_timestamp_seconds GAUGE [ip_family]",
 		"no_local_endpoints_total GAUGE [ip_family traffic_policy]",
 	}
 	for mode, more := range map[string][]string{
 		modeNFTables: {"nftables_sync_failures_total COUNTER [ip_family]"},
 		modeIPTables: {
 			"iptables_total GAUGE [ip_family table]", "iptables_last GAUGE [ip_family table]",
-			"iptables_restore_failures_total COUNTER [ip_family]", "iptables_partial_restore_failures_total COUNTER [ip_family]",
+			"iptables_restore_failures_total COUNTER [ip_family]",
+			"iptables_partial_restore_failures_total COUNTER [ip_family]",
 		},
 	} {
 		want := map[string]bool{
 			"kubeproxy_network_programming_duration_seconds HISTOGRAM [ip_family] 81":      true,
 			"kubeproxy_sync_full_proxy_rules_duration_seconds HISTOGRAM [ip_family] 15":    true,
 			"kubeproxy_sync_partial_proxy_rules_duration_seconds HISTOGRAM [ip_family] 15": true,
-			"kubeproxy_proxy_healthz_total COUNTER [code]":                                 true, "kubeproxy_proxy_livez_total COUNTER [code]": true,
+			"kubeproxy_proxy_healthz_total COUNTER [code]":                                 true,
+			"kubeproxy_proxy_livez_total COUNTER [code]":                                   true,
 		}
 		for _, line := range slices.Concat(both, more) {
 			want["kubeproxy_sync_proxy_rules_"+line] = true
@@ -75,7 +79,8 @@ func TestMetricFamilies(t *testing.T) {
 			got[line] = true
 		}
 		if !maps.Equal(got, want) {
-			t.Errorf("%s: got\n%s\nwant\n%s", mode, strings.Join(slices.Sorted(maps.Keys(got)), "\n"), strings.Join(slices.Sorted(maps.Keys(want)), "\n"))
+			t.Errorf("%s: got\n%s\nwant\n%s", mode, strings.Join(slices.Sorted(maps.Keys(got)), "\n"),
+				strings.Join(slices.Sorted(maps.Keys(want)), "\n"))
 		}
 	}
 }
@@ -115,7 +120,8 @@ type failing struct{ err error }
 
 func (f *failing) Apply(context.Context, proxy.Update) error { return f.err }
 
-// TestObserver: changes, how long they took to be written, and ports of policy Local without endpoints here are counted.
+// TestObserver: changes, how long they took to be written, and ports of policy Local without endpoints here are
+// counted.
 func TestObserver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,21 +130,26 @@ func TestObserver(t *testing.T) {
 		state.Queued = func() { m.queue(1, time.Now()) }
 		h := newHealth(1, time.Minute, m, state.Leaving, time.Now)
 		loop := &proxy.Loop{
-			State: state, Backends: []proxy.Backend{kernel}, Extras: []proxy.Backend{&observer{health: h, lacking: map[proxy.Name]lack{}}},
+			State: state, Backends: []proxy.Backend{kernel},
+			Extras: []proxy.Backend{&observer{health: h, lacking: map[proxy.Name]lack{}}},
 			Settle: time.Second, Log: slog.New(slog.DiscardHandler), Begin: h.begin, Done: h.done,
 		}
 		local := corev1.ServiceInternalTrafficPolicyLocal
 		set := func(node, trigger string) {
 			state.Slices().Set(&discoveryv1.EndpointSlice{
-				ObjectMeta:  metav1.ObjectMeta{Namespace: "ns", Name: "a-1", Labels: map[string]string{discoveryv1.LabelServiceName: "a"}, Annotations: map[string]string{corev1.EndpointsLastChangeTriggerTime: trigger}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a-1",
+					Labels:      map[string]string{discoveryv1.LabelServiceName: "a"},
+					Annotations: map[string]string{corev1.EndpointsLastChangeTriggerTime: trigger}},
 				AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: new(int32(8080))}},
 				Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.244.0.1"}, NodeName: new(node)}},
 			})
 		}
 		state.Services().Replace([]*corev1.Service{{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a"},
-			Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.9", Type: corev1.ServiceTypeNodePort, InternalTrafficPolicy: &local,
-				ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080}}},
+			Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.9", Type: corev1.ServiceTypeNodePort,
+				InternalTrafficPolicy: &local,
+				ExternalTrafficPolicy: corev1.ServiceExternalTrafficPolicyLocal,
+				Ports:                 []corev1.ServicePort{{Port: 80, NodePort: 30080}}},
 		}})
 		set("there", "2000-01-01T00:00:00Z") // was there before the proxy
 		state.Slices().Replace([]*discoveryv1.EndpointSlice{})

@@ -61,7 +61,9 @@ func run(ctx context.Context, s *settings, pages *zpages.Config, log *slog.Logge
 		log.Warn("cannot remove the rules of the other mode", "err", err)
 	}
 	loop := &proxy.Loop{
-		State: state, Backends: backends, Extras: append(s.extras(h.ok, log), &observer{health: h, lacking: map[proxy.Name]lack{}}), Settle: settle, MinPeriod: s.rules.minSync, Resync: s.rules.resync, Log: log,
+		State: state, Backends: backends,
+		Extras: append(s.extras(h.ok, log), &observer{health: h, lacking: map[proxy.Name]lack{}}), Settle: settle,
+		MinPeriod: s.rules.minSync, Resync: s.rules.resync, Log: log,
 		Begin: h.begin, Done: h.done,
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -73,7 +75,9 @@ func run(ctx context.Context, s *settings, pages *zpages.Config, log *slog.Logge
 		return s.keepServing(ctx, func() error { return serveHealth(ctx, s.healthz, h, log) }, log)
 	})
 	g.Go(func() error {
-		return s.keepServing(ctx, func() error { return serveMetrics(ctx, s.metrics, h, pages, s.profiling.Paths(), registry, log) }, log)
+		return s.keepServing(ctx, func() error {
+			return serveMetrics(ctx, s.metrics, h, pages, s.profiling.Paths(), registry, log)
+		}, log)
 	})
 	return g.Wait()
 }
@@ -99,12 +103,15 @@ func (s *settings) backends(m *metrics, log *slog.Logger) ([]proxy.Backend, erro
 func (s *settings) backend(six bool, m *metrics, log *slog.Logger) (proxy.Backend, error) {
 	if s.mode == modeIPTables {
 		return iptables.Open(six, iptables.Config{
-			ClusterCIDRs: s.clusterCIDRs, PodInterface: s.podInterface, MasqueradeAll: s.rules.masqueradeAll, MasqueradeMark: s.rules.masqueradeMark,
-			Primary: s.primaryNodePorts, NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses, Now: time.Now, Wrote: m.restored,
+			ClusterCIDRs: s.clusterCIDRs, PodInterface: s.podInterface, MasqueradeAll: s.rules.masqueradeAll,
+			MasqueradeMark: s.rules.masqueradeMark,
+			Primary:        s.primaryNodePorts, NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses,
+			Now: time.Now, Wrote: m.restored,
 		}, log)
 	}
 	return nft.Open(six, nft.Config{
-		ClusterCIDRs: s.clusterCIDRs, PodInterface: s.podInterface, MasqueradeAll: s.rules.masqueradeAll, MasqueradeMark: s.rules.masqueradeMark,
+		ClusterCIDRs: s.clusterCIDRs, PodInterface: s.podInterface, MasqueradeAll: s.rules.masqueradeAll,
+		MasqueradeMark:    s.rules.masqueradeMark,
 		NodePortAddresses: s.nodePortAddresses, Interfaces: interfaceAddresses, Now: time.Now, Wrote: m.wrote,
 	}, log)
 }
@@ -120,8 +127,8 @@ func (s *settings) removeOtherMode(ctx context.Context) error {
 // serveAgain is how long a server that failed waits; upstream's.
 const serveAgain = 5 * time.Second
 
-// keepServing runs a server until ctx ends. One that fails is tried again, since others may hold its port for a while, unless that is to
-// end the process.
+// keepServing runs a server until ctx ends. One that fails is tried again, since others may hold its port for a while,
+// unless that is to end the process.
 func (s *settings) keepServing(ctx context.Context, run func() error, log *slog.Logger) error {
 	for {
 		err := run()
@@ -162,7 +169,9 @@ func (s *settings) takeNodePorts(own []netip.Addr) ([]netip.Addr, error) {
 	}
 	all, err := interfaceAddresses()
 	return slices.DeleteFunc(all, func(a netip.Addr) bool {
-		return len(s.nodePortAddresses) > 0 && !slices.ContainsFunc(s.nodePortAddresses, func(p netip.Prefix) bool { return p.Contains(a) })
+		return len(s.nodePortAddresses) > 0 && !slices.ContainsFunc(s.nodePortAddresses, func(p netip.Prefix) bool {
+			return p.Contains(a)
+		})
 	}), err
 }
 

@@ -40,7 +40,8 @@ type settings struct {
 	idle []string
 }
 
-// settings merges flags over the file and checks everything, reporting all problems. The log hears of what the file has too much.
+// settings merges flags over the file and checks everything, reporting all problems. The log hears of what the file has
+// too much.
 func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, error) {
 	c, err := o.configuration(fs, log)
 	if err != nil {
@@ -60,9 +61,12 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 		return nil, err
 	}
 	s := &settings{
-		kubeconfig: c.ClientConnection.Kubeconfig, master: o.master, node: node, healthz: c.HealthzBindAddress, metrics: c.MetricsBindAddress,
-		primary: primary(c.BindAddress), mode: string(c.Mode), rules: rulesOf(c), limits: o.requests(c, fs.Changed), logging: o.logger(c, fs.Changed),
-		profiling: profiling.Flags{Enabled: c.EnableProfiling}, hardFail: c.BindAddressHardFail, oomScoreAdj: c.OOMScoreAdj, gates: c.FeatureGates, idle: idle(c),
+		kubeconfig: c.ClientConnection.Kubeconfig, master: o.master, node: node, healthz: c.HealthzBindAddress,
+		metrics: c.MetricsBindAddress,
+		primary: primary(c.BindAddress), mode: string(c.Mode), rules: rulesOf(c), limits: o.requests(c, fs.Changed),
+		logging:   o.logger(c, fs.Changed),
+		profiling: profiling.Flags{Enabled: c.EnableProfiling}, hardFail: c.BindAddressHardFail,
+		oomScoreAdj: c.OOMScoreAdj, gates: c.FeatureGates, idle: idle(c),
 	}
 	switch c.DetectLocalMode {
 	case localBridge:

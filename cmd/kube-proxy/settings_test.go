@@ -34,11 +34,12 @@ func written(t *testing.T, text string) string {
 // parseFile reads a file of these fields.
 func parseFile(t *testing.T, fields string) (*settings, error) {
 	t.Helper()
-	return parse(t, "--config", written(t, "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"+fields+"\n"))
+	return parse(t, "--config",
+		written(t, "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"+fields+"\n"))
 }
 
-// TestConfigurationFile: the file that kubeadm-like set-ups write is understood, flags win over it, fields of other modes do not
-// hurt.
+// TestConfigurationFile: the file that kubeadm-like set-ups write is understood, flags win over it, fields of other
+// modes do not hurt.
 func TestConfigurationFile(t *testing.T) {
 	t.Parallel()
 	file := written(t, `apiVersion: kubeproxy.config.k8s.io/v1alpha1
@@ -57,7 +58,8 @@ conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeou
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.kubeconfig != "/other" || s.node != "n1" || !s.rules.masqueradeAll || s.limits.QPS != 7 || s.limits.Burst != 3 || s.rules.resync != time.Minute || s.rules.minSync != 2*time.Second {
+	if s.kubeconfig != "/other" || s.node != "n1" || !s.rules.masqueradeAll || s.limits.QPS != 7 ||
+		s.limits.Burst != 3 || s.rules.resync != time.Minute || s.rules.minSync != 2*time.Second {
 		t.Errorf("%+v", s)
 	}
 	if len(s.clusterCIDRs) != 2 || len(s.nodePortAddresses) != 1 || s.healthz != "0.0.0.0:10256" {
@@ -71,7 +73,8 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.nodePortAddresses != nil || !s.primaryNodePorts || len(s.primary) != 1 || s.rules.minSync != defaultNFTablesMinSync || s.rules.resync != defaultResync || s.metrics != "127.0.0.1:10249" {
+	if s.nodePortAddresses != nil || !s.primaryNodePorts || len(s.primary) != 1 ||
+		s.rules.minSync != defaultNFTablesMinSync || s.rules.resync != defaultResync || s.metrics != "127.0.0.1:10249" {
 		t.Errorf("%+v", s)
 	}
 }

@@ -22,7 +22,8 @@ const served = "!" + corev1.IsHeadlessService + ",!service.kubernetes.io/service
 // newClient returns a client that knows just the kinds the proxy reads.
 func newClient(config *rest.Config) (*apiclient.Client, error) {
 	s, err := apiclient.NewScheme(
-		apiclient.Only(corev1.SchemeGroupVersion, &corev1.Service{}, &corev1.ServiceList{}, &corev1.Node{}, &corev1.NodeList{}),
+		apiclient.Only(corev1.SchemeGroupVersion, &corev1.Service{}, &corev1.ServiceList{}, &corev1.Node{},
+			&corev1.NodeList{}),
 		apiclient.Only(networkingv1.SchemeGroupVersion, &networkingv1.ServiceCIDR{}, &networkingv1.ServiceCIDRList{}),
 		apiclient.Only(discoveryv1.SchemeGroupVersion, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{}))
 	if err != nil {
@@ -41,7 +42,8 @@ func sources(c *apiclient.Client, state *proxy.State, log *slog.Logger) []func(c
 	}
 }
 
-func source[T apiclient.Object](r *apiclient.Resource[T], labels string, sink apiclient.Sink[T], log *slog.Logger) func(context.Context) {
+func source[T apiclient.Object](r *apiclient.Resource[T], labels string, sink apiclient.Sink[T],
+	log *slog.Logger) func(context.Context) {
 	return func(ctx context.Context) {
 		apiclient.Follow(ctx, r.ListWatch(apiclient.Selection{Labels: labels}), r.GVR().Resource, sink, log)
 	}

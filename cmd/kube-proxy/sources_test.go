@@ -18,7 +18,8 @@ import (
 )
 
 func named(name, version string) corev1.Service {
-	return corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", ResourceVersion: version}}
+	return corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", ResourceVersion: version}}
 }
 
 // told is a sink that says what it was told.
@@ -34,8 +35,8 @@ func (c told) Replace(all []*corev1.Service) {
 func (c told) Set(s *corev1.Service)    { c <- "set " + s.Name }
 func (c told) Delete(s *corev1.Service) { c <- "delete " + s.Name }
 
-// TestServices: the list replaces, events change, headless services and other proxies' are not asked for, and there is no
-// streaming list, which would hold all objects.
+// TestServices: the list replaces, events change, headless services and other proxies' are not asked for, and there is
+// no streaming list, which would hold all objects.
 func TestServices(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 10)
@@ -47,7 +48,9 @@ func TestServices(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		encode := json.NewEncoder(w).Encode
 		if q.Get("watch") == "" {
-			_ = encode(corev1.ServiceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceList"}, ListMeta: metav1.ListMeta{ResourceVersion: "5"}, Items: []corev1.Service{named("a", "1"), named("b", "2")}})
+			_ = encode(corev1.ServiceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceList"},
+				ListMeta: metav1.ListMeta{ResourceVersion: "5"},
+				Items:    []corev1.Service{named("a", "1"), named("b", "2")}})
 			return
 		}
 		if q.Get("resourceVersion") == "5" {

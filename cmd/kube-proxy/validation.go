@@ -18,7 +18,8 @@ import (
 // primaryAddresses, among the addresses of node ports, are the node's own.
 const primaryAddresses = "primary"
 
-// validate says what is wrong with a configuration that has its defaults, in the words and the order of Kubernetes 1.36.3.
+// validate says what is wrong with a configuration that has its defaults, in the words and the order of Kubernetes
+// 1.36.3.
 func validate(c *proxyconfig.KubeProxyConfiguration) (errs field.ErrorList) {
 	at := field.NewPath("KubeProxyConfiguration")
 	errs = append(errs, bit(at.Child("KubeProxyIPTablesConfiguration"), c.IPTables.MasqueradeBit)...)
@@ -28,7 +29,8 @@ func validate(c *proxyconfig.KubeProxyConfiguration) (errs field.ErrorList) {
 	errs = append(errs, validateLinux(at.Child("KubeProxyLinuxConfiguration"), c)...)
 	errs = append(errs, validateMode(at.Child("Mode").Child("ProxyMode"), string(c.Mode))...)
 	if c.ClientConnection.Burst < 0 {
-		errs = append(errs, field.Invalid(at.Child("ClientConnection").Child("Burst"), c.ClientConnection.Burst, atLeast0))
+		errs = append(errs, field.Invalid(at.Child("ClientConnection").Child("Burst"), c.ClientConnection.Burst,
+			atLeast0))
 	}
 	if c.ConfigSyncPeriod.Duration < 0 {
 		errs = append(errs, field.Invalid(at.Child("ConfigSyncPeriod"), c.ConfigSyncPeriod.Duration.String(), above0))
@@ -40,15 +42,18 @@ func validate(c *proxyconfig.KubeProxyConfiguration) (errs field.ErrorList) {
 		errs = append(errs, periods(at, c.IPTables.SyncPeriod.Duration, c.IPTables.MinSyncPeriod.Duration)...)
 	}
 	if netutils.ParseIPSloppy(c.BindAddress) == nil {
-		errs = append(errs, field.Invalid(at.Child("BindAddress"), c.BindAddress, "not a valid textual representation of an IP address"))
+		errs = append(errs, field.Invalid(at.Child("BindAddress"), c.BindAddress,
+			"not a valid textual representation of an IP address"))
 	}
 	errs = append(errs, hostPort(at.Child("HealthzBindAddress"), c.HealthzBindAddress)...)
 	errs = append(errs, hostPort(at.Child("MetricsBindAddress"), c.MetricsBindAddress)...)
 	errs = append(errs, validateNodePorts(at.Child("NodePortAddresses"), c.NodePortAddresses)...)
 	if v := c.ShowHiddenMetricsForVersion; v != "" && v != kubeversion.Previous {
-		const must = "must be omitted or have the value '" + kubeversion.Previous + "'; only the previous minor version is allowed"
+		const must = "must be omitted or have the value '" + kubeversion.Previous +
+			"'; only the previous minor version is allowed"
 		inner := field.Invalid(field.NewPath("showHiddenMetricsForVersion"), v, must)
-		errs = append(errs, field.Invalid(at.Child("ShowHiddenMetricsForVersion"), v, "invalid showHiddenMetricsForVersion: "+inner.Error()))
+		errs = append(errs, field.Invalid(at.Child("ShowHiddenMetricsForVersion"), v,
+			"invalid showHiddenMetricsForVersion: "+inner.Error()))
 	}
 	return append(errs, validateLocal(at, c)...)
 }
@@ -102,7 +107,8 @@ func validateMode(at *field.Path, mode string) (errs field.ErrorList) {
 	case "ipvs":
 		errs = append(errs, field.Invalid(at, mode, "is not supported by this proxy, use nftables or iptables"))
 	default:
-		errs = append(errs, field.Invalid(at, mode, "must be iptables, nftables or blank (blank means the best-available proxy [currently nftables])"))
+		errs = append(errs, field.Invalid(at, mode,
+			"must be iptables, nftables or blank (blank means the best-available proxy [currently nftables])"))
 	}
 	return errs
 }
@@ -116,7 +122,8 @@ func periods(at *field.Path, resync, minSync time.Duration) (errs field.ErrorLis
 		errs = append(errs, field.Invalid(at.Child("MinSyncPeriod"), minSync.String(), atLeast0))
 	}
 	if resync < minSync {
-		errs = append(errs, field.Invalid(at.Child("SyncPeriod"), minSync.String(), "must be greater than or equal to "+at.Child("MinSyncPeriod").String()))
+		errs = append(errs, field.Invalid(at.Child("SyncPeriod"), minSync.String(),
+			"must be greater than or equal to "+at.Child("MinSyncPeriod").String()))
 	}
 	return errs
 }
@@ -160,14 +167,16 @@ func validateLocal(at *field.Path, c *proxyconfig.KubeProxyConfiguration) (errs 
 	details := at.Child("DetectLocalConfiguration")
 	switch mode := string(c.DetectLocalMode); mode {
 	case "NodeCIDR":
-		errs = append(errs, field.Invalid(at.Child("DetectLocalMode"), mode, "is not supported by this proxy, use "+localClusterCIDR))
+		errs = append(errs, field.Invalid(at.Child("DetectLocalMode"), mode,
+			"is not supported by this proxy, use "+localClusterCIDR))
 	case localClusterCIDR:
 	case localBridge:
 		errs = append(errs, interfaceName(details.Child("InterfaceName"), c.DetectLocal.BridgeInterface)...)
 	case localPrefix:
 		errs = append(errs, interfaceName(details.Child("InterfacePrefix"), c.DetectLocal.InterfaceNamePrefix)...)
 	default:
-		errs = append(errs, field.NotSupported(at.Child("DetectLocalMode"), mode, []string{localClusterCIDR, localBridge, localPrefix, ""}))
+		errs = append(errs, field.NotSupported(at.Child("DetectLocalMode"), mode,
+			[]string{localClusterCIDR, localBridge, localPrefix, ""}))
 	}
 	if c.ClusterCIDR == "" {
 		return errs
@@ -176,11 +185,13 @@ func validateLocal(at *field.Path, c *proxyconfig.KubeProxyConfiguration) (errs 
 	at = details.Child("ClusterCIDRs")
 	two, err := netutils.IsDualStackCIDRStrings(ranges)
 	if err == nil && len(ranges) > 1 && (len(ranges) > 2 || !two) {
-		errs = append(errs, field.Invalid(at, ranges, "must be a either a single CIDR or dual-stack pair of CIDRs (e.g. [10.100.0.0/16, fde4:8dba:82e1::/48]"))
+		errs = append(errs, field.Invalid(at, ranges,
+			"must be a either a single CIDR or dual-stack pair of CIDRs (e.g. [10.100.0.0/16, fde4:8dba:82e1::/48]"))
 	}
 	for i, text := range ranges {
 		if _, _, err := netutils.ParseCIDRSloppy(text); err != nil {
-			errs = append(errs, field.Invalid(at.Index(i), text, "must be a valid CIDR block (e.g. 10.100.0.0/16 or fde4:8dba:82e1::/48)"))
+			errs = append(errs, field.Invalid(at.Index(i), text,
+				"must be a valid CIDR block (e.g. 10.100.0.0/16 or fde4:8dba:82e1::/48)"))
 		}
 	}
 	return errs
@@ -204,5 +215,6 @@ func checkLogging(format string) error {
 	case "", "text", "json":
 		return nil
 	}
-	return fmt.Errorf("initialize logging: %w", field.Invalid(field.NewPath("logging", "format"), format, "Unsupported log format"))
+	return fmt.Errorf("initialize logging: %w",
+		field.Invalid(field.NewPath("logging", "format"), format, "Unsupported log format"))
 }

@@ -43,13 +43,14 @@ func shell(t *testing.T, name string) func(args ...string) *exec.Cmd {
 	}
 	return func(args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), program, args...)
-		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(dir, "config"), "KUBECACHEDIR="+filepath.Join(dir, "cache"), "HOME="+dir, "TERM=dumb")
+		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(dir, "config"),
+			"KUBECACHEDIR="+filepath.Join(dir, "cache"), "HOME="+dir, "TERM=dumb")
 		return cmd
 	}
 }
 
-// TestBashCompletes: bash completes commands, flags, their values, types and names with our script, also where the package
-// bash-completion is not there.
+// TestBashCompletes: bash completes commands, flags, their values, types and names with our script, also where the
+// package bash-completion is not there.
 func TestBashCompletes(t *testing.T) {
 	t.Parallel()
 	bash := shell(t, "bash")
@@ -68,7 +69,8 @@ func TestBashCompletes(t *testing.T) {
 	}
 }
 
-// typed is a zsh in which another one has a terminal: the line is typed there, then a tab and a key that shows what the line became.
+// typed is a zsh in which another one has a terminal: the line is typed there, then a tab and a key that shows what the
+// line became.
 const typed = `zmodload zsh/zpty
 zpty inner zsh -f -i
 zpty -w inner 'PS1=; PROMPT=; unsetopt beep; autoload -U compinit; compinit -u -D; source <(kubectl completion zsh)
@@ -108,7 +110,8 @@ func TestFishCompletes(t *testing.T) {
 	fish := shell(t, "fish")
 	for line, want := range lines() {
 		t.Run(line, func(t *testing.T) {
-			out, err := fish("--no-config", "-c", "kubectl completion fish | source; complete -C $argv[1]", line).CombinedOutput()
+			out, err := fish("--no-config", "-c", "kubectl completion fish | source; complete -C $argv[1]",
+				line).CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}

@@ -18,6 +18,7 @@ func main() {
 	klog.EnableContextualLogging(false) // client-go's logs of requests (-v) go to klog itself
 	klog.SetLogFilter(redact.Filter{})
 	os.Exit(untilSignal(cli.WithSerial(context.Background(), oneProcessor), func(ctx context.Context) int {
-		return kubectl.Main(ctx, kubeversion.Git, os.Args[1:], cli.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+		return kubectl.Main(ctx, kubeversion.Git, os.Args[1:],
+			cli.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
 	}))
 }

@@ -26,7 +26,9 @@ const (
 func secretServer(t *testing.T) string {
 	t.Helper()
 	encoded := base64.StdEncoding.EncodeToString([]byte(content))
-	secret := `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"s","namespace":"default","annotations":{"a":"` + "\u009b" + `1m","kubectl.kubernetes.io/last-applied-configuration":"{\"stringData\":{\"k\":\"` + content + `\"}}"}},"data":{"k":"` + encoded + `"},"type":"Opaque"}`
+	secret := `{"kind":"Secret","apiVersion":"v1","metadata":{"name":"s","namespace":"default","annotations":{"a":"` +
+		"\u009b" + `1m","kubectl.kubernetes.io/last-applied-configuration":"{\"stringData\":{\"k\":\"` + content +
+		`\"}}"}},"data":{"k":"` + encoded + `"},"type":"Opaque"}`
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Set-Cookie", "session="+bearer)
@@ -41,7 +43,8 @@ func secretServer(t *testing.T) string {
 				{"name":"serviceaccounts","singularName":"serviceaccount","namespaced":true,"kind":"ServiceAccount","verbs":["get"]}]}`
 		case "/api/v1/namespaces/default/secrets":
 			if r.Method == http.MethodGet {
-				answer = `{"kind":"SecretList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` + secret + `]}`
+				answer = `{"kind":"SecretList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[` +
+					secret + `]}`
 			}
 		case "/api/v1/namespaces/default/serviceaccounts/sa/token":
 			answer = `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{"audiences":["a"]},"status":{"token":"` + granted + `","expirationTimestamp":"2026-01-01T00:00:00Z"}}`
@@ -64,25 +67,36 @@ func TestLogKeepsSecrets(t *testing.T) {
 		}
 		return path
 	}
-	plugin := write("plug-in", "#!/bin/sh\necho '"+`{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"`+fromExec+`"}}'`+"\n", 0o700)
-	broken := write("broken", "#!/bin/sh\necho '"+`{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"`+fromExec+"'\n", 0o700)
+	plugin := write("plug-in",
+		"#!/bin/sh\necho '"+`{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"`+fromExec+`"}}'`+"\n", 0o700)
+	broken := write("broken",
+		"#!/bin/sh\necho '"+`{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"`+fromExec+"'\n", 0o700)
 	user := func(name, how string) string {
-		return write(name, fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{%s}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],"current-context":"c"}`, url, how), 0o600)
+		return write(name, fmt.Sprintf(
+			`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":%q}}],"users":[{"name":"u","user":{%s}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],"current-context":"c"}`, url, how), 0o600)
 	}
 	runs := func(command string) string {
 		return fmt.Sprintf(`"exec":{"apiVersion":"client.authentication.k8s.io/v1","command":%q,"interactiveMode":"Never"}`, command)
 	}
-	manifest := write("secret.json", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"k":"`+content+`"}}`, 0o600)
+	manifest := write("secret.json",
+		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"stringData":{"k":"`+content+`"}}`, 0o600)
 	named := strings.Replace(url, "http://", "http://ann:"+password+"@", 1)
-	for _, kubeconfig := range []string{user("token", `"token":"`+bearer+`"`), user("basic", `"username":"ann","password":"`+password+`"`), user("exec", runs(plugin)), user("broken-exec", runs(broken))} {
+	for _, kubeconfig := range []string{user("token", `"token":"`+bearer+`"`),
+		user("basic", `"username":"ann","password":"`+password+`"`), user("exec", runs(plugin)),
+		user("broken-exec", runs(broken))} {
 		for _, args := range []string{
-			"get secret s -o name", "get secrets -o name", "describe secret s", "create --validate=false secret generic s --from-literal=k=" + content, "apply --validate=false -f " + manifest,
-			"apply --validate=false --server-side -f " + manifest, "patch secret s -p {\"stringData\":{\"k\":\"" + content + "\"}}", "patch secret s --type=json -p [{\"op\":\"add\",\"path\":\"/stringData/k\",\"value\":\"" + content + "\"}]",
+			"get secret s -o name", "get secrets -o name", "describe secret s",
+			"create --validate=false secret generic s --from-literal=k=" + content,
+			"apply --validate=false -f " + manifest,
+			"apply --validate=false --server-side -f " + manifest,
+			"patch secret s -p {\"stringData\":{\"k\":\"" + content + "\"}}",
+			"patch secret s --type=json -p [{\"op\":\"add\",\"path\":\"/stringData/k\",\"value\":\"" + content + "\"}]",
 			"create token sa", "get secret s -o name --server " + named, "config view",
 		} {
 			t.Run(filepath.Base(kubeconfig)+" "+args, func(t *testing.T) {
 				t.Parallel()
-				cmd := exec.CommandContext(t.Context(), os.Args[0], append(strings.Fields(args), "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir(), "-v=10")...)
+				cmd := exec.CommandContext(t.Context(), os.Args[0],
+					append(strings.Fields(args), "--kubeconfig", kubeconfig, "--cache-dir", t.TempDir(), "-v=10")...)
 				cmd.Env = append(os.Environ(), "KUBECTL_UNDER_TEST=1")
 				var said strings.Builder
 				cmd.Stderr = &said
@@ -90,7 +104,9 @@ func TestLogKeepsSecrets(t *testing.T) {
 				if !strings.Contains(said.String(), "Config loaded from file") {
 					t.Fatalf("nothing was logged: %q", said.String())
 				}
-				if at := strings.IndexFunc(said.String(), func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f }); at >= 0 {
+				if at := strings.IndexFunc(said.String(), func(r rune) bool {
+					return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
+				}); at >= 0 {
 					t.Errorf("a control character in the log: …%q", said.String()[max(0, at-50):])
 				}
 				for _, secret := range []string{bearer, password, granted, content, fromExec} {

@@ -13,12 +13,13 @@ import (
 	"bonsai/pkg/kubectl/cli"
 )
 
-// grace is how long a command that a signal ends may take to undo what it must: restore the terminal, delete the pod of "run
-// --rm". A command that reads standard input or waits for a silent server does not return at all.
+// grace is how long a command that a signal ends may take to undo what it must: restore the terminal, delete the pod of
+// "run --rm". A command that reads standard input or waits for a silent server does not return at all.
 const grace = 500 * time.Millisecond
 
-// untilSignal runs command and returns its exit code. A signal ends command's context (cli.Signalled); if the code then says
-// so, or the grace is over, the process dies by that signal, so that a shell sees what ended it. A second signal acts at once.
+// untilSignal runs command and returns its exit code. A signal ends command's context (cli.Signalled); if the code then
+// says so, or the grace is over, the process dies by that signal, so that a shell sees what ended it. A second signal
+// acts at once.
 func untilSignal(ctx context.Context, command func(context.Context) int) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -48,7 +49,8 @@ func untilSignal(ctx context.Context, command func(context.Context) int) int {
 		}
 	case <-time.After(grace):
 	}
-	// A signal to the thread that sends it is delivered before the call returns; one to the process is some thread's, some time.
+	// A signal to the thread that sends it is delivered before the call returns; one to the process is some thread's,
+	// some time.
 	runtime.LockOSThread()
 	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), got)
 	return died

@@ -81,7 +81,9 @@ func TestSignals(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			t.Cleanup(cancel)
-			cmd := exec.CommandContext(ctx, os.Args[0], append(strings.Fields(c.args), "--server", url, "--kubeconfig", os.DevNull, "--cache-dir", t.TempDir())...)
+			cmd := exec.CommandContext(ctx, os.Args[0],
+				append(strings.Fields(c.args), "--server", url, "--kubeconfig", os.DevNull, "--cache-dir",
+					t.TempDir())...)
 			cmd.Env = append(os.Environ(), "KUBECTL_UNDER_TEST=1")
 			var said strings.Builder
 			cmd.Stderr = &said
@@ -104,7 +106,8 @@ func TestSignals(t *testing.T) {
 				t.Fatalf("after %q: %v, want an exit by the signal", first, err)
 			}
 			status := exit.Sys().(syscall.WaitStatus)
-			if c.code == 0 && (!status.Signaled() || status.Signal() != c.signal) || c.code != 0 && status.ExitStatus() != c.code {
+			if c.code == 0 && (!status.Signaled() || status.Signal() != c.signal) ||
+				c.code != 0 && status.ExitStatus() != c.code {
 				t.Errorf("ended with %v", exit)
 			}
 			if said.Len() > 0 {

@@ -10,22 +10,24 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// How Await asks: soon and often, because who starts a control plane starts its parts at once and waits for the last of them. To ask where
-// nobody listens costs some 0.1 ms.
+// How Await asks: soon and often, because who starts a control plane starts its parts at once and waits for the last of
+// them. To ask where nobody listens costs some 0.1 ms.
 const (
 	awaitTimeout = 10 * time.Second
 	awaitPause   = 10 * time.Millisecond
 )
 
-// Await returns when the API server says that it is ready, after awaitTimeout without that, or when ctx ends. Reflectors and elections that
-// begin before try again only after 0.8 s and 2 s and log each try; those that begin after awaitTimeout go on with that.
+// Await returns when the API server says that it is ready, after awaitTimeout without that, or when ctx ends.
+// Reflectors and elections that begin before try again only after 0.8 s and 2 s and log each try; those that begin
+// after awaitTimeout go on with that.
 func (c *Client) Await(ctx context.Context, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
 	defer cancel()
 	for {
 		_, err := c.Document(ctx, "/readyz", "*/*")
 		// A server that does not let us ask is up.
-		if status := (&apierrors.StatusError{}); err == nil || errors.As(err, &status) && status.ErrStatus.Code < http.StatusInternalServerError {
+		if status := (&apierrors.StatusError{}); err == nil ||
+			errors.As(err, &status) && status.ErrStatus.Code < http.StatusInternalServerError {
 			return
 		}
 		select {

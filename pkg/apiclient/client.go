@@ -1,12 +1,13 @@
-// Package apiclient is how every component talks to the API server: typed requests (Client, Resource), list and watch (ListWatch,
-// Follow) and a kept copy (Mirror), over client-go's rest and reflector. It stands in for the generated clientsets and shared informer
-// factories, which link and register every kind of every group: half of an idle component's memory. A component imports the group
-// packages below this one that it speaks of (core, apps, …), and nothing of the others is in its program.
+// Package apiclient is how every component talks to the API server: typed requests (Client, Resource), list and watch
+// (ListWatch, Follow) and a kept copy (Mirror), over client-go's rest and reflector. It stands in for the generated
+// clientsets and shared informer factories, which link and register every kind of every group: half of an idle
+// component's memory. A component imports the group packages below this one that it speaks of (core, apps, …), and
+// nothing of the others is in its program.
 //
-// What holds for all: requests and answers are protobuf, except for patches. No request rate is imposed here (the server protects
-// itself; --kube-api-qps is in the transport that the configuration brings). The user agent, the credentials and the timeouts are the
-// configuration's. Errors are the API server's Status errors (apierrors.IsNotFound and so on). Nothing is tried again but by what
-// follows for as long as it is told to.
+// What holds for all: requests and answers are protobuf, except for patches. No request rate is imposed here (the
+// server protects itself; --kube-api-qps is in the transport that the configuration brings). The user agent, the
+// credentials and the timeouts are the configuration's. Errors are the API server's Status errors (apierrors.IsNotFound
+// and so on). Nothing is tried again but by what follows for as long as it is told to.
 package apiclient
 
 import (
@@ -53,8 +54,9 @@ func New(config *rest.Config, s *runtime.Scheme) (*Client, error) {
 		return nil, fmt.Errorf("reading the server's address %q: %w", c.Host, err)
 	}
 	return &Client{
-		config: c, http: hc, base: base, scheme: s, codecs: serializer.NewCodecFactory(s), params: runtime.NewParameterCodec(s),
-		gvs: map[schema.GroupVersion]rest.Interface{},
+		config: c, http: hc, base: base, scheme: s, codecs: serializer.NewCodecFactory(s),
+		params: runtime.NewParameterCodec(s),
+		gvs:    map[schema.GroupVersion]rest.Interface{},
 	}, nil
 }
 
@@ -85,8 +87,8 @@ func (c *Client) group(gv schema.GroupVersion) (rest.Interface, error) {
 	return r, nil
 }
 
-// Document reads what is no object from a path, in the media type accept. Its errors say what the status code means, as those of upstream's
-// discovery do: conditions show them.
+// Document reads what is no object from a path, in the media type accept. Its errors say what the status code means, as
+// those of upstream's discovery do: conditions show them.
 func (c *Client) Document(ctx context.Context, path, accept string) ([]byte, error) {
 	r, err := c.group(schema.GroupVersion{Version: "v1"}) // any will do
 	if err != nil {
@@ -107,7 +109,8 @@ func (c *Client) ReadJSON(ctx context.Context, at Place, query url.Values, out a
 	if err != nil {
 		return err
 	}
-	req := r.Get().NamespaceIfScoped(at.Namespace, at.Namespace != "").Resource(at.Resource).SetHeader("Accept", runtime.ContentTypeJSON)
+	req := r.Get().NamespaceIfScoped(at.Namespace, at.Namespace != "").Resource(at.Resource).SetHeader("Accept",
+		runtime.ContentTypeJSON)
 	if at.Name != "" {
 		req = req.Name(at.Name)
 	}
@@ -129,8 +132,8 @@ func (c *Client) ReadJSON(ctx context.Context, at Place, query url.Values, out a
 	return nil
 }
 
-// answer returns an answer's bytes, and a refusal as the Status that the server sent. Raw alone would say no more than what
-// the status code means.
+// answer returns an answer's bytes, and a refusal as the Status that the server sent. Raw alone would say no more than
+// what the status code means.
 func answer(r rest.Result) ([]byte, error) {
 	if err := r.Error(); err != nil {
 		return nil, err

@@ -67,15 +67,19 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.Contains(r.URL.Path, "missing"):
 		w.WriteHeader(http.StatusNotFound)
-		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound})
+		_ = json.NewEncoder(w).Encode(
+			metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+				Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound})
 	case strings.HasSuffix(r.URL.Path, "/pods") && r.Method == http.MethodGet:
-		_, _ = io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"got"}}]}`)
+		_, _ = io.WriteString(w,
+			`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"got"}}]}`)
 	default:
 		_, _ = io.WriteString(w, `{"metadata":{"name":"got"},"status":{"token":"t"}}`)
 	}
 }
 
-// TestRequests: every verb asks for the right path, in protobuf except for patches, under the component's name, and decodes the answer.
+// TestRequests: every verb asks for the right path, in protobuf except for patches, under the component's name, and
+// decodes the answer.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	s := &server{}
@@ -93,10 +97,16 @@ func TestRequests(t *testing.T) {
 		{"POST /api/v1/namespaces/ns/pods", func() error { return named(pods.Create(ctx, pod)) }},
 		{"PUT /api/v1/namespaces/ns/pods/p", func() error { return named(pods.Update(ctx, pod)) }},
 		{"PUT /api/v1/namespaces/ns/pods/p/status", func() error { return named(pods.UpdateStatus(ctx, pod)) }},
-		{"PATCH /api/v1/namespaces/ns/pods/p/status", func() error { return named(pods.Patch(ctx, "ns", "p", types.MergePatchType, []byte("{}"), "status")) }},
-		{"PATCH /api/v1/nodes/n", func() error { return nodes.SendPatch(ctx, "", "n", types.MergePatchType, []byte("{}")) }},
+		{"PATCH /api/v1/namespaces/ns/pods/p/status", func() error {
+			return named(pods.Patch(ctx, "ns", "p", types.MergePatchType, []byte("{}"), "status"))
+		}},
+		{"PATCH /api/v1/nodes/n", func() error {
+			return nodes.SendPatch(ctx, "", "n", types.MergePatchType, []byte("{}"))
+		}},
 		{"DELETE /api/v1/namespaces/ns/pods/p", func() error { return pods.Delete(ctx, "ns", "p", "u") }},
-		{"POST /api/v1/namespaces/ns/pods/p/binding", func() error { return pods.Send(ctx, "ns", "p", "binding", "Binding", &corev1.Binding{}) }},
+		{"POST /api/v1/namespaces/ns/pods/p/binding", func() error {
+			return pods.Send(ctx, "ns", "p", "binding", "Binding", &corev1.Binding{})
+		}},
 		{"POST /api/v1/namespaces/ns/pods", func() error { return pods.Send(ctx, "ns", "", "", "Pod", pod) }},
 		{"POST /api/v1/namespaces/ns/serviceaccounts/sa/token", func() error {
 			out := &authnv1.TokenRequest{}
@@ -132,19 +142,26 @@ func TestRequests(t *testing.T) {
 // TestNamelessRequests: a request for one object without a name is not sent, as it would be one for all of them.
 func TestNamelessRequests(t *testing.T) {
 	t.Parallel()
-	c := newClient(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("the client sent %s %s", r.Method, r.URL) })
+	c := newClient(t, func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the client sent %s %s", r.Method, r.URL)
+	})
 	ctx, pods, nodes := t.Context(), pods(c), nodes(c)
 	for name, do := range map[string]func() error{
-		"get":            func() error { _, err := pods.Get(ctx, "ns", ""); return err },
-		"get a parent":   func() error { _, err := pods.Get(ctx, "ns", ".."); return err },
-		"update":         func() error { _, err := nodes.Update(ctx, &corev1.Node{}); return err },
-		"update status":  func() error { _, err := nodes.UpdateStatus(ctx, &corev1.Node{}); return err },
-		"patch":          func() error { _, err := nodes.Patch(ctx, "", "", types.MergePatchType, []byte("{}")); return err },
-		"send a patch":   func() error { return nodes.SendPatch(ctx, "", "", types.MergePatchType, []byte("{}")) },
-		"apply":          func() error { _, err := nodes.Apply(ctx, "", "", "m", []byte("{}")); return err },
-		"delete":         func() error { return nodes.Delete(ctx, "", "", "") },
-		"delete in one":  func() error { return pods.Delete(ctx, "ns", "", "") },
-		"subresource":    func() error { return pods.CreateSub(ctx, "ns", "", "binding", &corev1.Binding{}, &corev1.Binding{}) },
+		"get":           func() error { _, err := pods.Get(ctx, "ns", ""); return err },
+		"get a parent":  func() error { _, err := pods.Get(ctx, "ns", ".."); return err },
+		"update":        func() error { _, err := nodes.Update(ctx, &corev1.Node{}); return err },
+		"update status": func() error { _, err := nodes.UpdateStatus(ctx, &corev1.Node{}); return err },
+		"patch": func() error {
+			_, err := nodes.Patch(ctx, "", "", types.MergePatchType, []byte("{}"))
+			return err
+		},
+		"send a patch":  func() error { return nodes.SendPatch(ctx, "", "", types.MergePatchType, []byte("{}")) },
+		"apply":         func() error { _, err := nodes.Apply(ctx, "", "", "m", []byte("{}")); return err },
+		"delete":        func() error { return nodes.Delete(ctx, "", "", "") },
+		"delete in one": func() error { return pods.Delete(ctx, "ns", "", "") },
+		"subresource": func() error {
+			return pods.CreateSub(ctx, "ns", "", "binding", &corev1.Binding{}, &corev1.Binding{})
+		},
 		"send to a pod":  func() error { return pods.Send(ctx, "ns", "", "binding", "Binding", &corev1.Binding{}) },
 		"send nowhere":   func() error { return pods.Send(ctx, "", "", "", "Pod", &corev1.Pod{}) },
 		"send to itself": func() error { return pods.Send(ctx, "ns", "p", "", "Binding", &corev1.Binding{}) },
@@ -183,7 +200,8 @@ func TestSchemeIsLean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kind, want := range map[string]bool{"Node": true, "NodeList": true, "Status": true, "ListOptions": true, "WatchEvent": true, "Pod": false} {
+	for kind, want := range map[string]bool{"Node": true, "NodeList": true, "Status": true, "ListOptions": true,
+		"WatchEvent": true, "Pod": false} {
 		if got := s.Recognizes(corev1.SchemeGroupVersion.WithKind(kind)); got != want {
 			t.Errorf("%s: %v", kind, got)
 		}

@@ -10,8 +10,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Sink takes the objects of a resource, from one goroutine: all of them, then each change, and all of them again whenever the changes
-// in between are not known. What it does not keep is garbage at once.
+// Sink takes the objects of a resource, from one goroutine: all of them, then each change, and all of them again
+// whenever the changes in between are not known. What it does not keep is garbage at once.
 type Sink[T any] interface {
 	// Replace takes everything there is. What the sink knows beside it is gone.
 	Replace(all []T)
@@ -23,14 +23,16 @@ type Sink[T any] interface {
 
 // Follow lists and watches and tells sink until ctx ends. name is for log lines.
 //
-// client-go's reflector does it: it resumes a watch that ended at the version it has come to, of which bookmarks tell while nothing
-// changes; after 410 (the server has forgotten that version) it lists again, and whatever fails is tried again after 0.8 s, doubled up
-// to 30 s and drawn out at random up to twice as long, so that a server that comes back is not met by all at once.
+// client-go's reflector does it: it resumes a watch that ended at the version it has come to, of which bookmarks tell
+// while nothing changes; after 410 (the server has forgotten that version) it lists again, and whatever fails is tried
+// again after 0.8 s, doubled up to 30 s and drawn out at random up to twice as long, so that a server that comes back
+// is not met by all at once.
 func Follow[T any](ctx context.Context, lw cache.ListerWatcher, name string, sink Sink[T], log *slog.Logger) {
 	logger := logr.FromSlogHandler(log.Handler())
 	ctx = klog.NewContext(ctx, logger)
 	var item T // which the reflector asks for its type alone
-	cache.NewReflectorWithOptions(lw, item, store[T]{sink}, cache.ReflectorOptions{Name: name, Logger: &logger}).RunWithContext(ctx)
+	cache.NewReflectorWithOptions(lw, item, store[T]{sink},
+		cache.ReflectorOptions{Name: name, Logger: &logger}).RunWithContext(ctx)
 }
 
 // store is a Sink as the reflector sees it, which refuses objects of another type.

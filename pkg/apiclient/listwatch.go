@@ -11,13 +11,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Selection narrows what is listed and watched to a namespace, a field selector and a label selector, all of them the server's. The
-// zero Selection is everything.
+// Selection narrows what is listed and watched to a namespace, a field selector and a label selector, all of them the
+// server's. The zero Selection is everything.
 type Selection struct {
 	Namespace, Fields, Labels string
-	// Newest asks for the newest state in the first list, not for what the server has at hand, which is a reflector's habit: for
-	// those whom a server that lags behind may not take back to what was before they started, or before what they know from another
-	// resource.
+	// Newest asks for the newest state in the first list, not for what the server has at hand, which is a reflector's
+	// habit: for those whom a server that lags behind may not take back to what was before they started, or before what
+	// they know from another resource.
 	Newest bool
 }
 
@@ -39,14 +39,16 @@ func (c *Client) ListWatch(gvr schema.GroupVersionResource, s Selection) cache.L
 	}}
 }
 
-// PlainListWatch tells a reflector not to ask for streaming lists (WatchList). They are an optimization of the server's memory that
-// not every server offers, and ours needs none; the client holds every object twice until the last has come.
+// PlainListWatch tells a reflector not to ask for streaming lists (WatchList). They are an optimization of the server's
+// memory that not every server offers, and ours needs none; the client holds every object twice until the last has
+// come.
 type PlainListWatch struct{ *cache.ListWatch }
 
 // IsWatchListSemanticsUnSupported is client-go's optional question to a ListerWatcher.
 func (PlainListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
-func (c *Client) list(ctx context.Context, gvr schema.GroupVersionResource, ns string, o metav1.ListOptions) (runtime.Object, error) {
+func (c *Client) list(ctx context.Context, gvr schema.GroupVersionResource, ns string,
+	o metav1.ListOptions) (runtime.Object, error) {
 	req, err := c.selected(gvr, ns, o)
 	if err != nil {
 		return nil, err
@@ -54,7 +56,8 @@ func (c *Client) list(ctx context.Context, gvr schema.GroupVersionResource, ns s
 	return req.Do(ctx).Get()
 }
 
-func (c *Client) watch(ctx context.Context, gvr schema.GroupVersionResource, ns string, o metav1.ListOptions) (watch.Interface, error) {
+func (c *Client) watch(ctx context.Context, gvr schema.GroupVersionResource, ns string,
+	o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
 	req, err := c.selected(gvr, ns, o)
 	if err != nil {

@@ -7,18 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// Mirror keeps a copy of the selected objects of one resource, told by Follow, and calls its handler in the order of the changes, from
-// one goroutine. It keeps what Slim leaves of each object, once: the copies, queues and goroutines of a shared informer cost more than
-// the decisions of a scheduler. Set the fields before Run. What it returns is shared: DeepCopy before changing it.
+// Mirror keeps a copy of the selected objects of one resource, told by Follow, and calls its handler in the order of
+// the changes, from one goroutine. It keeps what Slim leaves of each object, once: the copies, queues and goroutines of
+// a shared informer cost more than the decisions of a scheduler. Set the fields before Run. What it returns is shared:
+// DeepCopy before changing it.
 type Mirror[T interface {
 	Object
 	comparable
 }] struct {
 	// Slim drops from a fresh object what nobody reads; nil keeps all.
 	Slim func(T)
-	// Changed is called with (zero, new) for an added object, (old, new) for a changed, (old, zero) for one that is gone. An object
-	// that took the place of another one of its name while the watch was broken is one that is gone and one that is added. nil tells
-	// nobody.
+	// Changed is called with (zero, new) for an added object, (old, new) for a changed, (old, zero) for one that is
+	// gone. An object that took the place of another one of its name while the watch was broken is one that is gone and
+	// one that is added. nil tells nobody.
 	Changed func(old, new T)
 	// Optional says that the server may not serve the resource: then there are no objects, until it does.
 	Optional bool

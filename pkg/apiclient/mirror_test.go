@@ -20,18 +20,25 @@ func TestMirrorFollows(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	lists := make(chan []corev1.Node, 2)
 	node := func(name, version, uid string) corev1.Node {
-		return corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version, UID: "u"}, Spec: corev1.NodeSpec{ProviderID: uid}}
+		return corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
+			ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version, UID: "u"},
+			Spec:       corev1.NodeSpec{ProviderID: uid}}
 	}
 	lists <- []corev1.Node{node("a", "1", "1"), node("b", "1", "1")}
 	lists <- []corev1.Node{node("b", "5", "2"), node("c", "5", "1")}
 	c := newClient(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.URL.Query().Get("watch") == "" {
-			json.NewEncoder(w).Encode(corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: <-lists})
+			json.NewEncoder(w).Encode(
+				corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"},
+					ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: <-lists})
 			return
 		}
 		if len(lists) == 1 {
-			json.NewEncoder(w).Encode(map[string]any{"type": "ERROR", "object": metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Reason: metav1.StatusReasonExpired, Code: 410}})
+			json.NewEncoder(w).Encode(
+				map[string]any{"type": "ERROR",
+					"object": metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+						Status: "Failure", Reason: metav1.StatusReasonExpired, Code: 410}})
 			return
 		}
 		json.NewEncoder(w).Encode(map[string]any{"type": "DELETED", "object": node("c", "6", "1")})
@@ -85,7 +92,8 @@ func TestMirrorTellsPodsOfOneNameApart(t *testing.T) {
 		changes = append(changes, text(old)+">"+text(new))
 	}
 	pod := func(uid, version string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: types.UID(uid), ResourceVersion: version, Annotations: map[string]string{"a": "b"}}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: types.UID(uid),
+			ResourceVersion: version, Annotations: map[string]string{"a": "b"}}}
 	}
 	other := pod("o", "1")
 	other.Name = "q"

@@ -19,16 +19,16 @@ type Object interface {
 	runtime.Object
 }
 
-// Resource is typed access to one resource. Errors are the API server's Status errors (apierrors.IsNotFound and so on). A
-// namespace of "" is for cluster-scoped kinds, and for lists over all namespaces.
+// Resource is typed access to one resource. Errors are the API server's Status errors (apierrors.IsNotFound and so on).
+// A namespace of "" is for cluster-scoped kinds, and for lists over all namespaces.
 type Resource[T Object] struct {
 	client *Client
 	gvr    schema.GroupVersionResource
 	item   T
 }
 
-// NewResource returns access to the resource of that name, whose objects are as item, which stays empty. The client's scheme must know
-// the kind and, if it is listed, its list.
+// NewResource returns access to the resource of that name, whose objects are as item, which stays empty. The client's
+// scheme must know the kind and, if it is listed, its list.
 func NewResource[T Object](c *Client, gv schema.GroupVersion, name string, item T) *Resource[T] {
 	return &Resource[T]{client: c, gvr: gv.WithResource(name), item: item}
 }
@@ -101,16 +101,19 @@ func (r *Resource[T]) UpdateStatus(ctx context.Context, obj T) (T, error) {
 }
 
 // Patch applies a patch of the given type to the object or to its subresource.
-func (r *Resource[T]) Patch(ctx context.Context, ns, name string, t types.PatchType, patch []byte, sub ...string) (T, error) {
+func (r *Resource[T]) Patch(ctx context.Context, ns, name string, t types.PatchType, patch []byte, sub ...string) (T,
+	error) {
 	return r.do(ctx, func(c rest.Interface) *rest.Request {
 		return r.on(c.Patch(t), ns).Name(name).SubResource(sub...).Body(patch)
 	})
 }
 
-// Apply applies a configuration to the object or to its subresource as manager, and takes over what others have set of it.
+// Apply applies a configuration to the object or to its subresource as manager, and takes over what others have set of
+// it.
 func (r *Resource[T]) Apply(ctx context.Context, ns, name, manager string, config []byte, sub ...string) (T, error) {
 	return r.do(ctx, func(c rest.Interface) *rest.Request {
-		return r.on(c.Patch(types.ApplyPatchType), ns).Name(name).SubResource(sub...).Param("fieldManager", manager).Param("force", "true").Body(config)
+		return r.on(c.Patch(types.ApplyPatchType), ns).Name(name).SubResource(sub...).Param("fieldManager",
+			manager).Param("force", "true").Body(config)
 	})
 }
 
@@ -155,8 +158,8 @@ func (r *Resource[T]) List(ctx context.Context, ns string, opts metav1.ListOptio
 	return out, err
 }
 
-// Watch tells of the changes of the matching objects after opts.ResourceVersion; "" begins with those that are there. It ends when the
-// server has had enough of it: who is to see everything follows.
+// Watch tells of the changes of the matching objects after opts.ResourceVersion; "" begins with those that are there.
+// It ends when the server has had enough of it: who is to see everything follows.
 func (r *Resource[T]) Watch(ctx context.Context, ns string, opts metav1.ListOptions) (watch.Interface, error) {
 	return r.client.watch(ctx, r.gvr, ns, opts)
 }

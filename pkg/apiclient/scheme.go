@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// NewScheme returns a scheme of the kinds that add registers, and no more: a scheme holds several maps' entries for every kind, and
-// the program every registered type with all its methods. add are upstream's AddToScheme functions, or Only.
+// NewScheme returns a scheme of the kinds that add registers, and no more: a scheme holds several maps' entries for
+// every kind, and the program every registered type with all its methods. add are upstream's AddToScheme functions, or
+// Only.
 func NewScheme(add ...func(*runtime.Scheme) error) (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	// Status, the options of requests and the events of watches belong to the unnamed group.

@@ -18,19 +18,22 @@ import (
 // magic begins every protobuf object on the wire.
 const magic = "k8s\x00"
 
-// maxAnswer bounds what is read of an answer to Send: its error, or what is thrown away so that the connection can be used again.
+// maxAnswer bounds what is read of an answer to Send: its error, or what is thrown away so that the connection can be
+// used again.
 const maxAnswer = 1 << 20
 
 // Message is an object that can be protobuf.
 type Message interface{ Marshal() ([]byte, error) }
 
-// Send posts body, of a kind in the resource's group version, to the resource in a namespace or, if name and sub are not empty, to a
-// subresource of the named object, and reads the answer only if it is an error. It does without client-go's request builder, codecs
-// and the decoding of an answer that nobody looks at: for what is written for every pod there is.
+// Send posts body, of a kind in the resource's group version, to the resource in a namespace or, if name and sub are
+// not empty, to a subresource of the named object, and reads the answer only if it is an error. It does without
+// client-go's request builder, codecs and the decoding of an answer that nobody looks at: for what is written for every
+// pod there is.
 func (r *Resource[T]) Send(ctx context.Context, ns, name, sub, kind string, body Message) error {
 	gv := r.gvr.GroupVersion()
 	if ns == "" || (name == "") != (sub == "") {
-		return fmt.Errorf("posting a %s: namespace %q, name %q and subresource %q name no resource", kind, ns, name, sub)
+		return fmt.Errorf("posting a %s: namespace %q, name %q and subresource %q name no resource", kind, ns, name,
+			sub)
 	}
 	path := root(gv) + "/" + gv.String() + "/namespaces/" + ns + "/" + r.gvr.Resource
 	if name != "" {
@@ -40,7 +43,8 @@ func (r *Resource[T]) Send(ctx context.Context, ns, name, sub, kind string, body
 	if err != nil {
 		return fmt.Errorf("encoding a %s: %w", kind, err)
 	}
-	envelope, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: gv.String(), Kind: kind}, Raw: raw}).Marshal()
+	envelope, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: gv.String(), Kind: kind},
+		Raw: raw}).Marshal()
 	if err != nil {
 		return fmt.Errorf("encoding a %s: %w", kind, err)
 	}
@@ -77,7 +81,8 @@ func (c *Client) post(ctx context.Context, path, kind string, body []byte) error
 }
 
 // SendPatch is Patch without decoding the answer, for the same reason.
-func (r *Resource[T]) SendPatch(ctx context.Context, ns, name string, t types.PatchType, patch []byte, sub ...string) error {
+func (r *Resource[T]) SendPatch(ctx context.Context, ns, name string, t types.PatchType, patch []byte,
+	sub ...string) error {
 	c, err := r.client.group(r.gvr.GroupVersion())
 	if err != nil {
 		return err

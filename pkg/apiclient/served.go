@@ -14,16 +14,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// How long a resource that the server does not serve is left alone before it is asked for again: first, and at most. A resource comes
-// with another API server or with the program that installs it, which nobody is told of by a watch that cannot be.
+// How long a resource that the server does not serve is left alone before it is asked for again: first, and at most. A
+// resource comes with another API server or with the program that installs it, which nobody is told of by a watch that
+// cannot be.
 const (
 	firstAbsence = time.Second
 	maxAbsence   = time.Minute
 )
 
-// FollowWhileServed is Follow for a resource that the server may not serve, or not always. As long as it does not, sink is told that
-// there is nothing, and nothing runs but a timer.
-func FollowWhileServed[T any](ctx context.Context, lw cache.ListerWatcher, name string, sink Sink[T], log *slog.Logger) {
+// FollowWhileServed is Follow for a resource that the server may not serve, or not always. As long as it does not, sink
+// is told that there is nothing, and nothing runs but a timer.
+func FollowWhileServed[T any](ctx context.Context, lw cache.ListerWatcher, name string, sink Sink[T],
+	log *slog.Logger) {
 	source := cache.ToListerWatcherWithContext(lw)
 	absence := newAbsence()
 	for ctx.Err() == nil {
@@ -38,7 +40,8 @@ func FollowWhileServed[T any](ctx context.Context, lw cache.ListerWatcher, name 
 		Follow(served, endsWithResource(source, gone), name, sink, log)
 		gone()
 		if ctx.Err() == nil {
-			// At once: at the start of a cluster the server is asked in vain before it can say no, and somebody waits to be in sync.
+			// At once: at the start of a cluster the server is asked in vain before it can say no, and somebody waits
+			// to be in sync.
 			sink.Replace(nil)
 			pause(ctx, firstAbsence)
 		}
@@ -49,8 +52,8 @@ func newAbsence() *wait.Backoff {
 	return &wait.Backoff{Duration: firstAbsence, Factor: 2, Jitter: 0.1, Cap: maxAbsence, Steps: math.MaxInt32}
 }
 
-// endsWithResource calls gone when the server says that there is no such resource. The reflector, which ends then, is told of nothing
-// instead of an error, about which it would complain.
+// endsWithResource calls gone when the server says that there is no such resource. The reflector, which ends then, is
+// told of nothing instead of an error, about which it would complain.
 func endsWithResource(source cache.ListerWatcherWithContext, gone func()) cache.ListerWatcher {
 	return PlainListWatch{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

@@ -41,7 +41,8 @@ func (s *comeAndGo) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer s.mu.Unlock()
 	s.asked++
 	answer := func(code int, body io.ReadCloser) (*http.Response, error) {
-		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: body, Request: r}, nil
+		return &http.Response{StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: body,
+			Request: r}, nil
 	}
 	if s.down > 0 {
 		s.down--
@@ -62,22 +63,25 @@ func (s *comeAndGo) RoundTrip(r *http.Request) (*http.Response, error) {
 		}()
 		return answer(http.StatusOK, body)
 	}
-	list, err := json.Marshal(corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"},
-		Items: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u"}}}})
+	list, err := json.Marshal(
+		corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"},
+			ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+			Items:    []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u"}}}})
 	if err != nil {
 		return nil, err
 	}
 	return answer(http.StatusOK, io.NopCloser(bytes.NewReader(list)))
 }
 
-// TestMirrorOfWhatIsNotServed: as long as the server does not serve the resource a mirror is in sync and empty, and asks about once a
-// minute; it fills when the resource comes, and empties when it goes. Nothing of it is an error.
+// TestMirrorOfWhatIsNotServed: as long as the server does not serve the resource a mirror is in sync and empty, and
+// asks about once a minute; it fills when the resource comes, and empties when it goes. Nothing of it is an error.
 func TestMirrorOfWhatIsNotServed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &comeAndGo{end: make(chan struct{})}
 		var log bytes.Buffer
-		m := NewMirror(nodes(clientOf(t, &rest.Config{Host: "http://server", Transport: s})), Selection{}, slog.New(slog.NewTextHandler(&log, nil)))
+		m := NewMirror(nodes(clientOf(t, &rest.Config{Host: "http://server", Transport: s})), Selection{},
+			slog.New(slog.NewTextHandler(&log, nil)))
 		m.Optional = true
 		done := make(chan struct{})
 		go func() { defer close(done); m.Run(t.Context()) }()
@@ -113,12 +117,14 @@ func TestMirrorOfWhatIsNotServed(t *testing.T) {
 	})
 }
 
-// TestInSyncWhenTheServerSaysNo: a server that does not answer at first says with its first answer that there is no such resource.
+// TestInSyncWhenTheServerSaysNo: a server that does not answer at first says with its first answer that there is no
+// such resource.
 func TestInSyncWhenTheServerSaysNo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &comeAndGo{end: make(chan struct{}), down: 1}
-		m := NewMirror(nodes(clientOf(t, &rest.Config{Host: "http://server", Transport: s})), Selection{}, slog.New(slog.DiscardHandler))
+		m := NewMirror(nodes(clientOf(t, &rest.Config{Host: "http://server", Transport: s})), Selection{},
+			slog.New(slog.DiscardHandler))
 		m.Optional = true
 		go m.Run(t.Context())
 		synctest.Wait()

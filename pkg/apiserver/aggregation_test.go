@@ -27,7 +27,8 @@ import (
 
 const apiServices = "/apis/apiregistration.k8s.io/v1/apiservices"
 
-// extension is a server behind the API server: it says that it serves widgets of ext.example.com, and answers what is asked.
+// extension is a server behind the API server: it says that it serves widgets of ext.example.com, and answers what is
+// asked.
 type extension struct {
 	answer http.HandlerFunc
 }
@@ -45,8 +46,10 @@ func (e extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.answer(w, r)
 }
 
-// startAggregating runs a server, and a Service ext in ns1 with one endpoint, whose connections go to address(): where it says it is, nobody is.
-func startAggregating(t *testing.T, address func() string, change func(*assemble.Config)) (url string, server *assemble.Server) {
+// startAggregating runs a server, and a Service ext in ns1 with one endpoint, whose connections go to address(): where
+// it says it is, nobody is.
+func startAggregating(t *testing.T, address func() string, change func(*assemble.Config)) (url string,
+	server *assemble.Server) {
 	t.Helper()
 	url, server = startServer(t, func(c *assemble.Config) {
 		c.Aggregation.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -58,8 +61,10 @@ func startAggregating(t *testing.T, address func() string, change func(*assemble
 	})
 	for _, x := range []struct{ path, body string }{
 		{"/api/v1/namespaces", `{"metadata":{"name":"ns1"}}`},
-		{"/api/v1/namespaces/ns1/services", `{"metadata":{"name":"ext"},"spec":{"clusterIP":"None","ports":[{"name":"https","port":443}]}}`},
-		{"/apis/discovery.k8s.io/v1/namespaces/ns1/endpointslices", `{"metadata":{"name":"ext-1","labels":{"kubernetes.io/service-name":"ext"}},"addressType":"IPv4",
+		{"/api/v1/namespaces/ns1/services",
+			`{"metadata":{"name":"ext"},"spec":{"clusterIP":"None","ports":[{"name":"https","port":443}]}}`},
+		{"/apis/discovery.k8s.io/v1/namespaces/ns1/endpointslices",
+			`{"metadata":{"name":"ext-1","labels":{"kubernetes.io/service-name":"ext"}},"addressType":"IPv4",
 			"ports":[{"name":"https","port":8443}],"endpoints":[{"addresses":["192.0.2.1"]}]}`},
 	} {
 		if code, _, body := call(t, http.MethodPost, url+x.path, x.body, "Content-Type", "application/json"); code != http.StatusCreated {
@@ -87,7 +92,8 @@ func register(t *testing.T, url, group string, ca []byte) string {
 // await watches an APIService until it is as wanted.
 func await(t *testing.T, url, name string, wanted func(*v1.APIService) bool) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+apiServices+"?watch=1&fieldSelector=metadata.name%3D"+name, nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		url+apiServices+"?watch=1&fieldSelector=metadata.name%3D"+name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +132,8 @@ func TestAutoregistration(t *testing.T) {
 	url := start(t, nil)
 	for _, name := range []string{"v1.", "v1.apps", "v1.rbac.authorization.k8s.io"} {
 		await(t, url, name, func(s *v1.APIService) bool {
-			return s.Labels["kube-aggregator.kubernetes.io/automanaged"] == "onstart" && s.Spec.Service == nil && because("Local", "")(s)
+			return s.Labels["kube-aggregator.kubernetes.io/automanaged"] == "onstart" && s.Spec.Service == nil &&
+				because("Local", "")(s)
 		})
 	}
 	const crd = `{"metadata":{"name":"foos.example.com"},"spec":{"group":"example.com","scope":"Cluster","names":{"plural":"foos","singular":"foo","kind":"Foo","listKind":"FooList"},
@@ -136,7 +143,8 @@ func TestAutoregistration(t *testing.T) {
 		t.Fatal(body)
 	}
 	managed := func(s *v1.APIService) bool {
-		return s.Labels["kube-aggregator.kubernetes.io/automanaged"] == "true" && s.Spec.GroupPriorityMinimum == 1000 && s.Spec.VersionPriority == 100
+		return s.Labels["kube-aggregator.kubernetes.io/automanaged"] == "true" && s.Spec.GroupPriorityMinimum == 1000 &&
+			s.Spec.VersionPriority == 100
 	}
 	await(t, url, "v1.example.com", managed)
 	var before v1.APIService
@@ -148,7 +156,8 @@ func TestAutoregistration(t *testing.T) {
 		t.Fatal(body)
 	}
 	await(t, url, "v1.example.com", func(s *v1.APIService) bool { return s.UID != before.UID && managed(s) })
-	if code, _, body := call(t, http.MethodPatch, url+apiServices+"/v1.example.com", `{"spec":{"versionPriority":1}}`, "Content-Type", "application/merge-patch+json"); code != http.StatusOK {
+	if code, _, body := call(t, http.MethodPatch, url+apiServices+"/v1.example.com", `{"spec":{"versionPriority":1}}`,
+		"Content-Type", "application/merge-patch+json"); code != http.StatusOK {
 		t.Fatal(body)
 	}
 	await(t, url, "v1.example.com", managed)
@@ -170,15 +179,18 @@ func TestAggregatedServer(t *testing.T) {
 	name := register(t, url, "ext.example.com", ext.CABundle)
 	await(t, url, name, because("Passed", "all checks passed"))
 	at := url + "/apis/ext.example.com/v1/namespaces/ns1/widgets/w1"
-	code, h, body := call(t, http.MethodPut, at+"?a=b", `{"x":1}`, "Audit-Id", "mine", "Content-Type", "application/json", "X-Remote-User", "root", "X_Remote_Group", "system:masters")
+	code, h, body := call(t, http.MethodPut, at+"?a=b", `{"x":1}`, "Audit-Id", "mine", "Content-Type",
+		"application/json", "X-Remote-User", "root", "X_Remote_Group", "system:masters")
 	if code != http.StatusTeapot || body != `PUT /apis/ext.example.com/v1/namespaces/ns1/widgets/w1?a=b {"x":1}` {
 		t.Errorf("%d %s", code, body)
 	}
-	if ids := h.Values("Audit-Id"); len(ids) != 1 || ids[0] != "mine" || h.Get("X-Kubernetes-Pf-Flowschema-Uid") == "of the other server" {
+	if ids := h.Values("Audit-Id"); len(ids) != 1 || ids[0] != "mine" ||
+		h.Get("X-Kubernetes-Pf-Flowschema-Uid") == "of the other server" {
 		t.Errorf("answered with %v", h)
 	}
 	r := <-asked
-	if h := r.Header; h.Get("X-Remote-User") != "admin" || len(h.Values("X-Remote-User")) != 1 || h.Get("X-Remote-Group") != "" || h.Get("X_Remote_Group") != "" || h.Get("X-Forwarded-For") == "" ||
+	if h := r.Header; h.Get("X-Remote-User") != "admin" || len(h.Values("X-Remote-User")) != 1 ||
+		h.Get("X-Remote-Group") != "" || h.Get("X_Remote_Group") != "" || h.Get("X-Forwarded-For") == "" ||
 		h.Get("X-Forwarded-Uri") != "/apis/ext.example.com/v1/namespaces/ns1/widgets/w1" || r.Host != "192.0.2.1:8443" {
 		t.Errorf("asked with %v at %s", h, r.Host)
 	}
@@ -203,7 +215,8 @@ func TestAggregatedServer(t *testing.T) {
 		t.Errorf("its OpenAPI: %d %s", code, body)
 	}
 	<-asked
-	if code, _, body := call(t, http.MethodGet, url+"/apis/ext.example.com/v1", ""); code != http.StatusOK || !strings.Contains(body, `"widgets"`) {
+	if code, _, body := call(t, http.MethodGet, url+"/apis/ext.example.com/v1", ""); code != http.StatusOK ||
+		!strings.Contains(body, `"widgets"`) {
 		t.Errorf("its discovery: %d %s", code, body)
 	}
 	if code, _, _ := call(t, http.MethodGet, url+"/apis/ext.example.com/v1/namespaces/ns1/widgets/%2e%2e/x", ""); code != http.StatusBadRequest || len(asked) != 0 {
@@ -217,10 +230,12 @@ func TestAggregatedServer(t *testing.T) {
 	if _, _, body := call(t, http.MethodGet, url+"/apis", "", "Accept", aggregated); !strings.Contains(body, `{"metadata":{"name":"ext.example.com"},"versions":[{"version":"v1","freshness":"Stale"}]}`) {
 		t.Errorf("the discovery of all, without endpoints: %s", body)
 	}
-	if code, _, body := call(t, http.MethodGet, at, ""); code != http.StatusServiceUnavailable || body != "service unavailable\n" {
+	if code, _, body := call(t, http.MethodGet, at, ""); code != http.StatusServiceUnavailable ||
+		body != "service unavailable\n" {
 		t.Errorf("without endpoints: %d %s", code, body)
 	}
-	if code, _, body := call(t, http.MethodPatch, url+apiServices+"/"+name, `{"spec":{"service":null,"caBundle":null}}`, "Content-Type", "application/merge-patch+json"); code != http.StatusOK {
+	if code, _, body := call(t, http.MethodPatch, url+apiServices+"/"+name, `{"spec":{"service":null,"caBundle":null}}`,
+		"Content-Type", "application/merge-patch+json"); code != http.StatusOK {
 		t.Fatal(body)
 	}
 	await(t, url, name, because("Local", ""))
@@ -247,7 +262,8 @@ func (e oldExtension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestOpenAPIOfOldServers holds the v3 document that is made of a server's v2 to what a kube-apiserver v1.36.3 made of the same.
+// TestOpenAPIOfOldServers holds the v3 document that is made of a server's v2 to what a kube-apiserver v1.36.3 made of
+// the same.
 func TestOpenAPIOfOldServers(t *testing.T) {
 	t.Parallel()
 	read := func(name string) []byte {
@@ -297,7 +313,8 @@ func TestAggregatedAttacks(t *testing.T) {
 				return
 			}
 			defer conn.Close() //nolint:errcheck // the client sees it
-			fmt.Fprint(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"+r.Header.Get("X-Remote-User")+"\n")
+			fmt.Fprint(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"+
+				r.Header.Get("X-Remote-User")+"\n")
 			rw.Flush() //nolint:errcheck // the client sees it
 			io.Copy(conn, rw)
 		}
@@ -305,7 +322,8 @@ func TestAggregatedAttacks(t *testing.T) {
 	url, _ := startAggregating(t, ext.Addr, nil)
 	await(t, url, register(t, url, "ext.example.com", nil), because("Passed", ""))
 	base := url + "/apis/ext.example.com/v1/widgets/"
-	if code, h, body := call(t, http.MethodGet, base+"redirect", ""); code != http.StatusBadGateway || h.Get("Location") != "" {
+	if code, h, body := call(t, http.MethodGet, base+"redirect", ""); code != http.StatusBadGateway ||
+		h.Get("Location") != "" {
 		t.Errorf("a redirect: %d %v %s", code, h, body)
 	}
 	wrong := register(t, url, "wrong.example.com", webhooktest.NewServer(t, http.NotFoundHandler()).CABundle)
@@ -370,19 +388,24 @@ func TestAggregationLoop(t *testing.T) {
 // Nothing goes to the server's own machine, whatever a Service says.
 func TestAggregationStaysAway(t *testing.T) {
 	t.Parallel()
-	url, _ := startAggregating(t, nil, func(c *assemble.Config) { c.Aggregation.Dial, c.Aggregation.ByAddress = nil, true })
+	url, _ := startAggregating(t, nil, func(c *assemble.Config) {
+		c.Aggregation.Dial, c.Aggregation.ByAddress = nil, true
+	})
 	local := `{"metadata":{"name":"local"},"spec":{"type":"ExternalName","externalName":"localhost"}}`
-	if code, _, body := call(t, http.MethodPost, url+"/api/v1/namespaces/ns1/services", local, "Content-Type", "application/json"); code != http.StatusCreated {
+	if code, _, body := call(t, http.MethodPost, url+"/api/v1/namespaces/ns1/services", local, "Content-Type",
+		"application/json"); code != http.StatusCreated {
 		t.Fatal(body)
 	}
 	name := register(t, url, "local.example.com", nil)
-	if code, _, body := call(t, http.MethodPatch, url+apiServices+"/"+name, `{"spec":{"service":{"name":"local"}}}`, "Content-Type", "application/merge-patch+json"); code != http.StatusOK {
+	if code, _, body := call(t, http.MethodPatch, url+apiServices+"/"+name, `{"spec":{"service":{"name":"local"}}}`,
+		"Content-Type", "application/merge-patch+json"); code != http.StatusOK {
 		t.Fatal(body)
 	}
 	await(t, url, name, because("FailedDiscoveryCheck", "address not allowed"))
 }
 
-// A server that answers nobody takes no more than its part of the turns: others are served, and so is this server itself.
+// A server that answers nobody takes no more than its part of the turns: others are served, and so is this server
+// itself.
 func TestSlowAggregatedServer(t *testing.T) {
 	t.Parallel()
 	came, release := make(chan struct{}, 100), make(chan struct{})
@@ -399,7 +422,8 @@ func TestSlowAggregatedServer(t *testing.T) {
 	codes := make(chan int, most)
 	for range most {
 		go func() {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/apis/slow.example.com/v1/widgets", nil)
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/apis/slow.example.com/v1/widgets",
+				nil)
 			if err != nil {
 				codes <- 0
 				return
@@ -455,8 +479,8 @@ func TestUnansweredWatchesHoldNoTurn(t *testing.T) {
 	}
 }
 
-// A server that takes connections and says nothing at all keeps nobody from discovery, from definitions that come, and from the document
-// of OpenAPI, and is told as what is not there.
+// A server that takes connections and says nothing at all keeps nobody from discovery, from definitions that come, and
+// from the document of OpenAPI, and is told as what is not there.
 func TestSilentAggregatedServer(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -487,7 +511,8 @@ func TestSilentAggregatedServer(t *testing.T) {
 			return
 		}
 		defer answer.Body.Close() //nolint:errcheck // it was read
-		if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(body), want) {
+		if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK ||
+			!strings.Contains(string(body), want) {
 			t.Errorf("%s: %d %v %.300s", path, answer.StatusCode, err, body)
 		}
 	}
@@ -496,16 +521,19 @@ func TestSilentAggregatedServer(t *testing.T) {
 	ask("/apis", "application/json", `"apps"`)
 	ask("/openapi/v3", "application/json", `"apis/apps/v1"`)
 	definitions := url + "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	if code, _, body := call(t, http.MethodPost, definitions, definition("beside.io", anything), "Content-Type", "application/json"); code != http.StatusCreated {
+	if code, _, body := call(t, http.MethodPost, definitions, definition("beside.io", anything), "Content-Type",
+		"application/json"); code != http.StatusCreated {
 		t.Fatal(body)
 	}
 	await(t, url, "v1.beside.io", because("Local", ""))
 	ask("/apis/beside.io/v1", "application/json", `"ws"`)
 	await(t, url, "v1.silent.example.com", because("FailedDiscoveryCheck", ""))
-	ask("/apis", aggregated, `{"metadata":{"name":"silent.example.com"},"versions":[{"version":"v1","freshness":"Stale"}]}`)
+	ask("/apis", aggregated,
+		`{"metadata":{"name":"silent.example.com"},"versions":[{"version":"v1","freshness":"Stale"}]}`)
 }
 
-// endless is a server that says what it serves of one group only, and answers everything else a byte at a time, without an end.
+// endless is a server that says what it serves of one group only, and answers everything else a byte at a time, without
+// an end.
 type endless struct {
 	open, most map[string]int // answers under way by path, and the most there were at a time
 	mu         sync.Mutex
@@ -555,20 +583,23 @@ func (e *endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A server that never comes to an end, in what it serves, in what it says of it and in its answers, holds up nobody: it is asked by one
-// request at a time, others are told of meanwhile, what is handed on ends with the request's time, and nothing of it stays.
+// A server that never comes to an end, in what it serves, in what it says of it and in its answers, holds up nobody: it
+// is asked by one request at a time, others are told of meanwhile, what is handed on ends with the request's time, and
+// nothing of it stays.
 func TestEndlessAggregatedServer(t *testing.T) {
 	t.Parallel()
 	e := &endless{open: map[string]int{}, most: map[string]int{}, ended: make(chan struct{}, 1)}
 	ext := webhooktest.NewServer(t, e, "ext.ns1.svc")
 	url, _ := startAggregating(t, ext.Addr, func(c *assemble.Config) { c.HTTP.RequestTimeout = 10 * time.Second })
 	const bad = "/apis/never.example.com/v1"
-	names := []string{register(t, url, "drip.example.com", ext.CABundle), register(t, url, "never.example.com", ext.CABundle)}
+	names := []string{register(t, url, "drip.example.com", ext.CABundle),
+		register(t, url, "never.example.com", ext.CABundle)}
 	await(t, url, names[0], because("Passed", ""))
 	const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	var asked sync.WaitGroup
 	for range 5 {
-		for path, want := range map[string]string{"/apis": `"drip.example.com"`, "/openapi/v2": `"/apis/apps/v1/namespaces/{namespace}/deployments"`, "/openapi/v3": `"apis/apps/v1"`} {
+		for path, want := range map[string]string{"/apis": `"drip.example.com"`,
+			"/openapi/v2": `"/apis/apps/v1/namespaces/{namespace}/deployments"`, "/openapi/v3": `"apis/apps/v1"`} {
 			asked.Go(func() {
 				if code, _, body := call(t, http.MethodGet, url+path, "", "Accept", aggregated+",application/json"); code != http.StatusOK || !strings.Contains(body, want) {
 					t.Errorf("%s: %d %.300s", path, code, body)

@@ -10,7 +10,8 @@ import (
 	"bonsai/pkg/apiserver/rest"
 )
 
-// audit notes requests of callers that are known, as the audit policy asks for. Without a policy it is no filter at all.
+// audit notes requests of callers that are known, as the audit policy asks for. Without a policy it is no filter at
+// all.
 func (s *Server) audit(next http.HandlerFunc) http.HandlerFunc {
 	if s.Auditor == nil {
 		return next
@@ -24,7 +25,8 @@ func (s *Server) audit(next http.HandlerFunc) http.HandlerFunc {
 		}
 		if refused := rec.Received(); refused {
 			s.Auditor.Metrics.Rejected()
-			http.Error(w, fmt.Sprintf("Internal Server Error: %q: failed to store audit event", r.RequestURI), http.StatusInternalServerError)
+			http.Error(w, fmt.Sprintf("Internal Server Error: %q: failed to store audit event", r.RequestURI),
+				http.StatusInternalServerError)
 			return
 		}
 		answer := rec.Writer(w, rest.LongRunning(info))
@@ -80,8 +82,8 @@ func noteDecision(a request.Audit, allowed bool, reason string, err error) {
 	a.Annotate("authorization.k8s.io/reason", reason)
 }
 
-// runAudit lets the sinks of the audit log write. The function that it returns lets them come to their end, when nothing is served any
-// more.
+// runAudit lets the sinks of the audit log write. The function that it returns lets them come to their end, when
+// nothing is served any more.
 func (s *Server) runAudit(ctx context.Context) (end func()) {
 	if s.Auditor == nil {
 		return func() {}

@@ -56,11 +56,13 @@ func withParts(t *testing.T, c *assemble.Config) {
 	}
 	parts, err := assemble.NewParts(assemble.Options{
 		Hostname: "vm",
-		Authentication: assemble.Authentication{Issuers: []string{"https://kubernetes.default.svc"}, SigningKey: filepath.Join(dir, "sa.key"), TokenFile: filepath.Join(dir, "tokens"),
+		Authentication: assemble.Authentication{Issuers: []string{"https://kubernetes.default.svc"},
+			SigningKey: filepath.Join(dir, "sa.key"), TokenFile: filepath.Join(dir, "tokens"),
 			AccountLookup: true},
 		AuthorizationModes: []string{"Node", "RBAC"}, DisableAdmission: []string{"ServiceAccount"},
-		ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}, NodePorts: utilnet.PortRange{Base: 30000, Size: 2768},
-		Advertise: netip.MustParseAddr("192.0.2.1"), Port: 6443,
+		ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
+		NodePorts:     utilnet.PortRange{Base: 30000, Size: 2768},
+		Advertise:     netip.MustParseAddr("192.0.2.1"), Port: 6443,
 	}, c.Catalog, c.Storage, c.Rows, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +79,8 @@ func withAudit(t testing.TB, c *assemble.Config, policy string, o sink.LogOption
 	}
 	counted := prometheus.NewRegistry()
 	o.Format = cmp.Or(o.Format, sink.JSON)
-	auditor, err := assemble.NewAuditor(t.Context(), &assemble.Audit{PolicyFile: file, Log: o}, io.Discard, counted, slog.New(slog.DiscardHandler))
+	auditor, err := assemble.NewAuditor(t.Context(), &assemble.Audit{PolicyFile: file, Log: o}, io.Discard, counted,
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,8 +88,8 @@ func withAudit(t testing.TB, c *assemble.Config, policy string, o sink.LogOption
 	return counted
 }
 
-// auditCase is a request to a real kube-apiserver v1.36.3 with an audit policy, and its audit events. Without events it prepares others;
-// one that is until is repeated until it is answered with its code.
+// auditCase is a request to a real kube-apiserver v1.36.3 with an audit policy, and its audit events. Without events it
+// prepares others; one that is until is repeated until it is answered with its code.
 type auditCase struct {
 	Name, Method, Path, Type, Body, User string
 	Headers                              map[string]string
@@ -106,9 +109,11 @@ func annotatingHook(w http.ResponseWriter, r *http.Request) {
 		return `"patchType":"JSONPatch","patch":"` + base64.StdEncoding.EncodeToString([]byte(doc)) + `"`
 	}
 	more := map[string]string{
-		"/annotate": `"auditAnnotations":{"who":"me","note":"looked"}`, "/badkey": `"auditAnnotations":{"bad key!":"x","ok":"y"}`,
-		"/deny":  `"status":{"message":"no"},"auditAnnotations":{"why":"policy"}`,
-		"/patch": patch(`[{"op":"add","path":"/data","value":{"a":"patched"}}]`) + `,"auditAnnotations":{"did":"patch"}`, "/noop": patch(`[]`),
+		"/annotate": `"auditAnnotations":{"who":"me","note":"looked"}`,
+		"/badkey":   `"auditAnnotations":{"bad key!":"x","ok":"y"}`,
+		"/deny":     `"status":{"message":"no"},"auditAnnotations":{"why":"policy"}`,
+		"/patch": patch(`[{"op":"add","path":"/data","value":{"a":"patched"}}]`) +
+			`,"auditAnnotations":{"did":"patch"}`, "/noop": patch(`[]`),
 	}[r.URL.Path]
 	if more != "" {
 		more = "," + more
@@ -117,10 +122,12 @@ func annotatingHook(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/fail" {
 		w.WriteHeader(http.StatusInternalServerError)
 	}
-	fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":%v%s}}`, review.Request.UID, r.URL.Path != "/deny", more)
+	fmt.Fprintf(w, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":%q,"allowed":%v%s}}`,
+		review.Request.UID, r.URL.Path != "/deny", more)
 }
 
-// TestAuditReplay replays requests that a real kube-apiserver was asked, under the same audit policy, and expects its events.
+// TestAuditReplay replays requests that a real kube-apiserver was asked, under the same audit policy, and expects its
+// events.
 func TestAuditReplay(t *testing.T) {
 	t.Parallel()
 	var cases []auditCase
@@ -174,7 +181,8 @@ func replayAudited(t *testing.T, client *http.Client, url string, fill *strings.
 		if err != nil {
 			t.Fatal(err)
 		}
-		for k, v := range map[string]string{"Authorization": "Bearer " + c.User, "User-Agent": "test", "Accept": "application/json", "Content-Type": c.Type} {
+		for k, v := range map[string]string{"Authorization": "Bearer " + c.User, "User-Agent": "test",
+			"Accept": "application/json", "Content-Type": c.Type} {
 			if v != "" {
 				r.Header.Set(k, v)
 			}
@@ -196,7 +204,8 @@ func replayAudited(t *testing.T, client *http.Client, url string, fill *strings.
 		}
 		switch {
 		case c.Code == 0 || answer.StatusCode == c.Code:
-			if id := answer.Header.Get("Audit-Id"); !c.Until && id != fmt.Sprintf("case-%d", i) && len(c.Headers["Audit-Id"]) == 0 {
+			if id := answer.Header.Get("Audit-Id"); !c.Until && id != fmt.Sprintf("case-%d", i) &&
+				len(c.Headers["Audit-Id"]) == 0 {
 				t.Errorf("%s: Audit-ID %s", c.Name, id)
 			}
 			return
@@ -229,14 +238,16 @@ func auditEvents(t *testing.T, file string) map[string][]map[string]any {
 			}
 		}
 		stdmaps.DeleteFunc(e, func(k string, _ any) bool {
-			return k == "auditID" || k == "apiVersion" || k == "kind" || k == "requestReceivedTimestamp" || k == "stageTimestamp"
+			return k == "auditID" || k == "apiVersion" || k == "kind" || k == "requestReceivedTimestamp" ||
+				k == "stageTimestamp"
 		})
 		out[id] = append(out[id], e)
 	}
 	return out
 }
 
-var ofOneRun = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|"10\.96\.\d+\.\d+"|"\d+s"|\bg-[a-z0-9]{5}\b`)
+var ofOneRun = regexp.MustCompile(
+	`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|"10\.96\.\d+\.\d+"|"\d+s"|\bg-[a-z0-9]{5}\b`)
 
 // auditStarred has what differs from run to run replaced. Every event is copied.
 func auditStarred(t *testing.T, events []map[string]any) any {
@@ -279,17 +290,20 @@ func shown(t *testing.T, v any) string {
 	return string(text)
 }
 
-// A request whose first event cannot be written is refused if the log is strict, and served if it is not. A panic has an event.
+// A request whose first event cannot be written is refused if the log is strict, and served if it is not. A panic has
+// an event.
 func TestAuditFailures(t *testing.T) {
 	t.Parallel()
 	const policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]"
-	for mode, want := range map[string]int{sink.BlockingStrict: http.StatusInternalServerError, sink.Blocking: http.StatusOK} {
+	for mode, want := range map[string]int{sink.BlockingStrict: http.StatusInternalServerError,
+		sink.Blocking: http.StatusOK} {
 		var counted *prometheus.Registry
 		url := start(t, func(c *assemble.Config) {
 			counted = withAudit(t, c, policy, sink.LogOptions{Path: "/dev/full", Options: sink.Options{Mode: mode}})
 		})
 		code, _, body := call(t, http.MethodGet, url+"/version", "")
-		if code != want || (code != http.StatusOK) != (body == "Internal Server Error: \"/version\": failed to store audit event\n") {
+		if code != want || (code != http.StatusOK) !=
+			(body == "Internal Server Error: \"/version\": failed to store audit event\n") {
 			t.Errorf("%s: %d %s", mode, code, body)
 		}
 		if n := count(t, counted, "apiserver_audit_error_total"); n == 0 {
@@ -308,7 +322,8 @@ func TestAuditFailures(t *testing.T) {
 	}
 	events := auditEvents(t, file)["p"]
 	if len(events) != 2 || events[1]["stage"] != "Panic" || !reflect.DeepEqual(events[1]["responseStatus"],
-		map[string]any{"metadata": map[string]any{}, "status": "Failure", "message": "APIServer panic'd: on purpose", "reason": "InternalError", "code": float64(500)}) {
+		map[string]any{"metadata": map[string]any{}, "status": "Failure", "message": "APIServer panic'd: on purpose",
+			"reason": "InternalError", "code": float64(500)}) {
 		t.Error(shown(t, events))
 	}
 }
@@ -331,13 +346,16 @@ func count(t *testing.T, r *prometheus.Registry, name string) (sum float64) {
 	return sum
 }
 
-// BenchmarkAudit says what a request costs without an audit log, under a policy that does not ask for it, and where it is noted.
+// BenchmarkAudit says what a request costs without an audit log, under a policy that does not ask for it, and where it
+// is noted.
 func BenchmarkAudit(b *testing.B) {
-	for _, c := range []struct{ name, level string }{{"without", ""}, {"None", "None"}, {"Metadata", "Metadata"}, {"RequestResponse", "RequestResponse"}} {
+	for _, c := range []struct{ name, level string }{{"without", ""}, {"None", "None"}, {"Metadata", "Metadata"},
+		{"RequestResponse", "RequestResponse"}} {
 		b.Run(c.name, func(b *testing.B) {
 			_, server := startServer(b, func(cfg *assemble.Config) {
 				if c.level != "" {
-					withAudit(b, cfg, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: "+c.level+"}]", sink.LogOptions{Path: "/dev/null", Options: sink.Options{Mode: sink.Blocking}})
+					withAudit(b, cfg, "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: "+c.level+"}]",
+						sink.LogOptions{Path: "/dev/null", Options: sink.Options{Mode: sink.Blocking}})
 				}
 			})
 			ask := func(method, path, body string) int {
@@ -347,7 +365,8 @@ func BenchmarkAudit(b *testing.B) {
 				server.ServeHTTP(w, r)
 				return w.Code
 			}
-			if code := ask(http.MethodPost, "/api/v1/namespaces/default/configmaps", `{"metadata":{"name":"a"},"data":{"k":"v"}}`); code != http.StatusCreated {
+			if code := ask(http.MethodPost, "/api/v1/namespaces/default/configmaps",
+				`{"metadata":{"name":"a"},"data":{"k":"v"}}`); code != http.StatusCreated {
 				b.Fatal(code)
 			}
 			b.ReportAllocs()

@@ -8,17 +8,20 @@ import (
 	"testing"
 )
 
-// TestParserBombs: bodies that are small to send and huge to decode (CVE-2019-11253 and its kin) are refused on every verb that
-// takes a body, before they cost anything.
+// TestParserBombs: bodies that are small to send and huge to decode (CVE-2019-11253 and its kin) are refused on every
+// verb that takes a body, before they cost anything.
 func TestParserBombs(t *testing.T) { // not parallel: it counts what is allocated
 	host := start(t, nil)
 	if code, _, body := call(t, "POST", host+maps, `{"metadata":{"name":"a"}}`, "Content-Type", "application/json"); code != http.StatusCreated {
 		t.Fatalf("%d %s", code, body)
 	}
-	aliases := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\na: &a \"" + strings.Repeat("x", 20_000) + "\"\nb: [" + strings.Repeat("*a,", 10_000) + "*a]\n"
+	aliases := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\na: &a \"" + strings.Repeat("x", 20_000) +
+		"\"\nb: [" + strings.Repeat("*a,", 10_000) + "*a]\n"
 	deep := func(open, end string) string { return strings.Repeat(open, 5000) + `"x"` + strings.Repeat(end, 5000) }
 	many := `[` + strings.Repeat(`{},`, 300_000) + `{}]`
-	const json, yaml, protobuf, merge, jsonPatch, strategic = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "application/merge-patch+json", "application/json-patch+json", "application/strategic-merge-patch+json"
+	const json, yaml, protobuf, merge, jsonPatch, strategic = "application/json", "application/yaml",
+		"application/vnd.kubernetes.protobuf", "application/merge-patch+json", "application/json-patch+json",
+		"application/strategic-merge-patch+json"
 	one := maps + "/a"
 	pods := "/api/v1/namespaces/ns/pods"
 	for _, c := range []struct{ method, path, media, body string }{
@@ -43,14 +46,18 @@ func TestParserBombs(t *testing.T) { // not parallel: it counts what is allocate
 		{"PATCH", one, merge, deep(`{"a":`, `}`)},
 		{"PATCH", one, strategic, deep(`{"a":`, `}`)},
 		{"PATCH", one, strategic, `{"data":` + many + `}`},
-		{"PATCH", one, strategic, `{"metadata":{"ownerReferences":[` + strings.Repeat(`{"uid":"u"},`, 6000) + `{"uid":"u"}]}}`},
+		{"PATCH", one, strategic,
+			`{"metadata":{"ownerReferences":[` + strings.Repeat(`{"uid":"u"},`, 6000) + `{"uid":"u"}]}}`},
 		{"PATCH", one, jsonPatch, `[{"op":"add","path":"/data","value":` + deep(`{"a":`, `}`) + `}]`},
 		{"PATCH", one, jsonPatch, many},
 	} {
 		before := allocated()
 		code, _, body := call(t, c.method, host+c.path, c.body, "Content-Type", c.media)
-		if code != http.StatusRequestEntityTooLarge && (code != http.StatusBadRequest || !strings.Contains(body, "exceeded max depth") && !strings.Contains(body, "map entry is broken")) {
-			t.Errorf("%s %s %s %.40s: %d %.300s, want it refused as too large", c.method, c.path, c.media, c.body, code, body)
+		if code != http.StatusRequestEntityTooLarge &&
+			(code != http.StatusBadRequest ||
+				!strings.Contains(body, "exceeded max depth") && !strings.Contains(body, "map entry is broken")) {
+			t.Errorf("%s %s %s %.40s: %d %.300s, want it refused as too large", c.method, c.path, c.media, c.body, code,
+				body)
 		}
 		if cost := (allocated() - before) >> 20; cost > 64 {
 			t.Errorf("%s %s %s %.40s: cost %d MiB", c.method, c.path, c.media, c.body, cost)
@@ -83,7 +90,8 @@ func field(number byte, value string) string {
 // empty encodes a list of many empty items.
 func empty(number byte) string { return strings.Repeat(field(number, ""), 300_000) }
 
-// overlapping encodes the data of a ConfigMap: n entries, each of which claims to have most of the following ones in its value.
+// overlapping encodes the data of a ConfigMap: n entries, each of which claims to have most of the following ones in
+// its value.
 func overlapping(n int) string {
 	var b strings.Builder
 	for i := range n {

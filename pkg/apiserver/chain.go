@@ -17,8 +17,8 @@ import (
 	"bonsai/pkg/slowclient"
 )
 
-// filter wraps a handler in one concern. While a stream is open all filters are on its goroutine's stack, for a watch mostly doing
-// nothing: so one does its own work in a function that has returned when it calls the next.
+// filter wraps a handler in one concern. While a stream is open all filters are on its goroutine's stack, for a watch
+// mostly doing nothing: so one does its own work in a function that has returned when it calls the next.
 type filter func(http.HandlerFunc) http.HandlerFunc
 
 // chain is the life of a request, first to last.
@@ -46,7 +46,8 @@ func (s *Server) requestInfo(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		info := rest.InfoOf(r)
 		info.Served = s.Catalog.Snapshot()
-		info.Stream = s.Aggregated != nil && info.IsResource && httpstream.IsUpgradeRequest(r) && s.Aggregated.Serves(info)
+		info.Stream = s.Aggregated != nil && info.IsResource && httpstream.IsUpgradeRequest(r) &&
+			s.Aggregated.Serves(info)
 		if !rest.LongRunning(info) {
 			growStack()
 		}
@@ -105,9 +106,11 @@ func (s *Server) recover(next http.HandlerFunc) http.HandlerFunc {
 			if p == http.ErrAbortHandler {
 				panic(p) // cuts the connection, which is what the handler wants
 			}
-			s.Log.Error("panic while serving", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			s.Log.Error("panic while serving", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(p), "stack",
+				string(debug.Stack()))
 			if rec, ok := w.(*recorder); ok && rec.code == 0 {
-				s.API.WriteError(w, r, apierrors.NewInternalError(fmt.Errorf("This request caused apiserver to panic. Look in the logs for details.")))
+				s.API.WriteError(w, r, apierrors.NewInternalError(
+					fmt.Errorf("This request caused apiserver to panic. Look in the logs for details.")))
 				return
 			}
 			panic(http.ErrAbortHandler)
@@ -165,8 +168,8 @@ func (s *Server) timeout(r *http.Request) (time.Duration, error) {
 	return min(d, longest), nil
 }
 
-// How long the client of a stream may take to read a piece of it. Watches are read by programs. Logs and terminals are read by
-// people, who may stop the output and look at it.
+// How long the client of a stream may take to read a piece of it. Watches are read by programs. Logs and terminals are
+// read by people, who may stop the output and look at it.
 const (
 	watchPatience = time.Minute
 	humanPatience = 10 * time.Minute
@@ -251,8 +254,8 @@ func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 // contentTypeOptions keeps browsers from guessing what a refusal, which repeats what was asked, is.
 const contentTypeOptions = "X-Content-Type-Options"
 
-// runsInPod tells whether a GET is a WebSocket that does what takes a POST without one: who may only get must not exec. By way
-// of nodes/proxy it reaches the exec of the node's kubelet, which knows the caller as the API server.
+// runsInPod tells whether a GET is a WebSocket that does what takes a POST without one: who may only get must not exec.
+// By way of nodes/proxy it reaches the exec of the node's kubelet, which knows the caller as the API server.
 func runsInPod(r *http.Request, info *request.Info) bool {
 	if info.Verb != "get" || info.APIGroup != "" || !httpstream.IsUpgradeRequest(r) {
 		return false

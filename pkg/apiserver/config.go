@@ -1,5 +1,5 @@
-// Package apiserver composes the API server: one visible chain of filters in front of the resource API, health, metrics and
-// version, and the life of the HTTPS server around it.
+// Package apiserver composes the API server: one visible chain of filters in front of the resource API, health, metrics
+// and version, and the life of the HTTPS server around it.
 package apiserver
 
 import (
@@ -37,7 +37,8 @@ type Config struct {
 	// Authenticator and Authorizer are required.
 	Authenticator authn.Authenticator
 	Authorizer    authz.Authorizer
-	// RolesKnown is closed when Authorizer knows the default roles and bindings: until then refusals wait. Nil: they do not.
+	// RolesKnown is closed when Authorizer knows the default roles and bindings: until then refusals wait. Nil: they do
+	// not.
 	RolesKnown <-chan struct{}
 	// Auditor notes requests for the audit log; nil: there is none.
 	Auditor *audit.Auditor
@@ -48,18 +49,21 @@ type Config struct {
 	// Metrics is what /metrics shows; required. The server adds its own.
 	Metrics *prometheus.Registry
 	Version version.Info
-	// Fairness gives requests their turns; nil: MaxReading and MaxMutating do, plain bounds of requests in flight (0: no bound).
+	// Fairness gives requests their turns; nil: MaxReading and MaxMutating do, plain bounds of requests in flight (0:
+	// no bound).
 	Fairness                *fairness.Dispatcher
 	MaxReading, MaxMutating int
 	// RequestTimeout is the deadline of requests that are not watches or streams. Default: 60 s.
 	RequestTimeout time.Duration
 	// ShutdownDelay is how long the server goes on serving at the end while /readyz fails already. Default: 0.
 	ShutdownDelay time.Duration
-	// MaxStreams bounds the streams of an HTTP/2 connection; a component holds a watch per resource on one. Default: 1000.
+	// MaxStreams bounds the streams of an HTTP/2 connection; a component holds a watch per resource on one. Default:
+	// 1000.
 	MaxStreams int
 	// ShutdownTimeout is how long requests under way get at the end. Default: 10 s.
 	ShutdownTimeout time.Duration
-	// GoAwayChance is the probability (0 to 0.02) of asking an HTTP/2 client to connect again, to spread clients over servers.
+	// GoAwayChance is the probability (0 to 0.02) of asking an HTTP/2 client to connect again, to spread clients over
+	// servers.
 	GoAwayChance float64
 	Log          *slog.Logger
 }
@@ -68,8 +72,8 @@ type Config struct {
 type Aggregated interface {
 	// Serves tells whether a request is for another server.
 	Serves(info *request.Info) bool
-	// Proxy answers a request that may be made and is for another server, and tells whether it is one; if not, nothing was written.
-	// stream tells that it lasts.
+	// Proxy answers a request that may be made and is for another server, and tells whether it is one; if not, nothing
+	// was written. stream tells that it lasts.
 	Proxy(w http.ResponseWriter, r *http.Request, stream bool) bool
 }
 
@@ -78,8 +82,10 @@ func (c *Config) complete() error {
 		is   bool
 		what string
 	}{
-		{c.Listener == nil, "a listener"}, {c.TLS == nil, "a TLS configuration"}, {c.Catalog == nil, "a catalog"}, {c.API == nil, "the resource API"},
-		{c.Authenticator == nil, "an authenticator"}, {c.Authorizer == nil, "an authorizer"}, {c.Metrics == nil, "a metrics registry"}, {c.Log == nil, "a logger"},
+		{c.Listener == nil, "a listener"}, {c.TLS == nil, "a TLS configuration"}, {c.Catalog == nil, "a catalog"},
+		{c.API == nil, "the resource API"},
+		{c.Authenticator == nil, "an authenticator"}, {c.Authorizer == nil, "an authorizer"},
+		{c.Metrics == nil, "a metrics registry"}, {c.Log == nil, "a logger"},
 	} {
 		if missing.is {
 			return errors.New("new API server: " + missing.what + " is needed")

@@ -25,7 +25,8 @@ func customHouse(t *testing.T) house {
 		withCache(t, c)
 		withParts(t, c)
 	})
-	return house{t, asker{&http.Client{Transport: bearer{"auditadm", plain("").Transport}}, url}, asker{&http.Client{Transport: bearer{"auditali", plain("").Transport}}, url}}
+	return house{t, asker{&http.Client{Transport: bearer{"auditadm", plain("").Transport}}, url},
+		asker{&http.Client{Transport: bearer{"auditali", plain("").Transport}}, url}}
 }
 
 type bearer struct {
@@ -75,7 +76,8 @@ func (h house) until(by asker, method, path, body string, want int) {
 // definition is one of a kind in two versions that differ by their name.
 func definition(group, schema string) string {
 	version := func(name string, stored bool) string {
-		return fmt.Sprintf(`{"name":%q,"served":true,"storage":%v,"schema":{"openAPIV3Schema":%s}}`, name, stored, schema)
+		return fmt.Sprintf(`{"name":%q,"served":true,"storage":%v,"schema":{"openAPIV3Schema":%s}}`, name, stored,
+			schema)
 	}
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"ws.%s"},"spec":{"group":%q,"scope":"Namespaced","names":{"plural":"ws","kind":"W"},"versions":[%s,%s]}}`,
 		group, group, version("v1", true), version("v2", false))
@@ -83,8 +85,8 @@ func definition(group, schema string) string {
 
 const anything = `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`
 
-// Rights, quotas and watches hold for custom resources as for others: rights are given by group and resource, a quota counts objects of all
-// versions, and a watch in each version sees the same changes in its own.
+// Rights, quotas and watches hold for custom resources as for others: rights are given by group and resource, a quota
+// counts objects of all versions, and a watch in each version sees the same changes in its own.
 func TestCustomResourcesAreResources(t *testing.T) {
 	t.Parallel()
 	h := customHouse(t)
@@ -95,18 +97,27 @@ func TestCustomResourcesAreResources(t *testing.T) {
 
 	h.ask(h.alice, http.MethodGet, v1, "", http.StatusForbidden)
 	rbac := "/apis/rbac.authorization.k8s.io/v1/namespaces/a/"
-	h.ask(h.admin, http.MethodPost, rbac+"roles", `{"metadata":{"name":"r"},"rules":[{"apiGroups":["ex.io"],"resources":["ws"],"verbs":["get","list"]}]}`, http.StatusCreated)
-	h.ask(h.admin, http.MethodPost, rbac+"rolebindings", `{"metadata":{"name":"r"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"r"},"subjects":[{"kind":"User","name":"alice","apiGroup":"rbac.authorization.k8s.io"}]}`, http.StatusCreated)
+	h.ask(h.admin, http.MethodPost, rbac+"roles",
+		`{"metadata":{"name":"r"},"rules":[{"apiGroups":["ex.io"],"resources":["ws"],"verbs":["get","list"]}]}`,
+		http.StatusCreated)
+	h.ask(h.admin, http.MethodPost, rbac+"rolebindings",
+		`{"metadata":{"name":"r"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"r"},"subjects":[{"kind":"User","name":"alice","apiGroup":"rbac.authorization.k8s.io"}]}`, http.StatusCreated)
 	h.until(h.alice, http.MethodGet, v2, "", http.StatusOK)
-	h.ask(h.alice, http.MethodPost, v1, `{"apiVersion":"ex.io/v1","kind":"W","metadata":{"name":"x"}}`, http.StatusForbidden)
+	h.ask(h.alice, http.MethodPost, v1, `{"apiVersion":"ex.io/v1","kind":"W","metadata":{"name":"x"}}`,
+		http.StatusForbidden)
 	h.ask(h.alice, http.MethodGet, "/apis/ex.io/v1/ws", "", http.StatusForbidden)
 
-	first, second := watching(t, h.admin.url+v1+"?watch=1", "Authorization", "Bearer auditadm"), watching(t, h.admin.url+v2+"?watch=1", "Authorization", "Bearer auditadm")
+	first, second := watching(t, h.admin.url+v1+"?watch=1", "Authorization", "Bearer auditadm"),
+		watching(t, h.admin.url+v2+"?watch=1", "Authorization", "Bearer auditadm")
 	quotas := "/api/v1/namespaces/a/resourcequotas"
-	h.ask(h.admin, http.MethodPost, quotas, `{"metadata":{"name":"q"},"spec":{"hard":{"count/ws.ex.io":"1"}}}`, http.StatusCreated)
-	h.ask(h.admin, http.MethodPatch, quotas+"/q/status", `{"status":{"hard":{"count/ws.ex.io":"1"},"used":{"count/ws.ex.io":"0"}}}`, http.StatusOK)
-	h.ask(h.admin, http.MethodPost, v2, `{"apiVersion":"ex.io/v2","kind":"W","metadata":{"name":"x"},"spec":{"s":1}}`, http.StatusCreated)
-	if answer := h.ask(h.admin, http.MethodPost, v1, `{"apiVersion":"ex.io/v1","kind":"W","metadata":{"name":"y"}}`, http.StatusForbidden); !strings.Contains(answer,
+	h.ask(h.admin, http.MethodPost, quotas, `{"metadata":{"name":"q"},"spec":{"hard":{"count/ws.ex.io":"1"}}}`,
+		http.StatusCreated)
+	h.ask(h.admin, http.MethodPatch, quotas+"/q/status",
+		`{"status":{"hard":{"count/ws.ex.io":"1"},"used":{"count/ws.ex.io":"0"}}}`, http.StatusOK)
+	h.ask(h.admin, http.MethodPost, v2, `{"apiVersion":"ex.io/v2","kind":"W","metadata":{"name":"x"},"spec":{"s":1}}`,
+		http.StatusCreated)
+	if answer := h.ask(h.admin, http.MethodPost, v1, `{"apiVersion":"ex.io/v1","kind":"W","metadata":{"name":"y"}}`,
+		http.StatusForbidden); !strings.Contains(answer,
 		"exceeded quota: q, requested: count/ws.ex.io=1, used: count/ws.ex.io=1, limited: count/ws.ex.io=1") {
 		t.Error(answer)
 	}
@@ -115,7 +126,8 @@ func TestCustomResourcesAreResources(t *testing.T) {
 	for version, next := range map[string]func() event{"ex.io/v1": first, "ex.io/v2": second} {
 		for _, want := range []string{"ADDED", "MODIFIED", "DELETED"} {
 			e := next()
-			if text, err := json.Marshal(e.Object); err != nil || e.Type != want || !strings.Contains(string(text), `"apiVersion":"`+version+`"`) {
+			if text, err := json.Marshal(e.Object); err != nil || e.Type != want ||
+				!strings.Contains(string(text), `"apiVersion":"`+version+`"`) {
 				t.Errorf("in %s: %s %s, want %s", version, e.Type, text, want)
 			}
 		}
@@ -132,31 +144,44 @@ func TestLargeCustomResources(t *testing.T) {
 		fmt.Fprintf(&wide, `,"p%d":{"type":"string","maxLength":%d}`, i, i+1)
 	}
 	begun := time.Now()
-	h.ask(h.admin, http.MethodPost, definitionsPath, definition("wide.io", `{"type":"object","properties":{"spec":{"type":"object","properties":{`+wide.String()[1:]+`}}}}`), http.StatusCreated)
+	h.ask(h.admin, http.MethodPost, definitionsPath,
+		definition("wide.io", `{"type":"object","properties":{"spec":{"type":"object","properties":{`+wide.String()[1:]+
+			`}}}}`), http.StatusCreated)
 	const ws = "/apis/wide.io/v1/namespaces/a/ws"
 	h.until(h.admin, http.MethodGet, ws, "", http.StatusOK)
-	h.ask(h.admin, http.MethodPost, ws, `{"apiVersion":"wide.io/v1","kind":"W","metadata":{"name":"x"},"spec":{"p9":"1234567890"}}`, http.StatusCreated)
-	if answer := h.ask(h.admin, http.MethodPost, ws, `{"apiVersion":"wide.io/v1","kind":"W","metadata":{"name":"y"},"spec":{"p1":"1234567890"}}`, http.StatusUnprocessableEntity); !strings.Contains(answer, "spec.p1: Too long") {
+	h.ask(h.admin, http.MethodPost, ws,
+		`{"apiVersion":"wide.io/v1","kind":"W","metadata":{"name":"x"},"spec":{"p9":"1234567890"}}`, http.StatusCreated)
+	if answer := h.ask(h.admin, http.MethodPost, ws,
+		`{"apiVersion":"wide.io/v1","kind":"W","metadata":{"name":"y"},"spec":{"p1":"1234567890"}}`,
+		http.StatusUnprocessableEntity); !strings.Contains(answer, "spec.p1: Too long") {
 		t.Error(answer)
 	}
 	if took := time.Since(begun); took > 2*time.Minute {
 		t.Errorf("10,000 properties take %v", took)
 	}
-	h.ask(h.admin, http.MethodPost, definitionsPath, definition("long.io", `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"description":"`+strings.Repeat("x", 1<<19)+`"}`), http.StatusCreated)
+	h.ask(h.admin, http.MethodPost, definitionsPath,
+		definition("long.io", `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"description":"`+
+			strings.Repeat("x", 1<<19)+`"}`), http.StatusCreated)
 	h.until(h.admin, http.MethodGet, "/apis/long.io/v1/namespaces/a/ws", "", http.StatusOK)
 	object := func(name string, size int) string {
-		return `{"apiVersion":"long.io/v1","kind":"W","metadata":{"name":"` + name + `"},"spec":{"s":"` + strings.Repeat("x", size) + `"}}`
+		return `{"apiVersion":"long.io/v1","kind":"W","metadata":{"name":"` + name + `"},"spec":{"s":"` +
+			strings.Repeat("x", size) + `"}}`
 	}
 	const long = "/apis/long.io/v1/namespaces/a/ws"
 	h.ask(h.admin, http.MethodPost, long, object("small", 1<<20), http.StatusCreated)
 	h.ask(h.admin, http.MethodPost, long, object("large", 3<<20), http.StatusRequestEntityTooLarge)
-	h.ask(h.admin, http.MethodPost, long, `{"apiVersion":"long.io/v1","kind":"W","metadata":{"name":"many"},"spec":{"s":[`+strings.Repeat("0,", 200_000)+`0]}}`, http.StatusRequestEntityTooLarge)
-	for name, want := range map[string]int{"small": http.StatusOK, "large": http.StatusNotFound, "many": http.StatusNotFound} {
+	h.ask(h.admin, http.MethodPost, long,
+		`{"apiVersion":"long.io/v1","kind":"W","metadata":{"name":"many"},"spec":{"s":[`+strings.Repeat("0,", 200_000)+
+			`0]}}`, http.StatusRequestEntityTooLarge)
+	for name, want := range map[string]int{"small": http.StatusOK, "large": http.StatusNotFound,
+		"many": http.StatusNotFound} {
 		h.ask(h.admin, http.MethodGet, long+"/"+name, "", want)
 	}
 	// managedFields themselves: what is none is not taken.
-	for _, of := range []string{`[{"manager":"m","operation":"Nope","apiVersion":"long.io/v1","fieldsType":"FieldsV1","fieldsV1":{}}]`,
-		`[{"manager":"m","operation":"Update","apiVersion":"long.io/v1","fieldsType":"FieldsV2","fieldsV1":{}}]`, `[{}]`} {
+	for _, of := range []string{
+		`[{"manager":"m","operation":"Nope","apiVersion":"long.io/v1","fieldsType":"FieldsV1","fieldsV1":{}}]`,
+		`[{"manager":"m","operation":"Update","apiVersion":"long.io/v1","fieldsType":"FieldsV2","fieldsV1":{}}]`,
+		`[{}]`} {
 		h.ask(h.admin, http.MethodPatch, long+"/small", `{"metadata":{"managedFields":`+of+`}}`, http.StatusOK)
 		if answer := h.ask(h.admin, http.MethodGet, long+"/small", "", http.StatusOK); strings.Contains(answer, "Nope") || strings.Contains(answer, "FieldsV2") {
 			t.Errorf("%s is stored", of)
@@ -164,7 +189,8 @@ func TestLargeCustomResources(t *testing.T) {
 	}
 }
 
-// A definition that has the name of what the server itself has, in another version or in none, takes nothing of it along when it goes.
+// A definition that has the name of what the server itself has, in another version or in none, takes nothing of it
+// along when it goes.
 func TestDefinitionOfOurOwn(t *testing.T) {
 	t.Parallel()
 	h := customHouse(t)
@@ -191,7 +217,8 @@ func TestDefinitionOfOurOwn(t *testing.T) {
 	}
 }
 
-// With a definition that serves none of its versions any more go its objects, so that the next one of its name does not find them.
+// With a definition that serves none of its versions any more go its objects, so that the next one of its name does not
+// find them.
 func TestUnservedObjectsGo(t *testing.T) {
 	t.Parallel()
 	h := customHouse(t)
@@ -200,8 +227,11 @@ func TestUnservedObjectsGo(t *testing.T) {
 	h.ask(h.admin, http.MethodPost, definitionsPath, defined, http.StatusCreated)
 	const ws = "/apis/unserved.io/v1/namespaces/a/ws"
 	h.until(h.admin, http.MethodGet, ws, "", http.StatusOK)
-	h.ask(h.admin, http.MethodPost, ws, `{"apiVersion":"unserved.io/v1","kind":"W","metadata":{"name":"x"}}`, http.StatusCreated)
-	h.ask(h.admin, http.MethodPost, ws, `{"apiVersion":"unserved.io/v1","kind":"W","metadata":{"name":"held","finalizers":["example.com/hold"]}}`, http.StatusCreated)
+	h.ask(h.admin, http.MethodPost, ws, `{"apiVersion":"unserved.io/v1","kind":"W","metadata":{"name":"x"}}`,
+		http.StatusCreated)
+	h.ask(h.admin, http.MethodPost, ws,
+		`{"apiVersion":"unserved.io/v1","kind":"W","metadata":{"name":"held","finalizers":["example.com/hold"]}}`,
+		http.StatusCreated)
 	var crd struct {
 		Spec map[string]any `json:"spec"`
 	}
@@ -269,7 +299,8 @@ func TestChurnOfDefinitions(t *testing.T) { // not parallel: it counts goroutine
 	}
 }
 
-// A conversion webhook that sends a hundred megabytes, or nothing, costs no more than it may, and only who asks for what it converts.
+// A conversion webhook that sends a hundred megabytes, or nothing, costs no more than it may, and only who asks for
+// what it converts.
 func TestConversionAttacks(t *testing.T) { // not parallel: it counts what is allocated
 	var sent atomic.Int64
 	hook := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -300,7 +331,8 @@ func TestConversionAttacks(t *testing.T) { // not parallel: it counts what is al
 	h.ask(h.admin, http.MethodPost, definitionsPath, definition("conv.io", anything), http.StatusCreated)
 	const v1, v2 = "/apis/conv.io/v1/namespaces/a/ws", "/apis/conv.io/v2/namespaces/a/ws"
 	h.until(h.admin, http.MethodGet, v2, "", http.StatusOK)
-	h.ask(h.admin, http.MethodPost, v1, `{"apiVersion":"conv.io/v1","kind":"W","metadata":{"name":"x"}}`, http.StatusCreated)
+	h.ask(h.admin, http.MethodPost, v1, `{"apiVersion":"conv.io/v1","kind":"W","metadata":{"name":"x"}}`,
+		http.StatusCreated)
 
 	h.ask(h.admin, http.MethodPatch, definitionsPath+"/ws.conv.io", by("/huge"), http.StatusOK)
 	h.until(h.admin, http.MethodGet, v2+"/x", "", http.StatusInternalServerError)
@@ -309,7 +341,8 @@ func TestConversionAttacks(t *testing.T) { // not parallel: it counts what is al
 		if answer := h.ask(h.admin, http.MethodGet, path, "", http.StatusInternalServerError); !strings.Contains(answer, "conversion webhook for conv.io/v1, Kind=W failed: the response is longer than") {
 			t.Error(answer)
 		}
-		if cost := (allocated() - before) >> 20; cost > 40 { // the webhook's own megabyte and both ends' buffers among it
+		// the webhook's own megabyte and both ends' buffers among it
+		if cost := (allocated() - before) >> 20; cost > 40 {
 			t.Errorf("%s costs %d MiB", path, cost)
 		}
 	}

@@ -32,7 +32,8 @@ import (
 
 var reference = referencetest.AddFlags()
 
-// customStep is one request of a scenario. In its path and body, $HOOK and $CA are where the conversion webhook of the tests is.
+// customStep is one request of a scenario. In its path and body, $HOOK and $CA are where the conversion webhook of the
+// tests is.
 type customStep struct {
 	// Do is the method and the path.
 	Do string `json:"do"`
@@ -42,19 +43,23 @@ type customStep struct {
 	// Type is the media type of the body, Accept that of the answer: one of media's keys, or the type itself.
 	Type   string `json:"type,omitempty"`
 	Accept string `json:"accept,omitempty"`
-	// Until has the request asked again until the answer contains it: what a definition says comes into force a little later.
+	// Until has the request asked again until the answer contains it: what a definition says comes into force a little
+	// later.
 	Until string `json:"until,omitempty"`
-	// When is a path and, after a space, what a GET of it must contain before the request is made: a definition's objects are served a moment
-	// before its condition says so.
+	// When is a path and, after a space, what a GET of it must contain before the request is made: a definition's
+	// objects are served a moment before its condition says so.
 	When string `json:"when,omitempty"`
 }
 
 // media are the short names of media types.
 func media(name string) string {
 	long := map[string]string{
-		"": "application/json", "merge": "application/merge-patch+json", "patch": "application/json-patch+json", "apply": "application/apply-patch+yaml",
-		"strategic": "application/strategic-merge-patch+json", "yaml": "application/yaml", "protobuf": "application/vnd.kubernetes.protobuf",
-		"cbor": "application/cbor", "table": "application/json;as=Table;v=v1;g=meta.k8s.io", "metadata": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+		"": "application/json", "merge": "application/merge-patch+json", "patch": "application/json-patch+json",
+		"apply":     "application/apply-patch+yaml",
+		"strategic": "application/strategic-merge-patch+json", "yaml": "application/yaml",
+		"protobuf": "application/vnd.kubernetes.protobuf",
+		"cbor":     "application/cbor", "table": "application/json;as=Table;v=v1;g=meta.k8s.io",
+		"metadata":     "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
 		"metadatalist": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
 	}
 	return cmp.Or(long[name], name)
@@ -68,8 +73,8 @@ type stepAnswer struct {
 }
 
 // TestCustomResources asks what a real kube-apiserver v1.36.3 was asked, and expects its answers: every file in
-// testdata/customresources is a scenario, and what was answered to it is in the file of the same name in answers. With -reference it
-// asks the real server instead, and writes those files.
+// testdata/customresources is a scenario, and what was answered to it is in the file of the same name in answers. With
+// -reference it asks the real server instead, and writes those files.
 func TestCustomResources(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/customresources/*.yaml")
@@ -99,7 +104,8 @@ func TestCustomResources(t *testing.T) {
 			}
 			for i := range got {
 				if g, w := plainJSON(t, got[i]), plainJSON(t, want[i]); !reflect.DeepEqual(g, w) {
-					t.Errorf("step %d: %s %s\n%s", i, steps[i].Do, asYAML(t, steps[i].Body), difference(asYAML(t, w), asYAML(t, g)))
+					t.Errorf("step %d: %s %s\n%s", i, steps[i].Do, asYAML(t, steps[i].Body),
+						difference(asYAML(t, w), asYAML(t, g)))
 				}
 			}
 		})
@@ -110,7 +116,8 @@ func TestCustomResources(t *testing.T) {
 func withCache(t *testing.T, c *assemble.Config) {
 	t.Helper()
 	facts := &storage.FactsTable{}
-	cache, err := watchcache.New(context.WithoutCancel(t.Context()), forgetful{memory.New(facts), facts}, watchcache.Config{Facts: facts, Log: slog.New(slog.DiscardHandler)})
+	cache, err := watchcache.New(context.WithoutCancel(t.Context()), forgetful{memory.New(facts), facts},
+		watchcache.Config{Facts: facts, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +128,8 @@ func withCache(t *testing.T, c *assemble.Config) {
 	c.Storage = cache
 }
 
-// forgetful reads items anew, as etcd does: memory hands out those that it was given, with the facts that were read of them then.
+// forgetful reads items anew, as etcd does: memory hands out those that it was given, with the facts that were read of
+// them then.
 type forgetful struct {
 	*memory.Storage
 	facts *storage.FactsTable
@@ -229,13 +237,15 @@ var (
 	anyTime = regexp.MustCompile(`20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 	anyAge  = regexp.MustCompile(`^\d+s$`)
 	// anyObject is how errors show an object that they do not accept, anyVersion how they name a version.
-	anyObject  = regexp.MustCompile(`Invalid value: (?:"\{.*\}"|\{"(?:ID|description|type|format|title|default|properties)":.*\}): `)
+	anyObject = regexp.MustCompile(
+		`Invalid value: (?:"\{.*\}"|\{"(?:ID|description|type|format|title|default|properties)":.*\}): `)
 	anyVersion = regexp.MustCompile(`in record \(\d+\)`)
 	// anyCurrent is how an error names the newest version that there is.
 	anyCurrent = regexp.MustCompile(`, current: \d+`)
 )
 
-// steady is an answer without what differs from run to run: times, versions, identities, and the order of what is wrong.
+// steady is an answer without what differs from run to run: times, versions, identities, and the order of what is
+// wrong.
 func steady(code int, warnings []string, body, hook string) stepAnswer {
 	out := stepAnswer{Code: code, Warnings: warnings}
 	var doc any
@@ -270,7 +280,8 @@ func withoutTimes(v any) any {
 			slices.SortFunc(conditions, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 		}
 		for k := range v {
-			if k == "storageVersionHash" || k == "time" || k == "continue" && v[k] != "" { // our hashes and tokens are others
+			// our hashes and tokens are others
+			if k == "storageVersionHash" || k == "time" || k == "continue" && v[k] != "" {
 				v[k] = "*"
 				continue
 			}
@@ -359,11 +370,13 @@ func convert(w http.ResponseWriter, r *http.Request) {
 		response["convertedObjects"] = objects
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind, "response": response}) // the server sees it
+	// the server sees it
+	_ = json.NewEncoder(w).Encode(
+		map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind, "response": response})
 }
 
-// TestSelectionAsksTheWebhookOnce: what objects are selected by in a version that a webhook converts to is asked of it for many
-// objects together, and not again by the next list or by another watcher.
+// TestSelectionAsksTheWebhookOnce: what objects are selected by in a version that a webhook converts to is asked of it
+// for many objects together, and not again by the next list or by another watcher.
 func TestSelectionAsksTheWebhookOnce(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -384,7 +397,8 @@ func TestSelectionAsksTheWebhookOnce(t *testing.T) {
 		return answer
 	}
 	schema := func(field string) string {
-		return `"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"` + field + `":{"type":"string"}}}}}}`
+		return `"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"` +
+			field + `":{"type":"string"}}}}}}`
 	}
 	definition := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.once.example.com"},"spec":{"group":"once.example.com",
 		"scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1","served":true,"storage":true,` + schema("text") + `},
@@ -392,7 +406,8 @@ func TestSelectionAsksTheWebhookOnce(t *testing.T) {
 		"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"` + hook.URL + `/good","caBundle":"` +
 		base64.StdEncoding.EncodeToString(hook.CABundle) + `"}}}}}`
 	const objects, v2 = 40, "/apis/once.example.com/v2/namespaces/default/widgets"
-	play(t, a, hook, []customStep{{Do: "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", Raw: definition}, {Do: "GET " + v2, Until: "200 "}})
+	play(t, a, hook, []customStep{{Do: "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", Raw: definition},
+		{Do: "GET " + v2, Until: "200 "}})
 	for i := range objects {
 		ask(http.MethodPost, "/apis/once.example.com/v1/namespaces/default/widgets",
 			fmt.Sprintf(`{"apiVersion":"once.example.com/v1","kind":"Widget","metadata":{"name":"w%d"},"spec":{"text":"t%d"}}`, i, i%2), http.StatusCreated)
@@ -412,7 +427,8 @@ func TestSelectionAsksTheWebhookOnce(t *testing.T) {
 		next = append(next, watching(t, a.url+v2+"?watch=1&fieldSelector=spec.content%3Dchanged", "Test-User", "admin"))
 	}
 	ask(http.MethodPut, "/apis/once.example.com/v1/namespaces/default/widgets/w0", strings.Replace(
-		ask(http.MethodGet, "/apis/once.example.com/v1/namespaces/default/widgets/w0", "", http.StatusOK), `"t0"`, `"changed"`, 1), http.StatusOK)
+		ask(http.MethodGet, "/apis/once.example.com/v1/namespaces/default/widgets/w0", "", http.StatusOK), `"t0"`,
+		`"changed"`, 1), http.StatusOK)
 	for _, wait := range next {
 		if e := wait(); e.Type != "ADDED" {
 			t.Errorf("a watcher sees %s", e.Type)
@@ -423,8 +439,8 @@ func TestSelectionAsksTheWebhookOnce(t *testing.T) {
 	}
 }
 
-// TestConvertedObjectsAreKept: clients pay once for what a webhook converts, by calls for many objects together, and have it while the
-// webhook is out of reach.
+// TestConvertedObjectsAreKept: clients pay once for what a webhook converts, by calls for many objects together, and
+// have it while the webhook is out of reach.
 func TestConvertedObjectsAreKept(t *testing.T) {
 	t.Parallel()
 	var calls, objects atomic.Int32
@@ -449,7 +465,8 @@ func TestConvertedObjectsAreKept(t *testing.T) {
 	})}
 	accepting := func(accept, method, path, body string, want int) string {
 		t.Helper()
-		code, _, answer := a.callWith(t, method, path, body, http.Header{"Accept": {accept}, "Content-Type": {"application/json"}})
+		code, _, answer := a.callWith(t, method, path, body,
+			http.Header{"Accept": {accept}, "Content-Type": {"application/json"}})
 		if code != want {
 			t.Fatalf("%s %s: %d %s", method, path, code, answer)
 		}
@@ -460,21 +477,27 @@ func TestConvertedObjectsAreKept(t *testing.T) {
 		return accepting("application/json", method, path, body, want)
 	}
 	schema := func(field string) string {
-		return `"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"` + field + `":{"type":"string"}}}}}}`
+		return `"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"` +
+			field + `":{"type":"string"}}}}}}`
 	}
 	definition := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.kept.example.com"},"spec":{"group":"kept.example.com",
 		"scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1","served":true,"storage":true,` + schema("text") + `},
 		{"name":"v2","served":true,"storage":false,` + schema("content") + `,"additionalPrinterColumns":[{"name":"Content","type":"string","jsonPath":".spec.content"}]}],
 		"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"` + hook.URL + `/good","caBundle":"` +
 		base64.StdEncoding.EncodeToString(hook.CABundle) + `"}}}}}`
-	const count, v1, v2 = 40, "/apis/kept.example.com/v1/namespaces/default/widgets", "/apis/kept.example.com/v2/namespaces/default/widgets"
-	play(t, a, hook, []customStep{{Do: "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", Raw: definition}, {Do: "GET " + v2, Until: "200 "}})
+	const count, v1, v2 = 40, "/apis/kept.example.com/v1/namespaces/default/widgets",
+		"/apis/kept.example.com/v2/namespaces/default/widgets"
+	play(t, a, hook, []customStep{{Do: "POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", Raw: definition},
+		{Do: "GET " + v2, Until: "200 "}})
 	for i := range count {
-		ask(http.MethodPost, v1, fmt.Sprintf(`{"apiVersion":"kept.example.com/v1","kind":"Widget","metadata":{"name":"w%d"},"spec":{"text":"t%d"}}`, i, i), http.StatusCreated)
+		ask(http.MethodPost, v1,
+			fmt.Sprintf(`{"apiVersion":"kept.example.com/v1","kind":"Widget","metadata":{"name":"w%d"},"spec":{"text":"t%d"}}`, i, i), http.StatusCreated)
 	}
 	initial := func() func() event {
 		t.Helper()
-		next := watching(t, a.url+v2+"?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", "Test-User", "admin")
+		next := watching(t, a.url+v2+
+			"?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", "Test-User",
+			"admin")
 		for range count {
 			if e := next(); e.Type != "ADDED" || e.Object.APIVersion != "kept.example.com/v2" {
 				t.Fatalf("an initial event is %+v", e)
@@ -493,7 +516,9 @@ func TestConvertedObjectsAreKept(t *testing.T) {
 		if got := strings.Count(ask(http.MethodGet, v2+"?limit=10", "", http.StatusOK), `"content":"t`); got != 10 {
 			t.Errorf("%d objects are on a page", got)
 		}
-		if got := strings.Count(accepting("application/json;as=Table;g=meta.k8s.io;v=v1", http.MethodGet, v2, "", http.StatusOK), `"cells":["w`); got != count {
+		if got := strings.Count(
+			accepting("application/json;as=Table;g=meta.k8s.io;v=v1", http.MethodGet, v2, "", http.StatusOK),
+			`"cells":["w`); got != count {
 			t.Errorf("%d objects are in a table", got)
 		}
 		ask(http.MethodGet, v2+"/w0", "", http.StatusOK)
@@ -512,7 +537,9 @@ func TestConvertedObjectsAreKept(t *testing.T) {
 	if e := next(); e.Type != "DELETED" || e.Object.Name != "w1" || e.Object.APIVersion != "kept.example.com/v2" {
 		t.Errorf("a deletion while the webhook is down is seen as %+v", e)
 	}
-	ask(http.MethodPost, v1, `{"apiVersion":"kept.example.com/v1","kind":"Widget","metadata":{"name":"late"},"spec":{"text":"t"}}`, http.StatusCreated)
+	ask(http.MethodPost, v1,
+		`{"apiVersion":"kept.example.com/v1","kind":"Widget","metadata":{"name":"late"},"spec":{"text":"t"}}`,
+		http.StatusCreated)
 	if e := next(); e.Type != "ERROR" {
 		t.Errorf("an object that was never converted is seen as %+v", e)
 	}
@@ -547,13 +574,16 @@ func TestDrainKeepsKeysToItself(t *testing.T) {
 	definition := func(stored string) string {
 		versions := ""
 		for _, v := range []string{"v1", "v2"} {
-			versions += fmt.Sprintf(`{"name":%q,"served":true,"storage":%v,"schema":{"openAPIV3Schema":{"type":"object"}}},`, v, v == stored)
+			versions += fmt.Sprintf(
+				`{"name":%q,"served":true,"storage":%v,"schema":{"openAPIV3Schema":{"type":"object"}}},`, v,
+				v == stored)
 		}
 		return `{"spec":{"group":"drain.example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[` + strings.TrimSuffix(versions, ",") + `],
 			"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"` + hook.URL + `","caBundle":"` +
 			base64.StdEncoding.EncodeToString(hook.CABundle) + `"}}}}}`
 	}
-	const definitions, v1 = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "/apis/drain.example.com/v1/namespaces/default/widgets"
+	const definitions, v1 = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+		"/apis/drain.example.com/v1/namespaces/default/widgets"
 	named := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.drain.example.com"},` + definition("v1")[1:]
 	if code, _, answer := a.call(t, http.MethodPost, definitions, named, "application/json"); code != http.StatusCreated {
 		t.Fatal(code, answer)
@@ -561,7 +591,8 @@ func TestDrainKeepsKeysToItself(t *testing.T) {
 	play(t, a, hook, []customStep{{Do: "GET " + v1, Until: "200 "}})
 	one := definitions + "/widgets.drain.example.com"
 	for _, step := range []struct{ method, path, body, media string }{
-		{http.MethodPost, v1, `{"apiVersion":"drain.example.com/v1","kind":"Widget","metadata":{"name":"w"}}`, "application/json"},
+		{http.MethodPost, v1, `{"apiVersion":"drain.example.com/v1","kind":"Widget","metadata":{"name":"w"}}`,
+			"application/json"},
 		{http.MethodPatch, one, definition("v2"), "application/merge-patch+json"},
 		{http.MethodDelete, one, "", "application/json"},
 	} {

@@ -13,8 +13,8 @@ type elsewhere struct{ Aggregated }
 
 func (elsewhere) Serves(info *request.Info) bool { return info.APIGroup == "ext" }
 
-// Kubernetes ends a request that changes something after 34 s, whatever it asks for: a create under a hundred costly policies was answered
-// 504 then.
+// Kubernetes ends a request that changes something after 34 s, whatever it asks for: a create under a hundred costly
+// policies was answered 504 then.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	s := &Server{Config: Config{RequestTimeout: time.Minute, Aggregated: elsewhere{}}}
@@ -23,10 +23,14 @@ func TestTimeout(t *testing.T) {
 		query string
 		want  time.Duration
 	}{
-		{request.Info{IsResource: true, Verb: "get"}, "", time.Minute}, {request.Info{IsResource: true, Verb: "list"}, "?timeout=90s", time.Minute},
-		{request.Info{IsResource: true, Verb: "create"}, "", 34 * time.Second}, {request.Info{IsResource: true, Verb: "update"}, "?timeout=50s", 34 * time.Second},
-		{request.Info{IsResource: true, Verb: "patch"}, "?timeout=5s", 5 * time.Second}, {request.Info{IsResource: true, Verb: "deletecollection"}, "?timeout=0s", 34 * time.Second},
-		{request.Info{IsResource: true, Verb: "create", APIGroup: "ext"}, "", time.Minute}, {request.Info{Verb: "create"}, "", time.Minute},
+		{request.Info{IsResource: true, Verb: "get"}, "", time.Minute},
+		{request.Info{IsResource: true, Verb: "list"}, "?timeout=90s", time.Minute},
+		{request.Info{IsResource: true, Verb: "create"}, "", 34 * time.Second},
+		{request.Info{IsResource: true, Verb: "update"}, "?timeout=50s", 34 * time.Second},
+		{request.Info{IsResource: true, Verb: "patch"}, "?timeout=5s", 5 * time.Second},
+		{request.Info{IsResource: true, Verb: "deletecollection"}, "?timeout=0s", 34 * time.Second},
+		{request.Info{IsResource: true, Verb: "create", APIGroup: "ext"}, "", time.Minute},
+		{request.Info{Verb: "create"}, "", time.Minute},
 	} {
 		r := httptest.NewRequest("GET", "/"+c.query, nil)
 		r = r.WithContext(request.WithInfo(r.Context(), &c.info))

@@ -10,8 +10,8 @@ import (
 	"bonsai/pkg/apiserver/flowcontrol"
 )
 
-// TestEnds: what must give way ends at once, whatever it waits for: a body that does not come, an answer that is not read, a stream that has
-// nothing to say, on both versions of HTTP.
+// TestEnds: what must give way ends at once, whatever it waits for: a body that does not come, an answer that is not
+// read, a stream that has nothing to say, on both versions of HTTP.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]func(w http.ResponseWriter, r *http.Request){

@@ -29,10 +29,16 @@ func fairly(t *testing.T, seats int) func(*assemble.Config) {
 		of := func(resource string) follow.Resource {
 			i := slices.IndexFunc(c.Rows, func(r resources.Row) bool { return r.Resource == resource })
 			codec := registry.NewCodec(&c.Rows[i])
-			return follow.Resource{Source: c.Storage, Prefix: registry.Prefix(&c.Rows[i]), Decode: func(value []byte) (runtime.Object, error) { return codec.Decode(value, 0) }}
+			return follow.Resource{Source: c.Storage, Prefix: registry.Prefix(&c.Rows[i]),
+				Decode: func(value []byte) (runtime.Object, error) {
+					return codec.Decode(value, 0)
+				}}
 		}
-		turns, err := fairness.New(fairness.Config{Seats: seats, RequestTimeout: time.Minute, Schemas: of("flowschemas"), Levels: of("prioritylevelconfigurations"),
-			Store: c.Catalog.Late(schema.GroupResource{Group: flowcontrolv1.GroupName, Resource: "flowschemas"}), Log: slog.New(slog.DiscardHandler)})
+		turns, err := fairness.New(
+			fairness.Config{Seats: seats, RequestTimeout: time.Minute, Schemas: of("flowschemas"),
+				Levels: of("prioritylevelconfigurations"),
+				Store:  c.Catalog.Late(schema.GroupResource{Group: flowcontrolv1.GroupName, Resource: "flowschemas"}),
+				Log:    slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,8 +83,8 @@ func until(t *testing.T, ok func() (bool, string)) {
 	}
 }
 
-// Requests go where the stored objects say, from soon after they are stored, and are told so. Those of a level without seats wait until
-// it gets some, or until its deletion sends later ones elsewhere.
+// Requests go where the stored objects say, from soon after they are stored, and are told so. Those of a level without
+// seats wait until it gets some, or until its deletion sends later ones elsewhere.
 func TestFairness(t *testing.T) {
 	t.Parallel()
 	host := start(t, fairly(t, 100))
@@ -98,7 +104,8 @@ func TestFairness(t *testing.T) {
 		got := dangling("jailed")
 		return got == `True NotFound This FlowSchema references the PriorityLevelConfiguration object named "jail" but there is no such object`, got
 	})
-	level := create(t, host+levels, `{"metadata":{"name":"jail"},"spec":{"type":"Limited","limited":{"nominalConcurrencyShares":0,"borrowingLimitPercent":0,
+	level := create(t, host+levels,
+		`{"metadata":{"name":"jail"},"spec":{"type":"Limited","limited":{"nominalConcurrencyShares":0,"borrowingLimitPercent":0,
 		"limitResponse":{"type":"Queue","queuing":{"queues":1,"handSize":1,"queueLengthLimit":2}}}}}`)
 	until(t, func() (bool, string) {
 		got := dangling("jailed")
@@ -129,12 +136,15 @@ func TestFairness(t *testing.T) {
 	if got := dump("dump_queues"); got != "jail, 0, 2, 0, 0, 0.00000000ss, 2, 2, 0.00600000ss" {
 		t.Errorf("queues: %s", got)
 	}
-	if got := dump("dump_requests?includeRequestDetails=1"); !strings.HasPrefix(got, "jail, jailed, 0, 0, admin, 2") || !strings.HasSuffix(got, "1, 0, 0s, 0001-01-01T00:00:00Z, admin, list, "+jailed+", jail, , v1, configmaps,") {
+	if got := dump("dump_requests?includeRequestDetails=1"); !strings.HasPrefix(got, "jail, jailed, 0, 0, admin, 2") ||
+		!strings.HasSuffix(got, "1, 0, 0s, 0001-01-01T00:00:00Z, admin, list, "+jailed+", jail, , v1, configmaps,") {
 		t.Errorf("requests: %s", got)
 	}
 	code, header, body := call(t, "GET", host+jailed, "")
-	if code != http.StatusTooManyRequests || header.Get("Retry-After") != "1" || body != "Too many requests, please try again later.\n" ||
-		header.Get("X-Kubernetes-PF-FlowSchema-UID") != uid || header.Get("X-Kubernetes-PF-PriorityLevel-UID") != level {
+	if code != http.StatusTooManyRequests || header.Get("Retry-After") != "1" ||
+		body != "Too many requests, please try again later.\n" ||
+		header.Get("X-Kubernetes-PF-FlowSchema-UID") != uid ||
+		header.Get("X-Kubernetes-PF-PriorityLevel-UID") != level {
 		t.Errorf("a request too many: %d %v %q", code, header, body)
 	}
 	// Who may not is told where the request would have waited, and waits for nothing.
@@ -147,7 +157,8 @@ func TestFairness(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer.Body.Close() //nolint:errcheck // the header counts
-	if h := answer.Header; answer.StatusCode != http.StatusForbidden || h.Get("X-Kubernetes-PF-FlowSchema-UID") != uid || h.Get("X-Content-Type-Options") != "nosniff" {
+	if h := answer.Header; answer.StatusCode != http.StatusForbidden ||
+		h.Get("X-Kubernetes-PF-FlowSchema-UID") != uid || h.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("forbidden: %d %v", answer.StatusCode, h)
 	}
 	// A level that is deleted while requests wait lets them go as it can; the next request goes elsewhere.
@@ -196,7 +207,8 @@ func TestThousandSchemas(t *testing.T) {
 	t.Parallel()
 	host := start(t, fairly(t, 100))
 	for i := range 1000 {
-		create(t, host+schemas, schemaOf(fmt.Sprintf("s%d", i), "catch-all", 100+i, fmt.Sprintf("%q", fmt.Sprintf("n%d", i))))
+		create(t, host+schemas, schemaOf(fmt.Sprintf("s%d", i), "catch-all", 100+i,
+			fmt.Sprintf("%q", fmt.Sprintf("n%d", i))))
 	}
 	want := create(t, host+schemas, schemaOf("first", "catch-all", 50, `"n999"`))
 	until(t, func() (bool, string) {

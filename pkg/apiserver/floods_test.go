@@ -32,14 +32,17 @@ const maps = "/api/v1/namespaces/ns/configmaps"
 
 // begun is a POST that announces a body and sends a byte of it.
 func begun(user string) string {
-	return "POST " + maps + " HTTP/1.1\r\nHost: x\r\nTest-User: " + user + "\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+	return "POST " + maps + " HTTP/1.1\r\nHost: x\r\nTest-User: " + user +
+		"\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
 }
 
-// TestSlowSendersHoldNoTurn: bodies that never come keep nobody from writing, and those of callers who may not write, or whom
-// nobody knows, are not even waited for.
+// TestSlowSendersHoldNoTurn: bodies that never come keep nobody from writing, and those of callers who may not write,
+// or whom nobody knows, are not even waited for.
 func TestSlowSendersHoldNoTurn(t *testing.T) {
 	t.Parallel()
-	t.Run("plain", func(t *testing.T) { testSlowSenders(t, start(t, func(c *assemble.Config) { c.HTTP.MaxMutating = 2 })) })
+	t.Run("plain", func(t *testing.T) {
+		testSlowSenders(t, start(t, func(c *assemble.Config) { c.HTTP.MaxMutating = 2 }))
+	})
 	t.Run("fair", func(t *testing.T) { testSlowSenders(t, start(t, fairly(t, 2))) })
 }
 
@@ -69,7 +72,9 @@ func testSlowSenders(t *testing.T, host string) {
 // TestSlowReadersHoldNoTurn: answers that nobody reads keep nobody from reading.
 func TestSlowReadersHoldNoTurn(t *testing.T) {
 	t.Parallel()
-	t.Run("plain", func(t *testing.T) { testSlowReaders(t, start(t, func(c *assemble.Config) { c.HTTP.MaxReading = 2 })) })
+	t.Run("plain", func(t *testing.T) {
+		testSlowReaders(t, start(t, func(c *assemble.Config) { c.HTTP.MaxReading = 2 }))
+	})
 	t.Run("fair", func(t *testing.T) { testSlowReaders(t, start(t, fairly(t, 2))) })
 }
 
@@ -86,7 +91,8 @@ func testSlowReaders(t *testing.T, host string) {
 			if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 				t.Fatal(err)
 			}
-			if b, err := bufio.NewReaderSize(c, 16).ReadString('\n'); err != nil || !strings.Contains(b, " 200 ") && !strings.Contains(b, " 429 ") {
+			if b, err := bufio.NewReaderSize(c, 16).ReadString('\n'); err != nil ||
+				!strings.Contains(b, " 200 ") && !strings.Contains(b, " 429 ") {
 				t.Fatalf("%s %v", b, err)
 			}
 		}
@@ -96,7 +102,8 @@ func testSlowReaders(t *testing.T, host string) {
 	}
 }
 
-// TestStalledRequestEnds: a request whose body does not come, and an answer that is not read, end with the request's time.
+// TestStalledRequestEnds: a request whose body does not come, and an answer that is not read, end with the request's
+// time.
 func TestStalledRequestEnds(t *testing.T) {
 	t.Parallel()
 	host := start(t, func(c *assemble.Config) { c.HTTP.RequestTimeout = time.Millisecond })

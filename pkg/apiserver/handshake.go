@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// handshakes is a TLS listener whose connections have shaken hands before they are accepted, each in a goroutine that ends with
-// that. A handshake takes a stack of 16 KB or more, and once it has grown, what serves an HTTP/2 connection would not let it shrink
-// again: the connection would keep it until it is closed. One whose handshake failed is accepted, too: net/http then gets the same
-// error from it, and answers what is right.
+// handshakes is a TLS listener whose connections have shaken hands before they are accepted, each in a goroutine that
+// ends with that. A handshake takes a stack of 16 KB or more, and once it has grown, what serves an HTTP/2 connection
+// would not let it shrink again: the connection would keep it until it is closed. One whose handshake failed is
+// accepted, too: net/http then gets the same error from it, and answers what is right.
 type handshakes struct {
 	net.Listener
 	config  *tls.Config
@@ -49,7 +49,8 @@ func (h *handshakes) Accept() (net.Conn, error) {
 	}
 }
 
-// accept takes connections. An error goes to the caller of Accept, who knows when to try again: nothing is accepted before that.
+// accept takes connections. An error goes to the caller of Accept, who knows when to try again: nothing is accepted
+// before that.
 func (h *handshakes) accept() {
 	for {
 		c, err := h.Listener.Accept()

@@ -37,7 +37,8 @@ func dial(t *testing.T, l net.Listener) net.Conn {
 	return c
 }
 
-// TestHandshakeBeforeAccept: who serves a connection finds the handshake done, and does not wait for a client that does not begin one.
+// TestHandshakeBeforeAccept: who serves a connection finds the handshake done, and does not wait for a client that does
+// not begin one.
 func TestHandshakeBeforeAccept(t *testing.T) {
 	t.Parallel()
 	l := shaking(t, time.Minute)
@@ -115,7 +116,8 @@ func TestPlainHTTP(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	var text strings.Builder
-	if err := resp.Write(&text); err != nil || resp.StatusCode != http.StatusBadRequest || !strings.Contains(text.String(), "Client sent an HTTP request to an HTTPS server.") {
+	if err := resp.Write(&text); err != nil || resp.StatusCode != http.StatusBadRequest ||
+		!strings.Contains(text.String(), "Client sent an HTTP request to an HTTPS server.") {
 		t.Errorf("%v: %s", err, text.String())
 	}
 }

@@ -11,7 +11,8 @@ import (
 
 // addHealth adds /healthz, /livez and /readyz, each with one path per check below it, and /metrics/slis.
 func (s *Server) addHealth(paths map[string]http.Handler) {
-	log := health.Check{Name: "log", Run: func(*http.Request) error { return nil }} // records are written at once: none can be stuck
+	// records are written at once: none can be stuck
+	log := health.Check{Name: "log", Run: func(*http.Request) error { return nil }}
 	stopping := health.Check{Name: "shutdown", Run: func(*http.Request) error {
 		if s.stopping.Load() {
 			return errors.New("process is shutting down")
@@ -24,7 +25,8 @@ func (s *Server) addHealth(paths map[string]http.Handler) {
 	live := slices.Concat(first, []health.Check{loopback}, s.Live, s.Started)
 	endpoints := health.New(s.Log)
 	for name, checks := range map[string][]health.Check{
-		"livez": live, "healthz": live, "readyz": slices.Concat(first, s.Live, s.Ready, s.Started, []health.Check{stopping}),
+		"livez": live, "healthz": live,
+		"readyz": slices.Concat(first, s.Live, s.Ready, s.Started, []health.Check{stopping}),
 	} {
 		maps.Copy(paths, endpoints.Paths(name, checks))
 	}

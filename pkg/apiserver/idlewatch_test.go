@@ -29,14 +29,17 @@ func (u *untilIdle) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestIdleWatchIsSmall: a watch that has had its initial events and waits is left with a stack of 8 KiB, whatever it had grown to.
+// TestIdleWatchIsSmall: a watch that has had its initial events and waits is left with a stack of 8 KiB, whatever it
+// had grown to.
 func TestIdleWatchIsSmall(t *testing.T) { // not beside others: it measures the process
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if info, ok := debug.ReadBuildInfo(); ok &&
+		slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		t.Skip("the race detector's stacks are larger")
 	}
 	url, server := startServer(t, nil)
 	for i := range 100 {
-		if code, _, body := call(t, http.MethodPost, url+"/api/v1/namespaces/default/configmaps", fmt.Sprintf(`{"metadata":{"name":"c-%d"}}`, i)); code != http.StatusCreated {
+		if code, _, body := call(t, http.MethodPost, url+"/api/v1/namespaces/default/configmaps",
+			fmt.Sprintf(`{"metadata":{"name":"c-%d"}}`, i)); code != http.StatusCreated {
 			t.Fatalf("%d %s", code, body)
 		}
 	}
@@ -46,7 +49,8 @@ func TestIdleWatchIsSmall(t *testing.T) { // not beside others: it measures the 
 	defer cancel()
 	watch := func() {
 		w := &untilIdle{header: http.Header{}, ended: make(chan struct{})}
-		r := httptest.NewRequestWithContext(ctx, http.MethodGet, url+"/api/v1/namespaces/default/configmaps?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", nil)
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet,
+			url+"/api/v1/namespaces/default/configmaps?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", nil)
 		r.Header.Set("Test-User", "admin")
 		watches.Go(func() { server.ServeHTTP(w, r) })
 		<-w.ended
@@ -62,7 +66,8 @@ func TestIdleWatchIsSmall(t *testing.T) { // not beside others: it measures the 
 	}
 }
 
-// stacks is how many bytes the process's stacks are after the collector has shrunk them as far as it does, by half each time.
+// stacks is how many bytes the process's stacks are after the collector has shrunk them as far as it does, by half each
+// time.
 func stacks() int {
 	for range 4 {
 		runtime.GC()

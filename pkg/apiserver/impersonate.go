@@ -39,7 +39,8 @@ func (s *Server) meant(r *http.Request) (*impersonation.Impersonated, error) {
 		return nil, nil
 	}
 	if wanted.Name == "" {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("requested &user.DefaultInfo{Name:\"\", UID:%q, Groups:%#v, Extra:%#v} without impersonating a user name", wanted.UID, wanted.Groups, wanted.Extra))
+		return nil, apierrors.NewBadRequest(
+			fmt.Sprintf("requested &user.DefaultInfo{Name:\"\", UID:%q, Groups:%#v, Extra:%#v} without impersonating a user name", wanted.UID, wanted.Groups, wanted.Extra))
 	}
 	caller := request.UserFrom(r.Context())
 	as, err := s.impersonation.As(r.Context(), caller, wanted, request.InfoFrom(r.Context()))

@@ -8,7 +8,8 @@ import (
 // lifeKey is where the context of a request, while a server runs, has the server's life.
 type lifeKey struct{}
 
-// life tells when the server begins to stop, with which streams end, and when it cuts off the requests that are still under way.
+// life tells when the server begins to stop, with which streams end, and when it cuts off the requests that are still
+// under way.
 type life struct{ stopping, cutOff <-chan struct{} }
 
 // lifeOf is the life of the server that serves a request; without one neither ever comes.
@@ -17,8 +18,9 @@ func lifeOf(ctx context.Context) life {
 	return l
 }
 
-// whole returns the context of a request that is no stream: it ends with its time, with its client, and when the server cuts it off, but not
-// when the server begins to stop. What is under way then, mostly a write, would else be done and answered as if it were not.
+// whole returns the context of a request that is no stream: it ends with its time, with its client, and when the server
+// cuts it off, but not when the server begins to stop. What is under way then, mostly a write, would else be done and
+// answered as if it were not.
 func whole(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	server := lifeOf(ctx)
 	out, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)

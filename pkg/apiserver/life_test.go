@@ -9,7 +9,8 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// A request that waits to be judged again does not hold up the server's stop, and one under way goes on until it is cut off.
+// A request that waits to be judged again does not hold up the server's stop, and one under way goes on until it is cut
+// off.
 func TestRequestsAtTheStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -38,8 +38,8 @@ type step struct {
 
 type contents struct{ Data, Labels map[string]string }
 
-// TestManagedFields replays requests that a real kube-apiserver was asked, creates, updates, patches and applies of all sorts, and
-// expects its answers.
+// TestManagedFields replays requests that a real kube-apiserver was asked, creates, updates, patches and applies of all
+// sorts, and expects its answers.
 func TestManagedFields(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/managedfields.json")
@@ -56,7 +56,8 @@ func TestManagedFields(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Parts.Behaviours[deployments] = assemble.Behaviour{Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"scale": {ReadWriter: s}}}}
+		c.Parts.Behaviours[deployments] = assemble.Behaviour{
+			Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"scale": {ReadWriter: s}}}}
 	})
 	for _, s := range steps {
 		agent := "tester/1.0"
@@ -80,10 +81,12 @@ func TestManagedFields(t *testing.T) {
 			got.Fields, got.Data = written(t, body)
 		}
 		for _, w := range header["Warning"] {
-			got.Warnings = append(got.Warnings, strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(w, `299 - "`), `"`), `\"`, `"`))
+			got.Warnings = append(got.Warnings,
+				strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(w, `299 - "`), `"`), `\"`, `"`))
 		}
 		slices.Sort(got.Causes)
-		want := step{Code: s.Code, Message: s.Message, Causes: s.Causes, Warnings: s.Warnings, Fields: s.Fields, Data: s.Data}
+		want := step{Code: s.Code, Message: s.Message, Causes: s.Causes, Warnings: s.Warnings, Fields: s.Fields,
+			Data: s.Data}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %s %s %s\ngot  %s\nwant %s", s.Name, s.Method, s.Path, s.Body, show(got), show(want))
 		}
@@ -122,7 +125,9 @@ func written(t *testing.T, body string) (fields []string, data *contents) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fields = append(fields, strings.Join([]string{cmp.Or(e.Manager, "-"), e.Operation, e.APIVersion, cmp.Or(e.Subresource, "-"), timed, string(set)}, " "))
+		fields = append(fields, strings.Join(
+			[]string{cmp.Or(e.Manager, "-"), e.Operation, e.APIVersion, cmp.Or(e.Subresource, "-"), timed, string(set)},
+			" "))
 	}
 	slices.Sort(fields)
 	if obj.Kind == "ConfigMap" && (len(obj.Data) > 0 || len(obj.Metadata.Labels) > 0) {
@@ -146,7 +151,8 @@ func TestUpdatersAreCapped(t *testing.T) {
 	}
 	var fields []string
 	for i := range 15 {
-		code, _, body := call(t, http.MethodPatch, url+"/a", fmt.Sprintf(`{"data":{"k%d":"v"}}`, i), "Content-Type", "application/merge-patch+json", "User-Agent", fmt.Sprintf("m%d", i))
+		code, _, body := call(t, http.MethodPatch, url+"/a", fmt.Sprintf(`{"data":{"k%d":"v"}}`, i), "Content-Type",
+			"application/merge-patch+json", "User-Agent", fmt.Sprintf("m%d", i))
 		if code != http.StatusOK {
 			t.Fatalf("%d %s", code, body)
 		}

@@ -40,12 +40,13 @@ func (h *half) Read(p []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-// TestHalfBodiesOfManyAccounts: service accounts of four namespaces hold as many half bodies as the server takes, on few connections;
-// everybody else writes as if they were not there.
+// TestHalfBodiesOfManyAccounts: service accounts of four namespaces hold as many half bodies as the server takes, on
+// few connections; everybody else writes as if they were not there.
 func TestHalfBodiesOfManyAccounts(t *testing.T) {
 	t.Parallel()
 	host := start(t, func(c *assemble.Config) { c.Parts.Authorizer = everybody{} })
-	client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	post := func(ctx context.Context, user string, body io.Reader) (int, error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, host+maps, body)
 		if err != nil {
@@ -70,7 +71,8 @@ func TestHalfBodiesOfManyAccounts(t *testing.T) {
 	for i := range namespaces * each {
 		attack.Go(func() {
 			for ctx.Err() == nil { // one that was ended comes again at once
-				_, _ = post(ctx, fmt.Sprintf("system:serviceaccount:team%d:a%d", i%namespaces, i), &half{ctx: ctx, sent: &sent})
+				_, _ = post(ctx, fmt.Sprintf("system:serviceaccount:team%d:a%d", i%namespaces, i),
+					&half{ctx: ctx, sent: &sent})
 			}
 		})
 	}
@@ -82,7 +84,8 @@ func TestHalfBodiesOfManyAccounts(t *testing.T) {
 	for i := range 20 {
 		began := time.Now()
 		code, err := post(ctx, "alice", strings.NewReader(fmt.Sprintf(`{"metadata":{"name":"m%d"}}`, i)))
-		if took := time.Since(began); err != nil || code != http.StatusCreated || took > 10*time.Second { // under a second on a machine with nothing else to do
+		// under a second on a machine with nothing else to do
+		if took := time.Since(began); err != nil || code != http.StatusCreated || took > 10*time.Second {
 			t.Errorf("alice's write: %d, %v, %v", code, err, took)
 		}
 	}

@@ -16,7 +16,10 @@ import (
 func objects(c *assemble.Config, resource string) follow.Resource {
 	i := slices.IndexFunc(c.Rows, func(r resources.Row) bool { return r.Resource == resource })
 	codec := registry.NewCodec(&c.Rows[i])
-	return follow.Resource{Source: c.Storage, Prefix: registry.Prefix(&c.Rows[i]), Decode: func(b []byte) (runtime.Object, error) { return codec.Decode(b, 0) }}
+	return follow.Resource{Source: c.Storage, Prefix: registry.Prefix(&c.Rows[i]),
+		Decode: func(b []byte) (runtime.Object, error) {
+			return codec.Decode(b, 0)
+		}}
 }
 
 // late is the store of a resource of c, for plug-ins that are made before it is.

@@ -18,8 +18,8 @@ import (
 
 var generatedPod = regexp.MustCompile(`gen-[a-z0-9]{5}`)
 
-// TestPodSecurityReplay asks what a real kube-apiserver v1.36.3 was asked, one request after the other, and expects its codes, messages and
-// warnings.
+// TestPodSecurityReplay asks what a real kube-apiserver v1.36.3 was asked, one request after the other, and expects its
+// codes, messages and warnings.
 func TestPodSecurityReplay(t *testing.T) {
 	t.Parallel()
 	replayPodSecurity(t, "testdata/podsecurity.json", podsecurity.Configuration{})
@@ -59,7 +59,8 @@ func replayPodSecurity(t *testing.T, file string, configured podsecurity.Configu
 		c.Parts.Authorizer = always.Allow{}
 		namespaces := late(c, "", "namespaces")
 		c.Parts.Admission = admission.NewChain(namespacelifecycle.New(namespaces),
-			podsecurity.New(podsecurity.Config{Namespaces: namespaces, Pods: late(c, "", "pods"), Configuration: configured, Now: time.Now}))
+			podsecurity.New(podsecurity.Config{Namespaces: namespaces, Pods: late(c, "", "pods"),
+				Configuration: configured, Now: time.Now}))
 		withBehaviours(t, c)
 	})
 	for _, c := range all {
@@ -73,7 +74,8 @@ func replayPodSecurity(t *testing.T, file string, configured podsecurity.Configu
 			message = generatedPod.ReplaceAllString(status.Message, "gen-*")
 		}
 		if code != c.Code || message != c.Message || !slices.Equal(header["Warning"], c.Warnings) {
-			t.Errorf("%s %s %s:\n got %d %s %q\nwant %d %s %q", c.Method, c.Path, c.Body, code, message, header["Warning"], c.Code, c.Message, c.Warnings)
+			t.Errorf("%s %s %s:\n got %d %s %q\nwant %d %s %q", c.Method, c.Path, c.Body, code, message,
+				header["Warning"], c.Code, c.Message, c.Warnings)
 		}
 	}
 }

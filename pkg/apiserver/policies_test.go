@@ -43,13 +43,17 @@ func withPolicies(t *testing.T, c *assemble.Config) {
 	}
 	c.Parts.Authorizer = aliceAndAdmin{}
 	rules := policies.New(policies.Config{
-		Mutating: objects(c, "mutatingadmissionpolicies"), MutatingBindings: objects(c, "mutatingadmissionpolicybindings"),
-		Validating: objects(c, "validatingadmissionpolicies"), ValidatingBindings: objects(c, "validatingadmissionpolicybindings"),
-		Matcher: match.New(match.Config{Catalog: c.Catalog, Namespaces: late(c, "", "namespaces"), Authorizer: c.Parts.Authorizer, Log: log}),
-		Stores:  c.Catalog.Late, Merger: c.Parts.Fields, Log: log,
+		Mutating:           objects(c, "mutatingadmissionpolicies"),
+		MutatingBindings:   objects(c, "mutatingadmissionpolicybindings"),
+		Validating:         objects(c, "validatingadmissionpolicies"),
+		ValidatingBindings: objects(c, "validatingadmissionpolicybindings"),
+		Matcher: match.New(match.Config{Catalog: c.Catalog, Namespaces: late(c, "", "namespaces"),
+			Authorizer: c.Parts.Authorizer, Log: log}),
+		Stores: c.Catalog.Late, Merger: c.Parts.Fields, Log: log,
 	})
 	c.Parts.Admission = admission.NewChain(priority.New(late(c, "scheduling.k8s.io", "priorityclasses")),
-		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default), rules.Mutating(), rules.Validating())
+		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default),
+		rules.Mutating(), rules.Validating())
 	c.Parts.Runs = rules.Runs()
 }
 
@@ -67,8 +71,8 @@ type policyCase struct {
 
 var generated = regexp.MustCompile(`(g-|"c)[a-z0-9]{5}\b`)
 
-// TestPoliciesReplay replays requests that a real kube-apiserver was asked while policies were in force, all of them at once, and expects
-// its answers.
+// TestPoliciesReplay replays requests that a real kube-apiserver was asked while policies were in force, all of them at
+// once, and expects its answers.
 func TestPoliciesReplay(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/policies.json")
@@ -113,7 +117,8 @@ func TestPoliciesReplay(t *testing.T) {
 			t.Errorf("%s: %v", c.Name, err)
 			continue
 		}
-		got := map[string]any{"code": code, "warnings": append([]string{}, header["Warning"]...), "answer": starred(answer, "")}
+		got := map[string]any{"code": code, "warnings": append([]string{}, header["Warning"]...),
+			"answer": starred(answer, "")}
 		want := map[string]any{"code": c.Code, "warnings": append([]string{}, c.Warnings...), "answer": c.Answer}
 		g, w := generatedStarred(t, got), generatedStarred(t, want)
 		if !reflect.DeepEqual(g, w) {
@@ -141,13 +146,15 @@ func waitForPolicy(t *testing.T, a asker) {
 	t.Helper()
 	policy := `{"metadata":{"name":"marker"},"spec":{"matchConstraints":{"resourceRules":[{"operations":["*"],"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"]}]},"validations":[{"expression":"false"}]}}`
 	binding := `{"metadata":{"name":"marker"},"spec":{"policyName":"marker","validationActions":["Deny"],"matchResources":{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"marker"}}}}}`
-	for path, body := range map[string]string{"validatingadmissionpolicies": policy, "validatingadmissionpolicybindings": binding} {
+	for path, body := range map[string]string{"validatingadmissionpolicies": policy,
+		"validatingadmissionpolicybindings": binding} {
 		if code, _, answer := a.call(t, http.MethodPost, configurations+path, body, "application/json"); code != http.StatusCreated {
 			t.Fatalf("%d %s", code, answer)
 		}
 	}
 	for begun := time.Now(); ; {
-		code, _, body := a.call(t, http.MethodPost, "/api/v1/namespaces/marker/configmaps?dryRun=All", `{"metadata":{"name":"a"}}`, "application/json")
+		code, _, body := a.call(t, http.MethodPost, "/api/v1/namespaces/marker/configmaps?dryRun=All",
+			`{"metadata":{"name":"a"}}`, "application/json")
 		if code == http.StatusUnprocessableEntity && strings.Contains(body, "'marker'") {
 			return
 		}

@@ -11,9 +11,10 @@ import (
 	"bonsai/pkg/apiserver/rest"
 )
 
-// What is held of bodies that are still being received, in bytes: of everybody, and of one caller. A body counts with what it
-// has in memory by now, and at least bodyCost, which is about what its connection costs. One that has come whole counts no more here:
-// who waits for a turn keeps nobody's body from being received (flowcontrol.Bodies.Wait bounds that).
+// What is held of bodies that are still being received, in bytes: of everybody, and of one caller. A body counts with
+// what it has in memory by now, and at least bodyCost, which is about what its connection costs. One that has come
+// whole counts no more here: who waits for a turn keeps nobody's body from being received (flowcontrol.Bodies.Wait
+// bounds that).
 const (
 	maxReceiving     = 64 << 20
 	maxUserReceiving = 16 << 20
@@ -23,8 +24,8 @@ const (
 // slowBody is the age from which a body that is still being received gives way to another one of its caller.
 const slowBody = time.Second
 
-// receive reads the body of a request that may be made and has no turn yet: who sends slowly holds a little memory and nobody's
-// place. The server's read deadline ends it.
+// receive reads the body of a request that may be made and has no turn yet: who sends slowly holds a little memory and
+// nobody's place. The server's read deadline ends it.
 func (s *Server) receive(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		info := request.InfoFrom(r.Context())
@@ -63,8 +64,8 @@ func (s *Server) received(w http.ResponseWriter, r *http.Request, info *request.
 // longAgo is a deadline that ends what is under way.
 var longAgo = time.Unix(1, 0)
 
-// refuse answers a request whose body, if it has one, has not been read and will not be: over HTTP/1 the server would wait for
-// it before it answers, to use the connection again.
+// refuse answers a request whose body, if it has one, has not been read and will not be: over HTTP/1 the server would
+// wait for it before it answers, to use the connection again.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	closeUnread(w, r)
 	s.API.WriteError(w, r, err)

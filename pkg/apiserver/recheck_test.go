@@ -27,8 +27,10 @@ func TestCausesOfWrongMetadata(t *testing.T) {
 		if code != http.StatusCreated {
 			t.Fatalf("%s: %d %s", c.path, code, made)
 		}
-		for metadata, want := range map[string]int{`"labels":{"a b":"c"},`: c.label, `"finalizers":["a/b/c"],`: c.finalizer, `"finalizers":["x"],`: c.unknown} {
-			code, _, body := a.call(t, http.MethodPut, c.path+"/a?dryRun=All", strings.Replace(made, `"metadata":{`, `"metadata":{`+metadata, 1), "application/json")
+		for metadata, want := range map[string]int{`"labels":{"a b":"c"},`: c.label,
+			`"finalizers":["a/b/c"],`: c.finalizer, `"finalizers":["x"],`: c.unknown} {
+			code, _, body := a.call(t, http.MethodPut, c.path+"/a?dryRun=All",
+				strings.Replace(made, `"metadata":{`, `"metadata":{`+metadata, 1), "application/json")
 			if want == 0 {
 				if code != http.StatusOK {
 					t.Errorf("%s with %s: %d %s", c.path, metadata, code, body)

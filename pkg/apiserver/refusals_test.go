@@ -24,7 +24,8 @@ func TestPatchOfKind(t *testing.T) {
 	}{
 		{"merge", `{"kind":"Pod"}`, 422, "converting (v1.Pod) to (core.ConfigMap): unknown conversion"},
 		{"merge", `{"kind":"Nope"}`, 422, `no kind \"Nope\" is registered for version \"v1\" in scheme`},
-		{"merge", `{"kind":{}}`, 422, "couldn't get version/kind; json parse error: json: cannot unmarshal object into Go struct field .kind of type string"},
+		{"merge", `{"kind":{}}`, 422,
+			"couldn't get version/kind; json parse error: json: cannot unmarshal object into Go struct field .kind of type string"},
 		{"merge", `{"apiVersion":"v1/b/c"}`, 422, "unexpected GroupVersion string: v1/b/c"},
 		{"merge", `{"apiVersion":"v2"}`, 422, `no kind \"ConfigMap\" is registered for version \"v2\" in scheme`},
 		{"json", `[{"op":"remove","path":"/kind"}]`, 200, `"kind":"ConfigMap"`},
@@ -42,13 +43,15 @@ func TestPatchOfKind(t *testing.T) {
 	}
 }
 
-// Owner references that are there twice are stored once, by POST, PUT and PATCH, and told in a warning of bounded length.
+// Owner references that are there twice are stored once, by POST, PUT and PATCH, and told in a warning of bounded
+// length.
 func TestOwnersThatAreThereTwice(t *testing.T) {
 	t.Parallel()
 	maps := start(t, nil) + "/api/v1/namespaces/ns/configmaps"
 	const owner = `{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"11111111-1111-4111-8111-111111111111"}`
 	body := func(n int) string {
-		return `{"metadata":{"name":"a","ownerReferences":[` + strings.TrimSuffix(strings.Repeat(owner+",", n), ",") + `]}}`
+		return `{"metadata":{"name":"a","ownerReferences":[` + strings.TrimSuffix(strings.Repeat(owner+",", n), ",") +
+			`]}}`
 	}
 	for _, c := range []struct {
 		method, url, media string
@@ -82,9 +85,11 @@ func (v verbs) Authorize(_ context.Context, a authz.Attributes) (authz.Decision,
 // Who may only get pods/exec or nodes/proxy does not run commands by way of a WebSocket, whose handshake is a GET.
 func TestUpgradeNeedsCreate(t *testing.T) {
 	t.Parallel()
-	for allowed, want := range map[verbs]int{"get": http.StatusForbidden, "create": http.StatusForbidden, "get,create": http.StatusNotFound} {
+	for allowed, want := range map[verbs]int{"get": http.StatusForbidden, "create": http.StatusForbidden,
+		"get,create": http.StatusNotFound} {
 		url := start(t, func(c *assemble.Config) { c.Parts.Authorizer = allowed })
-		for _, path := range []string{"namespaces/ns/pods/p/exec?command=x", "namespaces/ns/pods/p/attach", "namespaces/ns/pods/p/portforward?ports=1",
+		for _, path := range []string{"namespaces/ns/pods/p/exec?command=x", "namespaces/ns/pods/p/attach",
+			"namespaces/ns/pods/p/portforward?ports=1",
 			"nodes/n/proxy/exec/ns/p/c?command=x", "nodes/n/proxy/"} {
 			r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/api/v1/"+path, nil)
 			if err != nil {

@@ -35,14 +35,15 @@ func overCache(t *testing.T) func(*assemble.Config) {
 	return func(c *assemble.Config) { c.Catalog, c.Storage = served, cache }
 }
 
-// A resource that is added is served at once, under all its paths and in discovery. When it is removed its watches end as
-// those whose time is over, and new requests get 404.
+// A resource that is added is served at once, under all its paths and in discovery. When it is removed its watches end
+// as those whose time is over, and new requests get 404.
 func TestRemovedResource(t *testing.T) {
 	t.Parallel()
 	var served *catalog.Catalog
 	put := overCache(t)
 	url, server := startServer(t, func(c *assemble.Config) { put(c); served = c.Catalog })
-	row := &resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "ConfigMap"}, Resource: "things", StoragePath: "example.com/things", Namespaced: true,
+	row := &resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "ConfigMap"},
+		Resource: "things", StoragePath: "example.com/things", Namespaced: true,
 		New: resources.Make[corev1.ConfigMap]}
 	things := url + "/apis/example.com/v1/namespaces/ns/things"
 	for range 2 { // what was removed can come again, with its objects
@@ -56,17 +57,21 @@ func TestRemovedResource(t *testing.T) {
 		if err := served.Add(entry); err != nil {
 			t.Fatal(err)
 		}
-		if code, _, body := call(t, "PUT", things+"/missing", `{"metadata":{"name":"missing"}}`, "Content-Type", "application/json"); code != 404 || !strings.Contains(body, `things.example.com \"missing\" not found`) {
+		if code, _, body := call(t, "PUT", things+"/missing", `{"metadata":{"name":"missing"}}`, "Content-Type",
+			"application/json"); code != 404 || !strings.Contains(body, `things.example.com \"missing\" not found`) {
 			t.Errorf("a PUT of what is not there: %d %s", code, body)
 		}
-		if code, _, body := call(t, "POST", things, `{"metadata":{"generateName":"a-"}}`, "Content-Type", "application/json"); code != 201 {
+		if code, _, body := call(t, "POST", things, `{"metadata":{"generateName":"a-"}}`, "Content-Type",
+			"application/json"); code != 201 {
 			t.Errorf("create: %d %s", code, body)
 		}
-		if code, _, body := call(t, "GET", url+"/apis/example.com/v1", ""); code != 200 || !strings.Contains(body, "things") {
+		if code, _, body := call(t, "GET", url+"/apis/example.com/v1", ""); code != 200 ||
+			!strings.Contains(body, "things") {
 			t.Errorf("discovery: %d %.200s", code, body)
 		}
 		var ends []chan string
-		for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf", "application/json;as=Table;g=meta.k8s.io;v=v1"} {
+		for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf",
+			"application/json;as=Table;g=meta.k8s.io;v=v1"} {
 			ends = append(ends, watchToEnd(t, things+"?watch=1", accept))
 		}
 		if err := served.Remove(row.GroupResource()); err != nil {

@@ -72,8 +72,8 @@ func isDocument(path string) bool {
 	return false
 }
 
-// onlyGet refuses all other methods, HEAD too, except for the list of groups and single groups: upstream answers any method
-// there as it answers GET.
+// onlyGet refuses all other methods, HEAD too, except for the list of groups and single groups: upstream answers any
+// method there as it answers GET.
 func (s *Server) onlyGet(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && !isGroupDocument(r.URL.Path) {

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Schemas made to be costly are taken where Kubernetes takes them, or refused with a reason; neither leaves much behind, and of the refused
-// ones nothing is stored. The real server (1.36.3) answers the same but for "too deep" and "too many rules", which it takes, and grows from
-// 300 to 1,100 MB over them.
+// Schemas made to be costly are taken where Kubernetes takes them, or refused with a reason; neither leaves much
+// behind, and of the refused ones nothing is stored. The real server (1.36.3) answers the same but for "too deep" and
+// "too many rules", which it takes, and grows from 300 to 1,100 MB over them.
 func TestSchemaBombs(t *testing.T) { // not parallel: it counts what is in use
 	h := customHouse(t)
 	of := func(n int, format, separator string) string {
@@ -22,7 +22,8 @@ func TestSchemaBombs(t *testing.T) { // not parallel: it counts what is in use
 		return strings.Join(parts, separator)
 	}
 	within := func(depth int) string {
-		return strings.Repeat(`{"type":"object","properties":{"p":`, depth) + `{"type":"string"}` + strings.Repeat(`}}`, depth)
+		return strings.Repeat(`{"type":"object","properties":{"p":`, depth) + `{"type":"string"}` +
+			strings.Repeat(`}}`, depth)
 	}
 	rule := func(expression string) string {
 		return fmt.Sprintf(`{"type":"object","properties":{"x":{"type":"integer"},"l":{"type":"array","items":{"type":"array","items":{"type":"array","items":{"type":"string"}}}}},"x-kubernetes-validations":[{"rule":%q}]}`, expression)
@@ -32,19 +33,33 @@ func TestSchemaBombs(t *testing.T) { // not parallel: it counts what is in use
 		want         int
 		says         string
 	}{
-		{"10,000 properties", `{"type":"object","properties":{` + of(10_000, `"p%d":{"type":"string"}`, ",") + `}}`, http.StatusCreated, ""},
-		{"a megabyte of text", `{"type":"object","description":"` + strings.Repeat("x", 1_000_000) + `"}`, http.StatusCreated, ""},
-		{"a megabyte of properties", `{"type":"object","properties":{` + of(9_000, `"p`+strings.Repeat("x", 80)+`%d":{"type":"string"}`, ",") + `}}`, http.StatusCreated, ""},
-		{"5,000 alternatives", `{"type":"object","properties":{"x":{"type":"string"}},"allOf":[` + of(5_000, `{"properties":{"x":{"minLength":%d}}}`, ",") + `]}`, http.StatusCreated, ""},
-		{"20,000 values", `{"type":"object","properties":{"x":{"type":"string","enum":[` + of(20_000, `"e%d"`, ",") + `]}}}`, http.StatusCreated, ""},
+		{"10,000 properties", `{"type":"object","properties":{` + of(10_000, `"p%d":{"type":"string"}`, ",") + `}}`,
+			http.StatusCreated, ""},
+		{"a megabyte of text", `{"type":"object","description":"` + strings.Repeat("x", 1_000_000) + `"}`,
+			http.StatusCreated, ""},
+		{"a megabyte of properties",
+			`{"type":"object","properties":{` + of(9_000, `"p`+strings.Repeat("x", 80)+`%d":{"type":"string"}`, ",") +
+				`}}`, http.StatusCreated, ""},
+		{"5,000 alternatives", `{"type":"object","properties":{"x":{"type":"string"}},"allOf":[` +
+			of(5_000, `{"properties":{"x":{"minLength":%d}}}`, ",") + `]}`, http.StatusCreated, ""},
+		{"20,000 values", `{"type":"object","properties":{"x":{"type":"string","enum":[` + of(20_000, `"e%d"`, ",") +
+			`]}}}`, http.StatusCreated, ""},
 		{"100 levels", within(100), http.StatusCreated, ""},
 		{"too deep", within(1_000), http.StatusBadRequest, "exceeded max depth of 300"},
-		{"too large", `{"type":"object","description":"` + strings.Repeat("x", 4_000_000) + `"}`, http.StatusRequestEntityTooLarge, "limit is 3145728"},
-		{"a pattern of a million states", `{"type":"object","properties":{"x":{"type":"string","pattern":"(a{1,1000}){1,1000}"}}}`, http.StatusUnprocessableEntity, "must be a valid regular expression"},
-		{"too many rules", `{"type":"object","x-kubernetes-validations":[` + of(5_000, `{"rule":"true","message":"m%d"}`, ",") + `]}`, http.StatusUnprocessableEntity, "must not have more than 1000 expressions"},
-		{"a costly rule", rule("self.l.all(a, a.all(b, b.all(c, self.l.all(d, d.all(e, e.all(f, f.contains(c)))))))"), http.StatusUnprocessableEntity, "estimated rule cost exceeds budget by factor of more than 100x"},
-		{"a rule in 3,000 parentheses", rule(strings.Repeat("(", 3_000) + "true" + strings.Repeat(")", 3_000)), http.StatusUnprocessableEntity, "Invalid value"},
-		{"a rule of 20,000 terms", rule(of(20_000, "self.x == %d", " || ")), http.StatusUnprocessableEntity, "Invalid value"},
+		{"too large", `{"type":"object","description":"` + strings.Repeat("x", 4_000_000) + `"}`,
+			http.StatusRequestEntityTooLarge, "limit is 3145728"},
+		{"a pattern of a million states",
+			`{"type":"object","properties":{"x":{"type":"string","pattern":"(a{1,1000}){1,1000}"}}}`,
+			http.StatusUnprocessableEntity, "must be a valid regular expression"},
+		{"too many rules", `{"type":"object","x-kubernetes-validations":[` +
+			of(5_000, `{"rule":"true","message":"m%d"}`, ",") + `]}`, http.StatusUnprocessableEntity,
+			"must not have more than 1000 expressions"},
+		{"a costly rule", rule("self.l.all(a, a.all(b, b.all(c, self.l.all(d, d.all(e, e.all(f, f.contains(c)))))))"),
+			http.StatusUnprocessableEntity, "estimated rule cost exceeds budget by factor of more than 100x"},
+		{"a rule in 3,000 parentheses", rule(strings.Repeat("(", 3_000) + "true" + strings.Repeat(")", 3_000)),
+			http.StatusUnprocessableEntity, "Invalid value"},
+		{"a rule of 20,000 terms", rule(of(20_000, "self.x == %d", " || ")), http.StatusUnprocessableEntity,
+			"Invalid value"},
 	} {
 		group := fmt.Sprintf("b%d.io", i)
 		body := fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"ws.%s"},"spec":{"group":%q,"scope":"Namespaced","names":{"plural":"ws","kind":"W"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":%s}}]}}`,
@@ -59,9 +74,11 @@ func TestSchemaBombs(t *testing.T) { // not parallel: it counts what is in use
 			h.ask(h.admin, http.MethodGet, definitionsPath+"/ws."+group, "", stored)
 			if stored == http.StatusOK {
 				h.until(h.admin, http.MethodGet, "/apis/"+group+"/v1/namespaces/a/ws", "", http.StatusOK)
-				h.ask(h.admin, http.MethodPost, "/apis/"+group+"/v1/namespaces/default/ws", `{"apiVersion":"`+group+`/v1","kind":"W","metadata":{"name":"w"}}`, http.StatusCreated)
+				h.ask(h.admin, http.MethodPost, "/apis/"+group+"/v1/namespaces/default/ws",
+					`{"apiVersion":"`+group+`/v1","kind":"W","metadata":{"name":"w"}}`, http.StatusCreated)
 			}
-			until(t, func() (bool, string) { // what follows an answer, as the documents of OpenAPI, may still be at work
+			// what follows an answer, as the documents of OpenAPI, may still be at work
+			until(t, func() (bool, string) {
 				left := (inUse() - before) >> 20
 				return left <= 30, fmt.Sprintf("it leaves %d MiB in use", left)
 			})

@@ -42,7 +42,8 @@ type reached struct{ count *atomic.Int64 }
 
 func (r reached) New() runtime.Object { return &metav1.PartialObjectMetadata{} }
 
-func (r reached) Create(context.Context, string, string, runtime.Object, *metav1.CreateOptions) (runtime.Object, error) {
+func (r reached) Create(context.Context, string, string, runtime.Object, *metav1.CreateOptions) (runtime.Object,
+	error) {
 	r.count.Add(1)
 	return &metav1.Status{}, nil
 }
@@ -57,9 +58,9 @@ func (c connected) Connect(context.Context, string, string, runtime.Object, http
 	return nil
 }
 
-// scopes is a server of every kind with RBAC, in which alice is an administrator of the namespace mine and of nothing else, and
-// root may do everything. Of each kind there is an object o, of namespaced kinds in each of the namespaces mine and theirs; the
-// namespaces are there, too.
+// scopes is a server of every kind with RBAC, in which alice is an administrator of the namespace mine and of nothing
+// else, and root may do everything. Of each kind there is an object o, of namespaced kinds in each of the namespaces
+// mine and theirs; the namespaces are there, too.
 type scopes struct {
 	t       *testing.T
 	rows    []resources.Row
@@ -89,18 +90,25 @@ func newScopes(t *testing.T) *scopes {
 	source := func(resource string) follow.Resource {
 		i := slices.IndexFunc(s.rows, func(r resources.Row) bool { return r.Resource == resource })
 		codec := registry.NewCodec(&s.rows[i])
-		return follow.Resource{Source: s.storage, Prefix: registry.Prefix(&s.rows[i]), Decode: func(value []byte) (runtime.Object, error) { return codec.Decode(value, 0) }}
+		return follow.Resource{Source: s.storage, Prefix: registry.Prefix(&s.rows[i]),
+			Decode: func(value []byte) (runtime.Object, error) {
+				return codec.Decode(value, 0)
+			}}
 	}
 	log := slog.New(slog.DiscardHandler)
-	roles := rbac.New(rbac.Config{Roles: source("roles"), RoleBindings: source("rolebindings"), ClusterRoles: source("clusterroles"), ClusterRoleBindings: source("clusterrolebindings"), Log: log})
+	roles := rbac.New(rbac.Config{Roles: source("roles"), RoleBindings: source("rolebindings"),
+		ClusterRoles: source("clusterroles"), ClusterRoleBindings: source("clusterrolebindings"), Log: log})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server, err := assemble.New(assemble.Config{Catalog: served, Storage: s.storage, Rows: s.rows,
-		Parts: assemble.Parts{Authenticator: byGroup{}, Authorizer: authz.Union(authz.Privileged(request.GroupMasters), roles),
-			Behaviours: assembletest.Behaviours(s.rows, reached{s.reached}, registry.Answerer{Connecter: connected{reached{s.reached}}})},
-		HTTP: apiserver.Config{Listener: listener, TLS: certificate(t), Metrics: prometheus.NewRegistry(), Version: version.Info{GitVersion: "v1.36.0"}, Log: log}})
+		Parts: assemble.Parts{Authenticator: byGroup{},
+			Authorizer: authz.Union(authz.Privileged(request.GroupMasters), roles),
+			Behaviours: assembletest.Behaviours(s.rows, reached{s.reached},
+				registry.Answerer{Connecter: connected{reached{s.reached}}})},
+		HTTP: apiserver.Config{Listener: listener, TLS: certificate(t), Metrics: prometheus.NewRegistry(),
+			Version: version.Info{GitVersion: "v1.36.0"}, Log: log}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,20 +168,23 @@ func (s *scopes) fill(row *resources.Row, g *registry.Generic) {
 	}
 }
 
-// grant makes alice's role and binding, and in the same namespace those of bob, who may update everything, and carol, who may
-// create it, too.
+// grant makes alice's role and binding, and in the same namespace those of bob, who may update everything, and carol,
+// who may create it, too.
 func (s *scopes) grant(byPath map[string]*registry.Generic) {
 	for name, verbs := range map[string][]string{"bob": {"update"}, "carol": {"update", "create"}} {
-		s.bind(byPath, name, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{"*"}, Resources: []string{"*"}}}})
+		s.bind(byPath, name, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Rules: []rbacv1.PolicyRule{{Verbs: verbs, APIGroups: []string{"*"}, Resources: []string{"*"}}}})
 	}
 	all := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "cluster-admin"}, Rules: []rbacv1.PolicyRule{
-		{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}, {Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}}}
+		{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
+		{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}}}
 	s.bind(byPath, "alice", all)
 }
 
 // bind makes a role, and binds it to user in the namespace mine.
 func (s *scopes) bind(byPath map[string]*registry.Generic, user string, role *rbacv1.ClusterRole) {
-	bound := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user, Namespace: "mine"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+	bound := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user, Namespace: "mine"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}}}
 	if _, err := byPath["clusterroles"].Create(s.t.Context(), "", role, &metav1.CreateOptions{}); err != nil {
 		s.t.Fatal(err)
@@ -187,9 +198,11 @@ func (s *scopes) bind(byPath map[string]*registry.Generic, user string, role *rb
 func TestPutThatCreates(t *testing.T) {
 	t.Parallel()
 	s := newScopes(t)
-	put := verb{method: http.MethodPut, media: "application/json", body: `{"metadata":{"name":"missing"},"spec":{"holderIdentity":"x","leaseDurationSeconds":1}}`}
+	put := verb{method: http.MethodPut, media: "application/json",
+		body: `{"metadata":{"name":"missing"},"spec":{"holderIdentity":"x","leaseDurationSeconds":1}}`}
 	const path = "/apis/coordination.k8s.io/v1/namespaces/mine/leases/missing"
-	if w := s.ask("bob", path, put); w.Code != 403 || !strings.Contains(w.Body.String(), `User \"bob\" cannot create resource \"leases\"`) {
+	if w := s.ask("bob", path, put); w.Code != 403 ||
+		!strings.Contains(w.Body.String(), `User \"bob\" cannot create resource \"leases\"`) {
 		t.Errorf("who may only update: %d %s", w.Code, w.Body)
 	}
 	if w := s.ask("carol", path, put); w.Code != 201 {
@@ -243,8 +256,10 @@ func wrongScopes(row *resources.Row, tail string) []string {
 		head = "/apis/" + g + "/" + row.GVK.Version + "/"
 	}
 	below := row.Resource + tail
-	all := []string{"namespaces//" + below, "watch/namespaces//" + below, "namespaces/mine/namespaces/theirs/" + below, "namespaces/mine//" + below, "proxy/namespaces/mine/" + below,
-		"namespaces/mine/../theirs/" + below, "namespaces/mine/./" + below, "namespaces/mine/" + strings.ToUpper(row.Resource) + tail}
+	all := []string{"namespaces//" + below, "watch/namespaces//" + below, "namespaces/mine/namespaces/theirs/" + below,
+		"namespaces/mine//" + below, "proxy/namespaces/mine/" + below,
+		"namespaces/mine/../theirs/" + below, "namespaces/mine/./" + below,
+		"namespaces/mine/" + strings.ToUpper(row.Resource) + tail}
 	switch {
 	case !row.Namespaced:
 		all = append(all, "namespaces/mine/"+below, "watch/namespaces/mine/"+below)
@@ -252,7 +267,8 @@ func wrongScopes(row *resources.Row, tail string) []string {
 		all = append(all, below, "watch/"+below)
 	}
 	if strings.Count(tail, "/") > 1 { // a subresource
-		all = append(all, "watch/"+below, "watch/namespaces/mine/"+below, "namespaces/mine/"+row.Resource+"/"+tail[strings.LastIndexByte(tail, '/'):])
+		all = append(all, "watch/"+below, "watch/namespaces/mine/"+below,
+			"namespaces/mine/"+row.Resource+"/"+tail[strings.LastIndexByte(tail, '/'):])
 	}
 	for i := range all {
 		all[i] = head + all[i]
@@ -260,8 +276,8 @@ func wrongScopes(row *resources.Row, tail string) []string {
 	return all
 }
 
-// No kind answers in a scope that it does not have, whatever the question and the user: RBAC was asked about another one
-// (CVE-2019-11247). Who may do everything in one namespace reaches nothing elsewhere.
+// No kind answers in a scope that it does not have, whatever the question and the user: RBAC was asked about another
+// one (CVE-2019-11247). Who may do everything in one namespace reaches nothing elsewhere.
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	s := newScopes(t)
@@ -293,7 +309,8 @@ func (s *scopes) refused(user, path string, v verb, code int) {
 	count := s.reached.Load()
 	w := s.ask(user, path, v)
 	if w.Code != code && (w.Code != 403 || user == "root") || s.touched(revision, count) {
-		s.t.Errorf("%s: %s %s?%s: %d %.200s; something was touched: %v", user, v.method, path, v.query, w.Code, w.Body, s.touched(revision, count))
+		s.t.Errorf("%s: %s %s?%s: %d %.200s; something was touched: %v", user, v.method, path, v.query, w.Code, w.Body,
+			s.touched(revision, count))
 	}
 }
 

@@ -34,8 +34,10 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: cfg, limits: flowcontrol.New(cfg.MaxReading, cfg.MaxMutating, limitPatience), bodies: flowcontrol.NewBodies(limitPatience),
-		receiving: flowcontrol.NewShares(maxReceiving, maxUserReceiving, slowBody), streams: flowcontrol.NewShares(maxStreams, maxUserStreams, 0)}
+	s := &Server{Config: cfg, limits: flowcontrol.New(cfg.MaxReading, cfg.MaxMutating, limitPatience),
+		bodies:    flowcontrol.NewBodies(limitPatience),
+		receiving: flowcontrol.NewShares(maxReceiving, maxUserReceiving, slowBody),
+		streams:   flowcontrol.NewShares(maxStreams, maxUserStreams, 0)}
 	inFlight := s.limits.InFlight
 	if cfg.Fairness != nil {
 		inFlight = cfg.Fairness.InFlight
@@ -49,8 +51,8 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Limits of the HTTP server. A request's body must have come, and its answer have been taken, lateAfter its deadline: time
-// enough to say that it passed. A connection on which nothing can be written for writeByteTimeout is closed.
+// Limits of the HTTP server. A request's body must have come, and its answer have been taken, lateAfter its deadline:
+// time enough to say that it passed. A connection on which nothing can be written for writeByteTimeout is closed.
 const (
 	readHeaderTimeout = 32 * time.Second
 	idleTimeout       = 3 * time.Minute
@@ -58,7 +60,8 @@ const (
 	writeByteTimeout  = time.Minute
 	maxHeaderBytes    = 1 << 20
 	maxStrangers      = 2000
-	// An HTTP/2 client may send so much ahead of what is read, in bytes, on one stream and on all streams of a connection.
+	// An HTTP/2 client may send so much ahead of what is read, in bytes, on one stream and on all streams of a
+	// connection.
 	streamWindow     = 256 << 10
 	connectionWindow = 1 << 20
 )
@@ -90,7 +93,8 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.runAudit(ctx)()
 	failed := make(chan error, 1)
 	go func() {
-		failed <- server.Serve(shakeHands(serving, watchStrangers(s.Listener, maxStrangers), server.TLSConfig, readHeaderTimeout))
+		failed <- server.Serve(shakeHands(serving, watchStrangers(s.Listener, maxStrangers), server.TLSConfig,
+			readHeaderTimeout))
 	}()
 	s.Log.Info("serving", "address", s.Listener.Addr().String())
 	select {
@@ -119,14 +123,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler(w, r)
 }
 
-// How long drain looks for the end of the requests under way, and what it then leaves their last bytes to reach the clients.
+// How long drain looks for the end of the requests under way, and what it then leaves their last bytes to reach the
+// clients.
 const (
 	drainPoll = 5 * time.Millisecond
 	drainLast = 50 * time.Millisecond
 )
 
-// drain closes the listener, tells HTTP/2 clients to go away, and closes the connections when nothing is under way any more or
-// at the end of timeout. It does not wait for clients to close: HTTP/2 ones would get a second each.
+// drain closes the listener, tells HTTP/2 clients to go away, and closes the connections when nothing is under way any
+// more or at the end of timeout. It does not wait for clients to close: HTTP/2 ones would get a second each.
 func (s *Server) drain(ctx context.Context, server *http.Server, timeout time.Duration) error {
 	end := time.NewTimer(timeout)
 	defer end.Stop()

@@ -82,10 +82,13 @@ func startServer(t testing.TB, change func(*assemble.Config)) (url string, serve
 	}
 	all := rows.All()
 	cfg := assemble.Config{Catalog: served, Storage: memory.New(facts), Rows: all,
-		Parts: assemble.Parts{Authenticator: byHeader{}, Authorizer: onlyAdmin{}, Paths: map[string]http.Handler{"/panic": panics{}},
-			Behaviours: assembletest.Behaviours(all, assembletest.Nobody{}, registry.Answerer{Connecter: assembletest.Nobody{}})},
-		HTTP: apiserver.Config{Listener: listener, TLS: certificate(t), Metrics: prometheus.NewRegistry(), Version: version.Info{GitVersion: "v1.36.0"},
-			Log: slog.New(slog.DiscardHandler), MaxReading: 100, MaxMutating: 100}}
+		Parts: assemble.Parts{Authenticator: byHeader{}, Authorizer: onlyAdmin{},
+			Paths: map[string]http.Handler{"/panic": panics{}},
+			Behaviours: assembletest.Behaviours(all, assembletest.Nobody{},
+				registry.Answerer{Connecter: assembletest.Nobody{}})},
+		HTTP: apiserver.Config{Listener: listener, TLS: certificate(t), Metrics: prometheus.NewRegistry(),
+			Version: version.Info{GitVersion: "v1.36.0"},
+			Log:     slog.New(slog.DiscardHandler), MaxReading: 100, MaxMutating: 100}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -133,9 +136,10 @@ func (a as) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func client(t *testing.T, url, user, contentType string) kubernetes.Interface {
 	t.Helper()
-	c, err := kubernetes.NewForConfig(&clientrest.Config{Host: url, QPS: -1, TLSClientConfig: clientrest.TLSClientConfig{Insecure: true},
-		ContentConfig: clientrest.ContentConfig{ContentType: contentType, AcceptContentTypes: contentType},
-		WrapTransport: func(rt http.RoundTripper) http.RoundTripper { return as{user, rt} }})
+	c, err := kubernetes.NewForConfig(
+		&clientrest.Config{Host: url, QPS: -1, TLSClientConfig: clientrest.TLSClientConfig{Insecure: true},
+			ContentConfig: clientrest.ContentConfig{ContentType: contentType, AcceptContentTypes: contentType},
+			WrapTransport: func(rt http.RoundTripper) http.RoundTripper { return as{user, rt} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +147,8 @@ func client(t *testing.T, url, user, contentType string) kubernetes.Interface {
 }
 
 func plain(user string) *http.Client {
-	return &http.Client{Transport: as{user, &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}}
+	return &http.Client{Transport: as{user,
+		&http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}}
 }
 
 // call returns the status code and body of one request as admin. headers are pairs.
@@ -182,38 +187,47 @@ func TestClientGo(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer w.Stop()
-			made, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "m-", Labels: map[string]string{"a": "b"}}, Data: map[string]string{"k": "v"}}, metav1.CreateOptions{})
+			made, err := maps.Create(ctx,
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "m-",
+					Labels: map[string]string{"a": "b"}}, Data: map[string]string{"k": "v"}}, metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, metav1.CreateOptions{}); err != nil {
+			if _, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
+				metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			if e := <-w.ResultChan(); e.Type != watch.Added || e.Object.(*corev1.ConfigMap).ResourceVersion != made.ResourceVersion {
+			if e := <-w.ResultChan(); e.Type != watch.Added ||
+				e.Object.(*corev1.ConfigMap).ResourceVersion != made.ResourceVersion {
 				t.Fatalf("first event: %v %v", e.Type, e.Object)
 			}
 			got, err := maps.Get(ctx, made.Name, metav1.GetOptions{})
-			if err != nil || got.Data["k"] != "v" || got.ResourceVersion != made.ResourceVersion || got.UID != made.UID {
+			if err != nil || got.Data["k"] != "v" || got.ResourceVersion != made.ResourceVersion ||
+				got.UID != made.UID {
 				t.Fatalf("get: %v, %v", got, err)
 			}
 			list, err := maps.List(ctx, metav1.ListOptions{Limit: 1})
 			if err != nil || len(list.Items) != 1 || list.Continue == "" || *list.RemainingItemCount != 1 {
 				t.Fatalf("first page: %v, %v", list, err)
 			}
-			if list, err = maps.List(ctx, metav1.ListOptions{Limit: 1, Continue: list.Continue}); err != nil || len(list.Items) != 1 || list.Items[0].Name != "other" || list.Continue != "" {
+			if list, err = maps.List(ctx, metav1.ListOptions{Limit: 1, Continue: list.Continue}); err != nil ||
+				len(list.Items) != 1 || list.Items[0].Name != "other" || list.Continue != "" {
 				t.Fatalf("second page: %v, %v", list, err)
 			}
-			patched, err := maps.Patch(ctx, made.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":null}}}`), metav1.PatchOptions{})
+			patched, err := maps.Patch(ctx, made.Name, types.MergePatchType,
+				[]byte(`{"metadata":{"labels":{"a":null}}}`), metav1.PatchOptions{})
 			if err != nil || patched.Labels["a"] != "" {
 				t.Fatalf("patch: %v, %v", patched, err)
 			}
-			if e := <-w.ResultChan(); e.Type != watch.Deleted || e.Object.(*corev1.ConfigMap).ResourceVersion != patched.ResourceVersion {
+			if e := <-w.ResultChan(); e.Type != watch.Deleted ||
+				e.Object.(*corev1.ConfigMap).ResourceVersion != patched.ResourceVersion {
 				t.Fatalf("leaving the selector: %v %v", e.Type, e.Object)
 			}
 			if _, err := maps.Update(ctx, made, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 				t.Fatalf("update of an old version: %v", err)
 			}
-			if err := maps.Delete(ctx, made.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(made.UID))}); err != nil {
+			if err := maps.Delete(ctx, made.Name,
+				metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(made.UID))}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := maps.Get(ctx, made.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
@@ -234,10 +248,13 @@ func TestInitialEvents(t *testing.T) {
 	for _, contentType := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
 		url := start(t, nil)
 		maps := client(t, url, "admin", contentType).CoreV1().ConfigMaps("ns")
-		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); err != nil {
+		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
+			metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		w, err := maps.Watch(t.Context(), metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true})
+		w, err := maps.Watch(t.Context(),
+			metav1.ListOptions{SendInitialEvents: new(true),
+				ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +262,9 @@ func TestInitialEvents(t *testing.T) {
 			t.Fatalf("%v", e)
 		}
 		e := <-w.ResultChan()
-		if e.Type != watch.Bookmark || e.Object.(*corev1.ConfigMap).Annotations[metav1.InitialEventsAnnotationKey] != "true" || e.Object.(*corev1.ConfigMap).ResourceVersion == "" {
+		if e.Type != watch.Bookmark ||
+			e.Object.(*corev1.ConfigMap).Annotations[metav1.InitialEventsAnnotationKey] != "true" ||
+			e.Object.(*corev1.ConfigMap).ResourceVersion == "" {
 			t.Fatalf("%v", e)
 		}
 		w.Stop()
@@ -266,18 +285,23 @@ func TestFilters(t *testing.T) {
 		message    string
 	}{
 		{"", "/api/v1/pods", 401, "Unauthorized"},
-		{"bob", "/api/v1/namespaces/x/pods/p", 403, `pods \"p\" is forbidden: User \"bob\" cannot get resource \"pods\" in API group \"\" in the namespace \"x\"`},
+		{"bob", "/api/v1/namespaces/x/pods/p", 403,
+			`pods \"p\" is forbidden: User \"bob\" cannot get resource \"pods\" in API group \"\" in the namespace \"x\"`},
 		{"bob", "/metrics", 403, `forbidden: User \"bob\" cannot get path \"/metrics\"`},
 		{"admin", "/panic", 500, "This request caused apiserver to panic"},
 		{"admin", "/api/v1/pods?timeout=x", 400, "invalid timeout"},
 		{"admin", "/api/v1/nothing", 404, "the server could not find the requested resource"},
 		{"admin", "/apis/none/v1/nothing", 404, "404 page not found"},
-		{"admin", "/readyz?verbose", 200, "[+]ping ok\n[+]log ok\n[+]poststarthook/start-apiextensions-informers ok\n[+]poststarthook/start-apiextensions-controllers ok\n[+]poststarthook/crd-informer-synced ok\n" +
-			"[+]poststarthook/start-kube-aggregator-informers ok\n"},
-		{"admin", "/readyz?verbose", 200, "[+]poststarthook/apiservice-openapiv3-controller ok\n[+]shutdown ok\nreadyz check passed\n"},
-		{"admin", "/livez?verbose", 200, "[+]ping ok\n[+]log ok\n[+]loopback-serving-certificate ok\n[+]poststarthook/start-apiextensions-informers ok\n[+]poststarthook/start-apiextensions-controllers ok\n[+]poststarthook/crd-informer-synced ok\n" +
-			"[+]poststarthook/start-kube-aggregator-informers ok\n"},
-		{"admin", "/healthz?verbose", 200, "[+]poststarthook/apiservice-openapiv3-controller ok\nhealthz check passed\n"},
+		{"admin", "/readyz?verbose", 200,
+			"[+]ping ok\n[+]log ok\n[+]poststarthook/start-apiextensions-informers ok\n[+]poststarthook/start-apiextensions-controllers ok\n[+]poststarthook/crd-informer-synced ok\n" +
+				"[+]poststarthook/start-kube-aggregator-informers ok\n"},
+		{"admin", "/readyz?verbose", 200,
+			"[+]poststarthook/apiservice-openapiv3-controller ok\n[+]shutdown ok\nreadyz check passed\n"},
+		{"admin", "/livez?verbose", 200,
+			"[+]ping ok\n[+]log ok\n[+]loopback-serving-certificate ok\n[+]poststarthook/start-apiextensions-informers ok\n[+]poststarthook/start-apiextensions-controllers ok\n[+]poststarthook/crd-informer-synced ok\n" +
+				"[+]poststarthook/start-kube-aggregator-informers ok\n"},
+		{"admin", "/healthz?verbose", 200,
+			"[+]poststarthook/apiservice-openapiv3-controller ok\nhealthz check passed\n"},
 		{"admin", "/livez/ping", 200, "ok"},
 		{"admin", "/metrics/slis", 200, `kubernetes_healthcheck{name="shutdown",type="readyz"} 1`},
 		{"admin", "/metrics", 200, "apiserver_request_total"},
@@ -317,7 +341,9 @@ func TestImpersonation(t *testing.T) {
 		"Impersonate-Extra-Foo": `Groups:[]string(nil), Extra:map[string][]string{\"foo\":[]string{\"x\"}}}`,
 	} {
 		code, h, body := call(t, "GET", url+"/api/v1/nodes", "", header, "x")
-		if code != 400 || !strings.Contains(body, `user.DefaultInfo{Name:\"\", UID:`) || !strings.Contains(body, want+" without impersonating a user name") || h.Get("X-Content-Type-Options") != "nosniff" {
+		if code != 400 || !strings.Contains(body, `user.DefaultInfo{Name:\"\", UID:`) ||
+			!strings.Contains(body, want+" without impersonating a user name") ||
+			h.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s without user: %d %v %s", header, code, h, body)
 		}
 	}
@@ -333,12 +359,14 @@ func (impersonator) Authorize(_ context.Context, a authz.Attributes) (authz.Deci
 	return authz.NoOpinion, "", nil
 }
 
-// Only NAMESPACE:NAME behind the prefix is a service account; everything else is a user, and takes the right to impersonate users.
+// Only NAMESPACE:NAME behind the prefix is a service account; everything else is a user, and takes the right to
+// impersonate users.
 func TestImpersonatedAccounts(t *testing.T) {
 	t.Parallel()
 	url := start(t, func(c *assemble.Config) { c.Parts.Authorizer = impersonator{} })
 	for user, want := range map[string]int{
-		"system:serviceaccount:ns:sa": 200, "system:serviceaccount:other:sa": 403, "system:serviceaccount:ns:sa:more": 403, "system:serviceaccount:ns:": 403,
+		"system:serviceaccount:ns:sa": 200, "system:serviceaccount:other:sa": 403,
+		"system:serviceaccount:ns:sa:more": 403, "system:serviceaccount:ns:": 403,
 		"system:serviceaccount:ns": 403, "system:serviceaccount:": 403, "ns:sa": 403,
 	} {
 		if code, _, body := call(t, "GET", url+"/api/v1/nodes", "", "Impersonate-User", user); code != want {
@@ -361,15 +389,21 @@ func TestBadBodies(t *testing.T) {
 		{"", ``, "application/json", 400, "unexpected end of JSON input (\\u003cempty\\u003e)"},
 		{"", "a: b: c", "application/yaml", 400, "mapping values are not allowed"},
 		{"", "k8s\x00\xff\xff", "application/vnd.kubernetes.protobuf", 400, "unrecognized"},
-		{"", `{"metadata":{"name":"a"},"data":{"a":5}}`, "application/json", 400, "cannot unmarshal number into Go struct field ConfigMap.data of type string"},
+		{"", `{"metadata":{"name":"a"},"data":{"a":5}}`, "application/json", 400,
+			"cannot unmarshal number into Go struct field ConfigMap.data of type string"},
 		{"", `{"kind":"Pod","apiVersion":"v1"}`, "application/json", 400, "cannot be handled as a ConfigMap"},
 		{"", `{"metadata":{"name":"a"}}`, "text/plain", 415, "accepted media types include: application/json"},
-		{"?fieldValidation=Strict", `{"metadata":{"name":"a"},"foo":1,"foo":2}`, "application/json", 400, `strict decoding error: unknown field \"foo\"`},
-		{"?fieldValidation=Strict", "metadata: {name: a}\ndata: {x: a, x: b}\n", "application/yaml", 400, "strict decoding error"},
-		{"?fieldValidation=x", `{"metadata":{"name":"a"}}`, "application/json", 422, "fieldValidation: Unsupported value"},
+		{"?fieldValidation=Strict", `{"metadata":{"name":"a"},"foo":1,"foo":2}`, "application/json", 400,
+			`strict decoding error: unknown field \"foo\"`},
+		{"?fieldValidation=Strict", "metadata: {name: a}\ndata: {x: a, x: b}\n", "application/yaml", 400,
+			"strict decoding error"},
+		{"?fieldValidation=x", `{"metadata":{"name":"a"}}`, "application/json", 422,
+			"fieldValidation: Unsupported value"},
 		{"?dryRun=x", `{"metadata":{"name":"a"}}`, "application/json", 422, "dryRun: Unsupported value"},
-		{"", strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000), "application/json", 400, "exceeded max depth"},
-		{"", `{"metadata":{"name":"a"},"data":{"a":"` + strings.Repeat("x", 4<<20) + `"}}`, "application/json", 413, "limit is 3145728"},
+		{"", strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000), "application/json", 400,
+			"exceeded max depth"},
+		{"", `{"metadata":{"name":"a"},"data":{"a":"` + strings.Repeat("x", 4<<20) + `"}}`, "application/json", 413,
+			"limit is 3145728"},
 	} {
 		code, _, body := call(t, "POST", maps+c.query, c.body, "Content-Type", c.media)
 		if code != c.code || !strings.Contains(body, c.message) {
@@ -384,17 +418,19 @@ func TestBadBodies(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	url := start(t, nil)
-	code, h, _ := call(t, "POST", url+"/api/v1/namespaces/ns/configmaps", `{"metadata":{"name":"a"},"foo":1}`, "Content-Type", "application/json")
+	code, h, _ := call(t, "POST", url+"/api/v1/namespaces/ns/configmaps", `{"metadata":{"name":"a"},"foo":1}`,
+		"Content-Type", "application/json")
 	if code != 201 || h.Get("Warning") != `299 - "unknown field \"foo\""` {
 		t.Errorf("%d, Warning: %s", code, h.Get("Warning"))
 	}
-	if code, h, _ = call(t, "GET", url+"/api/v1/endpoints", ""); code != 200 || !strings.Contains(h.Get("Warning"), "v1 Endpoints is deprecated") {
+	if code, h, _ = call(t, "GET", url+"/api/v1/endpoints", ""); code != 200 ||
+		!strings.Contains(h.Get("Warning"), "v1 Endpoints is deprecated") {
 		t.Errorf("endpoints: %d, Warning: %s", code, h.Get("Warning"))
 	}
 }
 
-// TestTrace: the step that makes an object links the object's trace, its UID, to that of the request. Nothing is written on the
-// object, and nothing is logged for a request without a trace.
+// TestTrace: the step that makes an object links the object's trace, its UID, to that of the request. Nothing is
+// written on the object, and nothing is logged for a request without a trace.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -443,7 +479,8 @@ func TestForms(t *testing.T) {
 	t.Parallel()
 	url := start(t, nil)
 	maps := url + "/api/v1/namespaces/ns/configmaps"
-	code, _, body := call(t, "POST", maps, "metadata: {name: a}\ndata: {x: z}\n", "Content-Type", "application/yaml", "Accept", "application/yaml")
+	code, _, body := call(t, "POST", maps, "metadata: {name: a}\ndata: {x: z}\n", "Content-Type", "application/yaml",
+		"Accept", "application/yaml")
 	if code != 201 || !strings.Contains(body, "kind: ConfigMap") {
 		t.Errorf("YAML: %d\n%s", code, body)
 	}
@@ -453,7 +490,8 @@ func TestForms(t *testing.T) {
 		as("Table"):                     `"cells":["a",1,`,
 		as("PartialObjectMetadataList"): `"items":[{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a"`,
 	} {
-		if _, _, body := call(t, "GET", maps, "", "Accept", accept); !strings.Contains(body, want) || !json.Valid([]byte(body)) {
+		if _, _, body := call(t, "GET", maps, "", "Accept", accept); !strings.Contains(body, want) ||
+			!json.Valid([]byte(body)) {
 			t.Errorf("%s: %s", accept, body)
 		}
 	}
@@ -461,13 +499,17 @@ func TestForms(t *testing.T) {
 		t.Errorf("pretty: %s", body)
 	}
 	// What YAML's reader refuses in JSON: DEL, C1, the byte order mark, and what is no character.
-	if code, _, body := call(t, "POST", maps, `{"metadata":{"name":"odd"},"data":{"x":"\u007f\u009b\ufeff\uffff"}}`, "Content-Type", "application/json", "Accept", "application/yaml"); code != 201 || !strings.Contains(body, `"\x7F\x9B\uFEFF\uFFFF"`) {
+	if code, _, body := call(t, "POST", maps, `{"metadata":{"name":"odd"},"data":{"x":"\u007f\u009b\ufeff\uffff"}}`,
+		"Content-Type", "application/json", "Accept", "application/yaml"); code != 201 ||
+		!strings.Contains(body, `"\x7F\x9B\uFEFF\uFFFF"`) {
 		t.Errorf("odd characters as YAML: %d\n%s", code, body)
 	}
-	if code, _, body := call(t, "GET", maps, "", "Accept", "application/yaml"); code != 200 || !strings.Contains(body, "name: odd") || !strings.Contains(body, "name: a\n") {
+	if code, _, body := call(t, "GET", maps, "", "Accept", "application/yaml"); code != 200 ||
+		!strings.Contains(body, "name: odd") || !strings.Contains(body, "name: a\n") {
 		t.Errorf("a list with odd characters as YAML: %d\n%s", code, body)
 	}
-	if code, _, body := call(t, "GET", maps, "", "Accept", "text/html"); code != 406 || !strings.HasPrefix(body, "{\n") {
+	if code, _, body := call(t, "GET", maps, "", "Accept", "text/html"); code != 406 ||
+		!strings.HasPrefix(body, "{\n") {
 		t.Errorf("HTML: %d", code)
 	}
 }
@@ -483,8 +525,9 @@ func TestView(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := c.CoreV1().Events("ns").Create(ctx, &corev1.Event{ObjectMeta: metav1.ObjectMeta{GenerateName: "e-", Namespace: "ns"}, Message: "hello",
-			InvolvedObject: corev1.ObjectReference{Namespace: "ns", Name: "p"}}, metav1.CreateOptions{})
+		e, err := c.CoreV1().Events("ns").Create(ctx,
+			&corev1.Event{ObjectMeta: metav1.ObjectMeta{GenerateName: "e-", Namespace: "ns"}, Message: "hello",
+				InvolvedObject: corev1.ObjectReference{Namespace: "ns", Name: "p"}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,10 +26,12 @@ import (
 var serviceAddress = regexp.MustCompile(`10\.96\.[0-9.]+|fd00:96::[0-9a-f:]*`)
 
 // chosenAddresses are those that the recorded requests name.
-var chosenAddresses = map[string]bool{"10.96.7.7": true, "10.96.7.8": true, "10.96.9.9": true, "fd00:96::7:7": true, "fd00:96::7:8": true, "fd00:96::9:9": true}
+var chosenAddresses = map[string]bool{"10.96.7.7": true, "10.96.7.8": true, "10.96.9.9": true, "fd00:96::7:7": true,
+	"fd00:96::7:8": true, "fd00:96::9:9": true}
 
-// TestServiceFamilies makes and changes a Service as a real kube-apiserver v1.36.3 was asked to, on servers with one range of addresses and
-// with two, of either family first, and expects its codes, messages, families, policies and addresses (KEP-563).
+// TestServiceFamilies makes and changes a Service as a real kube-apiserver v1.36.3 was asked to, on servers with one
+// range of addresses and with two, of either family first, and expects its codes, messages, families, policies and
+// addresses (KEP-563).
 func TestServiceFamilies(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/servicefamilies.json")
@@ -63,7 +65,8 @@ func TestServiceFamilies(t *testing.T) {
 					}
 					code, _, body := a.call(t, step.Method, at, step.Body, media)
 					if got := familiesIn(t, code, body); got != step.Answers[i] {
-						t.Errorf("%s %s, after %s:\n got %s\nwant %s", step.Method, step.Body, life[0].Body, got, step.Answers[i])
+						t.Errorf("%s %s, after %s:\n got %s\nwant %s", step.Method, step.Body, life[0].Body, got,
+							step.Answers[i])
 					}
 				}
 				a.call(t, http.MethodDelete, path+"/s", "", "application/json")
@@ -86,7 +89,10 @@ func startWithRanges(t *testing.T, texts []string) (url string) {
 	}
 	url = start(t, func(c *assemble.Config) {
 		c.Parts.Authorizer = always.Allow{}
-		addresses, err := serviceip.New(serviceip.Config{Stores: c.Catalog, Storage: c.Storage, Ranges: ranges, FirstNodePort: 30000, LastNodePort: 32767, Random: rand.New(rand.NewPCG(1, 2)), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		addresses, err := serviceip.New(
+			serviceip.Config{Stores: c.Catalog, Storage: c.Storage, Ranges: ranges, FirstNodePort: 30000,
+				LastNodePort: 32767, Random: rand.New(rand.NewPCG(1, 2)), Now: time.Now,
+				Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,21 +100,25 @@ func startWithRanges(t *testing.T, texts []string) (url string) {
 		services.Hook = addresses
 		c.Parts.Behaviours[corev1.Resource("services")] = services
 	})
-	cidr, err := json.Marshal(networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: serviceip.DefaultCIDR}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: texts}})
+	cidr, err := json.Marshal(
+		networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: serviceip.DefaultCIDR},
+			Spec: networkingv1.ServiceCIDRSpec{CIDRs: texts}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := asker{plain("admin"), url}
-	for path, body := range map[string]string{"/apis/networking.k8s.io/v1/servicecidrs": string(cidr), "/api/v1/namespaces": `{"metadata":{"name":"default"}}`} {
-		if code, _, answer := a.call(t, http.MethodPost, path, body, "application/json"); code != http.StatusCreated && code != http.StatusConflict {
+	for path, body := range map[string]string{"/apis/networking.k8s.io/v1/servicecidrs": string(cidr),
+		"/api/v1/namespaces": `{"metadata":{"name":"default"}}`} {
+		if code, _, answer := a.call(t, http.MethodPost, path, body, "application/json"); code != http.StatusCreated &&
+			code != http.StatusConflict {
 			t.Fatalf("%s: %d %s", path, code, answer)
 		}
 	}
 	return url
 }
 
-// familiesIn is an answer as it is recorded: the message, or the addresses, families and policy of the Service. Addresses that the server
-// chose are their families.
+// familiesIn is an answer as it is recorded: the message, or the addresses, families and policy of the Service.
+// Addresses that the server chose are their families.
 func familiesIn(t *testing.T, code int, body string) string {
 	t.Helper()
 	var answer struct {

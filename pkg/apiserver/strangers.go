@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// strangers are the open connections whose client has not yet shown who it is. Everybody who reaches the port may open one, so
-// there are only so many: beyond that the oldest is closed. One who has credentials shows them with the first request, within
-// milliseconds, and is a stranger no more.
+// strangers are the open connections whose client has not yet shown who it is. Everybody who reaches the port may open
+// one, so there are only so many: beyond that the oldest is closed. One who has credentials shows them with the first
+// request, within milliseconds, and is a stranger no more.
 type strangers struct {
 	net.Listener
 	most int

@@ -9,14 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Rows of ended pods are marked as completed, in lists, gets and watches; the reason is the phase, not the status's reason.
-// Other rows have no conditions.
+// Rows of ended pods are marked as completed, in lists, gets and watches; the reason is the phase, not the status's
+// reason. Other rows have no conditions.
 func TestTableConditions(t *testing.T) {
 	t.Parallel()
 	url := start(t, nil)
 	pods := url + "/api/v1/namespaces/ns/pods"
 	completed := func(reason, message string) []metav1.TableRowCondition {
-		return []metav1.TableRowCondition{{Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: reason, Message: message}}
+		return []metav1.TableRowCondition{
+			{Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: reason, Message: message}}
 	}
 	want := map[string][]metav1.TableRowCondition{
 		"ended":   completed("Succeeded", "The pod has completed successfully."),
@@ -24,13 +25,15 @@ func TestTableConditions(t *testing.T) {
 		"running": nil, "new": nil,
 	}
 	for name, status := range map[string]string{
-		"ended": `{"phase":"Succeeded"}`, "evicted": `{"phase":"Failed","reason":"Evicted","message":"low"}`, "running": `{"phase":"Running"}`, "new": `{}`,
+		"ended": `{"phase":"Succeeded"}`, "evicted": `{"phase":"Failed","reason":"Evicted","message":"low"}`,
+		"running": `{"phase":"Running"}`, "new": `{}`,
 	} {
 		body := `{"metadata":{"name":"` + name + `"},"spec":{"containers":[{"name":"c","image":"x"}]}}`
 		if code, _, answer := call(t, http.MethodPost, pods, body, "Content-Type", "application/json"); code != http.StatusCreated {
 			t.Fatalf("%s: %d %s", name, code, answer)
 		}
-		if code, _, answer := call(t, http.MethodPatch, pods+"/"+name+"/status", `{"status":`+status+`}`, "Content-Type", "application/merge-patch+json"); code != http.StatusOK {
+		if code, _, answer := call(t, http.MethodPatch, pods+"/"+name+"/status", `{"status":`+status+`}`,
+			"Content-Type", "application/merge-patch+json"); code != http.StatusOK {
 			t.Fatalf("%s: %d %s", name, code, answer)
 		}
 	}
@@ -53,7 +56,8 @@ func TestTableConditions(t *testing.T) {
 	if diff := cmp.Diff(want["evicted"], rows(pods + "/evicted?includeObject=Object")["evicted"]); diff != "" {
 		t.Errorf("get: %s", diff)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, pods+"?watch=1&fieldSelector=metadata.name%3Dended", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		pods+"?watch=1&fieldSelector=metadata.name%3Dended", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

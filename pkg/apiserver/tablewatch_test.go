@@ -23,7 +23,8 @@ type watched struct {
 // initialEvents reads the first n events of a streaming list of config maps, the last of which must be a bookmark.
 func initialEvents(t *testing.T, url, as string, n int) []watched {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/api/v1/namespaces/ns/configmaps?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		url+"/api/v1/namespaces/ns/configmaps?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,27 +51,31 @@ func initialEvents(t *testing.T, url, as string, n int) []watched {
 	return all
 }
 
-// A streaming list as a Table: the first event alone has column definitions, and the bookmark that ends the initial events is a
-// table with one row, whose object carries the mark. For metadata alone the bookmark is such an object.
+// A streaming list as a Table: the first event alone has column definitions, and the bookmark that ends the initial
+// events is a table with one row, whose object carries the mark. For metadata alone the bookmark is such an object.
 func TestInitialEventsInOtherForms(t *testing.T) {
 	t.Parallel()
 	url := start(t, nil)
 	for _, name := range []string{"a", "b"} {
-		if _, err := client(t, url, "admin", "application/json").CoreV1().ConfigMaps("ns").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		if _, err := client(t, url, "admin", "application/json").CoreV1().ConfigMaps("ns").Create(t.Context(),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i, o := range initialEvents(t, url, "Table", 3) {
-		if (len(o.Columns) > 0) != (i == 0) || len(o.Rows) != 1 || len(o.Rows[0].Cells) != 3 || o.Metadata.ResourceVersion == "" {
+		if (len(o.Columns) > 0) != (i == 0) || len(o.Rows) != 1 || len(o.Rows[0].Cells) != 3 ||
+			o.Metadata.ResourceVersion == "" {
 			t.Fatalf("table %d: %+v", i, o)
 		}
 		m := o.Rows[0].Object.Metadata
-		if ended := m.Annotations[metav1.InitialEventsAnnotationKey] == "true"; ended != (i == 2) || m.ResourceVersion != o.Metadata.ResourceVersion {
+		if ended := m.Annotations[metav1.InitialEventsAnnotationKey] == "true"; ended != (i == 2) ||
+			m.ResourceVersion != o.Metadata.ResourceVersion {
 			t.Errorf("row %d: %+v", i, m)
 		}
 	}
 	last := initialEvents(t, url, "PartialObjectMetadata", 3)[2]
-	if last.Kind != "PartialObjectMetadata" || last.Metadata.Annotations[metav1.InitialEventsAnnotationKey] != "true" || last.Metadata.ResourceVersion == "" {
+	if last.Kind != "PartialObjectMetadata" || last.Metadata.Annotations[metav1.InitialEventsAnnotationKey] != "true" ||
+		last.Metadata.ResourceVersion == "" {
 		t.Errorf("bookmark of metadata: %+v", last)
 	}
 }

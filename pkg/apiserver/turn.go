@@ -14,18 +14,19 @@ import (
 	"bonsai/pkg/apiserver/rest"
 )
 
-// limitPatience is how long a request waits for its turn without priority and fairness, and one with a large body for that.
+// limitPatience is how long a request waits for its turn without priority and fairness, and one with a large body for
+// that.
 const limitPatience = 5 * time.Second
 
-// Streams (watches, logs, upgraded connections) that are open at a time, of everybody and of one caller. They have no turn, as
-// they last, but each costs memory and a goroutine or two.
+// Streams (watches, logs, upgraded connections) that are open at a time, of everybody and of one caller. They have no
+// turn, as they last, but each costs memory and a goroutine or two.
 const (
 	maxStreams     = 20000
 	maxUserStreams = 4000
 )
 
-// limit lets a request wait for its turn. The turn ends with the first byte of the answer: what is left then is writing, and a client
-// that reads slowly must not keep others from theirs. Of a watch that is when it has begun.
+// limit lets a request wait for its turn. The turn ends with the first byte of the answer: what is left then is
+// writing, and a client that reads slowly must not keep others from theirs. Of a watch that is when it has begun.
 func (s *Server) limit(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		t, ok := s.take(w, r)
@@ -58,8 +59,10 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 			s.refuse(w, r, tooMany())
 			return nil, false
 		}
-		// A watch that is handed on begins when another server says so, which may be never: its turn would be held as long.
-		if s.Fairness == nil || info.Verb != "watch" || info.Stream || s.Aggregated != nil && s.Aggregated.Serves(info) {
+		// A watch that is handed on begins when another server says so, which may be never: its turn would be held as
+		// long.
+		if s.Fairness == nil || info.Verb != "watch" || info.Stream ||
+			s.Aggregated != nil && s.Aggregated.Serves(info) {
 			t.none = true
 			return t, true
 		}
@@ -75,8 +78,10 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) (*turn, bool) {
 	return t, true
 }
 
-// seat waits for the turn, and then for a large body's part of what may be in work. Until then the body has a part of what may wait.
-func (s *Server) seat(t *turn, r *http.Request, class fairness.Class, user *request.User, info *request.Info) (ok bool) {
+// seat waits for the turn, and then for a large body's part of what may be in work. Until then the body has a part of
+// what may wait.
+func (s *Server) seat(t *turn, r *http.Request, class fairness.Class, user *request.User,
+	info *request.Info) (ok bool) {
 	length, memory := rest.Received(r)
 	ctx, done, ok := s.bodies.Wait(r.Context(), t.lane, t.caller, memory)
 	defer done()
@@ -124,7 +129,8 @@ func mutating(info *request.Info) bool {
 // turn is what a request holds while it is worked on, and a writer that ends it when the answer begins.
 type turn struct {
 	http.ResponseWriter
-	// none tells that it is held to the end: the request has no turn, and needs its own writer, as it may take the connection over.
+	// none tells that it is held to the end: the request has no turn, and needs its own writer, as it may take the
+	// connection over.
 	none  bool
 	seat  *fairness.Turn
 	place flowcontrol.Turn
@@ -182,7 +188,8 @@ func (t *turn) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (t *turn) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// ends returns what ends a request that reads or writes at its client's pace, by its deadlines: its context ends with them.
+// ends returns what ends a request that reads or writes at its client's pace, by its deadlines: its context ends with
+// them.
 func ends(w http.ResponseWriter) func() {
 	control := http.NewResponseController(w)
 	return func() { // only writers of tests have no deadlines
@@ -208,7 +215,8 @@ func BoundAnswers() func(w http.ResponseWriter, r *http.Request, bytes int) (rel
 		if user == nil {
 			return nil, apierrors.NewUnauthorized("Unauthorized")
 		}
-		held := answers.Hold(flowcontrol.LaneOf(user, request.InfoFrom(r.Context())), flowcontrol.CallerOf(user), ends(w))
+		held := answers.Hold(flowcontrol.LaneOf(user, request.InfoFrom(r.Context())), flowcontrol.CallerOf(user),
+			ends(w))
 		if !held.Take(int64(bytes)) {
 			return nil, tooMany()
 		}

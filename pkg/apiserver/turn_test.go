@@ -15,9 +15,11 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// BenchmarkTurn is what the filter costs a request for which there is a seat, with priority and fairness and with plain bounds.
+// BenchmarkTurn is what the filter costs a request for which there is a seat, with priority and fairness and with plain
+// bounds.
 func BenchmarkTurn(b *testing.B) {
-	turns, err := fairness.New(fairness.Config{Seats: 600, RequestTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
+	turns, err := fairness.New(
+		fairness.Config{Seats: 600, RequestTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -33,8 +35,11 @@ func BenchmarkTurn(b *testing.B) {
 func benchmarkTurn(b *testing.B, s *Server) {
 	h := s.limit(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	r := httptest.NewRequest("GET", "/api/v1/namespaces/a/pods/b", nil)
-	ctx := request.WithUser(r.Context(), &request.User{Name: "system:serviceaccount:a:b", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"}})
-	r = r.WithContext(request.WithInfo(ctx, &request.Info{IsResource: true, Verb: "get", Resource: "pods", Namespace: "a", Name: "b"}))
+	ctx := request.WithUser(r.Context(),
+		&request.User{Name: "system:serviceaccount:a:b",
+			Groups: []string{"system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"}})
+	r = r.WithContext(request.WithInfo(ctx,
+		&request.Info{IsResource: true, Verb: "get", Resource: "pods", Namespace: "a", Name: "b"}))
 	w := silent{http.Header{}}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -48,11 +53,12 @@ func (s silent) Header() http.Header         { return s.header }
 func (s silent) Write(b []byte) (int, error) { return len(b), nil }
 func (s silent) WriteHeader(int)             {}
 
-// A stream that takes its connection over holds a place among the streams and no turn, also if its verb is watch: it does not write an
-// answer that would end one.
+// A stream that takes its connection over holds a place among the streams and no turn, also if its verb is watch: it
+// does not write an answer that would end one.
 func TestUpgradedStreamsHoldNoTurn(t *testing.T) {
 	t.Parallel()
-	turns, err := fairness.New(fairness.Config{Seats: 1, RequestTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
+	turns, err := fairness.New(
+		fairness.Config{Seats: 1, RequestTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +67,8 @@ func TestUpgradedStreamsHoldNoTurn(t *testing.T) {
 	for _, upgraded := range []bool{true, false} {
 		r := httptest.NewRequest("GET", "/apis/example.com/v1/things?watch=1", nil)
 		ctx := request.WithUser(r.Context(), &request.User{Name: "bob", Groups: []string{request.GroupAuthenticated}})
-		info := &request.Info{IsResource: true, Verb: "watch", APIGroup: "example.com", Resource: "things", Stream: upgraded}
+		info := &request.Info{IsResource: true, Verb: "watch", APIGroup: "example.com", Resource: "things",
+			Stream: upgraded}
 		w := silent{http.Header{}}
 		turn, ok := s.take(w, r.WithContext(request.WithInfo(ctx, info)))
 		if !ok {
@@ -80,7 +87,8 @@ func TestUpgradedStreamsHoldNoTurn(t *testing.T) {
 // A request that waited in vain leaves the seats as they were: a flood that is refused makes no room for more.
 func TestWaitingInVainGivesNoSeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns, err := fairness.New(fairness.Config{Seats: 1, RequestTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
+		turns, err := fairness.New(
+			fairness.Config{Seats: 1, RequestTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,8 +96,10 @@ func TestWaitingInVainGivesNoSeats(t *testing.T) {
 		s.Fairness = turns
 		take := func(verb string) (*turn, bool) {
 			r := httptest.NewRequest("GET", "/api/v1/namespaces/a/pods/b", nil)
-			ctx := request.WithUser(r.Context(), &request.User{Name: "bob", Groups: []string{request.GroupAuthenticated}})
-			ctx = request.WithInfo(ctx, &request.Info{IsResource: true, Verb: verb, Resource: "pods", Namespace: "a", Name: "b"})
+			ctx := request.WithUser(r.Context(),
+				&request.User{Name: "bob", Groups: []string{request.GroupAuthenticated}})
+			ctx = request.WithInfo(ctx,
+				&request.Info{IsResource: true, Verb: verb, Resource: "pods", Namespace: "a", Name: "b"})
 			return s.take(httptest.NewRecorder(), r.WithContext(ctx))
 		}
 		var taken []*turn
@@ -117,15 +127,17 @@ func TestWaitingInVainGivesNoSeats(t *testing.T) {
 	})
 }
 
-// While a request waits for its turn, so does its body: of one user so many bytes of large ones, whatever the queues take. Nobody else
-// waits less for it, nor does who has a small body.
+// While a request waits for its turn, so does its body: of one user so many bytes of large ones, whatever the queues
+// take. Nobody else waits less for it, nor does who has a small body.
 func TestLargeBodiesThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns, err := fairness.New(fairness.Config{Seats: 1, RequestTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
+		turns, err := fairness.New(
+			fairness.Config{Seats: 1, RequestTimeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Server{bodies: flowcontrol.NewBodies(limitPatience), receiving: flowcontrol.NewShares(maxReceiving, maxUserReceiving, slowBody)}
+		s := &Server{bodies: flowcontrol.NewBodies(limitPatience),
+			receiving: flowcontrol.NewShares(maxReceiving, maxUserReceiving, slowBody)}
 		s.Fairness = turns
 		begun, end := make(chan struct{}, 100), make(chan struct{})
 		h := s.receive(s.limit(func(http.ResponseWriter, *http.Request) {
@@ -137,8 +149,10 @@ func TestLargeBodiesThatWait(t *testing.T) {
 		send := func(user string, bodies, size int, groups ...string) {
 			for range bodies {
 				r := httptest.NewRequest("POST", "/api/v1/namespaces/a/configmaps", bytes.NewReader(make([]byte, size)))
-				ctx := request.WithUser(r.Context(), &request.User{Name: user, Groups: append(groups, request.GroupAuthenticated)})
-				r = r.WithContext(request.WithInfo(ctx, &request.Info{IsResource: true, Verb: "create", Resource: "configmaps", Namespace: "a"}))
+				ctx := request.WithUser(r.Context(),
+					&request.User{Name: user, Groups: append(groups, request.GroupAuthenticated)})
+				r = r.WithContext(request.WithInfo(ctx,
+					&request.Info{IsResource: true, Verb: "create", Resource: "configmaps", Namespace: "a"}))
 				sent.Go(func() {
 					w := httptest.NewRecorder()
 					if h(w, r); w.Code != http.StatusOK {

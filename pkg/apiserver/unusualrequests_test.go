@@ -14,7 +14,8 @@ func TestUnusualRequests(t *testing.T) {
 	maps := "/api/v1/namespaces/ns/configmaps"
 	event := `{"metadata":{"name":"e"},"regarding":{"namespace":"ns"},"reason":"r","note":"n","type":"Normal","eventTime":"2026-01-01T00:00:00.000000Z",` +
 		`"reportingController":"x.y/z","reportingInstance":"i","action":"a"}`
-	const merge, json, strategic = "application/merge-patch+json", "application/json-patch+json", "application/strategic-merge-patch+json"
+	const merge, json, strategic = "application/merge-patch+json", "application/json-patch+json",
+		"application/strategic-merge-patch+json"
 	for _, c := range []struct {
 		method, path, media, body string
 		code                      int
@@ -22,13 +23,17 @@ func TestUnusualRequests(t *testing.T) {
 	}{
 		{"POST", maps, "", `{"metadata":{"name":"a","labels":{"i":"1"}},"data":{"a":"b"}}`, 201, `"name":"a"`},
 		// patches
-		{"PATCH", maps + "/a", merge, `{"metadata":{"name":null}}`, 400, "the name of the object (a based on URL) was undeterminable: name must be provided"},
+		{"PATCH", maps + "/a", merge, `{"metadata":{"name":null}}`, 400,
+			"the name of the object (a based on URL) was undeterminable: name must be provided"},
 		{"PATCH", maps + "/a", merge, `{"metadata":null}`, 400, "name must be provided"},
 		{"PATCH", maps + "/a", merge, `null`, 400, "Invalid JSON Patch"},
-		{"PATCH", maps + "/a", merge, `{"data":5}`, 422, `patch: Invalid value: \"{\\\"apiVersion\\\":\\\"v1\\\",\\\"data\\\":5,`},
-		{"PATCH", maps + "/a?fieldValidation=Strict", merge, `{"data":{"a":"1","a":"2"}}`, 422, `strict decoding error: duplicate field \"data.a\"`},
+		{"PATCH", maps + "/a", merge, `{"data":5}`, 422,
+			`patch: Invalid value: \"{\\\"apiVersion\\\":\\\"v1\\\",\\\"data\\\":5,`},
+		{"PATCH", maps + "/a?fieldValidation=Strict", merge, `{"data":{"a":"1","a":"2"}}`, 422,
+			`strict decoding error: duplicate field \"data.a\"`},
 		{"PATCH", maps + "/a", json, `[{"op":"replace","path":"/data/new","value":"x"}]`, 200, `"new":"x"`},
-		{"PATCH", maps + "/a", strategic, `{"metadata":{"labels":{"$patch":"foo"}}}`, 500, "unknown patch type: foo in map"},
+		{"PATCH", maps + "/a", strategic, `{"metadata":{"labels":{"$patch":"foo"}}}`, 500,
+			"unknown patch type: foo in map"},
 		{"PATCH", maps + "/a", merge, `{"metadata":{"creationTimestamp":"2020-01-01T00:00:00Z"}}`, 200, `"name":"a"`},
 		// paths and methods
 		{"GET", maps + "/..", "", "", 400, `Name parameter invalid: \"..\": may not be '..'`},
@@ -46,22 +51,30 @@ func TestUnusualRequests(t *testing.T) {
 		{"OPTIONS", "/apis/apps", "", "", 200, `"kind":"APIGroup"`},
 		{"DELETE", "/apis/nope", "", "", 404, "404 page not found"},
 		{"GET", "/version/", "", "", 200, ""},
-		{"GET", "/apis/authentication.k8s.io/v1/watch/tokenreviews", "", "", 404, "the server could not find the requested resource"},
+		{"GET", "/apis/authentication.k8s.io/v1/watch/tokenreviews", "", "", 404,
+			"the server could not find the requested resource"},
 		// parameters
-		{"GET", maps + "?continue=x&resourceVersion=1", "", "", 400, "specifying resource version is not allowed when using continue"},
-		{"GET", "/apis/apps/v1/replicasets?fieldSelector=status.replicas%3D0", "", "", 400, `is not a known field selector: only \"metadata.name\", \"metadata.namespace\"`},
+		{"GET", maps + "?continue=x&resourceVersion=1", "", "", 400,
+			"specifying resource version is not allowed when using continue"},
+		{"GET", "/apis/apps/v1/replicasets?fieldSelector=status.replicas%3D0", "", "", 400,
+			`is not a known field selector: only \"metadata.name\", \"metadata.namespace\"`},
 		{"GET", "/api/v1/pods?fieldSelector=status.podIPs%3D1", "", "", 200, `"items":[]`},
 		// deletecollection answers with what was there
 		{"DELETE", maps + "?labelSelector=i%3D1", "", "", 200, `"name":"a"`},
 		{"DELETE", maps + "/gone", "", `[]`, 400, `"couldn't get version/kind; json parse error`},
 		// a PUT that creates does not mind a version, but a uid
-		{"PUT", "/apis/coordination.k8s.io/v1/namespaces/ns/leases/l", "", `{"metadata":{"name":"l","resourceVersion":"5"}}`, 201, `"name":"l"`},
-		{"PUT", "/apis/coordination.k8s.io/v1/namespaces/ns/leases/m", "", `{"metadata":{"name":"m","uid":"x"}}`, 409, "Precondition failed: UID in precondition: x, UID in object meta: "},
+		{"PUT", "/apis/coordination.k8s.io/v1/namespaces/ns/leases/l", "",
+			`{"metadata":{"name":"l","resourceVersion":"5"}}`, 201, `"name":"l"`},
+		{"PUT", "/apis/coordination.k8s.io/v1/namespaces/ns/leases/m", "", `{"metadata":{"name":"m","uid":"x"}}`, 409,
+			"Precondition failed: UID in precondition: x, UID in object meta: "},
 		// events.k8s.io has rules of its own
-		{"POST", "/apis/events.k8s.io/v1/namespaces/ns/events", "", `{"metadata":{"name":"e"},"regarding":{"namespace":"ns"}}`, 422, "eventTime: Required value"},
+		{"POST", "/apis/events.k8s.io/v1/namespaces/ns/events", "",
+			`{"metadata":{"name":"e"},"regarding":{"namespace":"ns"}}`, 422, "eventTime: Required value"},
 		{"POST", "/apis/events.k8s.io/v1/namespaces/ns/events", "", event, 201, `"note":"n"`},
-		{"PATCH", "/apis/events.k8s.io/v1/namespaces/ns/events/e", merge, `{"note":"z"}`, 422, `Event \"e\" is invalid: message: Invalid value: \"z\": field is immutable`},
-		{"GET", "/apis/events.k8s.io/v1/namespaces/ns/events/gone", "", "", 404, `events.events.k8s.io \"gone\" not found`},
+		{"PATCH", "/apis/events.k8s.io/v1/namespaces/ns/events/e", merge, `{"note":"z"}`, 422,
+			`Event \"e\" is invalid: message: Invalid value: \"z\": field is immutable`},
+		{"GET", "/apis/events.k8s.io/v1/namespaces/ns/events/gone", "", "", 404,
+			`events.events.k8s.io \"gone\" not found`},
 	} {
 		if c.media == "" && c.body != "" {
 			c.media = "application/json"

@@ -45,11 +45,15 @@ func withWebhooks(t *testing.T, c *assemble.Config) {
 	t.Helper()
 	client := webhook.New(serviceresolver.New(late(c, "", "services"), late(c, "discovery.k8s.io", "endpointslices")))
 	hooks := webhooks.New(webhooks.Config{
-		Mutating: objects(c, "mutatingwebhookconfigurations"), Validating: objects(c, "validatingwebhookconfigurations"), Client: client, Log: slog.New(slog.DiscardHandler),
-		Matcher: match.New(match.Config{Catalog: c.Catalog, Namespaces: late(c, "", "namespaces"), Authorizer: c.Parts.Authorizer, Log: slog.New(slog.DiscardHandler)}),
+		Mutating:   objects(c, "mutatingwebhookconfigurations"),
+		Validating: objects(c, "validatingwebhookconfigurations"), Client: client, Log: slog.New(slog.DiscardHandler),
+		Matcher: match.New(match.Config{Catalog: c.Catalog, Namespaces: late(c, "", "namespaces"),
+			Authorizer: c.Parts.Authorizer, Log: slog.New(slog.DiscardHandler)}),
 	})
-	c.Parts.Admission = admission.NewChain(taintnodesbycondition.New(), priority.New(late(c, "scheduling.k8s.io", "priorityclasses")),
-		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default), hooks.Mutating(), hooks.Validating())
+	c.Parts.Admission = admission.NewChain(taintnodesbycondition.New(),
+		priority.New(late(c, "scheduling.k8s.io", "priorityclasses")),
+		defaulttolerationseconds.New(defaulttolerationseconds.Default, defaulttolerationseconds.Default),
+		hooks.Mutating(), hooks.Validating())
 	c.Parts.Runs = append(hooks.Runs(), client.Run)
 }
 
@@ -66,7 +70,8 @@ type recorded struct {
 	Seen               []seenReview
 }
 
-// recordedHook is a webhook and how it answers: with Body and Code, or with a review that allows the request and has More.
+// recordedHook is a webhook and how it answers: with Body and Code, or with a review that allows the request and has
+// More.
 type recordedHook struct {
 	Kind, More, Type string
 	Body             *string
@@ -114,7 +119,8 @@ func (h *hookServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.seen = append(h.seen, one)
 		}
 	}
-	text := fmt.Sprintf(`{"apiVersion":%q,"kind":"AdmissionReview","response":{"uid":"$UID","allowed":true}}`, review.APIVersion)
+	text := fmt.Sprintf(`{"apiVersion":%q,"kind":"AdmissionReview","response":{"uid":"$UID","allowed":true}}`,
+		review.APIVersion)
 	if answer.More != "" {
 		text = strings.TrimSuffix(text, "}}") + "," + answer.More + "}}"
 	}
@@ -137,7 +143,8 @@ func starred(v any, hook string) any {
 			switch k {
 			case "managedFields":
 				continue
-			case "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "clusterIP", "lastTransitionTime", "clusterIPs":
+			case "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "clusterIP", "lastTransitionTime",
+				"clusterIPs":
 				if _, ok := e.(string); ok {
 					out[k] = "*"
 					continue
@@ -162,7 +169,8 @@ func starred(v any, hook string) any {
 	return v
 }
 
-// TestWebhooksReplay replays requests that a real kube-apiserver was asked while webhooks watched, and expects its answers and its questions.
+// TestWebhooksReplay replays requests that a real kube-apiserver was asked while webhooks watched, and expects its
+// answers and its questions.
 func TestWebhooksReplay(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("testdata/webhooks.json")
@@ -179,7 +187,8 @@ func TestWebhooksReplay(t *testing.T) {
 		withWebhooks(t, c)
 		withBehaviours(t, c)
 	})}
-	if code, _, body := a.call(t, http.MethodPost, "/api/v1/namespaces", `{"metadata":{"name":"marker","labels":{"marker":"yes"}}}`, "application/json"); code != http.StatusCreated {
+	if code, _, body := a.call(t, http.MethodPost, "/api/v1/namespaces",
+		`{"metadata":{"name":"marker","labels":{"marker":"yes"}}}`, "application/json"); code != http.StatusCreated {
 		t.Fatalf("%d %s", code, body)
 	}
 	waitForOwnServices(t, a)
@@ -194,7 +203,8 @@ func TestWebhooksReplay(t *testing.T) {
 	}
 }
 
-// waitForOwnServices waits until the server has made the APIServices of its own groups: webhooks for everything are asked about them, too.
+// waitForOwnServices waits until the server has made the APIServices of its own groups: webhooks for everything are
+// asked about them, too.
 func waitForOwnServices(t *testing.T, a asker) {
 	t.Helper()
 	items := func(path, field string) (n int, body string) {
@@ -222,7 +232,8 @@ func waitForOwnServices(t *testing.T, a asker) {
 // compare tells how an answer and the questions differ from the recorded ones.
 func compare(t *testing.T, want *recorded, code int, warnings []string, body string, seen []seenReview, hook string) {
 	t.Helper()
-	got := map[string]any{"code": code, "warnings": warnings, "questions": plainJSON(t, append([]seenReview{}, seen...))}
+	got := map[string]any{"code": code, "warnings": warnings,
+		"questions": plainJSON(t, append([]seenReview{}, seen...))}
 	expected := map[string]any{"code": want.Code, "warnings": want.Warnings, "questions": plainJSON(t, want.Seen)}
 	var answer any
 	if json.Unmarshal([]byte(body), &answer) != nil {
@@ -234,7 +245,8 @@ func compare(t *testing.T, want *recorded, code int, warnings []string, body str
 		reason, _ := m["reason"].(string)
 		message, _ := m["message"].(string)
 		got["status"], got["causes"] = []any{reason, message}, details["causes"]
-		expected["status"], expected["causes"] = []any{want.Status.Reason, want.Status.Message}, plainJSON(t, want.Causes)
+		expected["status"], expected["causes"] = []any{want.Status.Reason, want.Status.Message},
+			plainJSON(t, want.Causes)
 		if len(want.Causes) == 0 {
 			expected["causes"] = nil
 		}
@@ -277,14 +289,16 @@ var ofToday = regexp.MustCompile(`"\d+y\d+d"`)
 const configurations = "/apis/admissionregistration.k8s.io/v1/"
 
 // configure stores the configurations of hooks and waits until they are in force.
-func configure(t *testing.T, a asker, server *webhooktest.Server, hooks *hookServer, wanted []recordedHook) (kinds []string) {
+func configure(t *testing.T, a asker, server *webhooktest.Server, hooks *hookServer,
+	wanted []recordedHook) (kinds []string) {
 	t.Helper()
 	answers := map[string]recordedHook{}
 	all := map[string][]any{}
 	for i, h := range wanted {
 		path := fmt.Sprintf("/%s%d", h.Kind, i)
 		answers[path] = h
-		hook := hookAt(server, fmt.Sprintf("h%d.x.io", i), path, map[string]any{"matchExpressions": []any{map[string]any{"key": "hook", "operator": "Exists"}}})
+		hook := hookAt(server, fmt.Sprintf("h%d.x.io", i), path,
+			map[string]any{"matchExpressions": []any{map[string]any{"key": "hook", "operator": "Exists"}}})
 		stdmaps.Copy(hook, h.Hook)
 		kind := map[string]string{"m": "mutatingwebhookconfigurations", "v": "validatingwebhookconfigurations"}[h.Kind]
 		all[kind] = append(all[kind], hook)
@@ -293,8 +307,10 @@ func configure(t *testing.T, a asker, server *webhooktest.Server, hooks *hookSer
 	hooks.answers, hooks.seen = answers, []seenReview{}
 	hooks.mu.Unlock()
 	for _, kind := range slices.Sorted(stdmaps.Keys(all)) {
-		marker := hookAt(server, "marker.x.io", "/marker-"+kind, map[string]any{"matchLabels": map[string]any{"marker": "yes"}})
-		doc, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": "h"}, "webhooks": append(all[kind], marker)})
+		marker := hookAt(server, "marker.x.io", "/marker-"+kind,
+			map[string]any{"matchLabels": map[string]any{"marker": "yes"}})
+		doc, err := json.Marshal(
+			map[string]any{"metadata": map[string]any{"name": "h"}, "webhooks": append(all[kind], marker)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,9 +335,11 @@ func unconfigure(t *testing.T, a asker, hooks *hookServer, kinds []string) {
 
 func hookAt(server *webhooktest.Server, name, path string, namespaces map[string]any) map[string]any {
 	return map[string]any{
-		"name": name, "clientConfig": map[string]any{"url": server.URL + path, "caBundle": base64.StdEncoding.EncodeToString(server.CABundle)},
+		"name": name, "clientConfig": map[string]any{"url": server.URL + path,
+			"caBundle": base64.StdEncoding.EncodeToString(server.CABundle)},
 		"sideEffects": "None", "admissionReviewVersions": []string{"v1"}, "namespaceSelector": namespaces,
-		"rules": []any{map[string]any{"operations": []string{"*"}, "apiGroups": []string{"*"}, "apiVersions": []string{"*"}, "resources": []string{"*/*"}}},
+		"rules": []any{map[string]any{"operations": []string{"*"}, "apiGroups": []string{"*"},
+			"apiVersions": []string{"*"}, "resources": []string{"*/*"}}},
 	}
 }
 
@@ -363,7 +381,8 @@ func waitForMarker(t *testing.T, a asker, hooks *hookServer, kind string, want b
 		hooks.mu.Lock()
 		delete(hooks.marked, "/marker-"+kind)
 		hooks.mu.Unlock()
-		if code, _, body := a.call(t, http.MethodPost, "/api/v1/namespaces/marker/configmaps?dryRun=All", `{"metadata":{"name":"a"}}`, "application/json"); code != http.StatusCreated {
+		if code, _, body := a.call(t, http.MethodPost, "/api/v1/namespaces/marker/configmaps?dryRun=All",
+			`{"metadata":{"name":"a"}}`, "application/json"); code != http.StatusCreated {
 			t.Fatalf("marker: %d %s", code, body)
 		}
 		hooks.mu.Lock()
@@ -384,11 +403,16 @@ func withBehaviours(t *testing.T, c *assemble.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Parts.Behaviours[deployments] = assemble.Behaviour{Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"scale": {ReadWriter: scales}}}}
-	c.Parts.Behaviours[corev1.Resource("pods")] = assemble.Behaviour{Answers: catalog.Answers{Subresources: map[string]registry.Answerer{
-		"binding": {Creater: binding.New(c.Catalog, time.Now)}, "eviction": {Creater: eviction.New(c.Catalog, time.Now)},
-		"log": {Connecter: proxy.Log()}, "exec": {Connecter: proxy.Exec()}, "attach": {Connecter: proxy.Attach()},
-		"portforward": {Connecter: proxy.PortForward()}, "proxy": {Connecter: proxy.Pod()},
-	}}}
-	c.Parts.Behaviours[corev1.Resource("services")] = assemble.Behaviour{Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"proxy": {Connecter: proxy.Service()}}}}
+	c.Parts.Behaviours[deployments] = assemble.Behaviour{
+		Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"scale": {ReadWriter: scales}}}}
+	c.Parts.Behaviours[corev1.Resource("pods")] = assemble.Behaviour{
+		Answers: catalog.Answers{Subresources: map[string]registry.Answerer{
+			"binding":  {Creater: binding.New(c.Catalog, time.Now)},
+			"eviction": {Creater: eviction.New(c.Catalog, time.Now)},
+			"log":      {Connecter: proxy.Log()}, "exec": {Connecter: proxy.Exec()},
+			"attach":      {Connecter: proxy.Attach()},
+			"portforward": {Connecter: proxy.PortForward()}, "proxy": {Connecter: proxy.Pod()},
+		}}}
+	c.Parts.Behaviours[corev1.Resource("services")] = assemble.Behaviour{
+		Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"proxy": {Connecter: proxy.Service()}}}}
 }

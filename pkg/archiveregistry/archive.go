@@ -18,9 +18,9 @@ const maxMetadata = 1 << 20
 // errUnknown is for what an archive does not have.
 var errUnknown = errors.New("unknown")
 
-// archive is an open file of `docker save` with one image. Its layers are as they are: not compressed, so that a layer's digest is
-// the DiffID that the configuration names, and nothing has to be read to know it.
-// The format: https://github.com/moby/docker-image-spec/blob/main/spec.md (Combined Image JSON + Filesystem Changeset Format).
+// archive is an open file of `docker save` with one image. Its layers are as they are: not compressed, so that a
+// layer's digest is the DiffID that the configuration names, and nothing has to be read to know it. The format:
+// https://github.com/moby/docker-image-spec/blob/main/spec.md (Combined Image JSON + Filesystem Changeset Format).
 type archive struct {
 	*os.File
 	files map[string]extent

@@ -1,6 +1,7 @@
-// Package archiveregistry serves images from archives on disk as a read-only registry, so that a node's runtime takes what it needs when
-// it needs it. It speaks the pull part of the OCI distribution specification
-// (https://github.com/opencontainers/distribution-spec/blob/main/spec.md): manifests by tag and digest, and blobs, with ranges.
+// Package archiveregistry serves images from archives on disk as a read-only registry, so that a node's runtime takes
+// what it needs when it needs it. It speaks the pull part of the OCI distribution specification
+// (https://github.com/opencontainers/distribution-spec/blob/main/spec.md): manifests by tag and digest, and blobs, with
+// ranges.
 package archiveregistry
 
 import (
@@ -21,8 +22,8 @@ import (
 // digestHeader tells the client the digest of what it gets (distribution specification, "Pulling manifests").
 const digestHeader = "Docker-Content-Digest"
 
-// New serves the image of each archive DIR/NAME.tar, for the names given, as the repository NAME. An archive is opened anew for each
-// request, so that one that is replaced is served as it is then.
+// New serves the image of each archive DIR/NAME.tar, for the names given, as the repository NAME. An archive is opened
+// anew for each request, so that one that is replaced is served as it is then.
 func New(dir string, names []string, log *slog.Logger) http.Handler {
 	archives := map[string]string{}
 	for _, name := range names {
@@ -30,7 +31,8 @@ func New(dir string, names []string, log *slog.Logger) http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v2/{$}", func(http.ResponseWriter, *http.Request) {})
-	// serve answers with what find takes of the repository's archive, or with the code of the specification for what is not there.
+	// serve answers with what find takes of the repository's archive, or with the code of the specification for what is
+	// not there.
 	serve := func(code string, find func(w http.ResponseWriter, r *http.Request, a *archive) error) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			path, ok := archives[r.PathValue("name")]

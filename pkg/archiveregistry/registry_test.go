@@ -69,7 +69,8 @@ func TestPull(t *testing.T) {
 	layer := func(content string) v1.Layer {
 		return static.NewLayer(files(t, map[string]string{"f": content}), types.DockerUncompressedLayer)
 	}
-	saved := save(t, filepath.Join(dir, "app.tar"), "localhost/app:1.2", layer("one"), layer(strings.Repeat("two", 100_000)))
+	saved := save(t, filepath.Join(dir, "app.tar"), "localhost/app:1.2", layer("one"),
+		layer(strings.Repeat("two", 100_000)))
 	host := registry(t, dir, "app")
 	var digest v1.Hash
 	pull := func(reference string) {
@@ -115,7 +116,8 @@ func TestPull(t *testing.T) {
 	pull(":1.2")
 }
 
-// TestRefusals: what is not there is said with the specification's codes, and nothing beside the named archives is reached.
+// TestRefusals: what is not there is said with the specification's codes, and nothing beside the named archives is
+// reached.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -123,8 +125,9 @@ func TestRefusals(t *testing.T) {
 	save(t, filepath.Join(dir, "secret.tar"), "localhost/secret:1")
 	for name, content := range map[string][]byte{
 		"text": []byte("no archive"), "empty": files(t, nil),
-		"many":     files(t, map[string]string{"manifest.json": `[{},{}]`}),
-		"lost":     files(t, map[string]string{"manifest.json": `[{"Config":"c","Layers":["l"]}]`, "c": `{"rootfs":{"diff_ids":["sha256:00"]}}`}),
+		"many": files(t, map[string]string{"manifest.json": `[{},{}]`}),
+		"lost": files(t, map[string]string{"manifest.json": `[{"Config":"c","Layers":["l"]}]`,
+			"c": `{"rootfs":{"diff_ids":["sha256:00"]}}`}),
 		"uneven":   files(t, map[string]string{"manifest.json": `[{"Config":"c","Layers":["c"]}]`, "c": `{}`}),
 		"huge":     files(t, map[string]string{"manifest.json": strings.Repeat(" ", maxMetadata+1)}),
 		"unparsed": files(t, map[string]string{"manifest.json": `{`}),

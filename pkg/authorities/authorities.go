@@ -1,5 +1,5 @@
-// Package authorities are the certificate authorities whose clients a server believes: read again when they change, and named to
-// clients in the TLS handshake.
+// Package authorities are the certificate authorities whose clients a server believes: read again when they change, and
+// named to clients in the TLS handshake.
 package authorities
 
 import (
@@ -24,8 +24,9 @@ type Set struct {
 // Of returns the authorities of sources.
 func Of(sources ...Source) *Set { return &Set{sources: sources} }
 
-// Ask makes the server of config ask clients for a certificate, and name the authorities in the handshake as the sources have them at that
-// moment: a client with several certificates shows the one that is known here. What it shows is verified by who uses it, not by TLS.
+// Ask makes the server of config ask clients for a certificate, and name the authorities in the handshake as the
+// sources have them at that moment: a client with several certificates shows the one that is known here. What it shows
+// is verified by who uses it, not by TLS.
 func (a *Set) Ask(config *tls.Config) {
 	if len(a.sources) == 0 {
 		return
@@ -35,7 +36,8 @@ func (a *Set) Ask(config *tls.Config) {
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return a.current(plain), nil }
 }
 
-// current is plain with the authorities. It is the same as long as they are, as sessions are resumed only within one configuration.
+// current is plain with the authorities. It is the same as long as they are, as sessions are resumed only within one
+// configuration.
 func (a *Set) current(plain *tls.Config) *tls.Config {
 	bundles := make([]Bundle, len(a.sources))
 	generations := make([]uint64, len(a.sources))

@@ -26,7 +26,8 @@ func authority(t *testing.T, name string) (cert []byte, key *ecdsa.PrivateKey) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, DNSNames: []string{"server"}}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, DNSNames: []string{"server"}}
 	cert, err = x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -42,24 +43,27 @@ func asked(t *testing.T, config *tls.Config, version uint16) (names []string, ok
 	defer theirs.Close()
 	server, enough := tls.Server(theirs, config), errors.New("enough")
 	go func() { _ = server.Handshake() }()
-	client := tls.Client(ours, &tls.Config{InsecureSkipVerify: true, MaxVersion: version, GetClientCertificate: func(i *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		ok = true
-		for _, der := range i.AcceptableCAs {
-			var rdn pkix.RDNSequence
-			if rest, err := asn1.Unmarshal(der, &rdn); err != nil || len(rest) > 0 {
-				t.Errorf("a name that is none: %v", err)
-			}
-			var name pkix.Name
-			name.FillFromRDNSequence(&rdn)
-			names = append(names, name.CommonName)
-		}
-		return nil, enough
-	}})
+	client := tls.Client(ours,
+		&tls.Config{InsecureSkipVerify: true, MaxVersion: version,
+			GetClientCertificate: func(i *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				ok = true
+				for _, der := range i.AcceptableCAs {
+					var rdn pkix.RDNSequence
+					if rest, err := asn1.Unmarshal(der, &rdn); err != nil || len(rest) > 0 {
+						t.Errorf("a name that is none: %v", err)
+					}
+					var name pkix.Name
+					name.FillFromRDNSequence(&rdn)
+					names = append(names, name.CommonName)
+				}
+				return nil, enough
+			}})
 	_ = client.Handshake() // ends with enough, or without a question
 	return names, ok
 }
 
-// As Kubernetes' server does: "Acceptable client certificate CA names" of `openssl s_client` are those of both files, the clients' first.
+// As Kubernetes' server does: "Acceptable client certificate CA names" of `openssl s_client` are those of both files,
+// the clients' first.
 func TestSet(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, authorities ...string) string {

@@ -10,8 +10,8 @@ import (
 // checkEvery is how often at most a File looks whether its file changed.
 const checkEvery = time.Second
 
-// File is a PEM bundle of certificate authorities in a file, read again when the file changes. A new content that holds no
-// certificate is not taken over: the last good one stays. It is safe for concurrent use.
+// File is a PEM bundle of certificate authorities in a file, read again when the file changes. A new content that holds
+// no certificate is not taken over: the last good one stays. It is safe for concurrent use.
 type File struct {
 	path string
 	now  func() time.Time

@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// Bundle is one content of a Source. Pool is nil and Generation 0 while nothing is known; Generation grows by one with each new content.
+// Bundle is one content of a Source. Pool is nil and Generation 0 while nothing is known; Generation grows by one with
+// each new content.
 type Bundle struct {
 	Pool       *x509.CertPool
 	PEM        []byte

@@ -27,7 +27,8 @@ const (
 	cameUp
 )
 
-// checked takes one answer into account. A backend goes down with the last of so many failures, and comes up with the first success.
+// checked takes one answer into account. A backend goes down with the last of so many failures, and comes up with the
+// first success.
 func (b *backend) checked(ready bool) turn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -78,8 +79,8 @@ func (b *backend) cut() {
 	}
 }
 
-// order returns the backends in which a connection is tried: those that are up, the one with the fewest connections first, and then the
-// others, as whoever asked them may be wrong.
+// order returns the backends in which a connection is tried: those that are up, the one with the fewest connections
+// first, and then the others, as whoever asked them may be wrong.
 func order(all []*backend) []*backend {
 	type seen struct {
 		*backend
@@ -111,7 +112,8 @@ func order(all []*backend) []*backend {
 // carried is one connection of a client and the one to its server.
 type carried struct{ client, server net.Conn }
 
-// copy copies both ways until both have ended, or one has failed. What one side has said to the end, the other hears the end of.
+// copy copies both ways until both have ended, or one has failed. What one side has said to the end, the other hears
+// the end of.
 func (c *carried) copy() {
 	var wg sync.WaitGroup
 	one := func(to, from net.Conn) {

@@ -1,6 +1,6 @@
-// Package balancer spreads TCP connections over several API servers, as a load balancer before a highly available control plane does: it
-// asks each whether it is ready, gives new connections to those that are, and ends the connections of one that is not any more, so
-// that its clients find another at once.
+// Package balancer spreads TCP connections over several API servers, as a load balancer before a highly available
+// control plane does: it asks each whether it is ready, gives new connections to those that are, and ends the
+// connections of one that is not any more, so that its clients find another at once.
 package balancer
 
 import (
@@ -16,19 +16,20 @@ import (
 )
 
 const (
-	// checkEvery is how often a backend is asked, checkTimeout how long it has for the answer, and failures how many answers in a row
-	// must fail for it to be down.
+	// checkEvery is how often a backend is asked, checkTimeout how long it has for the answer, and failures how many
+	// answers in a row must fail for it to be down.
 	checkEvery   = 500 * time.Millisecond
 	checkTimeout = 2 * time.Second
 	failures     = 2
 	// dialTimeout is how long a backend may take to accept a connection before the next one is tried.
 	dialTimeout = time.Second
-	// maxConnections are carried at the same time, and maxPart of them from one address of another machine. Where there is no room, one that
-	// has been silent for silent makes room: clients of an API server ping it more often.
+	// maxConnections are carried at the same time, and maxPart of them from one address of another machine. Where there
+	// is no room, one that has been silent for silent makes room: clients of an API server ping it more often.
 	maxConnections = 10_000
 	maxPart        = 2_500
 	silent         = time.Minute
-	// acceptAgain is how long it waits after a connection could not be accepted, as no file was left for it, for example.
+	// acceptAgain is how long it waits after a connection could not be accepted, as no file was left for it, for
+	// example.
 	acceptAgain = 100 * time.Millisecond
 )
 
@@ -141,9 +142,10 @@ func (b *Balancer) watch(ctx context.Context, backend *backend) {
 
 func (b *Balancer) anyUp() bool { return slices.ContainsFunc(b.backends, (*backend).isUp) }
 
-// cutDown ends the connections of a backend that is down, if there is one that is up for their clients. If all are down, the fault is
-// most likely none of theirs but that the machine is overloaded, and that clients connect anew would make it worse. It follows a check of
-// that very backend that began while another was up, and failed: one that failed before may be ready by now, as when several start together.
+// cutDown ends the connections of a backend that is down, if there is one that is up for their clients. If all are
+// down, the fault is most likely none of theirs but that the machine is overloaded, and that clients connect anew would
+// make it worse. It follows a check of that very backend that began while another was up, and failed: one that failed
+// before may be ready by now, as when several start together.
 func (b *Balancer) cutDown(down *backend) {
 	if !down.isUp() && b.anyUp() {
 		down.cut()

@@ -59,19 +59,20 @@ func start(t *testing.T, servers ...*server) (address string, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Listener: l, Log: slog.New(slog.DiscardHandler), Check: func(_ context.Context, backend string) error {
-		for _, s := range servers {
-			if s.Addr().String() != backend {
-				continue
+	cfg := Config{Listener: l, Log: slog.New(slog.DiscardHandler),
+		Check: func(_ context.Context, backend string) error {
+			for _, s := range servers {
+				if s.Addr().String() != backend {
+					continue
+				}
+				if s.well.Load() {
+					s.yes.Add(1)
+					return nil
+				}
+				s.no.Add(1)
 			}
-			if s.well.Load() {
-				s.yes.Add(1)
-				return nil
-			}
-			s.no.Add(1)
-		}
-		return errors.New("unwell")
-	}}
+			return errors.New("unwell")
+		}}
 	for _, s := range servers {
 		cfg.Backends = append(cfg.Backends, s.Addr().String())
 	}
@@ -184,7 +185,8 @@ func TestDown(t *testing.T) {
 // TestAllDown: while none is ready all keep their connections; those that are not lose them when one is.
 func TestAllDown(t *testing.T) {
 	t.Parallel()
-	a, b := &backend{address: "a", conns: map[*carried]struct{}{}}, &backend{address: "b", conns: map[*carried]struct{}{}}
+	a, b := &backend{address: "a", conns: map[*carried]struct{}{}},
+		&backend{address: "b", conns: map[*carried]struct{}{}}
 	balancer := &Balancer{backends: []*backend{a, b}}
 	ofA, atA := net.Pipe()
 	ofB, atB := net.Pipe()
@@ -210,8 +212,8 @@ func TestAllDown(t *testing.T) {
 	}
 }
 
-// TestStartTogether: of backends that become ready at the same time, the one that is seen to first does not end the connections of the
-// others.
+// TestStartTogether: of backends that become ready at the same time, the one that is seen to first does not end the
+// connections of the others.
 func TestStartTogether(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, "a"), serve(t, "b")
@@ -237,7 +239,8 @@ func TestStartTogether(t *testing.T) {
 	second.echo(t)
 }
 
-// TestRefused: who takes no connection is passed over before anybody has found it unwell; one that is said to be unwell is better than none.
+// TestRefused: who takes no connection is passed over before anybody has found it unwell; one that is said to be unwell
+// is better than none.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, "a"), serve(t, "b")
@@ -257,7 +260,8 @@ func TestChecked(t *testing.T) {
 	for i, c := range []struct {
 		ready bool
 		want  turn
-	}{{true, same}, {false, same}, {true, same}, {false, same}, {false, wentDown}, {false, same}, {true, cameUp}, {true, same}, {false, same}, {false, wentDown}} {
+	}{{true, same}, {false, same}, {true, same}, {false, same}, {false, wentDown}, {false, same}, {true, cameUp},
+		{true, same}, {false, same}, {false, wentDown}} {
 		if got := b.checked(c.ready); got != c.want {
 			t.Errorf("answer %d: %d, want %d", i, got, c.want)
 		}
@@ -283,7 +287,8 @@ func TestReadyz(t *testing.T) {
 		t.Error(err)
 	}
 	code.Store(http.StatusInternalServerError)
-	if err := check(t.Context(), s.Listener.Addr().String()); err == nil || err.Error() != "/readyz says 500 Internal Server Error" {
+	if err := check(t.Context(), s.Listener.Addr().String()); err == nil ||
+		err.Error() != "/readyz says 500 Internal Server Error" {
 		t.Errorf("unready: %v", err)
 	}
 	if _, err := Readyz([]byte("nothing")); err == nil {
@@ -313,7 +318,10 @@ func TestNotAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	listener := &full{Listener: l}
-	b, err := New(Config{Listener: listener, Backends: []string{s.Addr().String()}, Check: func(context.Context, string) error { return nil }, Log: slog.New(slog.DiscardHandler)})
+	b, err := New(Config{Listener: listener, Backends: []string{s.Addr().String()},
+		Check: func(context.Context, string) error {
+			return nil
+		}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,14 +9,16 @@ import (
 	"net/http"
 )
 
-// Readyz returns a Check that asks API servers for /readyz. Their certificates must be of one of the authorities in ca (PEM).
+// Readyz returns a Check that asks API servers for /readyz. Their certificates must be of one of the authorities in ca
+// (PEM).
 func Readyz(ca []byte) (func(ctx context.Context, backend string) error, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(ca) {
 		return nil, errors.New("no certificate of an authority in the file")
 	}
 	// A connection of its own for each question tells whether new ones are taken.
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
 	return func(ctx context.Context, backend string) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+backend+"/readyz", nil)
 		if err != nil {

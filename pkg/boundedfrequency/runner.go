@@ -1,5 +1,5 @@
-// Package boundedfrequency writes the changes of a state in rounds: at once after a quiet time, with a minimum period under load, and again
-// after errors. kube-proxy and the pod network's agent write packet rules and routes this way.
+// Package boundedfrequency writes the changes of a state in rounds: at once after a quiet time, with a minimum period
+// under load, and again after errors. kube-proxy and the pod network's agent write packet rules and routes this way.
 package boundedfrequency
 
 import (
@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// retryAfter is the pause after a failed round; it doubles up to retryMax. The first is short because most failures pass (another
-// program was writing rules), the last long because a round that goes on failing writes all of its services each time.
+// retryAfter is the pause after a failed round; it doubles up to retryMax. The first is short because most failures
+// pass (another program was writing rules), the last long because a round that goes on failing writes all of its
+// services each time.
 const (
 	retryAfter = 200 * time.Millisecond
 	retryMax   = 30 * time.Second
@@ -19,7 +20,8 @@ const (
 type State interface {
 	// Changed fires after a change.
 	Changed() <-chan struct{}
-	// Ready reports whether enough is known for a round. An earlier round would remove rules whose objects have not arrived yet.
+	// Ready reports whether enough is known for a round. An earlier round would remove rules whose objects have not
+	// arrived yet.
 	Ready() bool
 }
 

@@ -39,7 +39,8 @@ func TestRunner(t *testing.T) {
 		want     []time.Duration
 	}{
 		"at once when it was quiet": {
-			runner: boundedfrequency.Runner{MinPeriod: time.Second}, changes: []time.Duration{time.Minute}, want: []time.Duration{time.Minute},
+			runner: boundedfrequency.Runner{MinPeriod: time.Second}, changes: []time.Duration{time.Minute},
+			want: []time.Duration{time.Minute},
 		},
 		"changes that come while the first settles share its round": {
 			runner:  boundedfrequency.Runner{Settle: 10 * time.Millisecond},
@@ -47,14 +48,16 @@ func TestRunner(t *testing.T) {
 			want:    []time.Duration{time.Minute + 10*time.Millisecond},
 		},
 		"not too often under load": {
-			runner:  boundedfrequency.Runner{MinPeriod: time.Second},
-			changes: []time.Duration{time.Minute, time.Minute + 100*time.Millisecond, time.Minute + 200*time.Millisecond},
-			want:    []time.Duration{time.Minute, time.Minute + time.Second},
+			runner: boundedfrequency.Runner{MinPeriod: time.Second},
+			changes: []time.Duration{time.Minute, time.Minute + 100*time.Millisecond,
+				time.Minute + 200*time.Millisecond},
+			want: []time.Duration{time.Minute, time.Minute + time.Second},
 		},
 		"again after errors, later each time": {
 			changes: []time.Duration{time.Minute}, failures: 3,
 			want: []time.Duration{
-				time.Minute, time.Minute + 200*time.Millisecond, time.Minute + 600*time.Millisecond, time.Minute + 1400*time.Millisecond,
+				time.Minute, time.Minute + 200*time.Millisecond, time.Minute + 600*time.Millisecond,
+				time.Minute + 1400*time.Millisecond,
 			},
 		},
 		"repeated without changes": {

@@ -1,5 +1,6 @@
-// Package connlimit bounds the TCP connections that a forwarder carries, in all and from one address, so that who opens many and says nothing
-// locks nobody out: where there is no room, the connection that has been silent for longest makes room.
+// Package connlimit bounds the TCP connections that a forwarder carries, in all and from one address, so that who opens
+// many and says nothing locks nobody out: where there is no room, the connection that has been silent for longest makes
+// room.
 package connlimit
 
 import (
@@ -15,8 +16,8 @@ import (
 
 // Config says how much is carried.
 type Config struct {
-	// Most is how many connections there may be, PerSource how many of them from one address. Addresses of loopback are all programs of this
-	// machine, and have no part of their own.
+	// Most is how many connections there may be, PerSource how many of them from one address. Addresses of loopback are
+	// all programs of this machine, and have no part of their own.
 	Most, PerSource int
 	// Silent is how long neither side must have said anything before a connection may have to make room.
 	Silent time.Duration
@@ -43,13 +44,15 @@ func New(cfg Config) *Limit {
 	return &Limit{cfg: cfg, silence: silence, all: map[net.Conn]netip.Addr{}, sources: map[netip.Addr]int{}}
 }
 
-// Enter takes a connection in until leave is called, and may close another one for it. It returns ErrFull or ErrSource for one that there is
-// no room for; the caller closes it.
+// Enter takes a connection in until leave is called, and may close another one for it. It returns ErrFull or ErrSource
+// for one that there is no room for; the caller closes it.
 func (l *Limit) Enter(conn net.Conn) (leave func(), err error) {
 	source := addressOf(conn)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !source.IsLoopback() && l.sources[source] >= l.cfg.PerSource && !l.makeRoom(func(a netip.Addr) bool { return a == source }) {
+	if !source.IsLoopback() && l.sources[source] >= l.cfg.PerSource && !l.makeRoom(func(a netip.Addr) bool {
+		return a == source
+	}) {
 		return nil, ErrSource
 	}
 	if len(l.all) >= l.cfg.Most && !l.makeRoom(func(netip.Addr) bool { return true }) {
@@ -64,8 +67,8 @@ func (l *Limit) Enter(conn net.Conn) (leave func(), err error) {
 	}, nil
 }
 
-// makeRoom ends the connection that has been silent for longest, of those from addresses that may be chosen. It reports whether there was one.
-// The caller holds mu.
+// makeRoom ends the connection that has been silent for longest, of those from addresses that may be chosen. It reports
+// whether there was one. The caller holds mu.
 func (l *Limit) makeRoom(may func(netip.Addr) bool) bool {
 	var chosen net.Conn
 	longest := l.cfg.Silent
@@ -108,8 +111,8 @@ func addressOf(conn net.Conn) netip.Addr {
 	return from.Addr().Unmap()
 }
 
-// silence is how long neither side of a connection has said anything. The kernel knows (tcp(7), TCP_INFO), so that carrying costs nothing; one
-// that has been closed is asked no more.
+// silence is how long neither side of a connection has said anything. The kernel knows (tcp(7), TCP_INFO), so that
+// carrying costs nothing; one that has been closed is asked no more.
 func silence(conn net.Conn) time.Duration {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {

@@ -20,8 +20,8 @@ type fake struct {
 func (f *fake) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(f.from), Port: 1} }
 func (f *fake) Close() error         { *f.closed = append(*f.closed, f.name); return nil }
 
-// TestEnter: each step is NAME@ADDRESS[+SECONDS of silence], or -NAME for one that leaves; what comes of it is the connections that were closed for
-// others, and those that were refused.
+// TestEnter: each step is NAME@ADDRESS[+SECONDS of silence], or -NAME for one that leaves; what comes of it is the
+// connections that were closed for others, and those that were refused.
 func TestEnter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, steps, closed, refused string }{

@@ -1,13 +1,14 @@
 // Package controller is the engine that every controller of kube-controller-manager runs on, and the small parts they
-// share: a keyed work loop with back-off and panic recovery (Loop), shared caches (Informers, Informer), and the metadata of kinds that are
-// known only at run time (Monitor). What only some of them share has packages of its own: owned, podcontrol, podtemplate and history
-// for workloads, backends for what describes the pods behind Services.
+// share: a keyed work loop with back-off and panic recovery (Loop), shared caches (Informers, Informer), and the
+// metadata of kinds that are known only at run time (Monitor). What only some of them share has packages of its own:
+// owned, podcontrol, podtemplate and history for workloads, backends for what describes the pods behind Services.
 //
-// A controller is a struct with a method Reconcile(ctx, key) and its watches. It lives in a package of its own below this
-// one, knows nothing of its siblings and is plugged in by name in cmd/kube-controller-manager.
+// A controller is a struct with a method Reconcile(ctx, key) and its watches. It lives in a package of its own below
+// this one, knows nothing of its siblings and is plugged in by name in cmd/kube-controller-manager.
 //
-// The contract of Reconcile: the key says which object to look at, never what happened to it. Objects that come out of an
-// Informer are shared and read-only: DeepCopy before changing one. Reconcile is called for one key by one worker at a time.
+// The contract of Reconcile: the key says which object to look at, never what happened to it. Objects that come out of
+// an Informer are shared and read-only: DeepCopy before changing one. Reconcile is called for one key by one worker at
+// a time.
 package controller
 
 import (

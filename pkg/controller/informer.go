@@ -19,7 +19,8 @@ import (
 	"bonsai/pkg/apiclient"
 )
 
-// Informers are the caches that the controllers of one process share: one watch per kind and selection, however many read it.
+// Informers are the caches that the controllers of one process share: one watch per kind and selection, however many
+// read it.
 type Informers struct {
 	client *apiclient.Client
 
@@ -68,9 +69,9 @@ type Informer[T apiclient.Object] struct {
 	store cache.Indexer
 }
 
-// Names of the indices an informer may carry; only pods have byNode, byEnd and byLabel, only EndpointSlices byService, only pods,
-// persistent volumes and claims those of volumes.go, and only pods,
-// ResourceClaims and ResourceSlices those of resourceclaims.go.
+// Names of the indices an informer may carry; only pods have byNode, byEnd and byLabel, only EndpointSlices byService,
+// only pods, persistent volumes and claims those of volumes.go, and only pods, ResourceClaims and ResourceSlices those
+// of resourceclaims.go.
 const (
 	byNamespace = cache.NamespaceIndex
 	byOwner     = "controller"
@@ -124,7 +125,8 @@ func indexByLabel(o any) ([]string, error) {
 	return at, nil
 }
 
-// labelled is different for different labels in different namespaces: neither a namespace nor a label has a space or an equals sign.
+// labelled is different for different labels in different namespaces: neither a namespace nor a label has a space or an
+// equals sign.
 func labelled(namespace, label, value string) string { return namespace + " " + label + "=" + value }
 
 // PodsLabelled returns the cached pods of a namespace whose label has a value.
@@ -180,7 +182,8 @@ func InformerFor[T apiclient.Object](f *Informers, kind func(*apiclient.Client) 
 }
 
 // FilteredInformerFor is InformerFor for the selected objects.
-func FilteredInformerFor[T apiclient.Object](f *Informers, kind func(*apiclient.Client) *apiclient.Resource[T], s apiclient.Selection) *Informer[T] {
+func FilteredInformerFor[T apiclient.Object](f *Informers, kind func(*apiclient.Client) *apiclient.Resource[T],
+	s apiclient.Selection) *Informer[T] {
 	r := kind(f.client)
 	key := informerKey{r.GVR(), s}
 	f.mu.Lock()
@@ -220,11 +223,12 @@ func (i *Informer[T]) Get(key Key) (T, bool) {
 	return o.(T), true
 }
 
-// Seen is the resourceVersion up to which the cache shows all changes; "" if that is not known. Ask for it before reading what is
-// to be judged by it.
+// Seen is the resourceVersion up to which the cache shows all changes; "" if that is not known. Ask for it before
+// reading what is to be judged by it.
 func (i *Informer[T]) Seen() string { return i.store.LastStoreSyncResourceVersion() }
 
-// Live reads the object from the server, past the cache and with the identity that fills it, and tells whether it is there.
+// Live reads the object from the server, past the cache and with the identity that fills it, and tells whether it is
+// there.
 func (i *Informer[T]) Live(ctx context.Context, key Key) (T, bool, error) {
 	var none T
 	opts := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name).String()}
@@ -277,8 +281,9 @@ func All[T apiclient.Object](f func(obj T)) Handlers[T] {
 	return Handlers[T]{Add: f, Update: func(_, obj T) { f(obj) }, Delete: f}
 }
 
-// Watch makes the changes of an informer call h, and l wait until h has seen all that is there at the start. An object that
-// took the place of another one of its name while the watch was broken is a deletion and an addition, not an update.
+// Watch makes the changes of an informer call h, and l wait until h has seen all that is there at the start. An object
+// that took the place of another one of its name while the watch was broken is a deletion and an addition, not an
+// update.
 func Watch[K comparable, T apiclient.Object](l *Loop[K], i *Informer[T], h Handlers[T]) error {
 	reg, err := i.raw.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) {

@@ -17,8 +17,8 @@ import (
 	"bonsai/pkg/apiclient/core"
 )
 
-// TestWatchTellsReplacedObjectsApart: when a watch breaks, the list after it may show another object under the same name as a
-// change of the first. Owners must learn that the first is gone.
+// TestWatchTellsReplacedObjectsApart: when a watch breaks, the list after it may show another object under the same
+// name as a change of the first. Owners must learn that the first is gone.
 func TestWatchTellsReplacedObjectsApart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,7 +30,10 @@ func TestWatchTellsReplacedObjectsApart(t *testing.T) {
 		note := func(what string) func(*corev1.Pod) {
 			return func(p *corev1.Pod) { got = append(got, what+" "+string(p.UID)) }
 		}
-		err := Watch(l, pods, Handlers[*corev1.Pod]{Add: note("added"), Delete: note("deleted"), Update: func(_, p *corev1.Pod) { note("updated")(p) }})
+		err := Watch(l, pods, Handlers[*corev1.Pod]{Add: note("added"), Delete: note("deleted"),
+			Update: func(_, p *corev1.Pod) {
+				note("updated")(p)
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +78,8 @@ func BenchmarkPodsOn(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			pods := InformerFor(NewInformers(nil), core.Pods)
 			for i := range 10 * n {
-				p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint(i)}, Spec: corev1.PodSpec{NodeName: fmt.Sprint(i % n)}}
+				p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint(i)},
+					Spec: corev1.PodSpec{NodeName: fmt.Sprint(i % n)}}
 				if err := pods.store.Add(p); err != nil {
 					b.Fatal(err)
 				}
@@ -90,7 +94,8 @@ func BenchmarkPodsOn(b *testing.B) {
 }
 
 func fakeInformer[T apiclient.Object](empty T, source *cachetest.FakeControllerSource) *Informer[T] {
-	raw := cache.NewSharedIndexInformerWithOptions(apiclient.PlainListWatch{ListWatch: &cache.ListWatch{ListFunc: source.List, WatchFunc: source.Watch}}, empty,
+	raw := cache.NewSharedIndexInformerWithOptions(
+		apiclient.PlainListWatch{ListWatch: &cache.ListWatch{ListFunc: source.List, WatchFunc: source.Watch}}, empty,
 		cache.SharedIndexInformerOptions{Indexers: indexers(empty)})
 	return &Informer[T]{raw: raw, store: raw.GetIndexer()}
 }

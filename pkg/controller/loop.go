@@ -15,7 +15,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Result says when a key that was reconciled without an error is to be looked at again. The zero Result: when it changes.
+// Result says when a key that was reconciled without an error is to be looked at again. The zero Result: when it
+// changes.
 type Result struct {
 	// RequeueAfter, if positive, brings the key back after this time.
 	RequeueAfter time.Duration
@@ -139,7 +140,8 @@ func (l *Loop[K]) settle(ctx context.Context, key K, res Result, err error) {
 	}
 }
 
-// NamespaceEnding tells whether err says that nothing can be created in a namespace any more, because it is being deleted.
+// NamespaceEnding tells whether err says that nothing can be created in a namespace any more, because it is being
+// deleted.
 func NamespaceEnding(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

@@ -31,15 +31,27 @@ func TestLoopOutcomes(t *testing.T) {
 		f    Reconcile[string]
 		want func(calls int) bool
 	}{
-		{"done", func(context.Context, string) (Result, error) { return Result{}, nil }, func(n int) bool { return n == 1 }},
-		{"terminal", func(context.Context, string) (Result, error) { return Result{}, TerminalError(boom) }, func(n int) bool { return n == 1 }},
+		{"done", func(context.Context, string) (Result, error) {
+			return Result{}, nil
+		}, func(n int) bool { return n == 1 }},
+		{"terminal", func(context.Context, string) (Result, error) {
+			return Result{}, TerminalError(boom)
+		}, func(n int) bool { return n == 1 }},
 		{"namespace is ending", func(context.Context, string) (Result, error) {
 			return Result{}, errors.Join(nil, fmt.Errorf("creating: %w", ending))
 		}, func(n int) bool { return n == 1 }},
-		{"after", func(context.Context, string) (Result, error) { return Result{RequeueAfter: 10 * time.Minute}, nil }, func(n int) bool { return n >= 6 && n <= 7 }},
-		{"error", func(context.Context, string) (Result, error) { return Result{}, boom }, func(n int) bool { return n > 60 && n < 80 }},
-		{"backoff", func(context.Context, string) (Result, error) { return Result{Backoff: true}, nil }, func(n int) bool { return n > 60 && n < 80 }},
-		{"panic", func(context.Context, string) (Result, error) { panic("ouch") }, func(n int) bool { return n > 60 && n < 80 }},
+		{"after", func(context.Context, string) (Result, error) {
+			return Result{RequeueAfter: 10 * time.Minute}, nil
+		}, func(n int) bool { return n >= 6 && n <= 7 }},
+		{"error", func(context.Context, string) (Result, error) {
+			return Result{}, boom
+		}, func(n int) bool { return n > 60 && n < 80 }},
+		{"backoff", func(context.Context, string) (Result, error) {
+			return Result{Backoff: true}, nil
+		}, func(n int) bool { return n > 60 && n < 80 }},
+		{"panic", func(context.Context, string) (Result, error) {
+			panic("ouch")
+		}, func(n int) bool { return n > 60 && n < 80 }},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -119,12 +131,13 @@ func TestMetricsCount(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewRegistry()
 	m := NewMetrics(r)
-	l := NewLoop(LoopConfig{Name: "m", Log: slog.New(slog.DiscardHandler), Metrics: m}, func(_ context.Context, k string) (Result, error) {
-		if k == "bad" {
-			panic("bad")
-		}
-		return Result{}, nil
-	})
+	l := NewLoop(LoopConfig{Name: "m", Log: slog.New(slog.DiscardHandler), Metrics: m},
+		func(_ context.Context, k string) (Result, error) {
+			if k == "bad" {
+				panic("bad")
+			}
+			return Result{}, nil
+		})
 	l.Add("good")
 	l.Add("bad")
 	l.next(t.Context())
@@ -139,7 +152,8 @@ func TestMetricsCount(t *testing.T) {
 			got[f.GetName()] += x.GetCounter().GetValue()
 		}
 	}
-	if got["controller_reconcile_total"] != 2 || got["controller_reconcile_panics_total"] != 1 || got["workqueue_adds_total"] < 2 {
+	if got["controller_reconcile_total"] != 2 || got["controller_reconcile_panics_total"] != 1 ||
+		got["workqueue_adds_total"] < 2 {
 		t.Errorf("metrics = %v", got)
 	}
 }

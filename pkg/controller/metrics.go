@@ -21,9 +21,15 @@ type Metrics struct {
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	label := []string{"controller"}
 	m := &Metrics{
-		total:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "controller_reconcile_total", Help: "Reconciled keys by result."}, []string{"controller", "result"}),
-		panics:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "controller_reconcile_panics_total", Help: "Panics recovered while reconciling."}, label),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "controller_reconcile_duration_seconds", Help: "Time to reconcile one key.", Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, label),
+		total: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "controller_reconcile_total", Help: "Reconciled keys by result."},
+			[]string{"controller", "result"}),
+		panics: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "controller_reconcile_panics_total",
+				Help: "Panics recovered while reconciling."}, label),
+		duration: prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: "controller_reconcile_duration_seconds", Help: "Time to reconcile one key.",
+				Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9)}, label),
 		queue:    newQueueMetrics(),
 		registry: r,
 		ticks:    newTicks(),
@@ -72,16 +78,19 @@ func newQueueMetrics() *queueMetrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "workqueue_" + name, Help: help}, label)
 	}
 	histogram := func(name, help string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "workqueue_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(1e-8, 10, 10)}, label)
+		return prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: "workqueue_" + name, Help: help,
+				Buckets: prometheus.ExponentialBuckets(1e-8, 10, 10)}, label)
 	}
 	return &queueMetrics{
 		depth:      gauge("depth", "Keys waiting in the queue."),
 		unfinished: gauge("unfinished_work_seconds", "Seconds of work in progress that is not yet in work_duration."),
-		longest:    gauge("longest_running_processor_seconds", "Seconds the longest running worker has been at its key."),
-		adds:       counter("adds_total", "Keys added to the queue."),
-		retries:    counter("retries_total", "Keys added again after a failure."),
-		latency:    histogram("queue_duration_seconds", "Seconds a key waits in the queue."),
-		work:       histogram("work_duration_seconds", "Seconds of work on a key."),
+		longest: gauge("longest_running_processor_seconds",
+			"Seconds the longest running worker has been at its key."),
+		adds:    counter("adds_total", "Keys added to the queue."),
+		retries: counter("retries_total", "Keys added again after a failure."),
+		latency: histogram("queue_duration_seconds", "Seconds a key waits in the queue."),
+		work:    histogram("work_duration_seconds", "Seconds of work on a key."),
 	}
 }
 

@@ -15,8 +15,9 @@ import (
 	"bonsai/pkg/apiclient/served"
 )
 
-// Monitor follows all objects of one resource, of any kind the server has, for those who need no more than metadata. Where
-// controllers cache the resource already it shares their watch; else it watches metadata only. It keeps no objects.
+// Monitor follows all objects of one resource, of any kind the server has, for those who need no more than metadata.
+// Where controllers cache the resource already it shares their watch; else it watches metadata only. It keeps no
+// objects.
 type Monitor struct {
 	gvr  schema.GroupVersionResource
 	seen func(o metav1.Object, fresh bool)
@@ -31,12 +32,14 @@ type Monitor struct {
 
 // NewMonitor returns a monitor that calls seen for each new or changed object, fresh ones among them, and gone for each
 // that is there no more.
-func NewMonitor(gvr schema.GroupVersionResource, seen func(o metav1.Object, fresh bool), gone func(namespace string, uid types.UID)) *Monitor {
+func NewMonitor(gvr schema.GroupVersionResource, seen func(o metav1.Object, fresh bool),
+	gone func(namespace string, uid types.UID)) *Monitor {
 	return &Monitor{gvr: gvr, seen: seen, gone: gone, known: map[types.UID]string{}, counts: map[string]int{}}
 }
 
 // Follow begins to watch, as one of watches, until ctx ends or Stop is called.
-func (m *Monitor) Follow(ctx context.Context, informers *Informers, c metadata.Interface, watches *sync.WaitGroup, log *slog.Logger) error {
+func (m *Monitor) Follow(ctx context.Context, informers *Informers, c metadata.Interface, watches *sync.WaitGroup,
+	log *slog.Logger) error {
 	if shared := informers.Shared(m.gvr); shared != nil {
 		return m.share(shared)
 	}

@@ -30,8 +30,8 @@ func PodTerminal(p *corev1.Pod) bool {
 // PodActive tells whether the pod is neither at its end nor being deleted.
 func PodActive(p *corev1.Pod) bool { return !PodTerminal(p) && p.DeletionTimestamp == nil }
 
-// PodAvailable tells whether the pod has been ready for minReady, and if it is ready but not for that long yet, how much is
-// missing (else 0).
+// PodAvailable tells whether the pod has been ready for minReady, and if it is ready but not for that long yet, how
+// much is missing (else 0).
 func PodAvailable(p *corev1.Pod, minReady time.Duration, now time.Time) (bool, time.Duration) {
 	c := PodCondition(p, corev1.PodReady)
 	if c == nil || c.Status != corev1.ConditionTrue {

@@ -53,8 +53,8 @@ func ClaimsOnPool(claims *Informer[*resourcev1.ResourceClaim], p Pool) []*resour
 	return cast[*resourcev1.ResourceClaim](found)
 }
 
-// ResourceClaimsOf returns the names of the ResourceClaims that a pod uses, in its namespace: those that it names, those that were made
-// for it by a template, and the one for its extended resources, as far as its status tells.
+// ResourceClaimsOf returns the names of the ResourceClaims that a pod uses, in its namespace: those that it names,
+// those that were made for it by a template, and the one for its extended resources, as far as its status tells.
 func ResourceClaimsOf(p *corev1.Pod) []string {
 	var names []string
 	for _, c := range p.Spec.ResourceClaims {

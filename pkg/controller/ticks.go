@@ -7,8 +7,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// ticks is the real clock with tickers that tick at the same moment if they have the same period. Each work queue looks twice a second
-// how long its work takes: sixty controllers would wake an idle process a hundred times a second, each at a moment of its own.
+// ticks is the real clock with tickers that tick at the same moment if they have the same period. Each work queue looks
+// twice a second how long its work takes: sixty controllers would wake an idle process a hundred times a second, each
+// at a moment of its own.
 type ticks struct {
 	clock.RealClock
 	mu      sync.Mutex

@@ -40,7 +40,8 @@ func TestTickersTickTogether(t *testing.T) {
 		second.Stop()
 		other.Stop()
 		if len(c.sources) != 0 {
-			t.Errorf("%d sources go on without listeners", len(c.sources)) // and synctest fails for a goroutine that stays
+			// and synctest fails for a goroutine that stays
+			t.Errorf("%d sources go on without listeners", len(c.sources))
 		}
 	})
 }
@@ -51,7 +52,9 @@ func TestLoopsShareTheirTicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMetrics(prometheus.NewRegistry())
 		for _, name := range []string{"a", "b", "c"} {
-			loop := NewLoop(LoopConfig{Name: name, Metrics: m}, func(context.Context, string) (Result, error) { return Result{}, nil })
+			loop := NewLoop(LoopConfig{Name: name, Metrics: m}, func(context.Context, string) (Result, error) {
+				return Result{}, nil
+			})
 			defer loop.queue.ShutDown()
 		}
 		synctest.Wait()

@@ -16,8 +16,8 @@ const (
 	byClass = "class"
 )
 
-// ClaimOf is the name of the claim behind a volume of a pod: one in its namespace that it names, or the one that is made for it. "" for
-// all other volumes.
+// ClaimOf is the name of the claim behind a volume of a pod: one in its namespace that it names, or the one that is
+// made for it. "" for all other volumes.
 func ClaimOf(p *corev1.Pod, v *corev1.Volume) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:

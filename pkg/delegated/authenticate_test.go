@@ -46,7 +46,8 @@ func authority(t *testing.T, user string, groups ...string) (ca []byte, client *
 		t.Fatal(err)
 	}
 	make := func(template, parent *x509.Certificate) *x509.Certificate {
-		template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(1), time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+		template.SerialNumber, template.NotBefore, template.NotAfter = big.NewInt(1), time.Now().Add(-time.Hour),
+			time.Now().Add(time.Hour)
 		der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), key)
 		if err != nil {
 			t.Fatal(err)
@@ -57,9 +58,11 @@ func authority(t *testing.T, user string, groups ...string) (ca []byte, client *
 		}
 		return cert
 	}
-	root := &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	root := &x509.Certificate{Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign}
 	root = make(root, root)
-	client = make(&x509.Certificate{Subject: pkix.Name{CommonName: user, Organization: groups}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, root)
+	client = make(&x509.Certificate{Subject: pkix.Name{CommonName: user, Organization: groups},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, root)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Raw}), client
 }
 
@@ -100,11 +103,13 @@ func TestAuthenticate(t *testing.T) {
 		{"bad token", known, request("Bearer bad"), "", false, true},
 		{"another scheme", known, request("Basic good"), "", false, false},
 		{"nothing", known, request(""), "", false, false},
-		{"anonymous with nothing", Anonymous{known}, request(""), "system:anonymous system:unauthenticated", true, false},
+		{"anonymous with nothing", Anonymous{known}, request(""), "system:anonymous system:unauthenticated", true,
+			false},
 		{"anonymous with a token", Anonymous{known}, request("Bearer good"), "bob ", true, false},
 		{"anonymous with a bad token", Anonymous{known}, request("Bearer bad"), "", false, true},
 		{"anonymous with a strange certificate", Anonymous{known}, request("", stranger), "", false, true},
-		{"nobody is known", Anonymous{Union{}}, request("Bearer bad", stranger), "system:anonymous system:unauthenticated", true, false},
+		{"nobody is known", Anonymous{Union{}}, request("Bearer bad", stranger),
+			"system:anonymous system:unauthenticated", true, false},
 		{"no roots", Certificates{&authorities.Held{}}, request("", admin), "", false, false},
 	} {
 		user, ok, err := c.by.Authenticate(c.r)

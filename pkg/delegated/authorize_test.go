@@ -17,14 +17,16 @@ type reviews struct {
 	err   error
 }
 
-func (a *reviews) ReviewAccess(_ context.Context, r *authzv1.SubjectAccessReview) (*authzv1.SubjectAccessReview, error) {
+func (a *reviews) ReviewAccess(_ context.Context, r *authzv1.SubjectAccessReview) (*authzv1.SubjectAccessReview,
+	error) {
 	a.asked++
 	a.last = r.Spec
 	r = r.DeepCopy()
 	path, resource := r.Spec.NonResourceAttributes, r.Spec.ResourceAttributes
 	r.Status.Reason = "rule 1"
-	r.Status.Allowed = r.Spec.User == "bob" && (path != nil && *path == authzv1.NonResourceAttributes{Path: "/metrics", Verb: "get"} ||
-		resource != nil && resource.Resource == "nodes" && resource.Subresource == "log" && resource.Name == "n1")
+	r.Status.Allowed = r.Spec.User == "bob" &&
+		(path != nil && *path == authzv1.NonResourceAttributes{Path: "/metrics", Verb: "get"} ||
+			resource != nil && resource.Resource == "nodes" && resource.Subresource == "log" && resource.Name == "n1")
 	return r, a.err
 }
 
@@ -32,7 +34,8 @@ func path(p string) Attributes {
 	return Attributes{Path: &authzv1.NonResourceAttributes{Path: p, Verb: "get"}}
 }
 
-var logs = Attributes{Resource: &authzv1.ResourceAttributes{Verb: "get", Resource: "nodes", Subresource: "log", Name: "n1"}}
+var logs = Attributes{Resource: &authzv1.ResourceAttributes{Verb: "get", Resource: "nodes", Subresource: "log",
+	Name: "n1"}}
 
 func TestAuthorize(t *testing.T) {
 	t.Parallel()
@@ -43,7 +46,8 @@ func TestAuthorize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bob, carol := authnv1.UserInfo{Username: "bob"}, authnv1.UserInfo{Username: "carol", Groups: []string{"system:masters"}}
+	bob, carol := authnv1.UserInfo{Username: "bob"},
+		authnv1.UserInfo{Username: "carol", Groups: []string{"system:masters"}}
 	for _, c := range []struct {
 		name        string
 		by          Authorizer
@@ -85,7 +89,8 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
-// TestReviews: the user goes out whole, and decisions are remembered for their times, each user's and each question's own.
+// TestReviews: the user goes out whole, and decisions are remembered for their times, each user's and each question's
+// own.
 func TestReviews(t *testing.T) {
 	t.Parallel()
 	now, server := time.Unix(0, 0), &reviews{}
@@ -96,7 +101,8 @@ func TestReviews(t *testing.T) {
 			t.Errorf("%s: asked %d times, not %d, %v", step, server.asked, asked, err)
 		}
 	}
-	bob := authnv1.UserInfo{Username: "bob", UID: "u", Groups: []string{"g"}, Extra: map[string]authnv1.ExtraValue{"k": {"v"}}}
+	bob := authnv1.UserInfo{Username: "bob", UID: "u", Groups: []string{"g"},
+		Extra: map[string]authnv1.ExtraValue{"k": {"v"}}}
 	expect("allowed", bob, path("/metrics"), 1)
 	if s := server.last; s.User != "bob" || s.UID != "u" || s.Groups[0] != "g" || s.Extra["k"][0] != "v" {
 		t.Errorf("%+v", s)

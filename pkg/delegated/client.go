@@ -31,8 +31,10 @@ var (
 
 // NewClient returns a client with the identity of config; nothing is sent yet.
 func NewClient(config *rest.Config) (*Client, error) {
-	s, err := apiclient.NewScheme(apiclient.Only(corev1.SchemeGroupVersion, &corev1.ConfigMap{}, &corev1.ConfigMapList{}),
-		apiclient.Only(authnv1.SchemeGroupVersion, &authnv1.TokenReview{}), apiclient.Only(authzv1.SchemeGroupVersion, &authzv1.SubjectAccessReview{}))
+	s, err := apiclient.NewScheme(
+		apiclient.Only(corev1.SchemeGroupVersion, &corev1.ConfigMap{}, &corev1.ConfigMapList{}),
+		apiclient.Only(authnv1.SchemeGroupVersion, &authnv1.TokenReview{}),
+		apiclient.Only(authzv1.SchemeGroupVersion, &authzv1.SubjectAccessReview{}))
 	if err != nil {
 		return nil, err
 	}
@@ -49,9 +51,10 @@ func NewClient(config *rest.Config) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		maps:     core.ConfigMaps(following),
-		tokens:   apiclient.NewResource(c, authnv1.SchemeGroupVersion, "tokenreviews", &authnv1.TokenReview{}),
-		accesses: apiclient.NewResource(c, authzv1.SchemeGroupVersion, "subjectaccessreviews", &authzv1.SubjectAccessReview{}),
+		maps:   core.ConfigMaps(following),
+		tokens: apiclient.NewResource(c, authnv1.SchemeGroupVersion, "tokenreviews", &authnv1.TokenReview{}),
+		accesses: apiclient.NewResource(c, authzv1.SchemeGroupVersion, "subjectaccessreviews",
+			&authzv1.SubjectAccessReview{}),
 	}, nil
 }
 
@@ -61,7 +64,8 @@ func (c *Client) ReviewToken(ctx context.Context, r *authnv1.TokenReview) (*auth
 }
 
 // ReviewAccess implements AccessReviewer.
-func (c *Client) ReviewAccess(ctx context.Context, r *authzv1.SubjectAccessReview) (*authzv1.SubjectAccessReview, error) {
+func (c *Client) ReviewAccess(ctx context.Context, r *authzv1.SubjectAccessReview) (*authzv1.SubjectAccessReview,
+	error) {
 	return c.accesses.Create(ctx, r)
 }
 

@@ -18,13 +18,16 @@ func TestClient(t *testing.T) {
 		var answer map[string]any
 		switch r.Method + " " + r.URL.Path {
 		case "POST /apis/authentication.k8s.io/v1/tokenreviews":
-			answer = map[string]any{"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "status": map[string]any{"authenticated": true}}
+			answer = map[string]any{"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1",
+				"status": map[string]any{"authenticated": true}}
 		case "POST /apis/authorization.k8s.io/v1/subjectaccessreviews":
-			answer = map[string]any{"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": map[string]any{"allowed": true}}
+			answer = map[string]any{"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
+				"status": map[string]any{"allowed": true}}
 		default:
 			w.WriteHeader(http.StatusForbidden)
 		}
-		if c := r.Header.Get("Content-Type"); r.Method == http.MethodPost && c != "application/vnd.kubernetes.protobuf" {
+		if c := r.Header.Get("Content-Type"); r.Method == http.MethodPost &&
+			c != "application/vnd.kubernetes.protobuf" {
 			t.Errorf("sent %s", c)
 		}
 		w.Header().Set("Content-Type", "application/json")

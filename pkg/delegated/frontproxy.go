@@ -23,7 +23,8 @@ func (f FrontProxy) Authenticate(r *http.Request) (authnv1.UserInfo, bool, error
 		return authnv1.UserInfo{}, false, err
 	}
 	user := authnv1.UserInfo{Username: id.Name, UID: id.UID, Groups: id.Groups}
-	if !slices.Contains(user.Groups, "system:unauthenticated") && !slices.Contains(user.Groups, "system:authenticated") {
+	if !slices.Contains(user.Groups, "system:unauthenticated") &&
+		!slices.Contains(user.Groups, "system:authenticated") {
 		user.Groups = append(user.Groups, "system:authenticated")
 	}
 	if len(id.Extra) > 0 {

@@ -15,12 +15,13 @@ import (
 	"bonsai/pkg/frontproxy"
 )
 
-// publishedName is the ConfigMap of kube-system in which the API server keeps what is in its --client-ca-file and --requestheader-* flags.
+// publishedName is the ConfigMap of kube-system in which the API server keeps what is in its --client-ca-file and
+// --requestheader-* flags.
 const publishedName = "extension-apiserver-authentication"
 
 // Published is whose client certificates and which front proxies the API server says to believe, in the ConfigMap
-// extension-apiserver-authentication of kube-system. Nobody is believed until it is read: a component can start before its API
-// server. What goes, or cannot be read, stays as it was. It is safe for concurrent use.
+// extension-apiserver-authentication of kube-system. Nobody is believed until it is read: a component can start before
+// its API server. What goes, or cannot be read, stays as it was. It is safe for concurrent use.
 type Published struct {
 	maps *apiclient.Resource[*corev1.ConfigMap]
 	log  *slog.Logger
@@ -33,7 +34,8 @@ type Published struct {
 
 // Run follows the ConfigMap until ctx ends.
 func (p *Published) Run(ctx context.Context) {
-	lw := p.maps.ListWatch(apiclient.Selection{Namespace: metav1.NamespaceSystem, Fields: "metadata.name=" + publishedName})
+	lw := p.maps.ListWatch(apiclient.Selection{Namespace: metav1.NamespaceSystem,
+		Fields: "metadata.name=" + publishedName})
 	all := func(found []*corev1.ConfigMap) {
 		for _, m := range found {
 			p.take(m)
@@ -63,7 +65,8 @@ func (p *Published) take(m *corev1.ConfigMap) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key, held := range map[string]*authorities.Held{"client-ca-file": &p.clients, "requestheader-client-ca-file": &p.proxies} {
+	for key, held := range map[string]*authorities.Held{"client-ca-file": &p.clients,
+		"requestheader-client-ca-file": &p.proxies} {
 		pem, ok := m.Data[key]
 		if !ok {
 			continue

@@ -22,7 +22,8 @@ func publisher(t *testing.T, versions <-chan map[string]string) string {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
-		if r.URL.Path != "/api/v1/namespaces/kube-system/configmaps" || q.Get("fieldSelector") != "metadata.name="+publishedName {
+		if r.URL.Path != "/api/v1/namespaces/kube-system/configmaps" ||
+			q.Get("fieldSelector") != "metadata.name="+publishedName {
 			t.Errorf("asked for %s", r.URL)
 			return
 		}
@@ -37,7 +38,9 @@ func publisher(t *testing.T, versions <-chan map[string]string) string {
 		}
 		if q.Get("watch") == "" {
 			if data, ok := next(); ok {
-				_ = json.NewEncoder(w).Encode(map[string]any{"kind": "ConfigMapList", "apiVersion": "v1", "metadata": map[string]any{"resourceVersion": "1"}, "items": []any{object(data)}})
+				_ = json.NewEncoder(w).Encode(
+					map[string]any{"kind": "ConfigMapList", "apiVersion": "v1",
+						"metadata": map[string]any{"resourceVersion": "1"}, "items": []any{object(data)}})
 			}
 			return
 		}
@@ -69,7 +72,8 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// TestPublished: authorities and front proxies are those of the ConfigMap's newest version, and what cannot be read stays as it was.
+// TestPublished: authorities and front proxies are those of the ConfigMap's newest version, and what cannot be read
+// stays as it was.
 func TestPublished(t *testing.T) {
 	t.Parallel()
 	oldCA, oldClient := authority(t, "admin", "g")
@@ -104,8 +108,10 @@ func TestPublished(t *testing.T) {
 	go func() { defer close(done); published.Run(t.Context()) }()
 	t.Cleanup(func() { <-done })
 	data := func(clients, proxies []byte, allowed string) map[string]string {
-		return map[string]string{"client-ca-file": string(clients), "requestheader-client-ca-file": string(proxies), "requestheader-allowed-names": allowed,
-			"requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": `["X-Remote-Group"]`, "requestheader-extra-headers-prefix": `["X-Remote-Extra-"]`}
+		return map[string]string{"client-ca-file": string(clients), "requestheader-client-ca-file": string(proxies),
+			"requestheader-allowed-names":    allowed,
+			"requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": `["X-Remote-Group"]`,
+			"requestheader-extra-headers-prefix": `["X-Remote-Extra-"]`}
 	}
 	as := []string{"X-Remote-User", "alice", "X-Remote-Group", "a", "X-Remote-Extra-K", "v"}
 	versions <- data(oldCA, proxyCA, `["front-proxy-client"]`)
@@ -119,9 +125,11 @@ func TestPublished(t *testing.T) {
 	versions <- data(newCA, otherCA, `[]`)
 	until(t, "the second authority", func() bool { return is(newClient) == "admin" })
 	if got := is(other, as...); got != "alice" || is(oldClient) != "" || is(proxy, as...) != "" {
-		t.Errorf("after the change: %q by the new proxy, %q and %q by what was before", got, is(oldClient), is(proxy, as...))
+		t.Errorf("after the change: %q by the new proxy, %q and %q by what was before", got, is(oldClient),
+			is(proxy, as...))
 	}
-	versions <- map[string]string{"client-ca-file": "rubbish", "requestheader-client-ca-file": string(otherCA), "requestheader-allowed-names": "rubbish"}
+	versions <- map[string]string{"client-ca-file": "rubbish", "requestheader-client-ca-file": string(otherCA),
+		"requestheader-allowed-names": "rubbish"}
 	versions <- data(newCA, otherCA, `["somebody"]`) // taken after the one before was
 	until(t, "other names", func() bool { return is(other, as...) == "" })
 	if got := is(newClient); got != "admin" {

@@ -39,7 +39,8 @@ func NewReviews(client AccessReviewer, ttl ReviewTTL, now func() time.Time) *Rev
 
 // Authorize implements Authorizer.
 func (a *Reviews) Authorize(ctx context.Context, user authnv1.UserInfo, what Attributes) (bool, string, error) {
-	spec := authzv1.SubjectAccessReviewSpec{User: user.Username, UID: user.UID, Groups: user.Groups, ResourceAttributes: what.Resource, NonResourceAttributes: what.Path}
+	spec := authzv1.SubjectAccessReviewSpec{User: user.Username, UID: user.UID, Groups: user.Groups,
+		ResourceAttributes: what.Resource, NonResourceAttributes: what.Path}
 	if len(user.Extra) > 0 {
 		spec.Extra = make(map[string]authzv1.ExtraValue, len(user.Extra))
 		for k, v := range user.Extra {

@@ -1,5 +1,5 @@
-// Package docbounds measures JSON, YAML and protobuf documents before they are decoded: a few kilobytes of aliases, of brackets in
-// brackets or of empty items can cost a decoder gigabytes or minutes.
+// Package docbounds measures JSON, YAML and protobuf documents before they are decoded: a few kilobytes of aliases, of
+// brackets in brackets or of empty items can cost a decoder gigabytes or minutes.
 package docbounds
 
 import (
@@ -25,7 +25,8 @@ type Bounds struct {
 	Depth int
 }
 
-// JSON measures a document in one pass, without memory. It does not check it: what is no JSON is the decoder's to refuse.
+// JSON measures a document in one pass, without memory. It does not check it: what is no JSON is the decoder's to
+// refuse.
 func JSON(doc []byte, max Bounds) error {
 	depth, values, inString := 0, 1, false
 	for i := 0; i < len(doc); i++ {
@@ -53,8 +54,8 @@ func JSON(doc []byte, max Bounds) error {
 	return nil
 }
 
-// YAML measures the first document of a stream, as if every alias were written out. What cannot be parsed is within the bounds:
-// the decoder will say what is wrong with it.
+// YAML measures the first document of a stream, as if every alias were written out. What cannot be parsed is within the
+// bounds: the decoder will say what is wrong with it.
 func YAML(doc []byte, max Bounds) error {
 	var root yaml.Node
 	if err := yaml.Unmarshal(doc, &root); err != nil {

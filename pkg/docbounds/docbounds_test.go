@@ -33,7 +33,8 @@ func laughs(lines int) string {
 	var b strings.Builder
 	b.WriteString("a0: &a0 x\n")
 	for i := range lines {
-		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 10), ","))
+		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i+1, i+1,
+			strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 10), ","))
 	}
 	return b.String()
 }

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Messages measures protobuf messages of Go types as k8s.io/api generates them. The zero value is ready; it remembers what each type
-// looks like, and may be used by several goroutines.
+// Messages measures protobuf messages of Go types as k8s.io/api generates them. The zero value is ready; it remembers
+// what each type looks like, and may be used by several goroutines.
 type Messages struct{ known sync.Map } // reflect.Type to *message
 
 // ErrBroken is the error of an encoding that decoders would take, and take wrongly.
@@ -20,9 +20,9 @@ var ErrBroken = errors.New("protobuf map entry is broken")
 // message is what matters of a type's encoding, by field number.
 type message struct {
 	fields map[int]field
-	// entry is set for the entry of a map: key (1) and value (2). The generated decoders do not see where an entry ends: a value
-	// that claims to be longer is read to the end of the message around it, and what it takes there is read again. So a few
-	// kilobytes of entries become gigabytes, and entries must be whole.
+	// entry is set for the entry of a map: key (1) and value (2). The generated decoders do not see where an entry
+	// ends: a value that claims to be longer is read to the end of the message around it, and what it takes there is
+	// read again. So a few kilobytes of entries become gigabytes, and entries must be whole.
 	entry bool
 }
 
@@ -30,8 +30,8 @@ type message struct {
 type field struct {
 	// of is the type of a message; nil for a scalar.
 	of *message
-	// grows is set if every occurrence takes memory of its own: messages, items of lists, entries of maps. A scalar that comes again
-	// only replaces itself.
+	// grows is set if every occurrence takes memory of its own: messages, items of lists, entries of maps. A scalar
+	// that comes again only replaces itself.
 	grows bool
 	// number is set for what is encoded as a varint.
 	number bool
@@ -39,8 +39,9 @@ type field struct {
 	packs bool
 }
 
-// Protobuf measures the encoding of a message of into's type, in one pass. Values are messages, list items and map entries, and Depth
-// bounds messages in one another. Where the decoder stops because the encoding is broken, this does, too.
+// Protobuf measures the encoding of a message of into's type, in one pass. Values are messages, list items and map
+// entries, and Depth bounds messages in one another. Where the decoder stops because the encoding is broken, this does,
+// too.
 func (m *Messages) Protobuf(encoded []byte, into any, max Bounds) error {
 	t := reflect.TypeOf(into)
 	for t.Kind() == reflect.Pointer {
@@ -51,8 +52,8 @@ func (m *Messages) Protobuf(encoded []byte, into any, max Bounds) error {
 	return s.err
 }
 
-// of describes a type. Types contain themselves, so that a description is known before it is complete; another goroutine makes its own
-// then, which is the same.
+// of describes a type. Types contain themselves, so that a description is known before it is complete; another
+// goroutine makes its own then, which is the same.
 func (m *Messages) of(t reflect.Type) *message {
 	if d, ok := m.known.Load(t); ok {
 		return d.(*message)
@@ -133,7 +134,8 @@ const (
 	wireFixed32 = 5
 )
 
-// message goes through the fields of b. It answers false where the measurement ends: beyond the bounds, or at what is broken.
+// message goes through the fields of b. It answers false where the measurement ends: beyond the bounds, or at what is
+// broken.
 func (s *scan) message(b []byte, m *message, depth int) bool {
 	ok := s.fieldsOf(b, m, depth)
 	if !ok && m.entry && s.err == nil {
@@ -228,8 +230,8 @@ func sizeOf(b []byte, wire uint64) int {
 	return n
 }
 
-// varint reads a number as lax as the generated decoders, which lose the bits that are too many in its tenth byte, and its length in
-// bytes; 0 if it is broken.
+// varint reads a number as lax as the generated decoders, which lose the bits that are too many in its tenth byte, and
+// its length in bytes; 0 if it is broken.
 func varint(b []byte) (v uint64, n int) {
 	for i, c := range b[:min(len(b), binary.MaxVarintLen64)] {
 		v |= uint64(c&0x7f) << (7 * i)

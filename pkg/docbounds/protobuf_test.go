@@ -37,15 +37,23 @@ func TestProtobuf(t *testing.T) {
 		obj  generated
 		want error
 	}{
-		"a pod":                       {pods(20), nil},
-		"many containers":             {pods(101), ErrBeyond},
-		"many in a template":          {&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: pods(101).Spec}}}, ErrBeyond},
-		"many strings":                {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Finalizers: make([]string, 101)}}, ErrBeyond},
-		"many labels":                 {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels}}, ErrBeyond},
-		"many amounts":                {&corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: amounts}}, ErrBeyond},
-		"many extras of a user":       {&authenticationv1.UserInfo{Extra: map[string]authenticationv1.ExtraValue{"a": make([]string, 101)}}, ErrBeyond},
-		"much text":                   {&corev1.ConfigMap{Data: map[string]string{"a": strings.Repeat("\n\x00", 5000)}}, nil},
-		"bytes that look like fields": {&corev1.Secret{Data: map[string][]byte{"a": []byte(strings.Repeat("\n\x00", 5000))}}, nil},
+		"a pod":           {pods(20), nil},
+		"many containers": {pods(101), ErrBeyond},
+		"many in a template": {
+			&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: pods(101).Spec}}},
+			ErrBeyond},
+		"many strings": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Finalizers: make([]string, 101)}},
+			ErrBeyond},
+		"many labels": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels}}, ErrBeyond},
+		"many amounts": {&corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: amounts}},
+			ErrBeyond},
+		"many extras of a user": {
+			&authenticationv1.UserInfo{Extra: map[string]authenticationv1.ExtraValue{"a": make([]string, 101)}},
+			ErrBeyond},
+		"much text": {&corev1.ConfigMap{Data: map[string]string{"a": strings.Repeat("\n\x00", 5000)}},
+			nil},
+		"bytes that look like fields": {
+			&corev1.Secret{Data: map[string][]byte{"a": []byte(strings.Repeat("\n\x00", 5000))}}, nil},
 	} {
 		b, err := c.obj.Marshal()
 		if err != nil {
@@ -77,7 +85,8 @@ func TestProtobufMapEntries(t *testing.T) {
 	}
 	// The damage that is prevented: two letters become three, one of them read twice.
 	var got corev1.ConfigMap
-	if err := got.Unmarshal([]byte{data, 6, key, 1, 'a', value, 3, 'b', data, 0}); err != nil || got.Data["a"] != "b\x12\x00" {
+	if err := got.Unmarshal([]byte{data, 6, key, 1, 'a', value, 3, 'b', data, 0}); err != nil ||
+		got.Data["a"] != "b\x12\x00" {
 		t.Errorf("decoders have learnt to see the end of an entry: %v %q", err, got.Data)
 	}
 }
@@ -113,7 +122,8 @@ func TestProtobufSeesWhatIsDecoded(t *testing.T) {
 	pod.OwnerReferences = []metav1.OwnerReference{{Name: "o", Controller: new(true)}}
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{SupplementalGroups: []int64{1, 2, 3}}
 	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("100m")}
-	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "n", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{}}}}
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{
+		{Name: "n", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{}}}}
 	pod.Spec.Containers[0].Args = []string{"", "x"}
 	whole, err := pod.Marshal()
 	if err != nil {
@@ -141,7 +151,8 @@ func TestProtobufSeesWhatIsDecoded(t *testing.T) {
 		if n < 2 {
 			continue
 		}
-		if err := m.Protobuf(b, got, Bounds{Values: n - 1, Depth: 100}); !errors.Is(err, ErrBeyond) && !errors.Is(err, ErrBroken) {
+		if err := m.Protobuf(b, got, Bounds{Values: n - 1, Depth: 100}); !errors.Is(err, ErrBeyond) &&
+			!errors.Is(err, ErrBroken) {
 			t.Fatalf("%x has %d values when it is decoded, and is measured as less: %v", b, n, err)
 		}
 	}

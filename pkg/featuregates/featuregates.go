@@ -1,8 +1,10 @@
-// Package featuregates knows the feature gates of Kubernetes 1.36: which there are, whether each is on by default, which cannot be
-// switched, and which need others. Names, values and errors of --feature-gates and of a configuration file's featureGates are Kubernetes'.
+// Package featuregates knows the feature gates of Kubernetes 1.36: which there are, whether each is on by default,
+// which cannot be switched, and which need others. Names, values and errors of --feature-gates and of a configuration
+// file's featureGates are Kubernetes'.
 //
-// No feature of ours is behind a gate: each is there as Kubernetes' default has it. So a gate may be set to its default; another value is
-// taken, since start scripts of other clusters have it, and the log names the gate as one without effect.
+// No feature of ours is behind a gate: each is there as Kubernetes' default has it. So a gate may be set to its
+// default; another value is taken, since start scripts of other clusters have it, and the log names the gate as one
+// without effect.
 package featuregates
 
 import (
@@ -17,9 +19,9 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// table has a line for each gate, in order: its name, stage (ALPHA, BETA, GA or DEPRECATED) and default; "locked" if nobody may set it to
-// anything else; "needs:A,B" if it may be on only while these are. Recorded from Kubernetes 1.36.3: kubernetes_feature_enabled of its
-// kube-apiserver, and what kube-scheduler said to each gate turned round.
+// table has a line for each gate, in order: its name, stage (ALPHA, BETA, GA or DEPRECATED) and default; "locked" if
+// nobody may set it to anything else; "needs:A,B" if it may be on only while these are. Recorded from Kubernetes
+// 1.36.3: kubernetes_feature_enabled of its kube-apiserver, and what kube-scheduler said to each gate turned round.
 //
 //go:embed table.txt
 var table string
@@ -86,7 +88,8 @@ func fresh() gateSet {
 	return set
 }
 
-// Check says what is wrong with settings: gates that there are not, that are locked, or that need others, in Kubernetes' words.
+// Check says what is wrong with settings: gates that there are not, that are locked, or that need others, in
+// Kubernetes' words.
 func Check(settings map[string]bool) error {
 	return fresh().SetFromMapWithLogger(logr.Discard(), settings)
 }
@@ -125,7 +128,8 @@ func Warn(settings map[string]bool, log *slog.Logger) {
 		log.Warn("feature gates", "err", err)
 	}
 	if names := without(set.GetAll(), settings); len(names) > 0 {
-		log.Warn("these feature gates are accepted, but have no effect: features are as they are by default", "gates", names)
+		log.Warn("these feature gates are accepted, but have no effect: features are as they are by default", "gates",
+			names)
 	}
 }
 

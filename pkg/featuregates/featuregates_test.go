@@ -18,7 +18,9 @@ func TestTable(t *testing.T) {
 	for _, g := range gates() {
 		byName[g.name] = g
 	}
-	if !slices.IsSortedFunc(gates(), func(a, b gate) int { return strings.Compare(a.name, b.name) }) || len(byName) != len(gates()) {
+	if !slices.IsSortedFunc(gates(), func(a, b gate) int {
+		return strings.Compare(a.name, b.name)
+	}) || len(byName) != len(gates()) {
 		t.Error("the table is not in order, or names a gate twice")
 	}
 	for _, g := range gates() {
@@ -93,8 +95,10 @@ func TestWarn(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string][]string{
 		"AllAlpha=false,NodeDeclaredFeatures=true,AllBeta=false": nil,
-		"AllAlpha=true,PodDeletionCost=false":                    {"no effect", "[AllAlpha=true PodDeletionCost=false]"},
-		"APIServerTracing=true":                                  {"setting GA feature gate", "featureGate=APIServerTracing"},
+		"AllAlpha=true,PodDeletionCost=false": {"no effect",
+			"[AllAlpha=true PodDeletionCost=false]"},
+		"APIServerTracing=true": {"setting GA feature gate",
+			"featureGate=APIServerTracing"},
 	} {
 		settings, err := parse(value)
 		if err != nil {

@@ -15,8 +15,8 @@ import (
 
 const flagName = "feature-gates"
 
-// Flag is --feature-gates of kube-apiserver, kube-controller-manager and kube-scheduler: name=bool or kube:name=bool,…, in one or several
-// flags. The zero Flag is ready.
+// Flag is --feature-gates of kube-apiserver, kube-controller-manager and kube-scheduler: name=bool or kube:name=bool,…,
+// in one or several flags. The zero Flag is ready.
 type Flag struct {
 	given    map[string][]string // pairs name=bool by component
 	settings map[string]bool     // as Validate read them
@@ -46,7 +46,8 @@ func (f *Flag) Validate() error {
 // Warn is the package's, of what Validate read.
 func (f *Flag) Warn(log *slog.Logger) { Warn(f.settings, log) }
 
-// AddMapFlag registers --feature-gates of kubelet and kube-proxy, name=bool,…, which have the same in their configuration files.
+// AddMapFlag registers --feature-gates of kubelet and kube-proxy, name=bool,…, which have the same in their
+// configuration files.
 func AddMapFlag(fs *pflag.FlagSet, settings *map[string]bool) {
 	fs.Var(flag.NewMapStringBool(settings), flagName,
 		"A set of gate=true|false pairs for alpha and beta features. Features are as they are by default: another value is accepted with a warning. Gates:\n"+strings.Join(known(""), "\n"))

@@ -2,7 +2,8 @@ package featuregates
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metric is kubernetes_feature_enabled: a series for each gate, 1 if the feature is there. What settings asked for does not count.
+// metric is kubernetes_feature_enabled: a series for each gate, 1 if the feature is there. What settings asked for does
+// not count.
 type metric struct {
 	desc   *prometheus.Desc
 	series []prometheus.Metric
@@ -10,13 +11,15 @@ type metric struct {
 
 // NewMetric returns the metric of every component, kubernetes_feature_enabled.
 func NewMetric() prometheus.Collector {
-	m := &metric{desc: prometheus.NewDesc("kubernetes_feature_enabled", "Which features there are: 1 if one is enabled, 0 if not.", []string{"name", "stage"}, nil)}
+	m := &metric{desc: prometheus.NewDesc("kubernetes_feature_enabled",
+		"Which features there are: 1 if one is enabled, 0 if not.", []string{"name", "stage"}, nil)}
 	for name, spec := range fresh().GetAll() {
 		value := 0.0
 		if spec.Default {
 			value = 1
 		}
-		m.series = append(m.series, prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, value, string(name), string(spec.PreRelease)))
+		m.series = append(m.series,
+			prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, value, string(name), string(spec.PreRelease)))
 	}
 	return m
 }

@@ -1,5 +1,5 @@
-// Package frontproxy reads who a request is from out of the headers that a front proxy sets: a server before this one, such as the
-// aggregating API server, which shows a client certificate of its own authority.
+// Package frontproxy reads who a request is from out of the headers that a front proxy sets: a server before this one,
+// such as the aggregating API server, which shows a client certificate of its own authority.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
 package frontproxy
 
@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Headers are the names of headers with an identity in them: of UsernameHeaders and UIDHeaders the first that is set counts, of
-// GroupHeaders all; ExtraHeaderPrefixes are prefixes of headers whose rest is a percent-encoded key.
+// Headers are the names of headers with an identity in them: of UsernameHeaders and UIDHeaders the first that is set
+// counts, of GroupHeaders all; ExtraHeaderPrefixes are prefixes of headers whose rest is a percent-encoded key.
 type Headers struct {
 	UsernameHeaders, UIDHeaders, GroupHeaders, ExtraHeaderPrefixes []string
 }
@@ -35,8 +35,9 @@ type Identity struct {
 	Extra     map[string][]string
 }
 
-// Identify reads the identity and removes its headers from the request. Nil without an error means that the request names nobody or
-// shows no certificate. Identity headers beside a certificate that is not a trusted proxy's are an error, and stay.
+// Identify reads the identity and removes its headers from the request. Nil without an error means that the request
+// names nobody or shows no certificate. Identity headers beside a certificate that is not a trusted proxy's are an
+// error, and stay.
 func (t *Trust) Identify(r *http.Request, now time.Time) (*Identity, error) {
 	name := first(r.Header, t.Headers.UsernameHeaders)
 	if t.Roots == nil || name == "" || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
@@ -45,7 +46,8 @@ func (t *Trust) Identify(r *http.Request, now time.Time) (*Identity, error) {
 	if err := t.verify(r.TLS.PeerCertificates, now); err != nil {
 		return nil, err
 	}
-	id := &Identity{Name: name, UID: first(r.Header, t.Headers.UIDHeaders), Extra: extra(r.Header, t.Headers.ExtraHeaderPrefixes)}
+	id := &Identity{Name: name, UID: first(r.Header, t.Headers.UIDHeaders),
+		Extra: extra(r.Header, t.Headers.ExtraHeaderPrefixes)}
 	for _, h := range t.Headers.GroupHeaders {
 		id.Groups = append(id.Groups, r.Header.Values(h)...)
 	}
@@ -54,7 +56,8 @@ func (t *Trust) Identify(r *http.Request, now time.Time) (*Identity, error) {
 }
 
 func (t *Trust) verify(certs []*x509.Certificate, now time.Time) error {
-	opts := x509.VerifyOptions{Roots: t.Roots, Intermediates: x509.NewCertPool(), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	opts := x509.VerifyOptions{Roots: t.Roots, Intermediates: x509.NewCertPool(), CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	for _, c := range certs[1:] {
 		opts.Intermediates.AddCert(c)
 	}

@@ -1,5 +1,5 @@
-// Package health answers for the health of a component as all components of Kubernetes do: /healthz, /livez and /readyz name its
-// checks, and /metrics/slis counts how they came out.
+// Package health answers for the health of a component as all components of Kubernetes do: /healthz, /livez and /readyz
+// name its checks, and /metrics/slis counts how they came out.
 package health
 
 import (
@@ -26,8 +26,8 @@ func Ping() Check {
 	return Check{Name: "ping", Run: func(*http.Request) error { return nil }}
 }
 
-// Endpoints answers on the paths of health, and keeps the service level indicators of their checks. Its methods may be used at
-// the same time.
+// Endpoints answers on the paths of health, and keeps the service level indicators of their checks. Its methods may be
+// used at the same time.
 type Endpoints struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
@@ -53,7 +53,8 @@ func (e *Endpoints) SLIs() http.Handler {
 	return promhttp.HandlerFor(e.registry, promhttp.HandlerOpts{})
 }
 
-// Paths are the handlers of /NAME, which makes all checks, and of /NAME/CHECK for each alone. NAME is healthz, livez or readyz.
+// Paths are the handlers of /NAME, which makes all checks, and of /NAME/CHECK for each alone. NAME is healthz, livez or
+// readyz.
 func (e *Endpoints) Paths(name string, checks []Check) map[string]http.Handler {
 	paths := map[string]http.Handler{"/" + name: e.handler(name, checks)}
 	for _, c := range checks {
@@ -62,8 +63,8 @@ func (e *Endpoints) Paths(name string, checks []Check) map[string]http.Handler {
 	return paths
 }
 
-// handler answers "ok", or with ?verbose and on failure one line per check. ?exclude=CHECK leaves one out. Reasons are not told:
-// anybody may ask.
+// handler answers "ok", or with ?verbose and on failure one line per check. ?exclude=CHECK leaves one out. Reasons are
+// not told: anybody may ask.
 func (e *Endpoints) handler(name string, checks []Check) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
@@ -102,8 +103,8 @@ func (e *Endpoints) handler(name string, checks []Check) http.Handler {
 	})
 }
 
-// runAll makes the checks that are not excluded at the same time, so that the answer takes as long as the slowest one, and returns how
-// each came out.
+// runAll makes the checks that are not excluded at the same time, so that the answer takes as long as the slowest one,
+// and returns how each came out.
 func runAll(r *http.Request, checks []Check, exclude []string) []error {
 	results := make([]error, len(checks))
 	var all sync.WaitGroup

@@ -64,19 +64,37 @@ type command struct {
 
 // groups lists every command in the order of the help.
 func groups() []group {
-	others := []command{{"api-resources", apiresources.NewCommand}, {"api-versions", apiversions.NewCommand}, {"config", config.NewCommand}}
+	others := []command{{"api-resources", apiresources.NewCommand}, {"api-versions", apiversions.NewCommand},
+		{"config", config.NewCommand}}
 	if kuberc.Enabled() {
 		others = append(others, command{"kuberc", kuberc.NewCommand})
 	}
 	others = append(others, command{"plugin", plugin.NewCommand}, command{"version", version.NewCommand})
 	return []group{
-		{"beginner", "Basic Commands (Beginner):", []command{{"create", create.NewCommand(edit.Objects)}, {"expose", expose.NewCommand}, {"run", run.NewCommand}, {"set", set.NewCommand}}},
-		{"intermediate", "Basic Commands (Intermediate):", []command{{"explain", explain.NewCommand}, {"get", get.NewCommand}, {"edit", edit.NewCommand}, {"delete", delete.NewCommand}}},
-		{"deploy", "Deploy Commands:", []command{{"rollout", rollout.NewCommand(describe.Template)}, {"scale", scale.NewCommand}, {"autoscale", autoscale.NewCommand}}},
-		{"management", "Cluster Management Commands:", []command{{"certificate", certificate.NewCommand}, {"cluster-info", clusterinfo.NewCommand}, {"top", top.NewCommand}, {"cordon", drain.NewCordon}, {"uncordon", drain.NewUncordon}, {"drain", drain.NewCommand}, {"taint", taint.NewCommand}}},
-		{"debugging", "Troubleshooting and Debugging Commands:", []command{{"describe", describe.NewCommand}, {"logs", logs.NewCommand}, {"attach", attach.NewCommand}, {"exec", exec.NewCommand}, {"port-forward", portforward.NewCommand}, {"proxy", proxy.NewCommand}, {"cp", cp.NewCommand}, {"auth", auth.NewCommand}, {"debug", debug.NewCommand}, {"events", events.NewCommand}}},
-		{"advanced", "Advanced Commands:", []command{{"diff", diff.NewCommand}, {"apply", apply.NewCommand(edit.Objects)}, {"patch", patch.NewCommand}, {"replace", replace.NewCommand}, {"wait", wait.NewCommand}, {"kustomize", kustomize.NewCommand}}},
-		{"settings", "Settings Commands:", []command{{"label", label.NewCommand}, {"annotate", annotate.NewCommand}, {"completion", completion.NewCommand}}},
+		{"beginner", "Basic Commands (Beginner):",
+			[]command{{"create", create.NewCommand(edit.Objects)}, {"expose", expose.NewCommand},
+				{"run", run.NewCommand}, {"set", set.NewCommand}}},
+		{"intermediate", "Basic Commands (Intermediate):",
+			[]command{{"explain", explain.NewCommand}, {"get", get.NewCommand}, {"edit", edit.NewCommand},
+				{"delete", delete.NewCommand}}},
+		{"deploy", "Deploy Commands:",
+			[]command{{"rollout", rollout.NewCommand(describe.Template)}, {"scale", scale.NewCommand},
+				{"autoscale", autoscale.NewCommand}}},
+		{"management", "Cluster Management Commands:",
+			[]command{{"certificate", certificate.NewCommand}, {"cluster-info", clusterinfo.NewCommand},
+				{"top", top.NewCommand}, {"cordon", drain.NewCordon}, {"uncordon", drain.NewUncordon},
+				{"drain", drain.NewCommand}, {"taint", taint.NewCommand}}},
+		{"debugging", "Troubleshooting and Debugging Commands:",
+			[]command{{"describe", describe.NewCommand}, {"logs", logs.NewCommand}, {"attach", attach.NewCommand},
+				{"exec", exec.NewCommand}, {"port-forward", portforward.NewCommand}, {"proxy", proxy.NewCommand},
+				{"cp", cp.NewCommand}, {"auth", auth.NewCommand}, {"debug", debug.NewCommand},
+				{"events", events.NewCommand}}},
+		{"advanced", "Advanced Commands:",
+			[]command{{"diff", diff.NewCommand}, {"apply", apply.NewCommand(edit.Objects)}, {"patch", patch.NewCommand},
+				{"replace", replace.NewCommand}, {"wait", wait.NewCommand}, {"kustomize", kustomize.NewCommand}}},
+		{"settings", "Settings Commands:",
+			[]command{{"label", label.NewCommand}, {"annotate", annotate.NewCommand},
+				{"completion", completion.NewCommand}}},
 		{plugins, "Subcommands provided by plugins:", nil},
 		{"other", "Other Commands:", others},
 	}
@@ -106,14 +124,15 @@ func addCommands(root *cobra.Command, f *cli.Factory, streams cli.IOStreams) {
 			made.Annotations = map[string]string{place: fmt.Sprintf("%02d", n)}
 			root.AddCommand(made)
 			warnOn(streams.ErrOut, made)
-			completion.RegisterFlags(made, f) // not of root, whose commands are to stay in this order: it is that of suggestions, too
+			// not of root, whose commands are to stay in this order: it is that of suggestions, too
+			completion.RegisterFlags(made, f)
 		}
 	}
 	completion.Register(root, f)
 }
 
-// addCommand adds no command but the one of that name, as making the others is a tenth of a short command's CPU; false if there
-// is none, or it looks at the others.
+// addCommand adds no command but the one of that name, as making the others is a tenth of a short command's CPU; false
+// if there is none, or it looks at the others.
 func addCommand(name string, root *cobra.Command, f *cli.Factory, streams cli.IOStreams) bool {
 	if name == "plugin" {
 		return false

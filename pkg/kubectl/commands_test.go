@@ -9,8 +9,8 @@ import (
 	"bonsai/pkg/kubectl/cli"
 )
 
-// TestAlone: a command that is made without the others has its name and the help that it has among them; what has to see the others
-// does.
+// TestAlone: a command that is made without the others has its name and the help that it has among them; what has to
+// see the others does.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	helped := func(root *cobra.Command, name string) string {

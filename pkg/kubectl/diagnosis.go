@@ -22,7 +22,8 @@ func (d *diagnosis) addFlags(to *pflag.FlagSet) {
 	set := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(set)
 	set.DurationVar(&d.flush, "log-flush-frequency", 5*time.Second, "Maximum number of seconds between log flushes")
-	set.Lookup("vmodule").Usage = "comma-separated list of pattern=N settings for file-filtered logging (only works for the default text log format)"
+	set.Lookup("vmodule").Usage =
+		"comma-separated list of pattern=N settings for file-filtered logging (only works for the default text log format)"
 	for _, name := range []string{"v", "vmodule", "log-flush-frequency"} {
 		to.AddGoFlag(set.Lookup(name))
 	}

@@ -27,7 +27,8 @@ func setHelp(root *cobra.Command) {
 			}
 			return about.Help()
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion,
+			cobra.ShellCompDirective) {
 			var out []cobra.Completion
 			if about, rest, err := cmd.Root().Find(args); err == nil && len(rest) == 0 {
 				for _, c := range about.Commands() {
@@ -114,7 +115,9 @@ func subcommands(w io.Writer, cmd *cobra.Command) {
 		if len(shown) == 0 {
 			return
 		}
-		slices.SortStableFunc(shown, func(a, b *cobra.Command) int { return strings.Compare(a.Annotations[place], b.Annotations[place]) })
+		slices.SortStableFunc(shown, func(a, b *cobra.Command) int {
+			return strings.Compare(a.Annotations[place], b.Annotations[place])
+		})
 		fmt.Fprintln(w, title)
 		for _, c := range shown {
 			fmt.Fprintf(w, "  %-*s   %s\n", width, c.Name(), c.Short)

@@ -1,5 +1,5 @@
-// Package kubectl is the command line of the cluster: the command tree, its help and how it ends. The verbs are packages
-// below; package cli is what they stand on.
+// Package kubectl is the command line of the cluster: the command tree, its help and how it ends. The verbs are
+// packages below; package cli is what they stand on.
 package kubectl
 
 import (
@@ -18,8 +18,8 @@ import (
 )
 
 // Main runs kubectl with args and returns the exit code. version is kubectl's own. A ctx that a signal ended
-// (*cli.Signalled) ends the command without a word; the code is then 128 and the signal's number if the process is to die by
-// it. What it writes for people is escaped for terminals (printers.Escape).
+// (*cli.Signalled) ends the command without a word; the code is then 128 and the signal's number if the process is to
+// die by it. What it writes for people is escaped for terminals (printers.Escape).
 func Main(ctx context.Context, version string, args []string, streams cli.IOStreams) int {
 	streams.Out, streams.ErrOut = printers.Escaping(streams.Out), printers.Escaping(streams.ErrOut)
 	f := cli.NewFactory(version, streams)
@@ -43,8 +43,8 @@ func Main(ctx context.Context, version string, args []string, streams cli.IOStre
 	return cli.Report(streams.ErrOut, err)
 }
 
-// furnish adds to root the commands that args can need: the one that they name if it is one of kubectl's, else all. It applies the
-// user's preferences, and returns the arguments with what an alias stands for.
+// furnish adds to root the commands that args can need: the one that they name if it is one of kubectl's, else all. It
+// applies the user's preferences, and returns the arguments with what an alias stands for.
 func furnish(root *cobra.Command, f *cli.Factory, args []string, streams cli.IOStreams) ([]string, error) {
 	p, err := preference(root, args, streams)
 	if err != nil {
@@ -73,7 +73,8 @@ func furnish(root *cobra.Command, f *cli.Factory, args []string, streams cli.IOS
 	return args, nil
 }
 
-// addAll adds all of kubectl's commands to root, and for completions the plug-ins. word is where args name the command, -1 for nowhere.
+// addAll adds all of kubectl's commands to root, and for completions the plug-ins. word is where args name the command,
+// -1 for nowhere.
 func addAll(root *cobra.Command, f *cli.Factory, streams cli.IOStreams, args []string, word int) {
 	addCommands(root, f, streams)
 	root.InitDefaultHelpCmd() // which no alias and no plug-in may take the place of

@@ -14,8 +14,9 @@ import (
 	"bonsai/pkg/kubectl/cli"
 )
 
-// TestBuiltInsAreNotShadowed: neither a program on the PATH nor an alias takes the place of any command of kubectl's, hidden ones and other
-// names of theirs too, with flags before and words after it; but commands of create that there are not may be programs.
+// TestBuiltInsAreNotShadowed: neither a program on the PATH nor an alias takes the place of any command of kubectl's,
+// hidden ones and other names of theirs too, with flags before and words after it; but commands of create that there
+// are not may be programs.
 func TestBuiltInsAreNotShadowed(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
 	ran := filepath.Join(home, "ran")
@@ -50,7 +51,8 @@ func TestBuiltInsAreNotShadowed(t *testing.T) {
 		program("kubectl-" + name + "-nosuch")
 		program("kubectl_complete-" + name)
 		if len(words) == 1 && !strings.Contains(words[0], "-") {
-			aliases += fmt.Sprintf("- {name: %s, command: version, options: [{name: client, default: \"true\"}]}\n", words[0])
+			aliases += fmt.Sprintf("- {name: %s, command: version, options: [{name: client, default: \"true\"}]}\n",
+				words[0])
 		}
 	}
 	preferences := filepath.Join(home, "kuberc")
@@ -69,8 +71,11 @@ func TestBuiltInsAreNotShadowed(t *testing.T) {
 		t.Setenv("KUBERC", rc)
 		for _, words := range commands {
 			for _, line := range [][]string{
-				append(slices.Clone(words), "--help"), append([]string{"-n", "x"}, append(slices.Clone(words), "--help")...), append([]string{"--namespace=x"}, append(slices.Clone(words), "-h")...),
-				append(slices.Clone(words), "-n", "x", "nosuch", "--help"), append([]string{"__complete"}, append(slices.Clone(words), "--nosu")...),
+				append(slices.Clone(words), "--help"),
+				append([]string{"-n", "x"}, append(slices.Clone(words), "--help")...),
+				append([]string{"--namespace=x"}, append(slices.Clone(words), "-h")...),
+				append(slices.Clone(words), "-n", "x", "nosuch", "--help"),
+				append([]string{"__complete"}, append(slices.Clone(words), "--nosu")...),
 			} {
 				if words[0] == "create" && len(words) == 1 && slices.Contains(line, "nosuch") {
 					continue

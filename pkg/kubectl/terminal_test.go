@@ -15,8 +15,8 @@ import (
 	"bonsai/pkg/kubectl/write/writetest"
 )
 
-// evil is what a user of the cluster may put into an object to steer the terminal of another: clear the screen, set its title,
-// overwrite the line, turn the direction of text.
+// evil is what a user of the cluster may put into an object to steer the terminal of another: clear the screen, set its
+// title, overwrite the line, turn the direction of text.
 const evil = "\x1b[2J\x1b]0;t\a\r\b\b\u009b1mEVIL\x7f\x00\u202e\u2066"
 
 // evilObjects have evil wherever the API lets text through.
@@ -48,8 +48,8 @@ func evilObjects(t *testing.T) []string {
 	return out
 }
 
-// evilServer holds evilObjects, warns with evil at every answer, refuses to create with an evil message, and says evil in logs,
-// tables and schemas.
+// evilServer holds evilObjects, warns with evil at every answer, refuses to create with an evil message, and says evil
+// in logs, tables and schemas.
 func evilServer(t *testing.T) string {
 	t.Helper()
 	quoted, _ := json.Marshal(evil)
@@ -87,13 +87,15 @@ func evilServer(t *testing.T) string {
 	return s.URL
 }
 
-// TestTerminalControl: what kubectl writes for people has no control characters of others, whichever verb, stream and way they
-// come by; data for programs and what containers say arrive as they are.
+// TestTerminalControl: what kubectl writes for people has no control characters of others, whichever verb, stream and
+// way they come by; data for programs and what containers say arrive as they are.
 func TestTerminalControl(t *testing.T) {
 	t.Parallel()
 	server := evilServer(t)
 	manifest := filepath.Join(t.TempDir(), "m.yaml")
-	if err := os.WriteFile(manifest, []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"new","namespace":"default"}}`), 0o600); err != nil {
+	if err := os.WriteFile(manifest,
+		[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"new","namespace":"default"}}`), 0o600); err !=
+		nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -142,7 +144,8 @@ func TestTerminalControl(t *testing.T) {
 		t.Run(strings.ReplaceAll(c.args, evil, "EVIL"), func(t *testing.T) {
 			t.Parallel()
 			var out, errOut bytes.Buffer
-			args := append([]string{"--kubeconfig", os.DevNull, "--cache-dir", t.TempDir(), "--server", server}, strings.Split(c.args, " ")...)
+			args := append([]string{"--kubeconfig", os.DevNull, "--cache-dir", t.TempDir(), "--server", server},
+				strings.Split(c.args, " ")...)
 			Main(t.Context(), "v1.36.3", args, cli.IOStreams{In: strings.NewReader(c.in), Out: &out, ErrOut: &errOut})
 			want := "EVIL"
 			if c.not != "" {
@@ -158,9 +161,11 @@ func TestTerminalControl(t *testing.T) {
 				}
 				return
 			}
-			direction := !strings.HasSuffix(c.args, "json") && !strings.HasSuffix(c.args, "-o yaml") // in data for programs it is but text
+			// in data for programs it is but text
+			direction := !strings.HasSuffix(c.args, "json") && !strings.HasSuffix(c.args, "-o yaml")
 			for i, r := range all {
-				if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f || direction && (r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069) {
+				if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f ||
+					direction && (r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069) {
 					t.Fatalf("%q at %d of %q", r, i, all)
 				}
 			}

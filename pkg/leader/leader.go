@@ -1,9 +1,9 @@
-// Package leader lets one of several processes work at a time: the one that holds a Lease. The record in the Lease is the
-// one that client-go's leader election writes, so both kinds of candidates understand each other.
+// Package leader lets one of several processes work at a time: the one that holds a Lease. The record in the Lease is
+// the one that client-go's leader election writes, so both kinds of candidates understand each other.
 //
-// It is not client-go's because of two promises, which that one does not make: a leader stops at once when another one holds the
-// Lease, not when it has failed to renew it for a while, and the Lease is given back after the work has ended, not before. It also
-// brings the generated clients and kinds of all groups along.
+// It is not client-go's because of two promises, which that one does not make: a leader stops at once when another one
+// holds the Lease, not when it has failed to renew it for a while, and the Lease is given back after the work has
+// ended, not before. It also brings the generated clients and kinds of all groups along.
 package leader
 
 import (
@@ -34,7 +34,8 @@ type Leases interface {
 type Observer interface {
 	// Leading tells that the candidate leads from now on, or does not any longer.
 	Leading(now bool)
-	// Read tells of a try that has to read the Lease first: every one of those that do not lead, and of the leader where somebody else wrote.
+	// Read tells of a try that has to read the Lease first: every one of those that do not lead, and of the leader
+	// where somebody else wrote.
 	Read()
 }
 
@@ -44,8 +45,8 @@ type Config struct {
 	Namespace, Name string
 	// Identity is this candidate's name, different for each process.
 	Identity string
-	// Lease is how long others wait after the last renewal; Renew, shorter, how long the leader tries to renew before it
-	// stops working; Retry, shorter still, the time between tries.
+	// Lease is how long others wait after the last renewal; Renew, shorter, how long the leader tries to renew before
+	// it stops working; Retry, shorter still, the time between tries.
 	Lease, Renew, Retry time.Duration
 	Observer            Observer
 	Log                 *slog.Logger
@@ -130,7 +131,8 @@ func (e *election) renewUntil(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case time.Since(last) >= e.Renew || err == nil:
-			return fmt.Errorf("%w: %s/%s, last renewed %s ago: %w", ErrLost, e.Namespace, e.Name, time.Since(last).Round(time.Second), orNil(err))
+			return fmt.Errorf("%w: %s/%s, last renewed %s ago: %w", ErrLost, e.Namespace, e.Name,
+				time.Since(last).Round(time.Second), orNil(err))
 		default:
 			e.Log.Warn("renewing the lease failed, trying again", "err", err)
 		}
@@ -161,7 +163,8 @@ func (e *election) try(ctx context.Context) (bool, error) {
 	now := time.Now()
 	switch {
 	case apierrors.IsNotFound(err):
-		return e.keep(e.Leases.Create(ctx, e.record(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}}, now)))
+		return e.keep(e.Leases.Create(ctx,
+			e.record(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}}, now)))
 	case err != nil:
 		return false, fmt.Errorf("reading lease %s/%s: %w", e.Namespace, e.Name, err)
 	case !e.free(lease, now):
@@ -199,7 +202,8 @@ func holder(l *coordinationv1.Lease) string {
 }
 
 func sameRecord(a, b coordinationv1.LeaseSpec) bool {
-	return a.HolderIdentity != nil && b.HolderIdentity != nil && *a.HolderIdentity == *b.HolderIdentity && a.RenewTime.Equal(b.RenewTime)
+	return a.HolderIdentity != nil && b.HolderIdentity != nil && *a.HolderIdentity == *b.HolderIdentity &&
+		a.RenewTime.Equal(b.RenewTime)
 }
 
 // record writes this candidate into a copy of the Lease.

@@ -73,7 +73,8 @@ func (s *store) setDown(down bool) {
 }
 
 func candidate(s *store, id string) Config {
-	return Config{Leases: s, Namespace: "kube-system", Name: "l", Identity: id, Lease: 15 * time.Second, Renew: 10 * time.Second, Retry: 2 * time.Second, Observer: &heard{}, Log: slog.New(slog.DiscardHandler)}
+	return Config{Leases: s, Namespace: "kube-system", Name: "l", Identity: id, Lease: 15 * time.Second,
+		Renew: 10 * time.Second, Retry: 2 * time.Second, Observer: &heard{}, Log: slog.New(slog.DiscardHandler)}
 }
 
 // heard is what an Observer was told.
@@ -102,7 +103,8 @@ func (h *heard) said() (leads bool, reads int) {
 	return h.leads, h.reads
 }
 
-// TestObserver hears when a candidate leads, and of each try that had to read the Lease: not of renewals that nobody disturbs.
+// TestObserver hears when a candidate leads, and of each try that had to read the Lease: not of renewals that nobody
+// disturbs.
 func TestObserver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -315,7 +317,9 @@ func TestWorkErrorEndsLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{}
 		boom := errors.New("boom")
-		if err := Run(t.Context(), candidate(s, "one"), func(context.Context) error { return boom }); !errors.Is(err, boom) {
+		if err := Run(t.Context(), candidate(s, "one"), func(context.Context) error {
+			return boom
+		}); !errors.Is(err, boom) {
 			t.Errorf("Run = %v, want the work's error", err)
 		}
 		if holder(s.lease) != "" {

@@ -1,5 +1,6 @@
-// Package loopdevice holds block devices and files open with the kernel's loop devices. Which loop device holds what is known to the kernel alone, so a
-// kubelet that has just started finds it again, and whoever removes a cluster what is left of its own.
+// Package loopdevice holds block devices and files open with the kernel's loop devices. Which loop device holds what is
+// known to the kernel alone, so a kubelet that has just started finds it again, and whoever removes a cluster what is
+// left of its own.
 package loopdevice
 
 import (

@@ -18,19 +18,19 @@ const (
 // Directions are both.
 func Directions() [2]Direction { return [2]Direction{Ingress, Egress} }
 
-// PolicyUpdate is what changed of what NetworkPolicies demand of a node. Its parts name each other: pods are isolated by an Isolation,
-// which names policies, whose rules name groups and ports, whose members are pods.
+// PolicyUpdate is what changed of what NetworkPolicies demand of a node. Its parts name each other: pods are isolated
+// by an Isolation, which names policies, whose rules name groups and ports, whose members are pods.
 type PolicyUpdate struct {
-	// Groups are the sets of pods that rules name, and Named the ports that they name: true for one that there is, false for one that
-	// is gone.
+	// Groups are the sets of pods that rules name, and Named the ports that they name: true for one that there is,
+	// false for one that is gone.
 	Groups map[string]bool
 	Named  map[NamedPort]bool
 	// Policies, Isolations and Pods have what is new or changed; nil for what is gone.
 	Policies   map[Name]*Policy
 	Isolations map[string]*Isolation
 	Pods       map[Name]*PolicyPod
-	// Closed is set, in each direction, while a pod starts on the node that policies isolate: what has an address of Own and is no pod
-	// that is known may be that pod.
+	// Closed is set, in each direction, while a pod starts on the node that policies isolate: what has an address of
+	// Own and is no pod that is known may be that pod.
 	Closed [2]bool
 	Own    []netip.Prefix
 	// Left counts the memberships of pods in groups for which there was no room.

@@ -33,8 +33,8 @@ type Update struct {
 	Routes map[netip.Prefix]netip.Addr
 }
 
-// NewState returns an empty state for the node called name. pods are the ranges of pod addresses in the cluster; without one of a
-// family any is believed.
+// NewState returns an empty state for the node called name. pods are the ranges of pod addresses in the cluster;
+// without one of a family any is believed.
 func NewState(name string, pods []netip.Prefix) *State {
 	return &State{node: name, pods: pods, wake: make(chan struct{}, 1), nodes: map[string]Node{}}
 }

@@ -14,7 +14,8 @@ func TestRoutes(t *testing.T) {
 	node := func(name string, cidrs []string, ips ...string) {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{PodCIDRs: cidrs}}
 		for _, ip := range ips {
-			n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
+			n.Status.Addresses = append(n.Status.Addresses,
+				corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip})
 		}
 		s.Nodes().Set(n)
 	}

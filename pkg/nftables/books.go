@@ -2,8 +2,8 @@ package nftables
 
 import "maps"
 
-// books say what the kernel holds, and take back what was planned and could not be written. Every change since the last keep goes
-// through their methods.
+// books say what the kernel holds, and take back what was planned and could not be written. Every change since the last
+// keep goes through their methods.
 type books[K comparable] struct {
 	// parts is what the kernel has, and under the zero K what is always there.
 	parts map[K]Fragment

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// diff gathers changes and writes them in the order the kernel needs: containers before what refers to them, elements go before
-// elements come, and what is unused goes last.
+// diff gathers changes and writes them in the order the kernel needs: containers before what refers to them, elements
+// go before elements come, and what is unused goes last.
 type diff struct {
 	tx                     *knftables.Transaction
 	newSets, oldSets       map[string]Set
@@ -23,8 +23,10 @@ type diff struct {
 
 func newDiff(tx *knftables.Transaction) *diff {
 	return &diff{
-		tx: tx, newSets: map[string]Set{}, oldSets: map[string]Set{}, newChains: map[string]Chain{}, emptyChains: map[string]Chain{},
-		oldChains: map[string]Chain{}, rules: map[string]Chain{}, emptySets: map[string]Set{}, gone: map[Element]string{}, come: map[Element]string{},
+		tx: tx, newSets: map[string]Set{}, oldSets: map[string]Set{}, newChains: map[string]Chain{},
+		emptyChains: map[string]Chain{},
+		oldChains:   map[string]Chain{}, rules: map[string]Chain{}, emptySets: map[string]Set{},
+		gone: map[Element]string{}, come: map[Element]string{},
 	}
 }
 
@@ -59,8 +61,9 @@ func (d *diff) parts(old, next Fragment) {
 	}
 }
 
-// over makes a plan that starts from nothing start from a table that has left, names by object type. What is planned and there
-// already is emptied first, except for the sets that the kernel fills: their elements stay. What is not planned goes.
+// over makes a plan that starts from nothing start from a table that has left, names by object type. What is planned
+// and there already is emptied first, except for the sets that the kernel fills: their elements stay. What is not
+// planned goes.
 func (d *diff) over(left map[string][]string) {
 	for _, name := range left["chain"] {
 		if c, stays := d.newChains[name]; stays {

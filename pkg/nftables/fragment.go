@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// Fragment is a part of a table: what one service needs, or what is always there. Comparing two fragments gives the commands
-// that lead from one to the other.
+// Fragment is a part of a table: what one service needs, or what is always there. Comparing two fragments gives the
+// commands that lead from one to the other.
 type Fragment struct {
 	Chains   map[string]Chain
 	Sets     map[string]Set
@@ -28,8 +28,8 @@ type Base struct {
 	Priority knftables.BaseChainPriority
 }
 
-// Set describes a set, or with a value part in the type a map. With Seconds, the kernel adds elements and forgets them that long
-// after their last use.
+// Set describes a set, or with a value part in the type a map. With Seconds, the kernel adds elements and forgets them
+// that long after their last use.
 type Set struct {
 	IsMap   bool
 	Type    string
@@ -48,14 +48,16 @@ func NewFragment() Fragment {
 func (f Fragment) Put(in, key, value string) { f.Elements[Element{in, key}] = value }
 
 // Hook adds a chain that the kernel calls.
-func (f Fragment) Hook(name string, kind knftables.BaseChainType, hook knftables.BaseChainHook, priority knftables.BaseChainPriority, rules ...string) {
+func (f Fragment) Hook(name string, kind knftables.BaseChainType, hook knftables.BaseChainHook,
+	priority knftables.BaseChainPriority, rules ...string) {
 	f.Chains[name] = Chain{Base: &Base{kind, hook, priority}, Rules: rules}
 }
 
 func (f Fragment) empty() bool { return len(f.Chains)+len(f.Sets)+len(f.Elements) == 0 }
 
 func (f Fragment) equal(g Fragment) bool {
-	return maps.Equal(f.Elements, g.Elements) && maps.Equal(f.Sets, g.Sets) && maps.EqualFunc(f.Chains, g.Chains, Chain.equal)
+	return maps.Equal(f.Elements, g.Elements) && maps.Equal(f.Sets, g.Sets) &&
+		maps.EqualFunc(f.Chains, g.Chains, Chain.equal)
 }
 
 func (c Chain) equal(d Chain) bool {

@@ -10,16 +10,16 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// Ledger brings one table of one family to what its parts should be, one part for each K and under the zero K what is always there.
-// Its methods must not be called concurrently.
+// Ledger brings one table of one family to what its parts should be, one part for each K and under the zero K what is
+// always there. Its methods must not be called concurrently.
 type Ledger[K comparable] struct {
 	LedgerConfig[K]
 
 	books *books[K]
 	// pending is what parts should be and are not yet; an empty fragment is a part that is gone.
 	pending map[K]Fragment
-	// refused are the pending parts that the kernel would not take. They are tried apart from the others, so that these cost
-	// nothing again.
+	// refused are the pending parts that the kernel would not take. They are tried apart from the others, so that these
+	// cost nothing again.
 	refused map[K]bool
 	// written is set while the kernel is known to hold what the books say.
 	written bool
@@ -64,8 +64,8 @@ func (l *Ledger[K]) Put(name K, f Fragment) {
 	l.pending[name] = f
 }
 
-// Flush writes what was put and could not be written before. It returns the parts that the kernel refuses, which stay as they were,
-// each with its reason; all others are written then. The error is set if nothing could be written.
+// Flush writes what was put and could not be written before. It returns the parts that the kernel refuses, which stay
+// as they were, each with its reason; all others are written then. The error is set if nothing could be written.
 //
 // The whole table is written at first, when it is found broken (a firewall's restart flushes everything), and once
 // after a part was refused, in case that somebody else's change was the reason.
@@ -88,8 +88,8 @@ func (l *Ledger[K]) Flush(ctx context.Context) (map[K]error, error) {
 // Whole tells whether the last Flush wrote, or tried to, the whole table.
 func (l *Ledger[K]) Whole() bool { return l.whole }
 
-// intact tells whether the kernel still has our table. One chain is looked at, which is cheap: firewalls flush or delete whole
-// tables, nobody edits single rules of ours. If the tool itself fails, there is nothing to be repaired.
+// intact tells whether the kernel still has our table. One chain is looked at, which is cheap: firewalls flush or
+// delete whole tables, nobody edits single rules of ours. If the tool itself fails, there is nothing to be repaired.
 func (l *Ledger[K]) intact(ctx context.Context) bool {
 	rules, err := l.Tool.ListRules(ctx, l.Entrance)
 	if err != nil && !knftables.IsNotFound(err) {

@@ -1,5 +1,5 @@
-// Package nftables brings tables of the kernel's packet filter to what their parts should be: one transaction a round, with only what
-// changed. kube-proxy's rules for Services and the node network's for NetworkPolicies are written by it.
+// Package nftables brings tables of the kernel's packet filter to what their parts should be: one transaction a round,
+// with only what changed. kube-proxy's rules for Services and the node network's for NetworkPolicies are written by it.
 package nftables
 
 import (
@@ -43,7 +43,8 @@ func Prefixes(all []netip.Prefix, family string) string {
 	return "{ " + strings.Join(out, ", ") + " }"
 }
 
-// maxName is the longest chain and set name used; the kernel takes 127 bytes, the tool's version 1.0.6 is happy with this.
+// maxName is the longest chain and set name used; the kernel takes 127 bytes, the tool's version 1.0.6 is happy with
+// this.
 const maxName = 110
 
 // Unique is "<kind>-<hash>-<text>": the hash makes it unique, the rest is for readers.

@@ -15,15 +15,15 @@ const (
 	maxRetries = 8
 )
 
-// ground is what a transaction starts from: what the books say, or, if whole, a table of which only the names in left are known
-// (by object type, as nft lists them). A whole table without left is deleted first.
+// ground is what a transaction starts from: what the books say, or, if whole, a table of which only the names in left
+// are known (by object type, as nft lists them). A whole table without left is deleted first.
 type ground struct {
 	whole bool
 	left  map[string][]string
 }
 
-// amend writes what is pending into a table that is as the books say: first what was never refused, in one transaction; then
-// some of the refused parts, each by itself.
+// amend writes what is pending into a table that is as the books say: first what was never refused, in one transaction;
+// then some of the refused parts, each by itself.
 func (l *Ledger[K]) amend(ctx context.Context) (map[K]error, error) {
 	var fresh, again []K
 	for name := range l.pending {
@@ -52,8 +52,8 @@ func (l *Ledger[K]) amend(ctx context.Context) (map[K]error, error) {
 	return refused, nil
 }
 
-// rewrite writes the whole table over what an earlier proxy, or somebody else, left of it. Sets of clients stay, and so do their
-// endpoints (session affinity). If the kernel does not take that, the table is deleted and recreated.
+// rewrite writes the whole table over what an earlier proxy, or somebody else, left of it. Sets of clients stay, and so
+// do their endpoints (session affinity). If the kernel does not take that, the table is deleted and recreated.
 func (l *Ledger[K]) rewrite(ctx context.Context) (map[K]error, error) {
 	g := ground{whole: true}
 	left, err := l.Tool.ListAll(ctx)
@@ -88,8 +88,8 @@ func (l *Ledger[K]) note(refused map[K]error) {
 // errNotTried is why a part was not written although nobody said that it cannot be.
 var errNotTried = errors.New("left for the next round")
 
-// write writes the pending parts of names. If the kernel refuses them, those that are to blame are found by dry runs and left
-// out. The error is set if nothing could be written.
+// write writes the pending parts of names. If the kernel refuses them, those that are to blame are found by dry runs
+// and left out. The error is set if nothing could be written.
 func (l *Ledger[K]) write(ctx context.Context, g ground, names []K) (map[K]error, error) {
 	slices.SortFunc(names, l.Compare)
 	first := l.attempt(ctx, g, names, true)
@@ -151,7 +151,8 @@ func (s *sieve[K]) sift(ctx context.Context, names []K) {
 	}
 }
 
-// attempt runs one transaction with the pending parts of names, or only checks it. The books say afterwards what was written.
+// attempt runs one transaction with the pending parts of names, or only checks it. The books say afterwards what was
+// written.
 func (l *Ledger[K]) attempt(ctx context.Context, g ground, names []K, run bool) error {
 	b := l.books
 	if g.whole {

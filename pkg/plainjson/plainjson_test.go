@@ -7,7 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestEscape: whatever text an object has, its JSON says the same afterwards, can be read as YAML, and has no control characters.
+// TestEscape: whatever text an object has, its JSON says the same afterwards, can be read as YAML, and has no control
+// characters.
 func TestEscape(t *testing.T) {
 	t.Parallel()
 	var all []rune

@@ -34,12 +34,13 @@ func wanting(name, clusterIP string, external []string, balancer ...string) *cor
 	return s
 }
 
-// TestOutsideAddresses: no service takes the traffic to another's cluster IP, to an address of the service ranges, or to a node's own
-// loopback and link by naming it as an external or load balancer address (CVE-2020-8554).
+// TestOutsideAddresses: no service takes the traffic to another's cluster IP, to an address of the service ranges, or
+// to a node's own loopback and link by naming it as an external or load balancer address (CVE-2020-8554).
 func TestOutsideAddresses(t *testing.T) {
 	t.Parallel()
 	s := NewState("here")
-	ranges := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}}
+	ranges := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
+		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16"}}}
 	s.ServiceCIDRs().Set(ranges)
 	expect := func(step string, want map[string][]string) {
 		t.Helper()
@@ -48,18 +49,21 @@ func TestOutsideAddresses(t *testing.T) {
 		}
 	}
 	const victim = "172.30.0.1" // of a range that this proxy was not told of
-	s.Services().Set(wanting("thief", "10.96.0.9", []string{"192.0.2.1", "10.96.0.10", "10.96.0.9", victim, "0.0.0.0", "169.254.169.254"},
+	s.Services().Set(wanting("thief", "10.96.0.9",
+		[]string{"192.0.2.1", "10.96.0.10", "10.96.0.9", victim, "0.0.0.0", "169.254.169.254"},
 		"192.0.2.2", "127.0.0.1", "10.96.1.1", victim, "224.0.0.1"))
 	expect("before the victim", map[string][]string{"thief": {"192.0.2.1", victim, "192.0.2.2", victim}})
 	s.Services().Set(wanting("victim", victim, nil))
 	expect("the victim comes", map[string][]string{"thief": {"192.0.2.1", "192.0.2.2"}, "victim": nil})
 	s.Services().Set(wanting("victim", "172.30.0.2", nil))
-	expect("the victim gets another address", map[string][]string{"thief": {"192.0.2.1", victim, "192.0.2.2", victim}, "victim": nil})
+	expect("the victim gets another address",
+		map[string][]string{"thief": {"192.0.2.1", victim, "192.0.2.2", victim}, "victim": nil})
 	s.Services().Set(wanting("victim", victim, nil))
 	s.Take()
 	s.Services().Replace([]*corev1.Service{wanting("thief", "10.96.0.9", []string{"192.0.2.1", victim})})
 	expect("the victim goes", map[string][]string{"thief": {"192.0.2.1", victim}, "victim": nil})
-	s.ServiceCIDRs().Set(&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "more"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"172.30.0.0/24"}}})
+	s.ServiceCIDRs().Set(&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "more"},
+		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"172.30.0.0/24"}}})
 	expect("a range of the address comes", map[string][]string{"thief": {"192.0.2.1"}})
 	s.ServiceCIDRs().Replace([]*networkingv1.ServiceCIDR{ranges})
 	expect("the range goes", map[string][]string{"thief": {"192.0.2.1", victim}})
@@ -69,8 +73,8 @@ func TestOutsideAddresses(t *testing.T) {
 	}
 }
 
-// TestNeededAddresses: no service takes the traffic to an API server, to a node, or to another address that the node needs to be part of the cluster:
-// the proxy itself would not hear of the service's end.
+// TestNeededAddresses: no service takes the traffic to an API server, to a node, or to another address that the node
+// needs to be part of the cluster: the proxy itself would not hear of the service's end.
 func TestNeededAddresses(t *testing.T) {
 	t.Parallel()
 	s := NewState("here")
@@ -94,7 +98,8 @@ func TestNeededAddresses(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", step, diff)
 		}
 	}
-	s.Services().Set(wanting("thief", "10.96.0.9", []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}, "192.0.2.4", "192.0.2.5"))
+	s.Services().Set(wanting("thief", "10.96.0.9", []string{"192.0.2.1", "192.0.2.2", "192.0.2.3"}, "192.0.2.4",
+		"192.0.2.5"))
 	expect("what was protected first", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5")
 	s.Slices().Set(servers("192.0.2.2"))
 	expect("an API server comes", "192.0.2.3", "192.0.2.4", "192.0.2.5")

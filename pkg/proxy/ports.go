@@ -30,8 +30,8 @@ type Port struct {
 	Here []netip.AddrPort
 	// InternalLocal and ExternalLocal choose Local for clients inside (of the cluster IP) and outside the cluster.
 	InternalLocal, ExternalLocal bool
-	// Anywhere is set if some endpoint exists on some node. A policy Local without endpoints here then drops traffic, which may
-	// work elsewhere, instead of refusing it.
+	// Anywhere is set if some endpoint exists on some node. A policy Local without endpoints here then drops traffic,
+	// which may work elsewhere, instead of refusing it.
 	Anywhere bool
 }
 
@@ -62,8 +62,10 @@ func Ports(s Service, slices []Slice, node Node) []Port {
 	for _, ip := range s.ClusterIPs {
 		for _, sp := range s.Ports {
 			p := Port{
-				Service: s.Name, PortName: sp.Name, Protocol: sp.Protocol, ClusterIP: ip, Number: sp.Number, NodePort: sp.NodePort,
-				ExternalIPs: family(s.ExternalIPs, ip), LoadBalancerIPs: family(s.LoadBalancerIPs, ip), SourceRanges: familyOf(s.SourceRanges, ip),
+				Service: s.Name, PortName: sp.Name, Protocol: sp.Protocol, ClusterIP: ip, Number: sp.Number,
+				NodePort:    sp.NodePort,
+				ExternalIPs: family(s.ExternalIPs, ip), LoadBalancerIPs: family(s.LoadBalancerIPs, ip),
+				SourceRanges:    familyOf(s.SourceRanges, ip),
 				AffinitySeconds: s.AffinitySeconds, InternalLocal: s.InternalLocal, ExternalLocal: s.ExternalLocal,
 			}
 			p.choose(candidates(slices, sp, ip), node)
@@ -79,8 +81,8 @@ type candidate struct {
 	addr netip.AddrPort
 }
 
-// candidates collects the endpoints of a port in ip's family, ordered by address, each address once; of two entries for one
-// address (a pod moving between slices) the ready one counts.
+// candidates collects the endpoints of a port in ip's family, ordered by address, each address once; of two entries for
+// one address (a pod moving between slices) the ready one counts.
 func candidates(all []Slice, sp ServicePort, ip netip.Addr) []candidate {
 	var out []candidate
 	for i := range all {
@@ -110,7 +112,8 @@ func rank(c candidate) int {
 	return 2
 }
 
-// choose fills in the endpoints. Ready ones serve; where there are none, those that still answer while they terminate do.
+// choose fills in the endpoints. Ready ones serve; where there are none, those that still answer while they terminate
+// do.
 func (p *Port) choose(all []candidate, node Node) {
 	ready := keep(all, func(c candidate) bool { return c.Ready })
 	draining := keep(all, func(c candidate) bool { return c.Serving && c.Terminating })
@@ -134,8 +137,8 @@ func (p *Port) choose(all []candidate, node Node) {
 	}
 }
 
-// hinted narrows ready endpoints to those meant for the node, else to those for its zone, if every endpoint has such a hint and
-// one of them is for here; otherwise hints are ignored and all serve (EndpointSlice API, "hints").
+// hinted narrows ready endpoints to those meant for the node, else to those for its zone, if every endpoint has such a
+// hint and one of them is for here; otherwise hints are ignored and all serve (EndpointSlice API, "hints").
 func hinted(ready []candidate, node Node) []candidate {
 	nodes, zones := len(ready) > 0, len(ready) > 0 && node.Zone != ""
 	for _, c := range ready {

@@ -12,7 +12,8 @@ import (
 // ep describes an endpoint 10.244.0.<last> in a few letters: r ready, s serving, t terminating, h on this node.
 func ep(last byte, flags string) SliceEndpoint {
 	has := func(c rune) bool { return slices.Contains([]rune(flags), c) }
-	e := SliceEndpoint{Addr: netip.AddrFrom4([4]byte{10, 244, 0, last}), Node: "there", Ready: has('r'), Serving: has('r') || has('s'), Terminating: has('t')}
+	e := SliceEndpoint{Addr: netip.AddrFrom4([4]byte{10, 244, 0, last}), Node: "there", Ready: has('r'),
+		Serving: has('r') || has('s'), Terminating: has('t')}
 	if has('h') {
 		e.Node = "here"
 	}
@@ -22,7 +23,8 @@ func ep(last byte, flags string) SliceEndpoint {
 func zoned(e SliceEndpoint, zones ...string) SliceEndpoint { e.ForZones = zones; return e }
 func noded(e SliceEndpoint, nodes ...string) SliceEndpoint { e.ForNodes = nodes; return e }
 
-// TestChoose covers the documented rules of traffic policies, terminating endpoints (KEP-1669) and hints (KEP-2433, KEP-3015).
+// TestChoose covers the documented rules of traffic policies, terminating endpoints (KEP-1669) and hints (KEP-2433,
+// KEP-3015).
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	internalLocal := func(s *Service) { s.InternalLocal = true }
@@ -33,24 +35,38 @@ func TestChoose(t *testing.T) {
 		cluster, local []byte
 		anywhere       bool
 	}{
-		"ready only":                     {nil, []SliceEndpoint{ep(1, "r"), ep(2, ""), ep(3, "st")}, []byte{1}, nil, true},
-		"none ready, terminating serves": {nil, []SliceEndpoint{ep(2, ""), ep(3, "st"), ep(4, "t")}, []byte{3}, nil, true},
-		"nothing serves":                 {nil, []SliceEndpoint{ep(2, ""), ep(4, "t")}, nil, nil, false},
-		"an address twice":               {nil, []SliceEndpoint{ep(1, "st"), ep(1, "r")}, []byte{1}, nil, true},
-		"internal local":                 {internalLocal, []SliceEndpoint{ep(1, "r"), ep(2, "rh")}, nil, []byte{2}, true},
-		"internal local, none here":      {internalLocal, []SliceEndpoint{ep(1, "r")}, nil, nil, true},
-		"external local":                 {externalLocal, []SliceEndpoint{ep(1, "r"), ep(2, "rh")}, []byte{1, 2}, []byte{2}, true},
-		"external local, draining here":  {externalLocal, []SliceEndpoint{ep(1, "r"), ep(2, "sth")}, []byte{1}, []byte{2}, true},
-		"zone hints":                     {nil, []SliceEndpoint{zoned(ep(1, "r"), "a"), zoned(ep(2, "r"), "b")}, []byte{1}, nil, true},
-		"zone hints, one without":        {nil, []SliceEndpoint{zoned(ep(1, "r"), "a"), ep(2, "r")}, []byte{1, 2}, nil, true},
-		"zone hints, none for here":      {nil, []SliceEndpoint{zoned(ep(1, "r"), "b"), zoned(ep(2, "r"), "c")}, []byte{1, 2}, nil, true},
-		"zone hints of the unready":      {nil, []SliceEndpoint{zoned(ep(1, "r"), "a"), ep(2, "")}, []byte{1}, nil, true},
-		"node hints before zone hints":   {nil, []SliceEndpoint{noded(zoned(ep(1, "r"), "a"), "here"), noded(zoned(ep(2, "r"), "a"), "there")}, []byte{1}, nil, true},
-		"node hints for others, zone":    {nil, []SliceEndpoint{noded(zoned(ep(1, "r"), "a"), "x"), noded(zoned(ep(2, "r"), "b"), "y")}, []byte{1}, nil, true},
+		"ready only": {nil, []SliceEndpoint{ep(1, "r"), ep(2, ""), ep(3, "st")}, []byte{1}, nil,
+			true},
+		"none ready, terminating serves": {nil, []SliceEndpoint{ep(2, ""), ep(3, "st"), ep(4, "t")}, []byte{3}, nil,
+			true},
+		"nothing serves":   {nil, []SliceEndpoint{ep(2, ""), ep(4, "t")}, nil, nil, false},
+		"an address twice": {nil, []SliceEndpoint{ep(1, "st"), ep(1, "r")}, []byte{1}, nil, true},
+		"internal local": {internalLocal, []SliceEndpoint{ep(1, "r"), ep(2, "rh")}, nil, []byte{2},
+			true},
+		"internal local, none here": {internalLocal, []SliceEndpoint{ep(1, "r")}, nil, nil, true},
+		"external local": {externalLocal, []SliceEndpoint{ep(1, "r"), ep(2, "rh")}, []byte{1, 2},
+			[]byte{2}, true},
+		"external local, draining here": {externalLocal, []SliceEndpoint{ep(1, "r"), ep(2, "sth")}, []byte{1},
+			[]byte{2}, true},
+		"zone hints": {nil, []SliceEndpoint{zoned(ep(1, "r"), "a"), zoned(ep(2, "r"), "b")},
+			[]byte{1}, nil, true},
+		"zone hints, one without": {nil, []SliceEndpoint{zoned(ep(1, "r"), "a"), ep(2, "r")}, []byte{1, 2}, nil,
+			true},
+		"zone hints, none for here": {nil, []SliceEndpoint{zoned(ep(1, "r"), "b"), zoned(ep(2, "r"), "c")},
+			[]byte{1, 2}, nil, true},
+		"zone hints of the unready": {nil, []SliceEndpoint{zoned(ep(1, "r"), "a"), ep(2, "")}, []byte{1}, nil,
+			true},
+		"node hints before zone hints": {nil,
+			[]SliceEndpoint{noded(zoned(ep(1, "r"), "a"), "here"), noded(zoned(ep(2, "r"), "a"), "there")}, []byte{1},
+			nil, true},
+		"node hints for others, zone": {nil,
+			[]SliceEndpoint{noded(zoned(ep(1, "r"), "a"), "x"), noded(zoned(ep(2, "r"), "b"), "y")}, []byte{1}, nil,
+			true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := Service{ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")}, Ports: []ServicePort{{Protocol: corev1.ProtocolTCP, Number: 80}}}
+			s := Service{ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")},
+				Ports: []ServicePort{{Protocol: corev1.ProtocolTCP, Number: 80}}}
 			if c.change != nil {
 				c.change(&s)
 			}
@@ -81,10 +97,13 @@ func lasts(in []netip.AddrPort) []byte {
 func TestNamedPorts(t *testing.T) {
 	t.Parallel()
 	s := Service{ClusterIPs: []netip.Addr{netip.MustParseAddr("10.96.0.1")}, Ports: []ServicePort{
-		{Name: "http", Protocol: corev1.ProtocolTCP, Number: 80}, {Name: "http", Protocol: corev1.ProtocolUDP, Number: 80}, {Name: "admin", Protocol: corev1.ProtocolTCP, Number: 81},
+		{Name: "http", Protocol: corev1.ProtocolTCP, Number: 80},
+		{Name: "http", Protocol: corev1.ProtocolUDP, Number: 80},
+		{Name: "admin", Protocol: corev1.ProtocolTCP, Number: 81},
 	}}
 	sls := []Slice{
-		{Ports: []SlicePort{{"http", corev1.ProtocolTCP, 8080}, {"admin", corev1.ProtocolTCP, 9090}}, Endpoints: []SliceEndpoint{ep(1, "r")}},
+		{Ports: []SlicePort{{"http", corev1.ProtocolTCP, 8080}, {"admin", corev1.ProtocolTCP, 9090}},
+			Endpoints: []SliceEndpoint{ep(1, "r")}},
 		{Ports: []SlicePort{{"http", corev1.ProtocolTCP, 8081}}, Endpoints: []SliceEndpoint{ep(2, "r")}},
 	}
 	var got []string
@@ -102,7 +121,8 @@ func TestNamedPorts(t *testing.T) {
 // TestSourceRanges: the API takes blanks around a range. One that was left out for them would let everybody in.
 func TestSourceRanges(t *testing.T) {
 	t.Parallel()
-	s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.96.0.1", LoadBalancerSourceRanges: []string{" 192.0.2.0/24 ", "10.1.2.3/8"}}}
+	s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.96.0.1",
+		LoadBalancerSourceRanges: []string{" 192.0.2.0/24 ", "10.1.2.3/8"}}}
 	got, _ := ServiceOf(s)
 	if want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.0/24")}; !slices.Equal(got.SourceRanges, want) {
 		t.Errorf("%v, want %v", got.SourceRanges, want)

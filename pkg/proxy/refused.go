@@ -17,7 +17,9 @@ type Refused struct {
 // Error names the services, in order.
 func (r *Refused) Error() string {
 	var errs []error
-	for _, name := range slices.SortedFunc(maps.Keys(r.Services), func(a, b Name) int { return cmp.Compare(a.String(), b.String()) }) {
+	for _, name := range slices.SortedFunc(maps.Keys(r.Services), func(a, b Name) int {
+		return cmp.Compare(a.String(), b.String())
+	}) {
 		errs = append(errs, fmt.Errorf("service %s: %w", name, r.Services[name]))
 	}
 	return errors.Join(errs...).Error()

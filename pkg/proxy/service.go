@@ -1,6 +1,7 @@
-// Package proxy decides how a node forwards traffic to Services: which endpoints a service port is balanced over, for clients
-// inside and outside the cluster, and what happens when there are none. It is pure: objects go in, Ports come out. State
-// collects the objects, Loop hands what changed to backends (a packet filter, the routing table, connection tracking).
+// Package proxy decides how a node forwards traffic to Services: which endpoints a service port is balanced over, for
+// clients inside and outside the cluster, and what happens when there are none. It is pure: objects go in, Ports come
+// out. State collects the objects, Loop hands what changed to backends (a packet filter, the routing table, connection
+// tracking).
 package proxy
 
 import (
@@ -42,7 +43,8 @@ type ServicePort struct {
 // ServiceOf extracts the facts of s. It answers false for a service that no proxy serves: headless and external names.
 func ServiceOf(s *corev1.Service) (Service, bool) {
 	name := Name{Namespace: s.Namespace, Name: s.Name}
-	if s.Spec.Type == corev1.ServiceTypeExternalName || s.Spec.ClusterIP == "" || s.Spec.ClusterIP == corev1.ClusterIPNone {
+	if s.Spec.Type == corev1.ServiceTypeExternalName || s.Spec.ClusterIP == "" ||
+		s.Spec.ClusterIP == corev1.ClusterIPNone {
 		return Service{Name: name}, false
 	}
 	ips := s.Spec.ClusterIPs
@@ -55,7 +57,8 @@ func ServiceOf(s *corev1.Service) (Service, bool) {
 		ExternalIPs:     addresses(s.Spec.ExternalIPs),
 		LoadBalancerIPs: loadBalancerIPs(s),
 		SourceRanges:    sourceRanges(s),
-		InternalLocal:   s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
+		InternalLocal: s.Spec.InternalTrafficPolicy != nil &&
+			*s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
 		ExternalLocal:   s.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
 		HealthCheckPort: uint16(s.Spec.HealthCheckNodePort),
 	}
@@ -66,7 +69,9 @@ func ServiceOf(s *corev1.Service) (Service, bool) {
 		}
 	}
 	for _, p := range s.Spec.Ports {
-		out.Ports = append(out.Ports, ServicePort{Name: p.Name, Protocol: protocol(p.Protocol), Number: uint16(p.Port), NodePort: uint16(p.NodePort)})
+		out.Ports = append(out.Ports,
+			ServicePort{Name: p.Name, Protocol: protocol(p.Protocol), Number: uint16(p.Port),
+				NodePort: uint16(p.NodePort)})
 	}
 	return out, true
 }
@@ -78,7 +83,8 @@ func protocol(p corev1.Protocol) corev1.Protocol {
 	return p
 }
 
-// loadBalancerIPs are the addresses whose traffic reaches the node as it is; a balancer of ipMode Proxy rewrites it before.
+// loadBalancerIPs are the addresses whose traffic reaches the node as it is; a balancer of ipMode Proxy rewrites it
+// before.
 func loadBalancerIPs(s *corev1.Service) []netip.Addr {
 	if s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		return nil
@@ -99,8 +105,8 @@ func sourceRanges(s *corev1.Service) []netip.Prefix {
 	return prefixes(s.Spec.LoadBalancerSourceRanges)
 }
 
-// prefixes parses what it can, as the API server lets nothing else through, and brings it in order. There may be blanks around a source
-// range: left out, it would let everybody in.
+// prefixes parses what it can, as the API server lets nothing else through, and brings it in order. There may be blanks
+// around a source range: left out, it would let everybody in.
 func prefixes(texts []string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, text := range texts {

@@ -15,7 +15,8 @@ type Slice struct {
 	Service, Key Name
 	Ports        []SlicePort
 	Endpoints    []SliceEndpoint
-	// Six is set for addresses of IPv6. Trigger is when the latest change happened for which the slice was written; zero if nobody says.
+	// Six is set for addresses of IPv6. Trigger is when the latest change happened for which the slice was written;
+	// zero if nobody says.
 	Six     bool
 	Trigger time.Time
 }
@@ -35,7 +36,8 @@ type SliceEndpoint struct {
 	ForZones, ForNodes          []string
 }
 
-// SliceOf extracts the facts of s. It answers false for a slice that belongs to no service or holds names instead of addresses.
+// SliceOf extracts the facts of s. It answers false for a slice that belongs to no service or holds names instead of
+// addresses.
 func SliceOf(s *discoveryv1.EndpointSlice) (Slice, bool) {
 	out := Slice{
 		Service: Name{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]},
@@ -45,7 +47,8 @@ func SliceOf(s *discoveryv1.EndpointSlice) (Slice, bool) {
 	if at, err := time.Parse(time.RFC3339Nano, s.Annotations[corev1.EndpointsLastChangeTriggerTime]); err == nil {
 		out.Trigger = at
 	}
-	if out.Service.Name == "" || (s.AddressType != discoveryv1.AddressTypeIPv4 && s.AddressType != discoveryv1.AddressTypeIPv6) {
+	if out.Service.Name == "" ||
+		(s.AddressType != discoveryv1.AddressTypeIPv4 && s.AddressType != discoveryv1.AddressTypeIPv6) {
 		return out, false
 	}
 	for _, p := range s.Ports {
@@ -69,7 +72,8 @@ func SliceOf(s *discoveryv1.EndpointSlice) (Slice, bool) {
 	return out, true
 }
 
-// sliceEndpoint reads one endpoint. Only the first address counts; conditions that are not set mean ready, and serving as ready.
+// sliceEndpoint reads one endpoint. Only the first address counts; conditions that are not set mean ready, and serving
+// as ready.
 func sliceEndpoint(e *discoveryv1.Endpoint) (SliceEndpoint, bool) {
 	if len(e.Addresses) == 0 {
 		return SliceEndpoint{}, false

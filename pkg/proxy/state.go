@@ -13,16 +13,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// State collects the objects of the cluster as a node's proxy sees them, and knows what changed since the last Take. Its
-// methods may be called from several goroutines.
+// State collects the objects of the cluster as a node's proxy sees them, and knows what changed since the last Take.
+// Its methods may be called from several goroutines.
 type State struct {
 	node string
 	// Queued hears, under the state's lock, that there is something to Take. It may be set before anything is fed.
 	Queued func()
 	wake   chan struct{} // has room for one: Take gives everything that changed, however often
 
-	// mu guards all below: the API's watches change them, one goroutine per kind, while the loop takes. Nothing is written to the
-	// kernel under it.
+	// mu guards all below: the API's watches change them, one goroutine per kind, while the loop takes. Nothing is
+	// written to the kernel under it.
 	mu       sync.Mutex
 	services map[Name]Service
 	outside  *outside
@@ -66,8 +66,11 @@ type Trigger struct {
 func NewState(name string) *State {
 	return &State{
 		node: name, wake: make(chan struct{}, 1),
-		services: map[Name]Service{}, outside: newOutside(), serviceCIDRs: map[string][]netip.Prefix{}, slices: map[Name]map[Name]Slice{}, owners: map[Name]Name{}, nodes: map[string]NodeFacts{},
-		dirty: map[Name]bool{}, listed: map[string]bool{}, changes: [2]changes{{pending: map[Name]bool{}}, {pending: map[Name]bool{}}}, triggers: map[Name]Trigger{}, Queued: func() {},
+		services: map[Name]Service{}, outside: newOutside(), serviceCIDRs: map[string][]netip.Prefix{},
+		slices: map[Name]map[Name]Slice{}, owners: map[Name]Name{}, nodes: map[string]NodeFacts{},
+		dirty: map[Name]bool{}, listed: map[string]bool{},
+		changes: [2]changes{{pending: map[Name]bool{}}, {pending: map[Name]bool{}}}, triggers: map[Name]Trigger{},
+		Queued: func() {},
 	}
 }
 
@@ -81,7 +84,8 @@ type Update struct {
 	Addresses []netip.Addr
 	// ServiceCIDRs are cluster IPs whether a service has them yet or not, in order.
 	ServiceCIDRs []netip.Prefix
-	// Triggers are the changes in the cluster that the endpoints among Services come from. What was there at first is none.
+	// Triggers are the changes in the cluster that the endpoints among Services come from. What was there at first is
+	// none.
 	Triggers []Trigger
 }
 
@@ -94,7 +98,8 @@ type Health struct {
 // Changed fires after a change.
 func (s *State) Changed() <-chan struct{} { return s.wake }
 
-// Ready is set once services, slices and nodes were listed: before that an Update would remove what is only not known yet.
+// Ready is set once services, slices and nodes were listed: before that an Update would remove what is only not known
+// yet.
 func (s *State) Ready() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,15 +118,19 @@ func (s *State) Take() Update {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	self := s.nodes[s.node]
-	u := Update{Services: map[Name][]Port{}, Health: map[Name]Health{}, Addresses: self.Addresses, ServiceCIDRs: s.outside.ranges}
+	u := Update{Services: map[Name][]Port{}, Health: map[Name]Health{}, Addresses: self.Addresses,
+		ServiceCIDRs: s.outside.ranges}
 	for name := range s.dirty {
 		svc, ok := s.services[name]
 		if !ok {
 			u.Services[name], u.Health[name] = nil, Health{}
 			continue
 		}
-		svc.ExternalIPs, svc.LoadBalancerIPs = s.outside.accepted(svc.ExternalIPs), s.outside.accepted(svc.LoadBalancerIPs)
-		all := slices.SortedFunc(maps.Values(s.slices[name]), func(a, b Slice) int { return cmp.Compare(a.Key.Name, b.Key.Name) })
+		svc.ExternalIPs, svc.LoadBalancerIPs = s.outside.accepted(svc.ExternalIPs),
+			s.outside.accepted(svc.LoadBalancerIPs)
+		all := slices.SortedFunc(maps.Values(s.slices[name]), func(a, b Slice) int {
+			return cmp.Compare(a.Key.Name, b.Key.Name)
+		})
 		u.Services[name] = Ports(svc, all, Node{Name: s.node, Zone: self.Zone})
 		u.Health[name] = Health{Port: svc.HealthCheckPort, Local: localEndpoints(all, s.node)}
 	}
@@ -230,14 +239,16 @@ func (s *State) setServiceCIDRLocked(name string, ranges []netip.Prefix) {
 	s.changedLocked()
 }
 
-// Protect keeps services from taking addresses that the node needs, as those of its API server, for as long as the State is there.
+// Protect keeps services from taking addresses that the node needs, as those of its API server, for as long as the
+// State is there.
 func (s *State) Protect(list []netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.concernLocked(s.outside.own(list))
 }
 
-// apiServers are the addresses of API servers that a slice has: the one that they write themselves. Users can make others of its Service.
+// apiServers are the addresses of API servers that a slice has: the one that they write themselves. Users can make
+// others of its Service.
 func apiServers(sl Slice) (out []netip.Addr) {
 	if sl.Key == (Name{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}) {
 		for _, e := range sl.Endpoints {
@@ -247,7 +258,8 @@ func apiServers(sl Slice) (out []netip.Addr) {
 	return out
 }
 
-// concernLocked has services reported whose outside addresses are decided differently since an owner of addresses or a range of cluster IPs came or went.
+// concernLocked has services reported whose outside addresses are decided differently since an owner of addresses or a
+// range of cluster IPs came or went.
 func (s *State) concernLocked(names []Name) {
 	for _, name := range names {
 		s.touchLocked(name)

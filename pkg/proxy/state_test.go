@@ -18,12 +18,14 @@ import (
 )
 
 func service(name string) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.9", Ports: []corev1.ServicePort{{Port: 80}}}}
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+		Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.9", Ports: []corev1.ServicePort{{Port: 80}}}}
 }
 
 func slice(name, owner string, addresses ...string) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: owner}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name,
+			Labels: map[string]string{discoveryv1.LabelServiceName: owner}},
 		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: new(int32(8080))}},
 	}
 	for _, a := range addresses {
@@ -93,7 +95,8 @@ func TestStateReportsChangesOnly(t *testing.T) {
 	expect("an empty list", map[string]int{"b": -1})
 	s.Services().Set(service("b"))
 	expect("back again", map[string]int{"b": 1})
-	s.Nodes().Set(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here", Labels: map[string]string{corev1.LabelTopologyZone: "z"}}})
+	s.Nodes().Set(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "here", Labels: map[string]string{corev1.LabelTopologyZone: "z"}}})
 	expect("our zone", map[string]int{"b": 1})
 }
 
@@ -116,7 +119,8 @@ func (r *rounds) Apply(context.Context, Update) error {
 	return nil
 }
 
-// TestLoopTiming: at once after quiet, joined under load, again after errors with back-off, and never before everything is listed.
+// TestLoopTiming: at once after quiet, joined under load, again after errors with back-off, and never before everything
+// is listed.
 func TestLoopTiming(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -184,8 +188,8 @@ func (n *names) Apply(_ context.Context, u Update) error {
 	return err
 }
 
-// TestLoopReportsAgain: services whose rules could not be written are reported until they are; of a round in which single ones
-// were refused, only these.
+// TestLoopReportsAgain: services whose rules could not be written are reported until they are; of a round in which
+// single ones were refused, only these.
 func TestLoopReportsAgain(t *testing.T) {
 	t.Parallel()
 	no := errors.New("no")
@@ -194,7 +198,8 @@ func TestLoopReportsAgain(t *testing.T) {
 		want [][]string
 		done []string
 	}{
-		"nothing written": {[]error{no, no}, [][]string{{"a", "b"}, {"a", "b"}, {"a", "b"}, nil}, []string{"0 no", "0 no", "0 <nil>", "0 <nil>"}},
+		"nothing written": {[]error{no, no}, [][]string{{"a", "b"}, {"a", "b"}, {"a", "b"}, nil},
+			[]string{"0 no", "0 no", "0 <nil>", "0 <nil>"}},
 		"a service refused": {
 			[]error{fmt.Errorf("write: %w", &Refused{map[Name]error{{Namespace: "ns", Name: "b"}: no}})},
 			[][]string{{"a", "b"}, {"b"}, nil}, []string{"1 <nil>", "0 <nil>", "0 <nil>"},
@@ -208,8 +213,11 @@ func TestLoopReportsAgain(t *testing.T) {
 				ended := make(chan struct{})
 				var done []string
 				l := &Loop{
-					State: s, Backends: []Backend{&names{errs: c.errs}}, Extras: []Backend{extra}, Resync: 10 * time.Second,
-					Begin: func(int) {}, Done: func(_ int, _ time.Duration, refused int, err error) { done = append(done, fmt.Sprint(refused, err)) },
+					State: s, Backends: []Backend{&names{errs: c.errs}}, Extras: []Backend{extra},
+					Resync: 10 * time.Second,
+					Begin:  func(int) {}, Done: func(_ int, _ time.Duration, refused int, err error) {
+						done = append(done, fmt.Sprint(refused, err))
+					},
 					Log: slog.New(slog.DiscardHandler),
 				}
 				s.Services().Replace([]*corev1.Service{service("a"), service("b")})
@@ -233,7 +241,8 @@ func TestLoopReportsAgain(t *testing.T) {
 // TestRefusedNamesServices: the error says which services, in order, and why.
 func TestRefusedNamesServices(t *testing.T) {
 	t.Parallel()
-	err := &Refused{map[Name]error{{Namespace: "ns", Name: "b"}: errors.New("no"), {Namespace: "ns", Name: "a"}: errors.New("never")}}
+	err := &Refused{map[Name]error{{Namespace: "ns", Name: "b"}: errors.New("no"),
+		{Namespace: "ns", Name: "a"}: errors.New("never")}}
 	if got, want := err.Error(), "service ns/a: never\nservice ns/b: no"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -1,6 +1,7 @@
-// Package slowclient bounds how long a server waits for a client that does not take what is written to it, where the answer as
-// a whole has no deadline: watches, logs, upgraded connections. A stream may be silent as long as it likes; only a piece that
-// is under way counts. A client that does not take it in time loses the stream, and the connection unless others share it.
+// Package slowclient bounds how long a server waits for a client that does not take what is written to it, where the
+// answer as a whole has no deadline: watches, logs, upgraded connections. A stream may be silent as long as it likes;
+// only a piece that is under way counts. A client that does not take it in time loses the stream, and the connection
+// unless others share it.
 package slowclient
 
 import (
@@ -21,17 +22,18 @@ type Writer struct {
 	patience time.Duration
 
 	mu sync.Mutex
-	// since is when the piece under way began; zero while none is. The timer cuts the stream under mu and only while a piece is under
-	// way, so that it never touches the answer of a handler that has returned.
+	// since is when the piece under way began; zero while none is. The timer cuts the stream under mu and only while a
+	// piece is under way, so that it never touches the answer of a handler that has returned.
 	since time.Time
-	// timer is nil while it does not run, as for most watches most of the time. It is set once for all pieces of a patience and looks
-	// then how old the piece under way is: to set and stop it for each piece would cost as much as to write a small one.
+	// timer is nil while it does not run, as for most watches most of the time. It is set once for all pieces of a
+	// patience and looks then how old the piece under way is: to set and stop it for each piece would cost as much as
+	// to write a small one.
 	timer    *time.Timer
 	hijacked bool
 }
 
-// Stream lifts the deadlines that the server has for whole requests from this one, and gives each piece patience instead. The
-// caller calls End when the handler is done.
+// Stream lifts the deadlines that the server has for whole requests from this one, and gives each piece patience
+// instead. The caller calls End when the handler is done.
 func Stream(w http.ResponseWriter, patience time.Duration) *Writer {
 	s := &Writer{ResponseWriter: w, control: http.NewResponseController(w), patience: patience}
 	// Only writers of tests have no deadlines.

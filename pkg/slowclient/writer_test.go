@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestStalledClientIsCutOff: who does not read loses the stream, over either protocol, while one that is only quiet goes on.
+// TestStalledClientIsCutOff: who does not read loses the stream, over either protocol, while one that is only quiet
+// goes on.
 func TestStalledClientIsCutOff(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []int{1, 2} {

@@ -1,6 +1,6 @@
-// Package strictjson reads JSON into the Go types of the API as sigs.k8s.io/json does: names in the exact case, unknown and
-// duplicate fields told apart from what cannot be decoded, each in upstream's words. It takes half of that library's time for a
-// document without fault.
+// Package strictjson reads JSON into the Go types of the API as sigs.k8s.io/json does: names in the exact case, unknown
+// and duplicate fields told apart from what cannot be decoded, each in upstream's words. It takes half of that
+// library's time for a document without fault.
 package strictjson
 
 import (
@@ -12,12 +12,13 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// Decode reads doc into into, a pointer to an empty value of a Go type without fields of type any, whose numbers the two decoders
-// take for different ones. strict are the unknown and duplicate fields; what can be read is in into all the same.
+// Decode reads doc into into, a pointer to an empty value of a Go type without fields of type any, whose numbers the
+// two decoders take for different ones. strict are the unknown and duplicate fields; what can be read is in into all
+// the same.
 //
-// A document is read by the fast decoder first, which refuses whatever the library would complain of. Only that is read again by
-// the library, since clients know its words. So what the fast one accepts must be what the library accepts without a word, with
-// the same result: TestDecode holds both against each other for every kind.
+// A document is read by the fast decoder first, which refuses whatever the library would complain of. Only that is read
+// again by the library, since clients know its words. So what the fast one accepts must be what the library accepts
+// without a word, with the same result: TestDecode holds both against each other for every kind.
 func Decode(doc []byte, into any) (strict []error, err error) {
 	if fastjson.Unmarshal(doc, into, faultless) == nil {
 		return nil, nil
@@ -35,8 +36,8 @@ func DecodeLoosely(doc []byte, into any) error {
 	return json.UnmarshalCaseSensitivePreserveInts(doc, into)
 }
 
-// faultless are the options that read as encoding/json does, of which the library is a variant, and refuse what it would speak of.
-// Text that is no UTF-8 is refused as well: which character stands for it is the library's to say.
+// faultless are the options that read as encoding/json does, of which the library is a variant, and refuse what it
+// would speak of. Text that is no UTF-8 is refused as well: which character stands for it is the library's to say.
 var faultless = fastjson.JoinOptions(
 	jsonv1.DefaultOptionsV1(),
 	fastjson.MatchCaseInsensitiveNames(false),

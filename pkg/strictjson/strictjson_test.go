@@ -23,8 +23,8 @@ import (
 	"bonsai/api/scheme"
 )
 
-// TestDecode fills objects of every kind at random, and harms their documents at random. What the fast decoder accepts is what the
-// library accepts without a word, with the same result; what is not harmed, it accepts.
+// TestDecode fills objects of every kind at random, and harms their documents at random. What the fast decoder accepts
+// is what the library accepts without a word, with the same result; what is not harmed, it accepts.
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	types := scheme.New().AllKnownTypes()
@@ -109,11 +109,14 @@ func document(t *testing.T, typ reflect.Type, seed uint64) []byte {
 	return doc
 }
 
-// harm changes one thing in doc: a value for one of another form, a name's case, a name that is there twice or is of no field, or bytes.
+// harm changes one thing in doc: a value for one of another form, a name's case, a name that is there twice or is of no
+// field, or bytes.
 func harm(random *rand.Rand, doc []byte) []byte {
 	values := []string{
-		`null`, `{}`, `[]`, `""`, `"a"`, `0`, `-0`, `1.0`, `1e3`, `1.5`, `-1`, `99999999999999999999`, `true`, `"\ud800"`, `"\u0000"`, "\"\xff\"",
-		`{"a":1}`, `[null]`, `["a"]`, `[1]`, `{"a":null}`, `"1"`, `"1Gi"`, `"2026-01-02T03:04:05Z"`, `"2026-01-02T03:04:05.123456Z"`, `"YQ=="`, `"YQ"`, `"Y Q=="`,
+		`null`, `{}`, `[]`, `""`, `"a"`, `0`, `-0`, `1.0`, `1e3`, `1.5`, `-1`, `99999999999999999999`, `true`,
+		`"\ud800"`, `"\u0000"`, "\"\xff\"",
+		`{"a":1}`, `[null]`, `["a"]`, `[1]`, `{"a":null}`, `"1"`, `"1Gi"`, `"2026-01-02T03:04:05Z"`,
+		`"2026-01-02T03:04:05.123456Z"`, `"YQ=="`, `"YQ"`, `"Y Q=="`,
 		`{"kind":"x"}`, `[{}]`, `[[]]`,
 	}
 	text := string(doc)
@@ -153,7 +156,8 @@ func harm(random *rand.Rand, doc []byte) []byte {
 
 // FuzzDecode does the same with documents that a fuzzer makes, for the kind that has most forms of fields.
 func FuzzDecode(f *testing.F) {
-	for _, doc := range []string{`{}`, `{"spec":{"containers":[{"name":"a","env":[{"name":"a"}]}]}}`, `{"metadata":{"labels":null,"creationTimestamp":null}}`, `{"Spec":{}}`} {
+	for _, doc := range []string{`{}`, `{"spec":{"containers":[{"name":"a","env":[{"name":"a"}]}]}}`,
+		`{"metadata":{"labels":null,"creationTimestamp":null}}`, `{"Spec":{}}`} {
 		f.Add([]byte(doc))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) { check(t, "Pod", reflect.TypeFor[corev1.Pod](), doc) })

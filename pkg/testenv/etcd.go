@@ -14,9 +14,10 @@ import (
 type store struct{ client *http.Client }
 
 func (e *Environment) store() store {
-	return store{&http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", e.at("client:0"))
-	}}}}
+	return store{&http.Client{
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", e.at("client:0"))
+		}}}}
 }
 
 func (s store) close() { s.client.CloseIdleConnections() }
@@ -69,7 +70,8 @@ func (s store) all(ctx context.Context, prefix string, keysOnly bool, since int6
 	end := []byte(prefix)
 	end[len(end)-1]++
 	var r rangeResponse
-	err := s.post(ctx, "range", rangeRequest{Key: []byte(prefix), RangeEnd: end, KeysOnly: keysOnly, MinModRevision: since}, &r)
+	err := s.post(ctx, "range",
+		rangeRequest{Key: []byte(prefix), RangeEnd: end, KeysOnly: keysOnly, MinModRevision: since}, &r)
 	return r, err
 }
 

@@ -27,15 +27,16 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// makeIdentities writes the authority, the servers' certificate, the key of service accounts' tokens, and a kubeconfig of the
-// administrator and of each client of the API server at port.
+// makeIdentities writes the authority, the servers' certificate, the key of service accounts' tokens, and a kubeconfig
+// of the administrator and of each client of the API server at port.
 func (e *Environment) makeIdentities(port int, now time.Time) error {
 	var ca authority
 	var err error
 	if ca.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return err
 	}
-	if ca.cert, err = cert.NewSelfSignedCACert(cert.Config{CommonName: "testenv", NotBefore: now.Add(-time.Minute)}, ca.key); err != nil {
+	if ca.cert, err = cert.NewSelfSignedCACert(cert.Config{CommonName: "testenv", NotBefore: now.Add(-time.Minute)},
+		ca.key); err != nil {
 		return err
 	}
 	key, err := keyutil.MarshalPrivateKeyToPEM(ca.key)
@@ -46,8 +47,10 @@ func (e *Environment) makeIdentities(port int, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	serverCert, serverKey, err := ca.sign(x509.Certificate{Subject: pkix.Name{CommonName: "testenv"}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.ParseIP(loopback)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, now)
+	serverCert, serverKey, err := ca.sign(
+		x509.Certificate{Subject: pkix.Name{CommonName: "testenv"}, DNSNames: []string{"localhost"},
+			IPAddresses: []net.IP{net.ParseIP(loopback)},
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}, now)
 	if err != nil {
 		return err
 	}
@@ -55,7 +58,8 @@ func (e *Environment) makeIdentities(port int, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	for name, data := range map[string][]byte{"ca.crt": root, "ca.key": key, "sa.key": accounts, "server.crt": serverCert, "server.key": serverKey} {
+	for name, data := range map[string][]byte{"ca.crt": root, "ca.key": key, "sa.key": accounts,
+		"server.crt": serverCert, "server.key": serverKey} {
 		if err := os.WriteFile(e.at(name), data, 0o600); err != nil {
 			return err
 		}
@@ -65,12 +69,14 @@ func (e *Environment) makeIdentities(port int, now time.Time) error {
 		"controller-manager": {CommonName: "system:kube-controller-manager"},
 		"scheduler":          {CommonName: "system:kube-scheduler"},
 	} {
-		clientCert, clientKey, err := ca.sign(x509.Certificate{Subject: who, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, now)
+		clientCert, clientKey, err := ca.sign(
+			x509.Certificate{Subject: who, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, now)
 		if err != nil {
 			return err
 		}
 		k := clientcmdapi.NewConfig()
-		k.Clusters["testenv"] = &clientcmdapi.Cluster{Server: fmt.Sprintf("https://%s:%d", loopback, port), CertificateAuthorityData: root}
+		k.Clusters["testenv"] = &clientcmdapi.Cluster{Server: fmt.Sprintf("https://%s:%d", loopback, port),
+			CertificateAuthorityData: root}
 		k.AuthInfos["testenv"] = &clientcmdapi.AuthInfo{ClientCertificateData: clientCert, ClientKeyData: clientKey}
 		k.Contexts["testenv"] = &clientcmdapi.Context{Cluster: "testenv", AuthInfo: "testenv"}
 		k.CurrentContext = "testenv"
@@ -90,7 +96,8 @@ func (a authority) sign(template x509.Certificate, now time.Time) (certificate, 
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
 		return nil, nil, err
 	}
-	template.NotBefore, template.NotAfter, template.KeyUsage = now.Add(-time.Minute), now.Add(lifetime), x509.KeyUsageDigitalSignature
+	template.NotBefore, template.NotAfter, template.KeyUsage = now.Add(-time.Minute), now.Add(lifetime),
+		x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, &template, a.cert, private.Public(), a.key)
 	if err != nil {
 		return nil, nil, err

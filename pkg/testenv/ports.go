@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve returns a port of loopback that nobody is given until the environment is stopped, but who asks for that one and shares it, as its programs
-// do: a socket has it that does not listen. A port that was merely found free could be another's before the program listens there, and twenty
-// environments that start at once find many.
+// reserve returns a port of loopback that nobody is given until the environment is stopped, but who asks for that one
+// and shares it, as its programs do: a socket has it that does not listen. A port that was merely found free could be
+// another's before the program listens there, and twenty environments that start at once find many.
 func (e *Environment) reserve() (int, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

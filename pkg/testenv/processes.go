@@ -16,8 +16,8 @@ type program struct {
 	argv []string
 }
 
-// processes are started programs. They are killed when the thread that started them ends, so that they have one that lasts until stop,
-// and so die with this process.
+// processes are started programs. They are killed when the thread that started them ends, so that they have one that
+// lasts until stop, and so die with this process.
 type processes struct {
 	forks   chan func()
 	running []*running
@@ -51,7 +51,8 @@ func (p *processes) start(what program, dir string) error {
 	defer log.Close() // the process has its own
 	cmd := exec.Command(what.argv[0], what.argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true} // an interrupt of the terminal is for the tests
+	// an interrupt of the terminal is for the tests
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	done := make(chan error, 1)
 	p.forks <- func() { done <- cmd.Start() }
 	if err := <-done; err != nil {

@@ -16,7 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// waitReady waits until every server says that it is ready and the controllers have done what they do in an empty cluster.
+// waitReady waits until every server says that it is ready and the controllers have done what they do in an empty
+// cluster.
 func (e *Environment) waitReady(ctx context.Context, ports map[string]int) error {
 	root, err := os.ReadFile(e.at("ca.crt"))
 	if err != nil {
@@ -24,7 +25,9 @@ func (e *Environment) waitReady(ctx context.Context, ports map[string]int) error
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(root)
-	servers := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
+	servers := &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+			DisableKeepAlives: true}}
 	config, err := e.Client()
 	if err != nil {
 		return err
@@ -43,12 +46,15 @@ func (e *Environment) waitReady(ctx context.Context, ports map[string]int) error
 		{servers, fmt.Sprintf("https://%s:%d/readyz", loopback, ports[apiserverName]), ""},
 		{servers, fmt.Sprintf("https://%s:%d/readyz", loopback, ports[schedulerName]), ""},
 		{servers, fmt.Sprintf("https://%s:%d/healthz", loopback, ports[controllerManagerName]), ""},
-		// What the controllers make and write in an empty cluster belongs to the start: they would do it again after each reset to before it.
+		// What the controllers make and write in an empty cluster belongs to the start: they would do it again after
+		// each reset to before it.
 		{api, config.Host + "/apis/networking.k8s.io/v1/servicecidrs/kubernetes", "Kubernetes Service CIDR is ready"},
 	}
-	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
+	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic,
+		corev1.NamespaceNodeLease} {
 		in := config.Host + "/api/v1/namespaces/" + namespace
-		steps = append(steps, step{api, in + "/serviceaccounts/default", ""}, step{api, in + "/configmaps/kube-root-ca.crt", ""})
+		steps = append(steps, step{api, in + "/serviceaccounts/default", ""},
+			step{api, in + "/configmaps/kube-root-ca.crt", ""})
 	}
 	for _, step := range steps {
 		if err := e.await(ctx, step.client, step.url, step.has); err != nil {

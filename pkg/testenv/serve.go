@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// controlSocket is where who runs an environment in the background is told to stop: by a byte; it closes the connection when all is gone.
+// controlSocket is where who runs an environment in the background is told to stop: by a byte; it closes the connection
+// when all is gone.
 func controlSocket(dir string) string { return filepath.Join(dir, "control") }
 
 // Serve runs an environment until ctx ends or StopServed is called.
@@ -42,8 +43,8 @@ func Serve(ctx context.Context, c Config) error {
 	}
 }
 
-// Launch runs command, which is to Serve an environment in dir, in the background, and waits until it is ready. It is an error if one runs
-// there; what one that was killed has left is removed.
+// Launch runs command, which is to Serve an environment in dir, in the background, and waits until it is ready. It is
+// an error if one runs there; what one that was killed has left is removed.
 func Launch(ctx context.Context, dir string, command *exec.Cmd) error {
 	if conn, err := net.Dial("unix", controlSocket(dir)); err == nil {
 		conn.Close()
@@ -69,7 +70,8 @@ func Launch(ctx context.Context, dir string, command *exec.Cmd) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// The socket's file is there a moment before anybody listens, and a second Launch in that moment would take the first one's away.
+		// The socket's file is there a moment before anybody listens, and a second Launch in that moment would take the
+		// first one's away.
 		if conn, err := net.Dial("unix", controlSocket(dir)); err == nil {
 			return conn.Close()
 		}
@@ -85,7 +87,8 @@ func Launch(ctx context.Context, dir string, command *exec.Cmd) error {
 	}
 }
 
-// StopServed ends the environment in dir that another process serves, and waits until it is gone; found is false if there is none.
+// StopServed ends the environment in dir that another process serves, and waits until it is gone; found is false if
+// there is none.
 func StopServed(dir string) (found bool, err error) {
 	conn, err := net.Dial("unix", controlSocket(dir))
 	if err != nil { // nobody listens: what there is was left by one that was killed

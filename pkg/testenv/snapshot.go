@@ -20,8 +20,8 @@ const started = "started"
 // registry is the prefix of all objects in etcd.
 const registry = "/registry/"
 
-// unkept tells which keys no snapshot has: those that live for a time that etcd counts, and are the server's own or of no importance. Events
-// go at a reset, the server's own stay.
+// unkept tells which keys no snapshot has: those that live for a time that etcd counts, and are the server's own or of
+// no importance. Events go at a reset, the server's own stay.
 func unkept(key []byte) (own, event bool) {
 	return bytes.HasPrefix(key, []byte(registry+"masterleases/")), bytes.HasPrefix(key, []byte(registry+"events/"))
 }
@@ -34,7 +34,8 @@ type snapshot struct {
 
 func (e *Environment) snapshotPath(name string) string { return e.at(filepath.Join("snapshots", name)) }
 
-// Snapshot keeps all objects but Events as they are now, under a name (a DNS label); a snapshot of that name is replaced.
+// Snapshot keeps all objects but Events as they are now, under a name (a DNS label); a snapshot of that name is
+// replaced.
 func (e *Environment) Snapshot(ctx context.Context, name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Errorf("a snapshot's name %q: %s", name, strings.Join(problems, ", "))
@@ -68,8 +69,9 @@ func (e *Environment) Snapshot(ctx context.Context, name string) error {
 // mostRounds bounds how often a reset looks again: controllers that go on writing would keep it busy for ever.
 const mostRounds = 50
 
-// Reset brings all objects back to what they were at the snapshot of that name, "" for the start of the environment: what was made since is
-// gone without a word to finalizers, what was changed or deleted is as it was, with its UID. When it returns the API server knows.
+// Reset brings all objects back to what they were at the snapshot of that name, "" for the start of the environment:
+// what was made since is gone without a word to finalizers, what was changed or deleted is as it was, with its UID.
+// When it returns the API server knows.
 func (e *Environment) Reset(ctx context.Context, name string) error {
 	if name == "" {
 		name = started

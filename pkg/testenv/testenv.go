@@ -17,8 +17,9 @@ import (
 type Config struct {
 	// BinDir has etcd, kube-apiserver, kube-controller-manager and kube-scheduler.
 	BinDir string
-	// Dir is made, and holds all that the environment writes, logs too. "" is a new one among the system's temporary files. There must be
-	// nothing at that path, which sockets' paths begin with, so that it has at most 90 bytes. Stop removes it.
+	// Dir is made, and holds all that the environment writes, logs too. "" is a new one among the system's temporary
+	// files. There must be nothing at that path, which sockets' paths begin with, so that it has at most 90 bytes. Stop
+	// removes it.
 	Dir string
 	// Flags are further flags by program, after our own.
 	Flags map[string][]string
@@ -45,8 +46,9 @@ const loopback = "127.0.0.1"
 // longestDir is how long a directory's path may be, for its sockets' may have 107 bytes.
 const longestDir = 90
 
-// Start starts an environment and waits until everything in it is ready: the API server answers, the namespaces have their service
-// accounts, and the controllers and the scheduler know all objects. Its processes end with this one, whatever becomes of it.
+// Start starts an environment and waits until everything in it is ready: the API server answers, the namespaces have
+// their service accounts, and the controllers and the scheduler know all objects. Its processes end with this one,
+// whatever becomes of it.
 func Start(ctx context.Context, c Config) (_ *Environment, err error) {
 	dir := c.Dir
 	if dir == "" {
@@ -129,26 +131,35 @@ func (e *Environment) at(name string) string { return filepath.Join(e.dir, name)
 func (e *Environment) programs(ports map[string]int) []program {
 	const etcdURL, peerURL = "unix://client:0", "unix://peer:0" // sockets of these names in the working directory
 	listen := func(name string) []string {
-		return []string{"--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(ports[name]), "--permit-port-sharing", "--tls-cert-file=" + e.at("server.crt"), "--tls-private-key-file=" + e.at("server.key")}
+		return []string{"--bind-address=" + loopback, "--secure-port=" + strconv.Itoa(ports[name]),
+			"--permit-port-sharing", "--tls-cert-file=" + e.at("server.crt"),
+			"--tls-private-key-file=" + e.at("server.key")}
 	}
 	of := func(kubeconfig string) []string {
 		path := e.at(kubeconfig + ".conf")
-		return []string{"--kubeconfig=" + path, "--authentication-kubeconfig=" + path, "--authorization-kubeconfig=" + path, "--leader-elect=false"}
+		return []string{"--kubeconfig=" + path, "--authentication-kubeconfig=" + path,
+			"--authorization-kubeconfig=" + path, "--leader-elect=false"}
 	}
 	return []program{
 		{name: etcdName, argv: []string{"--name=testenv", "--data-dir=etcd", "--log-level=warn",
 			"--listen-client-urls=" + etcdURL, "--advertise-client-urls=" + etcdURL,
-			"--listen-peer-urls=" + peerURL, "--initial-advertise-peer-urls=" + peerURL, "--initial-cluster=testenv=" + peerURL,
+			"--listen-peer-urls=" + peerURL, "--initial-advertise-peer-urls=" + peerURL,
+			"--initial-cluster=testenv=" + peerURL,
 			// What it keeps is of no use after the machine's end, and it is its own majority.
 			"--unsafe-no-fsync", "--heartbeat-interval=20", "--election-timeout=100",
 			"--max-txn-ops=" + strconv.Itoa(mostOps), "--max-request-bytes=" + strconv.Itoa(mostBytes)}},
-		{name: apiserverName, argv: append(listen(apiserverName), "--etcd-servers=unix://"+e.at("client:0"), "--advertise-address="+loopback,
-			"--client-ca-file="+e.at("ca.crt"), "--authorization-mode=Node,RBAC", "--service-cluster-ip-range="+serviceNetwork,
-			"--service-account-issuer=https://kubernetes.default.svc.cluster.local", "--service-account-key-file="+e.at("sa.key"), "--service-account-signing-key-file="+e.at("sa.key"),
+		{name: apiserverName, argv: append(listen(apiserverName), "--etcd-servers=unix://"+e.at("client:0"),
+			"--advertise-address="+loopback,
+			"--client-ca-file="+e.at("ca.crt"), "--authorization-mode=Node,RBAC",
+			"--service-cluster-ip-range="+serviceNetwork,
+			"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+			"--service-account-key-file="+e.at("sa.key"), "--service-account-signing-key-file="+e.at("sa.key"),
 			"--enable-bootstrap-token-auth")},
 		{name: controllerManagerName, argv: append(append(listen(controllerManagerName), of("controller-manager")...),
-			"--use-service-account-credentials", "--service-account-private-key-file="+e.at("sa.key"), "--root-ca-file="+e.at("ca.crt"),
-			"--cluster-signing-cert-file="+e.at("ca.crt"), "--cluster-signing-key-file="+e.at("ca.key"), "--service-cluster-ip-range="+serviceNetwork)},
+			"--use-service-account-credentials", "--service-account-private-key-file="+e.at("sa.key"),
+			"--root-ca-file="+e.at("ca.crt"),
+			"--cluster-signing-cert-file="+e.at("ca.crt"), "--cluster-signing-key-file="+e.at("ca.key"),
+			"--service-cluster-ip-range="+serviceNetwork)},
 		{name: schedulerName, argv: append(listen(schedulerName), of("scheduler")...)},
 	}
 }

@@ -83,9 +83,11 @@ func eventually(t testing.TB, problem func() error) {
 // web is a Deployment of two pods.
 func web() *appsv1.Deployment {
 	labels := map[string]string{"app": "web"}
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](2),
-		Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "web"}}}}}}
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](2),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "web"}}}}}}
 }
 
 // pods tells if there are not so many pods.
@@ -107,8 +109,8 @@ func gone(_ any, err error) error {
 	return errors.Join(errors.New("it is still there"), err)
 }
 
-// TestControllers: what an API server alone does not do: pods are made for Deployments and collected with them, the scheduler says why it
-// has no node for them, a namespace goes with all that is in it.
+// TestControllers: what an API server alone does not do: pods are made for Deployments and collected with them, the
+// scheduler says why it has no node for them, a namespace goes with all that is in it.
 func TestControllers(t *testing.T) {
 	t.Parallel()
 	_, client := start(t)
@@ -119,7 +121,8 @@ func TestControllers(t *testing.T) {
 	eventually(t, pods(ctx, client, "default", 2))
 	eventually(t, func() error {
 		list, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
-		if err == nil && (len(list.Items[0].Status.Conditions) == 0 || list.Items[0].Status.Conditions[0].Reason != corev1.PodReasonUnschedulable) {
+		if err == nil && (len(list.Items[0].Status.Conditions) == 0 ||
+			list.Items[0].Status.Conditions[0].Reason != corev1.PodReasonUnschedulable) {
 			err = fmt.Errorf("the scheduler says %v", list.Items[0].Status.Conditions)
 		}
 		return err
@@ -129,10 +132,12 @@ func TestControllers(t *testing.T) {
 	}
 	eventually(t, pods(ctx, client, "default", 0))
 
-	if _, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().Namespaces().Create(ctx,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.CoreV1().ConfigMaps("team").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().ConfigMaps("team").Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := client.CoreV1().Namespaces().Delete(ctx, "team", metav1.DeleteOptions{}); err != nil {
@@ -143,15 +148,19 @@ func TestControllers(t *testing.T) {
 
 // definition is of widgets.example.com.
 func definition() *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": "widgets.example.com"},
-		"spec": map[string]any{"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": "widgets", "kind": "Widget"},
-			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true,
-				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}}}
+	return &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": map[string]any{"name": "widgets.example.com"},
+			"spec": map[string]any{"group": "example.com", "scope": "Namespaced",
+				"names": map[string]any{"plural": "widgets", "kind": "Widget"},
+				"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true,
+					"schema": map[string]any{
+						"openAPIV3Schema": map[string]any{"type": "object",
+							"x-kubernetes-preserve-unknown-fields": true}}}}}}}
 }
 
-// TestReset: what was made is gone, finalizers or not, what was changed or deleted is as it was; what a snapshot has comes back; definitions
-// come and go with their objects; and the environment works on.
+// TestReset: what was made is gone, finalizers or not, what was changed or deleted is as it was; what a snapshot has
+// comes back; definitions come and go with their objects; and the environment works on.
 func TestReset(t *testing.T) {
 	t.Parallel()
 	env, client := start(t)
@@ -161,11 +170,17 @@ func TestReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	objects := dynamic.NewForConfigOrDie(config)
-	definitions := objects.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	widgets := objects.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}).Namespace("default")
-	widget := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w", "finalizers": []any{"example.com/never"}}}}
+	definitions := objects.Resource(
+		schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1",
+			Resource: "customresourcedefinitions"})
+	widgets := objects.Resource(
+		schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}).Namespace("default")
+	widget := &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget",
+			"metadata": map[string]any{"name": "w", "finalizers": []any{"example.com/never"}}}}
 
-	if err := env.Reset(ctx, "no-such"); err == nil || !strings.Contains(err.Error(), `there is no snapshot "no-such"`) {
+	if err := env.Reset(ctx, "no-such"); err == nil ||
+		!strings.Contains(err.Error(), `there is no snapshot "no-such"`) {
 		t.Error(err)
 	}
 	if err := env.Snapshot(ctx, "../x"); err == nil {
@@ -175,7 +190,8 @@ func TestReset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().ConfigMaps("default").Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := env.Snapshot(ctx, "mine"); err != nil {
@@ -201,7 +217,8 @@ func TestReset(t *testing.T) {
 		if err := env.Reset(ctx, "mine"); err != nil {
 			t.Fatal(err)
 		}
-		if now, err := client.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{}); err != nil || now.UID != namespace.UID || now.Labels["changed"] != "" {
+		if now, err := client.CoreV1().Namespaces().Get(ctx, "default", metav1.GetOptions{}); err != nil ||
+			now.UID != namespace.UID || now.Labels["changed"] != "" {
 			t.Errorf("the namespace: %v, %v", now, err)
 		}
 		if _, err := client.CoreV1().ConfigMaps("default").Get(ctx, "kept", metav1.GetOptions{}); err != nil {
@@ -253,8 +270,8 @@ func TestStartFails(t *testing.T) {
 	}
 }
 
-// TestServe: an environment in the background, as the command has it: a second one is refused while it runs, what a killed one has left is
-// taken away, and a stop leaves nothing.
+// TestServe: an environment in the background, as the command has it: a second one is refused while it runs, what a
+// killed one has left is taken away, and a stop leaves nothing.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	bin := binaries(t)

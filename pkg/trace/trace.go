@@ -1,10 +1,10 @@
 // Package trace tells the story of an object in timed steps, from the request that made it to the running container.
 //
-// The trace of an object is its UID: a UUID has 16 bytes, as a W3C trace-id has (https://www.w3.org/TR/trace-context/). So
-// every component that has the object knows its trace, and nothing is written on objects for it. A request has a trace of its
-// own, which the client sends in the header "traceparent" ("00-<32 hex trace-id>-<16 hex parent-id>-<2 hex flags>"); the step
-// of the API server that makes an object names both, and this links them. The trace of an object's owner is the uid in
-// metadata.ownerReferences.
+// The trace of an object is its UID: a UUID has 16 bytes, as a W3C trace-id has (https://www.w3.org/TR/trace-context/).
+// So every component that has the object knows its trace, and nothing is written on objects for it. A request has a
+// trace of its own, which the client sends in the header "traceparent" ("00-<32 hex trace-id>-<16 hex parent-id>-<2 hex
+// flags>"); the step of the API server that makes an object names both, and this links them. The trace of an object's
+// owner is the uid in metadata.ownerReferences.
 package trace
 
 import (
@@ -43,13 +43,14 @@ func Of(obj metav1.Object) string {
 	return id
 }
 
-// Level is that of steps: they show from verbosity 2 (-v=2) on. A record costs its component some 10 µs, which is much beside
-// what the scheduler does for a pod: who does not read the story should not pay for it.
+// Level is that of steps: they show from verbosity 2 (-v=2) on. A record costs its component some 10 µs, which is much
+// beside what the scheduler does for a pod: who does not read the story should not pay for it.
 const Level = slog.LevelInfo - 2
 
-// Step logs one timed step of obj's story, as a record of the message "step" with the keys trace, step, object, uid, start
-// and duration, and those of more. Step names are "<component>.<what>": "kubelet.sandbox".
-func Step(ctx context.Context, log *slog.Logger, obj metav1.Object, step string, start, end time.Time, more ...slog.Attr) {
+// Step logs one timed step of obj's story, as a record of the message "step" with the keys trace, step, object, uid,
+// start and duration, and those of more. Step names are "<component>.<what>": "kubelet.sandbox".
+func Step(ctx context.Context, log *slog.Logger, obj metav1.Object, step string, start, end time.Time,
+	more ...slog.Attr) {
 	if !log.Enabled(ctx, Level) {
 		return
 	}
@@ -62,8 +63,9 @@ func Step(ctx context.Context, log *slog.Logger, obj metav1.Object, step string,
 		slog.Time("start", start), slog.Duration("duration", end.Sub(start))}, more...)...)
 }
 
-// Created logs the step "apiserver.create" of obj, which a request with the trace context parent has made. Its key link is the
-// request's trace-id. A request without a valid context logs nothing: only who asks for a story gets a line per object.
+// Created logs the step "apiserver.create" of obj, which a request with the trace context parent has made. Its key link
+// is the request's trace-id. A request without a valid context logs nothing: only who asks for a story gets a line per
+// object.
 func Created(ctx context.Context, log *slog.Logger, obj metav1.Object, parent string, start, end time.Time) {
 	if Valid(parent) {
 		Step(ctx, log, obj, "apiserver.create", start, end, slog.String("link", parent[3:35]))

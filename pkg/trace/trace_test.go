@@ -20,7 +20,8 @@ const (
 func TestValid(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]bool{
-		parent: true, New(): true, "": false, "00-xyz": false, strings.ToUpper(parent): false, "01" + parent[2:]: false, parent + "-x": false,
+		parent: true, New(): true, "": false, "00-xyz": false, strings.ToUpper(parent): false, "01" + parent[2:]: false,
+		parent + "-x": false,
 	} {
 		if Valid(s) != want {
 			t.Errorf("Valid(%q) is %t", s, !want)
@@ -35,7 +36,8 @@ func TestValid(t *testing.T) {
 func TestOf(t *testing.T) {
 	t.Parallel()
 	const id = "f3a1c2d40b5e4c6f8a7b9c0d1e2f3a4b"
-	for have, want := range map[types.UID]string{uid: id, id: id, "": "", "u1": "", types.UID(strings.ToUpper(uid)): "", uid + "0": "", types.UID(uid[:9] + "g" + uid[10:]): ""} {
+	for have, want := range map[types.UID]string{uid: id, id: id, "": "", "u1": "", types.UID(strings.ToUpper(uid)): "",
+		uid + "0": "", types.UID(uid[:9] + "g" + uid[10:]): ""} {
 		pod := &corev1.Pod{}
 		pod.UID = have
 		if got := Of(pod); got != want {

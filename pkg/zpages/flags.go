@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Flags are the values of all flags by name, hidden ones included. Flags name files with secrets and have none themselves, but
-// URLs can: their passwords are left out.
+// Flags are the values of all flags by name, hidden ones included. Flags name files with secrets and have none
+// themselves, but URLs can: their passwords are left out.
 func Flags(set *pflag.FlagSet) map[string]string {
 	password := regexp.MustCompile(`(://[^/?#@\s,:]*):[^/?#\s,]*@`)
 	values := map[string]string{}

@@ -19,8 +19,8 @@ const (
 // form is what a client gets: text, or JSON or YAML of an object in a version.
 type form struct{ media, version string }
 
-// negotiate returns the form that a client likes best. No preference is text. Objects must be asked for by their kind, group
-// and version: application/json alone is refused.
+// negotiate returns the form that a client likes best. No preference is text. Objects must be asked for by their kind,
+// group and version: application/json alone is refused.
 func negotiate(accept, kind string) (form, bool) {
 	if strings.TrimSpace(accept) == "" {
 		return form{media: mediaText}, true

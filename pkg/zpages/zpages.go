@@ -1,5 +1,6 @@
-// Package zpages answers /statusz and /flagz of a component: since when it runs and as what, and with which flags. People
-// get text, programs get a Statusz or Flagz of config.k8s.io. Who may read them is up to the server that they are part of.
+// Package zpages answers /statusz and /flagz of a component: since when it runs and as what, and with which flags.
+// People get text, programs get a Statusz or Flagz of config.k8s.io. Who may read them is up to the server that they
+// are part of.
 package zpages
 
 import (
@@ -70,8 +71,9 @@ func (c Config) Listing(paths []string) Config {
 func Handlers(c Config) map[string]http.Handler {
 	c.Paths = slices.Sorted(slices.Values(c.Paths))
 	return map[string]http.Handler{
-		StatuszPath: &page{component: c.Component, name: "statusz", kind: "Statusz", text: c.statuszText, object: c.statusz},
-		FlagzPath:   &page{component: c.Component, name: "flagz", kind: "Flagz", text: c.flagzText, object: c.flagz},
+		StatuszPath: &page{component: c.Component, name: "statusz", kind: "Statusz", text: c.statuszText,
+			object: c.statusz},
+		FlagzPath: &page{component: c.Component, name: "flagz", kind: "Flagz", text: c.flagzText, object: c.flagz},
 	}
 }
 
@@ -106,8 +108,8 @@ func (c *Config) flagzText(b *strings.Builder) {
 	}
 }
 
-// page answers with text, or with an object of kind where the client asks for one. Upstream draws the text's delimiter at
-// random, to keep programs from reading it; ours is always a colon.
+// page answers with text, or with an object of kind where the client asks for one. Upstream draws the text's delimiter
+// at random, to keep programs from reading it; ours is always a colon.
 type page struct {
 	component, name, kind string
 	text                  func(*strings.Builder)
@@ -136,7 +138,8 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			const deprecated = `299 - "This version of the %s endpoint is deprecated. Please use a newer version."`
 			w.Header().Set("Warning", fmt.Sprintf(deprecated, p.name))
 		}
-		obj := p.object(metav1.TypeMeta{APIVersion: group + "/" + form.version, Kind: p.kind}, metav1.ObjectMeta{Name: p.component})
+		obj := p.object(metav1.TypeMeta{APIVersion: group + "/" + form.version, Kind: p.kind},
+			metav1.ObjectMeta{Name: p.component})
 		contentType := fmt.Sprintf("%s;g=%s;v=%s;as=%s", form.media, group, form.version, p.kind)
 		encode(w, r, form.media, contentType, http.StatusOK, obj)
 	}
@@ -146,7 +149,8 @@ func notAcceptable(w http.ResponseWriter, r *http.Request) {
 	encode(w, r, mediaJSON, mediaJSON, http.StatusNotAcceptable, &metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
 		Status:   metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-		Message: fmt.Sprintf("only the following media types are accepted: %s, %s, %s", mediaJSON, mediaYAML, mediaText),
+		Message: fmt.Sprintf("only the following media types are accepted: %s, %s, %s", mediaJSON, mediaYAML,
+			mediaText),
 	})
 }
 
@@ -174,7 +178,9 @@ func pretty(r *http.Request) bool {
 		return asked == "true" || asked == "1"
 	}
 	agent := r.UserAgent()
-	return slices.ContainsFunc([]string{"curl", "Wget", "Mozilla/5.0"}, func(p string) bool { return strings.HasPrefix(agent, p) })
+	return slices.ContainsFunc([]string{"curl", "Wget", "Mozilla/5.0"}, func(p string) bool {
+		return strings.HasPrefix(agent, p)
+	})
 }
 
 func write(w http.ResponseWriter, contentType string, code int, b []byte) {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-var components = []string{"bonsai/pkg/apiserver", "bonsai/pkg/scheduler", "bonsai/pkg/controller", "bonsai/pkg/kubelet", "bonsai/pkg/proxy", "bonsai/pkg/network", "bonsai/pkg/kubectl"}
+var components = []string{"bonsai/pkg/apiserver", "bonsai/pkg/scheduler", "bonsai/pkg/controller", "bonsai/pkg/kubelet",
+	"bonsai/pkg/proxy", "bonsai/pkg/network", "bonsai/pkg/kubectl"}
 
 // layers: cmd → pkg → api, and nothing but a main knows a component.
 func layers(t *tree) (found []finding) {
@@ -29,7 +30,8 @@ func layers(t *tree) (found []finding) {
 				}
 			}
 			if under(imported, "bonsai") && forTests(imported) && !forTests(p.path) {
-				found = append(found, finding{text: p.path + " imports " + imported + ": the product does not know its tests"})
+				found = append(found, finding{text: p.path + " imports " + imported +
+					": the product does not know its tests"})
 			}
 			if !under(p.path, "bonsai/pkg") {
 				continue
@@ -38,9 +40,11 @@ func layers(t *tree) (found []finding) {
 				switch {
 				case !under(imported, c) || under(p.path, c):
 				case anyUnder(p.path, components):
-					found = append(found, finding{text: p.path + " imports " + imported + ": components meet over HTTP only"})
+					found = append(found, finding{text: p.path + " imports " + imported +
+						": components meet over HTTP only"})
 				default:
-					found = append(found, finding{text: p.path + " imports " + imported + ": what components share knows none of them"})
+					found = append(found, finding{text: p.path + " imports " + imported +
+						": what components share knows none of them"})
 				}
 			}
 		}
@@ -55,15 +59,21 @@ func importers(t *tree) (found []finding) {
 		allowed []string
 		reason  string
 	}{
-		{"go.etcd.io/etcd", []string{"bonsai/pkg/apiserver/storage/etcd", "bonsai/pkg/apiserver/storage/etcdtest"}, "only storage/etcd speaks to etcd"},
+		{"go.etcd.io/etcd", []string{"bonsai/pkg/apiserver/storage/etcd", "bonsai/pkg/apiserver/storage/etcdtest"},
+			"only storage/etcd speaks to etcd"},
 		{"k8s.io/cri-api", []string{"bonsai/pkg/kubelet/cri"}, "only kubelet/cri speaks CRI"},
-		{"sigs.k8s.io/knftables", []string{"bonsai/pkg/nftables", "bonsai/pkg/proxy/nft", "bonsai/pkg/network/nft"}, "only proxy/nft and network/nft write packet rules, by pkg/nftables"},
+		{"sigs.k8s.io/knftables", []string{"bonsai/pkg/nftables", "bonsai/pkg/proxy/nft", "bonsai/pkg/network/nft"},
+			"only proxy/nft and network/nft write packet rules, by pkg/nftables"},
 		{"k8s.io/kubernetes", nil, "we write Kubernetes, we do not import it"},
 		{"k8s.io/kubectl", nil, "we write kubectl"},
 		{"k8s.io/cli-runtime", nil, "we write kubectl"},
-		{"k8s.io/apiserver", []string{"bonsai/api/admissionregistration", "bonsai/api/apiextensions", "bonsai/api/resource", "bonsai/pkg/apiserver/admission", "bonsai/pkg/apiserver/audit", "bonsai/cmd/kube-apiserver"}, "we write the API server; its CEL library alone is used"},
+		{"k8s.io/apiserver", []string{"bonsai/api/admissionregistration", "bonsai/api/apiextensions",
+			"bonsai/api/resource", "bonsai/pkg/apiserver/admission", "bonsai/pkg/apiserver/audit",
+			"bonsai/cmd/kube-apiserver"}, "we write the API server; its CEL library alone is used"},
 		{"github.com/containerd/containerd", nil, "the runtime is reached by CRI"},
-		{"github.com/distribution/reference", []string{"bonsai/api/podspec/image", "bonsai/pkg/kubelet/images", "bonsai/pkg/cluster"}, "it compiles all its expressions at every start, which short commands have no time for (pkg/kubectl/write.CheckImage)"},
+		{"github.com/distribution/reference",
+			[]string{"bonsai/api/podspec/image", "bonsai/pkg/kubelet/images", "bonsai/pkg/cluster"},
+			"it compiles all its expressions at every start, which short commands have no time for (pkg/kubectl/write.CheckImage)"},
 	}
 	for _, p := range t.packages {
 		for _, imported := range p.imports {
@@ -72,11 +82,17 @@ func importers(t *tree) (found []finding) {
 					found = append(found, finding{text: p.path + " imports " + imported + ": " + h.reason})
 				}
 			}
-			if under(imported, "k8s.io/apiserver") && !anyUnder(imported, celLibrary()) && imported != "k8s.io/apiserver/pkg/apis/audit/v1" { // the types of the audit log, as those of any group
-				found = append(found, finding{text: p.path + " imports " + imported + ": only k8s.io/apiserver/pkg/cel is a library to us"})
+			// the types of the audit log, as those of any group
+			if under(imported, "k8s.io/apiserver") && !anyUnder(imported, celLibrary()) &&
+				imported != "k8s.io/apiserver/pkg/apis/audit/v1" {
+				found = append(found, finding{text: p.path + " imports " + imported +
+					": only k8s.io/apiserver/pkg/cel is a library to us"})
 			}
-			if under(imported, "k8s.io/kube-aggregator") && imported != "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1" && imported != "k8s.io/kube-aggregator/pkg/generated/openapi" {
-				found = append(found, finding{text: p.path + " imports " + imported + ": we write the aggregator, only the types of apiregistration.k8s.io/v1 and their descriptions are upstream's"})
+			if under(imported, "k8s.io/kube-aggregator") &&
+				imported != "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1" &&
+				imported != "k8s.io/kube-aggregator/pkg/generated/openapi" {
+				found = append(found, finding{text: p.path + " imports " + imported +
+					": we write the aggregator, only the types of apiregistration.k8s.io/v1 and their descriptions are upstream's"})
 			}
 		}
 	}
@@ -85,15 +101,16 @@ func importers(t *tree) (found []finding) {
 
 // celLibrary is upstream's CEL library, its limits, and the words in which its functions ask who may do what.
 func celLibrary() []string {
-	return []string{"k8s.io/apiserver/pkg/cel", "k8s.io/apiserver/pkg/apis/cel", "k8s.io/apiserver/pkg/authentication/user", "k8s.io/apiserver/pkg/authorization/authorizer"}
+	return []string{"k8s.io/apiserver/pkg/cel", "k8s.io/apiserver/pkg/apis/cel",
+		"k8s.io/apiserver/pkg/authentication/user", "k8s.io/apiserver/pkg/authorization/authorizer"}
 }
 
 // houses are where siblings keep apart: the components, and the local cluster's command.
 var houses = append(components[:len(components):len(components)], "bonsai/pkg/cluster")
 
-// siblings: parents define interfaces, children implement them, siblings do not import siblings, at any depth of a house.
-// What tests are made with may put together what they need.
-// A finding is allowed by the vocabulary that is imported or by the wiring that imports.
+// siblings: parents define interfaces, children implement them, siblings do not import siblings, at any depth of a
+// house. What tests are made with may put together what they need. A finding is allowed by the vocabulary that is
+// imported or by the wiring that imports.
 func siblings(t *tree) (found []finding) {
 	for _, p := range t.packages {
 		for _, imported := range p.imports {
@@ -102,7 +119,8 @@ func siblings(t *tree) (found []finding) {
 				continue
 			}
 			found = append(found, finding{keys: []string{imported, "wiring " + room(p.path, imported)},
-				text: p.path + " imports " + imported + ", which is beside it: declare the narrow interface where it is used, wire one level up"})
+				text: p.path + " imports " + imported +
+					", which is beside it: declare the narrow interface where it is used, wire one level up"})
 		}
 	}
 	return found
@@ -118,8 +136,8 @@ func room(path, other string) string {
 	return strings.Join(parts[:n+1], "/")
 }
 
-// shared are the vocabularies, which several siblings speak, and the wiring, which stands above its siblings and which none of them
-// imports.
+// shared are the vocabularies, which several siblings speak, and the wiring, which stands above its siblings and which
+// none of them imports.
 var shared = map[string]string{
 	"wiring bonsai/pkg/apiserver/assemble": "the API server's composition",
 	"wiring bonsai/pkg/kubelet/executor":   "carries out a pod's plan with the types and pure functions of the parts beside it; what acts comes to it as interfaces",

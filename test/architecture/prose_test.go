@@ -56,8 +56,8 @@ var (
 	linkTarget  = regexp.MustCompile(`\]\([^)]*\)`)
 )
 
-// markdownProse returns the pieces of a page that people read as prose: paragraphs, list items and cells of tables. Code is left out; a piece of
-// code within a sentence counts as one word.
+// markdownProse returns the pieces of a page that people read as prose: paragraphs, list items and cells of tables.
+// Code is left out; a piece of code within a sentence counts as one word.
 func markdownProse(page string) []string {
 	var (
 		pieces    []string
@@ -115,7 +115,8 @@ func goProse(file *ast.File) []string {
 			}
 			receiver, _ := called.X.(*ast.Ident)
 			switch {
-			case receiver != nil && (receiver.Name+"."+called.Sel.Name == "fmt.Errorf" || receiver.Name+"."+called.Sel.Name == "errors.New"):
+			case receiver != nil && (receiver.Name+"."+called.Sel.Name == "fmt.Errorf" ||
+				receiver.Name+"."+called.Sel.Name == "errors.New"):
 				add(n.Args[0])
 			case flagDefiner.MatchString(called.Sel.Name) && len(n.Args) >= 3:
 				add(n.Args[len(n.Args)-1])
@@ -127,7 +128,8 @@ func goProse(file *ast.File) []string {
 }
 
 // flagDefiner matches the methods of pflag.FlagSet whose last argument is the help of a flag.
-var flagDefiner = regexp.MustCompile(`^(String|Bool|Int|Int32|Int64|Duration|Float32|Float64|StringSlice|StringArray|IP|Uint)?(Var)?P?$`)
+var flagDefiner = regexp.MustCompile(
+	`^(String|Bool|Int|Int32|Int64|Duration|Float32|Float64|StringSlice|StringArray|IP|Uint)?(Var)?P?$`)
 
 // constantText returns the text of a string literal, or of several that are added up.
 func constantText(e ast.Expr) (string, bool) {
@@ -143,8 +145,8 @@ func constantText(e ast.Expr) (string, bool) {
 	return "", false
 }
 
-// TestProse: pages, help and errors are plain English (docs/writing.md). Files in testdata/prose.txt still have to be rewritten: the list only
-// gets shorter, as one that has no faults may not be in it.
+// TestProse: pages, help and errors are plain English (docs/writing.md). Files in testdata/prose.txt still have to be
+// rewritten: the list only gets shorter, as one that has no faults may not be in it.
 func TestProse(t *testing.T) {
 	data, err := os.ReadFile("testdata/prose.txt")
 	if err != nil {

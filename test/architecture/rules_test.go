@@ -87,8 +87,8 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// TestRules: each rule refuses what breaks it in a small tree, all of it and nothing else. The archive testdata/NAME.txtar
-// begins with what is to be found; the rest of its files are clean.
+// TestRules: each rule refuses what breaks it in a small tree, all of it and nothing else. The archive
+// testdata/NAME.txtar begins with what is to be found; the rest of its files are clean.
 func TestRules(t *testing.T) {
 	for _, r := range rules() {
 		t.Run(r.name, func(t *testing.T) {

@@ -46,7 +46,8 @@ func inits(t *tree) (found []finding) {
 	return found
 }
 
-// uses finds the names of other packages that forbidden has, "import/path.Name" or "import/path" for all of it, with the reason.
+// uses finds the names of other packages that forbidden has, "import/path.Name" or "import/path" for all of it, with
+// the reason.
 func uses(t *tree, p *pkg, file *ast.File, forbidden map[string]string) (found []finding) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		e, ok := n.(ast.Expr)
@@ -76,7 +77,8 @@ func calls(t *tree) (found []finding) {
 		"log.Fatalln":        "only mains end the process",
 	}
 	for _, p := range t.packages {
-		if !anyUnder(p.path, []string{"bonsai/api", "bonsai/pkg", "bonsai/deploy"}) || p.name == "main" || forTests(p.path) {
+		if !anyUnder(p.path, []string{"bonsai/api", "bonsai/pkg", "bonsai/deploy"}) || p.name == "main" ||
+			forTests(p.path) {
 			continue
 		}
 		for _, file := range p.files {
@@ -86,25 +88,28 @@ func calls(t *tree) (found []finding) {
 	return found
 }
 
-// sleeps: no one waits by sleeping where a condition, a timer that can be stopped, or the end of a context can be waited for.
+// sleeps: no one waits by sleeping where a condition, a timer that can be stopped, or the end of a context can be
+// waited for.
 func sleeps(t *tree) (found []finding) {
 	for _, p := range t.packages {
 		if !anyUnder(p.path, []string{"bonsai/api", "bonsai/pkg", "bonsai/cmd", "bonsai/deploy"}) {
 			continue
 		}
 		for _, file := range p.files {
-			found = append(found, uses(t, p, file, map[string]string{"time.Sleep": "wait for the condition, or for a timer beside the context"})...)
+			found = append(found, uses(t, p, file,
+				map[string]string{"time.Sleep": "wait for the condition, or for a timer beside the context"})...)
 		}
 	}
 	return found
 }
 
-// templates: a binary in which a template can run keeps every exported method of every type, for a template may call any by its name.
-// That is a fifth of each component's size and of its memory. Cobra runs one if it is given one.
+// templates: a binary in which a template can run keeps every exported method of every type, for a template may call
+// any by its name. That is a fifth of each component's size and of its memory. Cobra runs one if it is given one.
 func templates(t *tree) (found []finding) {
 	const reason = "the linker then keeps every method of every type"
 	for _, p := range t.packages {
-		if !anyUnder(p.path, []string{"bonsai/api", "bonsai/pkg", "bonsai/cmd", "bonsai/deploy"}) || under(p.path, "bonsai/pkg/kubectl") {
+		if !anyUnder(p.path, []string{"bonsai/api", "bonsai/pkg", "bonsai/cmd", "bonsai/deploy"}) ||
+			under(p.path, "bonsai/pkg/kubectl") {
 			continue
 		}
 		for _, imported := range p.imports {
@@ -114,7 +119,9 @@ func templates(t *tree) (found []finding) {
 		}
 		for _, file := range p.files {
 			ast.Inspect(file, func(n ast.Node) bool {
-				if e, ok := n.(*ast.SelectorExpr); ok && slices.Contains([]string{"SetVersionTemplate", "SetUsageTemplate", "SetHelpTemplate", "SetErrorTemplate"}, e.Sel.Name) {
+				if e, ok := n.(*ast.SelectorExpr); ok &&
+					slices.Contains([]string{"SetVersionTemplate", "SetUsageTemplate", "SetHelpTemplate",
+						"SetErrorTemplate"}, e.Sel.Name) {
 					found = append(found, finding{text: t.at(p, e) + " uses " + e.Sel.Name + ": " + reason})
 				}
 				return true
@@ -124,8 +131,8 @@ func templates(t *tree) (found []finding) {
 	return found
 }
 
-// pure are the packages whose verdicts are functions of their arguments: what is decided can be tested as a table, and replayed.
-// In those with files, only these act on what was decided, and are not pure.
+// pure are the packages whose verdicts are functions of their arguments: what is decided can be tested as a table, and
+// replayed. In those with files, only these act on what was decided, and are not pure.
 var pure = []struct {
 	path    string
 	impure  []string
@@ -150,8 +157,9 @@ var pure = []struct {
 func purity(t *tree) (found []finding) {
 	const clock, chance = "it is the caller's clock", "chance is the caller's"
 	forbidden := map[string]string{
-		"time.Now": clock, "time.Since": clock, "time.Until": clock, "time.Sleep": clock, "time.After": clock, "time.AfterFunc": clock,
-		"time.Tick": clock, "time.NewTimer": clock, "time.NewTicker": clock, "k8s.io/utils/clock": clock,
+		"time.Now": clock, "time.Since": clock, "time.Until": clock, "time.Sleep": clock, "time.After": clock,
+		"time.AfterFunc": clock,
+		"time.Tick":      clock, "time.NewTimer": clock, "time.NewTicker": clock, "k8s.io/utils/clock": clock,
 		"math/rand": chance, "math/rand/v2": chance, "crypto/rand": chance, "k8s.io/apimachinery/pkg/util/rand": chance,
 		"k8s.io/apimachinery/pkg/util/uuid": chance,
 	}
@@ -188,7 +196,8 @@ func logKeys(t *tree) (found []finding) {
 					switch {
 					case !ok:
 					case key == "error", named && isError(p, value) && key != "err":
-						found = append(found, finding{text: t.at(p, pairs[i]) + " logs an error as " + strconv.Quote(key) + `, not "err"`})
+						found = append(found, finding{text: t.at(p, pairs[i]) + " logs an error as " +
+							strconv.Quote(key) + `, not "err"`})
 					}
 				}
 				return true
@@ -207,7 +216,8 @@ func logged(p *pkg, call *ast.CallExpr) []ast.Expr {
 	if !ok {
 		return nil
 	}
-	first := map[string]int{"With": 0, "Debug": 1, "Info": 1, "Warn": 1, "Error": 1, "DebugContext": 2, "InfoContext": 2, "WarnContext": 2, "ErrorContext": 2}
+	first := map[string]int{"With": 0, "Debug": 1, "Info": 1, "Warn": 1, "Error": 1, "DebugContext": 2,
+		"InfoContext": 2, "WarnContext": 2, "ErrorContext": 2}
 	if n, ok := first[s.Sel.Name]; ok && len(call.Args) > n {
 		return call.Args[n:]
 	}

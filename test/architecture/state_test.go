@@ -16,9 +16,9 @@ var stateful = map[string]string{
 	"bonsai/pkg/apiserver/storage/storagetest.tick":           "makes the values of tests differ, whichever storage they are for",
 }
 
-// state: state has an owner. A package variable may be an error, a compiled pattern, a table that is only read, or an interface
-// check. It is not assigned to, neither whole nor in part nor through a pointer, by no file of any package; its address is
-// not taken; no method changes it; and it is of no type that is there to be changed.
+// state: state has an owner. A package variable may be an error, a compiled pattern, a table that is only read, or an
+// interface check. It is not assigned to, neither whole nor in part nor through a pointer, by no file of any package;
+// its address is not taken; no method changes it; and it is of no type that is there to be changed.
 func state(t *tree) (found []finding) {
 	for _, p := range t.packages {
 		s := &stateOf{tree: t, pkg: p, aliases: map[types.Object]string{}, changers: map[types.Object]bool{}}
@@ -44,7 +44,8 @@ type stateOf struct {
 }
 
 func (s *stateOf) report(n ast.Node, does, key string) {
-	s.found = append(s.found, finding{text: s.at(s.pkg, n) + " " + does + " the package variable " + path.Base(key), keys: []string{key}})
+	s.found = append(s.found,
+		finding{text: s.at(s.pkg, n) + " " + does + " the package variable " + path.Base(key), keys: []string{key}})
 }
 
 // visit looks at one node for what changes a package variable.
@@ -96,8 +97,8 @@ func (s *stateOf) written(e ast.Expr) {
 	}
 }
 
-// refers tells whether an assignment to e changes more than the local variable at its root: it leads through an index, a
-// pointer, or the field of what a pointer points to.
+// refers tells whether an assignment to e changes more than the local variable at its root: it leads through an index,
+// a pointer, or the field of what a pointer points to.
 func (s *stateOf) refers(e ast.Expr) bool {
 	switch v := e.(type) {
 	case *ast.ParenExpr:
@@ -144,18 +145,22 @@ func copied(obj types.Object) bool {
 	return false
 }
 
-// changes are the functions that change their first argument, and methods the names of methods that change what they are called on
-// where the type is not this package's.
+// changes are the functions that change their first argument, and methods the names of methods that change what they
+// are called on where the type is not this package's.
 var (
 	changes = map[string][]string{
-		"":       {"delete", "clear", "copy"},
-		"slices": {"Sort", "SortFunc", "SortStableFunc", "Reverse", "Delete", "DeleteFunc", "Insert", "Replace", "Compact", "CompactFunc"},
-		"maps":   {"Copy", "DeleteFunc", "Insert"},
-		"sort":   {"Sort", "Stable", "Slice", "SliceStable", "Strings", "Ints", "Float64s"},
+		"": {"delete", "clear", "copy"},
+		"slices": {"Sort", "SortFunc", "SortStableFunc", "Reverse", "Delete", "DeleteFunc", "Insert", "Replace",
+			"Compact", "CompactFunc"},
+		"maps": {"Copy", "DeleteFunc", "Insert"},
+		"sort": {"Sort", "Stable", "Slice", "SliceStable", "Strings", "Ints", "Float64s"},
 	}
-	methods = []string{"Add", "And", "Broadcast", "Clear", "Close", "CompareAndDelete", "CompareAndSwap", "Dec", "Delete", "Done", "Inc", "Insert",
-		"Lock", "LoadAndDelete", "LoadOrStore", "Or", "Pop", "Push", "Put", "RLock", "RUnlock", "Register", "MustRegister", "Remove", "Reset",
-		"Seed", "Set", "Signal", "Store", "Swap", "TryLock", "TryRLock", "Unlock", "Write", "WriteByte", "WriteRune", "WriteString"}
+	methods = []string{"Add", "And", "Broadcast", "Clear", "Close", "CompareAndDelete", "CompareAndSwap", "Dec",
+		"Delete", "Done", "Inc", "Insert",
+		"Lock", "LoadAndDelete", "LoadOrStore", "Or", "Pop", "Push", "Put", "RLock", "RUnlock", "Register",
+		"MustRegister", "Remove", "Reset",
+		"Seed", "Set", "Signal", "Store", "Swap", "TryLock", "TryRLock", "Unlock", "Write", "WriteByte", "WriteRune",
+		"WriteString"}
 )
 
 // called reports a call that changes a package variable: its argument, or what its method belongs to.
@@ -186,8 +191,8 @@ func (s *stateOf) called(call *ast.CallExpr) {
 	}
 }
 
-// root returns the package variable that an operand is a part of or refers to, as "import/path.name", or "" if there is none;
-// alias tells that it is known under the name of a local one.
+// root returns the package variable that an operand is a part of or refers to, as "import/path.name", or "" if there is
+// none; alias tells that it is known under the name of a local one.
 func (s *stateOf) root(e ast.Expr) (key string, alias bool) {
 	switch v := e.(type) {
 	case *ast.ParenExpr:
@@ -251,7 +256,8 @@ func (s *stateOf) changesReceiver(f *ast.FuncDecl) bool {
 	if receiver == nil {
 		return false
 	}
-	in := &stateOf{tree: s.tree, pkg: s.pkg, aliases: map[types.Object]string{receiver: s.path + "." + receiver.Name()}, changers: s.changers}
+	in := &stateOf{tree: s.tree, pkg: s.pkg, aliases: map[types.Object]string{receiver: s.path + "." + receiver.Name()},
+		changers: s.changers}
 	ast.Inspect(f.Body, func(n ast.Node) bool {
 		if _, address := n.(*ast.UnaryExpr); address {
 			return true

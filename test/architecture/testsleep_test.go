@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// awake returns the tests among the files of one package that sleep by the real clock: neither they nor a function of the package
-// that they call run in a bubble of testing/synctest. Functions that are no tests may sleep where a test with a bubble calls them.
+// awake returns the tests among the files of one package that sleep by the real clock: neither they nor a function of
+// the package that they call run in a bubble of testing/synctest. Functions that are no tests may sleep where a test
+// with a bubble calls them.
 func awake(files []*ast.File) (names []string) {
 	bubbled, calls, sleeping := map[string]bool{}, map[string][]string{}, []string{}
 	for _, file := range files {
@@ -63,8 +64,8 @@ func awake(files []*ast.File) (names []string) {
 	return names
 }
 
-// TestTestsDoNotSleep: a test waits for a condition, or sleeps by the clock of its own bubble, which costs no time and cannot be too
-// short on a slow machine.
+// TestTestsDoNotSleep: a test waits for a condition, or sleeps by the clock of its own bubble, which costs no time and
+// cannot be too short on a slow machine.
 func TestTestsDoNotSleep(t *testing.T) {
 	byDir, fset := map[string][]*ast.File{}, token.NewFileSet()
 	err := filepath.WalkDir("../..", func(p string, d fs.DirEntry, err error) error {
@@ -96,7 +97,8 @@ func TestAwake(t *testing.T) {
 		want   []string
 	}{
 		"by the real clock": {`func TestA(t *testing.T) { time.Sleep(1) }`, []string{"TestA"}},
-		"in a bubble":       {`func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { time.Sleep(1) }) }`, nil},
+		"in a bubble": {`func TestA(t *testing.T) { synctest.Test(t, func(t *testing.T) { time.Sleep(1) }) }`,
+			nil},
 		"in a helper's bubble": {`func TestA(t *testing.T) { two(t, func() { time.Sleep(1) }) }
 			func two(t *testing.T, f func()) { one(t, f) }
 			func one(t *testing.T, f func()) { synctest.Test(t, func(*testing.T) { f() }) }`, nil},
@@ -106,7 +108,8 @@ func TestAwake(t *testing.T) {
 		"a helper without any bubble": {`func TestA(t *testing.T) { wait() }
 			func wait() { time.Sleep(1) }`, []string{"wait"}},
 	} {
-		file, err := parser.ParseFile(token.NewFileSet(), "a_test.go", "package a\n"+c.source, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(token.NewFileSet(), "a_test.go", "package a\n"+c.source,
+			parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,8 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// tree is what the rules are held against: all packages of the module without their tests, or a small one from testdata.
+// tree is what the rules are held against: all packages of the module without their tests, or a small one from
+// testdata.
 type tree struct {
 	fset     *token.FileSet
 	packages []*pkg
@@ -113,11 +114,12 @@ func (t *tree) find(importPath string) *pkg {
 	return nil
 }
 
-// resolve finds what each name means inside its package. Imported packages are empty, so that nothing must be compiled: the
-// complaints about what they lack are left out of account, and types that come from them are unknown.
+// resolve finds what each name means inside its package. Imported packages are empty, so that nothing must be compiled:
+// the complaints about what they lack are left out of account, and types that come from them are unknown.
 func (t *tree) resolve() {
 	for _, p := range t.packages {
-		p.info = &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}}
+		p.info = &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
+			Types: map[ast.Expr]types.TypeAndValue{}}
 		conf := types.Config{Importer: t, Error: func(error) {}}
 		_, _ = conf.Check(p.path, t.fset, p.files, p.info)
 	}

@@ -25,10 +25,14 @@ func versions(t *tree) (found []finding) {
 			ast.Inspect(file, func(n ast.Node) bool {
 				lit, ok := n.(*ast.BasicLit)
 				switch {
-				case ok && lit.Kind == token.STRING && (spelled.MatchString(lit.Value) && !other.MatchString(lit.Value) || lit.Value == strconv.Quote(minor)):
-					found = append(found, finding{text: t.at(p, n) + " spells the version in " + lit.Value + ": " + kubeversion + " has it"})
+				case ok && lit.Kind == token.STRING &&
+					(spelled.MatchString(lit.Value) && !other.MatchString(lit.Value) ||
+						lit.Value == strconv.Quote(minor)):
+					found = append(found, finding{text: t.at(p, n) + " spells the version in " + lit.Value + ": " +
+						kubeversion + " has it"})
 				case numbered(n, minor):
-					found = append(found, finding{text: t.at(p, n) + " spells the version in numbers: " + kubeversion + " has it"})
+					found = append(found, finding{text: t.at(p, n) + " spells the version in numbers: " + kubeversion +
+						" has it"})
 				}
 				return true
 			})

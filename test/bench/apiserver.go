@@ -9,13 +9,15 @@ import (
 
 const protobuf = "application/vnd.kubernetes.protobuf"
 
-// step is one load on an API server, which is left out if only scenarios of another name are asked for and no other load needs it.
+// step is one load on an API server, which is left out if only scenarios of another name are asked for and no other
+// load needs it.
 type step struct {
 	name   string
 	needed bool
 	n      int // operations, for the CPU of each
 	run    func() (float64, error)
-	// alone, if any, measures the bytes of the answers without the API server: how many a second, and the CPU of each in milliseconds.
+	// alone, if any, measures the bytes of the answers without the API server: how many a second, and the CPU of each
+	// in milliseconds.
 	alone func() (rate, ms float64, err error)
 }
 
@@ -33,8 +35,10 @@ func measureAPIServer(ctx context.Context, s side) ([]figure, error) {
 	}
 	out = append(out, figure{"idle RSS", "MB", srv.api.memory("VmRSS")}, figure{"idle CPU", "% of a core", idle})
 	patch := func(i int) request {
-		return request{method: "PATCH", path: fmt.Sprintf("%s/p-%d", podsPath, i%1000), contentType: "application/merge-patch+json",
-			body: fmt.Appendf(nil, `{"metadata":{"annotations":{"i":"%d-%d"}}}`, i, time.Now().UnixNano()), want: 200}
+		return request{method: "PATCH", path: fmt.Sprintf("%s/p-%d", podsPath, i%1000),
+			contentType: "application/merge-patch+json",
+			body:        fmt.Appendf(nil, `{"metadata":{"annotations":{"i":"%d-%d"}}}`, i, time.Now().UnixNano()),
+			want:        200}
 	}
 	many := func(n, clients int, make func(i int) request) func() (float64, error) {
 		return func() (float64, error) { return srv.load.many(ctx, n, clients, make) }
@@ -47,7 +51,9 @@ func measureAPIServer(ctx context.Context, s side) ([]figure, error) {
 		return func(int) request { return request{method: "GET", path: podsPath, accept: accept, want: 200} }
 	}
 	steps := []step{
-		{name: "create, 16 clients", needed: true, n: s.pods, run: many(s.pods, 16, func(i int) request { return request{method: "POST", path: podsPath, body: pod(i, ""), want: 201} })},
+		{name: "create, 16 clients", needed: true, n: s.pods, run: many(s.pods, 16, func(i int) request {
+			return request{method: "POST", path: podsPath, body: pod(i, ""), want: 201}
+		})},
 		read("get", 2*s.pods, 16, func(i int) request {
 			return request{method: "GET", path: fmt.Sprintf("%s/p-%d", podsPath, i%1000), want: 200}
 		}),
@@ -55,14 +61,17 @@ func measureAPIServer(ctx context.Context, s side) ([]figure, error) {
 		{name: "first list as JSON", needed: true, n: 1, run: many(1, 1, list(""))},
 		read("list all as JSON", 50, 2, list("")),
 		read("list all as protobuf", 50, 2, list(protobuf)),
-		{name: "events to 200 watchers", n: 200 * 300, run: func() (float64, error) { return srv.load.watchAll(ctx, 200, 300, patch) }},
+		{name: "events to 200 watchers", n: 200 * 300, run: func() (float64, error) {
+			return srv.load.watchAll(ctx, 200, 300, patch)
+		}},
 	}
 	figures, err := srv.steps(ctx, s, steps)
 	if err != nil {
 		return nil, err
 	}
 	out = append(out, figures...)
-	return append(out, figure{"RSS after all this", "MB", srv.api.memory("VmRSS")}, figure{"peak RSS", "MB", srv.api.memory("VmHWM")}), nil
+	return append(out, figure{"RSS after all this", "MB", srv.api.memory("VmRSS")},
+		figure{"peak RSS", "MB", srv.api.memory("VmHWM")}), nil
 }
 
 // measureWrites puts those loads on a fresh API server that extend a plain create: server-side apply, and a webhook.
@@ -74,14 +83,20 @@ func measureWrites(ctx context.Context, s side) ([]figure, error) {
 	defer srv.stop()
 	const n = 1000
 	steps := []step{{name: "create pods, 16 clients", needed: true, n: n, run: func() (float64, error) {
-		return srv.load.many(ctx, n, 16, func(i int) request { return request{method: "POST", path: podsPath, body: pod(i, ""), want: 201} })
+		return srv.load.many(ctx, n, 16, func(i int) request {
+			return request{method: "POST", path: podsPath, body: pod(i, ""), want: 201}
+		})
 	}}}
 	steps = append(steps, srv.applies(ctx, n)...)
-	steps = append(steps, step{name: "create pods through one mutating webhook, 16 clients", n: n, run: func() (float64, error) { return createThroughWebhook(ctx, srv.load, n) }})
+	steps = append(steps, step{name: "create pods through one mutating webhook, 16 clients", n: n,
+		run: func() (float64, error) {
+			return createThroughWebhook(ctx, srv.load, n)
+		}})
 	return srv.steps(ctx, s, steps)
 }
 
-// steps runs those that the side's scenario asks for, and returns the figures of each: how many a second, CPU, and both of the bytes alone.
+// steps runs those that the side's scenario asks for, and returns the figures of each: how many a second, CPU, and both
+// of the bytes alone.
 func (s *server) steps(ctx context.Context, asked side, steps []step) ([]figure, error) {
 	var out []figure
 	for _, step := range steps {
@@ -98,7 +113,8 @@ func (s *server) steps(ctx context.Context, asked side, steps []step) ([]figure,
 		if err := end(); err != nil {
 			return nil, fmt.Errorf("%s: profile: %w", step.name, err)
 		}
-		out = append(out, figure{step.name, "/s", rate}, figure{"  server CPU for each", "ms", used * 1000 / float64(step.n)})
+		out = append(out, figure{step.name, "/s", rate},
+			figure{"  server CPU for each", "ms", used * 1000 / float64(step.n)})
 		if step.alone != nil {
 			rate, ms, err := step.alone()
 			if err != nil {

@@ -7,8 +7,8 @@ import (
 
 const deploymentsPath = "/apis/apps/v1/namespaces/" + namespace + "/deployments"
 
-// applies are server-side applies by one manager, to n objects of a kind: each makes its object, then is sent again as it was, and in
-// the end with another value of a field that it has.
+// applies are server-side applies by one manager, to n objects of a kind: each makes its object, then is sent again as
+// it was, and in the end with another value of a field that it has.
 func (s *server) applies(ctx context.Context, n int) []step {
 	var out []step
 	for _, kind := range []struct {
@@ -19,12 +19,14 @@ func (s *server) applies(ctx context.Context, n int) []step {
 			name, value string
 			want        int
 		}{{"new", "a", 201}, {"same", "a", 200}, {"changed", "b", 200}} {
-			out = append(out, step{name: fmt.Sprintf("apply %ss, %s, 16 clients", kind.name, turn.name), n: n, run: func() (float64, error) {
-				return s.load.many(ctx, n, 16, func(i int) request {
-					return request{method: "PATCH", path: fmt.Sprintf("%s/a-%d?fieldManager=bench", kind.path, i),
-						contentType: "application/apply-patch+yaml", body: kind.config(i, turn.value), want: turn.want}
-				})
-			}})
+			out = append(out, step{name: fmt.Sprintf("apply %ss, %s, 16 clients", kind.name, turn.name), n: n,
+				run: func() (float64, error) {
+					return s.load.many(ctx, n, 16, func(i int) request {
+						return request{method: "PATCH", path: fmt.Sprintf("%s/a-%d?fieldManager=bench", kind.path, i),
+							contentType: "application/apply-patch+yaml", body: kind.config(i, turn.value),
+							want: turn.want}
+					})
+				}})
 		}
 	}
 	return out

@@ -12,8 +12,9 @@ const (
 	thingsPath      = "/apis/bench.example.com/v1/namespaces/" + namespace + "/things"
 )
 
-// measureCustomResources puts loads of custom resources with a schema on a fresh API server; then ten times as many, and tells what
-// another one that starts on them holds when it has read them, beyond what one without any holds, for each byte of their JSON.
+// measureCustomResources puts loads of custom resources with a schema on a fresh API server; then ten times as many,
+// and tells what another one that starts on them holds when it has read them, beyond what one without any holds, for
+// each byte of their JSON.
 func measureCustomResources(ctx context.Context, s side) ([]figure, error) {
 	srv, err := startServer(ctx, s)
 	if err != nil {
@@ -30,7 +31,9 @@ func measureCustomResources(ctx context.Context, s side) ([]figure, error) {
 	}
 	list := request{method: "GET", path: thingsPath, want: 200}
 	out, err := srv.steps(ctx, s, []step{
-		{name: "create custom resources, 16 clients", needed: true, n: s.pods, run: func() (float64, error) { return create(0, s.pods) }},
+		{name: "create custom resources, 16 clients", needed: true, n: s.pods, run: func() (float64, error) {
+			return create(0, s.pods)
+		}},
 		{name: "list all as JSON, 2 clients", n: 50, run: func() (float64, error) {
 			return srv.load.many(ctx, 50, 2, func(int) request { return list })
 		}},
@@ -42,8 +45,10 @@ func measureCustomResources(ctx context.Context, s side) ([]figure, error) {
 	return append(out, memory...), err
 }
 
-// customMemory makes more custom resources, beside a ninth as many that there are, and measures a server that has read none and all of them.
-func (s *server) customMemory(ctx context.Context, more int, create func(from, n int) (float64, error), list request) ([]figure, error) {
+// customMemory makes more custom resources, beside a ninth as many that there are, and measures a server that has read
+// none and all of them.
+func (s *server) customMemory(ctx context.Context, more int, create func(from, n int) (float64, error),
+	list request) ([]figure, error) {
 	if _, err := create(more/9, more); err != nil {
 		return nil, err
 	}
@@ -55,7 +60,8 @@ func (s *server) customMemory(ctx context.Context, more int, create func(from, n
 		return nil, err
 	}
 	bare := s.api.memory("VmRSS")
-	if err := s.load.until(ctx, 20*time.Millisecond, list); err != nil { // Kubernetes refuses lists until its cache is there
+	// Kubernetes refuses lists until its cache is there
+	if err := s.load.until(ctx, 20*time.Millisecond, list); err != nil {
 		return nil, err
 	}
 	bytes, err := s.load.size(ctx, list)
@@ -71,7 +77,9 @@ func (s *server) customMemory(ctx context.Context, more int, create func(from, n
 		return nil, err
 	}
 	rss := s.api.memory("VmRSS")
-	return []figure{{"RSS before anybody reads them", "MB", bare}, {fmt.Sprintf("RSS after %d were listed", more+more/9), "MB", rss}, {"  more, for each byte of their JSON", "bytes", (rss - bare) * (1 << 20) / float64(bytes)}}, nil
+	return []figure{{"RSS before anybody reads them", "MB", bare},
+		{fmt.Sprintf("RSS after %d were listed", more+more/9), "MB", rss},
+		{"  more, for each byte of their JSON", "bytes", (rss - bare) * (1 << 20) / float64(bytes)}}, nil
 }
 
 // define makes the custom resource, and waits until it is served.
@@ -79,7 +87,8 @@ func (s *server) define(ctx context.Context) error {
 	if err := s.load.do(ctx, request{method: "POST", path: definitionsPath, body: []byte(definition), want: 201}); err != nil {
 		return err
 	}
-	if err := s.load.until(ctx, 20*time.Millisecond, request{method: "POST", path: thingsPath + "?dryRun=All", body: thing(0), want: 201}); err != nil {
+	if err := s.load.until(ctx, 20*time.Millisecond,
+		request{method: "POST", path: thingsPath + "?dryRun=All", body: thing(0), want: 201}); err != nil {
 		return fmt.Errorf("the custom resource is not served: %w", err)
 	}
 	return nil

@@ -10,8 +10,8 @@ import (
 // aggregatedDiscovery is how kubectl asks which kinds there are.
 const aggregatedDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// measureDefinitions makes a thousand custom resource definitions, as a machine full of operators has them, that nobody reads: how long
-// until the last is served, what they hold in memory, and how long discovery takes.
+// measureDefinitions makes a thousand custom resource definitions, as a machine full of operators has them, that nobody
+// reads: how long until the last is served, what they hold in memory, and how long discovery takes.
 func measureDefinitions(ctx context.Context, s side) ([]figure, error) {
 	srv, err := startServer(ctx, s)
 	if err != nil {
@@ -51,8 +51,10 @@ func measureDefinitions(ctx context.Context, s side) ([]figure, error) {
 	if err := settle(ctx); err != nil {
 		return nil, err
 	}
-	return []figure{{"1,000 definitions made, 16 clients", "s", made.Seconds()}, {"all of them served", "s", served.Seconds()}, {"  server CPU", "s", used},
-		{"first discovery of all kinds", "ms", first.Seconds() * 1000}, {"discovery again", "ms", again.Seconds() * 1000},
+	return []figure{{"1,000 definitions made, 16 clients", "s", made.Seconds()},
+		{"all of them served", "s", served.Seconds()}, {"  server CPU", "s", used},
+		{"first discovery of all kinds", "ms", first.Seconds() * 1000},
+		{"discovery again", "ms", again.Seconds() * 1000},
 		{"RSS more, for each definition", "MB", (srv.api.memory("VmRSS") - bare) / n}}, nil
 }
 

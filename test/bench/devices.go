@@ -22,15 +22,17 @@ func equip(nodes, n int) func(context.Context, *load) error {
 		}
 		_, err = l.many(ctx, nodes, 16, func(i int) request {
 			name := fmt.Sprint("node-", i)
-			return request{method: "POST", path: "/apis/resource.k8s.io/v1/resourceslices", want: 201, body: fmt.Appendf(nil,
-				`{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{"name":%[1]q},"spec":{"driver":"bench.example.com","nodeName":%[1]q,"pool":{"name":%[1]q,"generation":1,"resourceSliceCount":1},"devices":[%[2]s]}}`, name, devices[1:])}
+			return request{method: "POST", path: "/apis/resource.k8s.io/v1/resourceslices", want: 201,
+				body: fmt.Appendf(nil,
+					`{"apiVersion":"resource.k8s.io/v1","kind":"ResourceSlice","metadata":{"name":%[1]q},"spec":{"driver":"bench.example.com","nodeName":%[1]q,"pool":{"name":%[1]q,"generation":1,"resourceSliceCount":1},"devices":[%[2]s]}}`, name, devices[1:])}
 		})
 		if err != nil {
 			return err
 		}
 		_, err = l.many(ctx, n, 16, func(i int) request {
-			return request{method: "POST", path: "/apis/resource.k8s.io/v1/namespaces/" + namespace + "/resourceclaims", want: 201, body: fmt.Appendf(nil,
-				`{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"d-%d"},"spec":{"devices":{"requests":[{"name":"r","exactly":{"deviceClassName":"bench","selectors":[{"cel":{"expression":"device.attributes['bench.example.com'].model == 'm0'"}}]}}]}}}`, i)}
+			return request{method: "POST", path: "/apis/resource.k8s.io/v1/namespaces/" + namespace + "/resourceclaims",
+				want: 201, body: fmt.Appendf(nil,
+					`{"apiVersion":"resource.k8s.io/v1","kind":"ResourceClaim","metadata":{"name":"d-%d"},"spec":{"devices":{"requests":[{"name":"r","exactly":{"deviceClassName":"bench","selectors":[{"cel":{"expression":"device.attributes['bench.example.com'].model == 'm0'"}}]}}]}}}`, i)}
 		})
 		return err
 	}

@@ -18,14 +18,17 @@ import (
 // logBytes is how much a log of the part kubectl has.
 const logBytes = 200 << 20
 
-// measureKubectl runs the side's kubectl, with a warm discovery cache, in front of our API server: the server is the same for both sides.
+// measureKubectl runs the side's kubectl, with a warm discovery cache, in front of our API server: the server is the
+// same for both sides.
 func measureKubectl(ctx context.Context, s side) ([]figure, error) {
 	srv, err := startServer(ctx, side{bin: filepath.Dir(s.etcd), etcd: s.etcd})
 	if err != nil {
 		return nil, err
 	}
 	defer srv.stop()
-	if _, err := srv.load.many(ctx, s.pods, 16, func(i int) request { return request{method: "POST", path: podsPath, body: pod(i, ""), want: 201} }); err != nil {
+	if _, err := srv.load.many(ctx, s.pods, 16, func(i int) request {
+		return request{method: "POST", path: podsPath, body: pod(i, ""), want: 201}
+	}); err != nil {
 		return nil, err
 	}
 	k := &client{program: filepath.Join(s.bin, "kubectl"), home: filepath.Join(srv.dir, "home")}
@@ -68,7 +71,8 @@ func (k *client) run(ctx context.Context, args ...string) (cost, error) {
 	if err := cmd.Run(); err != nil {
 		return cost{}, fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, complaint.Bytes())
 	}
-	c := cost{wall: time.Since(began).Seconds(), cpu: (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}
+	c := cost{wall: time.Since(began).Seconds(),
+		cpu: (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		c.rss = float64(usage.Maxrss) / 1024
 	}
@@ -101,7 +105,8 @@ func (k *client) reads(ctx context.Context, pods int) ([]figure, error) {
 	return append(one.figures("get cm x"), all.figures(fmt.Sprintf("get pods -A, %d", pods))...), err
 }
 
-// applies applies 500 objects: new ones three times, each time in a namespace of their own, then the last ones again as they are and changed.
+// applies applies 500 objects: new ones three times, each time in a namespace of their own, then the last ones again as
+// they are and changed.
 func (k *client) applies(ctx context.Context) ([]figure, error) {
 	file := filepath.Join(k.home, "objects.yaml")
 	turn := 0
@@ -179,7 +184,8 @@ func (k *client) logs(ctx context.Context) ([]figure, error) {
 	go srv.Serve(listener) // ends with Close
 	defer srv.Close()
 	c, err := usual(3, func() (cost, error) {
-		return k.run(ctx, "logs", "-f", "p", "-n", namespace, "--server", "http://"+listener.Addr().String(), "--cache-dir", filepath.Join(k.home, "logs"))
+		return k.run(ctx, "logs", "-f", "p", "-n", namespace, "--server", "http://"+listener.Addr().String(),
+			"--cache-dir", filepath.Join(k.home, "logs"))
 	})
 	if err != nil {
 		return nil, err

@@ -103,10 +103,13 @@ func (l *load) until(ctx context.Context, every time.Duration, r request) (err e
 
 // namespace makes the namespace and its service account.
 func (l *load) namespace(ctx context.Context) error {
-	if err := l.do(ctx, request{method: "POST", path: "/api/v1/namespaces", body: []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + namespace + `"}}`), want: 201}); err != nil {
+	if err := l.do(ctx, request{method: "POST", path: "/api/v1/namespaces",
+		body: []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + namespace + `"}}`),
+		want: 201}); err != nil {
 		return err
 	}
-	return l.do(ctx, request{method: "POST", path: "/api/v1/namespaces/" + namespace + "/serviceaccounts", body: []byte(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}`), want: 201})
+	return l.do(ctx, request{method: "POST", path: "/api/v1/namespaces/" + namespace + "/serviceaccounts",
+		body: []byte(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}`), want: 201})
 }
 
 // many makes n requests by c clients and returns how many a second it was.
@@ -189,7 +192,8 @@ func podNamed(prefix string, i int, note, more string) []byte {
 	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"%s-%d","labels":{"app":"bench","group":"g%d"},"annotations":{"note":"%s"}},"spec":{"containers":[{"name":"app","image":"example.org/app:1.0","resources":{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"memory":"256Mi"}},"env":[{"name":"A","value":"1"},{"name":"POD_NAME","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}],"ports":[{"containerPort":8080,"name":"http"}],"readinessProbe":{"httpGet":{"path":"/healthz","port":"http"}}}],"tolerations":[{"key":"x","operator":"Exists"}]%s}}`, prefix, i, i%7, note, more)
 }
 
-// follow gives f the events of a watch from the beginning until it returns true. A server may end a watch: it is opened again.
+// follow gives f the events of a watch from the beginning until it returns true. A server may end a watch: it is opened
+// again.
 func (l *load) follow(ctx context.Context, path string, f func(event []byte) bool) error {
 	for {
 		resp, err := l.open(ctx, request{method: "GET", path: path + "?watch=1&resourceVersion=0"})

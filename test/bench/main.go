@@ -1,7 +1,8 @@
-// Command bench measures kube-apiserver, also its memory for ten times as many pods and for idle watchers, its server-side apply, webhooks,
-// policies and custom resources, kube-scheduler, a Job of many pods, many Deployments, kubectl and, on a running cluster, the way from a created pod to a running one. It loads real processes over plain HTTPS and decodes nothing that it need not: what it measures is the server. With
-// -peer the same load goes to another Kubernetes' binaries in the same run, and the table shows the ratio, which is what
-// counts on a shared machine.
+// Command bench measures kube-apiserver, also its memory for ten times as many pods and for idle watchers, its
+// server-side apply, webhooks, policies and custom resources, kube-scheduler, a Job of many pods, many Deployments,
+// kubectl and, on a running cluster, the way from a created pod to a running one. It loads real processes over plain
+// HTTPS and decodes nothing that it need not: what it measures is the server. With -peer the same load goes to another
+// Kubernetes' binaries in the same run, and the table shows the ratio, which is what counts on a shared machine.
 //
 //	bench -bin bin -peer /opt/kubernetes/bin           API server and scheduler, ours and theirs
 //	bench -bin bin -only apiserver                     one part
@@ -63,17 +64,25 @@ func main() {
 	flag.StringVar(&o.bin, "bin", "bin", "directory of our binaries, and of etcd for both sides")
 	flag.StringVar(&o.peer, "peer", "", "directory of another Kubernetes' binaries to measure beside ours")
 	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of our running cluster, for the part pods")
-	flag.StringVar(&o.peerKubeconfig, "peer-kubeconfig", "", "kubeconfig of the peer's running cluster, for the part pods")
-	flag.StringVar(&o.image, "image", "localhost/busybox:1.0", "image with `sleep` that is present on our nodes, for the part pods")
-	flag.StringVar(&o.peerImage, "peer-image", "registry.k8s.io/e2e-test-images/busybox:1.37.0-1", "the same on the peer's nodes")
-	flag.StringVar(&o.runtime, "runtime", "", "for the part pods, socket of the container runtime of our -node: the same calls are made to it alone, in turns with pods, and 100 pods are made on it")
+	flag.StringVar(&o.peerKubeconfig, "peer-kubeconfig", "",
+		"kubeconfig of the peer's running cluster, for the part pods")
+	flag.StringVar(&o.image, "image", "localhost/busybox:1.0",
+		"image with `sleep` that is present on our nodes, for the part pods")
+	flag.StringVar(&o.peerImage, "peer-image", "registry.k8s.io/e2e-test-images/busybox:1.37.0-1",
+		"the same on the peer's nodes")
+	flag.StringVar(&o.runtime, "runtime", "",
+		"for the part pods, socket of the container runtime of our -node: the same calls are made to it alone, in turns with pods, and 100 pods are made on it")
 	flag.StringVar(&o.handler, "handler", "", "runtime handler of these calls")
 	flag.StringVar(&o.node, "node", "n1", "node of -runtime, which has room for 100 pods")
-	flag.StringVar(&o.only, "only", "", "measure one part: apiserver, writes, customresources, definitions, policies, memory, watchers, scheduler, jobs, deployments, kubectl or pods")
-	flag.StringVar(&o.scenario, "scenario", "", "of the parts apiserver, writes, customresources and scheduler, measure only the scenarios whose name contains this")
-	flag.StringVar(&o.profiles, "profiles", "", "directory for profiles of our API server under each load of the same parts; they slow it down")
+	flag.StringVar(&o.only, "only", "",
+		"measure one part: apiserver, writes, customresources, definitions, policies, memory, watchers, scheduler, jobs, deployments, kubectl or pods")
+	flag.StringVar(&o.scenario, "scenario", "",
+		"of the parts apiserver, writes, customresources and scheduler, measure only the scenarios whose name contains this")
+	flag.StringVar(&o.profiles, "profiles", "",
+		"directory for profiles of our API server under each load of the same parts; they slow it down")
 	flag.IntVar(&o.pods, "n", 5000, "number of pods of the API server's load")
-	flag.StringVar(&o.serve, "serve", "", "measure nothing, but answer on this address with -size bytes: the bare HTTPS server that lists are compared with")
+	flag.StringVar(&o.serve, "serve", "",
+		"measure nothing, but answer on this address with -size bytes: the bare HTTPS server that lists are compared with")
 	flag.IntVar(&o.size, "size", 0, "of -serve")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -93,9 +102,15 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	etcd := filepath.Join(bin, "etcd")
-	ours := side{bin: bin, etcd: etcd, kubeconfig: o.kubeconfig, image: o.image, runtime: o.runtime, handler: o.handler, node: o.node, scenario: o.scenario, profiles: o.profiles, pods: o.pods}
-	peer := side{bin: o.peer, etcd: etcd, kubeconfig: o.peerKubeconfig, image: o.peerImage, scenario: o.scenario, pods: o.pods}
-	for _, p := range []part{{"apiserver", measureAPIServer}, {"writes", measureWrites}, {"customresources", measureCustomResources}, {"definitions", measureDefinitions}, {"policies", measurePolicies}, {"memory", measureMemory}, {"watchers", measureWatchers}, {"scheduler", measureScheduler}, {"jobs", measureJobs}, {"deployments", measureDeployments}, {"kubectl", measureKubectl}, {"pods", measurePods}} {
+	ours := side{bin: bin, etcd: etcd, kubeconfig: o.kubeconfig, image: o.image, runtime: o.runtime, handler: o.handler,
+		node: o.node, scenario: o.scenario, profiles: o.profiles, pods: o.pods}
+	peer := side{bin: o.peer, etcd: etcd, kubeconfig: o.peerKubeconfig, image: o.peerImage, scenario: o.scenario,
+		pods: o.pods}
+	for _, p := range []part{{"apiserver", measureAPIServer}, {"writes", measureWrites},
+		{"customresources", measureCustomResources}, {"definitions", measureDefinitions}, {"policies", measurePolicies},
+		{"memory", measureMemory}, {"watchers", measureWatchers}, {"scheduler", measureScheduler},
+		{"jobs", measureJobs}, {"deployments", measureDeployments}, {"kubectl", measureKubectl},
+		{"pods", measurePods}} {
 		if o.only != "" && o.only != p.name || p.name == "pods" && o.kubeconfig == "" {
 			continue
 		}

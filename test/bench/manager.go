@@ -14,9 +14,11 @@ import (
 // workers is how many pods the fake nodes answer for at once.
 const workers = 8
 
-// withManager calls measure with an API server, the side's controller manager of these controllers, and fake nodes that give each new pod
-// the status as soon as they see it. All of it ends afterwards. An error of measure comes with the end of the manager's log.
-func withManager(ctx context.Context, s side, controllers, status string, measure func(l *load, manager *proc) ([]figure, error)) ([]figure, error) {
+// withManager calls measure with an API server, the side's controller manager of these controllers, and fake nodes that
+// give each new pod the status as soon as they see it. All of it ends afterwards. An error of measure comes with the
+// end of the manager's log.
+func withManager(ctx context.Context, s side, controllers, status string,
+	measure func(l *load, manager *proc) ([]figure, error)) ([]figure, error) {
 	srv, err := startServer(ctx, s)
 	if err != nil {
 		return nil, err
@@ -39,7 +41,8 @@ func withManager(ctx context.Context, s side, controllers, status string, measur
 	return figures, errors.Join(err, nodes.Wait())
 }
 
-// startManager starts the side's controller manager with these controllers, without limits of its own and without leader election.
+// startManager starts the side's controller manager with these controllers, without limits of its own and without
+// leader election.
 func startManager(ctx context.Context, s side, srv *server, controllers string) (*proc, error) {
 	kubeconfig := filepath.Join(srv.dir, "manager.kubeconfig")
 	if err := os.WriteFile(kubeconfig, srv.load.kubeconfig(), 0o600); err != nil {
@@ -49,8 +52,10 @@ func startManager(ctx context.Context, s side, srv *server, controllers string) 
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, filepath.Join(srv.dir, "manager.log"), filepath.Join(s.bin, "kube-controller-manager"), "--kubeconfig="+kubeconfig,
-		"--bind-address=127.0.0.1", "--secure-port="+ports[0], "--leader-elect=false", "--kube-api-qps=10000", "--kube-api-burst=10000",
+	return start(ctx, filepath.Join(srv.dir, "manager.log"), filepath.Join(s.bin, "kube-controller-manager"),
+		"--kubeconfig="+kubeconfig,
+		"--bind-address=127.0.0.1", "--secure-port="+ports[0], "--leader-elect=false", "--kube-api-qps=10000",
+		"--kube-api-burst=10000",
 		"--controllers="+controllers)
 }
 
@@ -66,7 +71,8 @@ func (l *load) playPods(ctx context.Context, status string) error {
 		}
 		seen[name] = true
 		g.Go(func() error {
-			return l.do(ctx, request{method: "PATCH", path: podsPath + "/" + name + "/status", body: []byte(status), contentType: "application/merge-patch+json", want: 200})
+			return l.do(ctx, request{method: "PATCH", path: podsPath + "/" + name + "/status", body: []byte(status),
+				contentType: "application/merge-patch+json", want: 200})
 		})
 		return false
 	}

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// measureMemory puts ten times the API server's usual load of pods into etcd, starts a fresh API server on it, and tells what that one
-// holds for each pod: once they are read, and after lists of them as JSON. Its memory without pods counts as part of it.
+// measureMemory puts ten times the API server's usual load of pods into etcd, starts a fresh API server on it, and
+// tells what that one holds for each pod: once they are read, and after lists of them as JSON. Its memory without pods
+// counts as part of it.
 func measureMemory(ctx context.Context, s side) ([]figure, error) {
 	srv, err := startServer(ctx, s)
 	if err != nil {
@@ -15,7 +16,9 @@ func measureMemory(ctx context.Context, s side) ([]figure, error) {
 	}
 	defer srv.stop()
 	n := 10 * s.pods
-	_, err = srv.load.many(ctx, n, 16, func(i int) request { return request{method: "POST", path: podsPath, body: pod(i, ""), want: 201} })
+	_, err = srv.load.many(ctx, n, 16, func(i int) request {
+		return request{method: "POST", path: podsPath, body: pod(i, ""), want: 201}
+	})
 	if err != nil {
 		return nil, fmt.Errorf("create pods: %w", err)
 	}
@@ -36,7 +39,8 @@ func measureMemory(ctx context.Context, s side) ([]figure, error) {
 			return nil, err
 		}
 		rss := srv.api.memory("VmRSS")
-		out = append(out, figure{"RSS " + step.name, "MB", rss}, figure{"  for each pod", "KB", rss * 1024 / float64(n)})
+		out = append(out, figure{"RSS " + step.name, "MB", rss},
+			figure{"  for each pod", "KB", rss * 1024 / float64(n)})
 	}
 	return append(out, figure{"peak RSS", "MB", srv.api.memory("VmHWM")}), nil
 }

@@ -88,8 +88,8 @@ func bringImage(ctx context.Context, client kubernetes.Interface, s side) error 
 	return err
 }
 
-// measureFull measures as many pods on one node as it takes by default but for what may run there already, with Kubernetes and without,
-// in turns.
+// measureFull measures as many pods on one node as it takes by default but for what may run there already, with
+// Kubernetes and without, in turns.
 func measureFull(ctx context.Context, client kubernetes.Interface, alone *bare, s side) ([]figure, error) {
 	spec := podSpec(s.image)
 	spec.NodeSelector = map[string]string{corev1.LabelHostname: s.node}
@@ -117,20 +117,24 @@ func measureFull(ctx context.Context, client kubernetes.Interface, alone *bare, 
 
 // noPods waits until the pods of the Deployment before are gone.
 func noPods(ctx context.Context, client kubernetes.Interface) error {
-	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-		list, err := client.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "app=bench"})
-		return err == nil && len(list.Items) == 0, err
-	})
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 3*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			list, err := client.CoreV1().Pods(metav1.NamespaceDefault).List(ctx,
+				metav1.ListOptions{LabelSelector: "app=bench"})
+			return err == nil && len(list.Items) == 0, err
+		})
 }
 
 func podSpec(image string) corev1.PodSpec {
 	grace := int64(1)
-	return corev1.PodSpec{TerminationGracePeriodSeconds: &grace, Containers: []corev1.Container{{Name: "c", Image: image,
-		ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sleep", "3600"}}}}
+	return corev1.PodSpec{TerminationGracePeriodSeconds: &grace,
+		Containers: []corev1.Container{{Name: "c", Image: image,
+			ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sleep", "3600"}}}}
 }
 
 // onePod returns the times from create to Running and from delete to the DELETED event.
-func onePod(ctx context.Context, client kubernetes.Interface, name string, spec corev1.PodSpec) (running, gone time.Duration, err error) {
+func onePod(ctx context.Context, client kubernetes.Interface, name string, spec corev1.PodSpec) (running,
+	gone time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	pods := client.CoreV1().Pods(metav1.NamespaceDefault)
@@ -140,7 +144,8 @@ func onePod(ctx context.Context, client kubernetes.Interface, name string, spec 
 	}
 	defer w.Stop()
 	began := time.Now()
-	if _, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{}); err != nil {
+	if _, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec},
+		metav1.CreateOptions{}); err != nil {
 		return 0, 0, err
 	}
 	for event := range w.ResultChan() {
@@ -161,8 +166,10 @@ func onePod(ctx context.Context, client kubernetes.Interface, name string, spec 
 	return 0, 0, fmt.Errorf("pod %s: the watch ended: %v", name, ctx.Err())
 }
 
-// oneDeployment returns the times from create to the first and to the last available of n replicas, and deletes the Deployment.
-func oneDeployment(ctx context.Context, client kubernetes.Interface, n int32, spec corev1.PodSpec) (first, all time.Duration, err error) {
+// oneDeployment returns the times from create to the first and to the last available of n replicas, and deletes the
+// Deployment.
+func oneDeployment(ctx context.Context, client kubernetes.Interface, n int32, spec corev1.PodSpec) (first,
+	all time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	deployments := client.AppsV1().Deployments(metav1.NamespaceDefault)

@@ -58,9 +58,11 @@ func (s *server) policies(ctx context.Context, from, to int) error {
 		body func(i int) []byte
 	}{
 		{"/validatingadmissionpolicies", func(i int) []byte {
-			resource, rule := `"apiGroups":["apps"],"apiVersions":["v1"],"resources":["deployments"]`, "object.spec.replicas <= 50"
+			resource, rule := `"apiGroups":["apps"],"apiVersions":["v1"],"resources":["deployments"]`,
+				"object.spec.replicas <= 50"
 			if i == to-1 {
-				resource, rule = `"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"]`, fmt.Sprintf("object.metadata.name != 'forbidden-%d'", i)
+				resource, rule = `"apiGroups":[""],"apiVersions":["v1"],"resources":["configmaps"]`,
+					fmt.Sprintf("object.metadata.name != 'forbidden-%d'", i)
 			}
 			return fmt.Appendf(nil, `{"metadata":{"name":"p-%d"},"spec":{"matchConstraints":{"resourceRules":[{%s,"operations":["CREATE","UPDATE"]}]},"validations":[{"expression":%q}]}}`, i, resource, rule)
 		}},
@@ -74,5 +76,7 @@ func (s *server) policies(ctx context.Context, from, to int) error {
 			return err
 		}
 	}
-	return s.load.until(ctx, 20*time.Millisecond, request{method: "POST", path: "/api/v1/namespaces/" + namespace + "/configmaps?dryRun=All", body: fmt.Appendf(nil, forbidden, to-1), want: 422})
+	return s.load.until(ctx, 20*time.Millisecond,
+		request{method: "POST", path: "/api/v1/namespaces/" + namespace + "/configmaps?dryRun=All",
+			body: fmt.Appendf(nil, forbidden, to-1), want: 422})
 }

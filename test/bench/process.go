@@ -107,8 +107,10 @@ func startServer(ctx context.Context, s side, flags ...string) (_ *server, err e
 		return nil, err
 	}
 	client, peer := "http://127.0.0.1:"+ports[0], "http://127.0.0.1:"+ports[1]
-	srv.etcd, err = start(ctx, filepath.Join(dir, "etcd.log"), s.etcd, "--data-dir="+filepath.Join(dir, "etcd"), "--log-level=error",
-		"--listen-client-urls="+client, "--advertise-client-urls="+client, "--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer)
+	srv.etcd, err = start(ctx, filepath.Join(dir, "etcd.log"), s.etcd, "--data-dir="+filepath.Join(dir, "etcd"),
+		"--log-level=error",
+		"--listen-client-urls="+client, "--advertise-client-urls="+client, "--listen-peer-urls="+peer,
+		"--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer)
 	if err != nil {
 		return nil, err
 	}
@@ -124,10 +126,14 @@ func startServer(ctx context.Context, s side, flags ...string) (_ *server, err e
 	}
 	srv.load = newLoad("https://127.0.0.1:"+ports[2], "bench")
 	srv.command = append([]string{filepath.Join(s.bin, "kube-apiserver"),
-		"--etcd-servers=" + client, "--bind-address=127.0.0.1", "--secure-port=" + ports[2], "--cert-dir=" + filepath.Join(dir, "certs"),
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + filepath.Join(dir, "sa.pub"),
-		"--service-account-signing-key-file=" + filepath.Join(dir, "sa.key"), "--token-auth-file=" + token, "--authorization-mode=RBAC",
-		"--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"}, flags...)
+		"--etcd-servers=" + client, "--bind-address=127.0.0.1", "--secure-port=" + ports[2],
+		"--cert-dir=" + filepath.Join(dir, "certs"),
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + filepath.Join(dir, "sa.pub"),
+		"--service-account-signing-key-file=" + filepath.Join(dir, "sa.key"), "--token-auth-file=" + token,
+		"--authorization-mode=RBAC",
+		"--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition"},
+		flags...)
 	if err := srv.startAPI(ctx); err != nil {
 		return nil, err
 	}
@@ -170,7 +176,8 @@ func freePorts(n int) ([]string, error) {
 	return ports, nil
 }
 
-// healthy waits until url answers 200: for etcd, until it has elected itself, which the API server is not to be charged with.
+// healthy waits until url answers 200: for etcd, until it has elected itself, which the API server is not to be charged
+// with.
 func healthy(ctx context.Context, url string) error {
 	for range 1000 {
 		if resp, err := http.Get(url); err == nil {
@@ -203,6 +210,8 @@ func signingKey(dir string) error {
 		return err
 	}
 	return errors.Join(
-		os.WriteFile(filepath.Join(dir, "sa.key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}), 0o600),
-		os.WriteFile(filepath.Join(dir, "sa.pub"), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}), 0o600))
+		os.WriteFile(filepath.Join(dir, "sa.key"),
+			pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}), 0o600),
+		os.WriteFile(filepath.Join(dir, "sa.pub"), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}),
+			0o600))
 }

@@ -15,9 +15,9 @@ import (
 // profileSpan is how long a load is recorded, from its beginning; a shorter load is followed by rest.
 const profileSpan = 2 * time.Second
 
-// profile begins to record what the API server does into dir, as STEP.cpu and, from the beginning and end of the load, STEP.allocs.0
-// and STEP.allocs.1 (`go tool pprof -sample_index=alloc_space -base STEP.allocs.0 STEP.allocs.1`). The caller calls end after the load.
-// Without dir it does nothing.
+// profile begins to record what the API server does into dir, as STEP.cpu and, from the beginning and end of the load,
+// STEP.allocs.0 and STEP.allocs.1 (`go tool pprof -sample_index=alloc_space -base STEP.allocs.0 STEP.allocs.1`). The
+// caller calls end after the load. Without dir it does nothing.
 func (s *server) profile(ctx context.Context, dir, step string) (end func() error) {
 	if dir == "" {
 		return func() error { return nil }

@@ -15,8 +15,9 @@ import (
 	kubelet "bonsai/pkg/kubelet/runtime"
 )
 
-// bare makes pods by calls to a node's container runtime, without a Kubernetes: the same calls that a kubelet makes, as many sandboxes at a
-// time. The pods have no UID, so the node's kubelet takes them for somebody else's and leaves them alone.
+// bare makes pods by calls to a node's container runtime, without a Kubernetes: the same calls that a kubelet makes, as
+// many sandboxes at a time. The pods have no UID, so the node's kubelet takes them for somebody else's and leaves them
+// alone.
 type bare struct {
 	client  *cri.Client
 	handler string // the runtime handler, "" for the default one
@@ -40,21 +41,26 @@ func dialRuntime(ctx context.Context, socket, handler, image string) (*bare, err
 	return &bare{client: client, handler: handler, image: found.ID, turns: make(chan struct{}, 2*runtime.NumCPU())}, nil
 }
 
-// pod makes the sandbox of a pod of podSpec, with its container running. The mounts are as many as a pod's with a token, /etc/hosts and a
-// termination log.
+// pod makes the sandbox of a pod of podSpec, with its container running. The mounts are as many as a pod's with a
+// token, /etc/hosts and a termination log.
 func (b *bare) pod(ctx context.Context, name string) (sandbox string, err error) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "bare"}, Spec: podSpec(b.image)}
-	options := kubelet.SandboxOptions{Hostname: name, CgroupParent: "/kubepods/besteffort", DNS: kubelet.DNS{Servers: []string{"127.0.0.1"}}}
+	options := kubelet.SandboxOptions{Hostname: name, CgroupParent: "/kubepods/besteffort",
+		DNS: kubelet.DNS{Servers: []string{"127.0.0.1"}}}
 	b.turns <- struct{}{}
 	sandbox, err = b.client.RunSandbox(ctx, pod, b.handler, options)
 	<-b.turns
 	if err != nil {
 		return "", err
 	}
-	id, err := b.client.CreateContainer(ctx, kubelet.ContainerRequest{SandboxID: sandbox, Pod: pod, Container: &pod.Spec.Containers[0], Sandbox: options,
-		Options: kubelet.ContainerOptions{ImageRef: b.image, Command: pod.Spec.Containers[0].Command, Mounts: []kubelet.Mount{
-			{HostPath: "/etc/hosts", ContainerPath: "/etc/hosts"}, {HostPath: "/etc/resolv.conf", ContainerPath: "/dev/termination-log"},
-			{HostPath: "/var/log/pods", ContainerPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true}}}})
+	id, err := b.client.CreateContainer(ctx,
+		kubelet.ContainerRequest{SandboxID: sandbox, Pod: pod, Container: &pod.Spec.Containers[0], Sandbox: options,
+			Options: kubelet.ContainerOptions{ImageRef: b.image, Command: pod.Spec.Containers[0].Command,
+				Mounts: []kubelet.Mount{
+					{HostPath: "/etc/hosts", ContainerPath: "/etc/hosts"},
+					{HostPath: "/etc/resolv.conf", ContainerPath: "/dev/termination-log"},
+					{HostPath: "/var/log/pods", ContainerPath: "/var/run/secrets/kubernetes.io/serviceaccount",
+						ReadOnly: true}}}})
 	if err == nil {
 		err = b.client.StartContainer(ctx, id)
 	}

@@ -15,8 +15,8 @@ type scenario struct {
 	nodes, pods int
 	// atRest has the pods made when the scheduler has read, and tried, what is there before them.
 	atRest bool
-	// spec is what the pods' spec has beyond requests, with the pod's number in place of $i; labels what a pod's labels have
-	// beyond app and group.
+	// spec is what the pods' spec has beyond requests, with the pod's number in place of $i; labels what a pod's labels
+	// have beyond app and group.
 	spec, labels string
 	// milliCPU is what each pod asks for; 0 means 100.
 	milliCPU int
@@ -39,8 +39,8 @@ const (
 	never = `,"priorityClassName":"first","topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"example.com/rack","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"app":"waiting"}}}]`
 )
 
-// scenarios of the scheduler. Those of two sizes must cost about what plain pods cost, at any size; preemption, which takes two
-// tries and a choice of victims, a few times that.
+// scenarios of the scheduler. Those of two sizes must cost about what plain pods cost, at any size; preemption, which
+// takes two tries and a choice of victims, a few times that.
 func scenarios() []scenario {
 	out := []scenario{
 		{name: "1,000 nodes / 3,000 pods", nodes: 1000, pods: 3000},
@@ -48,20 +48,27 @@ func scenarios() []scenario {
 		{name: "anti-affinity, 5,000 / 2,000", nodes: 5000, pods: 2000, spec: apart},
 		{name: "affinity, 5,000 / 2,000", nodes: 5000, pods: 2000, spec: near},
 		{name: "topology spread, 5,000 / 2,000", nodes: 5000, pods: 2000, spec: spread},
-		{name: "claims that are bound, 1,000 / 3,000", nodes: 1000, pods: 3000, spec: claimed, before: waitForFirst(3000, true)},
-		{name: "claims that wait for their pod, 1,000 / 3,000", nodes: 1000, pods: 3000, spec: claimed, before: waitForFirst(3000, false), beside: provisioner},
+		{name: "claims that are bound, 1,000 / 3,000", nodes: 1000, pods: 3000, spec: claimed,
+			before: waitForFirst(3000, true)},
+		{name: "claims that wait for their pod, 1,000 / 3,000", nodes: 1000, pods: 3000, spec: claimed,
+			before: waitForFirst(3000, false), beside: provisioner},
 		{name: "claims on devices, 1,000 / 3,000", nodes: 1000, pods: 3000, spec: equipped, before: equip(1000, 3000)},
 	}
 	for _, nodes := range []int{1000, 5000} {
 		size := fmt.Sprintf(", %d,000 / 1,000", nodes/1000)
 		out = append(out,
-			scenario{name: "StatefulSet-like" + size, nodes: nodes, pods: 1000, atRest: true, labels: index, spec: spread, before: services(1)},
-			scenario{name: "StatefulSet-like beside 10 pods on each node" + size, nodes: nodes, pods: 1000, atRest: true, labels: index, spec: spread, before: running(nodes, 10, 100)},
-			scenario{name: "pinned to a node each, as a DaemonSet's" + size, nodes: nodes, pods: 1000, atRest: true, spec: pinned, before: services(1)},
+			scenario{name: "StatefulSet-like" + size, nodes: nodes, pods: 1000, atRest: true, labels: index,
+				spec: spread, before: services(1)},
+			scenario{name: "StatefulSet-like beside 10 pods on each node" + size, nodes: nodes, pods: 1000,
+				atRest: true, labels: index, spec: spread, before: running(nodes, 10, 100)},
+			scenario{name: "pinned to a node each, as a DaemonSet's" + size, nodes: nodes, pods: 1000, atRest: true,
+				spec: pinned, before: services(1)},
 			scenario{name: "one pod nominated" + size, nodes: nodes, pods: 1000, atRest: true, before: nominated},
-			scenario{name: "5,000 waiting to be spread" + size, nodes: nodes, pods: 1000, atRest: true, before: waiting(5000)},
+			scenario{name: "5,000 waiting to be spread" + size, nodes: nodes, pods: 1000, atRest: true,
+				before: waiting(5000)},
 			scenario{name: "5,000 Services" + size, nodes: nodes, pods: 1000, atRest: true, before: services(5000)},
-			scenario{name: "preemption" + size, nodes: nodes, pods: 1000, atRest: true, milliCPU: 8000, spec: urgent, before: full(nodes)},
+			scenario{name: "preemption" + size, nodes: nodes, pods: 1000, atRest: true, milliCPU: 8000, spec: urgent,
+				before: full(nodes)},
 		)
 	}
 	return out
@@ -99,7 +106,9 @@ func services(n int) func(context.Context, *load) error {
 func running(nodes, onEach, milliCPU int) func(context.Context, *load) error {
 	return func(ctx context.Context, l *load) error {
 		_, err := l.many(ctx, nodes*onEach, 16, func(i int) request {
-			body := bytes.Replace(pod(i, fmt.Sprintf(`,"terminationGracePeriodSeconds":0,"nodeName":"node-%d"`, i%nodes)), []byte(`"name":"p-`), []byte(`"name":"running-`), 1)
+			body := bytes.Replace(pod(i,
+				fmt.Sprintf(`,"terminationGracePeriodSeconds":0,"nodeName":"node-%d"`, i%nodes)), []byte(`"name":"p-`),
+				[]byte(`"name":"running-`), 1)
 			return request{method: "POST", path: podsPath, want: 201, body: asking(body, milliCPU)}
 		})
 		return err
@@ -124,11 +133,13 @@ func first(more string) request {
 
 // nominated makes a pod that waits for room on a node for as long as the scenario lasts: it is gated.
 func nominated(ctx context.Context, l *load) error {
-	gated := bytes.Replace(pod(0, `,"schedulingGates":[{"name":"example.com/wait"}]`), []byte(`"name":"p-0"`), []byte(`"name":"nominated"`), 1)
+	gated := bytes.Replace(pod(0, `,"schedulingGates":[{"name":"example.com/wait"}]`), []byte(`"name":"p-0"`),
+		[]byte(`"name":"nominated"`), 1)
 	if err := l.do(ctx, request{method: "POST", path: podsPath, body: gated, want: 201}); err != nil {
 		return err
 	}
-	return l.do(ctx, request{method: "PATCH", path: podsPath + "/nominated/status", contentType: "application/merge-patch+json", want: 200,
+	return l.do(ctx, request{method: "PATCH", path: podsPath + "/nominated/status",
+		contentType: "application/merge-patch+json", want: 200,
 		body: []byte(`{"status":{"nominatedNodeName":"node-1"}}`)})
 }
 
@@ -140,7 +151,8 @@ func waiting(n int) func(context.Context, *load) error {
 		}
 		_, err := l.many(ctx, n, 16, func(i int) request {
 			body := bytes.Replace(pod(i, never), []byte(`"name":"p-`), []byte(`"name":"waiting-`), 1)
-			return request{method: "POST", path: podsPath, want: 201, body: bytes.Replace(body, []byte(`"app":"bench"`), []byte(`"app":"waiting"`), 1)}
+			return request{method: "POST", path: podsPath, want: 201,
+				body: bytes.Replace(body, []byte(`"app":"bench"`), []byte(`"app":"waiting"`), 1)}
 		})
 		return err
 	}

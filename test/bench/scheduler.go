@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// measureScheduler times each scenario from the first to the last bind, on fresh servers. The API server is ours for both
-// sides where the side has none of its own. CPU is all that the scheduler used, with its start; in scenarios that begin at rest
-// only what it used for the pods.
+// measureScheduler times each scenario from the first to the last bind, on fresh servers. The API server is ours for
+// both sides where the side has none of its own. CPU is all that the scheduler used, with its start; in scenarios that
+// begin at rest only what it used for the pods.
 func measureScheduler(ctx context.Context, s side) ([]figure, error) {
 	var out []figure
 	for _, sc := range scenarios() {
@@ -31,19 +31,23 @@ func measureScheduler(ctx context.Context, s side) ([]figure, error) {
 			out = append(out, figure{sc.name + ": scheduler CPU for each", "ms", cpu})
 			continue
 		}
-		out = append(out, figure{sc.name, "pods/s", rate}, figure{"  scheduler CPU for each", "ms", cpu}, figure{"  API server and etcd CPU for each", "ms", others})
+		out = append(out, figure{sc.name, "pods/s", rate}, figure{"  scheduler CPU for each", "ms", cpu},
+			figure{"  API server and etcd CPU for each", "ms", others})
 	}
 	return out, nil
 }
 
-// schedule returns pods a second, and the milliseconds of CPU for each pod of the scheduler and of the API server and etcd below it.
+// schedule returns pods a second, and the milliseconds of CPU for each pod of the scheduler and of the API server and
+// etcd below it.
 func schedule(ctx context.Context, s side, sc *scenario) (rate, cpu, others float64, err error) {
 	srv, err := startServer(ctx, s)
 	if err != nil {
 		return 0, 0, 0, err
 	}
 	defer srv.stop()
-	if _, err := srv.load.many(ctx, sc.nodes, 16, func(i int) request { return request{method: "POST", path: "/api/v1/nodes", body: node(i), want: 201} }); err != nil {
+	if _, err := srv.load.many(ctx, sc.nodes, 16, func(i int) request {
+		return request{method: "POST", path: "/api/v1/nodes", body: node(i), want: 201}
+	}); err != nil {
 		return 0, 0, 0, err
 	}
 	if sc.before != nil {
@@ -52,7 +56,9 @@ func schedule(ctx context.Context, s side, sc *scenario) (rate, cpu, others floa
 		}
 	}
 	makePods := func() error {
-		_, err := srv.load.many(ctx, sc.pods, 16, func(i int) request { return request{method: "POST", path: podsPath, body: sc.body(i), want: 201} })
+		_, err := srv.load.many(ctx, sc.pods, 16, func(i int) request {
+			return request{method: "POST", path: podsPath, body: sc.body(i), want: 201}
+		})
 		return err
 	}
 	if !sc.atRest {
@@ -96,14 +102,16 @@ func startScheduler(ctx context.Context, s side, srv *server) (*proc, error) {
 	if err := os.WriteFile(kubeconfig, srv.load.kubeconfig(), 0o600); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(config, fmt.Appendf(nil, `{"apiVersion":"kubescheduler.config.k8s.io/v1","kind":"KubeSchedulerConfiguration","clientConnection":{"kubeconfig":%q,"qps":10000,"burst":10000},"leaderElection":{"leaderElect":false}}`, kubeconfig), 0o600); err != nil {
+	if err := os.WriteFile(config,
+		fmt.Appendf(nil, `{"apiVersion":"kubescheduler.config.k8s.io/v1","kind":"KubeSchedulerConfiguration","clientConnection":{"kubeconfig":%q,"qps":10000,"burst":10000},"leaderElection":{"leaderElect":false}}`, kubeconfig), 0o600); err != nil {
 		return nil, err
 	}
 	ports, err := freePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, filepath.Join(srv.dir, "scheduler.log"), filepath.Join(s.bin, "kube-scheduler"), "--config="+config, "--bind-address=127.0.0.1",
+	return start(ctx, filepath.Join(srv.dir, "scheduler.log"), filepath.Join(s.bin, "kube-scheduler"),
+		"--config="+config, "--bind-address=127.0.0.1",
 		"--secure-port="+ports[0], "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig)
 }
 
@@ -127,8 +135,8 @@ func (p *proc) rest(ctx context.Context) error {
 	return errors.New("the scheduler does not come to rest")
 }
 
-// bound waits until n of the scenario's pods have a node and returns the time between the first and the last. A server may end
-// a watch: it is opened again from the newest state.
+// bound waits until n of the scenario's pods have a node and returns the time between the first and the last. A server
+// may end a watch: it is opened again from the newest state.
 func (l *load) bound(ctx context.Context, n int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()

@@ -19,8 +19,9 @@ import (
 // transportChunk is how much the bare server hands to net/http at once, in bytes, as the API server does for a list.
 const transportChunk = 64 << 10
 
-// serveBytes answers each request with size bytes from memory, by HTTPS as the API server is served: what is left of an answer's cost if
-// nothing of it had to be found, encoded or allowed. It is a process of its own, so that its CPU can be told from the load's.
+// serveBytes answers each request with size bytes from memory, by HTTPS as the API server is served: what is left of an
+// answer's cost if nothing of it had to be found, encoded or allowed. It is a process of its own, so that its CPU can
+// be told from the load's.
 func serveBytes(addr string, size int) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -48,7 +49,8 @@ func serveBytes(addr string, size int) error {
 	return server.ListenAndServeTLS("", "")
 }
 
-// transport measures serveBytes under the same load: how many answers as long as r's it gives a second, and the CPU of each in milliseconds.
+// transport measures serveBytes under the same load: how many answers as long as r's it gives a second, and the CPU of
+// each in milliseconds.
 func (s *server) transport(ctx context.Context, n, clients int, r request) (rate, ms float64, err error) {
 	size, err := s.load.size(ctx, r)
 	if err != nil {
@@ -62,7 +64,8 @@ func (s *server) transport(ctx context.Context, n, clients int, r request) (rate
 	if err != nil {
 		return 0, 0, err
 	}
-	bare, err := start(ctx, filepath.Join(s.dir, "transport.log"), self, "-serve", "127.0.0.1:"+ports[0], "-size", strconv.FormatInt(size, 10))
+	bare, err := start(ctx, filepath.Join(s.dir, "transport.log"), self, "-serve", "127.0.0.1:"+ports[0], "-size",
+		strconv.FormatInt(size, 10))
 	if err != nil {
 		return 0, 0, err
 	}

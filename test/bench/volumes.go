@@ -16,7 +16,8 @@ const claimed = `,"volumes":[{"name":"data","persistentVolumeClaim":{"claimName"
 
 const claimsPath = "/api/v1/namespaces/" + namespace + "/persistentvolumeclaims"
 
-// waitForFirst makes a class whose volumes wait for their first pod, and n claims of it; with bound they have volumes already, of the zones in turn.
+// waitForFirst makes a class whose volumes wait for their first pod, and n claims of it; with bound they have volumes
+// already, of the zones in turn.
 func waitForFirst(n int, bound bool) func(context.Context, *load) error {
 	return func(ctx context.Context, l *load) error {
 		err := l.do(ctx, request{method: "POST", path: "/apis/storage.k8s.io/v1/storageclasses", want: 201,
@@ -25,7 +26,8 @@ func waitForFirst(n int, bound bool) func(context.Context, *load) error {
 			return err
 		}
 		_, err = l.many(ctx, n, 16, func(i int) request {
-			return request{method: "POST", path: claimsPath, want: 201, body: fmt.Appendf(nil, `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c-%d"},"spec":{"accessModes":["ReadWriteOnce"],"storageClassName":"later","resources":{"requests":{"storage":"1Gi"}}}}`, i)}
+			return request{method: "POST", path: claimsPath, want: 201,
+				body: fmt.Appendf(nil, `{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"c-%d"},"spec":{"accessModes":["ReadWriteOnce"],"storageClassName":"later","resources":{"requests":{"storage":"1Gi"}}}}`, i)}
 		})
 		if err != nil || !bound {
 			return err
@@ -34,21 +36,25 @@ func waitForFirst(n int, bound bool) func(context.Context, *load) error {
 		g.SetLimit(16)
 		for i := range n {
 			g.Go(func() error {
-				return l.bind(ctx, fmt.Sprint("c-", i), fmt.Sprintf(`"topology.kubernetes.io/zone","operator":"In","values":["zone-%d"]`, i%3))
+				return l.bind(ctx, fmt.Sprint("c-", i),
+					fmt.Sprintf(`"topology.kubernetes.io/zone","operator":"In","values":["zone-%d"]`, i%3))
 			})
 		}
 		return g.Wait()
 	}
 }
 
-// bind does what a provisioner and the controller do for a claim: the volume, which only nodes of that label can use, is made and bound.
+// bind does what a provisioner and the controller do for a claim: the volume, which only nodes of that label can use,
+// is made and bound.
 func (l *load) bind(ctx context.Context, claim, affinity string) error {
 	const patch = "application/merge-patch+json"
 	return errors.Join(
-		l.do(ctx, request{method: "POST", path: "/api/v1/persistentvolumes", want: 201, body: fmt.Appendf(nil, `{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"v-%[1]s"},"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"storageClassName":"later","csi":{"driver":"bench.example.com","volumeHandle":"v-%[1]s"},"claimRef":{"kind":"PersistentVolumeClaim","namespace":%[2]q,"name":%[1]q},"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":%[3]s}]}]}}}}`, claim, namespace, affinity)}),
+		l.do(ctx, request{method: "POST", path: "/api/v1/persistentvolumes", want: 201,
+			body: fmt.Appendf(nil, `{"apiVersion":"v1","kind":"PersistentVolume","metadata":{"name":"v-%[1]s"},"spec":{"capacity":{"storage":"1Gi"},"accessModes":["ReadWriteOnce"],"storageClassName":"later","csi":{"driver":"bench.example.com","volumeHandle":"v-%[1]s"},"claimRef":{"kind":"PersistentVolumeClaim","namespace":%[2]q,"name":%[1]q},"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":%[3]s}]}]}}}}`, claim, namespace, affinity)}),
 		l.do(ctx, request{method: "PATCH", path: claimsPath + "/" + claim, contentType: patch, want: 200,
 			body: fmt.Appendf(nil, `{"metadata":{"annotations":{"pv.kubernetes.io/bind-completed":"yes"}},"spec":{"volumeName":"v-%s"}}`, claim)}),
-		l.do(ctx, request{method: "PATCH", path: claimsPath + "/" + claim + "/status", contentType: patch, want: 200, body: []byte(`{"status":{"phase":"Bound"}}`)}))
+		l.do(ctx, request{method: "PATCH", path: claimsPath + "/" + claim + "/status", contentType: patch, want: 200,
+			body: []byte(`{"status":{"phase":"Bound"}}`)}))
 }
 
 // provisioner binds each claim for which the scheduler has selected a node, until ctx ends.

@@ -23,9 +23,9 @@ const (
 // waits is how many creates and gets of others are timed.
 const waits = 1000
 
-// measureWatchers tells what the API server holds for a watcher that has been given its objects and waits, and how long others wait for
-// their creates and gets beside twice as many of them as there are pods in the usual load. Watches share connections, as those of
-// one process do; in the end each has its own, as in as many processes.
+// measureWatchers tells what the API server holds for a watcher that has been given its objects and waits, and how long
+// others wait for their creates and gets beside twice as many of them as there are pods in the usual load. Watches
+// share connections, as those of one process do; in the end each has its own, as in as many processes.
 func measureWatchers(ctx context.Context, s side) ([]figure, error) {
 	srv, err := startServer(ctx, s)
 	if err != nil {
@@ -33,7 +33,8 @@ func measureWatchers(ctx context.Context, s side) ([]figure, error) {
 	}
 	defer srv.stop()
 	_, err = srv.load.many(ctx, configMaps, 16, func(i int) request {
-		return request{method: "POST", path: configMapsPath, body: fmt.Appendf(nil, `{"metadata":{"name":"c-%d"},"data":{"a":"b"}}`, i), want: 201}
+		return request{method: "POST", path: configMapsPath,
+			body: fmt.Appendf(nil, `{"metadata":{"name":"c-%d"},"data":{"a":"b"}}`, i), want: 201}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create config maps: %w", err)
@@ -62,7 +63,8 @@ func measureWatchers(ctx context.Context, s side) ([]figure, error) {
 	for i, name := range []string{"create", "get"} {
 		for _, p := range []int{50, 99} {
 			at := func(took []time.Duration) float64 { return took[len(took)*p/100].Seconds() * 1000 }
-			out = append(out, figure{fmt.Sprintf("%s, p%d without watchers", name, p), "ms", at(alone[i])}, figure{"  with them", "ms", at(beside[i])})
+			out = append(out, figure{fmt.Sprintf("%s, p%d without watchers", name, p), "ms", at(alone[i])},
+				figure{"  with them", "ms", at(beside[i])})
 		}
 	}
 	srv.api.stop() // what was opened first would be found again in the memory of what follows
@@ -73,8 +75,8 @@ func measureWatchers(ctx context.Context, s side) ([]figure, error) {
 	return append(out, lone...), err
 }
 
-// idleWatchers opens n watches of the config maps, so many on each connection, and returns what they cost when all have been given
-// what there is and nothing changes. They last until ctx ends.
+// idleWatchers opens n watches of the config maps, so many on each connection, and returns what they cost when all have
+// been given what there is and nothing changes. They last until ctx ends.
 func (s *server) idleWatchers(ctx context.Context, n, each int) ([]figure, error) {
 	before := s.api.memory("VmRSS")
 	var given sync.WaitGroup
@@ -106,7 +108,8 @@ func (s *server) idleWatchers(ctx context.Context, n, each int) ([]figure, error
 		return nil, err
 	}
 	rss := s.api.memory("VmRSS")
-	return []figure{{fmt.Sprintf("RSS with %d idle watchers, %d on a connection", n, each), "MB", rss}, {"  for each", "KB", (rss - before) * 1024 / float64(n)}}, nil
+	return []figure{{fmt.Sprintf("RSS with %d idle watchers, %d on a connection", n, each), "MB", rss},
+		{"  for each", "KB", (rss - before) * 1024 / float64(n)}}, nil
 }
 
 // timed tells, sorted, how long a client waits for each of so many creates and gets of pods, one after the other.

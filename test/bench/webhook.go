@@ -31,7 +31,8 @@ func newLabeller() *labeller {
 			return
 		}
 		kind := admissionv1.PatchTypeJSONPatch
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, Patch: patch, PatchType: &kind}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true, Patch: patch,
+			PatchType: &kind}
 		review.Request = nil
 		json.NewEncoder(w).Encode(&review) //nolint:errcheck // the server under test sees it
 	}))

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// compareDefinitions makes definitions that were changed at random, one after another, waits until the servers have judged them,
-// compares what they and discovery and OpenAPI say of them, and removes them.
+// compareDefinitions makes definitions that were changed at random, one after another, waits until the servers have
+// judged them, compares what they and discovery and OpenAPI say of them, and removes them.
 func (p *pair) compareDefinitions(ctx context.Context, n int) error {
 	var of *subject
 	for _, s := range p.subjects {
@@ -30,7 +30,9 @@ func (p *pair) compareDefinitions(ctx context.Context, n int) error {
 			p.random.change(v.(map[string]any), p.random.IntN(4))
 		}
 		object := definitionsPath + "/" + fmt.Sprint(field(crd, "metadata", "name"))
-		if _, err := p.compare(ctx, request{Method: http.MethodPost, Path: definitionsPath, Type: "application/json", Body: text(crd)}); err != nil {
+		if _, err := p.compare(ctx,
+			request{Method: http.MethodPost, Path: definitionsPath, Type: "application/json", Body: text(crd)}); err !=
+			nil {
 			return err
 		}
 		there := 0
@@ -44,9 +46,12 @@ func (p *pair) compareDefinitions(ctx context.Context, n int) error {
 			}
 		}
 		if there == len(p.servers) {
-			for path, only := range map[string][]string{object: nil, "/apis/" + group: nil, "/apis/" + group + "/v1": nil, "/apis/" + group + "/v1beta1": nil,
-				"/openapi/v3/apis/" + group + "/v1": schemaOf(group, "v1"), "/openapi/v3/apis/" + group + "/v1beta1": schemaOf(group, "v1beta1"),
-				"/apis/" + group + "/v1/namespaces/default/things": nil, "/apis/apiregistration.k8s.io/v1/apiservices/v1." + group: nil} {
+			for path, only := range map[string][]string{object: nil, "/apis/" + group: nil,
+				"/apis/" + group + "/v1": nil, "/apis/" + group + "/v1beta1": nil,
+				"/openapi/v3/apis/" + group + "/v1":                       schemaOf(group, "v1"),
+				"/openapi/v3/apis/" + group + "/v1beta1":                  schemaOf(group, "v1beta1"),
+				"/apis/" + group + "/v1/namespaces/default/things":        nil,
+				"/apis/apiregistration.k8s.io/v1/apiservices/v1." + group: nil} {
 				if _, err := p.compare(ctx, request{Method: http.MethodGet, Path: path, Only: only}); err != nil {
 					return err
 				}
@@ -61,7 +66,8 @@ func (p *pair) compareDefinitions(ctx context.Context, n int) error {
 	return nil
 }
 
-// schemaOf is where an OpenAPI document has what a definition says of its kind: what else is in there differs, which docs/architecture.md lists.
+// schemaOf is where an OpenAPI document has what a definition says of its kind: what else is in there differs, which
+// docs/architecture.md lists.
 func schemaOf(group, version string) []string {
 	labels := strings.Split(group, ".")
 	slices.Reverse(labels)
@@ -83,7 +89,8 @@ func (s server) judged(ctx context.Context, object, group string) (bool, error) 
 		}
 		if told, err := s.ask(ctx, request{Method: http.MethodGet, Path: "/openapi/v3"}); err != nil {
 			return false, err
-		} else if field(told.Body, "paths", "apis/"+group+"/v1") != nil || field(told.Body, "paths", "apis/"+group+"/v1beta1") != nil {
+		} else if field(told.Body, "paths", "apis/"+group+"/v1") != nil ||
+			field(told.Body, "paths", "apis/"+group+"/v1beta1") != nil {
 			return true, nil
 		}
 	}

@@ -32,12 +32,14 @@ type served struct {
 	namespaced bool
 }
 
-// readManifests reads the objects of all YAML and JSON files below a directory, each text once. What is no object, such as a chart's template, is left out.
+// readManifests reads the objects of all YAML and JSON files below a directory, each text once. What is no object, such
+// as a chart's template, is left out.
 func readManifests(dir string) ([]manifest, error) {
 	var out []manifest
 	seen := map[string]bool{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+		if err != nil || !d.Type().IsRegular() ||
+			!slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
 			return err
 		}
 		raw, err := os.ReadFile(path)
@@ -51,7 +53,8 @@ func readManifests(dir string) ([]manifest, error) {
 			}
 			for _, o := range listed(object) {
 				name, _ := field(o, "metadata", "name").(string)
-				if t := text(o); name != "" && o["kind"] != nil && o["apiVersion"] != nil && !seen[t] && len(t) < 3<<20 {
+				if t := text(o); name != "" && o["kind"] != nil && o["apiVersion"] != nil && !seen[t] &&
+					len(t) < 3<<20 {
 					seen[t] = true
 					out = append(out, manifest{strings.TrimPrefix(path, dir+"/"), o})
 				}
@@ -77,8 +80,9 @@ func listed(object map[string]any) []map[string]any {
 	return out
 }
 
-// compareManifests makes the objects of a directory on both servers, first definitions and namespaces, and asks of each what clients do; each is
-// also asked for changed at random, n times. Of each kind, at most perKind objects of each directory below dir are tried.
+// compareManifests makes the objects of a directory on both servers, first definitions and namespaces, and asks of each
+// what clients do; each is also asked for changed at random, n times. Of each kind, at most perKind objects of each
+// directory below dir are tried.
 func (p *pair) compareManifests(ctx context.Context, dir, only string, n, perKind int) error {
 	all, err := readManifests(dir)
 	if err != nil {
@@ -111,10 +115,14 @@ func (p *pair) compareManifests(ctx context.Context, dir, only string, n, perKin
 		if m.object["apiVersion"] != "apiextensions.k8s.io/v1" {
 			continue
 		}
-		if err := p.compareFrom(ctx, m, request{Method: http.MethodPost, Path: definitionsPath + "?fieldValidation=Strict&dryRun=All", Type: "application/json", Body: text(m.object)}); err != nil {
+		if err := p.compareFrom(ctx, m,
+			request{Method: http.MethodPost, Path: definitionsPath + "?fieldValidation=Strict&dryRun=All",
+				Type: "application/json", Body: text(m.object)}); err != nil {
 			return err
 		}
-		if err := p.compareFrom(ctx, m, request{Method: http.MethodPost, Path: definitionsPath + "?fieldManager=kubectl-create", Type: "application/json", Body: text(m.object)}); err != nil {
+		if err := p.compareFrom(ctx, m,
+			request{Method: http.MethodPost, Path: definitionsPath + "?fieldManager=kubectl-create",
+				Type: "application/json", Body: text(m.object)}); err != nil {
 			return err
 		}
 		established = append(established, definitionsPath+"/"+fmt.Sprint(field(m.object, "metadata", "name")))
@@ -131,7 +139,8 @@ func (p *pair) compareManifests(ctx context.Context, dir, only string, n, perKin
 	}
 	for ns := range namespaces {
 		for _, s := range p.servers {
-			if _, err := s.ask(ctx, request{Method: http.MethodPost, Path: "/api/v1/namespaces", Type: "application/json", Body: `{"metadata":{"name":"` + ns + `"}}`}); err != nil {
+			if _, err := s.ask(ctx, request{Method: http.MethodPost, Path: "/api/v1/namespaces",
+				Type: "application/json", Body: `{"metadata":{"name":"` + ns + `"}}`}); err != nil {
 				return err
 			}
 		}
@@ -170,7 +179,8 @@ const (
 	asGroup = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 )
 
-// compareDiscovery compares all that discovery and OpenAPI say of groups with a dot, and returns the kinds that there are by group version and kind.
+// compareDiscovery compares all that discovery and OpenAPI say of groups with a dot, and returns the kinds that there
+// are by group version and kind.
 func (p *pair) compareDiscovery(ctx context.Context) (map[string]served, error) {
 	out := map[string]served{}
 	for _, path := range []string{"/api", "/apis"} {
@@ -192,7 +202,8 @@ func (p *pair) compareDiscovery(ctx context.Context) (map[string]served, error) 
 				gv := strings.TrimPrefix(group+"/"+fmt.Sprint(field(v, "version")), "/")
 				resources, _ := field(v, "resources").([]any)
 				for _, r := range resources {
-					out[gv+" "+fmt.Sprint(field(r, "responseKind", "kind"))] = served{fmt.Sprint(field(r, "resource")), field(r, "scope") == "Namespaced"}
+					out[gv+" "+fmt.Sprint(field(r, "responseKind", "kind"))] = served{fmt.Sprint(field(r, "resource")),
+						field(r, "scope") == "Namespaced"}
 				}
 				if strings.HasSuffix(group, ".k8s.io") || !strings.Contains(group, ".") {
 					continue
@@ -201,7 +212,9 @@ func (p *pair) compareDiscovery(ctx context.Context) (map[string]served, error) 
 				slices.Reverse(labels)
 				for _, r := range resources {
 					if _, err := p.compare(ctx, request{Method: http.MethodGet, Path: "/openapi/v3/apis/" + gv,
-						Only: []string{"components", "schemas", strings.Join(labels, ".") + "." + fmt.Sprint(field(v, "version")) + "." + fmt.Sprint(field(r, "responseKind", "kind"))}}); err != nil {
+						Only: []string{"components", "schemas",
+							strings.Join(labels, ".") + "." + fmt.Sprint(field(v, "version")) + "." +
+								fmt.Sprint(field(r, "responseKind", "kind"))}}); err != nil {
 						return nil, err
 					}
 				}
@@ -229,10 +242,12 @@ func (p *pair) compareManifest(ctx context.Context, m manifest, kind served, n i
 	object := path + "/" + fmt.Sprint(field(m.object, "metadata", "name"))
 	body := text(m.object)
 	requests := []request{
-		{Method: http.MethodPost, Path: path + "?dryRun=All&fieldValidation=Strict&fieldManager=kubectl-create", Body: body},
+		{Method: http.MethodPost, Path: path + "?dryRun=All&fieldValidation=Strict&fieldManager=kubectl-create",
+			Body: body},
 		{Method: http.MethodPost, Path: path + "?fieldValidation=Warn&fieldManager=kubectl-create", Body: body},
 		{Method: http.MethodGet, Path: object, Accept: asTable},
-		{Method: http.MethodPatch, Path: object + "?fieldManager=kubectl&fieldValidation=Strict", Type: "application/apply-patch+yaml", Body: body},
+		{Method: http.MethodPatch, Path: object + "?fieldManager=kubectl&fieldValidation=Strict",
+			Type: "application/apply-patch+yaml", Body: body},
 		{Method: http.MethodPut, Path: object + "?fieldManager=kubectl-replace&fieldValidation=Strict", Body: body},
 	}
 	for range n {
@@ -241,22 +256,33 @@ func (p *pair) compareManifest(ctx context.Context, m manifest, kind served, n i
 		how := pick(p.random, []string{"Strict", "Warn", "Warn"})
 		switch p.random.IntN(4) {
 		case 0:
-			requests = append(requests, request{Method: http.MethodPatch, Path: object + "?dryRun=All&fieldManager=other&force=true&fieldValidation=" + how, Type: "application/apply-patch+yaml", Body: text(doc)})
+			requests = append(requests,
+				request{Method: http.MethodPatch,
+					Path: object + "?dryRun=All&fieldManager=other&force=true&fieldValidation=" + how,
+					Type: "application/apply-patch+yaml", Body: text(doc)})
 		case 1:
-			requests = append(requests, request{Method: http.MethodPut, Path: object + "?dryRun=All&fieldManager=other&fieldValidation=" + how, Body: text(doc)})
+			requests = append(requests,
+				request{Method: http.MethodPut, Path: object + "?dryRun=All&fieldManager=other&fieldValidation=" + how,
+					Body: text(doc)})
 		default:
 			if meta, ok := doc["metadata"].(map[string]any); ok && meta["name"] == field(m.object, "metadata", "name") {
 				meta["name"] = fmt.Sprint(meta["name"]) + "-x"
 			}
-			requests = append(requests, request{Method: http.MethodPost, Path: path + "?dryRun=All&fieldManager=other&fieldValidation=" + how, Body: text(doc)})
+			requests = append(requests,
+				request{Method: http.MethodPost, Path: path + "?dryRun=All&fieldManager=other&fieldValidation=" + how,
+					Body: text(doc)})
 		}
 	}
 	requests = append(requests,
-		request{Method: http.MethodPatch, Path: object + "?fieldManager=other&force=true", Type: "application/apply-patch+yaml", Body: body},
-		request{Method: http.MethodPatch, Path: object + "?fieldManager=label", Type: "application/merge-patch+json", Body: `{"metadata":{"labels":{"a":"b"}}}`},
+		request{Method: http.MethodPatch, Path: object + "?fieldManager=other&force=true",
+			Type: "application/apply-patch+yaml", Body: body},
+		request{Method: http.MethodPatch, Path: object + "?fieldManager=label", Type: "application/merge-patch+json",
+			Body: `{"metadata":{"labels":{"a":"b"}}}`},
 		request{Method: http.MethodGet, Path: object})
 	if m.kind() != "Namespace" {
-		requests = append(requests, request{Method: http.MethodDelete, Path: object, Body: `{"propagationPolicy":"Background","gracePeriodSeconds":0}`})
+		requests = append(requests,
+			request{Method: http.MethodDelete, Path: object,
+				Body: `{"propagationPolicy":"Background","gracePeriodSeconds":0}`})
 	}
 	for _, r := range requests {
 		if r.Type == "" {
@@ -291,7 +317,8 @@ func (s server) established(ctx context.Context, path string) error {
 		}
 		conditions, _ := field(a.Body, "status", "conditions").([]any)
 		for _, c := range conditions {
-			if field(c, "type") == "Established" && field(c, "status") == "True" || field(c, "type") == "NamesAccepted" && field(c, "status") == "False" ||
+			if field(c, "type") == "Established" && field(c, "status") == "True" ||
+				field(c, "type") == "NamesAccepted" && field(c, "status") == "False" ||
 				field(c, "type") == "KubernetesAPIApprovalPolicyConformant" && field(c, "status") == "False" {
 				return nil
 			}

@@ -35,9 +35,11 @@ var protobufs = map[string]func([]byte) ([]byte, error){
 }
 
 // kindsOfAll is a difference that is as it should be: group versions that ours does not have.
-var kindsOfAll = regexp.MustCompile(`\.v1\.(DeleteOptions|WatchEvent)\.x-kubernetes-group-version-kind\n.*\n    our  \[\]$`)
+var kindsOfAll = regexp.MustCompile(
+	`\.v1\.(DeleteOptions|WatchEvent)\.x-kubernetes-group-version-kind\n.*\n    our  \[\]$`)
 
-// compareOpenAPI compares all OpenAPI documents of both: every path, operation, parameter, response and definition, in JSON and protobuf.
+// compareOpenAPI compares all OpenAPI documents of both: every path, operation, parameter, response and definition, in
+// JSON and protobuf.
 func (p *pair) compareOpenAPI(ctx context.Context) error {
 	if err := p.compareDocument(ctx, "/openapi/v2", "v2"); err != nil {
 		return err
@@ -99,7 +101,8 @@ func (p *pair) compareDocument(ctx context.Context, path, version string) error 
 	return nil
 }
 
-// differences counts and prints what of two documents is not the same; parameters, tags and the like are compared in their order.
+// differences counts and prints what of two documents is not the same; parameters, tags and the like are compared in
+// their order.
 func (p *pair) differences(name string, real, our any) {
 	p.asked++
 	var lines []string

@@ -13,8 +13,10 @@ import (
 type random struct{ *rand.Rand }
 
 // strange are values that may stand anywhere.
-var strange = []string{`null`, `""`, `-1`, `0`, `1`, `1.5`, `9223372036854775808`, `true`, `[]`, `{}`, `["a"]`, `[null]`, `{"a":"b"}`, `{"a":null}`, `"A_b"`, `"a.b"`, `"*"`, `" "`, `"é\u0000"`, `"5"`, `"50%"`,
-	`"self.x"`, `"https://a.example.com"`, `"2026-13-01T00:00:00Z"`, `{"name":"a"}`, `[{"name":"a"},{"name":"a"}]`, `[1,"a",{}]`}
+var strange = []string{`null`, `""`, `-1`, `0`, `1`, `1.5`, `9223372036854775808`, `true`, `[]`, `{}`, `["a"]`,
+	`[null]`, `{"a":"b"}`, `{"a":null}`, `"A_b"`, `"a.b"`, `"*"`, `" "`, `"é\u0000"`, `"5"`, `"50%"`,
+	`"self.x"`, `"https://a.example.com"`, `"2026-13-01T00:00:00Z"`, `{"name":"a"}`, `[{"name":"a"},{"name":"a"}]`,
+	`[1,"a",{}]`}
 
 func pick[T any](r random, from []T) T { return from[r.IntN(len(from))] }
 
@@ -145,7 +147,8 @@ func (r random) operations(doc map[string]any) any {
 	var out []any
 	for range 1 + r.IntN(3) {
 		p := pick(r, all)
-		op := map[string]any{"op": pick(r, []string{"add", "replace", "remove", "test", "copy", "move", "nothing"}), "path": p.pointer}
+		op := map[string]any{"op": pick(r, []string{"add", "replace", "remove", "test", "copy", "move", "nothing"}),
+			"path": p.pointer}
 		if r.IntN(8) == 0 {
 			op["path"] = p.pointer + pick(r, []string{"/x", "/-", "/0", "/", "~", ""})
 		}

@@ -49,7 +49,8 @@ type pair struct {
 
 // prepare makes the definitions and the objects on both servers, and waits until they are served.
 func (p *pair) prepare(ctx context.Context) error {
-	for name, to := range map[string]any{"objects/definitions.yaml": &p.definitions, "objects/objects.yaml": &p.subjects} {
+	for name, to := range map[string]any{"objects/definitions.yaml": &p.definitions,
+		"objects/objects.yaml": &p.subjects} {
 		raw, err := files.ReadFile(name)
 		if err == nil {
 			err = yaml.Unmarshal(raw, to)
@@ -60,7 +61,8 @@ func (p *pair) prepare(ctx context.Context) error {
 	}
 	for i, s := range p.servers {
 		for _, crd := range p.definitions {
-			if a, err := s.ask(ctx, request{Method: http.MethodPost, Path: definitionsPath, Type: "application/json", Body: text(crd)}); err != nil || a.Code != http.StatusCreated && a.Code != http.StatusConflict {
+			if a, err := s.ask(ctx, request{Method: http.MethodPost, Path: definitionsPath, Type: "application/json",
+				Body: text(crd)}); err != nil || a.Code != http.StatusCreated && a.Code != http.StatusConflict {
 				return fmt.Errorf("server %d: %d %v %v", i, a.Code, field(a.Body, "message"), err)
 			}
 		}
@@ -77,8 +79,11 @@ func (p *pair) prepare(ctx context.Context) error {
 func (s server) make(ctx context.Context, of *subject) error {
 	object := of.Path + "/" + of.name()
 	for deadline := time.Now().Add(30 * time.Second); ; {
-		for _, r := range []request{{Method: http.MethodPatch, Path: object, Type: "application/merge-patch+json", Body: `{"metadata":{"finalizers":null}}`}, {Method: http.MethodDelete, Path: object},
-			{Method: http.MethodPost, Path: of.Path + "?fieldManager=first", Type: "application/json", Body: text(of.Object)}} {
+		for _, r := range []request{
+			{Method: http.MethodPatch, Path: object, Type: "application/merge-patch+json",
+				Body: `{"metadata":{"finalizers":null}}`}, {Method: http.MethodDelete, Path: object},
+			{Method: http.MethodPost, Path: of.Path + "?fieldManager=first", Type: "application/json",
+				Body: text(of.Object)}} {
 			a, err := s.ask(ctx, r)
 			if err != nil {
 				return err
@@ -86,7 +91,9 @@ func (s server) make(ctx context.Context, of *subject) error {
 			if r.Method == http.MethodPost && a.Code == http.StatusCreated {
 				return nil
 			}
-			if r.Method == http.MethodPost && (a.Code == http.StatusUnprocessableEntity || a.Code == http.StatusBadRequest || time.Now().After(deadline)) {
+			if r.Method == http.MethodPost &&
+				(a.Code == http.StatusUnprocessableEntity || a.Code == http.StatusBadRequest ||
+					time.Now().After(deadline)) {
 				return fmt.Errorf("%s: %d %v", r, a.Code, field(a.Body, "message"))
 			}
 		}
@@ -176,13 +183,17 @@ func (r random) request(s *subject) (request, bool) {
 	if v := pick(r, []string{"", "m1", "m2", "m3", "first", "é", strings.Repeat("x", 130)}); v != "" {
 		query.Set("fieldManager", v)
 	}
-	out := request{Object: path, Type: "application/json", Accept: pick(r, []string{"", "", "", "", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "application/json;as=Table;v=v1;g=meta.k8s.io"})}
+	out := request{Object: path, Type: "application/json",
+		Accept: pick(r, []string{"", "", "", "", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+			"application/json;as=Table;v=v1;g=meta.k8s.io"})}
 	if len(s.Subresources) > 0 && r.IntN(4) == 0 {
 		sub := pick(r, s.Subresources)
 		out.Accept = "" // what forms subresources have differs
 		path += "/" + sub
 		if sub == "scale" {
-			doc = map[string]any{"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": map[string]any{"name": s.name(), "namespace": "default"}, "spec": map[string]any{"replicas": 3.0}}
+			doc = map[string]any{"apiVersion": "autoscaling/v1", "kind": "Scale",
+				"metadata": map[string]any{"name": s.name(), "namespace": "default"},
+				"spec":     map[string]any{"replicas": 3.0}}
 		}
 	}
 	changes := pick(r, []int{0, 1, 1, 1, 2, 3})
@@ -228,8 +239,11 @@ func (r random) request(s *subject) (request, bool) {
 		out.Method, out.Path, out.Type = http.MethodPatch, path, "application/json-patch+json"
 		out.Body = text(r.operations(doc))
 	default:
-		out.Method, out.Path, out.Body = http.MethodDelete, path, pick(r, []string{"", `{"preconditions":{"resourceVersion":"1"}}`, `{"preconditions":{"uid":"x"}}`, `{"propagationPolicy":"Foreground"}`, `{"propagationPolicy":"x"}`, `{"kind":"x"}`,
-			`{"gracePeriodSeconds":-1}`, `{"zz":1}`, `{"orphanDependents":true,"propagationPolicy":"Orphan"}`, `{"apiVersion":"v1","kind":"DeleteOptions"}`, `[]`, `{`})
+		out.Method, out.Path, out.Body = http.MethodDelete, path,
+			pick(r, []string{"", `{"preconditions":{"resourceVersion":"1"}}`, `{"preconditions":{"uid":"x"}}`,
+				`{"propagationPolicy":"Foreground"}`, `{"propagationPolicy":"x"}`, `{"kind":"x"}`,
+				`{"gracePeriodSeconds":-1}`, `{"zz":1}`, `{"orphanDependents":true,"propagationPolicy":"Orphan"}`,
+				`{"apiVersion":"v1","kind":"DeleteOptions"}`, `[]`, `{`})
 		query.Set("dryRun", "All") // what is removed is gone; with a body, the query says nothing
 		out.Body = strings.Replace(out.Body, "{", `{"dryRun":["All"]`+pick(r, []string{"", "", " "})+",", 1)
 		out.Body = strings.Replace(out.Body, `,}`, "}", 1)
@@ -240,13 +254,15 @@ func (r random) request(s *subject) (request, bool) {
 	}
 	if r.IntN(25) == 0 { // a key twice, or something after the end
 		if r.IntN(2) == 0 {
-			out.Body = strings.Replace(out.Body, `"metadata":{`, `"metadata":{"generateName":"a","generateName":"b",`, 1)
+			out.Body = strings.Replace(out.Body, `"metadata":{`, `"metadata":{"generateName":"a","generateName":"b",`,
+				1)
 		} else {
 			out.Body += pick(r, []string{"}", " x", "\n---\na: b", "{}"})
 		}
 	}
 	if r.IntN(40) == 0 {
-		out.Type = pick(r, []string{"", "application/yaml", "application/cbor", "application/apply-patch+cbor", "text/plain", "application/strategic-merge-patch+json", "application/json;charset=utf-8", "/"})
+		out.Type = pick(r, []string{"", "application/yaml", "application/cbor", "application/apply-patch+cbor",
+			"text/plain", "application/strategic-merge-patch+json", "application/json;charset=utf-8", "/"})
 	}
 	if encoded := query.Encode(); encoded != "" {
 		out.Path += "?" + encoded
@@ -272,7 +288,8 @@ func (r random) directives(doc map[string]any) {
 	case 1:
 		m["$retainKeys"] = pick(r, []any{[]any{"name"}, []any{}, "x"})
 	case 2:
-		m["$setElementOrder/containers"] = pick(r, []any{[]any{map[string]any{"name": "d"}, map[string]any{"name": "c"}}, []any{"c"}, []any{map[string]any{}}})
+		m["$setElementOrder/containers"] = pick(r,
+			[]any{[]any{map[string]any{"name": "d"}, map[string]any{"name": "c"}}, []any{"c"}, []any{map[string]any{}}})
 	default:
 		m["$deleteFromPrimitiveList/args"] = pick(r, []any{[]any{"x"}, []any{1.0}, "x"})
 	}
@@ -280,15 +297,24 @@ func (r random) directives(doc map[string]any) {
 
 // read asks for objects without changing them.
 func (r random) read(s *subject, path string) request {
-	out := request{Method: http.MethodGet, Path: pick(r, []string{path, s.Path, s.Path, path + "x"}), Accept: pick(r, []string{"", "application/json;as=Table;v=v1;g=meta.k8s.io", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json",
-		"application/yaml", "application/vnd.kubernetes.protobuf", "application/cbor", "application/json;as=Nothing;v=v1;g=meta.k8s.io"})}
-	if out.Accept == "application/yaml" || out.Accept == "application/vnd.kubernetes.protobuf" { // texts are not compared by field
+	out := request{Method: http.MethodGet, Path: pick(r, []string{path, s.Path, s.Path, path + "x"}),
+		Accept: pick(r, []string{"", "application/json;as=Table;v=v1;g=meta.k8s.io",
+			"application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json",
+			"application/yaml", "application/vnd.kubernetes.protobuf", "application/cbor",
+			"application/json;as=Nothing;v=v1;g=meta.k8s.io"})}
+	// texts are not compared by field
+	if out.Accept == "application/yaml" || out.Accept == "application/vnd.kubernetes.protobuf" {
 		out.Accept = ""
 	}
 	if len(s.Subresources) > 0 && out.Path == path && r.IntN(2) == 0 {
 		out.Path += "/" + pick(r, s.Subresources)
 	}
-	return request{Method: out.Method, Accept: out.Accept, Path: out.Path + pick(r, []string{"", "", "?fieldSelector=spec.color%3Dred", "?fieldSelector=spec.color%21%3Dred,metadata.name%3Dw", "?fieldSelector=spec.replicas%3D2", "?fieldSelector=metadata.name%3Dw",
-		"?fieldSelector=spec.nothing%3D1", "?fieldSelector=x", "?labelSelector=a%3Db", "?labelSelector=a+in+(b", "?limit=1", "?limit=-1", "?continue=x", "?resourceVersion=0&resourceVersionMatch=Exact", "?resourceVersionMatch=NotOlderThan", "?resourceVersion=x", "?pretty=1",
-		"?resourceVersion=0", "?sendInitialEvents=true", "?timeoutSeconds=x"})}
+	return request{Method: out.Method, Accept: out.Accept,
+		Path: out.Path + pick(r,
+			[]string{"", "", "?fieldSelector=spec.color%3Dred", "?fieldSelector=spec.color%21%3Dred,metadata.name%3Dw",
+				"?fieldSelector=spec.replicas%3D2", "?fieldSelector=metadata.name%3Dw",
+				"?fieldSelector=spec.nothing%3D1", "?fieldSelector=x", "?labelSelector=a%3Db", "?labelSelector=a+in+(b",
+				"?limit=1", "?limit=-1", "?continue=x", "?resourceVersion=0&resourceVersionMatch=Exact",
+				"?resourceVersionMatch=NotOlderThan", "?resourceVersion=x", "?pretty=1",
+				"?resourceVersion=0", "?sendInitialEvents=true", "?timeoutSeconds=x"})}
 }

@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// request is one that both servers are asked. In Body, $VERSION is the resourceVersion that the object at Object has on the server asked.
+// request is one that both servers are asked. In Body, $VERSION is the resourceVersion that the object at Object has on
+// the server asked.
 type request struct {
 	Method, Path, Type, Accept, Body string
 	Object                           string
@@ -43,7 +44,8 @@ type server struct {
 
 func newServer(url, token string) server {
 	return server{url: url, token: token, client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // a throw-away server on loopback, with a certificate of its own making
+		// a throw-away server on loopback, with a certificate of its own making
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}}
 }
 
@@ -115,8 +117,8 @@ func steady(a answer) answer {
 	return a
 }
 
-// orderCauses sorts the causes of a Status and takes what they say out of its message, if they are several: what is wrong in a map is
-// told in any order.
+// orderCauses sorts the causes of a Status and takes what they say out of its message, if they are several: what is
+// wrong in a map is told in any order.
 func orderCauses(status map[string]any) {
 	details, _ := status["details"].(map[string]any)
 	causes, _ := details["causes"].([]any)
@@ -146,14 +148,16 @@ func star(v any) any {
 	case map[string]any:
 		for key := range v {
 			switch key {
-			case "resourceVersion", "storageVersionHash", "continue", "uid", "creationTimestamp", "nodePort", "healthCheckNodePort":
+			case "resourceVersion", "storageVersionHash", "continue", "uid", "creationTimestamp", "nodePort",
+				"healthCheckNodePort":
 				if v[key] != "" && v[key] != nil {
 					v[key] = "*"
 				}
 			default:
 				v[key] = star(v[key])
 			}
-			if entries, ok := v[key].([]any); ok && key == "managedFields" { // ordered by times, of which one server may have a second more
+			// ordered by times, of which one server may have a second more
+			if entries, ok := v[key].([]any); ok && key == "managedFields" {
 				slices.SortFunc(entries, func(a, b any) int { return strings.Compare(text(a), text(b)) })
 			}
 		}

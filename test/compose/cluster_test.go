@@ -118,15 +118,16 @@ metadata: {name: kept}
 
 // pods are the web's, as "name address", one for each node.
 func (u user) pods() ([]string, error) {
-	out, err := u.kubectl("get", "pods", "-l", "app=web", "-o", `jsonpath={range .items[?(@.status.phase=="Running")]}{.metadata.name} {.status.podIP}{"\n"}{end}`)
+	out, err := u.kubectl("get", "pods", "-l", "app=web", "-o",
+		`jsonpath={range .items[?(@.status.phase=="Running")]}{.metadata.name} {.status.podIP}{"\n"}{end}`)
 	if pods := strings.Split(strings.TrimSpace(out), "\n"); err == nil && len(pods) == 3 {
 		return pods, nil
 	}
 	return nil, fmt.Errorf("pods %q: %w", out, err)
 }
 
-// works waits until packets go everywhere: from the API servers to all pods, which is how they reach webhooks; from a pod to a Service by its
-// name, and to the pods of all nodes; from an API server to kubelets.
+// works waits until packets go everywhere: from the API servers to all pods, which is how they reach webhooks; from a
+// pod to a Service by its name, and to the pods of all nodes; from an API server to kubelets.
 func (u user) works() {
 	u.t.Helper()
 	u.eventually("the network", func() error {
@@ -140,7 +141,8 @@ func (u user) works() {
 			if got, err := u.kubectl("get", "--raw", "/api/v1/namespaces/default/pods/"+name+":8080/proxy/"); err != nil || strings.TrimSpace(got) != name {
 				return fmt.Errorf("%s says through an API server: %q %w", name, got, err)
 			}
-			if got, err := u.kubectl("exec", first, "--", "wget", "-qO-", "http://"+address+":8080"); err != nil || got != name {
+			if got, err := u.kubectl("exec", first, "--", "wget", "-qO-", "http://"+address+":8080"); err != nil ||
+				got != name {
 				return fmt.Errorf("%s says to %s: %q %w", name, first, got, err)
 			}
 		}
@@ -194,7 +196,8 @@ func (u user) leader(component string) string {
 	u.t.Helper()
 	var holder string
 	u.eventually("the leading "+component, func() (err error) {
-		if holder, err = u.kubectl("get", "lease", component, "-n", "kube-system", "-o", "jsonpath={.spec.holderIdentity}"); err == nil && holder == "" {
+		if holder, err = u.kubectl("get", "lease", component, "-n", "kube-system", "-o",
+			"jsonpath={.spec.holderIdentity}"); err == nil && holder == "" {
 			err = fmt.Errorf("nobody")
 		}
 		return err
@@ -223,7 +226,8 @@ func (u user) powerless() {
 		if err != nil {
 			u.t.Fatal(err)
 		}
-		for _, want := range []string{"Uid:\t65532\t65532\t65532\t65532\n", "CapPrm:\t0000000000000000\n", "CapEff:\t0000000000000000\n", "NoNewPrivs:\t1\n"} {
+		for _, want := range []string{"Uid:\t65532\t65532\t65532\t65532\n", "CapPrm:\t0000000000000000\n",
+			"CapEff:\t0000000000000000\n", "NoNewPrivs:\t1\n"} {
 			if !strings.Contains(string(status), want) {
 				u.t.Errorf("%s has no %q in\n%s", name, want, status)
 			}
@@ -235,7 +239,8 @@ func (u user) powerless() {
 	}
 }
 
-// TestCluster: a cluster that works, survives the loss of one of each, the death of its engine, and `down`, and of which `down -v` leaves nothing.
+// TestCluster: a cluster that works, survives the loss of one of each, the death of its engine, and `down`, and of
+// which `down -v` leaves nothing.
 func TestCluster(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Minute)
 	defer cancel()

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// engine is a Docker engine of the test's own: its data, sockets and containers are below dir, its network is a namespace that goes with it.
-// So it changes nothing of an engine that is there, or of the machine, and can be killed.
+// engine is a Docker engine of the test's own: its data, sockets and containers are below dir, its network is a
+// namespace that goes with it. So it changes nothing of an engine that is there, or of the machine, and can be killed.
 type engine struct {
 	dir, namespace string
 	daemon         *exec.Cmd
@@ -44,8 +44,8 @@ func (e *engine) inside(ctx context.Context, argv ...string) *exec.Cmd {
 	return cmd
 }
 
-// start starts the daemon and returns when it answers. One that ends is started again, as an init system would: on a machine with much other
-// work Docker gives its containerd too little time.
+// start starts the daemon and returns when it answers. One that ends is started again, as an init system would: on a
+// machine with much other work Docker gives its containerd too little time.
 func (e *engine) start(ctx context.Context) error {
 	return until(ctx, func() error {
 		if e.ended == nil || isClosed(e.ended) {
@@ -76,7 +76,8 @@ func (e *engine) run(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	e.daemon = e.inside(context.WithoutCancel(ctx), "dockerd", "--config-file="+e.path("daemon.json"), "--data-root="+e.path("data"), "--exec-root="+e.path("exec"),
+	e.daemon = e.inside(context.WithoutCancel(ctx), "dockerd", "--config-file="+e.path("daemon.json"),
+		"--data-root="+e.path("data"), "--exec-root="+e.path("exec"),
 		"--cgroup-parent=/"+e.namespace, "--pidfile="+e.path("docker.pid"), "--host=unix://"+e.path("docker.sock"))
 	e.daemon.Stdout, e.daemon.Stderr, e.daemon.SysProcAttr = log, log, &syscall.SysProcAttr{Setpgid: true}
 	if err := e.daemon.Start(); err != nil {
@@ -111,7 +112,8 @@ func (e *engine) close(ctx context.Context) error {
 	defer cancel()
 	errs := []error{until(brief, e.noProcess), e.endProcesses(), until(ctx, e.noProcess)}
 	// The directory is mounted over itself by the daemon, which leaves that to the next one when it is killed.
-	if err := unix.Unmount(e.path("data"), 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+	if err := unix.Unmount(e.path("data"), 0); err != nil && !errors.Is(err, unix.EINVAL) &&
+		!errors.Is(err, unix.ENOENT) {
 		errs = append(errs, err)
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
@@ -139,7 +141,8 @@ func (e *engine) groups() []string {
 	return append(found, "/sys/fs/cgroup/"+e.namespace)
 }
 
-// processes are those of the engine that are there: it and its containers' shims name its directory, the others are in its cgroups.
+// processes are those of the engine that are there: it and its containers' shims name its directory, the others are in
+// its cgroups.
 func (e *engine) processes() ([]int, error) {
 	var pids []int
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")

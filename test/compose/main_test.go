@@ -68,7 +68,8 @@ func run(m *testing.M) (code int, err error) {
 		fmt.Printf("%s: no engine can be started: %v\n", skipped, err)
 		return 0, nil
 	}
-	tool = append(tool, "--project-directory", filepath.Join(root, "deploy/compose"), "-f", filepath.Join(root, "deploy/compose/compose.yaml"))
+	tool = append(tool, "--project-directory", filepath.Join(root, "deploy/compose"), "-f",
+		filepath.Join(root, "deploy/compose/compose.yaml"))
 	if !hasEveryCapability() {
 		fmt.Println("NOTE: nobody has all capabilities on this machine, so no container can be privileged: nodes are those of unprivileged.yaml")
 		tool = append(tool, "-f", filepath.Join(root, "deploy/compose/unprivileged.yaml"))
@@ -97,7 +98,8 @@ func missing() string {
 	return "there is neither `docker compose` nor docker-compose (deploy/install.sh compose)"
 }
 
-// hasEveryCapability tells whether this process, and so a container that it starts, may have all capabilities of the kernel.
+// hasEveryCapability tells whether this process, and so a container that it starts, may have all capabilities of the
+// kernel.
 func hasEveryCapability() bool {
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)

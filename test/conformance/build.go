@@ -13,8 +13,8 @@ import (
 	"bonsai/test/conformance/images"
 )
 
-// Versions of what go.mod does not pin because it is no part of the suite's module graph: containerd is a module with a graph
-// of its own.
+// Versions of what go.mod does not pin because it is no part of the suite's module graph: containerd is a module with a
+// graph of its own.
 const containerdVersion = "2.3.7"
 
 // suiteVersion is the version of k8s.io/kubernetes in go.mod.
@@ -31,14 +31,16 @@ var suiteBinaries = []goBinary{
 	{"e2e.test", []string{"test", "-c", "-ldflags=-s -w", "k8s.io/kubernetes/test/e2e"}},
 	{"ginkgo", []string{"build", "-ldflags=-s -w", "github.com/onsi/ginkgo/v2/ginkgo"}},
 	// kubectl without a version does not compare it with the server's, which is an error of "kubectl version".
-	{"kubectl", []string{"build", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + suiteVersion, "k8s.io/kubernetes/cmd/kubectl"}},
+	{"kubectl", []string{"build", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + suiteVersion,
+		"k8s.io/kubernetes/cmd/kubectl"}},
 }
 
 // imageBinaries go into the test images.
 var imageBinaries = []goBinary{
 	{"agnhost", []string{"build", "-ldflags=-s -w", "k8s.io/kubernetes/test/images/agnhost"}},
 	{"nonewprivs", []string{"build", "-ldflags=-s -w", "k8s.io/kubernetes/test/images/nonewprivs"}},
-	{"regression-issue-74839", []string{"build", "-ldflags=-s -w", "k8s.io/kubernetes/test/images/regression-issue-74839"}},
+	{"regression-issue-74839",
+		[]string{"build", "-ldflags=-s -w", "k8s.io/kubernetes/test/images/regression-issue-74839"}},
 	{"sample-apiserver", []string{"build", "-ldflags=-s -w", "k8s.io/sample-apiserver"}},
 }
 
@@ -78,7 +80,8 @@ func (s settings) buildMissing(ctx context.Context) error {
 	fmt.Println("building the test images")
 	return images.Build(s.imageTree(), images.Inputs{
 		Programs: s.work(""), RootFS: s.work("rootfs"), Suite: suite,
-		Pause: filepath.Join(s.product, "pause"), CoreDNS: filepath.Join(s.product, "coredns"), Etcd: filepath.Join(s.product, "etcd"),
+		Pause: filepath.Join(s.product, "pause"), CoreDNS: filepath.Join(s.product, "coredns"),
+		Etcd: filepath.Join(s.product, "etcd"),
 	})
 }
 
@@ -97,7 +100,8 @@ func (s settings) buildContainerd(ctx context.Context) error {
 		if exists(s.bin(name)) {
 			continue
 		}
-		err := s.tell(ctx, s.module, "env", "GOBIN="+s.bin(""), "go", "install", "-trimpath", "-tags=no_btrfs,no_devmapper,no_zfs,no_tracing",
+		err := s.tell(ctx, s.module, "env", "GOBIN="+s.bin(""), "go", "install", "-trimpath",
+			"-tags=no_btrfs,no_devmapper,no_zfs,no_tracing",
 			"-ldflags=-s -w -X github.com/containerd/containerd/v2/version.Version="+containerdVersion,
 			"github.com/containerd/containerd/v2/cmd/"+name+"@v"+containerdVersion)
 		if err != nil {

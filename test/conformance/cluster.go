@@ -14,7 +14,8 @@ import (
 	"bonsai/test/conformance/images"
 )
 
-// mirror is where the test images are served: the host's address on the nodes' network, which only this machine reaches.
+// mirror is where the test images are served: the host's address on the nodes' network, which only this machine
+// reaches.
 const mirror = "10.77.0.1:5055"
 
 // nodes is what the suite needs at least: two schedulable ones.
@@ -27,8 +28,8 @@ type clusterUnderTest struct {
 	registry                    *http.Server
 }
 
-// startCluster starts a new cluster from a copy of the binaries under test (so that a build meanwhile cannot change what is
-// measured), with the suite's containerd beside them, and serves the images to it.
+// startCluster starts a new cluster from a copy of the binaries under test (so that a build meanwhile cannot change
+// what is measured), with the suite's containerd beside them, and serves the images to it.
 func (s settings) startCluster(ctx context.Context) (*clusterUnderTest, error) {
 	under := filepath.Join(s.data, "product")
 	if err := s.copyProduct(under); err != nil {

@@ -5,7 +5,8 @@ import (
 	"io"
 )
 
-// diffFiles compares two result files and prints what newly fails and what was mended. Newly failing specs are an error.
+// diffFiles compares two result files and prints what newly fails and what was mended. Newly failing specs are an
+// error.
 func diffFiles(oldPath, newPath string, out io.Writer) error {
 	before, err := readRecord(oldPath)
 	if err != nil {

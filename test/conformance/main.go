@@ -3,12 +3,12 @@
 //	conformance run  [-focus REGEXP] [-kubectl ours|upstream] …   builds what is missing, starts the cluster, runs, records
 //	conformance diff OLD NEW                                      compares two result files; newly failing specs are an error
 //
-// `make conformance` and `make conformance-diff` are how people call it. It lives in a module of its own, whose go.mod pins the
-// suite's version, so that the product never depends on what it is measured with.
+// `make conformance` and `make conformance-diff` are how people call it. It lives in a module of its own, whose go.mod
+// pins the suite's version, so that the product never depends on what it is measured with.
 //
-// The files: settings.go (what a run is told), tools.go and build.go (the suite's binaries and images, cached), cluster.go (the
-// cluster under test), suite.go and progress.go (ginkgo), report.go (its JSON), results.go and diff.go (RESULTS.md). The
-// package images builds and serves the test images.
+// The files: settings.go (what a run is told), tools.go and build.go (the suite's binaries and images, cached),
+// cluster.go (the cluster under test), suite.go and progress.go (ginkgo), report.go (its JSON), results.go and diff.go
+// (RESULTS.md). The package images builds and serves the test images.
 package main
 
 import (

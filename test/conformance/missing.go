@@ -11,8 +11,8 @@ type feature struct {
 	specs *regexp.Regexp
 }
 
-// missing lists the features not built yet; the first whose expression matches a failing spec's name claims it. Whoever builds
-// one takes its line away: a failing spec that no line claims is an error of ours.
+// missing lists the features not built yet; the first whose expression matches a failing spec's name claims it. Whoever
+// builds one takes its line away: a failing spec that no line claims is an error of ours.
 var missing = []feature{}
 
 // group is a heading of the failing specs and their names, in order.
@@ -26,7 +26,8 @@ const unexplained = "Errors"
 
 func waitsFor(f feature) string { return "Missing: " + f.name }
 
-// grouped sorts failing specs by what they wait for: errors first, then the missing features in their order, without empty groups.
+// grouped sorts failing specs by what they wait for: errors first, then the missing features in their order, without
+// empty groups.
 func grouped(names []string, features []feature) []group {
 	groups := make([]group, len(features)+1)
 	groups[0].heading = unexplained

@@ -8,7 +8,8 @@ import (
 
 func TestFailingSpecsAreGroupedByWhatTheyWaitFor(t *testing.T) {
 	t.Parallel()
-	features := []feature{{"jobs", regexp.MustCompile(`\] Job `)}, {"quotas", regexp.MustCompile(`Quota`)}, {"devices", regexp.MustCompile(`Device`)}}
+	features := []feature{{"jobs", regexp.MustCompile(`\] Job `)}, {"quotas", regexp.MustCompile(`Quota`)},
+		{"devices", regexp.MustCompile(`Device`)}}
 	got := grouped([]string{"[a] Job b", "[a] Job Quota", "[a] Jobs c", "[b] Quota d"}, features)
 	want := []group{
 		{unexplained, []string{"[a] Jobs c"}},

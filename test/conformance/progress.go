@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// progress turns ginkgo's output into a line per finished spec: "12/417 passed 3.2 s name". It is a writer that keeps only
-// what it needs of an unfinished line.
+// progress turns ginkgo's output into a line per finished spec: "12/417 passed 3.2 s name". It is a writer that keeps
+// only what it needs of an unfinished line.
 type progress struct {
 	out     io.Writer
 	rest    []byte

@@ -59,7 +59,8 @@ func readReport(path string) ([]spec, error) {
 			if r.LeafNodeType != "It" || notChosen {
 				continue
 			}
-			s := spec{Name: strings.Join(append(r.ContainerHierarchyTexts, r.LeafNodeText), " "), Passed: r.State == "passed", Took: r.RunTime}
+			s := spec{Name: strings.Join(append(r.ContainerHierarchyTexts, r.LeafNodeText), " "),
+				Passed: r.State == "passed", Took: r.RunTime}
 			if !s.Passed {
 				s.Why = oneLine(r.State, r.Failure.Message)
 			}

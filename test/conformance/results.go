@@ -144,7 +144,8 @@ func (r *result) scope() string {
 func (r *result) write(out io.Writer, newly []string, compared bool) {
 	fmt.Fprintf(out, "# Conformance results\n\nWritten by `make conformance`; two such files are compared by `make conformance-diff`.\n\n")
 	fmt.Fprintf(out, "- date: %s\n- commit: %s\n%s%s\n- kubectl: %s\n- wall time: %s\n- **passed: %d of %d**\n\n",
-		r.Date.Format(time.RFC3339), r.Commit, scopePrefix, r.scope(), r.Kubectl, r.Wall.Round(time.Second), len(r.Specs)-r.failed(), len(r.Specs))
+		r.Date.Format(time.RFC3339), r.Commit, scopePrefix, r.scope(), r.Kubectl, r.Wall.Round(time.Second),
+		len(r.Specs)-r.failed(), len(r.Specs))
 	fmt.Fprintf(out, "| SIG | passed | failed | of |\n|---|---|---|---|\n")
 	for _, t := range r.bySIG() {
 		fmt.Fprintf(out, "| %s | %d | %d | %d |\n", t.sig, t.passed, t.of-t.passed, t.of)

@@ -11,7 +11,8 @@ import (
 )
 
 func exampleResult(failing ...string) *result {
-	r := &result{Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Commit: "abc", Labels: conformanceSpecs, Kubectl: "ours", Wall: 90 * time.Second}
+	r := &result{Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Commit: "abc", Labels: conformanceSpecs,
+		Kubectl: "ours", Wall: 90 * time.Second}
 	for _, name := range []string{"[sig-node] Pods a", "[sig-node] Pods b", "[sig-apps] Jobs c", "odd name"} {
 		s := spec{Name: name, Passed: !slices.Contains(failing, name)}
 		if !s.Passed {
@@ -35,7 +36,8 @@ func TestResultFileIsReadBack(t *testing.T) {
 	if err != nil || got.scope != r.scope() || !slices.Equal(got.failing, []string{"[sig-node] Pods b", "odd name"}) {
 		t.Fatalf("read back %q, %v", got, err)
 	}
-	for _, want := range []string{"**passed: 2 of 4**", "| sig-node | 1 | 1 | 2 |", "| other | 0 | 1 | 1 |", "expected &lt;nil> got 'x'", "## Newly failing"} {
+	for _, want := range []string{"**passed: 2 of 4**", "| sig-node | 1 | 1 | 2 |", "| other | 0 | 1 | 1 |",
+		"expected &lt;nil> got 'x'", "## Newly failing"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, out.String())
 		}
@@ -48,7 +50,8 @@ func TestRecordTellsWhatNewlyFails(t *testing.T) {
 	for _, step := range []struct {
 		failing []string
 		newly   bool
-	}{{[]string{"[sig-node] Pods a"}, false}, {[]string{"[sig-node] Pods a"}, false}, {[]string{"[sig-apps] Jobs c"}, true}} {
+	}{{[]string{"[sig-node] Pods a"}, false}, {[]string{"[sig-node] Pods a"}, false},
+		{[]string{"[sig-apps] Jobs c"}, true}} {
 		if err := s.record(exampleResult(step.failing...)); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +90,8 @@ func TestDiff(t *testing.T) {
 	for _, c := range []struct {
 		old, new string
 		bad      bool
-	}{{one, part, true}, {one, one, false}, {one, two, true}, {two, one, false}, {none, none, false}, {none, one, true}, {one, filepath.Join(dir, "absent"), true}} {
+	}{{one, part, true}, {one, one, false}, {one, two, true}, {two, one, false}, {none, none, false}, {none, one, true},
+		{one, filepath.Join(dir, "absent"), true}} {
 		var out bytes.Buffer
 		if err := diffFiles(c.old, c.new, &out); (err != nil) != c.bad {
 			t.Errorf("%s to %s: %v\n%s", filepath.Base(c.old), filepath.Base(c.new), err, out.String())
@@ -114,7 +118,8 @@ func TestReadReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := readReport(path)
-	want := []spec{{"[sig-node] Pods run", true, "", 1500 * time.Millisecond}, {"gave up", false, "skipped: needs more", 0}, {"broke", false, "a b", 0}}
+	want := []spec{{"[sig-node] Pods run", true, "", 1500 * time.Millisecond},
+		{"gave up", false, "skipped: needs more", 0}, {"broke", false, "a b", 0}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Fatalf("got %v, %v", got, err)
 	}
@@ -124,8 +129,10 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	p := newProgress(&out)
-	for _, piece := range []string{"Will run 2 of 70 specs\nSS\n• [2.1", "68 seconds]\n[sig-a] One [It] works [Conformance] [sig-a, Conformance]\n/x.go:1\n",
-		"• [FAILED] [0.105 seconds]\n[sig-b] Two\n", "----\n[sig-c] Three [sig-c, Serial]\n/y.go:2\n  STEP: x\n• [1.000 seconds]\n----\n"} {
+	for _, piece := range []string{"Will run 2 of 70 specs\nSS\n• [2.1",
+		"68 seconds]\n[sig-a] One [It] works [Conformance] [sig-a, Conformance]\n/x.go:1\n",
+		"• [FAILED] [0.105 seconds]\n[sig-b] Two\n",
+		"----\n[sig-c] Three [sig-c, Serial]\n/y.go:2\n  STEP: x\n• [1.000 seconds]\n----\n"} {
 		if n, err := p.Write([]byte(piece)); n != len(piece) || err != nil {
 			t.Fatal(n, err)
 		}

@@ -40,11 +40,15 @@ func parseSettings(args []string) (settings, error) {
 	f := flag.NewFlagSet("run", flag.ContinueOnError)
 	f.StringVar(&s.module, "module", "test/conformance", "directory of the module that pins the suite")
 	f.StringVar(&s.product, "product", "bin", "directory of the binaries under test")
-	f.StringVar(&s.data, "data", "/var/lib/bonsai-conformance", "directory for what is built once, the cluster and the logs")
-	f.StringVar(&s.results, "results", "", "result file (default: RESULTS.md of the module for a full run, of the data directory for a focused one)")
+	f.StringVar(&s.data, "data", "/var/lib/bonsai-conformance",
+		"directory for what is built once, the cluster and the logs")
+	f.StringVar(&s.results, "results", "",
+		"result file (default: RESULTS.md of the module for a full run, of the data directory for a focused one)")
 	f.StringVar(&s.focus, "focus", "", "regular expression: run only specs whose name matches")
-	f.StringVar(&s.labels, "labels", conformanceSpecs, "ginkgo's label filter: run the specs that it selects, for example 'Feature: containsAny NetworkPolicy'")
-	f.StringVar(&s.config, "config", "", "configuration file of the cluster (bonsai config print-default), for example of both IP families")
+	f.StringVar(&s.labels, "labels", conformanceSpecs,
+		"ginkgo's label filter: run the specs that it selects, for example 'Feature: containsAny NetworkPolicy'")
+	f.StringVar(&s.config, "config", "",
+		"configuration file of the cluster (bonsai config print-default), for example of both IP families")
 	f.StringVar(&kubectl, "kubectl", "ours", "whose kubectl the sig-cli specs drive: ours or upstream")
 	f.IntVar(&s.procs, "procs", 4, "processes for the parallel specs")
 	f.DurationVar(&s.timeout, "timeout", 3*time.Hour, "longest time of the parallel and of the serial part")

@@ -52,8 +52,8 @@ func (s settings) runSuite(ctx context.Context, c *clusterUnderTest) (*result, e
 	return r, nil
 }
 
-// runPart runs one part, prints a line per spec, and returns the path of ginkgo's JSON report. The whole output is in the file
-// log beside it.
+// runPart runs one part, prints a line per spec, and returns the path of ginkgo's JSON report. The whole output is in
+// the file log beside it.
 func (s settings) runPart(ctx context.Context, c *clusterUnderTest, p part) (string, error) {
 	dir := s.output(p.name)
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
@@ -70,7 +70,8 @@ func (s settings) runPart(ctx context.Context, c *clusterUnderTest, p part) (str
 	if s.focus != "" {
 		args = append(args, "--focus="+s.focus)
 	}
-	args = append(args, s.bin("e2e.test"), "--", "--provider=skeleton", "--kubeconfig="+c.kubeconfig, "--kubectl-path="+c.kubectl,
+	args = append(args, s.bin("e2e.test"), "--", "--provider=skeleton", "--kubeconfig="+c.kubeconfig,
+		"--kubectl-path="+c.kubectl,
 		"--num-nodes="+strconv.Itoa(nodes), "--disable-log-dump", "--dns-domain=cluster.local")
 	cmd := exec.CommandContext(ctx, s.bin("ginkgo"), args...)
 	out := newProgress(os.Stdout)

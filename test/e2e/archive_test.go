@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// labelled is busybox with a label, so that it is another image: the kubelet takes what it has pulled under one name for pulled under every
-// name of the same image, and asks who may have it (KEP-2535).
+// labelled is busybox with a label, so that it is another image: the kubelet takes what it has pulled under one name
+// for pulled under every name of the same image, and asks who may have it (KEP-2535).
 func labelled(t *testing.T, label string) v1.Image {
 	t.Helper()
 	image, err := tarball.ImageFromPath(filepath.Join(cluster.bin, "images", "busybox.tar"), nil)

@@ -71,8 +71,8 @@ func (a api) do(method, path, contentType string, body []byte) (int, metav1.Stat
 	return resp.StatusCode, status
 }
 
-// TestBadInput sends what no server may accept; each gets the code, the reason and the words of Kubernetes, and nothing is
-// stored.
+// TestBadInput sends what no server may accept; each gets the code, the reason and the words of Kubernetes, and nothing
+// is stored.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	k := newNamespace(t, "kubectl", "bad-input")
@@ -92,24 +92,46 @@ func TestBadInput(t *testing.T) {
 		{"broken JSON", "POST", configMaps, asJSON, []byte(`{"kind":`), 400, metav1.StatusReasonBadRequest, ""},
 		{"broken YAML", "POST", configMaps, asYAML, []byte("a: b: c\n\t- d"), 400, metav1.StatusReasonBadRequest, ""},
 		{"empty body", "POST", configMaps, asJSON, nil, 400, metav1.StatusReasonBadRequest, ""},
-		{"unknown field, strict", "POST", configMaps + "?fieldValidation=Strict", asJSON, configMap("x", `,"dta":{}`), 400, metav1.StatusReasonBadRequest, `unknown field "dta"`},
-		{"wrong type", "POST", configMaps, asJSON, configMap("x", `,"data":{"a":1}`), 400, metav1.StatusReasonBadRequest, "cannot"},
-		{"4 MB body", "POST", configMaps, asJSON, configMap("x", `,"data":{"a":"`+strings.Repeat("x", 4<<20)+`"}`), 413, metav1.StatusReasonRequestEntityTooLarge, ""},
-		{"2 MB of data", "POST", configMaps, asJSON, configMap("x", `,"data":{"a":"`+strings.Repeat("x", 2<<20)+`"}`), 422, metav1.StatusReasonInvalid, "Too long"},
-		{"unknown kind", "POST", configMaps, asJSON, []byte(`{"apiVersion":"v1","kind":"Gadget","metadata":{"name":"x"}}`), 400, metav1.StatusReasonBadRequest, "Gadget"},
-		{"another kind", "POST", configMaps, asJSON, []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}`), 400, metav1.StatusReasonBadRequest, ""},
-		{"unknown resource", "POST", "/api/v1/namespaces/bad-input/gadgets", asJSON, configMap("x", ""), 404, metav1.StatusReasonNotFound, "could not find the requested resource"},
-		{"deep nesting", "POST", configMaps, asJSON, configMap("x", `,"data":`+strings.Repeat(`{"a":`, 20000)+"1"+strings.Repeat("}", 20000)), 400, metav1.StatusReasonBadRequest, ""},
-		{"deep YAML", "POST", configMaps, asYAML, []byte(strings.Repeat("[", 20000)), 400, metav1.StatusReasonBadRequest, ""},
-		{"invalid name", "POST", configMaps, asJSON, configMap("No_Such Name", ""), 422, metav1.StatusReasonInvalid, "metadata.name"},
-		{"other namespace in the body", "POST", configMaps, asJSON, []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"default"}}`), 400, metav1.StatusReasonBadRequest, "does not match the namespace"},
-		{"no containers", "POST", pods, asJSON, []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{}}`), 422, metav1.StatusReasonInvalid, "spec.containers: Required value"},
-		{"content type", "POST", configMaps, "text/csv", []byte("a,b"), 415, metav1.StatusReasonUnsupportedMediaType, ""},
-		{"patch type", "PATCH", configMaps + "/kube-root-ca.crt", asJSON, []byte("{}"), 415, metav1.StatusReasonUnsupportedMediaType, ""},
-		{"broken patch", "PATCH", configMaps + "/kube-root-ca.crt", "application/json-patch+json", []byte(`[{"op":`), 400, metav1.StatusReasonBadRequest, ""},
-		{"patch that does not apply", "PATCH", configMaps + "/kube-root-ca.crt", "application/json-patch+json", []byte(`[{"op":"test","path":"/data/absent","value":"x"}]`), 422, metav1.StatusReasonInvalid, ""},
+		{"unknown field, strict", "POST", configMaps + "?fieldValidation=Strict", asJSON, configMap("x", `,"dta":{}`),
+			400, metav1.StatusReasonBadRequest, `unknown field "dta"`},
+		{"wrong type", "POST", configMaps, asJSON, configMap("x", `,"data":{"a":1}`), 400,
+			metav1.StatusReasonBadRequest, "cannot"},
+		{"4 MB body", "POST", configMaps, asJSON, configMap("x", `,"data":{"a":"`+strings.Repeat("x", 4<<20)+`"}`), 413,
+			metav1.StatusReasonRequestEntityTooLarge, ""},
+		{"2 MB of data", "POST", configMaps, asJSON, configMap("x", `,"data":{"a":"`+strings.Repeat("x", 2<<20)+`"}`),
+			422, metav1.StatusReasonInvalid, "Too long"},
+		{"unknown kind", "POST", configMaps, asJSON,
+			[]byte(`{"apiVersion":"v1","kind":"Gadget","metadata":{"name":"x"}}`), 400, metav1.StatusReasonBadRequest,
+			"Gadget"},
+		{"another kind", "POST", configMaps, asJSON,
+			[]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x"}}`), 400, metav1.StatusReasonBadRequest,
+			""},
+		{"unknown resource", "POST", "/api/v1/namespaces/bad-input/gadgets", asJSON, configMap("x", ""), 404,
+			metav1.StatusReasonNotFound, "could not find the requested resource"},
+		{"deep nesting", "POST", configMaps, asJSON,
+			configMap("x", `,"data":`+strings.Repeat(`{"a":`, 20000)+"1"+strings.Repeat("}", 20000)), 400,
+			metav1.StatusReasonBadRequest, ""},
+		{"deep YAML", "POST", configMaps, asYAML, []byte(strings.Repeat("[", 20000)), 400,
+			metav1.StatusReasonBadRequest, ""},
+		{"invalid name", "POST", configMaps, asJSON, configMap("No_Such Name", ""), 422, metav1.StatusReasonInvalid,
+			"metadata.name"},
+		{"other namespace in the body", "POST", configMaps, asJSON,
+			[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"default"}}`), 400,
+			metav1.StatusReasonBadRequest, "does not match the namespace"},
+		{"no containers", "POST", pods, asJSON,
+			[]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{}}`), 422,
+			metav1.StatusReasonInvalid, "spec.containers: Required value"},
+		{"content type", "POST", configMaps, "text/csv", []byte("a,b"), 415, metav1.StatusReasonUnsupportedMediaType,
+			""},
+		{"patch type", "PATCH", configMaps + "/kube-root-ca.crt", asJSON, []byte("{}"), 415,
+			metav1.StatusReasonUnsupportedMediaType, ""},
+		{"broken patch", "PATCH", configMaps + "/kube-root-ca.crt", "application/json-patch+json", []byte(`[{"op":`),
+			400, metav1.StatusReasonBadRequest, ""},
+		{"patch that does not apply", "PATCH", configMaps + "/kube-root-ca.crt", "application/json-patch+json",
+			[]byte(`[{"op":"test","path":"/data/absent","value":"x"}]`), 422, metav1.StatusReasonInvalid, ""},
 		{"selector", "GET", pods + "?labelSelector=a%3D%3D%3D", asJSON, nil, 400, metav1.StatusReasonBadRequest, ""},
-		{"field selector", "GET", pods + "?fieldSelector=spec.colour%3Dred", asJSON, nil, 400, metav1.StatusReasonBadRequest, "field label not supported"},
+		{"field selector", "GET", pods + "?fieldSelector=spec.colour%3Dred", asJSON, nil, 400,
+			metav1.StatusReasonBadRequest, "field label not supported"},
 		{"continue", "GET", pods + "?limit=1&continue=zzz", asJSON, nil, 400, metav1.StatusReasonBadRequest, ""},
 		{"method", "PUT", pods, asJSON, nil, 405, metav1.StatusReasonMethodNotAllowed, ""},
 		{"missing", "GET", pods + "/absent", asJSON, nil, 404, metav1.StatusReasonNotFound, `pods "absent" not found`},
@@ -137,7 +159,8 @@ func TestForbidden(t *testing.T) {
 	t.Parallel()
 	k := newNamespace(t, "kubectl", "forbidden")
 	for _, token := range []string{"no-such-token", "eyJhbGciOiJub25lIn0.e30."} {
-		if code, status := newAPI(t, token).do("GET", "/api/v1/pods", "application/json", nil); code != 401 || status.Reason != metav1.StatusReasonUnauthorized {
+		if code, status := newAPI(t, token).do("GET", "/api/v1/pods", "application/json", nil); code != 401 ||
+			status.Reason != metav1.StatusReasonUnauthorized {
 			t.Errorf("token %q: HTTP %d %q", token, code, status.Reason)
 		}
 	}

@@ -23,7 +23,8 @@ spec: {minAvailable: 2, selector: {matchLabels: {app: web}}}
 	pods := strings.Fields(k.run("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].metadata.name}"))
 	evict := func(pod string) (string, error) {
 		path := filepath.Join(t.TempDir(), "eviction.yaml")
-		body := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":"budget"}}`, pod)
+		body := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":"budget"}}`,
+			pod)
 		if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
 			t.Fatal(err)
 		}

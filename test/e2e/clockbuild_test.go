@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// jumpedNow is what time.Now begins with in a jumping build: the clock is off by as many seconds as clockJump says. Nothing else is: timers
-// and what is measured go by the monotonic clock, which no jump moves.
+// jumpedNow is what time.Now begins with in a jumping build: the clock is off by as many seconds as clockJump says.
+// Nothing else is: timers and what is measured go by the monotonic clock, which no jump moves.
 const jumpedNow = `	sec, nsec, mono := runtimeNow()
 	sec += atomic.LoadInt64(&clockJump)
 `
@@ -62,8 +62,9 @@ func init() {
 }
 `
 
-// jumpingBuild builds our programs and etcd with a clock that a file moves, beside what else a cluster needs. The clock of the machine is
-// everybody's, and no namespace has one of its own; so the compiler is given another time.Now, and the programs are as they are.
+// jumpingBuild builds our programs and etcd with a clock that a file moves, beside what else a cluster needs. The clock
+// of the machine is everybody's, and no namespace has one of its own; so the compiler is given another time.Now, and
+// the programs are as they are.
 func jumpingBuild(t *testing.T) (bin string) {
 	t.Helper()
 	bin, sources := filepath.Join(t.TempDir(), "bin"), t.TempDir()
@@ -115,8 +116,10 @@ func jumpingBuild(t *testing.T) (bin string) {
 		t.Fatalf("%s, %v", out, err)
 	}
 	setClock(t, bin, 0)
-	for _, from := range []struct{ dir, packages string }{{root, "./cmd/..."}, {filepath.Join(root, "deploy", "tools"), "./etcd"}} {
-		build := exec.Command("go", "build", "-overlay", file, "-tags", "kustomize_disable_go_plugin_support,grpcnotrace", "-ldflags", "-s -w", "-o", bin+"/", from.packages)
+	for _, from := range []struct{ dir, packages string }{{root, "./cmd/..."},
+		{filepath.Join(root, "deploy", "tools"), "./etcd"}} {
+		build := exec.Command("go", "build", "-overlay", file, "-tags",
+			"kustomize_disable_go_plugin_support,grpcnotrace", "-ldflags", "-s -w", "-o", bin+"/", from.packages)
 		build.Dir, build.Env = from.dir, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%s, %v", out, err)
@@ -125,8 +128,8 @@ func jumpingBuild(t *testing.T) (bin string) {
 	return bin
 }
 
-// setClock moves the clock of all programs of a jumping build to so much ahead of the machine's, or behind it. The file is written in place,
-// for whoever has it mounted.
+// setClock moves the clock of all programs of a jumping build to so much ahead of the machine's, or behind it. The file
+// is written in place, for whoever has it mounted.
 func setClock(t *testing.T, bin string, ahead time.Duration) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(bin, "clock-jump"), os.O_WRONLY|os.O_CREATE, 0o644)
@@ -134,7 +137,8 @@ func setClock(t *testing.T, bin string, ahead time.Duration) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := fmt.Fprintf(f, "%+08d", int(ahead.Seconds())); err != nil { // as long each time: no reader finds half of it
+	// as long each time: no reader finds half of it
+	if _, err := fmt.Fprintf(f, "%+08d", int(ahead.Seconds())); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -69,8 +69,9 @@ spec:
   - {name: c, image: "localhost/busybox:1.0", command: [sh, -c, "until [ -e /tmp/die ]; do sleep 0.2; done"]}
 `
 
-// TestClockJumps: the clock of all programs of a running cluster is put forward by an hour, back to where it was, and back by an hour more.
-// No node is lost and no pod replaced or restarted by any of it; new pods, restarts, leader election, leases and the tokens of pods go on.
+// TestClockJumps: the clock of all programs of a running cluster is put forward by an hour, back to where it was, and
+// back by an hour more. No node is lost and no pod replaced or restarted by any of it; new pods, restarts, leader
+// election, leases and the tokens of pods go on.
 func TestClockJumps(t *testing.T) {
 	isLong(t)
 	bin := jumpingBuild(t)
@@ -97,7 +98,8 @@ func TestClockJumps(t *testing.T) {
 			if err != nil {
 				return false
 			}
-			who, err := k.try("--kubeconfig", os.DevNull, "--server", server, "--insecure-skip-tls-verify", "--token", token, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
+			who, err := k.try("--kubeconfig", os.DevNull, "--server", server, "--insecure-skip-tls-verify", "--token",
+				token, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
 			return err == nil && who == "system:serviceaccount:default:client"
 		})
 	}
@@ -107,8 +109,10 @@ func TestClockJumps(t *testing.T) {
 	tokenTaken(short...)
 
 	lives := func() string {
-		return k.run("get", "nodes", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.conditions[?(@.type=="Ready")]['status','lastTransitionTime']}{"\n"}{end}`) +
-			k.run("get", "pods", "-A", "-l", "!job-name,!dies", "--sort-by=.metadata.name", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[*].restartCount}{"\n"}{end}`)
+		return k.run("get", "nodes", "-o",
+			`jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.conditions[?(@.type=="Ready")]['status','lastTransitionTime']}{"\n"}{end}`) +
+			k.run("get", "pods", "-A", "-l", "!job-name,!dies", "--sort-by=.metadata.name", "-o",
+				`jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.containerStatuses[*].restartCount}{"\n"}{end}`)
 	}
 	before := lives()
 	for i, ahead := range []time.Duration{time.Hour, 0, -time.Hour} {
@@ -137,8 +141,11 @@ func TestClockJumps(t *testing.T) {
 		k.run("create", "job", job, "--image=localhost/busybox:1.0", "--", "true")
 		k.run("wait", "job/"+job, "--for=condition=complete", "--timeout=80s")
 		k.run("exec", "mortal", "--", "touch", "/tmp/die")
-		k.eventually("the container that ends is started again", func(out string) bool { return out == fmt.Sprintf("%d true", i+1) },
-			"get", "pod", "mortal", "-o", "jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}")
+		k.eventually("the container that ends is started again", func(out string) bool {
+			return out == fmt.Sprintf("%d true", i+1)
+		},
+			"get", "pod", "mortal", "-o",
+			"jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}")
 		tokenTaken(usual...)
 		tokenTaken(short...)
 		tokenTaken("create", "token", "client")

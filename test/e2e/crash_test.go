@@ -18,15 +18,16 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// TestCrashes kills one component after the other with SIGKILL while a rollout runs. Each time the rollout completes, and a
-// watcher that follows from one resourceVersion to the next has seen exactly the pods there are. It is not parallel: it takes
-// the cluster's components away from everyone.
+// TestCrashes kills one component after the other with SIGKILL while a rollout runs. Each time the rollout completes,
+// and a watcher that follows from one resourceVersion to the next has seen exactly the pods there are. It is not
+// parallel: it takes the cluster's components away from everyone.
 func TestCrashes(t *testing.T) {
 	k := newNamespace(t, "kubectl", "crashes")
 	k.apply(strings.Replace(web, "replicas: 3", "replicas: 4", 1))
 	k.run("rollout", "status", "deployment/web", "--timeout=80s")
 	seen := followPods(t, k.namespace)
-	for i, victim := range []string{"kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd", "n1/kubelet", "n1/kube-proxy", "n1/bonsai-network", "n2/containerd"} {
+	for i, victim := range []string{"kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd", "n1/kubelet",
+		"n1/kube-proxy", "n1/bonsai-network", "n2/containerd"} {
 		t.Run(strings.ReplaceAll(victim, "/", "-"), func(t *testing.T) {
 			k := kubectl{t: t, binary: k.binary, namespace: k.namespace}
 			k.run("set", "env", "deployment/web", fmt.Sprintf("VERSION=%d", i))
@@ -38,12 +39,14 @@ func TestCrashes(t *testing.T) {
 			k.eventually("four pods and no other", func(out string) bool {
 				return strings.Count(out, "Running") == 4 && len(strings.Split(out, "\n")) == 4
 			}, "get", "pods", "--no-headers")
-			k.eventually("the watcher has seen the same pods", seen.same, "get", "pods", "-o", `jsonpath={range .items[*]}{.metadata.uid}{"\n"}{end}`)
+			k.eventually("the watcher has seen the same pods", seen.same, "get", "pods", "-o",
+				`jsonpath={range .items[*]}{.metadata.uid}{"\n"}{end}`)
 		})
 	}
 }
 
-// kill ends a process of the host ("etcd") or of a node ("n1/kubelet") and waits until the supervisor has started it again.
+// kill ends a process of the host ("etcd") or of a node ("n1/kubelet") and waits until the supervisor has started it
+// again.
 func kill(t *testing.T, victim string) {
 	t.Helper()
 	where, process, onNode := strings.Cut(victim, "/")
@@ -54,7 +57,10 @@ func kill(t *testing.T, victim string) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, victim+" is started again", func() bool { now := pidOf(t, where, process); return now != 0 && now != pid })
+	waitFor(t, victim+" is started again", func() bool {
+		now := pidOf(t, where, process)
+		return now != 0 && now != pid
+	})
 }
 
 func pidOf(t *testing.T, where, process string) int {
@@ -88,8 +94,8 @@ func (f followed) same(out string) bool {
 	return len(listed) == len(known)
 }
 
-// followPods watches from the present on with client-go's retrying watcher, which goes on at the last resourceVersion it saw
-// and never lists: an event that the server leaves out is never made good.
+// followPods watches from the present on with client-go's retrying watcher, which goes on at the last resourceVersion
+// it saw and never lists: an event that the server leaves out is never made good.
 func followPods(t *testing.T, namespace string) followed {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", cluster.kubeconfig)
@@ -143,7 +149,8 @@ func TestKubeletRestart(t *testing.T) {
 	k := newNamespace(t, "kubectl", "kubelet-restart")
 	k.apply(web)
 	k.run("rollout", "status", "deployment/web", "--timeout=80s")
-	state := []string{"get", "pods", "-o", `jsonpath={range .items[*]}{.metadata.name} {.status.containerStatuses[0].containerID} {.status.containerStatuses[0].restartCount} {.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].lastTransitionTime}{"\n"}{end}`}
+	state := []string{"get", "pods", "-o",
+		`jsonpath={range .items[*]}{.metadata.name} {.status.containerStatuses[0].containerID} {.status.containerStatuses[0].restartCount} {.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].lastTransitionTime}{"\n"}{end}`}
 	before := k.run(state...)
 	if strings.Count(before, " True ") != 3 {
 		t.Fatalf("before: %s", before)

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestCronJob: a job at each full minute, told by its annotation and made within seconds, whose pod completes; the history is cut.
+// TestCronJob: a job at each full minute, told by its annotation and made within seconds, whose pod completes; the
+// history is cut.
 func TestCronJob(t *testing.T) {
 	isLong(t)
 	t.Parallel()
@@ -25,7 +26,8 @@ spec:
           restartPolicy: Never
           containers: [{name: c, image: "localhost/busybox:1.0", command: [echo, tick]}]
 `)
-	// next waits for the complete job of another minute than the one before, and returns that minute and how late the job was made.
+	// next waits for the complete job of another minute than the one before, and returns that minute and how late the
+	// job was made.
 	next := func(before time.Time) (minute time.Time, late time.Duration) {
 		k.eventually("the job of another minute", func(out string) bool {
 			for line := range strings.Lines(out) {
@@ -55,5 +57,7 @@ spec:
 	if late > 10*time.Second || later > 10*time.Second {
 		t.Errorf("they were made %s and %s late", late, later)
 	}
-	k.eventually("the history cut", func(out string) bool { return len(strings.Fields(out)) == 1 }, "get", "jobs", "-o", "name")
+	k.eventually("the history cut", func(out string) bool {
+		return len(strings.Fields(out)) == 1
+	}, "get", "jobs", "-o", "name")
 }

@@ -49,7 +49,8 @@ func (widgets) GetDevicePluginOptions(context.Context, *pluginapi.Empty) (*plugi
 }
 
 func (widgets) ListAndWatch(_ *pluginapi.Empty, s grpc.ServerStreamingServer[pluginapi.ListAndWatchResponse]) error {
-	err := s.Send(&pluginapi.ListAndWatchResponse{Devices: []*pluginapi.Device{{ID: "w0", Health: pluginapi.Healthy}, {ID: "w1", Health: pluginapi.Healthy}}})
+	err := s.Send(&pluginapi.ListAndWatchResponse{
+		Devices: []*pluginapi.Device{{ID: "w0", Health: pluginapi.Healthy}, {ID: "w1", Health: pluginapi.Healthy}}})
 	<-s.Context().Done()
 	return err
 }
@@ -57,33 +58,42 @@ func (widgets) ListAndWatch(_ *pluginapi.Empty, s grpc.ServerStreamingServer[plu
 func (widgets) Allocate(_ context.Context, q *pluginapi.AllocateRequest) (*pluginapi.AllocateResponse, error) {
 	r := &pluginapi.AllocateResponse{}
 	for _, c := range q.ContainerRequests {
-		r.ContainerResponses = append(r.ContainerResponses, &pluginapi.ContainerAllocateResponse{Envs: map[string]string{"WIDGET": strings.Join(c.DevicesIds, ",")}})
+		r.ContainerResponses = append(r.ContainerResponses,
+			&pluginapi.ContainerAllocateResponse{Envs: map[string]string{"WIDGET": strings.Join(c.DevicesIds, ",")}})
 	}
 	return r, nil
 }
 
-// TestDevicePlugin: a device plug-in registers with a node, whose pods get its devices, each another one; who comes when none is left waits.
+// TestDevicePlugin: a device plug-in registers with a node, whose pods get its devices, each another one; who comes
+// when none is left waits.
 func TestDevicePlugin(t *testing.T) {
 	t.Parallel()
 	k := newNamespace(t, "kubectl", "widgets")
-	serveAt(t, kubeletDir("device-plugins", "widgets.sock"), func(s *grpc.Server) { pluginapi.RegisterDevicePluginServer(s, widgets{}) })
-	kubelet, err := grpc.NewClient("unix://"+kubeletDir("device-plugins", "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	serveAt(t, kubeletDir("device-plugins", "widgets.sock"), func(s *grpc.Server) {
+		pluginapi.RegisterDevicePluginServer(s, widgets{})
+	})
+	kubelet, err := grpc.NewClient("unix://"+kubeletDir("device-plugins", "kubelet.sock"),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer kubelet.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if _, err := pluginapi.NewRegistrationClient(kubelet).Register(ctx, &pluginapi.RegisterRequest{Version: pluginapi.Version, Endpoint: "widgets.sock", ResourceName: "example.com/widget"}); err != nil {
+	if _, err := pluginapi.NewRegistrationClient(kubelet).Register(ctx,
+		&pluginapi.RegisterRequest{Version: pluginapi.Version, Endpoint: "widgets.sock",
+			ResourceName: "example.com/widget"}); err != nil {
 		t.Fatal(err)
 	}
-	k.eventually("widgets of the node", is("2"), "get", "node", "n2", "-o", `jsonpath={.status.allocatable.example\.com/widget}`)
+	k.eventually("widgets of the node", is("2"), "get", "node", "n2", "-o",
+		`jsonpath={.status.allocatable.example\.com/widget}`)
 	const one = "resources: {limits: {example.com/widget: 1}}"
 	for _, name := range []string{"a", "b"} {
 		k.apply(podOf(name, "echo $WIDGET; exec sleep 3600", one, ""))
 	}
 	k.ready("a", "b")
-	if got := []string{k.run("logs", "a"), k.run("logs", "b")}; !slices.Contains(got, "w0") || !slices.Contains(got, "w1") {
+	if got := []string{k.run("logs", "a"), k.run("logs", "b")}; !slices.Contains(got, "w0") ||
+		!slices.Contains(got, "w1") {
 		t.Errorf("they have %v", got)
 	}
 	k.apply(podOf("c", "echo $WIDGET; exec sleep 3600", one, ""))
@@ -107,11 +117,13 @@ type gadgets struct {
 }
 
 func (g *gadgets) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
-	return &registerapi.PluginInfo{Type: registerapi.DRAPlugin, Name: "gadgets.example.com", Endpoint: "/var/lib/kubelet/plugins/gadgets/dra.sock",
+	return &registerapi.PluginInfo{Type: registerapi.DRAPlugin, Name: "gadgets.example.com",
+		Endpoint:          "/var/lib/kubelet/plugins/gadgets/dra.sock",
 		SupportedVersions: []string{drav1.DRAPluginService}}, nil
 }
 
-func (g *gadgets) NotifyRegistrationStatus(_ context.Context, s *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
+func (g *gadgets) NotifyRegistrationStatus(_ context.Context,
+	s *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
 	select {
 	case g.registered <- s.Error:
 	default: // only the first one is waited for
@@ -119,16 +131,19 @@ func (g *gadgets) NotifyRegistrationStatus(_ context.Context, s *registerapi.Reg
 	return &registerapi.RegistrationStatusResponse{}, nil
 }
 
-func (g *gadgets) NodePrepareResources(_ context.Context, q *drav1.NodePrepareResourcesRequest) (*drav1.NodePrepareResourcesResponse, error) {
+func (g *gadgets) NodePrepareResources(_ context.Context,
+	q *drav1.NodePrepareResourcesRequest) (*drav1.NodePrepareResourcesResponse, error) {
 	r := &drav1.NodePrepareResourcesResponse{Claims: map[string]*drav1.NodePrepareResourceResponse{}}
 	for _, c := range q.Claims {
 		g.note("prepare " + c.Name)
-		r.Claims[c.Uid] = &drav1.NodePrepareResourceResponse{Devices: []*drav1.Device{{RequestNames: []string{"g"}, PoolName: "n2", DeviceName: "large"}}}
+		r.Claims[c.Uid] = &drav1.NodePrepareResourceResponse{
+			Devices: []*drav1.Device{{RequestNames: []string{"g"}, PoolName: "n2", DeviceName: "large"}}}
 	}
 	return r, nil
 }
 
-func (g *gadgets) NodeUnprepareResources(_ context.Context, q *drav1.NodeUnprepareResourcesRequest) (*drav1.NodeUnprepareResourcesResponse, error) {
+func (g *gadgets) NodeUnprepareResources(_ context.Context,
+	q *drav1.NodeUnprepareResourcesRequest) (*drav1.NodeUnprepareResourcesResponse, error) {
 	r := &drav1.NodeUnprepareResourcesResponse{Claims: map[string]*drav1.NodeUnprepareResourceResponse{}}
 	for _, c := range q.Claims {
 		g.note("unprepare " + c.Name)
@@ -149,7 +164,8 @@ func (g *gadgets) noted() string {
 	return strings.Join(g.notes, ", ")
 }
 
-// gadgetObjects are what the driver tells of its devices, and a pod that claims the one of them that its class and selector let it have.
+// gadgetObjects are what the driver tells of its devices, and a pod that claims the one of them that its class and
+// selector let it have.
 const gadgetObjects = `
 apiVersion: resource.k8s.io/v1
 kind: ResourceSlice
@@ -178,14 +194,18 @@ spec:
         exactly: {deviceClassName: gadget, selectors: [{cel: {expression: 'device.attributes["gadgets.example.com"].size > 5'}}]}
 `
 
-// TestResourceClaim: a DRA driver registers with a node and tells of its devices; a pod's claim by template gets the one that fits, the
-// driver prepares it before the pod runs and takes it back when the pod is gone, and the claim goes.
+// TestResourceClaim: a DRA driver registers with a node and tells of its devices; a pod's claim by template gets the
+// one that fits, the driver prepares it before the pod runs and takes it back when the pod is gone, and the claim goes.
 func TestResourceClaim(t *testing.T) {
 	t.Parallel()
 	k := newNamespace(t, "kubectl", "gadgets")
 	g := &gadgets{registered: make(chan string, 1)}
-	serveAt(t, kubeletDir("plugins", "gadgets", "dra.sock"), func(s *grpc.Server) { drav1.RegisterDRAPluginServer(s, g) })
-	serveAt(t, kubeletDir("plugins_registry", "gadgets.sock"), func(s *grpc.Server) { registerapi.RegisterRegistrationServer(s, g) })
+	serveAt(t, kubeletDir("plugins", "gadgets", "dra.sock"), func(s *grpc.Server) {
+		drav1.RegisterDRAPluginServer(s, g)
+	})
+	serveAt(t, kubeletDir("plugins_registry", "gadgets.sock"), func(s *grpc.Server) {
+		registerapi.RegisterRegistrationServer(s, g)
+	})
 	select {
 	case why := <-g.registered:
 		if why != "" {
@@ -196,19 +216,23 @@ func TestResourceClaim(t *testing.T) {
 	}
 	k.apply(gadgetObjects)
 	t.Cleanup(func() { k.run("delete", "resourceslice/gadgets-n2", "deviceclass/gadget", "--ignore-not-found") })
-	k.apply(podOf("user", "exec sleep 3600", "resources: {claims: [{name: it}]}", "resourceClaims: [{name: it, resourceClaimTemplateName: large}]"))
+	k.apply(podOf("user", "exec sleep 3600", "resources: {claims: [{name: it}]}",
+		"resourceClaims: [{name: it, resourceClaimTemplateName: large}]"))
 	k.ready("user")
 	claim := k.run("get", "pod", "user", "-o", "jsonpath={.status.resourceClaimStatuses[0].resourceClaimName}")
 	if got := g.noted(); got != "prepare "+claim {
 		t.Errorf("the driver was asked: %s", got)
 	}
-	if got := k.run("get", "resourceclaim", claim, "-o", "jsonpath={.status.allocation.devices.results[0].device} {.status.reservedFor[0].name}"); got != "large user" {
+	if got := k.run("get", "resourceclaim", claim, "-o",
+		"jsonpath={.status.allocation.devices.results[0].device} {.status.reservedFor[0].name}"); got != "large user" {
 		t.Errorf("the claim has %s", got)
 	}
 	if got := k.run("get", "pod", "user", "-o", "jsonpath={.spec.nodeName}"); got != "n2" {
 		t.Errorf("the pod is on %s", got)
 	}
 	k.run("delete", "pod", "user")
-	waitFor(t, "the driver takes the device back", func() bool { return strings.Contains(g.noted(), "unprepare "+claim) })
+	waitFor(t, "the driver takes the device back", func() bool {
+		return strings.Contains(g.noted(), "unprepare "+claim)
+	})
 	k.eventually("no claims", is(""), "get", "resourceclaims", "-o", "name")
 }

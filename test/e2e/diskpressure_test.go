@@ -40,13 +40,14 @@ func smallDisk(t *testing.T, mib int64) string {
 	return mount
 }
 
-// TestDiskPressure: on a cluster of its own on a small disk, a pod fills the disk. It goes, for what it has written; those that have written
-// little stay, and the node takes pods again.
+// TestDiskPressure: on a cluster of its own on a small disk, a pod fills the disk. It goes, for what it has written;
+// those that have written little stay, and the node takes pods again.
 func TestDiskPressure(t *testing.T) {
 	isLong(t)
 	t.Parallel()
 	dir := t.TempDir()
-	small := env{bin: cluster.bin, data: filepath.Join(smallDisk(t, 2048), "data"), home: dir, kubeconfig: filepath.Join(dir, "config")}
+	small := env{bin: cluster.bin, data: filepath.Join(smallDisk(t, 2048), "data"), home: dir,
+		kubeconfig: filepath.Join(dir, "config")}
 	config := filepath.Join(dir, "cluster.yaml")
 	const settings = `apiVersion: bonsai.io/v1alpha1
 kind: Cluster
@@ -78,7 +79,8 @@ componentFlags: {kubelet: {eviction-hard: "nodefs.available<500Mi", eviction-pre
 		t.Error(out)
 	}
 	k.events("much", "The node was low on resource: ephemeral-storage.")
-	k.eventually("no more pressure", is("False"), "get", "node", "n1", "-o", `jsonpath={.status.conditions[?(@.type=="DiskPressure")].status}`)
+	k.eventually("no more pressure", is("False"), "get", "node", "n1", "-o",
+		`jsonpath={.status.conditions[?(@.type=="DiskPressure")].status}`)
 	for _, pod := range []string{"little", "nothing"} {
 		k.field(pod, ".status.phase", "Running")
 		k.field(pod, ".status.containerStatuses[0].restartCount", "0")

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// TestDNS: while `bonsai dns` runs, this machine resolves the names of the cluster and reaches its Services; afterwards it leads nowhere.
+// TestDNS: while `bonsai dns` runs, this machine resolves the names of the cluster and reaches its Services; afterwards
+// it leads nowhere.
 func TestDNS(t *testing.T) {
 	k := newNamespace(t, "kubectl", "dns-on-host")
 	k.apply(web)
@@ -36,7 +37,8 @@ func TestDNS(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			found, err := resolver.LookupHost(ctx, "named.dns-on-host.svc.cluster.local.")
-			return err == nil && len(found) == 1 && found[0] == k.run("get", "service", "named", "-o", "jsonpath={.spec.clusterIP}")
+			return err == nil && len(found) == 1 &&
+				found[0] == k.run("get", "service", "named", "-o", "jsonpath={.spec.clusterIP}")
 		})
 	}
 	address := k.run("get", "service", "named", "-o", "jsonpath={.spec.clusterIP}")

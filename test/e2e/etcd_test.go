@@ -31,16 +31,19 @@ func TestEtcdContent(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"https://127.0.0.1:2379"}, DialTimeout: 10 * time.Second,
-		TLS: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12}})
+	client, err := clientv3.New(
+		clientv3.Config{Endpoints: []string{"https://127.0.0.1:2379"}, DialTimeout: 10 * time.Second,
+			TLS: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for _, key := range []string{"/registry/namespaces/in-etcd", "/registry/minions/n1", "/registry/services/specs/default/kubernetes",
-		"/registry/deployments/kube-system/coredns", "/registry/clusterroles/cluster-admin", "/registry/leases/kube-node-lease/n1",
+	for _, key := range []string{"/registry/namespaces/in-etcd", "/registry/minions/n1",
+		"/registry/services/specs/default/kubernetes",
+		"/registry/deployments/kube-system/coredns", "/registry/clusterroles/cluster-admin",
+		"/registry/leases/kube-node-lease/n1",
 		"/registry/serviceaccounts/in-etcd/default", "/registry/configmaps/in-etcd/settings"} {
 		var value []byte
 		waitFor(t, key+" is in etcd", func() bool {
@@ -63,7 +66,8 @@ func TestEtcdContent(t *testing.T) {
 			continue
 		}
 		var settings corev1.ConfigMap
-		if err := settings.Unmarshal(envelope.Raw); err != nil || settings.Data["colour"] != "green" || settings.UID == "" || settings.ResourceVersion != "" {
+		if err := settings.Unmarshal(envelope.Raw); err != nil || settings.Data["colour"] != "green" ||
+			settings.UID == "" || settings.ResourceVersion != "" {
 			t.Errorf("%s: %v, %v", key, settings, err)
 		}
 	}

@@ -15,9 +15,9 @@ import (
 // untilEnded is how long an example that does not end by itself runs until it is interrupted.
 const untilEnded = 3 * time.Second
 
-// walkthrough are the examples of all commands in an order in which each has what it needs. Lines that begin with “+ ” are no examples: they
-// prepare what the next ones name. “far: ” is the other machine, “ended: ” what the user ends, “terminal: ” what wants one. What stands
-// after “ => ” must be in what the example prints or writes into a file.
+// walkthrough are the examples of all commands in an order in which each has what it needs. Lines that begin with “+ ”
+// are no examples: they prepare what the next ones name. “far: ” is the other machine, “ended: ” what the user ends,
+// “terminal: ” what wants one. What stands after “ => ” must be in what the example prints or writes into a file.
 const walkthrough = `
 bonsai version => kubernetes
 bonsai config print-default > cluster.yaml => kind: Cluster
@@ -94,8 +94,8 @@ bonsai testenv stop
 // caHash is the hash of an authority, the one part of the examples that only a cluster knows.
 var caHash = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 
-// TestExamples runs the examples of every command's --help as they are written, through a shell, on a machine that has the files and images
-// that they name; each must succeed, and none may be left out.
+// TestExamples runs the examples of every command's --help as they are written, through a shell, on a machine that has
+// the files and images that they name; each must succeed, and none may be left out.
 func TestExamples(t *testing.T) {
 	isLong(t)
 	dir := t.TempDir()
@@ -109,7 +109,8 @@ func TestExamples(t *testing.T) {
 	}
 	shell := func(m machine, line string) string {
 		t.Helper()
-		out, err := m.command(4*time.Minute, "/usr/bin/nsenter", "--net=/run/netns/"+m.netns, "env", "-C", work, "BONSAI_HOME="+m.home, "XDG_RUNTIME_DIR="+m.home,
+		out, err := m.command(4*time.Minute, "/usr/bin/nsenter", "--net=/run/netns/"+m.netns, "env", "-C", work,
+			"BONSAI_HOME="+m.home, "XDG_RUNTIME_DIR="+m.home,
 			"PATH="+filepath.Join(work, "programs")+":"+m.bin+":"+os.Getenv("PATH"), "sh", "-c", line)
 		if err != nil {
 			t.Fatalf("%s\n%v", line, err)
@@ -151,7 +152,8 @@ func TestExamples(t *testing.T) {
 		case terminal:
 			line = "echo exit | script --quiet --return --command '" + line + "' /dev/null"
 		case caHash.MatchString(line):
-			line = caHash.ReplaceAllString(line, caHash.FindString(shell(near, "bonsai token create --print-join-command")))
+			line = caHash.ReplaceAllString(line,
+				caHash.FindString(shell(near, "bonsai token create --print-join-command")))
 		}
 		out := shell(m, line)
 		if file != "" && !strings.ContainsAny(file, " ;") {
@@ -190,7 +192,8 @@ func (m machine) examples() map[string]bool {
 	return all
 }
 
-// showroom makes a directory with what the examples name: archives, a Go module, and a Docker that knows the image app:1.
+// showroom makes a directory with what the examples name: archives, a Go module, and a Docker that knows the image
+// app:1.
 func (m machine) showroom() string {
 	m.t.Helper()
 	work := filepath.Join(m.home, "work")

@@ -40,24 +40,28 @@ func (e env) mark(t *testing.T) string {
 	return ""
 }
 
-// TestReboot: a reboot ends every process at once and takes links, namespaces, routes, packet rules and cgroups; start goes on with the same
-// objects on the same nodes and addresses.
+// TestReboot: a reboot ends every process at once and takes links, namespaces, routes, packet rules and cgroups; start
+// goes on with the same objects on the same nodes and addresses.
 func TestReboot(t *testing.T) {
 	isLong(t)
 	e := beside(t, "rebooted")
 	e.must(t, "bonsai", "--data-dir", e.data, "--name", "rebooted", "up", "--nodes", "2", "--egress=false")
-	e.must(t, "kubectl", "create", "deployment", "web", "--image=localhost/busybox:1.0", "--replicas=3", "--", "sleep", "1000000")
+	e.must(t, "kubectl", "create", "deployment", "web", "--image=localhost/busybox:1.0", "--replicas=3", "--", "sleep",
+		"1000000")
 	e.must(t, "kubectl", "rollout", "status", "deployment/web", "--timeout=80s")
-	state := []string{"get", "deployments,pods,services,nodes", "-o", `jsonpath={range .items[*]}{.metadata.uid} {.spec.nodeName} {.spec.clusterIP} {.spec.podCIDR} {.status.addresses[0].address}{"\n"}{end}`}
+	state := []string{"get", "deployments,pods,services,nodes", "-o",
+		`jsonpath={range .items[*]}{.metadata.uid} {.spec.nodeName} {.spec.clusterIP} {.spec.podCIDR} {.status.addresses[0].address}{"\n"}{end}`}
 	before, mark := e.must(t, "kubectl", state...), e.mark(t)
 	killAll(t, append(e.inits(t, 2), e.supervisor(t))...)
 	groups, err := cgroupsCalled(mark)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"ip", "link", "del", mark}, {"ip", "netns", "del", mark}, {"nft", "delete", "table", "ip", mark},
+	for _, args := range [][]string{{"ip", "link", "del", mark}, {"ip", "netns", "del", mark},
+		{"nft", "delete", "table", "ip", mark},
 		append([]string{"find"}, append(groups, "-depth", "-type", "d", "-exec", "rmdir", "{}", ";")...)} {
-		waitFor(t, strings.Join(args, " "), func() bool { return exec.Command(args[0], args[1:]...).Run() == nil }) // the killed have to go first
+		// the killed have to go first
+		waitFor(t, strings.Join(args, " "), func() bool { return exec.Command(args[0], args[1:]...).Run() == nil })
 	}
 	e.must(t, "bonsai", "--data-dir", e.data, "start")
 	if after := e.must(t, "kubectl", state...); after != before {
@@ -66,8 +70,8 @@ func TestReboot(t *testing.T) {
 	e.must(t, "kubectl", "rollout", "status", "deployment/web", "--timeout=80s")
 }
 
-// TestTwoUps: of two `up` of a cluster at the same moment one starts it, and both find it ready; another cluster that is started then gets
-// addresses of its own.
+// TestTwoUps: of two `up` of a cluster at the same moment one starts it, and both find it ready; another cluster that
+// is started then gets addresses of its own.
 func TestTwoUps(t *testing.T) {
 	isLong(t)
 	one, other := beside(t, "one"), beside(t, "other")
@@ -76,7 +80,8 @@ func TestTwoUps(t *testing.T) {
 	for i, e := range []env{one, one, other} {
 		name := map[bool]string{true: "one", false: "other"}[i < 2]
 		all.Go(func() {
-			_, errs[i] = e.command(4*time.Minute, "bonsai", "--data-dir", e.data, "--name", name, "up", "--egress=false", "--wait=3m")
+			_, errs[i] = e.command(4*time.Minute, "bonsai", "--data-dir", e.data, "--name", name, "up",
+				"--egress=false", "--wait=3m")
 		})
 	}
 	all.Wait()
@@ -94,8 +99,8 @@ func TestTwoUps(t *testing.T) {
 	}
 }
 
-// TestInterrupted: `up` is ended at any of its steps, by ctrl-C and by a kill. It says so if it can, and `down` finds all that it had made, also what
-// was still on its way.
+// TestInterrupted: `up` is ended at any of its steps, by ctrl-C and by a kill. It says so if it can, and `down` finds
+// all that it had made, also what was still on its way.
 func TestInterrupted(t *testing.T) {
 	ours := cluster.mark(t)
 	// left is what is there of another cluster than the one under test.
@@ -105,7 +110,8 @@ func TestInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		return slices.DeleteFunc(all, func(thing string) bool {
-			marked := strings.Contains(thing, "bonsai-") && !strings.HasPrefix(thing, "process") && !strings.Contains(thing, ours) && !strings.Contains(thing, cluster.data)
+			marked := strings.Contains(thing, "bonsai-") && !strings.HasPrefix(thing, "process") &&
+				!strings.Contains(thing, ours) && !strings.Contains(thing, cluster.data)
 			return !marked && !strings.Contains(thing, e.data)
 		})
 	}
@@ -115,8 +121,10 @@ func TestInterrupted(t *testing.T) {
 			t.Run(fmt.Sprintf("%v after %v", signal, after), func(t *testing.T) {
 				e := beside(t, "cut")
 				var out bytes.Buffer
-				up := exec.Command(filepath.Join(e.bin, "bonsai"), "--data-dir", e.data, "--name", "cut", "up", "--egress=false")
-				up.Env, up.Stdout, up.Stderr = append(os.Environ(), "HOME="+e.home, "KUBECONFIG="+e.kubeconfig), &out, &out
+				up := exec.Command(filepath.Join(e.bin, "bonsai"), "--data-dir", e.data, "--name", "cut", "up",
+					"--egress=false")
+				up.Env, up.Stdout, up.Stderr = append(os.Environ(), "HOME="+e.home, "KUBECONFIG="+e.kubeconfig), &out,
+					&out
 				if err := up.Start(); err != nil {
 					t.Fatal(err)
 				}
@@ -139,7 +147,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestHalfDeletedData: whatever is missing of a data directory, `up` works or says what is wrong, and `down` leaves nothing.
+// TestHalfDeletedData: whatever is missing of a data directory, `up` works or says what is wrong, and `down` leaves
+// nothing.
 func TestHalfDeletedData(t *testing.T) {
 	isLong(t)
 	for _, part := range []string{"pki", "nodes", "etcd", "kubeconfig", "cluster.json"} {
@@ -151,7 +160,8 @@ func TestHalfDeletedData(t *testing.T) {
 			if err := os.RemoveAll(filepath.Join(e.data, part)); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := e.command(2*time.Minute, "bonsai", up...); err != nil && !strings.Contains(out, "bonsai: error: ") {
+			if out, err := e.command(2*time.Minute, "bonsai", up...); err != nil &&
+				!strings.Contains(out, "bonsai: error: ") {
 				t.Errorf("up: %v: %s", err, out)
 			}
 			if err := os.RemoveAll(filepath.Join(e.data, "cluster.json")); err != nil { // while it runs, perhaps

@@ -11,16 +11,21 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// TestIPFamilies: in a cluster of both families, and in one of IPv6 alone whose kube-proxy writes iptables, pods of two nodes have
-// addresses of each, a Service is reached by those that DNS gives and from the host by its balancer's, and nothing of IPv6 is left after.
+// TestIPFamilies: in a cluster of both families, and in one of IPv6 alone whose kube-proxy writes iptables, pods of two
+// nodes have addresses of each, a Service is reached by those that DNS gives and from the host by its balancer's, and
+// nothing of IPv6 is left after.
 func TestIPFamilies(t *testing.T) {
 	t.Parallel()
-	for family, want := range map[string]struct{ addresses, mode string }{"dual": {"10. fd00:b05b:", "nftables"}, "ipv6": {"fd00:b05b:", "iptables"}} {
+	for family, want := range map[string]struct{ addresses, mode string }{"dual": {"10. fd00:b05b:", "nftables"},
+		"ipv6": {"fd00:b05b:", "iptables"}} {
 		t.Run(family, func(t *testing.T) {
 			dir := t.TempDir()
-			other := env{bin: cluster.bin, data: filepath.Join(dir, "other"), home: dir, kubeconfig: filepath.Join(dir, "config")}
+			other := env{bin: cluster.bin, data: filepath.Join(dir, "other"), home: dir,
+				kubeconfig: filepath.Join(dir, "config")}
 			file := filepath.Join(dir, "cluster.yaml")
-			text := "apiVersion: bonsai.io/v1alpha1\nkind: Cluster\nname: " + family + "\nnodes: [{}, {}]\nnetworking: {ipFamily: " + family + ", egress: false}\ncomponentFlags: {kube-proxy: {proxy-mode: " + want.mode + "}}\n"
+			text := "apiVersion: bonsai.io/v1alpha1\nkind: Cluster\nname: " + family +
+				"\nnodes: [{}, {}]\nnetworking: {ipFamily: " + family +
+				", egress: false}\ncomponentFlags: {kube-proxy: {proxy-mode: " + want.mode + "}}\n"
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -36,7 +41,8 @@ func TestIPFamilies(t *testing.T) {
 				}
 				return out
 			}
-			kubectl("create", "deployment", "web", "--image=localhost/busybox:1.0", "--replicas=2", "--", "httpd", "-f", "-p", "[::]:8080", "-h", "/etc")
+			kubectl("create", "deployment", "web", "--image=localhost/busybox:1.0", "--replicas=2", "--", "httpd", "-f",
+				"-p", "[::]:8080", "-h", "/etc")
 			kubectl("create", "service", "loadbalancer", "web", "--tcp=80:8080")
 			kubectl("patch", "service", "web", "-p", `{"spec":{"ipFamilyPolicy":"PreferDualStack"}}`)
 			kubectl("rollout", "status", "deployment", "web", "--timeout=60s")
@@ -50,7 +56,8 @@ func TestIPFamilies(t *testing.T) {
 					t.Errorf("a pod has the addresses %q, want %q", ips, prefixes)
 				}
 			}
-			for _, ip := range strings.Fields(kubectl("get", "service", "web", "-o", "jsonpath={.spec.clusterIPs[*]}")) {
+			for _, ip := range strings.Fields(
+				kubectl("get", "service", "web", "-o", "jsonpath={.spec.clusterIPs[*]}")) {
 				if out := kubectl("exec", "deployment/web", "--", "nslookup", "web.default.svc.cluster.local"); !strings.Contains(out, ip) {
 					t.Errorf("DNS does not know %s:\n%s", ip, out)
 				}
@@ -63,7 +70,8 @@ func TestIPFamilies(t *testing.T) {
 			}
 			client := http.Client{Timeout: 5 * time.Second}
 			waitFor(t, "the host reaches the balancer's addresses", func() bool {
-				addresses := strings.Fields(kubectl("get", "service", "web", "-o", "jsonpath={.status.loadBalancer.ingress[*].ip}"))
+				addresses := strings.Fields(
+					kubectl("get", "service", "web", "-o", "jsonpath={.status.loadBalancer.ingress[*].ip}"))
 				for _, ip := range addresses {
 					if strings.Contains(ip, ":") {
 						ip = "[" + ip + "]"

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// TestDiskFills: somebody else fills the disk that a running cluster has its data on. `status` says so and names the directory, and once there
-// is room again the cluster takes writes and runs pods without a hand, DNS among them; `down` on a disk that is full again leaves nothing.
+// TestDiskFills: somebody else fills the disk that a running cluster has its data on. `status` says so and names the
+// directory, and once there is room again the cluster takes writes and runs pods without a hand, DNS among them; `down`
+// on a disk that is full again leaves nothing.
 func TestDiskFills(t *testing.T) {
 	isLong(t)
 	disk := smallDisk(t, 1536)
@@ -43,19 +44,23 @@ componentFlags: {kubelet: {eviction-pressure-transition-period: 5s}}
 	}
 	full := "x=" + strings.Repeat("x", 100_000)
 	for i := range 60 { // until etcd cannot grow any more, or has shown that it has room
-		if _, err := e.command(time.Minute, "kubectl", "create", "configmap", fmt.Sprintf("big-%d", i), "--from-literal", full); err != nil {
+		if _, err := e.command(time.Minute, "kubectl", "create", "configmap", fmt.Sprintf("big-%d", i),
+			"--from-literal", full); err != nil {
 			break
 		}
 	}
 	if err := os.Remove(other); err != nil {
 		t.Fatal(err)
 	}
-	k.eventually("writes are taken again", contains("configmap/after"), "create", "configmap", "after", "--from-literal=a=b", "--dry-run=none", "-o", "name")
-	k.eventually("no pressure on the disk", is("False"), "get", "node", "n1", "-o", `jsonpath={.status.conditions[?(@.type=="DiskPressure")].status}`)
+	k.eventually("writes are taken again", contains("configmap/after"), "create", "configmap", "after",
+		"--from-literal=a=b", "--dry-run=none", "-o", "name")
+	k.eventually("no pressure on the disk", is("False"), "get", "node", "n1", "-o",
+		`jsonpath={.status.conditions[?(@.type=="DiskPressure")].status}`)
 	k.run("scale", "deployment", "web", "--replicas=2")
 	k.run("rollout", "status", "deployment/web", "--timeout=85s")
 	k.run("-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=85s")
-	if out, err := e.command(time.Minute, "bonsai", "--data-dir", e.data, "status"); err != nil || strings.Contains(out, "no space left") {
+	if out, err := e.command(time.Minute, "bonsai", "--data-dir", e.data, "status"); err != nil ||
+		strings.Contains(out, "no space left") {
 		t.Errorf("status afterwards: %s, %v", out, err)
 	}
 
@@ -84,8 +89,8 @@ func fill(t *testing.T, path string) {
 	}
 }
 
-// TestUnwritableData: `up` on a file system that takes no writes, or where the directory's parent is a file, names the directory and makes
-// nothing.
+// TestUnwritableData: `up` on a file system that takes no writes, or where the directory's parent is a file, names the
+// directory and makes nothing.
 func TestUnwritableData(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -97,14 +102,15 @@ func TestUnwritableData(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for data, why := range map[string]string{filepath.Join(dir, "data"): "read-only file system", filepath.Join(file, "data"): "not a directory"} {
+	for data, why := range map[string]string{filepath.Join(dir, "data"): "read-only file system",
+		filepath.Join(file, "data"): "not a directory"} {
 		e := env{bin: cluster.bin, data: data, home: t.TempDir(), kubeconfig: filepath.Join(t.TempDir(), "config")}
 		refused(t, e, []string{"--data-dir " + data, why}, "--name", "unwritable")
 	}
 }
 
-// TestTakenPorts: `up` with a port that a process has, for the API server or published, names port and process and makes nothing; so it does
-// with an address that the machine does not have, and with a wait that is none.
+// TestTakenPorts: `up` with a port that a process has, for the API server or published, names port and process and
+// makes nothing; so it does with an address that the machine does not have, and with a wait that is none.
 func TestTakenPorts(t *testing.T) {
 	t.Parallel()
 	tcp, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -122,7 +128,8 @@ func TestTakenPorts(t *testing.T) {
 	})
 	dir := t.TempDir()
 	e := env{bin: cluster.bin, data: filepath.Join(dir, "data"), home: dir, kubeconfig: filepath.Join(dir, "config")}
-	t.Cleanup(func() { e.command(2*time.Minute, "bonsai", "--data-dir", e.data, "down") }) // of what should have been refused
+	// of what should have been refused
+	t.Cleanup(func() { e.command(2*time.Minute, "bonsai", "--data-dir", e.data, "down") })
 	_, port, err := net.SplitHostPort(tcp.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -134,8 +141,10 @@ func TestTakenPorts(t *testing.T) {
 	us := fmt.Sprintf("process %d", os.Getpid())
 	refused(t, e, []string{"the port 127.0.0.1:" + port, us}, "--name", "taken", "--api-port", port)
 	refused(t, e, []string{"the port 127.0.0.1:" + port, us}, "--name", "taken", "--port", port+":30080")
-	refused(t, e, []string{"--advertise-address: 203.0.113.9 is no address of this machine"}, "--name", "taken", "--egress", "--advertise-address", "203.0.113.9")
-	refused(t, e, []string{"the port mapping of 203.0.113.9:8080: 203.0.113.9 is no address of this machine"}, "--name", "taken", "--port", "203.0.113.9:8080:30080")
+	refused(t, e, []string{"--advertise-address: 203.0.113.9 is no address of this machine"}, "--name", "taken",
+		"--egress", "--advertise-address", "203.0.113.9")
+	refused(t, e, []string{"the port mapping of 203.0.113.9:8080: 203.0.113.9 is no address of this machine"}, "--name",
+		"taken", "--port", "203.0.113.9:8080:30080")
 	refused(t, e, []string{"--wait", "must be more than 0"}, "--name", "taken", "--wait", "0s")
 	refused(t, e, []string{"the port 127.0.0.1:" + udpPort + "/udp"}, "--name", "taken", "--port", udpPort+":30080/udp")
 }
@@ -144,7 +153,8 @@ func TestTakenPorts(t *testing.T) {
 func refused(t *testing.T, e env, want []string, args ...string) {
 	t.Helper()
 	before := links(t)
-	out, err := e.command(time.Minute, "bonsai", append([]string{"--data-dir", e.data, "up", "--egress=false"}, args...)...)
+	out, err := e.command(time.Minute, "bonsai",
+		append([]string{"--data-dir", e.data, "up", "--egress=false"}, args...)...)
 	if err == nil || !strings.Contains(err.Error(), "exit status 1") {
 		t.Errorf("up %v: %s, %v", args, out, err)
 	}
@@ -161,7 +171,8 @@ func refused(t *testing.T, e env, want []string, args ...string) {
 		t.Errorf("up %v made a kubeconfig", args)
 	}
 	for link := range links(t) {
-		if owner, err := os.ReadFile(filepath.Join("/sys/class/net", link, "ifalias")); !before[link] && err == nil && strings.TrimSpace(string(owner)) == e.data {
+		if owner, err := os.ReadFile(filepath.Join("/sys/class/net", link, "ifalias")); !before[link] && err == nil &&
+			strings.TrimSpace(string(owner)) == e.data {
 			t.Errorf("up %v made the link %s", args, link)
 		}
 	}

@@ -25,17 +25,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// longestGap is for how long clients of a highly available cluster may find no server, on a machine that is busy: the balancer needs 3 s to
-// find a server out that does not answer, etcd a second or two to elect a leader.
+// longestGap is for how long clients of a highly available cluster may find no server, on a machine that is busy: the
+// balancer needs 3 s to find a server out that does not answer, etcd a second or two to elect a leader.
 const longestGap = 30 * time.Second
 
-// TestHighAvailability: of three control planes parts of one are killed, stopped or cut off while a client writes, and the client goes
-// on; what it was told is stored is there in the end, also after a stop and start of the whole.
+// TestHighAvailability: of three control planes parts of one are killed, stopped or cut off while a client writes, and
+// the client goes on; what it was told is stored is there in the end, also after a stop and start of the whole.
 func TestHighAvailability(t *testing.T) {
 	dir := t.TempDir()
 	ha := env{bin: cluster.bin, data: filepath.Join(dir, "ha"), home: dir, kubeconfig: filepath.Join(dir, "config")}
 	t.Cleanup(func() { ha.command(2*time.Minute, "bonsai", "--data-dir", ha.data, "down") })
-	up := []string{"--data-dir", ha.data, "--name", "ha", "up", "--control-planes", "3", "--egress=false", "--wait", "3m"}
+	up := []string{"--data-dir", ha.data, "--name", "ha", "up", "--control-planes", "3", "--egress=false", "--wait",
+		"3m"}
 	if out, err := ha.command(4*time.Minute, "bonsai", up...); err != nil {
 		t.Fatal(out, err)
 	}
@@ -141,7 +142,8 @@ func TestHighAvailability(t *testing.T) {
 func leaderDies(t *testing.T, client *kubernetes.Clientset, signalTo func(process string, s syscall.Signal)) {
 	t.Helper()
 	lease := func() string {
-		l, err := client.CoordinationV1().Leases("kube-system").Get(t.Context(), "kube-controller-manager", metav1.GetOptions{})
+		l, err := client.CoordinationV1().Leases("kube-system").Get(t.Context(), "kube-controller-manager",
+			metav1.GetOptions{})
 		if err != nil || l.Spec.HolderIdentity == nil {
 			return ""
 		}
@@ -177,7 +179,8 @@ func (w *writer) run(ctx context.Context) {
 		w.mu.Lock()
 		client := w.client
 		w.mu.Unlock()
-		_, err := client.CoreV1().ConfigMaps(writtenTo).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		_, err := client.CoreV1().ConfigMaps(writtenTo).Create(ctx,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		if err == nil || apierrors.IsAlreadyExists(err) { // client-go tries again where it is safe
 			w.mu.Lock()
 			w.stored, w.at = append(w.stored, name), append(w.at, time.Now())
@@ -210,7 +213,8 @@ func (w *writer) calm(long time.Duration) bool {
 // writers write at the same time.
 type writers []*writer
 
-// begin begins to measure, with new connections: the balancer leads them where there are the fewest, so to who was away before.
+// begin begins to measure, with new connections: the balancer leads them where there are the fewest, so to who was away
+// before.
 func (all writers) begin(connect func() *kubernetes.Clientset) {
 	for _, w := range all {
 		client := connect()
@@ -282,7 +286,8 @@ func everyServer(t *testing.T, client *kubernetes.Clientset) func() bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asker := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	asker := http.Client{Timeout: 2 * time.Second,
+		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	return func() bool {
 		for _, e := range slice.Endpoints {
 			resp, err := asker.Get(fmt.Sprintf("https://%s:%d/readyz", e.Addresses[0], *slice.Ports[0].Port))
@@ -314,11 +319,16 @@ func sparesMachine(t *testing.T, client *kubernetes.Clientset) {
 		addresses = append(addresses, e.Addresses[0])
 	}
 	for i, address := range addresses {
-		meta := metav1.ObjectMeta{Name: fmt.Sprintf("machine-%d", i), Labels: map[string]string{discoveryv1.LabelServiceName: fmt.Sprintf("machine-%d", i)}}
-		_, err := client.CoreV1().Services("default").Create(t.Context(), &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}}, metav1.CreateOptions{})
+		meta := metav1.ObjectMeta{Name: fmt.Sprintf("machine-%d", i),
+			Labels: map[string]string{discoveryv1.LabelServiceName: fmt.Sprintf("machine-%d", i)}}
+		_, err := client.CoreV1().Services("default").Create(t.Context(),
+			&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}}},
+			metav1.CreateOptions{})
 		if err == nil {
-			_, err = client.DiscoveryV1().EndpointSlices("default").Create(t.Context(), &discoveryv1.EndpointSlice{ObjectMeta: meta, AddressType: discoveryv1.AddressTypeIPv4,
-				Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}}}, Ports: []discoveryv1.EndpointPort{{Name: new(string), Port: port}}}, metav1.CreateOptions{})
+			_, err = client.DiscoveryV1().EndpointSlices("default").Create(t.Context(),
+				&discoveryv1.EndpointSlice{ObjectMeta: meta, AddressType: discoveryv1.AddressTypeIPv4,
+					Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}}},
+					Ports:     []discoveryv1.EndpointPort{{Name: new(string), Port: port}}}, metav1.CreateOptions{})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestImages: an image is loaded from an archive and runs; what is no image is refused with the archive's name and the reason; an image
-// goes from every node, but not while a container has it.
+// TestImages: an image is loaded from an archive and runs; what is no image is refused with the archive's name and the
+// reason; an image goes from every node, but not while a container has it.
 func TestImages(t *testing.T) {
 	k := newNamespace(t, "kubectl", "images")
 	const image = "localhost/busybox:1.0"
@@ -16,12 +16,15 @@ func TestImages(t *testing.T) {
 	if err := os.WriteFile(text, []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "image", "load", text); err == nil || !strings.Contains(out, text+": is no tar archive") {
+	if out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "image", "load", text); err == nil ||
+		!strings.Contains(out, text+": is no tar archive") {
 		t.Errorf("a text: %s, %v", out, err)
 	}
-	k.run("run", "user", "--image="+image, "--overrides", `{"spec":{"nodeName":"n2"}}`, "--command", "--", "sleep", "1000")
+	k.run("run", "user", "--image="+image, "--overrides", `{"spec":{"nodeName":"n2"}}`, "--command", "--", "sleep",
+		"1000")
 	k.eventually("a pod of it runs", is("Running"), "get", "pod", "user", "-o", "jsonpath={.status.phase}")
-	if out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "image", "rm", image); err == nil || !strings.Contains(out, "has it") {
+	if out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "image", "rm", image); err == nil ||
+		!strings.Contains(out, "has it") {
 		t.Errorf("it is used: %s, %v", out, err)
 	}
 	cluster.bonsai(t, "image", "rm", "--force", image)

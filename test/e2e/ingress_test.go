@@ -23,8 +23,8 @@ import (
 
 const shopHost = "shop.example.com"
 
-// shop is two Services, each of which answers with its name, and an Ingress that leads to them by path, with a certificate from a Secret. It names no
-// class.
+// shop is two Services, each of which answers with its name, and an Ingress that leads to them by path, with a
+// certificate from a Secret. It names no class.
 const shop = `
 apiVersion: v1
 kind: ConfigMap
@@ -115,7 +115,8 @@ spec:
         backend: {service: {name: cart, port: {name: http}}}
 `
 
-// ownCertificate makes a certificate of its own for shopHost, and returns it and the Secret's files with it and its key.
+// ownCertificate makes a certificate of its own for shopHost, and returns it and the Secret's files with it and its
+// key.
 func ownCertificate(t *testing.T) (leaf *x509.Certificate, cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -127,8 +128,9 @@ func ownCertificate(t *testing.T) (leaf *x509.Certificate, cert, key string) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	template := &x509.Certificate{SerialNumber: serial, DNSNames: []string{shopHost}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true}
+	template := &x509.Certificate{SerialNumber: serial, DNSNames: []string{shopHost}, NotBefore: now.Add(-time.Hour),
+		NotAfter: now.Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +144,8 @@ func ownCertificate(t *testing.T) (leaf *x509.Certificate, cert, key string) {
 	}
 	dir := t.TempDir()
 	cert, key = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
+	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der},
+		key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
 		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +153,8 @@ func ownCertificate(t *testing.T) (leaf *x509.Certificate, cert, key string) {
 	return leaf, cert, key
 }
 
-// getVia asks the balancer at that address for a URL of the shop, trusting one certificate, and returns the code and the body.
+// getVia asks the balancer at that address for a URL of the shop, trusting one certificate, and returns the code and
+// the body.
 func getVia(address, url string, trusted *x509.Certificate) (string, error) {
 	roots := x509.NewCertPool()
 	if trusted != nil {
@@ -182,8 +186,9 @@ func answersVia(t *testing.T, address, url string, trusted *x509.Certificate, wa
 	})
 }
 
-// TestIngress: the add-on Traefik answers an Ingress: paths lead to their Services, plainly and with the certificate of the Secret, the status tells
-// the address, which the machine reaches, and what changes later, a certificate, endpoints, the Ingress itself, is answered by.
+// TestIngress: the add-on Traefik answers an Ingress: paths lead to their Services, plainly and with the certificate of
+// the Secret, the status tells the address, which the machine reaches, and what changes later, a certificate,
+// endpoints, the Ingress itself, is answered by.
 func TestIngress(t *testing.T) {
 	isLong(t)
 	t.Parallel()
@@ -200,7 +205,9 @@ func TestIngress(t *testing.T) {
 	if service := k.run("-n", "kube-system", "get", "service/traefik", "-o", path); address != service {
 		t.Errorf("the Ingress has address %q, its controller's Service %q", address, service)
 	}
-	if got, want := strings.Fields(k.run("get", "ingress/shop", "--no-headers")), []string{"shop", "traefik", shopHost, address, "80,", "443"}; len(got) < 6 || strings.Join(got[:6], " ") != strings.Join(want, " ") {
+	if got, want := strings.Fields(k.run("get", "ingress/shop", "--no-headers")),
+		[]string{"shop", "traefik", shopHost, address, "80,", "443"}; len(got) < 6 ||
+		strings.Join(got[:6], " ") != strings.Join(want, " ") {
 		t.Errorf("kubectl get ingress: %v, want %v", got, want)
 	}
 
@@ -213,7 +220,8 @@ func TestIngress(t *testing.T) {
 	if got, err := getVia(address, "https://"+shopHost+"/", second); err == nil {
 		t.Errorf("a certificate that no Secret has yet is served: %q", got)
 	}
-	k.apply(k.run("create", "secret", "tls", "shop-tls", "--cert="+cert, "--key="+key, "--dry-run=client", "-o", "yaml"))
+	k.apply(k.run("create", "secret", "tls", "shop-tls", "--cert="+cert, "--key="+key, "--dry-run=client", "-o",
+		"yaml"))
 	answersVia(t, address, "https://"+shopHost+"/", second, "200 front")
 
 	k.run("scale", "deployment/cart", "--replicas=0")

@@ -35,7 +35,9 @@ type machine struct {
 
 func newMachine(t *testing.T, name, dir string) machine {
 	t.Helper()
-	m := machine{t, "e2e-" + name, env{bin: cluster.bin, data: filepath.Join(dir, name, "data"), home: filepath.Join(dir, name), kubeconfig: filepath.Join(dir, name, "config")}}
+	m := machine{t, "e2e-" + name,
+		env{bin: cluster.bin, data: filepath.Join(dir, name, "data"), home: filepath.Join(dir, name),
+			kubeconfig: filepath.Join(dir, name, "config")}}
 	m.host("ip", "netns", "add", m.netns)
 	t.Cleanup(func() { m.host("ip", "netns", "del", m.netns) })
 	m.host("ip", "-n", m.netns, "link", "set", "lo", "up")
@@ -63,7 +65,8 @@ func (m machine) try(name string, args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return m.command(3*time.Minute, enter, append([]string{"--net=/run/netns/" + m.netns, filepath.Join(m.bin, name)}, args...)...)
+	return m.command(3*time.Minute, enter,
+		append([]string{"--net=/run/netns/" + m.netns, filepath.Join(m.bin, name)}, args...)...)
 }
 
 func (m machine) bonsai(args ...string) string {
@@ -94,8 +97,8 @@ func (m machine) kernel() string {
 	return strings.Join(all, "\n")
 }
 
-// TestJoin: another machine joins with a token, and is a node as any: pods reach each other both ways by address and by Service, exec and
-// logs come through; it survives stop and start; what it leaves behind is nothing.
+// TestJoin: another machine joins with a token, and is a node as any: pods reach each other both ways by address and by
+// Service, exec and logs come through; it survives stop and start; what it leaves behind is nothing.
 func TestJoin(t *testing.T) {
 	isLong(t)
 	dir := t.TempDir()
@@ -110,7 +113,9 @@ func TestJoin(t *testing.T) {
 	if len(line) < 3 || line[0] != "bonsai" || line[1] != "join" {
 		t.Fatal(line)
 	}
-	if out, err := far.try("bonsai", append([]string{"--data-dir", far.data, "join", line[2]}, "--token=abcdef.0123456789abcdef", "--wait=2s", line[5], line[6])...); err == nil {
+	if out, err := far.try("bonsai",
+		append([]string{"--data-dir", far.data, "join", line[2]}, "--token=abcdef.0123456789abcdef", "--wait=2s",
+			line[5], line[6])...); err == nil {
 		t.Fatal("joined with a token that nobody made: ", out)
 	}
 	far.bonsai(append(line[1:], "--node-name", "far", "--labels", "place=far")...)
@@ -127,7 +132,9 @@ func TestJoin(t *testing.T) {
 	}
 	pods := func() map[string]string { // addresses by node
 		found := map[string]string{}
-		for line := range strings.Lines(near.run("kubectl", "get", "pods", "-l", "app=web", "-o", `jsonpath={range .items[*]}{.spec.nodeName} {.status.podIP}{"\n"}{end}`)) {
+		for line := range strings.Lines(
+			near.run("kubectl", "get", "pods", "-l", "app=web", "-o",
+				`jsonpath={range .items[*]}{.spec.nodeName} {.status.podIP}{"\n"}{end}`)) {
 			if node, address, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
 				found[node] = address
 			}
@@ -141,8 +148,10 @@ func TestJoin(t *testing.T) {
 			t.Fatal(at)
 		}
 		for _, from := range []string{"n1", "far"} {
-			name := near.run("kubectl", "get", "pods", "-l", "app=web", "--field-selector", "spec.nodeName="+from, "-o", "jsonpath={.items[0].metadata.name}")
-			for _, url := range []string{"http://" + at["n1"] + ":8080/hostname", "http://" + at["far"] + ":8080/hostname", "http://web/hostname"} {
+			name := near.run("kubectl", "get", "pods", "-l", "app=web", "--field-selector", "spec.nodeName="+from, "-o",
+				"jsonpath={.items[0].metadata.name}")
+			for _, url := range []string{"http://" + at["n1"] + ":8080/hostname",
+				"http://" + at["far"] + ":8080/hostname", "http://web/hostname"} {
 				waitFor(t, from+" reaches "+url, func() bool {
 					out, err := near.try("kubectl", "exec", name, "--", "wget", "-qO-", url)
 					return err == nil && strings.HasPrefix(out, "web-")

@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// TestStopStart: stop leaves nothing on the machine but the data and the context; start goes on with the same objects on the same
-// nodes, addresses and ports, those of the pods' new sandboxes among them.
+// TestStopStart: stop leaves nothing on the machine but the data and the context; start goes on with the same objects
+// on the same nodes, addresses and ports, those of the pods' new sandboxes among them.
 func TestStopStart(t *testing.T) {
 	k := newNamespace(t, "kubectl", "stop-start")
 	k.apply(web)
 	k.run("rollout", "status", "deployment/web", "--timeout=80s")
-	state := []string{"get", "pods,services,nodes", "-o", `jsonpath={range .items[*]}{.metadata.uid} {.spec.nodeName} {.spec.clusterIP} {.spec.podCIDR} {.status.addresses[0].address}{"\n"}{end}`}
+	state := []string{"get", "pods,services,nodes", "-o",
+		`jsonpath={range .items[*]}{.metadata.uid} {.spec.nodeName} {.spec.clusterIP} {.spec.podCIDR} {.status.addresses[0].address}{"\n"}{end}`}
 	before := k.run(state...)
 	addresses := k.podAddresses()
 	kubeconfig, err := os.ReadFile(cluster.kubeconfig)
@@ -56,13 +57,14 @@ func (k kubectl) podAddresses() map[string]string {
 	return all
 }
 
-// TestPause: a paused cluster uses no CPU and says that it is paused; after it nothing was given up, though every node was silent for
-// longer than the controller manager waits for one (40 s).
+// TestPause: a paused cluster uses no CPU and says that it is paused; after it nothing was given up, though every node
+// was silent for longer than the controller manager waits for one (40 s).
 func TestPause(t *testing.T) {
 	k := newNamespace(t, "kubectl", "pause")
 	k.apply(web)
 	k.run("rollout", "status", "deployment/web", "--timeout=80s")
-	state := []string{"get", "pods,nodes", "-o", `jsonpath={range .items[*]}{.metadata.uid} {.status.containerStatuses[0].containerID} {.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].lastTransitionTime} {.spec.taints}{"\n"}{end}`}
+	state := []string{"get", "pods,nodes", "-o",
+		`jsonpath={range .items[*]}{.metadata.uid} {.status.containerStatuses[0].containerID} {.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].lastTransitionTime} {.spec.taints}{"\n"}{end}`}
 	before := k.run(state...)
 	began := time.Now()
 	cluster.bonsai(t, "pause")
@@ -72,7 +74,9 @@ func TestPause(t *testing.T) {
 	}
 	const longer = 42 * time.Second
 	for _, command := range []string{"status", "exec n1 -- true"} {
-		if out, err := cluster.command(patience, "bonsai", append([]string{"--data-dir", cluster.data}, strings.Fields(command)...)...); err == nil || !strings.Contains(out, "is paused (bonsai resume)") {
+		if out, err := cluster.command(patience, "bonsai",
+			append([]string{"--data-dir", cluster.data}, strings.Fields(command)...)...); err == nil ||
+			!strings.Contains(out, "is paused (bonsai resume)") {
 			t.Errorf("%s: %s, %v", command, out, err)
 		}
 	}
@@ -100,14 +104,15 @@ func TestSnapshot(t *testing.T) {
 	k.run("delete", "configmap", "before")
 	k.run("create", "configmap", "after")
 	cluster.bonsai(t, "snapshot", "restore", "e2e")
-	if out := k.run("get", "configmaps", "-o", "name"); !strings.Contains(out, "configmap/before") || strings.Contains(out, "configmap/after") {
+	if out := k.run("get", "configmaps", "-o", "name"); !strings.Contains(out, "configmap/before") ||
+		strings.Contains(out, "configmap/after") {
 		t.Errorf("config maps: %s", out)
 	}
 	k.eventually("the claim's data", is("started\nstarted"), "exec", "db-1", "--", "cat", "/data/log")
 }
 
-// TestAddNode: a node is added to the running cluster and runs pods; removed, it is gone from the API and from the machine, its pods
-// too, and no other node was touched.
+// TestAddNode: a node is added to the running cluster and runs pods; removed, it is gone from the API and from the
+// machine, its pods too, and no other node was touched.
 func TestAddNode(t *testing.T) {
 	k := newNamespace(t, "kubectl", "add-node")
 	before := pidOf(t, "host", "node-n1")
@@ -125,8 +130,10 @@ func TestAddNode(t *testing.T) {
 	}
 	gone() // no half of it
 	cluster.bonsai(t, "node", "add", "--labels", "disktype=ssd")
-	k.run("run", "there", "--image=localhost/busybox:1.0", "--overrides", `{"spec":{"nodeSelector":{"disktype":"ssd"}}}`, "--command", "--", "sleep", "1000")
-	k.eventually("a pod runs on the new node", is("n3 Running"), "get", "pod", "there", "-o", "jsonpath={.spec.nodeName} {.status.phase}")
+	k.run("run", "there", "--image=localhost/busybox:1.0", "--overrides",
+		`{"spec":{"nodeSelector":{"disktype":"ssd"}}}`, "--command", "--", "sleep", "1000")
+	k.eventually("a pod runs on the new node", is("n3 Running"), "get", "pod", "there", "-o",
+		"jsonpath={.spec.nodeName} {.status.phase}")
 	init := pidOf(t, "host", "node-n3")
 	cluster.bonsai(t, "node", "remove", "n3")
 	gone()

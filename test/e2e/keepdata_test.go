@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestKeepData: down --keep-data leaves only the data directory, and up goes on with the same cluster: the same objects with
-// the same UIDs, and the pods run again with the data of their claims.
+// TestKeepData: down --keep-data leaves only the data directory, and up goes on with the same cluster: the same objects
+// with the same UIDs, and the pods run again with the data of their claims.
 func TestKeepData(t *testing.T) {
 	k := newNamespace(t, "kubectl", "keep-data")
 	k.apply(web)
@@ -33,7 +33,8 @@ func TestKeepData(t *testing.T) {
 	}
 	k.eventually("the pods run again", func(out string) bool { return strings.Count(out, "true") == 5 },
 		"get", "pods", "-o", "jsonpath={.items[*].status.containerStatuses[0].ready}")
-	k.eventually("the Service answers again", contains("web-"), "exec", "deployment/web", "--", "timeout", "5", "wget", "-qO-", "http://web")
+	k.eventually("the Service answers again", contains("web-"), "exec", "deployment/web", "--", "timeout", "5", "wget",
+		"-qO-", "http://web")
 	k.eventually("the claim's data", is("started\nstarted"), "exec", "db-1", "--", "cat", "/data/log")
 }
 
@@ -52,7 +53,8 @@ func TestUpAgain(t *testing.T) {
 	if err != nil || !strings.Contains(out, "already up: nothing changed") {
 		t.Errorf("%s, %v", out, err)
 	}
-	out, err = cluster.command(time.Minute, "bonsai", "--data-dir", cluster.data, "up", "--nodes", "3", "--egress=false")
+	out, err = cluster.command(time.Minute, "bonsai", "--data-dir", cluster.data, "up", "--nodes", "3",
+		"--egress=false")
 	if err == nil || !strings.Contains(out, "nodes: n1 n2 now, n1 n2 n3 wanted") {
 		t.Errorf("other settings: %s, %v", out, err)
 	}
@@ -79,7 +81,8 @@ func pids(status string) string {
 // TestBadFlags: every program refuses a flag it does not know, names it, and exits with 1.
 func TestBadFlags(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "bonsai-network", "kubectl", "bonsai"} {
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet",
+		"kube-proxy", "bonsai-network", "kubectl", "bonsai"} {
 		out, err := cluster.command(20*time.Second, name, "--no-such-flag")
 		if err == nil || !strings.Contains(err.Error(), "exit status 1") || !strings.Contains(out, "no-such-flag") {
 			t.Errorf("%s: %s, %v", name, out, err)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// leftovers lists everything on the machine that belongs to a cluster: processes, mounts, namespaces, links, packet rules,
-// routes and cgroups.
+// leftovers lists everything on the machine that belongs to a cluster: processes, mounts, namespaces, links, packet
+// rules, routes and cgroups.
 func leftovers() ([]string, error) {
 	var found []string
 	add := func(kind string, lines []string, mine func(string) bool) {
@@ -34,7 +34,9 @@ func leftovers() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	add("process", processes, mentions("bonsai supervise", "bonsai node-", "bonsai-e2e-", "containerd-shim-runc-v2 -namespace k8s.io -id", "-address /run/containerd/containerd.sock"))
+	add("process", processes,
+		mentions("bonsai supervise", "bonsai node-", "bonsai-e2e-", "containerd-shim-runc-v2 -namespace k8s.io -id",
+			"-address /run/containerd/containerd.sock"))
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return nil, err
@@ -72,8 +74,8 @@ func leftovers() ([]string, error) {
 	return found, nil
 }
 
-// cgroupsCalled returns the cgroups whose name matches: at the roots of the hierarchies, and on v2 also where systemd delegates them, in a
-// scope or in a service.
+// cgroupsCalled returns the cgroups whose name matches: at the roots of the hierarchies, and on v2 also where systemd
+// delegates them, in a scope or in a service.
 func cgroupsCalled(pattern string) ([]string, error) {
 	var found []string
 	for _, above := range []string{"", "*", "*/*.scope", "*/*/*.service"} {

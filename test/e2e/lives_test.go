@@ -19,10 +19,10 @@ var killings = map[string]func(t *testing.T, e env, nodes int){
 	"both":       func(t *testing.T, e env, nodes int) { killAll(t, append(e.inits(t, nodes), e.supervisor(t))...) },
 }
 
-// TestKilledLives kills with SIGKILL the supervisor, every node's init, and both, of clusters of one and three nodes, which
-// takes every process with it, and goes on with up, which makes the cluster work again, and at last with down, which leaves
-// nothing. BONSAI_E2E_LIVES=all ends every way with both, which takes some minutes. It is not parallel: it takes the cluster
-// under test down meanwhile, for its addresses.
+// TestKilledLives kills with SIGKILL the supervisor, every node's init, and both, of clusters of one and three nodes,
+// which takes every process with it, and goes on with up, which makes the cluster work again, and at last with down,
+// which leaves nothing. BONSAI_E2E_LIVES=all ends every way with both, which takes some minutes. It is not parallel: it
+// takes the cluster under test down meanwhile, for its addresses.
 func TestKilledLives(t *testing.T) {
 	if out, err := cluster.command(2*time.Minute, "bonsai", "--data-dir", cluster.data, "down", "--keep-data"); err != nil {
 		t.Fatal(out, err)
@@ -53,7 +53,8 @@ func TestKilledLives(t *testing.T) {
 	for _, life := range lives {
 		t.Run(fmt.Sprintf("%d-%s", life.nodes, strings.Join(life.kills, "-")), func(t *testing.T) {
 			dir := t.TempDir()
-			e := env{bin: cluster.bin, data: filepath.Join(dir, "data"), home: dir, kubeconfig: filepath.Join(dir, "config")}
+			e := env{bin: cluster.bin, data: filepath.Join(dir, "data"), home: dir,
+				kubeconfig: filepath.Join(dir, "config")}
 			t.Cleanup(func() { e.command(2*time.Minute, "bonsai", "--data-dir", e.data, "down") })
 			e.upAndWork(t, life.nodes)
 			for i, kill := range life.kills {
@@ -86,7 +87,8 @@ func TestKilledLives(t *testing.T) {
 			if err := os.WriteFile(e.kubeconfig, kept, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := e.command(time.Minute, "kubectl", "get", "nodes"); err == nil || !strings.Contains(out, " was refused") {
+			if out, err := e.command(time.Minute, "kubectl", "get", "nodes"); err == nil ||
+				!strings.Contains(out, " was refused") {
 				t.Errorf("a client of a cluster that is gone: %s, %v", out, err)
 			}
 		})
@@ -96,13 +98,15 @@ func TestKilledLives(t *testing.T) {
 // upAndWork brings the cluster up and has it run a new pod on each node.
 func (e env) upAndWork(t *testing.T, nodes int) {
 	t.Helper()
-	if out, err := e.command(3*time.Minute, "bonsai", "--data-dir", e.data, "up", "--nodes", strconv.Itoa(nodes), "--egress=false"); err != nil {
+	if out, err := e.command(3*time.Minute, "bonsai", "--data-dir", e.data, "up", "--nodes", strconv.Itoa(nodes),
+		"--egress=false"); err != nil {
 		t.Fatal(out, err)
 	}
 	for i := 1; i <= nodes; i++ {
 		pod := fmt.Sprintf("n%d-%d", i, time.Now().UnixNano())
 		overrides := fmt.Sprintf(`{"spec":{"nodeName":"n%d"}}`, i)
-		if out, err := e.command(time.Minute, "kubectl", "run", pod, "--image=localhost/busybox:1.0", "--restart=Never", "--overrides", overrides, "--command", "--", "true"); err != nil {
+		if out, err := e.command(time.Minute, "kubectl", "run", pod, "--image=localhost/busybox:1.0", "--restart=Never",
+			"--overrides", overrides, "--command", "--", "true"); err != nil {
 			t.Fatal(out, err)
 		}
 		waitFor(t, "a new pod runs on every node", func() bool {
@@ -115,7 +119,8 @@ func (e env) upAndWork(t *testing.T, nodes int) {
 // pid returns the pid on the host of one of the supervisor's children.
 func (e env) pid(t *testing.T, process string) int {
 	t.Helper()
-	out, err := e.command(time.Minute, "bonsai", "--data-dir", e.data, "status") // an error says only that not all of it is up
+	// an error says only that not all of it is up
+	out, err := e.command(time.Minute, "bonsai", "--data-dir", e.data, "status")
 	for _, line := range strings.Split(out, "\n") {
 		if f := strings.Fields(line); len(f) > 2 && f[0] == "host" && f[1] == process {
 			if pid, err := strconv.Atoi(f[2]); err == nil && pid > 0 {
@@ -179,11 +184,13 @@ func TestSilentAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Kill(pid, syscall.SIGCONT)
-	if out, err := cluster.command(time.Minute, "bonsai", "--data-dir", cluster.data, "status"); err == nil || !strings.Contains(out, "the API server does not answer") {
+	if out, err := cluster.command(time.Minute, "bonsai", "--data-dir", cluster.data, "status"); err == nil ||
+		!strings.Contains(out, "the API server does not answer") {
 		t.Errorf("status: %s, %v", out, err)
 	}
 	up := append(cluster.upArgs(), "--wait", "3s")
-	if out, err := cluster.command(time.Minute, "bonsai", up...); err == nil || strings.Contains(out, "already up") || !strings.Contains(out, "the API server does not answer") {
+	if out, err := cluster.command(time.Minute, "bonsai", up...); err == nil || strings.Contains(out, "already up") ||
+		!strings.Contains(out, "the API server does not answer") {
 		t.Errorf("up: %s, %v", out, err)
 	}
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {

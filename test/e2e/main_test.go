@@ -1,5 +1,5 @@
-// Package e2e tries the whole product from outside: real binaries, a real etcd, a real containerd, real packets. It starts a
-// cluster of two nodes of its own, tries it as its users do, and checks that nothing is left when it is gone.
+// Package e2e tries the whole product from outside: real binaries, a real etcd, a real containerd, real packets. It
+// starts a cluster of two nodes of its own, tries it as its users do, and checks that nothing is left when it is gone.
 package e2e
 
 import (
@@ -62,7 +62,8 @@ func run(m *testing.M) (code int, err error) {
 	if other := os.Getenv("BONSAI_BIN"); other != "" { // other binaries, for example with a containerd beside them
 		bin = other
 	}
-	cluster = env{bin: bin, data: filepath.Join(dir, "data"), home: filepath.Join(dir, "home"), kubeconfig: filepath.Join(dir, "home", ".kube", "config")}
+	cluster = env{bin: bin, data: filepath.Join(dir, "data"), home: filepath.Join(dir, "home"),
+		kubeconfig: filepath.Join(dir, "home", ".kube", "config")}
 	others, err := alone()
 	if err != nil {
 		return 0, err

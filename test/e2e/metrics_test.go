@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMetrics: metrics-server behind an APIService, asked as its clients ask: kubectl get --raw and kubectl top, discovery, explain, and
-// somebody who may not.
+// TestMetrics: metrics-server behind an APIService, asked as its clients ask: kubectl get --raw and kubectl top,
+// discovery, explain, and somebody who may not.
 func TestMetrics(t *testing.T) {
 	isLong(t)
 	t.Parallel()
@@ -39,12 +39,14 @@ func TestMetrics(t *testing.T) {
 	if out := k.run("explain", "nodes.metrics.k8s.io"); !strings.Contains(out, "KIND:       NodeMetrics") {
 		t.Errorf("explain: %s", out)
 	}
-	if out, err := k.try("--as=nobody", "get", "--raw", "/apis/metrics.k8s.io/v1beta1/nodes"); err == nil || !strings.Contains(out, "forbidden") {
+	if out, err := k.try("--as=nobody", "get", "--raw", "/apis/metrics.k8s.io/v1beta1/nodes"); err == nil ||
+		!strings.Contains(out, "forbidden") {
 		t.Errorf("who may not: %s, %v", out, err)
 	}
 }
 
-// busy is a Deployment whose pods use three times the CPU that they ask for until /tmp/rest is there, and its autoscaler.
+// busy is a Deployment whose pods use three times the CPU that they ask for until /tmp/rest is there, and its
+// autoscaler.
 const busy = `
 apiVersion: apps/v1
 kind: Deployment
@@ -71,8 +73,8 @@ spec:
   behavior: {scaleDown: {stabilizationWindowSeconds: 0}}
 `
 
-// TestAutoscaling: an autoscaler follows the CPU of its pods, up and down. Each step takes rounds of the metrics server and of the
-// controller, of 15 s each.
+// TestAutoscaling: an autoscaler follows the CPU of its pods, up and down. Each step takes rounds of the metrics server
+// and of the controller, of 15 s each.
 func TestAutoscaling(t *testing.T) {
 	isLong(t)
 	t.Parallel()
@@ -81,13 +83,15 @@ func TestAutoscaling(t *testing.T) {
 	replicas := []string{"get", "deployment", "busy", "-o", "jsonpath={.spec.replicas}"}
 	k.eventually("two replicas", is("2"), replicas...)
 	// It scales before it writes its status.
-	k.eventually("it says why", is("ValidMetricFound"), "get", "hpa", "busy", "-o", `jsonpath={.status.conditions[?(@.type=="ScalingActive")].reason}`)
+	k.eventually("it says why", is("ValidMetricFound"), "get", "hpa", "busy", "-o",
+		`jsonpath={.status.conditions[?(@.type=="ScalingActive")].reason}`)
 	k.run("rollout", "status", "deployment/busy", "--timeout=60s")
 	for _, pod := range strings.Fields(k.run("get", "pods", "-l", "app=busy", "-o", "name")) {
 		k.run("exec", pod, "--", "touch", "/tmp/rest")
 	}
 	k.eventually("one replica", is("1"), replicas...)
-	for _, said := range []string{"New size: 2; reason: cpu resource utilization (percentage of request) above target", "New size: 1; reason: All metrics below target"} {
+	for _, said := range []string{"New size: 2; reason: cpu resource utilization (percentage of request) above target",
+		"New size: 1; reason: All metrics below target"} {
 		k.eventually("what the autoscaler did", contains(said), "describe", "hpa", "busy")
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestNames: the programs of the local image look names up, short and full, that are there and that are not, and none of them crashes.
+// TestNames: the programs of the local image look names up, short and full, that are there and that are not, and none
+// of them crashes.
 func TestNames(t *testing.T) {
 	k := newNamespace(t, "kubectl", "names")
 	k.apply(web)

@@ -13,9 +13,9 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// TestNeighbour: a machine on the same network that routes the cluster's addresses to this one reaches none of the cluster's doors, with
-// egress and without, but what is published for it; the host reaches them all. Without egress, a pod reaches none of the host's services but
-// the API server. At the end the host forwards as little as before.
+// TestNeighbour: a machine on the same network that routes the cluster's addresses to this one reaches none of the
+// cluster's doors, with egress and without, but what is published for it; the host reaches them all. Without egress, a
+// pod reaches none of the host's services but the API server. At the end the host forwards as little as before.
 func TestNeighbour(t *testing.T) {
 	for _, egress := range []string{"true", "false"} {
 		t.Run("egress="+egress, func(t *testing.T) {
@@ -28,7 +28,8 @@ func TestNeighbour(t *testing.T) {
 				neighbour.host("ip", "-n", neighbour.netns, "route", "add", subnet, "via", "192.0.2.1")
 			}
 			forwards := func() string {
-				out, err := exec.Command("ip", "netns", "exec", host.netns, "cat", "/proc/sys/net/ipv4/ip_forward").Output()
+				out, err := exec.Command("ip", "netns", "exec", host.netns, "cat",
+					"/proc/sys/net/ipv4/ip_forward").Output()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -37,25 +38,32 @@ func TestNeighbour(t *testing.T) {
 			host.host("ip", "netns", "exec", host.netns, "sh", "-c", "echo 0 >/proc/sys/net/ipv4/ip_forward")
 
 			host.bonsai("up", "--egress="+egress, "--port", "192.0.2.1:8080:30080")
-			host.run("kubectl", "create", "deployment", "web", "--image=localhost/busybox:1.0", "--", "httpd", "-f", "-p", "8080", "-h", "/etc")
+			host.run("kubectl", "create", "deployment", "web", "--image=localhost/busybox:1.0", "--", "httpd", "-f",
+				"-p", "8080", "-h", "/etc")
 			host.run("kubectl", "create", "service", "nodeport", "web", "--tcp=80:8080", "--node-port=30080")
 			host.run("kubectl", "create", "service", "loadbalancer", "balanced", "--tcp=80:8080")
 			host.run("kubectl", "set", "selector", "service", "balanced", "app=web")
 			host.run("kubectl", "rollout", "status", "deployment", "web", "--timeout=80s")
-			host.run("kubectl", "wait", "service/balanced", "--for=jsonpath={.status.loadBalancer.ingress}", "--timeout=80s")
+			host.run("kubectl", "wait", "service/balanced", "--for=jsonpath={.status.loadBalancer.ingress}",
+				"--timeout=80s")
 			get := func(what ...string) string { return host.run("kubectl", slices.Concat([]string{"get"}, what)...) }
 			pod := get("pods", "-l", "app=web", "-o", "jsonpath={.items[0].status.podIP}")
 			balancer := get("service", "balanced", "-o", "jsonpath={.status.loadBalancer.ingress[0].ip}")
 
 			// Controls: the host reaches what its neighbour must not, and the neighbour what is published.
-			for _, door := range []string{"10.77.0.1:6443", "10.77.0.11:10250", "10.77.0.11:30080", pod + ":8080", balancer + ":80"} {
+			for _, door := range []string{"10.77.0.1:6443", "10.77.0.11:10250", "10.77.0.11:30080", pod + ":8080",
+				balancer + ":80"} {
 				waitFor(t, "the host reaches "+door, func() bool { return host.reaches(t, door) })
 			}
-			waitFor(t, "the neighbour reaches the published port", func() bool { return neighbour.reaches(t, "192.0.2.1:8080") })
+			waitFor(t, "the neighbour reaches the published port", func() bool {
+				return neighbour.reaches(t, "192.0.2.1:8080")
+			})
 			for _, door := range []string{
-				"10.77.0.1:6443", "10.77.0.1:8080", "10.77.0.11:10250", "10.77.0.11:10256", "10.77.0.11:30080", pod + ":8080", balancer + ":80",
+				"10.77.0.1:6443", "10.77.0.1:8080", "10.77.0.11:10250", "10.77.0.11:10256", "10.77.0.11:30080",
+				pod + ":8080", balancer + ":80",
 				get("service", "web", "-o", "jsonpath={.spec.clusterIP}") + ":80",
-				get("pods", "-n", "kube-system", "-l", "k8s-app=kube-dns", "-o", "jsonpath={.items[0].status.podIP}") + ":53",
+				get("pods", "-n", "kube-system", "-l", "k8s-app=kube-dns", "-o", "jsonpath={.items[0].status.podIP}") +
+					":53",
 				get("service", "-n", "kube-system", "kube-dns", "-o", "jsonpath={.spec.clusterIP}") + ":53",
 				get("service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}") + ":443",
 			} {
@@ -67,7 +75,8 @@ func TestNeighbour(t *testing.T) {
 			listening := host.listen(t, "0.0.0.0:7777")
 			defer listening.Close()
 			for _, door := range []string{"10.77.0.1 7777", "192.0.2.1 7777"} {
-				_, err := host.try("kubectl", "exec", "deployment/web", "--", "nc", "-w", "2", "-z", strings.Fields(door)[0], strings.Fields(door)[1])
+				_, err := host.try("kubectl", "exec", "deployment/web", "--", "nc", "-w", "2", "-z",
+					strings.Fields(door)[0], strings.Fields(door)[1])
 				if (err == nil) != (egress == "true") {
 					t.Errorf("a pod connects to the host at %s: %v", door, err)
 				}

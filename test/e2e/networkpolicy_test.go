@@ -39,8 +39,9 @@ spec:
 `, name, app, rules)
 }
 
-// TestNetworkPolicies: https://kubernetes.io/docs/concepts/services-networking/network-policies/. Policies cut off and let through, by
-// pods' and namespaces' labels, blocks of addresses, named ports and ranges, within a node and between nodes, by address and by Service.
+// TestNetworkPolicies: https://kubernetes.io/docs/concepts/services-networking/network-policies/. Policies cut off and
+// let through, by pods' and namespaces' labels, blocks of addresses, named ports and ranges, within a node and between
+// nodes, by address and by Service.
 func TestNetworkPolicies(t *testing.T) {
 	t.Parallel()
 	k, other := newNamespace(t, "kubectl", "policed"), newNamespace(t, "kubectl", "policed-other")
@@ -62,7 +63,8 @@ func TestNetworkPolicies(t *testing.T) {
 				want = "web\nweb"
 			}
 			of.eventually(fmt.Sprintf("%s: what %s reaches", what, pod), is(want), "exec", pod, "--", "sh", "-c",
-				fmt.Sprintf("for a in %s:%d %s:%d; do timeout 3 wget -qO- http://$a 2>/dev/null || echo cut off; done", web, port, service, servicePort))
+				fmt.Sprintf("for a in %s:%d %s:%d; do timeout 3 wget -qO- http://$a 2>/dev/null || echo cut off; done",
+					web, port, service, servicePort))
 		}
 	}
 	reach("no policy", 8080, 80, "near", "far", "stranger")
@@ -71,23 +73,28 @@ func TestNetworkPolicies(t *testing.T) {
 	reach("all denied", 8080, 80)
 	reach("all denied", 8081, 81)
 
-	k.apply(policy("labels", "web", "ingress: [{from: [{podSelector: {matchLabels: {app: far}}}], ports: [{port: http}]}]"))
+	k.apply(policy("labels", "web",
+		"ingress: [{from: [{podSelector: {matchLabels: {app: far}}}], ports: [{port: http}]}]"))
 	reach("a pod's label at a named port", 8080, 80, "far")
 	reach("a pod's label at another port", 8081, 81)
 
-	k.apply(policy("labels", "web", "ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: policed-other}}}], ports: [{port: 8081, endPort: 8090}]}]"))
+	k.apply(policy("labels", "web",
+		"ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: policed-other}}}], ports: [{port: 8081, endPort: 8090}]}]"))
 	reach("a namespace's label at a range of ports", 8081, 81, "stranger")
 	reach("a namespace's label below the range", 8080, 80)
 
-	k.apply(policy("labels", "web", fmt.Sprintf("ingress: [{from: [{ipBlock: {cidr: 10.244.0.0/16, except: [%s/32]}}]}]", ip("near"))))
+	k.apply(policy("labels", "web",
+		fmt.Sprintf("ingress: [{from: [{ipBlock: {cidr: 10.244.0.0/16, except: [%s/32]}}]}]", ip("near"))))
 	reach("a block with an exception", 8080, 80, "far", "stranger")
 	// The kubelet's probes are the node's own, which no policy cuts off.
 	k.field("web", `.status.conditions[?(@.type=="Ready")].status`, "True")
 	k.field("web", ".status.containerStatuses[0].restartCount", "0")
 
-	other.apply(policy("dns", "stranger", "policyTypes: [Egress]\n  egress: [{to: [{namespaceSelector: {}, podSelector: {matchLabels: {k8s-app: kube-dns}}}], ports: [{port: 53, protocol: UDP}]}]"))
+	other.apply(policy("dns", "stranger",
+		"policyTypes: [Egress]\n  egress: [{to: [{namespaceSelector: {}, podSelector: {matchLabels: {k8s-app: kube-dns}}}], ports: [{port: 53, protocol: UDP}]}]"))
 	reach("egress to DNS only", 8080, 80, "far")
-	other.eventually("names are still resolved", contains(service), "exec", "stranger", "--", "nslookup", "web.policed.svc.cluster.local")
+	other.eventually("names are still resolved", contains(service), "exec", "stranger", "--", "nslookup",
+		"web.policed.svc.cluster.local")
 
 	k.run("delete", "networkpolicy", "--all")
 	other.run("delete", "networkpolicy", "--all")

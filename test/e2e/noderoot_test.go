@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNodeRoot: a node, and a pod that is shown the node's root, see nothing of the machine's files but its programs, and may write none of
-// these; what a pod writes elsewhere is seen on the node.
+// TestNodeRoot: a node, and a pod that is shown the node's root, see nothing of the machine's files but its programs,
+// and may write none of these; what a pod writes elsewhere is seen on the node.
 func TestNodeRoot(t *testing.T) {
 	k := newNamespace(t, "kubectl", "node-root")
 	node := func(command string) (string, error) {
@@ -40,8 +40,8 @@ spec:
 	}
 }
 
-// TestNodeData: a privileged pod that is shown the node's root finds no authority's key anywhere below it, and of the data directory nothing that
-// is another node's or the control plane's. What its own kubelet needs it does find.
+// TestNodeData: a privileged pod that is shown the node's root finds no authority's key anywhere below it, and of the
+// data directory nothing that is another node's or the control plane's. What its own kubelet needs it does find.
 func TestNodeData(t *testing.T) {
 	k := newNamespace(t, "kubectl", "node-data")
 	k.apply(`apiVersion: v1
@@ -59,9 +59,11 @@ spec:
     securityContext: {privileged: true}
     volumeMounts: [{name: root, mountPath: /host}]
 `)
-	k.eventually("the pod has looked everywhere", is("Succeeded"), "get", "pod", "prying", "-o", "jsonpath={.status.phase}")
+	k.eventually("the pod has looked everywhere", is("Succeeded"), "get", "pod", "prying", "-o",
+		"jsonpath={.status.phase}")
 	found := k.run("logs", "prying")
-	for _, own := range []string{"pki/kubelet-server-n1.key", "kubeconfig/kubelet-n1.conf", "kubeconfig/proxy-n1.conf", "kubeconfig/network-n1.conf", "run/n1/node.sock", "logs/n1/kubelet.log", "/proc/1/root/run/bonsai/pki/ca.crt"} {
+	for _, own := range []string{"pki/kubelet-server-n1.key", "kubeconfig/kubelet-n1.conf", "kubeconfig/proxy-n1.conf",
+		"kubeconfig/network-n1.conf", "run/n1/node.sock", "logs/n1/kubelet.log", "/proc/1/root/run/bonsai/pki/ca.crt"} {
 		if !strings.Contains(found, own) {
 			t.Errorf("the node does not see its own %s", own)
 		}
@@ -70,7 +72,8 @@ spec:
 		if strings.Contains(line, "/volumes/kubernetes.io~empty-dir/") {
 			continue // a pod's own, as the keys that metrics-server makes for itself
 		}
-		for _, strange := range []string{"ca.key", "sa.key", "etcd", "admin", "apiserver", "n2", "supervisor", "cluster.json", "controller-manager", "scheduler"} {
+		for _, strange := range []string{"ca.key", "sa.key", "etcd", "admin", "apiserver", "n2", "supervisor",
+			"cluster.json", "controller-manager", "scheduler"} {
 			if name, _ := strings.CutPrefix(line, strings.TrimPrefix(cluster.data, "/")); strings.Contains(name, strange) {
 				t.Errorf("the node sees %s", line)
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// alone makes this run the only one in its network namespace until the listener is closed or the process ends, however that comes: an
-// abstract socket is its namespace's, and nobody's once its process is gone.
+// alone makes this run the only one in its network namespace until the listener is closed or the process ends, however
+// that comes: an abstract socket is its namespace's, and nobody's once its process is gone.
 func alone() (net.Listener, error) {
 	l, err := net.Listen("unix", "@bonsai-e2e")
 	if err != nil {
@@ -26,8 +26,8 @@ func alone() (net.Listener, error) {
 // ofTests is what a data directory is called that a run of these tests made, beneath the directory for temporary files.
 var ofTests = regexp.MustCompile(`^(bonsai-e2e-|Test[A-Z])`)
 
-// takeDownOrphans takes down the clusters of runs that were killed, which had no time to do it. To be called when alone: a cluster that
-// has no run any more is told by its data directory, which its link bears as an alias.
+// takeDownOrphans takes down the clusters of runs that were killed, which had no time to do it. To be called when
+// alone: a cluster that has no run any more is told by its data directory, which its link bears as an alias.
 func takeDownOrphans() error {
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -47,8 +47,8 @@ func takeDownOrphans() error {
 	return removeEmptyCgroups()
 }
 
-// removeEmptyCgroups removes the cgroups of clusters without any process: with its network namespace a cluster can lose its links and
-// every process, but not these.
+// removeEmptyCgroups removes the cgroups of clusters without any process: with its network namespace a cluster can lose
+// its links and every process, but not these.
 func removeEmptyCgroups() error {
 	roots, err := cgroupsCalled("bonsai-*")
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// database is a StatefulSet with a claim that says nothing of its class, whose container, which is not root, notes each of its starts.
+// database is a StatefulSet with a claim that says nothing of its class, whose container, which is not root, notes each
+// of its starts.
 const database = `apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: db}
@@ -29,8 +30,8 @@ spec:
     spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
 `
 
-// TestClaims: a StatefulSet's claims get directories on their nodes from the default class, keep their data while pods come and go, stay
-// while a pod uses them, and take the data with them.
+// TestClaims: a StatefulSet's claims get directories on their nodes from the default class, keep their data while pods
+// come and go, stay while a pod uses them, and take the data with them.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	k := newNamespace(t, "kubectl", "claims")
@@ -49,7 +50,9 @@ func TestClaims(t *testing.T) {
 	}
 	uid := k.run("get", "pod", "db-0", "-o", "jsonpath={.metadata.uid}")
 	k.run("delete", "pod", "db-0")
-	k.eventually("another db-0", func(now string) bool { return now != "" && now != uid }, "get", "pod", "db-0", "--ignore-not-found", "-o", "jsonpath={.metadata.uid}")
+	k.eventually("another db-0", func(now string) bool {
+		return now != "" && now != uid
+	}, "get", "pod", "db-0", "--ignore-not-found", "-o", "jsonpath={.metadata.uid}")
 	k.eventually("its data", is("started\nstarted"), "exec", "db-0", "--", "cat", "/data/log")
 
 	k.run("delete", "pvc", "data-db-0", "--wait=false")

@@ -19,7 +19,8 @@ func forward(t *testing.T, k kubectl, target, port, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(cluster.bin, k.binary), "-n", k.namespace, "port-forward", target, ":"+port)
+	cmd := exec.CommandContext(ctx, filepath.Join(cluster.bin, k.binary), "-n", k.namespace, "port-forward", target,
+		":"+port)
 	cmd.Env = append(os.Environ(), "HOME="+cluster.home, "KUBECONFIG="+cluster.kubeconfig)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -65,14 +66,16 @@ func TestQoSCgroups(t *testing.T) {
 	k := newNamespace(t, "kubectl", "qos")
 	for name, c := range map[string]struct{ resources, class, parent string }{
 		"guaranteed": {"resources: {limits: {cpu: 100m, memory: 64Mi}}", "Guaranteed", "kubepods"},
-		"burstable":  {"resources: {requests: {cpu: 100m, memory: 16Mi}, limits: {memory: 64Mi}}", "Burstable", "burstable"},
+		"burstable": {"resources: {requests: {cpu: 100m, memory: 16Mi}, limits: {memory: 64Mi}}", "Burstable",
+			"burstable"},
 		"besteffort": {"", "BestEffort", "besteffort"},
 	} {
 		k.apply(podOf(name, "sleep 3600", c.resources, "nodeName: n1"))
 		k.ready(name)
 		k.field(name, ".status.qosClass", c.class)
 		uid := k.run("get", "pod", name, "-o", "jsonpath={.metadata.uid}")
-		out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "exec", "n1", "--", "/bin/busybox", "sh", "-c",
+		out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "exec", "n1", "--", "/bin/busybox",
+			"sh", "-c",
 			fmt.Sprintf("for d in $(find /sys/fs/cgroup -type d -name 'pod%s'); do echo $d; cat $d/memory.limit_in_bytes $d/memory.max 2>/dev/null; done; true", uid))
 		if err != nil || !strings.Contains(out, "/"+c.parent+"/pod"+uid) {
 			t.Errorf("the cgroup of %s: %s, %v", name, out, err)
@@ -83,8 +86,8 @@ func TestQoSCgroups(t *testing.T) {
 	}
 }
 
-// TestAppArmor: where the machine has AppArmor, a pod that asks for the runtime's profile is confined by it; elsewhere it is rejected, and says
-// why.
+// TestAppArmor: where the machine has AppArmor, a pod that asks for the runtime's profile is confined by it; elsewhere
+// it is rejected, and says why.
 func TestAppArmor(t *testing.T) {
 	t.Parallel()
 	k := newNamespace(t, "kubectl", "apparmor")
@@ -92,7 +95,8 @@ func TestAppArmor(t *testing.T) {
 	k.apply(podOf("unconfined", "sleep 3600", "securityContext: {appArmorProfile: {type: Unconfined}}", "nodeName: n1"))
 	k.ready("unconfined")
 	enabled, err := os.ReadFile("/sys/module/apparmor/parameters/enabled")
-	if _, missing := exec.LookPath("apparmor_parser"); err == nil && missing == nil && strings.HasPrefix(string(enabled), "Y") {
+	if _, missing := exec.LookPath("apparmor_parser"); err == nil && missing == nil &&
+		strings.HasPrefix(string(enabled), "Y") {
 		k.ready("asks")
 		if profile := k.run("exec", "asks", "--", "cat", "/proc/self/attr/current"); !strings.HasPrefix(profile, "cri-containerd.apparmor.d (enforce)") {
 			t.Errorf("runs as %s", profile)
@@ -109,7 +113,9 @@ func TestServicesAcrossNodes(t *testing.T) {
 	t.Parallel()
 	k := newNamespace(t, "kubectl", "across")
 	for _, n := range []string{"n1", "n2"} {
-		k.apply(strings.Replace(podOf("on-"+n, serve, "readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}", "nodeName: "+n), "labels: {app: on-"+n+"}", "labels: {app: web}", 1))
+		k.apply(strings.Replace(
+			podOf("on-"+n, serve, "readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}", "nodeName: "+n),
+			"labels: {app: on-"+n+"}", "labels: {app: web}", 1))
 	}
 	k.apply(`
 apiVersion: v1
@@ -148,7 +154,9 @@ spec: {selector: {app: nothing}, ports: [{port: 80}]}
 		})
 	}
 	first := k.eventually("the sticky Service answers", contains("on-n"), ask("on-n1", "http://sticky")...)
-	if out := k.run("exec", "on-n1", "--", "sh", "-c", "for i in 1 2 3 4 5 6 7 8; do timeout 5 wget -qO- http://sticky; done"); out != strings.TrimSpace(strings.Repeat(first+"\n", 8)) {
+	if out := k.run("exec", "on-n1", "--", "sh", "-c",
+		"for i in 1 2 3 4 5 6 7 8; do timeout 5 wget -qO- http://sticky; done"); out !=
+		strings.TrimSpace(strings.Repeat(first+"\n", 8)) {
 		t.Errorf("with session affinity %q is followed by %q", first, out)
 	}
 	until(t, "a Service without endpoints refuses at once", func() (bool, string) {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// podOf is a pod of one container c that runs the shell script; more is added to the pod's spec, container to the container.
+// podOf is a pod of one container c that runs the shell script; more is added to the pod's spec, container to the
+// container.
 func podOf(name, script, container, more string) string {
 	return fmt.Sprintf(`
 apiVersion: v1
@@ -39,7 +40,8 @@ func (k kubectl) ready(pods ...string) {
 // field waits for a value of the pod's first container status or any other path.
 func (k kubectl) field(pod, path, want string) {
 	k.t.Helper()
-	k.eventually(fmt.Sprintf("%s of %s is %s", path, pod, want), is(want), "get", "pod", pod, "-o", "jsonpath={"+path+"}")
+	k.eventually(fmt.Sprintf("%s of %s is %s", path, pod, want), is(want), "get", "pod", pod, "-o",
+		"jsonpath={"+path+"}")
 }
 
 // events waits until an event of the pod says so.
@@ -53,10 +55,14 @@ func (k kubectl) events(pod, text string) {
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	k := newNamespace(t, "kubectl", "probes")
-	k.apply(podOf("exec", "sleep 3600", "readinessProbe: {exec: {command: [test, -f, /tmp/ready]}, periodSeconds: 1}", ""))
-	k.apply(podOf("http", serve, "startupProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 1, failureThreshold: 30}\n    livenessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}", ""))
-	k.apply(podOf("dying", "sleep 3600", "livenessProbe: {exec: {command: [sh, -c, 'echo sick; exit 1']}, periodSeconds: 1, failureThreshold: 1}", ""))
-	k.apply(podOf("slow", "sleep 3600", "startupProbe: {tcpSocket: {port: 1}, periodSeconds: 1, failureThreshold: 1}", ""))
+	k.apply(podOf("exec", "sleep 3600", "readinessProbe: {exec: {command: [test, -f, /tmp/ready]}, periodSeconds: 1}",
+		""))
+	k.apply(podOf("http", serve,
+		"startupProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 1, failureThreshold: 30}\n    livenessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}", ""))
+	k.apply(podOf("dying", "sleep 3600",
+		"livenessProbe: {exec: {command: [sh, -c, 'echo sick; exit 1']}, periodSeconds: 1, failureThreshold: 1}", ""))
+	k.apply(podOf("slow", "sleep 3600", "startupProbe: {tcpSocket: {port: 1}, periodSeconds: 1, failureThreshold: 1}",
+		""))
 
 	k.field("exec", ".status.containerStatuses[0].started", "true")
 	k.field("exec", ".status.containerStatuses[0].ready", "false")
@@ -68,7 +74,9 @@ func TestProbes(t *testing.T) {
 
 	k.events("dying", "Warning Unhealthy Liveness probe failed: sick")
 	k.events("dying", "Normal Killing Container c failed liveness probe, will be restarted")
-	k.eventually("the sick container is restarted", func(out string) bool { return out != "" && out != "0" }, "get", "pod", "dying", "-o", "jsonpath={.status.containerStatuses[0].restartCount}")
+	k.eventually("the sick container is restarted", func(out string) bool {
+		return out != "" && out != "0"
+	}, "get", "pod", "dying", "-o", "jsonpath={.status.containerStatuses[0].restartCount}")
 	k.events("slow", "Normal Killing Container c failed startup probe, will be restarted")
 	if out := k.run("get", "pod", "http", "-o", "jsonpath={.status.containerStatuses[0].restartCount}"); out != "0" {
 		t.Errorf("the healthy container was restarted %s times", out)
@@ -98,31 +106,38 @@ func TestRestartPolicies(t *testing.T) {
 	// KEP-5532: the init container runs again, the volume and the address stay.
 	k.field("all", ".status.containerStatuses[0].restartCount", "1")
 	k.field("all", ".status.containerStatuses[0].ready", "true")
-	if out := k.run("exec", "all", "-c", "watcher", "--", "cat", "/v/begun"); out != "begun\nbegun" && out != "begun\nbegun\n" {
+	if out := k.run("exec", "all", "-c", "watcher", "--", "cat", "/v/begun"); out != "begun\nbegun" &&
+		out != "begun\nbegun\n" {
 		t.Errorf("the init container ran: %q", out)
 	}
 	k.field("all", `.status.conditions[?(@.type=="AllContainersRestarting")].status`, "False")
 
 	k.field("never", ".status.phase", "Failed")
-	if out := k.run("get", "pod", "never", "-o", "jsonpath={.status.containerStatuses[0].state.terminated.exitCode} {.status.containerStatuses[0].state.terminated.reason} {.status.containerStatuses[0].state.terminated.message}"); strings.TrimSpace(out) != "3 Error last words" {
+	if out := k.run("get", "pod", "never", "-o",
+		"jsonpath={.status.containerStatuses[0].state.terminated.exitCode} {.status.containerStatuses[0].state.terminated.reason} {.status.containerStatuses[0].state.terminated.message}"); strings.TrimSpace(out) != "3 Error last words" {
 		t.Errorf("the failed container ended with %q", out)
 	}
 	k.field("done", ".status.phase", "Succeeded")
 	k.field("done", ".status.containerStatuses[0].state.terminated.reason", "Completed")
 	k.field("crashing", ".status.containerStatuses[0].state.waiting.reason", "CrashLoopBackOff")
 	uid := k.run("get", "pod", "crashing", "-o", "jsonpath={.metadata.uid}")
-	k.eventually("the back-off is told", contains(fmt.Sprintf("s restarting failed container=c pod=crashing_%s(%s)", k.namespace, uid)),
+	k.eventually("the back-off is told",
+		contains(fmt.Sprintf("s restarting failed container=c pod=crashing_%s(%s)", k.namespace, uid)),
 		"get", "pod", "crashing", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.message}")
-	k.events("crashing", fmt.Sprintf("Warning BackOff Back-off restarting failed container c in pod crashing_%s(%s)", k.namespace, uid))
+	k.events("crashing", fmt.Sprintf("Warning BackOff Back-off restarting failed container c in pod crashing_%s(%s)",
+		k.namespace, uid))
 	k.field("crashing", ".status.containerStatuses[0].lastState.terminated.message", "life")
 	k.eventually("the log of the last life", is("life"), "logs", "--previous", "crashing")
-	if out, err := k.try("logs", "--previous", "done"); err == nil || !strings.Contains(out, `previous terminated container "c" in pod "done" not found`) {
+	if out, err := k.try("logs", "--previous", "done"); err == nil ||
+		!strings.Contains(out, `previous terminated container "c" in pod "done" not found`) {
 		t.Errorf("logs --previous of a pod with one life: %q", out)
 	}
 	k.field("late", ".status.reason", "DeadlineExceeded")
 
-	// https://kubernetes.io/docs/concepts/storage/ephemeral-storage/: who exceeds a limit of the node's disk is evicted.
-	k.apply(podOf("full", "dd if=/dev/zero of=/v/big bs=1M count=3; sleep 3600", "volumeMounts: [{name: v, mountPath: /v}]", "volumes: [{name: v, emptyDir: {sizeLimit: 1Mi}}]"))
+	// https://kubernetes.io/docs/concepts/storage/ephemeral-storage/: who exceeds a limit of the node's disk is
+	// evicted.
+	k.apply(podOf("full", "dd if=/dev/zero of=/v/big bs=1M count=3; sleep 3600",
+		"volumeMounts: [{name: v, mountPath: /v}]", "volumes: [{name: v, emptyDir: {sizeLimit: 1Mi}}]"))
 	k.field("full", ".status.phase", "Failed")
 	k.field("full", ".status.reason", "Evicted")
 	k.events("full", `Warning Evicted Usage of EmptyDir volume "v" exceeds the limit "1Mi".`)
@@ -140,7 +155,8 @@ func TestInitContainersAndSidecars(t *testing.T) {
      startupProbe: {exec: {command: [grep, side, /v/order]}, periodSeconds: 1}}
   - {name: last, image: 'localhost/busybox:1.0', command: [sh, -c, 'echo last >>/v/order'], volumeMounts: [{name: v, mountPath: /v}]}`
 	k.apply(podOf("works", "cat /v/order", "volumeMounts: [{name: v, mountPath: /v}]", shared))
-	k.apply(podOf("fails", "echo never", "", "restartPolicy: Never\n  initContainers: [{name: i, image: 'localhost/busybox:1.0', command: ['false']}]"))
+	k.apply(podOf("fails", "echo never", "",
+		"restartPolicy: Never\n  initContainers: [{name: i, image: 'localhost/busybox:1.0', command: ['false']}]"))
 
 	k.field("works", ".status.phase", "Succeeded")
 	if out := k.run("logs", "works", "-c", "c"); out != "first\nside\nlast" {
@@ -158,7 +174,8 @@ func TestInitContainersAndSidecars(t *testing.T) {
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	k := newNamespace(t, "kubectl", "hooks")
-	k.apply(podOf("hooks", "sleep 3600", "lifecycle: {postStart: {exec: {command: [sh, -c, 'echo hello >/tmp/started']}}, preStop: {exec: {command: [sh, -c, 'echo goodbye >/proc/1/fd/1']}}}", ""))
+	k.apply(podOf("hooks", "sleep 3600",
+		"lifecycle: {postStart: {exec: {command: [sh, -c, 'echo hello >/tmp/started']}}, preStop: {exec: {command: [sh, -c, 'echo goodbye >/proc/1/fd/1']}}}", ""))
 	k.apply(podOf("broken", "sleep 3600", "lifecycle: {postStart: {exec: {command: ['false']}}}", ""))
 	k.ready("hooks")
 	if out := k.run("exec", "hooks", "--", "cat", "/tmp/started"); out != "hello" {
@@ -188,7 +205,8 @@ func TestExecCopyForward(t *testing.T) {
 			t.Errorf("exec of `exit %s` ends with %s", code, got)
 		}
 	}
-	if out, err := k.try("exec", "p", "--", "nothing"); err == nil || !strings.Contains(out, "executable file not found") {
+	if out, err := k.try("exec", "p", "--", "nothing"); err == nil ||
+		!strings.Contains(out, "executable file not found") {
 		t.Errorf("exec of nothing: %q", out)
 	}
 	file := t.TempDir() + "/sent"
@@ -229,10 +247,13 @@ func TestImageErrors(t *testing.T) {
 	k.events("absent", `Warning Failed Failed to pull image "localhost/nothing:1.0": `)
 	k.events("absent", "Warning Failed Error: ErrImagePull")
 	k.field("absent", ".status.containerStatuses[0].state.waiting.reason", "ImagePullBackOff")
-	k.eventually("the back-off's message", contains(`Back-off pulling image "localhost/nothing:1.0"`), "get", "pod", "absent", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.message}")
+	k.eventually("the back-off's message", contains(`Back-off pulling image "localhost/nothing:1.0"`), "get", "pod",
+		"absent", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.message}")
 	k.field("never", ".status.containerStatuses[0].state.waiting.reason", "ErrImageNeverPull")
-	k.field("never", ".status.containerStatuses[0].state.waiting.message", `Container image "localhost/nothing:1.0" is not present with pull policy of Never`)
-	if out, err := k.try("logs", "absent"); err == nil || !strings.Contains(out, `container "absent" in pod "absent" is waiting to start: trying and failing to pull image`) {
+	k.field("never", ".status.containerStatuses[0].state.waiting.message",
+		`Container image "localhost/nothing:1.0" is not present with pull policy of Never`)
+	if out, err := k.try("logs", "absent"); err == nil ||
+		!strings.Contains(out, `container "absent" in pod "absent" is waiting to start: trying and failing to pull image`) {
 		t.Errorf("logs of a container without an image: %q", out)
 	}
 }

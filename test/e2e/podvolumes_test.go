@@ -97,7 +97,8 @@ func TestVolumes(t *testing.T) {
 	k.run("label", "pod", "v", "color=blue", "--overwrite")
 	k.eventually("the mounted labels follow", contains(`color="blue"`), "exec", "v", "--", "cat", "/fields/labels")
 
-	k.apply(podOf("waits", "cat /s/a", "volumeMounts: [{name: s, mountPath: /s}]", "restartPolicy: Never\n  volumes: [{name: s, secret: {secretName: later}}]"))
+	k.apply(podOf("waits", "cat /s/a", "volumeMounts: [{name: s, mountPath: /s}]",
+		"restartPolicy: Never\n  volumes: [{name: s, secret: {secretName: later}}]"))
 	k.events("waits", `Warning FailedMount MountVolume.SetUp failed for volume "s" : secret "later" not found`)
 	k.run("create", "secret", "generic", "later", "--from-literal=a=b")
 	k.field("waits", ".status.phase", "Succeeded")
@@ -127,8 +128,10 @@ func token(t *testing.T, jwt, namespace string) {
 	if err := json.Unmarshal(payload, &claims); err != nil {
 		t.Fatal(err)
 	}
-	if len(claims.Aud) != 1 || claims.Aud[0] != "someone" || claims.Exp-claims.Iat != 1200 || claims.Sub != "system:serviceaccount:"+namespace+":default" ||
-		claims.Bound.Namespace != namespace || claims.Bound.Pod.Name != "v" || claims.Bound.Pod.UID == "" || claims.Bound.Node.Name == "" {
+	if len(claims.Aud) != 1 || claims.Aud[0] != "someone" || claims.Exp-claims.Iat != 1200 ||
+		claims.Sub != "system:serviceaccount:"+namespace+":default" ||
+		claims.Bound.Namespace != namespace || claims.Bound.Pod.Name != "v" || claims.Bound.Pod.UID == "" ||
+		claims.Bound.Node.Name == "" {
 		t.Errorf("the token says %+v", claims)
 	}
 }
@@ -164,8 +167,10 @@ func TestEnvironment(t *testing.T) {
 	if _, err := fmt.Sscan(where, &node, &pod, &host); err != nil {
 		t.Fatal(where, err)
 	}
-	for _, want := range []string{"CM_a=1", "CM_b=2", "p=q", "A=x", "B=x-1-$(A)-$(NOPE)", "KEY=2", "SECRET=q", "NAME=e", "LABEL=e", "NODE=" + node, "POD_IP=" + pod,
-		"HOST_IP=" + host, "ACCOUNT=default", "CPU=1", "MEMORY=16", "SVC_SERVICE_HOST=" + address, "SVC_PORT_80_TCP_PORT=80", "KUBERNETES_SERVICE_PORT=443", "HOSTNAME=h", "h"} {
+	for _, want := range []string{"CM_a=1", "CM_b=2", "p=q", "A=x", "B=x-1-$(A)-$(NOPE)", "KEY=2", "SECRET=q", "NAME=e",
+		"LABEL=e", "NODE=" + node, "POD_IP=" + pod,
+		"HOST_IP=" + host, "ACCOUNT=default", "CPU=1", "MEMORY=16", "SVC_SERVICE_HOST=" + address,
+		"SVC_PORT_80_TCP_PORT=80", "KUBERNETES_SERVICE_PORT=443", "HOSTNAME=h", "h"} {
 		if !strings.Contains(out, "\n"+want+"\n") {
 			t.Errorf("the environment lacks %s: %s", want, out)
 		}
@@ -181,7 +186,8 @@ func TestStaticPod(t *testing.T) {
 	dir := filepath.Join(cluster.data, "nodes", "n1", "manifests")
 	manifest := filepath.Join(dir, "e2e-static.yaml")
 	write := func(script string) {
-		text := strings.Replace(podOf("stat", script, "", ""), "{name: stat,", "{name: stat, namespace: "+k.namespace+",", 1)
+		text := strings.Replace(podOf("stat", script, "", ""), "{name: stat,",
+			"{name: stat, namespace: "+k.namespace+",", 1)
 		if err := os.WriteFile(filepath.Join(dir, ".e2e-static"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +206,9 @@ func TestStaticPod(t *testing.T) {
 	}
 	uid := k.run("get", "pod", "stat-n1", "-o", "jsonpath={.metadata.uid}")
 	k.run("delete", "pod", "stat-n1", "--grace-period=0", "--force", "--wait=false")
-	k.eventually("another mirror of the same containers", func(out string) bool { return out != uid+" "+before && strings.HasSuffix(out, before) },
+	k.eventually("another mirror of the same containers", func(out string) bool {
+		return out != uid+" "+before && strings.HasSuffix(out, before)
+	},
 		"get", "pod", "stat-n1", "-o", strings.Replace(facts, "jsonpath=", "jsonpath={.metadata.uid} ", 1))
 	write("echo two; sleep 3600")
 	k.eventually("the changed manifest is run", is("two"), "logs", "stat-n1")

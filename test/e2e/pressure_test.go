@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// pressed has n2's kubelet run with more settings until the test ends: its configuration is changed and it is killed, as for a crash.
+// pressed has n2's kubelet run with more settings until the test ends: its configuration is changed and it is killed,
+// as for a crash.
 func pressed(t *testing.T, settings string) {
 	t.Helper()
 	path := filepath.Join(cluster.data, "nodes", "n2", "etc", "kubelet.yaml")
@@ -46,8 +47,9 @@ func total(t *testing.T) int {
 	return kib >> 10
 }
 
-// TestMemoryPressure: all pods of a node, which has none before, together get 500 MiB, of which 300 are to stay free. Of those that use more
-// than they request the one of the lowest priority goes, nobody else, and no pod without requests is taken meanwhile.
+// TestMemoryPressure: all pods of a node, which has none before, together get 500 MiB, of which 300 are to stay free.
+// Of those that use more than they request the one of the lowest priority goes, nobody else, and no pod without
+// requests is taken meanwhile.
 func TestMemoryPressure(t *testing.T) {
 	k := newNamespace(t, "kubectl", "memory-pressure")
 	t.Cleanup(func() { k.run("uncordon", "n2") })
@@ -63,6 +65,7 @@ func TestMemoryPressure(t *testing.T) {
 	if out := k.run("get", "pod", "above", "-o", "jsonpath={.status.message}"); !strings.Contains(out, "request is 16Mi, has larger consumption of memory.") {
 		t.Error(out)
 	}
-	k.eventually("no more pressure", is("False"), "get", "node", "n2", "-o", `jsonpath={.status.conditions[?(@.type=="MemoryPressure")].status}`)
+	k.eventually("no more pressure", is("False"), "get", "node", "n2", "-o",
+		`jsonpath={.status.conditions[?(@.type=="MemoryPressure")].status}`)
 	k.field("within", ".status.phase", "Running")
 }

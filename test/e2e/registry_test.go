@@ -88,8 +88,8 @@ func push(registry, name, tag string, image v1.Image) error {
 	return err
 }
 
-// TestRegistry: an image that is pushed to localhost:5001 on this machine is pulled by both nodes under that name, also after the registry's
-// pod has gone and come again; the cluster tells where its registry is (KEP-1755).
+// TestRegistry: an image that is pushed to localhost:5001 on this machine is pulled by both nodes under that name, also
+// after the registry's pod has gone and come again; the cluster tells where its registry is (KEP-1755).
 func TestRegistry(t *testing.T) {
 	isLong(t)
 	t.Parallel()
@@ -97,16 +97,19 @@ func TestRegistry(t *testing.T) {
 	k.run("-n", "kube-system", "rollout", "status", "deployment/registry", "--timeout=80s")
 	image, err := labelled(t, "registry"), error(nil)
 	const pushed = "localhost:5001/team/box:1"
-	if !polled(func() bool { err = push("http://localhost:5001", "team/box", "1", image); return err == nil }) { // until its node port leads there
+	// until its node port leads there
+	if !polled(func() bool { err = push("http://localhost:5001", "team/box", "1", image); return err == nil }) {
 		t.Fatal(err)
 	}
 	run := func(pod, node string) {
-		k.run("run", pod, "--image="+pushed, "--image-pull-policy=Always", "--restart=Never", "--overrides", `{"spec":{"nodeName":"`+node+`"}}`, "--command", "--", "true")
+		k.run("run", pod, "--image="+pushed, "--image-pull-policy=Always", "--restart=Never", "--overrides",
+			`{"spec":{"nodeName":"`+node+`"}}`, "--command", "--", "true")
 		k.field(pod, ".status.phase", "Succeeded")
 	}
 	run("first", "n1")
 	k.run("-n", "kube-system", "delete", "pod", "-l", "k8s-app=registry")
 	k.run("-n", "kube-system", "rollout", "status", "deployment/registry", "--timeout=80s")
 	run("second", "n2")
-	k.eventually("where it is", contains(`host: "localhost:5001"`), "-n", "kube-public", "get", "configmap", "local-registry-hosting", "-o", `jsonpath={.data.localRegistryHosting\.v1}`)
+	k.eventually("where it is", contains(`host: "localhost:5001"`), "-n", "kube-public", "get", "configmap",
+		"local-registry-hosting", "-o", `jsonpath={.data.localRegistryHosting\.v1}`)
 }

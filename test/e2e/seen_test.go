@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestStatusPIDs: the pids that status shows are the host's, of nodes' processes, too, and each shows what it has of the machine.
+// TestStatusPIDs: the pids that status shows are the host's, of nodes' processes, too, and each shows what it has of
+// the machine.
 func TestStatusPIDs(t *testing.T) {
 	t.Parallel()
 	for where, process := range map[string]string{"host": "etcd", "n1": "kubelet", "n2": "containerd"} {
@@ -18,7 +19,8 @@ func TestStatusPIDs(t *testing.T) {
 		}
 	}
 	out := cluster.bonsai(t, "status")
-	for _, want := range []string{"MEMORY", " MiB ", "The API server at https://127.0.0.1:", "10.77.0.12", "containerd://"} {
+	for _, want := range []string{"MEMORY", " MiB ", "The API server at https://127.0.0.1:", "10.77.0.12",
+		"containerd://"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)
 		}
@@ -30,12 +32,14 @@ func TestReport(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "report")
 	cluster.bonsai(t, "export", "logs", dir)
-	for file, want := range map[string]string{"logs/n2/kubelet.log": "component=kubelet", "objects.txt": "coredns", "status.txt": "RESTARTS", "versions.txt": "runc version", "cluster.json": "NodeSubnet"} {
+	for file, want := range map[string]string{"logs/n2/kubelet.log": "component=kubelet", "objects.txt": "coredns",
+		"status.txt": "RESTARTS", "versions.txt": "runc version", "cluster.json": "NodeSubnet"} {
 		if data, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !strings.Contains(string(data), want) {
 			t.Errorf("%s has no %q: %v", file, want, err)
 		}
 	}
-	if out := cluster.bonsai(t, "logs", "kubelet", "--node", "n2", "--tail", "2"); strings.Count(out, "\n") > 2 || !strings.Contains(out, "component=kubelet") {
+	if out := cluster.bonsai(t, "logs", "kubelet", "--node", "n2", "--tail", "2"); strings.Count(out, "\n") > 2 ||
+		!strings.Contains(out, "component=kubelet") {
 		t.Errorf("two lines of a log:\n%s", out)
 	}
 }

@@ -15,12 +15,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestSeveralClusters: a second cluster that would take what the first one has is refused with the name of the first and makes
-// nothing; one that leaves its addresses open runs beside it, and neither its coming nor its going is noticed by the first.
+// TestSeveralClusters: a second cluster that would take what the first one has is refused with the name of the first
+// and makes nothing; one that leaves its addresses open runs beside it, and neither its coming nor its going is noticed
+// by the first.
 func TestSeveralClusters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	second := env{bin: cluster.bin, data: filepath.Join(dir, "second"), home: dir, kubeconfig: filepath.Join(dir, "config")}
+	second := env{bin: cluster.bin, data: filepath.Join(dir, "second"), home: dir,
+		kubeconfig: filepath.Join(dir, "config")}
 	first := func() string {
 		status, err := cluster.command(time.Minute, "bonsai", "--data-dir", cluster.data, "status")
 		if err != nil {
@@ -41,14 +43,17 @@ func TestSeveralClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := second.command(time.Minute, "bonsai", "--data-dir", second.data, "up", "--egress=false", "--api-port", server.Port())
-	if err == nil || !strings.Contains(out, "the cluster in "+cluster.data) || !strings.Contains(out, "the port 127.0.0.1:"+server.Port()) {
+	out, err := second.command(time.Minute, "bonsai", "--data-dir", second.data, "up", "--egress=false", "--api-port",
+		server.Port())
+	if err == nil || !strings.Contains(out, "the cluster in "+cluster.data) ||
+		!strings.Contains(out, "the port 127.0.0.1:"+server.Port()) {
 		t.Errorf("the first one's port: %s, %v", out, err)
 	}
 	if _, err := os.Stat(second.data); !os.IsNotExist(err) {
 		t.Errorf("it made its data directory: %v", err)
 	}
-	if out, err := second.command(time.Minute, "bonsai", "--data-dir", second.data, "down"); err != nil || !strings.Contains(out, "nothing to do") {
+	if out, err := second.command(time.Minute, "bonsai", "--data-dir", second.data, "down"); err != nil ||
+		!strings.Contains(out, "nothing to do") {
 		t.Errorf("down: %s, %v", out, err)
 	}
 
@@ -61,11 +66,13 @@ func TestSeveralClusters(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { second.command(2*time.Minute, "bonsai", "--data-dir", second.data, "down") })
-	if out, err := second.command(3*time.Minute, "bonsai", "--data-dir", second.data, "--name", "second", "up", "--nodes", "2", "--egress=false", "--port", published+":30080"); err != nil {
+	if out, err := second.command(3*time.Minute, "bonsai", "--data-dir", second.data, "--name", "second", "up",
+		"--nodes", "2", "--egress=false", "--port", published+":30080"); err != nil {
 		t.Fatal(out, err)
 	}
 	out, err = second.command(time.Minute, "bonsai", "list")
-	if err != nil || !strings.Contains(out, second.data) || !strings.Contains(out, cluster.data) || strings.Count(out, "running") != 2 {
+	if err != nil || !strings.Contains(out, second.data) || !strings.Contains(out, cluster.data) ||
+		strings.Count(out, "running") != 2 {
 		t.Errorf("list: %s, %v", out, err)
 	}
 	if out, err := second.command(time.Minute, "kubectl", "--context", "bonsai-second", "get", "nodes", "--no-headers"); err != nil || strings.Count(out, " Ready ") != 2 {
@@ -90,7 +97,8 @@ func TestSeveralClusters(t *testing.T) {
 		return err == nil && strings.HasPrefix(string(body), "web-")
 	})
 	// By its name alone.
-	if out, err := second.command(2*time.Minute, "bonsai", "down", "--name", "second"); err != nil || !strings.Contains(out, "Remove the data directory") {
+	if out, err := second.command(2*time.Minute, "bonsai", "down", "--name", "second"); err != nil ||
+		!strings.Contains(out, "Remove the data directory") {
 		t.Errorf("down: %s, %v", out, err)
 	}
 	if _, err := os.Stat(second.data); !os.IsNotExist(err) {
@@ -106,7 +114,8 @@ func TestConfigFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "cluster.yaml")
-	if err := os.WriteFile(path, []byte("apiVersion: bonsai.io/v1alpha1\nkind: Cluster\nnodes:\n- {}\n- lables: {a: b}\n"), 0o600); err != nil {
+	if err := os.WriteFile(path,
+		[]byte("apiVersion: bonsai.io/v1alpha1\nkind: Cluster\nnodes:\n- {}\n- lables: {a: b}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, err := cluster.command(time.Minute, "bonsai", "--data-dir", filepath.Join(dir, "data"), "up", "--config", path)

@@ -20,7 +20,8 @@ spec:
   volumes: [{name: data, emptyDir: {}}]
 `
 
-// TestSummary: what pods have on the node's disk, as the kubelet's summary tells it. The runtime and the kubelet measure from time to time.
+// TestSummary: what pods have on the node's disk, as the kubelet's summary tells it. The runtime and the kubelet
+// measure from time to time.
 func TestSummary(t *testing.T) {
 	isLong(t)
 	t.Parallel()
@@ -49,16 +50,19 @@ func TestSummary(t *testing.T) {
 			return false
 		}
 		for _, p := range summary.Pods {
-			if p.PodRef.Name != "writer" || p.PodRef.Namespace != k.namespace || len(p.Containers) != 1 || len(p.Volume) != 1 {
+			if p.PodRef.Name != "writer" || p.PodRef.Namespace != k.namespace || len(p.Containers) != 1 ||
+				len(p.Volume) != 1 {
 				continue
 			}
 			c, v := p.Containers[0], p.Volume[0]
-			return c.Rootfs.UsedBytes >= 4<<20 && c.Rootfs.UsedBytes < 8<<20 && c.Logs.UsedBytes > 0 && v.Name == "data" && v.UsedBytes >= 8<<20 && v.CapacityBytes > v.UsedBytes &&
+			return c.Rootfs.UsedBytes >= 4<<20 && c.Rootfs.UsedBytes < 8<<20 && c.Logs.UsedBytes > 0 &&
+				v.Name == "data" && v.UsedBytes >= 8<<20 && v.CapacityBytes > v.UsedBytes &&
 				p.Ephemeral.UsedBytes == c.Rootfs.UsedBytes+c.Logs.UsedBytes+v.UsedBytes
 		}
 		return false
 	}, "get", "--raw", "/api/v1/nodes/"+node+"/proxy/stats/summary")
-	if n := summary.Node; n.Rlimit.Curproc == 0 || len(n.SystemContainers) != 1 || n.SystemContainers[0].Name != "pods" {
+	if n := summary.Node; n.Rlimit.Curproc == 0 || len(n.SystemContainers) != 1 ||
+		n.SystemContainers[0].Name != "pods" {
 		t.Errorf("node: %+v", n)
 	}
 }

@@ -39,7 +39,8 @@ spec:
 
 // TestWalk is the first hour of a user, with our kubectl and with Debian's of 2021.
 func TestWalk(t *testing.T) {
-	for name, binary := range map[string]string{"ours": filepath.Join(cluster.bin, "kubectl"), "kubectl-1.20": filepath.Join(cluster.bin, "kubectl-1.20")} {
+	for name, binary := range map[string]string{"ours": filepath.Join(cluster.bin, "kubectl"),
+		"kubectl-1.20": filepath.Join(cluster.bin, "kubectl-1.20")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, err := os.Stat(binary); err != nil {
@@ -51,7 +52,8 @@ func TestWalk(t *testing.T) {
 }
 
 func walk(t *testing.T, k kubectl) {
-	if out := k.apply(web); !strings.Contains(out, "deployment.apps/web created") || !strings.Contains(out, "service/web created") {
+	if out := k.apply(web); !strings.Contains(out, "deployment.apps/web created") ||
+		!strings.Contains(out, "service/web created") {
 		t.Errorf("apply printed %q", out)
 	}
 	k.run("rollout", "status", "deployment/web", "--timeout=80s")
@@ -87,7 +89,8 @@ func walk(t *testing.T, k kubectl) {
 func checkPods(t *testing.T, k kubectl, n int) {
 	t.Helper()
 	network := netip.MustParsePrefix("10.244.0.0/16")
-	lines := strings.Split(k.run("get", "pods", "-l", "app=web", "-o", `jsonpath={range .items[*]}{.status.phase} {.status.podIP}{"\n"}{end}`), "\n")
+	lines := strings.Split(k.run("get", "pods", "-l", "app=web", "-o",
+		`jsonpath={range .items[*]}{.status.phase} {.status.podIP}{"\n"}{end}`), "\n")
 	seen := map[string]bool{}
 	for _, line := range lines {
 		phase, address, _ := strings.Cut(line, " ")
@@ -109,10 +112,12 @@ func reachService(t *testing.T, k kubectl) {
 	k.run("run", "client", "--image=localhost/busybox:1.0", "--restart=Never", "--command", "--", "sleep", "3600")
 	k.run("wait", "--for=condition=Ready", "pod/client", "--timeout=60s")
 	for _, host := range []string{address, "web", fmt.Sprintf("web.%s.svc.cluster.local", k.namespace)} {
-		k.eventually("the Service answers "+host+" from a pod", contains("web-"), "exec", "client", "--", "timeout", "5", "wget", "-qO-", "http://"+host)
+		k.eventually("the Service answers "+host+" from a pod", contains("web-"), "exec", "client", "--", "timeout",
+			"5", "wget", "-qO-", "http://"+host)
 	}
 	for _, node := range []string{"n1", "n2"} {
-		out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "exec", node, "--", "/bin/busybox", "timeout", "5", "/bin/busybox", "wget", "-qO-", "http://"+address)
+		out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "exec", node, "--", "/bin/busybox",
+			"timeout", "5", "/bin/busybox", "wget", "-qO-", "http://"+address)
 		if err != nil || !strings.Contains(out, "web-") {
 			t.Errorf("the Service from node %s: %q, %v", node, out, err)
 		}
@@ -124,10 +129,12 @@ func reachService(t *testing.T, k kubectl) {
 func TestRunAttached(t *testing.T) {
 	t.Parallel()
 	k := newNamespace(t, "kubectl", "attached")
-	if out := k.run("run", "short", "-i", "--rm", "--quiet", "--restart=Never", "--image=localhost/busybox:1.0", "--", "echo", "hello"); !strings.Contains(out, "hello") {
+	if out := k.run("run", "short", "-i", "--rm", "--quiet", "--restart=Never", "--image=localhost/busybox:1.0", "--",
+		"echo", "hello"); !strings.Contains(out, "hello") {
 		t.Errorf("printed %q", out)
 	}
-	out, err := k.try("run", "wrong", "-i", "--rm", "--quiet", "--restart=Never", "--image=localhost/busybox:1.0", "--", "sh", "-c", "exit 7")
+	out, err := k.try("run", "wrong", "-i", "--rm", "--quiet", "--restart=Never", "--image=localhost/busybox:1.0", "--",
+		"sh", "-c", "exit 7")
 	if err == nil || !strings.Contains(err.Error(), "exit status 7") {
 		t.Errorf("exit 7 became %v: %s", err, out)
 	}

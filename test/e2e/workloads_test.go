@@ -13,7 +13,8 @@ func TestDaemonSet(t *testing.T) {
 	k.apply(workload("DaemonSet", "agent", ""))
 	k.rolledOut("daemonset/agent", "daemon set \"agent\" successfully rolled out")
 	nodes := func() string {
-		return k.run("get", "pods", "-l", "app=agent", "--sort-by=.spec.nodeName", "-o", "jsonpath={range .items[*]}{.spec.nodeName}={.spec.containers[0].env[0].value} {end}")
+		return k.run("get", "pods", "-l", "app=agent", "--sort-by=.spec.nodeName", "-o",
+			"jsonpath={range .items[*]}{.spec.nodeName}={.spec.containers[0].env[0].value} {end}")
 	}
 	if got := nodes(); got != "n1=1 n2=1" {
 		t.Errorf("daemons are on %q", got)
@@ -29,7 +30,8 @@ func TestDaemonSet(t *testing.T) {
 	}
 }
 
-// TestStatefulSet: pods with names that last, found by DNS; a new pod in the place of one that was deleted; scaling from the end.
+// TestStatefulSet: pods with names that last, found by DNS; a new pod in the place of one that was deleted; scaling
+// from the end.
 func TestStatefulSet(t *testing.T) {
 	t.Parallel()
 	k := newNamespace(t, "kubectl", "stateful")
@@ -37,10 +39,13 @@ func TestStatefulSet(t *testing.T) {
 		workload("StatefulSet", "db", "serviceName: db\n  replicas: 2"))
 	k.rolledOut("statefulset/db", "partitioned roll out complete: 2 new pods")
 	// A name that was not known is remembered for some seconds.
-	k.eventually("the other pod's answer by its name", is("db-1"), "exec", "db-0", "--", "wget", "-qO-", "http://db-1.db:8080/")
+	k.eventually("the other pod's answer by its name", is("db-1"), "exec", "db-0", "--", "wget", "-qO-",
+		"http://db-1.db:8080/")
 	before := k.run("get", "pod", "db-0", "-o", "jsonpath={.metadata.uid}")
 	k.run("delete", "pod", "db-0")
-	k.eventually("another db-0", func(uid string) bool { return uid != "" && uid != before }, "get", "pod", "db-0", "--ignore-not-found", "-o", "jsonpath={.metadata.uid}")
+	k.eventually("another db-0", func(uid string) bool {
+		return uid != "" && uid != before
+	}, "get", "pod", "db-0", "--ignore-not-found", "-o", "jsonpath={.metadata.uid}")
 	k.run("scale", "statefulset/db", "--replicas=3")
 	k.rolledOut("statefulset/db", "partitioned roll out complete: 3 new pods")
 	k.run("scale", "statefulset/db", "--replicas=1")
@@ -56,7 +61,8 @@ func TestQuota(t *testing.T) {
 	k.run("create", "configmap", "a")
 	k.run("create", "configmap", "b")
 	out, err := k.try("create", "configmap", "c")
-	if want := "exceeded quota: two, requested: configmaps=1, used: configmaps=3, limited: configmaps=3"; err == nil || !strings.Contains(out, want) {
+	if want := "exceeded quota: two, requested: configmaps=1, used: configmaps=3, limited: configmaps=3"; err == nil ||
+		!strings.Contains(out, want) {
 		t.Errorf("the third: %s, %v", out, err)
 	}
 	k.run("delete", "configmap", "a")

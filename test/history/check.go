@@ -11,20 +11,22 @@ import (
 type kind string
 
 const (
-	versionsGoBack kind = "versions go back"     // an answer has a version not above that of an earlier answer
-	versionTwice   kind = "version twice"        // two writes have one version
-	lostUpdate     kind = "lost update"          // an update replaced another version than the one it was based on
-	removedTwice   kind = "removed twice"        // two removals of one object were both done
-	eventLost      kind = "event lost"           // a watcher was not told of a version that it passed
-	eventOrder     kind = "event out of order"   // a watcher's versions do not rise
-	eventDoubled   kind = "event doubled"        // a watcher was told of a version again, or a write happened twice
-	wrongType      kind = "event of wrong type"  // the type does not fit the state before
-	neverWritten   kind = "never written"        // a state that no write, or only a refused or later one, explains
-	eventsDiffer   kind = "events differ"        // two watchers, or a watcher and a writer, were told differently of one version
-	behindTheEnd   kind = "watcher left behind"  // a watcher did not reach the end
-	listStale      kind = "list stale"           // a list is older than an answer given before it began
-	listWrong      kind = "list of wrong state"  // a list is not the state at its version
-	writeForgotten kind = "write not in list"    // an acknowledged write is in no later list, and nothing removed the object
+	versionsGoBack kind = "versions go back"    // an answer has a version not above that of an earlier answer
+	versionTwice   kind = "version twice"       // two writes have one version
+	lostUpdate     kind = "lost update"         // an update replaced another version than the one it was based on
+	removedTwice   kind = "removed twice"       // two removals of one object were both done
+	eventLost      kind = "event lost"          // a watcher was not told of a version that it passed
+	eventOrder     kind = "event out of order"  // a watcher's versions do not rise
+	eventDoubled   kind = "event doubled"       // a watcher was told of a version again, or a write happened twice
+	wrongType      kind = "event of wrong type" // the type does not fit the state before
+	neverWritten   kind = "never written"       // a state that no write, or only a refused or later one, explains
+	// two watchers, or a watcher and a writer, were told differently of one version
+	eventsDiffer kind = "events differ"
+	behindTheEnd kind = "watcher left behind" // a watcher did not reach the end
+	listStale    kind = "list stale"          // a list is older than an answer given before it began
+	listWrong    kind = "list of wrong state" // a list is not the state at its version
+	// an acknowledged write is in no later list, and nothing removed the object
+	writeForgotten kind = "write not in list"
 	removedShown   kind = "removed object shown" // a list shows what was removed before it began
 )
 
@@ -43,7 +45,8 @@ func (v violation) String() string { return string(v.kind) + ": " + v.text }
 //   - A list without a resourceVersion is at least as new as anything answered before it began.
 //   - What was refused did not happen; what was neither confirmed nor refused happened once or not at all.
 func check(h history) []violation {
-	c := &checker{history: h, byMark: map[string]*write{}, removals: map[string][]*write{}, known: map[uint64]event{}, marked: map[string]uint64{}, gone: map[string]uint64{}}
+	c := &checker{history: h, byMark: map[string]*write{}, removals: map[string][]*write{}, known: map[uint64]event{},
+		marked: map[string]uint64{}, gone: map[string]uint64{}}
 	c.index()
 	c.checkAnswers()
 	c.collect()
@@ -60,8 +63,8 @@ type checker struct {
 	// byMark finds the write of a state, removals the ones aimed at an object.
 	byMark   map[string]*write
 	removals map[string][]*write
-	// known has what was told of each version, with the earliest moment; marked and gone have the version at which each write and each end of an
-	// object was first seen.
+	// known has what was told of each version, with the earliest moment; marked and gone have the version at which each
+	// write and each end of an object was first seen.
 	known        map[uint64]event
 	marked, gone map[string]uint64
 	// versions are those of all events and acknowledged writes, sorted.
@@ -126,7 +129,8 @@ func (c *checker) checkAnswers() {
 			}
 		}
 		if confirmed > 1 {
-			c.report(removedTwice, "%d removals of %s (%s) were confirmed", confirmed, removals[0].name, removals[0].uid)
+			c.report(removedTwice, "%d removals of %s (%s) were confirmed", confirmed, removals[0].name,
+				removals[0].uid)
 		}
 	}
 	ended := slices.Clone(answers)
@@ -143,9 +147,11 @@ func (c *checker) checkAnswers() {
 		}
 		switch {
 		case a.list && a.version < newest.version:
-			c.report(listStale, "a list begun at %d has version %d, but %s had %d before", a.begun, a.version, newest.text, newest.version)
+			c.report(listStale, "a list begun at %d has version %d, but %s had %d before", a.begun, a.version,
+				newest.text, newest.version)
 		case !a.list && a.version <= newest.version:
-			c.report(versionsGoBack, "%s has version %d, but %s had %d before", a.text, a.version, newest.text, newest.version)
+			c.report(versionsGoBack, "%s has version %d, but %s had %d before", a.text, a.version, newest.text,
+				newest.version)
 		}
 	}
 }
@@ -159,7 +165,8 @@ func (c *checker) collect() {
 				if !ok {
 					c.known[e.object.version] = e
 				} else if first.typ != e.typ || first.object != e.object {
-					c.report(eventsDiffer, "%s was told of %s %+v, another watcher of %s %+v", w.name, e.typ, e.object, first.typ, first.object)
+					c.report(eventsDiffer, "%s was told of %s %+v, another watcher of %s %+v", w.name, e.typ, e.object,
+						first.typ, first.object)
 				} else if e.seen < first.seen {
 					c.known[e.object.version] = e
 				}
@@ -169,7 +176,8 @@ func (c *checker) collect() {
 	for _, w := range c.writes {
 		if w.outcome == done && w.verb != remove {
 			if e, ok := c.known[w.version]; ok && (e.typ == deleted || e.object.mark != w.mark) {
-				c.report(eventsDiffer, "%s of %s was answered with version %d, of which watchers were told %s %+v", w.verb, w.name, w.version, e.typ, e.object)
+				c.report(eventsDiffer, "%s of %s was answered with version %d, of which watchers were told %s %+v",
+					w.verb, w.name, w.version, e.typ, e.object)
 			}
 			c.versions = append(c.versions, w.version)
 		}
@@ -188,7 +196,9 @@ func (c *checker) collect() {
 func (c *checker) explain(e event) {
 	o := e.object
 	if e.typ == deleted {
-		if !slices.ContainsFunc(c.removals[o.uid], func(w *write) bool { return w.outcome != refused && w.begun < e.seen && w.name == o.name }) {
+		if !slices.ContainsFunc(c.removals[o.uid], func(w *write) bool {
+			return w.outcome != refused && w.begun < e.seen && w.name == o.name
+		}) {
 			c.report(neverWritten, "%s (%s) ended at %d, but nobody removed it", o.name, o.uid, o.version)
 		}
 		c.once(c.gone, o.uid, o, "end")
@@ -254,11 +264,13 @@ func (c *checker) checkSegment(watcher string, s segment) {
 		passed(o.version)
 		told[o.version], last = true, o.version
 		before, exists := state[o.name]
-		if e.typ == added && exists || e.typ != added && (!exists || before.uid != o.uid) || e.typ == deleted && before.mark != o.mark {
+		if e.typ == added && exists || e.typ != added && (!exists || before.uid != o.uid) ||
+			e.typ == deleted && before.mark != o.mark {
 			c.report(wrongType, "%s was told of %s %+v, while the object was %+v", watcher, e.typ, o, before)
 		}
 		if w := c.byMark[o.mark]; w != nil && e.typ == modified && w.verb == update && w.base != before.version {
-			c.report(lostUpdate, "update %s of %s at %d was based on %d and replaced %d", o.mark, o.name, o.version, w.base, before.version)
+			c.report(lostUpdate, "update %s of %s at %d was based on %d and replaced %d", o.mark, o.name, o.version,
+				w.base, before.version)
 		}
 		if e.typ == deleted {
 			delete(state, o.name)
@@ -275,7 +287,8 @@ func (c *checker) checkSegment(watcher string, s segment) {
 	c.checkRemovals(watcher, s, state)
 }
 
-// checkRemovals finds removals that a watcher which reached the end was not told of: they have no version that could be missed.
+// checkRemovals finds removals that a watcher which reached the end was not told of: they have no version that could be
+// missed.
 func (c *checker) checkRemovals(watcher string, s segment, state map[string]object) {
 	if s.last < c.end {
 		return
@@ -294,7 +307,8 @@ func (c *checker) checkLists() {
 		for _, o := range l.items {
 			shown[o.uid] = o
 			w := c.byMark[o.mark]
-			if w == nil || w.outcome == refused || w.begun > l.ended || w.name != o.name || w.outcome == done && w.version != o.version {
+			if w == nil || w.outcome == refused || w.begun > l.ended || w.name != o.name ||
+				w.outcome == done && w.version != o.version {
 				c.report(neverWritten, "a list at %d shows %+v, which comes from no write before", l.version, o)
 			}
 			if o.version > l.version {
@@ -310,9 +324,13 @@ func (c *checker) checkLists() {
 			case w.verb == remove && ok:
 				c.report(removedShown, "a list at %d shows %+v", l.version, o)
 			case w.verb != remove && ok && o.version < w.version:
-				c.report(writeForgotten, "a list at %d shows %+v, but %s %s had version %d before", l.version, o, w.verb, w.mark, w.version)
-			case w.verb != remove && !ok && !slices.ContainsFunc(c.removals[w.uid], func(r *write) bool { return r.outcome != refused && r.begun < l.ended }):
-				c.report(writeForgotten, "a list at %d has no %s (%s), but %s %s had version %d before", l.version, w.name, w.uid, w.verb, w.mark, w.version)
+				c.report(writeForgotten, "a list at %d shows %+v, but %s %s had version %d before", l.version, o,
+					w.verb, w.mark, w.version)
+			case w.verb != remove && !ok && !slices.ContainsFunc(c.removals[w.uid], func(r *write) bool {
+				return r.outcome != refused && r.begun < l.ended
+			}):
+				c.report(writeForgotten, "a list at %d has no %s (%s), but %s %s had version %d before", l.version,
+					w.name, w.uid, w.verb, w.mark, w.version)
 			}
 		}
 	}

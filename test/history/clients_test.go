@@ -22,7 +22,8 @@ const (
 	requestTime = 5 * time.Second
 )
 
-// api is the ConfigMaps of one namespace. It speaks HTTP itself: a client that asks again by itself would hide lost answers.
+// api is the ConfigMaps of one namespace. It speaks HTTP itself: a client that asks again by itself would hide lost
+// answers.
 type api struct {
 	client *http.Client
 	url    string
@@ -89,13 +90,15 @@ func (a *api) do(ctx context.Context, w write, before object) (write, object) {
 	switch w.verb {
 	case update:
 		method, w.base = http.MethodPut, before.version
-		body = configMap{"v1", "ConfigMap", meta{Name: w.name, ResourceVersion: strconv.FormatUint(before.version, 10)}, map[string]string{"mark": w.mark}, 0}
+		body = configMap{"v1", "ConfigMap", meta{Name: w.name, ResourceVersion: strconv.FormatUint(before.version, 10)},
+			map[string]string{"mark": w.mark}, 0}
 	case patch:
 		method, contentType = http.MethodPatch, "application/merge-patch+json"
 		body = map[string]any{"data": map[string]string{"mark": w.mark}}
 	case remove:
 		method, w.uid = http.MethodDelete, before.uid
-		body = map[string]any{"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": map[string]string{"uid": before.uid}}
+		body = map[string]any{"apiVersion": "v1", "kind": "DeleteOptions",
+			"preconditions": map[string]string{"uid": before.uid}}
 	}
 	w.outcome, w.begun = unknown, a.clock.Add(1)
 	code, answer, err := call(ctx, a.client, method, url, contentType, body)
@@ -213,9 +216,11 @@ func (a *api) lists(ctx, working context.Context) (lists []list) {
 	}
 }
 
-// follow watches until it was told of version end, which is 0 as long as it is not known, or until ctx ends. The server closes
-// each watch after the given seconds, so that resuming is the rule. Before it resumes after a version, it calls pause.
-func (a *api) follow(ctx context.Context, end *atomic.Uint64, name string, seconds int, pause func(version uint64)) watcher {
+// follow watches until it was told of version end, which is 0 as long as it is not known, or until ctx ends. The server
+// closes each watch after the given seconds, so that resuming is the rule. Before it resumes after a version, it calls
+// pause.
+func (a *api) follow(ctx context.Context, end *atomic.Uint64, name string, seconds int,
+	pause func(version uint64)) watcher {
 	w := watcher{name: name}
 	anew := true
 	tick := time.NewTicker(writeEvery)
@@ -249,7 +254,8 @@ func (a *api) follow(ctx context.Context, end *atomic.Uint64, name string, secon
 func (a *api) watch(ctx context.Context, s *segment, seconds int) (tooOld bool) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+requestTime)
 	defer cancel()
-	url := fmt.Sprintf("%s?watch=true&allowWatchBookmarks=true&resourceVersion=%d&timeoutSeconds=%d", a.url, s.last, seconds)
+	url := fmt.Sprintf("%s?watch=true&allowWatchBookmarks=true&resourceVersion=%d&timeoutSeconds=%d", a.url, s.last,
+		seconds)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false

@@ -1,10 +1,12 @@
-// Package history shows that the API keeps its promises while etcd and kube-apiserver are killed: clients write, watch and list
-// the same few objects, record what they were told, and a pure function (check) looks for answers that contradict each other.
+// Package history shows that the API keeps its promises while etcd and kube-apiserver are killed: clients write, watch
+// and list the same few objects, record what they were told, and a pure function (check) looks for answers that
+// contradict each other.
 package history
 
-// history is what clients saw of one namespace's ConfigMaps: what they asked for, and what they were told. Moments are numbers
-// of one counter that all clients share: a request whose ended is lower than another's begun was answered before that one was
-// sent. Versions are resourceVersions, which are etcd's revisions, so that they can be compared across objects.
+// history is what clients saw of one namespace's ConfigMaps: what they asked for, and what they were told. Moments are
+// numbers of one counter that all clients share: a request whose ended is lower than another's begun was answered
+// before that one was sent. Versions are resourceVersions, which are etcd's revisions, so that they can be compared
+// across objects.
 type history struct {
 	writes   []write
 	lists    []list
@@ -29,7 +31,8 @@ const (
 	done outcome = "done"
 	// refused: the server said that it did nothing (a 4xx).
 	refused outcome = "refused"
-	// unknown: the answer was lost or says nothing (connection error, timeout, 5xx). The write happened or not, at once or later.
+	// unknown: the answer was lost or says nothing (connection error, timeout, 5xx). The write happened or not, at once
+	// or later.
 	unknown outcome = "unknown"
 )
 
@@ -62,8 +65,8 @@ type list struct {
 	begun, ended int64
 }
 
-// watcher is one client that follows all objects. It begins a segment with a list, when it starts and whenever its version is
-// too old to go on (410); when its connection breaks it resumes after the last version of the segment.
+// watcher is one client that follows all objects. It begins a segment with a list, when it starts and whenever its
+// version is too old to go on (410); when its connection breaks it resumes after the last version of the segment.
 type watcher struct {
 	name     string
 	segments []segment

@@ -25,13 +25,15 @@ const (
 	watchers = 3
 	// patience bounds the wait for the watchers when all is written.
 	patience = time.Minute
-	// forgetting bounds the wait for the first 410, which takes some compactions of an etcd that a busy machine makes slow.
+	// forgetting bounds the wait for the first 410, which takes some compactions of an etcd that a busy machine makes
+	// slow.
 	forgetting = 5 * time.Minute
 )
 
 func checkFlags(kills int, duration time.Duration) error {
 	if kills < 0 || duration <= 0 || duration/time.Duration(kills+1) <= 0 {
-		return fmt.Errorf("-kills=%d -duration=%v: there can be no fewer than 0 kills, and no two at the same time", kills, duration)
+		return fmt.Errorf("-kills=%d -duration=%v: there can be no fewer than 0 kills, and no two at the same time",
+			kills, duration)
 	}
 	return nil
 }
@@ -41,7 +43,8 @@ func TestFlags(t *testing.T) {
 		kills    int
 		duration time.Duration
 		ok       bool
-	}{{0, time.Second, true}, {4, 8 * time.Second, true}, {-1, time.Second, false}, {math.MaxInt, time.Second, false}, {4, 0, false}, {4, -time.Second, false}, {4, 4, false}} {
+	}{{0, time.Second, true}, {4, 8 * time.Second, true}, {-1, time.Second, false}, {math.MaxInt, time.Second, false},
+		{4, 0, false}, {4, -time.Second, false}, {4, 4, false}} {
 		if err := checkFlags(c.kills, c.duration); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -53,10 +56,12 @@ func TestHistory(t *testing.T) {
 	if err := checkFlags(*kills, *duration); err != nil {
 		t.Fatal(err)
 	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: writers + watchers}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		MaxIdleConnsPerHost: writers + watchers}}
 	t.Cleanup(client.CloseIdleConnections)
 	etcd, apis := servers(t, client, 1, func(int) []string {
-		return []string{"--service-cluster-ip-range=10.96.0.0/16", "--etcd-compaction-interval=" + compactEvery.String()}
+		return []string{"--service-cluster-ip-range=10.96.0.0/16",
+			"--etcd-compaction-interval=" + compactEvery.String()}
 	})
 	apiserver := apis[0]
 	host := apiserver.url
@@ -143,8 +148,8 @@ func record(ctx context.Context, t *testing.T, a *api, etcd, apiserver *server) 
 	return h
 }
 
-// awaitForgotten returns when a watch from version on cannot be served any more: etcd has compacted it, and the API server has
-// been started more than starts times, so that it does not remember it either. Or when ctx ends.
+// awaitForgotten returns when a watch from version on cannot be served any more: etcd has compacted it, and the API
+// server has been started more than starts times, so that it does not remember it either. Or when ctx ends.
 func awaitForgotten(ctx context.Context, etcd, apiserver *server, starts int64, version uint64) {
 	tick := time.NewTicker(writeEvery)
 	defer tick.Stop()
@@ -173,7 +178,8 @@ func (a *api) awaitTooOld(ctx context.Context) error {
 	return nil
 }
 
-// killInTurn spreads the kills over the duration. A killed server is started at once and is healthy before the next kill.
+// killInTurn spreads the kills over the duration. A killed server is started at once and is healthy before the next
+// kill.
 func killInTurn(ctx context.Context, etcd, apiserver *server) error {
 	tick := time.NewTicker(*duration / time.Duration(*kills+1))
 	defer tick.Stop()

@@ -21,8 +21,8 @@ import (
 
 const token = "history"
 
-// compactEvery is how often the API server forgets old versions: a revision can be read for one to two times as long. Kubernetes'
-// default of five minutes would let no watcher of a short run come too late.
+// compactEvery is how often the API server forgets old versions: a revision can be read for one to two times as long.
+// Kubernetes' default of five minutes would let no watcher of a short run come too late.
 const compactEvery = 500 * time.Millisecond
 
 // server is a program that is killed and started again on the same port and data.
@@ -34,8 +34,8 @@ type server struct {
 	starts                 atomic.Int64
 }
 
-// servers returns etcd and n kube-apiservers on it, on free ports of loopback, not yet started. The binaries are found as by the tests of
-// controllers. What flags returns is given to the API server of that number.
+// servers returns etcd and n kube-apiservers on it, on free ports of loopback, not yet started. The binaries are found
+// as by the tests of controllers. What flags returns is given to the API server of that number.
 func servers(t *testing.T, client *http.Client, n int, flags func(int) []string) (etcd *server, apis []*server) {
 	etcdPath, apiPath := binary(t, "BONSAI_TEST_ETCD", "etcd"), binary(t, "BONSAI_TEST_APISERVER", "kube-apiserver")
 	dir := t.TempDir()
@@ -44,21 +44,28 @@ func servers(t *testing.T, client *http.Client, n int, flags func(int) []string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, key, pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)}))
+	writeFile(t, key, pem.EncodeToMemory(
+		&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)}))
 	writeFile(t, tokens, []byte(token+",admin,admin,\"system:masters\"\n"))
 	ports := freePorts(t, 2+n)
 	url, peer := fmt.Sprintf("http://127.0.0.1:%d", ports[0]), fmt.Sprintf("http://127.0.0.1:%d", ports[1])
-	etcd = &server{path: etcdPath, log: filepath.Join(dir, "etcd.log"), url: url, health: url + "/health", client: client, args: []string{
-		"--data-dir", filepath.Join(dir, "etcd"), "--listen-client-urls", url, "--advertise-client-urls", url,
-		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer, "--log-level", "error",
-	}}
+	etcd = &server{path: etcdPath, log: filepath.Join(dir, "etcd.log"), url: url, health: url + "/health",
+		client: client, args: []string{
+			"--data-dir", filepath.Join(dir, "etcd"), "--listen-client-urls", url, "--advertise-client-urls", url,
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer,
+			"--log-level", "error",
+		}}
 	for i := range n {
 		host := fmt.Sprintf("https://127.0.0.1:%d", ports[2+i])
-		apis = append(apis, &server{path: apiPath, log: filepath.Join(dir, fmt.Sprintf("kube-apiserver-%d.log", i)), url: host, health: host + "/readyz", client: client, args: append([]string{
-			"--etcd-servers=" + url, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[2+i]), "--cert-dir=" + filepath.Join(dir, fmt.Sprintf("certs-%d", i)),
-			"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
-			"--token-auth-file=" + tokens, "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
-		}, flags(i)...)})
+		apis = append(apis, &server{path: apiPath, log: filepath.Join(dir, fmt.Sprintf("kube-apiserver-%d.log", i)),
+			url: host, health: host + "/readyz", client: client, args: append([]string{
+				"--etcd-servers=" + url, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[2+i]),
+				"--cert-dir=" + filepath.Join(dir, fmt.Sprintf("certs-%d", i)),
+				"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + key,
+				"--service-account-signing-key-file=" + key,
+				"--token-auth-file=" + tokens, "--authorization-mode=RBAC",
+				"--disable-admission-plugins=ServiceAccount",
+			}, flags(i)...)})
 	}
 	for _, s := range append([]*server{etcd}, apis...) {
 		t.Cleanup(func() {

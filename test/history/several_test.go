@@ -14,20 +14,24 @@ import (
 	"time"
 )
 
-// What the API servers of TestSeveralServers have in common: few addresses and ports, so that they get in each other's way.
+// What the API servers of TestSeveralServers have in common: few addresses and ports, so that they get in each other's
+// way.
 const (
 	serviceRange = "10.9.0.0/26"
 	nodePorts    = "30000-30023"
 	quota        = 20
 )
 
-// TestSeveralServers: several API servers on one etcd, started at once on an empty one, are one API: what one has answered the others
-// know, they give no address or port twice and exceed no quota, whichever of them are killed meanwhile.
+// TestSeveralServers: several API servers on one etcd, started at once on an empty one, are one API: what one has
+// answered the others know, they give no address or port twice and exceed no quota, whichever of them are killed
+// meanwhile.
 func TestSeveralServers(t *testing.T) {
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 8}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		MaxIdleConnsPerHost: 8}}
 	t.Cleanup(client.CloseIdleConnections)
 	etcd, apis := servers(t, client, 3, func(i int) []string {
-		return []string{"--service-cluster-ip-range=" + serviceRange, "--service-node-port-range=" + nodePorts, fmt.Sprintf("--advertise-address=192.0.2.1%d", i)}
+		return []string{"--service-cluster-ip-range=" + serviceRange, "--service-node-port-range=" + nodePorts,
+			fmt.Sprintf("--advertise-address=192.0.2.1%d", i)}
 	})
 	ctx := t.Context()
 	if err := etcd.start(ctx); err != nil {
@@ -43,7 +47,8 @@ func TestSeveralServers(t *testing.T) {
 		return
 	}
 	s.endpoints("192.0.2.10 192.0.2.11 192.0.2.12")
-	s.make(0, "/api/v1/namespaces", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": meta{Name: namespace}})
+	s.make(0, "/api/v1/namespaces",
+		map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": meta{Name: namespace}})
 	t.Run("versions", s.versions)
 	t.Run("definitions", s.definitions)
 	t.Run("quota", s.quota)
@@ -112,7 +117,8 @@ func (s *several) eventually(path string, within time.Duration, right func(code 
 	}
 }
 
-// endpoints waits until the Service "kubernetes" has these: a lease of etcd takes 16 s to end, and what ends with it is noticed at once.
+// endpoints waits until the Service "kubernetes" has these: a lease of etcd takes 16 s to end, and what ends with it is
+// noticed at once.
 func (s *several) endpoints(want string) {
 	s.t.Helper()
 	s.eventually("/api/v1/namespaces/default/endpoints/kubernetes", time.Minute, func(_ int, answer []byte) bool {
@@ -137,7 +143,9 @@ func (s *several) versions(t *testing.T) {
 		name := fmt.Sprintf("version-%d", n)
 		version := s.make(n%len(s.apis), maps, configMap{"v1", "ConfigMap", meta{Name: name}, nil, 0})
 		s.all(func(i int, a *server) {
-			for _, path := range []string{maps + "/" + name, maps + "?resourceVersionMatch=NotOlderThan&resourceVersion=" + version, maps + "?resourceVersionMatch=Exact&resourceVersion=" + version, maps} {
+			for _, path := range []string{maps + "/" + name,
+				maps + "?resourceVersionMatch=NotOlderThan&resourceVersion=" + version,
+				maps + "?resourceVersionMatch=Exact&resourceVersion=" + version, maps} {
 				code, answer, err := call(t.Context(), s.client, http.MethodGet, a.url+path, "", nil)
 				if err != nil || code != http.StatusOK || !strings.Contains(string(answer), `"`+name+`"`) {
 					t.Errorf("server %d does not know %s at %s: %d %.200s %v", i, name, path, code, answer, err)
@@ -150,30 +158,46 @@ func (s *several) versions(t *testing.T) {
 // definitions: what defines or guards resources works on all servers soon after it was written through one.
 func (s *several) definitions(t *testing.T) {
 	const soon = 10 * time.Second // of a machine that is busy; a second is usual
-	schema := map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
-	s.make(0, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": meta{Name: "things.example.com"}, "spec": map[string]any{"group": "example.com", "scope": "Cluster", "names": map[string]any{"plural": "things", "kind": "Thing"},
-			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": schema}}}})
+	schema := map[string]any{
+		"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
+	s.make(0, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+		map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": meta{Name: "things.example.com"},
+			"spec": map[string]any{"group": "example.com", "scope": "Cluster",
+				"names":    map[string]any{"plural": "things", "kind": "Thing"},
+				"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": schema}}}})
 	began := time.Now()
 	s.eventually("/apis/example.com/v1/things", soon, func(code int, _ []byte) bool { return code == http.StatusOK })
 	t.Logf("a definition was served by all after %v", time.Since(began))
-	s.make(1, "/apis/example.com/v1/things", map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": meta{Name: "one"}})
-	s.eventually("/apis/example.com/v1/things/one", soon, func(code int, _ []byte) bool { return code == http.StatusOK })
+	s.make(1, "/apis/example.com/v1/things",
+		map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": meta{Name: "one"}})
+	s.eventually("/apis/example.com/v1/things/one", soon, func(code int, _ []byte) bool {
+		return code == http.StatusOK
+	})
 
 	policies := "/apis/admissionregistration.k8s.io/v1/"
-	s.make(1, policies+"validatingadmissionpolicies", map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": meta{Name: "none"},
-		"spec": map[string]any{"validations": []any{map[string]any{"expression": "false"}}, "matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
-			"apiGroups": []string{"example.com"}, "apiVersions": []string{"v1"}, "resources": []string{"things"}, "operations": []string{"CREATE"}}}}}})
-	s.make(2, policies+"validatingadmissionpolicybindings", map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
-		"metadata": meta{Name: "none"}, "spec": map[string]any{"policyName": "none", "validationActions": []string{"Deny"}}})
+	s.make(1, policies+"validatingadmissionpolicies",
+		map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+			"metadata": meta{Name: "none"},
+			"spec": map[string]any{"validations": []any{map[string]any{"expression": "false"}},
+				"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
+					"apiGroups": []string{"example.com"}, "apiVersions": []string{"v1"},
+					"resources":  []string{"things"},
+					"operations": []string{"CREATE"}}}}}})
+	s.make(2, policies+"validatingadmissionpolicybindings",
+		map[string]any{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+			"metadata": meta{Name: "none"},
+			"spec":     map[string]any{"policyName": "none", "validationActions": []string{"Deny"}}})
 	s.all(func(i int, a *server) {
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
 		defer cancel()
 		tick := time.NewTicker(20 * time.Millisecond)
 		defer tick.Stop()
 		for n := 0; ; n++ {
-			code, _, err := call(t.Context(), s.client, http.MethodPost, a.url+"/apis/example.com/v1/things", contentJSON,
-				map[string]any{"apiVersion": "example.com/v1", "kind": "Thing", "metadata": meta{Name: fmt.Sprintf("try-%d-%d", i, n)}})
+			code, _, err := call(t.Context(), s.client, http.MethodPost, a.url+"/apis/example.com/v1/things",
+				contentJSON,
+				map[string]any{"apiVersion": "example.com/v1", "kind": "Thing",
+					"metadata": meta{Name: fmt.Sprintf("try-%d-%d", i, n)}})
 			if err == nil && code == http.StatusUnprocessableEntity {
 				return
 			}
@@ -192,10 +216,13 @@ func (s *several) quota(t *testing.T) {
 	const ns = "quota"
 	s.make(0, "/api/v1/namespaces", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": meta{Name: ns}})
 	quotas := "/api/v1/namespaces/" + ns + "/resourcequotas"
-	s.make(1, quotas, map[string]any{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta{Name: "q"}, "spec": map[string]any{"hard": map[string]string{"count/configmaps": fmt.Sprint(quota)}}})
+	s.make(1, quotas, map[string]any{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta{Name: "q"},
+		"spec": map[string]any{"hard": map[string]string{"count/configmaps": fmt.Sprint(quota)}}})
 	// No controller runs that would count for the first time.
-	code, answer, err := call(t.Context(), s.client, http.MethodPatch, s.apis[0].url+quotas+"/q/status", "application/merge-patch+json",
-		map[string]any{"status": map[string]any{"hard": map[string]string{"count/configmaps": fmt.Sprint(quota)}, "used": map[string]string{"count/configmaps": "0"}}})
+	code, answer, err := call(t.Context(), s.client, http.MethodPatch, s.apis[0].url+quotas+"/q/status",
+		"application/merge-patch+json",
+		map[string]any{"status": map[string]any{"hard": map[string]string{"count/configmaps": fmt.Sprint(quota)},
+			"used": map[string]string{"count/configmaps": "0"}}})
 	if err != nil || code != http.StatusOK {
 		t.Fatalf("the quota's status: %d %s %v", code, answer, err)
 	}
@@ -209,7 +236,8 @@ func (s *several) quota(t *testing.T) {
 		defer wg.Wait()
 		for n := range 15 {
 			wg.Go(func() {
-				code, answer, err := call(t.Context(), s.client, http.MethodPost, a.url+"/api/v1/namespaces/"+ns+"/configmaps", contentJSON,
+				code, answer, err := call(t.Context(), s.client, http.MethodPost,
+					a.url+"/api/v1/namespaces/"+ns+"/configmaps", contentJSON,
 					configMap{"v1", "ConfigMap", meta{Name: fmt.Sprintf("c-%d-%d", i, n)}, nil, 0})
 				mu.Lock()
 				defer mu.Unlock()
@@ -240,8 +268,8 @@ type service struct {
 	} `json:"spec"`
 }
 
-// services: a random history of Services with node ports through all servers, one of which is killed now and then, leaves no address
-// and no port to two of them, at no moment.
+// services: a random history of Services with node ports through all servers, one of which is killed now and then,
+// leaves no address and no port to two of them, at no moment.
 func (s *several) services(t *testing.T) {
 	path := "/api/v1/namespaces/" + namespace + "/services"
 	working, stop := context.WithCancel(t.Context())
@@ -256,12 +284,17 @@ func (s *several) services(t *testing.T) {
 					a := s.apis[i]
 					name := fmt.Sprintf("s-%d-%d-%d", i, w, random.IntN(4))
 					if random.IntN(2) == 0 {
-						_, _, _ = call(working, s.client, http.MethodDelete, a.url+path+"/"+name, "", nil) // may have gone, as its server may
+						// may have gone, as its server may
+						_, _, _ = call(working, s.client, http.MethodDelete, a.url+path+"/"+name, "", nil)
 						continue
 					}
 					kind := []string{"NodePort", "ClusterIP"}[random.IntN(2)]
-					code, answer, err := call(working, s.client, http.MethodPost, a.url+path, contentJSON, map[string]any{"apiVersion": "v1", "kind": "Service",
-						"metadata": meta{Name: name}, "spec": map[string]any{"type": kind, "ports": []any{map[string]any{"port": 80, "name": "a"}, map[string]any{"port": 81, "name": "b"}}}})
+					code, answer, err := call(working, s.client, http.MethodPost, a.url+path, contentJSON,
+						map[string]any{"apiVersion": "v1", "kind": "Service",
+							"metadata": meta{Name: name},
+							"spec": map[string]any{"type": kind,
+								"ports": []any{map[string]any{"port": 80, "name": "a"},
+									map[string]any{"port": 81, "name": "b"}}}})
 					mu.Lock()
 					switch {
 					case err == nil && code == http.StatusCreated:

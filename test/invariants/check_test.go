@@ -52,58 +52,77 @@ func (h *tale) ends(all ...metav1.Object) {
 func meta(name string, owners ...metav1.Object) metav1.ObjectMeta {
 	m := metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}
 	for i, o := range owners {
-		m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{Kind: "ConfigMap", Name: o.GetName(), UID: o.GetUID(), Controller: new(i == 0)})
+		m.OwnerReferences = append(m.OwnerReferences,
+			metav1.OwnerReference{Kind: "ConfigMap", Name: o.GetName(), UID: o.GetUID(), Controller: new(i == 0)})
 	}
 	return m
 }
 
 func aDeployment(n int32, maxSurge, maxUnavailable int32) *appsv1.Deployment {
-	return &appsv1.Deployment{ObjectMeta: meta("d"), Spec: appsv1.DeploymentSpec{Replicas: &n, Strategy: appsv1.DeploymentStrategy{
-		RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt32(maxSurge)), MaxUnavailable: new(intstr.FromInt32(maxUnavailable))}}}}
+	return &appsv1.Deployment{ObjectMeta: meta("d"),
+		Spec: appsv1.DeploymentSpec{Replicas: &n, Strategy: appsv1.DeploymentStrategy{
+			RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: new(intstr.FromInt32(maxSurge)),
+				MaxUnavailable: new(intstr.FromInt32(maxUnavailable))}}}}
 }
 
 func aSet(name string, n int32, d *appsv1.Deployment) *appsv1.ReplicaSet {
-	return &appsv1.ReplicaSet{ObjectMeta: meta(name, d), Spec: appsv1.ReplicaSetSpec{Replicas: &n}, Status: appsv1.ReplicaSetStatus{Replicas: n}}
+	return &appsv1.ReplicaSet{ObjectMeta: meta(name, d), Spec: appsv1.ReplicaSetSpec{Replicas: &n},
+		Status: appsv1.ReplicaSetStatus{Replicas: n}}
 }
 
 // aPod serves on node n.
 func aPod(name string, owners ...metav1.Object) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: meta(name, owners...), Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
+	p := &corev1.Pod{ObjectMeta: meta(name, owners...),
+		Status: corev1.PodStatus{Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
 	p.Labels = map[string]string{"app": "x"}
 	p.Spec.NodeName = "n"
 	return p
 }
 
 func aNode(pods string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n"}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(pods), corev1.ResourceCPU: resource.MustParse("1")}}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n"},
+		Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{corev1.ResourcePods: resource.MustParse(pods),
+				corev1.ResourceCPU: resource.MustParse("1")}}}
 }
 
 func asks(p *corev1.Pod, cpu string) *corev1.Pod {
-	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
+	p.Spec.Containers = []corev1.Container{
+		{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
 	return p
 }
 
 func uses(p *corev1.Pod, claim string) *corev1.Pod {
-	p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+	p.Spec.Volumes = []corev1.Volume{
+		{VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
 	return p
 }
 
 func aClaim(name, volume string, mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolumeClaim {
-	return &corev1.PersistentVolumeClaim{ObjectMeta: meta(name), Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume, AccessModes: []corev1.PersistentVolumeAccessMode{mode}}}
+	return &corev1.PersistentVolumeClaim{ObjectMeta: meta(name),
+		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume,
+			AccessModes: []corev1.PersistentVolumeAccessMode{mode}}}
 }
 
 func aVolume(mode corev1.PersistentVolumeAccessMode) *corev1.PersistentVolume {
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "v"}}
-	v.Spec.AccessModes, v.Spec.CSI = []corev1.PersistentVolumeAccessMode{mode}, &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "v"}
+	v.Spec.AccessModes, v.Spec.CSI = []corev1.PersistentVolumeAccessMode{mode},
+		&corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "v"}
 	return v
 }
 
 func anAttachment(node string) *storagev1.VolumeAttachment {
-	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "v-" + node, UID: types.UID("v-" + node)}, Spec: storagev1.VolumeAttachmentSpec{NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("v")}}}
+	return &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "v-" + node, UID: types.UID("v-" + node)},
+		Spec: storagev1.VolumeAttachmentSpec{NodeName: node,
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("v")}}}
 }
 
 func aJob(policy batchv1.PodReplacementPolicy) *batchv1.Job {
-	return &batchv1.Job{ObjectMeta: meta("j"), Spec: batchv1.JobSpec{Parallelism: new(int32(2)), Completions: new(int32(2)), PodReplacementPolicy: &policy}}
+	return &batchv1.Job{ObjectMeta: meta("j"),
+		Spec: batchv1.JobSpec{Parallelism: new(int32(2)), Completions: new(int32(2)), PodReplacementPolicy: &policy}}
 }
 
 func ofIndex(name, index string, j *batchv1.Job, phase corev1.PodPhase) *corev1.Pod {
@@ -129,7 +148,10 @@ func TestCheck(t *testing.T) {
 			d := aDeployment(3, 1, 0)
 			h.has(d, aSet("a", 3, d), aSet("b", 2, d))
 		}, surge},
-		{"a surge that is allowed", func(h *tale) { d := aDeployment(3, 2, 0); h.has(d, aSet("a", 3, d), aSet("b", 2, d)) }, ""},
+		{"a surge that is allowed", func(h *tale) {
+			d := aDeployment(3, 2, 0)
+			h.has(d, aSet("a", 3, d), aSet("b", 2, d))
+		}, ""},
 		{"a surge by a size that is not observed to be another", func(h *tale) {
 			d, smaller := aDeployment(5, 0, 1), aDeployment(3, 0, 1)
 			smaller.Generation = 1
@@ -169,7 +191,9 @@ func TestCheck(t *testing.T) {
 		}, ""},
 		{"an eviction too many", func(h *tale) {
 			one, two := aPod("1"), aPod("2")
-			h.has(aNode("9"), &policyv1.PodDisruptionBudget{ObjectMeta: meta("b"), Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(2)), Selector: &metav1.LabelSelector{MatchLabels: one.Labels}}}, one, two)
+			h.has(aNode("9"), &policyv1.PodDisruptionBudget{ObjectMeta: meta("b"),
+				Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(2)),
+					Selector: &metav1.LabelSelector{MatchLabels: one.Labels}}}, one, two)
 			h.evicted["1"] = true
 			h.ends(one)
 		}, budget},
@@ -188,17 +212,20 @@ func TestCheck(t *testing.T) {
 		{"an index again beside one that ends", func(h *tale) {
 			j := aJob(batchv1.Failed)
 			h.deleted["1"] = true
-			h.has(aNode("9"), j, terminating(ofIndex("1", "0", j, corev1.PodRunning)), ofIndex("2", "0", j, corev1.PodPending))
+			h.has(aNode("9"), j, terminating(ofIndex("1", "0", j, corev1.PodRunning)),
+				ofIndex("2", "0", j, corev1.PodPending))
 		}, indexTwice},
 		{"too much at once", func(h *tale) {
 			j := aJob(batchv1.TerminatingOrFailed)
-			h.has(aNode("9"), j, ofIndex("1", "0", j, corev1.PodRunning), ofIndex("2", "1", j, corev1.PodRunning), ofIndex("3", "2", j, corev1.PodPending))
+			h.has(aNode("9"), j, ofIndex("1", "0", j, corev1.PodRunning), ofIndex("2", "1", j, corev1.PodRunning),
+				ofIndex("3", "2", j, corev1.PodPending))
 		}, parallelism},
 		{"a Job that counts one twice", func(h *tale) {
 			j := aJob(batchv1.TerminatingOrFailed)
 			h.has(aNode("9"), j, ofIndex("1", "0", j, corev1.PodSucceeded))
 			j = j.DeepCopy()
-			j.Status = batchv1.JobStatus{Succeeded: 2, Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}
+			j.Status = batchv1.JobStatus{Succeeded: 2,
+				Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}}
 			h.tell(watch.Modified, j)
 		}, miscounted},
 		{"an ordinal too early", func(h *tale) {
@@ -217,7 +244,11 @@ func TestCheck(t *testing.T) {
 			h.has(aNode("9"), p)
 			h.tell(watch.Deleted, p)
 		}, stillRunning},
-		{"an object without an owner", func(h *tale) { m := &corev1.ConfigMap{ObjectMeta: meta("m")}; h.has(m); h.ends(m) }, collected},
+		{"an object without an owner", func(h *tale) {
+			m := &corev1.ConfigMap{ObjectMeta: meta("m")}
+			h.has(m)
+			h.ends(m)
+		}, collected},
 		{"an object of a living owner", func(h *tale) {
 			o := &corev1.ConfigMap{ObjectMeta: meta("o")}
 			m := &corev1.ConfigMap{ObjectMeta: meta("m", o, aPod("gone"))}
@@ -267,7 +298,9 @@ func TestCheck(t *testing.T) {
 			h.ends(m)
 		}, collected},
 		{"a node with too many pods", func(h *tale) { h.has(aNode("1"), aPod("1"), aPod("2")) }, overcommit},
-		{"a node with too little CPU", func(h *tale) { h.has(aNode("9"), asks(aPod("1"), "600m"), asks(aPod("2"), "500m")) }, overcommit},
+		{"a node with too little CPU", func(h *tale) {
+			h.has(aNode("9"), asks(aPod("1"), "600m"), asks(aPod("2"), "500m"))
+		}, overcommit},
 		{"a full node", func(h *tale) { h.has(aNode("2"), asks(aPod("1"), "500m"), asks(aPod("2"), "500m")) }, ""},
 		{"a volume for one pod twice", func(h *tale) {
 			h.has(aNode("9"), aClaim("c", "v", corev1.ReadWriteOncePod), uses(aPod("1"), "c"), uses(aPod("2"), "c"))
@@ -278,11 +311,16 @@ func TestCheck(t *testing.T) {
 		{"two claims of a volume", func(h *tale) {
 			h.has(aClaim("c", "v", corev1.ReadWriteOnce), aClaim("d", "v", corev1.ReadWriteOnce))
 		}, boundTwice},
-		{"a volume at two nodes", func(h *tale) { h.has(aVolume(corev1.ReadWriteOnce), anAttachment("a"), anAttachment("b")) }, attachTwice},
-		{"a volume for many at two nodes", func(h *tale) { h.has(aVolume(corev1.ReadWriteMany), anAttachment("a"), anAttachment("b")) }, ""},
+		{"a volume at two nodes", func(h *tale) {
+			h.has(aVolume(corev1.ReadWriteOnce), anAttachment("a"), anAttachment("b"))
+		}, attachTwice},
+		{"a volume for many at two nodes", func(h *tale) {
+			h.has(aVolume(corev1.ReadWriteMany), anAttachment("a"), anAttachment("b"))
+		}, ""},
 		{"a volume detached in use", func(h *tale) {
 			n := aNode("9")
-			n.Status.VolumesInUse, n.Status.VolumesAttached = []corev1.UniqueVolumeName{"kubernetes.io/csi/d^v"}, []corev1.AttachedVolume{{Name: "kubernetes.io/csi/d^v"}}
+			n.Status.VolumesInUse, n.Status.VolumesAttached = []corev1.UniqueVolumeName{"kubernetes.io/csi/d^v"},
+				[]corev1.AttachedVolume{{Name: "kubernetes.io/csi/d^v"}}
 			h.has(n, aVolume(corev1.ReadWriteOnce), anAttachment("n"))
 			h.ends(anAttachment("n"))
 		}, detachedUsed},
@@ -297,7 +335,9 @@ func TestCheck(t *testing.T) {
 			h := newTale()
 			c.tell(h)
 			found := check(h.history)
-			if c.want == "" && len(found) > 0 || c.want != "" && !slices.ContainsFunc(found, func(v violation) bool { return v.rule == c.want }) {
+			if c.want == "" && len(found) > 0 || c.want != "" && !slices.ContainsFunc(found, func(v violation) bool {
+				return v.rule == c.want
+			}) {
 				t.Errorf("found %v, want %q", found, c.want)
 			}
 			for _, v := range found {

@@ -8,8 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// checkCollected: what no user deleted goes because all its owners have gone, or because one of them waits for it to go. A controller
-// may also take away what is its own: a ReplicaSet's or a Job's pods, a Deployment's empty ReplicaSets, a volume's attachments.
+// checkCollected: what no user deleted goes because all its owners have gone, or because one of them waits for it to
+// go. A controller may also take away what is its own: a ReplicaSet's or a Job's pods, a Deployment's empty
+// ReplicaSets, a volume's attachments.
 func (w *world) checkCollected(o metav1.Object) {
 	switch o := o.(type) {
 	case *corev1.Pod:
@@ -22,7 +23,8 @@ func (w *world) checkCollected(o metav1.Object) {
 		}
 	case *storagev1.VolumeAttachment:
 		return
-	case *batchv1.Job, *appsv1.Deployment, *appsv1.StatefulSet, *corev1.ConfigMap, *corev1.PersistentVolumeClaim, *corev1.PersistentVolume, *corev1.Node:
+	case *batchv1.Job, *appsv1.Deployment, *appsv1.StatefulSet, *corev1.ConfigMap, *corev1.PersistentVolumeClaim,
+		*corev1.PersistentVolume, *corev1.Node:
 	}
 	refs := o.GetOwnerReferences()
 	if len(refs) == 0 {
@@ -35,7 +37,8 @@ func (w *world) checkCollected(o metav1.Object) {
 	}
 }
 
-// lives tells whether the owner is there, is the one that the reference means, and does not wait for what it owns to go.
+// lives tells whether the owner is there, is the one that the reference means, and does not wait for what it owns to
+// go.
 func (w *world) lives(who metav1.Object, ref metav1.OwnerReference, o metav1.Object) bool {
 	if _, isMap := who.(*corev1.ConfigMap); isMap && ref.Kind != "ConfigMap" {
 		return false

@@ -24,10 +24,12 @@ import (
 var (
 	seed     = flag.Uint64("seed", 1, "what users, nodes and kills are chosen by")
 	duration = flag.Duration("duration", 12*time.Second, "how long users work")
-	every    = flag.Duration("kill-every", 2500*time.Millisecond, "how often a controller manager or a scheduler is killed, or gives its lease back")
+	every    = flag.Duration("kill-every", 2500*time.Millisecond,
+		"how often a controller manager or a scheduler is killed, or gives its lease back")
 )
 
-// TestHistories: whatever users do and whenever who leads is killed or hands over, no rule is broken, and at the end all is as it should be.
+// TestHistories: whatever users do and whenever who leads is killed or hands over, no rule is broken, and at the end
+// all is as it should be.
 func TestHistories(t *testing.T) {
 	if *duration <= 0 || *every <= 0 {
 		t.Fatalf("-duration=%v -kill-every=%v: both must be above 0", *duration, *every)
@@ -121,7 +123,8 @@ func (p *place) unsettled(ctx context.Context) string {
 		return err.Error()
 	}
 	for _, d := range deployments {
-		if n, s := *d.Spec.Replicas, d.Status; s.ObservedGeneration != d.Generation || s.Replicas != n || s.UpdatedReplicas != n || s.AvailableReplicas != n {
+		if n, s := *d.Spec.Replicas, d.Status; s.ObservedGeneration != d.Generation || s.Replicas != n ||
+			s.UpdatedReplicas != n || s.AvailableReplicas != n {
 			return fmt.Sprintf("Deployment %s of %d: %+v", d.Name, n, s)
 		}
 	}
@@ -130,7 +133,8 @@ func (p *place) unsettled(ctx context.Context) string {
 		return err.Error()
 	}
 	for _, d := range sets {
-		if n, s := *d.Spec.Replicas, d.Status; s.ObservedGeneration != d.Generation || s.Replicas != n || s.AvailableReplicas != n || s.UpdateRevision != s.CurrentRevision {
+		if n, s := *d.Spec.Replicas, d.Status; s.ObservedGeneration != d.Generation || s.Replicas != n ||
+			s.AvailableReplicas != n || s.UpdateRevision != s.CurrentRevision {
 			return fmt.Sprintf("StatefulSet %s of %d: %+v", d.Name, n, s)
 		}
 	}
@@ -146,7 +150,8 @@ func (p *place) unsettled(ctx context.Context) string {
 	return p.garbage(ctx)
 }
 
-// garbage names a ConfigMap that should have been collected: none of its owners is there, or it is being deleted and nothing holds it.
+// garbage names a ConfigMap that should have been collected: none of its owners is there, or it is being deleted and
+// nothing holds it.
 func (p *place) garbage(ctx context.Context) string {
 	maps, err := p.configMaps.List(ctx, "", metav1.ListOptions{LabelSelector: "app=map"})
 	if err != nil {
@@ -162,7 +167,8 @@ func (p *place) garbage(ctx context.Context) string {
 			owned = owned || there[ref.UID] == m.Namespace && ref.Kind == "ConfigMap"
 		}
 		if !owned || m.DeletionTimestamp != nil {
-			return fmt.Sprintf("ConfigMap %s is there: owners %v, finalizers %v", m.Name, m.OwnerReferences, m.Finalizers)
+			return fmt.Sprintf("ConfigMap %s is there: owners %v, finalizers %v", m.Name, m.OwnerReferences,
+				m.Finalizers)
 		}
 	}
 	return ""
@@ -171,7 +177,9 @@ func (p *place) garbage(ctx context.Context) string {
 // complete waits until everything that is there was told of.
 func (p *place) complete(t *testing.T) {
 	controllertest.Eventually(t, "the watchers", func() string {
-		for _, s := range []string{behind(t.Context(), p, p.pods), behind(t.Context(), p, p.replicaSets), behind(t.Context(), p, p.deployments), behind(t.Context(), p, p.jobs), behind(t.Context(), p, p.attachments)} {
+		for _, s := range []string{behind(t.Context(), p, p.pods), behind(t.Context(), p, p.replicaSets),
+			behind(t.Context(), p, p.deployments), behind(t.Context(), p, p.jobs),
+			behind(t.Context(), p, p.attachments)} {
 			if s != "" {
 				return s
 			}
@@ -207,7 +215,8 @@ func (p *place) summarize(t *testing.T, kills, handovers int) {
 		}
 	}
 	t.Logf("seed %d: %d kills, %d hand-overs; %d events: %d pods made, %d ended on nodes, %d evicted, %d Jobs, %d volumes attached, %d ConfigMaps collected",
-		*seed, kills, handovers, len(p.history.events), made, bound, len(p.history.evicted), jobs, attached, collectedMaps)
+		*seed, kills, handovers, len(p.history.events), made, bound, len(p.history.evicted), jobs, attached,
+		collectedMaps)
 	if made == 0 || bound == 0 || attached == 0 || kills == 0 {
 		t.Error("nothing was checked")
 	}

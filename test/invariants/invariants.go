@@ -1,9 +1,11 @@
-// Package invariants shows what controllers and schedulers never do, however they are killed and take over from one another: users
-// change workloads at random, everything that the API server tells of is recorded, and a pure function (check) replays it revision by
-// revision. It is a plain reading of the API's documentation and shares no code with what it judges.
+// Package invariants shows what controllers and schedulers never do, however they are killed and take over from one
+// another: users change workloads at random, everything that the API server tells of is recorded, and a pure function
+// (check) replays it revision by revision. It is a plain reading of the API's documentation and shares no code with
+// what it judges.
 //
-// A controller decides by what it has seen, which may be older than what users have written since. So a limit that users change is the
-// widest of those that the controller may still act by: those of the generations from status.observedGeneration on.
+// A controller decides by what it has seen, which may be older than what users have written since. So a limit that
+// users change is the widest of those that the controller may still act by: those of the generations from
+// status.observedGeneration on.
 package invariants
 
 import (
@@ -69,9 +71,12 @@ func (v violation) String() string { return string(v.rule) + ": " + v.text }
 
 // check replays the history and returns every broken rule.
 func check(h history) []violation {
-	w := &world{history: h, pods: map[types.UID]*corev1.Pod{}, nodes: map[string]*corev1.Node{}, mounted: map[string]map[corev1.UniqueVolumeName]bool{}, claims: map[string]*corev1.PersistentVolumeClaim{},
-		volumes: map[string]*corev1.PersistentVolume{}, attachments: map[string]*storagev1.VolumeAttachment{}, budgets: map[types.UID]*policyv1.PodDisruptionBudget{},
-		deployments: map[types.UID]*deployment{}, sets: map[types.UID]*replicaSet{}, stateful: map[types.UID]*appsv1.StatefulSet{}, jobs: map[types.UID]*job{}, all: map[types.UID]metav1.Object{}}
+	w := &world{history: h, pods: map[types.UID]*corev1.Pod{}, nodes: map[string]*corev1.Node{},
+		mounted: map[string]map[corev1.UniqueVolumeName]bool{}, claims: map[string]*corev1.PersistentVolumeClaim{},
+		volumes: map[string]*corev1.PersistentVolume{}, attachments: map[string]*storagev1.VolumeAttachment{},
+		budgets:     map[types.UID]*policyv1.PodDisruptionBudget{},
+		deployments: map[types.UID]*deployment{}, sets: map[types.UID]*replicaSet{},
+		stateful: map[types.UID]*appsv1.StatefulSet{}, jobs: map[types.UID]*job{}, all: map[types.UID]metav1.Object{}}
 	slices.SortStableFunc(w.events, func(a, b event) int { return cmp.Compare(a.version, b.version) })
 	for _, e := range w.events {
 		w.at = e.version

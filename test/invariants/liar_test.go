@@ -17,8 +17,8 @@ import (
 	"bonsai/pkg/controller/controllertest"
 )
 
-// TestLiars: what controllers that break the rules do on a real API server is recorded and found, by the same watchers and the same check
-// as in histories.
+// TestLiars: what controllers that break the rules do on a real API server is recorded and found, by the same watchers
+// and the same check as in histories.
 func TestLiars(t *testing.T) {
 	p := newPlace(t)
 	ctx, over := context.WithCancel(t.Context())
@@ -35,7 +35,8 @@ func TestLiars(t *testing.T) {
 	l.set(d, "new", 4) // five and a surge of two are seven
 	old := get(l, p.replicaSets, "old")
 	for i := range 6 {
-		l.pod(fmt.Sprint("old-", i), podSpec(900, ""), metav1.NewControllerRef(old, appsv1.SchemeGroupVersion.WithKind("ReplicaSet")))
+		l.pod(fmt.Sprint("old-", i), podSpec(900, ""),
+			metav1.NewControllerRef(old, appsv1.SchemeGroupVersion.WithKind("ReplicaSet")))
 	}
 	for i := range 5 { // the node has room for four
 		l.bind(fmt.Sprint("old-", i))
@@ -45,8 +46,10 @@ func TestLiars(t *testing.T) {
 	l.remove("old-1") // five with one unavailable are four
 	spec := podSpec(1, "")
 	spec.RestartPolicy = corev1.RestartPolicyNever
-	j, err := p.jobs.Create(ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job"}, Spec: batchv1.JobSpec{Completions: new(int32(6)), Parallelism: new(int32(3)),
-		CompletionMode: new(batchv1.IndexedCompletion), Template: template("job", spec)}})
+	j, err := p.jobs.Create(ctx,
+		&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job"},
+			Spec: batchv1.JobSpec{Completions: new(int32(6)), Parallelism: new(int32(3)),
+				CompletionMode: new(batchv1.IndexedCompletion), Template: template("job", spec)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +60,10 @@ func TestLiars(t *testing.T) {
 	if owner, err = p.configMaps.Create(ctx, owner); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.configMaps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "owned",
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}}}); err != nil {
+	if _, err := p.configMaps.Create(ctx,
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "owned",
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.configMaps.Delete(ctx, namespace, "owned", ""); err != nil {
@@ -95,24 +100,30 @@ func get[T apiclient.Object](l *liar, r *apiclient.Resource[T], name string) T {
 }
 
 func (l *liar) set(d *appsv1.Deployment, name string, n int32) {
-	_, err := l.replicaSets.Create(l.ctx, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}},
-		Spec: appsv1.ReplicaSetSpec{Replicas: &n, Selector: d.Spec.Selector, Template: d.Spec.Template}})
+	_, err := l.replicaSets.Create(l.ctx,
+		&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}},
+			Spec: appsv1.ReplicaSetSpec{Replicas: &n, Selector: d.Spec.Selector, Template: d.Spec.Template}})
 	if err != nil {
 		l.t.Fatal(err)
 	}
 }
 
 func (l *liar) pod(name string, spec corev1.PodSpec, controller *metav1.OwnerReference) {
-	_, err := l.pods.Create(l.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, OwnerReferences: []metav1.OwnerReference{*controller},
-		Annotations: map[string]string{batchv1.JobCompletionIndexAnnotation: "0"}}, Spec: spec})
+	_, err := l.pods.Create(l.ctx,
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+			OwnerReferences: []metav1.OwnerReference{*controller},
+			Annotations:     map[string]string{batchv1.JobCompletionIndexAnnotation: "0"}}, Spec: spec})
 	if err != nil {
 		l.t.Fatal(err)
 	}
 }
 
 func (l *liar) bind(pod string) {
-	err := l.pods.CreateSub(l.ctx, namespace, pod, "binding", &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod}, Target: corev1.ObjectReference{Kind: "Node", Name: nodeName(0)}}, &metav1.Status{})
+	err := l.pods.CreateSub(l.ctx, namespace, pod, "binding",
+		&corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod},
+			Target: corev1.ObjectReference{Kind: "Node", Name: nodeName(0)}}, &metav1.Status{})
 	if err != nil {
 		l.t.Fatal(err)
 	}

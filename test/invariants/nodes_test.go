@@ -28,8 +28,9 @@ const (
 	slowest = 60 * time.Millisecond
 )
 
-// fleet plays the nodes and the storage driver's attacher: pods start, run, serve, end with what they were made for and when they are
-// deleted, each step a random moment later, and use volumes as the kubelet does: it says so first, and mounts what is said to be attached.
+// fleet plays the nodes and the storage driver's attacher: pods start, run, serve, end with what they were made for and
+// when they are deleted, each step a random moment later, and use volumes as the kubelet does: it says so first, and
+// mounts what is said to be attached.
 type fleet struct {
 	*place
 	ctx context.Context
@@ -166,25 +167,31 @@ func (f *fleet) run(w *work) {
 			return
 		}
 	}
-	err := f.pods.DeleteWith(f.ctx, w.pod.Namespace, w.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(w.pod.UID))})
+	err := f.pods.DeleteWith(f.ctx, w.pod.Namespace, w.pod.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)),
+			Preconditions: metav1.NewUIDPreconditions(string(w.pod.UID))})
 	f.bear("ending pod "+w.pod.Name, err)
 }
 
 // bear reports an error that is not of an object which has gone or was made anew under its name, or of the end of all.
 func (f *fleet) bear(what string, err error) {
-	if err != nil && f.ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !isOtherUID(err) {
+	if err != nil && f.ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) &&
+		!isOtherUID(err) {
 		f.t.Errorf("%s: %v", what, err)
 	}
 }
 
-// isOtherUID tells that a patch which names its object's UID met another object of that name. Of a PATCH an API server says that by 422, as
-// Kubernetes' does, and only of a PUT by 409.
+// isOtherUID tells that a patch which names its object's UID met another object of that name. Of a PATCH an API server
+// says that by 422, as Kubernetes' does, and only of a PUT by 409.
 func isOtherUID(err error) bool {
 	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil ||
+		len(status.Status().Details.Causes) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field != "metadata.uid" })
+	return !slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Field != "metadata.uid"
+	})
 }
 
 func (f *fleet) status(p *corev1.Pod, phase corev1.PodPhase) {
@@ -192,7 +199,8 @@ func (f *fleet) status(p *corev1.Pod, phase corev1.PodPhase) {
 	if phase == corev1.PodRunning {
 		serves = corev1.ConditionTrue
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"phase":%q,"conditions":[{"type":"Ready","status":%q,"lastTransitionTime":%q}]}}`, p.UID, phase, serves, time.Now().UTC().Format(time.RFC3339))
+	patch := fmt.Appendf(nil,
+		`{"metadata":{"uid":%q},"status":{"phase":%q,"conditions":[{"type":"Ready","status":%q,"lastTransitionTime":%q}]}}`, p.UID, phase, serves, time.Now().UTC().Format(time.RFC3339))
 	_, err := f.pods.Patch(f.ctx, p.Namespace, p.Name, types.StrategicMergePatchType, patch, "status")
 	f.bear("writing the status of pod "+p.Name, err)
 }
@@ -241,7 +249,9 @@ func (f *fleet) mounted(node int, volumes []corev1.UniqueVolumeName, w *work) bo
 		n, err := f.nodes.Get(f.ctx, "", nodeName(node))
 		f.bear("reading "+nodeName(node), err)
 		if err == nil && !slices.ContainsFunc(volumes, func(v corev1.UniqueVolumeName) bool {
-			return !slices.ContainsFunc(n.Status.VolumesAttached, func(a corev1.AttachedVolume) bool { return a.Name == v })
+			return !slices.ContainsFunc(n.Status.VolumesAttached, func(a corev1.AttachedVolume) bool {
+				return a.Name == v
+			})
 		}) {
 			return true
 		}
@@ -263,9 +273,11 @@ func (f *fleet) attach(a *storagev1.VolumeAttachment) {
 		patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"finalizers":[%q]}}`, a.UID, detaching)
 		_, err = f.attachments.Patch(f.ctx, "", a.Name, types.MergePatchType, patch)
 	case a.DeletionTimestamp == nil && !a.Status.Attached:
-		_, err = f.attachments.Patch(f.ctx, "", a.Name, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"attached":true}}`, a.UID), "status")
+		_, err = f.attachments.Patch(f.ctx, "", a.Name, types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"attached":true}}`, a.UID), "status")
 	case a.DeletionTimestamp != nil && holds:
-		_, err = f.attachments.Patch(f.ctx, "", a.Name, types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"uid":%q,"finalizers":null}}`, a.UID))
+		_, err = f.attachments.Patch(f.ctx, "", a.Name, types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"uid":%q,"finalizers":null}}`, a.UID))
 	}
 	f.bear("attaching with "+a.Name, err)
 }

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// checkOrdinal: with the policy OrderedReady a pod is made when those of all lower ordinals serve. Who looked a moment before may have
-// missed that a user took one of them away.
+// checkOrdinal: with the policy OrderedReady a pod is made when those of all lower ordinals serve. Who looked a moment
+// before may have missed that a user took one of them away.
 func (w *world) checkOrdinal(s *appsv1.StatefulSet, p *corev1.Pod) {
 	ordinal, err := strconv.Atoi(strings.TrimPrefix(p.Name, s.Name+"-"))
 	if err != nil || s.Spec.PodManagementPolicy == appsv1.ParallelPodManagement {
@@ -63,8 +63,8 @@ func (j *job) note(p *corev1.Pod) {
 
 func index(p *corev1.Pod) string { return p.Annotations[batchv1.JobCompletionIndexAnnotation] }
 
-// checkIndex: no second pod for an index that has one or is done, and no more at once than the Job's parallelism. A pod that is being
-// deleted counts only if its replacement is to wait for its end.
+// checkIndex: no second pod for an index that has one or is done, and no more at once than the Job's parallelism. A pod
+// that is being deleted counts only if its replacement is to wait for its end.
 func (w *world) checkIndex(j *job, p *corev1.Pod) {
 	counts := active
 	if r := j.Spec.PodReplacementPolicy; r != nil && *r == batchv1.Failed {
@@ -90,8 +90,10 @@ func (w *world) checkTally(j *job) {
 		if c.Type != batchv1.JobComplete || c.Status != corev1.ConditionTrue {
 			continue
 		}
-		if int(j.Status.Succeeded) != len(j.succeeded) || j.Status.Succeeded != *j.Spec.Completions || int(j.Status.Failed) != len(j.failed) {
-			w.report(miscounted, "Job %s of %d completions says %d succeeded, %d failed; %d and %d did", name(j), *j.Spec.Completions,
+		if int(j.Status.Succeeded) != len(j.succeeded) || j.Status.Succeeded != *j.Spec.Completions ||
+			int(j.Status.Failed) != len(j.failed) {
+			w.report(miscounted, "Job %s of %d completions says %d succeeded, %d failed; %d and %d did", name(j),
+				*j.Spec.Completions,
 				j.Status.Succeeded, j.Status.Failed, len(j.succeeded), len(j.failed))
 		}
 	}

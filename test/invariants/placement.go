@@ -32,7 +32,8 @@ func (w *world) checkPlaced(p *corev1.Pod) {
 	used[corev1.ResourcePods] = *resource.NewQuantity(pods, resource.DecimalSI)
 	for r, q := range used {
 		if has := n.Status.Allocatable[r]; q.Cmp(has) > 0 {
-			w.report(overcommit, "with pod %s node %s gives %s of %s, and has %s", name(p), n.Name, q.String(), r, has.String())
+			w.report(overcommit, "with pod %s node %s gives %s of %s, and has %s", name(p), n.Name, q.String(), r,
+				has.String())
 		}
 	}
 	for _, claim := range claimsOf(p) {
@@ -41,7 +42,8 @@ func (w *world) checkPlaced(p *corev1.Pod) {
 			continue
 		}
 		for _, o := range w.pods {
-			if o.UID != p.UID && o.Namespace == p.Namespace && o.Spec.NodeName != "" && !terminal(o) && slices.Contains(claimsOf(o), claim) {
+			if o.UID != p.UID && o.Namespace == p.Namespace && o.Spec.NodeName != "" && !terminal(o) &&
+				slices.Contains(claimsOf(o), claim) {
 				w.report(oncePod, "claim %s is used by pods %s and %s", claim, o.Name, p.Name)
 			}
 		}
@@ -70,18 +72,22 @@ func (w *world) checkBound(c *corev1.PersistentVolumeClaim, gone bool) {
 	}
 }
 
-// applyNode takes a node's new state. A node mounts a volume after it has said that it uses it, if it is then told that it is attached.
+// applyNode takes a node's new state. A node mounts a volume after it has said that it uses it, if it is then told that
+// it is attached.
 func (w *world) applyNode(n *corev1.Node, gone bool) {
 	put(w.nodes, n.Name, n, gone)
 	mounted := map[corev1.UniqueVolumeName]bool{}
 	for _, v := range n.Status.VolumesInUse {
-		mounted[v] = w.mounted[n.Name][v] || slices.ContainsFunc(n.Status.VolumesAttached, func(a corev1.AttachedVolume) bool { return a.Name == v })
+		mounted[v] = w.mounted[n.Name][v] ||
+			slices.ContainsFunc(n.Status.VolumesAttached, func(a corev1.AttachedVolume) bool {
+				return a.Name == v
+			})
 	}
 	put(w.mounted, n.Name, mounted, gone)
 }
 
-// applyAttachment: a volume for one node is asked to be attached to no other while an attachment is there, and to be detached only when
-// its node cannot have mounted it.
+// applyAttachment: a volume for one node is asked to be attached to no other while an attachment is there, and to be
+// detached only when its node cannot have mounted it.
 func (w *world) applyAttachment(a *storagev1.VolumeAttachment, gone bool) {
 	before := w.attachments[a.Name]
 	put(w.attachments, a.Name, a, gone)
@@ -92,12 +98,14 @@ func (w *world) applyAttachment(a *storagev1.VolumeAttachment, gone bool) {
 	if before == nil && !gone && !slices.Contains(v.Spec.AccessModes, corev1.ReadWriteMany) {
 		for _, o := range w.attachments {
 			if volumeOf(o) == v.Name && o.Spec.NodeName != a.Spec.NodeName {
-				w.report(attachTwice, "volume %s goes to node %s, and is at %s", v.Name, a.Spec.NodeName, o.Spec.NodeName)
+				w.report(attachTwice, "volume %s goes to node %s, and is at %s", v.Name, a.Spec.NodeName,
+					o.Spec.NodeName)
 			}
 		}
 	}
 	if before != nil && before.DeletionTimestamp == nil && (gone || a.DeletionTimestamp != nil) &&
-		w.mounted[a.Spec.NodeName][corev1.UniqueVolumeName("kubernetes.io/csi/"+v.Spec.CSI.Driver+"^"+v.Spec.CSI.VolumeHandle)] {
+		w.mounted[a.Spec.NodeName][corev1.UniqueVolumeName("kubernetes.io/csi/"+v.Spec.CSI.Driver+"^"+
+			v.Spec.CSI.VolumeHandle)] {
 		w.report(detachedUsed, "volume %s of node %s", v.Name, a.Spec.NodeName)
 	}
 }

@@ -14,14 +14,16 @@ import (
 type deployment struct {
 	*appsv1.Deployment
 	limits map[int64]limits
-	// disturbed says that users have deleted or evicted pods of it: how many are available then is not the controllers' doing alone.
+	// disturbed says that users have deleted or evicted pods of it: how many are available then is not the controllers'
+	// doing alone.
 	disturbed bool
 }
 
 // limits are what one generation of a Deployment allows: never more pods than most, never fewer available than least.
 type limits struct{ most, least int }
 
-// replicaSet is a ReplicaSet with the sizes of all its generations, and for each the oldest generation of its Deployment that it can come from.
+// replicaSet is a ReplicaSet with the sizes of all its generations, and for each the oldest generation of its
+// Deployment that it can come from.
 type replicaSet struct {
 	*appsv1.ReplicaSet
 	sizes map[int64]int
@@ -93,7 +95,8 @@ func (w *world) applySet(rs *appsv1.ReplicaSet, gone bool) {
 		return
 	}
 	if sum, most := w.sizes(d), d.widest(d.Status.ObservedGeneration).most; sum > most {
-		w.report(surge, "ReplicaSet %s grows from %d to %d: Deployment %s has %d replicas then, and may have %d", name(rs), was, size, name(d), sum, most)
+		w.report(surge, "ReplicaSet %s grows from %d to %d: Deployment %s has %d replicas then, and may have %d",
+			name(rs), was, size, name(d), sum, most)
 	}
 }
 
@@ -142,16 +145,20 @@ func (w *world) checkUnavailable(s *replicaSet, p *corev1.Pod) {
 		}
 	}
 	if least := d.widest(since).least; serve < least {
-		w.report(unavailable, "pod %s ends: Deployment %s has %d available then, and must have %d (%s)", name(p), name(d), serve, least, w.describe(d))
+		w.report(unavailable, "pod %s ends: Deployment %s has %d available then, and must have %d (%s)", name(p),
+			name(d), serve, least, w.describe(d))
 	}
 }
 
 // describe is what there is of a Deployment.
 func (w *world) describe(d *deployment) string {
-	out := fmt.Sprintf("%d replicas, generation %d, seen %d", *d.Spec.Replicas, d.Generation, d.Status.ObservedGeneration)
+	out := fmt.Sprintf("%d replicas, generation %d, seen %d", *d.Spec.Replicas, d.Generation,
+		d.Status.ObservedGeneration)
 	for _, s := range w.sets {
 		if owner(s) == d.UID {
-			out += fmt.Sprintf("; %s of %d with %d active, %d ready; status %d, %d available", s.Name, *s.Spec.Replicas, len(w.podsOf(s.UID, active)), len(w.podsOf(s.UID, ready)), s.Status.Replicas, s.Status.AvailableReplicas)
+			out += fmt.Sprintf("; %s of %d with %d active, %d ready; status %d, %d available", s.Name, *s.Spec.Replicas,
+				len(w.podsOf(s.UID, active)), len(w.podsOf(s.UID, ready)), s.Status.Replicas,
+				s.Status.AvailableReplicas)
 		}
 	}
 	return out
@@ -166,7 +173,8 @@ func (w *world) disturb(p *corev1.Pod) {
 	}
 }
 
-// checkBudget: an eviction leaves as many healthy pods as each budget that covers p asks for. The histories' budgets have a minAvailable.
+// checkBudget: an eviction leaves as many healthy pods as each budget that covers p asks for. The histories' budgets
+// have a minAvailable.
 func (w *world) checkBudget(p *corev1.Pod) {
 	for _, b := range w.budgets {
 		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
@@ -180,7 +188,8 @@ func (w *world) checkBudget(p *corev1.Pod) {
 			}
 		}
 		if least := b.Spec.MinAvailable.IntValue(); healthy < least && ready(w.pods[p.UID]) {
-			w.report(budget, "pod %s is evicted: %d healthy ones are left, and PodDisruptionBudget %s asks for %d", name(p), healthy, name(b), least)
+			w.report(budget, "pod %s is evicted: %d healthy ones are left, and PodDisruptionBudget %s asks for %d",
+				name(p), healthy, name(b), least)
 		}
 	}
 }

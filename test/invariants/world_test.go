@@ -58,10 +58,13 @@ type place struct {
 func newPlace(t *testing.T) *place {
 	cluster := controllertest.Start(t)
 	c := cluster.Client(t)
-	return &place{Cluster: cluster, client: c, pods: core.Pods(c), nodes: core.Nodes(c), configMaps: core.ConfigMaps(c), claims: core.PersistentVolumeClaims(c),
-		volumes: core.PersistentVolumes(c), attachments: storage.VolumeAttachments(c), deployments: apps.Deployments(c), replicaSets: apps.ReplicaSets(c),
-		statefulSets: apps.StatefulSets(c), jobs: batch.Jobs(c), budgets: policy.PodDisruptionBudgets(c), versions: map[types.UID]uint64{},
-		history: history{deleted: map[types.UID]bool{}, evicted: map[types.UID]bool{}, ended: map[types.UID]bool{}}}
+	return &place{Cluster: cluster, client: c, pods: core.Pods(c), nodes: core.Nodes(c), configMaps: core.ConfigMaps(c),
+		claims:  core.PersistentVolumeClaims(c),
+		volumes: core.PersistentVolumes(c), attachments: storage.VolumeAttachments(c), deployments: apps.Deployments(c),
+		replicaSets:  apps.ReplicaSets(c),
+		statefulSets: apps.StatefulSets(c), jobs: batch.Jobs(c), budgets: policy.PodDisruptionBudgets(c),
+		versions: map[types.UID]uint64{},
+		history:  history{deleted: map[types.UID]bool{}, evicted: map[types.UID]bool{}, ended: map[types.UID]bool{}}}
 }
 
 // note marks an object in one of the history's sets.
@@ -87,7 +90,8 @@ func (p *place) follow(ctx context.Context, t *testing.T, g *sync.WaitGroup) {
 }
 
 // record follows one kind. The server ends a watch now and then: it goes on after the last version, without a gap.
-func record[T apiclient.Object](ctx context.Context, t *testing.T, g *sync.WaitGroup, p *place, r *apiclient.Resource[T]) {
+func record[T apiclient.Object](ctx context.Context, t *testing.T, g *sync.WaitGroup, p *place,
+	r *apiclient.Resource[T]) {
 	g.Go(func() {
 		last := uint64(0)
 		for ctx.Err() == nil {
@@ -155,7 +159,8 @@ func behind[T apiclient.Object](ctx context.Context, p *place, r *apiclient.Reso
 	return ""
 }
 
-// process is a program that is started again whenever it has ended: by a signal, or because it has lost its lease on a busy machine.
+// process is a program that is started again whenever it has ended: by a signal, or because it has lost its lease on a
+// busy machine.
 type process struct {
 	path, log string
 	args      []string
@@ -196,17 +201,20 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// candidates are two controller managers and two schedulers, of which one each leads. A lease of five seconds lets a leader keep it
-// on a machine that is busy, and others take over soon enough for a short test.
+// candidates are two controller managers and two schedulers, of which one each leads. A lease of five seconds lets a
+// leader keep it on a machine that is busy, and others take over soon enough for a short test.
 func (p *place) candidates(t *testing.T) []*process {
 	var out []*process
 	dir := t.TempDir()
-	election := []string{"--leader-elect-lease-duration=5s", "--leader-elect-renew-deadline=4s", "--leader-elect-retry-period=250ms", "--bind-address=127.0.0.1"}
+	election := []string{"--leader-elect-lease-duration=5s", "--leader-elect-renew-deadline=4s",
+		"--leader-elect-retry-period=250ms", "--bind-address=127.0.0.1"}
 	for _, c := range []struct {
 		name, kubeconfig string
 		flags            []string
 	}{
-		{"kube-controller-manager", p.Kubeconfig, []string{"--use-service-account-credentials", "--service-account-private-key-file=" + p.KeyFile, "--node-monitor-grace-period=2h"}},
+		{"kube-controller-manager", p.Kubeconfig,
+			[]string{"--use-service-account-credentials", "--service-account-private-key-file=" + p.KeyFile,
+				"--node-monitor-grace-period=2h"}},
 		{"kube-scheduler", p.SchedulerKubeconfig, nil},
 	} {
 		path, err := filepath.Abs(filepath.Join("..", "..", "bin", c.name))
@@ -223,8 +231,10 @@ func (p *place) candidates(t *testing.T) []*process {
 			}
 			port := l.Addr().(*net.TCPAddr).Port
 			defer l.Close()
-			args := append([]string{"--kubeconfig=" + c.kubeconfig, "--authentication-kubeconfig=" + c.kubeconfig, "--authorization-kubeconfig=" + c.kubeconfig, "--secure-port=" + strconv.Itoa(port)}, election...)
-			out = append(out, &process{path: path, log: filepath.Join(dir, fmt.Sprint(c.name, "-", i, ".log")), args: append(args, c.flags...)})
+			args := append([]string{"--kubeconfig=" + c.kubeconfig, "--authentication-kubeconfig=" + c.kubeconfig,
+				"--authorization-kubeconfig=" + c.kubeconfig, "--secure-port=" + strconv.Itoa(port)}, election...)
+			out = append(out, &process{path: path, log: filepath.Join(dir, fmt.Sprint(c.name, "-", i, ".log")),
+				args: append(args, c.flags...)})
 		}
 	}
 	t.Cleanup(func() {

@@ -28,9 +28,10 @@ func build(t *testing.T) string {
 	return path
 }
 
-// TestConnections holds how our kubectl finds a server, proves who it is and gets there against how Kubernetes' does: what it says, and
-// what a server and proxies on loopback see of it. The tables are testdata/connections; in them @NAME@ stands for what differs from run
-// to run. An answer has a line "> " for each thing that was seen. Record again with
+// TestConnections holds how our kubectl finds a server, proves who it is and gets there against how Kubernetes' does:
+// what it says, and what a server and proxies on loopback see of it. The tables are testdata/connections; in them
+// @NAME@ stands for what differs from run to run. An answer has a line "> " for each thing that was seen. Record again
+// with
 //
 //	go test ./test/kubectl -run TestConnections -args -record -kubectl …/kubectl
 func TestConnections(t *testing.T) {
@@ -48,19 +49,26 @@ func TestConnections(t *testing.T) {
 			continue
 		}
 		t.Run(one.name, func(t *testing.T) {
-			if one.name == "inpod" && exec.CommandContext(t.Context(), "unshare", "--mount", "--user", "--map-root-user", "true").Run() != nil {
+			if one.name == "inpod" &&
+				exec.CommandContext(t.Context(), "unshare", "--mount", "--user", "--map-root-user", "true").Run() !=
+					nil {
 				t.Skip("SKIPPED: a pod's files are laid in mounts of their own, which this user may not make")
 			}
 			f := newFront(t)
 			named := append(f.names(), named{"KUBECTL", program})
-			fill := strings.NewReplacer(pairs(named, func(name, value string) (string, string) { return "@" + name + "@", value })...)
+			fill := strings.NewReplacer(pairs(named, func(name, value string) (string, string) {
+				return "@" + name + "@", value
+			})...)
 			// longer values first: an address is a part of its URL
-			hide := strings.NewReplacer(pairs(named, func(name, value string) (string, string) { return value, "@" + name + "@" })...)
+			hide := strings.NewReplacer(pairs(named, func(name, value string) (string, string) {
+				return value, "@" + name + "@"
+			})...)
 			for i := range one.files {
 				one.files[i].Data = []byte(fill.Replace(string(one.files[i].Data)))
 			}
 			for name, data := range map[string][]byte{
-				"ca.pem": f.ca.cert, "other.pem": f.other.cert, "client.pem": f.client.cert, "client.key": f.client.key, "expired.pem": f.expired.cert, "expired.key": f.expired.key,
+				"ca.pem": f.ca.cert, "other.pem": f.other.cert, "client.pem": f.client.cert, "client.key": f.client.key,
+				"expired.pem": f.expired.cert, "expired.key": f.expired.key,
 			} {
 				one.files = append(one.files, txtar.File{Name: name, Data: data})
 			}
@@ -86,7 +94,8 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// once leaves out lines of a log that repeat the one before: how often client-go reads a certificate that is wrong depends on the time.
+// once leaves out lines of a log that repeat the one before: how often client-go reads a certificate that is wrong
+// depends on the time.
 func once(text string) string {
 	var out strings.Builder
 	last := ""
@@ -100,7 +109,8 @@ func once(text string) string {
 }
 
 // late are the words of net/http for a deadline, which depend on who sees it first.
-var late = regexp.MustCompile(`(context deadline exceeded|net/http: request canceled)( \(Client\.Timeout exceeded while awaiting headers\))?`)
+var late = regexp.MustCompile(
+	`(context deadline exceeded|net/http: request canceled)( \(Client\.Timeout exceeded while awaiting headers\))?`)
 
 // named is what an @NAME@ of a table stands for.
 type named struct{ name, value string }
@@ -112,8 +122,10 @@ func (f *front) names() []named {
 	return []named{
 		{"FRESH", freshToken}, {"STALE", staleToken},
 		{"CA64", encode(f.ca.cert)}, {"CERT64", encode(f.client.cert)}, {"KEY64", encode(f.client.key)},
-		{"CERTLINE", strings.ReplaceAll(string(f.client.cert), "\n", `\n`)}, {"KEYLINE", strings.ReplaceAll(string(f.client.key), "\n", `\n`)},
-		{"SERVER", f.server.URL}, {"PLAIN", f.plain.URL}, {"REFUSING", f.refusing.URL}, {"PROXY", f.proxy.URL}, {"SECURE", f.secure.URL},
+		{"CERTLINE", strings.ReplaceAll(string(f.client.cert), "\n", `\n`)},
+		{"KEYLINE", strings.ReplaceAll(string(f.client.key), "\n", `\n`)},
+		{"SERVER", f.server.URL}, {"PLAIN", f.plain.URL}, {"REFUSING", f.refusing.URL}, {"PROXY", f.proxy.URL},
+		{"SECURE", f.secure.URL},
 		{"SOCKS", f.socks.Addr().String()},
 		{"PORT", port(f.server.URL)}, {"PLAINPORT", port(f.plain.URL)}, {"PROXYPORT", port(f.proxy.URL)},
 	}

@@ -31,9 +31,9 @@ import (
 // untilStopped is how long an example that does not end by itself is left to run.
 const untilStopped = 2 * time.Second
 
-// TestExamplesRun runs every example of the help as it is written, through a shell, against a server that has the objects and files it
-// names (testdata/examples.txtar). Those that fail there, for want of kubelets and controllers, are testdata/failing.txt, with the reason;
-// -args -accept writes it.
+// TestExamplesRun runs every example of the help as it is written, through a shell, against a server that has the
+// objects and files it names (testdata/examples.txtar). Those that fail there, for want of kubelets and controllers,
+// are testdata/failing.txt, with the reason; -args -accept writes it.
 func TestExamplesRun(t *testing.T) {
 	if *only != "" || *reference != "" {
 		t.Skip("another table is run alone")
@@ -169,7 +169,8 @@ func (s *showroom) make(t *testing.T, namespace, line string) {
 		named[w] = true
 	}
 	for _, u := range s.fixtures {
-		if !named[u.GetName()] || strings.HasPrefix(line, "kubectl run ") || strings.Contains(line, "kubectl create ") && u.GetKind() != "CronJob" && u.GetKind() != "ServiceAccount" {
+		if !named[u.GetName()] || strings.HasPrefix(line, "kubectl run ") ||
+			strings.Contains(line, "kubectl create ") && u.GetKind() != "CronJob" && u.GetKind() != "ServiceAccount" {
 			continue
 		}
 		m, err := s.mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
@@ -211,7 +212,9 @@ func (s *showroom) run(t *testing.T, namespace, line string) string {
 	kubectl := fmt.Sprintf("#!/bin/sh\nexec %q \"$@\"\n", s.kubectl)
 	config := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"dev","cluster":{"server":%q,"insecure-skip-tls-verify":true}}],"users":[{"name":"dev","user":{"token":%q}},{"name":"ann","user":{"auth-provider":{"name":"oidc"}}}],
 		"contexts":[{"name":"dev","context":{"cluster":"dev","user":"dev","namespace":%[3]q}},{"name":"old","context":{"cluster":"dev","user":"dev"}},{"name":"foo","context":{"cluster":"dev","user":"dev","namespace":"x"}}],"current-context":"dev"}`, s.cluster.Admin.Host, s.cluster.Admin.BearerToken, namespace)
-	for _, f := range append([]txtar.File{{Name: "bin/kubectl", Data: []byte(kubectl)}, {Name: "config", Data: []byte(config)}}, s.files...) {
+	for _, f := range append(
+		[]txtar.File{{Name: "bin/kubectl", Data: []byte(kubectl)}, {Name: "config", Data: []byte(config)}},
+		s.files...) {
 		name := filepath.Join(dir, f.Name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
@@ -230,11 +233,13 @@ func (s *showroom) run(t *testing.T, namespace, line string) string {
 	}
 	defer cancel()
 	// what it writes elsewhere stays in its directory
-	script := strings.NewReplacer("/path/to/", dir+"/", "/tmp/", dir+"/tmp/", `KUBE_EDITOR="nano"`, "KUBE_EDITOR=true").Replace(line)
+	script := strings.NewReplacer("/path/to/", dir+"/", "/tmp/", dir+"/tmp/", `KUBE_EDITOR="nano"`,
+		"KUBE_EDITOR=true").Replace(line)
 	cmd := exec.CommandContext(ctx, "bash", "-o", "pipefail", "-c", script)
 	cmd.WaitDelay = time.Second
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+dir+"/bin:/usr/bin:/bin", "HOME="+dir, "KUBECONFIG="+dir+"/config", "KUBECACHEDIR="+filepath.Join(filepath.Dir(dir), "cache"), "KUBE_EDITOR=true")
+	cmd.Env = append(os.Environ(), "PATH="+dir+"/bin:/usr/bin:/bin", "HOME="+dir, "KUBECONFIG="+dir+"/config",
+		"KUBECACHEDIR="+filepath.Join(filepath.Dir(dir), "cache"), "KUBE_EDITOR=true")
 	var errOut bytes.Buffer
 	cmd.Stderr = &errOut
 	err := cmd.Run()
@@ -245,6 +250,7 @@ func (s *showroom) run(t *testing.T, namespace, line string) string {
 		return "! does not end\n"
 	}
 	r := &runner{dir: dir, home: dir}
-	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(r.normal(errOut.String()), namespace, "<namespace>")), "\n")
+	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(r.normal(errOut.String()), namespace, "<namespace>")),
+		"\n")
 	return "! " + lines[len(lines)-1] + "\n"
 }

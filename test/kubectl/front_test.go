@@ -28,8 +28,8 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 )
 
-// front is a server that tells what it is asked, by whom and by which way, and proxies in front of it. It has just what invocations of
-// kubectl need to show how they connect.
+// front is a server that tells what it is asked, by whom and by which way, and proxies in front of it. It has just what
+// invocations of kubectl need to show how they connect.
 type front struct {
 	mu   sync.Mutex
 	seen []string
@@ -64,7 +64,8 @@ func issue(t *testing.T, name string, by *credentials, until time.Time) credenti
 		t.Fatal(err)
 	}
 	tpl := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: until.Add(-48 * time.Hour), NotAfter: until, BasicConstraintsValid: true,
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: until.Add(-48 * time.Hour),
+		NotAfter: until, BasicConstraintsValid: true,
 		IsCA: by == nil, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	parent, signer := tpl, key
@@ -86,7 +87,8 @@ func issue(t *testing.T, name string, by *credentials, until time.Time) credenti
 	if err != nil {
 		t.Fatal(err)
 	}
-	return credentials{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), parsed, key}
+	return credentials{pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}), parsed, key}
 }
 
 // serverName is what the server's certificate says, beside 127.0.0.1.
@@ -108,7 +110,8 @@ func newFront(t *testing.T) *front {
 	start := func(h http.HandlerFunc, secure bool) *httptest.Server {
 		s := httptest.NewUnstartedServer(h)
 		s.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that refuse it are part of the test
-		s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: clients}
+		s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.VerifyClientCertIfGiven,
+			ClientCAs: clients}
 		if secure {
 			s.StartTLS()
 		} else {
@@ -152,7 +155,8 @@ func (f *front) taken() []string {
 }
 
 // silent are headers that say nothing of how kubectl connects.
-var silent = []string{"Accept", "Accept-Encoding", "User-Agent", "Content-Type", "Content-Length", "Traceparent", "Connection", "Sec-Websocket-Key", "Sec-Websocket-Version"}
+var silent = []string{"Accept", "Accept-Encoding", "User-Agent", "Content-Type", "Content-Length", "Traceparent",
+	"Connection", "Sec-Websocket-Key", "Sec-Websocket-Version"}
 
 // note tells of a request: what, which certificate and name it came with, and its headers.
 func (f *front) note(r *http.Request) {
@@ -179,7 +183,8 @@ func answers() map[string]string {
 		{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["get","list","watch"]}]}`
 	const pod = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"default"},"spec":{"containers":[{"name":"c"}]},"status":{"phase":"Running"}}`
 	return map[string]string{
-		"/whoami": "ok\n", "/api": `{"kind":"APIVersions","versions":["v1"]}`, "/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`, "/api/v1": resources,
+		"/whoami": "ok\n", "/api": `{"kind":"APIVersions","versions":["v1"]}`,
+		"/apis": `{"kind":"APIGroupList","apiVersion":"v1","groups":[]}`, "/api/v1": resources,
 		"/api/v1/namespaces/default/pods/p": pod,
 		"/version":                          `{"major":"1","minor":"36","gitVersion":"v1.36.3"}`,
 	}
@@ -226,7 +231,8 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 // status answers as an API server refuses.
 func status(w http.ResponseWriter, code int, message string) {
 	w.WriteHeader(code)
-	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"reason":%q,"code":%d}`, message, strings.ReplaceAll(http.StatusText(code), " ", ""), code)
+	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"reason":%q,"code":%d}`, message,
+		strings.ReplaceAll(http.StatusText(code), " ", ""), code)
 }
 
 // flaky refuses the first requests of an invocation.
@@ -259,7 +265,8 @@ func (f *front) identify(w http.ResponseWriter, r *http.Request, path string) {
 		}
 		f.tell("refresh %s", body)
 		// claims: {"exp": 32503680000}, far away
-		fmt.Fprint(w, `{"access_token":"access","token_type":"Bearer","refresh_token":"next","id_token":"`+freshToken+`"}`)
+		fmt.Fprint(w, `{"access_token":"access","token_type":"Bearer","refresh_token":"next","id_token":"`+freshToken+
+			`"}`)
 	default:
 		http.NotFound(w, nil)
 	}
@@ -274,7 +281,8 @@ const (
 // said is the process of the pod: it says hello.
 type said struct{}
 
-func (said) ExecInContainer(_ context.Context, _, _, _ string, _ []string, _ io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
+func (said) ExecInContainer(_ context.Context, _, _, _ string, _ []string, _ io.Reader, out, _ io.WriteCloser, _ bool,
+	_ <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	_, err := io.WriteString(out, "hello over SPDY\n")
 	return err
 }
@@ -283,7 +291,8 @@ func (said) ExecInContainer(_ context.Context, _, _, _ string, _ []string, _ io.
 func (f *front) stream(w http.ResponseWriter, r *http.Request) {
 	if !websocket.IsWebSocketUpgrade(r) {
 		// a kubelet has other names for the streams than an API server
-		remotecommand.ServeExec(w, r, said{}, "p", "", "c", nil, &remotecommand.Options{Stdout: true, Stderr: true}, time.Minute, time.Minute, remotecommand.SupportedStreamingProtocols)
+		remotecommand.ServeExec(w, r, said{}, "p", "", "c", nil, &remotecommand.Options{Stdout: true, Stderr: true},
+			time.Minute, time.Minute, remotecommand.SupportedStreamingProtocols)
 		return
 	}
 	up := websocket.Upgrader{Subprotocols: []string{"v5.channel.k8s.io"}}
@@ -298,6 +307,9 @@ func (f *front) stream(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	_ = c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second)) // the client may have gone
-	_, _, _ = c.ReadMessage()                                                                                                               // its answer
+	// the client may have gone
+	_ = c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""),
+		time.Now().Add(time.Second))
+	// its answer
+	_, _, _ = c.ReadMessage()
 }

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestHelp holds every command that Kubernetes' kubectl has against ours, by what --help says: the line of its usage, the commands below
-// it in their groups, and its flags with their short forms and defaults, in their order. Record again with
+// TestHelp holds every command that Kubernetes' kubectl has against ours, by what --help says: the line of its usage,
+// the commands below it in their groups, and its flags with their short forms and defaults, in their order. Record
+// again with
 //
 //	go test ./test/kubectl -run TestHelp -args -record -kubectl …/kubectl
 func TestHelp(t *testing.T) {
@@ -59,7 +60,8 @@ var (
 	flagLine   = regexp.MustCompile(`^    (-\w, )?--[\w-]+=.*:$`)
 )
 
-// shape is what a page of help says of commands and flags, without the words that explain them, and the names of the commands below it.
+// shape is what a page of help says of commands and flags, without the words that explain them, and the names of the
+// commands below it.
 func shape(help string) (string, []string) {
 	var out strings.Builder
 	var below []string

@@ -16,7 +16,8 @@ var rules = []rule{
 	{regexp.MustCompile(`([WEI])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \w+\.go:\d+\]`), `$1<log>]`},
 	{regexp.MustCompile(`(?m)^\[Debug\] .*\n`), ``}, // of completion
 	{regexp.MustCompile(`v1\.36\.3\+bonsai`), `v1.36.3`},
-	{regexp.MustCompile(`readLoopPeekFailLocked: `), ``},            // by who saw first that the connection ended: net/http's reader or its writer
+	// by who saw first that the connection ended: net/http's reader or its writer
+	{regexp.MustCompile(`readLoopPeekFailLocked: `), ``},
 	{regexp.MustCompile(`kustomize-\(devel\)`), `kustomize-v5.8.1`}, // the linker is told, for cmd/kubectl
 	{regexp.MustCompile(`https?://127\.0\.0\.1:\d+`), `<server>`},
 	{regexp.MustCompile(`127\.0\.0\.1:\d{4,5}`), `<address>`},
@@ -34,7 +35,8 @@ var rules = []rule{
 	{regexp.MustCompile(`\b10\.96\.\d+\.\d+\b *`), `<ip>  `},
 	{regexp.MustCompile(`\b(nodePort"?: ?|NodePort: .*  |\d+:)3[0-2]\d{3}\b`), `${1}<port>`},
 	{regexp.MustCompile(`(^|[ \t\n])(\d+[ydhms]){1,2}($|[ \t\n]) *`), `$1<age>$3`},
-	{regexp.MustCompile(`(^|[ \t\n])(\d+[ydhms]){1,2}($|[ \t\n]) *`), `$1<age>$3`}, // of two in a row the first one's blank is taken
+	// of two in a row the first one's blank is taken
+	{regexp.MustCompile(`(^|[ \t\n])(\d+[ydhms]){1,2}($|[ \t\n]) *`), `$1<age>$3`},
 	{regexp.MustCompile(`\bAGE +`), `AGE  `},
 	{regexp.MustCompile(`(\(|\(x\d+ over )(\d+[ydhms]){1,2}( ago)?\)`), `$1<age>$3)`},
 	{regexp.MustCompile(`(?s)\[signal SIGSEGV: .*`), `<where upstream broke down>`},

@@ -27,7 +27,8 @@ func (f *front) connect(w http.ResponseWriter, r *http.Request) {
 	}
 	_, port, _ := net.SplitHostPort(r.Host)
 	if r.Method != http.MethodConnect {
-		httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", port)}).ServeHTTP(w, r)
+		httputil.NewSingleHostReverseProxy(
+			&url.URL{Scheme: "http", Host: net.JoinHostPort("127.0.0.1", port)}).ServeHTTP(w, r)
 		return
 	}
 	to, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", port))

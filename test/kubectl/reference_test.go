@@ -1,7 +1,8 @@
 // Package kubectl compares our kubectl with Kubernetes' own.
 //
-// testdata/tables holds invocations, good and bad; testdata/reference what kubectl v1.36.3 answered to them in front of a
-// kube-apiserver v1.36.3, testdata/ours what we answer instead, and under which heading of docs/kubectl.md it is explained.
+// testdata/tables holds invocations, good and bad; testdata/reference what kubectl v1.36.3 answered to them in front of
+// a kube-apiserver v1.36.3, testdata/ours what we answer instead, and under which heading of docs/kubectl.md it is
+// explained.
 package kubectl
 
 import (
@@ -31,8 +32,9 @@ import (
 var (
 	reference = flag.String("kubectl", "", "run this kubectl instead of ours")
 	record    = flag.Bool("record", false, "write what is answered as the reference")
-	accept    = flag.Bool("accept", false, "write where our answers differ from the reference; what explains a new difference is to be filled in")
-	only      = flag.String("table", "", "run this table alone")
+	accept    = flag.Bool("accept", false,
+		"write where our answers differ from the reference; what explains a new difference is to be filled in")
+	only = flag.String("table", "", "run this table alone")
 )
 
 // patience is how long an invocation may take.
@@ -164,7 +166,8 @@ func prepare(t *testing.T, one table, host, token string) *runner {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{
-		"HOME": home, "KUBECONFIG": config, "TZ": "UTC", "LANG": "C", "LC_ALL": "C", "PATH": r.dir + "/path:/usr/bin:/bin", "KUBECACHEDIR": "",
+		"HOME": home, "KUBECONFIG": config, "TZ": "UTC", "LANG": "C", "LC_ALL": "C",
+		"PATH": r.dir + "/path:/usr/bin:/bin", "KUBECACHEDIR": "",
 		"TMPDIR": os.TempDir(), "KUBE_EDITOR": "false",
 	} {
 		t.Setenv(name, value)

@@ -18,7 +18,8 @@ type table struct {
 	files []txtar.File
 }
 
-// invocation is one line of a table: [VARIABLE=value …] kubectl ARGUMENT… [< FILE], or sh ARGUMENT… to look at what kubectl left.
+// invocation is one line of a table: [VARIABLE=value …] kubectl ARGUMENT… [< FILE], or sh ARGUMENT… to look at what
+// kubectl left.
 type invocation struct {
 	// line is as written; it names the invocation in the answers' files.
 	line  string
@@ -29,8 +30,8 @@ type invocation struct {
 	shell bool
 }
 
-// readTables reads testdata/FOLDER/*.txt: archives of txtar whose comment holds the invocations, one a line. Lines that begin
-// with # say what is tried.
+// readTables reads testdata/FOLDER/*.txt: archives of txtar whose comment holds the invocations, one a line. Lines that
+// begin with # say what is tried.
 func readTables(t *testing.T, folder string) []table {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", folder, "*.txt"))
@@ -85,8 +86,8 @@ func parse(line string) (invocation, error) {
 	return v, nil
 }
 
-// split takes a line apart at its blanks as a shell does, with single and double quotes. In double quotes \n and \t are what they
-// are in Go.
+// split takes a line apart at its blanks as a shell does, with single and double quotes. In double quotes \n and \t are
+// what they are in Go.
 func split(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
@@ -146,9 +147,9 @@ func (a answer) String() string {
 	return b.String()
 }
 
-// A file of answers holds, for each invocation, "$ " and its line, then what was written: each line of the output after two
-// blanks, each line of the errors after "! ", and the exit code after "= " unless it is 0. In testdata/ours a line "# " and the
-// heading of docs/kubectl.md that explains the difference comes first.
+// A file of answers holds, for each invocation, "$ " and its line, then what was written: each line of the output after
+// two blanks, each line of the errors after "! ", and the exit code after "= " unless it is 0. In testdata/ours a line
+// "# " and the heading of docs/kubectl.md that explains the difference comes first.
 
 // entry is one invocation's answer in a file.
 type entry struct{ reason, text string }

@@ -35,7 +35,8 @@ func newCluster(bin, dir string) (*clusterUnderTest, error) {
 			return nil, err
 		}
 	}
-	return &clusterUnderTest{bonsai: filepath.Join(bin, "bonsai"), data: filepath.Join(dir, "data"), home: filepath.Join(dir, "home")}, nil
+	return &clusterUnderTest{bonsai: filepath.Join(bin, "bonsai"), data: filepath.Join(dir, "data"),
+		home: filepath.Join(dir, "home")}, nil
 }
 
 func (c *clusterUnderTest) up(ctx context.Context) error {
@@ -76,7 +77,8 @@ func (c *clusterUnderTest) command(ctx context.Context, args ...string) (string,
 	var out, problem bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problem
 	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("bonsai %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(problem.String()))
+		return out.String(), fmt.Errorf("bonsai %s: %w: %s", strings.Join(args, " "), err,
+			strings.TrimSpace(problem.String()))
 	}
 	return out.String(), nil
 }

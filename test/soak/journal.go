@@ -37,7 +37,8 @@ type kill struct {
 }
 
 func newJournal(out io.Writer) *journal {
-	return &journal{out: out, began: time.Now(), pods: map[string]*podStory{}, findings: map[string]string{}, excused: map[string]bool{}}
+	return &journal{out: out, began: time.Now(), pods: map[string]*podStory{}, findings: map[string]string{},
+		excused: map[string]bool{}}
 }
 
 // pod changes the story of a pod.
@@ -96,9 +97,11 @@ func (j *journal) found(uid, format string, args ...any) {
 // tell is a pod's life in a line, with what was killed during it.
 func (j *journal) tell(p *podStory) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "pod %s (%s) on %s: created %s, ran %s, deleted %s, gone %s", p.name, p.kind, p.node, j.clock(p.created), j.clock(p.ran), j.clock(p.deleted), j.clock(p.vanish))
+	fmt.Fprintf(&b, "pod %s (%s) on %s: created %s, ran %s, deleted %s, gone %s", p.name, p.kind, p.node,
+		j.clock(p.created), j.clock(p.ran), j.clock(p.deleted), j.clock(p.vanish))
 	for _, k := range j.kills {
-		if k.at.After(p.created.Add(-5*time.Second)) && (p.vanish.IsZero() || k.at.Before(p.vanish.Add(5*time.Second))) {
+		if k.at.After(p.created.Add(-5*time.Second)) &&
+			(p.vanish.IsZero() || k.at.Before(p.vanish.Add(5*time.Second))) {
 			fmt.Fprintf(&b, "; killed %s %s", k.victim, j.clock(k.at))
 		}
 	}

@@ -28,7 +28,8 @@ func killInTurn(working, ctx context.Context, c *clusterUnderTest, j *journal, v
 	}
 }
 
-// killOne kills a process of the host ("etcd") or of a node ("n1/kubelet") and waits until its supervisor has started it again.
+// killOne kills a process of the host ("etcd") or of a node ("n1/kubelet") and waits until its supervisor has started
+// it again.
 func killOne(ctx context.Context, c *clusterUnderTest, j *journal, victim string) error {
 	where, process, onNode := strings.Cut(victim, "/")
 	if !onNode {
@@ -44,7 +45,10 @@ func killOne(ctx context.Context, c *clusterUnderTest, j *journal, victim string
 		return err
 	}
 	j.killed(victim)
-	if !poll(ctx, 500*time.Millisecond, func() bool { now, err := c.pid(ctx, where, process); return err == nil && now != 0 && now != pid }) {
+	if !poll(ctx, 500*time.Millisecond, func() bool {
+		now, err := c.pid(ctx, where, process)
+		return err == nil && now != 0 && now != pid
+	}) {
 		return fmt.Errorf("is not started again within %s", patience)
 	}
 	return nil

@@ -1,12 +1,14 @@
-// Command soak shows that a cluster keeps its promises for a long time while its parts die: it starts two nodes, creates and
-// deletes short pods at a steady rate, kills containerd, kubelet, kube-proxy, bonsai-network and kube-apiserver in turn with SIGKILL, and looks
-// all the while whether long-lived pods are left alone and whether everything of the gone pods is gone: directories, volumes,
-// mounts, cgroups, sandboxes, containers, network namespaces, veths, addresses, logs, packet rules, API objects.
+// Command soak shows that a cluster keeps its promises for a long time while its parts die: it starts two nodes,
+// creates and deletes short pods at a steady rate, kills containerd, kubelet, kube-proxy, bonsai-network and
+// kube-apiserver in turn with SIGKILL, and looks all the while whether long-lived pods are left alone and whether
+// everything of the gone pods is gone: directories, volumes, mounts, cgroups, sandboxes, containers, network
+// namespaces, veths, addresses, logs, packet rules, API objects.
 //
 //	soak -bin bin                                  20 minutes, 24 pods a minute
 //	soak -bin bin -duration 3m -also etcd,kube-scheduler,kube-controller-manager
 //
-// It prints what it finds with the story of the pod that it belongs to, and ends with 1 if it found anything. It needs root.
+// It prints what it finds with the story of the pod that it belongs to, and ends with 1 if it found anything. It needs
+// root.
 package main
 
 import (
@@ -46,10 +48,12 @@ const (
 func main() {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin", "directory of the binaries")
-	flag.StringVar(&o.data, "data", "", "directory for the cluster and its logs (default: a new one in the temporary directory)")
+	flag.StringVar(&o.data, "data", "",
+		"directory for the cluster and its logs (default: a new one in the temporary directory)")
 	flag.DurationVar(&o.duration, "duration", 20*time.Minute, "how long to create pods and to kill components")
 	flag.IntVar(&o.rate, "rate", 24, "pods created, and deleted, per minute")
-	flag.StringVar(&o.victims, "kill", "n1/containerd,n2/kubelet,n1/kube-proxy,kube-apiserver,n2/containerd,n1/kubelet,n2/kube-proxy,n1/bonsai-network", "what to kill in turn; empty: nothing")
+	flag.StringVar(&o.victims, "kill",
+		"n1/containerd,n2/kubelet,n1/kube-proxy,kube-apiserver,n2/containerd,n1/kubelet,n2/kube-proxy,n1/bonsai-network", "what to kill in turn; empty: nothing")
 	flag.StringVar(&o.also, "also", "", "more to kill in turn: etcd, kube-controller-manager, kube-scheduler")
 	flag.DurationVar(&o.killEvery, "kill-every", 15*time.Second, "time from one kill to the next")
 	flag.BoolVar(&o.keep, "keep", false, "leave the cluster up when something was found")
@@ -87,7 +91,8 @@ func run(ctx context.Context, o options) (err error) {
 	return j.verdict()
 }
 
-// soak is the run between up and down. What it finds goes to the journal; an error means that it could not be carried out.
+// soak is the run between up and down. What it finds goes to the journal; an error means that it could not be carried
+// out.
 func soak(ctx context.Context, o options, c *clusterUnderTest, j *journal) error {
 	witnesses, err := startWitnesses(ctx, c)
 	if err != nil {

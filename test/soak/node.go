@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// thing is something on a node that belongs to a pod, known by the pod's UID, or by the ID of a container or sandbox, or by an
-// address, or by a name that only its finder can judge (owned).
+// thing is something on a node that belongs to a pod, known by the pod's UID, or by the ID of a container or sandbox,
+// or by an address, or by a name that only its finder can judge (owned).
 type thing struct {
 	kind, path       string
 	uid, id, address string
@@ -79,7 +79,8 @@ func (c *clusterUnderTest) lookAt(ctx context.Context, node string, cache map[st
 	if err := n.shims(root); err != nil {
 		return nil, err
 	}
-	for _, list := range []func(context.Context, *clusterUnderTest, string, string) error{n.links, n.rules, n.snapshots} {
+	for _, list := range []func(context.Context, *clusterUnderTest, string, string) error{n.links, n.rules,
+		n.snapshots} {
 		if err := list(ctx, c, node, root); err != nil {
 			return nil, err
 		}
@@ -137,7 +138,8 @@ func (n *onNode) mounts(root string) error {
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		// A network namespace's name looks like a UID; links has them.
-		if fields := strings.Fields(lines.Text()); len(fields) > 4 && !strings.Contains(fields[4], "/netns/") && (podUID.MatchString(fields[4]) || longID.MatchString(fields[4])) {
+		if fields := strings.Fields(lines.Text()); len(fields) > 4 && !strings.Contains(fields[4], "/netns/") &&
+			(podUID.MatchString(fields[4]) || longID.MatchString(fields[4])) {
 			n.add("mount", fields[4])
 		}
 	}
@@ -149,11 +151,13 @@ func (n *onNode) addresses(root string) {
 	files, _ := filepath.Glob(root + "/var/lib/cni/networks/*/10.*")
 	for _, f := range files {
 		data, _ := os.ReadFile(f)
-		n.things = append(n.things, thing{kind: "CNI address", path: strings.TrimPrefix(f, root), id: longID.FindString(string(data))})
+		n.things = append(n.things,
+			thing{kind: "CNI address", path: strings.TrimPrefix(f, root), id: longID.FindString(string(data))})
 	}
 }
 
-// shims lists the shims that run in the node: their arguments have a sandbox's ID, and they are in the PID namespace of its init.
+// shims lists the shims that run in the node: their arguments have a sandbox's ID, and they are in the PID namespace of
+// its init.
 func (n *onNode) shims(root string) error {
 	node, err := os.Readlink(strings.TrimSuffix(root, "root") + "ns/pid")
 	if err != nil {
@@ -173,7 +177,8 @@ func (n *onNode) shims(root string) error {
 	return nil
 }
 
-// links counts the pods' veths on the bridge and lists the network namespaces; owned is judged when the sandboxes are known.
+// links counts the pods' veths on the bridge and lists the network namespaces; owned is judged when the sandboxes are
+// known.
 func (n *onNode) links(ctx context.Context, c *clusterUnderTest, node, root string) error {
 	out, err := c.inNode(ctx, node, "ip", "-o", "link", "show", "type", "veth")
 	if err != nil {
@@ -213,9 +218,9 @@ func (n *onNode) rules(ctx context.Context, c *clusterUnderTest, node, _ string)
 	return nil
 }
 
-// snapshots lists the writable layers of containers, and counts the leases that hold them before their container is made. A
-// containerd that is killed meanwhile leaves a lease, and with it a snapshot, which it collects itself when the lease ends after 24
-// hours.
+// snapshots lists the writable layers of containers, and counts the leases that hold them before their container is
+// made. A containerd that is killed meanwhile leaves a lease, and with it a snapshot, which it collects itself when the
+// lease ends after 24 hours.
 func (n *onNode) snapshots(ctx context.Context, c *clusterUnderTest, node, root string) error {
 	for _, snapshotter := range []string{"overlayfs", "native"} {
 		if _, err := os.Stat(root + "/var/lib/containerd/io.containerd.snapshotter.v1." + snapshotter + "/metadata.db"); err != nil {
@@ -237,7 +242,8 @@ func (n *onNode) snapshots(ctx context.Context, c *clusterUnderTest, node, root 
 }
 
 // runtime asks containerd for its containers, sandboxes among them, and settles what they own by name.
-func (n *onNode) runtime(ctx context.Context, c *clusterUnderTest, node, _ string, cache map[string]containerInfo) error {
+func (n *onNode) runtime(ctx context.Context, c *clusterUnderTest, node, _ string,
+	cache map[string]containerInfo) error {
 	out, err := c.inNode(ctx, node, "ctr", "-n", "k8s.io", "containers", "ls", "-q")
 	if err != nil {
 		return err
@@ -256,7 +262,9 @@ func (n *onNode) runtime(ctx context.Context, c *clusterUnderTest, node, _ strin
 			cache[id] = info
 		}
 		n.containers[id] = info
-		n.things = append(n.things, thing{kind: "container or sandbox", path: info.Labels["io.kubernetes.pod.name"] + " " + id, uid: info.uid()})
+		n.things = append(n.things,
+			thing{kind: "container or sandbox", path: info.Labels["io.kubernetes.pod.name"] + " " + id,
+				uid: info.uid()})
 		if ns := info.netns(); ns != "" {
 			spaces[ns] = true
 		}

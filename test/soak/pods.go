@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// A short pod is of one of these kinds, in turn. Together they use what a node has to clean up: volumes of several sorts,
-// cgroups of all classes of service, Services, init containers and sidecars.
+// A short pod is of one of these kinds, in turn. Together they use what a node has to clean up: volumes of several
+// sorts, cgroups of all classes of service, Services, init containers and sidecars.
 var kinds = [...]struct {
 	name  string
 	spec  func() corev1.PodSpec
@@ -27,10 +27,14 @@ var kinds = [...]struct {
 	{"sidecar", withSidecar, isReady, false},
 }
 
-var token = corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-	{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}}},
-	{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}},
-}}}}
+var token = corev1.Volume{Name: "config",
+	VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+		{ConfigMap: &corev1.ConfigMapProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}}},
+		{DownwardAPI: &corev1.DownwardAPIProjection{
+			Items: []corev1.DownwardAPIVolumeFile{
+				{Path: "name", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}},
+	}}}}
 
 // completes fails unless its volumes, token included, are there to its end.
 func completes() corev1.PodSpec {
@@ -38,19 +42,29 @@ func completes() corev1.PodSpec {
 	return corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever,
 		Containers: []corev1.Container{{Name: "c", Image: image, Command: []string{"sh", "-c", script},
-			VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "config", MountPath: "/config"}}}},
-		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, token},
+			VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"},
+				{Name: "config", MountPath: "/config"}}}},
+		Volumes: []corev1.Volume{
+			{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, token},
 	}
 }
 
 func serves() corev1.PodSpec {
-	limits := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
+	limits := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"),
+		corev1.ResourceMemory: resource.MustParse("32Mi")}
 	return corev1.PodSpec{
-		Containers: []corev1.Container{{Name: "c", Image: image, Command: []string{"sh", "-c", "echo ok >/data/counter; exec httpd -f -p 8080 -h /data"},
-			Resources:      corev1.ResourceRequirements{Limits: limits, Requests: limits},
-			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/counter", Port: intstr.FromInt32(8080)}}, PeriodSeconds: 1, TimeoutSeconds: 5},
-			VolumeMounts:   []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}},
-		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}},
+		Containers: []corev1.Container{
+			{Name: "c", Image: image,
+				Command:   []string{"sh", "-c", "echo ok >/data/counter; exec httpd -f -p 8080 -h /data"},
+				Resources: corev1.ResourceRequirements{Limits: limits, Requests: limits},
+				ReadinessProbe: &corev1.Probe{
+					ProbeHandler: corev1.ProbeHandler{
+						HTTPGet: &corev1.HTTPGetAction{Path: "/counter", Port: intstr.FromInt32(8080)}},
+					PeriodSeconds: 1, TimeoutSeconds: 5},
+				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}},
+		Volumes: []corev1.Volume{
+			{Name: "data", VolumeSource: corev1.VolumeSource{
+				EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}},
 	}
 }
 
@@ -58,13 +72,17 @@ func withSidecar() corev1.PodSpec {
 	always, idle := corev1.ContainerRestartPolicyAlways, []string{"sh", "-c", "trap exit TERM; sleep 1000 & wait"}
 	return corev1.PodSpec{
 		InitContainers: []corev1.Container{
-			{Name: "init", Image: image, Command: []string{"sh", "-c", "echo ok >/data/a"}, VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}},
+			{Name: "init", Image: image, Command: []string{"sh", "-c", "echo ok >/data/a"},
+				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}},
 			{Name: "side", Image: image, Command: idle, RestartPolicy: &always},
 		},
 		Containers: []corev1.Container{{Name: "c", Image: image, Command: idle,
-			Resources:    corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}},
-			VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "config", MountPath: "/config"}}}},
-		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, token},
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"},
+				{Name: "config", MountPath: "/config"}}}},
+		Volumes: []corev1.Volume{
+			{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, token},
 	}
 }
 
@@ -84,8 +102,8 @@ func makePods(working, ctx context.Context, c *clusterUnderTest, j *journal, rat
 	}
 }
 
-// live creates a short pod, sees it do what it is for, deletes it, and sees it go. A request that fails, as it may while a
-// component is away, is made again.
+// live creates a short pod, sees it do what it is for, deletes it, and sees it go. A request that fails, as it may
+// while a component is away, is made again.
 func live(ctx context.Context, c *clusterUnderTest, j *journal, i int) {
 	kind := kinds[i%len(kinds)]
 	pods, services := c.client.CoreV1().Pods(namespace), c.client.CoreV1().Services(namespace)
@@ -98,16 +116,19 @@ func live(ctx context.Context, c *clusterUnderTest, j *journal, i int) {
 		}
 	}
 	labels, spec := map[string]string{"app": name}, kind.spec()
-	spec.NodeSelector = map[string]string{corev1.LabelHostname: nodes[i%len(nodes)]} // left alone, they would all go to the emptier one
+	// left alone, they would all go to the emptier one
+	spec.NodeSelector = map[string]string{corev1.LabelHostname: nodes[i%len(nodes)]}
 	if kind.serve && !poll(ctx, 500*time.Millisecond, func() bool {
 		_, err = services.Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}}}, metav1.CreateOptions{})
+			Spec: corev1.ServiceSpec{Selector: labels,
+				Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}}}, metav1.CreateOptions{})
 		return err == nil || apierrors.IsAlreadyExists(err)
 	}) {
 		failed("could not get a Service")
 	}
 	if !poll(ctx, 500*time.Millisecond, func() bool {
-		pod, err = pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: spec}, metav1.CreateOptions{})
+		pod, err = pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, Spec: spec},
+			metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // an earlier attempt whose answer was lost
 			pod, err = pods.Get(ctx, name, metav1.GetOptions{})
 		}
@@ -135,7 +156,9 @@ func live(ctx context.Context, c *clusterUnderTest, j *journal, i int) {
 			return done(pod)
 		}
 	}
-	if !poll(ctx, 500*time.Millisecond, look(func(p *corev1.Pod) bool { return kind.runs(p) || p.Status.Phase == corev1.PodFailed })) {
+	if !poll(ctx, 500*time.Millisecond, look(func(p *corev1.Pod) bool {
+		return kind.runs(p) || p.Status.Phase == corev1.PodFailed
+	})) {
 		failed("did not run")
 	} else if err != nil {
 		failed("vanished before it was deleted")
@@ -144,7 +167,8 @@ func live(ctx context.Context, c *clusterUnderTest, j *journal, i int) {
 	}
 	grace := int64(2)
 	if !poll(ctx, 500*time.Millisecond, func() bool {
-		err = pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: metav1.NewUIDPreconditions(uid)})
+		err = pods.Delete(ctx, name,
+			metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: metav1.NewUIDPreconditions(uid)})
 		return err == nil || apierrors.IsNotFound(err)
 	}) {
 		failed("could not be deleted")
@@ -170,9 +194,9 @@ func uidOf(pod *corev1.Pod) string {
 	return string(pod.UID)
 }
 
-// explain counts how often a container of a short pod ended for a reason that the kills give, and tells whether that is all that
-// there is to explain. A start that a kill cuts short before the container ran is no restart when it is made again. What is left
-// are two moments of containerd's own, in which nobody can know better:
+// explain counts how often a container of a short pod ended for a reason that the kills give, and tells whether that is
+// all that there is to explain. A start that a kill cuts short before the container ran is no restart when it is made
+// again. What is left are two moments of containerd's own, in which nobody can know better:
 //
 //   - It is killed after it took an exit code from the shim and before it stored it. Then the code is 255, "Unknown". Only a
 //     container that ends by itself can meet that.
@@ -185,8 +209,10 @@ func explain(pod *corev1.Pod, j *journal) (total int, all bool) {
 		for _, t := range []*corev1.ContainerStateTerminated{s.State.Terminated, s.LastTerminationState.Terminated} {
 			switch {
 			case t == nil || t.ExitCode == 0:
-			case t.Reason == "Unknown" && ends && j.killedSince(pod.Spec.NodeName+"/containerd", pod.CreationTimestamp.Time),
-				t.Reason == "StartError" && strings.Contains(t.Message, "context canceled") && j.killedSince(pod.Spec.NodeName+"/kubelet", pod.CreationTimestamp.Time):
+			case t.Reason == "Unknown" && ends &&
+				j.killedSince(pod.Spec.NodeName+"/containerd", pod.CreationTimestamp.Time),
+				t.Reason == "StartError" && strings.Contains(t.Message, "context canceled") &&
+					j.killedSince(pod.Spec.NodeName+"/kubelet", pod.CreationTimestamp.Time):
 				explained++
 				total++
 			case pod.DeletionTimestamp == nil:
@@ -212,7 +238,8 @@ func describe(pod *corev1.Pod) string {
 		case s.State.Waiting != nil:
 			out += fmt.Sprintf(", waiting: %s %s", s.State.Waiting.Reason, s.State.Waiting.Message)
 		case s.State.Terminated != nil:
-			out += fmt.Sprintf(", ended: %s %d %s", s.State.Terminated.Reason, s.State.Terminated.ExitCode, s.State.Terminated.Message)
+			out += fmt.Sprintf(", ended: %s %d %s", s.State.Terminated.Reason, s.State.Terminated.ExitCode,
+				s.State.Terminated.Message)
 		}
 		if t := s.LastTerminationState.Terminated; t != nil {
 			out += fmt.Sprintf(", ended before: %s %d", t.Reason, t.ExitCode)

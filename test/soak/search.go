@@ -15,14 +15,15 @@ type search struct {
 	journal *journal
 	// since says when something without an owner was first seen: what a pod leaves behind for a moment is no finding.
 	since map[string]time.Time
-	// cache has everything that containerd ever said of a container, so that what a container left can be given to its pod.
+	// cache has everything that containerd ever said of a container, so that what a container left can be given to its
+	// pod.
 	cache map[string]containerInfo
 	// stray is what the last search found without an owner, by the same keys as since.
 	stray map[string]thing
 }
 
-// repeat searches until ctx ends, and reports what nobody has owned for linger. A search that a killed component thwarts is left
-// out.
+// repeat searches until ctx ends, and reports what nobody has owned for linger. A search that a killed component
+// thwarts is left out.
 func (s *search) repeat(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -21,12 +21,13 @@ const (
 	image     = "localhost/busybox:1.0"
 	// askEvery is how often each witness is asked, and the Service from each node.
 	askEvery = 5 * time.Second
-	// attempts is how many times in a row an answer may be missing: the machine is shared, and an answer a second late is none.
+	// attempts is how many times in a row an answer may be missing: the machine is shared, and an answer a second late
+	// is none.
 	attempts = 10
 )
 
-// witnessScript counts into a file of an emptyDir and serves it. A container that was started again would begin at 1, and one
-// that lost its volume would have no file.
+// witnessScript counts into a file of an emptyDir and serves it. A container that was started again would begin at 1,
+// and one that lost its volume would have no file.
 const witnessScript = `httpd -p 8080 -h /data; i=0; while :; do i=$((i+1)); echo $i >/data/.new && mv /data/.new /data/counter || exit 1; sleep 1; done`
 
 // witnesses are pods that must live through everything: two per node, one of them with exec probes, behind one Service.
@@ -44,9 +45,13 @@ type witness struct {
 }
 
 func witnessPod(name, node string, exec bool) *corev1.Pod {
-	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/counter", Port: intstr.FromInt32(8080)}}, PeriodSeconds: 5, TimeoutSeconds: 5}
+	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+		HTTPGet: &corev1.HTTPGetAction{Path: "/counter", Port: intstr.FromInt32(8080)}}, PeriodSeconds: 5,
+		TimeoutSeconds: 5}
 	if exec {
-		probe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-s", "/data/counter"}}}, PeriodSeconds: 5, TimeoutSeconds: 5}
+		probe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+			Exec: &corev1.ExecAction{Command: []string{"test", "-s", "/data/counter"}}}, PeriodSeconds: 5,
+			TimeoutSeconds: 5}
 	}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "witness"}},
@@ -55,7 +60,8 @@ func witnessPod(name, node string, exec bool) *corev1.Pod {
 			Containers: []corev1.Container{{Name: "c", Image: image, Command: []string{"sh", "-c", witnessScript},
 				LivenessProbe: probe, ReadinessProbe: probe,
 				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}},
-			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+			Volumes: []corev1.Volume{
+				{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 		},
 	}
 }
@@ -63,11 +69,13 @@ func witnessPod(name, node string, exec bool) *corev1.Pod {
 func startWitnesses(ctx context.Context, c *clusterUnderTest) (*witnesses, error) {
 	w := &witnesses{cluster: c}
 	core := c.client.CoreV1()
-	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		metav1.CreateOptions{}); err != nil {
 		return nil, err
 	}
 	service, err := core.Services(namespace).Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "witness"},
-		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "witness"}, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}}}, metav1.CreateOptions{})
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "witness"},
+			Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}}}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +103,8 @@ func startWitnesses(ctx context.Context, c *clusterUnderTest) (*witnesses, error
 		}) {
 			return nil, fmt.Errorf("pod %s is not ready: %w", name, err)
 		}
-		w.pods = append(w.pods, &witness{name: name, uid: string(pod.UID), ip: pod.Status.PodIP, containerID: pod.Status.ContainerStatuses[0].ContainerID})
+		w.pods = append(w.pods, &witness{name: name, uid: string(pod.UID), ip: pod.Status.PodIP,
+			containerID: pod.Status.ContainerStatuses[0].ContainerID})
 	}
 	return w, nil
 }
@@ -167,7 +176,8 @@ func (w *witnesses) askService(ctx context.Context, j *journal, node string) {
 	var out string
 	var err error
 	for range attempts {
-		if out, err = w.cluster.getFrom(ctx, node, net.JoinHostPort(w.service, "80"), "/counter"); err == nil && out != "" {
+		if out, err = w.cluster.getFrom(ctx, node, net.JoinHostPort(w.service, "80"), "/counter"); err == nil &&
+			out != "" {
 			j.answered()
 			return
 		}

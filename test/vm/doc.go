@@ -1,9 +1,11 @@
-// Package vm tries Bonsai on real machines: virtual ones, with a kernel, an init and a disk of their own, as a distribution makes them. What a
-// developer's machine hides shows there: kernel modules that nobody has loaded, cgroup v2 below systemd, AppArmor, a power cut.
+// Package vm tries Bonsai on real machines: virtual ones, with a kernel, an init and a disk of their own, as a
+// distribution makes them. What a developer's machine hides shows there: kernel modules that nobody has loaded, cgroup
+// v2 below systemd, AppArmor, a power cut.
 //
-// An [Image] is made with debootstrap from the packages of a Debian release, from the mirror that this machine's apt uses, and is kept below
-// -dir. A [Machine] is a qemu with a copy of the image as its disk, and nothing but loopback as its network: it reaches nobody, and is
-// reached by ssh from here. Commands, copies, reboots and power cuts are its methods, and each waits for what it says, not for a time.
+// An [Image] is made with debootstrap from the packages of a Debian release, from the mirror that this machine's apt
+// uses, and is kept below -dir. A [Machine] is a qemu with a copy of the image as its disk, and nothing but loopback as
+// its network: it reaches nobody, and is reached by ssh from here. Commands, copies, reboots and power cuts are its
+// methods, and each waits for what it says, not for a time.
 //
 // The tests need root, qemu-system-x86_64, debootstrap and some 3 GiB, and run only with -machines (make e2e-vm).
 package vm

@@ -10,9 +10,12 @@ import (
 	"strings"
 )
 
-// packages are what a machine has beside the smallest Debian: a kernel, and what a cluster and its tests need, as a user would install it.
-var packages = []string{"systemd-sysv", "udev", "dbus", "kmod", "linux-image-amd64", "initramfs-tools", "containerd", "runc", "containernetworking-plugins",
-	"nftables", "iptables", "conntrack", "iproute2", "procps", "openssh-server", "busybox-static", "apparmor", "ca-certificates", "mount", "util-linux"}
+// packages are what a machine has beside the smallest Debian: a kernel, and what a cluster and its tests need, as a
+// user would install it.
+var packages = []string{"systemd-sysv", "udev", "dbus", "kmod", "linux-image-amd64", "initramfs-tools", "containerd",
+	"runc", "containernetworking-plugins",
+	"nftables", "iptables", "conntrack", "iproute2", "procps", "openssh-server", "busybox-static", "apparmor",
+	"ca-certificates", "mount", "util-linux"}
 
 // diskSize is that of a machine's disk, in bytes. The file is sparse.
 const diskSize = 8 << 30
@@ -34,8 +37,8 @@ var files = map[string]string{
 	"etc/systemd/network/eth.network": "[Match]\nName=eth0\n[Network]\nAddress=10.0.2.15/24\nGateway=10.0.2.2\n",
 }
 
-// Build makes the image of a Debian release with the programs in bin and the unit, which the machine has where install.sh puts them. What an
-// earlier call has made of the release is used again; programs are copied each time.
+// Build makes the image of a Debian release with the programs in bin and the unit, which the machine has where
+// install.sh puts them. What an earlier call has made of the release is used again; programs are copied each time.
 func Build(ctx context.Context, dir, release, bin, unit string) (Image, error) {
 	i := Image{Dir: filepath.Join(dir, release)}
 	if err := os.MkdirAll(i.Dir, 0o700); err != nil {
@@ -48,7 +51,8 @@ func Build(ctx context.Context, dir, release, bin, unit string) (Image, error) {
 	root := i.release()
 	for _, args := range [][]string{
 		{"rm", "-rf", filepath.Join(root, programs)},
-		{"mkdir", "-p", filepath.Join(root, programs), filepath.Join(root, command), filepath.Join(root, "etc/systemd/system")},
+		{"mkdir", "-p", filepath.Join(root, programs), filepath.Join(root, command),
+			filepath.Join(root, "etc/systemd/system")},
 		{"cp", "-a", bin + "/.", filepath.Join(root, programs)},
 		{"ln", "-sfn", "/" + programs + "/bonsai", filepath.Join(root, command, "bonsai")},
 		{"ln", "-sfn", "/" + programs + "/kubectl", filepath.Join(root, command, "kubectl")},
@@ -82,7 +86,8 @@ func (i Image) unpack(ctx context.Context, release string) error {
 		{"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", i.key()},
 		{"install", "-D", "-m", "600", i.key() + ".pub", filepath.Join(begun, "root/.ssh/authorized_keys")},
 		{"chroot", begun, "systemctl", "enable", "systemd-networkd", "ssh"},
-		{"chroot", begun, "systemctl", "disable", "containerd"}, // clusters start their own, and a user has none by this
+		// clusters start their own, and a user has none by this
+		{"chroot", begun, "systemctl", "disable", "containerd"},
 	} {
 		if err := run(ctx, args...); err != nil {
 			return err
@@ -108,7 +113,8 @@ func (i Image) unpack(ctx context.Context, release string) error {
 
 // aptMirror returns where this machine's apt has Debian's packages from.
 func aptMirror(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format", "$(ORIGIN) $(LABEL) $(REPO_URI)").Output()
+	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format",
+		"$(ORIGIN) $(LABEL) $(REPO_URI)").Output()
 	if err != nil {
 		return "", fmt.Errorf("ask apt for its mirror: %w", err)
 	}

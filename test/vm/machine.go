@@ -23,8 +23,8 @@ type Machine struct {
 	qemu        *exec.Cmd
 }
 
-// NewMachine returns a machine with the image's disk, which is copied to dir, a directory of its own. accelerator is qemu's -accel: tcg
-// emulates, some 20 times slower than the host; kvm is fast where the host's kernel has it.
+// NewMachine returns a machine with the image's disk, which is copied to dir, a directory of its own. accelerator is
+// qemu's -accel: tcg emulates, some 20 times slower than the host; kvm is fast where the host's kernel has it.
 func NewMachine(ctx context.Context, image Image, dir, accelerator string) (*Machine, error) {
 	m := &Machine{image: image, dir: dir, accelerator: accelerator}
 	if err := run(ctx, "cp", "--sparse=always", image.disk(), m.disk()); err != nil {
@@ -45,10 +45,13 @@ func (m *Machine) Console() string { return filepath.Join(m.dir, "console.log") 
 
 // Start switches the machine on, and returns when it answers by ssh. It reaches nothing: restrict=on.
 func (m *Machine) Start(ctx context.Context) error {
-	m.qemu = exec.Command("qemu-system-x86_64", "-accel", m.accelerator, "-cpu", "max", "-M", "q35", "-smp", "1", "-m", "4096",
-		"-kernel", m.image.kernel(), "-initrd", m.image.initrd(), "-append", "root=/dev/vda rw console=ttyS0 net.ifnames=0",
+	m.qemu = exec.Command("qemu-system-x86_64", "-accel", m.accelerator, "-cpu", "max", "-M", "q35", "-smp", "1", "-m",
+		"4096",
+		"-kernel", m.image.kernel(), "-initrd", m.image.initrd(), "-append",
+		"root=/dev/vda rw console=ttyS0 net.ifnames=0",
 		"-drive", "if=virtio,format=raw,file="+m.disk(),
-		"-netdev", "user,id=n0,restrict=on,hostfwd=tcp:127.0.0.1:"+strconv.Itoa(m.port)+"-:22", "-device", "virtio-net-pci,netdev=n0",
+		"-netdev", "user,id=n0,restrict=on,hostfwd=tcp:127.0.0.1:"+strconv.Itoa(m.port)+"-:22", "-device",
+		"virtio-net-pci,netdev=n0",
 		"-serial", "file:"+m.Console(), "-display", "none", "-monitor", "none")
 	m.qemu.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := m.qemu.Start(); err != nil {
@@ -67,18 +70,21 @@ func (m *Machine) waitForSSH(ctx context.Context) error {
 
 // Run runs a script as root in the machine, and returns what it wrote.
 func (m *Machine) Run(ctx context.Context, script string) (string, error) {
-	args := append(m.sshOptions(), "-p", strconv.Itoa(m.port), "root@127.0.0.1", "export PATH=$PATH:/usr/sbin:/sbin:/usr/local/bin; "+script)
+	args := append(m.sshOptions(), "-p", strconv.Itoa(m.port), "root@127.0.0.1",
+		"export PATH=$PATH:/usr/sbin:/sbin:/usr/local/bin; "+script)
 	out, err := exec.CommandContext(ctx, "ssh", args...).CombinedOutput()
 	return strings.TrimSpace(string(out)), err
 }
 
 // Copy copies a file or directory into the machine.
 func (m *Machine) Copy(ctx context.Context, from, to string) error {
-	return run(ctx, append(append([]string{"scp", "-q", "-r"}, m.sshOptions()...), "-P", strconv.Itoa(m.port), from, "root@127.0.0.1:"+to)...)
+	return run(ctx, append(append([]string{"scp", "-q", "-r"}, m.sshOptions()...), "-P", strconv.Itoa(m.port), from,
+		"root@127.0.0.1:"+to)...)
 }
 
 func (m *Machine) sshOptions() []string {
-	return []string{"-i", m.image.key(), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10"}
+	return []string{"-i", m.image.key(), "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o",
+		"LogLevel=ERROR", "-o", "ConnectTimeout=10"}
 }
 
 // Reboot shuts the machine down in order and returns when it answers again, in another life of its kernel.

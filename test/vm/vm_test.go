@@ -99,8 +99,8 @@ const (
 	allRun  = `kubectl rollout status deployment/web --timeout=10m && kubectl wait --for=condition=Ready node --all --timeout=10m`
 )
 
-// TestMachine is the life of a cluster on a machine that somebody just installed: nothing is loaded for it, systemd owns the cgroups, AppArmor
-// is on. It comes back from whatever ends, and loses nothing when the power is cut.
+// TestMachine is the life of a cluster on a machine that somebody just installed: nothing is loaded for it, systemd
+// owns the cgroups, AppArmor is on. It comes back from whatever ends, and loses nothing when the power is cut.
 func TestMachine(t *testing.T) {
 	m := newMachine(t)
 	if loaded := must(t, m, "lsmod"); strings.Contains(loaded, "br_netfilter") {
@@ -120,7 +120,8 @@ func TestMachine(t *testing.T) {
 	})
 	t.Run("the groups are in a scope", func(t *testing.T) {
 		scopes := must(t, m, "systemctl list-units --plain --no-legend 'bonsai-*.scope'")
-		if groups := must(t, m, "find /sys/fs/cgroup -name 'bonsai-????????'"); len(strings.Fields(groups)) != 1 || !strings.Contains(groups, ".scope/") || !strings.Contains(scopes, "running") {
+		if groups := must(t, m, "find /sys/fs/cgroup -name 'bonsai-????????'"); len(strings.Fields(groups)) != 1 ||
+			!strings.Contains(groups, ".scope/") || !strings.Contains(scopes, "running") {
 			t.Errorf("groups %s, scopes %s", groups, scopes)
 		}
 	})
@@ -128,7 +129,8 @@ func TestMachine(t *testing.T) {
 		t.Run("killed: "+program, func(t *testing.T) {
 			pid := must(t, m, "pgrep -of '"+program+"'")
 			must(t, m, "kill -9 "+pid)
-			eventually(t, m, "pgrep -of '"+program+"' | grep -vx "+pid+" >/dev/null && bonsai status --name try && echo up", "up")
+			eventually(t, m, "pgrep -of '"+program+"' | grep -vx "+pid+
+				" >/dev/null && bonsai status --name try && echo up", "up")
 			must(t, m, allRun)
 		})
 	}
@@ -153,7 +155,9 @@ func TestMachine(t *testing.T) {
 		eventually(t, m, "systemctl show -p NRestarts "+unit, "NRestarts=1")
 		eventually(t, m, "systemctl status --no-pager "+unit, "1 of 1 nodes are Ready")
 		must(t, m, "systemctl stop "+unit)
-		if state := must(t, m, "systemctl show -p ActiveState -p Result "+unit+"; pgrep -a bonsai; find /sys/fs/cgroup -name 'bonsai-*'"); state != "Result=success\nActiveState=inactive" {
+		if state := must(t, m, "systemctl show -p ActiveState -p Result "+unit+
+			"; pgrep -a bonsai; find /sys/fs/cgroup -name 'bonsai-*'"); state !=
+			"Result=success\nActiveState=inactive" {
 			t.Errorf("stopped: %s", state)
 		}
 		must(t, m, "systemctl start "+unit)
@@ -195,10 +199,12 @@ func TestNoModule(t *testing.T) {
 	m := newMachine(t)
 	must(t, m, "mv $(find /lib/modules -name 'br_netfilter.ko*') /root")
 	out, err := m.Run(t.Context(), "bonsai up --name try")
-	if err == nil || !strings.Contains(out, "kernel module br_netfilter is not loaded") || !strings.Contains(out, "run: modprobe br_netfilter") {
+	if err == nil || !strings.Contains(out, "kernel module br_netfilter is not loaded") ||
+		!strings.Contains(out, "run: modprobe br_netfilter") {
 		t.Errorf("%v: %s", err, out)
 	}
-	if made := must(t, m, "ls -d "+filepath.Join("/var/lib/bonsai-clusters/try")+" 2>/dev/null; ip link show type veth; ls /run/netns 2>/dev/null; true"); made != "" {
+	if made := must(t, m, "ls -d "+filepath.Join("/var/lib/bonsai-clusters/try")+
+		" 2>/dev/null; ip link show type veth; ls /run/netns 2>/dev/null; true"); made != "" {
 		t.Errorf("made: %s", made)
 	}
 }

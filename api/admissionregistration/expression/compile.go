@@ -1,8 +1,9 @@
-// Package expression compiles and evaluates the CEL expressions that decide on admission: the match conditions of webhooks, and
-// what policies say. Variables, functions, limits and messages are upstream's; the functions and the cost of each come from
-// its library.
+// Package expression compiles and evaluates the CEL expressions that decide on admission: the match conditions of
+// webhooks, and what policies say. Variables, functions, limits and messages are upstream's; the functions and the cost
+// of each come from its library.
 //
-// An environment is made when the first expression is compiled that needs it: a server without expressions pays nothing.
+// An environment is made when the first expression is compiled that needs it: a server without expressions pays
+// nothing.
 package expression
 
 import (
@@ -16,10 +17,11 @@ import (
 	apiservercel "k8s.io/apiserver/pkg/cel"
 )
 
-// Compiler compiles expressions. It is safe for concurrent use; one at a time is compiled, as all share its environments.
+// Compiler compiles expressions. It is safe for concurrent use; one at a time is compiled, as all share its
+// environments.
 type Compiler struct {
-	// Object and Params are the types of "object", "oldObject" and "params", with names of their own; nil: anything. They are set before
-	// the first use.
+	// Object and Params are the types of "object", "oldObject" and "params", with names of their own; nil: anything.
+	// They are set before the first use.
 	Object, Params *apiservercel.DeclType
 
 	mu   sync.Mutex
@@ -39,7 +41,8 @@ type Program struct {
 	variables []*variable
 }
 
-// Compile compiles text, which must be of type want or one of more. Its errors are for the one who wrote it, in upstream's words.
+// Compile compiles text, which must be of type want or one of more. Its errors are for the one who wrote it, in
+// upstream's words.
 func (c *Compiler) Compile(text string, in Scope, want *cel.Type, more ...*cel.Type) (*Program, error) {
 	in.variables = false
 	return c.compile(text, in, nil, append([]*cel.Type{want}, more...))

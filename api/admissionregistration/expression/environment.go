@@ -37,8 +37,8 @@ type Scope struct {
 // environment is what expressions of one scope are compiled in.
 type environment struct {
 	*cel.Env
-	// named are the fields of "variables", which every compilation sets: making an environment for each policy would take a
-	// hundred times longer than compiling it. Guarded by the compiler's mutex.
+	// named are the fields of "variables", which every compilation sets: making an environment for each policy would
+	// take a hundred times longer than compiling it. Guarded by the compiler's mutex.
 	named map[string]*apiservercel.DeclField
 }
 
@@ -76,7 +76,8 @@ func newEnvironment(in Scope, obj, param *apiservercel.DeclType) (*environment, 
 		opts = append(opts, cel.Variable(params, typeOf(param)))
 	}
 	if in.Authorizer {
-		opts = append(opts, cel.Variable(authorizer, library.AuthorizerType), cel.Variable(requestResource, library.ResourceCheckType))
+		opts = append(opts, cel.Variable(authorizer, library.AuthorizerType),
+			cel.Variable(requestResource, library.ResourceCheckType))
 	}
 	if in.variables {
 		t := variablesType()
@@ -85,7 +86,9 @@ func newEnvironment(in Scope, obj, param *apiservercel.DeclType) (*environment, 
 	}
 	steps := []celenvironment.VersionedOptions{{EnvOptions: opts, DeclTypes: types}}
 	if in.Patches { // after the declared types, whose provider does not ask others
-		steps = append(steps, celenvironment.VersionedOptions{EnvOptions: []cel.EnvOption{common.ResolverEnvOption(&mutation.DynamicTypeResolver{}), library.JSONPatch()}})
+		steps = append(steps, celenvironment.VersionedOptions{
+			EnvOptions: []cel.EnvOption{common.ResolverEnvOption(&mutation.DynamicTypeResolver{}),
+				library.JSONPatch()}})
 	}
 	set := celenvironment.MustBaseEnvSet(celenvironment.DefaultCompatibilityVersion())
 	for _, step := range steps {

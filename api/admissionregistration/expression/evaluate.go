@@ -23,7 +23,8 @@ const PolicyBudget = celconfig.RuntimeCELCostBudget
 const MaxMessage = celconfig.MaxEvaluatedMessageExpressionSizeBytes
 
 // ErrBudget is the end of a Budget.
-var ErrBudget = errors.New("validation failed due to running out of cost budget, no further validation rules will be run")
+var ErrBudget = errors.New(
+	"validation failed due to running out of cost budget, no further validation rules will be run")
 
 // Budget is what is left of the cost that a request may cause, in upstream's units.
 type Budget int64
@@ -81,8 +82,8 @@ func (v *Variables) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// Evaluation evaluates several expressions with the same values: a variable that more than one of them uses is evaluated once. It
-// belongs to one goroutine.
+// Evaluation evaluates several expressions with the same values: a variable that more than one of them uses is
+// evaluated once. It belongs to one goroutine.
 type Evaluation struct {
 	values *Variables
 	lazy   *lazy.MapValue // the composed variables
@@ -139,14 +140,15 @@ func (p *Program) run(ctx context.Context, e *Evaluation) (ref.Val, uint64, erro
 	e.compose(p.variables)
 	out, details, err := p.program.ContextEval(ctx, e)
 	if details == nil || details.ActualCost() == nil { // upstream: the expression could not be accounted for
-		e.err = fmt.Errorf("runtime cost could not be calculated for expression: %v, no further expression will be run", p.text)
+		e.err = fmt.Errorf("runtime cost could not be calculated for expression: %v, no further expression will be run",
+			p.text)
 		return nil, 0, e.err
 	}
 	return out, *details.ActualCost(), err
 }
 
-// Evaluate evaluates p within what is left of the budget, and takes its cost from it. ErrBudget says that the budget was too small;
-// every other error is of the expression itself.
+// Evaluate evaluates p within what is left of the budget, and takes its cost from it. ErrBudget says that the budget
+// was too small; every other error is of the expression itself.
 func (p *Program) Evaluate(ctx context.Context, e *Evaluation, b *Budget) (ref.Val, error) {
 	e.ctx, e.cost = ctx, 0
 	out, cost, err := p.run(ctx, e)

@@ -9,8 +9,8 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// A hundred patterns over 100 KB take minutes, and one that has begun is looked at to its end: none may begin when the request's time is
-// over, neither of a policy's expressions nor of its variables.
+// A hundred patterns over 100 KB take minutes, and one that has begun is looked at to its end: none may begin when the
+// request's time is over, neither of a policy's expressions nor of its variables.
 func TestNothingBeginsLate(t *testing.T) {
 	t.Parallel()
 	p, err := new(Compiler).Compile(`object.x.matches("^a*$")`, Scope{}, cel.BoolType)
@@ -19,7 +19,8 @@ func TestNothingBeginsLate(t *testing.T) {
 	}
 	evaluate := func(ctx context.Context) (bool, Budget, error) {
 		budget := Budget(10_000_000)
-		out, err := p.Evaluate(ctx, NewEvaluation(&Variables{Object: map[string]any{"x": strings.Repeat("a", 100_000)}}), &budget)
+		out, err := p.Evaluate(ctx,
+			NewEvaluation(&Variables{Object: map[string]any{"x": strings.Repeat("a", 100_000)}}), &budget)
 		return err == nil && Holds(out), budget, err
 	}
 	if ok, left, err := evaluate(t.Context()); !ok || left == 10_000_000 {

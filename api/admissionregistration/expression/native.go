@@ -13,7 +13,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/mutation/dynamic"
 )
 
-// maxNesting bounds how deep a value may be that an expression makes; JSON documents of that depth are refused everywhere.
+// maxNesting bounds how deep a value may be that an expression makes; JSON documents of that depth are refused
+// everywhere.
 const maxNesting = 1000
 
 // Config is the apply configuration that an expression of type Object evaluated to, as a JSON document.
@@ -48,7 +49,8 @@ type operation struct {
 func JSONPatch(v ref.Val) ([]byte, error) {
 	list, ok := v.(traits.Lister)
 	if !ok {
-		return nil, fmt.Errorf("type mismatch: JSON patch expression must evaluate to an array of JSONPatch but got %v", v.Type())
+		return nil, fmt.Errorf("type mismatch: JSON patch expression must evaluate to an array of JSONPatch but got %v",
+			v.Type())
 	}
 	var out []operation
 	for it := list.Iterator(); it.HasNext() == types.True; {

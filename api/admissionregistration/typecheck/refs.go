@@ -8,19 +8,20 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// refs replaces references by what they refer to, as CEL's declarations know none. It does what k8s.io/apiserver's resolver does, which
-// would link the types of every API group that ever was.
+// refs replaces references by what they refer to, as CEL's declarations know none. It does what k8s.io/apiserver's
+// resolver does, which would link the types of every API group that ever was.
 type refs struct {
 	schemas map[string]*spec.Schema
 	// open are the references that are being followed: one inside itself is an object of which nothing is known.
 	open map[string]bool
 }
 
-// inline returns s without references in its properties, items and additional properties, as far as they lead to each other. What it
-// changes it copies. An error says which reference leads nowhere.
+// inline returns s without references in its properties, items and additional properties, as far as they lead to each
+// other. What it changes it copies. An error says which reference leads nowhere.
 func (r *refs) inline(s *spec.Schema) (*spec.Schema, error) {
 	ref := s.Ref.String()
-	if ref == "" && len(s.AllOf) > 0 { // OpenAPI v3 has a reference with a description or a default beside it in an allOf
+	// OpenAPI v3 has a reference with a description or a default beside it in an allOf
+	if ref == "" && len(s.AllOf) > 0 {
 		ref = s.AllOf[0].Ref.String()
 	}
 	if ref != "" {

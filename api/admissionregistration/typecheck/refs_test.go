@@ -23,7 +23,8 @@ func TestInline(t *testing.T) {
 			"c":{"type":"object","properties":{"back":{"$ref":"c"},"l":{"type":"array","items":{"$ref":"c"}}}}}`,
 			`{"type":"object","properties":{"x":{"type":"object","properties":{"back":{"type":"object"},"l":{"type":"array","items":{"type":"object"}}}}}}`},
 		{"the root is a reference", `{"a":{"$ref":"b"},"b":{"type":"string"}}`, `{"type":"string"}`},
-		{"the first of several", `{"a":{"type":"object","properties":{"x":{"allOf":[{"$ref":"c"},{"$ref":"d"}]}}},"c":{"type":"object"},"d":{"type":"string"}}`,
+		{"the first of several",
+			`{"a":{"type":"object","properties":{"x":{"allOf":[{"$ref":"c"},{"$ref":"d"}]}}},"c":{"type":"object"},"d":{"type":"string"}}`,
 			`{"type":"object","properties":{"x":{"type":"object"}}}`},
 		{"one that is not there", `{"a":{"type":"object","properties":{"x":{"$ref":"gone"}}}}`, ""},
 	} {

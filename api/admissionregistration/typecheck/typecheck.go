@@ -1,5 +1,6 @@
-// Package typecheck looks for mistakes in the expressions of validating admission policies that only show when the kinds are known
-// that the policies are about: fields that do not exist, and values of another type than they are compared with.
+// Package typecheck looks for mistakes in the expressions of validating admission policies that only show when the
+// kinds are known that the policies are about: fields that do not exist, and values of another type than they are
+// compared with.
 package typecheck
 
 import (
@@ -26,12 +27,15 @@ const maxTypes = 10
 type Served interface {
 	// Kinds are those of a resource in a version; an empty group is any group, as upstream.
 	Kinds(schema.GroupVersionResource) []schema.GroupVersionKind
-	// Schemas are the schemas of a group version by name; each names its kinds in x-kubernetes-group-version-kind. Nil: it is not served.
+	// Schemas are the schemas of a group version by name; each names its kinds in x-kubernetes-group-version-kind. Nil:
+	// it is not served.
 	Schemas(schema.GroupVersion) (map[string]*spec.Schema, error)
 }
 
-// Check returns a warning for each expression of p's validations that is wrong for one of its kinds. An error is of served.
-func Check(p *admissionregistrationv1.ValidatingAdmissionPolicy, served Served) ([]admissionregistrationv1.ExpressionWarning, error) {
+// Check returns a warning for each expression of p's validations that is wrong for one of its kinds. An error is of
+// served.
+func Check(p *admissionregistrationv1.ValidatingAdmissionPolicy,
+	served Served) ([]admissionregistrationv1.ExpressionWarning, error) {
 	kinds := kindsOf(p.Spec.MatchConstraints, served)
 	var param *apiservercel.DeclType
 	if k := p.Spec.ParamKind; k != nil {
@@ -69,7 +73,8 @@ func Check(p *admissionregistrationv1.ValidatingAdmissionPolicy, served Served) 
 			lines = append(lines, fmt.Sprintf("%s: %s\n", kind, texts[kind]))
 		}
 		name := []string{"expression", "messageExpression"}[i%2]
-		out = append(out, admissionregistrationv1.ExpressionWarning{FieldRef: fmt.Sprintf("spec.validations[%d].%s", i/2, name), Warning: strings.Join(lines, "\n")})
+		out = append(out, admissionregistrationv1.ExpressionWarning{
+			FieldRef: fmt.Sprintf("spec.validations[%d].%s", i/2, name), Warning: strings.Join(lines, "\n")})
 	}
 	return out, nil
 }
@@ -103,8 +108,8 @@ func issue(composed *expression.Composition, text string, in expression.Scope) s
 	return ""
 }
 
-// kindsOf are the kinds that constraints name, without wildcards and subresources, in the order of the rules, and within one of
-// groups, versions and resources.
+// kindsOf are the kinds that constraints name, without wildcards and subresources, in the order of the rules, and
+// within one of groups, versions and resources.
 func kindsOf(m *admissionregistrationv1.MatchResources, served Served) []schema.GroupVersionKind {
 	if m == nil {
 		return nil
@@ -115,7 +120,8 @@ func kindsOf(m *admissionregistrationv1.MatchResources, served Served) []schema.
 		for _, group := range named(r.APIGroups) {
 			for _, version := range named(r.APIVersions) {
 				for _, resource := range named(r.Resources) {
-					for _, kind := range served.Kinds(schema.GroupVersionResource{Group: group, Version: version, Resource: resource}) {
+					for _, kind := range served.Kinds(
+						schema.GroupVersionResource{Group: group, Version: version, Resource: resource}) {
 						if slices.Contains(out, kind) {
 							continue
 						}
@@ -170,5 +176,7 @@ func isOf(s *spec.Schema, kind schema.GroupVersionKind) bool {
 	if err := s.Extensions.GetObject("x-kubernetes-group-version-kind", &names); err != nil {
 		return false
 	}
-	return slices.ContainsFunc(names, func(n struct{ Group, Version, Kind string }) bool { return schema.GroupVersionKind(n) == kind })
+	return slices.ContainsFunc(names, func(n struct{ Group, Version, Kind string }) bool {
+		return schema.GroupVersionKind(n) == kind
+	})
 }

@@ -23,7 +23,8 @@ type ours struct{ rows []resources.Row }
 func (o ours) Kinds(gvr schema.GroupVersionResource) []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind
 	for i := range o.rows {
-		if r := &o.rows[i]; r.Resource == gvr.Resource && (gvr.Group == "" || r.GVK.Group == gvr.Group) && r.GVK.Version == gvr.Version {
+		if r := &o.rows[i]; r.Resource == gvr.Resource && (gvr.Group == "" || r.GVK.Group == gvr.Group) &&
+			r.GVK.Version == gvr.Version {
 			out = append(out, r.GVK)
 		}
 	}

@@ -10,63 +10,100 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// certificate is a definition as operators have them: some two hundred schemas, nested, with descriptions, defaults, enumerations, list
-// maps, conditions and a pod template's worth of affinity-like terms; and one of its objects.
+// certificate is a definition as operators have them: some two hundred schemas, nested, with descriptions, defaults,
+// enumerations, list maps, conditions and a pod template's worth of affinity-like terms; and one of its objects.
 func certificate(t testing.TB, rules bool) (*apiextensionsv1.CustomResourceDefinition, []byte) {
 	t.Helper()
-	text := map[string]any{"type": "string", "description": "A text that says at some length what the field is for, and what happens when it is left out."}
+	text := map[string]any{"type": "string",
+		"description": "A text that says at some length what the field is for, and what happens when it is left out."}
 	object := func(properties map[string]any, required ...string) map[string]any {
-		return map[string]any{"type": "object", "description": "What belongs together.", "properties": properties, "required": required}
+		return map[string]any{"type": "object", "description": "What belongs together.", "properties": properties,
+			"required": required}
 	}
 	list := func(items map[string]any) map[string]any {
 		return map[string]any{"type": "array", "items": items, "x-kubernetes-list-type": "atomic", "maxItems": 100}
 	}
 	listMap := func(items map[string]any, key string) map[string]any {
-		return map[string]any{"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []string{key}}
+		return map[string]any{"type": "array", "items": items, "x-kubernetes-list-type": "map",
+			"x-kubernetes-list-map-keys": []string{key}}
 	}
 	texts := map[string]any{"type": "object", "additionalProperties": text}
 	secret := func() map[string]any { return object(map[string]any{"name": text, "key": text}, "name") }
 	term := func() map[string]any {
-		return object(map[string]any{"key": text, "operator": map[string]any{"type": "string", "enum": []string{"In", "NotIn", "Exists", "DoesNotExist"}}, "values": list(text)}, "key", "operator")
+		return object(map[string]any{"key": text,
+			"operator": map[string]any{"type": "string", "enum": []string{"In", "NotIn", "Exists", "DoesNotExist"}},
+			"values":   list(text)}, "key", "operator")
 	}
 	affinity := func() map[string]any {
-		return list(object(map[string]any{"weight": map[string]any{"type": "integer", "format": "int32", "minimum": 1, "maximum": 100},
-			"preference": object(map[string]any{"matchExpressions": list(term()), "matchFields": list(term())}), "namespaces": list(text), "topologyKey": text}, "weight"))
+		return list(object(map[string]any{
+			"weight":     map[string]any{"type": "integer", "format": "int32", "minimum": 1, "maximum": 100},
+			"preference": object(map[string]any{"matchExpressions": list(term()), "matchFields": list(term())}),
+			"namespaces": list(text), "topologyKey": text}, "weight"))
 	}
 	keystore := func() map[string]any {
-		return object(map[string]any{"create": map[string]any{"type": "boolean"}, "alias": text, "passwordSecretRef": secret(),
-			"profile": map[string]any{"type": "string", "enum": []string{"LegacyRC2", "LegacyDES", "Modern2023"}}}, "create")
+		return object(map[string]any{"create": map[string]any{"type": "boolean"}, "alias": text,
+			"passwordSecretRef": secret(),
+			"profile": map[string]any{"type": "string",
+				"enum": []string{"LegacyRC2", "LegacyDES", "Modern2023"}}},
+			"create")
 	}
 	solver := func() map[string]any {
-		return object(map[string]any{"selector": object(map[string]any{"matchLabels": texts, "dnsNames": list(text)}), "serviceType": text, "ingressClassName": text,
-			"template": object(map[string]any{"metadata": object(map[string]any{"annotations": texts, "labels": texts}), "affinity": affinity(), "antiAffinity": affinity(), "nodeSelector": texts,
-				"tolerations": list(object(map[string]any{"key": text, "operator": text, "value": text, "effect": text, "tolerationSeconds": map[string]any{"type": "integer", "format": "int64"}}))}),
+		return object(map[string]any{"selector": object(map[string]any{"matchLabels": texts, "dnsNames": list(text)}),
+			"serviceType": text, "ingressClassName": text,
+			"template": object(map[string]any{"metadata": object(map[string]any{"annotations": texts, "labels": texts}),
+				"affinity": affinity(), "antiAffinity": affinity(), "nodeSelector": texts,
+				"tolerations": list(object(
+					map[string]any{"key": text, "operator": text, "value": text, "effect": text,
+						"tolerationSeconds": map[string]any{"type": "integer", "format": "int64"}}))}),
 			"clientSecret": secret(), "accessKey": secret(), "token": secret()})
 	}
 	spec := object(map[string]any{
-		"commonName": map[string]any{"type": "string", "maxLength": 64}, "dnsNames": list(text), "ipAddresses": list(text), "uris": list(text), "emailAddresses": list(text),
-		"duration": map[string]any{"type": "string", "default": "2160h"}, "renewBefore": text, "isCA": map[string]any{"type": "boolean", "default": false},
-		"secretName": map[string]any{"type": "string", "minLength": 1, "maxLength": 253, "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"}, "secretTemplate": object(map[string]any{"annotations": texts, "labels": texts}),
-		"issuerRef":  object(map[string]any{"name": text, "kind": map[string]any{"type": "string", "default": "Issuer"}, "group": map[string]any{"type": "string", "default": "cert-manager.io"}}, "name"),
-		"privateKey": object(map[string]any{"algorithm": map[string]any{"type": "string", "enum": []string{"RSA", "ECDSA", "Ed25519"}, "default": "RSA"}, "size": map[string]any{"type": "integer", "minimum": 0, "default": 2048}, "rotationPolicy": text}),
-		"keystores":  object(map[string]any{"jks": keystore(), "pkcs12": keystore()}), "usages": list(map[string]any{"type": "string", "enum": []string{"signing", "digital signature", "client auth", "server auth"}}),
-		"subject": object(map[string]any{"organizations": list(text), "countries": list(text), "localities": list(text), "serialNumber": text}),
-		"solvers": list(solver()), "fallback": solver(), "additionalOutputFormats": listMap(object(map[string]any{"type": text}, "type"), "type"),
-		"replicas": map[string]any{"x-kubernetes-int-or-string": true},
+		"commonName": map[string]any{"type": "string", "maxLength": 64}, "dnsNames": list(text),
+		"ipAddresses": list(text), "uris": list(text), "emailAddresses": list(text),
+		"duration": map[string]any{"type": "string", "default": "2160h"}, "renewBefore": text,
+		"isCA": map[string]any{"type": "boolean", "default": false},
+		"secretName": map[string]any{"type": "string", "minLength": 1, "maxLength": 253,
+			"pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"},
+		"secretTemplate": object(map[string]any{"annotations": texts, "labels": texts}),
+		"issuerRef": object(map[string]any{"name": text, "kind": map[string]any{"type": "string", "default": "Issuer"},
+			"group": map[string]any{"type": "string", "default": "cert-manager.io"}}, "name"),
+		"privateKey": object(map[string]any{
+			"algorithm": map[string]any{"type": "string", "enum": []string{"RSA", "ECDSA", "Ed25519"},
+				"default": "RSA"}, "size": map[string]any{"type": "integer", "minimum": 0, "default": 2048},
+			"rotationPolicy": text}),
+		"keystores": object(map[string]any{"jks": keystore(), "pkcs12": keystore()}),
+		"usages": list(map[string]any{"type": "string",
+			"enum": []string{"signing", "digital signature", "client auth", "server auth"}}),
+		"subject": object(map[string]any{"organizations": list(text), "countries": list(text), "localities": list(text),
+			"serialNumber": text}),
+		"solvers": list(solver()), "fallback": solver(),
+		"additionalOutputFormats": listMap(object(map[string]any{"type": text}, "type"), "type"),
+		"replicas":                map[string]any{"x-kubernetes-int-or-string": true},
 	}, "secretName", "issuerRef")
-	condition := object(map[string]any{"type": text, "status": map[string]any{"type": "string", "enum": []string{"True", "False", "Unknown"}}, "reason": text, "message": text,
-		"lastTransitionTime": map[string]any{"type": "string", "format": "date-time"}, "observedGeneration": map[string]any{"type": "integer", "format": "int64"}}, "type", "status")
-	status := object(map[string]any{"conditions": listMap(condition, "type"), "notAfter": map[string]any{"type": "string", "format": "date-time"}, "revision": map[string]any{"type": "integer"}})
+	condition := object(map[string]any{"type": text,
+		"status": map[string]any{"type": "string", "enum": []string{"True", "False", "Unknown"}}, "reason": text,
+		"message":            text,
+		"lastTransitionTime": map[string]any{"type": "string", "format": "date-time"},
+		"observedGeneration": map[string]any{"type": "integer", "format": "int64"}}, "type", "status")
+	status := object(map[string]any{"conditions": listMap(condition, "type"),
+		"notAfter": map[string]any{"type": "string", "format": "date-time"},
+		"revision": map[string]any{"type": "integer"}})
 	if rules {
-		spec["x-kubernetes-validations"] = []map[string]any{{"rule": "!has(self.isCA) || !self.isCA || has(self.commonName)"}, {"rule": "self.secretName != self.issuerRef.name", "message": "no loops"}}
+		spec["x-kubernetes-validations"] = []map[string]any{
+			{"rule": "!has(self.isCA) || !self.isCA || has(self.commonName)"},
+			{"rule": "self.secretName != self.issuerRef.name", "message": "no loops"}}
 	}
-	raw, err := json.Marshal(object(map[string]any{"apiVersion": text, "kind": text, "metadata": map[string]any{"type": "object"}, "spec": spec, "status": status}))
+	raw, err := json.Marshal(
+		object(map[string]any{"apiVersion": text, "kind": text, "metadata": map[string]any{"type": "object"},
+			"spec": spec, "status": status}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	crd.Name = "certificates.example.com"
-	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{}}}}
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
+		{Name: "v1", Schema: &apiextensionsv1.CustomResourceValidation{
+			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{}}}}
 	if err := json.Unmarshal(raw, crd.Spec.Versions[0].Schema.OpenAPIV3Schema); err != nil {
 		t.Fatal(err)
 	}

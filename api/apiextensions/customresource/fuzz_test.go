@@ -10,8 +10,8 @@ import (
 	"bonsai/api/apiextensions"
 )
 
-// FuzzWrite: whatever an object holds, what is written of it is stable: pruning and defaulting a second time changes nothing, and nothing
-// panics.
+// FuzzWrite: whatever an object holds, what is written of it is stable: pruning and defaulting a second time changes
+// nothing, and nothing panics.
 func FuzzWrite(f *testing.F) {
 	crd, raw := certificate(f, true)
 	kind, err := Compile(crd, "v1")
@@ -60,7 +60,9 @@ func FuzzSchema(f *testing.F) {
 		`{"type":"object","properties":{"spec":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true},"l":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}}`,
 	} {
 		for _, object := range []string{
-			`{"spec":{"a":null,"n":null,"zz":[{"k":"x","y":1},{}]},"l":["a","a",1]}`, `{"spec":{"apiVersion":"v1","kind":"Pod","metadata":{"name":1,"labels":{"a":null},"zz":1}}}`, `{"spec":[],"l":{}}`,
+			`{"spec":{"a":null,"n":null,"zz":[{"k":"x","y":1},{}]},"l":["a","a",1]}`,
+			`{"spec":{"apiVersion":"v1","kind":"Pod","metadata":{"name":1,"labels":{"a":null},"zz":1}}}`,
+			`{"spec":[],"l":{}}`,
 		} {
 			f.Add([]byte(schema), []byte(object))
 		}
@@ -73,8 +75,11 @@ func FuzzSchema(f *testing.F) {
 		}
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		crd.Name, crd.Spec.Group, crd.Spec.Scope = "as.a.example.com", "a.example.com", apiextensionsv1.NamespaceScoped
-		crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "as", Singular: "a", Kind: "A", ListKind: "AList"}
-		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &props}}}
+		crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "as", Singular: "a", Kind: "A",
+			ListKind: "AList"}
+		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
+			{Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &props}}}
 		if apiextensions.Default(crd); len(apiextensions.Validate(crd)) > 0 {
 			return
 		}

@@ -6,8 +6,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Lazy is a Type that is compiled when somebody needs it, once for all who do, and forgotten when nobody has for a while: what
-// nobody reads costs nothing but this.
+// Lazy is a Type that is compiled when somebody needs it, once for all who do, and forgotten when nobody has for a
+// while: what nobody reads costs nothing but this.
 type Lazy struct {
 	load    func() (*apiextensionsv1.CustomResourceDefinition, error)
 	version string
@@ -17,8 +17,8 @@ type Lazy struct {
 	used     bool // since the last Sweep
 }
 
-// NewLazy returns the version of what load returns. load is called whenever the type is compiled, by one goroutine at a time, and what
-// it returns is not kept.
+// NewLazy returns the version of what load returns. load is called whenever the type is compiled, by one goroutine at a
+// time, and what it returns is not kept.
 func NewLazy(load func() (*apiextensionsv1.CustomResourceDefinition, error), version string) *Lazy {
 	return &Lazy{load: load, version: version}
 }

@@ -12,10 +12,12 @@ import (
 	"bonsai/api/openapi"
 )
 
-// OpenAPI is what a version says of its objects, as OpenAPI v3 publishes it: with the words for people, which a Type does without. What
-// all objects have is to be added.
+// OpenAPI is what a version says of its objects, as OpenAPI v3 publishes it: with the words for people, which a Type
+// does without. What all objects have is to be added.
 func OpenAPI(crd *apiextensionsv1.CustomResourceDefinition, version string) (*spec.Schema, error) {
-	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Name == version
+	})
 	if i < 0 {
 		return nil, fmt.Errorf("%s has no version %s", crd.Name, version)
 	}
@@ -43,7 +45,8 @@ func published(p *apiextensionsv1.JSONSchemaProps) (s spec.Schema, err error) {
 	if p.Type != "" {
 		s.Type = spec.StringOrArray{p.Type}
 	}
-	s.Minimum, s.Maximum, s.ExclusiveMinimum, s.ExclusiveMaximum, s.MultipleOf = p.Minimum, p.Maximum, p.ExclusiveMinimum, p.ExclusiveMaximum, p.MultipleOf
+	s.Minimum, s.Maximum, s.ExclusiveMinimum, s.ExclusiveMaximum, s.MultipleOf = p.Minimum, p.Maximum,
+		p.ExclusiveMinimum, p.ExclusiveMaximum, p.MultipleOf
 	s.MinLength, s.MaxLength, s.Pattern = p.MinLength, p.MaxLength, p.Pattern
 	s.MinItems, s.MaxItems, s.UniqueItems = p.MinItems, p.MaxItems, p.UniqueItems
 	s.MinProperties, s.MaxProperties, s.Required = p.MinProperties, p.MaxProperties, p.Required
@@ -75,12 +78,14 @@ func published(p *apiextensionsv1.JSONSchemaProps) (s spec.Schema, err error) {
 	return s, err
 }
 
-// chooseIntOrString says what x-kubernetes-int-or-string means to those who do not know it, unless the schema says so itself.
+// chooseIntOrString says what x-kubernetes-int-or-string means to those who do not know it, unless the schema says so
+// itself.
 func chooseIntOrString(s *spec.Schema) {
 	says := func(choice []spec.Schema) bool {
 		return len(choice) == 2 && choice[0].Type.Contains("integer") && choice[1].Type.Contains("string")
 	}
-	choice := []spec.Schema{{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"integer"}}}, {SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"string"}}}}
+	choice := []spec.Schema{{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"integer"}}},
+		{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"string"}}}}
 	switch {
 	case says(s.AnyOf), len(s.AllOf) > 0 && says(s.AllOf[0].AnyOf):
 	case len(s.AnyOf) == 0:

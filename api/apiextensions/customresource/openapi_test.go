@@ -110,7 +110,8 @@ func TestRecordOpenAPI(t *testing.T) {
 			}
 			return found
 		}
-		answers[k.Name] = openAPIAnswer{V2: find("/openapi/v2", "definitions"), V3: find("/openapi/v3/apis/replay.example.com/v1", "components", "schemas")}
+		answers[k.Name] = openAPIAnswer{V2: find("/openapi/v2", "definitions"),
+			V3: find("/openapi/v3/apis/replay.example.com/v1", "components", "schemas")}
 	}
 	referencetest.Write(t, openAPIAnswers, answers)
 }

@@ -16,21 +16,25 @@ func TestPruneAgainstOracle(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		props := randomStructural(r, 3)
 		crd := &apiextensionsv1.CustomResourceDefinition{}
-		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Schema: &apiextensionsv1.CustomResourceValidation{
-			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": *props}}}}}
+		crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
+			{Name: "v1", Schema: &apiextensionsv1.CustomResourceValidation{
+				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object",
+					Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": *props}}}}}
 		kind, err := Compile(crd, "v1")
 		if err != nil {
 			t.Fatal(err)
 		}
 		value := randomObject(r, 4)
 		u := &unstructured.Unstructured{Object: map[string]any{"spec": value}}
-		want, lost := prunedPlainly(props, false, (&unstructured.Unstructured{Object: map[string]any{"v": value}}).DeepCopy().Object["v"])
+		want, lost := prunedPlainly(props, false,
+			(&unstructured.Unstructured{Object: map[string]any{"v": value}}).DeepCopy().Object["v"])
 		paths, err := kind.Prune(u)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := mustJSON(t, u.Object["spec"]); got != mustJSON(t, want) || len(paths) != lost {
-			t.Fatalf("seed %d: %s\ngot %s, dropped %q\nwant %s, dropped %d", seed, mustJSON(t, props), got, paths, mustJSON(t, want), lost)
+			t.Fatalf("seed %d: %s\ngot %s, dropped %q\nwant %s, dropped %d", seed, mustJSON(t, props), got, paths,
+				mustJSON(t, want), lost)
 		}
 		if lost > 0 {
 			dropped++
@@ -41,7 +45,8 @@ func TestPruneAgainstOracle(t *testing.T) {
 	}
 }
 
-// prunedPlainly is v with what p knows of it alone, or with all if p keeps, or the list that v is of; and how many fields were dropped.
+// prunedPlainly is v with what p knows of it alone, or with all if p keeps, or the list that v is of; and how many
+// fields were dropped.
 func prunedPlainly(p *apiextensionsv1.JSONSchemaProps, keeps bool, v any) (out any, lost int) {
 	keeps = keeps || p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
 	switch v := v.(type) {

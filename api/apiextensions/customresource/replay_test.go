@@ -44,16 +44,20 @@ type replayedRequest struct {
 
 func (k *replayed) crd() *apiextensionsv1.CustomResourceDefinition {
 	keep := true
-	version := func(name string, schema *apiextensionsv1.JSONSchemaProps, storage bool) apiextensionsv1.CustomResourceDefinitionVersion {
-		return apiextensionsv1.CustomResourceDefinitionVersion{Name: name, Served: true, Storage: storage, Subresources: k.Subresources,
-			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema}}
+	version := func(name string, schema *apiextensionsv1.JSONSchemaProps,
+		storage bool) apiextensionsv1.CustomResourceDefinitionVersion {
+		return apiextensionsv1.CustomResourceDefinitionVersion{Name: name, Served: true, Storage: storage,
+			Subresources: k.Subresources,
+			Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: schema}}
 	}
 	stored := version("v1", k.Schema, true)
 	stored.SelectableFields = k.Selectable
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	crd.APIVersion, crd.Kind, crd.Name = "apiextensions.k8s.io/v1", "CustomResourceDefinition", k.Name+"s.replay.example.com"
+	crd.APIVersion, crd.Kind, crd.Name = "apiextensions.k8s.io/v1", "CustomResourceDefinition",
+		k.Name+"s.replay.example.com"
 	crd.Spec.Group, crd.Spec.Scope = "replay.example.com", apiextensionsv1.ClusterScoped
-	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: k.Name + "s", Singular: k.Name, Kind: "K" + k.Name, ListKind: "K" + k.Name + "List"}
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: k.Name + "s", Singular: k.Name,
+		Kind: "K" + k.Name, ListKind: "K" + k.Name + "List"}
 	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
 		stored,
 		version("lax", &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &keep}, false),
@@ -123,7 +127,9 @@ func record(t *testing.T, server *referencetest.Server, k *replayed) (out []refe
 	must(server.Ask(http.MethodPost, crds, crd))
 	all := func(version string) string { return "/apis/replay.example.com/" + version + "/" + k.Name + "s" }
 	for _, version := range []string{"v1", "lax"} {
-		if err := server.Wait(all(version), func(a referencetest.Answer) bool { return a.Code == http.StatusOK }); err != nil {
+		if err := server.Wait(all(version), func(a referencetest.Answer) bool {
+			return a.Code == http.StatusOK
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,14 +142,16 @@ func record(t *testing.T, server *referencetest.Server, k *replayed) (out []refe
 		} else {
 			must(server.Ask(http.MethodPost, all("lax"), k.object(r.Old, "lax", name)))
 			if k.Subresources != nil && r.Old["status"] != nil {
-				must(server.Ask(http.MethodPut, all("lax")+"/"+name+"/status", withVersion(t, server, all("lax")+"/"+name, k.object(r.Old, "lax", name))))
+				must(server.Ask(http.MethodPut, all("lax")+"/"+name+"/status",
+					withVersion(t, server, all("lax")+"/"+name, k.object(r.Old, "lax", name))))
 			}
 			path := all("v1") + "/" + name
 			at := path
 			if r.Sub != "" {
 				at += "/" + r.Sub
 			}
-			a, err = server.Ask(http.MethodPut, at, withVersion(t, server, all("lax")+"/"+name, k.object(r.Update, "v1", name)))
+			a, err = server.Ask(http.MethodPut, at,
+				withVersion(t, server, all("lax")+"/"+name, k.object(r.Update, "v1", name)))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -242,7 +250,8 @@ func (r *replayedRequest) ask(ctx context.Context, kind *Type, k *replayed, name
 	}
 	if len(errs) > 0 {
 		status := apierrors.NewInvalid(u.GroupVersionKind().GroupKind(), name, errs).Status()
-		out.Code, out.Reason, out.Message, out.Causes = int(status.Code), status.Reason, status.Message, status.Details.Causes
+		out.Code, out.Reason, out.Message, out.Causes = int(status.Code), status.Reason, status.Message,
+			status.Details.Causes
 		referencetest.Sort(out.Causes)
 		return out
 	}

@@ -25,9 +25,12 @@ type Type struct {
 	rules func() *rules.Set
 }
 
-// Compile makes what version says of its objects. Its error tells that there is no such version, or what is wrong with its schema.
+// Compile makes what version says of its objects. Its error tells that there is no such version, or what is wrong with
+// its schema.
 func Compile(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Type, error) {
-	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Name == version
+	})
 	if i < 0 {
 		return nil, fmt.Errorf("%s has no version %s", crd.Name, version)
 	}
@@ -40,16 +43,18 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Ty
 	if err != nil {
 		return nil, fmt.Errorf("schema of version %s of %s: %w", version, crd.Name, err)
 	}
-	t := &Type{schema: s, status: s.Property("status"), rules: sync.OnceValue(func() *rules.Set { return rules.Compile(s) })}
+	t := &Type{schema: s, status: s.Property("status"), rules: sync.OnceValue(func() *rules.Set {
+		return rules.Compile(s)
+	})}
 	if sub := v.Subresources; sub != nil {
 		t.hasStatus, t.scale = sub.Status != nil, sub.Scale
 	}
 	return t, nil
 }
 
-// Prune drops from u what the schema does not know, brings the metadata of embedded resources into its form, and drops nulls where
-// none may stand. It returns the paths of what was unknown as clients are told them. An error tells of metadata of a wrong type: such
-// an object is none of this kind.
+// Prune drops from u what the schema does not know, brings the metadata of embedded resources into its form, and drops
+// nulls where none may stand. It returns the paths of what was unknown as clients are told them. An error tells of
+// metadata of a wrong type: such an object is none of this kind.
 func (t *Type) Prune(u *unstructured.Unstructured) ([]string, error) {
 	unknown := t.schema.Prune(u.Object)
 	lost, errs := t.schema.CoerceEmbedded(u.Object)
@@ -79,7 +84,8 @@ func (t *Type) PrepareUpdate(u, old *unstructured.Unstructured) {
 	}
 }
 
-// PrepareStatusUpdate keeps all of old but the status, and of the metadata what says which version is replaced and who writes.
+// PrepareStatusUpdate keeps all of old but the status, and of the metadata what says which version is replaced and who
+// writes.
 func (t *Type) PrepareStatusUpdate(u, old *unstructured.Unstructured) {
 	for name := range u.Object {
 		if name != "status" && name != "metadata" && old.Object[name] == nil {
@@ -106,7 +112,8 @@ func keep(u, old *unstructured.Unstructured, name string) {
 	}
 }
 
-// SpecChanged tells whether metadata.generation moves: by all but metadata, and the status if its subresource writes it.
+// SpecChanged tells whether metadata.generation moves: by all but metadata, and the status if its subresource writes
+// it.
 func (t *Type) SpecChanged(u, old *unstructured.Unstructured) bool {
 	counts := func(name string) bool { return name != "metadata" && !(t.hasStatus && name == "status") }
 	for name, v := range u.Object {

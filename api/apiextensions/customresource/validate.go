@@ -18,13 +18,15 @@ import (
 
 func copyOf(v any) any { return runtime.DeepCopyJSONValue(v) }
 
-// Validate tells what is wrong with a new object, besides its own metadata, which is checked as every object's. The end of ctx ends the evaluation of its rules, which
-// is an error.
+// Validate tells what is wrong with a new object, besides its own metadata, which is checked as every object's. The end
+// of ctx ends the evaluation of its rules, which is an error.
 func (t *Type) Validate(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
 	errs := t.schema.Validate(nil, u.Object, nil)
 	errs = append(errs, t.schema.ValidateEmbedded(u.Object)...)
 	errs = append(errs, t.schema.ValidateLists(nil, u.Object)...)
-	errs = t.askRules(errs, t.schema.HasRules() && metadataBlocks(u), func(s *rules.Set) field.ErrorList { return s.Validate(ctx, u.Object) })
+	errs = t.askRules(errs, t.schema.HasRules() && metadataBlocks(u), func(s *rules.Set) field.ErrorList {
+		return s.Validate(ctx, u.Object)
+	})
 	return append(errs, t.validateScale(u, true, true)...)
 }
 
@@ -33,7 +35,9 @@ func (t *Type) ValidateUpdate(ctx context.Context, u, old *unstructured.Unstruct
 	errs := t.schema.Validate(nil, u.Object, old.Object)
 	errs = append(errs, t.schema.ValidateEmbedded(u.Object)...)
 	errs = append(errs, t.newDuplicates(u, old)...)
-	errs = t.askRules(errs, false, func(s *rules.Set) field.ErrorList { return s.ValidateUpdate(ctx, u.Object, old.Object) })
+	errs = t.askRules(errs, false, func(s *rules.Set) field.ErrorList {
+		return s.ValidateUpdate(ctx, u.Object, old.Object)
+	})
 	return append(errs, t.validateScale(u, true, true)...)
 }
 
@@ -44,7 +48,9 @@ func (t *Type) ValidateStatusUpdate(ctx context.Context, u, old *unstructured.Un
 		errs = t.status.Validate(field.NewPath("status"), status, old.Object["status"])
 	}
 	errs = append(errs, t.newDuplicates(u, old)...)
-	errs = t.askRules(errs, false, func(s *rules.Set) field.ErrorList { return s.ValidateUpdate(ctx, u.Object, old.Object) })
+	errs = t.askRules(errs, false, func(s *rules.Set) field.ErrorList {
+		return s.ValidateUpdate(ctx, u.Object, old.Object)
+	})
 	return append(errs, t.validateScale(u, false, true)...)
 }
 
@@ -62,24 +68,28 @@ func (t *Type) askRules(errs field.ErrorList, blocked bool, ask func(*rules.Set)
 		return errs
 	}
 	if blocked || slices.ContainsFunc(errs, blocks) {
-		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+		return append(errs, field.Invalid(nil, nil,
+			"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
 	}
 	return append(errs, ask(t.rules())...)
 }
 
-// blocks tells whether rules cannot be asked about an object with this error: its values are not of their types, or too many.
+// blocks tells whether rules cannot be asked about an object with this error: its values are not of their types, or too
+// many.
 func blocks(err *field.Error) bool {
 	switch err.Type {
-	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
+		field.ErrorTypeTypeInvalid:
 		return true
 	}
 	return false
 }
 
-// metadataBlocks tells whether rules cannot be asked about a new object for its metadata, such as a name that is missing. What is wrong there is told by
-// whoever checks the metadata.
+// metadataBlocks tells whether rules cannot be asked about a new object for its metadata, such as a name that is
+// missing. What is wrong there is told by whoever checks the metadata.
 func metadataBlocks(u *unstructured.Unstructured) bool {
-	errs := validation.ValidateObjectMetaAccessor(u, false, pathsegment.ValidatePathSegmentName, field.NewPath("metadata"))
+	errs := validation.ValidateObjectMetaAccessor(u, false, pathsegment.ValidatePathSegmentName,
+		field.NewPath("metadata"))
 	return slices.ContainsFunc(errs, blocks)
 }
 
@@ -106,7 +116,8 @@ func (t *Type) validateScale(u *unstructured.Unstructured, spec, status bool) fi
 		case n < 0:
 			errs = append(errs, field.Invalid(path, n, "should be a non-negative integer"))
 		case n > math.MaxInt32:
-			errs = append(errs, field.Invalid(path, n, fmt.Sprintf("should be less than or equal to %d", math.MaxInt32)))
+			errs = append(errs, field.Invalid(path, n,
+				fmt.Sprintf("should be less than or equal to %d", math.MaxInt32)))
 		}
 	}
 	if spec {

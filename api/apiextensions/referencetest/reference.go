@@ -1,4 +1,5 @@
-// Package referencetest asks a real kube-apiserver what tests then hold our functions against, and keeps its answers as files.
+// Package referencetest asks a real kube-apiserver what tests then hold our functions against, and keeps its answers as
+// files.
 package referencetest
 
 import (
@@ -35,7 +36,8 @@ func (f Flags) Server() *Server {
 		return nil
 	}
 	return &Server{url: *f.url, token: *f.token, client: &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // a throw-away server on loopback, with a certificate of its own making
+		// a throw-away server on loopback, with a certificate of its own making
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}}
 }
 
@@ -122,7 +124,8 @@ func (s *Server) Ask(method, path string, body any) (Answer, error) {
 // Sort brings causes into one order: the server's own is not always the same.
 func Sort(causes []metav1.StatusCause) {
 	slices.SortFunc(causes, func(a, b metav1.StatusCause) int {
-		return strings.Compare(a.Field+"\x00"+string(a.Type)+"\x00"+a.Message, b.Field+"\x00"+string(b.Type)+"\x00"+b.Message)
+		return strings.Compare(a.Field+"\x00"+string(a.Type)+"\x00"+a.Message,
+			b.Field+"\x00"+string(b.Type)+"\x00"+b.Message)
 	})
 }
 

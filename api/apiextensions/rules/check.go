@@ -19,10 +19,11 @@ const (
 	ruleLimit = 10_000_000
 	// schemaLimit is what all of a schema may.
 	schemaLimit = 100_000_000
-	// mostExpressions is how many rules and expressions of messages one schema has. Kubernetes does not bound them but by the size of a
-	// request; each takes some 50 KB while objects are written.
+	// mostExpressions is how many rules and expressions of messages one schema has. Kubernetes does not bound them but
+	// by the size of a request; each takes some 50 KB while objects are written.
 	mostExpressions = 1_000
-	// mostNamed is how many of the costliest are named when all cost too much, of those that cost a hundredth of schemaLimit.
+	// mostNamed is how many of the costliest are named when all cost too much, of those that cost a hundredth of
+	// schemaLimit.
 	mostNamed = 4
 )
 
@@ -40,7 +41,8 @@ func Check(p *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList
 				expressions++
 			}
 			if expressions <= mostExpressions {
-				errs = append(errs, checkFields(p, &p.XValidations[i], path.Child("x-kubernetes-validations").Index(i))...)
+				errs = append(errs, checkFields(p, &p.XValidations[i],
+					path.Child("x-kubernetes-validations").Index(i))...)
 			}
 		}
 		if len(errs) > before {
@@ -51,7 +53,9 @@ func Check(p *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList
 		}
 	})
 	if expressions > mostExpressions {
-		return append(errs, field.Forbidden(path, fmt.Sprintf("must not have more than %d expressions in x-kubernetes-validations, has %d", mostExpressions, expressions)))
+		return append(errs, field.Forbidden(path,
+			fmt.Sprintf("must not have more than %d expressions in x-kubernetes-validations, has %d", mostExpressions,
+				expressions)))
 	}
 	defaults := defaultsCheck{budget: celconfig.RuntimeCELCostBudget}
 	unsound := structural.Check(p, path, defaults.check)
@@ -66,8 +70,8 @@ func Check(p *apiextensionsv1.JSONSchemaProps, path *field.Path) field.ErrorList
 	return append(append(errs, c.errors...), c.total(path)...)
 }
 
-// defaultsCheck asks rules about the defaults of one schema. One object could have all of them, so they share what one object may
-// cost: else a schema of many defaults would keep the server busy many times as long as any object.
+// defaultsCheck asks rules about the defaults of one schema. One object could have all of them, so they share what one
+// object may cost: else a schema of many defaults would keep the server busy many times as long as any object.
 type defaultsCheck struct{ budget int64 }
 
 // check asks the rules of s about its default: they see it as one that stood there before, too.
@@ -151,7 +155,9 @@ func (c *checking) schema(s *structural.Schema, path *field.Path, at place) {
 func (c *checking) rules(s *structural.Schema, path *field.Path, at place) {
 	scope, err := c.environments.scope(s, at.root || s.IsXEmbeddedResource())
 	if err != nil {
-		c.errors = append(c.errors, field.InternalError(path, fmt.Errorf("internal error: failed to construct type information for x-kubernetes-validations rules: %w", err)))
+		c.errors = append(c.errors,
+			field.InternalError(path,
+				fmt.Errorf("internal error: failed to construct type information for x-kubernetes-validations rules: %w", err)))
 		return
 	}
 	if at.count == 0 { // as many as fit into a request
@@ -173,7 +179,9 @@ func (c *checking) rule(scope *scope, r *apiextensionsv1.ValidationRule, path *f
 		return
 	}
 	if when.readsOld && at.lost != nil {
-		c.errors = append(c.errors, field.Invalid(path.Child("rule"), r.Rule, "oldSelf cannot be used on the uncorrelatable portion of the schema within "+at.lost.String()))
+		c.errors = append(c.errors,
+			field.Invalid(path.Child("rule"), r.Rule,
+				"oldSelf cannot be used on the uncorrelatable portion of the schema within "+at.lost.String()))
 	}
 	if r.OptionalOldSelf != nil && !when.readsOld {
 		c.errors = append(c.errors, unusedOption(r, path))
@@ -192,11 +200,13 @@ func (c *checking) rule(scope *scope, r *apiextensionsv1.ValidationRule, path *f
 
 // unusedOption is said of a rule that has oldSelf optional and does not read it, also if nobody can tell what it reads.
 func unusedOption(r *apiextensionsv1.ValidationRule, path *field.Path) *field.Error {
-	return field.Invalid(path.Child("optionalOldSelf"), *r.OptionalOldSelf, "may not be set if oldSelf is not used in rule")
+	return field.Invalid(path.Child("optionalOldSelf"), *r.OptionalOldSelf,
+		"may not be set if oldSelf is not used in rule")
 }
 
 // cost notes what e may cost, and that it is too much.
-func (c *checking) cost(scope *scope, r *apiextensionsv1.ValidationRule, e *expression, path *field.Path, what string, at place) {
+func (c *checking) cost(scope *scope, r *apiextensionsv1.ValidationRule, e *expression, path *field.Path, what string,
+	at place) {
 	if err := scope.estimate(e, optionalOld(r)); err != nil {
 		c.errors = append(c.errors, field.InternalError(path, fmt.Errorf("cost estimation failed: %w", err)))
 		return
@@ -206,7 +216,9 @@ func (c *checking) cost(scope *scope, r *apiextensionsv1.ValidationRule, e *expr
 		c.costs = append(c.costs, cost{path, most})
 	}
 	if most > ruleLimit {
-		c.errors = append(c.errors, field.Forbidden(path, "estimated "+what+" cost exceeds budget by factor of "+factor(most, ruleLimit)+simplify))
+		c.errors = append(c.errors,
+			field.Forbidden(path, "estimated "+what+" cost exceeds budget by factor of "+factor(most, ruleLimit)+
+				simplify))
 	}
 }
 
@@ -226,10 +238,13 @@ func (c *checking) total(path *field.Path) field.ErrorList {
 	slices.SortStableFunc(c.costs, func(a, b cost) int { return cmp.Compare(b.most, a.most) })
 	for _, one := range c.costs[:min(mostNamed, len(c.costs))] {
 		if one.most >= schemaLimit/100 {
-			errs = append(errs, field.Forbidden(one.path, "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"))
+			errs = append(errs, field.Forbidden(one.path,
+				"contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"))
 		}
 	}
-	return append(errs, field.Forbidden(path, "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of "+factor(sum, schemaLimit)+simplify))
+	return append(errs, field.Forbidden(path,
+		"x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of "+
+			factor(sum, schemaLimit)+simplify))
 }
 
 // factor is how many times the limit a cost is, as messages say it.

@@ -23,8 +23,8 @@ const (
 	oldSelf = "oldSelf"
 )
 
-// newRules and storedRules are the environments of rules that are being written, which older servers must understand, too, and of
-// those that were accepted.
+// newRules and storedRules are the environments of rules that are being written, which older servers must understand,
+// too, and of those that were accepted.
 func newRules() *cel.Env    { return base().NewExpressionsEnv() }
 func storedRules() *cel.Env { return base().StoredExpressionsEnv() }
 
@@ -32,7 +32,8 @@ func base() *environment.EnvSet {
 	return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()) // made once for the whole process
 }
 
-// environments makes those of the rules of one schema. An environment is large, so values of the same simple type share one.
+// environments makes those of the rules of one schema. An environment is large, so values of the same simple type share
+// one.
 type environments struct {
 	base *cel.Env
 	// simple are those of types without objects in them, by type and whether oldSelf is optional.
@@ -147,7 +148,8 @@ func (s *scope) ready(e *expression, optionalOld bool) error {
 	if err != nil {
 		return err
 	}
-	e.program, err = env.Program(e.ast, cel.CostLimit(celconfig.PerCallLimit), cel.CostTracking(&library.CostEstimator{}), cel.InterruptCheckFrequency(celconfig.CheckFrequency))
+	e.program, err = env.Program(e.ast, cel.CostLimit(celconfig.PerCallLimit),
+		cel.CostTracking(&library.CostEstimator{}), cel.InterruptCheckFrequency(celconfig.CheckFrequency))
 	e.ast = nil // not needed any more
 	return err
 }
@@ -217,8 +219,8 @@ type node struct {
 // Set are the compiled rules of a schema. It does not change, and serves any number of goroutines.
 type Set struct{ root *node }
 
-// Compile compiles the rules of a schema that was accepted. What cannot be compiled refuses every object it is asked about. nil: there are
-// no rules.
+// Compile compiles the rules of a schema that was accepted. What cannot be compiled refuses every object it is asked
+// about. nil: there are no rules.
 func Compile(s *structural.Schema) *Set {
 	if !s.HasRules() {
 		return nil

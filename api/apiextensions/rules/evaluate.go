@@ -28,8 +28,8 @@ func (s *Set) Validate(ctx context.Context, obj map[string]any) field.ErrorList 
 	return e.errors
 }
 
-// ValidateUpdate tells what the rules have against what old becomes. What a rule without oldSelf has against a value that is as it was is
-// no error, but a warning (Warnings).
+// ValidateUpdate tells what the rules have against what old becomes. What a rule without oldSelf has against a value
+// that is as it was is no error, but a warning (Warnings).
 func (s *Set) ValidateUpdate(ctx context.Context, obj, old map[string]any) field.ErrorList {
 	return s.update(ctx, obj, old, changes)
 }
@@ -81,8 +81,8 @@ type evaluation struct {
 	over   bool // the budget is spent
 }
 
-// value asks the rules of n, and of what is below, about v. old is v and what it was before; nil: it was not there, or nobody knows.
-// unchanged: v stands in something that is as it was.
+// value asks the rules of n, and of what is below, about v. old is v and what it was before; nil: it was not there, or
+// nobody knows. unchanged: v stands in something that is as it was.
 func (e *evaluation) value(n *node, path *field.Path, v any, old *common.CorrelatedObject, unchanged bool) {
 	if n == nil || v == nil || e.over {
 		return
@@ -162,7 +162,8 @@ func failed(err error, r *apiextensionsv1.ValidationRule) (text string, stop boo
 	case strings.HasPrefix(text, "no such overload"):
 		return fmt.Sprintf("'%v': call arguments did not match a supported operator, function or macro signature for rule: %v", text, name(r)), false
 	case strings.HasPrefix(text, "operation cancelled: actual cost limit exceeded"):
-		return fmt.Sprintf("'%v': no further validation rules will be run due to call cost exceeds limit for rule: %v", text, name(r)), true
+		return fmt.Sprintf("'%v': no further validation rules will be run due to call cost exceeds limit for rule: %v",
+			text, name(r)), true
 	default:
 		return fmt.Sprintf("%v evaluating rule: %v", text, name(r)), false
 	}
@@ -198,7 +199,8 @@ func (e *evaluation) message(n *node, r *compiled, path *field.Path, vars *varia
 	}
 	made, isText := out.Value().(string)
 	made = strings.TrimSpace(made)
-	if !isText || made == "" || strings.ContainsAny(made, "\n\r") || len(made) > celconfig.MaxEvaluatedMessageExpressionSizeBytes {
+	if !isText || made == "" || strings.ContainsAny(made, "\n\r") ||
+		len(made) > celconfig.MaxEvaluatedMessageExpressionSizeBytes {
 		return text, true
 	}
 	return made, true
@@ -216,19 +218,22 @@ func (e *evaluation) late(path *field.Path, n *node) bool {
 	if e.ctx == nil || e.ctx.Err() == nil {
 		return false
 	}
-	e.add(field.Invalid(path, n.schema.Type(), "validation failed due to running out of time, no further validation rules will be run"))
+	e.add(field.Invalid(path, n.schema.Type(),
+		"validation failed due to running out of time, no further validation rules will be run"))
 	return true
 }
 
 // spend takes what an evaluation did cost from the budget.
 func (e *evaluation) spend(details *cel.EvalDetails, path *field.Path, n *node) bool {
 	if details == nil || details.ActualCost() == nil {
-		e.add(field.InternalError(path, errors.New("runtime cost could not be calculated, no further validation rules will be run")))
+		e.add(field.InternalError(path,
+			errors.New("runtime cost could not be calculated, no further validation rules will be run")))
 		return false
 	}
 	e.budget -= int64(min(*details.ActualCost(), uint64(celconfig.RuntimeCELCostBudget)+1))
 	if e.budget < 0 {
-		e.add(field.Invalid(path, n.schema.Type(), "validation failed due to running out of cost budget, no further validation rules will be run"))
+		e.add(field.Invalid(path, n.schema.Type(),
+			"validation failed due to running out of cost budget, no further validation rules will be run"))
 		return false
 	}
 	return true

@@ -13,11 +13,13 @@ import (
 
 // reasons are those that a rule may give for what it refuses.
 var reasons = [...]apiextensionsv1.FieldValueErrorReason{
-	apiextensionsv1.FieldValueDuplicate, apiextensionsv1.FieldValueForbidden, apiextensionsv1.FieldValueInvalid, apiextensionsv1.FieldValueRequired,
+	apiextensionsv1.FieldValueDuplicate, apiextensionsv1.FieldValueForbidden, apiextensionsv1.FieldValueInvalid,
+	apiextensionsv1.FieldValueRequired,
 }
 
 // checkFields checks what a rule of the value p describes says besides its expressions.
-func checkFields(p *apiextensionsv1.JSONSchemaProps, r *apiextensionsv1.ValidationRule, path *field.Path) field.ErrorList {
+func checkFields(p *apiextensionsv1.JSONSchemaProps, r *apiextensionsv1.ValidationRule,
+	path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	lines := func(s string) bool { return strings.ContainsAny(s, "\n\r") }
 	rule := strings.TrimSpace(r.Rule)
@@ -29,10 +31,12 @@ func checkFields(p *apiextensionsv1.JSONSchemaProps, r *apiextensionsv1.Validati
 	} else if lines(strings.TrimSpace(r.Message)) {
 		errs = append(errs, field.Invalid(path.Child("message"), r.Message, "must not contain line breaks"))
 	} else if lines(rule) && r.Message == "" {
-		errs = append(errs, field.Required(path.Child("message"), "message must be specified if rule contains line breaks"))
+		errs = append(errs, field.Required(path.Child("message"),
+			"message must be specified if rule contains line breaks"))
 	}
 	if r.MessageExpression != "" && strings.TrimSpace(r.MessageExpression) == "" {
-		errs = append(errs, field.Required(path.Child("messageExpression"), "messageExpression must be non-empty if specified"))
+		errs = append(errs, field.Required(path.Child("messageExpression"),
+			"messageExpression must be non-empty if specified"))
 	}
 	if r.Reason != nil && !slices.Contains(reasons[:], *r.Reason) {
 		errs = append(errs, field.NotSupported(path.Child("reason"), *r.Reason, reasons[:]))

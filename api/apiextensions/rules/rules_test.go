@@ -51,7 +51,8 @@ func TestMostExpressions(t *testing.T) {
 	with := func(n int) field.ErrorList {
 		p := &apiextensionsv1.JSONSchemaProps{Type: "object"}
 		for range n / 2 {
-			p.XValidations = append(p.XValidations, apiextensionsv1.ValidationRule{Rule: "true", MessageExpression: "'a'"})
+			p.XValidations = append(p.XValidations,
+				apiextensionsv1.ValidationRule{Rule: "true", MessageExpression: "'a'"})
 		}
 		return Check(p, field.NewPath("schema"))
 	}
@@ -68,8 +69,12 @@ func TestMostExpressions(t *testing.T) {
 func TestTimeIsOver(t *testing.T) {
 	t.Parallel()
 	rule := apiextensionsv1.ValidationRule{Rule: "self.all(x, self.all(y, x + y != ''))"}
-	s, err := structural.Compile(&apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"l": {Type: "array",
-		Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}}, XValidations: apiextensionsv1.ValidationRules{rule, rule}}}})
+	s, err := structural.Compile(
+		&apiextensionsv1.JSONSchemaProps{Type: "object",
+			Properties: map[string]apiextensionsv1.JSONSchemaProps{"l": {Type: "array",
+				Items: &apiextensionsv1.JSONSchemaPropsOrArray{
+					Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}},
+				XValidations: apiextensionsv1.ValidationRules{rule, rule}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +94,8 @@ func TestTimeIsOver(t *testing.T) {
 	}
 }
 
-// TestDefaultsShareABudget: what judges the defaults of a schema costs no more than what judges an object, however many there are.
+// TestDefaultsShareABudget: what judges the defaults of a schema costs no more than what judges an object, however many
+// there are.
 func TestDefaultsShareABudget(t *testing.T) {
 	t.Parallel()
 	list := make([]string, 30)
@@ -100,8 +106,10 @@ func TestDefaultsShareABudget(t *testing.T) {
 	with := func(defaults int) field.ErrorList {
 		p := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
 		for i := range defaults {
-			p.Properties[fmt.Sprintf("p%03d", i)] = apiextensionsv1.JSONSchemaProps{Type: "array", MaxItems: new(int64(30)), Default: &apiextensionsv1.JSON{Raw: raw},
-				Items:        &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: new(int64(1))}},
+			p.Properties[fmt.Sprintf("p%03d", i)] = apiextensionsv1.JSONSchemaProps{Type: "array",
+				MaxItems: new(int64(30)), Default: &apiextensionsv1.JSON{Raw: raw},
+				Items: &apiextensionsv1.JSONSchemaPropsOrArray{
+					Schema: &apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: new(int64(1))}},
 				XValidations: apiextensionsv1.ValidationRules{{Rule: "self.all(x, self.all(y, x == y))"}}}
 		}
 		return structural.Check(p, nil, (&defaultsCheck{budget: 50_000}).check)
@@ -138,7 +146,9 @@ func FuzzCheck(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s is accepted, and does not compile: %v", raw, err)
 		}
-		Compile(s).Validate(t.Context(), map[string]any{"apiVersion": "v1", "kind": "A", "a": "b", "m": map[string]any{"a": int64(1)}, "l": []any{map[string]any{"k": "a"}}})
+		Compile(s).Validate(t.Context(),
+			map[string]any{"apiVersion": "v1", "kind": "A", "a": "b", "m": map[string]any{"a": int64(1)},
+				"l": []any{map[string]any{"k": "a"}}})
 	})
 }
 
@@ -149,7 +159,8 @@ func TestFootprint(t *testing.T) {
 		if i > 0 {
 			text += ","
 		}
-		text += `"` + string(rune('a'+i)) + `": {"type": "string", "maxLength": 20, "x-kubernetes-validations": [{"rule": "self.startsWith('a') && self.size() > 1"}]}`
+		text += `"` + string(rune('a'+i)) +
+			`": {"type": "string", "maxLength": 20, "x-kubernetes-validations": [{"rule": "self.startsWith('a') && self.size() > 1"}]}`
 	}
 	s := schema(t, text+`}}}}`)
 	Compile(s) // the library's own environment is made once

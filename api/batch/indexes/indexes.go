@@ -1,6 +1,6 @@
-// Package indexes is the text in which a Job's status and its success policy name sets of completion indexes: "1,3-5,7",
-// rising numbers, three or more in a row written as the first and the last of them. It is read and written for 100,000 indexes at
-// every change of a Job, so that a set stays a list of intervals.
+// Package indexes is the text in which a Job's status and its success policy name sets of completion indexes:
+// "1,3-5,7", rising numbers, three or more in a row written as the first and the last of them. It is read and written
+// for 100,000 indexes at every change of a Job, so that a set stays a list of intervals.
 package indexes
 
 import (
@@ -59,7 +59,8 @@ func number(text string, limit, previous int) (int, error) {
 	return n, nil
 }
 
-// Read is Parse for a text that this program or its kind wrote: it leaves out what is not below limit, and what cannot be read.
+// Read is Parse for a text that this program or its kind wrote: it leaves out what is not below limit, and what cannot
+// be read.
 func Read(text string, limit int) Set {
 	var out Set
 	if text == "" {

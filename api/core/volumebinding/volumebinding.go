@@ -1,6 +1,7 @@
-// Package volumebinding is what the binding of claims and persistent volumes says in objects, for all who take part in it: the
-// controller that binds, the scheduler that chooses a node and with it a volume, and those who provision. All of it is in the two
-// objects, so that each of them may be killed at any time: the volume names its claim first, then the claim its volume.
+// Package volumebinding is what the binding of claims and persistent volumes says in objects, for all who take part in
+// it: the controller that binds, the scheduler that chooses a node and with it a volume, and those who provision. All
+// of it is in the two objects, so that each of them may be killed at any time: the volume names its claim first, then
+// the claim its volume.
 package volumebinding
 
 import (
@@ -16,7 +17,8 @@ import (
 
 // Annotations of claims and volumes (https://kubernetes.io/docs/reference/labels-annotations-taints/).
 const (
-	// BindCompleted marks a claim that was bound once: without its volume it is lost, it does not get another one. Any value.
+	// BindCompleted marks a claim that was bound once: without its volume it is lost, it does not get another one. Any
+	// value.
 	BindCompleted = "pv.kubernetes.io/bind-completed"
 	// BoundByController marks the side of a binding that a controller chose, so that it may be undone. Any value.
 	BoundByController = "pv.kubernetes.io/bound-by-controller"
@@ -45,8 +47,8 @@ func Meant(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	return r != nil && r.Namespace == c.Namespace && r.Name == c.Name && (r.UID == "" || r.UID == c.UID)
 }
 
-// Bind returns the volume as it names the claim, and whether that is another than it was. A volume that did not name it before was
-// chosen, which BoundByController notes.
+// Bind returns the volume as it names the claim, and whether that is another than it was. A volume that did not name it
+// before was chosen, which BoundByController notes.
 func Bind(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, bool) {
 	if Meant(v, c) && v.Spec.ClaimRef.UID == c.UID {
 		return v, false
@@ -77,7 +79,8 @@ func Complete(c *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) (*cor
 	return out, true
 }
 
-// Unbind returns the volume without its claim: a claim that was chosen for it goes, of one that a user wrote only the UID.
+// Unbind returns the volume without its claim: a claim that was chosen for it goes, of one that a user wrote only the
+// UID.
 func Unbind(v *corev1.PersistentVolume) (*corev1.PersistentVolume, bool) {
 	if v.Spec.ClaimRef == nil {
 		return v, false
@@ -101,8 +104,8 @@ func annotate(m *metav1.ObjectMeta, key, value string) {
 	metav1.SetMetaDataAnnotation(m, key, value)
 }
 
-// Mismatch says in upstream's words why a volume cannot be what a claim asks for, "" if it can. The claim's selector is not asked: a
-// user may name a volume that it does not select.
+// Mismatch says in upstream's words why a volume cannot be what a claim asks for, "" if it can. The claim's selector is
+// not asked: a user may name a volume that it does not select.
 func Mismatch(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) string {
 	has, asks := v.Spec.Capacity[corev1.ResourceStorage], c.Spec.Resources.Requests[corev1.ResourceStorage]
 	switch {
@@ -120,7 +123,8 @@ func Mismatch(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) strin
 	return ""
 }
 
-// Answers tells whether a volume that names the claim can be the claim's. Its class may be another: who names the claim means it.
+// Answers tells whether a volume that names the claim can be the claim's. Its class may be another: who names the claim
+// means it.
 func Answers(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	if v.DeletionTimestamp != nil || !Meant(v, c) {
 		return false
@@ -132,7 +136,8 @@ func Answers(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 
 // ModesDiffer tells whether one of the two is a block device and the other a file system.
 func ModesDiffer(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
-	return ptr.Deref(v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem) != ptr.Deref(c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	return ptr.Deref(v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem) !=
+		ptr.Deref(c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 }
 
 // offers tells whether the volume has every access mode that the claim wants.
@@ -149,10 +154,11 @@ func offers(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	return true
 }
 
-// Claimable tells whether a volume that names no claim may become the claim's: it is there to be had, has what is asked for and what
-// the claim selects. A claim whose selector cannot be read gets nothing.
+// Claimable tells whether a volume that names no claim may become the claim's: it is there to be had, has what is asked
+// for and what the claim selects. A claim whose selector cannot be read gets nothing.
 func Claimable(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
-	if v.DeletionTimestamp != nil || v.Spec.ClaimRef != nil || v.Status.Phase != corev1.VolumeAvailable || Mismatch(v, c) != "" {
+	if v.DeletionTimestamp != nil || v.Spec.ClaimRef != nil || v.Status.Phase != corev1.VolumeAvailable ||
+		Mismatch(v, c) != "" {
 		return false
 	}
 	if c.Spec.Selector == nil {
@@ -162,8 +168,8 @@ func Claimable(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool
 	return err == nil && s.Matches(labels.Set(v.Labels))
 }
 
-// Better tells whether volume a is to be taken before b, both being claimable: the one with fewer access modes, then the smaller one,
-// then by name, so that two who choose at the same time choose the same.
+// Better tells whether volume a is to be taken before b, both being claimable: the one with fewer access modes, then
+// the smaller one, then by name, so that two who choose at the same time choose the same.
 func Better(a, b *corev1.PersistentVolume) bool {
 	if x, y := len(a.Spec.AccessModes), len(b.Spec.AccessModes); x != y {
 		return x < y

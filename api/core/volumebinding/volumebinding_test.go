@@ -20,7 +20,8 @@ func volume(change func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 }
 
 func claim(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
-	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "u", ResourceVersion: "7"}}
+	c := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "u", ResourceVersion: "7"}}
 	c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	c.Spec.StorageClassName = ptr.To("s")
@@ -40,12 +41,18 @@ func TestMismatch(t *testing.T) {
 		{func(v *corev1.PersistentVolume) {
 			v.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("1023Mi")
 		}, func(*corev1.PersistentVolumeClaim) {}, "requested PV is too small"},
-		{func(v *corev1.PersistentVolume) { v.Spec.StorageClassName = "" }, func(*corev1.PersistentVolumeClaim) {}, "storageClassName does not match"},
+		{func(v *corev1.PersistentVolume) {
+			v.Spec.StorageClassName = ""
+		}, func(*corev1.PersistentVolumeClaim) {}, "storageClassName does not match"},
 		{func(v *corev1.PersistentVolume) {
 			v.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: "t"}
 		}, func(*corev1.PersistentVolumeClaim) {}, "storageClassName does not match"},
-		{func(*corev1.PersistentVolume) {}, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = ptr.To("x") }, "volumeAttributesClassName does not match"},
-		{func(*corev1.PersistentVolume) {}, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock) }, "incompatible volumeMode"},
+		{func(*corev1.PersistentVolume) {}, func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.VolumeAttributesClassName = ptr.To("x")
+		}, "volumeAttributesClassName does not match"},
+		{func(*corev1.PersistentVolume) {}, func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
+		}, "incompatible volumeMode"},
 		{func(*corev1.PersistentVolume) {}, func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.AccessModes = append(c.Spec.AccessModes, corev1.ReadOnlyMany)
 		}, "incompatible accessMode"},
@@ -71,12 +78,18 @@ func TestClaimable(t *testing.T) {
 		"of another": {volume: func(v *corev1.PersistentVolume) {
 			v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "ns", Name: "d"}
 		}},
-		"of another class":    {volume: func(v *corev1.PersistentVolume) { v.Spec.StorageClassName = "t" }},
-		"selected":            {volume: func(*corev1.PersistentVolume) {}, selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, want: true},
-		"not selected":        {volume: func(*corev1.PersistentVolume) {}, selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "c"}}},
-		"unreadable selector": {volume: func(*corev1.PersistentVolume) {}, selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "?"}}}},
+		"of another class": {volume: func(v *corev1.PersistentVolume) { v.Spec.StorageClassName = "t" }},
+		"selected": {volume: func(*corev1.PersistentVolume) {},
+			selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, want: true},
+		"not selected": {volume: func(*corev1.PersistentVolume) {},
+			selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "c"}}},
+		"unreadable selector": {volume: func(*corev1.PersistentVolume) {},
+			selector: &metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "?"}}}},
 	} {
-		if got := Claimable(volume(c.volume), claim(func(x *corev1.PersistentVolumeClaim) { x.Spec.Selector = c.selector })); got != c.want {
+		if got := Claimable(volume(c.volume), claim(func(x *corev1.PersistentVolumeClaim) {
+			x.Spec.Selector = c.selector
+		})); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -87,13 +100,15 @@ func TestBind(t *testing.T) {
 	t.Parallel()
 	c := claim(func(*corev1.PersistentVolumeClaim) {})
 	chosen, changed := Bind(volume(func(*corev1.PersistentVolume) {}), c)
-	if !changed || chosen.Annotations[BoundByController] != "yes" || chosen.Spec.ClaimRef.UID != "u" || chosen.Spec.ClaimRef.ResourceVersion != "7" || !Meant(chosen, c) {
+	if !changed || chosen.Annotations[BoundByController] != "yes" || chosen.Spec.ClaimRef.UID != "u" ||
+		chosen.Spec.ClaimRef.ResourceVersion != "7" || !Meant(chosen, c) {
 		t.Errorf("chosen: %+v", chosen)
 	}
 	if _, again := Bind(chosen, c); again {
 		t.Error("bound twice")
 	}
-	if back, changed := Unbind(chosen); !changed || back.Spec.ClaimRef != nil || len(back.Annotations) > 0 || chosen.Annotations[BoundByController] != "yes" {
+	if back, changed := Unbind(chosen); !changed || back.Spec.ClaimRef != nil || len(back.Annotations) > 0 ||
+		chosen.Annotations[BoundByController] != "yes" {
 		t.Errorf("unbound: %+v", back)
 	}
 	written := volume(func(v *corev1.PersistentVolume) {
@@ -110,7 +125,8 @@ func TestBind(t *testing.T) {
 		t.Error("meant is a claim of the same name that is another")
 	}
 	done, changed := Complete(c, bound)
-	if _, again := Complete(done, bound); !changed || again || done.Spec.VolumeName != "v" || done.Annotations[BindCompleted] == "" || done.Annotations[BoundByController] == "" {
+	if _, again := Complete(done, bound); !changed || again || done.Spec.VolumeName != "v" ||
+		done.Annotations[BindCompleted] == "" || done.Annotations[BoundByController] == "" {
 		t.Errorf("completed: %+v", done)
 	}
 	named, _ := Complete(claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" }), bound)
@@ -130,7 +146,9 @@ func TestAnswers(t *testing.T) {
 		t.Error("a volume of another class that names the claim is not the claim's")
 	}
 	for name, change := range map[string]func(*corev1.PersistentVolume){
-		"too small":      func(v *corev1.PersistentVolume) { v.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("1Mi") },
+		"too small": func(v *corev1.PersistentVolume) {
+			v.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("1Mi")
+		},
 		"being deleted":  func(v *corev1.PersistentVolume) { v.DeletionTimestamp = ptr.To(metav1.Now()) },
 		"of another":     func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "other" },
 		"names no claim": func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = nil },
@@ -145,8 +163,12 @@ func TestAnswers(t *testing.T) {
 func TestBetter(t *testing.T) {
 	t.Parallel()
 	small := volume(func(v *corev1.PersistentVolume) {})
-	large := volume(func(v *corev1.PersistentVolume) { v.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("3Gi") })
-	many := volume(func(v *corev1.PersistentVolume) { v.Spec.AccessModes = append(v.Spec.AccessModes, corev1.ReadOnlyMany) })
+	large := volume(func(v *corev1.PersistentVolume) {
+		v.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("3Gi")
+	})
+	many := volume(func(v *corev1.PersistentVolume) {
+		v.Spec.AccessModes = append(v.Spec.AccessModes, corev1.ReadOnlyMany)
+	})
 	if !Better(small, large) || Better(large, small) || !Better(large, many) || Better(small, small) {
 		t.Error("not the smallest of those with the fewest modes")
 	}

@@ -54,8 +54,8 @@ func literal(e ast.Expr) string {
 	return ""
 }
 
-// describe adds a line for a type, or a field of it, whose comment says something else than its SwaggerDoc method, which ends at a
-// line that begins with "---" and takes backslashes away.
+// describe adds a line for a type, or a field of it, whose comment says something else than its SwaggerDoc method,
+// which ends at a line that begins with "---" and takes backslashes away.
 func (p *pkg) describe(of, field string, doc *ast.CommentGroup) {
 	told, ok := p.described[of]
 	if !ok && p.path != undescribed {
@@ -72,8 +72,8 @@ func (p *pkg) describe(of, field string, doc *ast.CommentGroup) {
 	p.lines = append(p.lines, fmt.Sprintf("%s# %q", key, words))
 }
 
-// description is a comment as Kubernetes publishes it: its lines as one, paragraphs apart, and what is set in as it stands, without
-// markers and what is still to be done.
+// description is a comment as Kubernetes publishes it: its lines as one, paragraphs apart, and what is set in as it
+// stands, without markers and what is still to be done.
 func description(doc *ast.CommentGroup) string {
 	var out strings.Builder
 	last := func() { // takes the last character away

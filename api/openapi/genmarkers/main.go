@@ -1,6 +1,6 @@
 // Command genmarkers reads the comment markers (+listType, +enum, …) of the Kubernetes API types, what the values of
-// enumerations mean, and the descriptions that SwaggerDoc methods tell otherwise, which reflection cannot see, out of the modules'
-// sources and prints them as the table that package openapi embeds.
+// enumerations mean, and the descriptions that SwaggerDoc methods tell otherwise, which reflection cannot see, out of
+// the modules' sources and prints them as the table that package openapi embeds.
 //
 //	go run ./api/openapi/genmarkers > api/openapi/markers.txt
 package main
@@ -40,7 +40,8 @@ func main() {
 func collect() ([]string, error) {
 	var all []string
 	known := map[string]string{}
-	for _, module := range []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver", "k8s.io/kube-aggregator"} {
+	for _, module := range []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver",
+		"k8s.io/kube-aggregator"} {
 		dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 		if err != nil {
 			return nil, fmt.Errorf("finding %s: %w", module, err)
@@ -64,7 +65,8 @@ func collect() ([]string, error) {
 
 func wanted(module, dir string) bool {
 	switch dir {
-	case "pkg/apis/meta/v1", "pkg/runtime", "pkg/api/resource", "pkg/util/intstr", "pkg/apis/apiextensions/v1", "pkg/apis/apiregistration/v1":
+	case "pkg/apis/meta/v1", "pkg/runtime", "pkg/api/resource", "pkg/util/intstr", "pkg/apis/apiextensions/v1",
+		"pkg/apis/apiregistration/v1":
 		return true
 	}
 	base := filepath.Base(dir)
@@ -77,7 +79,8 @@ func readPackage(dir, path string, known map[string]string) ([]string, error) {
 		return nil, err
 	}
 	fset := token.NewFileSet()
-	p := &pkg{path: path, known: known, enums: map[string][]string{}, docs: map[string]string{}, isEnum: map[string]bool{}}
+	p := &pkg{path: path, known: known, enums: map[string][]string{}, docs: map[string]string{},
+		isEnum: map[string]bool{}}
 	if p.described, err = readDescriptions(dir); err != nil {
 		return nil, err
 	}
@@ -114,7 +117,8 @@ var constantDefault = regexp.MustCompile(`default=ref\((\w+)\)`)
 // pkg gathers one package's lines.
 type pkg struct {
 	path string
-	// described are the descriptions that SwaggerDoc methods tell, by type and field ("" for the type's own); nil: there are none.
+	// described are the descriptions that SwaggerDoc methods tell, by type and field ("" for the type's own); nil:
+	// there are none.
 	described map[string]map[string]string
 	// known are the string constants of this package and of those read before, by path and name.
 	known map[string]string

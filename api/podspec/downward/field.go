@@ -1,5 +1,5 @@
-// Package downward holds the rules of the downward API: which fields of a pod, and which resources of its containers, an
-// environment variable or a file of a volume can be set from.
+// Package downward holds the rules of the downward API: which fields of a pod, and which resources of its containers,
+// an environment variable or a file of a volume can be set from.
 package downward
 
 import (
@@ -36,7 +36,8 @@ func ValidateField(r *corev1.ObjectFieldSelector, valid []string, path *field.Pa
 	}
 	at := path.Child("fieldPath")
 	if r.APIVersion != "v1" {
-		return field.ErrorList{field.Invalid(at, r.FieldPath, fmt.Sprintf("error converting fieldPath: unsupported pod version: %s", r.APIVersion))}
+		return field.ErrorList{field.Invalid(at, r.FieldPath,
+			fmt.Sprintf("error converting fieldPath: unsupported pod version: %s", r.APIVersion))}
 	}
 	if base, key, ok := splitSubscript(r.FieldPath); ok {
 		switch base {
@@ -51,7 +52,8 @@ func ValidateField(r *corev1.ObjectFieldSelector, valid []string, path *field.Pa
 	case slices.Contains(valid, r.FieldPath):
 		return nil
 	case !knownPodField(r.FieldPath):
-		return field.ErrorList{field.Invalid(at, r.FieldPath, fmt.Sprintf("error converting fieldPath: field label not supported: %s", r.FieldPath))}
+		return field.ErrorList{field.Invalid(at, r.FieldPath,
+			fmt.Sprintf("error converting fieldPath: field label not supported: %s", r.FieldPath))}
 	}
 	return field.ErrorList{field.NotSupported(at, r.FieldPath, valid)}
 }
@@ -73,10 +75,11 @@ func splitSubscript(path string) (base, key string, ok bool) {
 	return base, key, true
 }
 
-// Selectable are the fields of pods that lists can be selected by. They stand here because Kubernetes has one table for both:
-// a reference to one of them is answered as "not supported here", to any other field as "unknown".
+// Selectable are the fields of pods that lists can be selected by. They stand here because Kubernetes has one table for
+// both: a reference to one of them is answered as "not supported here", to any other field as "unknown".
 func Selectable() []string {
-	return []string{"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork",
+	return []string{"spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
+		"spec.hostNetwork",
 		"status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"}
 }
 

@@ -17,8 +17,10 @@ func ValidateResource(r *corev1.ResourceFieldSelector, volume bool, path *field.
 	if r.Resource == "" {
 		return field.ErrorList{field.Required(path.Child("resource"), "")}
 	}
-	valid := sets.New("limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu", "requests.ephemeral-storage", "requests.memory")
-	if !valid.Has(r.Resource) && !strings.HasPrefix(r.Resource, "limits.hugepages-") && !strings.HasPrefix(r.Resource, "requests.hugepages-") {
+	valid := sets.New("limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu",
+		"requests.ephemeral-storage", "requests.memory")
+	if !valid.Has(r.Resource) && !strings.HasPrefix(r.Resource, "limits.hugepages-") &&
+		!strings.HasPrefix(r.Resource, "requests.hugepages-") {
 		return field.ErrorList{field.NotSupported(path.Child("resource"), r.Resource, sets.List(valid))}
 	}
 	return validateDivisor(r, path)
@@ -33,7 +35,8 @@ func validateDivisor(r *corev1.ResourceFieldSelector, path *field.Path) field.Er
 	_, name, _ := strings.Cut(r.Resource, ".")
 	switch {
 	case name == "cpu" && d != "1m" && d != "1":
-		return field.ErrorList{field.Invalid(at, r.Resource, "only divisor's values 1m and 1 are supported with the cpu resource")}
+		return field.ErrorList{field.Invalid(at, r.Resource,
+			"only divisor's values 1m and 1 are supported with the cpu resource")}
 	case name == "memory", name == "ephemeral-storage", strings.HasPrefix(name, "hugepages-"):
 		valid := []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
 		if !slices.Contains(valid, d) {
@@ -44,7 +47,9 @@ func validateDivisor(r *corev1.ResourceFieldSelector, path *field.Path) field.Er
 			if name == "ephemeral-storage" {
 				what = "local ephemeral storage"
 			}
-			return field.ErrorList{field.Invalid(at, r.Resource, "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the "+what+" resource")}
+			return field.ErrorList{field.Invalid(at, r.Resource,
+				"only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the "+
+					what+" resource")}
 		}
 	}
 	return nil

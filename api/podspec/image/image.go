@@ -8,10 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PullPolicy returns the pull policy that an image without one gets: Always for the tag latest, given or implied, because what
-// that tag stands for changes; IfNotPresent for every other, and for what is no image's name, which validation leaves alone.
+// PullPolicy returns the pull policy that an image without one gets: Always for the tag latest, given or implied,
+// because what that tag stands for changes; IfNotPresent for every other, and for what is no image's name, which
+// validation leaves alone.
 func PullPolicy(image string) corev1.PullPolicy {
-	// Another tag, without a digest behind it, decides alone: most images have one, and parsing costs more than all other defaults.
+	// Another tag, without a digest behind it, decides alone: most images have one, and parsing costs more than all
+	// other defaults.
 	last := image[strings.LastIndexByte(image, '/')+1:]
 	if _, tag, tagged := strings.Cut(last, ":"); tagged && tag != "latest" && !strings.Contains(tag, "@") {
 		return corev1.PullIfNotPresent

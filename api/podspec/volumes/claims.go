@@ -19,8 +19,8 @@ func DefaultClaim(s *corev1.PersistentVolumeClaimSpec) {
 	quantity.RoundUp(s.Resources.Requests)
 }
 
-// ValidateClaim checks what a claim must say, of its own or in a template: how it is accessed, its size, and what it may
-// be bound to and filled from.
+// ValidateClaim checks what a claim must say, of its own or in a template: how it is accessed, its size, and what it
+// may be bound to and filled from.
 func ValidateClaim(s *corev1.PersistentVolumeClaimSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(s.AccessModes) == 0 {
@@ -35,11 +35,13 @@ func ValidateClaim(s *corev1.PersistentVolumeClaimSpec, path *field.Path) field.
 		errs = append(errs, field.Invalid(at, size.String(), "must be greater than zero"))
 	}
 	if n := s.StorageClassName; n != nil && *n != "" {
-		errs = append(errs, validate.Invalid(path.Child("storageClassName"), *n, apivalidation.NameIsDNSSubdomain(*n, false))...)
+		errs = append(errs, validate.Invalid(path.Child("storageClassName"), *n,
+			apivalidation.NameIsDNSSubdomain(*n, false))...)
 	}
 	errs = append(errs, ValidateMode(s.VolumeMode, path.Child("volumeMode"))...)
 	if n := s.VolumeAttributesClassName; n != nil && *n != "" {
-		errs = append(errs, validate.Invalid(path.Child("volumeAttributesClassName"), *n, apivalidation.NameIsDNSSubdomain(*n, false))...)
+		errs = append(errs, validate.Invalid(path.Child("volumeAttributesClassName"), *n,
+			apivalidation.NameIsDNSSubdomain(*n, false))...)
 	}
 	return append(errs, validateDataSources(s, path)...)
 }
@@ -64,7 +66,8 @@ func validateDataSource(group *string, kind, name string, path *field.Path) fiel
 	errs := append(validate.Required(path.Child("name"), name), validate.Required(path.Child("kind"), kind)...)
 	if group == nil || *group == "" {
 		if kind != "PersistentVolumeClaim" {
-			errs = append(errs, field.Invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup"))
+			errs = append(errs, field.Invalid(path, kind,
+				"must be 'PersistentVolumeClaim' when referencing the default apiGroup"))
 		}
 		return errs
 	}
@@ -82,7 +85,9 @@ func ValidateAccessModes(modes []corev1.PersistentVolumeAccessMode, path *field.
 		case corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce:
 			others = true
 		default:
-			errs = append(errs, field.NotSupported(path, m, []corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod}))
+			errs = append(errs, field.NotSupported(path, m,
+				[]corev1.PersistentVolumeAccessMode{corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce,
+					corev1.ReadWriteOncePod}))
 		}
 	}
 	if single && others {
@@ -96,5 +101,6 @@ func ValidateMode(m *corev1.PersistentVolumeMode, path *field.Path) field.ErrorL
 	if m == nil || *m == corev1.PersistentVolumeBlock || *m == corev1.PersistentVolumeFilesystem {
 		return nil
 	}
-	return field.ErrorList{field.NotSupported(path, *m, []corev1.PersistentVolumeMode{corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem})}
+	return field.ErrorList{field.NotSupported(path, *m,
+		[]corev1.PersistentVolumeMode{corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem})}
 }

@@ -49,7 +49,8 @@ func validateDownwardFiles(items []corev1.DownwardAPIVolumeFile, path *field.Pat
 		case f.FieldRef != nil:
 			errs = append(errs, downward.ValidateField(f.FieldRef, downward.VolumeFields(), path.Child("fieldRef"))...)
 			if f.ResourceFieldRef != nil {
-				errs = append(errs, field.Invalid(path, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously"))
+				errs = append(errs, field.Invalid(path, "resource",
+					"fieldRef and resourceFieldRef can not be specified simultaneously"))
 			}
 		case f.ResourceFieldRef != nil:
 			errs = append(errs, downward.ValidateResource(f.ResourceFieldRef, true, path.Child("resourceFieldRef"))...)

@@ -14,7 +14,8 @@ import (
 // maxDriverName is how long the name of a CSI driver may be.
 const maxDriverName = 63
 
-// ValidatePersistent checks that a persistent volume has exactly one source, and that source as one of a pod's own volumes.
+// ValidatePersistent checks that a persistent volume has exactly one source, and that source as one of a pod's own
+// volumes.
 func ValidatePersistent(s *corev1.PersistentVolumeSource, path *field.Path) field.ErrorList {
 	source := podSource(s)
 	checks := []volumeCheck{
@@ -24,7 +25,8 @@ func ValidatePersistent(s *corev1.PersistentVolumeSource, path *field.Path) fiel
 	checks = append(checks, diskChecks(source)...)
 	checks = append(checks,
 		volumeCheck{"local", s.Local != nil, func(p *field.Path) field.ErrorList {
-			return append(validate.Required(p.Child("path"), s.Local.Path), validate.NoBacksteps(s.Local.Path, p.Child("path"))...)
+			return append(validate.Required(p.Child("path"), s.Local.Path),
+				validate.NoBacksteps(s.Local.Path, p.Child("path"))...)
 		}},
 		volumeCheck{"csi", s.CSI != nil, func(p *field.Path) field.ErrorList { return validateCSI(s.CSI, p) }})
 	return validateOneSource(checks, path)
@@ -33,9 +35,11 @@ func ValidatePersistent(s *corev1.PersistentVolumeSource, path *field.Path) fiel
 // podSource is the source as a pod would have it, as far as checks of the disks look at it.
 func podSource(s *corev1.PersistentVolumeSource) *corev1.VolumeSource {
 	out := &corev1.VolumeSource{
-		GCEPersistentDisk: s.GCEPersistentDisk, AWSElasticBlockStore: s.AWSElasticBlockStore, FC: s.FC, Flocker: s.Flocker,
-		VsphereVolume: s.VsphereVolume, Quobyte: s.Quobyte, AzureDisk: s.AzureDisk, PhotonPersistentDisk: s.PhotonPersistentDisk,
-		PortworxVolume: s.PortworxVolume,
+		GCEPersistentDisk: s.GCEPersistentDisk, AWSElasticBlockStore: s.AWSElasticBlockStore, FC: s.FC,
+		Flocker:       s.Flocker,
+		VsphereVolume: s.VsphereVolume, Quobyte: s.Quobyte, AzureDisk: s.AzureDisk,
+		PhotonPersistentDisk: s.PhotonPersistentDisk,
+		PortworxVolume:       s.PortworxVolume,
 	}
 	if v := s.Glusterfs; v != nil {
 		out.Glusterfs = &corev1.GlusterfsVolumeSource{EndpointsName: v.EndpointsName, Path: v.Path}
@@ -81,8 +85,10 @@ func validateCSI(s *corev1.CSIPersistentVolumeSource, path *field.Path) field.Er
 		name string
 		ref  *corev1.SecretReference
 	}{
-		{"controllerPublishSecretRef", s.ControllerPublishSecretRef}, {"controllerExpandSecretRef", s.ControllerExpandSecretRef},
-		{"nodePublishSecretRef", s.NodePublishSecretRef}, {"nodeExpandSecretRef", s.NodeExpandSecretRef}, {"nodeStageSecretRef", s.NodeStageSecretRef},
+		{"controllerPublishSecretRef", s.ControllerPublishSecretRef},
+		{"controllerExpandSecretRef", s.ControllerExpandSecretRef},
+		{"nodePublishSecretRef", s.NodePublishSecretRef}, {"nodeExpandSecretRef", s.NodeExpandSecretRef},
+		{"nodeStageSecretRef", s.NodeStageSecretRef},
 	} {
 		if r.ref != nil {
 			errs = append(errs, validate.Required(path.Child(r.name, "name"), r.ref.Name)...)

@@ -38,10 +38,12 @@ func validateProjection(s *corev1.VolumeProjection, paths sets.Set[string], path
 		errs = append(errs, validate(path.Child(name))...)
 	}
 	check("secret", s.Secret != nil, func(p *field.Path) field.ErrorList {
-		return append(validate.Required(p.Child("name"), s.Secret.Name), validateProjectedItems(s.Secret.Name, s.Secret.Items, paths, p, volume)...)
+		return append(validate.Required(p.Child("name"), s.Secret.Name),
+			validateProjectedItems(s.Secret.Name, s.Secret.Items, paths, p, volume)...)
 	})
 	check("configMap", s.ConfigMap != nil, func(p *field.Path) field.ErrorList {
-		return append(validate.Required(p.Child("name"), s.ConfigMap.Name), validateProjectedItems(s.ConfigMap.Name, s.ConfigMap.Items, paths, p, volume)...)
+		return append(validate.Required(p.Child("name"), s.ConfigMap.Name),
+			validateProjectedItems(s.ConfigMap.Name, s.ConfigMap.Items, paths, p, volume)...)
 	})
 	check("downwardAPI", s.DownwardAPI != nil, func(p *field.Path) field.ErrorList {
 		errs := validateDownwardFiles(s.DownwardAPI.Items, p)
@@ -62,7 +64,8 @@ func validateProjection(s *corev1.VolumeProjection, paths sets.Set[string], path
 	return errs
 }
 
-func validateProjectedItems(name string, items []corev1.KeyToPath, paths sets.Set[string], path, volume *field.Path) field.ErrorList {
+func validateProjectedItems(name string, items []corev1.KeyToPath, paths sets.Set[string], path,
+	volume *field.Path) field.ErrorList {
 	errs := validateKeysToPaths(items, path.Child("items"))
 	for i := range items {
 		errs = append(errs, claimPath(items[i].Path, name, paths, volume)...)
@@ -89,9 +92,11 @@ func validateTokenProjection(t *corev1.ServiceAccountTokenProjection, path, volu
 	} else {
 		switch n := *t.ExpirationSeconds; {
 		case n < minTokenSeconds:
-			errs = append(errs, field.Invalid(path.Child("expirationSeconds"), n, "may not specify a duration less than 10 minutes"))
+			errs = append(errs, field.Invalid(path.Child("expirationSeconds"), n,
+				"may not specify a duration less than 10 minutes"))
 		case n > maxTokenSeconds:
-			errs = append(errs, field.Invalid(path.Child("expirationSeconds"), n, "may not specify a duration larger than 2^32 seconds"))
+			errs = append(errs, field.Invalid(path.Child("expirationSeconds"), n,
+				"may not specify a duration larger than 2^32 seconds"))
 		}
 	}
 	if t.Path == "" {
@@ -111,7 +116,8 @@ func validateTrustBundle(b *corev1.ClusterTrustBundleProjection, path *field.Pat
 	if b.Name != nil {
 		errs = append(errs, validate.Required(path.Child("name"), *b.Name)...)
 		if b.LabelSelector != nil {
-			errs = append(errs, field.Invalid(path.Child("labelSelector"), b.LabelSelector, "labelSelector must be unset if name is specified"))
+			errs = append(errs, field.Invalid(path.Child("labelSelector"), b.LabelSelector,
+				"labelSelector must be unset if name is specified"))
 		}
 	}
 	if b.SignerName != nil {

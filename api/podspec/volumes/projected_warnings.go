@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ProjectedWarnings tells of sources of projected volumes that project nothing, and of files of two sources in the same place.
+// ProjectedWarnings tells of sources of projected volumes that project nothing, and of files of two sources in the same
+// place.
 func ProjectedWarnings(volumes []corev1.Volume) []string {
 	var w []string
 	for i := range volumes {
@@ -23,7 +24,8 @@ func ProjectedWarnings(volumes []corev1.Volume) []string {
 			}
 			for _, path := range paths {
 				if other, ok := taken[path]; ok {
-					w = append(w, fmt.Sprintf("volume %q (Projected): overlapping paths: %q (%s) with %q (%s)", name, path, source, path, other))
+					w = append(w, fmt.Sprintf("volume %q (Projected): overlapping paths: %q (%s) with %q (%s)", name,
+						path, source, path, other))
 					continue
 				}
 				taken[path] = source
@@ -33,7 +35,8 @@ func ProjectedWarnings(volumes []corev1.Volume) []string {
 	return w
 }
 
-// projectedPaths names a source as warnings do, with the paths that it is known to fill; a pod certificate is none of those known.
+// projectedPaths names a source as warnings do, with the paths that it is known to fill; a pod certificate is none of
+// those known.
 func projectedPaths(s *corev1.VolumeProjection) (source string, paths []string) {
 	items := func(list []corev1.KeyToPath) {
 		for _, k := range list {

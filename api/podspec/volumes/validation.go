@@ -1,5 +1,5 @@
-// Package volumes holds the sources of volumes and the claims on them, as pods, pod templates, persistent volumes, claims and
-// claim templates have them: defaults, validation and warnings, as pure functions.
+// Package volumes holds the sources of volumes and the claims on them, as pods, pod templates, persistent volumes,
+// claims and claim templates have them: defaults, validation and warnings, as pure functions.
 package volumes
 
 import (
@@ -12,8 +12,8 @@ import (
 	"bonsai/api/validate"
 )
 
-// Validate checks the volumes of a pod or of a template, which may leave it to who makes pods to name the image of a volume, and returns
-// the sources by name.
+// Validate checks the volumes of a pod or of a template, which may leave it to who makes pods to name the image of a
+// volume, and returns the sources by name.
 func Validate(vs []corev1.Volume, pod bool, path *field.Path) (map[string]*corev1.VolumeSource, field.ErrorList) {
 	var errs field.ErrorList
 	sources := make(map[string]*corev1.VolumeSource, len(vs))
@@ -85,10 +85,18 @@ func volumeChecks(s *corev1.VolumeSource, pod bool) []volumeCheck {
 		{"persistentVolumeClaim", s.PersistentVolumeClaim != nil, func(p *field.Path) field.ErrorList {
 			return validate.Required(p.Child("claimName"), s.PersistentVolumeClaim.ClaimName)
 		}},
-		{"downwardAPI", s.DownwardAPI != nil, func(p *field.Path) field.ErrorList { return validateDownwardVolume(s.DownwardAPI, p) }},
-		{"configMap", s.ConfigMap != nil, func(p *field.Path) field.ErrorList { return validateConfigMapVolume(s.ConfigMap, p) }},
-		{"projected", s.Projected != nil, func(p *field.Path) field.ErrorList { return validateProjected(s.Projected, p) }},
-		{"csi", s.CSI != nil, func(p *field.Path) field.ErrorList { return validate.Required(p.Child("driver"), s.CSI.Driver) }},
+		{"downwardAPI", s.DownwardAPI != nil, func(p *field.Path) field.ErrorList {
+			return validateDownwardVolume(s.DownwardAPI, p)
+		}},
+		{"configMap", s.ConfigMap != nil, func(p *field.Path) field.ErrorList {
+			return validateConfigMapVolume(s.ConfigMap, p)
+		}},
+		{"projected", s.Projected != nil, func(p *field.Path) field.ErrorList {
+			return validateProjected(s.Projected, p)
+		}},
+		{"csi", s.CSI != nil, func(p *field.Path) field.ErrorList {
+			return validate.Required(p.Child("driver"), s.CSI.Driver)
+		}},
 		{"ephemeral", s.Ephemeral != nil, func(p *field.Path) field.ErrorList {
 			if s.Ephemeral.VolumeClaimTemplate == nil {
 				return field.ErrorList{field.Required(p.Child("volumeClaimTemplate"), "")}
@@ -100,14 +108,16 @@ func volumeChecks(s *corev1.VolumeSource, pod bool) []volumeCheck {
 			if pod {
 				errs = validate.Required(p.Child("reference"), s.Image.Reference)
 			}
-			return append(errs, validate.OneOfOrEmpty(p.Child("pullPolicy"), s.Image.PullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
+			return append(errs, validate.OneOfOrEmpty(p.Child("pullPolicy"), s.Image.PullPolicy, corev1.PullAlways,
+				corev1.PullIfNotPresent, corev1.PullNever)...)
 		}},
 	}, diskChecks(s)...)
 }
 
 func validateEmptyDir(s *corev1.EmptyDirVolumeSource, path *field.Path) field.ErrorList {
 	if s.SizeLimit != nil && s.SizeLimit.Sign() < 0 {
-		return field.ErrorList{field.Forbidden(path.Child("sizeLimit"), "SizeLimit field must be a valid resource quantity")}
+		return field.ErrorList{field.Forbidden(path.Child("sizeLimit"),
+			"SizeLimit field must be a valid resource quantity")}
 	}
 	return nil
 }

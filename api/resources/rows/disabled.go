@@ -7,7 +7,8 @@ import (
 	"bonsai/api/resources"
 )
 
-// dropDisabled adds to what prepares a kind's objects that their pods have no fields of features that are off by default.
+// dropDisabled adds to what prepares a kind's objects that their pods have no fields of features that are off by
+// default.
 func dropDisabled(row *resources.Row) {
 	if _, path := podSpec(row.New()); path == nil {
 		return

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A bookmark of a watch that shows tables is the row of an empty object: every kind has one, with as many cells as columns.
+// A bookmark of a watch that shows tables is the row of an empty object: every kind has one, with as many cells as
+// columns.
 func TestCellsOfAnEmptyObject(t *testing.T) {
 	t.Parallel()
 	all := All()

@@ -45,7 +45,8 @@ func documents(t *testing.T, name string) [][]byte {
 	return docs
 }
 
-// eachFile runs a test on each file of documents whose name begins with prefix: "create.yaml", "create-node.yaml" of one group.
+// eachFile runs a test on each file of documents whose name begins with prefix: "create.yaml", "create-node.yaml" of
+// one group.
 func eachFile(t *testing.T, prefix string, test func(t *testing.T, name string)) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", prefix+"*.yaml"))
@@ -91,7 +92,9 @@ func rowFor(t *testing.T, doc []byte) *resources.Row {
 		t.Fatal(err)
 	}
 	all := rows.All()
-	i := slices.IndexFunc(all, func(r resources.Row) bool { return r.GVK == schema.FromAPIVersionAndKind(m.APIVersion, m.Kind) })
+	i := slices.IndexFunc(all, func(r resources.Row) bool {
+		return r.GVK == schema.FromAPIVersionAndKind(m.APIVersion, m.Kind)
+	})
 	if i < 0 {
 		t.Fatalf("no row for %s %s", m.APIVersion, m.Kind)
 	}
@@ -209,7 +212,9 @@ func testUpdate(t *testing.T, name string) {
 		}
 		s := row.Strategy
 		if c.Subresource != "" {
-			k := slices.IndexFunc(row.Subresources, func(s resources.Subresource) bool { return s.Name == c.Subresource })
+			k := slices.IndexFunc(row.Subresources, func(s resources.Subresource) bool {
+				return s.Name == c.Subresource
+			})
 			s = *row.Subresources[k].Strategy
 		}
 		obj, old := decode(t, row, changed), decode(t, row, c.Old)
@@ -249,7 +254,8 @@ func testTables(t *testing.T, name string) {
 	golden(t, name+".golden", got)
 }
 
-// TestColumns pins keys in storage, and columns' names, types, formats and priorities; descriptions are the API's own documentation.
+// TestColumns pins keys in storage, and columns' names, types, formats and priorities; descriptions are the API's own
+// documentation.
 func TestColumns(t *testing.T) {
 	t.Parallel()
 	var got []string

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A kube-apiserver v1.36.3 refuses a PUT of these that does not say which version it replaces ("metadata.resourceVersion: Invalid value:
-// 0: must be specified for an update").
+// A kube-apiserver v1.36.3 refuses a PUT of these that does not say which version it replaces
+// ("metadata.resourceVersion: Invalid value: 0: must be specified for an update").
 func TestNeedsVersion(t *testing.T) {
 	t.Parallel()
 	var got []string
@@ -16,8 +16,10 @@ func TestNeedsVersion(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []string{"apiservices", "csidrivers", "csinodes", "csistoragecapacities", "customresourcedefinitions", "leases", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
-		"mutatingwebhookconfigurations", "poddisruptionbudgets", "runtimeclasses", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+	want := []string{"apiservices", "csidrivers", "csinodes", "csistoragecapacities", "customresourcedefinitions",
+		"leases", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+		"mutatingwebhookconfigurations", "poddisruptionbudgets", "runtimeclasses", "validatingadmissionpolicies",
+		"validatingadmissionpolicybindings",
 		"validatingwebhookconfigurations", "volumeattachments"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)

@@ -15,39 +15,56 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// What was stored before a rule was made may stay, with a warning where Kubernetes 1.36.3 has one; what is new must keep the rule.
+// What was stored before a rule was made may stay, with a warning where Kubernetes 1.36.3 has one; what is new must
+// keep the rule.
 func TestRatcheting(t *testing.T) {
 	t.Parallel()
 	meta := metav1.ObjectMeta{Name: "x", Namespace: "ns", ResourceVersion: "1"}
 	service := func(change func(*corev1.Service)) *corev1.Service {
-		s := &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "None", ClusterIPs: []string{"None"}, SessionAffinity: corev1.ServiceAffinityNone,
-			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, IPFamilyPolicy: new(corev1.IPFamilyPolicySingleStack), InternalTrafficPolicy: new(corev1.ServiceInternalTrafficPolicyCluster),
-			Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}}}}
+		s := &corev1.Service{ObjectMeta: meta,
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: "None", ClusterIPs: []string{"None"},
+				SessionAffinity:       corev1.ServiceAffinityNone,
+				IPFamilies:            []corev1.IPFamily{corev1.IPv4Protocol},
+				IPFamilyPolicy:        new(corev1.IPFamilyPolicySingleStack),
+				InternalTrafficPolicy: new(corev1.ServiceInternalTrafficPolicyCluster),
+				Ports:                 []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}}}}
 		change(s)
 		return s
 	}
 	external := func(ips ...string) *corev1.Service {
 		return service(func(s *corev1.Service) { s.Spec.ExternalIPs = ips })
 	}
-	clusterIP := service(func(s *corev1.Service) { s.Spec.ClusterIP, s.Spec.ClusterIPs = "010.96.0.7", []string{"010.96.0.7"} })
+	clusterIP := service(func(s *corev1.Service) {
+		s.Spec.ClusterIP, s.Spec.ClusterIPs = "010.96.0.7", []string{"010.96.0.7"}
+	})
 	balanced := func(ranges []string, ips ...string) *corev1.Service {
 		return service(func(s *corev1.Service) {
-			s.Spec.Type, s.Spec.ClusterIP, s.Spec.ClusterIPs, s.Spec.LoadBalancerSourceRanges = corev1.ServiceTypeLoadBalancer, "10.96.0.7", []string{"10.96.0.7"}, ranges
-			s.Spec.AllocateLoadBalancerNodePorts, s.Spec.ExternalTrafficPolicy = new(false), corev1.ServiceExternalTrafficPolicyCluster
+			s.Spec.Type, s.Spec.ClusterIP, s.Spec.ClusterIPs, s.Spec.LoadBalancerSourceRanges =
+				corev1.ServiceTypeLoadBalancer, "10.96.0.7", []string{"10.96.0.7"}, ranges
+			s.Spec.AllocateLoadBalancerNodePorts, s.Spec.ExternalTrafficPolicy = new(false),
+				corev1.ServiceExternalTrafficPolicyCluster
 			for _, ip := range ips {
-				s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: ip, IPMode: new(corev1.LoadBalancerIPModeVIP)})
+				s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress,
+					corev1.LoadBalancerIngress{IP: ip, IPMode: new(corev1.LoadBalancerIPModeVIP)})
 			}
 		})
 	}
 	policy := func(cidr string, except ...string) *networkingv1.NetworkPolicy {
-		return &networkingv1.NetworkPolicy{ObjectMeta: meta, Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
-			Egress: []networkingv1.NetworkPolicyEgressRule{{To: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: cidr, Except: except}}}}}}}
+		return &networkingv1.NetworkPolicy{ObjectMeta: meta,
+			Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeEgress},
+				Egress: []networkingv1.NetworkPolicyEgressRule{
+					{To: []networkingv1.NetworkPolicyPeer{
+						{IPBlock: &networkingv1.IPBlock{CIDR: cidr, Except: except}}}}}}}
 	}
 	ingress := func(secret string, ips ...string) *networkingv1.Ingress {
-		i := &networkingv1.Ingress{ObjectMeta: meta, Spec: networkingv1.IngressSpec{TLS: []networkingv1.IngressTLS{{SecretName: secret}},
-			DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "s", Port: networkingv1.ServiceBackendPort{Number: 80}}}}}
+		i := &networkingv1.Ingress{ObjectMeta: meta,
+			Spec: networkingv1.IngressSpec{TLS: []networkingv1.IngressTLS{{SecretName: secret}},
+				DefaultBackend: &networkingv1.IngressBackend{
+					Service: &networkingv1.IngressServiceBackend{Name: "s",
+						Port: networkingv1.ServiceBackendPort{Number: 80}}}}}
 		for _, ip := range ips {
-			i.Status.LoadBalancer.Ingress = append(i.Status.LoadBalancer.Ingress, networkingv1.IngressLoadBalancerIngress{IP: ip})
+			i.Status.LoadBalancer.Ingress = append(i.Status.LoadBalancer.Ingress,
+				networkingv1.IngressLoadBalancerIngress{IP: ip})
 		}
 		return i
 	}
@@ -59,14 +76,23 @@ func TestRatcheting(t *testing.T) {
 		return &corev1.Endpoints{ObjectMeta: meta, Subsets: []corev1.EndpointSubset{subset}}
 	}
 	slice := func(ips ...string) *discoveryv1.EndpointSlice {
-		return &discoveryv1.EndpointSlice{ObjectMeta: meta, AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: ips}}}
+		return &discoveryv1.EndpointSlice{ObjectMeta: meta, AddressType: discoveryv1.AddressTypeIPv4,
+			Endpoints: []discoveryv1.Endpoint{{Addresses: ips}}}
 	}
-	cronJob := &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{Schedule: "TZ=UTC 0 0 * * *", ConcurrencyPolicy: batchv1.AllowConcurrent,
-		JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}}}}
+	cronJob := &batchv1.CronJob{ObjectMeta: meta,
+		Spec: batchv1.CronJobSpec{Schedule: "TZ=UTC 0 0 * * *", ConcurrencyPolicy: batchv1.AllowConcurrent,
+			JobTemplate: batchv1.JobTemplateSpec{
+				Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{
+					Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever,
+						Containers: []corev1.Container{{Name: "c", Image: "i"}}}}}}}}
 	autoscaler := func(least int32) *autoscalingv2.HorizontalPodAutoscaler {
-		return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: meta, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MinReplicas: &least, MaxReplicas: 3,
-			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: "a", Name: "b"}, Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ExternalMetricSourceType,
-				External: &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "x"}, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: new(resource.MustParse("1"))}}}}}}
+		return &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: meta,
+			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{MinReplicas: &least, MaxReplicas: 3,
+				ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: "a", Name: "b"},
+				Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ExternalMetricSourceType,
+					External: &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "x"},
+						Target: autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType,
+							Value: new(resource.MustParse("1"))}}}}}}
 	}
 	const headless = "spec.externalIPs is ignored for headless services"
 	for name, c := range map[string]struct {
@@ -74,27 +100,59 @@ func TestRatcheting(t *testing.T) {
 		old, obj              runtime.Object
 		errors, warnings      []string // beginnings of errors
 	}{
-		"an external IP":             {resource: "services", old: external("010.1.2.3"), obj: external("010.1.2.3", "1.1.1.1"), warnings: []string{headless, `spec.externalIPs[0]: non-standard IP address "010.1.2.3" is invalid: use "10.1.2.3"`}},
-		"a new external IP":          {resource: "services", old: external("010.1.2.3"), obj: external("010.1.2.4"), errors: []string{`spec.externalIPs[0]: Invalid value: "010.1.2.4": must not have leading 0s`}},
-		"a cluster IP":               {resource: "services", old: clusterIP, obj: clusterIP, warnings: []string{`spec.clusterIPs[0]: non-standard IP address "010.96.0.7" is invalid: use "10.96.0.7"`}},
-		"a source range":             {resource: "services", old: balanced([]string{"010.0.0.0/8"}), obj: balanced([]string{"010.0.0.0/8"}), warnings: []string{`spec.loadBalancerSourceRanges[0]: non-standard CIDR value "010.0.0.0/8" is invalid: use "10.0.0.0/8"`}},
-		"a new source range":         {resource: "services", old: balanced([]string{"010.0.0.0/8"}), obj: balanced([]string{"011.0.0.0/8"}), errors: []string{`spec.LoadBalancerSourceRanges[0]: Invalid value: "011.0.0.0/8": must not have leading 0s`}},
-		"a load balancer's IP":       {resource: "services", subresource: "status", old: balanced(nil, "010.1.1.1"), obj: balanced(nil, "1.1.1.1", "010.1.1.1"), warnings: []string{`status.loadBalancer.ingress[1]: non-standard IP address "010.1.1.1" is invalid: use "10.1.1.1"`}},
-		"a load balancer's new IP":   {resource: "services", subresource: "status", old: balanced(nil, "010.1.1.1"), obj: balanced(nil, "010.1.1.2"), errors: []string{`status.loadBalancer.ingress[0].ip: Invalid value: "010.1.1.2"`}},
-		"a policy's range":           {resource: "networkpolicies", old: policy("010.0.0.0/8"), obj: policy("010.0.0.0/8"), warnings: []string{`spec.egress[0].to[0].ipBlock.cidr: non-standard CIDR value "010.0.0.0/8" is invalid: use "10.0.0.0/8"`}},
-		"a policy's exception":       {resource: "networkpolicies", old: policy("10.0.0.0/8", "010.1.0.0/16"), obj: policy("10.0.0.0/8", "010.1.0.0/16"), warnings: []string{`spec.egress[0].to[0].ipBlock.except[0]: non-standard CIDR value "010.1.0.0/16" is invalid: use "10.1.0.0/16"`}},
-		"an ambiguous range":         {resource: "networkpolicies", old: policy("10.0.0.1/8"), obj: policy("10.0.0.1/8"), warnings: []string{`spec.egress[0].to[0].ipBlock.cidr: CIDR value "10.0.0.1/8" is ambiguous in this context (should be "10.0.0.0/8" or "10.0.0.1/32"?)`}},
-		"a policy's new range":       {resource: "networkpolicies", old: policy("010.0.0.0/8"), obj: policy("011.0.0.0/8"), errors: []string{`spec.egress[0].to[0].ipBlock.cidr: Invalid value: "011.0.0.0/8"`}},
-		"an Ingress' Secret":         {resource: "ingresses", old: ingress("A_b"), obj: ingress("C_d")},
-		"an Ingress' new Secret":     {resource: "ingresses", old: ingress("a-b"), obj: ingress("C_d"), errors: []string{`spec.tls[0].secretName: Invalid value: "C_d"`}},
-		"an Ingress' address":        {resource: "ingresses", subresource: "status", old: ingress("a", "010.1.1.1"), obj: ingress("a", "010.1.1.1"), warnings: []string{`status.loadBalancer.ingress[0]: non-standard IP address "010.1.1.1" is invalid: use "10.1.1.1"`}},
-		"Endpoints":                  {resource: "endpoints", old: endpoints("010.1.1.1"), obj: endpoints("010.1.1.1"), warnings: []string{`subsets[0].addresses[0].ip: non-standard IP address "010.1.1.1" is invalid: use "10.1.1.1"`}},
-		"Endpoints that change":      {resource: "endpoints", old: endpoints("010.1.1.1"), obj: endpoints("010.1.1.1", "2.2.2.2"), errors: []string{`subsets[0].addresses[0].ip: Invalid value: "010.1.1.1"`}},
-		"an EndpointSlice":           {resource: "endpointslices", old: slice("010.1.1.1"), obj: slice("010.1.1.1"), warnings: []string{`endpoints[0].addresses[0]: non-standard IP address "010.1.1.1" is invalid: use "10.1.1.1"`}},
-		"a zone in a schedule":       {resource: "cronjobs", old: cronJob, obj: cronJob, warnings: []string{"cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"}},
-		"an autoscaler to zero":      {resource: "horizontalpodautoscalers", old: autoscaler(0), obj: autoscaler(0)},
-		"an autoscaler new to zero":  {resource: "horizontalpodautoscalers", old: autoscaler(1), obj: autoscaler(0), errors: []string{"spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"}},
-		"a range that is not as RFC": {resource: "networkpolicies", old: policy("10.0.0.0/8"), obj: policy("fd00:0::/64"), warnings: []string{`spec.egress[0].to[0].ipBlock.cidr: IPv6 CIDR value "fd00:0::/64" should be in RFC 5952 canonical format ("fd00::/64")`}},
+		"an external IP": {resource: "services", old: external("010.1.2.3"),
+			obj: external("010.1.2.3", "1.1.1.1"),
+			warnings: []string{headless,
+				`spec.externalIPs[0]: non-standard IP address "010.1.2.3" is invalid: use "10.1.2.3"`}},
+		"a new external IP": {resource: "services", old: external("010.1.2.3"), obj: external("010.1.2.4"),
+			errors: []string{`spec.externalIPs[0]: Invalid value: "010.1.2.4": must not have leading 0s`}},
+		"a cluster IP": {resource: "services", old: clusterIP, obj: clusterIP,
+			warnings: []string{`spec.clusterIPs[0]: non-standard IP address "010.96.0.7" is invalid: use "10.96.0.7"`}},
+		"a source range": {resource: "services", old: balanced([]string{"010.0.0.0/8"}),
+			obj:      balanced([]string{"010.0.0.0/8"}),
+			warnings: []string{`spec.loadBalancerSourceRanges[0]: non-standard CIDR value "010.0.0.0/8" is invalid: use "10.0.0.0/8"`}},
+		"a new source range": {resource: "services", old: balanced([]string{"010.0.0.0/8"}),
+			obj:    balanced([]string{"011.0.0.0/8"}),
+			errors: []string{`spec.LoadBalancerSourceRanges[0]: Invalid value: "011.0.0.0/8": must not have leading 0s`}},
+		"a load balancer's IP": {resource: "services", subresource: "status", old: balanced(nil, "010.1.1.1"),
+			obj:      balanced(nil, "1.1.1.1", "010.1.1.1"),
+			warnings: []string{`status.loadBalancer.ingress[1]: non-standard IP address "010.1.1.1" is invalid: use "10.1.1.1"`}},
+		"a load balancer's new IP": {resource: "services", subresource: "status", old: balanced(nil, "010.1.1.1"),
+			obj:    balanced(nil, "010.1.1.2"),
+			errors: []string{`status.loadBalancer.ingress[0].ip: Invalid value: "010.1.1.2"`}},
+		"a policy's range": {resource: "networkpolicies", old: policy("010.0.0.0/8"),
+			obj:      policy("010.0.0.0/8"),
+			warnings: []string{`spec.egress[0].to[0].ipBlock.cidr: non-standard CIDR value "010.0.0.0/8" is invalid: use "10.0.0.0/8"`}},
+		"a policy's exception": {resource: "networkpolicies", old: policy("10.0.0.0/8", "010.1.0.0/16"),
+			obj:      policy("10.0.0.0/8", "010.1.0.0/16"),
+			warnings: []string{`spec.egress[0].to[0].ipBlock.except[0]: non-standard CIDR value "010.1.0.0/16" is invalid: use "10.1.0.0/16"`}},
+		"an ambiguous range": {resource: "networkpolicies", old: policy("10.0.0.1/8"),
+			obj:      policy("10.0.0.1/8"),
+			warnings: []string{`spec.egress[0].to[0].ipBlock.cidr: CIDR value "10.0.0.1/8" is ambiguous in this context (should be "10.0.0.0/8" or "10.0.0.1/32"?)`}},
+		"a policy's new range": {resource: "networkpolicies", old: policy("010.0.0.0/8"),
+			obj:    policy("011.0.0.0/8"),
+			errors: []string{`spec.egress[0].to[0].ipBlock.cidr: Invalid value: "011.0.0.0/8"`}},
+		"an Ingress' Secret": {resource: "ingresses", old: ingress("A_b"), obj: ingress("C_d")},
+		"an Ingress' new Secret": {resource: "ingresses", old: ingress("a-b"), obj: ingress("C_d"),
+			errors: []string{`spec.tls[0].secretName: Invalid value: "C_d"`}},
+		"an Ingress' address": {resource: "ingresses", subresource: "status", old: ingress("a", "010.1.1.1"),
+			obj:      ingress("a", "010.1.1.1"),
+			warnings: []string{`status.loadBalancer.ingress[0]: non-standard IP address "010.1.1.1" is invalid: use "10.1.1.1"`}},
+		"Endpoints": {resource: "endpoints", old: endpoints("010.1.1.1"), obj: endpoints("010.1.1.1"),
+			warnings: []string{`subsets[0].addresses[0].ip: non-standard IP address "010.1.1.1" is invalid: use "10.1.1.1"`}},
+		"Endpoints that change": {resource: "endpoints", old: endpoints("010.1.1.1"),
+			obj:    endpoints("010.1.1.1", "2.2.2.2"),
+			errors: []string{`subsets[0].addresses[0].ip: Invalid value: "010.1.1.1"`}},
+		"an EndpointSlice": {resource: "endpointslices", old: slice("010.1.1.1"), obj: slice("010.1.1.1"),
+			warnings: []string{`endpoints[0].addresses[0]: non-standard IP address "010.1.1.1" is invalid: use "10.1.1.1"`}},
+		"a zone in a schedule": {resource: "cronjobs", old: cronJob, obj: cronJob,
+			warnings: []string{"cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"}},
+		"an autoscaler to zero": {resource: "horizontalpodautoscalers", old: autoscaler(0), obj: autoscaler(0)},
+		"an autoscaler new to zero": {resource: "horizontalpodautoscalers", old: autoscaler(1), obj: autoscaler(0),
+			errors: []string{"spec.minReplicas: Invalid value: 0: must be greater than or equal to 1"}},
+		"a range that is not as RFC": {resource: "networkpolicies", old: policy("10.0.0.0/8"),
+			obj:      policy("fd00:0::/64"),
+			warnings: []string{`spec.egress[0].to[0].ipBlock.cidr: IPv6 CIDR value "fd00:0::/64" should be in RFC 5952 canonical format ("fd00::/64")`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

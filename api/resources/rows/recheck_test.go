@@ -7,16 +7,22 @@ import (
 	"bonsai/api/resources"
 )
 
-// How often a kube-apiserver v1.36.3 tells of a label that is wrong and of a finalizer that is no name in a PUT: 3 and 1 times where the kind's
-// rules look at the change, 3 and 2 where they look at the whole, 4 and 2 where at both, and 2 and 1 where at neither.
+// How often a kube-apiserver v1.36.3 tells of a label that is wrong and of a finalizer that is no name in a PUT: 3 and
+// 1 times where the kind's rules look at the change, 3 and 2 where they look at the whole, 4 and 2 where at both, and 2
+// and 1 where at neither.
 func TestRecheck(t *testing.T) {
 	t.Parallel()
 	want := map[resources.Recheck][]string{
-		resources.RecheckWhole: {"csinodes", "endpointslices", "flowschemas", "limitranges", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
-			"prioritylevelconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations", "volumeattachments"},
-		resources.RecheckBoth: {"apiservices", "certificatesigningrequests", "clusterrolebindings", "clusterroles", "configmaps", "controllerrevisions", "csistoragecapacities", "deviceclasses",
-			"endpoints", "ingressclasses", "ingresses", "ipaddresses", "jobs", "namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods", "resourceclaims",
-			"resourceclaimtemplates", "rolebindings", "roles", "runtimeclasses", "secrets", "serviceaccounts", "storageclasses", "volumeattributesclasses"},
+		resources.RecheckWhole: {"csinodes", "endpointslices", "flowschemas", "limitranges",
+			"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
+			"prioritylevelconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+			"validatingwebhookconfigurations", "volumeattachments"},
+		resources.RecheckBoth: {"apiservices", "certificatesigningrequests", "clusterrolebindings", "clusterroles",
+			"configmaps", "controllerrevisions", "csistoragecapacities", "deviceclasses",
+			"endpoints", "ingressclasses", "ingresses", "ipaddresses", "jobs", "namespaces", "nodes",
+			"persistentvolumeclaims", "persistentvolumes", "pods", "resourceclaims",
+			"resourceclaimtemplates", "rolebindings", "roles", "runtimeclasses", "secrets", "serviceaccounts",
+			"storageclasses", "volumeattributesclasses"},
 		resources.RecheckNothing: {"poddisruptionbudgets"},
 	}
 	got := map[resources.Recheck][]string{}
@@ -36,8 +42,10 @@ func TestRecheck(t *testing.T) {
 		}
 	}
 	slices.Sort(plain)
-	if want := []string{"apiservices", "customresourcedefinitions", "leases", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations", "poddisruptionbudgets",
-		"runtimeclasses", "validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations"}; !slices.Equal(plain, want) {
+	if want := []string{"apiservices", "customresourcedefinitions", "leases", "mutatingadmissionpolicies",
+		"mutatingadmissionpolicybindings", "mutatingwebhookconfigurations", "poddisruptionbudgets",
+		"runtimeclasses", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+		"validatingwebhookconfigurations"}; !slices.Equal(plain, want) {
 		t.Errorf("plain finalizers: %q", plain)
 	}
 }

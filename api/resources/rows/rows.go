@@ -1,5 +1,5 @@
-// Package rows lists every resource the project serves. It is apart from package resources because the groups' packages,
-// which it imports, need the Row type from there.
+// Package rows lists every resource the project serves. It is apart from package resources because the groups'
+// packages, which it imports, need the Row type from there.
 package rows
 
 import (
@@ -34,8 +34,8 @@ import (
 type Options struct {
 	// EventTTL is how long events are kept (--event-ttl); 0 means one hour.
 	EventTTL time.Duration
-	// Now is the clock by which a volume's change of phase and the conditions of local APIServices and of signing requests get their
-	// times; nil leaves them to who writes the status.
+	// Now is the clock by which a volume's change of phase and the conditions of local APIServices and of signing
+	// requests get their times; nil leaves them to who writes the status.
 	Now func() time.Time
 	// ForbidPrivileged refuses privileged containers, in pods and in templates of pods (--allow-privileged=false).
 	ForbidPrivileged bool

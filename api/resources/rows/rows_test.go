@@ -88,7 +88,8 @@ func TestAnyObject(t *testing.T) {
 	for _, row := range rows.All() {
 		t.Run(row.GroupResource().String(), func(t *testing.T) {
 			t.Parallel()
-			f := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1), serializer.NewCodecFactory(scheme.New())).NilChance(0.3).NumElements(1, 3)
+			f := fuzzer.FuzzerFor(metafuzzer.Funcs, rand.NewSource(1),
+				serializer.NewCodecFactory(scheme.New())).NilChance(0.3).NumElements(1, 3)
 			if row.Resource == "customresourcedefinitions" {
 				f = f.MaxDepth(14) // a schema holds schemas, which without a bound never end
 			}

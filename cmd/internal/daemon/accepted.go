@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Accepted are flags of upstream that users' start scripts pass but that change nothing here. Each says so in --help, and whoever
-// gives one is warned: nobody should believe in a setting that does not hold.
+// Accepted are flags of upstream that users' start scripts pass but that change nothing here. Each says so in --help,
+// and whoever gives one is warned: nobody should believe in a setting that does not hold.
 type Accepted struct {
-	// Strings to Patterns are flags by the type of their values, which is upstream's: a malformed value is refused. Lists are strings with
-	// commas between them, Maps key=value pairs, Patterns those of --vmodule.
+	// Strings to Patterns are flags by the type of their values, which is upstream's: a malformed value is refused.
+	// Lists are strings with commas between them, Maps key=value pairs, Patterns those of --vmodule.
 	Strings, Bools, Ints, Int32s, Uints, Durations, Lists, Maps, Quantities, Patterns []string
 	// Files are those whose value is the path of a file, which must be there.
 	Files []string
@@ -33,18 +33,23 @@ func (a Accepted) With(b Accepted) Accepted {
 
 // groups are all fields, in the order in which flags are warned of.
 func (a *Accepted) groups() []*[]string {
-	return []*[]string{&a.Strings, &a.Ints, &a.Int32s, &a.Uints, &a.Durations, &a.Lists, &a.Maps, &a.Quantities, &a.Patterns, &a.Bools, &a.Files}
+	return []*[]string{&a.Strings, &a.Ints, &a.Int32s, &a.Uints, &a.Durations, &a.Lists, &a.Maps, &a.Quantities,
+		&a.Patterns, &a.Bools, &a.Files}
 }
 
-// AcceptedLogging are flags of the log in all components: a line is written when it is made, to one stream, and verbosity is the same everywhere.
+// AcceptedLogging are flags of the log in all components: a line is written when it is made, to one stream, and
+// verbosity is the same everywhere.
 func AcceptedLogging() Accepted {
-	return Accepted{Durations: []string{"log-flush-frequency"}, Quantities: []string{"log-json-info-buffer-size", "log-text-info-buffer-size"},
-		Patterns: []string{"vmodule"}, Bools: []string{"log-json-split-stream", "log-text-split-stream"}}
+	return Accepted{Durations: []string{"log-flush-frequency"},
+		Quantities: []string{"log-json-info-buffer-size", "log-text-info-buffer-size"},
+		Patterns:   []string{"vmodule"}, Bools: []string{"log-json-split-stream", "log-text-split-stream"}}
 }
 
-// AcceptedMetrics are flags of what metrics show, in the components of the control plane: nothing is hidden, and labels are what they are.
+// AcceptedMetrics are flags of what metrics show, in the components of the control plane: nothing is hidden, and labels
+// are what they are.
 func AcceptedMetrics() Accepted {
-	return Accepted{Maps: []string{"allow-metric-labels"}, Lists: []string{"disabled-metrics", "min-compatibility-version"},
+	return Accepted{Maps: []string{"allow-metric-labels"},
+		Lists:   []string{"disabled-metrics", "min-compatibility-version"},
 		Strings: []string{"show-hidden-metrics-for-version"}, Files: []string{"allow-metric-labels-manifest"}}
 }
 

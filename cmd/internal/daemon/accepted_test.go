@@ -8,10 +8,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestAccepted: flags without effect take what upstream's take, say so in --help, and only those that are given are warned of.
+// TestAccepted: flags without effect take what upstream's take, say so in --help, and only those that are given are
+// warned of.
 func TestAccepted(t *testing.T) {
 	t.Parallel()
-	a := Accepted{Strings: []string{"feature-gates", "cert-dir"}, Bools: []string{"permit-port-sharing", "watch-cache"}, Files: []string{"tracing-config-file"}}
+	a := Accepted{Strings: []string{"feature-gates", "cert-dir"}, Bools: []string{"permit-port-sharing", "watch-cache"},
+		Files: []string{"tracing-config-file"}}
 	for _, c := range []struct{ args, want string }{
 		{"", ""},
 		{"--feature-gates A=true", "--feature-gates"},
@@ -43,10 +45,12 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestAcceptedTypes: a malformed value is refused in the words that v1.36.3 refuses it in, though the flag has no effect.
+// TestAcceptedTypes: a malformed value is refused in the words that v1.36.3 refuses it in, though the flag has no
+// effect.
 func TestAcceptedTypes(t *testing.T) {
 	t.Parallel()
-	a := Accepted{Ints: []string{"int"}, Int32s: []string{"int32"}, Uints: []string{"uint"}, Maps: []string{"map"}, Lists: []string{"list"}}.With(AcceptedLogging())
+	a := Accepted{Ints: []string{"int"}, Int32s: []string{"int32"}, Uints: []string{"uint"}, Maps: []string{"map"},
+		Lists: []string{"list"}}.With(AcceptedLogging())
 	const quantity = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 	for arg, want := range map[string]string{
 		"--log-flush-frequency=abc":       `time: invalid duration "abc"`,
@@ -79,7 +83,8 @@ func TestAcceptedTypes(t *testing.T) {
 			}
 			continue
 		}
-		if err == nil || !strings.HasPrefix(err.Error(), `invalid argument "`+value+`" for "`+name+`" flag: `) || !strings.HasSuffix(err.Error(), want) {
+		if err == nil || !strings.HasPrefix(err.Error(), `invalid argument "`+value+`" for "`+name+`" flag: `) ||
+			!strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", arg, err, want)
 		}
 	}

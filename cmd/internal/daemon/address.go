@@ -10,8 +10,8 @@ import (
 // address is the value of a flag that takes an IP address.
 type address string
 
-// AddressVar registers a flag whose value is an IP address. Any other text is refused when the flags are read: a listener would look a
-// name up, and the empty text would be all addresses. Empty, the flag keeps its default.
+// AddressVar registers a flag whose value is an IP address. Any other text is refused when the flags are read: a
+// listener would look a name up, and the empty text would be all addresses. Empty, the flag keeps its default.
 func AddressVar(fs *pflag.FlagSet, p *string, name, value, usage string) {
 	*p = value
 	fs.Var((*address)(p), name, usage)

@@ -18,7 +18,8 @@ import (
 	"time"
 )
 
-// KeptSelfSigned is the serving certificate NAME.crt with its key NAME.key in dir; if they are not there, they are made for host.
+// KeptSelfSigned is the serving certificate NAME.crt with its key NAME.key in dir; if they are not there, they are made
+// for host.
 func KeptSelfSigned(dir, name, host string) (*KeyPair, error) {
 	certFile, keyFile := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
 	pair, err := LoadKeyPair(certFile, keyFile)
@@ -49,8 +50,8 @@ func save(c tls.Certificate, certFile, keyFile string) error {
 		os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate[0]}), 0o644))
 }
 
-// SelfSigned makes a serving certificate for host (a name or an address), localhost and the loopback addresses, valid for a
-// year, with an ECDSA P-256 key.
+// SelfSigned makes a serving certificate for host (a name or an address), localhost and the loopback addresses, valid
+// for a year, with an ECDSA P-256 key.
 func SelfSigned(host string) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -14,9 +14,10 @@ import (
 	"k8s.io/client-go/util/connrotation"
 )
 
-// How long a component waits for an API server that is silent. A connection is given up after silence and answer together,
-// which is less than half of a node's lease (40 s) and less than a leader tries to renew its own (10 s): the next connection
-// is in time. A request that is not a watch gets a little longer than the server itself takes (--request-timeout, 1 min).
+// How long a component waits for an API server that is silent. A connection is given up after silence and answer
+// together, which is less than half of a node's lease (40 s) and less than a leader tries to renew its own (10 s): the
+// next connection is in time. A request that is not a watch gets a little longer than the server itself takes
+// (--request-timeout, 1 min).
 const (
 	silenceTimeout = 5 * time.Second // without a frame, after which a ping is sent
 	answerTimeout  = 3 * time.Second // for the answer to the ping
@@ -25,8 +26,9 @@ const (
 	unusedTimeout  = 90 * time.Second // without a request, after which a connection is closed
 )
 
-// Connect is config over a transport of its own, which all copies of the result share, and which waits for a silent server
-// only as long as the timeouts above. Credentials for TLS are in the transport and not in the result's fields any more.
+// Connect is config over a transport of its own, which all copies of the result share, and which waits for a silent
+// server only as long as the timeouts above. Credentials for TLS are in the transport and not in the result's fields
+// any more.
 func Connect(config *rest.Config) (*rest.Config, error) {
 	t, err := newTransport(config)
 	if err != nil {
@@ -35,8 +37,9 @@ func Connect(config *rest.Config) (*rest.Config, error) {
 	return over(config, t), nil
 }
 
-// ConnectAs is Connect with the client certificate that current returns at each handshake in place of config's; nil is none. The
-// function that it returns closes all connections: whoever has a new certificate is not known by the old one any longer.
+// ConnectAs is Connect with the client certificate that current returns at each handshake in place of config's; nil is
+// none. The function that it returns closes all connections: whoever has a new certificate is not known by the old one
+// any longer.
 func ConnectAs(config *rest.Config, current func() *tls.Certificate) (*rest.Config, func(), error) {
 	t, err := newTransport(config)
 	if err != nil {
@@ -65,9 +68,14 @@ func newTransport(config *rest.Config) (*http.Transport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the TLS credentials for %s: %w", config.Host, err)
 	}
-	t := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: creds, TLSHandshakeTimeout: dialTimeout, IdleConnTimeout: unusedTimeout,
-		MaxIdleConnsPerHost: 25, DialContext: (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext, DisableCompression: config.DisableCompression,
-		ForceAttemptHTTP2: true, HTTP2: &http.HTTP2Config{SendPingTimeout: silenceTimeout, PingTimeout: answerTimeout, WriteByteTimeout: silenceTimeout + answerTimeout}}
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: creds, TLSHandshakeTimeout: dialTimeout,
+		IdleConnTimeout:     unusedTimeout,
+		MaxIdleConnsPerHost: 25,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		DisableCompression:  config.DisableCompression,
+		ForceAttemptHTTP2:   true,
+		HTTP2: &http.HTTP2Config{SendPingTimeout: silenceTimeout, PingTimeout: answerTimeout,
+			WriteByteTimeout: silenceTimeout + answerTimeout}}
 	if config.Dial != nil {
 		t.DialContext = config.Dial
 	}

@@ -92,7 +92,8 @@ func connected(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, c
 		srv.Listener, srv.EnableHTTP2, srv.Config.ErrorLog = p, true, log.New(io.Discard, "", 0)
 		srv.StartTLS()
 		defer srv.Close()
-		config, err := Connect(&rest.Config{Host: "https://api", Dial: p.dial, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
+		config, err := Connect(&rest.Config{Host: "https://api", Dial: p.dial,
+			TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,8 +126,8 @@ func get(t *testing.T, c *http.Client, path string) (time.Duration, error) {
 	return time.Since(begun), err
 }
 
-// TestSilentConnection: a connection that lost its other end is given up in less than half of a lease, and the next request
-// goes over a new one. Leases: https://kubernetes.io/docs/concepts/architecture/leases/#node-heart-beats.
+// TestSilentConnection: a connection that lost its other end is given up in less than half of a lease, and the next
+// request goes over a new one. Leases: https://kubernetes.io/docs/concepts/architecture/leases/#node-heart-beats.
 func TestSilentConnection(t *testing.T) {
 	t.Parallel()
 	connected(t, func(w http.ResponseWriter, r *http.Request) {
@@ -157,7 +158,8 @@ func TestSilentConnection(t *testing.T) {
 	})
 }
 
-// TestRequestsEnd: a server whose connection lives, but which does not answer, holds no request for ever; a watch may last.
+// TestRequestsEnd: a server whose connection lives, but which does not answer, holds no request for ever; a watch may
+// last.
 func TestRequestsEnd(t *testing.T) {
 	t.Parallel()
 	connected(t, func(w http.ResponseWriter, r *http.Request) {

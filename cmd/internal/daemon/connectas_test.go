@@ -26,7 +26,8 @@ func TestConnectAs(t *testing.T) {
 	srv.StartTLS()
 	defer srv.Close()
 	var current atomic.Pointer[tls.Certificate]
-	config, closeAll, err := ConnectAs(&rest.Config{Host: srv.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, current.Load)
+	config, closeAll, err := ConnectAs(
+		&rest.Config{Host: srv.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, current.Load)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,8 @@ func TestConnectAs(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp, err := c.Do(r)
-		if errors.Is(err, net.ErrClosed) { // it met a connection that was just being closed, and is made again, as components do
+		// it met a connection that was just being closed, and is made again, as components do
+		if errors.Is(err, net.ErrClosed) {
 			resp, err = c.Do(r)
 		}
 		if err != nil {

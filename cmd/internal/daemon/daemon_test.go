@@ -73,7 +73,8 @@ func TestLogging(t *testing.T) {
 	if !strings.Contains(out.String(), `"component":"try"`) {
 		t.Errorf("%s", &out)
 	}
-	if _, err := (&Logging{Format: "xml"}).New(&out, "try"); err == nil || !strings.Contains(err.Error(), "--logging-format") {
+	if _, err := (&Logging{Format: "xml"}).New(&out, "try"); err == nil ||
+		!strings.Contains(err.Error(), "--logging-format") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -81,8 +82,13 @@ func TestLogging(t *testing.T) {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	bad := errors.New("secret detail")
-	s := &Server{Live: []Check{{"ping", func() error { return nil }}}, Ready: []Check{{"sync", func() error { return bad }}}, Registry: NewMetrics(), Log: slog.New(slog.DiscardHandler),
-		Pages: NewPages("kube-x", pflag.NewFlagSet("kube-x", pflag.ContinueOnError)), Extra: map[string]http.Handler{"/debug/x": http.NotFoundHandler()}}
+	s := &Server{Live: []Check{{"ping", func() error {
+		return nil
+	}}}, Ready: []Check{{"sync", func() error {
+		return bad
+	}}}, Registry: NewMetrics(), Log: slog.New(slog.DiscardHandler),
+		Pages: NewPages("kube-x", pflag.NewFlagSet("kube-x", pflag.ContinueOnError)),
+		Extra: map[string]http.Handler{"/debug/x": http.NotFoundHandler()}}
 	h := s.handler()
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()
@@ -92,22 +98,26 @@ func TestHealth(t *testing.T) {
 	if code, body := get("/livez"); code != 200 || body != "ok" {
 		t.Errorf("livez %d %q", code, body)
 	}
-	if code, body := get("/readyz"); code != 500 || !strings.Contains(body, "[-]sync failed: reason withheld") || strings.Contains(body, bad.Error()) {
+	if code, body := get("/readyz"); code != 500 || !strings.Contains(body, "[-]sync failed: reason withheld") ||
+		strings.Contains(body, bad.Error()) {
 		t.Errorf("readyz %d %q", code, body)
 	}
 	if code, body := get("/readyz?exclude=sync"); code != 200 || body != "ok" {
 		t.Errorf("readyz without sync: %d %q", code, body)
 	}
-	if code, body := get("/healthz/sync"); code != 500 || body != "[-]sync failed: reason withheld\nhealthz check failed\n" {
+	if code, body := get("/healthz/sync"); code != 500 ||
+		body != "[-]sync failed: reason withheld\nhealthz check failed\n" {
 		t.Errorf("one check: %d %q", code, body)
 	}
-	if code, body := get("/metrics/slis"); code != 200 || !strings.Contains(body, `kubernetes_healthcheck{name="sync",type="readyz"} 0`) {
+	if code, body := get("/metrics/slis"); code != 200 ||
+		!strings.Contains(body, `kubernetes_healthcheck{name="sync",type="readyz"} 0`) {
 		t.Errorf("indicators: %d %s", code, body)
 	}
 	if code, body := get("/livez?verbose"); code != 200 || !strings.Contains(body, "[+]ping ok") {
 		t.Errorf("verbose %d %q", code, body)
 	}
-	if code, body := get("/statusz"); code != 200 || !strings.Contains(body, "\nPaths: /flagz /healthz /livez /metrics /readyz /statusz /version\n") {
+	if code, body := get("/statusz"); code != 200 ||
+		!strings.Contains(body, "\nPaths: /flagz /healthz /livez /metrics /readyz /statusz /version\n") {
 		t.Errorf("statusz: %d %s", code, body)
 	}
 	if code, body := get("/flagz"); code != 200 || !strings.HasPrefix(body, "\nkube-x flagz\n") {
@@ -118,7 +128,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestServerServesTLSAndStops: clients are asked for their certificates for the guard's sake; they need not be of a known authority.
+// TestServerServesTLSAndStops: clients are asked for their certificates for the guard's sake; they need not be of a
+// known authority.
 func TestServerServesTLSAndStops(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -139,13 +150,16 @@ func TestServerServesTLSAndStops(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		done <- (&Server{Address: "127.0.0.1", Port: port, Clients: authorities.Of(&authorities.Held{}), Guard: guard, Log: slog.New(slog.DiscardHandler)}).Run(ctx)
+		done <- (&Server{Address: "127.0.0.1", Port: port, Clients: authorities.Of(&authorities.Held{}), Guard: guard,
+			Log: slog.New(slog.DiscardHandler)}).Run(ctx)
 	}()
 	own, err := SelfSigned("client")
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{own}}, DisableKeepAlives: true}}
+	client := http.Client{Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{own}},
+		DisableKeepAlives: true}}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(10 * time.Second); ; <-tick.C {
@@ -167,14 +181,17 @@ func TestServerServesTLSAndStops(t *testing.T) {
 
 func TestClient(t *testing.T) {
 	t.Parallel()
-	if _, err := Client("--kubeconfig", "", "https://127.0.0.1:2", "x"); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
+	if _, err := Client("--kubeconfig", "", "https://127.0.0.1:2", "x"); err == nil ||
+		!strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("no kubeconfig: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "kc")
-	if err := os.WriteFile(path, []byte(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"x","context":{"cluster":"c"}}],"current-context":"x"}`), 0o600); err != nil {
+	if err := os.WriteFile(path,
+		[]byte(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"x","context":{"cluster":"c"}}],"current-context":"x"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for master, want := range map[string]string{"": "https://127.0.0.1:1", "https://127.0.0.1:2": "https://127.0.0.1:2"} {
+	for master, want := range map[string]string{"": "https://127.0.0.1:1",
+		"https://127.0.0.1:2": "https://127.0.0.1:2"} {
 		config, err := Client("--kubeconfig", path, master, "x")
 		if err != nil || config.Host != want || config.QPS != -1 || config.UserAgent != "x/"+kubeversion.Release {
 			t.Errorf("--master %q: %+v, %v", master, config, err)

@@ -24,8 +24,9 @@ func LoadKeyPair(certFile, keyFile string) (*KeyPair, error) {
 	return k, nil
 }
 
-// Current is the certificate that the files have now: whoever renews it writes them again, or lets a link point to others, and restarts nothing. While they
-// cannot be read or do not belong together, because so far only one is written, it is the one from before; the next call tries again.
+// Current is the certificate that the files have now: whoever renews it writes them again, or lets a link point to
+// others, and restarts nothing. While they cannot be read or do not belong together, because so far only one is
+// written, it is the one from before; the next call tries again.
 func (k *KeyPair) Current() *tls.Certificate {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -33,8 +34,8 @@ func (k *KeyPair) Current() *tls.Certificate {
 	return k.current
 }
 
-// refresh reads the files if they are others than those of the current certificate. They are looked at before they are read: what is written
-// between the two is seen by the next call.
+// refresh reads the files if they are others than those of the current certificate. They are looked at before they are
+// read: what is written between the two is seen by the next call.
 func (k *KeyPair) refresh() error {
 	var found [2]os.FileInfo
 	changed := k.current == nil

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestKeyPairChanges: a renewed pair is shown to the next client; while there is only half of it, or nothing, the one from before is.
+// TestKeyPairChanges: a renewed pair is shown to the next client; while there is only half of it, or nothing, the one
+// from before is.
 func TestKeyPairChanges(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -56,7 +57,8 @@ func TestKeyPairChanges(t *testing.T) {
 		if got := pair.Current().Leaf.Subject.CommonName; got != want {
 			t.Errorf("the certificate of %s, want %s", got, want)
 		}
-		if c, err := config.GetCertificate(&tls.ClientHelloInfo{ServerName: want}); err != nil || c == nil || c.Leaf.Subject.CommonName != want {
+		if c, err := config.GetCertificate(&tls.ClientHelloInfo{ServerName: want}); err != nil || c == nil ||
+			c.Leaf.Subject.CommonName != want {
 			t.Errorf("by its name %s: %v, %v", want, c, err)
 		}
 	}

@@ -19,9 +19,9 @@ func Client(flag, path, master, component string) (*rest.Config, error) {
 	return Connect(config)
 }
 
-// Kubeconfig reads the kubeconfig file at path (its current context), which flag names, into a REST configuration that speaks
-// protobuf, names the component as its user agent and sets no request limits: the API server protects itself. The server is that of the file, or
-// master's address if that is not empty.
+// Kubeconfig reads the kubeconfig file at path (its current context), which flag names, into a REST configuration that
+// speaks protobuf, names the component as its user agent and sets no request limits: the API server protects itself.
+// The server is that of the file, or master's address if that is not empty.
 func Kubeconfig(flag, path, master, component string) (*rest.Config, error) {
 	if path == "" {
 		return nil, fmt.Errorf("%s is required", flag)

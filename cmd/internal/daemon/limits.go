@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// Limits bound how many requests a client sends. Upstream's components always do so; here the API server protects itself, and a
-// client waits only if the user wants it.
+// Limits bound how many requests a client sends. Upstream's components always do so; here the API server protects
+// itself, and a client waits only if the user wants it.
 type Limits struct {
 	// QPS is the number of requests per second; 0 and less is any number.
 	QPS float32
@@ -22,8 +22,10 @@ type Limits struct {
 
 // AddFlags registers the flags; burst is upstream's default.
 func (l *Limits) AddFlags(fs *pflag.FlagSet, burst int) {
-	fs.Float32Var(&l.QPS, "kube-api-qps", 0, "Requests per second that a client of the API server may send; 0 and less is any number.")
-	fs.IntVar(&l.Burst, "kube-api-burst", burst, "Requests that a client of the API server may send at once, if --kube-api-qps limits them.")
+	fs.Float32Var(&l.QPS, "kube-api-qps", 0,
+		"Requests per second that a client of the API server may send; 0 and less is any number.")
+	fs.IntVar(&l.Burst, "kube-api-burst", burst,
+		"Requests that a client of the API server may send at once, if --kube-api-qps limits them.")
 }
 
 // Validate refuses limits that would let nothing through.
@@ -34,8 +36,8 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// Apply returns config, which Connect made, with the limits, and has q count how long requests wait for them. All copies of the result share
-// them; another call has its own.
+// Apply returns config, which Connect made, with the limits, and has q count how long requests wait for them. All
+// copies of the result share them; another call has its own.
 func (l Limits) Apply(config *rest.Config, q *Requests) *rest.Config {
 	if l.QPS <= 0 {
 		return config
@@ -45,8 +47,8 @@ func (l Limits) Apply(config *rest.Config, q *Requests) *rest.Config {
 	return out
 }
 
-// limited sends requests as fast as its limiter allows. It stands before the transport that bounds their time: a request that
-// waits here is not late yet.
+// limited sends requests as fast as its limiter allows. It stands before the transport that bounds their time: a
+// request that waits here is not late yet.
 type limited struct {
 	next     http.RoundTripper
 	limiter  flowcontrol.RateLimiter

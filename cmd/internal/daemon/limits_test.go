@@ -14,12 +14,14 @@ type answer func(*http.Request) (*http.Response, error)
 
 func (a answer) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
 
-// TestLimits: after the burst, requests of all clients of one configuration together are sent at the rate that was asked for;
-// those of another configuration do not wait for them.
+// TestLimits: after the burst, requests of all clients of one configuration together are sent at the rate that was
+// asked for; those of another configuration do not wait for them.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		base := &rest.Config{Transport: answer(func(*http.Request) (*http.Response, error) { return &http.Response{}, nil })}
+		base := &rest.Config{Transport: answer(func(*http.Request) (*http.Response, error) {
+			return &http.Response{}, nil
+		})}
 		send := func(ctx context.Context, configs ...*rest.Config) (time.Duration, error) {
 			begin := time.Now()
 			for _, c := range configs {

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Logging holds the logging flags: -v (verbosity: 2 shows the steps of package trace too, 4 debug records) and --logging-format (text or json).
+// Logging holds the logging flags: -v (verbosity: 2 shows the steps of package trace too, 4 debug records) and
+// --logging-format (text or json).
 type Logging struct {
 	Verbosity int
 	Format    string

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// NamedCertificates are the values of --tls-sni-cert-key: which certificate a client gets that asks for a name (SNI), or, if it asks for
-// none, reaches an address.
+// NamedCertificates are the values of --tls-sni-cert-key: which certificate a client gets that asks for a name (SNI),
+// or, if it asks for none, reaches an address.
 type NamedCertificates []namedFiles
 
 type namedFiles struct {
@@ -61,9 +61,11 @@ type namedPair struct {
 	given []string // none: those in the certificate
 }
 
-// choose returns which certificate a client gets: that of the name it asks for, or else current's. A name that was given wins over one that a
-// certificate has, an exact one over a wildcard, and an earlier certificate over a later one.
-func (n NamedCertificates) choose(current func() *tls.Certificate) (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+// choose returns which certificate a client gets: that of the name it asks for, or else current's. A name that was
+// given wins over one that a certificate has, an exact one over a wildcard, and an earlier certificate over a later
+// one.
+func (n NamedCertificates) choose(current func() *tls.Certificate) (
+	func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
 	var given, own []namedPair
 	for _, f := range n {
 		pair, err := LoadKeyPair(f.cert, f.key)
@@ -102,5 +104,7 @@ func (p namedPair) has(c *tls.Certificate, wanted string) bool {
 	if len(p.given) > 0 {
 		return slices.ContainsFunc(p.given, same)
 	}
-	return slices.ContainsFunc(c.Leaf.DNSNames, same) || slices.ContainsFunc(c.Leaf.IPAddresses, func(ip net.IP) bool { return ip.String() == wanted })
+	return slices.ContainsFunc(c.Leaf.DNSNames, same) || slices.ContainsFunc(c.Leaf.IPAddresses, func(ip net.IP) bool {
+		return ip.String() == wanted
+	})
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNamedCertificates: a client gets the certificate of the name it asks for; a name that was given wins over one in a certificate, and an exact
-// one over a wildcard.
+// TestNamedCertificates: a client gets the certificate of the name it asks for; a name that was given wins over one in
+// a certificate, and an exact one over a wildcard.
 func TestNamedCertificates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -20,7 +20,8 @@ func TestNamedCertificates(t *testing.T) {
 		return filepath.Join(dir, host+".crt") + "," + filepath.Join(dir, host+".key")
 	}
 	var s Serving
-	for _, value := range []string{pair("own.example"), pair("a") + ":*.foo.com,foo.com", pair("b") + ":www.foo.com,Own2.example"} {
+	for _, value := range []string{pair("own.example"), pair("a") + ":*.foo.com,foo.com",
+		pair("b") + ":www.foo.com,Own2.example"} {
 		if err := s.Named.Set(value); err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +34,8 @@ func TestNamedCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"own.example": "own.example", "OWN.example": "own.example", "foo.com": "a", "x.foo.com": "a", "y.x.foo.com": "usual",
+	for name, want := range map[string]string{"own.example": "own.example", "OWN.example": "own.example",
+		"foo.com": "a", "x.foo.com": "a", "y.x.foo.com": "usual",
 		"www.foo.com": "b", "own2.example": "b", "other": "usual", "": "usual"} {
 		a, b := net.Pipe()
 		go func() {
@@ -51,7 +53,8 @@ func TestNamedCertificates(t *testing.T) {
 		b.Close()
 	}
 	for _, bad := range []string{"a", "a,", ",b", "a,b,c"} {
-		if err := new(NamedCertificates).Set(bad); err == nil || err.Error() != "expected comma separated certificate and key file paths" {
+		if err := new(NamedCertificates).Set(bad); err == nil ||
+			err.Error() != "expected comma separated certificate and key file paths" {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Refused are flags of upstream that decide who may do what, or what is encrypted, checked, logged or served, and that are not built.
-// A component does not start with one: a warning in a log is too little for whoever relies on the flag.
+// Refused are flags of upstream that decide who may do what, or what is encrypted, checked, logged or served, and that
+// are not built. A component does not start with one: a warning in a log is too little for whoever relies on the flag.
 type Refused []Refusal
 
 // Refusal is one such flag.
@@ -18,7 +18,8 @@ type Refusal struct {
 	Name string
 	// Would says what the flag does in Kubernetes; it follows "it would".
 	Would string
-	// Usual are the values that ask for nothing that is missing, such as upstream's default. The empty value always is one.
+	// Usual are the values that ask for nothing that is missing, such as upstream's default. The empty value always is
+	// one.
 	Usual []string
 	// File reports that the value is a file's path, Switch that the flag means true if it stands alone.
 	File, Switch bool
@@ -34,7 +35,8 @@ func (r Refused) AddFlags(fs *pflag.FlagSet) {
 	}
 }
 
-// Check returns an error that names every flag that was given with another value than a usual one, and every file that is missing.
+// Check returns an error that names every flag that was given with another value than a usual one, and every file that
+// is missing.
 func (r Refused) Check(fs *pflag.FlagSet) error {
 	var errs []error
 	for _, f := range r {
@@ -46,7 +48,8 @@ func (r Refused) Check(fs *pflag.FlagSet) error {
 			if value == "" || slices.Contains(f.Usual, value) {
 				continue
 			}
-			errs = append(errs, fmt.Errorf("--%s=%s is not supported: it would %s; remove it to start without that", f.Name, value, f.Would))
+			errs = append(errs, fmt.Errorf("--%s=%s is not supported: it would %s; remove it to start without that",
+				f.Name, value, f.Would))
 			if f.File {
 				errs = append(errs, readable(f.Name, value))
 			}

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestRefused: a flag that protects and is not built ends the start with its name and purpose, and with its missing file; values that ask
-// for nothing are taken.
+// TestRefused: a flag that protects and is not built ends the start with its name and purpose, and with its missing
+// file; values that ask for nothing are taken.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	r := Refused{
@@ -22,7 +22,9 @@ func TestRefused(t *testing.T) {
 	}{
 		{"", nil},
 		{"--encryption-config= --reload=false --bytes=0", nil},
-		{"--encryption-config=/nowhere/x", []string{"--encryption-config=/nowhere/x is not supported: it would encrypt secrets", "--encryption-config: open /nowhere/x: no such file"}},
+		{"--encryption-config=/nowhere/x",
+			[]string{"--encryption-config=/nowhere/x is not supported: it would encrypt secrets",
+				"--encryption-config: open /nowhere/x: no such file"}},
 		{"--reload", []string{"--reload=true"}},
 		{"--bytes=5 --bytes=0 --reload", []string{"--bytes=5", "bound connections", "--reload=true"}},
 		{"--encryption-config=refused_test.go", []string{"--encryption-config=refused_test.go is not supported"}},

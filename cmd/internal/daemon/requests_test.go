@@ -37,9 +37,11 @@ func TestCountRequests(t *testing.T) {
 		}
 	}
 	host := strings.TrimPrefix(srv.URL, "https://")
-	want := map[string]float64{"rest_client_requests_total 418 " + host + " GET": 2, "rest_client_requests_total <error> 127.0.0.1:1 GET": 1,
-		"rest_client_request_duration_seconds " + host + " GET": 2, "rest_client_request_size_bytes " + host + " GET": 2,
-		"rest_client_response_size_bytes " + host + " GET": 1} // what is watched has no size
+	want := map[string]float64{"rest_client_requests_total 418 " + host + " GET": 2,
+		"rest_client_requests_total <error> 127.0.0.1:1 GET":    1,
+		"rest_client_request_duration_seconds " + host + " GET": 2,
+		"rest_client_request_size_bytes " + host + " GET":       2,
+		"rest_client_response_size_bytes " + host + " GET":      1} // what is watched has no size
 	got := counts(t, r)
 	for name, n := range want {
 		if got[name] != n {
@@ -48,7 +50,8 @@ func TestCountRequests(t *testing.T) {
 	}
 	found := false
 	for name := range got {
-		found = found || strings.HasPrefix(name, "kubernetes_build_info ") && strings.Contains(name, " "+kubeversion.Git+" ")
+		found = found || strings.HasPrefix(name, "kubernetes_build_info ") &&
+			strings.Contains(name, " "+kubeversion.Git+" ")
 	}
 	if !found {
 		t.Errorf("no build in %v", got)

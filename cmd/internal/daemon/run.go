@@ -14,8 +14,9 @@ import (
 )
 
 // Main runs cmd with a context that ends at the first SIGTERM or SIGINT and returns the process's exit code: 0 after a
-// clean end, 1 after an error, which is printed to stderr. A second signal exits at once with code 1. An error that says that a
-// context was canceled is a clean end if a signal came: without one, the command gave up waiting for something.
+// clean end, 1 after an error, which is printed to stderr. A second signal exits at once with code 1. An error that
+// says that a context was canceled is a clean end if a signal came: without one, the command gave up waiting for
+// something.
 func Main(cmd *cobra.Command) int {
 	ctx, stop := signalContext()
 	defer stop()

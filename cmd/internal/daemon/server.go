@@ -33,20 +33,21 @@ type Check struct {
 	Run  func() error
 }
 
-// Server serves /healthz, /livez, /readyz (and below them one path per check), /version, /metrics and /metrics/slis of a component, over HTTPS with a self-signed certificate
-// unless one is given, or plainly when Insecure.
+// Server serves /healthz, /livez, /readyz (and below them one path per check), /version, /metrics and /metrics/slis of
+// a component, over HTTPS with a self-signed certificate unless one is given, or plainly when Insecure.
 type Server struct {
 	Address string // host
 	Port    int    // 0 serves nothing
-	// CertFile and KeyFile name the serving certificate. Both empty: a self-signed one, which is made at start and kept in memory, or in CertDir
-	// under the name CertName.
+	// CertFile and KeyFile name the serving certificate. Both empty: a self-signed one, which is made at start and kept
+	// in memory, or in CertDir under the name CertName.
 	CertFile, KeyFile string
 	CertDir, CertName string
 	Insecure          bool
 	Serving           Serving
 	Live, Ready       []Check
 	Registry          *prometheus.Registry
-	// Clients are the authorities whose certificates clients are asked for, which Guard verifies; nil: no client is asked.
+	// Clients are the authorities whose certificates clients are asked for, which Guard verifies; nil: no client is
+	// asked.
 	Clients *authorities.Set
 	// Guard stands before all paths and decides who may use which.
 	// Nil serves everyone who reaches Address: such a server shows nothing secret, or listens on loopback.
@@ -61,19 +62,27 @@ type Server struct {
 // NewMetrics returns a registry with the process's and the Go runtime's figures in it.
 func NewMetrics() *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubernetes_build_info", Help: "What was built. The value is always 1.",
-		ConstLabels: prometheus.Labels{"major": kubeversion.Major, "minor": kubeversion.Minor, "git_version": kubeversion.Git, "git_commit": "", "git_tree_state": "", "build_date": "1970-01-01T00:00:00Z",
-			"go_version": goruntime.Version(), "compiler": goruntime.Compiler, "platform": goruntime.GOOS + "/" + goruntime.GOARCH}})
+	build := prometheus.NewGauge(
+		prometheus.GaugeOpts{Name: "kubernetes_build_info", Help: "What was built. The value is always 1.",
+			ConstLabels: prometheus.Labels{"major": kubeversion.Major, "minor": kubeversion.Minor,
+				"git_version": kubeversion.Git, "git_commit": "", "git_tree_state": "",
+				"build_date": "1970-01-01T00:00:00Z",
+				"go_version": goruntime.Version(), "compiler": goruntime.Compiler,
+				"platform": goruntime.GOOS + "/" + goruntime.GOARCH}})
 	build.Set(1)
-	version := prometheus.NewGauge(prometheus.GaugeOpts{Name: "version_info", Help: "Which version this is and behaves as, and the oldest that it gets on with. The value is always 1.",
-		ConstLabels: prometheus.Labels{"component": "kube", "binary": strings.TrimPrefix(kubeversion.Release, "v"), "emulation": kubeversion.API, "min_compat": kubeversion.Previous}})
+	version := prometheus.NewGauge(
+		prometheus.GaugeOpts{Name: "version_info",
+			Help: "Which version this is and behaves as, and the oldest that it gets on with. The value is always 1.",
+			ConstLabels: prometheus.Labels{"component": "kube", "binary": strings.TrimPrefix(kubeversion.Release, "v"),
+				"emulation": kubeversion.API, "min_compat": kubeversion.Previous}})
 	version.Set(1)
-	r.MustRegister(version, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, featuregates.NewMetric())
+	r.MustRegister(version, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, featuregates.NewMetric())
 	return r
 }
 
-// How long a client may take to send a request and to take its answer, and to send nothing between two; and how much a request's
-// header may be, in bytes.
+// How long a client may take to send a request and to take its answer, and to send nothing between two; and how much a
+// request's header may be, in bytes.
 const (
 	requestTimeout = time.Minute
 	idleTimeout    = 90 * time.Second
@@ -113,8 +122,11 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 		listener = tls.NewListener(listener, config)
 	}
 	// Profiles lengthen the time for their answer themselves.
-	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes, HTTP2: &http.HTTP2Config{WriteByteTimeout: requestTimeout, MaxConcurrentStreams: s.Serving.MaxStreams}, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
+	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: requestTimeout,
+		WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes,
+		HTTP2:          &http.HTTP2Config{WriteByteTimeout: requestTimeout, MaxConcurrentStreams: s.Serving.MaxStreams},
+		ErrorLog:       slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug)}
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	select {
@@ -158,13 +170,15 @@ func (s *Server) certificate() (func() *tls.Certificate, error) {
 func (s *Server) handler() http.Handler {
 	paths := map[string]http.Handler{}
 	endpoints := health.New(s.Log)
-	for name, checks := range map[string][]health.Check{"livez": named(s.Live), "healthz": named(s.Live, s.Ready), "readyz": named(s.Live, s.Ready)} {
+	for name, checks := range map[string][]health.Check{"livez": named(s.Live), "healthz": named(s.Live, s.Ready),
+		"readyz": named(s.Live, s.Ready)} {
 		maps.Copy(paths, endpoints.Paths(name, checks))
 	}
 	paths["/metrics/slis"] = endpoints.SLIs()
 	paths["/version"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"major":%q,"minor":%q,"gitVersion":%q}`+"\n", kubeversion.Major, kubeversion.Minor, kubeversion.Git)
+		fmt.Fprintf(w, `{"major":%q,"minor":%q,"gitVersion":%q}`+"\n", kubeversion.Major, kubeversion.Minor,
+			kubeversion.Git)
 	})
 	if s.Registry != nil {
 		paths["/metrics"] = promhttp.HandlerFor(s.Registry, promhttp.HandlerOpts{})

@@ -29,11 +29,19 @@ func TestServingTLS(t *testing.T) {
 		{Serving{}, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, false},
 		{Serving{MinVersion: "VersionTLS13"}, &tls.Config{MaxVersion: tls.VersionTLS12}, false},
 		{Serving{MinVersion: "VersionTLS13"}, &tls.Config{}, true},
-		{Serving{CipherSuites: []string{suite}}, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}, false},
-		{Serving{CipherSuites: []string{suite}}, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, true},
-		{Serving{CipherSuites: []string{"TLS_RSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305"}}, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}, true},
-		{Serving{Curves: []int32{int32(tls.CurveP384)}}, &tls.Config{CurvePreferences: []tls.CurveID{tls.X25519}}, false},
-		{Serving{Curves: []int32{int32(tls.CurveP384)}}, &tls.Config{CurvePreferences: []tls.CurveID{tls.CurveP384}}, true},
+		{Serving{CipherSuites: []string{suite}},
+			&tls.Config{MaxVersion: tls.VersionTLS12,
+				CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}, false},
+		{Serving{CipherSuites: []string{suite}},
+			&tls.Config{MaxVersion: tls.VersionTLS12,
+				CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}, true},
+		{Serving{CipherSuites: []string{"TLS_RSA_WITH_AES_256_GCM_SHA384", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305"}},
+			&tls.Config{MaxVersion: tls.VersionTLS12,
+				CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}, true},
+		{Serving{Curves: []int32{int32(tls.CurveP384)}}, &tls.Config{CurvePreferences: []tls.CurveID{tls.X25519}},
+			false},
+		{Serving{Curves: []int32{int32(tls.CurveP384)}}, &tls.Config{CurvePreferences: []tls.CurveID{tls.CurveP384}},
+			true},
 		{Serving{NoHTTP2: true}, &tls.Config{NextProtos: []string{"h2"}}, false},
 		{Serving{NoHTTP2: true}, &tls.Config{NextProtos: []string{"h2", "http/1.1"}}, true},
 	} {
@@ -56,22 +64,25 @@ func TestServingTLS(t *testing.T) {
 		b.Close()
 		<-done
 	}
-	for _, bad := range []Serving{{MinVersion: "VersionTLS9"}, {CipherSuites: []string{"x"}}, {MaxStreams: -1}, {Curves: []int32{0}}, {Curves: []int32{7}}, {Named: NamedCertificates{{cert: "/none", key: "/none"}}}} {
+	for _, bad := range []Serving{{MinVersion: "VersionTLS9"}, {CipherSuites: []string{"x"}}, {MaxStreams: -1},
+		{Curves: []int32{0}}, {Curves: []int32{7}}, {Named: NamedCertificates{{cert: "/none", key: "/none"}}}} {
 		if err := bad.Validate(); err == nil || !strings.HasPrefix(err.Error(), "--") {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
 }
 
-// TestMaxStreams: a connection carries as many requests at once as the flag allows; a client needs another one for more.
+// TestMaxStreams: a connection carries as many requests at once as the flag allows; a client needs another one for
+// more.
 func TestMaxStreams(t *testing.T) {
 	t.Parallel()
 	for limit, connections := range map[int]int32{0: 1, 1: 2} {
 		var both sync.WaitGroup
 		both.Add(2)
-		s := &Server{Address: "127.0.0.1", Serving: Serving{MaxStreams: limit}, Log: slog.New(slog.DiscardHandler), Extra: map[string]http.Handler{
-			"/both": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { both.Done(); both.Wait() }),
-		}}
+		s := &Server{Address: "127.0.0.1", Serving: Serving{MaxStreams: limit}, Log: slog.New(slog.DiscardHandler),
+			Extra: map[string]http.Handler{
+				"/both": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { both.Done(); both.Wait() }),
+			}}
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +128,8 @@ func TestMaxStreams(t *testing.T) {
 // TestSharePort: two may listen at one address if both permit it, and only then.
 func TestSharePort(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ first, second, ok bool }{{true, true, true}, {true, false, false}, {false, true, false}, {false, false, false}} {
+	for _, c := range []struct{ first, second, ok bool }{{true, true, true}, {true, false, false}, {false, true, false},
+		{false, false, false}} {
 		one, err := Serving{SharePort: c.first}.Listen("127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

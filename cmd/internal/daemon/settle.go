@@ -15,14 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// settle gives back what only the start needed: free memory, and the pages of the binary. Half of those that a start touches are
-// not touched again by an idle component. The kernel keeps them cached as long as nobody needs the memory, but counts them as
-// the process's, and as in use, while they are mapped; what is needed again is mapped again at its next use.
+// settle gives back what only the start needed: free memory, and the pages of the binary. Half of those that a start
+// touches are not touched again by an idle component. The kernel keeps them cached as long as nobody needs the memory,
+// but counts them as the process's, and as in use, while they are mapped; what is needed again is mapped again at its
+// next use.
 //
-// It does so when the component has connected and read what it follows, and again when what is done late has been done once:
-// resyncs, and the runtime's own collections, which come every two minutes. From then on only the binary's pages are let go, every
-// minute: what is done every five need not be the process's for the other four. To map them again takes a busy component a
-// millisecond or two.
+// It does so when the component has connected and read what it follows, and again when what is done late has been done
+// once: resyncs, and the runtime's own collections, which come every two minutes. From then on only the binary's pages
+// are let go, every minute: what is done every five need not be the process's for the other four. To map them again
+// takes a busy component a millisecond or two.
 func settle(ctx context.Context) {
 	for _, pause := range []time.Duration{15 * time.Second, 135 * time.Second} {
 		select {
@@ -72,8 +73,8 @@ func unmapUnused() error {
 	return errors.Join(errs...)
 }
 
-// unchangedOf reads from smaps (proc(5)) the mappings of the file at path that can be read from it again: they cannot be written,
-// and no page of them is the process's own, as those with a debugger's breakpoints are.
+// unchangedOf reads from smaps (proc(5)) the mappings of the file at path that can be read from it again: they cannot
+// be written, and no page of them is the process's own, as those with a debugger's breakpoints are.
 func unchangedOf(smaps io.Reader, path string) ([]mapping, error) {
 	var out []mapping
 	var at mapping

@@ -28,8 +28,8 @@ Anonymous:             0 kB
 Anonymous:            12 kB
 `
 
-// TestUnchangedOf: only pages that the file has as they are may go: none that can be written, is the process's own, or is of
-// another file.
+// TestUnchangedOf: only pages that the file has as they are may go: none that can be written, is the process's own, or
+// is of another file.
 func TestUnchangedOf(t *testing.T) {
 	t.Parallel()
 	got, err := unchangedOf(strings.NewReader(someSmaps), "/usr/bin/kubelet")

@@ -1,4 +1,5 @@
-// Package election is the flags of leader election, which kube-controller-manager and kube-scheduler share, and how they enter one.
+// Package election is the flags of leader election, which kube-controller-manager and kube-scheduler share, and how
+// they enter one.
 package election
 
 import (
@@ -31,8 +32,10 @@ func (f *Flags) AddFlags(fs *pflag.FlagSet, name string) {
 	fs.StringVar(&f.Namespace, "leader-elect-resource-namespace", "kube-system", "Namespace of the Lease.")
 	fs.StringVar(&f.Name, "leader-elect-resource-name", name, "Name of the Lease.")
 	fs.StringVar(&f.lock, "leader-elect-resource-lock", "leases", "The kind of the lock: 'leases' is the only one.")
-	fs.DurationVar(&f.Lease, "leader-elect-lease-duration", 15*time.Second, "How long others wait after the leader's last renewal before they take over.")
-	fs.DurationVar(&f.Renew, "leader-elect-renew-deadline", 10*time.Second, "How long the leader tries to renew before it gives up.")
+	fs.DurationVar(&f.Lease, "leader-elect-lease-duration", 15*time.Second,
+		"How long others wait after the leader's last renewal before they take over.")
+	fs.DurationVar(&f.Renew, "leader-elect-renew-deadline", 10*time.Second,
+		"How long the leader tries to renew before it gives up.")
 	fs.DurationVar(&f.Retry, "leader-elect-retry-period", 2*time.Second, "Time between tries to acquire or renew.")
 }
 
@@ -46,14 +49,16 @@ func (f *Flags) Validate() error {
 		errs = append(errs, fmt.Errorf("--leader-elect-resource-lock must be \"leases\", not %q", f.lock))
 	}
 	if f.Lease <= f.Renew || f.Renew <= f.Retry || f.Retry <= 0 {
-		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration (%s) must be greater than --leader-elect-renew-deadline (%s), and that greater than --leader-elect-retry-period (%s)", f.Lease, f.Renew, f.Retry))
+		errs = append(errs, fmt.Errorf(
+			"--leader-elect-lease-duration (%s) must be greater than --leader-elect-renew-deadline (%s), and that greater than --leader-elect-retry-period (%s)", f.Lease, f.Renew, f.Retry))
 	}
 	return errors.Join(errs...)
 }
 
-// Run calls work once this process holds the Lease, or at once if no election is wanted, and returns when work did. Losing the
-// Lease is an error. m counts what comes of the election.
-func (f *Flags) Run(ctx context.Context, leases leader.Leases, m *Metrics, log *slog.Logger, work func(context.Context) error) error {
+// Run calls work once this process holds the Lease, or at once if no election is wanted, and returns when work did.
+// Losing the Lease is an error. m counts what comes of the election.
+func (f *Flags) Run(ctx context.Context, leases leader.Leases, m *Metrics, log *slog.Logger,
+	work func(context.Context) error) error {
 	if !f.Enabled {
 		return work(ctx)
 	}

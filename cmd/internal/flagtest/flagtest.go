@@ -15,8 +15,9 @@ import (
 // flag is a flag's name in backquotes.
 var flag = regexp.MustCompile("`([a-z][a-z0-9-]*)`")
 
-// Stock wants every flag of Kubernetes' component of that name, as pkg/cluster/testdata/flags has them, to be among fs, and those without
-// effect to take the same type of value; and the table of docs/features.md to name all of fs that have no effect, and no others.
+// Stock wants every flag of Kubernetes' component of that name, as pkg/cluster/testdata/flags has them, to be among fs,
+// and those without effect to take the same type of value; and the table of docs/features.md to name all of fs that
+// have no effect, and no others.
 func Stock(t *testing.T, component string, fs *pflag.FlagSet) {
 	t.Helper()
 	recorded, err := os.ReadFile(filepath.Join("..", "..", "pkg", "cluster", "testdata", "flags", component+".txt"))

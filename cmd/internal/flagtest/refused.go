@@ -10,8 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// protecting are, for each component, the flags that decide who may do what, or what is encrypted, checked, logged or served, or have the
-// command end, and that are not built, or whose file is missing: flag to a value that asks for it. A flag leaves this table when it works.
+// protecting are, for each component, the flags that decide who may do what, or what is encrypted, checked, logged or
+// served, or have the command end, and that are not built, or whose file is missing: flag to a value that asks for it.
+// A flag leaves this table when it works.
 var protecting = map[string]map[string]string{
 	"kube-apiserver": {
 		"admission-control":                           "x",
@@ -48,13 +49,16 @@ var protecting = map[string]map[string]string{
 	"kube-controller-manager": {"emulated-version": "1.35", "leader-migration-config": "/nowhere"},
 	"kube-scheduler":          {"emulated-version": "1.35", "write-config-to": "/nowhere/x"},
 	"kube-proxy":              {"init-only": "true", "write-config-to": "/nowhere/x"},
-	"kubelet": {"cgroups-per-qos": "false", "cpu-cfs-quota": "false", "cpu-cfs-quota-period": "5ms", "enable-controller-attach-detach": "false",
-		"exit-on-lock-contention": "true", "local-storage-capacity-isolation": "false", "lock-file": "/nowhere/x", "manifest-url": "http://x",
+	"kubelet": {"cgroups-per-qos": "false", "cpu-cfs-quota": "false", "cpu-cfs-quota-period": "5ms",
+		"enable-controller-attach-detach": "false",
+		"exit-on-lock-contention":         "true", "local-storage-capacity-isolation": "false",
+		"lock-file":           "/nowhere/x",
+		"manifest-url":        "http://x",
 		"manifest-url-header": "a:b", "qos-reserved": "memory=50%", "read-only-port": "10255", "runonce": "true"},
 }
 
-// Refused wants the component to end its start with an error that names the flag, for every flag that protects and is not built, and
-// docs/stock.md to name all of them. command makes the component's command.
+// Refused wants the component to end its start with an error that names the flag, for every flag that protects and is
+// not built, and docs/stock.md to name all of them. command makes the component's command.
 func Refused(t *testing.T, component string, command func() *cobra.Command) {
 	t.Helper()
 	told := named(t, "stock.md", "| of | refused |", component)

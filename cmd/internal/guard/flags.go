@@ -29,20 +29,34 @@ type Flags struct {
 // AddFlags registers the flags with upstream's defaults.
 func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	const ttl = 10 * time.Second
-	fs.StringVar(&f.AuthenticationKubeconfig, "authentication-kubeconfig", "", "Kubeconfig file of the API server that is asked whose a token is (tokenreviews) and which client certificates to accept. Without one all who bring a token are anonymous and no client CA is looked up.")
-	fs.BoolVar(&f.SkipLookup, "authentication-skip-lookup", false, "Do not look up the client CA that the API server publishes.")
-	fs.DurationVar(&f.TokenTTL, "authentication-token-webhook-cache-ttl", ttl, "How long the answer whose a token is stays valid.")
-	fs.StringVar(&f.AuthorizationKubeconfig, "authorization-kubeconfig", "", "Kubeconfig file of the API server that is asked who may do what (subjectaccessreviews). Without one all that is not always allowed is forbidden.")
-	fs.StringSliceVar(&f.AlwaysAllowPaths, "authorization-always-allow-paths", []string{"/healthz", "/readyz", "/livez"}, "HTTP paths that need no authorization; a trailing * stands for all that begin so.")
-	fs.DurationVar(&f.AllowedTTL, "authorization-webhook-cache-authorized-ttl", ttl, "How long a permission stays valid.")
+	fs.StringVar(&f.AuthenticationKubeconfig, "authentication-kubeconfig", "",
+		"Kubeconfig file of the API server that is asked whose a token is (tokenreviews) and which client certificates to accept. Without one all who bring a token are anonymous and no client CA is looked up.")
+	fs.BoolVar(&f.SkipLookup, "authentication-skip-lookup", false,
+		"Do not look up the client CA that the API server publishes.")
+	fs.DurationVar(&f.TokenTTL, "authentication-token-webhook-cache-ttl", ttl,
+		"How long the answer whose a token is stays valid.")
+	fs.StringVar(&f.AuthorizationKubeconfig, "authorization-kubeconfig", "",
+		"Kubeconfig file of the API server that is asked who may do what (subjectaccessreviews). Without one all that is not always allowed is forbidden.")
+	fs.StringSliceVar(&f.AlwaysAllowPaths, "authorization-always-allow-paths",
+		[]string{"/healthz", "/readyz", "/livez"},
+		"HTTP paths that need no authorization; a trailing * stands for all that begin so.")
+	fs.DurationVar(&f.AllowedTTL, "authorization-webhook-cache-authorized-ttl", ttl,
+		"How long a permission stays valid.")
 	fs.DurationVar(&f.DeniedTTL, "authorization-webhook-cache-unauthorized-ttl", ttl, "How long a refusal stays valid.")
-	fs.StringVar(&f.ClientCAFile, "client-ca-file", "", "Who shows a client certificate of an authority in this file is the certificate's common name. Without one the API server's published client CA is looked up, and followed.")
-	fs.StringVar(&f.ProxyCAFile, "requestheader-client-ca-file", "", "Who shows a client certificate of an authority in this file is a front proxy, which names users in headers. Without one all of --requestheader-* is what the API server publishes.")
-	fs.StringSliceVar(&f.AllowedNames, "requestheader-allowed-names", nil, "Common names that a front proxy's certificate may have; empty: any.")
-	fs.StringSliceVar(&f.Headers.UsernameHeaders, "requestheader-username-headers", []string{"X-Remote-User"}, "Headers in which front proxies name the user.")
-	fs.StringSliceVar(&f.Headers.UIDHeaders, "requestheader-uid-headers", nil, "Headers in which front proxies give the user's UID.")
-	fs.StringSliceVar(&f.Headers.GroupHeaders, "requestheader-group-headers", []string{"X-Remote-Group"}, "Headers in which front proxies name the user's groups.")
-	fs.StringSliceVar(&f.Headers.ExtraHeaderPrefixes, "requestheader-extra-headers-prefix", []string{"X-Remote-Extra-"}, "Prefixes of headers in which front proxies give more of the user.")
+	fs.StringVar(&f.ClientCAFile, "client-ca-file", "",
+		"Who shows a client certificate of an authority in this file is the certificate's common name. Without one the API server's published client CA is looked up, and followed.")
+	fs.StringVar(&f.ProxyCAFile, "requestheader-client-ca-file", "",
+		"Who shows a client certificate of an authority in this file is a front proxy, which names users in headers. Without one all of --requestheader-* is what the API server publishes.")
+	fs.StringSliceVar(&f.AllowedNames, "requestheader-allowed-names", nil,
+		"Common names that a front proxy's certificate may have; empty: any.")
+	fs.StringSliceVar(&f.Headers.UsernameHeaders, "requestheader-username-headers", []string{"X-Remote-User"},
+		"Headers in which front proxies name the user.")
+	fs.StringSliceVar(&f.Headers.UIDHeaders, "requestheader-uid-headers", nil,
+		"Headers in which front proxies give the user's UID.")
+	fs.StringSliceVar(&f.Headers.GroupHeaders, "requestheader-group-headers", []string{"X-Remote-Group"},
+		"Headers in which front proxies name the user's groups.")
+	fs.StringSliceVar(&f.Headers.ExtraHeaderPrefixes, "requestheader-extra-headers-prefix", []string{"X-Remote-Extra-"},
+		"Prefixes of headers in which front proxies give more of the user.")
 }
 
 // New builds the guard that the flags ask for. Nothing is sent yet: the API server may start later.
@@ -64,14 +78,18 @@ func (f *Flags) New(component string, log *slog.Logger) (*Guard, error) {
 	}
 	may := delegated.AnyOf{delegated.Group("system:masters"), paths}
 	if reviews != nil {
-		may = append(may, delegated.NewReviews(reviews, delegated.ReviewTTL{Allowed: f.AllowedTTL, Denied: f.DeniedTTL}, time.Now))
+		may = append(may, delegated.NewReviews(reviews, delegated.ReviewTTL{Allowed: f.AllowedTTL, Denied: f.DeniedTTL},
+			time.Now))
 	}
-	return &Guard{Authenticator: delegated.Anonymous{Known: known}, Authorizer: may, Clients: clients, follow: follow, Log: log}, nil
+	return &Guard{Authenticator: delegated.Anonymous{Known: known}, Authorizer: may, Clients: clients, follow: follow,
+		Log: log}, nil
 }
 
-// certificates are those who are known by client certificates: front proxies first, as with the API server, then clients. The authorities
-// are a file's where a flag names it, and else those that the API server publishes, unless nobody may look. follow keeps these up to date.
-func (f *Flags) certificates(tokens *delegated.Client, log *slog.Logger) (known delegated.Union, ask *authorities.Set, follow func(context.Context), err error) {
+// certificates are those who are known by client certificates: front proxies first, as with the API server, then
+// clients. The authorities are a file's where a flag names it, and else those that the API server publishes, unless
+// nobody may look. follow keeps these up to date.
+func (f *Flags) certificates(tokens *delegated.Client, log *slog.Logger) (known delegated.Union, ask *authorities.Set,
+	follow func(context.Context), err error) {
 	var clients, proxies authorities.Source
 	var trust func() frontproxy.Trust
 	if tokens != nil && !f.SkipLookup && (f.ClientCAFile == "" || f.ProxyCAFile == "") {

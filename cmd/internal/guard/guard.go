@@ -1,5 +1,5 @@
-// Package guard is who may use the HTTPS server of kube-controller-manager and kube-scheduler: the flags about it, and the
-// handler that stands before the server's paths. Other components do without the package and what it brings along.
+// Package guard is who may use the HTTPS server of kube-controller-manager and kube-scheduler: the flags about it, and
+// the handler that stands before the server's paths. Other components do without the package and what it brings along.
 package guard
 
 import (
@@ -19,8 +19,8 @@ import (
 	"bonsai/pkg/delegated"
 )
 
-// Guard lets those requests through whose user may use the path: the verb is the HTTP method in lower case. Refusals are
-// Status objects as the API server's.
+// Guard lets those requests through whose user may use the path: the verb is the HTTP method in lower case. Refusals
+// are Status objects as the API server's.
 type Guard struct {
 	Authenticator delegated.Authenticator
 	Authorizer    delegated.Authorizer
@@ -43,7 +43,8 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, ok, err := g.Authenticator.Authenticate(r)
 		if !ok {
-			g.Log.Info("request not authenticated", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "err", err)
+			g.Log.Info("request not authenticated", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "err",
+				err)
 			refuse(w, apierrors.NewUnauthorized("Unauthorized"))
 			return
 		}
@@ -54,7 +55,8 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 		case allowed:
 			next.ServeHTTP(w, r)
 		case err != nil:
-			g.Log.Error("request not authorized", "user", user.Username, "verb", what.Verb, "path", what.Path, "err", err)
+			g.Log.Error("request not authorized", "user", user.Username, "verb", what.Verb, "path", what.Path, "err",
+				err)
 			http.Error(w, fmt.Sprintf("Internal Server Error: %q", what.Path), http.StatusInternalServerError)
 		default:
 			g.Log.Info("request forbidden", "user", user.Username, "verb", what.Verb, "path", what.Path)

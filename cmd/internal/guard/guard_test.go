@@ -39,12 +39,14 @@ func apiServer(t *testing.T) string {
 			in := &authnv1.TokenReview{}
 			decode(t, r, in)
 			review.TypeMeta = metav1.TypeMeta{Kind: "TokenReview", APIVersion: "authentication.k8s.io/v1"}
-			review.Status = map[string]any{"authenticated": in.Spec.Token != "wrong", "user": map[string]any{"username": in.Spec.Token}}
+			review.Status = map[string]any{"authenticated": in.Spec.Token != "wrong",
+				"user": map[string]any{"username": in.Spec.Token}}
 		} else {
 			in := &authzv1.SubjectAccessReview{}
 			decode(t, r, in)
 			review.TypeMeta = metav1.TypeMeta{Kind: "SubjectAccessReview", APIVersion: "authorization.k8s.io/v1"}
-			review.Status = map[string]any{"allowed": in.Spec.User == "reader" && *in.Spec.NonResourceAttributes == authzv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}}
+			review.Status = map[string]any{"allowed": in.Spec.User == "reader" &&
+				*in.Spec.NonResourceAttributes == authzv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}}
 			if in.Spec.User == "broken" {
 				w.WriteHeader(http.StatusInternalServerError)
 			}
@@ -54,7 +56,8 @@ func apiServer(t *testing.T) string {
 	}))
 	t.Cleanup(server.Close)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	config := `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"` + server.URL + `"}}],"contexts":[{"name":"x","context":{"cluster":"c"}}],"current-context":"x"}`
+	config := `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"` + server.URL +
+		`"}}],"contexts":[{"name":"x","context":{"cluster":"c"}}],"current-context":"x"}`
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +113,8 @@ func TestGuard(t *testing.T) {
 		code                int
 		body                string
 	}{
-		{"anonymous", both, "GET", "/metrics", "", 403, `"message": "forbidden: User \"system:anonymous\" cannot get path \"/metrics\""`},
+		{"anonymous", both, "GET", "/metrics", "", 403,
+			`"message": "forbidden: User \"system:anonymous\" cannot get path \"/metrics\""`},
 		{"health is for all", both, "GET", "/healthz", "", 200, "served"},
 		{"but not with a wrong token", both, "GET", "/healthz", "wrong", 401, `"message": "Unauthorized"`},
 		{"nor what is below", both, "GET", "/healthz/x", "", 403, "Forbidden"},
@@ -123,7 +127,8 @@ func TestGuard(t *testing.T) {
 		{"nobody to ask", none, "GET", "/metrics", "reader", 403, `User \"system:anonymous\" cannot get path`},
 		{"nobody to ask about health", none, "GET", "/readyz", "wrong", 200, "served"},
 		{"nobody to ask about access", noReviews, "GET", "/metrics", "reader", 403, `User \"reader\" cannot get path`},
-		{"nobody to ask about tokens", noTokens, "GET", "/metrics", "reader", 403, `User \"system:anonymous\" cannot get path`},
+		{"nobody to ask about tokens", noTokens, "GET", "/metrics", "reader", 403,
+			`User \"system:anonymous\" cannot get path`},
 		{"always allowed", open, "GET", "/metrics", "", 200, "served"},
 		{"no longer always allowed", open, "GET", "/livez", "", 403, "Forbidden"},
 	} {
@@ -154,7 +159,8 @@ func TestFlagsAreChecked(t *testing.T) {
 	}
 }
 
-// TestRotation: the files of authorities are read again when they change, without a restart, and front proxies need an allowed name.
+// TestRotation: the files of authorities are read again when they change, without a restart, and front proxies need an
+// allowed name.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -164,13 +170,15 @@ func TestRotation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	client, proxy, stranger := selfSigned(t, "admin", "system:masters"), selfSigned(t, "proxy"), selfSigned(t, "stranger")
+	client, proxy, stranger := selfSigned(t, "admin", "system:masters"), selfSigned(t, "proxy"),
+		selfSigned(t, "stranger")
 	write(clients, client)
 	write(proxies, proxy)
 	var f Flags
 	fs := pflag.NewFlagSet("x", pflag.ContinueOnError)
 	f.AddFlags(fs)
-	if err := fs.Parse([]string{"--client-ca-file=" + clients, "--requestheader-client-ca-file=" + proxies, "--requestheader-allowed-names=proxy,second"}); err != nil {
+	if err := fs.Parse([]string{"--client-ca-file=" + clients, "--requestheader-client-ca-file=" + proxies,
+		"--requestheader-allowed-names=proxy,second"}); err != nil {
 		t.Fatal(err)
 	}
 	guard, err := f.New("x", slog.New(slog.DiscardHandler))
@@ -197,7 +205,8 @@ func TestRotation(t *testing.T) {
 		}
 	}
 	master, none := http.Header{"X-Remote-User": {"bob"}, "X-Remote-Group": {"system:masters"}}, http.Header{}
-	if a, b, c, d := code(client, none), code(proxy, master), code(stranger, master), code(client, http.Header{"X-Remote-User": {"bob"}}); a != 200 || b != 200 || c != 401 || d != 200 {
+	if a, b, c, d := code(client, none), code(proxy, master), code(stranger, master),
+		code(client, http.Header{"X-Remote-User": {"bob"}}); a != 200 || b != 200 || c != 401 || d != 200 {
 		t.Errorf("client %d, proxy %d, stranger %d, client with a proxy's headers %d", a, b, c, d)
 	}
 	renewed, second := selfSigned(t, "other", "system:masters"), selfSigned(t, "second")
@@ -221,8 +230,10 @@ func selfSigned(t *testing.T, name string, groups ...string) *x509.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name, Organization: groups}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	of := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name, Organization: groups},
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)

@@ -12,9 +12,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Stock wants every metric of Kubernetes' component of that name, as pkg/cluster/testdata/metrics has them, to be among shown with the same
-// labels, or in the tables below "## Metrics" of docs/stock.md, which say why it is not; and nothing in these tables that is shown, or that
-// Kubernetes does not have. A metric counts as shown once it can be: also before anything was observed.
+// Stock wants every metric of Kubernetes' component of that name, as pkg/cluster/testdata/metrics has them, to be among
+// shown with the same labels, or in the tables below "## Metrics" of docs/stock.md, which say why it is not; and
+// nothing in these tables that is shown, or that Kubernetes does not have. A metric counts as shown once it can be:
+// also before anything was observed.
 func Stock(t *testing.T, component string, shown ...prometheus.Collector) {
 	t.Helper()
 	root := filepath.Join("..", "..")

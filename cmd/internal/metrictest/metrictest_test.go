@@ -13,7 +13,9 @@ func TestDescribed(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewRegistry()
 	r.MustRegister(
-		prometheus.NewCounterVec(prometheus.CounterOpts{Name: "a_total", Help: `Some "help", of {a}.`, ConstLabels: prometheus.Labels{"m": "1,x=\"2\""}}, []string{"z", "b"}),
+		prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "a_total", Help: `Some "help", of {a}.`,
+				ConstLabels: prometheus.Labels{"m": "1,x=\"2\""}}, []string{"z", "b"}),
 		prometheus.NewGauge(prometheus.GaugeOpts{Name: "plain"}),
 	)
 	if got, want := described([]prometheus.Collector{r}), map[string]string{"a_total": "b,m,z", "plain": ""}; !maps.Equal(got, want) {

@@ -36,7 +36,8 @@ func New(t testing.TB, label string) *Namespace {
 			t.Skipf("SKIPPED: needs %s: %v", tool, err)
 		}
 	}
-	n := &Namespace{t: t, Name: fmt.Sprintf("netnstest-%d-%08x-%s", os.Getpid(), crc32.ChecksumIEEE([]byte(t.Name())), label)}
+	n := &Namespace{t: t, Name: fmt.Sprintf("netnstest-%d-%08x-%s", os.Getpid(), crc32.ChecksumIEEE([]byte(t.Name())),
+		label)}
 	command(t, "ip", "netns", "add", n.Name)
 	t.Cleanup(func() { command(t, "ip", "netns", "del", n.Name) })
 	f, err := os.Open("/run/netns/" + n.Name)

@@ -1,5 +1,5 @@
-// Package profiling serves profiles of a component's own process. Components that show none do without the package and what it
-// brings along.
+// Package profiling serves profiles of a component's own process. Components that show none do without the package and
+// what it brings along.
 package profiling
 
 import (
@@ -18,11 +18,12 @@ type Flags struct {
 	Enabled, Contention bool
 }
 
-// AddFlags registers the flags. Recording what blocks costs time in every lock and channel, so that it is off here in the
-// scheduler too, where upstream turns it on.
+// AddFlags registers the flags. Recording what blocks costs time in every lock and channel, so that it is off here in
+// the scheduler too, where upstream turns it on.
 func (f *Flags) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.Enabled, "profiling", true, "Serve profiles at /debug/pprof/, to those who are authorized for it.")
-	fs.BoolVar(&f.Contention, "contention-profiling", false, "Record for the profile \"block\" where the process waits for locks and channels, if --profiling is on.")
+	fs.BoolVar(&f.Contention, "contention-profiling", false,
+		"Record for the profile \"block\" where the process waits for locks and channels, if --profiling is on.")
 }
 
 // Start begins to record what the flags ask for.
@@ -32,7 +33,8 @@ func (f Flags) Start() {
 	}
 }
 
-// longest bounds the time that a profile records, whatever a client asks for in "seconds": one of the CPU, or a trace, keeps others from theirs.
+// longest bounds the time that a profile records, whatever a client asks for in "seconds": one of the CPU, or a trace,
+// keeps others from theirs.
 const longest = 10 * time.Minute
 
 // Paths are where the profiles are served; none unless enabled.

@@ -1,5 +1,5 @@
-// Command coredns is CoreDNS at the version that go.mod pins, with the plug-ins a cluster's DNS uses and no others: a third
-// of the size of the full build.
+// Command coredns is CoreDNS at the version that go.mod pins, with the plug-ins a cluster's DNS uses and no others: a
+// third of the size of the full build.
 package main
 
 import (

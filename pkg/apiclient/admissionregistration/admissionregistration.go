@@ -8,6 +8,8 @@ import (
 )
 
 // ValidatingAdmissionPolicies gives access to validatingadmissionpolicies.
-func ValidatingAdmissionPolicies(c *apiclient.Client) *apiclient.Resource[*admissionregistrationv1.ValidatingAdmissionPolicy] {
-	return apiclient.NewResource(c, admissionregistrationv1.SchemeGroupVersion, "validatingadmissionpolicies", &admissionregistrationv1.ValidatingAdmissionPolicy{})
+func ValidatingAdmissionPolicies(
+	c *apiclient.Client) *apiclient.Resource[*admissionregistrationv1.ValidatingAdmissionPolicy] {
+	return apiclient.NewResource(c, admissionregistrationv1.SchemeGroupVersion, "validatingadmissionpolicies",
+		&admissionregistrationv1.ValidatingAdmissionPolicy{})
 }

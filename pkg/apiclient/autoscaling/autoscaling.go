@@ -9,5 +9,6 @@ import (
 
 // HorizontalPodAutoscalers gives access to horizontalpodautoscalers.
 func HorizontalPodAutoscalers(c *apiclient.Client) *apiclient.Resource[*autoscalingv2.HorizontalPodAutoscaler] {
-	return apiclient.NewResource(c, autoscalingv2.SchemeGroupVersion, "horizontalpodautoscalers", &autoscalingv2.HorizontalPodAutoscaler{})
+	return apiclient.NewResource(c, autoscalingv2.SchemeGroupVersion, "horizontalpodautoscalers",
+		&autoscalingv2.HorizontalPodAutoscaler{})
 }

@@ -9,5 +9,6 @@ import (
 
 // CertificateSigningRequests gives access to certificatesigningrequests.
 func CertificateSigningRequests(c *apiclient.Client) *apiclient.Resource[*certificatesv1.CertificateSigningRequest] {
-	return apiclient.NewResource(c, certificatesv1.SchemeGroupVersion, "certificatesigningrequests", &certificatesv1.CertificateSigningRequest{})
+	return apiclient.NewResource(c, certificatesv1.SchemeGroupVersion, "certificatesigningrequests",
+		&certificatesv1.CertificateSigningRequest{})
 }

@@ -59,12 +59,14 @@ func PersistentVolumes(c *apiclient.Client) *apiclient.Resource[*corev1.Persiste
 
 // PersistentVolumeClaims gives access to persistentvolumeclaims.
 func PersistentVolumeClaims(c *apiclient.Client) *apiclient.Resource[*corev1.PersistentVolumeClaim] {
-	return apiclient.NewResource(c, corev1.SchemeGroupVersion, "persistentvolumeclaims", &corev1.PersistentVolumeClaim{})
+	return apiclient.NewResource(c, corev1.SchemeGroupVersion, "persistentvolumeclaims",
+		&corev1.PersistentVolumeClaim{})
 }
 
 // ReplicationControllers gives access to replicationcontrollers.
 func ReplicationControllers(c *apiclient.Client) *apiclient.Resource[*corev1.ReplicationController] {
-	return apiclient.NewResource(c, corev1.SchemeGroupVersion, "replicationcontrollers", &corev1.ReplicationController{})
+	return apiclient.NewResource(c, corev1.SchemeGroupVersion, "replicationcontrollers",
+		&corev1.ReplicationController{})
 }
 
 // ResourceQuotas gives access to resourcequotas.

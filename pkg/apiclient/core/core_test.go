@@ -45,7 +45,8 @@ func TestEventSink(t *testing.T) {
 			t.Errorf("%v, %v", got, err)
 		}
 	}
-	if want := []string{"POST /api/v1/namespaces/ns/events", "PUT /api/v1/namespaces/ns/events/e", "PATCH /api/v1/namespaces/ns/events/e"}; !slices.Equal(asked, want) {
+	if want := []string{"POST /api/v1/namespaces/ns/events", "PUT /api/v1/namespaces/ns/events/e",
+		"PATCH /api/v1/namespaces/ns/events/e"}; !slices.Equal(asked, want) {
 		t.Errorf("asked %q, want %q", asked, want)
 	}
 	end()

@@ -13,8 +13,8 @@ import (
 // eventTimeout bounds one write of an event: the next ones wait for it.
 const eventTimeout = 10 * time.Second
 
-// EventSink writes recorded events with a client's identity; it is a record.EventSink of client-go, whose calls bring no context. Its
-// requests end with ctx.
+// EventSink writes recorded events with a client's identity; it is a record.EventSink of client-go, whose calls bring
+// no context. Its requests end with ctx.
 type EventSink struct {
 	ctx    context.Context
 	events *apiclient.Resource[*corev1.Event]

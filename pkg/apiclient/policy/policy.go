@@ -9,5 +9,6 @@ import (
 
 // PodDisruptionBudgets gives access to poddisruptionbudgets.
 func PodDisruptionBudgets(c *apiclient.Client) *apiclient.Resource[*policyv1.PodDisruptionBudget] {
-	return apiclient.NewResource(c, policyv1.SchemeGroupVersion, "poddisruptionbudgets", &policyv1.PodDisruptionBudget{})
+	return apiclient.NewResource(c, policyv1.SchemeGroupVersion, "poddisruptionbudgets",
+		&policyv1.PodDisruptionBudget{})
 }

@@ -14,7 +14,8 @@ func ResourceClaims(c *apiclient.Client) *apiclient.Resource[*resourcev1.Resourc
 
 // ResourceClaimTemplates gives access to resourceclaimtemplates.
 func ResourceClaimTemplates(c *apiclient.Client) *apiclient.Resource[*resourcev1.ResourceClaimTemplate] {
-	return apiclient.NewResource(c, resourcev1.SchemeGroupVersion, "resourceclaimtemplates", &resourcev1.ResourceClaimTemplate{})
+	return apiclient.NewResource(c, resourcev1.SchemeGroupVersion, "resourceclaimtemplates",
+		&resourcev1.ResourceClaimTemplate{})
 }
 
 // ResourceSlices gives access to resourceslices.

@@ -11,7 +11,8 @@ import (
 	"bonsai/pkg/apiclient"
 )
 
-// What the server serves is remembered for finderAge, as kinds come and go, and for finderStale while it cannot be read anew.
+// What the server serves is remembered for finderAge, as kinds come and go, and for finderStale while it cannot be read
+// anew.
 const (
 	finderAge   = 10 * time.Second
 	finderStale = 5 * time.Minute
@@ -39,17 +40,21 @@ func By(c *apiclient.Client) func(context.Context) (*Catalog, error) {
 
 // ForKind finds the resource of a kind, or a *meta.NoKindMatchError.
 func (f *Finder) ForKind(ctx context.Context, kind schema.GroupVersionKind) (Resource, error) {
-	return f.find(ctx, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}, func(c *Catalog) (Resource, bool) {
-		return c.ForKind(kind)
-	})
+	return f.find(ctx, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}},
+		func(c *Catalog) (Resource, bool) {
+			return c.ForKind(kind)
+		})
 }
 
 // ForGroupKind finds the resource of a kind in the version that the server prefers, or a *meta.NoKindMatchError.
 func (f *Finder) ForGroupKind(ctx context.Context, kind schema.GroupKind) (Resource, error) {
-	return f.find(ctx, &meta.NoKindMatchError{GroupKind: kind}, func(c *Catalog) (Resource, bool) { return c.ForGroupKind(kind) })
+	return f.find(ctx, &meta.NoKindMatchError{GroupKind: kind}, func(c *Catalog) (Resource, bool) {
+		return c.ForGroupKind(kind)
+	})
 }
 
-func (f *Finder) find(ctx context.Context, none *meta.NoKindMatchError, in func(*Catalog) (Resource, bool)) (Resource, error) {
+func (f *Finder) find(ctx context.Context, none *meta.NoKindMatchError, in func(*Catalog) (Resource, bool)) (Resource,
+	error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	catalog, err := f.newest(ctx)
@@ -65,7 +70,8 @@ func (f *Finder) find(ctx context.Context, none *meta.NoKindMatchError, in func(
 	return Resource{}, none
 }
 
-// newest is the catalog to look into. With an error it is one that ought to be read anew and cannot be, or nil. f.mu is held.
+// newest is the catalog to look into. With an error it is one that ought to be read anew and cannot be, or nil. f.mu is
+// held.
 func (f *Finder) newest(ctx context.Context) (*Catalog, error) {
 	age := f.now().Sub(f.from)
 	if f.catalog != nil && age <= finderAge {

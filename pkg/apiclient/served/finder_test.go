@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// While the server does not tell what it serves, what it served some minutes ago is believed, but not that a kind is none of it.
+// While the server does not tell what it serves, what it served some minutes ago is believed, but not that a kind is
+// none of it.
 func TestFinderOutlivesFailedReads(t *testing.T) {
 	t.Parallel()
 	now, down := time.Unix(1000, 0), errors.New("connection refused")

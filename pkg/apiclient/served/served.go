@@ -1,4 +1,5 @@
-// Package served is for kinds that are known only at run time: what an API server serves, and the metadata of its objects.
+// Package served is for kinds that are known only at run time: what an API server serves, and the metadata of its
+// objects.
 package served
 
 import (
@@ -37,8 +38,9 @@ func (r Resource) Has(verbs ...string) bool {
 // aggregated is the discovery document that lists everything at once.
 const aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// Read asks the API server what it serves: each resource once, in the first version that has it, and its other versions'
-// kinds by Kinds. What could be learnt comes back also with an error: a group whose backend is down is reported as stale.
+// Read asks the API server what it serves: each resource once, in the first version that has it, and its other
+// versions' kinds by Kinds. What could be learnt comes back also with an error: a group whose backend is down is
+// reported as stale.
 func Read(ctx context.Context, c *apiclient.Client) (*Catalog, error) {
 	cat := NewCatalog()
 	var errs []error
@@ -121,8 +123,10 @@ func (c *Catalog) addGroup(g apidiscoveryv2.APIGroupDiscovery) error {
 				continue
 			}
 			served := Resource{
-				GroupVersionResource: schema.GroupVersionResource{Group: g.Name, Version: v.Version, Resource: r.Resource},
-				Kind:                 r.ResponseKind.Kind, Namespaced: r.Scope == apidiscoveryv2.ScopeNamespace, Verbs: r.Verbs,
+				GroupVersionResource: schema.GroupVersionResource{Group: g.Name, Version: v.Version,
+					Resource: r.Resource},
+				Kind: r.ResponseKind.Kind, Namespaced: r.Scope == apidiscoveryv2.ScopeNamespace,
+				Verbs: r.Verbs,
 			}
 			for _, sub := range r.Subresources {
 				served.Subresources = append(served.Subresources, sub.Subresource)

@@ -13,5 +13,6 @@ func CSINodes(c *apiclient.Client) *apiclient.Resource[*storagev1.CSINode] {
 
 // CSIStorageCapacities gives access to csistoragecapacities.
 func CSIStorageCapacities(c *apiclient.Client) *apiclient.Resource[*storagev1.CSIStorageCapacity] {
-	return apiclient.NewResource(c, storagev1.SchemeGroupVersion, "csistoragecapacities", &storagev1.CSIStorageCapacity{})
+	return apiclient.NewResource(c, storagev1.SchemeGroupVersion, "csistoragecapacities",
+		&storagev1.CSIStorageCapacity{})
 }

@@ -24,5 +24,6 @@ func VolumeAttachments(c *apiclient.Client) *apiclient.Resource[*storagev1.Volum
 
 // VolumeAttributesClasses gives access to volumeattributesclasses.
 func VolumeAttributesClasses(c *apiclient.Client) *apiclient.Resource[*storagev1.VolumeAttributesClass] {
-	return apiclient.NewResource(c, storagev1.SchemeGroupVersion, "volumeattributesclasses", &storagev1.VolumeAttributesClass{})
+	return apiclient.NewResource(c, storagev1.SchemeGroupVersion, "volumeattributesclasses",
+		&storagev1.VolumeAttributesClass{})
 }

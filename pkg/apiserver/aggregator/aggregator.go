@@ -36,17 +36,20 @@ type Config struct {
 	// Store has the APIServices, and Stored is where they are stored.
 	Store  registry.Store
 	Stored follow.Resource
-	// Related are Services and EndpointSlices: a change of one in the namespace of a server has that looked at. Their Decode is not used.
+	// Related are Services and EndpointSlices: a change of one in the namespace of a server has that looked at. Their
+	// Decode is not used.
 	Related []follow.Resource
 	Cluster Cluster
 	// Complete is closed when the catalog has all that was defined when the server started.
 	Complete <-chan struct{}
-	// Certificate is what servers know this one by, read at each handshake (--proxy-client-cert-file); nil: they cannot.
+	// Certificate is what servers know this one by, read at each handshake (--proxy-client-cert-file); nil: they
+	// cannot.
 	Certificate func() (*tls.Certificate, error)
 	// Dial opens the connections to servers.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// IdentityHeaders are the headers by which this server lets front proxies name users, and IdentityPrefixes what headers of theirs
-	// begin with: no client may send those to servers behind this one, which are told to believe them. Optional.
+	// IdentityHeaders are the headers by which this server lets front proxies name users, and IdentityPrefixes what
+	// headers of theirs begin with: no client may send those to servers behind this one, which are told to believe
+	// them. Optional.
 	IdentityHeaders, IdentityPrefixes []string
 	// FollowRedirects hands answers on that lead the client elsewhere (--aggregator-reject-forwarding-redirect=false).
 	FollowRedirects bool
@@ -75,7 +78,8 @@ type Aggregator struct {
 
 // New returns an Aggregator; Run has it work.
 func New(cfg Config) *Aggregator {
-	a := &Aggregator{cfg: cfg, via: "1.1 kube-aggregator-" + cfg.ID, changed: make(chan struct{}, 1), done: make(chan struct{}), known: map[string]*v1.APIService{},
+	a := &Aggregator{cfg: cfg, via: "1.1 kube-aggregator-" + cfg.ID, changed: make(chan struct{}, 1),
+		done: make(chan struct{}), known: map[string]*v1.APIService{},
 		remotes: map[string]*remote{}, inFlight: flowcontrol.NewShares(maxInFlight, maxServerInFlight, 0)}
 	a.metrics = newMetrics(a.Snapshot)
 	a.now.Store(&Snapshot{over: make(chan struct{})})
@@ -154,12 +158,14 @@ func (a *Aggregator) refresh(ctx context.Context, group *errgroup.Group) int {
 	a.mu.Lock()
 	known := maps.Clone(a.known)
 	a.mu.Unlock()
-	next := &Snapshot{generation: a.Snapshot().generation + 1, over: make(chan struct{}), byVersion: make(map[schema.GroupVersion]*Service, len(known))}
+	next := &Snapshot{generation: a.Snapshot().generation + 1, over: make(chan struct{}),
+		byVersion: make(map[schema.GroupVersion]*Service, len(known))}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		s := &Service{Object: known[name]}
 		if s.Object.Spec.Service != nil {
 			s.remote = a.remoteOf(ctx, group, s.Object)
-			if s.seen = s.remote.seen.Load(); s.seen != nil && apiregistration.SetCondition(s.Object.DeepCopy(), s.seen.condition, time.Time{}) {
+			if s.seen = s.remote.seen.Load(); s.seen != nil &&
+				apiregistration.SetCondition(s.Object.DeepCopy(), s.seen.condition, time.Time{}) {
 				s.remote.poke() // somebody wrote another one; or it is being written
 			}
 			next.remotes++
@@ -203,7 +209,8 @@ func (a *Aggregator) forget(name string, r *remote) {
 	a.mu.Unlock()
 }
 
-// found writes what was found out of a server, if it is not written, and makes it known. It tells whether it is written.
+// found writes what was found out of a server, if it is not written, and makes it known. It tells whether it is
+// written.
 func (a *Aggregator) found(ctx context.Context, name string, r *remote, f *finding) bool {
 	a.mu.Lock()
 	current := a.remotes[name] == r
@@ -212,7 +219,8 @@ func (a *Aggregator) found(ctx context.Context, name string, r *remote, f *findi
 	if !current || is == nil {
 		return true
 	}
-	if s := a.Snapshot().byVersion[schema.GroupVersion{Group: r.spec.Group, Version: r.spec.Version}]; s == nil || s.seen != f {
+	if s := a.Snapshot().byVersion[schema.GroupVersion{Group: r.spec.Group, Version: r.spec.Version}]; s == nil ||
+		s.seen != f {
 		a.signal()
 	}
 	if err := a.settle(ctx, is, f.condition); err != nil && ctx.Err() == nil {

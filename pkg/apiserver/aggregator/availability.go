@@ -22,25 +22,30 @@ const (
 )
 
 func unavailable(reason, format string, args ...any) v1.APIServiceCondition {
-	return v1.APIServiceCondition{Type: v1.Available, Status: v1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...)}
+	return v1.APIServiceCondition{Type: v1.Available, Status: v1.ConditionFalse, Reason: reason,
+		Message: fmt.Sprintf(format, args...)}
 }
 
 func passed() v1.APIServiceCondition {
-	return v1.APIServiceCondition{Type: v1.Available, Status: v1.ConditionTrue, Reason: reasonPassed, Message: "all checks passed"}
+	return v1.APIServiceCondition{Type: v1.Available, Status: v1.ConditionTrue, Reason: reasonPassed,
+		Message: "all checks passed"}
 }
 
-// reachable tells whether a Service, with its EndpointSlices, leads to a server; if it does not, the condition says why. Whether the
-// server answers is another question.
-func reachable(to *v1.ServiceReference, svc *corev1.Service, endpoints []*discoveryv1.EndpointSlice) (v1.APIServiceCondition, bool) {
+// reachable tells whether a Service, with its EndpointSlices, leads to a server; if it does not, the condition says
+// why. Whether the server answers is another question.
+func reachable(to *v1.ServiceReference, svc *corev1.Service,
+	endpoints []*discoveryv1.EndpointSlice) (v1.APIServiceCondition, bool) {
 	if svc.Spec.Type != corev1.ServiceTypeClusterIP && svc.Spec.Type != "" {
 		return v1.APIServiceCondition{}, true
 	}
 	i := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port(to) })
 	if i < 0 {
-		return unavailable(reasonServicePort, "service/%s in %q is not listening on port %d", to.Name, to.Namespace, port(to)), false
+		return unavailable(reasonServicePort, "service/%s in %q is not listening on port %d", to.Name, to.Namespace,
+			port(to)), false
 	}
 	if len(endpoints) == 0 {
-		return unavailable(reasonEndpointsNotFound, "cannot find endpointslices for service/%s in %q", to.Name, to.Namespace), false
+		return unavailable(reasonEndpointsNotFound, "cannot find endpointslices for service/%s in %q", to.Name,
+			to.Namespace), false
 	}
 	name := svc.Spec.Ports[i].Name
 	for _, slice := range endpoints {
@@ -48,7 +53,8 @@ func reachable(to *v1.ServiceReference, svc *corev1.Service, endpoints []*discov
 			return v1.APIServiceCondition{}, true
 		}
 	}
-	return unavailable(reasonMissingEndpoints, "endpointslices for service/%s in %q have no addresses with port name %q", to.Name, to.Namespace, name), false
+	return unavailable(reasonMissingEndpoints,
+		"endpointslices for service/%s in %q have no addresses with port name %q", to.Name, to.Namespace, name), false
 }
 
 func hasPort(slice *discoveryv1.EndpointSlice, name string) bool {

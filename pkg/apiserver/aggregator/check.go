@@ -71,9 +71,10 @@ func (a *Aggregator) ask(ctx context.Context, r *remote) ([]apidiscoveryv2.APIRe
 	return nil, err
 }
 
-// resourcesAt asks one endpoint. What it serves counts only if it says it in the form of an APIResourceList; else the server is there, and
-// nothing is known of it.
-func (a *Aggregator) resourcesAt(ctx context.Context, r *remote, at *url.URL) ([]apidiscoveryv2.APIResourceDiscovery, error) {
+// resourcesAt asks one endpoint. What it serves counts only if it says it in the form of an APIResourceList; else the
+// server is there, and nothing is known of it.
+func (a *Aggregator) resourcesAt(ctx context.Context, r *remote, at *url.URL) ([]apidiscoveryv2.APIResourceDiscovery,
+	error) {
 	code, body, err := a.get(ctx, r, at, "application/json", maxDiscovery)
 	if err != nil {
 		return nil, err
@@ -92,8 +93,10 @@ func (a *Aggregator) resourcesAt(ctx context.Context, r *remote, at *url.URL) ([
 	return resourcesOf(list.APIResources, r.spec.Group, r.spec.Version), nil
 }
 
-// get asks the server as the aggregator itself. Redirects are answers like others: the server must not lead this one elsewhere.
-func (a *Aggregator) get(ctx context.Context, r *remote, at *url.URL, accept string, limit int64) (code int, body []byte, err error) {
+// get asks the server as the aggregator itself. Redirects are answers like others: the server must not lead this one
+// elsewhere.
+func (a *Aggregator) get(ctx context.Context, r *remote, at *url.URL, accept string, limit int64) (code int,
+	body []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
 		return 0, nil, err
@@ -101,7 +104,9 @@ func (a *Aggregator) get(ctx context.Context, r *remote, at *url.URL, accept str
 	req.Header.Set("Accept", accept)
 	req.Header.Set("Via", a.via)
 	transport.SetAuthProxyHeaders(req, "system:kube-aggregator", "", []string{request.GroupMasters}, nil)
-	client := http.Client{Transport: r.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{Transport: r.transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	answer, err := client.Do(req)
 	if err != nil {
 		return 0, nil, err

@@ -9,9 +9,9 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// identify says in the request's headers who asks, and takes away everything else in them that could say so: what the client sent under
-// the names that servers behind this one believe, in any spelling that some server takes for the same (CGI makes "-" and "_" one), and
-// what is for this server alone.
+// identify says in the request's headers who asks, and takes away everything else in them that could say so: what the
+// client sent under the names that servers behind this one believe, in any spelling that some server takes for the same
+// (CGI makes "-" and "_" one), and what is for this server alone.
 func (a *Aggregator) identify(r *http.Request, user *request.User) {
 	for name := range r.Header {
 		if a.names(name) {

@@ -9,13 +9,14 @@ import (
 const (
 	// goodFor is how long a document of another server is told before that is asked for it again.
 	goodFor = time.Minute
-	// fetchTimeout is how long a server has for a document, and firstWait how long who asks for the first time waits for that.
+	// fetchTimeout is how long a server has for a document, and firstWait how long who asks for the first time waits
+	// for that.
 	fetchTimeout = 10 * time.Second
 	firstWait    = 2 * time.Second
 )
 
-// later is a document of another server, asked for when somebody wants it, in the background: who wants it again is told the last one,
-// so that a server which has become slow holds up nobody.
+// later is a document of another server, asked for when somebody wants it, in the background: who wants it again is
+// told the last one, so that a server which has become slow holds up nobody.
 type later struct {
 	mu      sync.Mutex
 	body    []byte        // the last good one, empty if the server has none; nil if that is not known
@@ -23,8 +24,10 @@ type later struct {
 	running chan struct{} // closed when the answer comes; nil if none is waited for
 }
 
-// get returns the last document, empty if the server has none, nil if that is not known. ctx is who wants it, life is that of the server, now the time.
-func (l *later) get(ctx, life context.Context, now func() time.Time, fetch func(context.Context) ([]byte, error)) []byte {
+// get returns the last document, empty if the server has none, nil if that is not known. ctx is who wants it, life is
+// that of the server, now the time.
+func (l *later) get(ctx, life context.Context, now func() time.Time,
+	fetch func(context.Context) ([]byte, error)) []byte {
 	l.mu.Lock()
 	body, first, running := l.body, l.asked.IsZero(), l.running
 	if running == nil && (first || now().Sub(l.asked) >= goodFor) {
@@ -49,7 +52,8 @@ func (l *later) get(ctx, life context.Context, now func() time.Time, fetch func(
 }
 
 // fetch asks once. It ends with the server's life at the latest.
-func (l *later) fetch(life context.Context, now func() time.Time, fetch func(context.Context) ([]byte, error), done chan struct{}) {
+func (l *later) fetch(life context.Context, now func() time.Time, fetch func(context.Context) ([]byte, error),
+	done chan struct{}) {
 	ctx, cancel := context.WithTimeout(life, fetchTimeout)
 	defer cancel()
 	body, err := fetch(ctx)

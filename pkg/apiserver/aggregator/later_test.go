@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Who wants a document is told the last one while a newer one is asked for, and waits only if there was none, and not for long.
+// Who wants a document is told the last one while a newer one is asked for, and waits only if there was none, and not
+// for long.
 func TestLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,7 +35,8 @@ func TestLater(t *testing.T) {
 			got, took := get()
 			synctest.Wait() // who is asked in the background has been
 			if got != body || took != waited || asked != times {
-				t.Errorf("%s: %q after %s, asked %d times; want %q after %s, %d times", what, got, took, asked, body, waited, times)
+				t.Errorf("%s: %q after %s, asked %d times; want %q after %s, %d times", what, got, took, asked, body,
+					waited, times)
 			}
 		}
 		expect("a server that does not answer", "", firstWait, 1)

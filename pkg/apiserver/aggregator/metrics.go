@@ -16,7 +16,8 @@ func newMetrics(now func() *Snapshot) metrics {
 			Help: "Counter of APIServices which are marked as unavailable broken down by APIService name and reason.",
 		}, []string{"name", "reason"}),
 		unavailable: unavailableCollector{now: now, desc: prometheus.NewDesc("aggregator_unavailable_apiservice",
-			"Gauge of APIServices which are marked as unavailable broken down by APIService name.", []string{"name"}, nil)},
+			"Gauge of APIServices which are marked as unavailable broken down by APIService name.", []string{"name"},
+			nil)},
 	}
 }
 

@@ -37,8 +37,8 @@ func (a *Aggregator) available() []*Service {
 	return out
 }
 
-// each asks all servers that can be asked at the same time, and returns what they say in their order: nil if that is not known, empty if
-// they have no such document.
+// each asks all servers that can be asked at the same time, and returns what they say in their order: nil if that is
+// not known, empty if they have no such document.
 func (a *Aggregator) each(ctx context.Context, path string, of func(*remote) *later) ([]*Service, [][]byte) {
 	list := a.available()
 	bodies := make([][]byte, len(list))
@@ -63,7 +63,8 @@ func (a *Aggregator) document(ctx context.Context, r *remote, path string) ([]by
 	if err != nil {
 		return nil, err
 	}
-	code, body, err := a.get(ctx, r, &url.URL{Scheme: "https", Host: addresses[0], Path: path}, "application/json", maxSchema)
+	code, body, err := a.get(ctx, r, &url.URL{Scheme: "https", Host: addresses[0], Path: path}, "application/json",
+		maxSchema)
 	switch {
 	case err != nil:
 		return nil, err
@@ -93,8 +94,8 @@ func (a *Aggregator) OpenAPIV2(ctx context.Context) (mark string, schemas []Sche
 	return fmt.Sprintf("%x", h.Sum(nil)), schemas
 }
 
-// OpenAPIV3 is what other servers say of the documents of their group versions: marks of their content. Of a server that has only a
-// document of v2 it is the mark of that.
+// OpenAPIV3 is what other servers say of the documents of their group versions: marks of their content. Of a server
+// that has only a document of v2 it is the mark of that.
 func (a *Aggregator) OpenAPIV3(ctx context.Context) map[schema.GroupVersion]string {
 	list, bodies := a.each(ctx, "/openapi/v3", func(r *remote) *later { return &r.openapiV3 })
 	out := map[schema.GroupVersion]string{}
@@ -123,8 +124,8 @@ func (a *Aggregator) OpenAPIV3(ctx context.Context) map[schema.GroupVersion]stri
 	return out
 }
 
-// OnlyV2 is the OpenAPI v2 document of the server of a group version, if it has none of v3, and a mark of its content; nil: it has one,
-// or is not known to have none.
+// OnlyV2 is the OpenAPI v2 document of the server of a group version, if it has none of v3, and a mark of its content;
+// nil: it has one, or is not known to have none.
 func (a *Aggregator) OnlyV2(ctx context.Context, gv schema.GroupVersion) (mark string, v2 []byte) {
 	s := a.Snapshot().Of(gv)
 	if s == nil || s.remote == nil || !s.Available() {
@@ -142,8 +143,8 @@ func (a *Aggregator) OnlyV2(ctx context.Context, gv schema.GroupVersion) (mark s
 // Remote tells whether another server serves a group version, and tells of it.
 func (a *Aggregator) Remote(gv schema.GroupVersion) bool { return a.Snapshot().Of(gv) != nil }
 
-// ProxyOpenAPI answers for the OpenAPI v3 document of a group version that another server serves, and tells whether it is one; if not,
-// or if that server has only v2, nothing was written.
+// ProxyOpenAPI answers for the OpenAPI v3 document of a group version that another server serves, and tells whether it
+// is one; if not, or if that server has only v2, nothing was written.
 func (a *Aggregator) ProxyOpenAPI(w http.ResponseWriter, r *http.Request) bool {
 	path, ok := strings.CutPrefix(strings.TrimSuffix(r.URL.Path, "/"), "/openapi/v3/apis/")
 	if !ok {

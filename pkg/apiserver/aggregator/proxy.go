@@ -14,8 +14,8 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// Requests that are handed on at a time, of all servers and to one, streams not counted: fewer than the server takes in all, so that
-// servers which answer slowly do not keep it from answering for itself.
+// Requests that are handed on at a time, of all servers and to one, streams not counted: fewer than the server takes in
+// all, so that servers which answer slowly do not keep it from answering for itself.
 const (
 	maxInFlight       = 120
 	maxServerInFlight = 60
@@ -48,8 +48,8 @@ func (a *Aggregator) serviceOf(info *request.Info) *Service {
 	return now.Of(schema.GroupVersion{Group: group, Version: version})
 }
 
-// Proxy hands a request on that was authenticated and authorized, and tells whether it is one for another server; if not, nothing was
-// written. stream tells that it lasts.
+// Proxy hands a request on that was authenticated and authorized, and tells whether it is one for another server; if
+// not, nothing was written. stream tells that it lasts.
 func (a *Aggregator) Proxy(w http.ResponseWriter, r *http.Request, stream bool) bool {
 	info := request.InfoFrom(r.Context())
 	s := a.serviceOf(info)
@@ -81,7 +81,8 @@ func (a *Aggregator) handOn(w http.ResponseWriter, r *http.Request, s *Service, 
 		held := a.inFlight.Hold(flowcontrol.Others, s.Object.Name, nil)
 		if !held.Take(1) {
 			w.Header().Set("Retry-After", "1")
-			http.Error(w, "too many requests for this server are under way, please try again later", http.StatusTooManyRequests)
+			http.Error(w, "too many requests for this server are under way, please try again later",
+				http.StatusTooManyRequests)
 			return
 		}
 		defer held.Give()
@@ -95,7 +96,8 @@ func (a *Aggregator) handOn(w http.ResponseWriter, r *http.Request, s *Service, 
 	location := &url.URL{Scheme: "https", Host: addresses[0], Path: r.URL.Path, RawQuery: r.URL.Query().Encode()}
 	out := a.asked(r, user, location)
 	out.Header.Set("Audit-Id", w.Header().Get("Audit-Id")) // so that what was asked of both can be told to be one
-	h := proxy.NewUpgradeAwareHandler(location, egress.Answers{Transport: s.remote.transport}, false, httpstream.IsUpgradeRequest(r), unreachable{})
+	h := proxy.NewUpgradeAwareHandler(location, egress.Answers{Transport: s.remote.transport}, false,
+		httpstream.IsUpgradeRequest(r), unreachable{})
 	h.RejectForwardingRedirects = !a.cfg.FollowRedirects
 	h.ServeHTTP(w, out)
 }

@@ -11,8 +11,8 @@ import (
 	"bonsai/pkg/apiserver/catalog"
 )
 
-// The label of APIServices that servers register for what they serve themselves, and its values: kept as it was registered, or as it was
-// only at the start of a server, so that an administrator may change it after.
+// The label of APIServices that servers register for what they serve themselves, and its values: kept as it was
+// registered, or as it was only at the start of a server, so that an administrator may change it after.
 const (
 	automanaged        = "kube-aggregator.kubernetes.io/automanaged"
 	automanagedAlways  = "true"
@@ -39,7 +39,8 @@ func registrations(now *catalog.Snapshot) map[string]registration {
 		if slices.ContainsFunc(now.Routes(gv), func(rt *catalog.Route) bool { return !rt.Row.Dynamic() }) {
 			r.manage, p = automanagedOnStart, apiregistration.BuiltIn(gv)
 		}
-		r.spec = v1.APIServiceSpec{Group: gv.Group, Version: gv.Version, GroupPriorityMinimum: p.Group, VersionPriority: p.Version}
+		r.spec = v1.APIServiceSpec{Group: gv.Group, Version: gv.Version, GroupPriorityMinimum: p.Group,
+			VersionPriority: p.Version}
 		out[nameOf(gv)] = r
 	}
 	return out
@@ -59,10 +60,11 @@ const (
 	remove
 )
 
-// changes are what leads from the APIServices that are there to wanted ones. settled are names of which those managed at the start only
-// have been as wanted once, and need nothing any more. complete tells that nothing is missing from wanted: what is not wanted goes, if
-// it is managed at the start only while starting.
-func changes(wanted map[string]registration, have map[string]*v1.APIService, settled map[string]bool, complete, starting bool) []change {
+// changes are what leads from the APIServices that are there to wanted ones. settled are names of which those managed
+// at the start only have been as wanted once, and need nothing any more. complete tells that nothing is missing from
+// wanted: what is not wanted goes, if it is managed at the start only while starting.
+func changes(wanted map[string]registration, have map[string]*v1.APIService, settled map[string]bool, complete,
+	starting bool) []change {
 	var out []change
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		w, is := wanted[name], have[name]
@@ -71,7 +73,8 @@ func changes(wanted map[string]registration, have map[string]*v1.APIService, set
 		case started:
 		case is == nil:
 			out = append(out, change{name, create})
-		case is.Labels[automanaged] != automanagedAlways && is.Labels[automanaged] != automanagedOnStart: // somebody's own
+		// somebody's own
+		case is.Labels[automanaged] != automanagedAlways && is.Labels[automanaged] != automanagedOnStart:
 		case is.Labels[automanaged] != w.manage || !sameSpec(&is.Spec, &w.spec):
 			out = append(out, change{name, update})
 		}
@@ -91,6 +94,8 @@ func changes(wanted map[string]registration, have map[string]*v1.APIService, set
 }
 
 func sameSpec(a, b *v1.APIServiceSpec) bool {
-	return a.Service == nil && b.Service == nil && a.Group == b.Group && a.Version == b.Version && a.GroupPriorityMinimum == b.GroupPriorityMinimum &&
-		a.VersionPriority == b.VersionPriority && a.InsecureSkipTLSVerify == b.InsecureSkipTLSVerify && len(a.CABundle) == 0 && len(b.CABundle) == 0
+	return a.Service == nil && b.Service == nil && a.Group == b.Group && a.Version == b.Version &&
+		a.GroupPriorityMinimum == b.GroupPriorityMinimum &&
+		a.VersionPriority == b.VersionPriority && a.InsecureSkipTLSVerify == b.InsecureSkipTLSVerify &&
+		len(a.CABundle) == 0 && len(b.CABundle) == 0
 }

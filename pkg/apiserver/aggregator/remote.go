@@ -18,11 +18,13 @@ const (
 	recheckAfter = 30 * time.Second
 	// A server that did not answer is asked again after minRetry, twice that, and so on up to recheckAfter.
 	minRetry = 250 * time.Millisecond
-	// settleTime is how long after something has changed a server is asked: what belongs together comes one after the other.
+	// settleTime is how long after something has changed a server is asked: what belongs together comes one after the
+	// other.
 	settleTime = 50 * time.Millisecond
 )
 
-// remote is a server behind a Service, as one APIService names it. Another place, or another authority, is another remote.
+// remote is a server behind a Service, as one APIService names it. Another place, or another authority, is another
+// remote.
 type remote struct {
 	spec      v1.APIServiceSpec
 	transport *http.Transport
@@ -36,29 +38,38 @@ type remote struct {
 
 // sameServer tells whether two APIServices lead to the same server under the same conditions.
 func sameServer(a, b *v1.APIServiceSpec) bool {
-	return apiequality.Semantic.DeepEqual(a.Service, b.Service) && a.InsecureSkipTLSVerify == b.InsecureSkipTLSVerify && string(a.CABundle) == string(b.CABundle) &&
+	return apiequality.Semantic.DeepEqual(a.Service, b.Service) && a.InsecureSkipTLSVerify == b.InsecureSkipTLSVerify &&
+		string(a.CABundle) == string(b.CABundle) &&
 		a.Group == b.Group && a.Version == b.Version
 }
 
 // newRemote connects to nothing.
 func (a *Aggregator) newRemote(ctx context.Context, spec *v1.APIServiceSpec) *remote {
 	life, end := context.WithCancel(ctx)
-	return &remote{life: life, spec: *spec.DeepCopy(), transport: newTransport(spec, a.cfg.Certificate, a.cfg.Dial), wake: make(chan struct{}, 1), end: end}
+	return &remote{life: life, spec: *spec.DeepCopy(), transport: newTransport(spec, a.cfg.Certificate, a.cfg.Dial),
+		wake: make(chan struct{}, 1), end: end}
 }
 
-// newTransport reaches the server: it must have a certificate for the Service's name, and is shown ours. Nothing bounds how long an
-// answer takes but the context of its request.
-func newTransport(spec *v1.APIServiceSpec, certificate func() (*tls.Certificate, error), dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Transport {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: spec.Service.Name + "." + spec.Service.Namespace + ".svc", InsecureSkipVerify: spec.InsecureSkipTLSVerify}
+// newTransport reaches the server: it must have a certificate for the Service's name, and is shown ours. Nothing bounds
+// how long an answer takes but the context of its request.
+func newTransport(spec *v1.APIServiceSpec, certificate func() (*tls.Certificate, error),
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)) *http.Transport {
+	config := &tls.Config{MinVersion: tls.VersionTLS12,
+		ServerName:         spec.Service.Name + "." + spec.Service.Namespace + ".svc",
+		InsecureSkipVerify: spec.InsecureSkipTLSVerify}
 	if len(spec.CABundle) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		config.RootCAs.AppendCertsFromPEM(spec.CABundle) // without a certificate in it, it vouches for nobody
 	}
 	if certificate != nil {
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate() }
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return certificate()
+		}
 	}
-	return &http.Transport{DialContext: dial, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
-		MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 256 << 10, DisableCompression: true}
+	return &http.Transport{DialContext: dial, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second, MaxResponseHeaderBytes: 256 << 10,
+		DisableCompression: true}
 }
 
 // poke has the server looked at again soon.
@@ -69,7 +80,8 @@ func (r *remote) poke() {
 	}
 }
 
-// watch looks after one server as long as it lives: found is told what it is like, and tells whether it has written that down.
+// watch looks after one server as long as it lives: found is told what it is like, and tells whether it has written
+// that down.
 func (a *Aggregator) watch(r *remote, found func(*finding) (written bool)) {
 	ctx := r.life
 	defer r.transport.CloseIdleConnections()

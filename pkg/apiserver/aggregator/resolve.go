@@ -57,11 +57,13 @@ func (c Cluster) reachable(ctx context.Context, to *v1.ServiceReference) (condit
 	case apierrors.IsNotFound(err):
 		return unavailable(reasonServiceNotFound, "service/%s in %q is not present", to.Name, to.Namespace), false
 	case err != nil:
-		return unavailable(reasonServiceAccess, "service/%s in %q cannot be checked due to: %v", to.Name, to.Namespace, err), false
+		return unavailable(reasonServiceAccess, "service/%s in %q cannot be checked due to: %v", to.Name, to.Namespace,
+			err), false
 	}
 	endpoints, err := c.slices(ctx, to)
 	if err != nil {
-		return unavailable(reasonEndpointsAccess, "service/%s in %q cannot be checked due to: %v", to.Name, to.Namespace, err), false
+		return unavailable(reasonEndpointsAccess, "service/%s in %q cannot be checked due to: %v", to.Name,
+			to.Namespace, err), false
 	}
 	return reachable(to, svc, endpoints)
 }

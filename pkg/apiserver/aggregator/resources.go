@@ -16,7 +16,8 @@ func resourcesOf(list []metav1.APIResource, group, version string) []apidiscover
 	slices.SortStableFunc(list, func(a, b metav1.APIResource) int { return cmp.Compare(a.Name, b.Name) })
 	for _, r := range list {
 		parent, sub, isSub := strings.Cut(r.Name, "/")
-		kind := &metav1.GroupVersionKind{Group: cmp.Or(r.Group, group), Version: cmp.Or(r.Version, version), Kind: r.Kind}
+		kind := &metav1.GroupVersionKind{Group: cmp.Or(r.Group, group), Version: cmp.Or(r.Version, version),
+			Kind: r.Kind}
 		if r.Group == "" && r.Version != "" {
 			kind.Group = "" // a kind of the core group
 		}
@@ -28,13 +29,17 @@ func resourcesOf(list []metav1.APIResource, group, version string) []apidiscover
 			}
 			i = len(out)
 			at[parent] = i
-			out = append(out, apidiscoveryv2.APIResourceDiscovery{Resource: parent, Scope: scope, ResponseKind: &metav1.GroupVersionKind{}}) // clients look into it
+			// clients look into it
+			out = append(out, apidiscoveryv2.APIResourceDiscovery{Resource: parent, Scope: scope,
+				ResponseKind: &metav1.GroupVersionKind{}})
 		}
 		if isSub {
-			out[i].Subresources = append(out[i].Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: sub, ResponseKind: kind, Verbs: r.Verbs})
+			out[i].Subresources = append(out[i].Subresources,
+				apidiscoveryv2.APISubresourceDiscovery{Subresource: sub, ResponseKind: kind, Verbs: r.Verbs})
 			continue
 		}
-		out[i].ResponseKind, out[i].SingularResource, out[i].Verbs, out[i].ShortNames, out[i].Categories = kind, r.SingularName, r.Verbs, r.ShortNames, r.Categories
+		out[i].ResponseKind, out[i].SingularResource, out[i].Verbs, out[i].ShortNames, out[i].Categories = kind,
+			r.SingularName, r.Verbs, r.ShortNames, r.Categories
 	}
 	return out
 }

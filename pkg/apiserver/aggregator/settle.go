@@ -23,7 +23,8 @@ const manager = "kube-apiserver"
 
 // asServer makes the API server itself the user of what is done with the context.
 func asServer(ctx context.Context) context.Context {
-	return request.WithUser(ctx, &request.User{Name: "system:apiserver", Groups: []string{request.GroupMasters, request.GroupAuthenticated}})
+	return request.WithUser(ctx,
+		&request.User{Name: "system:apiserver", Groups: []string{request.GroupMasters, request.GroupAuthenticated}})
 }
 
 // errSettled ends an update that would change nothing. It is a Status error, which stores hand on as it is.
@@ -35,14 +36,16 @@ func (a *Aggregator) settle(ctx context.Context, is *v1.APIService, condition v1
 		return nil
 	}
 	lost := false
-	_, err := a.cfg.Store.Update(asServer(ctx), "", is.Name, "status", func(obj runtime.Object) (runtime.Object, error) {
-		s, ok := obj.(*v1.APIService)
-		lost = ok && apiregistration.IsAvailable(s) && condition.Status == v1.ConditionFalse
-		if !ok || s.UID != is.UID || (s.Spec.Service == nil) != (is.Spec.Service == nil) || !apiregistration.SetCondition(s, condition, a.cfg.Now()) {
-			return nil, errSettled
-		}
-		return s, nil
-	}, &metav1.UpdateOptions{FieldManager: manager})
+	_, err := a.cfg.Store.Update(asServer(ctx), "", is.Name, "status",
+		func(obj runtime.Object) (runtime.Object, error) {
+			s, ok := obj.(*v1.APIService)
+			lost = ok && apiregistration.IsAvailable(s) && condition.Status == v1.ConditionFalse
+			if !ok || s.UID != is.UID || (s.Spec.Service == nil) != (is.Spec.Service == nil) ||
+				!apiregistration.SetCondition(s, condition, a.cfg.Now()) {
+				return nil, errSettled
+			}
+			return s, nil
+		}, &metav1.UpdateOptions{FieldManager: manager})
 	switch {
 	case errors.Is(err, errSettled), apierrors.IsNotFound(err):
 		return nil
@@ -105,7 +108,8 @@ func (a *Aggregator) complete() bool {
 const maxWrites = 16
 
 // step does what is to be done by now.
-func (a *Aggregator) step(ctx context.Context, served *catalog.Snapshot, settled map[string]bool, complete, starting bool) error {
+func (a *Aggregator) step(ctx context.Context, served *catalog.Snapshot, settled map[string]bool, complete,
+	starting bool) error {
 	a.mu.Lock()
 	have := maps.Clone(a.known)
 	a.mu.Unlock()
@@ -135,7 +139,8 @@ func (a *Aggregator) apply(ctx context.Context, c change, w registration) error 
 	var err error
 	switch c.verb {
 	case create:
-		s := &v1.APIService{ObjectMeta: metav1.ObjectMeta{Name: c.name, Labels: map[string]string{automanaged: w.manage}}, Spec: w.spec}
+		s := &v1.APIService{ObjectMeta: metav1.ObjectMeta{Name: c.name,
+			Labels: map[string]string{automanaged: w.manage}}, Spec: w.spec}
 		if _, err = a.cfg.Store.Create(ctx, "", s, &metav1.CreateOptions{FieldManager: manager}); apierrors.IsAlreadyExists(err) {
 			return nil
 		}

@@ -49,22 +49,30 @@ const accountWait = 5 * time.Second
 
 // CheckAdmission tells what is wrong with the names of plug-ins, before anything else is there.
 func CheckAdmission(enable, disable []string) error {
-	_, err := admission.Select(plugins(late(nil), webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), &Options{}, nil), enable, disable)
+	_, err := admission.Select(
+		plugins(late(nil), webhooks.New(webhooks.Config{}), policies.New(policies.Config{}), &Options{}, nil), enable,
+		disable)
 	return err
 }
 
-// plugins is the list of all admission plug-ins. store finds what they read, o is what flags and files say of some of them, may answers what
-// users may do.
-func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins, rules *policies.Plugins, o *Options, may authz.Authorizer) []admission.Plugin {
+// plugins is the list of all admission plug-ins. store finds what they read, o is what flags and files say of some of
+// them, may answers what users may do.
+func plugins(store func(group, resource string) registry.Store, hooks *webhooks.Plugins, rules *policies.Plugins,
+	o *Options, may authz.Authorizer) []admission.Plugin {
 	namespaces := store("", "namespaces").Shared()
 	return []admission.Plugin{
 		namespacelifecycle.New(namespaces),
 		limitranger.New(store("", "limitranges")),
-		serviceaccount.New(serviceaccount.Config{ServiceAccounts: store("", "serviceaccounts"), Suffix: func() string { return registry.RandomSuffix(5) }, Wait: accountWait}),
-		noderestriction.New(noderestriction.Config{Pods: store("", "pods"), Nodes: store("", "nodes"), Claims: store("", "persistentvolumeclaims"),
-			Volumes: store("", "persistentvolumes"), Drivers: store(storagev1.GroupName, "csidrivers"), Authorizer: may}),
+		serviceaccount.New(serviceaccount.Config{ServiceAccounts: store("", "serviceaccounts"), Suffix: func() string {
+			return registry.RandomSuffix(5)
+		}, Wait: accountWait}),
+		noderestriction.New(noderestriction.Config{Pods: store("", "pods"), Nodes: store("", "nodes"),
+			Claims:  store("", "persistentvolumeclaims"),
+			Volumes: store("", "persistentvolumes"), Drivers: store(storagev1.GroupName, "csidrivers"),
+			Authorizer: may}),
 		taintnodesbycondition.New(),
-		podsecurity.New(podsecurity.Config{Namespaces: namespaces, Pods: store("", "pods"), Configuration: o.Admission.PodSecurity, Metrics: o.Metrics, Now: time.Now}),
+		podsecurity.New(podsecurity.Config{Namespaces: namespaces, Pods: store("", "pods"),
+			Configuration: o.Admission.PodSecurity, Metrics: o.Metrics, Now: time.Now}),
 		priority.New(store(schedulingv1.GroupName, "priorityclasses").Shared()),
 		defaulttolerationseconds.New(seconds(o.NotReadySeconds), seconds(o.UnreachableSeconds)),
 		defaultstorageclass.New(store(storagev1.GroupName, "storageclasses")),
@@ -82,7 +90,8 @@ func plugins(store func(group, resource string) registry.Store, hooks *webhooks.
 		hooks.Mutating(),
 		rules.Validating(),
 		hooks.Validating(),
-		resourcequota.New(store("", "resourcequotas"), store("resource.k8s.io", "deviceclasses"), store("", "pods"), o.Admission.Limited, time.Now),
+		resourcequota.New(store("", "resourcequotas"), store("resource.k8s.io", "deviceclasses"), store("", "pods"),
+			o.Admission.Limited, time.Now),
 	}
 }
 
@@ -95,17 +104,20 @@ func seconds(given *int64) int64 {
 }
 
 // newWebhooks makes the plug-ins that call webhooks, in the way that client knows.
-func newWebhooks(o *Options, m *match.Matcher, client *webhook.Client, s *sources, log *slog.Logger) (*webhooks.Plugins, error) {
+func newWebhooks(o *Options, m *match.Matcher, client *webhook.Client, s *sources, log *slog.Logger) (*webhooks.Plugins,
+	error) {
 	hooks := webhooks.New(webhooks.Config{
 		Mutating:   s.of(admissionregistrationv1.GroupName, "mutatingwebhookconfigurations"),
 		Validating: s.of(admissionregistrationv1.GroupName, "validatingwebhookconfigurations"),
-		Matcher:    m, Client: client, MutatingCredentials: o.Admission.MutatingWebhooks, ValidatingCredentials: o.Admission.ValidatingWebhooks, Metrics: o.Metrics, Log: log,
+		Matcher:    m, Client: client, MutatingCredentials: o.Admission.MutatingWebhooks,
+		ValidatingCredentials: o.Admission.ValidatingWebhooks, Metrics: o.Metrics, Log: log,
 	})
 	return hooks, s.missing
 }
 
 // newPolicies makes the plug-ins of policies.
-func newPolicies(o *Options, m *match.Matcher, fields *fieldmanager.Manager, s *sources, log *slog.Logger) (*policies.Plugins, error) {
+func newPolicies(o *Options, m *match.Matcher, fields *fieldmanager.Manager, s *sources,
+	log *slog.Logger) (*policies.Plugins, error) {
 	rules := policies.New(policies.Config{
 		Mutating:           s.of(admissionregistrationv1.GroupName, "mutatingadmissionpolicies"),
 		MutatingBindings:   s.of(admissionregistrationv1.GroupName, "mutatingadmissionpolicybindings"),
@@ -122,8 +134,10 @@ func newWebhookClient(c *catalog.Catalog) *webhook.Client {
 }
 
 // newAdmission chooses the plug-ins that the options ask for. With RBAC, nobody may hand out more rights than he has.
-func newAdmission(o *Options, c *catalog.Catalog, hooks *webhooks.Plugins, rules *policies.Plugins, may *authorization) (*admission.Chain, error) {
-	chosen, err := admission.Select(plugins(late(c), hooks, rules, o, may.authorizer), o.EnableAdmission, o.DisableAdmission)
+func newAdmission(o *Options, c *catalog.Catalog, hooks *webhooks.Plugins, rules *policies.Plugins,
+	may *authorization) (*admission.Chain, error) {
+	chosen, err := admission.Select(plugins(late(c), hooks, rules, o, may.authorizer), o.EnableAdmission,
+		o.DisableAdmission)
 	if err != nil {
 		return nil, err
 	}

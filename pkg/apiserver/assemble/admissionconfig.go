@@ -38,7 +38,8 @@ type admissionConfiguration struct {
 	Plugins []pluginConfiguration `json:"plugins"`
 }
 
-// pluginConfiguration is of one plug-in: in the file itself, or in another one, whose path counts from the file's directory.
+// pluginConfiguration is of one plug-in: in the file itself, or in another one, whose path counts from the file's
+// directory.
 type pluginConfiguration struct {
 	Name          string          `json:"name"`
 	Path          string          `json:"path"`
@@ -179,7 +180,8 @@ func readConfiguration(text []byte, kind string, out any, named *metav1.TypeMeta
 		return err
 	}
 	if named.APIVersion != configGroup || named.Kind != kind {
-		return fmt.Errorf("it must be of kind %s of %s, and is of kind %q of %q", kind, configGroup, named.Kind, named.APIVersion)
+		return fmt.Errorf("it must be of kind %s of %s, and is of kind %q of %q", kind, configGroup, named.Kind,
+			named.APIVersion)
 	}
 	return errors.Join(strict...)
 }

@@ -45,9 +45,10 @@ type Aggregation struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// asNode reports of an address of this machine whether it is a node's: of the one with the machine's name. Pods of the host's network are there, if the
-// machine is one. Nodes choose their addresses, but not their names, so that no other one opens this machine. The nodes are found when an address
-// is asked about: connections are set up before anything is served.
+// asNode reports of an address of this machine whether it is a node's: of the one with the machine's name. Pods of the
+// host's network are there, if the machine is one. Nodes choose their addresses, but not their names, so that no other
+// one opens this machine. The nodes are found when an address is asked about: connections are set up before anything is
+// served.
 func asNode(hostname string, stores registry.Stores) func(ctx context.Context, addr netip.Addr) bool {
 	return func(ctx context.Context, addr netip.Addr) bool {
 		nodes := stores.Store(schema.GroupResource{Resource: "nodes"})
@@ -78,13 +79,16 @@ func (s *Server) addAggregator() error {
 	}
 	o, store := s.cfg.Aggregation, late(s.cfg.Catalog)
 	if o.Dial == nil {
-		o.Dial = egress.Dialer{Networks: s.cfg.Aggregation.LocalNetworks, AllowOwn: asNode(s.cfg.Aggregation.Hostname, s.cfg.Catalog)}.DialContext
+		o.Dial = egress.Dialer{Networks: s.cfg.Aggregation.LocalNetworks,
+			AllowOwn: asNode(s.cfg.Aggregation.Hostname, s.cfg.Catalog)}.DialContext
 	}
 	h := o.RequestHeader
 	a := aggregator.New(aggregator.Config{
-		Catalog: s.cfg.Catalog, Store: store(gr.Group, gr.Resource), Stored: stored, Related: related, Complete: s.complete, Certificate: certificate,
-		Cluster: aggregator.Cluster{Services: store("", "services"), Slices: store(discoveryv1.GroupName, "endpointslices"), Routing: !o.ByAddress},
-		Dial:    o.Dial, FollowRedirects: o.FollowRedirects,
+		Catalog: s.cfg.Catalog, Store: store(gr.Group, gr.Resource), Stored: stored, Related: related,
+		Complete: s.complete, Certificate: certificate,
+		Cluster: aggregator.Cluster{Services: store("", "services"),
+			Slices: store(discoveryv1.GroupName, "endpointslices"), Routing: !o.ByAddress},
+		Dial: o.Dial, FollowRedirects: o.FollowRedirects,
 		IdentityHeaders: slices.Concat(h.Usernames, h.UIDs, h.Groups), IdentityPrefixes: h.ExtraHeaderPrefixes,
 		ID: string(uuid.NewUUID()), Now: time.Now, Log: s.cfg.HTTP.Log,
 	})
@@ -96,7 +100,8 @@ func (s *Server) addAggregator() error {
 	s.aggregator = a
 	s.runs = append(s.runs, a.Run)
 	s.hooks = append(s.hooks, "start-kube-aggregator-informers", "apiservice-status-local-available-controller",
-		"apiservice-status-remote-available-controller", "apiservice-registration-controller", "apiservice-discovery-controller",
+		"apiservice-status-remote-available-controller", "apiservice-registration-controller",
+		"apiservice-discovery-controller",
 		"kube-apiserver-autoregistration", "apiservice-openapi-controller", "apiservice-openapiv3-controller")
 	s.begun = append(s.begun, health.Check{Name: "autoregister-completion", Run: func(*http.Request) error {
 		if !a.Registered() {
@@ -107,7 +112,8 @@ func (s *Server) addAggregator() error {
 	return nil
 }
 
-// certificate reads the files again at each handshake, so that a renewed one is used without a restart; nil without files.
+// certificate reads the files again at each handshake, so that a renewed one is used without a restart; nil without
+// files.
 func (o Aggregation) certificate() (func() (*tls.Certificate, error), error) {
 	if o.CertFile == "" && o.KeyFile == "" {
 		return nil, nil

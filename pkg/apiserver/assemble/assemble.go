@@ -1,9 +1,9 @@
-// Package assemble puts an API server together: stores, authentication, authorization, admission, behaviours, documents and the
-// HTTP server around them, in an order in which everything is there before it is used.
+// Package assemble puts an API server together: stores, authentication, authorization, admission, behaviours, documents
+// and the HTTP server around them, in an order in which everything is there before it is used.
 //
-// What reads objects (plug-ins, behaviours, authenticators) is given the catalog while that is still empty, and finds the stores
-// when it is asked. So the parts are made first and the resources are served last, when all that guards them stands: there is no
-// moment at which something is served and a part is missing.
+// What reads objects (plug-ins, behaviours, authenticators) is given the catalog while that is still empty, and finds
+// the stores when it is asked. So the parts are made first and the resources are served last, when all that guards them
+// stands: there is no moment at which something is served and a part is missing.
 package assemble
 
 import (
@@ -96,7 +96,8 @@ type Config struct {
 	Aggregation Aggregation
 	// ServerAddress is host:port in /api.
 	ServerAddress string
-	// HTTP is the server around it all; Catalog, API, Authenticator, Authorizer and Fairness are filled in, Paths, Ready and Started added to.
+	// HTTP is the server around it all; Catalog, API, Authenticator, Authorizer and Fairness are filled in, Paths,
+	// Ready and Started added to.
 	HTTP apiserver.Config
 }
 
@@ -131,8 +132,10 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	if s.api, err = rest.New(rest.Config{Scheme: kinds, Admission: cfg.Parts.Admission, Fields: s.fields, Authorizer: cfg.Parts.Authorizer, Hold: apiserver.BoundAnswers(),
-		MinWatch: cfg.MinWatch, MaxValues: cfg.MaxValues, Log: cfg.HTTP.Log}); err != nil {
+	if s.api, err = rest.New(
+		rest.Config{Scheme: kinds, Admission: cfg.Parts.Admission, Fields: s.fields, Authorizer: cfg.Parts.Authorizer,
+			Hold:     apiserver.BoundAnswers(),
+			MinWatch: cfg.MinWatch, MaxValues: cfg.MaxValues, Log: cfg.HTTP.Log}); err != nil {
 		return nil, err
 	}
 	if err := s.addCustomResources(); err != nil {
@@ -142,7 +145,9 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	_, issuer := cfg.Parts.Paths[serviceaccount.ConfigurationPath]
-	described, err := openapi.New(openapi.Config{Catalog: cfg.Catalog, Scheme: kinds, Remotes: s.remotes(), Issuer: issuer, Version: cfg.HTTP.Version.GitVersion})
+	described, err := openapi.New(
+		openapi.Config{Catalog: cfg.Catalog, Scheme: kinds, Remotes: s.remotes(), Issuer: issuer,
+			Version: cfg.HTTP.Version.GitVersion})
 	if err != nil {
 		return nil, err
 	}
@@ -150,11 +155,15 @@ func New(cfg Config) (*Server, error) {
 	if s.aggregator != nil {
 		h.Aggregated = s.aggregator
 	}
-	h.Catalog, h.API, h.Authenticator, h.Authorizer, h.Fairness = cfg.Catalog, s.api, cfg.Parts.Authenticator, cfg.Parts.Authorizer, cfg.Parts.Fairness
+	h.Catalog, h.API, h.Authenticator, h.Authorizer, h.Fairness = cfg.Catalog, s.api, cfg.Parts.Authenticator,
+		cfg.Parts.Authorizer, cfg.Parts.Fairness
 	h.RolesKnown = cfg.Parts.RolesKnown
 	h.Ready = slices.Concat(h.Ready, cfg.Parts.Ready)
-	h.Started = slices.Concat(h.Started, s.startChecks(slices.Concat(cfg.Parts.Hooks, s.hooks), slices.Concat(cfg.Parts.Started, s.begun)))
-	h.Paths = s.paths(discovery.New(discovery.Config{Catalog: cfg.Catalog, Registered: s.registered(), ServerAddress: cfg.ServerAddress}), schemas{described, s.aggregator})
+	h.Started = slices.Concat(h.Started,
+		s.startChecks(slices.Concat(cfg.Parts.Hooks, s.hooks), slices.Concat(cfg.Parts.Started, s.begun)))
+	h.Paths = s.paths(discovery.New(
+		discovery.Config{Catalog: cfg.Catalog, Registered: s.registered(), ServerAddress: cfg.ServerAddress}),
+		schemas{described, s.aggregator})
 	if s.Server, err = apiserver.New(h); err != nil {
 		return nil, err
 	}
@@ -188,8 +197,10 @@ func (s *Server) Entry(row *resources.Row, b Behaviour) (catalog.Entry, error) {
 		return e, nil
 	}
 	var err error
-	e.Store, err = registry.NewGeneric(registry.Config{Row: row, Storage: s.cfg.Storage, Admission: s.cfg.Parts.Admission, Hook: b.Hook, Checker: b.Checker, Fields: s.fields,
-		NoGarbageCollector: s.cfg.NoGarbageCollector})
+	e.Store, err = registry.NewGeneric(
+		registry.Config{Row: row, Storage: s.cfg.Storage, Admission: s.cfg.Parts.Admission, Hook: b.Hook,
+			Checker: b.Checker, Fields: s.fields,
+			NoGarbageCollector: s.cfg.NoGarbageCollector})
 	return e, err
 }
 

@@ -55,8 +55,10 @@ func real(t *testing.T) Config {
 	parts, err := NewParts(Options{
 		Authentication:     Authentication{Issuers: []string{"https://issuer"}, SigningKey: file, AccountLookup: true},
 		AuthorizationModes: []string{"Node", "RBAC"}, EnableAdmission: []string{"NodeRestriction"},
-		ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, NodePorts: utilnet.PortRange{Base: 30000, Size: 2768},
-		Advertise: netip.MustParseAddr("192.0.2.1"), Port: 6443, Hostname: "vm", Fairness: Fairness{Seats: 600, RequestTimeout: time.Minute},
+		ServiceRanges: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")},
+		NodePorts:     utilnet.PortRange{Base: 30000, Size: 2768},
+		Advertise:     netip.MustParseAddr("192.0.2.1"), Port: 6443, Hostname: "vm",
+		Fairness: Fairness{Seats: 600, RequestTimeout: time.Minute},
 	}, cfg.Catalog, cfg.Storage, cfg.Rows, log)
 	if err != nil {
 		t.Fatal(err)
@@ -67,11 +69,13 @@ func real(t *testing.T) Config {
 	}
 	t.Cleanup(func() { listener.Close() })
 	cfg.Parts = *parts
-	cfg.HTTP = apiserver.Config{Listener: listener, TLS: &tls.Config{}, Metrics: prometheus.NewRegistry(), Version: version.Info{GitVersion: "v1.36.0"}, Log: log}
+	cfg.HTTP = apiserver.Config{Listener: listener, TLS: &tls.Config{}, Metrics: prometheus.NewRegistry(),
+		Version: version.Info{GitVersion: "v1.36.0"}, Log: log}
 	return cfg
 }
 
-// Everything that a row promises is answered for by the parts of Kubernetes, and nothing is served before they are all there.
+// Everything that a row promises is answered for by the parts of Kubernetes, and nothing is served before they are all
+// there.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	cfg := real(t)
@@ -86,7 +90,8 @@ func TestNew(t *testing.T) {
 	}
 	// The plug-ins guard the stores from the first write on: there is no namespace yet.
 	pods := cfg.Catalog.Store(schema.GroupResource{Resource: "pods"})
-	_, err := pods.Create(t.Context(), "ns", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, &metav1.CreateOptions{})
+	_, err := pods.Create(t.Context(), "ns", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}},
+		&metav1.CreateOptions{})
 	if err == nil || err.Error() != `namespaces "ns" not found` {
 		t.Errorf("a pod in no namespace: %v", err)
 	}
@@ -97,9 +102,16 @@ func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	pods, nothing := schema.GroupResource{Resource: "pods"}, schema.GroupResource{Resource: "nothings"}
 	for want, change := range map[string]func(map[schema.GroupResource]Behaviour){
-		`serve pods: nobody answers for its subresource "log"`:                       func(b map[schema.GroupResource]Behaviour) { delete(b[pods].Subresources, "log") },
-		`serve pods: there is an answerer for "logs", which is no subresource of it`: func(b map[schema.GroupResource]Behaviour) { b[pods].Subresources["logs"] = registry.Answerer{} },
-		"there is a behaviour of nothings, which no row describes":                   func(b map[schema.GroupResource]Behaviour) { b[nothing] = Behaviour{} },
+		`serve pods: nobody answers for its subresource "log"`: func(b map[schema.GroupResource]Behaviour) {
+			delete(b[pods].Subresources, "log")
+		},
+		`serve pods: there is an answerer for "logs", which is no subresource of it`: func(
+			b map[schema.GroupResource]Behaviour) {
+			b[pods].Subresources["logs"] = registry.Answerer{}
+		},
+		"there is a behaviour of nothings, which no row describes": func(b map[schema.GroupResource]Behaviour) {
+			b[nothing] = Behaviour{}
+		},
 	} {
 		cfg := real(t)
 		change(cfg.Parts.Behaviours)
@@ -126,8 +138,8 @@ func TestRunEndsTogether(t *testing.T) {
 	}
 }
 
-// TestRunEndsInOrder: who comes to no end before the last request is answered, and the server is taken from its place while what it
-// reads still works.
+// TestRunEndsInOrder: who comes to no end before the last request is answered, and the server is taken from its place
+// while what it reads still works.
 func TestRunEndsInOrder(t *testing.T) {
 	t.Parallel()
 	cfg := real(t)
@@ -143,7 +155,8 @@ func TestRunEndsInOrder(t *testing.T) {
 	leave := cfg.Parts.Leave
 	cfg.Parts.Leave = func(ctx context.Context) {
 		leave(ctx)
-		list, err := cfg.Storage.List(context.WithoutCancel(ctx), "/registry/masterleases/", storage.ListOptions{Match: storage.Latest})
+		list, err := cfg.Storage.List(context.WithoutCancel(ctx), "/registry/masterleases/",
+			storage.ListOptions{Match: storage.Latest})
 		left <- err == nil && len(list.Items) == 0 && beside.Err() == nil
 	}
 	cfg.HTTP.ShutdownDelay = 200 * time.Millisecond

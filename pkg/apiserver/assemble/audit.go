@@ -25,7 +25,8 @@ type Audit struct {
 func (o *Audit) Validate() error { return errors.Join(o.Log.Validate(), o.Webhook.Validate()) }
 
 // NewAuditor makes what notes requests; nil if nothing is to be noted, or nowhere.
-func NewAuditor(ctx context.Context, o *Audit, stdout io.Writer, metrics prometheus.Registerer, log *slog.Logger) (*audit.Auditor, error) {
+func NewAuditor(ctx context.Context, o *Audit, stdout io.Writer, metrics prometheus.Registerer,
+	log *slog.Logger) (*audit.Auditor, error) {
 	if o.PolicyFile == "" {
 		if o.Log.Path != "" || o.Webhook.ConfigFile != "" {
 			log.Warn("there is an audit log, and no --audit-policy-file that says what goes into it: nothing does")

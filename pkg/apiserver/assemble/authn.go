@@ -42,8 +42,8 @@ type Authentication struct {
 	Anonymous bool
 	// BootstrapTokens lets new nodes in with the tokens that Secrets of kube-system hold.
 	BootstrapTokens bool
-	// Issuers are those of service account tokens: the first makes them, all are accepted. Audiences are the API's own; nil: the
-	// first issuer.
+	// Issuers are those of service account tokens: the first makes them, all are accepted. Audiences are the API's own;
+	// nil: the first issuer.
 	Issuers, Audiences []string
 	// SigningKey signs tokens, AccountKeys verify them; nil: with the key that signs.
 	SigningKey  string
@@ -75,8 +75,8 @@ type authentication struct {
 	clientCA, proxyCA *authorities.File
 }
 
-// newAuthentication builds the union: front proxy, client certificates, token file, service accounts, bootstrap tokens; anonymous
-// last, for health, version and discovery only.
+// newAuthentication builds the union: front proxy, client certificates, token file, service accounts, bootstrap tokens;
+// anonymous last, for health, version and discovery only.
 func newAuthentication(o *Options, c *catalog.Catalog, log *slog.Logger) (*authentication, error) {
 	cfg := &o.Authentication
 	if len(cfg.Issuers) == 0 {
@@ -94,7 +94,8 @@ func newAuthentication(o *Options, c *catalog.Catalog, log *slog.Logger) (*authe
 		}
 		a.proxyCA = ca
 		list = append(list, requestheader.New(requestheader.Config{CA: ca, AllowedNames: h.AllowedNames,
-			Headers: frontproxy.Headers{UsernameHeaders: h.Usernames, UIDHeaders: h.UIDs, GroupHeaders: h.Groups, ExtraHeaderPrefixes: h.ExtraHeaderPrefixes}}))
+			Headers: frontproxy.Headers{UsernameHeaders: h.Usernames, UIDHeaders: h.UIDs, GroupHeaders: h.Groups,
+				ExtraHeaderPrefixes: h.ExtraHeaderPrefixes}}))
 	}
 	if cfg.ClientCA != "" {
 		ca, err := authorities.NewFile(cfg.ClientCA)
@@ -145,19 +146,22 @@ func (a *authentication) addTokens(o *Options, c *catalog.Catalog, log *slog.Log
 	if err != nil {
 		return fmt.Errorf("--service-account-signing-key-file: %w", err)
 	}
-	if a.issuer, err = serviceaccount.NewIssuer(serviceaccount.IssuerConfig{URL: in.Issuers[0], Key: signer, APIAudiences: a.audiences,
-		MaxLifetime: in.MaxTokenExpiration, Extend: in.ExtendTokens}); err != nil {
+	if a.issuer, err = serviceaccount.NewIssuer(
+		serviceaccount.IssuerConfig{URL: in.Issuers[0], Key: signer, APIAudiences: a.audiences,
+			MaxLifetime: in.MaxTokenExpiration, Extend: in.ExtendTokens}); err != nil {
 		return err
 	}
 	keys, err := verifyingKeys(in.AccountKeys, signer)
 	if err != nil {
 		return err
 	}
-	cfg := serviceaccount.Config{Keys: keys, Issuers: in.Issuers, APIAudiences: a.audiences, Metrics: serviceaccount.NewMetrics(o.Metrics), Log: log,
+	cfg := serviceaccount.Config{Keys: keys, Issuers: in.Issuers, APIAudiences: a.audiences,
+		Metrics: serviceaccount.NewMetrics(o.Metrics), Log: log,
 		Used: noteUse(late(c)("", "secrets"))}
 	if in.AccountLookup {
 		store := late(c)
-		cfg.ServiceAccounts, cfg.Pods, cfg.Secrets, cfg.Nodes = store("", "serviceaccounts"), store("", "pods"), store("", "secrets"), store("", "nodes")
+		cfg.ServiceAccounts, cfg.Pods, cfg.Secrets, cfg.Nodes = store("", "serviceaccounts"), store("", "pods"),
+			store("", "secrets"), store("", "nodes")
 	}
 	tokens = append(tokens, authn.Cache(serviceaccount.New(cfg), tokenCacheTTL, tokenCacheSize))
 	if in.BootstrapTokens {
@@ -175,17 +179,18 @@ func (a *authentication) addTokens(o *Options, c *catalog.Catalog, log *slog.Log
 // noteUse returns what labels a secret with the day on which its token was used.
 func noteUse(secrets registry.Store) func(context.Context, *corev1.Secret, string) error {
 	return func(ctx context.Context, s *corev1.Secret, day string) error {
-		_, err := secrets.Admitted().Update(request.AsServer(ctx), s.Namespace, s.Name, "", func(obj runtime.Object) (runtime.Object, error) {
-			now, ok := obj.(*corev1.Secret)
-			if !ok || now.UID != s.UID {
-				return nil, fmt.Errorf("the secret %s/%s is another now", s.Namespace, s.Name)
-			}
-			if now.Labels == nil {
-				now.Labels = map[string]string{}
-			}
-			now.Labels[serviceaccount.LabelLastUsed] = day
-			return now, nil
-		}, &metav1.UpdateOptions{})
+		_, err := secrets.Admitted().Update(request.AsServer(ctx), s.Namespace, s.Name, "",
+			func(obj runtime.Object) (runtime.Object, error) {
+				now, ok := obj.(*corev1.Secret)
+				if !ok || now.UID != s.UID {
+					return nil, fmt.Errorf("the secret %s/%s is another now", s.Namespace, s.Name)
+				}
+				if now.Labels == nil {
+					now.Labels = map[string]string{}
+				}
+				now.Labels[serviceaccount.LabelLastUsed] = day
+				return now, nil
+			}, &metav1.UpdateOptions{})
 		return err
 	}
 }

@@ -33,8 +33,8 @@ type authorization struct {
 // informer is something that hears of all objects of a kind.
 type informer interface{ HasSynced() bool }
 
-// informerSync is upstream's check of this name. It fails until every mode knows the objects that it decides by: until then the
-// rights that they give are refused.
+// informerSync is upstream's check of this name. It fails until every mode knows the objects that it decides by: until
+// then the rights that they give are refused.
 func (a *authorization) informerSync() health.Check {
 	return health.Check{Name: "informer-sync", Run: func(*http.Request) error {
 		for mode, i := range a.informers {
@@ -47,11 +47,13 @@ func (a *authorization) informerSync() health.Check {
 }
 
 // newAuthorization builds the ordered union of the modes behind the group that may do everything.
-func newAuthorization(modeNames []string, s *sources, nodeRules []rbacv1.PolicyRule, log *slog.Logger) (*authorization, error) {
+func newAuthorization(modeNames []string, s *sources, nodeRules []rbacv1.PolicyRule, log *slog.Logger) (*authorization,
+	error) {
 	a := &authorization{rbac: rbac.New(rbac.Config{
 		Roles: s.of(rbacv1.GroupName, "roles"), RoleBindings: s.of(rbacv1.GroupName, "rolebindings"),
-		ClusterRoles: s.of(rbacv1.GroupName, "clusterroles"), ClusterRoleBindings: s.of(rbacv1.GroupName, "clusterrolebindings"),
-		Log: log,
+		ClusterRoles:        s.of(rbacv1.GroupName, "clusterroles"),
+		ClusterRoleBindings: s.of(rbacv1.GroupName, "clusterrolebindings"),
+		Log:                 log,
 	}), informers: map[string]informer{}}
 	modes := []authz.Authorizer{authz.Privileged(request.GroupMasters)}
 	for _, mode := range modeNames {
@@ -64,7 +66,8 @@ func newAuthorization(modeNames []string, s *sources, nodeRules []rbacv1.PolicyR
 		case "Node":
 			a.usesNode = true
 			n := node.New(node.Config{Pods: s.of("", "pods"), Volumes: s.of("", "persistentvolumes"),
-				Attachments: s.of(storagev1.GroupName, "volumeattachments"), Slices: s.of(resourcev1.GroupName, "resourceslices"), Rules: nodeRules, Log: log})
+				Attachments: s.of(storagev1.GroupName, "volumeattachments"),
+				Slices:      s.of(resourcev1.GroupName, "resourceslices"), Rules: nodeRules, Log: log})
 			a.runs = append(a.runs, n.Run)
 			a.informers[mode] = n
 			modes = append(modes, n)

@@ -31,14 +31,18 @@ import (
 )
 
 // newBehaviours is the list of all resources and subresources that are more than storing.
-func newBehaviours(o *Options, stores registry.Stores, who *authentication, may *authorization, addresses *serviceip.Allocator) (map[schema.GroupResource]Behaviour, error) {
+func newBehaviours(o *Options, stores registry.Stores, who *authentication, may *authorization,
+	addresses *serviceip.Allocator) (map[schema.GroupResource]Behaviour, error) {
 	k := o.Kubelets
-	kubelets, err := kubeletproxy.New(kubeletproxy.Config{Stores: stores, CAFile: k.CAFile, CertFile: k.CertFile, KeyFile: k.KeyFile, AddressTypes: k.AddressTypes,
-		LocalNetworks: o.LocalNetworks, AllowOwn: asNode(o.Hostname, stores)})
+	kubelets, err := kubeletproxy.New(
+		kubeletproxy.Config{Stores: stores, CAFile: k.CAFile, CertFile: k.CertFile, KeyFile: k.KeyFile,
+			AddressTypes:  k.AddressTypes,
+			LocalNetworks: o.LocalNetworks, AllowOwn: asNode(o.Hostname, stores)})
 	if err != nil {
 		return nil, fmt.Errorf("connections to kubelets: %w", err)
 	}
-	tokens, err := token.New(token.Config{Stores: stores, Issuer: issuer{who.issuer}, Audiences: who.audiences, Now: time.Now})
+	tokens, err := token.New(
+		token.Config{Stores: stores, Issuer: issuer{who.issuer}, Audiences: who.audiences, Now: time.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -46,30 +50,44 @@ func newBehaviours(o *Options, stores registry.Stores, who *authentication, may 
 	all := map[schema.GroupResource]Behaviour{
 		{Resource: "bindings"}:          creates(bind),
 		{Resource: "componentstatuses"}: {Answers: catalog.Answers{Lister: componentstatus.New(o.Components)}},
-		{Resource: "nodes"}:             {Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"proxy": {Connecter: kubelets.Node()}}}},
-		{Resource: "services"}:          {Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"proxy": {Connecter: kubelets.Service()}}}, Hook: addresses},
-		{Resource: "serviceaccounts"}:   {Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"token": {Creater: tokens}}}},
+		{Resource: "nodes"}: {
+			Answers: catalog.Answers{
+				Subresources: map[string]registry.Answerer{"proxy": {Connecter: kubelets.Node()}}}},
+		{Resource: "services"}: {
+			Answers: catalog.Answers{
+				Subresources: map[string]registry.Answerer{"proxy": {Connecter: kubelets.Service()}}}, Hook: addresses},
+		{Resource: "serviceaccounts"}: {
+			Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"token": {Creater: tokens}}}},
 		{Resource: "pods"}: {Answers: catalog.Answers{Subresources: map[string]registry.Answerer{
 			"binding": {Creater: bind}, "eviction": {Creater: eviction.New(stores, time.Now)},
-			"log": {Connecter: kubelets.Log()}, "exec": {Connecter: kubelets.Exec()}, "attach": {Connecter: kubelets.Attach()},
+			"log": {Connecter: kubelets.Log()}, "exec": {Connecter: kubelets.Exec()},
+			"attach":      {Connecter: kubelets.Attach()},
 			"portforward": {Connecter: kubelets.PortForward()}, "proxy": {Connecter: kubelets.Pod()},
 		}}},
 		{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}: {Hook: requester.Hook{}},
-		{Group: resourcev1.GroupName, Resource: "resourceclaims"}:                 {Hook: admin, Checker: registry.Checkers{admin, claimstatus.New(may.authorizer)}},
-		{Group: resourcev1.GroupName, Resource: "resourceclaimtemplates"}:         {Hook: admin},
-		{Group: authenticationv1.GroupName, Resource: "tokenreviews"}:             creates(reviews.NewTokenReview(who.tokens, who.audiences)),
-		{Group: authenticationv1.GroupName, Resource: "selfsubjectreviews"}:       creates(reviews.NewSelfSubjectReview(time.Now)),
-		{Group: authorizationv1.GroupName, Resource: "subjectaccessreviews"}:      creates(reviews.NewSubjectAccessReview(may.authorizer)),
-		{Group: authorizationv1.GroupName, Resource: "localsubjectaccessreviews"}: creates(reviews.NewLocalSubjectAccessReview(may.authorizer)),
-		{Group: authorizationv1.GroupName, Resource: "selfsubjectaccessreviews"}:  creates(reviews.NewSelfSubjectAccessReview(may.authorizer)),
-		{Group: authorizationv1.GroupName, Resource: "selfsubjectrulesreviews"}:   creates(reviews.NewSelfSubjectRulesReview(rules{may})),
+		{Group: resourcev1.GroupName, Resource: "resourceclaims"}: {Hook: admin,
+			Checker: registry.Checkers{admin, claimstatus.New(may.authorizer)}},
+		{Group: resourcev1.GroupName, Resource: "resourceclaimtemplates"}: {Hook: admin},
+		{Group: authenticationv1.GroupName,
+			Resource: "tokenreviews"}: creates(reviews.NewTokenReview(who.tokens, who.audiences)),
+		{Group: authenticationv1.GroupName,
+			Resource: "selfsubjectreviews"}: creates(reviews.NewSelfSubjectReview(time.Now)),
+		{Group: authorizationv1.GroupName,
+			Resource: "subjectaccessreviews"}: creates(reviews.NewSubjectAccessReview(may.authorizer)),
+		{Group: authorizationv1.GroupName,
+			Resource: "localsubjectaccessreviews"}: creates(reviews.NewLocalSubjectAccessReview(may.authorizer)),
+		{Group: authorizationv1.GroupName,
+			Resource: "selfsubjectaccessreviews"}: creates(reviews.NewSelfSubjectAccessReview(may.authorizer)),
+		{Group: authorizationv1.GroupName,
+			Resource: "selfsubjectrulesreviews"}: creates(reviews.NewSelfSubjectRulesReview(rules{may})),
 	}
 	for gr := range scale.Adapters() {
 		r, err := scale.New(stores, gr)
 		if err != nil {
 			return nil, err
 		}
-		all[gr] = Behaviour{Answers: catalog.Answers{Subresources: map[string]registry.Answerer{"scale": {ReadWriter: r}}}}
+		all[gr] = Behaviour{Answers: catalog.Answers{
+			Subresources: map[string]registry.Answerer{"scale": {ReadWriter: r}}}}
 	}
 	return all, nil
 }
@@ -81,7 +99,8 @@ func creates(c registry.Creater) Behaviour { return Behaviour{Answers: catalog.A
 type issuer struct{ *serviceaccount.Issuer }
 
 func (i issuer) Issue(ctx context.Context, c token.Claims) (string, time.Time, error) {
-	r := serviceaccount.Request{Namespace: c.ServiceAccount.Namespace, ServiceAccount: *ref(c.ServiceAccount), Audiences: c.Audiences, Lifetime: c.Lifetime}
+	r := serviceaccount.Request{Namespace: c.ServiceAccount.Namespace, ServiceAccount: *ref(c.ServiceAccount),
+		Audiences: c.Audiences, Lifetime: c.Lifetime}
 	if c.Pod != nil {
 		r.Pod = ref(c.Pod)
 	}
@@ -104,14 +123,17 @@ var errNodeRules = errors.New("node authorizer does not support user rule resolu
 // rules lets the review of one's own rights read them: from RBAC, and everything where everything is allowed.
 type rules struct{ *authorization }
 
-func (r rules) RulesFor(ctx context.Context, user *request.User, namespace string) ([]authorizationv1.ResourceRule, []authorizationv1.NonResourceRule, bool, error) {
+func (r rules) RulesFor(ctx context.Context, user *request.User, namespace string) ([]authorizationv1.ResourceRule,
+	[]authorizationv1.NonResourceRule, bool, error) {
 	var s authorizationv1.SubjectRulesReviewStatus
 	if r.usesRBAC {
 		s = r.rbac.ReviewRules(ctx, user, namespace)
 	}
 	if r.allowsAll {
-		s.ResourceRules = append(s.ResourceRules, authorizationv1.ResourceRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
-		s.NonResourceRules = append(s.NonResourceRules, authorizationv1.NonResourceRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}})
+		s.ResourceRules = append(s.ResourceRules,
+			authorizationv1.ResourceRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
+		s.NonResourceRules = append(s.NonResourceRules,
+			authorizationv1.NonResourceRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}})
 	}
 	if r.usesNode && user.InGroup("system:nodes") {
 		return s.ResourceRules, s.NonResourceRules, true, errNodeRules

@@ -17,13 +17,16 @@ import (
 	"bonsai/pkg/health"
 )
 
-// newBootstrap says what an empty cluster starts with. servers may be nil: nobody keeps the endpoints of the Service "kubernetes".
-func newBootstrap(o *Options, stores registry.Stores, who *authentication, policy *bootstrap.Policy, servers *masterleases.Leases, log *slog.Logger) (*bootstrap.Bootstrap, error) {
+// newBootstrap says what an empty cluster starts with. servers may be nil: nobody keeps the endpoints of the Service
+// "kubernetes".
+func newBootstrap(o *Options, stores registry.Stores, who *authentication, policy *bootstrap.Policy,
+	servers *masterleases.Leases, log *slog.Logger) (*bootstrap.Bootstrap, error) {
 	cfg := bootstrap.Config{Stores: stores, Log: log}
 	if slices.Contains(o.AuthorizationModes, "RBAC") {
 		cfg.Policy = policy
 	}
-	cfg.Service = &bootstrap.ServiceConfig{Ranges: o.ServiceRanges, ClusterIP: bootstrap.FirstAddress(o.ServiceRanges[0]), Port: int32(o.Port)}
+	cfg.Service = &bootstrap.ServiceConfig{Ranges: o.ServiceRanges,
+		ClusterIP: bootstrap.FirstAddress(o.ServiceRanges[0]), Port: int32(o.Port)}
 	if servers != nil {
 		cfg.Service.Servers = servers.Alive
 	}
@@ -54,12 +57,13 @@ func authenticationSettings(o *Authentication, who *authentication) (*bootstrap.
 	}
 	a.RequestHeaderCA = string(pem)
 	h := &o.RequestHeader
-	a.AllowedNames, a.UsernameHeaders, a.UIDHeaders, a.GroupHeaders, a.ExtraHeaderPrefixes = h.AllowedNames, h.Usernames, h.UIDs, h.Groups, h.ExtraHeaderPrefixes
+	a.AllowedNames, a.UsernameHeaders, a.UIDHeaders, a.GroupHeaders, a.ExtraHeaderPrefixes = h.AllowedNames,
+		h.Usernames, h.UIDs, h.Groups, h.ExtraHeaderPrefixes
 	return a, nil
 }
 
-// bootstrapChecks fail until what an empty cluster starts with is stored, each for its part, and the authorizer has heard of the
-// default roles and bindings: before that, components that start with the server would be refused.
+// bootstrapChecks fail until what an empty cluster starts with is stored, each for its part, and the authorizer has
+// heard of the default roles and bindings: before that, components that start with the server would be refused.
 func bootstrapChecks(boot *bootstrap.Bootstrap, policy *bootstrap.Policy, may *authorization) []health.Check {
 	var known atomic.Bool
 	var checks []health.Check
@@ -91,9 +95,10 @@ func knows(may *authorization, policy *bootstrap.Policy) error {
 	return nil
 }
 
-// rolesKnown returns what looks, until its ctx ends, whether the default roles and bindings are stored and the authorizer has heard of
-// them, and a channel that it then closes; nil if the server makes none.
-func rolesKnown(boot *bootstrap.Bootstrap, policy *bootstrap.Policy, may *authorization) (run func(context.Context) error, known <-chan struct{}) {
+// rolesKnown returns what looks, until its ctx ends, whether the default roles and bindings are stored and the
+// authorizer has heard of them, and a channel that it then closes; nil if the server makes none.
+func rolesKnown(boot *bootstrap.Bootstrap, policy *bootstrap.Policy,
+	may *authorization) (run func(context.Context) error, known <-chan struct{}) {
 	i := slices.IndexFunc(boot.Parts(), func(p *bootstrap.Part) bool { return p.Name == bootstrap.PartRoles })
 	if i < 0 {
 		return nil, nil

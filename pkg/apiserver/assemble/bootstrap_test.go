@@ -8,15 +8,18 @@ import (
 	"bonsai/pkg/apiserver/bootstrap"
 )
 
-// Every part of what an empty cluster starts with has a check of its own under the name that upstream's start hook has, and fails
-// until it is stored.
+// Every part of what an empty cluster starts with has a check of its own under the name that upstream's start hook has,
+// and fails until it is stored.
 func TestBootstrapChecks(t *testing.T) {
 	t.Parallel()
 	policy, err := bootstrap.DefaultPolicy()
 	if err != nil {
 		t.Fatal(err)
 	}
-	boot := bootstrap.New(bootstrap.Config{Policy: policy, Service: &bootstrap.ServiceConfig{}, Authentication: func() (*bootstrap.Authentication, error) { return &bootstrap.Authentication{}, nil }, Log: slog.New(slog.DiscardHandler)})
+	boot := bootstrap.New(bootstrap.Config{Policy: policy, Service: &bootstrap.ServiceConfig{},
+		Authentication: func() (*bootstrap.Authentication, error) {
+			return &bootstrap.Authentication{}, nil
+		}, Log: slog.New(slog.DiscardHandler)})
 	var names []string
 	for _, c := range bootstrapChecks(boot, policy, &authorization{}) {
 		names = append(names, c.Name)
@@ -24,8 +27,12 @@ func TestBootstrapChecks(t *testing.T) {
 			t.Errorf("%s is well before anything is stored", c.Name)
 		}
 	}
-	want := []string{"poststarthook/start-system-namespaces-controller", "poststarthook/start-kubernetes-service-cidr-controller", "poststarthook/bootstrap-controller", "poststarthook/rbac/bootstrap-roles",
-		"poststarthook/scheduling/bootstrap-system-priority-classes", "poststarthook/priority-and-fairness-config-producer", "poststarthook/start-legacy-token-tracking-controller", "poststarthook/start-cluster-authentication-info-controller"}
+	want := []string{"poststarthook/start-system-namespaces-controller",
+		"poststarthook/start-kubernetes-service-cidr-controller", "poststarthook/bootstrap-controller",
+		"poststarthook/rbac/bootstrap-roles",
+		"poststarthook/scheduling/bootstrap-system-priority-classes",
+		"poststarthook/priority-and-fairness-config-producer", "poststarthook/start-legacy-token-tracking-controller",
+		"poststarthook/start-cluster-authentication-info-controller"}
 	if !slices.Equal(names, want) {
 		t.Errorf("checks %v, want %v", names, want)
 	}

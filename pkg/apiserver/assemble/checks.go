@@ -11,8 +11,8 @@ import (
 // startHook is what upstream puts before the names of checks that stand for something that starts with the server.
 const startHook = "poststarthook/"
 
-// checkOrder is upstream's order of the checks that pass once the server has started. Those of parts that a server lacks
-// are left out.
+// checkOrder is upstream's order of the checks that pass once the server has started. Those of parts that a server
+// lacks are left out.
 func checkOrder() []string {
 	return []string{
 		startHook + "start-apiserver-admission-initializer",
@@ -48,8 +48,8 @@ func checkOrder() []string {
 	}
 }
 
-// startChecks returns the checks of hooks, which pass when the server's loops run, and those that look at more, in upstream's
-// order; unknown ones come last.
+// startChecks returns the checks of hooks, which pass when the server's loops run, and those that look at more, in
+// upstream's order; unknown ones come last.
 func (s *Server) startChecks(hooks []string, more []health.Check) []health.Check {
 	checks := slices.Clone(more)
 	for _, name := range hooks {

@@ -21,8 +21,8 @@ import (
 	"bonsai/pkg/health"
 )
 
-// addCustomResources adds to the server what serves the objects of CustomResourceDefinitions as long as it runs, if it serves
-// definitions.
+// addCustomResources adds to the server what serves the objects of CustomResourceDefinitions as long as it runs, if it
+// serves definitions.
 func (s *Server) addCustomResources() error {
 	none := make(chan struct{})
 	close(none)
@@ -40,7 +40,8 @@ func (s *Server) addCustomResources() error {
 	if err := s.cfg.HTTP.Metrics.Register(seen); err != nil {
 		return err
 	}
-	hooks := webhook.New(serviceresolver.New(s.cfg.Catalog.Late(schema.GroupResource{Resource: "services"}), s.cfg.Catalog.Late(schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"})))
+	hooks := webhook.New(serviceresolver.New(s.cfg.Catalog.Late(schema.GroupResource{Resource: "services"}),
+		s.cfg.Catalog.Late(schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"})))
 	c := customresource.New(customresource.Config{
 		Catalog: s.cfg.Catalog, Definitions: definitions, Entry: s.customEntry,
 		Hook: func(at *v1.WebhookClientConfig) (customresource.Hook, error) { return newConversionHook(hooks, at) },
@@ -69,9 +70,11 @@ func (s *Server) addCustomResources() error {
 func (s *Server) customEntry(row *resources.Row, at *customresource.Scale) (catalog.Entry, error) {
 	b := Behaviour{}
 	if at != nil {
-		b.Subresources = map[string]registry.Answerer{"scale": {ReadWriter: scale.NewWith(s.cfg.Catalog, row.GroupResource(), scale.Adapter{
-			Replicas: at.ReplicasOf, SetReplicas: at.SetReplicas, Observed: at.ObservedOf, Selector: at.SelectorOf, Paths: at.Paths, Validated: true,
-		})}}
+		b.Subresources = map[string]registry.Answerer{
+			"scale": {ReadWriter: scale.NewWith(s.cfg.Catalog, row.GroupResource(), scale.Adapter{
+				Replicas: at.ReplicasOf, SetReplicas: at.SetReplicas, Observed: at.ObservedOf, Selector: at.SelectorOf,
+				Paths: at.Paths, Validated: true,
+			})}}
 	}
 	return s.Entry(row, b)
 }

@@ -30,8 +30,10 @@ func newFairness(o *Fairness, c *catalog.Catalog, objects *sources, log *slog.Lo
 	if o.Seats == 0 {
 		return nil, nil
 	}
-	cfg := fairness.Config{Seats: o.Seats, RequestTimeout: o.RequestTimeout, Log: log, Store: late(c)(flowcontrolv1.GroupName, "flowschemas"),
-		Schemas: objects.of(flowcontrolv1.GroupName, "flowschemas"), Levels: objects.of(flowcontrolv1.GroupName, "prioritylevelconfigurations")}
+	cfg := fairness.Config{Seats: o.Seats, RequestTimeout: o.RequestTimeout, Log: log,
+		Store:   late(c)(flowcontrolv1.GroupName, "flowschemas"),
+		Schemas: objects.of(flowcontrolv1.GroupName, "flowschemas"),
+		Levels:  objects.of(flowcontrolv1.GroupName, "prioritylevelconfigurations")}
 	if o.Count != nil {
 		cfg.Count = func(group, resource string) int {
 			r := c.Snapshot().Resource(schema.GroupResource{Group: group, Resource: resource})

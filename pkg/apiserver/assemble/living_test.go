@@ -62,7 +62,8 @@ func newHouse(t *testing.T) *house {
 	h := &house{facts: &storage.FactsTable{}}
 	log := slog.New(slog.DiscardHandler)
 	h.backend = memory.New(h.facts)
-	cache, err := watchcache.New(context.WithoutCancel(t.Context()), h.backend, watchcache.Config{Facts: h.facts, Log: log})
+	cache, err := watchcache.New(context.WithoutCancel(t.Context()), h.backend,
+		watchcache.Config{Facts: h.facts, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +76,11 @@ func newHouse(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listener.Close() })
-	h.Server, err = assemble.New(assemble.Config{Catalog: h.catalog, Storage: cache, Parts: assemble.Parts{Authenticator: anyone{}, Authorizer: anyone{}},
-		HTTP: apiserver.Config{Listener: listener, TLS: &tls.Config{}, Metrics: prometheus.NewRegistry(), Version: version.Info{GitVersion: "v1.36.0"}, Log: log}})
+	h.Server, err = assemble.New(
+		assemble.Config{Catalog: h.catalog, Storage: cache,
+			Parts: assemble.Parts{Authenticator: anyone{}, Authorizer: anyone{}},
+			HTTP: apiserver.Config{Listener: listener, TLS: &tls.Config{}, Metrics: prometheus.NewRegistry(),
+				Version: version.Info{GitVersion: "v1.36.0"}, Log: log}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,8 +88,8 @@ func newHouse(t *testing.T) *house {
 	return h
 }
 
-// settle waits until the cache has heard of everything, and then lets the memory behind it forget the past and what was made of its
-// items: unlike etcd, it keeps the items that it shares with the cache.
+// settle waits until the cache has heard of everything, and then lets the memory behind it forget the past and what was
+// made of its items: unlike etcd, it keeps the items that it shares with the cache.
 func (h *house) settle(t *testing.T) {
 	t.Helper()
 	if code, body := h.get(t, "/apis/example.com/v1/others"); code != 200 { // a consistent read
@@ -136,8 +140,8 @@ func (h *house) get(t *testing.T, path string) (int, string) {
 // text is what mark keeps in memory.
 type text struct{ of [1 << 10]byte }
 
-// widgets is a custom resource in two versions: what v1, which is stored, has as spec.text is spec.content in v2. Its row refers to
-// mark, so that mark lives as long as anything that was made of the row.
+// widgets is a custom resource in two versions: what v1, which is stored, has as spec.text is spec.content in v2. Its
+// row refers to mark, so that mark lives as long as anything that was made of the row.
 func widgets(mark *text) *resources.Row {
 	rename := func(from, to, version string) func(context.Context, apiruntime.Object) (apiruntime.Object, error) {
 		return func(_ context.Context, obj apiruntime.Object) (apiruntime.Object, error) {
@@ -168,17 +172,22 @@ func widgets(mark *text) *resources.Row {
 		in := spec.MapProperty(nil)
 		in.AdditionalProperties = nil
 		in.SetProperty(name, *spec.StringProperty())
-		in.Properties[name] = spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"string"}, Nullable: true, Description: "What it says in " + name + "."}}
+		in.Properties[name] = spec.Schema{
+			SchemaProps: spec.SchemaProps{Type: []string{"string"}, Nullable: true,
+				Description: "What it says in " + name + "."}}
 		return func() (*spec.Schema, error) {
-			return &spec.Schema{SchemaProps: spec.SchemaProps{Description: "A widget.", Type: []string{"object"}, Properties: map[string]spec.Schema{"spec": *in}}}, nil
+			return &spec.Schema{SchemaProps: spec.SchemaProps{Description: "A widget.", Type: []string{"object"},
+				Properties: map[string]spec.Schema{"spec": *in}}}, nil
 		}
 	}
 	return &resources.Row{
-		GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, Resource: "widgets", Singular: "widget", ListKind: "WidgetCollection",
+		GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, Resource: "widgets",
+		Singular: "widget", ListKind: "WidgetCollection",
 		Namespaced: true, StoragePath: "example.com/widgets",
 		New: func() apiruntime.Object { return &unstructured.Unstructured{} },
 		Versions: []resources.Version{
-			{Name: "v2", ToHub: rename("content", "text", "v1"), FromHub: rename("text", "content", "v2"), Schema: own("content"), Prune: prune("content"),
+			{Name: "v2", ToHub: rename("content", "text", "v1"), FromHub: rename("text", "content", "v2"),
+				Schema: own("content"), Prune: prune("content"),
 				Default: func(obj apiruntime.Object) {
 					u := obj.(*unstructured.Unstructured)
 					if _, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "content"); !ok {
@@ -206,15 +215,19 @@ func TestDynamicResource(t *testing.T) {
 		code               int
 		want               string
 	}{
-		{"POST", v2, `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"a"}}`, 201, `"spec":{"content":"nothing"}}`},
+		{"POST", v2, `{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"a"}}`, 201,
+			`"spec":{"content":"nothing"}}`},
 		{"GET", v1 + "/a", "", 200, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{`},
 		{"GET", v1 + "/a", "", 200, `"spec":{"text":"nothing"}}`},
 		{"POST", v1, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"b"},"spec":{"text":"x","more":1}}`, 201, `"spec":{"text":"x"}}`},
-		{"POST", v1 + "?fieldValidation=Strict", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"c","shape":1},"spec":{"more":1}}`, 400,
+		{"POST", v1 + "?fieldValidation=Strict",
+			`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"c","shape":1},"spec":{"more":1}}`, 400,
 			`strict decoding error: unknown field \"metadata.shape\", unknown field \"spec.more\"`},
-		{"POST", v1, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"c","labels":{"a":5}}}`, 400, "cannot unmarshal number into Go struct field ObjectMeta.labels of type string"},
+		{"POST", v1, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"c","labels":{"a":5}}}`, 400,
+			"cannot unmarshal number into Go struct field ObjectMeta.labels of type string"},
 		{"GET", v2, "", 200, `{"kind":"WidgetCollection","apiVersion":"example.com/v2"`},
-		{"GET", v2 + "?fieldSelector=spec.content%3Dx", "", 200, `"items":[{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"creationTimestamp"`},
+		{"GET", v2 + "?fieldSelector=spec.content%3Dx", "", 200,
+			`"items":[{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"creationTimestamp"`},
 		{"PATCH", v2 + "/b", `{"spec":{"content":"y"}}`, 200, `"spec":{"content":"y"}}`},
 		{"PUT", v1 + "/b", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"b"},"spec":{"text":"z"}}`, 200, `"spec":{"text":"z"}}`},
 		{"DELETE", v2 + "/a", "", 200, `"status":"Success"`},
@@ -229,9 +242,11 @@ func TestDynamicResource(t *testing.T) {
 		t.Errorf("the group is %s", body)
 	}
 	for path, want := range map[string][]string{
-		"/openapi/v3/apis/example.com/v2": {`"com.example.v2.Widget":{"description":"A widget."`, `"com.example.v2.WidgetCollection":{`, `"nullable":true`, `"description":"What it says in content."`,
+		"/openapi/v3/apis/example.com/v2": {`"com.example.v2.Widget":{"description":"A widget."`,
+			`"com.example.v2.WidgetCollection":{`, `"nullable":true`, `"description":"What it says in content."`,
 			`"allOf":[{"$ref":"#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}]`},
-		"/openapi/v2": {`"com.example.v1.Widget":{`, `"com.example.v2.Widget":{`, `{"description":"What it says in text."}`, `"operationId":"listExampleComV1WidgetForAllNamespaces"`},
+		"/openapi/v2": {`"com.example.v1.Widget":{`, `"com.example.v2.Widget":{`,
+			`{"description":"What it says in text."}`, `"operationId":"listExampleComV1WidgetForAllNamespaces"`},
 	} {
 		code, body := h.get(t, path)
 		for _, w := range want {
@@ -325,7 +340,8 @@ func (c *client) watch(ctx context.Context) {
 
 func (c *client) list(ctx context.Context) {
 	_, path := c.path()
-	c.do(ctx, http.MethodGet, path+[]string{"", "?limit=3", "?resourceVersion=0", "?labelSelector=a%3Db"}[c.rng.IntN(4)], c.form(true), "")
+	c.do(ctx, http.MethodGet,
+		path+[]string{"", "?limit=3", "?resourceVersion=0", "?labelSelector=a%3Db"}[c.rng.IntN(4)], c.form(true), "")
 }
 
 func (c *client) write(ctx context.Context) {
@@ -339,7 +355,8 @@ func (c *client) write(ctx context.Context) {
 	case 2:
 		c.do(ctx, http.MethodPut, path+"/"+name, c.form(false), doc)
 	case 3:
-		c.do(ctx, http.MethodPatch, path+"/"+name, c.form(false), fmt.Sprintf(`{"metadata":{"annotations":{"n":"%d"}}}`, c.rng.Int()))
+		c.do(ctx, http.MethodPatch, path+"/"+name, c.form(false),
+			fmt.Sprintf(`{"metadata":{"annotations":{"n":"%d"}}}`, c.rng.Int()))
 	case 4:
 		c.do(ctx, http.MethodDelete, path+"/"+name, c.form(false), "")
 	default:
@@ -364,8 +381,9 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// A custom resource of two versions comes and goes while 50 clients list, watch and write it. Nobody gets a fault of the server,
-// every watch ends when the resource goes, and nothing of it stays in memory: no goroutine, no cache, no facts.
+// A custom resource of two versions comes and goes while 50 clients list, watch and write it. Nobody gets a fault of
+// the server, every watch ends when the resource goes, and nothing of it stays in memory: no goroutine, no cache, no
+// facts.
 func TestLivingCatalog(t *testing.T) {
 	h := newHouse(t)
 	others := widgets(&text{})
@@ -377,7 +395,8 @@ func TestLivingCatalog(t *testing.T) {
 	defer stop()
 	var clients sync.WaitGroup
 	for n := range 50 {
-		c := &client{house: h, t: t, rng: rand.New(rand.NewPCG(1, uint64(n))), done: &done, open: &open, watched: &watched}
+		c := &client{house: h, t: t, rng: rand.New(rand.NewPCG(1, uint64(n))), done: &done, open: &open,
+			watched: &watched}
 		act := []func(context.Context){c.watch, c.watch, c.list, c.write, c.write}[n%5]
 		clients.Go(func() {
 			for ctx.Err() == nil {
@@ -393,7 +412,9 @@ func TestLivingCatalog(t *testing.T) {
 		row := widgets(mark)
 		h.add(t, row)
 		before, seen := done.Load(), watched.Load()
-		until(t, "the use of the resource", func() bool { return open.Load() == 20 && done.Load() > before+200 && watched.Load() > seen+200 })
+		until(t, "the use of the resource", func() bool {
+			return open.Load() == 20 && done.Load() > before+200 && watched.Load() > seen+200
+		})
 		for _, path := range []string{"/apis/example.com/v1", "/openapi/v3/apis/example.com/v2"} {
 			if code, body := h.get(t, path); code != 200 || !strings.Contains(body, "widgets") {
 				t.Errorf("%s: %d %s", path, code, body)

@@ -18,7 +18,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// TestProxyToOwnAddress: services/proxy leads to an address of the server's machine only if that is a node, by its name.
+// TestProxyToOwnAddress: services/proxy leads to an address of the server's machine only if that is a node, by its
+// name.
 func TestProxyToOwnAddress(t *testing.T) {
 	t.Parallel()
 	own := anOwnAddress(t)
@@ -26,7 +27,10 @@ func TestProxyToOwnAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	behind := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("reached")) })}}
+	behind := &httptest.Server{Listener: listener,
+		Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Write([]byte("reached"))
+		})}}
 	behind.Start()
 	defer behind.Close()
 	at := netip.MustParseAddrPort(listener.Addr().String())
@@ -42,15 +46,21 @@ func TestProxyToOwnAddress(t *testing.T) {
 	defer func() { stop(); <-done }()
 	create := func(group, resource, ns string, obj runtime.Object) {
 		t.Helper()
-		if _, err := cfg.Catalog.Store(schema.GroupResource{Group: group, Resource: resource}).Create(ctx, ns, obj, &metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		if _, err := cfg.Catalog.Store(schema.GroupResource{Group: group, Resource: resource}).Create(ctx, ns, obj,
+			&metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
-	meta := metav1.ObjectMeta{Name: "web", Namespace: "team", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}
+	meta := metav1.ObjectMeta{Name: "web", Namespace: "team",
+		Labels: map[string]string{discoveryv1.LabelServiceName: "web"}}
 	create("", "namespaces", "", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}})
-	create("", "services", "team", &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{ClusterIP: "None", Ports: []corev1.ServicePort{{Port: 80}}}})
-	create("discovery.k8s.io", "endpointslices", "team", &discoveryv1.EndpointSlice{ObjectMeta: meta, AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{own.String()}}}, Ports: []discoveryv1.EndpointPort{{Name: ptr.To(""), Port: ptr.To(int32(at.Port()))}}})
+	create("", "services", "team",
+		&corev1.Service{ObjectMeta: meta,
+			Spec: corev1.ServiceSpec{ClusterIP: "None", Ports: []corev1.ServicePort{{Port: 80}}}})
+	create("discovery.k8s.io", "endpointslices", "team",
+		&discoveryv1.EndpointSlice{ObjectMeta: meta, AddressType: discoveryv1.AddressTypeIPv4,
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{own.String()}}},
+			Ports:     []discoveryv1.EndpointPort{{Name: ptr.To(""), Port: ptr.To(int32(at.Port()))}}})
 
 	proxy := cfg.Parts.Behaviours[schema.GroupResource{Resource: "services"}].Subresources["proxy"].Connecter
 	ask := func() (string, error) {
@@ -68,7 +78,8 @@ func TestProxyToOwnAddress(t *testing.T) {
 	}
 	node := func(name string) {
 		create("", "nodes", "", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: own.String()}}}})
+			Status: corev1.NodeStatus{
+				Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: own.String()}}}})
 	}
 	node("other")
 	if got, err := ask(); err == nil || !strings.Contains(err.Error(), "address not allowed") {
@@ -91,7 +102,8 @@ func anOwnAddress(t *testing.T) netip.Addr {
 		if !ok {
 			continue
 		}
-		if ip, ok := netip.AddrFromSlice(n.IP); ok && ip.Unmap().Is4() && !ip.Unmap().IsLoopback() && !ip.Unmap().IsLinkLocalUnicast() {
+		if ip, ok := netip.AddrFromSlice(n.IP); ok && ip.Unmap().Is4() && !ip.Unmap().IsLoopback() &&
+			!ip.Unmap().IsLinkLocalUnicast() {
 			return ip.Unmap()
 		}
 	}

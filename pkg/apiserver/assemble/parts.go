@@ -40,25 +40,27 @@ type Options struct {
 	EnableAdmission, DisableAdmission []string
 	// Admission is what plug-ins are told.
 	Admission AdmissionConfiguration
-	// NotReadySeconds and UnreachableSeconds are how long pods stay on such a node that do not say it themselves; nil: 300.
+	// NotReadySeconds and UnreachableSeconds are how long pods stay on such a node that do not say it themselves; nil:
+	// 300.
 	NotReadySeconds, UnreachableSeconds *int64
-	// ServiceRanges are where the addresses of services come from: one, or two of different families. The first one's family is
-	// the default, and the Service "kubernetes" has its first address.
+	// ServiceRanges are where the addresses of services come from: one, or two of different families. The first one's
+	// family is the default, and the Service "kubernetes" has its first address.
 	ServiceRanges []netip.Prefix
 	NodePorts     net.PortRange
 	Kubelets      Kubelets
 	Fairness      Fairness
 	// Components are those whose health componentstatuses show.
 	Components []componentstatus.Component
-	// Advertise and Port are where pods and other servers reach this one. A loopback address cannot be an endpoint: the Service
-	// "kubernetes" is then made without any.
+	// Advertise and Port are where pods and other servers reach this one. A loopback address cannot be an endpoint: the
+	// Service "kubernetes" is then made without any.
 	Advertise netip.Addr
 	Port      int
 	// NoEndpoints leaves the endpoints of the Service "kubernetes" to somebody else.
 	NoEndpoints bool
 	// Hostname is the machine's, by which the server's Lease is named.
 	Hostname string
-	// LocalNetworks are files of network namespaces whose addresses are this machine's, beside those of the server's own namespace.
+	// LocalNetworks are files of network namespaces whose addresses are this machine's, beside those of the server's
+	// own namespace.
 	LocalNetworks []string
 	// Metrics takes what the parts count; nil: nobody sees it.
 	Metrics prometheus.Registerer
@@ -72,7 +74,8 @@ type Kubelets struct {
 }
 
 // NewParts makes the parts of Kubernetes: everything that is plugged in is in the lists of this package.
-func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []resources.Row, log *slog.Logger) (*Parts, error) {
+func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []resources.Row, log *slog.Logger) (*Parts,
+	error) {
 	who, err := newAuthentication(&o, c, log)
 	if err != nil {
 		return nil, err
@@ -87,7 +90,8 @@ func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []reso
 		return nil, err
 	}
 	client := newWebhookClient(c)
-	matcher := match.New(match.Config{Catalog: c, Namespaces: late(c)("", "namespaces"), Authorizer: may.authorizer, Metrics: o.Metrics, Log: log})
+	matcher := match.New(match.Config{Catalog: c, Namespaces: late(c)("", "namespaces"), Authorizer: may.authorizer,
+		Metrics: o.Metrics, Log: log})
 	hooks, err := newWebhooks(&o, matcher, client, objects, log)
 	if err != nil {
 		return nil, err
@@ -104,8 +108,9 @@ func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []reso
 	if err != nil {
 		return nil, err
 	}
-	addresses, err := serviceip.New(serviceip.Config{Stores: c, Storage: from, Ranges: o.ServiceRanges, FirstNodePort: o.NodePorts.Base,
-		LastNodePort: o.NodePorts.Base + o.NodePorts.Size - 1, Now: time.Now, Log: log})
+	addresses, err := serviceip.New(
+		serviceip.Config{Stores: c, Storage: from, Ranges: o.ServiceRanges, FirstNodePort: o.NodePorts.Base,
+			LastNodePort: o.NodePorts.Base + o.NodePorts.Size - 1, Now: time.Now, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +126,8 @@ func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []reso
 	if err != nil {
 		return nil, err
 	}
-	known, err := identity.New(identity.Config{Stores: c, Hostname: o.Hostname, Instance: string(uuid.NewUUID()), Now: time.Now, Log: log})
+	known, err := identity.New(
+		identity.Config{Stores: c, Hostname: o.Hostname, Instance: string(uuid.NewUUID()), Now: time.Now, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -130,10 +136,13 @@ func NewParts(o Options, c *catalog.Catalog, from storage.Interface, rows []reso
 		return nil, err
 	}
 	parts := &Parts{
-		Authenticator: who.authenticator, Authorizer: may.authorizer, Admission: chain, Fields: fields, Behaviours: behaviours, Paths: who.keys,
+		Authenticator: who.authenticator, Authorizer: may.authorizer, Admission: chain, Fields: fields,
+		Behaviours: behaviours, Paths: who.keys,
 		Ready: []health.Check{may.informerSync()}, Started: bootstrapChecks(boot, policy, may), Hooks: partHooks(),
-		Runs: slices.Concat(may.runs, hooks.Runs(), rules.Runs(), []func(context.Context) error{client.Run, boot.Run, known.Run, addresses.Repair}), ClientAuthorities: who.authorities(),
-		Fairness: turns,
+		Runs: slices.Concat(may.runs, hooks.Runs(), rules.Runs(),
+			[]func(context.Context) error{client.Run, boot.Run, known.Run, addresses.Repair}),
+		ClientAuthorities: who.authorities(),
+		Fairness:          turns,
 	}
 	if look, roles := rolesKnown(boot, policy, may); look != nil {
 		parts.RolesKnown, parts.Runs = roles, append(parts.Runs, look)
@@ -176,7 +185,10 @@ func (s *sources) of(group, resource string) follow.Resource {
 	for i := range s.rows {
 		if row := &s.rows[i]; row.GroupResource() == gr {
 			codec := registry.NewCodec(row)
-			return follow.Resource{Source: s.from, Prefix: registry.Prefix(row), Decode: func(value []byte) (runtime.Object, error) { return codec.Decode(value, 0) }}
+			return follow.Resource{Source: s.from, Prefix: registry.Prefix(row),
+				Decode: func(value []byte) (runtime.Object, error) {
+					return codec.Decode(value, 0)
+				}}
 		}
 	}
 	if s.missing == nil {

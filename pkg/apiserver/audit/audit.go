@@ -1,8 +1,8 @@
-// Package audit notes for the audit log what was asked of the API server, by whom, and what came of it: the events of audit.k8s.io/v1,
-// as an audit policy asks for them. Where they go is in the package sink below it.
+// Package audit notes for the audit log what was asked of the API server, by whom, and what came of it: the events of
+// audit.k8s.io/v1, as an audit policy asks for them. Where they go is in the package sink below it.
 //
-// A request has one Record while it lasts. It is made after authentication (a request that fails there has one of its own), says at its
-// stages what is known by then, and is given to the sinks as an event that nobody changes any more.
+// A request has one Record while it lasts. It is made after authentication (a request that fails there has one of its
+// own), says at its stages what is known by then, and is given to the sinks as an event that nobody changes any more.
 package audit
 
 import (
@@ -69,8 +69,8 @@ func (a *Auditor) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// Begin returns the record of a request by user, who is nil if that could not be told; nil if the policy asks for nothing. id is the
-// request's Audit-ID.
+// Begin returns the record of a request by user, who is nil if that could not be told; nil if the policy asks for
+// nothing. id is the request's Audit-ID.
 func (a *Auditor) Begin(r *http.Request, info *request.Info, user *request.User, id string) *Record {
 	d := a.Policy.decide(user, info)
 	a.Metrics.levels.WithLabelValues(string(d.level)).Inc()
@@ -102,10 +102,18 @@ type Metrics struct {
 // NewMetrics registers the metrics with r, which may be nil.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		events:   prometheus.NewCounter(prometheus.CounterOpts{Name: "apiserver_audit_event_total", Help: "Counter of audit events generated and sent to the audit backend."}),
-		rejected: prometheus.NewCounter(prometheus.CounterOpts{Name: "apiserver_audit_requests_rejected_total", Help: "Counter of apiserver requests rejected due to an error in audit logging backend."}),
-		levels:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "apiserver_audit_level_total", Help: "Counter of policy levels for audit events (1 per request)."}, []string{"level"}),
-		errors:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "apiserver_audit_error_total", Help: "Counter of audit events that failed to be audited properly. Plugin identifies the plugin affected by the error."}, []string{"plugin"}),
+		events: prometheus.NewCounter(
+			prometheus.CounterOpts{Name: "apiserver_audit_event_total",
+				Help: "Counter of audit events generated and sent to the audit backend."}),
+		rejected: prometheus.NewCounter(
+			prometheus.CounterOpts{Name: "apiserver_audit_requests_rejected_total",
+				Help: "Counter of apiserver requests rejected due to an error in audit logging backend."}),
+		levels: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "apiserver_audit_level_total",
+				Help: "Counter of policy levels for audit events (1 per request)."}, []string{"level"}),
+		errors: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "apiserver_audit_error_total",
+				Help: "Counter of audit events that failed to be audited properly. Plugin identifies the plugin affected by the error."}, []string{"plugin"}),
 	}
 	if r != nil {
 		r.MustRegister(m.events, m.rejected, m.levels, m.errors)

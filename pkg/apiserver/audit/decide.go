@@ -21,14 +21,16 @@ func (d *decision) omits(s auditv1.Stage) bool {
 	return slices.Contains(d.omitStages[0], s) || slices.Contains(d.omitStages[1], s)
 }
 
-// decide finds the first rule that matches a request; without one it is not noted. user is nil if nobody knows who asks.
+// decide finds the first rule that matches a request; without one it is not noted. user is nil if nobody knows who
+// asks.
 func (p *Policy) decide(user *request.User, info *request.Info) decision {
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		if !matches(r, user, info) {
 			continue
 		}
-		d := decision{level: r.Level, omitStages: [2][]auditv1.Stage{p.OmitStages, r.OmitStages}, omitManagedFields: p.OmitManagedFields}
+		d := decision{level: r.Level, omitStages: [2][]auditv1.Stage{p.OmitStages, r.OmitStages},
+			omitManagedFields: p.OmitManagedFields}
 		if r.OmitManagedFields != nil {
 			d.omitManagedFields = *r.OmitManagedFields
 		}
@@ -51,7 +53,9 @@ func matches(r *auditv1.PolicyRule, user *request.User, info *request.Info) bool
 	case len(r.Namespaces) > 0 || len(r.Resources) > 0:
 		return info.IsResource && matchesResource(r, info)
 	case len(r.NonResourceURLs) > 0:
-		return !info.IsResource && slices.ContainsFunc(r.NonResourceURLs, func(url string) bool { return matchesPath(url, info.Path) })
+		return !info.IsResource && slices.ContainsFunc(r.NonResourceURLs, func(url string) bool {
+			return matchesPath(url, info.Path)
+		})
 	}
 	return true
 }
@@ -81,7 +85,8 @@ func matchesResource(r *auditv1.PolicyRule, info *request.Info) bool {
 	})
 }
 
-// names tells whether a rule's resource means what a request is about. As upstream, "pods/*" means pods themselves, too.
+// names tells whether a rule's resource means what a request is about. As upstream, "pods/*" means pods themselves,
+// too.
 func names(s string, info *request.Info) bool {
 	if s == "*" {
 		return true

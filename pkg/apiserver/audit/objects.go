@@ -33,8 +33,8 @@ func (a *Auditor) json(media string, answer []byte) []byte {
 
 func isJSON(b []byte) bool { return len(bytes.TrimSpace(b)) > 0 && json.Valid(b) }
 
-// withoutManagedFields takes managedFields from an object, the items of a list and the objects in a table; what is no JSON object stays
-// as it is.
+// withoutManagedFields takes managedFields from an object, the items of a list and the objects in a table; what is no
+// JSON object stays as it is.
 func withoutManagedFields(doc []byte) []byte {
 	if !bytes.Contains(doc, []byte(`"managedFields"`)) {
 		return doc

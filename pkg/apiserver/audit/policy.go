@@ -50,7 +50,8 @@ func Parse(text []byte) (*Policy, error) {
 		return nil, fmt.Errorf("failed decoding: %w", err)
 	}
 	if want := auditv1.SchemeGroupVersion.WithKind("Policy"); p.GroupVersionKind() != want {
-		return nil, fmt.Errorf("failed decoding: it must be of kind %s of %s, and is of kind %q of %q", want.Kind, want.GroupVersion(), p.Kind, p.APIVersion)
+		return nil, fmt.Errorf("failed decoding: it must be of kind %s of %s, and is of kind %q of %q", want.Kind,
+			want.GroupVersion(), p.Kind, p.APIVersion)
 	}
 	if len(strict) > 0 {
 		return nil, fmt.Errorf("failed decoding: %w", errors.Join(strict...))
@@ -66,7 +67,8 @@ func levels() []auditv1.Level {
 }
 
 func stages() []auditv1.Stage {
-	return []auditv1.Stage{auditv1.StageRequestReceived, auditv1.StageResponseStarted, auditv1.StageResponseComplete, auditv1.StagePanic}
+	return []auditv1.Stage{auditv1.StageRequestReceived, auditv1.StageResponseStarted, auditv1.StageResponseComplete,
+		auditv1.StagePanic}
 }
 
 func (p *Policy) validate() field.ErrorList {
@@ -80,7 +82,8 @@ func (p *Policy) validate() field.ErrorList {
 func validateStages(given []auditv1.Stage, at *field.Path) (errs field.ErrorList) {
 	for i, s := range given {
 		if !slices.Contains(stages(), s) {
-			errs = append(errs, field.Invalid(at.Index(i), string(s), "allowed stages are RequestReceived,ResponseStarted,ResponseComplete,Panic"))
+			errs = append(errs, field.Invalid(at.Index(i), string(s),
+				"allowed stages are RequestReceived,ResponseStarted,ResponseComplete,Panic"))
 		}
 	}
 	return errs
@@ -95,15 +98,18 @@ func validateRule(r *auditv1.PolicyRule, at *field.Path) (errs field.ErrorList) 
 	}
 	urls := at.Child("nonResourceURLs")
 	if len(r.NonResourceURLs) > 0 && (len(r.Resources) > 0 || len(r.Namespaces) > 0) {
-		errs = append(errs, field.Invalid(urls, r.NonResourceURLs, "rules cannot apply to both regular resources and non-resource URLs"))
+		errs = append(errs, field.Invalid(urls, r.NonResourceURLs,
+			"rules cannot apply to both regular resources and non-resource URLs"))
 	}
 	for i, url := range r.NonResourceURLs {
 		switch {
 		case url == "*":
 		case !strings.HasPrefix(url, "/"):
-			errs = append(errs, field.Invalid(urls.Index(i), url, "non-resource URL rules must begin with a '/' character"))
+			errs = append(errs, field.Invalid(urls.Index(i), url,
+				"non-resource URL rules must begin with a '/' character"))
 		case strings.Contains(strings.TrimSuffix(url, "*"), "*"):
-			errs = append(errs, field.Invalid(urls.Index(i), url, "non-resource URL wildcards '*' must be the final character of the rule"))
+			errs = append(errs, field.Invalid(urls.Index(i), url,
+				"non-resource URL wildcards '*' must be the final character of the rule"))
 		}
 	}
 	resources := at.Child("resources")
@@ -114,7 +120,8 @@ func validateRule(r *auditv1.PolicyRule, at *field.Path) (errs field.ErrorList) 
 			}
 		}
 		if len(g.ResourceNames) > 0 && len(g.Resources) == 0 {
-			errs = append(errs, field.Invalid(resources.Child("resourceNames"), g.ResourceNames, "using resourceNames requires at least one resource"))
+			errs = append(errs, field.Invalid(resources.Child("resourceNames"), g.ResourceNames,
+				"using resourceNames requires at least one resource"))
 		}
 	}
 	return append(errs, validateStages(r.OmitStages, at.Child("omitStages"))...)

@@ -13,8 +13,8 @@ import (
 
 const head = "apiVersion: audit.k8s.io/v1\nkind: Policy\n"
 
-// A policy is read strictly. The messages of rules that are wrong are those of a real kube-apiserver v1.36.3; fields that there are not
-// it only warns of.
+// A policy is read strictly. The messages of rules that are wrong are those of a real kube-apiserver v1.36.3; fields
+// that there are not it only warns of.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	const subdomain = `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`
@@ -27,10 +27,12 @@ func TestParseRefuses(t *testing.T) {
 		"":                       `is of kind "" of ""`,
 		"rules: [{level: None}]": `is of kind "" of ""`,
 		"{":                      "failed decoding: ",
-		strings.Replace(head, "Policy", "Event", 1) + "rules: [{level: None}]":                                                                      `is of kind "Event"`,
-		strings.Replace(head, "v1", "v1beta1", 1) + "rules: [{level: None}]":                                                                        `of "audit.k8s.io/v1beta1"`,
-		head + "rules: [{level: Loud}, {}]":                                                                                                         `[rules[0].level: Unsupported value: "Loud": supported values: "None", "Metadata", "Request", "RequestResponse", rules[1].level: Required value]`,
-		head + "omitStages: [Foo]\nrules: [{level: None, omitStages: [Bar]}]":                                                                       `[omitStages[0]: Invalid value: "Foo": allowed stages are RequestReceived,ResponseStarted,ResponseComplete,Panic, rules[0].omitStages[0]: Invalid value: "Bar": allowed stages are RequestReceived,ResponseStarted,ResponseComplete,Panic]`,
+		strings.Replace(head, "Policy", "Event", 1) +
+			"rules: [{level: None}]": `is of kind "Event"`,
+		strings.Replace(head, "v1", "v1beta1", 1) +
+			"rules: [{level: None}]": `of "audit.k8s.io/v1beta1"`,
+		head + "rules: [{level: Loud}, {}]":                                   `[rules[0].level: Unsupported value: "Loud": supported values: "None", "Metadata", "Request", "RequestResponse", rules[1].level: Required value]`,
+		head + "omitStages: [Foo]\nrules: [{level: None, omitStages: [Bar]}]": `[omitStages[0]: Invalid value: "Foo": allowed stages are RequestReceived,ResponseStarted,ResponseComplete,Panic, rules[0].omitStages[0]: Invalid value: "Bar": allowed stages are RequestReceived,ResponseStarted,ResponseComplete,Panic]`,
 		head + `rules: [{level: None, nonResourceURLs: ["/x"], resources: [{group: ""}]}, {level: None, nonResourceURLs: ["/x"], namespaces: [a]}]`: `[rules[0].nonResourceURLs: Invalid value: ["/x"]: rules cannot apply to both regular resources and non-resource URLs, rules[1].nonResourceURLs: Invalid value: ["/x"]: rules cannot apply to both regular resources and non-resource URLs]`,
 		head + `rules: [{level: None, nonResourceURLs: ["x","/a*b","/a/*/b","*","/ok*","/ok/*",""]}]`:                                               `[rules[0].nonResourceURLs[0]: Invalid value: "x": non-resource URL rules must begin with a '/' character, rules[0].nonResourceURLs[1]: Invalid value: "/a*b": non-resource URL wildcards '*' must be the final character of the rule, rules[0].nonResourceURLs[2]: Invalid value: "/a/*/b": non-resource URL wildcards '*' must be the final character of the rule, rules[0].nonResourceURLs[6]: Invalid value: "": non-resource URL rules must begin with a '/' character]`,
 		head + `rules: [{level: None, resources: [{group: "Bad_Group", resources: ["pods"]},{group: "", resourceNames: [a]},{group: "*"}]}]`:        `[rules[0].resources.group: Invalid value: "Bad_Group": ` + subdomain + `, rules[0].resources.resourceNames: Invalid value: ["a"]: using resourceNames requires at least one resource]`,
@@ -43,7 +45,8 @@ func TestParseRefuses(t *testing.T) {
 	if err := os.WriteFile(file, []byte(head), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(file); err == nil || err.Error() != "loading audit policy file: loaded illegal policy with 0 rules: from file "+file {
+	if _, err := Load(file); err == nil ||
+		err.Error() != "loading audit policy file: loaded illegal policy with 0 rules: from file "+file {
 		t.Error(err)
 	}
 }
@@ -81,7 +84,8 @@ func TestDecide(t *testing.T) {
 		{`nonResourceURLs: ["/x*"]`, []*request.Info{path("/x"), path("/xy")}, []*request.Info{path("/y")}},
 		{`nonResourceURLs: ["*"]`, []*request.Info{path("/x")}, []*request.Info{&pod}},
 	} {
-		p, err := Parse([]byte(head + "rules:\n- " + strings.Replace("{level: Request, "+strings.Trim(c.rule, "{}")+"}", ", }", "}", 1)))
+		p, err := Parse([]byte(head + "rules:\n- " +
+			strings.Replace("{level: Request, "+strings.Trim(c.rule, "{}")+"}", ", }", "}", 1)))
 		if err != nil {
 			t.Errorf("%s: %v", c.rule, err)
 			continue
@@ -102,15 +106,18 @@ func TestDecide(t *testing.T) {
 // The first rule that matches counts; its omitManagedFields is above the policy's, its omitStages come to them.
 func TestFirstRule(t *testing.T) {
 	t.Parallel()
-	p, err := Parse([]byte(head + "omitManagedFields: true\nomitStages: [Panic]\nrules: [{level: Metadata, users: [u], omitManagedFields: false, omitStages: [RequestReceived]}, {level: Request}]"))
+	p, err := Parse([]byte(head +
+		"omitManagedFields: true\nomitStages: [Panic]\nrules: [{level: Metadata, users: [u], omitManagedFields: false, omitStages: [RequestReceived]}, {level: Request}]"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := p.decide(&request.User{Name: "u"}, &request.Info{}); d.level != auditv1.LevelMetadata || d.omitManagedFields || !d.omits(auditv1.StagePanic) ||
+	if d := p.decide(&request.User{Name: "u"}, &request.Info{}); d.level != auditv1.LevelMetadata ||
+		d.omitManagedFields || !d.omits(auditv1.StagePanic) ||
 		!d.omits(auditv1.StageRequestReceived) || d.omits(auditv1.StageResponseComplete) {
 		t.Errorf("%+v", d)
 	}
-	if d := p.decide(nil, &request.Info{}); d.level != auditv1.LevelRequest || !d.omitManagedFields || d.omits(auditv1.StageRequestReceived) {
+	if d := p.decide(nil, &request.Info{}); d.level != auditv1.LevelRequest || !d.omitManagedFields ||
+		d.omits(auditv1.StageRequestReceived) {
 		t.Errorf("of a stranger: %+v", d)
 	}
 }

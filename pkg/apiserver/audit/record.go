@@ -58,7 +58,8 @@ func newRecord(a *Auditor, d decision, r *http.Request, info *request.Info, user
 		e.User = *userInfo(user)
 	}
 	if info.IsResource {
-		e.ObjectRef = &auditv1.ObjectReference{Resource: info.Resource, Namespace: info.Namespace, Name: info.Name, APIGroup: info.APIGroup,
+		e.ObjectRef = &auditv1.ObjectReference{Resource: info.Resource, Namespace: info.Namespace, Name: info.Name,
+			APIGroup:   info.APIGroup,
 			APIVersion: info.APIVersion, Subresource: info.Subresource}
 	}
 	return rec
@@ -216,7 +217,8 @@ func (rec *Record) Complete(code int) {
 func (rec *Record) Panicked(why any) {
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	rec.event.ResponseStatus = &metav1.Status{Code: http.StatusInternalServerError, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInternalError,
+	rec.event.ResponseStatus = &metav1.Status{Code: http.StatusInternalServerError, Status: metav1.StatusFailure,
+		Reason:  metav1.StatusReasonInternalError,
 		Message: fmt.Sprintf("APIServer panic'd: %v", why)}
 	rec.emit(auditv1.StagePanic, rec.now())
 }

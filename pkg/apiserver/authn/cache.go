@@ -14,11 +14,13 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// Cache returns a TokenAuthenticator that remembers for ttl (upstream: 10 s) what t said of at most size tokens that t knows;
-// the least recently used one makes room. It never holds a token, only a keyed hash. Refusals are not remembered: a token
-// becomes good as soon as what it is bound to is there, and nobody fills the cache with tokens he made up.
+// Cache returns a TokenAuthenticator that remembers for ttl (upstream: 10 s) what t said of at most size tokens that t
+// knows; the least recently used one makes room. It never holds a token, only a keyed hash. Refusals are not
+// remembered: a token becomes good as soon as what it is bound to is there, and nobody fills the cache with tokens he
+// made up.
 func Cache(t TokenAuthenticator, ttl time.Duration, size int) TokenAuthenticator {
-	c := &cache{tokens: t, ttl: ttl, size: size, now: time.Now, entries: map[cacheKey]*list.Element{}, order: list.New()}
+	c := &cache{tokens: t, ttl: ttl, size: size, now: time.Now, entries: map[cacheKey]*list.Element{},
+		order: list.New()}
 	rand.Read(c.secret[:])
 	return c
 }
@@ -44,7 +46,8 @@ type cacheEntry struct {
 	audiences []string
 }
 
-func (c *cache) AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string, error) {
+func (c *cache) AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string,
+	error) {
 	k := c.key(token, audiences)
 	if e := c.get(k); e != nil {
 		return e.user, e.audiences, nil

@@ -14,10 +14,10 @@ import (
 
 // TokenAuthenticator recognises bearer tokens of one kind.
 type TokenAuthenticator interface {
-	// AuthenticateToken returns the bearer of token and the audiences that both the token and the caller's list have;
-	// a bearer without audiences has a token that names none: it is for the API server itself. It returns
-	// (nil, nil, nil) when the token is not of this kind, an error when it is and is not valid. An empty list of audiences
-	// stands for the API server's own.
+	// AuthenticateToken returns the bearer of token and the audiences that both the token and the caller's list have; a
+	// bearer without audiences has a token that names none: it is for the API server itself. It returns (nil, nil, nil)
+	// when the token is not of this kind, an error when it is and is not valid. An empty list of audiences stands for
+	// the API server's own.
 	AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string, error)
 }
 
@@ -25,7 +25,8 @@ type TokenAuthenticator interface {
 var ErrInvalidToken = errors.New("invalid bearer token")
 
 // Bearer returns an Authenticator that reads the bearer token of a request ("Authorization: Bearer …", or the WebSocket
-// sub-protocol base64url.bearer.authorization.k8s.io.<token>) and gives it to t. A token that t does not know is an error.
+// sub-protocol base64url.bearer.authorization.k8s.io.<token>) and gives it to t. A token that t does not know is an
+// error.
 func Bearer(t TokenAuthenticator) Authenticator { return bearer{t} }
 
 type bearer struct{ tokens TokenAuthenticator }
@@ -69,7 +70,8 @@ func bearerHeader(r *http.Request) string {
 
 const protocolPrefix = "base64url.bearer.authorization.k8s.io."
 
-// bearerProtocol returns the token among the WebSocket sub-protocols of an upgrade request, and the other sub-protocols.
+// bearerProtocol returns the token among the WebSocket sub-protocols of an upgrade request, and the other
+// sub-protocols.
 func bearerProtocol(r *http.Request) (token string, rest []string, err error) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return "", nil, nil
@@ -103,7 +105,8 @@ func Tokens(list ...TokenAuthenticator) TokenAuthenticator { return tokens(list)
 
 type tokens []TokenAuthenticator
 
-func (ts tokens) AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string, error) {
+func (ts tokens) AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string,
+	error) {
 	var errs []error
 	for _, t := range ts {
 		user, auds, err := t.AuthenticateToken(ctx, token, audiences)

@@ -8,8 +8,8 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// Union returns an Authenticator that asks each of list in order. The first that knows the caller wins; one that objects
-// does not stop the search, but if nobody knows the caller, all objections are reported together.
+// Union returns an Authenticator that asks each of list in order. The first that knows the caller wins; one that
+// objects does not stop the search, but if nobody knows the caller, all objections are reported together.
 func Union(list ...Authenticator) Authenticator { return union(list) }
 
 type union []Authenticator
@@ -29,8 +29,8 @@ func (u union) Authenticate(r *http.Request) (*request.User, error) {
 	return nil, errors.Join(errs...)
 }
 
-// OrElse returns an Authenticator that asks first, and second only for a caller who showed first no credential at all: a
-// credential that is not valid is an error and does not make its bearer anonymous.
+// OrElse returns an Authenticator that asks first, and second only for a caller who showed first no credential at all:
+// a credential that is not valid is an error and does not make its bearer anonymous.
 func OrElse(first, second Authenticator) Authenticator { return orElse{first, second} }
 
 type orElse struct{ first, second Authenticator }
@@ -56,8 +56,8 @@ func (g grouped) Authenticate(r *http.Request) (*request.User, error) {
 	return AddAuthenticatedGroup(user), nil
 }
 
-// AddAuthenticatedGroup returns u as a member of system:authenticated, as it is if it is one already or is anonymous. u is
-// not changed: authenticators share the users they return.
+// AddAuthenticatedGroup returns u as a member of system:authenticated, as it is if it is one already or is anonymous. u
+// is not changed: authenticators share the users they return.
 func AddAuthenticatedGroup(u *request.User) *request.User {
 	if u.InGroup(request.GroupAuthenticated) || u.InGroup(request.GroupUnauthenticated) {
 		return u

@@ -65,7 +65,8 @@ func TestUnion(t *testing.T) {
 func TestAddAuthenticatedGroupLeavesTheSharedUserAlone(t *testing.T) {
 	t.Parallel()
 	u := &request.User{Name: "a", Groups: make([]string, 1, 4)}
-	if got := AddAuthenticatedGroup(u); !got.InGroup(request.GroupAuthenticated) || u.InGroup(request.GroupAuthenticated) {
+	if got := AddAuthenticatedGroup(u); !got.InGroup(request.GroupAuthenticated) ||
+		u.InGroup(request.GroupAuthenticated) {
 		t.Error("want a new user with the group and the old one without")
 	}
 	if u.Groups[:2][1] != "" {
@@ -79,7 +80,8 @@ type tokenTable struct {
 	asked int
 }
 
-func (t *tokenTable) AuthenticateToken(_ context.Context, token string, auds []string) (*request.User, []string, error) {
+func (t *tokenTable) AuthenticateToken(_ context.Context, token string, auds []string) (*request.User, []string,
+	error) {
 	t.asked++
 	if strings.HasPrefix(token, "bad") {
 		return nil, nil, errors.New("is bad")
@@ -98,16 +100,17 @@ func TestBearer(t *testing.T) {
 		user    string
 		wantErr bool
 	}{
-		"none":                   {http.Header{}, "", false},
-		"good":                   {http.Header{"Authorization": {"Bearer secret"}}, "alice", false},
-		"any case, more spaces":  {http.Header{"Authorization": {"bearer   secret "}}, "alice", false},
-		"unknown":                {http.Header{"Authorization": {"Bearer other"}}, "", true},
-		"bad":                    {http.Header{"Authorization": {"Bearer bad"}}, "", true},
-		"another scheme":         {http.Header{"Authorization": {"Basic secret"}}, "", false},
-		"no token":               {http.Header{"Authorization": {"Bearer "}}, "", false},
-		"websocket":              {ws("secret", "v4.channel.k8s.io"), "alice", false},
-		"websocket, alone":       {ws("secret"), "", true},
-		"websocket, not encoded": {http.Header{"Upgrade": {"websocket"}, "Sec-Websocket-Protocol": {protocolPrefix + "%%, x"}}, "", true},
+		"none":                  {http.Header{}, "", false},
+		"good":                  {http.Header{"Authorization": {"Bearer secret"}}, "alice", false},
+		"any case, more spaces": {http.Header{"Authorization": {"bearer   secret "}}, "alice", false},
+		"unknown":               {http.Header{"Authorization": {"Bearer other"}}, "", true},
+		"bad":                   {http.Header{"Authorization": {"Bearer bad"}}, "", true},
+		"another scheme":        {http.Header{"Authorization": {"Basic secret"}}, "", false},
+		"no token":              {http.Header{"Authorization": {"Bearer "}}, "", false},
+		"websocket":             {ws("secret", "v4.channel.k8s.io"), "alice", false},
+		"websocket, alone":      {ws("secret"), "", true},
+		"websocket, not encoded": {
+			http.Header{"Upgrade": {"websocket"}, "Sec-Websocket-Protocol": {protocolPrefix + "%%, x"}}, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +123,8 @@ func TestBearer(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), "secret") {
 				t.Errorf("the error quotes the token: %v", err)
 			}
-			if strings.HasPrefix(name, "websocket") && u != nil && r.Header.Get("Sec-WebSocket-Protocol") != "v4.channel.k8s.io" {
+			if strings.HasPrefix(name, "websocket") && u != nil &&
+				r.Header.Get("Sec-WebSocket-Protocol") != "v4.channel.k8s.io" {
 				t.Errorf("the token's protocol is still there: %q", r.Header)
 			}
 		})
@@ -135,7 +139,8 @@ func TestCache(t *testing.T) {
 	c.now = func() time.Time { return now }
 	ask := func(token string, auds ...string) {
 		t.Helper()
-		if u, _, err := c.AuthenticateToken(context.Background(), token, auds); err != nil || u == nil || u.Name != token {
+		if u, _, err := c.AuthenticateToken(context.Background(), token, auds); err != nil || u == nil ||
+			u.Name != token {
 			t.Fatalf("%s: got %v, %v", token, u, err)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package authz decides what a caller may do. An Authorizer is one mode (RBAC, Node, …), each in a subpackage; Union asks
-// them in order.
+// Package authz decides what a caller may do. An Authorizer is one mode (RBAC, Node, …), each in a subpackage; Union
+// asks them in order.
 package authz
 
 import (
@@ -26,7 +26,7 @@ type Attributes struct {
 
 // Authorizer answers for one mode.
 type Authorizer interface {
-	// Authorize answers; reason, for people, says why and ends up in the 403's message. An error goes with NoOpinion and is
-	// reported, not fatal, while another authorizer allows.
+	// Authorize answers; reason, for people, says why and ends up in the 403's message. An error goes with NoOpinion
+	// and is reported, not fatal, while another authorizer allows.
 	Authorize(ctx context.Context, a Attributes) (d Decision, reason string, err error)
 }

@@ -28,13 +28,15 @@ func TestUnion(t *testing.T) {
 		d      Decision
 		reason string
 	}{
-		"the first allow":       {[]Authorizer{no, answer{Allow, "yes", nil}, answer{Deny, "never", nil}}, Allow, "yes"},
+		"the first allow": {[]Authorizer{no, answer{Allow, "yes", nil}, answer{Deny, "never", nil}}, Allow,
+			"yes"},
 		"the first deny":        {[]Authorizer{answer{Deny, "never", nil}, answer{Allow, "yes", nil}}, Deny, "never"},
 		"an error is not fatal": {[]Authorizer{answer{err: errors.New("x")}, answer{Allow, "yes", nil}}, Allow, "yes"},
 		"all reasons":           {[]Authorizer{no, answer{reason: "nor I"}}, NoOpinion, "no\nnor I"},
 		"nobody":                {nil, NoOpinion, ""},
 	} {
-		if d, reason, _ := Union(c.list...).Authorize(context.Background(), Attributes{}); d != c.d || reason != c.reason {
+		if d, reason, _ := Union(c.list...).Authorize(context.Background(), Attributes{}); d != c.d ||
+			reason != c.reason {
 			t.Errorf("%s: got %v %q", name, d, reason)
 		}
 	}
@@ -49,9 +51,13 @@ func TestForbidden(t *testing.T) {
 		reason string
 		want   string
 	}{
-		{request.Info{IsResource: true, Verb: "list", Resource: "pods", Namespace: "default"}, "", `pods is forbidden: User "alice" cannot list resource "pods" in API group "" in the namespace "default"`},
-		{request.Info{IsResource: true, Verb: "get", Resource: "nodes", Name: "n2"}, "why", `nodes "n2" is forbidden: User "alice" cannot get resource "nodes" in API group "" at the cluster scope: why`},
-		{request.Info{IsResource: true, Verb: "create", APIGroup: "apps", Resource: "deployments", Subresource: "scale", Name: "d", Namespace: "x"}, "", `deployments.apps "d" is forbidden: User "alice" cannot create resource "deployments/scale" in API group "apps" in the namespace "x"`},
+		{request.Info{IsResource: true, Verb: "list", Resource: "pods", Namespace: "default"}, "",
+			`pods is forbidden: User "alice" cannot list resource "pods" in API group "" in the namespace "default"`},
+		{request.Info{IsResource: true, Verb: "get", Resource: "nodes", Name: "n2"}, "why",
+			`nodes "n2" is forbidden: User "alice" cannot get resource "nodes" in API group "" at the cluster scope: why`},
+		{request.Info{IsResource: true, Verb: "create", APIGroup: "apps", Resource: "deployments", Subresource: "scale",
+			Name: "d", Namespace: "x"}, "",
+			`deployments.apps "d" is forbidden: User "alice" cannot create resource "deployments/scale" in API group "apps" in the namespace "x"`},
 		{request.Info{Verb: "get", Path: "/metrics"}, "", `forbidden: User "alice" cannot get path "/metrics"`},
 	} {
 		if got := Forbidden(Attributes{u, c.info}, c.reason).Error(); got != c.want {
@@ -63,10 +69,13 @@ func TestForbidden(t *testing.T) {
 func TestRuleAllows(t *testing.T) {
 	t.Parallel()
 	res := func(verb, group, resource, sub, name string) request.Info {
-		return request.Info{IsResource: true, Verb: verb, APIGroup: group, Resource: resource, Subresource: sub, Name: name}
+		return request.Info{IsResource: true, Verb: verb, APIGroup: group, Resource: resource, Subresource: sub,
+			Name: name}
 	}
-	pods := rbacv1.PolicyRule{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"pods", "*/scale", "pods/log"}}
-	named := rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ResourceNames: []string{"a"}}
+	pods := rbacv1.PolicyRule{Verbs: []string{"get", "list"}, APIGroups: []string{""},
+		Resources: []string{"pods", "*/scale", "pods/log"}}
+	named := rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"},
+		ResourceNames: []string{"a"}}
 	paths := rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/api", "/apis/*"}}
 	for _, c := range []struct {
 		rule rbacv1.PolicyRule

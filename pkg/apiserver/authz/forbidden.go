@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ForbiddenMessage says that a is not allowed, in Kubernetes' words: `User "x" cannot list resource "pods" in API group "" in
-// the namespace "default"`, with the authorizers' reason, if there is one, behind a colon.
+// ForbiddenMessage says that a is not allowed, in Kubernetes' words: `User "x" cannot list resource "pods" in API group
+// "" in the namespace "default"`, with the authorizers' reason, if there is one, behind a colon.
 func ForbiddenMessage(a Attributes, reason string) string {
 	name := ""
 	if a.User != nil {

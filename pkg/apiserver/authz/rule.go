@@ -15,7 +15,8 @@ func RuleAllows(r *rbacv1.PolicyRule, a *Attributes) bool {
 	if !a.IsResource {
 		return matchesPath(r.NonResourceURLs, a.Path)
 	}
-	return contains(r.APIGroups, a.APIGroup, rbacv1.APIGroupAll) && matchesResource(r.Resources, a.Resource, a.Subresource) &&
+	return contains(r.APIGroups, a.APIGroup, rbacv1.APIGroupAll) &&
+		matchesResource(r.Resources, a.Resource, a.Subresource) &&
 		(len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, a.Name))
 }
 func contains(list []string, s, all string) bool {

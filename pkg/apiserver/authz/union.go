@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Union returns an Authorizer that asks each of list in order. The first Allow or Deny is the answer; if there is none, it
-// is NoOpinion with all reasons and errors.
+// Union returns an Authorizer that asks each of list in order. The first Allow or Deny is the answer; if there is none,
+// it is NoOpinion with all reasons and errors.
 func Union(list ...Authorizer) Authorizer { return union(list) }
 
 type union []Authorizer
@@ -30,8 +30,8 @@ func (u union) Authorize(ctx context.Context, a Attributes) (Decision, string, e
 	return NoOpinion, strings.Join(reasons, "\n"), errors.Join(errs...)
 }
 
-// Privileged returns an Authorizer that allows everything to members of the groups (system:masters) and has no opinion on
-// others. It comes first, so that an administrator is not shut out by a broken mode.
+// Privileged returns an Authorizer that allows everything to members of the groups (system:masters) and has no opinion
+// on others. It comes first, so that an administrator is not shut out by a broken mode.
 func Privileged(groups ...string) Authorizer { return privileged(groups) }
 
 type privileged []string

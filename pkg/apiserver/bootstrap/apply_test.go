@@ -58,11 +58,14 @@ func newBootstrap(t *testing.T, s stores) (*bootstrap.Bootstrap, *bootstrap.Poli
 		t.Fatal(err)
 	}
 	return bootstrap.New(bootstrap.Config{Stores: s, Policy: policy, Log: slog.New(slog.DiscardHandler),
-		Service: &bootstrap.ServiceConfig{Ranges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}, ClusterIP: netip.MustParseAddr("10.96.0.1"), Port: 6443,
+		Service: &bootstrap.ServiceConfig{Ranges: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
+			ClusterIP: netip.MustParseAddr("10.96.0.1"), Port: 6443,
 			Servers: func(context.Context) ([]netip.Addr, error) {
 				return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
 			}},
-		Authentication: func() (*bootstrap.Authentication, error) { return &bootstrap.Authentication{ClientCA: "pem"}, nil }}), policy
+		Authentication: func() (*bootstrap.Authentication, error) {
+			return &bootstrap.Authentication{ClientCA: "pem"}, nil
+		}}), policy
 }
 
 func get[T runtime.Object](t *testing.T, s stores, gr schema.GroupResource, ns, name string) T {
@@ -77,7 +80,10 @@ func get[T runtime.Object](t *testing.T, s stores, gr schema.GroupResource, ns, 
 func put(t *testing.T, s stores, gr schema.GroupResource, obj runtime.Object) {
 	t.Helper()
 	m := obj.(metav1.Object)
-	if _, err := s[gr].Update(t.Context(), m.GetNamespace(), m.GetName(), "", func(runtime.Object) (runtime.Object, error) { return obj, nil }, &metav1.UpdateOptions{}); err != nil {
+	if _, err := s[gr].Update(t.Context(), m.GetNamespace(), m.GetName(), "",
+		func(runtime.Object) (runtime.Object, error) {
+			return obj, nil
+		}, &metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -95,7 +101,8 @@ func TestApplyIsIdempotent(t *testing.T) {
 	}
 	for role, binding := range policy.Names {
 		for _, n := range []struct{ one, all, ns, name string }{
-			{"roles", "clusterroles", role.Namespace, role.Name}, {"rolebindings", "clusterrolebindings", binding.Namespace, binding.Name},
+			{"roles", "clusterroles", role.Namespace, role.Name},
+			{"rolebindings", "clusterrolebindings", binding.Namespace, binding.Name},
 		} {
 			resource := n.one
 			if n.ns == "" {
@@ -106,13 +113,15 @@ func TestApplyIsIdempotent(t *testing.T) {
 			}
 		}
 	}
-	if c := get[*schedulingv1.PriorityClass](t, s, schedulingv1.Resource("priorityclasses"), "", "system-node-critical"); c.Value != 2000001000 {
+	if c := get[*schedulingv1.PriorityClass](t, s, schedulingv1.Resource("priorityclasses"), "",
+		"system-node-critical"); c.Value != 2000001000 {
 		t.Errorf("system-node-critical is %d", c.Value)
 	}
 	if svc := get[*corev1.Service](t, s, corev1.Resource("services"), "default", "kubernetes"); svc.Spec.ClusterIP != "10.96.0.1" || svc.Spec.Ports[0].TargetPort.IntVal != 6443 {
 		t.Errorf("service: %+v", svc.Spec)
 	}
-	if m := get[*corev1.ConfigMap](t, s, corev1.Resource("configmaps"), "kube-system", "extension-apiserver-authentication"); m.Data["client-ca-file"] != "pem" {
+	if m := get[*corev1.ConfigMap](t, s, corev1.Resource("configmaps"), "kube-system",
+		"extension-apiserver-authentication"); m.Data["client-ca-file"] != "pem" {
 		t.Errorf("authentication: %v", m.Data)
 	}
 	before, err := backend.Revision(t.Context())
@@ -136,7 +145,8 @@ func TestApplyRepairs(t *testing.T) {
 		t.Fatal(err)
 	}
 	roles, bindings := rbacv1.Resource("clusterroles"), rbacv1.Resource("clusterrolebindings")
-	extra := rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{"example.com"}, Resources: []string{"things"}}
+	extra := rbacv1.PolicyRule{Verbs: []string{"get"}, APIGroups: []string{"example.com"},
+		Resources: []string{"things"}}
 	view := get[*rbacv1.ClusterRole](t, s, roles, "", "view")
 	view.Rules = []rbacv1.PolicyRule{extra}
 	put(t, s, roles, view)
@@ -150,7 +160,10 @@ func TestApplyRepairs(t *testing.T) {
 		t.Fatal(err)
 	}
 	view = get[*rbacv1.ClusterRole](t, s, roles, "", "view")
-	if len(view.Rules) <= len(policy.ClusterRoleRules("view")) || !slices.ContainsFunc(view.Rules, func(r rbacv1.PolicyRule) bool { return r.APIGroups[0] == "example.com" }) {
+	if len(view.Rules) <= len(policy.ClusterRoleRules("view")) ||
+		!slices.ContainsFunc(view.Rules, func(r rbacv1.PolicyRule) bool {
+			return r.APIGroups[0] == "example.com"
+		}) {
 		t.Errorf("view has %d rules", len(view.Rules))
 	}
 	if edit = get[*rbacv1.ClusterRole](t, s, roles, "", "edit"); len(edit.Rules) != 0 {
@@ -183,7 +196,8 @@ func TestPartsTellWhenTheyAreMade(t *testing.T) {
 	if err := b.Apply(t.Context()); err == nil {
 		t.Error("what is not served was made")
 	}
-	want := []string{bootstrap.PartNamespaces, bootstrap.PartServiceCIDR, bootstrap.PartService, bootstrap.PartRoles, bootstrap.PartFairness, bootstrap.PartTokenTracking, bootstrap.PartAuthentication}
+	want := []string{bootstrap.PartNamespaces, bootstrap.PartServiceCIDR, bootstrap.PartService, bootstrap.PartRoles,
+		bootstrap.PartFairness, bootstrap.PartTokenTracking, bootstrap.PartAuthentication}
 	if got := made(); !slices.Equal(got, want) {
 		t.Errorf("made: %v, want %v", got, want)
 	}
@@ -226,20 +240,24 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// An authority that is renewed while the server runs reaches the servers behind it, and so does what somebody took away.
+// An authority that is renewed while the server runs reaches the servers behind it, and so does what somebody took
+// away.
 func TestAuthenticationIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newStores(t)
 		ca := "old"
-		b := bootstrap.New(bootstrap.Config{Stores: s, Log: slog.New(slog.DiscardHandler), Authentication: func() (*bootstrap.Authentication, error) {
-			return &bootstrap.Authentication{ClientCA: ca, RequestHeaderCA: "proxy", UIDHeaders: []string{"X-Remote-Uid"}}, nil
-		}})
+		b := bootstrap.New(bootstrap.Config{Stores: s, Log: slog.New(slog.DiscardHandler),
+			Authentication: func() (*bootstrap.Authentication, error) {
+				return &bootstrap.Authentication{ClientCA: ca, RequestHeaderCA: "proxy",
+					UIDHeaders: []string{"X-Remote-Uid"}}, nil
+			}})
 		ctx, cancel := context.WithCancel(t.Context())
 		go b.Run(ctx) //nolint:errcheck // it ends with the context
 		synctest.Wait()
 		read := func() *corev1.ConfigMap {
-			return get[*corev1.ConfigMap](t, s, corev1.Resource("configmaps"), "kube-system", "extension-apiserver-authentication")
+			return get[*corev1.ConfigMap](t, s, corev1.Resource("configmaps"), "kube-system",
+				"extension-apiserver-authentication")
 		}
 		m := read()
 		if m.Data["client-ca-file"] != "old" || m.Data["requestheader-uid-headers"] != `["X-Remote-Uid"]` {

@@ -1,8 +1,9 @@
 // Package bootstrap makes what the API server brings along into an empty cluster, and keeps it there: the system
-// namespaces, the default roles and bindings, the two system priority classes, the authentication settings that extension
-// servers read, the day since which the use of tokens in secrets is noted, the default ServiceCIDR, the Service "kubernetes" with its endpoints, and the mandatory and suggested objects of
-// priority and fairness. All of it is idempotent; what an administrator took away from an object with the annotation autoupdate=true
-// comes back at the next start.
+// namespaces, the default roles and bindings, the two system priority classes, the authentication settings that
+// extension servers read, the day since which the use of tokens in secrets is noted, the default ServiceCIDR, the
+// Service "kubernetes" with its endpoints, and the mandatory and suggested objects of priority and fairness. All of it
+// is idempotent; what an administrator took away from an object with the annotation autoupdate=true comes back at the
+// next start.
 package bootstrap
 
 import (
@@ -59,7 +60,8 @@ func New(cfg Config) *Bootstrap {
 	if cfg.Policy != nil {
 		b.parts = append(b.parts, &Part{Name: PartRoles, make: b.policy})
 	}
-	b.parts = append(b.parts, &Part{Name: PartPriorityClasses, make: b.priorityClasses}, &Part{Name: PartFairness, make: b.fairness, kept: true})
+	b.parts = append(b.parts, &Part{Name: PartPriorityClasses, make: b.priorityClasses},
+		&Part{Name: PartFairness, make: b.fairness, kept: true})
 	b.parts = append(b.parts, &Part{Name: PartTokenTracking, make: b.tokenTracking, kept: true})
 	if cfg.Authentication != nil {
 		b.parts = append(b.parts, &Part{Name: PartAuthentication, make: b.authentication, kept: true})
@@ -127,9 +129,11 @@ func (b *Bootstrap) run(ctx context.Context, parts []*Part) error {
 
 func (b *Bootstrap) namespaces(ctx context.Context) error {
 	var all []func(context.Context) error
-	for _, name := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease, metav1.NamespaceDefault} {
+	for _, name := range []string{metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease,
+		metav1.NamespaceDefault} {
 		all = append(all, func(ctx context.Context) error {
-			return b.ensure(ctx, corev1.Resource("namespaces"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil)
+			return b.ensure(ctx, corev1.Resource("namespaces"),
+				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil)
 		})
 	}
 	return together(ctx, all...)
@@ -146,9 +150,10 @@ func together(ctx context.Context, all ...func(context.Context) error) error {
 	return errors.Join(errs...)
 }
 
-// ensure creates want unless there is an object of its name. An existing one is given to fix, which changes it and tells
-// whether it did; nil leaves it as it is.
-func (b *Bootstrap) ensure(ctx context.Context, gr schema.GroupResource, want runtime.Object, fix func(have runtime.Object) (bool, error)) error {
+// ensure creates want unless there is an object of its name. An existing one is given to fix, which changes it and
+// tells whether it did; nil leaves it as it is.
+func (b *Bootstrap) ensure(ctx context.Context, gr schema.GroupResource, want runtime.Object,
+	fix func(have runtime.Object) (bool, error)) error {
 	m, err := meta.Accessor(want)
 	if err != nil {
 		return err

@@ -20,9 +20,9 @@ import (
 )
 
 // keeper keeps the objects of one kind of flowcontrol.apiserver.k8s.io. What it does is what the comment of the API's
-// AutoUpdateAnnotationKey says: a mandatory object is as it is here, a suggested one as long as its annotation says so or, where that
-// says nothing, nobody has changed it. What says that it is one of ours and is not is deleted. Several servers do the same, each
-// on what it finds, so it does not matter which comes first.
+// AutoUpdateAnnotationKey says: a mandatory object is as it is here, a suggested one as long as its annotation says so
+// or, where that says nothing, nobody has changed it. What says that it is one of ours and is not is deleted. Several
+// servers do the same, each on what it finds, so it does not matter which comes first.
 type keeper[T any] struct {
 	resource  string
 	mandatory []T
@@ -35,15 +35,16 @@ type keeper[T any] struct {
 	copy func(have, want *T)
 }
 
-// fairness keeps the mandatory and suggested priority levels and flow schemas. The levels come first: a schema without its level is
-// of no use.
+// fairness keeps the mandatory and suggested priority levels and flow schemas. The levels come first: a schema without
+// its level is of no use.
 func (b *Bootstrap) fairness(ctx context.Context) error {
 	levels := keeper[flowcontrolv1.PriorityLevelConfiguration]{
-		resource: "prioritylevelconfigurations", mandatory: flowcontrol.MandatoryLevels(), suggested: flowcontrol.SuggestedLevels(),
-		object: func(l *flowcontrolv1.PriorityLevelConfiguration) runtime.Object { return l },
-		meta:   func(l *flowcontrolv1.PriorityLevelConfiguration) *metav1.ObjectMeta { return &l.ObjectMeta },
-		same:   sameLevel,
-		copy:   func(have, want *flowcontrolv1.PriorityLevelConfiguration) { have.Spec = *want.Spec.DeepCopy() },
+		resource: "prioritylevelconfigurations", mandatory: flowcontrol.MandatoryLevels(),
+		suggested: flowcontrol.SuggestedLevels(),
+		object:    func(l *flowcontrolv1.PriorityLevelConfiguration) runtime.Object { return l },
+		meta:      func(l *flowcontrolv1.PriorityLevelConfiguration) *metav1.ObjectMeta { return &l.ObjectMeta },
+		same:      sameLevel,
+		copy:      func(have, want *flowcontrolv1.PriorityLevelConfiguration) { have.Spec = *want.Spec.DeepCopy() },
 	}
 	schemas := keeper[flowcontrolv1.FlowSchema]{
 		resource: "flowschemas", mandatory: flowcontrol.MandatorySchemas(), suggested: flowcontrol.SuggestedSchemas(),
@@ -112,13 +113,15 @@ func (k *keeper[T]) fix(want *T, mandatory bool) func(runtime.Object) (bool, err
 	}
 }
 
-// autoUpdates tells what an object says of whether servers may change it, and whether it says anything that can be read.
+// autoUpdates tells what an object says of whether servers may change it, and whether it says anything that can be
+// read.
 func autoUpdates(m metav1.Object) (auto, said bool) {
 	auto, err := strconv.ParseBool(m.GetAnnotations()[flowcontrolv1.AutoUpdateAnnotationKey])
 	return auto, err == nil
 }
 
-// deleteStrays deletes the objects that say that servers may change them but that this server does not know: those of earlier versions.
+// deleteStrays deletes the objects that say that servers may change them but that this server does not know: those of
+// earlier versions.
 func (b *Bootstrap) deleteStrays(ctx context.Context, gr schema.GroupResource, ours map[string]bool) error {
 	store := b.cfg.Stores.Store(gr)
 	all, err := store.List(ctx, "", "")
@@ -134,7 +137,8 @@ func (b *Bootstrap) deleteStrays(ctx context.Context, gr schema.GroupResource, o
 			continue
 		}
 		_, _, err = store.Delete(ctx, "", m.GetName(), &metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: ptr.To(m.GetUID()), ResourceVersion: ptr.To(m.GetResourceVersion())},
+			Preconditions: &metav1.Preconditions{UID: ptr.To(m.GetUID()),
+				ResourceVersion: ptr.To(m.GetResourceVersion())},
 		})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return wrap(err, "deleting", gr, m)

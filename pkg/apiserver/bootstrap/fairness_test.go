@@ -50,7 +50,8 @@ func TestFairnessObjectsAreKept(t *testing.T) {
 	}
 	for name, value := range map[string]string{"stray": "true", "mine": "false", "silent": "-"} {
 		f := &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: flowcontrolv1.FlowSchemaSpec{PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "a"}}}
+			Spec: flowcontrolv1.FlowSchemaSpec{
+				PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "a"}}}
 		annotate(&f.ObjectMeta, value)
 		if _, err := s[schemas].Create(t.Context(), "", f, &metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -63,12 +64,14 @@ func TestFairnessObjectsAreKept(t *testing.T) {
 		annotation string
 		precedence int32
 	}{
-		"service-accounts": {"false", 9001}, "kube-scheduler": {"true", 800}, "system-nodes": {"false", 501}, "global-default": {"true", 9900},
-		"exempt": {"true", 1}, "mine": {"false", 1000}, "silent": {"", 1000},
+		"service-accounts": {"false", 9001}, "kube-scheduler": {"true", 800}, "system-nodes": {"false", 501},
+		"global-default": {"true", 9900},
+		"exempt":         {"true", 1}, "mine": {"false", 1000}, "silent": {"", 1000},
 	} {
 		f := get[*flowcontrolv1.FlowSchema](t, s, schemas, "", name)
 		if f.Annotations[key] != want.annotation || f.Spec.MatchingPrecedence != want.precedence {
-			t.Errorf("%s: annotation %q, precedence %d, want %v", name, f.Annotations[key], f.Spec.MatchingPrecedence, want)
+			t.Errorf("%s: annotation %q, precedence %d, want %v", name, f.Annotations[key], f.Spec.MatchingPrecedence,
+				want)
 		}
 	}
 	if _, err := s[schemas].Get(t.Context(), "", "stray"); !apierrors.IsNotFound(err) {

@@ -5,7 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// The names of parts are those of upstream's start hooks that make the same things; /readyz shows them behind "poststarthook/".
+// The names of parts are those of upstream's start hooks that make the same things; /readyz shows them behind
+// "poststarthook/".
 const (
 	PartNamespaces      = "start-system-namespaces-controller"
 	PartService         = "bootstrap-controller"

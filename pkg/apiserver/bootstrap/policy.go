@@ -22,8 +22,8 @@ type Policy struct {
 	RoleBindings        []*rbacv1.RoleBinding
 }
 
-// DefaultPolicy returns the roles and bindings every cluster starts with (policy.txt), aggregated roles with the rules of
-// their parts.
+// DefaultPolicy returns the roles and bindings every cluster starts with (policy.txt), aggregated roles with the rules
+// of their parts.
 func DefaultPolicy() (*Policy, error) {
 	p, err := parsePolicy(policyText)
 	if err != nil {
@@ -43,7 +43,8 @@ func (p *Policy) ClusterRoleRules(name string) []rbacv1.PolicyRule {
 	return nil
 }
 
-// Names calls yield with every role and its namespace ("" for ClusterRoles), then with every binding, until it returns false.
+// Names calls yield with every role and its namespace ("" for ClusterRoles), then with every binding, until it returns
+// false.
 func (p *Policy) Names(yield func(role, binding types.NamespacedName) bool) {
 	name := func(m metav1.ObjectMeta) types.NamespacedName {
 		return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
@@ -163,7 +164,8 @@ func (p *parser) detail(words []string) bool {
 		if *p.aggregate == nil {
 			*p.aggregate = &rbacv1.AggregationRule{}
 		}
-		(*p.aggregate).ClusterRoleSelectors = append((*p.aggregate).ClusterRoleSelectors, metav1.LabelSelector{MatchLabels: map[string]string{k: v}})
+		(*p.aggregate).ClusterRoleSelectors = append((*p.aggregate).ClusterRoleSelectors,
+			metav1.LabelSelector{MatchLabels: map[string]string{k: v}})
 		return ok
 	case p.subjects != nil && len(words) == 2:
 		return p.subject(words[0], words[1])
@@ -253,6 +255,7 @@ func matches(want, have map[string]string) bool {
 }
 
 func sameRule(a, b rbacv1.PolicyRule) bool {
-	return slices.Equal(a.Verbs, b.Verbs) && slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) &&
+	return slices.Equal(a.Verbs, b.Verbs) && slices.Equal(a.APIGroups, b.APIGroups) &&
+		slices.Equal(a.Resources, b.Resources) &&
 		slices.Equal(a.ResourceNames, b.ResourceNames) && slices.Equal(a.NonResourceURLs, b.NonResourceURLs)
 }

@@ -18,12 +18,15 @@ func TestDefaultPolicy(t *testing.T) {
 	if ok, _ := validation.Covers(p.ClusterRoleRules("cluster-admin"), everything); !ok {
 		t.Error("cluster-admin may not do everything")
 	}
-	for _, c := range []struct{ whole, part string }{{"admin", "edit"}, {"edit", "view"}, {"view", "system:aggregate-to-view"}} {
-		if ok, missing := validation.Covers(p.ClusterRoleRules(c.whole), p.ClusterRoleRules(c.part)); !ok || p.ClusterRoleRules(c.part) == nil {
+	for _, c := range []struct{ whole, part string }{{"admin", "edit"}, {"edit", "view"},
+		{"view", "system:aggregate-to-view"}} {
+		if ok, missing := validation.Covers(p.ClusterRoleRules(c.whole), p.ClusterRoleRules(c.part)); !ok ||
+			p.ClusterRoleRules(c.part) == nil {
 			t.Errorf("%s lacks %v of %s", c.whole, missing, c.part)
 		}
 	}
-	if ok, _ := validation.Covers(p.ClusterRoleRules("view"), []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}}); ok {
+	if ok, _ := validation.Covers(p.ClusterRoleRules("view"),
+		[]rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}}}); ok {
 		t.Error("view may read secrets")
 	}
 	for _, b := range p.ClusterRoleBindings {
@@ -47,7 +50,8 @@ func TestDefaultPolicy(t *testing.T) {
 
 func TestParsePolicyRefuses(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"role", "clusterrole a b", "thing x", "  get core pods", "clusterrole a\n  get core", "clusterrolebinding a clusterrole b\n  nobody x", "clusterrolebinding a clusterrole b\n  serviceaccount x"} {
+	for _, text := range []string{"role", "clusterrole a b", "thing x", "  get core pods", "clusterrole a\n  get core",
+		"clusterrolebinding a clusterrole b\n  nobody x", "clusterrolebinding a clusterrole b\n  serviceaccount x"} {
 		if _, err := parsePolicy(text); err == nil {
 			t.Errorf("%q: no error", text)
 		}
@@ -56,7 +60,8 @@ func TestParsePolicyRefuses(t *testing.T) {
 
 func TestFirstAddress(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{"10.96.0.0/16": "10.96.0.1", "10.96.7.3/16": "10.96.0.1", "fd00::/108": "fd00::1"} {
+	for in, want := range map[string]string{"10.96.0.0/16": "10.96.0.1", "10.96.7.3/16": "10.96.0.1",
+		"fd00::/108": "fd00::1"} {
 		if got := FirstAddress(netip.MustParsePrefix(in)).String(); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}

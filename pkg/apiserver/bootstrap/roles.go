@@ -15,8 +15,8 @@ import (
 // parallel is how many objects are written at once.
 const parallel = 16
 
-// policy makes the roles and bindings. To those that exist and are not opted out (annotation autoupdate=false) it adds the
-// rules and subjects they lack; it takes nothing away.
+// policy makes the roles and bindings. To those that exist and are not opted out (annotation autoupdate=false) it adds
+// the rules and subjects they lack; it takes nothing away.
 func (b *Bootstrap) policy(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallel)

@@ -30,7 +30,8 @@ type ServiceConfig struct {
 
 const serviceName = "kubernetes"
 
-// FirstAddress returns the address that the Service "kubernetes" has in a service range: the first after the network's own.
+// FirstAddress returns the address that the Service "kubernetes" has in a service range: the first after the network's
+// own.
 func FirstAddress(serviceRange netip.Prefix) netip.Addr { return serviceRange.Masked().Addr().Next() }
 
 func (b *Bootstrap) service(ctx context.Context) error {
@@ -79,7 +80,8 @@ func (b *Bootstrap) endpoints(ctx context.Context) error {
 		if !ok {
 			return false, fmt.Errorf("%T is not an EndpointSlice", obj)
 		}
-		changed := !equality.Semantic.DeepEqual(have.Endpoints, slice.Endpoints) || !equality.Semantic.DeepEqual(have.Ports, slice.Ports)
+		changed := !equality.Semantic.DeepEqual(have.Endpoints, slice.Endpoints) ||
+			!equality.Semantic.DeepEqual(have.Ports, slice.Ports)
 		have.Endpoints, have.Ports = slice.Endpoints, slice.Ports
 		return addLabels(&have.ObjectMeta, slice.Labels) || changed, nil
 	})
@@ -92,12 +94,15 @@ func serviceObject(c ServiceConfig) *corev1.Service {
 		family = corev1.IPv6Protocol
 	}
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: serviceName, Namespace: metav1.NamespaceDefault, Labels: map[string]string{"provider": "kubernetes", "component": "apiserver"}},
+		ObjectMeta: metav1.ObjectMeta{Name: serviceName, Namespace: metav1.NamespaceDefault,
+			Labels: map[string]string{"provider": "kubernetes", "component": "apiserver"}},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeClusterIP, ClusterIP: c.ClusterIP.String(), ClusterIPs: []string{c.ClusterIP.String()},
+			Type: corev1.ServiceTypeClusterIP, ClusterIP: c.ClusterIP.String(),
+			ClusterIPs: []string{c.ClusterIP.String()},
 			IPFamilies: []corev1.IPFamily{family}, IPFamilyPolicy: ptr.To(corev1.IPFamilyPolicySingleStack),
 			SessionAffinity: corev1.ServiceAffinityNone,
-			Ports:           []corev1.ServicePort{{Name: "https", Protocol: corev1.ProtocolTCP, Port: 443, TargetPort: intstr.FromInt32(c.Port)}},
+			Ports: []corev1.ServicePort{
+				{Name: "https", Protocol: corev1.ProtocolTCP, Port: 443, TargetPort: intstr.FromInt32(c.Port)}},
 		},
 	}
 }
@@ -105,13 +110,17 @@ func serviceObject(c ServiceConfig) *corev1.Service {
 // endpointObjects is pure. The slice has the family of the first server.
 func endpointObjects(servers []netip.Addr, port int32) (*corev1.Endpoints, *discoveryv1.EndpointSlice) {
 	ep := &corev1.Endpoints{
-		ObjectMeta: metav1.ObjectMeta{Name: serviceName, Namespace: metav1.NamespaceDefault, Labels: map[string]string{discoveryv1.LabelSkipMirror: "true"}},
-		Subsets:    []corev1.EndpointSubset{{Ports: []corev1.EndpointPort{{Name: "https", Port: port, Protocol: corev1.ProtocolTCP}}}},
+		ObjectMeta: metav1.ObjectMeta{Name: serviceName, Namespace: metav1.NamespaceDefault,
+			Labels: map[string]string{discoveryv1.LabelSkipMirror: "true"}},
+		Subsets: []corev1.EndpointSubset{
+			{Ports: []corev1.EndpointPort{{Name: "https", Port: port, Protocol: corev1.ProtocolTCP}}}},
 	}
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: serviceName, Namespace: metav1.NamespaceDefault, Labels: map[string]string{discoveryv1.LabelServiceName: serviceName}},
+		ObjectMeta: metav1.ObjectMeta{Name: serviceName, Namespace: metav1.NamespaceDefault,
+			Labels: map[string]string{discoveryv1.LabelServiceName: serviceName}},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To("https"), Port: ptr.To(port), Protocol: ptr.To(corev1.ProtocolTCP)}},
+		Ports: []discoveryv1.EndpointPort{
+			{Name: ptr.To("https"), Port: ptr.To(port), Protocol: ptr.To(corev1.ProtocolTCP)}},
 	}
 	if servers[0].Is6() {
 		slice.AddressType = discoveryv1.AddressTypeIPv6
@@ -119,7 +128,9 @@ func endpointObjects(servers []netip.Addr, port int32) (*corev1.Endpoints, *disc
 	for _, s := range servers {
 		ep.Subsets[0].Addresses = append(ep.Subsets[0].Addresses, corev1.EndpointAddress{IP: s.String()})
 		if s.Is6() == servers[0].Is6() {
-			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{s.String()}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}})
+			slice.Endpoints = append(slice.Endpoints,
+				discoveryv1.Endpoint{Addresses: []string{s.String()},
+					Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)}})
 		}
 	}
 	return ep, slice

@@ -29,7 +29,9 @@ func (b *Bootstrap) authentication(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	want := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "extension-apiserver-authentication"}, Data: data}
+	want := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "extension-apiserver-authentication"},
+		Data:       data}
 	return b.ensure(ctx, corev1.Resource("configmaps"), want, func(obj runtime.Object) (bool, error) {
 		have, ok := obj.(*corev1.ConfigMap)
 		if !ok {
@@ -80,10 +82,13 @@ func (b *Bootstrap) priorityClasses(ctx context.Context) error {
 
 func systemPriorityClasses() []*schedulingv1.PriorityClass {
 	class := func(name string, value int32, description string) *schedulingv1.PriorityClass {
-		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, Description: description, PreemptionPolicy: ptr.To(corev1.PreemptLowerPriority)}
+		return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value,
+			Description: description, PreemptionPolicy: ptr.To(corev1.PreemptLowerPriority)}
 	}
 	return []*schedulingv1.PriorityClass{
-		class("system-node-critical", 2000001000, "Used for system critical pods that must not be moved from their current node."),
-		class("system-cluster-critical", 2000000000, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."),
+		class("system-node-critical", 2000001000,
+			"Used for system critical pods that must not be moved from their current node."),
+		class("system-cluster-critical", 2000000000,
+			"Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."),
 	}
 }

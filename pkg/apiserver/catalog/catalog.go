@@ -1,9 +1,9 @@
-// Package catalog is the one place that knows what the server serves. Routing, stores, discovery, OpenAPI and admission read it,
-// and resources come and go while they do.
+// Package catalog is the one place that knows what the server serves. Routing, stores, discovery, OpenAPI and admission
+// read it, and resources come and go while they do.
 //
-// A Snapshot is all that is served at one moment and does not change. Add and Remove make the next one and put it in the place
-// of the last: a reader loads one pointer, takes no lock, and never sees half of a change. A request takes the snapshot of the
-// moment it came and sees it to its end.
+// A Snapshot is all that is served at one moment and does not change. Add and Remove make the next one and put it in
+// the place of the last: a reader loads one pointer, takes no lock, and never sees half of a change. A request takes
+// the snapshot of the moment it came and sees it to its end.
 package catalog
 
 import (
@@ -80,8 +80,8 @@ func (c *Catalog) Store(gr schema.GroupResource) registry.Store {
 	return nil
 }
 
-// Add serves further resources, all of them or, on an error, none. Views may come with the rows that they show. The entries
-// belong to the catalog from then on.
+// Add serves further resources, all of them or, on an error, none. Views may come with the rows that they show. The
+// entries belong to the catalog from then on.
 func (c *Catalog) Add(entries ...Entry) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,9 +107,10 @@ func (c *Catalog) Add(entries ...Entry) error {
 	return nil
 }
 
-// Replace serves e in place of the resource that has its name: one moment the old one, the next the new one, all that is served else
-// staying as it is. If e has the store of the old one, only what is said of the resource changes; else the old one ends as
-// one that is removed: its watches end, and what is cached of it goes. Nothing may be a view of the resource.
+// Replace serves e in place of the resource that has its name: one moment the old one, the next the new one, all that
+// is served else staying as it is. If e has the store of the old one, only what is said of the resource changes; else
+// the old one ends as one that is removed: its watches end, and what is cached of it goes. Nothing may be a view of the
+// resource.
 func (c *Catalog) Replace(e Entry) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,8 +149,8 @@ func (c *Catalog) Replace(e Entry) error {
 	return nil
 }
 
-// Remove serves these resources no longer, or, on an error, all as before. When it returns, no new request reaches them, their
-// watches are ending, and nothing of them is kept in memory. Requests under way go on with what they have.
+// Remove serves these resources no longer, or, on an error, all as before. When it returns, no new request reaches
+// them, their watches are ending, and nothing of them is kept in memory. Requests under way go on with what they have.
 func (c *Catalog) Remove(which ...schema.GroupResource) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +169,8 @@ func (c *Catalog) Remove(which ...schema.GroupResource) error {
 			continue
 		}
 		if behind := stored(was.resources, r.Row); r.Row.Stored != nil && gone[behind] {
-			return fmt.Errorf("stop serving %s: %s shows its objects", behind.Row.GroupResource(), r.Row.GroupResource())
+			return fmt.Errorf("stop serving %s: %s shows its objects", behind.Row.GroupResource(),
+				r.Row.GroupResource())
 		}
 		kept = append(kept, r)
 	}

@@ -34,7 +34,9 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, facts: &storage.FactsTable{}}
 	w.storage = memory.New(w.facts)
 	var err error
-	w.Catalog, err = catalog.New(t.Context(), catalog.Config{Facts: w.facts, Forget: func(prefix string) { w.forgotten = append(w.forgotten, prefix) }})
+	w.Catalog, err = catalog.New(t.Context(), catalog.Config{Facts: w.facts, Forget: func(prefix string) {
+		w.forgotten = append(w.forgotten, prefix)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +45,8 @@ func newWorld(t *testing.T) *world {
 
 // thing is a row of a resource whose objects are config maps.
 func thing(name string) resources.Row {
-	return resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, Resource: name, StoragePath: "example.com/" + name,
+	return resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"},
+		Resource: name, StoragePath: "example.com/" + name,
 		New: resources.Make[corev1.ConfigMap]}
 }
 
@@ -81,23 +84,38 @@ func TestAddAllOrNothing(t *testing.T) {
 	}{
 		"name":             {row: thing("things"), want: "serve things.example.com: the name is taken"},
 		"name in one call": {row: thing("news"), want: "serve news.example.com: the name is taken"},
-		"path below":       {row: below, want: `serve belows.example.com: its path "example.com/things/more" in storage is taken by things.example.com`},
-		"path above":       {row: above, want: `serve aboves.example.com: its path "example.com" in storage is taken by`},
+		"path below": {row: below,
+			want: `serve belows.example.com: its path "example.com/things/more" in storage is taken by things.example.com`},
+		"path above": {row: above,
+			want: `serve aboves.example.com: its path "example.com" in storage is taken by`},
 		"versions": {row: func() resources.Row {
 			r := thing("a")
 			r.Versions = []resources.Version{{Name: "v1"}, {Name: "v2"}}
 			return r
 		}(), want: "serve a.example.com: version v2 is not the stored one and does not convert"},
-		"view of nothing":   {row: view("views", thing("others")), want: "serve views.example.com: it is a view of example.com/others, which is not served"},
-		"no store":          {row: thing("a"), change: func(e *catalog.Entry) { e.Store = nil }, want: "it is stored, and has no store"},
-		"store and creater": {row: thing("a"), change: func(e *catalog.Entry) { e.Creater = assembletest.Nobody{} }, want: "its store answers, and so does a creater"},
-		"no creater":        {row: review, change: func(e *catalog.Entry) { e.Creater = nil }, want: "it is not stored, and nobody answers its create"},
-		"subresource":       {row: sub, change: func(e *catalog.Entry) { e.Subresources = nil }, want: `serve subs.example.com: nobody answers for its subresource "poke"`},
-		"no way":            {row: sub, change: func(e *catalog.Entry) { e.Subresources["poke"] = registry.Answerer{} }, want: "it is answered in 0 ways, not in one"},
+		"view of nothing": {row: view("views", thing("others")),
+			want: "serve views.example.com: it is a view of example.com/others, which is not served"},
+		"no store": {row: thing("a"), change: func(e *catalog.Entry) {
+			e.Store = nil
+		}, want: "it is stored, and has no store"},
+		"store and creater": {row: thing("a"), change: func(e *catalog.Entry) {
+			e.Creater = assembletest.Nobody{}
+		}, want: "its store answers, and so does a creater"},
+		"no creater": {row: review, change: func(e *catalog.Entry) {
+			e.Creater = nil
+		}, want: "it is not stored, and nobody answers its create"},
+		"subresource": {row: sub, change: func(e *catalog.Entry) {
+			e.Subresources = nil
+		}, want: `serve subs.example.com: nobody answers for its subresource "poke"`},
+		"no way": {row: sub, change: func(e *catalog.Entry) {
+			e.Subresources["poke"] = registry.Answerer{}
+		}, want: "it is answered in 0 ways, not in one"},
 		"two ways": {row: sub, change: func(e *catalog.Entry) {
 			e.Subresources["poke"] = registry.Answerer{Creater: assembletest.Nobody{}, Connecter: assembletest.Nobody{}}
 		}, want: "in 2 ways"},
-		"unknown answerer": {row: thing("a"), change: func(e *catalog.Entry) { e.Subresources = map[string]registry.Answerer{"x": {}} }, want: `an answerer for "x", which is no subresource of it`},
+		"unknown answerer": {row: thing("a"), change: func(e *catalog.Entry) {
+			e.Subresources = map[string]registry.Answerer{"x": {}}
+		}, want: `an answerer for "x", which is no subresource of it`},
 		"handler that fails": {row: thing("a"), change: func(e *catalog.Entry) {
 			e.Handle = func(*catalog.Route) (catalog.Handler, error) { return nil, http.ErrAbortHandler }
 		}, want: "abort"},
@@ -130,7 +148,8 @@ func TestViews(t *testing.T) {
 	if err := w.Add(w.entries(thing("things"), view("views", thing("things")))...); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Remove(name("things")); err == nil || err.Error() != "stop serving things.example.com: views.example.com shows its objects" {
+	if err := w.Remove(name("things")); err == nil ||
+		err.Error() != "stop serving things.example.com: views.example.com shows its objects" {
 		t.Errorf("the row behind: %v", err)
 	}
 	if err := w.Remove(name("views")); err != nil || len(w.forgotten) != 0 {
@@ -139,7 +158,8 @@ func TestViews(t *testing.T) {
 	if err := w.Add(w.entries(view("views", thing("things")))...); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Remove(name("things"), name("views")); err != nil || len(w.forgotten) != 1 || w.forgotten[0] != "/registry/example.com/things/" {
+	if err := w.Remove(name("things"), name("views")); err != nil || len(w.forgotten) != 1 ||
+		w.forgotten[0] != "/registry/example.com/things/" {
 		t.Errorf("both: %v, forgotten %v", err, w.forgotten)
 	}
 }
@@ -153,17 +173,20 @@ func TestRemove(t *testing.T) {
 	}
 	was := w.Snapshot()
 	gvr := name("things").WithVersion("v1")
-	if err := w.Remove(name("things"), name("nothings")); err == nil || err.Error() != "stop serving nothings.example.com: it is not served" || w.Snapshot() != was {
+	if err := w.Remove(name("things"), name("nothings")); err == nil ||
+		err.Error() != "stop serving nothings.example.com: it is not served" || w.Snapshot() != was {
 		t.Errorf("one that is not served: %v", err)
 	}
 	if err := w.Remove(name("things")); err != nil {
 		t.Fatal(err)
 	}
-	if was.Route(gvr) == nil || was.Route(gvr).Context().Err() == nil || was.Resource(name("others")).Context().Err() != nil {
+	if was.Route(gvr) == nil || was.Route(gvr).Context().Err() == nil ||
+		was.Resource(name("others")).Context().Err() != nil {
 		t.Error("the old snapshot, or the contexts, are wrong")
 	}
 	now := w.Snapshot()
-	if now.Route(gvr) != nil || now.Resource(name("things")) != nil || !now.HasGroup("example.com") || now.Generation() == was.Generation() || w.Store(name("things")) != nil {
+	if now.Route(gvr) != nil || now.Resource(name("things")) != nil || !now.HasGroup("example.com") ||
+		now.Generation() == was.Generation() || w.Store(name("things")) != nil {
 		t.Error("it is still served")
 	}
 	if prefix, _ := w.facts.Resource("/registry/example.com/things/x"); prefix != "" {
@@ -184,11 +207,14 @@ func TestLate(t *testing.T) {
 		"get cached": func() error { _, err := s.GetCached(t.Context(), "", "a"); return err },
 		"list":       func() error { _, err := s.List(t.Context(), "", ""); return err },
 		"create": func() error {
-			_, err := s.Create(t.Context(), "", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, &metav1.CreateOptions{})
+			_, err := s.Create(t.Context(), "", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "b"}},
+				&metav1.CreateOptions{})
 			return err
 		},
 		"update": func() error {
-			_, err := s.Update(t.Context(), "", "a", "", func(obj runtime.Object) (runtime.Object, error) { return obj, nil }, &metav1.UpdateOptions{})
+			_, err := s.Update(t.Context(), "", "a", "", func(obj runtime.Object) (runtime.Object, error) {
+				return obj, nil
+			}, &metav1.UpdateOptions{})
 			return err
 		},
 		"delete": func() error { _, _, err := s.Delete(t.Context(), "", "a", &metav1.DeleteOptions{}); return err },
@@ -202,7 +228,8 @@ func TestLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, call := range calls {
-		if err := call(); what != "create" && what != "list" && !apierrors.IsNotFound(err) || (what == "create" || what == "list") && err != nil {
+		if err := call(); what != "create" && what != "list" && !apierrors.IsNotFound(err) ||
+			(what == "create" || what == "list") && err != nil {
 			t.Errorf("%s after: %v", what, err)
 		}
 	}

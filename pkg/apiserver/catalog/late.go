@@ -12,9 +12,9 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-// Late is the store of a resource that may not be served yet, or not any more: each call goes to the store there is then. So what
-// the server is wired of can be made before the resources that it reads. While there is none every call is refused (503): a
-// check that cannot look must not pass.
+// Late is the store of a resource that may not be served yet, or not any more: each call goes to the store there is
+// then. So what the server is wired of can be made before the resources that it reads. While there is none every call
+// is refused (503): a check that cannot look must not pass.
 func (c *Catalog) Late(gr schema.GroupResource) registry.Store { return late{catalog: c, gr: gr} }
 
 type late struct {
@@ -82,7 +82,8 @@ func (l late) List(ctx context.Context, ns, labelSelector string) ([]runtime.Obj
 }
 
 // Create implements registry.Store.
-func (l late) Create(ctx context.Context, ns string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error) {
+func (l late) Create(ctx context.Context, ns string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object,
+	error) {
 	s, err := l.store()
 	if err != nil {
 		return nil, err
@@ -91,7 +92,8 @@ func (l late) Create(ctx context.Context, ns string, obj runtime.Object, opts *m
 }
 
 // Update implements registry.Store.
-func (l late) Update(ctx context.Context, ns, name, subresource string, change func(runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error) {
+func (l late) Update(ctx context.Context, ns, name, subresource string,
+	change func(runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error) {
 	s, err := l.store()
 	if err != nil {
 		return nil, err

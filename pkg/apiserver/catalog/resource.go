@@ -78,7 +78,8 @@ func (rt *Route) GVR() schema.GroupVersionResource {
 	return rt.GVK.GroupVersion().WithResource(rt.Row.Resource)
 }
 
-// admit checks that e fits to what is there and makes a resource of it. The caller ends it if it is not served after all.
+// admit checks that e fits to what is there and makes a resource of it. The caller ends it if it is not served after
+// all.
 func (c *Catalog) admit(all []*Resource, e Entry) (*Resource, error) {
 	if err := vacant(all, e.Row); err != nil {
 		return nil, err
@@ -139,7 +140,8 @@ func vacant(all []*Resource, row *resources.Row) error {
 // within tells whether path is root or lies in it.
 func within(path, root string) bool { return strings.HasPrefix(path+"/", root+"/") }
 
-// answered checks that everything the row promises has exactly one answerer, and that nobody waits for requests that cannot come.
+// answered checks that everything the row promises has exactly one answerer, and that nobody waits for requests that
+// cannot come.
 func (r *Resource) answered() error {
 	switch {
 	case r.Row.Observed && !r.Row.NotStored:

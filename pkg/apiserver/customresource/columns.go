@@ -17,14 +17,18 @@ import (
 )
 
 // columns are the table of a version: the object's name, and what the definition says; by default its age.
-func columns(v *v1.CustomResourceDefinitionVersion) ([]metav1.TableColumnDefinition, func(runtime.Object, time.Time) []any) {
+func columns(v *v1.CustomResourceDefinitionVersion) ([]metav1.TableColumnDefinition,
+	func(runtime.Object, time.Time) []any) {
 	own := v.AdditionalPrinterColumns
 	if len(own) == 0 {
-		own = []v1.CustomResourceColumnDefinition{{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp", Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]}}
+		own = []v1.CustomResourceColumnDefinition{
+			{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp",
+				Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]}}
 	}
 	defs := []metav1.TableColumnDefinition{resources.NameColumn()}
 	for _, c := range own {
-		def := metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: c.Priority}
+		def := metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description,
+			Priority: c.Priority}
 		if def.Description == "" {
 			def.Description = "Custom resource definition column (in JSONPath format): " + c.JSONPath
 		}

@@ -33,7 +33,8 @@ type Config struct {
 	Catalog *catalog.Catalog
 	// Definitions is where the definitions are stored.
 	Definitions follow.Resource
-	// Entry makes what the catalog takes of a row; scale is where its objects keep their replicas, nil if they have none.
+	// Entry makes what the catalog takes of a row; scale is where its objects keep their replicas, nil if they have
+	// none.
 	Entry func(row *resources.Row, scale *Scale) (catalog.Entry, error)
 	// Hook is the webhook of a definition that converts by one.
 	Hook func(*v1.WebhookClientConfig) (Hook, error)
@@ -58,8 +59,9 @@ type Controller struct {
 	drained map[string]bool        // whose objects are being deleted
 
 	served map[schema.GroupResource]*running // used by Run alone
-	idle   map[string]string                 // marks, by name, of definitions of which nothing is to be served; used by Run alone
-	static map[schema.GroupVersion]bool      // what others serve, all the time
+	// marks, by name, of definitions of which nothing is to be served; used by Run alone
+	idle   map[string]string
+	static map[schema.GroupVersion]bool // what others serve, all the time
 }
 
 // running is a definition that is served.
@@ -70,8 +72,10 @@ type running struct {
 
 // New returns a Controller; Run has it work.
 func New(cfg Config) *Controller {
-	c := &Controller{Config: cfg, wake: make(chan struct{}, 1), ready: make(chan struct{}), known: map[string]*definition{}, dirty: map[string]bool{},
-		drained: map[string]bool{}, served: map[schema.GroupResource]*running{}, idle: map[string]string{}, static: map[schema.GroupVersion]bool{}}
+	c := &Controller{Config: cfg, wake: make(chan struct{}, 1), ready: make(chan struct{}),
+		known: map[string]*definition{}, dirty: map[string]bool{},
+		drained: map[string]bool{}, served: map[schema.GroupResource]*running{}, idle: map[string]string{},
+		static: map[schema.GroupVersion]bool{}}
 	from := cfg.Definitions
 	decode := from.Decode
 	from.Decode = func(value []byte) (runtime.Object, error) {
@@ -219,7 +223,8 @@ func (c *Controller) round(ctx context.Context, group *errgroup.Group) {
 			continue
 		}
 		if err := c.settle(ctx, d, view); err != nil && ctx.Err() == nil {
-			c.Log.Warn("the conditions of a definition cannot be written", "name", name, "err", err, "retry", retryAfter)
+			c.Log.Warn("the conditions of a definition cannot be written", "name", name, "err", err, "retry",
+				retryAfter)
 			c.again(name)
 		}
 	}

@@ -33,7 +33,8 @@ type converter struct {
 }
 
 // to returns what converts an object to gvk, from whatever version it names. of, if not nil, prunes it.
-func (c converter) to(gvk schema.GroupVersionKind, of *customresource.Lazy) func(context.Context, runtime.Object) (runtime.Object, error) {
+func (c converter) to(gvk schema.GroupVersionKind, of *customresource.Lazy) func(context.Context,
+	runtime.Object) (runtime.Object, error) {
 	all := c.allTo(gvk, of)
 	return func(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
 		out, err := all(ctx, []runtime.Object{obj})
@@ -45,7 +46,8 @@ func (c converter) to(gvk schema.GroupVersionKind, of *customresource.Lazy) func
 }
 
 // allTo is to for many objects at once.
-func (c converter) allTo(gvk schema.GroupVersionKind, of *customresource.Lazy) func(context.Context, []runtime.Object) ([]runtime.Object, error) {
+func (c converter) allTo(gvk schema.GroupVersionKind, of *customresource.Lazy) func(context.Context,
+	[]runtime.Object) ([]runtime.Object, error) {
 	return func(ctx context.Context, objs []runtime.Object) ([]runtime.Object, error) {
 		out, err := c.convert(ctx, gvk.GroupVersion(), objs)
 		if err != nil || of == nil {
@@ -72,7 +74,8 @@ func (c converter) upgrade(gvk schema.GroupVersionKind) func(runtime.Object) (ru
 }
 
 // convert makes objects of the version to of objs, which it may change. Those that are of it already stay as they are.
-func (c converter) convert(ctx context.Context, to schema.GroupVersion, objs []runtime.Object) ([]runtime.Object, error) {
+func (c converter) convert(ctx context.Context, to schema.GroupVersion, objs []runtime.Object) ([]runtime.Object,
+	error) {
 	var others []*unstructured.Unstructured
 	var at []int
 	for i, obj := range objs {
@@ -103,7 +106,8 @@ func (c converter) convert(ctx context.Context, to schema.GroupVersion, objs []r
 	return objs, nil
 }
 
-// empty tells that an object says nothing but its kind: server-side apply begins with such a one, and no webhook can know more of it.
+// empty tells that an object says nothing but its kind: server-side apply begins with such a one, and no webhook can
+// know more of it.
 func empty(u *unstructured.Unstructured) bool {
 	for key := range u.Object {
 		if key != "apiVersion" && key != "kind" {

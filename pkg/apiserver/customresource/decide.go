@@ -9,11 +9,15 @@ import (
 	"bonsai/api/apiextensions"
 )
 
-// decide sets the conditions and the accepted names of crd, as far as they follow from itself and from the names that the others of
-// its group have. nonStructural is what is wrong with its schemas, serves tells that this server serves it already. It changes nothing if all is as it should be.
-func decide(crd *v1.CustomResourceDefinition, nonStructural string, others []v1.CustomResourceDefinitionNames, serves bool, now metav1.Time) {
+// decide sets the conditions and the accepted names of crd, as far as they follow from itself and from the names that
+// the others of its group have. nonStructural is what is wrong with its schemas, serves tells that this server serves
+// it already. It changes nothing if all is as it should be.
+func decide(crd *v1.CustomResourceDefinition, nonStructural string, others []v1.CustomResourceDefinitionNames,
+	serves bool, now metav1.Time) {
 	set := func(t v1.CustomResourceDefinitionConditionType, status v1.ConditionStatus, reason, message string) {
-		apiextensions.SetCondition(crd, v1.CustomResourceDefinitionCondition{Type: t, Status: status, Reason: reason, Message: message, LastTransitionTime: now})
+		apiextensions.SetCondition(crd,
+			v1.CustomResourceDefinitionCondition{Type: t, Status: status, Reason: reason, Message: message,
+				LastTransitionTime: now})
 	}
 	names, why := accept(crd.Spec.Names, crd.Status.AcceptedNames, others)
 	crd.Status.AcceptedNames = names
@@ -44,15 +48,20 @@ func decide(crd *v1.CustomResourceDefinition, nonStructural string, others []v1.
 }
 
 func drop(crd *v1.CustomResourceDefinition, t v1.CustomResourceDefinitionConditionType) {
-	crd.Status.Conditions = slices.DeleteFunc(crd.Status.Conditions, func(c v1.CustomResourceDefinitionCondition) bool { return c.Type == t })
+	crd.Status.Conditions = slices.DeleteFunc(crd.Status.Conditions, func(c v1.CustomResourceDefinitionCondition) bool {
+		return c.Type == t
+	})
 }
 
 // progress sets why a definition that is being deleted is still there.
 func progress(crd *v1.CustomResourceDefinition, reason, message string, now metav1.Time) {
-	apiextensions.SetCondition(crd, v1.CustomResourceDefinitionCondition{Type: v1.Terminating, Status: v1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: now})
+	apiextensions.SetCondition(crd,
+		v1.CustomResourceDefinitionCondition{Type: v1.Terminating, Status: v1.ConditionTrue, Reason: reason,
+			Message: message, LastTransitionTime: now})
 }
 
-// servable tells whether a definition's objects are served, or will be as soon as this server does: its names have been accepted.
+// servable tells whether a definition's objects are served, or will be as soon as this server does: its names have been
+// accepted.
 func servable(crd *v1.CustomResourceDefinition) bool {
 	c := apiextensions.Condition(crd, v1.Established)
 	return c != nil && (c.Status == v1.ConditionTrue || c.Reason == "Installing")

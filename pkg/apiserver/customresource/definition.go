@@ -13,22 +13,25 @@ import (
 	"bonsai/api/apiextensions/customresource"
 )
 
-// definition is a CustomResourceDefinition as it is kept: without its schemas, which are decoded again from its stored bytes when
-// somebody uses its objects. It is a runtime.Object only to be what a follower hands on, and is not changed.
+// definition is a CustomResourceDefinition as it is kept: without its schemas, which are decoded again from its stored
+// bytes when somebody uses its objects. It is a runtime.Object only to be what a follower hands on, and is not changed.
 type definition struct {
 	crd *v1.CustomResourceDefinition // Schema and managedFields are nil
 	// nonStructural is what NonStructural says of the whole definition.
 	nonStructural string
 	// mark is another one for everything that changes how the objects are served.
 	mark string
-	// schemas are the marks of what is published of the versions' objects, by version: their schemas and selectable fields.
+	// schemas are the marks of what is published of the versions' objects, by version: their schemas and selectable
+	// fields.
 	schemas map[string]string
 	load    func() (*v1.CustomResourceDefinition, error)
 }
 
 // newDefinition keeps crd, which it takes apart; load makes it anew.
-func newDefinition(crd *v1.CustomResourceDefinition, load func() (*v1.CustomResourceDefinition, error)) (*definition, error) {
-	d := &definition{crd: crd, nonStructural: apiextensions.NonStructural(crd), schemas: map[string]string{}, load: load}
+func newDefinition(crd *v1.CustomResourceDefinition, load func() (*v1.CustomResourceDefinition, error)) (*definition,
+	error) {
+	d := &definition{crd: crd, nonStructural: apiextensions.NonStructural(crd), schemas: map[string]string{},
+		load: load}
 	spec, err := crd.Spec.Marshal()
 	if err != nil {
 		return nil, fmt.Errorf("definition %s: %w", crd.Name, err)

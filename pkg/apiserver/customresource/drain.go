@@ -18,8 +18,8 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// Bounds of the deletion of a definition's objects: how many are read and deleted at a time, and how long it waits for one to go
-// before it looks at all of them again.
+// Bounds of the deletion of a definition's objects: how many are read and deleted at a time, and how long it waits for
+// one to go before it looks at all of them again.
 const (
 	drainPage    = 500
 	drainWorkers = 8
@@ -52,8 +52,8 @@ func (c *Controller) drain(ctx context.Context, group *errgroup.Group, d *defini
 	})
 }
 
-// storeOf is where the objects of d are, also if it serves none of its versions any more; nil if there are none: it never had its names, or
-// the server has a resource of its own by that name, whose objects are not the definition's.
+// storeOf is where the objects of d are, also if it serves none of its versions any more; nil if there are none: it
+// never had its names, or the server has a resource of its own by that name, whose objects are not the definition's.
 func (c *Controller) storeOf(d *definition) (*registry.Generic, error) {
 	if r := c.served[d.resource()]; r != nil {
 		return r.entry.Store, nil
@@ -81,7 +81,8 @@ func (c *Controller) empty(ctx context.Context, d *definition, store *registry.G
 		}
 		left, revision, err := deleteAll(ctx, store)
 		if err != nil {
-			return errors.Join(err, c.report(ctx, d, "InstanceDeletionFailed", fmt.Sprintf("could not delete all instances: %v", storage.Cause(err))))
+			return errors.Join(err, c.report(ctx, d, "InstanceDeletionFailed",
+				fmt.Sprintf("could not delete all instances: %v", storage.Cause(err))))
 		}
 		if left == 0 {
 			break
@@ -100,7 +101,9 @@ func (c *Controller) empty(ctx context.Context, d *definition, store *registry.G
 		if err != nil {
 			return nil, err
 		}
-		crd.Finalizers = slices.DeleteFunc(crd.Finalizers, func(f string) bool { return f == v1.CustomResourceCleanupFinalizer })
+		crd.Finalizers = slices.DeleteFunc(crd.Finalizers, func(f string) bool {
+			return f == v1.CustomResourceCleanupFinalizer
+		})
 		return crd, nil
 	}, &metav1.UpdateOptions{})
 	return over(err)
@@ -134,7 +137,8 @@ func (c *Controller) report(ctx context.Context, d *definition, reason, message 
 		if err != nil {
 			return nil, err
 		}
-		if was := apiextensions.Condition(crd, v1.Terminating); was != nil && was.Reason == reason && was.Message == message {
+		if was := apiextensions.Condition(crd, v1.Terminating); was != nil && was.Reason == reason &&
+			was.Message == message {
 			return nil, errSettled
 		}
 		progress(crd, reason, message, metav1.NewTime(c.Now()).Rfc3339Copy())

@@ -11,9 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// selectable are the fields that objects of a version can be selected by, and their names. Those of others are read of the
-// same objects besides: without a webhook, the objects of all versions are of one form.
-func selectable(of *v1.CustomResourceDefinitionVersion, others ...v1.CustomResourceDefinitionVersion) (func(runtime.Object) fields.Set, []string) {
+// selectable are the fields that objects of a version can be selected by, and their names. Those of others are read of
+// the same objects besides: without a webhook, the objects of all versions are of one form.
+func selectable(of *v1.CustomResourceDefinitionVersion,
+	others ...v1.CustomResourceDefinitionVersion) (func(runtime.Object) fields.Set, []string) {
 	paths := map[string][]string{} // by name
 	var names []string
 	for _, f := range of.SelectableFields {

@@ -15,20 +15,26 @@ func TestFinalizerWarnings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	strategy := newServed(d, converter{ctx: t.Context()}, func(*v1.CustomResourceDefinitionVersion) bool { return true }).row.Strategy
+	strategy := newServed(d, converter{ctx: t.Context()}, func(*v1.CustomResourceDefinitionVersion) bool {
+		return true
+	}).row.Strategy
 	widget := func(finalizers ...string) *unstructured.Unstructured {
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "size": "small"}}
+		u := &unstructured.Unstructured{
+			Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "size": "small"}}
 		u.SetName("a")
 		u.SetFinalizers(finalizers)
 		return u
 	}
 	plain := func(name string) string {
-		return `metadata.finalizers: "` + name + `": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers`
+		return `metadata.finalizers: "` + name +
+			`": prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers`
 	}
 	pathless := func(name string) string {
-		return `metadata.finalizers: "` + name + `": prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers`
+		return `metadata.finalizers: "` + name +
+			`": prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers`
 	}
-	many := widget("foo", "foo.bar", "foo/bar", "Foo_x", "orphan", "foregroundDeletion", "kubernetes", "foo.bar/baz", "foo")
+	many := widget("foo", "foo.bar", "foo/bar", "Foo_x", "orphan", "foregroundDeletion", "kubernetes", "foo.bar/baz",
+		"foo")
 	if got, want := strategy.Warnings(many, nil), []string{plain("Foo_x"), plain("foo"), pathless("foo.bar")}; !slices.Equal(got, want) {
 		t.Errorf("create: %q, want %q", got, want)
 	}

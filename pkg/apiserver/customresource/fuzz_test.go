@@ -25,8 +25,11 @@ func (s says) Call(context.Context, []byte, time.Duration, int64) ([]byte, error
 func asking(answer string) converter {
 	crd := &v1.CustomResourceDefinition{}
 	crd.Spec.Group, crd.Spec.Versions = "ex.io", []v1.CustomResourceDefinitionVersion{{Name: "v1"}, {Name: "v2"}}
-	crd.Spec.Conversion = &v1.CustomResourceConversion{Strategy: v1.WebhookConverter, Webhook: &v1.WebhookConversion{ConversionReviewVersions: []string{"v1"}}}
-	return converter{crd: crd, hook: says(answer), uid: func() string { return "u" }, observe: func(time.Duration, error) {}, now: time.Now}
+	crd.Spec.Conversion = &v1.CustomResourceConversion{Strategy: v1.WebhookConverter,
+		Webhook: &v1.WebhookConversion{ConversionReviewVersions: []string{"v1"}}}
+	return converter{crd: crd, hook: says(answer), uid: func() string {
+		return "u"
+	}, observe: func(time.Duration, error) {}, now: time.Now}
 }
 
 func stored(t testing.TB) []runtime.Object {
@@ -34,7 +37,9 @@ func stored(t testing.TB) []runtime.Object {
 	var out []runtime.Object
 	for _, name := range []string{"a", "b"} {
 		u := &unstructured.Unstructured{}
-		if err := u.UnmarshalJSON([]byte(`{"apiVersion":"ex.io/v1","kind":"W","metadata":{"name":"` + name + `","namespace":"ns","uid":"1","resourceVersion":"7","finalizers":["ex.io/f"],"labels":{"l":"1"}},"spec":{"x":1}}`)); err != nil {
+		if err := u.UnmarshalJSON(
+			[]byte(`{"apiVersion":"ex.io/v1","kind":"W","metadata":{"name":"` + name +
+				`","namespace":"ns","uid":"1","resourceVersion":"7","finalizers":["ex.io/f"],"labels":{"l":"1"}},"spec":{"x":1}}`)); err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, u)
@@ -42,19 +47,24 @@ func stored(t testing.TB) []runtime.Object {
 	return out
 }
 
-// FuzzConversion: whatever a webhook answers, either the conversion fails, or every object is there, in its place, of the version that was
-// asked for, with the metadata that a webhook may not change. Nothing panics.
+// FuzzConversion: whatever a webhook answers, either the conversion fails, or every object is there, in its place, of
+// the version that was asked for, with the metadata that a webhook may not change. Nothing panics.
 func FuzzConversion(f *testing.F) {
 	object := func(name, more string) string {
-		return `{"apiVersion":"ex.io/v2","kind":"W","metadata":{"name":"` + name + `","namespace":"ns","uid":"1"` + more + `},"spec":{"y":1}}`
+		return `{"apiVersion":"ex.io/v2","kind":"W","metadata":{"name":"` + name + `","namespace":"ns","uid":"1"` +
+			more + `},"spec":{"y":1}}`
 	}
 	answer := func(objects string) string {
 		return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"u","result":{"status":"Success"},"convertedObjects":[` + objects + `]}}`
 	}
 	for _, objects := range []string{
-		object("a", "") + "," + object("b", ""), object("b", "") + "," + object("a", ""), object("a", ""), object("a", `,"labels":{"l":"2"},"finalizers":[]`) + "," + object("b", `,"labels":null`),
-		object("a", `,"labels":{"l":2}`) + "," + object("b", ""), object("a", `,"labels":[]`) + "," + object("b", ""), `null,null`, `{},{}`, `[],1`, object("a", `,"resourceVersion":"8"`) + "," + object("b", `,"annotations":{"a":"b"}`),
-		`{"apiVersion":"ex.io/v2","kind":"W","metadata":null},` + object("b", ""), `{"apiVersion":"ex.io/v2","kind":"WList","items":[]},` + object("b", ""),
+		object("a", "") + "," + object("b", ""), object("b", "") + "," + object("a", ""), object("a", ""),
+		object("a", `,"labels":{"l":"2"},"finalizers":[]`) + "," + object("b", `,"labels":null`),
+		object("a", `,"labels":{"l":2}`) + "," + object("b", ""), object("a", `,"labels":[]`) + "," + object("b", ""),
+		`null,null`, `{},{}`, `[],1`,
+		object("a", `,"resourceVersion":"8"`) + "," + object("b", `,"annotations":{"a":"b"}`),
+		`{"apiVersion":"ex.io/v2","kind":"W","metadata":null},` + object("b", ""),
+		`{"apiVersion":"ex.io/v2","kind":"WList","items":[]},` + object("b", ""),
 	} {
 		f.Add(answer(objects))
 	}
@@ -76,7 +86,8 @@ func FuzzConversion(f *testing.F) {
 			if is.GetAPIVersion() != to.String() || is.GetKind() != was.GetKind() {
 				t.Fatalf("object %d is of %s", i, is.GroupVersionKind())
 			}
-			got, want := is.Object["metadata"].(map[string]any), runtime.DeepCopyJSON(was.Object["metadata"].(map[string]any))
+			got, want := is.Object["metadata"].(map[string]any),
+				runtime.DeepCopyJSON(was.Object["metadata"].(map[string]any))
 			for _, free := range []string{"labels", "annotations"} {
 				delete(want, free)
 			}

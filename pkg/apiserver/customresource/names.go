@@ -24,9 +24,11 @@ func takenBy(others []v1.CustomResourceDefinitionNames) taken {
 	return t
 }
 
-// accept returns the names that a definition has if it wants wanted, had accepted before and others of its group have theirs:
-// each wanted one that nobody else has, and in place of one that is taken that of before. The conflict is the last one.
-func accept(wanted, accepted v1.CustomResourceDefinitionNames, others []v1.CustomResourceDefinitionNames) (v1.CustomResourceDefinitionNames, conflict) {
+// accept returns the names that a definition has if it wants wanted, had accepted before and others of its group have
+// theirs: each wanted one that nobody else has, and in place of one that is taken that of before. The conflict is the
+// last one.
+func accept(wanted, accepted v1.CustomResourceDefinitionNames,
+	others []v1.CustomResourceDefinitionNames) (v1.CustomResourceDefinitionNames, conflict) {
 	t := takenBy(others)
 	out, why := accepted, conflict{}
 	one := func(reason string, have *string, want string, used []string) {

@@ -24,16 +24,16 @@ import (
 	"bonsai/pkg/docbounds"
 )
 
-// Bounds of one call of a conversion webhook: how long it may take, how many bytes of objects it is given (and one object
-// at least), and how much longer its answer may be than what it was asked.
+// Bounds of one call of a conversion webhook: how long it may take, how many bytes of objects it is given (and one
+// object at least), and how much longer its answer may be than what it was asked.
 const (
 	reviewTimeout = 30 * time.Second
 	reviewBytes   = 4 << 20
 	reviewGrowth  = 4 << 20
 )
 
-// What an answer may become when it is decoded: as much for each object as a client may send, in so many objects at once; each value may cost
-// a hundred times its bytes.
+// What an answer may become when it is decoded: as much for each object as a client may send, in so many objects at
+// once; each value may cost a hundred times its bytes.
 const (
 	answerValues    = 100_000
 	maxAnswerValues = 1_000_000
@@ -41,7 +41,8 @@ const (
 )
 
 // ask has the webhook convert objs, which are all of other versions than to, a portion at a time.
-func (c converter) ask(ctx context.Context, to schema.GroupVersion, objs []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (c converter) ask(ctx context.Context, to schema.GroupVersion,
+	objs []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	var raw []runtime.RawExtension
 	size := 0
@@ -64,7 +65,8 @@ func (c converter) ask(ctx context.Context, to schema.GroupVersion, objs []*unst
 }
 
 // review is one call.
-func (c converter) review(ctx context.Context, to schema.GroupVersion, objs []*unstructured.Unstructured, raw []runtime.RawExtension, size int) ([]*unstructured.Unstructured, error) {
+func (c converter) review(ctx context.Context, to schema.GroupVersion, objs []*unstructured.Unstructured,
+	raw []runtime.RawExtension, size int) ([]*unstructured.Unstructured, error) {
 	gvk := objs[0].GroupVersionKind()
 	failed := func(format string, args ...any) error {
 		return registry.Plain(fmt.Errorf("conversion webhook for %s %s", gvk, fmt.Sprintf(format, args...)))
@@ -73,7 +75,8 @@ func (c converter) review(ctx context.Context, to schema.GroupVersion, objs []*u
 	if speaks == "" {
 		return nil, failed("failed: no ConversionReview version is known to both sides")
 	}
-	asked := &v1.ConversionReview{Request: &v1.ConversionRequest{UID: types.UID(c.uid()), DesiredAPIVersion: to.String(), Objects: raw}}
+	asked := &v1.ConversionReview{
+		Request: &v1.ConversionRequest{UID: types.UID(c.uid()), DesiredAPIVersion: to.String(), Objects: raw}}
 	asked.APIVersion, asked.Kind = v1.GroupName+"/"+speaks, "ConversionReview"
 	body, err := json.Marshal(asked)
 	if err != nil {
@@ -85,7 +88,8 @@ func (c converter) review(ctx context.Context, to schema.GroupVersion, objs []*u
 	if err != nil {
 		return nil, failed("failed: %v", err)
 	}
-	if err := docbounds.JSON(answer, docbounds.Bounds{Values: min(answerValues*len(objs), maxAnswerValues), Depth: answerDepth}); err != nil {
+	if err := docbounds.JSON(answer,
+		docbounds.Bounds{Values: min(answerValues*len(objs), maxAnswerValues), Depth: answerDepth}); err != nil {
 		return nil, failed("failed: the answer is refused: %v", err)
 	}
 	converted, err := readReview(answer, asked)
@@ -133,7 +137,8 @@ func readReview(answer []byte, asked *v1.ConversionReview) ([]runtime.RawExtensi
 		return nil, err
 	}
 	if got.APIVersion != asked.APIVersion || got.Kind != asked.Kind {
-		return nil, fmt.Errorf("expected webhook response of %s, Kind=%s, got %s, Kind=%s", asked.APIVersion, asked.Kind, got.APIVersion, got.Kind)
+		return nil, fmt.Errorf("expected webhook response of %s, Kind=%s, got %s, Kind=%s", asked.APIVersion,
+			asked.Kind, got.APIVersion, got.Kind)
 	}
 	r := got.Response
 	switch {
@@ -195,14 +200,15 @@ func textsOf(metadata map[string]any, key string) (map[string]string, error) {
 	out := make(map[string]string, len(in))
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		if out[name], ok = in[name].(string); !ok {
-			return nil, fmt.Errorf("metadata.%s[%s] must be a string, but is %T in converted object", key, name, in[name])
+			return nil, fmt.Errorf("metadata.%s[%s] must be a string, but is %T in converted object", key, name,
+				in[name])
 		}
 	}
 	return out, nil
 }
 
-// restoreMetadata gives a converted object all of the metadata that it had before but labels and annotations, which a webhook may
-// change.
+// restoreMetadata gives a converted object all of the metadata that it had before but labels and annotations, which a
+// webhook may change.
 func restoreMetadata(u, was *unstructured.Unstructured) error {
 	got, ok := u.Object["metadata"].(map[string]any)
 	if !ok {

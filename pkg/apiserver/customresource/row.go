@@ -39,9 +39,11 @@ func newServed(d *definition, c converter, shown func(*v1.CustomResourceDefiniti
 	s := &served{of: d, lazy: map[string]*customresource.Lazy{}}
 	names := &crd.Status.AcceptedNames
 	row := &resources.Row{
-		Resource: names.Plural, Singular: names.Singular, ListKind: names.ListKind, ShortNames: names.ShortNames, Categories: names.Categories,
-		Namespaced: crd.Spec.Scope == v1.NamespaceScoped, StoragePath: crd.Spec.Group + "/" + names.Plural, PlainFinalizers: true,
-		New: func() runtime.Object { return &unstructured.Unstructured{Object: map[string]any{}} },
+		Resource: names.Plural, Singular: names.Singular, ListKind: names.ListKind, ShortNames: names.ShortNames,
+		Categories: names.Categories,
+		Namespaced: crd.Spec.Scope == v1.NamespaceScoped, StoragePath: crd.Spec.Group + "/" + names.Plural,
+		PlainFinalizers: true,
+		New:             func() runtime.Object { return &unstructured.Unstructured{Object: map[string]any{}} },
 	}
 	if d.terminating() {
 		row.Ending = ending
@@ -67,7 +69,9 @@ func newServed(d *definition, c converter, shown func(*v1.CustomResourceDefiniti
 	if len(row.Versions) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(row.Versions, func(a, b resources.Version) int { return version.CompareKubeAwareVersionStrings(b.Name, a.Name) })
+	slices.SortStableFunc(row.Versions, func(a, b resources.Version) int {
+		return version.CompareKubeAwareVersionStrings(b.Name, a.Name)
+	})
 	stored := s.lazy[hub.Name]
 	row.Decoded = func(obj runtime.Object) {
 		if l := s.lazy[obj.GetObjectKind().GroupVersionKind().Version]; l != nil {
@@ -78,7 +82,9 @@ func newServed(d *definition, c converter, shown func(*v1.CustomResourceDefiniti
 	row.Strategy = strategy(c.ctx, stored)
 	row.Fields, row.FieldNames = selectable(hub, crd.Spec.Versions...)
 	for _, name := range []string{"status", "scale"} {
-		if !slices.ContainsFunc(row.Versions, func(v resources.Version) bool { return slices.Contains(v.Subresources, name) }) {
+		if !slices.ContainsFunc(row.Versions, func(v resources.Version) bool {
+			return slices.Contains(v.Subresources, name)
+		}) {
 			continue
 		}
 		if name == "status" {
@@ -93,9 +99,11 @@ func newServed(d *definition, c converter, shown func(*v1.CustomResourceDefiniti
 
 // version is one of the versions in which the objects are served. As upstream's, they are read as the schema
 // of the version that they are stored in says; its own says what clients may write.
-func (s *served) version(v *v1.CustomResourceDefinitionVersion, gvk schema.GroupVersionKind, row *resources.Row, c converter) resources.Version {
+func (s *served) version(v *v1.CustomResourceDefinitionVersion, gvk schema.GroupVersionKind, row *resources.Row,
+	c converter) resources.Version {
 	lazy := s.lazy[v.Name]
-	out := resources.Version{Name: v.Name, New: row.New, SchemaMark: s.of.schemas[v.Name], Deprecated: deprecation(v, s.of.crd.Spec.Versions, gvk), Subresources: []string{}}
+	out := resources.Version{Name: v.Name, New: row.New, SchemaMark: s.of.schemas[v.Name],
+		Deprecated: deprecation(v, s.of.crd.Spec.Versions, gvk), Subresources: []string{}}
 	out.Prune = func(obj runtime.Object) ([]string, error) {
 		t, err := lazy.Get()
 		if err != nil {
@@ -133,9 +141,10 @@ func (s *served) version(v *v1.CustomResourceDefinitionVersion, gvk schema.Group
 	return out
 }
 
-// deprecation is the warning that requests for a version, one of all, are answered with: by default it names the newest version that is
-// to be used instead.
-func deprecation(v *v1.CustomResourceDefinitionVersion, all []v1.CustomResourceDefinitionVersion, gvk schema.GroupVersionKind) string {
+// deprecation is the warning that requests for a version, one of all, are answered with: by default it names the newest
+// version that is to be used instead.
+func deprecation(v *v1.CustomResourceDefinitionVersion, all []v1.CustomResourceDefinitionVersion,
+	gvk schema.GroupVersionKind) string {
 	switch {
 	case !v.Deprecated:
 		return ""

@@ -14,19 +14,23 @@ func widgets() *v1.CustomResourceDefinition {
 	crd := &v1.CustomResourceDefinition{}
 	crd.Name = "widgets.example.com"
 	crd.Spec.Group, crd.Spec.Scope = "example.com", v1.ClusterScoped
-	crd.Spec.Names = v1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget", ListKind: "WidgetList"}
+	crd.Spec.Names = v1.CustomResourceDefinitionNames{Plural: "widgets", Singular: "widget", Kind: "Widget",
+		ListKind: "WidgetList"}
 	crd.Status.AcceptedNames = crd.Spec.Names
-	crd.Spec.Versions = []v1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &v1.CustomResourceValidation{
-		OpenAPIV3Schema: &v1.JSONSchemaProps{Type: "object", Description: "What a widget is.", Properties: map[string]v1.JSONSchemaProps{
-			"size": {Type: "string", MaxLength: &most, XValidations: v1.ValidationRules{{Rule: "self == 'small'", Message: "too large"}}},
-			"note": {Type: "string"},
-		}},
-	}}}
+	crd.Spec.Versions = []v1.CustomResourceDefinitionVersion{
+		{Name: "v1", Served: true, Storage: true, Schema: &v1.CustomResourceValidation{
+			OpenAPIV3Schema: &v1.JSONSchemaProps{Type: "object", Description: "What a widget is.",
+				Properties: map[string]v1.JSONSchemaProps{
+					"size": {Type: "string", MaxLength: &most,
+						XValidations: v1.ValidationRules{{Rule: "self == 'small'", Message: "too large"}}},
+					"note": {Type: "string"},
+				}},
+		}}}
 	return crd
 }
 
-// TestRow: a row publishes the schema with its descriptions, which the kept definition is without, and warns of what a rule would refuse
-// if it were new.
+// TestRow: a row publishes the schema with its descriptions, which the kept definition is without, and warns of what a
+// rule would refuse if it were new.
 func TestRow(t *testing.T) {
 	t.Parallel()
 	d, err := newDefinition(widgets(), func() (*v1.CustomResourceDefinition, error) { return widgets(), nil })
@@ -42,7 +46,9 @@ func TestRow(t *testing.T) {
 		t.Errorf("published: %+v", published)
 	}
 	widget := func(note string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "a"}, "size": "large", "note": note}}
+		return &unstructured.Unstructured{
+			Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget",
+				"metadata": map[string]any{"name": "a"}, "size": "large", "note": note}}
 	}
 	if errs := s.row.Strategy.Validate(widget("a")); len(errs) != 1 {
 		t.Errorf("a new one: %v", errs)

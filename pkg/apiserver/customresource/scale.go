@@ -13,7 +13,8 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-// Scale says where the objects of a definition keep the numbers of their scale subresource: the segments of the fields' paths.
+// Scale says where the objects of a definition keep the numbers of their scale subresource: the segments of the fields'
+// paths.
 type Scale struct {
 	Replicas, Observed []string
 	Selector           []string // empty: there is none
@@ -34,7 +35,8 @@ func scaleOf(crd *v1.CustomResourceDefinition) *Scale {
 	if found == nil {
 		return nil
 	}
-	s := &Scale{Replicas: segments(found.SpecReplicasPath), Observed: segments(found.StatusReplicasPath), Paths: map[string][]string{}}
+	s := &Scale{Replicas: segments(found.SpecReplicasPath), Observed: segments(found.StatusReplicasPath),
+		Paths: map[string][]string{}}
 	if found.LabelSelectorPath != nil && *found.LabelSelectorPath != "" {
 		s.Selector = segments(*found.LabelSelectorPath)
 	}

@@ -36,8 +36,8 @@ func (c *Controller) serve(names map[string]bool, view map[string]*definition) {
 	}
 }
 
-// start makes what serves a definition; nil if it cannot be served, or has nothing to serve: no version, or none that others do not
-// serve.
+// start makes what serves a definition; nil if it cannot be served, or has nothing to serve: no version, or none that
+// others do not serve.
 func (c *Controller) start(d *definition) *running {
 	conv, err := c.converter(d.crd)
 	if err != nil {

@@ -30,12 +30,13 @@ func fit(l *customresource.Lazy, obj runtime.Object) {
 	t.Default(u)
 }
 
-// rulesTime is how long the rules may be asked about one object: the budget of cost that they have besides is spent in a second or a few,
-// but there are expressions that take longer for the same cost.
+// rulesTime is how long the rules may be asked about one object: the budget of cost that they have besides is spent in
+// a second or a few, but there are expressions that take longer for the same cost.
 const rulesTime = 10 * time.Second
 
 // validate is what a version says of a write; old is nil at a create.
-func validate(ctx context.Context, l *customresource.Lazy, subresource string, obj, old runtime.Object) field.ErrorList {
+func validate(ctx context.Context, l *customresource.Lazy, subresource string, obj,
+	old runtime.Object) field.ErrorList {
 	t, err := l.Get()
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
@@ -103,6 +104,7 @@ func statusStrategy(ctx context.Context, l *customresource.Lazy) resources.Strat
 		},
 		ValidateUpdate: func(obj, old runtime.Object) field.ErrorList { return validate(ctx, l, "status", obj, old) },
 		Resets:         []string{"spec", "metadata"},
-		Warnings:       func(obj, old runtime.Object) []string { return warnings(ctx, l, obj, old) }, // it keeps the finalizers
+		// it keeps the finalizers
+		Warnings: func(obj, old runtime.Object) []string { return warnings(ctx, l, obj, old) },
 	}
 }

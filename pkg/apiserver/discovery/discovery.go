@@ -1,6 +1,6 @@
 // Package discovery tells clients what the API server serves: the old documents (/api, /apis, /api/v1, /apis/G,
-// /apis/G/V) and the aggregated one that replaces them all (apidiscovery.k8s.io/v2). The documents are made once for each state of
-// the catalog and of the APIServices, when somebody asks, and served as bytes.
+// /apis/G/V) and the aggregated one that replaces them all (apidiscovery.k8s.io/v2). The documents are made once for
+// each state of the catalog and of the APIServices, when somebody asks, and served as bytes.
 package discovery
 
 import (
@@ -15,7 +15,8 @@ import (
 // Config is what discovery is made from.
 type Config struct {
 	Catalog *catalog.Catalog
-	// Registered tells of all APIServices, and a number that is another one whenever they are others; nil: there are none.
+	// Registered tells of all APIServices, and a number that is another one whenever they are others; nil: there are
+	// none.
 	Registered func() (generation uint64, all func() []Registered)
 	// ServerAddress is host:port for /api's serverAddressByClientCIDRs.
 	ServerAddress string

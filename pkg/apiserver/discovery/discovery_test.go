@@ -55,7 +55,8 @@ func decode[T any](t *testing.T, w *httptest.ResponseRecorder) T {
 func TestLegacy(t *testing.T) {
 	t.Parallel()
 	d := discovery.New(discovery.Config{Catalog: assembletest.Catalog(t, rows.All()), ServerAddress: "192.0.2.1:6443"})
-	if v := decode[metav1.APIVersions](t, get(t, d, "/api", "")); v.Kind != "APIVersions" || !slices.Equal(v.Versions, []string{"v1"}) || v.ServerAddressByClientCIDRs[0].ServerAddress != "192.0.2.1:6443" {
+	if v := decode[metav1.APIVersions](t, get(t, d, "/api", "")); v.Kind != "APIVersions" ||
+		!slices.Equal(v.Versions, []string{"v1"}) || v.ServerAddressByClientCIDRs[0].ServerAddress != "192.0.2.1:6443" {
 		t.Errorf("/api: %+v", v)
 	}
 	groups := decode[metav1.APIGroupList](t, get(t, d, "/apis", "")).Groups
@@ -73,13 +74,16 @@ func TestLegacy(t *testing.T) {
 		t.Errorf("/api/v1: %v", names)
 	}
 	pods := byName["pods"]
-	want := metav1.APIResource{Name: "pods", SingularName: "pod", Namespaced: true, Kind: "Pod", ShortNames: []string{"po"}, Categories: []string{"all"},
-		Verbs: []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}, StorageVersionHash: pods.StorageVersionHash}
+	want := metav1.APIResource{Name: "pods", SingularName: "pod", Namespaced: true, Kind: "Pod",
+		ShortNames: []string{"po"}, Categories: []string{"all"},
+		Verbs:              []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
+		StorageVersionHash: pods.StorageVersionHash}
 	if diff := cmp.Diff(want, pods); diff != "" || pods.StorageVersionHash == "" {
 		t.Error(diff)
 	}
 	evict := byName["pods/eviction"]
-	if evict.Group != "policy" || evict.Version != "v1" || evict.Kind != "Eviction" || !slices.Equal(evict.Verbs, []string{"create"}) {
+	if evict.Group != "policy" || evict.Version != "v1" || evict.Kind != "Eviction" ||
+		!slices.Equal(evict.Verbs, []string{"create"}) {
 		t.Errorf("pods/eviction: %+v", evict)
 	}
 	if slices.Contains(byName["namespaces"].Verbs, "deletecollection") {
@@ -95,10 +99,12 @@ func TestAggregated(t *testing.T) {
 		t.Errorf("Content-Type %q", got)
 	}
 	list := decode[apidiscoveryv2.APIGroupDiscoveryList](t, w)
-	if list.APIVersion != "apidiscovery.k8s.io/v2" || list.Items[1].Name != "apps" || list.Items[1].Versions[0].Resources[0].Resource != "controllerrevisions" {
+	if list.APIVersion != "apidiscovery.k8s.io/v2" || list.Items[1].Name != "apps" ||
+		list.Items[1].Versions[0].Resources[0].Resource != "controllerrevisions" {
 		t.Errorf("%s, groups %+v", list.APIVersion, list.Items[:2])
 	}
-	if again := get(t, d, "/apis", v2, "If-None-Match", w.Header().Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() != 0 {
+	if again := get(t, d, "/apis", v2, "If-None-Match", w.Header().Get("ETag")); again.Code != http.StatusNotModified ||
+		again.Body.Len() != 0 {
 		t.Errorf("If-None-Match: %d", again.Code)
 	}
 	core := decode[apidiscoveryv2.APIGroupDiscoveryList](t, get(t, d, "/api", v2))
@@ -111,7 +117,8 @@ func TestAggregated(t *testing.T) {
 			kinds = append(kinds, *r.ResponseKind, *r.Subresources[0].ResponseKind, *r.Subresources[1].ResponseKind)
 		}
 	}
-	want := []metav1.GroupVersionKind{{Kind: "ReplicationController"}, {Group: "autoscaling", Version: "v1", Kind: "Scale"}, {Kind: "ReplicationController"}}
+	want := []metav1.GroupVersionKind{{Kind: "ReplicationController"},
+		{Group: "autoscaling", Version: "v1", Kind: "Scale"}, {Kind: "ReplicationController"}}
 	if diff := cmp.Diff(want, kinds); diff != "" {
 		t.Error(diff)
 	}
@@ -139,18 +146,21 @@ func TestNotAcceptable(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Header.Set("Accept", accept)
 		_, err := d.Serve(httptest.NewRecorder(), r)
-		if apierrors.ReasonForError(err) != metav1.StatusReasonNotAcceptable || !strings.HasSuffix(err.Error(), "application/json, application/yaml, application/vnd.kubernetes.protobuf") {
+		if apierrors.ReasonForError(err) != metav1.StatusReasonNotAcceptable ||
+			!strings.HasSuffix(err.Error(), "application/json, application/yaml, application/vnd.kubernetes.protobuf") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 }
 
-// What others serve stands among what this server serves, by the priorities of all, and a version that another serves is that one's alone.
+// What others serve stands among what this server serves, by the priorities of all, and a version that another serves
+// is that one's alone.
 func TestRegistered(t *testing.T) {
 	t.Parallel()
 	widgets := []apidiscoveryv2.APIResourceDiscovery{{Resource: "widgets"}}
 	of := func(group, version string, g, v int32) discovery.Registered {
-		return discovery.Registered{GroupVersion: schema.GroupVersion{Group: group, Version: version}, Priority: apiregistration.Priority{Group: g, Version: v}}
+		return discovery.Registered{GroupVersion: schema.GroupVersion{Group: group, Version: version},
+			Priority: apiregistration.Priority{Group: g, Version: v}}
 	}
 	remote := func(r discovery.Registered, stale bool) discovery.Registered {
 		r.Remote, r.Stale = true, stale
@@ -159,12 +169,14 @@ func TestRegistered(t *testing.T) {
 		}
 		return r
 	}
-	all := []discovery.Registered{of("apps", "v1", 500, 15), remote(of("ext", "v1", 17760, 1), false), remote(of("ext", "v2", 10, 2), true),
+	all := []discovery.Registered{of("apps", "v1", 500, 15), remote(of("ext", "v1", 17760, 1), false),
+		remote(of("ext", "v2", 10, 2), true),
 		remote(of("scheduling.k8s.io", "v1", 16600, 15), false), of("gone", "v1", 17770, 1)}
 	generation := uint64(1)
-	d := discovery.New(discovery.Config{Catalog: assembletest.Catalog(t, rows.All()), Registered: func() (uint64, func() []discovery.Registered) {
-		return generation, func() []discovery.Registered { return all }
-	}})
+	d := discovery.New(discovery.Config{Catalog: assembletest.Catalog(t, rows.All()),
+		Registered: func() (uint64, func() []discovery.Registered) {
+			return generation, func() []discovery.Registered { return all }
+		}})
 	w := get(t, d, "/apis", v2)
 	list := decode[apidiscoveryv2.APIGroupDiscoveryList](t, w)
 	var names []string
@@ -172,7 +184,9 @@ func TestRegistered(t *testing.T) {
 		names = append(names, g.Name)
 		switch g.Name {
 		case "ext":
-			want := []apidiscoveryv2.APIVersionDiscovery{{Version: "v2", Freshness: apidiscoveryv2.DiscoveryFreshnessStale}, {Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: widgets}}
+			want := []apidiscoveryv2.APIVersionDiscovery{
+				{Version: "v2", Freshness: apidiscoveryv2.DiscoveryFreshnessStale},
+				{Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: widgets}}
 			if diff := cmp.Diff(want, g.Versions); diff != "" {
 				t.Error(diff)
 			}
@@ -182,10 +196,12 @@ func TestRegistered(t *testing.T) {
 			}
 		}
 	}
-	if names[0] != "apiregistration.k8s.io" || names[1] != "ext" || names[2] != "events.k8s.io" || names[len(names)-1] != "apps" || slices.Contains(names, "gone") {
+	if names[0] != "apiregistration.k8s.io" || names[1] != "ext" || names[2] != "events.k8s.io" ||
+		names[len(names)-1] != "apps" || slices.Contains(names, "gone") {
 		t.Errorf("groups: %v", names)
 	}
-	if g := decode[metav1.APIGroup](t, get(t, d, "/apis/ext", "")); g.PreferredVersion.Version != "v2" || len(g.Versions) != 2 {
+	if g := decode[metav1.APIGroup](t, get(t, d, "/apis/ext", "")); g.PreferredVersion.Version != "v2" ||
+		len(g.Versions) != 2 {
 		t.Errorf("%+v", g)
 	}
 	if own, _ := d.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/apis/ext/v1", nil)); own {
@@ -202,8 +218,11 @@ func TestGroupsComeAndGo(t *testing.T) {
 	c := assembletest.Catalog(t, rows.All())
 	d := discovery.New(discovery.Config{Catalog: c})
 	etag := get(t, d, "/apis", v2).Header().Get("ETag")
-	row := resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, Resource: "things", StoragePath: "example.com/things",
-		New: resources.Make[corev1.ConfigMap], Subresources: []resources.Subresource{resources.Status(resources.Strategy{}), resources.Action("bow", schema.GroupVersionKind{Version: "v1", Kind: "Bow"}, "create")}}
+	row := resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"},
+		Resource: "things", StoragePath: "example.com/things",
+		New: resources.Make[corev1.ConfigMap],
+		Subresources: []resources.Subresource{resources.Status(resources.Strategy{}),
+			resources.Action("bow", schema.GroupVersionKind{Version: "v1", Kind: "Bow"}, "create")}}
 	if err := c.Add(assembletest.Entries(t, memory.New(&storage.FactsTable{}), []resources.Row{row})...); err != nil {
 		t.Fatal(err)
 	}
@@ -213,10 +232,12 @@ func TestGroupsComeAndGo(t *testing.T) {
 		t.Errorf("last group %s, ETag %s", last, w.Header().Get("ETag"))
 	}
 	// A custom resource's subresources stand in the order of its row: upstream has status before scale.
-	if subs := list.Items[len(list.Items)-1].Versions[0].Resources[0].Subresources; len(subs) != 2 || subs[0].Subresource != "status" || subs[1].Subresource != "bow" {
+	if subs := list.Items[len(list.Items)-1].Versions[0].Resources[0].Subresources; len(subs) != 2 ||
+		subs[0].Subresource != "status" || subs[1].Subresource != "bow" {
 		t.Errorf("subresources: %+v", subs)
 	}
-	if old := decode[metav1.APIResourceList](t, get(t, d, "/apis/example.com/v1", "")).APIResources; len(old) != 3 || old[1].Name != "things/status" || old[2].Name != "things/bow" {
+	if old := decode[metav1.APIResourceList](t, get(t, d, "/apis/example.com/v1", "")).APIResources; len(old) != 3 ||
+		old[1].Name != "things/status" || old[2].Name != "things/bow" {
 		t.Errorf("the old list: %+v", old)
 	}
 	if err := c.Remove(row.GroupResource()); err != nil {

@@ -20,8 +20,8 @@ type document struct {
 	etag        string
 }
 
-// documents are all of them: legacy by path, aggregated by root ("/api", "/apis"). The legacy list of a version that another server serves
-// is that server's.
+// documents are all of them: legacy by path, aggregated by root ("/api", "/apis"). The legacy list of a version that
+// another server serves is that server's.
 type documents struct {
 	of         state
 	legacy     map[string]document
@@ -44,7 +44,8 @@ func build(groups []group, address string) (*documents, error) {
 		if g.name == "" {
 			root = "/api"
 			versions := &metav1.APIVersions{TypeMeta: typeMeta("", "APIVersions"), Versions: versionNames(g),
-				ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{{ClientCIDR: "0.0.0.0/0", ServerAddress: address}}}
+				ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{
+					{ClientCIDR: "0.0.0.0/0", ServerAddress: address}}}
 			versions.Kind = "APIVersions"
 			if err := add(d.legacy, root, versions); err != nil {
 				return nil, err
@@ -61,7 +62,8 @@ func build(groups []group, address string) (*documents, error) {
 			if v.remote {
 				continue
 			}
-			if err := add(d.legacy, root+"/"+v.name, resourceList(schema.GroupVersion{Group: g.name, Version: v.name}, v)); err != nil {
+			if err := add(d.legacy, root+"/"+v.name,
+				resourceList(schema.GroupVersion{Group: g.name, Version: v.name}, v)); err != nil {
 				return nil, err
 			}
 		}
@@ -75,7 +77,9 @@ func build(groups []group, address string) (*documents, error) {
 // buildAggregated makes the documents of /api (core alone) and /apis (all other groups).
 func (d *documents) buildAggregated(groups []group, add func(map[string]document, string, runtime.Object) error) error {
 	for _, root := range []string{"/api", "/apis"} {
-		list := &apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: typeMeta("apidiscovery.k8s.io/v2", "APIGroupDiscoveryList"), Items: []apidiscoveryv2.APIGroupDiscovery{}}
+		list := &apidiscoveryv2.APIGroupDiscoveryList{
+			TypeMeta: typeMeta("apidiscovery.k8s.io/v2", "APIGroupDiscoveryList"),
+			Items:    []apidiscoveryv2.APIGroupDiscovery{}}
 		for _, g := range groups {
 			if (g.name == "") != (root == "/api") {
 				continue
@@ -112,7 +116,8 @@ func versionNames(g group) []string {
 func groupDocument(g group) metav1.APIGroup {
 	out := metav1.APIGroup{Name: g.name}
 	for _, v := range g.versions {
-		out.Versions = append(out.Versions, metav1.GroupVersionForDiscovery{GroupVersion: g.name + "/" + v.name, Version: v.name})
+		out.Versions = append(out.Versions,
+			metav1.GroupVersionForDiscovery{GroupVersion: g.name + "/" + v.name, Version: v.name})
 	}
 	if len(out.Versions) > 0 {
 		out.PreferredVersion = out.Versions[0]
@@ -120,15 +125,18 @@ func groupDocument(g group) metav1.APIGroup {
 	return out
 }
 
-// resourceList is the legacy list of one version: resources and subresources in one, sorted by the name of the resource.
+// resourceList is the legacy list of one version: resources and subresources in one, sorted by the name of the
+// resource.
 func resourceList(gv schema.GroupVersion, v groupVersion) *metav1.APIResourceList {
-	out := &metav1.APIResourceList{TypeMeta: typeMeta("v1", "APIResourceList"), GroupVersion: gv.String(), APIResources: []metav1.APIResource{}}
+	out := &metav1.APIResourceList{TypeMeta: typeMeta("v1", "APIResourceList"), GroupVersion: gv.String(),
+		APIResources: []metav1.APIResource{}}
 	if gv.Group == "" {
 		out.APIVersion = ""
 	}
 	for _, r := range v.resources {
 		namespaced := r.Scope == apidiscoveryv2.ScopeNamespace
-		res := metav1.APIResource{Name: r.Resource, SingularName: r.SingularResource, Namespaced: namespaced, Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories}
+		res := metav1.APIResource{Name: r.Resource, SingularName: r.SingularResource, Namespaced: namespaced,
+			Verbs: r.Verbs, ShortNames: r.ShortNames, Categories: r.Categories}
 		setKind(&res, r.ResponseKind, gv)
 		if slices.Contains(r.Verbs, "list") {
 			res.StorageVersionHash = storageHash(r.stored)

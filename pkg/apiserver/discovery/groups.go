@@ -18,7 +18,8 @@ type Registered struct {
 	GroupVersion schema.GroupVersion
 	// Priority is its place among all.
 	Priority apiregistration.Priority
-	// Remote tells that another server serves it. Resources are what that one said it serves; it is Stale while it cannot be asked.
+	// Remote tells that another server serves it. Resources are what that one said it serves; it is Stale while it
+	// cannot be asked.
 	Remote    bool
 	Resources []apidiscoveryv2.APIResourceDiscovery
 	Stale     bool
@@ -46,9 +47,9 @@ type resource struct {
 	stored schema.GroupVersionKind
 }
 
-// groupsOf sorts what is served, here and by others, into groups, versions and resources. Groups with a higher priority come first, in
-// them versions with a higher priority; of equal ones the name decides. A group has the highest priority of its versions. What another
-// server serves this one does not, as it hands requests for it on.
+// groupsOf sorts what is served, here and by others, into groups, versions and resources. Groups with a higher priority
+// come first, in them versions with a higher priority; of equal ones the name decides. A group has the highest priority
+// of its versions. What another server serves this one does not, as it hands requests for it on.
 func groupsOf(now *catalog.Snapshot, registered []Registered) []group {
 	versions := map[string][]groupVersion{}
 	priorities := map[string]int32{}
@@ -94,7 +95,9 @@ func groupsOf(now *catalog.Snapshot, registered []Registered) []group {
 		})
 		groups = append(groups, group{name: name, versions: vs, priority: priorities[name]})
 	}
-	slices.SortFunc(groups, func(a, b group) int { return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(groups, func(a, b group) int {
+		return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.name, b.name))
+	})
 	return groups
 }
 
@@ -120,7 +123,8 @@ func resourceOf(rt *catalog.Route) resource {
 		if !rt.Version.Has(s.Name) {
 			continue
 		}
-		sub := apidiscoveryv2.APISubresourceDiscovery{Subresource: s.Name, ResponseKind: kindIn(rt, gvk), Verbs: s.Verbs}
+		sub := apidiscoveryv2.APISubresourceDiscovery{Subresource: s.Name, ResponseKind: kindIn(rt, gvk),
+			Verbs: s.Verbs}
 		if s.GVK != nil {
 			sub.ResponseKind = kindIn(rt, *s.GVK)
 		}
@@ -129,8 +133,8 @@ func resourceOf(rt *catalog.Route) resource {
 	return resource{out, r.StoredGVK()}
 }
 
-// kindIn names a kind where rt stands. Group and version are left out where they are rt's own, except of custom resources: upstream does
-// so, and clients take what is left out for the group and version that they read it in.
+// kindIn names a kind where rt stands. Group and version are left out where they are rt's own, except of custom
+// resources: upstream does so, and clients take what is left out for the group and version that they read it in.
 func kindIn(rt *catalog.Route, gvk schema.GroupVersionKind) *metav1.GroupVersionKind {
 	if gvk.GroupVersion() == rt.GVK.GroupVersion() && !rt.Version.Dynamic() {
 		return &metav1.GroupVersionKind{Kind: gvk.Kind}

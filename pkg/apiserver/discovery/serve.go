@@ -82,8 +82,8 @@ type acceptance struct {
 	aggregated bool
 }
 
-// accept takes the first clause of an Accept header that can be served; ok is false if none can. Aggregated documents exist only at the
-// roots, and in the version v2.
+// accept takes the first clause of an Accept header that can be served; ok is false if none can. Aggregated documents
+// exist only at the roots, and in the version v2.
 func accept(header string, root bool) (a acceptance, ok bool) {
 	if strings.TrimSpace(header) == "" {
 		return acceptance{media: jsonType}, true

@@ -13,8 +13,8 @@ import (
 	"bonsai/pkg/apiserver/discovery"
 )
 
-// TestUpstream: everything that a kube-apiserver v1.36.3 serves with its default flags is served here too, with the same verbs, short
-// names and categories, in the same order, and nothing else. The files in testdata are its answers.
+// TestUpstream: everything that a kube-apiserver v1.36.3 serves with its default flags is served here too, with the
+// same verbs, short names and categories, in the same order, and nothing else. The files in testdata are its answers.
 func TestUpstream(t *testing.T) {
 	t.Parallel()
 	d := discovery.New(discovery.Config{Catalog: assembletest.Catalog(t, rows.All()), ServerAddress: "192.0.2.1:6443"})

@@ -7,8 +7,9 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// Answers is a transport to servers that requests are handed on to. It takes from their answers what this server says of a request itself: its
-// Audit-Id, and which flow it belongs to. A proxy would add the other server's to those, and clients would not know which to believe.
+// Answers is a transport to servers that requests are handed on to. It takes from their answers what this server says
+// of a request itself: its Audit-Id, and which flow it belongs to. A proxy would add the other server's to those, and
+// clients would not know which to believe.
 type Answers struct{ *http.Transport }
 
 var _ utilnet.RoundTripperWrapper = Answers{}

@@ -1,5 +1,6 @@
-// Package egress opens the server's connections to where objects say that somebody is: nodes, pods, the endpoints of Services. Whoever
-// writes them must not lead the server to itself, where etcd and others trust what comes from the machine.
+// Package egress opens the server's connections to where objects say that somebody is: nodes, pods, the endpoints of
+// Services. Whoever writes them must not lead the server to itself, where etcd and others trust what comes from the
+// machine.
 package egress
 
 import (
@@ -14,23 +15,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// dialTimeout bounds how long a connection may take to open, as in kube-apiserver: a host that is gone drops packets, and the kernel
-// would go on trying for two minutes.
+// dialTimeout bounds how long a connection may take to open, as in kube-apiserver: a host that is gone drops packets,
+// and the kernel would go on trying for two minutes.
 const dialTimeout = 30 * time.Second
 
 // Dialer opens connections to allowed addresses. The zero value never connects to the machine that it runs on.
 type Dialer struct {
 	// AllowLocal allows all addresses; for tests.
 	AllowLocal bool
-	// Networks are files of network namespaces whose interfaces are the machine's too. A server in a namespace of its own does not see those of
-	// the host, which it reaches all the same.
+	// Networks are files of network namespaces whose interfaces are the machine's too. A server in a namespace of its
+	// own does not see those of the host, which it reaches all the same.
 	Networks []string
 	// AllowOwn reports whether an address of the machine's own network interfaces is allowed. Nil: none is.
 	AllowOwn func(ctx context.Context, addr netip.Addr) bool
 }
 
-// DialContext connects to addr. The address is checked when names have been resolved, so that no name and no second answer of a name server
-// leads past the check.
+// DialContext connects to addr. The address is checked when names have been resolved, so that no name and no second
+// answer of a name server leads past the check.
 func (d Dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	dialer.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
@@ -49,7 +50,8 @@ func (d Dialer) Allow(ctx context.Context, addr netip.Addr) error {
 		return nil
 	}
 	a := addr.Unmap()
-	if a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast() || a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+	if a.IsLoopback() || a.IsUnspecified() || a.IsLinkLocalUnicast() || a.IsMulticast() ||
+		a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 		return NotAllowed()
 	}
 	own, err := d.isOwn(a)
@@ -62,7 +64,8 @@ func (d Dialer) Allow(ctx context.Context, addr netip.Addr) error {
 	return nil
 }
 
-// isOwn reports whether an interface of this machine has the address. They are listed each time: a bridge may come and go.
+// isOwn reports whether an interface of this machine has the address. They are listed each time: a bridge may come and
+// go.
 func (d Dialer) isOwn(addr netip.Addr) (bool, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

@@ -12,7 +12,8 @@ func TestAllow(t *testing.T) {
 	t.Parallel()
 	never := func(context.Context, netip.Addr) bool { return false }
 	always := func(context.Context, netip.Addr) bool { return true }
-	for _, text := range []string{"127.0.0.1", "::1", "0.0.0.0", "169.254.169.254", "fe80::1", "224.0.0.1", "255.255.255.255", "::ffff:127.0.0.1"} {
+	for _, text := range []string{"127.0.0.1", "::1", "0.0.0.0", "169.254.169.254", "fe80::1", "224.0.0.1",
+		"255.255.255.255", "::ffff:127.0.0.1"} {
 		a := netip.MustParseAddr(text)
 		for _, d := range []Dialer{{}, {AllowOwn: never}, {AllowOwn: always}} {
 			if d.Allow(t.Context(), a) == nil {
@@ -30,7 +31,8 @@ func TestAllow(t *testing.T) {
 	for name, c := range map[string]struct {
 		d    Dialer
 		want bool
-	}{"nobody says": {Dialer{}, false}, "no node": {Dialer{AllowOwn: never}, false}, "a node": {Dialer{AllowOwn: always}, true}, "tests": {Dialer{AllowLocal: true}, true}} {
+	}{"nobody says": {Dialer{}, false}, "no node": {Dialer{AllowOwn: never}, false},
+		"a node": {Dialer{AllowOwn: always}, true}, "tests": {Dialer{AllowLocal: true}, true}} {
 		if err := c.d.Allow(t.Context(), own); (err == nil) != c.want {
 			t.Errorf("%s, %s: %v", name, own, err)
 		}
@@ -60,7 +62,8 @@ func ownAddress(t *testing.T) netip.Addr {
 		if !ok {
 			continue
 		}
-		if ip, ok := netip.AddrFromSlice(n.IP); ok && ip.Unmap().Is4() && !ip.Unmap().IsLoopback() && !ip.Unmap().IsLinkLocalUnicast() {
+		if ip, ok := netip.AddrFromSlice(n.IP); ok && ip.Unmap().Is4() && !ip.Unmap().IsLoopback() &&
+			!ip.Unmap().IsLinkLocalUnicast() {
 			return ip.Unmap()
 		}
 	}

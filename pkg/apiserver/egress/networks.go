@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckNetworks returns an error if the addresses of a network namespace cannot be read, by its file: a Dialer with it would connect to nothing.
+// CheckNetworks returns an error if the addresses of a network namespace cannot be read, by its file: a Dialer with it
+// would connect to nothing.
 func CheckNetworks(files []string) error {
 	for _, file := range files {
 		if _, err := addressesIn(file); err != nil {
@@ -19,7 +20,8 @@ func CheckNetworks(files []string) error {
 	return nil
 }
 
-// addressesIn lists the addresses of the interfaces in a network namespace. The thread that enters it ends: it belongs to no other goroutine.
+// addressesIn lists the addresses of the interfaces in a network namespace. The thread that enters it ends: it belongs
+// to no other goroutine.
 func addressesIn(file string) ([]net.Addr, error) {
 	type listed struct {
 		all []net.Addr

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNetworks: nothing goes to addresses that the machine has in other network namespaces, and nothing at all where these cannot be read.
+// TestNetworks: nothing goes to addresses that the machine has in other network namespaces, and nothing at all where
+// these cannot be read.
 func TestNetworks(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("ip"); err != nil || os.Geteuid() != 0 {
@@ -26,7 +27,8 @@ func TestNetworks(t *testing.T) {
 	if err := host.Allow(t.Context(), there); err == nil || err.Error() != NotAllowed().Error() {
 		t.Errorf("the other namespace's address: %v", err)
 	}
-	if _, err := host.DialContext(t.Context(), "tcp", "192.0.2.44:1"); err == nil || !strings.Contains(err.Error(), "not allowed") {
+	if _, err := host.DialContext(t.Context(), "tcp", "192.0.2.44:1"); err == nil ||
+		!strings.Contains(err.Error(), "not allowed") {
 		t.Errorf("connecting to the other namespace's address: %v", err)
 	}
 	if err := host.Allow(t.Context(), netip.MustParseAddr("192.0.2.45")); err != nil {

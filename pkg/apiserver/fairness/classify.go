@@ -26,8 +26,8 @@ type snapshot struct {
 // schema is a FlowSchema, as it is now.
 type schema struct {
 	name string
-	// uid and levelUID are the values of the headers; nil for what is not stored. They are here, not with the level, as requests read them
-	// while the dispatcher makes the next snapshot.
+	// uid and levelUID are the values of the headers; nil for what is not stored. They are here, not with the level, as
+	// requests read them while the dispatcher makes the next snapshot.
 	uid, levelUID []string
 	method        flowcontrolv1.FlowDistinguisherMethodType
 	level         *level
@@ -84,9 +84,12 @@ func (w *words) have(s string) bool {
 	return slices.Contains(w.list, s)
 }
 
-// compile makes a snapshot of schemas, each with the level that it refers to. rest is where requests go that match none.
-func compile(objects []*flowcontrolv1.FlowSchema, find func(*flowcontrolv1.FlowSchema) *schema, rest *schema) *snapshot {
-	s := &snapshot{users: map[string][]*rule{}, groups: map[string][]*rule{}, accounts: map[string][]*rule{}, rest: rest}
+// compile makes a snapshot of schemas, each with the level that it refers to. rest is where requests go that match
+// none.
+func compile(objects []*flowcontrolv1.FlowSchema, find func(*flowcontrolv1.FlowSchema) *schema,
+	rest *schema) *snapshot {
+	s := &snapshot{users: map[string][]*rule{}, groups: map[string][]*rule{}, accounts: map[string][]*rule{},
+		rest: rest}
 	objects = slices.SortedFunc(slices.Values(objects), func(a, b *flowcontrolv1.FlowSchema) int {
 		return cmp.Or(cmp.Compare(a.Spec.MatchingPrecedence, b.Spec.MatchingPrecedence), cmp.Compare(a.Name, b.Name))
 	})
@@ -107,8 +110,9 @@ func compile(objects []*flowcontrolv1.FlowSchema, find func(*flowcontrolv1.FlowS
 func newRule(order int, to *schema, from *flowcontrolv1.PolicyRulesWithSubjects) *rule {
 	r := &rule{order: order, schema: to}
 	for _, x := range from.ResourceRules {
-		r.resources = append(r.resources, resourceRule{verbs: newWords(x.Verbs), groups: newWords(x.APIGroups), resources: newWords(x.Resources),
-			namespaces: newWords(x.Namespaces), clusterScope: x.ClusterScope})
+		r.resources = append(r.resources,
+			resourceRule{verbs: newWords(x.Verbs), groups: newWords(x.APIGroups), resources: newWords(x.Resources),
+				namespaces: newWords(x.Namespaces), clusterScope: x.ClusterScope})
 	}
 	for _, x := range from.NonResourceRules {
 		r.paths = append(r.paths, pathRule{verbs: newWords(x.Verbs), paths: newWords(x.NonResourceURLs)})
@@ -120,7 +124,8 @@ func newRule(order int, to *schema, from *flowcontrolv1.PolicyRulesWithSubjects)
 func (s *snapshot) add(r *rule, subjects []flowcontrolv1.Subject) {
 	for _, x := range subjects {
 		switch {
-		case x.User != nil && x.User.Name == flowcontrolv1.NameAll, x.Group != nil && x.Group.Name == flowcontrolv1.NameAll:
+		case x.User != nil && x.User.Name == flowcontrolv1.NameAll,
+			x.Group != nil && x.Group.Name == flowcontrolv1.NameAll:
 			s.anybody = append(s.anybody, r)
 		case x.User != nil:
 			s.users[x.User.Name] = append(s.users[x.User.Name], r)

@@ -40,7 +40,8 @@ func account(ns, name string) *request.User {
 func path(verb, p string) *request.Info { return &request.Info{Verb: verb, Path: p} }
 
 func ask(verb, group, resource, sub, ns string) *request.Info {
-	return &request.Info{IsResource: true, Verb: verb, APIGroup: group, Resource: resource, Subresource: sub, Namespace: ns}
+	return &request.Info{IsResource: true, Verb: verb, APIGroup: group, Resource: resource, Subresource: sub,
+		Namespace: ns}
 }
 
 // Where requests go by the objects of an empty cluster.
@@ -60,22 +61,26 @@ func TestClassifyByDefault(t *testing.T) {
 		{user("bob"), path("post", "/livez"), "global-default", "bob"},
 		{user("bob"), path("get", "/livez/ping"), "global-default", "bob"},
 		{user("bob"), pods, "global-default", "bob"},
-		{&request.User{Name: request.AnonymousUser, Groups: []string{request.GroupUnauthenticated}}, path("get", "/version"), "global-default", request.AnonymousUser},
+		{&request.User{Name: request.AnonymousUser, Groups: []string{request.GroupUnauthenticated}},
+			path("get", "/version"), "global-default", request.AnonymousUser},
 		{user("system:kube-scheduler"), lease, "system-leader-election", "system:kube-scheduler"},
-		{user("system:kube-scheduler"), ask("watch", "coordination.k8s.io", "leases", "", "kube-system"), "kube-scheduler", "kube-system"},
+		{user("system:kube-scheduler"), ask("watch", "coordination.k8s.io", "leases", "", "kube-system"),
+			"kube-scheduler", "kube-system"},
 		{user("system:kube-controller-manager"), pods, "kube-controller-manager", "a"},
 		{account("kube-system", "x"), lease, "system-leader-election", "system:serviceaccount:kube-system:x"},
 		{account("kube-system", "x"), pods, "kube-system-service-accounts", "a"},
 		{account("other", "x"), pods, "service-accounts", "system:serviceaccount:other:x"},
 		{node, ask("patch", "", "nodes", "status", ""), "system-node-high", "system:node:a"},
 		{node, ask("get", "", "nodes", "proxy", ""), "system-nodes", "system:node:a"},
-		{node, ask("update", "coordination.k8s.io", "leases", "", "kube-node-lease"), "system-node-high", "system:node:a"},
+		{node, ask("update", "coordination.k8s.io", "leases", "", "kube-node-lease"), "system-node-high",
+			"system:node:a"},
 		{node, pods, "system-nodes", "system:node:a"},
 		{&request.User{Name: "nobody's"}, pods, "rest", ""},
 	} {
 		got := s.classify(c.user, c.info)
 		if flow := got.flow(c.user, c.info); got.name != c.want || flow != c.flow {
-			t.Errorf("%s %s %s%s: %s, flow %q; want %s, %q", c.user.Name, c.info.Verb, c.info.Path, c.info.Resource, got.name, flow, c.want, c.flow)
+			t.Errorf("%s %s %s%s: %s, flow %q; want %s, %q", c.user.Name, c.info.Verb, c.info.Path, c.info.Resource,
+				got.name, flow, c.want, c.flow)
 		}
 	}
 }
@@ -83,19 +88,24 @@ func TestClassifyByDefault(t *testing.T) {
 // Rules, as the API describes them.
 func TestClassifyRules(t *testing.T) {
 	t.Parallel()
-	one := func(name string, precedence int32, level string, r flowcontrolv1.PolicyRulesWithSubjects) flowcontrolv1.FlowSchema {
+	one := func(name string, precedence int32, level string,
+		r flowcontrolv1.PolicyRulesWithSubjects) flowcontrolv1.FlowSchema {
 		f := flowcontrolv1.FlowSchema{}
 		f.Name, f.Spec.MatchingPrecedence, f.Spec.PriorityLevelConfiguration.Name = name, precedence, level
 		f.Spec.Rules = []flowcontrolv1.PolicyRulesWithSubjects{r}
 		return f
 	}
-	everybody := []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: "*"}}}
-	resources := func(verbs, groups, names []string, scope bool, namespaces ...string) flowcontrolv1.PolicyRulesWithSubjects {
+	everybody := []flowcontrolv1.Subject{
+		{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: "*"}}}
+	resources := func(verbs, groups, names []string, scope bool,
+		namespaces ...string) flowcontrolv1.PolicyRulesWithSubjects {
 		return flowcontrolv1.PolicyRulesWithSubjects{Subjects: everybody,
-			ResourceRules: []flowcontrolv1.ResourcePolicyRule{{Verbs: verbs, APIGroups: groups, Resources: names, ClusterScope: scope, Namespaces: namespaces}}}
+			ResourceRules: []flowcontrolv1.ResourcePolicyRule{
+				{Verbs: verbs, APIGroups: groups, Resources: names, ClusterScope: scope, Namespaces: namespaces}}}
 	}
 	paths := func(list ...string) flowcontrolv1.PolicyRulesWithSubjects {
-		return flowcontrolv1.PolicyRulesWithSubjects{Subjects: everybody, NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{{Verbs: []string{"get"}, NonResourceURLs: list}}}
+		return flowcontrolv1.PolicyRulesWithSubjects{Subjects: everybody,
+			NonResourceRules: []flowcontrolv1.NonResourcePolicyRule{{Verbs: []string{"get"}, NonResourceURLs: list}}}
 	}
 	any := []string{"*"}
 	many := []string{"pods/log"}
@@ -127,7 +137,8 @@ func TestClassifyRules(t *testing.T) {
 		{ask("list", "apps", "deployments", "", "a"), "late"},
 		{ask("list", "", "kind17", "", "z"), "many"},
 		{ask("list", "", "kind17", "", ""), "late"},
-		{path("get", "/b/x/y"), "paths"}, {path("get", "/b"), "rest"}, {path("get", "/c"), "paths"}, {path("get", "/healthz"), "rest"}, {path("put", "/c"), "rest"},
+		{path("get", "/b/x/y"), "paths"}, {path("get", "/b"), "rest"}, {path("get", "/c"), "paths"},
+		{path("get", "/healthz"), "rest"}, {path("put", "/c"), "rest"},
 		{path("get", "/path20"), "long"}, {path("get", "/a/x"), "long"}, {path("get", "/path99"), "rest"},
 	} {
 		if got := s.classify(user("u"), c.info); got.name != c.want {

@@ -14,14 +14,19 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// dangling is the condition Dangling as it should be, of a schema whose level is there or not. Its time is that of the last change of status.
+// dangling is the condition Dangling as it should be, of a schema whose level is there or not. Its time is that of the
+// last change of status.
 func dangling(f *flowcontrolv1.FlowSchema, found bool, now time.Time) flowcontrolv1.FlowSchemaCondition {
 	name := f.Spec.PriorityLevelConfiguration.Name
-	c := flowcontrolv1.FlowSchemaCondition{Type: flowcontrolv1.FlowSchemaConditionDangling, Status: flowcontrolv1.ConditionFalse, Reason: "Found",
-		Message: fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q and it exists", name), LastTransitionTime: metav1.NewTime(now)}
+	c := flowcontrolv1.FlowSchemaCondition{Type: flowcontrolv1.FlowSchemaConditionDangling,
+		Status: flowcontrolv1.ConditionFalse, Reason: "Found",
+		Message: fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q and it exists",
+			name), LastTransitionTime: metav1.NewTime(now)}
 	if !found {
 		c.Status, c.Reason = flowcontrolv1.ConditionTrue, "NotFound"
-		c.Message = fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q but there is no such object", name)
+		c.Message = fmt.Sprintf(
+			"This FlowSchema references the PriorityLevelConfiguration object named %q but there is no such object",
+			name)
 	}
 	if was := flowcontrol.Dangling(&f.Status); was != nil && was.Status == c.Status {
 		c.LastTransitionTime = was.LastTransitionTime
@@ -40,15 +45,16 @@ func (d *Dispatcher) misled() map[string]bool {
 	out := map[string]bool{}
 	for _, f := range d.schemas {
 		found := levels[f.Spec.PriorityLevelConfiguration.Name] != nil
-		if was := flowcontrol.Dangling(&f.Status); was == nil || *was != dangling(f, found, was.LastTransitionTime.Time) {
+		if was := flowcontrol.Dangling(&f.Status); was == nil ||
+			*was != dangling(f, found, was.LastTransitionTime.Time) {
 			out[f.Name] = found
 		}
 	}
 	return out
 }
 
-// tellDangling writes the conditions that are wrong. Several servers find the same, and all but the first have nothing to write. What fails
-// is tried again when the configuration changes and when the levels are adjusted.
+// tellDangling writes the conditions that are wrong. Several servers find the same, and all but the first have nothing
+// to write. What fails is tried again when the configuration changes and when the levels are adjusted.
 func (d *Dispatcher) tellDangling(ctx context.Context) {
 	ctx = request.AsServer(ctx)
 	for name, found := range d.misled() {

@@ -59,7 +59,8 @@ func (d *Dispatcher) each(f func(*level)) {
 }
 
 func (d *Dispatcher) dumpLevels(_ *http.Request, line func(cells ...any)) {
-	line("PriorityLevelName", "ActiveQueues", "IsIdle", "IsQuiescing", "WaitingRequests", "ExecutingRequests", "DispatchedRequests", "RejectedRequests", "TimedoutRequests", "CancelledRequests")
+	line("PriorityLevelName", "ActiveQueues", "IsIdle", "IsQuiescing", "WaitingRequests", "ExecutingRequests",
+		"DispatchedRequests", "RejectedRequests", "TimedoutRequests", "CancelledRequests")
 	d.each(func(l *level) {
 		active, dispatched := l.set.Active(), 0
 		if l.set.Queues() == 0 {
@@ -72,23 +73,27 @@ func (d *Dispatcher) dumpLevels(_ *http.Request, line func(cells ...any)) {
 				rejected[i] += n
 			}
 		}
-		line(l.name, active, l.set.Waiting()+l.set.Executing() == 0, l.leaving, l.set.Waiting(), l.set.Executing(), dispatched,
+		line(l.name, active, l.set.Waiting()+l.set.Executing() == 0, l.leaving, l.set.Waiting(), l.set.Executing(),
+			dispatched,
 			rejected[queueFull]+rejected[noSeat], rejected[timeOut], rejected[cancelled])
 	})
 }
 
 func (d *Dispatcher) dumpQueues(_ *http.Request, line func(cells ...any)) {
-	line("PriorityLevelName", "Index", "PendingRequests", "ExecutingRequests", "SeatsInUse", "NextDispatchR", "InitialSeatsSum", "MaxSeatsSum", "TotalWorkSum")
+	line("PriorityLevelName", "Index", "PendingRequests", "ExecutingRequests", "SeatsInUse", "NextDispatchR",
+		"InitialSeatsSum", "MaxSeatsSum", "TotalWorkSum")
 	d.each(func(l *level) {
 		for i := range min(l.set.Queues(), maxQueues) {
 			q := l.set.Queue(i)
-			line(l.name, i, q.Waiting, q.Executing, q.Seats, fmt.Sprintf("%.8fss", q.NextR), q.WaitingSeats, q.WaitingSeats, fmt.Sprintf("%.8fss", q.Work))
+			line(l.name, i, q.Waiting, q.Executing, q.Seats, fmt.Sprintf("%.8fss", q.NextR), q.WaitingSeats,
+				q.WaitingSeats, fmt.Sprintf("%.8fss", q.Work))
 		}
 	})
 }
 
 func (d *Dispatcher) dumpRequests(r *http.Request, line func(cells ...any)) {
-	head := []any{"PriorityLevelName", "FlowSchemaName", "QueueIndex", "RequestIndexInQueue", "FlowDistingsher", "ArriveTime", "InitialSeats", "FinalSeats", "AdditionalLatency", "StartTime"}
+	head := []any{"PriorityLevelName", "FlowSchemaName", "QueueIndex", "RequestIndexInQueue", "FlowDistingsher",
+		"ArriveTime", "InitialSeats", "FinalSeats", "AdditionalLatency", "StartTime"}
 	details := r.URL.Query().Get("includeRequestDetails") == "1"
 	if details {
 		head = append(head, "UserName", "Verb", "APIPath", "Namespace", "Name", "APIVersion", "Resource", "SubResource")
@@ -102,9 +107,11 @@ func (d *Dispatcher) dumpRequests(r *http.Request, line func(cells ...any)) {
 			if q.Running() {
 				begun = at(q.Started())
 			}
-			cells := []any{l.name, t.class.schema.name, queue, place, t.class.schema.flow(t.user, t.info), at(q.Arrived()), q.Width, q.Final, q.Extra, begun}
+			cells := []any{l.name, t.class.schema.name, queue, place, t.class.schema.flow(t.user, t.info),
+				at(q.Arrived()), q.Width, q.Final, q.Extra, begun}
 			if i := t.info; details {
-				cells = append(cells, t.user.Name, i.Verb, i.Path, i.Namespace, i.Name, i.APIVersion, i.Resource, i.Subresource)
+				cells = append(cells, t.user.Name, i.Verb, i.Path, i.Namespace, i.Name, i.APIVersion, i.Resource,
+					i.Subresource)
 			}
 			line(cells...)
 			return true

@@ -62,8 +62,10 @@ func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Seats < 1 {
 		return nil, errors.New("priority and fairness: the server needs a seat at least")
 	}
-	d := &Dispatcher{cfg: cfg, start: time.Now(), seed: maphash.MakeSeed(), watchers: watchers{many: map[watched]int{}}, dirty: make(chan struct{}, 1),
-		schemas: map[string]*flowcontrolv1.FlowSchema{}, configs: map[string]*flowcontrolv1.PriorityLevelConfiguration{}, levels: map[string]*level{}}
+	d := &Dispatcher{cfg: cfg, start: time.Now(), seed: maphash.MakeSeed(), watchers: watchers{many: map[watched]int{}},
+		dirty:   make(chan struct{}, 1),
+		schemas: map[string]*flowcontrolv1.FlowSchema{},
+		configs: map[string]*flowcontrolv1.PriorityLevelConfiguration{}, levels: map[string]*level{}}
 	d.followed = []*follow.Follower{
 		follow.New(cfg.Schemas, objects[*flowcontrolv1.FlowSchema]{d, d.schemas}, cfg.Log),
 		follow.New(cfg.Levels, objects[*flowcontrolv1.PriorityLevelConfiguration]{d, d.configs}, cfg.Log),
@@ -149,9 +151,10 @@ func (d *Dispatcher) Synced() bool {
 	return !slices.ContainsFunc(d.followed, func(f *follow.Follower) bool { return !f.HasSynced() })
 }
 
-// configured is what holds: the stored objects and, where they are missing, the mandatory ones; before they are known the suggested
-// ones, too.
-func (d *Dispatcher) configured() (levels map[string]*flowcontrolv1.PriorityLevelConfiguration, schemas map[string]*flowcontrolv1.FlowSchema) {
+// configured is what holds: the stored objects and, where they are missing, the mandatory ones; before they are known
+// the suggested ones, too.
+func (d *Dispatcher) configured() (levels map[string]*flowcontrolv1.PriorityLevelConfiguration,
+	schemas map[string]*flowcontrolv1.FlowSchema) {
 	levels, schemas = map[string]*flowcontrolv1.PriorityLevelConfiguration{}, map[string]*flowcontrolv1.FlowSchema{}
 	ls, fs := flowcontrol.MandatoryLevels(), flowcontrol.MandatorySchemas()
 	known := d.Synced()
@@ -210,7 +213,8 @@ func (d *Dispatcher) rebuild() {
 		if l == nil || l.leaving {
 			return nil
 		}
-		s := &schema{name: f.Name, uid: header(string(f.UID)), levelUID: header(string(configs[l.name].UID)), level: l, stats: l.statsOf(f.Name)}
+		s := &schema{name: f.Name, uid: header(string(f.UID)), levelUID: header(string(configs[l.name].UID)), level: l,
+			stats: l.statsOf(f.Name)}
 		if m := f.Spec.DistinguisherMethod; m != nil {
 			s.method = m.Type
 		}

@@ -18,7 +18,9 @@ import (
 // newDispatcher has the objects of an empty cluster.
 func newDispatcher(t *testing.T, seats int) *Dispatcher {
 	t.Helper()
-	d, err := New(Config{Seats: seats, RequestTimeout: time.Minute, Count: func(string, string) int { return 250 }, Log: slog.New(slog.DiscardHandler)})
+	d, err := New(Config{Seats: seats, RequestTimeout: time.Minute, Count: func(string, string) int {
+		return 250
+	}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +45,8 @@ func fill(t *testing.T, d *Dispatcher, u *request.User, info *request.Info) []*T
 	return turns
 }
 
-// One user who floods fills his level and his queues; whoever else is in the level comes next, and other levels do not notice.
+// One user who floods fills his level and his queues; whoever else is in the level comes next, and other levels do not
+// notice.
 func TestFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDispatcher(t, 245)
@@ -88,8 +91,9 @@ func TestFlood(t *testing.T) {
 		default:
 			t.Error("alice waits behind bob")
 		}
-		for name, u := range map[string]*request.User{"a node": user("system:node:a", request.GroupNodes), "the scheduler": user("system:kube-scheduler"),
-			"an account": account("x", "y"), "a master": user("root", request.GroupMasters)} {
+		for name, u := range map[string]*request.User{"a node": user("system:node:a", request.GroupNodes),
+			"the scheduler": user("system:kube-scheduler"),
+			"an account":    account("x", "y"), "a master": user("root", request.GroupMasters)} {
 			if _, ok := d.take(t.Context(), u, get); !ok || time.Since(from) > 0 {
 				t.Errorf("%s waits for bob", name)
 			}
@@ -148,7 +152,8 @@ func TestRefusals(t *testing.T) {
 				for _, l := range m.Label {
 					labels = append(labels, l.GetValue())
 				}
-				got[f.GetName()+" "+strings.Join(labels, " ")] = m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+				got[f.GetName()+" "+strings.Join(labels, " ")] = m.GetGauge().GetValue() + m.GetCounter().GetValue() +
+					float64(m.GetHistogram().GetSampleCount())
 			}
 		}
 		for name, want := range map[string]float64{
@@ -188,8 +193,11 @@ func TestWork(t *testing.T) {
 			return level.set.Seats()
 		}
 		list := ask("list", "", "pods", "", "a")
-		for query, want := range map[string]int{"": 3, "limit=150": 2, "limit=5&x=y": 1, "limit=5&labelSelector=a": 3, "limit=x": 3,
-			"limit=1&label%53elector=a": 3, "limit=1&field%53elector=a": 3, "l%69mit=1": 1, "limit=%31": 1, "limit=300&limit=1": 3, "limit=1&limit=300": 1, "limit=1&labelSelector=": 1, "limit=1;labelSelector=a": 3, "limit=1&x=%zz": 1} {
+		for query, want := range map[string]int{"": 3, "limit=150": 2, "limit=5&x=y": 1, "limit=5&labelSelector=a": 3,
+			"limit=x":                   3,
+			"limit=1&label%53elector=a": 3, "limit=1&field%53elector=a": 3, "l%69mit=1": 1, "limit=%31": 1,
+			"limit=300&limit=1": 3, "limit=1&limit=300": 1, "limit=1&labelSelector=": 1, "limit=1;labelSelector=a": 3,
+			"limit=1&x=%zz": 1} {
 			turn, ok := d.Take(t.Context(), d.Classify(bob, list), bob, list, query)
 			if !ok || seats() != want {
 				t.Errorf("a list with %q has %d seats, want %d", query, seats(), want)
@@ -203,7 +211,8 @@ func TestWork(t *testing.T) {
 		for range 5 {
 			d.Watching(ask("watch", "", "pods", "", "a"))
 			d.Watching(ask("watch", "", "pods", "", "b"))
-			d.Watching(&request.Info{IsResource: true, Verb: "watch", Resource: "pods", FieldSelector: "spec.nodeName=x"})
+			d.Watching(&request.Info{IsResource: true, Verb: "watch", Resource: "pods",
+				FieldSelector: "spec.nodeName=x"})
 		}
 		write := ask("create", "", "pods", "", "a")
 		turn, ok := d.take(t.Context(), bob, write)
@@ -254,7 +263,8 @@ func TestLevelsLend(t *testing.T) {
 			turns = append(turns, <-more)
 		}
 		if level.set.Limit() <= before || len(turns) != level.set.Limit() {
-			t.Errorf("a busy level has %d seats of which %d are taken, before %d", level.set.Limit(), len(turns), before)
+			t.Errorf("a busy level has %d seats of which %d are taken, before %d", level.set.Limit(), len(turns),
+				before)
 		}
 		busy := level.set.Limit()
 		leave()
@@ -276,7 +286,8 @@ func TestLevelsLend(t *testing.T) {
 	})
 }
 
-// TestHeadersBesideConfiguration: requests tell where they belong while the next snapshot is made; the race detector watches.
+// TestHeadersBesideConfiguration: requests tell where they belong while the next snapshot is made; the race detector
+// watches.
 func TestHeadersBesideConfiguration(t *testing.T) {
 	t.Parallel()
 	d := newDispatcher(t, 10)

@@ -62,20 +62,23 @@ func configured(spec *flowcontrolv1.PriorityLevelConfigurationSpec) (seats.Share
 		if e == nil {
 			return seats.Shares{Borrowing: -1}, queueset.Config{}
 		}
-		return seats.Shares{Nominal: value(e.NominalConcurrencyShares, 0), Lendable: value(e.LendablePercent, 0), Borrowing: -1}, queueset.Config{}
+		return seats.Shares{Nominal: value(e.NominalConcurrencyShares, 0), Lendable: value(e.LendablePercent, 0),
+			Borrowing: -1}, queueset.Config{}
 	}
 	l := spec.Limited
 	if l == nil {
 		return seats.Shares{}, queueset.Config{}
 	}
-	s := seats.Shares{Nominal: value(l.NominalConcurrencyShares, 30), Lendable: value(l.LendablePercent, 0), Borrowing: value(l.BorrowingLimitPercent, -1)}
+	s := seats.Shares{Nominal: value(l.NominalConcurrencyShares, 30), Lendable: value(l.LendablePercent, 0),
+		Borrowing: value(l.BorrowingLimitPercent, -1)}
 	q := l.LimitResponse.Queuing
 	if l.LimitResponse.Type != flowcontrolv1.LimitResponseTypeQueue || q == nil {
 		return s, queueset.Config{}
 	}
 	// Validation has seen to all of it. What was stored without it must do no harm here.
 	queues := max(1, int(q.Queues))
-	return s, queueset.Config{Queues: queues, HandSize: max(1, min(int(q.HandSize), queues, queueset.MaxHand)), QueueLength: max(1, int(q.QueueLengthLimit))}
+	return s, queueset.Config{Queues: queues, HandSize: max(1, min(int(q.HandSize), queues, queueset.MaxHand)),
+		QueueLength: max(1, int(q.QueueLengthLimit))}
 }
 
 // statsOf are those of a schema's requests in this level.

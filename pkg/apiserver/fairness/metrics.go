@@ -36,15 +36,18 @@ func newStats(schema, level string) *stats {
 		for k, v := range more {
 			labels[k] = v
 		}
-		return prometheus.NewHistogram(prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets, ConstLabels: labels})
+		return prometheus.NewHistogram(
+			prometheus.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets, ConstLabels: labels})
 	}
 	seconds := []float64{0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30}
 	const ran, waited = "Duration of initial stage (for a WATCH) or any (for a non-WATCH) stage of request execution in the API Priority and Fairness subsystem",
 		"Length of time a request spent waiting in its queue"
 	return &stats{
-		width: h("work_estimated_seats", "Number of estimated seats (maximum of initial and final seats) associated with requests in API Priority and Fairness",
+		width: h("work_estimated_seats",
+			"Number of estimated seats (maximum of initial and final seats) associated with requests in API Priority and Fairness",
 			[]float64{1, 2, 4, 10}, nil),
-		queue: h("request_queue_length_after_enqueue", "Length of queue in the API Priority and Fairness subsystem, as seen by each request after it is enqueued",
+		queue: h("request_queue_length_after_enqueue",
+			"Length of queue in the API Priority and Fairness subsystem, as seen by each request after it is enqueued",
 			[]float64{0, 10, 25, 50, 100, 250, 500, 1000}, nil),
 		run:       h("request_execution_seconds", ran, seconds, prometheus.Labels{"type": "regular"}),
 		watch:     h("request_execution_seconds", ran, seconds, prometheus.Labels{"type": "watch"}),
@@ -114,13 +117,19 @@ func (l *level) gauges() []struct {
 		name, help string
 		value      float64
 	}{
-		{"nominal_limit_seats", "Nominal number of execution seats configured for each priority level", float64(l.limits.Nominal)},
-		{"lower_limit_seats", "Configured lower bound on number of execution seats available to each priority level", float64(l.limits.Min)},
-		{"upper_limit_seats", "Configured upper bound on number of execution seats available to each priority level", float64(l.limits.Max)},
+		{"nominal_limit_seats", "Nominal number of execution seats configured for each priority level",
+			float64(l.limits.Nominal)},
+		{"lower_limit_seats", "Configured lower bound on number of execution seats available to each priority level",
+			float64(l.limits.Min)},
+		{"upper_limit_seats", "Configured upper bound on number of execution seats available to each priority level",
+			float64(l.limits.Max)},
 		{"current_limit_seats", "current derived number of execution seats available to each priority level", current},
-		{"demand_seats_high_watermark", "High watermark, over last adjustment period, of demand_seats", float64(l.demand.High)},
-		{"demand_seats_average", "Time-weighted average, over last adjustment period, of demand_seats", l.demand.Average},
-		{"demand_seats_stdev", "Time-weighted standard deviation, over last adjustment period, of demand_seats", l.demand.StDev},
+		{"demand_seats_high_watermark", "High watermark, over last adjustment period, of demand_seats",
+			float64(l.demand.High)},
+		{"demand_seats_average", "Time-weighted average, over last adjustment period, of demand_seats",
+			l.demand.Average},
+		{"demand_seats_stdev", "Time-weighted standard deviation, over last adjustment period, of demand_seats",
+			l.demand.StDev},
 		{"demand_seats_smoothed", "Smoothed seat demands", l.smooth},
 		{"target_seats", "Seat allocation targets", l.target},
 		{"current_r", "R(time of last change)", l.set.R()},
@@ -135,7 +144,8 @@ func (d *Dispatcher) Collect(out chan<- prometheus.Metric) {
 		names := []string{"priority_level", "flow_schema", "reason"}[:len(labels)]
 		out <- prometheus.MustNewConstMetric(prometheus.NewDesc(prefix+name, help, names, nil), kind, value, labels...)
 	}
-	send("seat_fair_frac", "Fair fraction of server's concurrency to allocate to each priority level that can use it", prometheus.GaugeValue, d.fair)
+	send("seat_fair_frac", "Fair fraction of server's concurrency to allocate to each priority level that can use it",
+		prometheus.GaugeValue, d.fair)
 	for _, l := range d.levels {
 		l.mu.Lock()
 		for _, g := range l.gauges() {
@@ -145,16 +155,25 @@ func (d *Dispatcher) Collect(out chan<- prometheus.Metric) {
 			if s.unused() {
 				continue
 			}
-			send("dispatched_requests_total", "Number of requests executed by API Priority and Fairness subsystem", prometheus.CounterValue, float64(s.dispatched), l.name, name)
-			send("current_executing_requests", "Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority and Fairness subsystem",
+			send("dispatched_requests_total", "Number of requests executed by API Priority and Fairness subsystem",
+				prometheus.CounterValue, float64(s.dispatched), l.name, name)
+			send("current_executing_requests",
+				"Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority and Fairness subsystem",
 				prometheus.GaugeValue, float64(s.executing), l.name, name)
-			send("current_executing_seats", "Concurrency (number of seats) occupied by the currently executing (initial stage for a WATCH, any stage otherwise) requests in the API Priority and Fairness subsystem",
+			send("current_executing_seats",
+				"Concurrency (number of seats) occupied by the currently executing (initial stage for a WATCH, any stage otherwise) requests in the API Priority and Fairness subsystem",
 				prometheus.GaugeValue, float64(s.seats), l.name, name)
-			send("current_inqueue_requests", "Number of requests currently pending in queues of the API Priority and Fairness subsystem", prometheus.GaugeValue, float64(s.waiting), l.name, name)
-			send("current_inqueue_seats", "Number of seats currently pending in queues of the API Priority and Fairness subsystem", prometheus.GaugeValue, float64(s.waitingSeats), l.name, name)
+			send("current_inqueue_requests",
+				"Number of requests currently pending in queues of the API Priority and Fairness subsystem",
+				prometheus.GaugeValue, float64(s.waiting), l.name, name)
+			send("current_inqueue_seats",
+				"Number of seats currently pending in queues of the API Priority and Fairness subsystem",
+				prometheus.GaugeValue, float64(s.waitingSeats), l.name, name)
 			for i, n := range s.rejected {
 				if n > 0 {
-					send("rejected_requests_total", "Number of requests rejected by API Priority and Fairness subsystem", prometheus.CounterValue, float64(n), l.name, name, reason(i))
+					send("rejected_requests_total",
+						"Number of requests rejected by API Priority and Fairness subsystem", prometheus.CounterValue,
+						float64(n), l.name, name, reason(i))
 				}
 			}
 			for _, h := range []prometheus.Histogram{s.width, s.queue, s.run, s.watch, s.served, s.notServed} {

@@ -51,12 +51,14 @@ const (
 	maxWait  = time.Minute
 )
 
-// Take waits for the turn of a request. The caller ends the turn if it is granted; else there is none. A request that may not wait
-// longer, or not at all, is to be refused (429).
-func (d *Dispatcher) Take(ctx context.Context, c Class, user *request.User, info *request.Info, query string) (*Turn, bool) {
+// Take waits for the turn of a request. The caller ends the turn if it is granted; else there is none. A request that
+// may not wait longer, or not at all, is to be refused (429).
+func (d *Dispatcher) Take(ctx context.Context, c Class, user *request.User, info *request.Info, query string) (*Turn,
+	bool) {
 	w := d.work(c.schema.level, info, query)
 	t := &Turn{d: d, class: c, user: user, info: info, mutating: w.mutating,
-		Request: queueset.Request{Hash: d.hash(c.schema, c.schema.flow(user, info)), Width: w.width, Final: w.final, Extra: w.extra}}
+		Request: queueset.Request{Hash: d.hash(c.schema, c.schema.flow(user, info)), Width: w.width, Final: w.final,
+			Extra: w.extra}}
 	t.Owner = t
 	l, s := c.schema.level, c.schema.stats
 	now := d.since()

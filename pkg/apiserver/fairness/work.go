@@ -9,8 +9,8 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// What a request is thought to cost (KEP-1040, "Determining the width"). A list takes a seat for every objectsPerSeat, at most maxWidth. A
-// write takes one, and one for every watchersPerSeat that must be told for as long as that takes.
+// What a request is thought to cost (KEP-1040, "Determining the width"). A list takes a seat for every objectsPerSeat,
+// at most maxWidth. A write takes one, and one for every watchersPerSeat that must be told for as long as that takes.
 const (
 	objectsPerSeat  = 100
 	watchersPerSeat = 10
@@ -52,8 +52,8 @@ func (d *Dispatcher) work(l *level, info *request.Info, query string) work {
 	return w
 }
 
-// limitOf is how many objects a list asks for at most; 0: all. What selects among them makes the server look at more. The query is read as what
-// serves the list reads it: escapes, and the first of several values.
+// limitOf is how many objects a list asks for at most; 0: all. What selects among them makes the server look at more.
+// The query is read as what serves the list reads it: escapes, and the first of several values.
 func limitOf(query string) int {
 	if query == "" {
 		return 0
@@ -78,8 +78,8 @@ type watchers struct {
 	many map[watched]int
 }
 
-// Watching counts a watcher until the function that it returns is called. One that selects by fields is told of few changes, and does not count,
-// unless it watches one object.
+// Watching counts a watcher until the function that it returns is called. One that selects by fields is told of few
+// changes, and does not count, unless it watches one object.
 func (d *Dispatcher) Watching(info *request.Info) (over func()) {
 	if info.FieldSelector != "" && info.Name == "" {
 		return func() {}

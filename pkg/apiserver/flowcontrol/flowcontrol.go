@@ -1,5 +1,6 @@
-// Package flowcontrol bounds what the API server holds for callers who send or read slowly, how many bytes of large bodies it works on at a
-// time and, without priority and fairness (package fairness), how many requests, reading and mutating ones apart.
+// Package flowcontrol bounds what the API server holds for callers who send or read slowly, how many bytes of large
+// bodies it works on at a time and, without priority and fairness (package fairness), how many requests, reading and
+// mutating ones apart.
 package flowcontrol
 
 import (
@@ -7,8 +8,8 @@ import (
 	"time"
 )
 
-// Limits are plain bounds of work, for a server without priority and fairness. Some places are kept for the nodes and the control plane. A
-// request beyond the bound waits a little for its turn, then is refused (HTTP 429).
+// Limits are plain bounds of work, for a server without priority and fairness. Some places are kept for the nodes and
+// the control plane. A request beyond the bound waits a little for its turn, then is refused (HTTP 429).
 type Limits struct {
 	reading, mutating places
 	patience          time.Duration
@@ -20,8 +21,8 @@ type places struct {
 	kept   [Exempt]chan struct{}
 }
 
-// New returns limits of that many requests (0: no bound), each waiting at most patience for its turn. An eighth of the places
-// is kept for System, a sixteenth for Leases.
+// New returns limits of that many requests (0: no bound), each waiting at most patience for its turn. An eighth of the
+// places is kept for System, a sixteenth for Leases.
 func New(reading, mutating int, patience time.Duration) *Limits {
 	return &Limits{reading: newPlaces(reading), mutating: newPlaces(mutating), patience: patience}
 }

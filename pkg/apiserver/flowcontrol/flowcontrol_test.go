@@ -47,7 +47,8 @@ func TestAcquire(t *testing.T) {
 	})
 }
 
-// TestKeptPlaces: whatever others hold, the system has places, and leases have some that the rest of the system cannot take.
+// TestKeptPlaces: whatever others hold, the system has places, and leases have some that the rest of the system cannot
+// take.
 func TestKeptPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(0, 16, time.Second)

@@ -14,8 +14,8 @@ const (
 	Others Lane = iota
 	// System are the nodes and the components and controllers of the control plane.
 	System
-	// Leases are the writes and reads by which nodes show that they live and components that they lead. A node or component
-	// that cannot do them in time is given up by the cluster, so they come before all else.
+	// Leases are the writes and reads by which nodes show that they live and components that they lead. A node or
+	// component that cannot do them in time is given up by the cluster, so they come before all else.
 	Leases
 	// Exempt are members of system:masters, who must be able to repair a flooded server, and health checks.
 	Exempt
@@ -42,7 +42,8 @@ func LaneOf(user *request.User, info *request.Info) Lane {
 	if !node && !user.InGroup(systemAccounts) && !slices.Contains(components, user.Name) {
 		return Others
 	}
-	if info.APIGroup == "coordination.k8s.io" && info.Resource == "leases" && (node && info.Namespace == nodeNamespace || !node && info.Namespace == systemNamespace) {
+	if info.APIGroup == "coordination.k8s.io" && info.Resource == "leases" &&
+		(node && info.Namespace == nodeNamespace || !node && info.Namespace == systemNamespace) {
 		return Leases
 	}
 	return System

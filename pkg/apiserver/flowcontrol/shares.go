@@ -7,8 +7,8 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// CallerOf returns the caller for whose share a user counts: the user, and for service accounts their namespace. Whoever may create one
-// account there may create any number, and would have as many shares.
+// CallerOf returns the caller for whose share a user counts: the user, and for service accounts their namespace.
+// Whoever may create one account there may create any number, and would have as many shares.
 func CallerOf(user *request.User) string {
 	if user == nil {
 		return ""
@@ -19,14 +19,15 @@ func CallerOf(user *request.User) string {
 	return user.Name
 }
 
-// Shares bounds what is held for callers while they send or take their time, in bytes or in pieces: a total, of which one caller
-// may hold only a part. The nodes and the control plane have a total of their own.
+// Shares bounds what is held for callers while they send or take their time, in bytes or in pieces: a total, of which
+// one caller may hold only a part. The nodes and the control plane have a total of their own.
 //
-// Where the total is full, whoever holds less than the one who holds most gets room: of that one, the slowest holding ends. Callers that
-// an attacker can multiply would else keep all others out for as long as they like.
+// Where the total is full, whoever holds less than the one who holds most gets room: of that one, the slowest holding
+// ends. Callers that an attacker can multiply would else keep all others out for as long as they like.
 type Shares struct {
 	total, each int64
-	// patience is the age from which a holding also ends for the same caller's next one, or for that of a caller who holds as much; 0: never.
+	// patience is the age from which a holding also ends for the same caller's next one, or for that of a caller who
+	// holds as much; 0: never.
 	patience time.Duration
 
 	mu     sync.Mutex
@@ -59,13 +60,15 @@ type Holding struct {
 	older, more *Holding // in the list of its part
 }
 
-// NewShares returns shares of total, of which one caller may hold each. patience is 0 if a holding ends only for callers that hold less.
+// NewShares returns shares of total, of which one caller may hold each. patience is 0 if a holding ends only for
+// callers that hold less.
 func NewShares(total, each int64, patience time.Duration) *Shares {
-	return &Shares{total: total, each: each, patience: patience, others: held{by: map[string]*part{}}, system: held{by: map[string]*part{}}}
+	return &Shares{total: total, each: each, patience: patience, others: held{by: map[string]*part{}},
+		system: held{by: map[string]*part{}}}
 }
 
-// Hold begins a holding of nothing yet, whose owner calls Give at last. end ends the request, and is called at most once, never after Give and with a
-// lock held: it must not wait. nil is for a holding that does not end for others.
+// Hold begins a holding of nothing yet, whose owner calls Give at last. end ends the request, and is called at most
+// once, never after Give and with a lock held: it must not wait. nil is for a holding that does not end for others.
 func (s *Shares) Hold(lane Lane, caller string, end func()) *Holding {
 	if lane == Exempt {
 		return nil
@@ -77,8 +80,8 @@ func (s *Shares) Hold(lane Lane, caller string, end func()) *Holding {
 	return &Holding{shares: s, in: in, caller: caller, end: end}
 }
 
-// Take takes n more and reports whether there is room. A holding that is larger than a caller's whole part counts as that part,
-// so that one such request at a time is possible.
+// Take takes n more and reports whether there is room. A holding that is larger than a caller's whole part counts as
+// that part, so that one such request at a time is possible.
 func (h *Holding) Take(n int64) bool {
 	if h == nil {
 		return true
@@ -182,7 +185,8 @@ func (in *held) heaviest() (most *part) {
 	return most
 }
 
-// slowest returns the holding other than but that may end, is at least that old and has grown least in its time; nil: there is none.
+// slowest returns the holding other than but that may end, is at least that old and has grown least in its time; nil:
+// there is none.
 func (p *part) slowest(but *Holding, age time.Duration) (found *Holding) {
 	if p == nil {
 		return nil

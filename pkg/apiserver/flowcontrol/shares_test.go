@@ -13,8 +13,11 @@ import (
 func TestCallerOf(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"bob": "bob", "system:serviceaccount:ns:a": "system:serviceaccount:ns", "system:serviceaccount:ns:b": "system:serviceaccount:ns",
-		"system:serviceaccount:other:a": "system:serviceaccount:other", "system:serviceaccount:no/namespace:a": "system:serviceaccount:no/namespace:a", "system:node:n": "system:node:n",
+		"bob": "bob", "system:serviceaccount:ns:a": "system:serviceaccount:ns",
+		"system:serviceaccount:ns:b":           "system:serviceaccount:ns",
+		"system:serviceaccount:other:a":        "system:serviceaccount:other",
+		"system:serviceaccount:no/namespace:a": "system:serviceaccount:no/namespace:a",
+		"system:node:n":                        "system:node:n",
 	} {
 		if got := CallerOf(&request.User{Name: name}); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
@@ -58,7 +61,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestManyCallers: callers who fill the total together keep nobody out who holds less than they do; the slowest of the one who holds most ends.
+// TestManyCallers: callers who fill the total together keep nobody out who holds less than they do; the slowest of the
+// one who holds most ends.
 func TestManyCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewShares(8, 4, 0)
@@ -91,7 +95,8 @@ func TestManyCallers(t *testing.T) {
 	})
 }
 
-// TestSlowestFirst: with patience, what has grown least in its time gives way, to the same caller and to those who hold as much.
+// TestSlowestFirst: with patience, what has grown least in its time gives way, to the same caller and to those who hold
+// as much.
 func TestSlowestFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewShares(100, 40, time.Second)

@@ -1,5 +1,5 @@
-// Package identity keeps a Lease for each API server in kube-system, by which administrators and components see which servers there are.
-// A Lease that nobody has renewed for its duration is deleted by any of them.
+// Package identity keeps a Lease for each API server in kube-system, by which administrators and components see which
+// servers there are. A Lease that nobody has renewed for its duration is deleted by any of them.
 package identity
 
 import (
@@ -27,8 +27,8 @@ const (
 	// label and its value are those by which Kubernetes' Leases of API servers are known.
 	label = "apiserver.kubernetes.io/identity"
 	value = "kube-apiserver"
-	// duration is for how long a Lease stands, renewEvery how often it is renewed and collectEvery how often ended ones are looked for:
-	// upstream's.
+	// duration is for how long a Lease stands, renewEvery how often it is renewed and collectEvery how often ended ones
+	// are looked for: upstream's.
 	duration     = time.Hour
 	renewEvery   = 10 * time.Second
 	collectEvery = time.Hour
@@ -57,7 +57,9 @@ func New(cfg Config) (*Identity, error) {
 		return nil, errors.New("identity of the API server: Stores, Hostname, Instance, Now and Log are required")
 	}
 	hash := sha256.Sum256([]byte(cfg.Hostname))
-	return &Identity{cfg: cfg, name: "apiserver-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(hash[:16]))}, nil
+	return &Identity{cfg: cfg,
+		name: "apiserver-" + strings.ToLower(
+			base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(hash[:16]))}, nil
 }
 
 // Run renews the Lease, and deletes ended ones, until ctx ends.
@@ -141,7 +143,8 @@ func (i *Identity) collect(ctx context.Context) error {
 			continue
 		}
 		// Its version makes sure that it has not been renewed since.
-		opts := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}}
+		opts := metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion}}
 		_, _, err := leases.Delete(ctx, l.Namespace, l.Name, &opts)
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("deleting %s: %w", l.Name, err)

@@ -15,18 +15,23 @@ import (
 	"bonsai/pkg/apiserver/registry/registrytest"
 )
 
-// TestRun: the Lease is as Kubernetes' server on a machine called "vm" makes it, it is renewed, and an ended one goes, whoever's it was.
+// TestRun: the Lease is as Kubernetes' server on a machine called "vm" makes it, it is renewed, and an ended one goes,
+// whoever's it was.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lease := func(name string, labels map[string]string, age time.Duration) *coordinationv1.Lease {
-			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, Labels: labels},
-				Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("x"), LeaseDurationSeconds: ptr.To(int32(3600)), RenewTime: &metav1.MicroTime{Time: time.Now().Add(-age)}}}
+			return &coordinationv1.Lease{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, Labels: labels},
+				Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("x"), LeaseDurationSeconds: ptr.To(int32(3600)),
+					RenewTime: &metav1.MicroTime{Time: time.Now().Add(-age)}}}
 		}
 		ours := map[string]string{label: value}
-		leases := registrytest.Of(t, "leases.coordination.k8s.io", lease("apiserver-dead", ours, 61*time.Minute), lease("apiserver-other", ours, 10*time.Minute),
+		leases := registrytest.Of(t, "leases.coordination.k8s.io", lease("apiserver-dead", ours, 61*time.Minute),
+			lease("apiserver-other", ours, 10*time.Minute),
 			lease("foreign", nil, 2*time.Hour))
-		id, err := New(Config{Stores: registrytest.Stores{leases}, Hostname: "vm", Instance: "i", Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		id, err := New(Config{Stores: registrytest.Stores{leases}, Hostname: "vm", Instance: "i", Now: time.Now,
+			Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +53,8 @@ func TestRun(t *testing.T) {
 		if first == nil {
 			t.Fatal("no Lease")
 		}
-		if first.Labels[label] != value || first.Labels["kubernetes.io/hostname"] != "vm" || *first.Spec.HolderIdentity != first.Name+"_i" || *first.Spec.LeaseDurationSeconds != 3600 {
+		if first.Labels[label] != value || first.Labels["kubernetes.io/hostname"] != "vm" ||
+			*first.Spec.HolderIdentity != first.Name+"_i" || *first.Spec.LeaseDurationSeconds != 3600 {
 			t.Errorf("%+v %+v", first.Labels, first.Spec)
 		}
 		if get("apiserver-dead") != nil || get("apiserver-other") == nil || get("foreign") == nil {

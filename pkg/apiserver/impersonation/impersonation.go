@@ -1,6 +1,7 @@
-// Package impersonation decides whether a caller may act as another user for what it asks. Constrained impersonation (KEP-5284) takes two
-// rights: to be that user ("impersonate:MODE") and to do just this as that user ("impersonate-on:MODE:VERB"). What no such rights cover may
-// be covered by the older verb "impersonate", which is the right to do everything as that user.
+// Package impersonation decides whether a caller may act as another user for what it asks. Constrained impersonation
+// (KEP-5284) takes two rights: to be that user ("impersonate:MODE") and to do just this as that user
+// ("impersonate-on:MODE:VERB"). What no such rights cover may be covered by the older verb "impersonate", which is the
+// right to do everything as that user.
 package impersonation
 
 import (
@@ -14,8 +15,8 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// Decisions for somebody are remembered so long, and at most so many, of which each takes a hash and a pointer; refusals are not, nor is
-// what the older verb allows.
+// Decisions for somebody are remembered so long, and at most so many, of which each takes a hash and a pointer;
+// refusals are not, nor is what the older verb allows.
 const (
 	remembered    = 10 * time.Second
 	maxRemembered = 4096
@@ -29,10 +30,12 @@ type Impersonator struct {
 	authorizer authz.Authorizer
 	metrics    *metrics
 	now        func() time.Time
-	// allowed has the hashes of actions (caller, user and request) and of identities (mode, caller and user) that were allowed of late.
+	// allowed has the hashes of actions (caller, user and request) and of identities (mode, caller and user) that were
+	// allowed of late.
 	allowed *cache.LRUExpireCache
-	// lastMode has the mode that a caller, by the hash of its name, was last allowed: it is tried first, so that who has one kind of rights is not asked for
-	// others each time. The first mode tried is the one whose refusal the caller is told.
+	// lastMode has the mode that a caller, by the hash of its name, was last allowed: it is tried first, so that who
+	// has one kind of rights is not asked for others each time. The first mode tried is the one whose refusal the
+	// caller is told.
 	lastMode *cache.LRUExpireCache
 }
 
@@ -40,7 +43,8 @@ type Impersonator struct {
 func New(authorizer authz.Authorizer, r prometheus.Registerer, now func() time.Time) *Impersonator {
 	c := clock(now)
 	return &Impersonator{authorizer: authorizer, metrics: newMetrics(r), now: now,
-		allowed: cache.NewLRUExpireCacheWithClock(maxRemembered, c), lastMode: cache.NewLRUExpireCacheWithClock(maxCallers, c)}
+		allowed:  cache.NewLRUExpireCacheWithClock(maxRemembered, c),
+		lastMode: cache.NewLRUExpireCacheWithClock(maxCallers, c)}
 }
 
 type clock func() time.Time
@@ -54,8 +58,10 @@ type Impersonated struct {
 	Constraint string
 }
 
-// As returns wanted, completed, if caller may act as it for what info asks. The error is the 403 of the first mode that was tried.
-func (i *Impersonator) As(ctx context.Context, caller, wanted *request.User, info *request.Info) (*Impersonated, error) {
+// As returns wanted, completed, if caller may act as it for what info asks. The error is the 403 of the first mode that
+// was tried.
+func (i *Impersonator) As(ctx context.Context, caller, wanted *request.User, info *request.Info) (*Impersonated,
+	error) {
 	start := i.now()
 	var refusal error
 	for _, m := range i.order(caller) {

@@ -16,8 +16,8 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// asked is an authorizer that allows what its expression matches, and notes every question as "user verb group/resource/subresource
-// namespace/name".
+// asked is an authorizer that allows what its expression matches, and notes every question as "user verb
+// group/resource/subresource namespace/name".
 type asked struct {
 	allow     *regexp.Regexp
 	questions []string
@@ -39,15 +39,17 @@ func (z *asked) Authorize(_ context.Context, a authz.Attributes) (authz.Decision
 func (z *asked) permit(expr string) { z.allow, z.questions = regexp.MustCompile("^("+expr+")$"), nil }
 
 var (
-	listPods = &request.Info{IsResource: true, Verb: "list", APIPrefix: "api", APIVersion: "v1", Resource: "pods", Namespace: "default", InNamespace: true}
-	bob      = &request.User{Name: "bob", UID: "bob-uid", Groups: []string{request.GroupAuthenticated}}
-	agent    = &request.User{Name: "system:serviceaccount:default:agent", Extra: map[string][]string{request.ExtraNodeName: {"n1"}}}
+	listPods = &request.Info{IsResource: true, Verb: "list", APIPrefix: "api", APIVersion: "v1", Resource: "pods",
+		Namespace: "default", InNamespace: true}
+	bob   = &request.User{Name: "bob", UID: "bob-uid", Groups: []string{request.GroupAuthenticated}}
+	agent = &request.User{Name: "system:serviceaccount:default:agent",
+		Extra: map[string][]string{request.ExtraNodeName: {"n1"}}}
 )
 
 const never = "nothing"
 
-// TestAs holds the questions, in their order, the refusals and the users to what a kube-apiserver v1.36.3 asked a webhook authorizer and
-// answered.
+// TestAs holds the questions, in their order, the refusals and the users to what a kube-apiserver v1.36.3 asked a
+// webhook authorizer and answered.
 func TestAs(t *testing.T) {
 	const auth = "authentication.k8s.io"
 	for _, c := range []struct {
@@ -60,72 +62,114 @@ func TestAs(t *testing.T) {
 		constraint string
 		groups     []string
 	}{
-		{allow: never, wanted: request.User{Name: "jane"}, questions: []string{"bob impersonate-on:user-info:list /pods/ default/", "bob impersonate /users/ /jane"},
-			refusal: `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "default"`},
-		{allow: never, wanted: request.User{Name: "jane"}, info: &request.Info{Path: "/healthz", Verb: "get"}, questions: []string{"bob impersonate-on:user-info:get /healthz", "bob impersonate /users/ /jane"},
-			refusal: `forbidden: User "bob" cannot impersonate-on:user-info:get path "/healthz"`},
+		{allow: never, wanted: request.User{Name: "jane"},
+			questions: []string{"bob impersonate-on:user-info:list /pods/ default/", "bob impersonate /users/ /jane"},
+			refusal:   `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "default"`},
+		{allow: never, wanted: request.User{Name: "jane"}, info: &request.Info{Path: "/healthz", Verb: "get"},
+			questions: []string{"bob impersonate-on:user-info:get /healthz", "bob impersonate /users/ /jane"},
+			refusal:   `forbidden: User "bob" cannot impersonate-on:user-info:get path "/healthz"`},
 		{allow: "bob impersonate-on:.*", wanted: request.User{Name: "jane"},
-			questions: []string{"bob impersonate-on:user-info:list /pods/ default/", "bob impersonate:user-info " + auth + "/users/ /jane", "bob impersonate /users/ /jane"},
-			refusal:   `users.authentication.k8s.io "jane" is forbidden: User "bob" cannot impersonate:user-info resource "users" in API group "authentication.k8s.io" at the cluster scope`},
-		{allow: "bob impersonate[-:].*", wanted: request.User{Name: "jane", UID: "u1", Groups: []string{"g1", "g2"}, Extra: map[string][]string{"acme.com/x": {"b", "c"}, "acme.com/a": {"d"}}},
-			questions: []string{"bob impersonate-on:user-info:list /pods/ default/", "bob impersonate:user-info " + auth + "/users/ /jane", "bob impersonate:user-info " + auth + "/uids/ /u1",
-				"bob impersonate:user-info " + auth + "/groups/ /g1", "bob impersonate:user-info " + auth + "/groups/ /g2", "bob impersonate:user-info " + auth + "/userextras/acme.com/a /d",
-				"bob impersonate:user-info " + auth + "/userextras/acme.com/x /b", "bob impersonate:user-info " + auth + "/userextras/acme.com/x /c"},
+			questions: []string{"bob impersonate-on:user-info:list /pods/ default/",
+				"bob impersonate:user-info " + auth + "/users/ /jane", "bob impersonate /users/ /jane"},
+			refusal: `users.authentication.k8s.io "jane" is forbidden: User "bob" cannot impersonate:user-info resource "users" in API group "authentication.k8s.io" at the cluster scope`},
+		{allow: "bob impersonate[-:].*",
+			wanted: request.User{Name: "jane", UID: "u1", Groups: []string{"g1", "g2"},
+				Extra: map[string][]string{"acme.com/x": {"b", "c"}, "acme.com/a": {"d"}}},
+			questions: []string{"bob impersonate-on:user-info:list /pods/ default/",
+				"bob impersonate:user-info " + auth + "/users/ /jane",
+				"bob impersonate:user-info " + auth + "/uids/ /u1",
+				"bob impersonate:user-info " + auth + "/groups/ /g1",
+				"bob impersonate:user-info " + auth + "/groups/ /g2",
+				"bob impersonate:user-info " + auth + "/userextras/acme.com/a /d",
+				"bob impersonate:user-info " + auth + "/userextras/acme.com/x /b",
+				"bob impersonate:user-info " + auth + "/userextras/acme.com/x /c"},
 			constraint: "impersonate:user-info", groups: []string{"g1", "g2", "system:authenticated"}},
-		{allow: "bob impersonate[-:].*", wanted: request.User{Name: "jane", Extra: map[string][]string{"scopes": {"a"}}},
-			questions: []string{"bob impersonate-on:user-info:list /pods/ default/", "bob impersonate:user-info " + auth + "/users/ /jane", "bob impersonate /users/ /jane"},
-			refusal:   `userextras.authentication.k8s.io is forbidden: User "bob" cannot impersonate:user-info resource "userextras" in API group "authentication.k8s.io" at the cluster scope: impersonating an invalid key in extra is not allowed: extra.key: Invalid value: "scopes": must be a domain-prefixed path (such as "acme.io/foo")`},
+		{allow: "bob impersonate[-:].*",
+			wanted: request.User{Name: "jane", Extra: map[string][]string{"scopes": {"a"}}},
+			questions: []string{"bob impersonate-on:user-info:list /pods/ default/",
+				"bob impersonate:user-info " + auth + "/users/ /jane", "bob impersonate /users/ /jane"},
+			refusal: `userextras.authentication.k8s.io is forbidden: User "bob" cannot impersonate:user-info resource "userextras" in API group "authentication.k8s.io" at the cluster scope: impersonating an invalid key in extra is not allowed: extra.key: Invalid value: "scopes": must be a domain-prefixed path (such as "acme.io/foo")`},
 		{allow: "bob impersonate[-:].*", wanted: request.User{Name: "jane", Groups: []string{"system:masters"}},
-			questions: []string{"bob impersonate-on:user-info:list /pods/ default/", "bob impersonate:user-info " + auth + "/users/ /jane", "bob impersonate /users/ /jane"},
-			refusal:   `groups.authentication.k8s.io "system:masters" is forbidden: User "bob" cannot impersonate:user-info resource "groups" in API group "authentication.k8s.io" at the cluster scope: impersonating the system:masters group is not allowed`},
+			questions: []string{"bob impersonate-on:user-info:list /pods/ default/",
+				"bob impersonate:user-info " + auth + "/users/ /jane", "bob impersonate /users/ /jane"},
+			refusal: `groups.authentication.k8s.io "system:masters" is forbidden: User "bob" cannot impersonate:user-info resource "groups" in API group "authentication.k8s.io" at the cluster scope: impersonating the system:masters group is not allowed`},
 		{allow: "bob impersonate[-:].*", wanted: request.User{Name: "jane", Groups: []string{""}},
-			questions: []string{"bob impersonate-on:user-info:list /pods/ default/", "bob impersonate:user-info " + auth + "/users/ /jane", "bob impersonate /users/ /jane"},
-			refusal:   `groups.authentication.k8s.io is forbidden: User "bob" cannot impersonate:user-info resource "groups" in API group "authentication.k8s.io" at the cluster scope: impersonating the empty string group is not allowed`},
+			questions: []string{"bob impersonate-on:user-info:list /pods/ default/",
+				"bob impersonate:user-info " + auth + "/users/ /jane", "bob impersonate /users/ /jane"},
+			refusal: `groups.authentication.k8s.io is forbidden: User "bob" cannot impersonate:user-info resource "groups" in API group "authentication.k8s.io" at the cluster scope: impersonating the empty string group is not allowed`},
 		{allow: ".*", wanted: request.User{Name: "jane", Groups: []string{"system:masters"}},
-			questions: []string{"bob impersonate-on:user-info:list /pods/ default/", "bob impersonate:user-info " + auth + "/users/ /jane", "bob impersonate /users/ /jane", "bob impersonate /groups/ /system:masters"},
-			groups:    []string{"system:masters", "system:authenticated"}},
+			questions: []string{"bob impersonate-on:user-info:list /pods/ default/",
+				"bob impersonate:user-info " + auth + "/users/ /jane", "bob impersonate /users/ /jane",
+				"bob impersonate /groups/ /system:masters"},
+			groups: []string{"system:masters", "system:authenticated"}},
 		{allow: "bob impersonate[-:].*", wanted: request.User{Name: "system:serviceaccount:ns1:sa1"},
-			questions:  []string{"bob impersonate-on:serviceaccount:list /pods/ default/", "bob impersonate:serviceaccount " + auth + "/serviceaccounts/ ns1/sa1"},
-			constraint: "impersonate:serviceaccount", groups: []string{"system:serviceaccounts", "system:serviceaccounts:ns1", "system:authenticated"}},
-		{allow: "bob impersonate[-:].*", wanted: request.User{Name: "system:serviceaccount:ns1:sa1", Groups: []string{"x"}}, questions: []string{"bob impersonate /serviceaccounts/ ns1/sa1"},
-			refusal: `serviceaccounts "sa1" is forbidden: User "bob" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "ns1"`},
+			questions: []string{"bob impersonate-on:serviceaccount:list /pods/ default/",
+				"bob impersonate:serviceaccount " + auth + "/serviceaccounts/ ns1/sa1"},
+			constraint: "impersonate:serviceaccount",
+			groups:     []string{"system:serviceaccounts", "system:serviceaccounts:ns1", "system:authenticated"}},
+		{allow: "bob impersonate[-:].*",
+			wanted:    request.User{Name: "system:serviceaccount:ns1:sa1", Groups: []string{"x"}},
+			questions: []string{"bob impersonate /serviceaccounts/ ns1/sa1"},
+			refusal:   `serviceaccounts "sa1" is forbidden: User "bob" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "ns1"`},
 		{allow: "bob impersonate[-:].*", wanted: request.User{Name: "system:serviceaccount:ns1:UP"},
-			questions:  []string{"bob impersonate-on:user-info:list /pods/ default/", "bob impersonate:user-info " + auth + "/users/ /system:serviceaccount:ns1:UP"},
+			questions: []string{"bob impersonate-on:user-info:list /pods/ default/",
+				"bob impersonate:user-info " + auth + "/users/ /system:serviceaccount:ns1:UP"},
 			constraint: "impersonate:user-info", groups: []string{"system:authenticated"}},
 		{allow: "bob impersonate[-:].*", wanted: request.User{Name: "system:node:n1"},
-			questions:  []string{"bob impersonate-on:arbitrary-node:list /pods/ default/", "bob impersonate:arbitrary-node " + auth + "/nodes/ /n1"},
+			questions: []string{"bob impersonate-on:arbitrary-node:list /pods/ default/",
+				"bob impersonate:arbitrary-node " + auth + "/nodes/ /n1"},
 			constraint: "impersonate:arbitrary-node", groups: []string{"system:nodes", "system:authenticated"}},
-		{allow: "bob impersonate[-:].*", wanted: request.User{Name: "system:node:n1", Groups: []string{"system:nodes"}}, questions: []string{"bob impersonate /users/ /system:node:n1"},
-			refusal: `users "system:node:n1" is forbidden: User "bob" cannot impersonate resource "users" in API group "" at the cluster scope`},
+		{allow: "bob impersonate[-:].*", wanted: request.User{Name: "system:node:n1", Groups: []string{"system:nodes"}},
+			questions: []string{"bob impersonate /users/ /system:node:n1"},
+			refusal:   `users "system:node:n1" is forbidden: User "bob" cannot impersonate resource "users" in API group "" at the cluster scope`},
 		{allow: "bob impersonate[-:].*", wanted: request.User{Name: "system:node:N_1"},
-			questions:  []string{"bob impersonate-on:user-info:list /pods/ default/", "bob impersonate:user-info " + auth + "/users/ /system:node:N_1"},
+			questions: []string{"bob impersonate-on:user-info:list /pods/ default/",
+				"bob impersonate:user-info " + auth + "/users/ /system:node:N_1"},
 			constraint: "impersonate:user-info", groups: []string{"system:authenticated"}},
 		{allow: "bob impersonate[-:].*", wanted: request.User{Name: "system:anonymous"},
-			questions:  []string{"bob impersonate-on:user-info:list /pods/ default/", "bob impersonate:user-info " + auth + "/users/ /system:anonymous"},
+			questions: []string{"bob impersonate-on:user-info:list /pods/ default/",
+				"bob impersonate:user-info " + auth + "/users/ /system:anonymous"},
 			constraint: "impersonate:user-info", groups: []string{"system:unauthenticated"}},
 		{allow: never, caller: agent, wanted: request.User{Name: "system:node:n1"},
-			questions: []string{agent.Name + " impersonate-on:associated-node:list /pods/ default/", agent.Name + " impersonate-on:arbitrary-node:list /pods/ default/", agent.Name + " impersonate /users/ /system:node:n1"},
-			refusal:   `pods is forbidden: User "system:serviceaccount:default:agent" cannot impersonate-on:associated-node:list resource "pods" in API group "" in the namespace "default"`},
+			questions: []string{agent.Name + " impersonate-on:associated-node:list /pods/ default/",
+				agent.Name + " impersonate-on:arbitrary-node:list /pods/ default/",
+				agent.Name + " impersonate /users/ /system:node:n1"},
+			refusal: `pods is forbidden: User "system:serviceaccount:default:agent" cannot impersonate-on:associated-node:list resource "pods" in API group "" in the namespace "default"`},
 		{allow: ".* impersonate.*associated-node.*", caller: agent, wanted: request.User{Name: "system:node:n1"},
-			questions:  []string{agent.Name + " impersonate-on:associated-node:list /pods/ default/", agent.Name + " impersonate:associated-node " + auth + "/nodes/ /*"},
+			questions: []string{agent.Name + " impersonate-on:associated-node:list /pods/ default/",
+				agent.Name + " impersonate:associated-node " + auth + "/nodes/ /*"},
 			constraint: "impersonate:associated-node", groups: []string{"system:nodes", "system:authenticated"}},
 		{allow: ".* impersonate-on:associated-node.*", caller: agent, wanted: request.User{Name: "system:node:n1"},
-			questions: []string{agent.Name + " impersonate-on:associated-node:list /pods/ default/", agent.Name + " impersonate:associated-node " + auth + "/nodes/ /*",
-				agent.Name + " impersonate-on:arbitrary-node:list /pods/ default/", agent.Name + " impersonate /users/ /system:node:n1"},
+			questions: []string{agent.Name + " impersonate-on:associated-node:list /pods/ default/",
+				agent.Name + " impersonate:associated-node " + auth + "/nodes/ /*",
+				agent.Name + " impersonate-on:arbitrary-node:list /pods/ default/",
+				agent.Name + " impersonate /users/ /system:node:n1"},
 			refusal: `nodes.authentication.k8s.io "*" is forbidden: User "system:serviceaccount:default:agent" cannot impersonate:associated-node resource "nodes" in API group "authentication.k8s.io" at the cluster scope`},
 		{allow: ".* impersonate.*associated-node.*", caller: agent, wanted: request.User{Name: "system:node:n2"},
-			questions: []string{agent.Name + " impersonate-on:arbitrary-node:list /pods/ default/", agent.Name + " impersonate /users/ /system:node:n2"},
-			refusal:   `pods is forbidden: User "system:serviceaccount:default:agent" cannot impersonate-on:arbitrary-node:list resource "pods" in API group "" in the namespace "default"`},
-		{allow: never, caller: &request.User{Name: "someone", Extra: agent.Extra}, wanted: request.User{Name: "system:node:n1"},
-			questions: []string{"someone impersonate-on:arbitrary-node:list /pods/ default/", "someone impersonate /users/ /system:node:n1"},
-			refusal:   `pods is forbidden: User "someone" cannot impersonate-on:arbitrary-node:list resource "pods" in API group "" in the namespace "default"`},
-		{allow: never, caller: &request.User{Name: agent.Name, Extra: map[string][]string{request.ExtraNodeName: {"n1", "n2"}}}, wanted: request.User{Name: "system:node:n1"},
-			questions: []string{agent.Name + " impersonate-on:arbitrary-node:list /pods/ default/", agent.Name + " impersonate /users/ /system:node:n1"},
-			refusal:   `pods is forbidden: User "system:serviceaccount:default:agent" cannot impersonate-on:arbitrary-node:list resource "pods" in API group "" in the namespace "default"`},
-		{allow: "bob impersonate .*", wanted: request.User{Name: "kate", UID: "1", Groups: []string{"g"}, Extra: map[string][]string{"zz": {"v"}}},
-			questions: []string{"bob impersonate-on:user-info:list /pods/ default/", "bob impersonate /users/ /kate", "bob impersonate " + auth + "/uids/ /1", "bob impersonate /groups/ /g", "bob impersonate " + auth + "/userextras/zz /v"},
-			groups:    []string{"g", "system:authenticated"}},
-		{allow: "bob impersonate .*", wanted: request.User{Name: "system:node:n3"}, questions: []string{"bob impersonate-on:arbitrary-node:list /pods/ default/", "bob impersonate /users/ /system:node:n3"},
+			questions: []string{agent.Name + " impersonate-on:arbitrary-node:list /pods/ default/",
+				agent.Name + " impersonate /users/ /system:node:n2"},
+			refusal: `pods is forbidden: User "system:serviceaccount:default:agent" cannot impersonate-on:arbitrary-node:list resource "pods" in API group "" in the namespace "default"`},
+		{allow: never, caller: &request.User{Name: "someone", Extra: agent.Extra},
+			wanted: request.User{Name: "system:node:n1"},
+			questions: []string{"someone impersonate-on:arbitrary-node:list /pods/ default/",
+				"someone impersonate /users/ /system:node:n1"},
+			refusal: `pods is forbidden: User "someone" cannot impersonate-on:arbitrary-node:list resource "pods" in API group "" in the namespace "default"`},
+		{allow: never, caller: &request.User{Name: agent.Name,
+			Extra: map[string][]string{request.ExtraNodeName: {"n1", "n2"}}},
+			wanted: request.User{Name: "system:node:n1"},
+			questions: []string{agent.Name + " impersonate-on:arbitrary-node:list /pods/ default/",
+				agent.Name + " impersonate /users/ /system:node:n1"},
+			refusal: `pods is forbidden: User "system:serviceaccount:default:agent" cannot impersonate-on:arbitrary-node:list resource "pods" in API group "" in the namespace "default"`},
+		{allow: "bob impersonate .*",
+			wanted: request.User{Name: "kate", UID: "1", Groups: []string{"g"},
+				Extra: map[string][]string{"zz": {"v"}}},
+			questions: []string{"bob impersonate-on:user-info:list /pods/ default/", "bob impersonate /users/ /kate",
+				"bob impersonate " + auth + "/uids/ /1", "bob impersonate /groups/ /g",
+				"bob impersonate " + auth + "/userextras/zz /v"},
+			groups: []string{"g", "system:authenticated"}},
+		{allow: "bob impersonate .*", wanted: request.User{Name: "system:node:n3"},
+			questions: []string{"bob impersonate-on:arbitrary-node:list /pods/ default/",
+				"bob impersonate /users/ /system:node:n3"},
 			groups: []string{"system:authenticated"}},
 	} {
 		z := &asked{}
@@ -148,7 +192,8 @@ func TestAs(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || as.Constraint != c.constraint || !slices.Equal(as.User.Groups, c.groups) || as.User.Name != c.wanted.Name {
+		if err != nil || as.Constraint != c.constraint || !slices.Equal(as.User.Groups, c.groups) ||
+			as.User.Name != c.wanted.Name {
 			t.Errorf("%s: %+v, %v", what, as, err)
 		}
 	}
@@ -182,7 +227,8 @@ func TestRemembered(t *testing.T) {
 		{"after ten seconds", 2 * time.Second, never, jane, listPods, 2, false},
 		{"a refusal is not remembered", 0, "bob impersonate[-:].*", jane, listPods, 2, true},
 		{"the older verb", 20 * time.Second, "bob impersonate .*", jane, listPods, 2, true},
-		{"the older verb again: it is asked for first, and each time", 0, "bob impersonate .*", jane, listPods, 1, true},
+		{"the older verb again: it is asked for first, and each time", 0, "bob impersonate .*", jane, listPods, 1,
+			true},
 	} {
 		now = now.Add(c.after)
 		if n, allowed := questions(c.allow, c.wanted, c.info); n != c.n || allowed != c.allowed {
@@ -194,13 +240,14 @@ func TestRemembered(t *testing.T) {
 		t.Errorf("kate: %v", err)
 	}
 	z.permit(never)
-	if _, err := i.As(t.Context(), bob, jane, listPods); err == nil || !strings.HasPrefix(err.Error(), `users "jane" is forbidden: User "bob" cannot impersonate resource`) {
+	if _, err := i.As(t.Context(), bob, jane, listPods); err == nil ||
+		!strings.HasPrefix(err.Error(), `users "jane" is forbidden: User "bob" cannot impersonate resource`) {
 		t.Errorf("refusal: %v", err)
 	}
 }
 
-// A caller who acts as ever new users, with ever larger names, does not fill the memory: decisions are kept as hashes, and no more than so
-// many.
+// A caller who acts as ever new users, with ever larger names, does not fill the memory: decisions are kept as hashes,
+// and no more than so many.
 func TestManyUsers(t *testing.T) {
 	z := &asked{}
 	z.permit(".*")
@@ -237,9 +284,12 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 	}
-	const attempts, questions = "apiserver_impersonation_attempts_total ", "apiserver_impersonation_authorization_attempts_total "
-	want := map[string]float64{attempts + "denied ": 1, attempts + "allowed legacy": 1, attempts + "allowed user-info": 1,
-		questions + "denied user-info": 2, questions + "allowed user-info": 2, questions + "denied legacy": 2, questions + "allowed legacy": 1}
+	const attempts, questions = "apiserver_impersonation_attempts_total ",
+		"apiserver_impersonation_authorization_attempts_total "
+	want := map[string]float64{attempts + "denied ": 1, attempts + "allowed legacy": 1,
+		attempts + "allowed user-info": 1,
+		questions + "denied user-info": 2, questions + "allowed user-info": 2, questions + "denied legacy": 2,
+		questions + "allowed legacy": 1}
 	if !maps.Equal(got, want) {
 		t.Errorf("metrics: %v\nwant %v", got, want)
 	}

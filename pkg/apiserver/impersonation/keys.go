@@ -31,7 +31,8 @@ func actionKey(m *mode, caller, wanted *request.User, info *request.Info) key {
 		w.texts(info.Verb, info.Path)
 		return w.sum()
 	}
-	w.texts(info.Verb, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, info.Namespace, info.Name, info.FieldSelector)
+	w.texts(info.Verb, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, info.Namespace, info.Name,
+		info.FieldSelector)
 	return w.sum()
 }
 

@@ -22,10 +22,14 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	}
 	m := &metrics{
-		attempts:      counter("apiserver_impersonation_attempts_total", "Total number of impersonation attempts split by mode and decision."),
-		attemptsTook:  histogram("apiserver_impersonation_attempts_duration_seconds", "Latency of impersonation attempts in seconds split by mode and decision."),
-		questions:     counter("apiserver_impersonation_authorization_attempts_total", "Total number of authorization checks made by the impersonation handler split by mode and decision."),
-		questionsTook: histogram("apiserver_impersonation_authorization_attempts_duration_seconds", "Latency of authorization checks made by the impersonation handler in seconds split by mode and decision."),
+		attempts: counter("apiserver_impersonation_attempts_total",
+			"Total number of impersonation attempts split by mode and decision."),
+		attemptsTook: histogram("apiserver_impersonation_attempts_duration_seconds",
+			"Latency of impersonation attempts in seconds split by mode and decision."),
+		questions: counter("apiserver_impersonation_authorization_attempts_total",
+			"Total number of authorization checks made by the impersonation handler split by mode and decision."),
+		questionsTook: histogram("apiserver_impersonation_authorization_attempts_duration_seconds",
+			"Latency of authorization checks made by the impersonation handler in seconds split by mode and decision."),
 	}
 	r.MustRegister(m.attempts, m.attemptsTook, m.questions, m.questionsTook)
 	return m

@@ -44,18 +44,28 @@ type question struct {
 func allModes() []*mode {
 	given := func(wanted *request.User) []string { return wanted.Groups }
 	return []*mode{
-		{name: "associated-node", concerns: associated, identity: node("impersonate:associated-node", func(string) string { return "*" }), groups: nodeGroups},
-		{name: "arbitrary-node", concerns: func(_, wanted *request.User) bool { return onlyNamed(wanted) && nodeName(wanted.Name) != "" },
+		{name: "associated-node", concerns: associated,
+			identity: node("impersonate:associated-node", func(string) string {
+				return "*"
+			}), groups: nodeGroups},
+		{name: "arbitrary-node", concerns: func(_, wanted *request.User) bool {
+			return onlyNamed(wanted) && nodeName(wanted.Name) != ""
+		},
 			identity: node("impersonate:arbitrary-node", func(name string) string { return name }), groups: nodeGroups},
-		{name: "serviceaccount", concerns: func(_, wanted *request.User) bool { return onlyNamed(wanted) && isServiceAccount(wanted.Name) },
+		{name: "serviceaccount", concerns: func(_, wanted *request.User) bool {
+			return onlyNamed(wanted) && isServiceAccount(wanted.Name)
+		},
 			identity: func(wanted *request.User) []question {
 				ns, name, _ := request.ServiceAccount(wanted.Name)
-				return []question{ask("impersonate:serviceaccount", authenticationv1.GroupName, "serviceaccounts", "", ns, name)}
+				return []question{ask("impersonate:serviceaccount", authenticationv1.GroupName, "serviceaccounts", "",
+					ns, name)}
 			}, groups: accountGroups},
 		{name: "user-info", concerns: func(_, wanted *request.User) bool {
 			return nodeName(wanted.Name) == "" && !isServiceAccount(wanted.Name)
 		}, identity: userInfo, groups: given},
-		{name: legacy, concerns: func(_, _ *request.User) bool { return true }, identity: everything, groups: accountGroups},
+		{name: legacy, concerns: func(_, _ *request.User) bool {
+			return true
+		}, identity: everything, groups: accountGroups},
 	}
 }
 
@@ -65,11 +75,13 @@ func onlyNamed(u *request.User) bool { return u.UID == "" && len(u.Groups) == 0 
 // associated tells whether caller is a service account whose token is bound to the node that it wants to be.
 func associated(caller, wanted *request.User) bool {
 	name := nodeName(wanted.Name)
-	return name != "" && onlyNamed(wanted) && caller.IsServiceAccount() && slices.Equal(caller.Extra[request.ExtraNodeName], []string{name})
+	return name != "" && onlyNamed(wanted) && caller.IsServiceAccount() &&
+		slices.Equal(caller.Extra[request.ExtraNodeName], []string{name})
 }
 
 func ask(verb, group, resource, subresource, ns, name string) question {
-	return question{Info: request.Info{IsResource: true, Verb: verb, APIGroup: group, APIVersion: "v1", Resource: resource, Subresource: subresource, Namespace: ns, Name: name}}
+	return question{Info: request.Info{IsResource: true, Verb: verb, APIGroup: group, APIVersion: "v1",
+		Resource: resource, Subresource: subresource, Namespace: ns, Name: name}}
 }
 
 func node(verb string, named func(node string) string) func(*request.User) []question {
@@ -112,7 +124,8 @@ func userInfo(u *request.User) []question {
 	return out
 }
 
-// everything asks for each part of a user with the older verb, whose users, groups and service accounts are in the core group.
+// everything asks for each part of a user with the older verb, whose users, groups and service accounts are in the core
+// group.
 func everything(u *request.User) []question {
 	const verb = "impersonate"
 	var out []question

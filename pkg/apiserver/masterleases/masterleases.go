@@ -1,6 +1,6 @@
 // Package masterleases tells the API servers on one etcd of each other, as Kubernetes' do: each keeps a key under
-// /registry/masterleases/, named by the address where it is reached, that etcd removes when it is not renewed. The endpoints of the
-// Service "kubernetes" are made of them.
+// /registry/masterleases/, named by the address where it is reached, that etcd removes when it is not renewed. The
+// endpoints of the Service "kubernetes" are made of them.
 package masterleases
 
 import (
@@ -48,12 +48,14 @@ type Leases struct {
 func New(s storage.Interface, own netip.Addr, log *slog.Logger) *Leases {
 	gvk := corev1.SchemeGroupVersion.WithKind("Endpoints")
 	return &Leases{storage: s, own: own, log: log,
-		codec: registry.NewKindCodec(gvk, func() runtime.Object { return &corev1.Endpoints{} }, nil, nil)} //nolint:staticcheck // what Kubernetes stores
+		//nolint:staticcheck // what Kubernetes stores
+		codec: registry.NewKindCodec(gvk, func() runtime.Object { return &corev1.Endpoints{} }, nil, nil)}
 }
 
 func (l *Leases) key() string { return prefix + l.own.String() }
 
-// Alive renews this server's lease, unless it has left, and returns the addresses of all servers that have one, in order.
+// Alive renews this server's lease, unless it has left, and returns the addresses of all servers that have one, in
+// order.
 func (l *Leases) Alive(ctx context.Context) ([]netip.Addr, error) {
 	if err := l.renew(ctx); err != nil {
 		return nil, fmt.Errorf("renewing this API server's lease: %w", err)
@@ -97,7 +99,9 @@ func (l *Leases) renew(ctx context.Context) error {
 }
 
 func (l *Leases) draft(generation int64) (storage.Draft, error) {
-	ep := &corev1.Endpoints{Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: l.own.String()}}}}} //nolint:staticcheck // as above
+	//nolint:staticcheck // as above
+	ep := &corev1.Endpoints{
+		Subsets: []corev1.EndpointSubset{{Addresses: []corev1.EndpointAddress{{IP: l.own.String()}}}}}
 	ep.SetGroupVersionKind(l.codec.GVK())
 	ep.Generation = generation
 	d, err := l.codec.Draft(ep)
@@ -105,8 +109,8 @@ func (l *Leases) draft(generation int64) (storage.Draft, error) {
 	return d, err
 }
 
-// Leave takes this server's lease away, for good, and has changed bring in line what is made of the others'. It works on when ctx has
-// ended, for a while.
+// Leave takes this server's lease away, for good, and has changed bring in line what is made of the others'. It works
+// on when ctx has ended, for a while.
 func (l *Leases) Leave(ctx context.Context, changed func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
@@ -130,10 +134,14 @@ func (l *Leases) remove(ctx context.Context) error {
 	return err
 }
 
-// Run calls changed, which is to call Alive, often enough for the lease to stay, and when a server's lease ends, until ctx does.
+// Run calls changed, which is to call Alive, often enough for the lease to stay, and when a server's lease ends, until
+// ctx does.
 func (l *Leases) Run(ctx context.Context, changed func(context.Context) error) error {
 	gone := make(chan struct{}, 1)
-	others := follow.New(follow.Resource{Source: l.storage, Prefix: prefix, Decode: func(v []byte) (runtime.Object, error) { return l.codec.Decode(v, 0) }}, departures(gone), l.log)
+	others := follow.New(follow.Resource{Source: l.storage, Prefix: prefix,
+		Decode: func(v []byte) (runtime.Object, error) {
+			return l.codec.Decode(v, 0)
+		}}, departures(gone), l.log)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { _ = others.Run(ctx) }) // returns nil, when ctx ends

@@ -74,7 +74,8 @@ func TestComeAndGo(t *testing.T) {
 	}
 }
 
-// TestRun: what is made of the leases is brought in line often enough, soon again after a failure, and at once when a lease ends.
+// TestRun: what is made of the leases is brought in line often enough, soon again after a failure, and at once when a
+// lease ends.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +109,8 @@ func TestRun(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		want := []time.Duration{0, 10 * time.Second, 15 * time.Second, 20 * time.Second, 30 * time.Second, 31 * time.Second}
+		want := []time.Duration{0, 10 * time.Second, 15 * time.Second, 20 * time.Second, 30 * time.Second,
+			31 * time.Second}
 		if !slices.Equal(at, want) {
 			t.Errorf("in line at %v, want %v", at, want)
 		}

@@ -53,18 +53,21 @@ type series struct {
 	duration prometheus.Observer
 }
 
-// Observe counts one request. served is false for paths and resources that this server does not have: their names do not
-// become labels, as clients could grow them without bound.
+// Observe counts one request. served is false for paths and resources that this server does not have: their names do
+// not become labels, as clients could grow them without bound.
 func (m *Requests) Observe(info *request.Info, served bool, code int, took time.Duration) {
 	l := labels{verb: verb(info.Verb), code: code}
 	if served && info.IsResource {
-		l.group, l.version, l.resource, l.subresource, l.scope = info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope(info)
+		l.group, l.version, l.resource, l.subresource, l.scope = info.APIGroup, info.APIVersion, info.Resource,
+			info.Subresource, scope(info)
 	}
 	s, ok := m.known.Load(l)
 	if !ok {
 		s, _ = m.known.LoadOrStore(l, &series{
-			total:    m.total.WithLabelValues(l.verb, l.group, l.version, l.resource, l.subresource, l.scope, "apiserver", strconv.Itoa(code)),
-			duration: m.duration.WithLabelValues(l.verb, l.group, l.version, l.resource, l.subresource, l.scope, "apiserver"),
+			total: m.total.WithLabelValues(l.verb, l.group, l.version, l.resource, l.subresource, l.scope,
+				"apiserver", strconv.Itoa(code)),
+			duration: m.duration.WithLabelValues(l.verb, l.group, l.version, l.resource, l.subresource, l.scope,
+				"apiserver"),
 		})
 	}
 	s.(*series).total.Inc()

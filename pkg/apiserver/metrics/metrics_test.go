@@ -35,7 +35,8 @@ func TestObserve(t *testing.T) {
 		}
 	}
 	got := all.String()
-	if !strings.Contains(got, "apiserver_request_total") || !strings.Contains(got, `value:"pods"`) || !strings.Contains(got, "counter:{value:2") {
+	if !strings.Contains(got, "apiserver_request_total") || !strings.Contains(got, `value:"pods"`) ||
+		!strings.Contains(got, "counter:{value:2") {
 		t.Errorf("two lists of pods are not counted:\n%s", got)
 	}
 	if strings.Contains(got, "made-up") {

@@ -30,7 +30,8 @@ func (s *Service) info() object {
 
 // buildV2 makes the one document of OpenAPI 2.
 func (s *Service) buildV2(now *catalog.Snapshot) ([]byte, error) {
-	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V2), paths: object{}, params: map[string]spec.Parameter{}}
+	w := &writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V2), paths: object{},
+		params: map[string]spec.Parameter{}}
 	ops := slices.Collect(maps.Values(s.documents(now)))
 	for _, gv := range now.GroupVersions() {
 		ops = append(ops, operations(gv, w.know(now.Routes(gv)), s.cfg.Scheme)...)
@@ -46,7 +47,8 @@ func (s *Service) buildV2(now *catalog.Snapshot) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(object{
-		"swagger": "2.0", "info": s.info(), "paths": w.paths, "definitions": w.schemas.Definitions(), "parameters": w.params,
+		"swagger": "2.0", "info": s.info(), "paths": w.paths, "definitions": w.schemas.Definitions(),
+		"parameters":          w.params,
 		"securityDefinitions": object{"BearerToken": bearerToken()}, "security": []any{object{"BearerToken": []any{}}},
 	})
 }
@@ -67,7 +69,8 @@ func (s *Service) buildV3(now *catalog.Snapshot, gv schema.GroupVersion) ([]byte
 
 // buildDocument makes the document of a path that is no resource.
 func (s *Service) buildDocument(o operation) ([]byte, error) {
-	doc, err := s.writeV3(&writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V3), paths: object{}}, []operation{o})
+	doc, err := s.writeV3(&writer{schemas: openapi.NewBuilder(s.cfg.Scheme, openapi.V3), paths: object{}},
+		[]operation{o})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +89,8 @@ func (s *Service) writeV3(w *writer, ops []operation) (object, error) {
 }
 
 func bearerToken() object {
-	return object{"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer Token authentication"}
+	return object{"type": "apiKey", "name": "authorization", "in": "header",
+		"description": "Bearer Token authentication"}
 }
 
 // writer gathers one document.
@@ -209,7 +213,8 @@ func common(o operation) object {
 	out := object{"description": o.description, "operationId": o.id, "tags": []string{o.tag}}
 	if o.action != "" {
 		out["x-kubernetes-action"] = o.action
-		out["x-kubernetes-group-version-kind"] = object{"group": o.kind.Group, "version": o.kind.Version, "kind": o.kind.Kind}
+		out["x-kubernetes-group-version-kind"] = object{"group": o.kind.Group, "version": o.kind.Version,
+			"kind": o.kind.Kind}
 	}
 	return out
 }
@@ -254,7 +259,8 @@ func consumed(o operation) []string {
 	case o.patch && o.jsonOnly:
 		return []string{"application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"}
 	case o.patch:
-		return []string{"application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml"}
+		return []string{"application/json-patch+json", "application/merge-patch+json",
+			"application/strategic-merge-patch+json", "application/apply-patch+yaml"}
 	case o.jsonOnly:
 		return []string{"application/json", "application/yaml"}
 	}
@@ -272,12 +278,14 @@ func (q *param) in() string {
 }
 
 func paramV2(q param) spec.Parameter {
-	return spec.Parameter{ParamProps: spec.ParamProps{Name: q.name, In: q.in(), Description: q.description, Required: q.inPath},
+	return spec.Parameter{ParamProps: spec.ParamProps{Name: q.name, In: q.in(), Description: q.description,
+		Required: q.inPath},
 		SimpleSchema: spec.SimpleSchema{Type: q.kind}, CommonValidations: spec.CommonValidations{UniqueItems: true}}
 }
 
-// share refers to a parameter, which stands in the document once: many operations have the same ones, with long descriptions. Its name is
-// the one that Kubernetes gives it. What is of one kind only, and what old clients look for in the operation, stays there.
+// share refers to a parameter, which stands in the document once: many operations have the same ones, with long
+// descriptions. Its name is the one that Kubernetes gives it. What is of one kind only, and what old clients look for
+// in the operation, stays there.
 func (w *writer) share(p spec.Parameter) any {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -295,7 +303,8 @@ func (w *writer) share(p spec.Parameter) any {
 }
 
 func paramV3(q param) object {
-	out := object{"name": q.name, "in": q.in(), "description": q.description, "schema": object{"type": q.kind, "uniqueItems": true}}
+	out := object{"name": q.name, "in": q.in(), "description": q.description,
+		"schema": object{"type": q.kind, "uniqueItems": true}}
 	if q.inPath {
 		out["required"] = true
 	}
@@ -309,7 +318,9 @@ func (w *writer) v2(o operation, p parts) object {
 		out["consumes"] = types
 	}
 	if p.body != nil {
-		out["parameters"] = []any{w.share(spec.Parameter{ParamProps: spec.ParamProps{Name: "body", In: "body", Required: required(o), Schema: p.body}})}
+		out["parameters"] = []any{
+			w.share(spec.Parameter{ParamProps: spec.ParamProps{Name: "body", In: "body", Required: required(o),
+				Schema: p.body}})}
 	}
 	responses := object{}
 	for _, c := range codes(o) {

@@ -18,14 +18,16 @@ import (
 	"bonsai/pkg/apiserver/openapi"
 )
 
-// TestCustomResourceOperations: what is said of the requests for a custom resource, as a real kube-apiserver v1.36.3 says it of
-// cert-manager's.
+// TestCustomResourceOperations: what is said of the requests for a custom resource, as a real kube-apiserver v1.36.3
+// says it of cert-manager's.
 func TestCustomResourceOperations(t *testing.T) {
 	t.Parallel()
-	row := resources.Row{GVK: schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Issuer"}, Resource: "issuers", Namespaced: true,
+	row := resources.Row{GVK: schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Issuer"},
+		Resource: "issuers", Namespaced: true,
 		StoragePath: "cert-manager.io/issuers", New: func() runtime.Object { return &unstructured.Unstructured{} },
 		Subresources: []resources.Subresource{resources.Status(resources.Strategy{})}}
-	s, err := openapi.New(openapi.Config{Catalog: assembletest.Catalog(t, []resources.Row{row}), Scheme: scheme.New(), Version: "v1.36.3"})
+	s, err := openapi.New(openapi.Config{Catalog: assembletest.Catalog(t, []resources.Row{row}), Scheme: scheme.New(),
+		Version: "v1.36.3"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,24 +51,34 @@ func TestCustomResourceOperations(t *testing.T) {
 		}
 		return got
 	}
-	const list, object = "/apis/cert-manager.io/v1/namespaces/{namespace}/issuers", "/apis/cert-manager.io/v1/namespaces/{namespace}/issuers/{name}"
+	const list, object = "/apis/cert-manager.io/v1/namespaces/{namespace}/issuers",
+		"/apis/cert-manager.io/v1/namespaces/{namespace}/issuers/{name}"
 	plain := []string{"application/json", "application/yaml"}
 	for _, c := range []struct {
 		path, method, id, description string
 		takes, gives, codes           []string
 	}{
-		{list, "get", "listCertManagerIoV1NamespacedIssuer", "list objects of kind Issuer", nil, plain, []string{"200", "401"}},
-		{list, "post", "createCertManagerIoV1NamespacedIssuer", "create an Issuer", plain, plain, []string{"200", "201", "202", "401"}},
-		{list, "delete", "deleteCertManagerIoV1CollectionNamespacedIssuer", "delete collection of Issuer", nil, plain, []string{"200", "401"}},
-		{object, "get", "readCertManagerIoV1NamespacedIssuer", "read the specified Issuer", nil, plain, []string{"200", "401"}},
+		{list, "get", "listCertManagerIoV1NamespacedIssuer", "list objects of kind Issuer", nil, plain,
+			[]string{"200", "401"}},
+		{list, "post", "createCertManagerIoV1NamespacedIssuer", "create an Issuer", plain, plain,
+			[]string{"200", "201", "202", "401"}},
+		{list, "delete", "deleteCertManagerIoV1CollectionNamespacedIssuer", "delete collection of Issuer", nil, plain,
+			[]string{"200", "401"}},
+		{object, "get", "readCertManagerIoV1NamespacedIssuer", "read the specified Issuer", nil, plain,
+			[]string{"200", "401"}},
 		{object, "patch", "patchCertManagerIoV1NamespacedIssuer", "partially update the specified Issuer",
-			[]string{"application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"}, plain, []string{"200", "401"}},
-		{object, "delete", "deleteCertManagerIoV1NamespacedIssuer", "delete an Issuer", plain, plain, []string{"200", "202", "401"}},
-		{object + "/status", "patch", "patchCertManagerIoV1NamespacedIssuerStatus", "partially update status of the specified Issuer",
-			[]string{"application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"}, plain, []string{"200", "401"}},
+			[]string{"application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"},
+			plain, []string{"200", "401"}},
+		{object, "delete", "deleteCertManagerIoV1NamespacedIssuer", "delete an Issuer", plain, plain,
+			[]string{"200", "202", "401"}},
+		{object + "/status", "patch", "patchCertManagerIoV1NamespacedIssuerStatus",
+			"partially update status of the specified Issuer",
+			[]string{"application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json"},
+			plain, []string{"200", "401"}},
 	} {
 		got := operation(c.path, c.method)
-		if got.OperationID != c.id || got.Description != c.description || !slices.Equal(got.Tags, []string{"certManagerIo_v1"}) {
+		if got.OperationID != c.id || got.Description != c.description ||
+			!slices.Equal(got.Tags, []string{"certManagerIo_v1"}) {
 			t.Errorf("%s %s: %s, %q, %q", c.method, c.path, got.OperationID, got.Description, got.Tags)
 		}
 		for what, pair := range map[string][2][]string{
@@ -89,8 +101,10 @@ func TestCustomResourceOperations(t *testing.T) {
 		{object, "get", []string{"resourceVersion"}},
 		{object, "put", []string{"dryRun", "fieldManager", "fieldValidation"}},
 		{"/apis/cert-manager.io/v1/issuers", "get", nil},
-		{"/apis/cert-manager.io/v1/issuers", "parameters", []string{"allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "pretty",
-			"resourceVersion", "resourceVersionMatch", "sendInitialEvents", "shardSelector", "timeoutSeconds", "watch"}},
+		{"/apis/cert-manager.io/v1/issuers", "parameters",
+			[]string{"allowWatchBookmarks", "continue", "fieldSelector", "labelSelector", "limit", "pretty",
+				"resourceVersion", "resourceVersionMatch", "sendInitialEvents", "shardSelector", "timeoutSeconds",
+				"watch"}},
 	} {
 		var params []parameter
 		if c.method == "parameters" {

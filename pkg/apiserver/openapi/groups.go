@@ -54,7 +54,9 @@ func camel(gv schema.GroupVersion) string {
 		group = "core"
 	}
 	var b strings.Builder
-	for part := range strings.FieldsFuncSeq(strings.TrimSuffix(group, ".k8s.io"), func(r rune) bool { return r == '.' || r == '-' }) {
+	for part := range strings.FieldsFuncSeq(strings.TrimSuffix(group, ".k8s.io"), func(r rune) bool {
+		return r == '.' || r == '-'
+	}) {
 		b.WriteString(title(part))
 	}
 	return b.String() + title(gv.Version)

@@ -10,8 +10,9 @@ import (
 	"bonsai/pkg/apiserver/catalog"
 )
 
-// buildMerged makes the one document of OpenAPI 2 with what other servers say of their paths. What they call as this one does and means
-// something else gets another name. A server whose document cannot be read is left out: it must not take the document of all away.
+// buildMerged makes the one document of OpenAPI 2 with what other servers say of their paths. What they call as this
+// one does and means something else gets another name. A server whose document cannot be read is left out: it must not
+// take the document of all away.
 func (s *Service) buildMerged(now *catalog.Snapshot, remotes []Remote) ([]byte, error) {
 	raw, err := s.buildV2(now)
 	if err != nil || len(remotes) == 0 {

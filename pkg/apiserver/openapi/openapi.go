@@ -1,6 +1,6 @@
-// Package openapi serves /openapi/v2 and /openapi/v3: the schema of every served kind and the path of every row and verb.
-// A document is made when it is first asked for, kept as compressed bytes, and dropped when nobody asked for it for a while,
-// so that an idle server keeps none.
+// Package openapi serves /openapi/v2 and /openapi/v3: the schema of every served kind and the path of every row and
+// verb. A document is made when it is first asked for, kept as compressed bytes, and dropped when nobody asked for it
+// for a while, so that an idle server keeps none.
 package openapi
 
 import (
@@ -43,7 +43,8 @@ type Remotes interface {
 	V2(ctx context.Context) (mark string, all []Remote)
 	// V3 returns, of the group versions of other servers that have a document, a mark of its content.
 	V3(ctx context.Context) map[schema.GroupVersion]string
-	// OnlyV2 returns the v2 document of the server of a group version, if it has none of v3, and a mark of its content; else nil.
+	// OnlyV2 returns the v2 document of the server of a group version, if it has none of v3, and a mark of its content;
+	// else nil.
 	OnlyV2(ctx context.Context, gv schema.GroupVersion) (mark string, v2 []byte)
 	// Serves tells whether another server serves a group version.
 	Serves(gv schema.GroupVersion) bool

@@ -21,7 +21,8 @@ import (
 
 func service(t *testing.T) *openapi.Service {
 	t.Helper()
-	s, err := openapi.New(openapi.Config{Catalog: assembletest.Catalog(t, rows.All()), Scheme: scheme.New(), Issuer: true, Version: "v1.36.3"})
+	s, err := openapi.New(openapi.Config{Catalog: assembletest.Catalog(t, rows.All()), Scheme: scheme.New(),
+		Issuer: true, Version: "v1.36.3"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,8 @@ func TestV2(t *testing.T) {
 		{"/api/v1/namespaces/{namespace}/pods/{name}/exec", "post", "connectCoreV1PostNamespacedPodExec"},
 		{"/api/v1/namespaces/{namespace}/pods/{name}/binding", "post", "createCoreV1NamespacedPodBinding"},
 		{"/api/v1/nodes/{name}", "get", "readCoreV1Node"},
-		{"/api/v1/namespaces/{namespace}/pods/{name}/proxy/{path}", "options", "connectCoreV1OptionsNamespacedPodProxyWithPath"},
+		{"/api/v1/namespaces/{namespace}/pods/{name}/proxy/{path}", "options",
+			"connectCoreV1OptionsNamespacedPodProxyWithPath"},
 		{"/api/v1/watch/pods", "get", "watchCoreV1PodListForAllNamespaces"},
 		{"/api/v1/watch/namespaces/{namespace}/pods", "get", "watchCoreV1NamespacedPodList"},
 		{"/api/v1/watch/nodes/{name}", "get", "watchCoreV1Node"},
@@ -85,8 +87,9 @@ func TestV2(t *testing.T) {
 	}
 }
 
-// TestSharedParameters: the document of OpenAPI 2 describes a parameter once, and operations refer to it by the name that Kubernetes
-// gives it; every reference leads somewhere. What is of one kind, and what old clients look for, stands in the operation.
+// TestSharedParameters: the document of OpenAPI 2 describes a parameter once, and operations refer to it by the name
+// that Kubernetes gives it; every reference leads somewhere. What is of one kind, and what old clients look for, stands
+// in the operation.
 func TestSharedParameters(t *testing.T) {
 	t.Parallel()
 	var doc struct {
@@ -136,7 +139,8 @@ func TestSharedParameters(t *testing.T) {
 		}
 	}
 	// as a real kube-apiserver v1.36.3 names them
-	for _, name := range []string{"body-2Y1dVQaQ", "body-78PwaGsr", "command-Py3eQybp", "limit-1NfNmdNH", "path-QCf0eosM", "pretty-tJGM1-ng", "shardSelector-Kgyki_3_", "tailLines-9xQLWHMV"} {
+	for _, name := range []string{"body-2Y1dVQaQ", "body-78PwaGsr", "command-Py3eQybp", "limit-1NfNmdNH",
+		"path-QCf0eosM", "pretty-tJGM1-ng", "shardSelector-Kgyki_3_", "tailLines-9xQLWHMV"} {
 		if doc.Parameters[name].Name == "" {
 			t.Errorf("there is no parameter %s", name)
 		}
@@ -156,7 +160,8 @@ func TestSharedParameters(t *testing.T) {
 func TestProtobuf(t *testing.T) {
 	t.Parallel()
 	s := service(t)
-	for _, accept := range []string{"application/com.github.proto-openapi.spec.v2@v1.0+protobuf", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"} {
+	for _, accept := range []string{"application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+		"application/com.github.proto-openapi.spec.v2.v1.0+protobuf"} {
 		w := get(t, s, "/openapi/v2", "Accept", accept)
 		doc := &openapi_v2.Document{}
 		if err := proto.Unmarshal(w.Body.Bytes(), doc); err != nil {
@@ -187,7 +192,8 @@ func TestV3IndexLeadsToDocuments(t *testing.T) {
 	if err := json.Unmarshal(get(t, s, "/openapi/v3").Body.Bytes(), &index); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"api/v1", "apis/apps/v1", "apis/authorization.k8s.io/v1", "apis/events.k8s.io/v1", "api", "apis", "apis/apps", "version"} {
+	for _, path := range []string{"api/v1", "apis/apps/v1", "apis/authorization.k8s.io/v1", "apis/events.k8s.io/v1",
+		"api", "apis", "apis/apps", "version"} {
 		url := index.Paths[path].ServerRelativeURL
 		if !strings.HasPrefix(url, "/openapi/v3/"+path+"?hash=") {
 			t.Errorf("%s: URL %q", path, url)
@@ -221,14 +227,16 @@ func TestNegotiation(t *testing.T) {
 		t.Errorf("If-None-Match: %d", w.Code)
 	}
 	for _, url := range []string{"/openapi/v3/apis/none/v1", "/openapi", "/openapi/v4"} {
-		if own, err := s.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, url, nil)); own || err != nil {
+		if own, err := s.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, url, nil)); own ||
+			err != nil {
 			t.Errorf("%s: served %v, %v", url, own, err)
 		}
 	}
 	bad := httptest.NewRequest(http.MethodGet, "/openapi/v2", nil)
 	bad.Header.Set("Accept", "text/html")
 	refused := httptest.NewRecorder()
-	if own, err := s.Serve(refused, bad); !own || err != nil || refused.Code != http.StatusNotAcceptable || refused.Header().Get("Vary") != "Accept" || refused.Body.Len() != 0 {
+	if own, err := s.Serve(refused, bad); !own || err != nil || refused.Code != http.StatusNotAcceptable ||
+		refused.Header().Get("Vary") != "Accept" || refused.Body.Len() != 0 {
 		t.Errorf("text/html: served %v, %v, %d %v", own, err, refused.Code, refused.Header())
 	}
 }

@@ -22,14 +22,15 @@ type operation struct {
 	kind         schema.GroupVersionKind
 	tag          string
 	params       []param
-	// body and answer are kinds of the document; patch is a patch's body. An answer that is no kind is of a type, or text.
+	// body and answer are kinds of the document; patch is a patch's body. An answer that is no kind is of a type, or
+	// text.
 	body, answer schema.GroupVersionKind
 	answerType   reflect.Type
 	patch, text  bool
 	// consumes and produces are the media types of bodies and answers where they are not those of all.
 	consumes, produces []string
-	// jsonOnly: the objects have no other form. Of custom resources Kubernetes says less besides: no watches, no 201 of patches, no
-	// body of deletions of a collection.
+	// jsonOnly: the objects have no other form. Of custom resources Kubernetes says less besides: no watches, no 201 of
+	// patches, no body of deletions of a collection.
 	jsonOnly bool
 	created  bool // answers 201 and 202 beside 200
 }
@@ -65,7 +66,8 @@ func operations(gv schema.GroupVersion, routes []*catalog.Route, scheme *runtime
 	}
 	for _, rt := range routes {
 		r := rt.Row
-		p := place{gv: gv, row: r, dynamic: rt.Version.Dynamic(), base: "/" + groupPath(gv) + "/" + r.Resource, scheme: scheme}
+		p := place{gv: gv, row: r, dynamic: rt.Version.Dynamic(), base: "/" + groupPath(gv) + "/" + r.Resource,
+			scheme: scheme}
 		watched := !r.NotStored && !p.dynamic
 		if r.Namespaced {
 			if !r.NotStored {
@@ -76,7 +78,8 @@ func operations(gv schema.GroupVersion, routes []*catalog.Route, scheme *runtime
 			}
 			p.base = "/" + groupPath(gv) + "/namespaces/{namespace}/" + r.Resource
 			p.scope = "Namespaced"
-			p.pathParams = []param{{name: "namespace", kind: "string", description: "object name and auth scope, such as for teams and projects", inPath: true}}
+			p.pathParams = []param{{name: "namespace", kind: "string",
+				description: "object name and auth scope, such as for teams and projects", inPath: true}}
 		}
 		out = append(out, p.main()...)
 		if watched {
@@ -95,7 +98,8 @@ func (p *place) kind() schema.GroupVersionKind { return p.gv.WithKind(p.row.GVK.
 
 func (p *place) op(path, method, verb, name, action string, extra ...param) operation {
 	return operation{
-		path: path, method: method, id: verb + camel(p.gv) + name, action: action, tag: tag(p.gv), kind: p.kind(), answer: p.kind(), jsonOnly: p.dynamic,
+		path: path, method: method, id: verb + camel(p.gv) + name, action: action, tag: tag(p.gv), kind: p.kind(),
+		answer: p.kind(), jsonOnly: p.dynamic,
 		params: slices.Concat(p.pathParams, extra, []param{prettyParam()}),
 	}
 }
@@ -113,21 +117,24 @@ func (p *place) list(name string) operation {
 // watchList is a watch of a list by its old path.
 func (p *place) watchList(name string) operation {
 	o := p.watching(p.base, name, "watchlist")
-	o.description = "watch individual changes to a list of " + p.row.GVK.Kind + ". deprecated: use the 'watch' parameter with a list operation instead."
+	o.description = "watch individual changes to a list of " + p.row.GVK.Kind +
+		". deprecated: use the 'watch' parameter with a list operation instead."
 	return o
 }
 
 // watch is a watch of one object by its old path.
 func (p *place) watch() operation {
 	o := p.watching(p.base+"/{name}", p.scope+p.row.GVK.Kind, "watch", nameParam(p.row.GVK.Kind))
-	o.description = "watch changes to an object of kind " + p.row.GVK.Kind + ". deprecated: use the 'watch' parameter with a list operation instead, " +
+	o.description = "watch changes to an object of kind " + p.row.GVK.Kind +
+		". deprecated: use the 'watch' parameter with a list operation instead, " +
 		"filtered to a single item with the 'fieldSelector' parameter."
 	return o
 }
 
 func (p *place) watching(path, name, action string, extra ...param) operation {
 	group := "/" + groupPath(p.gv)
-	o := p.op(group+"/watch"+strings.TrimPrefix(path, group), "get", "watch", name, action, append(listParams(), extra...)...)
+	o := p.op(group+"/watch"+strings.TrimPrefix(path, group), "get", "watch", name, action,
+		append(listParams(), extra...)...)
 	o.answerType = reflect.TypeFor[metav1.WatchEvent]()
 	return o
 }
@@ -167,7 +174,8 @@ func (p *place) main() []operation {
 		all := p.op(p.base, "delete", "delete", "Collection"+name, "deletecollection", listParams()...)
 		all.description, all.answer = "delete collection of "+kind, statusKind
 		if !p.dynamic {
-			all.body, all.params = del.body, slices.Concat(p.pathParams, selectionParams(), deleteParams(), []param{prettyParam()})
+			all.body, all.params = del.body,
+				slices.Concat(p.pathParams, selectionParams(), deleteParams(), []param{prettyParam()})
 		}
 		ops = append(ops, all)
 	}
@@ -233,7 +241,8 @@ func (p *place) sub(s *resources.Subresource) []operation {
 		ops = append(ops, o)
 		if s.Name == "proxy" {
 			o.path, o.id = path+"/{path}", o.id+"WithPath"
-			o.params = append(slices.Clone(o.params), param{name: "path", kind: "string", description: "path to the resource", inPath: true})
+			o.params = append(slices.Clone(o.params),
+				param{name: "path", kind: "string", description: "path to the resource", inPath: true})
 			ops = append(ops, o)
 		}
 	}
@@ -250,7 +259,8 @@ func (p *place) options(gvk schema.GroupVersionKind) []param {
 	return nil
 }
 
-// withArticle is "a Pod" or "an Event": upstream goes by the letters, so that it is "an Usage", and "Endpoints" are several.
+// withArticle is "a Pod" or "an Event": upstream goes by the letters, so that it is "an Usage", and "Endpoints" are
+// several.
 func withArticle(kind string) string {
 	if strings.HasSuffix(kind, "s") && !strings.HasSuffix(kind, "ss") {
 		return kind
@@ -267,5 +277,6 @@ func connects(name string) bool {
 }
 
 func connectMethods() map[string]string {
-	return map[string]string{"create": "post", "delete": "delete", "get": "get", "head": "head", "options": "options", "patch": "patch", "update": "put"}
+	return map[string]string{"create": "post", "delete": "delete", "get": "get", "head": "head", "options": "options",
+		"patch": "patch", "update": "put"}
 }

@@ -11,8 +11,8 @@ import (
 // options are the fields of a query, which describe themselves.
 type options interface{ SwaggerDoc() map[string]string }
 
-// queries are the parameters of a query that the fields of options are, with their words; those of but are left out, and so is what a
-// query cannot say (times, objects).
+// queries are the parameters of a query that the fields of options are, with their words; those of but are left out,
+// and so is what a query cannot say (times, objects).
 func queries(o options, but ...string) []param {
 	var out []param
 	words := o.SwaggerDoc()
@@ -62,5 +62,6 @@ func patchParams() []param { return queries(metav1.PatchOptions{}) }
 func deleteParams() []param { return queries(metav1.DeleteOptions{}) }
 
 func prettyParam() param {
-	return param{name: "pretty", kind: "string", description: "If 'true', then the output is pretty printed. Defaults to 'false' unless the user-agent indicates a browser or command-line HTTP tool (curl and wget)."}
+	return param{name: "pretty", kind: "string",
+		description: "If 'true', then the output is pretty printed. Defaults to 'false' unless the user-agent indicates a browser or command-line HTTP tool (curl and wget)."}
 }

@@ -24,8 +24,8 @@ const (
 	v3ProtoType = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
 )
 
-// Serve answers a GET for r.URL.Path and tells whether the path is one of its own; if not, or on an error, nothing was written.
-// Documents are kept by what is in them: a change of the catalog rebuilds only those that it concerns.
+// Serve answers a GET for r.URL.Path and tells whether the path is one of its own; if not, or on an error, nothing was
+// written. Documents are kept by what is in them: a change of the catalog rebuilds only those that it concerns.
 func (s *Service) Serve(w http.ResponseWriter, r *http.Request) (bool, error) {
 	path, now := strings.TrimSuffix(r.URL.Path, "/"), s.cfg.Catalog.Snapshot()
 	switch {
@@ -37,7 +37,9 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request) (bool, error) {
 			mark, remotes = s.cfg.Remotes.V2(r.Context())
 			key += " " + mark
 		}
-		return true, s.serve(w, r, key, v2ProtoType, func() ([]byte, error) { return s.buildMerged(now, remotes) }, parseV2)
+		return true, s.serve(w, r, key, v2ProtoType, func() ([]byte, error) {
+			return s.buildMerged(now, remotes)
+		}, parseV2)
 	case path == "/openapi/v3":
 		return true, s.serveIndex(w, r, now)
 	}
@@ -54,17 +56,22 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request) (bool, error) {
 	}
 	if s.cfg.Remotes != nil {
 		if mark, v2 := s.cfg.Remotes.OnlyV2(r.Context(), gv); v2 != nil {
-			return true, s.serve(w, r, path+" converted "+mark, v3ProtoType, func() ([]byte, error) { return convert(v2) }, parseV3)
+			return true, s.serve(w, r, path+" converted "+mark, v3ProtoType, func() ([]byte, error) {
+				return convert(v2)
+			}, parseV3)
 		}
 	}
 	if len(now.Routes(gv)) == 0 {
 		return false, nil
 	}
-	return true, s.serve(w, r, path+" "+s.hash(now, gv), v3ProtoType, func() ([]byte, error) { return s.buildV3(now, gv) }, parseV3)
+	return true, s.serve(w, r, path+" "+s.hash(now, gv), v3ProtoType, func() ([]byte, error) {
+		return s.buildV3(now, gv)
+	}, parseV3)
 }
 
 // serve writes one document in the form that the client takes.
-func (s *Service) serve(w http.ResponseWriter, r *http.Request, key, protoType string, build func() ([]byte, error), parse func([]byte) ([]byte, error)) error {
+func (s *Service) serve(w http.ResponseWriter, r *http.Request, key, protoType string, build func() ([]byte, error),
+	parse func([]byte) ([]byte, error)) error {
 	asProto, contentType, ok := accept(r.Header.Get("Accept"), protoType)
 	if !ok {
 		w.Header().Set("Vary", "Accept")
@@ -119,7 +126,8 @@ func (d *document) write(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// accept chooses between JSON and protobuf by the client's order of preference. contentType repeats the client's spelling.
+// accept chooses between JSON and protobuf by the client's order of preference. contentType repeats the client's
+// spelling.
 func accept(header, protoType string) (asProto bool, contentType string, ok bool) {
 	if header == "" {
 		return false, jsonType, true
@@ -156,8 +164,8 @@ func parseV3(raw []byte) ([]byte, error) {
 	return proto.Marshal(doc)
 }
 
-// serveIndex writes the list of v3 documents. A URL's hash names the resources and the version of the server, which together
-// decide a document's content; of another server's document it is what that one says.
+// serveIndex writes the list of v3 documents. A URL's hash names the resources and the version of the server, which
+// together decide a document's content; of another server's document it is what that one says.
 func (s *Service) serveIndex(w http.ResponseWriter, r *http.Request, now *catalog.Snapshot) error {
 	type entry struct {
 		URL string `json:"serverRelativeURL"`

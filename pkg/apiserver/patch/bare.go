@@ -2,8 +2,8 @@ package patch
 
 import "bytes"
 
-// Bare returns doc, the JSON of an object as a codec makes it, without metadata.managedFields: doc itself if there is none. They are
-// nearly half of a small object, and who merges, reads and checks the rest need not do it with them.
+// Bare returns doc, the JSON of an object as a codec makes it, without metadata.managedFields: doc itself if there is
+// none. They are nearly half of a small object, and who merges, reads and checks the rest need not do it with them.
 func Bare(doc []byte) []byte {
 	_, metadata, _ := member(doc, 0, "metadata")
 	if metadata < 0 {
@@ -23,8 +23,8 @@ func Bare(doc []byte) []byte {
 	return append(append(out, doc[:from]...), doc[to:]...)
 }
 
-// member finds a member of the object that begins at doc[at]: where its name begins, where its value does, and where that ends. All
-// are -1 if there is none, or doc is not the compact JSON that encoders write.
+// member finds a member of the object that begins at doc[at]: where its name begins, where its value does, and where
+// that ends. All are -1 if there is none, or doc is not the compact JSON that encoders write.
 func member(doc []byte, at int, name string) (from, value, to int) {
 	if at >= len(doc) || doc[at] != '{' {
 		return -1, -1, -1

@@ -10,9 +10,12 @@ import (
 func bareDocs() []string {
 	return []string{
 		`{"kind":"Pod","metadata":{"name":"a","managedFields":[{"manager":"m","fieldsV1":{"f:a":{"k:{\"name\":\"]}\"}":{}}}}]},"spec":{"managedFields":[1]}}`,
-		`{"metadata":{"managedFields":[],"name":"a"}}`, `{"metadata":{"managedFields":null}}`, `{"metadata":{"name":"a","managedFields":[{}],"uid":"u"},"n":1}`,
-		`{"metadata":{"annotations":{"managedFields":"x","a\\":"\"},{"},"generation":3,"managedFields":[true]},"a":[]}`, `{"metadata":{"name":"a"}}`,
-		`{"spec":{"metadata":{"managedFields":[1]}}}`, `{"metadata":null}`, `{"metadata":"managedFields"}`, `{}`, `[]`, `3`, ``, `{"metadata":{"managedFields":[`, `{"a"`, `{"metadata":{"managedFields"`, `{"a":"\`,
+		`{"metadata":{"managedFields":[],"name":"a"}}`, `{"metadata":{"managedFields":null}}`,
+		`{"metadata":{"name":"a","managedFields":[{}],"uid":"u"},"n":1}`,
+		`{"metadata":{"annotations":{"managedFields":"x","a\\":"\"},{"},"generation":3,"managedFields":[true]},"a":[]}`,
+		`{"metadata":{"name":"a"}}`,
+		`{"spec":{"metadata":{"managedFields":[1]}}}`, `{"metadata":null}`, `{"metadata":"managedFields"}`, `{}`, `[]`,
+		`3`, ``, `{"metadata":{"managedFields":[`, `{"a"`, `{"metadata":{"managedFields"`, `{"a":"\`,
 	}
 }
 

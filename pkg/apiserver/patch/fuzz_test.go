@@ -13,10 +13,15 @@ func FuzzPatch(f *testing.F) {
 	const pod = `{"metadata":{"name":"p","labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i","ports":[{"containerPort":80,"protocol":"TCP"}]}],"tolerations":[{"key":"k"}]}}`
 	kinds := []types.PatchType{types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType}
 	for _, p := range []string{
-		`[{"op":"add","path":"/metadata/labels/x","value":"y"},{"op":"test","path":"/metadata/name","value":"p"}]`, `[{"op":"copy","from":"/spec","path":"/spec/x"},{"op":"move","from":"/spec/x","path":"/y"}]`,
-		`[{"op":"remove","path":"/spec/containers/-1"}]`, `[{"op":"replace","path":"","value":null}]`, `[{"op":"test","path":""}]`, `[{}]`, `null`, `[]`, `{}`, `{"metadata":null}`, `{"metadata":{"labels":{"a":null}}}`,
-		`{"spec":{"containers":[{"name":"c","$patch":"delete"}]}}`, `{"spec":{"containers":[{"image":"x"}]}}`, `{"spec":{"$setElementOrder/containers":[{"name":"c"}],"containers":[{"name":"c","$retainKeys":["name"],"ports":[{"containerPort":81}]}]}}`,
-		`{"spec":{"containers":[{"name":[]}]}}`, `{"$patch":"replace"}`, `{"spec":{"$deleteFromPrimitiveList/x":[1]}}`, `{"spec":{"tolerations":[{"$patch":"replace"}]}}`,
+		`[{"op":"add","path":"/metadata/labels/x","value":"y"},{"op":"test","path":"/metadata/name","value":"p"}]`,
+		`[{"op":"copy","from":"/spec","path":"/spec/x"},{"op":"move","from":"/spec/x","path":"/y"}]`,
+		`[{"op":"remove","path":"/spec/containers/-1"}]`, `[{"op":"replace","path":"","value":null}]`,
+		`[{"op":"test","path":""}]`, `[{}]`, `null`, `[]`, `{}`, `{"metadata":null}`,
+		`{"metadata":{"labels":{"a":null}}}`,
+		`{"spec":{"containers":[{"name":"c","$patch":"delete"}]}}`, `{"spec":{"containers":[{"image":"x"}]}}`,
+		`{"spec":{"$setElementOrder/containers":[{"name":"c"}],"containers":[{"name":"c","$retainKeys":["name"],"ports":[{"containerPort":81}]}]}}`,
+		`{"spec":{"containers":[{"name":[]}]}}`, `{"$patch":"replace"}`, `{"spec":{"$deleteFromPrimitiveList/x":[1]}}`,
+		`{"spec":{"tolerations":[{"$patch":"replace"}]}}`,
 	} {
 		for i := range kinds {
 			f.Add([]byte(p), byte(i))

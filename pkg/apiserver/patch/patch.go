@@ -1,5 +1,5 @@
-// Package patch applies the patch formats of the API to an object's JSON: JSON patch (RFC 6902), merge patch (RFC 7386) and
-// Kubernetes' strategic merge patch, which merges lists by the keys that the Go types' tags name.
+// Package patch applies the patch formats of the API to an object's JSON: JSON patch (RFC 6902), merge patch (RFC 7386)
+// and Kubernetes' strategic merge patch, which merges lists by the keys that the Go types' tags name.
 package patch
 
 import (
@@ -23,8 +23,8 @@ var (
 	ErrUnsupported = errors.New("patch type is not supported")
 	// ErrNotApplicable: the patch is well-formed but does not fit the object: a failed test, a missing path (HTTP 422).
 	ErrNotApplicable = errors.New("patch does not apply")
-	// ErrDirective: a strategic merge patch orders what cannot be done: an unknown $patch, a list item without its merge key
-	// (HTTP 500, with the cause as message, as Kubernetes answers).
+	// ErrDirective: a strategic merge patch orders what cannot be done: an unknown $patch, a list item without its
+	// merge key (HTTP 500, with the cause as message, as Kubernetes answers).
 	ErrDirective = errors.New("strategic merge patch cannot be merged")
 	// ErrTooLarge: the patch has too many operations (HTTP 413).
 	ErrTooLarge = errors.New("The allowed maximum operations in a JSON patch is 10000")
@@ -32,10 +32,10 @@ var (
 	ErrLongList = errors.New("The allowed maximum items in a list of a strategic merge patch is 5000")
 )
 
-// maxOperations bounds a JSON patch; maxCopied bounds what its copy operations may add to a document, in bytes. An operation may
-// cost as much as the whole document: after each atOnce of them it is seen whether anybody still waits for the answer, and whether
-// the document is longer than maxPatched bytes by now. maxItems bounds the lists of a strategic merge patch: merging by keys
-// compares each item with each of the object's.
+// maxOperations bounds a JSON patch; maxCopied bounds what its copy operations may add to a document, in bytes. An
+// operation may cost as much as the whole document: after each atOnce of them it is seen whether anybody still waits
+// for the answer, and whether the document is longer than maxPatched bytes by now. maxItems bounds the lists of a
+// strategic merge patch: merging by keys compares each item with each of the object's.
 const (
 	maxOperations = 10000
 	atOnce        = 100
@@ -51,8 +51,8 @@ var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = ma
 type Applier struct {
 	// Duplicates are the fields that the patch names twice; the last one counts.
 	Duplicates []error
-	// Shown is how error messages show what cannot be read as an object: the patched document of a JSON or merge patch, the
-	// patch itself of a strategic one.
+	// Shown is how error messages show what cannot be read as an object: the patched document of a JSON or merge patch,
+	// the patch itself of a strategic one.
 	Shown func(patched []byte) string
 	// Empty tells that a JSON patch has no operation.
 	Empty bool
@@ -61,8 +61,9 @@ type Applier struct {
 	merge changes // of a merge patch
 }
 
-// Spliced is To of a merge patch on compact JSON, at once: the library takes the whole document apart and puts it together again.
-// The fields come in another order, which errors would show. ok is false for other patches, and what takes the library to do.
+// Spliced is To of a merge patch on compact JSON, at once: the library takes the whole document apart and puts it
+// together again. The fields come in another order, which errors would show. ok is false for other patches, and what
+// takes the library to do.
 func (a *Applier) Spliced(current []byte) (patched []byte, ok bool) {
 	if a.merge == nil {
 		return nil, false
@@ -79,7 +80,8 @@ func Cause(err error) error {
 	return err
 }
 
-// To returns current changed by the patch; it does not keep current. The end of ctx ends the work with the error of ctx.
+// To returns current changed by the patch; it does not keep current. The end of ctx ends the work with the error of
+// ctx.
 func (a *Applier) To(ctx context.Context, current []byte) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -117,9 +119,10 @@ func readJSON(patch []byte) (*Applier, error) {
 	if len(decoded) > maxOperations {
 		return nil, fmt.Errorf("%w, got %d", ErrTooLarge, len(decoded))
 	}
-	a := &Applier{Shown: patchedDocument, Empty: len(decoded) == 0, apply: func(ctx context.Context, current []byte) ([]byte, error) {
-		return applyOperations(ctx, decoded, current)
-	}}
+	a := &Applier{Shown: patchedDocument, Empty: len(decoded) == 0,
+		apply: func(ctx context.Context, current []byte) ([]byte, error) {
+			return applyOperations(ctx, decoded, current)
+		}}
 	var operations []operation
 	for _, d := range duplicates(patch, &operations) {
 		a.Duplicates = append(a.Duplicates, fmt.Errorf("json patch %w", d))
@@ -159,9 +162,10 @@ func readMerge(patch []byte) (*Applier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Applier{merge: merge, Duplicates: duplicates(patch, &map[string]any{}), Shown: patchedDocument, apply: func(_ context.Context, current []byte) ([]byte, error) {
-		return guarded(func() ([]byte, error) { return jsonpatch.MergePatch(current, patch) })
-	}}, nil
+	return &Applier{merge: merge, Duplicates: duplicates(patch, &map[string]any{}), Shown: patchedDocument,
+		apply: func(_ context.Context, current []byte) ([]byte, error) {
+			return guarded(func() ([]byte, error) { return jsonpatch.MergePatch(current, patch) })
+		}}, nil
 }
 
 func patchedDocument(patched []byte) string { return string(patched) }
@@ -188,19 +192,22 @@ func readStrategic(patch []byte, sample any) (*Applier, error) {
 		return nil, ErrLongList
 	}
 	shown := func([]byte) string { return fmt.Sprint(doc) }
-	return &Applier{Duplicates: duplicates(patch, &map[string]any{}), Shown: shown, apply: func(_ context.Context, current []byte) ([]byte, error) {
-		out, err := guarded(func() ([]byte, error) {
-			return strategicpatch.StrategicMergePatchUsingLookupPatchMeta(current, patch, schema)
-		})
-		if errors.Is(err, mergepatch.ErrBadPatchFormatForPrimitiveList) || errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys) ||
-			errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList) || errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat) {
-			return nil, err
-		}
-		if err != nil {
-			return nil, &directiveError{err}
-		}
-		return out, nil
-	}}, nil
+	return &Applier{Duplicates: duplicates(patch, &map[string]any{}), Shown: shown,
+		apply: func(_ context.Context, current []byte) ([]byte, error) {
+			out, err := guarded(func() ([]byte, error) {
+				return strategicpatch.StrategicMergePatchUsingLookupPatchMeta(current, patch, schema)
+			})
+			if errors.Is(err, mergepatch.ErrBadPatchFormatForPrimitiveList) ||
+				errors.Is(err, mergepatch.ErrBadPatchFormatForRetainKeys) ||
+				errors.Is(err, mergepatch.ErrBadPatchFormatForSetElementOrderList) ||
+				errors.Is(err, mergepatch.ErrUnsupportedStrategicMergePatchFormat) {
+				return nil, err
+			}
+			if err != nil {
+				return nil, &directiveError{err}
+			}
+			return out, nil
+		}}, nil
 }
 
 // longList tells whether a list anywhere in v has more than maxItems.
@@ -218,8 +225,8 @@ func longList(v any) bool {
 	return false
 }
 
-// guarded makes an error of a library's panic: they panic on some patches that only a tester sends, such as a JSON patch that
-// tests the whole document against no value, or a strategic one with a list for a merge key.
+// guarded makes an error of a library's panic: they panic on some patches that only a tester sends, such as a JSON
+// patch that tests the whole document against no value, or a strategic one with a list for a merge key.
 func guarded(apply func() ([]byte, error)) (out []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {

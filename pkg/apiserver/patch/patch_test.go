@@ -23,21 +23,38 @@ func TestApply(t *testing.T) {
 		want  string
 		err   error
 	}{
-		{"json replace", types.JSONPatchType, `[{"op":"replace","path":"/spec/containers/0/image","value":"2"}]`, strings.Replace(pod, `"image":"1"`, `"image":"2"`, 1), nil},
-		{"json test fails", types.JSONPatchType, `[{"op":"test","path":"/metadata/labels/x","value":"z"}]`, "", ErrNotApplicable},
-		{"json replace sets what is not there", types.JSONPatchType, `[{"op":"replace","path":"/metadata/labels/z","value":"1"}]`, strings.Replace(pod, `"x":"y"`, `"x":"y","z":"1"`, 1), nil},
+		{"json replace", types.JSONPatchType, `[{"op":"replace","path":"/spec/containers/0/image","value":"2"}]`,
+			strings.Replace(pod, `"image":"1"`, `"image":"2"`, 1), nil},
+		{"json test fails", types.JSONPatchType, `[{"op":"test","path":"/metadata/labels/x","value":"z"}]`, "",
+			ErrNotApplicable},
+		{"json replace sets what is not there", types.JSONPatchType,
+			`[{"op":"replace","path":"/metadata/labels/z","value":"1"}]`,
+			strings.Replace(pod, `"x":"y"`, `"x":"y","z":"1"`, 1), nil},
 		{"json unknown operation", types.JSONPatchType, `[{"op":"foo","path":"/spec"}]`, "", ErrNotApplicable},
-		{"strategic item without its key", types.StrategicMergePatchType, `{"spec":{"containers":[{"image":"2"}]}}`, "", ErrDirective},
-		{"strategic item whose key is a list", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":[]}]}}`, "", ErrDirective},
+		{"strategic item without its key", types.StrategicMergePatchType, `{"spec":{"containers":[{"image":"2"}]}}`, "",
+			ErrDirective},
+		{"strategic item whose key is a list", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":[]}]}}`,
+			"", ErrDirective},
 		{"json tests for nothing", types.JSONPatchType, `[{"op":"test","path":""}]`, "", ErrNotApplicable},
-		{"strategic unknown directive", types.StrategicMergePatchType, `{"metadata":{"labels":{"$patch":"foo"}}}`, "", ErrDirective},
+		{"strategic unknown directive", types.StrategicMergePatchType, `{"metadata":{"labels":{"$patch":"foo"}}}`, "",
+			ErrDirective},
 		{"json no path", types.JSONPatchType, `[{"op":"remove","path":"/a/b"}]`, "", ErrNotApplicable},
-		{"json too many", types.JSONPatchType, `[` + strings.TrimSuffix(strings.Repeat(`{"op":"test","path":"/spec"},`, 10001), ",") + `]`, "", ErrTooLarge},
-		{"json copies", types.JSONPatchType, `[` + strings.TrimSuffix(strings.Repeat(`{"op":"copy","from":"/spec","path":"/spec/a"},`, 9999), ",") + `]`, "", ErrNotApplicable},
-		{"merge null removes", types.MergePatchType, `{"metadata":null}`, `{"spec":{"containers":[{"name":"a","image":"1"},{"name":"b","image":"1"}]}}`, nil},
-		{"merge replaces lists", types.MergePatchType, `{"spec":{"containers":[]}}`, `{"spec":{"containers":[]},"metadata":{"labels":{"x":"y"}}}`, nil},
-		{"strategic merges by name", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"b","image":"2"}]}}`, `{"spec":{"containers":[{"name":"a","image":"1"},{"name":"b","image":"2"}]},"metadata":{"labels":{"x":"y"}}}`, nil},
-		{"strategic deletes by name", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"b","$patch":"delete"}]}}`, `{"spec":{"containers":[{"name":"a","image":"1"}]},"metadata":{"labels":{"x":"y"}}}`, nil},
+		{"json too many", types.JSONPatchType,
+			`[` + strings.TrimSuffix(strings.Repeat(`{"op":"test","path":"/spec"},`, 10001), ",") + `]`, "",
+			ErrTooLarge},
+		{"json copies", types.JSONPatchType,
+			`[` + strings.TrimSuffix(strings.Repeat(`{"op":"copy","from":"/spec","path":"/spec/a"},`, 9999), ",") + `]`,
+			"", ErrNotApplicable},
+		{"merge null removes", types.MergePatchType, `{"metadata":null}`,
+			`{"spec":{"containers":[{"name":"a","image":"1"},{"name":"b","image":"1"}]}}`, nil},
+		{"merge replaces lists", types.MergePatchType, `{"spec":{"containers":[]}}`,
+			`{"spec":{"containers":[]},"metadata":{"labels":{"x":"y"}}}`, nil},
+		{"strategic merges by name", types.StrategicMergePatchType,
+			`{"spec":{"containers":[{"name":"b","image":"2"}]}}`,
+			`{"spec":{"containers":[{"name":"a","image":"1"},{"name":"b","image":"2"}]},"metadata":{"labels":{"x":"y"}}}`, nil},
+		{"strategic deletes by name", types.StrategicMergePatchType,
+			`{"spec":{"containers":[{"name":"b","$patch":"delete"}]}}`,
+			`{"spec":{"containers":[{"name":"a","image":"1"}]},"metadata":{"labels":{"x":"y"}}}`, nil},
 	} {
 		got, err := apply(t.Context(), c.kind, pod, c.patch)
 		if !errors.Is(err, c.err) {
@@ -66,7 +83,8 @@ func TestDuplicates(t *testing.T) {
 	}{
 		{types.MergePatchType, `{"data":{"a":"1","a":"2"}}`, `[duplicate field "data.a"]`},
 		{types.StrategicMergePatchType, `{"data":{"a":"1","a":"2"},"x":1}`, `[duplicate field "data.a"]`},
-		{types.JSONPatchType, `[{"op":"test"},{"op":"add","op":"add","path":"/a","value":1}]`, `[json patch duplicate field "[1].op"]`},
+		{types.JSONPatchType, `[{"op":"test"},{"op":"add","op":"add","path":"/a","value":1}]`,
+			`[json patch duplicate field "[1].op"]`},
 		{types.JSONPatchType, `[{"op":"add","path":"/a","value":1,"more":2}]`, `[]`},
 	} {
 		a, err := Read(c.kind, []byte(c.patch), &corev1.Pod{})
@@ -105,7 +123,8 @@ func sameJSON(t *testing.T, a []byte, b string) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// TestEndOfWork: a patch whose client has left is not worked on, and one that grows the document without end is refused.
+// TestEndOfWork: a patch whose client has left is not worked on, and one that grows the document without end is
+// refused.
 func TestEndOfWork(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())

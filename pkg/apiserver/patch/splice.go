@@ -11,8 +11,8 @@ import (
 // changes is what a merge patch says of the members of an object, in the order of their names.
 type changes []change
 
-// change is what it says of one: it goes, if value is nil; or it becomes value, or what parts make of it if it is an object and so is
-// value.
+// change is what it says of one: it goes, if value is nil; or it becomes value, or what parts make of it if it is an
+// object and so is value.
 type change struct {
 	name   string
 	value  []byte
@@ -47,8 +47,9 @@ func readChanges(patch []byte) (changes, error) {
 	return out, nil
 }
 
-// splice appends doc, an object, with the changes; members that they do not name are copied as they are. ok is false if that
-// cannot be told in short: doc is not the compact JSON that encoders write, a name has escapes, or a value has nulls to be left out.
+// splice appends doc, an object, with the changes; members that they do not name are copied as they are. ok is false if
+// that cannot be told in short: doc is not the compact JSON that encoders write, a name has escapes, or a value has
+// nulls to be left out.
 func (all changes) splice(out, doc []byte) (_ []byte, ok bool) {
 	if len(doc) < 2 || doc[0] != '{' || doc[len(doc)-1] != '}' {
 		return out, false
@@ -70,7 +71,9 @@ func (all changes) splice(out, doc []byte) (_ []byte, ok bool) {
 		if to <= colon+1 || bytes.IndexByte(name, '\\') >= 0 {
 			return out, false
 		}
-		i, changed := slices.BinarySearchFunc(all, name, func(c change, name []byte) int { return bytes.Compare([]byte(c.name), name) })
+		i, changed := slices.BinarySearchFunc(all, name, func(c change, name []byte) int {
+			return bytes.Compare([]byte(c.name), name)
+		})
 		switch {
 		case !changed:
 			begin()

@@ -13,9 +13,10 @@ import (
 	"bonsai/pkg/apiserver/admission"
 )
 
-// admit runs mutating admission on a.Object, which may be another object then, and returns the access to what is there now. It
-// is defaulted again: a plug-in may have dropped what had a default, or added a part (a container) whose fields have some.
-// Who and which version the object is, the caller checks again; that it is still of the stored kind is checked here.
+// admit runs mutating admission on a.Object, which may be another object then, and returns the access to what is there
+// now. It is defaulted again: a plug-in may have dropped what had a default, or added a part (a container) whose fields
+// have some. Who and which version the object is, the caller checks again; that it is still of the stored kind is
+// checked here.
 func (g *Generic) admit(ctx context.Context, a *admission.Attributes, def func(runtime.Object)) (metav1.Object, error) {
 	access, err := meta.Accessor(a.Object)
 	if err != nil || g.Admission == nil {

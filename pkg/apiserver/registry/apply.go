@@ -17,24 +17,27 @@ import (
 // applyAttempts is how often an object is applied again that others create and delete at the same time.
 const applyAttempts = 5
 
-// Application is one server-side apply: a configuration that becomes what Options.FieldManager has applied of an object.
+// Application is one server-side apply: a configuration that becomes what Options.FieldManager has applied of an
+// object.
 type Application struct {
 	Config  *unstructured.Unstructured
 	Options *metav1.PatchOptions
 	// MayCreate is asked before the object is made. An error ends the apply.
 	MayCreate func() error
-	// Merged is called with what the configuration has been merged into, maybe for several attempts, before anything else looks at the object,
-	// which it may put right. An error ends the apply.
+	// Merged is called with what the configuration has been merged into, maybe for several attempts, before anything
+	// else looks at the object, which it may put right. An error ends the apply.
 	Merged func(obj runtime.Object) error
 }
 
-// ApplyItem applies (server-side apply) to an object. Without a subresource it creates the object if there is none, and tells whether it
-// did.
-func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, a *Application) (item *storage.Item, obj runtime.Object, created bool, err error) {
+// ApplyItem applies (server-side apply) to an object. Without a subresource it creates the object if there is none, and
+// tells whether it did.
+func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, a *Application) (item *storage.Item,
+	obj runtime.Object, created bool, err error) {
 	opts := a.Options
 	by := g.writer(ctx, opts.FieldManager, subresource)
 	force := opts.Force != nil && *opts.Force
-	u := &update{Generic: g, ns: ns, name: name, subresource: subresource, strategy: g.strategyOf(subresource), opts: PatchToUpdate(opts), dryRun: isDryRun(opts.DryRun), noted: true}
+	u := &update{Generic: g, ns: ns, name: name, subresource: subresource, strategy: g.strategyOf(subresource),
+		opts: PatchToUpdate(opts), dryRun: isDryRun(opts.DryRun), noted: true}
 	merge := func(current runtime.Object, config *unstructured.Unstructured) (runtime.Object, error) {
 		obj, err := g.Fields.Apply(ctx, g.Row, by, current, config, force)
 		if err != nil {
@@ -42,7 +45,8 @@ func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, a
 		}
 		if readable := g.Row.Readable; readable != nil {
 			if err := readable(obj); err != nil {
-				return nil, Plain(fmt.Errorf("failed to convert to unversioned (%s/%s; %s): %w", config.GetNamespace(), name, config.GroupVersionKind(), err))
+				return nil, Plain(fmt.Errorf("failed to convert to unversioned (%s/%s; %s): %w", config.GetNamespace(),
+					name, config.GroupVersionKind(), err))
 			}
 		}
 		return obj, a.Merged(obj)
@@ -64,7 +68,8 @@ func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, a
 			return nil, nil, false, err
 		}
 		if uid := a.Config.GetUID(); uid != "" {
-			return nil, nil, false, apierrors.NewConflict(g.gr, name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
+			return nil, nil, false, apierrors.NewConflict(g.gr, name,
+				fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 		}
 		item, obj, err = g.createNoted(ctx, ns, name, obj, patchToCreate(opts), true)
 		if !apierrors.IsAlreadyExists(err) || attempt == applyAttempts {
@@ -73,25 +78,29 @@ func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, a
 	}
 }
 
-// Plain is the 500 with nothing but the words of err, as Kubernetes answers what does not fit an object: an apply of unknown fields,
-// a resourceVersion that is no number. A Status error stays what it is.
+// Plain is the 500 with nothing but the words of err, as Kubernetes answers what does not fit an object: an apply of
+// unknown fields, a resourceVersion that is no number. A Status error stays what it is.
 func Plain(err error) error {
 	var status apierrors.APIStatus
 	if err == nil || errors.As(err, &status) {
 		return err
 	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
+	return &apierrors.StatusError{
+		ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+			Message: err.Error()}}
 }
 
 // PatchToUpdate are the options of a patch as those of the update that it is.
 func PatchToUpdate(opts *metav1.PatchOptions) *metav1.UpdateOptions {
-	out := &metav1.UpdateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager, FieldValidation: opts.FieldValidation}
+	out := &metav1.UpdateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager,
+		FieldValidation: opts.FieldValidation}
 	out.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("UpdateOptions"))
 	return out
 }
 
 func patchToCreate(opts *metav1.PatchOptions) *metav1.CreateOptions {
-	out := &metav1.CreateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager, FieldValidation: opts.FieldValidation}
+	out := &metav1.CreateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager,
+		FieldValidation: opts.FieldValidation}
 	out.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions"))
 	return out
 }

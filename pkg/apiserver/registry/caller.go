@@ -38,7 +38,8 @@ func callerFrom(ctx context.Context) *Caller {
 	return &Caller{Manager: Self, Warn: func(string) {}}
 }
 
-// VersionAsked is the version of obj's kind that the client of ctx reads and writes; that of obj if it asks for another kind.
+// VersionAsked is the version of obj's kind that the client of ctx reads and writes; that of obj if it asks for another
+// kind.
 func VersionAsked(ctx context.Context, obj runtime.Object) schema.GroupVersion {
 	is := obj.GetObjectKind().GroupVersionKind()
 	if asked := callerFrom(ctx).Kind; asked.GroupKind() == is.GroupKind() {
@@ -63,8 +64,8 @@ func warnOneByOne(ctx context.Context) context.Context {
 // Self is the server's own name in managedFields.
 const Self = "kube-apiserver"
 
-// ManagerOf is the name in managedFields of a client with this user agent: what precedes the first "/", without what cannot be
-// printed, and no longer than a name may be.
+// ManagerOf is the name in managedFields of a client with this user agent: what precedes the first "/", without what
+// cannot be printed, and no longer than a name may be.
 func ManagerOf(userAgent string) string {
 	name, _, _ := strings.Cut(userAgent, "/")
 	plain := strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
@@ -87,10 +88,12 @@ func ManagerOf(userAgent string) string {
 // writer is in whose name ctx's request writes an object through a subresource.
 func (g *Generic) writer(ctx context.Context, manager, subresource string) Writer {
 	c := callerFrom(ctx)
-	return Writer{Name: cmp.Or(manager, c.Manager), Version: g.requested(c).Version, Subresource: subresource, At: g.Now()}
+	return Writer{Name: cmp.Or(manager, c.Manager), Version: g.requested(c).Version, Subresource: subresource,
+		At: g.Now()}
 }
 
-// requested is the store's kind as the client knows it. What a request for another kind leads to is done in the stored version.
+// requested is the store's kind as the client knows it. What a request for another kind leads to is done in the stored
+// version.
 func (g *Generic) requested(c *Caller) schema.GroupVersionKind {
 	if c.Kind.GroupKind() == g.Row.GVK.GroupKind() {
 		return c.Kind

@@ -13,9 +13,10 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// Codec turns the objects of one kind into the bytes that are stored and back, and gives clients their encodings. Bytes come
-// first: what a client is sent is made of the stored bytes with the resourceVersion put in, and an object is decoded only
-// where the bytes are in another format than the client's; then the result is kept with the item and shared.
+// Codec turns the objects of one kind into the bytes that are stored and back, and gives clients their encodings. Bytes
+// come first: what a client is sent is made of the stored bytes with the resourceVersion put in, and an object is
+// decoded only where the bytes are in another format than the client's; then the result is kept with the item and
+// shared.
 //
 // What holds for every implementation, and is tested on each:
 //   - Stored bytes have no resourceVersion: it is the item's Revision, which is put in where it is not 0 (a dry run's).
@@ -30,12 +31,13 @@ type Codec interface {
 	GVK() schema.GroupVersionKind
 	// New returns an empty object of the kind, with its kind set.
 	New() runtime.Object
-	// MediaTypes are those in which whole objects are sent and received, the one for clients without a wish first. Protobuf is
-	// among them where Messages is not nil.
+	// MediaTypes are those in which whole objects are sent and received, the one for clients without a wish first.
+	// Protobuf is among them where Messages is not nil.
 	MediaTypes() []string
 
-	// Draft returns obj as it is stored, with its Facts: fields have metadata.name always and metadata.namespace where there is
-	// one. obj keeps its resourceVersion, and becomes what will be decoded: empty lists are none where that is so in storage.
+	// Draft returns obj as it is stored, with its Facts: fields have metadata.name always and metadata.namespace where
+	// there is one. obj keeps its resourceVersion, and becomes what will be decoded: empty lists are none where that is
+	// so in storage.
 	Draft(obj runtime.Object) (storage.Draft, error)
 	// Decode returns a new object from a stored value, with the resourceVersion put in unless revision is 0.
 	Decode(value []byte, revision int64) (runtime.Object, error)
@@ -43,13 +45,14 @@ type Codec interface {
 	FactsOf(value []byte) (storage.Facts, error)
 	// Metadata decodes an item's metadata only.
 	Metadata(item *storage.Item) (*metav1.ObjectMeta, error)
-	// MetadataMessage returns the metadata as a protobuf message without resourceVersion, for answers that show nothing else.
+	// MetadataMessage returns the metadata as a protobuf message without resourceVersion, for answers that show nothing
+	// else.
 	MetadataMessage(item *storage.Item) ([]byte, error)
 
 	// AppendJSON appends the item's document, without a newline at its end.
 	AppendJSON(b []byte, item *storage.Item) ([]byte, error)
-	// ElementSize is the length of what AppendElement appends; while the item stands, that cannot fail any more. A list asks
-	// before its first byte, while an error can still be answered.
+	// ElementSize is the length of what AppendElement appends; while the item stands, that cannot fail any more. A list
+	// asks before its first byte, while an error can still be answered.
 	ElementSize(item *storage.Item) (int, error)
 	// AppendElement appends the document as lists have it: those of Go types without kind and apiVersion.
 	AppendElement(b []byte, item *storage.Item) ([]byte, error)
@@ -82,9 +85,10 @@ func NewCodec(row *resources.Row) Codec {
 	return c
 }
 
-// NewKindCodec returns the codec of a kind in the format of its objects: JSON for unstructured ones, protobuf for Go types. fields
-// reads what can be selected by, decoded completes what was read; both may be nil.
-func NewKindCodec(gvk schema.GroupVersionKind, newObject func() runtime.Object, fields func(runtime.Object) fields.Set, decoded func(runtime.Object)) Codec {
+// NewKindCodec returns the codec of a kind in the format of its objects: JSON for unstructured ones, protobuf for Go
+// types. fields reads what can be selected by, decoded completes what was read; both may be nil.
+func NewKindCodec(gvk schema.GroupVersionKind, newObject func() runtime.Object, fields func(runtime.Object) fields.Set,
+	decoded func(runtime.Object)) Codec {
 	if _, ok := newObject().(runtime.Unstructured); ok {
 		return NewJSONCodec(gvk, newObject, fields, decoded)
 	}

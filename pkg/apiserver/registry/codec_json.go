@@ -20,17 +20,18 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// JSONCodec is the Codec of unstructured objects: custom resources. They are stored as Kubernetes stores them: one line of JSON
-// in the storage version, its keys sorted, a newline at its end. A JSON answer is the stored line with the resourceVersion
-// spliced into its metadata, at the place that the item's facts name; there is no other text to be made or kept. A value
-// that cannot be spliced (one in another version of the kind, or one that decoded completes) is decoded, and the JSON of that is
-// kept with the item.
+// JSONCodec is the Codec of unstructured objects: custom resources. They are stored as Kubernetes stores them: one line
+// of JSON in the storage version, its keys sorted, a newline at its end. A JSON answer is the stored line with the
+// resourceVersion spliced into its metadata, at the place that the item's facts name; there is no other text to be made
+// or kept. A value that cannot be spliced (one in another version of the kind, or one that decoded completes) is
+// decoded, and the JSON of that is kept with the item.
 type JSONCodec struct {
-	gvk     schema.GroupVersionKind
-	new     func() runtime.Object
-	facts   factReader
-	upgrade func(runtime.Object) (runtime.Object, error) // makes an object of another version one of gvk; nil: they differ by name only
-	decoded func(runtime.Object)                         // completes what was decoded; may be nil
+	gvk   schema.GroupVersionKind
+	new   func() runtime.Object
+	facts factReader
+	// makes an object of another version one of gvk; nil: they differ by name only
+	upgrade func(runtime.Object) (runtime.Object, error)
+	decoded func(runtime.Object) // completes what was decoded; may be nil
 
 	sets   fieldSets
 	head   []byte       // how the values start that this codec writes
@@ -40,9 +41,11 @@ type JSONCodec struct {
 
 var _ Codec = (*JSONCodec)(nil)
 
-// NewJSONCodec returns the codec of a kind whose objects are runtime.Unstructured; fields and decoded may be nil. decoded
-// completes an object that was read from storage (defaults of a schema that has changed since): it must be idempotent.
-func NewJSONCodec(gvk schema.GroupVersionKind, newObject func() runtime.Object, fields func(runtime.Object) fields.Set, decoded func(runtime.Object)) *JSONCodec {
+// NewJSONCodec returns the codec of a kind whose objects are runtime.Unstructured; fields and decoded may be nil.
+// decoded completes an object that was read from storage (defaults of a schema that has changed since): it must be
+// idempotent.
+func NewJSONCodec(gvk schema.GroupVersionKind, newObject func() runtime.Object, fields func(runtime.Object) fields.Set,
+	decoded func(runtime.Object)) *JSONCodec {
 	c := &JSONCodec{gvk: gvk, new: newObject, facts: factReader{fields: fields}, decoded: decoded}
 	c.head = fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, gvk.GroupVersion().String(), gvk.Kind)
 	c.encode = c.makeJSON
@@ -102,8 +105,8 @@ func (c *JSONCodec) Draft(obj runtime.Object) (storage.Draft, error) {
 	return storage.Draft{Value: value, Facts: &facts}, nil
 }
 
-// splice is Facts.Splice of a well-formed value, where its metadata takes the resourceVersion (0 if it does not), and the field sets before
-// that place that other objects have, too.
+// splice is Facts.Splice of a well-formed value, where its metadata takes the resourceVersion (0 if it does not), and
+// the field sets before that place that other objects have, too.
 func (c *JSONCodec) splice(value []byte) (uint32, []storage.Shared) {
 	if !bytes.HasPrefix(value, c.head) || !bytes.HasSuffix(value, []byte("}\n")) || len(value) > math.MaxInt32 {
 		return 0, nil
@@ -138,7 +141,8 @@ func (c *JSONCodec) Decode(value []byte, revision int64) (runtime.Object, error)
 	return obj, nil
 }
 
-// decode reads a value of any version of the kind as an object of the storage version. It is completed in the version that it is stored in.
+// decode reads a value of any version of the kind as an object of the storage version. It is completed in the version
+// that it is stored in.
 func (c *JSONCodec) decode(value []byte) (runtime.Object, error) {
 	u, err := c.read(value)
 	if err != nil {
@@ -181,8 +185,9 @@ func (c *JSONCodec) read(value []byte) (runtime.Object, error) {
 	return u, nil
 }
 
-// FactsOf implements Codec. It decodes the whole object only where more than its metadata is asked for. What was stored in another version
-// is selected by what it has there until it is written again: to upgrade it may take a webhook, and all caches wait for the facts of a change.
+// FactsOf implements Codec. It decodes the whole object only where more than its metadata is asked for. What was stored
+// in another version is selected by what it has there until it is written again: to upgrade it may take a webhook, and
+// all caches wait for the facts of a change.
 func (c *JSONCodec) FactsOf(value []byte) (storage.Facts, error) {
 	if c.facts.fields == nil && c.decoded == nil && json.Valid(value) {
 		if splice, shared := c.splice(value); splice > 0 {

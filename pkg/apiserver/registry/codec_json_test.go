@@ -13,8 +13,8 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-// TestFactsOfAnotherVersion: what an object is selected by is read without upgrading it, which may take a webhook that is slow or gone. All
-// caches of the server wait for the facts of a change.
+// TestFactsOfAnotherVersion: what an object is selected by is read without upgrading it, which may take a webhook that
+// is slow or gone. All caches of the server wait for the facts of a change.
 func TestFactsOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	upgrades := 0
@@ -33,9 +33,11 @@ func TestFactsOfAnotherVersion(t *testing.T) {
 	})
 	for version, want := range map[string]int{"v1": 1, "v2": 0} {
 		upgrades = 0
-		value := []byte(`{"apiVersion":"example.com/` + version + `","kind":"Widget","metadata":{"labels":{"a":"b"},"name":"w"},"spec":{"text":"t"}}` + "\n")
+		value := []byte(`{"apiVersion":"example.com/` + version +
+			`","kind":"Widget","metadata":{"labels":{"a":"b"},"name":"w"},"spec":{"text":"t"}}` + "\n")
 		facts, err := c.FactsOf(value)
-		if err != nil || upgrades > 0 || facts.Labels().Get("a") != "b" || facts.Fields().Get("metadata.name") != "w" || facts.Fields().Get("spec.text") != "t" {
+		if err != nil || upgrades > 0 || facts.Labels().Get("a") != "b" || facts.Fields().Get("metadata.name") != "w" ||
+			facts.Fields().Get("spec.text") != "t" {
 			t.Errorf("%s: %d upgrades, facts %+v, %v", version, upgrades, facts, err)
 		}
 		if _, err := c.Decode(value, 1); upgrades != want || (err != nil) != (want > 0) {

@@ -12,13 +12,13 @@ var errJSON = errors.New("no JSON object with metadata")
 // metadataSpan is where the metadata of an object lies in its JSON.
 type metadataSpan struct {
 	start, end int // of the value, braces included
-	// splice is where a resourceVersion goes in the order of the keys: at the next key's quote, or behind the last value. 0:
-	// nowhere, as there is one already or nothing else.
+	// splice is where a resourceVersion goes in the order of the keys: at the next key's quote, or behind the last
+	// value. 0: nowhere, as there is one already or nothing else.
 	splice int
 }
 
-// scanMetadata finds the metadata of an object without decoding anything. Of bytes that are not JSON it may find some all the
-// same; it does not read beyond them.
+// scanMetadata finds the metadata of an object without decoding anything. Of bytes that are not JSON it may find some
+// all the same; it does not read beyond them.
 func scanMetadata(value []byte) (metadataSpan, error) {
 	var m metadataSpan
 	found, twice := false, false
@@ -52,10 +52,11 @@ func scanMetadata(value []byte) (metadataSpan, error) {
 	return m, nil
 }
 
-// eachFieldSet calls f for every field set (managedFields[].fieldsV1) of the metadata that starts at a place, with where the set starts and
-// ends; of bytes that are not JSON for those before the mistake.
+// eachFieldSet calls f for every field set (managedFields[].fieldsV1) of the metadata that starts at a place, with
+// where the set starts and ends; of bytes that are not JSON for those before the mistake.
 func eachFieldSet(value []byte, metadata int, f func(start, end int)) {
-	_ = eachKey(value, metadata, func(key []byte, _, start, end int) { // who found the metadata has seen that it can be read
+	// who found the metadata has seen that it can be read
+	_ = eachKey(value, metadata, func(key []byte, _, start, end int) {
 		if !isKey(key, "managedFields") || value[start] != '[' {
 			return
 		}

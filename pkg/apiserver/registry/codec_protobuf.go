@@ -38,7 +38,8 @@ var (
 )
 
 // NewProtobufCodec returns the codec of a kind whose objects are Messages; fields may be nil.
-func NewProtobufCodec(gvk schema.GroupVersionKind, newObject func() runtime.Object, fields func(runtime.Object) fields.Set) *ProtobufCodec {
+func NewProtobufCodec(gvk schema.GroupVersionKind, newObject func() runtime.Object,
+	fields func(runtime.Object) fields.Set) *ProtobufCodec {
 	c := &ProtobufCodec{gvk: gvk, new: newObject, facts: factReader{fields: fields}}
 	c.head = EnvelopeHead(c.gvk)
 	c.jsonHead = fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, c.gvk.Kind, c.gvk.GroupVersion().String())
@@ -95,8 +96,8 @@ func (c *ProtobufCodec) raw(value []byte) ([]byte, error) {
 	return value[from:to], err
 }
 
-// span tells where the message of a stored value lies that begins with front and is of a length; from is 0 for one that this
-// codec has not written.
+// span tells where the message of a stored value lies that begins with front and is of a length; from is 0 for one that
+// this codec has not written.
 func (c *ProtobufCodec) span(front []byte, length int) (from, to int, err error) {
 	if !bytes.HasPrefix(front, c.head) {
 		return 0, 0, nil
@@ -214,7 +215,9 @@ func (c *ProtobufCodec) encodeJSON(obj runtime.Object) (storage.Bytes, error) {
 
 // Share implements Codec: nobody needs to decode the item for its JSON then.
 func (c *ProtobufCodec) Share(item *storage.Item, obj runtime.Object) error {
-	_, err := item.Encoded(&c.json, storage.WhileAsked, func(*storage.Item) (storage.Bytes, error) { return c.encodeJSON(obj) })
+	_, err := item.Encoded(&c.json, storage.WhileAsked, func(*storage.Item) (storage.Bytes, error) {
+		return c.encodeJSON(obj)
+	})
 	return err
 }
 

@@ -15,8 +15,8 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-// TestStoredAsGiven: what is read from storage is what was written, of every kind and with all its defaults: then an update
-// that changes nothing is one.
+// TestStoredAsGiven: what is read from storage is what was written, of every kind and with all its defaults: then an
+// update that changes nothing is one.
 func TestStoredAsGiven(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../api/resources/rows/testdata/create.yaml")

@@ -12,7 +12,8 @@ import (
 )
 
 // A page whose revision is compacted away is a 410 that offers to go on with an inconsistent list (conformance: "should
-// continue listing from the last key if the original version has been compacted away, though the list is inconsistent").
+// continue listing from the last key if the original version has been compacted away, though the list is
+// inconsistent").
 func TestExpiredContinue(t *testing.T) {
 	t.Parallel()
 	g := store(t, "configmaps")

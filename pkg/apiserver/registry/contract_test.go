@@ -57,9 +57,11 @@ func contracts() map[string]contract {
 	return map[string]contract{
 		"protobuf": {
 			Codec: podCodec(),
-			docs: []string{somePod, `{"kind":"Pod","apiVersion":"v1",` + metadata + `,"spec":{"nodeName":"n","containers":null}}`,
+			docs: []string{somePod, `{"kind":"Pod","apiVersion":"v1",` + metadata +
+				`,"spec":{"nodeName":"n","containers":null}}`,
 				`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","labels":{"a":"b"}},"spec":{"nodeName":"n","containers":[],"volumes":[{"name":"v","projected":{"sources":[]}}]}}`},
-			broken: []string{"", "k8s", EnvelopeMagic, widgetHead + `"metadata":{"name":"p"}}`, string(head), string(head) + "\xff", string(head) + "\x7fx",
+			broken: []string{"", "k8s", EnvelopeMagic, widgetHead + `"metadata":{"name":"p"}}`, string(head),
+				string(head) + "\xff", string(head) + "\x7fx",
 				string(pod.Value[:len(pod.Value)-8]), strings.Replace(string(pod.Value), "Pod", "Dop", 1)},
 			field: [2]string{"spec.nodeName", "n"},
 			huge: func(size int) string {
@@ -74,12 +76,15 @@ func contracts() map[string]contract {
 				widgetHead + `"metadata":{"labels":{"a":"b"},"name":"p","zzz":1},"spec":{"color":"n"}}`,
 				`{"aa":1,"apiVersion":"example.com/v1","kind":"Widget","metadata":{"labels":{"a":"b"},"name":"p","uid":"1"},"spec":{"color":"n"}}`,
 			},
-			broken: []string{"", "{", "null", "[]", `"x"`, string(pod.Value), widgetHead, widgetHead + `"metadata":{"name":"p"}`, widgetHead + `"metadata":{"name":"p"},"a":[}`,
-				widgetHead + `"metadata":null}`, widgetHead + `"spec":{}}`, `{"apiVersion":"other.com/v1","kind":"Widget","metadata":{"name":"p"}}`,
+			broken: []string{"", "{", "null", "[]", `"x"`, string(pod.Value), widgetHead,
+				widgetHead + `"metadata":{"name":"p"}`, widgetHead + `"metadata":{"name":"p"},"a":[}`,
+				widgetHead + `"metadata":null}`, widgetHead + `"spec":{}}`,
+				`{"apiVersion":"other.com/v1","kind":"Widget","metadata":{"name":"p"}}`,
 				`{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"p"}}`, `{"metadata":{"name":"p"}}`},
 			field: [2]string{"spec.color", "n"},
 			huge: func(size int) string {
-				return widgetHead + `"metadata":{"labels":{"a":"b"},"name":"p","uid":"1"},"spec":{"big":"` + strings.Repeat("x", size) + `","color":"n"}}`
+				return widgetHead + `"metadata":{"labels":{"a":"b"},"name":"p","uid":"1"},"spec":{"big":"` +
+					strings.Repeat("x", size) + `","color":"n"}}`
 			},
 		},
 	}
@@ -137,8 +142,8 @@ func withVersion(t testing.TB, obj runtime.Object, version string) runtime.Objec
 	return obj
 }
 
-// TestContractRoundTrip: what is read is what was written except for the resourceVersion, which is the revision's; the bytes do
-// not depend on it, and the object keeps its own.
+// TestContractRoundTrip: what is read is what was written except for the resourceVersion, which is the revision's; the
+// bytes do not depend on it, and the object keeps its own.
 func TestContractRoundTrip(t *testing.T) {
 	each(t, func(t *testing.T, c contract) {
 		for _, doc := range c.docs {
@@ -156,7 +161,8 @@ func TestContractRoundTrip(t *testing.T) {
 			}
 			for revision, want := range map[int64]string{0: "", 7: "7", math.MaxInt64: "9223372036854775807"} {
 				got, err := c.Decode(d.Value, revision)
-				if want := withVersion(t, obj, want); err != nil || !equality.Semantic.DeepEqual(got, want) || asWritten(t, got) != asWritten(t, want) {
+				if want := withVersion(t, obj, want); err != nil || !equality.Semantic.DeepEqual(got, want) ||
+					asWritten(t, got) != asWritten(t, want) {
 					t.Errorf("%s at %d: %+v, %v", doc, revision, got, err)
 				}
 			}
@@ -168,8 +174,8 @@ func TestContractRoundTrip(t *testing.T) {
 	})
 }
 
-// TestContractEncodings: what is made of the bytes is what an encoder makes of the object: the JSON document, the element of a
-// list, and for a kind with messages the document and the element in protobuf.
+// TestContractEncodings: what is made of the bytes is what an encoder makes of the object: the JSON document, the
+// element of a list, and for a kind with messages the document and the element in protobuf.
 func TestContractEncodings(t *testing.T) {
 	each(t, func(t *testing.T, c contract) {
 		for i, doc := range append(slices.Clone(c.docs), c.huge(1<<20)) {
@@ -194,7 +200,8 @@ func TestContractEncodings(t *testing.T) {
 				size, sizeErr := c.ElementSize(item)
 				got, err := c.AppendElement([]byte("x"), item)
 				if err != nil || sizeErr != nil || string(got) != "x"+element || size != len(element) {
-					t.Errorf("element at %d of %d bytes is\n%.300s\nwant %d\n%.300s\n%v %v", revision, size, got, len(element), element, err, sizeErr)
+					t.Errorf("element at %d of %d bytes is\n%.300s\nwant %d\n%.300s\n%v %v", revision, size, got,
+						len(element), element, err, sizeErr)
 				}
 				if c.Messages() != nil {
 					c.checkMessages(t, item, obj)
@@ -228,11 +235,13 @@ func (c contract) checkMessages(t *testing.T, item *storage.Item, want runtime.O
 	}
 }
 
-// TestContractMediaTypes: JSON is what clients without a wish get, and protobuf is offered exactly where it can be made.
+// TestContractMediaTypes: JSON is what clients without a wish get, and protobuf is offered exactly where it can be
+// made.
 func TestContractMediaTypes(t *testing.T) {
 	each(t, func(t *testing.T, c contract) {
 		types := c.MediaTypes()
-		if types[0] != runtime.ContentTypeJSON || slices.Contains(types, runtime.ContentTypeProtobuf) != (c.Messages() != nil) {
+		if types[0] != runtime.ContentTypeJSON ||
+			slices.Contains(types, runtime.ContentTypeProtobuf) != (c.Messages() != nil) {
 			t.Errorf("media types %v", types)
 		}
 	})
@@ -264,7 +273,8 @@ func TestContractMetadata(t *testing.T) {
 				if got, err := partial.AppendJSON(nil, shown); err != nil || string(got) != asWritten(t, obj) {
 					t.Errorf("%s, %v", got, err)
 				}
-				if element, err := partial.AppendElement(nil, shown); err != nil || string(element) != asWritten(t, obj) {
+				if element, err := partial.AppendElement(nil, shown); err != nil ||
+					string(element) != asWritten(t, obj) {
 					t.Errorf("element %s, %v", element, err)
 				}
 				contract{Codec: partial}.checkMessages(t, shown, obj)
@@ -282,7 +292,8 @@ func TestContractFacts(t *testing.T) {
 			if err != nil || !reflect.DeepEqual(facts, item.Facts) {
 				t.Errorf("%s: read as %+v, written as %+v, %v", doc, facts, item.Facts, err)
 			}
-			if facts.Labels().Get("a") != "b" || facts.Fields().Get("metadata.name") != "p" || facts.Fields().Get(c.field[0]) != c.field[1] {
+			if facts.Labels().Get("a") != "b" || facts.Fields().Get("metadata.name") != "p" ||
+				facts.Fields().Get(c.field[0]) != c.field[1] {
 				t.Errorf("%s: %+v", doc, facts)
 			}
 		}
@@ -332,7 +343,8 @@ func TestJSONIsStoredAsByKubernetes(t *testing.T) {
 	c := contract{Codec: widgetCodec()}
 	item := c.stored(t, `{"kind":"Widget","spec":{"max":9223372036854775807,"min":-9223372036854775808,"beyond":9223372036854775808,"half":0.5,"tenth":0.1,"small":1e-7,"zero":0,
 		"text":"<é>","unknown":{"b":[],"a":null}},"apiVersion":"example.com/v1","metadata":{"uid":"u","resourceVersion":"3","name":"p"}}`, 7)
-	const want = widgetHead + `"metadata":{"name":"p",%s"uid":"u"},"spec":{"beyond":9223372036854776000,"half":0.5,"max":9223372036854775807,"min":-9223372036854775808,` +
+	const want = widgetHead +
+		`"metadata":{"name":"p",%s"uid":"u"},"spec":{"beyond":9223372036854776000,"half":0.5,"max":9223372036854775807,"min":-9223372036854775808,` +
 		`"small":1e-7,"tenth":0.1,"text":"\u003cé\u003e","unknown":{"a":null,"b":[]},"zero":0}}`
 	if string(item.Value()) != fmt.Sprintf(want, "")+"\n" {
 		t.Errorf("stored %s", item.Value())
@@ -344,15 +356,16 @@ func TestJSONIsStoredAsByKubernetes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]any{"max": int64(math.MaxInt64), "min": int64(math.MinInt64), "beyond": 9223372036854775808.0, "half": 0.5, "tenth": 0.1, "small": 1e-7, "zero": int64(0)} {
+	for name, want := range map[string]any{"max": int64(math.MaxInt64), "min": int64(math.MinInt64),
+		"beyond": 9223372036854775808.0, "half": 0.5, "tenth": 0.1, "small": 1e-7, "zero": int64(0)} {
 		if got, _, _ := unstructured.NestedFieldNoCopy(obj.(*unstructured.Unstructured).Object, "spec", name); got != want {
 			t.Errorf("%s is %T %v", name, got, got)
 		}
 	}
 }
 
-// TestJSONOfOthers: what others have stored is served, spliced or not: in another version, with spaces, with a version among
-// the bytes, with keys in another order, without a newline.
+// TestJSONOfOthers: what others have stored is served, spliced or not: in another version, with spaces, with a version
+// among the bytes, with keys in another order, without a newline.
 func TestJSONOfOthers(t *testing.T) {
 	t.Parallel()
 	c := widgetCodec()
@@ -411,21 +424,23 @@ func TestJSONCompletes(t *testing.T) {
 			_ = unstructured.SetNestedField(u.Object, "red", "spec", "color")
 		}
 	})
-	for value, wants := range map[string]string{`"metadata":{"name":"p"},"spec":{}}`: "red", `"metadata":{"name":"p"},"spec":{"color":"blue"}}`: "blue"} {
+	for value, wants := range map[string]string{`"metadata":{"name":"p"},"spec":{}}`: "red",
+		`"metadata":{"name":"p"},"spec":{"color":"blue"}}`: "blue"} {
 		item := storage.NewItem("", []byte(widgetHead+value+"\n"), 7, storage.Facts{})
 		var err error
 		if item.Facts, err = c.FactsOf(item.Value()); err != nil || (item.Facts.Splice == 0) != (wants == "red") {
 			t.Fatalf("%s: %+v, %v", value, item.Facts, err)
 		}
 		checkSplice(t, c, item)
-		if b, err := c.AppendJSON(nil, item); err != nil || !strings.Contains(string(b), `"spec":{"color":"`+wants+`"}`) {
+		if b, err := c.AppendJSON(nil, item); err != nil ||
+			!strings.Contains(string(b), `"spec":{"color":"`+wants+`"}`) {
 			t.Errorf("%s is sent as %s, %v", value, b, err)
 		}
 	}
 }
 
-// FuzzJSONSplice: whatever lies in storage is either refused or sent as the object that it decodes to, and nothing is read or
-// written beyond its bytes.
+// FuzzJSONSplice: whatever lies in storage is either refused or sent as the object that it decodes to, and nothing is
+// read or written beyond its bytes.
 func FuzzJSONSplice(f *testing.F) {
 	for _, c := range contracts() {
 		for _, s := range append(c.docs, c.broken...) {

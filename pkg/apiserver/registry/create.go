@@ -23,19 +23,23 @@ import (
 const nameAttempts = 8
 
 // Create implements Store.
-func (g *Generic) Create(ctx context.Context, ns string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error) {
+func (g *Generic) Create(ctx context.Context, ns string, obj runtime.Object,
+	opts *metav1.CreateOptions) (runtime.Object, error) {
 	_, created, err := g.CreateItem(ctx, ns, "", obj, opts)
 	return created, err
 }
 
-// CreateItem stores obj, which it changes, and returns what was stored: another object if admission replaced it. name is the
-// object's where the request gives it, in a URL, else "". The item's revision in a dry run is the version that obj had, mostly 0.
-func (g *Generic) CreateItem(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions) (*storage.Item, runtime.Object, error) {
+// CreateItem stores obj, which it changes, and returns what was stored: another object if admission replaced it. name
+// is the object's where the request gives it, in a URL, else "". The item's revision in a dry run is the version that
+// obj had, mostly 0.
+func (g *Generic) CreateItem(ctx context.Context, ns, name string, obj runtime.Object,
+	opts *metav1.CreateOptions) (*storage.Item, runtime.Object, error) {
 	return g.createNoted(ctx, ns, name, obj, opts, false)
 }
 
 // createNoted is CreateItem of an object whose managedFields are made, or not.
-func (g *Generic) createNoted(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions, noted bool) (*storage.Item, runtime.Object, error) {
+func (g *Generic) createNoted(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions,
+	noted bool) (*storage.Item, runtime.Object, error) {
 	access, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, nil, fmt.Errorf("create %s: %w", g.gr, err)
@@ -82,8 +86,8 @@ func (g *Generic) createNoted(ctx context.Context, ns, name string, obj runtime.
 	}
 }
 
-// checkCreated refuses an object that is not the one the request was made for, as the client sent it or as admission left it.
-// A name that no URL gives is the object's own affair.
+// checkCreated refuses an object that is not the one the request was made for, as the client sent it or as admission
+// left it. A name that no URL gives is the object's own affair.
 func (g *Generic) checkCreated(access metav1.Object, ns, name string) error {
 	if err := g.fitNamespace(access, ns); err != nil {
 		return err
@@ -94,8 +98,10 @@ func (g *Generic) checkCreated(access metav1.Object, ns, name string) error {
 	return nil
 }
 
-// create prepares, validates and stores a.Object, whose name is settled. A later attempt gets the object as the one before left it.
-func (g *Generic) create(ctx context.Context, a *admission.Attributes, access metav1.Object) (item *storage.Item, err error) {
+// create prepares, validates and stores a.Object, whose name is settled. A later attempt gets the object as the one
+// before left it.
+func (g *Generic) create(ctx context.Context, a *admission.Attributes, access metav1.Object) (item *storage.Item,
+	err error) {
 	s := &g.Row.Strategy
 	wipeSystemMetadata(access)
 	access.SetUID(uuid.NewUUID())
@@ -144,7 +150,8 @@ func (g *Generic) create(ctx context.Context, a *admission.Attributes, access me
 // insert stores the object, which must be new: what else is wrong with it has been told before.
 func (g *Generic) insert(ctx context.Context, a *admission.Attributes, access metav1.Object) (*storage.Item, error) {
 	v, err := version(access)
-	if err == nil && v != 0 && !a.DryRun { // Kubernetes, too, takes what is no version for none, and does not look at one in a dry run
+	// Kubernetes, too, takes what is no version for none, and does not look at one in a dry run
+	if err == nil && v != 0 && !a.DryRun {
 		return nil, errors.New("resourceVersion should not be set on objects to be created")
 	}
 	draft, err := g.codec.Draft(a.Object)
@@ -192,7 +199,8 @@ func (g *Generic) taken(ctx context.Context, access metav1.Object) error {
 }
 
 // validateCreate checks metadata and the kind's own rules; all problems are reported at once (422).
-func (g *Generic) validateCreate(ctx context.Context, obj runtime.Object, access metav1.Object, s *resources.Strategy) error {
+func (g *Generic) validateCreate(ctx context.Context, obj runtime.Object, access metav1.Object,
+	s *resources.Strategy) error {
 	path := field.NewPath("metadata")
 	meta := validation.ValidateObjectMetaAccessor(access, g.Row.Namespaced, g.nameRule(), path)
 	meta = append(meta, g.validateFinalizers(access, path)...)
@@ -224,7 +232,8 @@ func (g *Generic) validateFinalizers(access metav1.Object, path *field.Path) fie
 	for i, f := range access.GetFinalizers() {
 		standard := f == "kubernetes" || f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
 		if !standard && !strings.Contains(f, "/") {
-			errs = append(errs, field.Invalid(path.Child("finalizers").Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
+			errs = append(errs, field.Invalid(path.Child("finalizers").Index(i), f,
+				"name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}
 	return errs
@@ -260,7 +269,8 @@ func (g *Generic) fitNamespace(access metav1.Object, ns string) error {
 	case "":
 		access.SetNamespace(ns)
 	default:
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return apierrors.NewBadRequest(
+			"the namespace of the provided object does not match the namespace sent on the request")
 	}
 	return nil
 }

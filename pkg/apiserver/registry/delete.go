@@ -21,18 +21,21 @@ import (
 const deleteWorkers = 8
 
 // Delete implements Store.
-func (g *Generic) Delete(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
+func (g *Generic) Delete(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (runtime.Object, bool,
+	error) {
 	_, obj, gone, err := g.DeleteItem(ctx, ns, name, opts)
 	return obj, gone, err
 }
 
 // DeleteItem is Delete that returns the object's bytes as well.
-func (g *Generic) DeleteItem(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
+func (g *Generic) DeleteItem(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (*storage.Item,
+	runtime.Object, bool, error) {
 	return g.deleteOne(ctx, ns, name, false, opts)
 }
 
 // deleteOne is DeleteItem; ofCollection tells that the request is for a collection.
-func (g *Generic) deleteOne(ctx context.Context, ns, name string, ofCollection bool, opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
+func (g *Generic) deleteOne(ctx context.Context, ns, name string, ofCollection bool,
+	opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
 	for {
 		item, obj, gone, err := g.tryDelete(ctx, ns, name, ofCollection, opts)
 		if errors.Is(err, errStale) {
@@ -46,7 +49,8 @@ func (g *Generic) deleteOne(ctx context.Context, ns, name string, ofCollection b
 }
 
 // tryDelete decides on the object as it is now and carries it out; errStale when it changed meanwhile.
-func (g *Generic) tryDelete(ctx context.Context, ns, name string, ofCollection bool, opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
+func (g *Generic) tryDelete(ctx context.Context, ns, name string, ofCollection bool,
+	opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
 	key := g.key(ns, name)
 	item, err := g.Storage.Get(ctx, key, 0)
 	if err != nil {
@@ -96,10 +100,12 @@ func (g *Generic) tryDelete(ctx context.Context, ns, name string, ofCollection b
 	return g.removeMarked(ctx, item, obj, changed, opts)
 }
 
-// removeMarked removes an object of a kind with grace periods that has none left. The mark is a write of its own (written), so that
-// watchers see deletionTimestamp before the object is gone, as they do when there is time left. Whatever happens to the object
-// between the two does not fail the deletion: somebody else may finish it, or hold the object with a finalizer.
-func (g *Generic) removeMarked(ctx context.Context, item *storage.Item, obj runtime.Object, written bool, opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
+// removeMarked removes an object of a kind with grace periods that has none left. The mark is a write of its own
+// (written), so that watchers see deletionTimestamp before the object is gone, as they do when there is time left.
+// Whatever happens to the object between the two does not fail the deletion: somebody else may finish it, or hold the
+// object with a finalizer.
+func (g *Generic) removeMarked(ctx context.Context, item *storage.Item, obj runtime.Object, written bool,
+	opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
 	access, err := meta.Accessor(obj)
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("delete %s: %w", g.gr, err)
@@ -137,7 +143,8 @@ func (g *Generic) removeMarked(ctx context.Context, item *storage.Item, obj runt
 	}
 }
 
-func (g *Generic) remove(ctx context.Context, item *storage.Item, obj runtime.Object, opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
+func (g *Generic) remove(ctx context.Context, item *storage.Item, obj runtime.Object,
+	opts *metav1.DeleteOptions) (*storage.Item, runtime.Object, bool, error) {
 	if isDryRun(opts.DryRun) {
 		return item, obj, true, nil
 	}
@@ -152,7 +159,8 @@ func (g *Generic) remove(ctx context.Context, item *storage.Item, obj runtime.Ob
 	return last, obj, true, setVersion(obj, last)
 }
 
-func (g *Generic) storeMarked(ctx context.Context, item *storage.Item, obj runtime.Object, opts *metav1.DeleteOptions) (*storage.Item, error) {
+func (g *Generic) storeMarked(ctx context.Context, item *storage.Item, obj runtime.Object,
+	opts *metav1.DeleteOptions) (*storage.Item, error) {
 	draft, err := g.codec.Draft(obj)
 	if err != nil {
 		return nil, err
@@ -174,8 +182,8 @@ func (g *Generic) storeMarked(ctx context.Context, item *storage.Item, obj runti
 	return marked, setVersion(obj, marked)
 }
 
-// markDeleted gives obj the marks of a deletion with opts: finalizers of its propagation policy, deletionTimestamp and grace
-// period. A deletion under way is only ever shortened. It tells whether anything changed.
+// markDeleted gives obj the marks of a deletion with opts: finalizers of its propagation policy, deletionTimestamp and
+// grace period. A deletion under way is only ever shortened. It tells whether anything changed.
 func (g *Generic) markDeleted(obj runtime.Object, access metav1.Object, opts *metav1.DeleteOptions) bool {
 	changed := g.setPropagation(access, opts)
 	var grace int64
@@ -196,7 +204,8 @@ func (g *Generic) markDeleted(obj runtime.Object, access metav1.Object, opts *me
 	}
 	at := metav1.NewTime(g.Now().Add(time.Duration(grace) * time.Second)).Rfc3339Copy()
 	access.SetDeletionTimestamp(&at)
-	if g.Row.Strategy.Held == nil { // what is held (a namespace, a definition) has no grace period, and is not a new generation
+	// what is held (a namespace, a definition) has no grace period, and is not a new generation
+	if g.Row.Strategy.Held == nil {
 		access.SetDeletionGracePeriodSeconds(&grace)
 		if access.GetGeneration() > 0 {
 			access.SetGeneration(access.GetGeneration() + 1)
@@ -208,22 +217,25 @@ func (g *Generic) markDeleted(obj runtime.Object, access metav1.Object, opts *me
 	return true
 }
 
-// orphansUnasked tells whether a deletion with opts of an object with these finalizers orphans dependents because nobody has said
-// what is to become of them.
+// orphansUnasked tells whether a deletion with opts of an object with these finalizers orphans dependents because
+// nobody has said what is to become of them.
 func (g *Generic) orphansUnasked(finalizers []string, opts *metav1.DeleteOptions) bool {
-	said := opts.PropagationPolicy != nil || opts.OrphanDependents != nil || //nolint:staticcheck // deprecated, but part of the API
-		slices.Contains(finalizers, metav1.FinalizerOrphanDependents) || slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
+	//nolint:staticcheck // deprecated, but part of the API
+	said := opts.PropagationPolicy != nil || opts.OrphanDependents != nil ||
+		slices.Contains(finalizers, metav1.FinalizerOrphanDependents) ||
+		slices.Contains(finalizers, metav1.FinalizerDeleteDependents)
 	return g.Row.Strategy.DefaultOrphan && !g.NoGarbageCollector && !said
 }
 
-// setPropagation sets the finalizers that make the garbage collector orphan dependents or delete them first. It tells whether
-// they changed.
+// setPropagation sets the finalizers that make the garbage collector orphan dependents or delete them first. It tells
+// whether they changed.
 func (g *Generic) setPropagation(access metav1.Object, opts *metav1.DeleteOptions) bool {
 	if g.NoGarbageCollector || g.Row.Strategy.NoPropagation && access.GetDeletionTimestamp() == nil {
 		return false
 	}
 	was := access.GetFinalizers()
-	orphan, foreground := slices.Contains(was, metav1.FinalizerOrphanDependents), slices.Contains(was, metav1.FinalizerDeleteDependents)
+	orphan, foreground := slices.Contains(was, metav1.FinalizerOrphanDependents),
+		slices.Contains(was, metav1.FinalizerDeleteDependents)
 	switch {
 	case opts.PropagationPolicy != nil:
 		orphan = *opts.PropagationPolicy == metav1.DeletePropagationOrphan
@@ -250,8 +262,10 @@ func (g *Generic) setPropagation(access metav1.Object, opts *metav1.DeleteOption
 	return true
 }
 
-// DeleteItems deletes what list options select and returns it as it was found. Objects that vanish meanwhile are skipped.
-func (g *Generic) DeleteItems(ctx context.Context, ns string, opts *metav1.DeleteOptions, list storage.ListOptions) (*storage.List, error) {
+// DeleteItems deletes what list options select and returns it as it was found. Objects that vanish meanwhile are
+// skipped.
+func (g *Generic) DeleteItems(ctx context.Context, ns string, opts *metav1.DeleteOptions,
+	list storage.ListOptions) (*storage.List, error) {
 	found, err := g.ListItems(ctx, ns, list)
 	if err != nil {
 		return nil, err

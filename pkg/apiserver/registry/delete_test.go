@@ -14,13 +14,15 @@ import (
 )
 
 func podOn(node string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 }
 
 func TestGracefulDeletion(t *testing.T) {
 	t.Parallel()
 	g := store(t, "pods")
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 	if _, err := g.Create(t.Context(), "ns", pod, &metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,8 @@ func TestGracefulDeletion(t *testing.T) {
 	if p, gone = grace(new(int64(60))); gone || *p.DeletionGracePeriodSeconds != 30 {
 		t.Fatalf("a longer period: %v %+v", gone, p.ObjectMeta)
 	}
-	if p, gone = grace(new(int64(5))); gone || *p.DeletionGracePeriodSeconds != 5 || p.DeletionTimestamp.Second() != 10 {
+	if p, gone = grace(new(int64(5))); gone || *p.DeletionGracePeriodSeconds != 5 ||
+		p.DeletionTimestamp.Second() != 10 {
 		t.Fatalf("a shorter period: %v %+v", gone, p.ObjectMeta)
 	}
 	if _, gone = grace(new(int64(0))); !gone {
@@ -47,7 +50,8 @@ func TestGracefulDeletion(t *testing.T) {
 	}
 }
 
-// Watchers of pods see the mark before a pod is gone, also where no time is left from the start: as MODIFIED, then DELETED.
+// Watchers of pods see the mark before a pod is gone, also where no time is left from the start: as MODIFIED, then
+// DELETED.
 func TestDeletionInTwoSteps(t *testing.T) {
 	t.Parallel()
 	zero := &metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
@@ -56,10 +60,12 @@ func TestDeletionInTwoSteps(t *testing.T) {
 		opts []*metav1.DeleteOptions
 		want []string
 	}{
-		"of a pod without a node":  {"", []*metav1.DeleteOptions{{}}, []string{"MODIFIED true 0", "DELETED true 0"}},
-		"without grace":            {"n", []*metav1.DeleteOptions{zero}, []string{"MODIFIED true 0", "DELETED true 0"}},
-		"shortened":                {"n", []*metav1.DeleteOptions{{}, zero}, []string{"MODIFIED true 30", "MODIFIED true 0", "DELETED true 0"}},
-		"of a dry run":             {"", []*metav1.DeleteOptions{{DryRun: []string{metav1.DryRunAll}}, {}}, []string{"MODIFIED true 0", "DELETED true 0"}},
+		"of a pod without a node": {"", []*metav1.DeleteOptions{{}}, []string{"MODIFIED true 0", "DELETED true 0"}},
+		"without grace":           {"n", []*metav1.DeleteOptions{zero}, []string{"MODIFIED true 0", "DELETED true 0"}},
+		"shortened": {"n", []*metav1.DeleteOptions{{}, zero},
+			[]string{"MODIFIED true 30", "MODIFIED true 0", "DELETED true 0"}},
+		"of a dry run": {"", []*metav1.DeleteOptions{{DryRun: []string{metav1.DryRunAll}}, {}},
+			[]string{"MODIFIED true 0", "DELETED true 0"}},
 		"that the node may finish": {"n", []*metav1.DeleteOptions{{}}, []string{"MODIFIED true 30"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +75,8 @@ func TestDeletionInTwoSteps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			watch, err := g.Storage.Watch(t.Context(), registry.Prefix(g.Row), storage.WatchOptions{Revision: created.Revision})
+			watch, err := g.Storage.Watch(t.Context(), registry.Prefix(g.Row),
+				storage.WatchOptions{Revision: created.Revision})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,14 +135,15 @@ func TestBetweenTheStepsOfADeletion(t *testing.T) {
 	t.Parallel()
 	change := func(g *registry.Generic, by func(*corev1.Pod)) func(ctx context.Context, key string) {
 		return func(ctx context.Context, key string) {
-			if _, err := g.Storage.(*interposed).Interface.Update(ctx, key, func(current *storage.Item) (storage.Draft, error) {
-				obj, err := registry.Object(g.Codec(), current)
-				if err != nil {
-					return storage.Draft{}, err
-				}
-				by(obj.(*corev1.Pod))
-				return g.Codec().Draft(obj)
-			}); err != nil {
+			if _, err := g.Storage.(*interposed).Interface.Update(ctx, key,
+				func(current *storage.Item) (storage.Draft, error) {
+					obj, err := registry.Object(g.Codec(), current)
+					if err != nil {
+						return storage.Draft{}, err
+					}
+					by(obj.(*corev1.Pod))
+					return g.Codec().Draft(obj)
+				}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -147,7 +155,9 @@ func TestBetweenTheStepsOfADeletion(t *testing.T) {
 	}{
 		"another client finishes it": {func(g *registry.Generic) func(context.Context, string) {
 			return func(ctx context.Context, key string) {
-				if _, err := g.Storage.(*interposed).Interface.Delete(ctx, key, func(*storage.Item) error { return nil }); err != nil {
+				if _, err := g.Storage.(*interposed).Interface.Delete(ctx, key, func(*storage.Item) error {
+					return nil
+				}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// emptyLists knows where in a Go type JSON shows a list, or a map, also if it is empty. Protobuf does not tell an empty one from none, so what
-// is stored shows none (null) where a client wrote an empty one ([]).
+// emptyLists knows where in a Go type JSON shows a list, or a map, also if it is empty. Protobuf does not tell an empty
+// one from none, so what is stored shows none (null) where a client wrote an empty one ([]).
 type emptyLists struct {
 	fields []listField
 }
@@ -22,7 +22,8 @@ type listField struct {
 
 var jsonMarshaler = reflect.TypeFor[json.Marshaler]()
 
-// emptyListsOf looks through a struct, and what it points to and lists; above are the structs that it is a part of. What is nil has no such list.
+// emptyListsOf looks through a struct, and what it points to and lists; above are the structs that it is a part of.
+// What is nil has no such list.
 func emptyListsOf(t reflect.Type, above ...reflect.Type) *emptyLists {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()

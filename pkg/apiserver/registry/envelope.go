@@ -18,8 +18,8 @@ type Message interface {
 // EnvelopeMagic starts every protobuf document of Kubernetes, stored or sent; a runtime.Unknown message follows.
 const EnvelopeMagic = "k8s\x00"
 
-// The tags of runtime.Unknown's fields: typeMeta, raw, contentEncoding and contentType; and of a metadata field (1) and of
-// ObjectMeta's resourceVersion (6). All are length-delimited.
+// The tags of runtime.Unknown's fields: typeMeta, raw, contentEncoding and contentType; and of a metadata field (1) and
+// of ObjectMeta's resourceVersion (6). All are length-delimited.
 const (
 	tagTypeMeta        = 1<<3 | 2
 	tagRaw             = 2<<3 | 2
@@ -32,7 +32,8 @@ const (
 var errEnvelope = errors.New("not a protobuf document of Kubernetes")
 
 // errMagic is for a document of another format.
-var errMagic = fmt.Errorf("provided data does not appear to be a protobuf message, expected prefix %v", []byte(EnvelopeMagic))
+var errMagic = fmt.Errorf("provided data does not appear to be a protobuf message, expected prefix %v",
+	[]byte(EnvelopeMagic))
 
 // EnvelopeHead returns what precedes the raw message's length in a document of kind gvk.
 func EnvelopeHead(gvk schema.GroupVersionKind) []byte {

@@ -15,7 +15,9 @@ import (
 )
 
 func podCodec() *ProtobufCodec {
-	return NewProtobufCodec(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, func() runtime.Object { return &corev1.Pod{} },
+	return NewProtobufCodec(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, func() runtime.Object {
+		return &corev1.Pod{}
+	},
 		func(obj runtime.Object) fields.Set {
 			return fields.Set{"spec.nodeName": obj.(*corev1.Pod).Spec.NodeName}
 		})
@@ -57,7 +59,8 @@ func FuzzParseEnvelope(f *testing.F) {
 			return // it knows each field's type
 		}
 		same := func(e Envelope) bool {
-			return string(e.APIVersion) == unknown.APIVersion && string(e.Kind) == unknown.Kind && bytes.Equal(e.Raw, unknown.Raw)
+			return string(e.APIVersion) == unknown.APIVersion && string(e.Kind) == unknown.Kind &&
+				bytes.Equal(e.Raw, unknown.Raw)
 		}
 		if err == nil && !same(e) {
 			t.Fatalf("read %q %q %x, want %+v", e.APIVersion, e.Kind, e.Raw, unknown)
@@ -104,7 +107,8 @@ func FuzzStoredBytes(f *testing.F) {
 		}
 		want := obj.(*corev1.Pod)
 		item := storage.NewItem("", value, revision, storage.Facts{})
-		if m, err := codec.Metadata(item); err != nil || revision > 0 && !equality.Semantic.DeepEqual(*m, want.ObjectMeta) {
+		if m, err := codec.Metadata(item); err != nil ||
+			revision > 0 && !equality.Semantic.DeepEqual(*m, want.ObjectMeta) {
 			t.Fatalf("metadata %+v, %v, want %+v", m, err, want.ObjectMeta)
 		}
 		doc, err := AppendDocument(codec, nil, item)
@@ -120,7 +124,8 @@ func FuzzStoredBytes(f *testing.F) {
 			t.Fatalf("the answer is %+v, %v, want %+v", got, err, want)
 		}
 		facts, err := codec.FactsOf(value)
-		if err != nil || facts.Fields().Get("metadata.name") != want.Name || facts.Fields().Get("spec.nodeName") != want.Spec.NodeName || !sameLabels(&facts, want.Labels) {
+		if err != nil || facts.Fields().Get("metadata.name") != want.Name ||
+			facts.Fields().Get("spec.nodeName") != want.Spec.NodeName || !sameLabels(&facts, want.Labels) {
 			t.Fatalf("facts %+v, %v", facts, err)
 		}
 	})

@@ -19,7 +19,8 @@ import (
 var errStale = errors.New("the object has changed")
 
 // errModified is the reason in the 409 of a write with an old resourceVersion.
-var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+var errModified = errors.New(
+	"the object has been modified; please apply your changes to the latest version and try again")
 
 // OtherUID is why a write is refused that was meant for another object of the same name. A Change may return it.
 type OtherUID struct{ Want, Have types.UID }
@@ -31,7 +32,9 @@ func (e *OtherUID) Error() string {
 
 // Conflict is the 409 for it, in the words of Kubernetes' storage.
 func (g *Generic) Conflict(ns, name string, e *OtherUID) error {
-	return apierrors.NewConflict(g.gr, name, fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w", g.key(ns, name), e))
+	return apierrors.NewConflict(g.gr, name,
+		fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: %w",
+			g.key(ns, name), e))
 }
 
 // NoReplicasError tells that an object lacks the field with its wanted replicas.
@@ -42,8 +45,8 @@ func (e *NoReplicasError) Error() string {
 	return fmt.Sprintf("the spec replicas field %q does not exist", e.Path)
 }
 
-// maxInvalid is how many problems of an object are told. Putting them into one message takes time by the square of their number,
-// and an object of 3 MiB can have a million.
+// maxInvalid is how many problems of an object are told. Putting them into one message takes time by the square of
+// their number, and an object of 3 MiB can have a million.
 const maxInvalid = 1000
 
 // invalid is the 422 for an object with problems.
@@ -83,16 +86,20 @@ func StorageError(err error) error {
 			message = future.Error()
 		}
 		e := apierrors.NewTimeoutError(message, 1)
-		e.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
+		e.ErrStatus.Details.Causes = []metav1.StatusCause{
+			{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
 		return e
 	case errors.Is(err, storage.ErrTimeout):
 		return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 	case errors.Is(err, storage.ErrTooLarge):
 		return apierrors.NewRequestEntityTooLargeError("etcdserver: request is too large")
 	case errors.Is(err, storage.ErrBadContinue):
-		return apierrors.NewBadRequest(fmt.Sprintf("invalid continue token: continue key is not valid: %v", strings.TrimPrefix(err.Error(), storage.ErrBadContinue.Error()+": ")))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("invalid continue token: continue key is not valid: %v",
+				strings.TrimPrefix(err.Error(), storage.ErrBadContinue.Error()+": ")))
 	case errors.Is(err, context.DeadlineExceeded):
-		return apierrors.NewTimeoutError("request did not complete within requested timeout - context deadline exceeded", 0)
+		return apierrors.NewTimeoutError(
+			"request did not complete within requested timeout - context deadline exceeded", 0)
 	default:
 		return &Fault{apierrors.NewInternalError(storage.Cause(err)), err}
 	}
@@ -113,9 +120,10 @@ func expiredContinue(old string) error {
 	if err != nil {
 		return StorageError(err)
 	}
-	e := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result. You can start a new list without the " +
-		"continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results " +
-		"in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
+	e := apierrors.NewResourceExpired(
+		"The provided continue parameter is too old to display a consistent list result. You can start a new list without the " +
+			"continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results " +
+			"in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
 	e.ErrStatus.ListMeta.Continue = fresh
 	return e
 }
@@ -129,17 +137,23 @@ func (g *Generic) checkPreconditions(name string, want *metav1.Preconditions, ui
 	if g.Row.Strategy.Held != nil { // upstream deletes these in a way of their own
 		switch {
 		case want.UID != nil && *want.UID != uid:
-			return apierrors.NewConflict(g.gr, name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *want.UID, uid)) //nolint:staticcheck // Kubernetes' words
+			//nolint:staticcheck // Kubernetes' words
+			return apierrors.NewConflict(g.gr, name,
+				fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *want.UID, uid))
 		case want.ResourceVersion != nil && *want.ResourceVersion != version:
-			return apierrors.NewConflict(g.gr, name, fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *want.ResourceVersion, version)) //nolint:staticcheck // as above
+			//nolint:staticcheck // as above
+			return apierrors.NewConflict(g.gr, name,
+				fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *want.ResourceVersion, version))
 		}
 		return nil
 	}
 	if want.UID != nil && *want.UID != uid {
-		return apierrors.NewConflict(kind, name, fmt.Errorf("the UID in the precondition (%v) does not match the UID in record (%v). The object might have been deleted and then recreated", *want.UID, uid))
+		return apierrors.NewConflict(kind, name,
+			fmt.Errorf("the UID in the precondition (%v) does not match the UID in record (%v). The object might have been deleted and then recreated", *want.UID, uid))
 	}
 	if want.ResourceVersion != nil && *want.ResourceVersion != version {
-		return apierrors.NewConflict(kind, name, fmt.Errorf("the ResourceVersion in the precondition (%v) does not match the ResourceVersion in record (%v). The object might have been modified", *want.ResourceVersion, version))
+		return apierrors.NewConflict(kind, name,
+			fmt.Errorf("the ResourceVersion in the precondition (%v) does not match the ResourceVersion in record (%v). The object might have been modified", *want.ResourceVersion, version))
 	}
 	return nil
 }

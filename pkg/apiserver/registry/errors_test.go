@@ -17,12 +17,14 @@ import (
 func TestTooLargeForTheStorage(t *testing.T) {
 	t.Parallel()
 	err := registry.StorageError(fmt.Errorf("create: %w", storage.ErrTooLarge))
-	if !apierrors.IsRequestEntityTooLargeError(err) || err.Error() != "Request entity too large: etcdserver: request is too large" {
+	if !apierrors.IsRequestEntityTooLargeError(err) ||
+		err.Error() != "Request entity too large: etcdserver: request is too large" {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestFaultsNameNoKeys: what goes wrong in the storage is told without its keys, also where it is quoted; the log has them.
+// TestFaultsNameNoKeys: what goes wrong in the storage is told without its keys, also where it is quoted; the log has
+// them.
 func TestFaultsNameNoKeys(t *testing.T) {
 	t.Parallel()
 	full := errors.New("etcdserver: mvcc: database space exceeded")
@@ -30,11 +32,18 @@ func TestFaultsNameNoKeys(t *testing.T) {
 		err  error
 		want string
 	}{
-		"one key":            {storage.At("etcd: create", "/registry/secrets/ns/s", full), "Internal error occurred: etcdserver: mvcc: database space exceeded"},
-		"a key and a prefix": {fmt.Errorf("read: %w", storage.At("watchcache: load", "/registry/secrets/", storage.At("etcd: list", "/registry/secrets/ns/", full))), "Internal error occurred: etcdserver: mvcc: database space exceeded"},
-		"none":               {errors.New("decode stored Secret: EOF"), "Internal error occurred: decode stored Secret: EOF"},
-		"late":               {storage.At("etcd: get", "/registry/secrets/ns/s", context.DeadlineExceeded), "Timeout: request did not complete within requested timeout - context deadline exceeded"},
-		"expired":            {storage.At("watch", "/registry/secrets/", storage.ErrExpired), "The resourceVersion for the provided list is too old."},
+		"one key": {storage.At("etcd: create", "/registry/secrets/ns/s", full),
+			"Internal error occurred: etcdserver: mvcc: database space exceeded"},
+		"a key and a prefix": {fmt.Errorf("read: %w",
+			storage.At("watchcache: load", "/registry/secrets/",
+				storage.At("etcd: list", "/registry/secrets/ns/", full))),
+			"Internal error occurred: etcdserver: mvcc: database space exceeded"},
+		"none": {errors.New("decode stored Secret: EOF"),
+			"Internal error occurred: decode stored Secret: EOF"},
+		"late": {storage.At("etcd: get", "/registry/secrets/ns/s", context.DeadlineExceeded),
+			"Timeout: request did not complete within requested timeout - context deadline exceeded"},
+		"expired": {storage.At("watch", "/registry/secrets/", storage.ErrExpired),
+			"The resourceVersion for the provided list is too old."},
 	} {
 		err := registry.StorageError(c.err)
 		if err.Error() != c.want || fmt.Errorf("admission: %w", err).Error() != "admission: "+c.want {

@@ -14,7 +14,8 @@ import (
 // factReader reads the facts of one kind's objects.
 type factReader struct {
 	fields func(runtime.Object) fields.Set // beyond name and namespace; may be nil
-	names  atomic.Pointer[[]string]        // sorted: of all fields met so far, so that the facts of a kind share one list
+	// sorted: of all fields met so far, so that the facts of a kind share one list
+	names atomic.Pointer[[]string]
 }
 
 // of returns the facts of obj.

@@ -17,15 +17,17 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// FieldManager keeps metadata.managedFields: which manager has set which field of an object. Objects are of the row's stored
-// kind and have been defaulted; live is nil where there is none yet.
+// FieldManager keeps metadata.managedFields: which manager has set which field of an object. Objects are of the row's
+// stored kind and have been defaulted; live is nil where there is none yet.
 type FieldManager interface {
 	// Update notes in obj, which is to take the place of live, what of it is by's. It changes nothing else.
 	Update(ctx context.Context, row *resources.Row, by Writer, live, obj runtime.Object) error
-	// Apply returns what live becomes when by's fields are those of config, a partial object of the version by.Version. Fields
-	// that by applied before and config leaves out go, unless others have them, too. A field that others have with another value
-	// is a conflict: a Status error (409), or by's with force. It may change live, but where it returns an error.
-	Apply(ctx context.Context, row *resources.Row, by Writer, live runtime.Object, config *unstructured.Unstructured, force bool) (runtime.Object, error)
+	// Apply returns what live becomes when by's fields are those of config, a partial object of the version by.Version.
+	// Fields that by applied before and config leaves out go, unless others have them, too. A field that others have
+	// with another value is a conflict: a Status error (409), or by's with force. It may change live, but where it
+	// returns an error.
+	Apply(ctx context.Context, row *resources.Row, by Writer, live runtime.Object, config *unstructured.Unstructured,
+		force bool) (runtime.Object, error)
 }
 
 // Writer is in whose name, and how, an object is written.
@@ -64,14 +66,15 @@ func keepFields(access metav1.Object, before []metav1.ManagedFieldsEntry, warn f
 
 // sameFields tells whether two entries differ in nothing but their times.
 func sameFields(a, b metav1.ManagedFieldsEntry) bool {
-	if a.Manager != b.Manager || a.Operation != b.Operation || a.APIVersion != b.APIVersion || a.Subresource != b.Subresource || a.FieldsType != b.FieldsType {
+	if a.Manager != b.Manager || a.Operation != b.Operation || a.APIVersion != b.APIVersion ||
+		a.Subresource != b.Subresource || a.FieldsType != b.FieldsType {
 		return false
 	}
 	return a.FieldsV1 == b.FieldsV1 || a.FieldsV1 != nil && b.FieldsV1 != nil && a.FieldsV1.Equal(*b.FieldsV1)
 }
 
-// settled returns the draft of the current object in place of draft if obj is as old except for the times in managedFields: what a client
-// wants changed may come to nothing, and then there is nothing to write.
+// settled returns the draft of the current object in place of draft if obj is as old except for the times in
+// managedFields: what a client wants changed may come to nothing, and then there is nothing to write.
 func (g *Generic) settled(draft storage.Draft, current *storage.Item, obj, old runtime.Object) (storage.Draft, error) {
 	if len(draft.Value) != current.Bytes().Len() || bytes.Equal(draft.Value, current.Value()) {
 		return draft, nil

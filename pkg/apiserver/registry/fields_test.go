@@ -22,11 +22,15 @@ func (everything) Update(_ context.Context, _ *resources.Row, by registry.Writer
 	at := metav1.NewTime(by.At)
 	fields := &metav1.FieldsV1{}
 	fields.SetRawBytes([]byte(`{"f:data":{}}`))
-	obj.(metav1.Object).SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: by.Name, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: by.Version, Subresource: by.Subresource, Time: &at, FieldsType: "FieldsV1", FieldsV1: fields}})
+	obj.(metav1.Object).SetManagedFields(
+		[]metav1.ManagedFieldsEntry{
+			{Manager: by.Name, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: by.Version,
+				Subresource: by.Subresource, Time: &at, FieldsType: "FieldsV1", FieldsV1: fields}})
 	return nil
 }
 
-func (everything) Apply(context.Context, *resources.Row, registry.Writer, runtime.Object, *unstructured.Unstructured, bool) (runtime.Object, error) {
+func (everything) Apply(context.Context, *resources.Row, registry.Writer, runtime.Object, *unstructured.Unstructured,
+	bool) (runtime.Object, error) {
 	return nil, nil
 }
 
@@ -53,12 +57,16 @@ func TestOnlyTimesMove(t *testing.T) {
 		t.Fatalf("%+v", made.ManagedFields)
 	}
 	obj, err := write(t, g, "ns", "a", "", func(runtime.Object) {})
-	if m := obj.(*corev1.ConfigMap); err != nil || m.ResourceVersion != made.ResourceVersion || !m.ManagedFields[0].Time.Equal(made.ManagedFields[0].Time) {
-		t.Errorf("nothing changed, and version %s became %s, %s %s (%v)", made.ResourceVersion, m.ResourceVersion, made.ManagedFields[0].Time, m.ManagedFields[0].Time, err)
+	if m := obj.(*corev1.ConfigMap); err != nil || m.ResourceVersion != made.ResourceVersion ||
+		!m.ManagedFields[0].Time.Equal(made.ManagedFields[0].Time) {
+		t.Errorf("nothing changed, and version %s became %s, %s %s (%v)", made.ResourceVersion, m.ResourceVersion,
+			made.ManagedFields[0].Time, m.ManagedFields[0].Time, err)
 	}
 	obj, err = write(t, g, "ns", "a", "", func(obj runtime.Object) { obj.(*corev1.ConfigMap).Data["a"] = "c" })
-	if m := obj.(*corev1.ConfigMap); err != nil || m.ResourceVersion == made.ResourceVersion || m.ManagedFields[0].Time.Equal(made.ManagedFields[0].Time) {
-		t.Errorf("data changed, and the version is %s, the time %s (%v)", m.ResourceVersion, m.ManagedFields[0].Time, err)
+	if m := obj.(*corev1.ConfigMap); err != nil || m.ResourceVersion == made.ResourceVersion ||
+		m.ManagedFields[0].Time.Equal(made.ManagedFields[0].Time) {
+		t.Errorf("data changed, and the version is %s, the time %s (%v)", m.ResourceVersion, m.ManagedFields[0].Time,
+			err)
 	}
 	obj, err = g.Admitted().Update(t.Context(), "ns", "a", "", func(obj runtime.Object) (runtime.Object, error) {
 		obj.(*corev1.ConfigMap).Data["a"] = "d"
@@ -76,7 +84,9 @@ func TestFieldsAfterAdmission(t *testing.T) {
 	var plugin admits
 	g.Fields, g.Admission = everything{}, &plugin
 	var warnings []string
-	ctx := registry.WithCaller(t.Context(), registry.Caller{Manager: "m", Warn: func(s string) { warnings = append(warnings, s) }})
+	ctx := registry.WithCaller(t.Context(), registry.Caller{Manager: "m", Warn: func(s string) {
+		warnings = append(warnings, s)
+	}})
 	for _, c := range []struct {
 		name string
 		do   func(*corev1.ConfigMap)
@@ -107,7 +117,8 @@ func TestFieldsAfterAdmission(t *testing.T) {
 
 func TestManagerOf(t *testing.T) {
 	t.Parallel()
-	for agent, want := range map[string]string{"kubectl/v1.36.0 (linux/amd64)": "kubectl", "": "", "a\x01b c/1": "ab c", string(make([]byte, 3)): ""} {
+	for agent, want := range map[string]string{"kubectl/v1.36.0 (linux/amd64)": "kubectl", "": "", "a\x01b c/1": "ab c",
+		string(make([]byte, 3)): ""} {
 		if got := registry.ManagerOf(agent); got != want {
 			t.Errorf("%q: %q, want %q", agent, got, want)
 		}

@@ -13,23 +13,25 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// Field sets (metadata.managedFields[].fieldsV1) are more than half of many objects, and the same for all that were made from one
-// template. So the items of a kind share their text.
+// Field sets (metadata.managedFields[].fieldsV1) are more than half of many objects, and the same for all that were
+// made from one template. So the items of a kind share their text.
 const (
-	// A shorter text is not worth to be shared, in bytes; one that is longer is not kept for the case that it comes again.
+	// A shorter text is not worth to be shared, in bytes; one that is longer is not kept for the case that it comes
+	// again.
 	minSharedText = 96
 	maxSharedText = 8 << 10
-	// maxTexts is how many texts of a kind are known, maxSeen how many that came once; then the older ones are forgotten.
-	// Who shares a text that is forgotten keeps it, and the next to have it begin anew.
+	// maxTexts is how many texts of a kind are known, maxSeen how many that came once; then the older ones are
+	// forgotten. Who shares a text that is forgotten keeps it, and the next to have it begin anew.
 	maxTexts = 256
 	maxSeen  = 4096
 )
 
 // fieldSets are the texts that objects of one kind share. The zero value is ready; it is safe for concurrent use.
 type fieldSets struct {
-	mu         sync.Mutex
-	seed       maphash.Seed
-	seen       map[uint64]struct{} // by hash: a text is kept when it comes the second time, as the sets of status often are an object's own
+	mu   sync.Mutex
+	seed maphash.Seed
+	// by hash: a text is kept when it comes the second time, as the sets of status often are an object's own
+	seen       map[uint64]struct{}
 	young, old map[string]fieldSet
 }
 
@@ -74,7 +76,8 @@ func (f *fieldSets) again(raw []byte) bool {
 	return ok
 }
 
-// isPlain tells whether encoding/json writes a raw value as it is: JSON without space, in which nothing is escaped for HTML.
+// isPlain tells whether encoding/json writes a raw value as it is: JSON without space, in which nothing is escaped for
+// HTML.
 func isPlain(raw []byte) bool {
 	var compact, escaped bytes.Buffer
 	if json.Compact(&compact, raw) != nil {
@@ -84,8 +87,8 @@ func isPlain(raw []byte) bool {
 	return bytes.Equal(escaped.Bytes(), raw)
 }
 
-// in finds the shared texts of an object's field sets in its encoding. Each is looked for behind the one before, as they come in the order
-// of the entries.
+// in finds the shared texts of an object's field sets in its encoding. Each is looked for behind the one before, as
+// they come in the order of the entries.
 func (f *fieldSets) in(value []byte, access metav1.Object) []storage.Shared {
 	var out []storage.Shared
 	at := 0
@@ -107,16 +110,16 @@ func (f *fieldSets) in(value []byte, access metav1.Object) []storage.Shared {
 	return out
 }
 
-// placeholder stands for a field set while its object is encoded: encoding/json checks and compacts what a Marshaler returns byte by
-// byte, which for field sets takes as long as all the rest of an object. No field set has such a key.
+// placeholder stands for a field set while its object is encoded: encoding/json checks and compacts what a Marshaler
+// returns byte by byte, which for field sets takes as long as all the rest of an object. No field set has such a key.
 const (
 	setKey      = "fieldsV1"
 	placeholder = `{"` + setKey + `":0}`
 	keyed       = `"` + setKey + `":` + placeholder
 )
 
-// document returns obj as JSON, with the field sets that are known as shared parts. obj, whose metadata is access, has other
-// managedFields during the call.
+// document returns obj as JSON, with the field sets that are known as shared parts. obj, whose metadata is access, has
+// other managedFields during the call.
 func (f *fieldSets) document(obj runtime.Object, access metav1.Object) (storage.Bytes, error) {
 	entries := access.GetManagedFields()
 	bare, texts := f.bare(entries)
@@ -133,8 +136,8 @@ func (f *fieldSets) document(obj runtime.Object, access metav1.Object) (storage.
 	return fill(doc, texts), nil
 }
 
-// bare returns entries with the placeholder in place of known sets, and the texts of those in their order; none if an unknown one
-// could be taken for the placeholder.
+// bare returns entries with the placeholder in place of known sets, and the texts of those in their order; none if an
+// unknown one could be taken for the placeholder.
 func (f *fieldSets) bare(entries []metav1.ManagedFieldsEntry) (bare []metav1.ManagedFieldsEntry, texts []string) {
 	none := &metav1.FieldsV1{}
 	none.SetRawString(placeholder)
@@ -159,8 +162,8 @@ func (f *fieldSets) bare(entries []metav1.ManagedFieldsEntry) (bare []metav1.Man
 	return bare, texts
 }
 
-// fill puts the texts in place of a document's first placeholders. They are those of managedFields: of metadata, only entries have such a
-// key, and in a string its quotes would be escaped.
+// fill puts the texts in place of a document's first placeholders. They are those of managedFields: of metadata, only
+// entries have such a key, and in a string its quotes would be escaped.
 func fill(doc []byte, texts []string) storage.Bytes {
 	shared := make([]storage.Shared, 0, len(texts))
 	own, length := doc[:0], 0

@@ -35,8 +35,9 @@ func managed(note string, sets ...string) *corev1.Pod {
 	return pod
 }
 
-// TestSharedFieldSets: items whose objects have the same field sets hold their text once, from the second such object on, as they
-// are written and as they are read; and everything that is made of such an item is what is made of one that shares nothing.
+// TestSharedFieldSets: items whose objects have the same field sets hold their text once, from the second such object
+// on, as they are written and as they are read; and everything that is made of such an item is what is made of one that
+// shares nothing.
 func TestSharedFieldSets(t *testing.T) {
 	t.Parallel()
 	one, two := fieldSetOf("one"), fieldSetOf("two")
@@ -71,14 +72,16 @@ func TestSharedFieldSets(t *testing.T) {
 				}
 			}
 			if got := len(item.Facts.Shared); got != c.shared || item.Bytes().Len()-item.Held() < 100*c.shared {
-				t.Errorf("%d texts are shared, want %d; %d of %d bytes are held", got, c.shared, item.Held(), item.Bytes().Len())
+				t.Errorf("%d texts are shared, want %d; %d of %d bytes are held", got, c.shared, item.Held(),
+					item.Bytes().Len())
 			}
 			facts, err := codec.FactsOf(item.Value())
 			if err != nil || fmt.Sprint(facts.Shared) != fmt.Sprint(item.Facts.Shared) {
 				t.Errorf("read: %v, %v; written: %v", facts.Shared, err, item.Facts.Shared)
 			}
 			plain := storage.NewItem("k", item.Value(), 7, storage.Facts{})
-			for form, appended := range map[string]func([]byte, *storage.Item) ([]byte, error){"message": codec.AppendMessage, "JSON": codec.AppendJSON, "element": codec.AppendElement} {
+			for form, appended := range map[string]func([]byte, *storage.Item) ([]byte,
+				error){"message": codec.AppendMessage, "JSON": codec.AppendJSON, "element": codec.AppendElement} {
 				got, err := appended(nil, item)
 				want, wantErr := appended(nil, plain)
 				if err != nil || wantErr != nil || !bytes.Equal(got, want) {
@@ -91,7 +94,8 @@ func TestSharedFieldSets(t *testing.T) {
 			}
 			want, err := json.Marshal(obj)
 			doc, docErr := codec.document(item)
-			if err != nil || docErr != nil || !bytes.Equal(doc.Flat(), want) || doc.Len()-len(doc.Front()) < 100*c.inJSON {
+			if err != nil || docErr != nil || !bytes.Equal(doc.Flat(), want) ||
+				doc.Len()-len(doc.Front()) < 100*c.inJSON {
 				t.Errorf("the document is\n%s\nwant\n%s\n%v %v", doc.Flat(), want, err, docErr)
 			}
 		})
@@ -128,10 +132,11 @@ func TestSharedFieldSetsOfJSON(t *testing.T) {
 		metadata string
 		shared   int
 	}{
-		"none":             {`"name":"p"`, 0},
-		"one":              {`"managedFields":[` + entry(one) + `],"name":"p"`, 1},
-		"two":              {`"managedFields":[` + entry(one) + "," + entry(two) + `],"name":"p","uid":"u"`, 2},
-		"one is short":     {`"managedFields":[` + entry(`{"f:spec":{}}`) + "," + entry(two) + `],"name":"p","uid":"u"`, 1},
+		"none": {`"name":"p"`, 0},
+		"one":  {`"managedFields":[` + entry(one) + `],"name":"p"`, 1},
+		"two":  {`"managedFields":[` + entry(one) + "," + entry(two) + `],"name":"p","uid":"u"`, 2},
+		"one is short": {`"managedFields":[` + entry(`{"f:spec":{}}`) + "," + entry(two) + `],"name":"p","uid":"u"`,
+			1},
 		"one without":      {`"managedFields":[{"manager":"m"},` + entry(two) + `],"name":"p","uid":"u"`, 1},
 		"an empty list":    {`"managedFields":[],"name":"p"`, 0},
 		"no list":          {`"managedFields":null,"name":"p"`, 0},
@@ -150,17 +155,21 @@ func TestSharedFieldSetsOfJSON(t *testing.T) {
 				}
 				item = storage.NewItem("k", bytes.Clone(value), 7, facts)
 			}
-			if got := len(item.Facts.Shared); got != c.shared || item.Bytes().Len()-item.Held() < 100*c.shared || !bytes.Equal(item.Value(), value) {
-				t.Errorf("%d texts are shared, want %d; %d of %d bytes are held of %s", got, c.shared, item.Held(), item.Bytes().Len(), item.Value())
+			if got := len(item.Facts.Shared); got != c.shared || item.Bytes().Len()-item.Held() < 100*c.shared ||
+				!bytes.Equal(item.Value(), value) {
+				t.Errorf("%d texts are shared, want %d; %d of %d bytes are held of %s", got, c.shared, item.Held(),
+					item.Bytes().Len(), item.Value())
 			}
 			for _, revision := range []int64{0, 7} {
-				plain, shares := storage.NewItem("k", value, revision, storage.Facts{Splice: item.Facts.Splice}), storage.NewItem("k", value, revision, item.Facts)
+				plain, shares := storage.NewItem("k", value, revision, storage.Facts{Splice: item.Facts.Splice}),
+					storage.NewItem("k", value, revision, item.Facts)
 				want, err := codec.AppendElement(nil, plain)
 				if err != nil || !json.Valid(want) {
 					t.Fatal(string(want), err)
 				}
 				size, err := codec.ElementSize(shares)
-				if got, _ := codec.AppendElement(nil, shares); string(got) != string(want) || size != len(got) || err != nil {
+				if got, _ := codec.AppendElement(nil, shares); string(got) != string(want) || size != len(got) ||
+					err != nil {
 					t.Errorf("got  %s\nwant %s; %d bytes, %v", got, want, size, err)
 				}
 			}

@@ -16,9 +16,9 @@ type Getter interface {
 	GetCached(ctx context.Context, ns, name string) (runtime.Object, error)
 }
 
-// Find reads what is at hand, and the newest state only if that has no such object: an object that a client has made just now is
-// always found, also one made through another API server, and all other calls cost etcd nothing. Changes of an object that is
-// found may be missing. The error is Get's, or says that the object is no T.
+// Find reads what is at hand, and the newest state only if that has no such object: an object that a client has made
+// just now is always found, also one made through another API server, and all other calls cost etcd nothing. Changes of
+// an object that is found may be missing. The error is Get's, or says that the object is no T.
 func Find[T runtime.Object](ctx context.Context, g Getter, ns, name string) (T, error) {
 	obj, err := g.GetCached(ctx, ns, name)
 	if apierrors.IsNotFound(err) {

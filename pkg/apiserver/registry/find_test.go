@@ -52,7 +52,8 @@ func TestFind(t *testing.T) {
 	if p, err := Find[*corev1.Pod](t.Context(), &twoStates{}, "ns", "p"); p != nil || !apierrors.IsNotFound(err) {
 		t.Errorf("none: got %v, %v", p, err)
 	}
-	if _, err := Find[*corev1.Node](t.Context(), &twoStates{cached: old}, "ns", "p"); err == nil || !strings.Contains(err.Error(), "*v1.Node") {
+	if _, err := Find[*corev1.Node](t.Context(), &twoStates{cached: old}, "ns", "p"); err == nil ||
+		!strings.Contains(err.Error(), "*v1.Node") {
 		t.Errorf("another type: got %v", err)
 	}
 }

@@ -41,7 +41,8 @@ type Config struct {
 	Checker Checker
 	// Fields keeps managedFields; nil: objects have none.
 	Fields FieldManager
-	// NoGarbageCollector leaves the propagation policy of deletions out of account: nobody would take its finalizers off again.
+	// NoGarbageCollector leaves the propagation policy of deletions out of account: nobody would take its finalizers
+	// off again.
 	NoGarbageCollector bool
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
@@ -49,8 +50,8 @@ type Config struct {
 	Random func(n int) string
 }
 
-// Generic is the Store of one resource, driven by its row. Beside Store's methods it offers the same operations on items,
-// for handlers that answer with bytes.
+// Generic is the Store of one resource, driven by its row. Beside Store's methods it offers the same operations on
+// items, for handlers that answer with bytes.
 type Generic struct {
 	Config
 	codec    Codec
@@ -78,10 +79,12 @@ func NewGeneric(cfg Config) (*Generic, error) {
 	if cfg.Random == nil {
 		cfg.Random = RandomSuffix
 	}
-	return &Generic{Config: cfg, codec: NewCodec(cfg.Row), prefix: Prefix(cfg.Row), gr: cfg.Row.GroupResource(), stored: cfg.Row.GVR(), written: &atomic.Int64{}}, nil
+	return &Generic{Config: cfg, codec: NewCodec(cfg.Row), prefix: Prefix(cfg.Row), gr: cfg.Row.GroupResource(),
+		stored: cfg.Row.GVR(), written: &atomic.Int64{}}, nil
 }
 
-// View returns a store of the same objects under the rules of row, which is a view of g's: its strategy, and its name in errors.
+// View returns a store of the same objects under the rules of row, which is a view of g's: its strategy, and its name
+// in errors.
 func (g *Generic) View(row *resources.Row) *Generic {
 	v := *g
 	v.Row, v.gr = row, row.GroupResource()
@@ -123,7 +126,8 @@ func (g *Generic) keyPrefix(ns string) string {
 	return g.prefix
 }
 
-// RandomSuffix draws n characters from the alphabet of Kubernetes' generated names, which has no vowels and no easily confused characters.
+// RandomSuffix draws n characters from the alphabet of Kubernetes' generated names, which has no vowels and no easily
+// confused characters.
 func RandomSuffix(n int) string {
 	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 	b := make([]byte, n)
@@ -135,7 +139,8 @@ func RandomSuffix(n int) string {
 }
 
 // attributes describes an operation to admission.
-func (g *Generic) attributes(ctx context.Context, op admission.Operation, ns, name, subresource string) *admission.Attributes {
+func (g *Generic) attributes(ctx context.Context, op admission.Operation, ns, name,
+	subresource string) *admission.Attributes {
 	c := callerFrom(ctx)
 	asked := g.requested(c)
 	return &admission.Attributes{
@@ -184,7 +189,8 @@ func (g *Generic) GetCached(ctx context.Context, ns, name string) (runtime.Objec
 // object decodes an item.
 func (g *Generic) object(item *storage.Item) (runtime.Object, error) { return Object(g.codec, item) }
 
-func (g *Generic) getObject(ctx context.Context, ns, name string, notOlderThan int64, object func(*storage.Item) (runtime.Object, error)) (runtime.Object, error) {
+func (g *Generic) getObject(ctx context.Context, ns, name string, notOlderThan int64,
+	object func(*storage.Item) (runtime.Object, error)) (runtime.Object, error) {
 	item, err := g.GetItem(ctx, ns, name, notOlderThan)
 	if err != nil {
 		return nil, err
@@ -197,7 +203,8 @@ func (g *Generic) List(ctx context.Context, ns, labelSelector string) ([]runtime
 	return g.listObjects(ctx, ns, labelSelector, g.object)
 }
 
-func (g *Generic) listObjects(ctx context.Context, ns, labelSelector string, object func(*storage.Item) (runtime.Object, error)) ([]runtime.Object, error) {
+func (g *Generic) listObjects(ctx context.Context, ns, labelSelector string,
+	object func(*storage.Item) (runtime.Object, error)) ([]runtime.Object, error) {
 	opts := storage.ListOptions{Match: storage.NotOlderThan, Revision: g.written.Load()}
 	if labelSelector != "" {
 		selector, err := labels.Parse(labelSelector)

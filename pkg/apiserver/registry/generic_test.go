@@ -27,7 +27,9 @@ func store(t *testing.T, resource string) *registry.Generic {
 		}
 		facts := &storage.FactsTable{}
 		now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-		g, err := registry.NewGeneric(registry.Config{Row: &row, Storage: memory.New(facts), Now: func() time.Time { return now }})
+		g, err := registry.NewGeneric(registry.Config{Row: &row, Storage: memory.New(facts), Now: func() time.Time {
+			return now
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,16 +78,29 @@ func TestCreateRefuses(t *testing.T) {
 		change func(*corev1.ConfigMap)
 		want   string
 	}{
-		"version":                      {func(m *corev1.ConfigMap) { m.ResourceVersion = "1" }, "resourceVersion should not be set on objects to be created"},
-		"version of an invalid object": {func(m *corev1.ConfigMap) { m.ResourceVersion, m.Name = "1", "A_b" }, `metadata.name: Invalid value: "A_b"`},
-		"namespace":                    {func(m *corev1.ConfigMap) { m.Namespace = "other" }, "the namespace of the provided object does not match the namespace sent on the request"},
-		"name":                         {func(m *corev1.ConfigMap) { m.Name = "A_b" }, `metadata.name: Invalid value: "A_b"`},
-		"no name":                      {func(m *corev1.ConfigMap) { m.Name = "" }, "metadata.name: Required value: name or generateName is required"},
-		"finalizer":                    {func(m *corev1.ConfigMap) { m.Finalizers = []string{"foo"} }, "name is neither a standard finalizer name nor is it fully qualified"},
+		"version": {func(m *corev1.ConfigMap) {
+			m.ResourceVersion = "1"
+		}, "resourceVersion should not be set on objects to be created"},
+		"version of an invalid object": {func(m *corev1.ConfigMap) {
+			m.ResourceVersion, m.Name = "1", "A_b"
+		}, `metadata.name: Invalid value: "A_b"`},
+		"namespace": {func(m *corev1.ConfigMap) {
+			m.Namespace = "other"
+		}, "the namespace of the provided object does not match the namespace sent on the request"},
+		"name": {func(m *corev1.ConfigMap) {
+			m.Name = "A_b"
+		}, `metadata.name: Invalid value: "A_b"`},
+		"no name": {func(m *corev1.ConfigMap) {
+			m.Name = ""
+		}, "metadata.name: Required value: name or generateName is required"},
+		"finalizer": {func(m *corev1.ConfigMap) {
+			m.Finalizers = []string{"foo"}
+		}, "name is neither a standard finalizer name nor is it fully qualified"},
 	} {
 		m := configMap("a")
 		c.change(m)
-		if _, err := g.Create(t.Context(), "ns", m, &metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := g.Create(t.Context(), "ns", m, &metav1.CreateOptions{}); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -158,7 +173,8 @@ func TestDryRunStoresNothing(t *testing.T) {
 		o.(*corev1.ConfigMap).Data["a"] = "c"
 		return o, nil
 	}
-	if out, err = g.Update(t.Context(), "ns", "a", "", set, &metav1.UpdateOptions{DryRun: dry}); err != nil || out.(*corev1.ConfigMap).Data["a"] != "c" {
+	if out, err = g.Update(t.Context(), "ns", "a", "", set, &metav1.UpdateOptions{DryRun: dry}); err != nil ||
+		out.(*corev1.ConfigMap).Data["a"] != "c" {
 		t.Fatalf("update: %v, %v", out, err)
 	}
 	if _, gone, err := g.Delete(t.Context(), "ns", "a", &metav1.DeleteOptions{DryRun: dry}); err != nil || !gone {
@@ -186,7 +202,9 @@ func TestUpdateVersions(t *testing.T) {
 		t.Fatalf("with the version it has: %v", err)
 	}
 	err := with(was.ResourceVersion, "2")
-	if !apierrors.IsConflict(err) || !strings.HasPrefix(err.Error(), `Operation cannot be fulfilled on configmaps "a": the object has been modified`) {
+	if !apierrors.IsConflict(err) ||
+		!strings.HasPrefix(err.Error(),
+			`Operation cannot be fulfilled on configmaps "a": the object has been modified`) {
 		t.Fatalf("with an old version: %v", err)
 	}
 	if err := with("", "3"); err != nil {
@@ -206,7 +224,9 @@ func TestUpdateKeepsSystemMetadata(t *testing.T) {
 	t.Parallel()
 	g := store(t, "configmaps")
 	was := create(t, g, configMap("a"))
-	out, err := g.Update(t.Context(), "ns", "a", "", func(runtime.Object) (runtime.Object, error) { return configMap("a"), nil }, &metav1.UpdateOptions{})
+	out, err := g.Update(t.Context(), "ns", "a", "", func(runtime.Object) (runtime.Object, error) {
+		return configMap("a"), nil
+	}, &metav1.UpdateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +272,8 @@ func TestFinalizersHoldDeletion(t *testing.T) {
 
 func TestPropagationPolicies(t *testing.T) {
 	t.Parallel()
-	orphan, foreground, background := metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground, metav1.DeletePropagationBackground
+	orphan, foreground, background := metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground,
+		metav1.DeletePropagationBackground
 	for _, c := range []struct {
 		policy *metav1.DeletionPropagation
 		old    []string
@@ -286,7 +307,8 @@ func TestPropagationPolicies(t *testing.T) {
 // (--enable-garbage-collector).
 func TestDeletionWithoutGarbageCollector(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground, metav1.DeletePropagationBackground} {
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan,
+		metav1.DeletePropagationForeground, metav1.DeletePropagationBackground} {
 		g := store(t, "configmaps")
 		g.NoGarbageCollector = true
 		create(t, g, configMap("a"))

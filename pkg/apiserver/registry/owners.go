@@ -15,8 +15,8 @@ const (
 	ownersChanged = "contains duplicate entries after mutating admission happens"
 )
 
-// OwnersOnce keeps one of owner references that are all the same, the first, and warns of the others. Server-side apply, which tells
-// them apart by their uid, could not read the object otherwise.
+// OwnersOnce keeps one of owner references that are all the same, the first, and warns of the others. Server-side
+// apply, which tells them apart by their uid, could not read the object otherwise.
 func OwnersOnce(obj metav1.Object, when string, warn func(string)) {
 	owners := obj.GetOwnerReferences()
 	if len(owners) < 2 {

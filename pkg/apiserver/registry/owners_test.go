@@ -11,7 +11,8 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-// TestOwnersOnce: kube-apiserver 1.36.3 keeps the first of owner references that are all the same, and warns in these words.
+// TestOwnersOnce: kube-apiserver 1.36.3 keeps the first of owner references that are all the same, and warns in these
+// words.
 func TestOwnersOnce(t *testing.T) {
 	t.Parallel()
 	a := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "1"}
@@ -22,11 +23,14 @@ func TestOwnersOnce(t *testing.T) {
 		owners, want []metav1.OwnerReference
 		warned       string
 	}{
-		"none":      {nil, nil, ""},
-		"two":       {[]metav1.OwnerReference{a, b}, []metav1.OwnerReference{a, b}, ""},
-		"twice":     {[]metav1.OwnerReference{b, a, a, b, b}, []metav1.OwnerReference{b, a}, "1, 2, 2"},
-		"one uid":   {[]metav1.OwnerReference{a, named, blocking, freeing}, []metav1.OwnerReference{a, named, blocking, freeing}, ""},
-		"with bool": {[]metav1.OwnerReference{blocking, freeing, {APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "1", BlockOwnerDeletion: new(true)}}, []metav1.OwnerReference{blocking, freeing}, "1"},
+		"none":  {nil, nil, ""},
+		"two":   {[]metav1.OwnerReference{a, b}, []metav1.OwnerReference{a, b}, ""},
+		"twice": {[]metav1.OwnerReference{b, a, a, b, b}, []metav1.OwnerReference{b, a}, "1, 2, 2"},
+		"one uid": {[]metav1.OwnerReference{a, named, blocking, freeing},
+			[]metav1.OwnerReference{a, named, blocking, freeing}, ""},
+		"with bool": {[]metav1.OwnerReference{blocking, freeing,
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "1", BlockOwnerDeletion: new(true)}},
+			[]metav1.OwnerReference{blocking, freeing}, "1"},
 	} {
 		var got, want []string
 		obj := &metav1.ObjectMeta{OwnerReferences: slices.Clone(c.owners)}
@@ -41,7 +45,9 @@ func TestOwnersOnce(t *testing.T) {
 
 	g := store(t, "configmaps")
 	var warned []string
-	ctx := registry.WithCaller(t.Context(), registry.Caller{Manager: "m", Warn: func(text string) { warned = append(warned, text) }})
+	ctx := registry.WithCaller(t.Context(), registry.Caller{Manager: "m", Warn: func(text string) {
+		warned = append(warned, text)
+	}})
 	create(t, g, configMap("c"))
 	out, err := g.Update(ctx, "ns", "c", "", func(current runtime.Object) (runtime.Object, error) {
 		current.(metav1.Object).SetOwnerReferences([]metav1.OwnerReference{a, a})
@@ -50,7 +56,8 @@ func TestOwnersOnce(t *testing.T) {
 	if err != nil || len(out.(metav1.Object).GetOwnerReferences()) != 1 {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	if want := []string{".metadata.ownerReferences contains duplicate entries after mutating admission happens" + rest + "1"}; !slices.Equal(warned, want) {
+	if want := []string{".metadata.ownerReferences contains duplicate entries after mutating admission happens" + rest +
+		"1"}; !slices.Equal(warned, want) {
 		t.Errorf("a change warns %q", warned)
 	}
 }

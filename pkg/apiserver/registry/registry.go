@@ -1,6 +1,6 @@
 // Package registry keeps API objects: one generic Store for all kinds, told apart by their row in api/resources.
-// Subpackages exist only for behaviour that is more than storing (binding, eviction, scale, token, logs, service IPs, …);
-// they use Stores and implement one of the small interfaces here.
+// Subpackages exist only for behaviour that is more than storing (binding, eviction, scale, token, logs, service IPs,
+// …); they use Stores and implement one of the small interfaces here.
 package registry
 
 import (
@@ -24,17 +24,19 @@ type Creater interface {
 	Create(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error)
 }
 
-// Preparer is a Creater that fills in and checks what it was asked for before admission judges: plug-ins that only judge see what
-// will be done, and are not asked about what is refused anyway.
+// Preparer is a Creater that fills in and checks what it was asked for before admission judges: plug-ins that only
+// judge see what will be done, and are not asked about what is refused anyway.
 type Preparer interface {
 	Creater
 	// Default fills in what a client left out, before any plug-in sees it.
 	Default(obj runtime.Object)
 	// Prepare completes obj between the plug-ins that may change it and those that judge. create then does the work.
-	Prepare(ctx context.Context, ns, name string, obj runtime.Object) (create func(context.Context) (runtime.Object, error), err error)
+	Prepare(ctx context.Context, ns, name string,
+		obj runtime.Object) (create func(context.Context) (runtime.Object, error), err error)
 }
 
-// Lister is a resource whose objects are made when they are asked for: componentstatuses. They are few, and of no namespace.
+// Lister is a resource whose objects are made when they are asked for: componentstatuses. They are few, and of no
+// namespace.
 type Lister interface {
 	List(ctx context.Context) ([]runtime.Object, error)
 }
@@ -43,8 +45,8 @@ type Lister interface {
 type ReadWriter interface {
 	New() runtime.Object
 	Get(ctx context.Context, ns, name string) (runtime.Object, error)
-	// Update applies change to the current object under optimistic concurrency and returns the result. change may be made
-	// several times.
+	// Update applies change to the current object under optimistic concurrency and returns the result. change may be
+	// made several times.
 	Update(ctx context.Context, ns, name string, change PartChange, opts *metav1.UpdateOptions) (runtime.Object, error)
 	// Columns and Cells make the table of its object: one cell per column. now is for ages.
 	Columns() []metav1.TableColumnDefinition
@@ -55,14 +57,16 @@ type ReadWriter interface {
 type PartChange struct {
 	// Make returns what the client, and admission's plug-ins that may change it, make of current.
 	Make func(current runtime.Object) (runtime.Object, error)
-	// Validate asks the plug-ins that judge. obj is the object as it will be read: without what a client wrote to no effect.
+	// Validate asks the plug-ins that judge. obj is the object as it will be read: without what a client wrote to no
+	// effect.
 	Validate func(obj, old runtime.Object) error
 }
 
 // Connecter is a subresource that takes over the HTTP exchange: log, exec, attach, portforward, proxy.
 type Connecter interface {
-	// Options reads what the client asks for out of the query and of the path that follows the subresource in the URL ("" or
-	// "/…"). They are what admission decides on, and may change; nil is for what is only read (log), which it is not asked about.
+	// Options reads what the client asks for out of the query and of the path that follows the subresource in the URL
+	// ("" or "/…"). They are what admission decides on, and may change; nil is for what is only read (log), which it is
+	// not asked about.
 	Options(path string, query url.Values) (runtime.Object, error)
 	Connect(ctx context.Context, ns, name string, opts runtime.Object, w http.ResponseWriter, r *http.Request) error
 }
@@ -96,34 +100,37 @@ type Stores interface {
 // Reader reads the objects of one resource.
 type Reader interface {
 	Getter
-	// List returns the objects that match the label selector ("" = all), from the watch cache, with all that was written
-	// through this store before.
+	// List returns the objects that match the label selector ("" = all), from the watch cache, with all that was
+	// written through this store before.
 	List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error)
 }
 
-// Store is the generic registry of one resource, as subresources and admission plug-ins use it. Objects it returns belong
-// to the caller.
+// Store is the generic registry of one resource, as subresources and admission plug-ins use it. Objects it returns
+// belong to the caller.
 type Store interface {
 	New() runtime.Object
 	Reader
-	// Shared returns a reader of the same objects that decodes each once, for all its callers: what it returns must not be changed.
-	// It is for few and small objects that very many requests look at.
+	// Shared returns a reader of the same objects that decodes each once, for all its callers: what it returns must not
+	// be changed. It is for few and small objects that very many requests look at.
 	Shared() Reader
 	// Create runs the whole path: admission, strategy, validation, storage.
 	Create(ctx context.Context, ns string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error)
 	// Update runs change on a copy of the current object, then admission, strategy ("" or the named subresource's) and
-	// validation, and retries on conflicts (unless change set a resourceVersion that does not match: 409).
-	// A named subresource whose row has no Strategy (binding) is written as change made it, without strategy and validation;
+	// validation, and retries on conflicts (unless change set a resourceVersion that does not match: 409). A named
+	// subresource whose row has no Strategy (binding) is written as change made it, without strategy and validation;
 	// generic metadata rules hold.
-	Update(ctx context.Context, ns, name, subresource string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error)
-	// Admitted returns a store of the same objects that does not ask admission, and leaves managedFields as they are made: for
-	// writes that carry out what admission has let in as another request, such as the binding or the eviction of a pod.
+	Update(ctx context.Context, ns, name, subresource string,
+		change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error)
+	// Admitted returns a store of the same objects that does not ask admission, and leaves managedFields as they are
+	// made: for writes that carry out what admission has let in as another request, such as the binding or the eviction
+	// of a pod.
 	Admitted() Store
 	// Delete returns the object and whether it is gone (false: it waits for finalizers or its grace period).
 	Delete(ctx context.Context, ns, name string, opts *metav1.DeleteOptions) (obj runtime.Object, gone bool, err error)
 }
 
-// Checker checks updates of one resource, and of its subresources, by who makes them. What it finds is told beside what is wrong otherwise.
+// Checker checks updates of one resource, and of its subresources, by who makes them. What it finds is told beside what
+// is wrong otherwise.
 type Checker interface {
 	CheckUpdate(ctx context.Context, subresource string, obj, old runtime.Object) field.ErrorList
 }
@@ -139,8 +146,9 @@ func (c Checkers) CheckUpdate(ctx context.Context, subresource string, obj, old 
 	return errs
 }
 
-// Hook takes part in the writes of one resource's store, for state that is kept beside the objects (service IPs and node
-// ports). A store runs it after mutating admission and the strategy's Prepare, before validation, as it may fill in fields.
+// Hook takes part in the writes of one resource's store, for state that is kept beside the objects (service IPs and
+// node ports). A store runs it after mutating admission and the strategy's Prepare, before validation, as it may fill
+// in fields.
 type Hook interface {
 	// BeforeCreate may change obj and reserve what it needs. done is called exactly once, when the write is stored
 	// (committed) or was given up; it is never nil when err is nil. A dry run reserves nothing. An error that is an

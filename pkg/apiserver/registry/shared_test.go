@@ -48,7 +48,8 @@ func TestShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := read().(*corev1.ConfigMap); got.Data["a"] != "c" || got.ResourceVersion != changed.(*corev1.ConfigMap).ResourceVersion {
+	if got := read().(*corev1.ConfigMap); got.Data["a"] != "c" ||
+		got.ResourceVersion != changed.(*corev1.ConfigMap).ResourceVersion {
 		t.Errorf("read %+v after it was changed", got)
 	}
 	if _, err := shared.GetCached(t.Context(), "ns", "b"); err == nil {

@@ -12,7 +12,8 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-func write(t *testing.T, g *registry.Generic, ns, name, subresource string, change func(runtime.Object)) (runtime.Object, error) {
+func write(t *testing.T, g *registry.Generic, ns, name, subresource string,
+	change func(runtime.Object)) (runtime.Object, error) {
 	t.Helper()
 	return g.Update(t.Context(), ns, name, subresource, func(current runtime.Object) (runtime.Object, error) {
 		change(current)
@@ -24,7 +25,8 @@ func write(t *testing.T, g *registry.Generic, ns, name, subresource string, chan
 func TestEphemeralContainers(t *testing.T) {
 	t.Parallel()
 	g := store(t, "pods")
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i"}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i"}}}}
 	if _, err := g.Create(t.Context(), "ns", pod, &metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -33,36 +35,46 @@ func TestEphemeralContainers(t *testing.T) {
 			p := obj.(*corev1.Pod)
 			p.Labels = map[string]string{"x": "y"}
 			p.Spec.Containers[0].Image = "other"
-			p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Image: "debug",
-				ImagePullPolicy: corev1.PullAlways, TerminationMessagePolicy: corev1.TerminationMessageReadFile}})
+			p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers,
+				corev1.EphemeralContainer{
+					EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Image: "debug",
+						ImagePullPolicy:          corev1.PullAlways,
+						TerminationMessagePolicy: corev1.TerminationMessageReadFile}})
 		}
 	}
 	obj, err := write(t, g, "ns", "p", "ephemeralcontainers", add("d"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := obj.(*corev1.Pod); len(p.Spec.EphemeralContainers) != 1 || p.Spec.Containers[0].Image != "i" || len(p.Labels) != 0 {
+	if p := obj.(*corev1.Pod); len(p.Spec.EphemeralContainers) != 1 || p.Spec.Containers[0].Image != "i" ||
+		len(p.Labels) != 0 {
 		t.Errorf("%+v", p)
 	}
 	if _, err := write(t, g, "ns", "p", "ephemeralcontainers", add("d")); !apierrors.IsInvalid(err) {
 		t.Errorf("the same name again: %v", err)
 	}
-	if _, err := write(t, g, "ns", "p", "ephemeralcontainers", func(obj runtime.Object) { obj.(*corev1.Pod).Spec.EphemeralContainers = nil }); !apierrors.IsInvalid(err) {
+	if _, err := write(t, g, "ns", "p", "ephemeralcontainers", func(obj runtime.Object) {
+		obj.(*corev1.Pod).Spec.EphemeralContainers = nil
+	}); !apierrors.IsInvalid(err) {
 		t.Errorf("taken away: %v", err)
 	}
-	if obj, err = write(t, g, "ns", "p", "", func(obj runtime.Object) { obj.(*corev1.Pod).Spec.EphemeralContainers = nil }); err == nil {
+	if obj, err = write(t, g, "ns", "p", "", func(obj runtime.Object) {
+		obj.(*corev1.Pod).Spec.EphemeralContainers = nil
+	}); err == nil {
 		t.Errorf("taken away through the pod: %v", obj)
 	}
 }
 
-// pods/resize changes resources, which is a new generation of the pod, and nothing else; the pod itself does not change them.
+// pods/resize changes resources, which is a new generation of the pod, and nothing else; the pod itself does not change
+// them.
 func TestResize(t *testing.T) {
 	t.Parallel()
 	g := store(t, "pods")
 	cpu := func(q string) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(q)}}
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i", Resources: cpu("1")}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "i", Resources: cpu("1")}}}}
 	if _, err := g.Create(t.Context(), "ns", pod, &metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -84,11 +96,13 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// A namespace is kept by its finalizers; only namespaces/finalize takes them away, which removes it when it is being deleted.
+// A namespace is kept by its finalizers; only namespaces/finalize takes them away, which removes it when it is being
+// deleted.
 func TestFinalize(t *testing.T) {
 	t.Parallel()
 	g := store(t, "namespaces")
-	if _, err := g.Create(t.Context(), "", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, &metav1.CreateOptions{}); err != nil {
+	if _, err := g.Create(t.Context(), "", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n"}},
+		&metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	empty := func(obj runtime.Object) { obj.(*corev1.Namespace).Spec.Finalizers = nil }
@@ -99,7 +113,8 @@ func TestFinalize(t *testing.T) {
 	if _, _, err := g.Delete(t.Context(), "", "n", &metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if obj, err = g.Get(t.Context(), "", "n"); err != nil || obj.(*corev1.Namespace).Status.Phase != corev1.NamespaceTerminating {
+	if obj, err = g.Get(t.Context(), "", "n"); err != nil ||
+		obj.(*corev1.Namespace).Status.Phase != corev1.NamespaceTerminating {
 		t.Fatalf("deleted with a finalizer: %v, %v", obj, err)
 	}
 	if _, err := write(t, g, "", "n", "finalize", empty); err != nil {

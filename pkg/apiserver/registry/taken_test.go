@@ -7,7 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestNameOfOneThatGoes: a client that recreates an object learns that its predecessor is still there, waiting for a finalizer.
+// TestNameOfOneThatGoes: a client that recreates an object learns that its predecessor is still there, waiting for a
+// finalizer.
 func TestNameOfOneThatGoes(t *testing.T) {
 	t.Parallel()
 	g := store(t, "configmaps")
@@ -25,7 +26,8 @@ func TestNameOfOneThatGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dry := range [][]string{nil, {metav1.DryRunAll}} {
-		if err := again(dry...); !apierrors.IsAlreadyExists(err) || err.Error() != `object is being deleted: configmaps "a" already exists` {
+		if err := again(dry...); !apierrors.IsAlreadyExists(err) ||
+			err.Error() != `object is being deleted: configmaps "a" already exists` {
 			t.Errorf("dry run %v: %v", dry, err)
 		}
 	}

@@ -26,10 +26,12 @@ import (
 type Change func(current runtime.Object, item *storage.Item) (runtime.Object, error)
 
 // Update implements Store.
-func (g *Generic) Update(ctx context.Context, ns, name, subresource string, change func(runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error) {
-	_, obj, err := g.UpdateItem(ctx, ns, name, subresource, func(current runtime.Object, _ *storage.Item) (runtime.Object, error) {
-		return change(current)
-	}, opts)
+func (g *Generic) Update(ctx context.Context, ns, name, subresource string,
+	change func(runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error) {
+	_, obj, err := g.UpdateItem(ctx, ns, name, subresource,
+		func(current runtime.Object, _ *storage.Item) (runtime.Object, error) {
+			return change(current)
+		}, opts)
 	return obj, err
 }
 
@@ -55,16 +57,21 @@ var (
 	errRemove = errors.New("the last finalizer is gone")
 )
 
-// UpdateItem runs change and stores the result, as Store.Update says. The item is the object as it is now; if the update
-// took the last finalizer of a deleted object, as it would have become, at the revision that it had, as Kubernetes answers.
-func (g *Generic) UpdateItem(ctx context.Context, ns, name, subresource string, change Change, opts *metav1.UpdateOptions) (*storage.Item, runtime.Object, error) {
-	return g.update(ctx, &update{Generic: g, ns: ns, name: name, subresource: subresource, strategy: g.strategyOf(subresource), change: change, opts: opts, dryRun: isDryRun(opts.DryRun)})
+// UpdateItem runs change and stores the result, as Store.Update says. The item is the object as it is now; if the
+// update took the last finalizer of a deleted object, as it would have become, at the revision that it had, as
+// Kubernetes answers.
+func (g *Generic) UpdateItem(ctx context.Context, ns, name, subresource string, change Change,
+	opts *metav1.UpdateOptions) (*storage.Item, runtime.Object, error) {
+	return g.update(ctx, &update{Generic: g, ns: ns, name: name, subresource: subresource,
+		strategy: g.strategyOf(subresource), change: change, opts: opts, dryRun: isDryRun(opts.DryRun)})
 }
 
 func (g *Generic) update(ctx context.Context, u *update) (*storage.Item, runtime.Object, error) {
 	key, name := g.key(u.ns, u.name), u.name
 	for {
-		item, err := g.Storage.Update(ctx, key, func(current *storage.Item) (storage.Draft, error) { return u.attempt(ctx, current) })
+		item, err := g.Storage.Update(ctx, key, func(current *storage.Item) (storage.Draft, error) {
+			return u.attempt(ctx, current)
+		})
 		switch {
 		case errors.Is(err, errDryRun):
 			item, err = u.item, nil
@@ -245,13 +252,15 @@ func (u *update) settleOn(ctx context.Context, a *admission.Attributes, access, 
 // otherName is the 400 for an object that is not called as the URL says.
 func otherName(name, url string) error {
 	if name == "" {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", url))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", url))
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, url))
+	return apierrors.NewBadRequest(
+		fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, url))
 }
 
-// checkIdentity refuses a write that was meant for another namespace or another version of the object. Another name or uid is
-// an invalid change of the object.
+// checkIdentity refuses a write that was meant for another namespace or another version of the object. Another name or
+// uid is an invalid change of the object.
 func (u *update) checkIdentity(access, was metav1.Object) error {
 	if err := u.fitNamespace(access, u.ns); err != nil {
 		return err
@@ -262,8 +271,9 @@ func (u *update) checkIdentity(access, was metav1.Object) error {
 		return Plain(err)
 	case v == 0:
 		if u.Row.Strategy.NeedsVersion {
-			return apierrors.NewInvalid(schema.GroupKind{Group: u.gr.Group, Kind: u.gr.Resource}, u.name, field.ErrorList{
-				field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
+			return apierrors.NewInvalid(schema.GroupKind{Group: u.gr.Group, Kind: u.gr.Resource}, u.name,
+				field.ErrorList{
+					field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
 		}
 	case access.GetResourceVersion() != was.GetResourceVersion():
 		return apierrors.NewConflict(u.gr, u.name, errModified)
@@ -298,7 +308,8 @@ func keepSystemMetadata(access, was metav1.Object) {
 }
 
 // validate checks what admission left, also as seen by the version that was asked for, if that has rules of its own.
-func (u *update) validate(ctx context.Context, a *admission.Attributes, seen *versioned, access, was metav1.Object) error {
+func (u *update) validate(ctx context.Context, a *admission.Attributes, seen *versioned, access,
+	was metav1.Object) error {
 	obj, old := a.Object, a.OldObject
 	path := field.NewPath("metadata")
 	errs := u.validateMetadata(access, was, path)
@@ -316,8 +327,8 @@ func (u *update) validate(ctx context.Context, a *admission.Attributes, seen *ve
 	return nil
 }
 
-// validateMetadata checks metadata as that of every kind, and again as the kind's own rules do. What is wrong is told each time, as Kubernetes
-// tells it.
+// validateMetadata checks metadata as that of every kind, and again as the kind's own rules do. What is wrong is told
+// each time, as Kubernetes tells it.
 func (u *update) validateMetadata(access, was metav1.Object, path *field.Path) field.ErrorList {
 	whole := validation.ValidateObjectMetaAccessor(access, u.Row.Namespaced, pathsegment.ValidatePathSegmentName, path)
 	change := validation.ValidateObjectMetaAccessorUpdate(access, was, path)

@@ -31,13 +31,15 @@ func (g *Generic) defaults(ctx context.Context, s *resources.Strategy) func(runt
 	return g.Row.Strategy.Default
 }
 
-// versioned is a write as a version with rules of its own sees it: with that version's defaults, and without what it does not know.
+// versioned is a write as a version with rules of its own sees it: with that version's defaults, and without what it
+// does not know.
 type versioned struct {
 	*resources.Version
 	obj, old runtime.Object // in the version; old is nil at a create
 }
 
-// asVersion is a write of the stored kind in the version that ctx's request names; nil: that has no rules of its own. old is nil at a create.
+// asVersion is a write of the stored kind in the version that ctx's request names; nil: that has no rules of its own.
+// old is nil at a create.
 func (g *Generic) asVersion(ctx context.Context, obj, old runtime.Object) (*versioned, error) {
 	v := g.rules(ctx)
 	if v == nil {

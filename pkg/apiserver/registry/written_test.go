@@ -21,7 +21,8 @@ func (a *asked) List(ctx context.Context, prefix string, opts storage.ListOption
 	return a.Interface.List(ctx, prefix, opts)
 }
 
-// TestListHasWrites: a client that was told that something is stored finds it in a list, also if the list is of a cache.
+// TestListHasWrites: a client that was told that something is stored finds it in a list, also if the list is of a
+// cache.
 func TestListHasWrites(t *testing.T) {
 	t.Parallel()
 	g := store(t, "configmaps")
@@ -35,7 +36,8 @@ func TestListHasWrites(t *testing.T) {
 		}
 		list, err := g.List(t.Context(), "ns", "")
 		if err != nil || len(list) != items || a.revision != newest {
-			t.Errorf("after %s: %d objects not older than %d, want %d not older than %d (%v)", after, len(list), a.revision, items, newest, err)
+			t.Errorf("after %s: %d objects not older than %d, want %d not older than %d (%v)", after, len(list),
+				a.revision, items, newest, err)
 		}
 	}
 	held := configMap("b")

@@ -1,5 +1,5 @@
-// Package request is the vocabulary that the filters of the API server share: who asks (User), what is asked (Info), and
-// how both travel in a context. It knows nothing of how they are found out.
+// Package request is the vocabulary that the filters of the API server share: who asks (User), what is asked (Info),
+// and how both travel in a context. It knows nothing of how they are found out.
 package request
 
 import (
@@ -42,46 +42,50 @@ const (
 // ExtraNodeName is the extra of a service account whose token is bound to a pod that says on which node that is.
 const ExtraNodeName = "authentication.kubernetes.io/node-name"
 
-// ServiceAccount takes the user name of a service account apart. A name that only looks like one is that of a user, whom the right
-// to impersonate the accounts of a namespace does not cover.
+// ServiceAccount takes the user name of a service account apart. A name that only looks like one is that of a user,
+// whom the right to impersonate the accounts of a namespace does not cover.
 func ServiceAccount(user string) (ns, name string, ok bool) {
 	rest, ok := strings.CutPrefix(user, ServiceAccountPrefix)
 	if !ok {
 		return "", "", false
 	}
 	ns, name, ok = strings.Cut(rest, ":")
-	return ns, name, ok && len(validation.ValidateNamespaceName(ns, false)) == 0 && len(validation.ValidateServiceAccountName(name, false)) == 0
+	return ns, name, ok && len(validation.ValidateNamespaceName(ns, false)) == 0 &&
+		len(validation.ValidateServiceAccountName(name, false)) == 0
 }
 
-// Info is what a request asks for, read from its method and path alone (API conventions: "/api/v1/...", "/apis/GROUP/VERSION/...").
+// Info is what a request asks for, read from its method and path alone (API conventions: "/api/v1/...",
+// "/apis/GROUP/VERSION/...").
 type Info struct {
-	// IsResource is false for paths such as /healthz or /openapi/v3; then only Path and Verb (the lower-case method) are set.
+	// IsResource is false for paths such as /healthz or /openapi/v3; then only Path and Verb (the lower-case method)
+	// are set.
 	IsResource bool
 	Path       string
-	// Verb is get, list, watch, create, update, patch, delete, deletecollection (or the lower-case method); empty for a method
-	// that no resource has.
+	// Verb is get, list, watch, create, update, patch, delete, deletecollection (or the lower-case method); empty for a
+	// method that no resource has.
 	Verb       string
 	APIPrefix  string // "api" or "apis"
 	APIGroup   string // "" is core
 	APIVersion string
 	Namespace  string
-	// InNamespace tells that the resource stands below /namespaces/NAME/ in the path. A Namespace without it is the name of the
-	// namespace that the path is about: /namespaces/NAME, /namespaces/NAME/status.
+	// InNamespace tells that the resource stands below /namespaces/NAME/ in the path. A Namespace without it is the
+	// name of the namespace that the path is about: /namespaces/NAME, /namespaces/NAME/status.
 	InNamespace bool
 	// WatchPrefix tells that the path has the deprecated /watch/ before all that.
 	WatchPrefix bool
 	Resource    string
 	Subresource string
 	Name        string
-	// FieldSelector is the query parameter of a list, watch or deletecollection as it came; the Node authorizer reads it.
+	// FieldSelector is the query parameter of a list, watch or deletecollection as it came; the Node authorizer reads
+	// it.
 	FieldSelector string
 	// Parts are the path segments from the resource on: [pods web log]. A proxy subresource has its rest there too.
 	Parts []string
-	// Stream tells of a request that it lasts, where its verb and resource do not: it asks a server behind this one for a connection of
-	// another protocol.
+	// Stream tells of a request that it lasts, where its verb and resource do not: it asks a server behind this one for
+	// a connection of another protocol.
 	Stream bool
-	// Served is what the server served when the request came: a snapshot of package catalog, which is no word of this one. The
-	// request sees it to its end, whatever is added or removed meanwhile.
+	// Served is what the server served when the request came: a snapshot of package catalog, which is no word of this
+	// one. The request sees it to its end, whatever is added or removed meanwhile.
 	Served any
 	// Audit is where the request is noted for the audit log; nil: nowhere.
 	Audit Audit

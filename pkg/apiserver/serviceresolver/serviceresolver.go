@@ -1,5 +1,5 @@
-// Package serviceresolver tells where the API server reaches a Service: at its ready endpoints, as EndpointSlices name them. No
-// kube-proxy is needed on the server's host (upstream: --enable-aggregator-routing).
+// Package serviceresolver tells where the API server reaches a Service: at its ready endpoints, as EndpointSlices name
+// them. No kube-proxy is needed on the server's host (upstream: --enable-aggregator-routing).
 package serviceresolver
 
 import (
@@ -35,8 +35,8 @@ type Resolver struct {
 // New returns a Resolver of what services and slices hold.
 func New(services Getter, slices Lister) *Resolver { return &Resolver{services, slices} }
 
-// Resolve returns host:port of all ready endpoints of a Service's port, in random order; never none without an error. A Service
-// of type ExternalName is where its name says.
+// Resolve returns host:port of all ready endpoints of a Service's port, in random order; never none without an error. A
+// Service of type ExternalName is where its name says.
 func (r *Resolver) Resolve(ctx context.Context, ns, name string, port int32) ([]string, error) {
 	obj, err := r.services.GetCached(ctx, ns, name)
 	if apierrors.IsNotFound(err) {
@@ -80,7 +80,8 @@ func Endpoints(ctx context.Context, from Lister, ns, svc, portName string) ([]st
 			return nil, fmt.Errorf("listing the endpoints of service %s/%s: got a %T", ns, svc, obj)
 		}
 		for _, port := range slice.Ports {
-			if port.Port == nil || (port.Name == nil && portName != "") || (port.Name != nil && *port.Name != portName) {
+			if port.Port == nil || (port.Name == nil && portName != "") ||
+				(port.Name != nil && *port.Name != portName) {
 				continue
 			}
 			for _, e := range slice.Endpoints {

@@ -35,7 +35,8 @@ func service(typ corev1.ServiceType, ports ...corev1.ServicePort) *corev1.Servic
 }
 
 func slice(port string, number int32, endpoints ...discoveryv1.Endpoint) runtime.Object {
-	return &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: &port, Port: &number}, {Name: &port}}, Endpoints: endpoints}
+	return &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: &port, Port: &number}, {Name: &port}},
+		Endpoints: endpoints}
 }
 
 func endpoint(ready *bool, addresses ...string) discoveryv1.Endpoint {
@@ -47,12 +48,14 @@ func TestResolve(t *testing.T) {
 	yes, no := true, false
 	c := cluster{
 		services: map[string]*corev1.Service{
-			"ns/a":    service(corev1.ServiceTypeClusterIP, corev1.ServicePort{Name: "https", Port: 443}, corev1.ServicePort{Name: "other", Port: 8443}),
+			"ns/a": service(corev1.ServiceTypeClusterIP, corev1.ServicePort{Name: "https", Port: 443},
+				corev1.ServicePort{Name: "other", Port: 8443}),
 			"ns/none": service(corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 443}),
 			"ns/out":  service(corev1.ServiceTypeExternalName),
 		},
 		slices: map[string][]runtime.Object{"ns/kubernetes.io/service-name=a": {
-			slice("https", 9443, endpoint(&yes, "10.0.0.1"), endpoint(&no, "10.0.0.2"), endpoint(nil, "10.0.0.3"), endpoint(&yes)),
+			slice("https", 9443, endpoint(&yes, "10.0.0.1"), endpoint(&no, "10.0.0.2"), endpoint(nil, "10.0.0.3"),
+				endpoint(&yes)),
 			slice("https", 9444, endpoint(&yes, "fd00::1", "fd00::2")),
 			slice("other", 1, endpoint(&yes, "10.0.0.1")),
 		}},

@@ -2,7 +2,8 @@ package storage
 
 import "slices"
 
-// Bytes are bytes of which parts may lie elsewhere, once for all who have them. They do not change. The zero value is empty.
+// Bytes are bytes of which parts may lie elsewhere, once for all who have them. They do not change. The zero value is
+// empty.
 type Bytes struct {
 	own    []byte
 	shared []Shared
@@ -14,8 +15,8 @@ type Shared struct {
 	Text string
 }
 
-// Cut returns b, without a copy of the shared parts, which are in their order. Where they are not what b has, b is kept whole;
-// b must not be changed afterwards.
+// Cut returns b, without a copy of the shared parts, which are in their order. Where they are not what b has, b is kept
+// whole; b must not be changed afterwards.
 func Cut(b []byte, shared []Shared) Bytes {
 	if len(shared) == 0 {
 		return Whole(b)

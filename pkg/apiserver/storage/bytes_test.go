@@ -6,7 +6,8 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// TestCut: bytes with shared parts are the same bytes, and so is each piece that has all of these; what is not shared after all is kept.
+// TestCut: bytes with shared parts are the same bytes, and so is each piece that has all of these; what is not shared
+// after all is kept.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	const text = "abcdefghij"

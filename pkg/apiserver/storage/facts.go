@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Facts are what selectors read of an object: its labels and the selectable fields of its kind (metadata.name always, and
-// metadata.namespace where it has one). They lie in one piece of memory: a server holds them for every object, and a map of
-// labels and one of fields would take more than a pod's bytes. They do not change. The zero value has no facts.
+// Facts are what selectors read of an object: its labels and the selectable fields of its kind (metadata.name always,
+// and metadata.namespace where it has one). They lie in one piece of memory: a server holds them for every object, and
+// a map of labels and one of fields would take more than a pod's bytes. They do not change. The zero value has no
+// facts.
 type Facts struct {
-	// packed has keys and values of the labels, sorted, and then the values of the fields in the order of names; each behind its
-	// length, a varint.
+	// packed has keys and values of the labels, sorted, and then the values of the fields in the order of names; each
+	// behind its length, a varint.
 	packed string
 	names  *[]string // of the fields; shared by all objects of a kind
 	labels uint32    // how much of packed are labels
@@ -29,8 +30,8 @@ type Facts struct {
 // FactsFunc reads the facts from an encoded object. It is pure; each resource has its own.
 type FactsFunc func(value []byte) (Facts, error)
 
-// NewFacts returns facts with these labels, and of values those that names has; the others are "". names is kept and must not
-// change; all objects of a kind share it.
+// NewFacts returns facts with these labels, and of values those that names has; the others are "". names is kept and
+// must not change; all objects of a kind share it.
 func NewFacts(names *[]string, labels, values map[string]string) Facts {
 	size := 0
 	for k, v := range labels {

@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// FactsTable knows for each resource, by the prefix of its keys, how to read the facts from an encoded object. One table is
-// shared by a storage and the cache before it. The zero value is empty and ready; it is safe for concurrent use.
+// FactsTable knows for each resource, by the prefix of its keys, how to read the facts from an encoded object. One
+// table is shared by a storage and the cache before it. The zero value is empty and ready; it is safe for concurrent
+// use.
 type FactsTable struct {
 	mu       sync.RWMutex
 	byPrefix map[string]FactsFunc
@@ -30,7 +31,8 @@ func (t *FactsTable) Unregister(prefix string) {
 	delete(t.byPrefix, prefix)
 }
 
-// Resource returns the longest registered prefix of key (a key or a prefix ending in "/"), or "" and nil if there is none.
+// Resource returns the longest registered prefix of key (a key or a prefix ending in "/"), or "" and nil if there is
+// none.
 func (t *FactsTable) Resource(key string) (string, FactsFunc) {
 	if t == nil {
 		return "", nil
@@ -45,8 +47,8 @@ func (t *FactsTable) Resource(key string) (string, FactsFunc) {
 	return "", nil
 }
 
-// Of returns the facts of the value under key: those of d if the writer gave them, else as the resource's function reads
-// them, else none.
+// Of returns the facts of the value under key: those of d if the writer gave them, else as the resource's function
+// reads them, else none.
 func (t *FactsTable) Of(key string, d Draft) (Facts, error) {
 	if d.Facts != nil {
 		return *d.Facts, nil

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Form is a way in which items are encoded for clients, and the key under which an item keeps that encoding. Every Form is
-// another one: they are told apart by their address.
+// Form is a way in which items are encoded for clients, and the key under which an item keeps that encoding. Every Form
+// is another one: they are told apart by their address.
 type Form struct{ _ byte }
 
 // Keep says how long an item keeps an encoding.
@@ -15,7 +15,8 @@ type Keep uint8
 const (
 	// WhileAsked keeps it until nobody has asked for it for a while: what gets and lists want.
 	WhileAsked Keep = iota
-	// WhileRecent drops it besides when the item's change is no longer among the latest: what only the watchers of that change want.
+	// WhileRecent drops it besides when the item's change is no longer among the latest: what only the watchers of that
+	// change want.
 	WhileRecent
 	// whileHeld keeps it as long as the item is the newest of its key, or among the latest changes: variants.
 	whileHeld
@@ -62,8 +63,9 @@ func (i *Item) Held() int { return len(i.own) }
 // keepSweeps is how many Sweeps without a reader an encoding outlasts.
 const keepSweeps = 5
 
-// Sweep counts that time has passed, and drops the encodings and what is decoded if nobody has asked for any in the last five Sweeps.
-// It is called every minute, so that objects nobody reads keep only their Value and their variants. Safe beside Encoded and Decoded.
+// Sweep counts that time has passed, and drops the encodings and what is decoded if nobody has asked for any in the
+// last five Sweeps. It is called every minute, so that objects nobody reads keep only their Value and their variants.
+// Safe beside Encoded and Decoded.
 func (i *Item) Sweep() {
 	if (i.encodings.Load() != nil || i.decoded.Load() != nil) && i.idle.Add(1) > keepSweeps {
 		i.drop(WhileAsked, WhileRecent)
@@ -78,8 +80,8 @@ func (i *Item) asked() {
 	}
 }
 
-// Decoded returns what decode makes of the item, always the same decode, for all who ask to share: nobody may change it. Two first
-// callers may both call decode.
+// Decoded returns what decode makes of the item, always the same decode, for all who ask to share: nobody may change
+// it. Two first callers may both call decode.
 func (i *Item) Decoded(decode func(*Item) (any, error)) (any, error) {
 	i.asked()
 	if d := i.decoded.Load(); d != nil {
@@ -128,8 +130,8 @@ func (e *encoding) of(form *Form) *encoding {
 	return e
 }
 
-// Encoded returns the item in form, making it with encode if it is not there yet. Two first callers may both call encode;
-// all get the same bytes.
+// Encoded returns the item in form, making it with encode if it is not there yet. Two first callers may both call
+// encode; all get the same bytes.
 func (i *Item) Encoded(form *Form, keep Keep, encode func(*Item) (Bytes, error)) (Bytes, error) {
 	i.asked()
 	if e := i.encodings.Load().of(form); e != nil {
@@ -163,8 +165,9 @@ func (i *Item) Variant(form *Form) *Item {
 	return nil
 }
 
-// AddVariant keeps v, which was made of the item, and returns the variant that all have. A variant is dear, as a webhook makes it. It
-// is kept as long as the item itself, though nobody asks for it: it must be there, too, when the webhook is not.
+// AddVariant keeps v, which was made of the item, and returns the variant that all have. A variant is dear, as a
+// webhook makes it. It is kept as long as the item itself, though nobody asks for it: it must be there, too, when the
+// webhook is not.
 func (i *Item) AddVariant(form *Form, v *Item) *Item {
 	return i.add(&encoding{form: form, variant: v, keep: whileHeld}).variant
 }

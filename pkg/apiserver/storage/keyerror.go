@@ -2,8 +2,8 @@ package storage
 
 import "errors"
 
-// KeyError says of an error at which key, or prefix of keys, of the storage it happened. That is for logs: no client needs to know how objects
-// are stored.
+// KeyError says of an error at which key, or prefix of keys, of the storage it happened. That is for logs: no client
+// needs to know how objects are stored.
 type KeyError struct {
 	Doing, Key string
 	Err        error

@@ -51,8 +51,8 @@ func ContinueToken(lastKey string, revision int64) string {
 	return token{Version: tokenVersion, Revision: revision, Start: lastKey + "\x00"}.String()
 }
 
-// ContinueAtLatest returns a token that goes on from the same key as s but at the newest revision: what a client is offered
-// when the revision of s has expired. ErrBadContinue.
+// ContinueAtLatest returns a token that goes on from the same key as s but at the newest revision: what a client is
+// offered when the revision of s has expired. ErrBadContinue.
 func ContinueAtLatest(s string) (string, error) {
 	t, err := parseToken(s)
 	if err != nil {
@@ -62,8 +62,8 @@ func ContinueAtLatest(s string) (string, error) {
 	return t.String(), nil
 }
 
-// From resolves the position of the options in prefix: the first key that may be on the page, and the options with Match and
-// Revision as a Continue token fixes them. ErrBadContinue.
+// From resolves the position of the options in prefix: the first key that may be on the page, and the options with
+// Match and Revision as a Continue token fixes them. ErrBadContinue.
 func (o ListOptions) From(prefix string) (start string, resolved ListOptions, err error) {
 	if o.Continue == "" {
 		return prefix, o, nil

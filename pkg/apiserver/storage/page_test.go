@@ -37,7 +37,8 @@ func FuzzContinue(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q cannot go on at the newest revision: %v", s, err)
 		}
-		if again, o, err := (ListOptions{Continue: latest}).From(prefix); err != nil || again != start || o.Match != Latest {
+		if again, o, err := (ListOptions{Continue: latest}).From(prefix); err != nil || again != start ||
+			o.Match != Latest {
 			t.Fatalf("at the newest revision it goes on at %q, %+v, %v, not at %q", again, o, err, start)
 		}
 	})

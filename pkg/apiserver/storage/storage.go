@@ -9,9 +9,9 @@
 //
 // # Bytes first
 //
-// Storage never decodes an object. A value is the protobuf encoding in Kubernetes' "k8s\0" envelope, or for custom resources
-// a line of JSON, without metadata.resourceVersion; the version is the Revision beside it. What selectors need is kept beside
-// the bytes as Facts.
+// Storage never decodes an object. A value is the protobuf encoding in Kubernetes' "k8s\0" envelope, or for custom
+// resources a line of JSON, without metadata.resourceVersion; the version is the Revision beside it. What selectors
+// need is kept beside the bytes as Facts.
 package storage
 
 import (
@@ -49,8 +49,8 @@ type Draft struct {
 	TTL time.Duration
 }
 
-// Interface keeps encoded objects. All methods are safe for concurrent use, and return ctx.Err() (wrapped) when ctx ends.
-// Items are shared and read-only, except for the encodings that Item itself guards.
+// Interface keeps encoded objects. All methods are safe for concurrent use, and return ctx.Err() (wrapped) when ctx
+// ends. Items are shared and read-only, except for the encodings that Item itself guards.
 type Interface interface {
 	// Create stores d under key if the key is free. ErrExists otherwise.
 	Create(ctx context.Context, key string, d Draft) (*Item, error)
@@ -73,8 +73,8 @@ type Interface interface {
 	// that of the deletion. check is called like Update's change. ErrNotFound, or check's error as it is.
 	Delete(ctx context.Context, key string, check func(current *Item) error) (*Item, error)
 
-	// Watch gives the changes under prefix after opts.Revision, in order and without gap. ErrExpired, which Watch or the
-	// first Next returns.
+	// Watch gives the changes under prefix after opts.Revision, in order and without gap. ErrExpired, which Watch or
+	// the first Next returns.
 	Watch(ctx context.Context, prefix string, opts WatchOptions) (Watch, error)
 
 	// Revision returns the newest revision of the whole storage, linearizably.
@@ -85,7 +85,8 @@ type Interface interface {
 type Match int
 
 const (
-	// NotOlderThan: any snapshot at Revision or later; with Revision 0 whatever is at hand. With Latest set it is ignored.
+	// NotOlderThan: any snapshot at Revision or later; with Revision 0 whatever is at hand. With Latest set it is
+	// ignored.
 	NotOlderThan Match = iota
 	// Exact: the snapshot at Revision. ErrExpired when it is gone.
 	Exact
@@ -101,11 +102,11 @@ type ListOptions struct {
 	Limit int64
 	// Continue is List.Continue of the page before; it fixes the revision, so Match and Revision must be zero values.
 	Continue string
-	// Filter keeps the items it returns true for; nil keeps all. It gives the same answer for the same item. It may take long:
-	// no lock is held while it is asked, and one goroutine asks it.
+	// Filter keeps the items it returns true for; nil keeps all. It gives the same answer for the same item. It may
+	// take long: no lock is held while it is asked, and one goroutine asks it.
 	Filter func(*Item) bool
-	// Raw is what a cache asks of the storage behind it: Items may have no Facts, so that one that cannot be read does not fail the
-	// list of all. Filter must be nil.
+	// Raw is what a cache asks of the storage behind it: Items may have no Facts, so that one that cannot be read does
+	// not fail the list of all. Filter must be nil.
 	Raw bool
 }
 
@@ -113,7 +114,8 @@ type ListOptions struct {
 type List struct {
 	Items    []*Item
 	Revision int64
-	// Continue is empty on the last page. Remaining is how many items follow this page, if known without a Filter; else -1.
+	// Continue is empty on the last page. Remaining is how many items follow this page, if known without a Filter; else
+	// -1.
 	Continue  string
 	Remaining int64
 }
@@ -135,23 +137,26 @@ type Event struct {
 	Item *Item
 	// InitialEnd marks the Bookmark that ends the initial events of WatchOptions.Initial.
 	InitialEnd bool
-	// Initial marks an Added that is no change but an item of the snapshot that a watch begins with: other watchers have no use
-	// for what is made of it.
+	// Initial marks an Added that is no change but an item of the snapshot that a watch begins with: other watchers
+	// have no use for what is made of it.
 	Initial bool
 }
 
 // WatchOptions says which changes.
 type WatchOptions struct {
-	// Revision: changes after this one. 0: start with an Added event for every item of the newest snapshot (linearizably),
-	// in key order, then go on.
+	// Revision: changes after this one. 0: start with an Added event for every item of the newest snapshot
+	// (linearizably), in key order, then go on.
 	Revision int64
-	// Initial asks for the Added events of Revision 0 at a revision not older than Revision (sendInitialEvents), followed
-	// by a Bookmark that carries InitialEnd and the snapshot's revision. With Revision 0 the snapshot is the newest.
+	// Initial asks for the Added events of Revision 0 at a revision not older than Revision (sendInitialEvents),
+	// followed by a Bookmark that carries InitialEnd and the snapshot's revision. With Revision 0 the snapshot is the
+	// newest.
 	Initial bool
-	// AtHand lets the snapshot of Revision 0 be any that the storage has (resourceVersion=0), which needs no answer of anybody.
+	// AtHand lets the snapshot of Revision 0 be any that the storage has (resourceVersion=0), which needs no answer of
+	// anybody.
 	AtHand bool
 	// Filter keeps the items it returns true for. A change from matching to not matching is seen as Deleted (with the
-	// item as it was, at the new revision), and the other way round as Added. nil keeps all. It is asked as that of a list.
+	// item as it was, at the new revision), and the other way round as Added. nil keeps all. It is asked as that of a
+	// list.
 	Filter func(*Item) bool
 	// Bookmarks asks for a Bookmark when the watcher's revision has moved without an event (about once a minute).
 	Bookmarks bool
@@ -163,15 +168,16 @@ type WatchOptions struct {
 // Watch is a reader of one stream of changes. It has no buffer of its own that could fill: a reader that falls out of
 // the storage's window of events gets ErrExpired.
 type Watch interface {
-	// Next blocks until there is at least one event and returns all that are at hand, at most about a thousand. The slice
-	// is valid until the next call. It is called by one goroutine. After an error, that of ctx too, the watch is over.
+	// Next blocks until there is at least one event and returns all that are at hand, at most about a thousand. The
+	// slice is valid until the next call. It is called by one goroutine. After an error, that of ctx too, the watch is
+	// over.
 	Next(ctx context.Context) ([]Event, error)
 	// Stop frees what the watch holds. It may be called more than once.
 	Stop()
 }
 
-// Progresser is what a watch with Raw or Bookmarks may do besides: RequestProgress asks for a Bookmark once all changes up to
-// the storage's newest revision have been delivered. It does not wait for it. Safe to call beside Next.
+// Progresser is what a watch with Raw or Bookmarks may do besides: RequestProgress asks for a Bookmark once all changes
+// up to the storage's newest revision have been delivered. It does not wait for it. Safe to call beside Next.
 type Progresser interface {
 	RequestProgress(ctx context.Context) error
 }

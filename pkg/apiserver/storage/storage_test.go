@@ -19,7 +19,8 @@ func TestFactsTable(t *testing.T) {
 		}
 	}
 	table := &storage.FactsTable{}
-	for _, p := range []string{"/registry/pods/", "/registry/services/specs/", "/registry/services/endpoints/", "/registry/example.com/widgets/"} {
+	for _, p := range []string{"/registry/pods/", "/registry/services/specs/", "/registry/services/endpoints/",
+		"/registry/example.com/widgets/"} {
 		table.Register(p, named(p))
 	}
 	for key, want := range map[string]string{
@@ -124,7 +125,8 @@ func TestPageReadsOnlyWhatItNeeds(t *testing.T) {
 	}
 }
 
-// TestEncodings: an item keeps each form it was asked for, until nobody has asked for a while, or until its change is old news.
+// TestEncodings: an item keeps each form it was asked for, until nobody has asked for a while, or until its change is
+// old news.
 func TestEncodings(t *testing.T) {
 	t.Parallel()
 	var list, event storage.Form
@@ -168,7 +170,9 @@ func TestEncodings(t *testing.T) {
 		t.Fatalf("after all were dropped: %s", got)
 	}
 	bad := errors.New("bad")
-	if _, err := (&storage.Item{}).Encoded(&list, storage.WhileAsked, func(*storage.Item) (storage.Bytes, error) { return storage.Bytes{}, bad }); !errors.Is(err, bad) {
+	if _, err := (&storage.Item{}).Encoded(&list, storage.WhileAsked, func(*storage.Item) (storage.Bytes, error) {
+		return storage.Bytes{}, bad
+	}); !errors.Is(err, bad) {
 		t.Fatalf("error %v", err)
 	}
 }
@@ -219,7 +223,9 @@ func TestEncodingsAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for range 200 {
 				form := &forms[n%3]
-				b, err := item.Encoded(form, storage.Keep(n%2), func(*storage.Item) (storage.Bytes, error) { return storage.Whole([]byte{byte(n % 3)}), nil })
+				b, err := item.Encoded(form, storage.Keep(n%2), func(*storage.Item) (storage.Bytes, error) {
+					return storage.Whole([]byte{byte(n % 3)}), nil
+				})
 				if err != nil || b.Flat()[0] != byte(n%3) {
 					t.Errorf("form %d is %v, %v", n%3, b, err)
 				}
@@ -242,13 +248,17 @@ func TestFacts(t *testing.T) {
 	long := strings.Repeat("x", 70_000)
 	names := []string{"a", "b", "metadata.name"}
 	for _, c := range []struct{ labels, fields map[string]string }{
-		{}, {map[string]string{"": ""}, map[string]string{"a": ""}}, {map[string]string{"k": "v", "l": "", "é": long, long: "é"}, map[string]string{"b": long, "metadata.name": "n"}},
-		{map[string]string{strings.Repeat("y", 127): strings.Repeat("y", 128)}, map[string]string{"a": "x", "b": "y", "metadata.name": "z"}},
+		{}, {map[string]string{"": ""}, map[string]string{"a": ""}},
+		{map[string]string{"k": "v", "l": "", "é": long, long: "é"},
+			map[string]string{"b": long, "metadata.name": "n"}},
+		{map[string]string{strings.Repeat("y", 127): strings.Repeat("y", 128)},
+			map[string]string{"a": "x", "b": "y", "metadata.name": "z"}},
 	} {
 		f := storage.NewFacts(&names, c.labels, c.fields)
 		for _, k := range []string{"", "k", "l", "v", "é", long, strings.Repeat("y", 127), "nosuch"} {
 			want, has := c.labels[k]
-			if got, ok := f.Labels().Lookup(k); got != want || ok != has || f.Labels().Has(k) != has || f.Labels().Get(k) != want {
+			if got, ok := f.Labels().Lookup(k); got != want || ok != has || f.Labels().Has(k) != has ||
+				f.Labels().Get(k) != want {
 				t.Errorf("label %.9q is %.9q, %v, want %.9q, %v", k, got, ok, want, has)
 			}
 		}
@@ -277,7 +287,8 @@ func TestFingerprint(t *testing.T) {
 		t.Error("the same keys differ")
 	}
 	for name, other := range map[string]storage.Fingerprint{
-		"revision": sum("a", 1, "b", 3), "key": sum("a", 1, "c", 2), "missing": sum("a", 1), "swapped": sum("a", 2, "b", 1),
+		"revision": sum("a", 1, "b", 3), "key": sum("a", 1, "c", 2), "missing": sum("a", 1),
+		"swapped": sum("a", 2, "b", 1),
 	} {
 		if other == base {
 			t.Errorf("%s: no difference", name)

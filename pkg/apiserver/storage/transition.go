@@ -1,7 +1,7 @@
 package storage
 
-// Seen says how a watcher with filter sees a change from prev to cur: as an event type, or "" for not at all. prev is nil
-// for a key that was free, cur is nil for one that is now. A nil filter keeps all.
+// Seen says how a watcher with filter sees a change from prev to cur: as an event type, or "" for not at all. prev is
+// nil for a key that was free, cur is nil for one that is now. A nil filter keeps all.
 func Seen(filter func(*Item) bool, prev, cur *Item) EventType {
 	had := prev != nil && (filter == nil || filter(prev))
 	has := cur != nil && (filter == nil || filter(cur))
@@ -16,7 +16,8 @@ func Seen(filter func(*Item) bool, prev, cur *Item) EventType {
 	return ""
 }
 
-// At returns a copy of the item with its variants and without its encodings, at another revision: what a Deleted event carries.
+// At returns a copy of the item with its variants and without its encodings, at another revision: what a Deleted event
+// carries.
 func (i *Item) At(revision int64) *Item {
 	out := &Item{Key: i.Key, Revision: revision, Facts: i.Facts, own: i.own}
 	for e := i.encodings.Load(); e != nil; e = e.next {

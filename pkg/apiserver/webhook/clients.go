@@ -74,7 +74,8 @@ func (c *clients) of(h *Hook, host string, r Resolver) (*http.Client, error) {
 	return made.Client, nil
 }
 
-// forgetOldest drops the client that was used least recently. Calls under way on it end as they would. The caller holds mu.
+// forgetOldest drops the client that was used least recently. Calls under way on it end as they would. The caller holds
+// mu.
 func (c *clients) forgetOldest() {
 	var oldest key
 	for k, e := range c.known {
@@ -117,20 +118,24 @@ func newTransport(h *Hook, r Resolver) (*http.Transport, error) {
 	}
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	t := &http.Transport{
-		TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, DialContext: dialer.DialContext, Proxy: http.ProxyFromEnvironment,
+		TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second, DialContext: dialer.DialContext,
+		Proxy:           http.ProxyFromEnvironment,
 		MaxConnsPerHost: maxConns, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idle,
 	}
 	if s := h.Service; s != nil {
 		t.Proxy = nil
 		t.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return dialService(ctx, r, s, func(addr string) (net.Conn, error) { return dialer.DialContext(ctx, network, addr) })
+			return dialService(ctx, r, s, func(addr string) (net.Conn, error) {
+				return dialer.DialContext(ctx, network, addr)
+			})
 		}
 	}
 	return t, nil
 }
 
 // dialService connects to the first endpoint of a Service that takes the connection.
-func dialService(ctx context.Context, r Resolver, s *Service, dial func(addr string) (net.Conn, error)) (net.Conn, error) {
+func dialService(ctx context.Context, r Resolver, s *Service, dial func(addr string) (net.Conn, error)) (net.Conn,
+	error) {
 	addrs, err := r.Resolve(ctx, s.Namespace, s.Name, s.port())
 	if err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ type Credentials struct {
 	wrap      transport.WrapperFunc
 }
 
-// Directory has the credentials for webhooks, by upstream's rule for the names of a kubeconfig's users: that of the webhook's host, with
-// its port where that is not 443; else "*.suffix", the longest first; else "*".
+// Directory has the credentials for webhooks, by upstream's rule for the names of a kubeconfig's users: that of the
+// webhook's host, with its port where that is not 443; else "*.suffix", the longest first; else "*".
 type Directory map[string]*Credentials
 
 // LoadDirectory reads the users of a kubeconfig. Programs and plug-ins that would find credentials are not run.
@@ -38,7 +38,8 @@ func LoadDirectory(path string) (Directory, error) {
 		if user.Exec != nil || user.AuthProvider != nil || user.Impersonate != "" {
 			return nil, fmt.Errorf("%s: users[%s]: only certificates, tokens and passwords are credentials for a webhook", path, name)
 		}
-		c := &rest.Config{BearerToken: user.Token, BearerTokenFile: user.TokenFile, Username: user.Username, Password: user.Password}
+		c := &rest.Config{BearerToken: user.Token, BearerTokenFile: user.TokenFile, Username: user.Username,
+			Password: user.Password}
 		settings, err := c.TransportConfig()
 		if err != nil {
 			return nil, fmt.Errorf("%s: users[%s]: %w", path, name, err)

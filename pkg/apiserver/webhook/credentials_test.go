@@ -48,7 +48,8 @@ func TestCredentials(t *testing.T) {
 		to   webhook.Hook
 		want string
 	}{
-		{webhook.Hook{URL: s.URL}, "Bearer url"}, {service("ns", 0), "Bearer service"}, {service("ns", 443), "Bearer service"}, {service("ns", 8443), "Basic dTpw"},
+		{webhook.Hook{URL: s.URL}, "Bearer url"}, {service("ns", 0), "Bearer service"},
+		{service("ns", 443), "Bearer service"}, {service("ns", 8443), "Basic dTpw"},
 		{service("other", 0), "Bearer wild"}, {service("third", 0), "Bearer wilder"},
 		{webhook.Hook{URL: strings.Replace(s.URL, "127.0.0.1", "localhost", 1)}, ""},
 	} {
@@ -57,7 +58,8 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("%+v: shown %q, want %q, %v", x.to, got, x.want, err)
 		}
 	}
-	if all, err = directory(t, `- {name: "*", user: {token: any}}`); err != nil || all.For(&webhook.Hook{URL: s.URL}) == nil {
+	if all, err = directory(t, `- {name: "*", user: {token: any}}`); err != nil ||
+		all.For(&webhook.Hook{URL: s.URL}) == nil {
 		t.Errorf("for all: %v", err)
 	}
 }

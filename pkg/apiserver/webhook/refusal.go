@@ -15,10 +15,12 @@ import (
 // maxShown is how much of a refusal's text an error shows.
 const maxShown = 2048
 
-// refusal is the error for an answer of another code than 2xx, as client-go words it: the Status in the body if there is one.
+// refusal is the error for an answer of another code than 2xx, as client-go words it: the Status in the body if there
+// is one.
 func refusal(answer *http.Response, body []byte) error {
 	var said metav1.Status
-	if json.Unmarshal(body, &said) == nil && said.Kind == "Status" && said.APIVersion == "v1" && said.Status == metav1.StatusFailure {
+	if json.Unmarshal(body, &said) == nil && said.Kind == "Status" && said.APIVersion == "v1" &&
+		said.Status == metav1.StatusFailure {
 		return &apierrors.StatusError{ErrStatus: said}
 	}
 	shown := "unknown"
@@ -29,7 +31,8 @@ func refusal(answer *http.Response, body []byte) error {
 	if err != nil {
 		retryAfter = 0
 	}
-	return apierrors.NewGenericServerResponse(answer.StatusCode, http.MethodPost, schema.GroupResource{}, "", shown, retryAfter, true)
+	return apierrors.NewGenericServerResponse(answer.StatusCode, http.MethodPost, schema.GroupResource{}, "", shown,
+		retryAfter, true)
 }
 
 func isText(contentType string) bool {

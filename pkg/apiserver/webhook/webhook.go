@@ -1,10 +1,10 @@
-// Package webhook calls webhooks: it posts a review to an HTTPS server that a configuration names and returns the answer. Who
-// calls decides what the bytes say. Everything that a webhook can do to the server is bounded here: the time, the bytes of its
-// answer, the connections to it and the clients kept for configurations.
+// Package webhook calls webhooks: it posts a review to an HTTPS server that a configuration names and returns the
+// answer. Who calls decides what the bytes say. Everything that a webhook can do to the server is bounded here: the
+// time, the bytes of its answer, the connections to it and the clients kept for configurations.
 //
-// As upstream, a configuration may name any address, also on loopback: who may write webhook configurations is trusted with
-// that. What is sent carries no credentials but those that the server's own configuration has for the host, redirects are not followed, and the server must have a certificate for the name
-// it is called by.
+// As upstream, a configuration may name any address, also on loopback: who may write webhook configurations is trusted
+// with that. What is sent carries no credentials but those that the server's own configuration has for the host,
+// redirects are not followed, and the server must have a certificate for the name it is called by.
 package webhook
 
 import (
@@ -43,8 +43,8 @@ type Service struct {
 
 // Resolver finds Services.
 type Resolver interface {
-	// Resolve returns host:port of all endpoints of a Service's port, in the order in which they are tried; never none without
-	// an error.
+	// Resolve returns host:port of all endpoints of a Service's port, in the order in which they are tried; never none
+	// without an error.
 	Resolve(ctx context.Context, ns, name string, port int32) ([]string, error)
 }
 
@@ -67,9 +67,9 @@ func (c *Client) Run(ctx context.Context) error {
 	return nil
 }
 
-// Call posts body, which is JSON, and returns the body of the answer. It ends with ctx or after timeout, which the webhook is
-// told in the URL, as upstream does. An answer longer than limit bytes is an error. Errors are worded as upstream's client
-// words them; one about the Hook itself is a *HookError.
+// Call posts body, which is JSON, and returns the body of the answer. It ends with ctx or after timeout, which the
+// webhook is told in the URL, as upstream does. An answer longer than limit bytes is an error. Errors are worded as
+// upstream's client words them; one about the Hook itself is a *HookError.
 func (c *Client) Call(ctx context.Context, to *Hook, body []byte, timeout time.Duration, limit int64) ([]byte, error) {
 	at, err := to.location(timeout)
 	if err != nil {
@@ -85,7 +85,8 @@ func (c *Client) Call(ctx context.Context, to *Hook, body []byte, timeout time.D
 	if err != nil {
 		return nil, err
 	}
-	r.Header = http.Header{"Accept": {"application/json, */*"}, "Content-Type": {"application/json"}, "User-Agent": {userAgent}}
+	r.Header = http.Header{"Accept": {"application/json, */*"}, "Content-Type": {"application/json"},
+		"User-Agent": {userAgent}}
 	answer, err := client.Do(r)
 	if err != nil {
 		return nil, err
@@ -99,7 +100,8 @@ func (c *Client) Call(ctx context.Context, to *Hook, body []byte, timeout time.D
 		return nil, refusal(answer, b)
 	}
 	if len(b) == 0 {
-		return nil, fmt.Errorf("0-length response with status code: %d and content type: %s", answer.StatusCode, cmp.Or(answer.Header.Get("Content-Type"), "application/json"))
+		return nil, fmt.Errorf("0-length response with status code: %d and content type: %s", answer.StatusCode,
+			cmp.Or(answer.Header.Get("Content-Type"), "application/json"))
 	}
 	return b, nil
 }
@@ -133,7 +135,8 @@ func (h *Hook) location(timeout time.Duration) (*url.URL, error) {
 	var at *url.URL
 	switch {
 	case h.Service != nil:
-		at = &url.URL{Scheme: "https", Host: h.Service.host() + ":" + strconv.Itoa(int(h.Service.port())), Path: h.Service.Path}
+		at = &url.URL{Scheme: "https", Host: h.Service.host() + ":" + strconv.Itoa(int(h.Service.port())),
+			Path: h.Service.Path}
 	case h.URL != "":
 		u, err := url.Parse(h.URL)
 		if err != nil {

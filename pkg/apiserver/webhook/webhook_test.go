@@ -41,9 +41,12 @@ func TestCall(t *testing.T) {
 		host, path string
 		timeout    time.Duration
 	}{
-		{"service", webhook.Hook{Service: &webhook.Service{Namespace: "ns", Name: "hook", Path: "/a/b"}}, "hook.ns.svc:443", "/a/b?timeout=10s", 10 * time.Second},
-		{"port", webhook.Hook{Service: &webhook.Service{Namespace: "ns", Name: "hook", Port: 8443}}, "hook.ns.svc:8443", "/?timeout=1s", time.Second},
-		{"path", webhook.Hook{Service: &webhook.Service{Namespace: "ns", Name: "hook", Path: "/a//b/../c/"}}, "hook.ns.svc:443", "/a/c?timeout=30s", 30 * time.Second},
+		{"service", webhook.Hook{Service: &webhook.Service{Namespace: "ns", Name: "hook", Path: "/a/b"}},
+			"hook.ns.svc:443", "/a/b?timeout=10s", 10 * time.Second},
+		{"port", webhook.Hook{Service: &webhook.Service{Namespace: "ns", Name: "hook", Port: 8443}}, "hook.ns.svc:8443",
+			"/?timeout=1s", time.Second},
+		{"path", webhook.Hook{Service: &webhook.Service{Namespace: "ns", Name: "hook", Path: "/a//b/../c/"}},
+			"hook.ns.svc:443", "/a/c?timeout=30s", 30 * time.Second},
 		{"URL", webhook.Hook{URL: s.URL + "/x"}, s.Addr(), "/x?timeout=1m30s", 90 * time.Second},
 	} {
 		x.to.CABundle = s.CABundle
@@ -51,10 +54,12 @@ func TestCall(t *testing.T) {
 		if err != nil || string(answer) != "answer" {
 			t.Fatalf("%s: %q, %v", x.name, answer, err)
 		}
-		if got.Method != http.MethodPost || got.Host != x.host || got.URL.String() != x.path || string(body) != `{"a":1}` || got.Proto != "HTTP/1.1" {
+		if got.Method != http.MethodPost || got.Host != x.host || got.URL.String() != x.path ||
+			string(body) != `{"a":1}` || got.Proto != "HTTP/1.1" {
 			t.Errorf("%s: %s %s at %s with %s over %s", x.name, got.Method, got.URL, got.Host, body, got.Proto)
 		}
-		if h := got.Header; h.Get("Content-Type") != "application/json" || h.Get("Accept") != "application/json, */*" || h.Get("User-Agent") != "kube-apiserver-admission" || h.Get("Authorization") != "" {
+		if h := got.Header; h.Get("Content-Type") != "application/json" || h.Get("Accept") != "application/json, */*" ||
+			h.Get("User-Agent") != "kube-apiserver-admission" || h.Get("Authorization") != "" {
 			t.Errorf("%s: %v", x.name, h)
 		}
 	}
@@ -80,7 +85,8 @@ func TestRefusals(t *testing.T) {
 			io.WriteString(w, `{"x":1}`) //nolint:errcheck // the client sees it
 		case "/status":
 			w.WriteHeader(http.StatusForbidden)
-			io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no","reason":"Forbidden","code":403}`) //nolint:errcheck // the client sees it
+			//nolint:errcheck // the client sees it
+			io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no","reason":"Forbidden","code":403}`)
 		case "/huge":
 			w.Write(make([]byte, limit+1)) //nolint:errcheck // the client ends it
 		case "/bomb":
@@ -114,7 +120,8 @@ func TestRefusals(t *testing.T) {
 		to   webhook.Hook
 		want string
 	}{
-		{"redirect", at("/redirect"), "the server responded with the status code 307 but did not return more information"},
+		{"redirect", at("/redirect"),
+			"the server responded with the status code 307 but did not return more information"},
 		{"text", at("/text"), `an error on the server ("went wrong") has prevented the request from succeeding`},
 		{"json", at("/json"), "the server could not find the requested resource"},
 		{"status", at("/status"), "no"},
@@ -123,12 +130,17 @@ func TestRefusals(t *testing.T) {
 		{"bomb", at("/bomb"), "the response is longer than 1048576 bytes"},
 		{"slow", at("/slow"), fmt.Sprintf("Post %q: context deadline exceeded", s.URL+"/slow?timeout=200ms")},
 		{"half", at("/half"), "unexpected error when reading response body. Please retry. Original error: unexpected EOF"},
-		{"nobody", webhook.Hook{URL: "https://" + closed.Addr().String(), CABundle: s.CABundle}, fmt.Sprintf("Post \"https://%[1]s/?timeout=10s\": dial tcp %[1]s: connect: connection refused", closed.Addr())},
+		{"nobody", webhook.Hook{URL: "https://" + closed.Addr().String(), CABundle: s.CABundle},
+			fmt.Sprintf("Post \"https://%[1]s/?timeout=10s\": dial tcp %[1]s: connect: connection refused",
+				closed.Addr())},
 		{"other name", webhook.Hook{Service: service("other"), CABundle: s.CABundle},
 			`Post "https://other.ns.svc:443/?timeout=10s": tls: failed to verify certificate: x509: certificate is valid for localhost, hook.ns.svc, not other.ns.svc`},
-		{"other authority", webhook.Hook{Service: service("hook"), CABundle: other.CABundle}, `Post "https://hook.ns.svc:443/?timeout=10s": tls: failed to verify certificate: x509: certificate signed by unknown authority`},
-		{"the system's authorities", webhook.Hook{Service: service("hook")}, `Post "https://hook.ns.svc:443/?timeout=10s": tls: failed to verify certificate: x509: certificate signed by unknown authority`},
-		{"no authority", webhook.Hook{Service: service("hook"), CABundle: []byte("x")}, "unable to load root certificates: unable to parse bytes as PEM block"},
+		{"other authority", webhook.Hook{Service: service("hook"), CABundle: other.CABundle},
+			`Post "https://hook.ns.svc:443/?timeout=10s": tls: failed to verify certificate: x509: certificate signed by unknown authority`},
+		{"the system's authorities", webhook.Hook{Service: service("hook")},
+			`Post "https://hook.ns.svc:443/?timeout=10s": tls: failed to verify certificate: x509: certificate signed by unknown authority`},
+		{"no authority", webhook.Hook{Service: service("hook"), CABundle: []byte("x")},
+			"unable to load root certificates: unable to parse bytes as PEM block"},
 		{"nowhere", webhook.Hook{}, "webhook configuration must have either service or URL"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -162,10 +174,13 @@ func (gone) Resolve(_ context.Context, _, name string, _ int32) ([]string, error
 
 func TestServices(t *testing.T) {
 	t.Parallel()
-	s := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("{}")) }), "hook.ns.svc")
+	s := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte("{}"))
+	}), "hook.ns.svc")
 	to := webhook.Hook{Service: &webhook.Service{Namespace: "ns", Name: "hook"}, CABundle: s.CABundle}
 	_, err := webhook.New(gone{}).Call(t.Context(), &to, nil, time.Second, limit)
-	if want := `Post "https://hook.ns.svc:443/?timeout=1s": no endpoints available for service "hook"`; err == nil || err.Error() != want {
+	if want := `Post "https://hook.ns.svc:443/?timeout=1s": no endpoints available for service "hook"`; err == nil ||
+		err.Error() != want {
 		t.Errorf("no endpoints: got %v, want %s", err, want)
 	}
 	if !apierrors.IsServiceUnavailable(err) {
@@ -176,7 +191,8 @@ func TestServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed.Close() //nolint:errcheck // a port on which nobody listens
-	if _, err := webhook.New(webhooktest.Resolve{closed.Addr().String(), s.Addr()}).Call(t.Context(), &to, nil, 5*time.Second, limit); err != nil {
+	if _, err := webhook.New(webhooktest.Resolve{closed.Addr().String(), s.Addr()}).Call(t.Context(), &to, nil,
+		5*time.Second, limit); err != nil {
 		t.Errorf("one endpoint of two is dead: %v", err)
 	}
 }
@@ -184,7 +200,9 @@ func TestServices(t *testing.T) {
 // Calls use the connections that are there; the webhooks of one server share them, those of another authority do not.
 func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
-	s := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("{}")) }), "hook.ns.svc")
+	s := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte("{}"))
+	}), "hook.ns.svc")
 	c := webhook.New(webhooktest.Resolve{s.Addr()})
 	made := 0
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
@@ -215,7 +233,9 @@ func TestConnectionsAreReused(t *testing.T) {
 func TestManyConfigurations(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("calls", func(t *testing.T) {
-		s := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("{}")) }))
+		s := webhooktest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Write([]byte("{}"))
+		}))
 		c := webhook.New(nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		var calls sync.WaitGroup

@@ -1,8 +1,10 @@
-// Package attachdetach has volumes of CSI drivers attached to the nodes whose pods use them, and detached when none does: it makes and
-// deletes VolumeAttachments, which the drivers' attachers carry out, and says in a node's status what is attached.
+// Package attachdetach has volumes of CSI drivers attached to the nodes whose pods use them, and detached when none
+// does: it makes and deletes VolumeAttachments, which the drivers' attachers carry out, and says in a node's status
+// what is attached.
 //
-// What is attached is read off the VolumeAttachments, never remembered, so that nothing is lost with the controller. Only what is about to be
-// attached is held in memory, until it is seen (hold.go); a controller that takes over begins with what the server has by then.
+// What is attached is read off the VolumeAttachments, never remembered, so that nothing is lost with the controller.
+// Only what is about to be attached is held in memory, until it is seen (hold.go); a controller that takes over begins
+// with what the server has by then.
 package attachdetach
 
 import (
@@ -29,8 +31,8 @@ import (
 type Config struct {
 	// Period is how often nodes with volumes are looked at although nothing changes; 0 is never.
 	Period time.Duration
-	// KeepOnTimeout never detaches a volume from a node that has not said that it is unmounted, unless the node is said to be out of
-	// service.
+	// KeepOnTimeout never detaches a volume from a node that has not said that it is unmounted, unless the node is said
+	// to be out of service.
 	KeepOnTimeout bool
 }
 
@@ -58,15 +60,21 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 	c := &Controller{
 		Deps: d, cfg: cfg,
 		nodes: controller.InformerFor(d.Informers, core.Nodes), pods: controller.InformerFor(d.Informers, core.Pods),
-		claims: controller.InformerFor(d.Informers, core.PersistentVolumeClaims), volumes: controller.InformerFor(d.Informers, core.PersistentVolumes),
-		drivers: controller.InformerFor(d.Informers, storage.CSIDrivers), attachments: controller.InformerFor(d.Informers, storage.VolumeAttachments),
-		nodeWrites: core.Nodes(d.Client), writes: storage.VolumeAttachments(d.Client), waits: waits{since: map[string]time.Time{}}, holds: holds{of: map[string]hold{}},
+		claims:      controller.InformerFor(d.Informers, core.PersistentVolumeClaims),
+		volumes:     controller.InformerFor(d.Informers, core.PersistentVolumes),
+		drivers:     controller.InformerFor(d.Informers, storage.CSIDrivers),
+		attachments: controller.InformerFor(d.Informers, storage.VolumeAttachments),
+		nodeWrites:  core.Nodes(d.Client), writes: storage.VolumeAttachments(d.Client),
+		waits: waits{since: map[string]time.Time{}}, holds: holds{of: map[string]hold{}},
 		departed: departures{of: map[string]departed{}},
 	}
 	c.metrics = newMetrics(c)
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "attachdetach", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "attachdetach", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	ofPod := func(p *corev1.Pod) {
-		if p.Spec.NodeName != "" && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return controller.ClaimOf(p, &v) != "" }) {
+		if p.Spec.NodeName != "" && slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+			return controller.ClaimOf(p, &v) != ""
+		}) {
 			c.wake(p.Spec.NodeName)
 		}
 	}
@@ -110,13 +118,15 @@ func (c *Controller) nodeAdded(n *corev1.Node) {
 	c.wake(n.Name)
 }
 
-// nodeDeleted remembers what the node's kubelet reported last. Deleting the object does not stop the kubelet's containers.
+// nodeDeleted remembers what the node's kubelet reported last. Deleting the object does not stop the kubelet's
+// containers.
 func (c *Controller) nodeDeleted(n *corev1.Node) {
 	c.departed.note(n)
 	c.wake(n.Name)
 }
 
-// attachmentSeen ends the hold that stood for an attachment. Its deletion does not: that may be of an earlier one of the same name.
+// attachmentSeen ends the hold that stood for an attachment. Its deletion does not: that may be of an earlier one of
+// the same name.
 func (c *Controller) attachmentSeen(a *storagev1.VolumeAttachment) {
 	if name := a.Spec.Source.PersistentVolumeName; name != nil {
 		c.holds.end(*name, a.Spec.NodeName)
@@ -132,7 +142,8 @@ func (c *Controller) attachmentChanged(a *storagev1.VolumeAttachment) {
 		return
 	}
 	if v, ok := c.volumes.Get(controller.Key{Name: *name}); ok && v.Spec.ClaimRef != nil {
-		for _, p := range controller.PodsUsing(c.pods, controller.Key{Namespace: v.Spec.ClaimRef.Namespace, Name: v.Spec.ClaimRef.Name}) {
+		for _, p := range controller.PodsUsing(c.pods,
+			controller.Key{Namespace: v.Spec.ClaimRef.Namespace, Name: v.Spec.ClaimRef.Name}) {
 			if p.Spec.NodeName != "" {
 				c.wake(p.Spec.NodeName)
 			}
@@ -142,7 +153,8 @@ func (c *Controller) attachmentChanged(a *storagev1.VolumeAttachment) {
 
 // concerns tells whether a change of a node may matter: heartbeats do not.
 func concerns(old, n *corev1.Node) bool {
-	return !slices.Equal(old.Status.VolumesInUse, n.Status.VolumesInUse) || !slices.Equal(old.Status.VolumesAttached, n.Status.VolumesAttached) ||
+	return !slices.Equal(old.Status.VolumesInUse, n.Status.VolumesInUse) ||
+		!slices.Equal(old.Status.VolumesAttached, n.Status.VolumesAttached) ||
 		outOfService(old) != outOfService(n) || ready(old) != ready(n) || managed(old) != managed(n)
 }
 
@@ -185,12 +197,14 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		_, err := c.writes.Create(ctx, a)
 		c.holds.asked(*a.Spec.Source.PersistentVolumeName, key.Name, err, c.Now())
 		if err != nil && !apierrors.IsAlreadyExists(err) {
-			errs = append(errs, fmt.Errorf("attaching volume %s to node %s: %w", *a.Spec.Source.PersistentVolumeName, key.Name, err))
+			errs = append(errs, fmt.Errorf("attaching volume %s to node %s: %w", *a.Spec.Source.PersistentVolumeName,
+				key.Name, err))
 		}
 	}
 	for _, a := range p.detach {
 		if err := c.writes.Delete(ctx, "", a.Name, a.UID); err != nil && !apierrors.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("detaching volume %s from node %s: %w", *a.Spec.Source.PersistentVolumeName, key.Name, err))
+			errs = append(errs, fmt.Errorf("detaching volume %s from node %s: %w", *a.Spec.Source.PersistentVolumeName,
+				key.Name, err))
 			continue
 		}
 		if why := p.forced[a.Name]; why != "" {
@@ -221,8 +235,8 @@ func (c *Controller) judge(s *state, all []*storagev1.VolumeAttachment) plan {
 	return p
 }
 
-// checkHolds asks the server about holds that keep volumes from the node: an attachment that it does not have ends the hold. It returns
-// when to look again, 0 if there is nothing to wait for.
+// checkHolds asks the server about holds that keep volumes from the node: an attachment that it does not have ends the
+// hold. It returns when to look again, 0 if there is nothing to wait for.
 func (c *Controller) checkHolds(ctx context.Context, s *state) (time.Duration, error) {
 	var again time.Duration
 	var errs []error
@@ -257,7 +271,8 @@ func (c *Controller) report(ctx context.Context, node string, attached []corev1.
 	if err != nil {
 		return err
 	}
-	if _, err := c.nodeWrites.Patch(ctx, "", node, types.MergePatchType, patch, "status"); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := c.nodeWrites.Patch(ctx, "", node, types.MergePatchType, patch, "status"); err != nil &&
+		!apierrors.IsNotFound(err) {
 		return fmt.Errorf("writing what is attached to node %s: %w", node, err)
 	}
 	return nil
@@ -287,7 +302,8 @@ func (c *Controller) wanted(node string, all []*storagev1.VolumeAttachment) []us
 	return out
 }
 
-// volumeOf is the persistent volume behind a pod's volume, nil if there is none, if it is not bound, or if nothing attaches it.
+// volumeOf is the persistent volume behind a pod's volume, nil if there is none, if it is not bound, or if nothing
+// attaches it.
 func (c *Controller) volumeOf(p *corev1.Pod, vol *corev1.Volume) *corev1.PersistentVolume {
 	name := controller.ClaimOf(p, vol)
 	if name == "" {

@@ -36,7 +36,9 @@ func world(t *testing.T, fake *controllertest.Fake, modes ...corev1.PersistentVo
 		controllertest.Put(t, c.nodes, node(func(n *corev1.Node) { n.Name = name }))
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "on-" + name}}
 		p.Spec.NodeName = name
-		p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}}}
+		p.Spec.Volumes = []corev1.Volume{
+			{Name: "v", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}}}
 		controllertest.Put(t, c.pods, p)
 	}
 	return c
@@ -54,11 +56,12 @@ func attached(fake *controllertest.Fake) []string {
 	return out
 }
 
-// TestOneNode: a volume for one node goes to one of two that ask at the same time, also while the caches know nothing of it; one for many
-// to both.
+// TestOneNode: a volume for one node goes to one of two that ask at the same time, also while the caches know nothing
+// of it; one for many to both.
 func TestOneNode(t *testing.T) {
 	t.Parallel()
-	for mode, want := range map[corev1.PersistentVolumeAccessMode]int{corev1.ReadWriteOnce: 1, corev1.ReadWriteOncePod: 1, corev1.ReadWriteMany: 2, corev1.ReadOnlyMany: 2} {
+	for mode, want := range map[corev1.PersistentVolumeAccessMode]int{corev1.ReadWriteOnce: 1,
+		corev1.ReadWriteOncePod: 1, corev1.ReadWriteMany: 2, corev1.ReadOnlyMany: 2} {
 		fake := &controllertest.Fake{}
 		c := world(t, fake, mode)
 		var all sync.WaitGroup
@@ -93,7 +96,8 @@ func TestHandOver(t *testing.T) {
 	second = second.DeepCopy()
 	second.Name = "also"
 	controllertest.Put(t, c.pods, second)
-	for _, want := range []string{"Volume is already used by pod(s) also, on-a", "Volume is already exclusively attached to one node and can't be attached to another"} {
+	for _, want := range []string{"Volume is already used by pod(s) also, on-a",
+		"Volume is already exclusively attached to one node and can't be attached to another"} {
 		if _, err := c.Reconcile(t.Context(), key); err != nil || len(attached(fake)) > 0 {
 			t.Errorf("%v, attached to %v", err, attached(fake))
 		}
@@ -155,7 +159,9 @@ func TestNotAttached(t *testing.T) {
 // TestReportFirst: the node's status says that a volume is attached no more before it is detached.
 func TestReportFirst(t *testing.T) {
 	t.Parallel()
-	fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) { return &corev1.Node{}, nil }}
+	fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) {
+		return &corev1.Node{}, nil
+	}}
 	d := fake.Deps(t, start)
 	c, err := New(d, Config{})
 	if err != nil {
@@ -169,13 +175,15 @@ func TestReportFirst(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got, want := strings.Join(fake.Names(), ", "), fmt.Sprint("PATCH /api/v1/nodes/n/status, DELETE /apis/storage.k8s.io/v1/volumeattachments/", attachmentName("h", "d", "n")); got != want {
+	if got, want := strings.Join(fake.Names(), ", "),
+		fmt.Sprint("PATCH /api/v1/nodes/n/status, DELETE /apis/storage.k8s.io/v1/volumeattachments/",
+			attachmentName("h", "d", "n")); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
-// TestNodeDeleted: a volume that the kubelet of a deleted node reported in use stays attached there, so that no second node
-// writes to it, for as long as the kubelet of a lost node is waited for.
+// TestNodeDeleted: a volume that the kubelet of a deleted node reported in use stays attached there, so that no second
+// node writes to it, for as long as the kubelet of a lost node is waited for.
 func TestNodeDeleted(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Controller){

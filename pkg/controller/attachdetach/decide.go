@@ -27,7 +27,8 @@ type use struct {
 	pods   []*corev1.Pod
 	// elsewhere are other nodes that the volume must leave first.
 	elsewhere []string
-	// holders are the names of pods that use the volume there, sorted. They are of the same namespace: a volume has one claim.
+	// holders are the names of pods that use the volume there, sorted. They are of the same namespace: a volume has one
+	// claim.
 	holders []string
 }
 
@@ -55,7 +56,8 @@ type state struct {
 	left *departed
 }
 
-// waits remembers since when attachments are not wanted but in use. After a restart of the controller they are waited for anew.
+// waits remembers since when attachments are not wanted but in use. After a restart of the controller they are waited
+// for anew.
 type waits struct {
 	mu    sync.Mutex
 	since map[string]time.Time
@@ -124,7 +126,8 @@ func decide(s state) plan {
 		default:
 			p.attach = append(p.attach, &storagev1.VolumeAttachment{
 				ObjectMeta: metav1.ObjectMeta{Name: name},
-				Spec:       storagev1.VolumeAttachmentSpec{Attacher: id.Driver, NodeName: s.name, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &u.volume.Name}},
+				Spec: storagev1.VolumeAttachmentSpec{Attacher: id.Driver, NodeName: s.name,
+					Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &u.volume.Name}},
 			})
 		}
 	}
@@ -143,25 +146,29 @@ func decide(s state) plan {
 	return p
 }
 
-// tell says how it goes with an attachment that pods wait for: that it succeeded once, when the node is about to be told, and what failed.
+// tell says how it goes with an attachment that pods wait for: that it succeeded once, when the node is about to be
+// told, and what failed.
 func (s *state) tell(u use, a *storagev1.VolumeAttachment) []event {
 	var out []event
 	id := u.volume.Spec.CSI
 	switch {
 	case a.Status.Attached && !reported(s.node, uniqueName(id.Driver, id.VolumeHandle)):
 		for _, pod := range u.pods {
-			out = append(out, event{pod, corev1.EventTypeNormal, "SuccessfulAttachVolume", fmt.Sprintf("AttachVolume.Attach succeeded for volume %q ", u.volume.Name)})
+			out = append(out, event{pod, corev1.EventTypeNormal, "SuccessfulAttachVolume",
+				fmt.Sprintf("AttachVolume.Attach succeeded for volume %q ", u.volume.Name)})
 		}
 	case !a.Status.Attached && a.Status.AttachError != nil:
 		for _, pod := range u.pods {
-			out = append(out, event{pod, corev1.EventTypeWarning, "FailedAttachVolume", fmt.Sprintf("AttachVolume.Attach failed for volume %q : %s", u.volume.Name, a.Status.AttachError.Message)})
+			out = append(out, event{pod, corev1.EventTypeWarning, "FailedAttachVolume",
+				fmt.Sprintf("AttachVolume.Attach failed for volume %q : %s", u.volume.Name,
+					a.Status.AttachError.Message)})
 		}
 	}
 	return out
 }
 
-// release lets go of an attachment that no pod wants, once the node says that the volume is not in use. A node that cannot
-// say so is waited for, but not for ever.
+// release lets go of an attachment that no pod wants, once the node says that the volume is not in use. A node that
+// cannot say so is waited for, but not for ever.
 func (s *state) release(a *storagev1.VolumeAttachment, p *plan, keep *[]corev1.AttachedVolume) {
 	handle, known := s.handle(a)
 	if known && a.Name != attachmentName(handle, a.Spec.Attacher, s.name) {
@@ -202,8 +209,8 @@ func (s *state) outOfService() bool {
 	return outOfService(s.node) && !ready(s.node)
 }
 
-// inUse reports whether the node's kubelet said last that the volume is in use. A kubelet may outlive its Node object: of
-// one that is gone, every volume counts as in use unless it said otherwise.
+// inUse reports whether the node's kubelet said last that the volume is in use. A kubelet may outlive its Node object:
+// of one that is gone, every volume counts as in use unless it said otherwise.
 func (s *state) inUse(name corev1.UniqueVolumeName, known bool) bool {
 	switch {
 	case s.node != nil:
@@ -251,7 +258,9 @@ func managed(n *corev1.Node) bool {
 }
 
 func outOfService(n *corev1.Node) bool {
-	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == corev1.TaintNodeOutOfService
+	})
 }
 
 func ready(n *corev1.Node) bool {

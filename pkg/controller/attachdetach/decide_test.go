@@ -17,7 +17,8 @@ var start = time.Unix(1_000_000, 0)
 const unique = corev1.UniqueVolumeName("kubernetes.io/csi/d^h")
 
 func node(change func(*corev1.Node)) *corev1.Node {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n",
+		Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"}}}
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	if change != nil {
 		change(n)
@@ -46,7 +47,8 @@ func volume() *corev1.PersistentVolume {
 
 func attachment(change func(*storagev1.VolumeAttachment)) []*storagev1.VolumeAttachment {
 	a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: attachmentName("h", "d", "n")}}
-	a.Spec = storagev1.VolumeAttachmentSpec{Attacher: "d", NodeName: "n", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("v")}}
+	a.Spec = storagev1.VolumeAttachmentSpec{Attacher: "d", NodeName: "n",
+		Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("v")}}
 	if change != nil {
 		change(a)
 	}
@@ -98,40 +100,66 @@ func TestDecide(t *testing.T) {
 		keep     bool          // without force
 		want     string
 	}{
-		"wanted":                        {node: node(nil), wanted: used, want: "attach v"},
-		"being attached":                {node: node(nil), wanted: used, attached: attachment(nil), want: ""},
-		"attached":                      {node: node(nil), wanted: used, attached: attachment(done), want: "report 1, SuccessfulAttachVolume"},
-		"reported":                      {node: node(says(true, false)), wanted: used, attached: attachment(done), want: ""},
-		"failed":                        {node: node(nil), wanted: used, attached: attachment(func(a *storagev1.VolumeAttachment) { a.Status.AttachError = &storagev1.VolumeError{Message: "m"} }), want: "FailedAttachVolume"},
-		"on another node":               {node: node(nil), wanted: []use{{volume: volume(), pods: []*corev1.Pod{{}}, elsewhere: []string{"m"}}}, want: "FailedAttachVolume, again 2m0s"},
-		"attached and on another node":  {node: node(says(true, true)), wanted: []use{{volume: volume(), elsewhere: []string{"m"}}}, attached: attachment(done), want: ""},
-		"being detached":                {node: node(says(true, false)), wanted: used, attached: attachment(func(a *storagev1.VolumeAttachment) { done(a); a.DeletionTimestamp = ptr.To(metav1.Unix(1, 0)) }), want: "report 0"},
-		"kubelet attaches":              {node: node(func(n *corev1.Node) { n.Annotations = nil }), wanted: used, want: ""},
-		"not wanted, in use":            {node: node(says(true, true)), attached: attachment(done), want: ""},
-		"not wanted, in use, long":      {node: node(says(true, true)), attached: attachment(done), waited: time.Hour, want: ""},
-		"not wanted, not in use":        {node: node(says(true, false)), attached: attachment(done), want: "report 0"},
-		"not wanted, not reported":      {node: node(nil), attached: attachment(done), want: "detach"},
-		"not wanted, never attached":    {node: node(nil), attached: attachment(nil), want: "detach"},
-		"node gone, nothing in use":     {left: &departed{}, attached: attachment(done), want: "detach"},
-		"node gone, in use":             {left: inUse, attached: attachment(done), want: "again 6m0s"},
-		"node gone, in use for long":    {left: inUse, attached: attachment(done), waited: patience, want: "detach"},
-		"node gone, in use, never told": {left: inUse, attached: attachment(done), waited: time.Hour, keep: true, want: ""},
-		"node gone, out of service":     {left: &departed{inUse: inUse.inUse, outOfService: true}, attached: attachment(done), keep: true, want: "detach"},
-		"node gone, never seen":         {attached: attachment(done), want: "again 6m0s"},
-		"node and volume gone, in use":  {left: inUse, attached: attachment(done), unknown: true, want: "again 6m0s"},
-		"node and volume gone":          {left: &departed{}, attached: attachment(done), unknown: true, want: "detach"},
-		"node lost, in use":             {node: both(says(true, true), lost), attached: attachment(done), want: "again 6m0s"},
-		"node lost, in use, for long":   {node: both(says(true, true), lost), attached: attachment(done), waited: patience, want: "detach, report 0"},
-		"node lost, in use, never told": {node: both(says(true, true), lost), attached: attachment(done), waited: time.Hour, keep: true, want: ""},
-		"out of service":                {node: both(says(true, true), lost, out), attached: attachment(done), keep: true, want: "detach, report 0"},
-		"out of service, but ready":     {node: both(says(true, true), out), attached: attachment(done), want: ""},
-		"volume gone":                   {node: node(says(true, false)), attached: attachment(done), unknown: true, want: "detach, report 0"},
-		"somebody else's":               {node: node(nil), attached: attachment(func(a *storagev1.VolumeAttachment) { a.Name = "mine" }), want: ""},
-		"somebody else's, volume gone":  {node: node(nil), attached: attachment(func(a *storagev1.VolumeAttachment) { a.Name = "mine" }), unknown: true, want: ""},
+		"wanted":         {node: node(nil), wanted: used, want: "attach v"},
+		"being attached": {node: node(nil), wanted: used, attached: attachment(nil), want: ""},
+		"attached": {node: node(nil), wanted: used, attached: attachment(done),
+			want: "report 1, SuccessfulAttachVolume"},
+		"reported": {node: node(says(true, false)), wanted: used, attached: attachment(done),
+			want: ""},
+		"failed": {node: node(nil), wanted: used, attached: attachment(func(a *storagev1.VolumeAttachment) {
+			a.Status.AttachError = &storagev1.VolumeError{Message: "m"}
+		}), want: "FailedAttachVolume"},
+		"on another node": {node: node(nil),
+			wanted: []use{{volume: volume(), pods: []*corev1.Pod{{}}, elsewhere: []string{"m"}}},
+			want:   "FailedAttachVolume, again 2m0s"},
+		"attached and on another node": {node: node(says(true, true)),
+			wanted: []use{{volume: volume(), elsewhere: []string{"m"}}}, attached: attachment(done), want: ""},
+		"being detached": {node: node(says(true, false)), wanted: used,
+			attached: attachment(func(a *storagev1.VolumeAttachment) {
+				done(a)
+				a.DeletionTimestamp = ptr.To(metav1.Unix(1, 0))
+			}), want: "report 0"},
+		"kubelet attaches": {node: node(func(n *corev1.Node) {
+			n.Annotations = nil
+		}), wanted: used, want: ""},
+		"not wanted, in use": {node: node(says(true, true)), attached: attachment(done), want: ""},
+		"not wanted, in use, long": {node: node(says(true, true)), attached: attachment(done), waited: time.Hour,
+			want: ""},
+		"not wanted, not in use":     {node: node(says(true, false)), attached: attachment(done), want: "report 0"},
+		"not wanted, not reported":   {node: node(nil), attached: attachment(done), want: "detach"},
+		"not wanted, never attached": {node: node(nil), attached: attachment(nil), want: "detach"},
+		"node gone, nothing in use":  {left: &departed{}, attached: attachment(done), want: "detach"},
+		"node gone, in use":          {left: inUse, attached: attachment(done), want: "again 6m0s"},
+		"node gone, in use for long": {left: inUse, attached: attachment(done), waited: patience, want: "detach"},
+		"node gone, in use, never told": {left: inUse, attached: attachment(done), waited: time.Hour, keep: true,
+			want: ""},
+		"node gone, out of service": {left: &departed{inUse: inUse.inUse, outOfService: true},
+			attached: attachment(done), keep: true, want: "detach"},
+		"node gone, never seen":        {attached: attachment(done), want: "again 6m0s"},
+		"node and volume gone, in use": {left: inUse, attached: attachment(done), unknown: true, want: "again 6m0s"},
+		"node and volume gone":         {left: &departed{}, attached: attachment(done), unknown: true, want: "detach"},
+		"node lost, in use": {node: both(says(true, true), lost), attached: attachment(done),
+			want: "again 6m0s"},
+		"node lost, in use, for long": {node: both(says(true, true), lost), attached: attachment(done),
+			waited: patience, want: "detach, report 0"},
+		"node lost, in use, never told": {node: both(says(true, true), lost), attached: attachment(done),
+			waited: time.Hour, keep: true, want: ""},
+		"out of service": {node: both(says(true, true), lost, out), attached: attachment(done),
+			keep: true, want: "detach, report 0"},
+		"out of service, but ready": {node: both(says(true, true), out), attached: attachment(done), want: ""},
+		"volume gone": {node: node(says(true, false)), attached: attachment(done), unknown: true,
+			want: "detach, report 0"},
+		"somebody else's": {node: node(nil), attached: attachment(func(a *storagev1.VolumeAttachment) {
+			a.Name = "mine"
+		}), want: ""},
+		"somebody else's, volume gone": {node: node(nil), attached: attachment(func(a *storagev1.VolumeAttachment) {
+			a.Name = "mine"
+		}), unknown: true, want: ""},
 	} {
 		w := &waits{since: map[string]time.Time{attachmentName("h", "d", "n"): start.Add(-c.waited)}}
 		handle := func(*storagev1.VolumeAttachment) (string, bool) { return "h", !c.unknown }
-		s := state{name: "n", node: c.node, wanted: c.wanted, attachments: c.attached, handle: handle, now: start, force: !c.keep, waits: w, left: c.left}
+		s := state{name: "n", node: c.node, wanted: c.wanted, attachments: c.attached, handle: handle, now: start,
+			force: !c.keep, waits: w, left: c.left}
 		if got := summary(decide(s)); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}

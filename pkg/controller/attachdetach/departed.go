@@ -13,8 +13,8 @@ type departed struct {
 	outOfService bool
 }
 
-// departures are the deleted nodes that still have attachments, by name. They are lost with the controller: a node that is
-// not among them may have had every volume in use.
+// departures are the deleted nodes that still have attachments, by name. They are lost with the controller: a node that
+// is not among them may have had every volume in use.
 type departures struct {
 	mu sync.Mutex
 	of map[string]departed

@@ -7,12 +7,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// hold is the node that a volume is about to be attached to. It stands in for the attachment until that is in the cache.
+// hold is the node that a volume is about to be attached to. It stands in for the attachment until that is in the
+// cache.
 type hold struct {
 	id   int // no two are alike
 	node string
-	// asked tells that the request that makes the attachment has ended; until is when it cannot be carried out any more, if its answer
-	// did not say whether it was.
+	// asked tells that the request that makes the attachment has ended; until is when it cannot be carried out any
+	// more, if its answer did not say whether it was.
 	asked bool
 	until time.Time
 }
@@ -31,14 +32,15 @@ func (h *holds) take(volume, node string) {
 }
 
 const (
-	// unanswered is how long the server may still carry out a request whose answer was lost: the time it gives requests.
+	// unanswered is how long the server may still carry out a request whose answer was lost: the time it gives
+	// requests.
 	unanswered = time.Minute
 	// holdCheck is how soon a node that waits for a hold to end looks again.
 	holdCheck = time.Second
 )
 
-// asked notes how the request that makes the attachment ended. One that the server refused has made nothing; for every other the hold
-// stays until the attachment is seen, or the server says that there is none.
+// asked notes how the request that makes the attachment ended. One that the server refused has made nothing; for every
+// other the hold stays until the attachment is seen, or the server says that there is none.
 func (h *holds) asked(volume, node string, err error, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

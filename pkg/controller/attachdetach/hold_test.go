@@ -42,8 +42,8 @@ func holding(t *testing.T, err error) (b func() []string, c *Controller, later f
 	}, c, func(d time.Duration) { now = now.Add(d) }
 }
 
-// TestLostAnswer: the server may have made the attachment although its answer was lost, so the volume stays the node's until it cannot be
-// made any more, and the server says that there is none.
+// TestLostAnswer: the server may have made the attachment although its answer was lost, so the volume stays the node's
+// until it cannot be made any more, and the server says that there is none.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	b, _, later := holding(t, errors.New("connection reset"))
@@ -73,7 +73,9 @@ func TestRefused(t *testing.T) {
 func TestDeletionOfAnEarlierOne(t *testing.T) {
 	t.Parallel()
 	b, c, _ := holding(t, errors.New("connection reset"))
-	at := attachment(func(a *storagev1.VolumeAttachment) { a.Name, a.Spec.NodeName = attachmentName("h", "d", "a"), "a" })[0]
+	at := attachment(func(a *storagev1.VolumeAttachment) {
+		a.Name, a.Spec.NodeName = attachmentName("h", "d", "a"), "a"
+	})[0]
 	c.attachmentChanged(at)
 	if got := b(); len(got) > 0 {
 		t.Errorf("attached to %v", got)

@@ -6,7 +6,8 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// metrics are upstream's, by its names: volumes that are attached and those that pods want attached are counted when it is asked for.
+// metrics are upstream's, by its names: volumes that are attached and those that pods want attached are counted when it
+// is asked for.
 type metrics struct {
 	of           *Controller
 	forced       *prometheus.CounterVec
@@ -16,10 +17,15 @@ type metrics struct {
 func newMetrics(c *Controller) *metrics {
 	out := &metrics{
 		of: c,
-		forced: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "attach_detach_controller_attachdetach_controller_forced_detaches",
-			Help: "Volumes that were detached from a node that did not say that it is done with them, by the reason."}, []string{"reason"}),
-		total: prometheus.NewDesc("attachdetach_controller_total_volumes", "Volumes that are attached to nodes, and those that pods want attached.", []string{"plugin_name", "state"}, nil),
-		inUse: prometheus.NewDesc("storage_count_attachable_volumes_in_use", "Volumes of each node's pods that have to be attached.", []string{"node", "volume_plugin"}, nil),
+		forced: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "attach_detach_controller_attachdetach_controller_forced_detaches",
+				Help: "Volumes that were detached from a node that did not say that it is done with them, by the reason."},
+			[]string{"reason"}),
+		total: prometheus.NewDesc("attachdetach_controller_total_volumes",
+			"Volumes that are attached to nodes, and those that pods want attached.", []string{"plugin_name", "state"},
+			nil),
+		inUse: prometheus.NewDesc("storage_count_attachable_volumes_in_use",
+			"Volumes of each node's pods that have to be attached.", []string{"node", "volume_plugin"}, nil),
 	}
 	c.Metrics.Register(out.forced)
 	c.Metrics.Register(out)
@@ -46,7 +52,8 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 			to <- prometheus.MustNewConstMetric(m.inUse, prometheus.GaugeValue, float64(n), node, name)
 		}
 	}
-	for state, counts := range map[string]map[string]int{"actual_state_of_world": attached, "desired_state_of_world": wanted} {
+	for state, counts := range map[string]map[string]int{"actual_state_of_world": attached,
+		"desired_state_of_world": wanted} {
 		for name, n := range counts {
 			to <- prometheus.MustNewConstMetric(m.total, prometheus.GaugeValue, float64(n), name, state)
 		}

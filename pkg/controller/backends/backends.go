@@ -1,4 +1,5 @@
-// Package backends is what endpoints and endpoint slices are both made from: which pods are behind a Service, and when that changed.
+// Package backends is what endpoints and endpoint slices are both made from: which pods are behind a Service, and when
+// that changed.
 package backends
 
 import (
@@ -13,9 +14,10 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// Index adds a Service to a loop whenever it changes, and whenever a pod that it selects comes, goes, or changes in a way that
-// may change what the Service leads to. It does not ask all Services for each pod: each is filed under one pair of label and value
-// that it selects by, the one that fewest others are filed under, so a pod asks for its own labels.
+// Index adds a Service to a loop whenever it changes, and whenever a pod that it selects comes, goes, or changes in a
+// way that may change what the Service leads to. It does not ask all Services for each pod: each is filed under one
+// pair of label and value that it selects by, the one that fewest others are filed under, so a pod asks for its own
+// labels.
 type Index struct {
 	wake func(controller.Key)
 	pods *controller.Informer[*corev1.Pod]
@@ -29,23 +31,27 @@ type Index struct {
 type pair struct{ namespace, label, value string }
 
 // Watch feeds l, and makes it wait until all Services and pods have been seen.
-func Watch(l *controller.Loop[controller.Key], services *controller.Informer[*corev1.Service], pods *controller.Informer[*corev1.Pod]) (*Index, error) {
+func Watch(l *controller.Loop[controller.Key], services *controller.Informer[*corev1.Service],
+	pods *controller.Informer[*corev1.Pod]) (*Index, error) {
 	b := newIndex(l.Add, pods)
 	return b, errors.Join(controller.Watch(l, services, b.ofServices()), controller.Watch(l, pods, b.ofPods()))
 }
 
 func newIndex(wake func(controller.Key), pods *controller.Informer[*corev1.Pod]) *Index {
-	return &Index{wake: wake, pods: pods, byPair: map[pair]map[controller.Key]labels.Set{}, filed: map[controller.Key]pair{}}
+	return &Index{wake: wake, pods: pods, byPair: map[pair]map[controller.Key]labels.Set{},
+		filed: map[controller.Key]pair{}}
 }
 
-// ofServices files Services. Each is woken after it was filed: its reconcile sees the pods that came before, and those that come later
-// find it.
+// ofServices files Services. Each is woken after it was filed: its reconcile sees the pods that came before, and those
+// that come later find it.
 func (b *Index) ofServices() controller.Handlers[*corev1.Service] {
 	changed := func(s *corev1.Service) {
 		b.file(controller.KeyOf(s), s.Spec.Selector)
 		b.wake(controller.KeyOf(s))
 	}
-	return controller.Handlers[*corev1.Service]{Add: changed, Update: func(_, s *corev1.Service) { changed(s) }, Delete: func(s *corev1.Service) {
+	return controller.Handlers[*corev1.Service]{Add: changed, Update: func(_, s *corev1.Service) {
+		changed(s)
+	}, Delete: func(s *corev1.Service) {
 		b.file(controller.KeyOf(s), nil)
 		b.wake(controller.KeyOf(s))
 	}}
@@ -105,8 +111,8 @@ func (b *Index) Wake(p *corev1.Pod) {
 	}
 }
 
-// Of returns the cached pods that the Service selects. It asks for those with the label that the Service is filed under, not for
-// all of the namespace.
+// Of returns the cached pods that the Service selects. It asks for those with the label that the Service is filed
+// under, not for all of the namespace.
 func (b *Index) Of(svc *corev1.Service) []*corev1.Pod {
 	b.mu.Lock()
 	at := b.filed[controller.KeyOf(svc)]
@@ -115,7 +121,10 @@ func (b *Index) Of(svc *corev1.Service) []*corev1.Pod {
 		at = b.best(svc.Namespace, svc.Spec.Selector)
 	}
 	b.mu.Unlock()
-	return slices.DeleteFunc(controller.PodsLabelled(b.pods, at.namespace, at.label, at.value), func(p *corev1.Pod) bool { return !selects(svc.Spec.Selector, p.Labels) })
+	return slices.DeleteFunc(controller.PodsLabelled(b.pods, at.namespace, at.label, at.value),
+		func(p *corev1.Pod) bool {
+			return !selects(svc.Spec.Selector, p.Labels)
+		})
 }
 
 func selects(selector labels.Set, of map[string]string) bool {
@@ -130,6 +139,7 @@ func selects(selector labels.Set, of map[string]string) bool {
 // backendChanged tells whether a change of a pod may change an endpoint.
 func backendChanged(old, p *corev1.Pod) bool {
 	return old.Spec.NodeName != p.Spec.NodeName || old.DeletionTimestamp.IsZero() != p.DeletionTimestamp.IsZero() ||
-		controller.PodReady(old) != controller.PodReady(p) || controller.PodTerminal(old) != controller.PodTerminal(p) ||
+		controller.PodReady(old) != controller.PodReady(p) ||
+		controller.PodTerminal(old) != controller.PodTerminal(p) ||
 		!equality.Semantic.DeepEqual(old.Status.PodIPs, p.Status.PodIPs) || !labels.Equals(old.Labels, p.Labels)
 }

@@ -18,7 +18,8 @@ func backendPod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{"app": "web"}},
 		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.1.0.1"}}, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.1.0.1"}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 		},
 	}
 }
@@ -42,7 +43,9 @@ func TestBackendChanged(t *testing.T) {
 		{"being deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &now }, true},
 		{"not ready", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }, true},
 		{"ended", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, true},
-		{"second address", func(p *corev1.Pod) { p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: "fd00::1"}) }, true},
+		{"second address", func(p *corev1.Pod) {
+			p.Status.PodIPs = append(p.Status.PodIPs, corev1.PodIP{IP: "fd00::1"})
+		}, true},
 		{"labels", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }, true},
 	} {
 		p := backendPod()
@@ -94,7 +97,8 @@ func TestWakes(t *testing.T) {
 	expect("failed", "ns/db")
 	pods.Delete(p)
 	expect("deleted", "ns/db")
-	services.Update(selecting("ns", "db", map[string]string{"app": "db"}), selecting("ns", "db", map[string]string{"app": "web"}))
+	services.Update(selecting("ns", "db", map[string]string{"app": "db"}),
+		selecting("ns", "db", map[string]string{"app": "web"}))
 	services.Delete(selecting("ns", "web", nil))
 	expect("services changed", "ns/db", "ns/web")
 	p = backendPod()
@@ -149,8 +153,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// BenchmarkIndex is one event of a pod beside many Services of its namespace that share a label, each with a pod of its own: which
-// Services it concerns, and which pods are behind one.
+// BenchmarkIndex is one event of a pod beside many Services of its namespace that share a label, each with a pod of its
+// own: which Services it concerns, and which pods are behind one.
 func BenchmarkIndex(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -158,8 +162,11 @@ func BenchmarkIndex(b *testing.B) {
 			all := newIndex(func(controller.Key) {}, pods)
 			for i := range n {
 				own := labels.Set{"app": fmt.Sprint(i), "tier": "x", "pod-template-hash": "1"}
-				all.file(controller.Key{Namespace: "ns", Name: fmt.Sprint(i)}, labels.Set{"app": fmt.Sprint(i), "tier": "x"})
-				if err := pods.Raw().GetIndexer().Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint(i), Labels: own}}); err != nil {
+				all.file(controller.Key{Namespace: "ns", Name: fmt.Sprint(i)},
+					labels.Set{"app": fmt.Sprint(i), "tier": "x"})
+				if err := pods.Raw().GetIndexer().Add(
+					&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint(i),
+						Labels: own}}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -175,5 +182,6 @@ func BenchmarkIndex(b *testing.B) {
 }
 
 func selecting(ns, name string, sel map[string]string) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Spec: corev1.ServiceSpec{Selector: sel}}
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
+		Spec: corev1.ServiceSpec{Selector: sel}}
 }

@@ -30,7 +30,9 @@ type Metrics struct {
 // NewMetrics registers the figures of the controller that subsystem names.
 func NewMetrics(m *controller.Metrics, subsystem string) *Metrics {
 	out := &Metrics{sizes: map[controller.Key]Size{}, distribution: map[string]int{},
-		changes: prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: subsystem, Name: "changes", Help: "EndpointSlices that were written, by what was done."}, []string{"operation"}),
+		changes: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Subsystem: subsystem, Name: "changes",
+				Help: "EndpointSlices that were written, by what was done."}, []string{"operation"}),
 		added:   PerSync(subsystem, "endpoints_added_per_sync", "Endpoints that a look at a Service added."),
 		removed: PerSync(subsystem, "endpoints_removed_per_sync", "Endpoints that a look at a Service took away."),
 	}
@@ -41,22 +43,29 @@ func NewMetrics(m *controller.Metrics, subsystem string) *Metrics {
 		help string
 		of   func(Size) int
 	}{
-		"num_endpoint_slices":     {"EndpointSlices there are.", func(s Size) int { return s.Slices }},
-		"desired_endpoint_slices": {"EndpointSlices that would do, were each as full as can be.", func(s Size) int { return s.Ideal }},
-		"endpoints_desired":       {"Endpoints that are to be in EndpointSlices.", func(s Size) int { return s.Endpoints }},
+		"num_endpoint_slices": {"EndpointSlices there are.", func(s Size) int { return s.Slices }},
+		"desired_endpoint_slices": {"EndpointSlices that would do, were each as full as can be.", func(s Size) int {
+			return s.Ideal
+		}},
+		"endpoints_desired": {"Endpoints that are to be in EndpointSlices.", func(s Size) int {
+			return s.Endpoints
+		}},
 	} {
-		m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Subsystem: subsystem, Name: name, Help: gauge.help}, func() float64 {
-			out.mu.Lock()
-			defer out.mu.Unlock()
-			return float64(gauge.of(out.total))
-		}))
+		m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Subsystem: subsystem, Name: name, Help: gauge.help},
+			func() float64 {
+				out.mu.Lock()
+				defer out.mu.Unlock()
+				return float64(gauge.of(out.total))
+			}))
 	}
 	return out
 }
 
 // PerSync is a histogram of how many there are in one look at a Service, with upstream's buckets.
 func PerSync(subsystem, name, help string) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: subsystem, Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(2, 2, 15)})
+	return prometheus.NewHistogram(
+		prometheus.HistogramOpts{Subsystem: subsystem, Name: name, Help: help,
+			Buckets: prometheus.ExponentialBuckets(2, 2, 15)})
 }
 
 // Created, Updated and Deleted count a slice that was written.

@@ -30,7 +30,8 @@ func TestMetrics(t *testing.T) {
 				got[f.GetName()] = m.GetGauge().GetValue()
 			}
 		}
-		if got["x_num_endpoint_slices"] != slices || got["x_desired_endpoint_slices"] != ideal || got["x_endpoints_desired"] != endpoints {
+		if got["x_num_endpoint_slices"] != slices || got["x_desired_endpoint_slices"] != ideal ||
+			got["x_endpoints_desired"] != endpoints {
 			t.Errorf("%v, want %v slices, %v ideal, %v endpoints", got, slices, ideal, endpoints)
 		}
 		if got := m.Distributions(); !maps.Equal(got, distributions) {

@@ -11,8 +11,9 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// Triggers find out, for each Service, when the change happened that its endpoints are about to be written for: the annotation
-// endpoints.kubernetes.io/last-change-trigger-time says so, by which the delay of the whole way to the proxies is measured
+// Triggers find out, for each Service, when the change happened that its endpoints are about to be written for: the
+// annotation endpoints.kubernetes.io/last-change-trigger-time says so, by which the delay of the whole way to the
+// proxies is measured
 // (https://github.com/kubernetes/community/blob/master/sig-scalability/slos/network_programming_latency.md).
 type Triggers struct {
 	mu    sync.Mutex
@@ -28,8 +29,8 @@ type triggerState struct {
 // NewTriggers returns what knows of no Service yet.
 func NewTriggers() *Triggers { return &Triggers{known: map[controller.Key]triggerState{}} }
 
-// Earliest returns the earliest change of readiness of the pods since it was last asked for this Service, or the Service's creation
-// if it was not asked yet; zero if nothing that has a time changed.
+// Earliest returns the earliest change of readiness of the pods since it was last asked for this Service, or the
+// Service's creation if it was not asked yet; zero if nothing that has a time changed.
 func (t *Triggers) Earliest(svc *corev1.Service, pods []*corev1.Pod) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()

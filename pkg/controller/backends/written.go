@@ -9,8 +9,8 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// Written has, per Service, what was last written of each of its EndpointSlices. Until a cache has caught up with that, reconciling
-// would repeat what is done.
+// Written has, per Service, what was last written of each of its EndpointSlices. Until a cache has caught up with that,
+// reconciling would repeat what is done.
 type Written struct {
 	mu sync.Mutex
 	// versions are resourceVersions by the slice's name, "" for a deletion.
@@ -30,9 +30,9 @@ func (w *Written) Remember(service controller.Key, slice, version string) {
 	w.versions[service][slice] = version
 }
 
-// CaughtUp tells whether the cache has seen all writes, and forgets those that it has; the watch event that it misses brings the
-// Service back, also if that is gone and recreated meanwhile. seen is up to where the cache was known to be before have was read from
-// it.
+// CaughtUp tells whether the cache has seen all writes, and forgets those that it has; the watch event that it misses
+// brings the Service back, also if that is gone and recreated meanwhile. seen is up to where the cache was known to be
+// before have was read from it.
 func (w *Written) CaughtUp(service controller.Key, have []*discoveryv1.EndpointSlice, seen string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,7 +47,8 @@ func (w *Written) CaughtUp(service controller.Key, have []*discoveryv1.EndpointS
 			return false
 		case version != "" && s != nil && older(s.ResourceVersion, version):
 			return false
-		case version != "" && s == nil && older(seen, version): // it has not arrived yet; else somebody deleted it since
+		// it has not arrived yet; else somebody deleted it since
+		case version != "" && s == nil && older(seen, version):
 			return false
 		}
 		delete(w.versions[service], name)

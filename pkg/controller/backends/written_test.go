@@ -9,7 +9,8 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// TestWritten: a cache has caught up when it shows the last write of each slice, or is past it; then nothing is remembered.
+// TestWritten: a cache has caught up when it shows the last write of each slice, or is past it; then nothing is
+// remembered.
 func TestWritten(t *testing.T) {
 	t.Parallel()
 	slice := func(version string) []*discoveryv1.EndpointSlice {
@@ -34,7 +35,8 @@ func TestWritten(t *testing.T) {
 	} {
 		w, key := NewWritten(), controller.Key{Namespace: "ns", Name: "svc"}
 		w.Remember(key, "s", c.version)
-		if got := w.CaughtUp(key, c.have, c.seen); got != c.want || len(w.versions) != map[bool]int{true: 0, false: 1}[c.want] {
+		if got := w.CaughtUp(key, c.have, c.seen); got != c.want ||
+			len(w.versions) != map[bool]int{true: 0, false: 1}[c.want] {
 			t.Errorf("%s: %t, remembers %v", name, got, w.versions)
 		}
 		if !w.CaughtUp(controller.Key{Name: "other"}, nil, "") {

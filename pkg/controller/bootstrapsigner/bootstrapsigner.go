@@ -1,5 +1,5 @@
-// Package bootstrapsigner signs the ConfigMap cluster-info with each bootstrap token that is for it, so that who joins with a token can
-// check what the cluster says of itself before trusting it
+// Package bootstrapsigner signs the ConfigMap cluster-info with each bootstrap token that is for it, so that who joins
+// with a token can check what the cluster says of itself before trusting it
 // (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/#configmap-signing).
 package bootstrapsigner
 
@@ -38,10 +38,13 @@ type Controller struct {
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
 		Deps: d, writes: core.ConfigMaps(d.Client),
-		configs: controller.FilteredInformerFor(d.Informers, core.ConfigMaps, apiclient.Selection{Namespace: configNamespace, Fields: "metadata.name=" + configName}),
-		secrets: controller.FilteredInformerFor(d.Informers, core.Secrets, apiclient.Selection{Namespace: tokenNamespace, Fields: "type=" + string(corev1.SecretTypeBootstrapToken)}),
+		configs: controller.FilteredInformerFor(d.Informers, core.ConfigMaps,
+			apiclient.Selection{Namespace: configNamespace, Fields: "metadata.name=" + configName}),
+		secrets: controller.FilteredInformerFor(d.Informers, core.Secrets,
+			apiclient.Selection{Namespace: tokenNamespace, Fields: "type=" + string(corev1.SecretTypeBootstrapToken)}),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "bootstrap_signer_queue", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "bootstrap_signer_queue", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
 		controller.WatchKeys(c.loop, c.configs),
 		controller.Watch(c.loop, c.secrets, controller.All(func(*corev1.Secret) { c.loop.Add(key()) })),
@@ -53,7 +56,8 @@ func key() controller.Key { return controller.Key{Namespace: configNamespace, Na
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// Reconcile makes the signatures in the ConfigMap those of the tokens that there are, and comes back when one of them expires.
+// Reconcile makes the signatures in the ConfigMap those of the tokens that there are, and comes back when one of them
+// expires.
 func (c *Controller) Reconcile(ctx context.Context, at controller.Key) (controller.Result, error) {
 	m, ok := c.configs.Get(at)
 	if !ok || at != key() {
@@ -76,8 +80,10 @@ func (c *Controller) Reconcile(ctx context.Context, at controller.Key) (controll
 // signing returns the tokens that are for signing, and after how long the first of them expires (0: never).
 func signing(all []*corev1.Secret, now time.Time) (tokens []bootstraptoken.Token, again time.Duration) {
 	for _, s := range all {
-		t := bootstraptoken.Token{ID: string(s.Data[bootstraptoken.KeyID]), Secret: string(s.Data[bootstraptoken.KeySecret])}
-		if t.ID == "" || t.Secret == "" || s.Name != bootstraptoken.SecretPrefix+t.ID || string(s.Data[bootstraptoken.KeySigning]) != "true" || s.DeletionTimestamp != nil {
+		t := bootstraptoken.Token{ID: string(s.Data[bootstraptoken.KeyID]),
+			Secret: string(s.Data[bootstraptoken.KeySecret])}
+		if t.ID == "" || t.Secret == "" || s.Name != bootstraptoken.SecretPrefix+t.ID ||
+			string(s.Data[bootstraptoken.KeySigning]) != "true" || s.DeletionTimestamp != nil {
 			continue
 		}
 		if text := string(s.Data[bootstraptoken.KeyExpiration]); text != "" {

@@ -15,8 +15,10 @@ import (
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func token(id string, more ...string) *corev1.Secret {
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: tokenNamespace, Name: "bootstrap-token-" + id}, Data: map[string][]byte{
-		"token-id": []byte(id), "token-secret": []byte("0123456789abcdef"), "usage-bootstrap-signing": []byte("true")}}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: tokenNamespace, Name: "bootstrap-token-" + id},
+		Data: map[string][]byte{
+			"token-id": []byte(id), "token-secret": []byte("0123456789abcdef"),
+			"usage-bootstrap-signing": []byte("true")}}
 	for i := 0; i < len(more); i += 2 {
 		s.Data[more[i]] = []byte(more[i+1])
 	}
@@ -46,16 +48,20 @@ func TestReconcile(t *testing.T) {
 		want   map[string]string // nil for no write
 		again  time.Duration
 	}{
-		"new":              {with(), []*corev1.Secret{token("abcdef")}, with("jws-kubeconfig-abcdef", good), 0},
-		"signed already":   {with("jws-kubeconfig-abcdef", good), []*corev1.Secret{token("abcdef")}, nil, 0},
-		"changed":          {with("jws-kubeconfig-abcdef", "x..y"), []*corev1.Secret{token("abcdef")}, with("jws-kubeconfig-abcdef", good), 0},
-		"the token went":   {with("jws-kubeconfig-abcdef", good), nil, with(), 0},
-		"expires":          {with(), []*corev1.Secret{token("abcdef", "expiration", "2026-01-02T04:04:05Z")}, with("jws-kubeconfig-abcdef", good), time.Hour},
-		"expired":          {with("jws-kubeconfig-abcdef", good), []*corev1.Secret{token("abcdef", "expiration", "2026-01-02T03:04:05Z")}, with(), 0},
-		"no date":          {with(), []*corev1.Secret{token("abcdef", "expiration", "tomorrow")}, nil, 0},
-		"not for signing":  {with(), []*corev1.Secret{token("abcdef", "usage-bootstrap-signing", "false")}, nil, 0},
-		"of another name":  {with(), []*corev1.Secret{misnamed}, nil, 0},
-		"nothing to sign":  {map[string]string{"jws-kubeconfig-abcdef": good}, []*corev1.Secret{token("abcdef")}, map[string]string{}, 0},
+		"new":            {with(), []*corev1.Secret{token("abcdef")}, with("jws-kubeconfig-abcdef", good), 0},
+		"signed already": {with("jws-kubeconfig-abcdef", good), []*corev1.Secret{token("abcdef")}, nil, 0},
+		"changed": {with("jws-kubeconfig-abcdef", "x..y"), []*corev1.Secret{token("abcdef")},
+			with("jws-kubeconfig-abcdef", good), 0},
+		"the token went": {with("jws-kubeconfig-abcdef", good), nil, with(), 0},
+		"expires": {with(), []*corev1.Secret{token("abcdef", "expiration", "2026-01-02T04:04:05Z")},
+			with("jws-kubeconfig-abcdef", good), time.Hour},
+		"expired": {with("jws-kubeconfig-abcdef", good),
+			[]*corev1.Secret{token("abcdef", "expiration", "2026-01-02T03:04:05Z")}, with(), 0},
+		"no date":         {with(), []*corev1.Secret{token("abcdef", "expiration", "tomorrow")}, nil, 0},
+		"not for signing": {with(), []*corev1.Secret{token("abcdef", "usage-bootstrap-signing", "false")}, nil, 0},
+		"of another name": {with(), []*corev1.Secret{misnamed}, nil, 0},
+		"nothing to sign": {map[string]string{"jws-kubeconfig-abcdef": good}, []*corev1.Secret{token("abcdef")},
+			map[string]string{}, 0},
 		"without a secret": {with(), []*corev1.Secret{token("abcdef", "token-secret", "")}, nil, 0},
 	} {
 		fake := &controllertest.Fake{}
@@ -63,7 +69,9 @@ func TestReconcile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		controllertest.Put(t, ctl.configs, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: configNamespace, Name: configName, ResourceVersion: "3"}, Data: c.data})
+		controllertest.Put(t, ctl.configs,
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: configNamespace, Name: configName,
+				ResourceVersion: "3"}, Data: c.data})
 		controllertest.Put(t, ctl.secrets, c.tokens...)
 		res, err := ctl.Reconcile(t.Context(), key())
 		if err != nil || res.RequeueAfter != c.again {
@@ -75,7 +83,8 @@ func TestReconcile(t *testing.T) {
 			}
 			continue
 		}
-		if got := fake.Names(); !slices.Equal(got, []string{"PUT /api/v1/namespaces/kube-public/configmaps/cluster-info"}) {
+		if got := fake.Names(); !slices.Equal(got,
+			[]string{"PUT /api/v1/namespaces/kube-public/configmaps/cluster-info"}) {
 			t.Fatalf("%s: %v", name, got)
 		}
 		m := fake.Calls()[0].Object.(*corev1.ConfigMap)

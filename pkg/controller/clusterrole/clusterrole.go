@@ -1,4 +1,5 @@
-// Package clusterrole fills aggregated ClusterRoles: their rules are those of all ClusterRoles that their selectors match.
+// Package clusterrole fills aggregated ClusterRoles: their rules are those of all ClusterRoles that their selectors
+// match.
 package clusterrole
 
 import (
@@ -28,7 +29,9 @@ type Controller struct {
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{roles: controller.InformerFor(d.Informers, rbac.ClusterRoles), writes: rbac.ClusterRoles(d.Client)}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "ClusterRoleAggregator", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "ClusterRoleAggregator", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
+		c.Reconcile)
 	return c, controller.Watch(c.loop, c.roles, controller.All(func(*rbacv1.ClusterRole) {
 		for _, r := range c.roles.List() {
 			if r.AggregationRule != nil {
@@ -49,7 +52,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	}
 	rules, err := collect(role, c.roles.List())
 	if err != nil {
-		return controller.Result{}, controller.TerminalError(fmt.Errorf("aggregating ClusterRole %s: %w", key.Name, err))
+		return controller.Result{},
+			controller.TerminalError(fmt.Errorf("aggregating ClusterRole %s: %w", key.Name, err))
 	}
 	if equality.Semantic.DeepEqual(role.Rules, rules) {
 		return controller.Result{}, nil
@@ -62,8 +66,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{}, nil
 }
 
-// collect returns the rules of all roles but role itself that one of its selectors matches, each once, in the order of the
-// roles' names within each selector.
+// collect returns the rules of all roles but role itself that one of its selectors matches, each once, in the order of
+// the roles' names within each selector.
 func collect(role *rbacv1.ClusterRole, all []*rbacv1.ClusterRole) ([]rbacv1.PolicyRule, error) {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b *rbacv1.ClusterRole) int { return strings.Compare(a.Name, b.Name) })
@@ -80,7 +84,9 @@ func collect(role *rbacv1.ClusterRole, all []*rbacv1.ClusterRole) ([]rbacv1.Poli
 				continue
 			}
 			for _, rule := range r.Rules {
-				if !slices.ContainsFunc(out, func(o rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(o, rule) }) {
+				if !slices.ContainsFunc(out, func(o rbacv1.PolicyRule) bool {
+					return equality.Semantic.DeepEqual(o, rule)
+				}) {
 					out = append(out, rule)
 				}
 			}

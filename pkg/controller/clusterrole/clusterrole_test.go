@@ -34,7 +34,8 @@ func role(name, labels, verbs string) *rbacv1.ClusterRole {
 func aggregating(r *rbacv1.ClusterRole, labels ...string) *rbacv1.ClusterRole {
 	r.AggregationRule = &rbacv1.AggregationRule{}
 	for _, l := range labels {
-		r.AggregationRule.ClusterRoleSelectors = append(r.AggregationRule.ClusterRoleSelectors, metav1.LabelSelector{MatchLabels: map[string]string{l: "true"}})
+		r.AggregationRule.ClusterRoleSelectors = append(r.AggregationRule.ClusterRoleSelectors,
+			metav1.LabelSelector{MatchLabels: map[string]string{l: "true"}})
 	}
 	return r
 }
@@ -51,7 +52,8 @@ func TestCollect(t *testing.T) {
 	t.Parallel()
 	all := []*rbacv1.ClusterRole{
 		role("z", "to-admin", "watch get"), role("a", "to-admin to-edit", "list"), role("b", "to-edit", "create get"),
-		role("unlabelled", "", "escalate"), role("other-value", "", "bind"), aggregating(role("self", "to-admin", "impersonate"), "to-admin"),
+		role("unlabelled", "", "escalate"), role("other-value", "", "bind"),
+		aggregating(role("self", "to-admin", "impersonate"), "to-admin"),
 	}
 	all[4].Labels = map[string]string{"to-admin": "false"}
 	for _, c := range []struct {
@@ -61,7 +63,8 @@ func TestCollect(t *testing.T) {
 	}{
 		{"by name of the role", aggregating(role("r", "", ""), "to-admin"), "list impersonate watch get"},
 		{"never its own", all[5], "list watch get"},
-		{"selector after selector, each rule once", aggregating(role("r", "", ""), "to-edit", "to-admin"), "list create get impersonate watch"},
+		{"selector after selector, each rule once", aggregating(role("r", "", ""), "to-edit", "to-admin"),
+			"list create get impersonate watch"},
 		{"nobody matches", aggregating(role("r", "", ""), "to-nobody"), ""},
 		{"no selectors", aggregating(role("r", "", "")), ""},
 	} {
@@ -80,7 +83,8 @@ func TestReconcile(t *testing.T) {
 	const put = "PUT /apis/rbac.authorization.k8s.io/v1/clusterroles/r"
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "clusterroles"}, "r", errors.New("changed"))
 	bad := aggregating(role("r", "", "get"))
-	bad.AggregationRule.ClusterRoleSelectors = []metav1.LabelSelector{{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}
+	bad.AggregationRule.ClusterRoleSelectors = []metav1.LabelSelector{
+		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}
 	for _, c := range []struct {
 		name   string
 		role   *rbacv1.ClusterRole
@@ -94,12 +98,15 @@ func TestReconcile(t *testing.T) {
 		{name: "nobody gives any more", role: aggregating(role("r", "", "list"), "to-nobody"), want: ""},
 		{name: "not aggregated", role: role("r", "", "list"), want: "-"},
 		{name: "gone", want: "-"},
-		{name: "changed meanwhile", role: aggregating(role("r", "", ""), "to-admin"), answer: conflict, want: "list", fails: true},
+		{name: "changed meanwhile", role: aggregating(role("r", "", ""), "to-admin"), answer: conflict, want: "list",
+			fails: true},
 		{name: "unreadable selector takes no rule away", role: bad, want: "-", fails: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) { return call.Object, c.answer }}
+			fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) {
+				return call.Object, c.answer
+			}}
 			ctl, err := New(fake.Deps(t, time.Unix(0, 0)))
 			if err != nil {
 				t.Fatal(err)

@@ -1,5 +1,5 @@
-// Package controllertest starts a real etcd and a real API server, so that controllers are tested against what they will
-// meet. The binaries are bin/etcd and bin/kube-apiserver of the repository, or what BONSAI_TEST_ETCD and
+// Package controllertest starts a real etcd and a real API server, so that controllers are tested against what they
+// will meet. The binaries are bin/etcd and bin/kube-apiserver of the repository, or what BONSAI_TEST_ETCD and
 // BONSAI_TEST_APISERVER name. Without them the test says that it skips.
 package controllertest
 
@@ -34,9 +34,11 @@ import (
 type Cluster struct {
 	// Admin may do everything; Manager is the identity of kube-controller-manager.
 	Admin, Manager *rest.Config
-	// Kubeconfig is a file with the identity of kube-controller-manager, SchedulerKubeconfig one with that of kube-scheduler.
+	// Kubeconfig is a file with the identity of kube-controller-manager, SchedulerKubeconfig one with that of
+	// kube-scheduler.
 	Kubeconfig, SchedulerKubeconfig string
-	// KeyFile holds the key that signs service account tokens. CAFile and CAKeyFile are the authority of client certificates.
+	// KeyFile holds the key that signs service account tokens. CAFile and CAKeyFile are the authority of client
+	// certificates.
 	KeyFile, CAFile, CAKeyFile string
 }
 
@@ -52,14 +54,22 @@ func Start(t testing.TB) *Cluster {
 	tokens := filepath.Join(dir, "tokens.csv")
 	write(t, tokens, "admin,admin,admin,\"system:masters\"\nmanager,system:kube-controller-manager,manager\nscheduler,system:kube-scheduler,scheduler\n")
 	client, peer, port := freePort(t), freePort(t), freePort(t)
-	etcdURL, peerURL, host := fmt.Sprintf("http://127.0.0.1:%d", client), fmt.Sprintf("http://127.0.0.1:%d", peer), fmt.Sprintf("https://127.0.0.1:%d", port)
-	spawn(t, dir, etcd, "--data-dir", filepath.Join(dir, "etcd"), "--listen-client-urls", etcdURL, "--advertise-client-urls", etcdURL,
-		"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL, "--initial-cluster", "default="+peerURL, "--unsafe-no-fsync", "--log-level", "error")
+	etcdURL, peerURL, host := fmt.Sprintf("http://127.0.0.1:%d", client), fmt.Sprintf("http://127.0.0.1:%d", peer),
+		fmt.Sprintf("https://127.0.0.1:%d", port)
+	spawn(t, dir, etcd, "--data-dir", filepath.Join(dir, "etcd"), "--listen-client-urls", etcdURL,
+		"--advertise-client-urls", etcdURL,
+		"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL, "--initial-cluster",
+		"default="+peerURL, "--unsafe-no-fsync", "--log-level", "error")
 	awaitOK(t, http.DefaultClient, etcdURL+"/health")
-	spawn(t, dir, api, "--etcd-servers="+etcdURL, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir="+filepath.Join(dir, "certs"),
-		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+key, "--service-account-signing-key-file="+key,
-		"--token-auth-file="+tokens, "--client-ca-file="+ca, "--enable-bootstrap-token-auth", "--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.96.0.0/16", "--disable-admission-plugins=ServiceAccount")
-	c := &Cluster{Admin: config(host, "admin"), Manager: config(host, "manager"), KeyFile: key, CAFile: ca, CAKeyFile: caKey,
+	spawn(t, dir, api, "--etcd-servers="+etcdURL, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+		"--cert-dir="+filepath.Join(dir, "certs"),
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+key,
+		"--service-account-signing-key-file="+key,
+		"--token-auth-file="+tokens, "--client-ca-file="+ca, "--enable-bootstrap-token-auth",
+		"--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.96.0.0/16",
+		"--disable-admission-plugins=ServiceAccount")
+	c := &Cluster{Admin: config(host, "admin"), Manager: config(host, "manager"), KeyFile: key, CAFile: ca,
+		CAKeyFile:  caKey,
 		Kubeconfig: filepath.Join(dir, "kubeconfig"), SchedulerKubeconfig: filepath.Join(dir, "scheduler.kubeconfig")}
 	hc, err := rest.HTTPClientFor(c.Admin)
 	if err != nil {
@@ -191,7 +201,8 @@ func writeKey(t testing.TB, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, path, string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})))
+	write(t, path, string(pem.EncodeToMemory(
+		&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})))
 }
 
 // writeCA makes an authority.
@@ -201,7 +212,8 @@ func writeCA(t testing.TB, cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {

@@ -38,10 +38,11 @@ type Call struct {
 // Name is the call in short, "DELETE /api/v1/namespaces/ns/pods/p".
 func (c Call) Name() string { return c.Method + " " + c.Path }
 
-// Fake stands in for the API server where a test is about single answers, such as errors, that a real one gives rarely. What
-// the controller's caches hold, Put puts there.
+// Fake stands in for the API server where a test is about single answers, such as errors, that a real one gives rarely.
+// What the controller's caches hold, Put puts there.
 type Fake struct {
-	// Answer says what a call is answered with; an error should be a Status error of apierrors. nil gives back the object.
+	// Answer says what a call is answered with; an error should be a Status error of apierrors. nil gives back the
+	// object.
 	Answer func(Call) (runtime.Object, error)
 
 	mu    sync.Mutex

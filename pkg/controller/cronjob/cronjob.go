@@ -1,6 +1,7 @@
 // Package cronjob makes the jobs of each CronJob when they are due
-// (https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/). What is due (dueAt) and what is done about it (decide) are pure
-// functions of one state. A job's name follows from the time that it is for, so that no time gets two, whatever is lost.
+// (https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/). What is due (dueAt) and what is done about it
+// (decide) are pure functions of one state. A job's name follows from the time that it is for, so that no time gets
+// two, whatever is lost.
 package cronjob
 
 import (
@@ -45,9 +46,11 @@ func New(d controller.Deps) (*Controller, error) {
 		jobs: controller.InformerFor(d.Informers, batchclient.Jobs), writeJobs: batchclient.Jobs(d.Client),
 		metrics: newMetrics(d.Metrics), edits: edits{at: map[types.UID]time.Time{}},
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "cronjob", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "cronjob", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
-		controller.Watch(c.loop, c.crons, controller.Handlers[*batchv1.CronJob]{Add: c.wake, Update: c.cronUpdated, Delete: c.cronDeleted}),
+		controller.Watch(c.loop, c.crons,
+			controller.Handlers[*batchv1.CronJob]{Add: c.wake, Update: c.cronUpdated, Delete: c.cronDeleted}),
 		controller.Watch(c.loop, c.jobs, controller.All(c.ownerOf)),
 	)
 }
@@ -93,7 +96,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{RequeueAfter: todo.wait}, err
 }
 
-// confirm asks the server for active jobs that the cache does not have, and adds them: it may be older than the cron job's.
+// confirm asks the server for active jobs that the cache does not have, and adds them: it may be older than the cron
+// job's.
 func (c *Controller) confirm(ctx context.Context, s *state) error {
 	known := map[types.UID]bool{}
 	for _, j := range s.jobs {
@@ -137,7 +141,8 @@ func (c *Controller) carryOut(ctx context.Context, s *state, todo *plan) error {
 
 func (c *Controller) remove(ctx context.Context, cron *batchv1.CronJob, j *batchv1.Job) error {
 	background := metav1.DeletePropagationBackground
-	err := c.writeJobs.DeleteWith(ctx, j.Namespace, j.Name, metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: metav1.NewUIDPreconditions(string(j.UID))})
+	err := c.writeJobs.DeleteWith(ctx, j.Namespace, j.Name,
+		metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: metav1.NewUIDPreconditions(string(j.UID))})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
@@ -149,8 +154,8 @@ func (c *Controller) remove(ctx context.Context, cron *batchv1.CronJob, j *batch
 	return nil
 }
 
-// create makes the job and notes it. One that is there already was made before, unless it is a stranger's: then there is none for that
-// time.
+// create makes the job and notes it. One that is there already was made before, unless it is a stranger's: then there
+// is none for that time.
 func (c *Controller) create(ctx context.Context, s *state, todo *plan) error {
 	made, err := c.writeJobs.Create(ctx, todo.create)
 	switch {
@@ -159,7 +164,8 @@ func (c *Controller) create(ctx context.Context, s *state, todo *plan) error {
 			return fmt.Errorf("reading Job %s/%s: %w", todo.create.Namespace, todo.create.Name, err)
 		}
 		if ref := metav1.GetControllerOfNoCopy(made); ref == nil || ref.UID != s.cron.UID {
-			c.Events.Eventf(s.cron, corev1.EventTypeWarning, "FailedCreate", "Error creating job: job with name %s already exists", made.Name)
+			c.Events.Eventf(s.cron, corev1.EventTypeWarning, "FailedCreate",
+				"Error creating job: job with name %s already exists", made.Name)
 			return nil
 		}
 	case controller.NamespaceEnding(err):

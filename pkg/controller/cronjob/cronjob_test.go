@@ -23,13 +23,15 @@ import (
 func TestDuePlain(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
-	for _, text := range []string{"* * * * *", "*/7 3 * * *", "0 0 1 * *", "@every 90s", "@every 61m", "0 0 29 2 *", "@hourly", "0 0 31 2 *", "TZ=Europe/Rome 30 2 * * *", "5 4 * * sun"} {
+	for _, text := range []string{"* * * * *", "*/7 3 * * *", "0 0 1 * *", "@every 90s", "@every 61m", "0 0 29 2 *",
+		"@hourly", "0 0 31 2 *", "TZ=Europe/Rome 30 2 * * *", "5 4 * * sun"} {
 		s, err := batch.ParseSchedule(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 20 {
-			now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(r.Int64N(int64(365 * 24 * time.Hour)))).Truncate(time.Second)
+			now := time.Date(2026, 1, 1, 0, 0, 0, 0,
+				time.UTC).Add(time.Duration(r.Int64N(int64(365 * 24 * time.Hour)))).Truncate(time.Second)
 			from := now.Add(-time.Duration(r.Int64N(int64(40 * 24 * time.Hour)))).Truncate(time.Second)
 			if r.IntN(2) == 0 {
 				from = now.Add(-time.Duration(r.Int64N(int64(time.Hour)))).Truncate(time.Second)
@@ -82,7 +84,8 @@ func (c *counting) Next(t time.Time) time.Time {
 }
 
 func jobNamed(name string, owner types.UID, at string, end batchv1.JobConditionType, started time.Time) *batchv1.Job {
-	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(started)}}
+	j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name),
+		CreationTimestamp: metav1.NewTime(started)}}
 	if at != "" {
 		j.Annotations = map[string]string{batchv1.CronJobScheduledTimestampAnnotation: at}
 	}
@@ -101,8 +104,10 @@ func TestDecide(t *testing.T) {
 	t.Parallel()
 	born := time.Date(2026, 5, 1, 10, 0, 10, 0, time.UTC)
 	cron := func(change func(*batchv1.CronJob)) *batchv1.CronJob {
-		c := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "c", CreationTimestamp: metav1.NewTime(born)}, Spec: batchv1.CronJobSpec{
-			Schedule: "* * * * *", ConcurrencyPolicy: batchv1.AllowConcurrent, SuccessfulJobsHistoryLimit: new(int32(1)), FailedJobsHistoryLimit: new(int32(0)),
+		c := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "c",
+			CreationTimestamp: metav1.NewTime(born)}, Spec: batchv1.CronJobSpec{
+			Schedule: "* * * * *", ConcurrencyPolicy: batchv1.AllowConcurrent,
+			SuccessfulJobsHistoryLimit: new(int32(1)), FailedJobsHistoryLimit: new(int32(0)),
 		}}
 		if change != nil {
 			change(c)
@@ -128,25 +133,45 @@ func TestDecide(t *testing.T) {
 	}{
 		{"not yet", cron(nil), nil, born.Add(20 * time.Second), "wait 30.1s"},
 		{"due", cron(nil), nil, due, "create " + first + " 2026-05-01T10:01:00Z, wait 55.1s"},
-		{"zone", cron(func(c *batchv1.CronJob) { c.Spec.TimeZone = new("Asia/Tokyo") }), nil, due, "create " + first + " 2026-05-01T19:01:00+09:00, wait 55.1s"},
+		{"zone", cron(func(c *batchv1.CronJob) {
+			c.Spec.TimeZone = new("Asia/Tokyo")
+		}), nil, due, "create " + first + " 2026-05-01T19:01:00+09:00, wait 55.1s"},
 		{"bad zone", cron(func(c *batchv1.CronJob) { c.Spec.TimeZone = new("Nowhere") }), nil, due, "UnknownTimeZone"},
 		{"bad schedule", cron(func(c *batchv1.CronJob) { c.Spec.Schedule = "x" }), nil, due, "UnparseableSchedule"},
 		{"never", cron(func(c *batchv1.CronJob) { c.Spec.Schedule = "0 0 31 2 *" }), nil, due, "InvalidSchedule"},
 		{"suspended", cron(func(c *batchv1.CronJob) { c.Spec.Suspend = new(true) }), nil, due, ""},
 		{"deleted", cron(func(c *batchv1.CronJob) { c.DeletionTimestamp = new(metav1.NewTime(due)) }), nil, due, ""},
-		{"done for that time", cron(func(c *batchv1.CronJob) { c.Status.LastScheduleTime = new(metav1.NewTime(born.Add(50 * time.Second))) }), nil, due, "wait 55.1s"},
-		{"too late", cron(func(c *batchv1.CronJob) { c.Spec.StartingDeadlineSeconds = new(int64(3)) }), nil, due, "wait 55.1s"},
-		{"many missed", cron(nil), nil, born.Add(3 * time.Hour), "TooManyMissedTimes, create " + fmt.Sprintf("c-%d", born.Add(3*time.Hour).Unix()/60) + " 2026-05-01T13:00:00Z, wait 50.1s"},
-		{"forbid", cron(func(c *batchv1.CronJob) { active("a")(c); c.Spec.ConcurrencyPolicy = batchv1.ForbidConcurrent }),
+		{"done for that time", cron(func(c *batchv1.CronJob) {
+			c.Status.LastScheduleTime = new(metav1.NewTime(born.Add(50 * time.Second)))
+		}), nil, due, "wait 55.1s"},
+		{"too late", cron(func(c *batchv1.CronJob) {
+			c.Spec.StartingDeadlineSeconds = new(int64(3))
+		}), nil, due, "wait 55.1s"},
+		{"many missed", cron(nil), nil, born.Add(3 * time.Hour),
+			"TooManyMissedTimes, create " + fmt.Sprintf("c-%d", born.Add(3*time.Hour).Unix()/60) +
+				" 2026-05-01T13:00:00Z, wait 50.1s"},
+		{"forbid", cron(func(c *batchv1.CronJob) {
+			active("a")(c)
+			c.Spec.ConcurrencyPolicy = batchv1.ForbidConcurrent
+		}),
 			[]*batchv1.Job{jobNamed("a", "c", "2026-05-01T10:00:00Z", "", born)}, due, "JobAlreadyActive, wait 55.1s"},
-		{"replace", cron(func(c *batchv1.CronJob) { active("a")(c); c.Spec.ConcurrencyPolicy = batchv1.ReplaceConcurrent }),
-			[]*batchv1.Job{jobNamed("a", "c", "2026-05-01T10:00:00Z", "", born)}, due, "replace a, create " + first + " 2026-05-01T10:01:00Z, wait 55.1s"},
-		{"ended", cron(active("a")), []*batchv1.Job{jobNamed("a", "c", "2026-05-01T10:00:00Z", batchv1.JobComplete, born)}, born.Add(time.Second), "SawCompletedJob, wait 49.1s"},
+		{"replace", cron(func(c *batchv1.CronJob) {
+			active("a")(c)
+			c.Spec.ConcurrencyPolicy = batchv1.ReplaceConcurrent
+		}),
+			[]*batchv1.Job{jobNamed("a", "c", "2026-05-01T10:00:00Z", "", born)}, due,
+			"replace a, create " + first + " 2026-05-01T10:01:00Z, wait 55.1s"},
+		{"ended", cron(active("a")),
+			[]*batchv1.Job{jobNamed("a", "c", "2026-05-01T10:00:00Z", batchv1.JobComplete, born)},
+			born.Add(time.Second), "SawCompletedJob, wait 49.1s"},
 		{"missing", cron(active("a")), nil, born.Add(time.Second), "MissingJob, wait 49.1s"},
-		{"lost status", cron(nil), []*batchv1.Job{jobNamed(first, "c", "2026-05-01T10:01:00Z", "", due)}, due, "active " + first + ", wait 55.1s"},
-		{"by hand", cron(nil), []*batchv1.Job{jobNamed("hand", "c", "", "", born)}, born.Add(time.Second), "UnexpectedJob, wait 49.1s"},
+		{"lost status", cron(nil), []*batchv1.Job{jobNamed(first, "c", "2026-05-01T10:01:00Z", "", due)}, due,
+			"active " + first + ", wait 55.1s"},
+		{"by hand", cron(nil), []*batchv1.Job{jobNamed("hand", "c", "", "", born)}, born.Add(time.Second),
+			"UnexpectedJob, wait 49.1s"},
 		{"history", cron(nil), []*batchv1.Job{
-			jobNamed("old", "c", "2026-05-01T09:00:00Z", batchv1.JobComplete, born.Add(-time.Hour)), jobNamed("new", "c", "2026-05-01T10:00:00Z", batchv1.JobComplete, born),
+			jobNamed("old", "c", "2026-05-01T09:00:00Z", batchv1.JobComplete, born.Add(-time.Hour)),
+			jobNamed("new", "c", "2026-05-01T10:00:00Z", batchv1.JobComplete, born),
 			jobNamed("bad", "c", "2026-05-01T09:30:00Z", batchv1.JobFailed, born),
 		}, born.Add(time.Second), "remove old, remove bad, wait 49.1s"},
 	} {
@@ -157,14 +182,16 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestJobsThatTheCacheDoesNotHave: the cache of jobs may be behind that of cron jobs. An active job that it does not show is replaced all
-// the same, and not joined by a second one; one that was taken from the cron job is left alone.
+// TestJobsThatTheCacheDoesNotHave: the cache of jobs may be behind that of cron jobs. An active job that it does not
+// show is replaced all the same, and not joined by a second one; one that was taken from the cron job is left alone.
 func TestJobsThatTheCacheDoesNotHave(t *testing.T) {
 	t.Parallel()
 	born := time.Date(2026, 5, 1, 10, 0, 10, 0, time.UTC)
-	c := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "c", CreationTimestamp: metav1.NewTime(born)},
-		Spec:   batchv1.CronJobSpec{Schedule: "* * * * *", ConcurrencyPolicy: batchv1.ReplaceConcurrent},
-		Status: batchv1.CronJobStatus{Active: []corev1.ObjectReference{{Name: "a", UID: "a"}}, LastScheduleTime: new(metav1.NewTime(born))}}
+	c := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "c",
+		CreationTimestamp: metav1.NewTime(born)},
+		Spec: batchv1.CronJobSpec{Schedule: "* * * * *", ConcurrencyPolicy: batchv1.ReplaceConcurrent},
+		Status: batchv1.CronJobStatus{Active: []corev1.ObjectReference{{Name: "a", UID: "a"}},
+			LastScheduleTime: new(metav1.NewTime(born))}}
 	for name, own := range map[string]bool{"its own": true, "taken from it": false} {
 		fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) {
 			if call.Method != "GET" {
@@ -190,23 +217,34 @@ func TestJobsThatTheCacheDoesNotHave(t *testing.T) {
 	}
 }
 
-// TestEditedSchedule: no job starts for a time that the new schedule, or the old one in its new time zone, had before the edit.
+// TestEditedSchedule: no job starts for a time that the new schedule, or the old one in its new time zone, had before
+// the edit.
 func TestEditedSchedule(t *testing.T) {
 	t.Parallel()
 	born := time.Date(2026, 5, 1, 10, 0, 10, 0, time.UTC)
 	edit := born.Add(2 * time.Hour)
-	old := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "c", CreationTimestamp: metav1.NewTime(born)},
-		Spec: batchv1.CronJobSpec{Schedule: "0 0 * * *", ConcurrencyPolicy: batchv1.AllowConcurrent}}
+	old := &batchv1.CronJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "c", CreationTimestamp: metav1.NewTime(born)},
+		Spec:       batchv1.CronJobSpec{Schedule: "0 0 * * *", ConcurrencyPolicy: batchv1.AllowConcurrent}}
 	for name, c := range map[string]struct {
 		change  func(*batchv1.CronJob)
 		after   time.Duration // since the edit
 		creates bool
 	}{
-		"a new schedule":               {func(c *batchv1.CronJob) { c.Spec.Schedule = "0 11 * * *" }, time.Second, false},
-		"its first time":               {func(c *batchv1.CronJob) { c.Spec.Schedule = "0 11 * * *" }, 24 * time.Hour, true},
-		"a new time zone":              {func(c *batchv1.CronJob) { c.Spec.TimeZone = new("Etc/GMT-13") }, time.Second, false}, // midnight there was at 11:00 UTC
-		"its first time in the zone":   {func(c *batchv1.CronJob) { c.Spec.TimeZone = new("Etc/GMT-13") }, 24 * time.Hour, true},
-		"something else, and was late": {func(c *batchv1.CronJob) { c.Spec.Suspend = new(false) }, 24 * time.Hour, true},
+		"a new schedule": {func(c *batchv1.CronJob) {
+			c.Spec.Schedule = "0 11 * * *"
+		}, time.Second, false},
+		"its first time": {func(c *batchv1.CronJob) {
+			c.Spec.Schedule = "0 11 * * *"
+		}, 24 * time.Hour, true},
+		// midnight there was at 11:00 UTC
+		"a new time zone": {func(c *batchv1.CronJob) { c.Spec.TimeZone = new("Etc/GMT-13") }, time.Second, false},
+		"its first time in the zone": {func(c *batchv1.CronJob) {
+			c.Spec.TimeZone = new("Etc/GMT-13")
+		}, 24 * time.Hour, true},
+		"something else, and was late": {func(c *batchv1.CronJob) {
+			c.Spec.Suspend = new(false)
+		}, 24 * time.Hour, true},
 	} {
 		now := edit
 		fake := &controllertest.Fake{}

@@ -16,7 +16,8 @@ type metrics struct{ skew prometheus.Histogram }
 func newMetrics(m *controller.Metrics) *metrics {
 	out := &metrics{skew: prometheus.NewHistogram(prometheus.HistogramOpts{
 		Subsystem: "cronjob_controller", Name: "job_creation_skew_duration_seconds",
-		Help: "Time between when a cronjob is scheduled to be run, and when the corresponding job is created", Buckets: prometheus.ExponentialBuckets(1, 2, 10),
+		Help:    "Time between when a cronjob is scheduled to be run, and when the corresponding job is created",
+		Buckets: prometheus.ExponentialBuckets(1, 2, 10),
 	})}
 	m.Register(out.skew)
 	return out

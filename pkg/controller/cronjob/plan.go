@@ -88,9 +88,11 @@ func (s *state) follow(p *plan) {
 			list(st, j)
 			s.note(st, at)
 		case end == nil && !listed:
-			p.say(corev1.EventTypeWarning, "UnexpectedJob", "Saw a job that the controller did not create or forgot: %s", j.Name)
+			p.say(corev1.EventTypeWarning, "UnexpectedJob",
+				"Saw a job that the controller did not create or forgot: %s", j.Name)
 		}
-		if t := j.Status.CompletionTime; end != nil && end.Type == batchv1.JobComplete && t != nil && (st.LastSuccessfulTime == nil || st.LastSuccessfulTime.Before(t)) {
+		if t := j.Status.CompletionTime; end != nil && end.Type == batchv1.JobComplete && t != nil &&
+			(st.LastSuccessfulTime == nil || st.LastSuccessfulTime.Before(t)) {
 			st.LastSuccessfulTime = t.DeepCopy()
 		}
 	}
@@ -115,7 +117,8 @@ func unlist(st *batchv1.CronJobStatus, uid types.UID) {
 
 func list(st *batchv1.CronJobStatus, j *batchv1.Job) {
 	st.Active = append(st.Active, corev1.ObjectReference{
-		Kind: "Job", APIVersion: batchv1.SchemeGroupVersion.String(), Namespace: j.Namespace, Name: j.Name, UID: j.UID, ResourceVersion: j.ResourceVersion,
+		Kind: "Job", APIVersion: batchv1.SchemeGroupVersion.String(), Namespace: j.Namespace, Name: j.Name, UID: j.UID,
+		ResourceVersion: j.ResourceVersion,
 	})
 }
 
@@ -175,7 +178,8 @@ func (s *state) run(p *plan) {
 		p.wait = d.next.Sub(s.now) + soon
 	}
 	if d.missed {
-		p.say(corev1.EventTypeWarning, "TooManyMissedTimes", "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew")
+		p.say(corev1.EventTypeWarning, "TooManyMissedTimes",
+			"too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew")
 	}
 	if !d.at.IsZero() {
 		s.start(d.at, p)
@@ -186,7 +190,8 @@ func (s *state) run(p *plan) {
 func (s *state) start(at time.Time, p *plan) {
 	spec := &s.cron.Spec
 	if d := spec.StartingDeadlineSeconds; d != nil && at.Add(time.Duration(*d)*time.Second).Before(s.now) {
-		p.say(corev1.EventTypeWarning, "MissSchedule", "Missed scheduled time to start a job: %s", at.UTC().Format(time.RFC1123Z))
+		p.say(corev1.EventTypeWarning, "MissSchedule", "Missed scheduled time to start a job: %s",
+			at.UTC().Format(time.RFC1123Z))
 		return
 	}
 	name := nameAt(s.cron, at)
@@ -195,7 +200,8 @@ func (s *state) start(at time.Time, p *plan) {
 	}
 	switch {
 	case spec.ConcurrencyPolicy == batchv1.ForbidConcurrent && len(p.status.Active) > 0:
-		p.say(corev1.EventTypeNormal, "JobAlreadyActive", "Not starting job because prior execution is running and concurrency policy is Forbid")
+		p.say(corev1.EventTypeNormal, "JobAlreadyActive",
+			"Not starting job because prior execution is running and concurrency policy is Forbid")
 		return
 	case spec.ConcurrencyPolicy == batchv1.ReplaceConcurrent:
 		for _, j := range s.jobs {

@@ -64,8 +64,8 @@ func dueAt(s cron.Schedule, earliest, now time.Time) (due, error) {
 	return out, nil
 }
 
-// latest is the last time up to now, one of them being at. A schedule by the clock is asked for ever longer spans before now, so that
-// years of every minute cost no more than an hour; one by a delay counts from at.
+// latest is the last time up to now, one of them being at. A schedule by the clock is asked for ever longer spans
+// before now, so that years of every minute cost no more than an hour; one by a delay counts from at.
 func latest(s cron.Schedule, at, now time.Time) time.Time {
 	if every, ok := s.(cron.ConstantDelaySchedule); ok {
 		return at.Add(now.Sub(at) / every.Delay * every.Delay)

@@ -37,7 +37,8 @@ func New(d controller.Deps) (*Controller, error) {
 		Deps: d, writes: certificatesclient.CertificateSigningRequests(d.Client),
 		requests: controller.InformerFor(d.Informers, certificatesclient.CertificateSigningRequests),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "csrcleaner", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "csrcleaner", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, controller.WatchKeys(c.loop, c.requests)
 }
 
@@ -57,7 +58,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if left := at.Sub(c.Now()); left > 0 {
 		return controller.Result{RequeueAfter: left}, nil
 	}
-	if err := c.writes.Delete(ctx, "", r.Name, r.UID); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err := c.writes.Delete(ctx, "", r.Name, r.UID); err != nil && !apierrors.IsNotFound(err) &&
+		!apierrors.IsConflict(err) {
 		return controller.Result{}, fmt.Errorf("unable to delete CSR %q: %w", r.Name, err)
 	}
 	return controller.Result{}, nil

@@ -45,26 +45,36 @@ func TestReconcile(t *testing.T) {
 		deletes   bool
 		again     time.Duration
 	}{
-		"pending":              {created: 23 * time.Hour, again: time.Hour},
-		"pending for long":     {created: 24 * time.Hour, deletes: true},
-		"denied":               {created: 48 * time.Hour, condition: certificatesv1.CertificateDenied, changed: 20 * time.Minute, again: 40 * time.Minute},
-		"denied long ago":      {condition: certificatesv1.CertificateDenied, changed: time.Hour, deletes: true},
-		"failed long ago":      {condition: certificatesv1.CertificateFailed, changed: time.Hour, deletes: true},
-		"approved, not issued": {created: 48 * time.Hour, condition: certificatesv1.CertificateApproved, changed: 30 * time.Hour},
-		"issued":               {condition: certificatesv1.CertificateApproved, changed: time.Minute, cert: until(t, now.Add(9*time.Hour)), again: 59 * time.Minute},
-		"issued long ago":      {condition: certificatesv1.CertificateApproved, changed: time.Hour, cert: until(t, now.Add(9*time.Hour)), deletes: true},
-		"issued for short":     {condition: certificatesv1.CertificateApproved, changed: time.Minute, cert: until(t, now.Add(10*time.Minute)), again: 10 * time.Minute},
-		"issued and over":      {condition: certificatesv1.CertificateApproved, changed: time.Minute, cert: until(t, now), deletes: true},
+		"pending":          {created: 23 * time.Hour, again: time.Hour},
+		"pending for long": {created: 24 * time.Hour, deletes: true},
+		"denied": {created: 48 * time.Hour, condition: certificatesv1.CertificateDenied,
+			changed: 20 * time.Minute, again: 40 * time.Minute},
+		"denied long ago": {condition: certificatesv1.CertificateDenied, changed: time.Hour, deletes: true},
+		"failed long ago": {condition: certificatesv1.CertificateFailed, changed: time.Hour, deletes: true},
+		"approved, not issued": {created: 48 * time.Hour, condition: certificatesv1.CertificateApproved,
+			changed: 30 * time.Hour},
+		"issued": {condition: certificatesv1.CertificateApproved, changed: time.Minute,
+			cert: until(t, now.Add(9*time.Hour)), again: 59 * time.Minute},
+		"issued long ago": {condition: certificatesv1.CertificateApproved, changed: time.Hour,
+			cert: until(t, now.Add(9*time.Hour)), deletes: true},
+		"issued for short": {condition: certificatesv1.CertificateApproved, changed: time.Minute,
+			cert: until(t, now.Add(10*time.Minute)), again: 10 * time.Minute},
+		"issued and over": {condition: certificatesv1.CertificateApproved, changed: time.Minute,
+			cert: until(t, now), deletes: true},
 	} {
-		fake := &controllertest.Fake{Answer: func(controllertest.Call) (runtime.Object, error) { return &metav1.Status{}, nil }}
+		fake := &controllertest.Fake{Answer: func(controllertest.Call) (runtime.Object, error) {
+			return &metav1.Status{}, nil
+		}}
 		ctl, err := New(fake.Deps(t, now))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "u", CreationTimestamp: metav1.NewTime(now.Add(-c.created))}}
+		r := &certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "u", CreationTimestamp: metav1.NewTime(now.Add(-c.created))}}
 		r.Status.Certificate = c.cert
 		if c.condition != "" {
-			r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: c.condition, LastUpdateTime: metav1.NewTime(now.Add(-c.changed))}}
+			r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+				{Type: c.condition, LastUpdateTime: metav1.NewTime(now.Add(-c.changed))}}
 		}
 		controllertest.Put(t, ctl.requests, r)
 		res, err := ctl.Reconcile(t.Context(), controller.Key{Name: "r"})

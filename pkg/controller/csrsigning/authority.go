@@ -52,7 +52,8 @@ func Load(certFile, keyFile string) (*Authority, error) {
 }
 
 // sign makes the certificate that r asks for, as PEM.
-func (a *Authority) sign(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage, lifetime time.Duration, now time.Time) ([]byte, error) {
+func (a *Authority) sign(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage, lifetime time.Duration,
+	now time.Time) ([]byte, error) {
 	bits, extended, err := certificates.X509Usages(usages)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,8 @@ func (a *Authority) sign(r *x509.CertificateRequest, usages []certificatesv1.Key
 		return nil, fmt.Errorf("refusing to sign a certificate that expired in the past: NotAfter %v", to)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		Subject: r.Subject, DNSNames: r.DNSNames, IPAddresses: r.IPAddresses, EmailAddresses: r.EmailAddresses, URIs: r.URIs,
+		Subject: r.Subject, DNSNames: r.DNSNames, IPAddresses: r.IPAddresses, EmailAddresses: r.EmailAddresses,
+		URIs:      r.URIs,
 		NotBefore: from, NotAfter: to, KeyUsage: bits, ExtKeyUsage: extended, BasicConstraintsValid: true,
 	}, a.cert, r.PublicKey, a.key)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 
 // Config is what the flags say.
 type Config struct {
-	// Authorities are by the name of their signer. They are asked for whenever one signs: its files may have been replaced.
+	// Authorities are by the name of their signer. They are asked for whenever one signs: its files may have been
+	// replaced.
 	Authorities map[string]func() (*Authority, error)
 	// Duration is the longest lifetime of a certificate, and that of those that ask for none.
 	Duration time.Duration
@@ -43,7 +44,9 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		Deps: d, cfg: cfg, writes: certificatesclient.CertificateSigningRequests(d.Client),
 		requests: controller.InformerFor(d.Informers, certificatesclient.CertificateSigningRequests),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "certificate_signing", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "certificate_signing", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
+		c.Reconcile)
 	return c, controller.WatchKeys(c.loop, c.requests)
 }
 
@@ -66,11 +69,13 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, controller.TerminalError(fmt.Errorf("unable to parse csr %q: %w", r.Name, err))
 	}
 	if err := certificates.CheckSigner(r.Spec.SignerName, asked, r.Spec.Usages); err != nil {
-		certificates.SetCondition(&r.Status, certificatesv1.CertificateFailed, "SignerValidationFailure", err.Error(), c.Now())
+		certificates.SetCondition(&r.Status, certificatesv1.CertificateFailed, "SignerValidationFailure", err.Error(),
+			c.Now())
 	} else {
 		ca, err := load()
 		if err == nil {
-			r.Status.Certificate, err = ca.sign(asked, r.Spec.Usages, lifetimeOf(r.Spec.ExpirationSeconds, c.cfg.Duration), c.Now())
+			r.Status.Certificate, err = ca.sign(asked, r.Spec.Usages,
+				lifetimeOf(r.Spec.ExpirationSeconds, c.cfg.Duration), c.Now())
 		}
 		if err != nil {
 			return controller.Result{}, fmt.Errorf("error auto signing csr: %w", err)
@@ -84,6 +89,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 
 // waits tells whether a request is approved and nothing has come of it yet.
 func waits(s *certificatesv1.CertificateSigningRequestStatus) bool {
-	return certificates.Has(s, certificatesv1.CertificateApproved) && !certificates.Has(s, certificatesv1.CertificateDenied) &&
+	return certificates.Has(s, certificatesv1.CertificateApproved) &&
+		!certificates.Has(s, certificatesv1.CertificateDenied) &&
 		!certificates.Has(s, certificatesv1.CertificateFailed) && len(s.Certificate) == 0
 }

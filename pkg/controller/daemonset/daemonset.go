@@ -1,6 +1,6 @@
 // Package daemonset keeps one pod of each DaemonSet on every node that it is for, and replaces them when the template
-// changes. Where pods belong (place), what to create and delete (spread, update) and the status are pure functions of one
-// state; the history of templates is kept in ControllerRevisions.
+// changes. Where pods belong (place), what to create and delete (spread, update) and the status are pure functions of
+// one state; the history of templates is kept in ControllerRevisions.
 package daemonset
 
 import (
@@ -57,17 +57,22 @@ func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
 		Deps: d,
 		sets: controller.InformerFor(d.Informers, apps.DaemonSets), writeSets: apps.DaemonSets(d.Client),
-		revisions: controller.InformerFor(d.Informers, apps.ControllerRevisions), writeRevisions: apps.ControllerRevisions(d.Client),
-		pods: controller.InformerFor(d.Informers, core.Pods), nodes: controller.InformerFor(d.Informers, core.Nodes),
-		expect: owned.NewExpectations(d.Now), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
+		revisions:      controller.InformerFor(d.Informers, apps.ControllerRevisions),
+		writeRevisions: apps.ControllerRevisions(d.Client),
+		pods:           controller.InformerFor(d.Informers, core.Pods),
+		nodes:          controller.InformerFor(d.Informers, core.Nodes),
+		expect:         owned.NewExpectations(d.Now), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
 	}
 	c.control = podcontrol.Control{Pods: core.Pods(d.Client), Expect: c.expect, Events: d.Events}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "daemonset", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "daemonset", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
 		owned.WatchOwners(c.loop, c.sets, c.expect),
 		controller.Watch(c.loop, c.revisions, owned.Revisions{Kind: kind(), Wake: c.loop.Add}.Handlers()),
-		controller.Watch(c.loop, c.pods, owned.Pods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
-		controller.Watch(c.loop, c.nodes, controller.Handlers[*corev1.Node]{Add: c.nodeAdded, Update: c.nodeUpdated, Delete: c.nodeDeleted}),
+		controller.Watch(c.loop, c.pods,
+			owned.Pods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
+		controller.Watch(c.loop, c.nodes,
+			controller.Handlers[*corev1.Node]{Add: c.nodeAdded, Update: c.nodeUpdated, Delete: c.nodeDeleted}),
 	)
 }
 
@@ -77,7 +82,8 @@ func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 // adopters are the DaemonSets that select the pod.
 func (c *Controller) adopters(p *corev1.Pod) (keys []controller.Key) {
 	for _, ds := range c.sets.InNamespace(p.Namespace) {
-		if sel, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector); err == nil && !sel.Empty() && sel.Matches(labels.Set(p.Labels)) {
+		if sel, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector); err == nil && !sel.Empty() &&
+			sel.Matches(labels.Set(p.Labels)) {
 			keys = append(keys, controller.KeyOf(ds))
 		}
 	}
@@ -94,7 +100,8 @@ func (c *Controller) nodeAdded(node *corev1.Node) {
 
 // nodeUpdated wakes the DaemonSets to which the change matters. Most changes of nodes are heartbeats.
 func (c *Controller) nodeUpdated(old, node *corev1.Node) {
-	if equality.Semantic.DeepEqual(old.Labels, node.Labels) && equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) {
+	if equality.Semantic.DeepEqual(old.Labels, node.Labels) &&
+		equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints) {
 		return
 	}
 	for _, ds := range c.sets.List() {
@@ -115,10 +122,12 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	}
 	sel, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
 	if err != nil {
-		return controller.Result{}, controller.TerminalError(fmt.Errorf("reading the selector of DaemonSet %s: %w", key, err))
+		return controller.Result{},
+			controller.TerminalError(fmt.Errorf("reading the selector of DaemonSet %s: %w", key, err))
 	}
 	if sel.Empty() {
-		c.Events.Eventf(ds, corev1.EventTypeWarning, "SelectingAll", "This daemon set is selecting all pods. A non-empty selector is required.")
+		c.Events.Eventf(ds, corev1.EventTypeWarning, "SelectingAll",
+			"This daemon set is selecting all pods. A non-empty selector is required.")
 		return controller.Result{}, nil
 	}
 	if ds.DeletionTimestamp != nil {
@@ -135,7 +144,9 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, err
 	}
 	s := &state{ds: ds, hash: revisionOf(now), nodes: c.nodes.List(), pods: byNode(pods), now: c.Now()}
-	slices.SortFunc(s.nodes, func(a, b *corev1.Node) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	slices.SortFunc(s.nodes, func(a, b *corev1.Node) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
 	var wait time.Duration
 	var errs []error
 	if upToDate {
@@ -151,20 +162,24 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 }
 
 // claim returns the pods that are the DaemonSet's own, also those at their end.
-func (c *Controller) claim(ctx context.Context, key controller.Key, ds *appsv1.DaemonSet, sel labels.Selector) ([]*corev1.Pod, error) {
+func (c *Controller) claim(ctx context.Context, key controller.Key, ds *appsv1.DaemonSet,
+	sel labels.Selector) ([]*corev1.Pod, error) {
 	claim := owned.Claim[*corev1.Pod]{
 		Owner: ds, Kind: kind(), Selector: sel, Children: c.control.Pods, Adoptable: controller.PodActive,
-		Fresh: func(ctx context.Context) (metav1.Object, error) { return c.writeSets.Get(ctx, key.Namespace, key.Name) },
+		Fresh: func(ctx context.Context) (metav1.Object, error) {
+			return c.writeSets.Get(ctx, key.Namespace, key.Name)
+		},
 	}
 	return claim.Settle(ctx, append(c.pods.OwnedBy(ds.UID), c.pods.Orphans(key.Namespace)...))
 }
 
-// act spreads pods, and if that is done, goes on with an update. The duration, if positive, is when a pod that failed may be
-// replaced.
+// act spreads pods, and if that is done, goes on with an update. The duration, if positive, is when a pod that failed
+// may be replaced.
 func (c *Controller) act(ctx context.Context, s *state) (time.Duration, error) {
 	todo := s.spread()
 	wait := c.holdBack(s, &todo)
-	if len(todo.create)+len(todo.delete) == 0 && s.ds.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+	if len(todo.create)+len(todo.delete) == 0 &&
+		s.ds.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
 		todo = s.update()
 	}
 	if len(todo.create)+len(todo.delete) == 0 {
@@ -177,12 +192,13 @@ func (c *Controller) act(ctx context.Context, s *state) (time.Duration, error) {
 	return wait, c.control.Change(ctx, s.ds, create, todo.delete[:min(len(todo.delete), burst)])
 }
 
-// holdBack takes from the plan the failed pods whose node has had too many of late: a pod that fails at once is not made
-// over and over. It says when to look again.
+// holdBack takes from the plan the failed pods whose node has had too many of late: a pod that fails at once is not
+// made over and over. It says when to look again.
 func (c *Controller) holdBack(s *state, todo *plan) (wait time.Duration) {
 	for _, p := range todo.ended {
 		if p.Status.Phase == corev1.PodSucceeded {
-			c.Events.Eventf(s.ds, corev1.EventTypeNormal, "SucceededDaemonPod", "Found succeeded daemon pod %s/%s on node %s, will try to delete it", p.Namespace, p.Name, nodeOf(p))
+			c.Events.Eventf(s.ds, corev1.EventTypeNormal, "SucceededDaemonPod",
+				"Found succeeded daemon pod %s/%s on node %s, will try to delete it", p.Namespace, p.Name, nodeOf(p))
 			continue
 		}
 		key := string(s.ds.UID) + "/" + nodeOf(p)
@@ -195,7 +211,8 @@ func (c *Controller) holdBack(s *state, todo *plan) (wait time.Duration) {
 		}
 		c.failed.Next(key, s.now)
 		c.failed.GC()
-		c.Events.Eventf(s.ds, corev1.EventTypeWarning, "FailedDaemonPod", "Found failed daemon pod %s/%s on node %s, will try to kill it", p.Namespace, p.Name, nodeOf(p))
+		c.Events.Eventf(s.ds, corev1.EventTypeWarning, "FailedDaemonPod",
+			"Found failed daemon pod %s/%s on node %s, will try to kill it", p.Namespace, p.Name, nodeOf(p))
 	}
 	return wait
 }

@@ -19,7 +19,8 @@ import (
 )
 
 // stage is a controller with one DaemonSet and one node in its caches, on a fake API server.
-func stage(t *testing.T, answer func(controllertest.Call) (runtime.Object, error)) (*Controller, *controllertest.Fake, *appsv1.DaemonSet) {
+func stage(t *testing.T, answer func(controllertest.Call) (runtime.Object, error)) (*Controller, *controllertest.Fake,
+	*appsv1.DaemonSet) {
 	t.Helper()
 	f := &controllertest.Fake{Answer: answer}
 	c, err := New(f.Deps(t, start))
@@ -55,7 +56,8 @@ func TestFailedPods(t *testing.T) {
 			t.Fatal(err)
 		}
 		deleted := slices.Contains(f.Names(), "DELETE /api/v1/namespaces/ns/pods/"+name)
-		warned := strings.Contains(strings.Join(events(c), "\n"), "Warning FailedDaemonPod Found failed daemon pod ns/"+name+" on node n1, will try to kill it")
+		warned := strings.Contains(strings.Join(events(c), "\n"),
+			"Warning FailedDaemonPod Found failed daemon pod ns/"+name+" on node n1, will try to kill it")
 		if again := i > 0; deleted == again || warned == again || (result.RequeueAfter > 0) != again {
 			t.Errorf("%s: deleted %v, warned %v, again in %s", name, deleted, warned, result.RequeueAfter)
 		}
@@ -69,11 +71,13 @@ func TestFailedPods(t *testing.T) {
 // TestHashCollision: a revision of another template that has the name raises the collision count, and no pod is made.
 func TestHashCollision(t *testing.T) {
 	t.Parallel()
-	taken := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "taken"}, Data: runtime.RawExtension{Raw: []byte(`{"other":1}`)}}
+	taken := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "taken"},
+		Data: runtime.RawExtension{Raw: []byte(`{"other":1}`)}}
 	c, f, ds := stage(t, func(call controllertest.Call) (runtime.Object, error) {
 		switch {
 		case call.Method == "POST" && strings.HasSuffix(call.Path, "/controllerrevisions"):
-			return nil, apierrors.NewAlreadyExists(schema.GroupResource{Group: "apps", Resource: "controllerrevisions"}, "taken")
+			return nil, apierrors.NewAlreadyExists(schema.GroupResource{Group: "apps", Resource: "controllerrevisions"},
+				"taken")
 		case call.Method == "GET":
 			return taken, nil
 		}
@@ -84,7 +88,8 @@ func TestHashCollision(t *testing.T) {
 	}
 	calls := f.Calls()
 	last := calls[len(calls)-1]
-	if put, ok := last.Object.(*appsv1.DaemonSet); !ok || last.Name() != "PUT /apis/apps/v1/namespaces/ns/daemonsets/d/status" || *put.Status.CollisionCount != 1 {
+	if put, ok := last.Object.(*appsv1.DaemonSet); !ok ||
+		last.Name() != "PUT /apis/apps/v1/namespaces/ns/daemonsets/d/status" || *put.Status.CollisionCount != 1 {
 		t.Errorf("last call %s %s", last.Name(), last.Body)
 	}
 }
@@ -104,8 +109,8 @@ func TestWaitsForItsOwnPods(t *testing.T) {
 	}
 }
 
-// TestObservedGeneration: the status does not say that a generation was observed while a pod that was made for the one before is
-// still to come.
+// TestObservedGeneration: the status does not say that a generation was observed while a pod that was made for the one
+// before is still to come.
 func TestObservedGeneration(t *testing.T) {
 	t.Parallel()
 	c, f, ds := stage(t, nil)

@@ -28,16 +28,20 @@ func (c *Controller) history(ds *appsv1.DaemonSet, sel labels.Selector, pods []*
 		Cache: c.revisions,
 		Claim: owned.Claim[*appsv1.ControllerRevision]{
 			Owner: ds, Kind: kind(), Selector: sel, Children: c.writeRevisions,
-			Fresh: func(ctx context.Context) (metav1.Object, error) { return c.writeSets.Get(ctx, ds.Namespace, ds.Name) },
+			Fresh: func(ctx context.Context) (metav1.Object, error) {
+				return c.writeSets.Get(ctx, ds.Namespace, ds.Name)
+			},
 		},
 		Merge: func(ctx context.Context, from, to *appsv1.ControllerRevision) error {
-			return history.MovePods(ctx, c.control.Pods, pods, appsv1.DefaultDaemonSetUniqueLabelKey, revisionOf(from), revisionOf(to))
+			return history.MovePods(ctx, c.control.Pods, pods, appsv1.DefaultDaemonSetUniqueLabelKey, revisionOf(from),
+				revisionOf(to))
 		},
 	}
 }
 
 // settle returns the revision of the present template and the old ones.
-func (c *Controller) settle(ctx context.Context, h history.Revisions, ds *appsv1.DaemonSet) (now *appsv1.ControllerRevision, old []*appsv1.ControllerRevision, err error) {
+func (c *Controller) settle(ctx context.Context, h history.Revisions,
+	ds *appsv1.DaemonSet) (now *appsv1.ControllerRevision, old []*appsv1.ControllerRevision, err error) {
 	data, err := history.Snapshot(&ds.Spec.Template)
 	if err != nil {
 		return nil, nil, err

@@ -9,8 +9,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// placement says whether a node is for a DaemonSet: whether a pod that is not there yet should be, and whether one that is
-// there may stay. A taint NoSchedule that came later does not drive a pod away.
+// placement says whether a node is for a DaemonSet: whether a pod that is not there yet should be, and whether one that
+// is there may stay. A taint NoSchedule that came later does not drive a pod away.
 type placement struct{ run, stay bool }
 
 // placer is what of a DaemonSet's template says where its pods belong, parsed once for many nodes.
@@ -22,11 +22,12 @@ type placer struct {
 
 func placerOf(ds *appsv1.DaemonSet) placer {
 	spec := &ds.Spec.Template.Spec
-	return placer{nodeName: spec.NodeName, affinity: nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec}), tolerated: tolerations(spec)}
+	return placer{nodeName: spec.NodeName, affinity: nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec}),
+		tolerated: tolerations(spec)}
 }
 
-// place decides by the template's node name, node selector, required node affinity and tolerations; whether the pod fits in
-// is the scheduler's matter.
+// place decides by the template's node name, node selector, required node affinity and tolerations; whether the pod
+// fits in is the scheduler's matter.
 func (from placer) place(node *corev1.Node) placement {
 	if from.nodeName != "" && from.nodeName != node.Name {
 		return placement{}
@@ -38,7 +39,10 @@ func (from placer) place(node *corev1.Node) placement {
 	p := placement{run: true, stay: true}
 	for i := range node.Spec.Taints {
 		t := &node.Spec.Taints[i]
-		if t.Effect == corev1.TaintEffectPreferNoSchedule || slices.ContainsFunc(from.tolerated, func(o corev1.Toleration) bool { return o.ToleratesTaint(klog.Logger{}, t, true) }) {
+		if t.Effect == corev1.TaintEffectPreferNoSchedule ||
+			slices.ContainsFunc(from.tolerated, func(o corev1.Toleration) bool {
+				return o.ToleratesTaint(klog.Logger{}, t, true)
+			}) {
 			continue
 		}
 		p.run = false
@@ -49,8 +53,8 @@ func (from placer) place(node *corev1.Node) placement {
 	return p
 }
 
-// tolerations are the template's, and those of every daemon: it runs on nodes that are in trouble or closed for others. One
-// of these that the template has with a limit in seconds loses the limit
+// tolerations are the template's, and those of every daemon: it runs on nodes that are in trouble or closed for others.
+// One of these that the template has with a limit in seconds loses the limit
 // (https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations).
 func tolerations(spec *corev1.PodSpec) []corev1.Toleration {
 	out := slices.Clone(spec.Tolerations)

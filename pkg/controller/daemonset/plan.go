@@ -57,9 +57,9 @@ func (s *state) desired() (n int) {
 	return n
 }
 
-// spread puts one pod on every node that should run one, and takes away what is there in excess or not to be there. A node
-// whose pod is still going away waits for that. Pods of nodes that are gone are left to the pod garbage collector, or go if
-// they were never scheduled.
+// spread puts one pod on every node that should run one, and takes away what is there in excess or not to be there. A
+// node whose pod is still going away waits for that. Pods of nodes that are gone are left to the pod garbage collector,
+// or go if they were never scheduled.
 func (s *state) spread() plan {
 	var out plan
 	known := map[string]bool{}
@@ -77,7 +77,9 @@ func (s *state) spread() plan {
 	}
 	for node, pods := range s.pods {
 		if !known[node] {
-			out.delete = append(out.delete, slices.DeleteFunc(leaving(pods), func(p *corev1.Pod) bool { return p.Spec.NodeName != "" })...)
+			out.delete = append(out.delete, slices.DeleteFunc(leaving(pods), func(p *corev1.Pod) bool {
+				return p.Spec.NodeName != ""
+			})...)
 		}
 	}
 	return out
@@ -88,8 +90,8 @@ func leaving(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
-// tidy deletes what a node has in excess: pods at their end, and all but one of the others, or all but one of each revision
-// while an update may surge.
+// tidy deletes what a node has in excess: pods at their end, and all but one of the others, or all but one of each
+// revision while an update may surge.
 func (s *state) tidy(pods []*corev1.Pod, out *plan) {
 	var running []*corev1.Pod
 	for _, p := range leaving(pods) {
@@ -108,8 +110,8 @@ func (s *state) tidy(pods []*corev1.Pod, out *plan) {
 	}
 }
 
-// tidySurge keeps the oldest pod of the current revision and the oldest of the others; the latter only while it is ready and
-// the former not available.
+// tidySurge keeps the oldest pod of the current revision and the oldest of the others; the latter only while it is
+// ready and the former not available.
 func (s *state) tidySurge(running []*corev1.Pod, out *plan) {
 	var fresh, old *corev1.Pod
 	for _, p := range running {

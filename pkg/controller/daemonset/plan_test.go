@@ -15,8 +15,9 @@ import (
 
 var start = time.Unix(1_000_000, 0)
 
-// scene reads nodes and their pods from "n1: new ready, old; n2:". A pod is new or old (its revision), and ready (for an
-// hour), justready (for a second), failed, succeeded, going (being deleted) or unscheduled. Pods are older from left to right.
+// scene reads nodes and their pods from "n1: new ready, old; n2:". A pod is new or old (its revision), and ready (for
+// an hour), justready (for a second), failed, succeeded, going (being deleted) or unscheduled. Pods are older from left
+// to right.
 func scene(t *testing.T, text string) *state {
 	t.Helper()
 	s := &state{ds: set(nil), hash: "new", now: start}
@@ -39,7 +40,8 @@ func scene(t *testing.T, text string) *state {
 		}
 		for i, words := range strings.Split(list, ",") {
 			if words = strings.TrimSpace(words); words != "" {
-				pods = append(pods, scenePod(t, strings.Fields(words), name, fmt.Sprint(name, "-", i), start.Add(-time.Duration(i)*time.Hour)))
+				pods = append(pods, scenePod(t, strings.Fields(words), name, fmt.Sprint(name, "-", i),
+					start.Add(-time.Duration(i)*time.Hour)))
 			}
 		}
 	}
@@ -52,7 +54,9 @@ func scenePod(t *testing.T, words []string, on, name string, born time.Time) *co
 	p := podFor(set(nil), words[0], on)
 	p.Name, p.CreationTimestamp, p.Spec.NodeName, p.Status.Phase = name, metav1.NewTime(born), on, corev1.PodRunning
 	ready := func(since time.Duration) {
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(start.Add(-since))}}
+		p.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+				LastTransitionTime: metav1.NewTime(start.Add(-since))}}
 	}
 	for _, w := range words[1:] {
 		switch w {
@@ -92,7 +96,8 @@ func (s *state) rolling(t *testing.T, text string) *state {
 	default:
 		t.Fatalf("strategy %q", text)
 	}
-	s.ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType, RollingUpdate: u}
+	s.ds.Spec.UpdateStrategy = appsv1.DaemonSetUpdateStrategy{Type: appsv1.RollingUpdateDaemonSetStrategyType,
+		RollingUpdate: u}
 	return s
 }
 
@@ -197,7 +202,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestUpdateGoesOnByItself: nothing tells when a new pod has been ready for long enough beside the old one, which then goes.
+// TestUpdateGoesOnByItself: nothing tells when a new pod has been ready for long enough beside the old one, which then
+// goes.
 func TestUpdateGoesOnByItself(t *testing.T) {
 	t.Parallel()
 	s := scene(t, "n1: new justready, old ready; n2: old ready").rolling(t, "surge=1")

@@ -12,7 +12,8 @@ import (
 	"bonsai/pkg/controller/podtemplate"
 )
 
-// templateGenerationLabel says on a pod what the annotation deprecated.daemonset.template.generation said on its DaemonSet.
+// templateGenerationLabel says on a pod what the annotation deprecated.daemonset.template.generation said on its
+// DaemonSet.
 const templateGenerationLabel = "pod-template-generation"
 
 // podFor makes the pod of the revision hash for a node. The scheduler binds it: its affinity names the node.
@@ -38,9 +39,11 @@ func pin(spec *corev1.PodSpec, node string) {
 	if spec.Affinity.NodeAffinity == nil {
 		spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
 	}
-	spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
-	}}}
+	spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchFields: []corev1.NodeSelectorRequirement{
+				{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+		}}}
 }
 
 // nodeOf is the node that a pod is on, or that its affinity names while it is not scheduled; "" is none.
@@ -59,8 +62,8 @@ func nodeOf(p *corev1.Pod) string {
 	return ""
 }
 
-// byNode files the pods under their nodes, the one to keep first: scheduled before not, older before younger. A pod at its end
-// that is being deleted is left out: it only waits for somebody's finalizer, and its node need not.
+// byNode files the pods under their nodes, the one to keep first: scheduled before not, older before younger. A pod at
+// its end that is being deleted is left out: it only waits for somebody's finalizer, and its node need not.
 func byNode(pods []*corev1.Pod) map[string][]*corev1.Pod {
 	out := map[string][]*corev1.Pod{}
 	for _, p := range pods {

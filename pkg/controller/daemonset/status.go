@@ -8,13 +8,14 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// status counts nodes, not pods: a node with two pods during an update counts by the one that was there first. The duration,
-// if positive, is when the next pod will have been ready for long enough.
+// status counts nodes, not pods: a node with two pods during an update counts by the one that was there first. The
+// duration, if positive, is when the next pod will have been ready for long enough.
 //
 // acted says whether the spec of this generation has been acted on: while pods are still expected it has not.
 func (s *state) status(acted bool) (appsv1.DaemonSetStatus, time.Duration) {
 	st := appsv1.DaemonSetStatus{
-		ObservedGeneration: s.ds.Status.ObservedGeneration, CollisionCount: s.ds.Status.CollisionCount, Conditions: s.ds.Status.Conditions,
+		ObservedGeneration: s.ds.Status.ObservedGeneration, CollisionCount: s.ds.Status.CollisionCount,
+		Conditions: s.ds.Status.Conditions,
 	}
 	if acted {
 		st.ObservedGeneration = s.ds.Generation

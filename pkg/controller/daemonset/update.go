@@ -4,8 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// update replaces pods of old revisions, as many at a time as the strategy allows. It looks only at nodes that have pods:
-// spread sees to the others. An old pod also goes from a node that no longer takes new ones.
+// update replaces pods of old revisions, as many at a time as the strategy allows. It looks only at nodes that have
+// pods: spread sees to the others. An old pod also goes from a node that no longer takes new ones.
 func (s *state) update() plan {
 	n := s.desired()
 	surge, unavailable := s.surge(n), s.unavailable(n)
@@ -15,7 +15,8 @@ func (s *state) update() plan {
 	return s.updateInPlace(max(unavailable, 1))
 }
 
-// pair finds the one pod of the current and the one of an old revision on a node; ok is false if there are more of either.
+// pair finds the one pod of the current and the one of an old revision on a node; ok is false if there are more of
+// either.
 func (s *state) pair(pods []*corev1.Pod) (fresh, old *corev1.Pod, ok bool) {
 	for _, p := range leaving(pods) {
 		at := &old
@@ -30,8 +31,8 @@ func (s *state) pair(pods []*corev1.Pod) (fresh, old *corev1.Pod, ok bool) {
 	return fresh, old, true
 }
 
-// updateInPlace deletes old pods, so that spread makes new ones once they are gone. Old pods that are not available go at
-// once, for that costs nothing; of the others as many as leaves no more than most nodes without an available pod.
+// updateInPlace deletes old pods, so that spread makes new ones once they are gone. Old pods that are not available go
+// at once, for that costs nothing; of the others as many as leaves no more than most nodes without an available pod.
 func (s *state) updateInPlace(most int) plan {
 	var out plan
 	var candidates []*corev1.Pod

@@ -21,7 +21,8 @@ const (
 // own tells whether an annotation is not to be copied from the Deployment to its ReplicaSets.
 func own(key string) bool {
 	switch key {
-	case corev1.LastAppliedConfigAnnotation, revisionAnnotation, historyAnnotation, desiredAnnotation, maxAnnotation, rollbackAnnotation:
+	case corev1.LastAppliedConfigAnnotation, revisionAnnotation, historyAnnotation, desiredAnnotation, maxAnnotation,
+		rollbackAnnotation:
 		return true
 	}
 	return false

@@ -31,16 +31,16 @@ func sum(sets []*appsv1.ReplicaSet, of func(*appsv1.ReplicaSet) int32) (n int32)
 	return n
 }
 
-// available is how many of the ReplicaSet's replicas are available. Its status may still count pods that are to go since it shrank: of
-// those that serve no more stay than its size.
+// available is how many of the ReplicaSet's replicas are available. Its status may still count pods that are to go
+// since it shrank: of those that serve no more stay than its size.
 func available(rs *appsv1.ReplicaSet) int32 { return min(rs.Status.AvailableReplicas, replicas(rs)) }
 
 func active(sets []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
 	return slices.DeleteFunc(slices.Clone(sets), func(rs *appsv1.ReplicaSet) bool { return replicas(rs) == 0 })
 }
 
-// limits resolves maxSurge (percent rounded up) and maxUnavailable (rounded down). If both came out as 0 nothing could ever
-// move, so maxUnavailable is then 1. Recreate has neither.
+// limits resolves maxSurge (percent rounded up) and maxUnavailable (rounded down). If both came out as 0 nothing could
+// ever move, so maxUnavailable is then 1. Recreate has neither.
 func limits(d *appsv1.Deployment) (surge, unavailable int32) {
 	ru := d.Spec.Strategy.RollingUpdate
 	n := *d.Spec.Replicas
@@ -79,15 +79,17 @@ func newReplicas(d *appsv1.Deployment, all []*appsv1.ReplicaSet, current int32) 
 	return current + min(room, want-current)
 }
 
-// reported tells whether the ReplicaSet's status is about its present size: what a status says of another one may count pods that went or
-// come with the change.
+// reported tells whether the ReplicaSet's status is about its present size: what a status says of another one may count
+// pods that went or come with the change.
 func reported(rs *appsv1.ReplicaSet) bool { return rs.Status.ObservedGeneration >= rs.Generation }
 
-// shrinkOld returns new sizes for old ReplicaSets: first those replicas go that are not available anyway, then as many of
-// the others as leave the minimum available. Nothing shrinks until all have reported.
+// shrinkOld returns new sizes for old ReplicaSets: first those replicas go that are not available anyway, then as many
+// of the others as leave the minimum available. Nothing shrinks until all have reported.
 func shrinkOld(d *appsv1.Deployment, next *appsv1.ReplicaSet, old []*appsv1.ReplicaSet) []target {
 	oldCount := sum(old, replicas)
-	if oldCount == 0 || !reported(next) || slices.ContainsFunc(active(old), func(rs *appsv1.ReplicaSet) bool { return !reported(rs) }) {
+	if oldCount == 0 || !reported(next) || slices.ContainsFunc(active(old), func(rs *appsv1.ReplicaSet) bool {
+		return !reported(rs)
+	}) {
 		return nil
 	}
 	_, maxUnavailable := limits(d)
@@ -118,8 +120,8 @@ func shrinkOld(d *appsv1.Deployment, next *appsv1.ReplicaSet, old []*appsv1.Repl
 	return out
 }
 
-// scaleTargets returns the sizes after the Deployment's own size changed: a single active (or the latest) ReplicaSet just
-// follows; a finished rollout keeps its old ones at 0; in the middle of a rolling update all share the change in
+// scaleTargets returns the sizes after the Deployment's own size changed: a single active (or the latest) ReplicaSet
+// just follows; a finished rollout keeps its old ones at 0; in the middle of a rolling update all share the change in
 // proportion to their sizes, to lower the risk.
 func scaleTargets(d *appsv1.Deployment, next *appsv1.ReplicaSet, old []*appsv1.ReplicaSet) []target {
 	want := *d.Spec.Replicas
@@ -148,8 +150,9 @@ func scaleTargets(d *appsv1.Deployment, next *appsv1.ReplicaSet, old []*appsv1.R
 	return out
 }
 
-// keepAvailable moves replicas from ReplicaSets that have some which are not available to those that would lose available ones, as far
-// as the minimum needs it: a smaller size takes no more out of service than maxUnavailable allows. The sum stays.
+// keepAvailable moves replicas from ReplicaSets that have some which are not available to those that would lose
+// available ones, as far as the minimum needs it: a smaller size takes no more out of service than maxUnavailable
+// allows. The sum stays.
 func keepAvailable(d *appsv1.Deployment, targets []target) {
 	_, unavailable := limits(d)
 	missing, spare, has := *d.Spec.Replicas-unavailable, int32(0), int32(0)
@@ -255,12 +258,15 @@ func fraction(d *appsv1.Deployment, rs *appsv1.ReplicaSet, surge int32) int32 {
 	return int32(math.Round(size)) - replicas(rs)
 }
 
-// surplus returns the old ReplicaSets beyond revisionHistoryLimit that can go: the oldest revisions, when empty and settled.
+// surplus returns the old ReplicaSets beyond revisionHistoryLimit that can go: the oldest revisions, when empty and
+// settled.
 func surplus(d *appsv1.Deployment, old []*appsv1.ReplicaSet) []*appsv1.ReplicaSet {
 	if d.Spec.RevisionHistoryLimit == nil || *d.Spec.RevisionHistoryLimit == math.MaxInt32 {
 		return nil
 	}
-	alive := slices.DeleteFunc(slices.Clone(old), func(rs *appsv1.ReplicaSet) bool { return rs.DeletionTimestamp != nil })
+	alive := slices.DeleteFunc(slices.Clone(old), func(rs *appsv1.ReplicaSet) bool {
+		return rs.DeletionTimestamp != nil
+	})
 	n := len(alive) - int(*d.Spec.RevisionHistoryLimit)
 	if n <= 0 {
 		return nil

@@ -14,7 +14,8 @@ func deploy(n int32, surge, unavailable string) *appsv1.Deployment {
 	s, u := intstr.Parse(surge), intstr.Parse(unavailable)
 	return &appsv1.Deployment{Spec: appsv1.DeploymentSpec{
 		Replicas: &n,
-		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &s, MaxUnavailable: &u}},
+		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType,
+			RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &s, MaxUnavailable: &u}},
 	}}
 }
 
@@ -67,7 +68,8 @@ func TestNewReplicas(t *testing.T) {
 		old, current int32
 		want         int32
 	}{
-		{"first rollout", 10, "25%", 0, 0, 10}, {"surge only", 10, "25%", 10, 0, 3}, {"room by shrunk old", 10, "25%", 8, 3, 5},
+		{"first rollout", 10, "25%", 0, 0, 10}, {"surge only", 10, "25%", 10, 0, 3},
+		{"room by shrunk old", 10, "25%", 8, 3, 5},
 		{"never above the wanted", 10, "100%", 1, 9, 10}, {"no room", 10, "0", 10, 0, 0},
 	} {
 		all := []*appsv1.ReplicaSet{rs("old", 9, c.old, c.old), rs("new", 1, c.current, 0)}
@@ -87,14 +89,21 @@ func TestShrinkOld(t *testing.T) {
 		want string
 	}{
 		{"new not available yet", deploy(10, "3", "0"), rs("n", 0, 3, 0), []*appsv1.ReplicaSet{rs("o", 1, 10, 10)}, ""},
-		{"as new become available", deploy(10, "3", "0"), rs("n", 0, 3, 2), []*appsv1.ReplicaSet{rs("o", 1, 10, 10)}, "o=8 "},
-		{"maxUnavailable at once", deploy(10, "0", "2"), rs("n", 0, 0, 0), []*appsv1.ReplicaSet{rs("o", 1, 10, 10)}, "o=8 "},
-		{"broken old first", deploy(10, "3", "0"), rs("n", 0, 3, 3), []*appsv1.ReplicaSet{rs("a", 9, 8, 8), rs("b", 1, 2, 0)}, "a=7 b=0 "},
-		{"oldest first", deploy(4, "4", "0"), rs("n", 0, 4, 2), []*appsv1.ReplicaSet{rs("b", 1, 2, 2), rs("a", 9, 2, 2)}, "a=0 "},
+		{"as new become available", deploy(10, "3", "0"), rs("n", 0, 3, 2), []*appsv1.ReplicaSet{rs("o", 1, 10, 10)},
+			"o=8 "},
+		{"maxUnavailable at once", deploy(10, "0", "2"), rs("n", 0, 0, 0), []*appsv1.ReplicaSet{rs("o", 1, 10, 10)},
+			"o=8 "},
+		{"broken old first", deploy(10, "3", "0"), rs("n", 0, 3, 3),
+			[]*appsv1.ReplicaSet{rs("a", 9, 8, 8), rs("b", 1, 2, 0)}, "a=7 b=0 "},
+		{"oldest first", deploy(4, "4", "0"), rs("n", 0, 4, 2),
+			[]*appsv1.ReplicaSet{rs("b", 1, 2, 2), rs("a", 9, 2, 2)}, "a=0 "},
 		{"finished", deploy(4, "1", "0"), rs("n", 0, 4, 4), []*appsv1.ReplicaSet{rs("o", 1, 1, 1)}, "o=0 "},
-		{"a status that still counts what goes", deploy(5, "0", "3"), rs("n", 0, 1, 0), []*appsv1.ReplicaSet{rs("o", 1, 4, 5)}, "o=2 "},
-		{"a status of another size", deploy(10, "3", "0"), rs("n", 0, 3, 3), []*appsv1.ReplicaSet{unreported(rs("o", 1, 10, 10))}, ""},
-		{"a new one's status of another size", deploy(10, "3", "0"), unreported(rs("n", 0, 3, 3)), []*appsv1.ReplicaSet{rs("o", 1, 10, 10)}, ""},
+		{"a status that still counts what goes", deploy(5, "0", "3"), rs("n", 0, 1, 0),
+			[]*appsv1.ReplicaSet{rs("o", 1, 4, 5)}, "o=2 "},
+		{"a status of another size", deploy(10, "3", "0"), rs("n", 0, 3, 3),
+			[]*appsv1.ReplicaSet{unreported(rs("o", 1, 10, 10))}, ""},
+		{"a new one's status of another size", deploy(10, "3", "0"), unreported(rs("n", 0, 3, 3)),
+			[]*appsv1.ReplicaSet{rs("o", 1, 10, 10)}, ""},
 		{"nothing old", deploy(4, "1", "0"), rs("n", 0, 4, 4), []*appsv1.ReplicaSet{rs("o", 1, 0, 0)}, ""},
 	} {
 		if got := show(shrinkOld(c.d, c.next, c.old)); got != c.want {
@@ -103,8 +112,8 @@ func TestShrinkOld(t *testing.T) {
 	}
 }
 
-// TestRolloutConvergesWithinLimits plays whole rollouts: whatever the limits, it ends, and on the way there are never more
-// pods than replicas+surge nor fewer available ones than replicas-unavailable.
+// TestRolloutConvergesWithinLimits plays whole rollouts: whatever the limits, it ends, and on the way there are never
+// more pods than replicas+surge nor fewer available ones than replicas-unavailable.
 func TestRolloutConvergesWithinLimits(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int32{1, 2, 5, 10, 33} {
@@ -119,7 +128,8 @@ func TestRolloutConvergesWithinLimits(t *testing.T) {
 				up := newReplicas(d, []*appsv1.ReplicaSet{old, next}, *next.Spec.Replicas)
 				next.Spec.Replicas = &up
 				for _, x := range shrinkOld(d, next, []*appsv1.ReplicaSet{old}) {
-					x.rs.Spec.Replicas, x.rs.Status.AvailableReplicas = new(x.replicas), min(x.rs.Status.AvailableReplicas, x.replicas)
+					x.rs.Spec.Replicas, x.rs.Status.AvailableReplicas = new(x.replicas),
+						min(x.rs.Status.AvailableReplicas, x.replicas)
 				}
 				if total := *old.Spec.Replicas + *next.Spec.Replicas; total > n+surge {
 					t.Fatalf("n=%d limits=%v: %d pods", n, lim, total)
@@ -233,7 +243,8 @@ func TestJudgeProgress(t *testing.T) {
 	}
 }
 
-// TestKeepAvailable: a size that shrinks in the middle of a rollout takes replicas that do not serve first, as far as the minimum needs it.
+// TestKeepAvailable: a size that shrinks in the middle of a rollout takes replicas that do not serve first, as far as
+// the minimum needs it.
 func TestKeepAvailable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

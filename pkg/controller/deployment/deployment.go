@@ -41,16 +41,20 @@ type Controller struct {
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
-		Deps:        d,
-		deployments: controller.InformerFor(d.Informers, apps.Deployments), writeDeployments: apps.Deployments(d.Client),
-		sets: controller.InformerFor(d.Informers, apps.ReplicaSets), writeSets: apps.ReplicaSets(d.Client),
-		pods: controller.InformerFor(d.Informers, core.Pods), namespaces: controller.InformerFor(d.Informers, core.Namespaces),
-		written: written{versions: map[controller.Key]string{}},
+		Deps:             d,
+		deployments:      controller.InformerFor(d.Informers, apps.Deployments),
+		writeDeployments: apps.Deployments(d.Client),
+		sets:             controller.InformerFor(d.Informers, apps.ReplicaSets), writeSets: apps.ReplicaSets(d.Client),
+		pods:       controller.InformerFor(d.Informers, core.Pods),
+		namespaces: controller.InformerFor(d.Informers, core.Namespaces),
+		written:    written{versions: map[controller.Key]string{}},
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "deployment", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "deployment", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
 		controller.WatchKeys(c.loop, c.deployments),
-		controller.Watch(c.loop, c.sets, controller.Handlers[*appsv1.ReplicaSet]{Add: c.setChanged, Update: c.setUpdated, Delete: c.setChanged}),
+		controller.Watch(c.loop, c.sets,
+			controller.Handlers[*appsv1.ReplicaSet]{Add: c.setChanged, Update: c.setUpdated, Delete: c.setChanged}),
 		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{Delete: c.podDeleted}),
 	)
 }
@@ -118,10 +122,12 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	d := cached.DeepCopy()
 	sel, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
-		return controller.Result{}, controller.TerminalError(fmt.Errorf("reading the selector of Deployment %s: %w", key, err))
+		return controller.Result{},
+			controller.TerminalError(fmt.Errorf("reading the selector of Deployment %s: %w", key, err))
 	}
 	if sel.Empty() {
-		c.Events.Eventf(d, corev1.EventTypeWarning, "SelectingAll", "This deployment is selecting all pods. A non-empty selector is required.")
+		c.Events.Eventf(d, corev1.EventTypeWarning, "SelectingAll",
+			"This deployment is selecting all pods. A non-empty selector is required.")
 		return controller.Result{}, nil
 	}
 	sets, err := c.claim(ctx, key, d, sel)
@@ -145,7 +151,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	}
 }
 
-func (c *Controller) claim(ctx context.Context, key controller.Key, d *appsv1.Deployment, sel labels.Selector) ([]*appsv1.ReplicaSet, error) {
+func (c *Controller) claim(ctx context.Context, key controller.Key, d *appsv1.Deployment,
+	sel labels.Selector) ([]*appsv1.ReplicaSet, error) {
 	claim := owned.Claim[*appsv1.ReplicaSet]{
 		Owner: d, Kind: kind(), Selector: sel, Children: c.writeSets,
 		Fresh: func(ctx context.Context) (metav1.Object, error) {

@@ -27,11 +27,13 @@ type rollout struct {
 
 // old returns the ReplicaSets that are to shrink.
 func (r *rollout) old() []*appsv1.ReplicaSet {
-	return slices.DeleteFunc(slices.Clone(r.all), func(rs *appsv1.ReplicaSet) bool { return r.next != nil && rs.UID == r.next.UID })
+	return slices.DeleteFunc(slices.Clone(r.all), func(rs *appsv1.ReplicaSet) bool {
+		return r.next != nil && rs.UID == r.next.UID
+	})
 }
 
-// findNext sets r.next to the oldest ReplicaSet with the current template, and keeps its revision and annotations current.
-// If there is none, it is created when create says so.
+// findNext sets r.next to the oldest ReplicaSet with the current template, and keeps its revision and annotations
+// current. If there is none, it is created when create says so.
 func (r *rollout) findNext(ctx context.Context, create bool) error {
 	for _, rs := range r.all {
 		if sameTemplate(&rs.Spec.Template, &r.d.Spec.Template) {
@@ -62,7 +64,9 @@ func (r *rollout) refreshNext(ctx context.Context, rev int64) error {
 	}
 	needsUpdate := setRevision(r.d, r.next.Annotations[revisionAnnotation])
 	if hasDeadline(r.d) && condition(r.d.Status, appsv1.DeploymentProgressing) == nil {
-		setCondition(&r.d.Status, r.progressing(corev1.ConditionTrue, foundNewReplicaSet, fmt.Sprintf("Found new replica set %q", r.next.Name)))
+		setCondition(&r.d.Status,
+			r.progressing(corev1.ConditionTrue, foundNewReplicaSet,
+				fmt.Sprintf("Found new replica set %q", r.next.Name)))
 		needsUpdate = true
 	}
 	if !needsUpdate {
@@ -100,14 +104,17 @@ func (r *rollout) createNext(ctx context.Context, rev int64) error {
 	default:
 		r.written.remember(controller.KeyOf(r.d), made.ResourceVersion)
 		if n := replicas(made); n > 0 {
-			r.Events.Eventf(r.d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled up replica set %s from 0 to %d", made.Name, n)
+			r.Events.Eventf(r.d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled up replica set %s from 0 to %d",
+				made.Name, n)
 		}
 	}
 	r.next = made
 	r.all = append(r.all, made)
 	changed := setRevision(r.d, made.Annotations[revisionAnnotation])
 	if hasDeadline(r.d) {
-		setCondition(&r.d.Status, r.progressing(corev1.ConditionTrue, newReplicaSetCreated, fmt.Sprintf("Created new replica set %q", made.Name)))
+		setCondition(&r.d.Status,
+			r.progressing(corev1.ConditionTrue, newReplicaSetCreated,
+				fmt.Sprintf("Created new replica set %q", made.Name)))
 		changed = true
 	}
 	if !changed {
@@ -146,14 +153,15 @@ func with(m map[string]string, k, v string) map[string]string {
 	return out
 }
 
-// resolveCollision handles a name that is taken: by our own earlier create, which is then used, or by a foreign ReplicaSet
-// with the same hash, which is avoided by counting collisionCount up.
+// resolveCollision handles a name that is taken: by our own earlier create, which is then used, or by a foreign
+// ReplicaSet with the same hash, which is avoided by counting collisionCount up.
 func (r *rollout) resolveCollision(ctx context.Context, wanted *appsv1.ReplicaSet) (*appsv1.ReplicaSet, error) {
 	rs, err := r.writeSets.Get(ctx, wanted.Namespace, wanted.Name)
 	if err != nil {
 		return nil, fmt.Errorf("reading ReplicaSet %s, whose name is taken: %w", wanted.Name, err)
 	}
-	if ref := metav1.GetControllerOf(rs); ref != nil && ref.UID == r.d.UID && sameTemplate(&rs.Spec.Template, &r.d.Spec.Template) {
+	if ref := metav1.GetControllerOf(rs); ref != nil && ref.UID == r.d.UID &&
+		sameTemplate(&rs.Spec.Template, &r.d.Spec.Template) {
 		return rs, nil
 	}
 	n := int32(1)
@@ -164,7 +172,8 @@ func (r *rollout) resolveCollision(ctx context.Context, wanted *appsv1.ReplicaSe
 	if err := r.saveStatus(ctx); err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("the name of ReplicaSet %s is taken by another one, collisionCount is now %d", wanted.Name, n)
+	return nil, fmt.Errorf("the name of ReplicaSet %s is taken by another one, collisionCount is now %d", wanted.Name,
+		n)
 }
 
 func (r *rollout) noteCreateError(ctx context.Context, rs *appsv1.ReplicaSet, cause error) error {
@@ -211,7 +220,8 @@ func (r *rollout) resize(ctx context.Context, rs *appsv1.ReplicaSet, n int32) (b
 	if n < before {
 		direction = "down"
 	}
-	r.Events.Eventf(r.d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled %s replica set %s from %d to %d", direction, rs.Name, before, n)
+	r.Events.Eventf(r.d, corev1.EventTypeNormal, "ScalingReplicaSet", "Scaled %s replica set %s from %d to %d",
+		direction, rs.Name, before, n)
 	return true, nil
 }
 

@@ -44,8 +44,8 @@ func condition(s appsv1.DeploymentStatus, t appsv1.DeploymentConditionType) *app
 	return nil
 }
 
-// setCondition replaces the condition of c's type, unless status and reason are unchanged. The transition time moves only
-// with the status.
+// setCondition replaces the condition of c's type, unless status and reason are unchanged. The transition time moves
+// only with the status.
 func setCondition(s *appsv1.DeploymentStatus, c appsv1.DeploymentCondition) {
 	old := condition(*s, c.Type)
 	if old != nil && old.Status == c.Status && old.Reason == c.Reason {
@@ -59,12 +59,16 @@ func setCondition(s *appsv1.DeploymentStatus, c appsv1.DeploymentCondition) {
 }
 
 func removeCondition(s *appsv1.DeploymentStatus, t appsv1.DeploymentConditionType) {
-	s.Conditions = slices.DeleteFunc(slices.Clone(s.Conditions), func(c appsv1.DeploymentCondition) bool { return c.Type == t })
+	s.Conditions = slices.DeleteFunc(slices.Clone(s.Conditions), func(c appsv1.DeploymentCondition) bool {
+		return c.Type == t
+	})
 }
 
-func newCondition(t appsv1.DeploymentConditionType, st corev1.ConditionStatus, reason, msg string, now time.Time) appsv1.DeploymentCondition {
+func newCondition(t appsv1.DeploymentConditionType, st corev1.ConditionStatus, reason, msg string,
+	now time.Time) appsv1.DeploymentCondition {
 	at := metav1.NewTime(now)
-	return appsv1.DeploymentCondition{Type: t, Status: st, Reason: reason, Message: msg, LastUpdateTime: at, LastTransitionTime: at}
+	return appsv1.DeploymentCondition{Type: t, Status: st, Reason: reason, Message: msg, LastUpdateTime: at,
+		LastTransitionTime: at}
 }
 
 func (r *rollout) progressing(st corev1.ConditionStatus, reason, msg string) appsv1.DeploymentCondition {
@@ -120,7 +124,8 @@ func (r *rollout) report(ctx context.Context, judge bool) (controller.Result, er
 }
 
 // countStatus adds up the ReplicaSets' statuses and sets the condition Available.
-func countStatus(d *appsv1.Deployment, all []*appsv1.ReplicaSet, next *appsv1.ReplicaSet, now time.Time) appsv1.DeploymentStatus {
+func countStatus(d *appsv1.Deployment, all []*appsv1.ReplicaSet, next *appsv1.ReplicaSet,
+	now time.Time) appsv1.DeploymentStatus {
 	ready := sum(all, available)
 	st := appsv1.DeploymentStatus{
 		ObservedGeneration:  d.Generation,
@@ -137,9 +142,11 @@ func countStatus(d *appsv1.Deployment, all []*appsv1.ReplicaSet, next *appsv1.Re
 	}
 	_, maxUnavailable := limits(d)
 	if ready >= *d.Spec.Replicas-maxUnavailable {
-		setCondition(&st, newCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, minimumAvailable, minimumAvailableMessage, now))
+		setCondition(&st, newCondition(appsv1.DeploymentAvailable, corev1.ConditionTrue, minimumAvailable,
+			minimumAvailableMessage, now))
 	} else {
-		setCondition(&st, newCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, minimumUnavailable, minimumUnavailableMesage, now))
+		setCondition(&st, newCondition(appsv1.DeploymentAvailable, corev1.ConditionFalse, minimumUnavailable,
+			minimumUnavailableMesage, now))
 	}
 	return st
 }
@@ -164,12 +171,14 @@ func complete(d *appsv1.Deployment, s appsv1.DeploymentStatus) bool {
 
 // progressed tells whether anything moved in the right direction since the status that is stored.
 func progressed(was, is appsv1.DeploymentStatus) bool {
-	return is.UpdatedReplicas > was.UpdatedReplicas || is.Replicas-is.UpdatedReplicas < was.Replicas-was.UpdatedReplicas ||
+	return is.UpdatedReplicas > was.UpdatedReplicas ||
+		is.Replicas-is.UpdatedReplicas < was.Replicas-was.UpdatedReplicas ||
 		is.ReadyReplicas > was.ReadyReplicas || is.AvailableReplicas > was.AvailableReplicas
 }
 
 // judgeProgress sets the conditions Progressing and ReplicaFailure.
-func judgeProgress(d *appsv1.Deployment, st *appsv1.DeploymentStatus, all []*appsv1.ReplicaSet, next *appsv1.ReplicaSet, now time.Time) {
+func judgeProgress(d *appsv1.Deployment, st *appsv1.DeploymentStatus, all []*appsv1.ReplicaSet, next *appsv1.ReplicaSet,
+	now time.Time) {
 	current := condition(d.Status, appsv1.DeploymentProgressing)
 	settled := st.Replicas == st.UpdatedReplicas && current != nil && current.Reason == newReplicaSetAvailable
 	what := fmt.Sprintf("Deployment %q", d.Name)
@@ -186,7 +195,8 @@ func judgeProgress(d *appsv1.Deployment, st *appsv1.DeploymentStatus, all []*app
 	case complete(d, *st):
 		set(corev1.ConditionTrue, newReplicaSetAvailable, " has successfully progressed.")
 	case progressed(d.Status, *st):
-		c := newCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, replicaSetUpdated, what+" is progressing.", now)
+		c := newCondition(appsv1.DeploymentProgressing, corev1.ConditionTrue, replicaSetUpdated,
+			what+" is progressing.", now)
 		if current != nil && current.Status == corev1.ConditionTrue {
 			c.LastTransitionTime = current.LastTransitionTime
 		}
@@ -235,7 +245,8 @@ func timedOut(d *appsv1.Deployment, c *appsv1.DeploymentCondition, now time.Time
 // untilDeadline returns when to look again whether the deadline is missed; 0 if that is settled.
 func untilDeadline(d *appsv1.Deployment, st appsv1.DeploymentStatus, now time.Time) time.Duration {
 	c := condition(st, appsv1.DeploymentProgressing)
-	if !hasDeadline(d) || c == nil || c.Reason == deadlineExceeded || c.Reason == newReplicaSetAvailable || complete(d, st) {
+	if !hasDeadline(d) || c == nil || c.Reason == deadlineExceeded || c.Reason == newReplicaSetAvailable ||
+		complete(d, st) {
 		return 0
 	}
 	return max(deadline(d, c).Sub(now)+time.Second, time.Second)

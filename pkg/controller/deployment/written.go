@@ -8,9 +8,9 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// written has, per Deployment, the resourceVersion of the last write of one of its ReplicaSets. Sizes are shared out among all of them, so
-// that who knows one in its new size and another in its old one gives more away than there is: nothing is decided until the cache has
-// caught up.
+// written has, per Deployment, the resourceVersion of the last write of one of its ReplicaSets. Sizes are shared out
+// among all of them, so that who knows one in its new size and another in its old one gives more away than there is:
+// nothing is decided until the cache has caught up.
 type written struct {
 	mu       sync.Mutex
 	versions map[controller.Key]string

@@ -11,8 +11,8 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// concerns tells whether a pod that is new (old is nil) or changed has to be looked at. Claims are reserved for a pod before it has its
-// node, so what wakes it by its claims comes too early; until it has one, nothing is to be evicted.
+// concerns tells whether a pod that is new (old is nil) or changed has to be looked at. Claims are reserved for a pod
+// before it has its node, so what wakes it by its claims comes too early; until it has one, nothing is to be evicted.
 func concerns(old, p *corev1.Pod) bool {
 	claims := controller.ResourceClaimsOf(p)
 	if len(claims) == 0 || p.Spec.NodeName == "" {
@@ -21,8 +21,9 @@ func concerns(old, p *corev1.Pod) bool {
 	return old == nil || old.Spec.NodeName == "" || !slices.Equal(controller.ResourceClaimsOf(old), claims)
 }
 
-// decide tells when a pod has to leave for the taints of a device that one of its claims was given; false: never. Only taints that evict
-// count. The first toleration that matches a taint is the one that counts for it; its time runs from when the taint was added.
+// decide tells when a pod has to leave for the taints of a device that one of its claims was given; false: never. Only
+// taints that evict count. The first toleration that matches a taint is the one that counts for it; its time runs from
+// when the taint was added.
 func decide(taints []resourcev1.DeviceTaint, tolerations []resourcev1.DeviceToleration) (leaves time.Time, ever bool) {
 	for i := range taints {
 		t := &taints[i]
@@ -55,7 +56,8 @@ func due(t *resourcev1.DeviceTaint, tolerations []resourcev1.DeviceToleration) (
 	return at, true
 }
 
-// device finds a device in the newest generation of its pool, nil if it is not there: of slices that are out of date nothing is believed.
+// device finds a device in the newest generation of its pool, nil if it is not there: of slices that are out of date
+// nothing is believed.
 func device(pool []*resourcev1.ResourceSlice, name string) *resourcev1.Device {
 	var newest int64
 	for _, s := range pool {

@@ -1,4 +1,5 @@
-// Package devicetainteviction deletes pods that use devices with NoExecute taints which their claims do not tolerate, or no longer.
+// Package devicetainteviction deletes pods that use devices with NoExecute taints which their claims do not tolerate,
+// or no longer.
 package devicetainteviction
 
 import (
@@ -37,17 +38,21 @@ type Controller struct {
 func New(d controller.Deps) (*Controller, error) {
 	const subsystem = "device_taint_eviction_controller"
 	c := &Controller{
-		Deps: d, pods: controller.InformerFor(d.Informers, core.Pods), claims: controller.InformerFor(d.Informers, resource.ResourceClaims),
+		Deps: d, pods: controller.InformerFor(d.Informers, core.Pods),
+		claims: controller.InformerFor(d.Informers, resource.ResourceClaims),
 		slices: controller.InformerFor(d.Informers, resource.ResourceSlices), writes: core.Pods(d.Client),
 		deleted: prometheus.NewCounter(prometheus.CounterOpts{Subsystem: subsystem, Name: "pod_deletions_total",
 			Help: "Total number of Pods deleted by DeviceTaintEvictionController since its start."}),
-		latency: prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: subsystem, Name: "pod_deletion_duration_seconds",
-			Help:    "Latency, in seconds, between the time when a device taint effect has been activated and a Pod's deletion via DeviceTaintEvictionController.",
-			Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240}}),
+		latency: prometheus.NewHistogram(
+			prometheus.HistogramOpts{Subsystem: subsystem, Name: "pod_deletion_duration_seconds",
+				Help:    "Latency, in seconds, between the time when a device taint effect has been activated and a Pod's deletion via DeviceTaintEvictionController.",
+				Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240}}),
 	}
 	d.Metrics.Register(c.deleted)
 	d.Metrics.Register(c.latency)
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "device-taint-eviction-controller", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "device-taint-eviction-controller", Workers: d.Workers, Log: d.Log,
+			Metrics: d.Metrics}, c.Reconcile)
 	c.loop.WaitFor(c.pods.Raw().HasSynced)
 	return c, errors.Join(
 		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{
@@ -71,8 +76,8 @@ func (c *Controller) podChanged(old, p *corev1.Pod) {
 	}
 }
 
-// sliceChanged has those looked at who use the pool of a slice with taints that evict. Where such taints go nobody needs to be: they are
-// read again before a pod is evicted.
+// sliceChanged has those looked at who use the pool of a slice with taints that evict. Where such taints go nobody
+// needs to be: they are read again before a pod is evicted.
 func (c *Controller) sliceChanged(s *resourcev1.ResourceSlice) {
 	if !evicts(s) {
 		return
@@ -151,7 +156,8 @@ func (c *Controller) evict(ctx context.Context, p *corev1.Pod, now time.Time) er
 	if _, err := c.writes.Patch(ctx, p.Namespace, p.Name, types.StrategicMergePatchType, []byte(patch), "status"); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("marking pod %s/%s for eviction: %w", p.Namespace, p.Name, err)
 	}
-	if err := c.writes.Delete(ctx, p.Namespace, p.Name, p.UID); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err := c.writes.Delete(ctx, p.Namespace, p.Name, p.UID); err != nil && !apierrors.IsNotFound(err) &&
+		!apierrors.IsConflict(err) {
 		return fmt.Errorf("evicting pod %s/%s: %w", p.Namespace, p.Name, err)
 	}
 	return nil

@@ -57,9 +57,11 @@ func firstOfEach(pods []*corev1.Pod) []*corev1.Pod {
 	return slices.SortedFunc(maps.Values(first), func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// decide returns the status of a budget, the pods that were evicted long ago and are still there, and when there may be more of those.
-// A pod that was evicted counts as lost from then on, although it is seen to be there: the eviction has spent it already.
-func decide(b *policyv1.PodDisruptionBudget, pods []*corev1.Pod, want expectation, now time.Time) (policyv1.PodDisruptionBudgetStatus, []*corev1.Pod, time.Duration) {
+// decide returns the status of a budget, the pods that were evicted long ago and are still there, and when there may be
+// more of those. A pod that was evicted counts as lost from then on, although it is seen to be there: the eviction has
+// spent it already.
+func decide(b *policyv1.PodDisruptionBudget, pods []*corev1.Pod, want expectation,
+	now time.Time) (policyv1.PodDisruptionBudgetStatus, []*corev1.Pod, time.Duration) {
 	evicted, overdue, again := pending(b.Status.DisruptedPods, pods, now)
 	var healthy int32
 	for _, p := range pods {
@@ -74,7 +76,8 @@ func decide(b *policyv1.PodDisruptionBudget, pods []*corev1.Pod, want expectatio
 	status := *b.Status.DeepCopy()
 	status.CurrentHealthy, status.DesiredHealthy, status.ExpectedPods = healthy, want.healthy, want.pods
 	status.DisruptionsAllowed, status.DisruptedPods, status.ObservedGeneration = allowed, evicted, b.Generation
-	c := metav1.Condition{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionTrue, Reason: policyv1.SufficientPodsReason}
+	c := metav1.Condition{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionTrue,
+		Reason: policyv1.SufficientPodsReason}
 	if allowed == 0 {
 		c.Status, c.Reason = metav1.ConditionFalse, policyv1.InsufficientPodsReason
 	}
@@ -86,7 +89,8 @@ func decide(b *policyv1.PodDisruptionBudget, pods []*corev1.Pod, want expectatio
 func failed(s *policyv1.PodDisruptionBudgetStatus, why error, now time.Time) policyv1.PodDisruptionBudgetStatus {
 	status := *s.DeepCopy()
 	status.DisruptionsAllowed = 0
-	setCondition(&status, metav1.Condition{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: why.Error()}, now)
+	setCondition(&status, metav1.Condition{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
+		Reason: policyv1.SyncFailedReason, Message: why.Error()}, now)
 	return status
 }
 
@@ -95,9 +99,10 @@ func setCondition(s *policyv1.PodDisruptionBudgetStatus, c metav1.Condition, now
 	meta.SetStatusCondition(&s.Conditions, c)
 }
 
-// pending returns those of the evicted pods that are still to be seen deleted, those that are overdue, and after how long the next
-// will be.
-func pending(evicted map[string]metav1.Time, pods []*corev1.Pod, now time.Time) (still map[string]metav1.Time, overdue []*corev1.Pod, again time.Duration) {
+// pending returns those of the evicted pods that are still to be seen deleted, those that are overdue, and after how
+// long the next will be.
+func pending(evicted map[string]metav1.Time, pods []*corev1.Pod, now time.Time) (still map[string]metav1.Time,
+	overdue []*corev1.Pod, again time.Duration) {
 	for _, p := range pods {
 		at, ok := evicted[p.Name]
 		if !ok || p.DeletionTimestamp != nil {

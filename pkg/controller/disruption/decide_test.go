@@ -18,9 +18,11 @@ var now = time.Unix(1_000_000, 0)
 
 // made is a pod of a controller; "" for none.
 func made(name, by string, ready bool) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), Labels: map[string]string{"app": "x"}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name),
+		Labels: map[string]string{"app": "x"}}}
 	if by != "" {
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: by, UID: types.UID(by), Controller: new(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: by, UID: types.UID(by), Controller: new(true)}}
 	}
 	status := corev1.ConditionFalse
 	if ready {
@@ -76,14 +78,17 @@ func TestDecide(t *testing.T) {
 			}
 		}
 		s, overdue, again := decide(b, pods, want, now)
-		if s.CurrentHealthy != 6 || s.DesiredHealthy != c.desired || s.ExpectedPods != c.expected || s.DisruptionsAllowed != c.allowed || s.ObservedGeneration != 2 {
+		if s.CurrentHealthy != 6 || s.DesiredHealthy != c.desired || s.ExpectedPods != c.expected ||
+			s.DisruptionsAllowed != c.allowed || s.ObservedGeneration != 2 {
 			t.Errorf("%+v: %+v", c, s)
 		}
 		reason, is := policyv1.SufficientPodsReason, metav1.ConditionTrue
 		if c.allowed == 0 {
 			reason, is = policyv1.InsufficientPodsReason, metav1.ConditionFalse
 		}
-		if d := s.Conditions[0]; len(s.Conditions) != 1 || d.Type != policyv1.DisruptionAllowedCondition || d.Reason != reason || d.Status != is || d.ObservedGeneration != 2 || !d.LastTransitionTime.Equal(new(metav1.NewTime(now))) {
+		if d := s.Conditions[0]; len(s.Conditions) != 1 || d.Type != policyv1.DisruptionAllowedCondition ||
+			d.Reason != reason || d.Status != is || d.ObservedGeneration != 2 ||
+			!d.LastTransitionTime.Equal(new(metav1.NewTime(now))) {
 			t.Errorf("%+v: %+v", c, s.Conditions)
 		}
 		if len(overdue) > 0 || again != 0 {
@@ -97,10 +102,12 @@ func TestEvicted(t *testing.T) {
 	t.Parallel()
 	at := func(ago time.Duration) metav1.Time { return metav1.NewTime(now.Add(-ago)) }
 	b := budget("1", "")
-	b.Status.DisruptedPods = map[string]metav1.Time{"just": at(0), "earlier": at(time.Minute), "long ago": at(deletionTimeout), "going": at(time.Second), "gone": at(time.Second)}
+	b.Status.DisruptedPods = map[string]metav1.Time{"just": at(0), "earlier": at(time.Minute),
+		"long ago": at(deletionTimeout), "going": at(time.Second), "gone": at(time.Second)}
 	going := made("going", "", true)
 	going.DeletionTimestamp = new(at(0))
-	pods := []*corev1.Pod{made("just", "", true), made("earlier", "", true), made("long ago", "", true), going, made("other", "", true)}
+	pods := []*corev1.Pod{made("just", "", true), made("earlier", "", true), made("long ago", "", true), going,
+		made("other", "", true)}
 	s, overdue, again := decide(b, pods, absolute(&b.Spec, len(pods)), now)
 	if s.CurrentHealthy != 2 || s.DisruptionsAllowed != 1 || s.ExpectedPods != 5 {
 		t.Errorf("%+v", s)
@@ -116,9 +123,12 @@ func TestEvicted(t *testing.T) {
 // TestFailed keeps what was counted before, but allows nothing.
 func TestFailed(t *testing.T) {
 	t.Parallel()
-	s := failed(&policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, DisruptionsAllowed: 3, CurrentHealthy: 5}, errors.New("why"), now)
+	s := failed(&policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, DisruptionsAllowed: 3, CurrentHealthy: 5},
+		errors.New("why"), now)
 	c := s.Conditions[0]
-	if s.DisruptionsAllowed != 0 || s.CurrentHealthy != 5 || s.ObservedGeneration != 1 || c.Reason != policyv1.SyncFailedReason || c.Message != "why" || c.Status != metav1.ConditionFalse || c.ObservedGeneration != 1 {
+	if s.DisruptionsAllowed != 0 || s.CurrentHealthy != 5 || s.ObservedGeneration != 1 ||
+		c.Reason != policyv1.SyncFailedReason || c.Message != "why" || c.Status != metav1.ConditionFalse ||
+		c.ObservedGeneration != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -126,7 +136,9 @@ func TestFailed(t *testing.T) {
 func TestFirstOfEach(t *testing.T) {
 	t.Parallel()
 	var names []string
-	for _, p := range firstOfEach([]*corev1.Pod{made("d", "r", true), made("c", "", true), made("b", "r", true), made("a", "s", true), made("e", "", true)}) {
+	for _, p := range firstOfEach(
+		[]*corev1.Pod{made("d", "r", true), made("c", "", true), made("b", "r", true), made("a", "s", true),
+			made("e", "", true)}) {
 		names = append(names, p.Name)
 	}
 	if !slices.Equal(names, []string{"a", "b", "c"}) {
@@ -141,16 +153,22 @@ func TestStaleIn(t *testing.T) {
 		left   time.Duration
 		marked bool
 	}{
-		"marked":           {func(*corev1.Pod) {}, time.Minute, true},
-		"long ago":         {func(p *corev1.Pod) { p.Status.Conditions[1].LastTransitionTime = metav1.NewTime(now.Add(-time.Hour)) }, markTimeout - time.Hour, true},
-		"not marked":       {func(p *corev1.Pod) { p.Status.Conditions[1].Status = corev1.ConditionFalse }, 0, false},
-		"never marked":     {func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:1] }, 0, false},
-		"by the kubelet":   {func(p *corev1.Pod) { p.Status.Conditions[1].Reason = corev1.PodReasonTerminationByKubelet }, 0, false},
+		"marked": {func(*corev1.Pod) {}, time.Minute, true},
+		"long ago": {func(p *corev1.Pod) {
+			p.Status.Conditions[1].LastTransitionTime = metav1.NewTime(now.Add(-time.Hour))
+		}, markTimeout - time.Hour, true},
+		"not marked":   {func(p *corev1.Pod) { p.Status.Conditions[1].Status = corev1.ConditionFalse }, 0, false},
+		"never marked": {func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:1] }, 0, false},
+		"by the kubelet": {func(p *corev1.Pod) {
+			p.Status.Conditions[1].Reason = corev1.PodReasonTerminationByKubelet
+		}, 0, false},
 		"at its end":       {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, 0, false},
 		"is being deleted": {func(p *corev1.Pod) { p.DeletionTimestamp = new(metav1.NewTime(now)) }, 0, false},
 	} {
 		p := made("p", "", true)
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))})
+		p.Status.Conditions = append(p.Status.Conditions,
+			corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+				Reason: "EvictionByEvictionAPI", LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))})
 		c.change(p)
 		left, marked := staleIn(p, now)
 		if left != c.left || marked != c.marked {

@@ -1,5 +1,5 @@
-// Package disruption keeps the status of PodDisruptionBudgets: how many of the pods that a budget is about may be evicted now. It
-// also takes the condition DisruptionTarget back from pods that were marked and then not deleted.
+// Package disruption keeps the status of PodDisruptionBudgets: how many of the pods that a budget is about may be
+// evicted now. It also takes the condition DisruptionTarget back from pods that were marked and then not deleted.
 package disruption
 
 import (
@@ -45,17 +45,24 @@ func New(d controller.Deps) (*Controller, error) {
 		writes:  policy.PodDisruptionBudgets(d.Client),
 		marks:   core.Pods(d.Client),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "disruption", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
-	c.stale = controller.NewLoop(controller.LoopConfig{Name: "stale_pod_disruption", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.reconcilePod)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "disruption", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.stale = controller.NewLoop(
+		controller.LoopConfig{Name: "stale_pod_disruption", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
+		c.reconcilePod)
 	return c, errors.Join(
 		controller.WatchKeys(c.loop, c.budgets),
-		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{Add: c.wakePod, Delete: c.wakePod, Update: func(old, p *corev1.Pod) {
-			if counts(old, p) {
-				c.wakePod(old)
-				c.wakePod(p)
-			}
-		}}),
-		controller.Watch(c.stale, c.pods, controller.Handlers[*corev1.Pod]{Add: c.wakeMarked, Update: func(_, p *corev1.Pod) { c.wakeMarked(p) }}),
+		controller.Watch(c.loop, c.pods,
+			controller.Handlers[*corev1.Pod]{Add: c.wakePod, Delete: c.wakePod, Update: func(old, p *corev1.Pod) {
+				if counts(old, p) {
+					c.wakePod(old)
+					c.wakePod(p)
+				}
+			}}),
+		controller.Watch(c.stale, c.pods,
+			controller.Handlers[*corev1.Pod]{Add: c.wakeMarked, Update: func(_, p *corev1.Pod) {
+				c.wakeMarked(p)
+			}}),
 		c.scales.watch(c.loop, c.wakeFor),
 	)
 }
@@ -70,8 +77,10 @@ func (c *Controller) Run(ctx context.Context) error {
 
 // counts tells whether a change of a pod may change what a budget allows.
 func counts(old, p *corev1.Pod) bool {
-	return old.DeletionTimestamp.IsZero() != p.DeletionTimestamp.IsZero() || controller.PodReady(old) != controller.PodReady(p) ||
-		!labels.Equals(old.Labels, p.Labels) || !apiequality.Semantic.DeepEqual(metav1.GetControllerOfNoCopy(old), metav1.GetControllerOfNoCopy(p))
+	return old.DeletionTimestamp.IsZero() != p.DeletionTimestamp.IsZero() ||
+		controller.PodReady(old) != controller.PodReady(p) ||
+		!labels.Equals(old.Labels, p.Labels) ||
+		!apiequality.Semantic.DeepEqual(metav1.GetControllerOfNoCopy(old), metav1.GetControllerOfNoCopy(p))
 }
 
 func (c *Controller) wakePod(p *corev1.Pod) { c.wakeFor(p.Namespace, p.Labels) }
@@ -85,7 +94,8 @@ func (c *Controller) wakeFor(namespace string, of labels.Set) {
 	}
 }
 
-// Reconcile counts the pods of one budget and writes what it allows. If they cannot be counted it allows nothing, and says why.
+// Reconcile counts the pods of one budget and writes what it allows. If they cannot be counted it allows nothing, and
+// says why.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	b, ok := c.budgets.Get(key)
 	if !ok {
@@ -101,19 +111,22 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		want, err = c.expect(ctx, b, pods)
 	}
 	if err != nil {
-		c.Events.Eventf(b, corev1.EventTypeWarning, "CalculateExpectedPodCountFailed", "Failed to calculate the number of expected pods: %v", err)
+		c.Events.Eventf(b, corev1.EventTypeWarning, "CalculateExpectedPodCountFailed",
+			"Failed to calculate the number of expected pods: %v", err)
 		// What is missing may come without an event: the kind of an owner, or its scale.
 		return controller.Result{Backoff: true}, c.write(ctx, b, failed(&b.Status, err, now))
 	}
 	status, overdue, again := decide(b, pods, want, now)
 	for _, p := range overdue {
-		c.Events.Eventf(p, corev1.EventTypeWarning, "NotDeleted", "Pod was expected by PDB %s/%s to be deleted but it wasn't", b.Namespace, b.Name)
+		c.Events.Eventf(p, corev1.EventTypeWarning, "NotDeleted",
+			"Pod was expected by PDB %s/%s to be deleted but it wasn't", b.Namespace, b.Name)
 	}
 	return controller.Result{RequeueAfter: again}, c.write(ctx, b, status)
 }
 
 // expect asks for the scales of the pods' controllers if the budget depends on them.
-func (c *Controller) expect(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*corev1.Pod) (expectation, error) {
+func (c *Controller) expect(ctx context.Context, b *policyv1.PodDisruptionBudget, pods []*corev1.Pod) (expectation,
+	error) {
 	if !relative(&b.Spec) {
 		return absolute(&b.Spec, len(pods)), nil
 	}
@@ -135,7 +148,8 @@ func (c *Controller) expect(ctx context.Context, b *policyv1.PodDisruptionBudget
 		scales[found.uid] = found.replicas
 	}
 	if unmanaged {
-		c.Events.Eventf(b, corev1.EventTypeWarning, "UnmanagedPods", "Pods selected by this PodDisruptionBudget (selector: %v) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value.", b.Spec.Selector)
+		c.Events.Eventf(b, corev1.EventTypeWarning, "UnmanagedPods",
+			"Pods selected by this PodDisruptionBudget (selector: %v) were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value.", b.Spec.Selector)
 	}
 	var sum int32
 	for _, n := range scales {
@@ -144,8 +158,10 @@ func (c *Controller) expect(ctx context.Context, b *policyv1.PodDisruptionBudget
 	return share(&b.Spec, sum)
 }
 
-// write stores the status if it changes; it fails with a conflict if b is not the newest, as an eviction may have spent from it.
-func (c *Controller) write(ctx context.Context, b *policyv1.PodDisruptionBudget, status policyv1.PodDisruptionBudgetStatus) error {
+// write stores the status if it changes; it fails with a conflict if b is not the newest, as an eviction may have spent
+// from it.
+func (c *Controller) write(ctx context.Context, b *policyv1.PodDisruptionBudget,
+	status policyv1.PodDisruptionBudgetStatus) error {
 	if apiequality.Semantic.DeepEqual(b.Status, status) {
 		return nil
 	}

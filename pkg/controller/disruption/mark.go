@@ -18,11 +18,12 @@ func (c *Controller) wakeMarked(p *corev1.Pod) {
 	}
 }
 
-// staleIn returns how long a pod may stay marked with DisruptionTarget without being deleted; marked is false if nothing awaits its
-// deletion: it is deleted, or at its end, or the mark is the kubelet's, which ends the pod itself.
+// staleIn returns how long a pod may stay marked with DisruptionTarget without being deleted; marked is false if
+// nothing awaits its deletion: it is deleted, or at its end, or the mark is the kubelet's, which ends the pod itself.
 func staleIn(p *corev1.Pod, now time.Time) (left time.Duration, marked bool) {
 	m := controller.PodCondition(p, corev1.DisruptionTarget)
-	if m == nil || m.Status != corev1.ConditionTrue || m.Reason == corev1.PodReasonTerminationByKubelet || !controller.PodActive(p) {
+	if m == nil || m.Status != corev1.ConditionTrue || m.Reason == corev1.PodReasonTerminationByKubelet ||
+		!controller.PodActive(p) {
 		return 0, false
 	}
 	return markTimeout - now.Sub(m.LastTransitionTime.Time), true

@@ -28,7 +28,8 @@ type scale struct {
 	replicas int32
 }
 
-// finder finds the scale of pods' controllers: those of the known workloads in their caches, any other by its subresource.
+// finder finds the scale of pods' controllers: those of the known workloads in their caches, any other by its
+// subresource.
 type finder struct {
 	client      *apiclient.Client
 	kinds       *served.Finder
@@ -48,24 +49,31 @@ func newFinder(d controller.Deps) *finder {
 	}
 }
 
-// watch makes l wait for the workloads, and calls wake with their pods' labels when they are scaled: pods that are missing do not say so.
+// watch makes l wait for the workloads, and calls wake with their pods' labels when they are scaled: pods that are
+// missing do not say so.
 func (f *finder) watch(l *controller.Loop[controller.Key], wake func(namespace string, of labels.Set)) error {
 	return errors.Join(
-		controller.Watch(l, f.deployments, scaled(wake, func(d *appsv1.Deployment) (*int32, map[string]string) { return d.Spec.Replicas, d.Spec.Template.Labels })),
-		controller.Watch(l, f.replicas, scaled(wake, func(r *appsv1.ReplicaSet) (*int32, map[string]string) { return r.Spec.Replicas, r.Spec.Template.Labels })),
+		controller.Watch(l, f.deployments, scaled(wake, func(d *appsv1.Deployment) (*int32, map[string]string) {
+			return d.Spec.Replicas, d.Spec.Template.Labels
+		})),
+		controller.Watch(l, f.replicas, scaled(wake, func(r *appsv1.ReplicaSet) (*int32, map[string]string) {
+			return r.Spec.Replicas, r.Spec.Template.Labels
+		})),
 		controller.Watch(l, f.sets, scaled(wake, func(s *appsv1.StatefulSet) (*int32, map[string]string) {
 			return s.Spec.Replicas, s.Spec.Template.Labels
 		})),
-		controller.Watch(l, f.controllers, scaled(wake, func(r *corev1.ReplicationController) (*int32, map[string]string) {
-			if r.Spec.Template == nil {
-				return r.Spec.Replicas, nil
-			}
-			return r.Spec.Replicas, r.Spec.Template.Labels
-		})),
+		controller.Watch(l, f.controllers,
+			scaled(wake, func(r *corev1.ReplicationController) (*int32, map[string]string) {
+				if r.Spec.Template == nil {
+					return r.Spec.Replicas, nil
+				}
+				return r.Spec.Replicas, r.Spec.Template.Labels
+			})),
 	)
 }
 
-func scaled[T apiclient.Object](wake func(string, labels.Set), look func(T) (*int32, map[string]string)) controller.Handlers[T] {
+func scaled[T apiclient.Object](wake func(string, labels.Set),
+	look func(T) (*int32, map[string]string)) controller.Handlers[T] {
 	return controller.Handlers[T]{Update: func(old, o T) {
 		before, _ := look(old)
 		if after, of := look(o); number(before) != number(after) {
@@ -82,7 +90,8 @@ func number(n *int32) int32 {
 	return *n
 }
 
-// find returns the scale of the controller that ref names, or of the Deployment above it; ok is false if there is none any more.
+// find returns the scale of the controller that ref names, or of the Deployment above it; ok is false if there is none
+// any more.
 func (f *finder) find(ctx context.Context, ns string, ref *metav1.OwnerReference) (s scale, ok bool, err error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
@@ -139,7 +148,8 @@ func found(o metav1.Object, ok bool, ref *metav1.OwnerReference, replicas func()
 }
 
 // asked reads the subresource scale.
-func (f *finder) asked(ctx context.Context, ns string, kind schema.GroupVersionKind, ref *metav1.OwnerReference) (scale, bool, error) {
+func (f *finder) asked(ctx context.Context, ns string, kind schema.GroupVersionKind, ref *metav1.OwnerReference) (scale,
+	bool, error) {
 	r, err := f.kinds.ForKind(ctx, kind)
 	if err != nil {
 		return scale{}, false, err

@@ -1,5 +1,5 @@
-// Package endpoints keeps the deprecated Endpoints object of each Service for those who still read it. EndpointSlices tell
-// the same with less.
+// Package endpoints keeps the deprecated Endpoints object of each Service for those who still read it. EndpointSlices
+// tell the same with less.
 package endpoints
 
 import (
@@ -39,11 +39,13 @@ type Controller struct {
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
-		Deps: d, triggers: backends.NewTriggers(), services: controller.InformerFor(d.Informers, core.Services), pods: controller.InformerFor(d.Informers, core.Pods),
+		Deps: d, triggers: backends.NewTriggers(), services: controller.InformerFor(d.Informers, core.Services),
+		pods:       controller.InformerFor(d.Informers, core.Pods),
 		namespaces: controller.InformerFor(d.Informers, core.Namespaces),
 		endpoints:  controller.InformerFor(d.Informers, core.Endpoints), writes: core.Endpoints(d.Client),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpoint", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "endpoint", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	var err error
 	c.backends, err = backends.Watch(c.loop, c.services, c.pods)
 	return c, errors.Join(err, controller.WatchKeys(c.loop, c.endpoints))
@@ -61,7 +63,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		if !exists || have.Labels[managedByLabel] != managedBy {
 			return controller.Result{}, nil
 		}
-		if err := c.writes.Delete(ctx, key.Namespace, key.Name, have.UID); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err := c.writes.Delete(ctx, key.Namespace, key.Name, have.UID); err != nil && !apierrors.IsNotFound(err) &&
+			!apierrors.IsConflict(err) {
 			return controller.Result{}, fmt.Errorf("deleting the Endpoints of Service %s: %w", key, err)
 		}
 		return controller.Result{}, nil
@@ -93,7 +96,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, nil
 	}
 	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-		c.Events.Eventf(svc, corev1.EventTypeWarning, "FailedToUpdateEndpoint", "Failed to update endpoint %s: %v", key, err)
+		c.Events.Eventf(svc, corev1.EventTypeWarning, "FailedToUpdateEndpoint", "Failed to update endpoint %s: %v", key,
+			err)
 	}
 	return controller.Result{}, fmt.Errorf("writing the Endpoints of Service %s: %w", key, err)
 }

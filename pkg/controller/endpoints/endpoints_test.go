@@ -46,25 +46,52 @@ func TestReconcile(t *testing.T) {
 	}{
 		{name: "new", want: []string{create}},
 		{name: "as it is", have: ours()},
-		{name: "changed", have: func() *corev1.Endpoints { e := ours(); e.Subsets = nil; return e }(), want: []string{update}},
-		{name: "no selector: somebody else's", change: func(s *corev1.Service) { s.Spec.Selector = nil }, have: &corev1.Endpoints{ObjectMeta: ours().ObjectMeta}},
+		{name: "changed", have: func() *corev1.Endpoints {
+			e := ours()
+			e.Subsets = nil
+			return e
+		}(), want: []string{update}},
+		{name: "no selector: somebody else's", change: func(s *corev1.Service) {
+			s.Spec.Selector = nil
+		}, have: &corev1.Endpoints{ObjectMeta: ours().ObjectMeta}},
 		{name: "external name", change: func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeExternalName }},
-		{name: "service is going", change: func(s *corev1.Service) { s.DeletionTimestamp = &now }, have: &corev1.Endpoints{ObjectMeta: ours().ObjectMeta}},
+		{name: "service is going", change: func(s *corev1.Service) {
+			s.DeletionTimestamp = &now
+		}, have: &corev1.Endpoints{ObjectMeta: ours().ObjectMeta}},
 		{name: "service gone", noSvc: true, have: ours(), want: []string{remove}},
-		{name: "service gone, endpoints too", noSvc: true, have: ours(), answer: apierrors.NewNotFound(endpoints, "web"), want: []string{remove}},
-		{name: "service gone, endpoints recreated", noSvc: true, have: ours(), answer: apierrors.NewConflict(endpoints, "web", nil), want: []string{remove}},
-		{name: "service gone, deletion refused", noSvc: true, have: ours(), answer: apierrors.NewForbidden(endpoints, "web", nil), want: []string{remove}, fails: true},
-		{name: "foreign", noSvc: true, have: func() *corev1.Endpoints { e := ours(); delete(e.Labels, managedByLabel); return e }()},
-		{name: "managed by another", noSvc: true, have: func() *corev1.Endpoints { e := ours(); e.Labels[managedByLabel] = "me"; return e }()},
-		{name: "created meanwhile", answer: apierrors.NewAlreadyExists(endpoints, "web"), want: []string{create}, fails: true},
-		{name: "refused", answer: apierrors.NewForbidden(endpoints, "web", nil), want: []string{create}, fails: true, reported: true},
+		{name: "service gone, endpoints too", noSvc: true, have: ours(),
+			answer: apierrors.NewNotFound(endpoints, "web"), want: []string{remove}},
+		{name: "service gone, endpoints recreated", noSvc: true, have: ours(),
+			answer: apierrors.NewConflict(endpoints, "web", nil), want: []string{remove}},
+		{name: "service gone, deletion refused", noSvc: true, have: ours(),
+			answer: apierrors.NewForbidden(endpoints, "web", nil), want: []string{remove}, fails: true},
+		{name: "foreign", noSvc: true, have: func() *corev1.Endpoints {
+			e := ours()
+			delete(e.Labels, managedByLabel)
+			return e
+		}()},
+		{name: "managed by another", noSvc: true, have: func() *corev1.Endpoints {
+			e := ours()
+			e.Labels[managedByLabel] = "me"
+			return e
+		}()},
+		{name: "created meanwhile", answer: apierrors.NewAlreadyExists(endpoints, "web"), want: []string{create},
+			fails: true},
+		{name: "refused", answer: apierrors.NewForbidden(endpoints, "web", nil), want: []string{create}, fails: true,
+			reported: true},
 		{name: "namespace is going", answer: controllertest.Ending(), want: []string{create}},
 		{name: "namespace is known to be going", ending: true},
-		{name: "namespace is known to be going, changed", ending: true, have: func() *corev1.Endpoints { e := ours(); e.Subsets = nil; return e }(), want: []string{update}},
+		{name: "namespace is known to be going, changed", ending: true, have: func() *corev1.Endpoints {
+			e := ours()
+			e.Subsets = nil
+			return e
+		}(), want: []string{update}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) { return call.Object, c.answer }}
+			fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) {
+				return call.Object, c.answer
+			}}
 			ctl, err := New(fake.Deps(t, time.Unix(0, 0)))
 			if err != nil {
 				t.Fatal(err)
@@ -73,7 +100,9 @@ func TestReconcile(t *testing.T) {
 			stranger.Labels = nil
 			controllertest.Put(t, ctl.pods, readyPod(1), stranger)
 			if c.ending {
-				controllertest.Put(t, ctl.namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}})
+				controllertest.Put(t, ctl.namespaces,
+					&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"},
+						Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}})
 			}
 			if c.have != nil {
 				controllertest.Put(t, ctl.endpoints, c.have)

@@ -97,7 +97,8 @@ func primaryIP(svc *corev1.Service, p *corev1.Pod) string {
 }
 
 func addressOf(svc *corev1.Service, p *corev1.Pod, ip string) corev1.EndpointAddress {
-	a := corev1.EndpointAddress{IP: ip, TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID}}
+	a := corev1.EndpointAddress{IP: ip,
+		TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID}}
 	if p.Spec.NodeName != "" {
 		a.NodeName = new(p.Spec.NodeName)
 	}
@@ -122,7 +123,9 @@ func targetPort(sp corev1.ServicePort, p *corev1.Pod) (int32, bool) {
 	if sp.TargetPort.Type == intstr.Int {
 		return cmp.Or(sp.TargetPort.IntVal, sp.Port), true
 	}
-	sidecars := slices.DeleteFunc(slices.Clone(p.Spec.InitContainers), func(c corev1.Container) bool { return !podspec.IsSidecar(&c) })
+	sidecars := slices.DeleteFunc(slices.Clone(p.Spec.InitContainers), func(c corev1.Container) bool {
+		return !podspec.IsSidecar(&c)
+	})
 	for _, c := range slices.Concat(p.Spec.Containers, sidecars) {
 		for _, port := range c.Ports {
 			if port.Name == sp.TargetPort.StrVal && port.Protocol == sp.Protocol {
@@ -149,5 +152,7 @@ func truncate(subsets []corev1.EndpointSubset) ([]corev1.EndpointSubset, bool) {
 	for i := range subsets {
 		subsets[i].NotReadyAddresses = take(subsets[i].NotReadyAddresses)
 	}
-	return slices.DeleteFunc(subsets, func(s corev1.EndpointSubset) bool { return len(s.Addresses)+len(s.NotReadyAddresses) == 0 }), cut
+	return slices.DeleteFunc(subsets, func(s corev1.EndpointSubset) bool {
+		return len(s.Addresses)+len(s.NotReadyAddresses) == 0
+	}), cut
 }

@@ -18,7 +18,8 @@ func service() *corev1.Service {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"},
 		Spec: corev1.ServiceSpec{
 			ClusterIP: "10.96.0.9", Selector: map[string]string{"app": "web"},
-			Ports: []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(8080)}},
+			Ports: []corev1.ServicePort{
+				{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(8080)}},
 		},
 	}
 }
@@ -27,10 +28,12 @@ func service() *corev1.Service {
 func readyPod(i int) *corev1.Pod {
 	name := fmt.Sprintf("p%d", i)
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), Labels: map[string]string{"app": "web"}},
-		Spec:       corev1.PodSpec{NodeName: "n1"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name),
+			Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{NodeName: "n1"},
 		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: fmt.Sprintf("10.1.%d.%d", i/250, i%250)}, {IP: fmt.Sprintf("fd00::%x", i)}},
+			Phase:      corev1.PodRunning,
+			PodIPs:     []corev1.PodIP{{IP: fmt.Sprintf("10.1.%d.%d", i/250, i%250)}, {IP: fmt.Sprintf("fd00::%x", i)}},
 			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 		},
 	}
@@ -61,7 +64,8 @@ func TestSubsets(t *testing.T) {
 	unready := func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
 	named := func(p *corev1.Pod, port int32) {
 		p.Spec.Containers = []corev1.Container{{Ports: []corev1.ContainerPort{
-			{Name: "www", ContainerPort: port, Protocol: corev1.ProtocolUDP}, {Name: "www", ContainerPort: port + 1, Protocol: corev1.ProtocolTCP},
+			{Name: "www", ContainerPort: port, Protocol: corev1.ProtocolUDP},
+			{Name: "www", ContainerPort: port + 1, Protocol: corev1.ProtocolTCP},
 		}}}
 	}
 	for _, c := range []struct {
@@ -70,22 +74,36 @@ func TestSubsets(t *testing.T) {
 		want   string
 	}{
 		{"ready", func(*corev1.Service, *corev1.Pod, *corev1.Pod) {}, "http/TCP:8080 ready 10.1.0.1 ready 10.1.0.2"},
-		{"one is not", func(_ *corev1.Service, a, _ *corev1.Pod) { unready(a) }, "http/TCP:8080 ready 10.1.0.2 waiting 10.1.0.1"},
-		{"published anyway", func(s *corev1.Service, a, _ *corev1.Pod) { unready(a); s.Spec.PublishNotReadyAddresses = true },
+		{"one is not", func(_ *corev1.Service, a, _ *corev1.Pod) {
+			unready(a)
+		}, "http/TCP:8080 ready 10.1.0.2 waiting 10.1.0.1"},
+		{"published anyway", func(s *corev1.Service, a, _ *corev1.Pod) {
+			unready(a)
+			s.Spec.PublishNotReadyAddresses = true
+		},
 			"http/TCP:8080 ready 10.1.0.1 ready 10.1.0.2"},
-		{"terminating", func(_ *corev1.Service, a, _ *corev1.Pod) { a.DeletionTimestamp = &gone }, "http/TCP:8080 ready 10.1.0.2"},
+		{"terminating", func(_ *corev1.Service, a, _ *corev1.Pod) {
+			a.DeletionTimestamp = &gone
+		}, "http/TCP:8080 ready 10.1.0.2"},
 		{"terminating but published", func(s *corev1.Service, a, _ *corev1.Pod) {
 			a.DeletionTimestamp, s.Spec.PublishNotReadyAddresses = &gone, true
 		}, "http/TCP:8080 ready 10.1.0.1 ready 10.1.0.2"},
 		{"ended pods are never published", func(s *corev1.Service, a, b *corev1.Pod) {
-			a.Status.Phase, b.Status.Phase, s.Spec.PublishNotReadyAddresses = corev1.PodSucceeded, corev1.PodFailed, true
+			a.Status.Phase, b.Status.Phase, s.Spec.PublishNotReadyAddresses = corev1.PodSucceeded, corev1.PodFailed,
+				true
 		}, ""},
-		{"no address yet", func(_ *corev1.Service, a, _ *corev1.Pod) { a.Status.PodIPs = nil }, "http/TCP:8080 ready 10.1.0.2"},
+		{"no address yet", func(_ *corev1.Service, a, _ *corev1.Pod) {
+			a.Status.PodIPs = nil
+		}, "http/TCP:8080 ready 10.1.0.2"},
 		{"the first family counts", func(s *corev1.Service, _, _ *corev1.Pod) {
 			s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}
 		}, "http/TCP:8080 ready fd00::1 ready fd00::2"},
-		{"family by the cluster IP", func(s *corev1.Service, _, _ *corev1.Pod) { s.Spec.ClusterIP = "fd01::1" }, "http/TCP:8080 ready fd00::1 ready fd00::2"},
-		{"target defaults to the port", func(s *corev1.Service, _, _ *corev1.Pod) { s.Spec.Ports[0].TargetPort = intstr.IntOrString{} },
+		{"family by the cluster IP", func(s *corev1.Service, _, _ *corev1.Pod) {
+			s.Spec.ClusterIP = "fd01::1"
+		}, "http/TCP:8080 ready fd00::1 ready fd00::2"},
+		{"target defaults to the port", func(s *corev1.Service, _, _ *corev1.Pod) {
+			s.Spec.Ports[0].TargetPort = intstr.IntOrString{}
+		},
 			"http/TCP:80 ready 10.1.0.1 ready 10.1.0.2"},
 		{"a named target per pod", func(s *corev1.Service, a, b *corev1.Pod) {
 			s.Spec.Ports[0].TargetPort = intstr.FromString("www")
@@ -130,7 +148,8 @@ func TestAddress(t *testing.T) {
 			node = *a.NodeName
 		}
 		if got := node + " " + a.Hostname; got != c.want {
-			t.Errorf("node %q, hostname %q, subdomain %q: got %q, want %q", c.node, c.hostname, c.subdomain, got, c.want)
+			t.Errorf("node %q, hostname %q, subdomain %q: got %q, want %q", c.node, c.hostname, c.subdomain, got,
+				c.want)
 		}
 		if ref := *a.TargetRef; ref != (corev1.ObjectReference{Kind: "Pod", Namespace: "ns", Name: "p1", UID: "p1"}) {
 			t.Errorf("the target is %+v", ref)
@@ -143,7 +162,8 @@ func TestMetadata(t *testing.T) {
 	t.Parallel()
 	svc := service()
 	svc.Labels = map[string]string{"team": "a", corev1.IsHeadlessService: "forged"}
-	e := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"old": ""}, Annotations: map[string]string{"mine": "x", corev1.EndpointsOverCapacity: "truncated"}}}
+	e := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"old": ""},
+		Annotations: map[string]string{"mine": "x", corev1.EndpointsOverCapacity: "truncated"}}}
 	describe(e, svc, nil)
 	if want := map[string]string{"team": "a", managedByLabel: managedBy}; !maps.Equal(e.Labels, want) {
 		t.Errorf("labels %v, want %v", e.Labels, want)
@@ -181,7 +201,8 @@ func TestOverCapacity(t *testing.T) {
 		describe(e, service(), pods)
 		ready, waiting := len(e.Subsets[0].Addresses), len(e.Subsets[0].NotReadyAddresses)
 		if ready != c.wantReady || waiting != c.wantWaiting {
-			t.Errorf("%d ready and %d other: kept %d and %d, want %d and %d", c.ready, c.waiting, ready, waiting, c.wantReady, c.wantWaiting)
+			t.Errorf("%d ready and %d other: kept %d and %d, want %d and %d", c.ready, c.waiting, ready, waiting,
+				c.wantReady, c.wantWaiting)
 		}
 		cut := c.ready+c.waiting > maxAddresses
 		if got := e.Annotations[corev1.EndpointsOverCapacity]; (got == "truncated") != cut {

@@ -14,8 +14,8 @@ import (
 	"bonsai/pkg/controller/controllertest"
 )
 
-// BenchmarkReconcile is what an event of a pod costs beside many Services of its namespace, each with a pod and a slice: the Service
-// that it wakes is looked at, and has nothing to be written.
+// BenchmarkReconcile is what an event of a pod costs beside many Services of its namespace, each with a pod and a
+// slice: the Service that it wakes is looked at, and has nothing to be written.
 func BenchmarkReconcile(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

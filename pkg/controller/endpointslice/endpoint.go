@@ -39,9 +39,11 @@ type portGroup struct {
 	endpoints []discoveryv1.Endpoint
 }
 
-// group turns the pods behind a Service into endpoints of one family, by the ports they offer. zone tells a node's zone, and
-// whether there is such a node: pods of a node that is not there are left out, unless pods that are not ready count too.
-func group(svc *corev1.Service, family discoveryv1.AddressType, pods []*corev1.Pod, zone func(node string) (string, bool)) map[string]*portGroup {
+// group turns the pods behind a Service into endpoints of one family, by the ports they offer. zone tells a node's
+// zone, and whether there is such a node: pods of a node that is not there are left out, unless pods that are not ready
+// count too.
+func group(svc *corev1.Service, family discoveryv1.AddressType, pods []*corev1.Pod,
+	zone func(node string) (string, bool)) map[string]*portGroup {
 	groups := map[string]*portGroup{}
 	for _, p := range pods {
 		if controller.PodTerminal(p) {
@@ -63,7 +65,9 @@ func group(svc *corev1.Service, family discoveryv1.AddressType, pods []*corev1.P
 		groups[key].endpoints = append(groups[key].endpoints, endpointOf(svc, p, addr, at))
 	}
 	for _, g := range groups {
-		slices.SortFunc(g.endpoints, func(a, b discoveryv1.Endpoint) int { return strings.Compare(endpointKey(a), endpointKey(b)) })
+		slices.SortFunc(g.endpoints, func(a, b discoveryv1.Endpoint) int {
+			return strings.Compare(endpointKey(a), endpointKey(b))
+		})
 		hint(svc, g.endpoints)
 	}
 	return groups
@@ -109,8 +113,8 @@ func endpointKey(e discoveryv1.Endpoint) string {
 	return e.TargetRef.Name + "/" + string(e.TargetRef.UID) + "/" + e.Addresses[0]
 }
 
-// hint says where traffic should come from, if the Service asks for its distribution: the endpoint's own zone, or node. What a
-// Service in topology mode Auto gets instead is topology's.
+// hint says where traffic should come from, if the Service asks for its distribution: the endpoint's own zone, or node.
+// What a Service in topology mode Auto gets instead is topology's.
 func hint(svc *corev1.Service, endpoints []discoveryv1.Endpoint) {
 	if svc.Spec.TrafficDistribution == nil || modeAuto(svc) {
 		return
@@ -152,7 +156,8 @@ func portsOf(svc *corev1.Service, p *corev1.Pod) []discoveryv1.EndpointPort {
 		if protocol == "" {
 			protocol = corev1.ProtocolTCP
 		}
-		out = append(out, discoveryv1.EndpointPort{Name: new(sp.Name), Port: &n, Protocol: &protocol, AppProtocol: sp.AppProtocol})
+		out = append(out, discoveryv1.EndpointPort{Name: new(sp.Name), Port: &n, Protocol: &protocol,
+			AppProtocol: sp.AppProtocol})
 	}
 	return out
 }

@@ -1,5 +1,5 @@
-// Package endpointslice tells, in EndpointSlices, which pods stand behind each Service: their addresses, ports and whether
-// they are ready.
+// Package endpointslice tells, in EndpointSlices, which pods stand behind each Service: their addresses, ports and
+// whether they are ready.
 package endpointslice
 
 import (
@@ -54,18 +54,20 @@ func New(d controller.Deps, maxPerSlice int) (*Controller, error) {
 		written:    backends.NewWritten(),
 		metrics:    newMetrics(d.Metrics),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpoint_slice", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "endpoint_slice", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	var err error
 	c.backends, err = backends.Watch(c.loop, c.services, c.pods)
 	return c, errors.Join(
 		err,
-		controller.Watch(c.loop, c.nodes, controller.Handlers[*corev1.Node]{Add: c.wakeNode, Delete: c.wakeNode, Update: func(old, n *corev1.Node) {
-			if old.Labels[corev1.LabelTopologyZone] != n.Labels[corev1.LabelTopologyZone] {
-				c.wakeNode(n)
-			} else if nodeChanged(old, n) {
-				c.wakeTopology()
-			}
-		}}),
+		controller.Watch(c.loop, c.nodes,
+			controller.Handlers[*corev1.Node]{Add: c.wakeNode, Delete: c.wakeNode, Update: func(old, n *corev1.Node) {
+				if old.Labels[corev1.LabelTopologyZone] != n.Labels[corev1.LabelTopologyZone] {
+					c.wakeNode(n)
+				} else if nodeChanged(old, n) {
+					c.wakeTopology()
+				}
+			}}),
 		controller.Watch(c.loop, c.slices, controller.All(func(s *discoveryv1.EndpointSlice) {
 			if s.Labels[discoveryv1.LabelManagedBy] == managedBy {
 				c.loop.Add(controller.Key{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]})
@@ -94,7 +96,8 @@ func (c *Controller) wakeTopology() {
 	c.loop.Add(allNodes)
 }
 
-// Reconcile makes the slices of one Service match its pods; for allNodes it finds the Services whose hints the nodes concern.
+// Reconcile makes the slices of one Service match its pods; for allNodes it finds the Services whose hints the nodes
+// concern.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	if key == allNodes {
 		for _, concerned := range c.topology.concerned(c.nodes.List) {
@@ -110,7 +113,9 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 // reconcile makes the slices of one Service match its pods, unless the cache is too stale to say what there is.
 func (c *Controller) reconcile(ctx context.Context, key controller.Key) (stale bool, err error) {
 	seen := c.slices.Seen()
-	have := slices.DeleteFunc(controller.SlicesOf(c.slices, key), func(s *discoveryv1.EndpointSlice) bool { return s.Labels[discoveryv1.LabelManagedBy] != managedBy })
+	have := slices.DeleteFunc(controller.SlicesOf(c.slices, key), func(s *discoveryv1.EndpointSlice) bool {
+		return s.Labels[discoveryv1.LabelManagedBy] != managedBy
+	})
 	caughtUp := c.written.CaughtUp(key, have, seen)
 	svc, ok := c.services.Get(key)
 	if !ok {
@@ -131,7 +136,8 @@ func (c *Controller) reconcile(ctx context.Context, key controller.Key) (stale b
 	pods := c.backends.Of(svc)
 	trigger := c.triggers.Earliest(svc, pods)
 	if !modeAuto(svc) && c.topology.forget(key) {
-		c.Events.Event(svc, corev1.EventTypeWarning, "TopologyAwareHintsDisabled", topologycache.TopologyAwareHintsDisabled)
+		c.Events.Event(svc, corev1.EventTypeWarning, "TopologyAwareHintsDisabled",
+			topologycache.TopologyAwareHintsDisabled)
 	}
 	var errs []error
 	var all tally
@@ -225,7 +231,8 @@ func (c *Controller) apply(ctx context.Context, key controller.Key, svc *corev1.
 
 func (c *Controller) failed(svc *corev1.Service, err error) error {
 	if !apierrors.IsConflict(err) {
-		c.Events.Eventf(svc, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices", "Error updating Endpoint Slices for Service %s/%s: %v", svc.Namespace, svc.Name, err)
+		c.Events.Eventf(svc, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices",
+			"Error updating Endpoint Slices for Service %s/%s: %v", svc.Namespace, svc.Name, err)
 	}
 	return err
 }

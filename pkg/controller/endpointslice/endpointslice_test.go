@@ -15,8 +15,8 @@ import (
 	"bonsai/pkg/controller/controllertest"
 )
 
-// stage is a controller with the Service ns/web and one pod behind it in its caches. The server names what is made web-1, web-2,
-// … and counts versions from 10.
+// stage is a controller with the Service ns/web and one pod behind it in its caches. The server names what is made
+// web-1, web-2, … and counts versions from 10.
 func stage(t *testing.T) (*Controller, *controllertest.Fake) {
 	t.Helper()
 	n := 0
@@ -54,11 +54,12 @@ const post = "POST /apis/discovery.k8s.io/v1/namespaces/ns/endpointslices"
 
 // foreign is a slice of another Service; caching it moves the cache on to its version.
 func foreign(version string) *discoveryv1.EndpointSlice {
-	return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other", ResourceVersion: version}}
+	return &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "other", ResourceVersion: version}}
 }
 
-// TestWaitsForItsOwnSlices: as long as the cache is behind what was written, nothing is written again, also not for another
-// Service of the same name.
+// TestWaitsForItsOwnSlices: as long as the cache is behind what was written, nothing is written again, also not for
+// another Service of the same name.
 func TestWaitsForItsOwnSlices(t *testing.T) {
 	t.Parallel()
 	for _, replaced := range []bool{false, true} {
@@ -107,14 +108,16 @@ func TestTrigger(t *testing.T) {
 func TestEndingNamespace(t *testing.T) {
 	t.Parallel()
 	c, f := stage(t)
-	controllertest.Put(t, c.namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}})
+	controllertest.Put(t, c.namespaces,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"},
+			Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating}})
 	if reconcile(t, c); len(f.Calls()) > 0 {
 		t.Errorf("calls %v", f.Names())
 	}
 }
 
-// TestReplacedService: the slices of an earlier Service of the same name go to the new one, before the garbage collector takes
-// them (kubectl replace --force).
+// TestReplacedService: the slices of an earlier Service of the same name go to the new one, before the garbage
+// collector takes them (kubectl replace --force).
 func TestReplacedService(t *testing.T) {
 	t.Parallel()
 	svc, again, v4 := service(), service(), discoveryv1.AddressTypeIPv4

@@ -23,10 +23,15 @@ type metrics struct {
 func newMetrics(m *controller.Metrics) *metrics {
 	out := &metrics{
 		Metrics: backends.NewMetrics(m, subsystem),
-		syncs:   prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: subsystem, Name: "syncs", Help: "Looks at Services, by what came of them."}, []string{"result"}),
-		written: prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: subsystem, Name: "endpointslices_changed_per_sync", Help: "EndpointSlices that a look at a Service had to write."},
+		syncs: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Subsystem: subsystem, Name: "syncs",
+				Help: "Looks at Services, by what came of them."}, []string{"result"}),
+		written: prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Subsystem: subsystem, Name: "endpointslices_changed_per_sync",
+				Help: "EndpointSlices that a look at a Service had to write."},
 			[]string{"topology", "traffic_distribution"}),
-		asked: prometheus.NewDesc(subsystem+"_services_count_by_traffic_distribution", "Services that ask for each distribution of their traffic.", []string{"traffic_distribution"}, nil),
+		asked: prometheus.NewDesc(subsystem+"_services_count_by_traffic_distribution",
+			"Services that ask for each distribution of their traffic.", []string{"traffic_distribution"}, nil),
 	}
 	m.Register(out.syncs)
 	m.Register(out.written)
@@ -44,7 +49,8 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// synced counts a look at a Service. stale is one that was put off, because the cache does not show yet what was written.
+// synced counts a look at a Service. stale is one that was put off, because the cache does not show yet what was
+// written.
 func (m *metrics) synced(stale bool, err error) {
 	result := "success"
 	switch {

@@ -10,13 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// changes is what has to be written to bring the slices of one family to what is wanted; same are the slices that are right.
+// changes is what has to be written to bring the slices of one family to what is wanted; same are the slices that are
+// right.
 type changes struct{ create, update, remove, same []*discoveryv1.EndpointSlice }
 
-// plan packs the wanted endpoints into slices of at most most, with as few writes as it can: endpoints stay in the slice
-// they are in, new ones fill the slices that are written anyway, then others with room, then new slices. A Service without
-// any endpoint keeps one empty slice.
-func plan(svc *corev1.Service, family discoveryv1.AddressType, wanted map[string]*portGroup, have []*discoveryv1.EndpointSlice, most int) changes {
+// plan packs the wanted endpoints into slices of at most most, with as few writes as it can: endpoints stay in the
+// slice they are in, new ones fill the slices that are written anyway, then others with room, then new slices. A
+// Service without any endpoint keeps one empty slice.
+func plan(svc *corev1.Service, family discoveryv1.AddressType, wanted map[string]*portGroup,
+	have []*discoveryv1.EndpointSlice, most int) changes {
 	if len(wanted) == 0 {
 		wanted = map[string]*portGroup{"": {}}
 	}
@@ -41,7 +43,8 @@ func plan(svc *corev1.Service, family discoveryv1.AddressType, wanted map[string
 func reuse(c *changes) {
 	for len(c.remove) > 0 && len(c.create) > 0 {
 		old, fresh := c.remove[0].DeepCopy(), c.create[0]
-		old.Ports, old.Endpoints, old.Labels, old.OwnerReferences = fresh.Ports, fresh.Endpoints, fresh.Labels, fresh.OwnerReferences
+		old.Ports, old.Endpoints, old.Labels, old.OwnerReferences = fresh.Ports, fresh.Endpoints, fresh.Labels,
+			fresh.OwnerReferences
 		c.update = append(c.update, old)
 		c.remove, c.create = c.remove[1:], c.create[1:]
 	}
@@ -54,7 +57,8 @@ type packed struct {
 	changed bool
 }
 
-func packGroup(svc *corev1.Service, family discoveryv1.AddressType, g *portGroup, have []*discoveryv1.EndpointSlice, most int, out *changes) {
+func packGroup(svc *corev1.Service, family discoveryv1.AddressType, g *portGroup, have []*discoveryv1.EndpointSlice,
+	most int, out *changes) {
 	open := map[string]discoveryv1.Endpoint{}
 	for _, e := range g.endpoints {
 		open[endpointKey(e)] = e
@@ -88,7 +92,8 @@ func packGroup(svc *corev1.Service, family discoveryv1.AddressType, g *portGroup
 // keep sorts out what stays in a slice, in its newest state, and takes it from open.
 func keep(svc *corev1.Service, s *discoveryv1.EndpointSlice, open map[string]discoveryv1.Endpoint) *packed {
 	// A slice of an earlier Service of the same name is taken over: the garbage collector is after it.
-	p := &packed{slice: s, changed: !equality.Semantic.DeepEqual(s.Labels, labelsFor(svc)) || !metav1.IsControlledBy(s, svc)}
+	p := &packed{slice: s, changed: !equality.Semantic.DeepEqual(s.Labels, labelsFor(svc)) ||
+		!metav1.IsControlledBy(s, svc)}
 	for _, e := range s.Endpoints {
 		k := endpointKey(e)
 		want, ok := open[k]
@@ -138,7 +143,8 @@ func settle(svc *corev1.Service, fill []*packed, placeholder bool, out *changes)
 }
 
 // describe makes a new slice.
-func describe(svc *corev1.Service, family discoveryv1.AddressType, ports []discoveryv1.EndpointPort, endpoints []discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
+func describe(svc *corev1.Service, family discoveryv1.AddressType, ports []discoveryv1.EndpointPort,
+	endpoints []discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: svc.Namespace, GenerateName: svc.Name + "-", Labels: labelsFor(svc),

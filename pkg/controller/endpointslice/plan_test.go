@@ -15,15 +15,19 @@ import (
 func service() *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "svc"},
-		Spec:       corev1.ServiceSpec{ClusterIP: "10.96.0.9", Ports: []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(8080)}}},
+		Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.9",
+			Ports: []corev1.ServicePort{
+				{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(8080)}}},
 	}
 }
 
 func readyPod(i int) *corev1.Pod {
 	ip := fmt.Sprintf("10.1.%d.%d", i/250, i%250)
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("p%d", i), UID: types.UID(fmt.Sprint(i))}, Spec: corev1.PodSpec{NodeName: "n1"},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}}, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprintf("p%d", i), UID: types.UID(fmt.Sprint(i))},
+		Spec:       corev1.PodSpec{NodeName: "n1"},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
 }
 
@@ -56,8 +60,8 @@ func (s *server) apply(c changes) {
 	}
 }
 
-// TestRandomHistories changes the pods at random and checks after each plan: every pod is in exactly one slice, none is too
-// large, a second plan has nothing to do, and a Service without pods keeps one empty slice.
+// TestRandomHistories changes the pods at random and checks after each plan: every pod is in exactly one slice, none is
+// too large, a second plan has nothing to do, and a Service without pods keeps one empty slice.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	const most = 10
@@ -96,7 +100,8 @@ func TestRandomHistories(t *testing.T) {
 				}
 			}
 			if len(found) != len(alive) || len(alive) == 0 && len(srv.slices) != 1 {
-				t.Fatalf("seed %d step %d: %d pods, %d endpoints in %d slices", seed, step, len(alive), len(found), len(srv.slices))
+				t.Fatalf("seed %d step %d: %d pods, %d endpoints in %d slices", seed, step, len(alive), len(found),
+					len(srv.slices))
 			}
 			again := plan(svc, v4, group(svc, v4, pods, noZone), srv.list(), most)
 			if len(again.create)+len(again.update)+len(again.remove) != 0 {
@@ -135,7 +140,9 @@ func TestEndpointConditions(t *testing.T) {
 	}{
 		{"ready", func(*corev1.Pod, *corev1.Service) {}, true, true, false},
 		{"not ready", func(p *corev1.Pod, _ *corev1.Service) { p.Status.Conditions = nil }, false, false, false},
-		{"terminating but serving", func(p *corev1.Pod, _ *corev1.Service) { p.DeletionTimestamp = &gone }, false, true, true},
+		{"terminating but serving", func(p *corev1.Pod, _ *corev1.Service) {
+			p.DeletionTimestamp = &gone
+		}, false, true, true},
 		{"published anyway", func(p *corev1.Pod, s *corev1.Service) {
 			p.Status.Conditions, s.Spec.PublishNotReadyAddresses = nil, true
 		}, true, false, false},
@@ -174,9 +181,13 @@ func TestTargetPorts(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	p.Spec.InitContainers = []corev1.Container{
 		{Ports: []corev1.ContainerPort{{Name: "init", ContainerPort: 1, Protocol: corev1.ProtocolTCP}}},
-		{RestartPolicy: &always, Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 9, Protocol: corev1.ProtocolTCP}, {Name: "side", ContainerPort: 2, Protocol: corev1.ProtocolTCP}}},
+		{RestartPolicy: &always,
+			Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 9, Protocol: corev1.ProtocolTCP},
+				{Name: "side", ContainerPort: 2, Protocol: corev1.ProtocolTCP}}},
 	}
-	p.Spec.Containers = []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 3, Protocol: corev1.ProtocolTCP}, {Name: "dns", ContainerPort: 4, Protocol: corev1.ProtocolUDP}}}}
+	p.Spec.Containers = []corev1.Container{
+		{Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 3, Protocol: corev1.ProtocolTCP},
+			{Name: "dns", ContainerPort: 4, Protocol: corev1.ProtocolUDP}}}}
 	for target, want := range map[string]int32{"init": 0, "side": 2, "http": 3, "dns": 0, "9090": 9090} {
 		sp := &corev1.ServicePort{Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.Parse(target)}
 		if got, ok := targetPort(sp, p); got != want || ok != (want != 0) {

@@ -12,16 +12,16 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// topology hints at zones for Services in topology mode Auto: the endpoints are shared out by the CPUs that the nodes of each
-// zone have, or not at all where that would overload some of them
+// topology hints at zones for Services in topology mode Auto: the endpoints are shared out by the CPUs that the nodes
+// of each zone have, or not at all where that would overload some of them
 // (https://kubernetes.io/docs/concepts/services-networking/topology-aware-routing/).
 type topology struct {
 	mu    sync.Mutex
 	zones *topologycache.TopologyCache
 	// services are those in mode Auto.
 	services map[controller.Key]bool
-	// stale is set while nodes have changed that zones was not told of. All nodes are looked at together, so that a thousand nodes
-	// that come at once are not looked at a thousand times.
+	// stale is set while nodes have changed that zones was not told of. All nodes are looked at together, so that a
+	// thousand nodes that come at once are not looked at a thousand times.
 	stale bool
 }
 
@@ -29,8 +29,8 @@ func newTopology() *topology {
 	return &topology{zones: topologycache.NewTopologyCache(), services: map[controller.Key]bool{}, stale: true}
 }
 
-// modeAuto tells whether a Service asks for hints by topology. The annotation wins over spec.trafficDistribution, and its
-// predecessor, from before v1.27, over it.
+// modeAuto tells whether a Service asks for hints by topology. The annotation wins over spec.trafficDistribution, and
+// its predecessor, from before v1.27, over it.
 func modeAuto(svc *corev1.Service) bool {
 	mode, ok := svc.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]
 	if !ok {
@@ -86,9 +86,10 @@ func (t *topology) refresh(nodes func() []*corev1.Node) {
 	}
 }
 
-// hint adds hints to what is to be written of a Service's slices of one family, and to be written what needs other hints only.
-// The events say what changed, or why there are none.
-func (t *topology) hint(key controller.Key, family discoveryv1.AddressType, p *changes, nodes func() []*corev1.Node) []*topologycache.EventBuilder {
+// hint adds hints to what is to be written of a Service's slices of one family, and to be written what needs other
+// hints only. The events say what changed, or why there are none.
+func (t *topology) hint(key controller.Key, family discoveryv1.AddressType, p *changes,
+	nodes func() []*corev1.Node) []*topologycache.EventBuilder {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.refresh(nodes)

@@ -29,8 +29,8 @@ func zonedNode(name, zone, cpus string) *corev1.Node {
 	}
 }
 
-// zoned is a controller whose written slices come back into its cache at once, with the Service ns/web in mode Auto, nodes, and
-// pods on them, by the nodes' names.
+// zoned is a controller whose written slices come back into its cache at once, with the Service ns/web in mode Auto,
+// nodes, and pods on them, by the nodes' names.
 type zoned struct {
 	*Controller
 	*controllertest.Fake
@@ -58,7 +58,9 @@ func zonedStage(t *testing.T, nodes []*corev1.Node, pods ...string) *zoned {
 	if z.Controller, err = New(deps, 100); err != nil {
 		t.Fatal(err)
 	}
-	z.change(t, func(svc *corev1.Service) { svc.Annotations = map[string]string{corev1.AnnotationTopologyMode: "Auto"} })
+	z.change(t, func(svc *corev1.Service) {
+		svc.Annotations = map[string]string{corev1.AnnotationTopologyMode: "Auto"}
+	})
 	controllertest.Put(t, z.nodes, nodes...)
 	for i, node := range pods {
 		p := readyPod(i)
@@ -77,8 +79,8 @@ func (z *zoned) change(t *testing.T, change func(*corev1.Service)) {
 	controllertest.Put(t, z.services, svc)
 }
 
-// reconciled reconciles the Service, and once more to see that there was nothing left to do. It returns how many endpoints are
-// hinted at each zone, "" for none, and the events.
+// reconciled reconciles the Service, and once more to see that there was nothing left to do. It returns how many
+// endpoints are hinted at each zone, "" for none, and the events.
 func (z *zoned) reconciled(t *testing.T) (hints map[string]int, events []string) {
 	t.Helper()
 	reconcile(t, z.Controller)
@@ -131,14 +133,21 @@ func TestTopologyModeAuto(t *testing.T) {
 		event string
 	}{
 		{"as the CPUs", nodes(a, b), []string{"a", "a", "b", "b"}, "a:2 b:2", "Normal TopologyAwareHintsEnabled"},
-		{"a zone lends to another", nodes(a, b), []string{"a", "a", "a", "b"}, "a:2 b:2", "Normal TopologyAwareHintsEnabled"},
-		{"zones of different sizes", nodes(a, big), []string{"a", "a", "b", "b", "b", "b", "b", "b"}, "a:2 b:6", "Normal TopologyAwareHintsEnabled"},
-		{"fewer endpoints than zones", nodes(a, b), []string{"a"}, ":1", "Warning TopologyAwareHintsDisabled Insufficient number of endpoints"},
+		{"a zone lends to another", nodes(a, b), []string{"a", "a", "a", "b"}, "a:2 b:2",
+			"Normal TopologyAwareHintsEnabled"},
+		{"zones of different sizes", nodes(a, big), []string{"a", "a", "b", "b", "b", "b", "b", "b"}, "a:2 b:6",
+			"Normal TopologyAwareHintsEnabled"},
+		{"fewer endpoints than zones", nodes(a, b), []string{"a"}, ":1",
+			"Warning TopologyAwareHintsDisabled Insufficient number of endpoints"},
 		{"shares too uneven", nodes(a, big), []string{"a", "b"}, ":2", "Warning TopologyAwareHintsDisabled"},
-		{"one zone only", nodes(a), []string{"a", "a"}, ":2", "Warning TopologyAwareHintsDisabled Insufficient Node information"},
-		{"a node without a zone", nodes(a, unzoned), []string{"a", "b"}, ":2", "Warning TopologyAwareHintsDisabled Insufficient Node information"},
-		{"nodes that are not ready", nodes(a, sick), []string{"a", "a", "b"}, ":3", "Warning TopologyAwareHintsDisabled Insufficient Node information"},
-		{"control planes take no traffic", nodes(a, b, control), []string{"a", "a", "b", "b"}, "a:2 b:2", "Normal TopologyAwareHintsEnabled"},
+		{"one zone only", nodes(a), []string{"a", "a"}, ":2",
+			"Warning TopologyAwareHintsDisabled Insufficient Node information"},
+		{"a node without a zone", nodes(a, unzoned), []string{"a", "b"}, ":2",
+			"Warning TopologyAwareHintsDisabled Insufficient Node information"},
+		{"nodes that are not ready", nodes(a, sick), []string{"a", "a", "b"}, ":3",
+			"Warning TopologyAwareHintsDisabled Insufficient Node information"},
+		{"control planes take no traffic", nodes(a, b, control), []string{"a", "a", "b", "b"}, "a:2 b:2",
+			"Normal TopologyAwareHintsEnabled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -164,15 +173,19 @@ func TestTopologyModeChanges(t *testing.T) {
 		events []string
 	}{
 		{"none", func(*corev1.Service) {}, ":4", nil},
-		{"Auto", func(svc *corev1.Service) { svc.Annotations = map[string]string{corev1.AnnotationTopologyMode: "Auto"} }, "a:2 b:2",
+		{"Auto", func(svc *corev1.Service) {
+			svc.Annotations = map[string]string{corev1.AnnotationTopologyMode: "Auto"}
+		}, "a:2 b:2",
 			[]string{"Normal TopologyAwareHintsEnabled Topology Aware Hints has been enabled, addressType: IPv4"}},
 		{"distribution", func(svc *corev1.Service) { svc.Spec.TrafficDistribution = new("PreferSameZone") }, "a:3 b:1",
 			[]string{"Warning TopologyAwareHintsDisabled Topology Aware Hints has been disabled"}},
 		{"Auto wins over the distribution", func(svc *corev1.Service) {
-			svc.Annotations, svc.Spec.TrafficDistribution = map[string]string{corev1.AnnotationTopologyMode: "auto"}, new("PreferSameZone")
+			svc.Annotations, svc.Spec.TrafficDistribution = map[string]string{corev1.AnnotationTopologyMode: "auto"},
+				new("PreferSameZone")
 		}, "a:2 b:2", []string{"Normal TopologyAwareHintsEnabled Topology Aware Hints has been enabled, addressType: IPv4"}},
 		{"disabled", func(svc *corev1.Service) {
-			svc.Annotations = map[string]string{corev1.AnnotationTopologyMode: "Auto", corev1.DeprecatedAnnotationTopologyAwareHints: "Disabled"}
+			svc.Annotations = map[string]string{corev1.AnnotationTopologyMode: "Auto",
+				corev1.DeprecatedAnnotationTopologyAwareHints: "Disabled"}
 		}, ":4", []string{"Warning TopologyAwareHintsDisabled Topology Aware Hints has been disabled"}},
 	} {
 		z.change(t, step.change)
@@ -183,7 +196,8 @@ func TestTopologyModeChanges(t *testing.T) {
 	}
 }
 
-// TestTopologyFollowsNodes: Services whose shares do not fit the nodes any more are looked at again, others are left alone.
+// TestTopologyFollowsNodes: Services whose shares do not fit the nodes any more are looked at again, others are left
+// alone.
 func TestTopologyFollowsNodes(t *testing.T) {
 	t.Parallel()
 	z := zonedStage(t, []*corev1.Node{zonedNode("a", "a", "2")}, "a", "a", "b", "b")

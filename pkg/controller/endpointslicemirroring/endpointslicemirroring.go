@@ -1,5 +1,6 @@
-// Package endpointslicemirroring copies Endpoints that people or programs of their own write for a Service without a selector to
-// EndpointSlices, which is what is read. Those of Services with a selector the endpointslice package makes from pods.
+// Package endpointslicemirroring copies Endpoints that people or programs of their own write for a Service without a
+// selector to EndpointSlices, which is what is read. Those of Services with a selector the endpointslice package makes
+// from pods.
 package endpointslicemirroring
 
 import (
@@ -28,7 +29,8 @@ const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 
 // Config is what the flags say.
 type Config struct {
-	// MaxPerSubset is the most addresses of one subset that are mirrored, 1 to 1000. The others are left out, with an event.
+	// MaxPerSubset is the most addresses of one subset that are mirrored, 1 to 1000. The others are left out, with an
+	// event.
 	MaxPerSubset int
 	// Batch is how long a change of Endpoints waits for more of them.
 	Batch time.Duration
@@ -59,9 +61,13 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		writes:     discovery.EndpointSlices(d.Client),
 		metrics:    newMetrics(d.Metrics),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "endpoint_slice_mirroring", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "endpoint_slice_mirroring", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
+		c.Reconcile)
 	return c, errors.Join(
-		controller.Watch(c.loop, c.endpoints, controller.All(func(e *corev1.Endpoints) { c.loop.AddAfter(controller.KeyOf(e), c.cfg.Batch) })),
+		controller.Watch(c.loop, c.endpoints, controller.All(func(e *corev1.Endpoints) {
+			c.loop.AddAfter(controller.KeyOf(e), c.cfg.Batch)
+		})),
 		controller.WatchKeys(c.loop, c.services),
 		controller.Watch(c.loop, c.slices, controller.All(func(s *discoveryv1.EndpointSlice) {
 			if s.Labels[discoveryv1.LabelManagedBy] == managedBy {
@@ -77,7 +83,9 @@ func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 // Reconcile makes the slices of one Service match its Endpoints, or removes them where there is nothing to mirror.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	seen := c.slices.Seen()
-	have := slices.DeleteFunc(controller.SlicesOf(c.slices, key), func(s *discoveryv1.EndpointSlice) bool { return s.Labels[discoveryv1.LabelManagedBy] != managedBy })
+	have := slices.DeleteFunc(controller.SlicesOf(c.slices, key), func(s *discoveryv1.EndpointSlice) bool {
+		return s.Labels[discoveryv1.LabelManagedBy] != managedBy
+	})
 	if !c.written.CaughtUp(key, have, seen) {
 		return controller.Result{}, nil
 	}
@@ -92,14 +100,16 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	wanted, skipped := group(eps, c.cfg.MaxPerSubset)
 	if skipped > 0 {
 		c.Events.Eventf(eps, corev1.EventTypeWarning, "TooManyAddressesToMirror",
-			"A max of %d addresses can be mirrored to EndpointSlices per Endpoints subset. %d addresses were skipped", c.cfg.MaxPerSubset, skipped)
+			"A max of %d addresses can be mirrored to EndpointSlices per Endpoints subset. %d addresses were skipped",
+			c.cfg.MaxPerSubset, skipped)
 	}
 	p := plan(eps, wanted, have, c.cfg.MaxPerSubset)
 	c.metrics.planned(key, wanted, have, p, c.cfg.MaxPerSubset, skipped)
 	err := c.apply(ctx, key, p)
 	c.metrics.took.Observe(c.Now().Sub(begun).Seconds())
 	if err != nil && !apierrors.IsConflict(err) {
-		c.Events.Eventf(eps, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices", "Error updating Endpoint Slices for Endpoints %s: %v", key, err)
+		c.Events.Eventf(eps, corev1.EventTypeWarning, "FailedToUpdateEndpointSlices",
+			"Error updating Endpoint Slices for Endpoints %s: %v", key, err)
 	}
 	return controller.Result{}, err
 }

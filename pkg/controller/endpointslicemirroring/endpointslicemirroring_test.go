@@ -27,7 +27,8 @@ func TestReconcile(t *testing.T) {
 	plain := func() *corev1.Endpoints { return eps(subset("10.0.0.1", 80)) }
 	with := func(change func(*corev1.Endpoints)) *corev1.Endpoints { e := plain(); change(e); return e }
 	service := func(selector map[string]string) *corev1.Service {
-		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e"}, Spec: corev1.ServiceSpec{Selector: selector}}
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e"},
+			Spec: corev1.ServiceSpec{Selector: selector}}
 	}
 	for name, c := range map[string]struct {
 		endpoints *corev1.Endpoints
@@ -35,13 +36,21 @@ func TestReconcile(t *testing.T) {
 		mirrored  bool
 	}{
 		"of a Service without selector": {plain(), service(nil), true},
-		"said not to be skipped":        {with(func(e *corev1.Endpoints) { e.Labels = map[string]string{discoveryv1.LabelSkipMirror: "false"} }), service(nil), true},
-		"said to be skipped":            {with(func(e *corev1.Endpoints) { e.Labels = map[string]string{discoveryv1.LabelSkipMirror: "true"} }), service(nil), false},
-		"a leader's lock":               {with(func(e *corev1.Endpoints) { e.Annotations = map[string]string{leaderAnnotation: "x"} }), service(nil), false},
-		"with a selector":               {plain(), service(map[string]string{"a": "b"}), false},
-		"no Service":                    {plain(), nil, false},
-		"no Endpoints":                  {nil, service(nil), false},
-		"being deleted":                 {with(func(e *corev1.Endpoints) { e.DeletionTimestamp = new(metav1.Now()) }), service(nil), false},
+		"said not to be skipped": {with(func(e *corev1.Endpoints) {
+			e.Labels = map[string]string{discoveryv1.LabelSkipMirror: "false"}
+		}), service(nil), true},
+		"said to be skipped": {with(func(e *corev1.Endpoints) {
+			e.Labels = map[string]string{discoveryv1.LabelSkipMirror: "true"}
+		}), service(nil), false},
+		"a leader's lock": {with(func(e *corev1.Endpoints) {
+			e.Annotations = map[string]string{leaderAnnotation: "x"}
+		}), service(nil), false},
+		"with a selector": {plain(), service(map[string]string{"a": "b"}), false},
+		"no Service":      {plain(), nil, false},
+		"no Endpoints":    {nil, service(nil), false},
+		"being deleted": {with(func(e *corev1.Endpoints) {
+			e.DeletionTimestamp = new(metav1.Now())
+		}), service(nil), false},
 	} {
 		for _, before := range []bool{false, true} {
 			fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) {
@@ -62,7 +71,9 @@ func TestReconcile(t *testing.T) {
 				controllertest.Put(t, ctl.services, c.service)
 			}
 			// The cache is known to be at an earlier version than what is written.
-			controllertest.Put(t, ctl.slices, &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "x", ResourceVersion: "5"}})
+			controllertest.Put(t, ctl.slices,
+				&discoveryv1.EndpointSlice{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "x", ResourceVersion: "5"}})
 			if before {
 				of := c.endpoints
 				if of == nil {

@@ -20,10 +20,13 @@ type metrics struct {
 func newMetrics(m *controller.Metrics) *metrics {
 	out := &metrics{
 		Metrics: backends.NewMetrics(m, subsystem),
-		updated: backends.PerSync(subsystem, "endpoints_updated_per_sync", "Addresses of Endpoints that stayed, but with something else said of them."),
-		skipped: backends.PerSync(subsystem, "addresses_skipped_per_sync", "Addresses of Endpoints that were left out because they are too many."),
+		updated: backends.PerSync(subsystem, "endpoints_updated_per_sync",
+			"Addresses of Endpoints that stayed, but with something else said of them."),
+		skipped: backends.PerSync(subsystem, "addresses_skipped_per_sync",
+			"Addresses of Endpoints that were left out because they are too many."),
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: subsystem, Name: "endpoints_sync_duration",
-			Help: "Seconds in which the slices of one Endpoints were written.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}),
+			Help:    "Seconds in which the slices of one Endpoints were written.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}),
 	}
 	m.Register(out.updated)
 	m.Register(out.skipped)
@@ -32,7 +35,8 @@ func newMetrics(m *controller.Metrics) *metrics {
 }
 
 // planned counts what is to become of the slices of Endpoints.
-func (m *metrics) planned(key controller.Key, wanted map[groupKey]*portGroup, have []*discoveryv1.EndpointSlice, p changes, most, skipped int) {
+func (m *metrics) planned(key controller.Key, wanted map[groupKey]*portGroup, have []*discoveryv1.EndpointSlice,
+	p changes, most, skipped int) {
 	size := backends.Size{Slices: len(have) + len(p.create) - len(p.remove)}
 	type place struct {
 		family  discoveryv1.AddressType

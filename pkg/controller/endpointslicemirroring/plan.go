@@ -27,8 +27,9 @@ type groupKey struct {
 	ports  endpointsliceutil.PortMapKey
 }
 
-// group turns Endpoints into endpoints by family and ports, and counts the addresses that are too many: those of a subset beyond most,
-// in which the ready ones come first. What subsets with the same ports say twice counts as it is said first.
+// group turns Endpoints into endpoints by family and ports, and counts the addresses that are too many: those of a
+// subset beyond most, in which the ready ones come first. What subsets with the same ports say twice counts as it is
+// said first.
 func group(eps *corev1.Endpoints, most int) (map[groupKey]*portGroup, int) {
 	groups, skipped := map[groupKey]*portGroup{}, 0
 	for i := range eps.Subsets {
@@ -54,7 +55,9 @@ func group(eps *corev1.Endpoints, most int) (map[groupKey]*portGroup, int) {
 	}
 	for _, g := range groups {
 		slices.SortStableFunc(g.endpoints, compare)
-		g.endpoints = slices.CompactFunc(g.endpoints, func(a, b discoveryv1.Endpoint) bool { return compare(a, b) == 0 })
+		g.endpoints = slices.CompactFunc(g.endpoints, func(a, b discoveryv1.Endpoint) bool {
+			return compare(a, b) == 0
+		})
 	}
 	return groups, skipped
 }
@@ -92,7 +95,8 @@ func endpointOf(a corev1.EndpointAddress, ready bool) discoveryv1.Endpoint {
 func portsOf(all []corev1.EndpointPort) []discoveryv1.EndpointPort {
 	var out []discoveryv1.EndpointPort
 	for _, p := range all {
-		out = append(out, discoveryv1.EndpointPort{Name: new(p.Name), Port: new(p.Port), Protocol: new(p.Protocol), AppProtocol: p.AppProtocol})
+		out = append(out, discoveryv1.EndpointPort{Name: new(p.Name), Port: new(p.Port), Protocol: new(p.Protocol),
+			AppProtocol: p.AppProtocol})
 	}
 	return out
 }
@@ -100,8 +104,8 @@ func portsOf(all []corev1.EndpointPort) []discoveryv1.EndpointPort {
 // changes is what has to be written to bring the slices to what is wanted.
 type changes struct{ create, update, remove []*discoveryv1.EndpointSlice }
 
-// plan packs each group into slices of at most most: those that have its ports already, or else those of its family that are left over,
-// or new ones.
+// plan packs each group into slices of at most most: those that have its ports already, or else those of its family
+// that are left over, or new ones.
 func plan(eps *corev1.Endpoints, wanted map[groupKey]*portGroup, have []*discoveryv1.EndpointSlice, most int) changes {
 	var out changes
 	left := map[discoveryv1.AddressType][]*discoveryv1.EndpointSlice{}
@@ -116,7 +120,8 @@ func plan(eps *corev1.Endpoints, wanted map[groupKey]*portGroup, have []*discove
 		byKey[key] = append(byKey[key], s)
 	}
 	order := func(a, b groupKey) int {
-		return cmp.Or(strings.Compare(string(a.family), string(b.family)), strings.Compare(string(a.ports), string(b.ports)))
+		return cmp.Or(strings.Compare(string(a.family), string(b.family)),
+			strings.Compare(string(a.ports), string(b.ports)))
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(wanted), order) {
 		g, olds := wanted[key], byKey[key]
@@ -148,10 +153,12 @@ func describe(eps *corev1.Endpoints, g *portGroup, endpoints []discoveryv1.Endpo
 }
 
 // adjusted is a copy of s with these ports and endpoints, and what the Endpoints say of themselves.
-func adjusted(eps *corev1.Endpoints, ports []discoveryv1.EndpointPort, endpoints []discoveryv1.Endpoint, s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
+func adjusted(eps *corev1.Endpoints, ports []discoveryv1.EndpointPort, endpoints []discoveryv1.Endpoint,
+	s *discoveryv1.EndpointSlice) *discoveryv1.EndpointSlice {
 	s = s.DeepCopy()
 	s.Ports, s.Endpoints = ports, endpoints
-	s.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(eps, corev1.SchemeGroupVersion.WithKind("Endpoints"))}
+	s.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(eps, corev1.SchemeGroupVersion.WithKind("Endpoints"))}
 	s.Labels = map[string]string{}
 	maps.Copy(s.Labels, eps.Labels)
 	s.Labels[discoveryv1.LabelServiceName], s.Labels[discoveryv1.LabelManagedBy] = eps.Name, managedBy

@@ -75,23 +75,32 @@ func TestPlan(t *testing.T) {
 	}{
 		"new": {eps(), eps(subset("10.0.0.2 10.0.0.1 - 10.0.0.3", 80), subset("::1 10.0.0.1", 90)),
 			[]string{"> IPv4 :80 10.0.0.1 10.0.0.2 -10.0.0.3", "> IPv4 :90 10.0.0.1", "> IPv6 :90 ::1"}, nil, nil, 0},
-		"the same":       {eps(subset("10.0.0.1 10.0.0.2", 80)), eps(subset("10.0.0.2 10.0.0.1", 80)), nil, nil, nil, 0},
-		"one more":       {eps(subset("10.0.0.1", 80)), eps(subset("10.0.0.2 10.0.0.1", 80)), nil, []string{"s0> IPv4 :80 10.0.0.1 10.0.0.2"}, nil, 0},
-		"another port":   {eps(subset("10.0.0.1", 80)), eps(subset("10.0.0.1", 81)), nil, []string{"s0> IPv4 :81 10.0.0.1"}, nil, 0},
-		"another family": {eps(subset("10.0.0.1", 80)), eps(subset("::1", 80)), []string{"> IPv6 :80 ::1"}, nil, []string{"s0> IPv4 :80 10.0.0.1"}, 0},
-		"none left":      {eps(subset("10.0.0.1", 80)), eps(), nil, nil, []string{"s0> IPv4 :80 10.0.0.1"}, 0},
-		"without ports":  {eps(), eps(subset("10.0.0.1")), []string{"> IPv4 10.0.0.1"}, nil, nil, 0},
-		"too many":       {eps(), eps(subset("10.0.0.1 10.0.0.2 10.0.0.3 - 10.0.0.4 10.0.0.5", 80)), []string{"> IPv4 :80 10.0.0.1 10.0.0.2 10.0.0.3"}, nil, nil, 2},
-		"the same ports twice": {eps(), eps(subset("10.0.0.1 - 10.0.0.2", 80), subset("10.0.0.2 10.0.0.3 10.0.0.4", 80)),
+		"the same": {eps(subset("10.0.0.1 10.0.0.2", 80)), eps(subset("10.0.0.2 10.0.0.1", 80)), nil, nil, nil,
+			0},
+		"one more": {eps(subset("10.0.0.1", 80)), eps(subset("10.0.0.2 10.0.0.1", 80)), nil,
+			[]string{"s0> IPv4 :80 10.0.0.1 10.0.0.2"}, nil, 0},
+		"another port": {eps(subset("10.0.0.1", 80)), eps(subset("10.0.0.1", 81)), nil,
+			[]string{"s0> IPv4 :81 10.0.0.1"}, nil, 0},
+		"another family": {eps(subset("10.0.0.1", 80)), eps(subset("::1", 80)), []string{"> IPv6 :80 ::1"}, nil,
+			[]string{"s0> IPv4 :80 10.0.0.1"}, 0},
+		"none left":     {eps(subset("10.0.0.1", 80)), eps(), nil, nil, []string{"s0> IPv4 :80 10.0.0.1"}, 0},
+		"without ports": {eps(), eps(subset("10.0.0.1")), []string{"> IPv4 10.0.0.1"}, nil, nil, 0},
+		"too many": {eps(), eps(subset("10.0.0.1 10.0.0.2 10.0.0.3 - 10.0.0.4 10.0.0.5", 80)),
+			[]string{"> IPv4 :80 10.0.0.1 10.0.0.2 10.0.0.3"}, nil, nil, 2},
+		"the same ports twice": {eps(),
+			eps(subset("10.0.0.1 - 10.0.0.2", 80), subset("10.0.0.2 10.0.0.3 10.0.0.4", 80)),
 			[]string{"> IPv4 :80 10.0.0.1 -10.0.0.2 10.0.0.3", "> IPv4 :80 10.0.0.4"}, nil, nil, 0},
-		"fewer of the same ports": {eps(subset("10.0.0.1 10.0.0.2 10.0.0.3", 80), subset("10.0.0.4", 80)), eps(subset("10.0.0.4", 80)),
+		"fewer of the same ports": {eps(subset("10.0.0.1 10.0.0.2 10.0.0.3", 80), subset("10.0.0.4", 80)),
+			eps(subset("10.0.0.4", 80)),
 			nil, []string{"s0> IPv4 :80 10.0.0.4"}, []string{"s1> IPv4 :80 10.0.0.4"}, 0},
 	} {
 		have := stored(t, c.before, 3)
 		wanted, skipped := group(c.after, 3)
 		p := plan(c.after, wanted, have, 3)
-		if !slices.Equal(texts(p.create), c.create) || !slices.Equal(texts(p.update), c.update) || !slices.Equal(texts(p.remove), c.remove) || skipped != c.skipped {
-			t.Errorf("%s: create %q, update %q, remove %q, %d skipped", name, texts(p.create), texts(p.update), texts(p.remove), skipped)
+		if !slices.Equal(texts(p.create), c.create) || !slices.Equal(texts(p.update), c.update) ||
+			!slices.Equal(texts(p.remove), c.remove) || skipped != c.skipped {
+			t.Errorf("%s: create %q, update %q, remove %q, %d skipped", name, texts(p.create), texts(p.update),
+				texts(p.remove), skipped)
 		}
 	}
 }
@@ -100,26 +109,33 @@ func TestPlan(t *testing.T) {
 func TestDescribed(t *testing.T) {
 	t.Parallel()
 	e := eps(corev1.EndpointSubset{
-		Addresses: []corev1.EndpointAddress{{IP: "10.0.0.1", Hostname: "h", NodeName: new("n"), TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p"}}},
-		Ports:     []corev1.EndpointPort{{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP, AppProtocol: new("x")}},
+		Addresses: []corev1.EndpointAddress{
+			{IP: "10.0.0.1", Hostname: "h", NodeName: new("n"),
+				TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "p"}}},
+		Ports: []corev1.EndpointPort{{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP, AppProtocol: new("x")}},
 	})
 	e.Labels = map[string]string{"a": "b", "service.kubernetes.io/headless": "", discoveryv1.LabelServiceName: "other"}
-	e.Annotations = map[string]string{"c": "d", corev1.LastAppliedConfigAnnotation: "x", corev1.EndpointsLastChangeTriggerTime: "y"}
+	e.Annotations = map[string]string{"c": "d", corev1.LastAppliedConfigAnnotation: "x",
+		corev1.EndpointsLastChangeTriggerTime: "y"}
 	s := stored(t, e, 10)[0]
-	if fmt.Sprint(s.Labels) != "map[a:b endpointslice.kubernetes.io/managed-by:endpointslicemirroring-controller.k8s.io kubernetes.io/service-name:e service.kubernetes.io/headless:]" || fmt.Sprint(s.Annotations) != "map[c:d]" {
+	if fmt.Sprint(s.Labels) !=
+		"map[a:b endpointslice.kubernetes.io/managed-by:endpointslicemirroring-controller.k8s.io kubernetes.io/service-name:e service.kubernetes.io/headless:]" || fmt.Sprint(s.Annotations) != "map[c:d]" {
 		t.Errorf("%v %v", s.Labels, s.Annotations)
 	}
-	if o := s.OwnerReferences[0]; s.GenerateName != "e-" || o.APIVersion != "v1" || o.Kind != "Endpoints" || o.Name != "e" || o.UID != "u" || !*o.Controller || !*o.BlockOwnerDeletion {
+	if o := s.OwnerReferences[0]; s.GenerateName != "e-" || o.APIVersion != "v1" || o.Kind != "Endpoints" ||
+		o.Name != "e" || o.UID != "u" || !*o.Controller || !*o.BlockOwnerDeletion {
 		t.Errorf("%+v", s.ObjectMeta)
 	}
 	x, p := s.Endpoints[0], s.Ports[0]
-	if *x.Hostname != "h" || *x.NodeName != "n" || x.TargetRef.Name != "p" || x.Conditions.Serving != nil || *p.Name != "dns" || *p.Protocol != corev1.ProtocolUDP || *p.AppProtocol != "x" {
+	if *x.Hostname != "h" || *x.NodeName != "n" || x.TargetRef.Name != "p" || x.Conditions.Serving != nil ||
+		*p.Name != "dns" || *p.Protocol != corev1.ProtocolUDP || *p.AppProtocol != "x" {
 		t.Errorf("%+v %+v", x, p)
 	}
 	changed := e.DeepCopy()
 	changed.Annotations["c"] = "e"
 	wanted, _ := group(changed, 10)
-	if u := plan(changed, wanted, []*discoveryv1.EndpointSlice{s}, 10).update; len(u) != 1 || u[0].Annotations["c"] != "e" {
+	if u := plan(changed, wanted, []*discoveryv1.EndpointSlice{s}, 10).update; len(u) != 1 ||
+		u[0].Annotations["c"] != "e" {
 		t.Errorf("an annotation: %+v", u)
 	}
 }

@@ -1,4 +1,5 @@
-// Package ephemeralvolume makes the claims of pods' generic ephemeral volumes: one for each, owned by its pod, with which it goes.
+// Package ephemeralvolume makes the claims of pods' generic ephemeral volumes: one for each, owned by its pod, with
+// which it goes.
 package ephemeralvolume
 
 import (
@@ -29,21 +30,32 @@ type Controller struct {
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
-		Deps: d, pods: controller.InformerFor(d.Informers, core.Pods), claims: controller.InformerFor(d.Informers, core.PersistentVolumeClaims), writes: core.PersistentVolumeClaims(d.Client),
-		made:   prometheus.NewCounter(prometheus.CounterOpts{Subsystem: "ephemeral_volume_controller", Name: "create_total", Help: "Number of PersistentVolumeClaim creation requests"}),
-		failed: prometheus.NewCounter(prometheus.CounterOpts{Subsystem: "ephemeral_volume_controller", Name: "create_failures_total", Help: "Number of PersistentVolumeClaim creation requests that failed"}),
+		Deps: d, pods: controller.InformerFor(d.Informers, core.Pods),
+		claims: controller.InformerFor(d.Informers, core.PersistentVolumeClaims),
+		writes: core.PersistentVolumeClaims(d.Client),
+		made: prometheus.NewCounter(
+			prometheus.CounterOpts{Subsystem: "ephemeral_volume_controller", Name: "create_total",
+				Help: "Number of PersistentVolumeClaim creation requests"}),
+		failed: prometheus.NewCounter(
+			prometheus.CounterOpts{Subsystem: "ephemeral_volume_controller", Name: "create_failures_total",
+				Help: "Number of PersistentVolumeClaim creation requests that failed"}),
 	}
 	d.Metrics.Register(c.made)
 	d.Metrics.Register(c.failed)
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "ephemeral_volume", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "ephemeral_volume", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
+		c.Reconcile)
 	return c, errors.Join(
-		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{Add: c.wake, Update: func(_, p *corev1.Pod) { c.wake(p) }}),
-		// A claim that goes from under its pod is made anew, and one of another owner may have been in the way.
-		controller.Watch(c.loop, c.claims, controller.Handlers[*corev1.PersistentVolumeClaim]{Delete: func(claim *corev1.PersistentVolumeClaim) {
-			for _, p := range controller.PodsUsing(c.pods, controller.KeyOf(claim)) {
-				c.wake(p)
-			}
+		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{Add: c.wake, Update: func(_, p *corev1.Pod) {
+			c.wake(p)
 		}}),
+		// A claim that goes from under its pod is made anew, and one of another owner may have been in the way.
+		controller.Watch(c.loop, c.claims,
+			controller.Handlers[*corev1.PersistentVolumeClaim]{Delete: func(claim *corev1.PersistentVolumeClaim) {
+				for _, p := range controller.PodsUsing(c.pods, controller.KeyOf(claim)) {
+					c.wake(p)
+				}
+			}}),
 	)
 }
 
@@ -84,7 +96,8 @@ func (c *Controller) ensure(ctx context.Context, p *corev1.Pod, v *corev1.Volume
 		if metav1.IsControlledBy(have, p) {
 			return nil
 		}
-		err := fmt.Errorf("PVC %q was not created for pod %q (pod is not owner)", controller.KeyOf(have), controller.KeyOf(p))
+		err := fmt.Errorf("PVC %q was not created for pod %q (pod is not owner)", controller.KeyOf(have),
+			controller.KeyOf(p))
 		c.Events.Eventf(p, corev1.EventTypeWarning, "EphemeralVolumeFailed", "ephemeral volume %s: %v", v.Name, err)
 		return controller.TerminalError(err) // its deletion brings the pod back
 	}
@@ -105,7 +118,8 @@ func claimFor(p *corev1.Pod, v *corev1.Volume) *corev1.PersistentVolumeClaim {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.Namespace, Name: controller.ClaimOf(p, v), Labels: t.Labels, Annotations: t.Annotations,
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Pod", Name: p.Name, UID: p.UID, Controller: new(true), BlockOwnerDeletion: new(true),
+				APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Pod", Name: p.Name, UID: p.UID,
+				Controller: new(true), BlockOwnerDeletion: new(true),
 			}},
 		},
 		Spec: t.Spec,

@@ -20,9 +20,12 @@ import (
 
 func pod(change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u"}}
-	p.Spec.Volumes = []corev1.Volume{{Name: "plain"}, {Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("s")},
-	}}}}}
+	p.Spec.Volumes = []corev1.Volume{{Name: "plain"},
+		{Name: "v", VolumeSource: corev1.VolumeSource{
+			Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}},
+				Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("s")},
+			}}}}}
 	change(p)
 	return p
 }
@@ -41,10 +44,12 @@ func TestReconcile(t *testing.T) {
 		creates bool
 		event   string
 	}{
-		"missing":        {pod: pod(plain), creates: true},
-		"there":          {pod: pod(plain), claim: owned},
-		"another's":      {pod: pod(plain), claim: foreign, event: `Warning EphemeralVolumeFailed ephemeral volume v: PVC "ns/p-v" was not created for pod "ns/p" (pod is not owner)`},
-		"refused":        {pod: pod(plain), refuse: true, creates: true, event: "Warning EphemeralVolumeFailed ephemeral volume v: create PVC p-v: "},
+		"missing": {pod: pod(plain), creates: true},
+		"there":   {pod: pod(plain), claim: owned},
+		"another's": {pod: pod(plain), claim: foreign,
+			event: `Warning EphemeralVolumeFailed ephemeral volume v: PVC "ns/p-v" was not created for pod "ns/p" (pod is not owner)`},
+		"refused": {pod: pod(plain), refuse: true, creates: true,
+			event: "Warning EphemeralVolumeFailed ephemeral volume v: create PVC p-v: "},
 		"leaving":        {pod: pod(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.Unix(1, 0)) })},
 		"at its end":     {pod: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })},
 		"no such volume": {pod: pod(func(p *corev1.Pod) { p.Spec.Volumes = p.Spec.Volumes[:1] })},
@@ -53,7 +58,8 @@ func TestReconcile(t *testing.T) {
 			t.Parallel()
 			fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) {
 				if c.refuse {
-					return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "p-v", nil)
+					return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumeclaims"}, "p-v",
+						nil)
 				}
 				return call.Object, nil
 			}}
@@ -73,7 +79,8 @@ func TestReconcile(t *testing.T) {
 			}
 			for _, call := range fake.Calls() {
 				got := call.Object.(*corev1.PersistentVolumeClaim)
-				if got.Name != "p-v" || got.Labels["a"] != "b" || *got.Spec.StorageClassName != "s" || !metav1.IsControlledBy(got, c.pod) || !*got.OwnerReferences[0].BlockOwnerDeletion {
+				if got.Name != "p-v" || got.Labels["a"] != "b" || *got.Spec.StorageClassName != "s" ||
+					!metav1.IsControlledBy(got, c.pod) || !*got.OwnerReferences[0].BlockOwnerDeletion {
 					t.Errorf("%+v", got)
 				}
 			}

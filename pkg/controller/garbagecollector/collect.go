@@ -50,7 +50,8 @@ func (n node) identityOfRef() identity {
 }
 
 // finishForeground lets an owner go once no dependent blocks that, and sees to the dependents until then.
-func (c *Controller) finishForeground(ctx context.Context, n node, live *metav1.PartialObjectMetadata) (controller.Result, error) {
+func (c *Controller) finishForeground(ctx context.Context, n node,
+	live *metav1.PartialObjectMetadata) (controller.Result, error) {
 	if !c.complete() {
 		return controller.Result{Backoff: true}, nil
 	}
@@ -70,7 +71,8 @@ func (c *Controller) finishForeground(ctx context.Context, n node, live *metav1.
 }
 
 // collect deletes an object that no owner holds any more.
-func (c *Controller) collect(ctx context.Context, n node, live *metav1.PartialObjectMetadata) (controller.Result, error) {
+func (c *Controller) collect(ctx context.Context, n node, live *metav1.PartialObjectMetadata) (controller.Result,
+	error) {
 	if live.DeletionTimestamp != nil {
 		return controller.Result{}, nil
 	}
@@ -93,14 +95,16 @@ func (c *Controller) collect(ctx context.Context, n node, live *metav1.PartialOb
 		}
 		return controller.Result{}, c.erase(ctx, n.identity, nil, metav1.DeletePropagationForeground)
 	case erase:
-		return controller.Result{}, c.erase(ctx, n.identity, &live.ResourceVersion, policy(live.Finalizers, states, len(dependents)))
+		return controller.Result{},
+			c.erase(ctx, n.identity, &live.ResourceVersion, policy(live.Finalizers, states, len(dependents)))
 	}
 	return controller.Result{}, nil
 }
 
 // lookUp finds out about one owner of child.
 func (c *Controller) lookUp(ctx context.Context, ref metav1.OwnerReference, child identity) (ownerState, error) {
-	id := identity{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), namespace: child.namespace, name: ref.Name, uid: ref.UID}
+	id := identity{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), namespace: child.namespace,
+		name: ref.Name, uid: ref.UID}
 	if c.graph.sawEnd(ref, child.namespace) {
 		return absent, nil
 	}
@@ -108,12 +112,14 @@ func (c *Controller) lookUp(ctx context.Context, ref metav1.OwnerReference, chil
 	switch {
 	case served && r.Namespaced && child.namespace == "":
 		// The reference cannot mean anything: keep the object and tell its author.
-		c.warn(child, "ownerRef [%s/%s, namespace: , name: %s, uid: %s] does not exist in namespace %q", ref.APIVersion, ref.Kind, ref.Name, ref.UID, "")
+		c.warn(child, "ownerRef [%s/%s, namespace: , name: %s, uid: %s] does not exist in namespace %q", ref.APIVersion,
+			ref.Kind, ref.Name, ref.UID, "")
 		return solid, nil
 	case c.absent.has(id):
 		return absent, nil
 	case !served:
-		return solid, fmt.Errorf("looking for owner %s %s of %s/%s: the server serves no such kind", id.kind, ref.Name, child.namespace, child.name)
+		return solid, fmt.Errorf("looking for owner %s %s of %s/%s: the server serves no such kind", id.kind, ref.Name,
+			child.namespace, child.name)
 	}
 	owner, err := c.read(ctx, id)
 	switch {
@@ -132,17 +138,19 @@ func (c *Controller) lookUp(ctx context.Context, ref metav1.OwnerReference, chil
 // noteMisplaced tells the author of a reference when its owner exists, but in another namespace.
 func (c *Controller) noteMisplaced(ref metav1.OwnerReference, child identity) {
 	if o, ok := c.graph.get(ref.UID); ok && !o.virtual && o.namespace != "" && o.namespace != child.namespace {
-		c.warn(child, "ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q", ref.APIVersion, ref.Kind, child.namespace, ref.Name, ref.UID, child.namespace)
+		c.warn(child, "ownerRef [%s/%s, namespace: %s, name: %s, uid: %s] does not exist in namespace %q",
+			ref.APIVersion, ref.Kind, child.namespace, ref.Name, ref.UID, child.namespace)
 	}
 }
 
 func (c *Controller) warn(child identity, format string, args ...any) {
-	obj := &corev1.ObjectReference{APIVersion: child.kind.GroupVersion().String(), Kind: child.kind.Kind, Namespace: child.namespace, Name: child.name, UID: child.uid}
+	obj := &corev1.ObjectReference{APIVersion: child.kind.GroupVersion().String(), Kind: child.kind.Kind,
+		Namespace: child.namespace, Name: child.name, UID: child.uid}
 	c.Events.Eventf(obj, corev1.EventTypeWarning, "OwnerRefInvalidNamespace", format, args...)
 }
 
-// release carries out the deletion of an owner that leaves its dependents behind: each loses its reference, then the owner
-// its finalizer.
+// release carries out the deletion of an owner that leaves its dependents behind: each loses its reference, then the
+// owner its finalizer.
 func (c *Controller) release(ctx context.Context, uid types.UID) (controller.Result, error) {
 	n, ok := c.graph.get(uid)
 	if !ok {
@@ -191,7 +199,8 @@ func (c *Controller) at(id identity) (metadata.ResourceInterface, error) {
 	if gvr.Empty() {
 		r, ok := c.resourceOf(id.kind)
 		if !ok {
-			return nil, fmt.Errorf("looking for %s %s/%s: the server serves no such kind", id.kind, id.namespace, id.name)
+			return nil, fmt.Errorf("looking for %s %s/%s: the server serves no such kind", id.kind, id.namespace,
+				id.name)
 		}
 		gvr = r.GroupVersionResource
 		if !r.Namespaced {
@@ -210,7 +219,8 @@ func (c *Controller) read(ctx context.Context, id identity) (*metav1.PartialObje
 }
 
 // patch changes metadata of exactly the state that was read: another writer in between makes it a conflict.
-func (c *Controller) patch(ctx context.Context, id identity, live *metav1.PartialObjectMetadata, metadata map[string]any) error {
+func (c *Controller) patch(ctx context.Context, id identity, live *metav1.PartialObjectMetadata,
+	metadata map[string]any) error {
 	metadata["resourceVersion"], metadata["uid"] = live.ResourceVersion, live.UID
 	body, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
@@ -226,11 +236,13 @@ func (c *Controller) patch(ctx context.Context, id identity, live *metav1.Partia
 	return nil
 }
 
-func (c *Controller) setOwners(ctx context.Context, id identity, live *metav1.PartialObjectMetadata, refs []metav1.OwnerReference) error {
+func (c *Controller) setOwners(ctx context.Context, id identity, live *metav1.PartialObjectMetadata,
+	refs []metav1.OwnerReference) error {
 	return c.patch(ctx, id, live, map[string]any{"ownerReferences": refs})
 }
 
-func (c *Controller) dropFinalizer(ctx context.Context, id identity, live *metav1.PartialObjectMetadata, name string) error {
+func (c *Controller) dropFinalizer(ctx context.Context, id identity, live *metav1.PartialObjectMetadata,
+	name string) error {
 	if !slices.Contains(live.Finalizers, name) {
 		return nil
 	}

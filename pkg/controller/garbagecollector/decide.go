@@ -20,14 +20,16 @@ const (
 type verdict int
 
 const (
-	keep    verdict = iota // nothing
-	unlink                 // drop the references in drop, keep the object
-	unblock                // stop blocking the owners, then delete in the foreground: dependents wait for each other in a circle
-	erase                  // delete it
+	keep   verdict = iota // nothing
+	unlink                // drop the references in drop, keep the object
+	// stop blocking the owners, then delete in the foreground: dependents wait for each other in a circle
+	unblock
+	erase // delete it
 )
 
 // judge decides about an object with these owners. dependents are its own.
-func judge(refs []metav1.OwnerReference, states map[types.UID]ownerState, dependents []dependent) (v verdict, drop []types.UID) {
+func judge(refs []metav1.OwnerReference, states map[types.UID]ownerState, dependents []dependent) (v verdict,
+	drop []types.UID) {
 	if len(refs) == 0 {
 		return keep, nil
 	}

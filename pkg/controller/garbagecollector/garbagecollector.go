@@ -1,8 +1,8 @@
-// Package garbagecollector deletes objects whose owners are gone, for every resource the API server serves, and carries out
-// the two other ways to delete an owner: in the foreground (dependents first) and orphaning (dependents stay).
+// Package garbagecollector deletes objects whose owners are gone, for every resource the API server serves, and carries
+// out the two other ways to delete an owner: in the foreground (dependents first) and orphaning (dependents stay).
 //
-// It keeps a graph of all objects by uid and owner reference, fed by watches of metadata. The graph only says what to look
-// at; before anything is deleted the object and its owners are read from the server.
+// It keeps a graph of all objects by uid and owner reference, fed by watches of metadata. The graph only says what to
+// look at; before anything is deleted the object and its owners are read from the server.
 package garbagecollector
 
 import (
@@ -21,8 +21,8 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// rediscover is how often the list of resources is read again. Changes of CustomResourceDefinitions and APIServices cause
-// that at once.
+// rediscover is how often the list of resources is read again. Changes of CustomResourceDefinitions and APIServices
+// cause that at once.
 const rediscover = 30 * time.Second
 
 // Controller is the garbage collector.
@@ -51,12 +51,17 @@ func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
 		Deps: d, metadata: m, graph: newGraph(), kick: make(chan struct{}, 1), absent: newAbsences(),
 		monitors: map[schema.GroupVersionResource]*monitor{},
-		unsynced: prometheus.NewCounter(prometheus.CounterOpts{Subsystem: "garbagecollector_controller", Name: "resources_sync_error_total",
-			Help: "Times that not all could be learnt of what the API server serves, or watched."}),
+		unsynced: prometheus.NewCounter(
+			prometheus.CounterOpts{Subsystem: "garbagecollector_controller", Name: "resources_sync_error_total",
+				Help: "Times that not all could be learnt of what the API server serves, or watched."}),
 	}
 	d.Metrics.Register(c.unsynced)
-	c.check = controller.NewLoop(controller.LoopConfig{Name: "garbage_collector_attempt_to_delete", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
-	c.orphan = controller.NewLoop(controller.LoopConfig{Name: "garbage_collector_attempt_to_orphan", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.release)
+	c.check = controller.NewLoop(
+		controller.LoopConfig{Name: "garbage_collector_attempt_to_delete", Workers: d.Workers, Log: d.Log,
+			Metrics: d.Metrics}, c.Reconcile)
+	c.orphan = controller.NewLoop(
+		controller.LoopConfig{Name: "garbage_collector_attempt_to_orphan", Workers: d.Workers, Log: d.Log,
+			Metrics: d.Metrics}, c.release)
 	return c, nil
 }
 
@@ -110,7 +115,8 @@ func (c *Controller) followDiscovery(ctx context.Context) {
 	}
 }
 
-// sync watches the resources that are served and can be deleted, and those that were until a while ago. It fails only if nothing could be learnt.
+// sync watches the resources that are served and can be deleted, and those that were until a while ago. It fails only
+// if nothing could be learnt.
 func (c *Controller) sync(ctx context.Context) error {
 	catalog, err := served.Read(ctx, c.Client)
 	partial := err != nil

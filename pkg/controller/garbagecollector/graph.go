@@ -25,12 +25,12 @@ type node struct {
 	dependents map[types.UID]*node
 	// deleting: it has a deletionTimestamp. foreground and orphaning: and the finalizer that asks for that.
 	deleting, foreground, orphaning bool
-	// virtual: only others' references tell of it; whether it exists is to be looked up. missing: it was looked up in vain
-	// where the first reference says that it is. It stays, with its dependents, as long as somebody refers to it: another
-	// reference, from another namespace, may be the right one.
+	// virtual: only others' references tell of it; whether it exists is to be looked up. missing: it was looked up in
+	// vain where the first reference says that it is. It stays, with its dependents, as long as somebody refers to it:
+	// another reference, from another namespace, may be the right one.
 	virtual, missing bool
-	// gone: a watch has shown the end of this very object, which need not be looked up, nor can it be once its kind is served no
-	// more. It stays as a virtual one does.
+	// gone: a watch has shown the end of this very object, which need not be looked up, nor can it be once its kind is
+	// served no more. It stays as a virtual one does.
 	gone bool
 }
 
@@ -75,7 +75,8 @@ func (g *graph) observe(id identity, obj metav1.Object) (t todo) {
 	return t
 }
 
-// meant tells whether a reference in namespace means this very object: one of its UID, but of another kind, name or namespace, it does not.
+// meant tells whether a reference in namespace means this very object: one of its UID, but of another kind, name or
+// namespace, it does not.
 func (id identity) meant(ref metav1.OwnerReference, namespace string) bool {
 	return id.uid == ref.UID && id.name == ref.Name && (id.namespace == "" || id.namespace == namespace) &&
 		id.kind.GroupKind() == schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
@@ -99,8 +100,8 @@ func (n *node) children() []types.UID {
 	return out
 }
 
-// relink brings the edges from n to its owners up to date and returns who is to be looked at: owners that nobody has seen
-// yet, owners that n blocks no longer, and n itself if it lost an owner.
+// relink brings the edges from n to its owners up to date and returns who is to be looked at: owners that nobody has
+// seen yet, owners that n blocks no longer, and n itself if it lost an owner.
 func (g *graph) relink(n *node, refs []metav1.OwnerReference) (check []types.UID) {
 	for _, old := range n.owners {
 		i := slices.IndexFunc(refs, func(r metav1.OwnerReference) bool { return r.UID == old.UID })
@@ -138,7 +139,9 @@ func (g *graph) relink(n *node, refs []metav1.OwnerReference) (check []types.UID
 }
 
 func virtualOwner(ref metav1.OwnerReference, namespace string) *node {
-	return &node{virtual: true, identity: identity{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), namespace: namespace, name: ref.Name, uid: ref.UID}}
+	return &node{virtual: true,
+		identity: identity{kind: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), namespace: namespace,
+			name: ref.Name, uid: ref.UID}}
 }
 
 // dropVirtual forgets an owner that only references told of once nobody refers to it.
@@ -152,8 +155,8 @@ func blocks(ref metav1.OwnerReference) bool {
 	return ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
 }
 
-// remove takes an object out that is gone. Its dependents are to be looked at, and owners that waited for it. What somebody still
-// refers to stays as long, so that nobody takes it for alive.
+// remove takes an object out that is gone. Its dependents are to be looked at, and owners that waited for it. What
+// somebody still refers to stays as long, so that nobody takes it for alive.
 func (g *graph) remove(uid types.UID) (t todo) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -168,7 +171,8 @@ func (g *graph) remove(uid types.UID) (t todo) {
 	return t
 }
 
-// unlink takes n from its owners, and forgets what it was in the midst of. It returns the owners that wait for their dependents.
+// unlink takes n from its owners, and forgets what it was in the midst of. It returns the owners that wait for their
+// dependents.
 func (g *graph) unlink(n *node) (waiting []types.UID) {
 	for _, ref := range n.owners {
 		owner := g.nodes[ref.UID]
@@ -193,7 +197,8 @@ func (g *graph) sawEnd(ref metav1.OwnerReference, namespace string) bool {
 	return n != nil && n.gone && n.meant(ref, namespace)
 }
 
-// leave forgets the objects of a resource that is watched no more. Those that others refer to are looked up from now on.
+// leave forgets the objects of a resource that is watched no more. Those that others refer to are looked up from now
+// on.
 func (g *graph) leave(gvr schema.GroupVersionResource) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -207,8 +212,8 @@ func (g *graph) leave(gvr schema.GroupVersionResource) {
 	}
 }
 
-// miss notes that a virtual owner was looked up in vain. Its dependents are to be looked at, each by its own reference. A watch
-// may have shown the owner since; then there is nothing to note.
+// miss notes that a virtual owner was looked up in vain. Its dependents are to be looked at, each by its own reference.
+// A watch may have shown the owner since; then there is nothing to note.
 func (g *graph) miss(uid types.UID) (t todo) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

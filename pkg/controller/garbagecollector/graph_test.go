@@ -12,7 +12,8 @@ import (
 )
 
 func ref(uid string, block bool) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: uid, UID: types.UID(uid), BlockOwnerDeletion: &block}
+	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: uid, UID: types.UID(uid),
+		BlockOwnerDeletion: &block}
 }
 
 func see(g *graph, uid string, finalizer string, refs ...metav1.OwnerReference) todo {
@@ -20,12 +21,14 @@ func see(g *graph, uid string, finalizer string, refs ...metav1.OwnerReference) 
 }
 
 func seeIn(g *graph, ns, uid string, finalizer string, refs ...metav1.OwnerReference) todo {
-	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: uid, UID: types.UID(uid), OwnerReferences: refs}}
+	o := &metav1.PartialObjectMetadata{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: uid, UID: types.UID(uid), OwnerReferences: refs}}
 	if finalizer != "" {
 		t := metav1.Now()
 		o.DeletionTimestamp, o.Finalizers = &t, []string{finalizer}
 	}
-	return g.observe(identity{resource: schema.GroupVersionResource{Resource: "things"}, kind: appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), namespace: ns, name: uid, uid: types.UID(uid)}, o)
+	return g.observe(identity{resource: schema.GroupVersionResource{Resource: "things"},
+		kind: appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), namespace: ns, name: uid, uid: types.UID(uid)}, o)
 }
 
 func has(t *testing.T, got []types.UID, want ...types.UID) {
@@ -121,51 +124,56 @@ func TestGraph(t *testing.T) {
 			t.Error("every later event orphans again")
 		}
 	})
-	t.Run("the end of an owner is remembered while somebody refers to it, and only for references that mean it", func(t *testing.T) {
-		t.Parallel()
-		g := newGraph()
-		see(g, "owner", "")
-		see(g, "a", "", ref("owner", true))
-		if g.sawEnd(ref("owner", true), "ns") {
-			t.Error("it lives")
-		}
-		has(t, g.remove("owner").check, "a")
-		has(t, see(g, "late", "", ref("owner", true)).check, "late")
-		other := ref("owner", true)
-		other.Kind = "Impostor"
-		named := ref("owner", true)
-		named.Name = "other"
-		version := ref("owner", true)
-		version.APIVersion = "apps/v2"
-		for _, c := range []struct {
-			ref  metav1.OwnerReference
-			ns   string
-			want bool
-		}{{ref("owner", true), "ns", true}, {version, "ns", true}, {other, "ns", false}, {named, "ns", false}, {ref("owner", true), "elsewhere", false}} {
-			if got := g.sawEnd(c.ref, c.ns); got != c.want {
-				t.Errorf("%+v in %s: %v", c.ref, c.ns, got)
+	t.Run("the end of an owner is remembered while somebody refers to it, and only for references that mean it",
+		func(t *testing.T) {
+			t.Parallel()
+			g := newGraph()
+			see(g, "owner", "")
+			see(g, "a", "", ref("owner", true))
+			if g.sawEnd(ref("owner", true), "ns") {
+				t.Error("it lives")
 			}
-		}
-		g.remove("a")
-		if g.remove("late"); len(g.nodes) != 0 {
-			t.Errorf("left: %v", g.nodes)
-		}
-		// The end of what only references told of proves nothing.
-		see(g, "a", "", ref("ghost", true))
-		if g.remove("ghost"); g.sawEnd(ref("ghost", true), "ns") {
-			t.Error("nobody saw the ghost")
-		}
-	})
+			has(t, g.remove("owner").check, "a")
+			has(t, see(g, "late", "", ref("owner", true)).check, "late")
+			other := ref("owner", true)
+			other.Kind = "Impostor"
+			named := ref("owner", true)
+			named.Name = "other"
+			version := ref("owner", true)
+			version.APIVersion = "apps/v2"
+			for _, c := range []struct {
+				ref  metav1.OwnerReference
+				ns   string
+				want bool
+			}{{ref("owner", true), "ns", true}, {version, "ns", true}, {other, "ns", false}, {named, "ns", false},
+				{ref("owner", true), "elsewhere", false}} {
+				if got := g.sawEnd(c.ref, c.ns); got != c.want {
+					t.Errorf("%+v in %s: %v", c.ref, c.ns, got)
+				}
+			}
+			g.remove("a")
+			if g.remove("late"); len(g.nodes) != 0 {
+				t.Errorf("left: %v", g.nodes)
+			}
+			// The end of what only references told of proves nothing.
+			see(g, "a", "", ref("ghost", true))
+			if g.remove("ghost"); g.sawEnd(ref("ghost", true), "ns") {
+				t.Error("nobody saw the ghost")
+			}
+		})
 	t.Run("what is watched no more is forgotten, but for what others refer to", func(t *testing.T) {
 		t.Parallel()
 		g := newGraph()
 		see(g, "owner", "")
 		see(g, "child", "", ref("owner", true))
 		see(g, "alone", "")
-		stay := identity{resource: schema.GroupVersionResource{Resource: "others"}, namespace: "ns", name: "stays", uid: "stays"}
-		g.observe(stay, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ref("owner", true)}}})
+		stay := identity{resource: schema.GroupVersionResource{Resource: "others"}, namespace: "ns", name: "stays",
+			uid: "stays"}
+		g.observe(stay, &metav1.PartialObjectMetadata{
+			ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{ref("owner", true)}}})
 		g.leave(schema.GroupVersionResource{Resource: "things"})
-		if n, ok := g.get("owner"); !ok || !n.virtual || n.gone || len(g.nodes) != 2 || len(g.dependentsOf("owner")) != 1 {
+		if n, ok := g.get("owner"); !ok || !n.virtual || n.gone || len(g.nodes) != 2 ||
+			len(g.dependentsOf("owner")) != 1 {
 			t.Errorf("owner = %+v, %d nodes", n, len(g.nodes))
 		}
 	})
@@ -211,7 +219,8 @@ func TestJudge(t *testing.T) {
 		{"one stays, one waits", waiting, solid, nil, unlink, []types.UID{"x"}, ""},
 		{"both gone", absent, absent, nil, erase, nil, metav1.DeletePropagationBackground},
 		{"owner waits", waiting, absent, nil, erase, nil, metav1.DeletePropagationBackground},
-		{"owner waits, has dependents", waiting, absent, []dependent{{}}, erase, nil, metav1.DeletePropagationForeground},
+		{"owner waits, has dependents", waiting, absent, []dependent{{}}, erase, nil,
+			metav1.DeletePropagationForeground},
 		{"circle", waiting, absent, []dependent{{foreground: true}}, unblock, nil, ""},
 	} {
 		states := map[types.UID]ownerState{"x": c.x, "y": c.y}
@@ -241,7 +250,8 @@ func TestOver(t *testing.T) {
 		served bool
 		after  time.Duration
 		over   bool
-	}{{true, 0, false}, {false, 0, false}, {false, patience, false}, {true, 0, false}, {false, time.Hour, false}, {false, patience, false}, {false, 1, true}} {
+	}{{true, 0, false}, {false, 0, false}, {false, patience, false}, {true, 0, false}, {false, time.Hour, false},
+		{false, patience, false}, {false, 1, true}} {
 		now = now.Add(c.after)
 		if got := m.over(c.served, now); got != c.over {
 			t.Errorf("%d: %v", i, got)

@@ -48,8 +48,8 @@ func (m *monitor) ready(now time.Time) bool {
 	return m.Synced() || !m.unserved.IsZero() || now.Sub(m.started) > patience
 }
 
-// over tells whether a resource has not been served for a while: until then the watch may still be telling of its last objects, whose
-// dependents are to go as well.
+// over tells whether a resource has not been served for a while: until then the watch may still be telling of its last
+// objects, whose dependents are to go as well.
 func (m *monitor) over(served bool, now time.Time) bool {
 	switch {
 	case served:

@@ -23,8 +23,8 @@ import (
 	"bonsai/pkg/controller/owned"
 )
 
-// ErrNameTaken is what Settle returns when the revision's name belongs to another one: two snapshots have the same hash. The
-// owner raises status.collisionCount, which gives the next try another hash.
+// ErrNameTaken is what Settle returns when the revision's name belongs to another one: two snapshots have the same
+// hash. The owner raises status.collisionCount, which gives the next try another hash.
 var ErrNameTaken = errors.New("the name of the revision is taken")
 
 // Revisions keeps the ControllerRevisions of one owner: a numbered snapshot of each pod template it has had.
@@ -45,8 +45,8 @@ type Draft struct {
 	Labels, Annotations map[string]string
 }
 
-// Snapshot is the data of a revision: a patch that sets the owner's template back. Kubernetes writes the same bytes, by which
-// it tells whether two revisions are one.
+// Snapshot is the data of a revision: a patch that sets the owner's template back. Kubernetes writes the same bytes, by
+// which it tells whether two revisions are one.
 func Snapshot(template *corev1.PodTemplateSpec) ([]byte, error) {
 	text, err := json.Marshal(template)
 	if err != nil {
@@ -62,7 +62,8 @@ func Snapshot(template *corev1.PodTemplateSpec) ([]byte, error) {
 
 // Settle finds the revision with the draft's data, making it or moving it to the end of the history if need be, and the
 // others, ordered from the first.
-func (h Revisions) Settle(ctx context.Context, d Draft) (now *appsv1.ControllerRevision, old []*appsv1.ControllerRevision, err error) {
+func (h Revisions) Settle(ctx context.Context, d Draft) (now *appsv1.ControllerRevision,
+	old []*appsv1.ControllerRevision, err error) {
 	owner := h.Claim.Owner
 	all, err := h.Claim.Settle(ctx, append(h.Cache.OwnedBy(owner.GetUID()), h.Cache.Orphans(owner.GetNamespace())...))
 	if err != nil {
@@ -100,7 +101,8 @@ func (h Revisions) create(ctx context.Context, d Draft, number int64) (*appsv1.C
 	owner := h.Claim.Owner
 	draft := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: owner.GetNamespace(), Name: owner.GetName() + "-" + d.Hash, Labels: d.Labels, Annotations: maps.Clone(d.Annotations),
+			Namespace: owner.GetNamespace(), Name: owner.GetName() + "-" + d.Hash, Labels: d.Labels,
+			Annotations:     maps.Clone(d.Annotations),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, h.Claim.Kind)},
 		},
 		Data: runtime.RawExtension{Raw: d.Data}, Revision: number,
@@ -113,14 +115,16 @@ func (h Revisions) create(ctx context.Context, d Draft, number int64) (*appsv1.C
 	if err != nil {
 		return nil, err
 	}
-	if ref := metav1.GetControllerOfNoCopy(there); ref != nil && ref.UID == owner.GetUID() && bytes.Equal(there.Data.Raw, d.Data) {
+	if ref := metav1.GetControllerOfNoCopy(there); ref != nil && ref.UID == owner.GetUID() &&
+		bytes.Equal(there.Data.Raw, d.Data) {
 		return there, nil // the cache does not have it yet
 	}
 	return nil, fmt.Errorf("creating ControllerRevision %s/%s: %w", draft.Namespace, draft.Name, ErrNameTaken)
 }
 
 // keepLast keeps one of several revisions with the same data, the newest.
-func (h Revisions) keepLast(ctx context.Context, same []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+func (h Revisions) keepLast(ctx context.Context, same []*appsv1.ControllerRevision) (*appsv1.ControllerRevision,
+	error) {
 	last := same[len(same)-1]
 	for _, r := range same[:len(same)-1] {
 		if h.Merge != nil {
@@ -135,8 +139,10 @@ func (h Revisions) keepLast(ctx context.Context, same []*appsv1.ControllerRevisi
 	return last, nil
 }
 
-// MovePods gives the pods of revision from to revision to, which has the same template; label says on a pod which it is of.
-func MovePods(ctx context.Context, r *apiclient.Resource[*corev1.Pod], pods []*corev1.Pod, label, from, to string) error {
+// MovePods gives the pods of revision from to revision to, which has the same template; label says on a pod which it is
+// of.
+func MovePods(ctx context.Context, r *apiclient.Resource[*corev1.Pod], pods []*corev1.Pod, label, from,
+	to string) error {
 	for _, p := range pods {
 		if p.Labels[label] != from || from == to {
 			continue
@@ -149,9 +155,10 @@ func MovePods(ctx context.Context, r *apiclient.Resource[*corev1.Pod], pods []*c
 	return nil
 }
 
-// Trim deletes the oldest revisions that are not in use, so that no more than limit old ones are left. old is ordered from
-// the first.
-func (h Revisions) Trim(ctx context.Context, old []*appsv1.ControllerRevision, limit int, inUse func(*appsv1.ControllerRevision) bool) error {
+// Trim deletes the oldest revisions that are not in use, so that no more than limit old ones are left. old is ordered
+// from the first.
+func (h Revisions) Trim(ctx context.Context, old []*appsv1.ControllerRevision, limit int,
+	inUse func(*appsv1.ControllerRevision) bool) error {
 	for _, r := range expired(old, limit, inUse) {
 		if err := h.delete(ctx, r); err != nil {
 			return err
@@ -160,7 +167,8 @@ func (h Revisions) Trim(ctx context.Context, old []*appsv1.ControllerRevision, l
 	return nil
 }
 
-func expired(old []*appsv1.ControllerRevision, limit int, inUse func(*appsv1.ControllerRevision) bool) []*appsv1.ControllerRevision {
+func expired(old []*appsv1.ControllerRevision, limit int,
+	inUse func(*appsv1.ControllerRevision) bool) []*appsv1.ControllerRevision {
 	idle := slices.DeleteFunc(slices.Clone(old), inUse)
 	return idle[:min(max(len(old)-limit, 0), len(idle))]
 }

@@ -11,7 +11,9 @@ import (
 
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
-	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "a<b"}}, TerminationGracePeriodSeconds: new(int64(1000660000))}}
+	template := &corev1.PodTemplateSpec{
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "a<b"}},
+			TerminationGracePeriodSeconds: new(int64(1000660000))}}
 	template.Labels = map[string]string{"app": "x"}
 	got, err := Snapshot(template)
 	if err != nil {
@@ -36,9 +38,12 @@ func TestExpired(t *testing.T) {
 		limit int
 		used  string
 		want  string
-	}{{10, "", ""}, {5, "", ""}, {3, "", "1 2"}, {3, "1", "2 3"}, {0, "", "1 2 3 4 5"}, {0, "2 5", "1 3 4"}, {4, "1 2 3 4 5", ""}} {
+	}{{10, "", ""}, {5, "", ""}, {3, "", "1 2"}, {3, "1", "2 3"}, {0, "", "1 2 3 4 5"}, {0, "2 5", "1 3 4"},
+		{4, "1 2 3 4 5", ""}} {
 		var got []string
-		for _, r := range expired(old, c.limit, func(r *appsv1.ControllerRevision) bool { return strings.Contains(c.used, r.Name) }) {
+		for _, r := range expired(old, c.limit, func(r *appsv1.ControllerRevision) bool {
+			return strings.Contains(c.used, r.Name)
+		}) {
 			got = append(got, r.Name)
 		}
 		if strings.Join(got, " ") != c.want {

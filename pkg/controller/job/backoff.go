@@ -10,7 +10,8 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// After a failure the next pod comes after backoffFirst, after another one after twice as long, up to backoffMost; a success begins anew.
+// After a failure the next pod comes after backoffFirst, after another one after twice as long, up to backoffMost; a
+// success begins anew.
 const (
 	backoffFirst = 10 * time.Second
 	backoffMost  = 10 * time.Minute
@@ -24,7 +25,8 @@ type failures struct {
 	seen map[string]struct{}
 }
 
-// with returns f with the ends of pods that it does not know yet. Pods that are gone are forgotten, but not their failures.
+// with returns f with the ends of pods that it does not know yet. Pods that are gone are forgotten, but not their
+// failures.
 func (f failures) with(s *state) failures {
 	out := failures{n: f.n, last: f.last, seen: make(map[string]struct{}, len(s.pods))}
 	var success time.Time
@@ -93,7 +95,8 @@ func ended(p *corev1.Pod, now time.Time) time.Time {
 	if !at.IsZero() {
 		return at
 	}
-	if c := controller.PodCondition(p, corev1.PodReady); c != nil && c.Status == corev1.ConditionFalse && !c.LastTransitionTime.IsZero() {
+	if c := controller.PodCondition(p, corev1.PodReady); c != nil && c.Status == corev1.ConditionFalse &&
+		!c.LastTransitionTime.IsZero() {
 		return c.LastTransitionTime.Time
 	}
 	if t := p.DeletionTimestamp; t != nil {
@@ -107,12 +110,14 @@ func ended(p *corev1.Pod, now time.Time) time.Time {
 
 // failuresBefore is how often the pod's index had failed before the pod, ignored failures among them.
 func (s *state) failuresBefore(p *corev1.Pod) int32 {
-	return annotated(p, batchv1.JobIndexFailureCountAnnotation) + annotated(p, batchv1.JobIndexIgnoredFailureCountAnnotation)
+	return annotated(p, batchv1.JobIndexFailureCountAnnotation) +
+		annotated(p, batchv1.JobIndexIgnoredFailureCountAnnotation)
 }
 
 // failuresAfter is how often the pod's index has failed, with the pod's own failure; ignored ones are apart.
 func (s *state) failuresAfter(p *corev1.Pod) (counted, ignored int32) {
-	counted, ignored = annotated(p, batchv1.JobIndexFailureCountAnnotation), annotated(p, batchv1.JobIndexIgnoredFailureCountAnnotation)
+	counted, ignored = annotated(p, batchv1.JobIndexFailureCountAnnotation),
+		annotated(p, batchv1.JobIndexIgnoredFailureCountAnnotation)
 	if m := s.matchFailure(p); m != nil && m.action == batchv1.PodFailurePolicyActionIgnore {
 		return counted, ignored + 1
 	}

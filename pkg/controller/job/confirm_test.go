@@ -14,8 +14,8 @@ import (
 	"bonsai/pkg/controller/controllertest"
 )
 
-// TestCacheOfPodsIsBehind: a pod that the status waits for and that the cache has never shown is counted when the server has it no more,
-// and is not counted again when its past arrives.
+// TestCacheOfPodsIsBehind: a pod that the status waits for and that the cache has never shown is counted when the
+// server has it no more, and is not counted again when its past arrives.
 func TestCacheOfPodsIsBehind(t *testing.T) {
 	t.Parallel()
 	j := jobWith(nil)

@@ -29,8 +29,9 @@ import (
 	"bonsai/pkg/controller/owned"
 )
 
-// world is a server with one job and its pods, that loses answers and refuses requests now and then, a kubelet, and a user; and a
-// controller that sees all of it late and is killed at any time. What really happened to each pod is written down beside.
+// world is a server with one job and its pods, that loses answers and refuses requests now and then, a kubelet, and a
+// user; and a controller that sees all of it late and is killed at any time. What really happened to each pod is
+// written down beside.
 type world struct {
 	t    *testing.T
 	r    *rand.Rand
@@ -57,7 +58,8 @@ type event struct {
 }
 
 func newWorld(t *testing.T, seed uint64, j *batchv1.Job) *world {
-	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 7)), pods: map[string]*corev1.Pod{}, outcome: map[types.UID]corev1.PodPhase{}, byIndex: map[types.UID]string{}, now: time.Unix(1_000_000, 0)}
+	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 7)), pods: map[string]*corev1.Pod{},
+		outcome: map[types.UID]corev1.PodPhase{}, byIndex: map[types.UID]string{}, now: time.Unix(1_000_000, 0)}
 	w.job = j
 	w.job.ResourceVersion = w.next()
 	w.fake = &controllertest.Fake{Answer: w.answer}
@@ -113,7 +115,10 @@ func (w *world) see() {
 		controllertest.Put(w.t, w.c.jobs, e.job)
 		return
 	}
-	h := owned.Pods{Kind: kind(), Expect: w.c.expect, Wake: func(controller.Key) {}, Adopters: func(*corev1.Pod) []controller.Key { return nil }}.Handlers()
+	h := owned.Pods{Kind: kind(), Expect: w.c.expect, Wake: func(controller.Key) {},
+		Adopters: func(*corev1.Pod) []controller.Key {
+			return nil
+		}}.Handlers()
 	old, known := w.c.pods.Get(controller.KeyOf(e.pod))
 	switch {
 	case e.deleted:
@@ -186,7 +191,8 @@ func (w *world) do(call controllertest.Call) (runtime.Object, error) {
 		if !strings.Contains(string(call.Body), string(p.UID)) {
 			return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, name, errors.New("another uid"))
 		}
-		if body := string(call.Body); strings.Contains(body, "resourceVersion") && !strings.Contains(body, fmt.Sprintf("%q", p.ResourceVersion)) {
+		if body := string(call.Body); strings.Contains(body, "resourceVersion") &&
+			!strings.Contains(body, fmt.Sprintf("%q", p.ResourceVersion)) {
 			return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, name, errors.New("changed"))
 		}
 		w.loseFinalizer(p)
@@ -346,18 +352,20 @@ func (w *world) step() {
 	}
 }
 
-// TestHistories: whatever is lost, late or killed, no pod is counted twice or not at all, no index has two live pods, there are never
-// more than parallelism, and the job comes to its end.
+// TestHistories: whatever is lost, late or killed, no pod is counted twice or not at all, no index has two live pods,
+// there are never more than parallelism, and the job comes to its end.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j", UID: "job"}, Spec: batchv1.JobSpec{
-				Completions: new(int32(6)), Parallelism: new(int32(3)), BackoffLimit: new(int32(1000)),
-				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
-				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}},
-			}}
+			j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j", UID: "job"},
+				Spec: batchv1.JobSpec{
+					Completions: new(int32(6)), Parallelism: new(int32(3)), BackoffLimit: new(int32(1000)),
+					Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+					Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}},
+						Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}},
+				}}
 			// A pod that is deleted before its end counts only when it has come to it: what happened is then known.
 			j.Spec.PodReplacementPolicy = new(batchv1.Failed)
 			if seed%2 == 0 {
@@ -398,7 +406,8 @@ func (w *world) settle() {
 	}
 	succeeded, failed := w.truth()
 	st := &w.job.Status
-	if !batch.IsTrue(st, batchv1.JobComplete) || int(st.Succeeded) != succeeded || int(st.Failed) != failed || succeeded < 6 {
+	if !batch.IsTrue(st, batchv1.JobComplete) || int(st.Succeeded) != succeeded || int(st.Failed) != failed ||
+		succeeded < 6 {
 		w.t.Errorf("in the end the status is %+v, and %d succeeded, %d failed", st, succeeded, failed)
 	}
 }

@@ -1,9 +1,10 @@
 // Package job runs the pods of each Job until enough of them have succeeded
-// (https://kubernetes.io/docs/concepts/workloads/controllers/job/). Which pods have ended and how (tally), how the job will end
-// (verdict), which pods to create and delete (manage) and the status (report) are pure functions of one state.
+// (https://kubernetes.io/docs/concepts/workloads/controllers/job/). Which pods have ended and how (tally), how the job
+// will end (verdict), which pods to create and delete (manage) and the status (report) are pure functions of one state.
 //
-// Each pod is counted exactly once, whoever crashes when: a finalizer keeps it until its uid is in the stored status, and its uid is
-// there until the finalizer is off. Pods whose job is gone or finished lose their finalizer uncounted (orphans).
+// Each pod is counted exactly once, whoever crashes when: a finalizer keeps it until its uid is in the stored status,
+// and its uid is there until the finalizer is off. Pods whose job is gone or finished lose their finalizer uncounted
+// (orphans).
 package job
 
 import (
@@ -49,16 +50,18 @@ type Controller struct {
 	memory map[types.UID]memory // by job
 }
 
-// memory is what is known of a job that no object says. All of it can be lost: then names are tried again, and failures of pods that are
-// gone no longer delay the next one.
+// memory is what is known of a job that no object says. All of it can be lost: then names are tried again, and failures
+// of pods that are gone no longer delay the next one.
 type memory struct {
 	failures failures
 	salt     int
-	// wrote is the version of the last status that was written: an older one in the cache does not know what was counted.
+	// wrote is the version of the last status that was written: an older one in the cache does not know what was
+	// counted.
 	wrote string
 	// unsure says that a write has failed and may have been done all the same.
 	unsure bool
-	// unseen are pods that were counted when the server had them no more, but before the cache of pods has shown that they ever were.
+	// unseen are pods that were counted when the server had them no more, but before the cache of pods has shown that
+	// they ever were.
 	unseen map[types.UID]bool
 }
 
@@ -89,13 +92,22 @@ func New(d controller.Deps) (*Controller, error) {
 		expect: owned.NewExpectations(d.Now), metrics: newMetrics(d.Metrics), memory: map[types.UID]memory{},
 	}
 	c.control = podcontrol.Control{Pods: core.Pods(d.Client), Expect: c.expect, Events: d.Events, Words: words}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "job", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
-	c.orphans = controller.NewLoop(controller.LoopConfig{Name: "job_orphan_pod", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Release)
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: "job", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
+		c.Reconcile)
+	c.orphans = controller.NewLoop(
+		controller.LoopConfig{Name: "job_orphan_pod", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Release)
 	return c, errors.Join(
 		owned.WatchOwners(c.loop, c.jobs, c.expect),
-		controller.Watch(c.loop, c.pods, owned.Pods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
-		controller.Watch(c.orphans, c.jobs, controller.Handlers[*batchv1.Job]{Add: c.jobSeen, Update: func(_, j *batchv1.Job) { c.jobEnded(j) }, Delete: c.jobGone}),
-		controller.Watch(c.orphans, c.pods, controller.Handlers[*corev1.Pod]{Add: c.podSeen, Update: func(_, p *corev1.Pod) { c.podSeen(p) }}),
+		controller.Watch(c.loop, c.pods,
+			owned.Pods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
+		controller.Watch(c.orphans, c.jobs,
+			controller.Handlers[*batchv1.Job]{Add: c.jobSeen, Update: func(_, j *batchv1.Job) {
+				c.jobEnded(j)
+			}, Delete: c.jobGone}),
+		controller.Watch(c.orphans, c.pods,
+			controller.Handlers[*corev1.Pod]{Add: c.podSeen, Update: func(_, p *corev1.Pod) {
+				c.podSeen(p)
+			}}),
 	)
 }
 
@@ -111,7 +123,8 @@ func (c *Controller) Run(ctx context.Context) error {
 // adopters are the Jobs that select the pod.
 func (c *Controller) adopters(p *corev1.Pod) (keys []controller.Key) {
 	for _, j := range c.jobs.InNamespace(p.Namespace) {
-		if sel, err := metav1.LabelSelectorAsSelector(j.Spec.Selector); err == nil && sel.Matches(labels.Set(p.Labels)) {
+		if sel, err := metav1.LabelSelectorAsSelector(j.Spec.Selector); err == nil &&
+			sel.Matches(labels.Set(p.Labels)) {
 			keys = append(keys, controller.KeyOf(j))
 		}
 	}
@@ -160,8 +173,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{RequeueAfter: todo.wait}, err
 }
 
-// newest returns the job as it is after this controller's last write of its status, or nil if that is yet to be seen: the pods that the
-// status has counted since are no longer to be told from those that never were the job's.
+// newest returns the job as it is after this controller's last write of its status, or nil if that is yet to be seen:
+// the pods that the status has counted since are no longer to be told from those that never were the job's.
 func (c *Controller) newest(ctx context.Context, j *batchv1.Job) (*batchv1.Job, error) {
 	m := c.know(j.UID)
 	if m.unsure {
@@ -175,7 +188,8 @@ func (c *Controller) newest(ctx context.Context, j *batchv1.Job) (*batchv1.Job, 
 		c.learn(j.UID, func(m *memory) { m.unsure, m.wrote = false, now.ResourceVersion })
 		return now, nil
 	}
-	if order, err := resourceversion.CompareResourceVersion(j.ResourceVersion, m.wrote); m.wrote != "" && err == nil && order < 0 {
+	if order, err := resourceversion.CompareResourceVersion(j.ResourceVersion, m.wrote); m.wrote != "" && err == nil &&
+		order < 0 {
 		return nil, nil
 	}
 	return j, nil
@@ -206,8 +220,8 @@ func (c *Controller) observe(ctx context.Context, s *state, sel labels.Selector)
 	return nil
 }
 
-// confirm asks the server for pods that the status waits for, if they may be missing only because the cache of pods is older than that
-// of jobs: taken for gone they would be counted, and when they come, once more.
+// confirm asks the server for pods that the status waits for, if they may be missing only because the cache of pods is
+// older than that of jobs: taken for gone they would be counted, and when they come, once more.
 func (c *Controller) confirm(ctx context.Context, s *state, sel labels.Selector, seen string) error {
 	untold := s.untold()
 	if len(untold) == 0 {
@@ -258,7 +272,9 @@ func (c *Controller) carryOut(ctx context.Context, s *state, todo *plan) error {
 func (c *Controller) act(ctx context.Context, s *state, todo *plan) error {
 	victims := todo.stop
 	if len(todo.withdraw) > 0 {
-		err := podcontrol.Together(len(todo.withdraw), func(i int) error { return c.untrack(ctx, todo.withdraw[i], true) })
+		err := podcontrol.Together(len(todo.withdraw), func(i int) error {
+			return c.untrack(ctx, todo.withdraw[i], true)
+		})
 		if err != nil {
 			return err
 		}
@@ -272,8 +288,8 @@ func (c *Controller) act(ctx context.Context, s *state, todo *plan) error {
 	return c.taken(ctx, s, err)
 }
 
-// taken sees to it that a name which a stranger's pod has is not tried for ever. A pod of the job's own that is there already was created
-// before, and will be seen.
+// taken sees to it that a name which a stranger's pod has is not tried for ever. A pod of the job's own that is there
+// already was created before, and will be seen.
 func (c *Controller) taken(ctx context.Context, s *state, err error) error {
 	if !apierrors.IsAlreadyExists(err) {
 		return err
@@ -320,12 +336,14 @@ func (c *Controller) store(ctx context.Context, s *state, todo *plan) error {
 	return nil
 }
 
-// untrack takes the finalizer off a pod, if it is still there; unchanged makes sure that the pod has not ended meanwhile.
+// untrack takes the finalizer off a pod, if it is still there; unchanged makes sure that the pod has not ended
+// meanwhile.
 func (c *Controller) untrack(ctx context.Context, p *corev1.Pod, unchanged bool) error {
 	if !tracked(p) {
 		return nil
 	}
-	metadata := map[string]any{"uid": p.UID, "$deleteFromPrimitiveList/finalizers": []string{batchv1.JobTrackingFinalizer}}
+	metadata := map[string]any{"uid": p.UID,
+		"$deleteFromPrimitiveList/finalizers": []string{batchv1.JobTrackingFinalizer}}
 	if unchanged {
 		metadata["resourceVersion"] = p.ResourceVersion
 	}

@@ -16,8 +16,8 @@ import (
 // burst is how many pods one reconcile creates or deletes at most.
 const burst = 500
 
-// manage creates the pods that should be there, or takes away those that should not: one at a time, so that what is created knows what
-// was deleted.
+// manage creates the pods that should be there, or takes away those that should not: one at a time, so that what is
+// created knows what was deleted.
 func (s *state) manage(out *plan) {
 	active := s.active()
 	wanted := s.wanted(len(active))
@@ -61,8 +61,8 @@ func (s *state) wanted(active int) int {
 	return max(min(s.completions()-succeeded, parallelism), 0)
 }
 
-// surplus are the active pods to take away, at least n if there are as many: of an indexed job those whose index is done, out of range
-// or another pod's, then those that are the least loss.
+// surplus are the active pods to take away, at least n if there are as many: of an indexed job those whose index is
+// done, out of range or another pod's, then those that are the least loss.
 func (s *state) surplus(active []*corev1.Pod, n int) []*corev1.Pod {
 	ranked := slices.Clone(active)
 	slices.SortStableFunc(ranked, compareLoss)
@@ -88,7 +88,8 @@ func (s *state) surplus(active []*corev1.Pod, n int) []*corev1.Pod {
 	return out
 }
 
-// compareLoss orders pods by how little is lost with them: those without a node, not running, not ready, and young ones first.
+// compareLoss orders pods by how little is lost with them: those without a node, not running, not ready, and young ones
+// first.
 func compareLoss(a, b *corev1.Pod) int {
 	order := func(p *corev1.Pod) int {
 		switch {
@@ -103,7 +104,8 @@ func compareLoss(a, b *corev1.Pod) int {
 		}
 		return 4
 	}
-	return cmp.Or(cmp.Compare(order(a), order(b)), b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(order(a), order(b)), b.CreationTimestamp.Compare(a.CreationTimestamp.Time),
+		cmp.Compare(a.Name, b.Name))
 }
 
 // busyIndexes are the indexes of pods.

@@ -25,21 +25,29 @@ type metrics struct {
 
 func newMetrics(m *controller.Metrics) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		v := prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "job_controller", Name: name, Help: help}, labels)
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "job_controller", Name: name, Help: help},
+			labels)
 		m.Register(v)
 		return v
 	}
 	out := &metrics{
-		syncs:        counter("job_syncs_total", "The number of job syncs", "completion_mode", "result", "action"),
-		finished:     counter("jobs_finished_total", "The number of finished jobs", "completion_mode", "result", "reason"),
-		podsFinished: counter("job_pods_finished_total", "The number of finished Pods that are fully tracked", "completion_mode", "result"),
-		podsCreated:  counter("job_pods_creation_total", "The number of Pods created by the Job controller", "reason", "status"),
-		byPolicy:     counter("pod_failures_handled_by_failure_policy_total", "The number of failed Pods handled by failure policy", "action"),
-		finalizers:   counter("terminated_pods_tracking_finalizer_total", "The number of terminated pods whose tracking finalizer was removed", "event"),
-		indexes:      counter("job_finished_indexes_total", "The number of finished indexes", "status", "backoffLimit"),
-		others:       counter("jobs_by_external_controller_total", "The number of Jobs managed by an external controller", "controller_name"),
+		syncs: counter("job_syncs_total", "The number of job syncs", "completion_mode", "result", "action"),
+		finished: counter("jobs_finished_total", "The number of finished jobs", "completion_mode", "result",
+			"reason"),
+		podsFinished: counter("job_pods_finished_total", "The number of finished Pods that are fully tracked",
+			"completion_mode", "result"),
+		podsCreated: counter("job_pods_creation_total", "The number of Pods created by the Job controller", "reason",
+			"status"),
+		byPolicy: counter("pod_failures_handled_by_failure_policy_total",
+			"The number of failed Pods handled by failure policy", "action"),
+		finalizers: counter("terminated_pods_tracking_finalizer_total",
+			"The number of terminated pods whose tracking finalizer was removed", "event"),
+		indexes: counter("job_finished_indexes_total", "The number of finished indexes", "status", "backoffLimit"),
+		others: counter("jobs_by_external_controller_total",
+			"The number of Jobs managed by an external controller", "controller_name"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Subsystem: "job_controller", Name: "job_sync_duration_seconds", Help: "The time it took to sync a job", Buckets: prometheus.ExponentialBuckets(0.004, 2, 15),
+			Subsystem: "job_controller", Name: "job_sync_duration_seconds", Help: "The time it took to sync a job",
+			Buckets: prometheus.ExponentialBuckets(0.004, 2, 15),
 		}, []string{"completion_mode", "result", "action"}),
 	}
 	m.Register(out.duration)

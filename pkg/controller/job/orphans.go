@@ -50,8 +50,8 @@ func (c *Controller) jobPods(j *batchv1.Job) {
 	}
 }
 
-// Release takes the finalizer off a pod that no job counts. That a job is gone is asked of the server, as the caches of pods and of jobs
-// are not filled in step.
+// Release takes the finalizer off a pod that no job counts. That a job is gone is asked of the server, as the caches of
+// pods and of jobs are not filled in step.
 func (c *Controller) Release(ctx context.Context, key controller.Key) (controller.Result, error) {
 	p, ok := c.pods.Get(key)
 	if !ok || !tracked(p) {
@@ -74,7 +74,8 @@ func (c *Controller) Release(ctx context.Context, key controller.Key) (controlle
 	return controller.Result{}, c.untrack(ctx, p, false)
 }
 
-// ownerOfOther tells whether a controller of another kind has the pod, and what it does with the finalizer is its own affair.
+// ownerOfOther tells whether a controller of another kind has the pod, and what it does with the finalizer is its own
+// affair.
 func ownerOfOther(p *corev1.Pod) bool {
 	for _, ref := range p.OwnerReferences {
 		if deref(ref.Controller) {

@@ -30,8 +30,9 @@ const (
 	alphabet = "bcdfghjklmnpqrstvwxz2456789"
 )
 
-// namer gives names to a job's new pods. A name follows from the job, when it was resumed, the index, and which names are taken by pods
-// that are there: a pod that was created although the answer was lost is found to exist when it is created again, instead of becoming two.
+// namer gives names to a job's new pods. A name follows from the job, when it was resumed, the index, and which names
+// are taken by pods that are there: a pod that was created although the answer was lost is found to exist when it is
+// created again, instead of becoming two.
 type namer struct {
 	job     *batchv1.Job
 	resumed int64
@@ -112,6 +113,7 @@ func giveVariable(c *corev1.Container) {
 		return
 	}
 	c.Env = append(c.Env, corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{
-		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + batchv1.JobCompletionIndexAnnotation + "']"},
+		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['" + batchv1.JobCompletionIndexAnnotation +
+			"']"},
 	}})
 }

@@ -28,18 +28,22 @@ func (s *state) matchFailure(p *corev1.Pod) *match {
 		pod := p.Namespace + "/" + p.Name
 		if r.OnExitCodes != nil {
 			if c := exitedWith(p, r.OnExitCodes); c != nil {
-				return &match{r.Action, fmt.Sprintf("Container %s for pod %s failed with exit code %d matching %v rule at index %d", c.Name, pod, c.State.Terminated.ExitCode, r.Action, i)}
+				return &match{r.Action, fmt.Sprintf(
+					"Container %s for pod %s failed with exit code %d matching %v rule at index %d", c.Name, pod,
+					c.State.Terminated.ExitCode, r.Action, i)}
 			}
 			continue
 		}
 		if c := inCondition(p, r.OnPodConditions); c != nil {
-			return &match{r.Action, fmt.Sprintf("Pod %s has condition %v matching %v rule at index %d", pod, c.Type, r.Action, i)}
+			return &match{r.Action, fmt.Sprintf("Pod %s has condition %v matching %v rule at index %d", pod, c.Type,
+				r.Action, i)}
 		}
 	}
 	return nil
 }
 
-// failsJob returns the rule by which some pod's failure is the job's, or nil. Pods without the finalizer are counted, or were withdrawn.
+// failsJob returns the rule by which some pod's failure is the job's, or nil. Pods without the finalizer are counted,
+// or were withdrawn.
 func (s *state) failsJob() *match {
 	for _, p := range s.pods {
 		if !tracked(p) || !s.hasFailed(p) {
@@ -62,7 +66,8 @@ func exitedWith(p *corev1.Pod, r *batchv1.PodFailurePolicyOnExitCodesRequirement
 				continue
 			}
 			named := slices.Contains(r.Values, t.ExitCode)
-			if named && r.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn || !named && r.Operator == batchv1.PodFailurePolicyOnExitCodesOpNotIn {
+			if named && r.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn ||
+				!named && r.Operator == batchv1.PodFailurePolicyOnExitCodesOpNotIn {
 				return c
 			}
 		}

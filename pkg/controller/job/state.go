@@ -34,7 +34,8 @@ type state struct {
 // counted is what the pods' ends add up to.
 type counted struct {
 	succeeded, failed int32
-	// waiting have ended and are named in the status until their finalizer is off; then they are in succeeded and failed.
+	// waiting have ended and are named in the status until their finalizer is off; then they are in succeeded and
+	// failed.
 	waiting batchv1.UncountedTerminatedPods
 	// completed and failedIndexes are an indexed job's, with those that the stored status does not have yet.
 	completed, failedIndexes indexes.Set
@@ -87,8 +88,8 @@ func (s *state) onlyFailed() bool {
 	return s.job.Spec.PodFailurePolicy != nil || deref(s.job.Spec.PodReplacementPolicy) == batchv1.Failed
 }
 
-// hasFailed tells whether a pod counts as failed. One that is being deleted does, unless only ended ones are replaced: it may never come
-// to say how it ended.
+// hasFailed tells whether a pod counts as failed. One that is being deleted does, unless only ended ones are replaced:
+// it may never come to say how it ended.
 func (s *state) hasFailed(p *corev1.Pod) bool {
 	if s.onlyFailed() {
 		return p.Status.Phase == corev1.PodFailed

@@ -9,8 +9,8 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// report writes the status that the step leads to. First a condition says how the job will end, and the one that says that it has ended
-// follows when no pod of it is left, and each is counted.
+// report writes the status that the step leads to. First a condition says how the job will end, and the one that says
+// that it has ended follows when no pod of it is left, and each is counted.
 func (s *state) report(v *verdict, out *plan) {
 	st := s.job.Status.DeepCopy()
 	st.Succeeded, st.Failed = s.succeeded, s.failed
@@ -104,9 +104,11 @@ func (s *state) conclude(v *verdict, st *batchv1.JobStatus, out *plan) {
 }
 
 // set writes a condition.
-func (s *state) set(st *batchv1.JobStatus, t batchv1.JobConditionType, status corev1.ConditionStatus, reason, message string) {
+func (s *state) set(st *batchv1.JobStatus, t batchv1.JobConditionType, status corev1.ConditionStatus, reason,
+	message string) {
 	now := metav1.NewTime(s.now)
-	fresh := batchv1.JobCondition{Type: t, Status: status, Reason: reason, Message: message, LastProbeTime: now, LastTransitionTime: now}
+	fresh := batchv1.JobCondition{Type: t, Status: status, Reason: reason, Message: message, LastProbeTime: now,
+		LastTransitionTime: now}
 	if c := batch.Condition(st, t); c != nil {
 		*c = fresh
 		return

@@ -71,9 +71,9 @@ func (s *state) untold() (uids []types.UID) {
 	return uids
 }
 
-// tally counts the pods that have ended, each once: first its uid is stored in the status, then its finalizer is taken off, and when
-// that is seen the uid leaves the status as the count goes up. Whoever continues after a crash in between finds where it was.
-// The successes of an indexed job need no uid: counting an index twice changes nothing.
+// tally counts the pods that have ended, each once: first its uid is stored in the status, then its finalizer is taken
+// off, and when that is seen the uid leaves the status as the count goes up. Whoever continues after a crash in between
+// finds where it was. The successes of an indexed job need no uid: counting an index twice changes nothing.
 func (s *state) tally(v *verdict) {
 	s.succeeded, s.failed = s.job.Status.Succeeded, s.job.Status.Failed
 	s.ended = map[endKind]int{}
@@ -117,11 +117,12 @@ func (s *state) settle(uid types.UID, waiting *[]types.UID, count *int32) {
 
 // mayRelease tells whether a pod needs its finalizer no more: its end is known, or does not matter.
 func (s *state) mayRelease(p *corev1.Pod, v *verdict) bool {
-	return s.job.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || s.countsAsFailed(p, v) || v != nil && !controller.PodActive(p)
+	return s.job.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || s.countsAsFailed(p, v) ||
+		v != nil && !controller.PodActive(p)
 }
 
-// countsAsFailed is hasFailed in view of how the job ends: the pods that a failing job stops have failed, those that a successful one
-// can do without have not.
+// countsAsFailed is hasFailed in view of how the job ends: the pods that a failing job stops have failed, those that a
+// successful one can do without have not.
 func (s *state) countsAsFailed(p *corev1.Pod, v *verdict) bool {
 	switch {
 	case v == nil || p.Status.Phase == corev1.PodFailed:
@@ -158,8 +159,8 @@ func (s *state) take(p *corev1.Pod, v *verdict) {
 	}
 }
 
-// kept are the failed pods that keep their finalizer a while longer: with a limit for each index, the last failed pod of an index says
-// how often it has failed, until its successor does.
+// kept are the failed pods that keep their finalizer a while longer: with a limit for each index, the last failed pod
+// of an index says how often it has failed, until its successor does.
 func (s *state) kept(v *verdict) map[types.UID]bool {
 	if !s.perIndex() || v != nil || s.job.DeletionTimestamp != nil {
 		return nil
@@ -175,7 +176,8 @@ func (s *state) kept(v *verdict) map[types.UID]bool {
 	return keep
 }
 
-// lastFailed is the failed pod of each index that knows of the most failures before it. Pods that are counted are asked, too.
+// lastFailed is the failed pod of each index that knows of the most failures before it. Pods that are counted are
+// asked, too.
 func (s *state) lastFailed() map[int]*corev1.Pod {
 	out := map[int]*corev1.Pod{}
 	for _, p := range s.pods {

@@ -16,8 +16,8 @@ type verdict struct {
 	reason, message string
 }
 
-// verdict says how the job ends if that is certain, whatever its pods still do. What a condition in the stored status says stays so. The
-// duration, if positive, is when the job's deadline ends.
+// verdict says how the job ends if that is certain, whatever its pods still do. What a condition in the stored status
+// says stays so. The duration, if positive, is when the job's deadline ends.
 func (s *state) verdict() (*verdict, time.Duration) {
 	st := &s.job.Status
 	if c := batch.Condition(st, batchv1.JobFailureTarget); c != nil && c.Status == corev1.ConditionTrue {
@@ -55,7 +55,8 @@ func (s *state) deadline() (time.Duration, bool) {
 	return limit, true
 }
 
-// restartedTooOften: where failed containers are started again in their pods, their restarts count as the pods' failures.
+// restartedTooOften: where failed containers are started again in their pods, their restarts count as the pods'
+// failures.
 func (s *state) restartedTooOften() bool {
 	if s.job.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure {
 		return false
@@ -87,7 +88,8 @@ func (s *state) indexVerdict() *verdict {
 	if s.perIndex() {
 		lost := s.failedIndexes.Len()
 		if m := s.job.Spec.MaxFailedIndexes; m != nil && lost > int(*m) {
-			return &verdict{false, batchv1.JobReasonMaxFailedIndexesExceeded, "Job has exceeded the specified maximal number of failed indexes"}
+			return &verdict{false, batchv1.JobReasonMaxFailedIndexesExceeded,
+				"Job has exceeded the specified maximal number of failed indexes"}
 		}
 		if lost > 0 && lost+s.completed.Len() >= s.completions() {
 			return &verdict{false, batchv1.JobReasonFailedIndexes, "Job has failed indexes"}

@@ -1,7 +1,9 @@
-// Package legacytokencleaner takes away the tokens in secrets that Kubernetes once made for every service account and that nobody uses:
-// first it marks a secret invalid, and long after that, if nobody has used its token or taken the mark away, deletes it.
+// Package legacytokencleaner takes away the tokens in secrets that Kubernetes once made for every service account and
+// that nobody uses: first it marks a secret invalid, and long after that, if nobody has used its token or taken the
+// mark away, deletes it.
 //
-// The rules: https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#auto-generated-legacy-serviceaccount-token-clean-up.
+// The rules:
+// https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#auto-generated-legacy-serviceaccount-token-clean-up.
 package legacytokencleaner
 
 import (
@@ -24,7 +26,8 @@ import (
 
 // What the API server writes down of uses. Days are in UTC.
 const (
-	tracking     = "kube-apiserver-legacy-service-account-token-tracking" // in kube-system; its key since is the day of the first note
+	// in kube-system; its key since is the day of the first note
+	tracking     = "kube-apiserver-legacy-service-account-token-tracking"
 	lastUsed     = "kubernetes.io/legacy-token-last-used"
 	invalidSince = "kubernetes.io/legacy-token-invalid-since"
 )
@@ -57,10 +60,15 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		return nil, errors.New("legacytokencleaner: the period must be greater than 0")
 	}
 	c := &Controller{Deps: d, cfg: cfg, maps: core.ConfigMaps(d.Client), writes: core.Secrets(d.Client),
-		secrets:  controller.FilteredInformerFor(d.Informers, core.Secrets, apiclient.Selection{Fields: "type=" + string(corev1.SecretTypeServiceAccountToken)}),
-		accounts: controller.InformerFor(d.Informers, core.ServiceAccounts), pods: controller.InformerFor(d.Informers, core.Pods)}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "legacy-service-account-token-cleaner", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
-	for _, synced := range []cache.InformerSynced{c.secrets.Raw().HasSynced, c.accounts.Raw().HasSynced, c.pods.Raw().HasSynced} {
+		secrets: controller.FilteredInformerFor(d.Informers, core.Secrets,
+			apiclient.Selection{Fields: "type=" + string(corev1.SecretTypeServiceAccountToken)}),
+		accounts: controller.InformerFor(d.Informers, core.ServiceAccounts),
+		pods:     controller.InformerFor(d.Informers, core.Pods)}
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "legacy-service-account-token-cleaner", Workers: 1, Log: d.Log, Metrics: d.Metrics},
+		c.Reconcile)
+	for _, synced := range []cache.InformerSynced{c.secrets.Raw().HasSynced, c.accounts.Raw().HasSynced,
+		c.pods.Raw().HasSynced} {
 		c.loop.WaitFor(synced)
 	}
 	c.loop.Add(controller.Key{Namespace: metav1.NamespaceSystem, Name: tracking})
@@ -115,7 +123,8 @@ const (
 	remove
 )
 
-// decide what is done to a secret whose token nobody has mounted. What was used, made or marked less than the period ago stays as it is.
+// decide what is done to a secret whose token nobody has mounted. What was used, made or marked less than the period
+// ago stays as it is.
 func decide(s *corev1.Secret, now time.Time, period time.Duration) action {
 	before := now.Add(-period)
 	day := before.Format(time.DateOnly)
@@ -167,12 +176,16 @@ func (c *Controller) mounted() map[types.NamespacedName]bool {
 }
 
 func (c *Controller) mark(ctx context.Context, s *corev1.Secret, now time.Time) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.UID, "resourceVersion": s.ResourceVersion, "labels": map[string]string{invalidSince: now.Format(time.DateOnly)}}})
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"uid": s.UID, "resourceVersion": s.ResourceVersion,
+			"labels": map[string]string{invalidSince: now.Format(time.DateOnly)}}})
 	if err != nil {
 		return fmt.Errorf("encoding a patch: %w", err)
 	}
-	c.Log.Info("a token that nobody has used for long is marked invalid", "secret", s.Namespace+"/"+s.Name, "lastUsed", s.Labels[lastUsed])
-	if _, err := c.writes.Patch(ctx, s.Namespace, s.Name, types.MergePatchType, patch); err != nil && !apierrors.IsNotFound(err) {
+	c.Log.Info("a token that nobody has used for long is marked invalid", "secret", s.Namespace+"/"+s.Name, "lastUsed",
+		s.Labels[lastUsed])
+	if _, err := c.writes.Patch(ctx, s.Namespace, s.Name, types.MergePatchType, patch); err != nil &&
+		!apierrors.IsNotFound(err) {
 		return fmt.Errorf("marking the secret %s/%s invalid: %w", s.Namespace, s.Name, err)
 	}
 	return nil
@@ -180,8 +193,10 @@ func (c *Controller) mark(ctx context.Context, s *corev1.Secret, now time.Time) 
 
 // remove deletes a secret, if it is still what was decided about.
 func (c *Controller) remove(ctx context.Context, s *corev1.Secret) error {
-	c.Log.Info("a token that has been invalid for long is deleted", "secret", s.Namespace+"/"+s.Name, "invalidSince", s.Labels[invalidSince])
-	err := c.writes.DeleteWith(ctx, s.Namespace, s.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion}})
+	c.Log.Info("a token that has been invalid for long is deleted", "secret", s.Namespace+"/"+s.Name, "invalidSince",
+		s.Labels[invalidSince])
+	err := c.writes.DeleteWith(ctx, s.Namespace, s.Name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion}})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting the secret %s/%s: %w", s.Namespace, s.Name, err)
 	}

@@ -30,23 +30,43 @@ func TestReconcile(t *testing.T) {
 		"noted long enough":     {"2026-01-21", nil, marked},
 		"not noted long enough": {"2026-01-22", nil, ""},
 		"since nobody knows":    {"some day", nil, ""},
-		"used long ago":         {"2026-01-01", func(s *corev1.Secret, _ *corev1.ServiceAccount, _ *corev1.Pod) { labels(s, "2026-01-21", "") }, marked},
-		"used":                  {"2026-01-01", func(s *corev1.Secret, _ *corev1.ServiceAccount, _ *corev1.Pod) { labels(s, "2026-01-22", "") }, ""},
-		"marked":                {"2026-01-01", func(s *corev1.Secret, _ *corev1.ServiceAccount, _ *corev1.Pod) { labels(s, "", "2026-01-22") }, ""},
-		"marked long ago":       {"2026-01-01", func(s *corev1.Secret, _ *corev1.ServiceAccount, _ *corev1.Pod) { labels(s, "", "2026-01-21") }, removed},
-		"marked, and yet used":  {"2026-01-01", func(s *corev1.Secret, _ *corev1.ServiceAccount, _ *corev1.Pod) { labels(s, "2026-01-30", "2026-01-21") }, ""},
-		"marked unreadably":     {"2026-01-01", func(s *corev1.Secret, _ *corev1.ServiceAccount, _ *corev1.Pod) { labels(s, "", "x") }, marked},
+		"used long ago": {"2026-01-01", func(s *corev1.Secret, _ *corev1.ServiceAccount, _ *corev1.Pod) {
+			labels(s, "2026-01-21", "")
+		}, marked},
+		"used": {"2026-01-01", func(s *corev1.Secret, _ *corev1.ServiceAccount, _ *corev1.Pod) {
+			labels(s, "2026-01-22", "")
+		}, ""},
+		"marked": {"2026-01-01", func(s *corev1.Secret, _ *corev1.ServiceAccount, _ *corev1.Pod) {
+			labels(s, "", "2026-01-22")
+		}, ""},
+		"marked long ago": {"2026-01-01", func(s *corev1.Secret, _ *corev1.ServiceAccount, _ *corev1.Pod) {
+			labels(s, "", "2026-01-21")
+		}, removed},
+		"marked, and yet used": {"2026-01-01", func(s *corev1.Secret, _ *corev1.ServiceAccount, _ *corev1.Pod) {
+			labels(s, "2026-01-30", "2026-01-21")
+		}, ""},
+		"marked unreadably": {"2026-01-01", func(s *corev1.Secret, _ *corev1.ServiceAccount, _ *corev1.Pod) {
+			labels(s, "", "x")
+		}, marked},
 		"young": {"2026-01-01", func(s *corev1.Secret, _ *corev1.ServiceAccount, _ *corev1.Pod) {
 			s.CreationTimestamp = metav1.Date(2026, 1, 22, 13, 0, 0, 0, time.UTC)
 		}, ""},
-		"made by a user":        {"2026-01-01", func(_ *corev1.Secret, a *corev1.ServiceAccount, _ *corev1.Pod) { a.Secrets = nil }, ""},
-		"of an earlier account": {"2026-01-01", func(_ *corev1.Secret, a *corev1.ServiceAccount, _ *corev1.Pod) { a.UID = "new" }, ""},
-		"mounted":               {"2026-01-01", func(_ *corev1.Secret, _ *corev1.ServiceAccount, p *corev1.Pod) { p.Namespace = "ns" }, ""},
+		"made by a user": {"2026-01-01", func(_ *corev1.Secret, a *corev1.ServiceAccount, _ *corev1.Pod) {
+			a.Secrets = nil
+		}, ""},
+		"of an earlier account": {"2026-01-01", func(_ *corev1.Secret, a *corev1.ServiceAccount, _ *corev1.Pod) {
+			a.UID = "new"
+		}, ""},
+		"mounted": {"2026-01-01", func(_ *corev1.Secret, _ *corev1.ServiceAccount, p *corev1.Pod) {
+			p.Namespace = "ns"
+		}, ""},
 		"mounted, and long ago": {"2026-01-01", func(s *corev1.Secret, _ *corev1.ServiceAccount, p *corev1.Pod) {
 			labels(s, "", "2026-01-21")
 			p.Namespace = "ns"
 		}, ""},
-		"mounted somewhere else": {"2026-01-01", func(_ *corev1.Secret, _ *corev1.ServiceAccount, p *corev1.Pod) { p.Namespace = "other" }, marked},
+		"mounted somewhere else": {"2026-01-01", func(_ *corev1.Secret, _ *corev1.ServiceAccount, p *corev1.Pod) {
+			p.Namespace = "other"
+		}, marked},
 	} {
 		fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) {
 			if call.Name() == get {
@@ -62,14 +82,21 @@ func TestReconcile(t *testing.T) {
 			}
 			return &corev1.Secret{}, nil
 		}}
-		ctl, err := New(fake.Deps(t, time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC)), Config{CleanUpPeriod: 10 * 24 * time.Hour})
+		ctl, err := New(fake.Deps(t, time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC)),
+			Config{CleanUpPeriod: 10 * 24 * time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "u", ResourceVersion: "7", CreationTimestamp: metav1.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
-			Annotations: map[string]string{corev1.ServiceAccountNameKey: "sa", corev1.ServiceAccountUIDKey: "sa-uid"}}, Type: corev1.SecretTypeServiceAccountToken}
-		a := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "sa", UID: "sa-uid"}, Secrets: []corev1.ObjectReference{{Name: "s"}}}
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "p"}, Spec: corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}}}}}
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "u", ResourceVersion: "7",
+			CreationTimestamp: metav1.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC),
+			Annotations: map[string]string{corev1.ServiceAccountNameKey: "sa",
+				corev1.ServiceAccountUIDKey: "sa-uid"}},
+			Type: corev1.SecretTypeServiceAccountToken}
+		a := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "sa", UID: "sa-uid"},
+			Secrets: []corev1.ObjectReference{{Name: "s"}}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "p"},
+			Spec: corev1.PodSpec{Volumes: []corev1.Volume{
+				{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}}}}}
 		if c.change != nil {
 			c.change(s, a, p)
 		}

@@ -39,7 +39,8 @@ type view struct {
 	now   time.Time
 }
 
-// action is what to do: one of the pointers at most is set. What follows is decided when that has come back in the caches.
+// action is what to do: one of the pointers at most is set. What follows is decided when that has come back in the
+// caches.
 type action struct {
 	events  []event
 	start   *job
@@ -64,7 +65,8 @@ func decide(v view) action {
 	switch {
 	case v.volume == nil && wanted(v.claim):
 		return v.provision()
-	case v.volume == nil && v.creator != nil && (v.claim == nil || v.claim.Spec.VolumeName != "" && v.claim.Spec.VolumeName != v.name):
+	case v.volume == nil && v.creator != nil &&
+		(v.claim == nil || v.claim.Spec.VolumeName != "" && v.claim.Spec.VolumeName != v.name):
 		return v.abandon()
 	case v.volume != nil && leaving(v.volume):
 		return v.reclaim()
@@ -78,7 +80,8 @@ func decide(v view) action {
 
 // wanted tells whether a claim waits for us to provision it.
 func wanted(c *corev1.PersistentVolumeClaim) bool {
-	return c != nil && c.DeletionTimestamp == nil && c.Spec.VolumeName == "" && c.Annotations[volumebinding.StorageProvisioner] == Provisioner
+	return c != nil && c.DeletionTimestamp == nil && c.Spec.VolumeName == "" &&
+		c.Annotations[volumebinding.StorageProvisioner] == Provisioner
 }
 
 // leaving tells whether a volume is to go and nobody has it any more.
@@ -87,12 +90,14 @@ func leaving(v *corev1.PersistentVolume) bool {
 		return false
 	}
 	released := v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed
-	return v.DeletionTimestamp != nil || released && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+	return v.DeletionTimestamp != nil ||
+		released && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 }
 
 // provision makes a directory on the node of the claim, and then the volume that stands for it.
 func (v *view) provision() action {
-	if v.class == nil || v.class.Provisioner != Provisioner { // it was another when the claim was given to us, and may be again
+	// it was another when the claim was given to us, and may be again
+	if v.class == nil || v.class.Provisioner != Provisioner {
 		return action{again: told}
 	}
 	if why := refusal(v.claim, v.class); why != "" {
@@ -109,21 +114,26 @@ func (v *view) provision() action {
 	done, next := v.run(v.creator, job{verb: create, node: v.node.Name, dir: v.name}, v.failed)
 	if done {
 		next.create = v.newVolume()
-		next.events = []event{{v.claim, corev1.EventTypeNormal, "ProvisioningSucceeded", "Successfully provisioned volume " + v.name}}
+		next.events = []event{{v.claim, corev1.EventTypeNormal, "ProvisioningSucceeded",
+			"Successfully provisioned volume " + v.name}}
 	} else if next.start != nil {
-		next.events = []event{{v.claim, corev1.EventTypeNormal, "Provisioning", fmt.Sprintf("External provisioner is provisioning volume for claim %q", v.claim.Namespace+"/"+v.claim.Name)}}
+		next.events = []event{{v.claim, corev1.EventTypeNormal, "Provisioning",
+			fmt.Sprintf("External provisioner is provisioning volume for claim %q",
+				v.claim.Namespace+"/"+v.claim.Name)}}
 	}
 	return next
 }
 
 func (v *view) failed(why string) []event {
-	return []event{{v.claim, corev1.EventTypeWarning, "ProvisioningFailed", fmt.Sprintf("failed to provision volume with StorageClass %q: %s", apicore.ClaimClass(v.claim), why)}}
+	return []event{{v.claim, corev1.EventTypeWarning, "ProvisioningFailed",
+		fmt.Sprintf("failed to provision volume with StorageClass %q: %s", apicore.ClaimClass(v.claim), why)}}
 }
 
 // refusal says why a claim cannot have a directory, "" if it can.
 func refusal(c *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) string {
 	switch {
-	case ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) != storagev1.VolumeBindingWaitForFirstConsumer:
+	case ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) !=
+		storagev1.VolumeBindingWaitForFirstConsumer:
 		return "the class must have volumeBindingMode WaitForFirstConsumer, as a directory is on a node"
 	case c.Spec.Selector != nil:
 		return "claim.Spec.Selector is not supported"
@@ -162,18 +172,24 @@ func (v *view) run(p *helper, j job, failed func(string) []event) (done bool, ne
 func (v *view) newVolume() *corev1.PersistentVolume {
 	c, host := v.claim, v.node.Labels[corev1.LabelHostname]
 	return &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: v.name, Annotations: map[string]string{volumebinding.ProvisionedBy: Provisioner}, Finalizers: []string{finalizer}},
+		ObjectMeta: metav1.ObjectMeta{Name: v.name,
+			Annotations: map[string]string{volumebinding.ProvisionedBy: Provisioner}, Finalizers: []string{finalizer}},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity:    corev1.ResourceList{corev1.ResourceStorage: c.Spec.Resources.Requests[corev1.ResourceStorage]},
-			AccessModes: c.Spec.AccessModes, VolumeMode: c.Spec.VolumeMode, StorageClassName: v.class.Name, MountOptions: v.class.MountOptions,
+			AccessModes: c.Spec.AccessModes, VolumeMode: c.Spec.VolumeMode, StorageClassName: v.class.Name,
+			MountOptions:                  v.class.MountOptions,
 			PersistentVolumeReclaimPolicy: ptr.Deref(v.class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete),
 			ClaimRef: &corev1.ObjectReference{
-				APIVersion: corev1.SchemeGroupVersion.String(), Kind: "PersistentVolumeClaim", Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion,
+				APIVersion: corev1.SchemeGroupVersion.String(), Kind: "PersistentVolumeClaim", Namespace: c.Namespace,
+				Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion,
 			},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: filepath.Join(v.root, v.name)}},
-			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{host}}},
-			}}}},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				Local: &corev1.LocalVolumeSource{Path: filepath.Join(v.root, v.name)}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{
+				Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchExpressions: []corev1.NodeSelectorRequirement{
+						{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{host}}},
+				}}}},
 		},
 	}
 }
@@ -217,7 +233,8 @@ func (v *view) removal() (j job, ok bool) {
 		return job{}, false
 	}
 	terms := affinity.Required.NodeSelectorTerms[0].MatchExpressions
-	if local.Path != filepath.Join(v.root, v.volume.Name) || strings.ContainsRune(v.volume.Name, '/') || len(terms) != 1 || terms[0].Key != corev1.LabelHostname || len(terms[0].Values) != 1 {
+	if local.Path != filepath.Join(v.root, v.volume.Name) || strings.ContainsRune(v.volume.Name, '/') ||
+		len(terms) != 1 || terms[0].Key != corev1.LabelHostname || len(terms[0].Values) != 1 {
 		return job{}, false
 	}
 	return job{verb: remove, node: v.nodes[terms[0].Values[0]], dir: v.volume.Name, volume: v.volume}, true

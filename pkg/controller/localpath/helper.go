@@ -43,7 +43,8 @@ func helperOf(p *corev1.Pod) (h helper, ok bool) {
 		return helper{}, false
 	}
 	ns, name, _ := strings.Cut(p.Annotations[claimAnnotation], "/")
-	return helper{pod: p, volume: p.Annotations[volumeAnnotation], claim: controller.Key{Namespace: ns, Name: name}, verb: verb(v), dir: p.Spec.Containers[0].Env[0].Value}, true
+	return helper{pod: p, volume: p.Annotations[volumeAnnotation], claim: controller.Key{Namespace: ns, Name: name},
+		verb: verb(v), dir: p.Spec.Containers[0].Env[0].Value}, true
 }
 
 func helperName(do verb, volume string) string { return "local-path-" + string(do) + "-" + volume }
@@ -53,8 +54,8 @@ func (h *helper) finished() bool {
 	return controller.PodTerminal(h.pod) && h.pod.DeletionTimestamp == nil
 }
 
-// job is what a helper is to be started for. dir is the name of a directory in the root; volume is the one that was judged, nil if there
-// is none.
+// job is what a helper is to be started for. dir is the name of a directory in the root; volume is the one that was
+// judged, nil if there is none.
 type job struct {
 	verb   verb
 	node   string
@@ -62,32 +63,40 @@ type job struct {
 	volume *corev1.PersistentVolume
 }
 
-// newHelper returns the pod that does a job. It sees the root of the volumes and nothing else of its node, speaks to nobody, and may only
-// pass over the modes of files. It goes past the scheduler and all taints: the directory is there or nowhere. Anybody may write into a new
-// directory, as those do who are not root; the pods that do not have the volume do not see it.
+// newHelper returns the pod that does a job. It sees the root of the volumes and nothing else of its node, speaks to
+// nobody, and may only pass over the modes of files. It goes past the scheduler and all taints: the directory is there
+// or nowhere. Anybody may write into a new directory, as those do who are not root; the pods that do not have the
+// volume do not see it.
 func newHelper(k key, j job, root, image string) *corev1.Pod {
-	script := map[verb]string{create: `mkdir -p -m 0777 -- "/volumes/$DIR"`, remove: `rm -rf -- "/volumes/$DIR"`}[j.verb]
+	script := map[verb]string{create: `mkdir -p -m 0777 -- "/volumes/$DIR"`,
+		remove: `rm -rf -- "/volumes/$DIR"`}[j.verb]
 	kind := corev1.HostPathDirectoryOrCreate
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: helperNamespace, Name: helperName(j.verb, k.volume), Labels: map[string]string{helperLabel: string(j.verb)},
+			Namespace: helperNamespace, Name: helperName(j.verb, k.volume),
+			Labels:      map[string]string{helperLabel: string(j.verb)},
 			Annotations: map[string]string{claimAnnotation: k.claim.String(), volumeAnnotation: k.volume},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: j.node, RestartPolicy: corev1.RestartPolicyNever, PriorityClassName: "system-node-critical",
-			AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false), TerminationGracePeriodSeconds: new(int64(0)),
-			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
+			TerminationGracePeriodSeconds: new(int64(0)),
+			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			Containers: []corev1.Container{{
-				Name: "helper", Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sh", "-c", script},
+				Name: "helper", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+				Command:      []string{"sh", "-c", script},
 				Env:          []corev1.EnvVar{{Name: "DIR", Value: j.dir}},
 				VolumeMounts: []corev1.VolumeMount{{Name: "volumes", MountPath: "/volumes"}},
 				SecurityContext: &corev1.SecurityContext{
 					RunAsUser: new(int64(0)), ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
-					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"DAC_OVERRIDE", "FOWNER"}},
+					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"},
+						Add: []corev1.Capability{"DAC_OVERRIDE", "FOWNER"}},
 				},
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			}},
-			Volumes: []corev1.Volume{{Name: "volumes", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: root, Type: &kind}}}},
+			Volumes: []corev1.Volume{
+				{Name: "volumes", VolumeSource: corev1.VolumeSource{
+					HostPath: &corev1.HostPathVolumeSource{Path: root, Type: &kind}}}},
 		},
 	}
 }

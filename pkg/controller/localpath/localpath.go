@@ -1,9 +1,9 @@
-// Package localpath provisions directories of nodes as persistent volumes: a claim that was given to a node gets a directory there, and a
-// volume that is to be deleted with its claim has its directory removed before it goes.
+// Package localpath provisions directories of nodes as persistent volumes: a claim that was given to a node gets a
+// directory there, and a volume that is to be deleted with its claim has its directory removed before it goes.
 //
-// What happens on a node, a pod does that is bound to it and sees nothing but the directory of all volumes (helper.go). The rest is in
-// objects: the claim says that a volume is wanted, the volume that there is one, the pod what has been done. So the controller may be
-// killed at any time. Before a directory is removed, the server is asked, not a cache.
+// What happens on a node, a pod does that is bound to it and sees nothing but the directory of all volumes (helper.go).
+// The rest is in objects: the claim says that a volume is wanted, the volume that there is one, the pod what has been
+// done. So the controller may be killed at any time. Before a directory is removed, the server is asked, not a cache.
 package localpath
 
 import (
@@ -37,8 +37,8 @@ type Config struct {
 	Root string
 }
 
-// settingsName is the ConfigMap beside the helpers that says what they run, as with upstream's provisioner of this kind. Its key
-// settingsImage names an image that has sh, mkdir and rm.
+// settingsName is the ConfigMap beside the helpers that says what they run, as with upstream's provisioner of this
+// kind. Its key settingsImage names an image that has sh, mkdir and rm.
 const (
 	settingsName  = "local-path-config"
 	settingsImage = "image"
@@ -71,12 +71,16 @@ type key struct {
 func New(d controller.Deps, cfg Config) (*Controller, error) {
 	c := &Controller{
 		Deps: d, cfg: cfg,
-		claims: controller.InformerFor(d.Informers, core.PersistentVolumeClaims), volumes: controller.InformerFor(d.Informers, core.PersistentVolumes),
-		classes: controller.InformerFor(d.Informers, storage.StorageClasses), nodes: controller.InformerFor(d.Informers, core.Nodes), pods: controller.InformerFor(d.Informers, core.Pods),
-		claimWrites: core.PersistentVolumeClaims(d.Client), volumeWrites: core.PersistentVolumes(d.Client), podWrites: core.Pods(d.Client),
-		settings: core.ConfigMaps(d.Client),
+		claims:  controller.InformerFor(d.Informers, core.PersistentVolumeClaims),
+		volumes: controller.InformerFor(d.Informers, core.PersistentVolumes),
+		classes: controller.InformerFor(d.Informers, storage.StorageClasses),
+		nodes:   controller.InformerFor(d.Informers, core.Nodes), pods: controller.InformerFor(d.Informers, core.Pods),
+		claimWrites: core.PersistentVolumeClaims(d.Client), volumeWrites: core.PersistentVolumes(d.Client),
+		podWrites: core.Pods(d.Client),
+		settings:  core.ConfigMaps(d.Client),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "localpath", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "localpath", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.reconcile)
 	return c, errors.Join(
 		controller.Watch(c.loop, c.claims, controller.All(func(claim *corev1.PersistentVolumeClaim) {
 			if claim.Annotations[volumebinding.StorageProvisioner] == Provisioner {
@@ -110,7 +114,8 @@ func ours(v *corev1.PersistentVolume) bool {
 }
 
 func (c *Controller) reconcile(ctx context.Context, k key) (controller.Result, error) {
-	v := view{name: k.volume, root: c.cfg.Root, now: c.Now(), creator: c.helper(create, k.volume), remover: c.helper(remove, k.volume)}
+	v := view{name: k.volume, root: c.cfg.Root, now: c.Now(), creator: c.helper(create, k.volume),
+		remover: c.helper(remove, k.volume)}
 	if claim, ok := c.claims.Get(k.claim); ok && nameFor(claim) == k.volume {
 		v.claim = claim
 		v.class, _ = c.classes.Get(controller.Key{Name: apicore.ClaimClass(claim)})
@@ -145,13 +150,17 @@ func (c *Controller) act(ctx context.Context, k key, a action) (controller.Resul
 	case a.start != nil:
 		err = c.start(ctx, k, *a.start)
 	case a.dismiss != nil:
-		err = c.podWrites.DeleteWith(ctx, helperNamespace, a.dismiss.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(a.dismiss.pod.UID))})
+		err = c.podWrites.DeleteWith(ctx, helperNamespace, a.dismiss.pod.Name,
+			metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)),
+				Preconditions: metav1.NewUIDPreconditions(string(a.dismiss.pod.UID))})
 	case a.create != nil:
 		_, err = c.volumeWrites.Create(ctx, a.create)
 	case a.update != nil:
 		_, err = c.volumeWrites.Update(ctx, a.update)
 	case a.delete != nil:
-		err = c.volumeWrites.DeleteWith(ctx, "", a.delete.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.delete.UID, ResourceVersion: &a.delete.ResourceVersion}})
+		err = c.volumeWrites.DeleteWith(ctx, "", a.delete.Name,
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &a.delete.UID,
+				ResourceVersion: &a.delete.ResourceVersion}})
 	case a.reschedule != nil:
 		_, err = c.claimWrites.Update(ctx, a.reschedule)
 	}
@@ -183,11 +192,13 @@ func (c *Controller) start(ctx context.Context, k key, j job) error {
 	return err
 }
 
-// image is what helpers run. It is asked for each time: helpers are rare, and nobody else watches that namespace's configuration.
+// image is what helpers run. It is asked for each time: helpers are rare, and nobody else watches that namespace's
+// configuration.
 func (c *Controller) image(ctx context.Context) (string, error) {
 	settings, err := c.settings.Get(ctx, helperNamespace, settingsName)
 	if err != nil {
-		return "", fmt.Errorf("find the image of helpers: %s", err) // not wrapped: that this is missing says nothing of volumes
+		// not wrapped: that this is missing says nothing of volumes
+		return "", fmt.Errorf("find the image of helpers: %s", err)
 	}
 	if settings.Data[settingsImage] == "" {
 		return "", fmt.Errorf("the ConfigMap %s/%s names no %s", helperNamespace, settingsName, settingsImage)

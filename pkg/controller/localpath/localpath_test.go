@@ -66,7 +66,8 @@ func TestFree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = ctl.act(t.Context(), key{"pvc-u", controller.Key{Namespace: "ns", Name: "c"}}, action{start: &job{verb: remove, node: "n", dir: "pvc-u", volume: c.judged}})
+			_, err = ctl.act(t.Context(), key{"pvc-u", controller.Key{Namespace: "ns", Name: "c"}},
+				action{start: &job{verb: remove, node: "n", dir: "pvc-u", volume: c.judged}})
 			if (err != nil) != c.fails {
 				t.Errorf("%v", err)
 			}
@@ -104,7 +105,8 @@ func TestImage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = ctl.act(t.Context(), key{"pvc-u", controller.Key{Namespace: "ns", Name: "c"}}, action{start: &job{verb: create, node: "n", dir: "pvc-u"}})
+			_, err = ctl.act(t.Context(), key{"pvc-u", controller.Key{Namespace: "ns", Name: "c"}},
+				action{start: &job{verb: create, node: "n", dir: "pvc-u"}})
 			if (err == nil) != (c.want != "") || (made != nil) != (c.want != "") {
 				t.Fatalf("made %v, error %v", made, err)
 			}

@@ -16,20 +16,26 @@ import (
 
 // setConditions says in the five documented conditions how far the deletion is; True is the bad side of each.
 func setConditions(st *corev1.NamespaceStatus, f findings, now time.Time) {
-	discovery := message(f.discovery != nil, "DiscoveryFailed", fmt.Sprintf("Discovery failed for some groups, %d failing: %v", failing(f.discovery), f.discovery),
+	discovery := message(f.discovery != nil, "DiscoveryFailed",
+		fmt.Sprintf("Discovery failed for some groups, %d failing: %v", failing(f.discovery), f.discovery),
 		"ResourcesDiscovered", "All resources successfully discovered")
-	deletion := message(len(f.deletion) > 0, "ContentDeletionFailed", fmt.Sprintf("Failed to delete all resource types, %d remaining: %v", len(f.deletion), errors.Join(sorted(f.deletion)...)),
+	deletion := message(len(f.deletion) > 0, "ContentDeletionFailed",
+		fmt.Sprintf("Failed to delete all resource types, %d remaining: %v", len(f.deletion),
+			errors.Join(sorted(f.deletion)...)),
 		"ContentDeleted", "All content successfully deleted, may be waiting on finalization")
-	content := message(len(f.remaining) > 0, "SomeResourcesRemain", "Some resources are remaining: "+remaining(f.remaining),
+	content := message(len(f.remaining) > 0, "SomeResourcesRemain",
+		"Some resources are remaining: "+remaining(f.remaining),
 		"ContentRemoved", "All content successfully removed")
-	finalizers := message(len(f.finalizers) > 0, "SomeFinalizersRemain", "Some content in the namespace has finalizers remaining: "+waiting(f.finalizers),
+	finalizers := message(len(f.finalizers) > 0, "SomeFinalizersRemain",
+		"Some content in the namespace has finalizers remaining: "+waiting(f.finalizers),
 		"ContentHasNoFinalizers", "All content-preserving finalizers finished")
 	for _, c := range []struct {
 		t corev1.NamespaceConditionType
 		m outcome
 	}{
 		{corev1.NamespaceDeletionDiscoveryFailure, discovery},
-		{corev1.NamespaceDeletionGVParsingFailure, outcome{reason: "ParsedGroupVersions", text: "All legacy kube types successfully parsed"}},
+		{corev1.NamespaceDeletionGVParsingFailure,
+			outcome{reason: "ParsedGroupVersions", text: "All legacy kube types successfully parsed"}},
 		{corev1.NamespaceDeletionContentFailure, deletion},
 		{corev1.NamespaceContentRemaining, content},
 		{corev1.NamespaceFinalizersRemaining, finalizers},
@@ -52,7 +58,8 @@ func message(bad bool, badReason, badText, goodReason, goodText string) outcome 
 
 // set writes a condition unless it says the same already.
 func set(st *corev1.NamespaceStatus, t corev1.NamespaceConditionType, m outcome, now time.Time) {
-	c := corev1.NamespaceCondition{Type: t, Status: corev1.ConditionFalse, Reason: m.reason, Message: m.text, LastTransitionTime: metav1.NewTime(now)}
+	c := corev1.NamespaceCondition{Type: t, Status: corev1.ConditionFalse, Reason: m.reason, Message: m.text,
+		LastTransitionTime: metav1.NewTime(now)}
 	if m.bad {
 		c.Status = corev1.ConditionTrue
 	}

@@ -28,8 +28,8 @@ type findings struct {
 // err joins everything that calls for another try.
 func (f findings) err() error { return errors.Join(append([]error{f.discovery}, f.deletion...)...) }
 
-// empty deletes the content of ns: first the pods, so that what they run cannot outlive the policies and the accounts it
-// runs under, and once they are gone all the rest.
+// empty deletes the content of ns: first the pods, so that what they run cannot outlive the policies and the accounts
+// it runs under, and once they are gone all the rest.
 func (c *Controller) empty(ctx context.Context, ns *corev1.Namespace) findings {
 	f := findings{remaining: map[schema.GroupResource]int{}, finalizers: map[string]int{}}
 	catalog, err := served.Read(ctx, c.Client)
@@ -87,7 +87,8 @@ func (f *findings) note(r schema.GroupResource, left []metav1.PartialObjectMetad
 }
 
 // emptyOne deletes all objects of one resource and returns those that are still there afterwards.
-func (c *Controller) emptyOne(ctx context.Context, ns string, r served.Resource) ([]metav1.PartialObjectMetadata, error) {
+func (c *Controller) emptyOne(ctx context.Context, ns string, r served.Resource) ([]metav1.PartialObjectMetadata,
+	error) {
 	res := c.metadata.Resource(r.GroupVersionResource).Namespace(ns)
 	list, err := res.List(ctx, metav1.ListOptions{})
 	if ignoreUnserved(err) != nil {

@@ -1,5 +1,5 @@
-// Package namespace empties namespaces that are being deleted: every object of every resource that the API server serves at
-// that moment. While something stays, the namespace's conditions say what and why.
+// Package namespace empties namespaces that are being deleted: every object of every resource that the API server
+// serves at that moment. While something stays, the namespace's conditions say what and why.
 package namespace
 
 import (
@@ -40,7 +40,9 @@ func New(d controller.Deps) (*Controller, error) {
 		Deps: d, namespaces: controller.InformerFor(d.Informers, core.Namespaces),
 		pods: controller.InformerFor(d.Informers, core.Pods), writes: core.Namespaces(d.Client), metadata: m,
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "namespace", Workers: d.Workers, MaxBackoff: 5 * time.Second, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "namespace", Workers: d.Workers, MaxBackoff: 5 * time.Second, Log: d.Log,
+			Metrics: d.Metrics}, c.Reconcile)
 	leaving := controller.Handlers[*corev1.Namespace]{
 		Add:    func(ns *corev1.Namespace) { c.wake(ns) },
 		Update: func(_, ns *corev1.Namespace) { c.wake(ns) },
@@ -64,7 +66,8 @@ func (c *Controller) wake(ns *corev1.Namespace) {
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// Reconcile deletes what is in a terminating namespace, reports what is left, and lets the namespace go when it is empty.
+// Reconcile deletes what is in a terminating namespace, reports what is left, and lets the namespace go when it is
+// empty.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	cached, ok := c.namespaces.Get(key)
 	if !ok || cached.DeletionTimestamp == nil || !slices.Contains(cached.Spec.Finalizers, corev1.FinalizerKubernetes) {
@@ -94,7 +97,9 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if len(found.remaining) > 0 {
 		return controller.Result{Backoff: true}, nil
 	}
-	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool { return f == corev1.FinalizerKubernetes })
+	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f corev1.FinalizerName) bool {
+		return f == corev1.FinalizerKubernetes
+	})
 	_, err := c.writes.UpdateSub(ctx, ns, "finalize")
 	return gone(err)
 }

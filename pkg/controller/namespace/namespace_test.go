@@ -39,7 +39,8 @@ type world struct {
 }
 
 func object(name string, finalizers ...string) metav1.PartialObjectMetadata {
-	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Finalizers: finalizers}}
+	return metav1.PartialObjectMetadata{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Finalizers: finalizers}}
 }
 
 func (w *world) answer(c controllertest.Call) (runtime.Object, error) {
@@ -61,7 +62,9 @@ func (w *world) answer(c controllertest.Call) (runtime.Object, error) {
 			return len(o.Finalizers) == 0 && (name == "" || name == o.Name)
 		})
 	}
-	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, Items: w.objects[resource]}, nil
+	return &metav1.PartialObjectMetadataList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
+		Items:    w.objects[resource]}, nil
 }
 
 func (w *world) discovery(path string) runtime.Object {
@@ -69,22 +72,30 @@ func (w *world) discovery(path string) runtime.Object {
 	if w.single {
 		verbs = verbs[:2]
 	}
-	row := func(resource, kind string, scope apidiscoveryv2.ResourceScope, verbs []string) apidiscoveryv2.APIResourceDiscovery {
-		return apidiscoveryv2.APIResourceDiscovery{Resource: resource, ResponseKind: &metav1.GroupVersionKind{Kind: kind}, Scope: scope, Verbs: verbs}
+	row := func(resource, kind string, scope apidiscoveryv2.ResourceScope,
+		verbs []string) apidiscoveryv2.APIResourceDiscovery {
+		return apidiscoveryv2.APIResourceDiscovery{Resource: resource,
+			ResponseKind: &metav1.GroupVersionKind{Kind: kind}, Scope: scope, Verbs: verbs}
 	}
-	group := apidiscoveryv2.APIGroupDiscovery{Versions: []apidiscoveryv2.APIVersionDiscovery{{Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: []apidiscoveryv2.APIResourceDiscovery{
-		row("configmaps", "ConfigMap", apidiscoveryv2.ScopeNamespace, verbs),
-		row("pods", "Pod", apidiscoveryv2.ScopeNamespace, verbs),
-		row("nodes", "Node", apidiscoveryv2.ScopeCluster, verbs),
-		row("bindings", "Binding", apidiscoveryv2.ScopeNamespace, []string{"create"}),
-	}}}}
+	group := apidiscoveryv2.APIGroupDiscovery{
+		Versions: []apidiscoveryv2.APIVersionDiscovery{
+			{Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent,
+				Resources: []apidiscoveryv2.APIResourceDiscovery{
+					row("configmaps", "ConfigMap", apidiscoveryv2.ScopeNamespace, verbs),
+					row("pods", "Pod", apidiscoveryv2.ScopeNamespace, verbs),
+					row("nodes", "Node", apidiscoveryv2.ScopeCluster, verbs),
+					row("bindings", "Binding", apidiscoveryv2.ScopeNamespace, []string{"create"}),
+				}}}}
 	if path == "/apis" {
-		group = apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: "metrics.example.com"}, Versions: []apidiscoveryv2.APIVersionDiscovery{{Version: "v1"}}}
+		group = apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: "metrics.example.com"},
+			Versions: []apidiscoveryv2.APIVersionDiscovery{{Version: "v1"}}}
 		if w.stale {
 			group.Versions[0].Freshness = apidiscoveryv2.DiscoveryFreshnessStale
 		}
 	}
-	return &apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"}, Items: []apidiscoveryv2.APIGroupDiscovery{group}}
+	return &apidiscoveryv2.APIGroupDiscoveryList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apidiscovery.k8s.io/v2", Kind: "APIGroupDiscoveryList"},
+		Items:    []apidiscoveryv2.APIGroupDiscovery{group}}
 }
 
 // conditions lists the bad conditions as "Type: Reason: Message".
@@ -102,8 +113,9 @@ func conditions(ns *corev1.Namespace) []string {
 func leaving() *corev1.Namespace {
 	return &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{Name: "ns", DeletionTimestamp: &metav1.Time{Time: start}},
-		Spec:       corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"example.com/other", corev1.FinalizerKubernetes}},
-		Status:     corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating},
+		Spec: corev1.NamespaceSpec{
+			Finalizers: []corev1.FinalizerName{"example.com/other", corev1.FinalizerKubernetes}},
+		Status: corev1.NamespaceStatus{Phase: corev1.NamespaceTerminating},
 	}
 }
 
@@ -113,7 +125,8 @@ func TestReconcile(t *testing.T) {
 		return map[string][]metav1.PartialObjectMetadata{"pods": pods, "configmaps": maps}
 	}
 	one := []metav1.PartialObjectMetadata{object("a")}
-	held := []metav1.PartialObjectMetadata{object("a"), object("b", "example.com/hold", "example.com/keep"), object("c", "example.com/hold")}
+	held := []metav1.PartialObjectMetadata{object("a"), object("b", "example.com/hold", "example.com/keep"),
+		object("c", "example.com/hold")}
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", nil)
 	absent := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "")
 	for _, c := range []struct {
@@ -127,24 +140,35 @@ func TestReconcile(t *testing.T) {
 	}{
 		{name: "empty", world: &world{}, gone: true},
 		{name: "all goes", world: &world{objects: objects(one, one)}, gone: true},
-		{name: "one by one where there is no collection", world: &world{objects: objects(one, one), single: true}, gone: true},
+		{name: "one by one where there is no collection", world: &world{objects: objects(one, one), single: true},
+			gone: true},
 		{name: "collections refused as a method", world: &world{objects: objects(nil, one), answers: map[string]error{
-			"DELETE " + in + "configmaps": apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "configmaps"}, "deletecollection")}}, gone: true},
-		{name: "no longer served", world: &world{answers: map[string]error{"GET " + in + "configmaps": absent}}, gone: true},
-		{name: "pods end first", world: &world{objects: objects(one, one), sticky: map[string]bool{"pods": true}}, again: true, untouched: "configmaps",
+			"DELETE " + in + "configmaps": apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "configmaps"},
+				"deletecollection")}}, gone: true},
+		{name: "no longer served", world: &world{answers: map[string]error{"GET " + in + "configmaps": absent}},
+			gone: true},
+		{name: "pods end first", world: &world{objects: objects(one, one), sticky: map[string]bool{"pods": true}},
+			again: true, untouched: "configmaps",
 			bad: []string{"NamespaceContentRemaining: SomeResourcesRemain: Some resources are remaining: pods. has 1 resource instances"}},
 		{name: "held by finalizers", world: &world{objects: objects(nil, held)}, again: true, bad: []string{
 			"NamespaceContentRemaining: SomeResourcesRemain: Some resources are remaining: configmaps. has 2 resource instances",
 			"NamespaceFinalizersRemaining: SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/hold in 2 resource instances, example.com/keep in 1 resource instances"}},
-		{name: "deletion refused", world: &world{objects: objects(nil, one), answers: map[string]error{"DELETE " + in + "configmaps": refused}}, fails: true, bad: []string{
-			"NamespaceContentRemaining: SomeResourcesRemain: Some resources are remaining: configmaps. has 1 resource instances",
-			"NamespaceDeletionContentFailure: ContentDeletionFailed: Failed to delete all resource types, 1 remaining: deleting configmaps: " + refused.Error()}},
-		{name: "list refused", world: &world{answers: map[string]error{"GET " + in + "configmaps": refused}}, fails: true, bad: []string{
-			"NamespaceDeletionContentFailure: ContentDeletionFailed: Failed to delete all resource types, 1 remaining: listing configmaps: " + refused.Error()}},
-		{name: "a group is down, the others are emptied", world: &world{objects: objects(nil, one), stale: true}, fails: true, bad: []string{
-			"NamespaceDeletionDiscoveryFailure: DiscoveryFailed: Discovery failed for some groups, 1 failing: metrics.example.com/v1: stale GroupVersion discovery"}},
-		{name: "no discovery at all", world: &world{objects: objects(nil, one), answers: map[string]error{"GET /apis": apierrors.NewServiceUnavailable("later")}}, fails: true,
-			untouched: "configmaps", bad: []string{"NamespaceDeletionDiscoveryFailure: DiscoveryFailed: Discovery failed for some groups, 1 failing: reading discovery from /apis: the server is currently unable to handle the request"}},
+		{name: "deletion refused",
+			world: &world{objects: objects(nil, one),
+				answers: map[string]error{"DELETE " + in + "configmaps": refused}}, fails: true, bad: []string{
+				"NamespaceContentRemaining: SomeResourcesRemain: Some resources are remaining: configmaps. has 1 resource instances",
+				"NamespaceDeletionContentFailure: ContentDeletionFailed: Failed to delete all resource types, 1 remaining: deleting configmaps: " + refused.Error()}},
+		{name: "list refused", world: &world{answers: map[string]error{"GET " + in + "configmaps": refused}},
+			fails: true, bad: []string{
+				"NamespaceDeletionContentFailure: ContentDeletionFailed: Failed to delete all resource types, 1 remaining: listing configmaps: " + refused.Error()}},
+		{name: "a group is down, the others are emptied", world: &world{objects: objects(nil, one), stale: true},
+			fails: true, bad: []string{
+				"NamespaceDeletionDiscoveryFailure: DiscoveryFailed: Discovery failed for some groups, 1 failing: metrics.example.com/v1: stale GroupVersion discovery"}},
+		{name: "no discovery at all",
+			world: &world{objects: objects(nil, one),
+				answers: map[string]error{"GET /apis": apierrors.NewServiceUnavailable("later")}}, fails: true,
+			untouched: "configmaps",
+			bad:       []string{"NamespaceDeletionDiscoveryFailure: DiscoveryFailed: Discovery failed for some groups, 1 failing: reading discovery from /apis: the server is currently unable to handle the request"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -165,7 +189,8 @@ func TestReconcile(t *testing.T) {
 			if (err != nil) != c.fails || res.Backoff != c.again {
 				t.Errorf("result %+v, error %v", res, err)
 			}
-			if got := slices.Contains(w.ns.Spec.Finalizers, corev1.FinalizerKubernetes); got == c.gone || w.ns.Spec.Finalizers[0] != "example.com/other" {
+			if got := slices.Contains(w.ns.Spec.Finalizers, corev1.FinalizerKubernetes); got == c.gone ||
+				w.ns.Spec.Finalizers[0] != "example.com/other" {
 				t.Errorf("finalizers %v", w.ns.Spec.Finalizers)
 			}
 			if got := conditions(w.ns); !slices.Equal(got, c.bad) || len(w.ns.Status.Conditions) != 5 {
@@ -199,7 +224,8 @@ func TestLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		controllertest.Put(t, ctl.namespaces, ns)
-		if res, err := ctl.Reconcile(t.Context(), controller.Key{Name: "ns"}); err != nil || res != (controller.Result{}) || len(fake.Calls()) != 0 {
+		if res, err := ctl.Reconcile(t.Context(), controller.Key{Name: "ns"}); err != nil ||
+			res != (controller.Result{}) || len(fake.Calls()) != 0 {
 			t.Errorf("%+v, %v after %v", res, err, fake.Names())
 		}
 	}
@@ -241,7 +267,9 @@ func TestConditionsKeepTheirTime(t *testing.T) {
 		}
 		setConditions(&st, f, start.Add(time.Duration(i)*time.Minute))
 		for _, cond := range st.Conditions {
-			if cond.Type == corev1.NamespaceContentRemaining && (cond.LastTransitionTime.Sub(start) != c.want || (cond.Status == corev1.ConditionTrue) != (c.left > 0)) {
+			if cond.Type == corev1.NamespaceContentRemaining &&
+				(cond.LastTransitionTime.Sub(start) != c.want ||
+					(cond.Status == corev1.ConditionTrue) != (c.left > 0)) {
 				t.Errorf("step %d: %+v", i, cond)
 			}
 			if cond.Type == corev1.NamespaceDeletionDiscoveryFailure && !cond.LastTransitionTime.Time.Equal(start) {

@@ -16,8 +16,10 @@ func newMetrics(c *Controller) *metrics {
 	of := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(subsystem+name, help, label, nil) }
 	out := &metrics{
 		of: c,
-		tries: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: subsystem + "cidrset_allocation_tries_per_request",
-			Help: "Ranges that were found taken before a node was given its own.", Buckets: prometheus.ExponentialBuckets(1, 5, 5)}, label),
+		tries: prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: subsystem + "cidrset_allocation_tries_per_request",
+				Help:    "Ranges that were found taken before a node was given its own.",
+				Buckets: prometheus.ExponentialBuckets(1, 5, 5)}, label),
 		given: of("cidrset_cidrs_allocations_total", "Ranges that were taken, also by what nodes had already."),
 		back:  of("cidrset_cidrs_releases_total", "Ranges that became free again."),
 		usage: of("cidrset_usage_cidrs", "The part of all ranges that is taken, 0 to 1."),

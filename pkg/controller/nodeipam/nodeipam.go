@@ -43,7 +43,8 @@ type Controller struct {
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps, cfg Config) (*Controller, error) {
-	c := &Controller{Deps: d, nodes: controller.InformerFor(d.Informers, core.Nodes), writes: core.Nodes(d.Client), taken: map[string][]netip.Prefix{}}
+	c := &Controller{Deps: d, nodes: controller.InformerFor(d.Informers, core.Nodes), writes: core.Nodes(d.Client),
+		taken: map[string][]netip.Prefix{}}
 	m := newMetrics(c)
 	for i, base := range cfg.ClusterCIDRs {
 		s, err := newSet(base, cfg.MaskSizes[i], m.tries.WithLabelValues(base.Masked().String()))
@@ -55,7 +56,9 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		}
 		c.sets = append(c.sets, s)
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "cidrallocator_node", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "cidrallocator_node", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
+		c.Reconcile)
 	return c, controller.WatchKeys(c.loop, c.nodes)
 }
 
@@ -76,7 +79,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	}
 	cidrs, err := c.allocate(key.Name)
 	if err != nil {
-		c.Events.Eventf(n, corev1.EventTypeNormal, "CIDRNotAvailable", "Node %s status is now: %s", n.Name, "CIDRNotAvailable")
+		c.Events.Eventf(n, corev1.EventTypeNormal, "CIDRNotAvailable", "Node %s status is now: %s", n.Name,
+			"CIDRNotAvailable")
 		return controller.Result{}, err
 	}
 	return controller.Result{}, c.assign(ctx, n, cidrs)

@@ -21,16 +21,24 @@ type metrics struct {
 func newMetrics(c *Controller) *metrics {
 	zone := []string{"zone"}
 	histogram := func(name, help string, least float64) prometheus.Histogram {
-		return prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: subsystem, Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(least, 4, 8)})
+		return prometheus.NewHistogram(
+			prometheus.HistogramOpts{Subsystem: subsystem, Name: name, Help: help,
+				Buckets: prometheus.ExponentialBuckets(least, 4, 8)})
 	}
 	out := &metrics{
-		of:        c,
-		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: subsystem, Name: "evictions_total", Help: "Nodes that were given up, by zone: they got the taint that drives their pods away."}, zone),
-		survey:    histogram("update_all_nodes_health_duration_seconds", "Seconds of a look at all zones and their nodes.", 0.01),
-		node:      histogram("update_node_health_duration_seconds", "Seconds in which the conditions and taints of one node were brought in line with its heartbeats.", 0.001),
-		size:      prometheus.NewDesc(subsystem+"_zone_size", "Nodes of each zone.", zone, nil),
-		health:    prometheus.NewDesc(subsystem+"_zone_health", "Per cent of a zone's nodes that are ready.", zone, nil),
-		unhealthy: prometheus.NewDesc(subsystem+"_unhealthy_nodes_in_zone", "Nodes of each zone that are not ready.", zone, nil),
+		of: c,
+		evictions: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Subsystem: subsystem, Name: "evictions_total",
+				Help: "Nodes that were given up, by zone: they got the taint that drives their pods away."}, zone),
+		survey: histogram("update_all_nodes_health_duration_seconds",
+			"Seconds of a look at all zones and their nodes.", 0.01),
+		node: histogram("update_node_health_duration_seconds",
+			"Seconds in which the conditions and taints of one node were brought in line with its heartbeats.", 0.001),
+		size: prometheus.NewDesc(subsystem+"_zone_size", "Nodes of each zone.", zone, nil),
+		health: prometheus.NewDesc(subsystem+"_zone_health", "Per cent of a zone's nodes that are ready.", zone,
+			nil),
+		unhealthy: prometheus.NewDesc(subsystem+"_unhealthy_nodes_in_zone", "Nodes of each zone that are not ready.",
+			zone, nil),
 	}
 	c.Metrics.Register(out.evictions)
 	c.Metrics.Register(out.survey)

@@ -1,6 +1,6 @@
-// Package nodelifecycle watches the nodes' heartbeats. A node whose Lease and status fall silent is marked Unknown; nodes
-// get the taints that say what is wrong with them, and the pods of nodes that are not ready lose their readiness. The taint
-// that drives the pods away comes no faster than the zones' health allows (zones).
+// Package nodelifecycle watches the nodes' heartbeats. A node whose Lease and status fall silent is marked Unknown;
+// nodes get the taints that say what is wrong with them, and the pods of nodes that are not ready lose their readiness.
+// The taint that drives the pods away comes no faster than the zones' health allows (zones).
 package nodelifecycle
 
 import (
@@ -28,8 +28,8 @@ const leaseNamespace = "kube-node-lease"
 
 // Config says how patient the controller is.
 type Config struct {
-	// Grace is how long a node may be silent before it is marked Unknown, Startup the same for one that has never posted a
-	// status. Period is how often the zones are looked at.
+	// Grace is how long a node may be silent before it is marked Unknown, Startup the same for one that has never
+	// posted a status. Period is how often the zones are looked at.
 	Grace, Startup, Period time.Duration
 	Evictions              Evictions
 }
@@ -68,22 +68,30 @@ type beat struct {
 func New(d controller.Deps, cfg Config) (*Controller, error) {
 	c := &Controller{
 		Deps: d, cfg: cfg, beats: map[string]beat{}, owed: map[string]bool{}, zones: newZones(cfg.Evictions),
-		nodes:  controller.InformerFor(d.Informers, core.Nodes),
-		leases: controller.FilteredInformerFor(d.Informers, coordination.Leases, apiclient.Selection{Namespace: leaseNamespace}),
-		pods:   controller.InformerFor(d.Informers, core.Pods), writeNodes: core.Nodes(d.Client), writePods: core.Pods(d.Client),
+		nodes: controller.InformerFor(d.Informers, core.Nodes),
+		leases: controller.FilteredInformerFor(d.Informers, coordination.Leases,
+			apiclient.Selection{Namespace: leaseNamespace}),
+		pods: controller.InformerFor(d.Informers, core.Pods), writeNodes: core.Nodes(d.Client),
+		writePods: core.Pods(d.Client),
 	}
 	c.metrics = newMetrics(c)
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "node_lifecycle_controller", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
-	c.placed = controller.NewLoop(controller.LoopConfig{Name: "node_lifecycle_controller_pods", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.podPlaced)
-	c.surveys = controller.NewLoop(controller.LoopConfig{Name: "node-lifecycle-zones", Log: d.Log, Metrics: d.Metrics}, c.survey)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "node_lifecycle_controller", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
+		c.Reconcile)
+	c.placed = controller.NewLoop(
+		controller.LoopConfig{Name: "node_lifecycle_controller_pods", Workers: d.Workers, Log: d.Log,
+			Metrics: d.Metrics}, c.podPlaced)
+	c.surveys = controller.NewLoop(controller.LoopConfig{Name: "node-lifecycle-zones", Log: d.Log, Metrics: d.Metrics},
+		c.survey)
 	resurvey := func(*corev1.Node) { c.surveys.Add(struct{}{}) }
 	return c, errors.Join(
 		controller.WatchKeys(c.loop, c.nodes),
-		controller.Watch(c.surveys, c.nodes, controller.Handlers[*corev1.Node]{Add: resurvey, Delete: resurvey, Update: func(old, n *corev1.Node) {
-			if nodeReady(old) != nodeReady(n) || zoneOf(old) != zoneOf(n) {
-				resurvey(n)
-			}
-		}}),
+		controller.Watch(c.surveys, c.nodes,
+			controller.Handlers[*corev1.Node]{Add: resurvey, Delete: resurvey, Update: func(old, n *corev1.Node) {
+				if nodeReady(old) != nodeReady(n) || zoneOf(old) != zoneOf(n) {
+					resurvey(n)
+				}
+			}}),
 		controller.Watch(c.loop, c.leases, controller.All(c.leaseSeen)),
 		controller.Watch(c.placed, c.pods, controller.Handlers[*corev1.Pod]{
 			Add: func(p *corev1.Pod) {
@@ -109,8 +117,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// survey looks at all zones, and wakes the nodes for which that changes something. It comes back when the next node may be given up, which
-// may be sooner than the period.
+// survey looks at all zones, and wakes the nodes for which that changes something. It comes back when the next node may
+// be given up, which may be sooner than the period.
 func (c *Controller) survey(context.Context, struct{}) (controller.Result, error) {
 	now := c.Now()
 	c.mu.Lock()
@@ -141,8 +149,8 @@ func (c *Controller) mayEvict(n *corev1.Node) bool {
 	return !c.zones.down && (c.zones.given[n.Name] || evicting(n))
 }
 
-// leaseSeen notes a heartbeat, if it is a new one: another one, not a later one, because a node's clock may be put back. An old one that
-// a late watch brings after we asked past it counts as well; the node was alive then.
+// leaseSeen notes a heartbeat, if it is a new one: another one, not a later one, because a node's clock may be put
+// back. An old one that a late watch brings after we asked past it counts as well; the node was alive then.
 func (c *Controller) leaseSeen(l *coordinationv1.Lease) {
 	if l.Spec.RenewTime == nil {
 		return
@@ -158,8 +166,9 @@ func (c *Controller) leaseSeen(l *coordinationv1.Lease) {
 	c.beats[l.Name] = b
 }
 
-// aliveAfterAll asks the server, past the cache, whether a node that was last seen then has renewed its lease since: it may be our
-// own watch that is broken, or late, so that it brings the lease while we ask. While the server gives no answer it will have none for the nodes either, and no node is given up.
+// aliveAfterAll asks the server, past the cache, whether a node that was last seen then has renewed its lease since: it
+// may be our own watch that is broken, or late, so that it brings the lease while we ask. While the server gives no
+// answer it will have none for the nodes either, and no node is given up.
 func (c *Controller) aliveAfterAll(ctx context.Context, node string, then time.Time) (bool, error) {
 	l, ok, err := c.leases.Live(ctx, controller.Key{Namespace: leaseNamespace, Name: node})
 	if ok && err == nil {
@@ -206,7 +215,8 @@ func (c *Controller) grace(n *corev1.Node) time.Duration {
 	return c.cfg.Grace
 }
 
-// Reconcile brings a node's conditions and taints in line with its heartbeats, and comes back when the next one is overdue.
+// Reconcile brings a node's conditions and taints in line with its heartbeats, and comes back when the next one is
+// overdue.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	cached, ok := c.nodes.Get(key)
 	if !ok {
@@ -232,7 +242,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		}
 		if nodeReady(cached) {
 			c.setOwed(n.Name, true)
-			c.Events.Eventf(n, corev1.EventTypeNormal, "NodeNotReady", "Node %s status is now: %s", n.Name, "NodeNotReady")
+			c.Events.Eventf(n, corev1.EventTypeNormal, "NodeNotReady", "Node %s status is now: %s", n.Name,
+				"NodeNotReady")
 		}
 		n = updated
 	}

@@ -44,8 +44,10 @@ func newWorld(t *testing.T, names ...string) *world {
 	for _, name := range names {
 		n := node(corev1.ConditionTrue)
 		n.Name, n.Status.Conditions[0].LastHeartbeatTime = name, metav1.NewTime(w.now)
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "on-" + name}, Spec: corev1.PodSpec{NodeName: name},
-			Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "on-" + name},
+			Spec: corev1.PodSpec{NodeName: name},
+			Status: corev1.PodStatus{
+				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
 		controllertest.Put(t, c.nodes, n)
 		controllertest.Put(t, c.pods, p)
 		w.leases[name] = w.now
@@ -56,7 +58,8 @@ func newWorld(t *testing.T, names ...string) *world {
 }
 
 func lease(name string, at time.Time) *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: name}, Spec: coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(at))}}
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: name},
+		Spec: coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(at))}}
 }
 
 func (w *world) answer(call controllertest.Call) (runtime.Object, error) {
@@ -93,8 +96,8 @@ func (w *world) writes() []string {
 	return slices.DeleteFunc(w.fake.Names(), func(n string) bool { return strings.HasPrefix(n, "GET") })
 }
 
-// TestBrokenWatch: the nodes renewed their leases, but the controller's watch did not bring that. The server is asked before a
-// node is given up.
+// TestBrokenWatch: the nodes renewed their leases, but the controller's watch did not bring that. The server is asked
+// before a node is given up.
 func TestBrokenWatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "a", "b", "c")
@@ -116,8 +119,8 @@ func TestBrokenWatch(t *testing.T) {
 	}
 }
 
-// TestLateWatch: a node renewed its lease, and the watch brings that between the look at the cache and the server's answer, as when
-// all of a cluster was frozen and goes on. It is not given up.
+// TestLateWatch: a node renewed its lease, and the watch brings that between the look at the cache and the server's
+// answer, as when all of a cluster was frozen and goes on. It is not given up.
 func TestLateWatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "a")
@@ -142,7 +145,8 @@ func TestClockPutBack(t *testing.T) {
 	}
 }
 
-// TestServerAway: while the API server does not answer, the nodes cannot renew either. They get a grace period after it.
+// TestServerAway: while the API server does not answer, the nodes cannot renew either. They get a grace period after
+// it.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "a")
@@ -219,7 +223,8 @@ func TestOnlyNodeKeepsItsPods(t *testing.T) {
 	}
 	fail("b")
 	look()
-	if a, b := w.taintsOf(t, "a"), w.taintsOf(t, "b"); !slices.Equal(a, unreachable[1:]) || !slices.Equal(b, unreachable[1:]) {
+	if a, b := w.taintsOf(t, "a"), w.taintsOf(t, "b"); !slices.Equal(a, unreachable[1:]) ||
+		!slices.Equal(b, unreachable[1:]) {
 		t.Errorf("no node is ready: %v and %v", a, b)
 	}
 }

@@ -22,8 +22,8 @@ func (w *world) podWrites() []string {
 	return slices.DeleteFunc(w.writes(), func(n string) bool { return !strings.HasPrefix(n, "PUT /api/v1/namespaces") })
 }
 
-// TestKubeletReportsNotReady: a kubelet that reports its own node as not ready goes on reporting its pods. The controller
-// leaves them alone, however often they and the node change.
+// TestKubeletReportsNotReady: a kubelet that reports its own node as not ready goes on reporting its pods. The
+// controller leaves them alone, however often they and the node change.
 func TestKubeletReportsNotReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "a")

@@ -12,18 +12,21 @@ import (
 
 // markUnknown sets the conditions that the kubelet reports to Unknown and tells whether that changed anything.
 func markUnknown(n *corev1.Node, now time.Time) (changed bool) {
-	for _, t := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+	for _, t := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
+		corev1.NodePIDPressure} {
 		c := controller.NodeCondition(n, t)
 		switch {
 		case c == nil:
 			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
-				Type: t, Status: corev1.ConditionUnknown, Reason: "NodeStatusNeverUpdated", Message: "Kubelet never posted node status.",
+				Type: t, Status: corev1.ConditionUnknown, Reason: "NodeStatusNeverUpdated",
+				Message:           "Kubelet never posted node status.",
 				LastHeartbeatTime: n.CreationTimestamp, LastTransitionTime: metav1.NewTime(now),
 			})
 		case c.Status == corev1.ConditionUnknown:
 			continue
 		default:
-			c.Status, c.Reason, c.Message = corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."
+			c.Status, c.Reason, c.Message = corev1.ConditionUnknown, "NodeStatusUnknown",
+				"Kubelet stopped posting node status."
 			c.LastTransitionTime = metav1.NewTime(now)
 		}
 		changed = true
@@ -36,7 +39,8 @@ func managed(t corev1.Taint) bool {
 	switch t.Key {
 	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable:
 		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
-	case corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeNetworkUnavailable, corev1.TaintNodeUnschedulable:
+	case corev1.TaintNodeMemoryPressure, corev1.TaintNodeDiskPressure, corev1.TaintNodePIDPressure,
+		corev1.TaintNodeNetworkUnavailable, corev1.TaintNodeUnschedulable:
 		return t.Effect == corev1.TaintEffectNoSchedule
 	}
 	return false

@@ -33,17 +33,21 @@ func TestTaintsFollowTheState(t *testing.T) {
 	cordoned := node(corev1.ConditionTrue)
 	cordoned.Spec.Unschedulable = true
 	pressed := node(corev1.ConditionTrue)
-	pressed.Status.Conditions = append(pressed.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue})
+	pressed.Status.Conditions = append(pressed.Status.Conditions,
+		corev1.NodeCondition{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue})
 	for _, c := range []struct {
 		name string
 		n    *corev1.Node
 		want []string
 	}{
 		{"ready", node(corev1.ConditionTrue, notReady, user), []string{"example.com/mine:NoExecute"}},
-		{"not ready", node(corev1.ConditionFalse, notReady), []string{"node.kubernetes.io/not-ready:NoExecute", "node.kubernetes.io/not-ready:NoSchedule"}},
-		{"unknown", node(corev1.ConditionUnknown, notReady), []string{"node.kubernetes.io/unreachable:NoExecute", "node.kubernetes.io/unreachable:NoSchedule"}},
+		{"not ready", node(corev1.ConditionFalse, notReady),
+			[]string{"node.kubernetes.io/not-ready:NoExecute", "node.kubernetes.io/not-ready:NoSchedule"}},
+		{"unknown", node(corev1.ConditionUnknown, notReady),
+			[]string{"node.kubernetes.io/unreachable:NoExecute", "node.kubernetes.io/unreachable:NoSchedule"}},
 		{"held back: not ready", node(corev1.ConditionFalse), []string{"node.kubernetes.io/not-ready:NoSchedule"}},
-		{"held back: user's own", node(corev1.ConditionFalse, user), []string{"example.com/mine:NoExecute", "node.kubernetes.io/not-ready:NoSchedule"}},
+		{"held back: user's own", node(corev1.ConditionFalse, user),
+			[]string{"example.com/mine:NoExecute", "node.kubernetes.io/not-ready:NoSchedule"}},
 		{"cordoned", cordoned, []string{"node.kubernetes.io/unschedulable:NoSchedule"}},
 		{"disk pressure", pressed, []string{"node.kubernetes.io/disk-pressure:NoSchedule"}},
 		{"never reported", node(""), nil},
@@ -60,7 +64,8 @@ func TestMarkUnknown(t *testing.T) {
 	if !markUnknown(n, time.Unix(1, 0)) || markUnknown(n, time.Unix(2, 0)) {
 		t.Error("the first mark must change the node, the second must not")
 	}
-	if len(n.Status.Conditions) != 4 || n.Status.Conditions[0].Reason != "NodeStatusUnknown" || n.Status.Conditions[1].Reason != "NodeStatusNeverUpdated" {
+	if len(n.Status.Conditions) != 4 || n.Status.Conditions[0].Reason != "NodeStatusUnknown" ||
+		n.Status.Conditions[1].Reason != "NodeStatusNeverUpdated" {
 		t.Errorf("conditions = %+v", n.Status.Conditions)
 	}
 }

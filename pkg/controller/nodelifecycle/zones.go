@@ -17,11 +17,11 @@ const excluded = "node.kubernetes.io/exclude-disruption"
 // Evictions say how fast nodes that failed lose their pods, by the state of their zone
 // (https://kubernetes.io/docs/concepts/architecture/nodes/#rate-limits-on-eviction).
 type Evictions struct {
-	// Rate is how many nodes per second are given up in a healthy zone, and in one without any ready node while another zone
-	// has some: the fault may be on the way there. Default 0.1.
+	// Rate is how many nodes per second are given up in a healthy zone, and in one without any ready node while another
+	// zone has some: the fault may be on the way there. Default 0.1.
 	Rate float32
-	// SecondaryRate is the same for a zone where at least Threshold of the nodes, and more than two, are not ready; a zone of
-	// no more than LargeZone nodes gives none up then. Defaults 0.01, 0.55 and 50.
+	// SecondaryRate is the same for a zone where at least Threshold of the nodes, and more than two, are not ready; a
+	// zone of no more than LargeZone nodes gives none up then. Defaults 0.01, 0.55 and 50.
 	SecondaryRate, Threshold float32
 	LargeZone                int
 }
@@ -49,9 +49,9 @@ type zone struct {
 	limit      *rate.Limiter
 }
 
-// zones decide when a node that is not ready may get the taint that drives its pods away. While no zone has a ready node no
-// one may, and all are taken back: then it is more likely that this controller's view is wrong than that all nodes are gone.
-// The caller sees to it that only one survey runs at a time.
+// zones decide when a node that is not ready may get the taint that drives its pods away. While no zone has a ready
+// node no one may, and all are taken back: then it is more likely that this controller's view is wrong than that all
+// nodes are gone. The caller sees to it that only one survey runs at a time.
 type zones struct {
 	Evictions
 	known map[string]*zone
@@ -64,8 +64,8 @@ func newZones(e Evictions) *zones {
 	return &zones{Evictions: e, known: map[string]*zone{}, given: map[string]bool{}}
 }
 
-// survey looks at all nodes again. It returns the nodes that it gave up, or took back, and whether the time of no ready node at
-// all is over.
+// survey looks at all nodes again. It returns the nodes that it gave up, or took back, and whether the time of no ready
+// node at all is over.
 func (z *zones) survey(nodes []*corev1.Node, now time.Time) (changed []string, recovered bool) {
 	z.count(nodes, now)
 	was := z.down
@@ -106,7 +106,8 @@ func (z *zones) survey(nodes []*corev1.Node, now time.Time) (changed []string, r
 // soonest is the least time between two surveys: rates of more than ten nodes per second end there, as upstream.
 const soonest = 100 * time.Millisecond
 
-// next is when a zone may give up the next of the nodes that the last survey, which was now, left waiting for their turn; 0 if none waits.
+// next is when a zone may give up the next of the nodes that the last survey, which was now, left waiting for their
+// turn; 0 if none waits.
 func (z *zones) next(now time.Time) (first time.Duration) {
 	for _, at := range z.known {
 		waits := slices.ContainsFunc(at.failed, func(n *corev1.Node) bool { return !z.given[n.Name] })

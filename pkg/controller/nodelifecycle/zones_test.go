@@ -38,7 +38,8 @@ func TestEvictionRates(t *testing.T) {
 	}
 }
 
-// cluster reads "a: + + -; b: -", nodes of zones that are ready or not, and names them a0, a1, …; -! counts for nothing.
+// cluster reads "a: + + -; b: -", nodes of zones that are ready or not, and names them a0, a1, …; -! counts for
+// nothing.
 func cluster(text string) (out []*corev1.Node) {
 	for entry := range strings.SplitSeq(text, ";") {
 		name, list, _ := strings.Cut(strings.TrimSpace(entry), ":")
@@ -72,17 +73,21 @@ func TestSurvey(t *testing.T) {
 		steps []step
 	}{
 		{"one every ten seconds, the longest silent first", []step{
-			{0, "a: + + + - -", "a4", false}, {5 * time.Second, "a: + + + - -", "", false}, {6 * time.Second, "a: + + + - -", "a3", false}, {time.Minute, "a: + + + - -", "", false}}},
+			{0, "a: + + + - -", "a4", false}, {5 * time.Second, "a: + + + - -", "", false},
+			{6 * time.Second, "a: + + + - -", "a3", false}, {time.Minute, "a: + + + - -", "", false}}},
 		{"each zone has its own pace", []step{{0, "a: + -; b: + - -", "a1 b2", false}}},
-		{"a small unhealthy zone keeps all", []step{{0, "a: + - - -", "", false}, {time.Hour, "a: + - - -", "", false}}},
+		{"a small unhealthy zone keeps all",
+			[]step{{0, "a: + - - -", "", false}, {time.Hour, "a: + - - -", "", false}}},
 		{"a zone without any ready node beside a healthy one", []step{{0, "a: - - -; b: +", "a2", false}}},
 		{"all nodes at once: none, and those given up are taken back", []step{
-			{0, "a: + -; b: +", "a1", false}, {time.Second, "a: - -; b: -", "a0 a1 b0", false}, {time.Hour, "a: - -; b: -", "", false},
+			{0, "a: + -; b: +", "a1", false}, {time.Second, "a: - -; b: -", "a0 a1 b0", false},
+			{time.Hour, "a: - -; b: -", "", false},
 			{time.Second, "a: + -; b: +", "a1", true}}},
 		{"one node alone", []step{{0, "a: -", "a0", false}, {time.Hour, "a: -", "", false}}},
 		{"nodes that count for nothing", []step{{0, "a: +! -", "a1", false}, {0, "a: + -!", "a1", true}}},
 		{"a node that comes back and fails again waits its turn", []step{
-			{0, "a: + -", "a1", false}, {time.Second, "a: + +", "", false}, {time.Second, "a: + -", "", false}, {9 * time.Second, "a: + -", "a1", false}}},
+			{0, "a: + -", "a1", false}, {time.Second, "a: + +", "", false}, {time.Second, "a: + -", "", false},
+			{9 * time.Second, "a: + -", "a1", false}}},
 	} {
 		z, now := newZones(evictions()), time.Unix(1000, 0)
 		for i, s := range c.steps {

@@ -25,7 +25,8 @@ type Claim[T apiclient.Object] struct {
 	Fresh func(ctx context.Context) (metav1.Object, error)
 	// Children writes to the children.
 	Children *apiclient.Resource[T]
-	// Finalizer, if not empty, is what children have while they are the owner's: adopted ones get it, released ones lose it.
+	// Finalizer, if not empty, is what children have while they are the owner's: adopted ones get it, released ones
+	// lose it.
 	Finalizer string
 	// Adoptable narrows which orphans may be adopted; nil is all.
 	Adoptable func(T) bool
@@ -48,7 +49,8 @@ func (c Claim[T]) Settle(ctx context.Context, candidates []T) ([]T, error) {
 			if c.Owner.GetDeletionTimestamp() == nil {
 				errs = append(errs, c.release(ctx, o))
 			}
-		case selected && c.Owner.GetDeletionTimestamp() == nil && o.GetDeletionTimestamp() == nil && (c.Adoptable == nil || c.Adoptable(o)):
+		case selected && c.Owner.GetDeletionTimestamp() == nil && o.GetDeletionTimestamp() == nil &&
+			(c.Adoptable == nil || c.Adoptable(o)):
 			if err := mayAdopt(); err != nil {
 				errs = append(errs, err)
 				continue
@@ -69,10 +71,12 @@ func (c Claim[T]) mayAdopt(ctx context.Context) error {
 		return fmt.Errorf("reading %s %s before adopting: %w", c.Kind.Kind, c.Owner.GetName(), err)
 	}
 	if fresh.GetUID() != c.Owner.GetUID() {
-		return fmt.Errorf("%s %s/%s is gone: got uid %s, wanted %s", c.Kind.Kind, c.Owner.GetNamespace(), c.Owner.GetName(), fresh.GetUID(), c.Owner.GetUID())
+		return fmt.Errorf("%s %s/%s is gone: got uid %s, wanted %s", c.Kind.Kind, c.Owner.GetNamespace(),
+			c.Owner.GetName(), fresh.GetUID(), c.Owner.GetUID())
 	}
 	if t := fresh.GetDeletionTimestamp(); t != nil {
-		return fmt.Errorf("%s %s/%s is being deleted since %s", c.Kind.Kind, c.Owner.GetNamespace(), c.Owner.GetName(), t)
+		return fmt.Errorf("%s %s/%s is being deleted since %s", c.Kind.Kind, c.Owner.GetNamespace(), c.Owner.GetName(),
+			t)
 	}
 	return nil
 }
@@ -102,7 +106,8 @@ func (c Claim[T]) release(ctx context.Context, o T) error {
 	if c.Finalizer != "" {
 		finalizer = fmt.Sprintf(`,"$deleteFromPrimitiveList/finalizers":[%q]`, c.Finalizer)
 	}
-	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"ownerReferences":[{"$patch":"delete","uid":%q}]%s}}`, o.GetUID(), c.Owner.GetUID(), finalizer)
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"ownerReferences":[{"$patch":"delete","uid":%q}]%s}}`, o.GetUID(),
+		c.Owner.GetUID(), finalizer)
 	_, err := c.Children.Patch(ctx, o.GetNamespace(), o.GetName(), types.StrategicMergePatchType, []byte(patch))
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
 		return nil

@@ -10,8 +10,9 @@ import (
 // expectationsTTL is how long a controller waits for its own writes to come back before it trusts the cache again.
 const expectationsTTL = 5 * time.Minute
 
-// Expectations remember, for each owner by its uid, which creations and deletions of its children were sent but are not yet in the cache.
-// While some are outstanding the cache undercounts or overcounts, so the owner must not create or delete more.
+// Expectations remember, for each owner by its uid, which creations and deletions of its children were sent but are not
+// yet in the cache. While some are outstanding the cache undercounts or overcounts, so the owner must not create or
+// delete more.
 type Expectations struct {
 	now func() time.Time
 

@@ -22,9 +22,12 @@ func ControllerKey(obj metav1.Object, kind schema.GroupVersionKind) (key control
 }
 
 // WatchOwners is controller.WatchKeys for owners whose children e expects.
-func WatchOwners[T apiclient.Object](l *controller.Loop[controller.Key], i *controller.Informer[T], e *Expectations) error {
+func WatchOwners[T apiclient.Object](l *controller.Loop[controller.Key], i *controller.Informer[T],
+	e *Expectations) error {
 	wake := func(o T) { l.Add(controller.KeyOf(o)) }
-	return controller.Watch(l, i, controller.Handlers[T]{Add: wake, Update: func(_, o T) { wake(o) }, Delete: func(o T) {
+	return controller.Watch(l, i, controller.Handlers[T]{Add: wake, Update: func(_, o T) {
+		wake(o)
+	}, Delete: func(o T) {
 		e.Forget(o.GetUID())
 		wake(o)
 	}})

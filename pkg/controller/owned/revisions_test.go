@@ -10,13 +10,15 @@ import (
 	"bonsai/pkg/controller/owned"
 )
 
-// TestRevisions: who adds a revision in a DaemonSet's name wakes nobody; a change and a deletion wake the DaemonSet, and only of its
-// own revisions.
+// TestRevisions: who adds a revision in a DaemonSet's name wakes nobody; a change and a deletion wake the DaemonSet,
+// and only of its own revisions.
 func TestRevisions(t *testing.T) {
 	t.Parallel()
 	kind := appsv1.SchemeGroupVersion.WithKind("DaemonSet")
 	ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d", UID: "u"}}
-	rev := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d-1", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(ds, kind)}}}
+	rev := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "d-1",
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(ds, kind)}}}
 	var woken []controller.Key
 	h := owned.Revisions{Kind: kind, Wake: func(k controller.Key) { woken = append(woken, k) }}.Handlers()
 	if h.Add != nil {

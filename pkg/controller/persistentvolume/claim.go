@@ -22,7 +22,8 @@ type claimView struct {
 	missed bool
 	// candidates name the claim, or no claim and are of its class; of interest only while the claim names no volume.
 	candidates []*corev1.PersistentVolume
-	// class is the claim's, nil if there is none of that name; fallback is the name of the default class, "" if there is none.
+	// class is the claim's, nil if there is none of that name; fallback is the name of the default class, "" if there
+	// is none.
 	class    *storagev1.StorageClass
 	fallback string
 	// waiting are the pods that use the claim and have no node.
@@ -72,13 +73,15 @@ func (s *claimView) named() step {
 		return s.pending()
 	case v.Spec.ClaimRef == nil && !s.missed:
 		if why := volumebinding.Mismatch(v, s.claim); why != "" {
-			return s.pending(s.tell(corev1.EventTypeWarning, "VolumeMismatch", "Cannot bind to requested volume %q: %s", v.Name, why))
+			return s.pending(s.tell(corev1.EventTypeWarning, "VolumeMismatch", "Cannot bind to requested volume %q: %s",
+				v.Name, why))
 		}
 		return bind(v, s.claim)
 	case volumebinding.Meant(v, s.claim):
 		return bind(v, s.claim)
 	default:
-		return s.pending(s.tell(corev1.EventTypeWarning, "FailedBinding", "volume %q already bound to a different claim.", v.Name))
+		return s.pending(s.tell(corev1.EventTypeWarning, "FailedBinding",
+			"volume %q already bound to a different claim.", v.Name))
 	}
 }
 
@@ -89,7 +92,9 @@ func (s *claimView) open() step {
 		return step{}
 	}
 	_, triggered := c.Annotations[volumebinding.SelectedNode]
-	delayed := s.class != nil && ptr.Deref(s.class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer
+	delayed := s.class != nil &&
+		ptr.Deref(s.class.VolumeBindingMode, storagev1.VolumeBindingImmediate) ==
+			storagev1.VolumeBindingWaitForFirstConsumer
 	if v := s.choose(delayed); v != nil {
 		return bind(v, c)
 	}
@@ -100,15 +105,19 @@ func (s *claimView) open() step {
 	}
 	switch {
 	case delayed && !triggered && len(s.waiting) == 1:
-		return s.pending(s.tell(corev1.EventTypeNormal, "WaitForPodScheduled", "waiting for pod %s to be scheduled", s.waiting[0]))
+		return s.pending(s.tell(corev1.EventTypeNormal, "WaitForPodScheduled", "waiting for pod %s to be scheduled",
+			s.waiting[0]))
 	case delayed && !triggered && len(s.waiting) > 1:
-		return s.pending(s.tell(corev1.EventTypeNormal, "WaitForPodScheduled", "waiting for pods %s to be scheduled", strings.Join(s.waiting, ",")))
+		return s.pending(s.tell(corev1.EventTypeNormal, "WaitForPodScheduled", "waiting for pods %s to be scheduled",
+			strings.Join(s.waiting, ",")))
 	case delayed && !triggered:
-		return s.pending(s.tell(corev1.EventTypeNormal, "WaitForFirstConsumer", "waiting for first consumer to be created before binding"))
+		return s.pending(s.tell(corev1.EventTypeNormal, "WaitForFirstConsumer",
+			"waiting for first consumer to be created before binding"))
 	case core.ClaimClass(c) != "":
 		return s.provision()
 	default:
-		return s.pending(s.tell(corev1.EventTypeNormal, "FailedBinding", "no persistent volumes available for this claim and no storage class is set"))
+		return s.pending(s.tell(corev1.EventTypeNormal, "FailedBinding",
+			"no persistent volumes available for this claim and no storage class is set"))
 	}
 }
 
@@ -118,8 +127,8 @@ func classless(c *corev1.PersistentVolumeClaim) bool {
 	return c.Spec.StorageClassName == nil && !annotated
 }
 
-// choose returns a volume that names the claim, else the best of those that it may have, else nil. Where the binding is delayed, the
-// scheduler chooses, and the volume names the claim then.
+// choose returns a volume that names the claim, else the best of those that it may have, else nil. Where the binding is
+// delayed, the scheduler chooses, and the volume names the claim then.
 func (s *claimView) choose(delayed bool) *corev1.PersistentVolume {
 	var best *corev1.PersistentVolume
 	for _, v := range s.candidates {
@@ -133,8 +142,8 @@ func (s *claimView) choose(delayed bool) *corev1.PersistentVolume {
 	return best
 }
 
-// provision asks the class's provisioner, which is a program of its own, for a volume: it reads the annotation, and makes a volume that
-// names the claim.
+// provision asks the class's provisioner, which is a program of its own, for a volume: it reads the annotation, and
+// makes a volume that names the claim.
 func (s *claimView) provision() step {
 	failed := func(format string, args ...any) step {
 		return s.pending(s.tell(corev1.EventTypeWarning, "ProvisioningFailed", format, args...))
@@ -148,17 +157,21 @@ func (s *claimView) provision() step {
 		return failed("no volume plugin matched name: %s", s.class.Provisioner)
 	}
 	by := s.class.Provisioner
-	if s.claim.Annotations[volumebinding.StorageProvisioner] != by || s.claim.Annotations[volumebinding.BetaStorageProvisioner] != by {
+	if s.claim.Annotations[volumebinding.StorageProvisioner] != by ||
+		s.claim.Annotations[volumebinding.BetaStorageProvisioner] != by {
 		c := s.claim.DeepCopy()
 		metav1.SetMetaDataAnnotation(&c.ObjectMeta, volumebinding.StorageProvisioner, by)
 		metav1.SetMetaDataAnnotation(&c.ObjectMeta, volumebinding.BetaStorageProvisioner, by)
 		return writeClaim(c)
 	}
-	return s.pending(s.tell(corev1.EventTypeNormal, "ExternalProvisioning", "Waiting for a volume to be created either by the external provisioner '%s' or manually by the system administrator. "+
-		"If volume creation is delayed, please verify that the provisioner is running and correctly registered.", by))
+	return s.pending(s.tell(corev1.EventTypeNormal, "ExternalProvisioning",
+		"Waiting for a volume to be created either by the external provisioner '%s' or manually by the system administrator. "+
+			"If volume creation is delayed, please verify that the provisioner is running and correctly registered.",
+		by))
 }
 
-// inTree tells whether a name is of those that only Kubernetes gives: to provisioners that were part of it, and to none at all.
+// inTree tells whether a name is of those that only Kubernetes gives: to provisioners that were part of it, and to none
+// at all.
 func inTree(provisioner string) bool { return strings.HasPrefix(provisioner, "kubernetes.io/") }
 
 // pending says that the claim waits, and tells why.

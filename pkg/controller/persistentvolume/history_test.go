@@ -29,8 +29,8 @@ import (
 	"bonsai/pkg/controller/controllertest"
 )
 
-// world is a server with volumes and claims that loses answers and refuses requests now and then, users who make and delete them, and a
-// controller that sees all of it late and is killed between any two requests.
+// world is a server with volumes and claims that loses answers and refuses requests now and then, users who make and
+// delete them, and a controller that sees all of it late and is killed between any two requests.
 type world struct {
 	t    *testing.T
 	r    *rand.Rand
@@ -57,7 +57,8 @@ type late struct {
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 11)), volumes: map[string]*corev1.PersistentVolume{}, claims: map[string]*corev1.PersistentVolumeClaim{}}
+	w := &world{t: t, r: rand.New(rand.NewPCG(seed, 11)), volumes: map[string]*corev1.PersistentVolume{},
+		claims: map[string]*corev1.PersistentVolumeClaim{}}
 	w.fake = &controllertest.Fake{Answer: w.answer}
 	w.restart()
 	return w
@@ -126,7 +127,8 @@ func show[T apiclient.Object](t *testing.T, cache *controller.Informer[T], o T, 
 	}
 }
 
-// answer is the server. It may do nothing and say so, or do it and not say so; a controller that was killed gets no answers.
+// answer is the server. It may do nothing and say so, or do it and not say so; a controller that was killed gets no
+// answers.
 func (w *world) answer(call controllertest.Call) (runtime.Object, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -205,7 +207,8 @@ func (w *world) checkVolume(was, is *corev1.PersistentVolume) {
 	if c == nil || c.UID != r.UID {
 		return
 	}
-	if _, done := c.Annotations[volumebinding.BindCompleted]; done && c.Spec.VolumeName == was.Name && (is.Spec.ClaimRef == nil || is.Spec.ClaimRef.UID != r.UID) {
+	if _, done := c.Annotations[volumebinding.BindCompleted]; done && c.Spec.VolumeName == was.Name &&
+		(is.Spec.ClaimRef == nil || is.Spec.ClaimRef.UID != r.UID) {
 		w.t.Errorf("volume %s is taken from claim %s, which has it", was.Name, c.Name)
 	}
 	if settled(is) && !settled(was) && (c.Spec.VolumeName == "" || c.Spec.VolumeName == was.Name) {
@@ -220,9 +223,11 @@ func (w *world) checkClaim(was, is *corev1.PersistentVolumeClaim) {
 	}
 	v := w.volumes[is.Spec.VolumeName]
 	switch {
-	case is.Status.Phase == corev1.ClaimLost && was.Status.Phase != corev1.ClaimLost && v != nil && v.Spec.ClaimRef != nil && v.Spec.ClaimRef.UID == is.UID:
+	case is.Status.Phase == corev1.ClaimLost && was.Status.Phase != corev1.ClaimLost && v != nil &&
+		v.Spec.ClaimRef != nil && v.Spec.ClaimRef.UID == is.UID:
 		w.t.Errorf("claim %s is said to have lost %s, which names it", is.Name, v.Name)
-	case is.Status.Phase == corev1.ClaimBound && was.Status.Phase != corev1.ClaimBound && v != nil && (v.Spec.ClaimRef == nil || v.Spec.ClaimRef.UID != is.UID):
+	case is.Status.Phase == corev1.ClaimBound && was.Status.Phase != corev1.ClaimBound && v != nil &&
+		(v.Spec.ClaimRef == nil || v.Spec.ClaimRef.UID != is.UID):
 		w.t.Errorf("claim %s is said to be bound to %s, which does not name it", is.Name, v.Name)
 	}
 }
@@ -239,8 +244,10 @@ func (w *world) user() {
 		if w.claims[name] != nil {
 			return
 		}
-		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(fmt.Sprint("u", w.made))}}
-		c.Spec.StorageClassName, c.Spec.Resources.Requests = ptr.To(""), corev1.ResourceList{corev1.ResourceStorage: size}
+		c := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(fmt.Sprint("u", w.made))}}
+		c.Spec.StorageClassName, c.Spec.Resources.Requests = ptr.To(""),
+			corev1.ResourceList{corev1.ResourceStorage: size}
 		c.Status.Phase = corev1.ClaimPending
 		if w.r.IntN(6) == 0 {
 			c.Spec.VolumeName = fmt.Sprint("v", w.r.IntN(6))
@@ -251,8 +258,10 @@ func (w *world) user() {
 		if w.volumes[name] != nil {
 			return
 		}
-		v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(fmt.Sprint("u", w.made))}}
-		v.Spec.Capacity, v.Spec.PersistentVolumeReclaimPolicy = corev1.ResourceList{corev1.ResourceStorage: size}, corev1.PersistentVolumeReclaimRetain
+		v := &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(fmt.Sprint("u", w.made))}}
+		v.Spec.Capacity, v.Spec.PersistentVolumeReclaimPolicy = corev1.ResourceList{corev1.ResourceStorage: size},
+			corev1.PersistentVolumeReclaimRetain
 		v.Status.Phase = corev1.VolumePending
 		if w.r.IntN(4) == 0 {
 			v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "ns", Name: fmt.Sprint("c", w.r.IntN(5))}
@@ -282,7 +291,8 @@ func (w *world) work() {
 	var all sync.WaitGroup
 	some, others := w.r.Perm(5)[:3], w.r.Perm(6)[:3] // one worker at a time for each key
 	for i := range some {
-		claim, volume := controller.Key{Namespace: "ns", Name: fmt.Sprint("c", some[i])}, controller.Key{Name: fmt.Sprint("v", others[i])}
+		claim, volume := controller.Key{Namespace: "ns", Name: fmt.Sprint("c", some[i])},
+			controller.Key{Name: fmt.Sprint("v", others[i])}
 		all.Go(func() { _, _ = w.c.reconcileClaim(context.Background(), claim) })
 		all.Go(func() { _, _ = w.c.reconcileVolume(context.Background(), volume) })
 	}
@@ -339,7 +349,8 @@ func (w *world) check() {
 		}
 		of[r.UID] = v.Name
 		if c.Spec.VolumeName != v.Name || c.Status.Phase != corev1.ClaimBound || v.Status.Phase != corev1.VolumeBound {
-			w.t.Errorf("volume %s, which is %s, names claim %s, which is %s and names %q", v.Name, v.Status.Phase, c.Name, c.Status.Phase, c.Spec.VolumeName)
+			w.t.Errorf("volume %s, which is %s, names claim %s, which is %s and names %q", v.Name, v.Status.Phase,
+				c.Name, c.Status.Phase, c.Spec.VolumeName)
 		}
 	}
 	for _, c := range w.claims {
@@ -354,8 +365,8 @@ func (w *world) check() {
 	}
 }
 
-// TestHistories: whatever happens, and wherever the controller is killed, no volume has two claims and no claim two volumes, none is
-// released that is in use, and in the end every claim has what there is for it.
+// TestHistories: whatever happens, and wherever the controller is killed, no volume has two claims and no claim two
+// volumes, none is released that is in use, and in the end every claim has what there is for it.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {

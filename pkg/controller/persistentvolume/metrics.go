@@ -18,20 +18,30 @@ type metrics struct {
 	given, notGiven                                                        prometheus.Counter
 }
 
-func newMetrics(m *controller.Metrics, claims *controller.Informer[*corev1.PersistentVolumeClaim], volumes *controller.Informer[*corev1.PersistentVolume]) *metrics {
+func newMetrics(m *controller.Metrics, claims *controller.Informer[*corev1.PersistentVolumeClaim],
+	volumes *controller.Informer[*corev1.PersistentVolume]) *metrics {
 	gauge := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("pv_collector_"+name, help, labels, nil)
 	}
 	of := []string{"namespace", "storage_class", "volume_attributes_class"}
 	out := &metrics{
 		claims: claims, volumes: volumes,
-		boundVolumes:   gauge("bound_pv_count", "Gauge measuring number of persistent volume currently bound", "storage_class"),
-		unboundVolumes: gauge("unbound_pv_count", "Gauge measuring number of persistent volume currently unbound", "storage_class"),
-		boundClaims:    gauge("bound_pvc_count", "Gauge measuring number of persistent volume claim currently bound", of...),
-		unboundClaims:  gauge("unbound_pvc_count", "Gauge measuring number of persistent volume claim currently unbound", of...),
-		volumesTotal:   gauge("total_pv_count", "Gauge measuring total number of persistent volumes", "plugin_name", "volume_mode"),
-		given:          prometheus.NewCounter(prometheus.CounterOpts{Name: "retroactive_storageclass_total", Help: "Total number of PVCs that were successfully updated with a default StorageClass retroactively."}),
-		notGiven:       prometheus.NewCounter(prometheus.CounterOpts{Name: "retroactive_storageclass_errors_total", Help: "Total number of failed retroactive StorageClass assignments to persistent volume claim"}),
+		boundVolumes: gauge("bound_pv_count", "Gauge measuring number of persistent volume currently bound",
+			"storage_class"),
+		unboundVolumes: gauge("unbound_pv_count", "Gauge measuring number of persistent volume currently unbound",
+			"storage_class"),
+		boundClaims: gauge("bound_pvc_count", "Gauge measuring number of persistent volume claim currently bound",
+			of...),
+		unboundClaims: gauge("unbound_pvc_count",
+			"Gauge measuring number of persistent volume claim currently unbound", of...),
+		volumesTotal: gauge("total_pv_count", "Gauge measuring total number of persistent volumes", "plugin_name",
+			"volume_mode"),
+		given: prometheus.NewCounter(
+			prometheus.CounterOpts{Name: "retroactive_storageclass_total",
+				Help: "Total number of PVCs that were successfully updated with a default StorageClass retroactively."}),
+		notGiven: prometheus.NewCounter(
+			prometheus.CounterOpts{Name: "retroactive_storageclass_errors_total",
+				Help: "Total number of failed retroactive StorageClass assignments to persistent volume claim"}),
 	}
 	m.Register(out)
 	m.Register(out.given)
@@ -50,7 +60,8 @@ func (m *metrics) gaveClass(err error) {
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.boundVolumes, m.unboundVolumes, m.boundClaims, m.unboundClaims, m.volumesTotal} {
+	for _, d := range []*prometheus.Desc{m.boundVolumes, m.unboundVolumes, m.boundClaims, m.unboundClaims,
+		m.volumesTotal} {
 		to <- d
 	}
 }
@@ -68,16 +79,20 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 			of = m.boundVolumes
 		}
 		counts[series{of, [3]string{core.VolumeClass(v)}}]++
-		counts[series{m.volumesTotal, [3]string{pluginName(&v.Spec.PersistentVolumeSource), string(ptr.Deref(v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))}}]++
+		counts[series{m.volumesTotal,
+			[3]string{pluginName(&v.Spec.PersistentVolumeSource),
+				string(ptr.Deref(v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))}}]++
 	}
 	for _, c := range m.claims.List() {
 		of := m.unboundClaims
 		if c.Status.Phase == corev1.ClaimBound {
 			of = m.boundClaims
 		}
-		counts[series{of, [3]string{c.Namespace, core.ClaimClass(c), ptr.Deref(c.Spec.VolumeAttributesClassName, "")}}]++
+		counts[series{of, [3]string{c.Namespace, core.ClaimClass(c),
+			ptr.Deref(c.Spec.VolumeAttributesClassName, "")}}]++
 	}
-	labels := map[*prometheus.Desc]int{m.boundVolumes: 1, m.unboundVolumes: 1, m.volumesTotal: 2, m.boundClaims: 3, m.unboundClaims: 3}
+	labels := map[*prometheus.Desc]int{m.boundVolumes: 1, m.unboundVolumes: 1, m.volumesTotal: 2, m.boundClaims: 3,
+		m.unboundClaims: 3}
 	for s, n := range counts {
 		to <- prometheus.MustNewConstMetric(s.of, prometheus.GaugeValue, n, s.labels[:labels[s.of]]...)
 	}

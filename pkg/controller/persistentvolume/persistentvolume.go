@@ -1,9 +1,9 @@
-// Package persistentvolume binds claims to persistent volumes, calls for provisioners where there is no volume, and decides what becomes
-// of a volume whose claim is gone.
+// Package persistentvolume binds claims to persistent volumes, calls for provisioners where there is no volume, and
+// decides what becomes of a volume whose claim is gone.
 //
-// A binding is four writes to two objects, and the controller may be killed between any two of them. So it plans no sequence: it looks
-// at the objects, makes the one write that comes next (step.go), and looks again. What a volume says of its claim decides; two who choose
-// the same volume are told apart by its resourceVersion.
+// A binding is four writes to two objects, and the controller may be killed between any two of them. So it plans no
+// sequence: it looks at the objects, makes the one write that comes next (step.go), and looks again. What a volume says
+// of its claim decides; two who choose the same volume are told apart by its resourceVersion.
 package persistentvolume
 
 import (
@@ -50,7 +50,8 @@ type Controller struct {
 	volumeWrites *apiclient.Resource[*corev1.PersistentVolume]
 	metrics      *metrics
 
-	// choosing keeps two workers from choosing one volume; chosen are the volumes that a worker is about to write a claim into.
+	// choosing keeps two workers from choosing one volume; chosen are the volumes that a worker is about to write a
+	// claim into.
 	choosing sync.Mutex
 	chosen   map[string]types.UID
 
@@ -69,10 +70,13 @@ func New(d controller.Deps, cfg Config) (*Controller, error) {
 		chosen: map[string]types.UID{},
 	}
 	c.metrics = newMetrics(d.Metrics, c.claims.cache, c.volumes.cache)
-	c.claimLoop = controller.NewLoop(controller.LoopConfig{Name: "claims", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.reconcileClaim)
-	c.volumeLoop = controller.NewLoop(controller.LoopConfig{Name: "volumes", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.reconcileVolume)
+	c.claimLoop = controller.NewLoop(
+		controller.LoopConfig{Name: "claims", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.reconcileClaim)
+	c.volumeLoop = controller.NewLoop(
+		controller.LoopConfig{Name: "volumes", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.reconcileVolume)
 	var errs []error
-	// Both loops wait for all caches: what one of them does not find in a cache that is still empty it would take for lost.
+	// Both loops wait for all caches: what one of them does not find in a cache that is still empty it would take for
+	// lost.
 	for _, l := range []*controller.Loop[controller.Key]{c.claimLoop, c.volumeLoop} {
 		first := l == c.claimLoop
 		errs = append(errs,
@@ -170,7 +174,8 @@ func (c *Controller) reconcileVolume(ctx context.Context, key controller.Key) (c
 	})
 }
 
-// mostSteps bounds how long a worker stays with one object: a binding has four writes, and each may be preceded by one that makes way.
+// mostSteps bounds how long a worker stays with one object: a binding has four writes, and each may be preceded by one
+// that makes way.
 const mostSteps = 10
 
 // reconcile takes steps until there is none; judge gives the next one, false if the object is gone.
@@ -223,11 +228,12 @@ func (c *Controller) stepOfClaim(ctx context.Context, claim *corev1.PersistentVo
 	return next, nil
 }
 
-// candidates are the volumes that name the claim or that it may have, as last written. Those are left out that another worker is about
-// to give to another claim, and those that another claim had.
+// candidates are the volumes that name the claim or that it may have, as last written. Those are left out that another
+// worker is about to give to another claim, and those that another claim had.
 func (c *Controller) candidates(claim *corev1.PersistentVolumeClaim, class string) []*corev1.PersistentVolume {
 	var out []*corev1.PersistentVolume
-	for _, cached := range slices.Concat(controller.VolumesNaming(c.volumes.cache, controller.KeyOf(claim)), controller.Unclaimed(c.volumes.cache, class), c.volumes.pending()) {
+	for _, cached := range slices.Concat(controller.VolumesNaming(c.volumes.cache, controller.KeyOf(claim)),
+		controller.Unclaimed(c.volumes.cache, class), c.volumes.pending()) {
 		if by, taken := c.chosen[cached.Name]; taken && by != claim.UID || c.missed(cached.Name, claim) {
 			continue
 		}
@@ -240,15 +246,17 @@ func (c *Controller) candidates(claim *corev1.PersistentVolumeClaim, class strin
 
 // missed tells whether another claim than this one had the volume and still names it.
 func (c *Controller) missed(volume string, by *corev1.PersistentVolumeClaim) bool {
-	return slices.ContainsFunc(controller.ClaimsNaming(c.claims.cache, volume), func(other *corev1.PersistentVolumeClaim) bool {
-		_, had := other.Annotations[volumebinding.BindCompleted]
-		return had && other.UID != by.UID
-	})
+	return slices.ContainsFunc(controller.ClaimsNaming(c.claims.cache, volume),
+		func(other *corev1.PersistentVolumeClaim) bool {
+			_, had := other.Annotations[volumebinding.BindCompleted]
+			return had && other.UID != by.UID
+		})
 }
 
-// volume returns the volume of that name. One that the cache does not have may be newer than the cache: the server is asked before a
-// claim that had it is said to have lost it.
-func (c *Controller) volume(ctx context.Context, name string, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
+// volume returns the volume of that name. One that the cache does not have may be newer than the cache: the server is
+// asked before a claim that had it is said to have lost it.
+func (c *Controller) volume(ctx context.Context, name string,
+	claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
 	v, ok := c.volumes.get(controller.Key{Name: name})
 	if _, had := claim.Annotations[volumebinding.BindCompleted]; ok || !had || claim.Status.Phase == corev1.ClaimLost {
 		return v, nil
@@ -256,7 +264,8 @@ func (c *Controller) volume(ctx context.Context, name string, claim *corev1.Pers
 	return live(ctx, c.volumeWrites, "", name)
 }
 
-// claimOf returns the claim that a volume names, nil if there is none. The server is asked before a volume is said to be released.
+// claimOf returns the claim that a volume names, nil if there is none. The server is asked before a volume is said to
+// be released.
 func (c *Controller) claimOf(ctx context.Context, v *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	r := v.Spec.ClaimRef
 	if r == nil || r.UID == "" {

@@ -30,20 +30,23 @@ import (
 )
 
 var (
-	reference = flag.String("reference", "", "record the golden file from the API server at this URL, which runs another binder")
-	token     = flag.String("token", "", "the token of an administrator of -reference")
+	reference = flag.String("reference", "",
+		"record the golden file from the API server at this URL, which runs another binder")
+	token = flag.String("token", "", "the token of an administrator of -reference")
 )
 
 const golden = "testdata/scenario.golden"
 
 // TestScenario: volumes and claims come, are bound and go, and after each step they and the events on them are as a
-// kube-controller-manager v1.36.3 leaves them. Record again with -args -reference https://… -token … (on a server without the plug-in
-// StorageObjectInUseProtection, whose manager has --pvclaimbinder-sync-period=1s).
+// kube-controller-manager v1.36.3 leaves them. Record again with -args -reference https://… -token … (on a server
+// without the plug-in StorageObjectInUseProtection, whose manager has --pvclaimbinder-sync-period=1s).
 func TestScenario(t *testing.T) {
 	var w *scenario
 	var recorded map[string]string
 	if *reference != "" {
-		c, err := apiclient.New(&rest.Config{Host: *reference, BearerToken: *token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, scheme.New())
+		c, err := apiclient.New(
+			&rest.Config{Host: *reference, BearerToken: *token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}},
+			scheme.New())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,8 +89,10 @@ func TestScenario(t *testing.T) {
 		return
 	}
 	for e := range w.events {
-		// A step makes a class and at once a claim of it, and a controller may hear of the claim first: each kind has a watch of its own.
-		early := strings.Contains(e, "ProvisioningFailed: storageclass.storage.k8s.io ") && strings.HasSuffix(e, " not found")
+		// A step makes a class and at once a claim of it, and a controller may hear of the claim first: each kind has a
+		// watch of its own.
+		early := strings.Contains(e, "ProvisioningFailed: storageclass.storage.k8s.io ") &&
+			strings.HasSuffix(e, " not found")
 		if !all[e] && !early {
 			t.Errorf("said what the other one never says: %s", e)
 		}
@@ -160,7 +165,8 @@ type scenario struct {
 const ns = "default"
 
 func newScenario(t *testing.T, c *apiclient.Client) *scenario {
-	return &scenario{t: t, volumes: core.PersistentVolumes(c), claims: core.PersistentVolumeClaims(c), classes: storageclient.StorageClasses(c), pods: core.Pods(c), all: core.Events(c), events: map[string]bool{}}
+	return &scenario{t: t, volumes: core.PersistentVolumes(c), claims: core.PersistentVolumeClaims(c),
+		classes: storageclient.StorageClasses(c), pods: core.Pods(c), all: core.Events(c), events: map[string]bool{}}
 }
 
 // forget removes the events so far.
@@ -218,11 +224,14 @@ func (w *scenario) show() string {
 				ref += "+uid"
 			}
 		}
-		lines = append(lines, fmt.Sprintf("volume %s %s %q claim %s %v", v.Name, v.Status.Phase, v.Status.Message, ref, marks(v.Annotations)))
+		lines = append(lines, fmt.Sprintf("volume %s %s %q claim %s %v", v.Name, v.Status.Phase, v.Status.Message, ref,
+			marks(v.Annotations)))
 	}
 	for _, c := range cs {
 		q := c.Status.Capacity[corev1.ResourceStorage]
-		lines = append(lines, fmt.Sprintf("claim %s %s volume %q class %s has %s %v %v", c.Name, c.Status.Phase, c.Spec.VolumeName, ptr.Deref(c.Spec.StorageClassName, "(none)"), q.String(), c.Status.AccessModes, marks(c.Annotations)))
+		lines = append(lines, fmt.Sprintf("claim %s %s volume %q class %s has %s %v %v", c.Name, c.Status.Phase,
+			c.Spec.VolumeName, ptr.Deref(c.Spec.StorageClassName, "(none)"), q.String(), c.Status.AccessModes,
+			marks(c.Annotations)))
 	}
 	for _, e := range es {
 		if e.Source.Component == "persistentvolume-controller" {
@@ -287,7 +296,8 @@ func (w *scenario) claim(name, size string, class *string, change func(*corev1.P
 
 func (w *scenario) class(name, provisioner string, mode storagev1.VolumeBindingMode, byDefault bool) {
 	w.t.Helper()
-	c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: &mode}
+	c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner,
+		VolumeBindingMode: &mode}
 	if byDefault {
 		c.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
 	}
@@ -301,7 +311,9 @@ func (w *scenario) pod(name, claim string) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
 	p.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
 	p.Spec.AutomountServiceAccountToken = ptr.To(false)
-	p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+	p.Spec.Volumes = []corev1.Volume{
+		{Name: "v", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
 	if _, err := w.pods.Create(w.t.Context(), p); err != nil {
 		w.t.Fatal(err)
 	}
@@ -366,7 +378,9 @@ func steps() []act {
 			w.claim("c2", "1Gi", none, nil)
 			w.volume("classy", "2Gi", "manual", nil)
 		}},
-		{"a claim of that class, which is no object", func(w *scenario) { w.claim("c3", "1Gi", ptr.To("manual"), nil) }},
+		{"a claim of that class, which is no object", func(w *scenario) {
+			w.claim("c3", "1Gi", ptr.To("manual"), nil)
+		}},
 		{"another one", func(w *scenario) { w.claim("c4", "1Gi", ptr.To("manual"), nil) }},
 		{"the first claim goes", func(w *scenario) { w.remove([]string{"c1"}, nil) }},
 		{"the claim of the class goes, whose volume is to be deleted", func(w *scenario) {
@@ -376,7 +390,10 @@ func steps() []act {
 		{"one to recycle", func(w *scenario) {
 			w.volume("again", "1Gi", "manual", func(v *corev1.PersistentVolume) {
 				v.Spec.NFS, v.Spec.Local = nil, &corev1.LocalVolumeSource{Path: "/x"}
-				v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: "Exists"}}}}}}
+				v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{
+					Required: &corev1.NodeSelector{
+						NodeSelectorTerms: []corev1.NodeSelectorTerm{
+							{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: "Exists"}}}}}}
 				v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRecycle
 			})
 		}},

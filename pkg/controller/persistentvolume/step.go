@@ -8,8 +8,8 @@ import (
 	"bonsai/pkg/apiclient"
 )
 
-// step is what to do next about a claim or a volume: one write at most, after which everything is judged anew. There is no plan of
-// several writes that could be cut in two.
+// step is what to do next about a claim or a volume: one write at most, after which everything is judged anew. There is
+// no plan of several writes that could be cut in two.
 type step struct {
 	change *change
 	// events are told once the change is made, or at once if there is none.
@@ -57,7 +57,8 @@ func claimPhase(c *corev1.PersistentVolumeClaim, to corev1.PersistentVolumeClaim
 	return claimStatus(c, want, events...)
 }
 
-func claimStatus(c *corev1.PersistentVolumeClaim, want *corev1.PersistentVolumeClaimStatus, events ...event) (step, bool) {
+func claimStatus(c *corev1.PersistentVolumeClaim, want *corev1.PersistentVolumeClaimStatus, events ...event) (step,
+	bool) {
 	if apiequality.Semantic.DeepEqual(&c.Status, want) {
 		return step{}, false
 	}
@@ -66,8 +67,9 @@ func claimStatus(c *corev1.PersistentVolumeClaim, want *corev1.PersistentVolumeC
 	return step{change: &change{claim: c, status: true}, events: events}, true
 }
 
-// bind is the next write of those that bind a claim to a volume, in the order in which no crash between them loses the binding: the
-// volume names the claim, and from then on nobody else gets it; it is bound; the claim names the volume; it is bound.
+// bind is the next write of those that bind a claim to a volume, in the order in which no crash between them loses the
+// binding: the volume names the claim, and from then on nobody else gets it; it is bound; the claim names the volume;
+// it is bound.
 func bind(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) step {
 	if v, changed := volumebinding.Bind(v, c); changed {
 		return writeVolume(v)
@@ -81,7 +83,8 @@ func bind(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) step {
 	want := c.Status.DeepCopy()
 	want.Phase, want.AccessModes = corev1.ClaimBound, v.Spec.AccessModes
 	if c.Status.Phase != corev1.ClaimBound {
-		// Later they may differ: the file system of a volume that grew may not have yet, and attributes are changed by their driver.
+		// Later they may differ: the file system of a volume that grew may not have yet, and attributes are changed by
+		// their driver.
 		want.Capacity, want.CurrentVolumeAttributesClassName = v.Spec.Capacity, v.Spec.VolumeAttributesClassName
 	}
 	s, _ := claimStatus(c, want)

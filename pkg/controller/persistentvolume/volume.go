@@ -33,8 +33,10 @@ func stepVolume(s volumeView) step {
 	case c.Spec.VolumeName == "":
 		if volumebinding.ModesDiffer(v, c) {
 			return step{events: []event{
-				{v, corev1.EventTypeWarning, "VolumeMismatch", fmt.Sprintf("Cannot bind PersistentVolume to requested PersistentVolumeClaim %q due to incompatible volumeMode.", c.Name)},
-				{c, corev1.EventTypeWarning, "VolumeMismatch", fmt.Sprintf("Cannot bind PersistentVolume %q to requested PersistentVolumeClaim due to incompatible volumeMode.", v.Name)},
+				{v, corev1.EventTypeWarning, "VolumeMismatch",
+					fmt.Sprintf("Cannot bind PersistentVolume to requested PersistentVolumeClaim %q due to incompatible volumeMode.", c.Name)},
+				{c, corev1.EventTypeWarning, "VolumeMismatch",
+					fmt.Sprintf("Cannot bind PersistentVolume %q to requested PersistentVolumeClaim due to incompatible volumeMode.", v.Name)},
 			}, awaits: true}
 		}
 		return step{claim: true}
@@ -48,7 +50,8 @@ func stepVolume(s volumeView) step {
 // superfluous is for a volume whose claim has another one. Made for that claim alone, it goes; else it is free again.
 func (s volumeView) superfluous() step {
 	v := s.volume
-	if _, provisioned := v.Annotations[volumebinding.ProvisionedBy]; provisioned && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+	if _, provisioned := v.Annotations[volumebinding.ProvisionedBy]; provisioned &&
+		v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 		return s.released()
 	}
 	if free, changed := volumebinding.Unbind(v); changed {
@@ -78,7 +81,9 @@ func (s volumeView) released() step {
 		by, provisioned := v.Annotations[volumebinding.ProvisionedBy]
 		switch {
 		case !provisioned:
-			return fail("VolumeFailedDelete", fmt.Sprintf("error getting deleter volume plugin for volume %q: no deletable volume plugin matched", v.Name))
+			return fail("VolumeFailedDelete",
+				fmt.Sprintf("error getting deleter volume plugin for volume %q: no deletable volume plugin matched",
+					v.Name))
 		case inTree(by):
 			return fail("VolumeFailedDelete", "no volume plugin matched name: "+by)
 		}

@@ -10,8 +10,8 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// written is a cache together with what was written and has not come back by the watch: what was done is seen at once, and not done
-// again. It is no source of truth: who starts with an empty one does the same, only later.
+// written is a cache together with what was written and has not come back by the watch: what was done is seen at once,
+// and not done again. It is no source of truth: who starts with an empty one does the same, only later.
 type written[T apiclient.Object] struct {
 	cache *controller.Informer[T]
 
@@ -40,7 +40,8 @@ func (w *written[T]) get(key controller.Key) (T, bool) {
 	switch {
 	case !noted:
 		return cached, ok
-	case ok && older(cached.GetResourceVersion(), ahead.GetResourceVersion()), !ok && older(seen, ahead.GetResourceVersion()):
+	case ok && older(cached.GetResourceVersion(), ahead.GetResourceVersion()),
+		!ok && older(seen, ahead.GetResourceVersion()):
 		return ahead, true
 	}
 	delete(w.ahead, key)

@@ -40,7 +40,8 @@ func (p *plan) warn(reason, message string) {
 }
 
 // condition sets one condition; its time moves with its status only.
-func (p *plan) condition(t autoscalingv2.HorizontalPodAutoscalerConditionType, is bool, reason, message string, now time.Time) {
+func (p *plan) condition(t autoscalingv2.HorizontalPodAutoscalerConditionType, is bool, reason, message string,
+	now time.Time) {
 	status := corev1.ConditionFalse
 	if is {
 		status = corev1.ConditionTrue
@@ -63,9 +64,11 @@ func (p *plan) condition(t autoscalingv2.HorizontalPodAutoscalerConditionType, i
 
 // unreachable is what is done about an autoscaler whose target's size cannot be read.
 func unreachable(a *autoscalingv2.HorizontalPodAutoscaler, err error, spec bool, now time.Time) plan {
-	p := plan{status: *a.Status.DeepCopy(), failed: fmt.Errorf("reading the scale of %s: %w", targetText(a), err), spec: spec}
+	p := plan{status: *a.Status.DeepCopy(), failed: fmt.Errorf("reading the scale of %s: %w", targetText(a), err),
+		spec: spec}
 	p.warn("FailedGetScale", err.Error())
-	p.condition(autoscalingv2.AbleToScale, false, "FailedGetScale", "the HPA controller was unable to get the target's current scale: "+err.Error(), now)
+	p.condition(autoscalingv2.AbleToScale, false, "FailedGetScale",
+		"the HPA controller was unable to get the target's current scale: "+err.Error(), now)
 	return p
 }
 
@@ -76,7 +79,8 @@ func targetText(a *autoscalingv2.HorizontalPodAutoscaler) string {
 // decide tells what becomes of the autoscaler and of its target. It notes in the history what the metrics recommend.
 func (o *observation) decide() plan {
 	p := plan{status: *o.autoscaler.Status.DeepCopy()}
-	p.condition(autoscalingv2.AbleToScale, true, "SucceededGetScale", "the HPA controller was able to get the target's current scale", o.now)
+	p.condition(autoscalingv2.AbleToScale, true, "SucceededGetScale",
+		"the HPA controller was able to get the target's current scale", o.now)
 	o.history.begin(o.wanted, o.now)
 	n, reason, ok := outOfRange(o.autoscaler, o.wanted)
 	if !ok {
@@ -84,7 +88,8 @@ func (o *observation) decide() plan {
 		return p
 	}
 	if n == 0 {
-		p.condition(autoscalingv2.ScalingActive, false, "ScalingDisabled", "scaling is disabled since the replica count of the target is zero", o.now)
+		p.condition(autoscalingv2.ScalingActive, false, "ScalingDisabled",
+			"scaling is disabled since the replica count of the target is zero", o.now)
 	}
 	p.replicas, p.reason, p.scale = n, reason, n != o.wanted
 	o.finish(&p, nil)
@@ -99,12 +104,14 @@ func (o *observation) follow(p *plan) {
 		if n < 0 {
 			p.warn("FailedComputeMetricsReplicas", failed.err.Error())
 			p.condition(autoscalingv2.ScalingActive, false, failed.reason, failed.condition, o.now)
-			p.failed = fmt.Errorf("failed to compute desired number of replicas based on listed metrics for %s: %w", targetText(o.autoscaler), failed.err)
+			p.failed = fmt.Errorf("failed to compute desired number of replicas based on listed metrics for %s: %w",
+				targetText(o.autoscaler), failed.err)
 			p.status.CurrentReplicas, p.status.CurrentMetrics = o.wanted, statuses
 			return
 		}
 	}
-	p.condition(autoscalingv2.ScalingActive, true, "ValidMetricFound", "the HPA was able to successfully calculate a replica count from "+name, o.now)
+	p.condition(autoscalingv2.ScalingActive, true, "ValidMetricFound",
+		"the HPA was able to successfully calculate a replica count from "+name, o.now)
 	switch {
 	case n > o.wanted:
 		p.reason = name + " above target"
@@ -127,8 +134,10 @@ func (o *observation) finish(p *plan, metrics []autoscalingv2.MetricStatus) {
 	}
 }
 
-// recommended is the most that a metric asks for, below 0 if nothing can be done: no metric is known, or too few to take replicas away.
-func (o *observation) recommended(p *plan) (n int32, name string, statuses []autoscalingv2.MetricStatus, failed *failure) {
+// recommended is the most that a metric asks for, below 0 if nothing can be done: no metric is known, or too few to
+// take replicas away.
+func (o *observation) recommended(p *plan) (n int32, name string, statuses []autoscalingv2.MetricStatus,
+	failed *failure) {
 	if f := o.selection; f != nil {
 		p.warn(f.eventReason(), f.said)
 		return -1, "", nil, f
@@ -165,14 +174,18 @@ func (o *observation) recommended(p *plan) (n int32, name string, statuses []aut
 
 // rescaled is the plan after the target was told its size.
 func (p *plan) rescaled(now time.Time) {
-	p.condition(autoscalingv2.AbleToScale, true, "SucceededRescale", fmt.Sprintf("the HPA controller was able to update the target scale to %d", p.replicas), now)
-	p.says = append(p.says, event{corev1.EventTypeNormal, "SuccessfulRescale", fmt.Sprintf("New size: %d; reason: %s", p.replicas, p.reason)})
+	p.condition(autoscalingv2.AbleToScale, true, "SucceededRescale",
+		fmt.Sprintf("the HPA controller was able to update the target scale to %d", p.replicas), now)
+	p.says = append(p.says, event{corev1.EventTypeNormal, "SuccessfulRescale",
+		fmt.Sprintf("New size: %d; reason: %s", p.replicas, p.reason)})
 }
 
-// notRescaled is the plan after the target refused its size; of the status before, the size and the time of the last change stay.
+// notRescaled is the plan after the target refused its size; of the status before, the size and the time of the last
+// change stay.
 func (p *plan) notRescaled(a *autoscalingv2.HorizontalPodAutoscaler, err error, now time.Time) {
 	p.warn("FailedRescale", fmt.Sprintf("New size: %d; reason: %s; error: %v", p.replicas, p.reason, err))
-	p.condition(autoscalingv2.AbleToScale, false, "FailedUpdateScale", "the HPA controller was unable to update the target scale: "+err.Error(), now)
+	p.condition(autoscalingv2.AbleToScale, false, "FailedUpdateScale",
+		"the HPA controller was unable to update the target scale: "+err.Error(), now)
 	p.status.DesiredReplicas, p.status.LastScaleTime = a.Status.DesiredReplicas, a.Status.LastScaleTime
 	p.failed, p.scale = fmt.Errorf("failed to rescale %s: %w", targetText(a), err), false
 }

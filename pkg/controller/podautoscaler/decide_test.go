@@ -19,7 +19,8 @@ import (
 
 var (
 	now  = time.Date(2026, 11, 22, 17, 0, 0, 0, time.UTC)
-	flag = Config{Period: 15 * time.Second, Stabilization: 5 * time.Minute, Tolerance: 0.1, CPUInitialization: 5 * time.Minute, ReadinessDelay: 30 * time.Second}
+	flag = Config{Period: 15 * time.Second, Stabilization: 5 * time.Minute, Tolerance: 0.1,
+		CPUInitialization: 5 * time.Minute, ReadinessDelay: 30 * time.Second}
 )
 
 // seen is a pod and, if used is not below 0, what it uses of the metric, in milli-units.
@@ -52,7 +53,8 @@ func pods(all ...seen) (out []*corev1.Pod, values map[string]podValue) {
 		}
 		p.Status = corev1.PodStatus{
 			Phase: s.phase, StartTime: &metav1.Time{Time: now.Add(-s.start)},
-			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.NewTime(now.Add(-s.turn))}},
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.NewTime(now.Add(-s.turn))}},
 		}
 		out = append(out, p)
 		if s.used >= 0 {
@@ -63,26 +65,32 @@ func pods(all ...seen) (out []*corev1.Pod, values map[string]podValue) {
 }
 
 func cpu(percent int32) autoscalingv2.MetricSpec {
-	return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
-		Name: "cpu", Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &percent},
-	}}
+	return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType,
+		Resource: &autoscalingv2.ResourceMetricSource{
+			Name: "cpu", Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType,
+				AverageUtilization: &percent},
+		}}
 }
 
 func external(value, average string) autoscalingv2.MetricSpec {
 	e := &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "q"}}
 	if value != "" {
-		e.Target = autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: new(resource.MustParse(value))}
+		e.Target = autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType,
+			Value: new(resource.MustParse(value))}
 	} else {
-		e.Target = autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: new(resource.MustParse(average))}
+		e.Target = autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType,
+			AverageValue: new(resource.MustParse(average))}
 	}
 	return autoscalingv2.MetricSpec{Type: autoscalingv2.ExternalMetricSourceType, External: e}
 }
 
 // watched is an autoscaler from 1 to 10 replicas of a target of n.
-func watched(n int32, b *autoscalingv2.HorizontalPodAutoscalerBehavior, metrics ...autoscalingv2.MetricSpec) *observation {
+func watched(n int32, b *autoscalingv2.HorizontalPodAutoscalerBehavior,
+	metrics ...autoscalingv2.MetricSpec) *observation {
 	a := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "h"}}
 	a.Spec = autoscalingv2.HorizontalPodAutoscalerSpec{
-		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: "Deployment", Name: "w", APIVersion: "apps/v1"}, MaxReplicas: 10, Metrics: metrics, Behavior: b,
+		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: "Deployment", Name: "w", APIVersion: "apps/v1"},
+		MaxReplicas:    10, Metrics: metrics, Behavior: b,
 	}
 	return &observation{autoscaler: a, wanted: n, present: n, history: &history{}, now: now, config: flag}
 }
@@ -130,35 +138,55 @@ func TestCPU(t *testing.T) {
 		pods     []seen
 		want     string
 	}{
-		{"above the target", 3, nil, []seen{busy(90), busy(90), busy(90)}, "6 true" + follows + "Limited=DesiredWithinRange"},
-		{"within the tolerance", 3, nil, []seen{busy(52), busy(52), busy(52)}, "3 false" + follows + "Limited=DesiredWithinRange"},
-		{"below the target", 3, down, []seen{busy(20), busy(20), busy(20)}, "2 true" + follows + "Limited=DesiredWithinRange"},
-		{"below the target, but lately not", 3, nil, []seen{busy(20), busy(20), busy(20)}, "3 false AbleToScale=ScaleDownStabilized Active=ValidMetricFound Limited=DesiredWithinRange"},
-		{"far above the target", 3, nil, []seen{busy(900), busy(900), busy(900)}, "6 true" + follows + "Limited=ScaleUpLimit"},
-		{"a missing pod on the way down", 4, down, []seen{busy(5), busy(5), busy(5), busy(-1)}, "3 true" + follows + "Limited=DesiredWithinRange"},
-		{"an unready pod", 3, nil, []seen{busy(90), busy(90), busy(90).like(unready(time.Minute, 50*time.Second))}, "4 true" + follows + "Limited=DesiredWithinRange"},
-		{"a pod that never was ready", 3, nil, []seen{busy(90), busy(90), busy(90).like(unready(time.Hour, time.Hour-10*time.Second))}, "4 true" + follows + "Limited=DesiredWithinRange"},
-		{"a pod that was ready once", 3, nil, []seen{busy(90), busy(90), busy(90).like(unready(time.Hour, 100*time.Second))}, "6 true" + follows + "Limited=DesiredWithinRange"},
-		{"a pod that has just become ready", 3, nil, []seen{busy(90), busy(90), busy(90).like(func(s *seen) { s.start, s.turn = time.Minute, 5*time.Second })}, "4 true" + follows + "Limited=DesiredWithinRange"},
-		{"a pending pod", 3, nil, []seen{busy(90), busy(90), busy(-1).like(func(s *seen) { s.phase = corev1.PodPending })}, "4 true" + follows + "Limited=DesiredWithinRange"},
-		{"a failed pod", 3, nil, []seen{busy(90), busy(90), busy(-1).like(func(s *seen) { s.phase = corev1.PodFailed })}, "4 true" + follows + "Limited=DesiredWithinRange"},
+		{"above the target", 3, nil, []seen{busy(90), busy(90), busy(90)},
+			"6 true" + follows + "Limited=DesiredWithinRange"},
+		{"within the tolerance", 3, nil, []seen{busy(52), busy(52), busy(52)},
+			"3 false" + follows + "Limited=DesiredWithinRange"},
+		{"below the target", 3, down, []seen{busy(20), busy(20), busy(20)},
+			"2 true" + follows + "Limited=DesiredWithinRange"},
+		{"below the target, but lately not", 3, nil, []seen{busy(20), busy(20), busy(20)},
+			"3 false AbleToScale=ScaleDownStabilized Active=ValidMetricFound Limited=DesiredWithinRange"},
+		{"far above the target", 3, nil, []seen{busy(900), busy(900), busy(900)},
+			"6 true" + follows + "Limited=ScaleUpLimit"},
+		{"a missing pod on the way down", 4, down, []seen{busy(5), busy(5), busy(5), busy(-1)},
+			"3 true" + follows + "Limited=DesiredWithinRange"},
+		{"an unready pod", 3, nil, []seen{busy(90), busy(90), busy(90).like(unready(time.Minute, 50*time.Second))},
+			"4 true" + follows + "Limited=DesiredWithinRange"},
+		{"a pod that never was ready", 3, nil,
+			[]seen{busy(90), busy(90), busy(90).like(unready(time.Hour, time.Hour-10*time.Second))},
+			"4 true" + follows + "Limited=DesiredWithinRange"},
+		{"a pod that was ready once", 3, nil,
+			[]seen{busy(90), busy(90), busy(90).like(unready(time.Hour, 100*time.Second))},
+			"6 true" + follows + "Limited=DesiredWithinRange"},
+		{"a pod that has just become ready", 3, nil, []seen{busy(90), busy(90), busy(90).like(func(s *seen) {
+			s.start, s.turn = time.Minute, 5*time.Second
+		})}, "4 true" + follows + "Limited=DesiredWithinRange"},
+		{"a pending pod", 3, nil, []seen{busy(90), busy(90), busy(-1).like(func(s *seen) {
+			s.phase = corev1.PodPending
+		})}, "4 true" + follows + "Limited=DesiredWithinRange"},
+		{"a failed pod", 3, nil, []seen{busy(90), busy(90), busy(-1).like(func(s *seen) {
+			s.phase = corev1.PodFailed
+		})}, "4 true" + follows + "Limited=DesiredWithinRange"},
 		{"one replica more a minute", 4, rules(func(b *autoscalingv2.HorizontalPodAutoscalerBehavior) {
 			b.ScaleUp.Policies = policy(autoscalingv2.PodsScalingPolicy, 1, 60)
 		}), []seen{busy(100), busy(100), busy(100), busy(100)}, "5 true" + follows + "Limited=ScaleUpLimit"},
 		{"a fifth less a minute", 8, rules(func(b *autoscalingv2.HorizontalPodAutoscalerBehavior) {
 			atOnce(b)
 			b.ScaleDown.Policies = policy(autoscalingv2.PercentScalingPolicy, 20, 60)
-		}), []seen{busy(1), busy(1), busy(1), busy(1), busy(1), busy(1), busy(1), busy(1)}, "6 true" + follows + "Limited=ScaleDownLimit"},
+		}), []seen{busy(1), busy(1), busy(1), busy(1), busy(1), busy(1), busy(1), busy(1)},
+			"6 true" + follows + "Limited=ScaleDownLimit"},
 		{"the smaller of two policies", 4, rules(func(b *autoscalingv2.HorizontalPodAutoscalerBehavior) {
 			b.ScaleUp.SelectPolicy = new(autoscalingv2.MinChangePolicySelect)
-			b.ScaleUp.Policies = append(policy(autoscalingv2.PodsScalingPolicy, 3, 60), policy(autoscalingv2.PercentScalingPolicy, 30, 60)...)
+			b.ScaleUp.Policies = append(policy(autoscalingv2.PodsScalingPolicy, 3, 60),
+				policy(autoscalingv2.PercentScalingPolicy, 30, 60)...)
 		}), []seen{busy(100), busy(100), busy(100), busy(100)}, "6 true" + follows + "Limited=ScaleUpLimit"},
 		{"not upwards", 4, rules(func(b *autoscalingv2.HorizontalPodAutoscalerBehavior) {
 			b.ScaleUp.SelectPolicy = new(autoscalingv2.DisabledPolicySelect)
 		}), []seen{busy(100), busy(100), busy(100), busy(100)}, "4 false" + follows + "Limited=ScaleUpLimit"},
 		{"upwards after a while", 4, rules(func(b *autoscalingv2.HorizontalPodAutoscalerBehavior) {
 			b.ScaleUp.StabilizationWindowSeconds = new(int32(60))
-		}), []seen{busy(100), busy(100), busy(100), busy(100)}, "4 false AbleToScale=ScaleUpStabilized Active=ValidMetricFound Limited=DesiredWithinRange"},
+		}), []seen{busy(100), busy(100), busy(100), busy(100)},
+			"4 false AbleToScale=ScaleUpStabilized Active=ValidMetricFound Limited=DesiredWithinRange"},
 		{"a tolerance of its own", 4, rules(func(b *autoscalingv2.HorizontalPodAutoscalerBehavior) {
 			b.ScaleUp.Tolerance = new(resource.MustParse("0.5"))
 		}), []seen{busy(70), busy(70), busy(70), busy(70)}, "4 false" + follows + "Limited=DesiredWithinRange"},
@@ -166,7 +194,9 @@ func TestCPU(t *testing.T) {
 			b.ScaleUp.Tolerance = new(resource.MustParse("0"))
 		}),
 			[]seen{busy(52), busy(52), busy(52), busy(52)}, "5 true" + follows + "Limited=DesiredWithinRange"},
-		{"nobody asks for CPU", 1, nil, []seen{busy(90).like(func(s *seen) { s.request = "" })}, "0 false AbleToScale=SucceededGetScale Active=FailedGetResourceMetric\n" +
+		{"nobody asks for CPU", 1, nil, []seen{busy(90).like(func(s *seen) {
+			s.request = ""
+		})}, "0 false AbleToScale=SucceededGetScale Active=FailedGetResourceMetric\n" +
 			"FailedGetResourceMetric: failed to get cpu utilization: missing request for cpu in container c of Pod p0\n" +
 			"FailedComputeMetricsReplicas: invalid metrics (1 invalid out of 1), first error is: failed to get cpu resource metric value: failed to get cpu utilization: missing request for cpu in container c of Pod p0"},
 		{"no pods", 1, nil, nil, "0 false AbleToScale=SucceededGetScale Active=FailedGetResourceMetric\n" +
@@ -199,10 +229,14 @@ func TestSeveralMetrics(t *testing.T) {
 		reason   string
 		failed   bool
 	}{
-		{"two", []autoscalingv2.MetricSpec{external("10", ""), external("", "10")}, []reading{value(20_000), value(55_000)}, 8, "external metric q(nil) above target", false},
-		{"one is lost, the other wants more", []autoscalingv2.MetricSpec{external("10", ""), external("", "10")}, []reading{lost, value(55_000)}, 6, "external metric q(nil) above target", true},
-		{"one is lost, the other wants fewer", []autoscalingv2.MetricSpec{external("10", ""), external("", "10")}, []reading{lost, value(5_000)}, 0, "", true},
-		{"several series", []autoscalingv2.MetricSpec{external("10", "")}, []reading{value(4_000, 1_000)}, 2, "All metrics below target", false},
+		{"two", []autoscalingv2.MetricSpec{external("10", ""), external("", "10")},
+			[]reading{value(20_000), value(55_000)}, 8, "external metric q(nil) above target", false},
+		{"one is lost, the other wants more", []autoscalingv2.MetricSpec{external("10", ""), external("", "10")},
+			[]reading{lost, value(55_000)}, 6, "external metric q(nil) above target", true},
+		{"one is lost, the other wants fewer", []autoscalingv2.MetricSpec{external("10", ""), external("", "10")},
+			[]reading{lost, value(5_000)}, 0, "", true},
+		{"several series", []autoscalingv2.MetricSpec{external("10", "")}, []reading{value(4_000, 1_000)}, 2,
+			"All metrics below target", false},
 	} {
 		o := watched(4, rules(atOnce), c.metrics...)
 		o.pods, _ = pods(busy(-1), busy(-1), busy(-1), busy(-1))
@@ -224,13 +258,15 @@ func TestConditionTimes(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	p.condition(autoscalingv2.AbleToScale, false, "C", "c", now.Add(2*time.Minute))
-	if c := p.status.Conditions[0]; len(p.status.Conditions) != 1 || !c.LastTransitionTime.Time.Equal(now.Add(2*time.Minute)) || c.Status != corev1.ConditionFalse {
+	if c := p.status.Conditions[0]; len(p.status.Conditions) != 1 ||
+		!c.LastTransitionTime.Time.Equal(now.Add(2*time.Minute)) || c.Status != corev1.ConditionFalse {
 		t.Errorf("%+v", c)
 	}
 }
 
-// TestHistories follows autoscalers with random rules and loads for an hour: the size stays between its bounds, no step goes beyond what a
-// policy allows over its whole period, and nothing goes down before the window has seen nothing higher.
+// TestHistories follows autoscalers with random rules and loads for an hour: the size stays between its bounds, no step
+// goes beyond what a policy allows over its whole period, and nothing goes down before the window has seen nothing
+// higher.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -276,13 +312,16 @@ type step struct {
 func randomRules(r *rand.Rand) *autoscalingv2.HorizontalPodAutoscalerBehavior {
 	some := func(x *autoscalingv2.HPAScalingRules) {
 		x.StabilizationWindowSeconds = new(int32(r.IntN(4) * 60))
-		x.SelectPolicy = new([]autoscalingv2.ScalingPolicySelect{autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect, autoscalingv2.DisabledPolicySelect}[r.IntN(3)])
+		x.SelectPolicy = new([]autoscalingv2.ScalingPolicySelect{autoscalingv2.MaxChangePolicySelect,
+			autoscalingv2.MinChangePolicySelect, autoscalingv2.DisabledPolicySelect}[r.IntN(3)])
 		x.Policies = nil
 		for range 1 + r.IntN(2) {
 			if r.IntN(2) == 0 {
-				x.Policies = append(x.Policies, policy(autoscalingv2.PodsScalingPolicy, int32(1+r.IntN(6)), int32(15+r.IntN(200)))...)
+				x.Policies = append(x.Policies,
+					policy(autoscalingv2.PodsScalingPolicy, int32(1+r.IntN(6)), int32(15+r.IntN(200)))...)
 			} else {
-				x.Policies = append(x.Policies, policy(autoscalingv2.PercentScalingPolicy, int32(10+r.IntN(90)), int32(15+r.IntN(200)))...)
+				x.Policies = append(x.Policies,
+					policy(autoscalingv2.PercentScalingPolicy, int32(10+r.IntN(90)), int32(15+r.IntN(200)))...)
 			}
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 )
 
-// history is what is remembered of an autoscaler, for as long as the process lives. Both lists hold nothing older than the longest window
-// or period that the API allows, an hour.
+// history is what is remembered of an autoscaler, for as long as the process lives. Both lists hold nothing older than
+// the longest window or period that the API allows, an hour.
 type history struct {
 	recommendations []recommendation
 	changes         []change
@@ -78,7 +78,8 @@ func (h *history) changed(by int32, now time.Time, b *autoscalingv2.HorizontalPo
 	h.changes = append(kept, change{by, now})
 }
 
-// size is how many replicas there were, by what is remembered, at the beginning of the period that ends now with replicas.
+// size is how many replicas there were, by what is remembered, at the beginning of the period that ends now with
+// replicas.
 func (h *history) size(replicas int32, period time.Duration, now time.Time) int32 {
 	for _, c := range h.changes {
 		if c.at.After(now.Add(-period)) {

@@ -38,8 +38,10 @@ const plainUp = 4
 
 // stabilized is what of the recommendations of the window may be done now, and notes the newest, n.
 func (o *observation) stabilized(n int32) limited {
-	down := limited{0, "ScaleDownStabilized", "recent recommendations were higher than current one, applying the highest recent recommendation"}
-	up := limited{0, "ScaleUpStabilized", "recent recommendations were lower than current one, applying the lowest recent recommendation"}
+	down := limited{0, "ScaleDownStabilized",
+		"recent recommendations were higher than current one, applying the highest recent recommendation"}
+	up := limited{0, "ScaleUpStabilized",
+		"recent recommendations were lower than current one, applying the lowest recent recommendation"}
 	b := o.autoscaler.Spec.Behavior
 	if b == nil {
 		window := o.config.Stabilization

@@ -21,19 +21,29 @@ func newMetrics(m *controller.Metrics, count func() float64) *metrics {
 	labels, buckets := []string{"action", "error"}, prometheus.ExponentialBuckets(0.001, 2, 15)
 	about := " The label 'action' is 'scale_down', 'scale_up' or 'none'; the label 'error' is 'spec', 'internal' or 'none'."
 	out := &metrics{
-		reconciliations: prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: subsystem, Name: "reconciliations_total", Help: "Number of reconciliations of HPA controller." + about}, labels),
+		reconciliations: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Subsystem: subsystem, Name: "reconciliations_total",
+				Help: "Number of reconciliations of HPA controller." + about}, labels),
 		reconciling: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Subsystem: subsystem, Name: "reconciliation_duration_seconds", Help: "The time(seconds) that the HPA controller takes to reconcile once." + about, Buckets: buckets,
+			Subsystem: subsystem, Name: "reconciliation_duration_seconds",
+			Help: "The time(seconds) that the HPA controller takes to reconcile once." + about, Buckets: buckets,
 		}, labels),
-		computations: prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: subsystem, Name: "metric_computation_total", Help: "Number of metric computations." + about}, append(labels, "metric_type")),
+		computations: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Subsystem: subsystem, Name: "metric_computation_total",
+				Help: "Number of metric computations." + about}, append(labels, "metric_type")),
 		computing: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Subsystem: subsystem, Name: "metric_computation_duration_seconds", Help: "The time(seconds) that the HPA controller takes to calculate one metric." + about, Buckets: buckets,
+			Subsystem: subsystem, Name: "metric_computation_duration_seconds",
+			Help: "The time(seconds) that the HPA controller takes to calculate one metric." + about, Buckets: buckets,
 		}, append(labels, "metric_type")),
-		desired: prometheus.NewGaugeVec(prometheus.GaugeOpts{Subsystem: subsystem, Name: "desired_replicas", Help: "Current desired replica count for HPA objects."}, []string{"namespace", "hpa_name"}),
+		desired: prometheus.NewGaugeVec(
+			prometheus.GaugeOpts{Subsystem: subsystem, Name: "desired_replicas",
+				Help: "Current desired replica count for HPA objects."}, []string{"namespace", "hpa_name"}),
 	}
 	for _, c := range []prometheus.Collector{
 		out.reconciliations, out.reconciling, out.computations, out.computing, out.desired,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Subsystem: subsystem, Name: "num_horizontal_pod_autoscalers", Help: "Current number of controlled HPA objects."}, count),
+		prometheus.NewGaugeFunc(
+			prometheus.GaugeOpts{Subsystem: subsystem, Name: "num_horizontal_pod_autoscalers",
+				Help: "Current number of controlled HPA objects."}, count),
 	} {
 		m.Register(c)
 	}

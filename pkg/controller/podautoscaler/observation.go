@@ -15,8 +15,8 @@ type Config struct {
 	Period time.Duration
 	// Stabilization is the window down of autoscalers that name none.
 	Stabilization time.Duration
-	// Tolerance is how far metrics may be from their targets, as a share of these, before anything is scaled; of autoscalers that name
-	// none.
+	// Tolerance is how far metrics may be from their targets, as a share of these, before anything is scaled; of
+	// autoscalers that name none.
 	Tolerance float64
 	// CPUInitialization is how long after its start a pod's use of CPU counts only while it is ready.
 	CPUInitialization time.Duration
@@ -39,8 +39,8 @@ type observation struct {
 	config   Config
 }
 
-// reading is what a metrics API says of one metric. values are milli-units: one value, several (of an external metric), or one of each
-// pod by its name.
+// reading is what a metrics API says of one metric. values are milli-units: one value, several (of an external metric),
+// or one of each pod by its name.
 type reading struct {
 	values []int64
 	pods   map[string]podValue

@@ -1,6 +1,7 @@
 // Package podautoscaler keeps the size of what HorizontalPodAutoscalers are about by metrics
-// (https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/). What is decided (observation.decide) is a pure
-// function of one observation: the target's scale, its pods, the metrics, what was recommended and done before, and the time.
+// (https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/). What is decided
+// (observation.decide) is a pure function of one observation: the target's scale, its pods, the metrics, what was
+// recommended and done before, and the time.
 package podautoscaler
 
 import (
@@ -39,8 +40,8 @@ type Controller struct {
 	known map[controller.Key]*memory
 }
 
-// memory is what is remembered of one autoscaler. The history belongs to who reconciles it; selector is its target's, nil until it is
-// read.
+// memory is what is remembered of one autoscaler. The history belongs to who reconciles it; selector is its target's,
+// nil until it is read.
 type memory struct {
 	history  history
 	selector labels.Selector
@@ -58,15 +59,19 @@ func New(d controller.Deps, config Config) (*Controller, error) {
 		known: map[controller.Key]*memory{},
 	}
 	c.metrics = newMetrics(d.Metrics, func() float64 { return float64(len(c.autoscalers.Raw().GetStore().ListKeys())) })
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "horizontalpodautoscaler", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "horizontalpodautoscaler", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
+		c.Reconcile)
 	add := func(a *autoscalingv2.HorizontalPodAutoscaler) { c.loop.Add(controller.KeyOf(a)) }
 	return c, errors.Join(
 		// Of its own status an autoscaler need not be told.
-		controller.Watch(c.loop, c.autoscalers, controller.Handlers[*autoscalingv2.HorizontalPodAutoscaler]{Add: add, Delete: add, Update: func(old, a *autoscalingv2.HorizontalPodAutoscaler) {
-			if old.UID != a.UID || !apiequality.Semantic.DeepEqual(old.Spec, a.Spec) {
-				add(a)
-			}
-		}}),
+		controller.Watch(c.loop, c.autoscalers,
+			controller.Handlers[*autoscalingv2.HorizontalPodAutoscaler]{Add: add, Delete: add,
+				Update: func(old, a *autoscalingv2.HorizontalPodAutoscaler) {
+					if old.UID != a.UID || !apiequality.Semantic.DeepEqual(old.Spec, a.Spec) {
+						add(a)
+					}
+				}}),
 		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{}),
 	)
 }
@@ -74,7 +79,8 @@ func New(d controller.Deps, config Config) (*Controller, error) {
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// Reconcile looks at one autoscaler and comes back after the period, whatever it met: nothing tells when a metric changes.
+// Reconcile looks at one autoscaler and comes back after the period, whatever it met: nothing tells when a metric
+// changes.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	a, ok := c.autoscalers.Get(key)
 	if !ok {
@@ -106,7 +112,8 @@ func (c *Controller) observe(ctx context.Context, a *autoscalingv2.HorizontalPod
 		var spec errSpec
 		return unreachable(a, err, errors.As(err, &spec), now)
 	}
-	o := &observation{autoscaler: a, wanted: t.scale.Spec.Replicas, present: t.scale.Status.Replicas, history: &m.history, now: now, config: c.config}
+	o := &observation{autoscaler: a, wanted: t.scale.Spec.Replicas, present: t.scale.Status.Replicas,
+		history: &m.history, now: now, config: c.config}
 	if _, _, done := outOfRange(a, o.wanted); !done {
 		var selector labels.Selector
 		if selector, o.selection = c.selected(m, t.scale.Status.Selector); o.selection == nil {
@@ -116,7 +123,8 @@ func (c *Controller) observe(ctx context.Context, a *autoscalingv2.HorizontalPod
 		if o.selection == nil {
 			for i := range a.Spec.Metrics {
 				began := c.Now()
-				o.readings = append(o.readings, c.sources.read(ctx, a.Namespace, t.scale.Status.Selector, &a.Spec.Metrics[i]))
+				o.readings = append(o.readings,
+					c.sources.read(ctx, a.Namespace, t.scale.Status.Selector, &a.Spec.Metrics[i]))
 				o.readings[i].took = c.Now().Sub(began)
 			}
 		}
@@ -139,7 +147,8 @@ func (c *Controller) observe(ctx context.Context, a *autoscalingv2.HorizontalPod
 func (c *Controller) selected(m *memory, text string) (labels.Selector, *failure) {
 	if text == "" {
 		err := errors.New("selector is required")
-		return nil, &failure{reason: "InvalidSelector", event: "SelectorRequired", said: err.Error(), condition: "the HPA target's scale is missing a selector", err: err, spec: true}
+		return nil, &failure{reason: "InvalidSelector", event: "SelectorRequired", said: err.Error(),
+			condition: "the HPA target's scale is missing a selector", err: err, spec: true}
 	}
 	s, err := labels.Parse(text)
 	if err != nil {
@@ -153,7 +162,9 @@ func (c *Controller) selected(m *memory, text string) (labels.Selector, *failure
 }
 
 func (c *Controller) matching(namespace string, s labels.Selector) []*corev1.Pod {
-	return slices.DeleteFunc(c.pods.InNamespace(namespace), func(p *corev1.Pod) bool { return !s.Matches(labels.Set(p.Labels)) })
+	return slices.DeleteFunc(c.pods.InNamespace(namespace), func(p *corev1.Pod) bool {
+		return !s.Matches(labels.Set(p.Labels))
+	})
 }
 
 // alone tells if other autoscalers are about some of the pods: they would undo each other's work.
@@ -162,7 +173,10 @@ func (c *Controller) alone(key controller.Key, pods []*corev1.Pod, selector stri
 	defer c.mu.Unlock()
 	var all []string
 	for k, m := range c.known {
-		if k.Namespace == key.Namespace && m.selector != nil && (k == key || slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return m.selector.Matches(labels.Set(p.Labels)) })) {
+		if k.Namespace == key.Namespace && m.selector != nil &&
+			(k == key || slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
+				return m.selector.Matches(labels.Set(p.Labels))
+			})) {
 			all = append(all, k.String())
 		}
 	}
@@ -193,7 +207,8 @@ func (c *Controller) forget(key controller.Key) {
 }
 
 // store writes the status if it is news.
-func (c *Controller) store(ctx context.Context, a *autoscalingv2.HorizontalPodAutoscaler, status *autoscalingv2.HorizontalPodAutoscalerStatus) error {
+func (c *Controller) store(ctx context.Context, a *autoscalingv2.HorizontalPodAutoscaler,
+	status *autoscalingv2.HorizontalPodAutoscalerStatus) error {
 	if apiequality.Semantic.DeepEqual(&a.Status, status) {
 		return nil
 	}

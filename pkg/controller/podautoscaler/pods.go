@@ -17,8 +17,8 @@ type sorted struct {
 	unready, missing []string
 }
 
-// sortPods looks at each pod. Those that have failed or are going are left out. Only of CPU does readiness matter: what pods use of it
-// while they start is not their work.
+// sortPods looks at each pod. Those that have failed or are going are left out. Only of CPU does readiness matter: what
+// pods use of it while they start is not their work.
 func sortPods(pods []*corev1.Pod, values map[string]podValue, cpu bool, now time.Time, c Config) sorted {
 	s := sorted{ready: map[string]podValue{}}
 	for _, p := range pods {
@@ -38,8 +38,8 @@ func sortPods(pods []*corev1.Pod, values map[string]podValue, cpu bool, now time
 	return s
 }
 
-// starting tells whether a pod's use of CPU is that of its start: in its first time when it is not ready, or was not for all of what was
-// measured; later when it has never been ready.
+// starting tells whether a pod's use of CPU is that of its start: in its first time when it is not ready, or was not
+// for all of what was measured; later when it has never been ready.
 func starting(p *corev1.Pod, v podValue, now time.Time, c Config) bool {
 	ready := controller.PodCondition(p, corev1.PodReady)
 	if ready == nil || p.Status.StartTime == nil {
@@ -62,8 +62,8 @@ func readyPods(pods []*corev1.Pod) int {
 	return n
 }
 
-// requests are the milli-units of a resource that each pod, or its container of a name (not ""), asks for; one without such a container
-// asks for none.
+// requests are the milli-units of a resource that each pod, or its container of a name (not ""), asks for; one without
+// such a container asks for none.
 func requests(pods []*corev1.Pod, name corev1.ResourceName, container string) (map[string]int64, error) {
 	out := make(map[string]int64, len(pods))
 	for _, p := range pods {

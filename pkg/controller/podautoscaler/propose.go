@@ -30,31 +30,36 @@ func (o *observation) propose(m *autoscalingv2.MetricSpec, r reading) (proposal,
 		return o.proposeExternal(m.External, r)
 	}
 	err := fmt.Errorf("unknown metric source type %q", m.Type)
-	return proposal{}, &failure{reason: "InvalidMetricSourceType", said: err.Error(), condition: "the HPA was unable to compute the replica count: " + err.Error(), err: err, spec: true}
+	return proposal{}, &failure{reason: "InvalidMetricSourceType", said: err.Error(),
+		condition: "the HPA was unable to compute the replica count: " + err.Error(), err: err, spec: true}
 }
 
 // unable is the failure of a metric; before is what the log has before the cause.
 func unable(reason, before string, cause error) *failure {
 	return &failure{
-		reason: reason, said: cause.Error(), condition: "the HPA was unable to compute the replica count: " + cause.Error(),
-		err: fmt.Errorf("%s: %w", before, cause),
+		reason: reason, said: cause.Error(),
+		condition: "the HPA was unable to compute the replica count: " + cause.Error(),
+		err:       fmt.Errorf("%s: %w", before, cause),
 	}
 }
 
 func (o *observation) proposeObject(m *autoscalingv2.ObjectMetricSource, r reading) (proposal, *failure) {
 	const reason, before = "FailedGetObjectMetric", "failed to get object metric value"
 	status := &autoscalingv2.ObjectMetricStatus{
-		DescribedObject: m.DescribedObject, Metric: autoscalingv2.MetricIdentifier{Name: m.Metric.Name, Selector: m.Metric.Selector},
+		DescribedObject: m.DescribedObject,
+		Metric:          autoscalingv2.MetricIdentifier{Name: m.Metric.Name, Selector: m.Metric.Selector},
 	}
 	p := proposal{name: fmt.Sprintf("%s metric %s", m.DescribedObject.Kind, m.Metric.Name)}
 	p.status = autoscalingv2.MetricStatus{Type: autoscalingv2.ObjectMetricSourceType, Object: status}
 	cause := func(err error) error {
-		return fmt.Errorf("unable to get metric %s: %s on %s %s/%w", m.Metric.Name, m.DescribedObject.Kind, o.autoscaler.Namespace, m.DescribedObject.Name, err)
+		return fmt.Errorf("unable to get metric %s: %s on %s %s/%w", m.Metric.Name, m.DescribedObject.Kind,
+			o.autoscaler.Namespace, m.DescribedObject.Name, err)
 	}
 	target, perPod := average(&m.Target)
 	if m.Target.Type == autoscalingv2.AverageValueMetricType && perPod {
 		if r.err != nil {
-			return proposal{}, unable(reason, before+fmt.Sprintf(": failed to get %s object metric", m.Metric.Name), cause(r.err))
+			return proposal{}, unable(reason, before+fmt.Sprintf(": failed to get %s object metric", m.Metric.Name),
+				cause(r.err))
 		}
 		var share int64
 		p.replicas, share = o.ofShare(r.values[0], target)
@@ -62,7 +67,8 @@ func (o *observation) proposeObject(m *autoscalingv2.ObjectMetricSource, r readi
 		return p, nil
 	}
 	if m.Target.Value == nil {
-		return proposal{}, unable(reason, before, fmt.Errorf("invalid object metric source: neither a value target nor an average value target was set"))
+		return proposal{}, unable(reason, before,
+			fmt.Errorf("invalid object metric source: neither a value target nor an average value target was set"))
 	}
 	if r.err != nil {
 		return proposal{}, unable(reason, before, cause(r.err))
@@ -106,26 +112,34 @@ func (o *observation) raw(r reading, target int64, name corev1.ResourceName) (in
 func (o *observation) proposeResource(m *autoscalingv2.ResourceMetricSource, r reading) (proposal, *failure) {
 	n, current, name, err := o.ofResource(m.Name, "", &m.Target, r)
 	if err != nil {
-		return proposal{}, unable("FailedGetResourceMetric", fmt.Sprintf("failed to get %s resource metric value", m.Name), err)
+		return proposal{}, unable("FailedGetResourceMetric",
+			fmt.Sprintf("failed to get %s resource metric value", m.Name), err)
 	}
 	return proposal{replicas: n, name: fmt.Sprintf("%s resource%s", m.Name, name), status: autoscalingv2.MetricStatus{
-		Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricStatus{Name: m.Name, Current: current},
+		Type:     autoscalingv2.ResourceMetricSourceType,
+		Resource: &autoscalingv2.ResourceMetricStatus{Name: m.Name, Current: current},
 	}}, nil
 }
 
-func (o *observation) proposeContainerResource(m *autoscalingv2.ContainerResourceMetricSource, r reading) (proposal, *failure) {
+func (o *observation) proposeContainerResource(m *autoscalingv2.ContainerResourceMetricSource, r reading) (proposal,
+	*failure) {
 	n, current, name, err := o.ofResource(m.Name, m.Container, &m.Target, r)
 	if err != nil {
-		return proposal{}, unable("FailedGetContainerResourceMetric", fmt.Sprintf("failed to get %s container metric value", m.Container), err)
+		return proposal{}, unable("FailedGetContainerResourceMetric",
+			fmt.Sprintf("failed to get %s container metric value", m.Container), err)
 	}
-	return proposal{replicas: n, name: fmt.Sprintf("%s container resource%s", m.Name, name), status: autoscalingv2.MetricStatus{
-		Type:              autoscalingv2.ContainerResourceMetricSourceType,
-		ContainerResource: &autoscalingv2.ContainerResourceMetricStatus{Name: m.Name, Container: m.Container, Current: current},
-	}}, nil
+	return proposal{replicas: n, name: fmt.Sprintf("%s container resource%s", m.Name, name),
+		status: autoscalingv2.MetricStatus{
+			Type: autoscalingv2.ContainerResourceMetricSourceType,
+			ContainerResource: &autoscalingv2.ContainerResourceMetricStatus{Name: m.Name, Container: m.Container,
+				Current: current},
+		}}, nil
 }
 
-// ofResource judges a resource of pods, or of their container of a name (not ""); suffix says of what the target is a share.
-func (o *observation) ofResource(name corev1.ResourceName, container string, t *autoscalingv2.MetricTarget, r reading) (n int32, current autoscalingv2.MetricValueStatus, suffix string, err error) {
+// ofResource judges a resource of pods, or of their container of a name (not ""); suffix says of what the target is a
+// share.
+func (o *observation) ofResource(name corev1.ResourceName, container string, t *autoscalingv2.MetricTarget,
+	r reading) (n int32, current autoscalingv2.MetricValueStatus, suffix string, err error) {
 	if target, ok := average(t); ok {
 		var seen usage
 		if err = r.err; err != nil {
@@ -140,7 +154,8 @@ func (o *observation) ofResource(name corev1.ResourceName, container string, t *
 		return n, current, "", nil
 	}
 	if t.AverageUtilization == nil {
-		return 0, current, "", fmt.Errorf("invalid resource metric source: neither an average utilization target nor an average value (usage) target was set")
+		return 0, current, "", fmt.Errorf(
+			"invalid resource metric source: neither an average utilization target nor an average value (usage) target was set")
 	}
 	n, seen, err := o.utilized(name, container, *t.AverageUtilization, r)
 	if err != nil {
@@ -150,7 +165,8 @@ func (o *observation) ofResource(name corev1.ResourceName, container string, t *
 	return n, current, " utilization (percentage of request)", nil
 }
 
-func (o *observation) utilized(name corev1.ResourceName, container string, target int32, r reading) (int32, usage, error) {
+func (o *observation) utilized(name corev1.ResourceName, container string, target int32, r reading) (int32, usage,
+	error) {
 	if r.err != nil {
 		return 0, usage{}, fmt.Errorf("unable to get metrics for resource %s: %w", name, r.err)
 	}
@@ -162,19 +178,23 @@ func (o *observation) utilized(name corev1.ResourceName, container string, targe
 		return 0, usage{}, err
 	}
 	s := sortPods(o.pods, r.pods, name == corev1.ResourceCPU, o.now, o.config)
-	return o.ofPods(s, byRequests(asked, target), func(pod string) int64 { return asked[pod] * fallbackUtilization(target) / 100 })
+	return o.ofPods(s, byRequests(asked, target), func(pod string) int64 {
+		return asked[pod] * fallbackUtilization(target) / 100
+	})
 }
 
 func (o *observation) proposeExternal(m *autoscalingv2.ExternalMetricSource, r reading) (proposal, *failure) {
 	const reason = "FailedGetExternalMetric"
 	before := fmt.Sprintf("failed to get %s external metric value", m.Metric.Name)
-	status := &autoscalingv2.ExternalMetricStatus{Metric: autoscalingv2.MetricIdentifier{Name: m.Metric.Name, Selector: m.Metric.Selector}}
+	status := &autoscalingv2.ExternalMetricStatus{
+		Metric: autoscalingv2.MetricIdentifier{Name: m.Metric.Name, Selector: m.Metric.Selector}}
 	p := proposal{
 		name:   fmt.Sprintf("external metric %s(%+v)", m.Metric.Name, m.Metric.Selector),
 		status: autoscalingv2.MetricStatus{Type: autoscalingv2.ExternalMetricSourceType, External: status},
 	}
 	cause := func(err error) error {
-		return fmt.Errorf("unable to get external metric %s/%s/%+v: %w", o.autoscaler.Namespace, m.Metric.Name, m.Metric.Selector, err)
+		return fmt.Errorf("unable to get external metric %s/%s/%+v: %w", o.autoscaler.Namespace, m.Metric.Name,
+			m.Metric.Selector, err)
 	}
 	var sum int64
 	for _, v := range r.values {
@@ -182,7 +202,8 @@ func (o *observation) proposeExternal(m *autoscalingv2.ExternalMetricSource, r r
 	}
 	if target, ok := average(&m.Target); ok {
 		if r.err != nil {
-			return proposal{}, unable(reason, before+fmt.Sprintf(": failed to get %s external metric", m.Metric.Name), cause(r.err))
+			return proposal{}, unable(reason, before+fmt.Sprintf(": failed to get %s external metric", m.Metric.Name),
+				cause(r.err))
 		}
 		var share int64
 		p.replicas, share = o.ofShare(sum, target)
@@ -190,7 +211,8 @@ func (o *observation) proposeExternal(m *autoscalingv2.ExternalMetricSource, r r
 		return p, nil
 	}
 	if m.Target.Value == nil {
-		return proposal{}, unable(reason, before, fmt.Errorf("invalid external metric source: neither a value target nor an average value target was set"))
+		return proposal{}, unable(reason, before,
+			fmt.Errorf("invalid external metric source: neither a value target nor an average value target was set"))
 	}
 	before += ": failed to get external metric " + m.Metric.Name
 	if r.err != nil {

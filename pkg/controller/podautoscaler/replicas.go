@@ -7,7 +7,8 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 )
 
-// The algorithm is that of https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#algorithm-details.
+// The algorithm is that of
+// https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#algorithm-details.
 
 // tolerances are how far below and above 1 the ratio of a metric to its target may be without consequences.
 type tolerances struct{ down, up float64 }
@@ -74,9 +75,9 @@ func total(values map[string]podValue) int64 {
 	return sum
 }
 
-// ofPods is how many replicas bring the pods' average to the target. Pods without a value are taken for ones that would damp the change:
-// missing ones use nothing on the way up and missingDown of a pod on the way down; starting ones use nothing on the way up. If that would
-// turn the direction, nothing changes.
+// ofPods is how many replicas bring the pods' average to the target. Pods without a value are taken for ones that would
+// damp the change: missing ones use nothing on the way up and missingDown of a pod on the way down; starting ones use
+// nothing on the way up. If that would turn the direction, nothing changes.
 func (o *observation) ofPods(s sorted, m measure, missingDown func(pod string) int64) (int32, usage, error) {
 	if len(s.ready) == 0 {
 		return 0, usage{}, errors.New("did not receive metrics for targeted pods (pods might be unready)")

@@ -72,9 +72,11 @@ func (s *sources) read(ctx context.Context, namespace, selector string, m *autos
 }
 
 // resource reads what pods, or their containers of a name (not ""), use. A pod of which not all is known is left out.
-func (s *sources) resource(ctx context.Context, namespace, selector string, name corev1.ResourceName, container string) (map[string]podValue, error) {
+func (s *sources) resource(ctx context.Context, namespace, selector string, name corev1.ResourceName,
+	container string) (map[string]podValue, error) {
 	var list items[podMetrics]
-	at := apiclient.Place{GroupVersion: schema.GroupVersion{Group: "metrics.k8s.io", Version: "v1beta1"}, Namespace: namespace, Resource: "pods"}
+	at := apiclient.Place{GroupVersion: schema.GroupVersion{Group: "metrics.k8s.io", Version: "v1beta1"},
+		Namespace: namespace, Resource: "pods"}
 	if err := s.client.ReadJSON(ctx, at, url.Values{"labelSelector": {selector}}, &list); err != nil {
 		return nil, fmt.Errorf("unable to fetch metrics from resource metrics API: %w", err)
 	}
@@ -140,7 +142,8 @@ func (s *sources) customVersion(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("no custom metrics API (%s) registered", customGroup)
 }
 
-func (s *sources) ofPods(ctx context.Context, namespace, selector string, m autoscalingv2.MetricIdentifier) (map[string]podValue, error) {
+func (s *sources) ofPods(ctx context.Context, namespace, selector string,
+	m autoscalingv2.MetricIdentifier) (map[string]podValue, error) {
 	query, err := withSelector(url.Values{"labelSelector": {selector}}, "metricLabelSelector", m.Selector)
 	if err != nil {
 		return nil, err
@@ -163,7 +166,8 @@ func (s *sources) ofPods(ctx context.Context, namespace, selector string, m auto
 	return out, nil
 }
 
-func (s *sources) ofObject(ctx context.Context, namespace string, ref autoscalingv2.CrossVersionObjectReference, m autoscalingv2.MetricIdentifier) ([]int64, error) {
+func (s *sources) ofObject(ctx context.Context, namespace string, ref autoscalingv2.CrossVersionObjectReference,
+	m autoscalingv2.MetricIdentifier) ([]int64, error) {
 	query, err := withSelector(url.Values{}, "metricLabelSelector", m.Selector)
 	if err != nil {
 		return nil, err
@@ -183,7 +187,8 @@ func (s *sources) ofObject(ctx context.Context, namespace string, ref autoscalin
 }
 
 // place is where an object's metric is: a namespace's own are below it.
-func (s *sources) place(ctx context.Context, namespace string, ref autoscalingv2.CrossVersionObjectReference, metric string) (apiclient.Place, error) {
+func (s *sources) place(ctx context.Context, namespace string, ref autoscalingv2.CrossVersionObjectReference,
+	metric string) (apiclient.Place, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
 		return apiclient.Place{}, err
@@ -209,7 +214,8 @@ func (s *sources) external(ctx context.Context, namespace string, m autoscalingv
 		return nil, err
 	}
 	var list items[metricValue]
-	at := apiclient.Place{GroupVersion: schema.GroupVersion{Group: "external.metrics.k8s.io", Version: "v1beta1"}, Namespace: namespace, Resource: m.Name}
+	at := apiclient.Place{GroupVersion: schema.GroupVersion{Group: "external.metrics.k8s.io", Version: "v1beta1"},
+		Namespace: namespace, Resource: m.Name}
 	if err := s.client.ReadJSON(ctx, at, query, &list); err != nil {
 		return nil, fmt.Errorf("unable to fetch metrics from external metrics API: %w", err)
 	}

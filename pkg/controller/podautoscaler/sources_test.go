@@ -80,13 +80,16 @@ func TestSources(t *testing.T) {
 	of := func(milli int64, window time.Duration) podValue { return podValue{milli, at, window} }
 	labelled := &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	memory, container := cpu(1), autoscalingv2.MetricSpec{
-		Type: autoscalingv2.ContainerResourceMetricSourceType, ContainerResource: &autoscalingv2.ContainerResourceMetricSource{Name: "cpu", Container: "d"},
+		Type:              autoscalingv2.ContainerResourceMetricSourceType,
+		ContainerResource: &autoscalingv2.ContainerResourceMetricSource{Name: "cpu", Container: "d"},
 	}
 	memory.Resource.Name = "memory"
 	object := func(kind, name, version string) autoscalingv2.MetricSpec {
-		return autoscalingv2.MetricSpec{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricSource{
-			DescribedObject: autoscalingv2.CrossVersionObjectReference{Kind: kind, Name: name, APIVersion: version}, Metric: autoscalingv2.MetricIdentifier{Name: "hits"},
-		}}
+		return autoscalingv2.MetricSpec{Type: autoscalingv2.ObjectMetricSourceType,
+			Object: &autoscalingv2.ObjectMetricSource{
+				DescribedObject: autoscalingv2.CrossVersionObjectReference{Kind: kind, Name: name, APIVersion: version},
+				Metric:          autoscalingv2.MetricIdentifier{Name: "hits"},
+			}}
 	}
 	for _, c := range []struct {
 		name, namespace string
@@ -95,23 +98,33 @@ func TestSources(t *testing.T) {
 		values          []int64
 		err             string
 	}{
-		{"resource", "ns", cpu(1), map[string]podValue{"a": of(106, 15500*time.Millisecond), "b": of(1000, 15*time.Second)}, nil, ""},
+		{"resource", "ns", cpu(1),
+			map[string]podValue{"a": of(106, 15500*time.Millisecond), "b": of(1000, 15*time.Second)}, nil, ""},
 		{"a resource of which not all is known", "ns", memory, map[string]podValue{}, nil, ""},
 		{"container", "ns", container, map[string]podValue{"a": of(6, 15500*time.Millisecond)}, nil, ""},
 		{"nothing is known", "empty", cpu(1), nil, nil, "no metrics returned from resource metrics API"},
-		{"no such API", "x", cpu(1), nil, nil, "unable to fetch metrics from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)"},
-		{"pods", "ns", autoscalingv2.MetricSpec{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "qps", Selector: labelled}}},
+		{"no such API", "x", cpu(1), nil, nil,
+			"unable to fetch metrics from resource metrics API: the server could not find the requested resource (get pods.metrics.k8s.io)"},
+		{"pods", "ns", autoscalingv2.MetricSpec{Type: autoscalingv2.PodsMetricSourceType,
+			Pods: &autoscalingv2.PodsMetricSource{
+				Metric: autoscalingv2.MetricIdentifier{Name: "qps", Selector: labelled}}},
 			map[string]podValue{"a": of(1500, 30*time.Second), "b": of(2_000_000, time.Minute)}, nil, ""},
 		{"object", "ns", object("Ingress", "main", "networking.k8s.io/v1"), nil, []int64{1500}, ""},
 		{"namespace", "ns", object("Namespace", "other", "v1"), nil, []int64{1500}, ""},
 		{"no metric of an object", "ns", object("Namespace", "none", "v1"), nil, nil,
 			"unable to fetch metrics from custom metrics API: the custom metrics API server returned 0 results when we asked for exactly one"},
-		{"custom, refused", "ns", object("Namespace", "refused", "v1"), nil, nil, "unable to fetch metrics from custom metrics API: the server could not find the metric hits: ask your operator"},
-		{"resource, refused", "refused", cpu(1), nil, nil, "unable to fetch metrics from resource metrics API: the server could not find the metric hits: ask your operator"},
-		{"external, refused", "refused", autoscalingv2.MetricSpec{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "q"}}},
+		{"custom, refused", "ns", object("Namespace", "refused", "v1"), nil, nil,
+			"unable to fetch metrics from custom metrics API: the server could not find the metric hits: ask your operator"},
+		{"resource, refused", "refused", cpu(1), nil, nil,
+			"unable to fetch metrics from resource metrics API: the server could not find the metric hits: ask your operator"},
+		{"external, refused", "refused",
+			autoscalingv2.MetricSpec{Type: autoscalingv2.ExternalMetricSourceType,
+				External: &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "q"}}},
 			nil, nil, "unable to fetch metrics from external metrics API: the server could not find the metric hits: ask your operator"},
 		{"unknown object", "ns", object("Nope", "x", "g/v1"), nil, nil, `no matches for kind "Nope" in group "g"`},
-		{"external", "ns", autoscalingv2.MetricSpec{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: "q", Selector: labelled}}},
+		{"external", "ns", autoscalingv2.MetricSpec{Type: autoscalingv2.ExternalMetricSourceType,
+			External: &autoscalingv2.ExternalMetricSource{
+				Metric: autoscalingv2.MetricIdentifier{Name: "q", Selector: labelled}}},
 			nil, []int64{3000, 500}, ""},
 	} {
 		r := s.read(t.Context(), c.namespace, "app=x", &c.metric)
@@ -129,8 +142,10 @@ func TestSources(t *testing.T) {
 			t.Errorf("%s: %s", c.name, diff)
 		}
 	}
-	r := metricsAPIs(t, nil).read(t.Context(), "ns", "app=x", &autoscalingv2.MetricSpec{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{}})
-	if r.err == nil || r.err.Error() != "unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered" {
+	r := metricsAPIs(t, nil).read(t.Context(), "ns", "app=x",
+		&autoscalingv2.MetricSpec{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{}})
+	if r.err == nil || r.err.Error() !=
+		"unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered" {
 		t.Errorf("without custom metrics: %v", r.err)
 	}
 }

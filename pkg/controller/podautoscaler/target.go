@@ -23,7 +23,8 @@ type errSpec struct{ error }
 func (e errSpec) Unwrap() error { return e.error }
 
 // find reads the target's scale.
-func find(ctx context.Context, c *apiclient.Client, kinds *served.Finder, a *autoscalingv2.HorizontalPodAutoscaler) (*target, error) {
+func find(ctx context.Context, c *apiclient.Client, kinds *served.Finder,
+	a *autoscalingv2.HorizontalPodAutoscaler) (*target, error) {
 	ref := a.Spec.ScaleTargetRef
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
@@ -33,7 +34,8 @@ func find(ctx context.Context, c *apiclient.Client, kinds *served.Finder, a *aut
 	if err != nil {
 		return nil, err
 	}
-	t := &target{access: apiclient.NewResource(c, r.GroupVersion(), r.Resource, &autoscalingv1.Scale{}), scale: &autoscalingv1.Scale{}}
+	t := &target{access: apiclient.NewResource(c, r.GroupVersion(), r.Resource, &autoscalingv1.Scale{}),
+		scale: &autoscalingv1.Scale{}}
 	return t, t.access.GetSub(ctx, a.Namespace, ref.Name, "scale", t.scale)
 }
 

@@ -2,8 +2,8 @@ package podcontrol
 
 import "sync"
 
-// slowStart calls f n times in batches of 1, 2, 4, … and stops after the first batch with an error, so that a hopeless template
-// costs few requests. i counts from 0. It returns how many calls were made, and the first error.
+// slowStart calls f n times in batches of 1, 2, 4, … and stops after the first batch with an error, so that a hopeless
+// template costs few requests. i counts from 0. It returns how many calls were made, and the first error.
 func slowStart(n int, f func(i int) error) (int, error) {
 	called := 0
 	for size := 1; called < n; size *= 2 {

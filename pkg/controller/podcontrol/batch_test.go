@@ -17,7 +17,8 @@ func TestSlowStart(t *testing.T) {
 			return nil
 		})
 		if got != c.want || len(calls) != got || (err != nil) != (c.failAt > 0) {
-			t.Errorf("slowStart(%d, fail at %d) = %d, %v after %d calls, want %d", c.n, c.failAt, got, err, len(calls), c.want)
+			t.Errorf("slowStart(%d, fail at %d) = %d, %v after %d calls, want %d", c.n, c.failAt, got, err, len(calls),
+				c.want)
 		}
 	}
 }

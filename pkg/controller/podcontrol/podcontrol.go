@@ -18,7 +18,8 @@ import (
 	"bonsai/pkg/controller/owned"
 )
 
-// Control creates and deletes the pods of owners. What it sends it expects to see, and each pod is an event of its owner's.
+// Control creates and deletes the pods of owners. What it sends it expects to see, and each pod is an event of its
+// owner's.
 type Control struct {
 	Pods   *apiclient.Resource[*corev1.Pod]
 	Expect *owned.Expectations
@@ -63,8 +64,8 @@ func (c Control) say(verb Verb, owner apiclient.Object, pod string, err error) {
 	}
 }
 
-// Change creates the pods of create, which may repeat one pod without a name, slowly at first, and deletes the victims all at
-// once. It returns the first error of either.
+// Change creates the pods of create, which may repeat one pod without a name, slowly at first, and deletes the victims
+// all at once. It returns the first error of either.
 func (c Control) Change(ctx context.Context, owner apiclient.Object, create, victims []*corev1.Pod) error {
 	uids := make([]types.UID, len(victims))
 	for i, p := range victims {
@@ -84,8 +85,8 @@ func (c Control) Change(ctx context.Context, owner apiclient.Object, create, vic
 // errEnding stops a batch of creations in a namespace that is ending.
 var errEnding = errors.New("the namespace is ending")
 
-// create creates one pod. One that is refused because the namespace is ending stays expected, so that the owner, which is about
-// to go too, does not try again at every event.
+// create creates one pod. One that is refused because the namespace is ending stays expected, so that the owner, which
+// is about to go too, does not try again at every event.
 func (c Control) create(ctx context.Context, owner apiclient.Object, pod *corev1.Pod) error {
 	made, err := c.Pods.Create(ctx, pod.DeepCopy()) // the encoder writes into what it encodes
 	if controller.NamespaceEnding(err) {

@@ -14,12 +14,14 @@ const (
 	unscheduled      = "unscheduled"
 )
 
-// metrics are upstream's, by its names: the pods that were deleted, and those that were to be and could not, by namespace and reason.
+// metrics are upstream's, by its names: the pods that were deleted, and those that were to be and could not, by
+// namespace and reason.
 type metrics struct{ deleted, failed *prometheus.CounterVec }
 
 func newMetrics(m *controller.Metrics) *metrics {
 	counter := func(name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "pod_gc_collector", Name: name, Help: help}, []string{"namespace", "reason"})
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "pod_gc_collector", Name: name, Help: help},
+			[]string{"namespace", "reason"})
 	}
 	out := &metrics{
 		deleted: counter("force_delete_pods_total", "Pods that were deleted at once."),

@@ -1,5 +1,6 @@
-// Package podgc deletes pods that nobody else will: those of nodes that are gone, those being deleted on nodes that somebody said
-// are out of service, those that were deleted before they were scheduled, and the oldest terminated ones beyond a threshold.
+// Package podgc deletes pods that nobody else will: those of nodes that are gone, those being deleted on nodes that
+// somebody said are out of service, those that were deleted before they were scheduled, and the oldest terminated ones
+// beyond a threshold.
 package podgc
 
 import (
@@ -46,7 +47,8 @@ func New(d controller.Deps, threshold int) (*Controller, error) {
 		pods: controller.InformerFor(d.Informers, core.Pods), nodes: controller.InformerFor(d.Informers, core.Nodes),
 		writes: core.Pods(d.Client), live: core.Nodes(d.Client), metrics: newMetrics(d.Metrics),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "pod-garbage-collector", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "pod-garbage-collector", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	now := func() { c.loop.Add(controller.Key{}) }
 	return c, errors.Join(
 		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{Update: func(_, p *corev1.Pod) {
@@ -64,7 +66,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	return c.loop.Run(ctx)
 }
 
-// Reconcile sweeps once. It looks at all nodes, but only at those pods that may have to go: there are many more of the others.
+// Reconcile sweeps once. It looks at all nodes, but only at those pods that may have to go: there are many more of the
+// others.
 func (c *Controller) Reconcile(ctx context.Context, _ controller.Key) (controller.Result, error) {
 	var errs []error
 	if c.threshold > 0 {
@@ -95,8 +98,8 @@ func (c *Controller) Reconcile(ctx context.Context, _ controller.Key) (controlle
 	return controller.Result{RequeueAfter: sweep}, errors.Join(errs...)
 }
 
-// outOfService tells whether a node is not ready and has the taint by which somebody promises that it is shut down: nothing on it
-// runs any more, so its pods need not be waited for
+// outOfService tells whether a node is not ready and has the taint by which somebody promises that it is shut down:
+// nothing on it runs any more, so its pods need not be waited for
 // (https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown).
 func outOfService(n *corev1.Node) bool {
 	if !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService }) {
@@ -118,7 +121,8 @@ func surplus(terminated []*corev1.Pod, threshold int) []*corev1.Pod {
 	return terminated[:n]
 }
 
-// goneNodes returns those of the nodes that pods name which have been missing for the quarantine, as the server confirms.
+// goneNodes returns those of the nodes that pods name which have been missing for the quarantine, as the server
+// confirms.
 func (c *Controller) goneNodes(ctx context.Context, named []string) ([]string, error) {
 	now := c.Now()
 	missing := map[string]time.Time{}
@@ -146,8 +150,8 @@ func (c *Controller) goneNodes(ctx context.Context, named []string) ([]string, e
 	return gone, errors.Join(errs...)
 }
 
-// remove deletes a pod at once. One that is not at its end is marked Failed first, so that its owner counts right; a message goes into
-// its condition DisruptionTarget.
+// remove deletes a pod at once. One that is not at its end is marked Failed first, so that its owner counts right; a
+// message goes into its condition DisruptionTarget.
 func (c *Controller) remove(ctx context.Context, p *corev1.Pod, why, message string) error {
 	err := c.end(ctx, p, message)
 	c.metrics.removed(p.Namespace, why, err)
@@ -161,7 +165,8 @@ func (c *Controller) end(ctx context.Context, p *corev1.Pod, message string) err
 		}
 	}
 	zero := int64(0)
-	err := c.writes.DeleteWith(ctx, p.Namespace, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
+	err := c.writes.DeleteWith(ctx, p.Namespace, p.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: &zero, Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

@@ -36,7 +36,8 @@ func pod(name, node string, phase corev1.PodPhase) *corev1.Pod {
 // TestSurplus: beyond the threshold the oldest terminated pods go, also when pods end later.
 func TestSurplus(t *testing.T) {
 	t.Parallel()
-	for threshold, want := range map[int][]string{-1: nil, 0: nil, 1: {"oldest", "middle"}, 2: {"oldest"}, 3: nil, 100: nil} {
+	for threshold, want := range map[int][]string{-1: nil, 0: nil, 1: {"oldest", "middle"}, 2: {"oldest"}, 3: nil,
+		100: nil} {
 		fake := &controllertest.Fake{}
 		ctl, err := New(fake.Deps(t, start), threshold)
 		if err != nil {
@@ -91,17 +92,24 @@ func TestSweep(t *testing.T) {
 	}{
 		{name: "node is there", pod: bound(), node: true, wait: time.Hour},
 		{name: "being deleted", pod: going(), node: true, wait: time.Hour},
-		{name: "being deleted, node out of service", pod: going(), node: true, out: true, want: []string{mark, remove, mark, remove}},
-		{name: "being deleted, node said to be out of service but ready", pod: going(), node: true, out: true, ready: true, wait: time.Hour},
+		{name: "being deleted, node out of service", pod: going(), node: true, out: true,
+			want: []string{mark, remove, mark, remove}},
+		{name: "being deleted, node said to be out of service but ready", pod: going(), node: true, out: true,
+			ready: true, wait: time.Hour},
 		{name: "node out of service, pod is to stay", pod: bound(), node: true, out: true, wait: time.Hour},
 		{name: "in quarantine", pod: bound(), wait: quarantine - time.Second},
-		{name: "node gone", pod: bound(), wait: quarantine, answer: map[string]error{ask: noNode}, want: []string{ask, mark, remove}},
-		{name: "node gone, pod at its end", pod: pod("p", "n1", corev1.PodFailed), wait: quarantine, answer: map[string]error{ask: noNode}, want: []string{ask, remove}},
+		{name: "node gone", pod: bound(), wait: quarantine, answer: map[string]error{ask: noNode},
+			want: []string{ask, mark, remove}},
+		{name: "node gone, pod at its end", pod: pod("p", "n1", corev1.PodFailed), wait: quarantine,
+			answer: map[string]error{ask: noNode}, want: []string{ask, remove}},
 		{name: "node only late in the cache", pod: bound(), wait: quarantine, want: []string{ask}},
-		{name: "server does not say", pod: bound(), wait: quarantine, answer: map[string]error{ask: apierrors.NewInternalError(noNode)}, want: []string{ask}, fails: true},
-		{name: "pod went meanwhile", pod: bound(), wait: quarantine, answer: map[string]error{ask: noNode, mark: noPod, remove: noPod}, want: []string{ask, mark, remove}},
-		{name: "marking fails: no deletion", pod: bound(), wait: quarantine, answer: map[string]error{ask: noNode, mark: apierrors.NewInternalError(noPod)},
-			want: []string{ask, mark}, fails: true},
+		{name: "server does not say", pod: bound(), wait: quarantine,
+			answer: map[string]error{ask: apierrors.NewInternalError(noNode)}, want: []string{ask}, fails: true},
+		{name: "pod went meanwhile", pod: bound(), wait: quarantine,
+			answer: map[string]error{ask: noNode, mark: noPod, remove: noPod}, want: []string{ask, mark, remove}},
+		{name: "marking fails: no deletion", pod: bound(), wait: quarantine,
+			answer: map[string]error{ask: noNode, mark: apierrors.NewInternalError(noPod)},
+			want:   []string{ask, mark}, fails: true},
 		{name: "deleted before it was scheduled", pod: leaving(), want: []string{mark, remove, mark, remove}},
 		{name: "waits to be scheduled", pod: pod("p", "", corev1.PodPending), wait: time.Hour},
 	} {
@@ -123,7 +131,8 @@ func TestSweep(t *testing.T) {
 			if c.node {
 				n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 				if c.out {
-					n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
+					n.Spec.Taints = []corev1.Taint{
+						{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
 				}
 				if c.ready {
 					n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
@@ -158,7 +167,8 @@ func checkCall(t *testing.T, call controllertest.Call, disrupted bool) {
 		if got := strings.Contains(string(call.Body), "DisruptionTarget"); got != disrupted {
 			t.Errorf("patch %s", call.Body)
 		}
-		if disrupted && (p.Status.Conditions[0].Reason != "DeletionByPodGC" || p.Status.Conditions[0].LastTransitionTime.Unix() != start.Add(quarantine).Unix()) {
+		if disrupted && (p.Status.Conditions[0].Reason != "DeletionByPodGC" ||
+			p.Status.Conditions[0].LastTransitionTime.Unix() != start.Add(quarantine).Unix()) {
 			t.Errorf("condition %+v", p.Status.Conditions[0])
 		}
 	case remove:

@@ -18,7 +18,8 @@ func TestHash(t *testing.T) {
 				Name: "busybox", Image: "busybox", TerminationMessagePath: "/dev/termination-log",
 				TerminationMessagePolicy: corev1.TerminationMessageReadFile, ImagePullPolicy: corev1.PullAlways,
 			}},
-			RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: &grace, DNSPolicy: corev1.DNSClusterFirst,
+			RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: &grace,
+			DNSPolicy:       corev1.DNSClusterFirst,
 			SecurityContext: &corev1.PodSecurityContext{}, SchedulerName: "default-scheduler",
 		},
 	}

@@ -1,4 +1,5 @@
-// Package podtemplate is what workloads make of their pod templates: pods, and a hash by which one template is told from another.
+// Package podtemplate is what workloads make of their pod templates: pods, and a hash by which one template is told
+// from another.
 package podtemplate
 
 import (

@@ -30,8 +30,8 @@ func (c *Controller) manage(ctx context.Context, s *set, active []*corev1.Pod) e
 	}
 }
 
-// related counts, per node, the active pods of all sets that share the set's own controller: of a Deployment's old and new
-// ReplicaSets, say. Deleting where most of them are spreads the rest.
+// related counts, per node, the active pods of all sets that share the set's own controller: of a Deployment's old and
+// new ReplicaSets, say. Deleting where most of them are spreads the rest.
 func (c *Controller) related(s *set) map[string]int {
 	perNode := map[string]int{}
 	count := func(o *set) {

@@ -11,8 +11,10 @@ import (
 
 // newAges registers upstream's metric of how old the pods are that go, of ReplicaSets.
 func newAges(m *controller.Metrics) prometheus.Observer {
-	h := prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: "replicaset_controller", Name: "sorting_deletion_age_ratio",
-		Help: "Age of a ready pod that is deleted because its set shrinks, as a multiple of the youngest ready pod's.", Buckets: prometheus.ExponentialBuckets(0.25, 2, 6)})
+	h := prometheus.NewHistogram(
+		prometheus.HistogramOpts{Subsystem: "replicaset_controller", Name: "sorting_deletion_age_ratio",
+			Help:    "Age of a ready pod that is deleted because its set shrinks, as a multiple of the youngest ready pod's.",
+			Buckets: prometheus.ExponentialBuckets(0.25, 2, 6)})
 	m.Register(h)
 	return h
 }

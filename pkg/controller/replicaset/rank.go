@@ -12,10 +12,11 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// toDelete chooses n of the active pods, those that will be missed least first. perNode counts the related pods per node.
-// The order is the documented one for ReplicaSets: unassigned before assigned; Pending before Unknown before Running; not
-// ready before ready; lower controller.kubernetes.io/pod-deletion-cost; nodes with more related pods; ready for a shorter
-// time; more restarts; younger. Times count in powers of two, so that old pods do not all go in the order of their birth.
+// toDelete chooses n of the active pods, those that will be missed least first. perNode counts the related pods per
+// node. The order is the documented one for ReplicaSets: unassigned before assigned; Pending before Unknown before
+// Running; not ready before ready; lower controller.kubernetes.io/pod-deletion-cost; nodes with more related pods;
+// ready for a shorter time; more restarts; younger. Times count in powers of two, so that old pods do not all go in the
+// order of their birth.
 func toDelete(active []*corev1.Pod, perNode map[string]int, n int, now time.Time) []*corev1.Pod {
 	if n >= len(active) {
 		return active

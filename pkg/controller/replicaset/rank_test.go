@@ -44,7 +44,9 @@ func TestDeletionOrder(t *testing.T) {
 		{"ready for less time", func(p *corev1.Pod) {
 			p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-time.Second))
 		}, nil},
-		{"more restarts", func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 3}} }, nil},
+		{"more restarts", func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 3}}
+		}, nil},
 		{"younger", func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute)) }, nil},
 		{"cost beats restarts", func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.PodDeletionCost: "-1"} },
 			func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 9}} }},

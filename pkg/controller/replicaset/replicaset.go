@@ -1,5 +1,5 @@
-// Package replicaset keeps as many pods running as each ReplicaSet, or ReplicationController, asks for. Both kinds share
-// one implementation: a source turns either into the same small view.
+// Package replicaset keeps as many pods running as each ReplicaSet, or ReplicationController, asks for. Both kinds
+// share one implementation: a source turns either into the same small view.
 package replicaset
 
 import (
@@ -43,7 +43,8 @@ func New(d controller.Deps) (*Controller, error) {
 
 // NewReplicationController returns the controller of ReplicationControllers.
 func NewReplicationController(d controller.Deps) (*Controller, error) {
-	src := replicationControllers{cache: controller.InformerFor(d.Informers, core.ReplicationControllers), client: core.ReplicationControllers(d.Client)}
+	src := replicationControllers{cache: controller.InformerFor(d.Informers, core.ReplicationControllers),
+		client: core.ReplicationControllers(d.Client)}
 	return build(d, "replicationmanager", src)
 }
 
@@ -53,10 +54,12 @@ func build(d controller.Deps, name string, src source) (*Controller, error) {
 		expect: owned.NewExpectations(d.Now),
 	}
 	c.control = podcontrol.Control{Pods: c.writes, Expect: c.expect, Events: d.Events}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: name, Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: name, Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
+		c.Reconcile)
 	err := errors.Join(
 		src.watch(c.loop, c.expect),
-		controller.Watch(c.loop, c.pods, owned.Pods{Kind: src.kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
+		controller.Watch(c.loop, c.pods,
+			owned.Pods{Kind: src.kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
 	)
 	return c, err
 }
@@ -92,7 +95,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	}
 	now := c.Now()
 	status, wait := statusOf(s, active, terminating, manageErr, now)
-	if !upToDate { // nothing was done about a new size yet, and who reads the status must not take these pods for what became of it
+	// nothing was done about a new size yet, and who reads the status must not take these pods for what became of it
+	if !upToDate {
 		status.ObservedGeneration = s.status.ObservedGeneration
 	}
 	if !sameStatus(s.status, status) {

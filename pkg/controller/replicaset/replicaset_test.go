@@ -37,8 +37,11 @@ func stage(t *testing.T, n int32, err error) (*Controller, *controllertest.Fake)
 func put(t *testing.T, c *Controller, uid types.UID, n int32) {
 	t.Helper()
 	l := map[string]string{"app": "web"}
-	controllertest.Put(t, c.src.(replicaSets).cache, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: uid}, Spec: appsv1.ReplicaSetSpec{
-		Replicas: &n, Selector: &metav1.LabelSelector{MatchLabels: l}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l}}}})
+	controllertest.Put(t, c.src.(replicaSets).cache,
+		&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: uid},
+			Spec: appsv1.ReplicaSetSpec{
+				Replicas: &n, Selector: &metav1.LabelSelector{MatchLabels: l},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: l}}}})
 }
 
 func posts(f *controllertest.Fake) (n int) {
@@ -55,7 +58,8 @@ func TestEndingNamespace(t *testing.T) {
 	t.Parallel()
 	c, f := stage(t, 100, controllertest.Ending())
 	for i := range 3 {
-		if _, err := c.Reconcile(t.Context(), controller.Key{Namespace: "ns", Name: "web"}); err != nil || posts(f) != 1 {
+		if _, err := c.Reconcile(t.Context(), controller.Key{Namespace: "ns", Name: "web"}); err != nil ||
+			posts(f) != 1 {
 			t.Errorf("reconcile %d: %v, %d creations", i, err, posts(f))
 		}
 	}
@@ -69,13 +73,15 @@ func TestRefusedPods(t *testing.T) {
 	t.Parallel()
 	c, f := stage(t, 100, apierrors.NewInternalError(errors.New("no")))
 	for i := range 3 {
-		if _, err := c.Reconcile(t.Context(), controller.Key{Namespace: "ns", Name: "web"}); err == nil || posts(f) != i+1 {
+		if _, err := c.Reconcile(t.Context(), controller.Key{Namespace: "ns", Name: "web"}); err == nil ||
+			posts(f) != i+1 {
 			t.Errorf("reconcile %d: %v, %d creations", i, err, posts(f))
 		}
 	}
 }
 
-// TestObservedGeneration: a new size counts as observed when the set acts by it, not while the pods of the last one are not all seen.
+// TestObservedGeneration: a new size counts as observed when the set acts by it, not while the pods of the last one are
+// not all seen.
 func TestObservedGeneration(t *testing.T) {
 	t.Parallel()
 	c, f := stage(t, 2, nil)

@@ -62,9 +62,11 @@ func (r replicaSets) get(key controller.Key) (*set, error) {
 func fromReplicaSet(rs *appsv1.ReplicaSet) (*set, error) {
 	sel, err := metav1.LabelSelectorAsSelector(rs.Spec.Selector)
 	if err != nil {
-		return nil, controller.TerminalError(fmt.Errorf("reading the selector of ReplicaSet %s/%s: %w", rs.Namespace, rs.Name, err))
+		return nil, controller.TerminalError(
+			fmt.Errorf("reading the selector of ReplicaSet %s/%s: %w", rs.Namespace, rs.Name, err))
 	}
-	return &set{obj: rs, selector: sel, replicas: count(rs.Spec.Replicas), minReady: rs.Spec.MinReadySeconds, template: &rs.Spec.Template, status: rs.Status}, nil
+	return &set{obj: rs, selector: sel, replicas: count(rs.Spec.Replicas), minReady: rs.Spec.MinReadySeconds,
+		template: &rs.Spec.Template, status: rs.Status}, nil
 }
 
 // count reads a replicas field; the API server defaults it to 1.
@@ -119,14 +121,19 @@ func (r replicationControllers) get(key controller.Key) (*set, error) {
 }
 
 func fromReplicationController(rc *corev1.ReplicationController) *set {
-	s := &set{obj: rc, selector: labels.SelectorFromSet(rc.Spec.Selector), replicas: count(rc.Spec.Replicas), minReady: rc.Spec.MinReadySeconds, template: rc.Spec.Template}
+	s := &set{obj: rc, selector: labels.SelectorFromSet(rc.Spec.Selector), replicas: count(rc.Spec.Replicas),
+		minReady: rc.Spec.MinReadySeconds, template: rc.Spec.Template}
 	if len(rc.Spec.Selector) == 0 {
 		s.selector = labels.Nothing()
 	}
 	st := rc.Status
-	s.status = appsv1.ReplicaSetStatus{Replicas: st.Replicas, FullyLabeledReplicas: st.FullyLabeledReplicas, ReadyReplicas: st.ReadyReplicas, AvailableReplicas: st.AvailableReplicas, ObservedGeneration: st.ObservedGeneration}
+	s.status = appsv1.ReplicaSetStatus{Replicas: st.Replicas, FullyLabeledReplicas: st.FullyLabeledReplicas,
+		ReadyReplicas: st.ReadyReplicas, AvailableReplicas: st.AvailableReplicas,
+		ObservedGeneration: st.ObservedGeneration}
 	for _, c := range st.Conditions {
-		s.status.Conditions = append(s.status.Conditions, appsv1.ReplicaSetCondition{Type: appsv1.ReplicaSetConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message})
+		s.status.Conditions = append(s.status.Conditions,
+			appsv1.ReplicaSetCondition{Type: appsv1.ReplicaSetConditionType(c.Type), Status: c.Status,
+				LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message})
 	}
 	return s
 }
@@ -137,9 +144,13 @@ func (r replicationControllers) fresh(ctx context.Context, key controller.Key) (
 
 func (r replicationControllers) setStatus(ctx context.Context, s *set, st appsv1.ReplicaSetStatus) error {
 	rc := s.obj.DeepCopyObject().(*corev1.ReplicationController)
-	status := corev1.ReplicationControllerStatus{Replicas: st.Replicas, FullyLabeledReplicas: st.FullyLabeledReplicas, ReadyReplicas: st.ReadyReplicas, AvailableReplicas: st.AvailableReplicas, ObservedGeneration: st.ObservedGeneration}
+	status := corev1.ReplicationControllerStatus{Replicas: st.Replicas, FullyLabeledReplicas: st.FullyLabeledReplicas,
+		ReadyReplicas: st.ReadyReplicas, AvailableReplicas: st.AvailableReplicas,
+		ObservedGeneration: st.ObservedGeneration}
 	for _, c := range st.Conditions {
-		status.Conditions = append(status.Conditions, corev1.ReplicationControllerCondition{Type: corev1.ReplicationControllerConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message})
+		status.Conditions = append(status.Conditions,
+			corev1.ReplicationControllerCondition{Type: corev1.ReplicationControllerConditionType(c.Type),
+				Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message})
 	}
 	if equality.Semantic.DeepEqual(rc.Status, status) {
 		return nil

@@ -13,7 +13,8 @@ import (
 )
 
 // statusOf counts the pods. The duration, if positive, is when the next pod will have been ready for long enough.
-func statusOf(s *set, active, terminating []*corev1.Pod, manageErr error, now time.Time) (appsv1.ReplicaSetStatus, time.Duration) {
+func statusOf(s *set, active, terminating []*corev1.Pod, manageErr error, now time.Time) (appsv1.ReplicaSetStatus,
+	time.Duration) {
 	st := appsv1.ReplicaSetStatus{
 		Replicas: int32(len(active)), ObservedGeneration: s.obj.GetGeneration(),
 		TerminatingReplicas: new(int32(len(terminating))), Conditions: s.status.Conditions,
@@ -43,7 +44,8 @@ func statusOf(s *set, active, terminating []*corev1.Pod, manageErr error, now ti
 }
 
 // failureCondition sets ReplicaFailure while creating or deleting fails, and takes it away after.
-func failureCondition(old []appsv1.ReplicaSetCondition, diff int, err error, now time.Time) []appsv1.ReplicaSetCondition {
+func failureCondition(old []appsv1.ReplicaSetCondition, diff int, err error,
+	now time.Time) []appsv1.ReplicaSetCondition {
 	var out []appsv1.ReplicaSetCondition
 	var had bool
 	for _, c := range old {
@@ -63,13 +65,16 @@ func failureCondition(old []appsv1.ReplicaSetCondition, diff int, err error, now
 		reason = "FailedDelete"
 	}
 	return append(out, appsv1.ReplicaSetCondition{
-		Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Reason: reason, Message: err.Error(), LastTransitionTime: metav1.NewTime(now),
+		Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Reason: reason, Message: err.Error(),
+		LastTransitionTime: metav1.NewTime(now),
 	})
 }
 
 // sameStatus tells whether nothing a reader could see changed.
 func sameStatus(a, b appsv1.ReplicaSetStatus) bool {
-	return a.Replicas == b.Replicas && a.FullyLabeledReplicas == b.FullyLabeledReplicas && a.ReadyReplicas == b.ReadyReplicas &&
+	return a.Replicas == b.Replicas && a.FullyLabeledReplicas == b.FullyLabeledReplicas &&
+		a.ReadyReplicas == b.ReadyReplicas &&
 		a.AvailableReplicas == b.AvailableReplicas && a.ObservedGeneration == b.ObservedGeneration &&
-		equality.Semantic.DeepEqual(a.TerminatingReplicas, b.TerminatingReplicas) && equality.Semantic.DeepEqual(a.Conditions, b.Conditions)
+		equality.Semantic.DeepEqual(a.TerminatingReplicas, b.TerminatingReplicas) &&
+		equality.Semantic.DeepEqual(a.Conditions, b.Conditions)
 }

@@ -27,12 +27,13 @@ func over(p *corev1.Pod) bool {
 	return controller.PodTerminal(p) || p.DeletionTimestamp != nil && p.Spec.NodeName == ""
 }
 
-// decide returns what is to be done about a claim of which only some consumers are left. owner is the pod that the claim's owner
-// reference names, by name, nil if there is none: then the garbage collector has the claim.
+// decide returns what is to be done about a claim of which only some consumers are left. owner is the pod that the
+// claim's owner reference names, by name, nil if there is none: then the garbage collector has the claim.
 //
-// Consumers that are gone are taken off; with the last one the claim gives its devices back, in the same write, then loses its finalizer,
-// and then goes itself if it was made for a pod that needs it no more. A claim that nobody has reserved and that is not being deleted
-// keeps its finalizer, and what it was allocated: the scheduler puts the finalizer on before it allocates, and may reserve later.
+// Consumers that are gone are taken off; with the last one the claim gives its devices back, in the same write, then
+// loses its finalizer, and then goes itself if it was made for a pod that needs it no more. A claim that nobody has
+// reserved and that is not being deleted keeps its finalizer, and what it was allocated: the scheduler puts the
+// finalizer on before it allocates, and may reserve later.
 func decide(c *resourcev1.ResourceClaim, left []resourcev1.ResourceClaimConsumerReference, owner *corev1.Pod) step {
 	held := slices.Contains(c.Finalizers, resourcev1.Finalizer)
 	ours := metav1.GetControllerOf(c)
@@ -54,7 +55,8 @@ func decide(c *resourcev1.ResourceClaim, left []resourcev1.ResourceClaimConsumer
 }
 
 // giveBack is the claim with only these consumers; without any it gives back what the scheduler allocated.
-func giveBack(c *resourcev1.ResourceClaim, left []resourcev1.ResourceClaimConsumerReference, held bool) *resourcev1.ResourceClaim {
+func giveBack(c *resourcev1.ResourceClaim, left []resourcev1.ResourceClaimConsumerReference,
+	held bool) *resourcev1.ResourceClaim {
 	out := c.DeepCopy()
 	out.Status.ReservedFor = left
 	if len(left) == 0 && held {
@@ -63,23 +65,27 @@ func giveBack(c *resourcev1.ResourceClaim, left []resourcev1.ResourceClaimConsum
 	return out
 }
 
-// reserve returns the claim with a reservation for a pod that has a node without the scheduler having reserved it, nil if it needs none or
-// cannot have one: only who schedules allocates.
+// reserve returns the claim with a reservation for a pod that has a node without the scheduler having reserved it, nil
+// if it needs none or cannot have one: only who schedules allocates.
 func reserve(p *corev1.Pod, c *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
-	if p.Spec.NodeName == "" || over(p) || c.DeletionTimestamp != nil || c.Status.Allocation == nil || resourceclaim.IsReservedForPod(p, c, false) ||
+	if p.Spec.NodeName == "" || over(p) || c.DeletionTimestamp != nil || c.Status.Allocation == nil ||
+		resourceclaim.IsReservedForPod(p, c, false) ||
 		len(c.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize {
 		return nil
 	}
 	out := c.DeepCopy()
-	out.Status.ReservedFor = append(out.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: p.Name, UID: p.UID})
+	out.Status.ReservedFor = append(out.Status.ReservedFor,
+		resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: p.Name, UID: p.UID})
 	return out
 }
 
 // claimFor is the claim that a template gives a pod under one of its claims' names.
 func claimFor(p *corev1.Pod, name string, t *resourcev1.ResourceClaimTemplate) *resourcev1.ResourceClaim {
 	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
-		Namespace: p.Namespace, GenerateName: p.Name + "-" + name + "-", Labels: t.Spec.Labels, Annotations: map[string]string{},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID, Controller: ptr.To(true)}},
+		Namespace: p.Namespace, GenerateName: p.Name + "-" + name + "-", Labels: t.Spec.Labels,
+		Annotations: map[string]string{},
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID, Controller: ptr.To(true)}},
 	}, Spec: t.Spec.Spec}
 	for k, v := range t.Spec.Annotations {
 		c.Annotations[k] = v

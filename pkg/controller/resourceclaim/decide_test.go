@@ -38,7 +38,8 @@ func deleted(c *resourcev1.ResourceClaim)   { c.DeletionTimestamp = ptr.To(metav
 func reserved(pods ...*corev1.Pod) func(*resourcev1.ResourceClaim) {
 	return func(c *resourcev1.ResourceClaim) {
 		for _, p := range pods {
-			c.Status.ReservedFor = append(c.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: p.Name, UID: p.UID})
+			c.Status.ReservedFor = append(c.Status.ReservedFor,
+				resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: p.Name, UID: p.UID})
 		}
 	}
 }
@@ -49,7 +50,8 @@ func ownedBy(p *corev1.Pod) func(*resourcev1.ResourceClaim) {
 	}
 }
 
-// TestDecide: the steps that a real kube-controller-manager v1.36.3 takes; the last consumer's going gives the devices back in one write.
+// TestDecide: the steps that a real kube-controller-manager v1.36.3 takes; the last consumer's going gives the devices
+// back in one write.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	a, b := pod("a"), pod("b")
@@ -59,24 +61,27 @@ func TestDecide(t *testing.T) {
 		owner                             *corev1.Pod
 		writes, keeps, unprotects, remove bool
 	}{
-		"in use":                       {claim: claim(held, allocated, reserved(a)), left: []*corev1.Pod{a}},
-		"one of two left":              {claim: claim(held, allocated, reserved(a, b)), left: []*corev1.Pod{b}, writes: true, keeps: true},
-		"the last one left":            {claim: claim(held, allocated, reserved(a)), writes: true, unprotects: true},
-		"of another allocator":         {claim: claim(allocated, reserved(a)), writes: true, keeps: true},
-		"allocated, not yet reserved":  {claim: claim(held, allocated)},
-		"about to be allocated":        {claim: claim(held)},
-		"unused, deleted":              {claim: claim(held, allocated, deleted), writes: true, unprotects: true},
-		"empty, deleted":               {claim: claim(held, deleted), unprotects: true},
-		"in use, deleted":              {claim: claim(held, allocated, deleted, reserved(a)), left: []*corev1.Pod{a}},
-		"of a pod that waits":          {claim: claim(ownedBy(a)), owner: a},
-		"of a pod at its end":          {claim: claim(ownedBy(a)), owner: pod("a", ended), remove: true},
-		"of an ended pod, with device": {claim: claim(held, allocated, ownedBy(a)), owner: pod("a", ended), writes: true, unprotects: true},
-		"of an ended pod, deleted":     {claim: claim(ownedBy(a), deleted), owner: pod("a", ended)},
-		"of a pod that never ran":      {claim: claim(ownedBy(a)), owner: pod("a", leaving), remove: true},
-		"of a pod that still runs":     {claim: claim(ownedBy(a)), owner: pod("a", leaving, onNode)},
-		"of a pod's namesake":          {claim: claim(ownedBy(b)), owner: a, remove: true},
-		"of a pod that is gone":        {claim: claim(ownedBy(a))},
-		"of an ended pod, used by b":   {claim: claim(held, allocated, ownedBy(a), reserved(b)), left: []*corev1.Pod{b}, owner: pod("a", ended)},
+		"in use": {claim: claim(held, allocated, reserved(a)), left: []*corev1.Pod{a}},
+		"one of two left": {claim: claim(held, allocated, reserved(a, b)), left: []*corev1.Pod{b},
+			writes: true, keeps: true},
+		"the last one left":           {claim: claim(held, allocated, reserved(a)), writes: true, unprotects: true},
+		"of another allocator":        {claim: claim(allocated, reserved(a)), writes: true, keeps: true},
+		"allocated, not yet reserved": {claim: claim(held, allocated)},
+		"about to be allocated":       {claim: claim(held)},
+		"unused, deleted":             {claim: claim(held, allocated, deleted), writes: true, unprotects: true},
+		"empty, deleted":              {claim: claim(held, deleted), unprotects: true},
+		"in use, deleted":             {claim: claim(held, allocated, deleted, reserved(a)), left: []*corev1.Pod{a}},
+		"of a pod that waits":         {claim: claim(ownedBy(a)), owner: a},
+		"of a pod at its end":         {claim: claim(ownedBy(a)), owner: pod("a", ended), remove: true},
+		"of an ended pod, with device": {claim: claim(held, allocated, ownedBy(a)), owner: pod("a", ended),
+			writes: true, unprotects: true},
+		"of an ended pod, deleted": {claim: claim(ownedBy(a), deleted), owner: pod("a", ended)},
+		"of a pod that never ran":  {claim: claim(ownedBy(a)), owner: pod("a", leaving), remove: true},
+		"of a pod that still runs": {claim: claim(ownedBy(a)), owner: pod("a", leaving, onNode)},
+		"of a pod's namesake":      {claim: claim(ownedBy(b)), owner: a, remove: true},
+		"of a pod that is gone":    {claim: claim(ownedBy(a))},
+		"of an ended pod, used by b": {claim: claim(held, allocated, ownedBy(a), reserved(b)), left: []*corev1.Pod{b},
+			owner: pod("a", ended)},
 	} {
 		var left []resourcev1.ResourceClaimConsumerReference
 		if len(c.left) > 0 {
@@ -88,10 +93,12 @@ func TestDecide(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 			continue
 		}
-		if got.status != nil && ((got.status.Status.Allocation != nil) != c.keeps || !slices.Equal(got.status.Status.ReservedFor, left)) {
+		if got.status != nil && ((got.status.Status.Allocation != nil) != c.keeps ||
+			!slices.Equal(got.status.Status.ReservedFor, left)) {
 			t.Errorf("%s: writes %+v", name, got.status.Status)
 		}
-		if before.Status.Allocation == nil != (c.claim.Status.Allocation == nil) || len(before.Status.ReservedFor) != len(c.claim.Status.ReservedFor) {
+		if before.Status.Allocation == nil != (c.claim.Status.Allocation == nil) ||
+			len(before.Status.ReservedFor) != len(c.claim.Status.ReservedFor) {
 			t.Errorf("%s: the cached claim was changed", name)
 		}
 	}
@@ -101,7 +108,8 @@ func TestDecide(t *testing.T) {
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	full := claim(allocated, func(c *resourcev1.ResourceClaim) {
-		c.Status.ReservedFor = make([]resourcev1.ResourceClaimConsumerReference, resourcev1.ResourceClaimReservedForMaxSize)
+		c.Status.ReservedFor = make([]resourcev1.ResourceClaimConsumerReference,
+			resourcev1.ResourceClaimReservedForMaxSize)
 	})
 	for name, c := range map[string]struct {
 		pod   *corev1.Pod
@@ -122,7 +130,9 @@ func TestReserve(t *testing.T) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if got != nil {
-			if last := got.Status.ReservedFor[len(got.Status.ReservedFor)-1]; last.UID != c.pod.UID || last.Resource != "pods" || last.Name != "a" || len(got.Status.ReservedFor) != len(c.claim.Status.ReservedFor)+1 {
+			if last := got.Status.ReservedFor[len(got.Status.ReservedFor)-1]; last.UID != c.pod.UID ||
+				last.Resource != "pods" || last.Name != "a" ||
+				len(got.Status.ReservedFor) != len(c.claim.Status.ReservedFor)+1 {
 				t.Errorf("%s: %+v", name, got.Status.ReservedFor)
 			}
 		}

@@ -18,7 +18,8 @@ type kept struct {
 func newKept(claims *controller.Informer[*resourcev1.ResourceClaim]) *kept {
 	return &kept{claims: claims, desc: prometheus.NewDesc("resourceclaim_controller_resource_claims",
 		"Number of ResourceClaims, categorized by allocation status, admin access, and source. Source can be 'resource_claim_template' (created from a template), "+
-			"'extended_resource' (extended resources), or empty (manually created by a user).", []string{"allocated", "admin_access", "source"}, nil)}
+			"'extended_resource' (extended resources), or empty (manually created by a user).",
+		[]string{"allocated", "admin_access", "source"}, nil)}
 }
 
 // Describe implements prometheus.Collector.
@@ -35,6 +36,7 @@ func (k *kept) Collect(ch chan<- prometheus.Metric) {
 		counts[labels{c.Status.Allocation != nil, admin(&c.Spec), source(c)}]++
 	}
 	for l, n := range counts {
-		ch <- prometheus.MustNewConstMetric(k.desc, prometheus.GaugeValue, float64(n), strconv.FormatBool(l.allocated), strconv.FormatBool(l.admin), l.source)
+		ch <- prometheus.MustNewConstMetric(k.desc, prometheus.GaugeValue, float64(n), strconv.FormatBool(l.allocated),
+			strconv.FormatBool(l.admin), l.source)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// pod makes the claims that a pod misses, says in its status what they are called, and reserves claims for a pod that was given its node by
-// somebody who reserves none.
+// pod makes the claims that a pod misses, says in its status what they are called, and reserves claims for a pod that
+// was given its node by somebody who reserves none.
 func (c *Controller) pod(ctx context.Context, p *corev1.Pod) error {
 	var news []corev1.PodResourceClaimStatus
 	var errs []error
@@ -28,7 +28,8 @@ func (c *Controller) pod(ctx context.Context, p *corev1.Pod) error {
 		}
 		name, err := c.ensure(ctx, p, pc)
 		if err != nil {
-			c.Events.Eventf(p, corev1.EventTypeWarning, "FailedResourceClaimCreation", "PodResourceClaim %s: %v", pc.Name, err)
+			c.Events.Eventf(p, corev1.EventTypeWarning, "FailedResourceClaimCreation", "PodResourceClaim %s: %v",
+				pc.Name, err)
 			errs = append(errs, fmt.Errorf("PodResourceClaim %s: %w", pc.Name, err))
 			continue
 		}
@@ -63,7 +64,8 @@ func (c *Controller) ensure(ctx context.Context, p *corev1.Pod, pc *corev1.PodRe
 	template := *pc.ResourceClaimTemplateName
 	t, ok := c.templates.Get(controller.Key{Namespace: p.Namespace, Name: template})
 	if !ok {
-		return "", fmt.Errorf("resource claim template %q: %w", template, apierrors.NewNotFound(resourcev1.Resource("resourceclaimtemplate"), template))
+		return "", fmt.Errorf("resource claim template %q: %w", template,
+			apierrors.NewNotFound(resourcev1.Resource("resourceclaimtemplate"), template))
 	}
 	got, err := c.writes.Create(ctx, claimFor(p, pc.Name, t))
 	c.count(&t.Spec.Spec, err)
@@ -108,8 +110,8 @@ func (c *Controller) reserve(ctx context.Context, p *corev1.Pod) error {
 	return errors.Join(errs...)
 }
 
-// made remembers the claims that were made and that the cache does not show yet: their names are the server's, so that without it a pod
-// could get two.
+// made remembers the claims that were made and that the cache does not show yet: their names are the server's, so that
+// without it a pod could get two.
 type made struct {
 	mu    sync.Mutex
 	names map[types.UID]map[string]string // by the pod's uid, and its claim's name in the pod

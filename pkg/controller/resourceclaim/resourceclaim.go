@@ -1,5 +1,6 @@
-// Package resourceclaim makes the ResourceClaims that pods want by template, and lets go of what pods no longer use: reservations of pods
-// that have ended, the devices of claims that nobody has reserved any more, and claims that were made for pods at their end.
+// Package resourceclaim makes the ResourceClaims that pods want by template, and lets go of what pods no longer use:
+// reservations of pods that have ended, the devices of claims that nobody has reserved any more, and claims that were
+// made for pods at their end.
 package resourceclaim
 
 import (
@@ -42,21 +43,28 @@ type Controller struct {
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
-		Deps: d, pods: controller.InformerFor(d.Informers, core.Pods), claims: controller.InformerFor(d.Informers, resource.ResourceClaims),
-		templates: controller.InformerFor(d.Informers, resource.ResourceClaimTemplates), writes: resource.ResourceClaims(d.Client), statuses: core.Pods(d.Client),
-		created: prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: "resourceclaim_controller", Name: "creates_total",
-			Help: "Number of ResourceClaims creation requests, categorized by creation status and admin access"}, []string{"status", "admin_access"}),
+		Deps: d, pods: controller.InformerFor(d.Informers, core.Pods),
+		claims:    controller.InformerFor(d.Informers, resource.ResourceClaims),
+		templates: controller.InformerFor(d.Informers, resource.ResourceClaimTemplates),
+		writes:    resource.ResourceClaims(d.Client), statuses: core.Pods(d.Client),
+		created: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Subsystem: "resourceclaim_controller", Name: "creates_total",
+				Help: "Number of ResourceClaims creation requests, categorized by creation status and admin access"},
+			[]string{"status", "admin_access"}),
 	}
 	d.Metrics.Register(c.created)
 	d.Metrics.Register(newKept(c.claims))
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "resource_claim", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "resource_claim", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	c.loop.WaitFor(c.templates.Raw().HasSynced)
 	return c, errors.Join(
 		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{
 			Add: c.podChanged, Update: func(_, p *corev1.Pod) { c.podChanged(p) }, Delete: c.podGone,
 		}),
 		controller.Watch(c.loop, c.claims, controller.Handlers[*resourcev1.ResourceClaim]{
-			Add: c.claimChanged, Update: func(_, claim *resourcev1.ResourceClaim) { c.claimChanged(claim) }, Delete: func(claim *resourcev1.ResourceClaim) {
+			Add: c.claimChanged, Update: func(_, claim *resourcev1.ResourceClaim) {
+				c.claimChanged(claim)
+			}, Delete: func(claim *resourcev1.ResourceClaim) {
 				c.made.forget(claim)
 				c.wakePods(claim)
 			},
@@ -81,7 +89,8 @@ func (c *Controller) podGone(p *corev1.Pod) {
 	c.release(p)
 }
 
-// release has the claims of a pod looked at that uses them no more: also one that was made for it, and never came into its status.
+// release has the claims of a pod looked at that uses them no more: also one that was made for it, and never came into
+// its status.
 func (c *Controller) release(p *corev1.Pod) {
 	for _, name := range controller.ResourceClaimsOf(p) {
 		c.loop.Add(item{Key: controller.Key{Namespace: p.Namespace, Name: name}})
@@ -99,8 +108,8 @@ func (c *Controller) claimChanged(claim *resourcev1.ResourceClaim) {
 	}
 }
 
-// wakePods has the pods looked at that use a claim: one that was made for a pod is made anew when it goes too early, and one that is
-// allocated may be reserved for those that have a node.
+// wakePods has the pods looked at that use a claim: one that was made for a pod is made anew when it goes too early,
+// and one that is allocated may be reserved for those that have a node.
 func (c *Controller) wakePods(claim *resourcev1.ResourceClaim) {
 	for _, p := range controller.PodsOfResourceClaim(c.pods, controller.KeyOf(claim)) {
 		if !over(p) {
@@ -163,8 +172,10 @@ func gone(err error) error {
 	return err
 }
 
-// left returns the consumers of a claim that may use it yet. A pod that the cache does not have is asked for: the cache may be behind.
-func (c *Controller) left(ctx context.Context, claim *resourcev1.ResourceClaim) ([]resourcev1.ResourceClaimConsumerReference, error) {
+// left returns the consumers of a claim that may use it yet. A pod that the cache does not have is asked for: the cache
+// may be behind.
+func (c *Controller) left(ctx context.Context,
+	claim *resourcev1.ResourceClaim) ([]resourcev1.ResourceClaimConsumerReference, error) {
 	var left []resourcev1.ResourceClaimConsumerReference
 	for _, r := range claim.Status.ReservedFor {
 		if r.APIGroup != "" || r.Resource != "pods" {

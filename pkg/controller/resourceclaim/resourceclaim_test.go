@@ -25,10 +25,13 @@ func byTemplate(p *corev1.Pod) {
 }
 
 func template() *resourcev1.ResourceClaimTemplate {
-	return &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t"}, Spec: resourcev1.ResourceClaimTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}},
-		Spec:       resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Name: "r"}}}},
-	}}
+	return &resourcev1.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "t"},
+		Spec: resourcev1.ResourceClaimTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"},
+				Annotations: map[string]string{"c": "d"}},
+			Spec: resourcev1.ResourceClaimSpec{
+				Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Name: "r"}}}},
+		}}
 }
 
 // start returns a controller on a server that gives claims the name "generated".
@@ -62,8 +65,8 @@ func start(t *testing.T, live ...*corev1.Pod) (*Controller, *controllertest.Fake
 
 const claims = "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims"
 
-// TestGenerate: a pod gets one claim by its template, whose name goes into its status, also when that failed the first time and the
-// cache shows the claim only later.
+// TestGenerate: a pod gets one claim by its template, whose name goes into its status, also when that failed the first
+// time and the cache shows the claim only later.
 func TestGenerate(t *testing.T) {
 	t.Parallel()
 	ctl, fake := start(t)
@@ -91,7 +94,8 @@ func TestGenerate(t *testing.T) {
 		t.Fatalf("%q", got)
 	}
 	made := fake.Calls()[0].Object.(*resourcev1.ResourceClaim)
-	if made.GenerateName != "p-dev-" || made.Labels["a"] != "b" || made.Annotations["c"] != "d" || made.Annotations["resource.kubernetes.io/pod-claim-name"] != "dev" ||
+	if made.GenerateName != "p-dev-" || made.Labels["a"] != "b" || made.Annotations["c"] != "d" ||
+		made.Annotations["resource.kubernetes.io/pod-claim-name"] != "dev" ||
 		!metav1.IsControlledBy(made, p) || len(made.Spec.Devices.Requests) != 1 {
 		t.Errorf("%+v", made)
 	}
@@ -99,8 +103,10 @@ func TestGenerate(t *testing.T) {
 		Metadata struct{ UID string }
 		Status   corev1.PodStatus
 	}
-	if err := json.Unmarshal(fake.Calls()[2].Body, &status); err != nil || status.Metadata.UID != "uid-p" || len(status.Status.ResourceClaimStatuses) != 1 ||
-		status.Status.ResourceClaimStatuses[0].Name != "dev" || *status.Status.ResourceClaimStatuses[0].ResourceClaimName != "generated" {
+	if err := json.Unmarshal(fake.Calls()[2].Body, &status); err != nil || status.Metadata.UID != "uid-p" ||
+		len(status.Status.ResourceClaimStatuses) != 1 ||
+		status.Status.ResourceClaimStatuses[0].Name != "dev" ||
+		*status.Status.ResourceClaimStatuses[0].ResourceClaimName != "generated" {
 		t.Errorf("%v: %s", err, fake.Calls()[2].Body)
 	}
 
@@ -127,9 +133,11 @@ func TestRefusals(t *testing.T) {
 		pod   *corev1.Pod
 		event string
 	}{
-		"no template": {pod("p", byTemplate), `Warning FailedResourceClaimCreation PodResourceClaim dev: resource claim template "t": resourceclaimtemplate.resource.k8s.io "t" not found`},
+		"no template": {pod("p", byTemplate),
+			`Warning FailedResourceClaimCreation PodResourceClaim dev: resource claim template "t": resourceclaimtemplate.resource.k8s.io "t" not found`},
 		"another's claim": {pod("p", byTemplate, func(p *corev1.Pod) {
-			p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "dev", ResourceClaimName: ptr.To("c")}}
+			p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{
+				{Name: "dev", ResourceClaimName: ptr.To("c")}}
 		}), "Warning FailedResourceClaimCreation PodResourceClaim dev: ResourceClaim ns/c was not created for Pod ns/p (Pod is not owner)"},
 		"at its end": {pod("p", byTemplate, ended), ""},
 		"is going":   {pod("p", byTemplate, leaving, onNode), ""},
@@ -160,8 +168,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRelease: reservations of pods that have ended, or that the server does not know any more, are taken off; a pod that only the cache
-// does not know keeps its own.
+// TestRelease: reservations of pods that have ended, or that the server does not know any more, are taken off; a pod
+// that only the cache does not know keeps its own.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	late := pod("late")
@@ -169,10 +177,13 @@ func TestRelease(t *testing.T) {
 		users []*corev1.Pod
 		want  []string
 	}{
-		"ended":             {[]*corev1.Pod{pod("ended")}, []string{"PUT " + claims + "/c/status", "PUT " + claims + "/c"}},
-		"gone":              {[]*corev1.Pod{pod("gone")}, []string{"GET /api/v1/namespaces/ns/pods", "PUT " + claims + "/c/status", "PUT " + claims + "/c"}},
+		"ended": {[]*corev1.Pod{pod("ended")},
+			[]string{"PUT " + claims + "/c/status", "PUT " + claims + "/c"}},
+		"gone": {[]*corev1.Pod{pod("gone")},
+			[]string{"GET /api/v1/namespaces/ns/pods", "PUT " + claims + "/c/status", "PUT " + claims + "/c"}},
 		"late in the cache": {[]*corev1.Pod{late}, []string{"GET /api/v1/namespaces/ns/pods"}},
-		"one of two":        {[]*corev1.Pod{pod("ended"), late}, []string{"GET /api/v1/namespaces/ns/pods", "PUT " + claims + "/c/status"}},
+		"one of two": {[]*corev1.Pod{pod("ended"), late},
+			[]string{"GET /api/v1/namespaces/ns/pods", "PUT " + claims + "/c/status"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -201,9 +212,11 @@ func TestForeignConsumers(t *testing.T) {
 	t.Parallel()
 	ctl, fake := start(t)
 	controllertest.Put(t, ctl.claims, claim(held, allocated, func(c *resourcev1.ResourceClaim) {
-		c.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{{APIGroup: "g", Resource: "things", Name: "x", UID: "u"}}
+		c.Status.ReservedFor = []resourcev1.ResourceClaimConsumerReference{
+			{APIGroup: "g", Resource: "things", Name: "x", UID: "u"}}
 	}))
-	if _, err := ctl.Reconcile(t.Context(), item{Key: controller.Key{Namespace: "ns", Name: "c"}}); err == nil || len(fake.Names()) > 0 {
+	if _, err := ctl.Reconcile(t.Context(), item{Key: controller.Key{Namespace: "ns", Name: "c"}}); err == nil ||
+		len(fake.Names()) > 0 {
 		t.Errorf("%v %q", err, fake.Names())
 	}
 }

@@ -12,9 +12,10 @@ import (
 	"bonsai/pkg/apiclient"
 )
 
-// count returns how much of each of q's resources is used; what nobody can count is left out, or as it was if it could be
-// before. wait is true while a watch that is needed has only just begun.
-func (c *Controller) count(ctx context.Context, q *corev1.ResourceQuota) (used corev1.ResourceList, wait bool, err error) {
+// count returns how much of each of q's resources is used; what nobody can count is left out, or as it was if it could
+// be before. wait is true while a watch that is needed has only just begun.
+func (c *Controller) count(ctx context.Context, q *corev1.ResourceQuota) (used corev1.ResourceList, wait bool,
+	err error) {
 	used = corev1.ResourceList{}
 	for gr, names := range counted(q) {
 		switch gr {
@@ -34,7 +35,8 @@ func (c *Controller) count(ctx context.Context, q *corev1.ResourceQuota) (used c
 			for _, name := range names {
 				was, had := q.Status.Used[name]
 				switch {
-				case known == yes, known == unserved && name != quota.CountName(gr): // of a standard resource that is not served there are none
+				// of a standard resource that is not served there are none
+				case known == yes, known == unserved && name != quota.CountName(gr):
 					used[name] = *resource.NewQuantity(int64(n), resource.DecimalSI)
 				case known == silent && had:
 					used[name] = was
@@ -57,7 +59,8 @@ func counted(q *corev1.ResourceQuota) map[schema.GroupResource][]corev1.Resource
 }
 
 // addAll adds what each of the objects in q's scope uses.
-func addAll[T apiclient.Object](used corev1.ResourceList, c *Controller, q *corev1.ResourceQuota, gr schema.GroupResource, names []corev1.ResourceName, objects []T) {
+func addAll[T apiclient.Object](used corev1.ResourceList, c *Controller, q *corev1.ResourceQuota,
+	gr schema.GroupResource, names []corev1.ResourceName, objects []T) {
 	for _, name := range names {
 		if _, there := used[name]; !there { // objects of another resource may count against it, too
 			used[name] = *resource.NewQuantity(0, resource.DecimalSI)

@@ -37,8 +37,8 @@ const (
 	silent
 )
 
-// counters count the objects of the resources that quotas name, whatever their kind. A resource is watched from the time
-// that a quota first names it until none does.
+// counters count the objects of the resources that quotas name, whatever their kind. A resource is watched from the
+// time that a quota first names it until none does.
 type counters struct {
 	controller.Deps
 	metadata metadata.Interface
@@ -56,7 +56,8 @@ type counter struct {
 	started time.Time
 }
 
-func newCounters(d controller.Deps, m metadata.Interface, changed func(string, schema.GroupResource, time.Duration)) *counters {
+func newCounters(d controller.Deps, m metadata.Interface,
+	changed func(string, schema.GroupResource, time.Duration)) *counters {
 	return &counters{Deps: d, metadata: m, changed: changed, byName: map[schema.GroupResource]*counter{}}
 }
 

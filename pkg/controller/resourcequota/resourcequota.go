@@ -1,5 +1,6 @@
-// Package resourcequota keeps the status of resource quotas: what they allow, and how much of it is used, by counting again
-// whenever a quota changes, something counted goes, and now and then. Admission charges the same status for what comes.
+// Package resourcequota keeps the status of resource quotas: what they allow, and how much of it is used, by counting
+// again whenever a quota changes, something counted goes, and now and then. Admission charges the same status for what
+// comes.
 //
 // Admission writes the status before it stores the object. A count that lowers what is used must not be written by that
 // gap: it waits until the last charge is old enough to be among the objects counted, and is void if another one comes.
@@ -62,14 +63,22 @@ func New(d controller.Deps, period time.Duration) (*Controller, error) {
 	}
 	c := &Controller{
 		Deps: d, period: period, writes: core.ResourceQuotas(d.Client), written: map[controller.Key]time.Time{},
-		quotas: controller.InformerFor(d.Informers, core.ResourceQuotas), pods: controller.InformerFor(d.Informers, core.Pods),
-		services: controller.InformerFor(d.Informers, core.Services), claims: controller.InformerFor(d.Informers, core.PersistentVolumeClaims),
-		devices: controller.InformerFor(d.Informers, resourceapi.ResourceClaims), classes: controller.InformerFor(d.Informers, resourceapi.DeviceClasses),
+		quotas:   controller.InformerFor(d.Informers, core.ResourceQuotas),
+		pods:     controller.InformerFor(d.Informers, core.Pods),
+		services: controller.InformerFor(d.Informers, core.Services),
+		claims:   controller.InformerFor(d.Informers, core.PersistentVolumeClaims),
+		devices:  controller.InformerFor(d.Informers, resourceapi.ResourceClaims),
+		classes:  controller.InformerFor(d.Informers, resourceapi.DeviceClasses),
 	}
 	c.counters = newCounters(d, m, c.changed)
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "resourcequota_primary", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
-	return c, errors.Join(c.watchQuotas(), watchCounted(c, c.pods, corev1.Resource("pods")), watchCounted(c, c.services, corev1.Resource("services")),
-		watchCounted(c, c.claims, corev1.Resource("persistentvolumeclaims")), watchCounted(c, c.devices, resourcev1.Resource("resourceclaims")), controller.Watch(c.loop, c.classes, controller.Handlers[*resourcev1.DeviceClass]{
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "resourcequota_primary", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
+		c.Reconcile)
+	return c, errors.Join(c.watchQuotas(), watchCounted(c, c.pods, corev1.Resource("pods")),
+		watchCounted(c, c.services, corev1.Resource("services")),
+		watchCounted(c, c.claims, corev1.Resource("persistentvolumeclaims")),
+		watchCounted(c, c.devices, resourcev1.Resource("resourceclaims")),
+		controller.Watch(c.loop, c.classes, controller.Handlers[*resourcev1.DeviceClass]{
 			Add: c.classChanged, Delete: c.classChanged, Update: func(old, class *resourcev1.DeviceClass) {
 				if ptr.Deref(old.Spec.ExtendedResourceName, "") != ptr.Deref(class.Spec.ExtendedResourceName, "") {
 					c.classChanged(class)
@@ -119,7 +128,8 @@ func watchCounted[T apiclient.Object](c *Controller, i *controller.Informer[T], 
 				return
 			}
 			now := c.Now()
-			if known := c.known(); !quota.Equal(quota.Usage(gr, old, now, known), quota.Usage(gr, o, now, known)) || c.rescoped(gr, old, o) {
+			if known := c.known(); !quota.Equal(quota.Usage(gr, old, now, known), quota.Usage(gr, o, now, known)) ||
+				c.rescoped(gr, old, o) {
 				c.changed(o.GetNamespace(), gr, 0)
 			}
 		},

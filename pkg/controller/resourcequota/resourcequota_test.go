@@ -34,7 +34,8 @@ func stage(t *testing.T, q *corev1.ResourceQuota) (*Controller, *controllertest.
 	t.Helper()
 	f := &controllertest.Fake{Answer: func(c controllertest.Call) (runtime.Object, error) {
 		if c.Path == "/api" || c.Path == "/apis" {
-			return &apidiscoveryv2.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}, nil
+			return &apidiscoveryv2.APIGroupDiscoveryList{
+				TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}, nil
 		}
 		return c.Object, nil
 	}}
@@ -64,17 +65,21 @@ func reconcile(t *testing.T, c *Controller, f *controllertest.Fake) (controller.
 }
 
 func pod(name, cpu string, phase corev1.PodPhase) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Status: corev1.PodStatus{Phase: phase},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu", cpu)}}}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+		Status: corev1.PodStatus{Phase: phase},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Resources: corev1.ResourceRequirements{Requests: list("cpu", cpu)}}}}}
 }
 
 func TestCount(t *testing.T) {
 	t.Parallel()
-	hard := list("pods", "9", "count/pods", "9", "requests.cpu", "9", "services", "9", "persistentvolumeclaims", "9", "count/x.example.com", "9", "requests.storage", "9")
+	hard := list("pods", "9", "count/pods", "9", "requests.cpu", "9", "services", "9", "persistentvolumeclaims", "9",
+		"count/x.example.com", "9", "requests.storage", "9")
 	c, f := stage(t, &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: hard}})
 	other := pod("p", "1", corev1.PodRunning)
 	other.Namespace = "other"
-	controllertest.Put(t, c.pods, pod("a", "1", corev1.PodRunning), pod("b", "2", corev1.PodPending), pod("c", "4", corev1.PodSucceeded), other)
+	controllertest.Put(t, c.pods, pod("a", "1", corev1.PodRunning), pod("b", "2", corev1.PodPending),
+		pod("c", "4", corev1.PodSucceeded), other)
 	controllertest.Put(t, c.services, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}})
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
 	claim.Spec.Resources.Requests = list("storage", "5")
@@ -90,7 +95,9 @@ func TestCount(t *testing.T) {
 
 func TestScopes(t *testing.T) {
 	t.Parallel()
-	c, f := stage(t, &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "9", "count/secrets", "9"), Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}}})
+	c, f := stage(t, &corev1.ResourceQuota{
+		Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "9", "count/secrets", "9"),
+			Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}}})
 	controllertest.Put(t, c.pods, pod("a", "0", corev1.PodRunning), pod("b", "2", corev1.PodPending))
 	if _, status := reconcile(t, c, f); status == nil || quota.Text(status.Used) != "count/secrets=0,pods=1" {
 		t.Errorf("got %v", status)
@@ -110,7 +117,8 @@ func TestSettling(t *testing.T) {
 		"less, just charged":   {"2", 100 * time.Millisecond, settling - 100*time.Millisecond},
 		"less, charged before": {"2", settling, 0},
 	} {
-		q := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "2")}, Status: corev1.ResourceQuotaStatus{Hard: list("pods", "2"), Used: list("pods", c.used)}}
+		q := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "2")},
+			Status: corev1.ResourceQuotaStatus{Hard: list("pods", "2"), Used: list("pods", c.used)}}
 		ctl, f := stage(t, q)
 		controllertest.Put(t, ctl.pods, pod("a", "1", corev1.PodRunning))
 		ctl.written[controller.KeyOf(q)] = ctl.Now().Add(-c.old)
@@ -127,10 +135,12 @@ func TestSettling(t *testing.T) {
 // A resource whose watch has just begun is waited for; one that does not answer keeps the count it had.
 func TestUnknownNumbers(t *testing.T) {
 	t.Parallel()
-	q := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: list("secrets", "9", "count/configmaps", "9")}, Status: corev1.ResourceQuotaStatus{Used: list("secrets", "7")}}
+	q := &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: list("secrets", "9", "count/configmaps", "9")},
+		Status: corev1.ResourceQuotaStatus{Used: list("secrets", "7")}}
 	c, f := stage(t, q)
 	put := func(name string, age time.Duration) {
-		m := controller.NewMonitor(schema.GroupVersionResource{Version: "v1", Resource: name}, func(metav1.Object, bool) {}, func(string, types.UID) {})
+		m := controller.NewMonitor(schema.GroupVersionResource{Version: "v1", Resource: name},
+			func(metav1.Object, bool) {}, func(string, types.UID) {})
 		c.counters.byName[corev1.Resource(name)] = &counter{Monitor: m, started: c.Now().Add(-age)}
 	}
 	put("secrets", time.Second)
@@ -147,10 +157,12 @@ func TestUnknownNumbers(t *testing.T) {
 
 func TestFailedWrites(t *testing.T) {
 	t.Parallel()
-	for reason, want := range map[metav1.StatusReason]bool{metav1.StatusReasonConflict: true, metav1.StatusReasonNotFound: false} {
+	for reason, want := range map[metav1.StatusReason]bool{metav1.StatusReasonConflict: true,
+		metav1.StatusReasonNotFound: false} {
 		c, f := stage(t, &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: list("pods", "2")}})
 		f.Answer = func(controllertest.Call) (runtime.Object, error) {
-			return nil, &apierrors.StatusError{ErrStatus: metav1.Status{Reason: reason, Code: map[bool]int32{true: 409, false: 404}[want]}}
+			return nil, &apierrors.StatusError{
+				ErrStatus: metav1.Status{Reason: reason, Code: map[bool]int32{true: 409, false: 404}[want]}}
 		}
 		_, err := c.Reconcile(t.Context(), controller.Key{Namespace: "ns", Name: "q"})
 		if (err != nil) != want || err != nil && !strings.HasPrefix(err.Error(), "writing the status of quota ns/q: ") {

@@ -1,5 +1,5 @@
-// Package rootca publishes the cluster's certificate authority as the ConfigMap kube-root-ca.crt in every namespace, from
-// where pods mount it to verify the API server.
+// Package rootca publishes the cluster's certificate authority as the ConfigMap kube-root-ca.crt in every namespace,
+// from where pods mount it to verify the API server.
 package rootca
 
 import (
@@ -42,15 +42,20 @@ func New(d controller.Deps, bundle []byte) (*Controller, error) {
 	c := &Controller{
 		bundle:     string(bundle),
 		namespaces: controller.InformerFor(d.Informers, core.Namespaces),
-		maps:       controller.FilteredInformerFor(d.Informers, core.ConfigMaps, apiclient.Selection{Fields: "metadata.name=" + name}),
-		writes:     core.ConfigMaps(d.Client),
-		metrics:    newMetrics(d.Metrics),
-		now:        d.Now,
+		maps: controller.FilteredInformerFor(d.Informers, core.ConfigMaps,
+			apiclient.Selection{Fields: "metadata.name=" + name}),
+		writes:  core.ConfigMaps(d.Client),
+		metrics: newMetrics(d.Metrics),
+		now:     d.Now,
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "root_ca_cert_publisher", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "root_ca_cert_publisher", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
+		c.Reconcile)
 	return c, errors.Join(
 		controller.WatchKeys(c.loop, c.namespaces),
-		controller.Watch(c.loop, c.maps, controller.All(func(m *corev1.ConfigMap) { c.loop.Add(controller.Key{Name: m.Namespace}) })),
+		controller.Watch(c.loop, c.maps, controller.All(func(m *corev1.ConfigMap) {
+			c.loop.Add(controller.Key{Name: m.Namespace})
+		})),
 	)
 }
 
@@ -76,7 +81,8 @@ func (c *Controller) publish(ctx context.Context, ns string) error {
 	have, ok := c.maps.Get(controller.Key{Namespace: ns, Name: name})
 	if !ok {
 		_, err := c.writes.Create(ctx, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: map[string]string{annotation: description}}, Data: data,
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name,
+				Annotations: map[string]string{annotation: description}}, Data: data,
 		})
 		return err
 	}

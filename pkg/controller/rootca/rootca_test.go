@@ -24,7 +24,8 @@ const (
 )
 
 func configMap(annotations map[string]string, data ...string) *corev1.ConfigMap {
-	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kube-root-ca.crt", UID: "u", ResourceVersion: "5", Annotations: annotations}, Data: map[string]string{}}
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kube-root-ca.crt", UID: "u",
+		ResourceVersion: "5", Annotations: annotations}, Data: map[string]string{}}
 	for i := 0; i < len(data); i += 2 {
 		m.Data[data[i]] = data[i+1]
 	}
@@ -50,26 +51,33 @@ func TestReconcile(t *testing.T) {
 		{name: "missing", phase: active, want: []string{create}},
 		{name: "as it should be", phase: active, have: configMap(said, dataKey, bundle)},
 		{name: "another certificate", phase: active, have: configMap(said, dataKey, "old"), want: []string{update}},
-		{name: "one key too many", phase: active, have: configMap(said, dataKey, bundle, "more", "x"), want: []string{update}},
+		{name: "one key too many", phase: active, have: configMap(said, dataKey, bundle, "more", "x"),
+			want: []string{update}},
 		{name: "emptied", phase: active, have: configMap(said), want: []string{update}},
-		{name: "not described", phase: active, have: configMap(map[string]string{"mine": "kept"}, dataKey, bundle), want: []string{update}},
+		{name: "not described", phase: active, have: configMap(map[string]string{"mine": "kept"}, dataKey, bundle),
+			want: []string{update}},
 		{name: "no annotations at all", phase: active, have: configMap(nil, dataKey, "old"), want: []string{update}},
 		{name: "namespace gone"},
 		{name: "namespace ends", phase: corev1.NamespaceTerminating},
 		{name: "namespace began to end", phase: active, answer: ending, want: []string{create}},
 		{name: "already there", phase: active, answer: apierrors.NewAlreadyExists(maps5, name), want: []string{create}},
 		{name: "may not", phase: active, answer: forbidden, want: []string{create}, fails: true},
-		{name: "changed meanwhile", phase: active, have: configMap(said), answer: apierrors.NewConflict(maps5, name, errors.New("changed")), want: []string{update}, fails: true},
+		{name: "changed meanwhile", phase: active, have: configMap(said),
+			answer: apierrors.NewConflict(maps5, name, errors.New("changed")), want: []string{update}, fails: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) { return call.Object, c.answer }}
+			fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) {
+				return call.Object, c.answer
+			}}
 			ctl, err := New(fake.Deps(t, time.Unix(0, 0)), []byte(bundle))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if c.phase != "" {
-				controllertest.Put(t, ctl.namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}, Status: corev1.NamespaceStatus{Phase: c.phase}})
+				controllertest.Put(t, ctl.namespaces,
+					&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"},
+						Status: corev1.NamespaceStatus{Phase: c.phase}})
 			}
 			before := c.have.DeepCopy()
 			if c.have != nil {
@@ -84,7 +92,8 @@ func TestReconcile(t *testing.T) {
 			for _, call := range fake.Calls() {
 				check(t, call.Object.(*corev1.ConfigMap), before)
 			}
-			if before != nil && (!maps.Equal(c.have.Data, before.Data) || !maps.Equal(c.have.Annotations, before.Annotations)) {
+			if before != nil && (!maps.Equal(c.have.Data, before.Data) ||
+				!maps.Equal(c.have.Annotations, before.Annotations)) {
 				t.Errorf("the object of the cache was changed to %+v", c.have)
 			}
 		})
@@ -94,14 +103,17 @@ func TestReconcile(t *testing.T) {
 // check looks at a map that was written in the place of before, nil if there was none.
 func check(t *testing.T, got, before *corev1.ConfigMap) {
 	t.Helper()
-	if got.Name != "kube-root-ca.crt" || got.Namespace != "ns" || !maps.Equal(got.Data, map[string]string{"ca.crt": bundle}) || got.Annotations["kubernetes.io/description"] != description {
+	if got.Name != "kube-root-ca.crt" || got.Namespace != "ns" ||
+		!maps.Equal(got.Data, map[string]string{"ca.crt": bundle}) ||
+		got.Annotations["kubernetes.io/description"] != description {
 		t.Errorf("wrote %+v", got)
 	}
 	if before == nil {
 		return
 	}
 	if got.ResourceVersion != "5" || got.UID != "u" {
-		t.Errorf("wrote over version %q of %q: what another writes meanwhile would be lost", got.ResourceVersion, got.UID)
+		t.Errorf("wrote over version %q of %q: what another writes meanwhile would be lost", got.ResourceVersion,
+			got.UID)
 	}
 	for k, v := range before.Annotations {
 		if k != annotation && got.Annotations[k] != v {
@@ -118,7 +130,9 @@ func TestDeletedNamespaceGetsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := metav1.Now()
-	controllertest.Put(t, ctl.namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", DeletionTimestamp: &now}, Status: corev1.NamespaceStatus{Phase: corev1.NamespaceActive}})
+	controllertest.Put(t, ctl.namespaces,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", DeletionTimestamp: &now},
+			Status: corev1.NamespaceStatus{Phase: corev1.NamespaceActive}})
 	if _, err := ctl.Reconcile(t.Context(), controller.Key{Name: "ns"}); err != nil || len(fake.Calls()) > 0 {
 		t.Errorf("%v, %v", fake.Names(), err)
 	}

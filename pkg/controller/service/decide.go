@@ -55,7 +55,9 @@ func decide(s *corev1.Service, last *done, nodes []*corev1.Node) action {
 		return nothing
 	case last == nil || last.uid != s.UID:
 		return ensure
-	case !apiequality.Semantic.DeepEqual(&last.spec, &s.Spec) || !apiequality.Semantic.DeepEqual(last.labels, s.Labels) || !apiequality.Semantic.DeepEqual(last.notes, s.Annotations):
+	case !apiequality.Semantic.DeepEqual(&last.spec, &s.Spec) ||
+		!apiequality.Semantic.DeepEqual(last.labels, s.Labels) ||
+		!apiequality.Semantic.DeepEqual(last.notes, s.Annotations):
 		return ensure
 	case !slices.Equal(last.nodes, names(nodes)):
 		return update
@@ -67,7 +69,9 @@ func decide(s *corev1.Service, last *done, nodes []*corev1.Node) action {
 func balanced(all []*corev1.Node) []*corev1.Node {
 	out := slices.DeleteFunc(slices.Clone(all), func(n *corev1.Node) bool {
 		_, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]
-		return excluded || n.DeletionTimestamp != nil || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == toBeDeleted }) ||
+		return excluded || n.DeletionTimestamp != nil || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+			return t.Key == toBeDeleted
+		}) ||
 			!slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 				return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 			})

@@ -1,5 +1,5 @@
-// Package service gives Services of type LoadBalancer their balancers: a provider makes them, this controller says when, and writes what
-// came of it to the service's status. A Service with a loadBalancerClass is somebody else's.
+// Package service gives Services of type LoadBalancer their balancers: a provider makes them, this controller says
+// when, and writes what came of it to the service's status. A Service with a loadBalancerClass is somebody else's.
 //
 // The contract: https://kubernetes.io/docs/concepts/services-networking/service/#loadbalancer.
 package service
@@ -25,8 +25,8 @@ import (
 
 // Provider makes balancers. It is called for one service at a time; each call may be made again after it succeeded.
 type Provider interface {
-	// Ensure makes the balancer of a service, or changes it to what the service says now, and returns where it is reached. nodes are those
-	// that it may send to.
+	// Ensure makes the balancer of a service, or changes it to what the service says now, and returns where it is
+	// reached. nodes are those that it may send to.
 	Ensure(ctx context.Context, s *corev1.Service, nodes []*corev1.Node) (*corev1.LoadBalancerStatus, error)
 	// Update tells an existing balancer of other nodes.
 	Update(ctx context.Context, s *corev1.Service, nodes []*corev1.Node) error
@@ -51,15 +51,21 @@ type Controller struct {
 // New returns the controller; its caches fill when d.Informers run. provider is given what lists all services.
 func New(d controller.Deps, provider func(services func() []*corev1.Service) (Provider, error)) (*Controller, error) {
 	c := &Controller{Deps: d, writes: core.Services(d.Client), done: map[controller.Key]*done{},
-		services: controller.InformerFor(d.Informers, core.Services), nodes: controller.InformerFor(d.Informers, core.Nodes),
-		synced: prometheus.NewCounter(prometheus.CounterOpts{Name: "service_controller_loadbalancer_sync_total", Help: "Services whose balancers were made, changed or taken away."})}
+		services: controller.InformerFor(d.Informers, core.Services),
+		nodes:    controller.InformerFor(d.Informers, core.Nodes),
+		synced: prometheus.NewCounter(
+			prometheus.CounterOpts{Name: "service_controller_loadbalancer_sync_total",
+				Help: "Services whose balancers were made, changed or taken away."})}
 	d.Metrics.Register(c.synced)
 	var err error
 	if c.provider, err = provider(c.services.List); err != nil {
 		return nil, err
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "service", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
-	nodesChanged := controller.Handlers[*corev1.Node]{Add: func(*corev1.Node) { c.all() }, Update: func(old, now *corev1.Node) {
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "service", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	nodesChanged := controller.Handlers[*corev1.Node]{Add: func(*corev1.Node) {
+		c.all()
+	}, Update: func(old, now *corev1.Node) {
 		if len(balanced([]*corev1.Node{old})) != len(balanced([]*corev1.Node{now})) {
 			c.all()
 		}
@@ -139,10 +145,12 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, nodes []*cor
 
 func (c *Controller) update(ctx context.Context, s *corev1.Service, nodes []*corev1.Node) error {
 	if len(nodes) == 0 {
-		c.Events.Event(s, corev1.EventTypeWarning, "UnAvailableLoadBalancer", "There are no available nodes for LoadBalancer")
+		c.Events.Event(s, corev1.EventTypeWarning, "UnAvailableLoadBalancer",
+			"There are no available nodes for LoadBalancer")
 	}
 	if err := c.provider.Update(ctx, s, nodes); err != nil {
-		c.Events.Eventf(s, corev1.EventTypeWarning, "UpdateLoadBalancerFailed", "Error updating load balancer with new hosts %v: %v", names(nodes), err)
+		c.Events.Eventf(s, corev1.EventTypeWarning, "UpdateLoadBalancerFailed",
+			"Error updating load balancer with new hosts %v: %v", names(nodes), err)
 		return fmt.Errorf("updating the balancer of %s/%s: %w", s.Namespace, s.Name, err)
 	}
 	c.remember(controller.KeyOf(s), doneFor(s, nodes))
@@ -169,9 +177,11 @@ func (c *Controller) release(ctx context.Context, s *corev1.Service) error {
 	return nil
 }
 
-// patch writes finalizers or status; both are the status subresource's to write. The patch is for this service and none of its name.
+// patch writes finalizers or status; both are the status subresource's to write. The patch is for this service and none
+// of its name.
 func (c *Controller) patch(ctx context.Context, s *corev1.Service, format string, args ...any) error {
-	_, err := c.writes.Patch(ctx, s.Namespace, s.Name, types.StrategicMergePatchType, fmt.Appendf(nil, format, args...), "status")
+	_, err := c.writes.Patch(ctx, s.Namespace, s.Name, types.StrategicMergePatchType, fmt.Appendf(nil, format, args...),
+		"status")
 	return err
 }
 

@@ -28,7 +28,8 @@ func (p *provider) note(call string, nodes []*corev1.Node) error {
 	return p.fail
 }
 
-func (p *provider) Ensure(_ context.Context, _ *corev1.Service, nodes []*corev1.Node) (*corev1.LoadBalancerStatus, error) {
+func (p *provider) Ensure(_ context.Context, _ *corev1.Service, nodes []*corev1.Node) (*corev1.LoadBalancerStatus,
+	error) {
 	return &corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: "10.0.0.9"}}}, p.note("ensure", nodes)
 }
 
@@ -39,11 +40,14 @@ func (p *provider) Update(_ context.Context, _ *corev1.Service, nodes []*corev1.
 func (p *provider) Release(context.Context, *corev1.Service) error { return p.note("release", nil) }
 
 func balancedService() *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "u", Finalizers: []string{"a/b"}}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s", UID: "u",
+		Finalizers: []string{"a/b"}}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
 }
 
 func readyNode(name string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
 }
 
 // world is a controller with one service, whose informers hold what was put there.
@@ -57,11 +61,15 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, fake: &controllertest.Fake{Answer: func(controllertest.Call) (runtime.Object, error) { return &corev1.Service{}, nil }}, provider: &provider{}}
+	w := &world{t: t, fake: &controllertest.Fake{Answer: func(controllertest.Call) (runtime.Object, error) {
+		return &corev1.Service{}, nil
+	}}, provider: &provider{}}
 	d := w.fake.Deps(t, time.Unix(1000, 0))
 	w.events = d.Events.(*record.FakeRecorder)
 	var err error
-	if w.Controller, err = New(d, func(func() []*corev1.Service) (Provider, error) { return w.provider, nil }); err != nil {
+	if w.Controller, err = New(d, func(func() []*corev1.Service) (Provider, error) {
+		return w.provider, nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -84,15 +92,18 @@ func (w *world) does(what string, s *corev1.Service, fails bool, calls, writes, 
 	for len(w.events.Events) > 0 {
 		said = append(said, strings.Fields(<-w.events.Events)[1])
 	}
-	if (err != nil) != fails || strings.Join(w.provider.calls, ", ") != calls || strings.Join(wrote, " ") != writes || strings.Join(said, " ") != events {
+	if (err != nil) != fails || strings.Join(w.provider.calls, ", ") != calls || strings.Join(wrote, " ") != writes ||
+		strings.Join(said, " ") != events {
 		w.t.Errorf("%s: %v\ncalls %v\nwrites %v\nevents %v", what, err, w.provider.calls, wrote, said)
 	}
 }
 
 func TestLife(t *testing.T) {
 	t.Parallel()
-	const finalizer, status = `{"metadata":{"uid":"u","finalizers":["service.kubernetes.io/load-balancer-cleanup"]}}`, `{"metadata":{"uid":"u"},"status":{"loadBalancer":{"ingress":[{"ip":"10.0.0.9"}]}}}`
-	const cleared, removed = `{"metadata":{"uid":"u"},"status":{"loadBalancer":{"ingress":null}}}`, `{"metadata":{"uid":"u","$deleteFromPrimitiveList/finalizers":["service.kubernetes.io/load-balancer-cleanup"]}}`
+	const finalizer, status = `{"metadata":{"uid":"u","finalizers":["service.kubernetes.io/load-balancer-cleanup"]}}`,
+		`{"metadata":{"uid":"u"},"status":{"loadBalancer":{"ingress":[{"ip":"10.0.0.9"}]}}}`
+	const cleared, removed = `{"metadata":{"uid":"u"},"status":{"loadBalancer":{"ingress":null}}}`,
+		`{"metadata":{"uid":"u","$deleteFromPrimitiveList/finalizers":["service.kubernetes.io/load-balancer-cleanup"]}}`
 	w := newWorld(t)
 	controllertest.Put(t, w.nodes, readyNode("a"))
 	s := balancedService()
@@ -144,7 +155,8 @@ func TestNotOurs(t *testing.T) {
 
 func TestNodes(t *testing.T) {
 	t.Parallel()
-	excluded, leaving, tainted, unready := readyNode("excluded"), readyNode("leaving"), readyNode("tainted"), readyNode("unready")
+	excluded, leaving, tainted, unready := readyNode("excluded"), readyNode("leaving"), readyNode("tainted"),
+		readyNode("unready")
 	excluded.Labels = map[string]string{"node.kubernetes.io/exclude-from-external-load-balancers": ""}
 	leaving.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	tainted.Spec.Taints = []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}

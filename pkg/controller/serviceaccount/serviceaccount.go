@@ -32,14 +32,16 @@ func New(d controller.Deps) (*Controller, error) {
 		accounts:   controller.InformerFor(d.Informers, core.ServiceAccounts),
 		writes:     core.ServiceAccounts(d.Client),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "serviceaccount", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "serviceaccount", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
 		controller.WatchKeys(c.loop, c.namespaces),
-		controller.Watch(c.loop, c.accounts, controller.Handlers[*corev1.ServiceAccount]{Delete: func(sa *corev1.ServiceAccount) {
-			if sa.Name == name {
-				c.loop.Add(controller.Key{Name: sa.Namespace})
-			}
-		}}),
+		controller.Watch(c.loop, c.accounts,
+			controller.Handlers[*corev1.ServiceAccount]{Delete: func(sa *corev1.ServiceAccount) {
+				if sa.Name == name {
+					c.loop.Add(controller.Key{Name: sa.Namespace})
+				}
+			}}),
 	)
 }
 
@@ -54,7 +56,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if _, ok := c.accounts.Get(controller.Key{Namespace: key.Name, Name: name}); ok {
 		return controller.Result{}, nil
 	}
-	_, err := c.writes.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: key.Name, Name: name}})
+	_, err := c.writes.Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: key.Name, Name: name}})
 	if err == nil || apierrors.IsAlreadyExists(err) || controller.NamespaceEnding(err) {
 		return controller.Result{}, nil
 	}

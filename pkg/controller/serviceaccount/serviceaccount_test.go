@@ -23,7 +23,8 @@ func TestReconcile(t *testing.T) {
 	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	now := metav1.Now()
 	namespace := func(phase corev1.NamespacePhase, deleted *metav1.Time) *corev1.Namespace {
-		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", DeletionTimestamp: deleted}, Status: corev1.NamespaceStatus{Phase: phase}}
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", DeletionTimestamp: deleted},
+			Status: corev1.NamespaceStatus{Phase: phase}}
 	}
 	active := namespace(corev1.NamespaceActive, nil)
 	for _, c := range []struct {
@@ -42,12 +43,16 @@ func TestReconcile(t *testing.T) {
 		{name: "namespace is deleted", ns: namespace(corev1.NamespaceActive, &now)},
 		{name: "namespace began to end", ns: active, answer: ending, creates: true},
 		{name: "there already", ns: active, answer: apierrors.NewAlreadyExists(accounts, name), creates: true},
-		{name: "may not", ns: active, answer: apierrors.NewForbidden(accounts, name, errors.New("no")), creates: true, fails: true},
-		{name: "server is down", ns: active, answer: apierrors.NewServiceUnavailable("down"), creates: true, fails: true},
+		{name: "may not", ns: active, answer: apierrors.NewForbidden(accounts, name, errors.New("no")), creates: true,
+			fails: true},
+		{name: "server is down", ns: active, answer: apierrors.NewServiceUnavailable("down"), creates: true,
+			fails: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) { return call.Object, c.answer }}
+			fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) {
+				return call.Object, c.answer
+			}}
 			ctl, err := New(fake.Deps(t, time.Unix(0, 0)))
 			if err != nil {
 				t.Fatal(err)
@@ -56,7 +61,9 @@ func TestReconcile(t *testing.T) {
 				controllertest.Put(t, ctl.namespaces, c.ns)
 			}
 			for i := 0; i < len(c.accounts); i += 2 {
-				controllertest.Put(t, ctl.accounts, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: c.accounts[i], Name: c.accounts[i+1]}})
+				controllertest.Put(t, ctl.accounts,
+					&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: c.accounts[i],
+						Name: c.accounts[i+1]}})
 			}
 			if _, err := ctl.Reconcile(t.Context(), controller.Key{Name: "ns"}); (err != nil) != c.fails {
 				t.Errorf("error %v", err)

@@ -13,8 +13,8 @@ import (
 const (
 	// finalizer keeps a range that is deleted while services have addresses of it.
 	finalizer = "networking.k8s.io/service-cidr-finalizer"
-	// grace is how long a range stays after its deletion although nobody has an address of it: API servers that have not heard of the
-	// deletion may still be giving one away.
+	// grace is how long a range stays after its deletion although nobody has an address of it: API servers that have
+	// not heard of the deletion may still be giving one away.
 	grace = 10 * time.Second
 )
 
@@ -42,18 +42,24 @@ func decide(c *networkingv1.ServiceCIDR, others []*networkingv1.ServiceCIDR, hel
 	}
 	if inUse(c, others, held) {
 		return action{conditions: withReady(c, metav1.ConditionFalse, networkingv1.ServiceCIDRReasonTerminating,
-			"There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR", now)}
+			"There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new ServiceCIDR",
+			now)}
 	}
 	if left := c.DeletionTimestamp.Add(grace).Sub(now); left > 0 {
 		return action{after: left}
 	}
-	return action{finalizers: new(slices.DeleteFunc(slices.Clone(c.Finalizers), func(f string) bool { return f == finalizer }))}
+	return action{finalizers: new(slices.DeleteFunc(slices.Clone(c.Finalizers), func(f string) bool {
+		return f == finalizer
+	}))}
 }
 
 // withReady are the conditions of c with another Ready; nil if it is so already.
-func withReady(c *networkingv1.ServiceCIDR, status metav1.ConditionStatus, reason, message string, now time.Time) []metav1.Condition {
+func withReady(c *networkingv1.ServiceCIDR, status metav1.ConditionStatus, reason, message string,
+	now time.Time) []metav1.Condition {
 	list := slices.Clone(c.Status.Conditions)
-	if !meta.SetStatusCondition(&list, metav1.Condition{Type: networkingv1.ServiceCIDRConditionReady, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now)}) {
+	if !meta.SetStatusCondition(&list,
+		metav1.Condition{Type: networkingv1.ServiceCIDRConditionReady, Status: status, Reason: reason, Message: message,
+			LastTransitionTime: metav1.NewTime(now)}) {
 		return nil
 	}
 	return list

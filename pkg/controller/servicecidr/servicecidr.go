@@ -1,5 +1,5 @@
-// Package servicecidr says of ranges of service addresses that they are ready, and keeps those that are deleted until nobody has an
-// address of them that no other range has (KEP-1880).
+// Package servicecidr says of ranges of service addresses that they are ready, and keeps those that are deleted until
+// nobody has an address of them that no other range has (KEP-1880).
 package servicecidr
 
 import (
@@ -25,16 +25,20 @@ type Controller struct {
 
 // New returns the controller; its caches fill when d.Informers run.
 func New(d controller.Deps) (*Controller, error) {
-	c := &Controller{Deps: d, cidrs: controller.InformerFor(d.Informers, networking.ServiceCIDRs), addresses: controller.InformerFor(d.Informers, networking.IPAddresses),
-		writes: networking.ServiceCIDRs(d.Client)}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "service-cidr", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c := &Controller{Deps: d, cidrs: controller.InformerFor(d.Informers, networking.ServiceCIDRs),
+		addresses: controller.InformerFor(d.Informers, networking.IPAddresses),
+		writes:    networking.ServiceCIDRs(d.Client)}
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "service-cidr", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
 		controller.Watch(c.loop, c.cidrs, controller.All(func(r *networkingv1.ServiceCIDR) {
 			c.loop.Add(controller.KeyOf(r))
 			c.addEnding() // which this one may free or hold
 		})),
 		controller.Watch(c.loop, c.addresses, controller.Handlers[*networkingv1.IPAddress]{
-			Add: func(*networkingv1.IPAddress) { c.addEnding() }, Delete: func(*networkingv1.IPAddress) { c.addEnding() },
+			Add: func(*networkingv1.IPAddress) {
+				c.addEnding()
+			}, Delete: func(*networkingv1.IPAddress) { c.addEnding() },
 		}),
 	)
 }

@@ -17,7 +17,9 @@ import (
 var start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func cidr(name string, prefixes ...string) *networkingv1.ServiceCIDR {
-	return &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Finalizers: []string{"x/y", finalizer}}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: prefixes}}
+	return &networkingv1.ServiceCIDR{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Finalizers: []string{"x/y", finalizer}},
+		Spec:       networkingv1.ServiceCIDRSpec{CIDRs: prefixes}}
 }
 
 func ending(c *networkingv1.ServiceCIDR, ago time.Duration) *networkingv1.ServiceCIDR {
@@ -30,7 +32,9 @@ func TestDecide(t *testing.T) {
 	fresh := cidr("c", "10.0.0.0/24")
 	fresh.Finalizers = []string{"x/y"}
 	ready := cidr("c", "10.0.0.0/24")
-	ready.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Message: "Kubernetes Service CIDR is ready", LastTransitionTime: metav1.NewTime(start)}}
+	ready.Status.Conditions = []metav1.Condition{
+		{Type: "Ready", Status: "True", Message: "Kubernetes Service CIDR is ready",
+			LastTransitionTime: metav1.NewTime(start)}}
 	for name, c := range map[string]struct {
 		of         *networkingv1.ServiceCIDR
 		others     []*networkingv1.ServiceCIDR
@@ -39,15 +43,25 @@ func TestDecide(t *testing.T) {
 		condition  string   // status and reason; "" not written
 		after      time.Duration
 	}{
-		"new":                              {of: fresh, finalizers: []string{"x/y", finalizer}, condition: "True "},
-		"ready":                            {of: ready, held: []string{"10.0.0.1"}},
-		"in use":                           {of: ending(cidr("c", "10.0.0.0/24"), time.Hour), held: []string{"10.1.0.1", "10.0.0.7"}, condition: "False Terminating"},
-		"in use by the other family":       {of: ending(cidr("c", "10.0.0.0/24", "fd00::/64"), time.Hour), held: []string{"fd00::7"}, condition: "False Terminating"},
-		"unused, just deleted":             {of: ending(cidr("c", "10.0.0.0/24"), 4*time.Second), held: []string{"10.0.1.1", "no address"}, after: 6 * time.Second},
-		"unused":                           {of: ending(cidr("c", "10.0.0.0/24"), 10*time.Second), finalizers: []string{"x/y"}},
-		"another range has its addresses":  {of: ending(cidr("c", "10.0.0.0/24"), time.Hour), others: []*networkingv1.ServiceCIDR{cidr("d", "10.0.0.0/16")}, held: []string{"10.0.0.7"}, finalizers: []string{"x/y"}},
-		"another range has some":           {of: ending(cidr("c", "10.0.0.0/24"), time.Hour), others: []*networkingv1.ServiceCIDR{cidr("d", "10.0.0.0/28")}, held: []string{"10.0.0.7", "10.0.0.17"}, condition: "False Terminating"},
-		"another range that is going, too": {of: ending(cidr("c", "10.0.0.0/24"), time.Hour), others: []*networkingv1.ServiceCIDR{ending(cidr("d", "10.0.0.0/16"), time.Hour)}, held: []string{"10.0.0.7"}, condition: "False Terminating"},
+		"new":   {of: fresh, finalizers: []string{"x/y", finalizer}, condition: "True "},
+		"ready": {of: ready, held: []string{"10.0.0.1"}},
+		"in use": {of: ending(cidr("c", "10.0.0.0/24"), time.Hour),
+			held: []string{"10.1.0.1", "10.0.0.7"}, condition: "False Terminating"},
+		"in use by the other family": {of: ending(cidr("c", "10.0.0.0/24", "fd00::/64"), time.Hour),
+			held: []string{"fd00::7"}, condition: "False Terminating"},
+		"unused, just deleted": {of: ending(cidr("c", "10.0.0.0/24"), 4*time.Second),
+			held: []string{"10.0.1.1", "no address"}, after: 6 * time.Second},
+		"unused": {of: ending(cidr("c", "10.0.0.0/24"), 10*time.Second),
+			finalizers: []string{"x/y"}},
+		"another range has its addresses": {of: ending(cidr("c", "10.0.0.0/24"), time.Hour),
+			others: []*networkingv1.ServiceCIDR{cidr("d", "10.0.0.0/16")}, held: []string{"10.0.0.7"},
+			finalizers: []string{"x/y"}},
+		"another range has some": {of: ending(cidr("c", "10.0.0.0/24"), time.Hour),
+			others: []*networkingv1.ServiceCIDR{cidr("d", "10.0.0.0/28")}, held: []string{"10.0.0.7", "10.0.0.17"},
+			condition: "False Terminating"},
+		"another range that is going, too": {of: ending(cidr("c", "10.0.0.0/24"), time.Hour),
+			others: []*networkingv1.ServiceCIDR{ending(cidr("d", "10.0.0.0/16"), time.Hour)},
+			held:   []string{"10.0.0.7"}, condition: "False Terminating"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +101,8 @@ func TestReconcile(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	want := []string{"PUT /apis/networking.k8s.io/v1/servicecidrs/used/status", "PUT /apis/networking.k8s.io/v1/servicecidrs/unused"}
+	want := []string{"PUT /apis/networking.k8s.io/v1/servicecidrs/used/status",
+		"PUT /apis/networking.k8s.io/v1/servicecidrs/unused"}
 	if got := fake.Names(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -20,7 +20,8 @@ import (
 func claimName(template, pod string) string { return template + "-" + pod }
 
 // claimFor makes the pod's claim of a template, with the labels that the set selects by.
-func claimFor(set *appsv1.StatefulSet, template *corev1.PersistentVolumeClaim, p *corev1.Pod) *corev1.PersistentVolumeClaim {
+func claimFor(set *appsv1.StatefulSet, template *corev1.PersistentVolumeClaim,
+	p *corev1.Pod) *corev1.PersistentVolumeClaim {
 	claim := template.DeepCopy()
 	claim.Namespace, claim.Name = set.Namespace, claimName(template.Name, p.Name)
 	if claim.Labels == nil {
@@ -32,18 +33,22 @@ func claimFor(set *appsv1.StatefulSet, template *corev1.PersistentVolumeClaim, p
 	return claim
 }
 
-// policies says whether claims go with the set, and with pods that scaling down takes away; they stay unless the set says so.
+// policies says whether claims go with the set, and with pods that scaling down takes away; they stay unless the set
+// says so.
 func policies(set *appsv1.StatefulSet) (withSet, withPod bool) {
 	p := set.Spec.PersistentVolumeClaimRetentionPolicy
 	if p == nil {
 		return false, false
 	}
-	return p.WhenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType, p.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
+	return p.WhenDeleted == appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
+		p.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType
 }
 
-// claimOwners returns the owners that a claim of pod p should have: the garbage collector deletes it with the set or, once the
-// set has no place for p, with p. Owners of others' making stay, and a claim that one of them controls is theirs alone.
-func claimOwners(set *appsv1.StatefulSet, p *corev1.Pod, surplus bool, old []metav1.OwnerReference) []metav1.OwnerReference {
+// claimOwners returns the owners that a claim of pod p should have: the garbage collector deletes it with the set or,
+// once the set has no place for p, with p. Owners of others' making stay, and a claim that one of them controls is
+// theirs alone.
+func claimOwners(set *appsv1.StatefulSet, p *corev1.Pod, surplus bool,
+	old []metav1.OwnerReference) []metav1.OwnerReference {
 	owners := slices.DeleteFunc(slices.Clone(old), func(r metav1.OwnerReference) bool {
 		return r.UID == set.UID || r.UID == p.UID && p.UID != ""
 	})
@@ -59,16 +64,16 @@ func claimOwners(set *appsv1.StatefulSet, p *corev1.Pod, surplus bool, old []met
 	return owners
 }
 
-// ofPod tells whether the claim belongs to an earlier pod of the same name: it is about to go, and must before the next pod can
-// have one.
+// ofPod tells whether the claim belongs to an earlier pod of the same name: it is about to go, and must before the next
+// pod can have one.
 func ofPod(claim *corev1.PersistentVolumeClaim, p *corev1.Pod) bool {
 	return slices.ContainsFunc(claim.OwnerReferences, func(r metav1.OwnerReference) bool {
 		return r.Kind == "Pod" && r.Name == p.Name && r.UID != p.UID
 	})
 }
 
-// provide creates the claims that the pod p, which is about to be created or not running yet, has none of. The error begins with
-// the name of the claim that could not be had.
+// provide creates the claims that the pod p, which is about to be created or not running yet, has none of. The error
+// begins with the name of the claim that could not be had.
 func (c *Controller) provide(ctx context.Context, set *appsv1.StatefulSet, p *corev1.Pod) error {
 	var errs []error
 	for i := range set.Spec.VolumeClaimTemplates {
@@ -92,8 +97,8 @@ func (c *Controller) provide(ctx context.Context, set *appsv1.StatefulSet, p *co
 	return errors.Join(errs...)
 }
 
-// retain gives the claims of all pods the owners that the set's policies want, those of surplus pods before these are deleted, and
-// pods that do not run yet the claims they miss.
+// retain gives the claims of all pods the owners that the set's policies want, those of surplus pods before these are
+// deleted, and pods that do not run yet the claims they miss.
 func (c *Controller) retain(ctx context.Context, s *state) error {
 	if len(s.set.Spec.VolumeClaimTemplates) == 0 {
 		return nil
@@ -103,7 +108,8 @@ func (c *Controller) retain(ctx context.Context, s *state) error {
 	for _, p := range replicas {
 		if p != nil {
 			errs = append(errs, c.reown(ctx, s.set, p, false))
-			if p.Status.Phase == corev1.PodPending && p.DeletionTimestamp == nil { // it may wait for a claim that somebody deleted
+			// it may wait for a claim that somebody deleted
+			if p.Status.Phase == corev1.PodPending && p.DeletionTimestamp == nil {
 				errs = append(errs, c.provide(ctx, s.set, p))
 			}
 		}
@@ -117,7 +123,8 @@ func (c *Controller) retain(ctx context.Context, s *state) error {
 func (c *Controller) reown(ctx context.Context, set *appsv1.StatefulSet, p *corev1.Pod, surplus bool) error {
 	var errs []error
 	for i := range set.Spec.VolumeClaimTemplates {
-		claim, ok := c.claims.Get(controller.Key{Namespace: set.Namespace, Name: claimName(set.Spec.VolumeClaimTemplates[i].Name, p.Name)})
+		claim, ok := c.claims.Get(
+			controller.Key{Namespace: set.Namespace, Name: claimName(set.Spec.VolumeClaimTemplates[i].Name, p.Name)})
 		if !ok || claim.DeletionTimestamp != nil {
 			continue
 		}

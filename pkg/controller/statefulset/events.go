@@ -15,8 +15,8 @@ import (
 	"bonsai/pkg/controller/podcontrol"
 )
 
-// words are those of Kubernetes. A pod that is there already is nothing to tell: either the cache is late, or another owner's
-// pod has the name and the next tries will say the same.
+// words are those of Kubernetes. A pod that is there already is nothing to tell: either the cache is late, or another
+// owner's pod has the name and the next tries will say the same.
 func words(verb podcontrol.Verb, owner apiclient.Object, pod string, err error) podcontrol.Words {
 	what := fmt.Sprintf("%s Pod %s in StatefulSet %s ", verb, pod, owner.GetName())
 	switch {
@@ -34,10 +34,12 @@ func (c *Controller) sayClaim(set *appsv1.StatefulSet, claim, pod string, err er
 		return
 	}
 	if err != nil {
-		c.Events.Eventf(set, corev1.EventTypeWarning, "FailedCreate", "Create Claim %s for Pod %s in StatefulSet %s failed error: %v", claim, pod, set.Name, err)
+		c.Events.Eventf(set, corev1.EventTypeWarning, "FailedCreate",
+			"Create Claim %s for Pod %s in StatefulSet %s failed error: %v", claim, pod, set.Name, err)
 		return
 	}
-	c.Events.Eventf(set, corev1.EventTypeNormal, "SuccessfulCreate", "Create Claim %s Pod %s in StatefulSet %s success", claim, pod, set.Name)
+	c.Events.Eventf(set, corev1.EventTypeNormal, "SuccessfulCreate", "Create Claim %s Pod %s in StatefulSet %s success",
+		claim, pod, set.Name)
 }
 
 // sayUnprovided tells that a pod is not created because of its claims.

@@ -18,7 +18,8 @@ import (
 func TestOrdinalOf(t *testing.T) {
 	t.Parallel()
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	for name, want := range map[string]int{"web-0": 0, "web-12": 12, "web-": -1, "web": -1, "web-01": -1, "web-x": -1, "web-1-2": -1, "other-1": -1, "web-+1": -1, "web-99999999999": -1} {
+	for name, want := range map[string]int{"web-0": 0, "web-12": 12, "web-": -1, "web": -1, "web-01": -1, "web-x": -1,
+		"web-1-2": -1, "other-1": -1, "web-+1": -1, "web-99999999999": -1} {
 		n, ok := ordinalOf(set, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		if !ok {
 			n = -1
@@ -31,14 +32,18 @@ func TestOrdinalOf(t *testing.T) {
 
 func TestPodFor(t *testing.T) {
 	t.Parallel()
-	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"}, Spec: appsv1.StatefulSetSpec{
-		ServiceName: "svc", VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "www"}}},
-	}}
-	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{
-		Hostname: "other", Volumes: []corev1.Volume{{Name: "www"}, {Name: "tmp"}},
-	}}
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web"},
+		Spec: appsv1.StatefulSetSpec{
+			ServiceName: "svc", VolumeClaimTemplates: []corev1.PersistentVolumeClaim{
+				{ObjectMeta: metav1.ObjectMeta{Name: "www"}}},
+		}}
+	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{
+			Hostname: "other", Volumes: []corev1.Volume{{Name: "www"}, {Name: "tmp"}},
+		}}
 	p := podFor(set, revision{"web-1a", template}, 3)
-	want := map[string]string{"app": "web", "statefulset.kubernetes.io/pod-name": "web-3", "apps.kubernetes.io/pod-index": "3", "controller-revision-hash": "web-1a"}
+	want := map[string]string{"app": "web", "statefulset.kubernetes.io/pod-name": "web-3",
+		"apps.kubernetes.io/pod-index": "3", "controller-revision-hash": "web-1a"}
 	for k, v := range want {
 		if p.Labels[k] != v {
 			t.Errorf("label %s is %q, want %q", k, p.Labels[k], v)
@@ -65,7 +70,8 @@ func TestRevisionName(t *testing.T) {
 	if hashOf([]byte(data), 1) == "54cc75d7b7" {
 		t.Error("the collision count does not change the hash")
 	}
-	r, err := templateOf(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Data: runtime.RawExtension{Raw: []byte(data)}})
+	r, err := templateOf(&appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-1"},
+		Data: runtime.RawExtension{Raw: []byte(data)}})
 	if err != nil || r.name != "web-1" {
 		t.Fatal(r, err)
 	}
@@ -89,10 +95,15 @@ func TestWords(t *testing.T) {
 		err  error
 		want podcontrol.Words
 	}{
-		{podcontrol.VerbCreate, nil, podcontrol.Words{Reason: "SuccessfulCreate", Message: "Create Pod web-0 in StatefulSet web successful"}},
-		{podcontrol.VerbDelete, nil, podcontrol.Words{Reason: "SuccessfulDelete", Message: "Delete Pod web-0 in StatefulSet web successful"}},
-		{podcontrol.VerbCreate, errors.New("nope"), podcontrol.Words{Reason: "FailedCreate", Message: "Create Pod web-0 in StatefulSet web failed error: nope"}},
-		{podcontrol.VerbCreate, apierrors.NewAlreadyExists(schema.GroupResource{Resource: "pods"}, "web-0"), podcontrol.Words{}},
+		{podcontrol.VerbCreate, nil,
+			podcontrol.Words{Reason: "SuccessfulCreate", Message: "Create Pod web-0 in StatefulSet web successful"}},
+		{podcontrol.VerbDelete, nil,
+			podcontrol.Words{Reason: "SuccessfulDelete", Message: "Delete Pod web-0 in StatefulSet web successful"}},
+		{podcontrol.VerbCreate, errors.New("nope"),
+			podcontrol.Words{Reason: "FailedCreate",
+				Message: "Create Pod web-0 in StatefulSet web failed error: nope"}},
+		{podcontrol.VerbCreate, apierrors.NewAlreadyExists(schema.GroupResource{Resource: "pods"}, "web-0"),
+			podcontrol.Words{}},
 	} {
 		if got := words(c.verb, set, "web-0", c.err); got != c.want {
 			t.Errorf("%s, %v: %+v", c.verb, c.err, got)

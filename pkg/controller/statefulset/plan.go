@@ -52,8 +52,8 @@ func (s *state) partition() int {
 	return 0
 }
 
-// split files the pods by their numbers from start on, nil where there is none, and puts those that the set has no place for
-// apart, the highest number first.
+// split files the pods by their numbers from start on, nil where there is none, and puts those that the set has no
+// place for apart, the highest number first.
 func (s *state) split() (replicas, surplus []*corev1.Pod) {
 	replicas = make([]*corev1.Pod, count(s.set.Spec.Replicas))
 	for _, p := range s.pods {
@@ -83,8 +83,8 @@ func (s *state) healthy(p *corev1.Pod) bool {
 	return ok
 }
 
-// plan finds the next step: first the pods that should be there are, then those that should not go, then they are updated.
-// Each of these waits for the one before.
+// plan finds the next step: first the pods that should be there are, then those that should not go, then they are
+// updated. Each of these waits for the one before.
 func (s *state) plan() plan {
 	var out plan
 	replicas, surplus := s.split()
@@ -94,8 +94,8 @@ func (s *state) plan() plan {
 	return out
 }
 
-// fill sees to it that every place has a pod. An ordered set looks at a place only when all before are healthy. It tells
-// whether surplus pods may be looked at.
+// fill sees to it that every place has a pod. An ordered set looks at a place only when all before are healthy. It
+// tells whether surplus pods may be looked at.
 func (s *state) fill(replicas []*corev1.Pod, out *plan) bool {
 	done := true
 	for i, p := range replicas {
@@ -123,18 +123,23 @@ func (s *state) revisionAt(i int) revision {
 	return s.update
 }
 
-// drain deletes surplus pods, which come the highest first; it tells whether updates may be looked at. An ordered set deletes
-// one at a time and waits until it is gone; it leaves an unhealthy pod alone while one before it is unhealthy too.
+// drain deletes surplus pods, which come the highest first; it tells whether updates may be looked at. An ordered set
+// deletes one at a time and waits until it is gone; it leaves an unhealthy pod alone while one before it is unhealthy
+// too.
 func (s *state) drain(surplus []*corev1.Pod, out *plan) bool {
 	if len(surplus) == 0 {
 		return true
 	}
 	if !s.ordered() {
-		out.delete = append(out.delete, slices.DeleteFunc(slices.Clone(surplus), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })...)
+		out.delete = append(out.delete, slices.DeleteFunc(slices.Clone(surplus), func(p *corev1.Pod) bool {
+			return p.DeletionTimestamp != nil
+		})...)
 		return true
 	}
 	last, before := surplus[0], surplus[1:]
-	if last.DeletionTimestamp == nil && (s.healthy(last) || !slices.ContainsFunc(before, func(p *corev1.Pod) bool { return !s.healthy(p) })) {
+	if last.DeletionTimestamp == nil && (s.healthy(last) || !slices.ContainsFunc(before, func(p *corev1.Pod) bool {
+		return !s.healthy(p)
+	})) {
 		out.delete = append(out.delete, last)
 	}
 	return false

@@ -14,18 +14,20 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// stateOf is a set "web" of n replicas that goes from revision a to revision b. pods are words "<number><state><revision>";
-// the state is + running and ready for a minute, = ready for five seconds, - running, . pending, ! going away, x failed,
-// o succeeded, ? healthy without the labels that name it.
+// stateOf is a set "web" of n replicas that goes from revision a to revision b. pods are words
+// "<number><state><revision>"; the state is + running and ready for a minute, = ready for five seconds, - running, .
+// pending, ! going away, x failed, o succeeded, ? healthy without the labels that name it.
 func stateOf(n int32, pods string, change ...func(*appsv1.StatefulSet)) *state {
-	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u"}, Spec: appsv1.StatefulSetSpec{
-		Replicas: &n, ServiceName: "svc", PodManagementPolicy: appsv1.OrderedReadyPodManagement,
-		UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
-	}}
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u"},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: &n, ServiceName: "svc", PodManagementPolicy: appsv1.OrderedReadyPodManagement,
+			UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
+		}}
 	for _, f := range change {
 		f(set)
 	}
-	s := &state{set: set, now: now, current: revision{"a", &corev1.PodTemplateSpec{}}, update: revision{"b", &corev1.PodTemplateSpec{}}}
+	s := &state{set: set, now: now, current: revision{"a", &corev1.PodTemplateSpec{}},
+		update: revision{"b", &corev1.PodTemplateSpec{}}}
 	for _, word := range strings.Fields(pods) {
 		var number int
 		var how rune
@@ -42,7 +44,8 @@ func podAs(set *appsv1.StatefulSet, number int, how rune, rev string) *corev1.Po
 	p := podFor(set, revision{rev, &corev1.PodTemplateSpec{}}, number)
 	p.Status.Phase = corev1.PodRunning
 	ready := func(status corev1.ConditionStatus, since time.Duration) {
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(now.Add(-since))}}
+		p.Status.Conditions = []corev1.PodCondition{
+			{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(now.Add(-since))}}
 	}
 	ready(corev1.ConditionTrue, time.Minute)
 	switch how {
@@ -70,7 +73,8 @@ func (p plan) text(set *appsv1.StatefulSet) string {
 	add := func(format string, pods []*corev1.Pod) {
 		for _, o := range pods {
 			n, _ := ordinalOf(set, o)
-			out = append(out, strings.TrimSuffix(fmt.Sprintf(format, n, revisionOf(o)), "%!(EXTRA string="+revisionOf(o)+")"))
+			out = append(out, strings.TrimSuffix(fmt.Sprintf(format, n, revisionOf(o)),
+				"%!(EXTRA string="+revisionOf(o)+")"))
 		}
 	}
 	add("+%d%s", p.create)
@@ -99,7 +103,8 @@ func partition(n int32) func(*appsv1.StatefulSet) {
 
 func unavailable(v string) func(*appsv1.StatefulSet) {
 	return func(s *appsv1.StatefulSet) {
-		s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{MaxUnavailable: new(intstr.Parse(v))}
+		s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{
+			MaxUnavailable: new(intstr.Parse(v))}
 	}
 }
 
@@ -162,7 +167,8 @@ func TestPlan(t *testing.T) {
 		{"maxUnavailable in percent, rounded down", 4, with(unavailable("70%")), "0+a 1+a 2+a 3+a", "-3 -2"},
 		{"maxUnavailable in percent is at least one", 4, with(unavailable("10%")), "0+a 1+a 2+a 3+a", "-3"},
 		{"maxUnavailable counts all", 4, with(unavailable("2"), parallel), "0-b 1+a 2+a 3+a", "-3"},
-		{"what is unavailable is replaced for nothing", 4, with(unavailable("2"), parallel), "0+a 1+a 2-a 3+a", "-3 -2"},
+		{"what is unavailable is replaced for nothing", 4, with(unavailable("2"), parallel), "0+a 1+a 2-a 3+a",
+			"-3 -2"},
 		{"but in its turn", 4, with(unavailable("2"), parallel), "0+a 1-a 2+a 3+a", "-3"},
 		{"maxUnavailable reached", 4, with(unavailable("2"), parallel), "0+a 1+a 2-b 3!b", ""},
 
@@ -199,12 +205,14 @@ func TestStatus(t *testing.T) {
 		{"not while there are too many", 1, nil, "0+b 1+a", counts{2, 2, 2, 1, 1}, "a", 0},
 		{"never on delete", 1, []func(*appsv1.StatefulSet){onDelete}, "0+b", counts{1, 1, 1, 0, 1}, "a", 0},
 		{"of none all are updated", 0, nil, "", counts{}, "b", 0},
-		{"available later", 2, []func(*appsv1.StatefulSet){minReady}, "0+a 1=a", counts{2, 2, 1, 2, 0}, "a", 5 * time.Second},
+		{"available later", 2, []func(*appsv1.StatefulSet){minReady}, "0+a 1=a", counts{2, 2, 1, 2, 0}, "a",
+			5 * time.Second},
 	} {
 		s := stateOf(c.n, c.pods, c.set...)
 		st, wait := s.status(true)
 		got := counts{st.Replicas, st.ReadyReplicas, st.AvailableReplicas, st.CurrentReplicas, st.UpdatedReplicas}
-		if got != c.want || st.CurrentRevision != c.current || st.UpdateRevision != "b" || wait != c.wait || *st.CollisionCount != 0 {
+		if got != c.want || st.CurrentRevision != c.current || st.UpdateRevision != "b" || wait != c.wait ||
+			*st.CollisionCount != 0 {
 			t.Errorf("%s: got %+v current %s, wait %s", c.name, got, st.CurrentRevision, wait)
 		}
 	}

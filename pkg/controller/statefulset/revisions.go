@@ -59,7 +59,8 @@ func templateOf(r *appsv1.ControllerRevision) (revision, error) {
 func (c *Controller) history(set *appsv1.StatefulSet, sel labels.Selector, pods []*corev1.Pod) history.Revisions {
 	return history.Revisions{
 		Cache: c.revisions,
-		Claim: owned.Claim[*appsv1.ControllerRevision]{Owner: set, Kind: kind(), Selector: sel, Children: c.writeRevisions, Fresh: c.fresh(set)},
+		Claim: owned.Claim[*appsv1.ControllerRevision]{Owner: set, Kind: kind(), Selector: sel,
+			Children: c.writeRevisions, Fresh: c.fresh(set)},
 		Merge: func(ctx context.Context, from, to *appsv1.ControllerRevision) error {
 			return history.MovePods(ctx, c.control.Pods, pods, appsv1.StatefulSetRevisionLabel, from.Name, to.Name)
 		},
@@ -67,7 +68,8 @@ func (c *Controller) history(set *appsv1.StatefulSet, sel labels.Selector, pods 
 }
 
 // settle returns the revision of the present template and the old ones.
-func (c *Controller) settle(ctx context.Context, h history.Revisions, set *appsv1.StatefulSet) (now *appsv1.ControllerRevision, old []*appsv1.ControllerRevision, err error) {
+func (c *Controller) settle(ctx context.Context, h history.Revisions,
+	set *appsv1.StatefulSet) (now *appsv1.ControllerRevision, old []*appsv1.ControllerRevision, err error) {
 	data, err := history.Snapshot(&set.Spec.Template)
 	if err != nil {
 		return nil, nil, err
@@ -86,9 +88,10 @@ func (c *Controller) settle(ctx context.Context, h history.Revisions, set *appsv
 	return now, old, err
 }
 
-// templates gives the state its two revisions: the one to update to, and the one that pods were at before; they are the same
-// for a new set, and when the latter was deleted.
-func (c *Controller) templates(ctx context.Context, s *state, now *appsv1.ControllerRevision, old []*appsv1.ControllerRevision) (err error) {
+// templates gives the state its two revisions: the one to update to, and the one that pods were at before; they are the
+// same for a new set, and when the latter was deleted.
+func (c *Controller) templates(ctx context.Context, s *state, now *appsv1.ControllerRevision,
+	old []*appsv1.ControllerRevision) (err error) {
 	if s.update, err = templateOf(now); err != nil {
 		return err
 	}

@@ -1,10 +1,11 @@
-// Package statefulset keeps the pods of each StatefulSet: numbered, each with a name, a host name and labels of its own that
-// the next pod of the same number takes over (https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/).
-// Who a pod is (identity), what to create and delete (plan, roll) and the status are pure functions of one state; the history
-// of templates is kept in ControllerRevisions.
+// Package statefulset keeps the pods of each StatefulSet: numbered, each with a name, a host name and labels of its own
+// that the next pod of the same number takes over
+// (https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/). Who a pod is (identity), what to create and
+// delete (plan, roll) and the status are pure functions of one state; the history of templates is kept in
+// ControllerRevisions.
 //
-// Claims: before a pod is created it gets a claim of each template. Claims outlive their pods, and the set, unless the set's
-// policy for retention says otherwise: then they are given owners, and the garbage collector does the rest.
+// Claims: before a pod is created it gets a claim of each template. Claims outlive their pods, and the set, unless the
+// set's policy for retention says otherwise: then they are given owners, and the garbage collector does the rest.
 package statefulset
 
 import (
@@ -30,8 +31,8 @@ import (
 	"bonsai/pkg/controller/podcontrol"
 )
 
-// The next pod in the place of one that failed comes at once, the one after that after failedFirst, then after twice as long,
-// up to failedMost.
+// The next pod in the place of one that failed comes at once, the one after that after failedFirst, then after twice as
+// long, up to failedMost.
 const (
 	failedFirst = time.Second
 	failedMost  = 10 * time.Second
@@ -61,17 +62,21 @@ func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
 		Deps: d,
 		sets: controller.InformerFor(d.Informers, apps.StatefulSets), writeSets: apps.StatefulSets(d.Client),
-		revisions: controller.InformerFor(d.Informers, apps.ControllerRevisions), writeRevisions: apps.ControllerRevisions(d.Client),
-		pods:   controller.InformerFor(d.Informers, core.Pods),
-		claims: controller.InformerFor(d.Informers, core.PersistentVolumeClaims), writeClaims: core.PersistentVolumeClaims(d.Client),
-		expect: owned.NewExpectations(d.Now), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
+		revisions:      controller.InformerFor(d.Informers, apps.ControllerRevisions),
+		writeRevisions: apps.ControllerRevisions(d.Client),
+		pods:           controller.InformerFor(d.Informers, core.Pods),
+		claims:         controller.InformerFor(d.Informers, core.PersistentVolumeClaims),
+		writeClaims:    core.PersistentVolumeClaims(d.Client),
+		expect:         owned.NewExpectations(d.Now), failed: flowcontrol.NewBackOff(failedFirst, failedMost),
 	}
 	c.control = podcontrol.Control{Pods: core.Pods(d.Client), Expect: c.expect, Events: d.Events, Words: words}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "statefulset", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "statefulset", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
 		owned.WatchOwners(c.loop, c.sets, c.expect),
 		controller.Watch(c.loop, c.revisions, owned.Revisions{Kind: kind(), Wake: c.loop.Add}.Handlers()),
-		controller.Watch(c.loop, c.pods, owned.Pods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
+		controller.Watch(c.loop, c.pods,
+			owned.Pods{Kind: kind(), Expect: c.expect, Wake: c.loop.Add, Adopters: c.adopters}.Handlers()),
 	)
 }
 
@@ -97,7 +102,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	}
 	sel, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
-		return controller.Result{}, controller.TerminalError(fmt.Errorf("reading the selector of StatefulSet %s: %w", key, err))
+		return controller.Result{},
+			controller.TerminalError(fmt.Errorf("reading the selector of StatefulSet %s: %w", key, err))
 	}
 	if set.DeletionTimestamp != nil {
 		return controller.Result{}, nil
@@ -166,8 +172,8 @@ func (c *Controller) act(ctx context.Context, s *state) (time.Duration, error) {
 	return wait, errors.Join(append(errs, c.control.Change(ctx, s.set, todo.create, todo.delete))...)
 }
 
-// holdBack takes from the plan the failed pods whose place has had too many of late: a pod that fails at once is not made over
-// and over. It says when to look again.
+// holdBack takes from the plan the failed pods whose place has had too many of late: a pod that fails at once is not
+// made over and over. It says when to look again.
 func (c *Controller) holdBack(s *state, todo *plan) (wait time.Duration) {
 	todo.delete = slices.DeleteFunc(todo.delete, func(p *corev1.Pod) bool {
 		if p.Status.Phase != corev1.PodFailed {

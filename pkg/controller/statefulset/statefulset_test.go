@@ -26,7 +26,8 @@ const (
 )
 
 // stage is a controller with one StatefulSet and the revision of its template in its caches, on a fake API server.
-func stage(t *testing.T, n int32, answer func(controllertest.Call) (runtime.Object, error)) (*Controller, *controllertest.Fake, *appsv1.StatefulSet, *appsv1.ControllerRevision) {
+func stage(t *testing.T, n int32, answer func(controllertest.Call) (runtime.Object, error)) (*Controller,
+	*controllertest.Fake, *appsv1.StatefulSet, *appsv1.ControllerRevision) {
 	t.Helper()
 	f := &controllertest.Fake{Answer: answer}
 	d := f.Deps(t, now)
@@ -51,8 +52,9 @@ func revisionFor(t *testing.T, set *appsv1.StatefulSet, name string, number int6
 		t.Fatal(err)
 	}
 	return &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: set.Spec.Template.Labels, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, kind())}},
-		Data:       runtime.RawExtension{Raw: data}, Revision: number,
+		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name, Labels: set.Spec.Template.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, kind())}},
+		Data: runtime.RawExtension{Raw: data}, Revision: number,
 	}
 }
 
@@ -122,8 +124,8 @@ func TestFailedPods(t *testing.T) {
 	}
 }
 
-// TestCurrentRevision: below the partition a pod is made from the current revision, also when the cache of revisions does not
-// have it yet; if it is gone for good, from the newest.
+// TestCurrentRevision: below the partition a pod is made from the current revision, also when the cache of revisions
+// does not have it yet; if it is gone for good, from the newest.
 func TestCurrentRevision(t *testing.T) {
 	t.Parallel()
 	gone := apierrors.NewNotFound(schema.GroupResource{Group: "apps", Resource: "controllerrevisions"}, "web-before")
@@ -167,7 +169,8 @@ func TestHashCollision(t *testing.T) {
 	c, f, set, _ := stage(t, 1, func(call controllertest.Call) (runtime.Object, error) {
 		switch {
 		case call.Name() == "POST "+revisionsPath:
-			return nil, apierrors.NewAlreadyExists(schema.GroupResource{Group: "apps", Resource: "controllerrevisions"}, "taken")
+			return nil, apierrors.NewAlreadyExists(schema.GroupResource{Group: "apps", Resource: "controllerrevisions"},
+				"taken")
 		case call.Method == "GET":
 			return &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(`{"other":1}`)}}, nil
 		}
@@ -206,7 +209,8 @@ func TestPodEvents(t *testing.T) {
 	if err := c.repair(t.Context(), set, []*corev1.Pod{p}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := events(c), "Normal SuccessfulUpdate Update Pod web-0 in StatefulSet web successful"; got != want || !slices.Equal(f.Names(), []string{"PATCH " + podsPath + "/web-0"}) {
+	if got, want := events(c), "Normal SuccessfulUpdate Update Pod web-0 in StatefulSet web successful"; got != want ||
+		!slices.Equal(f.Names(), []string{"PATCH " + podsPath + "/web-0"}) {
 		t.Errorf("got %q and %v, want %q", got, f.Names(), want)
 	}
 }

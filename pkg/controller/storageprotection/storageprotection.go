@@ -1,6 +1,7 @@
-// Package storageprotection keeps objects of storage that are used from being deleted under their users: it takes the finalizer that
-// protects them off once they are being deleted and nobody uses them, and puts it on those that were made without it. There are three
-// such controllers, of claims, of persistent volumes, and of volume attributes classes.
+// Package storageprotection keeps objects of storage that are used from being deleted under their users: it takes the
+// finalizer that protects them off once they are being deleted and nobody uses them, and puts it on those that were
+// made without it. There are three such controllers, of claims, of persistent volumes, and of volume attributes
+// classes.
 package storageprotection
 
 import (
@@ -33,19 +34,24 @@ type Controller[T apiclient.Object] struct {
 	loop *controller.Loop[controller.Key]
 }
 
-func build[T apiclient.Object](d controller.Deps, name, finalizer string, kind func(*apiclient.Client) *apiclient.Resource[T]) (*Controller[T], error) {
-	c := &Controller[T]{Deps: d, finalizer: finalizer, objects: controller.InformerFor(d.Informers, kind), writes: kind(d.Client)}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: name, Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+func build[T apiclient.Object](d controller.Deps, name, finalizer string,
+	kind func(*apiclient.Client) *apiclient.Resource[T]) (*Controller[T], error) {
+	c := &Controller[T]{Deps: d, finalizer: finalizer, objects: controller.InformerFor(d.Informers, kind),
+		writes: kind(d.Client)}
+	c.loop = controller.NewLoop(controller.LoopConfig{Name: name, Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
+		c.Reconcile)
 	return c, controller.WatchKeys(c.loop, c.objects)
 }
 
-// NewClaims returns the controller of claims. A claim is used while there is a pod with it that has a node, whatever has become of the
-// pod: the node may not have let go of the volume. A pod without a node cannot get one any more.
+// NewClaims returns the controller of claims. A claim is used while there is a pod with it that has a node, whatever
+// has become of the pod: the node may not have let go of the volume. A pod without a node cannot get one any more.
 func NewClaims(d controller.Deps) (*Controller[*corev1.PersistentVolumeClaim], error) {
 	c, err := build(d, "pvcprotection", volumebinding.ClaimProtection, core.PersistentVolumeClaims)
 	pods, live := controller.InformerFor(d.Informers, core.Pods), core.Pods(d.Client)
 	c.used = func(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
-		if slices.ContainsFunc(controller.PodsUsing(pods, controller.KeyOf(claim)), func(p *corev1.Pod) bool { return uses(p, claim) }) {
+		if slices.ContainsFunc(controller.PodsUsing(pods, controller.KeyOf(claim)), func(p *corev1.Pod) bool {
+			return uses(p, claim)
+		}) {
 			return true, nil
 		}
 		// The cache may be behind, and what is gone does not come back.
@@ -65,7 +71,8 @@ func NewClaims(d controller.Deps) (*Controller[*corev1.PersistentVolumeClaim], e
 	return c, errors.Join(err, controller.Watch(c.loop, pods, controller.Handlers[*corev1.Pod]{Delete: wake}))
 }
 
-// uses tells whether a pod on a node has the claim among its volumes. A claim that is made for a pod is used by that pod alone.
+// uses tells whether a pod on a node has the claim among its volumes. A claim that is made for a pod is used by that
+// pod alone.
 func uses(p *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	if p.Spec.NodeName == "" || p.Namespace != claim.Namespace {
 		return false
@@ -84,14 +91,17 @@ func NewVolumes(d controller.Deps) (*Controller[*corev1.PersistentVolume], error
 	return c, err
 }
 
-// NewAttributesClasses returns the controller of volume attributes classes. A class is used while a volume or claim has it or is to have
-// it.
+// NewAttributesClasses returns the controller of volume attributes classes. A class is used while a volume or claim has
+// it or is to have it.
 func NewAttributesClasses(d controller.Deps) (*Controller[*storagev1.VolumeAttributesClass], error) {
 	c, err := build(d, "vacprotection", volumebinding.AttributesProtection, storage.VolumeAttributesClasses)
-	claims, volumes := controller.InformerFor(d.Informers, core.PersistentVolumeClaims), controller.InformerFor(d.Informers, core.PersistentVolumes)
+	claims, volumes := controller.InformerFor(d.Informers, core.PersistentVolumeClaims),
+		controller.InformerFor(d.Informers, core.PersistentVolumes)
 	liveClaims, liveVolumes := core.PersistentVolumeClaims(d.Client), core.PersistentVolumes(d.Client)
 	c.used = func(ctx context.Context, class *storagev1.VolumeAttributesClass) (bool, error) {
-		ofClaim := func(claim *corev1.PersistentVolumeClaim) bool { return slices.Contains(classesOf(claim), class.Name) }
+		ofClaim := func(claim *corev1.PersistentVolumeClaim) bool {
+			return slices.Contains(classesOf(claim), class.Name)
+		}
 		ofVolume := func(v *corev1.PersistentVolume) bool {
 			return ptr.Deref(v.Spec.VolumeAttributesClassName, "") == class.Name
 		}
@@ -126,7 +136,8 @@ func NewAttributesClasses(d controller.Deps) (*Controller[*storagev1.VolumeAttri
 
 // classesOf are the attributes classes that a claim asks for, has, and is being changed to; some may be "".
 func classesOf(claim *corev1.PersistentVolumeClaim) []string {
-	out := []string{ptr.Deref(claim.Spec.VolumeAttributesClassName, ""), ptr.Deref(claim.Status.CurrentVolumeAttributesClassName, "")}
+	out := []string{ptr.Deref(claim.Spec.VolumeAttributesClassName, ""),
+		ptr.Deref(claim.Status.CurrentVolumeAttributesClassName, "")}
 	if m := claim.Status.ModifyVolumeStatus; m != nil {
 		out = append(out, m.TargetVolumeAttributesClassName)
 	}

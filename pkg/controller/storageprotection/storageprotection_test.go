@@ -32,7 +32,9 @@ func meta(finalizer string, leaving bool) metav1.ObjectMeta {
 func user(claim, node string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p-uid"}}
 	p.Spec.NodeName = node
-	p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+	p.Spec.Volumes = []corev1.Volume{
+		{Name: "v", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
 	return p
 }
 
@@ -52,7 +54,8 @@ func written(t *testing.T, fake *controllertest.Fake) []string {
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	own := user("", "n")
-	own.Name, own.Spec.Volumes[0] = "o", corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}
+	own.Name, own.Spec.Volumes[0] = "o",
+		corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}
 	ended := user("o", "n")
 	ended.Status.Phase = corev1.PodSucceeded
 	for name, c := range map[string]struct {
@@ -68,9 +71,12 @@ func TestClaims(t *testing.T) {
 		"leaving, used":              {finalizer: volumebinding.ClaimProtection, leaving: true, cached: user("o", "n")},
 		"leaving, used by one ended": {finalizer: volumebinding.ClaimProtection, leaving: true, cached: ended},
 		"leaving, used, not cached":  {finalizer: volumebinding.ClaimProtection, leaving: true, live: user("o", "n")},
-		"used by a pod without node": {finalizer: volumebinding.ClaimProtection, leaving: true, cached: user("o", ""), want: []string{"a/b"}},
-		"another is used":            {finalizer: volumebinding.ClaimProtection, leaving: true, cached: user("x", "n"), want: []string{"a/b"}},
-		"made for another pod":       {finalizer: volumebinding.ClaimProtection, leaving: true, cached: own, want: []string{"a/b"}},
+		"used by a pod without node": {finalizer: volumebinding.ClaimProtection, leaving: true, cached: user("o", ""),
+			want: []string{"a/b"}},
+		"another is used": {finalizer: volumebinding.ClaimProtection, leaving: true, cached: user("x", "n"),
+			want: []string{"a/b"}},
+		"made for another pod": {finalizer: volumebinding.ClaimProtection, leaving: true, cached: own,
+			want: []string{"a/b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +113,8 @@ func TestClaims(t *testing.T) {
 // TestVolumes: a bound one stays.
 func TestVolumes(t *testing.T) {
 	t.Parallel()
-	for phase, want := range map[corev1.PersistentVolumePhase][]string{corev1.VolumeBound: nil, corev1.VolumeReleased: {"a/b"}, corev1.VolumeAvailable: {"a/b"}} {
+	for phase, want := range map[corev1.PersistentVolumePhase][]string{corev1.VolumeBound: nil,
+		corev1.VolumeReleased: {"a/b"}, corev1.VolumeAvailable: {"a/b"}} {
 		fake := &controllertest.Fake{}
 		ctl, err := NewVolumes(fake.Deps(t, time.Time{}))
 		if err != nil {
@@ -138,13 +145,19 @@ func TestAttributesClasses(t *testing.T) {
 		of   runtime.Object
 		want []string
 	}{
-		"asked for": {of: claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = ptr.To("o") })},
-		"had":       {of: claim(func(c *corev1.PersistentVolumeClaim) { c.Status.CurrentVolumeAttributesClassName = ptr.To("o") })},
+		"asked for": {of: claim(func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.VolumeAttributesClassName = ptr.To("o")
+		})},
+		"had": {of: claim(func(c *corev1.PersistentVolumeClaim) {
+			c.Status.CurrentVolumeAttributesClassName = ptr.To("o")
+		})},
 		"on its way": {of: claim(func(c *corev1.PersistentVolumeClaim) {
 			c.Status.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{TargetVolumeAttributesClassName: "o"}
 		})},
 		"a volume's": {of: volume},
-		"another":    {of: claim(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = ptr.To("x") }), want: []string{"a/b"}},
+		"another": {of: claim(func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.VolumeAttributesClassName = ptr.To("x")
+		}), want: []string{"a/b"}},
 	} {
 		for _, cached := range []bool{true, false} {
 			fake := &controllertest.Fake{Answer: func(call controllertest.Call) (runtime.Object, error) {
@@ -167,7 +180,8 @@ func TestAttributesClasses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			controllertest.Put(t, ctl.objects, &storagev1.VolumeAttributesClass{ObjectMeta: meta(volumebinding.AttributesProtection, true)})
+			controllertest.Put(t, ctl.objects,
+				&storagev1.VolumeAttributesClass{ObjectMeta: meta(volumebinding.AttributesProtection, true)})
 			if of, ok := c.of.(*corev1.PersistentVolumeClaim); ok && cached {
 				controllertest.Put(t, controller.InformerFor(ctl.Informers, core.PersistentVolumeClaims), of)
 			}

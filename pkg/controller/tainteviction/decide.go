@@ -15,9 +15,10 @@ type sighting struct {
 	since time.Time
 }
 
-// decide tells whether a pod with these tolerations, which came to the node at arrived, has to leave, or how long it may still
-// stay; 0 is for ever.
-func decide(taints []sighting, tolerations []corev1.Toleration, arrived, now time.Time) (wait time.Duration, evict bool) {
+// decide tells whether a pod with these tolerations, which came to the node at arrived, has to leave, or how long it
+// may still stay; 0 is for ever.
+func decide(taints []sighting, tolerations []corev1.Toleration, arrived, now time.Time) (wait time.Duration,
+	evict bool) {
 	end, ends := deadline(taints, tolerations, arrived, now)
 	if !ends {
 		return 0, false
@@ -28,9 +29,9 @@ func decide(taints []sighting, tolerations []corev1.Toleration, arrived, now tim
 	return 0, true
 }
 
-// deadline is when the pod has to leave; false says that it may stay for ever. The first toleration that matches a taint is the one
-// that counts for it, also if a later one says less or more. Its time runs from when the pod and the taint have both been on the node; of
-// several taints the one whose time is over first decides.
+// deadline is when the pod has to leave; false says that it may stay for ever. The first toleration that matches a
+// taint is the one that counts for it, also if a later one says less or more. Its time runs from when the pod and the
+// taint have both been on the node; of several taints the one whose time is over first decides.
 func deadline(taints []sighting, tolerations []corev1.Toleration, arrived, now time.Time) (end time.Time, ends bool) {
 	for i := range taints {
 		at := taints[i].since

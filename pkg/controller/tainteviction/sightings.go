@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// sightings remember since when nodes have their taints: since timeAdded, or, for a taint without (kubectl taint writes none),
-// since it was first seen here. It holds one entry for each NoExecute taint that a node has now.
+// sightings remember since when nodes have their taints: since timeAdded, or, for a taint without (kubectl taint writes
+// none), since it was first seen here. It holds one entry for each NoExecute taint that a node has now.
 type sightings struct {
 	mu    sync.Mutex
 	nodes map[string][]sighting

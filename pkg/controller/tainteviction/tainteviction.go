@@ -35,20 +35,28 @@ type Controller struct {
 func New(d controller.Deps) (*Controller, error) {
 	const subsystem = "taint_eviction_controller"
 	c := &Controller{
-		Deps: d, pods: controller.InformerFor(d.Informers, core.Pods), nodes: controller.InformerFor(d.Informers, core.Nodes),
+		Deps: d, pods: controller.InformerFor(d.Informers, core.Pods),
+		nodes:  controller.InformerFor(d.Informers, core.Nodes),
 		writes: core.Pods(d.Client), seen: newSightings(),
-		deleted: prometheus.NewCounter(prometheus.CounterOpts{Subsystem: subsystem, Name: "pod_deletions_total", Help: "Pods that were deleted for a taint of their node."}),
-		late: prometheus.NewHistogram(prometheus.HistogramOpts{Subsystem: subsystem, Name: "pod_deletion_duration_seconds",
-			Help: "Seconds from when a taint of its node was to drive a pod away to the pod's deletion.", Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240}}),
+		deleted: prometheus.NewCounter(
+			prometheus.CounterOpts{Subsystem: subsystem, Name: "pod_deletions_total",
+				Help: "Pods that were deleted for a taint of their node."}),
+		late: prometheus.NewHistogram(
+			prometheus.HistogramOpts{Subsystem: subsystem, Name: "pod_deletion_duration_seconds",
+				Help:    "Seconds from when a taint of its node was to drive a pod away to the pod's deletion.",
+				Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240}}),
 	}
 	d.Metrics.Register(c.deleted)
 	d.Metrics.Register(c.late)
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "noexec_taint_pod", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "noexec_taint_pod", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
+		c.Reconcile)
 	return c, errors.Join(
 		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{
 			Add: func(p *corev1.Pod) { c.podChanged(p) },
 			Update: func(old, p *corev1.Pod) {
-				if old.Spec.NodeName != p.Spec.NodeName || !equality.Semantic.DeepEqual(old.Spec.Tolerations, p.Spec.Tolerations) {
+				if old.Spec.NodeName != p.Spec.NodeName ||
+					!equality.Semantic.DeepEqual(old.Spec.Tolerations, p.Spec.Tolerations) {
 					c.podChanged(p)
 				}
 			},
@@ -92,8 +100,8 @@ func (c *Controller) nodeChanged(before []corev1.Taint, n *corev1.Node) {
 	}
 }
 
-// Reconcile evicts the pod, or comes back when its toleration runs out. A taint that goes away in time saves it: the state
-// is read again then.
+// Reconcile evicts the pod, or comes back when its toleration runs out. A taint that goes away in time saves it: the
+// state is read again then.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	p, ok := c.pods.Get(key)
 	if !ok || p.DeletionTimestamp != nil || p.Spec.NodeName == "" || controller.PodTerminal(p) {
@@ -115,7 +123,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if _, err := c.writes.Patch(ctx, p.Namespace, p.Name, types.StrategicMergePatchType, []byte(patch), "status"); err != nil && !apierrors.IsNotFound(err) {
 		return controller.Result{}, fmt.Errorf("marking pod %s for eviction: %w", key, err)
 	}
-	if err := c.writes.Delete(ctx, p.Namespace, p.Name, p.UID); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err := c.writes.Delete(ctx, p.Namespace, p.Name, p.UID); err != nil && !apierrors.IsNotFound(err) &&
+		!apierrors.IsConflict(err) {
 		return controller.Result{}, fmt.Errorf("evicting pod %s: %w", key, err)
 	}
 	c.deleted.Inc()

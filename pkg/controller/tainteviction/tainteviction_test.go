@@ -24,8 +24,10 @@ func stage(t *testing.T) (c *Controller, f *controllertest.Fake, now *time.Time,
 		t.Fatal(err)
 	}
 	p = &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p-uid", CreationTimestamp: metav1.NewTime(start.Add(-time.Hour))},
-		Spec:       corev1.PodSpec{NodeName: "n1", Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(60))}}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "p-uid",
+			CreationTimestamp: metav1.NewTime(start.Add(-time.Hour))},
+		Spec: corev1.PodSpec{NodeName: "n1",
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(60))}}},
 	}
 	controllertest.Put(t, c.nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	controllertest.Put(t, c.pods, p)
@@ -53,8 +55,8 @@ func reconcile(t *testing.T, c *Controller) time.Duration {
 
 const evict = "DELETE /api/v1/namespaces/ns/pods/p"
 
-// TestTaintWithoutTime: kubectl taint writes no timeAdded. The toleration's seconds run from when the taint was seen, however
-// often the pod is looked at meanwhile, and again once the taint was away.
+// TestTaintWithoutTime: kubectl taint writes no timeAdded. The toleration's seconds run from when the taint was seen,
+// however often the pod is looked at meanwhile, and again once the taint was away.
 func TestTaintWithoutTime(t *testing.T) {
 	t.Parallel()
 	c, f, now, _ := stage(t)
@@ -84,7 +86,9 @@ func TestLateArrival(t *testing.T) {
 	long := metav1.NewTime(now.Add(-time.Hour))
 	setTaints(t, c, corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoExecute, TimeAdded: &long})
 	p = p.DeepCopy()
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-10 * time.Second))}}
+	p.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodScheduled, Status: corev1.ConditionTrue,
+			LastTransitionTime: metav1.NewTime(now.Add(-10 * time.Second))}}
 	controllertest.Put(t, c.pods, p)
 	if got := reconcile(t, c); got != 50*time.Second || len(f.Calls()) > 0 {
 		t.Errorf("again in %s, calls %v", got, f.Names())

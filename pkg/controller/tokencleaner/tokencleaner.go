@@ -32,9 +32,11 @@ type Controller struct {
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{
 		Deps: d, writes: core.Secrets(d.Client),
-		secrets: controller.FilteredInformerFor(d.Informers, core.Secrets, apiclient.Selection{Namespace: namespace, Fields: "type=" + secretType}),
+		secrets: controller.FilteredInformerFor(d.Informers, core.Secrets,
+			apiclient.Selection{Namespace: namespace, Fields: "type=" + secretType}),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "token-cleaner", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "token-cleaner", Workers: 1, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
 	return c, controller.WatchKeys(c.loop, c.secrets)
 }
 
@@ -54,13 +56,15 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	if left > 0 {
 		return controller.Result{RequeueAfter: left}, nil
 	}
-	if err := c.writes.Delete(ctx, s.Namespace, s.Name, s.UID); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	if err := c.writes.Delete(ctx, s.Namespace, s.Name, s.UID); err != nil && !apierrors.IsNotFound(err) &&
+		!apierrors.IsConflict(err) {
 		return controller.Result{}, fmt.Errorf("deleting the expired bootstrap token %s: %w", key, err)
 	}
 	return controller.Result{}, nil
 }
 
-// remaining returns how long a token is still good; one with an unreadable date is expired, one without a date never is.
+// remaining returns how long a token is still good; one with an unreadable date is expired, one without a date never
+// is.
 func remaining(s *corev1.Secret, now time.Time) (left time.Duration, expires bool) {
 	text := string(s.Data[expiration])
 	if text == "" {

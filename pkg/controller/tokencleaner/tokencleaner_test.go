@@ -35,18 +35,23 @@ func TestReconcile(t *testing.T) {
 		{name: "unreadable date is over", expires: "tomorrow", deletes: true},
 		{name: "gone", expires: "-"},
 		{name: "gone meanwhile", expires: "tomorrow", answer: apierrors.NewNotFound(secrets, "t"), deletes: true},
-		{name: "exchanged meanwhile", expires: "tomorrow", answer: apierrors.NewConflict(secrets, "t", errors.New("uid")), deletes: true},
-		{name: "may not", expires: "tomorrow", answer: apierrors.NewForbidden(secrets, "t", errors.New("no")), deletes: true, fails: true},
+		{name: "exchanged meanwhile", expires: "tomorrow",
+			answer: apierrors.NewConflict(secrets, "t", errors.New("uid")), deletes: true},
+		{name: "may not", expires: "tomorrow", answer: apierrors.NewForbidden(secrets, "t", errors.New("no")),
+			deletes: true, fails: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			fake := &controllertest.Fake{Answer: func(controllertest.Call) (runtime.Object, error) { return &metav1.Status{}, c.answer }}
+			fake := &controllertest.Fake{Answer: func(controllertest.Call) (runtime.Object, error) {
+				return &metav1.Status{}, c.answer
+			}}
 			ctl, err := New(fake.Deps(t, now))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if c.expires != "-" {
-				s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "t", UID: "u"}, Type: secretType, Data: map[string][]byte{}}
+				s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "t", UID: "u"},
+					Type: secretType, Data: map[string][]byte{}}
 				if c.expires != "" {
 					s.Data["expiration"] = []byte(c.expires)
 				}

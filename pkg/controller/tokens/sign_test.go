@@ -62,11 +62,14 @@ func TestTokenIsAccepted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			token, err := signer.Sign(claimsFor(account(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s1"}}))
+			token, err := signer.Sign(
+				claimsFor(account(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s1"}}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			auth := serviceaccount.New(serviceaccount.Config{Keys: []serviceaccount.PublicKey{must(serviceaccount.NewPublicKey(c.key.Public()))}})
+			auth := serviceaccount.New(
+				serviceaccount.Config{Keys: []serviceaccount.PublicKey{
+					must(serviceaccount.NewPublicKey(c.key.Public()))}})
 			user, _, err := auth.AuthenticateToken(t.Context(), token, nil)
 			if err != nil || user == nil {
 				t.Fatalf("user %v, error %v", user, err)
@@ -82,13 +85,15 @@ func TestTokenIsAccepted(t *testing.T) {
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	key := ecKey(elliptic.P256())
-	token := must(must(NewSigner(pkcs8(key))).Sign(claimsFor(account(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s1"}})))
+	token := must(must(NewSigner(pkcs8(key))).Sign(
+		claimsFor(account(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s1"}})))
 	var got map[string]string
 	if err := must(jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.ES256})).Claims(key.Public(), &got); err != nil {
 		t.Fatal(err)
 	}
 	if want := map[string]string{
-		"iss": "kubernetes/serviceaccount", "sub": "system:serviceaccount:ns:robot", "kubernetes.io/serviceaccount/namespace": "ns",
+		"iss": "kubernetes/serviceaccount", "sub": "system:serviceaccount:ns:robot",
+		"kubernetes.io/serviceaccount/namespace":   "ns",
 		"kubernetes.io/serviceaccount/secret.name": "s1", "kubernetes.io/serviceaccount/service-account.name": "robot",
 		"kubernetes.io/serviceaccount/service-account.uid": "u1",
 	}; !maps.Equal(got, want) {
@@ -111,12 +116,14 @@ func TestBadKeys(t *testing.T) {
 	}{
 		{"empty", nil, "the data has no PEM block"},
 		{"no PEM", []byte("secret words"), "the data has no PEM block"},
-		{"damaged", block("RSA PRIVATE KEY", []byte("secret words")), `no readable one in the PEM blocks ["RSA PRIVATE KEY"]`},
+		{"damaged", block("RSA PRIVATE KEY", []byte("secret words")),
+			`no readable one in the PEM blocks ["RSA PRIVATE KEY"]`},
 		{"public", public, `no readable one in the PEM blocks ["PUBLIC KEY"]`},
 		{"Ed25519", pkcs8(ed), "unsupported key type ed25519.PrivateKey"},
 		{"P-224", pkcs8(ecKey(elliptic.P224())), "unsupported elliptic curve P-224, want P-256, P-384 or P-521"},
 	} {
-		if _, err := NewSigner(c.pem); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
+		if _, err := NewSigner(c.pem); err == nil || !strings.Contains(err.Error(), c.want) ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}

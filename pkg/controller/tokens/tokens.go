@@ -1,5 +1,5 @@
-// Package tokens looks after Secrets of the type kubernetes.io/service-account-token: it fills those that somebody made,
-// with a token that does not expire, and deletes those whose service account is gone.
+// Package tokens looks after Secrets of the type kubernetes.io/service-account-token: it fills those that somebody
+// made, with a token that does not expire, and deletes those whose service account is gone.
 package tokens
 
 import (
@@ -39,10 +39,13 @@ type Controller struct {
 func New(d controller.Deps, cfg Config) (*Controller, error) {
 	c := &Controller{
 		Deps: d, cfg: cfg, write: core.Secrets(d.Client), live: core.ServiceAccounts(d.Client),
-		secrets:  controller.FilteredInformerFor(d.Informers, core.Secrets, apiclient.Selection{Fields: "type=" + string(corev1.SecretTypeServiceAccountToken)}),
+		secrets: controller.FilteredInformerFor(d.Informers, core.Secrets,
+			apiclient.Selection{Fields: "type=" + string(corev1.SecretTypeServiceAccountToken)}),
 		accounts: controller.InformerFor(d.Informers, core.ServiceAccounts),
 	}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "serviceaccount_tokens_service", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "serviceaccount_tokens_service", Workers: d.Workers, Log: d.Log,
+			Metrics: d.Metrics}, c.Reconcile)
 	return c, errors.Join(
 		controller.WatchKeys(c.loop, c.secrets),
 		controller.Watch(c.loop, c.accounts, controller.Handlers[*corev1.ServiceAccount]{Add: c.wake, Delete: c.wake}),
@@ -75,8 +78,10 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{}, err
 	}
 	if sa == nil || stale(s, sa) {
-		if err := c.write.Delete(ctx, s.Namespace, s.Name, s.UID); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return controller.Result{}, fmt.Errorf("deleting the token of a service account that is gone, %s: %w", key, err)
+		if err := c.write.Delete(ctx, s.Namespace, s.Name, s.UID); err != nil && !apierrors.IsNotFound(err) &&
+			!apierrors.IsConflict(err) {
+			return controller.Result{},
+				fmt.Errorf("deleting the token of a service account that is gone, %s: %w", key, err)
 		}
 		return controller.Result{}, nil
 	}
@@ -89,10 +94,12 @@ func stale(s *corev1.Secret, sa *corev1.ServiceAccount) bool {
 	return uid != "" && uid != string(sa.UID)
 }
 
-// account returns the service account, nil if the server confirms that there is none. The cached one is believed only if it is the one that
-// the Secret is for: another one may have taken its name since, and a Secret that was filled for the earlier one would be deleted with it.
+// account returns the service account, nil if the server confirms that there is none. The cached one is believed only
+// if it is the one that the Secret is for: another one may have taken its name since, and a Secret that was filled for
+// the earlier one would be deleted with it.
 func (c *Controller) account(ctx context.Context, s *corev1.Secret, name string) (*corev1.ServiceAccount, error) {
-	if sa, ok := c.accounts.Get(controller.Key{Namespace: s.Namespace, Name: name}); ok && string(sa.UID) == s.Annotations[corev1.ServiceAccountUIDKey] {
+	if sa, ok := c.accounts.Get(controller.Key{Namespace: s.Namespace, Name: name}); ok &&
+		string(sa.UID) == s.Annotations[corev1.ServiceAccountUIDKey] {
 		return sa, nil
 	}
 	sa, err := c.live.Get(ctx, s.Namespace, name)

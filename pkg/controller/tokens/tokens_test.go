@@ -52,20 +52,35 @@ func TestReconcile(t *testing.T) {
 		fails     bool
 	}{
 		{name: "full"},
-		{name: "new", change: func(s *corev1.Secret) { s.Data = nil; delete(s.Annotations, corev1.ServiceAccountUIDKey) }, want: []string{ask, update}},
+		{name: "new", change: func(s *corev1.Secret) {
+			s.Data = nil
+			delete(s.Annotations, corev1.ServiceAccountUIDKey)
+		}, want: []string{ask, update}},
 		{name: "no token", change: func(s *corev1.Secret) { delete(s.Data, "token") }, want: []string{update}},
-		{name: "no token and no key to sign it", change: func(s *corev1.Secret) { delete(s.Data, "token") }, noSigner: true},
+		{name: "no token and no key to sign it", change: func(s *corev1.Secret) {
+			delete(s.Data, "token")
+		}, noSigner: true},
 		{name: "no namespace", change: func(s *corev1.Secret) { delete(s.Data, "namespace") }, want: []string{update}},
-		{name: "another CA", change: func(s *corev1.Secret) { s.Data["ca.crt"] = []byte("old") }, want: []string{update}},
+		{name: "another CA", change: func(s *corev1.Secret) {
+			s.Data["ca.crt"] = []byte("old")
+		}, want: []string{update}},
 		{name: "being deleted", change: func(s *corev1.Secret) { s.Data, s.DeletionTimestamp = nil, &now }},
 		{name: "names no account", change: func(s *corev1.Secret) { s.Data, s.Annotations = nil, nil }},
 		{name: "another type", change: func(s *corev1.Secret) { s.Data, s.Type = nil, corev1.SecretTypeOpaque }},
-		{name: "earlier account of the name", change: func(s *corev1.Secret) { s.Annotations[corev1.ServiceAccountUIDKey] = "u0" }, want: []string{ask, remove}},
-		{name: "the account's place was taken", change: func(s *corev1.Secret) { s.Annotations[corev1.ServiceAccountUIDKey] = "u2" }, renewed: true, want: []string{ask}},
-		{name: "new, and so is the account", change: func(s *corev1.Secret) { s.Data = nil; delete(s.Annotations, corev1.ServiceAccountUIDKey) }, renewed: true, want: []string{ask, update}},
+		{name: "earlier account of the name", change: func(s *corev1.Secret) {
+			s.Annotations[corev1.ServiceAccountUIDKey] = "u0"
+		}, want: []string{ask, remove}},
+		{name: "the account's place was taken", change: func(s *corev1.Secret) {
+			s.Annotations[corev1.ServiceAccountUIDKey] = "u2"
+		}, renewed: true, want: []string{ask}},
+		{name: "new, and so is the account", change: func(s *corev1.Secret) {
+			s.Data = nil
+			delete(s.Annotations, corev1.ServiceAccountUIDKey)
+		}, renewed: true, want: []string{ask, update}},
 		{name: "account gone", noAccount: true, live: none, want: []string{ask, remove}},
 		{name: "account only late in the cache", noAccount: true, want: []string{ask}},
-		{name: "account unknown", noAccount: true, live: apierrors.NewInternalError(none), want: []string{ask}, fails: true},
+		{name: "account unknown", noAccount: true, live: apierrors.NewInternalError(none), want: []string{ask},
+			fails: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -109,17 +124,19 @@ func TestReconcile(t *testing.T) {
 	}
 }
 
-// checkCall: what is written is full and for the account that the server has, keeps a token that was there, and what is deleted is this
-// very Secret.
+// checkCall: what is written is full and for the account that the server has, keeps a token that was there, and what is
+// deleted is this very Secret.
 func checkCall(t *testing.T, call controllertest.Call, before *corev1.Secret, renewed bool) {
 	uid := map[bool]string{false: "u1", true: "u2"}[renewed]
 	switch o := call.Object.(type) {
 	case *corev1.Secret:
 		token := string(o.Data["token"])
-		if old := before.Data["token"]; old != nil && token != string(old) || old == nil && strings.Count(token, ".") != 2 {
+		if old := before.Data["token"]; old != nil && token != string(old) ||
+			old == nil && strings.Count(token, ".") != 2 {
 			t.Errorf("token %q, was %q", token, old)
 		}
-		if string(o.Data["namespace"]) != "ns" || string(o.Data["ca.crt"]) != "CA" || o.Annotations[corev1.ServiceAccountUIDKey] != uid {
+		if string(o.Data["namespace"]) != "ns" || string(o.Data["ca.crt"]) != "CA" ||
+			o.Annotations[corev1.ServiceAccountUIDKey] != uid {
 			t.Errorf("wrote %q with %v", o.Data, o.Annotations)
 		}
 	case *metav1.DeleteOptions:

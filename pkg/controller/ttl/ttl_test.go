@@ -14,7 +14,8 @@ import (
 	"bonsai/pkg/controller/controllertest"
 )
 
-// TestNext: the seconds while a cluster grows to 10,001 nodes and shrinks again; each change with the number of nodes at which it is.
+// TestNext: the seconds while a cluster grows to 10,001 nodes and shrinks again; each change with the number of nodes
+// at which it is.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	var got []string
@@ -31,7 +32,8 @@ func TestNext(t *testing.T) {
 	for n := 10001; n >= 0; n-- {
 		see(n)
 	}
-	if want := []string{"101:15", "501:30", "1001:60", "2001:300", "10001:600", "8999:300", "1799:60", "899:30", "449:15", "89:0"}; !slices.Equal(got, want) {
+	if want := []string{"101:15", "501:30", "1001:60", "2001:300", "10001:600", "8999:300", "1799:60", "899:30",
+		"449:15", "89:0"}; !slices.Equal(got, want) {
 		t.Errorf("%v", got)
 	}
 	if s := next(0, 1500); boundaries()[s].seconds != 60 {
@@ -46,7 +48,9 @@ func TestReconcile(t *testing.T) {
 		"15": `{"metadata":{"annotations":{"node.alpha.kubernetes.io/ttl":"0"}}}`,
 		"0":  "",
 	} {
-		fake := &controllertest.Fake{Answer: func(controllertest.Call) (runtime.Object, error) { return &corev1.Node{}, nil }}
+		fake := &controllertest.Fake{Answer: func(controllertest.Call) (runtime.Object, error) {
+			return &corev1.Node{}, nil
+		}}
 		c, err := New(fake.Deps(t, time.Unix(1000, 0)))
 		if err != nil {
 			t.Fatal(err)

@@ -34,17 +34,23 @@ func New(d controller.Deps) (*Controller, error) {
 		jobs: controller.InformerFor(d.Informers, batchclient.Jobs), writeJobs: batchclient.Jobs(d.Client),
 		late: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Subsystem: "ttl_after_finished_controller", Name: "job_deletion_duration_seconds",
-			Help: "The time it took to delete the job since it became eligible for deletion", Buckets: prometheus.ExponentialBuckets(0.1, 2, 14),
+			Help:    "The time it took to delete the job since it became eligible for deletion",
+			Buckets: prometheus.ExponentialBuckets(0.1, 2, 14),
 		}),
 	}
 	d.Metrics.Register(c.late)
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: "ttl_jobs_to_delete", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: "ttl_jobs_to_delete", Workers: d.Workers, Log: d.Log, Metrics: d.Metrics},
+		c.Reconcile)
 	wake := func(j *batchv1.Job) {
 		if _, ok := expiry(j); ok {
 			c.loop.Add(controller.KeyOf(j))
 		}
 	}
-	return c, controller.Watch(c.loop, c.jobs, controller.Handlers[*batchv1.Job]{Add: wake, Update: func(_, j *batchv1.Job) { wake(j) }})
+	return c, controller.Watch(c.loop, c.jobs,
+		controller.Handlers[*batchv1.Job]{Add: wake, Update: func(_, j *batchv1.Job) {
+			wake(j)
+		}})
 }
 
 // Run deletes until ctx ends.
@@ -53,13 +59,15 @@ func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 // expiry is when a job is to go; false for one that stays, is not finished or goes already.
 func expiry(j *batchv1.Job) (time.Time, bool) {
 	end := batch.Finished(&j.Status)
-	if j.Spec.TTLSecondsAfterFinished == nil || end == nil || j.DeletionTimestamp != nil || end.LastTransitionTime.IsZero() {
+	if j.Spec.TTLSecondsAfterFinished == nil || end == nil || j.DeletionTimestamp != nil ||
+		end.LastTransitionTime.IsZero() {
 		return time.Time{}, false
 	}
 	return end.LastTransitionTime.Add(time.Duration(*j.Spec.TTLSecondsAfterFinished) * time.Second), true
 }
 
-// Reconcile deletes the job if its time has come, also by what the server says of it now: the time may have been put off.
+// Reconcile deletes the job if its time has come, also by what the server says of it now: the time may have been put
+// off.
 func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {
 	j, ok := c.jobs.Get(key)
 	if !ok {
@@ -79,8 +87,10 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 		return controller.Result{RequeueAfter: left}, nil
 	}
 	foreground := metav1.DeletePropagationForeground
-	opts := metav1.DeleteOptions{PropagationPolicy: &foreground, Preconditions: metav1.NewUIDPreconditions(string(j.UID))}
-	if err := c.writeJobs.DeleteWith(ctx, key.Namespace, key.Name, opts); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	opts := metav1.DeleteOptions{PropagationPolicy: &foreground,
+		Preconditions: metav1.NewUIDPreconditions(string(j.UID))}
+	if err := c.writeJobs.DeleteWith(ctx, key.Namespace, key.Name, opts); err != nil && !apierrors.IsNotFound(err) &&
+		!apierrors.IsConflict(err) {
 		return controller.Result{}, fmt.Errorf("deleting Job %s: %w", key, err)
 	}
 	at, _ := expiry(j)

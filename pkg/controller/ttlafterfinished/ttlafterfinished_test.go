@@ -19,8 +19,11 @@ func TestExpiry(t *testing.T) {
 	t.Parallel()
 	end := time.Unix(1_000_000, 0)
 	job := func(ttl *int32, t batchv1.JobConditionType) *batchv1.Job {
-		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j", UID: "u"}, Spec: batchv1.JobSpec{TTLSecondsAfterFinished: ttl},
-			Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(end)}}}}
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j", UID: "u"},
+			Spec: batchv1.JobSpec{TTLSecondsAfterFinished: ttl},
+			Status: batchv1.JobStatus{
+				Conditions: []batchv1.JobCondition{
+					{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(end)}}}}
 	}
 	ten, hour := new(int32(10)), new(int32(3600))
 	for _, c := range []struct {
@@ -35,7 +38,8 @@ func TestExpiry(t *testing.T) {
 		{"too early", job(ten, batchv1.JobComplete), nil, 4 * time.Second, 6 * time.Second, false},
 		{"due", job(ten, batchv1.JobComplete), job(ten, batchv1.JobComplete), 10 * time.Second, 0, true},
 		{"failed", job(new(int32(0)), batchv1.JobFailed), job(new(int32(0)), batchv1.JobFailed), 0, 0, true},
-		{"put off", job(ten, batchv1.JobComplete), job(hour, batchv1.JobComplete), 10 * time.Second, 3590 * time.Second, false},
+		{"put off", job(ten, batchv1.JobComplete), job(hour, batchv1.JobComplete), 10 * time.Second, 3590 * time.Second,
+			false},
 	} {
 		fake := &controllertest.Fake{Answer: func(controllertest.Call) (runtime.Object, error) { return c.now, nil }}
 		ctl, err := New(fake.Deps(t, end.Add(c.at)))

@@ -18,8 +18,8 @@ import (
 	"bonsai/pkg/apiclient/served"
 )
 
-// server knows what the API server serves, for a while: many policies at once ask once. One policy is checked at a time, as
-// schemas are large.
+// server knows what the API server serves, for a while: many policies at once ask once. One policy is checked at a
+// time, as schemas are large.
 type server struct {
 	client *apiclient.Client
 	now    func() time.Time

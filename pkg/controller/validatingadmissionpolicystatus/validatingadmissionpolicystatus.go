@@ -1,5 +1,5 @@
-// Package validatingadmissionpolicystatus tells in the status of ValidatingAdmissionPolicies what is wrong with their expressions for
-// the kinds that they are about, as far as these are served.
+// Package validatingadmissionpolicystatus tells in the status of ValidatingAdmissionPolicies what is wrong with their
+// expressions for the kinds that they are about, as far as these are served.
 package validatingadmissionpolicystatus
 
 import (
@@ -31,8 +31,12 @@ type Controller struct {
 func New(d controller.Deps) (*Controller, error) {
 	c := &Controller{policies: controller.InformerFor(d.Informers, admissionregistration.ValidatingAdmissionPolicies),
 		writes: admissionregistration.ValidatingAdmissionPolicies(d.Client), server: newServer(d.Client, d.Now)}
-	c.loop = controller.NewLoop(controller.LoopConfig{Name: manager, Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
-	return c, controller.Watch(c.loop, c.policies, controller.All(func(p *admissionregistrationv1.ValidatingAdmissionPolicy) { c.loop.Add(controller.KeyOf(p)) }))
+	c.loop = controller.NewLoop(
+		controller.LoopConfig{Name: manager, Workers: d.Workers, Log: d.Log, Metrics: d.Metrics}, c.Reconcile)
+	return c, controller.Watch(c.loop, c.policies,
+		controller.All(func(p *admissionregistrationv1.ValidatingAdmissionPolicy) {
+			c.loop.Add(controller.KeyOf(p))
+		}))
 }
 
 // Run reconciles until ctx ends.
@@ -76,14 +80,16 @@ func observed(p *admissionregistrationv1.ValidatingAdmissionPolicy) bool {
 }
 
 // status is the apply configuration of a policy's status.
-func status(p *admissionregistrationv1.ValidatingAdmissionPolicy, warnings []admissionregistrationv1.ExpressionWarning) ([]byte, error) {
+func status(p *admissionregistrationv1.ValidatingAdmissionPolicy,
+	warnings []admissionregistrationv1.ExpressionWarning) ([]byte, error) {
 	checked := map[string]any{}
 	if len(warnings) > 0 {
 		checked["expressionWarnings"] = warnings
 	}
 	return json.Marshal(map[string]any{
-		"apiVersion": admissionregistrationv1.SchemeGroupVersion.String(), "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": p.Name},
-		"status": map[string]any{"observedGeneration": p.Generation, "typeChecking": checked},
+		"apiVersion": admissionregistrationv1.SchemeGroupVersion.String(), "kind": "ValidatingAdmissionPolicy",
+		"metadata": map[string]any{"name": p.Name},
+		"status":   map[string]any{"observedGeneration": p.Generation, "typeChecking": checked},
 	})
 }
 

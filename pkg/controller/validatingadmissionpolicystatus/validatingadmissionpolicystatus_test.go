@@ -18,7 +18,8 @@ import (
 func TestController(t *testing.T) {
 	t.Parallel()
 	client := controllertest.Start(t).Client(t)
-	deps := controller.Deps{Client: client, Informers: controller.NewInformers(client), Log: slog.New(slog.DiscardHandler), Workers: 1, Now: time.Now}
+	deps := controller.Deps{Client: client, Informers: controller.NewInformers(client),
+		Log: slog.New(slog.DiscardHandler), Workers: 1, Now: time.Now}
 	c, err := validatingadmissionpolicystatus.New(deps)
 	if err != nil {
 		t.Fatal(err)
@@ -26,10 +27,15 @@ func TestController(t *testing.T) {
 	go deps.Informers.Run(t.Context())
 	go c.Run(t.Context()) //nolint:errcheck // it ends with the test
 	policies := admissionregistration.ValidatingAdmissionPolicies(client)
-	p := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-		MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-			Operations: []admissionregistrationv1.OperationType{"*"}, Rule: admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}}}}}},
-		Validations: []admissionregistrationv1.Validation{{Expression: "object.spec.nope == 1"}}}}
+	p := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+					{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+						Operations: []admissionregistrationv1.OperationType{"*"},
+						Rule: admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"},
+							Resources: []string{"deployments"}}}}}},
+			Validations: []admissionregistrationv1.Validation{{Expression: "object.spec.nope == 1"}}}}
 	if p, err = policies.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

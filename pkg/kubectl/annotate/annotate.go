@@ -22,7 +22,8 @@ const example = `  # Update pod 'foo' with the annotation 'description' and the 
 
 // NewCommand makes the command.
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	o := metadata.New(metadata.Kind{Noun: "annotation", Nouns: "annotations", Done: "annotated", File: "rsrc", Parse: parse, Judge: judge}, "kubectl-annotate", streams)
+	o := metadata.New(metadata.Kind{Noun: "annotation", Nouns: "annotations", Done: "annotated", File: "rsrc",
+		Parse: parse, Judge: judge}, "kubectl-annotate", streams)
 	cmd := &cobra.Command{
 		Use:     "annotate [--overwrite] (-f FILENAME | TYPE NAME) KEY_1=VAL_1 ... KEY_N=VAL_N [--resource-version=version]",
 		Short:   "Update the annotations on a resource",
@@ -57,7 +58,8 @@ func parse(pairs []string) (metadata.Change, error) {
 		}
 	}
 	if len(both) > 0 {
-		return c, fmt.Errorf("can not both modify and remove the following annotation(s) in the same command: %s", strings.Join(both, ", "))
+		return c, fmt.Errorf("can not both modify and remove the following annotation(s) in the same command: %s",
+			strings.Join(both, ", "))
 	}
 	return c, nil
 }
@@ -74,7 +76,8 @@ func judge(o *metadata.Options, current map[string]string) (*metadata.Change, st
 		}
 	}
 	if len(taken) > 0 {
-		return nil, "", fmt.Errorf("--overwrite is false but found the following declared annotation(s): %s", strings.Join(taken, "; "))
+		return nil, "", fmt.Errorf("--overwrite is false but found the following declared annotation(s): %s",
+			strings.Join(taken, "; "))
 	}
 	return &o.Change, "annotated", nil
 }

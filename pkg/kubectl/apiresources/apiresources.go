@@ -54,13 +54,17 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	set := cmd.Flags()
 	set.StringVarP(&o.output, "output", "o", "", "Output format. One of: (json, yaml, kyaml, name, wide).")
 	set.StringVar(&o.group, "api-group", "", "Limit to resources in the specified API group.")
-	set.StringVar(&o.sortBy, "sort-by", "", "If non-empty, sort list of resources using specified field. The field can be either 'name' or 'kind'.")
+	set.StringVar(&o.sortBy, "sort-by", "",
+		"If non-empty, sort list of resources using specified field. The field can be either 'name' or 'kind'.")
 	set.StringSliceVar(&o.verbs, "verbs", nil, "Limit to resources that support the specified verbs.")
 	set.StringSliceVar(&o.categories, "categories", nil, "Limit to resources that belong to the specified categories.")
-	set.BoolVar(&o.namespaced, "namespaced", true, "If false, non-namespaced resources will be returned, otherwise returning namespaced resources by default.")
-	set.BoolVar(&o.noHeaders, "no-headers", false, "When using the default or custom-column output format, don't print headers (default print headers).")
+	set.BoolVar(&o.namespaced, "namespaced", true,
+		"If false, non-namespaced resources will be returned, otherwise returning namespaced resources by default.")
+	set.BoolVar(&o.noHeaders, "no-headers", false,
+		"When using the default or custom-column output format, don't print headers (default print headers).")
 	// Resources have no managed fields; the flag comes with the output formats.
-	set.Bool("show-managed-fields", false, "If true, keep the managedFields when printing objects in JSON or YAML format.")
+	set.Bool("show-managed-fields", false,
+		"If true, keep the managedFields when printing objects in JSON or YAML format.")
 	set.BoolVar(&o.cached, "cached", false, "Use the cached list of resources if available.")
 	return cmd
 }

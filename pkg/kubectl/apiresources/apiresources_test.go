@@ -67,10 +67,12 @@ func TestAPIResources(t *testing.T) {
 		{"--verbs=list,create -o name", "nodes\npods\ndeployments.apps\n"},
 		{"--categories=all -o name", "pods\ndeployments.apps\n"},
 		{"--categories=all,x -o name", "deployments.apps\n"},
-		{"--api-group=apps -o wide", "NAME          SHORTNAMES   APIVERSION   NAMESPACED   KIND         VERBS         CATEGORIES\n" +
-			"deployments   deploy       apps/v1      true         Deployment   create,list   all,x\n"},
+		{"--api-group=apps -o wide",
+			"NAME          SHORTNAMES   APIVERSION   NAMESPACED   KIND         VERBS         CATEGORIES\n" +
+				"deployments   deploy       apps/v1      true         Deployment   create,list   all,x\n"},
 	} {
-		got, code := writetest.Run(t, NewCommand, at, "", append([]string{"api-resources"}, strings.Fields(c.args)...)...)
+		got, code := writetest.Run(t, NewCommand, at, "",
+			append([]string{"api-resources"}, strings.Fields(c.args)...)...)
 		if got != c.want || code != 0 {
 			t.Errorf("%s: code %d\n%s\nwant\n%s", c.args, code, got, c.want)
 		}
@@ -87,12 +89,13 @@ func TestAPIResources(t *testing.T) {
 	}
 }
 
-// TestAGroupThatDoesNotAnswer hides the others' resources no more than it does in Kubernetes' kubectl: all that is known is
-// printed, and the failure is an error.
+// TestAGroupThatDoesNotAnswer hides the others' resources no more than it does in Kubernetes' kubectl: all that is
+// known is printed, and the failure is an error.
 func TestAGroupThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	got, code := writetest.Run(t, NewCommand, server(t, true), "", "api-resources", "-o", "name")
-	if code != 1 || !strings.HasPrefix(got, "bindings\nnodes\npods\ndeployments.apps\nerror: unable to retrieve the complete list of server APIs: metrics.example/v1beta1: ") {
+	if code != 1 || !strings.HasPrefix(got,
+		"bindings\nnodes\npods\ndeployments.apps\nerror: unable to retrieve the complete list of server APIs: metrics.example/v1beta1: ") {
 		t.Errorf("code %d, %s", code, got)
 	}
 }

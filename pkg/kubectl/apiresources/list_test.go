@@ -16,8 +16,10 @@ func TestObject(t *testing.T) {
 	var out bytes.Buffer
 	o := &options{IOStreams: cli.IOStreams{Out: &out}, output: "yaml"}
 	err := o.print([]row{
-		{schema.GroupVersion{Version: "v1"}, metav1.APIResource{Name: "pods", Kind: "Pod", Namespaced: true, Verbs: metav1.Verbs{"get"}}},
-		{schema.GroupVersion{Group: "apps", Version: "v1"}, metav1.APIResource{Name: "deployments", Kind: "Deployment", ShortNames: []string{"deploy"}}},
+		{schema.GroupVersion{Version: "v1"},
+			metav1.APIResource{Name: "pods", Kind: "Pod", Namespaced: true, Verbs: metav1.Verbs{"get"}}},
+		{schema.GroupVersion{Group: "apps", Version: "v1"},
+			metav1.APIResource{Name: "deployments", Kind: "Deployment", ShortNames: []string{"deploy"}}},
 	})
 	const want = `apiVersion: v1
 groupVersion: ""

@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/kubectl/write/writetest"
 )
 
-// TestCreatedMeanwhile: an object that was not there when it was looked for before its turn, and came with one that was applied before
-// it, is changed and not created.
+// TestCreatedMeanwhile: an object that was not there when it was looked for before its turn, and came with one that was
+// applied before it, is changed and not created.
 func TestCreatedMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := writetest.NewServer(t)
@@ -31,7 +31,8 @@ func TestCreatedMeanwhile(t *testing.T) {
 		}
 		if r.Method == http.MethodPost && strings.Contains(string(body), `"name":"b"`) {
 			<-looked // for c, which is before b is created
-			resp, err := http.Post(s.URL+"/api/v1/namespaces/default/configmaps", "application/json", strings.NewReader(configMap(`{"a":"theirs","z":"1"}`)))
+			resp, err := http.Post(s.URL+"/api/v1/namespaces/default/configmaps", "application/json",
+				strings.NewReader(configMap(`{"a":"theirs","z":"1"}`)))
 			if err != nil || resp.StatusCode != http.StatusCreated {
 				t.Errorf("create the object: %v, %v", resp, err)
 			} else {

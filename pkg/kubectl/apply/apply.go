@@ -1,5 +1,6 @@
-// Package apply is "kubectl apply": it brings objects to the state of files, by a three-way merge between the file, what was
-// applied last (kept in an annotation) and what the server has, or, with --server-side, by leaving it to the server.
+// Package apply is "kubectl apply": it brings objects to the state of files, by a three-way merge between the file,
+// what was applied last (kept in an annotation) and what the server has, or, with --server-side, by leaving it to the
+// server.
 package apply
 
 import (
@@ -78,18 +79,23 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	o.AddValidate(set)
 	o.AddRecord(cmd)
 	o.files.AddFlags(set, "The files that contain the configurations to apply.")
-	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+	set.StringVarP(&o.selector, "selector", "l", "",
+		"Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 	set.BoolVar(&o.all, "all", false, "Select all resources in the namespace of the specified resource types.")
 	o.prune.AddFlags(set, "Automatically delete resource objects, that do not appear in the configs and are created by either apply or create --save-config. Should be used with either -l or --all, or with --applyset where KUBECTL_APPLYSET=true allows it.")
 	if os.Getenv("KUBECTL_APPLYSET") == "true" {
-		set.StringVar(&o.setName, "applyset", "", "[alpha] The name of the ApplySet that tracks which resources are being managed, for the purposes of determining what to prune. Live resources that are part of the ApplySet but have been removed from the provided configs will be deleted. Format: [RESOURCE][.GROUP]/NAME. A Secret will be used if no resource or group is specified.")
+		set.StringVar(&o.setName, "applyset", "",
+			"[alpha] The name of the ApplySet that tracks which resources are being managed, for the purposes of determining what to prune. Live resources that are part of the ApplySet but have been removed from the provided configs will be deleted. Format: [RESOURCE][.GROUP]/NAME. A Secret will be used if no resource or group is specified.")
 	}
 	o.serverSide.AddFlags(set)
 	// Patches of Kubernetes' kinds are made with their Go types, which say of every field what its OpenAPI schema does.
-	set.Bool("openapi-patch", true, "If true, use openapi to calculate diff when the openapi presents and the resource can be found in the openapi spec. Otherwise, fall back to use baked-in types.")
-	set.BoolVar(&o.overwrite, "overwrite", true, "Automatically resolve conflicts between the modified and live configuration by using values from the modified configuration")
+	set.Bool("openapi-patch", true,
+		"If true, use openapi to calculate diff when the openapi presents and the resource can be found in the openapi spec. Otherwise, fall back to use baked-in types.")
+	set.BoolVar(&o.overwrite, "overwrite", true,
+		"Automatically resolve conflicts between the modified and live configuration by using values from the modified configuration")
 	o.deletion.AddFlags(set, false)
-	set.StringVar(&o.subresource, "subresource", "", "If specified, apply will operate on the subresource of the requested object.  Only allowed when using --server-side.")
+	set.StringVar(&o.subresource, "subresource", "",
+		"If specified, apply will operate on the subresource of the requested object.  Only allowed when using --server-side.")
 }
 
 // Complete gets the client.
@@ -224,7 +230,8 @@ func (o *Options) apply(ctx context.Context, i *resource.Info) (string, error) {
 		err = i.Get(ctx) // it came after the look, maybe by what was applied meanwhile
 	}
 	if err != nil {
-		return "", write.WithSource(fmt.Sprintf("retrieving current configuration of:\n%s\nfrom server for:", describe(i)), i.Source, err)
+		return "", write.WithSource(
+			fmt.Sprintf("retrieving current configuration of:\n%s\nfrom server for:", describe(i)), i.Source, err)
 	}
 	if _, ok := i.Object.GetAnnotations()[write.LastAppliedAnnotation]; !ok {
 		fmt.Fprintf(o.ErrOut, warnNoAnnotation, i.Mapping.Resource.Resource, i.Name, write.LastAppliedAnnotation)

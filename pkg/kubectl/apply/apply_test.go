@@ -17,7 +17,8 @@ import (
 
 // newCommand is the command with an editor that renames the key a of the data to z.
 func newCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	return NewCommand(func(_ context.Context, _ cli.IOStreams, s write.EditSession, save func(*unstructured.Unstructured) error) error {
+	return NewCommand(func(_ context.Context, _ cli.IOStreams, s write.EditSession,
+		save func(*unstructured.Unstructured) error) error {
 		out := s.Objects[0].DeepCopy()
 		if err := unstructured.SetNestedStringMap(out.Object, map[string]string{"z": "1"}, "data"); err != nil {
 			return err
@@ -38,7 +39,8 @@ func TestLife(t *testing.T) {
 	s := writetest.NewServer(t)
 	apply := func(data, want string, args ...string) {
 		t.Helper()
-		got, code := writetest.Run(t, newCommand, s.URL, configMap(data), append([]string{"apply", "-f", "-"}, args...)...)
+		got, code := writetest.Run(t, newCommand, s.URL, configMap(data),
+			append([]string{"apply", "-f", "-"}, args...)...)
 		if got != want || code != 0 {
 			t.Errorf("apply %s %v: code %d, got %q, want %q", data, args, code, got, want)
 		}
@@ -71,7 +73,8 @@ func TestLife(t *testing.T) {
 // TestForeign: an object that was made otherwise is patched with a warning and keeps what it had.
 func TestForeign(t *testing.T) {
 	t.Parallel()
-	s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"},"data":{"x":"y"}}`)
+	s := writetest.NewServer(t,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"},"data":{"x":"y"}}`)
 	got, code := writetest.Run(t, newCommand, s.URL, configMap(`{"a":"1"}`), "apply", "-f", "-")
 	const want = "configmap/c configured\nWarning: resource configmaps/c is missing the kubectl.kubernetes.io/last-applied-configuration annotation which is required by kubectl apply. kubectl apply should only be used on resources created declaratively by either kubectl create --save-config or kubectl apply. The missing annotation will be patched automatically.\n"
 	if got != want || code != 0 {
@@ -97,12 +100,17 @@ func TestRefused(t *testing.T) {
 		{"x", "", "error: Unexpected args: [x]\nSee 'kubectl apply -h' for help and examples\n"},
 		{"-f -", "", "error: no objects passed to apply\n"},
 		{"-f - --server-side --force", "", "error: --force cannot be used with --server-side\n"},
-		{"-f - --server-side --prune --all", "", "error: --prune is in alpha and doesn't currently work on objects created by server-side apply\n"},
-		{"-f - --server-side", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a-"}}`, "error: from a-: cannot use generate name with apply\n"},
+		{"-f - --server-side --prune --all", "",
+			"error: --prune is in alpha and doesn't currently work on objects created by server-side apply\n"},
+		{"-f - --server-side", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a-"}}`,
+			"error: from a-: cannot use generate name with apply\n"},
 		{"-f - --force-conflicts", "", "error: --force-conflicts only works with --server-side\n"},
-		{"-f - --server-side --dry-run=client", "", "error: --dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)\n"},
-		{"-f - --validate=foo", "", "error: invalid - validate option \"foo\"; must be one of: strict (or true), warn, ignore (or false)\n"},
-		{"-f -", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a-"}}`, "error: from a-: cannot use generate name with apply\n"},
+		{"-f - --server-side --dry-run=client", "",
+			"error: --dry-run=client doesn't work with --server-side (did you mean --dry-run=server instead?)\n"},
+		{"-f - --validate=foo", "",
+			"error: invalid - validate option \"foo\"; must be one of: strict (or true), warn, ignore (or false)\n"},
+		{"-f -", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"a-"}}`,
+			"error: from a-: cannot use generate name with apply\n"},
 		{"-f " + file + " -f /nope", "", "error: the path \"/nope\" does not exist\n"},
 	} {
 		s := writetest.NewServer(t)

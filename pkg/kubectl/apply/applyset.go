@@ -20,8 +20,8 @@ import (
 	"bonsai/pkg/kubectl/write"
 )
 
-// Labels and annotations of apply sets (KEP-3659). The parent has the set's id and says which tool keeps the set, and of which
-// kinds and in which namespaces besides its own there are members; each member has the label of its set.
+// Labels and annotations of apply sets (KEP-3659). The parent has the set's id and says which tool keeps the set, and
+// of which kinds and in which namespaces besides its own there are members; each member has the label of its set.
 const (
 	setIDLabel           = "applyset.kubernetes.io/id"
 	setMemberLabel       = "applyset.kubernetes.io/part-of"
@@ -34,8 +34,8 @@ const (
 	setDefaultParentType = "secrets"
 )
 
-// applySet is the set of --applyset. Its parent names more than there is while a set changes, never less: kinds and namespaces
-// are added before the first member is applied, and taken away after the last one is pruned.
+// applySet is the set of --applyset. Its parent names more than there is while a set changes, never less: kinds and
+// namespaces are added before the first member is applied, and taken away after the last one is pruned.
 type applySet struct {
 	o       *Options
 	parent  *meta.RESTMapping
@@ -81,8 +81,8 @@ func (o *Options) completeSet(ctx context.Context, version string) error {
 	return o.set.validate(ctx)
 }
 
-// validate refuses a parent of a type that may be none: neither a Secret or ConfigMap, nor of a custom resource whose definition
-// is labelled for it.
+// validate refuses a parent of a type that may be none: neither a Secret or ConfigMap, nor of a custom resource whose
+// definition is labelled for it.
 func (s *applySet) validate(ctx context.Context) error {
 	if s.namespace() != "" && !s.o.Explicit {
 		return errors.New("namespace is required to use namespace-scoped ApplySet")
@@ -92,7 +92,8 @@ func (s *applySet) validate(ctx context.Context) error {
 		return nil
 	}
 	if s.parent.Resource.Group != "" {
-		definitions, err := s.o.Client.MappingFor(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		definitions, err := s.o.Client.MappingFor(
+			schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 		if err != nil {
 			return err
 		}
@@ -100,7 +101,9 @@ func (s *applySet) validate(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("identifying custom resources that may be ApplySet parents: %w", err)
 		}
-		if slices.ContainsFunc(labelled, func(i *resource.Info) bool { return i.Name == s.parent.Resource.GroupResource().String() }) {
+		if slices.ContainsFunc(labelled, func(i *resource.Info) bool {
+			return i.Name == s.parent.Resource.GroupResource().String()
+		}) {
 			return nil
 		}
 	}
@@ -165,17 +168,20 @@ func (s *applySet) read(ctx context.Context) error {
 	labels, annotations := u.GetLabels(), u.GetAnnotations()
 	tool, ok := annotations[setToolAnnotation]
 	if !ok {
-		return fmt.Errorf("ApplySet parent object %q already exists and is missing required annotation %q", s, setToolAnnotation)
+		return fmt.Errorf("ApplySet parent object %q already exists and is missing required annotation %q", s,
+			setToolAnnotation)
 	}
 	if name, _, _ := strings.Cut(tool, "/"); name != setTool {
-		return fmt.Errorf("ApplySet parent object %q already exists and is managed by tooling %q instead of %q", s, name, setTool)
+		return fmt.Errorf("ApplySet parent object %q already exists and is managed by tooling %q instead of %q", s,
+			name, setTool)
 	}
 	id, ok := labels[setIDLabel]
 	if !ok {
 		return fmt.Errorf("ApplySet parent object %q exists and does not have required label %s", s, setIDLabel)
 	}
 	if id != s.id() {
-		return fmt.Errorf("ApplySet parent object %q exists and has incorrect value for label %q (got: %s, want: %s)", s, setIDLabel, id, s.id())
+		return fmt.Errorf("ApplySet parent object %q exists and has incorrect value for label %q (got: %s, want: %s)",
+			s, setIDLabel, id, s.id())
 	}
 	kinds, ok := annotations[setKindsAnnotation]
 	if !ok {

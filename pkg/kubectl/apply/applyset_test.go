@@ -7,12 +7,13 @@ import (
 	"bonsai/pkg/kubectl/write/writetest"
 )
 
-// TestPrune: what the selector chooses and client-side apply has written goes, where it is in the file no more; what others made
-// stays, and nothing goes where something of the file was refused.
+// TestPrune: what the selector chooses and client-side apply has written goes, where it is in the file no more; what
+// others made stays, and nothing goes where something of the file was refused.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	object := func(name, annotation string) string {
-		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"default","uid":"` + name + `","annotations":{` + annotation + `}}}`
+		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `","namespace":"default","uid":"` +
+			name + `","annotations":{` + annotation + `}}}`
 	}
 	const kept = `"kubectl.kubernetes.io/last-applied-configuration":"{}"`
 	for args, want := range map[string]string{
@@ -21,7 +22,8 @@ func TestPrune(t *testing.T) {
 		"--all --prune-allowlist=v1/ConfigMap":                       "error: invalid GroupVersionKind format: v1/ConfigMap, please follow <group/version/kind>\n",
 	} {
 		s := writetest.NewServer(t, object("old", kept), object("made", ""))
-		got, _ := writetest.Run(t, newCommand, s.URL, configMap(`{"a":"1"}`), append([]string{"apply", "-f", "-", "--prune"}, strings.Fields(args)...)...)
+		got, _ := writetest.Run(t, newCommand, s.URL, configMap(`{"a":"1"}`),
+			append([]string{"apply", "-f", "-", "--prune"}, strings.Fields(args)...)...)
 		if got != want {
 			t.Errorf("%s: %q, want %q", args, got, want)
 		}

@@ -24,7 +24,8 @@ type editLast struct {
 }
 
 func newEditLast(f *cli.Factory, streams cli.IOStreams, editor write.Editor) *cobra.Command {
-	o := &editLast{Base: write.Base{Flags: write.NewFlags("kubectl-client-side-apply"), IOStreams: streams}, editor: editor}
+	o := &editLast{Base: write.Base{Flags: write.NewFlags("kubectl-client-side-apply"), IOStreams: streams},
+		editor: editor}
 	cmd := &cobra.Command{
 		Use:     "edit-last-applied (RESOURCE/NAME | -f FILENAME)",
 		Example: "# Edit what was last applied to a deployment, in YAML\nkubectl apply edit-last-applied deployment/web\n\n# The same in JSON, of the objects of a file\nkubectl apply edit-last-applied -f web.yaml -o json",
@@ -79,8 +80,11 @@ func (o *editLast) edit(ctx context.Context, i *resource.Info) error {
 		return fmt.Errorf("decode the configuration kept in %s: %w", i.ResourceName(), err)
 	}
 	s := o.session
-	s.What, s.Objects, s.Unchecked = fmt.Sprintf("%s %q", i.Mapping.Resource.GroupResource(), i.Name), []*unstructured.Unstructured{last}, !o.Checks()
-	return o.editor(ctx, o.IOStreams, s, func(edited *unstructured.Unstructured) error { return o.save(ctx, i, last, edited) })
+	s.What, s.Objects, s.Unchecked = fmt.Sprintf("%s %q", i.Mapping.Resource.GroupResource(), i.Name),
+		[]*unstructured.Unstructured{last}, !o.Checks()
+	return o.editor(ctx, o.IOStreams, s, func(edited *unstructured.Unstructured) error {
+		return o.save(ctx, i, last, edited)
+	})
 }
 
 // save keeps edited as the configuration of the object.

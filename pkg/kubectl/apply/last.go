@@ -34,7 +34,8 @@ func newViewLast(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		Long:    "View the latest last-applied-configuration annotations by type/name or file.\n\n The default output will be printed to stdout in YAML format.",
 		RunE:    cli.RunE(f, o),
 	}
-	o.target.AddFlags(cmd.Flags(), "Filename, directory, or URL to files that contains the last-applied-configuration annotations")
+	o.target.AddFlags(cmd.Flags(),
+		"Filename, directory, or URL to files that contains the last-applied-configuration annotations")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "yaml", "Output format. Must be one of (yaml, json)")
 	return cmd
 }
@@ -42,7 +43,8 @@ func newViewLast(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 // Complete gets the client.
 func (o *viewLast) Complete(f *cli.Factory, cmd *cobra.Command, args []string) error {
 	if o.output != "yaml" && o.output != "json" {
-		return cli.UsageErrorf(cmd, "Unexpected -o output mode: %s, the flag 'output' must be one of yaml|json", o.output)
+		return cli.UsageErrorf(cmd, "Unexpected -o output mode: %s, the flag 'output' must be one of yaml|json",
+			o.output)
 	}
 	o.args = args
 	return o.CompleteWith(f)
@@ -107,8 +109,10 @@ func newSetLast(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		RunE:    cli.RunE(f, o),
 	}
 	o.Flags.AddFlags(cmd.Flags())
-	o.files.AddFlags(cmd.Flags(), "Filename, directory, or URL to files that contains the last-applied-configuration annotations")
-	cmd.Flags().BoolVar(&o.create, "create-annotation", false, "Will create 'last-applied-configuration' annotations if current objects doesn't have one")
+	o.files.AddFlags(cmd.Flags(),
+		"Filename, directory, or URL to files that contains the last-applied-configuration annotations")
+	cmd.Flags().BoolVar(&o.create, "create-annotation", false,
+		"Will create 'last-applied-configuration' annotations if current objects doesn't have one")
 	return cmd
 }
 
@@ -128,7 +132,8 @@ func (o *setLast) Validate() error {
 
 // Run sets the annotation of each object to what its file holds.
 func (o *setLast) Run(ctx context.Context) error {
-	infos, err := o.Client.Resolve(ctx, resource.Request{Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit})
+	infos, err := o.Client.Resolve(ctx,
+		resource.Request{Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit})
 	if err != nil {
 		return err
 	}
@@ -181,5 +186,6 @@ func bare(u *unstructured.Unstructured) ([]byte, error) {
 
 // annotationPatch is the merge patch that keeps configuration in the annotation.
 func annotationPatch(configuration []byte) ([]byte, error) {
-	return json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{write.LastAppliedAnnotation: string(configuration)}}})
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{write.LastAppliedAnnotation: string(configuration)}}})
 }

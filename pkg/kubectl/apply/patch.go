@@ -75,7 +75,9 @@ func (p *patcher) once(ctx context.Context) (bool, error) {
 		if mergepatch.IsPreconditionFailed(err) {
 			return false, fmt.Errorf("At least one of apiVersion, kind and name was changed")
 		}
-		return false, write.WithSource(fmt.Sprintf("creating patch with:\noriginal:\n%s\nmodified:\n%s\ncurrent:\n%s\nfor:", original, modified, current), i.Source, err)
+		return false, write.WithSource(
+			fmt.Sprintf("creating patch with:\noriginal:\n%s\nmodified:\n%s\ncurrent:\n%s\nfor:", original, modified,
+				current), i.Source, err)
 	}
 	if string(patch) == "{}" {
 		return false, nil
@@ -85,7 +87,8 @@ func (p *patcher) once(ctx context.Context) (bool, error) {
 	}
 	if err := i.Patch(ctx, kind, patch, p.o.PatchOptions()); err != nil {
 		err = write.WithSource("patching", i.Source, err)
-		return false, write.WithSource(fmt.Sprintf("applying patch:\n%s\nto:\n%s\nfor:", patch, describe(i)), i.Source, err)
+		return false, write.WithSource(fmt.Sprintf("applying patch:\n%s\nto:\n%s\nfor:", patch, describe(i)), i.Source,
+			err)
 	}
 	return true, nil
 }
@@ -96,9 +99,10 @@ func (p *patcher) replace(ctx context.Context) error {
 	if _, err := i.Delete(ctx, p.o.deletion.Options()); err != nil && !apierrors.IsNotFound(err) {
 		return write.WithSource("deleting", i.Source, err)
 	}
-	err := write.Await(ctx, p.o.Client, i.Mapping, i.Namespace, i.Name, p.o.deletion.Timeout, func(u *unstructured.Unstructured) (bool, error) {
-		return u == nil || u.GetUID() != old.GetUID(), nil
-	})
+	err := write.Await(ctx, p.o.Client, i.Mapping, i.Namespace, i.Name, p.o.deletion.Timeout,
+		func(u *unstructured.Unstructured) (bool, error) {
+			return u == nil || u.GetUID() != old.GetUID(), nil
+		})
 	if err != nil {
 		return fmt.Errorf("wait for the deletion of %s: %w", i.ResourceName(), err)
 	}

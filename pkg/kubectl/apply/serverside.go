@@ -23,10 +23,10 @@ const annotationManager = "kubectl-last-applied"
 
 // applyServerSide has the server merge one object.
 //
-// What client-side apply has set before would stay with its manager, and never go when the file drops it. So its fields become
-// ours, and then the file is applied again. The annotation gets a manager of its own: client-side apply needs it if the user
-// returns to that. This comes after the apply, not before: the answer shows whether it is needed, which it is once in an
-// object's life. If it fails, the object is applied nevertheless, and the next apply tries again.
+// What client-side apply has set before would stay with its manager, and never go when the file drops it. So its fields
+// become ours, and then the file is applied again. The annotation gets a manager of its own: client-side apply needs it
+// if the user returns to that. This comes after the apply, not before: the answer shows whether it is needed, which it
+// is once in an object's life. If it fails, the object is applied nevertheless, and the next apply tries again.
 func (o *Options) applyServerSide(ctx context.Context, i *resource.Info) (string, error) {
 	if i.Name == "" && i.Object.GetGenerateName() != "" {
 		return "", fmt.Errorf("from %s: cannot use generate name with apply", i.Object.GetGenerateName())
@@ -67,16 +67,18 @@ func (o *Options) applyServerSide(ctx context.Context, i *resource.Info) (string
 
 // clients are the managers that have written the annotation of client-side apply.
 func clients(u *unstructured.Unstructured) sets.Set[string] {
-	annotation := fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "annotations", corev1.LastAppliedConfigAnnotation))
+	annotation := fieldpath.NewSet(
+		fieldpath.MakePathOrDie("metadata", "annotations", corev1.LastAppliedConfigAnnotation))
 	out := sets.New[string]()
-	for _, e := range csaupgrade.FindFieldsOwners(u.GetManagedFields(), metav1.ManagedFieldsOperationUpdate, annotation) {
+	for _, e := range csaupgrade.FindFieldsOwners(u.GetManagedFields(), metav1.ManagedFieldsOperationUpdate,
+		annotation) {
 		out.Insert(e.Manager)
 	}
 	return out
 }
 
-// keepAnnotation applies the annotation of client-side apply, if there is one that an update has written, in its manager's name.
-// Only the default manager does: the annotation is what the server keeps up to date for it.
+// keepAnnotation applies the annotation of client-side apply, if there is one that an update has written, in its
+// manager's name. Only the default manager does: the annotation is what the server keeps up to date for it.
 func (o *Options) keepAnnotation(ctx context.Context, i *resource.Info) error {
 	kept, ok := i.Object.GetAnnotations()[write.LastAppliedAnnotation]
 	if !ok || o.Manager != write.ServerManager || clients(i.Object).Len() == 0 {

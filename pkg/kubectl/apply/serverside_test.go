@@ -12,16 +12,20 @@ func TestServerSide(t *testing.T) {
 	t.Parallel()
 	s := writetest.NewServer(t)
 	for _, c := range []struct{ args, want, sent string }{
-		{"--dry-run=server", "configmap/c serverside-applied (server dry run)\n", "?dryRun=All&fieldManager=kubectl&fieldValidation=Strict&force=false"},
+		{"--dry-run=server", "configmap/c serverside-applied (server dry run)\n",
+			"?dryRun=All&fieldManager=kubectl&fieldValidation=Strict&force=false"},
 		{"", "configmap/c serverside-applied\n", "?fieldManager=kubectl&fieldValidation=Strict&force=false"},
-		{"--force-conflicts --field-manager=me --validate=warn", "configmap/c serverside-applied\n", "?fieldManager=me&fieldValidation=Warn&force=true"},
+		{"--force-conflicts --field-manager=me --validate=warn", "configmap/c serverside-applied\n",
+			"?fieldManager=me&fieldValidation=Warn&force=true"},
 	} {
 		had := len(s.Log())
-		got, code := writetest.Run(t, newCommand, s.URL, configMap(`{"a":"1"}`), append([]string{"apply", "-f", "-", "--server-side"}, strings.Fields(c.args)...)...)
+		got, code := writetest.Run(t, newCommand, s.URL, configMap(`{"a":"1"}`),
+			append([]string{"apply", "-f", "-", "--server-side"}, strings.Fields(c.args)...)...)
 		if got != c.want || code != 0 {
 			t.Errorf("apply %s: code %d, got %q, want %q", c.args, code, got, c.want)
 		}
-		want := "PATCH " + live + c.sent + ` {"apiVersion":"v1","data":{"a":"1"},"kind":"ConfigMap","metadata":{"name":"c","namespace":"default"}}`
+		want := "PATCH " + live + c.sent +
+			` {"apiVersion":"v1","data":{"a":"1"},"kind":"ConfigMap","metadata":{"name":"c","namespace":"default"}}`
 		if sent := strings.Join(s.Log()[had:], "\n"); sent != want {
 			t.Errorf("apply %s: sent %s\nwant %s", c.args, sent, want)
 		}
@@ -37,12 +41,14 @@ func TestConflict(t *testing.T) {
 	if want := "error: " + s.Conflict + "\n" + onConflict + "\n"; got != want || code != 1 {
 		t.Errorf("code %d, got %q, want %q", code, got, want)
 	}
-	if got, code := writetest.Run(t, newCommand, s.URL, configMap(`{"a":"1"}`), "apply", "-f", "-", "--server-side", "--force-conflicts"); code != 0 {
+	if got, code := writetest.Run(t, newCommand, s.URL, configMap(`{"a":"1"}`), "apply", "-f", "-", "--server-side",
+		"--force-conflicts"); code != 0 {
 		t.Errorf("forced: code %d, %q", code, got)
 	}
 }
 
-// TestMigration: what client-side apply had set becomes the fields of the one who applies, and the file is applied again.
+// TestMigration: what client-side apply had set becomes the fields of the one who applies, and the file is applied
+// again.
 func TestMigration(t *testing.T) {
 	t.Parallel()
 	const before = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default","annotations":{"kubectl.kubernetes.io/last-applied-configuration":"x"},"managedFields":[
@@ -50,8 +56,10 @@ func TestMigration(t *testing.T) {
 	const annotation = `?fieldManager=kubectl-last-applied&fieldValidation=Strict {"apiVersion":"v1","kind":"ConfigMap","metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"x"},"name":"c","namespace":"default"}}`
 	const apply = `&fieldValidation=Strict&force=false {"apiVersion":"v1","data":{"a":"1"},"kind":"ConfigMap","metadata":{"name":"c","namespace":"default"}}`
 	for manager, want := range map[string][]string{
-		"kubectl": {"?fieldManager=kubectl" + apply, annotation, "?fieldManager=kubectl&fieldValidation=Strict [", "?fieldManager=kubectl" + apply},
-		"me":      {"?fieldManager=me" + apply, "?fieldManager=me&fieldValidation=Strict [", "?fieldManager=me" + apply},
+		"kubectl": {"?fieldManager=kubectl" + apply, annotation, "?fieldManager=kubectl&fieldValidation=Strict [",
+			"?fieldManager=kubectl" + apply},
+		"me": {"?fieldManager=me" + apply, "?fieldManager=me&fieldValidation=Strict [",
+			"?fieldManager=me" + apply},
 	} {
 		s := writetest.NewServer(t, before)
 		args := []string{"apply", "-f", "-", "--server-side"}
@@ -70,7 +78,8 @@ func TestMigration(t *testing.T) {
 				t.Errorf("%s: request %d is %s\nwant %s", manager, i, log[i], want[i])
 			}
 		}
-		if o := s.Object(live); !strings.Contains(o, `"manager":"`+manager+`","operation":"Apply"`) || strings.Contains(o, "client-side") {
+		if o := s.Object(live); !strings.Contains(o, `"manager":"`+manager+`","operation":"Apply"`) ||
+			strings.Contains(o, "client-side") {
 			t.Errorf("%s: %s", manager, o)
 		}
 	}

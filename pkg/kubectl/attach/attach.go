@@ -39,7 +39,8 @@ func (o *Options) Complete(f *cli.Factory, _ *cobra.Command, args []string) erro
 		return errors.New("at least 1 argument is required for attach")
 	}
 	if len(args) > 2 {
-		return errors.New("expected POD, TYPE/NAME, or TYPE NAME, (at most 2 arguments) saw " + fmt.Sprint(len(args)) + ": " + fmt.Sprint(args))
+		return errors.New("expected POD, TYPE/NAME, or TYPE NAME, (at most 2 arguments) saw " + fmt.Sprint(len(args)) +
+			": " + fmt.Sprint(args))
 	}
 	o.Target = args[0]
 	if len(args) == 2 {

@@ -10,7 +10,8 @@ import (
 const recorded = "All commands and output from this session will be recorded in container logs, including credentials and sensitive information passed through the command prompt.\n" +
 	"If you don't see a command prompt, try pressing enter.\n"
 
-// TestAttach: what is refused before, in the words of Kubernetes' kubectl 1.36, and what is asked of the server otherwise.
+// TestAttach: what is refused before, in the words of Kubernetes' kubectl 1.36, and what is asked of the server
+// otherwise.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	const noTTY = "error: Unable to use a TTY - container main did not allocate one\n"
@@ -21,7 +22,8 @@ func TestAttach(t *testing.T) {
 		{"attach nosuch", "", "Error from server (NotFound): pods \"nosuch\" not found\n"},
 		{"attach one", "one/attach?container=main&stderr=true&stdout=true", recorded},
 		{"attach one -q", "one/attach?container=main&stderr=true&stdout=true", ""},
-		{"attach two -i", "two/attach?container=x&stderr=true&stdin=true&stdout=true", "Defaulted container \"x\" out of: x, y\n" + recorded},
+		{"attach two -i", "two/attach?container=x&stderr=true&stdin=true&stdout=true",
+			"Defaulted container \"x\" out of: x, y\n" + recorded},
 		{"attach -it one", "one/attach?container=main&stderr=true&stdin=true&stdout=true", noTTY + recorded},
 		{"attach -itq one", "one/attach?container=main&stderr=true&stdin=true&stdout=true", ""},
 	} {

@@ -67,7 +67,8 @@ func self(ctx context.Context, f *cli.Factory) (*authenticationv1.SelfSubjectRev
 func whoami(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	flags := printers.NewFlags()
 	cmd := &cobra.Command{
-		Use: "whoami", DisableFlagsInUseLine: true, Example: "# Who the server takes me for\nkubectl auth whoami\n\n# The same in JSON\nkubectl auth whoami -o json", Short: "Experimental: Check self subject attributes", Long: "Experimental: Check who you are and your attributes (groups, extra).",
+		Use: "whoami", DisableFlagsInUseLine: true,
+		Example: "# Who the server takes me for\nkubectl auth whoami\n\n# The same in JSON\nkubectl auth whoami -o json", Short: "Experimental: Check self subject attributes", Long: "Experimental: Check who you are and your attributes (groups, extra).",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := self(cmd.Context(), f)
 			if err != nil {
@@ -109,7 +110,8 @@ func canI(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	var list, all, quiet, noHeaders bool
 	var subresource string
 	cmd := &cobra.Command{
-		Use: "can-i VERB [TYPE | TYPE/NAME | NONRESOURCEURL]", Example: "# May I create pods, in any namespace?\nkubectl auth can-i create pods --all-namespaces\n\n# May I read the logs of pods?\nkubectl auth can-i get pods --subresource=log\n\n# May a service account list deployments?\nkubectl auth can-i list deployments.apps --as=system:serviceaccount:dev:robot\n\n# May I read this path?\nkubectl auth can-i get /logs/\n\n# All that I may do in a namespace\nkubectl auth can-i --list --namespace=dev", Short: "Check whether an action is allowed", Long: "Check whether an action is allowed.",
+		Use:     "can-i VERB [TYPE | TYPE/NAME | NONRESOURCEURL]",
+		Example: "# May I create pods, in any namespace?\nkubectl auth can-i create pods --all-namespaces\n\n# May I read the logs of pods?\nkubectl auth can-i get pods --subresource=log\n\n# May a service account list deployments?\nkubectl auth can-i list deployments.apps --as=system:serviceaccount:dev:robot\n\n# May I read this path?\nkubectl auth can-i get /logs/\n\n# All that I may do in a namespace\nkubectl auth can-i --list --namespace=dev", Short: "Check whether an action is allowed", Long: "Check whether an action is allowed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			namespace, _, err := f.Namespace()
 			if err != nil {
@@ -142,10 +144,12 @@ func canI(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 }
 
 // spec is the question; resources that the server does not know are asked about as they are written, after a warning.
-func spec(f *cli.Factory, streams cli.IOStreams, args []string, namespace, subresource string) authorizationv1.SelfSubjectAccessReviewSpec {
+func spec(f *cli.Factory, streams cli.IOStreams, args []string, namespace,
+	subresource string) authorizationv1.SelfSubjectAccessReviewSpec {
 	warnVerb(streams.ErrOut, args[0], strings.HasPrefix(args[1], "/"))
 	if strings.HasPrefix(args[1], "/") {
-		return authorizationv1.SelfSubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: args[0], Path: args[1]}}
+		return authorizationv1.SelfSubjectAccessReviewSpec{
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: args[0], Path: args[1]}}
 	}
 	kind, name, _ := strings.Cut(args[1], "/")
 	a := &authorizationv1.ResourceAttributes{Verb: args[0], Namespace: namespace, Name: name, Subresource: subresource}
@@ -157,12 +161,14 @@ func spec(f *cli.Factory, streams cli.IOStreams, args []string, namespace, subre
 	}
 	m, err := c.Mapping(kind)
 	if err != nil {
-		fmt.Fprintf(streams.ErrOut, "Warning: the server doesn't have a resource type '%s'%s\n\n", gr.Resource, inGroup(gr.Group))
+		fmt.Fprintf(streams.ErrOut, "Warning: the server doesn't have a resource type '%s'%s\n\n", gr.Resource,
+			inGroup(gr.Group))
 		return authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: a}
 	}
 	a.Group, a.Resource = m.Resource.Group, m.Resource.Resource
 	if m.Scope.Name() != "namespace" && namespace != "" {
-		fmt.Fprintf(streams.ErrOut, "Warning: resource '%s' is not namespace scoped%s\n\n", a.Resource, inGroup(a.Group))
+		fmt.Fprintf(streams.ErrOut, "Warning: resource '%s' is not namespace scoped%s\n\n", a.Resource,
+			inGroup(a.Group))
 	}
 	return authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: a}
 }
@@ -174,7 +180,8 @@ func inGroup(group string) string {
 	return fmt.Sprintf(" in group '%s'", group)
 }
 
-func ask(ctx context.Context, f *cli.Factory, streams cli.IOStreams, s authorizationv1.SelfSubjectAccessReviewSpec, quiet bool) error {
+func ask(ctx context.Context, f *cli.Factory, streams cli.IOStreams, s authorizationv1.SelfSubjectAccessReviewSpec,
+	quiet bool) error {
 	r := &authorizationv1.SelfSubjectAccessReview{Spec: s}
 	if err := review(ctx, f, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), r); err != nil {
 		return err

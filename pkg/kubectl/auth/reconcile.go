@@ -151,19 +151,25 @@ func (o *reconcile) one(u *unstructured.Unstructured) error {
 func (o *reconcile) bring(typed runtime.Object) (runtime.Object, error) {
 	switch x := typed.(type) {
 	case *rbacv1.Role:
-		return o.role(reconciliation.RoleRuleOwner{Role: x}, reconciliation.RoleModifier{Client: o.roles, NamespaceClient: o.namespaces})
+		return o.role(reconciliation.RoleRuleOwner{Role: x},
+			reconciliation.RoleModifier{Client: o.roles, NamespaceClient: o.namespaces})
 	case *rbacv1.ClusterRole:
-		return o.role(reconciliation.ClusterRoleRuleOwner{ClusterRole: x}, reconciliation.ClusterRoleModifier{Client: o.roles.ClusterRoles()})
+		return o.role(reconciliation.ClusterRoleRuleOwner{ClusterRole: x},
+			reconciliation.ClusterRoleModifier{Client: o.roles.ClusterRoles()})
 	case *rbacv1.RoleBinding:
-		return o.binding(reconciliation.RoleBindingAdapter{RoleBinding: x}, reconciliation.RoleBindingClientAdapter{Client: o.roles, NamespaceClient: o.namespaces})
+		return o.binding(reconciliation.RoleBindingAdapter{RoleBinding: x},
+			reconciliation.RoleBindingClientAdapter{Client: o.roles, NamespaceClient: o.namespaces})
 	case *rbacv1.ClusterRoleBinding:
-		return o.binding(reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: x}, reconciliation.ClusterRoleBindingClientAdapter{Client: o.roles.ClusterRoleBindings()})
+		return o.binding(reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: x},
+			reconciliation.ClusterRoleBindingClientAdapter{Client: o.roles.ClusterRoleBindings()})
 	}
 	return nil, nil
 }
 
-func (o *reconcile) role(role reconciliation.RuleOwner, client reconciliation.RuleOwnerModifier) (runtime.Object, error) {
-	r, err := (&reconciliation.ReconcileRoleOptions{Role: role, Client: client, Confirm: o.DryRun == write.DryRunNone, RemoveExtraPermissions: o.rules}).Run()
+func (o *reconcile) role(role reconciliation.RuleOwner, client reconciliation.RuleOwnerModifier) (runtime.Object,
+	error) {
+	r, err := (&reconciliation.ReconcileRoleOptions{Role: role, Client: client, Confirm: o.DryRun == write.DryRunNone,
+		RemoveExtraPermissions: o.rules}).Run()
 	if err != nil {
 		return nil, err
 	}
@@ -175,8 +181,10 @@ func (o *reconcile) role(role reconciliation.RuleOwner, client reconciliation.Ru
 	return r.Role.GetObject(), nil
 }
 
-func (o *reconcile) binding(binding reconciliation.RoleBinding, client reconciliation.RoleBindingModifier) (runtime.Object, error) {
-	r, err := (&reconciliation.ReconcileRoleBindingOptions{RoleBinding: binding, Client: client, Confirm: o.DryRun == write.DryRunNone, RemoveExtraSubjects: o.subjects}).Run()
+func (o *reconcile) binding(binding reconciliation.RoleBinding,
+	client reconciliation.RoleBindingModifier) (runtime.Object, error) {
+	r, err := (&reconciliation.ReconcileRoleBindingOptions{RoleBinding: binding, Client: client,
+		Confirm: o.DryRun == write.DryRunNone, RemoveExtraSubjects: o.subjects}).Run()
 	if err != nil {
 		return nil, err
 	}

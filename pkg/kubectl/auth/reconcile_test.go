@@ -6,8 +6,8 @@ import (
 	"bonsai/pkg/kubectl/write/writetest"
 )
 
-// TestReconcile: what a role of the file lacks on the server is added, what it has more is removed if asked, and objects of other
-// groups are left out.
+// TestReconcile: what a role of the file lacks on the server is added, what it has more is removed if asked, and
+// objects of other groups are left out.
 func TestReconcile(t *testing.T) {
 	t.Parallel()
 	const (
@@ -23,7 +23,8 @@ func TestReconcile(t *testing.T) {
 	}{
 		{"--dry-run=none", done + "\n" + added, 0},
 		{"--dry-run=client", done + " (dry run)\n" + added, 0},
-		{"--remove-extra-permissions", done + "\n" + added + "\textra rules removed:\n\t\t{Verbs:[list] APIGroups:[] Resources:[pods] ResourceNames:[] NonResourceURLs:[]}\n", 0},
+		{"--remove-extra-permissions",
+			done + "\n" + added + "\textra rules removed:\n\t\t{Verbs:[list] APIGroups:[] Resources:[pods] ResourceNames:[] NonResourceURLs:[]}\n", 0},
 		{"--dry-run=server", "error: --dry-run=server for command reconcile is not supported yet\n", 1},
 	} {
 		s := writetest.NewServer(t, held)

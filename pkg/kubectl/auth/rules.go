@@ -13,7 +13,8 @@ import (
 func ruleList(s *authorizationv1.SubjectRulesReviewStatus) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	for _, x := range s.ResourceRules {
-		out = append(out, rbacv1.PolicyRule{Verbs: x.Verbs, APIGroups: x.APIGroups, Resources: x.Resources, ResourceNames: x.ResourceNames})
+		out = append(out, rbacv1.PolicyRule{Verbs: x.Verbs, APIGroups: x.APIGroups, Resources: x.Resources,
+			ResourceNames: x.ResourceNames})
 	}
 	for _, x := range s.NonResourceRules {
 		out = append(out, rbacv1.PolicyRule{Verbs: x.Verbs, NonResourceURLs: x.NonResourceURLs})
@@ -23,7 +24,8 @@ func ruleList(s *authorizationv1.SubjectRulesReviewStatus) []rbacv1.PolicyRule {
 
 // warnVerb says that a verb is none of those the API and its authorizers know, which the server answers all the same.
 func warnVerb(w io.Writer, verb string, path bool) {
-	known := []string{"*", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use", "bind", "impersonate", "escalate", "approve", "sign", "attest"}
+	known := []string{"*", "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use",
+		"bind", "impersonate", "escalate", "approve", "sign", "attest"}
 	if path {
 		known = []string{"*", "get", "put", "post", "head", "options", "delete", "patch"}
 	}

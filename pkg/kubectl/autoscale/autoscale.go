@@ -65,14 +65,21 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.AddRecord(cmd)
 	o.AddSaveConfig(set)
 	o.files.AddFlags(set, "Filename, directory, or URL to files identifying the resource to autoscale.")
-	set.Int32Var(&o.min, "min", -1, "The lower limit for the number of pods that can be set by the autoscaler. If it's not specified or negative, the server will apply a default value.")
-	set.Int32Var(&o.max, "max", -1, "The upper limit for the number of pods that can be set by the autoscaler. Required.")
+	set.Int32Var(&o.min, "min", -1,
+		"The lower limit for the number of pods that can be set by the autoscaler. If it's not specified or negative, the server will apply a default value.")
+	set.Int32Var(&o.max, "max", -1,
+		"The upper limit for the number of pods that can be set by the autoscaler. Required.")
 	_ = cmd.MarkFlagRequired("max") // the flag was added above
-	set.Int32Var(&o.percent, "cpu-percent", -1, "The target average CPU utilization (represented as a percent of requested CPU) over all the pods. If it's not specified or negative, a default autoscaling policy will be used.")
-	_ = set.MarkDeprecated("cpu-percent", "Use --cpu with percentage or resource quantity format (e.g., '70%' for utilization or '500m' for milliCPU).")
-	set.StringVar(&o.cpu, "cpu", "", `Target CPU utilization over all the pods. When specified as a percentage (e.g."70%" for 70% of requested CPU) it will target average utilization. When specified as quantity (e.g."500m" for 500 milliCPU) it will target average value. Value without units is treated as a quantity with miliCPU being the unit (e.g."500" is "500m").`)
-	set.StringVar(&o.memory, "memory", "", `Target memory utilization over all the pods. When specified  as a percentage (e.g."60%" for 60% of requested memory) it will target average utilization. When specified as quantity (e.g."200Mi" for 200 MiB, "1Gi" for 1 GiB) it will target average value. Value without units is treated as a quantity with mebibytes being the unit (e.g."200" is "200Mi").`)
-	set.StringVar(&o.name, "name", "", "The name for the newly created object. If not specified, the name of the input resource will be used.")
+	set.Int32Var(&o.percent, "cpu-percent", -1,
+		"The target average CPU utilization (represented as a percent of requested CPU) over all the pods. If it's not specified or negative, a default autoscaling policy will be used.")
+	_ = set.MarkDeprecated("cpu-percent",
+		"Use --cpu with percentage or resource quantity format (e.g., '70%' for utilization or '500m' for milliCPU).")
+	set.StringVar(&o.cpu, "cpu", "",
+		`Target CPU utilization over all the pods. When specified as a percentage (e.g."70%" for 70% of requested CPU) it will target average utilization. When specified as quantity (e.g."500m" for 500 milliCPU) it will target average value. Value without units is treated as a quantity with miliCPU being the unit (e.g."500" is "500m").`)
+	set.StringVar(&o.memory, "memory", "",
+		`Target memory utilization over all the pods. When specified  as a percentage (e.g."60%" for 60% of requested memory) it will target average utilization. When specified as quantity (e.g."200Mi" for 200 MiB, "1Gi" for 1 GiB) it will target average value. Value without units is treated as a quantity with mebibytes being the unit (e.g."200" is "200Mi").`)
+	set.StringVar(&o.name, "name", "",
+		"The name for the newly created object. If not specified, the name of the input resource will be used.")
 	return cmd
 }
 
@@ -140,7 +147,9 @@ func (o *Options) scalable(r schema.GroupVersionResource) error {
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(list.APIResources, func(s metav1.APIResource) bool { return s.Name == r.Resource+"/scale" }) {
+	if !slices.ContainsFunc(list.APIResources, func(s metav1.APIResource) bool {
+		return s.Name == r.Resource+"/scale"
+	}) {
 		return fmt.Errorf("could not find scale subresource for %s in discovery information", r.String())
 	}
 	return nil
@@ -164,7 +173,8 @@ func (o *Options) post(ctx context.Context, i *resource.Info) (runtime.Object, e
 	}
 	apiVersion, kind := i.Mapping.GroupVersionKind.ToAPIVersionAndKind()
 	wanted := &autoscalingv2.HorizontalPodAutoscaler{
-		TypeMeta: metav1.TypeMeta{APIVersion: autoscalingv2.SchemeGroupVersion.String(), Kind: "HorizontalPodAutoscaler"}, ObjectMeta: meta,
+		TypeMeta: metav1.TypeMeta{APIVersion: autoscalingv2.SchemeGroupVersion.String(),
+			Kind: "HorizontalPodAutoscaler"}, ObjectMeta: meta,
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{Kind: kind, Name: i.Name, APIVersion: apiVersion},
 			MinReplicas:    least, MaxReplicas: o.max, Metrics: o.wish.metrics(),
@@ -182,7 +192,8 @@ func (o *Options) post(ctx context.Context, i *resource.Info) (runtime.Object, e
 		return nil, fmt.Errorf("failed to create autoscaling/v2 HPA and the configuration is incompatible with autoscaling/v1: %w", err)
 	}
 	return o.Post(ctx, &autoscalingv1.HorizontalPodAutoscaler{
-		TypeMeta: metav1.TypeMeta{APIVersion: autoscalingv1.SchemeGroupVersion.String(), Kind: "HorizontalPodAutoscaler"}, ObjectMeta: meta,
+		TypeMeta: metav1.TypeMeta{APIVersion: autoscalingv1.SchemeGroupVersion.String(),
+			Kind: "HorizontalPodAutoscaler"}, ObjectMeta: meta,
 		Spec: autoscalingv1.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv1.CrossVersionObjectReference{Kind: kind, Name: i.Name, APIVersion: apiVersion},
 			MinReplicas:    least, MaxReplicas: o.max, TargetCPUUtilizationPercentage: percent,

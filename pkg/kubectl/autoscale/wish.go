@@ -38,7 +38,8 @@ func readTarget(name corev1.ResourceName, text, unit string) (*autoscalingv2.Met
 		if err != nil || n < 0 {
 			return nil, fmt.Errorf("invalid percentage value: %s", share)
 		}
-		return &autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(n))}, nil
+		return &autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType,
+			AverageUtilization: new(int32(n))}, nil
 	}
 	amount := text
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
@@ -56,7 +57,8 @@ func (w wish) metrics() []autoscalingv2.MetricSpec {
 	add := func(name corev1.ResourceName, t *autoscalingv2.MetricTarget) {
 		if t != nil {
 			out = append(out, autoscalingv2.MetricSpec{
-				Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{Name: name, Target: *t},
+				Type:     autoscalingv2.ResourceMetricSourceType,
+				Resource: &autoscalingv2.ResourceMetricSource{Name: name, Target: *t},
 			})
 		}
 	}

@@ -25,7 +25,8 @@ const conflicts = 10
 
 // NewCommand makes the command.
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	cmd := &cobra.Command{Use: "certificate SUBCOMMAND", Short: "Modify certificate resources", Long: "Modify certificate resources.", RunE: group}
+	cmd := &cobra.Command{Use: "certificate SUBCOMMAND", Short: "Modify certificate resources",
+		Long: "Modify certificate resources.", RunE: group}
 	cmd.AddCommand(newAnswer(f, streams, approval()), newAnswer(f, streams, denial()))
 	return cmd
 }
@@ -50,7 +51,8 @@ func approval() answer {
 	return answer{
 		verb: "approve", past: "approved", short: "Approve a certificate signing request",
 		long:      "Approve a certificate signing request.\n\n kubectl certificate approve allows a cluster admin to approve a certificate signing request (CSR). This action tells a certificate signing controller to issue a certificate to the requester with the attributes requested in the CSR.\n\n SECURITY NOTICE: Depending on the requested attributes, the issued certificate can potentially grant a requester access to cluster resources or to authenticate as a requested identity. Before approving a CSR, ensure you understand what the signed certificate can do.",
-		condition: certificatesv1.CertificateApproved, opposite: certificatesv1.CertificateDenied, reason: "KubectlApprove",
+		condition: certificatesv1.CertificateApproved, opposite: certificatesv1.CertificateDenied,
+		reason: "KubectlApprove",
 	}
 }
 
@@ -58,7 +60,8 @@ func denial() answer {
 	return answer{
 		verb: "deny", past: "denied", short: "Deny a certificate signing request",
 		long:      "Deny a certificate signing request.\n\n kubectl certificate deny allows a cluster admin to deny a certificate signing request (CSR). This action tells a certificate signing controller to not to issue a certificate to the requester.",
-		condition: certificatesv1.CertificateDenied, opposite: certificatesv1.CertificateApproved, reason: "KubectlDeny",
+		condition: certificatesv1.CertificateDenied, opposite: certificatesv1.CertificateApproved,
+		reason: "KubectlDeny",
 	}
 }
 
@@ -75,8 +78,9 @@ func newAnswer(f *cli.Factory, streams cli.IOStreams, a answer) *cobra.Command {
 	o := &Options{Base: write.Base{Flags: write.NewFlags(""), IOStreams: streams}, answer: a}
 	cmd := &cobra.Command{
 		Use: a.verb + " (-f FILENAME | NAME)", Short: a.short, Long: a.long,
-		Example: fmt.Sprintf("  # %s%s CSR 'csr-sqgzp'\n  kubectl certificate %s csr-sqgzp", string(a.verb[0]-'a'+'A'), a.verb[1:], a.verb),
-		RunE:    cli.RunE(f, o),
+		Example: fmt.Sprintf("  # %s%s CSR 'csr-sqgzp'\n  kubectl certificate %s csr-sqgzp", string(a.verb[0]-'a'+'A'),
+			a.verb[1:], a.verb),
+		RunE: cli.RunE(f, o),
 	}
 	set := cmd.Flags()
 	o.Print.AddFlags(set)
@@ -135,7 +139,8 @@ func name(arg string) string {
 func (o *Options) give(ctx context.Context, i *resource.Info) (runtime.Object, error) {
 	want := schema.GroupKind{Group: certificatesv1.GroupName, Kind: "CertificateSigningRequest"}
 	if got := i.Mapping.GroupVersionKind.GroupKind(); got != want {
-		return nil, fmt.Errorf("can only handle certificates.k8s.io/v1 CertificateSigningRequest objects, got %s", i.Mapping.GroupVersionKind)
+		return nil, fmt.Errorf("can only handle certificates.k8s.io/v1 CertificateSigningRequest objects, got %s",
+			i.Mapping.GroupVersionKind)
 	}
 	for try := 0; ; try++ {
 		u, err := o.Client.Get(ctx, i.Mapping, "", i.Name)
@@ -158,8 +163,8 @@ func (o *Options) give(ctx context.Context, i *resource.Info) (runtime.Object, e
 	}
 }
 
-// add puts the answer among a request's conditions, and tells whether that changes them. An answer that is there already is renewed
-// only by force.
+// add puts the answer among a request's conditions, and tells whether that changes them. An answer that is there
+// already is renewed only by force.
 func (a answer) add(r *certificatesv1.CertificateSigningRequest, force bool, now metav1.Time) (bool, error) {
 	var kept []certificatesv1.CertificateSigningRequestCondition
 	for _, c := range r.Status.Conditions {
@@ -173,7 +178,8 @@ func (a answer) add(r *certificatesv1.CertificateSigningRequest, force bool, now
 		}
 	}
 	r.Status.Conditions = append(kept, certificatesv1.CertificateSigningRequestCondition{
-		Type: a.condition, Status: "True", Reason: a.reason, Message: fmt.Sprintf("This CSR was %s by kubectl certificate %s.", a.past, a.verb),
+		Type: a.condition, Status: "True", Reason: a.reason,
+		Message:        fmt.Sprintf("This CSR was %s by kubectl certificate %s.", a.past, a.verb),
 		LastUpdateTime: metav1.NewTime(now.Truncate(time.Second)),
 	})
 	return true, nil

@@ -10,7 +10,8 @@ import (
 const request = `{"apiVersion":"certificates.k8s.io/v1","kind":"CertificateSigningRequest","metadata":{"name":"r"},"spec":{"signerName":"example.com/x","usages":["client auth"],"request":"eA=="},"status":{"conditions":[{"type":"Foo","status":"True"}]}}`
 
 func with(condition string) string {
-	return strings.Replace(strings.Replace(request, `"type":"Foo"`, `"type":"`+condition+`","reason":"Old"`, 1), `"name":"r"`, `"name":"`+strings.ToLower(condition)+`"`, 1)
+	return strings.Replace(strings.Replace(request, `"type":"Foo"`, `"type":"`+condition+`","reason":"Old"`, 1),
+		`"name":"r"`, `"name":"`+strings.ToLower(condition)+`"`, 1)
 }
 
 func TestCertificate(t *testing.T) {
@@ -20,11 +21,16 @@ func TestCertificate(t *testing.T) {
 		args, want string
 		requests   []string
 	}{
-		{"approve r", "certificatesigningrequest.certificates.k8s.io/r approved\n", []string{put + "r/approval", `"type":"Foo"`, `"message":"This CSR was approved by kubectl certificate approve."`, `"reason":"KubectlApprove"`}},
-		{"deny r", "certificatesigningrequest.certificates.k8s.io/r denied\n", []string{put + "r/approval", `"message":"This CSR was denied by kubectl certificate deny."`, `"reason":"KubectlDeny"`}},
+		{"approve r", "certificatesigningrequest.certificates.k8s.io/r approved\n",
+			[]string{put + "r/approval", `"type":"Foo"`,
+				`"message":"This CSR was approved by kubectl certificate approve."`, `"reason":"KubectlApprove"`}},
+		{"deny r", "certificatesigningrequest.certificates.k8s.io/r denied\n",
+			[]string{put + "r/approval", `"message":"This CSR was denied by kubectl certificate deny."`,
+				`"reason":"KubectlDeny"`}},
 		{"approve csr/r -o name", "certificatesigningrequest.certificates.k8s.io/r\n", []string{put}},
 		{"approve approved", "certificatesigningrequest.certificates.k8s.io/approved approved\n", nil},
-		{"approve approved --force", "certificatesigningrequest.certificates.k8s.io/approved approved\n", []string{put + "approved/approval", "KubectlApprove"}},
+		{"approve approved --force", "certificatesigningrequest.certificates.k8s.io/approved approved\n",
+			[]string{put + "approved/approval", "KubectlApprove"}},
 		{"deny approved", "error: certificate signing request \"approved\" is already Approved\n", nil},
 		{"approve denied --force", "error: certificate signing request \"denied\" is already Denied\n", nil},
 		{"approve", "error: one or more CSRs must be specified as <name> or -f <filename>\n", nil},

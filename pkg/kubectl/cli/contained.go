@@ -9,8 +9,9 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// contained is a discovery cache on disk that keeps to its directory. client-go's names a file by the group and version that the
-// server says, and so a hostile server could have files made anywhere. Such a group version counts as one that cannot be read.
+// contained is a discovery cache on disk that keeps to its directory. client-go's names a file by the group and version
+// that the server says, and so a hostile server could have files made anywhere. Such a group version counts as one that
+// cannot be read.
 type contained struct {
 	discovery.CachedDiscoveryInterface
 }

@@ -13,13 +13,14 @@ import (
 	"testing"
 )
 
-// TestCacheStaysInside: whatever a server calls its groups, nothing is written outside of the directory of the cache, and its other
-// resources are found.
+// TestCacheStaysInside: whatever a server calls its groups, nothing is written outside of the directory of the cache,
+// and its other resources are found.
 func TestCacheStaysInside(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cache := filepath.Join(dir, "in", "cache")
-	for _, group := range []string{"../../../../made", "/../../../../made", dir + "/made", "a/../../../../../made", "..", "."} {
+	for _, group := range []string{"../../../../made", "/../../../../made", dir + "/made", "a/../../../../../made",
+		"..", "."} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			switch r.URL.Path {

@@ -189,8 +189,10 @@ func urlMessage(u *url.Error, err error, prefix string) string {
 	}
 	switch {
 	case errors.Is(u.Err, syscall.ECONNREFUSED):
-		return fmt.Sprintf("The connection to the server %s was refused - did you specify the right host or port?", host)
-	case strings.Contains(u.Err.Error(), "x509:") || strings.Contains(u.Err.Error(), "tls:") || strings.Contains(u.Err.Error(), "no such host"):
+		return fmt.Sprintf("The connection to the server %s was refused - did you specify the right host or port?",
+			host)
+	case strings.Contains(u.Err.Error(), "x509:") || strings.Contains(u.Err.Error(), "tls:") ||
+		strings.Contains(u.Err.Error(), "no such host"):
 		return "Unable to connect to the server: " + u.Err.Error()
 	case strings.Contains(u.Err.Error(), "Client.Timeout") || strings.Contains(u.Err.Error(), "timeout"):
 		return "Unable to connect to the server: " + u.Err.Error()

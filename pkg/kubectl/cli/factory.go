@@ -39,7 +39,8 @@ type Factory struct {
 	Version string
 	// Command is the command that runs, "kubectl create configmap", set before the first request.
 	Command string
-	// StdinTaken is set before the first request if the command reads objects from standard input: a credential plug-in cannot then.
+	// StdinTaken is set before the first request if the command reads objects from standard input: a credential plug-in
+	// cannot then.
 	StdinTaken bool
 	// Plugins says which credential plug-ins may run.
 	Plugins clientcmdapi.PluginPolicy
@@ -56,7 +57,8 @@ type Factory struct {
 	resources func() (*resource.Client, error)
 }
 
-// NewFactory returns a factory whose warnings go to streams.ErrOut. Its flags must be added and parsed before its first use.
+// NewFactory returns a factory whose warnings go to streams.ErrOut. Its flags must be added and parsed before its first
+// use.
 func NewFactory(version string, streams IOStreams) *Factory {
 	f := &Factory{Version: version, streams: streams}
 	f.client = sync.OnceValues(f.newClientConfig)
@@ -90,7 +92,8 @@ func (f *Factory) LoadingRules() Kubeconfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.flags.kubeconfig
 	// A configuration that says no more than this one gives way to that of the pod that kubectl runs in.
-	rules.DefaultClientConfig = clientcmd.NewDefaultClientConfig(*clientcmdapi.NewConfig(), &clientcmd.ConfigOverrides{ClusterDefaults: clientcmd.ClusterDefaults})
+	rules.DefaultClientConfig = clientcmd.NewDefaultClientConfig(*clientcmdapi.NewConfig(),
+		&clientcmd.ConfigOverrides{ClusterDefaults: clientcmd.ClusterDefaults})
 	return Kubeconfig{rules}
 }
 
@@ -153,7 +156,8 @@ func (f *Factory) newRESTConfig() (*rest.Config, error) {
 		cfg.ExecProvider.PluginPolicy = f.Plugins
 	}
 	if f.StdinTaken && cfg.ExecProvider != nil {
-		cfg.ExecProvider.StdinUnavailable, cfg.ExecProvider.StdinUnavailableMessage = true, "used by stdin resource manifest reader"
+		cfg.ExecProvider.StdinUnavailable, cfg.ExecProvider.StdinUnavailableMessage = true,
+			"used by stdin resource manifest reader"
 	}
 	cfg.QPS, cfg.Burst = -1, 0 // the server protects itself
 	colour := false
@@ -250,8 +254,8 @@ func (f *Factory) newResources() (*resource.Client, error) {
 	return resource.NewClient(cfg, m, restmapper.NewDiscoveryCategoryExpander(d), f.streams.In)
 }
 
-// traced says in every request which command of kubectl it serves and which run of it, for those who read the server's log, and
-// gives every write a trace context of its own, from which the components tell the object's story.
+// traced says in every request which command of kubectl it serves and which run of it, for those who read the server's
+// log, and gives every write a trace context of its own, from which the components tell the object's story.
 type traced struct {
 	next             http.RoundTripper
 	command, session string

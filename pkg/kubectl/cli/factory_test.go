@@ -70,7 +70,8 @@ func TestFactory(t *testing.T) {
 		{"--context prod", want{host: "https://prod:6443", user: "bob", insecure: true, namespace: "default"}},
 		{"--cluster prod", with(func(w *want) { w.host, w.insecure = "https://prod:6443", true })},
 		{"--user bob", with(func(w *want) { w.token, w.user = "", "bob" })},
-		{"--context prod --user ann -n x", want{host: "https://prod:6443", token: "ann-token", insecure: true, namespace: "x", named: true}},
+		{"--context prod --user ann -n x",
+			want{host: "https://prod:6443", token: "ann-token", insecure: true, namespace: "x", named: true}},
 		{"-s https://other:1", with(func(w *want) { w.host = "https://other:1" })},
 		{"--token flag-token", with(func(w *want) { w.token = "flag-token" })},
 		{"--as eve --as-group g", with(func(w *want) { w.as = "eve" })},
@@ -99,8 +100,9 @@ func TestFactoryErrors(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "none")
 	broken := writeConfig(t, "clusters: {")
 	for args, want := range map[string]string{
-		"--kubeconfig " + missing:                       "error: stat " + missing + ": no such file or directory\n",
-		"--kubeconfig " + config + " --context nope":    "Error in configuration: context was not found for specified context: nope\n",
+		"--kubeconfig " + missing: "error: stat " + missing + ": no such file or directory\n",
+		"--kubeconfig " + config +
+			" --context nope": "Error in configuration: context was not found for specified context: nope\n",
 		"--kubeconfig " + config + " --cluster nope":    "error: no server found for cluster \"nope\"\n",
 		"--kubeconfig " + config + " --user nope":       "error: auth info \"nope\" does not exist\n",
 		"--kubeconfig " + config + " --as-user-extra x": "error: invalid --as-user-extra \"x\", must be KEY=VALUE\n",
@@ -123,7 +125,8 @@ func TestKubeconfigOrder(t *testing.T) {
 	one := writeConfig(t, strings.ReplaceAll(kubeconfig, "https://dev:", "https://one:"))
 	two := writeConfig(t, strings.ReplaceAll(kubeconfig, "prod", "two"))
 	t.Setenv("KUBECONFIG", one+string(os.PathListSeparator)+two)
-	for args, want := range map[string]string{"": "https://one:6443", "--context two": "https://two:6443", "--kubeconfig " + two: "https://dev:6443"} {
+	for args, want := range map[string]string{"": "https://one:6443", "--context two": "https://two:6443",
+		"--kubeconfig " + two: "https://dev:6443"} {
 		cfg, err := parsed(t, &bytes.Buffer{}, strings.Fields(args)...).RESTConfig()
 		if err != nil || cfg.Host != want {
 			t.Errorf("%q: %v, %v, want %s", args, cfg, err, want)
@@ -143,7 +146,8 @@ func TestRequests(t *testing.T) {
 	t.Cleanup(s.Close)
 	var said bytes.Buffer
 	config := writeConfig(t, kubeconfig)
-	f := parsed(t, &said, "--kubeconfig", config, "--context", "prod", "--user", "ann", "-s", s.URL, "--as", "eve", "--warnings-as-errors")
+	f := parsed(t, &said, "--kubeconfig", config, "--context", "prod", "--user", "ann", "-s", s.URL, "--as", "eve",
+		"--warnings-as-errors")
 	if err := f.Warned(); err != nil {
 		t.Errorf("before any request: %v", err)
 	}
@@ -188,17 +192,20 @@ func TestRequests(t *testing.T) {
 	if get.Get("Traceparent") != "" || post.Get("Traceparent") == "" {
 		t.Errorf("a trace context is for writes: GET %q, POST %q", get.Get("Traceparent"), post.Get("Traceparent"))
 	}
-	if _, err := parsed(t, &said, "--kubeconfig", config, "-s", s.URL, "--match-server-version", "--context", "prod").RESTConfig(); err == nil || !strings.Contains(err.Error(), "server version (v1.30.0) differs from client version (v1.36.3)") {
+	if _, err := parsed(t, &said, "--kubeconfig", config, "-s", s.URL, "--match-server-version", "--context",
+		"prod").RESTConfig(); err == nil ||
+		!strings.Contains(err.Error(), "server version (v1.30.0) differs from client version (v1.36.3)") {
 		t.Errorf("another version: %v", err)
 	}
 }
 
-// TestInCluster: without a kubeconfig there is nothing but the defaults, which give way to the configuration of a pod; flags and
-// files say more than they.
+// TestInCluster: without a kubeconfig there is nothing but the defaults, which give way to the configuration of a pod;
+// flags and files say more than they.
 func TestInCluster(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]bool{"": true, "--server=https://other:1": false} {
-		f := parsed(t, &bytes.Buffer{}, append([]string{"--kubeconfig=" + writeConfig(t, "{}")}, strings.Fields(args)...)...)
+		f := parsed(t, &bytes.Buffer{},
+			append([]string{"--kubeconfig=" + writeConfig(t, "{}")}, strings.Fields(args)...)...)
 		o, err := f.overrides()
 		if err != nil {
 			t.Fatal(err)
@@ -214,7 +221,9 @@ func TestInCluster(t *testing.T) {
 // TestPluginWithoutStdin: a credential plug-in cannot read standard input that the command itself reads.
 func TestPluginWithoutStdin(t *testing.T) {
 	t.Parallel()
-	config := writeConfig(t, strings.Replace(kubeconfig, "{token: ann-token}", "{exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Always}}", 1))
+	config := writeConfig(t,
+		strings.Replace(kubeconfig, "{token: ann-token}",
+			"{exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Always}}", 1))
 	for _, taken := range []bool{false, true} {
 		f := parsed(t, &bytes.Buffer{}, "--kubeconfig", config)
 		f.StdinTaken = taken

@@ -10,8 +10,8 @@ import (
 
 // Signalled is the cause with which the context of a command ends when a signal ends the command.
 //
-// What follows from it is decided at the root (Ended). A verb has only to return when its context ends: an error if it is
-// not done, and that of Interrupted if it watches, which kubectl ends with exit code 1.
+// What follows from it is decided at the root (Ended). A verb has only to return when its context ends: an error if it
+// is not done, and that of Interrupted if it watches, which kubectl ends with exit code 1.
 type Signalled struct{ Signal syscall.Signal }
 
 func (s *Signalled) Error() string { return s.Signal.String() }
@@ -24,8 +24,8 @@ func SignalOf(ctx context.Context) syscall.Signal {
 	return 0
 }
 
-// Interrupted is the error of a verb that watched or followed until a signal ended ctx: exit code 1 and no message. It is nil
-// if no signal did.
+// Interrupted is the error of a verb that watched or followed until a signal ended ctx: exit code 1 and no message. It
+// is nil if no signal did.
 func Interrupted(ctx context.Context) error {
 	if SignalOf(ctx) == 0 {
 		return nil
@@ -41,8 +41,9 @@ func Cause(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Ended is the exit code of a command that signal ended and that returned err, about which nothing is said: 0 if it was done,
-// the code of an ExitError, else 128 and the signal's number, as a shell counts; the process is to die by the signal then.
+// Ended is the exit code of a command that signal ended and that returned err, about which nothing is said: 0 if it was
+// done, the code of an ExitError, else 128 and the signal's number, as a shell counts; the process is to die by the
+// signal then.
 func Ended(err error, signal syscall.Signal) int {
 	if err == nil {
 		return 0

@@ -18,7 +18,8 @@ const (
 	maxDepth = 12
 )
 
-// Kubeconfig says where the kubeconfig is read from and written to, as client-go does, and names the line of a mistake in a file.
+// Kubeconfig says where the kubeconfig is read from and written to, as client-go does, and names the line of a mistake
+// in a file.
 type Kubeconfig struct {
 	*clientcmd.ClientConfigLoadingRules
 }
@@ -71,7 +72,8 @@ func (k Kubeconfig) placed(all utilerrors.Aggregate) error {
 // mistaken is the line of what client-go cannot load in a file, 0 if that cannot be told.
 func mistaken(file string) int {
 	info, err := os.Stat(file)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSearched { // what is no file, such as a pipe, cannot be read again
+	// what is no file, such as a pipe, cannot be read again
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSearched {
 		return 0
 	}
 	data, err := os.ReadFile(file)
@@ -104,8 +106,8 @@ func mistaken(file string) int {
 	}, maxDepth)
 }
 
-// within is the line of the part of n that cannot be loaded, alone in the document that around makes of it: the innermost one, at most
-// depth levels below n.
+// within is the line of the part of n that cannot be loaded, alone in the document that around makes of it: the
+// innermost one, at most depth levels below n.
 func within(n *yaml.Node, around func(*yaml.Node) *yaml.Node, depth int) int {
 	each := map[yaml.Kind]int{yaml.MappingNode: 2, yaml.SequenceNode: 1}[n.Kind]
 	if each == 0 || len(n.Content) == 0 || depth == 0 {

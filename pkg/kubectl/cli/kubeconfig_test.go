@@ -58,11 +58,13 @@ func TestMistakenAtLast(t *testing.T) {
 	}
 }
 
-// TestMistakenDeep: a file that nests as deep as a parser lets it is judged as fast as another, to as deep as a kubeconfig goes.
+// TestMistakenDeep: a file that nests as deep as a parser lets it is judged as fast as another, to as deep as a
+// kubeconfig goes.
 func TestMistakenDeep(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "config")
-	deep := "users:\n- name: u\n  user:\n    token: " + strings.Repeat("\n     {a: ", 3000) + "1" + strings.Repeat("}", 3000) + "\n"
+	deep := "users:\n- name: u\n  user:\n    token: " + strings.Repeat("\n     {a: ", 3000) + "1" +
+		strings.Repeat("}", 3000) + "\n"
 	if err := os.WriteFile(file, []byte(deep), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -9,14 +9,15 @@ import (
 	"bonsai/pkg/kubectl/printers"
 )
 
-// IOStreams are a command's input and outputs. What is written to Out and ErrOut is escaped for terminals (printers.Escape);
-// data goes to printers.Raw of them, as the printers of -o do, or to the streams that Raw returns.
+// IOStreams are a command's input and outputs. What is written to Out and ErrOut is escaped for terminals
+// (printers.Escape); data goes to printers.Raw of them, as the printers of -o do, or to the streams that Raw returns.
 type IOStreams struct {
 	In          io.Reader
 	Out, ErrOut io.Writer
 }
 
-// Raw returns the streams as they are below kubectl's escaping, for what containers, editors and servers write themselves.
+// Raw returns the streams as they are below kubectl's escaping, for what containers, editors and servers write
+// themselves.
 func (s IOStreams) Raw() IOStreams {
 	return IOStreams{In: s.In, Out: printers.Raw(s.Out), ErrOut: printers.Raw(s.ErrOut)}
 }

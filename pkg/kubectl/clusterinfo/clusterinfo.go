@@ -32,7 +32,8 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := c.List(cmd.Context(), m, metav1.NamespaceSystem, metav1.ListOptions{LabelSelector: "kubernetes.io/cluster-service=true"})
+			list, err := c.List(cmd.Context(), m, metav1.NamespaceSystem,
+				metav1.ListOptions{LabelSelector: "kubernetes.io/cluster-service=true"})
 			if err != nil {
 				return err
 			}
@@ -48,7 +49,8 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 				}
 				fmt.Fprintf(streams.Out, "%s is running at %s\n", name, link(cfg.Host, s))
 			}
-			fmt.Fprintf(streams.Out, "\nTo further debug and diagnose cluster problems, use 'kubectl cluster-info dump'.\n")
+			fmt.Fprintf(streams.Out,
+				"\nTo further debug and diagnose cluster problems, use 'kubectl cluster-info dump'.\n")
 			return nil
 		},
 	}

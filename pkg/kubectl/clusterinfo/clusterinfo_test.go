@@ -52,7 +52,8 @@ named is running at http://lb.example:80
 	if query != "labelSelector=kubernetes.io%2Fcluster-service%3Dtrue" {
 		t.Errorf("asked with %s", query)
 	}
-	if got, code := writetest.Run(t, NewCommand, "", "", "cluster-info"); code != 1 || strings.Contains(got, "running at") {
+	if got, code := writetest.Run(t, NewCommand, "", "", "cluster-info"); code != 1 ||
+		strings.Contains(got, "running at") {
 		t.Errorf("without a server: code %d, %s", code, got)
 	}
 }

@@ -62,10 +62,13 @@ func newDump(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	}
 	set := cmd.Flags()
 	o.print.AddFlags(set)
-	set.StringVar(&o.directory, "output-directory", "", "Where to output the files.  If empty or '-' uses stdout, otherwise creates a directory hierarchy in that directory")
+	set.StringVar(&o.directory, "output-directory", "",
+		"Where to output the files.  If empty or '-' uses stdout, otherwise creates a directory hierarchy in that directory")
 	set.StringSliceVar(&o.namespaces, "namespaces", nil, "A comma separated list of namespaces to dump.")
-	set.BoolVarP(&o.all, "all-namespaces", "A", false, "If true, dump all namespaces.  If true, --namespaces is ignored.")
-	set.DurationVar(&o.timeout, "pod-running-timeout", 20*time.Second, "The length of time (like 5s, 2m, or 3h, higher than zero) to wait until at least one pod is running")
+	set.BoolVarP(&o.all, "all-namespaces", "A", false,
+		"If true, dump all namespaces.  If true, --namespaces is ignored.")
+	set.DurationVar(&o.timeout, "pod-running-timeout", 20*time.Second,
+		"The length of time (like 5s, 2m, or 3h, higher than zero) to wait until at least one pod is running")
 	return cmd
 }
 
@@ -126,7 +129,8 @@ func (o *dump) namespace(ctx context.Context, ns string) error {
 		list           runtime.Object
 	}{
 		{corev1.SchemeGroupVersion, "events", "events", &corev1.EventList{}},
-		{corev1.SchemeGroupVersion, "replicationcontrollers", "replication-controllers", &corev1.ReplicationControllerList{}},
+		{corev1.SchemeGroupVersion, "replicationcontrollers", "replication-controllers",
+			&corev1.ReplicationControllerList{}},
 		{corev1.SchemeGroupVersion, "services", "services", &corev1.ServiceList{}},
 		{appsv1.SchemeGroupVersion, "daemonsets", "daemonsets", &appsv1.DaemonSetList{}},
 		{appsv1.SchemeGroupVersion, "deployments", "deployments", &appsv1.DeploymentList{}},
@@ -146,7 +150,8 @@ func (o *dump) namespace(ctx context.Context, ns string) error {
 }
 
 // list dumps one list as file, whose name lacks the ending.
-func (o *dump) list(ctx context.Context, of schema.GroupVersion, resource, namespace string, list runtime.Object, file string) error {
+func (o *dump) list(ctx context.Context, of schema.GroupVersion, resource, namespace string, list runtime.Object,
+	file string) error {
 	if err := o.read(ctx, of, resource, namespace, list); err != nil {
 		return err
 	}
@@ -199,7 +204,8 @@ func (o *dump) logs(ctx context.Context, pod *corev1.Pod) error {
 // inFiles tells whether the dump goes into files.
 func (o *dump) inFiles() bool { return o.directory != "" && o.directory != "-" }
 
-// write gives the writer of file to fill. A name that leads out of the directory, which only a hostile server gives, is refused.
+// write gives the writer of file to fill. A name that leads out of the directory, which only a hostile server gives, is
+// refused.
 func (o *dump) write(file string, fill func(io.Writer) error) (err error) {
 	if !o.inFiles() {
 		return fill(o.streams.Out)

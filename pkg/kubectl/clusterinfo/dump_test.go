@@ -28,7 +28,8 @@ func TestDumpStopsAtARefusal(t *testing.T) {
 	t.Parallel()
 	s := writetest.NewServer(t)
 	dir := t.TempDir()
-	got, code := writetest.Run(t, NewCommand, s.URL, "", "cluster-info", "dump", "--output-directory="+dir, "--namespaces=default")
+	got, code := writetest.Run(t, NewCommand, s.URL, "", "cluster-info", "dump", "--output-directory="+dir,
+		"--namespaces=default")
 	if code != 1 || strings.Contains(got, "dumped") || !strings.Contains(got, "NotFound") {
 		t.Errorf("code %d: %s", code, got)
 	}

@@ -10,8 +10,8 @@ import (
 	"bonsai/pkg/kubectl/cli"
 )
 
-// bashWords takes the place of a function of the script that fails where the package bash-completion is not there: the words of the
-// line up to the cursor are then what blanks part, with = and : in them, as that package would give them.
+// bashWords takes the place of a function of the script that fails where the package bash-completion is not there: the
+// words of the line up to the cursor are then what blanks part, with = and : in them, as that package would give them.
 const bashWords = `
 __kubectl_init_completion()
 {

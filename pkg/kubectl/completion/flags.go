@@ -12,7 +12,8 @@ import (
 	"bonsai/pkg/kubectl/resource"
 )
 
-// RegisterFlags makes the values of flags of cmd and the commands below complete, which it sorts by name. Those of -o do for "get" alone, as upstream's.
+// RegisterFlags makes the values of flags of cmd and the commands below complete, which it sorts by name. Those of -o
+// do for "get" alone, as upstream's.
 func RegisterFlags(cmd *cobra.Command, f *cli.Factory) {
 	set := cmd.Flags()
 	if set.Lookup("filename") != nil {
@@ -21,7 +22,8 @@ func RegisterFlags(cmd *cobra.Command, f *cli.Factory) {
 	values := map[string]source{"subresource": fixed("status", "scale", "resize")}
 	switch cmd.Name() {
 	case "get":
-		values["output"] = fixed("json", "yaml", "kyaml", "name", "go-template", "go-template-file", "template", "templatefile", "jsonpath",
+		values["output"] = fixed("json", "yaml", "kyaml", "name", "go-template", "go-template-file", "template",
+			"templatefile", "jsonpath",
 			"jsonpath-as-json", "jsonpath-file", "custom-columns", "custom-columns-file", "wide")
 	case "logs", "exec", "attach":
 		values["container"] = containers

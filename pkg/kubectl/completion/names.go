@@ -14,8 +14,8 @@ import (
 // source returns what may stand where a word begins with prefix, after args.
 type source func(ctx context.Context, f *cli.Factory, args []string, prefix string) []string
 
-// Register makes the arguments of root's commands complete, and the values of root's flags, with what the server and the kubeconfig
-// have. What cannot be asked for completes to nothing.
+// Register makes the arguments of root's commands complete, and the values of root's flags, with what the server and
+// the kubeconfig have. What cannot be asked for completes to nothing.
 func Register(root *cobra.Command, f *cli.Factory) {
 	for path, from := range arguments() {
 		if c, rest, err := root.Find(strings.Fields(path)); err == nil && len(rest) == 0 {
@@ -32,18 +32,28 @@ func Register(root *cobra.Command, f *cli.Factory) {
 // arguments are the sources by command.
 func arguments() map[string]source {
 	out := map[string]source{
-		"cordon": each("nodes"), "uncordon": each("nodes"), "drain": each("nodes"), "top node": each("nodes"), "top pod": one("pods"),
-		"certificate approve": each("certificatesigningrequests"), "certificate deny": each("certificatesigningrequests"),
-		"logs": podOf(workloads()...), "exec": podOf(workloads()...), "attach": podOf(workloads()...), "port-forward": podOf(workloads()...),
-		"rollout history": of(rollouts()...), "rollout restart": of(rollouts()...), "rollout status": of(rollouts()...), "rollout undo": of(rollouts()...),
+		"cordon": each("nodes"), "uncordon": each("nodes"), "drain": each("nodes"), "top node": each("nodes"),
+		"top pod":             one("pods"),
+		"certificate approve": each("certificatesigningrequests"),
+		"certificate deny":    each("certificatesigningrequests"),
+		"logs":                podOf(workloads()...), "exec": podOf(workloads()...), "attach": podOf(workloads()...),
+		"port-forward":    podOf(workloads()...),
+		"rollout history": of(rollouts()...), "rollout restart": of(rollouts()...), "rollout status": of(rollouts()...),
+		"rollout undo":  of(rollouts()...),
 		"rollout pause": of("deployment"), "rollout resume": of("deployment"),
-		"scale": of("deployment", "replicaset", "replicationcontroller", "statefulset"), "autoscale": of("deployment", "replicaset", "replicationcontroller", "statefulset"),
-		"expose": of("pod", "service", "replicationcontroller", "deployment", "replicaset"), "taint": of("node"),
-		"config use-context": first(contexts), "config delete-context": first(contexts), "config rename-context": first(contexts), "config get-contexts": first(contexts), "config set-context": first(contexts),
-		"set image":             of("cronjobs", "daemonsets", "deployments", "pods", "replicasets", "replicationcontrollers", "statefulsets"),
+		"scale":     of("deployment", "replicaset", "replicationcontroller", "statefulset"),
+		"autoscale": of("deployment", "replicaset", "replicationcontroller", "statefulset"),
+		"expose":    of("pod", "service", "replicationcontroller", "deployment", "replicaset"), "taint": of("node"),
+		"config use-context": first(contexts), "config delete-context": first(contexts),
+		"config rename-context": first(contexts), "config get-contexts": first(contexts),
+		"config set-context": first(contexts),
+		"set image": of("cronjobs", "daemonsets", "deployments", "pods", "replicasets",
+			"replicationcontrollers", "statefulsets"),
 		"config delete-cluster": first(clusters), "config delete-user": first(users),
 	}
-	for _, path := range []string{"get", "describe", "delete", "edit", "label", "annotate", "patch", "wait", "debug", "apply view-last-applied", "apply edit-last-applied", "set env", "set resources", "set selector", "set subject", "set serviceaccount"} {
+	for _, path := range []string{"get", "describe", "delete", "edit", "label", "annotate", "patch", "wait", "debug",
+		"apply view-last-applied", "apply edit-last-applied", "set env", "set resources", "set selector", "set subject",
+		"set serviceaccount"} {
 		out[path] = anything
 	}
 	return out
@@ -53,7 +63,8 @@ func rollouts() []string { return []string{"deployment", "daemonset", "statefuls
 
 // workloads are the types of which a pod can be chosen, in the order of upstream.
 func workloads() []string {
-	return []string{"daemonsets", "deployments", "pods", "jobs", "replicasets", "replicationcontrollers", "services", "statefulsets"}
+	return []string{"daemonsets", "deployments", "pods", "jobs", "replicasets", "replicationcontrollers", "services",
+		"statefulsets"}
 }
 
 // complete filters what comes from a source by the beginning of the word, and leaves out what stands there already.

@@ -31,12 +31,23 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		Long:  "Modify kubeconfig files using subcommands like \"kubectl config set current-context my-context\".\n\n The loading order follows these rules: the --kubeconfig flag, then $KUBECONFIG (a list of paths that are merged), then ${HOME}/.kube/config.",
 		RunE:  cli.Group,
 	}
-	cmd.AddCommand(c.view(), c.set(), c.unset(), c.getContexts(), c.currentContext(), c.useContext(), c.rename(), c.setContext(), c.setCluster(), c.setCredentials())
-	cmd.AddCommand(c.names("get-clusters", "Display clusters defined in the kubeconfig", func(k *clientcmdapi.Config) []string { return sorted(k.Clusters) }))
-	cmd.AddCommand(c.names("get-users", "Display users defined in the kubeconfig", func(k *clientcmdapi.Config) []string { return sorted(k.AuthInfos) }))
+	cmd.AddCommand(c.view(), c.set(), c.unset(), c.getContexts(), c.currentContext(), c.useContext(), c.rename(),
+		c.setContext(), c.setCluster(), c.setCredentials())
+	cmd.AddCommand(c.names("get-clusters", "Display clusters defined in the kubeconfig",
+		func(k *clientcmdapi.Config) []string {
+			return sorted(k.Clusters)
+		}))
+	cmd.AddCommand(c.names("get-users", "Display users defined in the kubeconfig",
+		func(k *clientcmdapi.Config) []string {
+			return sorted(k.AuthInfos)
+		}))
 	cmd.AddCommand(
-		c.remove("delete-context", "context", func(k *clientcmdapi.Config, n string) bool { return drop(k.Contexts, n) }),
-		c.remove("delete-cluster", "cluster", func(k *clientcmdapi.Config, n string) bool { return drop(k.Clusters, n) }),
+		c.remove("delete-context", "context", func(k *clientcmdapi.Config, n string) bool {
+			return drop(k.Contexts, n)
+		}),
+		c.remove("delete-cluster", "cluster", func(k *clientcmdapi.Config, n string) bool {
+			return drop(k.Clusters, n)
+		}),
 		c.remove("delete-user", "user", func(k *clientcmdapi.Config, n string) bool { return drop(k.AuthInfos, n) }),
 	)
 	return cmd
@@ -139,7 +150,8 @@ func (c *command) view() *cobra.Command {
 	cmd.Flags().BoolVar(&raw, "raw", false, "Display raw byte data and sensitive data")
 	cmd.Flags().BoolVar(&merge, "merge", true, "Merge the full hierarchy of kubeconfig files")
 	cmd.Flags().BoolVar(&minify, "minify", false, "Remove all information not used by current-context from the output")
-	cmd.Flags().BoolVar(&flatten, "flatten", false, "Flatten the resulting kubeconfig file into self-contained output (useful for creating portable kubeconfig files)")
+	cmd.Flags().BoolVar(&flatten, "flatten", false,
+		"Flatten the resulting kubeconfig file into self-contained output (useful for creating portable kubeconfig files)")
 	p.AddFlags(cmd.Flags())
 	return cmd
 }
@@ -170,7 +182,9 @@ func (c *command) getContexts() *cobra.Command {
 	var noHeaders bool
 	var output string
 	cmd := &cobra.Command{
-		Use: "get-contexts [(-o|--output=)name)]", Example: "# All contexts\nkubectl config get-contexts\n\n# One of them\nkubectl config get-contexts dev", Short: "Describe one or many contexts",
+		Use:     "get-contexts [(-o|--output=)name)]",
+		Example: "# All contexts\nkubectl config get-contexts\n\n# One of them\nkubectl config get-contexts dev",
+		Short:   "Describe one or many contexts",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if output != "" && output != "name" {
 				return fmt.Errorf("--output %v is not available in kubectl config get-contexts; resetting to default output format", output)
@@ -186,7 +200,8 @@ func (c *command) getContexts() *cobra.Command {
 			return c.contexts(k, names, output == "name", noHeaders)
 		},
 	}
-	cmd.Flags().BoolVar(&noHeaders, "no-headers", false, "When using the default or custom-column output format, don't print headers (default print headers).")
+	cmd.Flags().BoolVar(&noHeaders, "no-headers", false,
+		"When using the default or custom-column output format, don't print headers (default print headers).")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "Output format. One of: (name).")
 	return cmd
 }
@@ -215,91 +230,105 @@ func (c *command) contexts(k *clientcmdapi.Config, names []string, nameOnly, noH
 }
 
 func (c *command) currentContext() *cobra.Command {
-	return &cobra.Command{Use: "current-context", Example: "# The name of the current context\nkubectl config current-context", Short: "Display the current-context", RunE: func(*cobra.Command, []string) error {
-		k, err := c.load()
-		if err != nil {
-			return err
-		}
-		if k.CurrentContext == "" {
-			return errors.New("current-context is not set")
-		}
-		fmt.Fprintln(c.Out, k.CurrentContext)
-		return nil
-	}}
+	return &cobra.Command{Use: "current-context",
+		Example: "# The name of the current context\nkubectl config current-context",
+		Short:   "Display the current-context", RunE: func(*cobra.Command, []string) error {
+			k, err := c.load()
+			if err != nil {
+				return err
+			}
+			if k.CurrentContext == "" {
+				return errors.New("current-context is not set")
+			}
+			fmt.Fprintln(c.Out, k.CurrentContext)
+			return nil
+		}}
 }
 
 func (c *command) useContext() *cobra.Command {
-	return &cobra.Command{Use: "use-context CONTEXT_NAME", Example: "# Work with another cluster from now on\nkubectl config use-context dev", Aliases: []string{"use"}, Short: "Set the current-context in a kubeconfig file", Args: exactly(1), RunE: func(_ *cobra.Command, args []string) error {
-		err := c.change(func(k *clientcmdapi.Config) error {
-			if args[0] == "" {
-				return errors.New("empty context names are not allowed")
+	return &cobra.Command{Use: "use-context CONTEXT_NAME",
+		Example: "# Work with another cluster from now on\nkubectl config use-context dev", Aliases: []string{"use"},
+		Short: "Set the current-context in a kubeconfig file", Args: exactly(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			err := c.change(func(k *clientcmdapi.Config) error {
+				if args[0] == "" {
+					return errors.New("empty context names are not allowed")
+				}
+				if k.Contexts[args[0]] == nil {
+					return fmt.Errorf("no context exists with the name: %q", args[0])
+				}
+				k.CurrentContext = args[0]
+				return nil
+			})
+			if err == nil {
+				fmt.Fprintf(c.Out, "Switched to context %q.\n", args[0])
 			}
-			if k.Contexts[args[0]] == nil {
-				return fmt.Errorf("no context exists with the name: %q", args[0])
-			}
-			k.CurrentContext = args[0]
-			return nil
-		})
-		if err == nil {
-			fmt.Fprintf(c.Out, "Switched to context %q.\n", args[0])
-		}
-		return err
-	}}
+			return err
+		}}
 }
 
 func (c *command) rename() *cobra.Command {
-	return &cobra.Command{Use: "rename-context CONTEXT_NAME NEW_NAME", Example: "# Give a context another name\nkubectl config rename-context old new", Short: "Rename a context from the kubeconfig file", Args: exactly(2), RunE: func(_ *cobra.Command, args []string) error {
-		err := c.change(func(k *clientcmdapi.Config) error {
-			x := k.Contexts[args[0]]
-			if x == nil {
-				return fmt.Errorf("cannot rename the context %q, it's not in %s", args[0], c.f.LoadingRules().GetDefaultFilename())
+	return &cobra.Command{Use: "rename-context CONTEXT_NAME NEW_NAME",
+		Example: "# Give a context another name\nkubectl config rename-context old new",
+		Short:   "Rename a context from the kubeconfig file", Args: exactly(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			err := c.change(func(k *clientcmdapi.Config) error {
+				x := k.Contexts[args[0]]
+				if x == nil {
+					return fmt.Errorf("cannot rename the context %q, it's not in %s", args[0],
+						c.f.LoadingRules().GetDefaultFilename())
+				}
+				if k.Contexts[args[1]] != nil {
+					return fmt.Errorf("cannot rename the context %q, the context %q already exists in %s", args[0],
+						args[1],
+						c.f.LoadingRules().GetDefaultFilename())
+				}
+				k.Contexts[args[1]] = x
+				delete(k.Contexts, args[0])
+				if k.CurrentContext == args[0] {
+					k.CurrentContext = args[1]
+				}
+				return nil
+			})
+			if err == nil {
+				fmt.Fprintf(c.Out, "Context %q renamed to %q.\n", args[0], args[1])
 			}
-			if k.Contexts[args[1]] != nil {
-				return fmt.Errorf("cannot rename the context %q, the context %q already exists in %s", args[0], args[1], c.f.LoadingRules().GetDefaultFilename())
-			}
-			k.Contexts[args[1]] = x
-			delete(k.Contexts, args[0])
-			if k.CurrentContext == args[0] {
-				k.CurrentContext = args[1]
-			}
-			return nil
-		})
-		if err == nil {
-			fmt.Fprintf(c.Out, "Context %q renamed to %q.\n", args[0], args[1])
-		}
-		return err
-	}}
+			return err
+		}}
 }
 
 func (c *command) names(use, short string, list func(*clientcmdapi.Config) []string) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Example: fmt.Sprintf("# %s\nkubectl config %s", short, use), RunE: func(*cobra.Command, []string) error {
-		k, err := c.load()
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(c.Out, "NAME")
-		for _, n := range list(k) {
-			fmt.Fprintln(c.Out, n)
-		}
-		return nil
-	}}
+	return &cobra.Command{Use: use, Short: short, Example: fmt.Sprintf("# %s\nkubectl config %s", short, use),
+		RunE: func(*cobra.Command, []string) error {
+			k, err := c.load()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(c.Out, "NAME")
+			for _, n := range list(k) {
+				fmt.Fprintln(c.Out, n)
+			}
+			return nil
+		}}
 }
 
 func (c *command) remove(use, what string, drop func(*clientcmdapi.Config, string) bool) *cobra.Command {
-	return &cobra.Command{Use: use + " NAME", Short: "Delete the specified " + what + " from the kubeconfig", Example: fmt.Sprintf("# Forget a %s\nkubectl config %s dev", what, use), Args: exactly(1), RunE: func(_ *cobra.Command, args []string) error {
-		file := c.f.LoadingRules().GetDefaultFilename()
-		err := c.change(func(k *clientcmdapi.Config) error {
-			if what == "context" && k.CurrentContext == args[0] {
-				fmt.Fprint(c.ErrOut, "warning: this removed your active context, use \"kubectl config use-context\" to select a different one\n")
+	return &cobra.Command{Use: use + " NAME", Short: "Delete the specified " + what + " from the kubeconfig",
+		Example: fmt.Sprintf("# Forget a %s\nkubectl config %s dev", what, use), Args: exactly(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			file := c.f.LoadingRules().GetDefaultFilename()
+			err := c.change(func(k *clientcmdapi.Config) error {
+				if what == "context" && k.CurrentContext == args[0] {
+					fmt.Fprint(c.ErrOut, "warning: this removed your active context, use \"kubectl config use-context\" to select a different one\n")
+				}
+				if !drop(k, args[0]) {
+					return fmt.Errorf("cannot delete %s %s, not in %s", what, args[0], file)
+				}
+				return nil
+			})
+			if err == nil {
+				fmt.Fprintf(c.Out, "deleted %s %s from %s\n", what, args[0], file)
 			}
-			if !drop(k, args[0]) {
-				return fmt.Errorf("cannot delete %s %s, not in %s", what, args[0], file)
-			}
-			return nil
-		})
-		if err == nil {
-			fmt.Fprintf(c.Out, "deleted %s %s from %s\n", what, args[0], file)
-		}
-		return err
-	}}
+			return err
+		}}
 }

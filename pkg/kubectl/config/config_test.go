@@ -68,7 +68,8 @@ func TestViewOfAMissingFile(t *testing.T) {
 		out  string
 		err  string // the end of it
 	}{
-		{[]string{"view", missing}, "apiVersion: v1\nclusters: null\ncontexts: null\ncurrent-context: \"\"\nkind: Config\nusers: null\n", ""},
+		{[]string{"view", missing},
+			"apiVersion: v1\nclusters: null\ncontexts: null\ncurrent-context: \"\"\nkind: Config\nusers: null\n", ""},
 		{[]string{"view", missing, "--minify"}, "", "current-context must exist in order to minify"},
 		{[]string{"view", missing, "--merge=false"}, "", "no such file or directory"},
 	} {
@@ -89,18 +90,21 @@ func TestChanges(t *testing.T) {
 		{"use-context other", "Switched to context \"other\".\n", "current-context: other", "current-context: x"},
 		{"rename-context x z", "Context \"x\" renamed to \"z\".\n", "current-context: z", "name: x"},
 		{"set-context --current --namespace=dev", "Context \"x\" modified.\n", "namespace: dev", "namespace: x"},
-		{"set-cluster c --insecure-skip-tls-verify=true", "Cluster \"c\" set.\n", "insecure-skip-tls-verify: true", "certificate-authority"},
+		{"set-cluster c --insecure-skip-tls-verify=true", "Cluster \"c\" set.\n", "insecure-skip-tls-verify: true",
+			"certificate-authority"},
 		{"set-credentials u --username=joe --password=p", "User \"u\" set.\n", "username: joe", "secret"},
 		{"set-credentials u --exec-command=get --exec-env=A=B", "User \"u\" set.\n", "command: get", "nothing"},
 		{"delete-user u", "deleted user u from ", "users: null", "secret"},
 		{"set clusters.c.server https://2", "Property \"clusters.c.server\" set.\n", "server: https://2", "https://1"},
 	} {
 		out, file, err := run(t, strings.Fields(c.args)...)
-		if err != nil || !strings.HasPrefix(out, c.out) || !strings.Contains(file, c.with) || strings.Contains(file, c.without) {
+		if err != nil || !strings.HasPrefix(out, c.out) || !strings.Contains(file, c.with) ||
+			strings.Contains(file, c.without) {
 			t.Errorf("%s: %v\n%s\n%s", c.args, err, out, file)
 		}
 	}
-	for _, args := range []string{"use-context nope", "rename-context x other", "set-context", "set-cluster", "set-credentials u --token=a --username=b", "delete-cluster nope"} {
+	for _, args := range []string{"use-context nope", "rename-context x other", "set-context", "set-cluster",
+		"set-credentials u --token=a --username=b", "delete-cluster nope"} {
 		if _, file, err := run(t, strings.Fields(args)...); err == nil || file != kubeconfig {
 			t.Errorf("%s was accepted", args)
 		}

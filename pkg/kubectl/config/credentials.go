@@ -52,11 +52,16 @@ func (c *command) setCredentials() *cobra.Command {
 	set.BoolVar(&embed, "embed-certs", false, "Embed client cert/key for the user entry in kubeconfig")
 	set.StringVar(&provider.name, "auth-provider", "", "Auth provider for the user entry in kubeconfig")
 	set.StringSliceVar(&provider.args, "auth-provider-arg", nil, "'key=value' arguments for the auth provider")
-	set.StringVar(&e.command, "exec-command", "", "Command for the exec credential plugin for the user entry in kubeconfig")
-	set.StringVar(&e.apiVersion, "exec-api-version", "", "API version of the exec credential plugin for the user entry in kubeconfig")
-	set.StringVar(&e.mode, "exec-interactive-mode", "", "InteractiveMode of the exec credentials plugin for the user entry in kubeconfig")
-	set.BoolVar(&e.clusterInfo, "exec-provide-cluster-info", false, "ProvideClusterInfo of the exec credentials plugin for the user entry in kubeconfig")
-	set.StringSliceVar(&e.args, "exec-arg", nil, "New arguments for the exec credential plugin command for the user entry in kubeconfig")
+	set.StringVar(&e.command, "exec-command", "",
+		"Command for the exec credential plugin for the user entry in kubeconfig")
+	set.StringVar(&e.apiVersion, "exec-api-version", "",
+		"API version of the exec credential plugin for the user entry in kubeconfig")
+	set.StringVar(&e.mode, "exec-interactive-mode", "",
+		"InteractiveMode of the exec credentials plugin for the user entry in kubeconfig")
+	set.BoolVar(&e.clusterInfo, "exec-provide-cluster-info", false,
+		"ProvideClusterInfo of the exec credentials plugin for the user entry in kubeconfig")
+	set.StringSliceVar(&e.args, "exec-arg", nil,
+		"New arguments for the exec credential plugin command for the user entry in kubeconfig")
 	set.StringArrayVar(&e.env, "exec-env", nil, "'key=value' environment values for the exec credential plugin")
 	return cmd
 }
@@ -158,7 +163,9 @@ func (e *execFlags) apply(cmd *cobra.Command, x *clientcmdapi.AuthInfo) error {
 		x.Exec.Env = slices.DeleteFunc(x.Exec.Env, func(had clientcmdapi.ExecEnvVar) bool { return had.Name == v.Name })
 		x.Exec.Env = append(x.Exec.Env, v)
 	}
-	x.Exec.Env = slices.DeleteFunc(x.Exec.Env, func(had clientcmdapi.ExecEnvVar) bool { return slices.Contains(removed, had.Name) })
+	x.Exec.Env = slices.DeleteFunc(x.Exec.Env, func(had clientcmdapi.ExecEnvVar) bool {
+		return slices.Contains(removed, had.Name)
+	})
 	return nil
 }
 

@@ -10,9 +10,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// FuzzSetProperty: a property and a value from the command line give an error, or a kubeconfig that reads back with that value.
+// FuzzSetProperty: a property and a value from the command line give an error, or a kubeconfig that reads back with
+// that value.
 func FuzzSetProperty(f *testing.F) {
-	for _, p := range []string{"current-context", "clusters.c.server", "clusters.a.b.c.server", "users.u.token", "users.u.client-key-data", "contexts.x.namespace", "contexts.x", "users", "", ".", "clusters..server",
+	for _, p := range []string{"current-context", "clusters.c.server", "clusters.a.b.c.server", "users.u.token",
+		"users.u.client-key-data", "contexts.x.namespace", "contexts.x", "users", "", ".", "clusters..server",
 		"preferences.colors", "clusters.c.insecure-skip-tls-verify", "nothing.x", "users.u.exec.command"} {
 		f.Add(p, "true")
 		f.Add(p, "%%%")

@@ -11,24 +11,27 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// property is a place in a kubeconfig: a top-level value, or an entry of a section and a field of it. An entry without field
-// is the entry as a whole, a section without entry all of them.
+// property is a place in a kubeconfig: a top-level value, or an entry of a section and a field of it. An entry without
+// field is the entry as a whole, a section without entry all of them.
 type property struct{ path, section, entry, field string }
 
 // fieldsOf are the fields that can be set in the entries of each section.
 func fieldsOf(section string) []string {
 	switch section {
 	case "clusters":
-		return []string{"server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority", "certificate-authority-data", "proxy-url", "disable-compression"}
+		return []string{"server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority",
+			"certificate-authority-data", "proxy-url", "disable-compression"}
 	case "contexts":
 		return []string{"cluster", "user", "namespace"}
 	case "users":
-		return []string{"client-certificate", "client-certificate-data", "client-key", "client-key-data", "token", "tokenFile", "act-as", "act-as-uid", "username", "password"}
+		return []string{"client-certificate", "client-certificate-data", "client-key", "client-key-data", "token",
+			"tokenFile", "act-as", "act-as-uid", "username", "password"}
 	}
 	return nil
 }
 
-// parseProperty reads "current-context", "preferences.colors" or SECTION[.ENTRY[.FIELD]]. An entry's name may contain dots.
+// parseProperty reads "current-context", "preferences.colors" or SECTION[.ENTRY[.FIELD]]. An entry's name may contain
+// dots.
 func parseProperty(path string) (property, error) {
 	p := property{path: path}
 	switch path {
@@ -167,14 +170,18 @@ func without[V any](m map[string]V, name string) {
 func (c *command) set() *cobra.Command {
 	var raw bool
 	cmd := &cobra.Command{
-		Use: "set PROPERTY_NAME PROPERTY_VALUE", Short: "Set an individual value in a kubeconfig file", Args: exactly(2),
+		Use: "set PROPERTY_NAME PROPERTY_VALUE", Short: "Set an individual value in a kubeconfig file",
+		Args:    exactly(2),
 		Long:    "Set an individual value in a kubeconfig file.\n\n PROPERTY_NAME is a path of names with dots between them: current-context, or a section (clusters, contexts, users), an entry and one of its fields.\n\n Data of certificates and keys is given in base64, or as it is with --set-raw-bytes.",
 		Example: "# Point a cluster to another server\nkubectl config set clusters.my-cluster.server https://1.2.3.4",
 		RunE: func(_ *cobra.Command, args []string) error {
-			return c.property(args[0], "set", func(p property, k *clientcmdapi.Config) error { return p.set(k, args[1], raw) })
+			return c.property(args[0], "set", func(p property, k *clientcmdapi.Config) error {
+				return p.set(k, args[1], raw)
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&raw, "set-raw-bytes", false, "When writing a []byte PROPERTY_VALUE, write the given string directly without base64 decoding.")
+	cmd.Flags().BoolVar(&raw, "set-raw-bytes", false,
+		"When writing a []byte PROPERTY_VALUE, write the given string directly without base64 decoding.")
 	return cmd
 }
 

@@ -25,10 +25,18 @@ func TestSet(t *testing.T) {
 		{"contexts.x.namespace", "m", false, func(k *clientcmdapi.Config) bool {
 			return k.Contexts["x"].Namespace == "m" && k.Contexts["x"].Cluster == "c"
 		}},
-		{"clusters.a.b.server", "https://new", false, func(k *clientcmdapi.Config) bool { return k.Clusters["a.b"].Server == "https://new" }},
-		{"clusters.new.insecure-skip-tls-verify", "true", false, func(k *clientcmdapi.Config) bool { return k.Clusters["new"].InsecureSkipTLSVerify }},
-		{"users.u.client-key-data", "S0VZ", false, func(k *clientcmdapi.Config) bool { return string(k.AuthInfos["u"].ClientKeyData) == "KEY" }},
-		{"users.u.client-key-data", "KEY", true, func(k *clientcmdapi.Config) bool { return string(k.AuthInfos["u"].ClientKeyData) == "KEY" }},
+		{"clusters.a.b.server", "https://new", false, func(k *clientcmdapi.Config) bool {
+			return k.Clusters["a.b"].Server == "https://new"
+		}},
+		{"clusters.new.insecure-skip-tls-verify", "true", false, func(k *clientcmdapi.Config) bool {
+			return k.Clusters["new"].InsecureSkipTLSVerify
+		}},
+		{"users.u.client-key-data", "S0VZ", false, func(k *clientcmdapi.Config) bool {
+			return string(k.AuthInfos["u"].ClientKeyData) == "KEY"
+		}},
+		{"users.u.client-key-data", "KEY", true, func(k *clientcmdapi.Config) bool {
+			return string(k.AuthInfos["u"].ClientKeyData) == "KEY"
+		}},
 	} {
 		k := sample()
 		p, err := parseProperty(c.path)
@@ -60,7 +68,9 @@ func TestUnset(t *testing.T) {
 		"contexts.x.namespace": func(k *clientcmdapi.Config) bool { return k.Contexts["x"].Namespace == "" },
 		"contexts.x":           func(k *clientcmdapi.Config) bool { return len(k.Contexts) == 0 },
 		"clusters.a.b":         func(k *clientcmdapi.Config) bool { return len(k.Clusters) == 0 },
-		"contexts":             func(k *clientcmdapi.Config) bool { return len(k.Contexts) == 0 && len(k.Clusters) == 1 },
+		"contexts": func(k *clientcmdapi.Config) bool {
+			return len(k.Contexts) == 0 && len(k.Clusters) == 1
+		},
 	} {
 		k := sample()
 		p, err := parseProperty(path)

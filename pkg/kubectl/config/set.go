@@ -8,7 +8,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// said tells whether the user gave the flag, so that others stay as they are. Global flags (--cluster, --server, …) count.
+// said tells whether the user gave the flag, so that others stay as they are. Global flags (--cluster, --server, …)
+// count.
 func said(cmd *cobra.Command, flag string, into *string) {
 	if f := cmd.Flag(flag); f != nil && f.Changed {
 		*into = f.Value.String()
@@ -99,7 +100,8 @@ func (c *command) setCluster() *cobra.Command {
 	cmd.Flags().String("server", "", "server for the cluster entry in kubeconfig")
 	cmd.Flags().String("tls-server-name", "", "tls-server-name for the cluster entry in kubeconfig")
 	cmd.Flags().Bool("insecure-skip-tls-verify", false, "insecure-skip-tls-verify for the cluster entry in kubeconfig")
-	cmd.Flags().String("certificate-authority", "", "Path to certificate-authority file for the cluster entry in kubeconfig")
+	cmd.Flags().String("certificate-authority", "",
+		"Path to certificate-authority file for the cluster entry in kubeconfig")
 	cmd.Flags().String("proxy-url", "", "proxy-url for the cluster entry in kubeconfig")
 	return cmd
 }

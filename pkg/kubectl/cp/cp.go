@@ -57,9 +57,12 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 			"# Copy /tmp/foo local file to /tmp/bar in a remote pod in a specific container\nkubectl cp /tmp/foo mypod:/tmp/bar -c mycontainer\n\n# Copy /tmp/foo from a remote pod to /tmp/bar locally\nkubectl cp dev/mypod:/tmp/foo /tmp/bar",
 		RunE: cli.RunE(f, o),
 	}
-	cmd.Flags().StringVarP(&o.container, "container", "c", "", "Container name. If omitted, use the kubectl.kubernetes.io/default-container annotation for selecting the container to be attached or the first container in the pod will be chosen")
-	cmd.Flags().BoolVar(&o.noPreserve, "no-preserve", false, "The copied file/directory's ownership and permissions will not be preserved in the container")
-	cmd.Flags().IntVar(&o.retries, "retries", 0, "Set number of retries to complete a copy operation from a container. Specify 0 to disable or any negative value for infinite retrying. The default is 0 (no retry).")
+	cmd.Flags().StringVarP(&o.container, "container", "c", "",
+		"Container name. If omitted, use the kubectl.kubernetes.io/default-container annotation for selecting the container to be attached or the first container in the pod will be chosen")
+	cmd.Flags().BoolVar(&o.noPreserve, "no-preserve", false,
+		"The copied file/directory's ownership and permissions will not be preserved in the container")
+	cmd.Flags().IntVar(&o.retries, "retries", 0,
+		"Set number of retries to complete a copy operation from a container. Specify 0 to disable or any negative value for infinite retrying. The default is 0 (no retry).")
 	return cmd
 }
 

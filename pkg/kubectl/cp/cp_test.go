@@ -37,7 +37,9 @@ func TestUnpackStaysInside(t *testing.T) {
 	dir := t.TempDir()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	for _, h := range []*tar.Header{{Name: "name/", Typeflag: tar.TypeDir, Mode: 0o755}, {Name: "name/../../evil", Typeflag: tar.TypeReg, Size: 0}, {Name: "name/l", Typeflag: tar.TypeSymlink, Linkname: "/"}, {Name: "namex/../../evil", Typeflag: tar.TypeReg}} {
+	for _, h := range []*tar.Header{{Name: "name/", Typeflag: tar.TypeDir, Mode: 0o755},
+		{Name: "name/../../evil", Typeflag: tar.TypeReg, Size: 0},
+		{Name: "name/l", Typeflag: tar.TypeSymlink, Linkname: "/"}, {Name: "namex/../../evil", Typeflag: tar.TypeReg}} {
 		if err := w.WriteHeader(h); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +76,8 @@ func TestUnpackNames(t *testing.T) {
 		{"d/.", []*tar.Header{dir("d/./"), file("d/./f")}, "f", ""},
 		{".", []*tar.Header{dir("./"), file("./f"), file("./s/g")}, "f s/g", ""},
 		{"/", []*tar.Header{file("f")}, "f", ""},
-		{"d", []*tar.Header{file("dx"), file("e/f"), file("d/f")}, "f", "warning: skipping \"dx\": it is outside of the source\nwarning: skipping \"e/f\": it is outside of the source\n"},
+		{"d", []*tar.Header{file("dx"), file("e/f"), file("d/f")}, "f",
+			"warning: skipping \"dx\": it is outside of the source\nwarning: skipping \"e/f\": it is outside of the source\n"},
 		{"d", []*tar.Header{dir("d"), link("d/a"), link("d/b"), {Name: "d/p", Typeflag: tar.TypeFifo}}, "",
 			"warning: skipping symlink: \"DST/a\" -> \"t\" HINT\nwarning: skipping symlink: \"DST/b\" -> \"t\"\nwarning: skipping \"d/p\": only files and directories are copied\n"},
 		{"d", []*tar.Header{link("d")}, "", "warning: skipping symlink: \"DST\" -> \"t\" HINT\n"},
@@ -103,7 +106,8 @@ func TestUnpackNames(t *testing.T) {
 			}
 			return nil
 		})
-		if text := strings.ReplaceAll(warned.String(), dst, "DST"); strings.Join(got, " ") != c.want || text != c.warned {
+		if text := strings.ReplaceAll(warned.String(), dst, "DST"); strings.Join(got, " ") != c.want ||
+			text != c.warned {
 			t.Errorf("%s: files %q, want %q; warnings\n%s", c.src, got, c.want, text)
 		}
 	}

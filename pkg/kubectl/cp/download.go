@@ -20,8 +20,8 @@ func exited(err error) bool {
 	return errors.As(err, &e)
 }
 
-// politely is how much more of an archive that cannot be written is read, so that a small one ends without errors on both
-// sides.
+// politely is how much more of an archive that cannot be written is read, so that a small one ends without errors on
+// both sides.
 const politely = 64 << 20
 
 // download copies from the container. What tar says there goes to the output, as kubectl's users know it. A tar that
@@ -74,7 +74,8 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// archive writes the files as a tar archive. With retries, an archive that breaks off is made again and sent from there on.
+// archive writes the files as a tar archive. With retries, an archive that breaks off is made again and sent from there
+// on.
 func (o *Options) archive(ctx context.Context, w *sink) error {
 	name := strings.TrimSuffix(o.src.path, "/")
 	if name == "" {
@@ -95,7 +96,8 @@ func (o *Options) archive(ctx context.Context, w *sink) error {
 
 // hint is how to copy what cp does not.
 func (o *Options) hint() string {
-	return fmt.Sprintf(" (consider using \"kubectl exec -n %q %q -- tar cf - %q | tar xf -\")", o.src.namespace, o.src.pod, strings.TrimSuffix(o.src.path, "/"))
+	return fmt.Sprintf(" (consider using \"kubectl exec -n %q %q -- tar cf - %q | tar xf -\")", o.src.namespace,
+		o.src.pod, strings.TrimSuffix(o.src.path, "/"))
 }
 
 // archived is what tar calls p in an archive: without what leads to the root or out of the directory; "" is everything.
@@ -117,8 +119,8 @@ func archived(p string) string {
 	return p
 }
 
-// unpacker writes an archive's files: what it calls name becomes dst, everything else must be beneath it. The container is
-// not trusted: names are resolved beneath dst by the kernel, links are left out.
+// unpacker writes an archive's files: what it calls name becomes dst, everything else must be beneath it. The container
+// is not trusted: names are resolved beneath dst by the kernel, links are left out.
 type unpacker struct {
 	errOut    io.Writer
 	name, dst string

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestHostileArchive: whatever a container calls tar, nothing is made, changed or linked outside of the target, and nothing in it but
-// files and directories, without any bits of the container's.
+// TestHostileArchive: whatever a container calls tar, nothing is made, changed or linked outside of the target, and
+// nothing in it but files and directories, without any bits of the container's.
 func TestHostileArchive(t *testing.T) {
 	t.Parallel()
 	const outside = "/tmp/evil-of-an-archive"
@@ -28,19 +28,26 @@ func TestHostileArchive(t *testing.T) {
 		entries []*tar.Header
 		made    string // beneath the target
 	}{
-		"up":                           {[]*tar.Header{file("d/../../evil"), file("d/../../../evil"), file("../evil"), file("d/x/../../../evil")}, ""},
-		"up and back":                  {[]*tar.Header{file("d/../d/f")}, "f"},
-		"absolute":                     {[]*tar.Header{file(outside), file("/d/f"), file("//" + outside)}, "f"},
-		"through a link":               {[]*tar.Header{link(tar.TypeSymlink, "d/l", ".."), file("d/l/evil")}, "l l/evil"},
-		"through an absolute link":     {[]*tar.Header{link(tar.TypeSymlink, "d/l", "/tmp"), file("d/l/evil-of-an-archive")}, "l l/evil-of-an-archive"},
+		"up": {
+			[]*tar.Header{file("d/../../evil"), file("d/../../../evil"), file("../evil"), file("d/x/../../../evil")},
+			""},
+		"up and back": {[]*tar.Header{file("d/../d/f")}, "f"},
+		"absolute":    {[]*tar.Header{file(outside), file("/d/f"), file("//" + outside)}, "f"},
+		"through a link": {[]*tar.Header{link(tar.TypeSymlink, "d/l", ".."), file("d/l/evil")},
+			"l l/evil"},
+		"through an absolute link": {
+			[]*tar.Header{link(tar.TypeSymlink, "d/l", "/tmp"), file("d/l/evil-of-an-archive")},
+			"l l/evil-of-an-archive"},
 		"the target as a link":         {[]*tar.Header{link(tar.TypeSymlink, "d", ".."), file("d/f")}, "f"},
 		"over a link":                  {[]*tar.Header{link(tar.TypeSymlink, "d/l", "../evil"), file("d/l")}, "l"},
 		"through a link that is there": {[]*tar.Header{file("d/there/evil")}, ""},
 		"over a link that is there":    {[]*tar.Header{file("d/dangling")}, ""},
 		"a hard link out":              {[]*tar.Header{link(tar.TypeLink, "d/h", "../../secret"), file("d/h")}, "h"},
 		"a hard link to a password":    {[]*tar.Header{link(tar.TypeLink, "d/h", "/etc/passwd")}, ""},
-		"devices":                      {[]*tar.Header{{Name: "d/c", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 1}, {Name: "d/b", Typeflag: tar.TypeBlock}, {Name: "d/p", Typeflag: tar.TypeFifo}, file("d/f")}, "f"},
-		"a file as a directory":        {[]*tar.Header{file("d/f"), file("d/f/g")}, "f"},
+		"devices": {
+			[]*tar.Header{{Name: "d/c", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 1},
+				{Name: "d/b", Typeflag: tar.TypeBlock}, {Name: "d/p", Typeflag: tar.TypeFifo}, file("d/f")}, "f"},
+		"a file as a directory": {[]*tar.Header{file("d/f"), file("d/f/g")}, "f"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +94,9 @@ func TestHostileArchive(t *testing.T) {
 				}
 				rel, _ := filepath.Rel(dst, p)
 				made = append(made, rel)
-				if !info.IsDir() && (!info.Mode().IsRegular() || info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|0o111) != 0) || info.Sys().(*syscall.Stat_t).Nlink != 1 && !info.IsDir() {
+				if !info.IsDir() && (!info.Mode().IsRegular() ||
+					info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|0o111) != 0) ||
+					info.Sys().(*syscall.Stat_t).Nlink != 1 && !info.IsDir() {
 					t.Errorf("%s is %s", rel, info.Mode())
 				}
 				return nil
@@ -131,7 +140,8 @@ func errOr(err, other error) error {
 	return other
 }
 
-// TestSparseArchive: gigabytes of zeros that an archive has in a few bytes take no room, and the data around them is there.
+// TestSparseArchive: gigabytes of zeros that an archive has in a few bytes take no room, and the data around them is
+// there.
 func TestSparseArchive(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("tar")
@@ -153,7 +163,8 @@ func TestSparseArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Close()
-	archive, err := exec.CommandContext(t.Context(), program, "--format=posix", "-S", "-C", filepath.Dir(src), "-cf", "-", "f").Output()
+	archive, err := exec.CommandContext(t.Context(), program, "--format=posix", "-S", "-C", filepath.Dir(src), "-cf",
+		"-", "f").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +185,8 @@ func TestSparseArchive(t *testing.T) {
 	if err != nil || info.Size() != size || info.Sys().(*syscall.Stat_t).Blocks*512 > 1<<20 {
 		t.Errorf("%d bytes, %d on the disk, %v", info.Size(), info.Sys().(*syscall.Stat_t).Blocks*512, err)
 	}
-	for at, want := range map[int64]string{0: "data", size / 2: "data", size/2 + 5000: "data", 4096: "\x00\x00\x00\x00", size - 4: "\x00\x00\x00\x00"} {
+	for at, want := range map[int64]string{0: "data", size / 2: "data", size/2 + 5000: "data", 4096: "\x00\x00\x00\x00",
+		size - 4: "\x00\x00\x00\x00"} {
 		got := make([]byte, 4)
 		if _, err := copied.ReadAt(got, at); err != nil || string(got) != want {
 			t.Errorf("at %d: %q, %v, want %q", at, got, err, want)

@@ -15,9 +15,12 @@ import (
 type subjectFlags struct{ users, groups, accounts []string }
 
 func (s *subjectFlags) add(set *pflag.FlagSet) {
-	set.StringArrayVar(&s.users, "user", nil, "Usernames to bind to the role. The flag can be repeated to add multiple users.")
-	set.StringArrayVar(&s.groups, "group", nil, "Groups to bind to the role. The flag can be repeated to add multiple groups.")
-	set.StringArrayVar(&s.accounts, "serviceaccount", nil, "Service accounts to bind to the role, in the format <namespace>:<name>. The flag can be repeated to add multiple service accounts.")
+	set.StringArrayVar(&s.users, "user", nil,
+		"Usernames to bind to the role. The flag can be repeated to add multiple users.")
+	set.StringArrayVar(&s.groups, "group", nil,
+		"Groups to bind to the role. The flag can be repeated to add multiple groups.")
+	set.StringArrayVar(&s.accounts, "serviceaccount", nil,
+		"Service accounts to bind to the role, in the format <namespace>:<name>. The flag can be repeated to add multiple service accounts.")
 }
 
 func (s *subjectFlags) subjects() ([]rbacv1.Subject, error) {
@@ -64,7 +67,8 @@ func roleBinding() kind {
 			if role == "" {
 				ref.Kind, ref.Name = "ClusterRole", clusterRole
 			}
-			return &rbacv1.RoleBinding{TypeMeta: rbac("RoleBinding"), ObjectMeta: g.meta(), Subjects: subjects, RoleRef: ref}, nil
+			return &rbacv1.RoleBinding{TypeMeta: rbac("RoleBinding"), ObjectMeta: g.meta(), Subjects: subjects,
+				RoleRef: ref}, nil
 		},
 	}
 }
@@ -89,7 +93,8 @@ func clusterRoleBinding() kind {
 				return nil, err
 			}
 			ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole}
-			return &rbacv1.ClusterRoleBinding{TypeMeta: rbac("ClusterRoleBinding"), ObjectMeta: g.meta(), Subjects: subjects, RoleRef: ref}, nil
+			return &rbacv1.ClusterRoleBinding{TypeMeta: rbac("ClusterRoleBinding"), ObjectMeta: g.meta(),
+				Subjects: subjects, RoleRef: ref}, nil
 		},
 	}
 }

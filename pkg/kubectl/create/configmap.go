@@ -50,10 +50,12 @@ func addToConfigMap(c *corev1.ConfigMap, e entry) error {
 		return fmt.Errorf("%q is not a valid key name for a ConfigMap: %s", e.key, strings.Join(errs, ","))
 	}
 	if _, ok := c.Data[e.key]; ok {
-		return fmt.Errorf("cannot add key %q, another key by that name already exists in Data for ConfigMap %q", e.key, c.Name)
+		return fmt.Errorf("cannot add key %q, another key by that name already exists in Data for ConfigMap %q", e.key,
+			c.Name)
 	}
 	if _, ok := c.BinaryData[e.key]; ok {
-		return fmt.Errorf("cannot add key %q, another key by that name already exists in BinaryData for ConfigMap %q", e.key, c.Name)
+		return fmt.Errorf("cannot add key %q, another key by that name already exists in BinaryData for ConfigMap %q",
+			e.key, c.Name)
 	}
 	if utf8.Valid(e.value) {
 		if c.Data == nil {

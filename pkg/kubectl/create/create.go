@@ -48,8 +48,10 @@ func newCommand(f *cli.Factory, streams cli.IOStreams, editor write.Editor) *cob
 	o.AddSaveConfig(set)
 	o.AddRecord(cmd)
 	o.files.AddFlags(set, "Filename, directory, or URL to files to use to create the resource")
-	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
-	set.StringVar(&o.raw, "raw", "", "Raw URI to POST to the server.  Uses the transport specified by the kubeconfig file.")
+	set.StringVarP(&o.selector, "selector", "l", "",
+		"Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+	set.StringVar(&o.raw, "raw", "",
+		"Raw URI to POST to the server.  Uses the transport specified by the kubeconfig file.")
 	set.BoolVar(&o.edit, "edit", false, "Edit the API resource before creating")
 	o.session.AddWindows(set, "Only relevant if --edit=true. Defaults to the line ending native to your platform.")
 	for _, k := range kinds() {
@@ -75,7 +77,8 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 
 // Validate checks -o.
 func (o *Options) Validate() error {
-	if err := write.Raw(o.raw).Validate(o.Flags, o.files, map[string]bool{"--selector (-l)": o.selector != "", "--edit": o.edit}); err != nil {
+	if err := write.Raw(o.raw).Validate(o.Flags, o.files,
+		map[string]bool{"--selector (-l)": o.selector != "", "--edit": o.edit}); err != nil {
 		return err
 	}
 	_, err := o.Printer("created")

@@ -24,7 +24,8 @@ func deployment() kind {
 		example: "  # Create a deployment named my-dep that runs the nginx image with 3 replicas\n  kubectl create deployment my-dep --image=nginx --replicas=3",
 		failed:  "failed to create deployment: ", required: []string{"image"}, commanded: true,
 		flags: func(set *pflag.FlagSet) {
-			set.StringSliceVar(&images, "image", nil, "Image names to run. A deployment can have multiple images set for multi-container pod.")
+			set.StringSliceVar(&images, "image", nil,
+				"Image names to run. A deployment can have multiple images set for multi-container pod.")
 			set.Int32Var(&port, "port", -1, "The containerPort that this deployment exposes.")
 			set.Int32VarP(&replicas, "replicas", "r", 1, "Number of replicas to create. Default is 1.")
 		},

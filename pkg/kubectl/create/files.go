@@ -25,8 +25,10 @@ type sources struct {
 }
 
 func (s *sources) add(set *pflag.FlagSet) {
-	set.StringSliceVar(&s.files, "from-file", nil, "Key file can be specified using its file path, in which case file basename will be used as key, or optionally with a key and file path, in which case the given key will be used.  Specifying a directory will iterate each named file in the directory whose basename is a valid key.")
-	set.StringArrayVar(&s.literals, "from-literal", nil, "Specify a key and literal value to insert (i.e. mykey=somevalue)")
+	set.StringSliceVar(&s.files, "from-file", nil,
+		"Key file can be specified using its file path, in which case file basename will be used as key, or optionally with a key and file path, in which case the given key will be used.  Specifying a directory will iterate each named file in the directory whose basename is a valid key.")
+	set.StringArrayVar(&s.literals, "from-literal", nil,
+		"Specify a key and literal value to insert (i.e. mykey=somevalue)")
 	set.StringSliceVar(&s.envFiles, "from-env-file", nil, "Specify the path to a file to read lines of key=val pairs.")
 	set.BoolVar(&s.hash, "append-hash", false, "Append a hash of the object to its name.")
 }
@@ -67,8 +69,8 @@ func (s *sources) entries() ([]entry, error) {
 	return out, nil
 }
 
-// fromFile reads "path" or "key=path"; a directory gives one entry for each regular file. A name that cannot be a key is left
-// to whoever makes the object to refuse.
+// fromFile reads "path" or "key=path"; a directory gives one entry for each regular file. A name that cannot be a key
+// is left to whoever makes the object to refuse.
 func fromFile(arg string) ([]entry, error) {
 	key, path, err := keyPath(arg)
 	if err != nil {
@@ -130,7 +132,8 @@ func reading(path string, err error) error {
 	return fmt.Errorf("error reading %s: %w", path, err)
 }
 
-// fromEnvFile reads lines KEY=VALUE, which are UTF-8; a line KEY takes the value from the environment, # begins a comment line.
+// fromEnvFile reads lines KEY=VALUE, which are UTF-8; a line KEY takes the value from the environment, # begins a
+// comment line.
 func fromEnvFile(path string) ([]entry, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -172,6 +175,7 @@ func hashSuffix(content map[string]any) (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256(data)
-	text := strings.NewReplacer("0", "g", "1", "h", "3", "k", "a", "m", "e", "t").Replace(hex.EncodeToString(sum[:])[:10])
+	text := strings.NewReplacer("0", "g", "1", "h", "3", "k", "a", "m", "e",
+		"t").Replace(hex.EncodeToString(sum[:])[:10])
 	return "-" + text, nil
 }

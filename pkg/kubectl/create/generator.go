@@ -115,7 +115,8 @@ func (g *generator) meta() metav1.ObjectMeta {
 // kinds lists the generators that stand directly below "kubectl create".
 func kinds() []kind {
 	return []kind{
-		clusterRole(), clusterRoleBinding(), configMap(), cronJob(), deployment(), ingress(), job(), namespace(), disruptionBudget(),
+		clusterRole(), clusterRoleBinding(), configMap(), cronJob(), deployment(), ingress(), job(), namespace(),
+		disruptionBudget(),
 		priorityClass(), quota(), role(), roleBinding(), serviceAccount(),
 	}
 }

@@ -29,8 +29,10 @@ func ingress() kind {
 		flags: func(set *pflag.FlagSet) {
 			set.StringVar(&class, "class", "", "Ingress Class to be used")
 			set.StringVar(&backend, "default-backend", "", "Default service for backend, in format of svcname:port")
-			set.StringArrayVar(&rules, "rule", nil, "Rule in format host/path=service:port[,tls=secretname]. Paths containing the leading character '*' are considered pathType=Prefix. tls argument is optional.")
-			set.StringArrayVar(&annotations, "annotation", nil, "Annotation to insert in the ingress object, in the format annotation=value")
+			set.StringArrayVar(&rules, "rule", nil,
+				"Rule in format host/path=service:port[,tls=secretname]. Paths containing the leading character '*' are considered pathType=Prefix. tls argument is optional.")
+			set.StringArrayVar(&annotations, "annotation", nil,
+				"Annotation to insert in the ingress object, in the format annotation=value")
 		},
 		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			if backend == "" && len(rules) == 0 {
@@ -89,7 +91,8 @@ func parseRoute(rule string) (route, error) {
 	words := regexp.MustCompile(`^[\w.-]+$`)
 	if !okTarget || !okPath || !okBackend || !words.MatchString(service) || !words.MatchString(port) ||
 		!regexp.MustCompile(`^[\w*.-]*$`).MatchString(host) {
-		return route{}, fmt.Errorf("rule %s is invalid and should be in format host/path=svcname:svcport[,tls[=secret]]", rule)
+		return route{}, fmt.Errorf(
+			"rule %s is invalid and should be in format host/path=svcname:svcport[,tls[=secret]]", rule)
 	}
 	_, secret, _ := strings.Cut(tls, "=")
 	return route{host: host, path: "/" + path, service: service, port: port, tls: secured, secret: secret}, nil
@@ -113,7 +116,8 @@ func (r route) addTo(spec *networkingv1.IngressSpec) {
 	if prefix {
 		pathType = networkingv1.PathTypePrefix
 	}
-	to := networkingv1.HTTPIngressPath{Path: path, PathType: &pathType, Backend: networkingv1.IngressBackend{Service: r.backend()}}
+	to := networkingv1.HTTPIngressPath{Path: path, PathType: &pathType,
+		Backend: networkingv1.IngressBackend{Service: r.backend()}}
 	at := slices.IndexFunc(spec.Rules, func(have networkingv1.IngressRule) bool { return have.Host == r.host })
 	if at < 0 {
 		at = len(spec.Rules)

@@ -28,7 +28,8 @@ func job() kind {
 		failed:  "failed to create job: ", commanded: true,
 		flags: func(set *pflag.FlagSet) {
 			set.StringVar(&image, "image", "", "Image name to run.")
-			set.StringVar(&from, "from", "", "The name of the resource to create a Job from (only CronJob is supported).")
+			set.StringVar(&from, "from", "",
+				"The name of the resource to create a Job from (only CronJob is supported).")
 		},
 		build: func(ctx context.Context, g *generator) (runtime.Object, error) {
 			switch {

@@ -22,7 +22,8 @@ type ruleFlags struct{ verbs, resources, names []string }
 func (r *ruleFlags) add(set *pflag.FlagSet) {
 	set.StringSliceVar(&r.verbs, "verb", nil, "Verb that applies to the resources contained in the rule")
 	set.StringSliceVar(&r.resources, "resource", nil, "Resource that the rule applies to")
-	set.StringArrayVar(&r.names, "resource-name", nil, "Resource in the white list that the rule applies to, repeat this flag for multiple items")
+	set.StringArrayVar(&r.names, "resource-name", nil,
+		"Resource in the white list that the rule applies to, repeat this flag for multiple items")
 }
 
 // standardVerbs are those of resources; a wildcard stands for all.
@@ -30,10 +31,12 @@ var standardVerbs = []string{"get", "list", "watch", "create", "update", "patch"
 
 // specialVerbs are verbs that exist for some resources only.
 var specialVerbs = map[string][]schema.GroupResource{
-	"bind":        {{Group: rbacv1.GroupName, Resource: "roles"}, {Group: rbacv1.GroupName, Resource: "clusterroles"}},
-	"escalate":    {{Group: rbacv1.GroupName, Resource: "roles"}, {Group: rbacv1.GroupName, Resource: "clusterroles"}},
-	"impersonate": {{Resource: "users"}, {Resource: "serviceaccounts"}, {Resource: "groups"}, {Group: "authentication.k8s.io", Resource: "userextras"}},
-	"use":         {{Group: "policy", Resource: "podsecuritypolicies"}, {Group: "extensions", Resource: "podsecuritypolicies"}},
+	"bind":     {{Group: rbacv1.GroupName, Resource: "roles"}, {Group: rbacv1.GroupName, Resource: "clusterroles"}},
+	"escalate": {{Group: rbacv1.GroupName, Resource: "roles"}, {Group: rbacv1.GroupName, Resource: "clusterroles"}},
+	"impersonate": {{Resource: "users"}, {Resource: "serviceaccounts"}, {Resource: "groups"},
+		{Group: "authentication.k8s.io", Resource: "userextras"}},
+	"use": {{Group: "policy", Resource: "podsecuritypolicies"},
+		{Group: "extensions", Resource: "podsecuritypolicies"}},
 }
 
 // verbsOf drops repetitions; a wildcard swallows the rest.
@@ -71,7 +74,8 @@ func (r *ruleFlags) rules(g *generator, verbs []string) ([]rbacv1.PolicyRule, er
 	}
 	var out []rbacv1.PolicyRule
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		out = append(out, rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: groups[group], ResourceNames: r.names})
+		out = append(out, rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: groups[group],
+			ResourceNames: r.names})
 	}
 	return out, nil
 }
@@ -154,7 +158,8 @@ func clusterRole() kind {
 		flags: func(set *pflag.FlagSet) {
 			r.add(set)
 			set.StringSliceVar(&urls, "non-resource-url", nil, "A partial url that user should have access to.")
-			set.StringVar(&aggregate, "aggregation-rule", "", "An aggregation label selector for combining ClusterRoles.")
+			set.StringVar(&aggregate, "aggregation-rule", "",
+				"An aggregation label selector for combining ClusterRoles.")
 		},
 		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			out := &rbacv1.ClusterRole{TypeMeta: rbac("ClusterRole"), ObjectMeta: g.meta()}

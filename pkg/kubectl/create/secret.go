@@ -28,7 +28,8 @@ const secretLong = `Create a secret with specified type.
  A tls type secret holds TLS certificate and its associated key.`
 
 func newSecret(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	return newParent(f, streams, "secret (docker-registry | generic | tls)", nil, "Create a secret using a specified subcommand", secretLong,
+	return newParent(f, streams, "secret (docker-registry | generic | tls)", nil,
+		"Create a secret using a specified subcommand", secretLong,
 		dockerSecret(), genericSecret(), tlsSecret())
 }
 
@@ -151,9 +152,13 @@ func dockerSecret() kind {
 			set.StringVar(&user, "docker-username", "", "Username for Docker registry authentication")
 			set.StringVar(&password, "docker-password", "", "Password for Docker registry authentication")
 			set.StringVar(&email, "docker-email", "", "Email for Docker registry")
-			set.StringVar(&server, "docker-server", "https://index.docker.io/v1/", "Server location for Docker registry")
+			set.StringVar(&server, "docker-server", "https://index.docker.io/v1/",
+				"Server location for Docker registry")
 			set.BoolVar(&hash, "append-hash", false, "Append a hash of the secret to its name.")
-			set.StringSliceVar(&files, "from-file", nil, "Key files can be specified using their file path, in which case a default name of "+corev1.DockerConfigJsonKey+" will be given to them, or optionally with a name and file path, in which case the given name will be used.")
+			set.StringSliceVar(&files, "from-file", nil,
+				"Key files can be specified using their file path, in which case a default name of "+
+					corev1.DockerConfigJsonKey+
+					" will be given to them, or optionally with a name and file path, in which case the given name will be used.")
 		},
 		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			if len(files) > 0 {
@@ -163,7 +168,8 @@ func dockerSecret() kind {
 				return nil, errors.New("either --from-file or the combination of --docker-username, --docker-password and --docker-server is required")
 			}
 			data, err := json.Marshal(dockerConfig{Auths: map[string]dockerAuth{server: {
-				Username: user, Password: password, Email: email, Auth: base64.StdEncoding.EncodeToString([]byte(user + ":" + password)),
+				Username: user, Password: password, Email: email,
+				Auth: base64.StdEncoding.EncodeToString([]byte(user + ":" + password)),
 			}}})
 			if err != nil {
 				return nil, err

@@ -18,13 +18,15 @@ import (
 )
 
 func newService(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	return newParent(f, streams, "service", []string{"svc"}, "Create a service using a specified subcommand", "Create a service using a specified subcommand.",
+	return newParent(f, streams, "service", []string{"svc"}, "Create a service using a specified subcommand",
+		"Create a service using a specified subcommand.",
 		service("clusterip", corev1.ServiceTypeClusterIP), service("externalname", corev1.ServiceTypeExternalName),
 		service("loadbalancer", corev1.ServiceTypeLoadBalancer), service("nodeport", corev1.ServiceTypeNodePort))
 }
 
 // newParent makes a command that only has subcommands.
-func newParent(f *cli.Factory, streams cli.IOStreams, use string, aliases []string, short, long string, below ...kind) *cobra.Command {
+func newParent(f *cli.Factory, streams cli.IOStreams, use string, aliases []string, short, long string,
+	below ...kind) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Aliases: aliases, Short: short, Long: long, RunE: cli.Group}
 	for _, k := range below {
 		cmd.AddCommand(newGenerator(f, streams, k))
@@ -54,7 +56,8 @@ func service(name string, t corev1.ServiceType) kind {
 			set.StringSliceVar(&tcp, "tcp", nil, "Port pairs can be specified as '<port>:<targetPort>'.")
 			switch t {
 			case corev1.ServiceTypeClusterIP:
-				set.StringVar(&clusterIP, "clusterip", "", "Assign your own ClusterIP or set to 'None' for a 'headless' service (no loadbalancing).")
+				set.StringVar(&clusterIP, "clusterip", "",
+					"Assign your own ClusterIP or set to 'None' for a 'headless' service (no loadbalancing).")
 			case corev1.ServiceTypeNodePort:
 				set.IntVar(&nodePort, "node-port", 0, "Port used to expose the service on each node in a cluster.")
 			case corev1.ServiceTypeExternalName:
@@ -120,7 +123,8 @@ func servicePorts(pairs []string, nodePort int32) ([]corev1.ServicePort, error) 
 			}
 		}
 		out = append(out, corev1.ServicePort{
-			Name: strings.ReplaceAll(pair, ":", "-"), Port: int32(port), TargetPort: target, Protocol: corev1.ProtocolTCP, NodePort: nodePort,
+			Name: strings.ReplaceAll(pair, ":", "-"), Port: int32(port), TargetPort: target,
+			Protocol: corev1.ProtocolTCP, NodePort: nodePort,
 		})
 	}
 	return out, nil

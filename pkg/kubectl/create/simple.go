@@ -31,7 +31,8 @@ func namespace() kind {
 func serviceAccount() kind {
 	return kind{
 		use: "serviceaccount NAME [--dry-run=server|client|none]", aliases: []string{"sa"},
-		short: "Create a service account with the specified name", long: "Create a service account with the specified name.",
+		short:   "Create a service account with the specified name",
+		long:    "Create a service account with the specified name.",
 		example: "  # Create a new service account named my-service-account\n  kubectl create serviceaccount my-service-account",
 		failed:  "failed to create serviceaccount: ",
 		build: func(_ context.Context, g *generator) (runtime.Object, error) {
@@ -52,15 +53,19 @@ func priorityClass() kind {
 		long:  "Create a priority class with the specified name, value, globalDefault and description.",
 		flags: func(set *pflag.FlagSet) {
 			set.Int32Var(&value, "value", 0, "the value of this priority class.")
-			set.BoolVar(&global, "global-default", false, "global-default specifies whether this PriorityClass should be considered as the default priority.")
-			set.StringVar(&description, "description", "", "description is an arbitrary string that usually provides guidelines on when this priority class should be used.")
-			set.StringVar(&policy, "preemption-policy", "PreemptLowerPriority", "preemption-policy is the policy for preempting pods with lower priority.")
+			set.BoolVar(&global, "global-default", false,
+				"global-default specifies whether this PriorityClass should be considered as the default priority.")
+			set.StringVar(&description, "description", "",
+				"description is an arbitrary string that usually provides guidelines on when this priority class should be used.")
+			set.StringVar(&policy, "preemption-policy", "PreemptLowerPriority",
+				"preemption-policy is the policy for preempting pods with lower priority.")
 		},
 		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			p := corev1.PreemptionPolicy(policy)
 			return &schedulingv1.PriorityClass{
 				TypeMeta:   metav1.TypeMeta{Kind: "PriorityClass", APIVersion: "scheduling.k8s.io/v1"},
-				ObjectMeta: g.meta(), Value: value, GlobalDefault: global, Description: description, PreemptionPolicy: &p,
+				ObjectMeta: g.meta(), Value: value, GlobalDefault: global, Description: description,
+				PreemptionPolicy: &p,
 			}, nil
 		},
 	}
@@ -75,15 +80,18 @@ func quota() kind {
 		short: "Create a quota with the specified name",
 		long:  "Create a resource quota with the specified name, hard limits, and optional scopes.",
 		flags: func(set *pflag.FlagSet) {
-			set.StringVar(&hard, "hard", "", "A comma-delimited set of resource=quantity pairs that define a hard limit.")
-			set.StringVar(&scopes, "scopes", "", "A comma-delimited set of quota scopes that must all match each object tracked by the quota.")
+			set.StringVar(&hard, "hard", "",
+				"A comma-delimited set of resource=quantity pairs that define a hard limit.")
+			set.StringVar(&scopes, "scopes", "",
+				"A comma-delimited set of quota scopes that must all match each object tracked by the quota.")
 		},
 		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			list, err := quantities(hard)
 			if err != nil {
 				return nil, err
 			}
-			q := &corev1.ResourceQuota{TypeMeta: core("ResourceQuota"), ObjectMeta: g.meta(), Spec: corev1.ResourceQuotaSpec{Hard: list}}
+			q := &corev1.ResourceQuota{TypeMeta: core("ResourceQuota"), ObjectMeta: g.meta(),
+				Spec: corev1.ResourceQuotaSpec{Hard: list}}
 			for _, s := range split(scopes) {
 				q.Spec.Scopes = append(q.Spec.Scopes, corev1.ResourceQuotaScope(s))
 			}
@@ -121,9 +129,12 @@ func disruptionBudget() kind {
 		short: "Create a pod disruption budget with the specified name",
 		long:  "Create a pod disruption budget with the specified name, selector, and desired minimum available pods.",
 		flags: func(set *pflag.FlagSet) {
-			set.StringVar(&minimum, "min-available", "", "The minimum number or percentage of available pods this budget requires.")
-			set.StringVar(&maximum, "max-unavailable", "", "The maximum number or percentage of unavailable pods this budget requires.")
-			set.StringVar(&selector, "selector", "", "A label selector to use for this budget. Only equality-based selector requirements are supported.")
+			set.StringVar(&minimum, "min-available", "",
+				"The minimum number or percentage of available pods this budget requires.")
+			set.StringVar(&maximum, "max-unavailable", "",
+				"The maximum number or percentage of unavailable pods this budget requires.")
+			set.StringVar(&selector, "selector", "",
+				"A label selector to use for this budget. Only equality-based selector requirements are supported.")
 		},
 		build: func(_ context.Context, g *generator) (runtime.Object, error) {
 			switch {

@@ -39,11 +39,16 @@ func newToken(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	}
 	set := cmd.Flags()
 	o.Print.AddFlags(set)
-	set.StringArrayVar(&o.audiences, "audience", nil, "Audience of the requested token. If unset, defaults to requesting a token for use with the Kubernetes API server. May be repeated to request a token valid for multiple audiences.")
-	set.DurationVar(&o.duration, "duration", 0, "Requested lifetime of the issued token. If not set or if set to 0, the lifetime will be determined by the server automatically. The server may return a token with a longer or shorter lifetime.")
-	set.StringVar(&o.boundKind, "bound-object-kind", "", "Kind of an object to bind the token to. Supported kinds are Node, Pod, Secret. If set, --bound-object-name must be provided.")
-	set.StringVar(&o.boundName, "bound-object-name", "", "Name of an object to bind the token to. The token will expire when the object is deleted. Requires --bound-object-kind.")
-	set.StringVar(&o.boundUID, "bound-object-uid", "", "UID of an object to bind the token to. Requires --bound-object-kind and --bound-object-name. If unset, the UID of the existing object is used.")
+	set.StringArrayVar(&o.audiences, "audience", nil,
+		"Audience of the requested token. If unset, defaults to requesting a token for use with the Kubernetes API server. May be repeated to request a token valid for multiple audiences.")
+	set.DurationVar(&o.duration, "duration", 0,
+		"Requested lifetime of the issued token. If not set or if set to 0, the lifetime will be determined by the server automatically. The server may return a token with a longer or shorter lifetime.")
+	set.StringVar(&o.boundKind, "bound-object-kind", "",
+		"Kind of an object to bind the token to. Supported kinds are Node, Pod, Secret. If set, --bound-object-name must be provided.")
+	set.StringVar(&o.boundName, "bound-object-name", "",
+		"Name of an object to bind the token to. The token will expire when the object is deleted. Requires --bound-object-kind.")
+	set.StringVar(&o.boundUID, "bound-object-uid", "",
+		"UID of an object to bind the token to. Requires --bound-object-kind and --bound-object-name. If unset, the UID of the existing object is used.")
 	return cmd
 }
 
@@ -91,7 +96,8 @@ func (o *token) Run(ctx context.Context) error {
 		req.Spec.ExpirationSeconds = new(int64(o.duration / time.Second))
 	}
 	if o.boundKind != "" {
-		req.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{Kind: o.boundKind, APIVersion: "v1", Name: o.boundName, UID: types.UID(o.boundUID)}
+		req.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{Kind: o.boundKind, APIVersion: "v1",
+			Name: o.boundName, UID: types.UID(o.boundUID)}
 	}
 	m, err := o.Client.MappingFor(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 	if err != nil {
@@ -99,7 +105,8 @@ func (o *token) Run(ctx context.Context) error {
 	}
 	u, err := o.Client.Post(ctx, m, o.Namespace, o.name, "token", req, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("failed to create token: %v", err) // %v: the text is the whole message, not the server's Status
+		// %v: the text is the whole message, not the server's Status
+		return fmt.Errorf("failed to create token: %v", err)
 	}
 	answer := &authenticationv1.TokenRequest{}
 	if err := resource.FromUnstructured(u, answer); err != nil {

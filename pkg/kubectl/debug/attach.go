@@ -13,8 +13,9 @@ import (
 	"bonsai/pkg/kubectl/write"
 )
 
-// attachTo waits for the container and connects the streams to it. What it said before anyone listened is in its log, which is
-// shown first: a short command may have said all. Of one that has ended, or that cannot be attached to, the log is all there is.
+// attachTo waits for the container and connects the streams to it. What it said before anyone listened is in its log,
+// which is shown first: a short command may have said all. Of one that has ended, or that cannot be attached to, the
+// log is all there is.
 func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod, container string) error {
 	state, err := o.await(ctx, pod, container)
 	if err != nil {
@@ -24,7 +25,8 @@ func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod, container strin
 	if state.Terminated != nil {
 		return err
 	}
-	a := pods.Attachment{Session: pods.Session{Streams: o.Raw(), Namespace: pod.Namespace, Pod: pod.Name, Container: container, Stdin: o.wish.stdin, TTY: o.wish.tty}, Quiet: o.quiet}
+	a := pods.Attachment{Session: pods.Session{Streams: o.Raw(), Namespace: pod.Namespace, Pod: pod.Name,
+		Container: container, Stdin: o.wish.stdin, TTY: o.wish.tty}, Quiet: o.quiet}
 	err = a.Run(ctx, o.client, o.config, pod)
 	if ctx.Err() != nil {
 		return cli.Cause(ctx)
@@ -41,21 +43,22 @@ func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod, container strin
 func (o *Options) await(ctx context.Context, pod *corev1.Pod, container string) (corev1.ContainerState, error) {
 	var state corev1.ContainerState
 	told := ""
-	err := write.Await(ctx, o.client, pods.Mapping(), pod.Namespace, pod.Name, 0, func(u *unstructured.Unstructured) (bool, error) {
-		if u == nil || u.GetUID() != pod.UID {
-			return false, fmt.Errorf("pod %s/%s was deleted", pod.Namespace, pod.Name)
-		}
-		seen, err := decode(u, nil)
-		if err != nil {
-			return false, err
-		}
-		state = stateOf(seen, container)
-		if w := state.Waiting; w != nil && w.Message != "" && w.Message != told {
-			told = w.Message
-			fmt.Fprintf(o.ErrOut, "Warning: container %s: %s\n", container, w.Message)
-		}
-		return state.Running != nil || state.Terminated != nil, nil
-	})
+	err := write.Await(ctx, o.client, pods.Mapping(), pod.Namespace, pod.Name, 0,
+		func(u *unstructured.Unstructured) (bool, error) {
+			if u == nil || u.GetUID() != pod.UID {
+				return false, fmt.Errorf("pod %s/%s was deleted", pod.Namespace, pod.Name)
+			}
+			seen, err := decode(u, nil)
+			if err != nil {
+				return false, err
+			}
+			state = stateOf(seen, container)
+			if w := state.Waiting; w != nil && w.Message != "" && w.Message != told {
+				told = w.Message
+				fmt.Fprintf(o.ErrOut, "Warning: container %s: %s\n", container, w.Message)
+			}
+			return state.Running != nil || state.Terminated != nil, nil
+		})
 	return state, err
 }
 
@@ -70,7 +73,8 @@ func stateOf(pod *corev1.Pod, name string) corev1.ContainerState {
 	return corev1.ContainerState{}
 }
 
-// log copies what the container has said so far except for the first skip bytes, and returns how many bytes it has said.
+// log copies what the container has said so far except for the first skip bytes, and returns how many bytes it has
+// said.
 func (o *Options) log(ctx context.Context, pod *corev1.Pod, container string, skip int) (int, error) {
 	data, err := pods.Log(ctx, o.client, pod, container)
 	if err != nil {

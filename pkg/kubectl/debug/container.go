@@ -65,12 +65,14 @@ func ephemeralPod(pod *corev1.Pod, name, profile string, w *wish) (*corev1.Pod, 
 	return out, c, nil
 }
 
-// copyPod is a copy of pod called to, with the images that are wished, and its container for debugging: that called name, or a
-// new one. Where the user wishes for other images alone, there is none (nil), and everything else is as in pod.
+// copyPod is a copy of pod called to, with the images that are wished, and its container for debugging: that called
+// name, or a new one. Where the user wishes for other images alone, there is none (nil), and everything else is as in
+// pod.
 func copyPod(pod *corev1.Pod, to, name, profile string, w *wish, k keep) (*corev1.Pod, *corev1.Container, error) {
 	out := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: to, Namespace: pod.Namespace, Annotations: maps.Clone(pod.Annotations), Labels: maps.Clone(pod.Labels)},
-		Spec:       *pod.Spec.DeepCopy(),
+		ObjectMeta: metav1.ObjectMeta{Name: to, Namespace: pod.Namespace, Annotations: maps.Clone(pod.Annotations),
+			Labels: maps.Clone(pod.Labels)},
+		Spec: *pod.Spec.DeepCopy(),
 	}
 	out.Spec.EphemeralContainers = nil // pods are made without
 	if w.share != nil {
@@ -129,7 +131,8 @@ func nodePod(node, namespace, profile string, w *wish) (*corev1.Pod, *corev1.Con
 	pod := &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "node-debugger-" + node + "-" + rand.String(5), Namespace: namespace, Labels: map[string]string{managedBy: "kubectl-debug"},
+			Name: "node-debugger-" + node + "-" + rand.String(5), Namespace: namespace,
+			Labels: map[string]string{managedBy: "kubectl-debug"},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: node, RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: name}},

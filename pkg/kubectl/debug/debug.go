@@ -1,5 +1,5 @@
-// Package debug is "kubectl debug": an ephemeral container in a pod, a copy of a pod with a container changed or added, or a pod
-// in the namespaces of a node.
+// Package debug is "kubectl debug": an ephemeral container in a pod, a copy of a pod with a container changed or added,
+// or a pod in the namespaces of a node.
 package debug
 
 import (
@@ -86,23 +86,32 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 func (o *Options) addFlags(cmd *cobra.Command) {
 	set := cmd.Flags()
 	o.files.AddFlags(set, "identifying the resource to debug")
-	set.BoolVar(&o.wish.argsOnly, "arguments-only", false, "If specified, everything after -- will be passed to the new container as Args instead of Command.")
-	set.BoolVar(&o.attach, "attach", false, "If true, wait for the container to start running, and then attach as if 'kubectl attach ...' were called.  Default false, unless '-i/--stdin' is set, in which case the default is true.")
+	set.BoolVar(&o.wish.argsOnly, "arguments-only", false,
+		"If specified, everything after -- will be passed to the new container as Args instead of Command.")
+	set.BoolVar(&o.attach, "attach", false,
+		"If true, wait for the container to start running, and then attach as if 'kubectl attach ...' were called.  Default false, unless '-i/--stdin' is set, in which case the default is true.")
 	set.StringVarP(&o.wish.container, "container", "c", "", "Container name to use for debug container.")
 	set.StringVar(&o.copyTo, "copy-to", "", "Create a copy of the target Pod with this name.")
-	set.StringVar(&o.custom, "custom", "", "Path to a JSON or YAML file containing a partial container spec to customize built-in debug profiles.")
+	set.StringVar(&o.custom, "custom", "",
+		"Path to a JSON or YAML file containing a partial container spec to customize built-in debug profiles.")
 	set.StringToStringVar(&o.wish.env, "env", nil, "Environment variables to set in the container.")
 	set.StringVar(&o.wish.image, "image", "", "Container image to use for debug container.")
-	set.StringVar(&o.wish.pull, "image-pull-policy", "", "The image pull policy for the container. If left empty, this value will not be specified by the client and defaulted by the server.")
+	set.StringVar(&o.wish.pull, "image-pull-policy", "",
+		"The image pull policy for the container. If left empty, this value will not be specified by the client and defaulted by the server.")
 	o.keep.addFlags(set)
-	set.StringVar(&o.profile, "profile", general, `Options are "general", "baseline", "restricted", "netadmin" or "sysadmin". Defaults to "general"`)
+	set.StringVar(&o.profile, "profile", general,
+		`Options are "general", "baseline", "restricted", "netadmin" or "sysadmin". Defaults to "general"`)
 	set.BoolVarP(&o.quiet, "quiet", "q", false, "If true, suppress informational messages.")
 	set.BoolVar(&o.replace, "replace", false, "When used with '--copy-to', delete the original Pod.")
-	set.BoolVar(&o.wish.sameNode, "same-node", false, "When used with '--copy-to', schedule the copy of target Pod on the same node.")
-	set.StringToStringVar(&o.wish.images, "set-image", nil, "When used with '--copy-to', a list of name=image pairs for changing container images, similar to how 'kubectl set image' works.")
+	set.BoolVar(&o.wish.sameNode, "same-node", false,
+		"When used with '--copy-to', schedule the copy of target Pod on the same node.")
+	set.StringToStringVar(&o.wish.images, "set-image", nil,
+		"When used with '--copy-to', a list of name=image pairs for changing container images, similar to how 'kubectl set image' works.")
 	set.Bool("share-processes", true, "When used with '--copy-to', enable process namespace sharing in the copy.")
-	set.BoolVarP(&o.wish.stdin, "stdin", "i", false, "Keep stdin open on the container(s) in the pod, even if nothing is attached.")
-	set.StringVar(&o.wish.target, "target", "", "When using an ephemeral container, target processes in this container name.")
+	set.BoolVarP(&o.wish.stdin, "stdin", "i", false,
+		"Keep stdin open on the container(s) in the pod, even if nothing is attached.")
+	set.StringVar(&o.wish.target, "target", "",
+		"When using an ephemeral container, target processes in this container name.")
 	set.BoolVarP(&o.wish.tty, "tty", "t", false, "Allocate a TTY for the debugging container.")
 }
 
@@ -194,7 +203,8 @@ func (o *Options) say(format string, args ...any) {
 // warn tells that the pod's user lacks what the profile grants to c.
 func (o *Options) warn(pod *corev1.Pod, c *corev1.Container) {
 	s := pod.Spec.SecurityContext
-	if s == nil || s.RunAsUser == nil || *s.RunAsUser == 0 || !slices.Contains([]string{general, netadmin, sysadmin}, o.profile) {
+	if s == nil || s.RunAsUser == nil || *s.RunAsUser == 0 ||
+		!slices.Contains([]string{general, netadmin, sysadmin}, o.profile) {
 		return
 	}
 	if own := c.SecurityContext; own != nil && own.RunAsUser != nil && *own.RunAsUser == 0 {

@@ -35,7 +35,8 @@ func TestSysadmin(t *testing.T) {
 	w := &wish{image: "busybox"}
 	const privileged = `"securityContext":{"privileged":true}`
 	_, c, err := ephemeralPod(pod(), "d", sysadmin, w)
-	if got, want := encoded(t, c), `{"name":"d","image":"busybox","resources":{},`+privileged+`}`; err != nil || got != want {
+	if got, want := encoded(t, c), `{"name":"d","image":"busybox","resources":{},`+privileged+`}`; err != nil ||
+		got != want {
 		t.Errorf("ephemeral: %v\n got %s\nwant %s", err, got, want)
 	}
 	made, c, err := copyPod(pod(), "q", "d", sysadmin, w, keep{})
@@ -44,7 +45,8 @@ func TestSysadmin(t *testing.T) {
 	}
 	made, _, err = nodePod("n", "default", sysadmin, w)
 	want := `{"volumes":[{"name":"host-root","hostPath":{"path":"/"}}],"containers":[{"name":"debugger","image":"busybox","resources":{},` +
-		`"volumeMounts":[{"name":"host-root","mountPath":"/host"}],` + privileged + `}],"restartPolicy":"Never","nodeName":"n","hostNetwork":true,"hostPID":true,"hostIPC":true,` +
+		`"volumeMounts":[{"name":"host-root","mountPath":"/host"}],` + privileged +
+		`}],"restartPolicy":"Never","nodeName":"n","hostNetwork":true,"hostPID":true,"hostIPC":true,` +
 		`"tolerations":[{"operator":"Exists"}]}`
 	if got := encoded(t, made.Spec); err != nil || got != want {
 		t.Errorf("node: %v\n got %s\nwant %s", err, got, want)
@@ -56,7 +58,8 @@ func TestCopyLeavesThePod(t *testing.T) {
 	t.Parallel()
 	p := pod()
 	before := encoded(t, p)
-	w := &wish{image: "busybox", images: map[string]string{"*": "x"}, args: []string{"sh"}, env: map[string]string{"A": "b"}}
+	w := &wish{image: "busybox", images: map[string]string{"*": "x"}, args: []string{"sh"},
+		env: map[string]string{"A": "b"}}
 	if _, _, err := copyPod(p, "q", "a", general, w, keep{}); err != nil {
 		t.Fatal(err)
 	}
@@ -65,14 +68,15 @@ func TestCopyLeavesThePod(t *testing.T) {
 	}
 }
 
-// attached runs "kubectl debug -i" of a container that goes through the states. Its log grows by a line each time that it is read;
-// attaching to it is refused.
+// attached runs "kubectl debug -i" of a container that goes through the states. Its log grows by a line each time that
+// it is read; attaching to it is refused.
 func attached(t *testing.T, states ...string) (string, int) {
 	t.Helper()
 	reads := 0
 	event := func(state string) string {
 		return fmt.Sprintf(`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"default","uid":"u","resourceVersion":"1"},`+
-			`"spec":{"containers":[{"name":"a"}]},"status":{"ephemeralContainerStatuses":[{"name":"d","state":%s}]}}`, state)
+			`"spec":{"containers":[{"name":"a"}]},"status":{"ephemeralContainerStatuses":[{"name":"d","state":%s}]}}`,
+			state)
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -103,8 +107,8 @@ func attached(t *testing.T, states ...string) (string, int) {
 	return writetest.Run(t, NewCommand, s.URL, "", "debug", "p", "--image=busybox", "-c", "d", "-i", "--quiet")
 }
 
-// TestAttach: a container is waited for, and why it does not start is told once. What it said before it could be attached to is
-// shown first, and only once.
+// TestAttach: a container is waited for, and why it does not start is told once. What it said before it could be
+// attached to is shown first, and only once.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	const waiting = `{"waiting":{"reason":"ErrImagePull","message":"no image"}}`

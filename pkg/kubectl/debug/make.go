@@ -42,8 +42,10 @@ func (o *Options) inPod(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, stri
 	if err != nil {
 		return nil, "", err
 	}
-	made, err := decode(o.client.Patch(ctx, pods.Mapping(), pod.Namespace, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "ephemeralcontainers"))
-	if status := apierrors.APIStatus(nil); apierrors.IsNotFound(err) && errors.As(err, &status) && (status.Status().Details == nil || status.Status().Details.Name == "") {
+	made, err := decode(o.client.Patch(ctx, pods.Mapping(), pod.Namespace, pod.Name, types.StrategicMergePatchType,
+		patch, metav1.PatchOptions{}, "ephemeralcontainers"))
+	if status := apierrors.APIStatus(nil); apierrors.IsNotFound(err) && errors.As(err, &status) &&
+		(status.Status().Details == nil || status.Status().Details.Name == "") {
 		return nil, "", fmt.Errorf("ephemeral containers are disabled for this cluster (error from server: %q)", err)
 	}
 	return made, name, err
@@ -62,7 +64,8 @@ func difference(from, to *corev1.Pod) ([]byte, error) {
 	return strategicpatch.CreateTwoWayMergePatch(old, wanted, corev1.Pod{})
 }
 
-// inCopy makes a copy of pod, and with --replace deletes pod once the copy is there. The name is "" where only images differ.
+// inCopy makes a copy of pod, and with --replace deletes pod once the copy is there. The name is "" where only images
+// differ.
 func (o *Options) inCopy(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, string, error) {
 	name := o.wish.container
 	if name == "" && o.wish.image != "" {
@@ -81,7 +84,8 @@ func (o *Options) inCopy(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, str
 	if err != nil || !o.replace {
 		return made, name, err
 	}
-	_, err = o.client.Delete(ctx, pods.Mapping(), pod.Namespace, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+	_, err = o.client.Delete(ctx, pods.Mapping(), pod.Namespace, pod.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 	return made, name, err
 }
 

@@ -29,7 +29,8 @@ const (
 	onNode                 // the container of a pod on a node
 )
 
-// grant gives c, a container of spec, what profile grants where it is. baseline and restricted take what c may have had.
+// grant gives c, a container of spec, what profile grants where it is. baseline and restricted take what c may have
+// had.
 func grant(profile string, in place, spec *corev1.PodSpec, c *corev1.Container) {
 	if in == copied && profile != legacy && spec.ShareProcessNamespace == nil {
 		spec.ShareProcessNamespace = new(true)
@@ -63,7 +64,8 @@ func grant(profile string, in place, spec *corev1.PodSpec, c *corev1.Container) 
 // mountRoot shows c the node's files at /host.
 func mountRoot(spec *corev1.PodSpec, c *corev1.Container) {
 	const name = "host-root"
-	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
+	spec.Volumes = append(spec.Volumes,
+		corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: "/host"})
 }
 
@@ -115,12 +117,18 @@ type keep struct {
 }
 
 func (k *keep) addFlags(set *pflag.FlagSet) {
-	set.BoolVar(&k.annotations, "keep-annotations", false, "If true, keep the original pod annotations.(This flag only works when used with '--copy-to')")
-	set.BoolVar(&k.initContainers, "keep-init-containers", true, "Run the init containers for the pod. Defaults to true.(This flag only works when used with '--copy-to')")
-	set.BoolVar(&k.labels, "keep-labels", false, "If true, keep the original pod labels.(This flag only works when used with '--copy-to')")
-	set.BoolVar(&k.liveness, "keep-liveness", false, "If true, keep the original pod liveness probes.(This flag only works when used with '--copy-to')")
-	set.BoolVar(&k.readiness, "keep-readiness", false, "If true, keep the original pod readiness probes.(This flag only works when used with '--copy-to')")
-	set.BoolVar(&k.startup, "keep-startup", false, "If true, keep the original startup probes.(This flag only works when used with '--copy-to')")
+	set.BoolVar(&k.annotations, "keep-annotations", false,
+		"If true, keep the original pod annotations.(This flag only works when used with '--copy-to')")
+	set.BoolVar(&k.initContainers, "keep-init-containers", true,
+		"Run the init containers for the pod. Defaults to true.(This flag only works when used with '--copy-to')")
+	set.BoolVar(&k.labels, "keep-labels", false,
+		"If true, keep the original pod labels.(This flag only works when used with '--copy-to')")
+	set.BoolVar(&k.liveness, "keep-liveness", false,
+		"If true, keep the original pod liveness probes.(This flag only works when used with '--copy-to')")
+	set.BoolVar(&k.readiness, "keep-readiness", false,
+		"If true, keep the original pod readiness probes.(This flag only works when used with '--copy-to')")
+	set.BoolVar(&k.startup, "keep-startup", false,
+		"If true, keep the original startup probes.(This flag only works when used with '--copy-to')")
 }
 
 // drop takes out of pod what is not kept.

@@ -44,9 +44,10 @@ func (o *Options) await(ctx context.Context, leaving []gone) error {
 	var errs []error
 	for _, g := range leaving {
 		i := g.info
-		err := write.Await(ctx, o.Client, i.Mapping, i.Namespace, i.Name, 0, func(u *unstructured.Unstructured) (bool, error) {
-			return u == nil || g.uid != "" && u.GetUID() != g.uid, nil
-		})
+		err := write.Await(ctx, o.Client, i.Mapping, i.Namespace, i.Name, 0,
+			func(u *unstructured.Unstructured) (bool, error) {
+				return u == nil || g.uid != "" && u.GetUID() != g.uid, nil
+			})
 		switch {
 		case err == nil:
 		case errors.Is(err, write.ErrTimeout):

@@ -69,11 +69,14 @@ func (o *Options) addFlags(set *pflag.FlagSet) {
 	o.target.AddAllNamespaces(set)
 	o.AddDryRun(set)
 	o.deletion.AddFlags(set, true)
-	set.BoolVar(&o.now, "now", false, "If true, resources are signaled for immediate shutdown (same as --grace-period=1).")
-	set.BoolVar(&o.ignoreNotFound, "ignore-not-found", false, `Treat "resource not found" as a successful delete. Defaults to "true" when --all is specified.`)
+	set.BoolVar(&o.now, "now", false,
+		"If true, resources are signaled for immediate shutdown (same as --grace-period=1).")
+	set.BoolVar(&o.ignoreNotFound, "ignore-not-found", false,
+		`Treat "resource not found" as a successful delete. Defaults to "true" when --all is specified.`)
 	set.BoolVarP(&o.interactive, "interactive", "i", false, "If true, delete resource only when user confirms.")
 	set.StringVarP(&o.output, "output", "o", "", `Output mode. Use "-o name" for shorter output (resource/name).`)
-	set.StringVar(&o.raw, "raw", "", "Raw URI to DELETE to the server.  Uses the transport specified by the kubeconfig file.")
+	set.StringVar(&o.raw, "raw", "",
+		"Raw URI to DELETE to the server.  Uses the transport specified by the kubeconfig file.")
 }
 
 // Complete reads the flags. A grace period of zero without --force is one of a second, for which delete waits.
@@ -184,8 +187,8 @@ func (o *Options) confirm(infos []*resource.Info) (bool, error) {
 	return false, nil
 }
 
-// deleteAll asks for the deletion of each object and then, with --wait, awaits their end; resolve is the error of what was not
-// found.
+// deleteAll asks for the deletion of each object and then, with --wait, awaits their end; resolve is the error of what
+// was not found.
 func (o *Options) deleteAll(ctx context.Context, infos []*resource.Info, resolve error) error {
 	var leaving []gone
 	err := resource.Each(infos, resolve, func(i *resource.Info) error {

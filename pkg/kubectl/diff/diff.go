@@ -1,5 +1,5 @@
-// Package diff shows what "kubectl apply" of the same files would change: the live objects beside what the server answers to
-// the patch as a dry run, both given to a diff program.
+// Package diff shows what "kubectl apply" of the same files would change: the live objects beside what the server
+// answers to the patch as a dry run, both given to a diff program.
 package diff
 
 import (
@@ -67,10 +67,12 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.files.AddFlags(set, "contains the configuration to diff")
 	o.AddManager(set)
 	o.serverSide.AddFlags(set)
-	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+	set.StringVarP(&o.selector, "selector", "l", "",
+		"Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 	o.prune.AddFlags(set, "Include resources that would be deleted by pruning. Can be used with -l and default shows all resources would be pruned")
 	set.BoolVar(&o.showSecrets, "show-secrets", false, "If true, do not mask secret values in the diff.")
-	set.IntVar(&o.concurrency, "concurrency", 1, "Number of objects to process in parallel when diffing against the live version. Larger number = faster, but more memory, I/O and CPU over that shorter period of time.")
+	set.IntVar(&o.concurrency, "concurrency", 1,
+		"Number of objects to process in parallel when diffing against the live version. Larger number = faster, but more memory, I/O and CPU over that shorter period of time.")
 	set.BoolVar(&o.showManaged, "show-managed-fields", false, "If true, include managed fields in the diff.")
 	return cmd
 }
@@ -206,7 +208,8 @@ func keepRecord(before, after *unstructured.Unstructured) {
 }
 
 // serverSideVersions returns the live object, nil if there is none, and what server-side apply would make of it.
-func (o *Options) serverSideVersions(ctx context.Context, i *resource.Info) (before, after *unstructured.Unstructured, err error) {
+func (o *Options) serverSideVersions(ctx context.Context, i *resource.Info) (before, after *unstructured.Unstructured,
+	err error) {
 	config, err := resource.Encode(i.Object)
 	if err != nil {
 		return nil, nil, write.WithSource("applying", i.Source, err)
@@ -217,12 +220,14 @@ func (o *Options) serverSideVersions(ctx context.Context, i *resource.Info) (bef
 	case !apierrors.IsNotFound(err):
 		return nil, nil, err
 	}
-	err = o.serverSide.Apply(ctx, i, config, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: o.Manager})
+	err = o.serverSide.Apply(ctx, i, config,
+		metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: o.Manager})
 	return before, i.Object, err
 }
 
 // versions returns the live object, nil if there is none, and what client-side apply would make of it.
-func (o *Options) versions(ctx context.Context, i *resource.Info) (before, after *unstructured.Unstructured, err error) {
+func (o *Options) versions(ctx context.Context, i *resource.Info) (before, after *unstructured.Unstructured,
+	err error) {
 	want, err := write.Want(i.Object)
 	if err != nil {
 		return nil, nil, write.WithSource("applying", i.Source, err)

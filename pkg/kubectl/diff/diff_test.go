@@ -17,15 +17,22 @@ func configMap(value string) string {
 
 func TestDiff(t *testing.T) {
 	t.Parallel()
-	s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"},"data":{"a":"1","other":"kept"}}`)
+	s := writetest.NewServer(t,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"},"data":{"a":"1","other":"kept"}}`)
 	for _, c := range []struct {
 		name, file string
 		code       int
 		has, hasNo []string
 	}{
-		{"a change", configMap("2"), 1, []string{"LIVE-", "MERGED-", "v1.ConfigMap.default.c", "\n-  a: \"1\"\n", "\n+  a: \"2\"\n"}, []string{"-  other"}},
-		{"a new object", strings.Replace(configMap("1"), `"c"`, `"new"`, 1), 1, []string{"+  a: \"1\"", "+  name: new"}, []string{"annotations"}},
-		{"a note of what was applied", strings.Replace(configMap("1"), `"metadata":{`, `"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"x"},`, 1), 0, nil, []string{"LIVE"}},
+		{"a change", configMap("2"), 1,
+			[]string{"LIVE-", "MERGED-", "v1.ConfigMap.default.c", "\n-  a: \"1\"\n", "\n+  a: \"2\"\n"},
+			[]string{"-  other"}},
+		{"a new object", strings.Replace(configMap("1"), `"c"`, `"new"`, 1), 1, []string{"+  a: \"1\"", "+  name: new"},
+			[]string{"annotations"}},
+		{"a note of what was applied",
+			strings.Replace(configMap("1"), `"metadata":{`,
+				`"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"x"},`, 1), 0, nil,
+			[]string{"LIVE"}},
 		{"nonsense", `{"kind":`, 2, nil, nil},
 	} {
 		got, code := writetest.Run(t, NewCommand, s.URL, c.file, "diff", "-f", "-")
@@ -43,7 +50,8 @@ func TestDiff(t *testing.T) {
 			}
 		}
 	}
-	for _, args := range [][]string{{"diff", "--nope"}, {"diff", "--field-manager"}, {"diff", "--concurrency", "x", "-f", "-"}, {"diff", "-f", "-", "extra"}, {"diff"}} {
+	for _, args := range [][]string{{"diff", "--nope"}, {"diff", "--field-manager"},
+		{"diff", "--concurrency", "x", "-f", "-"}, {"diff", "-f", "-", "extra"}, {"diff"}} {
 		if got, code := writetest.Run(t, NewCommand, s.URL, configMap("1"), args...); code != 2 {
 			t.Errorf("%v: code %d, want 2, which says that no comparison was made: %s", args, code, got)
 		}
@@ -62,16 +70,19 @@ func TestConcurrency(t *testing.T) {
 		files = append(files, strings.Replace(configMap("1"), `"c"`, fmt.Sprintf(`"c%d"`, i), 1))
 	}
 	show := func(n string) {
-		got, code := writetest.Run(t, NewCommand, s.URL, strings.Join(files, "\n---\n"), "diff", "-f", "-", "--concurrency", n)
+		got, code := writetest.Run(t, NewCommand, s.URL, strings.Join(files, "\n---\n"), "diff", "-f", "-",
+			"--concurrency", n)
 		if code != 1 || strings.Count(got, "+kind: ConfigMap\n") != len(files) {
-			t.Errorf("--concurrency %s: code %d, %d objects:\n%s", n, code, strings.Count(got, "+kind: ConfigMap\n"), got)
+			t.Errorf("--concurrency %s: code %d, %d objects:\n%s", n, code, strings.Count(got, "+kind: ConfigMap\n"),
+				got)
 		}
 	}
 	for _, n := range []string{"-1", "0", "1", "8"} {
 		show(n)
 	}
 	files[7] = strings.Replace(files[7], "ConfigMap", "Nonsense", 1)
-	if got, code := writetest.Run(t, NewCommand, s.URL, strings.Join(files, "\n---\n"), "diff", "-f", "-", "--concurrency", "8"); code != 2 {
+	if got, code := writetest.Run(t, NewCommand, s.URL, strings.Join(files, "\n---\n"), "diff", "-f", "-",
+		"--concurrency", "8"); code != 2 {
 		t.Errorf("a kind that is unknown: code %d: %s", code, got)
 	}
 }
@@ -79,15 +90,18 @@ func TestConcurrency(t *testing.T) {
 // TestServerSide: the server is asked what applying would make of the object.
 func TestServerSide(t *testing.T) {
 	t.Parallel()
-	s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"},"data":{"a":"1"}}`)
-	got, code := writetest.Run(t, NewCommand, s.URL, configMap("2"), "diff", "-f", "-", "--server-side", "--force-conflicts")
+	s := writetest.NewServer(t,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default"},"data":{"a":"1"}}`)
+	got, code := writetest.Run(t, NewCommand, s.URL, configMap("2"), "diff", "-f", "-", "--server-side",
+		"--force-conflicts")
 	if code != 1 || !strings.Contains(got, "\n-  a: \"1\"\n+  a: \"2\"\n") {
 		t.Errorf("code %d: %s", code, got)
 	}
 	if log := strings.Join(s.Log(), "\n"); !strings.Contains(log, "PATCH /api/v1/namespaces/default/configmaps/c?dryRun=All&fieldManager=kubectl&force=true ") {
 		t.Errorf("requests:\n%s", log)
 	}
-	if got, code := writetest.Run(t, NewCommand, s.URL, strings.Replace(configMap("1"), `"c"`, `"new"`, 1), "diff", "-f", "-", "--server-side"); code != 1 || !strings.Contains(got, "+  name: new") {
+	if got, code := writetest.Run(t, NewCommand, s.URL, strings.Replace(configMap("1"), `"c"`, `"new"`, 1), "diff",
+		"-f", "-", "--server-side"); code != 1 || !strings.Contains(got, "+  name: new") {
 		t.Errorf("a new object: code %d: %s", code, got)
 	}
 	s.Conflict = "taken"
@@ -109,7 +123,8 @@ func TestSecretsAreMasked(t *testing.T) {
 	before := secret(map[string]any{"same": "x", "changed": "x", "gone": "x"})
 	after := secret(map[string]any{"same": "x", "changed": "y", "new": "y"})
 	mask(before, after)
-	want := map[string][2]string{"same": {"***", "***"}, "changed": {"*** (before)", "*** (after)"}, "gone": {"***", ""}, "new": {"", "***"}}
+	want := map[string][2]string{"same": {"***", "***"}, "changed": {"*** (before)", "*** (after)"},
+		"gone": {"***", ""}, "new": {"", "***"}}
 	for key, w := range want {
 		for i, u := range []*unstructured.Unstructured{before, after} {
 			if got, _ := values(u, "data")[key].(string); got != w[i] {

@@ -21,9 +21,9 @@ type program struct {
 // defaultProgram is what compares where $KUBECTL_EXTERNAL_DIFF names nothing.
 func defaultProgram() program { return program{name: "diff", before: []string{"-u", "-N"}} }
 
-// parseProgram reads $KUBECTL_EXTERNAL_DIFF: a program and arguments, which it gets after the directories, as upstream gives them.
-// What is left out of the arguments is returned too: upstream passes none with other characters than letters, digits, - and =, so
-// that none reads as a command if the program is a shell script that does not quote.
+// parseProgram reads $KUBECTL_EXTERNAL_DIFF: a program and arguments, which it gets after the directories, as upstream
+// gives them. What is left out of the arguments is returned too: upstream passes none with other characters than
+// letters, digits, - and =, so that none reads as a command if the program is a shell script that does not quote.
 func parseProgram(variable string) (p program, leftOut []string) {
 	words := strings.Fields(variable)
 	if len(words) == 0 {

@@ -35,7 +35,8 @@ func TestProgramThatIsNotThere(t *testing.T) {
 		"/nosuch/program":    `failed to run "/nosuch/program": no such file or directory`,
 		"/proc/self/environ": `failed to run "/proc/self/environ": permission denied`,
 	} {
-		if err := (program{name: name}).run(t.Context(), cli.IOStreams{}, "LIVE", "MERGED"); err == nil || err.Error() != want {
+		if err := (program{name: name}).run(t.Context(), cli.IOStreams{}, "LIVE", "MERGED"); err == nil ||
+			err.Error() != want {
 			t.Errorf("%v; want %s", err, want)
 		}
 	}

@@ -26,7 +26,8 @@ type nodes struct {
 
 func (n *nodes) addFlags(cmd *cobra.Command) {
 	n.AddDryRun(cmd.Flags())
-	cmd.Flags().StringVarP(&n.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+	cmd.Flags().StringVarP(&n.selector, "selector", "l", "",
+		"Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 }
 
 // Complete takes the nodes' names.
@@ -103,8 +104,10 @@ func NewUncordon(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 }
 
 func newCordon(f *cli.Factory, streams cli.IOStreams, unschedulable bool, use, short string) *cobra.Command {
-	o := &cordon{nodes: nodes{Base: write.Base{Flags: write.NewFlags(""), IOStreams: streams}}, unschedulable: unschedulable}
-	cmd := &cobra.Command{Use: use, Short: short, Long: short + ".", Example: fmt.Sprintf("# %s\nkubectl %s node1", short, strings.Fields(use)[0]), RunE: cli.RunE(f, o)}
+	o := &cordon{nodes: nodes{Base: write.Base{Flags: write.NewFlags(""), IOStreams: streams}},
+		unschedulable: unschedulable}
+	cmd := &cobra.Command{Use: use, Short: short, Long: short + ".",
+		Example: fmt.Sprintf("# %s\nkubectl %s node1", short, strings.Fields(use)[0]), RunE: cli.RunE(f, o)}
 	o.addFlags(cmd)
 	return cmd
 }

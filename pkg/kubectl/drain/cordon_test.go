@@ -9,7 +9,8 @@ import (
 // TestCordonAllOrNone: a node that does not exist keeps the others as they are.
 func TestCordonAllOrNone(t *testing.T) {
 	t.Parallel()
-	s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"b"},"spec":{"unschedulable":true}}`)
+	s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`,
+		`{"apiVersion":"v1","kind":"Node","metadata":{"name":"b"},"spec":{"unschedulable":true}}`)
 	for _, c := range []struct {
 		args []string
 		want string

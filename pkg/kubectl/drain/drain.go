@@ -51,13 +51,18 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	set := cmd.Flags()
 	set.BoolVar(&o.force, "force", false, "Continue even if there are pods that do not declare a controller.")
 	set.BoolVar(&o.ignoreDaemonSets, "ignore-daemonsets", false, "Ignore DaemonSet-managed pods.")
-	set.BoolVar(&o.deleteEmptyDir, "delete-emptydir-data", false, "Continue even if there are pods using emptyDir (local data that will be deleted when the node is drained).")
-	set.IntVar(&o.grace, "grace-period", -1, "Period of time in seconds given to each pod to terminate gracefully. If negative, the default value specified in the pod will be used.")
+	set.BoolVar(&o.deleteEmptyDir, "delete-emptydir-data", false,
+		"Continue even if there are pods using emptyDir (local data that will be deleted when the node is drained).")
+	set.IntVar(&o.grace, "grace-period", -1,
+		"Period of time in seconds given to each pod to terminate gracefully. If negative, the default value specified in the pod will be used.")
 	set.DurationVar(&o.timeout, "timeout", 0, "The length of time to wait before giving up, zero means infinite")
 	set.StringVar(&o.podSelector, "pod-selector", "", "Label selector to filter pods on the node")
-	set.BoolVar(&o.disableEviction, "disable-eviction", false, "Force drain to use delete, even if eviction is supported. This will bypass checking PodDisruptionBudgets, use with caution.")
-	set.Int64Var(&o.chunk, "chunk-size", 500, "Return large lists in chunks rather than all at once. Pass 0 to disable.")
-	set.IntVar(&o.skipDeleted, "skip-wait-for-delete-timeout", 0, "If pod DeletionTimestamp older than N seconds, skip waiting for the pod.  Seconds must be greater than 0 to skip.")
+	set.BoolVar(&o.disableEviction, "disable-eviction", false,
+		"Force drain to use delete, even if eviction is supported. This will bypass checking PodDisruptionBudgets, use with caution.")
+	set.Int64Var(&o.chunk, "chunk-size", 500,
+		"Return large lists in chunks rather than all at once. Pass 0 to disable.")
+	set.IntVar(&o.skipDeleted, "skip-wait-for-delete-timeout", 0,
+		"If pod DeletionTimestamp older than N seconds, skip waiting for the pod.  Seconds must be greater than 0 to skip.")
 	return cmd
 }
 
@@ -69,8 +74,8 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Run cordons all nodes and then drains one after the other. A node that cannot be drained ends neither the command nor the
-// list of errors.
+// Run cordons all nodes and then drains one after the other. A node that cannot be drained ends neither the command nor
+// the list of errors.
 func (o *Options) Run(ctx context.Context) error {
 	infos, err := o.find(ctx)
 	if err != nil {
@@ -85,7 +90,8 @@ func (o *Options) Run(ctx context.Context) error {
 		if err := o.drain(ctx, i); err != nil {
 			pending = append(pending, i.Name)
 			errs = append(errs, err)
-			fmt.Fprintf(o.ErrOut, "error: unable to drain node %q due to error: %s, continuing command...\n", i.Name, err)
+			fmt.Fprintf(o.ErrOut, "error: unable to drain node %q due to error: %s, continuing command...\n", i.Name,
+				err)
 			continue
 		}
 		fmt.Fprintf(o.Out, "node/%s drained%s\n", i.Name, o.Suffix())
@@ -135,7 +141,8 @@ func (o *Options) showPending(node string, left []corev1.Pod, err error) {
 
 func (o *Options) podsOf(ctx context.Context, node string) ([]corev1.Pod, error) {
 	list, err := o.Client.List(ctx, pods.Mapping(), "", metav1.ListOptions{
-		LabelSelector: o.podSelector, FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), Limit: o.chunk,
+		LabelSelector: o.podSelector, FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
+		Limit: o.chunk,
 	})
 	if err != nil {
 		return nil, err

@@ -33,11 +33,16 @@ func TestJudge(t *testing.T) {
 		{"of a replica set", limits{}, corev1.Pod{ObjectMeta: owned("ReplicaSet")}, verdict{move: true}},
 		{"alone", limits{}, corev1.Pod{}, verdict{reason: aloneFatal}},
 		{"alone, forced", limits{force: true}, corev1.Pod{}, verdict{move: true, warning: aloneWarning}},
-		{"alone but over", limits{}, corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, verdict{move: true}},
-		{"with data", limits{}, corev1.Pod{ObjectMeta: owned("ReplicaSet"), Spec: corev1.PodSpec{Volumes: local}}, verdict{reason: localFatal}},
-		{"with data, allowed", limits{deleteEmptyDir: true}, corev1.Pod{ObjectMeta: owned("ReplicaSet"), Spec: corev1.PodSpec{Volumes: local}}, verdict{move: true, warning: localWarning}},
+		{"alone but over", limits{}, corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}},
+			verdict{move: true}},
+		{"with data", limits{}, corev1.Pod{ObjectMeta: owned("ReplicaSet"), Spec: corev1.PodSpec{Volumes: local}},
+			verdict{reason: localFatal}},
+		{"with data, allowed", limits{deleteEmptyDir: true},
+			corev1.Pod{ObjectMeta: owned("ReplicaSet"), Spec: corev1.PodSpec{Volumes: local}},
+			verdict{move: true, warning: localWarning}},
 		{"of a daemon set", limits{}, corev1.Pod{ObjectMeta: owned("DaemonSet")}, verdict{reason: daemonFatal}},
-		{"of a daemon set, ignored", limits{ignoreDaemonSets: true}, corev1.Pod{ObjectMeta: owned("DaemonSet")}, verdict{warning: daemonWarning}},
+		{"of a daemon set, ignored", limits{ignoreDaemonSets: true}, corev1.Pod{ObjectMeta: owned("DaemonSet")},
+			verdict{warning: daemonWarning}},
 		{"mirror", limits{}, corev1.Pod{ObjectMeta: mirror}, verdict{}},
 		{"long on its way out", limits{skipDeleted: 30}, corev1.Pod{ObjectMeta: leaving}, verdict{}},
 		{"just on its way out", limits{skipDeleted: 90}, corev1.Pod{ObjectMeta: leaving}, verdict{move: true}},
@@ -72,11 +77,17 @@ func TestCordon(t *testing.T) {
 
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	s := writetest.NewServer(t, node, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"nodeName":"n"}}`)
+	s := writetest.NewServer(t, node,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","namespace":"default"},"spec":{"nodeName":"n"}}`)
 	for _, c := range []struct{ args, want string }{
-		{"drain n", "node/n cordoned\nerror: unable to drain node \"n\" due to error: " + aloneFatal + ": default/p, continuing command...\nThere are pending nodes to be drained:\n n\n" + aloneFatal + ": default/p\n"},
-		{"drain n --force --dry-run=client", "node/n already cordoned (dry run)\nevicting pod default/p (dry run)\nnode/n drained (dry run)\nWarning: " + aloneWarning + ": default/p\n"},
-		{"drain n --force --disable-eviction", "node/n already cordoned\npod/p deleted\nnode/n drained\nWarning: " + aloneWarning + ": default/p\n"},
+		{"drain n", "node/n cordoned\nerror: unable to drain node \"n\" due to error: " + aloneFatal +
+			": default/p, continuing command...\nThere are pending nodes to be drained:\n n\n" + aloneFatal +
+			": default/p\n"},
+		{"drain n --force --dry-run=client",
+			"node/n already cordoned (dry run)\nevicting pod default/p (dry run)\nnode/n drained (dry run)\nWarning: " +
+				aloneWarning + ": default/p\n"},
+		{"drain n --force --disable-eviction",
+			"node/n already cordoned\npod/p deleted\nnode/n drained\nWarning: " + aloneWarning + ": default/p\n"},
 		{"drain n", "node/n already cordoned\nnode/n drained\n"},
 		{"drain n --pod-selector=a=(", "error: --pod-selector=<pod_selector> must be a valid label selector\n"},
 	} {

@@ -38,7 +38,8 @@ const (
 func (l limits) judge(pod *corev1.Pod, now time.Time) verdict {
 	owner := metav1.GetControllerOf(pod)
 	over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	if d := pod.DeletionTimestamp; l.skipDeleted > 0 && d != nil && now.Sub(d.Time) > time.Duration(l.skipDeleted)*time.Second {
+	if d := pod.DeletionTimestamp; l.skipDeleted > 0 && d != nil &&
+		now.Sub(d.Time) > time.Duration(l.skipDeleted)*time.Second {
 		return verdict{}
 	}
 	if owner != nil && owner.Kind == "DaemonSet" && !over {

@@ -82,7 +82,8 @@ func (o *Options) remove(ctx context.Context, pod *corev1.Pod, mu *sync.Mutex) e
 		return nil
 	}
 	if err := o.awaitEnd(ctx, pod); err != nil {
-		return fmt.Errorf("error when waiting for pod %q in namespace %q to terminate: %w", pod.Name, pod.Namespace, err)
+		return fmt.Errorf("error when waiting for pod %q in namespace %q to terminate: %w", pod.Name, pod.Namespace,
+			err)
 	}
 	say("pod/%s %s\n", pod.Name, result)
 	return nil
@@ -95,23 +96,24 @@ var errLeft = errors.New("the pod's time to terminate is over")
 func (o *Options) awaitEnd(ctx context.Context, pod *corev1.Pod) error {
 	waiting, left := context.WithCancelCause(ctx)
 	defer left(nil)
-	err := write.Await(waiting, o.Client, pods.Mapping(), pod.Namespace, pod.Name, 0, func(u *unstructured.Unstructured) (bool, error) {
-		if u == nil || u.GetUID() != pod.UID {
-			return true, nil
-		}
-		if end := u.GetDeletionTimestamp(); end != nil && o.skipDeleted > 0 {
-			time.AfterFunc(time.Until(end.Add(time.Duration(o.skipDeleted)*time.Second)), func() { left(errLeft) })
-		}
-		return false, nil
-	})
+	err := write.Await(waiting, o.Client, pods.Mapping(), pod.Namespace, pod.Name, 0,
+		func(u *unstructured.Unstructured) (bool, error) {
+			if u == nil || u.GetUID() != pod.UID {
+				return true, nil
+			}
+			if end := u.GetDeletionTimestamp(); end != nil && o.skipDeleted > 0 {
+				time.AfterFunc(time.Until(end.Add(time.Duration(o.skipDeleted)*time.Second)), func() { left(errLeft) })
+			}
+			return false, nil
+		})
 	if errors.Is(context.Cause(waiting), errLeft) {
 		return nil
 	}
 	return err
 }
 
-// evict asks for the pod's eviction until no disruption budget forbids it. In a namespace that is being deleted nothing can be evicted, and
-// the pod goes by itself: once it is on its way out it only is to be waited for.
+// evict asks for the pod's eviction until no disruption budget forbids it. In a namespace that is being deleted nothing
+// can be evicted, and the pod goes by itself: once it is on its way out it only is to be waited for.
 func (o *Options) evict(ctx context.Context, pod *corev1.Pod, mu *sync.Mutex) error {
 	opts := o.deleteOptions()
 	eviction := &policyv1.Eviction{
@@ -120,7 +122,8 @@ func (o *Options) evict(ctx context.Context, pod *corev1.Pod, mu *sync.Mutex) er
 		DeleteOptions: &opts,
 	}
 	for {
-		_, err := o.Client.Post(ctx, pods.Mapping(), pod.Namespace, pod.Name, "eviction", eviction, metav1.CreateOptions{})
+		_, err := o.Client.Post(ctx, pods.Mapping(), pod.Namespace, pod.Name, "eviction", eviction,
+			metav1.CreateOptions{})
 		switch {
 		case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 			now, getErr := pods.Get(ctx, o.Client, pod.Namespace, pod.Name)
@@ -131,7 +134,8 @@ func (o *Options) evict(ctx context.Context, pod *corev1.Pod, mu *sync.Mutex) er
 			return err
 		}
 		mu.Lock()
-		fmt.Fprintf(o.ErrOut, "error when evicting pods/%q -n %q (will retry after %v): %v\n", pod.Name, pod.Namespace, evictAgain, err)
+		fmt.Fprintf(o.ErrOut, "error when evicting pods/%q -n %q (will retry after %v): %v\n", pod.Name, pod.Namespace,
+			evictAgain, err)
 		mu.Unlock()
 		select {
 		case <-ctx.Done():

@@ -67,10 +67,13 @@ func TestTerminatingNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	o := &Options{nodes: nodes{Base: write.Base{Client: client, Flags: write.NewFlags(""), IOStreams: cli.IOStreams{Out: &out, ErrOut: &out}}}, grace: -1}
+	o := &Options{nodes: nodes{
+		Base: write.Base{Client: client, Flags: write.NewFlags(""), IOStreams: cli.IOStreams{Out: &out, ErrOut: &out}}},
+		grace: -1}
 	pod := corev1.Pod{}
 	pod.Name, pod.Namespace, pod.UID = "p", "n", "u"
-	if err := o.removeAll(t.Context(), []corev1.Pod{pod}); err != nil || out.String() != "evicting pod n/p\npod/p evicted\n" {
+	if err := o.removeAll(t.Context(), []corev1.Pod{pod}); err != nil ||
+		out.String() != "evicting pod n/p\npod/p evicted\n" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 }

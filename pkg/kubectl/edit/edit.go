@@ -57,7 +57,8 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.target.Files.AddFlags(set, "Filename, directory, or URL to files to use to edit the resource")
 	set.BoolVar(&o.outputPatch, "output-patch", false, "Output the patch if the resource is edited.")
 	o.session.AddWindows(set, "Defaults to the line ending native to your platform.")
-	set.StringVar(&o.subresource, "subresource", "", "If specified, edit will operate on the subresource of the requested object.")
+	set.StringVar(&o.subresource, "subresource", "",
+		"If specified, edit will operate on the subresource of the requested object.")
 	return cmd
 }
 
@@ -105,7 +106,8 @@ func (o *Options) Run(ctx context.Context) error {
 		at := 0
 		if len(infos) > 1 {
 			at = slices.IndexFunc(infos, func(i *resource.Info) bool {
-				return i.Name == edited.GetName() && i.Namespace == edited.GetNamespace() && i.Object.GroupVersionKind() == edited.GroupVersionKind()
+				return i.Name == edited.GetName() && i.Namespace == edited.GetNamespace() &&
+					i.Object.GroupVersionKind() == edited.GroupVersionKind()
 			})
 		}
 		if at < 0 {
@@ -151,7 +153,8 @@ func (o *Options) save(ctx context.Context, i *resource.Info, shown, edited *uns
 	return o.Show("edited", i.Object)
 }
 
-// refusal turns one that the user can fix into reasons shown above the object; with others the editor does not open again.
+// refusal turns one that the user can fix into reasons shown above the object; with others the editor does not open
+// again.
 func refusal(i *resource.Info, err error) error {
 	var status apierrors.APIStatus
 	switch {

@@ -26,8 +26,10 @@ func command(getenv func(string) string) string {
 	return "vi"
 }
 
-// open lets the user edit content in a file of its own and returns what was saved and where; the caller removes the file.
-func open(ctx context.Context, streams cli.IOStreams, s write.EditSession, content []byte) (saved []byte, path string, err error) {
+// open lets the user edit content in a file of its own and returns what was saved and where; the caller removes the
+// file.
+func open(ctx context.Context, streams cli.IOStreams, s write.EditSession, content []byte) (saved []byte, path string,
+	err error) {
 	extension := "yaml"
 	if s.Format == "json" {
 		extension = "json"
@@ -84,8 +86,8 @@ func header(reasons []string) string {
 	return b.String()
 }
 
-// withoutHeader drops the comments at the beginning. Others are the user's: within a text of several lines, such as a script in a ConfigMap,
-// lines that begin with # are none.
+// withoutHeader drops the comments at the beginning. Others are the user's: within a text of several lines, such as a
+// script in a ConfigMap, lines that begin with # are none.
 func withoutHeader(content []byte) []byte {
 	for bytes.HasPrefix(content, []byte("#")) {
 		_, content, _ = bytes.Cut(content, []byte("\n"))

@@ -19,8 +19,8 @@ import (
 	"bonsai/pkg/kubectl/write"
 )
 
-// Reopen is an error of save that the user can fix: the editor opens again with Reasons above the object. Invalid says so
-// on the error stream, too.
+// Reopen is an error of save that the user can fix: the editor opens again with Reasons above the object. Invalid says
+// so on the error stream, too.
 type Reopen struct {
 	Reasons []string
 	Invalid bool
@@ -28,8 +28,8 @@ type Reopen struct {
 
 func (r *Reopen) Error() string { return fmt.Sprint(r.Reasons) }
 
-// Refused is an error of save that no other edit mends: the object is gone, or the server refuses for a reason outside of it,
-// such as a conflict. What was edited is kept in its file.
+// Refused is an error of save that no other edit mends: the object is gone, or the server refuses for a reason outside
+// of it, such as a conflict. What was edited is kept in its file.
 type Refused struct {
 	Said string
 	Gone bool
@@ -57,7 +57,8 @@ func (r refusals) tell(w io.Writer, path string) {
 }
 
 // Objects is the write.Editor of the user's editor.
-func Objects(ctx context.Context, streams cli.IOStreams, s write.EditSession, save func(*unstructured.Unstructured) error) error {
+func Objects(ctx context.Context, streams cli.IOStreams, s write.EditSession,
+	save func(*unstructured.Unstructured) error) error {
 	original, err := render(s, s.Objects)
 	if err != nil {
 		return err
@@ -112,10 +113,12 @@ func render(s write.EditSession, objects []*unstructured.Unstructured) ([]byte, 
 		for i, o := range objects {
 			items[i] = o.Object
 		}
-		shown = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}, "items": items}}
+		shown = &unstructured.Unstructured{
+			Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}, "items": items}}
 	}
 	var out bytes.Buffer
-	show := map[string]printers.Func{"": printers.YAML, "yaml": printers.YAML, "json": printers.JSON, "kyaml": printers.KYAML}[s.Format]
+	show := map[string]printers.Func{"": printers.YAML, "yaml": printers.YAML, "json": printers.JSON,
+		"kyaml": printers.KYAML}[s.Format]
 	err := show(shown, &out)
 	if s.Windows {
 		return bytes.ReplaceAll(out.Bytes(), []byte("\n"), []byte("\r\n")), err
@@ -123,11 +126,14 @@ func render(s write.EditSession, objects []*unstructured.Unstructured) ([]byte, 
 	return out.Bytes(), err
 }
 
-// take decodes what was saved and hands each object to save. If the user can fix what is wrong with some, those are returned.
-func take(s write.EditSession, edited []byte, save func(*unstructured.Unstructured) error) ([]*unstructured.Unstructured, error) {
+// take decodes what was saved and hands each object to save. If the user can fix what is wrong with some, those are
+// returned.
+func take(s write.EditSession, edited []byte,
+	save func(*unstructured.Unstructured) error) ([]*unstructured.Unstructured, error) {
 	objects, err := decode(edited)
 	if err != nil && !s.Unchecked {
-		return nil, &Reopen{Reasons: []string{s.What + " was not valid:", `* <nil>: Invalid value: "The edited file failed validation": ` + err.Error()}, Invalid: true}
+		return nil, &Reopen{Reasons: []string{s.What + " was not valid:",
+			`* <nil>: Invalid value: "The edited file failed validation": ` + err.Error()}, Invalid: true}
 	}
 	if err != nil {
 		return nil, err

@@ -52,11 +52,13 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	set := cmd.Flags()
 	o.print.AddFlags(set)
 	set.BoolVarP(&o.watch, "watch", "w", false, "After listing the requested events, watch for more events.")
-	set.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "If present, list the requested object(s) across all namespaces. Namespace in current context is ignored even if specified with --namespace.")
+	set.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false,
+		"If present, list the requested object(s) across all namespaces. Namespace in current context is ignored even if specified with --namespace.")
 	set.StringVar(&o.about, "for", "", "Filter events to only those pertaining to the specified resource.")
 	set.StringSliceVar(&o.types, "types", nil, "Output only events of given types.")
 	set.BoolVar(&o.noHeaders, "no-headers", false, "When using the default output format, don't print headers.")
-	set.Int64Var(&o.limit, "chunk-size", 500, "Return large lists in chunks rather than all at once. Pass 0 to disable.")
+	set.Int64Var(&o.limit, "chunk-size", 500,
+		"Return large lists in chunks rather than all at once. Pass 0 to disable.")
 	return cmd
 }
 
@@ -137,7 +139,8 @@ func (o *Options) selector() (string, error) {
 		return "", err
 	}
 	version, of := m.GroupVersionKind.ToAPIVersionAndKind()
-	return fields.Set{"involvedObject.kind": of, "involvedObject.apiVersion": version, "involvedObject.name": name}.AsSelector().String(), nil
+	return fields.Set{"involvedObject.kind": of, "involvedObject.apiVersion": version,
+		"involvedObject.name": name}.AsSelector().String(), nil
 }
 
 // wants tells whether e is of one of --types.

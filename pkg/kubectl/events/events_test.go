@@ -22,10 +22,18 @@ func stored() []string {
 			`"},"involvedObject":{"kind":"` + kind + `","name":"x"},` + more + `}`
 	}
 	return []string{
-		event("a", "default", "Pod", `"type":"Warning","reason":"BackOff","message":" again\n","count":3,"firstTimestamp":"`+ago(2*time.Hour+30*time.Minute)+`","lastTimestamp":"`+ago(15*time.Minute+30*time.Second)+`"`),
-		event("b", "default", "Pod", `"type":"Normal","reason":"Scheduled","message":"to n1","eventTime":"`+micro(3*time.Hour+30*time.Minute)+`"`),
-		event("c", "default", "ReplicaSet", `"type":"Normal","reason":"SuccessfulCreate","message":"made","count":1,"firstTimestamp":"`+ago(20*time.Minute+30*time.Second)+`","lastTimestamp":"`+ago(20*time.Minute+30*time.Second)+`"`),
-		event("d", "default", "Pod", `"type":"Normal","reason":"Series","message":"s","eventTime":"`+micro(26*time.Hour+30*time.Minute)+`","series":{"count":7,"lastObservedTime":"`+micro(12*time.Minute+30*time.Second)+`"}`),
+		event("a", "default", "Pod",
+			`"type":"Warning","reason":"BackOff","message":" again\n","count":3,"firstTimestamp":"`+
+				ago(2*time.Hour+30*time.Minute)+`","lastTimestamp":"`+ago(15*time.Minute+30*time.Second)+`"`),
+		event("b", "default", "Pod",
+			`"type":"Normal","reason":"Scheduled","message":"to n1","eventTime":"`+micro(3*time.Hour+30*time.Minute)+
+				`"`),
+		event("c", "default", "ReplicaSet",
+			`"type":"Normal","reason":"SuccessfulCreate","message":"made","count":1,"firstTimestamp":"`+
+				ago(20*time.Minute+30*time.Second)+`","lastTimestamp":"`+ago(20*time.Minute+30*time.Second)+`"`),
+		event("d", "default", "Pod",
+			`"type":"Normal","reason":"Series","message":"s","eventTime":"`+micro(26*time.Hour+30*time.Minute)+
+				`","series":{"count":7,"lastObservedTime":"`+micro(12*time.Minute+30*time.Second)+`"}`),
 		event("e", "default", "Pod", `"type":"Normal","reason":"Timeless","message":"m"`),
 	}
 }
@@ -81,8 +89,9 @@ func words(s string) string {
 func TestFor(t *testing.T) {
 	t.Parallel()
 	for about, want := range map[string][]string{
-		"deploy/web": {"involvedObject.apiVersion%3Dapps%2Fv1", "involvedObject.kind%3DDeployment", "involvedObject.name%3Dweb"},
-		"po/a":       {"involvedObject.apiVersion%3Dv1", "involvedObject.kind%3DPod", "involvedObject.name%3Da"},
+		"deploy/web": {"involvedObject.apiVersion%3Dapps%2Fv1", "involvedObject.kind%3DDeployment",
+			"involvedObject.name%3Dweb"},
+		"po/a": {"involvedObject.apiVersion%3Dv1", "involvedObject.kind%3DPod", "involvedObject.name%3Da"},
 	} {
 		s := writetest.NewServer(t)
 		writetest.Run(t, NewCommand, s.URL, "", "events", "--for", about)
@@ -99,7 +108,8 @@ func TestFor(t *testing.T) {
 func TestHappened(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	o := &Options{IOStreams: cli.IOStreams{Out: &out}, print: printers.NewFlags(), types: []string{"Normal"}, now: time.Now}
+	o := &Options{IOStreams: cli.IOStreams{Out: &out}, print: printers.NewFlags(), types: []string{"Normal"},
+		now: time.Now}
 	table := newTable(&out, false, true)
 	for _, e := range stored() {
 		if err := o.happened(table, []byte(e)); err != nil {

@@ -45,7 +45,8 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 	dash := cmd.ArgsLenAtDash()
 	if !o.files.Empty() {
 		if dash > 0 || dash < 0 && len(args) > 0 {
-			return cli.UsageErrorf(cmd, "exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead")
+			return cli.UsageErrorf(cmd,
+				"exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead")
 		}
 		o.Command = args
 		return o.Connect(f)
@@ -54,7 +55,8 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) er
 		return errors.New("pod, type/name or --filename must be specified")
 	}
 	if dash < 0 && len(args) > 1 {
-		return cli.UsageErrorf(cmd, "exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead")
+		return cli.UsageErrorf(cmd,
+			"exec [POD] [COMMAND] is not supported anymore. Use exec [POD] -- [COMMAND] instead")
 	}
 	if dash > 1 {
 		return cli.UsageErrorf(cmd, "exec takes one POD or TYPE/NAME before --, got %d", dash)

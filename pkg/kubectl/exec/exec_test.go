@@ -7,8 +7,8 @@ import (
 	"bonsai/pkg/kubectl/write/writetest"
 )
 
-// TestExec: what is refused before anything is run, in the words of Kubernetes' kubectl 1.36, and what is asked of the server
-// otherwise.
+// TestExec: what is refused before anything is run, in the words of Kubernetes' kubectl 1.36, and what is asked of the
+// server otherwise.
 func TestExec(t *testing.T) {
 	t.Parallel()
 	const noTTY = "Unable to use a TTY - input is not a terminal or the right kind of file\n"
@@ -21,8 +21,10 @@ func TestExec(t *testing.T) {
 		{"exec done -- ls", "", "error: cannot exec into a container in a completed pod; current phase is Succeeded\n"},
 		{"exec two -c zz -- ls", "", "error: container zz is not valid for pod two out of: x, y\n"},
 		{"exec nosuch -- ls", "", "Error from server (NotFound): pods \"nosuch\" not found\n"},
-		{"exec one -- ls -l /", "one/exec?command=ls&command=-l&command=%2F&container=main&stderr=true&stdout=true", ""},
-		{"exec two -- ls", "two/exec?command=ls&container=x&stderr=true&stdout=true", "Defaulted container \"x\" out of: x, y\n"},
+		{"exec one -- ls -l /", "one/exec?command=ls&command=-l&command=%2F&container=main&stderr=true&stdout=true",
+			""},
+		{"exec two -- ls", "two/exec?command=ls&container=x&stderr=true&stdout=true",
+			"Defaulted container \"x\" out of: x, y\n"},
 		{"exec two -q -- ls", "two/exec?command=ls&container=x&stderr=true&stdout=true", ""},
 		{"exec -i two -c y -- cat", "two/exec?command=cat&container=y&stderr=true&stdin=true&stdout=true", ""},
 		{"exec -it one -- sh", "one/exec?command=sh&container=main&stderr=true&stdin=true&stdout=true", noTTY},

@@ -1,4 +1,5 @@
-// Package explain documents the fields of resources, from the schemas the server publishes at /openapi/v3, or /openapi/v2.
+// Package explain documents the fields of resources, from the schemas the server publishes at /openapi/v3, or
+// /openapi/v2.
 package explain
 
 import (
@@ -38,8 +39,10 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	}
 	set := cmd.Flags()
 	set.BoolVarP(&o.recursive, "recursive", "R", false, "Print the fields of fields, at every depth")
-	set.StringVar(&o.apiVersion, "api-version", "", "Get different explanations for particular API version (API group/version)")
-	set.StringVarP(&o.output, "output", "o", "plaintext", "Format in which to render the schema (plaintext, plaintext-openapiv2)")
+	set.StringVar(&o.apiVersion, "api-version", "",
+		"Get different explanations for particular API version (API group/version)")
+	set.StringVarP(&o.output, "output", "o", "plaintext",
+		"Format in which to render the schema (plaintext, plaintext-openapiv2)")
 	return cmd
 }
 
@@ -100,7 +103,8 @@ func (o *Options) target() (schema.GroupVersionResource, []string, error) {
 	}
 	for _, part := range path {
 		if part == "" || strings.ContainsAny(part, "[]{}*") {
-			return schema.GroupVersionResource{}, nil, errors.New("invalid jsonpath syntax, first node must be field node")
+			return schema.GroupVersionResource{}, nil,
+				errors.New("invalid jsonpath syntax, first node must be field node")
 		}
 	}
 	gvr, err := o.client.Mapper.ResourceFor(schema.ParseGroupResource(name).WithVersion(""))

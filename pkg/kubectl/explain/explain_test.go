@@ -47,8 +47,10 @@ func TestPage(t *testing.T) {
 	}{
 		{nil, false, "DESCRIPTION:\n    A Thing.\n    \nFIELDS:\n  labels\t<map[string]string>\n    <no description>\n\n  spec\t<Spec> -required-\n    What is wanted.\n\n  when\t<string>\n    <no description>\n\n\n"},
 		{nil, true, "DESCRIPTION:\n    A Thing.\n    \nFIELDS:\n  labels\t<map[string]string>\n  spec\t<Spec> -required-\n    children\t<[]Spec>\n    free\t<Object>\n    mode\t<string>\n    enum: \"\", A, B, C, ....\n  when\t<string>\n\n"},
-		{[]string{"spec"}, true, "FIELD: spec <Spec>\n\n\nDESCRIPTION:\n    What is wanted.\n    Spec is a spec.\n    \nFIELDS:\n  children\t<[]Spec>\n  free\t<Object>\n  mode\t<string>\n  enum: \"\", A, B, C, ....\n\n"},
-		{[]string{"spec", "children", "mode"}, false, "FIELD: mode <string>\nENUM:\n    \"\"\n    A\n    B\n    C\n    D\n\nDESCRIPTION:\n    <empty>\n\n"},
+		{[]string{"spec"}, true,
+			"FIELD: spec <Spec>\n\n\nDESCRIPTION:\n    What is wanted.\n    Spec is a spec.\n    \nFIELDS:\n  children\t<[]Spec>\n  free\t<Object>\n  mode\t<string>\n  enum: \"\", A, B, C, ....\n\n"},
+		{[]string{"spec", "children", "mode"}, false,
+			"FIELD: mode <string>\nENUM:\n    \"\"\n    A\n    B\n    C\n    D\n\nDESCRIPTION:\n    <empty>\n\n"},
 	} {
 		if got, err := explained(t, c.recursive, c.path...); err != nil || got != c.want {
 			t.Errorf("%v: %v\n%s\nwant\n%s", c.path, err, got, c.want)
@@ -77,7 +79,8 @@ func TestWrap(t *testing.T) {
 // TestFields: a path may begin with a dot, as a JSONPath does, and no other part of it may be empty.
 func TestFields(t *testing.T) {
 	t.Parallel()
-	for path, want := range map[string]string{"": "", "spec": "spec", ".spec": "spec", "spec.containers": "spec|containers", "..spec": "|spec", "spec..containers": "spec||containers"} {
+	for path, want := range map[string]string{"": "", "spec": "spec", ".spec": "spec",
+		"spec.containers": "spec|containers", "..spec": "|spec", "spec..containers": "spec||containers"} {
 		if got := strings.Join(fields(path), "|"); got != want {
 			t.Errorf("fields(%q) = %q, want %q", path, got, want)
 		}

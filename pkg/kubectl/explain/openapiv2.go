@@ -91,7 +91,8 @@ func (p *pageV2) print(gvk schema.GroupVersionKind, root *node, path []string) e
 	return nil
 }
 
-// find is the field at path beneath n, or nil and the name that is not there. What has no fields of its own leads to itself.
+// find is the field at path beneath n, or nil and the name that is not there. What has no fields of its own leads to
+// itself.
 func (p *pageV2) find(n *node, path []string) (found *node, missing string) {
 	for _, name := range path {
 		to, _ := p.doc.follow(n)
@@ -142,8 +143,8 @@ func (p *pageV2) descriptions(n *node) {
 	}
 }
 
-// texts are the descriptions of n, of what it refers to and of its elements. An object without fields is a map of anything, which
-// has the same description.
+// texts are the descriptions of n, of what it refers to and of its elements. An object without fields is a map of
+// anything, which has the same description.
 func (p *pageV2) texts(n *node) []string {
 	out := []string{n.Description}
 	to, _ := p.doc.follow(n)
@@ -161,8 +162,8 @@ func (p *pageV2) texts(n *node) []string {
 	return out
 }
 
-// fields lists owner's fields by name, with their descriptions or, if recursive, only their own fields. above are the schemas that the
-// list is within: one of them is not listed again.
+// fields lists owner's fields by name, with their descriptions or, if recursive, only their own fields. above are the
+// schemas that the list is within: one of them is not listed again.
 func (p *pageV2) fields(owner *node, indent string, above []string) {
 	for _, name := range slices.Sorted(maps.Keys(owner.Properties)) {
 		n := owner.Properties[name]
@@ -199,8 +200,8 @@ func (p *pageV2) text(s, indent string) {
 // code begins a line that is shown as it is, as in Markdown.
 const code = "    "
 
-// paragraphs are the parts of a text that are wrapped each for itself: what has blank lines around it, an item of a list, a line of
-// code. "" is the line between two of them.
+// paragraphs are the parts of a text that are wrapped each for itself: what has blank lines around it, an item of a
+// list, a line of code. "" is the line between two of them.
 func paragraphs(s string) []string {
 	var out []string
 	joins := false // the next line belongs to the last part

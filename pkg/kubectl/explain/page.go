@@ -127,8 +127,8 @@ func (p *page) text(s, indent string) {
 	}
 }
 
-// wrap breaks a line at spaces so that no part is longer than limit, words that are longer excepted. Spaces within a part are
-// kept.
+// wrap breaks a line at spaces so that no part is longer than limit, words that are longer excepted. Spaces within a
+// part are kept.
 func wrap(line string, limit int) []string {
 	var out []string
 	current := ""

@@ -116,8 +116,8 @@ func (d *document) typeOf(n *node) string {
 	return "Object"
 }
 
-// element is what has n's fields: n, what it refers to, or the innermost elements of an array or map; and the name of the
-// schema it refers to.
+// element is what has n's fields: n, what it refers to, or the innermost elements of an array or map; and the name of
+// the schema it refers to.
 func (d *document) element(n *node) (*node, string) {
 	to, name := d.follow(n)
 	switch {

@@ -50,16 +50,24 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.files.AddFlags(set, "Filename, directory, or URL to files identifying the resource to expose a service")
 	s := &o.spec
 	set.StringVar(&s.protocol, "protocol", "", "The network protocol for the service to be created. Default is 'TCP'.")
-	set.StringVar(&s.port, "port", "", "The port that the service should serve on. Copied from the resource being exposed, if unspecified")
-	set.StringVar(&s.kind, "type", "", "Type for this service: ClusterIP, NodePort, LoadBalancer, or ExternalName. Default is 'ClusterIP'.")
-	set.StringVar(&s.loadBalancerIP, "load-balancer-ip", "", "IP to assign to the LoadBalancer. If empty, an ephemeral IP will be created and used (cloud-provider specific).")
-	set.StringVar(&s.selector, "selector", "", "A label selector to use for this service. Only equality-based selector requirements are supported. If empty (the default) infer the selector from the replication controller or replica set.)")
+	set.StringVar(&s.port, "port", "",
+		"The port that the service should serve on. Copied from the resource being exposed, if unspecified")
+	set.StringVar(&s.kind, "type", "",
+		"Type for this service: ClusterIP, NodePort, LoadBalancer, or ExternalName. Default is 'ClusterIP'.")
+	set.StringVar(&s.loadBalancerIP, "load-balancer-ip", "",
+		"IP to assign to the LoadBalancer. If empty, an ephemeral IP will be created and used (cloud-provider specific).")
+	set.StringVar(&s.selector, "selector", "",
+		"A label selector to use for this service. Only equality-based selector requirements are supported. If empty (the default) infer the selector from the replication controller or replica set.)")
 	set.StringVarP(&s.labels, "labels", "l", "", "Labels to apply to the service created by this call.")
-	set.StringVar(&s.targetPort, "target-port", "", "Name or number for the port on the container that the service should direct traffic to. Optional.")
-	set.StringVar(&s.externalIP, "external-ip", "", "Additional external IP address (not managed by Kubernetes) to accept for the service. If this IP is routed to a node, the service can be accessed by this IP in addition to its generated service IP.")
+	set.StringVar(&s.targetPort, "target-port", "",
+		"Name or number for the port on the container that the service should direct traffic to. Optional.")
+	set.StringVar(&s.externalIP, "external-ip", "",
+		"Additional external IP address (not managed by Kubernetes) to accept for the service. If this IP is routed to a node, the service can be accessed by this IP in addition to its generated service IP.")
 	set.StringVar(&s.name, "name", "", "The name for the newly created object.")
-	set.StringVar(&s.affinity, "session-affinity", "", "If non-empty, set the session affinity for the service to this; legal values: 'None', 'ClientIP'")
-	set.StringVar(&s.clusterIP, "cluster-ip", "", "ClusterIP to be assigned to the service. Leave empty to auto-allocate, or set to 'None' to create a headless service.")
+	set.StringVar(&s.affinity, "session-affinity", "",
+		"If non-empty, set the session affinity for the service to this; legal values: 'None', 'ClientIP'")
+	set.StringVar(&s.clusterIP, "cluster-ip", "",
+		"ClusterIP to be assigned to the service. Leave empty to auto-allocate, or set to 'None' to create a headless service.")
 	return cmd
 }
 

@@ -80,22 +80,36 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.print.AddOutput(set, "Output format. One of: (json, yaml, kyaml, name, go-template, go-template-file, template, templatefile, jsonpath, jsonpath-as-json, jsonpath-file, custom-columns, custom-columns-file, wide). See custom columns [https://kubernetes.io/docs/reference/kubectl/#custom-columns], golang template [http://golang.org/pkg/text/template/#pkg-overview] and jsonpath template [https://kubernetes.io/docs/reference/kubectl/jsonpath/].")
 	o.print.AddTemplateFlags(set)
 	o.request.Files.AddFlags(set, "Filename, directory, or URL to files identifying the resource to get from a server.")
-	set.StringVarP(&o.request.LabelSelector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
-	set.StringVar(&o.request.FieldSelector, "field-selector", "", "Selector (field query) to filter on, supports '=', '==', and '!='.(e.g. --field-selector key1=value1,key2=value2). The server only supports a limited number of field queries per type.")
-	set.BoolVarP(&o.request.AllNamespaces, "all-namespaces", "A", false, "If present, list the requested object(s) across all namespaces. Namespace in current context is ignored even if specified with --namespace.")
-	set.Int64Var(&o.request.Limit, "chunk-size", 500, "Return large lists in chunks rather than all at once. Pass 0 to disable.")
-	set.StringVar(&o.request.Subresource, "subresource", "", "If specified, gets the subresource of the requested object.")
-	set.BoolVar(&o.table.NoHeaders, "no-headers", false, "When using the default or custom-column output format, don't print headers (default print headers).")
-	set.BoolVar(&o.table.ShowLabels, "show-labels", false, "When printing, show all labels as the last column (default hide labels column)")
-	set.StringSliceVarP(&o.table.LabelColumns, "label-columns", "L", nil, "Accepts a comma separated list of labels that are going to be presented as columns. Names are case-sensitive. You can also use multiple flag options like -L label1 -L label2...")
+	set.StringVarP(&o.request.LabelSelector, "selector", "l", "",
+		"Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+	set.StringVar(&o.request.FieldSelector, "field-selector", "",
+		"Selector (field query) to filter on, supports '=', '==', and '!='.(e.g. --field-selector key1=value1,key2=value2). The server only supports a limited number of field queries per type.")
+	set.BoolVarP(&o.request.AllNamespaces, "all-namespaces", "A", false,
+		"If present, list the requested object(s) across all namespaces. Namespace in current context is ignored even if specified with --namespace.")
+	set.Int64Var(&o.request.Limit, "chunk-size", 500,
+		"Return large lists in chunks rather than all at once. Pass 0 to disable.")
+	set.StringVar(&o.request.Subresource, "subresource", "",
+		"If specified, gets the subresource of the requested object.")
+	set.BoolVar(&o.table.NoHeaders, "no-headers", false,
+		"When using the default or custom-column output format, don't print headers (default print headers).")
+	set.BoolVar(&o.table.ShowLabels, "show-labels", false,
+		"When printing, show all labels as the last column (default hide labels column)")
+	set.StringSliceVarP(&o.table.LabelColumns, "label-columns", "L", nil,
+		"Accepts a comma separated list of labels that are going to be presented as columns. Names are case-sensitive. You can also use multiple flag options like -L label1 -L label2...")
 	set.BoolVar(&o.showKind, "show-kind", false, "If present, list the resource type for the requested object(s).")
-	set.StringVar(&o.sortBy, "sort-by", "", "If non-empty, sort list types using this field specification.  The field specification is expressed as a JSONPath expression (e.g. '{.metadata.name}'). The field in the API resource specified by this JSONPath expression must be an integer or a string.")
-	set.StringVar(&o.raw, "raw", "", "Raw URI to request from the server.  Uses the transport specified by the kubeconfig file.")
+	set.StringVar(&o.sortBy, "sort-by", "",
+		"If non-empty, sort list types using this field specification.  The field specification is expressed as a JSONPath expression (e.g. '{.metadata.name}'). The field in the API resource specified by this JSONPath expression must be an integer or a string.")
+	set.StringVar(&o.raw, "raw", "",
+		"Raw URI to request from the server.  Uses the transport specified by the kubeconfig file.")
 	set.BoolVarP(&o.watch, "watch", "w", false, "After listing/getting the requested object, watch for changes.")
-	set.BoolVar(&o.watchOnly, "watch-only", false, "Watch for changes to the requested object(s), without listing/getting first.")
-	set.BoolVar(&o.watchEvents, "output-watch-events", false, "Output watch event objects when --watch or --watch-only is used. Existing objects are output as initial ADDED events.")
-	set.BoolVar(&o.serverPrint, "server-print", true, "If true, have the server return the appropriate table output. Supports extension APIs and CRDs.")
-	set.BoolVar(&o.ignoreNotFound, "ignore-not-found", false, "If set to true, suppresses NotFound error for specific objects that do not exist. Using this flag with commands that query for collections of resources has no effect when no resources are found.")
+	set.BoolVar(&o.watchOnly, "watch-only", false,
+		"Watch for changes to the requested object(s), without listing/getting first.")
+	set.BoolVar(&o.watchEvents, "output-watch-events", false,
+		"Output watch event objects when --watch or --watch-only is used. Existing objects are output as initial ADDED events.")
+	set.BoolVar(&o.serverPrint, "server-print", true,
+		"If true, have the server return the appropriate table output. Supports extension APIs and CRDs.")
+	set.BoolVar(&o.ignoreNotFound, "ignore-not-found", false,
+		"If set to true, suppresses NotFound error for specific objects that do not exist. Using this flag with commands that query for collections of resources has no effect when no resources are found.")
 	return cmd
 }
 
@@ -110,7 +124,8 @@ func (o *Options) Complete(f *cli.Factory, cmd *cobra.Command, args []string) (e
 	}
 	if len(args) == 0 && o.request.Files.Empty() {
 		fmt.Fprintf(o.ErrOut, "You must specify the type of resource to get. Use \"kubectl api-resources\" for a complete list of supported resources.\n\n")
-		return cli.UsageErrorf(cmd, "Required resource not specified.\nUse \"kubectl explain <resource>\" for a detailed description of that resource (e.g. kubectl explain pods).")
+		return cli.UsageErrorf(cmd,
+			"Required resource not specified.\nUse \"kubectl explain <resource>\" for a detailed description of that resource (e.g. kubectl explain pods).")
 	}
 	if o.request.Namespace, o.request.ExplicitNamespace, err = f.Namespace(); err != nil {
 		return err
@@ -167,7 +182,8 @@ func (o *Options) Validate() error {
 			return fmt.Errorf("--raw must be a valid URL path: %w", err)
 		}
 	case o.table.ShowLabels && o.printer != nil:
-		return errors.New("--show-labels option cannot be used with " + strings.SplitN(o.print.Output, "=", 2)[0] + " printer")
+		return errors.New("--show-labels option cannot be used with " + strings.SplitN(o.print.Output, "=", 2)[0] +
+			" printer")
 	case o.request.Subresource != "" && !o.named() && o.request.Files.Empty():
 		return errors.New("subresource cannot be used when bulk resources are specified")
 	case o.watchEvents && !o.watch && !o.watchOnly:
@@ -188,7 +204,8 @@ func (o *Options) Run(ctx context.Context) error {
 	}
 	o.accept()
 	infos, err := o.client.Resolve(ctx, o.request)
-	if err != nil && len(infos) == 0 && !(o.printer != nil && o.several() && (apierrors.IsNotFound(first(err)) || meta.IsNoMatchError(first(err)))) {
+	if err != nil && len(infos) == 0 &&
+		!(o.printer != nil && o.several() && (apierrors.IsNotFound(first(err)) || meta.IsNoMatchError(first(err)))) {
 		return err
 	}
 	if o.printer != nil {

@@ -17,8 +17,9 @@ var objects = []string{
 	`{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"}}`,
 }
 
-// TestMixed: one table for each run of one kind, names with their kind where there are several, and what is missing does not
-// hide what is there. Each of several errors has a line, after the list of what there is unless one object alone was asked for.
+// TestMixed: one table for each run of one kind, names with their kind where there are several, and what is missing
+// does not hide what is there. Each of several errors has a line, after the list of what there is unless one object
+// alone was asked for.
 func TestMixed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -32,7 +33,8 @@ func TestMixed(t *testing.T) {
 	bare := func(kind, name, labels string) string {
 		return `{"apiVersion":"v1","kind":"` + kind + `","metadata":{"name":"` + name + `","labels":{` + labels + `}}}`
 	}
-	mixed := file("mixed", bare("ConfigMap", "c1", `"app":"x"`), bare("ConfigMap", "c2", ""), bare("Pod", "p", `"app":"x"`))
+	mixed := file("mixed", bare("ConfigMap", "c1", `"app":"x"`), bare("ConfigMap", "c2", ""),
+		bare("Pod", "p", `"app":"x"`))
 	missing := file("missing", bare("ConfigMap", "c1", ""), bare("ConfigMap", "gone", ""), bare("Pod", "p", ""))
 	nowhere := file("nowhere", bare("ConfigMap", "gone", ""))
 	const gone = "Error from server (NotFound): configmaps \"gone\" not found\n"
@@ -48,15 +50,18 @@ func TestMixed(t *testing.T) {
 		{"-f " + mixed + " -o jsonpath={.kind}:{.items[*].kind}", "List:ConfigMap ConfigMap Pod", 0},
 		{"-f " + missing, "NAME AGE\nconfigmap/c1 <unknown>\n\nNAME AGE\npod/p <unknown>\n" + gone, 1},
 		{"-f " + missing + " -o name", gone, 1},
-		{"-f " + missing + " -f " + mixed + " -o name", "configmap/c1\npod/p\nconfigmap/c1\nconfigmap/c2\npod/p\n" + gone, 1},
+		{"-f " + missing + " -f " + mixed + " -o name",
+			"configmap/c1\npod/p\nconfigmap/c1\nconfigmap/c2\npod/p\n" + gone, 1},
 		{"-f " + missing + " --ignore-not-found -o name", "configmap/c1\npod/p\n", 0},
 		{"-f " + mixed + " -A", "no namespace set on resource /v1, Resource=configmaps \"c1\"\nno namespace set on resource /v1, Resource=configmaps \"c2\"\nno namespace set on resource /v1, Resource=pods \"p\"\n", 1},
-		{"-f " + mixed + " -w -o name", "configmap/c1\nconfigmap/c2\npod/p\nerror: watch is only supported on individual resources and resource collections - 3 resources were found\n", 1},
+		{"-f " + mixed + " -w -o name",
+			"configmap/c1\nconfigmap/c2\npod/p\nerror: watch is only supported on individual resources and resource collections - 3 resources were found\n", 1},
 		{"cm c1 c2 -w -o name", "configmap/c1\nconfigmap/c2\nerror: you may only watch a single resource or type of resource at a time\n", 1},
 		{"cm/c1 pod/p cm/gone -o name", "configmap/c1\npod/p\n" + gone, 1},
 		{"cm c1 gone lost -o name", "configmap/c1\n" + gone + lost, 1},
 		{"cm gone lost -o jsonpath={.kind}", "List" + gone + lost, 1},
-		{"cm,pods gone -o jsonpath={.kind}", "List" + gone + "Error from server (NotFound): pods \"gone\" not found\n", 1},
+		{"cm,pods gone -o jsonpath={.kind}", "List" + gone + "Error from server (NotFound): pods \"gone\" not found\n",
+			1},
 		{"-f " + nowhere + " -f " + nowhere + " -o jsonpath={.kind}", "List" + gone + gone, 1},
 		{"cm gone -o jsonpath={.kind}", gone, 1},
 		{"-f " + nowhere + " -o jsonpath={.kind}", gone, 1},
@@ -67,10 +72,13 @@ func TestMixed(t *testing.T) {
 		{"cm gone -n nowhere", "Error from server (NotFound): namespaces \"nowhere\" not found\n", 1},
 		{"pods,", "error: the server doesn't have a resource type \"\"\n", 1},
 		{"cm --sort-by=.metadata.name --no-headers", "c1 <unknown>\nc2 <unknown>\n", 0},
-		{"cm,no --sort-by=.metadata.name", "error: couldn't find any field with path \"{.metadata.name}\" in the list of objects\n", 1},
+		{"cm,no --sort-by=.metadata.name",
+			"error: couldn't find any field with path \"{.metadata.name}\" in the list of objects\n", 1},
 		{"no,cm --sort-by=.metadata.name -o name", "configmap/c1\nconfigmap/c2\nnode/n\n", 0},
-		{"cm -o name --sort-by=.metadata", "error: the field {.metadata} cannot be sorted by: it is no single value\n", 1},
-		{"cm -o name --sort-by=.nope", "error: couldn't find any field with path \"{.nope}\" in the list of objects\n", 1},
+		{"cm -o name --sort-by=.metadata", "error: the field {.metadata} cannot be sorted by: it is no single value\n",
+			1},
+		{"cm -o name --sort-by=.nope", "error: couldn't find any field with path \"{.nope}\" in the list of objects\n",
+			1},
 		{"cm --subresource=status", "error: subresource cannot be used when bulk resources are specified\n", 1},
 		{"-f " + mixed + " -l app=nope", "No resources found in default namespace.\n", 0},
 		{"pv,svc", "No resources found\n", 0},

@@ -90,7 +90,8 @@ func sortItems(items []unstructured.Unstructured, by string) error {
 	return nil
 }
 
-// unsortable is the error of objects that cannot be put in order: none has the field, or they are tables of several kinds.
+// unsortable is the error of objects that cannot be put in order: none has the field, or they are tables of several
+// kinds.
 func unsortable(by string) error {
 	f, err := newField(by)
 	if err != nil {

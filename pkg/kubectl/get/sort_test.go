@@ -28,7 +28,8 @@ func TestSortQuantities(t *testing.T) {
 	t.Parallel()
 	var items []unstructured.Unstructured
 	for _, n := range []string{"1Gi", "100", "9", "10"} {
-		items = append(items, unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": n}, "size": n}})
+		items = append(items, unstructured.Unstructured{
+			Object: map[string]any{"metadata": map[string]any{"name": n}, "size": n}})
 	}
 	if err := sortItems(items, ".size"); err != nil {
 		t.Fatal(err)

@@ -49,7 +49,9 @@ func (o *Options) runWatch(ctx context.Context) error {
 	case len(infos) > 1 && o.named():
 		return errors.New("you may only watch a single resource or type of resource at a time")
 	}
-	query := resource.Query(&metav1.ListOptions{LabelSelector: o.request.LabelSelector, FieldSelector: o.request.FieldSelector, ResourceVersion: version})
+	query := resource.Query(
+		&metav1.ListOptions{LabelSelector: o.request.LabelSelector, FieldSelector: o.request.FieldSelector,
+			ResourceVersion: version})
 	if w.info.Name != "" {
 		query.Set("fieldSelector", "metadata.name="+w.info.Name)
 	}
@@ -158,7 +160,8 @@ func (w *watcher) object(event string, u *unstructured.Unstructured) error {
 		return w.printer.Print(u, w.Out)
 	}
 	if w.print.Output != "json" {
-		return w.printer.Print(&unstructured.Unstructured{Object: map[string]any{"type": event, "object": u.Object}}, w.Out)
+		return w.printer.Print(&unstructured.Unstructured{Object: map[string]any{"type": event, "object": u.Object}},
+			w.Out)
 	}
 	data, err := json.Marshal(struct {
 		Type   string         `json:"type"`

@@ -13,7 +13,8 @@ import (
 // TestWatchEventsInEveryFormat: what --output-watch-events prints keeps the format that -o asks for.
 func TestWatchEventsInEveryFormat(t *testing.T) {
 	t.Parallel()
-	c := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}}}
+	c := &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c"}}}
 	const event = `{"type":"ADDED","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}}` + "\n"
 	for output, want := range map[string]string{
 		"json": event,

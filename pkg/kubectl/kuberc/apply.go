@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Apply makes the preferences' command of args, if their word at the given place is an alias, and returns the arguments that the
-// alias stands for. word is where args name the command, -1 for nowhere. A built-in command is never replaced.
+// Apply makes the preferences' command of args, if their word at the given place is an alias, and returns the arguments
+// that the alias stands for. word is where args name the command, -1 for nowhere. A built-in command is never replaced.
 func (p *Preference) Apply(root *cobra.Command, args []string, word int) ([]string, error) {
 	if word < 0 {
 		return args, nil
@@ -23,7 +23,9 @@ func (p *Preference) Apply(root *cobra.Command, args []string, word int) ([]stri
 	alias := p.Aliases[at]
 	command := find(root, alias.Command)
 	if command == nil {
-		return nil, p.place.at("aliases", at, fmt.Errorf("command %q not found to set alias %q: %v", alias.Command, alias.Name, strings.Fields(alias.Command)))
+		return nil, p.place.at("aliases", at,
+			fmt.Errorf("command %q not found to set alias %q: %v", alias.Command, alias.Name,
+				strings.Fields(alias.Command)))
 	}
 	named := *command // with the flags of the command itself
 	named.Use, named.Aliases, named.GroupID = alias.Name, nil, ""
@@ -46,7 +48,9 @@ func (p *Preference) SetDefaults(root *cobra.Command, w io.Writer) {
 			fmt.Fprintf(w, "Warning: command %q not found to set kuberc override\n", d.Command)
 			continue
 		}
-		command.PreRunE = before(command, func() error { return p.set(command, d.Options, "defaults", i, "command "+d.Command) })
+		command.PreRunE = before(command, func() error {
+			return p.set(command, d.Options, "defaults", i, "command "+d.Command)
+		})
 	}
 }
 
@@ -82,7 +86,9 @@ func Wrong(err error) error { return &Error{err} }
 func find(root *cobra.Command, words string) *cobra.Command {
 	c := root
 	for _, w := range strings.Fields(words) {
-		at := slices.IndexFunc(c.Commands(), func(sub *cobra.Command) bool { return sub.Name() == w || sub.HasAlias(w) })
+		at := slices.IndexFunc(c.Commands(), func(sub *cobra.Command) bool {
+			return sub.Name() == w || sub.HasAlias(w)
+		})
 		if at < 0 {
 			return nil
 		}
@@ -107,14 +113,15 @@ func (p *Preference) set(command *cobra.Command, options []Option, field string,
 			continue
 		}
 		if err := command.Flags().Set(o.Name, o.Default); err != nil {
-			return p.place.at(field, i, fmt.Errorf("could not apply value %s to flag %s of %s: %w", o.Default, o.Name, what, err))
+			return p.place.at(field, i,
+				fmt.Errorf("could not apply value %s to flag %s of %s: %w", o.Default, o.Name, what, err))
 		}
 	}
 	return nil
 }
 
-// FlagOf is the value of --kuberc in args, which says where the preferences are before anything is parsed. known are the flags of
-// all commands.
+// FlagOf is the value of --kuberc in args, which says where the preferences are before anything is parsed. known are
+// the flags of all commands.
 func FlagOf(args []string, known *pflag.FlagSet) string {
 	value := ""
 	for i := 0; i < len(args) && args[i] != "--"; i++ {

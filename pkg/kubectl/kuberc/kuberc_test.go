@@ -49,7 +49,8 @@ func TestMistakesArePlaced(t *testing.T) {
 	}
 	var said bytes.Buffer
 	l := write(t, "kind: Other\n---\n"+head+"# a comment\n\n\naliases: []\n\nnosuch: 1\n")
-	if p, err := Load(l, &said); p == nil || err != nil || said.String() != "kuberc: ignoring strict decoding error in "+l.Path+": line 10: unknown field nosuch\n" {
+	if p, err := Load(l, &said); p == nil || err != nil ||
+		said.String() != "kuberc: ignoring strict decoding error in "+l.Path+": line 10: unknown field nosuch\n" {
 		t.Errorf("an unknown field: %v, %v, %q", p, err, said.String())
 	}
 }
@@ -60,9 +61,13 @@ func TestBuiltInsStay(t *testing.T) {
 	root := &cobra.Command{Use: "kubectl"}
 	ran := ""
 	for _, name := range []string{"get", "delete"} {
-		root.AddCommand(&cobra.Command{Use: name, RunE: func(_ *cobra.Command, args []string) error { ran = name + " " + strings.Join(args, " "); return nil }})
+		root.AddCommand(&cobra.Command{Use: name, RunE: func(_ *cobra.Command, args []string) error {
+			ran = name + " " + strings.Join(args, " ")
+			return nil
+		}})
 	}
-	p := &Preference{Aliases: []Alias{{Name: "get", Command: "delete"}, {Name: "rm", Command: "delete", Prepended: []string{"cm"}, Appended: []string{"last"}}}}
+	p := &Preference{Aliases: []Alias{{Name: "get", Command: "delete"},
+		{Name: "rm", Command: "delete", Prepended: []string{"cm"}, Appended: []string{"last"}}}}
 	for line, want := range map[string]string{"get x": "get x", "rm x": "delete cm x last"} {
 		args, err := p.Apply(root, strings.Fields(line), 0)
 		if err != nil {

@@ -17,8 +17,8 @@ import (
 // maxFile bounds what is read of a kuberc file.
 const maxFile = 1 << 20
 
-// Location is where the preferences are: the file of --kuberc or of $KUBERC, which must exist, or ~/.kube/kuberc. Off says that
-// $KUBERC turns them off.
+// Location is where the preferences are: the file of --kuberc or of $KUBERC, which must exist, or ~/.kube/kuberc. Off
+// says that $KUBERC turns them off.
 type Location struct {
 	Path     string
 	Explicit bool
@@ -33,7 +33,8 @@ func Locate(flag string) (Location, error) {
 	env := os.Getenv("KUBERC")
 	switch {
 	case env == "off" && flag != "":
-		return Location{}, errors.New("kuberc error disabling kuberc via KUBERC=off and passing kuberc flag are mutually exclusive")
+		return Location{}, errors.New(
+			"kuberc error disabling kuberc via KUBERC=off and passing kuberc flag are mutually exclusive")
 	case env == "off":
 		return Location{Off: true}, nil
 	case flag != "":
@@ -72,8 +73,8 @@ func (p place) at(field string, i int, err error) error {
 	return fmt.Errorf("%s: line %d: %w", p.file, line, err)
 }
 
-// Load reads a file: its first document of a version that is known. What the version does not have is warned of on w. A file that
-// is not there, where it need not be, and an empty one are no preferences: nil.
+// Load reads a file: its first document of a version that is known. What the version does not have is warned of on w. A
+// file that is not there, where it need not be, and an empty one are no preferences: nil.
 func Load(l Location, w io.Writer) (*Preference, error) {
 	if l.Off {
 		return nil, nil
@@ -117,7 +118,8 @@ func parse(file string, data []byte) (p *Preference, warning string, err error) 
 	for {
 		var document yaml.Node
 		if err := d.Decode(&document); errors.Is(err, io.EOF) {
-			return nil, "", fmt.Errorf("%s: line %d: no valid preferences found: want kind %s of %s", file, max(line, 1), kind, groupV1beta1)
+			return nil, "", fmt.Errorf("%s: line %d: no valid preferences found: want kind %s of %s", file,
+				max(line, 1), kind, groupV1beta1)
 		} else if err != nil {
 			return nil, "", fmt.Errorf("%s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
 		}
@@ -190,7 +192,8 @@ func decode(root *yaml.Node, strict *yaml.Decoder) (*Preference, string, error) 
 	return nil, "", nil
 }
 
-// known decodes root into out. Fields that out does not have, which strict finds, are the warning, values of a wrong type an error.
+// known decodes root into out. Fields that out does not have, which strict finds, are the warning, values of a wrong
+// type an error.
 func known(root *yaml.Node, strict *yaml.Decoder, out any) (warning string, err error) {
 	if err := root.Decode(out); err != nil {
 		return "", plain(err)

@@ -1,5 +1,5 @@
-// Package kuberc is the user's preferences: aliases of commands, other defaults of their flags, and which credential plug-ins may
-// run. "kubectl kuberc" shows and changes them.
+// Package kuberc is the user's preferences: aliases of commands, other defaults of their flags, and which credential
+// plug-ins may run. "kubectl kuberc" shows and changes them.
 package kuberc
 
 import (
@@ -103,19 +103,24 @@ func (p *Preference) validate() error {
 	switch p.Policy {
 	case "", "AllowAll", "DenyAll":
 		if p.Allowed != nil {
-			return p.place.at("credentialPluginAllowlist", -1, fmt.Errorf("misconfigured credential plugin allowlist: plugin policy is %q but allowlist is non-nil", p.Policy))
+			return p.place.at("credentialPluginAllowlist", -1,
+				fmt.Errorf("misconfigured credential plugin allowlist: plugin policy is %q but allowlist is non-nil",
+					p.Policy))
 		}
 	case "Allowlist":
 		if p.Allowed == nil {
-			return p.place.at("credentialPluginPolicy", -1, errors.New(`credential plugin policy set to "Allowlist", but allowlist is unspecified`))
+			return p.place.at("credentialPluginPolicy", -1,
+				errors.New(`credential plugin policy set to "Allowlist", but allowlist is unspecified`))
 		}
 		for i, e := range p.Allowed {
 			if e == (Entry{}) {
-				return p.place.at("credentialPluginAllowlist", i, fmt.Errorf("misconfigured credential plugin allowlist: empty allowlist entry #%d", i+1))
+				return p.place.at("credentialPluginAllowlist", i,
+					fmt.Errorf("misconfigured credential plugin allowlist: empty allowlist entry #%d", i+1))
 			}
 			for _, program := range []string{e.Name, e.Command} {
 				if clean := filepath.Clean(program); program != "" && clean != program {
-					return p.place.at("credentialPluginAllowlist", i, fmt.Errorf("non-normalized file path: %q vs %q", program, clean))
+					return p.place.at("credentialPluginAllowlist", i,
+						fmt.Errorf("non-normalized file path: %q vs %q", program, clean))
 				}
 			}
 		}
@@ -134,8 +139,8 @@ func alphabetical(s string) bool {
 	return s != ""
 }
 
-// PluginPolicy is the policy in client-go's words. Of an entry with both fields both must be met: one that says two different
-// programs allows none.
+// PluginPolicy is the policy in client-go's words. Of an entry with both fields both must be met: one that says two
+// different programs allows none.
 func (p *Preference) PluginPolicy() clientcmdapi.PluginPolicy {
 	out := clientcmdapi.PluginPolicy{PolicyType: clientcmdapi.PolicyType(p.Policy)}
 	for _, e := range p.Allowed {

@@ -39,11 +39,16 @@ func newSet(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	_ = cmd.MarkFlagRequired("section") // the flag was added above
 	set.StringVar(&o.command, "command", "", "Command to configure (e.g., 'get', 'create', 'set env')")
 	set.StringVar(&o.name, "name", "", "Alias name (required for --section=aliases)")
-	set.StringArrayVar(&o.options, "option", []string{}, "Flag option in the form flag=value (can be specified multiple times)")
-	set.StringArrayVar(&o.prepended, "prependarg", []string{}, "Argument to prepend to the command (can be specified multiple times, for aliases only)")
-	set.StringArrayVar(&o.appended, "appendarg", []string{}, "Argument to append to the command (can be specified multiple times, for aliases only)")
-	set.StringVar(&o.policy, "policy", "", "Plugin policy to use for exec credential plugins, must be one of 'AllowAll', 'DenyAll' or 'Allowlist'")
-	set.StringArrayVar(&o.allowed, "allowlist-entry", []string{}, "Allowlist entry the form field=value (can be specified multiple times)")
+	set.StringArrayVar(&o.options, "option", []string{},
+		"Flag option in the form flag=value (can be specified multiple times)")
+	set.StringArrayVar(&o.prepended, "prependarg", []string{},
+		"Argument to prepend to the command (can be specified multiple times, for aliases only)")
+	set.StringArrayVar(&o.appended, "appendarg", []string{},
+		"Argument to append to the command (can be specified multiple times, for aliases only)")
+	set.StringVar(&o.policy, "policy", "",
+		"Plugin policy to use for exec credential plugins, must be one of 'AllowAll', 'DenyAll' or 'Allowlist'")
+	set.StringArrayVar(&o.allowed, "allowlist-entry", []string{},
+		"Allowlist entry the form field=value (can be specified multiple times)")
 	set.BoolVar(&o.overwrite, "overwrite", false, "Allow overwriting existing entries")
 	return cmd
 }

@@ -60,20 +60,27 @@ func (o *Options) addFlags(set *pflag.FlagSet) {
 	set.BoolVar(&o.functions.Network, "network", false, "enable network access for functions that declare it")
 	set.StringVar(&o.functions.NetworkName, "network-name", "bridge", "the docker network to run the container in")
 	set.StringArrayVar(&o.functions.Mounts, "mount", []string{}, "a list of storage options read from the filesystem")
-	set.StringArrayVarP(&o.functions.Env, "env", "e", []string{}, "a list of environment variables to be used by functions")
-	set.BoolVar(&o.functions.AsCurrentUser, "as-current-user", false, "use the uid and gid of the command executor to run the function in the container")
-	set.StringVar(&o.loadRestrictor, "load-restrictor", types.LoadRestrictionsRootOnly.String(), "if set to 'LoadRestrictionsNone', local kustomizations may load files from outside their root. This does, however, break the relocatability of the kustomization.")
+	set.StringArrayVarP(&o.functions.Env, "env", "e", []string{},
+		"a list of environment variables to be used by functions")
+	set.BoolVar(&o.functions.AsCurrentUser, "as-current-user", false,
+		"use the uid and gid of the command executor to run the function in the container")
+	set.StringVar(&o.loadRestrictor, "load-restrictor", types.LoadRestrictionsRootOnly.String(),
+		"if set to 'LoadRestrictionsNone', local kustomizations may load files from outside their root. This does, however, break the relocatability of the kustomization.")
 	set.BoolVar(&o.plugins, "enable-alpha-plugins", false, "enable kustomize plugins")
-	set.StringVar(&o.reorder, "reorder", string(krusty.ReorderOptionLegacy), "Reorder the resources just before output: 'legacy' or 'none'.")
+	set.StringVar(&o.reorder, "reorder", string(krusty.ReorderOptionLegacy),
+		"Reorder the resources just before output: 'legacy' or 'none'.")
 	set.BoolVar(&o.managedBy, "enable-managedby-label", false, "enable adding "+konfig.ManagedbyLabelKey)
 	set.BoolVar(&o.helm.Enabled, "enable-helm", false, "Enable use of the Helm chart inflator generator.")
 	set.StringVar(&o.helm.Command, "helm-command", "helm", "helm command (path to executable)")
-	set.StringArrayVar(&o.helm.ApiVersions, "helm-api-versions", []string{}, "Kubernetes api versions used by Helm for Capabilities.APIVersions")
-	set.StringVar(&o.helm.KubeVersion, "helm-kube-version", "", "Kubernetes version used by Helm for Capabilities.KubeVersion")
+	set.StringArrayVar(&o.helm.ApiVersions, "helm-api-versions", []string{},
+		"Kubernetes api versions used by Helm for Capabilities.APIVersions")
+	set.StringVar(&o.helm.KubeVersion, "helm-kube-version", "",
+		"Kubernetes version used by Helm for Capabilities.KubeVersion")
 	set.BoolVar(&o.helm.Debug, "helm-debug", false, "Enable debug output from the Helm chart inflator generator.")
 	// The flags were added above.
 	_ = set.MarkDeprecated("reorder", "use the new 'sortOptions' field in kustomization.yaml instead.")
-	_ = set.MarkDeprecated("enable-managedby-label", "The flag `enable-managedby-label` has been deprecated. Use the `managedByLabel` option in the `buildMetadata` field instead.")
+	_ = set.MarkDeprecated("enable-managedby-label",
+		"The flag `enable-managedby-label` has been deprecated. Use the `managedByLabel` option in the `buildMetadata` field instead.")
 }
 
 // Complete takes the directory.
@@ -93,7 +100,8 @@ func (o *Options) Complete(_ *cli.Factory, cmd *cobra.Command, args []string) er
 
 // Validate judges the values of flags.
 func (o *Options) Validate() error {
-	if err := oneOf("load-restrictor", o.loadRestrictor, types.LoadRestrictionsRootOnly.String(), types.LoadRestrictionsNone.String()); o.loadRestrictor != "" && err != nil {
+	if err := oneOf("load-restrictor", o.loadRestrictor, types.LoadRestrictionsRootOnly.String(),
+		types.LoadRestrictionsNone.String()); o.loadRestrictor != "" && err != nil {
 		return err
 	}
 	return oneOf("reorder", o.reorder, string(krusty.ReorderOptionLegacy), string(krusty.ReorderOptionNone))
@@ -149,8 +157,8 @@ func (o *Options) Run(context.Context) error {
 	return err
 }
 
-// writeEach writes each object to a file of its own in the directory of -o, called by its namespace (where there are several),
-// group, version, kind and name.
+// writeEach writes each object to a file of its own in the directory of -o, called by its namespace (where there are
+// several), group, version, kind and name.
 func (o *Options) writeEach(m resmap.ResMap) error {
 	byNamespace := m.GroupedByCurrentNamespace()
 	for ns, resources := range byNamespace {

@@ -43,7 +43,8 @@ func TestFilesStayInTheDirectory(t *testing.T) {
 		}
 		return err
 	})
-	want := []string{"default_v1_configmap_..-..-gone.yaml", "n_v1_configmap_a.yaml", "rbac.authorization.k8s.io_v1_clusterrole_system:x-y.yaml"}
+	want := []string{"default_v1_configmap_..-..-gone.yaml", "n_v1_configmap_a.yaml",
+		"rbac.authorization.k8s.io_v1_clusterrole_system:x-y.yaml"}
 	if slices.Sort(got); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}

@@ -28,7 +28,8 @@ const example = `  # Update pod 'foo' with the label 'unhealthy' and the value '
 
 // NewCommand makes the command.
 func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	o := metadata.New(metadata.Kind{Noun: "label", Nouns: "labels", Done: "labeled", File: "pod", ListAlone: true, Parse: parse, Judge: judge}, "kubectl-label", streams)
+	o := metadata.New(metadata.Kind{Noun: "label", Nouns: "labels", Done: "labeled", File: "pod", ListAlone: true,
+		Parse: parse, Judge: judge}, "kubectl-label", streams)
 	cmd := &cobra.Command{
 		Use:     "label [--overwrite] (-f FILENAME | TYPE NAME) KEY_1=VAL_1 ... KEY_N=VAL_N [--resource-version=version]",
 		Short:   "Update the labels on a resource",
@@ -71,8 +72,8 @@ func parse(pairs []string) (metadata.Change, error) {
 	return c, nil
 }
 
-// judge sends the labels that really change. If none of those that were asked for does, the object is asked only whether it has
-// the version that was named.
+// judge sends the labels that really change. If none of those that were asked for does, the object is asked only
+// whether it has the version that was named.
 func judge(o *metadata.Options, current map[string]string) (*metadata.Change, string, error) {
 	c, err := differences(o, current)
 	switch {

@@ -29,7 +29,8 @@ func TestChanges(t *testing.T) {
 		{"cm c a- -o jsonpath={.metadata.labels}", "{}"},
 		{"cm c d x=y --resource-version=1", "error: --resource-version may only be used with a single resource\n"},
 	} {
-		s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default","labels":{"a":"b"},"annotations":{"a":"b"}}}`,
+		s := writetest.NewServer(t,
+			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"default","labels":{"a":"b"},"annotations":{"a":"b"}}}`,
 			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"d","namespace":"default"}}`)
 		got, _ := writetest.Run(t, NewCommand, s.URL, "", append([]string{"label"}, strings.Fields(c.args)...)...)
 		if got != c.want {

@@ -9,8 +9,9 @@ import (
 // chunk is how much of a log is read and written at once, in bytes. A longer line is written in pieces of it.
 const chunk = 256 << 10
 
-// lines copies r to w until r ends or fails, as fast as it comes: what has arrived is written before more is waited for, up to the
-// last end of a line in it. Each line begins with head. An end without an end of line is written as it is.
+// lines copies r to w until r ends or fails, as fast as it comes: what has arrived is written before more is waited
+// for, up to the last end of a line in it. Each line begins with head. An end without an end of line is written as it
+// is.
 func lines(w io.Writer, r io.Reader, head string) error {
 	in, held := make([]byte, chunk), 0 // held is how much of in begins a line that has no end yet
 	l := liner{w: w, head: []byte(head), fresh: true}

@@ -22,15 +22,19 @@ func slowly(text, head string) string {
 func TestLines(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 3*chunk+7)
-	for _, text := range []string{"", "a", "a\n", "\n\n", "a\nb", "a\nbc\n\nd\n", long, long + "\n" + long, "a\n" + long + "\nb\n", strings.Repeat("some words\n", chunk/8)} {
+	for _, text := range []string{"", "a", "a\n", "\n\n", "a\nb", "a\nbc\n\nd\n", long, long + "\n" + long,
+		"a\n" + long + "\nb\n", strings.Repeat("some words\n", chunk/8)} {
 		for _, head := range []string{"", "[pod/p/c] "} {
 			for name, reader := range map[string]func(io.Reader) io.Reader{
-				"at once": func(r io.Reader) io.Reader { return r }, "half": iotest.HalfReader, "with its end": iotest.DataErrReader,
+				"at once": func(r io.Reader) io.Reader {
+					return r
+				}, "half": iotest.HalfReader, "with its end": iotest.DataErrReader,
 			} {
 				var out bytes.Buffer
 				err := lines(&out, reader(strings.NewReader(text)), head)
 				if want := slowly(text, head); err != nil || out.String() != want {
-					t.Errorf("%s, %.20q of %d bytes, head %q: %v, %d bytes, want %d", name, text, len(text), head, err, out.Len(), len(want))
+					t.Errorf("%s, %.20q of %d bytes, head %q: %v, %d bytes, want %d", name, text, len(text), head, err,
+						out.Len(), len(want))
 				}
 			}
 		}

@@ -54,21 +54,30 @@ kubectl logs deployment/hello`,
 	}
 	set := cmd.Flags()
 	set.BoolVarP(&o.follow, "follow", "f", false, "Specify if the logs should be streamed.")
-	set.BoolVarP(&o.previous, "previous", "p", false, "If true, print the logs for the previous instance of the container in a pod if it exists.")
+	set.BoolVarP(&o.previous, "previous", "p", false,
+		"If true, print the logs for the previous instance of the container in a pod if it exists.")
 	set.BoolVar(&o.timestamps, "timestamps", false, "Include timestamps on each line in the log output")
 	set.BoolVar(&o.prefix, "prefix", false, "Prefix each log line with the log source (pod name and container name)")
 	set.BoolVar(&o.allContainers, "all-containers", false, "Get all containers' logs in the pod(s).")
 	set.BoolVar(&o.allPods, "all-pods", false, "Get logs from all pod(s). Sets prefix to true.")
-	set.BoolVar(&o.ignoreErrors, "ignore-errors", false, "If watching / following pod logs, allow for any errors that occur to be non-fatal")
-	set.BoolVar(&o.insecure, "insecure-skip-tls-verify-backend", false, "Skip verifying the identity of the kubelet that logs are requested from.  In theory, an attacker could provide invalid log content back. You might want to use this if your kubelet serving certificates have expired.")
+	set.BoolVar(&o.ignoreErrors, "ignore-errors", false,
+		"If watching / following pod logs, allow for any errors that occur to be non-fatal")
+	set.BoolVar(&o.insecure, "insecure-skip-tls-verify-backend", false,
+		"Skip verifying the identity of the kubelet that logs are requested from.  In theory, an attacker could provide invalid log content back. You might want to use this if your kubelet serving certificates have expired.")
 	set.StringVarP(&o.container, "container", "c", "", "Print the logs of this container")
-	set.StringVar(&o.sinceTime, "since-time", "", "Only return logs after a specific date (RFC3339). Defaults to all logs. Only one of since-time / since may be used.")
-	set.DurationVar(&o.since, "since", 0, "Only return logs newer than a relative duration like 5s, 2m, or 3h. Defaults to all logs. Only one of since-time / since may be used.")
-	set.DurationVar(&o.podTimeout, "pod-running-timeout", 20*time.Second, "The length of time (like 5s, 2m, or 3h, higher than zero) to wait until at least one pod is running")
-	set.StringVarP(&o.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
-	set.Int64Var(&o.tail, "tail", -1, "Lines of recent log file to display. Defaults to -1 with no selector, showing all log lines otherwise 10, if a selector is provided.")
+	set.StringVar(&o.sinceTime, "since-time", "",
+		"Only return logs after a specific date (RFC3339). Defaults to all logs. Only one of since-time / since may be used.")
+	set.DurationVar(&o.since, "since", 0,
+		"Only return logs newer than a relative duration like 5s, 2m, or 3h. Defaults to all logs. Only one of since-time / since may be used.")
+	set.DurationVar(&o.podTimeout, "pod-running-timeout", 20*time.Second,
+		"The length of time (like 5s, 2m, or 3h, higher than zero) to wait until at least one pod is running")
+	set.StringVarP(&o.selector, "selector", "l", "",
+		"Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+	set.Int64Var(&o.tail, "tail", -1,
+		"Lines of recent log file to display. Defaults to -1 with no selector, showing all log lines otherwise 10, if a selector is provided.")
 	set.Int64Var(&o.limit, "limit-bytes", 0, "Maximum bytes of logs to return. Defaults to no limit.")
-	set.IntVar(&o.maxRequests, "max-log-requests", 5, "Specify maximum number of concurrent logs to follow when using by a selector. Defaults to 5.")
+	set.IntVar(&o.maxRequests, "max-log-requests", 5,
+		"Specify maximum number of concurrent logs to follow when using by a selector. Defaults to 5.")
 	return cmd
 }
 

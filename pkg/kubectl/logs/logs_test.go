@@ -20,12 +20,14 @@ import (
 // pod reads "name app container..."; "setup!" is an init container, "debug?" an ephemeral one.
 func pod(text string) corev1.Pod {
 	words := strings.Fields(text)
-	p := corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: words[0], Labels: map[string]string{"app": words[1]}}}
+	p := corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: words[0], Labels: map[string]string{"app": words[1]}}}
 	for _, w := range words[2:] {
 		if name, ok := strings.CutSuffix(w, "!"); ok {
 			p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: name})
 		} else if name, ok := strings.CutSuffix(w, "?"); ok {
-			p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name}})
+			p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers,
+				corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name}})
 		} else {
 			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: w})
 		}
@@ -33,8 +35,8 @@ func pod(text string) corev1.Pod {
 	return p
 }
 
-// server has the pods; the log of a container is its query in one line and a last line without an end. The container "broken"
-// has none.
+// server has the pods; the log of a container is its query in one line and a last line without an end. The container
+// "broken" has none.
 func server(t *testing.T, texts ...string) string {
 	t.Helper()
 	pods := map[string]corev1.Pod{}
@@ -59,7 +61,8 @@ func server(t *testing.T, texts ...string) string {
 		case known && log && r.URL.Query().Get("container") == "broken":
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
-			answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Message: "nothing to read", Reason: metav1.StatusReasonBadRequest, Code: 400}
+			answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure",
+				Message: "nothing to read", Reason: metav1.StatusReasonBadRequest, Code: 400}
 		case known && log:
 			query, err := url.QueryUnescape(r.URL.Query().Encode())
 			if err != nil {
@@ -72,7 +75,8 @@ func server(t *testing.T, texts ...string) string {
 		default:
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusNotFound)
-			answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Message: fmt.Sprintf("pods %q not found", name), Reason: metav1.StatusReasonNotFound, Code: 404}
+			answer = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure",
+				Message: fmt.Sprintf("pods %q not found", name), Reason: metav1.StatusReasonNotFound, Code: 404}
 		}
 		if err := json.NewEncoder(w).Encode(answer); err != nil {
 			t.Error(err)
@@ -95,7 +99,8 @@ func TestLogs(t *testing.T) {
 		{"two y", "two container=y\nend"},
 		{"two -c setup", "two container=setup\nend"},
 		{"two --all-containers", "two container=setup\nendtwo container=x\nendtwo container=y\nend"},
-		{"all --all-containers --prefix", "[pod/all/i] all container=i\n[pod/all/i] end[pod/all/m] all container=m\n[pod/all/m] end[pod/all/d] all container=d\n[pod/all/d] end"},
+		{"all --all-containers --prefix",
+			"[pod/all/i] all container=i\n[pod/all/i] end[pod/all/m] all container=m\n[pod/all/m] end[pod/all/d] all container=d\n[pod/all/d] end"},
 		{"-l app=a", "one container=main&tailLines=10\nendtwo container=x&tailLines=10\nendDefaulted container \"x\" out of: x, y, setup (init)\n"},
 		{"-l app=a --tail=-1 -c main", "error: container main is not valid for pod two out of: x, y, setup (init)\n"},
 		{"-l app=nobody", "No resources found in default namespace.\n"},
@@ -121,7 +126,8 @@ func TestRefused(t *testing.T) {
 		{"a b c", usage},
 		{"one -l app=a", "only a selector (-l) or a POD name is allowed"},
 		{"two x -c y", "only one of -c or an inline [CONTAINER] arg is allowed"},
-		{"one --since=1s --since-time=2020-01-01T00:00:00Z", "at most one of `sinceTime` or `sinceSeconds` may be specified"},
+		{"one --since=1s --since-time=2020-01-01T00:00:00Z",
+			"at most one of `sinceTime` or `sinceSeconds` may be specified"},
 		{"one --since-time=yesterday", "cannot parse \"yesterday\""},
 		{"one --since=-1s", "--since must be greater than 0"},
 		{"one --tail=-2", "--tail must be greater than or equal to -1"},
@@ -129,11 +135,13 @@ func TestRefused(t *testing.T) {
 		{"two --all-containers -c x", "--all-containers=true should not be specified with container name x"},
 		{"two -c zz", "container zz is not valid for pod two out of: x, y, setup (init)"},
 		{"nosuch", "error from server (NotFound): pods \"nosuch\" not found in namespace \"default\""},
-		{"-l app=a -f --max-log-requests=1", "you are attempting to follow 2 log streams, but maximum allowed concurrency is 1, use --max-log-requests to increase the limit"},
+		{"-l app=a -f --max-log-requests=1",
+			"you are attempting to follow 2 log streams, but maximum allowed concurrency is 1, use --max-log-requests to increase the limit"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			t.Parallel()
-			got, code := writetest.Run(t, NewCommand, server(t, "one a main", "two a x y setup!"), "", append([]string{"logs"}, strings.Fields(c.args)...)...)
+			got, code := writetest.Run(t, NewCommand, server(t, "one a main", "two a x y setup!"), "",
+				append([]string{"logs"}, strings.Fields(c.args)...)...)
 			if code != 1 || !strings.Contains(got, c.want) || strings.Contains(got, "\nend") {
 				t.Errorf("code %d\n%s\nwant\n%s", code, got, c.want)
 			}
@@ -144,8 +152,10 @@ func TestRefused(t *testing.T) {
 // TestTogether: lines of several logs are not mixed within one.
 func TestTogether(t *testing.T) {
 	t.Parallel()
-	got, code := writetest.Run(t, NewCommand, server(t, "one a main", "two a x"), "", "logs", "-f", "-l", "app=a", "--prefix")
-	for _, want := range []string{"[pod/one/main] one container=main&follow=true&tailLines=10\n", "[pod/two/x] two container=x&follow=true&tailLines=10\n", "[pod/one/main] end", "[pod/two/x] end"} {
+	got, code := writetest.Run(t, NewCommand, server(t, "one a main", "two a x"), "", "logs", "-f", "-l", "app=a",
+		"--prefix")
+	for _, want := range []string{"[pod/one/main] one container=main&follow=true&tailLines=10\n",
+		"[pod/two/x] two container=x&follow=true&tailLines=10\n", "[pod/one/main] end", "[pod/two/x] end"} {
 		if code != 0 || strings.Count(got, want) != 1 {
 			t.Errorf("code %d, no line %q in\n%s", code, want, got)
 		}
@@ -169,7 +179,9 @@ func TestLineWriterKeepsLinesWhole(t *testing.T) {
 	}
 	all.Wait()
 	got := strings.SplitAfter(out.String(), "\n")
-	if slices.ContainsFunc(got[:len(got)-1], func(l string) bool { return !slices.Contains(lines, l) }) || len(got) != 201 {
+	if slices.ContainsFunc(got[:len(got)-1], func(l string) bool {
+		return !slices.Contains(lines, l)
+	}) || len(got) != 201 {
 		t.Errorf("%d lines, some mixed", len(got)-1)
 	}
 }

@@ -1,5 +1,5 @@
-// Package metadata is what "kubectl label" and "kubectl annotate" share: both set and remove keys of one map of an object's
-// metadata. What differs (words, which keys are allowed, which changes count) is a Kind.
+// Package metadata is what "kubectl label" and "kubectl annotate" share: both set and remove keys of one map of an
+// object's metadata. What differs (words, which keys are allowed, which changes count) is a Kind.
 package metadata
 
 import (
@@ -20,7 +20,8 @@ import (
 
 // Kind is one of the maps and how its verb treats it.
 type Kind struct {
-	// Noun names one entry ("label"), Nouns the map as it is called below metadata ("labels"), Done the result ("labeled").
+	// Noun names one entry ("label"), Nouns the map as it is called below metadata ("labels"), Done the result
+	// ("labeled").
 	Noun, Nouns, Done string
 	// File is what a file is called in the error that asks for one ("pod" for pod.yaml).
 	File string
@@ -28,8 +29,8 @@ type Kind struct {
 	ListAlone bool
 	// Parse reads the arguments "key=value" and "key-".
 	Parse func(pairs []string) (Change, error)
-	// Judge says what is sent of the change o.Change to an object whose map is now current, and how the result is called. A
-	// nil change sends nothing.
+	// Judge says what is sent of the change o.Change to an object whose map is now current, and how the result is
+	// called. A nil change sends nothing.
 	Judge func(o *Options, current map[string]string) (*Change, string, error)
 }
 
@@ -102,7 +103,8 @@ func (o *Options) Validate() error {
 	case o.target.All && o.target.FieldSelector != "":
 		return errors.New("cannot set --all and --field-selector at the same time")
 	case o.Local && len(o.args) > 0:
-		return fmt.Errorf("can only use local files by -f %[1]s.yaml or --filename=%[1]s.json when --local=true is set", o.kind.File)
+		return fmt.Errorf("can only use local files by -f %[1]s.yaml or --filename=%[1]s.json when --local=true is set",
+			o.kind.File)
 	case o.List && o.Print.Output != "" && o.kind.ListAlone:
 		return errors.New("--list and --output may not be specified together")
 	case len(o.args) == 0 && o.target.Files.Empty():
@@ -143,7 +145,8 @@ func (o *Options) one(ctx context.Context, i *resource.Info, several bool) error
 	indent := ""
 	if several {
 		indent = " "
-		fmt.Fprintf(o.Out, "Listing %s for %s.%s/%s:\n", o.kind.Nouns, i.Object.GetKind(), i.Mapping.GroupVersionKind.Group, i.Name)
+		fmt.Fprintf(o.Out, "Listing %s for %s.%s/%s:\n", o.kind.Nouns, i.Object.GetKind(),
+			i.Mapping.GroupVersionKind.Group, i.Name)
 	}
 	now := o.current(i.Object)
 	for _, k := range slices.Sorted(maps.Keys(now)) {

@@ -31,7 +31,8 @@ const example = `  # Partially update a node using a strategic merge patch, spec
 
 // kinds are the values of --type.
 func kinds() map[string]types.PatchType {
-	return map[string]types.PatchType{"json": types.JSONPatchType, "merge": types.MergePatchType, "strategic": types.StrategicMergePatchType}
+	return map[string]types.PatchType{"json": types.JSONPatchType, "merge": types.MergePatchType,
+		"strategic": types.StrategicMergePatchType}
 }
 
 // Options is one run of "kubectl patch".
@@ -63,8 +64,10 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	set.StringVarP(&o.patch, "patch", "p", "", "The patch to be applied to the resource JSON or YAML file.")
 	set.StringVar(&o.file, "patch-file", "", "A file containing a patch to be applied to the resource.")
 	set.StringVar(&o.kind, "type", "strategic", "The type of patch being provided; one of [json merge strategic]")
-	set.StringVar(&o.subresource, "subresource", "", "If specified, patch will operate on the subresource of the requested object.")
-	set.BoolVar(&o.local, "local", false, "If true, patch will operate on the content of the file, not the server-side resource.")
+	set.StringVar(&o.subresource, "subresource", "",
+		"If specified, patch will operate on the subresource of the requested object.")
+	set.BoolVar(&o.local, "local", false,
+		"If true, patch will operate on the content of the file, not the server-side resource.")
 	return cmd
 }
 
@@ -165,7 +168,8 @@ func apply(kind types.PatchType, obj *unstructured.Unstructured, patch []byte) (
 	default:
 		typed := write.Typed(obj.GroupVersionKind())
 		if typed == nil {
-			return nil, fmt.Errorf("strategic merge patch is not supported for %s locally, try --type merge", obj.GroupVersionKind())
+			return nil, fmt.Errorf("strategic merge patch is not supported for %s locally, try --type merge",
+				obj.GroupVersionKind())
 		}
 		if patched, err = strategicpatch.StrategicMergePatch(data, patch, typed); err != nil {
 			return nil, fmt.Errorf("apply the patch: %w", err)

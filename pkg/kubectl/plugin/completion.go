@@ -14,7 +14,8 @@ import (
 	"bonsai/pkg/kubectl/cli"
 )
 
-// completer is how the name of a program begins that completes the arguments of a plug-in: kubectl_complete-foo those of kubectl-foo.
+// completer is how the name of a program begins that completes the arguments of a plug-in: kubectl_complete-foo those
+// of kubectl-foo.
 const completer = "kubectl_complete-"
 
 // maxCompletions bounds what is read of a completer, in bytes.
@@ -25,8 +26,9 @@ func Describe(word string) string {
 	return fmt.Sprintf("The command %s is a plugin installed by the user", word)
 }
 
-// AddCompletions adds the plug-ins to root as commands that can be completed but not run. words are what is to be completed, the last
-// one begun. Behind the word of a plug-in, root's flags are taken away: they are none of the plug-in's.
+// AddCompletions adds the plug-ins to root as commands that can be completed but not run. words are what is to be
+// completed, the last one begun. Behind the word of a plug-in, root's flags are taken away: they are none of the
+// plug-in's.
 func AddCompletions(root *cobra.Command, streams cli.IOStreams, words []string) {
 	if strings.HasPrefix(words[0], "-") || len(words) > 1 && child(root, words[0]) != nil {
 		return // flags do not stand before a plug-in; or it is a command of kubectl's
@@ -52,15 +54,17 @@ func AddCompletions(root *cobra.Command, streams cli.IOStreams, words []string) 
 
 // child is the command called word directly below c, nil for none.
 func child(c *cobra.Command, word string) *cobra.Command {
-	at := slices.IndexFunc(c.Commands(), func(sub *cobra.Command) bool { return sub.Name() == word || sub.HasAlias(word) })
+	at := slices.IndexFunc(c.Commands(), func(sub *cobra.Command) bool {
+		return sub.Name() == word || sub.HasAlias(word)
+	})
 	if at < 0 {
 		return nil
 	}
 	return c.Commands()[at]
 }
 
-// complete asks the completer of the plug-in of these words: its lines are what completes, the last one may be ":" and cobra's number of
-// what the shell is to do with them. Without a completer, or if it fails, nothing completes.
+// complete asks the completer of the plug-in of these words: its lines are what completes, the last one may be ":" and
+// cobra's number of what the shell is to do with them. Without a completer, or if it fails, nothing completes.
 func complete(streams cli.IOStreams, words []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		path, err := exec.LookPath(completer + fileName(words))

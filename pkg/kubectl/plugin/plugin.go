@@ -19,9 +19,9 @@ import (
 
 const prefix = "kubectl-"
 
-// Find returns the program on the PATH for the most of the leading words of args, and what of args is left for it: with "foo bar
-// baz", kubectl-foo-bar-baz before kubectl-foo-bar before kubectl-foo. least is how many words the name must have. Dashes in
-// words are underscores in names. Without any, path is "".
+// Find returns the program on the PATH for the most of the leading words of args, and what of args is left for it: with
+// "foo bar baz", kubectl-foo-bar-baz before kubectl-foo-bar before kubectl-foo. least is how many words the name must
+// have. Dashes in words are underscores in names. Without any, path is "".
 func Find(args []string, least int) (path string, rest []string) {
 	words := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") })
 	if words < 0 {
@@ -35,7 +35,8 @@ func Find(args []string, least int) (path string, rest []string) {
 	return "", nil
 }
 
-// Run runs the program at path until it ends. A context that ends is passed on as SIGTERM; the program's exit code becomes ours.
+// Run runs the program at path until it ends. A context that ends is passed on as SIGTERM; the program's exit code
+// becomes ours.
 func Run(ctx context.Context, streams cli.IOStreams, path string, args []string) error {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -68,7 +69,8 @@ func NewCommand(_ *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		Example: "# List all available plugins\nkubectl plugin list",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return list(cmd.Root(), streams, nameOnly) },
 	}
-	list.Flags().BoolVar(&nameOnly, "name-only", false, "If true, display only the binary name of each plugin, rather than its full path")
+	list.Flags().BoolVar(&nameOnly, "name-only", false,
+		"If true, display only the binary name of each plugin, rather than its full path")
 	cmd.AddCommand(list)
 	return cmd
 }
@@ -113,8 +115,8 @@ func list(root *cobra.Command, streams cli.IOStreams, nameOnly bool) error {
 	return nil
 }
 
-// Commands names the plug-ins that are commands below root, in the order of the PATH: each word once, and neither what cannot be run
-// nor what root has itself.
+// Commands names the plug-ins that are commands below root, in the order of the PATH: each word once, and neither what
+// cannot be run nor what root has itself.
 func Commands(root *cobra.Command) []string {
 	var out []string
 	for _, words := range names(root) {
@@ -172,9 +174,11 @@ func judge(root *cobra.Command, path string, shown map[string]string) []string {
 	case err != nil:
 		return []string{fmt.Sprintf("error: unable to identify %s as an executable file: %v", path, err)}
 	case info.Mode()&0o111 == 0:
-		warnings = append(warnings, fmt.Sprintf("warning: %s identified as a kubectl plugin, but it is not executable", path))
+		warnings = append(warnings,
+			fmt.Sprintf("warning: %s identified as a kubectl plugin, but it is not executable", path))
 	case shown[name] != "":
-		warnings = append(warnings, fmt.Sprintf("warning: %s is overshadowed by a similarly named plugin: %s", path, shown[name]))
+		warnings = append(warnings,
+			fmt.Sprintf("warning: %s is overshadowed by a similarly named plugin: %s", path, shown[name]))
 	default:
 		shown[name] = path
 	}

@@ -23,8 +23,8 @@ type Attachment struct {
 	Session
 	// Quiet shows only what the container says.
 	Quiet bool
-	// DetachKeys are the keys after which the session ends and the container goes on, in Docker's form: letters or ctrl-LETTER, with
-	// commas between them. Only who has a terminal can type them.
+	// DetachKeys are the keys after which the session ends and the container goes on, in Docker's form: letters or
+	// ctrl-LETTER, with commas between them. Only who has a terminal can type them.
 	DetachKeys string
 }
 
@@ -33,8 +33,9 @@ func AddDetachKeys(set *pflag.FlagSet, keys *string) {
 	set.StringVar(keys, "detach-keys", defaultDetachKeys, "Override the key sequence for detaching a container")
 }
 
-// Run attaches to a container of pod until it ends or the user detaches, and tells how to come back where that is of use.
-// The container decides whether it is a terminal: its stream is sent as it is, and could not be read as anything else.
+// Run attaches to a container of pod until it ends or the user detaches, and tells how to come back where that is of
+// use. The container decides whether it is a terminal: its stream is sent as it is, and could not be read as anything
+// else.
 func (a Attachment) Run(ctx context.Context, c *resource.Client, cfg *rest.Config, pod *corev1.Pod) error {
 	tty, ephemeral := terminalOf(pod, a.Container)
 	if a.TTY && !tty && !a.Quiet {
@@ -62,14 +63,16 @@ func (a Attachment) Run(ctx context.Context, c *resource.Client, cfg *rest.Confi
 	if err != nil {
 		return fmt.Errorf("could not bind detach keys: %w", err)
 	}
-	a.detachable = &detachable{in: term.NewEscapeProxy(a.Streams.In, codes), out: a.Streams.Out, left: make(chan struct{})}
+	a.detachable = &detachable{in: term.NewEscapeProxy(a.Streams.In, codes), out: a.Streams.Out,
+		left: make(chan struct{})}
 	if err := a.Session.Run(ctx, c, cfg); err != nil {
 		return err
 	}
 	if !a.Quiet {
 		back := fmt.Sprintf("kubectl attach %s -c %s -n %s -i -t", pod.Name, a.Container, pod.Namespace)
 		if ephemeral {
-			fmt.Fprintf(a.Streams.Out, "Session ended, the ephemeral container will not be restarted but may be reattached using '%s' if it is still running\n", back)
+			fmt.Fprintf(a.Streams.Out,
+				"Session ended, the ephemeral container will not be restarted but may be reattached using '%s' if it is still running\n", back)
 		} else {
 			fmt.Fprintf(a.Streams.Out, "Session ended, resume using '%s' command\n", back)
 		}
@@ -100,9 +103,9 @@ func terminalOf(pod *corev1.Pod, container string) (tty, ephemeral bool) {
 	return false, false
 }
 
-// detachable is a terminal that leaves the session when the detach keys are typed on it. The connection stays until the program ends,
-// and is not seen any more: what breaks it off would be logged as an error, and the container's input may be one that is closed with its
-// first session's.
+// detachable is a terminal that leaves the session when the detach keys are typed on it. The connection stays until the
+// program ends, and is not seen any more: what breaks it off would be logged as an error, and the container's input may
+// be one that is closed with its first session's.
 type detachable struct {
 	in   io.Reader // fails with term.EscapeError at the keys
 	out  io.Writer
@@ -110,7 +113,8 @@ type detachable struct {
 }
 
 // stream is executor's, but ends at the detach keys too.
-func (d *detachable) stream(ctx context.Context, executor remotecommand.Executor, opts remotecommand.StreamOptions) error {
+func (d *detachable) stream(ctx context.Context, executor remotecommand.Executor,
+	opts remotecommand.StreamOptions) error {
 	opts.Stdin, opts.Stdout = d, d
 	ended := make(chan error, 1)
 	go func() { ended <- executor.StreamWithContext(ctx, opts) }()

@@ -42,7 +42,8 @@ func TestDetachKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		d := &detachable{in: term.NewEscapeProxy(iotest.OneByteReader(strings.NewReader(c.typed)), codes), out: &out, left: make(chan struct{})}
+		d := &detachable{in: term.NewEscapeProxy(iotest.OneByteReader(strings.NewReader(c.typed)), codes), out: &out,
+			left: make(chan struct{})}
 		if err := d.stream(t.Context(), said{}, remotecommand.StreamOptions{}); err != nil {
 			t.Errorf("%q: %v", c.typed, err)
 		}
@@ -56,7 +57,8 @@ func TestDetachKeys(t *testing.T) {
 		default:
 		}
 		if out.String() != c.want || left != c.left {
-			t.Errorf("%s, %q typed: %q arrived, left: %t; want %q, %t", c.keys, c.typed, out.String(), left, c.want, c.left)
+			t.Errorf("%s, %q typed: %q arrived, left: %t; want %q, %t", c.keys, c.typed, out.String(), left, c.want,
+				c.left)
 		}
 	}
 }
@@ -64,11 +66,13 @@ func TestDetachKeys(t *testing.T) {
 func TestTerminalOf(t *testing.T) {
 	t.Parallel()
 	p := &corev1.Pod{Spec: corev1.PodSpec{
-		Containers:          []corev1.Container{{Name: "a"}, {Name: "b", TTY: true}},
-		InitContainers:      []corev1.Container{{Name: "i", TTY: true}},
-		EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e", TTY: true}}},
+		Containers:     []corev1.Container{{Name: "a"}, {Name: "b", TTY: true}},
+		InitContainers: []corev1.Container{{Name: "i", TTY: true}},
+		EphemeralContainers: []corev1.EphemeralContainer{
+			{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e", TTY: true}}},
 	}}
-	for name, want := range map[string][2]bool{"a": {false, false}, "b": {true, false}, "i": {true, false}, "e": {true, true}, "none": {}} {
+	for name, want := range map[string][2]bool{"a": {false, false}, "b": {true, false}, "i": {true, false},
+		"e": {true, true}, "none": {}} {
 		if tty, ephemeral := terminalOf(p, name); tty != want[0] || ephemeral != want[1] {
 			t.Errorf("%s: %t, %t; want %v", name, tty, ephemeral, want)
 		}

@@ -28,11 +28,13 @@ type Conversation struct {
 
 // AddFlags adds the flags.
 func (c *Conversation) AddFlags(set *pflag.FlagSet) {
-	set.StringVarP(&c.Container, "container", "c", "", "Container name. If omitted, use the kubectl.kubernetes.io/default-container annotation for selecting the container to be attached or the first container in the pod will be chosen")
+	set.StringVarP(&c.Container, "container", "c", "",
+		"Container name. If omitted, use the kubectl.kubernetes.io/default-container annotation for selecting the container to be attached or the first container in the pod will be chosen")
 	set.BoolVarP(&c.Stdin, "stdin", "i", false, "Pass stdin to the container")
 	set.BoolVarP(&c.TTY, "tty", "t", false, "Stdin is a TTY")
 	set.BoolVarP(&c.Quiet, "quiet", "q", false, "Only print output from the remote session")
-	set.DurationVar(&c.timeout, "pod-running-timeout", time.Minute, "The length of time (like 5s, 2m, or 3h, higher than zero) to wait until at least one pod is running")
+	set.DurationVar(&c.timeout, "pod-running-timeout", time.Minute,
+		"The length of time (like 5s, 2m, or 3h, higher than zero) to wait until at least one pod is running")
 }
 
 // Connect gets the namespace and the clients from f.

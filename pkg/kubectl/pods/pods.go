@@ -76,8 +76,8 @@ func List(ctx context.Context, c *resource.Client, namespace, selector string) (
 	return out, nil
 }
 
-// Find returns the pods that arg ("NAME", "pod/NAME", "deployment/NAME") means, the best one to talk to first. It waits up
-// to wait for the pods of a workload that has none yet.
+// Find returns the pods that arg ("NAME", "pod/NAME", "deployment/NAME") means, the best one to talk to first. It waits
+// up to wait for the pods of a workload that has none yet.
 func Find(ctx context.Context, c *resource.Client, namespace, arg string, wait time.Duration) ([]corev1.Pod, error) {
 	if !strings.Contains(arg, "/") {
 		u, err := c.Get(ctx, Mapping(), namespace, arg)
@@ -113,7 +113,8 @@ func Find(ctx context.Context, c *resource.Client, namespace, arg string, wait t
 }
 
 // waitForPods lists pods until there is one.
-func waitForPods(ctx context.Context, c *resource.Client, namespace, selector string, wait time.Duration) ([]corev1.Pod, error) {
+func waitForPods(ctx context.Context, c *resource.Client, namespace, selector string, wait time.Duration) ([]corev1.Pod,
+	error) {
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	tick := time.NewTicker(250 * time.Millisecond)
@@ -188,8 +189,8 @@ func Selector(u *unstructured.Unstructured) (string, error) {
 	return selector.String(), nil
 }
 
-// Container is the container that name means: the named one, the one of the annotation, or the first, which is then said on
-// note if there are several. note may be nil.
+// Container is the container that name means: the named one, the one of the annotation, or the first, which is then
+// said on note if there are several. note may be nil.
 func Container(pod *corev1.Pod, name string, note io.Writer) (string, error) {
 	names := containers(pod)
 	all := strings.Join(names, ", ")

@@ -21,27 +21,32 @@ func pod(annotation string, containers ...string) *corev1.Pod {
 	return p
 }
 
-// TestContainer: the named container, else that of kubectl.kubernetes.io/default-container, else the first, which is said.
+// TestContainer: the named container, else that of kubectl.kubernetes.io/default-container, else the first, which is
+// said.
 func TestContainer(t *testing.T) {
 	t.Parallel()
 	mixed := pod("", "a")
 	mixed.Spec.InitContainers = []corev1.Container{{Name: "setup"}}
-	mixed.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}}}
+	mixed.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+		{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}}}
 	for name, c := range map[string]struct {
 		pod                   *corev1.Pod
 		arg, want, note, fail string
 	}{
-		"the only one":           {pod: pod("", "a"), want: "a"},
-		"the first of several":   {pod: pod("", "a", "b"), want: "a", note: "Defaulted container \"a\" out of: a, b\n"},
-		"named":                  {pod: pod("", "a", "b"), arg: "b", want: "b"},
-		"annotated":              {pod: pod("b", "a", "b"), want: "b"},
-		"named over annotated":   {pod: pod("b", "a", "b"), arg: "a", want: "a"},
-		"annotated, not there":   {pod: pod("c", "a", "b"), want: "a", note: "Defaulted container \"a\" out of: a, b\n"},
-		"with others":            {pod: mixed, want: "a", note: "Defaulted container \"a\" out of: a, debug (ephem), setup (init)\n"},
+		"the only one":         {pod: pod("", "a"), want: "a"},
+		"the first of several": {pod: pod("", "a", "b"), want: "a", note: "Defaulted container \"a\" out of: a, b\n"},
+		"named":                {pod: pod("", "a", "b"), arg: "b", want: "b"},
+		"annotated":            {pod: pod("b", "a", "b"), want: "b"},
+		"named over annotated": {pod: pod("b", "a", "b"), arg: "a", want: "a"},
+		"annotated, not there": {pod: pod("c", "a", "b"), want: "a",
+			note: "Defaulted container \"a\" out of: a, b\n"},
+		"with others": {pod: mixed, want: "a",
+			note: "Defaulted container \"a\" out of: a, debug (ephem), setup (init)\n"},
 		"an init container":      {pod: mixed, arg: "setup", want: "setup"},
 		"an ephemeral container": {pod: mixed, arg: "debug", want: "debug"},
-		"unknown":                {pod: mixed, arg: "x", fail: "container x is not valid for pod p out of: a, debug (ephem), setup (init)"},
-		"none":                   {pod: pod(""), fail: "pod p has no containers"},
+		"unknown": {pod: mixed, arg: "x",
+			fail: "container x is not valid for pod p out of: a, debug (ephem), setup (init)"},
+		"none": {pod: pod(""), fail: "pod p has no containers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +78,8 @@ func TestSelector(t *testing.T) {
 		`{"selector":{"matchLabels":{"app":"x"},"matchExpressions":[{"key":"b","operator":"Exists"}]}}`: "app=x,b",
 		`{}`: "error: selector for *v1.Service not implemented",
 	} {
-		u := &unstructured.Unstructured{Object: map[string]any{"kind": "Service", "metadata": map[string]any{"name": "s"}}}
+		u := &unstructured.Unstructured{
+			Object: map[string]any{"kind": "Service", "metadata": map[string]any{"name": "s"}}}
 		var content map[string]any
 		if err := json.Unmarshal([]byte(spec), &content); err != nil {
 			t.Fatal(err)

@@ -127,9 +127,10 @@ func (s Session) executor(c *resource.Client, cfg *rest.Config) (remotecommand.E
 // WebSockets tells whether streams are tried over WebSocket before SPDY: unless the variable of that name says false.
 func WebSockets(variable string) bool { return !strings.EqualFold(os.Getenv(variable), "false") }
 
-// takeTerminal makes the terminal raw and reports its sizes until restore is called. With redraw the first size is one too large in both
-// directions: what runs already in the container sees a change, and shows its prompt again.
-func takeTerminal(ctx context.Context, fd int, redraw bool) (restore func(), sizes remotecommand.TerminalSizeQueue, err error) {
+// takeTerminal makes the terminal raw and reports its sizes until restore is called. With redraw the first size is one
+// too large in both directions: what runs already in the container sees a change, and shows its prompt again.
+func takeTerminal(ctx context.Context, fd int, redraw bool) (restore func(), sizes remotecommand.TerminalSizeQueue,
+	err error) {
 	state, err := term.MakeRaw(fd)
 	if err != nil {
 		return nil, nil, fmt.Errorf("set the terminal to raw mode: %w", err)
@@ -185,7 +186,8 @@ func IsTerminal(in io.Reader) bool {
 // Finished is the error of streaming to a pod that has ended.
 func Finished(pod *corev1.Pod, verb string) error {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return fmt.Errorf("cannot %s a container in a completed pod; current phase is %s", strings.TrimSpace(verb), pod.Status.Phase)
+		return fmt.Errorf("cannot %s a container in a completed pod; current phase is %s", strings.TrimSpace(verb),
+			pod.Status.Phase)
 	}
 	return nil
 }

@@ -55,8 +55,10 @@ kubectl port-forward service/myservice 8443:https
 kubectl port-forward pod/mypod :5000`,
 		RunE: cli.RunE(f, o),
 	}
-	cmd.Flags().StringSliceVar(&o.addresses, "address", []string{"localhost"}, "Addresses to listen on (comma separated). Only accepts IP addresses or localhost as a value. When localhost is supplied, kubectl will try to bind on both 127.0.0.1 and ::1 and will fail if neither of these addresses are available to bind.")
-	cmd.Flags().DurationVar(&o.timeout, "pod-running-timeout", time.Minute, "The length of time (like 5s, 2m, or 3h, higher than zero) to wait until at least one pod is running")
+	cmd.Flags().StringSliceVar(&o.addresses, "address", []string{"localhost"},
+		"Addresses to listen on (comma separated). Only accepts IP addresses or localhost as a value. When localhost is supplied, kubectl will try to bind on both 127.0.0.1 and ::1 and will fail if neither of these addresses are available to bind.")
+	cmd.Flags().DurationVar(&o.timeout, "pod-running-timeout", time.Minute,
+		"The length of time (like 5s, 2m, or 3h, higher than zero) to wait until at least one pod is running")
 	return cmd
 }
 
@@ -161,8 +163,8 @@ func (o *Options) translate(ctx context.Context, pod *corev1.Pod) ([]string, err
 	return out, nil
 }
 
-// translatePort is LOCAL:REMOTE with REMOTE as a number of the pod. Without LOCAL, it is what the user wrote; ":REMOTE" asks
-// for any free port.
+// translatePort is LOCAL:REMOTE with REMOTE as a number of the pod. Without LOCAL, it is what the user wrote; ":REMOTE"
+// asks for any free port.
 func translatePort(arg string, service *corev1.Service, pod *corev1.Pod) (string, error) {
 	local, remote, ok := strings.Cut(arg, ":")
 	if !ok {
@@ -235,7 +237,8 @@ func podPort(remote string, pod *corev1.Pod) (int32, error) {
 	return 0, fmt.Errorf("Pod '%s' does not have a named port '%s'", pod.Name, remote)
 }
 
-// onlyUDP tells whether the service, or without one the pod, has the port for UDP and not for TCP: connections are all that is forwarded.
+// onlyUDP tells whether the service, or without one the pod, has the port for UDP and not for TCP: connections are all
+// that is forwarded.
 func onlyUDP(remote string, service *corev1.Service, pod *corev1.Pod) bool {
 	var all []corev1.ContainerPort
 	if service != nil {

@@ -63,7 +63,8 @@ func NewColumnsFile(path string, noHeaders bool) (*Columns, error) {
 		fields[i] = strings.Fields(lines.Text())
 	}
 	if len(fields[0]) != len(fields[1]) {
-		return nil, fmt.Errorf("number of headers (%d) and field specifications (%d) don't match", len(fields[0]), len(fields[1]))
+		return nil, fmt.Errorf("number of headers (%d) and field specifications (%d) don't match", len(fields[0]),
+			len(fields[1]))
 	}
 	c := &Columns{noHeaders: noHeaders}
 	for i, h := range fields[0] {
@@ -143,7 +144,8 @@ func RelaxedPath(path string) (string, error) {
 	if p == "" {
 		return p, nil
 	}
-	if strings.HasPrefix(p, "{") != strings.HasSuffix(p, "}") || strings.HasPrefix(p, "}") || strings.Count(p, "{") != strings.Count(p, "}") {
+	if strings.HasPrefix(p, "{") != strings.HasSuffix(p, "}") || strings.HasPrefix(p, "}") ||
+		strings.Count(p, "{") != strings.Count(p, "}") {
 		return "", fmt.Errorf("unexpected path string, expected a 'name1.name2' or '.name1.name2' or '{name1.name2}' or '{.name1.name2}'")
 	}
 	if strings.HasPrefix(p, "{") {

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Escape keeps text of others from steering the terminal that shows it: control characters become visible ("^[" for escape, "\r"
-// for a carriage return, "\u009b" for one of the second set), except for newlines and tabs. Everything else stays, what is no valid
-// UTF-8 too. So do characters that change the direction of the text around them ("\u202e"), which can make it read as another; text that is
-// written from right to left by itself stays.
+// Escape keeps text of others from steering the terminal that shows it: control characters become visible ("^[" for
+// escape, "\r" for a carriage return, "\u009b" for one of the second set), except for newlines and tabs. Everything
+// else stays, what is no valid UTF-8 too. So do characters that change the direction of the text around them
+// ("\u202e"), which can make it read as another; text that is written from right to left by itself stays.
 func Escape(s string) string {
 	if strings.IndexFunc(s, control) < 0 {
 		return s
@@ -28,8 +28,8 @@ func Escape(s string) string {
 	return b.String()
 }
 
-// control tells whether r is a control character that Escape does not let through: C0 and C1 of ISO 6429, DEL, and the explicit
-// directional embeddings, overrides and isolates of Unicode's bidirectional algorithm (UAX #9).
+// control tells whether r is a control character that Escape does not let through: C0 and C1 of ISO 6429, DEL, and the
+// explicit directional embeddings, overrides and isolates of Unicode's bidirectional algorithm (UAX #9).
 func control(r rune) bool {
 	return r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f || directional(r)
 }
@@ -53,7 +53,8 @@ func visible(r rune) string {
 type escaper struct {
 	mu sync.Mutex // port-forward writes from several goroutines
 	w  io.Writer
-	// begun is how the last write ended, if that may be the beginning of a control character; it is written with the next one.
+	// begun is how the last write ended, if that may be the beginning of a control character; it is written with the
+	// next one.
 	begun string
 }
 
@@ -63,7 +64,8 @@ var beginnings = []string{"\xe2\x80", "\xe2\x81", "\xe2", "\xc2"}
 // Escaping returns a writer that escapes what it passes on to w.
 func Escaping(w io.Writer) io.Writer { return &escaper{w: w} }
 
-// Raw returns the writer below an escaping one, or w itself: for data rather than words about it, which must arrive as it is.
+// Raw returns the writer below an escaping one, or w itself: for data rather than words about it, which must arrive as
+// it is.
 func Raw(w io.Writer) io.Writer {
 	if e, ok := w.(*escaper); ok {
 		return e.w

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestEscape: C0 except for newline and tab, DEL, C1, and what turns the direction of text become visible; everything else stays, text from right to left too.
+// TestEscape: C0 except for newline and tab, DEL, C1, and what turns the direction of text become visible; everything
+// else stays, text from right to left too.
 func TestEscape(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// EventAge is how long ago the event happened and, if it did more than once, how often and since when: "5s (x3 over 2m)".
+// EventAge is how long ago the event happened and, if it did more than once, how often and since when: "5s (x3 over
+// 2m)".
 func EventAge(e *corev1.Event, now time.Time) string {
 	first := e.EventTime.Time
 	if first.IsZero() {

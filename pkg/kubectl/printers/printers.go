@@ -22,7 +22,8 @@ import (
 	"bonsai/pkg/plainjson"
 )
 
-// Printer shows one object, or a list, on w. A printer may be used for several objects; YAML documents are then separated.
+// Printer shows one object, or a list, on w. A printer may be used for several objects; YAML documents are then
+// separated.
 type Printer interface {
 	Print(obj runtime.Object, w io.Writer) error
 }
@@ -58,7 +59,8 @@ func (f *Flags) AddOutput(set *pflag.FlagSet, usage string) {
 	set.VarP((*format)(&f.Output), "output", "o", usage)
 }
 
-// format is the value of -o. The names of plainFormats are taken in capitals too; those of templates, which have an argument, are not.
+// format is the value of -o. The names of plainFormats are taken in capitals too; those of templates, which have an
+// argument, are not.
 type format string
 
 var plainFormats = []string{"json", "yaml", "kyaml", "name"}
@@ -79,13 +81,17 @@ func (f *format) Type() string { return "string" }
 
 // AddTemplateFlags adds the flags that go with -o, for a verb that words -o itself.
 func (f *Flags) AddTemplateFlags(set *pflag.FlagSet) {
-	set.StringVar(&f.Template, "template", f.Template, "Template string or path to template file to use when -o=go-template, -o=go-template-file. The template format is golang templates [http://golang.org/pkg/text/template/#pkg-overview].")
-	set.BoolVar(&f.AllowMissingKeys, "allow-missing-template-keys", f.AllowMissingKeys, "If true, ignore any errors in templates when a field or map key is missing in the template. Only applies to golang and jsonpath output formats.")
-	set.BoolVar(&f.ShowManagedFields, "show-managed-fields", f.ShowManagedFields, "If true, keep the managedFields when printing objects in JSON or YAML format.")
+	set.StringVar(&f.Template, "template", f.Template,
+		"Template string or path to template file to use when -o=go-template, -o=go-template-file. The template format is golang templates [http://golang.org/pkg/text/template/#pkg-overview].")
+	set.BoolVar(&f.AllowMissingKeys, "allow-missing-template-keys", f.AllowMissingKeys,
+		"If true, ignore any errors in templates when a field or map key is missing in the template. Only applies to golang and jsonpath output formats.")
+	set.BoolVar(&f.ShowManagedFields, "show-managed-fields", f.ShowManagedFields,
+		"If true, keep the managedFields when printing objects in JSON or YAML format.")
 }
 
 func (f *Flags) allowed(string) []string {
-	return append(WithKYAML("json", "yaml", "name", "go-template", "go-template-file", "template", "templatefile", "jsonpath", "jsonpath-as-json", "jsonpath-file"), f.Extra...)
+	return append(WithKYAML("json", "yaml", "name", "go-template", "go-template-file", "template", "templatefile",
+		"jsonpath", "jsonpath-as-json", "jsonpath-file"), f.Extra...)
 }
 
 // WithKYAML are the formats, and kyaml, which KUBECTL_KYAML=false takes away.
@@ -105,11 +111,12 @@ type NoFormatError struct {
 func (e *NoFormatError) Error() string {
 	names := append([]string{}, e.Allowed...)
 	sort.Strings(names)
-	return fmt.Sprintf("unable to match a printer suitable for the output format %q, allowed formats are: %s", e.Format, strings.Join(names, ","))
+	return fmt.Sprintf("unable to match a printer suitable for the output format %q, allowed formats are: %s", e.Format,
+		strings.Join(names, ","))
 }
 
-// Printer returns the printer of -o. Without -o, it prints "TYPE/NAME operation" ("pod/x created"); with -o name only the
-// name. All others write data, which an escaping writer passes on as it is.
+// Printer returns the printer of -o. Without -o, it prints "TYPE/NAME operation" ("pod/x created"); with -o name only
+// the name. All others write data, which an escaping writer passes on as it is.
 func (f *Flags) Printer(operation string) (Printer, error) {
 	p, err := f.printer(operation)
 	if err != nil || f.Output == "name" || f.Output == "" && f.Template == "" {

@@ -50,14 +50,19 @@ func TestFormats(t *testing.T) {
 func TestTable(t *testing.T) {
 	t.Parallel()
 	table := &metav1.Table{
-		ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name", Format: "name"}, {Name: "Node", Priority: 1}, {Name: "Age"}},
-		Rows:              []metav1.TableRow{{Cells: []any{"p", "n1", "5m\nx"}, Object: runtime.RawExtension{Raw: []byte(`{"metadata":{"name":"p","namespace":"ns","labels":{"a":"b"}}}`)}}},
+		ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name", Format: "name"}, {Name: "Node", Priority: 1},
+			{Name: "Age"}},
+		Rows: []metav1.TableRow{
+			{Cells: []any{"p", "n1", "5m\nx"},
+				Object: runtime.RawExtension{
+					Raw: []byte(`{"metadata":{"name":"p","namespace":"ns","labels":{"a":"b"}}}`)}}},
 	}
 	for want, o := range map[string]TableOptions{
 		"NAME   AGE\np      5m...\n":               {},
 		"NAME   NODE   AGE\np      n1     5m...\n": {Wide: true},
 		"p     5m...\n":                            {NoHeaders: true},
-		"NAMESPACE   NAME    AGE     A     LABELS\nns          pod/p   5m...   b     a=b\n": {WithNamespace: true, Kind: "pod", LabelColumns: []string{"a"}, ShowLabels: true},
+		"NAMESPACE   NAME    AGE     A     LABELS\nns          pod/p   5m...   b     a=b\n": {WithNamespace: true,
+			Kind: "pod", LabelColumns: []string{"a"}, ShowLabels: true},
 	} {
 		var out bytes.Buffer
 		a := NewAligner(&out)
@@ -87,11 +92,13 @@ func TestRelaxedPath(t *testing.T) {
 func TestTemplateErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ output, out, err string }{
-		{"jsonpath={.metadata[3]}", "", "error executing jsonpath \"{.metadata[3]}\": Error executing template: map[string]interface {} is not array or slice. " +
-			"Printing more information for debugging the template:\n\ttemplate was:\n\t\t{.metadata[3]}\n\tobject given to jsonpath engine was:\n\t\tmap[string]interface {}{\"apiVersion\":\"v1\", \"metadata\":map[string]interface {}{\"name\":\"web\"}}\n\n\n"},
-		{"go-template={{.metadata.name.x}}", "Error executing template: template: output:1:11: executing \"output\" at <.metadata.name.x>: can't evaluate field x in type interface {}. " +
-			"Printing more information for debugging the template:\n\ttemplate was:\n\t\t{{.metadata.name.x}}\n\traw data was:\n\t\t{\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"web\"}}\n" +
-			"\tobject given to template engine was:\n\t\tmap[apiVersion:v1 metadata:map[name:web]]\n\n",
+		{"jsonpath={.metadata[3]}", "",
+			"error executing jsonpath \"{.metadata[3]}\": Error executing template: map[string]interface {} is not array or slice. " +
+				"Printing more information for debugging the template:\n\ttemplate was:\n\t\t{.metadata[3]}\n\tobject given to jsonpath engine was:\n\t\tmap[string]interface {}{\"apiVersion\":\"v1\", \"metadata\":map[string]interface {}{\"name\":\"web\"}}\n\n\n"},
+		{"go-template={{.metadata.name.x}}",
+			"Error executing template: template: output:1:11: executing \"output\" at <.metadata.name.x>: can't evaluate field x in type interface {}. " +
+				"Printing more information for debugging the template:\n\ttemplate was:\n\t\t{{.metadata.name.x}}\n\traw data was:\n\t\t{\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"web\"}}\n" +
+				"\tobject given to template engine was:\n\t\tmap[apiVersion:v1 metadata:map[name:web]]\n\n",
 			"error executing template \"{{.metadata.name.x}}\": template: output:1:11: executing \"output\" at <.metadata.name.x>: can't evaluate field x in type interface {}"},
 	} {
 		f := NewFlags()
@@ -101,7 +108,8 @@ func TestTemplateErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		err = p.Print(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "metadata": map[string]any{"name": "web"}}}, &out)
+		err = p.Print(&unstructured.Unstructured{
+			Object: map[string]any{"apiVersion": "v1", "metadata": map[string]any{"name": "web"}}}, &out)
 		if err == nil || err.Error() != c.err || out.String() != c.out {
 			t.Errorf("-o %s:\n got %q, %v\nwant %q, %s", c.output, out.String(), err, c.out, c.err)
 		}
@@ -110,12 +118,14 @@ func TestTemplateErrors(t *testing.T) {
 
 // TestKYAMLIsSwitchedOff: KUBECTL_KYAML=false takes the format away, and nothing else does.
 func TestKYAMLIsSwitchedOff(t *testing.T) {
-	for value, on := range map[string]bool{"": true, "true": true, "odd": true, "0": true, "false": false, "False": false} {
+	for value, on := range map[string]bool{"": true, "true": true, "odd": true, "0": true, "false": false,
+		"False": false} {
 		t.Setenv("KUBECTL_KYAML", value)
 		f := NewFlags()
 		f.Output = "kyaml"
 		_, err := f.Printer("")
-		if refused := (*NoFormatError)(nil); errors.As(err, &refused) == on || !on && slices.Contains(refused.Allowed, "kyaml") {
+		if refused := (*NoFormatError)(nil); errors.As(err, &refused) == on ||
+			!on && slices.Contains(refused.Allowed, "kyaml") {
 			t.Errorf("KUBECTL_KYAML=%s: %v", value, err)
 		}
 	}

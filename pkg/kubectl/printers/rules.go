@@ -9,9 +9,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// RuleRows are the rows of a table of rules: resource, URLs, names, verbs. Each row speaks of one resource (of one name, if
-// names are given) or of one URL; the verbs of all rules about the same resource are put together. Rows are sorted by the
-// printed form of their rule, which begins with the verbs: that is the order kubectl users know.
+// RuleRows are the rows of a table of rules: resource, URLs, names, verbs. Each row speaks of one resource (of one
+// name, if names are given) or of one URL; the verbs of all rules about the same resource are put together. Rows are
+// sorted by the printed form of their rule, which begins with the verbs: that is the order kubectl users know.
 func RuleRows(rules []rbacv1.PolicyRule) [][4]string {
 	var apart []rbacv1.PolicyRule
 	for _, r := range rules {
@@ -25,7 +25,8 @@ func RuleRows(rules []rbacv1.PolicyRule) [][4]string {
 	sort.SliceStable(all, func(i, j int) bool { return text[all[i]] < text[all[j]] })
 	out := make([][4]string, 0, len(all))
 	for _, r := range all {
-		out = append(out, [4]string{ruleResource(r), fmt.Sprint(r.NonResourceURLs), fmt.Sprint(r.ResourceNames), fmt.Sprint(r.Verbs)})
+		out = append(out, [4]string{ruleResource(r), fmt.Sprint(r.NonResourceURLs), fmt.Sprint(r.ResourceNames),
+			fmt.Sprint(r.Verbs)})
 	}
 	return out
 }

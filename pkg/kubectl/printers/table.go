@@ -113,7 +113,8 @@ func cell(v any) string {
 func RowMeta(r metav1.TableRow) metav1.ObjectMeta {
 	if len(r.Object.Raw) == 0 {
 		if a, err := meta.Accessor(r.Object.Object); err == nil && r.Object.Object != nil {
-			return metav1.ObjectMeta{Name: a.GetName(), Namespace: a.GetNamespace(), Labels: a.GetLabels(), ResourceVersion: a.GetResourceVersion()}
+			return metav1.ObjectMeta{Name: a.GetName(), Namespace: a.GetNamespace(), Labels: a.GetLabels(),
+				ResourceVersion: a.GetResourceVersion()}
 		}
 		return metav1.ObjectMeta{}
 	}

@@ -20,12 +20,13 @@ type Profile struct {
 
 // AddFlags adds --profile and --profile-output to set.
 func (p *Profile) AddFlags(set *pflag.FlagSet) {
-	set.StringVar(&p.name, "profile", "none", "Name of profile to capture. One of (none|cpu|heap|goroutine|threadcreate|block|mutex|trace)")
+	set.StringVar(&p.name, "profile", "none",
+		"Name of profile to capture. One of (none|cpu|heap|goroutine|threadcreate|block|mutex|trace)")
 	set.StringVar(&p.file, "profile-output", "profile.pprof", "Name of the file to write the profile to")
 }
 
-// Start begins what --profile names: "none", "cpu", "trace" or any profile of runtime/pprof. The file of those that are written
-// while the command runs (cpu, trace) is made now, that of the others by Stop.
+// Start begins what --profile names: "none", "cpu", "trace" or any profile of runtime/pprof. The file of those that are
+// written while the command runs (cpu, trace) is made now, that of the others by Stop.
 func (p *Profile) Start() error {
 	switch p.name {
 	case "none":

@@ -20,8 +20,10 @@ func (f *filterFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.acceptPaths, "accept-paths", "^.*", "Regular expression for paths that the proxy should accept.")
 	fs.StringVar(&f.rejectPaths, "reject-paths", "^/api/.*/pods/.*/exec,^/api/.*/pods/.*/attach",
 		"Regular expression for paths that the proxy should reject. Paths specified here will be rejected even accepted by --accept-paths.")
-	fs.StringVar(&f.acceptHosts, "accept-hosts", `^localhost$,^127\.0\.0\.1$,^\[::1\]$`, "Regular expression for hosts that the proxy should accept.")
-	fs.StringVar(&f.rejectMethods, "reject-methods", "^$", "Regular expression for HTTP methods that the proxy should reject (example --reject-methods='POST,PUT,PATCH').")
+	fs.StringVar(&f.acceptHosts, "accept-hosts", `^localhost$,^127\.0\.0\.1$,^\[::1\]$`,
+		"Regular expression for hosts that the proxy should accept.")
+	fs.StringVar(&f.rejectMethods, "reject-methods", "^$",
+		"Regular expression for HTTP methods that the proxy should reject (example --reject-methods='POST,PUT,PATCH').")
 }
 
 // expressions are what any of matches.

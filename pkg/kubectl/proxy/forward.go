@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newForwarder sends requests on to base with the user's credentials. Watches and logs flow as they come; a connection that is
-// upgraded (exec, port-forward) needs HTTP/1.1, everything else may share an HTTP/2 connection.
+// newForwarder sends requests on to base with the user's credentials. Watches and logs flow as they come; a connection
+// that is upgraded (exec, port-forward) needs HTTP/1.1, everything else may share an HTTP/2 connection.
 func newForwarder(base *url.URL, config *rest.Config) (http.Handler, error) {
 	shared, err := rest.TransportFor(config)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package proxy serves the API server on a local port, with the user's credentials and a filter on who may ask for what.
+// Package proxy serves the API server on a local port, with the user's credentials and a filter on who may ask for
+// what.
 package proxy
 
 import (
@@ -58,11 +59,16 @@ kubectl proxy --unix-socket=/tmp/kubectl.sock`,
 	fs.StringVar(&o.address, "address", "127.0.0.1", "The IP address on which to serve on.")
 	fs.StringVarP(&o.socket, "unix-socket", "u", "", "Unix socket on which to run the proxy.")
 	fs.StringVar(&o.prefix, "api-prefix", "/", "Prefix to serve the proxied API under.")
-	fs.StringVarP(&o.www, "www", "w", "", "Also serve static files from the given directory under the specified prefix.")
-	fs.StringVarP(&o.wwwPrefix, "www-prefix", "P", "/static/", "Prefix to serve static files under, if static file directory is specified.")
-	fs.DurationVar(&o.keepalive, "keepalive", 0, "keepalive specifies the keep-alive period for an active network connection. Set to 0 to disable keepalive.")
-	fs.BoolVar(&o.appendServerPath, "append-server-path", false, "If true, enables automatic path appending of the kube context server path to each request.")
-	fs.BoolVar(&o.disableFilter, "disable-filter", false, "If true, disable request filtering in the proxy. This is dangerous, and can leave you vulnerable to XSRF attacks, when used with an accessible port.")
+	fs.StringVarP(&o.www, "www", "w", "",
+		"Also serve static files from the given directory under the specified prefix.")
+	fs.StringVarP(&o.wwwPrefix, "www-prefix", "P", "/static/",
+		"Prefix to serve static files under, if static file directory is specified.")
+	fs.DurationVar(&o.keepalive, "keepalive", 0,
+		"keepalive specifies the keep-alive period for an active network connection. Set to 0 to disable keepalive.")
+	fs.BoolVar(&o.appendServerPath, "append-server-path", false,
+		"If true, enables automatic path appending of the kube context server path to each request.")
+	fs.BoolVar(&o.disableFilter, "disable-filter", false,
+		"If true, disable request filtering in the proxy. This is dangerous, and can leave you vulnerable to XSRF attacks, when used with an accessible port.")
 	o.filter.add(fs)
 	return cmd
 }

@@ -38,7 +38,8 @@ func defaults(t *testing.T, flags ...string) *Options {
 	}
 	o := &Options{IOStreams: cli.IOStreams{Out: io.Discard, ErrOut: io.Discard}}
 	get := func(name string) string { return cmd.Flags().Lookup(name).Value.String() }
-	o.prefix, o.www, o.wwwPrefix, o.socket, o.address = slashed(get("api-prefix")), get("www"), slashed(get("www-prefix")), get("unix-socket"), get("address")
+	o.prefix, o.www, o.wwwPrefix, o.socket, o.address = slashed(get("api-prefix")), get("www"),
+		slashed(get("www-prefix")), get("unix-socket"), get("address")
 	o.disableFilter = get("disable-filter") == "true"
 	o.filter = filterFlags{get("accept-hosts"), get("accept-paths"), get("reject-paths"), get("reject-methods")}
 	return o
@@ -117,9 +118,10 @@ func TestServesUntilTheContextEnds(t *testing.T) {
 		if o.socket != "" {
 			network = "unix"
 		}
-		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, address)
-		}}}
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, network, address)
+			}}}
 		resp, err := client.Get("http://localhost/api")
 		if err != nil {
 			t.Fatal(err)

@@ -18,8 +18,8 @@ var (
 // lastApplied repeats a whole object, with its data.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Body returns the body of a request or an answer, whole or cut off, without the secrets in it: the data of Secrets and of what does
-// not say its kind (patches), tokens and passwords. What cannot be read is left out.
+// Body returns the body of a request or an answer, whole or cut off, without the secrets in it: the data of Secrets and
+// of what does not say its kind (patches), tokens and passwords. What cannot be read is left out.
 func Body(text string) string {
 	end := cut.FindString(text)
 	text = strings.TrimSuffix(text, end)
@@ -95,7 +95,8 @@ type frame struct {
 // blank is what stands between tokens.
 const blank = " \t\r\n:,"
 
-// walk copies up to where the document ends or can no longer be read: what follows is left out, for it could be anything.
+// walk copies up to where the document ends or can no longer be read: what follows is left out, for it could be
+// anything.
 func (w *walker) walk() {
 	d := json.NewDecoder(strings.NewReader(w.text))
 	at := int64(0)

@@ -1,6 +1,7 @@
 // Package redact keeps secrets out of what -v logs, at every level, and control characters of others.
 //
-// client-go masks the Authorization header itself; the bodies of requests and answers it logs as they are, from level 8 on.
+// client-go masks the Authorization header itself; the bodies of requests and answers it logs as they are, from level 8
+// on.
 package redact
 
 import (

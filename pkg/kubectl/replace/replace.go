@@ -1,4 +1,5 @@
-// Package replace is "kubectl replace": it puts objects in the place of those on the server, or deletes and creates them.
+// Package replace is "kubectl replace": it puts objects in the place of those on the server, or deletes and creates
+// them.
 package replace
 
 import (
@@ -50,8 +51,10 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.AddSaveConfig(set)
 	o.files.AddFlags(set, "The files that contain the configurations to replace.")
 	o.deletion.AddFlags(set, false)
-	set.StringVar(&o.raw, "raw", "", "Raw URI to PUT to the server.  Uses the transport specified by the kubeconfig file.")
-	set.StringVar(&o.subresource, "subresource", "", "If specified, replace will operate on the subresource of the requested object.")
+	set.StringVar(&o.raw, "raw", "",
+		"Raw URI to PUT to the server.  Uses the transport specified by the kubeconfig file.")
+	set.StringVar(&o.subresource, "subresource", "",
+		"If specified, replace will operate on the subresource of the requested object.")
 	return cmd
 }
 
@@ -92,7 +95,8 @@ func (o *Options) Run(ctx context.Context) error {
 		return write.Raw(o.raw).Send(ctx, &o.Base, http.MethodPut, o.files)
 	}
 	o.files.Check = o.Checks()
-	infos, err := o.Client.Resolve(ctx, resource.Request{Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit})
+	infos, err := o.Client.Resolve(ctx,
+		resource.Request{Files: o.files, Namespace: o.Namespace, ExplicitNamespace: o.Explicit})
 	replace := o.put
 	if o.deletion.Force {
 		replace = o.recreate
@@ -135,9 +139,10 @@ func (o *Options) removeAll(ctx context.Context, infos []*resource.Info) error {
 		fmt.Fprintf(o.Out, "%s %q deleted%s\n", kind, i.Name, where)
 	}
 	for _, i := range leaving {
-		err := write.Await(ctx, o.Client, i.Mapping, i.Namespace, i.Name, o.deletion.Timeout, func(u *unstructured.Unstructured) (bool, error) {
-			return u == nil, nil
-		})
+		err := write.Await(ctx, o.Client, i.Mapping, i.Namespace, i.Name, o.deletion.Timeout,
+			func(u *unstructured.Unstructured) (bool, error) {
+				return u == nil, nil
+			})
 		if err != nil {
 			return fmt.Errorf("wait for the deletion of %s: %w", i.ResourceName(), err)
 		}

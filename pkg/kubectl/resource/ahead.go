@@ -11,9 +11,9 @@ import (
 // window is how many objects are asked for before their turn, and so kept in memory at most.
 const window = 16
 
-// Ahead reads the objects of many infos in their order, and asks the server for some before their turn. What is written in turn
-// may change what was read early: it is for callers that bear a change between their own read and write as well.
-// Only one goroutine may use it.
+// Ahead reads the objects of many infos in their order, and asks the server for some before their turn. What is written
+// in turn may change what was read early: it is for callers that bear a change between their own read and write as
+// well. Only one goroutine may use it.
 type Ahead struct {
 	infos   []*Info
 	turn    map[*Info]int
@@ -27,8 +27,8 @@ type answer struct {
 	err    error
 }
 
-// NewAhead is for infos, which are to be read in this order. An info without a name, or of an object that another one before it
-// may be, is not read early.
+// NewAhead is for infos, which are to be read in this order. An info without a name, or of an object that another one
+// before it may be, is not read early.
 func NewAhead(infos []*Info) *Ahead {
 	a := &Ahead{turn: map[*Info]int{}}
 	type object struct{ kind, namespace, name string }
@@ -46,8 +46,8 @@ func NewAhead(infos []*Info) *Ahead {
 	return a
 }
 
-// Get is i.Get, and tells whether the server was asked before the call. It waits for nothing else than i. Questions under way
-// end with ctx.
+// Get is i.Get, and tells whether the server was asked before the call. It waits for nothing else than i. Questions
+// under way end with ctx.
 func (a *Ahead) Get(ctx context.Context, i *Info) (early bool, err error) {
 	n, ok := a.turn[i]
 	if !ok {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestAhead: each object is answered in its turn as if it were asked for then, however early it is: what is refused early is asked for
-// again, and so is an object that comes twice.
+// TestAhead: each object is answered in its turn as if it were asked for then, however early it is: what is refused
+// early is asked for again, and so is an object that comes twice.
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	const count = 3 * window
@@ -45,7 +45,8 @@ func TestAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Scope: meta.RESTScopeNamespace}
+	m := &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+		Scope: meta.RESTScopeNamespace}
 	var infos []*Info
 	for n := range count {
 		infos = append(infos, &Info{Mapping: m, Namespace: "default", Name: fmt.Sprint("c", n), client: c})

@@ -1,5 +1,5 @@
-// Package resource finds the objects a command speaks of (files, URLs, standard input, TYPE NAME arguments, selectors) and
-// reads and writes them, whatever their kind.
+// Package resource finds the objects a command speaks of (files, URLs, standard input, TYPE NAME arguments, selectors)
+// and reads and writes them, whatever their kind.
 package resource
 
 import (
@@ -41,7 +41,8 @@ type Client struct {
 }
 
 // NewClient returns a client for cfg; stdin is what "-f -" reads.
-func NewClient(cfg *rest.Config, mapper meta.RESTMapper, categories CategoryExpander, stdin io.Reader) (*Client, error) {
+func NewClient(cfg *rest.Config, mapper meta.RESTMapper, categories CategoryExpander, stdin io.Reader) (*Client,
+	error) {
 	cfg = dynamic.ConfigFor(cfg)
 	cfg.GroupVersion = &schema.GroupVersion{}
 	cfg.APIPath = "/"
@@ -53,7 +54,8 @@ func NewClient(cfg *rest.Config, mapper meta.RESTMapper, categories CategoryExpa
 }
 
 // Do sends a request to path with the given query and body, and returns the answer as sent.
-func (c *Client) Do(ctx context.Context, verb string, path []string, query url.Values, body []byte, headers ...string) ([]byte, error) {
+func (c *Client) Do(ctx context.Context, verb string, path []string, query url.Values, body []byte,
+	headers ...string) ([]byte, error) {
 	r := c.REST.Verb(verb).AbsPath(path...)
 	for k, vs := range query {
 		for _, v := range vs {
@@ -93,7 +95,8 @@ func decode(data []byte) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-func (c *Client) object(ctx context.Context, verb string, path []string, query url.Values, body []byte, headers ...string) (*unstructured.Unstructured, error) {
+func (c *Client) object(ctx context.Context, verb string, path []string, query url.Values, body []byte,
+	headers ...string) (*unstructured.Unstructured, error) {
 	data, err := c.Do(ctx, verb, path, query, body, headers...)
 	if err != nil {
 		return nil, err
@@ -105,7 +108,8 @@ func (c *Client) object(ctx context.Context, verb string, path []string, query u
 const JSON = "application/json"
 
 // Get reads one object. In a namespace that does not exist, it is the namespace that is not found.
-func (c *Client) Get(ctx context.Context, m *meta.RESTMapping, namespace, name string, subresource ...string) (*unstructured.Unstructured, error) {
+func (c *Client) Get(ctx context.Context, m *meta.RESTMapping, namespace, name string,
+	subresource ...string) (*unstructured.Unstructured, error) {
 	path, err := ObjectPath(m, namespace, name, subresource...)
 	if err != nil {
 		return nil, err
@@ -119,7 +123,8 @@ func (c *Client) Get(ctx context.Context, m *meta.RESTMapping, namespace, name s
 
 // missing makes of err, that an object was not found, that its namespace was not found, if so.
 func (c *Client) missing(ctx context.Context, m *meta.RESTMapping, namespace string, err error) error {
-	if !apierrors.IsNotFound(err) || m.Scope.Name() != meta.RESTScopeNameNamespace || namespace == "" || namespace == metav1.NamespaceDefault {
+	if !apierrors.IsNotFound(err) || m.Scope.Name() != meta.RESTScopeNameNamespace || namespace == "" ||
+		namespace == metav1.NamespaceDefault {
 		return err
 	}
 	if _, seen := c.seen.Load(namespace); seen {
@@ -132,8 +137,10 @@ func (c *Client) missing(ctx context.Context, m *meta.RESTMapping, namespace str
 	return err
 }
 
-// List reads a collection; opts holds selectors and, in Limit, the size of the pages that it is read in (0: all at once).
-func (c *Client) List(ctx context.Context, m *meta.RESTMapping, namespace string, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+// List reads a collection; opts holds selectors and, in Limit, the size of the pages that it is read in (0: all at
+// once).
+func (c *Client) List(ctx context.Context, m *meta.RESTMapping, namespace string,
+	opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	path, err := CollectionPath(m, namespace)
 	if err != nil {
 		return nil, err
@@ -157,7 +164,8 @@ func (c *Client) List(ctx context.Context, m *meta.RESTMapping, namespace string
 }
 
 // Create posts obj. namespace "" is for cluster-scoped kinds.
-func (c *Client) Create(ctx context.Context, m *meta.RESTMapping, namespace string, obj runtime.Object, opts metav1.CreateOptions) (*unstructured.Unstructured, error) {
+func (c *Client) Create(ctx context.Context, m *meta.RESTMapping, namespace string, obj runtime.Object,
+	opts metav1.CreateOptions) (*unstructured.Unstructured, error) {
 	path, err := CollectionPath(m, namespace)
 	if err != nil {
 		return nil, err
@@ -170,7 +178,8 @@ func (c *Client) Create(ctx context.Context, m *meta.RESTMapping, namespace stri
 }
 
 // Post sends obj to a subresource: eviction, token, binding.
-func (c *Client) Post(ctx context.Context, m *meta.RESTMapping, namespace, name, subresource string, obj runtime.Object, opts metav1.CreateOptions) (*unstructured.Unstructured, error) {
+func (c *Client) Post(ctx context.Context, m *meta.RESTMapping, namespace, name, subresource string, obj runtime.Object,
+	opts metav1.CreateOptions) (*unstructured.Unstructured, error) {
 	path, err := ObjectPath(m, namespace, name, subresource)
 	if err != nil {
 		return nil, err
@@ -183,7 +192,8 @@ func (c *Client) Post(ctx context.Context, m *meta.RESTMapping, namespace, name,
 }
 
 // Update puts obj.
-func (c *Client) Update(ctx context.Context, m *meta.RESTMapping, namespace, name string, obj runtime.Object, opts metav1.UpdateOptions, subresource ...string) (*unstructured.Unstructured, error) {
+func (c *Client) Update(ctx context.Context, m *meta.RESTMapping, namespace, name string, obj runtime.Object,
+	opts metav1.UpdateOptions, subresource ...string) (*unstructured.Unstructured, error) {
 	path, err := ObjectPath(m, namespace, name, subresource...)
 	if err != nil {
 		return nil, err
@@ -196,7 +206,8 @@ func (c *Client) Update(ctx context.Context, m *meta.RESTMapping, namespace, nam
 }
 
 // Patch applies a patch document of the given type.
-func (c *Client) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, pt types.PatchType, patch []byte, opts metav1.PatchOptions, subresource ...string) (*unstructured.Unstructured, error) {
+func (c *Client) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, pt types.PatchType,
+	patch []byte, opts metav1.PatchOptions, subresource ...string) (*unstructured.Unstructured, error) {
 	path, err := ObjectPath(m, namespace, name, subresource...)
 	if err != nil {
 		return nil, err
@@ -205,7 +216,8 @@ func (c *Client) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name
 }
 
 // Delete deletes one object and returns the answer: a Status, or the object that is being deleted.
-func (c *Client) Delete(ctx context.Context, m *meta.RESTMapping, namespace, name string, opts metav1.DeleteOptions) (*unstructured.Unstructured, error) {
+func (c *Client) Delete(ctx context.Context, m *meta.RESTMapping, namespace, name string,
+	opts metav1.DeleteOptions) (*unstructured.Unstructured, error) {
 	path, err := ObjectPath(m, namespace, name)
 	if err != nil {
 		return nil, err

@@ -24,14 +24,16 @@ func TestListPages(t *testing.T) {
 		if r.URL.Query().Get("continue") == "more" {
 			name, next = "b", `"resourceVersion":"7"`
 		}
-		fmt.Fprintf(w, `{"kind":"PodList","apiVersion":"v1","metadata":{%s},"items":[{"metadata":{"name":%q}}]}`, next, name)
+		fmt.Fprintf(w, `{"kind":"PodList","apiVersion":"v1","metadata":{%s},"items":[{"metadata":{"name":%q}}]}`, next,
+			name)
 	}))
 	defer s.Close()
 	c, err := NewClient(&rest.Config{Host: s.URL}, nil, nil, strings.NewReader(""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Scope: meta.RESTScopeNamespace}
+	m := &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"},
+		Scope: meta.RESTScopeNamespace}
 	list, err := c.List(t.Context(), m, "ns", metav1.ListOptions{Limit: 1})
 	if err != nil || len(list.Items) != 2 || list.Items[1].GetName() != "b" || list.GetResourceVersion() != "7" {
 		t.Errorf("got %v, %v", list, err)
@@ -41,7 +43,8 @@ func TestListPages(t *testing.T) {
 	}
 }
 
-// TestMissing: an object that is not there is not found, and of its namespace it is asked once as long as that is there.
+// TestMissing: an object that is not there is not found, and of its namespace it is asked once as long as that is
+// there.
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -60,7 +63,8 @@ func TestMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Scope: meta.RESTScopeNamespace}
+	m := &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"},
+		Scope: meta.RESTScopeNamespace}
 	for _, name := range []string{"here/a", "here/b", "gone/a", "gone/b", "default/a"} {
 		ns, pod, _ := strings.Cut(name, "/")
 		want := "no /api/v1/namespaces/" + ns + "/pods/" + pod

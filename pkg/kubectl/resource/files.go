@@ -34,7 +34,8 @@ type Files struct {
 	// Kustomize is the directory of a kustomization, or the address of one: what it builds to is read instead of files.
 	Kustomize string
 	Recursive bool
-	// always tells that directories are read recursively unless the user says otherwise: -k may then be given without -R=false.
+	// always tells that directories are read recursively unless the user says otherwise: -k may then be given without
+	// -R=false.
 	always bool
 	// Check refuses objects that do not say their apiVersion and kind as invalid, as opposed to undecodable.
 	Check bool
@@ -44,15 +45,18 @@ type Files struct {
 func (f *Files) AddFlags(set *pflag.FlagSet, usage string) {
 	f.always = f.Recursive
 	set.StringSliceVarP(&f.Names, "filename", "f", f.Names, usage)
-	set.StringVarP(&f.Kustomize, "kustomize", "k", f.Kustomize, "Process the kustomization directory. This flag can't be used together with -f or -R.")
-	set.BoolVarP(&f.Recursive, "recursive", "R", f.Recursive, "Process the directory used in -f, --filename recursively. Useful when you want to manage related manifests organized within the same directory.")
+	set.StringVarP(&f.Kustomize, "kustomize", "k", f.Kustomize,
+		"Process the kustomization directory. This flag can't be used together with -f or -R.")
+	set.BoolVarP(&f.Recursive, "recursive", "R", f.Recursive,
+		"Process the directory used in -f, --filename recursively. Useful when you want to manage related manifests organized within the same directory.")
 }
 
 // Empty tells whether no file and no kustomization was named.
 func (f *Files) Empty() bool { return len(f.Names) == 0 && f.Kustomize == "" }
 
 // ErrLocalNeedsFiles is why a verb with --local refuses to do anything where no file is named.
-var ErrLocalNeedsFiles = errors.New("you must specify resources by --filename when --local is set.\nExample resource specifications include:\n   '-f rsrc.yaml'\n   '--filename=rsrc.json'")
+var ErrLocalNeedsFiles = errors.New(
+	"you must specify resources by --filename when --local is set.\nExample resource specifications include:\n   '-f rsrc.yaml'\n   '--filename=rsrc.json'")
 
 // Validate refuses flags that do not go together.
 func (f *Files) Validate() error {
@@ -74,8 +78,8 @@ type Document struct {
 	listed bool
 }
 
-// Read reads all objects of the files; lists are taken apart. It goes on with the next file after one that cannot be read, and
-// returns what was read together with the errors.
+// Read reads all objects of the files; lists are taken apart. It goes on with the next file after one that cannot be
+// read, and returns what was read together with the errors.
 func (c *Client) Read(ctx context.Context, f Files) ([]Document, error) {
 	sources, err := c.sources(ctx, f)
 	if err != nil {
@@ -203,7 +207,8 @@ func (c *Client) download(ctx context.Context, address string) (io.ReadCloser, e
 	}
 	if resp.StatusCode != http.StatusOK {
 		resp.Body.Close()
-		return nil, fmt.Errorf("unable to read URL %q, server reported %s, status code=%d", address, resp.Status, resp.StatusCode)
+		return nil, fmt.Errorf("unable to read URL %q, server reported %s, status code=%d", address, resp.Status,
+			resp.StatusCode)
 	}
 	return resp.Body, nil
 }
@@ -217,7 +222,8 @@ func (s source) documents(check bool) ([]Document, error) {
 	return parse(s.name, r, check)
 }
 
-// fileBounds are those of a document with its aliases written out: far beyond what a server takes, but no machine's memory.
+// fileBounds are those of a document with its aliases written out: far beyond what a server takes, but no machine's
+// memory.
 var fileBounds = docbounds.Bounds{Bytes: maxFile, Values: 5_000_000, Depth: 10_000}
 
 // bounded refuses documents whose aliases grow without measure when they are written out. Without an anchor none can.
@@ -299,8 +305,8 @@ func checkType(data []byte) error {
 	return aggregate(errs)
 }
 
-// errListInList refuses a file with a list in a list, in upstream's words. Reading only the outer one would leave objects
-// out.
+// errListInList refuses a file with a list in a list, in upstream's words. Reading only the outer one would leave
+// objects out.
 var errListInList = errors.New("*unstructured.Unstructured is not a list: no Items field in this object")
 
 func objects(source string, data []byte) ([]Document, error) {

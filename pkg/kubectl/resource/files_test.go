@@ -13,11 +13,13 @@ import (
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	docs, err := parse("f", strings.NewReader("---\n# only a comment\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: b}}\n"), true)
+	docs, err := parse("f", strings.NewReader(
+		"---\n# only a comment\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: b}}\n"), true)
 	if err != nil || len(docs) != 2 || docs[0].Object.GetName() != "a" || docs[1].Object.GetName() != "b" {
 		t.Errorf("got %v, %v", docs, err)
 	}
-	for _, bad := range []string{"kind: [", "a: b", "{kind: Pod, metadata: {name: a}}", "apiVersion: v1\nkind: Pod\nmetadata: {annotations: {a: true}}"} {
+	for _, bad := range []string{"kind: [", "a: b", "{kind: Pod, metadata: {name: a}}",
+		"apiVersion: v1\nkind: Pod\nmetadata: {annotations: {a: true}}"} {
 		if _, err := parse("f", strings.NewReader(bad), false); err == nil {
 			t.Errorf("%q was accepted", bad)
 		}
@@ -35,7 +37,8 @@ func TestCheck(t *testing.T) {
 		"[1]":            "invalid object to validate",
 		"apiVersion: v1\nkind: List\nitems: [{kind: Pod}, {apiVersion: v1}]": "[apiVersion not set, kind not set]",
 	} {
-		if _, err := parse("f", strings.NewReader(text), true); err == nil || err.Error() != `error validating "f": error validating data: `+want+end {
+		if _, err := parse("f", strings.NewReader(text), true); err == nil ||
+			err.Error() != `error validating "f": error validating data: `+want+end {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -48,7 +51,9 @@ func TestParseBomb(t *testing.T) {
 	if _, err := parse("f", strings.NewReader(bomb), false); !errors.Is(err, docbounds.ErrBeyond) {
 		t.Errorf("%v, want %v", err, docbounds.ErrBeyond)
 	}
-	if docs, err := parse("f", strings.NewReader("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: &a x, labels: {a: *a}}\n"), true); err != nil || len(docs) != 1 {
+	if docs, err := parse("f",
+		strings.NewReader("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: &a x, labels: {a: *a}}\n"), true); err !=
+		nil || len(docs) != 1 {
 		t.Errorf("%v, %v", docs, err)
 	}
 }
@@ -95,7 +100,8 @@ func TestListInList(t *testing.T) {
 	const text = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: in}}]}\n" +
 		"- {apiVersion: v1, kind: ConfigMap, metadata: {name: out}}\n"
 	docs, err := parse("f", strings.NewReader(text), true)
-	if err == nil || err.Error() != "*unstructured.Unstructured is not a list: no Items field in this object" || len(docs) > 0 {
+	if err == nil || err.Error() != "*unstructured.Unstructured is not a list: no Items field in this object" ||
+		len(docs) > 0 {
 		t.Errorf("%v, %v", docs, err)
 	}
 }

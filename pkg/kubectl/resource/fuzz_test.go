@@ -9,9 +9,11 @@ import (
 // FuzzParse: a file gives objects that can be sent, or an error that names it.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
-		"", "---\n---\n", "null", "5", "{", "kind: Pod\napiVersion: v1\nmetadata: {name: a}\n---\nkind: Service\napiVersion: v1\n",
+		"", "---\n---\n", "null", "5", "{",
+		"kind: Pod\napiVersion: v1\nmetadata: {name: a}\n---\nkind: Service\napiVersion: v1\n",
 		`{"kind":"List","apiVersion":"v1","items":[{"kind":"Pod","apiVersion":"v1"},{"kind":"Node","apiVersion":"v1"}]}{"kind":"Pod","apiVersion":"v1"}`,
-		`{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"x"}}]}`, `{"kind":"List","apiVersion":"v1","items":[5]}`, "a: &a [*a]", "kind: 5\napiVersion: []\n", "metadata: 5",
+		`{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"x"}}]}`,
+		`{"kind":"List","apiVersion":"v1","items":[5]}`, "a: &a [*a]", "kind: 5\napiVersion: []\n", "metadata: 5",
 		`{"kind":"Pod","metadata":{"name":"a"}}`, `{"kind":"List","apiVersion":"v1","items":{}}`,
 	} {
 		f.Add([]byte(text), true)

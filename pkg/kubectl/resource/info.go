@@ -70,7 +70,8 @@ func (i *Info) Update(ctx context.Context, opts metav1.UpdateOptions, subresourc
 }
 
 // Patch patches the object and keeps the answer.
-func (i *Info) Patch(ctx context.Context, pt types.PatchType, patch []byte, opts metav1.PatchOptions, subresource ...string) error {
+func (i *Info) Patch(ctx context.Context, pt types.PatchType, patch []byte, opts metav1.PatchOptions,
+	subresource ...string) error {
 	return i.take(i.client.Patch(ctx, i.Mapping, i.Namespace, i.Name, pt, patch, opts, subresource...))
 }
 
@@ -109,9 +110,10 @@ func lower(s string) string {
 	return string(b)
 }
 
-// Watch opens a watch of the collection (of one object with a field selector in query) and calls each for every event, until
-// ctx ends, the server closes the watch (nil) or each returns an error. accept is the Accept header.
-func (c *Client) Watch(ctx context.Context, m *meta.RESTMapping, namespace string, query url.Values, accept string, each func(Event) error) error {
+// Watch opens a watch of the collection (of one object with a field selector in query) and calls each for every event,
+// until ctx ends, the server closes the watch (nil) or each returns an error. accept is the Accept header.
+func (c *Client) Watch(ctx context.Context, m *meta.RESTMapping, namespace string, query url.Values, accept string,
+	each func(Event) error) error {
 	path, err := CollectionPath(m, namespace)
 	if err != nil {
 		return err

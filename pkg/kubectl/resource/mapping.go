@@ -69,8 +69,8 @@ func (c *Client) mappingOf(gvk schema.GroupVersionKind, local bool) (*meta.RESTM
 	return &meta.RESTMapping{Resource: r, GroupVersionKind: gvk, Scope: meta.RESTScopeNamespace}, nil
 }
 
-// types expands a comma-separated list of TYPE arguments, each type once; named is set if names follow, which categories do
-// not take.
+// types expands a comma-separated list of TYPE arguments, each type once; named is set if names follow, which
+// categories do not take.
 func (c *Client) types(arg string, named bool) ([]*meta.RESTMapping, error) {
 	if _, ok := c.categories.Expand(arg); ok && named {
 		return nil, errors.New("you must specify only one resource")

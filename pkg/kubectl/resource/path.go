@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation/path"
 )
 
-// Two functions give the paths of requests: CollectionPath for what a verb does to many objects, ObjectPath for what it does to one.
-// They are apart because the path of an object without a name is that of its collection: a DELETE that lost its name on the way
-// would delete every object of its kind.
+// Two functions give the paths of requests: CollectionPath for what a verb does to many objects, ObjectPath for what it
+// does to one. They are apart because the path of an object without a name is that of its collection: a DELETE that
+// lost its name on the way would delete every object of its kind.
 
 // CollectionPath returns the URL path of the resource's collection: in one namespace, or with namespace "" in all.
 // It refuses a namespace that would be read as another path ("..", "a/b").
@@ -28,8 +28,9 @@ func CollectionPath(m *meta.RESTMapping, namespace string) ([]string, error) {
 	return append(p, m.Resource.Resource), nil
 }
 
-// ObjectPath returns the URL path of the object of that name, or of its subresource; an empty subresource is the object itself.
-// It refuses an empty name, an empty namespace for a kind that has namespaces, and what would be read as another path.
+// ObjectPath returns the URL path of the object of that name, or of its subresource; an empty subresource is the object
+// itself. It refuses an empty name, an empty namespace for a kind that has namespaces, and what would be read as
+// another path.
 func ObjectPath(m *meta.RESTMapping, namespace, name string, subresources ...string) ([]string, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestNamelessRequests tries every verb that speaks of one object with what is no name: none may send anything, as the path
-// would be the collection's, or a namespace's.
+// TestNamelessRequests tries every verb that speaks of one object with what is no name: none may send anything, as the
+// path would be the collection's, or a namespace's.
 func TestNamelessRequests(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -26,8 +26,10 @@ func TestNamelessRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	namespaced := &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Scope: meta.RESTScopeNamespace}
-	cluster := &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, Scope: meta.RESTScopeRoot}
+	namespaced := &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+		Scope: meta.RESTScopeNamespace}
+	cluster := &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"},
+		Scope: meta.RESTScopeRoot}
 	obj := &unstructured.Unstructured{Object: map[string]any{}}
 	ctx := t.Context()
 	for _, at := range []struct {
@@ -53,16 +55,20 @@ func TestNamelessRequests(t *testing.T) {
 				_, err := c.Patch(ctx, m, ns, name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
 				return err
 			},
-			"delete":   func() error { _, err := c.Delete(ctx, m, ns, name, metav1.DeleteOptions{}); return err },
-			"eviction": func() error { _, err := c.Post(ctx, m, ns, name, "eviction", obj, metav1.CreateOptions{}); return err },
-			"read":     func() error { return c.read(ctx, Request{}, &Info{Mapping: m, Namespace: ns, Name: name}) },
+			"delete": func() error { _, err := c.Delete(ctx, m, ns, name, metav1.DeleteOptions{}); return err },
+			"eviction": func() error {
+				_, err := c.Post(ctx, m, ns, name, "eviction", obj, metav1.CreateOptions{})
+				return err
+			},
+			"read": func() error { return c.read(ctx, Request{}, &Info{Mapping: m, Namespace: ns, Name: name}) },
 		} {
 			if err := do(); err == nil || err.Error() != at.want {
 				t.Errorf("%s of %q in %q: got %v, want %s", verb, name, ns, err, at.want)
 			}
 		}
 	}
-	if _, err := c.Get(ctx, cluster, "", "one", "../.."); err == nil || err.Error() != `invalid subresource "../..": [may not contain '/']` {
+	if _, err := c.Get(ctx, cluster, "", "one", "../.."); err == nil ||
+		err.Error() != `invalid subresource "../..": [may not contain '/']` {
 		t.Errorf("subresource: got %v", err)
 	}
 	if _, err := c.List(ctx, namespaced, "..", metav1.ListOptions{}); err == nil {

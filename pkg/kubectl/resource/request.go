@@ -19,8 +19,8 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// Request says which objects a command speaks of: those of files, or those of its arguments (TYPE, TYPE NAME…, TYPE/NAME…)
-// and selectors.
+// Request says which objects a command speaks of: those of files, or those of its arguments (TYPE, TYPE NAME…,
+// TYPE/NAME…) and selectors.
 type Request struct {
 	Args  []string
 	Files Files
@@ -32,8 +32,8 @@ type Request struct {
 	AllNamespaces     bool
 
 	LabelSelector, FieldSelector string
-	// All asks for all objects of a TYPE, as delete --all does; names are then refused. Lists allows a TYPE without names
-	// or selector, as get does.
+	// All asks for all objects of a TYPE, as delete --all does; names are then refused. Lists allows a TYPE without
+	// names or selector, as get does.
 	All, Lists bool
 	// Limit is the page size of lists; 0 asks for everything at once.
 	Limit int64
@@ -51,8 +51,8 @@ type Request struct {
 	Query url.Values
 	// Subresource is read instead of the object itself.
 	Subresource string
-	// Local leaves the objects of files in the namespaces they name, or in none, and does not ask the server for their resources:
-	// a Mapping is guessed of the kind then.
+	// Local leaves the objects of files in the namespaces they name, or in none, and does not ask the server for their
+	// resources: a Mapping is guessed of the kind then.
 	Local bool
 	// Single allows one TYPE only.
 	Single bool
@@ -68,8 +68,8 @@ Example resource specifications include:
    '<resource> <name>'
    '<resource>'`)
 
-// Resolve finds the objects of q. What was found is returned together with the errors (an aggregate, if several) of what was
-// not.
+// Resolve finds the objects of q. What was found is returned together with the errors (an aggregate, if several) of
+// what was not.
 func (c *Client) Resolve(ctx context.Context, q Request) ([]*Info, error) {
 	if q.Accept == "" {
 		q.Accept = JSON
@@ -102,8 +102,8 @@ func (c *Client) Resolve(ctx context.Context, q Request) ([]*Info, error) {
 	return c.resolveLists(ctx, q, mappings)
 }
 
-// Each calls do for each of infos and returns its errors, and after them resolve, the error of what was not found: the one error
-// there is, or all as an aggregate.
+// Each calls do for each of infos and returns its errors, and after them resolve, the error of what was not found: the
+// one error there is, or all as an aggregate.
 func Each(infos []*Info, resolve error, do func(*Info) error) error {
 	var errs []error
 	for _, i := range infos {
@@ -134,7 +134,8 @@ func hasTuples(args []string) (bool, error) {
 		}
 	}
 	if n > 0 && n < len(args) {
-		return false, fmt.Errorf("there is no need to specify a resource type as a separate argument when passing arguments in resource/name form (e.g. '%s get resource/<resource_name>' instead of '%s get resource resource/<resource_name>'", "kubectl", "kubectl")
+		return false, fmt.Errorf(
+			"there is no need to specify a resource type as a separate argument when passing arguments in resource/name form (e.g. '%s get resource/<resource_name>' instead of '%s get resource resource/<resource_name>'", "kubectl", "kubectl")
 	}
 	return n > 0, nil
 }
@@ -176,7 +177,8 @@ func (c *Client) resolveTuples(ctx context.Context, q Request) ([]*Info, error) 
 	return out, aggregate(errs)
 }
 
-func (c *Client) resolveNames(ctx context.Context, q Request, mappings []*meta.RESTMapping, names []string) ([]*Info, error) {
+func (c *Client) resolveNames(ctx context.Context, q Request, mappings []*meta.RESTMapping, names []string) ([]*Info,
+	error) {
 	switch {
 	case q.LabelSelector != "" || q.FieldSelector != "":
 		return nil, errors.New("name cannot be provided when a selector is specified")
@@ -199,7 +201,8 @@ func (c *Client) resolveNames(ctx context.Context, q Request, mappings []*meta.R
 }
 
 // named appends the object called name, or the error.
-func (c *Client) named(ctx context.Context, q Request, m *meta.RESTMapping, name string, out []*Info, errs []error) ([]*Info, []error) {
+func (c *Client) named(ctx context.Context, q Request, m *meta.RESTMapping, name string, out []*Info,
+	errs []error) ([]*Info, []error) {
 	info := &Info{Mapping: m, Name: name, client: c}
 	if info.Namespaced() {
 		if q.AllNamespaces {
@@ -256,7 +259,8 @@ func (c *Client) resolveLists(ctx context.Context, q Request, mappings []*meta.R
 	return out, aggregate(errs)
 }
 
-// Select reads the objects of a collection that a label selector chooses; "" chooses all. namespace is ignored for kinds in none.
+// Select reads the objects of a collection that a label selector chooses; "" chooses all. namespace is ignored for
+// kinds in none.
 func (c *Client) Select(ctx context.Context, m *meta.RESTMapping, namespace, selector string) ([]*Info, error) {
 	return c.list(ctx, Request{Namespace: namespace, LabelSelector: selector, Limit: 500, Accept: JSON}, m)
 }
@@ -288,7 +292,8 @@ func (c *Client) list(ctx context.Context, q Request, m *meta.RESTMapping) ([]*I
 				return out, err
 			}
 			for i := range items {
-				out = append(out, &Info{Mapping: m, Namespace: items[i].GetNamespace(), Name: items[i].GetName(), Object: &items[i], client: c})
+				out = append(out, &Info{Mapping: m, Namespace: items[i].GetNamespace(), Name: items[i].GetName(),
+					Object: &items[i], client: c})
 			}
 		}
 		var page struct{ Metadata metav1.ListMeta }
@@ -310,7 +315,9 @@ func listError(err error, m *meta.RESTMapping, q Request) error {
 		case q.LabelSelector == "" && q.FieldSelector == "":
 			status.ErrStatus.Message = fmt.Sprintf("Unable to list %q: %s", gvr, status.ErrStatus.Message)
 		default:
-			status.ErrStatus.Message = fmt.Sprintf("Unable to find %q that match label selector %q, field selector %q: %s", gvr, q.LabelSelector, q.FieldSelector, status.ErrStatus.Message)
+			status.ErrStatus.Message = fmt.Sprintf(
+				"Unable to find %q that match label selector %q, field selector %q: %s", gvr, q.LabelSelector,
+				q.FieldSelector, status.ErrStatus.Message)
 		}
 	}
 	return err

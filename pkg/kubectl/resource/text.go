@@ -8,8 +8,8 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// asUTF8 reads r as UTF-8, or as UTF-16 if a byte order mark says so, as editors on Windows write it. Bytes that are no text
-// become the replacement character.
+// asUTF8 reads r as UTF-8, or as UTF-16 if a byte order mark says so, as editors on Windows write it. Bytes that are no
+// text become the replacement character.
 func asUTF8(r io.Reader) io.Reader {
 	return transform.NewReader(r, unicode.BOMOverride(unicode.UTF8.NewDecoder()))
 }

@@ -19,8 +19,10 @@ var errNoRevision = errors.New("no last revision to roll back to")
 
 func byNumber(a, b revision) int { return cmp.Compare(a.number, b.number) }
 
-// controllerRevisions reads the history that ControllerRevisions keep of w: each is a patch that puts an older template back.
-func controllerRevisions(ctx context.Context, c *resource.Client, w workload, selector *metav1.LabelSelector, empty func() workload) ([]revision, error) {
+// controllerRevisions reads the history that ControllerRevisions keep of w: each is a patch that puts an older template
+// back.
+func controllerRevisions(ctx context.Context, c *resource.Client, w workload, selector *metav1.LabelSelector,
+	empty func() workload) ([]revision, error) {
 	m, err := c.Mapping("controllerrevisions.apps")
 	if err != nil {
 		return nil, err
@@ -55,8 +57,9 @@ func controllerRevisions(ctx context.Context, c *resource.Client, w workload, se
 			return nil, err
 		}
 		out = append(out, revision{
-			number: cr.Revision, cause: cr.Annotations[causeAnnotation], template: *then.podTemplate(), object: then.object(),
-			patch: types.StrategicMergePatchType, back: cr.Data.Raw,
+			number: cr.Revision, cause: cr.Annotations[causeAnnotation], template: *then.podTemplate(),
+			object: then.object(),
+			patch:  types.StrategicMergePatchType, back: cr.Data.Raw,
 		})
 	}
 	slices.SortFunc(out, byNumber)

@@ -26,7 +26,8 @@ func (d *daemonSet) history(ctx context.Context, c *resource.Client) ([]revision
 
 func (d *daemonSet) progress(int64) (message string, done bool, err error) {
 	if d.Spec.UpdateStrategy.Type != appsv1.RollingUpdateDaemonSetStrategyType {
-		return "", true, fmt.Errorf("rollout status is only available for %s strategy type", appsv1.RollingUpdateDaemonSetStrategyType)
+		return "", true, fmt.Errorf("rollout status is only available for %s strategy type",
+			appsv1.RollingUpdateDaemonSetStrategyType)
 	}
 	if d.Generation > d.Status.ObservedGeneration {
 		return "Waiting for daemon set spec update to be observed...\n", false, nil
@@ -35,9 +36,11 @@ func (d *daemonSet) progress(int64) (message string, done bool, err error) {
 	wait := fmt.Sprintf("Waiting for daemon set %q rollout to finish: ", d.Name)
 	switch {
 	case s.UpdatedNumberScheduled < s.DesiredNumberScheduled:
-		return wait + fmt.Sprintf("%d out of %d new pods have been updated...\n", s.UpdatedNumberScheduled, s.DesiredNumberScheduled), false, nil
+		return wait + fmt.Sprintf("%d out of %d new pods have been updated...\n", s.UpdatedNumberScheduled,
+			s.DesiredNumberScheduled), false, nil
 	case s.NumberAvailable < s.DesiredNumberScheduled:
-		return wait + fmt.Sprintf("%d of %d updated pods are available...\n", s.NumberAvailable, s.DesiredNumberScheduled), false, nil
+		return wait + fmt.Sprintf("%d of %d updated pods are available...\n", s.NumberAvailable,
+			s.DesiredNumberScheduled), false, nil
 	}
 	return fmt.Sprintf("daemon set %q successfully rolled out\n", d.Name), true, nil
 }

@@ -58,22 +58,26 @@ func (d *deployment) history(ctx context.Context, c *resource.Client) ([]revisio
 		template := rs.Spec.Template.DeepCopy()
 		delete(template.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
 		patch, err := json.Marshal([]map[string]any{
-			{"op": "replace", "path": "/spec/template", "value": template}, {"op": "add", "path": "/metadata/annotations", "value": d.annotationsOf(rs)},
+			{"op": "replace", "path": "/spec/template", "value": template},
+			{"op": "add", "path": "/metadata/annotations", "value": d.annotationsOf(rs)},
 		})
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, revision{number: number, cause: rs.Annotations[causeAnnotation], template: rs.Spec.Template, object: rs, patch: types.JSONPatchType, back: patch})
+		out = append(out, revision{number: number, cause: rs.Annotations[causeAnnotation], template: rs.Spec.Template,
+			object: rs, patch: types.JSONPatchType, back: patch})
 	}
 	slices.SortFunc(out, byNumber)
 	return out, nil
 }
 
-// annotationsOf are those that the deployment had with rs, such as what that change was for, which the controller copied there; and of those
-// that are not copied, the ones that it has now.
+// annotationsOf are those that the deployment had with rs, such as what that change was for, which the controller
+// copied there; and of those that are not copied, the ones that it has now.
 func (d *deployment) annotationsOf(rs *appsv1.ReplicaSet) map[string]string {
-	notCopied := []string{corev1.LastAppliedConfigAnnotation, revisionAnnotation, "deployment.kubernetes.io/revision-history",
-		"deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas", "deprecated.deployment.rollback.to"}
+	notCopied := []string{corev1.LastAppliedConfigAnnotation, revisionAnnotation,
+		"deployment.kubernetes.io/revision-history",
+		"deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas",
+		"deprecated.deployment.rollback.to"}
 	out := map[string]string{}
 	maps.Copy(out, rs.Annotations)
 	for _, name := range notCopied {
@@ -109,11 +113,14 @@ func (d *deployment) progress(pinned int64) (message string, done bool, err erro
 	wait := fmt.Sprintf("Waiting for deployment %q rollout to finish: ", d.Name)
 	switch {
 	case d.Spec.Replicas != nil && s.UpdatedReplicas < *d.Spec.Replicas:
-		return wait + fmt.Sprintf("%d out of %d new replicas have been updated...\n", s.UpdatedReplicas, *d.Spec.Replicas), false, nil
+		return wait + fmt.Sprintf("%d out of %d new replicas have been updated...\n", s.UpdatedReplicas,
+			*d.Spec.Replicas), false, nil
 	case s.Replicas > s.UpdatedReplicas:
-		return wait + fmt.Sprintf("%d old replicas are pending termination...\n", s.Replicas-s.UpdatedReplicas), false, nil
+		return wait + fmt.Sprintf("%d old replicas are pending termination...\n", s.Replicas-s.UpdatedReplicas), false,
+			nil
 	case s.AvailableReplicas < s.UpdatedReplicas:
-		return wait + fmt.Sprintf("%d of %d updated replicas are available...\n", s.AvailableReplicas, s.UpdatedReplicas), false, nil
+		return wait + fmt.Sprintf("%d of %d updated replicas are available...\n", s.AvailableReplicas,
+			s.UpdatedReplicas), false, nil
 	}
 	return fmt.Sprintf("deployment %q successfully rolled out\n", d.Name), true, nil
 }

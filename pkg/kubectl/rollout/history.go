@@ -16,7 +16,8 @@ import (
 const causeAnnotation = "kubernetes.io/change-cause"
 
 func history(ctx context.Context, o *options, i *resource.Info) error {
-	w, err := decode(i, fmt.Sprintf("no history viewer has been implemented for %q", i.Mapping.GroupVersionKind.GroupKind()))
+	w, err := decode(i, fmt.Sprintf("no history viewer has been implemented for %q",
+		i.Mapping.GroupVersionKind.GroupKind()))
 	if err != nil {
 		return err
 	}
@@ -50,8 +51,8 @@ func history(ctx context.Context, o *options, i *resource.Info) error {
 	return t.Flush()
 }
 
-// showRevision shows what the pods of one revision are made of, or, with a template and no -o, the workload. Without any history only -o
-// misses the revision.
+// showRevision shows what the pods of one revision are made of, or, with a template and no -o, the workload. Without
+// any history only -o misses the revision.
 func (o *options) showRevision(i *resource.Info, w workload, all []revision) error {
 	n := slices.IndexFunc(all, func(r revision) bool { return r.number == o.revision })
 	switch {

@@ -1,5 +1,5 @@
-// Package rollout manages the rollouts of Deployments, DaemonSets and StatefulSets: their status and history, undo, restart,
-// pause and resume.
+// Package rollout manages the rollouts of Deployments, DaemonSets and StatefulSets: their status and history, undo,
+// restart, pause and resume.
 package rollout
 
 import (
@@ -66,22 +66,29 @@ kubectl rollout restart deployment --selector=app=nginx`,
 			return cli.Group(cmd, args)
 		},
 	}
-	add := func(name, manager, short string, act func(context.Context, *options, *resource.Info) error) (*options, *cobra.Command) {
+	add := func(name, manager, short string, act func(context.Context, *options, *resource.Info) error) (*options,
+		*cobra.Command) {
 		of := "(TYPE NAME | TYPE/NAME) [flags]"
 		if manager != "" {
 			of = "RESOURCE"
 		}
 		o := &options{template: template, IOStreams: streams, Flags: write.NewFlags(manager), act: act}
-		sub := &cobra.Command{Use: name + " " + of, Short: short, Long: short + ".", Example: fmt.Sprintf("# %s, of a deployment\nkubectl rollout %s deployment/web", short, name), RunE: cli.RunE(f, o)}
-		o.request.Files.AddFlags(sub.Flags(), "Filename, directory, or URL to files identifying the resource to get from a server.")
-		sub.Flags().StringVarP(&o.request.LabelSelector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+		sub := &cobra.Command{Use: name + " " + of, Short: short, Long: short + ".",
+			Example: fmt.Sprintf("# %s, of a deployment\nkubectl rollout %s deployment/web", short, name),
+			RunE:    cli.RunE(f, o)}
+		o.request.Files.AddFlags(sub.Flags(),
+			"Filename, directory, or URL to files identifying the resource to get from a server.")
+		sub.Flags().StringVarP(&o.request.LabelSelector, "selector", "l", "",
+			"Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 		cmd.AddCommand(sub)
 		return o, sub
 	}
 	o, sub := add("status", "", "Show the status of the rollout", status)
 	sub.Flags().BoolVarP(&o.watch, "watch", "w", true, "Watch the status of the rollout until it's done.")
-	sub.Flags().DurationVar(&o.timeout, "timeout", 0, "The length of time to wait before ending watch, zero means never. Any other values should contain a corresponding time unit (e.g. 1s, 2m, 3h).")
-	sub.Flags().Int64Var(&o.revision, "revision", 0, "Pin to a specific revision for showing its status. Defaults to 0 (last revision).")
+	sub.Flags().DurationVar(&o.timeout, "timeout", 0,
+		"The length of time to wait before ending watch, zero means never. Any other values should contain a corresponding time unit (e.g. 1s, 2m, 3h).")
+	sub.Flags().Int64Var(&o.revision, "revision", 0,
+		"Pin to a specific revision for showing its status. Defaults to 0 (last revision).")
 	o, sub = add("history", "", "View rollout history", history)
 	o.Print.AddFlags(sub.Flags())
 	sub.Flags().Int64Var(&o.revision, "revision", 0, "See the details, including podTemplate of the revision specified")
@@ -139,8 +146,8 @@ func (o *options) Run(ctx context.Context) error {
 	return resource.Each(infos, err, func(i *resource.Info) error { return o.act(ctx, o, i) })
 }
 
-// subject is the object as refusals name it: deployments.apps "web". It begins with "error: ", which is then said of each of
-// several objects too.
+// subject is the object as refusals name it: deployments.apps "web". It begins with "error: ", which is then said of
+// each of several objects too.
 func subject(i *resource.Info) string {
 	return fmt.Sprintf("error: %s %q", i.Mapping.Resource.GroupResource(), i.Name)
 }
@@ -181,7 +188,9 @@ func restart(ctx context.Context, o *options, i *resource.Info) error {
 		return fmt.Errorf("error: failed to create patch for %s: if restart has already been triggered within the past second, please wait before attempting to trigger another", i.Name)
 	}
 	stamp := map[string]any{restartedAt: now}
-	return o.patch(ctx, i, map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": stamp}}}}, "restarted")
+	return o.patch(ctx, i, map[string]any{
+		"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"annotations": stamp}}}},
+		"restarted")
 }
 
 func pause(ctx context.Context, o *options, i *resource.Info) error {

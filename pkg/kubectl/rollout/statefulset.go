@@ -26,7 +26,8 @@ func (s *statefulSet) history(ctx context.Context, c *resource.Client) ([]revisi
 
 func (s *statefulSet) progress(int64) (message string, done bool, err error) {
 	if s.Spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType {
-		return "", true, fmt.Errorf("rollout status is only available for %s strategy type", appsv1.RollingUpdateStatefulSetStrategyType)
+		return "", true, fmt.Errorf("rollout status is only available for %s strategy type",
+			appsv1.RollingUpdateStatefulSetStrategyType)
 	}
 	st := s.Status
 	if st.ObservedGeneration == 0 || s.Generation > st.ObservedGeneration {
@@ -39,10 +40,13 @@ func (s *statefulSet) progress(int64) (message string, done bool, err error) {
 		if due := *s.Spec.Replicas - *u.Partition; st.UpdatedReplicas < due {
 			return fmt.Sprintf("Waiting for partitioned roll out to finish: %d out of %d new pods have been updated...\n", st.UpdatedReplicas, due), false, nil
 		}
-		return fmt.Sprintf("partitioned roll out complete: %d new pods have been updated...\n", st.UpdatedReplicas), true, nil
+		return fmt.Sprintf("partitioned roll out complete: %d new pods have been updated...\n", st.UpdatedReplicas),
+			true, nil
 	}
 	if st.UpdateRevision != st.CurrentRevision {
-		return fmt.Sprintf("waiting for statefulset rolling update to complete %d pods at revision %s...\n", st.UpdatedReplicas, st.UpdateRevision), false, nil
+		return fmt.Sprintf("waiting for statefulset rolling update to complete %d pods at revision %s...\n",
+			st.UpdatedReplicas, st.UpdateRevision), false, nil
 	}
-	return fmt.Sprintf("statefulset rolling update complete %d pods at revision %s...\n", st.CurrentReplicas, st.CurrentRevision), true, nil
+	return fmt.Sprintf("statefulset rolling update complete %d pods at revision %s...\n", st.CurrentReplicas,
+		st.CurrentRevision), true, nil
 }

@@ -11,7 +11,8 @@ import (
 	"bonsai/pkg/kubectl/write"
 )
 
-// status tells how far the rollout is, until it is done. A server may end watches at any time, and does when it is restarted.
+// status tells how far the rollout is, until it is done. A server may end watches at any time, and does when it is
+// restarted.
 func status(ctx context.Context, o *options, i *resource.Info) error {
 	refusal := "no status viewer has been implemented for " + i.Mapping.GroupVersionKind.GroupKind().String()
 	if _, err := decode(i, refusal); err != nil {
@@ -33,14 +34,15 @@ func status(ctx context.Context, o *options, i *resource.Info) error {
 		return err
 	}
 	shown := i.Object.GetResourceVersion()
-	return write.Await(ctx, o.client, i.Mapping, i.Namespace, i.Name, o.timeout, func(u *unstructured.Unstructured) (bool, error) {
-		switch {
-		case u == nil:
-			return false, errors.New("object has been deleted")
-		case u.GetResourceVersion() == shown:
-			return false, nil
-		}
-		shown = u.GetResourceVersion()
-		return show(u)
-	})
+	return write.Await(ctx, o.client, i.Mapping, i.Namespace, i.Name, o.timeout,
+		func(u *unstructured.Unstructured) (bool, error) {
+			switch {
+			case u == nil:
+				return false, errors.New("object has been deleted")
+			case u.GetResourceVersion() == shown:
+				return false, nil
+			}
+			shown = u.GetResourceVersion()
+			return show(u)
+		})
 }

@@ -16,7 +16,8 @@ import (
 
 // undo puts back the template of an older revision, of the one before by default.
 func undo(ctx context.Context, o *options, i *resource.Info) error {
-	w, err := decode(i, fmt.Sprintf("no rollbacker has been implemented for %q", i.Mapping.GroupVersionKind.GroupKind()))
+	w, err := decode(i, fmt.Sprintf("no rollbacker has been implemented for %q",
+		i.Mapping.GroupVersionKind.GroupKind()))
 	if err != nil {
 		return err
 	}

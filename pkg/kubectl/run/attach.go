@@ -43,7 +43,8 @@ func (o *Options) attachTo(ctx context.Context, pod *corev1.Pod) (err error) {
 	} else if err := o.session(ctx, running, container); ctx.Err() != nil {
 		return cli.Cause(ctx)
 	} else if err != nil {
-		fmt.Fprintf(o.ErrOut, "warning: couldn't attach to pod/%s, falling back to streaming logs: %v\n", running.Name, err)
+		fmt.Fprintf(o.ErrOut, "warning: couldn't attach to pod/%s, falling back to streaming logs: %v\n", running.Name,
+			err)
 		if _, err := o.logs(ctx, m, running, container, said); err != nil {
 			return err
 		}
@@ -61,7 +62,8 @@ func (o *Options) session(ctx context.Context, pod *corev1.Pod, container string
 		return err
 	}
 	a := pods.Attachment{Session: pods.Session{
-		Streams: o.Raw(), Namespace: pod.Namespace, Pod: pod.Name, Container: container, Stdin: o.spec.stdin, TTY: o.spec.tty,
+		Streams: o.Raw(), Namespace: pod.Namespace, Pod: pod.Name, Container: container, Stdin: o.spec.stdin,
+		TTY: o.spec.tty,
 	}, Quiet: o.quiet, DetachKeys: o.detachKeys}
 	return a.Run(ctx, o.Client, config, pod)
 }
@@ -86,18 +88,20 @@ func podOver(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-func (o *Options) await(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod, timeout time.Duration, done func(*corev1.Pod) bool) (*corev1.Pod, error) {
+func (o *Options) await(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod, timeout time.Duration,
+	done func(*corev1.Pod) bool) (*corev1.Pod, error) {
 	var seen *corev1.Pod
-	err := write.Await(ctx, o.Client, m, pod.Namespace, pod.Name, timeout, func(u *unstructured.Unstructured) (bool, error) {
-		if u == nil || u.GetUID() != pod.UID {
-			return false, fmt.Errorf("pod %s/%s was deleted", pod.Namespace, pod.Name)
-		}
-		seen = &corev1.Pod{}
-		if err := resource.FromUnstructured(u, seen); err != nil {
-			return false, err
-		}
-		return done(seen), nil
-	})
+	err := write.Await(ctx, o.Client, m, pod.Namespace, pod.Name, timeout,
+		func(u *unstructured.Unstructured) (bool, error) {
+			if u == nil || u.GetUID() != pod.UID {
+				return false, fmt.Errorf("pod %s/%s was deleted", pod.Namespace, pod.Name)
+			}
+			seen = &corev1.Pod{}
+			if err := resource.FromUnstructured(u, seen); err != nil {
+				return false, err
+			}
+			return done(seen), nil
+		})
 	return seen, err
 }
 
@@ -115,7 +119,8 @@ func (o *Options) exit(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod
 			return &cli.ExitError{Code: int(t.ExitCode), Err: &terminated{over, t}}
 		}
 	}
-	return fmt.Errorf("pod %s/%s failed with reason %q: %s", over.Namespace, over.Name, over.Status.Reason, over.Status.Message)
+	return fmt.Errorf("pod %s/%s failed with reason %q: %s", over.Namespace, over.Name, over.Status.Reason,
+		over.Status.Message)
 }
 
 // terminated is the end of a container with a code other than 0.
@@ -131,8 +136,10 @@ func (e *terminated) Error() string {
 // Plain tells that the message stands without "error: ".
 func (e *terminated) Plain() bool { return true }
 
-// logs copies what the container has said so far except for the first skip bytes, and returns how many bytes it has said.
-func (o *Options) logs(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod, container string, skip int) (int, error) {
+// logs copies what the container has said so far except for the first skip bytes, and returns how many bytes it has
+// said.
+func (o *Options) logs(ctx context.Context, m *meta.RESTMapping, pod *corev1.Pod, container string, skip int) (int,
+	error) {
 	data, err := pods.Log(ctx, o.Client, pod, container)
 	if err != nil {
 		return 0, err
@@ -157,7 +164,8 @@ func (o *Options) remove(ctx context.Context, m *meta.RESTMapping, pod *corev1.P
 	if !o.deletion.Wait {
 		return nil
 	}
-	return write.Await(ctx, o.Client, m, pod.Namespace, pod.Name, o.deletion.Timeout, func(u *unstructured.Unstructured) (bool, error) {
-		return u == nil || u.GetUID() != pod.UID, nil
-	})
+	return write.Await(ctx, o.Client, m, pod.Namespace, pod.Name, o.deletion.Timeout,
+		func(u *unstructured.Unstructured) (bool, error) {
+			return u == nil || u.GetUID() != pod.UID, nil
+		})
 }

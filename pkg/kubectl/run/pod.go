@@ -107,7 +107,8 @@ func (s *spec) service(pod *corev1.Pod) (*corev1.Service, error) {
 		TypeMeta:   metav1.TypeMeta{Kind: "Service", APIVersion: "v1"},
 		ObjectMeta: metav1.ObjectMeta{Name: s.name, Namespace: s.namespace},
 		Spec: corev1.ServiceSpec{
-			Ports:    []corev1.ServicePort{{Port: int32(n), Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(int32(n))}},
+			Ports: []corev1.ServicePort{
+				{Port: int32(n), Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(int32(n))}},
 			Selector: pod.Labels,
 		},
 	}, nil

@@ -69,21 +69,31 @@ func (o *Options) addFlags(cmd *cobra.Command) {
 	set.StringArrayVar(&o.spec.annotations, "annotations", nil, "Annotations to apply to the pod.")
 	set.StringVar(&o.image, "image", "", "The image for the container to run.")
 	_ = cmd.MarkFlagRequired("image") // the flag was added above
-	set.StringVar(&o.pull, "image-pull-policy", "", "The image pull policy for the container.  If left empty, this value will not be specified by the client and defaulted by the server.")
-	set.BoolVar(&o.rm, "rm", false, "If true, delete the pod after it exits.  Only valid when attaching to the container, e.g. with '--attach' or with '-i/--stdin'.")
+	set.StringVar(&o.pull, "image-pull-policy", "",
+		"The image pull policy for the container.  If left empty, this value will not be specified by the client and defaulted by the server.")
+	set.BoolVar(&o.rm, "rm", false,
+		"If true, delete the pod after it exits.  Only valid when attaching to the container, e.g. with '--attach' or with '-i/--stdin'.")
 	set.StringArrayVar(&o.spec.env, "env", nil, "Environment variables to set in the container.")
 	set.StringVar(&o.spec.port, "port", "", "The port that this container exposes.")
-	set.StringVarP(&o.spec.labels, "labels", "l", "", "Comma separated labels to apply to the pod. Will override previous values.")
-	set.BoolVarP(&o.spec.stdin, "stdin", "i", false, "Keep stdin open on the container in the pod, even if nothing is attached.")
+	set.StringVarP(&o.spec.labels, "labels", "l", "",
+		"Comma separated labels to apply to the pod. Will override previous values.")
+	set.BoolVarP(&o.spec.stdin, "stdin", "i", false,
+		"Keep stdin open on the container in the pod, even if nothing is attached.")
 	set.BoolVarP(&o.spec.tty, "tty", "t", false, "Allocate a TTY for the container in the pod.")
-	set.BoolVar(&o.attach, "attach", false, "If true, wait for the Pod to start running, and then attach to the Pod as if 'kubectl attach ...' were called.  Default false, unless '-i/--stdin' is set, in which case the default is true. With '--restart=Never' the exit code of the container process is returned.")
-	set.BoolVar(&o.spec.leaveStdinOpen, "leave-stdin-open", false, "If the pod is started in interactive mode or with stdin, leave stdin open after the first attach completes. By default, stdin will be closed after the first attach completes.")
-	set.StringVar(&o.spec.restart, "restart", "Always", "The restart policy for this Pod.  Legal values [Always, OnFailure, Never].")
-	set.BoolVar(&o.spec.command, "command", false, "If true and extra arguments are present, use them as the 'command' field in the container, rather than the 'args' field which is the default.")
-	set.BoolVar(&o.expose, "expose", false, "If true, create a ClusterIP service associated with the pod.  Requires `--port`.")
+	set.BoolVar(&o.attach, "attach", false,
+		"If true, wait for the Pod to start running, and then attach to the Pod as if 'kubectl attach ...' were called.  Default false, unless '-i/--stdin' is set, in which case the default is true. With '--restart=Never' the exit code of the container process is returned.")
+	set.BoolVar(&o.spec.leaveStdinOpen, "leave-stdin-open", false,
+		"If the pod is started in interactive mode or with stdin, leave stdin open after the first attach completes. By default, stdin will be closed after the first attach completes.")
+	set.StringVar(&o.spec.restart, "restart", "Always",
+		"The restart policy for this Pod.  Legal values [Always, OnFailure, Never].")
+	set.BoolVar(&o.spec.command, "command", false,
+		"If true and extra arguments are present, use them as the 'command' field in the container, rather than the 'args' field which is the default.")
+	set.BoolVar(&o.expose, "expose", false,
+		"If true, create a ClusterIP service associated with the pod.  Requires `--port`.")
 	set.BoolVarP(&o.quiet, "quiet", "q", false, "If true, suppress prompt messages.")
 	set.BoolVar(&o.spec.privileged, "privileged", false, "If true, run the container in privileged mode.")
-	set.DurationVar(&o.runningTimeout, "pod-running-timeout", time.Minute, "The length of time (like 5s, 2m, or 3h, higher than zero) to wait until at least one pod is running")
+	set.DurationVar(&o.runningTimeout, "pod-running-timeout", time.Minute,
+		"The length of time (like 5s, 2m, or 3h, higher than zero) to wait until at least one pod is running")
 	pods.AddDetachKeys(set, &o.detachKeys)
 	o.deletion.AddFlags(set, false)
 	// Kubernetes' kubectl has these, and does nothing with them.
@@ -130,7 +140,8 @@ func (o *Options) Validate() error {
 		return cli.UsageErrorf(o.cmd, "--rm should only be used for attached containers")
 	}
 	if o.attach && o.DryRun != write.DryRunNone {
-		return cli.UsageErrorf(o.cmd, "--dry-run=[server|client] can't be used with attached containers options (--attach, --stdin, or --tty)")
+		return cli.UsageErrorf(o.cmd,
+			"--dry-run=[server|client] can't be used with attached containers options (--attach, --stdin, or --tty)")
 	}
 	switch corev1.RestartPolicy(o.spec.restart) {
 	case corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever:

@@ -23,14 +23,16 @@ func TestChecks(t *testing.T) {
 		{"run x --image=a --rm", "error: --rm should only be used for attached containers\n" + help},
 		{"run x --image=a -t", "error: -i/--stdin is required for containers with -t/--tty=true\n" + help},
 		{"run x --image=a --expose", "error: --port must be set when exposing a service\n" + help},
-		{"run x --image=a -it --dry-run=client", "error: --dry-run=[server|client] can't be used with attached containers options (--attach, --stdin, or --tty)\n" + help},
+		{"run x --image=a -it --dry-run=client",
+			"error: --dry-run=[server|client] can't be used with attached containers options (--attach, --stdin, or --tty)\n" + help},
 		{"run x --image=a --pod-running-timeout=0s", "error: --pod-running-timeout must be higher than zero\n" + help},
 		{"run x --image=a --env=1A=b", "error: invalid env: 1A=b\n"},
 		{"run x --image=a --labels=foo", "error: unexpected label spec: foo\n"},
 		{"run x --image=a --overrides={", "error: Invalid JSON Patch\n"},
 		{"run x --image=a --overrides={} --override-type=foo", "error: invalid override type: foo\n"},
 		{"run x --image=a --annotations=a", "error: invalid annotations format: a\n"},
-		{"run x --image=a --dry-run=foo", "error: Invalid dry-run value (foo). Must be \"none\", \"server\", or \"client\".\n"},
+		{"run x --image=a --dry-run=foo",
+			"error: Invalid dry-run value (foo). Must be \"none\", \"server\", or \"client\".\n"},
 	} {
 		got, code := writetest.Run(t, NewCommand, "", "", strings.Fields(c.args)...)
 		if got != c.want || code != 1 {
@@ -42,8 +44,10 @@ func TestChecks(t *testing.T) {
 // TestDryRun pins the objects that the flags make.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
-	got, code := writetest.Run(t, NewCommand, "", "", "run", "x", "--image=a", "--port=80", "--env=A=b", "--labels=a=b", "-n", "foo",
-		"--expose", "--privileged", `--overrides={"spec":{"nodeName":"n"}}`, "--dry-run=client", "-o", "yaml", "--", "c", "d")
+	got, code := writetest.Run(t, NewCommand, "", "", "run", "x", "--image=a", "--port=80", "--env=A=b", "--labels=a=b",
+		"-n", "foo",
+		"--expose", "--privileged", `--overrides={"spec":{"nodeName":"n"}}`, "--dry-run=client", "-o", "yaml", "--",
+		"c", "d")
 	const want = `apiVersion: v1
 kind: Service
 metadata:
@@ -96,7 +100,8 @@ status: {}
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	s := writetest.NewServer(t)
-	if got, code := writetest.Run(t, NewCommand, s.URL, "", "run", "x", "--image=a"); got != "pod/x created\n" || code != 0 {
+	if got, code := writetest.Run(t, NewCommand, s.URL, "", "run", "x", "--image=a"); got != "pod/x created\n" ||
+		code != 0 {
 		t.Errorf("got %q, code %d", got, code)
 	}
 	log := s.Log()

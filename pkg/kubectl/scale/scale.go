@@ -52,9 +52,12 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.target.AddFlags(set, "Filename, directory, or URL to files identifying the resource to set a new size")
 	set.Int64Var(&o.replicas, "replicas", 0, "The new desired number of replicas. Required.")
 	_ = cmd.MarkFlagRequired("replicas") // the flag was added above
-	set.Int64Var(&o.current, "current-replicas", -1, "Precondition for current size. Requires that the current size of the resource match this value in order to scale. -1 (default) for no condition.")
-	set.StringVar(&o.version, "resource-version", "", "Precondition for resource version. Requires that the current resource version match this value in order to scale.")
-	set.DurationVar(&o.timeout, "timeout", 0, "The length of time to wait before giving up on a scale operation, zero means don't wait. Any other values should contain a corresponding time unit (e.g. 1s, 2m, 3h).")
+	set.Int64Var(&o.current, "current-replicas", -1,
+		"Precondition for current size. Requires that the current size of the resource match this value in order to scale. -1 (default) for no condition.")
+	set.StringVar(&o.version, "resource-version", "",
+		"Precondition for resource version. Requires that the current resource version match this value in order to scale.")
+	set.DurationVar(&o.timeout, "timeout", 0,
+		"The length of time to wait before giving up on a scale operation, zero means don't wait. Any other values should contain a corresponding time unit (e.g. 1s, 2m, 3h).")
 	return cmd
 }
 
@@ -113,7 +116,8 @@ func (o *Options) scale(ctx context.Context, i *resource.Info) error {
 	var err error
 	if o.version == "" && o.current < 0 {
 		patch := fmt.Sprintf(`{"spec":{"replicas":%d}}`, o.replicas)
-		_, err = o.Client.Patch(ctx, i.Mapping, i.Namespace, i.Name, types.MergePatchType, []byte(patch), o.PatchOptions(), "scale")
+		_, err = o.Client.Patch(ctx, i.Mapping, i.Namespace, i.Name, types.MergePatchType, []byte(patch),
+			o.PatchOptions(), "scale")
 	} else {
 		err = o.update(ctx, i)
 	}
@@ -156,12 +160,13 @@ func (o *Options) check(scale *unstructured.Unstructured) error {
 
 // await waits until the controller has made as many replicas as asked.
 func (o *Options) await(ctx context.Context, i *resource.Info) error {
-	return write.Await(ctx, o.Client, i.Mapping, i.Namespace, i.Name, o.timeout, func(u *unstructured.Unstructured) (bool, error) {
-		if u == nil {
-			return false, fmt.Errorf("%s was deleted", i.ResourceName())
-		}
-		seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
-		n, _, _ := unstructured.NestedInt64(u.Object, "status", "replicas")
-		return seen >= u.GetGeneration() && n == o.replicas, nil
-	})
+	return write.Await(ctx, o.Client, i.Mapping, i.Namespace, i.Name, o.timeout,
+		func(u *unstructured.Unstructured) (bool, error) {
+			if u == nil {
+				return false, fmt.Errorf("%s was deleted", i.ResourceName())
+			}
+			seen, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+			n, _, _ := unstructured.NestedInt64(u.Object, "status", "replicas")
+			return seen >= u.GetGeneration() && n == o.replicas, nil
+		})
 }

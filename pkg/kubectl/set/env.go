@@ -43,14 +43,18 @@ func newEnv(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	set := cmd.Flags()
 	o.addFlags(set)
 	o.target.AddSelector(set)
-	set.StringArrayVarP(&o.pairs, "env", "e", nil, "Specify a key-value pair for an environment variable to set into each container.")
-	set.StringVarP(&o.container, "containers", "c", "*", "The names of containers in the selected pod templates to change - may use wildcards")
+	set.StringArrayVarP(&o.pairs, "env", "e", nil,
+		"Specify a key-value pair for an environment variable to set into each container.")
+	set.StringVarP(&o.container, "containers", "c", "*",
+		"The names of containers in the selected pod templates to change - may use wildcards")
 	set.StringVar(&o.from, "from", "", "The name of a resource from which to inject environment variables")
 	set.StringVar(&o.prefix, "prefix", "", "Prefix to append to variable names")
 	set.StringSliceVar(&o.keys, "keys", nil, "Comma-separated list of keys to import from specified resource")
-	set.BoolVar(&o.list, "list", false, "If true, display the environment and any changes in the standard format. this flag will removed when we have kubectl view env.")
+	set.BoolVar(&o.list, "list", false,
+		"If true, display the environment and any changes in the standard format. this flag will removed when we have kubectl view env.")
 	set.BoolVar(&o.resolve, "resolve", false, "If true, show secret or configmap references when listing variables")
-	set.BoolVar(&o.overwrite, "overwrite", true, "If true, allow environment to be overwritten, otherwise reject updates that overwrite existing environment.")
+	set.BoolVar(&o.overwrite, "overwrite", true,
+		"If true, allow environment to be overwritten, otherwise reject updates that overwrite existing environment.")
 	return cmd
 }
 
@@ -109,7 +113,8 @@ func parseEnv(pairs []string) (set []corev1.EnvVar, remove []string, err error) 
 	}
 	for _, k := range remove {
 		if slices.ContainsFunc(set, func(e corev1.EnvVar) bool { return e.Name == k }) {
-			return nil, nil, errors.New("can not both modify and remove the same environment variable in the same command")
+			return nil, nil, errors.New(
+				"can not both modify and remove the same environment variable in the same command")
 		}
 	}
 	return set, remove, nil
@@ -144,14 +149,16 @@ func (o *env) Run(ctx context.Context) error {
 }
 
 // changeAll lays vars over the environment of each container that is meant, and returns these.
-func (o *env) changeAll(i *resource.Info, u *unstructured.Unstructured, vars []corev1.EnvVar) ([]map[string]any, error) {
+func (o *env) changeAll(i *resource.Info, u *unstructured.Unstructured, vars []corev1.EnvVar) ([]map[string]any,
+	error) {
 	spec, err := podSpec(i, u)
 	if err != nil {
 		return nil, err
 	}
 	chosen := matching(append(containers(spec, "containers"), containers(spec, "initContainers")...), o.container)
 	if len(chosen) == 0 {
-		fmt.Fprintf(o.ErrOut, "Warning: %s/%s does not have any containers matching %q\n", u.GetKind(), u.GetName(), o.container)
+		fmt.Fprintf(o.ErrOut, "Warning: %s/%s does not have any containers matching %q\n", u.GetKind(), u.GetName(),
+			o.container)
 	}
 	for _, c := range chosen {
 		if err := o.change(i, c, vars); err != nil {
@@ -176,7 +183,8 @@ func (o *env) change(i *resource.Info, c map[string]any, vars []corev1.EnvVar) e
 		}
 		old, _ := have[at].(map[string]any)
 		if value, _ := old["value"].(string); !o.overwrite {
-			return fmt.Errorf("%s/%s '%s' already has a value (%s), and --overwrite is false", i.Mapping.Resource.Resource, i.Name, v.Name, value)
+			return fmt.Errorf("%s/%s '%s' already has a value (%s), and --overwrite is false",
+				i.Mapping.Resource.Resource, i.Name, v.Name, value)
 		}
 		have[at] = content
 	}

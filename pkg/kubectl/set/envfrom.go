@@ -154,7 +154,8 @@ func describeSource(s *corev1.EnvVarSource) string {
 	case s.SecretKeyRef != nil:
 		return fmt.Sprintf("secret %s, key %s", s.SecretKeyRef.Name, s.SecretKeyRef.Key)
 	case s.ResourceFieldRef != nil && s.ResourceFieldRef.ContainerName != "":
-		return fmt.Sprintf("resource field %s from container %s", s.ResourceFieldRef.Resource, s.ResourceFieldRef.ContainerName)
+		return fmt.Sprintf("resource field %s from container %s", s.ResourceFieldRef.Resource,
+			s.ResourceFieldRef.ContainerName)
 	case s.ResourceFieldRef != nil:
 		return "resource field " + s.ResourceFieldRef.Resource
 	}

@@ -62,8 +62,8 @@ func (o *image) Validate() error {
 	return o.setter.Validate()
 }
 
-// Run changes the images. That none is given is said after what was not found, as upstream does: "set image po a b" may have meant
-// the pod b.
+// Run changes the images. That none is given is said after what was not found, as upstream does: "set image po a b" may
+// have meant the pod b.
 func (o *image) Run(ctx context.Context) error {
 	if len(o.pairs) == 0 {
 		if _, err := o.find(ctx); err != nil {

@@ -23,7 +23,8 @@ type resources struct {
 }
 
 func newResources(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
-	o := &resources{setter: newSetter(streams, "resource requirements updated", "failed to patch resources update to pod template")}
+	o := &resources{setter: newSetter(streams, "resource requirements updated",
+		"failed to patch resources update to pod template")}
 	cmd := &cobra.Command{
 		Use:     "resources (-f FILENAME | TYPE NAME)  ([--limits=LIMITS & --requests=REQUESTS]",
 		Short:   "Update resource requests/limits on objects with pod templates",
@@ -35,9 +36,12 @@ func newResources(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.addFlags(set)
 	o.target.AddSelector(set)
 	o.AddRecord(cmd)
-	set.StringVarP(&o.container, "containers", "c", "*", "The names of containers in the selected pod templates to change, all containers are selected by default - may use wildcards")
-	set.StringVar(&o.limits, "limits", "", "The resource requirement requests for this container.  For example, 'cpu=100m,memory=256Mi'.")
-	set.StringVar(&o.requests, "requests", "", "The resource requirement requests for this container.  For example, 'cpu=100m,memory=256Mi'.")
+	set.StringVarP(&o.container, "containers", "c", "*",
+		"The names of containers in the selected pod templates to change, all containers are selected by default - may use wildcards")
+	set.StringVar(&o.limits, "limits", "",
+		"The resource requirement requests for this container.  For example, 'cpu=100m,memory=256Mi'.")
+	set.StringVar(&o.requests, "requests", "",
+		"The resource requirement requests for this container.  For example, 'cpu=100m,memory=256Mi'.")
 	return cmd
 }
 
@@ -175,7 +179,8 @@ func newSelector(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.target.Files.Recursive = true
 	o.addFlags(cmd.Flags())
 	o.AddRecord(cmd)
-	cmd.Flags().StringVar(&o.version, "resource-version", "", "If non-empty, the selectors update will only succeed if this is the current resource-version for the object. Only valid when specifying a single resource.")
+	cmd.Flags().StringVar(&o.version, "resource-version", "",
+		"If non-empty, the selectors update will only succeed if this is the current resource-version for the object. Only valid when specifying a single resource.")
 	return cmd
 }
 

@@ -11,7 +11,8 @@ import (
 
 // podSpec finds the pod's spec in a pod or in the template of what makes pods; changes to it change u.
 func podSpec(i *resource.Info, u *unstructured.Unstructured) (map[string]any, error) {
-	for _, p := range [][]string{{"spec", "template", "spec"}, {"spec", "jobTemplate", "spec", "template", "spec"}, {"spec"}} {
+	for _, p := range [][]string{{"spec", "template", "spec"}, {"spec", "jobTemplate", "spec", "template", "spec"},
+		{"spec"}} {
 		if len(p) == 1 && u.GetKind() != "Pod" {
 			continue
 		}

@@ -1,5 +1,5 @@
-// Package set is "kubectl set": it changes single things of existing objects (images, environment, resources, the service
-// account, selectors, subjects) and patches only what changed.
+// Package set is "kubectl set": it changes single things of existing objects (images, environment, resources, the
+// service account, selectors, subjects) and patches only what changed.
 package set
 
 import (
@@ -37,7 +37,8 @@ type setter struct {
 	args   []string
 	local  bool
 
-	// operation is the result ("image updated"), failed introduces a refusal of the server ("failed to …:"); "" shows it as it is.
+	// operation is the result ("image updated"), failed introduces a refusal of the server ("failed to …:"); "" shows
+	// it as it is.
 	operation, failed string
 	// any changes what is found also if other objects are not; otherwise none is changed then.
 	any bool
@@ -46,7 +47,8 @@ type setter struct {
 }
 
 func newSetter(streams cli.IOStreams, operation, failed string) setter {
-	return setter{Base: write.Base{Flags: write.NewFlags("kubectl-set"), IOStreams: streams}, operation: operation, failed: failed}
+	return setter{Base: write.Base{Flags: write.NewFlags("kubectl-set"), IOStreams: streams}, operation: operation,
+		failed: failed}
 }
 
 func (s *setter) addFlags(set *pflag.FlagSet) {
@@ -72,7 +74,8 @@ func (s *setter) find(ctx context.Context) ([]*resource.Info, error) {
 	return s.Client.Resolve(ctx, q)
 }
 
-// update changes each object. What the change says against one does not keep the others from being changed, nor what could be changed of the same.
+// update changes each object. What the change says against one does not keep the others from being changed, nor what
+// could be changed of the same.
 func (s *setter) update(ctx context.Context, change func(*resource.Info, *unstructured.Unstructured) error) error {
 	infos, err := s.find(ctx)
 	if err != nil && !s.any {

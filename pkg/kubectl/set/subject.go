@@ -64,7 +64,8 @@ func (o *subject) Validate() error {
 func (o *subject) Run(ctx context.Context) error {
 	return o.update(ctx, func(i *resource.Info, u *unstructured.Unstructured) error {
 		if k := u.GetKind(); k != "RoleBinding" && k != "ClusterRoleBinding" {
-			return fmt.Errorf("%s/%s setting subjects is only supported for RoleBinding/ClusterRoleBinding", i.Mapping.Resource.Resource, i.Name)
+			return fmt.Errorf("%s/%s setting subjects is only supported for RoleBinding/ClusterRoleBinding",
+				i.Mapping.Resource.Resource, i.Name)
 		}
 		have, _ := u.Object["subjects"].([]any)
 		for _, s := range o.subjects() {

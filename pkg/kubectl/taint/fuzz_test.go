@@ -10,7 +10,8 @@ import (
 
 // FuzzParse: what is accepted is what the API server would accept.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"k=v:NoSchedule", "k:NoExecute", "k:PreferNoSchedule-", "k-", "k=v:NoSchedule-", "", "-", ":", "=:NoSchedule", "a/b/c:NoSchedule", "k=v=w:NoSchedule", "k:Never", "k"} {
+	for _, s := range []string{"k=v:NoSchedule", "k:NoExecute", "k:PreferNoSchedule-", "k-", "k=v:NoSchedule-", "", "-",
+		":", "=:NoSchedule", "a/b/c:NoSchedule", "k=v=w:NoSchedule", "k:Never", "k"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -37,7 +38,8 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, x := range c.add {
 			spec := x.Key + "=" + x.Value + ":" + string(x.Effect)
-			if again, err := parse([]string{spec}); err != nil || !same(again.add[0], x) || again.add[0].Value != x.Value {
+			if again, err := parse([]string{spec}); err != nil || !same(again.add[0], x) ||
+				again.add[0].Value != x.Value {
 				t.Fatalf("%q is %q, which is %+v, %v", s, spec, again, err)
 			}
 		}

@@ -35,7 +35,8 @@ func parse(specs []string) (changes, error) {
 			return c, fmt.Errorf("invalid taint effect: %v, unsupported taint effect", t.Effect)
 		}
 		if slices.ContainsFunc(c.add, func(o corev1.Taint) bool { return same(o, t) }) {
-			return c, fmt.Errorf("duplicated taints with the same key and effect: {%s %s %s <nil>}", t.Key, t.Value, t.Effect)
+			return c, fmt.Errorf("duplicated taints with the same key and effect: {%s %s %s <nil>}", t.Key, t.Value,
+				t.Effect)
 		}
 		c.add = append(c.add, t)
 	}
@@ -89,7 +90,8 @@ func (c changes) conflict() error {
 	if len(both) == 0 {
 		return nil
 	}
-	return fmt.Errorf("can not both modify and remove the following taint(s) in the same command: %s", strings.Join(both, ", "))
+	return fmt.Errorf("can not both modify and remove the following taint(s) in the same command: %s",
+		strings.Join(both, ", "))
 }
 
 // taken are the keys of taints to add that are there already, with any value.
@@ -115,7 +117,9 @@ func (c changes) apply(have []corev1.Taint) ([]corev1.Taint, string, error) {
 	removed := false
 	for _, r := range c.remove {
 		before := len(out)
-		out = slices.DeleteFunc(out, func(t corev1.Taint) bool { return t.Key == r.Key && (r.Effect == "" || t.Effect == r.Effect) })
+		out = slices.DeleteFunc(out, func(t corev1.Taint) bool {
+			return t.Key == r.Key && (r.Effect == "" || t.Effect == r.Effect)
+		})
 		if len(out) < before {
 			removed = true
 			continue

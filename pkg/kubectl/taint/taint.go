@@ -49,9 +49,11 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	o.Flags.AddFlags(set)
 	o.AddManager(set)
 	o.AddValidate(set)
-	set.StringVarP(&o.target.Selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+	set.StringVarP(&o.target.Selector, "selector", "l", "",
+		"Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 	set.BoolVar(&o.target.All, "all", false, "Select all nodes in the cluster")
-	set.BoolVar(&o.overwrite, "overwrite", false, "If true, allow taints to be overwritten, otherwise reject taint updates that overwrite existing taints.")
+	set.BoolVar(&o.overwrite, "overwrite", false,
+		"If true, allow taints to be overwritten, otherwise reject taint updates that overwrite existing taints.")
 	return cmd
 }
 
@@ -120,7 +122,8 @@ func (o *Options) taint(ctx context.Context, i *resource.Info) error {
 	}
 	if !o.overwrite {
 		if keys := o.changes.taken(node.Spec.Taints); len(keys) > 0 {
-			return fmt.Errorf("node %s already has %s taint(s) with same effect(s) and --overwrite is false", i.Name, strings.Join(keys, ","))
+			return fmt.Errorf("node %s already has %s taint(s) with same effect(s) and --overwrite is false", i.Name,
+				strings.Join(keys, ","))
 		}
 	}
 	taints, result, err := o.changes.apply(node.Spec.Taints)
@@ -144,7 +147,8 @@ func (o *Options) taint(ctx context.Context, i *resource.Info) error {
 
 func (o *Options) patch(ctx context.Context, i *resource.Info, taints []corev1.Taint) error {
 	after := i.Object.DeepCopy()
-	content, err := resource.ToUnstructured(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, corev1.SchemeGroupVersion.WithKind("Node"))
+	content, err := resource.ToUnstructured(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}},
+		corev1.SchemeGroupVersion.WithKind("Node"))
 	if err != nil {
 		return err
 	}

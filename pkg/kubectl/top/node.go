@@ -33,7 +33,8 @@ func newNode(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 		RunE:    cli.RunE(f, o),
 	}
 	o.addFlags(cmd, "node")
-	cmd.Flags().BoolVar(&o.capacity, "show-capacity", false, "Print node resources based on Capacity instead of Allocatable(default) of the nodes.")
+	cmd.Flags().BoolVar(&o.capacity, "show-capacity", false,
+		"Print node resources based on Capacity instead of Allocatable(default) of the nodes.")
 	return cmd
 }
 

@@ -40,9 +40,11 @@ func newPod(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	}
 	o.addFlags(cmd, "pod")
 	set := cmd.Flags()
-	set.StringVar(&o.fieldSelector, "field-selector", "", "Selector (field query) to filter on, supports '=', '==', and '!='.(e.g. --field-selector key1=value1,key2=value2). The server only supports a limited number of field queries per type.")
+	set.StringVar(&o.fieldSelector, "field-selector", "",
+		"Selector (field query) to filter on, supports '=', '==', and '!='.(e.g. --field-selector key1=value1,key2=value2). The server only supports a limited number of field queries per type.")
 	set.BoolVar(&o.containers, "containers", false, "If present, print usage of containers within a pod.")
-	set.BoolVarP(&o.everywhere, "all-namespaces", "A", false, "If present, list the requested object(s) across all namespaces. Namespace in current context is ignored even if specified with --namespace.")
+	set.BoolVarP(&o.everywhere, "all-namespaces", "A", false,
+		"If present, list the requested object(s) across all namespaces. Namespace in current context is ignored even if specified with --namespace.")
 	set.BoolVar(&o.total, "sum", false, "Print the sum of the resource usage")
 	return cmd
 }
@@ -112,7 +114,8 @@ func (o *pods) none(ctx context.Context) error {
 	}
 	for _, p := range list.Items {
 		if age := o.now().Sub(p.CreationTimestamp.Time); age > late {
-			return fmt.Errorf("Metrics not available for pod %s/%s, age: %s", p.Namespace, p.Name, age) //nolint:staticcheck // upstream's words
+			//nolint:staticcheck // upstream's words
+			return fmt.Errorf("Metrics not available for pod %s/%s, age: %s", p.Namespace, p.Name, age)
 		}
 	}
 	return errors.New("metrics not available yet")

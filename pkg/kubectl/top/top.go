@@ -62,9 +62,11 @@ type common struct {
 func (c *common) addFlags(cmd *cobra.Command, what string) {
 	set := cmd.Flags()
 	set.BoolVar(&c.noHeaders, "no-headers", false, "If present, print output without headers.")
-	set.StringVarP(&c.selector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+	set.StringVarP(&c.selector, "selector", "l", "",
+		"Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
 	set.BoolVar(&c.swap, "show-swap", false, "Print "+what+" resources related to swap memory.")
-	set.StringVar(&c.sortBy, "sort-by", "", "If non-empty, sort "+what+"s list using specified field. The field can be either 'cpu' or 'memory'.")
+	set.StringVar(&c.sortBy, "sort-by", "",
+		"If non-empty, sort "+what+"s list using specified field. The field can be either 'cpu' or 'memory'.")
 	set.Bool("use-protocol-buffers", true, "Accepted for compatibility; the metrics API is always asked for JSON.")
 }
 
@@ -104,7 +106,9 @@ func served(by discovery.ServerGroupsInterface) (bool, error) {
 		return false, err
 	}
 	return slices.ContainsFunc(all.Groups, func(g metav1.APIGroup) bool {
-		return g.Name == group && slices.ContainsFunc(g.Versions, func(v metav1.GroupVersionForDiscovery) bool { return v.Version == version })
+		return g.Name == group && slices.ContainsFunc(g.Versions, func(v metav1.GroupVersionForDiscovery) bool {
+			return v.Version == version
+		})
 	}), nil
 }
 

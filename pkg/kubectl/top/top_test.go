@@ -21,22 +21,27 @@ import (
 
 // used are three nodes, of which one is not there any more, and three pods with one, two and three containers.
 func used() (nodes, pods []map[string]any) {
-	for _, n := range [][4]string{{"n2", "2500m", "3Gi", "1Gi"}, {"n1", "123456789n", "1536000Ki", "10Mi"}, {"gone", "1", "1Gi", "0"}} {
-		nodes = append(nodes, map[string]any{"metadata": map[string]any{"name": n[0]}, "usage": map[string]any{"cpu": n[1], "memory": n[2], "swap": n[3]}})
+	for _, n := range [][4]string{{"n2", "2500m", "3Gi", "1Gi"}, {"n1", "123456789n", "1536000Ki", "10Mi"},
+		{"gone", "1", "1Gi", "0"}} {
+		nodes = append(nodes, map[string]any{"metadata": map[string]any{"name": n[0]},
+			"usage": map[string]any{"cpu": n[1], "memory": n[2], "swap": n[3]}})
 	}
 	for i, p := range [][2]string{{"default", "p1"}, {"default", "p2"}, {"kube-system", "ks"}} {
 		k := i + 1
 		var containers []map[string]any
 		for c := 1; c <= k; c++ {
 			containers = append(containers, map[string]any{"name": fmt.Sprintf("c%d", c),
-				"usage": map[string]any{"cpu": fmt.Sprintf("%dm", 10*c+k), "memory": fmt.Sprintf("%dMi", 5*c+100*k), "swap": fmt.Sprintf("%dMi", c)}})
+				"usage": map[string]any{"cpu": fmt.Sprintf("%dm", 10*c+k), "memory": fmt.Sprintf("%dMi", 5*c+100*k),
+					"swap": fmt.Sprintf("%dMi", c)}})
 		}
-		pods = append(pods, map[string]any{"metadata": map[string]any{"name": p[1], "namespace": p[0]}, "containers": containers})
+		pods = append(pods, map[string]any{"metadata": map[string]any{"name": p[1], "namespace": p[0]},
+			"containers": containers})
 	}
 	return nodes, pods
 }
 
-// server has the metrics API if metrics is true, nodes n1, n2, n3, and a pod in the namespace of that name: young or old.
+// server has the metrics API if metrics is true, nodes n1, n2, n3, and a pod in the namespace of that name: young or
+// old.
 func server(t *testing.T, metrics bool) string {
 	t.Helper()
 	nodes, pods := used()
@@ -48,10 +53,14 @@ func server(t *testing.T, metrics bool) string {
 		}
 	}
 	missing := func(w http.ResponseWriter, text string) {
-		say(w, http.StatusNotFound, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": text, "details": map[string]any{}})
+		say(w, http.StatusNotFound,
+			map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404,
+				"message": text, "details": map[string]any{}})
 	}
 	named := func(list []map[string]any, name string) map[string]any {
-		i := slices.IndexFunc(list, func(m map[string]any) bool { return m["metadata"].(map[string]any)["name"] == name })
+		i := slices.IndexFunc(list, func(m map[string]any) bool {
+			return m["metadata"].(map[string]any)["name"] == name
+		})
 		if i < 0 {
 			return nil
 		}
@@ -59,7 +68,8 @@ func server(t *testing.T, metrics bool) string {
 	}
 	known := []map[string]any{}
 	for _, name := range []string{"n1", "n2", "n3"} {
-		status := map[string]any{"capacity": map[string]any{"cpu": "4", "memory": "8Gi"}, "allocatable": map[string]any{"cpu": "2", "memory": "4Gi"}}
+		status := map[string]any{"capacity": map[string]any{"cpu": "4", "memory": "8Gi"},
+			"allocatable": map[string]any{"cpu": "2", "memory": "4Gi"}}
 		known = append(known, map[string]any{"metadata": map[string]any{"name": name}, "status": status})
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +83,8 @@ func server(t *testing.T, metrics bool) string {
 			groups := []any{}
 			if metrics {
 				v := map[string]any{"groupVersion": "metrics.k8s.io/v1beta1", "version": "v1beta1"}
-				groups = append(groups, map[string]any{"name": "metrics.k8s.io", "versions": []any{v}, "preferredVersion": v})
+				groups = append(groups, map[string]any{"name": "metrics.k8s.io", "versions": []any{v},
+					"preferredVersion": v})
 			}
 			say(w, 200, map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 		case isMetrics && rest == "nodes":
@@ -94,7 +105,8 @@ func server(t *testing.T, metrics bool) string {
 			items := []map[string]any{}
 			for _, p := range pods {
 				m := p["metadata"].(map[string]any)
-				if (len(parts) == 1 || m["namespace"] == parts[1]) && (selector == "" || selector == fmt.Sprint("app=", m["name"])) {
+				if (len(parts) == 1 || m["namespace"] == parts[1]) &&
+					(selector == "" || selector == fmt.Sprint("app=", m["name"])) {
 					items = append(items, p)
 				}
 			}
@@ -104,9 +116,15 @@ func server(t *testing.T, metrics bool) string {
 		case path == "/api/v1/nodes/n1":
 			say(w, 200, known[0])
 		case path == "/api/v1/namespaces/young/pods":
-			say(w, 200, map[string]any{"items": []any{map[string]any{"metadata": map[string]any{"name": "p", "namespace": "young", "creationTimestamp": "2999-01-01T00:00:00Z"}}}})
+			say(w, 200, map[string]any{
+				"items": []any{map[string]any{
+					"metadata": map[string]any{"name": "p", "namespace": "young",
+						"creationTimestamp": "2999-01-01T00:00:00Z"}}}})
 		case path == "/api/v1/namespaces/old/pods":
-			say(w, 200, map[string]any{"items": []any{map[string]any{"metadata": map[string]any{"name": "p", "namespace": "old", "creationTimestamp": "2001-01-01T00:00:00Z"}}}})
+			say(w, 200, map[string]any{
+				"items": []any{map[string]any{
+					"metadata": map[string]any{"name": "p", "namespace": "old",
+						"creationTimestamp": "2001-01-01T00:00:00Z"}}}})
 		default:
 			say(w, 200, map[string]any{"items": []any{}})
 		}
@@ -115,8 +133,8 @@ func server(t *testing.T, metrics bool) string {
 	return s.URL
 }
 
-// TestRecorded: what Kubernetes' kubectl v1.36.3 shows of the same metrics. Left out are three of its tables whose columns are not under
-// their headings.
+// TestRecorded: what Kubernetes' kubectl v1.36.3 shows of the same metrics. Left out are three of its tables whose
+// columns are not under their headings.
 func TestRecorded(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("testdata", "kubectl-v1.36.3.txt"))
@@ -154,7 +172,8 @@ func TestWithoutMetrics(t *testing.T) {
 	}
 }
 
-// What kubectl keeps of the server's groups may be older than its metrics: they are asked for again before top gives up.
+// What kubectl keeps of the server's groups may be older than its metrics: they are asked for again before top gives
+// up.
 func TestNewMetrics(t *testing.T) {
 	t.Parallel()
 	to, err := url.Parse(server(t, true))

@@ -56,7 +56,8 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 
 func client(v string) *version.Info {
 	parts := strings.SplitN(strings.TrimPrefix(v, "v"), ".", 3)
-	info := &version.Info{GitVersion: v, GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info := &version.Info{GitVersion: v, GoVersion: runtime.Version(), Compiler: runtime.Compiler,
+		Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if len(parts) == 3 {
 		info.Major, info.Minor = parts[0], parts[1]
 	}

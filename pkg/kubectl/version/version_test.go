@@ -37,12 +37,14 @@ func TestText(t *testing.T) {
 		{at, "version x", "error: extra arguments: [x]\n", 1},
 		{at, "version -o xml", "error: --output must be 'yaml' or 'json'\n", 1},
 	} {
-		if got, code := writetest.Run(t, NewCommand, c.at, "", strings.Fields(c.args)...); got != c.want || code != c.code {
+		if got, code := writetest.Run(t, NewCommand, c.at, "", strings.Fields(c.args)...); got != c.want ||
+			code != c.code {
 			t.Errorf("%s: code %d, %q, want %q", c.args, code, got, c.want)
 		}
 	}
 	got, code := writetest.Run(t, NewCommand, "", "", "version")
-	if code != 1 || !strings.HasPrefix(got, "Client Version: v1.36.3\nKustomize Version: v5.8.1\n") || !strings.Contains(got, "refused") {
+	if code != 1 || !strings.HasPrefix(got, "Client Version: v1.36.3\nKustomize Version: v5.8.1\n") ||
+		!strings.Contains(got, "refused") {
 		t.Errorf("without a server: code %d, %q, want the client's version and why there is no other", code, got)
 	}
 }
@@ -65,10 +67,12 @@ func TestStructured(t *testing.T) {
 			t.Errorf("%s: code %d, %v, %s", c.args, code, err, got)
 			continue
 		}
-		if v.ClientVersion.GitVersion != "v1.36.3" || v.ClientVersion.Major != "1" || v.ClientVersion.Minor != "36" || !strings.Contains(v.ClientVersion.Platform, "/") {
+		if v.ClientVersion.GitVersion != "v1.36.3" || v.ClientVersion.Major != "1" || v.ClientVersion.Minor != "36" ||
+			!strings.Contains(v.ClientVersion.Platform, "/") {
 			t.Errorf("%s: client %+v", c.args, v.ClientVersion)
 		}
-		if (v.ServerVersion == nil) != (c.server == "") || v.ServerVersion != nil && v.ServerVersion.GitVersion != c.server {
+		if (v.ServerVersion == nil) != (c.server == "") ||
+			v.ServerVersion != nil && v.ServerVersion.GitVersion != c.server {
 			t.Errorf("%s: server %+v", c.args, v.ServerVersion)
 		}
 	}

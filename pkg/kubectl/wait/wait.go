@@ -24,7 +24,8 @@ type Options struct {
 	cli.IOStreams
 	request resource.Request
 	print   *printers.Flags
-	// wants are the values of --for, of which each is waited for after the one before; want and check are those of the moment.
+	// wants are the values of --for, of which each is waited for after the one before; want and check are those of the
+	// moment.
 	wants   []string
 	want    string
 	timeout time.Duration
@@ -59,13 +60,19 @@ kubectl wait --for=delete pod/busybox1 --timeout=60s`,
 	o.print.AddFlags(set)
 	o.request.Files.Recursive = true
 	o.request.Files.AddFlags(set, "identifying the resource.")
-	set.StringVarP(&o.request.LabelSelector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3))")
-	set.StringVar(&o.request.FieldSelector, "field-selector", "", "Selector (field query) to filter on, supports '=', '==', and '!='.(e.g. --field-selector key1=value1,key2=value2). The server only supports a limited number of field queries per type.")
-	set.BoolVarP(&o.request.AllNamespaces, "all-namespaces", "A", false, "If present, list the requested object(s) across all namespaces. Namespace in current context is ignored even if specified with --namespace.")
+	set.StringVarP(&o.request.LabelSelector, "selector", "l", "",
+		"Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3))")
+	set.StringVar(&o.request.FieldSelector, "field-selector", "",
+		"Selector (field query) to filter on, supports '=', '==', and '!='.(e.g. --field-selector key1=value1,key2=value2). The server only supports a limited number of field queries per type.")
+	set.BoolVarP(&o.request.AllNamespaces, "all-namespaces", "A", false,
+		"If present, list the requested object(s) across all namespaces. Namespace in current context is ignored even if specified with --namespace.")
 	set.BoolVar(&o.request.All, "all", false, "Select all resources in the namespace of the specified resource types")
-	set.BoolVar(&o.request.Local, "local", false, "If true, judge the objects of the files as they are, and do NOT contact api-server.")
-	set.DurationVar(&o.timeout, "timeout", 30*time.Second, "The length of time to wait before giving up. Zero means check once and don't wait, negative means wait for a week.")
-	set.StringArrayVar(&o.wants, "for", nil, "The condition to wait on: [create|delete|condition=condition-name[=condition-value]|jsonpath='{JSONPath expression}'=[JSONPath value]]. The default condition-value is true. Condition values are compared after Unicode simple case folding, which is a more general form of case-insensitivity. Multiple conditions are supported and AND'ed to each other in a sequential order. If --for=create is passed, it is always waited first.")
+	set.BoolVar(&o.request.Local, "local", false,
+		"If true, judge the objects of the files as they are, and do NOT contact api-server.")
+	set.DurationVar(&o.timeout, "timeout", 30*time.Second,
+		"The length of time to wait before giving up. Zero means check once and don't wait, negative means wait for a week.")
+	set.StringArrayVar(&o.wants, "for", nil,
+		"The condition to wait on: [create|delete|condition=condition-name[=condition-value]|jsonpath='{JSONPath expression}'=[JSONPath value]]. The default condition-value is true. Condition values are compared after Unicode simple case folding, which is a more general form of case-insensitivity. Multiple conditions are supported and AND'ed to each other in a sequential order. If --for=create is passed, it is always waited first.")
 	return cmd
 }
 
@@ -111,7 +118,9 @@ func (o *Options) Run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, max(o.timeout, time.Millisecond), errTimeout)
 	defer cancel()
 	// An object must be there before anything else of it can be looked at, wherever that stands.
-	if i := slices.IndexFunc(o.wants, func(want string) bool { return strings.EqualFold(want, "create") }); i > 0 && o.timeout > 0 && !o.request.Local {
+	if i := slices.IndexFunc(o.wants, func(want string) bool {
+		return strings.EqualFold(want, "create")
+	}); i > 0 && o.timeout > 0 && !o.request.Local {
 		o.want = o.wants[i]
 		if _, err := o.resolve(ctx); err != nil {
 			return err
@@ -257,17 +266,18 @@ func (o *Options) look(ctx context.Context, info *resource.Info, judge func(*uns
 		return err
 	}
 	opts.ResourceVersion = list.GetResourceVersion()
-	return o.client.Watch(ctx, info.Mapping, info.Namespace, resource.Query(&opts), resource.JSON, func(e resource.Event) error {
-		u := &unstructured.Unstructured{}
-		switch e.Type {
-		case "DELETED":
-			return judge(nil)
-		case "ADDED", "MODIFIED":
-			if err := u.UnmarshalJSON(e.Object); err != nil {
-				return err
+	return o.client.Watch(ctx, info.Mapping, info.Namespace, resource.Query(&opts), resource.JSON,
+		func(e resource.Event) error {
+			u := &unstructured.Unstructured{}
+			switch e.Type {
+			case "DELETED":
+				return judge(nil)
+			case "ADDED", "MODIFIED":
+				if err := u.UnmarshalJSON(e.Object); err != nil {
+					return err
+				}
+				return judge(u)
 			}
-			return judge(u)
-		}
-		return nil
-	})
+			return nil
+		})
 }

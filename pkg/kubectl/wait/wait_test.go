@@ -22,11 +22,13 @@ func TestOnce(t *testing.T) {
 		{"pod/gone --for=delete", "", 0},
 		{"pod/p --for=create", "pod/p condition met\n", 0},
 		{"pod/gone --for=create", "error: timed out waiting for the condition\n", 1},
-		{"pod/p pod/gone --for=condition=Odd", "condition not met for pods/p\nError from server (NotFound): pods \"gone\" not found\n", 1},
+		{"pod/p pod/gone --for=condition=Odd",
+			"condition not met for pods/p\nError from server (NotFound): pods \"gone\" not found\n", 1},
 		{"pod --all -n empty --for=condition=Ready", "error: no matching resources found\n", 1},
 	} {
 		s := writetest.NewServer(t, pod)
-		got, code := writetest.Run(t, NewCommand, s.URL, "", append([]string{"wait", "--timeout=0"}, strings.Fields(c.args)...)...)
+		got, code := writetest.Run(t, NewCommand, s.URL, "",
+			append([]string{"wait", "--timeout=0"}, strings.Fields(c.args)...)...)
 		if got != c.want || code != c.code {
 			t.Errorf("wait %s:\n got %d %q\nwant %d %q", c.args, code, got, c.code, c.want)
 		}
@@ -47,7 +49,8 @@ func TestLocal(t *testing.T) {
 		{"-f - --for=delete", "error: condition not met for configmaps/m\n", 1},
 		{"cm/m --for=create", "error: you must specify resources by --filename when --local is set.\nExample resource specifications include:\n   '-f rsrc.yaml'\n   '--filename=rsrc.json'\n", 1},
 	} {
-		got, code := writetest.Run(t, NewCommand, "http://127.0.0.1:1", file, append([]string{"wait", "--local"}, strings.Fields(c.args)...)...)
+		got, code := writetest.Run(t, NewCommand, "http://127.0.0.1:1", file,
+			append([]string{"wait", "--local"}, strings.Fields(c.args)...)...)
 		if got != c.want || code != c.code {
 			t.Errorf("wait --local %s:\n got %d %q\nwant %d %q", c.args, code, got, c.code, c.want)
 		}

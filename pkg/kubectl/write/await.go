@@ -25,9 +25,10 @@ var errDone = errors.New("done")
 // retryWatch is how long Await rests after a watch that ended, so that a server that closes watches is not hammered.
 const retryWatch = 200 * time.Millisecond
 
-// Await reads and watches one object until done says so; done gets nil once the object is gone. A timeout of zero waits for
-// as long as ctx lives.
-func Await(ctx context.Context, c *resource.Client, m *meta.RESTMapping, namespace, name string, timeout time.Duration, done func(*unstructured.Unstructured) (bool, error)) error {
+// Await reads and watches one object until done says so; done gets nil once the object is gone. A timeout of zero waits
+// for as long as ctx lives.
+func Await(ctx context.Context, c *resource.Client, m *meta.RESTMapping, namespace, name string, timeout time.Duration,
+	done func(*unstructured.Unstructured) (bool, error)) error {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, ErrTimeout)
@@ -64,7 +65,8 @@ func Await(ctx context.Context, c *resource.Client, m *meta.RESTMapping, namespa
 }
 
 // watchOne watches from where obj was read; it returns errDone when done says so, and nil when the watch ends.
-func watchOne(ctx context.Context, c *resource.Client, m *meta.RESTMapping, namespace, name string, obj *unstructured.Unstructured, done func(*unstructured.Unstructured) (bool, error)) error {
+func watchOne(ctx context.Context, c *resource.Client, m *meta.RESTMapping, namespace, name string,
+	obj *unstructured.Unstructured, done func(*unstructured.Unstructured) (bool, error)) error {
 	query := url.Values{"fieldSelector": {fields.OneTermEqualSelector("metadata.name", name).String()}}
 	if obj != nil {
 		query.Set("resourceVersion", obj.GetResourceVersion())

@@ -26,7 +26,8 @@ func Typed(gvk schema.GroupVersionKind) runtime.Object {
 // keepIdentity are the fields that a patch must not change.
 func keepIdentity() []mergepatch.PreconditionFunc {
 	return []mergepatch.PreconditionFunc{
-		mergepatch.RequireKeyUnchanged("apiVersion"), mergepatch.RequireKeyUnchanged("kind"), mergepatch.RequireMetadataKeyUnchanged("name"),
+		mergepatch.RequireKeyUnchanged("apiVersion"), mergepatch.RequireKeyUnchanged("kind"),
+		mergepatch.RequireMetadataKeyUnchanged("name"),
 	}
 }
 
@@ -42,7 +43,8 @@ func Diff(gvk schema.GroupVersionKind, before, after []byte) ([]byte, types.Patc
 
 // Diff3 is the patch that brings current to modified: what original had and modified has no more is removed, what only
 // current has stays.
-func Diff3(gvk schema.GroupVersionKind, original, modified, current []byte, overwrite bool) ([]byte, types.PatchType, error) {
+func Diff3(gvk schema.GroupVersionKind, original, modified, current []byte, overwrite bool) ([]byte, types.PatchType,
+	error) {
 	if obj := Typed(gvk); obj != nil {
 		m, err := strategicpatch.NewPatchMetaFromStruct(obj)
 		if err != nil {

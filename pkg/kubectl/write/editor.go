@@ -9,10 +9,11 @@ import (
 	"bonsai/pkg/kubectl/cli"
 )
 
-// Editor lets the user change the objects of a session in an editor and calls save for each of them as it then is, changed or not.
-// It does not where nothing was changed at all, and says so. Errors of save are returned; the changes are then left in a file that
-// a message names. commands.go gives the one of "kubectl edit".
-type Editor func(ctx context.Context, streams cli.IOStreams, s EditSession, save func(*unstructured.Unstructured) error) error
+// Editor lets the user change the objects of a session in an editor and calls save for each of them as it then is,
+// changed or not. It does not where nothing was changed at all, and says so. Errors of save are returned; the changes
+// are then left in a file that a message names. commands.go gives the one of "kubectl edit".
+type Editor func(ctx context.Context, streams cli.IOStreams, s EditSession,
+	save func(*unstructured.Unstructured) error) error
 
 // EditSession is what is edited at once: one object, or several as a List.
 type EditSession struct {

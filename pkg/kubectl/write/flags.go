@@ -43,7 +43,8 @@ func ParseDryRun(value string) (dry DryRun, warning string, err error) {
 	case err != nil:
 		return DryRunNone, "", fmt.Errorf(`Invalid dry-run value (%s). Must be "none", "server", or "client".`, value)
 	case on:
-		return DryRunClient, "--dry-run=true is deprecated (boolean value) and can be replaced with --dry-run=client.", nil
+		return DryRunClient, "--dry-run=true is deprecated (boolean value) and can be replaced with --dry-run=client.",
+			nil
 	}
 	return DryRunNone, "--dry-run=false is deprecated (boolean value) and can be replaced with --dry-run=none.", nil
 }
@@ -63,7 +64,8 @@ func ParseValidation(value string) (string, error) {
 	case "false", "ignore":
 		return metav1.FieldValidationIgnore, nil
 	}
-	return "", fmt.Errorf("invalid - validate option %q; must be one of: strict (or true), warn, ignore (or false)", value)
+	return "", fmt.Errorf("invalid - validate option %q; must be one of: strict (or true), warn, ignore (or false)",
+		value)
 }
 
 // Flags are -o and its like, --dry-run and, where a verb adds them, --field-manager, --validate and --save-config.
@@ -95,7 +97,8 @@ func (f *Flags) AddFlags(set *pflag.FlagSet) {
 
 // AddDryRun adds --dry-run alone.
 func (f *Flags) AddDryRun(set *pflag.FlagSet) {
-	set.StringVar(&f.dryRun, "dry-run", "none", `Must be "none", "server", or "client". If client strategy, only print the object that would be sent, without sending it. If server strategy, submit server-side request without persisting the resource.`)
+	set.StringVar(&f.dryRun, "dry-run", "none",
+		`Must be "none", "server", or "client". If client strategy, only print the object that would be sent, without sending it. If server strategy, submit server-side request without persisting the resource.`)
 	set.Lookup("dry-run").NoOptDefVal = noValue
 }
 
@@ -106,13 +109,15 @@ func (f *Flags) AddManager(set *pflag.FlagSet) {
 
 // AddValidate adds --validate, which is strict by default.
 func (f *Flags) AddValidate(set *pflag.FlagSet) {
-	set.StringVar(&f.validate, "validate", "strict", `Must be one of: strict (or true), warn, ignore (or false). "true" or "strict" will use a schema to validate the input and fail the request if invalid. "warn" will warn about unknown or duplicate fields without blocking the request. "false" or "ignore" will not perform any schema validation, silently dropping any unknown or duplicate fields.`)
+	set.StringVar(&f.validate, "validate", "strict",
+		`Must be one of: strict (or true), warn, ignore (or false). "true" or "strict" will use a schema to validate the input and fail the request if invalid. "warn" will warn about unknown or duplicate fields without blocking the request. "false" or "ignore" will not perform any schema validation, silently dropping any unknown or duplicate fields.`)
 	set.Lookup("validate").NoOptDefVal = "strict"
 }
 
 // AddSaveConfig adds --save-config.
 func (f *Flags) AddSaveConfig(set *pflag.FlagSet) {
-	set.BoolVar(&f.SaveConfig, "save-config", false, "If true, the configuration of current object will be saved in its annotation. Otherwise, the annotation will be unchanged. This flag is useful when you want to perform kubectl apply on this object in the future.")
+	set.BoolVar(&f.SaveConfig, "save-config", false,
+		"If true, the configuration of current object will be saved in its annotation. Otherwise, the annotation will be unchanged. This flag is useful when you want to perform kubectl apply on this object in the future.")
 }
 
 // Complete reads what the flags say; warnings go to w.

@@ -5,9 +5,10 @@ import (
 	"regexp"
 )
 
-// CheckImage returns an error if name does not follow the grammar of image names, [HOST[:PORT]/]PATH[:TAG][@DIGEST], which is that of
-// https://pkg.go.dev/github.com/distribution/reference#pkg-overview. That library compiles all its expressions when a program
-// starts: a thirtieth of the CPU of every command, and enough garbage for a collection before the command begins.
+// CheckImage returns an error if name does not follow the grammar of image names, [HOST[:PORT]/]PATH[:TAG][@DIGEST],
+// which is that of https://pkg.go.dev/github.com/distribution/reference#pkg-overview. That library compiles all its
+// expressions when a program starts: a thirtieth of the CPU of every command, and enough garbage for a collection
+// before the command begins.
 func CheckImage(name string) error {
 	const (
 		label     = `(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])`

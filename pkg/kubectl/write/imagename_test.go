@@ -12,8 +12,10 @@ import (
 func FuzzCheckImage(f *testing.F) {
 	hex := strings.Repeat("0aF", 11)
 	for _, name := range []string{
-		"", "busybox", "localhost/busybox:1.0", "Busybox", "host.example:5000/a/b_c__d--e.f:v1.2_3-x@sha256:" + hex, "a@sha256:" + hex, "a@sha256:" + hex[:31],
-		"a@b+c.d_e-f:" + hex, "[::1]:5000/a", "[::1%eth0]/a", "[::1]", "a:", "a:" + strings.Repeat("t", 128), "a:" + strings.Repeat("t", 129), "a//b", "a..b/c", "-a/b", "a-/b",
+		"", "busybox", "localhost/busybox:1.0", "Busybox", "host.example:5000/a/b_c__d--e.f:v1.2_3-x@sha256:" + hex,
+		"a@sha256:" + hex, "a@sha256:" + hex[:31],
+		"a@b+c.d_e-f:" + hex, "[::1]:5000/a", "[::1%eth0]/a", "[::1]", "a:", "a:" + strings.Repeat("t", 128),
+		"a:" + strings.Repeat("t", 129), "a//b", "a..b/c", "-a/b", "a-/b",
 		"a.b-/c", "a___b", "a._b", "HOST/path", "HOST", "a/B", "a:-t", "a:5000/b", "a:b/c", "a\n", "ä", "a b",
 	} {
 		f.Add(name)

@@ -20,8 +20,10 @@ type Overrides struct {
 
 // AddFlags adds them.
 func (o *Overrides) AddFlags(set *pflag.FlagSet) {
-	set.StringVar(&o.Type, "override-type", "merge", "The method used to override the generated object: json, merge, or strategic.")
-	set.StringVar(&o.Patch, "overrides", "", "An inline JSON override for the generated object. If this is non-empty, it is used to override the generated object. Requires that the object supply a valid apiVersion field.")
+	set.StringVar(&o.Type, "override-type", "merge",
+		"The method used to override the generated object: json, merge, or strategic.")
+	set.StringVar(&o.Patch, "overrides", "",
+		"An inline JSON override for the generated object. If this is non-empty, it is used to override the generated object. Requires that the object supply a valid apiVersion field.")
 }
 
 // Apply lays the patch over obj and decodes the result into out, an empty object of the same type.

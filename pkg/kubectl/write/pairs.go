@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// SplitPairs parts arguments into those that name objects and the changes after them: "key=value" and "key-". what names the
-// changes in errors.
+// SplitPairs parts arguments into those that name objects and the changes after them: "key=value" and "key-". what
+// names the changes in errors.
 func SplitPairs(args []string, what string) (objects, pairs []string, err error) {
 	for _, a := range args {
 		pair := strings.Contains(a, "=") && a[0] != '=' || strings.HasSuffix(a, "-") && a != "-"
@@ -27,8 +27,8 @@ func SplitPairs(args []string, what string) (objects, pairs []string, err error)
 // ErrNoObjects is the error of a verb with changes but nothing to change.
 var ErrNoObjects = errors.New("one or more resources must be specified as <resource> <name> or <resource>/<name>")
 
-// MetadataPatch is the merge patch that sets and removes keys of one map below metadata ("labels", "annotations"). A version
-// makes it fail on any other version of the object.
+// MetadataPatch is the merge patch that sets and removes keys of one map below metadata ("labels", "annotations"). A
+// version makes it fail on any other version of the object.
 func MetadataPatch(field string, set map[string]string, remove []string, version string) ([]byte, error) {
 	values := map[string]any{}
 	for k, v := range set {

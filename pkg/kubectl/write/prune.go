@@ -19,7 +19,8 @@ import (
 // Prune are --prune and --prune-allowlist: objects that were applied once, and are in the files no more, are to go.
 type Prune struct {
 	On bool
-	// Allowed are the kinds of --prune-allowlist, as GROUP/VERSION/KIND; without any, prunable are the kinds to look among.
+	// Allowed are the kinds of --prune-allowlist, as GROUP/VERSION/KIND; without any, prunable are the kinds to look
+	// among.
 	Allowed []string
 
 	kinds []*meta.RESTMapping
@@ -28,14 +29,17 @@ type Prune struct {
 // AddFlags adds the flags; usage says what --prune is for.
 func (p *Prune) AddFlags(set *pflag.FlagSet, usage string) {
 	set.BoolVar(&p.On, "prune", false, usage)
-	set.StringArrayVar(&p.Allowed, "prune-allowlist", []string{}, "Overwrite the default allowlist with <group/version/kind> for --prune")
+	set.StringArrayVar(&p.Allowed, "prune-allowlist", []string{},
+		"Overwrite the default allowlist with <group/version/kind> for --prune")
 }
 
 // prunable are the kinds that are looked among without an allow-list, in this order.
 func prunable() []string {
 	return []string{
-		"core/v1/ConfigMap", "core/v1/Endpoints", "core/v1/Namespace", "core/v1/PersistentVolumeClaim", "core/v1/PersistentVolume", "core/v1/Pod",
-		"core/v1/ReplicationController", "core/v1/Secret", "core/v1/Service", "batch/v1/Job", "batch/v1/CronJob", "networking.k8s.io/v1/Ingress",
+		"core/v1/ConfigMap", "core/v1/Endpoints", "core/v1/Namespace", "core/v1/PersistentVolumeClaim",
+		"core/v1/PersistentVolume", "core/v1/Pod",
+		"core/v1/ReplicationController", "core/v1/Secret", "core/v1/Service", "batch/v1/Job", "batch/v1/CronJob",
+		"networking.k8s.io/v1/Ingress",
 		"apps/v1/DaemonSet", "apps/v1/Deployment", "apps/v1/ReplicaSet", "apps/v1/StatefulSet",
 	}
 }
@@ -70,9 +74,10 @@ func (p *Prune) Complete(c *resource.Client) error {
 	return nil
 }
 
-// Find returns the objects that selector chooses, that client-side apply has written, and that are not among applied: those of
-// namespaces, and then those in none.
-func (p *Prune) Find(ctx context.Context, c *resource.Client, namespaces sets.Set[string], selector string, applied sets.Set[types.UID]) ([]*resource.Info, error) {
+// Find returns the objects that selector chooses, that client-side apply has written, and that are not among applied:
+// those of namespaces, and then those in none.
+func (p *Prune) Find(ctx context.Context, c *resource.Client, namespaces sets.Set[string], selector string,
+	applied sets.Set[types.UID]) ([]*resource.Info, error) {
 	if len(p.Allowed) == 0 {
 		klog.Warning("Deprecated: kubectl apply will no longer prune non-namespaced resources by default when used with the --namespace flag in a future release. To preserve the current behaviour, list the resources you want to target explicitly in the --prune-allowlist flag.")
 	}

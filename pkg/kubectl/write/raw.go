@@ -15,8 +15,8 @@ import (
 // Raw is --raw: a path of the server to which a file is sent as it is. The zero value sends nothing.
 type Raw string
 
-// Validate judges the flag together with the others; others are flags that do not go with it, by name, and whether they are
-// set.
+// Validate judges the flag together with the others; others are flags that do not go with it, by name, and whether they
+// are set.
 func (r Raw) Validate(f *Flags, files resource.Files, others map[string]bool) error {
 	if r == "" {
 		return nil
@@ -29,7 +29,8 @@ func (r Raw) Validate(f *Flags, files resource.Files, others map[string]bool) er
 	if f.Print.Output != "" {
 		return errors.New("--raw and --output are mutually exclusive")
 	}
-	if len(files.Names) != 1 || strings.HasPrefix(files.Names[0], "http://") || strings.HasPrefix(files.Names[0], "https://") {
+	if len(files.Names) != 1 || strings.HasPrefix(files.Names[0], "http://") ||
+		strings.HasPrefix(files.Names[0], "https://") {
 		return errors.New("--raw can only use a single local file or stdin")
 	}
 	if _, err := url.ParseRequestURI(string(r)); err != nil {

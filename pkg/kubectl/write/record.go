@@ -28,7 +28,8 @@ type Recorder struct {
 func (r *Recorder) AddRecord(cmd *cobra.Command) {
 	r.cmd = cmd
 	set := cmd.Flags()
-	set.BoolVar(&r.on, "record", false, "Record current kubectl command in the resource annotation. If set to false, do not record the command. If set to true, record the command. If not set, default to updating the existing annotation value only if one already exists.")
+	set.BoolVar(&r.on, "record", false,
+		"Record current kubectl command in the resource annotation. If set to false, do not record the command. If set to true, record the command. If not set, default to updating the existing annotation value only if one already exists.")
 	_ = set.MarkDeprecated("record", "--record will be removed in the future") // the flag is there
 }
 
@@ -62,7 +63,8 @@ func (f *Flags) RecordPatch(ctx context.Context, i *resource.Info) error {
 	if !f.on || f.DryRun != DryRunNone {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{ChangeCause: f.cause()}}})
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"annotations": map[string]any{ChangeCause: f.cause()}}})
 	if err != nil {
 		return err
 	}

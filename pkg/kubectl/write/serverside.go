@@ -23,7 +23,8 @@ type ServerSide struct {
 // AddFlags adds the flags.
 func (s *ServerSide) AddFlags(set *pflag.FlagSet) {
 	set.BoolVar(&s.On, "server-side", false, "If true, apply runs in the server instead of the client.")
-	set.BoolVar(&s.Force, "force-conflicts", false, "If true, server-side apply will force the changes against conflicts.")
+	set.BoolVar(&s.Force, "force-conflicts", false,
+		"If true, server-side apply will force the changes against conflicts.")
 }
 
 // Complete makes ServerManager the manager of f, unless set has another one.
@@ -42,7 +43,8 @@ func (s *ServerSide) Validate() error {
 }
 
 // Apply sends config, an object's configuration in JSON, and keeps the answer in i.
-func (s *ServerSide) Apply(ctx context.Context, i *resource.Info, config []byte, opts metav1.PatchOptions, subresource ...string) error {
+func (s *ServerSide) Apply(ctx context.Context, i *resource.Info, config []byte, opts metav1.PatchOptions,
+	subresource ...string) error {
 	opts.Force = &s.Force
 	return i.Patch(ctx, types.ApplyPatchType, config, opts, subresource...)
 }

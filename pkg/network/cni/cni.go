@@ -33,8 +33,9 @@ type list struct {
 	Plugins    []plugin `json:"plugins"`
 }
 
-// Render returns the network list for the podCIDRs, one for each address family: a bridge that pods are plugged into, addresses from
-// the podCIDRs by ipamPlugin, which takes the configuration of host-local, ports of the host mapped to pods.
+// Render returns the network list for the podCIDRs, one for each address family: a bridge that pods are plugged into,
+// addresses from the podCIDRs by ipamPlugin, which takes the configuration of host-local, ports of the host mapped to
+// pods.
 func Render(cidrs []netip.Prefix, ipamPlugin string) ([]byte, error) {
 	if len(cidrs) == 0 {
 		return nil, errors.New("a network list needs a podCIDR")
@@ -51,7 +52,8 @@ func Render(cidrs []netip.Prefix, ipamPlugin string) ([]byte, error) {
 	}
 	ipam := plugin{"type": ipamPlugin, "ranges": ranges, "routes": routes}
 	bridge := plugin{"type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true, "ipam": ipam}
-	return marshal(list{cniVersion, listName, []plugin{bridge, {"type": "portmap", "capabilities": map[string]bool{"portMappings": true}, "snat": true}}})
+	return marshal(list{cniVersion, listName,
+		[]plugin{bridge, {"type": "portmap", "capabilities": map[string]bool{"portMappings": true}, "snat": true}}})
 }
 
 // Write puts the lists for the podCIDRs into d, whole or not at all; wrote is false if they were there already.

@@ -34,7 +34,8 @@ func TestNetworkList(t *testing.T) {
 			Routes []struct{ Dst string }
 		}
 	}
-	if err := json.Unmarshal(l.Plugins[0].Bytes, &bridge); err != nil || bridge.Bridge != "cni0" || !bridge.IsGateway || bridge.IPMasq ||
+	if err := json.Unmarshal(l.Plugins[0].Bytes, &bridge); err != nil || bridge.Bridge != "cni0" || !bridge.IsGateway ||
+		bridge.IPMasq ||
 		bridge.IPAM.Ranges[0][0].Subnet != "10.244.3.0/24" || bridge.IPAM.Routes[1].Dst != "::/0" {
 		t.Errorf("%+v %v", bridge, err)
 	}

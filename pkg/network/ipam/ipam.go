@@ -1,6 +1,7 @@
 // Package ipam is what a CNI plug-in for addresses does: it takes the configuration of host-local, keeps its files
-// (https://www.cni.dev/plugins/current/ipam/host-local/), and remembers besides which pod had which addresses. A pod whose sandbox is made
-// anew, after a restart of the node for one, has its addresses again; a new pod gets those that nobody had, or had longest ago.
+// (https://www.cni.dev/plugins/current/ipam/host-local/), and remembers besides which pod had which addresses. A pod
+// whose sandbox is made anew, after a restart of the node for one, has its addresses again; a new pod gets those that
+// nobody had, or had longest ago.
 package ipam
 
 import (
@@ -23,10 +24,12 @@ const defaultDataDir = "/var/lib/cni/networks"
 // podArgs are what container runtimes of Kubernetes say in CNI_ARGS.
 type podArgs struct {
 	types.CommonArgs
-	K8S_POD_UID types.UnmarshallableString //nolint:revive,staticcheck // the library takes the argument's name from the field's
+	//nolint:revive,staticcheck // the library takes the argument's name from the field's
+	K8S_POD_UID types.UnmarshallableString
 }
 
-// call is one call of the plug-in. The network's lock is held from open to close: all that is read and written of the network is one step.
+// call is one call of the plug-in. The network's lock is held from open to close: all that is read and written of the
+// network is one step.
 type call struct {
 	config  *allocator.IPAMConfig
 	version string // of the specification, for the answer
@@ -105,8 +108,8 @@ func (c *call) add(container, iface string) ([]*current.IPConfig, error) {
 	return taken, c.known.write(c.file)
 }
 
-// take takes an address of a range set: the one that is asked for, or the pod's, or one that no pod had, or the one that was last used
-// longest ago.
+// take takes an address of a range set: the one that is asked for, or the pod's, or one that no pod had, or the one
+// that was last used longest ago.
 func (c *call) take(i int, container, iface string, asked *[]net.IP) (*current.IPConfig, error) {
 	ranges := &c.config.Ranges[i]
 	any := allocator.NewIPAllocator(ranges, lockedStore{Store: c.store}, i)
@@ -150,9 +153,9 @@ func Check(args *skel.CmdArgs) error {
 	return errors.Join(err, c.close())
 }
 
-// Del frees the container's addresses. It is no error if it has none (the specification asks for that), and they stay remembered as the
-// pod's, from now on as those that were used last. Where that cannot be written down they are free all the same: on a full disk no pod could
-// end otherwise, and none would give its room back.
+// Del frees the container's addresses. It is no error if it has none (the specification asks for that), and they stay
+// remembered as the pod's, from now on as those that were used last. Where that cannot be written down they are free
+// all the same: on a full disk no pod could end otherwise, and none would give its room back.
 func Del(args *skel.CmdArgs) error {
 	c, err := open(args)
 	if err != nil {

@@ -41,7 +41,8 @@ func (n *network) args(sandbox, pod, more string) *skel.CmdArgs {
 		text += ";K8S_POD_UID=" + pod
 	}
 	return &skel.CmdArgs{ContainerID: sandbox, IfName: "eth0", Args: text,
-		StdinData: fmt.Appendf(nil, `{"cniVersion":"1.0.0","name":"pods","type":"bridge","ipam":{"type":"bonsai-ipam","dataDir":%q,"ranges":[%s]}}`, n.dir, n.ranges)}
+		StdinData: fmt.Appendf(nil,
+			`{"cniVersion":"1.0.0","name":"pods","type":"bridge","ipam":{"type":"bonsai-ipam","dataDir":%q,"ranges":[%s]}}`, n.dir, n.ranges)}
 }
 
 // add returns the addresses that the sandbox is given, joined by blanks.
@@ -95,8 +96,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestFull: in a network that every address of has been used, those of pods that are gone longest come first, pods that are there keep
-// theirs, and where none is left the call fails and takes nothing.
+// TestFull: in a network that every address of has been used, those of pods that are gone longest come first, pods that
+// are there keep theirs, and where none is left the call fails and takes nothing.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, "10.244.0.0/29") // .2 to .6
@@ -163,7 +164,8 @@ func TestAnswers(t *testing.T) {
 	write.Close()
 	printed, rerr := io.ReadAll(read)
 	var r current.Result
-	if jerr := json.Unmarshal(printed, &r); err != nil || rerr != nil || jerr != nil || r.CNIVersion != "1.0.0" || len(r.IPs) != 1 || r.IPs[0].Address.String() != "10.244.0.2/24" || r.IPs[0].Gateway.String() != "10.244.0.1" {
+	if jerr := json.Unmarshal(printed, &r); err != nil || rerr != nil || jerr != nil || r.CNIVersion != "1.0.0" ||
+		len(r.IPs) != 1 || r.IPs[0].Address.String() != "10.244.0.2/24" || r.IPs[0].Gateway.String() != "10.244.0.1" {
 		t.Errorf("%s, %v, %v, %v", printed, err, rerr, jerr)
 	}
 	if err := Check(n.args("s", "p", "")); err != nil {
@@ -262,14 +264,16 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestMemory: a random history beside its rules. No address is remembered twice, the last who had it has it, and the memory has a bound.
+// TestMemory: a random history beside its rules. No address is remembered twice, the last who had it has it, and the
+// memory has a bound.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
 	var m memory
 	owner := map[netip.Addr]string{}
 	for range 5000 {
-		uid, address := fmt.Sprint("p", r.IntN(2*mostPods)), netip.AddrFrom4([4]byte{10, 0, byte(r.IntN(8)), byte(r.IntN(256))})
+		uid, address := fmt.Sprint("p", r.IntN(2*mostPods)),
+			netip.AddrFrom4([4]byte{10, 0, byte(r.IntN(8)), byte(r.IntN(256))})
 		m.note(uid, []netip.Addr{address})
 		owner[address] = uid
 		if got := m.of(uid); !slices.Equal(got, []netip.Addr{address}) {

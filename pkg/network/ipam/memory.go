@@ -14,7 +14,8 @@ import (
 // mostPods bounds what is remembered of a network: ten times the pods that a kubelet runs by default.
 const mostPods = 1100
 
-// memory is who had which addresses, the pod that used its own longest ago first. No address is in it twice: whoever has it last.
+// memory is who had which addresses, the pod that used its own longest ago first. No address is in it twice: whoever
+// has it last.
 type memory struct {
 	Pods []pod `json:"pods"`
 }
@@ -35,11 +36,13 @@ func (m *memory) of(uid string) []netip.Addr {
 	return nil
 }
 
-// note says that the pod has addresses, or has had them until now. Whoever had one of them before loses all of its own: where one is not to
-// be had again, nothing is won by the other.
+// note says that the pod has addresses, or has had them until now. Whoever had one of them before loses all of its own:
+// where one is not to be had again, nothing is won by the other.
 func (m *memory) note(uid string, addresses []netip.Addr) {
 	m.Pods = slices.DeleteFunc(m.Pods, func(p pod) bool {
-		return p.UID == uid || slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return slices.Contains(addresses, a) })
+		return p.UID == uid || slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool {
+			return slices.Contains(addresses, a)
+		})
 	})
 	m.Pods = append(m.Pods, pod{uid, addresses})
 	m.Pods = m.Pods[max(0, len(m.Pods)-mostPods):]
@@ -67,8 +70,8 @@ func (m *memory) oldestFirst() iter.Seq[netip.Addr] {
 	}
 }
 
-// readMemory reads the file at path. One that is not there, or cannot be understood, is an empty memory: pods then get other addresses,
-// which is better than none.
+// readMemory reads the file at path. One that is not there, or cannot be understood, is an empty memory: pods then get
+// other addresses, which is better than none.
 func readMemory(path string) (memory, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +89,9 @@ func parseMemory(data []byte) memory {
 		return memory{}
 	}
 	for _, p := range read.Pods {
-		if p.UID != "" && len(p.Addresses) > 0 && !slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool { return !a.IsValid() }) {
+		if p.UID != "" && len(p.Addresses) > 0 && !slices.ContainsFunc(p.Addresses, func(a netip.Addr) bool {
+			return !a.IsValid()
+		}) {
 			m.note(p.UID, p.Addresses)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// interpreter reads the rules that nftables would get as nftables would, for the first packet of a connection. It knows the words that
-// our policies use and fails at any other.
+// interpreter reads the rules that nftables would get as nftables would, for the first packet of a connection. It knows
+// the words that our policies use and fails at any other.
 type interpreter struct {
 	t    *testing.T
 	fake *knftables.Fake

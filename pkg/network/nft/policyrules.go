@@ -19,7 +19,8 @@ const (
 	selves    = "local-pairs" // the same twice: a pod may always reach itself
 )
 
-// words are how a direction is written: what it is called, the chains' place, and which end of a packet is the pod and which the peer.
+// words are how a direction is written: what it is called, the chains' place, and which end of a packet is the pod and
+// which the peer.
 type words struct {
 	name, pods string
 	priority   knftables.BaseChainPriority
@@ -43,10 +44,11 @@ func wordsOf(d network.Direction) words {
 
 // policyBase is the part of the table that does not depend on policies.
 //
-// Packets are looked at where they are forwarded, after their destination was translated to an endpoint: first whether the pod that
-// they come from may send them, then whether the pod that they go to may get them; in each of the two chains "accept" goes on with
-// the next. What the node itself sends to its pods, or gets from them, passes neither: a node may always reach its pods (probes), and
-// they it. Packets between pods on one bridge pass here as well where br_netfilter hands them over (bridge-nf-call-iptables).
+// Packets are looked at where they are forwarded, after their destination was translated to an endpoint: first whether
+// the pod that they come from may send them, then whether the pod that they go to may get them; in each of the two
+// chains "accept" goes on with the next. What the node itself sends to its pods, or gets from them, passes neither: a
+// node may always reach its pods (probes), and they it. Packets between pods on one bridge pass here as well where
+// br_netfilter hands them over (bridge-nf-call-iptables).
 func policyBase(ip string, u *network.PolicyUpdate) nftables.Fragment {
 	f := nftables.NewFragment()
 	addr := nftables.AddressType(ip)
@@ -159,8 +161,8 @@ func portSet(ranges []network.PortRange) string {
 	return "{ " + strings.Join(all, ", ") + " }"
 }
 
-// isolationFragment is the chain of pods that the same policies isolate. What none of them allows is refused, so that a client knows
-// at once; what is no connection's first packet is dropped.
+// isolationFragment is the chain of pods that the same policies isolate. What none of them allows is refused, so that a
+// client knows at once; what is no connection's first packet is dropped.
 func isolationFragment(ip, key string, i *network.Isolation) nftables.Fragment {
 	if i == nil {
 		return nftables.Fragment{}
@@ -173,15 +175,17 @@ func isolationFragment(ip, key string, i *network.Isolation) nftables.Fragment {
 	if ip == "ip6" {
 		icmp = "icmpv6"
 	}
-	// A client on the same machine is told of ICMP's word while it still holds its socket, and believes it only the second time, after a
-	// second; a reset it believes at once. But the kernel sends a reset over a bridge without translating it back to the Service's address.
+	// A client on the same machine is told of ICMP's word while it still holds its socket, and believes it only the
+	// second time, after a second; a reset it believes at once. But the kernel sends a reset over a bridge without
+	// translating it back to the Service's address.
 	unreachable := " reject with " + icmp + " type admin-prohibited"
-	rules = append(rules, "ct state new ct status dnat"+unreachable, "ct state new meta l4proto tcp reject with tcp reset", "ct state new"+unreachable, "drop")
+	rules = append(rules, "ct state new ct status dnat"+unreachable,
+		"ct state new meta l4proto tcp reject with tcp reset", "ct state new"+unreachable, "drop")
 	return nftables.Fragment{Chains: map[string]nftables.Chain{isolationChain(key): {Rules: rules}}}
 }
 
-// podFragment is where a pod's addresses stand: in the groups that it belongs to, at its named ports, and, on its node, before its
-// isolation.
+// podFragment is where a pod's addresses stand: in the groups that it belongs to, at its named ports, and, on its node,
+// before its isolation.
 func podFragment(ip string, p *network.PolicyPod) nftables.Fragment {
 	f := nftables.Fragment{}
 	if p == nil {

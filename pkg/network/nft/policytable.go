@@ -1,4 +1,5 @@
-// Package nft enforces NetworkPolicies on a node with nftables: a table of its own per IP family, which no proxy touches.
+// Package nft enforces NetworkPolicies on a node with nftables: a table of its own per IP family, which no proxy
+// touches.
 package nft
 
 import (
@@ -21,7 +22,8 @@ const tableName = "bonsai-network-policies"
 // PolicyTable is the table of one family that enforces NetworkPolicies. Apply must not be called concurrently.
 type PolicyTable struct {
 	rules *nftables.Ledger[policyPart]
-	// refused is what policies should be that the kernel would not take: pods that they isolate are isolated, and they allow nothing.
+	// refused is what policies should be that the kernel would not take: pods that they isolate are isolated, and they
+	// allow nothing.
 	refused map[policyPart]nftables.Fragment
 }
 
@@ -47,12 +49,15 @@ func compareParts(a, b policyPart) int {
 
 // NewPolicyTable returns the table of family 4 or 6, using nft. Nothing is written before the first Apply.
 func NewPolicyTable(nft knftables.Interface, six bool, log *slog.Logger) *PolicyTable {
-	return &PolicyTable{refused: map[policyPart]nftables.Fragment{}, rules: nftables.NewLedger(nftables.LedgerConfig[policyPart]{
-		Tool: nft, Family: nftables.Family(six), Table: tableName, Whose: "NetworkPolicies", Entrance: "forward-" + egressWords().name, Compare: compareParts, Log: log,
-	})}
+	return &PolicyTable{refused: map[policyPart]nftables.Fragment{},
+		rules: nftables.NewLedger(nftables.LedgerConfig[policyPart]{
+			Tool: nft, Family: nftables.Family(six), Table: tableName, Whose: "NetworkPolicies",
+			Entrance: "forward-" + egressWords().name, Compare: compareParts, Log: log,
+		})}
 }
 
-// OpenPolicyTable returns the table with the system's nft tool. It fails where that is missing or the process may not use it.
+// OpenPolicyTable returns the table with the system's nft tool. It fails where that is missing or the process may not
+// use it.
 func OpenPolicyTable(six bool, log *slog.Logger) (*PolicyTable, error) {
 	tool, err := nftables.Open(six, tableName)
 	if err != nil {
@@ -64,8 +69,9 @@ func OpenPolicyTable(six bool, log *slog.Logger) (*PolicyTable, error) {
 // RemovePolicies deletes the tables of both families, if they are there.
 func RemovePolicies(ctx context.Context) error { return nftables.Remove(ctx, tableName) }
 
-// Apply brings the kernel to u and to what earlier calls could not write, all that changed in one transaction. If the kernel refuses a
-// policy's rules, the policy allows nothing, and the error names it; what else it refuses stays as it was.
+// Apply brings the kernel to u and to what earlier calls could not write, all that changed in one transaction. If the
+// kernel refuses a policy's rules, the policy allows nothing, and the error names it; what else it refuses stays as it
+// was.
 func (t *PolicyTable) Apply(ctx context.Context, u network.PolicyUpdate) error {
 	t.put(&u)
 	refused, err := t.rules.Flush(ctx)
@@ -112,7 +118,8 @@ func (t *PolicyTable) put(u *network.PolicyUpdate) {
 	for port, there := range u.Named {
 		f := nftables.Fragment{}
 		if there {
-			f.Sets = map[string]nftables.Set{namedPortName(port): {Type: nftables.AddressType(ip) + " . inet_proto . inet_service"}}
+			f.Sets = map[string]nftables.Set{
+				namedPortName(port): {Type: nftables.AddressType(ip) + " . inet_proto . inet_service"}}
 		}
 		t.rules.Put(policyPart{kind: portPart, name: namedPortName(port)}, f)
 	}

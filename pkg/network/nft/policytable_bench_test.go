@@ -28,22 +28,30 @@ func (c *counted) Run(_ context.Context, tx *knftables.Transaction) error {
 	return nil
 }
 
-// benchCluster is 1,000 policies in 50 namespaces, a third of them for ports of other namespaces, and 5,000 pods, 100 of them on the node.
+// benchCluster is 1,000 policies in 50 namespaces, a third of them for ports of other namespaces, and 5,000 pods, 100
+// of them on the node.
 func benchCluster() (policies []*networkingv1.NetworkPolicy, pods []*corev1.Pod, namespaces []*corev1.Namespace) {
 	const perNamespace = 20
 	for n := range 50 {
 		name := fmt.Sprintf("ns%d", n)
-		namespaces = append(namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"team": fmt.Sprint(n % 10)}}})
+		namespaces = append(namespaces,
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
+				Labels: map[string]string{"team": fmt.Sprint(n % 10)}}})
 		for p := range perNamespace {
 			app := metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint(p % 10)}}
-			peer := networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint((p + 1) % 10)}}}
+			peer := networkingv1.NetworkPolicyPeer{
+				PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint((p + 1) % 10)}}}
 			if p%3 == 0 {
-				peer.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": fmt.Sprint(p % 10)}}
+				peer.NamespaceSelector = &metav1.LabelSelector{
+					MatchLabels: map[string]string{"team": fmt.Sprint(p % 10)}}
 			}
-			policies = append(policies, &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: fmt.Sprint("p", p)}, Spec: networkingv1.NetworkPolicySpec{
-				PodSelector: app, PolicyTypes: []networkingv1.PolicyType{"Ingress"},
-				Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{peer}, Ports: []networkingv1.NetworkPolicyPort{
-					{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(8080))}}}}}})
+			policies = append(policies,
+				&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: fmt.Sprint("p", p)},
+					Spec: networkingv1.NetworkPolicySpec{
+						PodSelector: app, PolicyTypes: []networkingv1.PolicyType{"Ingress"},
+						Ingress: []networkingv1.NetworkPolicyIngressRule{
+							{From: []networkingv1.NetworkPolicyPeer{peer}, Ports: []networkingv1.NetworkPolicyPort{
+								{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromInt32(8080))}}}}}})
 		}
 	}
 	for i := range 5000 {
@@ -53,7 +61,8 @@ func benchCluster() (policies []*networkingv1.NetworkPolicy, pods []*corev1.Pod,
 }
 
 func benchPod(i int, app string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("ns%d", i/100), Name: fmt.Sprint("pod", i), Labels: map[string]string{"app": app, "unit": "x"}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprintf("ns%d", i/100), Name: fmt.Sprint("pod", i),
+		Labels: map[string]string{"app": app, "unit": "x"}}}
 	p.Spec.NodeName = fmt.Sprint("node", i%50)
 	p.Status.PodIPs = []corev1.PodIP{{IP: netip.AddrFrom4([4]byte{10, 244, byte(i / 250), byte(i%250 + 1)}).String()}}
 	return p
@@ -79,8 +88,9 @@ func told(b *testing.B) (*policy.State, *nft.PolicyTable, *counted) {
 	return state, table, kernel
 }
 
-// BenchmarkPolicies is what the node computes for 1,000 policies and 5,000 pods: at first, for a pod elsewhere and one of its own whose
-// label changes, and for a policy that changes; operations are the lines that nft gets, whose own work is not measured.
+// BenchmarkPolicies is what the node computes for 1,000 policies and 5,000 pods: at first, for a pod elsewhere and one
+// of its own whose label changes, and for a policy that changes; operations are the lines that nft gets, whose own work
+// is not measured.
 func BenchmarkPolicies(b *testing.B) {
 	b.Run("first", func(b *testing.B) {
 		var kernel *counted

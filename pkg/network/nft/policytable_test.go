@@ -70,10 +70,12 @@ func (c *cluster) allowed(a attempt) bool {
 }
 
 // consents tells whether pod's policies of a type allow the connection with the peer, which is a pod or not.
-func (c *cluster) consents(pod *corev1.Pod, t networkingv1.PolicyType, a attempt, peerAddr netip.Addr, peer *corev1.Pod) bool {
+func (c *cluster) consents(pod *corev1.Pod, t networkingv1.PolicyType, a attempt, peerAddr netip.Addr,
+	peer *corev1.Pod) bool {
 	isolated := false
 	for _, p := range c.policies {
-		if p.Namespace != pod.Namespace || !slices.Contains(p.Spec.PolicyTypes, t) || !selects(&p.Spec.PodSelector, pod.Labels) {
+		if p.Namespace != pod.Namespace || !slices.Contains(p.Spec.PolicyTypes, t) ||
+			!selects(&p.Spec.PodSelector, pod.Labels) {
 			continue
 		}
 		isolated = true
@@ -173,9 +175,13 @@ func (l lot) selector() *metav1.LabelSelector {
 	case 1:
 		s.MatchLabels = map[string]string{oneOf(l, "a", "b"): oneOf(l, "x", "y")}
 	case 2:
-		s.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: oneOf(l, "a", "b"), Operator: oneOf(l, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)}}
+		s.MatchExpressions = []metav1.LabelSelectorRequirement{
+			{Key: oneOf(l, "a", "b"),
+				Operator: oneOf(l, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)}}
 	default:
-		s.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: oneOf(l, "a", "b"), Operator: oneOf(l, metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn), Values: []string{"x", "z"}}}
+		s.MatchExpressions = []metav1.LabelSelectorRequirement{
+			{Key: oneOf(l, "a", "b"), Operator: oneOf(l, metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn),
+				Values: []string{"x", "z"}}}
 	}
 	return s
 }
@@ -187,16 +193,20 @@ func (l lot) protocol() corev1.Protocol {
 func (l lot) pod(name string, number int) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: oneOf(l, "one", "two", "three"), Name: name, Labels: l.labels()},
-		Spec:       corev1.PodSpec{NodeName: oneOf(l, "here", "here", "there"), HostNetwork: l.IntN(8) == 0, Containers: []corev1.Container{{}}},
-		Status:     corev1.PodStatus{Phase: oneOf(l, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodFailed)},
+		Spec: corev1.PodSpec{NodeName: oneOf(l, "here", "here", "there"), HostNetwork: l.IntN(8) == 0,
+			Containers: []corev1.Container{{}}},
+		Status: corev1.PodStatus{
+			Phase: oneOf(l, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodFailed)},
 	}
 	for _, n := range []string{"http", "dns"} {
 		if l.IntN(2) == 0 {
-			p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports, corev1.ContainerPort{Name: n, Protocol: l.protocol(), ContainerPort: int32(oneOf(l, 80, 81, 82))})
+			p.Spec.Containers[0].Ports = append(p.Spec.Containers[0].Ports,
+				corev1.ContainerPort{Name: n, Protocol: l.protocol(), ContainerPort: int32(oneOf(l, 80, 81, 82))})
 		}
 	}
 	if l.IntN(6) > 0 {
-		p.Status.PodIPs = []corev1.PodIP{{IP: fmt.Sprintf("10.0.%d.%d", number%2, number)}, {IP: fmt.Sprintf("fd00:%d::%d", number%2, number)}}
+		p.Status.PodIPs = []corev1.PodIP{{IP: fmt.Sprintf("10.0.%d.%d", number%2, number)},
+			{IP: fmt.Sprintf("fd00:%d::%d", number%2, number)}}
 	}
 	return p
 }
@@ -210,12 +220,17 @@ func (l lot) peers() []networkingv1.NetworkPolicyPeer {
 		case 1:
 			out = append(out, networkingv1.NetworkPolicyPeer{NamespaceSelector: l.selector()})
 		case 2:
-			out = append(out, networkingv1.NetworkPolicyPeer{NamespaceSelector: l.selector(), PodSelector: l.selector()})
+			out = append(out, networkingv1.NetworkPolicyPeer{NamespaceSelector: l.selector(),
+				PodSelector: l.selector()})
 		case 3:
-			out = append(out, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: oneOf(l, "10.0.0.0/16", "0.0.0.0/0", "192.0.2.0/24"),
-				Except: oneOf(l, nil, []string{"10.0.1.0/24"}, []string{"10.0.0.0/24", "10.0.0.4/30", "10.0.0.0/24"})}})
+			out = append(out, networkingv1.NetworkPolicyPeer{
+				IPBlock: &networkingv1.IPBlock{CIDR: oneOf(l, "10.0.0.0/16", "0.0.0.0/0", "192.0.2.0/24"),
+					Except: oneOf(l, nil, []string{"10.0.1.0/24"},
+						[]string{"10.0.0.0/24", "10.0.0.4/30", "10.0.0.0/24"})}})
 		default:
-			out = append(out, networkingv1.NetworkPolicyPeer{IPBlock: &networkingv1.IPBlock{CIDR: oneOf(l, "fd00::/16", "::/0"), Except: oneOf(l, nil, []string{"fd00:1::/32"})}})
+			out = append(out, networkingv1.NetworkPolicyPeer{
+				IPBlock: &networkingv1.IPBlock{CIDR: oneOf(l, "fd00::/16", "::/0"),
+					Except: oneOf(l, nil, []string{"fd00:1::/32"})}})
 		}
 	}
 	return out
@@ -240,11 +255,14 @@ func (l lot) ports() []networkingv1.NetworkPolicyPort {
 }
 
 func (l lot) policy(name string) *networkingv1.NetworkPolicy {
-	p := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: oneOf(l, "one", "two", "three"), Name: name}}
+	p := &networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: oneOf(l, "one", "two", "three"), Name: name}}
 	p.Spec.PodSelector = *l.selector()
-	p.Spec.PolicyTypes = oneOf(l, []networkingv1.PolicyType{"Ingress"}, []networkingv1.PolicyType{"Egress"}, []networkingv1.PolicyType{"Egress", "Ingress"})
+	p.Spec.PolicyTypes = oneOf(l, []networkingv1.PolicyType{"Ingress"}, []networkingv1.PolicyType{"Egress"},
+		[]networkingv1.PolicyType{"Egress", "Ingress"})
 	for range l.IntN(3) {
-		p.Spec.Ingress = append(p.Spec.Ingress, networkingv1.NetworkPolicyIngressRule{From: l.peers(), Ports: l.ports()})
+		p.Spec.Ingress = append(p.Spec.Ingress,
+			networkingv1.NetworkPolicyIngressRule{From: l.peers(), Ports: l.ports()})
 	}
 	for range l.IntN(3) {
 		p.Spec.Egress = append(p.Spec.Egress, networkingv1.NetworkPolicyEgressRule{To: l.peers(), Ports: l.ports()})
@@ -256,7 +274,8 @@ func (l lot) policy(name string) *networkingv1.NetworkPolicy {
 func (l lot) step(c *cluster, s *policy.State) {
 	switch n := l.IntN(9); l.IntN(5) {
 	case 0:
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: oneOf(l, "one", "two", "three"), Labels: l.labels()}}
+		ns := &corev1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{Name: oneOf(l, "one", "two", "three"), Labels: l.labels()}}
 		if l.IntN(4) == 0 {
 			delete(c.namespaces, ns.Name)
 			s.Namespaces().Delete(ns)
@@ -319,12 +338,14 @@ func (l lot) attempt() attempt {
 	a := attempt{protocol: l.protocol(), port: oneOf(l, 79, 80, 81, 82, 83)}
 	n, m := l.IntN(9), l.IntN(9)
 	if l.IntN(2) == 0 {
-		a.from, a.to = netip.AddrFrom4([4]byte{10, 0, byte(n % 2), byte(n)}), netip.AddrFrom4([4]byte{10, 0, byte(m % 2), byte(m)})
+		a.from, a.to = netip.AddrFrom4([4]byte{10, 0, byte(n % 2), byte(n)}),
+			netip.AddrFrom4([4]byte{10, 0, byte(m % 2), byte(m)})
 		outside := netip.MustParseAddr("192.0.2.1")
 		a.from, a.to = oneOf(l, a.from, a.from, outside), oneOf(l, a.to, a.to, outside)
 		return a
 	}
-	a.from, a.to = netip.MustParseAddr(fmt.Sprintf("fd00:%d::%d", n%2, n)), netip.MustParseAddr(fmt.Sprintf("fd00:%d::%d", m%2, m))
+	a.from, a.to = netip.MustParseAddr(fmt.Sprintf("fd00:%d::%d", n%2, n)),
+		netip.MustParseAddr(fmt.Sprintf("fd00:%d::%d", m%2, m))
 	return a
 }
 
@@ -336,7 +357,8 @@ type policyTables struct {
 
 func newPolicyTables() *policyTables {
 	p := &policyTables{fakes: map[bool]*knftables.Fake{
-		true: knftables.NewFake(knftables.IPv4Family, "bonsai-network-policies"), false: knftables.NewFake(knftables.IPv6Family, "bonsai-network-policies"),
+		true:  knftables.NewFake(knftables.IPv4Family, "bonsai-network-policies"),
+		false: knftables.NewFake(knftables.IPv6Family, "bonsai-network-policies"),
 	}}
 	for four, fake := range p.fakes {
 		p.tables = append(p.tables, nft.NewPolicyTable(fake, !four, slog.New(slog.DiscardHandler)))
@@ -359,15 +381,17 @@ func (p *policyTables) dump() string {
 	return strings.Join(lines, "\n")
 }
 
-// TestPoliciesAsDocumented plays random histories of policies, pods and namespaces, changes after which the kernel must let through
-// exactly what the API's documentation says, and hold what it would hold had it been told of everything at once.
+// TestPoliciesAsDocumented plays random histories of policies, pods and namespaces, changes after which the kernel must
+// let through exactly what the API's documentation says, and hold what it would hold had it been told of everything at
+// once.
 func TestPoliciesAsDocumented(t *testing.T) {
 	t.Parallel()
 	open := func() []netip.Prefix { return nil }
 	verdicts := map[bool]int{}
 	for seed := range uint64(40) {
 		l := lot{rand.New(rand.NewPCG(seed, 1))}
-		c := &cluster{namespaces: map[string]*corev1.Namespace{}, pods: map[string]*corev1.Pod{}, policies: map[string]*networkingv1.NetworkPolicy{}}
+		c := &cluster{namespaces: map[string]*corev1.Namespace{}, pods: map[string]*corev1.Pod{},
+			policies: map[string]*networkingv1.NetworkPolicy{}}
 		state, kernel := policy.NewState("here", open), newPolicyTables()
 		for round := range 40 {
 			for range 1 + l.IntN(4) {
@@ -395,21 +419,27 @@ func TestPoliciesAsDocumented(t *testing.T) {
 	}
 }
 
-// TestStartingPodIsClosed: while a pod that policies will isolate has no address yet, what may be it is held up, and no longer; pods that
-// are known, and other directions, are not.
+// TestStartingPodIsClosed: while a pod that policies will isolate has no address yet, what may be it is held up, and no
+// longer; pods that are known, and other directions, are not.
 func TestStartingPodIsClosed(t *testing.T) {
 	t.Parallel()
-	state := policy.NewState("here", func() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")} })
+	state := policy.NewState("here", func() []netip.Prefix {
+		return []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
+	})
 	pod := func(name, address string, l map[string]string) *corev1.Pod {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "one", Name: name, Labels: l}, Spec: corev1.PodSpec{NodeName: "here", Containers: []corev1.Container{{}}}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "one", Name: name, Labels: l},
+			Spec: corev1.PodSpec{NodeName: "here", Containers: []corev1.Container{{}}}}
 		if address != "" {
 			p.Status.PodIPs = []corev1.PodIP{{IP: address}}
 		}
 		return p
 	}
 	isolated := map[string]string{"a": "x"}
-	state.Policies().Replace([]*networkingv1.NetworkPolicy{{ObjectMeta: metav1.ObjectMeta{Namespace: "one", Name: "n"}, Spec: networkingv1.NetworkPolicySpec{
-		PodSelector: metav1.LabelSelector{MatchLabels: isolated}, PolicyTypes: []networkingv1.PolicyType{"Egress"}}}})
+	state.Policies().Replace(
+		[]*networkingv1.NetworkPolicy{
+			{ObjectMeta: metav1.ObjectMeta{Namespace: "one", Name: "n"}, Spec: networkingv1.NetworkPolicySpec{
+				PodSelector: metav1.LabelSelector{MatchLabels: isolated},
+				PolicyTypes: []networkingv1.PolicyType{"Egress"}}}})
 	state.Namespaces().Replace(nil)
 	state.Pods().Replace([]*corev1.Pod{pod("known", "10.0.0.2", nil)})
 	kernel := newPolicyTables()
@@ -427,7 +457,8 @@ func TestStartingPodIsClosed(t *testing.T) {
 			state.Pods().Set(step.set)
 		}
 		kernel.apply(t, state.Take())
-		for from, want := range map[string]bool{"10.0.0.2": true, "10.0.0.7": step.unknown, "10.0.0.9": step.at, "10.0.1.1": true} {
+		for from, want := range map[string]bool{"10.0.0.2": true, "10.0.0.7": step.unknown, "10.0.0.9": step.at,
+			"10.0.1.1": true} {
 			out := attempt{netip.MustParseAddr(from), netip.MustParseAddr("192.0.2.1"), corev1.ProtocolTCP, 80}
 			if got := (&interpreter{t: t, fake: kernel.fakes[true], attempt: out}).forwards(); got != want {
 				t.Errorf("%s: %s allowed %v, want %v", step.name, out, got, want)
@@ -467,23 +498,29 @@ func (r *refusing) check(tx *knftables.Transaction) error {
 	return nil
 }
 
-// TestRefusedPolicy: a policy whose rules the kernel refuses isolates its pods and allows nothing; all others are written, and it is
-// too once the kernel takes it.
+// TestRefusedPolicy: a policy whose rules the kernel refuses isolates its pods and allows nothing; all others are
+// written, and it is too once the kernel takes it.
 func TestRefusedPolicy(t *testing.T) {
 	t.Parallel()
-	rec := &refusing{Fake: knftables.NewFake(knftables.IPv4Family, "bonsai-network-policies"), refuse: "198.51.100.0/24"}
+	rec := &refusing{Fake: knftables.NewFake(knftables.IPv4Family, "bonsai-network-policies"),
+		refuse: "198.51.100.0/24"}
 	table := nft.NewPolicyTable(rec, false, slog.New(slog.DiscardHandler))
 	state := policy.NewState("here", func() []netip.Prefix { return nil })
 	policy := func(name, app, cidr string) *networkingv1.NetworkPolicy {
-		return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "one", Name: name}, Spec: networkingv1.NetworkPolicySpec{
-			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}, PolicyTypes: []networkingv1.PolicyType{"Ingress"},
-			Ingress: []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: cidr}}}}}}}
+		return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "one", Name: name},
+			Spec: networkingv1.NetworkPolicySpec{
+				PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+				PolicyTypes: []networkingv1.PolicyType{"Ingress"},
+				Ingress: []networkingv1.NetworkPolicyIngressRule{
+					{From: []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: cidr}}}}}}}
 	}
 	pod := func(app, address string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "one", Name: app, Labels: map[string]string{"app": app}},
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "one", Name: app,
+			Labels: map[string]string{"app": app}},
 			Spec: corev1.PodSpec{NodeName: "here"}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: address}}}}
 	}
-	state.Policies().Replace([]*networkingv1.NetworkPolicy{policy("bad", "bad", "198.51.100.0/24"), policy("good", "good", "192.0.2.0/24")})
+	state.Policies().Replace(
+		[]*networkingv1.NetworkPolicy{policy("bad", "bad", "198.51.100.0/24"), policy("good", "good", "192.0.2.0/24")})
 	state.Namespaces().Replace(nil)
 	state.Pods().Replace([]*corev1.Pod{pod("bad", "10.0.0.2"), pod("good", "10.0.0.3")})
 	check := func(when string, from, to string, want bool) {
@@ -494,7 +531,8 @@ func TestRefusedPolicy(t *testing.T) {
 		}
 	}
 	err := table.Apply(t.Context(), state.Take())
-	if err == nil || !strings.Contains(err.Error(), "policy one/bad:") || strings.Contains(err.Error(), "good") || strings.Contains(err.Error(), "pod") {
+	if err == nil || !strings.Contains(err.Error(), "policy one/bad:") || strings.Contains(err.Error(), "good") ||
+		strings.Contains(err.Error(), "pod") {
 		t.Errorf("error %v, want one that names the policy alone", err)
 	}
 	check("refused", "198.51.100.1", "10.0.0.2", false)

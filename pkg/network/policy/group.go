@@ -4,8 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// namespace is what there is in one. It is kept also while the API has not told of it yet, or not any more: it is not known then, and
-// no selector selects it.
+// namespace is what there is in one. It is kept also while the API has not told of it yet, or not any more: it is not
+// known then, and no selector selects it.
 type namespace struct {
 	known    bool
 	labels   labels.Set
@@ -14,7 +14,8 @@ type namespace struct {
 	groups   map[*group]bool // those of this namespace alone
 }
 
-// group is the pods that a rule's peer selects: those of one namespace, or of all that are selected. Policies that say the same share it.
+// group is the pods that a rule's peer selects: those of one namespace, or of all that are selected. Policies that say
+// the same share it.
 type group struct {
 	key string
 	// namespace is the only one, if namespaces is nil.

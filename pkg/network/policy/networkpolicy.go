@@ -1,6 +1,6 @@
-// Package policy decides what NetworkPolicies (networking.k8s.io/v1) mean for a node: which of its pods are isolated, and what
-// is allowed to them all the same. It is pure: policies, pods and namespaces go in, a network.PolicyUpdate with what changed comes out,
-// which pkg/proxy/nft writes. The rules are those of the API's documentation:
+// Package policy decides what NetworkPolicies (networking.k8s.io/v1) mean for a node: which of its pods are isolated,
+// and what is allowed to them all the same. It is pure: policies, pods and namespaces go in, a network.PolicyUpdate
+// with what changed comes out, which pkg/proxy/nft writes. The rules are those of the API's documentation:
 //
 //   - A pod that no policy selects is open, in either direction. Policies add up: what one of them allows is allowed.
 //   - A connection needs the consent of both ends: the egress of the pod it comes from, the ingress of the one it goes to.
@@ -19,12 +19,13 @@ import (
 	"bonsai/pkg/network"
 )
 
-// maxMembers bounds what the selectors of all policies select together, each pod counted once for each group that it is in. Beyond it
-// pods are left out, so that nothing is allowed to or by them by such a rule. A member takes some 300 bytes.
+// maxMembers bounds what the selectors of all policies select together, each pod counted once for each group that it is
+// in. Beyond it pods are left out, so that nothing is allowed to or by them by such a rule. A member takes some 300
+// bytes.
 const maxMembers = 1 << 20
 
-// State collects the objects of the cluster as the node sees them, and knows what changed since the last Take. Its methods may be
-// called from several goroutines.
+// State collects the objects of the cluster as the node sees them, and knows what changed since the last Take. Its
+// methods may be called from several goroutines.
 type State struct {
 	node string
 	// own are the node's ranges of pod addresses, as far as they are known.
@@ -65,9 +66,11 @@ func NewState(name string, own func() []netip.Prefix) *State {
 	return &State{
 		node: name, own: own, room: maxMembers, wake: make(chan struct{}, 1), needed: make(chan struct{}),
 		namespaces: map[string]*namespace{}, pods: map[network.Name]*pod{}, local: map[network.Name]*pod{},
-		groups: map[string]*group{}, wide: map[*group]bool{}, named: map[network.NamedPort]int{}, isolations: map[string]*isolation{}, listed: map[string]bool{},
-		changedPods: map[network.Name]bool{}, changedPolicies: map[network.Name]bool{}, changedGroups: map[string]bool{},
-		changedNamed: map[network.NamedPort]bool{}, changedIsolations: map[string]bool{},
+		groups: map[string]*group{}, wide: map[*group]bool{}, named: map[network.NamedPort]int{},
+		isolations: map[string]*isolation{}, listed: map[string]bool{},
+		changedPods: map[network.Name]bool{}, changedPolicies: map[network.Name]bool{},
+		changedGroups: map[string]bool{},
+		changedNamed:  map[network.NamedPort]bool{}, changedIsolations: map[string]bool{},
 	}
 }
 

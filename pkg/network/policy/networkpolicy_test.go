@@ -16,13 +16,16 @@ func newState() *State { return NewState("here", func() []netip.Prefix { return 
 
 // everyone is a policy that lets all pods of its namespace in.
 func everyone(name string) *networkingv1.NetworkPolicy {
-	return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: networkingv1.NetworkPolicySpec{
-		PolicyTypes: []networkingv1.PolicyType{"Ingress"},
-		Ingress:     []networkingv1.NetworkPolicyIngressRule{{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}}}}}
+	return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec: networkingv1.NetworkPolicySpec{
+			PolicyTypes: []networkingv1.PolicyType{"Ingress"},
+			Ingress: []networkingv1.NetworkPolicyIngressRule{
+				{From: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}}}}}
 }
 
 func there(n int) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("pod", n)}, Spec: corev1.PodSpec{NodeName: "there"},
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("pod", n)},
+		Spec:   corev1.PodSpec{NodeName: "there"},
 		Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: fmt.Sprint("10.0.0.", n)}}}}
 }
 
@@ -71,7 +74,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestReady: without a policy pods and namespaces need not be known; with one they must, or their rules would be taken away.
+// TestReady: without a policy pods and namespaces need not be known; with one they must, or their rules would be taken
+// away.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	s := newState()
@@ -89,7 +93,9 @@ func TestReady(t *testing.T) {
 	}
 	s.Policies().Set(everyone("p"))
 	<-s.Needed()
-	for step, list := range []func(){func() {}, func() { s.Pods().Replace(nil) }, func() { s.Namespaces().Replace(nil) }} {
+	for step, list := range []func(){func() {}, func() {
+		s.Pods().Replace(nil)
+	}, func() { s.Namespaces().Replace(nil) }} {
 		list()
 		if got, want := s.Ready(), step == 2; got != want {
 			t.Errorf("step %d: ready %v, want %v", step, got, want)

@@ -27,10 +27,11 @@ type pod struct {
 	isolation [2]string // as it was told, only of local pods
 }
 
-// podOf extracts the facts of p as the node sees it. It answers false for a pod that policies do not concern: of the host's network, at
-// its end, or elsewhere and without an address.
+// podOf extracts the facts of p as the node sees it. It answers false for a pod that policies do not concern: of the
+// host's network, at its end, or elsewhere and without an address.
 func podOf(p *corev1.Pod, node string) (podFacts, bool) {
-	if p.Spec.HostNetwork || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || p.Spec.NodeName == "" {
+	if p.Spec.HostNetwork || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed ||
+		p.Spec.NodeName == "" {
 		return podFacts{}, false
 	}
 	out := podFacts{Labels: p.Labels, Local: p.Spec.NodeName == node}
@@ -47,7 +48,8 @@ func podOf(p *corev1.Pod, node string) (podFacts, bool) {
 			if port.Name == "" {
 				continue
 			}
-			named := network.PodPort{NamedPort: network.NamedPort{Protocol: protocol(&port.Protocol), Name: port.Name}, Number: uint16(port.ContainerPort)}
+			named := network.PodPort{NamedPort: network.NamedPort{Protocol: protocol(&port.Protocol), Name: port.Name},
+				Number: uint16(port.ContainerPort)}
 			out.Ports = append(out.Ports, named)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 	"bonsai/pkg/network"
 )
 
-// policy is a NetworkPolicy as it is kept: whom it isolates, what it allows, and which groups and named ports that needs.
+// policy is a NetworkPolicy as it is kept: whom it isolates, what it allows, and which groups and named ports that
+// needs.
 type policy struct {
 	network.Policy
 	selector labels.Selector
@@ -28,7 +29,8 @@ type policy struct {
 
 // compile reads a policy.
 func compile(p *networkingv1.NetworkPolicy) *policy {
-	out := &policy{selector: selector(&p.Spec.PodSelector), groups: map[string]*group{}, named: map[network.NamedPort]bool{}}
+	out := &policy{selector: selector(&p.Spec.PodSelector), groups: map[string]*group{},
+		named: map[network.NamedPort]bool{}}
 	for _, t := range p.Spec.PolicyTypes {
 		out.Affects[network.Ingress] = out.Affects[network.Ingress] || t == networkingv1.PolicyTypeIngress
 		out.Affects[network.Egress] = out.Affects[network.Egress] || t == networkingv1.PolicyTypeEgress
@@ -56,7 +58,8 @@ func selector(s *metav1.LabelSelector) labels.Selector {
 }
 
 // rule adds what a rule allows.
-func (p *policy) rule(d network.Direction, namespace string, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort) {
+func (p *policy) rule(d network.Direction, namespace string, peers []networkingv1.NetworkPolicyPeer,
+	ports []networkingv1.NetworkPolicyPort) {
 	r := network.PolicyRule{AnyPeer: len(peers) == 0, AnyPort: len(ports) == 0}
 	for _, peer := range peers {
 		if peer.IPBlock != nil {
@@ -82,7 +85,9 @@ func (p *policy) rule(d network.Direction, namespace string, peers []networkingv
 			if port.EndPort != nil {
 				last = *port.EndPort
 			}
-			r.Ports = append(r.Ports, network.PortRange{Protocol: protocol(port.Protocol), First: uint16(port.Port.IntVal), Last: uint16(last)})
+			r.Ports = append(r.Ports,
+				network.PortRange{Protocol: protocol(port.Protocol), First: uint16(port.Port.IntVal),
+					Last: uint16(last)})
 		}
 	}
 	slices.Sort(r.Groups)
@@ -110,7 +115,8 @@ func groupOf(namespace string, peer *networkingv1.NetworkPolicyPeer) *group {
 	return g
 }
 
-// text of a selector, the same for all that select the same way. That of one that selects nothing is like that of everything.
+// text of a selector, the same for all that select the same way. That of one that selects nothing is like that of
+// everything.
 func text(s labels.Selector) string {
 	if _, selects := s.Requirements(); !selects {
 		return "!"
@@ -149,7 +155,8 @@ func prefix(text string) (netip.Prefix, bool) {
 
 // outermost leaves out prefixes that lie in others.
 func outermost(all []netip.Prefix) []netip.Prefix {
-	slices.SortFunc(all, netip.Prefix.Compare) // by family, length, address: what contains comes before what is contained
+	// by family, length, address: what contains comes before what is contained
+	slices.SortFunc(all, netip.Prefix.Compare)
 	var out []netip.Prefix
 	for _, p := range all {
 		if !slices.ContainsFunc(out, func(o netip.Prefix) bool { return o.Overlaps(p) }) {

@@ -51,8 +51,10 @@ func nameOf(o metav1.Object) network.Name {
 	return network.Name{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// sink puts locks around set and drop, drops what a complete list has not, and notes complete lists. known yields what there is.
-func sink[T metav1.Object](s *State, kind string, known func(yield func(network.Name)), set func(T), drop func(network.Name)) apiclient.Sink[T] {
+// sink puts locks around set and drop, drops what a complete list has not, and notes complete lists. known yields what
+// there is.
+func sink[T metav1.Object](s *State, kind string, known func(yield func(network.Name)), set func(T),
+	drop func(network.Name)) apiclient.Sink[T] {
 	locked := func(f func(T)) func(T) {
 		return func(o T) {
 			s.mu.Lock()

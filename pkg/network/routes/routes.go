@@ -1,5 +1,5 @@
-// Package routes keeps the routes to other nodes' pods in the kernel's main table, marked with a protocol number of our own so
-// that nobody else's are touched.
+// Package routes keeps the routes to other nodes' pods in the kernel's main table, marked with a protocol number of our
+// own so that nobody else's are touched.
 package routes
 
 import (
@@ -20,8 +20,8 @@ import (
 // Protocol marks our routes ("ip route show proto 98"); the number is unassigned in iproute2's rt_protos.
 const Protocol = 98
 
-// Apply makes u's routes ours and removes the others of ours, in the kernel's main routing table. That is read each time, so that what
-// others broke is repaired. Every route is tried; errors are reported together.
+// Apply makes u's routes ours and removes the others of ours, in the kernel's main routing table. That is read each
+// time, so that what others broke is repaired. Every route is tried; errors are reported together.
 func Apply(u network.Update) error {
 	have, err := list()
 	if err != nil {
@@ -47,7 +47,8 @@ func Apply(u network.Update) error {
 	return errors.Join(errs...)
 }
 
-// set leads to cidr by the node gw or, where that is on no network of this one, by the way to it. last is what our route leads by now.
+// set leads to cidr by the node gw or, where that is on no network of this one, by the way to it. last is what our
+// route leads by now.
 func set(cidr netip.Prefix, gw, last netip.Addr) error {
 	err := netlink.RouteReplace(route(cidr, gw))
 	if !errors.Is(err, unix.ENETUNREACH) {
@@ -69,7 +70,8 @@ func Remove() error { return Apply(network.Update{}) }
 
 // list reads our routes.
 func list() (map[netip.Prefix]netip.Addr, error) {
-	found, err := netdump.Routes(netlink.FAMILY_ALL, &netlink.Route{Protocol: Protocol, Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_TABLE)
+	found, err := netdump.Routes(netlink.FAMILY_ALL, &netlink.Route{Protocol: Protocol, Table: unix.RT_TABLE_MAIN},
+		netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return nil, fmt.Errorf("list routes: %w", err)
 	}

@@ -104,7 +104,8 @@ func TestApply(t *testing.T) {
 	}
 
 	// What others broke is repaired, what is theirs is left alone.
-	theirs := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: &net.IPNet{IP: net.IPv4(10, 2, 0, 0).To4(), Mask: net.CIDRMask(24, 32)}, Gw: net.IPv4(192, 0, 2, 9)}
+	theirs := &netlink.Route{LinkIndex: l.Attrs().Index,
+		Dst: &net.IPNet{IP: net.IPv4(10, 2, 0, 0).To4(), Mask: net.CIDRMask(24, 32)}, Gw: net.IPv4(192, 0, 2, 9)}
 	if err := netlink.RouteAdd(theirs); err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package conntrack forgets connections of UDP services to endpoints that are gone. Such a "connection" would live on as long as
-// the client keeps sending, and lead all its packets to nowhere.
+// Package conntrack forgets connections of UDP services to endpoints that are gone. Such a "connection" would live on
+// as long as the client keeps sending, and lead all its packets to nowhere.
 package conntrack
 
 import (
@@ -16,14 +16,15 @@ import (
 	"bonsai/pkg/proxy"
 )
 
-// Table is the kernel's connection tracking table. Use it after the packet filter of the same round: entries made by old rules
-// must be looked for when those rules are gone.
+// Table is the kernel's connection tracking table. Use it after the packet filter of the same round: entries made by
+// old rules must be looked for when those rules are gone.
 type Table struct {
 	// had are the UDP ports of each service at the last round, so that those of a service that is gone are known.
 	had map[proxy.Name][]proxy.Port
 	// suspect are the addresses of services that changed since the kernel's table was last searched without an error.
 	suspect map[netip.AddrPort]bool
-	// nodePorts tells what local is: the machine's addresses that take node ports, as they were when that could last be told.
+	// nodePorts tells what local is: the machine's addresses that take node ports, as they were when that could last be
+	// told.
 	nodePorts NodePorts
 	local     []netip.Addr
 	// forget deletes the entries of a family that the filter matches.
@@ -35,7 +36,8 @@ type NodePorts func(own []netip.Addr) ([]netip.Addr, error)
 
 // New returns a table that knows no services yet.
 func New(nodePorts NodePorts) *Table {
-	return &Table{had: map[proxy.Name][]proxy.Port{}, suspect: map[netip.AddrPort]bool{}, nodePorts: nodePorts, forget: forget}
+	return &Table{had: map[proxy.Name][]proxy.Port{}, suspect: map[netip.AddrPort]bool{}, nodePorts: nodePorts,
+		forget: forget}
 }
 
 func forget(family netlink.InetFamily, f netlink.CustomConntrackFilter) error {
@@ -43,8 +45,8 @@ func forget(family netlink.InetFamily, f netlink.CustomConntrackFilter) error {
 	return err
 }
 
-// Apply deletes the entries that lead from changed UDP services to something that is not an endpoint of theirs any more. After an
-// error the next Apply looks for them again.
+// Apply deletes the entries that lead from changed UDP services to something that is not an endpoint of theirs any
+// more. After an error the next Apply looks for them again.
 func (t *Table) Apply(_ context.Context, u proxy.Update) error {
 	var errs []error
 	if local, err := t.nodePorts(u.Addresses); err == nil {
@@ -144,8 +146,8 @@ func (f *filter) allow(p *proxy.Port, local []netip.Addr) {
 	}
 }
 
-// MatchConntrackFlow tells whether flow is stale. The answer's source is the endpoint; a flow that no rule translated has the
-// service's own address there, which is no endpoint either.
+// MatchConntrackFlow tells whether flow is stale. The answer's source is the endpoint; a flow that no rule translated
+// has the service's own address there, which is no endpoint either.
 func (f *filter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	if flow.Forward.Protocol != unix.IPPROTO_UDP {
 		return false

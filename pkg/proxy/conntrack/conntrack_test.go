@@ -28,7 +28,8 @@ func aps(list ...string) []netip.AddrPort {
 
 // udp is a port at a cluster address with endpoints.
 func udp(at string, endpoints ...string) proxy.Port {
-	return proxy.Port{Protocol: corev1.ProtocolUDP, ClusterIP: ap(at).Addr(), Number: ap(at).Port(), Cluster: aps(endpoints...)}
+	return proxy.Port{Protocol: corev1.ProtocolUDP, ClusterIP: ap(at).Addr(), Number: ap(at).Port(),
+		Cluster: aps(endpoints...)}
 }
 
 // flow goes to dst and is answered by endpoint; IPv4 addresses come as the kernel's dump gives them.
@@ -39,8 +40,10 @@ func flow(dst, endpoint string) *netlink.ConntrackFlow {
 	}
 	return &netlink.ConntrackFlow{
 		FamilyType: family(d), TimeOut: 60,
-		Forward: netlink.IPTuple{Protocol: unix.IPPROTO_UDP, SrcIP: net.ParseIP(client), SrcPort: 4000, DstIP: net.IP(d.Addr().AsSlice()), DstPort: d.Port()},
-		Reverse: netlink.IPTuple{Protocol: unix.IPPROTO_UDP, SrcIP: net.IP(e.Addr().AsSlice()), SrcPort: e.Port(), DstIP: net.ParseIP(client), DstPort: 4000},
+		Forward: netlink.IPTuple{Protocol: unix.IPPROTO_UDP, SrcIP: net.ParseIP(client), SrcPort: 4000,
+			DstIP: net.IP(d.Addr().AsSlice()), DstPort: d.Port()},
+		Reverse: netlink.IPTuple{Protocol: unix.IPPROTO_UDP, SrcIP: net.IP(e.Addr().AsSlice()), SrcPort: e.Port(),
+			DstIP: net.ParseIP(client), DstPort: 4000},
 	}
 }
 
@@ -83,7 +86,8 @@ var web, dns = proxy.Name{Namespace: "ns", Name: "web"}, proxy.Name{Namespace: "
 
 // update names changed services.
 func update(name proxy.Name, ports ...proxy.Port) proxy.Update {
-	return proxy.Update{Services: map[proxy.Name][]proxy.Port{name: ports}, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}}
+	return proxy.Update{Services: map[proxy.Name][]proxy.Port{name: ports},
+		Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}}
 }
 
 // TestApply: after a round before and a round now, which flows to the service are left?
@@ -94,7 +98,8 @@ func TestApply(t *testing.T) {
 	tcp.Protocol = corev1.ProtocolTCP
 	exposed := func(p proxy.Port) proxy.Port {
 		p.NodePort = 30053
-		p.ExternalIPs, p.LoadBalancerIPs = []netip.Addr{netip.MustParseAddr("198.51.100.1")}, []netip.Addr{netip.MustParseAddr("198.51.100.2")}
+		p.ExternalIPs, p.LoadBalancerIPs = []netip.Addr{netip.MustParseAddr("198.51.100.1")},
+			[]netip.Addr{netip.MustParseAddr("198.51.100.2")}
 		return p
 	}
 	local := udp(at)
@@ -106,21 +111,35 @@ func TestApply(t *testing.T) {
 		left     int // the first so many
 		families int // in the second round
 	}{
-		{"endpoint stays", []proxy.Port{udp(at, "10.1.0.1:53")}, []proxy.Port{udp(at, "10.1.0.1:53", "10.1.0.2:53")}, [][2]string{{at, "10.1.0.1:53"}}, 1, 1},
-		{"endpoint gone", []proxy.Port{udp(at, "10.1.0.1:53", "10.1.0.2:53")}, []proxy.Port{udp(at, "10.1.0.2:53")}, [][2]string{{at, "10.1.0.2:53"}, {at, "10.1.0.1:53"}}, 1, 1},
-		{"endpoint's port changed", []proxy.Port{udp(at, "10.1.0.1:53")}, []proxy.Port{udp(at, "10.1.0.1:54")}, [][2]string{{at, "10.1.0.1:53"}}, 0, 1},
-		{"first endpoint: what nobody translated is stale", nil, []proxy.Port{udp(at, "10.1.0.1:53")}, [][2]string{{at, at}}, 0, 1},
+		{"endpoint stays", []proxy.Port{udp(at, "10.1.0.1:53")}, []proxy.Port{udp(at, "10.1.0.1:53", "10.1.0.2:53")},
+			[][2]string{{at, "10.1.0.1:53"}}, 1, 1},
+		{"endpoint gone", []proxy.Port{udp(at, "10.1.0.1:53", "10.1.0.2:53")}, []proxy.Port{udp(at, "10.1.0.2:53")},
+			[][2]string{{at, "10.1.0.2:53"}, {at, "10.1.0.1:53"}}, 1, 1},
+		{"endpoint's port changed", []proxy.Port{udp(at, "10.1.0.1:53")}, []proxy.Port{udp(at, "10.1.0.1:54")},
+			[][2]string{{at, "10.1.0.1:53"}}, 0, 1},
+		{"first endpoint: what nobody translated is stale", nil, []proxy.Port{udp(at, "10.1.0.1:53")},
+			[][2]string{{at, at}}, 0, 1},
 		{"service gone", []proxy.Port{udp(at, "10.1.0.1:53")}, nil, [][2]string{{at, "10.1.0.1:53"}}, 0, 1},
-		{"service moved", []proxy.Port{udp(at, "10.1.0.1:53")}, []proxy.Port{udp("10.96.0.11:53", "10.1.0.1:53")}, [][2]string{{"10.96.0.11:53", "10.1.0.1:53"}, {at, "10.1.0.1:53"}}, 1, 1},
-		{"UDP became TCP", []proxy.Port{udp(at, "10.1.0.1:53")}, []proxy.Port{tcp}, [][2]string{{at, "10.1.0.1:53"}}, 0, 1},
+		{"service moved", []proxy.Port{udp(at, "10.1.0.1:53")}, []proxy.Port{udp("10.96.0.11:53", "10.1.0.1:53")},
+			[][2]string{{"10.96.0.11:53", "10.1.0.1:53"}, {at, "10.1.0.1:53"}}, 1, 1},
+		{"UDP became TCP", []proxy.Port{udp(at, "10.1.0.1:53")}, []proxy.Port{tcp}, [][2]string{{at, "10.1.0.1:53"}}, 0,
+			1},
 		{"TCP is no matter", []proxy.Port{tcp}, []proxy.Port{tcp}, [][2]string{{at, "10.1.0.1:53"}}, 1, 0},
-		{"strangers' flows", nil, []proxy.Port{udp(at, "10.1.0.1:53")}, [][2]string{{"10.96.0.10:54", "10.1.0.9:53"}, {"10.1.0.5:53", "10.1.0.5:53"}}, 2, 1},
-		{"endpoint on this node, for policy Local", []proxy.Port{local}, []proxy.Port{local}, [][2]string{{at, "10.1.0.7:53"}}, 1, 1},
-		{"every address", []proxy.Port{exposed(udp(at, "10.1.0.1:53"))}, []proxy.Port{exposed(udp(at, "10.1.0.2:53"))}, [][2]string{
-			{"192.0.2.1:30053", "10.1.0.2:53"}, {"192.0.2.1:30053", "10.1.0.1:53"}, {"198.51.100.1:53", "10.1.0.1:53"}, {"198.51.100.2:53", "10.1.0.1:53"}}, 1, 1},
-		{"a node port of the other family is not ours", []proxy.Port{exposed(udp(at, "10.1.0.1:53"))}, nil, [][2]string{{"[2001:db8::1]:30053", "[fd01::1]:53"}}, 1, 1},
-		{"IPv6", []proxy.Port{udp(six, "[fd01::1]:53")}, []proxy.Port{udp(six, "[fd01::2]:53")}, [][2]string{{six, "[fd01::2]:53"}, {six, "[fd01::1]:53"}}, 1, 1},
-		{"both families", []proxy.Port{udp(at, "10.1.0.1:53"), udp(six, "[fd01::1]:53")}, nil, [][2]string{{at, "10.1.0.1:53"}, {six, "[fd01::1]:53"}}, 0, 2},
+		{"strangers' flows", nil, []proxy.Port{udp(at, "10.1.0.1:53")},
+			[][2]string{{"10.96.0.10:54", "10.1.0.9:53"}, {"10.1.0.5:53", "10.1.0.5:53"}}, 2, 1},
+		{"endpoint on this node, for policy Local", []proxy.Port{local}, []proxy.Port{local},
+			[][2]string{{at, "10.1.0.7:53"}}, 1, 1},
+		{"every address", []proxy.Port{exposed(udp(at, "10.1.0.1:53"))}, []proxy.Port{exposed(udp(at, "10.1.0.2:53"))},
+			[][2]string{
+				{"192.0.2.1:30053", "10.1.0.2:53"}, {"192.0.2.1:30053", "10.1.0.1:53"},
+				{"198.51.100.1:53", "10.1.0.1:53"},
+				{"198.51.100.2:53", "10.1.0.1:53"}}, 1, 1},
+		{"a node port of the other family is not ours", []proxy.Port{exposed(udp(at, "10.1.0.1:53"))}, nil,
+			[][2]string{{"[2001:db8::1]:30053", "[fd01::1]:53"}}, 1, 1},
+		{"IPv6", []proxy.Port{udp(six, "[fd01::1]:53")}, []proxy.Port{udp(six, "[fd01::2]:53")},
+			[][2]string{{six, "[fd01::2]:53"}, {six, "[fd01::1]:53"}}, 1, 1},
+		{"both families", []proxy.Port{udp(at, "10.1.0.1:53"), udp(six, "[fd01::1]:53")}, nil,
+			[][2]string{{at, "10.1.0.1:53"}, {six, "[fd01::1]:53"}}, 0, 2},
 	} {
 		k := &kernel{}
 		table := k.table()
@@ -132,7 +151,8 @@ func TestApply(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !slices.Equal(k.flows, c.flows[:c.left]) || len(k.searched) != c.families {
-			t.Errorf("%s: left %v of families %v, want %v of %d", c.name, k.flows, k.searched, c.flows[:c.left], c.families)
+			t.Errorf("%s: left %v of families %v, want %v of %d", c.name, k.flows, k.searched, c.flows[:c.left],
+				c.families)
 		}
 		k.searched = nil
 		if err := table.Apply(t.Context(), proxy.Update{}); err != nil || len(k.searched) != 0 {
@@ -152,13 +172,15 @@ func TestAnAddressHandedOn(t *testing.T) {
 	}
 	k := &kernel{}
 	table := k.table()
-	for _, u := range []proxy.Update{update(web, port("10.96.0.1:53", "10.1.0.1:53")), update(dns, port("10.96.0.2:53", "10.1.0.2:53"))} {
+	for _, u := range []proxy.Update{update(web, port("10.96.0.1:53", "10.1.0.1:53")),
+		update(dns, port("10.96.0.2:53", "10.1.0.2:53"))} {
 		if err := table.Apply(t.Context(), u); err != nil {
 			t.Fatal(err)
 		}
 	}
 	k.flows = [][2]string{{"198.51.100.1:53", "10.1.0.2:53"}, {"198.51.100.1:53", "10.1.0.1:53"}}
-	if err := table.Apply(t.Context(), update(web)); err != nil || !slices.Equal(k.flows, [][2]string{{"198.51.100.1:53", "10.1.0.2:53"}}) {
+	if err := table.Apply(t.Context(), update(web)); err != nil ||
+		!slices.Equal(k.flows, [][2]string{{"198.51.100.1:53", "10.1.0.2:53"}}) {
 		t.Errorf("left %v, %v", k.flows, err)
 	}
 }
@@ -183,8 +205,10 @@ func TestNodePortsElsewhere(t *testing.T) {
 	if err := table.Apply(t.Context(), update(web, port("10.1.0.1:53"))); err != nil {
 		t.Fatal(err)
 	}
-	k.flows = [][2]string{{"192.0.2.1:30053", "10.1.0.1:53"}, {"10.244.1.1:30053", "10.1.0.1:53"}, {"192.0.2.7:30053", "10.1.0.1:53"}}
-	if err := table.Apply(t.Context(), update(web, port("10.1.0.2:53"))); err != nil || !slices.Equal(k.flows, [][2]string{{"192.0.2.7:30053", "10.1.0.1:53"}}) {
+	k.flows = [][2]string{{"192.0.2.1:30053", "10.1.0.1:53"}, {"10.244.1.1:30053", "10.1.0.1:53"},
+		{"192.0.2.7:30053", "10.1.0.1:53"}}
+	if err := table.Apply(t.Context(), update(web, port("10.1.0.2:53"))); err != nil ||
+		!slices.Equal(k.flows, [][2]string{{"192.0.2.7:30053", "10.1.0.1:53"}}) {
 		t.Errorf("left %v, %v, want the flow to another node alone", k.flows, err)
 	}
 	k.flows, fails = [][2]string{{"10.244.1.1:30053", "10.1.0.2:53"}}, true
@@ -198,18 +222,21 @@ func TestFailedSearchIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	k := &kernel{}
 	table := k.table()
-	for _, u := range []proxy.Update{update(web, udp("10.96.0.1:53", "10.1.0.1:53")), update(dns, udp("10.96.0.2:53", "10.1.0.2:53"))} {
+	for _, u := range []proxy.Update{update(web, udp("10.96.0.1:53", "10.1.0.1:53")),
+		update(dns, udp("10.96.0.2:53", "10.1.0.2:53"))} {
 		if err := table.Apply(t.Context(), u); err != nil {
 			t.Fatal(err)
 		}
 	}
-	k.flows, k.failures = [][2]string{{"10.96.0.1:53", "10.1.0.9:53"}, {"10.96.0.1:53", "10.1.0.1:53"}, {"10.96.0.2:53", "10.1.0.2:53"}}, 2
+	k.flows, k.failures = [][2]string{{"10.96.0.1:53", "10.1.0.9:53"}, {"10.96.0.1:53", "10.1.0.1:53"},
+		{"10.96.0.2:53", "10.1.0.2:53"}}, 2
 	for _, u := range []proxy.Update{update(web, udp("10.96.0.1:53", "10.1.0.9:53")), update(dns)} {
 		if err := table.Apply(t.Context(), u); err == nil {
 			t.Fatal("the kernel's error was lost")
 		}
 	}
-	if err := table.Apply(t.Context(), proxy.Update{}); err != nil || !slices.Equal(k.flows, [][2]string{{"10.96.0.1:53", "10.1.0.9:53"}}) {
+	if err := table.Apply(t.Context(), proxy.Update{}); err != nil ||
+		!slices.Equal(k.flows, [][2]string{{"10.96.0.1:53", "10.1.0.9:53"}}) {
 		t.Errorf("left %v, %v, want only the flow to the endpoint of now", k.flows, err)
 	}
 }
@@ -244,8 +271,12 @@ func TestKernel(t *testing.T) {
 	const at, six = "10.96.0.10:53", "[fd00:96::10]:53"
 	flows := [][2]string{{at, "10.1.0.1:53"}, {"10.96.0.11:53", "10.1.0.3:53"}, {six, "[fd01::1]:53"}}
 	for _, f := range flows {
-		if err := netlink.ConntrackCreate(netlink.ConntrackTable, netlink.InetFamily(family(ap(f[0]))), flow(f[0], f[1])); err != nil {
-			if slices.ContainsFunc([]error{unix.EPERM, unix.EOPNOTSUPP, unix.EPROTONOSUPPORT, unix.ENOENT}, func(e error) bool { return errors.Is(err, e) }) {
+		if err := netlink.ConntrackCreate(netlink.ConntrackTable, netlink.InetFamily(family(ap(f[0]))),
+			flow(f[0], f[1])); err != nil {
+			if slices.ContainsFunc([]error{unix.EPERM, unix.EOPNOTSUPP, unix.EPROTONOSUPPORT, unix.ENOENT},
+				func(e error) bool {
+					return errors.Is(err, e)
+				}) {
 				t.Skipf("SKIPPED: entries of the kernel's table cannot be made here: %v", err)
 			}
 			t.Fatalf("making the entry %v: %v", f, err)

@@ -1,5 +1,5 @@
-// Package healthcheck answers load balancers on services' health check node ports: 200 while the node has ready endpoints of the
-// service and the proxy writes rules, else 503.
+// Package healthcheck answers load balancers on services' health check node ports: 200 while the node has ready
+// endpoints of the service and the proxy writes rules, else 503.
 package healthcheck
 
 import (
@@ -25,13 +25,14 @@ type Servers struct {
 	open  map[proxy.Name]*server
 }
 
-// New returns an empty set of servers, which ask alive whether the node's rules are written. They end when the context of the
-// Apply that started them does.
+// New returns an empty set of servers, which ask alive whether the node's rules are written. They end when the context
+// of the Apply that started them does.
 func New(alive func() bool, log *slog.Logger) *Servers {
 	return &Servers{alive: alive, log: log, want: map[proxy.Name]proxy.Health{}, open: map[proxy.Name]*server{}}
 }
 
-// Apply starts, changes and stops servers. A port that is taken is tried again with every round; other services are not affected.
+// Apply starts, changes and stops servers. A port that is taken is tried again with every round; other services are not
+// affected.
 func (s *Servers) Apply(ctx context.Context, u proxy.Update) error {
 	for name, h := range u.Health {
 		if old := s.open[name]; old != nil && old.port != h.Port {
@@ -72,8 +73,10 @@ func (s *Servers) listen(ctx context.Context, name proxy.Name, port uint16) (*se
 		return nil, fmt.Errorf("listen on port %d: %w", port, err)
 	}
 	srv := &server{name: name, port: port, alive: s.alive}
-	srv.http = http.Server{Handler: srv, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+	srv.http = http.Server{Handler: srv, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
+		WriteTimeout: 5 * time.Second,
+		IdleTimeout:  time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	srv.stop = context.AfterFunc(ctx, func() { _ = srv.http.Close() })
 	go func() {
 		if err := srv.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

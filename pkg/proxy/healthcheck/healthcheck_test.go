@@ -35,8 +35,8 @@ func ask(port uint16) (status int, body, weight string) {
 	return res.StatusCode, strings.TrimSpace(string(data)), res.Header.Get("X-Load-Balancing-Endpoint-Weight")
 }
 
-// TestServers: a port is served while a service has it, says 200 with endpoints here and 503 without or while the proxy cannot
-// write its rules (Service API, healthCheckNodePort; KEP-3836), and is free afterwards.
+// TestServers: a port is served while a service has it, says 200 with endpoints here and 503 without or while the proxy
+// cannot write its rules (Service API, healthCheckNodePort; KEP-3836), and is free afterwards.
 func TestServers(t *testing.T) {
 	t.Parallel()
 	port, l := freePort(t)

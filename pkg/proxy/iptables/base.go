@@ -49,8 +49,8 @@ func (c *Config) fixed() map[place][]string {
 	}
 }
 
-// last are the rules that stand behind those of all services: node ports, for they match more than one address, and the refusal of
-// addresses of the service ranges that no rule caught, which never leave the machine.
+// last are the rules that stand behind those of all services: node ports, for they match more than one address, and the
+// refusal of addresses of the service ranges that no rule caught, which never leave the machine.
 func (t *Table) last(u *proxy.Update, local []netip.Addr) map[place][]string {
 	out := map[place][]string{}
 	const note = "kubernetes service nodeports; NOTE: this must be the last rule in this chain"
@@ -59,7 +59,8 @@ func (t *Table) last(u *proxy.Update, local []netip.Addr) map[place][]string {
 		if t.six {
 			loopback = "::1/128"
 		}
-		out[natServices] = []string{comment(note) + " ! -d " + loopback + " -m addrtype --dst-type LOCAL -j " + nodePortsChain}
+		out[natServices] = []string{comment(note) + " ! -d " + loopback + " -m addrtype --dst-type LOCAL -j " +
+			nodePortsChain}
 	} else {
 		for _, a := range local {
 			if a.Is6() == t.six && !a.IsLoopback() {
@@ -69,11 +70,14 @@ func (t *Table) last(u *proxy.Update, local []netip.Addr) map[place][]string {
 	}
 	for _, r := range u.ServiceCIDRs {
 		if r.Addr().Is6() == t.six {
-			out[filterServices] = append(out[filterServices], comment("no service has this address and port")+" -d "+r.String()+" -j REJECT")
+			out[filterServices] = append(out[filterServices],
+				comment("no service has this address and port")+" -d "+r.String()+" -j REJECT")
 		}
 	}
 	for name, port := range t.health {
-		out[filterNodePorts] = append(out[filterNodePorts], comment(name.Namespace+"/"+name.Name+" health check node port")+fmt.Sprintf(" -m tcp -p tcp --dport %d -j ACCEPT", port))
+		out[filterNodePorts] = append(out[filterNodePorts],
+			comment(name.Namespace+"/"+name.Name+" health check node port")+
+				fmt.Sprintf(" -m tcp -p tcp --dport %d -j ACCEPT", port))
 	}
 	slices.Sort(out[filterNodePorts])
 	return out
@@ -81,7 +85,10 @@ func (t *Table) last(u *proxy.Update, local []netip.Addr) map[place][]string {
 
 // anyLocal tells whether every address of the machine takes node ports.
 func (t *Table) anyLocal() bool {
-	return !t.config.Primary && len(t.config.NodePortAddresses) == 0 || slices.ContainsFunc(t.config.NodePortAddresses, func(p netip.Prefix) bool { return p.Bits() == 0 && p.Addr().Is6() == t.six })
+	return !t.config.Primary && len(t.config.NodePortAddresses) == 0 ||
+		slices.ContainsFunc(t.config.NodePortAddresses, func(p netip.Prefix) bool {
+			return p.Bits() == 0 && p.Addr().Is6() == t.six
+		})
 }
 
 // isOwn tells whether a chain is one of a port or endpoint.

@@ -71,7 +71,9 @@ func host(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String()
 // clusterIP leads the cluster IP to the endpoints for inside, or refuses.
 func (w *writer) clusterIP() {
 	if len(w.p.Internal()) == 0 {
-		w.put(filterServices, w.refuse(w.p.InternalLocal, func(what string) string { return w.to(w.p.ClusterIP, what) }))
+		w.put(filterServices, w.refuse(w.p.InternalLocal, func(what string) string {
+			return w.to(w.p.ClusterIP, what)
+		}))
 		return
 	}
 	w.put(natServices, w.to(w.p.ClusterIP, "cluster IP")+" -j "+w.balancer(w.p.InternalLocal))
@@ -103,7 +105,8 @@ func (w *writer) exposed() {
 	for _, a := range w.p.ExternalIPs {
 		each(a, "external IP", target)
 	}
-	// Whom the ranges let through is translated and passes the firewall. Without endpoints nobody is, and all are refused.
+	// Whom the ranges let through is translated and passes the firewall. Without endpoints nobody is, and all are
+	// refused.
 	balanced, ranged := target, target != "" && len(w.p.SourceRanges) > 0
 	if ranged && len(w.p.LoadBalancerIPs) > 0 {
 		balanced = w.sources(target)
@@ -127,7 +130,8 @@ func (w *writer) exposed() {
 	}
 }
 
-// sources writes the chain that lets the allowed clients of a load balancer through; what is left is dropped before it goes anywhere.
+// sources writes the chain that lets the allowed clients of a load balancer through; what is left is dropped before it
+// goes anywhere.
 func (w *writer) sources(target string) string {
 	name := chain(sourcesPrefix, w.text, w.proto)
 	var rules []string
@@ -138,21 +142,23 @@ func (w *writer) sources(target string) string {
 	return name
 }
 
-// outside writes the chain for clients outside. With policy Cluster everything is masqueraded, since the answer must come back
-// through this node. With policy Local the client's address is kept, and pods and the node itself use all endpoints as they
-// would at the cluster IP.
+// outside writes the chain for clients outside. With policy Cluster everything is masqueraded, since the answer must
+// come back through this node. With policy Local the client's address is kept, and pods and the node itself use all
+// endpoints as they would at the cluster IP.
 func (w *writer) outside() string {
 	name := chain(outsidePrefix, w.text, w.proto)
 	all := w.balancer(false)
 	var rules []string
 	if !w.p.ExternalLocal {
-		rules = []string{comment("masquerade traffic for "+w.text+" external destinations") + " -j " + markMasqChain, "-j " + all}
+		rules = []string{comment("masquerade traffic for "+w.text+" external destinations") + " -j " + markMasqChain,
+			"-j " + all}
 	} else {
 		if pods := w.c.pods(w.p.ClusterIP); pods != "" {
 			rules = append(rules, comment("pod traffic for "+w.text+" external destinations")+" "+pods+" -j "+all)
 		}
 		rules = append(rules,
-			comment("masquerade LOCAL traffic for "+w.text+" external destinations")+" -m addrtype --src-type LOCAL -j "+markMasqChain,
+			comment("masquerade LOCAL traffic for "+w.text+" external destinations")+
+				" -m addrtype --src-type LOCAL -j "+markMasqChain,
 			comment("route LOCAL traffic for "+w.text+" external destinations")+" -m addrtype --src-type LOCAL -j "+all)
 		if len(w.p.Local) > 0 {
 			rules = append(rules, "-j "+w.balancer(true))
@@ -177,7 +183,8 @@ func (w *writer) balancer(local bool) string {
 	for i, e := range endpoints {
 		names[i] = w.endpoint(e)
 		if s := w.p.AffinitySeconds; s > 0 {
-			rules = append(rules, fmt.Sprintf("%s -m recent --name %s --rcheck --seconds %d --reap -j %s", comment(w.text+" -> "+e.String()), names[i], s, names[i]))
+			rules = append(rules, fmt.Sprintf("%s -m recent --name %s --rcheck --seconds %d --reap -j %s",
+				comment(w.text+" -> "+e.String()), names[i], s, names[i]))
 		}
 	}
 	for i, e := range endpoints {
@@ -191,7 +198,8 @@ func (w *writer) balancer(local bool) string {
 	return name
 }
 
-// masquerade marks traffic to the cluster IP that must come back through this node: all of it, or what comes from no pod.
+// masquerade marks traffic to the cluster IP that must come back through this node: all of it, or what comes from no
+// pod.
 func (w *writer) masquerade() []string {
 	to := w.to(w.p.ClusterIP, "cluster IP")
 	if w.c.MasqueradeAll {
@@ -203,8 +211,8 @@ func (w *writer) masquerade() []string {
 	return nil
 }
 
-// endpoint writes the chain that translates to one endpoint. A pod that reaches itself is masqueraded, or it would answer itself
-// directly.
+// endpoint writes the chain that translates to one endpoint. A pod that reaches itself is masqueraded, or it would
+// answer itself directly.
 func (w *writer) endpoint(e netip.AddrPort) string {
 	name := chain(endpointPrefix, w.text, w.proto, e.String())
 	remember := ""

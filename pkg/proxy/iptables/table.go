@@ -1,6 +1,6 @@
-// Package iptables writes a node's service rules into the kernel with iptables, in chains under the names that other tools know from
-// Kubernetes. A round changes the chains that differ from those of the round before; the first one, one after an error, and one now and
-// then write everything.
+// Package iptables writes a node's service rules into the kernel with iptables, in chains under the names that other
+// tools know from Kubernetes. A round changes the chains that differ from those of the round before; the first one, one
+// after an error, and one now and then write everything.
 package iptables
 
 import (
@@ -24,8 +24,8 @@ import (
 type Config struct {
 	// ClusterCIDRs are the pods' addresses; traffic to a cluster IP from elsewhere is masqueraded. Empty: none is.
 	ClusterCIDRs []netip.Prefix
-	// PodInterface, unless empty, tells the node's pods by the interface that their packets come through, in place of their addresses. A * at its
-	// end stands for anything.
+	// PodInterface, unless empty, tells the node's pods by the interface that their packets come through, in place of
+	// their addresses. A * at its end stands for anything.
 	PodInterface string
 	// MasqueradeAll masquerades all traffic to cluster IPs.
 	MasqueradeAll bool
@@ -33,13 +33,15 @@ type Config struct {
 	MasqueradeMark uint32
 	// Primary limits node ports to the node's own addresses.
 	Primary bool
-	// NodePortAddresses limits node ports to the machine's addresses in these ranges. Empty, without Primary: all but loopback.
+	// NodePortAddresses limits node ports to the machine's addresses in these ranges. Empty, without Primary: all but
+	// loopback.
 	NodePortAddresses []netip.Prefix
 	// Interfaces lists the machine's addresses; needed with NodePortAddresses.
 	Interfaces func() ([]netip.Addr, error)
 	// Now is the clock by which everything is written now and then.
 	Now func() time.Time
-	// Wrote hears of each round: how many rules it wrote of each table, how many there are, whether it wrote everything, and how it fared.
+	// Wrote hears of each round: how many rules it wrote of each table, how many there are, whether it wrote
+	// everything, and how it fared.
 	Wrote func(Round)
 }
 
@@ -72,7 +74,8 @@ type Table struct {
 
 // New returns the rules of family 4 or 6. Nothing is written before the first Apply.
 func New(tool Tool, six bool, config Config, log *slog.Logger) *Table {
-	return &Table{config: config, six: six, tool: tool, log: log, services: map[proxy.Name]fragment{}, health: map[proxy.Name]uint16{}}
+	return &Table{config: config, six: six, tool: tool, log: log, services: map[proxy.Name]fragment{},
+		health: map[proxy.Name]uint16{}}
 }
 
 // Open returns the rules with the system's iptables. It fails where that is missing.
@@ -118,7 +121,8 @@ func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 	full := t.has == nil || began.Sub(t.full) >= fullEvery
 	want := t.wanted(&u, local)
 	last, err := t.write(ctx, want, full)
-	t.config.Wrote(Round{Six: t.six, Full: full, Took: t.config.Now().Sub(began), Last: last, Total: count(want), Err: err})
+	t.config.Wrote(Round{Six: t.six, Full: full, Took: t.config.Now().Sub(began), Last: last, Total: count(want),
+		Err: err})
 	if err != nil {
 		t.has = nil // all of it again, whatever is there
 		return err
@@ -147,7 +151,8 @@ func (t *Table) local(own []netip.Addr) ([]netip.Addr, error) {
 	}), nil
 }
 
-// undisturbed tells whether the chain that is written for this question alone is there still: who flushes tables takes it away.
+// undisturbed tells whether the chain that is written for this question alone is there still: who flushes tables takes
+// it away.
 func (t *Table) undisturbed(ctx context.Context) bool {
 	return t.tool.Run(ctx, "-t", "nat", "-S", canaryChain) == nil
 }
@@ -155,7 +160,8 @@ func (t *Table) undisturbed(ctx context.Context) bool {
 // wanted are all chains as they should be.
 func (t *Table) wanted(u *proxy.Update, local []netip.Addr) map[place][]string {
 	out := t.config.fixed()
-	for _, p := range []place{natServices, natNodePorts, filterServices, filterExternal, filterFirewall, filterNodePorts} {
+	for _, p := range []place{natServices, natNodePorts, filterServices, filterExternal, filterFirewall,
+		filterNodePorts} {
 		out[p] = nil
 	}
 	names := slices.SortedFunc(maps.Keys(t.services), func(a, b proxy.Name) int {
@@ -184,8 +190,8 @@ func count(chains map[place][]string) map[string]int {
 	return out
 }
 
-// write writes the chains that differ from what is there, or all, and removes those that are wanted no longer. It returns how many rules
-// of each table that were.
+// write writes the chains that differ from what is there, or all, and removes those that are wanted no longer. It
+// returns how many rules of each table that were.
 func (t *Table) write(ctx context.Context, want map[place][]string, full bool) (map[string]int, error) {
 	gone, err := t.gone(ctx, want, full)
 	if err != nil {
@@ -233,7 +239,8 @@ func (t *Table) write(ctx context.Context, want map[place][]string, full bool) (
 	return last, nil
 }
 
-// gone are the chains of ports and endpoints that are not wanted: of the round before, or of whoever wrote some before a full one.
+// gone are the chains of ports and endpoints that are not wanted: of the round before, or of whoever wrote some before
+// a full one.
 func (t *Table) gone(ctx context.Context, want map[place][]string, full bool) ([]place, error) {
 	var out []place
 	if !full {
@@ -318,7 +325,8 @@ func remove(ctx context.Context, tool Tool) error {
 		for _, name := range there {
 			at := place{table, name}
 			_, isFixed := new(Config).fixed()[at]
-			shared := slices.Contains([]place{natServices, natNodePorts, filterServices, filterExternal, filterFirewall, filterNodePorts}, at)
+			shared := slices.Contains(
+				[]place{natServices, natNodePorts, filterServices, filterExternal, filterFirewall, filterNodePorts}, at)
 			if isFixed || shared || table == "nat" && isOwn(name) {
 				ours = append(ours, name)
 			}
@@ -329,7 +337,9 @@ func remove(ctx context.Context, tool Tool) error {
 		for _, j := range jumps {
 			if j.table == table && slices.Contains(ours, j.to) {
 				rule := append([]string{"-t", table, "-D", j.from}, jumpRule(j.comment, j.to, j.fresh)...)
-				if err := tool.Run(ctx, rule...); err != nil && tool.Run(ctx, append([]string{"-t", table, "-C", j.from}, jumpRule(j.comment, j.to, j.fresh)...)...) == nil {
+				if err := tool.Run(ctx, rule...); err != nil &&
+					tool.Run(ctx, append([]string{"-t", table, "-C", j.from},
+						jumpRule(j.comment, j.to, j.fresh)...)...) == nil {
 					errs = append(errs, err) // it is there, and stays
 				}
 			}

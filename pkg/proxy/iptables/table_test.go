@@ -73,21 +73,24 @@ func (f *fakeTool) last() string { return f.restored[len(f.restored)-1] }
 
 func port(name, ip string, endpoints ...string) map[proxy.Name][]proxy.Port {
 	n := proxy.Name{Namespace: "default", Name: name}
-	p := proxy.Port{Service: n, PortName: "http", Protocol: corev1.ProtocolTCP, ClusterIP: netip.MustParseAddr(ip), Number: 80}
+	p := proxy.Port{Service: n, PortName: "http", Protocol: corev1.ProtocolTCP, ClusterIP: netip.MustParseAddr(ip),
+		Number: 80}
 	for _, e := range endpoints {
 		p.Cluster = append(p.Cluster, netip.MustParseAddrPort(e))
 	}
 	return map[proxy.Name][]proxy.Port{n: {p}}
 }
 
-// TestRounds: the first round writes everything, further ones only what has changed, and one after an error or after somebody removed
-// the rules everything again.
+// TestRounds: the first round writes everything, further ones only what has changed, and one after an error or after
+// somebody removed the rules everything again.
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	tool := &fakeTool{chains: map[string]bool{"nat KUBE-SEP-AAAAAAAAAAAAAAAA": true, "nat MINE": true}}
 	now := time.Unix(0, 0)
 	var rounds []iptables.Round
-	table := iptables.New(tool, false, iptables.Config{Now: func() time.Time { return now }, Wrote: func(r iptables.Round) { rounds = append(rounds, r) }}, slog.New(slog.DiscardHandler))
+	table := iptables.New(tool, false, iptables.Config{Now: func() time.Time {
+		return now
+	}, Wrote: func(r iptables.Round) { rounds = append(rounds, r) }}, slog.New(slog.DiscardHandler))
 	apply := func(services map[proxy.Name][]proxy.Port, want error) iptables.Round {
 		t.Helper()
 		if err := table.Apply(t.Context(), proxy.Update{Services: services}); !errors.Is(err, want) {
@@ -105,14 +108,17 @@ func TestRounds(t *testing.T) {
 	if tool.chains["nat KUBE-SEP-AAAAAAAAAAAAAAAA"] || !tool.chains["nat MINE"] {
 		t.Error("an earlier proxy's chain stayed, or somebody else's went")
 	}
-	if !strings.Contains(tool.last(), `-A KUBE-SERVICES -m comment --comment "default/a:http cluster IP" -m tcp -p tcp --dport 80 -d 10.96.0.1/32 -j KUBE-SVC-`) {
+	if !strings.Contains(tool.last(),
+		`-A KUBE-SERVICES -m comment --comment "default/a:http cluster IP" -m tcp -p tcp --dport 80 -d 10.96.0.1/32 -j KUBE-SVC-`) {
 		t.Error(tool.last())
 	}
-	if r := apply(port("b", "10.96.0.2", "10.244.0.2:80"), nil); r.Full || strings.Contains(tool.last(), "default/a") || strings.Contains(tool.last(), ":KUBE-SERVICES") ||
+	if r := apply(port("b", "10.96.0.2", "10.244.0.2:80"), nil); r.Full || strings.Contains(tool.last(), "default/a") ||
+		strings.Contains(tool.last(), ":KUBE-SERVICES") ||
 		strings.Count(tool.last(), "-X KUBE-SEP-") != 1 || r.Last["nat"] != 1 {
 		t.Errorf("one endpoint less: %+v\n%s", r, tool.last())
 	}
-	if r := apply(port("b", "10.96.0.2"), nil); r.Full || !strings.Contains(tool.last(), "has no endpoints") || strings.Count(tool.last(), "-X ") != 2 {
+	if r := apply(port("b", "10.96.0.2"), nil); r.Full || !strings.Contains(tool.last(), "has no endpoints") ||
+		strings.Count(tool.last(), "-X ") != 2 {
 		t.Errorf("no endpoints: %+v\n%s", r, tool.last())
 	}
 	writes := len(tool.restored)
@@ -149,15 +155,19 @@ func TestPodInterface(t *testing.T) {
 	t.Parallel()
 	for name, match := range map[string]string{"br0": "-i br0 -j", "veth*": "-i veth+ -j"} {
 		tool := &fakeTool{chains: map[string]bool{}}
-		config := iptables.Config{PodInterface: name, ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, Now: time.Now, Wrote: func(iptables.Round) {}}
+		config := iptables.Config{PodInterface: name,
+			ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")}, Now: time.Now,
+			Wrote: func(iptables.Round) {}}
 		services := port("web", "10.96.0.1", "10.244.0.2:80")
 		for _, ports := range services {
 			ports[0].NodePort, ports[0].ExternalLocal = 30080, true
 		}
-		if err := iptables.New(tool, false, config, slog.New(slog.DiscardHandler)).Apply(t.Context(), proxy.Update{Services: services}); err != nil {
+		if err := iptables.New(tool, false, config, slog.New(slog.DiscardHandler)).Apply(t.Context(),
+			proxy.Update{Services: services}); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"-d 10.96.0.1/32 ! " + match + " KUBE-MARK-MASQ", `external destinations" ` + match + " KUBE-SVC-"} {
+		for _, want := range []string{"-d 10.96.0.1/32 ! " + match + " KUBE-MARK-MASQ",
+			`external destinations" ` + match + " KUBE-SVC-"} {
 			if !strings.Contains(tool.last(), want) || strings.Contains(tool.last(), "10.244.0.0/16") {
 				t.Errorf("%s: no rule %q, or others:\n%s", name, want, tool.last())
 			}
@@ -169,12 +179,16 @@ func TestPodInterface(t *testing.T) {
 func TestMarkAndPrimary(t *testing.T) {
 	t.Parallel()
 	tool := &fakeTool{chains: map[string]bool{}}
-	table := iptables.New(tool, false, iptables.Config{MasqueradeMark: 1 << 7, Primary: true, Now: time.Now, Wrote: func(iptables.Round) {}}, slog.New(slog.DiscardHandler))
-	u := proxy.Update{Services: port("web", "10.96.0.1", "10.244.0.2:80"), Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+	table := iptables.New(tool, false,
+		iptables.Config{MasqueradeMark: 1 << 7, Primary: true, Now: time.Now, Wrote: func(iptables.Round) {}},
+		slog.New(slog.DiscardHandler))
+	u := proxy.Update{Services: port("web", "10.96.0.1", "10.244.0.2:80"),
+		Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
 	if err := table.Apply(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"-j MARK --or-mark 0x80", "! --mark 0x80/0x80 -j RETURN", "--xor-mark 0x80", "-m mark --mark 0x80/0x80 -j ACCEPT", "-d 192.0.2.1/32 -j KUBE-NODEPORTS"} {
+	for _, want := range []string{"-j MARK --or-mark 0x80", "! --mark 0x80/0x80 -j RETURN", "--xor-mark 0x80",
+		"-m mark --mark 0x80/0x80 -j ACCEPT", "-d 192.0.2.1/32 -j KUBE-NODEPORTS"} {
 		if !strings.Contains(tool.last(), want) {
 			t.Errorf("no rule %q:\n%s", want, tool.last())
 		}
@@ -189,7 +203,9 @@ func TestHealthCheckPorts(t *testing.T) {
 	t.Parallel()
 	tool := &fakeTool{chains: map[string]bool{}}
 	now := time.Unix(0, 0)
-	table := iptables.New(tool, false, iptables.Config{Now: func() time.Time { return now }, Wrote: func(iptables.Round) {}}, slog.New(slog.DiscardHandler))
+	table := iptables.New(tool, false, iptables.Config{Now: func() time.Time {
+		return now
+	}, Wrote: func(iptables.Round) {}}, slog.New(slog.DiscardHandler))
 	a, b := proxy.Name{Namespace: "default", Name: "a"}, proxy.Name{Namespace: "default", Name: "b"}
 	const accepted = `-A KUBE-NODEPORTS -m comment --comment "default/a health check node port" -m tcp -p tcp --dport 31000 -j ACCEPT`
 	for _, c := range []struct {
@@ -227,13 +243,16 @@ func TestSourceRangesWithoutEndpoints(t *testing.T) {
 	tool := &fakeTool{chains: map[string]bool{}}
 	services := port("web", "10.96.0.1")
 	for _, ports := range services {
-		ports[0].LoadBalancerIPs, ports[0].SourceRanges = []netip.Addr{netip.MustParseAddr("203.0.113.1")}, []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
+		ports[0].LoadBalancerIPs, ports[0].SourceRanges = []netip.Addr{netip.MustParseAddr("203.0.113.1")},
+			[]netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
 	}
-	table := iptables.New(tool, false, iptables.Config{Now: time.Now, Wrote: func(iptables.Round) {}}, slog.New(slog.DiscardHandler))
+	table := iptables.New(tool, false, iptables.Config{Now: time.Now, Wrote: func(iptables.Round) {}},
+		slog.New(slog.DiscardHandler))
 	if err := table.Apply(t.Context(), proxy.Update{Services: services}); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(tool.last(), "-A KUBE-PROXY-FIREWALL") || !strings.Contains(tool.last(), "-d 203.0.113.1/32 -j REJECT") {
+	if strings.Contains(tool.last(), "-A KUBE-PROXY-FIREWALL") ||
+		!strings.Contains(tool.last(), "-d 203.0.113.1/32 -j REJECT") {
 		t.Errorf("an allowed client is left without an answer:\n%s", tool.last())
 	}
 }

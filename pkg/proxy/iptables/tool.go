@@ -48,7 +48,8 @@ func (p programs) run(ctx context.Context, stdin []byte, suffix string, args ...
 	var out, said bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &said
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s%s %s: %w: %s", string(p), suffix, strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+		return nil, fmt.Errorf("%s%s %s: %w: %s", string(p), suffix, strings.Join(args, " "), err,
+			strings.TrimSpace(said.String()))
 	}
 	return out.Bytes(), nil
 }

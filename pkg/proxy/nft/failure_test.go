@@ -51,8 +51,8 @@ func refusedBy(t *testing.T, err error) []string {
 	return out
 }
 
-// TestRefusedService: what the kernel refuses of one service holds up no other, is named in the error, costs no further whole
-// tables, and is written once the kernel takes it. The service keeps its old rules meanwhile.
+// TestRefusedService: what the kernel refuses of one service holds up no other, is named in the error, costs no further
+// whole tables, and is written once the kernel takes it. The service keeps its old rules meanwhile.
 func TestRefusedService(t *testing.T) {
 	t.Parallel()
 	rec := newRecorder(false)
@@ -77,7 +77,8 @@ func TestRefusedService(t *testing.T) {
 		if diff := cmp.Diff(fresh(t, "b", "c", "d", "e", "f", "g"), dump(rec)); diff != "" {
 			t.Errorf("round %d: (-want +got)\n%s", round, diff)
 		}
-		// The second round writes everything, in case that the table itself was the reason; later ones try only the service.
+		// The second round writes everything, in case that the table itself was the reason; later ones try only the
+		// service.
 		if n := rec.last.Len() - written; round > 1 && (rec.runs-runs != 1 || n > 0) {
 			t.Errorf("round %d: %d transactions, %d bytes written", round, rec.runs-runs, n)
 		}
@@ -96,7 +97,8 @@ func TestRefusedService(t *testing.T) {
 	}
 }
 
-// TestManyRefused: the search for refused services is bounded, and goes on in the next rounds until all others are written.
+// TestManyRefused: the search for refused services is bounded, and goes on in the next rounds until all others are
+// written.
 func TestManyRefused(t *testing.T) {
 	t.Parallel()
 	rec := newRecorder(false)
@@ -149,7 +151,8 @@ func TestToolFails(t *testing.T) {
 	}
 }
 
-// TestSomebodyElseChanges: a chain that somebody deleted makes the change of its service fail once; then the table is right again.
+// TestSomebodyElseChanges: a chain that somebody deleted makes the change of its service fail once; then the table is
+// right again.
 func TestSomebodyElseChanges(t *testing.T) {
 	t.Parallel()
 	rec := newRecorder(false)
@@ -179,8 +182,8 @@ func TestSomebodyElseChanges(t *testing.T) {
 	}
 }
 
-// TestWriteOver: a proxy that starts keeps the clients that an earlier one's sets hold, empties everything else, and removes what
-// nobody has any more.
+// TestWriteOver: a proxy that starts keeps the clients that an earlier one's sets hold, empties everything else, and
+// removes what nobody has any more.
 func TestWriteOver(t *testing.T) {
 	t.Parallel()
 	rec := newRecorder(false)

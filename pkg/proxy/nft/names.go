@@ -9,7 +9,8 @@ import (
 	"bonsai/pkg/proxy"
 )
 
-// chainName is "<kind>-<hash>-<namespace>/<service>/<protocol>/<port>": the hash makes it unique, the rest is for readers.
+// chainName is "<kind>-<hash>-<namespace>/<service>/<protocol>/<port>": the hash makes it unique, the rest is for
+// readers.
 func chainName(kind string, p *proxy.Port) string {
 	return nftables.Unique(kind, serviceText(p))
 }
@@ -19,9 +20,11 @@ func endpointName(p *proxy.Port, e netip.AddrPort) string {
 	return nftables.Unique("endpoint", serviceText(p)+"__"+e.Addr().String()+"/"+strconv.Itoa(int(e.Port())))
 }
 
-// affinityName is the set of clients that stay with an endpoint. The timeout is part of it, since a set's cannot change.
+// affinityName is the set of clients that stay with an endpoint. The timeout is part of it, since a set's cannot
+// change.
 func affinityName(p *proxy.Port, e netip.AddrPort) string {
-	return nftables.Unique("affinity", serviceText(p)+"__"+e.Addr().String()+"/"+strconv.Itoa(int(e.Port()))+"/"+strconv.Itoa(int(p.AffinitySeconds)))
+	return nftables.Unique("affinity",
+		serviceText(p)+"__"+e.Addr().String()+"/"+strconv.Itoa(int(e.Port()))+"/"+strconv.Itoa(int(p.AffinitySeconds)))
 }
 
 func serviceText(p *proxy.Port) string {

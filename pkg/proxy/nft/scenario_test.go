@@ -28,9 +28,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestScenarios plays testdata/*.yaml: Services, EndpointSlices and Nodes as the API has them, seen from node "here". A document
-// "kind: Sync" applies what changed; an object with the annotation "gone" is deleted. The golden file has the whole table after
-// the first sync and the commands of each later one.
+// TestScenarios plays testdata/*.yaml: Services, EndpointSlices and Nodes as the API has them, seen from node "here". A
+// document "kind: Sync" applies what changed; an object with the annotation "gone" is deleted. The golden file has the
+// whole table after the first sync and the commands of each later one.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -70,7 +70,9 @@ func play(t *testing.T, file string) string {
 	rec := newRecorder(six)
 	table := nft.New(rec, six, testConfig(), slog.New(slog.DiscardHandler))
 	state := proxy.NewState("here")
-	state.ServiceCIDRs().Set(&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16", "fd00:96::/108"}}})
+	state.ServiceCIDRs().Set(
+		&networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
+			Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/16", "fd00:96::/108"}}})
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -172,14 +174,16 @@ func updateOf(names ...string) proxy.Update {
 		last := n[0]
 		name := proxy.Name{Namespace: "default", Name: n}
 		u.Services[name] = []proxy.Port{{
-			Service: name, Protocol: corev1.ProtocolTCP, ClusterIP: netip.AddrFrom4([4]byte{10, 96, 0, last}), Number: 80,
+			Service: name, Protocol: corev1.ProtocolTCP, ClusterIP: netip.AddrFrom4([4]byte{10, 96, 0, last}),
+			Number:  80,
 			Cluster: []netip.AddrPort{netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 244, 0, last}), 8080)},
 		}}
 	}
 	return u
 }
 
-// TestSharedExternalIP: of two services with one external address and port the first keeps it; the other takes over when it goes.
+// TestSharedExternalIP: of two services with one external address and port the first keeps it; the other takes over
+// when it goes.
 func TestSharedExternalIP(t *testing.T) {
 	t.Parallel()
 	rec := newRecorder(false)
@@ -201,13 +205,15 @@ func TestSharedExternalIP(t *testing.T) {
 	if got := verdict(); !strings.HasSuffix(got, "default/a/tcp/") {
 		t.Errorf("two services: %q", got)
 	}
-	if err := table.Apply(t.Context(), proxy.Update{Services: map[proxy.Name][]proxy.Port{{Namespace: "default", Name: "a"}: nil}}); err != nil {
+	if err := table.Apply(t.Context(),
+		proxy.Update{Services: map[proxy.Name][]proxy.Port{{Namespace: "default", Name: "a"}: nil}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := verdict(); !strings.HasSuffix(got, "default/b/tcp/") {
 		t.Errorf("one left: %q", got)
 	}
-	if err := table.Apply(t.Context(), proxy.Update{Services: map[proxy.Name][]proxy.Port{{Namespace: "default", Name: "b"}: nil}}); err != nil {
+	if err := table.Apply(t.Context(),
+		proxy.Update{Services: map[proxy.Name][]proxy.Port{{Namespace: "default", Name: "b"}: nil}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := verdict(); got != "" {

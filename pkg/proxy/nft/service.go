@@ -85,16 +85,17 @@ func (w *writer) exposed() {
 	}
 	if len(w.p.SourceRanges) > 0 && len(w.p.LoadBalancerIPs) > 0 {
 		name := chainName("firewall", w.p)
-		w.f.Chains[name] = nftables.Chain{Rules: []string{w.ip + " saddr != " + nftables.Prefixes(w.p.SourceRanges, w.ip) + " drop"}}
+		w.f.Chains[name] = nftables.Chain{
+			Rules: []string{w.ip + " saddr != " + nftables.Prefixes(w.p.SourceRanges, w.ip) + " drop"}}
 		for _, a := range w.p.LoadBalancerIPs {
 			put(firewallIPs, w.key(a), "goto "+name)
 		}
 	}
 }
 
-// external writes the chain for clients outside. With policy Cluster everything is masqueraded, since the answer must come back
-// through this node. With policy Local the client's address is kept, and pods and the node itself use all endpoints as they
-// would at the cluster IP.
+// external writes the chain for clients outside. With policy Cluster everything is masqueraded, since the answer must
+// come back through this node. With policy Local the client's address is kept, and pods and the node itself use all
+// endpoints as they would at the cluster IP.
 func (w *writer) external() string {
 	var rules []string
 	if !w.p.ExternalLocal {
@@ -114,9 +115,9 @@ func (w *writer) external() string {
 	return name
 }
 
-// balancer writes the chain that chooses one endpoint, and returns its name. Where nothing else is to be done it translates at once: on
-// another node nobody is balanced to himself, and without affinity no client stays. A chain for each endpoint costs the kernel at every
-// change, whichever, and most endpoints are on other nodes.
+// balancer writes the chain that chooses one endpoint, and returns its name. Where nothing else is to be done it
+// translates at once: on another node nobody is balanced to himself, and without affinity no client stays. A chain for
+// each endpoint costs the kernel at every change, whichever, and most endpoints are on other nodes.
 func (w *writer) balancer(local bool) string {
 	kind, endpoints := "service", w.p.Cluster
 	if local {
@@ -143,8 +144,9 @@ func (w *writer) balancer(local bool) string {
 	return name
 }
 
-// oneOf does one of the choices, each as likely as the others, by a rule for each. A map in one rule would be a set without a name, and
-// for each of those the kernel looks at all that there are: with thousands of Services that took most of the time.
+// oneOf does one of the choices, each as likely as the others, by a rule for each. A map in one rule would be a set
+// without a name, and for each of those the kernel looks at all that there are: with thousands of Services that took
+// most of the time.
 func oneOf(choices []string) []string {
 	rules := make([]string, len(choices))
 	for i, choice := range choices {
@@ -156,7 +158,8 @@ func oneOf(choices []string) []string {
 	return rules
 }
 
-// masquerade marks traffic to the cluster IP that must come back through this node: all of it, or what comes from no pod.
+// masquerade marks traffic to the cluster IP that must come back through this node: all of it, or what comes from no
+// pod.
 func (w *writer) masquerade() []string {
 	to := fmt.Sprintf("%s daddr %s %s dport %d ", w.ip, w.p.ClusterIP, w.proto, w.p.Number)
 	_, others := w.c.pods(w.ip)
@@ -180,8 +183,8 @@ func (c *Config) pods(ip string) (pods, others string) {
 	return "", ""
 }
 
-// endpoint writes the chain that translates to one endpoint. A pod that reaches itself is masqueraded, or it would answer itself
-// directly.
+// endpoint writes the chain that translates to one endpoint. A pod that reaches itself is masqueraded, or it would
+// answer itself directly.
 func (w *writer) endpoint(e netip.AddrPort) string {
 	name := endpointName(w.p, e)
 	rules := []string{w.ip + " saddr " + e.Addr().String() + " jump " + markChain}

@@ -1,5 +1,5 @@
-// Package nft writes a node's service rules into the kernel with nftables: a table called kube-proxy per IP family, changed in
-// one transaction per round, and only where something changed.
+// Package nft writes a node's service rules into the kernel with nftables: a table called kube-proxy per IP family,
+// changed in one transaction per round, and only where something changed.
 package nft
 
 import (
@@ -22,8 +22,8 @@ import (
 type Config struct {
 	// ClusterCIDRs are the pods' addresses; traffic to a cluster IP from elsewhere is masqueraded. Empty: none is.
 	ClusterCIDRs []netip.Prefix
-	// PodInterface, unless empty, tells the node's pods by the interface that their packets come through, in place of their addresses. A * at its
-	// end stands for anything.
+	// PodInterface, unless empty, tells the node's pods by the interface that their packets come through, in place of
+	// their addresses. A * at its end stands for anything.
 	PodInterface string
 	// MasqueradeAll masquerades all traffic to cluster IPs.
 	MasqueradeAll bool
@@ -54,9 +54,11 @@ type Table struct {
 // New returns the table of family 4 or 6, using nft. Nothing is written before the first Apply.
 func New(nft knftables.Interface, six bool, config Config, log *slog.Logger) *Table {
 	return &Table{config: config, rules: nftables.NewLedger(nftables.LedgerConfig[proxy.Name]{
-		Tool: nft, Family: nftables.Family(six), Table: tableName, Whose: "rules for kube-proxy", Entrance: entrance, Compare: compareNames, Log: log,
+		Tool: nft, Family: nftables.Family(six), Table: tableName, Whose: "rules for kube-proxy", Entrance: entrance,
+		Compare: compareNames, Log: log,
 		Conflict: func(service, owner proxy.Name, key string) {
-			log.Warn("A service claims an address and port that another one has", "service", service, "owner", owner, "key", key)
+			log.Warn("A service claims an address and port that another one has", "service", service, "owner", owner,
+				"key", key)
 		},
 	})}
 }
@@ -74,8 +76,8 @@ func Open(six bool, config Config, log *slog.Logger) (*Table, error) {
 	return New(tool, six, config, log), nil
 }
 
-// Apply brings the kernel to u and to what earlier calls could not write. Services that the kernel refuses are named in a
-// *proxy.Refused; all others are written then, and the refused ones keep the rules that they had.
+// Apply brings the kernel to u and to what earlier calls could not write. Services that the kernel refuses are named in
+// a *proxy.Refused; all others are written then, and the refused ones keep the rules that they had.
 func (t *Table) Apply(ctx context.Context, u proxy.Update) error {
 	if t.config.Wrote != nil {
 		began := t.config.Now()

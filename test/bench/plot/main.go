@@ -1,5 +1,5 @@
-// Command plot draws what `make bench PEER_BIN=...` prints: of each figure that it knows, our bar beside the other one's, which is as long
-// for all of them. In the README: go run ./test/bench/plot docs/figures.txt docs/figures.svg
+// Command plot draws what `make bench PEER_BIN=...` prints: of each figure that it knows, our bar beside the other
+// one's, which is as long for all of them. In the README: go run ./test/bench/plot docs/figures.txt docs/figures.svg
 package main
 
 import (

@@ -18,7 +18,8 @@ type measured struct {
 // line is one of the bench's table: name, ours, peer, ours/peer, unit. A name has no two spaces in a row.
 var line = regexp.MustCompile(`^ *(\S+(?: \S+)*) {2,}([-+.e\d]+) {2,}([-+.e\d]+) {2,}[-+.\d]+ {2,}(\S.*?) *$`)
 
-// parse reads what the bench prints. What is measured within a load ("server CPU for each") is called after the load: "get, 16 clients: …".
+// parse reads what the bench prints. What is measured within a load ("server CPU for each") is called after the load:
+// "get, 16 clients: …".
 func parse(text string) map[string]measured {
 	all := map[string]measured{}
 	load := ""
@@ -93,7 +94,8 @@ func draw(all map[string]measured) (string, error) {
 			color string
 		}{{m.ours, "#2f7d4f"}, {m.peer, "#b9c0c8"}} {
 			long := max(1, int(bar.value/longest*bars))
-			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="10" fill="%s"/>`+"\n", labels, y+j*12, long, bar.color)
+			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="10" fill="%s"/>`+"\n", labels, y+j*12, long,
+				bar.color)
 			said := fmt.Sprintf("%.3g %s", bar.value, m.unit)
 			if j == 0 {
 				said += fmt.Sprintf(" (%.1f × less)", m.peer/m.ours)

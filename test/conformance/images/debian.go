@@ -8,8 +8,9 @@ import (
 
 // notInImages are the parts of a Debian tree that a container does not need.
 var notInImages = map[string]bool{
-	"proc": true, "sys": true, "dev": true, "debootstrap": true, "var/log": true, "var/cache/apt/archives": true, "var/lib/apt/lists": true,
-	"usr/share/doc": true, "usr/share/man": true, "usr/share/locale": true, "usr/share/info": true,
+	"proc": true, "sys": true, "dev": true, "debootstrap": true, "var/log": true, "var/cache/apt/archives": true,
+	"var/lib/apt/lists": true,
+	"usr/share/doc":     true, "usr/share/man": true, "usr/share/locale": true, "usr/share/info": true,
 }
 
 const nginxConf = `user root;
@@ -42,13 +43,16 @@ func (b builder) debian() error {
 	}
 	defer agnhost.remove()
 	shell := config{Cmd: []string{"bash"}}
-	c := config{Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}, ExposedPorts: ports("80", "8080", "8081", "9376", "5000")}
+	c := config{Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"},
+		ExposedPorts: ports("80", "8080", "8081", "9376", "5000")}
 	err = errors.Join(
 		b.push(c, []*layer{base, dns, agnhost}, registry+"agnhost:2.63.0", registry+"agnhost:2.55"),
-		b.push(config{Cmd: []string{"nginx", "-g", "daemon off;"}, StopSignal: "SIGQUIT", ExposedPorts: ports("80")}, []*layer{base},
+		b.push(config{Cmd: []string{"nginx", "-g", "daemon off;"}, StopSignal: "SIGQUIT", ExposedPorts: ports("80")},
+			[]*layer{base},
 			registry+"nginx:1.15-4", registry+"nginx:1.27-0"),
 		b.push(config{User: "1234", Cmd: []string{"bash"}}, []*layer{base}, registry+"nonroot:1.5"),
-		b.push(shell, []*layer{base}, registry+"perl:5.26", registry+"ipc-utils:1.4", "registry.k8s.io/build-image/distroless-iptables:v0.9.6"),
+		b.push(shell, []*layer{base}, registry+"perl:5.26", registry+"ipc-utils:1.4",
+			"registry.k8s.io/build-image/distroless-iptables:v0.9.6"),
 		b.push(shell, []*layer{base, dns}, registry+"glibc-dns-testing:2.0.0"),
 	)
 	c.Cmd = []string{"test-webserver"}
@@ -80,7 +84,8 @@ func (b builder) debianBase(l *layer) {
 		}
 	}
 	l.text("etc/nginx/nginx.conf", nginxConf)
-	l.text("usr/share/nginx/html/index.html", "<!DOCTYPE html><html><head><title>Welcome to nginx!</title></head><body><h1>Welcome to nginx!</h1></body></html>\n")
+	l.text("usr/share/nginx/html/index.html",
+		"<!DOCTYPE html><html><head><title>Welcome to nginx!</title></head><body><h1>Welcome to nginx!</h1></body></html>\n")
 }
 
 func (b builder) has(name string) bool {
@@ -88,8 +93,8 @@ func (b builder) has(name string) bool {
 	return err == nil
 }
 
-// agnhost is the suite's own test program with what specs expect around it: two users and groups of the image's own, and the
-// distribution name that the image-volume specs look for.
+// agnhost is the suite's own test program with what specs expect around it: two users and groups of the image's own,
+// and the distribution name that the image-volume specs look for.
 func (b builder) agnhost(l *layer) {
 	l.program("agnhost", b.program("agnhost"), 0o755)
 	l.link("agnhost-2", "agnhost")
@@ -101,8 +106,10 @@ func (b builder) agnhost(l *layer) {
 	group, err := os.ReadFile(filepath.Join(b.RootFS, "etc/group"))
 	l.err = errors.Join(l.err, err)
 	l.text("etc/passwd", string(passwd)+"user-defined-in-image:x:1000:1000::/home/user-defined-in-image:/bin/sh\n")
-	l.text("etc/group", string(group)+"user-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n")
-	l.text("etc/os-release", "NAME=\"Alpine Linux\"\nID=alpine\nVERSION_ID=3.22.0\nPRETTY_NAME=\"Alpine Linux v3.22\"\n")
+	l.text("etc/group", string(group)+
+		"user-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n")
+	l.text("etc/os-release",
+		"NAME=\"Alpine Linux\"\nID=alpine\nVERSION_ID=3.22.0\nPRETTY_NAME=\"Alpine Linux v3.22\"\n")
 	l.dir("uploads", 0o755)
 	l.dir("var/registry", 0o755)
 }

@@ -8,15 +8,15 @@ import (
 	"path/filepath"
 )
 
-// finishedMark is a file in a tree that holds all images. Without it a directory is what an interrupted copy, an earlier version or somebody else
-// left: images may be missing.
+// finishedMark is a file in a tree that holds all images. Without it a directory is what an interrupted copy, an
+// earlier version or somebody else left: images may be missing.
 const finishedMark = "finished"
 
 // registryDir is the directory that all else of a tree is in.
 const registryDir = "docker"
 
-// Finished tells whether dir is a tree with all images. A directory that holds anything but (a part of) a tree is an error: Build would have to
-// remove what is not ours.
+// Finished tells whether dir is a tree with all images. A directory that holds anything but (a part of) a tree is an
+// error: Build would have to remove what is not ours.
 func Finished(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -32,7 +32,9 @@ func Finished(dir string) (bool, error) {
 			done = true
 		case registryDir:
 		default:
-			return false, fmt.Errorf("%s is no directory of test images: it holds %s; remove it, or name another data directory", dir, e.Name())
+			return false, fmt.Errorf(
+				"%s is no directory of test images: it holds %s; remove it, or name another data directory", dir,
+				e.Name())
 		}
 	}
 	return done, nil

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestOnlyAMarkedTreeIsFinished: what an interrupted build or copy left is built again, what is somebody else's is refused and kept.
+// TestOnlyAMarkedTreeIsFinished: what an interrupted build or copy left is built again, what is somebody else's is
+// refused and kept.
 func TestOnlyAMarkedTreeIsFinished(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -39,7 +39,8 @@ func TestStoredImageIsServed(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(manifest, built.digest) {
 		t.Fatalf("manifest: %d %s", status, manifest)
 	}
-	if status, data := get(t, server.URL+"/v2/group/name/blobs/"+built.digest); status != http.StatusOK || int64(len(data)) != built.size {
+	if status, data := get(t, server.URL+"/v2/group/name/blobs/"+built.digest); status != http.StatusOK ||
+		int64(len(data)) != built.size {
 		t.Errorf("layer: %d, %d bytes of %d", status, len(data), built.size)
 	}
 	for path, want := range map[string]int{

@@ -1,5 +1,5 @@
-// Package images builds the few images that the conformance suite runs, under their exact names, into the directory tree of a
-// container registry, and serves that tree read-only.
+// Package images builds the few images that the conformance suite runs, under their exact names, into the directory
+// tree of a container registry, and serves that tree read-only.
 //
 // The files: recipes.go (which images, made of what), layer.go (a layer as a tar file), tree.go (the registry's tree),
 // serve.go (HTTP); rootfs.sh and deploy/images/busybox/build.sh make the two inputs that are no Go programs.
@@ -60,7 +60,8 @@ func (l *layer) dir(name string, mode int64) {
 // text adds a small file.
 func (l *layer) text(name, content string) {
 	l.dir(path.Dir(name), 0o755)
-	l.add(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(content))}, strings.NewReader(content))
+	l.add(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: int64(len(content))},
+		strings.NewReader(content))
 }
 
 // program adds a file of this machine.

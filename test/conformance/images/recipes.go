@@ -80,8 +80,10 @@ func (b builder) small() error {
 		{"pause", b.Pause, false, config{Entrypoint: []string{"/pause"}, User: "65535:65535"},
 			[]string{"registry.k8s.io/pause:3.10.2", "registry.k8s.io/pause:3.10.1", "registry.k8s.io/pause:3.10"}},
 		{"usr/local/bin/etcd", b.Etcd, true, config{}, []string{"registry.k8s.io/etcd:3.6.8-0"}},
-		{"sample-apiserver", b.program("sample-apiserver"), true, config{Entrypoint: []string{"/sample-apiserver"}}, []string{registry + "sample-apiserver:1.29.2"}},
-		{"regression-issue-74839", b.program("regression-issue-74839"), false, config{Entrypoint: []string{"/regression-issue-74839"}},
+		{"sample-apiserver", b.program("sample-apiserver"), true, config{Entrypoint: []string{"/sample-apiserver"}},
+			[]string{registry + "sample-apiserver:1.29.2"}},
+		{"regression-issue-74839", b.program("regression-issue-74839"), false,
+			config{Entrypoint: []string{"/regression-issue-74839"}},
 			[]string{registry + "regression-issue-74839:1.4"}},
 	} {
 		l, err := b.layer(func(l *layer) {

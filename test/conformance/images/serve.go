@@ -11,12 +11,13 @@ import (
 
 // The names of the OCI distribution specification.
 var (
-	routes = regexp.MustCompile(`^/v2/([a-z0-9]+(?:[._/-]+[a-z0-9]+)*)/(manifests|blobs)/([A-Za-z0-9_][A-Za-z0-9._:-]{0,127})$`)
+	routes = regexp.MustCompile(
+		`^/v2/([a-z0-9]+(?:[._/-]+[a-z0-9]+)*)/(manifests|blobs)/([A-Za-z0-9_][A-Za-z0-9._:-]{0,127})$`)
 	digest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 )
 
-// Handler serves the tree in dir with the pulling half of the OCI distribution protocol; anything else is refused. The name of
-// the registry that a client meant does not matter, only the repository does.
+// Handler serves the tree in dir with the pulling half of the OCI distribution protocol; anything else is refused. The
+// name of the registry that a client meant does not matter, only the repository does.
 func Handler(dir string) http.Handler {
 	t := tree(dir)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

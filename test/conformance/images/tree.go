@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// The tree is the storage of the reference registry: blobs/sha256/ab/abcd…/data, and per repository the tags and revisions as
-// small files that hold a digest.
+// The tree is the storage of the reference registry: blobs/sha256/ab/abcd…/data, and per repository the tags and
+// revisions as small files that hold a digest.
 const (
 	blobsDir        = "docker/registry/v2/blobs"
 	repositoriesDir = "docker/registry/v2/repositories"
@@ -62,7 +62,8 @@ func (t tree) store(name string, layers []*layer, c config) error {
 		}
 	}
 	image, err := t.document(repository, configType, map[string]any{
-		"architecture": "amd64", "os": "linux", "config": c, "rootfs": map[string]any{"type": "layers", "diff_ids": diffs},
+		"architecture": "amd64", "os": "linux", "config": c,
+		"rootfs": map[string]any{"type": "layers", "diff_ids": diffs},
 	})
 	if err != nil {
 		return err

@@ -20,8 +20,8 @@ type user struct {
 	namespace string
 }
 
-// newUser makes the namespace, which goes with the test, and with it whatever of the chart is left. It skips the test where there is no
-// cluster to use: the variable is the one by which envtest is told so.
+// newUser makes the namespace, which goes with the test, and with it whatever of the chart is left. It skips the test
+// where there is no cluster to use: the variable is the one by which envtest is told so.
 func newUser(t *testing.T, namespace string) user {
 	t.Helper()
 	if os.Getenv("USE_EXISTING_CLUSTER") != "true" {
@@ -42,7 +42,8 @@ func (u user) try(command string, args ...string) (string, error) {
 	u.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, filepath.Join(u.bin, command), append([]string{"-n", u.namespace}, args...)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, filepath.Join(u.bin, command),
+		append([]string{"-n", u.namespace}, args...)...).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("%s %v: %w: %s", command, args, err, out)
 	}
@@ -93,29 +94,34 @@ func (u user) history(release string, want ...string) {
 	}
 }
 
-// TestLife installs a chart with a custom resource definition, custom resources, hooks and a test, upgrades it, rolls it back and
-// uninstalls it.
+// TestLife installs a chart with a custom resource definition, custom resources, hooks and a test, upgrades it, rolls
+// it back and uninstalls it.
 func TestLife(t *testing.T) {
 	u := newUser(t, "helm-life")
-	t.Cleanup(func() { u.must("kubectl", "delete", "crd", "shelves.shop.example.com") }) // Helm never deletes what is in crds/
+	// Helm never deletes what is in crds/
+	t.Cleanup(func() { u.must("kubectl", "delete", "crd", "shelves.shop.example.com") })
 	if out := u.must("helm", "install", "shop", "testdata/shop", "--wait", "--timeout", "90s"); !strings.Contains(out, "The shop says hello.") {
 		t.Errorf("install: %s", out)
 	}
 	u.has("1/1", "deployment/shop", "{.status.readyReplicas}/{.status.replicas}")
 	u.has("2 oak", "shelf/shop-upper", "{.spec.boards} {.spec.wood}")
 	u.has("1", "configmap/shop-installed", "{.data.revision}")
-	u.has("helm Apply", "deployment/shop", "{.metadata.managedFields[0].manager} {.metadata.managedFields[0].operation}")
-	if out := u.must("helm", "list", "--output", "json"); !strings.Contains(out, `"name":"shop"`) || !strings.Contains(out, `"status":"deployed"`) {
+	u.has("helm Apply", "deployment/shop",
+		"{.metadata.managedFields[0].manager} {.metadata.managedFields[0].operation}")
+	if out := u.must("helm", "list", "--output", "json"); !strings.Contains(out, `"name":"shop"`) ||
+		!strings.Contains(out, `"status":"deployed"`) {
 		t.Errorf("list: %s", out)
 	}
-	if out := u.must("helm", "status", "shop"); !strings.Contains(out, "==> v1/Shelf") || !strings.Contains(out, "1/1") {
+	if out := u.must("helm", "status", "shop"); !strings.Contains(out, "==> v1/Shelf") ||
+		!strings.Contains(out, "1/1") {
 		t.Errorf("status: %s", out)
 	}
 	if out := u.must("helm", "test", "shop", "--logs", "--timeout", "90s"); !strings.Contains(out, "Phase:          Succeeded") || !strings.HasSuffix(out, "hello") {
 		t.Errorf("test: %s", out)
 	}
 
-	u.must("helm", "upgrade", "shop", "testdata/shop", "--set", "greeting=bye,replicas=2,shelves.lower=3", "--wait", "--timeout", "90s")
+	u.must("helm", "upgrade", "shop", "testdata/shop", "--set", "greeting=bye,replicas=2,shelves.lower=3", "--wait",
+		"--timeout", "90s")
 	u.has("2/2", "deployment/shop", "{.status.readyReplicas}/{.status.replicas}")
 	u.has("3", "shelf/shop-lower", "{.spec.boards}")
 	u.has("2", "configmap/shop-installed", "{.data.revision}")
@@ -126,7 +132,8 @@ func TestLife(t *testing.T) {
 	u.must("helm", "rollback", "shop", "1", "--wait", "--timeout", "90s")
 	u.has("1", "deployment/shop", "{.spec.replicas}")
 	u.has("hello", "configmap/shop-pages", `{.data.index\.html}`)
-	u.has("shelf.shop.example.com/shop-upper", "shelves", "{range .items[*]}shelf.shop.example.com/{.metadata.name}{end}")
+	u.has("shelf.shop.example.com/shop-upper", "shelves",
+		"{range .items[*]}shelf.shop.example.com/{.metadata.name}{end}")
 	u.history("shop", "superseded", "superseded", "deployed")
 
 	u.must("helm", "uninstall", "shop", "--wait", "--timeout", "90s")
@@ -146,7 +153,8 @@ func TestFailures(t *testing.T) {
 		t.Errorf("an installation that failed and was rolled back: %s", out)
 	}
 	u.must("helm", "install", "shop", chart, "--wait", "--timeout", "90s")
-	u.fails("pre-upgrade hooks failed", "upgrade", "shop", chart, "--set", "hookCommand={sh,-c,exit 1}", "--timeout", "90s")
+	u.fails("pre-upgrade hooks failed", "upgrade", "shop", chart, "--set", "hookCommand={sh,-c,exit 1}", "--timeout",
+		"90s")
 	u.fails("has been rolled back due to rollback-on-failure being set", "upgrade", "shop", chart,
 		"--set", "greeting=broken,command={sh,-c,exit 1}", "--rollback-on-failure", "--timeout", "5s")
 	u.history("shop", "superseded", "failed", "failed", "deployed")

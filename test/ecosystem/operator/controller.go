@@ -1,6 +1,6 @@
-// Package operator is an operator as its users write it with controller-runtime: a kind in two versions with defaulting, validating
-// and conversion webhooks, and a controller with a finalizer, owned objects, server-side apply and status. Its test runs it on
-// envtest's control plane, made of our binaries, or on a whole cluster.
+// Package operator is an operator as its users write it with controller-runtime: a kind in two versions with
+// defaulting, validating and conversion webhooks, and a controller with a finalizer, owned objects, server-side apply
+// and status. Its test runs it on envtest's control plane, made of our binaries, or on a whole cluster.
 package operator
 
 import (
@@ -26,7 +26,8 @@ import (
 const (
 	// finalizer has the Website's name taken out of the ConfigMap of names before it goes.
 	finalizer = v1.Group + "/name"
-	// names is the ConfigMap in each namespace that stands for what lives outside of the cluster: a key for each Website.
+	// names is the ConfigMap in each namespace that stands for what lives outside of the cluster: a key for each
+	// Website.
 	names = "names"
 	// manager is who applies Deployments.
 	manager = "website-controller"
@@ -41,7 +42,8 @@ type reconciler struct {
 // setup registers the controller with the manager.
 func (r *reconciler) setup(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&v1.Website{}).Owns(&corev1.ConfigMap{}).Owns(&appsv1.Deployment{}).
-		WithOptions(controller.Options{SkipNameValidation: new(true)}). // two managers of one process stand in one election
+		// two managers of one process stand in one election
+		WithOptions(controller.Options{SkipNameValidation: new(true)}).
 		Complete(r)
 }
 
@@ -69,7 +71,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	if done != controllerutil.OperationResultNone {
-		r.events.Eventf(site, pages, corev1.EventTypeNormal, "PagesWritten", "Write", "ConfigMap %s: %s", pages.Name, done)
+		r.events.Eventf(site, pages, corev1.EventTypeNormal, "PagesWritten", "Write", "ConfigMap %s: %s", pages.Name,
+			done)
 	}
 	if err := r.Apply(ctx, deployment(site), client.FieldOwner(manager), client.ForceOwnership); err != nil {
 		return ctrl.Result{}, err
@@ -87,7 +90,8 @@ func (r *reconciler) finalize(ctx context.Context, site *v1.Website) error {
 	}
 	before := site.DeepCopyObject().(*v1.Website)
 	controllerutil.RemoveFinalizer(site, finalizer)
-	return client.IgnoreNotFound(r.Patch(ctx, site, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+	return client.IgnoreNotFound(
+		r.Patch(ctx, site, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }
 
 // setName changes the names of site's namespace.
@@ -110,8 +114,9 @@ func (r *reconciler) report(ctx context.Context, site *v1.Website) error {
 		return client.IgnoreNotFound(err) // not in the cache yet: its event comes
 	}
 	before := site.DeepCopyObject().(*v1.Website)
-	condition := metav1.Condition{Type: "Available", Status: metav1.ConditionFalse, Reason: "Starting", ObservedGeneration: site.Generation,
-		Message: fmt.Sprintf("%d of %d replicas are ready", d.Status.ReadyReplicas, *site.Spec.Replicas)}
+	condition := metav1.Condition{Type: "Available", Status: metav1.ConditionFalse, Reason: "Starting",
+		ObservedGeneration: site.Generation,
+		Message:            fmt.Sprintf("%d of %d replicas are ready", d.Status.ReadyReplicas, *site.Spec.Replicas)}
 	if d.Status.ReadyReplicas == *site.Spec.Replicas {
 		condition.Status, condition.Reason = metav1.ConditionTrue, "Served"
 	}
@@ -136,5 +141,6 @@ func deployment(site *v1.Website) *appsapply.DeploymentApplyConfiguration {
 					WithArgs("httpd", "-f", "-p", "8080", "-h", "/pages").
 					WithPorts(coreapply.ContainerPort().WithContainerPort(8080)).
 					WithVolumeMounts(coreapply.VolumeMount().WithName("pages").WithMountPath("/pages"))).
-				WithVolumes(coreapply.Volume().WithName("pages").WithConfigMap(coreapply.ConfigMapVolumeSource().WithName(site.Name))))))
+				WithVolumes(coreapply.Volume().WithName("pages").WithConfigMap(
+					coreapply.ConfigMapVolumeSource().WithName(site.Name))))))
 }

@@ -20,7 +20,8 @@ func TestEnvtest(t *testing.T) {
 		t.Skip("the cluster is not envtest's")
 	}
 	env := newEnvironment(t)
-	env.ControlPlane.GetAPIServer().Configure().Append("feature-gates", "AllAlpha=false").Set("advertise-address", "127.0.0.1").Set("v", "1")
+	env.ControlPlane.GetAPIServer().Configure().Append("feature-gates", "AllAlpha=false").Set("advertise-address",
+		"127.0.0.1").Set("v", "1")
 	if _, err := env.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -49,19 +50,25 @@ func TestEnvtest(t *testing.T) {
 			return strings.TrimSpace(both.String()), err
 		}
 	}
-	admin, anne := kubectl(envtest.User{Name: "root", Groups: []string{"system:masters"}}), kubectl(envtest.User{Name: "anne", Groups: []string{"gardeners"}})
+	admin, anne := kubectl(envtest.User{Name: "root", Groups: []string{"system:masters"}}),
+		kubectl(envtest.User{Name: "anne", Groups: []string{"gardeners"}})
 	for _, step := range []struct {
 		as   func(...string) (string, error)
 		args []string
 		want string
 	}{
-		{anne, []string{"auth", "whoami", "-o", "jsonpath={.status.userInfo.username} {.status.userInfo.groups}"}, `anne ["gardeners","system:authenticated"]`},
-		{anne, []string{"get", "websites"}, `User "anne" cannot list resource "websites" in API group "sites.example.com" in the namespace "default"`},
-		{admin, []string{"create", "role", "reader", "--verb=list", "--resource=websites.sites.example.com"}, "role.rbac.authorization.k8s.io/reader created"},
-		{admin, []string{"create", "rolebinding", "reader", "--role=reader", "--group=gardeners"}, "rolebinding.rbac.authorization.k8s.io/reader created"},
+		{anne, []string{"auth", "whoami", "-o", "jsonpath={.status.userInfo.username} {.status.userInfo.groups}"},
+			`anne ["gardeners","system:authenticated"]`},
+		{anne, []string{"get", "websites"},
+			`User "anne" cannot list resource "websites" in API group "sites.example.com" in the namespace "default"`},
+		{admin, []string{"create", "role", "reader", "--verb=list", "--resource=websites.sites.example.com"},
+			"role.rbac.authorization.k8s.io/reader created"},
+		{admin, []string{"create", "rolebinding", "reader", "--role=reader", "--group=gardeners"},
+			"rolebinding.rbac.authorization.k8s.io/reader created"},
 		{anne, []string{"get", "site"}, "No resources found in default namespace."},
 		{admin, []string{"explain", "website.spec.pages"}, "The pages' texts by their file names."},
-		{admin, []string{"get", "crd", "websites.sites.example.com", "-o", "jsonpath={.status.storedVersions}"}, `["v1"]`},
+		{admin, []string{"get", "crd", "websites.sites.example.com", "-o", "jsonpath={.status.storedVersions}"},
+			`["v1"]`},
 	} {
 		if out, err := step.as(step.args...); !strings.Contains(out, step.want) {
 			t.Errorf("kubectl %v: %s, %v", step.args, out, err)
@@ -69,8 +76,8 @@ func TestEnvtest(t *testing.T) {
 	}
 }
 
-// BenchmarkStart starts and stops envtest's control plane, with the operator's definition and webhooks, and reports the memory of
-// the started kube-apiserver. $KUBEBUILDER_ASSETS measures other binaries.
+// BenchmarkStart starts and stops envtest's control plane, with the operator's definition and webhooks, and reports the
+// memory of the started kube-apiserver. $KUBEBUILDER_ASSETS measures other binaries.
 func BenchmarkStart(b *testing.B) {
 	var rss float64
 	for b.Loop() {

@@ -28,8 +28,8 @@ import (
 // patience bounds every wait: generous, since the machine is shared; a wait ends when its condition holds.
 const patience = 60 * time.Second
 
-// onCluster says whether the test runs on the cluster of $KUBECONFIG, which has controllers and nodes, instead of envtest's control
-// plane. The variable is envtest's.
+// onCluster says whether the test runs on the cluster of $KUBECONFIG, which has controllers and nodes, instead of
+// envtest's control plane. The variable is envtest's.
 func onCluster() bool { return os.Getenv("USE_EXISTING_CLUSTER") == "true" }
 
 // suite is a control plane with the operator's definition and webhooks installed.
@@ -53,14 +53,16 @@ func newScheme(t testing.TB) *runtime.Scheme {
 	return s
 }
 
-// newEnvironment is envtest with our binaries as its assets, unless $KUBEBUILDER_ASSETS names others. It is not started.
+// newEnvironment is envtest with our binaries as its assets, unless $KUBEBUILDER_ASSETS names others. It is not
+// started.
 func newEnvironment(t testing.TB) *envtest.Environment {
 	t.Helper()
 	bin, err := filepath.Abs("../../../bin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(bin, "kube-apiserver")); err != nil && os.Getenv("KUBEBUILDER_ASSETS") == "" && !onCluster() {
+	if _, err := os.Stat(filepath.Join(bin, "kube-apiserver")); err != nil && os.Getenv("KUBEBUILDER_ASSETS") == "" &&
+		!onCluster() {
 		t.Skip("SKIPPED: no binaries for the control plane; run `make tools components`")
 	}
 	return &envtest.Environment{
@@ -108,8 +110,9 @@ func start(t *testing.T) *suite {
 	return s
 }
 
-// manage starts a manager as an operator's main function does, and returns what stops it, which the test's end does at the latest.
-// Metrics are served at metricsAddress; "0" serves none. Of the managers of a suite, one at a time serves the webhooks.
+// manage starts a manager as an operator's main function does, and returns what stops it, which the test's end does at
+// the latest. Metrics are served at metricsAddress; "0" serves none. Of the managers of a suite, one at a time serves
+// the webhooks.
 func (s *suite) manage(t *testing.T, metricsAddress string, withWebhooks bool) (mgr ctrl.Manager, stop func()) {
 	t.Helper()
 	hooks := s.env.WebhookInstallOptions

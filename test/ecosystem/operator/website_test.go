@@ -64,17 +64,19 @@ func TestOperator(t *testing.T) {
 
 // site is a Website of one page.
 func (s *suite) site(name string) *v1.Website {
-	return &v1.Website{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Spec: v1.WebsiteSpec{Pages: map[string]string{"index.html": "hello"}}}
+	return &v1.Website{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+		Spec: v1.WebsiteSpec{Pages: map[string]string{"index.html": "hello"}}}
 }
 
-// available is nil once the controller has said so of site's newest generation. Where there are no controllers of Deployments, it
-// plays theirs.
+// available is nil once the controller has said so of site's newest generation. Where there are no controllers of
+// Deployments, it plays theirs.
 func (s *suite) available(t *testing.T, site *v1.Website) func() error {
 	return func() error {
 		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(site), site); err != nil {
 			return err
 		}
-		if c := meta.FindStatusCondition(site.Status.Conditions, "Available"); c != nil && c.Status == metav1.ConditionTrue &&
+		if c := meta.FindStatusCondition(site.Status.Conditions, "Available"); c != nil &&
+			c.Status == metav1.ConditionTrue &&
 			c.ObservedGeneration == site.Generation && site.Status.ObservedGeneration == site.Generation {
 			return nil
 		}
@@ -107,7 +109,8 @@ func (s *suite) testLife(t *testing.T) {
 		t.Errorf("finalizers: %v", site.Finalizers)
 	}
 	var pages, outside corev1.ConfigMap
-	if err := s.client.Get(ctx, client.ObjectKeyFromObject(site), &pages); err != nil || !metav1.IsControlledBy(&pages, site) || pages.Data["index.html"] != "hello" {
+	if err := s.client.Get(ctx, client.ObjectKeyFromObject(site), &pages); err != nil ||
+		!metav1.IsControlledBy(&pages, site) || pages.Data["index.html"] != "hello" {
 		t.Errorf("pages %v %v, %v", pages.OwnerReferences, pages.Data, err)
 	}
 	namesKey := client.ObjectKey{Namespace: s.namespace, Name: names}
@@ -120,7 +123,8 @@ func (s *suite) testLife(t *testing.T) {
 			return err
 		}
 		for _, e := range l.Items {
-			if e.Regarding.UID == site.UID && e.Reason == "PagesWritten" && e.Related.Name == "life" && e.ReportingController == "website-controller" {
+			if e.Regarding.UID == site.UID && e.Reason == "PagesWritten" && e.Related.Name == "life" &&
+				e.ReportingController == "website-controller" {
 				return nil
 			}
 		}
@@ -132,7 +136,8 @@ func (s *suite) testLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "the owned object as it was", func() error {
-		if err := s.client.Get(ctx, client.ObjectKeyFromObject(site), &pages); err != nil || pages.Data["index.html"] != "hello" {
+		if err := s.client.Get(ctx, client.ObjectKeyFromObject(site), &pages); err != nil ||
+			pages.Data["index.html"] != "hello" {
 			return fmt.Errorf("%v, %v", pages.Data, err)
 		}
 		return nil
@@ -151,7 +156,8 @@ func (s *suite) testLife(t *testing.T) {
 		t.Errorf("by field: %d found, %v", len(found.Items), err)
 	}
 
-	if err := s.client.Delete(ctx, site, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: &site.UID}); err != nil {
+	if err := s.client.Delete(ctx, site, client.PropagationPolicy(metav1.DeletePropagationForeground),
+		client.Preconditions{UID: &site.UID}); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "its name taken out", func() error {
@@ -162,7 +168,8 @@ func (s *suite) testLife(t *testing.T) {
 	})
 	if !onCluster() { // nobody collects garbage here
 		site.Finalizers = nil
-		if err := s.client.Patch(ctx, site, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		if err := s.client.Patch(ctx, site,
+			client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -190,10 +197,12 @@ func (s *suite) testWebhooks(t *testing.T) {
 	ctx := t.Context()
 	site := s.site("many")
 	site.Spec.Replicas = new(int32(6))
-	refused("too many replicas", `admission webhook "validate.websites.sites.example.com" denied the request: spec.replicas: 6 is more than 5`,
+	refused("too many replicas",
+		`admission webhook "validate.websites.sites.example.com" denied the request: spec.replicas: 6 is more than 5`,
 		apierrors.IsForbidden, s.client.Create(ctx, site))
 	site.Spec.Replicas = new(int32(-1))
-	refused("the schema", "spec.replicas in body should be greater than or equal to 0", apierrors.IsInvalid, s.client.Create(ctx, site))
+	refused("the schema", "spec.replicas in body should be greater than or equal to 0", apierrors.IsInvalid,
+		s.client.Create(ctx, site))
 	site = s.site("rule")
 	site.Spec.Pages["photo.png"] = ""
 	refused("the schema's rule", "pages must be .html files", apierrors.IsInvalid, s.client.Create(ctx, site))
@@ -208,7 +217,8 @@ func (s *suite) testWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("deletion", "label sites.example.com/keep keeps it", apierrors.IsForbidden, s.client.Delete(ctx, site))
-	if err := s.client.Patch(ctx, site, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))); err != nil {
+	if err := s.client.Patch(ctx, site,
+		client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":null}}`))); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.client.Delete(ctx, site); err != nil {
@@ -219,7 +229,8 @@ func (s *suite) testWebhooks(t *testing.T) {
 // testVersions writes in one version what is read in the other.
 func (s *suite) testVersions(t *testing.T) {
 	ctx := t.Context()
-	old := &v1alpha1.Website{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "versions"}, Spec: v1alpha1.WebsiteSpec{HTML: "old"}}
+	old := &v1alpha1.Website{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "versions"},
+		Spec: v1alpha1.WebsiteSpec{HTML: "old"}}
 	if err := s.client.Create(ctx, old); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +253,8 @@ func (s *suite) testVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range list.Items {
-		if o.Name == old.Name && (o.Spec.HTML != "old" || o.Annotations["sites.example.com/pages"] != `{"more.html":"more"}`) {
+		if o.Name == old.Name &&
+			(o.Spec.HTML != "old" || o.Annotations["sites.example.com/pages"] != `{"more.html":"more"}`) {
 			t.Errorf("listed in the old version: %+v %v", o.Spec, o.Annotations)
 		}
 	}
@@ -253,7 +265,8 @@ func (s *suite) testVersions(t *testing.T) {
 		old.Spec.HTML = "newer"
 		return s.client.Update(ctx, old)
 	})
-	if err := s.client.Get(ctx, client.ObjectKeyFromObject(old), site); err != nil || site.Spec.Pages["index.html"] != "newer" || site.Spec.Pages["more.html"] != "more" {
+	if err := s.client.Get(ctx, client.ObjectKeyFromObject(old), site); err != nil ||
+		site.Spec.Pages["index.html"] != "newer" || site.Spec.Pages["more.html"] != "more" {
 		t.Errorf("back in the new version: %+v, %v", site.Spec, err)
 	}
 	if err := s.client.Delete(ctx, old); err != nil {
@@ -265,12 +278,14 @@ func (s *suite) testVersions(t *testing.T) {
 func (s *suite) testApply(t *testing.T) {
 	ctx := t.Context()
 	apply := func(owner, page string, options ...client.ApplyOption) error {
-		o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"pages": map[string]any{"index.html": page}}}}
+		o := &unstructured.Unstructured{
+			Object: map[string]any{"spec": map[string]any{"pages": map[string]any{"index.html": page}}}}
 		o.SetAPIVersion(v1.Group + "/v1")
 		o.SetKind("Website")
 		o.SetNamespace(s.namespace)
 		o.SetName("applied")
-		return s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), append(options, client.FieldOwner(owner))...)
+		return s.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o),
+			append(options, client.FieldOwner(owner))...)
 	}
 	if err := apply("anne", "one"); err != nil {
 		t.Fatal(err)
@@ -279,7 +294,8 @@ func (s *suite) testApply(t *testing.T) {
 		t.Errorf("the same by another: %v", err)
 	}
 	err := apply("bert", "two")
-	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `Apply failed with 1 conflict: conflict with "anne": .spec.pages.index.html`) {
+	if !apierrors.IsConflict(err) ||
+		!strings.Contains(err.Error(), `Apply failed with 1 conflict: conflict with "anne": .spec.pages.index.html`) {
 		t.Errorf("another value: %v", err)
 	}
 	if err := apply("bert", "two", client.ForceOwnership); err != nil {
@@ -304,7 +320,8 @@ func (s *suite) testApply(t *testing.T) {
 	if err := s.client.Apply(ctx, deployment(site), client.FieldOwner(manager)); err != nil {
 		t.Error(err)
 	}
-	if err := s.client.Get(ctx, client.ObjectKeyFromObject(site), &d); err != nil || d.ResourceVersion != resourceVersion {
+	if err := s.client.Get(ctx, client.ObjectKeyFromObject(site), &d); err != nil ||
+		d.ResourceVersion != resourceVersion {
 		t.Errorf("an apply that changes nothing: version %s, then %s, %v", resourceVersion, d.ResourceVersion, err)
 	}
 	if err := s.client.Delete(ctx, site); err != nil {
@@ -323,7 +340,8 @@ func (s *suite) testMetrics(t *testing.T, url string) {
 	if err := s.client.SubResource("token").Create(ctx, account, token); err != nil {
 		t.Fatal(err)
 	}
-	trusting := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // it signs for itself
+	// it signs for itself
+	trusting := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	t.Cleanup(trusting.CloseIdleConnections)
 	read := func(token string) (int, string, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -374,7 +392,8 @@ func (s *suite) testMetrics(t *testing.T, url string) {
 	}
 	waitFor(t, "metrics", func() error {
 		code, body, err := read(second.Status.Token)
-		if code != http.StatusOK || !strings.Contains(body, `controller_runtime_reconcile_total{controller="website",result="success"}`) ||
+		if code != http.StatusOK ||
+			!strings.Contains(body, `controller_runtime_reconcile_total{controller="website",result="success"}`) ||
 			!strings.Contains(body, `leader_election_master_status{name="website-operator"} 1`) {
 			return fmt.Errorf("%d: %.300s, %w", code, body, err)
 		}

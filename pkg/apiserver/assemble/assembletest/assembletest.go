@@ -20,8 +20,10 @@ import (
 	"bonsai/pkg/apiserver/storage/memory"
 )
 
-// Behaviours answer in the same way for everything in rows that is more than storing: c for resources, a for subresources.
-func Behaviours(rows []resources.Row, c registry.Creater, a registry.Answerer) map[schema.GroupResource]assemble.Behaviour {
+// Behaviours answer in the same way for everything in rows that is more than storing: c for resources, a for
+// subresources.
+func Behaviours(rows []resources.Row, c registry.Creater,
+	a registry.Answerer) map[schema.GroupResource]assemble.Behaviour {
 	all := map[schema.GroupResource]assemble.Behaviour{}
 	for i := range rows {
 		row := &rows[i]
@@ -51,7 +53,8 @@ func nobody(name string) error { return apierrors.NewNotFound(schema.GroupResour
 func (Nobody) New() runtime.Object { return &metav1.PartialObjectMetadata{} }
 
 // Create implements registry.Creater.
-func (Nobody) Create(_ context.Context, _, name string, _ runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (Nobody) Create(_ context.Context, _, name string, _ runtime.Object, _ *metav1.CreateOptions) (runtime.Object,
+	error) {
 	return nil, nobody(name)
 }
 
@@ -62,7 +65,8 @@ func (Nobody) List(context.Context) ([]runtime.Object, error) { return nil, nil 
 func (Nobody) Options(string, url.Values) (runtime.Object, error) { return nil, nil }
 
 // Connect implements registry.Connecter.
-func (Nobody) Connect(_ context.Context, _, name string, _ runtime.Object, _ http.ResponseWriter, _ *http.Request) error {
+func (Nobody) Connect(_ context.Context, _, name string, _ runtime.Object, _ http.ResponseWriter,
+	_ *http.Request) error {
 	return nobody(name)
 }
 
@@ -88,7 +92,10 @@ func Entries(t testing.TB, backend storage.Interface, rows []resources.Row) []ca
 	entries := make([]catalog.Entry, len(rows))
 	for i := range rows {
 		row := &rows[i]
-		entries[i] = catalog.Entry{Row: row, Answers: behaviours[row.GroupResource()].Answers, Handle: func(*catalog.Route) (catalog.Handler, error) { return nil, nil }}
+		entries[i] = catalog.Entry{Row: row, Answers: behaviours[row.GroupResource()].Answers,
+			Handle: func(*catalog.Route) (catalog.Handler, error) {
+				return nil, nil
+			}}
 		if row.NotStored || row.Stored != nil {
 			continue
 		}

@@ -27,7 +27,8 @@ type LogOptions struct {
 	// Path is the file, "-" is standard out. "": there is no such sink.
 	Path   string
 	Format string
-	// MaxAge is in days, MaxBackups in files, MaxSize in megabytes; 0: no bound (of MaxSize: the file is never rotated).
+	// MaxAge is in days, MaxBackups in files, MaxSize in megabytes; 0: no bound (of MaxSize: the file is never
+	// rotated).
 	MaxAge, MaxBackups, MaxSize int
 	Compress                    bool
 }
@@ -45,7 +46,8 @@ func (o *LogOptions) Validate() error {
 	}
 	errs := o.Options.Validate("log")
 	if o.Format != JSON && o.Format != Legacy {
-		errs = append(errs, fmt.Errorf("invalid audit log format %s, allowed formats are %q", o.Format, Legacy+","+JSON))
+		errs = append(errs, fmt.Errorf("invalid audit log format %s, allowed formats are %q", o.Format,
+			Legacy+","+JSON))
 	}
 	for _, n := range []struct {
 		flag string
@@ -75,7 +77,8 @@ func Log(ctx context.Context, o *LogOptions, stdout io.Writer, lost Lost) (audit
 		if err := f.Close(); err != nil {
 			return nil, fmt.Errorf("--audit-log-path: %w", err)
 		}
-		rotated := &lumberjack.Logger{Filename: o.Path, MaxAge: o.MaxAge, MaxBackups: o.MaxBackups, MaxSize: o.MaxSize, Compress: o.Compress}
+		rotated := &lumberjack.Logger{Filename: o.Path, MaxAge: o.MaxAge, MaxBackups: o.MaxBackups, MaxSize: o.MaxSize,
+			Compress: o.Compress}
 		if o.MaxSize == 0 {
 			rotated.MaxSize = neverRotated
 		}
@@ -134,7 +137,8 @@ func legacyLine(e *auditv1.Event) string {
 		ip = e.SourceIPs[0]
 	}
 	return fmt.Sprintf("%s AUDIT: id=%q stage=%q ip=%q method=%q user=%q groups=%q as=%q asgroups=%q user-agent=%q namespace=%q uri=%q response=%q",
-		e.RequestReceivedTimestamp.Format(time.RFC3339Nano), e.AuditID, e.Stage, ip, e.Verb, user, groups, as, asGroups, e.UserAgent, namespace, e.RequestURI, response)
+		e.RequestReceivedTimestamp.Format(time.RFC3339Nano), e.AuditID, e.Stage, ip, e.Verb, user, groups, as, asGroups,
+		e.UserAgent, namespace, e.RequestURI, response)
 }
 
 func named(user string) string {

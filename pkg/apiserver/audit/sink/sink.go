@@ -1,5 +1,5 @@
-// Package sink has where audit events go: a file that is rotated, a webhook, and what may stand before either: a queue that is emptied in
-// batches, and bounds on the size of events.
+// Package sink has where audit events go: a file that is rotated, a webhook, and what may stand before either: a queue
+// that is emptied in batches, and bounds on the size of events.
 package sink
 
 import (
@@ -36,7 +36,8 @@ type Options struct {
 // Validate tells what is wrong; which is "log" or "webhook", as upstream has it in its messages.
 func (o *Options) Validate(which string) (errs []error) {
 	if !slices.Contains(Modes(), o.Mode) {
-		errs = append(errs, fmt.Errorf("invalid audit %s mode %s, allowed modes are %q", which, o.Mode, strings.Join(Modes(), ",")))
+		errs = append(errs, fmt.Errorf("invalid audit %s mode %s, allowed modes are %q", which, o.Mode,
+			strings.Join(Modes(), ",")))
 	}
 	if o.Mode == Batch {
 		errs = append(errs, o.Batch.validate(which)...)
@@ -49,7 +50,8 @@ type writer interface {
 	write(ctx context.Context, events []*auditv1.Event) error
 }
 
-// put puts before a writer what the options ask for. lost is told how many events could not be kept after they were taken.
+// put puts before a writer what the options ask for. lost is told how many events could not be kept after they were
+// taken.
 func (o *Options) put(ctx context.Context, name string, to writer, lost Lost) audit.Sink {
 	report := func(n int, err error) { lost(name, n, err) }
 	if o.Truncate.Enabled {

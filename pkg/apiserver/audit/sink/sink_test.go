@@ -56,7 +56,9 @@ func TestBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		to := &collector{}
-		q := newQueue("x", BatchOptions{BufferSize: 10, MaxSize: 3, MaxWait: time.Minute}, to, func(n int, err error) { t.Errorf("%d are lost: %v", n, err) })
+		q := newQueue("x", BatchOptions{BufferSize: 10, MaxSize: 3, MaxWait: time.Minute}, to, func(n int, err error) {
+			t.Errorf("%d are lost: %v", n, err)
+		})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); q.Run(ctx) }()
@@ -109,7 +111,10 @@ func TestThrottle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		to, lost := &collector{err: io.ErrClosedPipe}, 0
-		q := newQueue("x", BatchOptions{BufferSize: 10, MaxSize: 1, Throttle: true, QPS: 1, Burst: 2}, to, func(n int, _ error) { lost += n })
+		q := newQueue("x", BatchOptions{BufferSize: 10, MaxSize: 1, Throttle: true, QPS: 1, Burst: 2}, to,
+			func(n int, _ error) {
+				lost += n
+			})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); q.Run(ctx) }()
@@ -136,15 +141,20 @@ func TestThrottle(t *testing.T) {
 func TestTruncate(t *testing.T) {
 	t.Parallel()
 	to, lost := &collector{}, 0
-	tr := &truncating{TruncateOptions{Enabled: true, MaxEventSize: 1000, MaxBatchSize: 1500}, to, func(n int, _ error) { lost += n }}
+	tr := &truncating{TruncateOptions{Enabled: true, MaxEventSize: 1000, MaxBatchSize: 1500}, to, func(n int, _ error) {
+		lost += n
+	}}
 	large, huge := event(`"`+strings.Repeat("x", 2000)+`"`), &auditv1.Event{UserAgent: strings.Repeat("u", 2000)}
-	if err := tr.write(t.Context(), []*auditv1.Event{large, huge, event(`"` + strings.Repeat("x", 600) + `"`), event(`"` + strings.Repeat("x", 600) + `"`)}); err != nil {
+	if err := tr.write(t.Context(),
+		[]*auditv1.Event{large, huge, event(`"` + strings.Repeat("x", 600) + `"`),
+			event(`"` + strings.Repeat("x", 600) + `"`)}); err != nil {
 		t.Fatal(err)
 	}
 	if lost != 1 || !slices.Equal(to.sizes(), []int{2, 1}) {
 		t.Errorf("%d lost, batches %v", lost, to.sizes())
 	}
-	if e := to.batches[0][0]; e.ResponseObject != nil || e.Annotations["audit.k8s.io/truncated"] != "true" || large.Annotations != nil {
+	if e := to.batches[0][0]; e.ResponseObject != nil || e.Annotations["audit.k8s.io/truncated"] != "true" ||
+		large.Annotations != nil {
 		t.Errorf("%+v", e)
 	}
 }
@@ -152,16 +162,20 @@ func TestTruncate(t *testing.T) {
 // The line is that of a real kube-apiserver v1.36.3.
 func TestLegacy(t *testing.T) {
 	t.Parallel()
-	e := &auditv1.Event{AuditID: "e09a63b6", Stage: auditv1.StageResponseComplete, SourceIPs: []string{"127.0.0.1"}, Verb: "get", UserAgent: "my agent",
-		User:             authenticationv1.UserInfo{Username: "admin", Groups: []string{"system:masters", "system:authenticated"}},
+	e := &auditv1.Event{AuditID: "e09a63b6", Stage: auditv1.StageResponseComplete, SourceIPs: []string{"127.0.0.1"},
+		Verb: "get", UserAgent: "my agent",
+		User: authenticationv1.UserInfo{Username: "admin",
+			Groups: []string{"system:masters", "system:authenticated"}},
 		ImpersonatedUser: &authenticationv1.UserInfo{Username: "bob", Groups: []string{`g"q`, "system:authenticated"}},
-		ObjectRef:        &auditv1.ObjectReference{Namespace: "a"}, RequestURI: "/api/v1/namespaces/a/configmaps/a/x", ResponseStatus: &metav1.Status{Code: 403},
+		ObjectRef:        &auditv1.ObjectReference{Namespace: "a"}, RequestURI: "/api/v1/namespaces/a/configmaps/a/x",
+		ResponseStatus:           &metav1.Status{Code: 403},
 		RequestReceivedTimestamp: metav1.NewMicroTime(time.Date(2026, 11, 22, 16, 36, 0, 402664164, time.UTC))}
 	want := `2026-11-22T16:36:00.402664164Z AUDIT: id="e09a63b6" stage="ResponseComplete" ip="127.0.0.1" method="get" user="admin" groups="\"system:masters\",\"system:authenticated\"" as="bob" asgroups="\"g\\\"q\",\"system:authenticated\"" user-agent="my agent" namespace="a" uri="/api/v1/namespaces/a/configmaps/a/x" response="403"`
 	if got := legacyLine(e); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	stranger := &auditv1.Event{AuditID: "7e644587", Stage: auditv1.StageResponseStarted, SourceIPs: []string{"127.0.0.1"}, Verb: "get", UserAgent: "curl/7.88.1", RequestURI: "/version"}
+	stranger := &auditv1.Event{AuditID: "7e644587", Stage: auditv1.StageResponseStarted,
+		SourceIPs: []string{"127.0.0.1"}, Verb: "get", UserAgent: "curl/7.88.1", RequestURI: "/version"}
 	if got := legacyLine(stranger); !strings.HasSuffix(got, `user="<none>" groups="<none>" as="<self>" asgroups="<lookup>" user-agent="curl/7.88.1" namespace="<none>" uri="/version" response="<deferred>"`) {
 		t.Error(got)
 	}
@@ -171,7 +185,9 @@ func TestLegacy(t *testing.T) {
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s, err := Log(t.Context(), &LogOptions{Options: Options{Mode: Blocking}, Path: filepath.Join(dir, "deep", "audit.log"), Format: JSON, MaxSize: 1, MaxBackups: 1}, io.Discard, nil)
+	s, err := Log(t.Context(),
+		&LogOptions{Options: Options{Mode: Blocking}, Path: filepath.Join(dir, "deep", "audit.log"), Format: JSON,
+			MaxSize: 1, MaxBackups: 1}, io.Discard, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,14 +208,16 @@ func TestRotation(t *testing.T) {
 			t.Fatalf("%v", files)
 		}
 	}
-	if info, err := os.Stat(filepath.Join(dir, "deep", "audit.log")); err != nil || info.Mode().Perm() != 0o600 || info.Size() > 1<<20 {
+	if info, err := os.Stat(filepath.Join(dir, "deep", "audit.log")); err != nil || info.Mode().Perm() != 0o600 ||
+		info.Size() > 1<<20 {
 		t.Errorf("%v, %v", info, err)
 	}
 	var out bytes.Buffer
 	if s, err = Log(t.Context(), &LogOptions{Options: Options{Mode: Blocking}, Path: "-", Format: JSON}, &out, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Process(event(`{"kind":"X"}`)); err != nil || !strings.Contains(out.String(), `"responseObject":{"kind":"X"}`) || !strings.HasSuffix(out.String(), "}\n") {
+	if err := s.Process(event(`{"kind":"X"}`)); err != nil ||
+		!strings.Contains(out.String(), `"responseObject":{"kind":"X"}`) || !strings.HasSuffix(out.String(), "}\n") {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }
@@ -230,7 +248,8 @@ func TestWebhook(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Webhook(t.Context(), &WebhookOptions{Options: Options{Mode: Blocking}, ConfigFile: file, InitialBackoff: time.Millisecond}, nil)
+	s, err := Webhook(t.Context(),
+		&WebhookOptions{Options: Options{Mode: Blocking}, ConfigFile: file, InitialBackoff: time.Millisecond}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +259,8 @@ func TestWebhook(t *testing.T) {
 	if err := s.Process(&auditv1.Event{AuditID: "2"}); err == nil || !strings.Contains(err.Error(), "400 Bad Request") {
 		t.Error(err)
 	}
-	if len(lists) != 4 || lists[2].Kind != "EventList" || lists[2].APIVersion != "audit.k8s.io/v1" || lists[2].Items[0].AuditID != "1" || lists[2].Items[0].Kind != "" {
+	if len(lists) != 4 || lists[2].Kind != "EventList" || lists[2].APIVersion != "audit.k8s.io/v1" ||
+		lists[2].Items[0].AuditID != "1" || lists[2].Items[0].Kind != "" {
 		t.Errorf("%+v", lists)
 	}
 	if _, err := Webhook(t.Context(), &WebhookOptions{ConfigFile: filepath.Join(t.TempDir(), "none")}, nil); err == nil || !strings.Contains(err.Error(), "initializing audit webhook: ") {
@@ -253,14 +273,30 @@ func TestValidate(t *testing.T) {
 	t.Parallel()
 	good := LogOptions{Options: Options{Mode: Blocking}, Path: "-", Format: JSON}
 	for want, change := range map[string]func(*LogOptions){
-		`invalid audit log mode foo, allowed modes are "batch,blocking,blocking-strict"`:        func(o *LogOptions) { o.Mode = "foo" },
-		`invalid audit log format xml, allowed formats are "legacy,json"`:                       func(o *LogOptions) { o.Format = "xml" },
-		`--audit-log-maxage -1 can't be a negative number`:                                      func(o *LogOptions) { o.MaxAge = -1 },
-		`--audit-log-maxbackup -1 can't be a negative number`:                                   func(o *LogOptions) { o.MaxBackups = -1 },
-		`--audit-log-maxsize -1 can't be a negative number`:                                     func(o *LogOptions) { o.MaxSize = -1 },
-		`invalid audit batch log buffer size 0, must be a positive number`:                      func(o *LogOptions) { o.Mode, o.Batch.MaxSize = Batch, 1 },
-		`invalid audit truncate log max event size 0, must be a positive number`:                func(o *LogOptions) { o.Truncate.Enabled = true },
-		`invalid audit truncate log max batch size 5, must be greater than max event size (10)`: func(o *LogOptions) { o.Truncate = TruncateOptions{true, 10, 5} },
+		`invalid audit log mode foo, allowed modes are "batch,blocking,blocking-strict"`: func(o *LogOptions) {
+			o.Mode = "foo"
+		},
+		`invalid audit log format xml, allowed formats are "legacy,json"`: func(o *LogOptions) {
+			o.Format = "xml"
+		},
+		`--audit-log-maxage -1 can't be a negative number`: func(o *LogOptions) {
+			o.MaxAge = -1
+		},
+		`--audit-log-maxbackup -1 can't be a negative number`: func(o *LogOptions) {
+			o.MaxBackups = -1
+		},
+		`--audit-log-maxsize -1 can't be a negative number`: func(o *LogOptions) {
+			o.MaxSize = -1
+		},
+		`invalid audit batch log buffer size 0, must be a positive number`: func(o *LogOptions) {
+			o.Mode, o.Batch.MaxSize = Batch, 1
+		},
+		`invalid audit truncate log max event size 0, must be a positive number`: func(o *LogOptions) {
+			o.Truncate.Enabled = true
+		},
+		`invalid audit truncate log max batch size 5, must be greater than max event size (10)`: func(o *LogOptions) {
+			o.Truncate = TruncateOptions{true, 10, 5}
+		},
 	} {
 		o := good
 		change(&o)

@@ -20,9 +20,12 @@ func (o *TruncateOptions) validate(which string) []error {
 	switch {
 	case !o.Enabled:
 	case o.MaxEventSize <= 0:
-		return []error{fmt.Errorf("invalid audit truncate %s max event size %v, must be a positive number", which, o.MaxEventSize)}
+		return []error{fmt.Errorf("invalid audit truncate %s max event size %v, must be a positive number", which,
+			o.MaxEventSize)}
 	case o.MaxBatchSize < o.MaxEventSize:
-		return []error{fmt.Errorf("invalid audit truncate %s max batch size %v, must be greater than max event size (%v)", which, o.MaxBatchSize, o.MaxEventSize)}
+		return []error{fmt.Errorf(
+			"invalid audit truncate %s max batch size %v, must be greater than max event size (%v)", which,
+			o.MaxBatchSize, o.MaxEventSize)}
 	}
 	return nil
 }

@@ -35,7 +35,8 @@ func (o *WebhookOptions) Validate() error {
 	return errors.Join(o.Options.Validate("webhook")...)
 }
 
-// How often a batch is sent that the server does not take, how much longer each wait is, and how long one attempt may take.
+// How often a batch is sent that the server does not take, how much longer each wait is, and how long one attempt may
+// take.
 const (
 	attempts       = 5
 	backoffFactor  = 1.5
@@ -66,7 +67,8 @@ type webhook struct {
 }
 
 func (w *webhook) write(ctx context.Context, events []*auditv1.Event) error {
-	list := auditv1.EventList{TypeMeta: metav1.TypeMeta{Kind: "EventList", APIVersion: auditv1.SchemeGroupVersion.String()}}
+	list := auditv1.EventList{
+		TypeMeta: metav1.TypeMeta{Kind: "EventList", APIVersion: auditv1.SchemeGroupVersion.String()}}
 	for _, e := range events {
 		item := *e
 		item.TypeMeta = metav1.TypeMeta{} // as upstream has it in a list

@@ -24,7 +24,8 @@ func HealthAndVersion() []string {
 	return []string{"/healthz", "/livez", "/readyz", "/version", "/version/"}
 }
 
-// Discovery are the paths of what a cluster says of itself to those who are to join it, who have nothing yet but a token to check it by.
+// Discovery are the paths of what a cluster says of itself to those who are to join it, who have nothing yet but a
+// token to check it by.
 func Discovery() []string {
 	return []string{"/api/v1/namespaces/kube-public/configmaps/" + bootstraptoken.ClusterInfo}
 }

@@ -1,5 +1,5 @@
-// Package bootstraptoken knows the bearer tokens with which new nodes join (--enable-bootstrap-token-auth): each is kept in a Secret of
-// kube-system (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/).
+// Package bootstraptoken knows the bearer tokens with which new nodes join (--enable-bootstrap-token-auth): each is
+// kept in a Secret of kube-system (https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/).
 package bootstraptoken
 
 import (
@@ -41,9 +41,11 @@ func New(secrets registry.Getter, now func() time.Time) *Authenticator {
 		group: regexp.MustCompile(`^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$`)}
 }
 
-// AuthenticateToken implements authn.TokenAuthenticator. These tokens name no audience. Whatever is wrong with a Secret, its token is
-// one that nobody knows: who tries tokens learns nothing. Only what is at hand is read, for whoever tries them is a stranger.
-func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ []string) (*request.User, []string, error) {
+// AuthenticateToken implements authn.TokenAuthenticator. These tokens name no audience. Whatever is wrong with a
+// Secret, its token is one that nobody knows: who tries tokens learns nothing. Only what is at hand is read, for
+// whoever tries them is a stranger.
+func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ []string) (*request.User, []string,
+	error) {
 	t, err := bootstraptoken.Parse(token)
 	if err != nil {
 		return nil, nil, nil
@@ -68,8 +70,11 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, _ [
 
 // good: the Secret holds this token, and the token may be used to authenticate now.
 func (a *Authenticator) good(s *corev1.Secret, t bootstraptoken.Token) bool {
-	return s.Type == corev1.SecretTypeBootstrapToken && s.DeletionTimestamp == nil && string(s.Data[bootstraptoken.KeyID]) == t.ID &&
-		subtle.ConstantTimeCompare(s.Data[bootstraptoken.KeySecret], []byte(t.Secret)) == 1 && string(s.Data[bootstraptoken.KeyAuthentication]) == "true" && !a.expired(string(s.Data[bootstraptoken.KeyExpiration]))
+	return s.Type == corev1.SecretTypeBootstrapToken && s.DeletionTimestamp == nil &&
+		string(s.Data[bootstraptoken.KeyID]) == t.ID &&
+		subtle.ConstantTimeCompare(s.Data[bootstraptoken.KeySecret], []byte(t.Secret)) == 1 &&
+		string(s.Data[bootstraptoken.KeyAuthentication]) == "true" &&
+		!a.expired(string(s.Data[bootstraptoken.KeyExpiration]))
 }
 
 // expired: a date that cannot be read has passed.

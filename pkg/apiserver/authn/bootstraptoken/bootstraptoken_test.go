@@ -45,25 +45,37 @@ func TestAuthenticateToken(t *testing.T) {
 		"with groups": {func(s *corev1.Secret) {
 			s.Data["auth-extra-groups"] = []byte("system:bootstrappers:a:b,system:bootstrappers:c")
 		}, token, []string{"system:bootstrappers", "system:bootstrappers:a:b", "system:bootstrappers:c"}},
-		"a group not allowed":  {func(s *corev1.Secret) { s.Data["auth-extra-groups"] = []byte("system:masters") }, token, nil},
-		"another secret":       {nil, "abcdef.0123456789abcdee", nil},
-		"another id":           {nil, "abcdee.0123456789abcdef", nil},
-		"no token":             {nil, "abcdef.0123456789abcdef0", nil},
-		"upper case":           {nil, "ABCDEF.0123456789abcdef", nil},
-		"another id inside":    {func(s *corev1.Secret) { s.Data["token-id"] = []byte("abcdee") }, token, nil},
-		"another type":         {func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }, token, nil},
-		"for signing only":     {func(s *corev1.Secret) { delete(s.Data, "usage-bootstrap-authentication") }, token, nil},
-		"being deleted":        {func(s *corev1.Secret) { s.DeletionTimestamp = &metav1.Time{Time: now} }, token, nil},
-		"to expire":            {func(s *corev1.Secret) { s.Data["expiration"] = []byte("2026-01-02T03:04:06Z") }, token, []string{"system:bootstrappers"}},
-		"expired":              {func(s *corev1.Secret) { s.Data["expiration"] = []byte("2026-01-02T03:04:05Z") }, token, nil},
+		"a group not allowed": {func(s *corev1.Secret) {
+			s.Data["auth-extra-groups"] = []byte("system:masters")
+		}, token, nil},
+		"another secret":    {nil, "abcdef.0123456789abcdee", nil},
+		"another id":        {nil, "abcdee.0123456789abcdef", nil},
+		"no token":          {nil, "abcdef.0123456789abcdef0", nil},
+		"upper case":        {nil, "ABCDEF.0123456789abcdef", nil},
+		"another id inside": {func(s *corev1.Secret) { s.Data["token-id"] = []byte("abcdee") }, token, nil},
+		"another type":      {func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }, token, nil},
+		"for signing only": {func(s *corev1.Secret) {
+			delete(s.Data, "usage-bootstrap-authentication")
+		}, token, nil},
+		"being deleted": {func(s *corev1.Secret) { s.DeletionTimestamp = &metav1.Time{Time: now} }, token, nil},
+		"to expire": {func(s *corev1.Secret) {
+			s.Data["expiration"] = []byte("2026-01-02T03:04:06Z")
+		}, token, []string{"system:bootstrappers"}},
+		"expired": {func(s *corev1.Secret) {
+			s.Data["expiration"] = []byte("2026-01-02T03:04:05Z")
+		}, token, nil},
 		"an unreadable ending": {func(s *corev1.Secret) { s.Data["expiration"] = []byte("soon") }, token, nil},
 	} {
-		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef"}, Type: corev1.SecretTypeBootstrapToken, Data: map[string][]byte{
-			"token-id": []byte("abcdef"), "token-secret": []byte("0123456789abcdef"), "usage-bootstrap-authentication": []byte("true")}}
+		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef"},
+			Type: corev1.SecretTypeBootstrapToken, Data: map[string][]byte{
+				"token-id": []byte("abcdef"), "token-secret": []byte("0123456789abcdef"),
+				"usage-bootstrap-authentication": []byte("true")}}
 		if c.change != nil {
 			c.change(s)
 		}
-		a := New(secrets{t, map[string]*corev1.Secret{"kube-system/bootstrap-token-abcdef": s}}, func() time.Time { return now })
+		a := New(secrets{t, map[string]*corev1.Secret{"kube-system/bootstrap-token-abcdef": s}}, func() time.Time {
+			return now
+		})
 		got, _, err := a.AuthenticateToken(t.Context(), c.token, nil)
 		var want *request.User
 		if c.groups != nil {

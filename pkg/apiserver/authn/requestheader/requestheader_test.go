@@ -29,8 +29,10 @@ func selfSigned(t *testing.T, cn string) *x509.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: cn}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: cn},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +55,8 @@ func TestAuthenticate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alice := &request.User{Name: "alice", UID: "7", Groups: []string{"a", "b"}, Extra: map[string][]string{"example.org/x": {"1"}}}
+	alice := &request.User{Name: "alice", UID: "7", Groups: []string{"a", "b"},
+		Extra: map[string][]string{"example.org/x": {"1"}}}
 	for name, c := range map[string]struct {
 		cert    *x509.Certificate
 		allowed []string
@@ -70,10 +73,13 @@ func TestAuthenticate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := New(Config{CA: ca, AllowedNames: c.allowed, Headers: frontproxy.Headers{UsernameHeaders: []string{"X-Remote-User"}, UIDHeaders: []string{"X-Remote-Uid"},
-				GroupHeaders: []string{"X-Remote-Group"}, ExtraHeaderPrefixes: []string{"X-Remote-Extra-"}}})
+			a := New(Config{CA: ca, AllowedNames: c.allowed,
+				Headers: frontproxy.Headers{UsernameHeaders: []string{"X-Remote-User"},
+					UIDHeaders:   []string{"X-Remote-Uid"},
+					GroupHeaders: []string{"X-Remote-Group"}, ExtraHeaderPrefixes: []string{"X-Remote-Extra-"}}})
 			r := httptest.NewRequest("GET", "/", nil)
-			r.Header = http.Header{"X-Remote-User": {c.user}, "X-Remote-Uid": {"7"}, "X-Remote-Group": {"a", "b"}, "X-Remote-Extra-Example.org%2fx": {"1"}, "Accept": {"x"}}
+			r.Header = http.Header{"X-Remote-User": {c.user}, "X-Remote-Uid": {"7"}, "X-Remote-Group": {"a", "b"},
+				"X-Remote-Extra-Example.org%2fx": {"1"}, "Accept": {"x"}}
 			if c.cert != nil {
 				r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{c.cert}}
 			}

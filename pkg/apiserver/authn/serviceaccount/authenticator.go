@@ -78,7 +78,8 @@ var (
 const maxToken = 16 << 10
 
 // AuthenticateToken implements authn.TokenAuthenticator.
-func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string, error) {
+func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User,
+	[]string, error) {
 	if len(a.cfg.Keys) == 0 || len(token) > maxToken || strings.Count(token, ".") != 2 {
 		return nil, nil, nil
 	}
@@ -107,7 +108,8 @@ func (a *Authenticator) AuthenticateToken(ctx context.Context, token string, aud
 	}
 	both := authn.Intersect(audiences, public.Audience)
 	if len(both) == 0 {
-		return nil, nil, fmt.Errorf("token audiences %q is invalid for the target audiences %q", []string(public.Audience), audiences)
+		return nil, nil, fmt.Errorf("token audiences %q is invalid for the target audiences %q",
+			[]string(public.Audience), audiences)
 	}
 	u, err := a.boundUser(ctx, &public, private.Kubernetes)
 	if err != nil {
@@ -174,7 +176,9 @@ func (a *Authenticator) boundUser(ctx context.Context, public *jwt.Claims, b *bo
 	}
 	a.cfg.Metrics.bound(b.WarnAfter != nil && now.After(b.WarnAfter.Time()))
 	if b.WarnAfter != nil && now.After(b.WarnAfter.Time()) {
-		request.Annotate(ctx, "authentication.k8s.io/stale-token", fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f", public.Subject, now.Sub(b.WarnAfter.Time()).Seconds()))
+		request.Annotate(ctx, "authentication.k8s.io/stale-token",
+			fmt.Sprintf("subject: %s, seconds after warning threshold: %.0f", public.Subject,
+				now.Sub(b.WarnAfter.Time()).Seconds()))
 	}
 	return boundIdentity(public.ID, b), nil
 }

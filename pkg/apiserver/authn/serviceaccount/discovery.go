@@ -21,7 +21,8 @@ func Discovery(issuer, jwksURI string, keys []PublicKey) (configuration, jwks ht
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
 	algs := []string{}
 	for _, k := range keys {
-		set.Keys = append(set.Keys, jose.JSONWebKey{Key: k.Key, KeyID: k.ID, Algorithm: string(k.Algorithm), Use: "sig"})
+		set.Keys = append(set.Keys,
+			jose.JSONWebKey{Key: k.Key, KeyID: k.ID, Algorithm: string(k.Algorithm), Use: "sig"})
 		if !slices.Contains(algs, string(k.Algorithm)) {
 			algs = append(algs, string(k.Algorithm))
 		}

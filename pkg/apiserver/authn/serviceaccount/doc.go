@@ -11,7 +11,8 @@ const (
 	UserPrefix = request.ServiceAccountPrefix
 	// GroupPrefix starts the group of all service accounts of a namespace.
 	GroupPrefix = "system:serviceaccounts:"
-	// LegacyIssuer is the issuer in tokens kept in secrets of type kubernetes.io/service-account-token; those never end.
+	// LegacyIssuer is the issuer in tokens kept in secrets of type kubernetes.io/service-account-token; those never
+	// end.
 	LegacyIssuer = "kubernetes/serviceaccount"
 
 	// The extra attributes of the user that say what the token is bound to.

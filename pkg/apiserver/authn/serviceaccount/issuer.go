@@ -17,8 +17,8 @@ const (
 	// MinLifetime is the shortest a token may be asked for, DefaultLifetime what a request gets that does not say.
 	MinLifetime     = 10 * time.Minute
 	DefaultLifetime = time.Hour
-	// warnLifetime is what the token volume of every pod asks for; such a token for the API server itself lives extended
-	// instead, for clients that read their token only once, and warns from warnLifetime on.
+	// warnLifetime is what the token volume of every pod asks for; such a token for the API server itself lives
+	// extended instead, for clients that read their token only once, and warns from warnLifetime on.
 	warnLifetime     = 3607 * time.Second
 	extendedLifetime = 365 * 24 * time.Hour
 )
@@ -27,7 +27,8 @@ const (
 type Request struct {
 	Namespace      string
 	ServiceAccount Ref
-	// Pod, Secret and Node are what the token is bound to: at most one of Pod and Secret; Node beside Pod is the pod's node.
+	// Pod, Secret and Node are what the token is bound to: at most one of Pod and Secret; Node beside Pod is the pod's
+	// node.
 	Pod, Secret, Node *Ref
 	// Audiences are whom the token is for; empty: the API server.
 	Audiences []string
@@ -69,7 +70,8 @@ func NewIssuer(cfg IssuerConfig) (*Issuer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the signing key of service account tokens: %w", err)
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: pub.Algorithm, Key: jose.JSONWebKey{Key: cfg.Key, KeyID: pub.ID}}, nil)
+	signer, err := jose.NewSigner(
+		jose.SigningKey{Algorithm: pub.Algorithm, Key: jose.JSONWebKey{Key: cfg.Key, KeyID: pub.ID}}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("the signing key of service account tokens: %w", err)
 	}
@@ -91,7 +93,8 @@ func (i *Issuer) Issue(_ context.Context, req Request) (token string, expires ti
 	if len(audiences) == 0 {
 		audiences = i.cfg.APIAudiences
 	}
-	private := &bound{Namespace: req.Namespace, ServiceAccount: req.ServiceAccount, Pod: req.Pod, Secret: req.Secret, Node: req.Node}
+	private := &bound{Namespace: req.Namespace, ServiceAccount: req.ServiceAccount, Pod: req.Pod, Secret: req.Secret,
+		Node: req.Node}
 	if i.cfg.Extend && req.Pod != nil && lifetime == warnLifetime && within(audiences, i.cfg.APIAudiences) {
 		private.WarnAfter = jwt.NewNumericDate(expires)
 		end = now.Add(extendedLifetime)
@@ -104,7 +107,8 @@ func (i *Issuer) Issue(_ context.Context, req Request) (token string, expires ti
 		NotBefore: jwt.NewNumericDate(now),
 		Expiry:    jwt.NewNumericDate(end),
 	}
-	token, err = jwt.Signed(i.signer).Claims(public).Claims(audienceClaim{audiences}).Claims(privateClaims{private}).Serialize()
+	token, err = jwt.Signed(i.signer).Claims(public).Claims(audienceClaim{audiences}).Claims(
+		privateClaims{private}).Serialize()
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("signing a token for %s: %w", public.Subject, err)
 	}

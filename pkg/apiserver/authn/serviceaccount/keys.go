@@ -49,7 +49,8 @@ func algorithm(key crypto.PublicKey) (jose.SignatureAlgorithm, error) {
 		case elliptic.P521():
 			return jose.ES512, nil
 		}
-		return "", fmt.Errorf("elliptic curve %s is not supported: must be P-256, P-384 or P-521", k.Curve.Params().Name)
+		return "", fmt.Errorf("elliptic curve %s is not supported: must be P-256, P-384 or P-521",
+			k.Curve.Params().Name)
 	}
 	return "", fmt.Errorf("key type %T is not supported: must be RSA or ECDSA", key)
 }

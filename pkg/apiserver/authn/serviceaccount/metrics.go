@@ -2,7 +2,8 @@ package serviceaccount
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics counts uses of tokens, under upstream's names. What the cache of tokens answers is not a use. A nil *Metrics counts nothing.
+// Metrics counts uses of tokens, under upstream's names. What the cache of tokens answers is not a use. A nil *Metrics
+// counts nothing.
 type Metrics struct {
 	valid, stale, all, auto, manual, refused prometheus.Counter
 }

@@ -64,7 +64,9 @@ func newWorld(t *testing.T, key crypto.Signer) *world {
 	}
 	now := func() time.Time { return w.now }
 	var err error
-	w.issuer, err = NewIssuer(IssuerConfig{URL: issuerURL, Key: key, APIAudiences: []string{"api"}, Extend: true, MaxLifetime: 10 * 365 * 24 * time.Hour, Now: now})
+	w.issuer, err = NewIssuer(
+		IssuerConfig{URL: issuerURL, Key: key, APIAudiences: []string{"api"}, Extend: true,
+			MaxLifetime: 10 * 365 * 24 * time.Hour, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +93,8 @@ func ecKey(t *testing.T) crypto.Signer {
 }
 
 func boundRequest() Request {
-	return Request{Namespace: "ns", ServiceAccount: Ref{"sa", "sa-uid"}, Pod: &Ref{"p", "p-uid"}, Node: &Ref{"n", "n-uid"}}
+	return Request{Namespace: "ns", ServiceAccount: Ref{"sa", "sa-uid"}, Pod: &Ref{"p", "p-uid"},
+		Node: &Ref{"n", "n-uid"}}
 }
 
 func TestBoundToken(t *testing.T) {
@@ -102,18 +105,26 @@ func TestBoundToken(t *testing.T) {
 		auds   []string
 		want   string // in the error; "" is good
 	}{
-		"good":                   {},
-		"bound to nothing":       {change: func(r *Request) { r.Pod, r.Node = nil, nil }},
-		"another audience":       {auds: []string{"vault"}, want: "invalid for the target audiences"},
-		"one of the audiences":   {change: func(r *Request) { r.Audiences = []string{"x", "vault"} }, auds: []string{"vault"}},
-		"not for the API":        {change: func(r *Request) { r.Audiences = []string{"x"} }, want: "invalid for the target audiences"},
-		"expired":                {world: func(w *world) { w.now = w.now.Add(61 * time.Minute) }, want: "expired"},
-		"from the future":        {world: func(w *world) { w.now = w.now.Add(-time.Minute) }, want: "not valid yet"},
-		"no account":             {world: func(w *world) { delete(w.accounts, "ns/sa") }, want: "invalidated"},
-		"another pod":            {world: func(w *world) { w.pods["ns/p"] = &corev1.Pod{ObjectMeta: objectMeta("ns", "p", "new")} }, want: "does not match"},
-		"no pod":                 {world: func(w *world) { delete(w.pods, "ns/p") }, want: "invalidated"},
-		"pod is ending":          {world: func(w *world) { end(w.pods["ns/p"], w.now.Add(-30*time.Second)) }},
-		"pod has ended":          {world: func(w *world) { end(w.pods["ns/p"], w.now.Add(-2*time.Minute)) }, want: "deleted"},
+		"good":             {},
+		"bound to nothing": {change: func(r *Request) { r.Pod, r.Node = nil, nil }},
+		"another audience": {auds: []string{"vault"}, want: "invalid for the target audiences"},
+		"one of the audiences": {change: func(r *Request) {
+			r.Audiences = []string{"x", "vault"}
+		}, auds: []string{"vault"}},
+		"not for the API": {change: func(r *Request) {
+			r.Audiences = []string{"x"}
+		}, want: "invalid for the target audiences"},
+		"expired":         {world: func(w *world) { w.now = w.now.Add(61 * time.Minute) }, want: "expired"},
+		"from the future": {world: func(w *world) { w.now = w.now.Add(-time.Minute) }, want: "not valid yet"},
+		"no account":      {world: func(w *world) { delete(w.accounts, "ns/sa") }, want: "invalidated"},
+		"another pod": {world: func(w *world) {
+			w.pods["ns/p"] = &corev1.Pod{ObjectMeta: objectMeta("ns", "p", "new")}
+		}, want: "does not match"},
+		"no pod":        {world: func(w *world) { delete(w.pods, "ns/p") }, want: "invalidated"},
+		"pod is ending": {world: func(w *world) { end(w.pods["ns/p"], w.now.Add(-30*time.Second)) }},
+		"pod has ended": {world: func(w *world) {
+			end(w.pods["ns/p"], w.now.Add(-2*time.Minute))
+		}, want: "deleted"},
 		"node that is not there": {change: func(r *Request) { r.Pod = nil }, want: "invalidated"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +142,8 @@ func TestBoundToken(t *testing.T) {
 			}
 			u, err := w.ask(token, c.auds...)
 			if c.want == "" {
-				if err != nil || u == nil || u.Name != "system:serviceaccount:ns:sa" || u.UID != "sa-uid" || len(u.Groups) != 2 {
+				if err != nil || u == nil || u.Name != "system:serviceaccount:ns:sa" || u.UID != "sa-uid" ||
+					len(u.Groups) != 2 {
 					t.Fatalf("got %+v, %v", u, err)
 				}
 				return
@@ -176,7 +188,8 @@ func TestClaims(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	u, err := w.ask(token)
-	if err != nil || u.Extra[ExtraPodName][0] != "p" || u.Extra[ExtraNodeUID][0] != "n-uid" || !strings.HasPrefix(u.Extra[ExtraCredentialID][0], "JTI=") {
+	if err != nil || u.Extra[ExtraPodName][0] != "p" || u.Extra[ExtraNodeUID][0] != "n-uid" ||
+		!strings.HasPrefix(u.Extra[ExtraCredentialID][0], "JTI=") {
 		t.Errorf("got %+v, %v", u, err)
 	}
 }
@@ -212,13 +225,15 @@ func TestLegacyToken(t *testing.T) {
 	if u, err := w.ask(token); u != nil || err == nil {
 		t.Fatalf("without its secret: got %v, %v", u, err)
 	}
-	w.secrets["ns/s"] = &corev1.Secret{ObjectMeta: objectMeta("ns", "s", ""), Data: map[string][]byte{"token": []byte(token)}}
+	w.secrets["ns/s"] = &corev1.Secret{ObjectMeta: objectMeta("ns", "s", ""),
+		Data: map[string][]byte{"token": []byte(token)}}
 	if u, err := w.ask(token); err != nil || u == nil || u.Name != "system:serviceaccount:ns:sa" {
 		t.Fatalf("got %v, %v", u, err)
 	}
 }
 
-// TestLegacyTokensAreTracked: the day of a use is noted once, and a token that was marked invalid is refused, which is a use as well
+// TestLegacyTokensAreTracked: the day of a use is noted once, and a token that was marked invalid is refused, which is
+// a use as well
 // (https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#auto-generated-legacy-serviceaccount-token-clean-up).
 func TestLegacyTokensAreTracked(t *testing.T) {
 	t.Parallel()
@@ -241,7 +256,8 @@ func TestLegacyTokensAreTracked(t *testing.T) {
 	is := func(want string, days ...string) {
 		t.Helper()
 		u, err := w.ask(token)
-		if (err == nil) != (want == "") || err == nil && u == nil || err != nil && !strings.Contains(err.Error(), want) || !slices.Equal(noted, days) {
+		if (err == nil) != (want == "") || err == nil && u == nil ||
+			err != nil && !strings.Contains(err.Error(), want) || !slices.Equal(noted, days) {
 			t.Errorf("got %v, %v, noted %v", u, err, noted)
 		}
 	}
@@ -261,7 +277,8 @@ func TestLegacyTokensAreTracked(t *testing.T) {
 	for _, f := range families {
 		got[strings.TrimPrefix(f.GetName(), "serviceaccount_")] = f.Metric[0].GetCounter().GetValue()
 	}
-	if got["legacy_tokens_total"] != 3 || got["legacy_manual_token_uses_total"] != 2 || got["legacy_auto_token_uses_total"] != 1 || got["invalid_legacy_auto_token_uses_total"] != 1 {
+	if got["legacy_tokens_total"] != 3 || got["legacy_manual_token_uses_total"] != 2 ||
+		got["legacy_auto_token_uses_total"] != 1 || got["invalid_legacy_auto_token_uses_total"] != 1 {
 		t.Errorf("counted %v", got)
 	}
 }
@@ -285,7 +302,8 @@ func TestDiscovery(t *testing.T) {
 	rec = httptest.NewRecorder()
 	jwks.ServeHTTP(rec, httptest.NewRequest("GET", JWKSPath, nil))
 	var set jose.JSONWebKeySet
-	if err := json.Unmarshal(rec.Body.Bytes(), &set); err != nil || len(set.Keys) != 1 || set.Keys[0].KeyID != pub.ID || !set.Keys[0].IsPublic() {
+	if err := json.Unmarshal(rec.Body.Bytes(), &set); err != nil || len(set.Keys) != 1 || set.Keys[0].KeyID != pub.ID ||
+		!set.Keys[0].IsPublic() {
 		t.Errorf("got %s, %v", rec.Body, err)
 	}
 }

@@ -17,7 +17,8 @@ import (
 
 // Authenticator knows the tokens of one file, as it was when it was read.
 type Authenticator struct {
-	users map[[sha256.Size]byte]*request.User // by the token's hash, so that a look-up's time says nothing of other tokens
+	// by the token's hash, so that a look-up's time says nothing of other tokens
+	users map[[sha256.Size]byte]*request.User
 }
 
 var _ authn.TokenAuthenticator = (*Authenticator)(nil)
@@ -36,8 +37,8 @@ func Open(path string) (*Authenticator, error) {
 	return a, nil
 }
 
-// Read reads tokens. Lines with an empty token are skipped; of two lines with the same token the last counts. Errors name
-// the line and never its content.
+// Read reads tokens. Lines with an empty token are skipped; of two lines with the same token the last counts. Errors
+// name the line and never its content.
 func Read(r io.Reader) (*Authenticator, error) {
 	a := &Authenticator{users: map[[sha256.Size]byte]*request.User{}}
 	c := csv.NewReader(r)
@@ -52,7 +53,8 @@ func Read(r io.Reader) (*Authenticator, error) {
 		}
 		line, _ := c.FieldPos(0)
 		if len(rec) < 3 {
-			return nil, fmt.Errorf("line %d: needs at least the 3 columns token, user name and user uid, has %d", line, len(rec))
+			return nil, fmt.Errorf("line %d: needs at least the 3 columns token, user name and user uid, has %d", line,
+				len(rec))
 		}
 		if rec[0] == "" {
 			continue
@@ -66,7 +68,8 @@ func Read(r io.Reader) (*Authenticator, error) {
 }
 
 // AuthenticateToken implements authn.TokenAuthenticator. These tokens are the API server's own and name no audience.
-func (a *Authenticator) AuthenticateToken(_ context.Context, token string, _ []string) (*request.User, []string, error) {
+func (a *Authenticator) AuthenticateToken(_ context.Context, token string, _ []string) (*request.User, []string,
+	error) {
 	u := a.users[sha256.Sum256([]byte(token))]
 	if u == nil {
 		return nil, nil, nil

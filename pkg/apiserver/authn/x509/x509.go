@@ -1,5 +1,5 @@
-// Package x509 recognises callers by their TLS client certificate: the subject's common name is the user, its organizations
-// are the groups.
+// Package x509 recognises callers by their TLS client certificate: the subject's common name is the user, its
+// organizations are the groups.
 package x509
 
 import (
@@ -30,8 +30,8 @@ type Config struct {
 // maxKnown bounds the certificates whose verification is remembered.
 const maxKnown = 1024
 
-// Authenticator verifies client certificates. A connection's certificate is verified once and not per request, as long as
-// it is valid and the authorities stay the same.
+// Authenticator verifies client certificates. A connection's certificate is verified once and not per request, as long
+// as it is valid and the authorities stay the same.
 type Authenticator struct {
 	cfg Config
 
@@ -105,7 +105,8 @@ func (a *Authenticator) remember(leaf *x509.Certificate, generation uint64, v ve
 // verify checks the chain and reads the user from its leaf; no user when the subject has no common name.
 func verify(certs []*x509.Certificate, roots *x509.CertPool, now time.Time) (verified, error) {
 	leaf := certs[0]
-	opts := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool(), CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	opts := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool(), CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	for _, c := range certs[1:] {
 		opts.Intermediates.AddCert(c)
 	}

@@ -28,8 +28,10 @@ func newCA(t *testing.T) ca {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	tmpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign}
 	return ca{parse(t, tmpl, tmpl, key, key), key}
 }
 
@@ -45,9 +47,12 @@ func parse(t *testing.T, tmpl, parent *x509.Certificate, key, signer *ecdsa.Priv
 	return c
 }
 
-func (c ca) issue(t *testing.T, cn string, usage x509.ExtKeyUsage, life time.Duration, groups ...string) *x509.Certificate {
-	return parse(t, &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: cn, Organization: groups},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(life), ExtKeyUsage: []x509.ExtKeyUsage{usage}}, c.cert, c.key, c.key)
+func (c ca) issue(t *testing.T, cn string, usage x509.ExtKeyUsage, life time.Duration,
+	groups ...string) *x509.Certificate {
+	return parse(t, &x509.Certificate{SerialNumber: big.NewInt(2),
+		Subject:   pkix.Name{CommonName: cn, Organization: groups},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(life), ExtKeyUsage: []x509.ExtKeyUsage{usage}},
+		c.cert, c.key, c.key)
 }
 
 func (c ca) write(t *testing.T, path string) {
@@ -92,7 +97,8 @@ func TestAuthenticate(t *testing.T) {
 				if (err != nil) != c.wantErr || (u != nil) != (c.user != "") {
 					t.Fatalf("got %v, %v", u, err)
 				}
-				if u != nil && (u.Name != c.user || len(u.Groups) != 2 || u.Extra[CredentialIDKey][0][:11] != "X509SHA256=") {
+				if u != nil && (u.Name != c.user || len(u.Groups) != 2 ||
+					u.Extra[CredentialIDKey][0][:11] != "X509SHA256=") {
 					t.Errorf("got %+v", u)
 				}
 			}
@@ -113,7 +119,8 @@ func TestMemoryEnds(t *testing.T) {
 	now := time.Now()
 	a := New(Config{CA: file, Now: func() time.Time { return now }})
 	r := httptest.NewRequest("GET", "/", nil)
-	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{first.issue(t, "alice", x509.ExtKeyUsageClientAuth, time.Hour)}}
+	r.TLS = &tls.ConnectionState{
+		PeerCertificates: []*x509.Certificate{first.issue(t, "alice", x509.ExtKeyUsageClientAuth, time.Hour)}}
 	if u, err := a.Authenticate(r); u == nil || err != nil {
 		t.Fatalf("got %v, %v", u, err)
 	}

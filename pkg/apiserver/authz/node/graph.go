@@ -13,8 +13,8 @@ import (
 // object names one namespaced object that a node may need, by its resource.
 type object struct{ resource, namespace, name string }
 
-// needsOf returns what p gives its node a right to read: p itself first, then all that it refers to. A mirror pod gives nothing but
-// itself: the node wrote it, and what runs is already known to the node.
+// needsOf returns what p gives its node a right to read: p itself first, then all that it refers to. A mirror pod gives
+// nothing but itself: the node wrote it, and what runs is already known to the node.
 func needsOf(p *corev1.Pod) []object {
 	list := []object{{"pods", p.Namespace, p.Name}}
 	if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
@@ -28,8 +28,9 @@ func needsOf(p *corev1.Pod) []object {
 	return list
 }
 
-// graph knows which node needs which objects, from the pods bound to it, the volumes that their claims are bound to, the volumes attached to it, and
-// the devices on it. It is the follow.Handler of pods; volumes and named are those of the others.
+// graph knows which node needs which objects, from the pods bound to it, the volumes that their claims are bound to,
+// the volumes attached to it, and the devices on it. It is the follow.Handler of pods; volumes and named are those of
+// the others.
 type graph struct {
 	mu    sync.RWMutex
 	pods  map[string]pod // by key
@@ -39,7 +40,8 @@ type graph struct {
 	secrets map[object]map[string]bool
 	// named are the nodes that VolumeAttachments and ResourceSlices name.
 	named map[object]string
-	// changed is closed and replaced when a pod comes to a node, and when a volume gets a claim, or an object names a node.
+	// changed is closed and replaced when a pod comes to a node, and when a volume gets a claim, or an object names a
+	// node.
 	changed chan struct{}
 }
 
@@ -56,8 +58,9 @@ type pod struct {
 }
 
 func newGraph() *graph {
-	return &graph{pods: map[string]pod{}, nodes: map[string]map[object]int{}, volumes: map[string]boundVolume{}, secrets: map[object]map[string]bool{},
-		named: map[object]string{}, changed: make(chan struct{})}
+	return &graph{pods: map[string]pod{}, nodes: map[string]map[object]int{}, volumes: map[string]boundVolume{},
+		secrets: map[object]map[string]bool{},
+		named:   map[object]string{}, changed: make(chan struct{})}
 }
 
 // Put implements follow.Handler.
@@ -122,7 +125,8 @@ func (g *graph) removeLocked(key string) {
 	}
 }
 
-// needs tells whether a pod on node needs o, itself or for a volume that it claims, or o names node; changed is closed when it is worth asking again.
+// needs tells whether a pod on node needs o, itself or for a volume that it claims, or o names node; changed is closed
+// when it is worth asking again.
 func (g *graph) needs(node string, o object) (yes bool, changed <-chan struct{}) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

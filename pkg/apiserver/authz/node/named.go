@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// named is the graph as the follow.Handler of a cluster-scoped resource whose objects name the node that they are about.
+// named is the graph as the follow.Handler of a cluster-scoped resource whose objects name the node that they are
+// about.
 type named struct {
 	g        *graph
 	resource string

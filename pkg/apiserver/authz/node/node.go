@@ -1,6 +1,6 @@
-// Package node authorizes kubelets (user system:node:<name>, group system:nodes): each may read its own node, lease and the
-// pods bound to it, and the secrets, config maps, claims and service accounts that those pods need, and nothing of others.
-// What it may write is narrowed further by the admission plug-in NodeRestriction.
+// Package node authorizes kubelets (user system:node:<name>, group system:nodes): each may read its own node, lease and
+// the pods bound to it, and the secrets, config maps, claims and service accounts that those pods need, and nothing of
+// others. What it may write is narrowed further by the admission plug-in NodeRestriction.
 package node
 
 import (
@@ -22,7 +22,8 @@ import (
 
 // Config is what an Authorizer needs.
 type Config struct {
-	// Pods is where pods are, Volumes where PersistentVolumes, Attachments where VolumeAttachments, Slices where ResourceSlices.
+	// Pods is where pods are, Volumes where PersistentVolumes, Attachments where VolumeAttachments, Slices where
+	// ResourceSlices.
 	Pods, Volumes, Attachments, Slices follow.Resource
 	// Rules are what any node may do where no rule of this package is stricter: those of the ClusterRole system:node.
 	Rules []rbacv1.PolicyRule
@@ -42,7 +43,8 @@ var _ authz.Authorizer = (*Authorizer)(nil)
 func New(cfg Config) *Authorizer {
 	g := newGraph()
 	return &Authorizer{rules: cfg.Rules, graph: g, followers: []*follow.Follower{follow.New(cfg.Pods, g, cfg.Log),
-		follow.New(cfg.Volumes, volumes{g}, cfg.Log), follow.New(cfg.Attachments, named{g, "volumeattachments", attachedTo}, cfg.Log),
+		follow.New(cfg.Volumes, volumes{g}, cfg.Log),
+		follow.New(cfg.Attachments, named{g, "volumeattachments", attachedTo}, cfg.Log),
 		follow.New(cfg.Slices, named{g, "resourceslices", devicesOf}, cfg.Log)}}
 }
 
@@ -55,8 +57,8 @@ func (a *Authorizer) Run(ctx context.Context) error {
 	return all.Wait()
 }
 
-// HasSynced tells whether the graph has all objects that there were when Run started. Before that nodes are refused what only a
-// pod on them gives a right to.
+// HasSynced tells whether the graph has all objects that there were when Run started. Before that nodes are refused
+// what only a pod on them gives a right to.
 func (a *Authorizer) HasSynced() bool {
 	for _, f := range a.followers {
 		if !f.HasSynced() {
@@ -99,7 +101,8 @@ func (a *Authorizer) Authorize(ctx context.Context, at authz.Attributes) (authz.
 }
 
 // authorize applies the strict rules; decided is false where only the common rules speak.
-func (a *Authorizer) authorize(ctx context.Context, node string, at *authz.Attributes) (reason string, decided, allowed bool) {
+func (a *Authorizer) authorize(ctx context.Context, node string, at *authz.Attributes) (reason string, decided,
+	allowed bool) {
 	switch at.APIGroup + "/" + at.Resource {
 	case "/secrets", "/configmaps":
 		reason, allowed = a.readNeeded(ctx, node, at)
@@ -129,8 +132,8 @@ func (a *Authorizer) authorize(ctx context.Context, node string, at *authz.Attri
 	return reason, true, allowed
 }
 
-// lag is how long a node that asks for what nobody on it seems to need is kept waiting for the news of a pod that was bound
-// to it just now: the kubelet may hear of it a moment earlier than this package does.
+// lag is how long a node that asks for what nobody on it seems to need is kept waiting for the news of a pod that was
+// bound to it just now: the kubelet may hear of it a moment earlier than this package does.
 const lag = 100 * time.Millisecond
 
 func (a *Authorizer) related(ctx context.Context, node string, o object) (reason string, ok bool) {
@@ -196,7 +199,8 @@ func (a *Authorizer) serviceAccount(ctx context.Context, node string, at *authz.
 	return a.related(ctx, node, object{at.Resource, at.Namespace, at.Name})
 }
 
-func (a *Authorizer) pods(ctx context.Context, node string, at *authz.Attributes) (reason string, decided, allowed bool) {
+func (a *Authorizer) pods(ctx context.Context, node string, at *authz.Attributes) (reason string, decided,
+	allowed bool) {
 	switch {
 	case at.Verb == "get" && at.Subresource == "":
 		reason, allowed = a.related(ctx, node, object{"pods", at.Namespace, at.Name})
@@ -214,7 +218,8 @@ func (a *Authorizer) pods(ctx context.Context, node string, at *authz.Attributes
 	return "", false, false
 }
 
-// slices: a node keeps the ResourceSlices of its own devices, and none of others. What a new one says is looked at by NodeRestriction.
+// slices: a node keeps the ResourceSlices of its own devices, and none of others. What a new one says is looked at by
+// NodeRestriction.
 func (a *Authorizer) slices(ctx context.Context, node string, at *authz.Attributes) (string, bool) {
 	if at.Subresource != "" {
 		return "cannot authorize ResourceSlice subresources", false
@@ -225,7 +230,8 @@ func (a *Authorizer) slices(ctx context.Context, node string, at *authz.Attribut
 	case "get", "update", "patch", "delete":
 		return a.related(ctx, node, object{at.Resource, "", at.Name})
 	case "list", "watch", "deletecollection":
-		return "can only list/watch/deletecollection resourceslices with nodeName field selector", selects(at.FieldSelector, node)
+		return "can only list/watch/deletecollection resourceslices with nodeName field selector",
+			selects(at.FieldSelector, node)
 	}
 	return "can only get, list, watch, create, update, patch, delete, or deletecollection ResourceSlices", false
 }

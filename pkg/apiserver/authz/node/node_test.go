@@ -20,13 +20,22 @@ import (
 func newPod(name, node string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: corev1.PodSpec{
 		NodeName: node, ServiceAccountName: "sa", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}},
-		InitContainers: []corev1.Container{{EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "from"}}}}}},
-		Containers:     []corev1.Container{{Env: []corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "key"}}}}}}},
+		InitContainers: []corev1.Container{
+			{EnvFrom: []corev1.EnvFromSource{
+				{ConfigMapRef: &corev1.ConfigMapEnvSource{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "from"}}}}}},
+		Containers: []corev1.Container{
+			{Env: []corev1.EnvVar{{ValueFrom: &corev1.EnvVarSource{
+				SecretKeyRef: &corev1.SecretKeySelector{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "key"}}}}}}},
 		Volumes: []corev1.Volume{
 			{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "vol"}}},
-			{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}}},
-			{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}}}}}}},
+			{VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}}},
+			{VolumeSource: corev1.VolumeSource{
+				Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+					{ConfigMap: &corev1.ConfigMapProjection{
+						LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}}}}}}},
 		}}}
 }
 
@@ -63,7 +72,9 @@ func start(t *testing.T, rules ...rbacv1.PolicyRule) (a *Authorizer, sync func()
 	may := make(chan struct{})
 	none := make(chan struct{})
 	close(none)
-	a = New(Config{Pods: follow.Resource{Source: pods{may}}, Volumes: follow.Resource{Source: pods{none}}, Attachments: follow.Resource{Source: pods{none}}, Slices: follow.Resource{Source: pods{none}}, Log: slog.New(slog.DiscardHandler), Rules: rules})
+	a = New(Config{Pods: follow.Resource{Source: pods{may}}, Volumes: follow.Resource{Source: pods{none}},
+		Attachments: follow.Resource{Source: pods{none}}, Slices: follow.Resource{Source: pods{none}},
+		Log: slog.New(slog.DiscardHandler), Rules: rules})
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { done <- a.Run(ctx) }()
@@ -87,21 +98,24 @@ func TestAuthorizeBeforeSync(t *testing.T) {
 	a, sync := start(t)
 	a.graph.Put("/registry/pods/ns/p", newPod("p", "n1"))
 	get := func(name string) (authz.Decision, string) {
-		d, reason, err := a.Authorize(t.Context(), authz.Attributes{User: &request.User{Name: "system:node:n1", Groups: []string{request.GroupNodes}},
-			Info: request.Info{IsResource: true, Verb: "get", Resource: "secrets", Namespace: "ns", Name: name}})
+		d, reason, err := a.Authorize(t.Context(),
+			authz.Attributes{User: &request.User{Name: "system:node:n1", Groups: []string{request.GroupNodes}},
+				Info: request.Info{IsResource: true, Verb: "get", Resource: "secrets", Namespace: "ns", Name: name}})
 		if err != nil {
 			t.Error(err)
 		}
 		return d, reason
 	}
-	if d, reason := get("later"); a.HasSynced() || d != authz.NoOpinion || reason != "the pods of node 'n1' are not known yet" {
+	if d, reason := get("later"); a.HasSynced() || d != authz.NoOpinion ||
+		reason != "the pods of node 'n1' are not known yet" {
 		t.Errorf("before the sync (%v): %v %q", a.HasSynced(), d, reason)
 	}
 	if d, _ := get("vol"); d != authz.Allow {
 		t.Errorf("what a known pod needs: %v", d)
 	}
 	sync()
-	if d, reason := get("later"); !a.HasSynced() || d != authz.NoOpinion || reason != "no relationship found between node 'n1' and this object" {
+	if d, reason := get("later"); !a.HasSynced() || d != authz.NoOpinion ||
+		reason != "no relationship found between node 'n1' and this object" {
 		t.Errorf("after the sync (%v): %v %q", a.HasSynced(), d, reason)
 	}
 }
@@ -110,15 +124,18 @@ func TestAuthorizeBeforeSync(t *testing.T) {
 func TestAuthorize(t *testing.T) {
 	t.Parallel()
 	a, sync := start(t,
-		rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"services", "nodes", "pods", "secrets"}},
-		rbacv1.PolicyRule{Verbs: []string{"create", "patch"}, APIGroups: []string{""}, Resources: []string{"nodes", "pods", "persistentvolumeclaims/status"}})
+		rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""},
+			Resources: []string{"services", "nodes", "pods", "secrets"}},
+		rbacv1.PolicyRule{Verbs: []string{"create", "patch"}, APIGroups: []string{""},
+			Resources: []string{"nodes", "pods", "persistentvolumeclaims/status"}})
 	sync()
 	a.graph.Put("/registry/pods/ns/p", newPod("p", "n1"))
 	a.graph.Put("/registry/pods/ns/q", newPod("q", "n2"))
 	a.graph.Put("/registry/pods/ns/waiting", newPod("waiting", ""))
 	const unrelated = "no relationship found between node 'n1' and this object"
 	res := func(verb, resource, sub, ns, name string) request.Info {
-		return request.Info{IsResource: true, Verb: verb, Resource: resource, Subresource: sub, Namespace: ns, Name: name}
+		return request.Info{IsResource: true, Verb: verb, Resource: resource, Subresource: sub, Namespace: ns,
+			Name: name}
 	}
 	leases := func(verb, ns, name string) request.Info {
 		i := res(verb, "leases", "", ns, name)
@@ -143,13 +160,18 @@ func TestAuthorize(t *testing.T) {
 	v.Put("/registry/persistentvolumes/released", bound("released", "claim", "other"))
 	v.Put("/registry/persistentvolumes/released", &corev1.PersistentVolume{})
 	attached := func(name, node string) {
-		named{a.graph, "volumeattachments", attachedTo}.Put("/registry/volumeattachments/"+name, &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{NodeName: node}})
+		named{a.graph, "volumeattachments", attachedTo}.Put("/registry/volumeattachments/"+name,
+			&storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{NodeName: node}})
 	}
 	lists := named{a.graph, "resourceslices", devicesOf}
-	lists.Put("/registry/resourceslices/mine", &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{NodeName: new("n1")}})
-	lists.Put("/registry/resourceslices/theirs", &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{NodeName: new("n2")}})
-	lists.Put("/registry/resourceslices/all", &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{AllNodes: new(true)}})
-	lists.Put("/registry/resourceslices/gone", &resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{NodeName: new("n1")}})
+	lists.Put("/registry/resourceslices/mine",
+		&resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{NodeName: new("n1")}})
+	lists.Put("/registry/resourceslices/theirs",
+		&resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{NodeName: new("n2")}})
+	lists.Put("/registry/resourceslices/all",
+		&resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{AllNodes: new(true)}})
+	lists.Put("/registry/resourceslices/gone",
+		&resourcev1.ResourceSlice{Spec: resourcev1.ResourceSliceSpec{NodeName: new("n1")}})
 	lists.Delete("/registry/resourceslices/gone")
 	slice := func(verb, sub, name, selector string) request.Info {
 		i := res(verb, "resourceslices", sub, "", name)
@@ -169,49 +191,60 @@ func TestAuthorize(t *testing.T) {
 		want   bool
 		reason string
 	}{
-		"make a slice":               {slice("create", "", "", ""), true, ""},
-		"its slice":                  {slice("delete", "", "mine", ""), true, ""},
-		"another's slice":            {slice("delete", "", "theirs", ""), false, unrelated},
-		"a slice of all nodes":       {slice("update", "", "all", ""), false, unrelated},
-		"a slice that is gone":       {slice("get", "", "gone", ""), false, unrelated},
-		"its slices":                 {slice("deletecollection", "", "", "spec.nodeName=n1"), true, ""},
-		"another's slices":           {slice("deletecollection", "", "", "spec.nodeName=n2"), false, selectSlices},
-		"all slices":                 {slice("list", "", "", ""), false, selectSlices},
-		"part of a slice":            {slice("get", "status", "mine", ""), false, "cannot authorize ResourceSlice subresources"},
-		"a volume's secret":          {res("get", "secrets", "", "ns", "vol"), true, ""},
-		"a pull secret":              {res("watch", "secrets", "", "ns", "pull"), true, ""},
-		"a variable's secret":        {res("get", "secrets", "", "ns", "key"), true, ""},
-		"a variable's config map":    {res("get", "configmaps", "", "ns", "from"), true, ""},
-		"a projected config map":     {res("get", "configmaps", "", "ns", "kube-root-ca.crt"), true, ""},
-		"another secret":             {res("get", "secrets", "", "ns", "x"), false, unrelated},
-		"of another namespace":       {res("get", "secrets", "", "other", "vol"), false, unrelated},
-		"all secrets":                {res("list", "secrets", "", "ns", ""), false, "No Object name found"},
-		"all secrets everywhere":     {res("list", "secrets", "", "", ""), false, "can only read namespaced object of this type"},
-		"change a secret":            {res("update", "secrets", "", "ns", "vol"), false, "can only read resources of this type"},
-		"a token":                    {res("create", "serviceaccounts", "token", "ns", "sa"), true, ""},
-		"another's token":            {res("create", "serviceaccounts", "token", "ns", "other"), false, unrelated},
-		"its pod":                    {res("get", "pods", "", "ns", "p"), true, ""},
-		"another's pod":              {res("get", "pods", "", "ns", "q"), false, unrelated},
-		"its pod, listed":            {res("list", "pods", "", "ns", "p"), true, ""},
-		"another's pod, listed":      {res("list", "pods", "", "ns", "q"), false, unrelated},
-		"all pods":                   {res("list", "pods", "", "", ""), false, "can only list/watch pods with spec.nodeName field selector"},
-		"its pods":                   {selecting("spec.nodeName=n1"), true, ""},
-		"another's pods":             {selecting("spec.nodeName=n2"), false, "can only list/watch pods with spec.nodeName field selector"},
-		"all but its pods":           {selecting("spec.nodeName!=n1"), false, "can only list/watch pods with spec.nodeName field selector"},
-		"its node":                   {res("get", "nodes", "", "", "n1"), true, ""},
-		"another node":               {res("get", "nodes", "", "", "n2"), false, "node 'n1' cannot read 'n2', only its own Node object"},
-		"register":                   {res("create", "nodes", "", "", ""), true, ""},
-		"its lease":                  {leases("update", "kube-node-lease", "n1"), true, ""},
-		"another's lease":            {leases("update", "kube-node-lease", "n2"), false, "can only access node lease with the same name as the requesting node"},
-		"a lease elsewhere":          {leases("create", "default", ""), false, `can only access leases in the "kube-node-lease" system namespace`},
-		"a claim's growth":           {res("patch", "persistentvolumeclaims", "status", "ns", "claim"), true, ""},
-		"another claim's growth":     {res("patch", "persistentvolumeclaims", "status", "ns", "x"), false, unrelated},
-		"read a claim's growth":      {res("get", "persistentvolumeclaims", "status", "ns", "claim"), false, "can only update or patch the status of this type"},
-		"its pod's volume":           {res("get", "persistentvolumes", "", "", "pv"), true, ""},
-		"another's volume":           {res("get", "persistentvolumes", "", "", "other"), false, unrelated},
-		"a volume without a claim":   {res("get", "persistentvolumes", "", "", "free"), false, unrelated},
-		"a volume given back":        {res("get", "persistentvolumes", "", "", "released"), false, unrelated},
-		"all volumes":                {res("list", "persistentvolumes", "", "", ""), false, "can only get individual resources of this type"},
+		"make a slice":         {slice("create", "", "", ""), true, ""},
+		"its slice":            {slice("delete", "", "mine", ""), true, ""},
+		"another's slice":      {slice("delete", "", "theirs", ""), false, unrelated},
+		"a slice of all nodes": {slice("update", "", "all", ""), false, unrelated},
+		"a slice that is gone": {slice("get", "", "gone", ""), false, unrelated},
+		"its slices":           {slice("deletecollection", "", "", "spec.nodeName=n1"), true, ""},
+		"another's slices":     {slice("deletecollection", "", "", "spec.nodeName=n2"), false, selectSlices},
+		"all slices":           {slice("list", "", "", ""), false, selectSlices},
+		"part of a slice": {slice("get", "status", "mine", ""), false,
+			"cannot authorize ResourceSlice subresources"},
+		"a volume's secret":       {res("get", "secrets", "", "ns", "vol"), true, ""},
+		"a pull secret":           {res("watch", "secrets", "", "ns", "pull"), true, ""},
+		"a variable's secret":     {res("get", "secrets", "", "ns", "key"), true, ""},
+		"a variable's config map": {res("get", "configmaps", "", "ns", "from"), true, ""},
+		"a projected config map":  {res("get", "configmaps", "", "ns", "kube-root-ca.crt"), true, ""},
+		"another secret":          {res("get", "secrets", "", "ns", "x"), false, unrelated},
+		"of another namespace":    {res("get", "secrets", "", "other", "vol"), false, unrelated},
+		"all secrets":             {res("list", "secrets", "", "ns", ""), false, "No Object name found"},
+		"all secrets everywhere": {res("list", "secrets", "", "", ""), false,
+			"can only read namespaced object of this type"},
+		"change a secret": {res("update", "secrets", "", "ns", "vol"), false,
+			"can only read resources of this type"},
+		"a token":               {res("create", "serviceaccounts", "token", "ns", "sa"), true, ""},
+		"another's token":       {res("create", "serviceaccounts", "token", "ns", "other"), false, unrelated},
+		"its pod":               {res("get", "pods", "", "ns", "p"), true, ""},
+		"another's pod":         {res("get", "pods", "", "ns", "q"), false, unrelated},
+		"its pod, listed":       {res("list", "pods", "", "ns", "p"), true, ""},
+		"another's pod, listed": {res("list", "pods", "", "ns", "q"), false, unrelated},
+		"all pods": {res("list", "pods", "", "", ""), false,
+			"can only list/watch pods with spec.nodeName field selector"},
+		"its pods": {selecting("spec.nodeName=n1"), true, ""},
+		"another's pods": {selecting("spec.nodeName=n2"), false,
+			"can only list/watch pods with spec.nodeName field selector"},
+		"all but its pods": {selecting("spec.nodeName!=n1"), false,
+			"can only list/watch pods with spec.nodeName field selector"},
+		"its node": {res("get", "nodes", "", "", "n1"), true, ""},
+		"another node": {res("get", "nodes", "", "", "n2"), false,
+			"node 'n1' cannot read 'n2', only its own Node object"},
+		"register":  {res("create", "nodes", "", "", ""), true, ""},
+		"its lease": {leases("update", "kube-node-lease", "n1"), true, ""},
+		"another's lease": {leases("update", "kube-node-lease", "n2"), false,
+			"can only access node lease with the same name as the requesting node"},
+		"a lease elsewhere": {leases("create", "default", ""), false,
+			`can only access leases in the "kube-node-lease" system namespace`},
+		"a claim's growth":       {res("patch", "persistentvolumeclaims", "status", "ns", "claim"), true, ""},
+		"another claim's growth": {res("patch", "persistentvolumeclaims", "status", "ns", "x"), false, unrelated},
+		"read a claim's growth": {res("get", "persistentvolumeclaims", "status", "ns", "claim"), false,
+			"can only update or patch the status of this type"},
+		"its pod's volume":         {res("get", "persistentvolumes", "", "", "pv"), true, ""},
+		"another's volume":         {res("get", "persistentvolumes", "", "", "other"), false, unrelated},
+		"a volume without a claim": {res("get", "persistentvolumes", "", "", "free"), false, unrelated},
+		"a volume given back":      {res("get", "persistentvolumes", "", "", "released"), false, unrelated},
+		"all volumes": {res("list", "persistentvolumes", "", "", ""), false,
+			"can only get individual resources of this type"},
 		"its volume's secret":        {res("get", "secrets", "", "csi", "stage"), true, ""},
 		"another volume's secret":    {res("get", "secrets", "", "csi", "other"), false, unrelated},
 		"an attachment to it":        {attachment("va"), true, ""},
@@ -226,24 +259,28 @@ func TestAuthorize(t *testing.T) {
 			if (d == authz.Allow) != c.want || reason != c.reason || err != nil {
 				t.Errorf("got %v %q %v", d, reason, err)
 			}
-			if d, _, _ := a.Authorize(context.Background(), authz.Attributes{User: &request.User{Name: "system:node:n1"}, Info: c.info}); d != authz.NoOpinion {
+			if d, _, _ := a.Authorize(context.Background(),
+				authz.Attributes{User: &request.User{Name: "system:node:n1"}, Info: c.info}); d != authz.NoOpinion {
 				t.Error("somebody with a node's name and not of its group got an answer")
 			}
 		})
 	}
 }
 
-// A mirror pod is written by the node itself: what it refers to is not opened to the node, or the node could read every secret.
+// A mirror pod is written by the node itself: what it refers to is not opened to the node, or the node could read every
+// secret.
 func TestMirrorPodsGiveNoRights(t *testing.T) {
 	t.Parallel()
 	a := New(Config{Log: slog.New(slog.DiscardHandler)})
 	mirror := newPod("m", "n1")
 	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
 	mirror.Spec.Volumes = append(mirror.Spec.Volumes,
-		corev1.Volume{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: &corev1.LocalObjectReference{Name: "csi"}}}})
+		corev1.Volume{VolumeSource: corev1.VolumeSource{
+			CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: &corev1.LocalObjectReference{Name: "csi"}}}})
 	a.graph.Put("/registry/pods/ns/m", mirror)
 	for o, want := range map[object]bool{
-		{"pods", "ns", "m"}: true, {"secrets", "ns", "csi"}: false, {"secrets", "ns", "pull"}: false, {"secrets", "ns", "vol"}: false,
+		{"pods", "ns", "m"}: true, {"secrets", "ns", "csi"}: false, {"secrets", "ns", "pull"}: false,
+		{"secrets", "ns", "vol"}:     false,
 		{"configmaps", "ns", "from"}: false, {"serviceaccounts", "ns", "sa"}: false,
 	} {
 		if yes, _ := a.graph.needs("n1", o); yes != want {

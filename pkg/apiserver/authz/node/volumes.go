@@ -76,7 +76,8 @@ func volumeSecrets(pv *corev1.PersistentVolume) []object {
 	}
 	switch s := &pv.Spec.PersistentVolumeSource; {
 	case s.CSI != nil:
-		for _, r := range []*corev1.SecretReference{s.CSI.NodeStageSecretRef, s.CSI.NodePublishSecretRef, s.CSI.NodeExpandSecretRef} {
+		for _, r := range []*corev1.SecretReference{s.CSI.NodeStageSecretRef, s.CSI.NodePublishSecretRef,
+			s.CSI.NodeExpandSecretRef} {
 			ref(r)
 		}
 	case s.ISCSI != nil:

@@ -36,7 +36,8 @@ type index struct {
 }
 
 func newIndex() *index {
-	return &index{roles: map[name][]rbacv1.PolicyRule{}, bindings: map[name]*grant{}, bySubject: map[string]map[subject][]*grant{}}
+	return &index{roles: map[name][]rbacv1.PolicyRule{}, bindings: map[name]*grant{},
+		bySubject: map[string]map[subject][]*grant{}}
 }
 
 // nameOf reads namespace and name from the end of a key below prefix.
@@ -162,9 +163,10 @@ func subjectOf(s rbacv1.Subject, bindingNamespace string) subject {
 	return subject{rbacv1.UserKind, request.ServiceAccountPrefix + ns + ":" + s.Name}
 }
 
-// visit calls f with every rule that user has in namespace (cluster-wide rules always) until f returns false, and returns
-// the roles that bindings name and that are not there.
-func (i *index) visit(user *request.User, namespace string, f func(g *grant, s subject, r *rbacv1.PolicyRule) bool) (missing []error) {
+// visit calls f with every rule that user has in namespace (cluster-wide rules always) until f returns false, and
+// returns the roles that bindings name and that are not there.
+func (i *index) visit(user *request.User, namespace string,
+	f func(g *grant, s subject, r *rbacv1.PolicyRule) bool) (missing []error) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	scopes := []string{"", namespace}

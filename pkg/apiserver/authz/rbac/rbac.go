@@ -1,5 +1,5 @@
-// Package rbac authorizes by Roles, ClusterRoles and their bindings. It keeps them in an index by subject, fed by watches on
-// storage: an answer reads only what is bound to the caller and his groups.
+// Package rbac authorizes by Roles, ClusterRoles and their bindings. It keeps them in an index by subject, fed by
+// watches on storage: an answer reads only what is bound to the caller and his groups.
 package rbac
 
 import (
@@ -71,8 +71,8 @@ func (a *Authorizer) HasSynced() bool {
 	return !slices.ContainsFunc(a.followers, func(f *follow.Follower) bool { return !f.HasSynced() })
 }
 
-// Knows tells whether the index has a role and a binding of these namespaces and names; "" is the namespace of ClusterRoles
-// and ClusterRoleBindings, and an empty name asks nothing.
+// Knows tells whether the index has a role and a binding of these namespaces and names; "" is the namespace of
+// ClusterRoles and ClusterRoleBindings, and an empty name asks nothing.
 func (a *Authorizer) Knows(role, binding types.NamespacedName) bool {
 	return a.index.knows(role, binding)
 }

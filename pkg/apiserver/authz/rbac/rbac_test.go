@@ -23,7 +23,8 @@ type world struct {
 
 func newWorld() *world {
 	res := func(name string) follow.Resource { return follow.Resource{Prefix: "/registry/" + name + "/"} }
-	a := New(Config{Roles: res("roles"), ClusterRoles: res("clusterroles"), RoleBindings: res("rolebindings"), ClusterRoleBindings: res("clusterrolebindings"), Log: slog.New(slog.DiscardHandler)})
+	a := New(Config{Roles: res("roles"), ClusterRoles: res("clusterroles"), RoleBindings: res("rolebindings"),
+		ClusterRoleBindings: res("clusterrolebindings"), Log: slog.New(slog.DiscardHandler)})
 	a.followers = nil // nothing to wait for
 	return &world{a, roleHandler{a.index, "/registry/roles/"}, roleHandler{a.index, "/registry/clusterroles/"},
 		bindingHandler{a.index, "/registry/rolebindings/"}, bindingHandler{a.index, "/registry/clusterrolebindings/"}}
@@ -36,10 +37,12 @@ func rules(verb, resource string) []rbacv1.PolicyRule {
 func (w *world) bind(ns, name, roleKind, role string, subjects ...rbacv1.Subject) {
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: roleKind, Name: role}
 	if ns == "" {
-		w.clusterBindings.Put("/registry/clusterrolebindings/"+name, &rbacv1.ClusterRoleBinding{RoleRef: ref, Subjects: subjects})
+		w.clusterBindings.Put("/registry/clusterrolebindings/"+name,
+			&rbacv1.ClusterRoleBinding{RoleRef: ref, Subjects: subjects})
 		return
 	}
-	w.bindings.Put("/registry/rolebindings/"+ns+"/"+name, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns}, RoleRef: ref, Subjects: subjects})
+	w.bindings.Put("/registry/rolebindings/"+ns+"/"+name,
+		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns}, RoleRef: ref, Subjects: subjects})
 }
 
 func TestAuthorize(t *testing.T) {
@@ -58,17 +61,25 @@ func TestAuthorize(t *testing.T) {
 		want     bool
 		reason   string
 	}{
-		"by a group, everywhere":      {request.User{Name: "x", Groups: []string{"devs"}}, "zzz", "pods", true, `RBAC: allowed by ClusterRoleBinding "all" of ClusterRole "reader" to Group "devs"`},
-		"by a group, at cluster":      {request.User{Name: "x", Groups: []string{"devs"}}, "", "pods", true, `RBAC: allowed by ClusterRoleBinding "all" of ClusterRole "reader" to Group "devs"`},
-		"a user is not a group":       {request.User{Name: "devs"}, "zzz", "pods", false, ""},
-		"by a role":                   {request.User{Name: "alice"}, "a", "secrets", true, `RBAC: allowed by RoleBinding "one/a" of Role "reader" to User "alice"`},
-		"not in another namespace":    {request.User{Name: "alice"}, "c", "secrets", false, ""},
-		"a cluster role in one place": {request.User{Name: "alice"}, "b", "pods", true, `RBAC: allowed by RoleBinding "two/b" of ClusterRole "reader" to User "alice"`},
-		"a binding's own namespace":   {request.User{Name: "system:serviceaccount:a:bot"}, "a", "secrets", true, `RBAC: allowed by RoleBinding "one/a" of Role "reader" to User "system:serviceaccount:a:bot"`},
-		"another's service account":   {request.User{Name: "system:serviceaccount:b:bot"}, "a", "secrets", false, ""},
-		"a role that is not there":    {request.User{Name: "alice"}, "b", "secrets", false, `RBAC: role.rbac.authorization.k8s.io "nope" not found`},
+		"by a group, everywhere": {request.User{Name: "x", Groups: []string{"devs"}}, "zzz", "pods", true,
+			`RBAC: allowed by ClusterRoleBinding "all" of ClusterRole "reader" to Group "devs"`},
+		"by a group, at cluster": {request.User{Name: "x", Groups: []string{"devs"}}, "", "pods", true,
+			`RBAC: allowed by ClusterRoleBinding "all" of ClusterRole "reader" to Group "devs"`},
+		"a user is not a group": {request.User{Name: "devs"}, "zzz", "pods", false, ""},
+		"by a role": {request.User{Name: "alice"}, "a", "secrets", true,
+			`RBAC: allowed by RoleBinding "one/a" of Role "reader" to User "alice"`},
+		"not in another namespace": {request.User{Name: "alice"}, "c", "secrets", false, ""},
+		"a cluster role in one place": {request.User{Name: "alice"}, "b", "pods", true,
+			`RBAC: allowed by RoleBinding "two/b" of ClusterRole "reader" to User "alice"`},
+		"a binding's own namespace": {request.User{Name: "system:serviceaccount:a:bot"}, "a", "secrets", true,
+			`RBAC: allowed by RoleBinding "one/a" of Role "reader" to User "system:serviceaccount:a:bot"`},
+		"another's service account": {request.User{Name: "system:serviceaccount:b:bot"}, "a", "secrets", false, ""},
+		"a role that is not there": {request.User{Name: "alice"}, "b", "secrets", false,
+			`RBAC: role.rbac.authorization.k8s.io "nope" not found`},
 	} {
-		d, reason, err := w.Authorize(context.Background(), authz.Attributes{User: &c.user, Info: request.Info{IsResource: true, Verb: "get", Resource: c.what, Namespace: c.ns, Name: "n"}})
+		d, reason, err := w.Authorize(context.Background(),
+			authz.Attributes{User: &c.user,
+				Info: request.Info{IsResource: true, Verb: "get", Resource: c.what, Namespace: c.ns, Name: "n"}})
 		if (d == authz.Allow) != c.want || d == authz.Deny || reason != c.reason || err != nil {
 			t.Errorf("%s: got %v %q %v", name, d, reason, err)
 		}
@@ -86,7 +97,9 @@ func TestIndexForgets(t *testing.T) {
 	alice := rbacv1.Subject{Kind: "User", Name: "alice"}
 	w.clusterRoles.Put("/registry/clusterroles/r", &rbacv1.ClusterRole{Rules: rules("get", "pods")})
 	may := func() bool {
-		d, _, _ := w.Authorize(context.Background(), authz.Attributes{User: &request.User{Name: "alice"}, Info: request.Info{IsResource: true, Verb: "get", Resource: "pods", Namespace: "a"}})
+		d, _, _ := w.Authorize(context.Background(),
+			authz.Attributes{User: &request.User{Name: "alice"},
+				Info: request.Info{IsResource: true, Verb: "get", Resource: "pods", Namespace: "a"}})
 		return d == authz.Allow
 	}
 	steps := []struct {
@@ -122,7 +135,8 @@ func TestKnows(t *testing.T) {
 	for _, c := range []struct {
 		role, binding types.NamespacedName
 		want          bool
-	}{{n("a", "r"), n("", "b"), true}, {n("a", "r"), n("", ""), true}, {n("", "r"), n("", "b"), false}, {n("", ""), n("a", "b"), false}} {
+	}{{n("a", "r"), n("", "b"), true}, {n("a", "r"), n("", ""), true}, {n("", "r"), n("", "b"), false},
+		{n("", ""), n("a", "b"), false}} {
 		if got := w.Knows(c.role, c.binding); got != c.want {
 			t.Errorf("%v and %v: %t", c.role, c.binding, got)
 		}

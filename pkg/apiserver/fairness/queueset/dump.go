@@ -19,7 +19,8 @@ func (s *Set) Active() int { return len(s.queues) }
 func (s *Set) Queue(index int) Queue {
 	out := Queue{Index: index}
 	if q := s.queues[index]; q != nil {
-		out = Queue{Index: index, Waiting: q.length, Executing: q.running, Seats: q.runningSeats, WaitingSeats: q.waitingSeats, NextR: q.start, Work: guess * float64(q.waitingSeats)}
+		out = Queue{Index: index, Waiting: q.length, Executing: q.running, Seats: q.runningSeats,
+			WaitingSeats: q.waitingSeats, NextR: q.start, Work: guess * float64(q.waitingSeats)}
 	}
 	return out
 }
@@ -27,8 +28,8 @@ func (s *Set) Queue(index int) Queue {
 // Queues is how many queues there are.
 func (s *Set) Queues() int { return s.cfg.Queues }
 
-// Requests calls yield with each request that waits, with its queue and its place there, from 0, and then with those that run, for which the
-// place, and without queues the queue, too, is -1. It ends when yield returns false.
+// Requests calls yield with each request that waits, with its queue and its place there, from 0, and then with those
+// that run, for which the place, and without queues the queue, too, is -1. It ends when yield returns false.
 func (s *Set) Requests(yield func(r *Request, queue, place int) bool) {
 	for _, q := range s.line {
 		place := 0

@@ -1,9 +1,11 @@
 package queueset
 
-// MaxHand is the most queues that a flow is dealt: what validation allows (60 bits of a hash, and no more than there are queues).
+// MaxHand is the most queues that a flow is dealt: what validation allows (60 bits of a hash, and no more than there
+// are queues).
 const MaxHand = 15
 
-// hand deals cards of a deck of cards numbered from 0, none twice, as hash says: each hand is as likely as any other if the hash is random.
+// hand deals cards of a deck of cards numbered from 0, none twice, as hash says: each hand is as likely as any other if
+// the hash is random.
 type hand struct {
 	hash uint64
 	deck int

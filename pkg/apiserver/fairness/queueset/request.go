@@ -2,7 +2,8 @@ package queueset
 
 import "time"
 
-// Request is one request's place in a Set. The caller fills in what is exported and leaves it alone until the request is over.
+// Request is one request's place in a Set. The caller fills in what is exported and leaves it alone until the request
+// is over.
 type Request struct {
 	// Hash is that of the flow.
 	Hash uint64
@@ -97,7 +98,8 @@ type queue struct {
 	runningSeats int
 	// start is the R at which the next request would begin if those that run were over already, each after a guess.
 	start float64
-	// begun adds up width times beginning, in seconds, of the requests that run, and accruing their widths: see progress.
+	// begun adds up width times beginning, in seconds, of the requests that run, and accruing their widths: see
+	// progress.
 	begun    float64
 	accruing int
 	// at is the position among the queues with waiting requests, -1 without.

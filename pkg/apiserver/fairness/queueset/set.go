@@ -31,7 +31,8 @@ const (
 	NoSeat
 )
 
-// Set is the seats and queues of a level. It is for one goroutine at a time. All times are since a fixed moment, and do not go back.
+// Set is the seats and queues of a level. It is for one goroutine at a time. All times are since a fixed moment, and do
+// not go back.
 type Set struct {
 	cfg   Config
 	limit int
@@ -54,8 +55,8 @@ type Set struct {
 	meter meter
 }
 
-// New returns a set with that many seats, at the time now. start is called, from within the other methods, for each request that had to
-// wait and may run now.
+// New returns a set with that many seats, at the time now. start is called, from within the other methods, for each
+// request that had to wait and may run now.
 func New(cfg Config, limit int, now time.Duration, start func(*Request)) *Set {
 	return &Set{cfg: cfg, limit: limit, start: start, queues: map[int]*queue{}, now: now}
 }
@@ -103,7 +104,8 @@ func (s *Set) Leave(now time.Duration, r *Request) bool {
 	return true
 }
 
-// Finish tells that a request has run. If it has final seats, it takes these now, until Release; done tells whether it is over.
+// Finish tells that a request has run. If it has final seats, it takes these now, until Release; done tells whether it
+// is over.
 func (s *Set) Finish(now time.Duration, r *Request) (done bool) {
 	s.advance(now)
 	if r.queue != nil {
@@ -173,7 +175,8 @@ func (s *Set) advance(now time.Duration) {
 // raise notes that more seats are asked for than before.
 func (s *Set) raise() { s.meter.high = max(s.meter.high, s.demand()) }
 
-// fits tells whether a request of that width may run now. One that is wider than what is left by shrinking limits runs alone.
+// fits tells whether a request of that width may run now. One that is wider than what is left by shrinking limits runs
+// alone.
 func (s *Set) fits(width int) bool {
 	return s.limit > 0 && (s.seats == 0 || s.seats+width <= s.limit)
 }
@@ -254,8 +257,8 @@ func (s *Set) dequeue(q *queue, r *Request) {
 	s.line, q.at = s.line[:n], -1
 }
 
-// dispatch lets those run whose turn it is while there are seats. If there are too few for the next one, these are saved for it.
-// arriving is the request that is being taken in, whose caller is told otherwise.
+// dispatch lets those run whose turn it is while there are seats. If there are too few for the next one, these are
+// saved for it. arriving is the request that is being taken in, whose caller is told otherwise.
 func (s *Set) dispatch(arriving *Request) {
 	for len(s.line) > 0 {
 		q := s.next()
@@ -272,7 +275,8 @@ func (s *Set) dispatch(arriving *Request) {
 	}
 }
 
-// next is the queue whose first request would be over first, or of several the one that follows the last one round the table.
+// next is the queue whose first request would be over first, or of several the one that follows the last one round the
+// table.
 func (s *Set) next() *queue {
 	best, earliest := (*queue)(nil), math.Inf(1)
 	for _, q := range s.line {

@@ -25,7 +25,8 @@ type world struct {
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{t: t, rand: rand.New(rand.NewPCG(seed, 1)), waiting: map[*Request]bool{}, running: map[*Request]bool{}, lingering: map[*Request]bool{}, seats: map[*Request]int{}}
+	w := &world{t: t, rand: rand.New(rand.NewPCG(seed, 1)), waiting: map[*Request]bool{}, running: map[*Request]bool{},
+		lingering: map[*Request]bool{}, seats: map[*Request]int{}}
 	w.cfg, w.limit = w.config(), w.rand.IntN(12)
 	w.set = New(w.cfg, w.limit, 0, w.started)
 	return w
@@ -136,7 +137,8 @@ func (w *world) check() {
 		seats += n
 	}
 	if s.Seats() != seats || s.Waiting() != len(w.waiting) || s.Executing() != len(w.running)+len(w.lingering) {
-		w.t.Fatalf("seats %d, waiting %d, executing %d; want %d, %d, %d", s.Seats(), s.Waiting(), s.Executing(), seats, len(w.waiting), len(w.running)+len(w.lingering))
+		w.t.Fatalf("seats %d, waiting %d, executing %d; want %d, %d, %d", s.Seats(), s.Waiting(), s.Executing(), seats,
+			len(w.waiting), len(w.running)+len(w.lingering))
 	}
 	if w.began != w.over+s.Waiting()+s.Executing() {
 		w.t.Fatalf("%d requests came, %d are over, %d wait, %d run", w.began, w.over, s.Waiting(), s.Executing())
@@ -176,8 +178,8 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// served runs flows that always have backlog requests waiting, on limit seats, for a second, and returns the seat-seconds that each
-// flow has had. A request of flow i takes took[i] seats and lasts lasts[i].
+// served runs flows that always have backlog requests waiting, on limit seats, for a second, and returns the
+// seat-seconds that each flow has had. A request of flow i takes took[i] seats and lasts lasts[i].
 func served(t *testing.T, cfg Config, limit, backlog int, width []int, lasts []time.Duration) []float64 {
 	t.Helper()
 	type end struct {
@@ -223,8 +225,8 @@ func served(t *testing.T, cfg Config, limit, backlog int, width []int, lasts []t
 	return got
 }
 
-// Flows that want more than there is get the same, whatever the width of their requests and however long they last. A queue of its own
-// for each is what most flows have.
+// Flows that want more than there is get the same, whatever the width of their requests and however long they last. A
+// queue of its own for each is what most flows have.
 func TestFlowsAreServedAlike(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -232,9 +234,11 @@ func TestFlowsAreServedAlike(t *testing.T) {
 		lasts []time.Duration
 	}{
 		"the same": {[]int{1, 1, 1}, []time.Duration{5 * time.Millisecond, 5 * time.Millisecond, 5 * time.Millisecond}},
-		"longer":   {[]int{1, 1, 1}, []time.Duration{2 * time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond}},
-		"wider":    {[]int{1, 2, 4}, []time.Duration{5 * time.Millisecond, 5 * time.Millisecond, 5 * time.Millisecond}},
-		"both":     {[]int{4, 1, 2}, []time.Duration{2 * time.Millisecond, 20 * time.Millisecond, 7 * time.Millisecond}},
+		"longer": {[]int{1, 1, 1},
+			[]time.Duration{2 * time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond}},
+		"wider": {[]int{1, 2, 4}, []time.Duration{5 * time.Millisecond, 5 * time.Millisecond, 5 * time.Millisecond}},
+		"both": {[]int{4, 1, 2},
+			[]time.Duration{2 * time.Millisecond, 20 * time.Millisecond, 7 * time.Millisecond}},
 	} {
 		got := served(t, Config{Queues: 128, HandSize: 1, QueueLength: 50}, 8, 40, c.width, c.lasts)
 		if least, most := slices.Min(got), slices.Max(got); least < 0.8*most {
@@ -243,13 +247,16 @@ func TestFlowsAreServedAlike(t *testing.T) {
 	}
 }
 
-// A flow that asks for little is not starved by elephants that keep all their queues full: each of its requests comes next or nearly so.
+// A flow that asks for little is not starved by elephants that keep all their queues full: each of its requests comes
+// next or nearly so.
 func TestMouseAmongElephants(t *testing.T) {
 	t.Parallel()
 	const limit, lasts = 4, 10 * time.Millisecond
 	random := rand.New(rand.NewPCG(1, 2))
 	var running []*Request
-	s := New(Config{Queues: 128, HandSize: 6, QueueLength: 50}, limit, 0, func(r *Request) { running = append(running, r) })
+	s := New(Config{Queues: 128, HandSize: 6, QueueLength: 50}, limit, 0, func(r *Request) {
+		running = append(running, r)
+	})
 	arrive := func(now time.Duration, r *Request) {
 		if s.Arrive(now, r) == Run {
 			running = append(running, r)

@@ -1,5 +1,6 @@
-// Package seats divides a server's seats among its priority levels: how many a level has by its configuration, and how many it has for now, as
-// levels lend to each other what they do not need. All of it is KEP-1040's ("Dispatching"), as pure functions.
+// Package seats divides a server's seats among its priority levels: how many a level has by its configuration, and how
+// many it has for now, as levels lend to each other what they do not need. All of it is KEP-1040's ("Dispatching"), as
+// pure functions.
 package seats
 
 import "math"
@@ -60,8 +61,8 @@ type Share struct {
 	Target  float64
 }
 
-// Adjust decides how many of total seats each level has for now. fair is the part of its target that each gets which no bound keeps
-// from it.
+// Adjust decides how many of total seats each level has for now. fair is the part of its target that each gets which no
+// bound keeps from it.
 func Adjust(total int, levels []Demand) (shares []Share, fair float64) {
 	shares = make([]Share, len(levels))
 	low := make([]int, len(levels))
@@ -94,7 +95,8 @@ func Adjust(total int, levels []Demand) (shares []Share, fair float64) {
 	return shares, fair
 }
 
-// level finds the proportion at which the levels' seats add up to left. Their sum only grows with it, so it is halved in on.
+// level finds the proportion at which the levels' seats add up to left. Their sum only grows with it, so it is halved
+// in on.
 func level(left int, levels []Demand, current func(i int, p float64) float64) float64 {
 	sum := func(p float64) (all float64) {
 		for i, l := range levels {
@@ -125,8 +127,8 @@ func level(left int, levels []Demand, current func(i int, p float64) float64) fl
 // keepsOf is how much of the past remains in Smooth for each period.
 const keepsOf = 0.9
 
-// Smooth is what is asked for lately, by what was before and by the average and the standard deviation of the period that is over. It rises at
-// once and falls slowly.
+// Smooth is what is asked for lately, by what was before and by the average and the standard deviation of the period
+// that is over. It rises at once and falls slowly.
 func Smooth(before, average, deviation float64) float64 {
 	envelope := average + deviation
 	return max(envelope, keepsOf*before+(1-keepsOf)*envelope)

@@ -11,7 +11,8 @@ import (
 func TestDivide(t *testing.T) {
 	t.Parallel()
 	got := Divide(600, []Shares{
-		{0, 0, -1}, {5, 0, -1}, {20, 50, -1}, {10, 0, -1}, {40, 25, -1}, {30, 33, -1}, {40, 50, -1}, {100, 90, -1}, {0, 0, 0},
+		{0, 0, -1}, {5, 0, -1}, {20, 50, -1}, {10, 0, -1}, {40, 25, -1}, {30, 33, -1}, {40, 50, -1}, {100, 90, -1},
+		{0, 0, 0},
 	})
 	want := "[{0 0 600} {13 13 600} {49 24 600} {25 25 600} {98 73 600} {74 50 600} {98 49 600} {245 24 600} {0 0 0}]"
 	if fmt.Sprint(got) != want {
@@ -23,8 +24,8 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// Whatever is asked for, each level stays within its bounds, all seats are given away unless the bounds forbid it, and who gets less of
-// its target than another is at its most, or the other at its least.
+// Whatever is asked for, each level stays within its bounds, all seats are given away unless the bounds forbid it, and
+// who gets less of its target than another is at its most, or the other at its least.
 func TestAdjust(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 1))
@@ -37,7 +38,8 @@ func TestAdjust(t *testing.T) {
 		levels := make([]Demand, len(shares))
 		least, most := 0, 0
 		for i, l := range Divide(total, shares) {
-			levels[i] = Demand{Limits: l, High: random.IntN(2 * (l.Nominal + 1)), Smooth: random.Float64() * float64(2*l.Nominal), Exempt: i == 0 && random.IntN(2) == 0}
+			levels[i] = Demand{Limits: l, High: random.IntN(2 * (l.Nominal + 1)),
+				Smooth: random.Float64() * float64(2*l.Nominal), Exempt: i == 0 && random.IntN(2) == 0}
 		}
 		got, fair := Adjust(total, levels)
 		sum, left, exempt := 0, total, 0
@@ -53,8 +55,10 @@ func TestAdjust(t *testing.T) {
 			if c := got[i].Current; c < low || c > l.Max {
 				t.Fatalf("%v of %v: %d seats, not from %d to %d", i, levels, c, low, l.Max)
 			}
-			if share := float64(got[i].Current); math.Abs(share-fair*got[i].Target) > 0.51 && got[i].Current != low && got[i].Current != l.Max && fair != 1 {
-				t.Fatalf("%d has %v seats at the proportion %v of %v, and no bound is near", i, share, fair, got[i].Target)
+			if share := float64(got[i].Current); math.Abs(share-fair*got[i].Target) > 0.51 && got[i].Current != low &&
+				got[i].Current != l.Max && fair != 1 {
+				t.Fatalf("%d has %v seats at the proportion %v of %v, and no bound is near", i, share, fair,
+					got[i].Target)
 			}
 		}
 		n := len(levels) - exempt
@@ -82,7 +86,8 @@ func TestBorrowing(t *testing.T) {
 		t.Errorf("a quiet and a busy level: %v", got)
 	}
 	quiet.High, quiet.Smooth = 700, 700
-	if got, _ := Adjust(600, []Demand{quiet, busy}); got[0].Current != limits[0].Nominal || got[1].Current != limits[1].Nominal {
+	if got, _ := Adjust(600, []Demand{quiet, busy}); got[0].Current != limits[0].Nominal ||
+		got[1].Current != limits[1].Nominal {
 		t.Errorf("two busy levels: %v, want %v", got, limits)
 	}
 	if s := Smooth(10, 20, 5); s != 25 {

@@ -1,5 +1,5 @@
-// Package adminaccess lets devices be claimed for administrative access, which shares them with everybody who has them, in those
-// namespaces only that whoever may label them has marked (KEP-5018).
+// Package adminaccess lets devices be claimed for administrative access, which shares them with everybody who has them,
+// in those namespaces only that whoever may label them has marked (KEP-5018).
 package adminaccess
 
 import (
@@ -15,9 +15,11 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-const refusal = "admin access to devices requires the `" + resourcev1.DRAAdminNamespaceLabelKey + ": true` label on the containing namespace"
+const refusal = "admin access to devices requires the `" + resourcev1.DRAAdminNamespaceLabelKey +
+	": true` label on the containing namespace"
 
-// Hook takes part in the writes of resourceclaims and resourceclaimtemplates, whose requests never change later, and of the status of claims.
+// Hook takes part in the writes of resourceclaims and resourceclaimtemplates, whose requests never change later, and of
+// the status of claims.
 type Hook struct{ stores registry.Stores }
 
 var (
@@ -43,7 +45,8 @@ func (h Hook) BeforeCreate(ctx context.Context, obj runtime.Object, _ bool) (fun
 	var errs field.ErrorList
 	for i := range requests {
 		if e := requests[i].Exactly; e != nil && e.AdminAccess != nil && *e.AdminAccess {
-			errs = append(errs, field.Forbidden(path.Child("devices", "requests").Index(i).Child("adminAccess"), refusal))
+			errs = append(errs, field.Forbidden(path.Child("devices", "requests").Index(i).Child("adminAccess"),
+				refusal))
 		}
 	}
 	if len(errs) == 0 {
@@ -58,8 +61,8 @@ func (h Hook) BeforeCreate(ctx context.Context, obj runtime.Object, _ bool) (fun
 	return nil, apierrors.NewInvalid(kind, meta.Name, errs)
 }
 
-// marked reports whether a namespace may have administrative access. It reads the newest state: who takes the label away must find no claim
-// made or allocated after that.
+// marked reports whether a namespace may have administrative access. It reads the newest state: who takes the label
+// away must find no claim made or allocated after that.
 func (h Hook) marked(ctx context.Context, namespace string) (bool, error) {
 	found, err := h.stores.Store(corev1.Resource("namespaces")).Get(ctx, "", namespace)
 	if err != nil {
@@ -69,8 +72,8 @@ func (h Hook) marked(ctx context.Context, namespace string) (bool, error) {
 	return ok && ns.Labels[resourcev1.DRAAdminNamespaceLabelKey] == "true", nil
 }
 
-// CheckUpdate implements registry.Checker: the status of a claim gives administrative access only while the namespace is marked. What was
-// given before stays.
+// CheckUpdate implements registry.Checker: the status of a claim gives administrative access only while the namespace
+// is marked. What was given before stays.
 func (h Hook) CheckUpdate(ctx context.Context, subresource string, obj, old runtime.Object) (errs field.ErrorList) {
 	now, ok := obj.(*resourcev1.ResourceClaim)
 	was, okOld := old.(*resourcev1.ResourceClaim)
@@ -78,7 +81,8 @@ func (h Hook) CheckUpdate(ctx context.Context, subresource string, obj, old runt
 		return nil
 	}
 	for _, i := range given(now) {
-		errs = append(errs, field.Forbidden(field.NewPath("status", "allocation", "devices", "results").Index(i).Child("adminAccess"), refusal))
+		errs = append(errs, field.Forbidden(
+			field.NewPath("status", "allocation", "devices", "results").Index(i).Child("adminAccess"), refusal))
 	}
 	if len(errs) == 0 {
 		return nil

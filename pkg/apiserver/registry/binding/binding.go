@@ -35,10 +35,11 @@ func New(stores registry.Stores, now func() time.Time) *REST {
 // New returns an empty Binding.
 func (r *REST) New() runtime.Object { return &corev1.Binding{} }
 
-// Create binds the pod to obj's target node and answers with a Status. name is empty for the bindings resource. A pod that
-// is deleted, gated or has a node already is refused with 409; the UID and resourceVersion of the binding, if set, must be
-// the pod's.
-func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error) {
+// Create binds the pod to obj's target node and answers with a Status. name is empty for the bindings resource. A pod
+// that is deleted, gated or has a node already is refused with 409; the UID and resourceVersion of the binding, if set,
+// must be the pod's.
+func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object,
+	opts *metav1.CreateOptions) (runtime.Object, error) {
 	b, ok := obj.(*corev1.Binding)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a Binding object: %T", obj))
@@ -70,7 +71,8 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 		}
 		return nil, fmt.Errorf("binding pod %s/%s: %w", ns, name, err)
 	}
-	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Code: http.StatusCreated}, nil
+	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
+		Code: http.StatusCreated}, nil
 }
 
 // validate checks what does not depend on the pod.

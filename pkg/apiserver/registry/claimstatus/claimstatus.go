@@ -1,6 +1,6 @@
-// Package claimstatus asks who may write which part of the status of a ResourceClaim, beside the right to write the status: the scheduler
-// binds it to devices, a driver tells of its own devices, and one that runs on a node of those of claims on that node only
-// (DRAResourceClaimGranularStatusAuthorization).
+// Package claimstatus asks who may write which part of the status of a ResourceClaim, beside the right to write the
+// status: the scheduler binds it to devices, a driver tells of its own devices, and one that runs on a node of those of
+// claims on that node only (DRAResourceClaimGranularStatusAuthorization).
 package claimstatus
 
 import (
@@ -37,10 +37,12 @@ func (c Checker) CheckUpdate(ctx context.Context, subresource string, obj, old r
 	now, was := obj.(*resourcev1.ResourceClaim), old.(*resourcev1.ResourceClaim)
 	var errs field.ErrorList
 	path := field.NewPath("status")
-	if !apiequality.Semantic.DeepEqual(now.Status.Allocation, was.Status.Allocation) || !apiequality.Semantic.DeepEqual(now.Status.ReservedFor, was.Status.ReservedFor) {
+	if !apiequality.Semantic.DeepEqual(now.Status.Allocation, was.Status.Allocation) ||
+		!apiequality.Semantic.DeepEqual(now.Status.ReservedFor, was.Status.ReservedFor) {
 		// Whoever binds claims binds those of all namespaces: it decides on devices that they share.
 		if err := c.ask(ctx, user, question("binding", info.Verb)); err != nil {
-			errs = append(errs, field.Forbidden(path.Child("allocation"), fmt.Sprintf("changing status.allocation or status.reservedFor requires resource=%q, verb=%q permission: %v", "resourceclaims/binding", info.Verb, err)))
+			errs = append(errs, field.Forbidden(path.Child("allocation"),
+				fmt.Sprintf("changing status.allocation or status.reservedFor requires resource=%q, verb=%q permission: %v", "resourceclaims/binding", info.Verb, err)))
 		}
 	}
 	if now.Status.Allocation == nil {
@@ -52,14 +54,17 @@ func (c Checker) CheckUpdate(ctx context.Context, subresource string, obj, old r
 	}
 	for _, driver := range changed(now.Status.Devices, was.Status.Devices) {
 		if err := c.askAny(ctx, user, verbs, now.Namespace, driver); err != nil {
-			errs = append(errs, field.Forbidden(path.Child("devices"), fmt.Sprintf("changing status.devices requires resource=%q, verb=\"%s\" permission: %v", "resourceclaims/driver", verbs, err)))
+			errs = append(errs, field.Forbidden(path.Child("devices"),
+				fmt.Sprintf("changing status.devices requires resource=%q, verb=\"%s\" permission: %v",
+					"resourceclaims/driver", verbs, err)))
 		}
 	}
 	return errs
 }
 
 func question(subresource, verb string) request.Info {
-	return request.Info{IsResource: true, Verb: verb, APIGroup: resourcev1.GroupName, APIVersion: resourcev1.SchemeGroupVersion.Version, Resource: "resourceclaims", Subresource: subresource}
+	return request.Info{IsResource: true, Verb: verb, APIGroup: resourcev1.GroupName,
+		APIVersion: resourcev1.SchemeGroupVersion.Version, Resource: "resourceclaims", Subresource: subresource}
 }
 
 // askAny asks for one of the verbs on what the driver says; the error is that of the first.
@@ -96,7 +101,8 @@ func nodeOf(user *request.User) string {
 	return ""
 }
 
-// allocatedOn is the one node that an allocation is for, as the scheduler writes it of devices of a node; empty: it is for several, or all.
+// allocatedOn is the one node that an allocation is for, as the scheduler writes it of devices of a node; empty: it is
+// for several, or all.
 func allocatedOn(a *resourcev1.AllocationResult) string {
 	if a.NodeSelector == nil || len(a.NodeSelector.NodeSelectorTerms) != 1 {
 		return ""

@@ -1,5 +1,6 @@
-// Package componentstatus answers for componentstatuses: whether the components behind the API server are healthy, asked when
-// someone wants to know. The kind is deprecated since v1.19, as it knows only components at fixed places; `kubectl get cs` still shows it.
+// Package componentstatus answers for componentstatuses: whether the components behind the API server are healthy,
+// asked when someone wants to know. The kind is deprecated since v1.19, as it knows only components at fixed places;
+// `kubectl get cs` still shows it.
 package componentstatus
 
 import (
@@ -19,14 +20,15 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-// Component is one whose health is shown under Name. Healthy returns what the component says of itself; an error is why it is not
-// healthy.
+// Component is one whose health is shown under Name. Healthy returns what the component says of itself; an error is why
+// it is not healthy.
 type Component struct {
 	Name    string
 	Healthy func(ctx context.Context) (message string, err error)
 }
 
-// The limits of one check. Whoever may read the resource makes the server ask, so an answer is bounded in time and bytes.
+// The limits of one check. Whoever may read the resource makes the server ask, so an answer is bounded in time and
+// bytes.
 const (
 	timeout   = 5 * time.Second
 	mostBytes = 10 << 10
@@ -58,11 +60,12 @@ func HTTP(url string, config *tls.Config) func(context.Context) (string, error) 
 	}
 }
 
-// local is how components on the same host are asked: nothing secret goes there, and their certificates are often their own.
+// local is how components on the same host are asked: nothing secret goes there, and their certificates are often their
+// own.
 func local() *tls.Config { return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} }
 
-// Defaults are the components that Kubernetes shows: the controller manager and the scheduler on this host, at their usual ports, and
-// the etcd servers, which config (nil: without TLS) connects to.
+// Defaults are the components that Kubernetes shows: the controller manager and the scheduler on this host, at their
+// usual ports, and the etcd servers, which config (nil: without TLS) connects to.
 func Defaults(etcd []string, config *tls.Config) []Component {
 	out := []Component{
 		{Name: "controller-manager", Healthy: HTTP("https://127.0.0.1:10257/healthz", local())},
@@ -108,5 +111,6 @@ func observe(ctx context.Context, c Component) *corev1.ComponentStatus {
 	if err != nil {
 		health.Status, health.Message = corev1.ConditionFalse, err.Error()
 	}
-	return &corev1.ComponentStatus{ObjectMeta: metav1.ObjectMeta{Name: c.Name}, Conditions: []corev1.ComponentCondition{health}}
+	return &corev1.ComponentStatus{ObjectMeta: metav1.ObjectMeta{Name: c.Name},
+		Conditions: []corev1.ComponentCondition{health}}
 }

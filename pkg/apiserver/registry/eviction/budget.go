@@ -23,8 +23,8 @@ const maxDisrupted = 2000
 
 var budgetResource = schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudgets"}
 
-// spendBudget takes one disruption from the budget that covers pod, if any; spent tells that pod's readiness then matters no more. It does matter where
-// the pod may go for not being ready.
+// spendBudget takes one disruption from the budget that covers pod, if any; spent tells that pod's readiness then
+// matters no more. It does matter where the pod may go for not being ready.
 func (r *REST) spendBudget(ctx context.Context, pod *corev1.Pod, dryRun []string) (spent bool, err error) {
 	store := r.stores.Store(budgetResource)
 	if store == nil {
@@ -41,7 +41,8 @@ func (r *REST) spendBudget(ctx context.Context, pod *corev1.Pod, dryRun []string
 		spent = pdb.Status.DisruptionsAllowed < left
 		return pdb, err
 	}
-	_, err = store.Update(ctx, pod.Namespace, name, "status", change, &metav1.UpdateOptions{DryRun: dryRun, FieldManager: registry.Self})
+	_, err = store.Update(ctx, pod.Namespace, name, "status", change,
+		&metav1.UpdateOptions{DryRun: dryRun, FieldManager: registry.Self})
 	return spent, err
 }
 
@@ -59,8 +60,9 @@ func budgetOf(ctx context.Context, store registry.Store, pod *corev1.Pod) (strin
 			continue
 		}
 		if found != "" {
-			return "", &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-				Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}}
+			return "", &apierrors.StatusError{
+				ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+					Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}}
 		}
 		found = pdb.Name
 	}
@@ -77,15 +79,18 @@ func spend(pdb *policyv1.PodDisruptionBudget, pod *corev1.Pod, now metav1.Time) 
 		return tooMany(fmt.Sprintf("The disruption budget %s is still being processed by the server.", pdb.Name), 10)
 	}
 	if len(pdb.Status.DisruptedPods) > maxDisrupted {
-		return apierrors.NewForbidden(budgetResource, pdb.Name, errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
+		return apierrors.NewForbidden(budgetResource, pdb.Name,
+			errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
 	}
 	if pdb.Status.DisruptionsAllowed <= 0 {
 		return tooMany(spent(pdb), 0)
 	}
 	pdb.Status.DisruptionsAllowed--
 	if pdb.Status.DisruptionsAllowed == 0 {
-		meta.SetStatusCondition(&pdb.Status.Conditions, metav1.Condition{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
-			Reason: policyv1.InsufficientPodsReason, ObservedGeneration: pdb.Status.ObservedGeneration, LastTransitionTime: now})
+		meta.SetStatusCondition(&pdb.Status.Conditions,
+			metav1.Condition{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
+				Reason: policyv1.InsufficientPodsReason, ObservedGeneration: pdb.Status.ObservedGeneration,
+				LastTransitionTime: now})
 	}
 	if pdb.Status.DisruptedPods == nil {
 		pdb.Status.DisruptedPods = map[string]metav1.Time{}
@@ -94,8 +99,8 @@ func spend(pdb *policyv1.PodDisruptionBudget, pod *corev1.Pod, now metav1.Time) 
 	return nil
 }
 
-// unhealthyMayGo is KEP-3017: pods that are not ready never use up the budget with AlwaysAllow, and with the default only
-// while enough others are healthy.
+// unhealthyMayGo is KEP-3017: pods that are not ready never use up the budget with AlwaysAllow, and with the default
+// only while enough others are healthy.
 func unhealthyMayGo(pdb *policyv1.PodDisruptionBudget) bool {
 	p := pdb.Spec.UnhealthyPodEvictionPolicy
 	if p != nil && *p == policyv1.AlwaysAllow {
@@ -118,15 +123,19 @@ func spent(pdb *policyv1.PodDisruptionBudget) string {
 	c := meta.FindStatusCondition(st.Conditions, policyv1.DisruptionAllowedCondition)
 	switch {
 	case c != nil && c.Reason == policyv1.SyncFailedReason:
-		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently because it failed sync: %s", pdb.Name, c.Message)
+		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently because it failed sync: %s",
+			pdb.Name, c.Message)
 	case st.CurrentHealthy <= st.DesiredHealthy:
-		return fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", pdb.Name, st.DesiredHealthy, st.CurrentHealthy)
+		return fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", pdb.Name,
+			st.DesiredHealthy, st.CurrentHealthy)
 	}
 	return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently", pdb.Name)
 }
 
 func tooMany(detail string, retrySeconds int) error {
-	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retrySeconds)
-	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: detail})
+	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.",
+		retrySeconds)
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes,
+		metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: detail})
 	return err
 }

@@ -27,8 +27,8 @@ type REST struct {
 
 var _ registry.Creater = (*REST)(nil)
 
-// New returns the behaviour. Budgets are read from the poddisruptionbudgets.policy store; where that is not served, every
-// eviction is a plain deletion.
+// New returns the behaviour. Budgets are read from the poddisruptionbudgets.policy store; where that is not served,
+// every eviction is a plain deletion.
 func New(stores registry.Stores, now func() time.Time) *REST {
 	return &REST{stores: stores, now: now}
 }
@@ -38,7 +38,8 @@ func (r *REST) New() runtime.Object { return &policyv1.Eviction{} }
 
 // Create deletes the pod and answers with a Status. 429 when its disruption budget has none left; 409 when the delete
 // options' preconditions do not hold.
-func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, opts *metav1.CreateOptions) (runtime.Object, error) {
+func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object,
+	opts *metav1.CreateOptions) (runtime.Object, error) {
 	e, ok := obj.(*policyv1.Eviction)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a Eviction object: %T", obj))
@@ -57,14 +58,16 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 	if err != nil {
 		return nil, err
 	}
-	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Code: http.StatusCreated}, nil
+	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
+		Code: http.StatusCreated}, nil
 }
 
 // attempts is how often a pod is judged that changes each time before it can be deleted.
 const attempts = 20
 
-// attempt evicts the pod as it is now. A pod that spends no budget goes only as it was judged: one that has become ready since would be missed by
-// those that the budget counts. Such a change is a conflict, and again says that it is none of the caller's.
+// attempt evicts the pod as it is now. A pod that spends no budget goes only as it was judged: one that has become
+// ready since would be missed by those that the budget counts. Such a change is a conflict, and again says that it is
+// none of the caller's.
 func (r *REST) attempt(ctx context.Context, ns, name string, del *metav1.DeleteOptions) (again bool, err error) {
 	pods := r.stores.Store(schema.GroupResource{Resource: "pods"}).Admitted()
 	current, err := pods.Get(ctx, ns, name)
@@ -108,7 +111,8 @@ func deleteOptions(e *policyv1.Eviction, opts *metav1.CreateOptions) (*metav1.De
 		return del, nil
 	}
 	if len(del.DryRun) > 0 && !slices.Equal(del.DryRun, opts.DryRun) {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("Non-matching dry-run options in request and content: %v and %v", opts.DryRun, del.DryRun))
+		return nil, apierrors.NewBadRequest(
+			fmt.Sprintf("Non-matching dry-run options in request and content: %v and %v", opts.DryRun, del.DryRun))
 	}
 	del.DryRun = opts.DryRun
 	return del, nil
@@ -130,23 +134,24 @@ func meets(pod *corev1.Pod, want *metav1.Preconditions) error {
 	return apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, pod.Name, err)
 }
 
-// mark says in the pod's status why it goes (not in a dry run). As that changes the pod, a resourceVersion that del asks for
-// is checked here, and del then asks for the new one.
+// mark says in the pod's status why it goes (not in a dry run). As that changes the pod, a resourceVersion that del
+// asks for is checked here, and del then asks for the new one.
 func mark(ctx context.Context, pods registry.Store, pod *corev1.Pod, del *metav1.DeleteOptions, now metav1.Time) error {
 	if len(del.DryRun) > 0 {
 		return nil
 	}
-	marked, err := pods.Update(ctx, pod.Namespace, pod.Name, "status", func(current runtime.Object) (runtime.Object, error) {
-		p := current.(*corev1.Pod)
-		if p.UID != pod.UID {
-			return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, pod.Name)
-		}
-		if err := meets(p, del.Preconditions); err != nil {
-			return nil, err
-		}
-		setDisrupted(p, now)
-		return p, nil
-	}, &metav1.UpdateOptions{})
+	marked, err := pods.Update(ctx, pod.Namespace, pod.Name, "status",
+		func(current runtime.Object) (runtime.Object, error) {
+			p := current.(*corev1.Pod)
+			if p.UID != pod.UID {
+				return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, pod.Name)
+			}
+			if err := meets(p, del.Preconditions); err != nil {
+				return nil, err
+			}
+			setDisrupted(p, now)
+			return p, nil
+		}, &metav1.UpdateOptions{})
 	if err != nil {
 		return err
 	}
@@ -159,7 +164,8 @@ func mark(ctx context.Context, pods registry.Store, pod *corev1.Pod, del *metav1
 
 // setDisrupted sets the condition DisruptionTarget. An earlier time stays.
 func setDisrupted(pod *corev1.Pod, now metav1.Time) {
-	c := corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting", LastTransitionTime: now}
+	c := corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+		Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting", LastTransitionTime: now}
 	for i := range pod.Status.Conditions {
 		if was := &pod.Status.Conditions[i]; was.Type == c.Type {
 			if was.Status == c.Status {
@@ -177,5 +183,6 @@ func free(pod *corev1.Pod) bool { return gone(pod) || pod.Status.Phase == corev1
 
 // gone tells that pod will never be ready again: it has ended, or is going.
 func gone(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed ||
+		pod.DeletionTimestamp != nil
 }

@@ -25,14 +25,17 @@ import (
 )
 
 func running(name string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": "x"}},
-		Spec:   corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default",
+		Labels: map[string]string{"app": "x"}},
+		Spec: corev1.PodSpec{NodeName: "n", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
 }
 
 func budget(name string, allowed int32) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
-		Spec:   policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}},
 		Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: allowed, DesiredHealthy: 1, CurrentHealthy: 1}}
 }
 
@@ -108,12 +111,26 @@ func TestBudget(t *testing.T) {
 			var status apierrors.APIStatus
 			return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError
 		}},
-		"finished":               {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, budgets: []runtime.Object{budget("b", 0)}},
-		"not ready":              {pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, budgets: []runtime.Object{budget("b", 0)}},
-		"of others":              {pod: func(p *corev1.Pod) { p.Labels = nil }, budgets: []runtime.Object{budget("b", 0)}},
-		"not seen yet":           {budgets: []runtime.Object{func() *policyv1.PodDisruptionBudget { b := budget("b", 1); b.Generation = 2; return b }()}, ok: apierrors.IsTooManyRequests},
-		"not ready, too few are": {pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, budgets: []runtime.Object{short(budget("b", 0))}, ok: apierrors.IsTooManyRequests},
-		"not ready, always allowed": {pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, budgets: []runtime.Object{func() *policyv1.PodDisruptionBudget {
+		"finished": {pod: func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodFailed
+		}, budgets: []runtime.Object{budget("b", 0)}},
+		"not ready": {pod: func(p *corev1.Pod) {
+			p.Status.Conditions = nil
+		}, budgets: []runtime.Object{budget("b", 0)}},
+		"of others": {pod: func(p *corev1.Pod) {
+			p.Labels = nil
+		}, budgets: []runtime.Object{budget("b", 0)}},
+		"not seen yet": {budgets: []runtime.Object{func() *policyv1.PodDisruptionBudget {
+			b := budget("b", 1)
+			b.Generation = 2
+			return b
+		}()}, ok: apierrors.IsTooManyRequests},
+		"not ready, too few are": {pod: func(p *corev1.Pod) {
+			p.Status.Conditions = nil
+		}, budgets: []runtime.Object{short(budget("b", 0))}, ok: apierrors.IsTooManyRequests},
+		"not ready, always allowed": {pod: func(p *corev1.Pod) {
+			p.Status.Conditions = nil
+		}, budgets: []runtime.Object{func() *policyv1.PodDisruptionBudget {
 			b := short(budget("b", 0))
 			b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
 			return b
@@ -129,7 +146,8 @@ func TestBudget(t *testing.T) {
 			pods := registrytest.Of(t, "pods", pod)
 			err := evict(t, registrytest.Stores{pods, budgets(t, c.budgets...)}, of("p"))
 			left := stored(t, pods)
-			if goes := left == nil || left.DeletionTimestamp != nil; c.ok == nil && (err != nil || !goes) || c.ok != nil && (!c.ok(err) || goes) {
+			if goes := left == nil || left.DeletionTimestamp != nil; c.ok == nil && (err != nil || !goes) ||
+				c.ok != nil && (!c.ok(err) || goes) {
 				t.Errorf("error %v, left %+v", err, left)
 			}
 		})
@@ -143,7 +161,8 @@ func TestBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := b.(*policyv1.PodDisruptionBudget).Status
-	if _, ok := st.DisruptedPods["p"]; !ok || st.DisruptionsAllowed != 0 || !meta.IsStatusConditionFalse(st.Conditions, policyv1.DisruptionAllowedCondition) {
+	if _, ok := st.DisruptedPods["p"]; !ok || st.DisruptionsAllowed != 0 ||
+		!meta.IsStatusConditionFalse(st.Conditions, policyv1.DisruptionAllowedCondition) {
 		t.Errorf("budget after: %+v", st)
 	}
 }
@@ -159,7 +178,9 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 	ahead, failed, unseen := budget("b", 0), budget("b", 0), budget("b", 1)
 	ahead.Status.CurrentHealthy = 2
-	failed.Status.Conditions = []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: "why"}}
+	failed.Status.Conditions = []metav1.Condition{
+		{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason,
+			Message: "why"}}
 	unseen.Generation = 2
 	for _, c := range []struct {
 		budget *policyv1.PodDisruptionBudget
@@ -176,7 +197,8 @@ func TestRefused(t *testing.T) {
 		if !errors.As(err, &status) {
 			t.Fatalf("%s: %v", c.cause, err)
 		}
-		want := &metav1.StatusDetails{RetryAfterSeconds: c.retry, Causes: []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: c.cause}}}
+		want := &metav1.StatusDetails{RetryAfterSeconds: c.retry,
+			Causes: []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: c.cause}}}
 		if s := status.Status(); !apierrors.IsTooManyRequests(err) || !equality.Semantic.DeepEqual(s.Details, want) {
 			t.Errorf("%+v %+v, want %+v", s, s.Details, want)
 		}
@@ -237,7 +259,8 @@ func TestManyAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st := b.(*policyv1.PodDisruptionBudget).Status; gone.Load() != allowed || refused.Load() != many-allowed || len(st.DisruptedPods) != allowed || st.DisruptionsAllowed != 0 {
+	if st := b.(*policyv1.PodDisruptionBudget).Status; gone.Load() != allowed || refused.Load() != many-allowed ||
+		len(st.DisruptedPods) != allowed || st.DisruptionsAllowed != 0 {
 		t.Errorf("%d gone, %d refused; budget after: %+v", gone.Load(), refused.Load(), st)
 	}
 	left, err := pods.List(t.Context(), "default", "")
@@ -270,12 +293,15 @@ func TestMark(t *testing.T) {
 	if err := evict(t, s, stale); !apierrors.IsConflict(err) {
 		t.Errorf("another version: %v", err)
 	}
-	fresh.DeleteOptions = &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &before.ResourceVersion}}
+	fresh.DeleteOptions = &metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{ResourceVersion: &before.ResourceVersion}}
 	if err := evict(t, s, fresh); err != nil {
 		t.Fatal(err)
 	}
 	after := stored(t, pods)
-	marked := slices.ContainsFunc(after.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
+	marked := slices.ContainsFunc(after.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget
+	})
 	if !marked || after.DeletionTimestamp == nil {
 		t.Errorf("the pod that goes: %+v", after)
 	}
@@ -312,13 +338,15 @@ func TestPodBecomesReadyMeanwhile(t *testing.T) {
 							q.Status = running("p").Status
 							return q, nil
 						}
-						if _, err := pods.Update(t.Context(), "default", "p", "status", change, &metav1.UpdateOptions{}); err != nil {
+						if _, err := pods.Update(t.Context(), "default", "p", "status", change,
+							&metav1.UpdateOptions{}); err != nil {
 							t.Error(err)
 						}
 					})
 					return time.Unix(1, 0)
 				}
-				_, err := eviction.New(registrytest.Stores{pods, pdbs}, clock).Create(t.Context(), "default", "p", of("p"), nil)
+				_, err := eviction.New(registrytest.Stores{pods, pdbs}, clock).Create(t.Context(), "default", "p",
+					of("p"), nil)
 				left := stored(t, pods)
 				if allowed == 0 {
 					if !apierrors.IsTooManyRequests(err) || left == nil || left.DeletionTimestamp != nil {

@@ -15,7 +15,8 @@ func chooseContainer(pod *corev1.Pod, name string) (string, error) {
 		if len(pod.Spec.Containers) == 1 {
 			return pod.Spec.Containers[0].Name, nil
 		}
-		return "", apierrors.NewBadRequest(fmt.Sprintf("a container name must be specified for pod %s, choose one of: %s", pod.Name, all))
+		return "", apierrors.NewBadRequest(
+			fmt.Sprintf("a container name must be specified for pod %s, choose one of: %s", pod.Name, all))
 	}
 	if slices.Contains(all, name) {
 		return name, nil

@@ -1,7 +1,8 @@
 // Package kubeletproxy carries what the API server only passes on: pod logs, exec, attach and port-forward go to the
-// kubelet of the pod's node, over TLS with the server's own client certificate; nodes/proxy goes there too; pods/proxy and
-// services/proxy go straight to a pod. SPDY and old WebSocket upgrades pass through unchanged. The WebSocket
-// versions that only API servers know become SPDY: v5.channel.k8s.io of exec and attach, SPDY/3.1+portforward.k8s.io of port-forward.
+// kubelet of the pod's node, over TLS with the server's own client certificate; nodes/proxy goes there too; pods/proxy
+// and services/proxy go straight to a pod. SPDY and old WebSocket upgrades pass through unchanged. The WebSocket
+// versions that only API servers know become SPDY: v5.channel.k8s.io of exec and attach, SPDY/3.1+portforward.k8s.io of
+// port-forward.
 package kubeletproxy
 
 import (
@@ -37,8 +38,8 @@ type Config struct {
 	AllowLocal bool
 	// LocalNetworks are files of network namespaces whose addresses are this machine's too.
 	LocalNetworks []string
-	// AllowOwn reports whether connections to pods and Services may go to an address of this machine; nil: never. Kubelets are reached there,
-	// too: they show a certificate, and are asked on their own port only.
+	// AllowOwn reports whether connections to pods and Services may go to an address of this machine; nil: never.
+	// Kubelets are reached there, too: they show a certificate, and are asked on their own port only.
 	AllowOwn func(ctx context.Context, addr netip.Addr) bool
 }
 
@@ -57,19 +58,23 @@ func New(cfg Config) (*Proxy, error) {
 		return nil, errors.New("kubelet proxy: Stores is required")
 	}
 	if cfg.AddressTypes == nil {
-		cfg.AddressTypes = []corev1.NodeAddressType{corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeInternalIP, corev1.NodeExternalDNS, corev1.NodeExternalIP}
+		cfg.AddressTypes = []corev1.NodeAddressType{corev1.NodeHostName, corev1.NodeInternalDNS, corev1.NodeInternalIP,
+			corev1.NodeExternalDNS, corev1.NodeExternalIP}
 	}
 	tlsConfig, err := kubeletTLS(cfg)
 	if err != nil {
 		return nil, err
 	}
 	transport := func(d egress.Dialer, c *tls.Config) *http.Transport {
-		return &http.Transport{DialContext: d.DialContext, TLSClientConfig: c, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second}
+		return &http.Transport{DialContext: d.DialContext, TLSClientConfig: c, TLSHandshakeTimeout: 10 * time.Second,
+			MaxIdleConnsPerHost: 4, IdleConnTimeout: 90 * time.Second}
 	}
 	p := &Proxy{
-		cfg:        cfg,
-		toKubelets: egress.Dialer{AllowLocal: cfg.AllowLocal, AllowOwn: func(context.Context, netip.Addr) bool { return true }},
-		toPods:     egress.Dialer{AllowLocal: cfg.AllowLocal, Networks: cfg.LocalNetworks, AllowOwn: cfg.AllowOwn},
+		cfg: cfg,
+		toKubelets: egress.Dialer{AllowLocal: cfg.AllowLocal, AllowOwn: func(context.Context, netip.Addr) bool {
+			return true
+		}},
+		toPods: egress.Dialer{AllowLocal: cfg.AllowLocal, Networks: cfg.LocalNetworks, AllowOwn: cfg.AllowOwn},
 	}
 	p.kubelet = transport(p.toKubelets, tlsConfig)
 	// A pod's certificate is its own affair: upstream does not check it, and sends no client certificate.
@@ -116,7 +121,8 @@ func (c connecter[T]) Options(path string, q url.Values) (runtime.Object, error)
 	return c.options(path, q)
 }
 
-func (c connecter[T]) Connect(ctx context.Context, ns, name string, opts runtime.Object, w http.ResponseWriter, r *http.Request) error {
+func (c connecter[T]) Connect(ctx context.Context, ns, name string, opts runtime.Object, w http.ResponseWriter,
+	r *http.Request) error {
 	o, ok := opts.(T)
 	if !ok {
 		return apierrors.NewInternalError(fmt.Errorf("connect with options %T", opts))
@@ -129,7 +135,8 @@ type reader func(ctx context.Context, ns, name string, w http.ResponseWriter, r 
 
 func (reader) Options(string, url.Values) (runtime.Object, error) { return nil, nil }
 
-func (c reader) Connect(ctx context.Context, ns, name string, _ runtime.Object, w http.ResponseWriter, r *http.Request) error {
+func (c reader) Connect(ctx context.Context, ns, name string, _ runtime.Object, w http.ResponseWriter,
+	r *http.Request) error {
 	return c(ctx, ns, name, w, r)
 }
 

@@ -35,7 +35,8 @@ func kubelet(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		defer conn.Close()
-		fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n%s\n", r.RequestURI)
+		fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n%s\n",
+			r.RequestURI)
 		rw.Flush()
 		_, _ = io.Copy(conn, rw)
 	case strings.HasSuffix(r.URL.Path, "/init"):
@@ -61,16 +62,22 @@ func houseAt(t *testing.T, local bool, address string, kubelet http.HandlerFunc)
 	t.Helper()
 	node := httptest.NewTLSServer(kubelet)
 	t.Cleanup(node.Close)
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "app %s %s", r.Method, r.URL) }))
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "app %s %s", r.Method, r.URL)
+	}))
 	t.Cleanup(app.Close)
 	ca := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: node.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: node.Certificate().Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	port := func(s *httptest.Server) int32 { return int32(s.Listener.Addr().(*net.TCPAddr).Port) }
 	pod := func(name, node string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Status: corev1.PodStatus{PodIP: address},
-			Spec: corev1.PodSpec{NodeName: node, InitContainers: []corev1.Container{{Name: "init"}}, Containers: []corev1.Container{{Name: "app", Ports: []corev1.ContainerPort{{ContainerPort: port(app)}}}}}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
+			Status: corev1.PodStatus{PodIP: address},
+			Spec: corev1.PodSpec{NodeName: node, InitContainers: []corev1.Container{{Name: "init"}},
+				Containers: []corev1.Container{
+					{Name: "app", Ports: []corev1.ContainerPort{{ContainerPort: port(app)}}}}}}
 	}
 	two := pod("two", "n")
 	two.Spec.Containers = append(two.Spec.Containers, corev1.Container{Name: "side"})
@@ -78,13 +85,22 @@ func houseAt(t *testing.T, local bool, address string, kubelet http.HandlerFunc)
 	p, err := kubeletproxy.New(kubeletproxy.Config{CAFile: ca, AllowLocal: local, Stores: registrytest.Stores{
 		registrytest.Of(t, "pods", pod("p", "n"), pod("free", ""), two),
 		registrytest.Of(t, "nodes", &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: corev1.NodeStatus{
-			Addresses:       []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "192.0.2.1"}, {Type: corev1.NodeInternalIP, Address: address}},
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeExternalIP, Address: "192.0.2.1"},
+				{Type: corev1.NodeInternalIP, Address: address}},
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: port(node)}}}}),
-		registrytest.Of(t, "services", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "svc", Namespace: "ns"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "web", Port: 80}}}},
-			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "empty", Namespace: "ns"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}),
-		registrytest.Of(t, "endpointslices.discovery.k8s.io", &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Name: "svc-1", Namespace: "ns", Labels: map[string]string{discoveryv1.LabelServiceName: "svc"}},
-			Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &number}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}},
-				{Addresses: []string{"192.0.2.9"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}}}),
+		registrytest.Of(t, "services",
+			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "svc", Namespace: "ns"},
+				Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "web", Port: 80}}}},
+			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "empty", Namespace: "ns"},
+				Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}),
+		registrytest.Of(t, "endpointslices.discovery.k8s.io",
+			&discoveryv1.EndpointSlice{
+				ObjectMeta: metav1.ObjectMeta{Name: "svc-1", Namespace: "ns",
+					Labels: map[string]string{discoveryv1.LabelServiceName: "svc"}},
+				Ports: []discoveryv1.EndpointPort{{Name: &name, Port: &number}},
+				Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}},
+					{Addresses: []string{"192.0.2.9"},
+						Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}}}),
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +140,8 @@ func TestLog(t *testing.T) {
 	p := house(t, true)
 	for _, c := range []struct{ pod, query, want string }{
 		{"p", "", "/containerLogs/ns/p/app"},
-		{"p", "follow=true&tailLines=5&timestamps=1&previous=false", "/containerLogs/ns/p/app?follow=true&tailLines=5&timestamps=true"},
+		{"p", "follow=true&tailLines=5&timestamps=1&previous=false",
+			"/containerLogs/ns/p/app?follow=true&tailLines=5&timestamps=true"},
 		{"p", "follow=False&timestamps=FALSE&previous=True", "/containerLogs/ns/p/app?previous=true"},
 		{"p", "follow&timestamps=0", "/containerLogs/ns/p/app?follow=true"},
 		{"p", "limitBytes=4", "/con"},
@@ -165,7 +182,8 @@ func TestProxies(t *testing.T) {
 		{"node", p.Node(), "x", `404 nodes "x" not found`},
 	} {
 		path := "/a/b"
-		if got := ask(t, c.proxy, c.name, path, "q=1"); got != c.want && !(c.what == "node" && strings.HasSuffix(got, c.want)) {
+		if got := ask(t, c.proxy, c.name, path, "q=1"); got != c.want &&
+			!(c.what == "node" && strings.HasSuffix(got, c.want)) {
 			t.Errorf("%s %s: %s\nwant %s", c.what, c.name, got, c.want)
 		}
 	}
@@ -193,7 +211,8 @@ func TestExecUpgrade(t *testing.T) {
 	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("%v, %v", resp, err)
 	}
-	if line, err := r.ReadString('\n'); err != nil || line != "/exec/ns/p/app?command=sh&command=-c&input=1&output=1\n" {
+	if line, err := r.ReadString('\n'); err != nil ||
+		line != "/exec/ns/p/app?command=sh&command=-c&input=1&output=1\n" {
 		t.Errorf("the kubelet was asked for %q, %v", line, err)
 	}
 	fmt.Fprintln(conn, "hello")

@@ -47,13 +47,15 @@ func (p *Proxy) Log() registry.Connecter {
 		if err != nil {
 			return err
 		}
-		location := &url.URL{Scheme: "https", Host: host, Path: "/containerLogs/" + ns + "/" + name + "/" + container, RawQuery: logQuery(opts).Encode()}
+		location := &url.URL{Scheme: "https", Host: host, Path: "/containerLogs/" + ns + "/" + name + "/" + container,
+			RawQuery: logQuery(opts).Encode()}
 		return p.stream(w, r.WithContext(ctx), location, pod.Name, opts)
 	})
 }
 
 // stream copies the kubelet's answer as it comes: as the body, or as WebSocket frames to a client that asks for that.
-func (p *Proxy) stream(w http.ResponseWriter, r *http.Request, location *url.URL, pod string, opts *corev1.PodLogOptions) error {
+func (p *Proxy) stream(w http.ResponseWriter, r *http.Request, location *url.URL, pod string,
+	opts *corev1.PodLogOptions) error {
 	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, location.String(), nil)
 	if err != nil {
 		return fmt.Errorf("logs of pod %s: %w", pod, err)
@@ -64,7 +66,8 @@ func (p *Proxy) stream(w http.ResponseWriter, r *http.Request, location *url.URL
 		transport.TLSClientConfig.InsecureSkipVerify = true
 		defer transport.CloseIdleConnections()
 	}
-	resp, err := transport.RoundTrip(req) // no client: that would follow a kubelet's redirect anywhere, with the server's certificate
+	// no client: that would follow a kubelet's redirect anywhere, with the server's certificate
+	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		return asStatus(fmt.Errorf("Get %q: %w", location, err))
 	}
@@ -94,7 +97,8 @@ func refusal(resp *http.Response, pod string) error {
 	case http.StatusInternalServerError:
 		return apierrors.NewInternalError(errors.New(text))
 	}
-	return apierrors.NewGenericServerResponse(resp.StatusCode, "get", schema.GroupResource{Resource: "pods/log"}, pod, text, 0, false)
+	return apierrors.NewGenericServerResponse(resp.StatusCode, "get", schema.GroupResource{Resource: "pods/log"}, pod,
+		text, 0, false)
 }
 
 // limited reads at most limit bytes of r if limit is not nil.

@@ -15,11 +15,13 @@ import (
 func parseLogOptions(q url.Values) (*corev1.PodLogOptions, error) {
 	o := &corev1.PodLogOptions{Container: q.Get("container")}
 	for name, into := range map[string]*bool{
-		"follow": &o.Follow, "previous": &o.Previous, "timestamps": &o.Timestamps, "insecureSkipTLSVerifyBackend": &o.InsecureSkipTLSVerifyBackend,
+		"follow": &o.Follow, "previous": &o.Previous, "timestamps": &o.Timestamps,
+		"insecureSkipTLSVerifyBackend": &o.InsecureSkipTLSVerifyBackend,
 	} {
 		*into = flag(q, name)
 	}
-	for name, into := range map[string]**int64{"sinceSeconds": &o.SinceSeconds, "tailLines": &o.TailLines, "limitBytes": &o.LimitBytes} {
+	for name, into := range map[string]**int64{"sinceSeconds": &o.SinceSeconds, "tailLines": &o.TailLines,
+		"limitBytes": &o.LimitBytes} {
 		s := q.Get(name)
 		if s == "" {
 			continue
@@ -46,14 +48,16 @@ func parseLogOptions(q url.Values) (*corev1.PodLogOptions, error) {
 func validateLogOptions(o *corev1.PodLogOptions) field.ErrorList {
 	var errs field.ErrorList
 	if n := o.TailLines; n != nil && *n < 0 {
-		errs = append(errs, field.Invalid(field.NewPath("tailLines"), *n, "must be greater than or equal to 0").WithOrigin("minimum"))
+		errs = append(errs, field.Invalid(field.NewPath("tailLines"), *n,
+			"must be greater than or equal to 0").WithOrigin("minimum"))
 	}
 	if n := o.LimitBytes; n != nil && *n < 1 {
 		errs = append(errs, field.Invalid(field.NewPath("limitBytes"), *n, "must be greater than 0"))
 	}
 	switch {
 	case o.SinceSeconds != nil && o.SinceTime != nil:
-		errs = append(errs, field.Forbidden(field.NewPath(""), "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+		errs = append(errs, field.Forbidden(field.NewPath(""),
+			"at most one of `sinceTime` or `sinceSeconds` may be specified"))
 	case o.SinceSeconds != nil && *o.SinceSeconds < 1:
 		errs = append(errs, field.Invalid(field.NewPath("sinceSeconds"), *o.SinceSeconds, "must be greater than 0"))
 	}
@@ -72,7 +76,8 @@ func logQuery(o *corev1.PodLogOptions) url.Values {
 			q.Set(name, "true")
 		}
 	}
-	for name, n := range map[string]*int64{"sinceSeconds": o.SinceSeconds, "tailLines": o.TailLines, "limitBytes": o.LimitBytes} {
+	for name, n := range map[string]*int64{"sinceSeconds": o.SinceSeconds, "tailLines": o.TailLines,
+		"limitBytes": o.LimitBytes} {
 		if n != nil {
 			q.Set(name, strconv.FormatInt(*n, 10))
 		}

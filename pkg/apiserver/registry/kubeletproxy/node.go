@@ -22,26 +22,28 @@ func (p *Proxy) Node() registry.Connecter {
 	options := func(path string, _ url.Values) (*corev1.NodeProxyOptions, error) {
 		return &corev1.NodeProxyOptions{Path: path}, nil
 	}
-	return connecter[*corev1.NodeProxyOptions]{options, func(ctx context.Context, _, name string, opts *corev1.NodeProxyOptions, w http.ResponseWriter, r *http.Request) error {
-		scheme, node, port, ok := utilnet.SplitSchemeNamePort(name)
-		if !ok {
-			return apierrors.NewBadRequest(fmt.Sprintf("invalid node request %q", name))
-		}
-		host, err := p.kubeletHost(ctx, node)
-		if err != nil {
-			return err
-		}
-		addr, kubeletPort, err := net.SplitHostPort(host)
-		if err != nil {
-			return fmt.Errorf("address of the kubelet of node %s: %w", node, err)
-		}
-		location := &url.URL{Scheme: "https", Host: host, Path: opts.Path}
-		if port == "" || port == kubeletPort {
-			return p.pass(w, r, location, p.kubelet, passOptions{rewrite: true})
-		}
-		location.Scheme, location.Host = orDefault(scheme, "http"), net.JoinHostPort(addr, port)
-		return p.pass(w, r, location, p.pods, passOptions{rewrite: true})
-	}}
+	return connecter[*corev1.NodeProxyOptions]{options,
+		func(ctx context.Context, _, name string, opts *corev1.NodeProxyOptions, w http.ResponseWriter,
+			r *http.Request) error {
+			scheme, node, port, ok := utilnet.SplitSchemeNamePort(name)
+			if !ok {
+				return apierrors.NewBadRequest(fmt.Sprintf("invalid node request %q", name))
+			}
+			host, err := p.kubeletHost(ctx, node)
+			if err != nil {
+				return err
+			}
+			addr, kubeletPort, err := net.SplitHostPort(host)
+			if err != nil {
+				return fmt.Errorf("address of the kubelet of node %s: %w", node, err)
+			}
+			location := &url.URL{Scheme: "https", Host: host, Path: opts.Path}
+			if port == "" || port == kubeletPort {
+				return p.pass(w, r, location, p.kubelet, passOptions{rewrite: true})
+			}
+			location.Scheme, location.Host = orDefault(scheme, "http"), net.JoinHostPort(addr, port)
+			return p.pass(w, r, location, p.pods, passOptions{rewrite: true})
+		}}
 }
 
 // kubeletHost returns host:port of the kubelet of a node.

@@ -20,7 +20,8 @@ type passOptions struct {
 }
 
 // pass hands the exchange to location. The error is nil once an answer has begun.
-func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, location *url.URL, transport *http.Transport, o passOptions) error {
+func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, location *url.URL, transport *http.Transport,
+	o passOptions) error {
 	dialer := p.toPods
 	if transport == p.kubelet {
 		dialer = p.toKubelets

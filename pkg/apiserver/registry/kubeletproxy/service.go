@@ -24,33 +24,36 @@ func (p *Proxy) Service() registry.Connecter {
 	options := func(path string, _ url.Values) (*corev1.ServiceProxyOptions, error) {
 		return &corev1.ServiceProxyOptions{Path: path}, nil
 	}
-	return connecter[*corev1.ServiceProxyOptions]{options, func(ctx context.Context, ns, name string, opts *corev1.ServiceProxyOptions, w http.ResponseWriter, r *http.Request) error {
-		scheme, svcName, port, ok := utilnet.SplitSchemeNamePort(name)
-		if !ok {
-			return apierrors.NewBadRequest(fmt.Sprintf("invalid service request %q", name))
-		}
-		obj, err := p.get(ctx, "services", ns, svcName)
-		if err != nil {
-			return err
-		}
-		portName, err := servicePortName(obj.(*corev1.Service), port)
-		if err != nil {
-			return err
-		}
-		slices := p.cfg.Stores.Store(schema.GroupResource{Group: discoveryv1.GroupName, Resource: "endpointslices"})
-		if slices == nil {
-			return apierrors.NewServiceUnavailable("endpointslices are not served")
-		}
-		backends, err := serviceresolver.Endpoints(ctx, slices, ns, svcName, portName)
-		if err != nil {
-			return err
-		}
-		if len(backends) == 0 {
-			return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
-		}
-		location := &url.URL{Scheme: orDefault(scheme, "http"), Host: backends[rand.IntN(len(backends))], Path: opts.Path}
-		return p.pass(w, r, location, p.pods, passOptions{rewrite: true})
-	}}
+	return connecter[*corev1.ServiceProxyOptions]{options,
+		func(ctx context.Context, ns, name string, opts *corev1.ServiceProxyOptions, w http.ResponseWriter,
+			r *http.Request) error {
+			scheme, svcName, port, ok := utilnet.SplitSchemeNamePort(name)
+			if !ok {
+				return apierrors.NewBadRequest(fmt.Sprintf("invalid service request %q", name))
+			}
+			obj, err := p.get(ctx, "services", ns, svcName)
+			if err != nil {
+				return err
+			}
+			portName, err := servicePortName(obj.(*corev1.Service), port)
+			if err != nil {
+				return err
+			}
+			slices := p.cfg.Stores.Store(schema.GroupResource{Group: discoveryv1.GroupName, Resource: "endpointslices"})
+			if slices == nil {
+				return apierrors.NewServiceUnavailable("endpointslices are not served")
+			}
+			backends, err := serviceresolver.Endpoints(ctx, slices, ns, svcName, portName)
+			if err != nil {
+				return err
+			}
+			if len(backends) == 0 {
+				return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
+			}
+			location := &url.URL{Scheme: orDefault(scheme, "http"), Host: backends[rand.IntN(len(backends))],
+				Path: opts.Path}
+			return p.pass(w, r, location, p.pods, passOptions{rewrite: true})
+		}}
 }
 
 // servicePortName turns what the URL calls the port into the name endpoints call it by.

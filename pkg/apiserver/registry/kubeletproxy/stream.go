@@ -18,48 +18,58 @@ import (
 // Exec returns pods/exec.
 func (p *Proxy) Exec() registry.Connecter {
 	options := func(_ string, q url.Values) (*corev1.PodExecOptions, error) {
-		return &corev1.PodExecOptions{Stdin: flag(q, "stdin"), Stdout: flag(q, "stdout"), Stderr: flag(q, "stderr"), TTY: flag(q, "tty"),
+		return &corev1.PodExecOptions{Stdin: flag(q, "stdin"), Stdout: flag(q, "stdout"), Stderr: flag(q, "stderr"),
+			TTY:       flag(q, "tty"),
 			Container: q.Get("container"), Command: q["command"]}, nil
 	}
-	return connecter[*corev1.PodExecOptions]{options, func(ctx context.Context, ns, name string, o *corev1.PodExecOptions, w http.ResponseWriter, r *http.Request) error {
-		q := streamQuery(o.Stdin, o.Stdout, o.Stderr, o.TTY)
-		if len(o.Command) > 0 {
-			q["command"] = o.Command
-		}
-		return p.toContainer(ctx, "exec", ns, name, o.Container, q, w, r)
-	}}
+	return connecter[*corev1.PodExecOptions]{options,
+		func(ctx context.Context, ns, name string, o *corev1.PodExecOptions, w http.ResponseWriter,
+			r *http.Request) error {
+			q := streamQuery(o.Stdin, o.Stdout, o.Stderr, o.TTY)
+			if len(o.Command) > 0 {
+				q["command"] = o.Command
+			}
+			return p.toContainer(ctx, "exec", ns, name, o.Container, q, w, r)
+		}}
 }
 
 // Attach returns pods/attach.
 func (p *Proxy) Attach() registry.Connecter {
 	options := func(_ string, q url.Values) (*corev1.PodAttachOptions, error) {
-		return &corev1.PodAttachOptions{Stdin: flag(q, "stdin"), Stdout: flag(q, "stdout"), Stderr: flag(q, "stderr"), TTY: flag(q, "tty"), Container: q.Get("container")}, nil
+		return &corev1.PodAttachOptions{Stdin: flag(q, "stdin"), Stdout: flag(q, "stdout"), Stderr: flag(q, "stderr"),
+			TTY: flag(q, "tty"), Container: q.Get("container")}, nil
 	}
-	return connecter[*corev1.PodAttachOptions]{options, func(ctx context.Context, ns, name string, o *corev1.PodAttachOptions, w http.ResponseWriter, r *http.Request) error {
-		return p.toContainer(ctx, "attach", ns, name, o.Container, streamQuery(o.Stdin, o.Stdout, o.Stderr, o.TTY), w, r)
-	}}
+	return connecter[*corev1.PodAttachOptions]{options,
+		func(ctx context.Context, ns, name string, o *corev1.PodAttachOptions, w http.ResponseWriter,
+			r *http.Request) error {
+			return p.toContainer(ctx, "attach", ns, name, o.Container, streamQuery(o.Stdin, o.Stdout, o.Stderr, o.TTY),
+				w,
+				r)
+		}}
 }
 
 // PortForward returns pods/portforward.
 func (p *Proxy) PortForward() registry.Connecter {
-	return connecter[*corev1.PodPortForwardOptions]{portForwardOptions, func(ctx context.Context, ns, name string, o *corev1.PodPortForwardOptions, w http.ResponseWriter, r *http.Request) error {
-		pod, err := p.pod(ctx, ns, name)
-		if err != nil {
-			return err
-		}
-		q := url.Values{}
-		for _, port := range o.Ports {
-			q.Add("port", strconv.Itoa(int(port)))
-		}
-		location, err := p.streamLocation(ctx, pod, "/portForward/"+ns+"/"+name, q)
-		if err != nil {
-			return err
-		}
-		if wsstream.IsWebSocketRequestWithTunnelingProtocol(r) {
-			return p.tunnel(w, r, location)
-		}
-		return p.pass(w, r, location, p.kubelet, passOptions{upgrade: true})
-	}}
+	return connecter[*corev1.PodPortForwardOptions]{portForwardOptions,
+		func(ctx context.Context, ns, name string, o *corev1.PodPortForwardOptions, w http.ResponseWriter,
+			r *http.Request) error {
+			pod, err := p.pod(ctx, ns, name)
+			if err != nil {
+				return err
+			}
+			q := url.Values{}
+			for _, port := range o.Ports {
+				q.Add("port", strconv.Itoa(int(port)))
+			}
+			location, err := p.streamLocation(ctx, pod, "/portForward/"+ns+"/"+name, q)
+			if err != nil {
+				return err
+			}
+			if wsstream.IsWebSocketRequestWithTunnelingProtocol(r) {
+				return p.tunnel(w, r, location)
+			}
+			return p.pass(w, r, location, p.kubelet, passOptions{upgrade: true})
+		}}
 }
 
 func portForwardOptions(_ string, q url.Values) (*corev1.PodPortForwardOptions, error) {
@@ -75,7 +85,8 @@ func portForwardOptions(_ string, q url.Values) (*corev1.PodPortForwardOptions, 
 }
 
 // toContainer passes exec or attach on.
-func (p *Proxy) toContainer(ctx context.Context, verb, ns, name, container string, q url.Values, w http.ResponseWriter, r *http.Request) error {
+func (p *Proxy) toContainer(ctx context.Context, verb, ns, name, container string, q url.Values, w http.ResponseWriter,
+	r *http.Request) error {
 	pod, err := p.pod(ctx, ns, name)
 	if err != nil {
 		return err
@@ -104,8 +115,8 @@ func streamQuery(stdin, stdout, stderr, tty bool) url.Values {
 	return q
 }
 
-// flag reads a boolean parameter as Kubernetes reads all booleans of queries: what is there is true, except "0" and "false" in any
-// case. Clients write them as their language does: Python's False is one.
+// flag reads a boolean parameter as Kubernetes reads all booleans of queries: what is there is true, except "0" and
+// "false" in any case. Clients write them as their language does: Python's False is one.
 func flag(q url.Values, name string) bool {
 	values, set := q[name], false
 	_ = runtime.Convert_Slice_string_To_bool(&values, &set, nil) // takes every value

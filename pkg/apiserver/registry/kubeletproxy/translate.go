@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// pingEvery keeps connections to kubelets that carry streams alive: what stands between may forget those on which nothing passes.
+	// pingEvery keeps connections to kubelets that carry streams alive: what stands between may forget those on which
+	// nothing passes.
 	pingEvery = 5 * time.Second
 	// idleStream is how long nothing may happen between client and command, as long as kubelets allow.
 	idleStream = 4 * time.Hour
@@ -28,18 +29,22 @@ const (
 	lastWrite = 60 * time.Second
 )
 
-// translate carries a WebSocket connection of version 5 (v5.channel.k8s.io), which says when a stream ends, to a kubelet as
-// SPDY (v4.channel.k8s.io): runtimes do not know that version. Older WebSocket versions are passed through.
+// translate carries a WebSocket connection of version 5 (v5.channel.k8s.io), which says when a stream ends, to a
+// kubelet as SPDY (v4.channel.k8s.io): runtimes do not know that version. Older WebSocket versions are passed through.
 func (p *Proxy) translate(w http.ResponseWriter, r *http.Request, location *url.URL, q url.Values) error {
-	upgrader, err := spdy.NewRoundTripperWithConfig(spdy.RoundTripperConfig{UpgradeTransport: p.kubelet, PingPeriod: pingEvery})
+	upgrader, err := spdy.NewRoundTripperWithConfig(
+		spdy.RoundTripperConfig{UpgradeTransport: p.kubelet, PingPeriod: pingEvery})
 	if err != nil {
 		return fmt.Errorf("connecting to the kubelet: %w", err)
 	}
-	executor, err := remotecommand.NewSPDYExecutorForProtocols(upgrader, upgrader, http.MethodPost, location, constants.StreamProtocolV4Name)
+	executor, err := remotecommand.NewSPDYExecutorForProtocols(upgrader, upgrader, http.MethodPost, location,
+		constants.StreamProtocolV4Name)
 	if err != nil {
 		return fmt.Errorf("connecting to the kubelet: %w", err)
 	}
-	conn := wsstream.NewConn(map[string]wsstream.ChannelProtocolConfig{constants.StreamProtocolV5Name: {Binary: true, Channels: channels(q)}})
+	conn := wsstream.NewConn(
+		map[string]wsstream.ChannelProtocolConfig{
+			constants.StreamProtocolV5Name: {Binary: true, Channels: channels(q)}})
 	conn.SetIdleTimeout(idleStream)
 	_, streams, err := conn.Open(w, r)
 	if err != nil {
@@ -63,7 +68,8 @@ func (p *Proxy) translate(w http.ResponseWriter, r *http.Request, location *url.
 
 // channels are the directions of the five streams: input, output, errors, outcome, and size of the terminal.
 func channels(q url.Values) []wsstream.ChannelType {
-	all := []wsstream.ChannelType{wsstream.IgnoreChannel, wsstream.IgnoreChannel, wsstream.IgnoreChannel, wsstream.ReadWriteChannel, wsstream.IgnoreChannel}
+	all := []wsstream.ChannelType{wsstream.IgnoreChannel, wsstream.IgnoreChannel, wsstream.IgnoreChannel,
+		wsstream.ReadWriteChannel, wsstream.IgnoreChannel}
 	if q.Has("input") {
 		all[constants.StreamStdIn] = wsstream.ReadChannel
 	}
@@ -142,7 +148,8 @@ func outcomeOf(err error) *metav1.Status {
 	case errors.As(err, &exit):
 		return &metav1.Status{Status: metav1.StatusFailure, Reason: constants.NonZeroExitCodeReason,
 			Message: fmt.Sprintf("command terminated with non-zero exit code: %v", exit),
-			Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: constants.ExitCodeCauseType, Message: fmt.Sprint(exit.Code)}}}}
+			Details: &metav1.StatusDetails{
+				Causes: []metav1.StatusCause{{Type: constants.ExitCodeCauseType, Message: fmt.Sprint(exit.Code)}}}}
 	case errors.As(err, &status):
 		s := status.Status()
 		return &s

@@ -18,7 +18,8 @@ import (
 // tunnelBuffer is the size of a tunnel's reads and writes.
 const tunnelBuffer = 32 << 10
 
-// tunnel carries the SPDY that a client has packed into WebSocket messages (SPDY/3.1+portforward.k8s.io) to a kubelet, unpacked.
+// tunnel carries the SPDY that a client has packed into WebSocket messages (SPDY/3.1+portforward.k8s.io) to a kubelet,
+// unpacked.
 func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, location *url.URL) error {
 	kubelet, err := p.upgrade(r, location)
 	if err != nil {
@@ -26,8 +27,10 @@ func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request, location *url.URL
 	}
 	defer kubelet.Close()
 	upgrader := websocket.Upgrader{
-		ReadBufferSize: tunnelBuffer, WriteBufferSize: tunnelBuffer, Subprotocols: []string{protocols.WebsocketsSPDYTunnelingPortForwardV1},
-		CheckOrigin: func(*http.Request) bool { return true }, // callers show a token or certificate, which a foreign page has not
+		ReadBufferSize: tunnelBuffer, WriteBufferSize: tunnelBuffer,
+		Subprotocols: []string{protocols.WebsocketsSPDYTunnelingPortForwardV1},
+		// callers show a token or certificate, which a foreign page has not
+		CheckOrigin: func(*http.Request) bool { return true },
 	}
 	ws, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {

@@ -29,11 +29,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// runtime is a container runtime's streaming server. Its commands are: cat, fail (exit code 7), size, and wait (until the
-// connection ends, which it tells ended).
+// runtime is a container runtime's streaming server. Its commands are: cat, fail (exit code 7), size, and wait (until
+// the connection ends, which it tells ended).
 type runtime struct{ ended chan struct{} }
 
-func (r *runtime) Exec(ctx context.Context, _ string, cmd []string, in io.Reader, out, errOut io.WriteCloser, _ bool, resize <-chan streamcommand.TerminalSize) error {
+func (r *runtime) Exec(ctx context.Context, _ string, cmd []string, in io.Reader, out, errOut io.WriteCloser, _ bool,
+	resize <-chan streamcommand.TerminalSize) error {
 	switch cmd[0] {
 	case "cat":
 		if _, err := io.Copy(out, in); err != nil {
@@ -56,7 +57,8 @@ func (r *runtime) Exec(ctx context.Context, _ string, cmd []string, in io.Reader
 	return err
 }
 
-func (r *runtime) Attach(ctx context.Context, id string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan streamcommand.TerminalSize) error {
+func (r *runtime) Attach(ctx context.Context, id string, in io.Reader, out, errOut io.WriteCloser, tty bool,
+	resize <-chan streamcommand.TerminalSize) error {
 	return r.Exec(ctx, id, []string{"cat"}, in, out, errOut, tty, resize)
 }
 
@@ -109,14 +111,18 @@ func kubeletOf(cri streaming.Server, w http.ResponseWriter, r *http.Request) {
 	var to string
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/exec/"):
-		resp, err := cri.GetExec(&runtimeapi.ExecRequest{ContainerId: "c", Cmd: q["command"], Stdin: q.Has("input"), Stdout: q.Has("output"), Stderr: q.Has("error"), Tty: q.Has("tty")})
+		resp, err := cri.GetExec(
+			&runtimeapi.ExecRequest{ContainerId: "c", Cmd: q["command"], Stdin: q.Has("input"), Stdout: q.Has("output"),
+				Stderr: q.Has("error"), Tty: q.Has("tty")})
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		to = resp.Url
 	case strings.HasPrefix(r.URL.Path, "/attach/"):
-		resp, err := cri.GetAttach(&runtimeapi.AttachRequest{ContainerId: "c", Stdin: q.Has("input"), Stdout: q.Has("output"), Stderr: q.Has("error")})
+		resp, err := cri.GetAttach(
+			&runtimeapi.AttachRequest{ContainerId: "c", Stdin: q.Has("input"), Stdout: q.Has("output"),
+				Stderr: q.Has("error")})
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -161,9 +167,11 @@ func run(ctx context.Context, base, path string, o remotecommand.StreamOptions) 
 func TestCommandsOverWebSocket(t *testing.T) {
 	t.Parallel()
 	base := streamingHouse(t, &runtime{})
-	for _, path := range []string{"/exec?command=cat&stdin=true&stdout=true&stderr=true", "/attach?stdin=true&stdout=true&stderr=true"} {
+	for _, path := range []string{"/exec?command=cat&stdin=true&stdout=true&stderr=true",
+		"/attach?stdin=true&stdout=true&stderr=true"} {
 		var out, errOut bytes.Buffer
-		err := run(t.Context(), base, path, remotecommand.StreamOptions{Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errOut})
+		err := run(t.Context(), base, path,
+			remotecommand.StreamOptions{Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errOut})
 		if err != nil || out.String() != "hello" || errOut.String() != "done" {
 			t.Errorf("%s: %q, %q, %v", path, &out, &errOut, err)
 		}
@@ -173,7 +181,9 @@ func TestCommandsOverWebSocket(t *testing.T) {
 	if exit := (exec.CodeExitError{}); !errors.As(err, &exit) || exit.Code != 7 {
 		t.Errorf("a failing command: %v", err)
 	}
-	if err := run(t.Context(), base, "/exec?command=size&stdout=true&tty=true", remotecommand.StreamOptions{Stdout: &out, Tty: true, TerminalSizeQueue: &oneSize{}}); err != nil || out.String() != "80x24" {
+	if err := run(t.Context(), base, "/exec?command=size&stdout=true&tty=true",
+		remotecommand.StreamOptions{Stdout: &out, Tty: true, TerminalSizeQueue: &oneSize{}}); err != nil ||
+		out.String() != "80x24" {
 		t.Errorf("resize: %q, %v", &out, err)
 	}
 }
@@ -201,7 +211,8 @@ func TestClientLeaves(t *testing.T) {
 		_, _ = io.ReadFull(out, make([]byte, len("waiting")))
 		cancel()
 	}()
-	if err := run(ctx, base, "/exec?command=wait&stdin=true&stdout=true", remotecommand.StreamOptions{Stdin: stdin, Stdout: in}); !errors.Is(err, context.Canceled) {
+	if err := run(ctx, base, "/exec?command=wait&stdin=true&stdout=true",
+		remotecommand.StreamOptions{Stdin: stdin, Stdout: in}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled command: %v", err)
 	}
 	select {
@@ -244,12 +255,14 @@ func TestPortForwardOverWebSocket(t *testing.T) {
 	}
 }
 
-// The API server translates version 5 for exec and attach alone. A client that offers it for port-forward among others, as JavaScript's
-// does, gets what the kubelet chooses.
+// The API server translates version 5 for exec and attach alone. A client that offers it for port-forward among others,
+// as JavaScript's does, gets what the kubelet chooses.
 func TestTheKubeletChoosesAPortForwardsVersion(t *testing.T) {
 	t.Parallel()
-	d := gorilla.Dialer{Subprotocols: []string{"v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io"}}
-	ws, resp, err := d.DialContext(t.Context(), "ws"+strings.TrimPrefix(streamingHouse(t, &runtime{}), "http")+"/portforward?ports=80", nil)
+	d := gorilla.Dialer{Subprotocols: []string{"v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io",
+		"v2.channel.k8s.io", "channel.k8s.io"}}
+	ws, resp, err := d.DialContext(t.Context(),
+		"ws"+strings.TrimPrefix(streamingHouse(t, &runtime{}), "http")+"/portforward?ports=80", nil)
 	if err != nil {
 		t.Fatalf("%v, %v", err, resp)
 	}
@@ -300,7 +313,8 @@ func TestLogOverWebSocket(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	for query, want := range map[string]string{"": "/containerLogs/ns/p/app", "limitBytes=4": "/con"} {
-		conn, _, err := gorilla.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(server.URL, "http")+"/log?"+query, nil)
+		conn, _, err := gorilla.DefaultDialer.DialContext(t.Context(),
+			"ws"+strings.TrimPrefix(server.URL, "http")+"/log?"+query, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,5 @@
-// Package registrytest has the generic stores of Kubernetes' resources over memory, filled with objects, for the tests of
-// behaviours that use them.
+// Package registrytest has the generic stores of Kubernetes' resources over memory, filled with objects, for the tests
+// of behaviours that use them.
 package registrytest
 
 import (
@@ -33,13 +33,15 @@ func (s Stores) Store(gr schema.GroupResource) registry.Store {
 	return nil
 }
 
-// Of returns the store of a resource ("deployments.apps") without admission, with objs as if they had been stored before:
-// defaulted, with their status and deletionTimestamp. What a write by a strategy changes must be valid then. Those without a UID
-// get "uid-NAME"; the resourceVersion is the storage's.
+// Of returns the store of a resource ("deployments.apps") without admission, with objs as if they had been stored
+// before: defaulted, with their status and deletionTimestamp. What a write by a strategy changes must be valid then.
+// Those without a UID get "uid-NAME"; the resourceVersion is the storage's.
 func Of(t testing.TB, resource string, objs ...runtime.Object) *registry.Generic {
 	t.Helper()
 	all := rows.All()
-	i := slices.IndexFunc(all, func(r resources.Row) bool { return r.GroupResource() == schema.ParseGroupResource(resource) })
+	i := slices.IndexFunc(all, func(r resources.Row) bool {
+		return r.GroupResource() == schema.ParseGroupResource(resource)
+	})
 	if i < 0 {
 		t.Fatalf("no row for %s", resource)
 	}

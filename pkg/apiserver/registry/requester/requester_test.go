@@ -15,12 +15,14 @@ func TestBeforeCreate(t *testing.T) {
 		user *request.User
 		want string
 	}{
-		{&request.User{Name: "bob", UID: "7", Groups: []string{"devs"}, Extra: map[string][]string{"k": {"v"}}}, "bob 7 [devs] map[k:[v]]"},
+		{&request.User{Name: "bob", UID: "7", Groups: []string{"devs"}, Extra: map[string][]string{"k": {"v"}}},
+			"bob 7 [devs] map[k:[v]]"},
 		{&request.User{Name: "bob"}, "bob  [] map[]"},
 		{nil, "  [] map[]"},
 	} {
 		r := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
-			Username: "admin", UID: "1", Groups: []string{"system:masters"}, Extra: map[string]certificatesv1.ExtraValue{"a": {"b"}}}}
+			Username: "admin", UID: "1", Groups: []string{"system:masters"},
+			Extra: map[string]certificatesv1.ExtraValue{"a": {"b"}}}}
 		ctx := t.Context()
 		if c.user != nil {
 			ctx = request.WithUser(ctx, c.user)

@@ -16,7 +16,8 @@ import (
 )
 
 // TokenAuthenticator knows whose a bearer token is. It returns the audiences that both the token and the caller's list
-// have, none for a token that names no audience; (nil, nil, nil) means that no method knows the token; an error never quotes it.
+// have, none for a token that names no audience; (nil, nil, nil) means that no method knows the token; an error never
+// quotes it.
 type TokenAuthenticator interface {
 	AuthenticateToken(ctx context.Context, token string, audiences []string) (*request.User, []string, error)
 }
@@ -38,7 +39,8 @@ func NewTokenReview(tokens TokenAuthenticator, audiences []string) *TokenReview 
 func (r *TokenReview) New() runtime.Object { return &authenticationv1.TokenReview{} }
 
 // Create says whose the token is, in the status. A token that is not valid is an answer, not an error.
-func (r *TokenReview) Create(ctx context.Context, _, _ string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (r *TokenReview) Create(ctx context.Context, _, _ string, obj runtime.Object,
+	_ *metav1.CreateOptions) (runtime.Object, error) {
 	in, ok := obj.(*authenticationv1.TokenReview)
 	if !ok {
 		return nil, wrongType("TokenReview", obj)
@@ -103,7 +105,8 @@ func NewSelfSubjectReview(now func() time.Time) *SelfSubjectReview {
 func (r *SelfSubjectReview) New() runtime.Object { return &authenticationv1.SelfSubjectReview{} }
 
 // Create answers with the caller as the server sees it.
-func (r *SelfSubjectReview) Create(ctx context.Context, _, _ string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (r *SelfSubjectReview) Create(ctx context.Context, _, _ string, obj runtime.Object,
+	_ *metav1.CreateOptions) (runtime.Object, error) {
 	if _, ok := obj.(*authenticationv1.SelfSubjectReview); !ok {
 		return nil, wrongType("SelfSubjectReview", obj)
 	}
@@ -112,7 +115,8 @@ func (r *SelfSubjectReview) Create(ctx context.Context, _, _ string, obj runtime
 		return nil, apierrors.NewBadRequest("no user present on request")
 	}
 	return &authenticationv1.SelfSubjectReview{
-		TypeMeta:   metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectReview"},
+		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(),
+			Kind: "SelfSubjectReview"},
 		ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(r.now())},
 		Status:     authenticationv1.SelfSubjectReviewStatus{UserInfo: userInfo(user)},
 	}, nil

@@ -56,7 +56,8 @@ func (r *SubjectAccessReview) New() runtime.Object {
 }
 
 // Create answers in the status.
-func (r *SubjectAccessReview) Create(ctx context.Context, ns, _ string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (r *SubjectAccessReview) Create(ctx context.Context, ns, _ string, obj runtime.Object,
+	_ *metav1.CreateOptions) (runtime.Object, error) {
 	switch in := obj.(type) {
 	case *authorizationv1.SubjectAccessReview:
 		if errs := append(validateSpec(&in.Spec), validateMetadata(in.ObjectMeta, "must be empty")...); len(errs) > 0 {
@@ -70,14 +71,17 @@ func (r *SubjectAccessReview) Create(ctx context.Context, ns, _ string, obj runt
 		bare := in.ObjectMeta
 		bare.Namespace = ""
 		if len(validateMetadata(bare, "")) > 0 {
-			errs = append(errs, field.Invalid(field.NewPath("metadata"), in.ObjectMeta, "must be empty except for namespace"))
+			errs = append(errs, field.Invalid(field.NewPath("metadata"), in.ObjectMeta,
+				"must be empty except for namespace"))
 		}
 		spec := field.NewPath("spec")
 		if a := in.Spec.ResourceAttributes; a != nil && a.Namespace != ns {
-			errs = append(errs, field.Invalid(spec.Child("resourceAttributes.namespace"), a.Namespace, "must match metadata.namespace"))
+			errs = append(errs, field.Invalid(spec.Child("resourceAttributes.namespace"), a.Namespace,
+				"must match metadata.namespace"))
 		}
 		if in.Spec.NonResourceAttributes != nil {
-			errs = append(errs, field.Invalid(spec.Child("nonResourceAttributes"), in.Spec.NonResourceAttributes, "disallowed on this kind of request"))
+			errs = append(errs, field.Invalid(spec.Child("nonResourceAttributes"), in.Spec.NonResourceAttributes,
+				"disallowed on this kind of request"))
 		}
 		if len(errs) > 0 {
 			return nil, invalid(errs)
@@ -95,7 +99,8 @@ func (r *SelfSubjectAccessReview) New() runtime.Object {
 }
 
 // Create answers in the status, for the user of ctx.
-func (r *SelfSubjectAccessReview) Create(ctx context.Context, _, _ string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (r *SelfSubjectAccessReview) Create(ctx context.Context, _, _ string, obj runtime.Object,
+	_ *metav1.CreateOptions) (runtime.Object, error) {
 	in, ok := obj.(*authorizationv1.SelfSubjectAccessReview)
 	if !ok {
 		return nil, wrongType("SelfSubjectAccessReview", obj)
@@ -125,7 +130,8 @@ func invalid(errs field.ErrorList) error {
 func validateSpec(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorList {
 	errs := validateAttributes(s)
 	if s.User == "" && len(s.Groups) == 0 {
-		errs = append(errs, field.Invalid(field.NewPath("spec").Child("user"), s.User, "at least one of user or group must be specified"))
+		errs = append(errs, field.Invalid(field.NewPath("spec").Child("user"), s.User,
+			"at least one of user or group must be specified"))
 	}
 	return append(errs, validateSelectors(s.ResourceAttributes)...)
 }
@@ -134,9 +140,11 @@ func validateAttributes(s *authorizationv1.SubjectAccessReviewSpec) field.ErrorL
 	spec := field.NewPath("spec")
 	switch {
 	case s.ResourceAttributes != nil && s.NonResourceAttributes != nil:
-		return field.ErrorList{field.Invalid(spec.Child("nonResourceAttributes"), s.NonResourceAttributes, "cannot be specified in combination with resourceAttributes")}
+		return field.ErrorList{field.Invalid(spec.Child("nonResourceAttributes"), s.NonResourceAttributes,
+			"cannot be specified in combination with resourceAttributes")}
 	case s.ResourceAttributes == nil && s.NonResourceAttributes == nil:
-		return field.ErrorList{field.Invalid(spec.Child("resourceAttributes"), s.NonResourceAttributes, "exactly one of nonResourceAttributes or resourceAttributes must be specified")}
+		return field.ErrorList{field.Invalid(spec.Child("resourceAttributes"), s.NonResourceAttributes,
+			"exactly one of nonResourceAttributes or resourceAttributes must be specified")}
 	}
 	return nil
 }
@@ -150,8 +158,8 @@ func validateMetadata(m metav1.ObjectMeta, message string) field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("metadata"), m, message)}
 }
 
-// validateSelectors checks what the list or watch asked about would be limited to: in one form or the other. Requirements that
-// nobody knows are no error, they only limit nothing.
+// validateSelectors checks what the list or watch asked about would be limited to: in one form or the other.
+// Requirements that nobody knows are no error, they only limit nothing.
 func validateSelectors(a *authorizationv1.ResourceAttributes) field.ErrorList {
 	if a == nil {
 		return nil
@@ -170,15 +178,18 @@ func validateSelectors(a *authorizationv1.ResourceAttributes) field.ErrorList {
 func validateSelector(raw string, requirements int, path *field.Path) field.ErrorList {
 	switch {
 	case raw != "" && requirements > 0:
-		return field.ErrorList{field.Invalid(path.Child("rawSelector"), raw, "may not specified at the same time as requirements")}
+		return field.ErrorList{field.Invalid(path.Child("rawSelector"), raw,
+			"may not specified at the same time as requirements")}
 	case raw == "" && requirements == 0:
-		return field.ErrorList{field.Required(path.Child("requirements"), fmt.Sprintf("when %s is specified, requirements or rawSelector is required", path))}
+		return field.ErrorList{field.Required(path.Child("requirements"),
+			fmt.Sprintf("when %s is specified, requirements or rawSelector is required", path))}
 	}
 	return nil
 }
 
 // ask decides for the user that the spec names.
-func ask(ctx context.Context, a authz.Authorizer, s *authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+func ask(ctx context.Context, a authz.Authorizer,
+	s *authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
 	user := &request.User{Name: s.User, UID: s.UID, Groups: s.Groups}
 	for k, v := range s.Extra {
 		if user.Extra == nil {
@@ -189,7 +200,8 @@ func ask(ctx context.Context, a authz.Authorizer, s *authorizationv1.SubjectAcce
 	return decide(ctx, a, user, s)
 }
 
-func decide(ctx context.Context, a authz.Authorizer, user *request.User, s *authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
+func decide(ctx context.Context, a authz.Authorizer, user *request.User,
+	s *authorizationv1.SubjectAccessReviewSpec) authorizationv1.SubjectAccessReviewStatus {
 	d, reason, err := a.Authorize(ctx, authz.Attributes{User: user, Info: infoOf(s)})
 	st := authorizationv1.SubjectAccessReviewStatus{Allowed: d == authz.Allow, Denied: d == authz.Deny, Reason: reason}
 	if err != nil {

@@ -45,7 +45,8 @@ func (getter) AuthenticateToken(_ context.Context, token string, audiences []str
 	return nil, nil, nil
 }
 
-func (getter) RulesFor(context.Context, *request.User, string) ([]authorizationv1.ResourceRule, []authorizationv1.NonResourceRule, bool, error) {
+func (getter) RulesFor(context.Context, *request.User, string) ([]authorizationv1.ResourceRule,
+	[]authorizationv1.NonResourceRule, bool, error) {
 	return nil, nil, true, nil
 }
 
@@ -58,17 +59,24 @@ func TestSubjectAccessReview(t *testing.T) {
 		allowed, denied bool
 		broken, invalid bool
 	}{
-		{name: "allowed", spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: pods}, allowed: true},
-		{name: "denied", spec: authorizationv1.SubjectAccessReviewSpec{User: "joe", ResourceAttributes: pods}, denied: true},
-		{name: "no opinion", spec: authorizationv1.SubjectAccessReviewSpec{Groups: []string{"g"}, ResourceAttributes: pods}, broken: true},
-		{name: "path", spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/version", Verb: "get"}}, allowed: true},
+		{name: "allowed", spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: pods},
+			allowed: true},
+		{name: "denied", spec: authorizationv1.SubjectAccessReviewSpec{User: "joe", ResourceAttributes: pods},
+			denied: true},
+		{name: "no opinion", spec: authorizationv1.SubjectAccessReviewSpec{Groups: []string{"g"},
+			ResourceAttributes: pods}, broken: true},
+		{name: "path", spec: authorizationv1.SubjectAccessReviewSpec{User: "jane",
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/version", Verb: "get"}},
+			allowed: true},
 		{name: "nobody", spec: authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: pods}, invalid: true},
 		{name: "nothing", spec: authorizationv1.SubjectAccessReviewSpec{User: "jane"}, invalid: true},
-		{name: "both", spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: pods, NonResourceAttributes: &authorizationv1.NonResourceAttributes{}}, invalid: true},
+		{name: "both", spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: pods,
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{}}, invalid: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			out, err := reviews.NewSubjectAccessReview(getter{}).Create(t.Context(), "", "", &authorizationv1.SubjectAccessReview{Spec: c.spec}, nil)
+			out, err := reviews.NewSubjectAccessReview(getter{}).Create(t.Context(), "", "",
+				&authorizationv1.SubjectAccessReview{Spec: c.spec}, nil)
 			if c.invalid {
 				if !apierrors.IsInvalid(err) {
 					t.Errorf("got %v", err)
@@ -78,12 +86,14 @@ func TestSubjectAccessReview(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s := out.(*authorizationv1.SubjectAccessReview).Status; s.Allowed != c.allowed || s.Denied != c.denied || (s.EvaluationError != "") != c.broken {
+			if s := out.(*authorizationv1.SubjectAccessReview).Status; s.Allowed != c.allowed || s.Denied != c.denied ||
+				(s.EvaluationError != "") != c.broken {
 				t.Errorf("status %+v", s)
 			}
 		})
 	}
-	local := &authorizationv1.LocalSubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: pods}}
+	local := &authorizationv1.LocalSubjectAccessReview{
+		Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: pods}}
 	if _, err := reviews.NewLocalSubjectAccessReview(getter{}).Create(t.Context(), "kube-system", "", local, nil); !apierrors.IsInvalid(err) {
 		t.Errorf("review of another namespace: %v", err)
 	}
@@ -98,9 +108,11 @@ func TestOwnRights(t *testing.T) {
 	if err != nil || !out.(*authorizationv1.SelfSubjectAccessReview).Status.Allowed {
 		t.Errorf("%+v, %v", out, err)
 	}
-	rules := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}}
+	rules := &authorizationv1.SelfSubjectRulesReview{
+		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "default"}}
 	out, err = reviews.NewSelfSubjectRulesReview(getter{}).Create(ctx, "", "", rules, nil)
-	if err != nil || out.(*authorizationv1.SelfSubjectRulesReview).Status.ResourceRules == nil || !out.(*authorizationv1.SelfSubjectRulesReview).Status.Incomplete {
+	if err != nil || out.(*authorizationv1.SelfSubjectRulesReview).Status.ResourceRules == nil ||
+		!out.(*authorizationv1.SelfSubjectRulesReview).Status.Incomplete {
 		t.Errorf("%+v, %v", out, err)
 	}
 	who, err := reviews.NewSelfSubjectReview(time.Now).Create(ctx, "", "", &authenticationv1.SelfSubjectReview{}, nil)
@@ -115,7 +127,8 @@ func TestTokenReview(t *testing.T) {
 		ok      bool
 		message string
 	}{"good": {ok: true}, "expired": {message: "token has expired"}, "unknown": {message: "invalid bearer token"}} {
-		out, err := reviews.NewTokenReview(getter{}, []string{"api"}).Create(t.Context(), "", "", &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, nil)
+		out, err := reviews.NewTokenReview(getter{}, []string{"api"}).Create(t.Context(), "", "",
+			&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,11 +136,13 @@ func TestTokenReview(t *testing.T) {
 		if s.Authenticated != want.ok || s.Error != want.message {
 			t.Errorf("%s: %+v", token, s)
 		}
-		if want.ok && (s.User.Groups[0] != request.GroupAuthenticated || s.User.Extra["k"][0] != "v" || s.Audiences[0] != "api") {
+		if want.ok && (s.User.Groups[0] != request.GroupAuthenticated || s.User.Extra["k"][0] != "v" ||
+			s.Audiences[0] != "api") {
 			t.Errorf("%s: %+v", token, s)
 		}
 	}
-	if _, err := reviews.NewTokenReview(getter{}, nil).Create(t.Context(), "", "", &authenticationv1.TokenReview{}, nil); !apierrors.IsBadRequest(err) {
+	if _, err := reviews.NewTokenReview(getter{}, nil).Create(t.Context(), "", "", &authenticationv1.TokenReview{},
+		nil); !apierrors.IsBadRequest(err) {
 		t.Errorf("no token: %v", err)
 	}
 }
@@ -139,13 +154,15 @@ func TestTokenForThisServer(t *testing.T) {
 		audiences []string
 		want      bool
 	}{{nil, true}, {[]string{"api"}, true}, {[]string{"other", "api"}, true}, {[]string{"other"}, false}} {
-		in := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: "static", Audiences: c.audiences}}
+		in := &authenticationv1.TokenReview{
+			Spec: authenticationv1.TokenReviewSpec{Token: "static", Audiences: c.audiences}}
 		out, err := reviews.NewTokenReview(getter{}, []string{"api"}).Create(t.Context(), "", "", in, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := out.(*authenticationv1.TokenReview).Status
-		if s.Authenticated != c.want || c.want && !slices.Equal(s.Audiences, []string{"api"}) || !c.want && s.Error != "invalid bearer token" {
+		if s.Authenticated != c.want || c.want && !slices.Equal(s.Audiences, []string{"api"}) ||
+			!c.want && s.Error != "invalid bearer token" {
 			t.Errorf("%v: %+v", c.audiences, s)
 		}
 	}
@@ -164,18 +181,22 @@ func TestReviewsRefuse(t *testing.T) {
 	}{
 		"a name": {func(r *authorizationv1.SelfSubjectAccessReview) { r.Name = "x" }, "must be empty"},
 		"both forms": {func(r *authorizationv1.SelfSubjectAccessReview) {
-			r.Spec.ResourceAttributes.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: "a=b", Requirements: []metav1.FieldSelectorRequirement{{Key: "a", Operator: "In"}}}
+			r.Spec.ResourceAttributes.FieldSelector = &authorizationv1.FieldSelectorAttributes{RawSelector: "a=b",
+				Requirements: []metav1.FieldSelectorRequirement{{Key: "a", Operator: "In"}}}
 		}, `spec.resourceAttributes.fieldSelector.rawSelector: Invalid value: "a=b": may not specified at the same time as requirements`},
 	} {
-		in := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: pods()}}
+		in := &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: pods()}}
 		c.change(in)
 		if _, err := reviews.NewSelfSubjectAccessReview(getter{}).Create(ctx, "", "", in, nil); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	local := &authorizationv1.LocalSubjectAccessReview{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Labels: map[string]string{"a": "b"}},
-		Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: pods()}}
-	if _, err := reviews.NewLocalSubjectAccessReview(getter{}).Create(ctx, "default", "", local, nil); err == nil || !strings.Contains(err.Error(), "must be empty except for namespace") {
+	local := &authorizationv1.LocalSubjectAccessReview{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Labels: map[string]string{"a": "b"}},
+		Spec:       authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: pods()}}
+	if _, err := reviews.NewLocalSubjectAccessReview(getter{}).Create(ctx, "default", "", local, nil); err == nil ||
+		!strings.Contains(err.Error(), "must be empty except for namespace") {
 		t.Errorf("local: %v", err)
 	}
 }
@@ -190,7 +211,8 @@ func (s selecting) Authorize(_ context.Context, a authz.Attributes) (authz.Decis
 	return authz.NoOpinion, "", nil
 }
 
-// A review of a list or watch is about what its field selector selects, as the request itself: a node may list the pods that are its own.
+// A review of a list or watch is about what its field selector selects, as the request itself: a node may list the pods
+// that are its own.
 func TestFieldSelector(t *testing.T) {
 	t.Parallel()
 	is := func(op metav1.FieldSelectorOperator, values ...string) []metav1.FieldSelectorRequirement {
@@ -202,14 +224,17 @@ func TestFieldSelector(t *testing.T) {
 	}{
 		{nil, ""},
 		{&authorizationv1.FieldSelectorAttributes{RawSelector: "spec.nodeName=n1"}, "spec.nodeName=n1"},
-		{&authorizationv1.FieldSelectorAttributes{Requirements: is(metav1.FieldSelectorOpIn, "n1")}, "spec.nodeName=n1"},
-		{&authorizationv1.FieldSelectorAttributes{Requirements: is(metav1.FieldSelectorOpNotIn, "n1")}, "spec.nodeName!=n1"},
+		{&authorizationv1.FieldSelectorAttributes{Requirements: is(metav1.FieldSelectorOpIn, "n1")},
+			"spec.nodeName=n1"},
+		{&authorizationv1.FieldSelectorAttributes{Requirements: is(metav1.FieldSelectorOpNotIn, "n1")},
+			"spec.nodeName!=n1"},
 		{&authorizationv1.FieldSelectorAttributes{Requirements: is(metav1.FieldSelectorOpIn, "n1", "n2")}, ""},
 		{&authorizationv1.FieldSelectorAttributes{Requirements: is(metav1.FieldSelectorOpExists)}, ""},
 	} {
 		for _, want := range []string{c.want, "other=x"} {
 			asked := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "u",
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods", FieldSelector: c.by}}}
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods",
+					FieldSelector: c.by}}}
 			obj, err := reviews.NewSubjectAccessReview(selecting(want)).Create(t.Context(), "", "", asked, nil)
 			if err != nil {
 				t.Fatal(err)

@@ -14,7 +14,8 @@ import (
 
 // RulesResolver lists what a user may do in a namespace. incomplete is true where a mode cannot list its rules (Node).
 type RulesResolver interface {
-	RulesFor(ctx context.Context, user *request.User, namespace string) (resource []authorizationv1.ResourceRule, nonResource []authorizationv1.NonResourceRule, incomplete bool, err error)
+	RulesFor(ctx context.Context, user *request.User, namespace string) (resource []authorizationv1.ResourceRule,
+		nonResource []authorizationv1.NonResourceRule, incomplete bool, err error)
 }
 
 // SelfSubjectRulesReview answers POST …/selfsubjectrulesreviews (kubectl auth can-i --list).
@@ -33,7 +34,8 @@ func (r *SelfSubjectRulesReview) New() runtime.Object {
 }
 
 // Create answers in the status, for the user of ctx.
-func (r *SelfSubjectRulesReview) Create(ctx context.Context, _, _ string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (r *SelfSubjectRulesReview) Create(ctx context.Context, _, _ string, obj runtime.Object,
+	_ *metav1.CreateOptions) (runtime.Object, error) {
 	in, ok := obj.(*authorizationv1.SelfSubjectRulesReview)
 	if !ok {
 		return nil, wrongType("SelfSubjectRulesReview", obj)
@@ -47,7 +49,8 @@ func (r *SelfSubjectRulesReview) Create(ctx context.Context, _, _ string, obj ru
 	}
 	res, non, incomplete, err := r.rules.RulesFor(ctx, user, in.Spec.Namespace)
 	out := &authorizationv1.SelfSubjectRulesReview{TypeMeta: in.TypeMeta} // the question is not repeated
-	out.Status = authorizationv1.SubjectRulesReviewStatus{ResourceRules: res, NonResourceRules: non, Incomplete: incomplete}
+	out.Status = authorizationv1.SubjectRulesReviewStatus{ResourceRules: res, NonResourceRules: non,
+		Incomplete: incomplete}
 	if out.Status.ResourceRules == nil {
 		out.Status.ResourceRules = []authorizationv1.ResourceRule{}
 	}

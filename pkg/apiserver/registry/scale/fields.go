@@ -16,9 +16,10 @@ type fields struct {
 	handler *managedfields.ScaleHandler
 }
 
-// newFields returns those of obj for a Scale that is written in a version of its kind. paths are where each version has the wanted replicas:
-// of a version without one, the entries would be lost.
-func newFields(obj runtime.Object, version schema.GroupVersion, paths managedfields.ResourcePathMappings) (*fields, error) {
+// newFields returns those of obj for a Scale that is written in a version of its kind. paths are where each version has
+// the wanted replicas: of a version without one, the entries would be lost.
+func newFields(obj runtime.Object, version schema.GroupVersion, paths managedfields.ResourcePathMappings) (*fields,
+	error) {
 	access, ok := obj.(metav1.Object)
 	if !ok {
 		return nil, fmt.Errorf("scale: %T has no metadata", obj)

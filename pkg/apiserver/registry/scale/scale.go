@@ -22,8 +22,8 @@ import (
 
 // Adapter shows where one kind keeps its numbers.
 type Adapter struct {
-	// Replicas are the wanted replicas, SetReplicas makes them n. An object without them has no Scale (registry.NoReplicasError), but can be
-	// given one.
+	// Replicas are the wanted replicas, SetReplicas makes them n. An object without them has no Scale
+	// (registry.NoReplicasError), but can be given one.
 	Replicas    func(obj runtime.Object) (int32, error)
 	SetReplicas func(obj runtime.Object, n int32) error
 	// Observed are those there are; Selector is the label selector of its pods as text, "" for none.
@@ -31,7 +31,8 @@ type Adapter struct {
 	Selector func(obj runtime.Object) (string, error)
 	// Paths are where the wanted replicas are (spec, replicas), by the names of all versions of the kind.
 	Paths map[string][]string
-	// Validated: what the replicas may be, and which object is meant, is up to the object's own validation and store alone.
+	// Validated: what the replicas may be, and which object is meant, is up to the object's own validation and store
+	// alone.
 	Validated bool
 }
 
@@ -157,7 +158,8 @@ func (r *REST) store() (registry.Store, error) {
 
 // Update sets the wanted replicas. The object's own strategy and validation apply; a Scale that names another UID or
 // resourceVersion than the object has is refused with 409.
-func (r *REST) Update(ctx context.Context, ns, name string, change registry.PartChange, opts *metav1.UpdateOptions) (runtime.Object, error) {
+func (r *REST) Update(ctx context.Context, ns, name string, change registry.PartChange,
+	opts *metav1.UpdateOptions) (runtime.Object, error) {
 	store, err := r.store()
 	if err != nil {
 		return nil, err
@@ -204,13 +206,16 @@ func (r *REST) Update(ctx context.Context, ns, name string, change registry.Part
 	return r.answer(obj)
 }
 
-// check refuses a Scale of another object, of an older state, or with a number below 0 where the object's validation does not.
+// check refuses a Scale of another object, of an older state, or with a number below 0 where the object's validation
+// does not.
 func (r *REST) check(was, wanted *autoscalingv1.Scale) error {
 	if wanted.Namespace != "" && wanted.Namespace != was.Namespace {
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return apierrors.NewBadRequest(
+			"the namespace of the provided object does not match the namespace sent on the request")
 	}
 	if wanted.Name != was.Name {
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", wanted.Name, was.Name))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", wanted.Name, was.Name))
 	}
 	if wanted.UID != "" && wanted.UID != was.UID {
 		if r.adapter.Validated {
@@ -220,10 +225,13 @@ func (r *REST) check(was, wanted *autoscalingv1.Scale) error {
 		return apierrors.NewConflict(scales, was.Name, &registry.OtherUID{Want: wanted.UID, Have: was.UID})
 	}
 	if rv := wanted.ResourceVersion; rv != "" && rv != was.ResourceVersion {
-		return apierrors.NewConflict(r.resource, was.Name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
+		return apierrors.NewConflict(r.resource, was.Name,
+			fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
 	}
 	if n := wanted.Spec.Replicas; n < 0 && !r.adapter.Validated {
-		errs := field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), n, "must be greater than or equal to 0").WithOrigin("minimum")}
+		errs := field.ErrorList{
+			field.Invalid(field.NewPath("spec", "replicas"), n,
+				"must be greater than or equal to 0").WithOrigin("minimum")}
 		return apierrors.NewInvalid(schema.GroupKind{Group: autoscalingv1.GroupName, Kind: "Scale"}, was.Name, errs)
 	}
 	return nil

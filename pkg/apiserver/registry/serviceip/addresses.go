@@ -25,7 +25,8 @@ const (
 	managedBy = "ipallocator.k8s.io"
 	// fieldManager is who has set the fields of those.
 	fieldManager = "kube-apiserver"
-	// releaseTimeout bounds the giving back of what one service held, which the request that it is a part of may not wait for.
+	// releaseTimeout bounds the giving back of what one service held, which the request that it is a part of may not
+	// wait for.
 	releaseTimeout = 10 * time.Second
 )
 
@@ -81,14 +82,16 @@ func (t *taking) address(ctx context.Context, ip netip.Addr) error {
 	}
 	if !slices.ContainsFunc(blocks, func(b block) bool { return b.contains(ip) }) {
 		if t.dryRun && len(blocks) > 0 { // for which Kubernetes has other words
-			return fmt.Errorf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", ip, blocks[0].prefix)
+			return fmt.Errorf("the provided IP (%s) is not in the valid range. The range of valid IPs is %s", ip,
+				blocks[0].prefix)
 		}
 		return errRange
 	}
 	return t.claim(ctx, ip)
 }
 
-// anyAddress takes a free address of a family. Where all seem to be taken it looks again what is: others give addresses back, too.
+// anyAddress takes a free address of a family. Where all seem to be taken it looks again what is: others give addresses
+// back, too.
 func (t *taking) anyAddress(ctx context.Context, family corev1.IPFamily) (netip.Addr, error) {
 	blocks, err := t.a.blocks(ctx, family)
 	if err != nil {
@@ -175,7 +178,8 @@ func (t *taking) claim(ctx context.Context, ip netip.Addr) error {
 		t.got.ips = append(t.got.ips, ip)
 		return nil
 	}
-	_, err := store.Create(request.AsServer(ctx), "", addressOf(ip, t.svc.Namespace, t.svc.Name), &metav1.CreateOptions{FieldManager: fieldManager})
+	_, err := store.Create(request.AsServer(ctx), "", addressOf(ip, t.svc.Namespace, t.svc.Name),
+		&metav1.CreateOptions{FieldManager: fieldManager})
 	if apierrors.IsAlreadyExists(err) {
 		return errTaken
 	}
@@ -191,7 +195,8 @@ func addressOf(ip netip.Addr, namespace, name string) *networkingv1.IPAddress {
 		ObjectMeta: metav1.ObjectMeta{Name: ip.String(), Labels: map[string]string{
 			networkingv1.LabelIPAddressFamily: string(familyOf(ip)), networkingv1.LabelManagedBy: managedBy,
 		}},
-		Spec: networkingv1.IPAddressSpec{ParentRef: &networkingv1.ParentReference{Resource: "services", Namespace: namespace, Name: name}},
+		Spec: networkingv1.IPAddressSpec{
+			ParentRef: &networkingv1.ParentReference{Resource: "services", Namespace: namespace, Name: name}},
 	}
 }
 
@@ -203,10 +208,12 @@ func (a *Allocator) release(ctx context.Context, svc *corev1.Service, ip netip.A
 		if !refersTo(has, svc.Namespace, svc.Name) {
 			return // somebody else's
 		}
-		_, _, err = store.Delete(request.AsServer(ctx), "", has.Name, &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(has.UID))})
+		_, _, err = store.Delete(request.AsServer(ctx), "", has.Name,
+			&metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(has.UID))})
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		a.log.Warn("a service IP is not given back yet", "address", ip, "service", svc.Namespace+"/"+svc.Name, "err", err)
+		a.log.Warn("a service IP is not given back yet", "address", ip, "service", svc.Namespace+"/"+svc.Name, "err",
+			err)
 		return
 	}
 	a.unmark(ip)

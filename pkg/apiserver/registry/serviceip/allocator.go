@@ -1,7 +1,7 @@
-// Package serviceip gives services their cluster IPs and node ports. An address is taken by making its IPAddress object, so that all
-// API servers on one etcd agree on who has it; which ranges there are, ServiceCIDR objects say. Which node ports are taken says one
-// RangeAllocation in the storage, changed by compare-and-swap. A write reserves before it is stored and gives back when it is not; what
-// a server leaves behind that dies in between, Repair finds.
+// Package serviceip gives services their cluster IPs and node ports. An address is taken by making its IPAddress
+// object, so that all API servers on one etcd agree on who has it; which ranges there are, ServiceCIDR objects say.
+// Which node ports are taken says one RangeAllocation in the storage, changed by compare-and-swap. A write reserves
+// before it is stored and gives back when it is not; what a server leaves behind that dies in between, Repair finds.
 package serviceip
 
 import (
@@ -26,8 +26,8 @@ type Config struct {
 	Stores registry.Stores
 	// Storage keeps which node ports are taken.
 	Storage Storage
-	// Ranges are the service ranges (--service-cluster-ip-range): one, or two of different families. Services can have addresses
-	// of their families, by default of the first one's.
+	// Ranges are the service ranges (--service-cluster-ip-range): one, or two of different families. Services can have
+	// addresses of their families, by default of the first one's.
 	Ranges []netip.Prefix
 	// FirstNodePort and LastNodePort are the node port range, inclusive (--service-node-port-range); 0: 30000-32767.
 	FirstNodePort, LastNodePort int
@@ -48,11 +48,12 @@ type Allocator struct {
 
 	ports *nodePorts
 
-	// mu is also held while the stored services are read for the first time: nothing may be given away before it is known what is taken.
+	// mu is also held while the stored services are read for the first time: nothing may be given away before it is
+	// known what is taken.
 	mu     sync.Mutex
 	loaded bool
-	// used are addresses that need not be tried, because somebody has them as far as this server has heard. It may know too many
-	// and too few: IPAddress objects decide.
+	// used are addresses that need not be tried, because somebody has them as far as this server has heard. It may know
+	// too many and too few: IPAddress objects decide.
 	used map[netip.Addr]struct{}
 }
 
@@ -60,7 +61,8 @@ var _ registry.Hook = (*Allocator)(nil)
 
 // New returns the allocator. It reads nothing before the first write of a service.
 func New(cfg Config) (*Allocator, error) {
-	if cfg.Stores == nil || cfg.Storage == nil || cfg.Log == nil || cfg.Now == nil || len(cfg.Ranges) == 0 || len(cfg.Ranges) > 2 {
+	if cfg.Stores == nil || cfg.Storage == nil || cfg.Log == nil || cfg.Now == nil || len(cfg.Ranges) == 0 ||
+		len(cfg.Ranges) > 2 {
 		return nil, errors.New("service IPs: Stores, Storage, Now, Log and one or two Ranges are required")
 	}
 	if cfg.FirstNodePort == 0 && cfg.LastNodePort == 0 {
@@ -73,7 +75,8 @@ func New(cfg Config) (*Allocator, error) {
 		cfg.Random = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
 	a := &Allocator{stores: cfg.Stores, random: cfg.Random, log: cfg.Log, now: cfg.Now, used: map[netip.Addr]struct{}{}}
-	a.ports = newNodePorts(cfg.Storage, cfg.FirstNodePort, cfg.LastNodePort, rand.New(rand.NewPCG(cfg.Random.Uint64(), cfg.Random.Uint64())), a.services)
+	a.ports = newNodePorts(cfg.Storage, cfg.FirstNodePort, cfg.LastNodePort,
+		rand.New(rand.NewPCG(cfg.Random.Uint64(), cfg.Random.Uint64())), a.services)
 	for _, prefix := range cfg.Ranges {
 		if _, err := newBlock(prefix); err != nil {
 			return nil, err
@@ -141,7 +144,8 @@ func (a *Allocator) free(ctx context.Context, svc *corev1.Service, h holdings) {
 		a.release(ctx, svc, ip)
 	}
 	if err := a.ports.release(ctx, h.ports); err != nil {
-		a.log.Warn("node ports are not given back yet", "ports", h.ports, "service", svc.Namespace+"/"+svc.Name, "err", err)
+		a.log.Warn("node ports are not given back yet", "ports", h.ports, "service", svc.Namespace+"/"+svc.Name, "err",
+			err)
 	}
 }
 
@@ -205,7 +209,9 @@ func clusterIPs(svc *corev1.Service) []string {
 }
 
 func isHeadless(svc *corev1.Service) bool {
-	return svc.Spec.Type != corev1.ServiceTypeExternalName && (svc.Spec.ClusterIP == corev1.ClusterIPNone || len(svc.Spec.ClusterIPs) > 0 && svc.Spec.ClusterIPs[0] == corev1.ClusterIPNone)
+	return svc.Spec.Type != corev1.ServiceTypeExternalName &&
+		(svc.Spec.ClusterIP == corev1.ClusterIPNone ||
+			len(svc.Spec.ClusterIPs) > 0 && svc.Spec.ClusterIPs[0] == corev1.ClusterIPNone)
 }
 
 // needsIP tells whether the service is to have cluster IPs.
@@ -225,5 +231,6 @@ func needsPorts(svc *corev1.Service) bool {
 }
 
 func needsHealthPort(svc *corev1.Service) bool {
-	return svc.Spec.Type == corev1.ServiceTypeLoadBalancer && svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
+	return svc.Spec.Type == corev1.ServiceTypeLoadBalancer &&
+		svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal
 }

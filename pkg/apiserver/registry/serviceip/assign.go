@@ -43,7 +43,8 @@ type assignment struct {
 	pool   *nodePorts
 	taken  *numbers
 	random *rand.Rand // nil: nothing is free
-	// ports are the service's with their node ports, health is its healthCheckNodePort, got are the node ports that it had not.
+	// ports are the service's with their node ports, health is its healthCheckNodePort, got are the node ports that it
+	// had not.
 	ports  []corev1.ServicePort
 	health int32
 	got    []int
@@ -65,8 +66,9 @@ func (s *assignment) all(svc *corev1.Service) error {
 	return nil
 }
 
-// eachOfNew gives each port of a new service its node port. Ports of one number share the first that is chosen for any of them, unless
-// another is chosen for one itself; ports of different numbers share none, not even for different protocols.
+// eachOfNew gives each port of a new service its node port. Ports of one number share the first that is chosen for any
+// of them, unless another is chosen for one itself; ports of different numbers share none, not even for different
+// protocols.
 func (s *assignment) eachOfNew(svc *corev1.Service) error {
 	shared := map[int32]int32{} // port → node port
 	for i := range s.ports {
@@ -121,8 +123,8 @@ func errNoNodePort() error {
 	return apierrors.NewInternalError(fmt.Errorf("failed to allocate a nodePort: %w", errFull))
 }
 
-// each gives each port of a service that changes its node port. Those that are chosen may be the same for different protocols; of the
-// others each is given one of its own.
+// each gives each port of a service that changes its node port. Those that are chosen may be the same for different
+// protocols; of the others each is given one of its own.
 func (s *assignment) each(svc *corev1.Service) error {
 	type use struct {
 		port     int32
@@ -163,7 +165,8 @@ func (s *assignment) port(n int) error {
 		return nil
 	}
 	if !s.pool.contains(n) {
-		return fmt.Errorf("provided port is not in the valid range. The range of valid ports is %d-%d", s.pool.first, s.pool.last)
+		return fmt.Errorf("provided port is not in the valid range. The range of valid ports is %d-%d", s.pool.first,
+			s.pool.last)
 	}
 	if !s.taken.take(n - s.pool.first) {
 		return errPortTaken
@@ -187,13 +190,15 @@ func (s *assignment) next() (int32, bool) {
 func (s *assignment) healthPort() error {
 	if s.health != 0 {
 		if err := s.port(int(s.health)); err != nil {
-			return apierrors.NewInternalError(fmt.Errorf("failed to allocate requested HealthCheck NodePort %v: %w", s.health, err))
+			return apierrors.NewInternalError(
+				fmt.Errorf("failed to allocate requested HealthCheck NodePort %v: %w", s.health, err))
 		}
 		return nil
 	}
 	n, ok := s.next()
 	if !ok {
-		return apierrors.NewInternalError(fmt.Errorf("failed to allocate a HealthCheck NodePort %v: %w", s.health, errFull))
+		return apierrors.NewInternalError(
+			fmt.Errorf("failed to allocate a HealthCheck NodePort %v: %w", s.health, errFull))
 	}
 	s.health = n
 	return nil

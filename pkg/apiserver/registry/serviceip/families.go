@@ -11,8 +11,9 @@ import (
 	"bonsai/api/core"
 )
 
-// setFamilies fills in ipFamilyPolicy and ipFamilies (KEP-563), and both ways of writing cluster IPs. Single stack is the
-// default; a headless service without selector is both, as its endpoints may be: of that one no family need be the cluster's.
+// setFamilies fills in ipFamilyPolicy and ipFamilies (KEP-563), and both ways of writing cluster IPs. Single stack is
+// the default; a headless service without selector is both, as its endpoints may be: of that one no family need be the
+// cluster's.
 func (a *Allocator) setFamilies(svc, old *corev1.Service) field.ErrorList {
 	s := &svc.Spec
 	if s.Type == corev1.ServiceTypeExternalName {
@@ -69,7 +70,8 @@ func releaseSecond(svc, old *corev1.Service, dual bool) field.ErrorList {
 	}
 	var errs field.ErrorList
 	refuse := func(what string) {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "ipFamilyPolicy"), *s.IPFamilyPolicy, "must be 'SingleStack' to release the secondary "+what))
+		errs = append(errs, field.Invalid(field.NewPath("spec", "ipFamilyPolicy"), *s.IPFamilyPolicy,
+			"must be 'SingleStack' to release the secondary "+what))
 	}
 	if len(was.ClusterIPs) == 2 && len(s.ClusterIPs) == 1 {
 		refuse("cluster IP")
@@ -80,18 +82,20 @@ func releaseSecond(svc, old *corev1.Service, dual bool) field.ErrorList {
 	return errs
 }
 
-// checkPolicy compares what a service asks for with its policy and with the cluster's families, and takes the families of the
-// addresses that a client chose.
+// checkPolicy compares what a service asks for with its policy and with the cluster's families, and takes the families
+// of the addresses that a client chose.
 func (a *Allocator) checkPolicy(svc *corev1.Service, dual, anyFamily bool) field.ErrorList {
 	s := &svc.Spec
 	path := field.NewPath("spec")
 	policy := path.Child("ipFamilyPolicy")
 	if !dual && len(s.IPFamilies) > 1 {
-		return field.ErrorList{field.Invalid(policy, *s.IPFamilyPolicy, "must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified")}
+		return field.ErrorList{field.Invalid(policy, *s.IPFamilyPolicy,
+			"must be 'RequireDualStack' or 'PreferDualStack' when multiple IP families are specified")}
 	}
 	var errs field.ErrorList
 	if !dual && len(s.ClusterIPs) > 1 {
-		errs = append(errs, field.Invalid(policy, *s.IPFamilyPolicy, "must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster IPs are specified"))
+		errs = append(errs, field.Invalid(policy, *s.IPFamilyPolicy,
+			"must be 'RequireDualStack' or 'PreferDualStack' when multiple cluster IPs are specified"))
 	}
 	given := len(s.IPFamilies)
 	if err := a.inferFamilies(svc); err != nil {
@@ -101,7 +105,8 @@ func (a *Allocator) checkPolicy(svc *corev1.Service, dual, anyFamily bool) field
 		return errs
 	}
 	if *s.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack && len(a.families) < 2 {
-		errs = append(errs, field.Invalid(policy, *s.IPFamilyPolicy, "this cluster is not configured for dual-stack services"))
+		errs = append(errs, field.Invalid(policy, *s.IPFamilyPolicy,
+			"this cluster is not configured for dual-stack services"))
 	}
 	for i, f := range s.IPFamilies[:given] {
 		if !a.has(f) {
@@ -120,7 +125,8 @@ func (a *Allocator) inferFamilies(svc *corev1.Service) *field.Error {
 		}
 		family := familyOf(addr)
 		if !a.has(family) {
-			return field.Invalid(field.NewPath("spec", "clusterIPs").Index(i), svc.Spec.ClusterIPs, fmt.Sprintf("%s is not configured on this cluster", family))
+			return field.Invalid(field.NewPath("spec", "clusterIPs").Index(i), svc.Spec.ClusterIPs,
+				fmt.Sprintf("%s is not configured on this cluster", family))
 		}
 		svc.Spec.IPFamilies = append(svc.Spec.IPFamilies, family)
 	}

@@ -17,9 +17,11 @@ func (a *Allocator) BeforeCreate(ctx context.Context, obj runtime.Object, dryRun
 	return a.before(ctx, obj.(*corev1.Service), nil, dryRun)
 }
 
-// BeforeUpdate keeps what the old service held where the client left it out, and reserves what the new one needs more. What
-// it needs no longer is given back when the write is stored; what the new type has no use for, the strategy has dropped before.
-func (a *Allocator) BeforeUpdate(ctx context.Context, obj, old runtime.Object, dryRun bool) (func(committed bool), error) {
+// BeforeUpdate keeps what the old service held where the client left it out, and reserves what the new one needs more.
+// What it needs no longer is given back when the write is stored; what the new type has no use for, the strategy has
+// dropped before.
+func (a *Allocator) BeforeUpdate(ctx context.Context, obj, old runtime.Object, dryRun bool) (func(committed bool),
+	error) {
 	svc, was := obj.(*corev1.Service), old.(*corev1.Service)
 	keep(svc, was)
 	return a.before(ctx, svc, was, dryRun)
@@ -116,7 +118,8 @@ func (t *taking) addresses(ctx context.Context) error {
 			return nil // validation says what is wrong with it
 		}
 		if err := t.address(ctx, ip); err != nil {
-			return invalid(svc, field.Invalid(field.NewPath("spec", "clusterIPs"), ips, fmt.Sprintf("failed to allocate IP %v: %v", ips[i], err)))
+			return invalid(svc, field.Invalid(field.NewPath("spec", "clusterIPs"), ips,
+				fmt.Sprintf("failed to allocate IP %v: %v", ips[i], err)))
 		}
 	}
 	for i, family := range svc.Spec.IPFamilies {
@@ -125,10 +128,12 @@ func (t *taking) addresses(ctx context.Context) error {
 		}
 		ip, err := t.anyAddress(ctx, family)
 		if apierrors.IsInvalid(err) { // the service's name cannot be that of an IPAddress's parent
-			return invalid(svc, field.Invalid(field.NewPath("spec", "clusterIPs"), ips, fmt.Sprintf("failed to allocate IP: %v", err)))
+			return invalid(svc, field.Invalid(field.NewPath("spec", "clusterIPs"), ips,
+				fmt.Sprintf("failed to allocate IP: %v", err)))
 		}
 		if err != nil {
-			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP for Service %q: %w", svc.Name, err))
+			return apierrors.NewInternalError(
+				fmt.Errorf("failed to allocate a serviceIP for Service %q: %w", svc.Name, err))
 		}
 		ips[i] = ip.String()
 	}

@@ -19,11 +19,12 @@ import (
 type Storage interface {
 	Create(ctx context.Context, key string, d storage.Draft) (*storage.Item, error)
 	Get(ctx context.Context, key string, notOlderThan int64) (*storage.Item, error)
-	Update(ctx context.Context, key string, change func(current *storage.Item) (storage.Draft, error)) (*storage.Item, error)
+	Update(ctx context.Context, key string, change func(current *storage.Item) (storage.Draft, error)) (*storage.Item,
+		error)
 }
 
-// nodePortsKey is where Kubernetes keeps which node ports are taken: a RangeAllocation whose range is "30000-32767" and whose data is
-// a number, its first byte the highest, with a bit for each port, the lowest one for the first.
+// nodePortsKey is where Kubernetes keeps which node ports are taken: a RangeAllocation whose range is "30000-32767" and
+// whose data is a number, its first byte the highest, with a bit for each port, the lowest one for the first.
 const nodePortsKey = "/registry/ranges/servicenodeports"
 
 // nodePorts are the node ports of all services, as all API servers on one storage agree on them.
@@ -39,9 +40,11 @@ type nodePorts struct {
 	suspects suspects
 }
 
-func newNodePorts(s Storage, first, last int, random *rand.Rand, services func(context.Context) ([]*corev1.Service, error)) *nodePorts {
+func newNodePorts(s Storage, first, last int, random *rand.Rand,
+	services func(context.Context) ([]*corev1.Service, error)) *nodePorts {
 	gvk := corev1.SchemeGroupVersion.WithKind("RangeAllocation")
-	return &nodePorts{storage: s, first: first, last: last, random: random, services: services, turn: make(chan struct{}, 1), suspects: suspects{},
+	return &nodePorts{storage: s, first: first, last: last, random: random, services: services,
+		turn: make(chan struct{}, 1), suspects: suspects{},
 		codec: registry.NewKindCodec(gvk, func() runtime.Object { return &corev1.RangeAllocation{} }, nil, nil)}
 }
 
@@ -83,7 +86,8 @@ func (p *nodePorts) draft(n *numbers) (storage.Draft, error) {
 	return d, nil
 }
 
-// decode reads which ports are taken. Of another range than the flag's, which servers had before, the ports in common count.
+// decode reads which ports are taken. Of another range than the flag's, which servers had before, the ports in common
+// count.
 func (p *nodePorts) decode(value []byte) (*numbers, error) {
 	obj, err := p.codec.Decode(value, 0)
 	if err != nil {
@@ -106,8 +110,8 @@ func (p *nodePorts) decode(value []byte) (*numbers, error) {
 	return out, nil
 }
 
-// change lets f take ports and free them, again and again until no other server came between; f must not change anything else. Where
-// nothing is stored yet, what the services have is taken.
+// change lets f take ports and free them, again and again until no other server came between; f must not change
+// anything else. Where nothing is stored yet, what the services have is taken.
 func (p *nodePorts) change(ctx context.Context, f func(*numbers) error) error {
 	if err := p.await(ctx); err != nil {
 		return err

@@ -17,7 +17,8 @@ import (
 )
 
 func nodePortService(name string, ports ...int32) *corev1.Service {
-	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}}
+	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}}
 	for _, n := range ports {
 		svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{NodePort: n})
 	}
@@ -25,7 +26,9 @@ func nodePortService(name string, ports ...int32) *corev1.Service {
 }
 
 func newTestPorts(s Storage, first, last int, services ...*corev1.Service) *nodePorts {
-	return newNodePorts(s, first, last, rand.New(rand.NewPCG(1, 2)), func(context.Context) ([]*corev1.Service, error) { return services, nil })
+	return newNodePorts(s, first, last, rand.New(rand.NewPCG(1, 2)), func(context.Context) ([]*corev1.Service, error) {
+		return services, nil
+	})
 }
 
 // taken lists the ports that are taken.
@@ -80,7 +83,8 @@ func TestNodePortsAsStored(t *testing.T) {
 // Where nothing is stored, as before there was an object for it, the ports of services are taken.
 func TestNodePortsBegin(t *testing.T) {
 	t.Parallel()
-	p := newTestPorts(memory.New(nil), 30000, 30009, nodePortService("a", 30003, 30005), nodePortService("outside", 29000))
+	p := newTestPorts(memory.New(nil), 30000, 30009, nodePortService("a", 30003, 30005),
+		nodePortService("outside", 29000))
 	if err := p.change(t.Context(), take(3)); err != errPortTaken { //nolint:errorlint // as it is
 		t.Errorf("a service's port was given away: %v", err)
 	}
@@ -127,7 +131,8 @@ func TestNodePortsOfSeveralServers(t *testing.T) {
 	}
 }
 
-// TestRepairNodePorts: what a service has is taken; what none has is given back after a minute, and not if ports change meanwhile.
+// TestRepairNodePorts: what a service has is taken; what none has is given back after a minute, and not if ports change
+// meanwhile.
 func TestRepairNodePorts(t *testing.T) {
 	t.Parallel()
 	s := memory.New(nil)
@@ -179,7 +184,8 @@ type meddler struct {
 	before func()
 }
 
-func (m meddler) Update(ctx context.Context, key string, change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
+func (m meddler) Update(ctx context.Context, key string,
+	change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
 	m.before()
 	return m.Storage.Update(ctx, key, change)
 }
@@ -187,7 +193,8 @@ func (m meddler) Update(ctx context.Context, key string, change func(*storage.It
 func TestSharedNodePorts(t *testing.T) {
 	t.Parallel()
 	p := newTestPorts(memory.New(nil), 30000, 30009)
-	got := p.shared([]*corev1.Service{nodePortService("a", 30001, 30001, 30002), nodePortService("b", 30003), nodePortService("c", 30002)})
+	got := p.shared([]*corev1.Service{nodePortService("a", 30001, 30001, 30002), nodePortService("b", 30003),
+		nodePortService("c", 30002)})
 	if want := []string{"30002 of ns/c, and of ns/a"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

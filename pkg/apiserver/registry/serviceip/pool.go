@@ -20,8 +20,8 @@ var (
 // maxPool bounds the addresses taken from an IPv6 range.
 const maxPool = 1 << 20
 
-// numbers are the integers below size, some of them used. Chosen by themselves they come from the upper band while that has room:
-// the lower one is where people put their fixed choices.
+// numbers are the integers below size, some of them used. Chosen by themselves they come from the upper band while that
+// has room: the lower one is where people put their fixed choices.
 type numbers struct {
 	size, lower int
 	used        *big.Int // bit n: n is used
@@ -68,7 +68,8 @@ func anywhere(random *rand.Rand, size, lower int, free func(int) bool) (int, boo
 	return 0, false
 }
 
-// block are the addresses of one range that services can have: all but the network's own and, for IPv4, the broadcast address.
+// block are the addresses of one range that services can have: all but the network's own and, for IPv4, the broadcast
+// address.
 type block struct {
 	prefix netip.Prefix
 	first  *big.Int
@@ -90,7 +91,8 @@ func newBlock(prefix netip.Prefix) (block, error) {
 		}
 	}
 	first := new(big.Int).SetBytes(prefix.Addr().AsSlice())
-	return block{prefix: prefix, first: first.Add(first, big.NewInt(1)), size: size, lower: min(max(16, size/16), 256, size)}, nil
+	return block{prefix: prefix, first: first.Add(first, big.NewInt(1)), size: size,
+		lower: min(max(16, size/16), 256, size)}, nil
 }
 
 func (b *block) at(n int) netip.Addr {

@@ -75,8 +75,8 @@ func compare(services []*corev1.Service, addresses []*networkingv1.IPAddress, no
 	return r
 }
 
-// Repair compares services with the objects of their addresses and with the taken node ports until ctx ends, and mends what a server left behind that died between
-// two writes, or somebody deleted.
+// Repair compares services with the objects of their addresses and with the taken node ports until ctx ends, and mends
+// what a server left behind that died between two writes, or somebody deleted.
 func (a *Allocator) Repair(ctx context.Context) error {
 	for wait := time.Duration(0); ; {
 		select {
@@ -122,7 +122,8 @@ func (a *Allocator) repair(ctx context.Context) (time.Time, error) {
 		}
 	}
 	for _, l := range r.leaked {
-		_, _, err := addresses.Delete(ctx, "", l.Name, &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(l.UID))})
+		_, _, err := addresses.Delete(ctx, "", l.Name,
+			&metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(l.UID))})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return time.Time{}, fmt.Errorf("deleting the leaked address %s: %w", l.Name, err)
 		}
@@ -161,7 +162,8 @@ func (a *Allocator) makeMissing(ctx context.Context, m *networkingv1.IPAddress) 
 	if !ok || !slices.ContainsFunc(holdingsOf(svc).ips, func(ip netip.Addr) bool { return ip.String() == m.Name }) {
 		return nil
 	}
-	_, err = a.stores.Store(networkingv1.Resource("ipaddresses")).Create(ctx, "", m, &metav1.CreateOptions{FieldManager: fieldManager})
+	_, err = a.stores.Store(networkingv1.Resource("ipaddresses")).Create(ctx, "", m,
+		&metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("making the address %s: %w", m.Name, err)
 	}

@@ -15,7 +15,8 @@ func TestCompare(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	service := func(name string, ips ...string) *corev1.Service {
-		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: ips[0], ClusterIPs: ips}}
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
+			Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, ClusterIP: ips[0], ClusterIPs: ips}}
 	}
 	address := func(ip, service string, age time.Duration) *networkingv1.IPAddress {
 		a := addressOf(netip.MustParseAddr(ip), "ns", service)
@@ -26,9 +27,12 @@ func TestCompare(t *testing.T) {
 	foreign.Labels = nil
 	going := address("10.0.0.9", "nobody", time.Hour)
 	going.DeletionTimestamp = &metav1.Time{Time: now}
-	r := compare([]*corev1.Service{service("right", "10.0.0.1", "fd00::1"), service("missing", "10.0.0.2"), service("thief", "10.0.0.1"), service("headless", "None"), service("second", "10.0.0.2")},
-		[]*networkingv1.IPAddress{address("10.0.0.1", "right", time.Hour), address("fd00::1", "right", 0), address("10.0.0.3", "right", time.Hour),
-			address("10.0.0.4", "gone", 61*time.Second), address("10.0.0.5", "young", 40*time.Second), address("10.0.0.6", "younger", 5*time.Second), foreign, going}, now)
+	r := compare([]*corev1.Service{service("right", "10.0.0.1", "fd00::1"), service("missing", "10.0.0.2"),
+		service("thief", "10.0.0.1"), service("headless", "None"), service("second", "10.0.0.2")},
+		[]*networkingv1.IPAddress{address("10.0.0.1", "right", time.Hour), address("fd00::1", "right", 0),
+			address("10.0.0.3", "right", time.Hour),
+			address("10.0.0.4", "gone", 61*time.Second), address("10.0.0.5", "young", 40*time.Second),
+			address("10.0.0.6", "younger", 5*time.Second), foreign, going}, now)
 	names := func(list []*networkingv1.IPAddress) []string {
 		var out []string
 		for _, a := range list {

@@ -11,12 +11,12 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// suspects are ports that were taken by no service, and since when. A port is taken before its service is stored, so it must be one for
-// leakAge before it is given back.
+// suspects are ports that were taken by no service, and since when. A port is taken before its service is stored, so it
+// must be one for leakAge before it is given back.
 type suspects map[int]time.Time
 
-// leaked finds what is to be given back of taken, and when there may be more, zero for never. It is pure but for s, which it
-// brings up to date.
+// leaked finds what is to be given back of taken, and when there may be more, zero for never. It is pure but for s,
+// which it brings up to date.
 func (s suspects) leaked(taken, held *numbers, now time.Time) (leaks []int, again time.Time) {
 	for n := range taken.size {
 		if !taken.has(n) || held.has(n) {
@@ -40,8 +40,8 @@ func (s suspects) leaked(taken, held *numbers, now time.Time) (leaks []int, agai
 // errMoved: somebody took or gave back ports meanwhile.
 var errMoved = errors.New("node ports were taken or given back meanwhile")
 
-// repair takes the ports that services have and nobody has taken, and gives back what has leaked. It returns what it gave back, and when
-// there may be more to do, zero for never.
+// repair takes the ports that services have and nobody has taken, and gives back what has leaked. It returns what it
+// gave back, and when there may be more to do, zero for never.
 func (p *nodePorts) repair(ctx context.Context, now time.Time) (leaks []int, again time.Time, err error) {
 	item, err := p.storage.Get(ctx, nodePortsKey, 0)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -50,7 +50,8 @@ func (p *nodePorts) repair(ctx context.Context, now time.Time) (leaks []int, aga
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	// The services come after the ports: if the ports are still the same when they are written, the service of one that is taken is stored.
+	// The services come after the ports: if the ports are still the same when they are written, the service of one that
+	// is taken is stored.
 	services, err := p.services(ctx)
 	if err != nil {
 		return nil, time.Time{}, err

@@ -23,14 +23,18 @@ import (
 
 func allocator(t *testing.T, stored []runtime.Object, ranges ...string) *serviceip.Allocator {
 	t.Helper()
-	cidr := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: ranges}}
-	return on(t, registrytest.Stores{registrytest.Of(t, "services", stored...), registrytest.Of(t, "ipaddresses.networking.k8s.io"), registrytest.Of(t, "servicecidrs.networking.k8s.io", cidr)}, memory.New(nil), ranges...)
+	cidr := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
+		Spec: networkingv1.ServiceCIDRSpec{CIDRs: ranges}}
+	return on(t, registrytest.Stores{registrytest.Of(t, "services", stored...),
+		registrytest.Of(t, "ipaddresses.networking.k8s.io"),
+		registrytest.Of(t, "servicecidrs.networking.k8s.io", cidr)}, memory.New(nil), ranges...)
 }
 
 // on is the allocator of one of the servers on the same storage.
 func on(t *testing.T, stores registrytest.Stores, ports serviceip.Storage, ranges ...string) *serviceip.Allocator {
 	t.Helper()
-	cfg := serviceip.Config{Stores: stores, Storage: ports, FirstNodePort: 30000, LastNodePort: 30003, Random: rand.New(rand.NewPCG(1, 2)), Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	cfg := serviceip.Config{Stores: stores, Storage: ports, FirstNodePort: 30000, LastNodePort: 30003,
+		Random: rand.New(rand.NewPCG(1, 2)), Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	for _, r := range ranges {
 		cfg.Ranges = append(cfg.Ranges, netip.MustParsePrefix(r))
 	}
@@ -90,7 +94,8 @@ func TestTheRangeFillsAndEmpties(t *testing.T) {
 	seen := map[string]*corev1.Service{"10.0.0.1": nil}
 	for range 5 { // .1 is stored already, .0 and .7 are no addresses of hosts
 		s := create(t, a, svc(corev1.ServiceSpec{}))
-		if _, ok := seen[s.Spec.ClusterIP]; ok || !netip.MustParsePrefix("10.0.0.0/29").Contains(netip.MustParseAddr(s.Spec.ClusterIP)) {
+		if _, ok := seen[s.Spec.ClusterIP]; ok ||
+			!netip.MustParsePrefix("10.0.0.0/29").Contains(netip.MustParseAddr(s.Spec.ClusterIP)) {
 			t.Errorf("got %s after %v", s.Spec.ClusterIP, seen)
 		}
 		seen[s.Spec.ClusterIP] = s
@@ -107,10 +112,12 @@ func TestTheRangeFillsAndEmpties(t *testing.T) {
 func TestNamesOfNoParent(t *testing.T) {
 	t.Parallel()
 	a := allocator(t, nil, "10.96.0.0/16")
-	for name, cause := range map[string]string{"": "Required value", "a/b": `Invalid value: "a/b": may not contain '/'`} {
+	for name, cause := range map[string]string{"": "Required value",
+		"a/b": `Invalid value: "a/b": may not contain '/'`} {
 		s := svc(corev1.ServiceSpec{})
 		s.Name = name
-		refused(t, a, s, fmt.Sprintf(`Service %q is invalid: spec.clusterIPs: Invalid value: [""]: failed to allocate IP: IPAddress.networking.k8s.io`, name))
+		refused(t, a, s, fmt.Sprintf(
+			`Service %q is invalid: spec.clusterIPs: Invalid value: [""]: failed to allocate IP: IPAddress.networking.k8s.io`, name))
 		refused(t, a, s, " is invalid: spec.parentRef.name: "+cause)
 	}
 }
@@ -130,19 +137,29 @@ func TestChosenAddresses(t *testing.T) {
 	}
 	done(false) // the write failed: given back
 	s := create(t, a, svc(fixed))
-	if len(s.Spec.ClusterIPs) != 1 || s.Spec.ClusterIPs[0] != "10.96.0.10" || *s.Spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack {
+	if len(s.Spec.ClusterIPs) != 1 || s.Spec.ClusterIPs[0] != "10.96.0.10" ||
+		*s.Spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack {
 		t.Errorf("spec %+v", s.Spec)
 	}
-	refused(t, a, svc(fixed), `spec.clusterIPs: Invalid value: ["10.96.0.10"]: failed to allocate IP 10.96.0.10: provided IP is already allocated`)
-	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "::1"}), "spec.clusterIPs[0]: Invalid value: [\"::1\"]: IPv6 is not configured on this cluster")
-	refused(t, a, svc(corev1.ServiceSpec{ClusterIPs: []string{"10.96.0.77"}}), "must be empty when `clusterIP` is not specified")
-	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.0.77", IPFamilies: []corev1.IPFamily{"IPv6"}}), "expected an IPv6 value as indicated by `ipFamilies[0]`")
-	refused(t, a, svc(corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{"IPv4", "IPv4"}}), "spec.ipFamilies[1]: Duplicate value")
-	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.97.0.1"}), "failed to allocate IP 10.97.0.1: the provided network does not match the current range")
-	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.255.255"}), "the provided network does not match the current range")
-	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.0.0"}), "the provided network does not match the current range")
+	refused(t, a, svc(fixed),
+		`spec.clusterIPs: Invalid value: ["10.96.0.10"]: failed to allocate IP 10.96.0.10: provided IP is already allocated`)
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "::1"}),
+		"spec.clusterIPs[0]: Invalid value: [\"::1\"]: IPv6 is not configured on this cluster")
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIPs: []string{"10.96.0.77"}}),
+		"must be empty when `clusterIP` is not specified")
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.0.77", IPFamilies: []corev1.IPFamily{"IPv6"}}),
+		"expected an IPv6 value as indicated by `ipFamilies[0]`")
+	refused(t, a, svc(corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{"IPv4", "IPv4"}}),
+		"spec.ipFamilies[1]: Duplicate value")
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.97.0.1"}),
+		"failed to allocate IP 10.97.0.1: the provided network does not match the current range")
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.255.255"}),
+		"the provided network does not match the current range")
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.0.0"}),
+		"the provided network does not match the current range")
 	_, err = a.BeforeCreate(t.Context(), svc(corev1.ServiceSpec{ClusterIP: "10.97.0.1"}), true)
-	if err == nil || !strings.Contains(err.Error(), "the provided IP (10.97.0.1) is not in the valid range. The range of valid IPs is 10.96.0.0/16") {
+	if err == nil || !strings.Contains(err.Error(),
+		"the provided IP (10.97.0.1) is not in the valid range. The range of valid IPs is 10.96.0.0/16") {
 		t.Errorf("a dry run outside of the range: %v", err)
 	}
 }
@@ -151,15 +168,19 @@ func TestFamilies(t *testing.T) {
 	t.Parallel()
 	require, prefer := corev1.IPFamilyPolicyRequireDualStack, corev1.IPFamilyPolicyPreferDualStack
 	single := allocator(t, nil, "10.96.0.0/16")
-	refused(t, single, svc(corev1.ServiceSpec{IPFamilyPolicy: &require}), "this cluster is not configured for dual-stack services")
-	refused(t, single, svc(corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{corev1.IPv6Protocol}}), `spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster`)
-	if s := create(t, single, svc(corev1.ServiceSpec{ClusterIP: "None"})); len(s.Spec.IPFamilies) != 2 || *s.Spec.IPFamilyPolicy != require || s.Spec.ClusterIPs[0] != "None" {
+	refused(t, single, svc(corev1.ServiceSpec{IPFamilyPolicy: &require}),
+		"this cluster is not configured for dual-stack services")
+	refused(t, single, svc(corev1.ServiceSpec{IPFamilies: []corev1.IPFamily{corev1.IPv6Protocol}}),
+		`spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster`)
+	if s := create(t, single, svc(corev1.ServiceSpec{ClusterIP: "None"})); len(s.Spec.IPFamilies) != 2 ||
+		*s.Spec.IPFamilyPolicy != require || s.Spec.ClusterIPs[0] != "None" {
 		t.Errorf("headless without selector: %+v", s.Spec)
 	}
 	if s := create(t, single, svc(corev1.ServiceSpec{ClusterIP: "None", Selector: map[string]string{"a": "b"}})); len(s.Spec.IPFamilies) != 1 {
 		t.Errorf("headless: %+v", s.Spec)
 	}
-	if s := create(t, single, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName})); s.Spec.ClusterIP != "" || s.Spec.IPFamilies != nil {
+	if s := create(t, single, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName})); s.Spec.ClusterIP != "" ||
+		s.Spec.IPFamilies != nil {
 		t.Errorf("external name: %+v", s.Spec)
 	}
 	dual := allocator(t, nil, "10.96.0.0/16", "fd00::/108")
@@ -172,7 +193,9 @@ func TestFamilies(t *testing.T) {
 	if down = update(t, dual, down, s); len(down.Spec.ClusterIPs) != 1 || len(down.Spec.IPFamilies) != 1 {
 		t.Errorf("back to single stack: %+v", down.Spec)
 	}
-	again := create(t, dual, svc(corev1.ServiceSpec{IPFamilyPolicy: &require, ClusterIP: "10.96.7.7", ClusterIPs: []string{"10.96.7.7", s.Spec.ClusterIPs[1]}, IPFamilies: []corev1.IPFamily{"IPv4", "IPv6"}}))
+	again := create(t, dual,
+		svc(corev1.ServiceSpec{IPFamilyPolicy: &require, ClusterIP: "10.96.7.7",
+			ClusterIPs: []string{"10.96.7.7", s.Spec.ClusterIPs[1]}, IPFamilies: []corev1.IPFamily{"IPv4", "IPv6"}}))
 	if again.Spec.ClusterIPs[1] != s.Spec.ClusterIPs[1] {
 		t.Errorf("the second address was not given back: %v", again.Spec.ClusterIPs)
 	}
@@ -182,17 +205,22 @@ func TestNodePorts(t *testing.T) {
 	t.Parallel()
 	a := allocator(t, nil, "10.96.0.0/16")
 	ports := func(n int32) []corev1.ServicePort {
-		return []corev1.ServicePort{{Name: "t", Port: 53, Protocol: corev1.ProtocolTCP, NodePort: n}, {Name: "u", Port: 53, Protocol: corev1.ProtocolUDP}}
+		return []corev1.ServicePort{{Name: "t", Port: 53, Protocol: corev1.ProtocolTCP, NodePort: n},
+			{Name: "u", Port: 53, Protocol: corev1.ProtocolUDP}}
 	}
 	s := create(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports(30002)}))
 	if s.Spec.Ports[1].NodePort != 30002 {
 		t.Errorf("the two protocols of a port share no node port: %+v", s.Spec.Ports)
 	}
-	refused(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports(30002)}), "spec.ports[0].nodePort: Invalid value: 30002: provided port is already allocated")
-	refused(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports(80)}), "The range of valid ports is 30000-30003")
+	refused(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports(30002)}),
+		"spec.ports[0].nodePort: Invalid value: 30002: provided port is already allocated")
+	refused(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports(80)}),
+		"The range of valid ports is 30000-30003")
 
-	twice := []corev1.ServicePort{{Name: "a", Port: 80, Protocol: corev1.ProtocolTCP, NodePort: 30003}, {Name: "b", Port: 81, Protocol: corev1.ProtocolTCP, NodePort: 30003}}
-	refused(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: twice}), "spec.ports[1].nodePort: Invalid value: 30003: provided port is already allocated")
+	twice := []corev1.ServicePort{{Name: "a", Port: 80, Protocol: corev1.ProtocolTCP, NodePort: 30003},
+		{Name: "b", Port: 81, Protocol: corev1.ProtocolTCP, NodePort: 30003}}
+	refused(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: twice}),
+		"spec.ports[1].nodePort: Invalid value: 30003: provided port is already allocated")
 
 	// A PUT of the manifest keeps what the server had filled in.
 	put := update(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: ports(0)}), s)
@@ -221,7 +249,8 @@ func TestNodePorts(t *testing.T) {
 	for range 4 {
 		create(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}))
 	}
-	refused(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}), "failed to allocate a nodePort: range is full")
+	refused(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}),
+		"failed to allocate a nodePort: range is full")
 }
 
 // TestNodePortsOfNew: a real kube-apiserver v1.36.3 gives, refuses and reserves the same.
@@ -238,20 +267,34 @@ func TestNodePortsOfNew(t *testing.T) {
 		want   []int32
 		fault  string
 	}{
-		"one for both protocols":            {ports: []corev1.ServicePort{of(80, tcp, 0), of(80, udp, 30001)}, want: []int32{30001, 30001}},
-		"one of each, and the first":        {ports: []corev1.ServicePort{of(80, tcp, 30001), of(80, udp, 30002), of(80, sctp, 0)}, want: []int32{30001, 30002, 30001}},
-		"the first twice":                   {ports: []corev1.ServicePort{of(80, tcp, 30001), of(80, udp, 30002), of(80, sctp, 30001)}, want: []int32{30001, 30002, 30001}},
-		"another twice":                     {ports: []corev1.ServicePort{of(80, tcp, 30001), of(80, udp, 30002), of(80, sctp, 30002)}, fault: "spec.ports[2]" + fmt.Sprintf(taken, 30002)},
-		"for ports of two numbers":          {ports: []corev1.ServicePort{of(80, tcp, 30001), of(81, udp, 30001)}, fault: "spec.ports[1]" + fmt.Sprintf(taken, 30001)},
-		"taken":                             {ports: []corev1.ServicePort{of(80, tcp, 0), of(80, udp, 30000)}, fault: "spec.ports[0]" + fmt.Sprintf(taken, 30000)},
-		"twice for one port, as validation": {ports: []corev1.ServicePort{of(80, tcp, 30001), of(80, tcp, 0)}, want: []int32{30001, 30001}},
-		"none but those that are chosen":    {ports: []corev1.ServicePort{of(80, tcp, 30001), of(80, udp, 0), of(81, tcp, 0)}, noneOf: true, want: []int32{30001, 0, 0}},
-		"chosen, but taken":                 {ports: []corev1.ServicePort{of(80, tcp, 30000)}, noneOf: true, fault: "spec.ports[0]" + fmt.Sprintf(taken, 30000)},
+		"one for both protocols": {ports: []corev1.ServicePort{of(80, tcp, 0), of(80, udp, 30001)},
+			want: []int32{30001, 30001}},
+		"one of each, and the first": {
+			ports: []corev1.ServicePort{of(80, tcp, 30001), of(80, udp, 30002), of(80, sctp, 0)},
+			want:  []int32{30001, 30002, 30001}},
+		"the first twice": {
+			ports: []corev1.ServicePort{of(80, tcp, 30001), of(80, udp, 30002), of(80, sctp, 30001)},
+			want:  []int32{30001, 30002, 30001}},
+		"another twice": {
+			ports: []corev1.ServicePort{of(80, tcp, 30001), of(80, udp, 30002), of(80, sctp, 30002)},
+			fault: "spec.ports[2]" + fmt.Sprintf(taken, 30002)},
+		"for ports of two numbers": {ports: []corev1.ServicePort{of(80, tcp, 30001), of(81, udp, 30001)},
+			fault: "spec.ports[1]" + fmt.Sprintf(taken, 30001)},
+		"taken": {ports: []corev1.ServicePort{of(80, tcp, 0), of(80, udp, 30000)},
+			fault: "spec.ports[0]" + fmt.Sprintf(taken, 30000)},
+		"twice for one port, as validation": {ports: []corev1.ServicePort{of(80, tcp, 30001), of(80, tcp, 0)},
+			want: []int32{30001, 30001}},
+		"none but those that are chosen": {
+			ports: []corev1.ServicePort{of(80, tcp, 30001), of(80, udp, 0), of(81, tcp, 0)}, noneOf: true,
+			want: []int32{30001, 0, 0}},
+		"chosen, but taken": {ports: []corev1.ServicePort{of(80, tcp, 30000)}, noneOf: true,
+			fault: "spec.ports[0]" + fmt.Sprintf(taken, 30000)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := allocator(t, nil, "10.96.0.0/16")
-			create(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{of(53, tcp, 30000)}}))
+			create(t, a, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort,
+				Ports: []corev1.ServicePort{of(53, tcp, 30000)}}))
 			spec := corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: c.ports}
 			if c.noneOf {
 				spec.Type, spec.AllocateLoadBalancerNodePorts = corev1.ServiceTypeLoadBalancer, new(bool)
@@ -277,7 +320,8 @@ func TestExternalNameGivesTheAddressBack(t *testing.T) {
 	s := create(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.0.9"}))
 	ext := s.DeepCopy()
 	ext.Spec.Type, ext.Spec.ExternalName = corev1.ServiceTypeExternalName, "x.y"
-	if ext = update(t, a, ext, s); ext.Spec.ClusterIP != "" || ext.Spec.ClusterIPs != nil || ext.Spec.IPFamilies != nil {
+	if ext = update(t, a, ext, s); ext.Spec.ClusterIP != "" || ext.Spec.ClusterIPs != nil ||
+		ext.Spec.IPFamilies != nil {
 		t.Errorf("external name: %+v", ext.Spec)
 	}
 	create(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.96.0.9"}))
@@ -286,8 +330,10 @@ func TestExternalNameGivesTheAddressBack(t *testing.T) {
 // TestSharedByServers: several servers give no address twice, without hearing of each other but through the objects.
 func TestSharedByServers(t *testing.T) {
 	t.Parallel()
-	cidr := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.0.0.0/28"}}}
-	stores := registrytest.Stores{registrytest.Of(t, "services"), registrytest.Of(t, "ipaddresses.networking.k8s.io"), registrytest.Of(t, "servicecidrs.networking.k8s.io", cidr)}
+	cidr := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
+		Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.0.0.0/28"}}}
+	stores := registrytest.Stores{registrytest.Of(t, "services"), registrytest.Of(t, "ipaddresses.networking.k8s.io"),
+		registrytest.Of(t, "servicecidrs.networking.k8s.io", cidr)}
 	ports := memory.New(nil)
 	servers := []*serviceip.Allocator{on(t, stores, ports, "10.0.0.0/28"), on(t, stores, ports, "10.0.0.0/28")}
 	made := map[string]*corev1.Service{}
@@ -304,7 +350,9 @@ func TestSharedByServers(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := obj.(*networkingv1.IPAddress)
-		if p := a.Spec.ParentRef; p.Resource != "services" || p.Namespace != "default" || p.Name != s.Name || a.Labels["ipaddress.kubernetes.io/ip-family"] != "IPv4" || a.Labels["ipaddress.kubernetes.io/managed-by"] != "ipallocator.k8s.io" {
+		if p := a.Spec.ParentRef; p.Resource != "services" || p.Namespace != "default" || p.Name != s.Name ||
+			a.Labels["ipaddress.kubernetes.io/ip-family"] != "IPv4" ||
+			a.Labels["ipaddress.kubernetes.io/managed-by"] != "ipallocator.k8s.io" {
 			t.Errorf("%+v", a)
 		}
 	}
@@ -322,11 +370,15 @@ func TestSharedByServers(t *testing.T) {
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	cidr := func(name, prefix string, conditions ...metav1.Condition) *networkingv1.ServiceCIDR {
-		return &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{prefix}}, Status: networkingv1.ServiceCIDRStatus{Conditions: conditions}}
+		return &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:   networkingv1.ServiceCIDRSpec{CIDRs: []string{prefix}},
+			Status: networkingv1.ServiceCIDRStatus{Conditions: conditions}}
 	}
 	ending := cidr("ending", "10.3.0.0/29", metav1.Condition{Type: "Ready", Status: "False"})
 	stores := registrytest.Stores{registrytest.Of(t, "services"), registrytest.Of(t, "ipaddresses.networking.k8s.io"),
-		registrytest.Of(t, "servicecidrs.networking.k8s.io", cidr("a", "10.2.0.0/30"), cidr("kubernetes", "10.1.0.0/30", metav1.Condition{Type: "Ready", Status: "True"}), ending, cidr("tiny", "10.4.0.0/32"))}
+		registrytest.Of(t, "servicecidrs.networking.k8s.io", cidr("a", "10.2.0.0/30"),
+			cidr("kubernetes", "10.1.0.0/30", metav1.Condition{Type: "Ready", Status: "True"}), ending,
+			cidr("tiny", "10.4.0.0/32"))}
 	a := on(t, stores, memory.New(nil), "10.1.0.0/30")
 	var got []string
 	for range 4 {
@@ -336,5 +388,6 @@ func TestRanges(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	refused(t, a, svc(corev1.ServiceSpec{}), "range is full")
-	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.3.0.1"}), "the provided network does not match the current range")
+	refused(t, a, svc(corev1.ServiceSpec{ClusterIP: "10.3.0.1"}),
+		"the provided network does not match the current range")
 }

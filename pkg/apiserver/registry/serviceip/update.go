@@ -48,7 +48,8 @@ func keep(svc, old *corev1.Service) {
 	}
 }
 
-// keepNodePorts matches ports by name, whatever else of them has changed, unless the client uses the old node port elsewhere.
+// keepNodePorts matches ports by name, whatever else of them has changed, unless the client uses the old node port
+// elsewhere.
 func keepNodePorts(ports, old []corev1.ServicePort) {
 	had := map[string]int32{}
 	for _, p := range old {

@@ -23,7 +23,8 @@ func (r *REST) bind(ctx context.Context, c *Claims, ns string, ref *authenticati
 			return err
 		}
 		if c.Pod.Spec.ServiceAccountName != c.ServiceAccount.Name {
-			return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", c.ServiceAccount.Name))
+			return apierrors.NewBadRequest(
+				fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name.", c.ServiceAccount.Name))
 		}
 		if err := sameUID(ref, c.Pod); err != nil {
 			return err
@@ -40,7 +41,8 @@ func (r *REST) bind(ctx context.Context, c *Claims, ns string, ref *authenticati
 		}
 		return sameUID(ref, c.Node)
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token to object of type %s", schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)))
+	return apierrors.NewBadRequest(
+		fmt.Sprintf("cannot bind token to object of type %s", schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)))
 }
 
 // addNode names the pod's node in the token. A node that is gone is named without its UID.

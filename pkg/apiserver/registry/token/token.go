@@ -1,5 +1,5 @@
-// Package token is the serviceaccounts/token subresource: it answers a TokenRequest with a signed token that is bound to
-// the service account and, if asked, to a pod, secret or node, and dies with it.
+// Package token is the serviceaccounts/token subresource: it answers a TokenRequest with a signed token that is bound
+// to the service account and, if asked, to a pod, secret or node, and dies with it.
 package token
 
 import (
@@ -76,7 +76,8 @@ func (r *REST) Default(obj runtime.Object) {
 }
 
 // Create is Prepare and what follows in one, of a copy of obj.
-func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object,
+	_ *metav1.CreateOptions) (runtime.Object, error) {
 	obj = obj.DeepCopyObject()
 	r.Default(obj)
 	create, err := r.Prepare(ctx, ns, name, obj)
@@ -87,7 +88,8 @@ func (r *REST) Create(ctx context.Context, ns, name string, obj runtime.Object, 
 }
 
 // Prepare makes the request one for the service account: 404 if there is none, 422 for a bad name or lifetime.
-func (r *REST) Prepare(ctx context.Context, ns, name string, obj runtime.Object) (func(context.Context) (runtime.Object, error), error) {
+func (r *REST) Prepare(ctx context.Context, ns, name string,
+	obj runtime.Object) (func(context.Context) (runtime.Object, error), error) {
 	req, ok := obj.(*authenticationv1.TokenRequest)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a TokenRequest object: %T", obj))
@@ -112,9 +114,11 @@ func (r *REST) Prepare(ctx context.Context, ns, name string, obj runtime.Object)
 }
 
 // issue answers with the signed token. 404 and 409 when the bound object is not there with that UID.
-func (r *REST) issue(ctx context.Context, sa *corev1.ServiceAccount, req *authenticationv1.TokenRequest) (runtime.Object, error) {
+func (r *REST) issue(ctx context.Context, sa *corev1.ServiceAccount,
+	req *authenticationv1.TokenRequest) (runtime.Object, error) {
 	ns, name := req.Namespace, req.Name
-	claims := Claims{ServiceAccount: sa, Audiences: req.Spec.Audiences, Lifetime: time.Duration(*req.Spec.ExpirationSeconds) * time.Second}
+	claims := Claims{ServiceAccount: sa, Audiences: req.Spec.Audiences,
+		Lifetime: time.Duration(*req.Spec.ExpirationSeconds) * time.Second}
 	if err := r.bind(ctx, &claims, ns, req.Spec.BoundObjectRef); err != nil {
 		return nil, err
 	}
@@ -129,10 +133,12 @@ func (r *REST) issue(ctx context.Context, sa *corev1.ServiceAccount, req *authen
 func validateName(req *authenticationv1.TokenRequest, ns, name string) field.ErrorList {
 	var errs field.ErrorList
 	if req.Name != "" && req.Name != name {
-		errs = append(errs, field.Invalid(field.NewPath("metadata").Child("name"), req.Name, "must match the service account name if specified"))
+		errs = append(errs, field.Invalid(field.NewPath("metadata").Child("name"), req.Name,
+			"must match the service account name if specified"))
 	}
 	if req.Namespace != "" && req.Namespace != ns {
-		errs = append(errs, field.Invalid(field.NewPath("metadata").Child("namespace"), req.Namespace, "must match the service account namespace if specified"))
+		errs = append(errs, field.Invalid(field.NewPath("metadata").Child("namespace"), req.Namespace,
+			"must match the service account namespace if specified"))
 	}
 	return errs
 }

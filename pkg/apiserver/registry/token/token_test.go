@@ -23,13 +23,17 @@ func (s *signer) Issue(_ context.Context, c token.Claims) (string, time.Time, er
 	return "signed", time.Unix(5000, 0), nil
 }
 
-func request(t *testing.T, spec authenticationv1.TokenRequestSpec) (*authenticationv1.TokenRequest, token.Claims, error) {
+func request(t *testing.T, spec authenticationv1.TokenRequestSpec) (*authenticationv1.TokenRequest, token.Claims,
+	error) {
 	t.Helper()
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Namespace: "default"} }
 	s := &signer{}
-	r, err := token.New(token.Config{Issuer: s, Audiences: []string{"api"}, Now: func() time.Time { return time.Unix(1000, 0) }, Stores: registrytest.Stores{
+	r, err := token.New(token.Config{Issuer: s, Audiences: []string{"api"}, Now: func() time.Time {
+		return time.Unix(1000, 0)
+	}, Stores: registrytest.Stores{
 		registrytest.Of(t, "serviceaccounts", &corev1.ServiceAccount{ObjectMeta: meta("sa")}),
-		registrytest.Of(t, "pods", &corev1.Pod{ObjectMeta: meta("mine"), Spec: corev1.PodSpec{ServiceAccountName: "sa", NodeName: "n1"}},
+		registrytest.Of(t, "pods",
+			&corev1.Pod{ObjectMeta: meta("mine"), Spec: corev1.PodSpec{ServiceAccountName: "sa", NodeName: "n1"}},
 			&corev1.Pod{ObjectMeta: meta("gone"), Spec: corev1.PodSpec{ServiceAccountName: "sa", NodeName: "n0"}},
 			&corev1.Pod{ObjectMeta: meta("other"), Spec: corev1.PodSpec{ServiceAccountName: "x"}}),
 		registrytest.Of(t, "secrets", &corev1.Secret{ObjectMeta: meta("sec")}),
@@ -54,7 +58,8 @@ func TestDefaults(t *testing.T) {
 	if c.Lifetime != time.Hour || len(c.Audiences) != 1 || c.Audiences[0] != "api" || c.ServiceAccount.UID != "uid-sa" {
 		t.Errorf("claims %+v", c)
 	}
-	if out.Status.Token != "signed" || out.Status.ExpirationTimestamp.Unix() != 5000 || out.Name != "sa" || *out.Spec.ExpirationSeconds != 3600 {
+	if out.Status.Token != "signed" || out.Status.ExpirationTimestamp.Unix() != 5000 || out.Name != "sa" ||
+		*out.Spec.ExpirationSeconds != 3600 {
 		t.Errorf("answer %+v", out)
 	}
 }
@@ -77,7 +82,8 @@ func TestBoundObjects(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			ref := &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: c.kind, Name: c.object, UID: types.UID(c.uid)}
+			ref := &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: c.kind, Name: c.object,
+				UID: types.UID(c.uid)}
 			_, claims, err := request(t, authenticationv1.TokenRequestSpec{BoundObjectRef: ref})
 			if c.refused != nil {
 				if !c.refused(err) {

@@ -13,8 +13,8 @@ type message interface {
 	Unmarshal(b []byte) error
 }
 
-// codec is an encoding.CodecV2 for etcd's messages. gRPC's own takes them for messages of an older protobuf library: it has each encoded
-// into memory of its own and copies that, which for a write is its whole object once more.
+// codec is an encoding.CodecV2 for etcd's messages. gRPC's own takes them for messages of an older protobuf library: it
+// has each encoded into memory of its own and copies that, which for a write is its whole object once more.
 type codec struct{}
 
 // Name implements encoding.CodecV2: on the wire there is no difference.

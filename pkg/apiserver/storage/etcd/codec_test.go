@@ -8,7 +8,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// TestCodec: on the wire is what etcd's own library writes, of every size that buffers are kept apart by; it comes back in whatever pieces.
+// TestCodec: on the wire is what etcd's own library writes, of every size that buffers are kept apart by; it comes back
+// in whatever pieces.
 func TestCodec(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, 200, 1 << 10, 5 << 10, 40 << 10, 2 << 20} {

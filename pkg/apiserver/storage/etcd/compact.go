@@ -11,14 +11,16 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// CompactInterval is how often history is compacted: a revision stays readable for one to two intervals. Kubernetes' default.
+// CompactInterval is how often history is compacted: a revision stays readable for one to two intervals. Kubernetes'
+// default.
 const CompactInterval = 5 * time.Minute
 
-// compactKey is the key, outside of all prefixes, whose version the API servers of one etcd use to agree on who compacts. Its
-// value is the revision to compact to next, in decimal. Kubernetes' own name.
+// compactKey is the key, outside of all prefixes, whose version the API servers of one etcd use to agree on who
+// compacts. Its value is the revision to compact to next, in decimal. Kubernetes' own name.
 const compactKey = "compact_rev_key"
 
-// RunCompactor compacts etcd's history every interval until ctx ends. Of several API servers the first in each interval does it.
+// RunCompactor compacts etcd's history every interval until ctx ends. Of several API servers the first in each interval
+// does it.
 func (s *Store) RunCompactor(ctx context.Context, interval time.Duration) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -42,8 +44,8 @@ func (s *Store) RunCompactor(ctx context.Context, interval time.Duration) error 
 	}
 }
 
-// compactRound notes the present revision for the next round if the key's version is still what it was a round ago, and then
-// compacts to revision, the one noted a round ago. It returns the key's version and the revision now.
+// compactRound notes the present revision for the next round if the key's version is still what it was a round ago, and
+// then compacts to revision, the one noted a round ago. It returns the key's version and the revision now.
 func (s *Store) compactRound(ctx context.Context, version, revision int64) (int64, int64, error) {
 	now, err := s.Revision(ctx)
 	if err != nil {
@@ -51,8 +53,11 @@ func (s *Store) compactRound(ctx context.Context, version, revision int64) (int6
 	}
 	key := []byte(compactKey)
 	req := &pb.TxnRequest{
-		Compare: []*pb.Compare{{Key: key, Target: pb.Compare_VERSION, Result: pb.Compare_EQUAL, TargetUnion: &pb.Compare_Version{Version: version}}},
-		Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: strconv.AppendInt(nil, now, 10)}}}},
+		Compare: []*pb.Compare{{Key: key, Target: pb.Compare_VERSION, Result: pb.Compare_EQUAL,
+			TargetUnion: &pb.Compare_Version{Version: version}}},
+		Success: []*pb.RequestOp{
+			{Request: &pb.RequestOp_RequestPut{
+				RequestPut: &pb.PutRequest{Key: key, Value: strconv.AppendInt(nil, now, 10)}}}},
 		Failure: []*pb.RequestOp{{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{Key: key}}}},
 	}
 	var resp *pb.TxnResponse

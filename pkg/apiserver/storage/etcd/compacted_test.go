@@ -10,8 +10,9 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// TestCompactedBefore: etcd sends a change without what was before if that was compacted while the change waited for a slow reader. The watch
-// expires then: else a deletion would be none, and a change to what does not match would be unseen.
+// TestCompactedBefore: etcd sends a change without what was before if that was compacted while the change waited for a
+// slow reader. The watch expires then: else a deletion would be none, and a change to what does not match would be
+// unseen.
 func TestCompactedBefore(t *testing.T) {
 	t.Parallel()
 	key, value := []byte("/registry/things/a"), []byte("v")
@@ -20,7 +21,8 @@ func TestCompactedBefore(t *testing.T) {
 		"change":   {Kv: &mvccpb.KeyValue{Key: key, Value: value, CreateRevision: 5, ModRevision: 8}},
 	} {
 		stream := &fakeStream{answers: make(chan *pb.WatchResponse, 2)}
-		w := &watch{s: &Store{cfg: Config{Prefix: DefaultPrefix}}, prefix: "/registry/things/", stream: stream, cancel: func() {}}
+		w := &watch{s: &Store{cfg: Config{Prefix: DefaultPrefix}}, prefix: "/registry/things/", stream: stream,
+			cancel: func() {}}
 		created := &mvccpb.Event{Kv: &mvccpb.KeyValue{Key: key, Value: value, CreateRevision: 7, ModRevision: 7}}
 		stream.answers <- &pb.WatchResponse{Events: []*mvccpb.Event{created}}
 		if events, err := w.Next(t.Context()); err != nil || len(events) != 1 || events[0].Type != storage.Added {

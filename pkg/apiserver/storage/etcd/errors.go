@@ -48,7 +48,8 @@ func translate(ctx context.Context, tried, key string, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return storage.At(tried, key, ended)
 	}
-	if status.Code(err) == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded) { // of the store's limit: ctx has not ended
+	// of the store's limit: ctx has not ended
+	if status.Code(err) == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded) {
 		return storage.At(tried, key, storage.ErrTimeout)
 	}
 	err = rpctypes.Error(err) // a value that can be compared, if it is one of etcd's
@@ -61,8 +62,8 @@ func translate(ctx context.Context, tried, key string, err error) error {
 	return storage.At(tried, key, err)
 }
 
-// tooLarge tells whether a request was refused for its size: by etcd (--max-request-bytes), or by etcd's client, which sends
-// nothing above 2 MiB and has no error of its own for that.
+// tooLarge tells whether a request was refused for its size: by etcd (--max-request-bytes), or by etcd's client, which
+// sends nothing above 2 MiB and has no error of its own for that.
 func tooLarge(err error) bool {
 	return errors.Is(err, rpctypes.ErrRequestTooLarge) ||
 		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")

@@ -20,7 +20,8 @@ func TestTimeouts(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := translate(ended, "get", "/a", limit); errors.Is(err, storage.ErrTimeout) || !errors.Is(err, context.Canceled) {
+	if err := translate(ended, "get", "/a", limit); errors.Is(err, storage.ErrTimeout) ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("a caller that left: %v", err)
 	}
 	if err := translate(t.Context(), "get", "/a", status.Error(codes.Unavailable, "gone")); errors.Is(err, storage.ErrTimeout) {

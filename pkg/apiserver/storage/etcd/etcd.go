@@ -1,9 +1,9 @@
 // Package etcd keeps the API server's objects in etcd (3.5.8 or newer, for correct progress notifications) under
-// Kubernetes' own keys. It is the only importer of the etcd client, and speaks etcd's gRPC messages directly: values are
-// not copied on their way, and a watch is one stream read by its own reader, without goroutines between.
+// Kubernetes' own keys. It is the only importer of the etcd client, and speaks etcd's gRPC messages directly: values
+// are not copied on their way, and a watch is one stream read by its own reader, without goroutines between.
 //
-// It needs four transactions of etcd: create a key that is free, put or delete a key that is still at a revision, and the
-// one with which API servers agree on who compacts.
+// It needs four transactions of etcd: create a key that is free, put or delete a key that is still at a revision, and
+// the one with which API servers agree on who compacts.
 package etcd
 
 import (
@@ -43,7 +43,8 @@ type Config struct {
 	Facts *storage.FactsTable
 	// Timeout bounds each request to etcd, with the wait for a connection. Default: 10 s.
 	Timeout time.Duration
-	// Observe, if set, is told of each request: what it was ("get", "list", "create", …), how long it took, how it ended.
+	// Observe, if set, is told of each request: what it was ("get", "list", "create", …), how long it took, how it
+	// ended.
 	Observe func(operation string, took time.Duration, err error)
 	// Log gets compaction and lease trouble. Default: discard.
 	Log *slog.Logger
@@ -90,7 +91,8 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	conn := client.ActiveConnection()
 	s.kv, s.watch = pb.NewKVClient(conn), pb.NewWatchClient(conn)
 	// Waiting for the connection instead of failing at once carries requests over a restart of etcd.
-	s.call = []grpc.CallOption{grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32),
+	s.call = []grpc.CallOption{grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(math.MaxInt32),
+		grpc.MaxCallSendMsgSize(math.MaxInt32),
 		grpc.ForceCodecV2(codec{})}
 	s.leases = &leases{client: pb.NewLeaseClient(conn), call: s.call, open: map[int64]*lease{}}
 	return s, nil

@@ -13,7 +13,8 @@ import (
 
 func newStore(t testing.TB, server *etcdtest.Server, prefix string) *etcd.Store {
 	t.Helper()
-	s, err := etcd.New(t.Context(), etcd.Config{Endpoints: []string{server.Endpoint}, Prefix: prefix, Facts: storagetest.Table()})
+	s, err := etcd.New(t.Context(),
+		etcd.Config{Endpoints: []string{server.Endpoint}, Prefix: prefix, Facts: storagetest.Table()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,8 @@ func TestContract(t *testing.T) {
 	shared := etcdtest.Start(t)
 	storagetest.Suite(t, func(t *testing.T) storage.Interface {
 		server := shared
-		if strings.HasSuffix(t.Name(), "Expired") || strings.HasSuffix(t.Name(), "Future") { // compacts, or counts revisions
+		// compacts, or counts revisions
+		if strings.HasSuffix(t.Name(), "Expired") || strings.HasSuffix(t.Name(), "Future") {
 			server = etcdtest.Start(t)
 		}
 		return newStore(t, server, "/"+t.Name())

@@ -34,7 +34,8 @@ func TestLayout(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t)
 	raw := rawClient(t, server)
-	for prefix, want := range map[string]string{"": "/registry/things/ns/a", "other/": "/other/things/ns/a", "/x/y": "/x/y/things/ns/a"} {
+	for prefix, want := range map[string]string{"": "/registry/things/ns/a", "other/": "/other/things/ns/a",
+		"/x/y": "/x/y/things/ns/a"} {
 		s := newStore(t, server, prefix)
 		value := []byte("red;" + prefix)
 		item, err := s.Create(t.Context(), "/registry/things/ns/a", storage.Draft{Value: value})
@@ -42,7 +43,8 @@ func TestLayout(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := raw.Get(t.Context(), want)
-		if err != nil || len(got.Kvs) != 1 || string(got.Kvs[0].Value) != string(value) || got.Kvs[0].ModRevision != item.Revision {
+		if err != nil || len(got.Kvs) != 1 || string(got.Kvs[0].Value) != string(value) ||
+			got.Kvs[0].ModRevision != item.Revision {
 			t.Errorf("prefix %q: etcd holds %v at %s, %v", prefix, got, want, err)
 		}
 		l, err := s.List(t.Context(), storagetest.Prefix, storage.ListOptions{})
@@ -52,8 +54,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestSharedLease: keys with one TTL written at about the same time share a lease, keys without have none, and an update
-// without a TTL takes the lease away.
+// TestSharedLease: keys with one TTL written at about the same time share a lease, keys without have none, and an
+// update without a TTL takes the lease away.
 func TestSharedLease(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t)
@@ -61,7 +63,8 @@ func TestSharedLease(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
-			if _, err := s.Create(t.Context(), fmt.Sprintf("/registry/things/%d", i), storage.Draft{Value: []byte("red;"), TTL: time.Hour}); err != nil {
+			if _, err := s.Create(t.Context(), fmt.Sprintf("/registry/things/%d", i),
+				storage.Draft{Value: []byte("red;"), TTL: time.Hour}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -124,7 +127,8 @@ func TestCompactors(t *testing.T) {
 	}
 	deadline := time.Now().Add(20 * time.Second)
 	for {
-		_, err := stores[1].List(t.Context(), "/registry/things/", storage.ListOptions{Match: storage.Exact, Revision: first.Revision})
+		_, err := stores[1].List(t.Context(), "/registry/things/",
+			storage.ListOptions{Match: storage.Exact, Revision: first.Revision})
 		if errors.Is(err, storage.ErrExpired) {
 			break
 		}
@@ -140,7 +144,8 @@ func TestCompactors(t *testing.T) {
 	if err != nil || noted >= got.Kvs[0].ModRevision || noted < first.Revision {
 		t.Fatalf("the noted revision is %q at %d", got.Kvs[0].Value, got.Kvs[0].ModRevision)
 	}
-	if _, err := stores[0].List(t.Context(), "/registry/things/", storage.ListOptions{Match: storage.Exact, Revision: got.Header.Revision}); err != nil {
+	if _, err := stores[0].List(t.Context(), "/registry/things/",
+		storage.ListOptions{Match: storage.Exact, Revision: got.Header.Revision}); err != nil {
 		t.Fatalf("the newest revision is not readable: %v", err)
 	}
 }
@@ -155,7 +160,8 @@ func TestManyAnswers(t *testing.T) {
 		wg.Go(func() {
 			for i := part; i < n; i += 16 {
 				value := fmt.Appendf(nil, "%s;%d", []string{"red", "blue"}[i%2], i)
-				if _, err := s.Create(t.Context(), fmt.Sprintf("/registry/things/%05d", i), storage.Draft{Value: value}); err != nil {
+				if _, err := s.Create(t.Context(), fmt.Sprintf("/registry/things/%05d", i),
+					storage.Draft{Value: value}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -175,7 +181,8 @@ func TestManyAnswers(t *testing.T) {
 		{storage.ListOptions{Limit: 2100, Filter: red}, 2100, -1},
 	} {
 		l, err := s.List(t.Context(), "/registry/things/", c.opts)
-		if err != nil || len(l.Items) != c.want || l.Remaining != c.remaining || (l.Continue != "") != (c.remaining != 0) {
+		if err != nil || len(l.Items) != c.want || l.Remaining != c.remaining ||
+			(l.Continue != "") != (c.remaining != 0) {
 			t.Fatalf("%+v: %d items, %d remain, %v", c.opts, len(l.Items), l.Remaining, err)
 		}
 	}

@@ -18,8 +18,8 @@ const (
 )
 
 // leases hands out etcd leases for TTLs. Keys written within a window (a twentieth of the TTL, between one second and
-// leaseWindow) share a lease that lives for the TTL and the window: a key lives between TTL and TTL plus window. etcd's own
-// granularity is about two seconds.
+// leaseWindow) share a lease that lives for the TTL and the window: a key lives between TTL and TTL plus window. etcd's
+// own granularity is about two seconds.
 type leases struct {
 	client pb.LeaseClient
 	call   []grpc.CallOption

@@ -26,8 +26,9 @@ func (f *fakeStream) Send(r *pb.WatchRequest) error {
 
 func (f *fakeStream) Recv() (*pb.WatchResponse, error) { return <-f.answers, nil }
 
-// TestProgressAfterCreation: etcd is asked for progress only once it has said that the watch is there. It answers a request
-// before that at once, but holds the watch's events back, so that the answer would tell of changes not delivered yet.
+// TestProgressAfterCreation: etcd is asked for progress only once it has said that the watch is there. It answers a
+// request before that at once, but holds the watch's events back, so that the answer would tell of changes not
+// delivered yet.
 func TestProgressAfterCreation(t *testing.T) {
 	t.Parallel()
 	stream := &fakeStream{answers: make(chan *pb.WatchResponse, 2)}

@@ -23,7 +23,8 @@ const (
 	pollEvery = 50 * time.Millisecond
 )
 
-func (s *Store) rangeOf(ctx context.Context, operation string, req *pb.RangeRequest) (resp *pb.RangeResponse, err error) {
+func (s *Store) rangeOf(ctx context.Context, operation string, req *pb.RangeRequest) (resp *pb.RangeResponse,
+	err error) {
 	err = s.read(ctx, operation, string(req.Key), func(ctx context.Context) error {
 		resp, err = s.kv.Range(ctx, req, s.call...)
 		return err
@@ -96,7 +97,8 @@ func (s *Store) List(ctx context.Context, prefix string, opts storage.ListOption
 		req.Limit = opts.Limit
 	}
 	resp, err := s.rangeOf(ctx, "list", req)
-	if opts.Match != storage.Latest && (errors.Is(err, rpctypes.ErrFutureRev) || err == nil && resp.Header.Revision < opts.Revision) {
+	if opts.Match != storage.Latest &&
+		(errors.Is(err, rpctypes.ErrFutureRev) || err == nil && resp.Header.Revision < opts.Revision) {
 		if err = s.await(ctx, opts.Revision); err == nil {
 			resp, err = s.rangeOf(ctx, "list", req)
 		}
@@ -183,7 +185,8 @@ func (p *pages) next(ctx context.Context) bool {
 // Fingerprint sums up the keys under prefix as of revision, without reading values. ErrExpired.
 func (s *Store) Fingerprint(ctx context.Context, prefix string, revision int64) (storage.Fingerprint, error) {
 	var f storage.Fingerprint
-	req := &pb.RangeRequest{Key: s.path(prefix), RangeEnd: after(s.path(prefix)), Limit: chunk, KeysOnly: true, Revision: revision}
+	req := &pb.RangeRequest{Key: s.path(prefix), RangeEnd: after(s.path(prefix)), Limit: chunk, KeysOnly: true,
+		Revision: revision}
 	for {
 		resp, err := s.rangeOf(ctx, "fingerprint", req)
 		if err != nil {

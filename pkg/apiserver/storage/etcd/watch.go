@@ -66,7 +66,8 @@ func (w *watch) list(ctx context.Context) error {
 		w.initial = append(w.initial, storage.Event{Type: storage.Added, Item: item, Initial: true})
 	}
 	if w.opts.Initial {
-		w.initial = append(w.initial, storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: l.Revision}, InitialEnd: true})
+		w.initial = append(w.initial,
+			storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: l.Revision}, InitialEnd: true})
 	}
 	w.told = l.Revision
 	return nil
@@ -77,13 +78,14 @@ func (w *watch) open() (err error) {
 		return err
 	}
 	path := w.s.path(w.prefix)
-	return w.stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
-		Key: path, RangeEnd: after(path), StartRevision: w.told + 1, PrevKv: !w.opts.Raw,
-	}}})
+	return w.stream.Send(&pb.WatchRequest{
+		RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: &pb.WatchCreateRequest{
+			Key: path, RangeEnd: after(path), StartRevision: w.told + 1, PrevKv: !w.opts.Raw,
+		}}})
 }
 
-// RequestProgress implements storage.Progresser. Before etcd has said that the watch is there it only takes note: until then
-// etcd holds the watch's events back, but would not hold back the answer to this.
+// RequestProgress implements storage.Progresser. Before etcd has said that the watch is there it only takes note: until
+// then etcd holds the watch's events back, but would not hold back the answer to this.
 func (w *watch) RequestProgress(context.Context) error {
 	w.send.Lock()
 	defer w.send.Unlock()
@@ -106,7 +108,9 @@ func (w *watch) begin() error {
 }
 
 func (w *watch) sendProgress() error {
-	if err := w.stream.Send(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}); err != nil {
+	if err := w.stream.Send(
+		&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{
+			ProgressRequest: &pb.WatchProgressRequest{}}}); err != nil {
 		return storage.At("etcd: request progress of the watch of", w.prefix, err)
 	}
 	return nil
@@ -156,7 +160,8 @@ func (w *watch) Next(ctx context.Context) ([]storage.Event, error) {
 
 func (w *watch) canceled(resp *pb.WatchResponse) error {
 	if resp.CompactRevision != 0 {
-		return fmt.Errorf("etcd: watch %s from revision %d, compacted to %d: %w", w.prefix, w.told, resp.CompactRevision, storage.ErrExpired)
+		return fmt.Errorf("etcd: watch %s from revision %d, compacted to %d: %w", w.prefix, w.told,
+			resp.CompactRevision, storage.ErrExpired)
 	}
 	return storage.At("etcd: watch", w.prefix, errors.New("cancelled: "+resp.CancelReason))
 }
@@ -167,7 +172,8 @@ func (w *watch) events(resp *pb.WatchResponse) ([]storage.Event, error) {
 	if len(resp.Events) == 0 {
 		if w.opts.Raw || w.opts.Bookmarks && resp.Header.Revision >= w.told {
 			w.told = max(w.told, resp.Header.Revision)
-			w.batch = append(w.batch, storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: resp.Header.Revision}})
+			w.batch = append(w.batch,
+				storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: resp.Header.Revision}})
 		}
 		return w.batch, nil
 	}
@@ -191,9 +197,10 @@ func (w *watch) event(ev *mvccpb.Event) (storage.Event, error) {
 	var prev, cur *storage.Item
 	var err error
 	if ev.PrevKv == nil && !creates(ev) {
-		// etcd reads what was before when it sends a change, which for a slow reader may be after it was compacted. Who does not know what was
-		// before cannot tell what a watcher sees.
-		return storage.Event{}, fmt.Errorf("etcd: watch %s: what was before revision %d is compacted: %w", w.prefix, ev.Kv.ModRevision, storage.ErrExpired)
+		// etcd reads what was before when it sends a change, which for a slow reader may be after it was compacted. Who
+		// does not know what was before cannot tell what a watcher sees.
+		return storage.Event{}, fmt.Errorf("etcd: watch %s: what was before revision %d is compacted: %w", w.prefix,
+			ev.Kv.ModRevision, storage.ErrExpired)
 	}
 	if ev.PrevKv != nil {
 		if prev, err = w.s.item(ev.PrevKv); err != nil {

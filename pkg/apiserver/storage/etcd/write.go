@@ -15,9 +15,11 @@ import (
 )
 
 // txn runs ops if key's newest change is modRevision (0: the key is free), else reads key.
-func (s *Store) txn(ctx context.Context, operation string, key []byte, modRevision int64, op *pb.RequestOp) (resp *pb.TxnResponse, err error) {
+func (s *Store) txn(ctx context.Context, operation string, key []byte, modRevision int64,
+	op *pb.RequestOp) (resp *pb.TxnResponse, err error) {
 	req := &pb.TxnRequest{
-		Compare: []*pb.Compare{{Key: key, Target: pb.Compare_MOD, Result: pb.Compare_EQUAL, TargetUnion: &pb.Compare_ModRevision{ModRevision: modRevision}}},
+		Compare: []*pb.Compare{{Key: key, Target: pb.Compare_MOD, Result: pb.Compare_EQUAL,
+			TargetUnion: &pb.Compare_ModRevision{ModRevision: modRevision}}},
 		Success: []*pb.RequestOp{op},
 	}
 	if modRevision != 0 {
@@ -31,7 +33,8 @@ func (s *Store) txn(ctx context.Context, operation string, key []byte, modRevisi
 }
 
 // put writes d under key if it is still at modRevision. item is nil if it is not; then now is what is there.
-func (s *Store) put(ctx context.Context, operation, key string, modRevision int64, d storage.Draft) (item *storage.Item, now *mvccpb.KeyValue, err error) {
+func (s *Store) put(ctx context.Context, operation, key string, modRevision int64, d storage.Draft) (item *storage.Item,
+	now *mvccpb.KeyValue, err error) {
 	facts, err := s.cfg.Facts.Of(key, d)
 	if err != nil {
 		return nil, nil, err
@@ -51,7 +54,8 @@ func (s *Store) put(ctx context.Context, operation, key string, modRevision int6
 	return storage.NewItem(key, d.Value, resp.Header.Revision, facts), nil, nil
 }
 
-func (s *Store) putOnce(ctx context.Context, operation string, path []byte, modRevision int64, d storage.Draft) (*pb.TxnResponse, error) {
+func (s *Store) putOnce(ctx context.Context, operation string, path []byte, modRevision int64,
+	d storage.Draft) (*pb.TxnResponse, error) {
 	put := &pb.PutRequest{Key: path, Value: d.Value}
 	if d.TTL > 0 {
 		err := s.do(ctx, "lease", string(path), func(ctx context.Context) (err error) {
@@ -86,12 +90,14 @@ func (s *Store) Create(ctx context.Context, key string, d storage.Draft) (*stora
 }
 
 // Update implements storage.Interface.
-func (s *Store) Update(ctx context.Context, key string, change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
+func (s *Store) Update(ctx context.Context, key string,
+	change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
 	return s.UpdateFrom(ctx, nil, key, change)
 }
 
 // UpdateFrom is Update that shows change the item hint first, which may be old; nil: the newest.
-func (s *Store) UpdateFrom(ctx context.Context, hint *storage.Item, key string, change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
+func (s *Store) UpdateFrom(ctx context.Context, hint *storage.Item, key string,
+	change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
 	var written *storage.Item
 	err := s.converge(ctx, hint, key, func(current *storage.Item, cached bool) (*mvccpb.KeyValue, bool, error) {
 		d, err := change(current)
@@ -121,9 +127,11 @@ func (s *Store) Delete(ctx context.Context, key string, check func(*storage.Item
 }
 
 // DeleteFrom is Delete that shows check the item hint first, which may be old; nil: the newest.
-func (s *Store) DeleteFrom(ctx context.Context, hint *storage.Item, key string, check func(*storage.Item) error) (*storage.Item, error) {
+func (s *Store) DeleteFrom(ctx context.Context, hint *storage.Item, key string,
+	check func(*storage.Item) error) (*storage.Item, error) {
 	path := s.path(key)
-	remove := &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: path}}}
+	remove := &pb.RequestOp{
+		Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{Key: path}}}
 	var deleted *storage.Item
 	err := s.converge(ctx, hint, key, func(current *storage.Item, _ bool) (*mvccpb.KeyValue, bool, error) {
 		if err := check(current); err != nil {
@@ -145,10 +153,12 @@ func (s *Store) DeleteFrom(ctx context.Context, hint *storage.Item, key string, 
 	return deleted, nil
 }
 
-// converge runs try on the hint, if there is one, and then on newer items, until it is done. Not done means that the caller
-// saw an old item: now is the newest if the try learnt it, nil if it must be read. What a try on the hint ends with, an error or
-// nothing to write, counts if the hint proves to be the newest: a try may call webhooks, and is not made twice for one item.
-func (s *Store) converge(ctx context.Context, hint *storage.Item, key string, try func(current *storage.Item, cached bool) (now *mvccpb.KeyValue, done bool, err error)) error {
+// converge runs try on the hint, if there is one, and then on newer items, until it is done. Not done means that the
+// caller saw an old item: now is the newest if the try learnt it, nil if it must be read. What a try on the hint ends
+// with, an error or nothing to write, counts if the hint proves to be the newest: a try may call webhooks, and is not
+// made twice for one item.
+func (s *Store) converge(ctx context.Context, hint *storage.Item, key string,
+	try func(current *storage.Item, cached bool) (now *mvccpb.KeyValue, done bool, err error)) error {
 	current, cached := hint, hint != nil
 	if current == nil {
 		var err error

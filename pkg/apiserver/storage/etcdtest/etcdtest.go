@@ -79,7 +79,8 @@ func freeURL(t testing.TB) string {
 // Run starts the process on the same ports and data again after Kill, and waits until it is healthy.
 func (s *Server) Run(t testing.TB) {
 	t.Helper()
-	s.cmd = exec.Command(s.binary, "--name=test", "--data-dir="+filepath.Join(s.dir, "data"), "--unsafe-no-fsync", "--log-level=warn",
+	s.cmd = exec.Command(s.binary, "--name=test", "--data-dir="+filepath.Join(s.dir, "data"), "--unsafe-no-fsync",
+		"--log-level=warn",
 		"--listen-client-urls="+s.Endpoint, "--advertise-client-urls="+s.Endpoint,
 		"--listen-peer-urls="+s.peer, "--initial-advertise-peer-urls="+s.peer, "--initial-cluster=test="+s.peer)
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log

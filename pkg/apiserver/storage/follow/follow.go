@@ -1,6 +1,6 @@
 // Package follow keeps a reader inside the API server informed of all objects of a resource: one Put per object that is
-// there, then one Put or Delete per change, through errors and restarts of the watch. Authorizers and admission plug-ins
-// build their indexes on it.
+// there, then one Put or Delete per change, through errors and restarts of the watch. Authorizers and admission
+// plug-ins build their indexes on it.
 package follow
 
 import (
@@ -30,8 +30,8 @@ type Resource struct {
 	Decode func(value []byte) (runtime.Object, error)
 }
 
-// Handler is told what is there. Its methods are called by one goroutine, one after the other; Put may be called again for
-// an object that did not change. It may keep obj.
+// Handler is told what is there. Its methods are called by one goroutine, one after the other; Put may be called again
+// for an object that did not change. It may keep obj.
 type Handler interface {
 	Put(key string, obj runtime.Object)
 	Delete(key string)

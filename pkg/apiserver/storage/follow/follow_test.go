@@ -55,7 +55,8 @@ func TestFollow(t *testing.T) {
 	end := storage.Event{Type: storage.Bookmark, Item: &storage.Item{}, InitialEnd: true}
 	ctx, cancel := context.WithCancel(context.Background())
 	src := &script{done: cancel, watches: [][]storage.Event{
-		{event(storage.Added, "a", "1"), event(storage.Added, "b", "1"), end, event(storage.Modified, "a", "2"), event(storage.Added, "c", "1"), event(storage.Deleted, "b", "")},
+		{event(storage.Added, "a", "1"), event(storage.Added, "b", "1"), end, event(storage.Modified, "a", "2"),
+			event(storage.Added, "c", "1"), event(storage.Deleted, "b", "")},
 		{event(storage.Added, "a", "3")}, // breaks before the end: c is not forgotten
 		{event(storage.Added, "a", "4"), event(storage.Added, "d", "bad"), event(storage.Added, "e", "1"), end},
 	}}

@@ -38,9 +38,11 @@ type Storage struct {
 
 var _ storage.Interface = (*Storage)(nil)
 
-// New returns an empty storage at revision 1, as etcd starts. facts may be nil: items then have only the facts of their drafts.
+// New returns an empty storage at revision 1, as etcd starts. facts may be nil: items then have only the facts of their
+// drafts.
 func New(facts *storage.FactsTable) *Storage {
-	return &Storage{facts: facts, items: map[string]*storage.Item{}, revision: 1, compacted: 1, moved: make(chan struct{})}
+	return &Storage{facts: facts, items: map[string]*storage.Item{}, revision: 1, compacted: 1,
+		moved: make(chan struct{})}
 }
 
 // put stores cur (nil: deletes) at a new revision. The caller holds mu.
@@ -192,12 +194,14 @@ func ordered(items map[string]*storage.Item, prefix, start string) iter.Seq[*sto
 }
 
 // Update implements storage.Interface.
-func (s *Storage) Update(ctx context.Context, key string, change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
+func (s *Storage) Update(ctx context.Context, key string,
+	change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
 	return s.UpdateFrom(ctx, nil, key, change)
 }
 
 // UpdateFrom is Update that shows change the item hint first, which may be old; nil: the newest.
-func (s *Storage) UpdateFrom(ctx context.Context, hint *storage.Item, key string, change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
+func (s *Storage) UpdateFrom(ctx context.Context, hint *storage.Item, key string,
+	change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
 	for item := hint; ; item = nil {
 		cached := item != nil
 		if !cached {
@@ -254,7 +258,8 @@ func (s *Storage) Delete(ctx context.Context, key string, check func(*storage.It
 }
 
 // DeleteFrom is Delete that shows check the item hint first, which may be old; nil: the newest.
-func (s *Storage) DeleteFrom(ctx context.Context, hint *storage.Item, key string, check func(*storage.Item) error) (*storage.Item, error) {
+func (s *Storage) DeleteFrom(ctx context.Context, hint *storage.Item, key string,
+	check func(*storage.Item) error) (*storage.Item, error) {
 	for item := hint; ; item = nil {
 		cached := item != nil
 		if !cached {

@@ -55,7 +55,8 @@ func (s *Storage) Watch(ctx context.Context, prefix string, opts storage.WatchOp
 		w.initial = append(w.initial, storage.Event{Type: storage.Added, Item: item, Initial: true})
 	}
 	if opts.Initial {
-		w.initial = append(w.initial, storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: l.Revision}, InitialEnd: true})
+		w.initial = append(w.initial,
+			storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: l.Revision}, InitialEnd: true})
 	}
 	w.after, w.told = l.Revision, l.Revision
 	return w, nil

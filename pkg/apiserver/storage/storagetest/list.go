@@ -51,7 +51,8 @@ func testListLinearizable(e *env) {
 		item := e.create(fmt.Sprintf("%03d", i), "red")
 		l := e.list(Prefix, storage.ListOptions{Match: storage.Latest})
 		if len(l.Items) != i+1 || l.Revision < item.Revision {
-			e.Fatalf("%d items at revision %d after creating %d, the last at %d", len(l.Items), l.Revision, i+1, item.Revision)
+			e.Fatalf("%d items at revision %d after creating %d, the last at %d", len(l.Items), l.Revision, i+1,
+				item.Revision)
 		}
 	}
 }
@@ -138,7 +139,8 @@ func testPages(e *env) {
 		for _, l := range lists {
 			left -= int64(len(l.Items))
 			if l.Remaining != left || l.Revision != lists[0].Revision {
-				e.Fatalf("limit %d: %d remain at revision %d, want %d at %d", limit, l.Remaining, l.Revision, left, lists[0].Revision)
+				e.Fatalf("limit %d: %d remain at revision %d, want %d at %d", limit, l.Remaining, l.Revision, left,
+					lists[0].Revision)
 			}
 		}
 	}
@@ -185,7 +187,8 @@ func testPagesUnderWrites(e *env) {
 	for _, l := range lists {
 		for _, item := range l.Items {
 			if item.Revision > lists[0].Revision {
-				e.Fatalf("%s of revision %d is on a page of a list of revision %d", item.Key, item.Revision, lists[0].Revision)
+				e.Fatalf("%s of revision %d is on a page of a list of revision %d", item.Key, item.Revision,
+					lists[0].Revision)
 			}
 		}
 	}

@@ -163,7 +163,8 @@ func testUpdateUnchanged(e *env) {
 	}
 }
 
-// testAskedOnce: a change that fails or changes nothing is asked once where nobody else wrote, from a cache too: it may call webhooks.
+// testAskedOnce: a change that fails or changes nothing is asked once where nobody else wrote, from a cache too: it may
+// call webhooks.
 func testAskedOnce(e *env) {
 	e.create("a", "red")
 	e.list(Prefix, storage.ListOptions{}) // a cache has it now
@@ -325,7 +326,10 @@ func testEncodings(e *env) {
 	calls := 0
 	var form storage.Form
 	for range 3 {
-		b, err := item.Encoded(&form, storage.WhileAsked, func(*storage.Item) (storage.Bytes, error) { calls++; return storage.Whole([]byte("{}")), nil })
+		b, err := item.Encoded(&form, storage.WhileAsked, func(*storage.Item) (storage.Bytes, error) {
+			calls++
+			return storage.Whole([]byte("{}")), nil
+		})
 		if err != nil || string(b.Flat()) != "{}" {
 			e.Fatalf("encoded %q, %v", b.Flat(), err)
 		}

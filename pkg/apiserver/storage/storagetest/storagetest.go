@@ -20,7 +20,8 @@ const Prefix = "/registry/things/"
 // patience bounds every wait of the suite.
 const patience = 20 * time.Second
 
-// Facts reads the values of the suite: "<label value>;<anything>". The label is "color", the field metadata.name is left empty.
+// Facts reads the values of the suite: "<label value>;<anything>". The label is "color", the field metadata.name is
+// left empty.
 func Facts(value []byte) (storage.Facts, error) {
 	color, _, ok := strings.Cut(string(value), ";")
 	if !ok {
@@ -41,8 +42,8 @@ type Compacter interface {
 	Compact(ctx context.Context, revision int64) error
 }
 
-// Suite checks the storage that start returns, a fresh and empty one at each call; start cleans up after the test. A storage
-// that is a Compacter is checked for expiry too.
+// Suite checks the storage that start returns, a fresh and empty one at each call; start cleans up after the test. A
+// storage that is a Compacter is checked for expiry too.
 func Suite(t *testing.T, start func(t *testing.T) storage.Interface) {
 	for name, test := range map[string]func(*env){
 		"Create":                       testCreate,

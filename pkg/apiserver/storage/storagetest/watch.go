@@ -58,11 +58,14 @@ func (r *reader) want(t storage.EventType, item *storage.Item) {
 	if got.Initial && t != storage.Added {
 		r.e.Fatalf("event %s %s claims to be an initial one", got.Type, got.Item.Key)
 	}
-	if got.Type != t || got.Item.Key != item.Key || got.Item.Revision != item.Revision || string(got.Item.Value()) != string(item.Value()) {
-		r.e.Fatalf("event %s %s %q at %d, want %s %s %q at %d", got.Type, got.Item.Key, got.Item.Value(), got.Item.Revision,
+	if got.Type != t || got.Item.Key != item.Key || got.Item.Revision != item.Revision ||
+		string(got.Item.Value()) != string(item.Value()) {
+		r.e.Fatalf("event %s %s %q at %d, want %s %s %q at %d", got.Type, got.Item.Key, got.Item.Value(),
+			got.Item.Revision,
 			t, item.Key, item.Value(), item.Revision)
 	}
-	if wantFacts, err := Facts(item.Value()); err != nil || got.Item.Facts.Labels().Get("color") != wantFacts.Labels().Get("color") {
+	if wantFacts, err := Facts(item.Value()); err != nil ||
+		got.Item.Facts.Labels().Get("color") != wantFacts.Labels().Get("color") {
 		r.e.Fatalf("event %s has the facts %+v", got.Item.Key, got.Item.Facts)
 	}
 }
@@ -337,7 +340,8 @@ func testListWatch(e *env) {
 					return
 				}
 				if _, had := have[ev.Item.Key]; had == (ev.Type == storage.Added) {
-					e.Errorf("%s %s at %d, list of %d had it: %v", ev.Type, ev.Item.Key, ev.Item.Revision, l.Revision, had)
+					e.Errorf("%s %s at %d, list of %d had it: %v", ev.Type, ev.Item.Key, ev.Item.Revision, l.Revision,
+						had)
 					return
 				}
 				if ev.Type == storage.Deleted {

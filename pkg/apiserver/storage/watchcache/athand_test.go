@@ -25,7 +25,8 @@ func (s *silent) Revision(ctx context.Context) (int64, error) {
 	return s.Storage.Revision(ctx)
 }
 
-// TestWatchOfWhatIsAtHand: a watch that takes any snapshot begins though the storage does not answer; one of the newest does not.
+// TestWatchOfWhatIsAtHand: a watch that takes any snapshot begins though the storage does not answer; one of the newest
+// does not.
 func TestWatchOfWhatIsAtHand(t *testing.T) {
 	t.Parallel()
 	b := &silent{Storage: memory.New(storagetest.Table())}
@@ -33,7 +34,8 @@ func TestWatchOfWhatIsAtHand(t *testing.T) {
 	if _, err := c.Create(t.Context(), storagetest.Prefix+"ns/a", storage.Draft{Value: []byte(`red;1`)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.List(t.Context(), storagetest.Prefix, storage.ListOptions{Match: storage.Latest}); err != nil { // the cache has it
+	// the cache has it
+	if _, err := c.List(t.Context(), storagetest.Prefix, storage.ListOptions{Match: storage.Latest}); err != nil {
 		t.Fatal(err)
 	}
 	b.down.Store(true)

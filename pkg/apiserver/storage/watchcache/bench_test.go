@@ -64,7 +64,9 @@ func BenchmarkList(b *testing.B) {
 func BenchmarkListFiltered(b *testing.B) {
 	c, _ := filled(b)
 	for b.Loop() {
-		_, err := c.List(b.Context(), storagetest.Prefix, storage.ListOptions{Filter: func(i *storage.Item) bool { return i.Facts.Labels().Get("color") == "blue" }})
+		_, err := c.List(b.Context(), storagetest.Prefix, storage.ListOptions{Filter: func(i *storage.Item) bool {
+			return i.Facts.Labels().Get("color") == "blue"
+		}})
 		if err != nil {
 			b.Fatal(err)
 		}

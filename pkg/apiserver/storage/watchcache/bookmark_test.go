@@ -15,7 +15,8 @@ import (
 func TestBookmark(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, err := watchcache.New(t.Context(), memory.New(storagetest.Table()), watchcache.Config{Facts: storagetest.Table()})
+		c, err := watchcache.New(t.Context(), memory.New(storagetest.Table()),
+			watchcache.Config{Facts: storagetest.Table()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +33,8 @@ func TestBookmark(t *testing.T) {
 			}
 			begin := time.Now()
 			events, err := w.Next(t.Context())
-			if err != nil || len(events) != 1 || events[0].Type != storage.Bookmark || events[0].Item.Revision != item.Revision {
+			if err != nil || len(events) != 1 || events[0].Type != storage.Bookmark ||
+				events[0].Item.Revision != item.Revision {
 				t.Fatalf("events %v, %v, want a bookmark at %d", events, err, item.Revision)
 			}
 			if waited := time.Since(begin); waited > time.Minute {

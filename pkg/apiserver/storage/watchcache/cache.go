@@ -1,11 +1,12 @@
-// Package watchcache puts a cache before a storage: reads and watches are answered from memory, as linearizably as by the
-// storage itself.
+// Package watchcache puts a cache before a storage: reads and watches are answered from memory, as linearizably as by
+// the storage itself.
 //
-// One watch of everything, the hub, brings all changes in order, so its revision is the revision of the whole. Each resource
-// that is used gets a copy-on-write ordered tree of its items and a window of its latest changes. A consistent read asks the
-// storage for its newest revision (one cheap request shared by all who ask at the same time), waits until the hub has come
-// that far, and answers from the tree. A watcher is a cursor into the window: it has no goroutine and no buffer. A write goes
-// to the storage; its item is shared with the change that comes back, so nothing is decoded twice.
+// One watch of everything, the hub, brings all changes in order, so its revision is the revision of the whole. Each
+// resource that is used gets a copy-on-write ordered tree of its items and a window of its latest changes. A consistent
+// read asks the storage for its newest revision (one cheap request shared by all who ask at the same time), waits until
+// the hub has come that far, and answers from the tree. A watcher is a cursor into the window: it has no goroutine and
+// no buffer. A write goes to the storage; its item is shared with the change that comes back, so nothing is decoded
+// twice.
 package watchcache
 
 import (
@@ -26,8 +27,10 @@ import (
 type Backend interface {
 	storage.Interface
 	// UpdateFrom and DeleteFrom are Update and Delete that show the function the item hint first (nil: the newest).
-	UpdateFrom(ctx context.Context, hint *storage.Item, key string, change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error)
-	DeleteFrom(ctx context.Context, hint *storage.Item, key string, check func(*storage.Item) error) (*storage.Item, error)
+	UpdateFrom(ctx context.Context, hint *storage.Item, key string,
+		change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error)
+	DeleteFrom(ctx context.Context, hint *storage.Item, key string, check func(*storage.Item) error) (*storage.Item,
+		error)
 	// Fingerprint sums up the keys under prefix as of revision. ErrExpired.
 	Fingerprint(ctx context.Context, prefix string, revision int64) (storage.Fingerprint, error)
 	// Compacted is the oldest revision that can still be read, as far as is known without asking; 0: all can.
@@ -36,8 +39,8 @@ type Backend interface {
 
 // Config says what to cache and how.
 type Config struct {
-	// Facts knows the resources, by the prefixes of their keys. What is not registered is not cached. Required; shared with
-	// the backend.
+	// Facts knows the resources, by the prefixes of their keys. What is not registered is not cached. Required; shared
+	// with the backend.
 	Facts *storage.FactsTable
 	// Root is the prefix of all keys. Default: "/registry/".
 	Root string
@@ -66,8 +69,8 @@ type Cache struct {
 
 var _ storage.Interface = (*Cache)(nil)
 
-// New starts a cache. It reads the backend's revision, and lists a resource when it is first used. The cache lives until
-// Close or the end of ctx.
+// New starts a cache. It reads the backend's revision, and lists a resource when it is first used. The cache lives
+// until Close or the end of ctx.
 func New(ctx context.Context, backend Backend, cfg Config) (*Cache, error) {
 	if cfg.Facts == nil {
 		return nil, errors.New("watchcache: Config.Facts is required")
@@ -137,8 +140,8 @@ func (c *Cache) cached(key string) *resource {
 	return nil
 }
 
-// resource returns the loaded cache of the resource that key (or prefix) belongs to, loading it if need be; nil if the key
-// belongs to no registered resource.
+// resource returns the loaded cache of the resource that key (or prefix) belongs to, loading it if need be; nil if the
+// key belongs to no registered resource.
 func (c *Cache) resource(ctx context.Context, key string) (*resource, error) {
 	r := c.cached(key)
 	if r == nil {
@@ -163,9 +166,9 @@ func (c *Cache) resource(ctx context.Context, key string) (*resource, error) {
 	}
 }
 
-// start begins to load a resource: from now on the hub keeps its changes, so a list that begins after this misses none. It
-// returns nil for one that is not registered any more: Forget comes after that and takes the same lock, so whatever is begun
-// before it is dropped by it, and nothing can be begun after it that nobody would ever drop.
+// start begins to load a resource: from now on the hub keeps its changes, so a list that begins after this misses none.
+// It returns nil for one that is not registered any more: Forget comes after that and takes the same lock, so whatever
+// is begun before it is dropped by it, and nothing can be begun after it that nobody would ever drop.
 func (c *Cache) start(prefix string) *resource {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -47,7 +47,8 @@ func newCache(t testing.TB, b backend, cfg watchcache.Config) *compactable {
 
 func newEtcd(t testing.TB, server *etcdtest.Server, prefix string) *etcd.Store {
 	t.Helper()
-	s, err := etcd.New(t.Context(), etcd.Config{Endpoints: []string{server.Endpoint}, Prefix: prefix, Facts: storagetest.Table()})
+	s, err := etcd.New(t.Context(),
+		etcd.Config{Endpoints: []string{server.Endpoint}, Prefix: prefix, Facts: storagetest.Table()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,8 @@ func TestContractOverEtcd(t *testing.T) {
 	shared := etcdtest.Start(t)
 	storagetest.Suite(t, func(t *testing.T) storage.Interface {
 		server := shared
-		if strings.HasSuffix(t.Name(), "Expired") || strings.HasSuffix(t.Name(), "Future") { // compacts, or counts revisions
+		// compacts, or counts revisions
+		if strings.HasSuffix(t.Name(), "Expired") || strings.HasSuffix(t.Name(), "Future") {
 			server = etcdtest.Start(t)
 		}
 		return newCache(t, newEtcd(t, server, "/"+t.Name()), watchcache.Config{})

@@ -22,7 +22,8 @@ type catchUp struct {
 	arrived bool // current is a watcher of the window; used by Next only
 }
 
-func (c *Cache) catchUp(ctx context.Context, r *resource, prefix string, opts storage.WatchOptions) (storage.Watch, error) {
+func (c *Cache) catchUp(ctx context.Context, r *resource, prefix string, opts storage.WatchOptions) (storage.Watch,
+	error) {
 	history := opts
 	history.Bookmarks = true
 	w, err := c.backend.Watch(ctx, prefix, history)

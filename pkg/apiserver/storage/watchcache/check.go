@@ -44,9 +44,9 @@ func (c *Cache) check() {
 	}
 }
 
-// compare compares the keys and revisions of r with the backend's as of the same revision. On a difference it says so and
-// drops the cache, which the next user rebuilds. That revision is the newest: an idle cache may be at one that the backend
-// has forgotten long ago.
+// compare compares the keys and revisions of r with the backend's as of the same revision. On a difference it says so
+// and drops the cache, which the next user rebuilds. That revision is the newest: an idle cache may be at one that the
+// backend has forgotten long ago.
 func (c *Cache) compare(r *resource) error {
 	select {
 	case <-r.ready:

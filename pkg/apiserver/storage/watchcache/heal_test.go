@@ -178,7 +178,9 @@ func TestSlowReader(t *testing.T) {
 	t.Cleanup(w.Stop)
 	for i := range 600 {
 		value := draft(fmt.Sprintf("red;%d", i))
-		if _, err := c.Update(ctx, storagetest.Prefix+"ns/a", func(*storage.Item) (storage.Draft, error) { return value, nil }); err != nil {
+		if _, err := c.Update(ctx, storagetest.Prefix+"ns/a", func(*storage.Item) (storage.Draft, error) {
+			return value, nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -217,7 +219,9 @@ func TestWriterSharesItem(t *testing.T) {
 			for i := range 50 {
 				key := fmt.Sprintf("ns/%d", i)
 				check(create(t, c, key, "red;1"))
-				item, err := c.Update(ctx, storagetest.Prefix+key, func(*storage.Item) (storage.Draft, error) { return draft("blue;2"), nil })
+				item, err := c.Update(ctx, storagetest.Prefix+key, func(*storage.Item) (storage.Draft, error) {
+					return draft("blue;2"), nil
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -259,7 +263,8 @@ func (w *lossyWatch) Next(ctx context.Context) ([]storage.Event, error) {
 	return events, err
 }
 
-// TestSelfCheck: a change that never arrives is found by comparison, watches expire, and the next reader sees the truth.
+// TestSelfCheck: a change that never arrives is found by comparison, watches expire, and the next reader sees the
+// truth.
 func TestSelfCheck(t *testing.T) {
 	t.Parallel()
 	b := &lossy{Storage: memory.New(storagetest.Table())}
@@ -363,7 +368,8 @@ func TestHistoryLost(t *testing.T) {
 	}
 }
 
-// TestCompactedWhileAway: when the hub's watch is lost and the changes since are compacted, watches expire and readers go on.
+// TestCompactedWhileAway: when the hub's watch is lost and the changes since are compacted, watches expire and readers
+// go on.
 func TestCompactedWhileAway(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t)

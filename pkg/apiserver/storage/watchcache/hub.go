@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// nudgeAfter is how long a reader waits for the hub before it asks for the progress: the revision may have moved by a
-	// change outside of the root, which brings no event.
+	// nudgeAfter is how long a reader waits for the hub before it asks for the progress: the revision may have moved by
+	// a change outside of the root, which brings no event.
 	nudgeAfter = 5 * time.Millisecond
 	nudgeAgain = 100 * time.Millisecond
-	// A lost watch is opened again after retryFirst, then later and later up to retryLast. Consistent reads wait meanwhile, so it begins
-	// with as long as a restarted etcd takes to listen.
+	// A lost watch is opened again after retryFirst, then later and later up to retryLast. Consistent reads wait
+	// meanwhile, so it begins with as long as a restarted etcd takes to listen.
 	retryFirst = 20 * time.Millisecond
 	retryLast  = 2 * time.Second
 )
 
 // hub is how far the one watch of everything has come.
 type hub struct {
-	// All changes up to revision are in the caches. Every read asks for it, so it is read without mu, but it changes under mu: wait
-	// would else miss a change between looking at it and joining the waiters.
+	// All changes up to revision are in the caches. Every read asks for it, so it is read without mu, but it changes
+	// under mu: wait would else miss a change between looking at it and joining the waiters.
 	revision atomic.Int64
 
 	mu      sync.Mutex // never held while the backend is asked
@@ -34,8 +34,8 @@ type hub struct {
 	watch   storage.Watch // nil while there is none
 	void    bool          // what is cached is not to be trusted
 
-	// nudging tells that the progress is being asked for. A backend that does not take the question must not hold the waiters, who have
-	// their own time.
+	// nudging tells that the progress is being asked for. A backend that does not take the question must not hold the
+	// waiters, who have their own time.
 	nudging atomic.Bool
 }
 
@@ -81,8 +81,8 @@ func (h *hub) leave(w waiter) {
 	h.waiters = slices.DeleteFunc(h.waiters, func(other waiter) bool { return other.reached == w.reached })
 }
 
-// nudge begins to ask for the progress, unless another one is asking just now, whose answer is as good. If the request fails, the watch
-// does too and its reader sees why; if it is not taken, the end of the watch ends it.
+// nudge begins to ask for the progress, unless another one is asking just now, whose answer is as good. If the request
+// fails, the watch does too and its reader sees why; if it is not taken, the end of the watch ends it.
 func (h *hub) nudge(ctx context.Context) {
 	h.mu.Lock()
 	w := h.watch
@@ -129,8 +129,8 @@ func (h *hub) restart() {
 	}
 }
 
-// follow is the hub's loop. A watch that is lost is opened again where it ended, which closes the gap; when the backend has
-// forgotten the changes since, the caches are dropped and their watches expire.
+// follow is the hub's loop. A watch that is lost is opened again where it ended, which closes the gap; when the backend
+// has forgotten the changes since, the caches are dropped and their watches expire.
 func (c *Cache) follow() {
 	delay := retryFirst
 	for c.ctx.Err() == nil {
@@ -142,7 +142,8 @@ func (c *Cache) follow() {
 		if c.hub.revision.Load() > before {
 			delay = retryFirst
 		}
-		c.cfg.Log.Warn("the watch of the storage was lost, opening it again", "revision", c.hub.revision.Load(), "delay", delay, "err", err)
+		c.cfg.Log.Warn("the watch of the storage was lost, opening it again", "revision", c.hub.revision.Load(),
+			"delay", delay, "err", err)
 		select {
 		case <-time.After(delay):
 		case <-c.ctx.Done():
@@ -174,7 +175,8 @@ func (c *Cache) followOnce() error {
 	}
 }
 
-// apply gives each resource its changes. The revision is set when all of a batch are in, so a revision is never half there.
+// apply gives each resource its changes. The revision is set when all of a batch are in, so a revision is never half
+// there.
 func (c *Cache) apply(events []storage.Event, now time.Time) {
 	for first := 0; first < len(events); {
 		r := c.cached(events[first].Item.Key)
@@ -196,9 +198,9 @@ func (c *Cache) voided() bool {
 	return c.hub.void
 }
 
-// renew drops all caches and puts the hub at the backend's newest revision. Until that is known the hub is at 0, so that no
-// consistent read is answered. Caches that were begun meanwhile are dropped again: they may lack changes from before the
-// hub goes on; what is listed later has them.
+// renew drops all caches and puts the hub at the backend's newest revision. Until that is known the hub is at 0, so
+// that no consistent read is answered. Caches that were begun meanwhile are dropped again: they may lack changes from
+// before the hub goes on; what is listed later has them.
 func (c *Cache) renew() {
 	const why = "changes of the storage were lost"
 	was := c.hub.reset(0)

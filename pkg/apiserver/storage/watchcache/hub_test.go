@@ -41,8 +41,8 @@ func (d *deaf) RequestProgress(context.Context) error {
 	return nil
 }
 
-// TestHubWaitsNoLonger: who waits for a revision waits no longer because the backend takes no question, and that is asked again when
-// there is another watch.
+// TestHubWaitsNoLonger: who waits for a revision waits no longer because the backend takes no question, and that is
+// asked again when there is another watch.
 func TestHubWaitsNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := &deaf{stopped: make(chan struct{})}

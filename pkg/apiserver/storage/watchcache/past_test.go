@@ -12,7 +12,8 @@ import (
 	"bonsai/pkg/apiserver/storage/watchcache"
 )
 
-// TestPastIsRight compares exact lists at every revision of a random history, in random order, with the memory storage's.
+// TestPastIsRight compares exact lists at every revision of a random history, in random order, with the memory
+// storage's.
 func TestPastIsRight(t *testing.T) {
 	t.Parallel()
 	const steps, keys = 400, 12
@@ -51,7 +52,8 @@ func TestPastIsRight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(lines(have), lines(want)) || have.Remaining != want.Remaining || have.Revision != want.Revision {
+		if !slices.Equal(lines(have), lines(want)) || have.Remaining != want.Remaining ||
+			have.Revision != want.Revision {
 			t.Fatalf("at revision %d the cache lists\n%v, the storage\n%v", revision, lines(have), lines(want))
 		}
 	}

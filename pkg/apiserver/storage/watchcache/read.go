@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// keepSnapshots is how many past snapshots a resource keeps for the pages of its lists, and keepFor how long: as long as etcd keeps
-	// them between compactions, and not more of them, as each holds what has changed since.
+	// keepSnapshots is how many past snapshots a resource keeps for the pages of its lists, and keepFor how long: as
+	// long as etcd keeps them between compactions, and not more of them, as each holds what has changed since.
 	keepSnapshots = 8
 	keepFor       = 5 * time.Minute
 )
@@ -199,7 +199,8 @@ func (c *Cache) List(ctx context.Context, prefix string, opts storage.ListOption
 }
 
 // list answers from r; nil if only the backend can.
-func (c *Cache) list(ctx context.Context, r *resource, start, prefix string, opts storage.ListOptions) (*storage.List, error) {
+func (c *Cache) list(ctx context.Context, r *resource, start, prefix string, opts storage.ListOptions) (*storage.List,
+	error) {
 	var err error
 	if opts.Match == storage.Latest {
 		if err = c.fresh(ctx, r); errors.Is(err, storage.ErrFuture) {
@@ -214,8 +215,10 @@ func (c *Cache) list(ctx context.Context, r *resource, start, prefix string, opt
 	var s *snapshot
 	revision := opts.Revision
 	if opts.Match == storage.Exact {
-		if oldest := c.backend.Compacted(); revision < oldest { // also where the cache goes back further: pages must expire some day
-			return nil, fmt.Errorf("list %s at revision %d, compacted to %d: %w", prefix, revision, oldest, storage.ErrExpired)
+		// also where the cache goes back further: pages must expire some day
+		if oldest := c.backend.Compacted(); revision < oldest {
+			return nil, fmt.Errorf("list %s at revision %d, compacted to %d: %w", prefix, revision, oldest,
+				storage.ErrExpired)
 		}
 		s, err = r.at(revision)
 	} else {
@@ -238,8 +241,10 @@ func (c *Cache) list(ctx context.Context, r *resource, start, prefix string, opt
 	return l, err
 }
 
-// page is storage.Page of s, or the error of an item that is not readable and that the page, or the search for it, came upon.
-func (r *resource) page(s *snapshot, start, prefix string, revision int64, opts storage.ListOptions) (*storage.List, error) {
+// page is storage.Page of s, or the error of an item that is not readable and that the page, or the search for it, came
+// upon.
+func (r *resource) page(s *snapshot, start, prefix string, revision int64, opts storage.ListOptions) (*storage.List,
+	error) {
 	var err error
 	if filter := opts.Filter; filter != nil {
 		opts.Filter = func(item *storage.Item) bool {

@@ -19,8 +19,8 @@ var errDropped = errors.New("watchcache: the cache was dropped")
 
 const (
 	treeDegree = 32
-	// A burst of changes wakes the watchers at most once per watcherCost for each of them, and at least every wakeMost: one
-	// waking then carries several changes. A change after a pause is told at once.
+	// A burst of changes wakes the watchers at most once per watcherCost for each of them, and at least every wakeMost:
+	// one waking then carries several changes. A change after a pause is told at once.
 	watcherCost = 25 * time.Microsecond
 	wakeMost    = 10 * time.Millisecond
 )
@@ -43,8 +43,9 @@ type resource struct {
 	failed error         // set before ready is closed
 	base   int64         // the revision it was loaded at; set before ready is closed
 
-	// mu guards what follows, up to waking. Only the hub's goroutine changes the tree and the window, many readers look. It is taken
-	// inside Cache.mu (by drop) and outside writes.mu (by change), and nothing waits for the network under it.
+	// mu guards what follows, up to waking. Only the hub's goroutine changes the tree and the window, many readers
+	// look. It is taken inside Cache.mu (by drop) and outside writes.mu (by change), and nothing waits for the network
+	// under it.
 	mu      sync.RWMutex
 	loading bool
 	early   []storage.Event // changes that came while loading; the list may be older than they are
@@ -65,7 +66,8 @@ type resource struct {
 
 func newResource(prefix string, cfg Config) *resource {
 	_, facts := cfg.Facts.Resource(prefix)
-	return &resource{prefix: prefix, facts: facts, log: cfg.Log, loading: true, ready: make(chan struct{}), wake: make(chan struct{}),
+	return &resource{prefix: prefix, facts: facts, log: cfg.Log, loading: true, ready: make(chan struct{}),
+		wake: make(chan struct{}),
 		tree: btree.NewG(treeDegree, less), window: window{maxBytes: cfg.WindowBytes}}
 }
 
@@ -137,8 +139,8 @@ func (r *resource) change(ev storage.Event) *change {
 	return &change{revision: item.Revision, cur: item, prev: old.item}
 }
 
-// decode reads the facts of an item that others wrote. One that cannot be read is kept, without facts, so that it does not
-// take the others down; its readers get the error, by readable.
+// decode reads the facts of an item that others wrote. One that cannot be read is kept, without facts, so that it does
+// not take the others down; its readers get the error, by readable.
 func (r *resource) decode(item *storage.Item) *storage.Item {
 	if r.facts == nil || item.Facts.Known() {
 		return item
@@ -151,7 +153,8 @@ func (r *resource) decode(item *storage.Item) *storage.Item {
 	return storage.NewItem(item.Key, item.Value(), item.Revision, facts)
 }
 
-// readable is the error of an item that decode could not read. Without facts no selector chooses it: who lists would take it for gone.
+// readable is the error of an item that decode could not read. Without facts no selector chooses it: who lists would
+// take it for gone.
 func (r *resource) readable(item *storage.Item) error {
 	if r.facts == nil || item.Facts.Known() {
 		return nil
@@ -196,8 +199,9 @@ func (r *resource) get(key string) (*storage.Item, error) {
 	return e.item, nil
 }
 
-// writes are the drafts that this server is writing: what comes back from the hub with the same bytes takes the writer's
-// item, or the writer takes the hub's, whichever is first. One draft per key; a second writer of a key goes without.
+// writes are the drafts that this server is writing: what comes back from the hub with the same bytes takes the
+// writer's item, or the writer takes the hub's, whichever is first. One draft per key; a second writer of a key goes
+// without.
 type writes struct {
 	// mu is not the resource's: a writer that announces a draft does not wait for readers of the tree.
 	mu    sync.Mutex

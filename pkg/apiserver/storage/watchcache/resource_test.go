@@ -24,7 +24,8 @@ func TestSweepWhileLoading(t *testing.T) {
 	}
 }
 
-// TestNotCachedAgain: a reader that found the resource registered just before it was forgotten does not cache it for ever.
+// TestNotCachedAgain: a reader that found the resource registered just before it was forgotten does not cache it for
+// ever.
 func TestNotCachedAgain(t *testing.T) {
 	t.Parallel()
 	facts := storagetest.Table()

@@ -14,12 +14,13 @@ import (
 	"bonsai/pkg/apiserver/storage/watchcache"
 )
 
-// An object that cannot be read fails what must show it, by its key, and nothing else; so it does whether it came while the cache was
-// there or before it was loaded.
+// An object that cannot be read fails what must show it, by its key, and nothing else; so it does whether it came while
+// the cache was there or before it was loaded.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t)
-	plain, err := etcd.New(t.Context(), etcd.Config{Endpoints: []string{server.Endpoint}}) // knows of no facts, so it writes anything
+	// knows of no facts, so it writes anything
+	plain, err := etcd.New(t.Context(), etcd.Config{Endpoints: []string{server.Endpoint}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,8 @@ func TestUnreadable(t *testing.T) {
 	create(t, plain, "b/bad", "garbage")
 	create(t, running, "b/good", "red;x")
 	var log bytes.Buffer
-	restarted, err := watchcache.New(t.Context(), newEtcd(t, server, ""), watchcache.Config{Facts: storagetest.Table(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	restarted, err := watchcache.New(t.Context(), newEtcd(t, server, ""),
+		watchcache.Config{Facts: storagetest.Table(), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,19 +12,20 @@ import (
 )
 
 const (
-	// batch is how many changes Next looks at in one go. The resource is locked for reading meanwhile, and the hub waits for that.
+	// batch is how many changes Next looks at in one go. The resource is locked for reading meanwhile, and the hub
+	// waits for that.
 	batch = 500
 	// bookmarkEvery is how often a quiet watcher is told how far it is.
 	bookmarkEvery = time.Minute
-	// restEvents is the room for events and changes that a quiet watcher keeps: enough that one for which something changes now and
-	// then does not make it again each time.
+	// restEvents is the room for events and changes that a quiet watcher keeps: enough that one for which something
+	// changes now and then does not make it again each time.
 	restEvents = 8
 )
 
 var errStopped = errors.New("watchcache: watch stopped")
 
-// watcher is a cursor into a resource's window. Its fields belong to the one goroutine that calls Next; Stop, which others may
-// call, touches only once and done.
+// watcher is a cursor into a resource's window. Its fields belong to the one goroutine that calls Next; Stop, which
+// others may call, touches only once and done.
 type watcher struct {
 	c      *Cache
 	r      *resource
@@ -97,7 +98,8 @@ func (c *Cache) watchAll(r *resource, prefix string, opts storage.WatchOptions) 
 }
 
 // watchFrom returns a watcher of the changes after a revision. Changes older than the window come from the backend.
-func (c *Cache) watchFrom(ctx context.Context, r *resource, prefix string, opts storage.WatchOptions) (storage.Watch, error) {
+func (c *Cache) watchFrom(ctx context.Context, r *resource, prefix string, opts storage.WatchOptions) (storage.Watch,
+	error) {
 	w, err := c.resume(r, prefix, opts)
 	if w != nil || err != nil {
 		return w, err
@@ -175,7 +177,8 @@ func (w *watcher) look() (more bool, wake <-chan struct{}, err error) {
 	case dead:
 		return false, nil, r.dropped()
 	case !ok:
-		return false, nil, fmt.Errorf("watchcache: watch %s: its reader is too slow, at revision %d: %w", w.prefix, w.told, storage.ErrExpired)
+		return false, nil, fmt.Errorf("watchcache: watch %s: its reader is too slow, at revision %d: %w", w.prefix,
+			w.told, storage.ErrExpired)
 	}
 	w.events = w.events[:0]
 	for _, ch := range w.changes {
@@ -192,7 +195,8 @@ func (w *watcher) look() (more bool, wake <-chan struct{}, err error) {
 	return len(w.changes) == batch, wake, nil
 }
 
-// rest lets go of what the last events needed, also of their items, which may have been superseded: there may be none for hours.
+// rest lets go of what the last events needed, also of their items, which may have been superseded: there may be none
+// for hours.
 func (w *watcher) rest() {
 	if cap(w.events) > restEvents {
 		w.events = nil
@@ -227,7 +231,8 @@ func (w *watcher) nextInitial(ctx context.Context) ([]storage.Event, error) {
 	}
 	w.initial = nil
 	if w.opts.Initial {
-		w.events = append(w.events, storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: w.upTo}, InitialEnd: true})
+		w.events = append(w.events,
+			storage.Event{Type: storage.Bookmark, Item: &storage.Item{Revision: w.upTo}, InitialEnd: true})
 	}
 	if len(w.events) == 0 {
 		return w.Next(ctx)

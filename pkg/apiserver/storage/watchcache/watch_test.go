@@ -10,8 +10,8 @@ import (
 	"bonsai/pkg/apiserver/storage/storagetest"
 )
 
-// TestQuietWatcherHoldsNothing: while a watcher waits it has neither the room that many events took nor the items of the last ones,
-// whether they were initial events or changes.
+// TestQuietWatcherHoldsNothing: while a watcher waits it has neither the room that many events took nor the items of
+// the last ones, whether they were initial events or changes.
 func TestQuietWatcherHoldsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -29,7 +29,8 @@ func TestQuietWatcherHoldsNothing(t *testing.T) {
 		create := func(n int) {
 			for range n {
 				made++
-				if _, err := c.Create(t.Context(), fmt.Sprintf("%sns/%d", storagetest.Prefix, made), storage.Draft{Value: []byte("red;"), Facts: &known}); err != nil {
+				if _, err := c.Create(t.Context(), fmt.Sprintf("%sns/%d", storagetest.Prefix, made),
+					storage.Draft{Value: []byte("red;"), Facts: &known}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -9,13 +9,14 @@ import (
 )
 
 const (
-	// windowEvents changes are kept however old they are, and more as long as they are younger than windowAge; but never
-	// more than the window's bytes allow. The first serves watchers of a quiet resource, the second those that are away for a
-	// restart while a busy one changes, and the bytes protect the server from both.
+	// windowEvents changes are kept however old they are, and more as long as they are younger than windowAge; but
+	// never more than the window's bytes allow. The first serves watchers of a quiet resource, the second those that
+	// are away for a restart while a busy one changes, and the bytes protect the server from both.
 	windowEvents = 1000
 	windowAge    = time.Minute
-	// recentChanges is how many changes back watchers usually are at most: the encodings of what was superseded before that
-	// are dropped, and of what was set then those that only watchers want. They are made again for a watcher that is farther back.
+	// recentChanges is how many changes back watchers usually are at most: the encodings of what was superseded before
+	// that are dropped, and of what was set then those that only watchers want. They are made again for a watcher that
+	// is farther back.
 	recentChanges = 512
 	// changeBytes is what a change costs besides the value it superseded.
 	changeBytes = 160
@@ -119,7 +120,8 @@ func (w *window) grow() {
 	w.ring = bigger
 }
 
-// after returns the number of the first change after revision; ok is false if some of those changes are not kept any more.
+// after returns the number of the first change after revision; ok is false if some of those changes are not kept any
+// more.
 func (w *window) after(revision int64) (n uint64, ok bool) {
 	if revision < w.floor {
 		return 0, false

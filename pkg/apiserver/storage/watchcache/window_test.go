@@ -30,7 +30,8 @@ func TestWindowBounds(t *testing.T) {
 			w := window{maxBytes: c.max, floor: 1}
 			for i := range c.pushes {
 				item := storage.NewItem("", make([]byte, c.value), 0, storage.Facts{})
-				w.push(&change{revision: int64(10 * (i + 1)), at: begin.Add(time.Duration(i) * c.every), prev: item, cur: item})
+				w.push(&change{revision: int64(10 * (i + 1)), at: begin.Add(time.Duration(i) * c.every), prev: item,
+					cur: item})
 			}
 			kept := int(w.end - w.first)
 			if kept < c.atLeast || kept > c.atMost {
@@ -49,7 +50,8 @@ func TestWindowBounds(t *testing.T) {
 			if n, ok := w.after(w.at(w.end-1).revision + 5); !ok || n != w.end {
 				t.Fatalf("after the newest comes %d, %v, want the end, %d", n, ok, w.end)
 			}
-			if changes, ok := w.read(nil, w.first, 10_000); !ok || len(changes) != kept || changes[0].revision <= w.floor {
+			if changes, ok := w.read(nil, w.first, 10_000); !ok || len(changes) != kept ||
+				changes[0].revision <= w.floor {
 				t.Fatalf("read %d, %v", len(changes), ok)
 			}
 			if _, ok := w.read(nil, w.first-1, 1); ok && w.first > 0 {
@@ -59,8 +61,8 @@ func TestWindowBounds(t *testing.T) {
 	}
 }
 
-// TestOldEncodingsAreDropped: what was made for the watchers of a change goes when the change is no longer among the latest: all of
-// what it superseded or removed, and of what it set what only watchers want.
+// TestOldEncodingsAreDropped: what was made for the watchers of a change goes when the change is no longer among the
+// latest: all of what it superseded or removed, and of what it set what only watchers want.
 func TestOldEncodingsAreDropped(t *testing.T) {
 	t.Parallel()
 	var list, event storage.Form
@@ -85,7 +87,8 @@ func TestOldEncodingsAreDropped(t *testing.T) {
 		w.push(&change{revision: int64(i + 3), at: at, cur: item()})
 	}
 	if get(prev, cur, gone); made[prev] != 2 || made[cur] != 2 || made[gone] != 2 {
-		t.Fatalf("encodings were dropped while the changes were among the latest: %d, %d, %d", made[prev], made[cur], made[gone])
+		t.Fatalf("encodings were dropped while the changes were among the latest: %d, %d, %d", made[prev], made[cur],
+			made[gone])
 	}
 	for i := range 2 {
 		w.push(&change{revision: int64(recentChanges + i), at: at, cur: item()})

@@ -52,7 +52,8 @@ func (r *resource) hint(key string) *storage.Item {
 }
 
 // Update implements storage.Interface.
-func (c *Cache) Update(ctx context.Context, key string, change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
+func (c *Cache) Update(ctx context.Context, key string,
+	change func(*storage.Item) (storage.Draft, error)) (*storage.Item, error) {
 	r := c.cached(key)
 	var w *write
 	item, err := c.backend.UpdateFrom(ctx, r.hint(key), key, func(current *storage.Item) (storage.Draft, error) {

@@ -1,5 +1,5 @@
-// Package localbalancer gives Services of type LoadBalancer addresses of a range that leads to the nodes, as that of a cluster on one
-// machine does: kube-proxy on each node knows what to do with them, and there is nothing else to make.
+// Package localbalancer gives Services of type LoadBalancer addresses of a range that leads to the nodes, as that of a
+// cluster on one machine does: kube-proxy on each node knows what to do with them, and there is nothing else to make.
 package localbalancer
 
 import (
@@ -28,14 +28,15 @@ type Balancer struct {
 
 var _ service.Provider = (*Balancer)(nil)
 
-// New returns a Balancer that gives addresses of ranges, but for the first and the last of each, which networks keep for themselves.
-// services lists all Services.
+// New returns a Balancer that gives addresses of ranges, but for the first and the last of each, which networks keep
+// for themselves. services lists all Services.
 func New(ranges []netip.Prefix, services func() []*corev1.Service) *Balancer {
 	return &Balancer{ranges: ranges, services: services, given: map[types.UID][]netip.Addr{}}
 }
 
-// Ensure implements service.Provider: an address for each of the service's IP families of which there is a range. It keeps those that it
-// has, unless spec.loadBalancerIP asks for another. The nodes do not matter: the range leads to all of them.
+// Ensure implements service.Provider: an address for each of the service's IP families of which there is a range. It
+// keeps those that it has, unless spec.loadBalancerIP asks for another. The nodes do not matter: the range leads to all
+// of them.
 func (b *Balancer) Ensure(_ context.Context, s *corev1.Service, _ []*corev1.Node) (*corev1.LoadBalancerStatus, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,7 +57,8 @@ func (b *Balancer) Ensure(_ context.Context, s *corev1.Service, _ []*corev1.Node
 	b.given[s.UID] = out
 	status := &corev1.LoadBalancerStatus{}
 	for _, a := range out {
-		status.Ingress = append(status.Ingress, corev1.LoadBalancerIngress{IP: a.String(), IPMode: ptr.To(corev1.LoadBalancerIPModeVIP)})
+		status.Ingress = append(status.Ingress,
+			corev1.LoadBalancerIngress{IP: a.String(), IPMode: ptr.To(corev1.LoadBalancerIPModeVIP)})
 	}
 	return status, nil
 }
@@ -106,22 +108,27 @@ func addresses(s *corev1.Service) []netip.Addr {
 	return out
 }
 
-// pick finds an address of a family: the one that is asked for, or the one that the service has, or the lowest that is free; false: there
-// is no range of that family.
+// pick finds an address of a family: the one that is asked for, or the one that the service has, or the lowest that is
+// free; false: there is no range of that family.
 func (b *Balancer) pick(s *corev1.Service, family corev1.IPFamily, used map[netip.Addr]bool) (netip.Addr, bool, error) {
-	ranges := slices.DeleteFunc(slices.Clone(b.ranges), func(p netip.Prefix) bool { return p.Addr().Is6() != (family == corev1.IPv6Protocol) })
+	ranges := slices.DeleteFunc(slices.Clone(b.ranges), func(p netip.Prefix) bool {
+		return p.Addr().Is6() != (family == corev1.IPv6Protocol)
+	})
 	if len(ranges) == 0 {
 		return netip.Addr{}, false, nil
 	}
 	inside := func(a netip.Addr) bool {
 		return slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) && givable(p, a) })
 	}
-	if asked, err := netip.ParseAddr(s.Spec.LoadBalancerIP); err == nil && asked.Is6() == (family == corev1.IPv6Protocol) {
+	if asked, err := netip.ParseAddr(s.Spec.LoadBalancerIP); err == nil &&
+		asked.Is6() == (family == corev1.IPv6Protocol) {
 		switch {
 		case !inside(asked):
-			return netip.Addr{}, true, fmt.Errorf("the address %s that spec.loadBalancerIP asks for is not in %v", asked, ranges)
+			return netip.Addr{}, true,
+				fmt.Errorf("the address %s that spec.loadBalancerIP asks for is not in %v", asked, ranges)
 		case used[asked]:
-			return netip.Addr{}, true, fmt.Errorf("the address %s that spec.loadBalancerIP asks for is another service's", asked)
+			return netip.Addr{}, true,
+				fmt.Errorf("the address %s that spec.loadBalancerIP asks for is another service's", asked)
 		}
 		return asked, true, nil
 	}

@@ -12,8 +12,8 @@ import (
 // Refused is what exec and attach say when ClosedPods lets them not in.
 const Refused = "error: unable to upgrade connection: not today\n"
 
-// ClosedPods starts a server that has the pods "one", "two" with the containers x and y, and "done", which has ended. It lets
-// nobody in. Beside its address it returns what tells what was asked of it.
+// ClosedPods starts a server that has the pods "one", "two" with the containers x and y, and "done", which has ended.
+// It lets nobody in. Beside its address it returns what tells what was asked of it.
 func ClosedPods(t *testing.T) (string, func() string) {
 	t.Helper()
 	var mu sync.Mutex

@@ -44,37 +44,54 @@ func served() map[string][]metav1.APIResource {
 	verbs := metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}
 	return map[string][]metav1.APIResource{
 		"v1": {
-			{Name: "configmaps", SingularName: "configmap", Kind: "ConfigMap", Namespaced: true, ShortNames: []string{"cm"}, Verbs: verbs},
-			{Name: "events", SingularName: "event", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"}, Verbs: verbs},
-			{Name: "limitranges", SingularName: "limitrange", Kind: "LimitRange", Namespaced: true, ShortNames: []string{"limits"}, Verbs: verbs},
-			{Name: "namespaces", SingularName: "namespace", Kind: "Namespace", ShortNames: []string{"ns"}, Verbs: verbs},
+			{Name: "configmaps", SingularName: "configmap", Kind: "ConfigMap", Namespaced: true,
+				ShortNames: []string{"cm"}, Verbs: verbs},
+			{Name: "events", SingularName: "event", Kind: "Event", Namespaced: true, ShortNames: []string{"ev"},
+				Verbs: verbs},
+			{Name: "limitranges", SingularName: "limitrange", Kind: "LimitRange", Namespaced: true,
+				ShortNames: []string{"limits"}, Verbs: verbs},
+			{Name: "namespaces", SingularName: "namespace", Kind: "Namespace", ShortNames: []string{"ns"},
+				Verbs: verbs},
 			{Name: "nodes", SingularName: "node", Kind: "Node", ShortNames: []string{"no"}, Verbs: verbs},
-			{Name: "persistentvolumes", SingularName: "persistentvolume", Kind: "PersistentVolume", ShortNames: []string{"pv"}, Verbs: verbs},
-			{Name: "pods", SingularName: "pod", Kind: "Pod", Namespaced: true, ShortNames: []string{"po"}, Verbs: verbs},
-			{Name: "resourcequotas", SingularName: "resourcequota", Kind: "ResourceQuota", Namespaced: true, ShortNames: []string{"quota"}, Verbs: verbs},
-			{Name: "services", SingularName: "service", Kind: "Service", Namespaced: true, ShortNames: []string{"svc"}, Verbs: verbs},
+			{Name: "persistentvolumes", SingularName: "persistentvolume", Kind: "PersistentVolume",
+				ShortNames: []string{"pv"}, Verbs: verbs},
+			{Name: "pods", SingularName: "pod", Kind: "Pod", Namespaced: true, ShortNames: []string{"po"},
+				Verbs: verbs},
+			{Name: "resourcequotas", SingularName: "resourcequota", Kind: "ResourceQuota", Namespaced: true,
+				ShortNames: []string{"quota"}, Verbs: verbs},
+			{Name: "services", SingularName: "service", Kind: "Service", Namespaced: true, ShortNames: []string{"svc"},
+				Verbs: verbs},
 		},
 		"apps/v1": {
-			{Name: "controllerrevisions", SingularName: "controllerrevision", Kind: "ControllerRevision", Namespaced: true, Verbs: verbs},
-			{Name: "daemonsets", SingularName: "daemonset", Kind: "DaemonSet", Namespaced: true, ShortNames: []string{"ds"}, Verbs: verbs},
-			{Name: "deployments", SingularName: "deployment", Kind: "Deployment", Namespaced: true, ShortNames: []string{"deploy"}, Verbs: verbs},
-			{Name: "deployments/scale", Group: "autoscaling", Version: "v1", Kind: "Scale", Namespaced: true, Verbs: metav1.Verbs{"get", "patch", "update"}},
-			{Name: "replicasets", SingularName: "replicaset", Kind: "ReplicaSet", Namespaced: true, ShortNames: []string{"rs"}, Verbs: verbs},
+			{Name: "controllerrevisions", SingularName: "controllerrevision", Kind: "ControllerRevision",
+				Namespaced: true, Verbs: verbs},
+			{Name: "daemonsets", SingularName: "daemonset", Kind: "DaemonSet", Namespaced: true,
+				ShortNames: []string{"ds"}, Verbs: verbs},
+			{Name: "deployments", SingularName: "deployment", Kind: "Deployment", Namespaced: true,
+				ShortNames: []string{"deploy"}, Verbs: verbs},
+			{Name: "deployments/scale", Group: "autoscaling", Version: "v1", Kind: "Scale", Namespaced: true,
+				Verbs: metav1.Verbs{"get", "patch", "update"}},
+			{Name: "replicasets", SingularName: "replicaset", Kind: "ReplicaSet", Namespaced: true,
+				ShortNames: []string{"rs"}, Verbs: verbs},
 		},
 		"autoscaling/v2": {
-			{Name: "horizontalpodautoscalers", SingularName: "horizontalpodautoscaler", Kind: "HorizontalPodAutoscaler", Namespaced: true, ShortNames: []string{"hpa"}, Verbs: verbs},
+			{Name: "horizontalpodautoscalers", SingularName: "horizontalpodautoscaler", Kind: "HorizontalPodAutoscaler",
+				Namespaced: true, ShortNames: []string{"hpa"}, Verbs: verbs},
 		},
 		"certificates.k8s.io/v1": {
-			{Name: "certificatesigningrequests", SingularName: "certificatesigningrequest", Kind: "CertificateSigningRequest", ShortNames: []string{"csr"}, Verbs: verbs},
+			{Name: "certificatesigningrequests", SingularName: "certificatesigningrequest",
+				Kind: "CertificateSigningRequest", ShortNames: []string{"csr"}, Verbs: verbs},
 		},
 		"discovery.k8s.io/v1": {
-			{Name: "endpointslices", SingularName: "endpointslice", Kind: "EndpointSlice", Namespaced: true, Verbs: verbs},
+			{Name: "endpointslices", SingularName: "endpointslice", Kind: "EndpointSlice", Namespaced: true,
+				Verbs: verbs},
 		},
 		"rbac.authorization.k8s.io/v1": {
 			{Name: "clusterroles", SingularName: "clusterrole", Kind: "ClusterRole", Verbs: verbs},
 		},
 		"batch/v1": {
-			{Name: "cronjobs", SingularName: "cronjob", Kind: "CronJob", Namespaced: true, ShortNames: []string{"cj"}, Verbs: verbs},
+			{Name: "cronjobs", SingularName: "cronjob", Kind: "CronJob", Namespaced: true, ShortNames: []string{"cj"},
+				Verbs: verbs},
 			{Name: "jobs", SingularName: "job", Kind: "Job", Namespaced: true, Verbs: verbs},
 		},
 	}
@@ -151,7 +168,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body, _ := io.ReadAll(r.Body)
-	s.log = append(s.log, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Method, r.URL.RequestURI(), bytes.TrimSpace(body))))
+	s.log = append(s.log, strings.TrimSpace(
+		fmt.Sprintf("%s %s %s", r.Method, r.URL.RequestURI(), bytes.TrimSpace(body))))
 	switch r.Method {
 	case http.MethodPost:
 		s.post(w, r, "", body)
@@ -161,7 +179,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		delete(s.objects, r.URL.Path)
-		reply(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})
+		reply(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+			Status: metav1.StatusSuccess})
 	default:
 		s.object(w, r, body)
 	}
@@ -179,7 +198,8 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, path string, body 
 		path = r.URL.Path + "/" + u.GetName()
 	}
 	if _, ok := s.objects[path]; ok {
-		reply(w, http.StatusConflict, failure(r, metav1.StatusReasonAlreadyExists, http.StatusConflict, "already exists"))
+		reply(w, http.StatusConflict,
+			failure(r, metav1.StatusReasonAlreadyExists, http.StatusConflict, "already exists"))
 		return
 	}
 	if r.URL.Query().Get("dryRun") == "" {
@@ -197,7 +217,9 @@ func (s *Server) object(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 	applies := types.PatchType(r.Header.Get("Content-Type")) == types.ApplyPatchType
 	if applies && s.Conflict != "" && r.URL.Query().Get("force") != "true" {
-		reply(w, http.StatusConflict, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonConflict, Code: http.StatusConflict, Message: s.Conflict})
+		reply(w, http.StatusConflict,
+			metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+				Reason: metav1.StatusReasonConflict, Code: http.StatusConflict, Message: s.Conflict})
 		return
 	}
 	if !ok && applies {
@@ -263,7 +285,8 @@ func (s *Server) collection(w http.ResponseWriter, path string) bool {
 					items = append(items, o)
 				}
 			}
-			reply(w, http.StatusOK, map[string]any{"kind": r.Kind + "List", "apiVersion": gv, "metadata": map[string]any{}, "items": items})
+			reply(w, http.StatusOK, map[string]any{"kind": r.Kind + "List", "apiVersion": gv,
+				"metadata": map[string]any{}, "items": items})
 			return true
 		}
 	}
@@ -273,7 +296,8 @@ func (s *Server) collection(w http.ResponseWriter, path string) bool {
 func (s *Server) discovery(w http.ResponseWriter, r *http.Request) bool {
 	switch p := r.URL.Path; p {
 	case "/api":
-		reply(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
+		reply(w, http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"},
+			Versions: []string{"v1"}})
 	case "/apis":
 		list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
 		for _, group := range []string{"apps", "autoscaling", "batch", "certificates.k8s.io", "discovery.k8s.io"} {
@@ -281,13 +305,16 @@ func (s *Server) discovery(w http.ResponseWriter, r *http.Request) bool {
 			if group == "autoscaling" {
 				v = metav1.GroupVersionForDiscovery{GroupVersion: group + "/v2", Version: "v2"}
 			}
-			list.Groups = append(list.Groups, metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+			list.Groups = append(list.Groups,
+				metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
 		}
 		reply(w, http.StatusOK, list)
-	case "/api/v1", "/apis/apps/v1", "/apis/autoscaling/v2", "/apis/batch/v1", "/apis/certificates.k8s.io/v1", "/apis/discovery.k8s.io/v1":
+	case "/api/v1", "/apis/apps/v1", "/apis/autoscaling/v2", "/apis/batch/v1", "/apis/certificates.k8s.io/v1",
+		"/apis/discovery.k8s.io/v1":
 		gv := strings.TrimPrefix(strings.TrimPrefix(p, "/apis/"), "/api/")
 		reply(w, http.StatusOK, metav1.APIResourceList{
-			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv, APIResources: served()[gv],
+			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv,
+			APIResources: served()[gv],
 		})
 	default:
 		return false
@@ -316,14 +343,16 @@ func failure(r *http.Request, reason metav1.StatusReason, code int32, what strin
 		group.Group = parts[2]
 	}
 	return metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason, Code: code,
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason,
+		Code:    code,
 		Message: fmt.Sprintf("%s %q %s", group, name, what), Details: &metav1.StatusDetails{Name: name, Kind: kind},
 	}
 }
 
-// Run runs "kubectl args…" with the one command that newCommand makes, against the server at url ("" for none), and returns
-// what it wrote (output, then errors) and the exit code.
-func Run(t *testing.T, newCommand func(*cli.Factory, cli.IOStreams) *cobra.Command, url, stdin string, args ...string) (string, int) {
+// Run runs "kubectl args…" with the one command that newCommand makes, against the server at url ("" for none), and
+// returns what it wrote (output, then errors) and the exit code.
+func Run(t *testing.T, newCommand func(*cli.Factory, cli.IOStreams) *cobra.Command, url, stdin string,
+	args ...string) (string, int) {
 	t.Helper()
 	if url == "" {
 		url = "http://127.0.0.1:1"

@@ -80,8 +80,10 @@ func (w *Website) ConvertFrom(hub conversion.Hub) error {
 
 // DeepCopyObject implements runtime.Object.
 func (w *Website) DeepCopyObject() runtime.Object {
-	hub := (&v1.Website{ObjectMeta: w.ObjectMeta, Status: w.Status, Spec: v1.WebsiteSpec{Replicas: w.Spec.Replicas}}).DeepCopyObject().(*v1.Website)
-	return &Website{TypeMeta: w.TypeMeta, ObjectMeta: hub.ObjectMeta, Status: hub.Status, Spec: WebsiteSpec{HTML: w.Spec.HTML, Replicas: hub.Spec.Replicas}}
+	hub := (&v1.Website{ObjectMeta: w.ObjectMeta, Status: w.Status,
+		Spec: v1.WebsiteSpec{Replicas: w.Spec.Replicas}}).DeepCopyObject().(*v1.Website)
+	return &Website{TypeMeta: w.TypeMeta, ObjectMeta: hub.ObjectMeta, Status: hub.Status,
+		Spec: WebsiteSpec{HTML: w.Spec.HTML, Replicas: hub.Spec.Replicas}}
 }
 
 // DeepCopyObject implements runtime.Object.
