@@ -12,6 +12,7 @@ import (
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/balancer"
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/controlplane"
 	"bonsai/pkg/cluster/node"
 )
 
@@ -78,7 +79,7 @@ func memberEnterCommand() *cobra.Command {
 		Hidden: true, Annotations: map[string]string{anyone: ""},
 		Args: cobra.MinimumNArgs(3),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return cluster.EnterMember(args[0], args[1], args[2:])
+			return controlplane.Enter(args[0], args[1], args[2:])
 		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"bonsai/pkg/cluster/addon"
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
@@ -54,7 +55,7 @@ func sayLeftAddons(c plan.Config, old plan.Config, out io.Writer) error {
 		if !old.HasAddon(a.Name) || c.HasAddon(a.Name) {
 			continue
 		}
-		objects, err := readAddon(old, a.Name)
+		objects, err := addon.Read(old, a.Name)
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"testing"
 
+	"bonsai/pkg/cluster/addon"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -10,7 +11,7 @@ func TestAddonsFillIn(t *testing.T) {
 	t.Parallel()
 	c := plan.Default("/data", "/bin")
 	c.Addons = manifest("kind: ConfigMap\nmetadata: {name: x}\ndata: {ip: $DNS_IP, image: '$COREDNS_IMAGE'}\n---\n# nothing\n---\nkind: Service\nmetadata: {name: web}\n")
-	objects, err := readAddons(c)
+	objects, err := addon.ReadAll(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 
+	"bonsai/pkg/cluster/addon"
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
@@ -37,7 +38,7 @@ func Administer(ctx context.Context, c plan.Config, server, path string, log *sl
 		return err
 	}
 	log.Info("the API server is ready")
-	if err := installAddons(ctx, c); err != nil {
+	if err := addon.Install(ctx, c); err != nil {
 		return fmt.Errorf("install the add-ons: %w", err)
 	}
 	if err := client.WaitNodes(ctx, c); err != nil {

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"bonsai/pkg/cluster/controlplane"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/pki"
@@ -103,7 +104,7 @@ func TestComposeFlags(t *testing.T) {
 func TestComposeAddresses(t *testing.T) {
 	t.Parallel()
 	c, services := contained(t, containedData), composeServices(t)
-	want := map[string]string{balancerName: c.Networks().HostIP().String()}
+	want := map[string]string{controlplane.BalancerName: c.Networks().HostIP().String()}
 	var backends, gateways []string
 	for _, m := range c.Members()[:2] {
 		want[m.Of("kube-apiserver")] = m.Address().String()
@@ -124,7 +125,7 @@ func TestComposeAddresses(t *testing.T) {
 		t.Errorf("addresses %v, want %v", got, want)
 	}
 	for _, b := range backends {
-		if !slices.Contains(services[balancerName].Command, b) {
+		if !slices.Contains(services[controlplane.BalancerName].Command, b) {
 			t.Errorf("the balancer has no %s", b)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"bonsai/pkg/cluster/controlplane"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/pki"
@@ -59,7 +60,7 @@ type role struct {
 func roles(c plan.Config) (map[string]role, error) {
 	l := c.Layout()
 	all := map[string]role{plan.Administrator: {files: []string{l.Config(), l.PKI("ca.crt"), l.Kubeconfig(plan.Administrator)}}}
-	for _, layer := range controlPlane(c, "") {
+	for _, layer := range controlplane.Processes(c, "") {
 		for _, p := range layer {
 			r := role{user: containedUser}
 			for _, arg := range p.Argv {

@@ -21,9 +21,6 @@ import (
 // dnsLook is how often it is looked where the cluster's DNS and its nodes are.
 const dnsLook = 2 * time.Second
 
-// dnsPods selects the pods of the cluster's DNS.
-const dnsPods = "k8s-app=kube-dns"
-
 // ServeDNS answers at listen for the names of the running cluster in dataDir, as its DNS does, and leads from this machine to the addresses
 // of its Services, until ctx ends. It changes nothing else on the machine: out is told how to use it.
 func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io.Writer, log *slog.Logger) (err error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +14,7 @@ import (
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
 )
 
 // dnsPod returns the address of a Ready pod of the cluster's DNS, or why there is none yet.
@@ -34,3 +37,35 @@ func dnsPod(ctx context.Context, api *apiclient.Client) (string, error) {
 	}
 	return "", why
 }
+
+// waitDNS waits until a pod of the cluster's DNS answers for the kubernetes Service, asked directly from the host.
+func waitDNS(ctx context.Context, c plan.Config) error {
+	api, err := client.Core(c)
+	if err != nil {
+		return err
+	}
+	var last error
+	err = host.Poll(ctx, 50*time.Millisecond, func() (bool, error) {
+		var address string
+		if address, last = dnsPod(ctx, api); last != nil {
+			return false, nil // until ctx ends
+		}
+		resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(address, "53"))
+		}}
+		query, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		found, err := resolver.LookupHost(query, "kubernetes.default.svc.cluster.local.")
+		if last = err; err == nil {
+			last = fmt.Errorf("it says that kubernetes.default is %q", found)
+		}
+		return err == nil && len(found) == 1 && found[0] == c.Networks().ServiceIP().String(), nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, last)
+	}
+	return nil
+}
+
+// dnsPods selects the pods of the cluster's DNS.
+const dnsPods = "k8s-app=kube-dns"

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"bonsai/deploy/addons"
+	"bonsai/pkg/cluster/addon"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 )
@@ -20,7 +21,7 @@ func TestAddonsKnowIdentities(t *testing.T) {
 	for _, row := range pki.Certificates(c) {
 		users = append(users, row.User)
 	}
-	objects, err := readAddons(c)
+	objects, err := addon.ReadAll(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,10 @@ func TestJoinable(t *testing.T) {
 		if err := c.Validate(); err != nil {
 			t.Error(err)
 		}
-		all := strings.Join(slices.Concat(apiserverArgs(c, c.Members()[0]), controllerManagerArgs(c, c.Members()[0])), " ")
+		all := ""
+		for _, p := range everyProcess(c) {
+			all += strings.Join(p.Argv, " ") + " "
+		}
 		for what, has := range map[string]bool{
 			"a door":           slices.Contains(c.Listening(), door),
 			"the add-on":       c.HasAddon("join"),

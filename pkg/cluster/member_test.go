@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"bonsai/pkg/cluster/controlplane"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
@@ -18,7 +19,7 @@ func threeControlPlanes() plan.Config {
 
 // everyProcess are those of all layers.
 func everyProcess(c plan.Config) []supervise.Process {
-	layers := controlPlane(c, "/bin/bonsai")
+	layers := controlplane.Processes(c, "/bin/bonsai")
 	return slices.Concat(layers[:]...)
 }
 
@@ -37,13 +38,13 @@ func flag(p supervise.Process, name string) string {
 func TestSeveralControlPlanes(t *testing.T) {
 	t.Parallel()
 	c := threeControlPlanes()
-	layers := controlPlane(c, "/bin/bonsai")
+	layers := controlplane.Processes(c, "/bin/bonsai")
 	stores, servers, clients := layers[0], layers[1], layers[2]
 	var names []string
 	files := map[string]string{}
 	for _, p := range everyProcess(c) {
 		names = append(names, p.Name)
-		if p.Name == balancerName {
+		if p.Name == controlplane.BalancerName {
 			continue
 		}
 		component, member := p.Name[:strings.LastIndex(p.Name, "-")], p.Name[strings.LastIndex(p.Name, "-")+1:]
@@ -91,7 +92,7 @@ func TestSeveralControlPlanes(t *testing.T) {
 func TestOnlyControlPlane(t *testing.T) {
 	t.Parallel()
 	c := plan.Default("/data", "/bin")
-	layers := controlPlane(c, "/bin/bonsai")
+	layers := controlplane.Processes(c, "/bin/bonsai")
 	stores, servers, clients := layers[0], layers[1], layers[2]
 	for got, want := range map[string]string{
 		stores[0].Name:                      "etcd",

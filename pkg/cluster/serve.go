@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"bonsai/pkg/cluster/addon"
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/kubeconfig"
@@ -148,7 +149,7 @@ func stepsAfter(c plan.Config) []upStep {
 		return []upStep{{"Wait for the node", func(ctx context.Context) error { return waitJoined(ctx, c) }}}
 	}
 	steps := []upStep{
-		{"Install the add-ons", func(ctx context.Context) error { return errors.Join(installAddons(ctx, c), tellJoiners(ctx, c)) }},
+		{"Install the add-ons", func(ctx context.Context) error { return errors.Join(addon.Install(ctx, c), tellJoiners(ctx, c)) }},
 		{"Wait for the nodes", func(ctx context.Context) error { return waitForNodes(ctx, c) }},
 	}
 	if c.HasAddon(plan.DNSAddon) {

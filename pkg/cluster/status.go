@@ -14,6 +14,7 @@ import (
 
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/etcd"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
@@ -46,7 +47,7 @@ func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	if err := spaceLeft(c); err != nil {
 		down = append(down, err)
 	}
-	down = append(down, fullEtcds(ctx, c)...)
+	down = append(down, etcd.Full(ctx, c)...)
 	for i := range components {
 		components[i].before, _ = host.ReadUsage("/proc", components[i].PID) // of one that does not run there is nothing to say
 	}

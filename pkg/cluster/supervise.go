@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bonsai/pkg/cluster/controlplane"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/network"
@@ -110,7 +111,7 @@ func runSupervisor(ctx context.Context, c plan.Config, self string, parent func(
 		}
 		ends = append(ends, func() { stop(); running.Wait() })
 	}
-	for _, layer := range controlPlane(c, self) {
+	for _, layer := range controlplane.Processes(c, self) {
 		var all []func(context.Context)
 		for _, p := range layer {
 			all = append(all, func(ctx context.Context) { s.Keep(ctx, p) })

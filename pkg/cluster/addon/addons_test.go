@@ -1,4 +1,4 @@
-package cluster
+package addon
 
 import (
 	"errors"
@@ -12,7 +12,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// TestCreateMissing: what another start makes between the question and the answer is there, whatever the refusal says; all else is told.
+// TestCreateMissing: what another start makes between the question and the answer is there, whatever the refusal
+// says; all else is told.
 func TestCreateMissing(t *testing.T) {
 	t.Parallel()
 	services := schema.GroupVersionResource{Version: "v1", Resource: "services"}

@@ -1,4 +1,4 @@
-package cluster
+package etcd
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ func TestDefragment(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { etcd.Process.Kill(); etcd.Wait() }) //nolint:errcheck // it is killed
-	e := etcdAPI{name: "etcd", url: client, client: http.DefaultClient}
+	e := API{name: "etcd", url: client, client: http.DefaultClient}
 	if err := host.Poll(t.Context(), 20*time.Millisecond, func() (bool, error) {
 		_, err := e.status(t.Context())
 		return err == nil, nil
@@ -62,7 +62,7 @@ func TestDefragment(t *testing.T) {
 		t.Errorf("full: %+v, %v", s, err)
 	}
 	var out strings.Builder
-	if err := defragment(t.Context(), []etcdAPI{e}, &out); err != nil {
+	if err := Defragment(t.Context(), []API{e}, &out); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := e.status(t.Context()); err != nil || s.isFull() || s.DBSize > 1<<20 {
@@ -74,7 +74,7 @@ func TestDefragment(t *testing.T) {
 	if err := put(); err != nil {
 		t.Errorf("a write afterwards: %v", err)
 	}
-	if err := defragment(t.Context(), []etcdAPI{e}, &out); err != nil {
+	if err := Defragment(t.Context(), []API{e}, &out); err != nil {
 		t.Errorf("again: %v", err)
 	}
 }

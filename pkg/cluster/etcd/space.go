@@ -1,4 +1,4 @@
-package cluster
+package etcd
 
 import (
 	"bytes"
@@ -21,14 +21,14 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// etcdAPI speaks to one etcd by its JSON gateway, which needs no client of etcd's.
-type etcdAPI struct {
+// API speaks to one etcd by its JSON gateway.
+type API struct {
 	name, url string
 	client    *http.Client
 }
 
-// etcdStatus is what an etcd says of itself. Its gateway writes 64-bit numbers as strings.
-type etcdStatus struct {
+// Status is what an etcd reports about itself. Its gateway writes 64-bit numbers as strings.
+type Status struct {
 	Header struct {
 		Revision int64 `json:",string"`
 	}
@@ -41,7 +41,7 @@ type etcdStatus struct {
 const maxEtcdAnswer = 1 << 20
 
 // call posts in to a path of etcd's API and reads its answer into out; nil: nobody needs it.
-func (e etcdAPI) call(ctx context.Context, path string, in, out any) error {
+func (e API) call(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
@@ -68,12 +68,12 @@ func (e etcdAPI) call(ctx context.Context, path string, in, out any) error {
 	return json.Unmarshal(answer, out)
 }
 
-func (e etcdAPI) status(ctx context.Context) (s etcdStatus, err error) {
+func (e API) status(ctx context.Context) (s Status, err error) {
 	return s, e.call(ctx, "/v3/maintenance/status", struct{}{}, &s)
 }
 
 // isFull reports whether an etcd has raised the alarm NOSPACE, and takes no writes until that is disarmed.
-func (s etcdStatus) isFull() bool {
+func (s Status) isFull() bool {
 	for _, e := range s.Errors {
 		if strings.Contains(e, "NOSPACE") {
 			return true
@@ -82,8 +82,8 @@ func (s etcdStatus) isFull() bool {
 	return false
 }
 
-// etcds are those of the cluster's control planes.
-func etcds(c plan.Config) ([]etcdAPI, error) {
+// Of returns the etcds of the cluster's control planes.
+func Of(c plan.Config) ([]API, error) {
 	l := c.Layout()
 	pem, err := os.ReadFile(l.PKI("etcd-ca.crt"))
 	if err != nil {
@@ -91,7 +91,7 @@ func etcds(c plan.Config) ([]etcdAPI, error) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
-	var all []etcdAPI
+	var all []API
 	for _, m := range c.Members() {
 		own := m.Of("apiserver-etcd-client")
 		pair, err := tls.LoadX509KeyPair(l.PKI(own+".crt"), l.PKI(own+".key"))
@@ -104,12 +104,13 @@ func etcds(c plan.Config) ([]etcdAPI, error) {
 				return dialIn(ctx, m.Namespace(), network, addr)
 			}
 		}
-		all = append(all, etcdAPI{name: m.Of("etcd"), url: fmt.Sprintf("https://%s:%d", m.Local, c.Ports.EtcdClient), client: &http.Client{Transport: t}})
+		all = append(all, API{name: m.Of("etcd"), url: fmt.Sprintf("https://%s:%d", m.Local, c.Ports.EtcdClient), client: &http.Client{Transport: t}})
 	}
 	return all, nil
 }
 
-// dialIn connects from a network namespace of the host's. The connection stays in it; the thread that entered it ends.
+// dialIn connects from a network namespace of the host. The connection stays in it; the thread that entered the
+// namespace ends.
 func dialIn(ctx context.Context, namespace, network, addr string) (net.Conn, error) {
 	type dialed struct {
 		conn net.Conn
@@ -134,25 +135,10 @@ func dialIn(ctx context.Context, namespace, network, addr string) (net.Conn, err
 	return d.conn, d.err
 }
 
-// Defragment gives back what the etcds of the cluster in dataDir do not use of their files, and has those take writes again that are full.
-func Defragment(ctx context.Context, dataDir string, out io.Writer) error {
-	c, err := loadControlPlane(dataDir)
-	if err != nil {
-		return err
-	}
-	if paused(c) || !running(ctx, c) {
-		return notRunning(c)
-	}
-	etcds, err := etcds(c)
-	if err != nil {
-		return err
-	}
-	return defragment(ctx, etcds, out)
-}
-
-// defragment drops the history of all objects, without which a file does not get smaller, then rewrites the file of one etcd after the other,
-// so that the others serve meanwhile, and disarms NOSPACE where there is room now.
-func defragment(ctx context.Context, etcds []etcdAPI, out io.Writer) error {
+// Defragment drops the history of all objects, without which a file does not get smaller. Then it rewrites the file
+// of one etcd after the other, so that the others serve meanwhile, and ends the alarm NOSPACE where there is room
+// now.
+func Defragment(ctx context.Context, etcds []API, out io.Writer) error {
 	for i, e := range etcds {
 		before, err := e.status(ctx)
 		if err != nil {
@@ -176,8 +162,8 @@ func defragment(ctx context.Context, etcds []etcdAPI, out io.Writer) error {
 	return disarm(ctx, etcds, out)
 }
 
-// disarm ends the alarms NOSPACE. An etcd that is full still raises it again with the next write.
-func disarm(ctx context.Context, etcds []etcdAPI, out io.Writer) error {
+// disarm ends the alarms NOSPACE. An etcd that is still full raises the alarm again with the next write.
+func disarm(ctx context.Context, etcds []API, out io.Writer) error {
 	if len(etcds) == 0 {
 		return errors.New("there is no etcd")
 	}
@@ -205,9 +191,9 @@ func disarm(ctx context.Context, etcds []etcdAPI, out io.Writer) error {
 // etcdPatience bounds how long a look at the etcds takes.
 const etcdPatience = 2 * time.Second
 
-// fullEtcds says which etcds are full, and what to do.
-func fullEtcds(ctx context.Context, c plan.Config) (full []error) {
-	etcds, err := etcds(c)
+// Full returns an error for each etcd that is full, with what to do.
+func Full(ctx context.Context, c plan.Config) (full []error) {
+	etcds, err := Of(c)
 	if err != nil {
 		return nil // a component that has no certificates does not run, which is told elsewhere
 	}

@@ -1,4 +1,4 @@
-package cluster
+package controlplane
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// inside returns p as it runs in the member's namespaces.
+// inside returns p as it runs in the namespaces of a control plane.
 func inside(m plan.Member, self string, p supervise.Process) supervise.Process {
 	if m.Number == 0 {
 		return p
@@ -26,9 +26,10 @@ func inside(m plan.Member, self string, p supervise.Process) supervise.Process {
 	return p
 }
 
-// EnterMember moves this process into the network namespace of a control plane, gives the host a name, and becomes the program argv. Its
-// UTS namespace must be its own. Standard input is the line to the supervisor, as that of EnterNode. It returns only with an error.
-func EnterMember(namespace, hostname string, argv []string) error {
+// Enter moves this process into the network namespace of a control plane, gives the host a name, and becomes the
+// program argv. Its UTS namespace must be its own. Standard input is the line to the supervisor, as that of
+// node.Enter. It returns only with an error.
+func Enter(namespace, hostname string, argv []string) error {
 	if len(argv) == 0 {
 		return errors.New("no program is given")
 	}

@@ -1,4 +1,4 @@
-package cluster
+package addon
 
 import (
 	"context"
@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +18,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"bonsai/pkg/cluster/client"
-	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -40,8 +37,8 @@ var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
 	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
 }
 
-// installAddons creates the add-ons' objects that are not there; those that are belong to the user.
-func installAddons(ctx context.Context, c plan.Config) error {
+// Install creates the objects of the add-ons that are not there.
+func Install(ctx context.Context, c plan.Config) error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(plan.Administrator))
 	if err != nil {
 		return err
@@ -51,7 +48,7 @@ func installAddons(ctx context.Context, c plan.Config) error {
 	if err != nil {
 		return err
 	}
-	objects, err := readAddons(c)
+	objects, err := ReadAll(c)
 	if err != nil {
 		return err
 	}
@@ -86,8 +83,8 @@ func createMissing(ctx context.Context, api dynamic.Interface, obj *unstructured
 	return nil
 }
 
-// readAddons returns the objects of all manifests with the cluster's values filled in.
-func readAddons(c plan.Config) ([]*unstructured.Unstructured, error) {
+// ReadAll returns the objects of all add-ons that the cluster has, with the cluster's values filled in.
+func ReadAll(c plan.Config) ([]*unstructured.Unstructured, error) {
 	names, err := fs.Glob(c.Addons, "*.yaml")
 	if err != nil {
 		return nil, err
@@ -98,7 +95,7 @@ func readAddons(c plan.Config) ([]*unstructured.Unstructured, error) {
 		if !c.HasAddon(name) {
 			continue
 		}
-		of, err := readAddon(c, name)
+		of, err := Read(c, name)
 		if err != nil {
 			return nil, err
 		}
@@ -107,8 +104,8 @@ func readAddons(c plan.Config) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
-// readAddon returns the objects of one add-on's manifest with the cluster's values filled in.
-func readAddon(c plan.Config, name string) ([]*unstructured.Unstructured, error) {
+// Read returns the objects of one add-on, with the cluster's values filled in.
+func Read(c plan.Config, name string) ([]*unstructured.Unstructured, error) {
 	data, err := fs.ReadFile(c.Addons, name+".yaml")
 	if err != nil {
 		return nil, err
@@ -138,33 +135,4 @@ func addonValues(c plan.Config) *strings.Replacer {
 		"$BUSYBOX_IMAGE", plan.BusyboxImage, "$METRICS_SERVER_IMAGE", plan.MetricsServerImage, "$TRAEFIK_IMAGE", plan.TraefikImage,
 		"$REGISTRY_IMAGE", plan.RegistryImage, "$REGISTRY_IP", c.Networks().RegistryIP().String(), "$REGISTRY_ADDRESS", c.Networks().RegistryAddress(),
 		"$REGISTRY_NODE_PORT", strconv.Itoa(plan.RegistryNodePort), "$REGISTRY_HOST", plan.RegistryHost)
-}
-
-// waitDNS waits until a pod of the cluster's DNS answers for the kubernetes Service, asked directly from the host.
-func waitDNS(ctx context.Context, c plan.Config) error {
-	api, err := client.Core(c)
-	if err != nil {
-		return err
-	}
-	var last error
-	err = host.Poll(ctx, 50*time.Millisecond, func() (bool, error) {
-		var address string
-		if address, last = dnsPod(ctx, api); last != nil {
-			return false, nil // until ctx ends
-		}
-		resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(address, "53"))
-		}}
-		query, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		found, err := resolver.LookupHost(query, "kubernetes.default.svc.cluster.local.")
-		if last = err; err == nil {
-			last = fmt.Errorf("it says that kubernetes.default is %q", found)
-		}
-		return err == nil && len(found) == 1 && found[0] == c.Networks().ServiceIP().String(), nil
-	})
-	if err != nil {
-		return fmt.Errorf("%w: %w", err, last)
-	}
-	return nil
 }

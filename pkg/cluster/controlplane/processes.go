@@ -1,4 +1,4 @@
-package cluster
+package controlplane
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// controlPlane lists the processes of the control planes in layers, the order in which they start; each process retries until what it
-// needs is there. A layer is ended when those after it have: leaders give their leases back to servers that are still there, and these
-// write to an etcd that is. self is this program.
-func controlPlane(c plan.Config, self string) (layers [3][]supervise.Process) {
+// Processes lists the processes of the control planes in layers, the order in which they start; each process retries
+// until what it needs is there. A layer ends after the layers behind it have ended: leaders give their leases back to
+// servers that are still there, and those write to an etcd that is. self is this program.
+func Processes(c plan.Config, self string) (layers [3][]supervise.Process) {
 	stores, servers, clients := &layers[0], &layers[1], &layers[2]
 	l := c.Layout()
 	row := func(m plan.Member, component string, argv []string) supervise.Process {
@@ -22,7 +22,7 @@ func controlPlane(c plan.Config, self string) (layers [3][]supervise.Process) {
 		return inside(m, self, supervise.Process{Name: m.Of(component), Log: l.Log(m.Of(component)), Argv: argv})
 	}
 	if c.IsHighlyAvailable() {
-		*servers = append(*servers, supervise.Process{Name: balancerName, Log: l.Log(balancerName), Argv: balancerArgs(c, self)})
+		*servers = append(*servers, supervise.Process{Name: BalancerName, Log: l.Log(BalancerName), Argv: balancerArgs(c, self)})
 	}
 	for _, m := range c.Members() {
 		*stores = append(*stores, row(m, "etcd", etcdArgs(c, m)))
@@ -36,8 +36,8 @@ func controlPlane(c plan.Config, self string) (layers [3][]supervise.Process) {
 	return layers
 }
 
-// balancerName is the name of the process before several API servers.
-const balancerName = "balancer"
+// BalancerName is the name of the process before several API servers.
+const BalancerName = "balancer"
 
 func balancerArgs(c plan.Config, self string) []string {
 	args := []string{self, "balance", "--listen=" + netip.AddrPortFrom(c.Networks().HostIP(), uint16(c.Ports.API)).String(), "--certificate-authority=" + c.Layout().PKI("ca.crt")}
@@ -47,8 +47,8 @@ func balancerArgs(c plan.Config, self string) []string {
 	return args
 }
 
-// election has several members elect a leader. The supervisor never runs two of the only one, so that need not wait 15 s for a killed
-// one's lease to end.
+// election has several members elect a leader. The supervisor never runs two of the only one, so that one need not
+// wait 15 s for the lease of a killed one to end.
 func election(c plan.Config) string {
 	return "--leader-elect=" + strconv.FormatBool(c.IsHighlyAvailable())
 }
@@ -89,11 +89,13 @@ func schedulerArgs(c plan.Config, m plan.Member) []string {
 	}
 }
 
-// etcdArgs: each member's API server alone uses its etcd, so clients need not reach it from elsewhere; the other members' etcds do.
+// etcdArgs returns etcd's command line. Each member's API server alone uses its etcd, so clients need not reach it
+// from elsewhere; the other members' etcds do.
 func etcdArgs(c plan.Config, m plan.Member) []string {
 	l := c.Layout()
 	nameOf, peerOf := func(plan.Member) string { return "bonsai" }, func(m plan.Member) string { return "https://" + m.Local + ":" + strconv.Itoa(c.Ports.EtcdPeer) }
-	// One member is its own majority: it need not wait a second for others to speak. Five ticks are the least that etcd allows.
+	// One member is its own majority: it need not wait a second for others to speak. Five ticks are the least that
+	// etcd allows.
 	// Each tick of an idle etcd costs CPU, though it beats for nobody; but a start waits for one to five.
 	timing := []string{"--heartbeat-interval=50", "--election-timeout=250"}
 	if c.IsHighlyAvailable() {

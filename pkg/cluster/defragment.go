@@ -1,0 +1,24 @@
+package cluster
+
+import (
+	"context"
+	"io"
+
+	"bonsai/pkg/cluster/etcd"
+)
+
+// Defragment gives back what the etcds of the cluster in dataDir do not use of their files, and has those take writes again that are full.
+func Defragment(ctx context.Context, dataDir string, out io.Writer) error {
+	c, err := loadControlPlane(dataDir)
+	if err != nil {
+		return err
+	}
+	if paused(c) || !running(ctx, c) {
+		return notRunning(c)
+	}
+	etcds, err := etcd.Of(c)
+	if err != nil {
+		return err
+	}
+	return etcd.Defragment(ctx, etcds, out)
+}
