@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ruleCheck tells what the rules of a schema have against a value.
+// ruleCheck returns why the CEL rules of a schema reject a value.
 type ruleCheck func(s *Schema, root bool, path *field.Path, value any) field.ErrorList
 
-// checkDefaults checks that the defaults are values that the schema allows, and compiles all of it.
+// checkDefaults checks that the schema compiles, and that its defaults are values that it allows.
 func checkDefaults(p *props, path *field.Path, rules ruleCheck) field.ErrorList {
 	s, err := Compile(p)
 	if err != nil {
@@ -23,6 +23,7 @@ func checkDefaults(p *props, path *field.Path, rules ruleCheck) field.ErrorList 
 	return s.checkDefaults(path, true, rules)
 }
 
+// checkDefaults checks the defaults of s and below.
 func (s *Schema) checkDefaults(path *field.Path, root bool, rules ruleCheck) field.ErrorList {
 	var errs field.ErrorList
 	if s.hasFallback {
@@ -37,10 +38,11 @@ func (s *Schema) checkDefaults(path *field.Path, root bool, rules ruleCheck) fie
 	if s.items != nil {
 		errs = append(errs, s.items.checkDefaults(path.Child("items"), false, rules)...)
 	}
-	// Kubernetes does not look below additionalProperties.
+	// Like Kubernetes, this does not check defaults below additionalProperties.
 	return errs
 }
 
+// checkDefault checks the default of s. The CEL rules come last, because they expect values of the right types.
 func (s *Schema) checkDefault(path *field.Path, root bool, rules ruleCheck) field.ErrorList {
 	v := runtime.DeepCopyJSONValue(s.fallback)
 	p := pruner{}
