@@ -138,7 +138,7 @@ func (a *Admitter) reopen() []types.UID {
 			granted = append(granted, p.pod.UID)
 		}
 	}
-	return append(granted, a.retry(PodResized)...)
+	return append(granted, a.retry(podResized)...)
 }
 
 // Add tells of a pod that a source has told of for the first time.
@@ -193,9 +193,9 @@ func (a *Admitter) update(pod *corev1.Pod) []types.UID {
 		p.pod = pod
 		if a.resize(p) {
 			if deferred {
-				a.cfg.Accepted(PodUpdated)
+				a.cfg.Accepted(podUpdated)
 			}
-			return a.retry(PodResized)
+			return a.retry(podResized)
 		}
 	}
 	return nil
@@ -209,7 +209,7 @@ func (a *Admitter) Release(uid types.UID) {
 	}
 	delete(a.pods, uid)
 	delete(a.ran, uid)
-	free := a.retry(PodsRemoved)
+	free := a.retry(podsRemoved)
 	for waiting, p := range a.pods {
 		if p.after[uid] {
 			if delete(p.after, uid); len(p.after) == 0 {

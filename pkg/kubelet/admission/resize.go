@@ -25,9 +25,9 @@ type Trigger string
 
 // The triggers, in upstream's words.
 const (
-	PodUpdated  Trigger = "pod_updated"
-	PodResized  Trigger = "pod_resized"
-	PodsRemoved Trigger = "pods_removed"
+	podUpdated  Trigger = "pod_updated"
+	podResized  Trigger = "pod_resized"
+	podsRemoved Trigger = "pods_removed"
 )
 
 // refusal is why a pod does not have what its spec asks for by now.

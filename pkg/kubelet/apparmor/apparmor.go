@@ -15,8 +15,8 @@ import (
 	"bonsai/api/podspec"
 )
 
-// ErrDisabled is why a pod that wants AppArmor cannot run on a node without it.
-var ErrDisabled = errors.New("Cannot enforce AppArmor: AppArmor is not enabled on the host")
+// errDisabled is why a pod that wants AppArmor cannot run on a node without it.
+var errDisabled = errors.New("Cannot enforce AppArmor: AppArmor is not enabled on the host")
 
 // Enabled reports whether containers can be confined on the machine whose file system is at root: the kernel enforces profiles, and there is
 // what container runtimes load theirs with. containerd looks at the same, and would create no container of a pod that asks for a profile.
@@ -41,7 +41,7 @@ func Check(enabled bool, pod *corev1.Pod) error {
 	}
 	for i := range containers {
 		if p := podspec.EffectiveAppArmor(&pod.Spec, &containers[i]); p != nil && p.Type != corev1.AppArmorProfileTypeUnconfined {
-			return ErrDisabled
+			return errDisabled
 		}
 	}
 	return nil

@@ -62,11 +62,11 @@ func TestCheck(t *testing.T) {
 		"says nothing":                     {&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{}}}}, nil},
 		"no profile":                       {pod(none, none, none, none), nil},
 		"unconfined":                       {pod(unconfined, none, unconfined, none), nil},
-		"the pod's":                        {pod(runtimeDefault, none, none, none), ErrDisabled},
-		"a container's":                    {pod(unconfined, none, localhost, none), ErrDisabled},
-		"an init container's":              {pod(none, runtimeDefault, none, none), ErrDisabled},
-		"an ephemeral container's":         {pod(none, none, none, runtimeDefault), ErrDisabled},
-		"the pod's, which a container has": {pod(runtimeDefault, unconfined, unconfined, unconfined), ErrDisabled},
+		"the pod's":                        {pod(runtimeDefault, none, none, none), errDisabled},
+		"a container's":                    {pod(unconfined, none, localhost, none), errDisabled},
+		"an init container's":              {pod(none, runtimeDefault, none, none), errDisabled},
+		"an ephemeral container's":         {pod(none, none, none, runtimeDefault), errDisabled},
+		"the pod's, which a container has": {pod(runtimeDefault, unconfined, unconfined, unconfined), errDisabled},
 	} {
 		if got := Check(false, test.pod); !errors.Is(got, test.want) {
 			t.Errorf("%s: %v", name, got)

@@ -124,7 +124,7 @@ func (m *Manager) enforceReserved() error {
 // UpdateQoS gives burstable pods together the CPU they request, as the set of the node's pods changes.
 func (m *Manager) UpdateQoS(pods []*corev1.Pod) error {
 	defer m.observe("update", time.Now())
-	return m.tree.apply(m.names.path("kubepods", "burstable"), ForBurstable(pods))
+	return m.tree.apply(m.names.path("kubepods", "burstable"), forBurstable(pods))
 }
 
 // observe tells how long an operation took that began then.

@@ -61,14 +61,14 @@ func TestForPod(t *testing.T) {
 			if c := runtime.QOSClass(tc.pod); c != tc.class {
 				t.Error("class", c)
 			}
-			if d := cmp.Diff(tc.want, ForPod(tc.pod, 9, Swap{})); d != "" {
+			if d := cmp.Diff(tc.want, forPod(tc.pod, 9, Swap{})); d != "" {
 				t.Error(d)
 			}
 		})
 	}
 	done := podOf("d", container("1", "", "", ""))
 	done.Status.Phase = corev1.PodSucceeded
-	if v := ForBurstable([]*corev1.Pod{podOf("a", container("250m", "", "", "")), podOf("b", container("750m", "", "", "")), done}); v.CPUShares != 1024 {
+	if v := forBurstable([]*corev1.Pod{podOf("a", container("250m", "", "", "")), podOf("b", container("750m", "", "", "")), done}); v.CPUShares != 1024 {
 		t.Error(v)
 	}
 }
@@ -76,18 +76,18 @@ func TestForPod(t *testing.T) {
 func TestConversions(t *testing.T) {
 	t.Parallel()
 	for milli, want := range map[int64]uint64{0: 2, 1: 2, 10: 10, 1000: 1024, 1 << 30: 262144} {
-		if got := Shares(milli); got != want {
+		if got := cpuShares(milli); got != want {
 			t.Errorf("Shares(%d) = %d", milli, got)
 		}
 	}
 	for shares, want := range map[uint64]uint64{0: 0, 1: 1, 2: 1, 1024: 100, 262144: 10000, 1 << 40: 10000} {
-		if got := Weight(shares); got != want {
+		if got := weight(shares); got != want {
 			t.Errorf("Weight(%d) = %d", shares, got)
 		}
 	}
 	last := uint64(0)
 	for s := uint64(2); s < maxShares; s += 97 {
-		w := Weight(s)
+		w := weight(s)
 		if w < last || w < 1 || w > 10000 {
 			t.Fatalf("Weight(%d) = %d after %d", s, w, last)
 		}
@@ -377,7 +377,7 @@ func TestReservedCgroups(t *testing.T) {
 		trees := &tree{v2: v2, mounts: []string{dir}, by: map[string]string{"cpu": dir, "memory": dir, "pids": dir}}
 		files := map[string]string{"cpu.shares": "512", "memory.limit_in_bytes": "1048576", "pids.max": "9"}
 		if v2 {
-			files = map[string]string{"cpu.weight": strconv.FormatUint(Weight(512), 10), "memory.max": "1048576", "pids.max": "9"}
+			files = map[string]string{"cpu.weight": strconv.FormatUint(weight(512), 10), "memory.max": "1048576", "pids.max": "9"}
 		}
 		for name := range files {
 			if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o755); err != nil {

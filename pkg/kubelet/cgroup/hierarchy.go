@@ -138,7 +138,7 @@ func (t *tree) settings(v Values, memory int64) []setting {
 	add := func(c, f, val string) { out = append(out, setting{c, f, val}) }
 	num := func(n int64) string { return strconv.FormatInt(n, 10) }
 	if v.CPUShares > 0 && t.v2 {
-		add("cpu", "cpu.weight", strconv.FormatUint(Weight(v.CPUShares), 10))
+		add("cpu", "cpu.weight", strconv.FormatUint(weight(v.CPUShares), 10))
 	} else if v.CPUShares > 0 {
 		add("cpu", "cpu.shares", strconv.FormatUint(v.CPUShares, 10))
 	}

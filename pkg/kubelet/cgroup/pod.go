@@ -35,7 +35,7 @@ func (m *Manager) create(pod *corev1.Pod) error {
 	if err := m.tree.create(p); err != nil {
 		return err
 	}
-	v := ForPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap)
+	v := forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap)
 	if _, over := m.over(pod, v); over {
 		v.Memory = 0 // a restart of the kubelet came before Settle
 	}

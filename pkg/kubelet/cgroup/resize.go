@@ -12,12 +12,12 @@ import (
 // Grow gives a pod's cgroup what it is to have more, and leaves what it is to have less: its containers are to be given theirs before.
 func (m *Manager) Grow(pod *corev1.Pod) error {
 	path := m.path(pod)
-	return m.tree.apply(path, ForPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap).more(m.tree.limits(path)))
+	return m.tree.apply(path, forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap).more(m.tree.limits(path)))
 }
 
 // Settle gives a pod's cgroup its values. Less memory than the pod uses is refused.
 func (m *Manager) Settle(pod *corev1.Pod) error {
-	v := ForPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap)
+	v := forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap)
 	if used, over := m.over(pod, v); over {
 		return fmt.Errorf("attempting to set pod memory limit (%d) below current usage (%d)", v.Memory, used)
 	}

@@ -28,10 +28,10 @@ type Values struct {
 	Pids   int64
 }
 
-// ForPod returns the settings of the pod's cgroup: CPU shares by its requests; quota and memory limit only if every container
+// forPod returns the settings of the pod's cgroup: CPU shares by its requests; quota and memory limit only if every container
 // has that limit, for otherwise one without would be held to the others'. Swap is what its containers may use together. pids is the
 // node's limit for a pod, 0 for none.
-func ForPod(pod *corev1.Pod, pids int64, swap Swap) Values {
+func forPod(pod *corev1.Pod, pids int64, swap Swap) Values {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	cpuLimited, memoryLimited := true, true
 	limits := resource.PodLimits(pod, resource.PodResourcesOptions{ContainerFn: func(l corev1.ResourceList, _ resource.ContainerType) {
@@ -43,13 +43,13 @@ func ForPod(pod *corev1.Pod, pids int64, swap Swap) Values {
 		cpuLimited = cpuLimited || !own.Cpu().IsZero()
 		memoryLimited = memoryLimited || !own.Memory().IsZero()
 	}
-	v := Values{CPUShares: Shares(requests.Cpu().MilliValue()), CPUQuota: -1, Swap: swap.podLimit(pod), Pids: pids}
+	v := Values{CPUShares: cpuShares(requests.Cpu().MilliValue()), CPUQuota: -1, Swap: swap.podLimit(pod), Pids: pids}
 	v.NoSwap = v.Swap == 0
 	if runtime.QOSClass(pod) == corev1.PodQOSBestEffort {
 		v.CPUShares = minShares
 	}
 	if cpuLimited {
-		v.CPUQuota = Quota(limits.Cpu().MilliValue())
+		v.CPUQuota = cpuQuota(limits.Cpu().MilliValue())
 	}
 	if memoryLimited {
 		v.Memory = limits.Memory().Value()
@@ -62,13 +62,13 @@ func forList(l corev1.ResourceList) Values {
 	pids := l["pid"]
 	v := Values{Memory: l.Memory().Value(), Pids: pids.Value()}
 	if cpu := l.Cpu().MilliValue(); cpu > 0 {
-		v.CPUShares = Shares(cpu)
+		v.CPUShares = cpuShares(cpu)
 	}
 	return v
 }
 
-// ForBurstable returns the CPU shares of the cgroup of all burstable pods: what these request together.
-func ForBurstable(pods []*corev1.Pod) Values {
+// forBurstable returns the CPU shares of the cgroup of all burstable pods: what these request together.
+func forBurstable(pods []*corev1.Pod) Values {
 	var milli int64
 	for _, p := range pods {
 		if runtime.QOSClass(p) == corev1.PodQOSBurstable && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
@@ -76,25 +76,25 @@ func ForBurstable(pods []*corev1.Pod) Values {
 			milli += requests.Cpu().MilliValue()
 		}
 	}
-	return Values{CPUShares: Shares(milli)}
+	return Values{CPUShares: cpuShares(milli)}
 }
 
-// Shares converts thousandths of a CPU into cpu.shares: 1024 for one CPU, at least 2.
-func Shares(milli int64) uint64 {
+// cpuShares converts thousandths of a CPU into cpu.shares: 1024 for one CPU, at least 2.
+func cpuShares(milli int64) uint64 {
 	return uint64(min(max(milli*1024/1000, minShares), maxShares))
 }
 
-// Quota converts a limit in thousandths of a CPU into µs per period; -1 is no limit.
-func Quota(milli int64) int64 {
+// cpuQuota converts a limit in thousandths of a CPU into µs per period; -1 is no limit.
+func cpuQuota(milli int64) int64 {
 	if milli == 0 {
 		return -1
 	}
 	return max(milli*period/1000, minQuota)
 }
 
-// Weight converts cpu.shares into cgroup v2's cpu.weight (1 to 10000): the curve through (2, 1), (1024, 100), (262144, 10000)
+// weight converts cpu.shares into cgroup v2's cpu.weight (1 to 10000): the curve through (2, 1), (1024, 100), (262144, 10000)
 // that OCI runtimes use, so that a pod and its containers are weighed alike.
-func Weight(shares uint64) uint64 {
+func weight(shares uint64) uint64 {
 	switch {
 	case shares == 0:
 		return 0

@@ -53,8 +53,8 @@ type Resizer interface {
 
 // Reasons of refusals, in upstream's words.
 const (
-	ReasonUnexpected = "UnexpectedAdmissionError"
-	ReasonTopology   = "TopologyAffinityError"
+	reasonUnexpected = "UnexpectedAdmissionError"
+	reasonTopology   = "TopologyAffinityError"
 )
 
 // Refusal is why the node does not take a pod.
@@ -75,7 +75,7 @@ func (m *Manager) Admit(ctx context.Context, pod *corev1.Pod) error {
 	err := m.allocate(ctx, pod)
 	if m.Topology.Considered() {
 		refused := (*Refusal)(nil)
-		m.Metrics.TopologyAdmitted(time.Since(begun), errors.As(err, &refused) && refused.Reason == ReasonTopology)
+		m.Metrics.TopologyAdmitted(time.Since(begun), errors.As(err, &refused) && refused.Reason == reasonTopology)
 	}
 	for _, a := range m.allocators() {
 		if err == nil {
@@ -89,7 +89,7 @@ func (m *Manager) Admit(ctx context.Context, pod *corev1.Pod) error {
 	if refused := (*Refusal)(nil); ctx.Err() != nil || errors.As(err, &refused) {
 		return err
 	}
-	return &Refusal{ReasonUnexpected, fmt.Sprintf("Allocate failed due to %v, which is unexpected", err)}
+	return &Refusal{reasonUnexpected, fmt.Sprintf("Allocate failed due to %v, which is unexpected", err)}
 }
 
 // allocate chooses what each container gets; one pod after the other, so that two never get the same. A pod that wants nothing does not wait for those
@@ -139,7 +139,7 @@ func (m *Manager) nodes(hints func(Allocator) map[string][]Hint) (Nodes, error) 
 	}
 	near, ok := m.Topology.Merge(lists)
 	if !ok {
-		return 0, &Refusal{ReasonTopology, "Resources cannot be allocated with Topology locality"}
+		return 0, &Refusal{reasonTopology, "Resources cannot be allocated with Topology locality"}
 	}
 	return near, nil
 }

@@ -31,15 +31,15 @@ func none(*corev1.Pod) {}
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	p, err := Parse([]byte(manifest), "/m/web.yaml", "Node1", none)
+	p, err := parse([]byte(manifest), "/m/web.yaml", "Node1", none)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Name != "web-node1" || p.Namespace != "default" || p.Spec.NodeName != "Node1" || len(p.UID) != 32 || !runtime.IsStatic(p) || runtime.IsMirror(p) {
 		t.Errorf("%+v", p.ObjectMeta)
 	}
-	same, _ := Parse([]byte(manifest), "/m/web.yaml", "Node1", none)
-	other, _ := Parse([]byte(manifest+"\n"), "/m/web.yaml", "Node1", none)
+	same, _ := parse([]byte(manifest), "/m/web.yaml", "Node1", none)
+	other, _ := parse([]byte(manifest+"\n"), "/m/web.yaml", "Node1", none)
 	if same.UID != p.UID || other.UID == p.UID {
 		t.Error("the uid must follow the content")
 	}
@@ -53,7 +53,7 @@ func TestParse(t *testing.T) {
 		"uid with a path": strings.Replace(manifest, "{name: web}", "{name: web, uid: ../../x}", 1),
 		"secret volume":   strings.Replace(manifest, "spec: {", "spec: {volumes: [{name: s, secret: {secretName: s}}], ", 1),
 	} {
-		if _, err := Parse([]byte(bad), "f", "n", none); err == nil {
+		if _, err := parse([]byte(bad), "f", "n", none); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -89,7 +89,7 @@ func TestStaticPodsReferToNoObjects(t *testing.T) {
 		"account, old field":    {strings.Replace(manifest, "spec: {", "spec: {serviceAccount: s, ", 1), "serviceaccounts"},
 		"resource claim":        {strings.Replace(manifest, "spec: {", "spec: {resourceClaims: [{name: r, resourceClaimName: s}], ", 1), "resourceclaims"},
 	} {
-		_, err := Parse([]byte(c.text), "f", "n", none)
+		_, err := parse([]byte(c.text), "f", "n", none)
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", name, err)

@@ -98,9 +98,9 @@ func (f *Files) read(h Handler) {
 		f.Log.Error("static pods not read, keeping those known", "path", f.Path, "err", err)
 		return
 	}
-	updated, removed := Diff(f.known, now)
+	updated, removed := diff(f.known, now)
 	if !f.Synced() {
-		_, removed = Diff(f.left, now)
+		_, removed = diff(f.left, now)
 	}
 	for _, p := range removed {
 		h.Remove(p)
@@ -169,12 +169,12 @@ func (f *Files) parse(name string) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Parse(data, name, f.Node, f.Defaults)
+	return parse(data, name, f.Node, f.Defaults)
 }
 
-// Diff compares two sets of static pods. One whose content changed is removed and starts over: it has another uid, or the same one if
+// diff compares two sets of static pods. One whose content changed is removed and starts over: it has another uid, or the same one if
 // its manifest gives it, and then another hash. It is pure.
-func Diff(before, after map[types.UID]*corev1.Pod) (updated, removed []*corev1.Pod) {
+func diff(before, after map[types.UID]*corev1.Pod) (updated, removed []*corev1.Pod) {
 	for uid, p := range before {
 		if q := after[uid]; q == nil || !sameManifest(p, q) {
 			removed = append(removed, p)

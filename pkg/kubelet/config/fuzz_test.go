@@ -20,7 +20,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(m))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := Parse(data, "/m/f.yaml", "n1", none)
+		p, err := parse(data, "/m/f.yaml", "n1", none)
 		if err != nil {
 			if p != nil || !strings.Contains(err.Error(), "/m/f.yaml") {
 				t.Fatalf("%q: pod %v beside %v, which should name the file", data, p, err)
@@ -40,7 +40,7 @@ func FuzzParse(f *testing.F) {
 		if !runtime.IsStatic(p) || runtime.IsMirror(p) || p.Spec.NodeName != "n1" || !strings.HasSuffix(p.Name, "-n1") {
 			t.Fatalf("%q: %+v", data, p.ObjectMeta)
 		}
-		if again, err := Parse(data, "/m/f.yaml", "n1", none); err != nil || again.UID != p.UID {
+		if again, err := parse(data, "/m/f.yaml", "n1", none); err != nil || again.UID != p.UID {
 			t.Fatalf("%q: read again it is %v, %v", data, again, err)
 		}
 	})

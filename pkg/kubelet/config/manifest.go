@@ -24,10 +24,10 @@ const maxManifest = 1 << 20
 // manifestBounds are those of a manifest with its aliases written out.
 var manifestBounds = docbounds.Bounds{Bytes: 2 * maxManifest, Values: 100_000, Depth: 300}
 
-// Parse makes a static pod of a manifest in YAML or JSON. Its name gets the node's name appended, its uid is made from node,
+// parse makes a static pod of a manifest in YAML or JSON. Its name gets the node's name appended, its uid is made from node,
 // file and content so that any change of the file makes another pod. It is pure except for defaults, which fills in the fields
 // that the API server would.
-func Parse(data []byte, file, node string, defaults func(*corev1.Pod)) (*corev1.Pod, error) {
+func parse(data []byte, file, node string, defaults func(*corev1.Pod)) (*corev1.Pod, error) {
 	if len(data) > maxManifest {
 		return nil, fmt.Errorf("manifest %s is larger than %d bytes", file, maxManifest)
 	}

@@ -32,7 +32,7 @@ func TestSandboxConfig(t *testing.T) {
 	p := testPod()
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "net/ipv4/ip_forward", Value: "1"}, {Name: "kernel.shm_rmid_forced", Value: "1"}},
 		RunAsGroup: num(3), FSGroup: num(7), SupplementalGroups: []int64{9}}
-	c := SandboxConfig(p, runtime.SandboxOptions{Attempt: 2, Hostname: "h"})
+	c := sandboxConfig(p, runtime.SandboxOptions{Attempt: 2, Hostname: "h"})
 	if c.Metadata.Attempt != 2 || c.Hostname != "h" || c.Labels["app"] != "x" || c.Labels[runtime.LabelPodUID] != "u" {
 		t.Errorf("%+v", c)
 	}
@@ -46,7 +46,7 @@ func TestSandboxConfig(t *testing.T) {
 		t.Errorf("a group without a user, or groups: %+v", sc)
 	}
 	p.Spec.HostNetwork = true
-	if c = SandboxConfig(p, runtime.SandboxOptions{Hostname: "h"}); c.Hostname != "" || len(c.PortMappings) != 0 ||
+	if c = sandboxConfig(p, runtime.SandboxOptions{Hostname: "h"}); c.Hostname != "" || len(c.PortMappings) != 0 ||
 		c.Linux.SecurityContext.NamespaceOptions.Network != runtimeapi.NamespaceMode_NODE {
 		t.Errorf("host network: %+v", c)
 	}
@@ -62,8 +62,8 @@ func TestUsers(t *testing.T) {
 	p := testPod()
 	for _, users := range []*runtime.IDRange{nil, {First: 131072, Length: 65536}} {
 		o := runtime.SandboxOptions{Users: users}
-		sandbox := SandboxConfig(p, o)
-		container := ContainerConfig(runtime.ContainerRequest{Pod: p, Container: &p.Spec.Containers[0], Sandbox: o,
+		sandbox := sandboxConfig(p, o)
+		container := containerConfig(runtime.ContainerRequest{Pod: p, Container: &p.Spec.Containers[0], Sandbox: o,
 			Options: runtime.ContainerOptions{Mounts: []runtime.Mount{{ContainerPath: "/a", HostPath: "/b"}}}}, Containers{})
 		for what, got := range map[string][2][]*runtimeapi.IDMapping{
 			"sandbox":   {sandbox.Linux.SecurityContext.NamespaceOptions.GetUsernsOptions().GetUids(), sandbox.Linux.SecurityContext.NamespaceOptions.GetUsernsOptions().GetGids()},
@@ -231,7 +231,7 @@ func TestSeccompDefault(t *testing.T) {
 		p.Spec.SecurityContext = c.pod
 		p.Spec.Containers[0].SecurityContext = c.own
 		q := runtime.ContainerRequest{Pod: p, Container: &p.Spec.Containers[0]}
-		if got := ContainerConfig(q, Containers{SeccompDefault: c.on}).Linux.SecurityContext.Seccomp.ProfileType; got != c.is {
+		if got := containerConfig(q, Containers{SeccompDefault: c.on}).Linux.SecurityContext.Seccomp.ProfileType; got != c.is {
 			t.Errorf("%s: %v, want %v", name, got, c.is)
 		}
 	}

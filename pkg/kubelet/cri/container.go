@@ -20,7 +20,7 @@ func (c *Client) CreateContainer(ctx context.Context, q runtime.ContainerRequest
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	r, err := c.runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: q.SandboxID,
-		Config: ContainerConfig(q, c.containers), SandboxConfig: SandboxConfig(q.Pod, q.Sandbox)})
+		Config: containerConfig(q, c.containers), SandboxConfig: sandboxConfig(q.Pod, q.Sandbox)})
 	if err != nil {
 		return "", fmt.Errorf("create container: %w", err)
 	}
@@ -132,8 +132,8 @@ func (c *Client) ReopenContainerLog(ctx context.Context, id string) error {
 	return nil
 }
 
-// ContainerConfig is the container as the runtime is told of it.
-func ContainerConfig(q runtime.ContainerRequest, node Containers) *runtimeapi.ContainerConfig {
+// containerConfig is the container as the runtime is told of it.
+func containerConfig(q runtime.ContainerRequest, node Containers) *runtimeapi.ContainerConfig {
 	ct, o := q.Container, q.Options
 	cfg := &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: ct.Name, Attempt: uint32(o.Attempt)},

@@ -53,7 +53,7 @@ func image(i *runtimeapi.Image) runtime.Image {
 func (c *Client) Pull(ctx context.Context, name string, auth *runtime.Auth, pod *corev1.Pod) (string, error) {
 	q := &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: name}}
 	if pod != nil {
-		q.SandboxConfig = SandboxConfig(pod, runtime.SandboxOptions{})
+		q.SandboxConfig = sandboxConfig(pod, runtime.SandboxOptions{})
 	}
 	if auth != nil {
 		q.Auth = &runtimeapi.AuthConfig{Username: auth.Username, Password: auth.Password, Auth: auth.Auth, ServerAddress: auth.ServerAddress,

@@ -21,7 +21,7 @@ const sandboxTimeout = 4 * time.Minute
 func (c *Client) RunSandbox(ctx context.Context, pod *corev1.Pod, handler string, o runtime.SandboxOptions) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, sandboxTimeout)
 	defer cancel()
-	r, err := c.runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: SandboxConfig(pod, o), RuntimeHandler: handler})
+	r, err := c.runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: sandboxConfig(pod, o), RuntimeHandler: handler})
 	if err != nil {
 		return "", fmt.Errorf("run pod sandbox: %w", err)
 	}
@@ -48,8 +48,8 @@ func (c *Client) RemoveSandbox(ctx context.Context, id string) error {
 	return nil
 }
 
-// SandboxConfig is the pod as the runtime is told of it.
-func SandboxConfig(pod *corev1.Pod, o runtime.SandboxOptions) *runtimeapi.PodSandboxConfig {
+// sandboxConfig is the pod as the runtime is told of it.
+func sandboxConfig(pod *corev1.Pod, o runtime.SandboxOptions) *runtimeapi.PodSandboxConfig {
 	cfg := &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: o.Attempt},
 		Hostname: o.Hostname, LogDirectory: o.LogDirectory,

@@ -16,9 +16,9 @@ import (
 
 // Limits of resolv.conf that the kubelet keeps, whatever the pod or the host says.
 const (
-	MaxServers     = 3
-	MaxSearches    = 32
-	MaxSearchChars = 2048
+	maxServers     = 3
+	maxSearches    = 32
+	maxSearchChars = 2048
 )
 
 // Settings are the lines of a resolv.conf.
@@ -95,13 +95,13 @@ func (s Settings) with(d *corev1.PodDNSConfig) Settings {
 }
 
 func (s Settings) limited(problems []string) (Settings, []string) {
-	if len(s.Servers) > MaxServers {
-		s.Servers = s.Servers[:MaxServers]
+	if len(s.Servers) > maxServers {
+		s.Servers = s.Servers[:maxServers]
 		problems = append(problems, fmt.Sprintf("Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: %s", strings.Join(s.Servers, " ")))
 	}
 	kept, chars := 0, 0
 	for _, d := range s.Searches {
-		if chars += len(d) + 1; kept == MaxSearches || chars-1 > MaxSearchChars {
+		if chars += len(d) + 1; kept == maxSearches || chars-1 > maxSearchChars {
 			break
 		}
 		kept++
@@ -123,11 +123,11 @@ func Read(path string) (Settings, error) {
 	if err != nil {
 		return Settings{}, fmt.Errorf("read the node's resolv.conf: %w", err)
 	}
-	return Parse(data), nil
+	return parse(data), nil
 }
 
-// Parse reads a resolv.conf; of several search or options lines the last one counts, as in resolv.conf(5).
-func Parse(data []byte) Settings {
+// parse reads a resolv.conf; of several search or options lines the last one counts, as in resolv.conf(5).
+func parse(data []byte) Settings {
 	var s Settings
 	for line := range bytes.Lines(data) {
 		f := strings.Fields(string(line))

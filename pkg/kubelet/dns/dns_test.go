@@ -55,7 +55,7 @@ func TestPolicies(t *testing.T) {
 		})
 	}
 	long, _ := Config{}.For(&corev1.Pod{Spec: corev1.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Searches: many(20, strings.Repeat("x", 200)+"%d")}}})
-	if n := len(strings.Join(long.Searches, " ")); n > MaxSearchChars || n < MaxSearchChars-250 {
+	if n := len(strings.Join(long.Searches, " ")); n > maxSearchChars || n < maxSearchChars-250 {
 		t.Error("search line of", n, "characters")
 	}
 }

@@ -15,12 +15,12 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, policy := range []corev1.DNSPolicy{corev1.DNSDefault, corev1.DNSClusterFirst, corev1.DNSNone} {
-			c := Config{ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "cluster.local", Host: Parse(data)}
+			c := Config{ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "cluster.local", Host: parse(data)}
 			s, problems := c.For(&corev1.Pod{Spec: corev1.PodSpec{DNSPolicy: policy}})
-			if len(s.Servers) > MaxServers || len(s.Searches) > MaxSearches || len(strings.Join(s.Searches, " ")) > MaxSearchChars {
+			if len(s.Servers) > maxServers || len(s.Searches) > maxSearches || len(strings.Join(s.Searches, " ")) > maxSearchChars {
 				t.Fatalf("%q, %s: %d servers, %d searches of %d characters", data, policy, len(s.Servers), len(s.Searches), len(strings.Join(s.Searches, " ")))
 			}
-			if cut := len(c.Host.Servers) > MaxServers; policy == corev1.DNSDefault && cut && len(problems) == 0 {
+			if cut := len(c.Host.Servers) > maxServers; policy == corev1.DNSDefault && cut && len(problems) == 0 {
 				t.Fatalf("%q: servers were left out without a word", data)
 			}
 			for _, list := range [][]string{s.Servers, s.Searches, s.Options} {

@@ -49,8 +49,8 @@ func writeAliases(b *bytes.Buffer, aliases []corev1.HostAlias) {
 	}
 }
 
-// MaxHostname is the longest host name Linux takes.
-const MaxHostname = 63
+// maxHostname is the longest host name Linux takes.
+const maxHostname = 63
 
 // Hostname returns the pod's host name and its domain: spec.hostname (or the pod's name), cut to 63 characters, and
 // "<subdomain>.<namespace>.svc.<cluster domain>" if the pod has a subdomain.
@@ -62,8 +62,8 @@ func Hostname(pod *corev1.Pod, clusterDomain string) (hostname, domain string) {
 	if pod.Spec.Hostname != "" {
 		hostname = pod.Spec.Hostname
 	}
-	if len(hostname) > MaxHostname {
-		hostname = strings.TrimRight(hostname[:MaxHostname], "-.")
+	if len(hostname) > maxHostname {
+		hostname = strings.TrimRight(hostname[:maxHostname], "-.")
 	}
 	if pod.Spec.Subdomain != "" {
 		domain = pod.Spec.Subdomain + "." + pod.Namespace + ".svc." + clusterDomain

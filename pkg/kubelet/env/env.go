@@ -122,7 +122,7 @@ func (b *builder) from(ctx context.Context, f *corev1.EnvFromSource) error {
 
 func (b *builder) variable(ctx context.Context, e *corev1.EnvVar) error {
 	if e.ValueFrom == nil || e.Value != "" {
-		b.set(e.Name, Expand(e.Value, b.lookup))
+		b.set(e.Name, expand(e.Value, b.lookup))
 		return nil
 	}
 	value, ok, err := b.valueFrom(ctx, e.ValueFrom)
@@ -145,7 +145,7 @@ func (b *builder) valueFrom(ctx context.Context, s *corev1.EnvVarSource) (value 
 		if n := s.ResourceFieldRef.ContainerName; n != "" {
 			value, err = ResourceOf(b.in.Pod, n, s.ResourceFieldRef, b.in.Allocatable)
 		} else {
-			value, err = Resource(b.in.Container, s.ResourceFieldRef, b.in.Allocatable)
+			value, err = resourceValue(b.in.Container, s.ResourceFieldRef, b.in.Allocatable)
 		}
 		return value, err == nil, err
 	case s.ConfigMapKeyRef != nil:

@@ -164,7 +164,7 @@ func TestExpand(t *testing.T) {
 		"": "", "plain": "plain", "$(A)": "1", "$(B)": "$(A)", "$(C)": "$(C)", "$$(A)": "$(A)", "$$$(A)": "$1", "$$$$(A)": "$$(A)", "$A": "$A", "$": "$", "a$": "a$", "$(A": "$(A",
 		"$(A)$(A)": "11", "$$": "$", "$(C)$(A)": "$(C)1", "$()": "none", "foo\\$(A)": "foo\\1", "--$(A)=$(Z)$": "--1=$(Z)$",
 	} {
-		if got := Expand(in, get); got != want {
+		if got := expand(in, get); got != want {
 			t.Errorf("Expand(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -186,7 +186,7 @@ func FuzzExpand(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		// Without a $ nothing changes, and with no variable known only $$ does.
-		out := Expand(s, func(string) (string, bool) { return "", false })
+		out := expand(s, func(string) (string, bool) { return "", false })
 		if len(out) > len(s) || !strings.Contains(s, "$$") && out != s {
 			t.Fatalf("Expand(%q) = %q", s, out)
 		}
@@ -219,11 +219,11 @@ func TestResource(t *testing.T) {
 		if tc.div != "" {
 			sel.Divisor = q(tc.div)
 		}
-		if got, err := Resource(c, sel, alloc); err != nil || got != tc.want {
+		if got, err := resourceValue(c, sel, alloc); err != nil || got != tc.want {
 			t.Errorf("%v: %q %v", tc, got, err)
 		}
 	}
-	if _, err := Resource(c, &corev1.ResourceFieldSelector{Resource: "limits.gpu"}, alloc); err == nil {
+	if _, err := resourceValue(c, &corev1.ResourceFieldSelector{Resource: "limits.gpu"}, alloc); err == nil {
 		t.Error("unknown resource accepted")
 	}
 	if _, err := ResourceOf(&corev1.Pod{}, "x", &corev1.ResourceFieldSelector{Resource: "limits.cpu"}, alloc); err == nil {

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Expand replaces each $(NAME) in s by what lookup knows of NAME. A reference that lookup does not know stays as it is, $$
+// expand replaces each $(NAME) in s by what lookup knows of NAME. A reference that lookup does not know stays as it is, $$
 // stands for one $ (so that $$(NAME) gives the text $(NAME)), and any other $ stands for itself.
-func Expand(s string, lookup func(name string) (string, bool)) string {
+func expand(s string, lookup func(name string) (string, bool)) string {
 	if !strings.Contains(s, "$") {
 		return s
 	}
@@ -47,10 +47,10 @@ func Expand(s string, lookup func(name string) (string, bool)) string {
 func Command(c *corev1.Container, vars []Var) (command, args []string) {
 	get := lookupIn(vars)
 	for _, s := range c.Command {
-		command = append(command, Expand(s, get))
+		command = append(command, expand(s, get))
 	}
 	for _, s := range c.Args {
-		args = append(args, Expand(s, get))
+		args = append(args, expand(s, get))
 	}
 	return command, args
 }
@@ -59,7 +59,7 @@ func Command(c *corev1.Container, vars []Var) (command, args []string) {
 func SubPath(expr string, vars []Var) (string, error) {
 	var missing string
 	get := lookupIn(vars)
-	out := Expand(expr, func(name string) (string, bool) {
+	out := expand(expr, func(name string) (string, bool) {
 		v, ok := get(name)
 		if !ok && missing == "" {
 			missing = name

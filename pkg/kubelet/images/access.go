@@ -53,10 +53,10 @@ type Check string
 // What may come of it: nobody has to show anything, the pod has a credential that is known to be good, it must pull the image to show that it
 // may, or it could not be found out.
 const (
-	CheckAllowed Check = "credentialPolicyAllowed"
-	CheckFound   Check = "credentialRecordFound"
-	CheckPull    Check = "mustAuthenticate"
-	CheckFailed  Check = "error"
+	checkAllowed Check = "credentialPolicyAllowed"
+	checkFound   Check = "credentialRecordFound"
+	checkPull    Check = "mustAuthenticate"
+	checkFailed  Check = "error"
 )
 
 // required: a pod must show that it may have the image. pulled: this kubelet brought it to the node, or began to.

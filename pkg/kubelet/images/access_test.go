@@ -104,7 +104,7 @@ func TestWhoMayUseAnImage(t *testing.T) {
 	is("what needs no credential", 1, corev1.PullIfNotPresent, "")
 	is("then nobody needs one", 0, corev1.PullNever, "", private("c", "wrong"))
 	is("pulled always", 1, corev1.PullAlways, "")
-	const found, pull = CheckFound, CheckPull
+	const found, pull = checkFound, checkPull
 	if want := []Check{found, found, pull, pull, found, pull, pull, pull, pull, found}; !slices.Equal(n.checks, want) {
 		t.Errorf("checks %v, want %v", n.checks, want)
 	}
@@ -129,7 +129,7 @@ func TestChecks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := []Check{CheckAllowed, CheckFailed}; !slices.Equal(n.checks, want) {
+	if want := []Check{checkAllowed, checkFailed}; !slices.Equal(n.checks, want) {
 		t.Errorf("checks %v, want %v", n.checks, want)
 	}
 }

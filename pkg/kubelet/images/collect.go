@@ -40,7 +40,7 @@ type Collector struct {
 
 	// mu is held while images are chosen and removed.
 	mu    sync.Mutex
-	known map[string]Seen
+	known map[string]seen
 }
 
 // Collect removes unused images as the policy says.
@@ -95,8 +95,8 @@ func (c *Collector) collect(ctx context.Context, need int64) (freed int64, err e
 		}
 		errs = append(errs, r.Prune(is, now))
 	}
-	c.known = Track(c.known, present, used, now)
-	for _, v := range Victims(c.Policy, need, present, c.known, used, now) {
+	c.known = track(c.known, present, used, now)
+	for _, v := range victims(c.Policy, need, present, c.known, used, now) {
 		errs = append(errs, c.Manager.WhenFree(v.ID, func() error {
 			// A container may have been made of it since; none is while it is being removed.
 			if used, err := c.used(ctx); err != nil || used[v.ID] {

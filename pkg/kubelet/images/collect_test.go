@@ -78,7 +78,7 @@ func TestCollectUnusedImages(t *testing.T) {
 	if err := c.Collect(t.Context()); err != nil || !slices.Equal(d.removed, []string{"unused"}) {
 		t.Error("removed", d.removed, err)
 	}
-	if !slices.Equal(reasons, []Reason{ForAge}) {
+	if !slices.Equal(reasons, []Reason{forAge}) {
 		t.Error("reasons", reasons)
 	}
 	// A disk that is fuller than it may be, and nothing to remove.

@@ -18,12 +18,12 @@ type Policy struct {
 // Disk is the file system that holds the images, in bytes.
 type Disk struct{ Capacity, Available uint64 }
 
-// Seen is when an image was first seen on the node and when a container last used it.
-type Seen struct{ First, Used time.Time }
+// seen is when an image was first seen on the node and when a container last used it.
+type seen struct{ First, Used time.Time }
 
-// Track updates what is known of images: used holds the ids that containers use now.
-func Track(known map[string]Seen, present []runtime.Image, used map[string]bool, now time.Time) map[string]Seen {
-	next := make(map[string]Seen, len(present))
+// track updates what is known of images: used holds the ids that containers use now.
+func track(known map[string]seen, present []runtime.Image, used map[string]bool, now time.Time) map[string]seen {
+	next := make(map[string]seen, len(present))
 	for _, img := range present {
 		s, ok := known[img.ID]
 		if !ok {
@@ -42,26 +42,26 @@ type Reason string
 
 // The reasons: the disk is too full, or the image was unused for too long.
 const (
-	ForSpace Reason = "space"
-	ForAge   Reason = "age"
+	forSpace Reason = "space"
+	forAge   Reason = "age"
 )
 
-// Victim is an image that is to be removed.
-type Victim struct {
+// victim is an image that is to be removed.
+type victim struct {
 	ID     string
 	Size   uint64
 	Reason Reason
 }
 
-// Victims chooses the images to remove to free so many bytes, the longest unused first. It is pure.
-func Victims(p Policy, need int64, present []runtime.Image, known map[string]Seen, used map[string]bool, now time.Time) []Victim {
+// victims chooses the images to remove to free so many bytes, the longest unused first. It is pure.
+func victims(p Policy, need int64, present []runtime.Image, known map[string]seen, used map[string]bool, now time.Time) []victim {
 	candidates := slices.DeleteFunc(slices.Clone(present), func(i runtime.Image) bool {
 		return i.Pinned || used[i.ID] || now.Sub(known[i.ID].First) < p.MinAge
 	})
 	slices.SortStableFunc(candidates, func(a, b runtime.Image) int {
 		return cmp.Or(known[a.ID].Used.Compare(known[b.ID].Used), known[a.ID].First.Compare(known[b.ID].First))
 	})
-	var out []Victim
+	var out []victim
 	for _, c := range candidates {
 		s := known[c.ID]
 		last := s.Used
@@ -69,10 +69,10 @@ func Victims(p Policy, need int64, present []runtime.Image, known map[string]See
 			last = s.First
 		}
 		old := p.MaxAge > 0 && now.Sub(last) > p.MaxAge
-		v := Victim{c.ID, c.Size, ForSpace}
+		v := victim{c.ID, c.Size, forSpace}
 		switch {
 		case old:
-			v.Reason = ForAge
+			v.Reason = forAge
 		case need <= 0:
 			continue
 		}

@@ -37,8 +37,8 @@ const (
 	ReasonErrImagePull      = "ErrImagePull"
 	ReasonImagePullBackOff  = "ImagePullBackOff"
 	ReasonErrImageNeverPull = "ErrImageNeverPull"
-	ReasonInvalidImageName  = "InvalidImageName"
-	ReasonInspectFailed     = "ImageInspectError"
+	reasonInvalidImageName  = "InvalidImageName"
+	reasonInspectFailed     = "ImageInspectError"
 )
 
 // Error is why an image is not there. Reason is one of the constants, Until when the next pull may be tried.
@@ -124,20 +124,20 @@ func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, name string, poli
 	if m.cfg.Ensured != nil {
 		defer func() { m.cfg.Ensured(q) }()
 	}
-	ref, err := Normalize(name)
+	ref, err := normalize(name)
 	if err != nil {
 		msg := fmt.Sprintf("Failed to apply default image tag %q: couldn't parse image name %q: %v", name, name, err)
 		ev(corev1.EventTypeWarning, "InspectFailed", msg)
-		return nil, &Error{Reason: ReasonInvalidImageName, msg: msg}
+		return nil, &Error{Reason: reasonInvalidImageName, msg: msg}
 	}
 	img, err := m.cfg.Service.Image(ctx, ref)
 	if err != nil {
 		msg := fmt.Sprintf("Failed to inspect image %q: %v", ref, err)
 		ev(corev1.EventTypeWarning, "InspectFailed", msg)
-		return nil, &Error{Reason: ReasonInspectFailed, msg: msg}
+		return nil, &Error{Reason: reasonInspectFailed, msg: msg}
 	}
 	q.Present = new(img != nil)
-	own, err := Credentials(ref, secrets)
+	own, err := credentials(ref, secrets)
 	if err != nil {
 		m.cfg.Log.Warn("a pull secret is unreadable", "pod", pod.Namespace+"/"+pod.Name, "err", err)
 	}
@@ -177,10 +177,10 @@ func (m *Manager) check(ctx context.Context, pod *corev1.Pod, ref, id string, ow
 	rec, begun, err := m.cfg.Records.Get(ref, id)
 	if err != nil {
 		m.cfg.Log.Error("an image has to be pulled again", "image", ref, "err", err)
-		return !m.cfg.Verification.required(repository(ref), true), CheckFailed
+		return !m.cfg.Verification.required(repository(ref), true), checkFailed
 	}
 	if !m.cfg.Verification.required(repository(ref), rec != nil || begun) {
-		return true, CheckAllowed
+		return true, checkAllowed
 	}
 	ok, again, err := allowed(rec, repository(ref), own, func() (*corev1.ServiceAccount, error) {
 		if pod.Spec.ServiceAccountName == "" {
@@ -196,11 +196,11 @@ func (m *Manager) check(ctx context.Context, pod *corev1.Pod, ref, id string, ow
 	}
 	switch {
 	case ok:
-		return true, CheckFound
+		return true, checkFound
 	case err != nil:
-		return false, CheckFailed
+		return false, checkFailed
 	default:
-		return false, CheckPull
+		return false, checkPull
 	}
 }
 
@@ -316,9 +316,9 @@ func (m *Manager) failed(key, msg string) time.Time {
 	return d.until
 }
 
-// Normalize adds the tag "latest" to a name that has neither tag nor digest. Names without a registry stay so: the runtime
+// normalize adds the tag "latest" to a name that has neither tag nor digest. Names without a registry stay so: the runtime
 // knows its default registry.
-func Normalize(name string) (string, error) {
+func normalize(name string) (string, error) {
 	named, err := reference.ParseNormalizedNamed(name)
 	if err != nil {
 		return "", err

@@ -64,7 +64,7 @@ func TestEnsure(t *testing.T) {
 		{"missing", "x:1", corev1.PullIfNotPresent, false, false, 1, "", `Successfully pulled image "x:1" in 0s (0s including waiting). Image size: 7 bytes.`, "IfNotPresent false true"},
 		{"always", "x:1", corev1.PullAlways, true, false, 1, "", `Pulling image "x:1"`, "Always true true"},
 		{"never", "x:1", corev1.PullNever, false, false, 0, ReasonErrImageNeverPull, `Container image "x:1" is not present with pull policy of Never`, "Never false false"},
-		{"bad name", "X Y", corev1.PullAlways, false, false, 0, ReasonInvalidImageName, "Failed to apply default image tag", "Always unknown unknown"},
+		{"bad name", "X Y", corev1.PullAlways, false, false, 0, reasonInvalidImageName, "Failed to apply default image tag", "Always unknown unknown"},
 		{"failing", "x:1", corev1.PullAlways, false, true, 1, ReasonErrImagePull, "Error: ErrImagePull", "Always false true"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestCredentials(t *testing.T) {
 		{"other port", "reg.example:5000/a", "reg.example", false},
 		{"default registry", "busybox", "https://index.docker.io/v1/", true},
 	} {
-		got, err := Credentials(c.image, []corev1.Secret{secret(`{"auths":{"` + c.key + `":{"auth":"dTpwOnc="}}}`)})
+		got, err := credentials(c.image, []corev1.Secret{secret(`{"auths":{"` + c.key + `":{"auth":"dTpwOnc="}}}`)})
 		if err != nil || (len(got) == 1) != c.want {
 			t.Errorf("%s: %v, %v", c.name, got, err)
 		}
@@ -164,7 +164,7 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, got[0])
 		}
 	}
-	_, err := Credentials("x", []corev1.Secret{secret(`{"auths": geheim`)})
+	_, err := credentials("x", []corev1.Secret{secret(`{"auths": geheim`)})
 	if err == nil || strings.Contains(err.Error(), "geheim") {
 		t.Errorf("a broken secret: %v", err)
 	}
@@ -174,7 +174,7 @@ func TestVictims(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e6, 0)
 	present := []runtime.Image{{ID: "used", Size: 10}, {ID: "old", Size: 10}, {ID: "older", Size: 10}, {ID: "young", Size: 10}, {ID: "pinned", Size: 10, Pinned: true}}
-	known := map[string]Seen{"used": {First: now.Add(-9 * time.Hour)}, "old": {First: now.Add(-9 * time.Hour), Used: now.Add(-time.Hour)},
+	known := map[string]seen{"used": {First: now.Add(-9 * time.Hour)}, "old": {First: now.Add(-9 * time.Hour), Used: now.Add(-time.Hour)},
 		"older": {First: now.Add(-9 * time.Hour), Used: now.Add(-2 * time.Hour)}, "young": {First: now}, "pinned": {First: now.Add(-9 * time.Hour)}}
 	used := map[string]bool{"used": true}
 	p := Policy{High: 85, Low: 80, MinAge: time.Minute}
@@ -191,9 +191,9 @@ func TestVictims(t *testing.T) {
 		{"never", Policy{High: 100, Low: 99}, 0, nil},
 	} {
 		var got []string
-		for _, v := range Victims(c.p, toFree(c.p, Disk{Capacity: 100, Available: c.available}), present, known, used, now) {
+		for _, v := range victims(c.p, toFree(c.p, Disk{Capacity: 100, Available: c.available}), present, known, used, now) {
 			got = append(got, v.ID)
-			if age := c.p.MaxAge > 0; age != (v.Reason == ForAge) {
+			if age := c.p.MaxAge > 0; age != (v.Reason == forAge) {
 				t.Errorf("%s: %s goes for %s", c.name, v.ID, v.Reason)
 			}
 		}

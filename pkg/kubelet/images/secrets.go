@@ -69,8 +69,8 @@ func Match(key, ref string) bool {
 	return err == nil && len(fit) == 1
 }
 
-// Credentials returns those of the secrets' credentials that fit the image. Unreadable secrets are an error beside the rest.
-func Credentials(ref string, secrets []corev1.Secret) ([]Credential, error) {
+// credentials returns those of the secrets' credentials that fit the image. Unreadable secrets are an error beside the rest.
+func credentials(ref string, secrets []corev1.Secret) ([]Credential, error) {
 	var all []Keyed
 	var errs []error
 	for i := range secrets {

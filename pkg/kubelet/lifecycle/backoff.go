@@ -10,8 +10,8 @@ import (
 // Delays between restarts of a crashing container: 10 s doubling to 5 min
 // (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy).
 const (
-	BackOffInitial = 10 * time.Second
-	BackOffMax     = 5 * time.Minute
+	backOffInitial = 10 * time.Second
+	backOffMax     = 5 * time.Minute
 )
 
 // BackOff is the restart history of one container.
@@ -39,7 +39,7 @@ func (b BackOff) Until(finished, now time.Time, limit time.Duration) time.Time {
 // Restarted returns the history after a restart at now of a container that ended at finished. The first restart is free.
 func (b BackOff) Restarted(finished, now time.Time, limit time.Duration) BackOff {
 	if b.Delay == 0 || b.outlived(finished, limit) {
-		return BackOff{Delay: min(BackOffInitial, longest(limit)), Updated: now}
+		return BackOff{Delay: min(backOffInitial, longest(limit)), Updated: now}
 	}
 	return BackOff{Delay: min(2*b.Delay, longest(limit)), Updated: now}
 }
@@ -51,7 +51,7 @@ func (b BackOff) outlived(finished time.Time, limit time.Duration) bool {
 
 func longest(limit time.Duration) time.Duration {
 	if limit <= 0 {
-		return BackOffMax
+		return backOffMax
 	}
 	return limit
 }

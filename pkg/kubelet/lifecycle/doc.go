@@ -51,8 +51,8 @@ func Hash(c *corev1.Container) string {
 	return strconv.FormatUint(uint64(h.Sum32()), 16)
 }
 
-// Restarts tells whether a container that ended with that exit code is to be started again.
-func Restarts(pod *corev1.Pod, c *corev1.Container, exit int32) bool {
+// restarts tells whether a container that ended with that exit code is to be started again.
+func restarts(pod *corev1.Pod, c *corev1.Container, exit int32) bool {
 	policy := string(pod.Spec.RestartPolicy)
 	if c.RestartPolicy != nil {
 		policy = string(*c.RestartPolicy)
@@ -70,8 +70,8 @@ func Restarts(pod *corev1.Pod, c *corev1.Container, exit int32) bool {
 	return true
 }
 
-// Started tells whether a running container has started up: its startup probe succeeded and its postStart hook ended.
-func Started(f Facts, c *corev1.Container, s *runtime.Container) bool {
+// hasStarted tells whether a running container has started up: its startup probe succeeded and its postStart hook ended.
+func hasStarted(f Facts, c *corev1.Container, s *runtime.Container) bool {
 	if s == nil || s.State != runtime.StateRunning {
 		return false
 	}

@@ -52,16 +52,16 @@ type Kill struct {
 	// Message is the text of the Killing event, empty for the usual one.
 	Message string
 	// Reason is why.
-	Reason KillReason
+	Reason killReason
 }
 
-// KillReason chooses the grace period of a killed container.
-type KillReason int
+// killReason chooses the grace period of a killed container.
+type killReason int
 
 // The reasons to end a single container.
 const (
-	KillUnknown KillReason = iota
-	KillChanged
+	killUnknown killReason = iota
+	killChanged
 	KillLiveness
 	KillStartup
 	KillResize
@@ -144,14 +144,14 @@ func anyLeft(f Facts) bool {
 		c := &f.Pod.Spec.Containers[i]
 		exit, ended := past(f, c.Name)
 		begun = begun || ended
-		left = left || !ended || Restarts(f.Pod, c, exit)
+		left = left || !ended || restarts(f.Pod, c, exit)
 	}
 	if begun || !left {
 		return left
 	}
 	for i := range f.Pod.Spec.InitContainers {
 		c := &f.Pod.Spec.InitContainers[i]
-		if exit, ended := past(f, c.Name); ended && exit != 0 && !Restarts(f.Pod, c, exit) {
+		if exit, ended := past(f, c.Name); ended && exit != 0 && !restarts(f.Pod, c, exit) {
 			return false
 		}
 	}
@@ -233,7 +233,7 @@ func (p *planner) start(c *corev1.Container, k runtime.Kind) {
 	p.plan.Start = append(p.plan.Start, Start{Container: c, Attempt: p.attempt(c.Name), Kind: k})
 }
 
-func (p *planner) kill(c *corev1.Container, s *runtime.Container, why KillReason, message string) {
+func (p *planner) kill(c *corev1.Container, s *runtime.Container, why killReason, message string) {
 	p.plan.Kill = append(p.plan.Kill, Kill{Container: c, Status: s, Reason: why, Message: message})
 }
 
@@ -269,7 +269,7 @@ func (p *planner) initContainers() (done, failed bool) {
 		case s.State == runtime.StateExited && s.ExitCode == 0:
 			continue
 		case s.State == runtime.StateExited:
-			if !Restarts(p.Pod, c, s.ExitCode) {
+			if !restarts(p.Pod, c, s.ExitCode) {
 				return false, true
 			}
 			p.start(c, runtime.Init)
@@ -280,7 +280,7 @@ func (p *planner) initContainers() (done, failed bool) {
 			}
 			return false, false
 		}
-		p.kill(c, s, KillUnknown, "")
+		p.kill(c, s, killUnknown, "")
 		if restartsAfterKill(p.Pod, c) {
 			p.start(c, runtime.Init)
 		}
@@ -311,19 +311,19 @@ func (p *planner) sidecar(c *corev1.Container, s *runtime.Container) bool {
 			p.start(c, runtime.Init)
 			return false
 		}
-		return Started(p.Facts, c, s)
+		return hasStarted(p.Facts, c, s)
 	}
-	p.kill(c, s, KillUnknown, "")
+	p.kill(c, s, killUnknown, "")
 	p.start(c, runtime.Init)
 	return false
 }
 
 // unhealthy tells why a running container must be replaced, 0 if it need not.
-func (p *planner) unhealthy(c *corev1.Container, s *runtime.Container) (KillReason, string) {
+func (p *planner) unhealthy(c *corev1.Container, s *runtime.Container) (killReason, string) {
 	probes := p.Probes[s.ID.String()]
 	switch {
 	case s.Hash != "" && s.Hash != Hash(c):
-		return KillChanged, fmt.Sprintf("Container %s definition changed", c.Name)
+		return killChanged, fmt.Sprintf("Container %s definition changed", c.Name)
 	case probes.Liveness == runtime.ProbeFailure:
 		return KillLiveness, fmt.Sprintf("Container %s failed liveness probe", c.Name)
 	case probes.Startup == runtime.ProbeFailure:
@@ -341,12 +341,12 @@ func (p *planner) regular() (keep bool) {
 		s := p.Runtime.Container(c.Name)
 		switch {
 		case s == nil:
-			if exit, ended := past(p.Facts, c.Name); !ended || Restarts(p.Pod, c, exit) {
+			if exit, ended := past(p.Facts, c.Name); !ended || restarts(p.Pod, c, exit) {
 				keep = true
 				p.start(c, runtime.Regular)
 			}
 		case s.State == runtime.StateExited:
-			if Restarts(p.Pod, c, s.ExitCode) {
+			if restarts(p.Pod, c, s.ExitCode) {
 				keep = true
 				p.start(c, runtime.Regular)
 			}
@@ -356,7 +356,7 @@ func (p *planner) regular() (keep bool) {
 				keep = true
 				continue
 			}
-			restart := why == KillChanged || why == KillResize || restartsAfterKill(p.Pod, c)
+			restart := why == killChanged || why == KillResize || restartsAfterKill(p.Pod, c)
 			if restart {
 				keep = true
 				if why != KillResize {
@@ -370,10 +370,10 @@ func (p *planner) regular() (keep bool) {
 			p.start(c, runtime.Regular)
 		case restartsAfterKill(p.Pod, c):
 			keep = true
-			p.kill(c, s, KillUnknown, fmt.Sprintf("Container is in %q state, try killing it before restart", s.State))
+			p.kill(c, s, killUnknown, fmt.Sprintf("Container is in %q state, try killing it before restart", s.State))
 			p.start(c, runtime.Regular)
 		default:
-			p.kill(c, s, KillUnknown, "")
+			p.kill(c, s, killUnknown, "")
 		}
 	}
 	return keep || len(p.plan.Kill) > 0
@@ -381,5 +381,5 @@ func (p *planner) regular() (keep bool) {
 
 // restartsAfterKill tells whether a container comes back that is killed for its probe or its unknown state: it ends with a failure.
 func restartsAfterKill(pod *corev1.Pod, c *corev1.Container) bool {
-	return Restarts(pod, c, exitKilled)
+	return restarts(pod, c, exitKilled)
 }

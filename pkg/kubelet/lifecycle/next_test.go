@@ -207,7 +207,7 @@ func TestRestartRules(t *testing.T) {
 		Action:    corev1.ContainerRestartRuleActionRestart,
 		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}}}}}
 	p := pod("Always a")
-	if !Restarts(p, c, 42) || Restarts(p, c, 1) {
+	if !restarts(p, c, 42) || restarts(p, c, 1) {
 		t.Error("the container's own rules must win over the pod's policy")
 	}
 }
@@ -232,10 +232,10 @@ func TestBackOff(t *testing.T) {
 	if until := b.Until(at.Add(24*time.Hour), at.Add(24*time.Hour), 0); !until.IsZero() {
 		t.Errorf("a container that ran well for a day waits %v after its end", until.Sub(at.Add(24*time.Hour)))
 	}
-	if until := b.Until(at.Add(24*time.Hour), at, 0); !until.Equal(b.Updated.Add(BackOffMax)) {
+	if until := b.Until(at.Add(24*time.Hour), at, 0); !until.Equal(b.Updated.Add(backOffMax)) {
 		t.Errorf("a container that ended before the clock was put back waits %v after its restart", until.Sub(b.Updated))
 	}
-	if b = b.Restarted(at.Add(11*time.Minute), at.Add(11*time.Minute), 0); b.Delay != BackOffInitial {
+	if b = b.Restarted(at.Add(11*time.Minute), at.Add(11*time.Minute), 0); b.Delay != backOffInitial {
 		t.Errorf("after running well the delay is %v", b.Delay)
 	}
 	if b = (BackOff{}).Restarted(at, at, time.Second); b.Delay != time.Second {

@@ -6,9 +6,9 @@ import (
 	"bonsai/api/podspec"
 )
 
-// Phase computes the pod's phase from its container statuses. terminal tells that the pod has ended for good: no container
+// podPhase computes the pod's phase from its container statuses. terminal tells that the pod has ended for good: no container
 // runs and none will.
-func Phase(pod *corev1.Pod, inits, regulars []corev1.ContainerStatus, terminal, static bool) corev1.PodPhase {
+func podPhase(pod *corev1.Pod, inits, regulars []corev1.ContainerStatus, terminal, static bool) corev1.PodPhase {
 	pendingInit, failedInit := countInits(pod, inits)
 	if failedInit > 0 {
 		return corev1.PodFailed
@@ -63,7 +63,7 @@ func stoppedPhase(pod *corev1.Pod, regulars []corev1.ContainerStatus, succeeded 
 				end = s.LastTerminationState.Terminated // it waits: for its restart, or for ever
 			}
 		}
-		if end == nil || formerLife(pod, end) || Restarts(pod, c, end.ExitCode) {
+		if end == nil || formerLife(pod, end) || restarts(pod, c, end.ExitCode) {
 			return corev1.PodRunning
 		}
 	}
@@ -98,7 +98,7 @@ func countInits(pod *corev1.Pod, inits []corev1.ContainerStatus) (pending, faile
 			pending++
 		case s.State.Terminated != nil && s.State.Terminated.ExitCode == 0:
 		case t != nil && t.ExitCode != 0:
-			if !formerLife(pod, t) && !Restarts(pod, c, t.ExitCode) {
+			if !formerLife(pod, t) && !restarts(pod, c, t.ExitCode) {
 				failed++
 			}
 			pending++

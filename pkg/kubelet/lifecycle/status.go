@@ -60,7 +60,7 @@ func Status(f Facts, r Report) corev1.PodStatus {
 	case r.Failed && !f.Runtime.Running():
 		st.Phase = corev1.PodFailed
 	default:
-		st.Phase = Phase(f.Pod, st.InitContainerStatuses, st.ContainerStatuses, r.Ended, r.Static)
+		st.Phase = podPhase(f.Pod, st.InitContainerStatuses, st.ContainerStatuses, r.Ended, r.Static)
 	}
 	if len(RestartsAll(f)) > 0 && !r.Ended && !r.Failed && (st.Phase == corev1.PodFailed || st.Phase == corev1.PodSucceeded) {
 		st.Phase = corev1.PodRunning // those that have ended for good begin again too
@@ -133,7 +133,7 @@ func initialised(f Facts) bool {
 	for i := range f.Pod.Spec.InitContainers {
 		c := &f.Pod.Spec.InitContainers[i]
 		s := f.Runtime.Container(c.Name)
-		if s == nil || (podspec.IsSidecar(c) && !Started(f, c, s)) || (!podspec.IsSidecar(c) && (s.State != runtime.StateExited || s.ExitCode != 0)) {
+		if s == nil || (podspec.IsSidecar(c) && !hasStarted(f, c, s)) || (!podspec.IsSidecar(c) && (s.State != runtime.StateExited || s.ExitCode != 0)) {
 			return false
 		}
 	}
@@ -170,7 +170,7 @@ func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k 
 		has := running(f, c, cs)
 		st.Resources = &has
 		st.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(cs.StartedAt)}
-		started = Started(f, c, cs)
+		started = hasStarted(f, c, cs)
 		st.Ready = k != runtime.Ephemeral && started && (c.ReadinessProbe == nil || f.Probes[cs.ID.String()].Readiness == runtime.ProbeSuccess)
 		if k == runtime.Init && !podspec.IsSidecar(c) {
 			st.Ready = false
@@ -234,7 +234,7 @@ func comesBack(f Facts, c *corev1.Container, cs *runtime.Container, k runtime.Ki
 	case k == runtime.Init && !podspec.IsSidecar(c) && cs.ExitCode == 0:
 		return false
 	}
-	return Restarts(f.Pod, c, cs.ExitCode)
+	return restarts(f.Pod, c, cs.ExitCode)
 }
 
 // forgotten is the status of a container that the runtime does not know: never made yet, or removed.

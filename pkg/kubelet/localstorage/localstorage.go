@@ -35,14 +35,14 @@ func Sum(parts ...map[string]runtime.DiskUse) (sum runtime.DiskUse) {
 	return sum
 }
 
-// Limited tells whether the pod has a limit that its usage could exceed. Critical pods are never evicted; an emptyDir in memory
+// isLimited tells whether the pod has a limit that its usage could exceed. Critical pods are never evicted; an emptyDir in memory
 // cannot grow beyond its size.
-func Limited(pod *corev1.Pod) bool {
+func isLimited(pod *corev1.Pod) bool {
 	if runtime.Critical(pod) {
 		return false
 	}
 	for _, v := range pod.Spec.Volumes {
-		if OnDisk(&v) && v.EmptyDir.SizeLimit != nil && v.EmptyDir.SizeLimit.Sign() > 0 {
+		if onDisk(&v) && v.EmptyDir.SizeLimit != nil && v.EmptyDir.SizeLimit.Sign() > 0 {
 			return true
 		}
 	}
@@ -50,8 +50,8 @@ func Limited(pod *corev1.Pod) bool {
 	return limited
 }
 
-// OnDisk tells whether v is an emptyDir on the node's disk.
-func OnDisk(v *corev1.Volume) bool {
+// onDisk tells whether v is an emptyDir on the node's disk.
+func onDisk(v *corev1.Volume) bool {
 	return v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumDefault
 }
 
@@ -70,15 +70,15 @@ const (
 // grace is what containers get that use too much: they fill the disk meanwhile.
 const grace = time.Second
 
-// Exceeded is why the pod must go, nil if it is within its limits. They are looked at in this order: each emptyDir's sizeLimit, the
+// exceeded is why the pod must go, nil if it is within its limits. They are looked at in this order: each emptyDir's sizeLimit, the
 // pod's sum, each container's own.
-func Exceeded(pod *corev1.Pod, u Usage) *runtime.Ending {
-	if !Limited(pod) {
+func exceeded(pod *corev1.Pod, u Usage) *runtime.Ending {
+	if !isLimited(pod) {
 		return nil
 	}
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		if !OnDisk(v) {
+		if !onDisk(v) {
 			continue
 		}
 		if l := v.EmptyDir.SizeLimit; l != nil && l.Sign() > 0 && l.CmpInt64(u.Volumes[v.Name].Bytes) < 0 {
@@ -102,8 +102,8 @@ func excess(signal, message string) *runtime.Ending {
 	return &runtime.Ending{Reason: runtime.ReasonEvicted, Message: message, Signal: signal, Grace: grace}
 }
 
-// Logs is the size and the number of the files in a container's log directory.
-func Logs(dir string) (total runtime.DiskUse) {
+// podLogs is the size and the number of the files in a container's log directory.
+func podLogs(dir string) (total runtime.DiskUse) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return total

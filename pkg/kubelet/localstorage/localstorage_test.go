@@ -66,7 +66,7 @@ func TestExceeded(t *testing.T) {
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: c.volumes, Priority: &c.priority,
 			Containers: []corev1.Container{{Name: "a", Resources: limits(c.a)}, {Name: "b", Resources: limits(c.b)}}}}
-		got := Exceeded(pod, c.usage)
+		got := exceeded(pod, c.usage)
 		if got == nil {
 			got = &runtime.Ending{}
 		}
@@ -86,7 +86,7 @@ func TestTree(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	empty, err := Tree(t.Context(), dir)
+	empty, err := tree(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestTree(t *testing.T) {
 	if err := sparse.Truncate(1 << 40); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Tree(t.Context(), dir)
+	got, err := tree(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,10 +116,10 @@ func TestTree(t *testing.T) {
 	if n := got.Inodes - empty.Inodes; n != 3 { // the file, the link and the sparse one
 		t.Errorf("%d inodes", n)
 	}
-	if n, err := Tree(t.Context(), filepath.Join(dir, "gone")); n != (runtime.DiskUse{}) || err != nil {
+	if n, err := tree(t.Context(), filepath.Join(dir, "gone")); n != (runtime.DiskUse{}) || err != nil {
 		t.Errorf("a directory that is not there: %v, %v", n, err)
 	}
-	if n := Logs(outside); n != (runtime.DiskUse{Bytes: 1 << 20, Inodes: 1}) {
+	if n := podLogs(outside); n != (runtime.DiskUse{Bytes: 1 << 20, Inodes: 1}) {
 		t.Errorf("logs: %v", n)
 	}
 }
@@ -149,7 +149,7 @@ func TestDeepTree(t *testing.T) { // not parallel: it looks at what the process 
 	}
 	var before, after goruntime.MemStats
 	goruntime.ReadMemStats(&before)
-	got, err := Tree(t.Context(), dir)
+	got, err := tree(t.Context(), dir)
 	goruntime.ReadMemStats(&after)
 	if want := int64(files*depth + 1); err != nil || got.Inodes != want {
 		t.Errorf("%d inodes, want %d: %v", got.Inodes, want, err)

@@ -12,9 +12,9 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Tree is what the files below dir take on the disk: blocks and inodes, each file once however many names it has, without following links or
+// tree is what the files below dir take on the disk: blocks and inodes, each file once however many names it has, without following links or
 // going into what is mounted there. Files that go meanwhile count nothing; a directory that is not there is empty.
-func Tree(ctx context.Context, dir string) (runtime.DiskUse, error) {
+func tree(ctx context.Context, dir string) (runtime.DiskUse, error) {
 	root, err := filetree.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return runtime.DiskUse{}, nil

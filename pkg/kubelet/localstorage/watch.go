@@ -78,12 +78,12 @@ func pause(took time.Duration) time.Duration { return min(max(period, rest*took)
 
 // measure looks at the pods with limits once.
 func (w *Watcher) measure(ctx context.Context) error {
-	limited := slices.DeleteFunc(slices.Clone(w.cfg.Pods()), func(p *corev1.Pod) bool { return !Limited(p) })
+	limited := slices.DeleteFunc(slices.Clone(w.cfg.Pods()), func(p *corev1.Pod) bool { return !isLimited(p) })
 	if len(limited) == 0 {
 		return nil
 	}
 	return w.Each(ctx, limited, func(p *corev1.Pod, u Usage) {
-		if why := Exceeded(p, u); why != nil {
+		if why := exceeded(p, u); why != nil {
 			w.cfg.Exceeded(p.UID, *why)
 		}
 	})
@@ -125,14 +125,14 @@ func (w *Watcher) usage(ctx context.Context, pod *corev1.Pod, rt *runtime.PodSta
 	u := Usage{Layers: map[string]runtime.DiskUse{}, Logs: map[string]runtime.DiskUse{}, Volumes: map[string]runtime.DiskUse{}}
 	logs := w.cfg.LogDir(pod)
 	for c := range runtime.Containers(pod) {
-		u.Logs[c.Name] = Logs(filepath.Join(logs, c.Name))
+		u.Logs[c.Name] = podLogs(filepath.Join(logs, c.Name))
 		if x := rt.Container(c.Name); x != nil {
 			u.Layers[c.Name] = layers[x.ID.ID]
 		}
 	}
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		if !OnDisk(v) {
+		if !onDisk(v) {
 			continue
 		}
 		dir, err := w.cfg.EmptyDir(pod, v.Name)
@@ -140,7 +140,7 @@ func (w *Watcher) usage(ctx context.Context, pod *corev1.Pod, rt *runtime.PodSta
 			return u, err
 		}
 		begun := time.Now()
-		if u.Volumes[v.Name], err = Tree(ctx, dir); err != nil {
+		if u.Volumes[v.Name], err = tree(ctx, dir); err != nil {
 			return u, err
 		}
 		w.cfg.Measured(time.Since(begun))

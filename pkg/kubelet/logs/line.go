@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Line is one record of a log file: a line of output, or a part of a long one.
-type Line struct {
+// logLine is one record of a log file: a line of output, or a part of a long one.
+type logLine struct {
 	Time time.Time
 	// Stream is "stdout" or "stderr".
 	Stream string
@@ -22,31 +22,31 @@ type Line struct {
 	Content []byte
 }
 
-// MaxRecord bounds the length of a record. Runtimes split output at 16 KiB, so that a longer one is no log.
-const MaxRecord = 1 << 20
+// maxRecord bounds the length of a record. Runtimes split output at 16 KiB, so that a longer one is no log.
+const maxRecord = 1 << 20
 
 var errRecord = errors.New("not a CRI log record")
 
-// Parse reads one record with or without its newline: "<RFC 3339 time> <stream> <tags> <content>". Content refers to record.
-func Parse(record []byte) (Line, error) {
+// parse reads one record with or without its newline: "<RFC 3339 time> <stream> <tags> <content>". Content refers to record.
+func parse(record []byte) (logLine, error) {
 	record = bytes.TrimSuffix(record, []byte("\n"))
 	stamp, rest, ok := bytes.Cut(record, []byte(" "))
 	if !ok {
-		return Line{}, fmt.Errorf("%w: no timestamp", errRecord)
+		return logLine{}, fmt.Errorf("%w: no timestamp", errRecord)
 	}
 	at, err := time.Parse(time.RFC3339Nano, string(stamp))
 	if err != nil {
-		return Line{}, fmt.Errorf("%w: %w", errRecord, err)
+		return logLine{}, fmt.Errorf("%w: %w", errRecord, err)
 	}
 	stream, rest, ok := bytes.Cut(rest, []byte(" "))
 	if s := string(stream); !ok || s != "stdout" && s != "stderr" {
-		return Line{}, fmt.Errorf("%w: unexpected stream type %q", errRecord, stream)
+		return logLine{}, fmt.Errorf("%w: unexpected stream type %q", errRecord, stream)
 	}
 	tags, content, ok := bytes.Cut(rest, []byte(" "))
 	if !ok {
-		return Line{}, fmt.Errorf("%w: no tags", errRecord)
+		return logLine{}, fmt.Errorf("%w: no tags", errRecord)
 	}
-	l := Line{Time: at, Stream: string(stream)}
+	l := logLine{Time: at, Stream: string(stream)}
 	first, _, _ := bytes.Cut(tags, []byte(":"))
 	switch string(first) {
 	case "P":
@@ -55,7 +55,7 @@ func Parse(record []byte) (Line, error) {
 	case "F":
 		l.Content = append(content[:len(content):len(content)], '\n')
 	default:
-		return Line{}, fmt.Errorf("%w: unexpected tag %q", errRecord, first)
+		return logLine{}, fmt.Errorf("%w: unexpected tag %q", errRecord, first)
 	}
 	return l, nil
 }

@@ -368,7 +368,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, record []byte) {
 		before := bytes.Clone(record)
-		l, err := Parse(record)
+		l, err := parse(record)
 		if !bytes.Equal(before, record) {
 			t.Fatal("the record was changed")
 		}

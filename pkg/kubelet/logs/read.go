@@ -202,8 +202,8 @@ func (r *reader) flush() error {
 		}
 		rest = rest[end+1:]
 	}
-	if len(rest) > MaxRecord {
-		return fmt.Errorf("log file %q: %w: longer than %d bytes", r.path, errRecord, MaxRecord)
+	if len(rest) > maxRecord {
+		return fmt.Errorf("log file %q: %w: longer than %d bytes", r.path, errRecord, maxRecord)
 	}
 	r.buf = append(r.buf[:0], rest...)
 	return nil
@@ -251,7 +251,7 @@ type writer struct {
 }
 
 func (w *writer) record(record []byte) error {
-	l, err := Parse(record)
+	l, err := parse(record)
 	if err != nil {
 		return nil // a broken record hides no others
 	}

@@ -9,14 +9,14 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Record is the state of everything a pod has in the runtime, by id.
-type Record map[string]runtime.State
+// record is the state of everything a pod has in the runtime, by id.
+type record map[string]runtime.State
 
-// Records takes what matters of a list.
-func Records(pods []*runtime.PodStatus) map[types.UID]Record {
-	out := make(map[types.UID]Record, len(pods))
+// records takes what matters of a list.
+func records(pods []*runtime.PodStatus) map[types.UID]record {
+	out := make(map[types.UID]record, len(pods))
 	for _, p := range pods {
-		r := Record{}
+		r := record{}
 		for _, s := range p.Sandboxes {
 			r[s.ID] = runtime.StateExited
 			if s.Ready {
@@ -31,8 +31,8 @@ func Records(pods []*runtime.PodStatus) map[types.UID]Record {
 	return out
 }
 
-// Diff names the pods that differ between two lists, sorted: something appeared, vanished or changed its state.
-func Diff(before, after map[types.UID]Record) []types.UID {
+// diff names the pods that differ between two lists, sorted: something appeared, vanished or changed its state.
+func diff(before, after map[types.UID]record) []types.UID {
 	changed := map[types.UID]bool{}
 	for uid, a := range after {
 		if !maps.Equal(before[uid], a) {

@@ -18,9 +18,9 @@ import (
 
 func TestDiff(t *testing.T) {
 	t.Parallel()
-	before := map[types.UID]Record{"same": {"a": "running"}, "changed": {"a": "running"}, "gone": {"a": "exited"}}
-	after := map[types.UID]Record{"same": {"a": "running"}, "changed": {"a": "exited"}, "new": {"s": "running"}}
-	if got := Diff(before, after); !reflect.DeepEqual(got, []types.UID{"changed", "gone", "new"}) {
+	before := map[types.UID]record{"same": {"a": "running"}, "changed": {"a": "running"}, "gone": {"a": "exited"}}
+	after := map[types.UID]record{"same": {"a": "running"}, "changed": {"a": "exited"}, "new": {"s": "running"}}
+	if got := diff(before, after); !reflect.DeepEqual(got, []types.UID{"changed", "gone", "new"}) {
 		t.Errorf("got %v", got)
 	}
 }

@@ -39,7 +39,7 @@ type Config struct {
 type Generator struct {
 	cfg    Config
 	events atomic.Bool
-	last   map[types.UID]Record
+	last   map[types.UID]record
 	// broken tells that the events broke off: what they would have told in the meantime is looked for at once.
 	broken notify.Signal
 	// relisted is the time of the last good relist, in nanoseconds.
@@ -119,8 +119,8 @@ func (g *Generator) relist(ctx context.Context, h Handler) {
 		return
 	}
 	g.relisted.Store(time.Now().UnixNano())
-	now := Records(pods)
-	for _, uid := range Diff(g.last, now) {
+	now := records(pods)
+	for _, uid := range diff(g.last, now) {
 		h.Changed(uid)
 	}
 	g.last = now

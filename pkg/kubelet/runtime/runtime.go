@@ -33,11 +33,9 @@ const (
 
 // Annotations on pods that say where a pod comes from.
 const (
-	AnnotationConfigSource    = "kubernetes.io/config.source"
-	AnnotationConfigMirror    = "kubernetes.io/config.mirror"
-	AnnotationConfigHash      = "kubernetes.io/config.hash"
-	AnnotationConfigSeen      = "kubernetes.io/config.seen"
-	AnnotationConfigFirstSeen = "kubernetes.io/config.firstSeen"
+	AnnotationConfigSource = "kubernetes.io/config.source"
+	AnnotationConfigMirror = "kubernetes.io/config.mirror"
+	AnnotationConfigHash   = "kubernetes.io/config.hash"
 )
 
 // Values of AnnotationConfigSource.

@@ -24,18 +24,18 @@ func Periods(total, critical time.Duration) []Period {
 	return []Period{{0, total - critical}, {runtime.SystemCriticalPriority, critical}}
 }
 
-// Group is pods that end together.
-type Group struct {
+// group is pods that end together.
+type group struct {
 	Period
 	Pods []*corev1.Pod
 }
 
-// Groups parts pods, the lowest priorities first. Those below all periods belong to the lowest one; groups without pods are left out.
-func Groups(periods []Period, pods []*corev1.Pod) []Group {
+// groupPods parts pods, the lowest priorities first. Those below all periods belong to the lowest one; groups without pods are left out.
+func groupPods(periods []Period, pods []*corev1.Pod) []group {
 	if len(periods) == 0 {
 		return nil
 	}
-	groups := make([]Group, len(periods))
+	groups := make([]group, len(periods))
 	for i, p := range sorted(periods) {
 		groups[i].Period = p
 	}
@@ -50,7 +50,7 @@ func Groups(periods []Period, pods []*corev1.Pod) []Group {
 		}
 		groups[i].Pods = append(groups[i].Pods, pod)
 	}
-	return slices.DeleteFunc(groups, func(g Group) bool { return len(g.Pods) == 0 })
+	return slices.DeleteFunc(groups, func(g group) bool { return len(g.Pods) == 0 })
 }
 
 func sorted(periods []Period) []Period {
@@ -59,8 +59,8 @@ func sorted(periods []Period) []Period {
 	return out
 }
 
-// Grace is what a pod gets: its own grace period, but no more than the group's.
-func Grace(p Period, pod *corev1.Pod) time.Duration {
+// graceOf is what a pod gets: its own grace period, but no more than the group's.
+func graceOf(p Period, pod *corev1.Pod) time.Duration {
 	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
 		return min(p.Grace, runtime.Seconds(*s))
 	}

@@ -146,9 +146,9 @@ func (m *Manager) demand(ctx context.Context, machine Machine) error {
 func (m *Manager) endAll(ctx context.Context) {
 	m.cfg.Log.Info("the node is shutting down, its pods are ended")
 	m.cfg.Began(time.Now())
-	for _, g := range Groups(m.cfg.Periods, m.cfg.Pods()) {
+	for _, g := range groupPods(m.cfg.Periods, m.cfg.Pods()) {
 		for _, pod := range g.Pods {
-			m.cfg.End(pod.UID, runtime.Ending{Reason: reasonTerminated, Message: messageTerminated, Grace: Grace(g.Period, pod)})
+			m.cfg.End(pod.UID, runtime.Ending{Reason: reasonTerminated, Message: messageTerminated, Grace: graceOf(g.Period, pod)})
 		}
 		m.await(ctx, g)
 	}
@@ -158,7 +158,7 @@ func (m *Manager) endAll(ctx context.Context) {
 // look is how often it is looked whether pods have ended.
 const look = 100 * time.Millisecond
 
-func (m *Manager) await(ctx context.Context, g Group) {
+func (m *Manager) await(ctx context.Context, g group) {
 	tick, over := time.NewTicker(look), time.NewTimer(g.Grace)
 	defer tick.Stop()
 	defer over.Stop()

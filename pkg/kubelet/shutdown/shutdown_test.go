@@ -31,9 +31,9 @@ func TestGroups(t *testing.T) {
 	pods := []*corev1.Pod{pod("critical", runtime.SystemCriticalPriority, 30), pod("b", 99999, 30), pod("d", 500, 30), pod("e", 1000, 30), pod("below", -5, 30)}
 	show := func(periods []Period) string {
 		var out []string
-		for _, g := range Groups(periods, pods) {
+		for _, g := range groupPods(periods, pods) {
 			for _, p := range g.Pods {
-				out = append(out, fmt.Sprint(p.UID, " ", Grace(g.Period, p)))
+				out = append(out, fmt.Sprint(p.UID, " ", graceOf(g.Period, p)))
 			}
 		}
 		return strings.Join(out, ", ")
@@ -44,10 +44,10 @@ func TestGroups(t *testing.T) {
 	if got, want := show(Periods(30*time.Second, 10*time.Second)), "b 20s, d 20s, e 20s, below 20s, critical 10s"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got := Grace(byPriority[1], pod("forever", 10000, math.MaxInt64)); got != 180*time.Second {
+	if got := graceOf(byPriority[1], pod("forever", 10000, math.MaxInt64)); got != 180*time.Second {
 		t.Errorf("who asks for more than there is gets %s", got)
 	}
-	if Periods(0, 0) != nil || Groups(nil, pods) != nil || longest(byPriority) != 370*time.Second {
+	if Periods(0, 0) != nil || groupPods(nil, pods) != nil || longest(byPriority) != 370*time.Second {
 		t.Error("without periods, or their sum:", longest(byPriority))
 	}
 }

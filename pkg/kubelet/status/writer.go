@@ -300,7 +300,7 @@ func (w *Writer) written(uid types.UID, e *entry, got *corev1.Pod) {
 }
 
 func (w *Writer) patch(ctx context.Context, object *corev1.Pod, want *corev1.PodStatus) (*corev1.Pod, error) {
-	body, err := Patch(object, want)
+	body, err := newPatch(object, want)
 	if err != nil {
 		return nil, err
 	}
@@ -377,8 +377,8 @@ func differs(want, have *corev1.PodStatus) bool {
 	return err1 != nil || err2 != nil || string(a) != string(b)
 }
 
-// Patch is the strategic merge patch that turns the object's status into the wanted one, bound to the object's uid.
-func Patch(object *corev1.Pod, want *corev1.PodStatus) ([]byte, error) {
+// newPatch is the strategic merge patch that turns the object's status into the wanted one, bound to the object's uid.
+func newPatch(object *corev1.Pod, want *corev1.PodStatus) ([]byte, error) {
 	before, err := json.Marshal(corev1.Pod{Status: object.Status})
 	if err != nil {
 		return nil, fmt.Errorf("encode the old status: %w", err)

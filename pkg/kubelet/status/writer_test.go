@@ -30,7 +30,7 @@ func object() *corev1.Pod {
 
 func TestPatchKeepsOthersConditions(t *testing.T) {
 	t.Parallel()
-	b, err := Patch(object(), &corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
+	b, err := newPatch(object(), &corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 		{Type: corev1.PodReady, Status: "True"}, {Type: "gate", Status: "False"}}})
 	if err != nil {
 		t.Fatal(err)

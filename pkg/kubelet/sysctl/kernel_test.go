@@ -27,7 +27,7 @@ func TestCheckKernel(t *testing.T) {
 		t.Error(err)
 	}
 	for name := range expected {
-		if err := check(name); !errors.Is(err, ErrKernel) || !strings.Contains(err.Error(), "invalid kernel flag: "+name+", expected value: ") || !strings.Contains(err.Error(), "actual value: 7") {
+		if err := check(name); !errors.Is(err, errKernel) || !strings.Contains(err.Error(), "invalid kernel flag: "+name+", expected value: ") || !strings.Contains(err.Error(), "actual value: 7") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

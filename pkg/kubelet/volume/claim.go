@@ -12,7 +12,7 @@ import (
 
 // spec finds what a volume of the pod stands for, and holds it for the pod.
 func (m *Manager) spec(ctx context.Context, w *pass, v *corev1.Volume) (Spec, error) {
-	if !IsClaim(v) {
+	if !isClaim(v) {
 		return Spec{Volume: v}, nil
 	}
 	w.mu.Lock()

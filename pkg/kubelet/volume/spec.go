@@ -46,5 +46,5 @@ type Claims interface {
 	Resolve(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (Spec, error)
 }
 
-// IsClaim tells whether a volume is a claim's, named or made for the pod.
-func IsClaim(v *corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }
+// isClaim tells whether a volume is a claim's, named or made for the pod.
+func isClaim(v *corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }

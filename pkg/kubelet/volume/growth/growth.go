@@ -70,7 +70,7 @@ func (g *Grower) Grow(ctx context.Context, r volume.Request, e volume.Expander) 
 			return fmt.Errorf("read how large the volume is: %w", err)
 		}
 	}
-	to, due := Due(claim, pv, g.size(claim, pv))
+	to, due := isDue(claim, pv, g.size(claim, pv))
 	if !due {
 		return nil
 	}
@@ -78,7 +78,7 @@ func (g *Grower) Grow(ctx context.Context, r volume.Request, e volume.Expander) 
 		g.event(r, corev1.EventTypeWarning, reasonFailed, "MountVolume.NodeExpandVolume failed: requested read-only file system")
 		return nil
 	}
-	claim, err := g.tell(ctx, claim, Begun(claim, to))
+	claim, err := g.tell(ctx, claim, begun(claim, to))
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (g *Grower) Grow(ctx context.Context, r volume.Request, e volume.Expander) 
 	g.mu.Lock()
 	g.sizes[pv.Name] = got
 	g.mu.Unlock()
-	if _, err := g.tell(ctx, claim, Finished(claim, got)); err != nil {
+	if _, err := g.tell(ctx, claim, finished(claim, got)); err != nil {
 		return err
 	}
 	g.event(r, corev1.EventTypeNormal, reasonDone, fmt.Sprintf("MountVolume.NodeExpandVolume succeeded for volume %q %s", pv.Name, g.cfg.Node))
@@ -128,7 +128,7 @@ func (g *Grower) failed(ctx context.Context, r volume.Request, claim *corev1.Per
 	if !known { // it may have been done all the same, and is tried again
 		return err
 	}
-	if _, told := g.tell(ctx, claim, Failed(claim, to, why, metav1.NewTime(g.cfg.Now()))); told != nil {
+	if _, told := g.tell(ctx, claim, failed(claim, to, why, metav1.NewTime(g.cfg.Now()))); told != nil {
 		return told
 	}
 	if why.Infeasible {

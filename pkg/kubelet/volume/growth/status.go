@@ -16,9 +16,9 @@ import (
 
 const storage = corev1.ResourceStorage
 
-// Due tells whether a volume that is so large on this node is to grow, and to what size. What the driver can never do is left alone until the claim asks
+// isDue tells whether a volume that is so large on this node is to grow, and to what size. What the driver can never do is left alone until the claim asks
 // for something else, whereupon the resizer sets its status anew.
-func Due(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, has resource.Quantity) (to resource.Quantity, due bool) {
+func isDue(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, has resource.Quantity) (to resource.Quantity, due bool) {
 	to = pv.Spec.Capacity[storage]
 	return to, to.Cmp(has) > 0 && claim.Status.AllocatedResourceStatuses[storage] != corev1.PersistentVolumeClaimNodeResizeInfeasible
 }
@@ -28,8 +28,8 @@ func grown(claim *corev1.PersistentVolumeClaim, to resource.Quantity) bool {
 	return to.Cmp(claim.Status.Capacity[storage]) <= 0
 }
 
-// Begun is the claim when the node begins.
-func Begun(claim *corev1.PersistentVolumeClaim, to resource.Quantity) *corev1.PersistentVolumeClaim {
+// begun is the claim when the node begins.
+func begun(claim *corev1.PersistentVolumeClaim, to resource.Quantity) *corev1.PersistentVolumeClaim {
 	if grown(claim, to) {
 		return claim
 	}
@@ -45,8 +45,8 @@ func setStatus(claim *corev1.PersistentVolumeClaim, s corev1.ClaimResourceStatus
 	claim.Status.AllocatedResourceStatuses[storage] = s
 }
 
-// Finished is the claim when the volume has got its new size.
-func Finished(claim *corev1.PersistentVolumeClaim, size resource.Quantity) *corev1.PersistentVolumeClaim {
+// finished is the claim when the volume has got its new size.
+func finished(claim *corev1.PersistentVolumeClaim, size resource.Quantity) *corev1.PersistentVolumeClaim {
 	if grown(claim, size) {
 		return claim
 	}
@@ -60,8 +60,8 @@ func Finished(claim *corev1.PersistentVolumeClaim, size resource.Quantity) *core
 	return out
 }
 
-// Failed is the claim when the driver has refused.
-func Failed(claim *corev1.PersistentVolumeClaim, to resource.Quantity, why *volume.ExpandError, now metav1.Time) *corev1.PersistentVolumeClaim {
+// failed is the claim when the driver has refused.
+func failed(claim *corev1.PersistentVolumeClaim, to resource.Quantity, why *volume.ExpandError, now metav1.Time) *corev1.PersistentVolumeClaim {
 	if grown(claim, to) {
 		return claim
 	}
