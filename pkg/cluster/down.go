@@ -18,6 +18,7 @@ import (
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/snapshot"
 )
 
 // Down stops the cluster in dataDir and removes all it made: processes, namespaces, links, routes, packet rules, loop devices, cgroups,
@@ -103,7 +104,7 @@ func isLeftData(dir string) bool {
 	}
 	l := plan.Layout(dir)
 	var known []string
-	for _, path := range []string{l.Config(), l.Config() + host.NewSuffix, l.CloudConfig(), l.PKI(""), filepath.Dir(l.Kubeconfig("")), l.At("etcd"), l.At("nodes"), filepath.Dir(l.Log("")), l.Run(), l.Snapshots(), l.At(restoring), l.At(restored)} {
+	for _, path := range []string{l.Config(), l.Config() + host.NewSuffix, l.CloudConfig(), l.PKI(""), filepath.Dir(l.Kubeconfig("")), l.At("etcd"), l.At("nodes"), filepath.Dir(l.Log("")), l.Run(), l.Snapshots(), l.At(snapshot.Restoring), l.At(snapshot.Restored)} {
 		known = append(known, filepath.Base(path))
 	}
 	telling := false

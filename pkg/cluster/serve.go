@@ -16,6 +16,7 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/snapshot"
 )
 
 // serveAgain is how often the steps that follow a start are tried again where they fail.
@@ -34,7 +35,7 @@ func Serve(ctx context.Context, home Home, c plan.Config, self string, patience 
 	if running(ctx, c) {
 		return fmt.Errorf("the cluster in %s runs already, in another process (bonsai stop --name %s)", c.DataDir, c.Name)
 	}
-	if err := finishRestoration(c.DataDir); err != nil {
+	if err := snapshot.Finish(c.DataDir); err != nil {
 		return err
 	}
 	p := progress{out: out, began: time.Now()}

@@ -9,6 +9,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan/plantest"
+	"bonsai/pkg/cluster/snapshot"
 )
 
 // TestUnitIn: the unit is found on v2, and on v1 in systemd's own hierarchy alone.
@@ -40,7 +41,7 @@ func TestRestoreServed(t *testing.T) {
 	if err := save(c); err != nil {
 		t.Fatal(err)
 	}
-	if err := copySaved(t.Context(), c.DataDir, c.Layout().Snapshot("clean")); err != nil {
+	if err := snapshot.Copy(t.Context(), c.DataDir, c.Layout().Snapshot("clean")); err != nil {
 		t.Fatal(err)
 	}
 	restore := func() error {

@@ -10,6 +10,7 @@ import (
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan/plantest"
+	"bonsai/pkg/cluster/snapshot"
 )
 
 // TestSnapshot: a snapshot has what makes the cluster, and a restoration puts exactly that in place: what was written later is gone,
@@ -47,7 +48,7 @@ func TestSnapshot(t *testing.T) {
 	if err := os.Chmod(c.Layout().At("nodes/n1/lib/local-path"), os.ModeSticky|0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := copySaved(t.Context(), c.DataDir, c.Layout().Snapshot("clean")); err != nil {
+	if err := snapshot.Copy(t.Context(), c.DataDir, c.Layout().Snapshot("clean")); err != nil {
 		t.Fatal(err)
 	}
 	inode := func(path string) uint64 {
@@ -76,10 +77,10 @@ func TestSnapshot(t *testing.T) {
 	if err := os.RemoveAll(c.Layout().At("pki")); err != nil {
 		t.Fatal(err)
 	}
-	if err := copyWhole(t.Context(), c.Layout().Snapshot("clean"), c.DataDir); err != nil {
+	if err := snapshot.Restore(t.Context(), c.Layout().Snapshot("clean"), c.DataDir); err != nil {
 		t.Fatal(err)
 	}
-	if err := finishRestoration(c.DataDir); err != nil {
+	if err := snapshot.Finish(c.DataDir); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range state {
@@ -109,12 +110,12 @@ func TestSnapshot(t *testing.T) {
 // what was not yet whole is nobody's state.
 func TestRestorationBrokenOff(t *testing.T) {
 	t.Parallel()
-	for done := range len(saved) + 1 {
+	for done := range len(snapshot.Parts) + 1 {
 		c := plantest.Config(t)
 		content := func(at string) string {
 			t.Helper()
 			var found []string
-			for _, part := range saved {
+			for _, part := range snapshot.Parts {
 				err := filepath.WalkDir(filepath.Join(at, part), func(path string, d os.DirEntry, err error) error {
 					if err != nil || d.IsDir() {
 						return host.IgnoreMissing(err)
@@ -142,27 +143,27 @@ func TestRestorationBrokenOff(t *testing.T) {
 		write("now", "cluster.json", "pki/ca.crt", "pki/other", "kubeconfig/admin.conf", "etcd/wal", "etcd/other", "nodes/n1/x")
 		now, then := content(c.DataDir), content(c.Layout().Snapshot("clean"))
 		write("half", "restoring/cluster.json", "restoring/etcd/half") // of an earlier one
-		if err := finishRestoration(c.DataDir); err != nil || content(c.DataDir) != now {
+		if err := snapshot.Finish(c.DataDir); err != nil || content(c.DataDir) != now {
 			t.Fatalf("what was not whole was put in place: %v\n%s", err, content(c.DataDir))
 		}
-		if err := copyWhole(t.Context(), c.Layout().Snapshot("clean"), c.DataDir); err != nil {
+		if err := snapshot.Restore(t.Context(), c.Layout().Snapshot("clean"), c.DataDir); err != nil {
 			t.Fatal(err)
 		}
-		for i, part := range saved[:done] { // killed in the last of them
+		for i, part := range snapshot.Parts[:done] { // killed in the last of them
 			if err := os.RemoveAll(c.Layout().At(part)); err != nil {
 				t.Fatal(err)
 			}
 			if i == done-1 && part != "cluster.json" {
 				break
 			}
-			if err := os.Rename(c.Layout().At(restored, part), c.Layout().At(part)); err != nil {
+			if err := os.Rename(c.Layout().At(snapshot.Restored, part), c.Layout().At(part)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := finishRestoration(c.DataDir); err != nil || content(c.DataDir) != then {
+		if err := snapshot.Finish(c.DataDir); err != nil || content(c.DataDir) != then {
 			t.Errorf("killed after %d parts: %v\n%s\nwant\n%s", done, err, content(c.DataDir), then)
 		}
-		for _, name := range []string{restoring, restored} {
+		for _, name := range []string{snapshot.Restoring, snapshot.Restored} {
 			if err := host.StatError(c.Layout().At(name)); !os.IsNotExist(err) {
 				t.Errorf("%s is left: %v", name, err)
 			}
@@ -179,7 +180,7 @@ func TestSavesThatWereKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := removePartial(c.Layout().Snapshots()); err != nil {
+	if err := snapshot.RemovePartial(c.Layout().Snapshots()); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(c.Layout().Snapshots()); err != nil || len(left) != 1 || left[0].Name() != "clean" {

@@ -24,6 +24,7 @@ import (
 	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/snapshot"
 	"bonsai/pkg/cluster/supervise"
 )
 
@@ -46,7 +47,7 @@ func Up(ctx context.Context, home Home, c plan.Config, self string, out io.Write
 		return c, false, err
 	}
 	defer lock.Close()
-	if err := finishRestoration(c.DataDir); err != nil {
+	if err := snapshot.Finish(c.DataDir); err != nil {
 		return c, false, err
 	}
 	if paused(c) {

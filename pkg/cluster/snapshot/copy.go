@@ -1,0 +1,127 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"bonsai/pkg/cluster/host"
+)
+
+// Parts are the parts of the data directory that a snapshot has: all but logs, what runs, and snapshots.
+var Parts = [...]string{"cluster.json", "pki", "kubeconfig", "etcd", "nodes"}
+
+// A restoration copies a snapshot to the directory restoring below the data directory, and renames that to restored
+// when all of it is there.
+// From then on the cluster's state is what restored has and, of parts that it has not any more, what is in place
+// (finishRestoration).
+const (
+	Restoring = "restoring"
+	Restored  = "restored"
+)
+
+// PartialSuffix is the suffix of a snapshot that is being saved. No snapshot's name has a dot.
+const PartialSuffix = ".partial"
+
+// RemovePartial removes what killed saves left in the directory of snapshots. No save goes on meanwhile: whoever
+// saves holds the machine's lock.
+func RemovePartial(snapshots string) error {
+	entries, err := os.ReadDir(snapshots)
+	errs := []error{host.IgnoreMissing(err)}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), PartialSuffix) {
+			errs = append(errs, os.RemoveAll(filepath.Join(snapshots, e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Restore makes Restored below dir from a snapshot, whole or not at all, with all parts that a snapshot may have.
+func Restore(ctx context.Context, from, dir string) error {
+	next := filepath.Join(dir, Restoring)
+	if err := errors.Join(os.RemoveAll(next), Copy(ctx, from, next)); err != nil {
+		return err
+	}
+	for _, part := range Parts[1:] { // directories, which a cluster that was never started lacks
+		if err := os.MkdirAll(filepath.Join(next, part), 0o700); err != nil {
+			return err
+		}
+	}
+	return os.Rename(next, filepath.Join(dir, Restored))
+}
+
+// Finish puts in place what is in Restored below dir, if there is one. It may be broken off at any moment and begun
+// again.
+func Finish(dir string) error {
+	next := filepath.Join(dir, Restored)
+	if err := host.StatError(next); err != nil {
+		return host.IgnoreMissing(err)
+	}
+	for _, part := range Parts {
+		own, other := filepath.Join(dir, part), filepath.Join(next, part)
+		err := os.Rename(other, own)
+		if errors.Is(err, os.ErrExist) { // a directory
+			err = errors.Join(os.RemoveAll(own), os.Rename(other, own))
+		}
+		if host.IgnoreMissing(err) != nil { // what is missing is in its place
+			return fmt.Errorf("finish the restoration of a snapshot: %w", err)
+		}
+	}
+	return os.RemoveAll(next)
+}
+
+// linked are directories whose files are never written again once a cluster has been started anew: containerd names
+// blobs by their content, and writes only in the layers of containers that it makes later. So their files are shared
+// by hard links and not copied.
+var linked = regexp.MustCompile(`/lib/containerd/(io\.containerd\.content\.v1\.content/blobs|io\.containerd\.snapshotter\.v1\.[^/]+/snapshots)$`)
+
+// opened are the directories on the way to the linked ones.
+var opened = regexp.MustCompile(`^nodes(/[^/]+(/lib(/containerd(/io\.containerd\.(content|snapshotter)\.v1\.[^/]+)?)?)?)?$`)
+
+// Copy makes the directory to with the saved parts of from: owners, modes, extended attributes, holes and all.
+func Copy(ctx context.Context, from, to string) error {
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	for _, part := range Parts {
+		if err := host.StatError(filepath.Join(from, part)); errors.Is(err, os.ErrNotExist) {
+			continue // a cluster that was never started
+		}
+		if err := copyPart(ctx, from, to, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyPart(ctx context.Context, from, to, part string) error {
+	source, target := filepath.Join(from, part), filepath.Join(to, part)
+	how := []string{"-a", "--reflink=auto"}
+	if linked.MatchString(part) {
+		how = []string{"-a", "--link"}
+	}
+	if !opened.MatchString(part) {
+		return host.Run(ctx, "", "cp", append(how, "--no-target-directory", "--", source, target)...)
+	}
+	info, err := os.Stat(source)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(target, info.Mode().Perm()); err != nil { // these are root's, and have no attributes
+		return err
+	}
+	entries, err := os.ReadDir(source)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := copyPart(ctx, from, to, filepath.Join(part, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
