@@ -45,9 +45,13 @@ func (h *half) Read(p []byte) (int, error) {
 func TestHalfBodiesOfManyAccounts(t *testing.T) {
 	t.Parallel()
 	host := start(t, func(c *assemble.Config) { c.Parts.Authorizer = everybody{} })
-	client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true,
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	post := func(ctx context.Context, user string, body io.Reader) (int, error) {
+	// Everybody has connections of their own: the server may close those of the attackers.
+	newClient := func() *http.Client {
+		return &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true,
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	}
+	attackers, others := newClient(), newClient()
+	post := func(ctx context.Context, client *http.Client, user string, body io.Reader) (int, error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, host+maps, body)
 		if err != nil {
 			return 0, err
@@ -71,19 +75,20 @@ func TestHalfBodiesOfManyAccounts(t *testing.T) {
 	for i := range namespaces * each {
 		attack.Go(func() {
 			for ctx.Err() == nil { // one that was ended comes again at once
-				_, _ = post(ctx, fmt.Sprintf("system:serviceaccount:team%d:a%d", i%namespaces, i),
+				_, _ = post(ctx, attackers, fmt.Sprintf("system:serviceaccount:team%d:a%d", i%namespaces, i),
 					&half{ctx: ctx, sent: &sent})
 			}
 		})
 	}
 	for limit := time.Now().Add(30 * time.Second); sent.Load() < namespaces*each && time.Now().Before(limit); {
-		if code, err := post(ctx, "alice", strings.NewReader(`{}`)); err != nil || code == http.StatusTooManyRequests {
+		if code, err := post(ctx, others, "alice", strings.NewReader(`{}`)); err != nil ||
+			code == http.StatusTooManyRequests {
 			t.Fatalf("while the half bodies come: %d, %v", code, err)
 		}
 	}
 	for i := range 20 {
 		began := time.Now()
-		code, err := post(ctx, "alice", strings.NewReader(fmt.Sprintf(`{"metadata":{"name":"m%d"}}`, i)))
+		code, err := post(ctx, others, "alice", strings.NewReader(fmt.Sprintf(`{"metadata":{"name":"m%d"}}`, i)))
 		// under a second on a machine with nothing else to do
 		if took := time.Since(began); err != nil || code != http.StatusCreated || took > 10*time.Second {
 			t.Errorf("alice's write: %d, %v, %v", code, err, took)
