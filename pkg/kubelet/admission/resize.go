@@ -226,7 +226,7 @@ func (a *Admitter) retry(why Trigger) []types.UID {
 
 // byTurn orders pods by whose resize is decided first.
 func byTurn(x, y *place) int {
-	return cmp.Or(-cmp.Compare(priorityOf(x.pod), priorityOf(y.pod)), cmp.Compare(rank(x.pod), rank(y.pod)), cmp.Compare(x.since(), y.since()), byAge(x, y))
+	return cmp.Or(-cmp.Compare(runtime.Priority(x.pod), runtime.Priority(y.pod)), cmp.Compare(rank(x.pod), rank(y.pod)), cmp.Compare(x.since(), y.since()), byAge(x, y))
 }
 
 // since is when the pod's resize was refused, as refusals are counted; 0: it is not.
@@ -235,13 +235,6 @@ func (p *place) since() uint64 {
 		return 0
 	}
 	return p.pending.since
-}
-
-func priorityOf(pod *corev1.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
 }
 
 // rank is the place of a pod's class in the order of retries.

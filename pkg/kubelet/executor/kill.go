@@ -76,9 +76,7 @@ func (e *Executor) preStop(ctx context.Context, pod *corev1.Pod, cs *runtime.Con
 		return
 	}
 	if err := e.hook(ctx, pod, c, cs.ID.ID, c.Lifecycle.PreStop); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
-		e.cfg.Log.Info("preStop hook failed", "pod", fullName(pod), "container", c.Name, "err", err)
+		e.cfg.Log.Info("preStop hook failed", "pod", runtime.FullName(pod), "container", c.Name, "err", err)
 		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
 	}
 }
-
-func fullName(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }

@@ -128,7 +128,7 @@ func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, at
 		}
 		return err
 	}
-	e.cfg.Log.Debug("pod sandbox made", "pod", fullName(pod), "sandbox", id)
+	e.cfg.Log.Debug("pod sandbox made", "pod", runtime.FullName(pod), "sandbox", id)
 	trace.Step(ctx, e.cfg.Log, pod, "kubelet.sandbox", begun, time.Now())
 	return mountErr
 }

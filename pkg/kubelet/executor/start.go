@@ -46,7 +46,7 @@ func (e *Executor) start(ctx context.Context, f lifecycle.Facts, p *Pod, s lifec
 	if ctx.Err() != nil || !errors.As(err, &se) {
 		return err
 	}
-	e.cfg.Log.Info("container not started", "pod", fullName(f.Pod), "container", name, "reason", se.reason, "err", se.err)
+	e.cfg.Log.Info("container not started", "pod", runtime.FullName(f.Pod), "container", name, "reason", se.reason, "err", se.err)
 	e.cfg.Metrics.StartedContainer(s.Kind, se.reason)
 	past.reason = lifecycle.Reason{Reason: se.reason, Message: se.Error()}
 	if se.until.IsZero() {
@@ -101,7 +101,7 @@ func (e *Executor) tryStart(ctx context.Context, f lifecycle.Facts, p *Pod, s li
 	e.cfg.Events.Container(pod, c.Name, corev1.EventTypeNormal, "Started", "Container started")
 	log := logs.Container{Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Name: c.Name, ID: id, Attempt: s.Attempt}
 	if err := e.cfg.Logs.Link(log); err != nil {
-		e.cfg.Log.Warn("a container's log has no link", "pod", fullName(pod), "container", c.Name, "err", err)
+		e.cfg.Log.Warn("a container's log has no link", "pod", runtime.FullName(pod), "container", c.Name, "err", err)
 	}
 	trace.Step(ctx, e.cfg.Log, pod, "kubelet.start", begun, time.Now())
 	return e.postStart(ctx, f, c, id)
@@ -117,7 +117,7 @@ func (e *Executor) postStart(ctx context.Context, f lifecycle.Facts, c *corev1.C
 		return nil
 	}
 	e.cfg.Events.Container(f.Pod, c.Name, corev1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed")
-	e.cfg.Log.Info("postStart hook failed", "pod", fullName(f.Pod), "container", c.Name, "err", err)
+	e.cfg.Log.Info("postStart hook failed", "pod", runtime.FullName(f.Pod), "container", c.Name, "err", err)
 	if kerr := e.cfg.Runtime.StopContainer(ctx, id, podGrace(f.Pod)); kerr != nil {
 		return kerr
 	}

@@ -26,8 +26,8 @@ type Client interface {
 func (m *Manager) UpdateMirror(mirror *corev1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mirrors[fullName(mirror)] = mirror
-	if static := m.staticLocked(fullName(mirror)); static != nil && m.mirrorLocked(static) != nil {
+	m.mirrors[runtime.FullName(mirror)] = mirror
+	if static := m.staticLocked(runtime.FullName(mirror)); static != nil && m.mirrorLocked(static) != nil {
 		m.cfg.Status.Observe(static.UID, mirror)
 		return
 	}
@@ -38,7 +38,7 @@ func (m *Manager) UpdateMirror(mirror *corev1.Pod) {
 func (m *Manager) RemoveMirror(mirror *corev1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	name := fullName(mirror)
+	name := runtime.FullName(mirror)
 	if known := m.mirrors[name]; known != nil && known.UID == mirror.UID {
 		delete(m.mirrors, name)
 	}
@@ -52,7 +52,7 @@ func (m *Manager) RemoveMirror(mirror *corev1.Pod) {
 // staticLocked returns the static pod of that full name, nil if there is none.
 func (m *Manager) staticLocked(name string) (found *corev1.Pod) {
 	for _, p := range m.pods {
-		if runtime.IsStatic(p) && fullName(p) == name {
+		if runtime.IsStatic(p) && runtime.FullName(p) == name {
 			found = p
 		}
 	}
@@ -61,7 +61,7 @@ func (m *Manager) staticLocked(name string) (found *corev1.Pod) {
 
 // mirrorLocked returns the mirror that shows this static pod, nil if there is none.
 func (m *Manager) mirrorLocked(pod *corev1.Pod) *corev1.Pod {
-	mirror := m.mirrors[fullName(pod)]
+	mirror := m.mirrors[runtime.FullName(pod)]
 	if mirror == nil || !runtime.IsStatic(pod) || m.outlived[mirror.UID] || !matches(mirror, pod) {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (m *Manager) syncMirrors(ctx context.Context, node Node) {
 	static := map[string]*corev1.Pod{}
 	for _, p := range m.pods {
 		if runtime.IsStatic(p) {
-			static[fullName(p)] = p
+			static[runtime.FullName(p)] = p
 		}
 	}
 	mirrors, outlived := maps.Clone(m.mirrors), maps.Clone(m.outlived)

@@ -154,5 +154,3 @@ func (m *Manager) Pod(namespace, name string) (*corev1.Pod, bool) {
 	}
 	return m.Shown(found), true
 }
-
-func fullName(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }

@@ -85,7 +85,7 @@ func (w *Workers) addLocked(pod *corev1.Pod, removed bool) {
 	x := &worker{all: w, pod: pod, found: removed, told: time.Now(), wake: notify.New(), log: w.log.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID)}
 	w.workers[pod.UID] = x
 	if runtime.IsStatic(pod) {
-		n := fullName(pod)
+		n := runtime.FullName(pod)
 		w.names[n] = append(w.names[n], pod.UID)
 	}
 	x.set(pod, removed) // before the start: the first step must see it
@@ -174,7 +174,7 @@ func (w *Workers) Active(pods []*corev1.Pod) []*corev1.Pod {
 func (w *Workers) turn(pod *corev1.Pod) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	q := w.names[fullName(pod)]
+	q := w.names[runtime.FullName(pod)]
 	return !runtime.IsStatic(pod) || len(q) == 0 || q[0] == pod.UID
 }
 
@@ -182,7 +182,7 @@ func (w *Workers) turn(pod *corev1.Pod) bool {
 func (w *Workers) release(pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := fullName(pod)
+	n := runtime.FullName(pod)
 	q := w.names[n]
 	for i, uid := range q {
 		if uid == pod.UID {
@@ -214,7 +214,6 @@ func (w *Workers) drop(x *worker) {
 	}
 }
 
-func fullName(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
 // leastGrace is the shortest grace period: containers are always asked before they are killed.
 const leastGrace = time.Second

@@ -19,7 +19,15 @@ type Ending struct {
 	Grace time.Duration
 }
 
-// Critical tells whether a pod is never evicted: one of the node's own, and those of the system's priority classes.
+// Critical reports whether a pod is never evicted: static pods, and pods of the system's priority classes.
 func Critical(pod *corev1.Pod) bool {
-	return IsStatic(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= SystemCriticalPriority
+	return IsStatic(pod) || Priority(pod) >= SystemCriticalPriority
+}
+
+// Priority returns a pod's priority, 0 if it has none.
+func Priority(pod *corev1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
 }

@@ -64,7 +64,10 @@ func IsMirror(pod *corev1.Pod) bool {
 	return ok
 }
 
-// IsStatic tells whether a pod comes from a source of the node.
+// FullName returns "namespace/name". Two static pods with one full name share a mirror pod.
+func FullName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+// IsStatic reports whether a pod comes from a source of the node.
 func IsStatic(pod *corev1.Pod) bool {
 	s, ok := pod.Annotations[AnnotationConfigSource]
 	return ok && s != SourceAPI && !IsMirror(pod)

@@ -40,10 +40,7 @@ func groupPods(periods []Period, pods []*corev1.Pod) []group {
 		groups[i].Period = p
 	}
 	for _, pod := range pods {
-		var priority int32
-		if pod.Spec.Priority != nil {
-			priority = *pod.Spec.Priority
-		}
+		priority := runtime.Priority(pod)
 		i := len(groups) - 1
 		for i > 0 && groups[i].Priority > priority {
 			i--

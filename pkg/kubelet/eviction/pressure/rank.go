@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"bonsai/pkg/kubelet/runtime"
 )
 
 // Use is what something has of each resource that may run short: bytes of memory and disk, inodes, processes.
@@ -35,7 +37,7 @@ func Rank(candidates []Candidate, t Threshold) []Candidate {
 		list[i] = ranked{c, c.Use[name] - requested(c.Pod, name)}
 	}
 	slices.SortStableFunc(list, func(a, b ranked) int {
-		return cmp.Or(first(a.above > 0, b.above > 0), cmp.Compare(priority(a.Pod), priority(b.Pod)), cmp.Compare(b.above, a.above))
+		return cmp.Or(first(a.above > 0, b.above > 0), cmp.Compare(runtime.Priority(a.Pod), runtime.Priority(b.Pod)), cmp.Compare(b.above, a.above))
 	})
 	out := make([]Candidate, len(list))
 	for i := range list {
@@ -52,13 +54,6 @@ func first(a, b bool) int {
 		return -1
 	}
 	return 1
-}
-
-func priority(pod *corev1.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
 }
 
 // requested is what a pod asks for; of what cannot be requested it is 0, and every pod uses more.
