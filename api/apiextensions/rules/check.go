@@ -140,20 +140,20 @@ func (c *checking) schema(s *structural.Schema, path *field.Path, at place) {
 	s.EachProperty(func(name string, below *structural.Schema) {
 		c.schema(below, path.Child("properties").Key(name), inside)
 	})
-	if below := s.Entry(); below != nil {
+	if below := s.Items(); below != nil {
 		in := at.times(s.MaxItems())
-		if in.lost == nil && s.XListType() != "map" {
+		if in.lost == nil && s.ListType() != "map" {
 			in.lost = path
 		}
 		c.schema(below, path.Child("items"), in)
 	}
-	if below := s.Values(); below != nil {
+	if below := s.AdditionalProperties(); below != nil {
 		c.schema(below, path.Child("additionalProperties"), at.times(s.MaxProperties()))
 	}
 }
 
 func (c *checking) rules(s *structural.Schema, path *field.Path, at place) {
-	scope, err := c.environments.scope(s, at.root || s.IsXEmbeddedResource())
+	scope, err := c.environments.scope(s.CEL(), at.root || s.Embedded())
 	if err != nil {
 		c.errors = append(c.errors,
 			field.InternalError(path,

@@ -232,10 +232,10 @@ func compileNode(e *environments, s *structural.Schema, isRoot bool) *node {
 	if s == nil || !s.HasRules() {
 		return nil
 	}
-	n := &node{schema: s, typed: s}
-	isResource := isRoot || s.IsXEmbeddedResource()
+	n := &node{schema: s, typed: s.CEL()}
+	isResource := isRoot || s.Embedded()
 	if isResource {
-		n.typed = s.WithTypeAndObjectMeta()
+		n.typed = s.CEL().WithTypeAndObjectMeta()
 	}
 	if len(s.Rules()) > 0 {
 		n.rules = compileRules(e, s, isResource)
@@ -248,15 +248,15 @@ func compileNode(e *environments, s *structural.Schema, isRoot bool) *node {
 			n.fields[name] = below
 		}
 	})
-	n.items = compileNode(e, s.Entry(), false)
-	n.additional = compileNode(e, s.Values(), false)
+	n.items = compileNode(e, s.Items(), false)
+	n.additional = compileNode(e, s.AdditionalProperties(), false)
 	return n
 }
 
 func compileRules(e *environments, s *structural.Schema, isResource bool) []compiled {
 	rules := s.Rules()
 	out := make([]compiled, len(rules))
-	scope, err := e.scope(s, isResource)
+	scope, err := e.scope(s.CEL(), isResource)
 	for i := range rules {
 		c := &out[i]
 		c.rule = &rules[i]

@@ -78,7 +78,7 @@ func child(s *structural.Schema, path *field.Path, text string) *field.Path {
 		if property := s.Property(name); property != nil {
 			path, s = path.Child(name), property
 		} else {
-			path, s = path.Key(name), s.Values()
+			path, s = path.Key(name), s.AdditionalProperties()
 		}
 	}
 	return path

@@ -5,23 +5,28 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// What CEL asks of a schema: common.Schema.
-var _ common.Schema = (*Schema)(nil)
+// celSchema is a Schema as CEL's library wants it. It is the same memory: a conversion costs nothing.
+type celSchema Schema
+
+var _ common.Schema = (*celSchema)(nil)
+
+// CEL returns s for CEL's library, which derives the types of values from it, and correlates values with old ones.
+func (s *Schema) CEL() common.Schema { return (*celSchema)(s) }
 
 // Type is the OpenAPI type, "" for any.
-func (s *Schema) Type() string { return s.kind }
+func (s *celSchema) Type() string { return s.kind }
 
-// Format is the OpenAPI format.
-func (s *Schema) Format() string { return s.bounds().format }
+// Format is the OpenAPI format, if it is one that values of the type can have.
+func (s *celSchema) Format() string { return s.bounds().format }
 
 // Items is the schema of a list's items; nil for none.
-func (s *Schema) Items() common.Schema { return orNil(s.items) }
+func (s *celSchema) Items() common.Schema { return orNil(s.items) }
 
 // Properties are the schemas of an object's fields.
-func (s *Schema) Properties() map[string]common.Schema { return s.properties }
+func (s *celSchema) Properties() map[string]common.Schema { return s.properties }
 
 // AdditionalProperties is what a map holds; nil for what is no map.
-func (s *Schema) AdditionalProperties() common.SchemaOrBool {
+func (s *celSchema) AdditionalProperties() common.SchemaOrBool {
 	if !s.additionalAllowed {
 		return nil
 	}
@@ -29,16 +34,16 @@ func (s *Schema) AdditionalProperties() common.SchemaOrBool {
 }
 
 // values are those of a map.
-type values struct{ s *Schema }
+type values struct{ s *celSchema }
 
 func (v values) Schema() common.Schema { return orNil(v.s.additional) }
 func (v values) Allows() bool          { return v.s.additionalAllowed }
 
 // Default is the default.
-func (s *Schema) Default() any { return s.fallback }
+func (s *celSchema) Default() any { return s.fallback }
 
 // Pattern is the regular expression of strings.
-func (s *Schema) Pattern() string {
+func (s *celSchema) Pattern() string {
 	if p := s.bounds().pattern; p != nil {
 		return p.String()
 	}
@@ -46,60 +51,45 @@ func (s *Schema) Pattern() string {
 }
 
 // The bounds of values, as in OpenAPI.
-func (s *Schema) Minimum() *float64        { return s.bounds().minimum }
-func (s *Schema) IsExclusiveMinimum() bool { return s.bounds().exclusiveMinimum }
-func (s *Schema) Maximum() *float64        { return s.bounds().maximum }
-func (s *Schema) IsExclusiveMaximum() bool { return s.bounds().exclusiveMaximum }
-func (s *Schema) MultipleOf() *float64     { return s.bounds().multipleOf }
-func (s *Schema) MinItems() *int64         { return s.bounds().minItems }
-func (s *Schema) MaxItems() *int64         { return s.bounds().maxItems }
-func (s *Schema) MinLength() *int64        { return s.bounds().minLength }
-func (s *Schema) MaxLength() *int64        { return s.bounds().maxLength }
-func (s *Schema) MinProperties() *int64    { return s.bounds().minProperties }
-func (s *Schema) MaxProperties() *int64    { return s.bounds().maxProperties }
-func (s *Schema) Required() []string       { return s.bounds().required }
-func (s *Schema) Enum() []any              { return s.bounds().enum }
-func (s *Schema) Nullable() bool           { return s.nullable }
-func (s *Schema) UniqueItems() bool        { return s.bounds().uniqueItems }
+func (s *celSchema) Minimum() *float64        { return s.bounds().minimum }
+func (s *celSchema) IsExclusiveMinimum() bool { return s.bounds().exclusiveMinimum }
+func (s *celSchema) Maximum() *float64        { return s.bounds().maximum }
+func (s *celSchema) IsExclusiveMaximum() bool { return s.bounds().exclusiveMaximum }
+func (s *celSchema) MultipleOf() *float64     { return s.bounds().multipleOf }
+func (s *celSchema) MinItems() *int64         { return s.bounds().minItems }
+func (s *celSchema) MaxItems() *int64         { return s.bounds().maxItems }
+func (s *celSchema) MinLength() *int64        { return s.bounds().minLength }
+func (s *celSchema) MaxLength() *int64        { return s.bounds().maxLength }
+func (s *celSchema) MinProperties() *int64    { return s.bounds().minProperties }
+func (s *celSchema) MaxProperties() *int64    { return s.bounds().maxProperties }
+func (s *celSchema) Required() []string       { return s.bounds().required }
+func (s *celSchema) Enum() []any              { return s.bounds().enum }
+func (s *celSchema) Nullable() bool           { return s.nullable }
+func (s *celSchema) UniqueItems() bool        { return s.bounds().uniqueItems }
 
 // AllOf, OneOf, AnyOf and Not are the schemas that a value must satisfy besides.
-func (s *Schema) AllOf() []common.Schema { return all(s.allOf) }
-func (s *Schema) OneOf() []common.Schema { return all(s.oneOf) }
-func (s *Schema) AnyOf() []common.Schema { return all(s.anyOf) }
-func (s *Schema) Not() common.Schema     { return orNil(s.not) }
+func (s *celSchema) AllOf() []common.Schema { return all(s.allOf) }
+func (s *celSchema) OneOf() []common.Schema { return all(s.oneOf) }
+func (s *celSchema) AnyOf() []common.Schema { return all(s.anyOf) }
+func (s *celSchema) Not() common.Schema     { return orNil(s.not) }
 
 // The x-kubernetes- extensions.
-func (s *Schema) IsXIntOrString() bool           { return s.intOrString }
-func (s *Schema) IsXEmbeddedResource() bool      { return s.embedded }
-func (s *Schema) IsXPreserveUnknownFields() bool { return s.keeps }
-func (s *Schema) XListType() string              { return s.listType }
-func (s *Schema) XListMapKeys() []string         { return s.listMapKeys }
-func (s *Schema) XMapType() string               { return s.mapType }
+func (s *celSchema) IsXIntOrString() bool           { return s.intOrString }
+func (s *celSchema) IsXEmbeddedResource() bool      { return s.embedded }
+func (s *celSchema) IsXPreserveUnknownFields() bool { return s.keeps }
+func (s *celSchema) XListType() string              { return s.listType }
+func (s *celSchema) XListMapKeys() []string         { return s.listMapKeys }
+func (s *celSchema) XMapType() string               { return s.mapType }
 
-// XValidations are the CEL rules as CEL's library knows them; Rules has all of them.
-func (s *Schema) XValidations() []common.ValidationRule { return s.rules }
+// XValidations are the CEL rules. Schema.Rules has all of their fields.
+func (s *celSchema) XValidations() []common.ValidationRule { return s.celRules }
 
-// Rules are the CEL rules of the value itself.
-func (s *Schema) Rules() apiextensionsv1.ValidationRules { return s.declared }
-
-// Entry is the schema of a list's items, and Values that of a map's values; nil for none.
-func (s *Schema) Entry() *Schema  { return s.items }
-func (s *Schema) Values() *Schema { return s.additional }
-
-// EachProperty visits the properties by name.
-func (s *Schema) EachProperty(visit func(name string, p *Schema)) {
-	for _, m := range s.members {
-		visit(m.name, m.schema)
-	}
-}
-
-// HasRules tells whether there is a rule for the value or for anything in it.
-func (s *Schema) HasRules() bool { return len(s.rules) > 0 || s.rulesBelow }
-
-// WithTypeAndObjectMeta adds what rules can always read of an object: apiVersion, kind and the name.
-func (s *Schema) WithTypeAndObjectMeta() common.Schema {
-	text := &Schema{kind: "string"}
-	if meta, ok := s.properties["metadata"].(*Schema); ok && s.isText("kind") && s.isText("apiVersion") && meta.isText("name") && meta.isText("generateName") {
+// WithTypeAndObjectMeta returns s with the fields that rules can read in every object: apiVersion, kind, and the names
+// in metadata.
+func (s *celSchema) WithTypeAndObjectMeta() common.Schema {
+	text := &celSchema{kind: "string"}
+	meta, ok := s.properties["metadata"].(*celSchema)
+	if ok && s.isText("kind") && s.isText("apiVersion") && meta.isText("name") && meta.isText("generateName") {
 		return s
 	}
 	out := *s
@@ -108,16 +98,17 @@ func (s *Schema) WithTypeAndObjectMeta() common.Schema {
 		out.properties[k] = v
 	}
 	out.properties["kind"], out.properties["apiVersion"] = text, text
-	out.properties["metadata"] = &Schema{kind: "object", properties: map[string]common.Schema{"name": text, "generateName": text}}
+	names := map[string]common.Schema{"name": text, "generateName": text}
+	out.properties["metadata"] = &celSchema{kind: "object", properties: names}
 	return &out
 }
 
-func (s *Schema) isText(name string) bool {
-	p, ok := s.properties[name].(*Schema)
+func (s *celSchema) isText(name string) bool {
+	p, ok := s.properties[name].(*celSchema)
 	return ok && p.kind == "string"
 }
 
-// rule is a rule as CEL's library knows it.
+// rule is a rule as CEL's library wants it.
 type rule struct {
 	r *apiextensionsv1.ValidationRule
 }
@@ -127,25 +118,26 @@ func (r rule) Message() string           { return r.r.Message }
 func (r rule) MessageExpression() string { return r.r.MessageExpression }
 func (r rule) FieldPath() string         { return r.r.FieldPath }
 
-// bounds are the limits, never nil.
-func (s *Schema) bounds() *limits {
+// bounds returns the limits, never nil.
+func (s *celSchema) bounds() *limits {
 	if s.limits == nil {
 		return &limits{}
 	}
 	return s.limits
 }
 
+// orNil returns s for CEL's library. A nil Schema is a nil interface.
 func orNil(s *Schema) common.Schema {
 	if s == nil {
 		return nil
 	}
-	return s
+	return s.CEL()
 }
 
 func all(in []*Schema) []common.Schema {
 	out := make([]common.Schema, len(in))
 	for i, s := range in {
-		out[i] = s
+		out[i] = s.CEL()
 	}
 	return out
 }

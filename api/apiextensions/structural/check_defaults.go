@@ -15,7 +15,7 @@ type ruleCheck func(s *Schema, root bool, path *field.Path, value any) field.Err
 func checkDefaults(p *props, path *field.Path, rules ruleCheck) field.ErrorList {
 	s, err := Compile(p)
 	if err != nil {
-		if errors.Is(err, ErrTooLarge) {
+		if errors.Is(err, errTooLarge) {
 			return field.ErrorList{field.Forbidden(path, err.Error())}
 		}
 		return field.ErrorList{field.Invalid(path, "", err.Error())}
@@ -29,7 +29,7 @@ func (s *Schema) checkDefaults(path *field.Path, root bool, rules ruleCheck) fie
 	if s.hasFallback {
 		errs = append(errs, s.checkDefault(path.Child("default"), root, rules)...)
 	}
-	if !s.defaultsBelow {
+	if !s.below.defaults {
 		return errs
 	}
 	for _, m := range s.members {
@@ -58,8 +58,8 @@ func (s *Schema) checkDefault(path *field.Path, root bool, rules ruleCheck) fiel
 	whole.embedded = s.embedded || root
 	errs := whole.walkEmbedded(s.fallback, path, coerceEmbedded(nil))
 	errs = append(errs, whole.walkEmbedded(s.fallback, path, validateEmbedded)...)
-	c := checker{path: path, anyIntOrString: true}
-	errs = append(errs, slices.Clip(c.value(s, s.fallback, nil, false, nil).errors)...)
+	c := validator{path: path, anyIntOrString: true}
+	errs = append(errs, slices.Clip(c.value(s, s.fallback, previous{}, nil).errors)...)
 	if len(errs) > 0 {
 		return errs
 	}

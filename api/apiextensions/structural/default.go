@@ -1,11 +1,12 @@
 package structural
 
-// HasDefaults tells whether SetDefaults ever changes an object.
-func (s *Schema) HasDefaults() bool { return s.defaultsBelow }
+// HasDefaults reports whether SetDefaults ever changes an object.
+func (s *Schema) HasDefaults() bool { return s.below.defaults }
 
-// SetDefaults fills in, in place, what v lacks and s has a default for, and replaces null where s does not allow it. It is idempotent.
+// SetDefaults sets the defaults of s in v, in place, where v has no value, or null and s does not allow it. It is
+// idempotent.
 func (s *Schema) SetDefaults(v any) {
-	if !s.defaultsBelow {
+	if !s.below.defaults {
 		return
 	}
 	switch v := v.(type) {

@@ -16,9 +16,12 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// walkEmbedded calls visit with the embedded resources in v, each with its path.
-func (s *Schema) walkEmbedded(v any, at *field.Path, visit func(obj map[string]any, at *field.Path) field.ErrorList) (errs field.ErrorList) {
-	if s == nil || !s.embedded && !s.embedsBelow {
+// visitEmbedded checks or changes one embedded resource.
+type visitEmbedded func(obj map[string]any, at *field.Path) field.ErrorList
+
+// walkEmbedded calls visit with the embedded resources in v and their paths.
+func (s *Schema) walkEmbedded(v any, at *field.Path, visit visitEmbedded) (errs field.ErrorList) {
+	if s == nil || !s.embedded && !s.below.embedded {
 		return nil
 	}
 	switch v := v.(type) {
@@ -26,7 +29,7 @@ func (s *Schema) walkEmbedded(v any, at *field.Path, visit func(obj map[string]a
 		if s.embedded {
 			errs = visit(v, at)
 		}
-		if !s.embedsBelow {
+		if !s.below.embedded {
 			return errs
 		}
 		for _, m := range s.members {
@@ -49,16 +52,16 @@ func (s *Schema) walkEmbedded(v any, at *field.Path, visit func(obj map[string]a
 	return errs
 }
 
-// CoerceEmbedded brings the metadata of embedded resources into its form, in place: unknown fields are dropped and their paths
-// returned, sorted. What is of another type is an error.
+// CoerceEmbedded drops unknown fields from the metadata of embedded resources, in place, and returns their sorted
+// paths. It returns an error for apiVersion, kind or metadata of another type.
 func (s *Schema) CoerceEmbedded(obj map[string]any) (unknown []string, errs field.ErrorList) {
 	errs = s.walkEmbedded(obj, nil, coerceEmbedded(&unknown))
 	slices.Sort(unknown)
 	return unknown, errs
 }
 
-// coerceEmbedded coerces one, and adds what it drops to unknown; with a nil unknown it leaves the object as it is.
-func coerceEmbedded(unknown *[]string) func(obj map[string]any, at *field.Path) field.ErrorList {
+// coerceEmbedded coerces one resource, and adds what it drops to unknown. If unknown is nil, it only checks.
+func coerceEmbedded(unknown *[]string) visitEmbedded {
 	return func(obj map[string]any, at *field.Path) field.ErrorList {
 		for _, name := range []string{"apiVersion", "kind"} {
 			if v, ok := obj[name]; ok {
@@ -87,7 +90,7 @@ func coerceEmbedded(unknown *[]string) func(obj map[string]any, at *field.Path) 
 	}
 }
 
-// coerceMeta reads metadata as an object's and writes it again.
+// coerceMeta decodes metadata as ObjectMeta and encodes it again, without the fields that ObjectMeta does not have.
 func coerceMeta(v any) (meta map[string]any, unknown []string, err error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -107,7 +110,8 @@ func coerceMeta(v any) (meta map[string]any, unknown []string, err error) {
 	return meta, unknown, err
 }
 
-// ValidateEmbedded checks what every object must have in embedded resources: apiVersion, kind and sound metadata.
+// ValidateEmbedded checks that embedded resources have what every object must have: apiVersion, kind and valid
+// metadata.
 func (s *Schema) ValidateEmbedded(obj map[string]any) field.ErrorList {
 	return s.walkEmbedded(obj, nil, validateEmbedded)
 }
@@ -127,9 +131,11 @@ func validateEmbedded(obj map[string]any, at *field.Path) field.ErrorList {
 		return append(errs, field.Invalid(at.Child("metadata"), given, err.Error()))
 	}
 	if meta.Name == "" {
-		meta.Name = "unnamed" // an embedded resource may be without
+		meta.Name = "unnamed" // an embedded resource may have no name
 	}
-	return append(errs, apivalidation.ValidateObjectMeta(&meta, meta.Namespace != "", path.ValidatePathSegmentName, at.Child("metadata"))...)
+	namespaced := meta.Namespace != ""
+	return append(errs,
+		apivalidation.ValidateObjectMeta(&meta, namespaced, path.ValidatePathSegmentName, at.Child("metadata"))...)
 }
 
 func validateAPIVersion(v any, at *field.Path) field.ErrorList {

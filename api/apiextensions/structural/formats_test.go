@@ -8,7 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// TestUnknownFormats: a real kube-apiserver v1.36.3 warns of the same.
+// TestUnknownFormats: a real kube-apiserver v1.36.3 warns about the same formats.
 func TestUnknownFormats(t *testing.T) {
 	t.Parallel()
 	choice := func(formats ...string) (out []apiextensionsv1.JSONSchemaProps) {

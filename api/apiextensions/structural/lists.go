@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateLists finds what stands twice in lists that are sets or maps (x-kubernetes-list-type).
+// ValidateLists returns the duplicates in lists that are sets or maps (x-kubernetes-list-type).
 func (s *Schema) ValidateLists(path *field.Path, v any) field.ErrorList {
-	if !s.uniqueBelow && !s.unique() {
+	if !s.below.unique && !s.unique() {
 		return nil
 	}
 	var errs field.ErrorList
@@ -21,7 +21,7 @@ func (s *Schema) ValidateLists(path *field.Path, v any) field.ErrorList {
 				errs = append(errs, m.schema.ValidateLists(path.Child(m.name), value)...)
 			}
 		}
-		if a := s.additional; a != nil && (a.unique() || a.uniqueBelow) {
+		if a := s.additional; a != nil && (a.unique() || a.below.unique) {
 			for _, name := range slices.Sorted(maps.Keys(v)) {
 				if _, ok := s.properties[name]; !ok {
 					errs = append(errs, a.ValidateLists(path.Key(name), v[name])...)
@@ -31,12 +31,12 @@ func (s *Schema) ValidateLists(path *field.Path, v any) field.ErrorList {
 	case []any:
 		switch s.listType {
 		case "set":
-			errs = twice(v, path, func(item any) any { return item })
+			errs = duplicates(v, path, func(item any) any { return item })
 		case "map":
 			if i := slices.IndexFunc(v, noObject); i >= 0 {
 				errs = field.ErrorList{field.Invalid(path.Index(i), v[i], "must be an object for an array of list-type map")}
 			} else {
-				errs = twice(v, path, s.keysOf)
+				errs = duplicates(v, path, s.keysOf)
 			}
 		}
 		if s.items != nil {
@@ -53,7 +53,7 @@ func noObject(item any) bool {
 	return !ok && item != nil
 }
 
-// keysOf are the fields by which a list that is a map tells its items apart; nil for what is no object.
+// keysOf returns the fields that identify an item of a list of type map; nil for an item that is no object.
 func (s *Schema) keysOf(item any) any {
 	obj, ok := item.(map[string]any)
 	if !ok {
@@ -68,8 +68,8 @@ func (s *Schema) keysOf(item any) any {
 	return keys
 }
 
-// twice tells of each item whose key stands before it, once for each key.
-func twice(list []any, path *field.Path, key func(any) any) field.ErrorList {
+// duplicates returns one error per key that several items have, at the second of them.
+func duplicates(list []any, path *field.Path, key func(any) any) field.ErrorList {
 	var errs field.ErrorList
 	seen := make(map[string]int, len(list))
 	for i, item := range list {
@@ -85,13 +85,13 @@ func twice(list []any, path *field.Path, key func(any) any) field.ErrorList {
 	return errs
 }
 
-// canonical is the same text for the same value.
+// canonical returns a text that is the same for equal values.
 func canonical(v any) string {
 	if text, ok := v.(string); ok {
 		return `"` + text
 	}
 	raw, err := json.Marshal(v)
-	if err != nil { // not of JSON: equal to nothing, as it cannot be stored
+	if err != nil { // no JSON: such a value cannot be stored
 		return ""
 	}
 	return string(raw)

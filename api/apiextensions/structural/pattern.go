@@ -2,7 +2,7 @@ package structural
 
 import "regexp/syntax"
 
-// patternSize is how many steps a regular expression has when it is compiled.
+// patternSize returns how many steps a regular expression has when it is compiled.
 func patternSize(pattern string) (int, error) {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

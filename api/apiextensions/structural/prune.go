@@ -5,24 +5,24 @@ import (
 	"strconv"
 )
 
-// Prune drops from an object, in place, what s does not know, and the nulls where s allows none and has no default. apiVersion,
-// kind and metadata stay, here and in embedded resources. It returns the paths of the unknown fields as clients are told them
-// ("spec.x[0].y"), sorted.
+// Prune drops from an object, in valuePath, the fields that s does not know, and nulls that s does not allow and has no
+// default for. apiVersion, kind and metadata stay, here and in embedded resources. It returns the sorted paths of the
+// unknown fields as clients see them: "spec.x[0].y".
 func (s *Schema) Prune(obj map[string]any) []string {
 	p := pruner{}
 	p.object(s, obj, true, s.keeps, nil)
-	if s.nullsBelow {
+	if s.below.nulls {
 		s.dropNulls(obj)
 	}
 	slices.Sort(p.unknown)
 	return p.unknown
 }
 
-// pruner gathers the paths of what it drops.
+// pruner gathers the paths of the fields that it drops.
 type pruner struct{ unknown []string }
 
-// value prunes v by s; a nil s knows nothing. keep: unknown fields of v stay, as where s says so itself.
-func (p *pruner) value(s *Schema, v any, keep bool, at *place) {
+// value prunes v by s; a nil s knows no fields. keep: unknown fields of v stay, as if s preserved them.
+func (p *pruner) value(s *Schema, v any, keep bool, at *valuePath) {
 	if s == nil {
 		s = &Schema{}
 	}
@@ -35,39 +35,39 @@ func (p *pruner) value(s *Schema, v any, keep bool, at *place) {
 			return
 		}
 		for i := range v {
-			at := place{parent: at, index: i, isIndex: true}
-			p.value(s.items, v[i], keep, &at) // a list keeps for its items
+			at := valuePath{parent: at, index: i, isIndex: true}
+			p.value(s.items, v[i], keep, &at) // keep holds for the items of a list
 		}
 	}
 }
 
-// object prunes obj by s; at its root, of the whole or of an embedded resource, apiVersion, kind and metadata stay. keep: unknown fields stay, but
-// what s says of the known ones holds.
-func (p *pruner) object(s *Schema, obj map[string]any, root, keep bool, at *place) {
+// object prunes obj by s. root: obj is an object or an embedded resource, whose apiVersion, kind and metadata stay.
+// keep: unknown fields of obj stay. Its known fields are pruned all the same.
+func (p *pruner) object(s *Schema, obj map[string]any, root, keep bool, at *valuePath) {
 	for name, v := range obj {
 		if root && (name == "apiVersion" || name == "kind" || name == "metadata") {
 			continue
 		}
-		if below, ok := s.properties[name]; ok {
+		if below := s.Property(name); below != nil {
 			if isComposed(v) {
-				at := place{parent: at, name: name}
-				p.value(below.(*Schema), v, false, &at)
+				at := valuePath{parent: at, name: name}
+				p.value(below, v, false, &at)
 			}
 			continue
 		}
 		switch {
 		case s.additional != nil:
 			if isComposed(v) {
-				at := place{parent: at, name: name}
+				at := valuePath{parent: at, name: name}
 				p.value(s.additional, v, false, &at)
 			}
-		case s.additionalAllowed: // of any kind, and with nothing in it that is known
+		case s.additionalAllowed: // any value, with no known fields
 			if isComposed(v) {
-				at := place{parent: at, name: name}
+				at := valuePath{parent: at, name: name}
 				p.value(nil, v, false, &at)
 			}
 		case !keep:
-			at := place{parent: at, name: name}
+			at := valuePath{parent: at, name: name}
 			p.unknown = append(p.unknown, at.String())
 			delete(obj, name)
 		}
@@ -82,7 +82,7 @@ func isComposed(v any) bool {
 	return false
 }
 
-// dropNulls drops the fields that are null where s neither allows it nor has a default.
+// dropNulls drops the fields that are null although s neither allows it nor has a default.
 func (s *Schema) dropNulls(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -92,12 +92,12 @@ func (s *Schema) dropNulls(v any) {
 			case below == nil:
 			case value == nil && !below.nullable && !below.hasFallback:
 				delete(v, name)
-			case below.nullsBelow:
+			case below.below.nulls:
 				below.dropNulls(value)
 			}
 		}
 	case []any:
-		if s.items != nil && s.items.nullsBelow {
+		if s.items != nil && s.items.below.nulls {
 			for _, item := range v {
 				s.items.dropNulls(item)
 			}
@@ -105,31 +105,32 @@ func (s *Schema) dropNulls(v any) {
 	}
 }
 
-// field is the schema of an object's field; nil for none.
+// field returns the schema of an object's field or of a map's value; nil for none.
 func (s *Schema) field(name string) *Schema {
-	if below, ok := s.properties[name]; ok {
-		return below.(*Schema)
+	if below := s.Property(name); below != nil {
+		return below
 	}
 	return s.additional
 }
 
-// place is a path to a value, kept on the stack until somebody wants to read it.
-type place struct {
-	parent  *place
+// valuePath is the path of a value. It lives on the stacks of walks, which rarely need it as text: field.Path would be
+// allocated for every value.
+type valuePath struct {
+	parent  *valuePath
 	name    string
 	index   int
 	isIndex bool
 }
 
-// String is "spec.list[0].name".
-func (p *place) String() string {
+// String returns the path in the form "spec.list[0].name".
+func (p *valuePath) String() string {
 	if p == nil {
 		return ""
 	}
 	return string(p.append(nil))
 }
 
-func (p *place) append(b []byte) []byte {
+func (p *valuePath) append(b []byte) []byte {
 	if p.parent != nil {
 		b = p.parent.append(b)
 	}
