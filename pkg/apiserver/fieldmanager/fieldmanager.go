@@ -19,12 +19,14 @@ import (
 // nothing when it returns this error.
 var errNeedsLibrary = errors.New("the write needs the library")
 
+// keepUnused is how long compiled schemas and field sets stay in memory after their last use. It outlasts the periods
+// of controllers and of the kubelet's status updates, so that kinds in use are compiled once.
+const keepUnused = 10 * time.Minute
+
 // Config configures a Manager.
 type Config struct {
 	// Scheme has the Go types of all kinds. Required.
 	Scheme *runtime.Scheme
-	// Keep is how long compiled schemas and field sets stay in memory after their last use; 0: ten minutes.
-	Keep time.Duration
 	// Log receives the errors that Update does not return. Required.
 	Log *slog.Logger
 }
@@ -45,14 +47,11 @@ func New(cfg Config) (*Manager, error) {
 	if cfg.Scheme == nil || cfg.Log == nil {
 		return nil, errors.New("new field manager: a scheme and a logger are needed")
 	}
-	if cfg.Keep == 0 {
-		cfg.Keep = 10 * time.Minute
-	}
 	m := &Manager{
 		log:     cfg.Log,
-		schemas: newSchemas(cfg.Scheme, cfg.Keep),
-		types:   newCache[targetKey, *typeNode](cfg.Keep),
-		sets:    newSetCache(cfg.Keep),
+		schemas: newSchemas(cfg.Scheme, keepUnused),
+		types:   newCache[targetKey, *typeNode](keepUnused),
+		sets:    newSetCache(keepUnused),
 	}
 	m.encoders.New = func() any { return &encoder{} }
 	return m, nil
