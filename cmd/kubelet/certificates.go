@@ -32,7 +32,8 @@ type identity struct {
 
 // connect makes the connection to the API server. A node that has nothing but a bootstrap kubeconfig gets its client
 // certificate first, for which it waits.
-func connect(ctx context.Context, s *settings, node string, registry prometheus.Registerer, log *slog.Logger) (*identity, error) {
+func connect(ctx context.Context, s *settings, node string, registry prometheus.Registerer,
+	log *slog.Logger) (*identity, error) {
 	store := certificate.Store{Dir: filepath.Clean(s.certDir), Prefix: "kubelet-client"}
 	var bootstrap *kubeclient.Client // nil: none
 	if s.bootstrapKubeconfig != "" {
@@ -67,7 +68,8 @@ func connect(ctx context.Context, s *settings, node string, registry prometheus.
 
 // rotating makes a connection whose client certificate is renewed. An identity that has expired is renewed with the
 // bootstrap's, if there is one.
-func rotating(config *rest.Config, store certificate.Store, bootstrap *kubeclient.Client, node string, m *certificate.Metrics, log *slog.Logger) (*identity, error) {
+func rotating(config *rest.Config, store certificate.Store, bootstrap *kubeclient.Client, node string,
+	m *certificate.Metrics, log *slog.Logger) (*identity, error) {
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
