@@ -26,7 +26,8 @@ func containedCommand(chosen *chosen) *cobra.Command {
 }
 
 func handOutCommand(chosen *chosen) *cobra.Command {
-	c := &cobra.Command{Use: "hand-out --data-dir DIR --network CIDR --volumes DIR", Short: "Make certificates and give each container its own", Args: daemon.NoArgs}
+	c := &cobra.Command{Use: "hand-out --data-dir DIR --network CIDR --volumes DIR",
+		Short: "Make certificates and give each container its own", Args: daemon.NoArgs}
 	network := c.Flags().String("network", "", "the containers' network, a /24")
 	volumes := c.Flags().String("volumes", "", "directory with the volumes of all containers, by their names")
 	c.RunE = func(*cobra.Command, []string) error {
@@ -61,7 +62,8 @@ func containedNodeCommand() *cobra.Command {
 }
 
 func routedCommand() *cobra.Command {
-	c := &cobra.Command{Use: "routed --pods CIDR --node ADDRESS [--node ADDRESS...] PROGRAM [ARGUMENT...]", Short: "Run a program that reaches pods", Args: cobra.MinimumNArgs(1)}
+	c := &cobra.Command{Use: "routed --pods CIDR --node ADDRESS [--node ADDRESS...] PROGRAM [ARGUMENT...]",
+		Short: "Run a program that reaches pods", Args: cobra.MinimumNArgs(1)}
 	c.Flags().SetInterspersed(false)
 	pods := c.Flags().String("pods", "", "the pods' network")
 	nodes := c.Flags().StringArray("node", nil, "address of a node; can be given several times")
@@ -84,7 +86,8 @@ func routedCommand() *cobra.Command {
 }
 
 func administerCommand(chosen *chosen) *cobra.Command {
-	c := &cobra.Command{Use: "administer --data-dir DIR --server URL --kubeconfig FILE", Short: "Install the add-ons and give the user a kubeconfig", Args: daemon.NoArgs}
+	c := &cobra.Command{Use: "administer --data-dir DIR --server URL --kubeconfig FILE",
+		Short: "Install the add-ons and give the user a kubeconfig", Args: daemon.NoArgs}
 	server := c.Flags().String("server", "", "the API server for the user")
 	kubeconfig := c.Flags().String("kubeconfig", "", "the user's kubeconfig; it is removed at the end")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -93,7 +96,8 @@ func administerCommand(chosen *chosen) *cobra.Command {
 			return err
 		}
 		config.Addons = addons.Files
-		return cluster.Administer(cmd.Context(), config, *server, *kubeconfig, slog.New(slog.NewTextHandler(os.Stderr, nil)).With("component", "administrator"))
+		return cluster.Administer(cmd.Context(), config, *server, *kubeconfig,
+			slog.New(slog.NewTextHandler(os.Stderr, nil)).With("component", "administrator"))
 	}
 	return c
 }

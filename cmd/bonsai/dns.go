@@ -24,7 +24,8 @@ func dnsCommand(chosen *chosen) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("--listen: %w", err)
 		}
-		return cluster.ServeDNS(cmd.Context(), chosen.dataDir, at, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
+		return cluster.ServeDNS(cmd.Context(), chosen.dataDir, at, cmd.OutOrStdout(),
+			slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
 	}
 	return c
 }

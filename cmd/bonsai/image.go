@@ -16,7 +16,8 @@ import (
 )
 
 func imageCommand(chosen *chosen) *cobra.Command {
-	group := &cobra.Command{Use: "image", Short: "Load images into the nodes, list and remove them; build the local ones"}
+	group := &cobra.Command{Use: "image",
+		Short: "Load images into the nodes, list and remove them; build the local ones"}
 	group.AddCommand(&cobra.Command{
 		Use:   "load ARCHIVE|IMAGE...",
 		Short: "Load images into every node: from archives, or by name from this machine's Docker or containerd",
@@ -65,7 +66,8 @@ file is taken for an image's name, and asked of Docker, then of containerd in it
 		Annotations: map[string]string{anyone: ""},
 		Args:        cobra.MinimumNArgs(1),
 	}
-	busybox := build.Flags().String("busybox", "", "busybox binary; its shared libraries come along (default: the one beside this program)")
+	busybox := build.Flags().String("busybox", "",
+		"busybox binary; its shared libraries come along (default: the one beside this program)")
 	build.RunE = func(cmd *cobra.Command, args []string) error {
 		self, err := os.Executable()
 		if err != nil {

@@ -72,7 +72,8 @@ func exportCommand(chosen *chosen) *cobra.Command {
 			if err := cluster.ExportLogs(cmd.Context(), chosen.dataDir, args[0]); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "Written to %s. What containers and events say is in it: look before you give it away.\n", args[0])
+			_, err := fmt.Fprintf(cmd.OutOrStdout(),
+				"Written to %s. What containers and events say is in it: look before you give it away.\n", args[0])
 			return err
 		},
 	})
@@ -151,7 +152,8 @@ func versionCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "bonsai       %s (%s, %s/%s)\n", kubeversion.Git, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(cmd.OutOrStdout(), "bonsai       %s (%s, %s/%s)\n", kubeversion.Git, runtime.Version(),
+				runtime.GOOS, runtime.GOARCH)
 			return cluster.PrintVersions(cmd.Context(), filepath.Dir(self), cmd.OutOrStdout())
 		},
 	}

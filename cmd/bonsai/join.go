@@ -28,10 +28,13 @@ the node goes by --name on this machine: bonsai status, logs, stop, start and do
 	var o cluster.JoinOptions
 	var nodeIP string
 	c.Flags().StringVar(&o.Token, "token", "", "bootstrap token (bonsai token create)")
-	c.Flags().StringSliceVar(&o.CAHashes, "discovery-token-ca-cert-hash", nil, "what the cluster's authority must be, as sha256:<hex>; can be given several times")
-	c.Flags().BoolVar(&o.UnsafeSkipCAVerification, "discovery-token-unsafe-skip-ca-verification", false, "trust whoever knows the token to be the cluster")
+	c.Flags().StringSliceVar(&o.CAHashes, "discovery-token-ca-cert-hash", nil,
+		"what the cluster's authority must be, as sha256:<hex>; can be given several times")
+	c.Flags().BoolVar(&o.UnsafeSkipCAVerification, "discovery-token-unsafe-skip-ca-verification", false,
+		"trust whoever knows the token to be the cluster")
 	c.Flags().StringVar(&o.NodeName, "node-name", "", "the node's name (default: this machine's)")
-	c.Flags().StringVar(&nodeIP, "node-ip", "", "this machine's address for the cluster (default: the one by which it reaches the API server)")
+	c.Flags().StringVar(&nodeIP, "node-ip", "",
+		"this machine's address for the cluster (default: the one by which it reaches the API server)")
 	c.Flags().StringToStringVar(&o.Labels, "labels", nil, "labels of the node, as key=value,...")
 	patience := waitFlag(c, new(time.Duration), "the node")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -58,6 +61,7 @@ the node goes by --name on this machine: bonsai status, logs, stop, start and do
 }
 
 func sayJoined(cmd *cobra.Command, config plan.Config) error {
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "This machine is the node %s of the cluster at %s, and Ready.\n", config.Nodes[0].Name(), config.Joined.Server)
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "This machine is the node %s of the cluster at %s, and Ready.\n",
+		config.Nodes[0].Name(), config.Joined.Server)
 	return err
 }

@@ -35,7 +35,8 @@ func startCommand(chosen *chosen) *cobra.Command {
 		Example: "  bonsai stop\n  bonsai start",
 		Args:    daemon.NoArgs,
 	}
-	foreground := c.Flags().Bool("foreground", false, "run the cluster in this process until it receives SIGTERM, for systemd and other service managers")
+	foreground := c.Flags().Bool("foreground", false,
+		"run the cluster in this process until it receives SIGTERM, for systemd and other service managers")
 	patience := waitFlag(c, new(time.Duration), "the cluster")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		self, err := os.Executable()
@@ -52,7 +53,8 @@ func startCommand(chosen *chosen) *cobra.Command {
 				return err
 			}
 			defer log.Close()
-			return cluster.Serve(cmd.Context(), chosen.home, config, self, *patience, cmd.OutOrStdout(), slog.New(slog.NewTextHandler(log, nil)).With("component", "bonsai"))
+			return cluster.Serve(cmd.Context(), chosen.home, config, self, *patience, cmd.OutOrStdout(),
+				slog.New(slog.NewTextHandler(log, nil)).With("component", "bonsai"))
 		}
 		return up(cmd, chosen.home, config, self, *patience)
 	}

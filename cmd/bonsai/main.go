@@ -46,21 +46,29 @@ func command() *cobra.Command {
   bonsai list
   bonsai down --name dev`,
 	}
-	c := &chosen{home: cluster.Home(cmp.Or(os.Getenv("BONSAI_HOME"), string(cluster.DefaultHome))), dataDir: os.Getenv("BONSAI_DATA")}
-	root.PersistentFlags().StringVar(&c.name, "name", plan.DefaultName, "name of the cluster, one of several on this machine")
-	root.PersistentFlags().StringVar(&c.dataDir, "data-dir", c.dataDir, "directory that holds everything the cluster writes (default: by its name, below $BONSAI_HOME or "+string(cluster.DefaultHome)+")")
+	c := &chosen{home: cluster.Home(cmp.Or(os.Getenv("BONSAI_HOME"), string(cluster.DefaultHome))),
+		dataDir: os.Getenv("BONSAI_DATA")}
+	root.PersistentFlags().StringVar(&c.name, "name", plan.DefaultName,
+		"name of the cluster, one of several on this machine")
+	root.PersistentFlags().StringVar(&c.dataDir, "data-dir", c.dataDir,
+		"directory that holds everything the cluster writes (default: by its name, below $BONSAI_HOME or "+
+			string(cluster.DefaultHome)+")")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return c.resolve(cmd) }
-	root.AddCommand(interruptible(upCommand(c), downCommand(c), listCommand(c), configCommand(), stopCommand(c), startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c), defragmentCommand(c), tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c), imageCommand(c), testenvCommand(), versionCommand())...)
+	root.AddCommand(interruptible(upCommand(c), downCommand(c), listCommand(c), configCommand(), stopCommand(c),
+		startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c), defragmentCommand(c),
+		tokenCommand(c), joinCommand(c), statusCommand(c), exportCommand(c), kubeconfigCommand(c), imageCommand(c),
+		testenvCommand(), versionCommand())...)
 	root.AddCommand(dnsCommand(c), logsCommand(c), execCommand(c),
-		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand(), containedCommand(c))
+		superviseCommand(c), nodeEnterCommand(), nodeInitCommand(), memberEnterCommand(), balanceCommand(),
+		containedCommand(c))
 	root.Version = kubeversion.Git
 	root.InitDefaultCompletionCmd()
 	strict(root.Commands()...)
 	return root
 }
 
-// strict has commands that hold others refuse a word that is none of them, where cobra shows their help and calls that a success. A
-// command that does something itself, as kubeconfig does, goes on doing it.
+// strict has commands that hold others refuse a word that is none of them, where cobra shows their help and calls that
+// a success. A command that does something itself, as kubeconfig does, goes on doing it.
 func strict(commands ...*cobra.Command) {
 	for _, c := range commands {
 		strict(c.Commands()...)
@@ -77,8 +85,8 @@ func strict(commands ...*cobra.Command) {
 // onlyHelps marks commands that show their help and do nothing else.
 const onlyHelps = "only-helps"
 
-// interruptible has commands, and those below them, fail when a signal ended them before they had done what they are for. The others run
-// until a signal ends them, which is no failure.
+// interruptible has commands, and those below them, fail when a signal ended them before they had done what they are
+// for. The others run until a signal ends them, which is no failure.
 func interruptible(commands ...*cobra.Command) []*cobra.Command {
 	for _, c := range commands {
 		interruptible(c.Commands()...)
@@ -86,7 +94,8 @@ func interruptible(commands ...*cobra.Command) []*cobra.Command {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				err := run(cmd, args)
 				if err != nil && errors.Is(cmd.Context().Err(), context.Canceled) {
-					return fmt.Errorf("interrupted: %s", err) // not wrapped: daemon.Main takes the end of a context for a clean one
+					// not wrapped: daemon.Main takes the end of a context for a clean one
+					return fmt.Errorf("interrupted: %s", err)
 				}
 				return err
 			}
@@ -101,7 +110,8 @@ func (c *chosen) resolve(cmd *cobra.Command) error {
 		return nil
 	}
 	for at := cmd; at != nil; at = at.Parent() {
-		if _, ok := at.Annotations[anyone]; ok || at.Name() == "help" || at.Name() == "completion" || at.Name() == cobra.ShellCompRequestCmd {
+		if _, ok := at.Annotations[anyone]; ok || at.Name() == "help" || at.Name() == "completion" ||
+			at.Name() == cobra.ShellCompRequestCmd {
 			return nil
 		}
 	}

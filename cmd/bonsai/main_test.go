@@ -16,13 +16,16 @@ func TestExamples(t *testing.T) {
 		for _, sub := range c.Commands() {
 			visit(sub)
 		}
-		if c.Hidden || c.HasSubCommands() || c.HasParent() && c.Parent().Name() == "completion" { // cobra's, which explain their use at length
+		// cobra's, which explain their use at length
+		if c.Hidden || c.HasSubCommands() || c.HasParent() && c.Parent().Name() == "completion" {
 			return
 		}
 		if !strings.Contains(c.Example, c.CommandPath()) {
 			t.Errorf("%s has no example", c.CommandPath())
 		}
-		for _, line := range strings.FieldsFunc(c.Example, func(r rune) bool { return strings.ContainsRune("\n;|>&", r) }) {
+		for _, line := range strings.FieldsFunc(c.Example, func(r rune) bool {
+			return strings.ContainsRune("\n;|>&", r)
+		}) {
 			words := strings.Fields(line)
 			if len(words) == 0 || words[0] != "bonsai" {
 				continue

@@ -36,7 +36,8 @@ func superviseCommand(chosen *chosen) *cobra.Command {
 				return err
 			}
 			defer log.Close()
-			return cluster.Supervise(cmd.Context(), config, self, os.Stdin, slog.New(slog.NewTextHandler(log, nil)).With("component", "bonsai"))
+			return cluster.Supervise(cmd.Context(), config, self, os.Stdin,
+				slog.New(slog.NewTextHandler(log, nil)).With("component", "bonsai"))
 		},
 	}
 }
@@ -67,7 +68,8 @@ func nodeInitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cluster.RunNode(cmd.Context(), node, slog.New(slog.NewTextHandler(os.Stderr, nil)).With("component", "node", "node", node.Name))
+			return cluster.RunNode(cmd.Context(), node,
+				slog.New(slog.NewTextHandler(os.Stderr, nil)).With("component", "node", "node", node.Name))
 		},
 	}
 }

@@ -22,7 +22,8 @@ func TestSystemdUnit(t *testing.T) {
 	}
 	for _, line := range lines {
 		found, rest, err := command().Find(strings.Fields(strings.ReplaceAll(line[1], "%i", "dev")))
-		if err != nil || found.Hidden || !found.Runnable() || found.ParseFlags(rest) != nil || found.Args(found, found.Flags().Args()) != nil {
+		if err != nil || found.Hidden || !found.Runnable() || found.ParseFlags(rest) != nil ||
+			found.Args(found, found.Flags().Args()) != nil {
 			t.Errorf("%q: %v", line[1], err)
 		}
 	}

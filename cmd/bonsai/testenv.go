@@ -134,7 +134,8 @@ func startTestenv(cmd *cobra.Command, dir string, _ []string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(cmd.Context(), testenvPatience, fmt.Errorf("not ready after %s", testenvPatience))
+	ctx, cancel := context.WithTimeoutCause(cmd.Context(), testenvPatience,
+		fmt.Errorf("not ready after %s", testenvPatience))
 	defer cancel()
 	if err := testenv.Launch(ctx, dir, exec.Command(self, "testenv", "serve", "--name", filepath.Base(dir))); err != nil {
 		return err
@@ -147,8 +148,8 @@ func startTestenv(cmd *cobra.Command, dir string, _ []string) error {
 	return err
 }
 
-// testenvDir is where the user's environment of that name is: below $XDG_RUNTIME_DIR, or the system's directory for temporary files, where
-// the directory of environments must be the user's own.
+// testenvDir is where the user's environment of that name is: below $XDG_RUNTIME_DIR, or the system's directory for
+// temporary files, where the directory of environments must be the user's own.
 func testenvDir(name string) (string, error) {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return "", fmt.Errorf("--name: %q: %s", name, problems[0])
@@ -164,7 +165,8 @@ func testenvDir(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || int(owner.Uid) != os.Getuid() || info.Mode().Perm()&0o077 != 0 {
+	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || int(owner.Uid) != os.Getuid() ||
+		info.Mode().Perm()&0o077 != 0 {
 		return "", fmt.Errorf("%s must be a directory that is yours alone", parent)
 	}
 	return filepath.Join(parent, name), nil

@@ -10,7 +10,8 @@ import (
 )
 
 func tokenCommand(chosen *chosen) *cobra.Command {
-	token := &cobra.Command{Use: "token", Short: "Make, show and delete the bootstrap tokens with which other machines join the cluster"}
+	token := &cobra.Command{Use: "token",
+		Short: "Make, show and delete the bootstrap tokens with which other machines join the cluster"}
 	var o cluster.TokenOptions
 	create := &cobra.Command{
 		Use:     "create [TOKEN]",

@@ -53,17 +53,24 @@ If you do not choose subnets and ports, a new cluster takes the first that are f
   bonsai config print-default > dev.yaml; bonsai up --name dev --config dev.yaml`,
 		Args: daemon.NoArgs,
 	}
-	c.Flags().StringVar(&f.file, "config", "", "file that describes the cluster (bonsai config print-default), - for standard input; flags come after it")
+	c.Flags().StringVar(&f.file, "config", "",
+		"file that describes the cluster (bonsai config print-default), - for standard input; flags come after it")
 	c.Flags().IntVar(&f.nodes, "nodes", 1, "number of nodes, each in namespaces of its own (1 to 9)")
-	c.Flags().IntVar(&f.planes, "control-planes", 1, "number of control planes: 1, or 3 behind a balancer, one may fail")
+	c.Flags().IntVar(&f.planes, "control-planes", 1,
+		"number of control planes: 1, or 3 behind a balancer, one may fail")
 	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches, masqueraded")
 	c.Flags().StringVar(&f.family, "ip-family", "ipv4", "addresses of nodes, pods and Services: ipv4, ipv6 or dual")
-	c.Flags().StringVar(&f.advertise, "advertise-address", "", "an address of this machine by which other machines reach the API server, to join as nodes (bonsai join)")
+	c.Flags().StringVar(&f.advertise, "advertise-address", "",
+		"an address of this machine by which other machines reach the API server, to join as nodes (bonsai join)")
 	c.Flags().IntVar(&f.port, "api-port", 0, "port of the API server (default: 6443, or the next that is free)")
-	c.Flags().StringVar(&f.mirror, "registry-mirror", "", "URL of a registry, reachable from the nodes, that stands for every registry")
-	c.Flags().StringArrayVar(&f.ports, "port", nil, "publish a node port on this machine, as [ADDRESS:]HOSTPORT:NODEPORT[/udp]; can be given several times")
-	c.Flags().StringSliceVar(&f.addons, "addons", nil, "add-ons to switch on, or off with NAME=false (bonsai config print-default lists them)")
-	c.Flags().StringVar(&f.kubeconfigMode, "kubeconfig-mode", "0600", "mode of your kubeconfig, in which the administrator's key is")
+	c.Flags().StringVar(&f.mirror, "registry-mirror", "",
+		"URL of a registry, reachable from the nodes, that stands for every registry")
+	c.Flags().StringArrayVar(&f.ports, "port", nil,
+		"publish a node port on this machine, as [ADDRESS:]HOSTPORT:NODEPORT[/udp]; can be given several times")
+	c.Flags().StringSliceVar(&f.addons, "addons", nil,
+		"add-ons to switch on, or off with NAME=false (bonsai config print-default lists them)")
+	c.Flags().StringVar(&f.kubeconfigMode, "kubeconfig-mode", "0600",
+		"mode of your kubeconfig, in which the administrator's key is")
 	waitFlag(c, &f.wait, "the cluster")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		self, err := os.Executable()
@@ -95,7 +102,8 @@ func up(cmd *cobra.Command, home cluster.Home, config plan.Config, self string, 
 	if config.Joined != nil {
 		return sayJoined(cmd, config)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), upMessage, time.Since(began).Seconds(), config.Context(), filepath.Dir(self), plan.BusyboxImage)
+	fmt.Fprintf(cmd.OutOrStdout(), upMessage, time.Since(began).Seconds(), config.Context(), filepath.Dir(self),
+		plan.BusyboxImage)
 	if cluster.NoResolvers(config) {
 		fmt.Fprint(cmd.OutOrStdout(), noResolversMessage)
 	}
@@ -111,7 +119,8 @@ const upMessage = `Ready in %.2f s. The context %q is in your kubeconfig. Try:
 const noResolversMessage = `/etc/resolv.conf names no DNS server: pods resolve the names of the cluster alone, and others as soon as there is one.
 `
 
-// config is the cluster that is wanted: the one that is there, or the default; then the file, which says all; then the flags.
+// config is the cluster that is wanted: the one that is there, or the default; then the file, which says all; then the
+// flags.
 func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan.Config, error) {
 	data, err := f.read(cmd.InOrStdin())
 	if err != nil {
@@ -127,7 +136,9 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan
 		config, err = undecided(chosen), nil
 	}
 	if err != nil {
-		return config, fmt.Errorf("%w (repair the file, or delete the cluster with everything in it: bonsai down --data-dir %s)", err, chosen.dataDir)
+		return config, fmt.Errorf(
+			"%w (repair the file, or delete the cluster with everything in it: bonsai down --data-dir %s)", err,
+			chosen.dataDir)
 	}
 	config.BinDir, config.Addons = binDir, addons.Files
 	if f.file != "" {
@@ -295,7 +306,8 @@ func listCommand(chosen *chosen) *cobra.Command {
 }
 
 func configCommand() *cobra.Command {
-	c := &cobra.Command{Use: "config", Short: "Show configuration files of clusters", Annotations: map[string]string{anyone: ""}}
+	c := &cobra.Command{Use: "config", Short: "Show configuration files of clusters",
+		Annotations: map[string]string{anyone: ""}}
 	c.AddCommand(&cobra.Command{
 		Use:     "print-default",
 		Short:   "Print a file for `bonsai up --config` that says what holds without one",

@@ -20,7 +20,9 @@ func TestBudgetsKeepOneOrder(t *testing.T) {
 	}
 	w := newWorld(c, slog.New(slog.DiscardHandler))
 	budget := func(name, version string) *policyv1.PodDisruptionBudget {
-		return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, ResourceVersion: version, Annotations: map[string]string{"a": "b"}},
+		return &policyv1.PodDisruptionBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, ResourceVersion: version,
+				Annotations: map[string]string{"a": "b"}},
 			Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1}}
 	}
 	if list := w.budgets.Budgets(); len(list) != 0 {

@@ -33,7 +33,9 @@ func TestMaxInUnschedulablePodsDuration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Queue.Add(model.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p"}, Spec: corev1.PodSpec{SchedulerName: config.DefaultSchedulerName}}))
+		s.Queue.Add(model.NewPodInfo(
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p"},
+				Spec: corev1.PodSpec{SchedulerName: config.DefaultSchedulerName}}))
 		p, _ := s.Queue.Pop(t.Context())
 		s.Queue.Requeue(p, map[string]bool{noderesources.FitName: true}, nil, false)
 		begin := time.Now()

@@ -54,7 +54,8 @@ podMaxBackoffSeconds: 20
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.kubeconfig != "/from/file" || o.elect.Enabled || o.elect.Lease != 40*time.Second || seconds(cfg.PodMaxBackoffSeconds) != 20*time.Second || o.limits.QPS != 100 || o.limits.Burst != 200 {
+	if o.kubeconfig != "/from/file" || o.elect.Enabled || o.elect.Lease != 40*time.Second ||
+		seconds(cfg.PodMaxBackoffSeconds) != 20*time.Second || o.limits.QPS != 100 || o.limits.Burst != 200 {
 		t.Errorf("options %+v, max back-off %s", o, seconds(cfg.PodMaxBackoffSeconds))
 	}
 	if len(cfg.Profiles) != 1 || *cfg.Profiles[0].SchedulerName != "default-scheduler" {
@@ -74,8 +75,10 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		{"burst", header + "clientConnection: {qps: 5, burst: -1}", "--v=1", "--kube-api-burst"},
 		{"kind", "apiVersion: v1\nkind: Pod\n", "--kubeconfig=k", `no kind "Pod" is registered for version "v1"`},
 		{"broken", "{", "--kubeconfig=k", "--config"},
-		{"two profiles of a name", header + "profiles: [{schedulerName: a}, {schedulerName: a}]", "--kubeconfig=k", `Duplicate value: "a"`},
-		{"no name", header + "profiles: [{}, {schedulerName: a}]", "--kubeconfig=k", "profiles[0].schedulerName: Required value"},
+		{"two profiles of a name", header + "profiles: [{schedulerName: a}, {schedulerName: a}]", "--kubeconfig=k",
+			`Duplicate value: "a"`},
+		{"no name", header + "profiles: [{}, {schedulerName: a}]", "--kubeconfig=k",
+			"profiles[0].schedulerName: Required value"},
 		{"back-off", header + "podInitialBackoffSeconds: 20", "--kubeconfig=k", "podMaxBackoffSeconds"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -101,15 +104,19 @@ func TestProfilesPickPlugins(t *testing.T) {
 		err           string
 	}{
 		{"all by default", "{}", []string{"NodeResourcesFit", "PodTopologySpread", "DefaultBinder"}, nil, ""},
-		{"one disabled", "{multiPoint: {disabled: [{name: ImageLocality}]}}", []string{"NodeResourcesFit"}, []string{"ImageLocality"}, ""},
+		{"one disabled", "{multiPoint: {disabled: [{name: ImageLocality}]}}", []string{"NodeResourcesFit"},
+			[]string{"ImageLocality"}, ""},
 		{"only some", `{multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}, {name: DefaultBinder}, {name: NodeName}]}}`,
 			[]string{"PrioritySort", "DefaultBinder", "NodeName"}, []string{"NodeResourcesFit"}, ""},
-		{"done elsewhere", "{filter: {enabled: [{name: EBSLimits}]}}", []string{"NodeResourcesFit", "NodeDeclaredFeatures"}, []string{"EBSLimits"}, ""},
+		{"done elsewhere", "{filter: {enabled: [{name: EBSLimits}]}}",
+			[]string{"NodeResourcesFit", "NodeDeclaredFeatures"}, []string{"EBSLimits"}, ""},
 		{"devices", "{}", []string{"DynamicResources"}, nil, ""},
 		{"volumes", "{}", []string{"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone"}, nil, ""},
 		{"unknown", "{filter: {enabled: [{name: Nonsense}]}}", nil, nil, `FilterPlugin "Nonsense" does not exist`},
-		{"no scorer", "{score: {enabled: [{name: NodeName}]}}", nil, nil, `plugin "NodeName" does not extend ScorePlugin plugin`},
-		{"twice", "{filter: {enabled: [{name: NodeName}, {name: NodeName}]}}", nil, nil, `plugin "NodeName" already registered as "FilterPlugin"`},
+		{"no scorer", "{score: {enabled: [{name: NodeName}]}}", nil, nil,
+			`plugin "NodeName" does not extend ScorePlugin plugin`},
+		{"twice", "{filter: {enabled: [{name: NodeName}, {name: NodeName}]}}", nil, nil,
+			`plugin "NodeName" already registered as "FilterPlugin"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +124,8 @@ func TestProfilesPickPlugins(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list, err := enabled(&cfg.Profiles[0], plugins.Config{Volumes: volumes.New(nil), Devices: devices.New(nil, time.Now)})
+			list, err := enabled(&cfg.Profiles[0],
+				plugins.Config{Volumes: volumes.New(nil), Devices: devices.New(nil, time.Now)})
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, want %q", err, c.err)
@@ -151,7 +159,8 @@ func TestPolicies(t *testing.T) {
 	if err := os.WriteFile(path, []byte(policy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := parse(t, header, "--policy-config-file="+path); err == nil || !strings.Contains(err.Error(), "--config and --policy-config-file may not be given together") {
+	if _, _, err := parse(t, header, "--policy-config-file="+path); err == nil ||
+		!strings.Contains(err.Error(), "--config and --policy-config-file may not be given together") {
 		t.Errorf("both: %v", err)
 	}
 	o, cfg, err := parse(t, "", "--policy-config-file="+path, "--kubeconfig=k")
@@ -161,7 +170,9 @@ func TestPolicies(t *testing.T) {
 	if o.limits.Burst != 100 || !o.elect.Enabled {
 		t.Errorf("a policy changes other settings: %+v", o)
 	}
-	list, err := enabled(&cfg.Profiles[0], plugins.Config{Volumes: volumes.New(nil), Devices: devices.New(nil, time.Now), Preemption: &preemption.Plugin{}, AvoidPods: true})
+	list, err := enabled(&cfg.Profiles[0],
+		plugins.Config{Volumes: volumes.New(nil), Devices: devices.New(nil, time.Now), Preemption: &preemption.Plugin{},
+			AvoidPods: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,13 +187,16 @@ func TestPolicies(t *testing.T) {
 	for _, s := range p.Scores {
 		scores = append(scores, fmt.Sprint(s.Name(), " ", s.Weight))
 	}
-	if got, want := strings.Join(filters, " "), "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions DynamicResources NodeDeclaredFeatures"; got != want {
+	if got, want := strings.Join(filters, " "),
+		"NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions DynamicResources NodeDeclaredFeatures"; got != want {
 		t.Errorf("filters %s, want %s", got, want)
 	}
 	if got, want := strings.Join(scores, ", "), "NodeResourcesFit 3, PodTopologySpread 1, NodePreferAvoidPods 10000"; got != want {
 		t.Errorf("scores %s, want %s", got, want)
 	}
-	if i := slices.IndexFunc(list, func(e profile.Enabled) bool { return e.Plugin.Name() == "NodeResourcesFit" }); list[i].Plugin.(noderesources.Fit).Strategy != noderesources.MostAllocated {
+	if i := slices.IndexFunc(list, func(e profile.Enabled) bool {
+		return e.Plugin.Name() == "NodeResourcesFit"
+	}); list[i].Plugin.(noderesources.Fit).Strategy != noderesources.MostAllocated {
 		t.Errorf("%+v", list[i])
 	}
 }
@@ -190,7 +204,8 @@ func TestPolicies(t *testing.T) {
 // TestBalancedByArguments: the resources of NodeResourcesBalancedAllocation reach the plug-in.
 func TestBalancedByArguments(t *testing.T) {
 	t.Parallel()
-	_, cfg, err := parse(t, header+`profiles: [{schedulerName: a, pluginConfig: [{name: NodeResourcesBalancedAllocation, args: {resources: [{name: cpu}, {name: a.b/gpu}]}}]}]`, "--kubeconfig=k")
+	_, cfg, err := parse(t, header+
+		`profiles: [{schedulerName: a, pluginConfig: [{name: NodeResourcesBalancedAllocation, args: {resources: [{name: cpu}, {name: a.b/gpu}]}}]}]`, "--kubeconfig=k")
 	if err != nil {
 		t.Fatal(err)
 	}

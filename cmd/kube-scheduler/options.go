@@ -44,15 +44,23 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.limits.AddFlags(fs, 100)
 	o.elect.AddFlags(fs, component)
 	fs.StringVar(&o.configFile, "config", "", "The path to the KubeSchedulerConfiguration file.")
-	fs.StringVar(&o.policyFile, "policy-config-file", "", "The path to a file with a scheduling policy (kind Policy, version v1), whose predicates and priorities are the plug-ins of today; not together with --config.")
-	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to kubeconfig file with authorization and master location information.")
-	fs.StringVar(&o.master, "master", "", "The address of the Kubernetes API server (overrides any value in kubeconfig).")
-	daemon.AddressVar(fs, &o.bindAddress, "bind-address", "0.0.0.0", "The IP address on which to listen for the --secure-port port.")
-	fs.IntVar(&o.securePort, "secure-port", 10259, "The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
-	fs.StringVar(&o.certFile, "tls-cert-file", "", "File with the serving certificate; without one a self-signed one is made.")
-	fs.StringVar(&o.certDir, "cert-dir", "", "Directory where the self-signed certificate is kept; ignored with --tls-cert-file.")
+	fs.StringVar(&o.policyFile, "policy-config-file", "",
+		"The path to a file with a scheduling policy (kind Policy, version v1), whose predicates and priorities are the plug-ins of today; not together with --config.")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"Path to kubeconfig file with authorization and master location information.")
+	fs.StringVar(&o.master, "master", "",
+		"The address of the Kubernetes API server (overrides any value in kubeconfig).")
+	daemon.AddressVar(fs, &o.bindAddress, "bind-address", "0.0.0.0",
+		"The IP address on which to listen for the --secure-port port.")
+	fs.IntVar(&o.securePort, "secure-port", 10259,
+		"The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
+	fs.StringVar(&o.certFile, "tls-cert-file", "",
+		"File with the serving certificate; without one a self-signed one is made.")
+	fs.StringVar(&o.certDir, "cert-dir", "",
+		"Directory where the self-signed certificate is kept; ignored with --tls-cert-file.")
 	fs.StringVar(&o.keyFile, "tls-private-key-file", "", "File with the key of --tls-cert-file.")
-	fs.DurationVar(&o.maxUnschedulable, "pod-max-in-unschedulable-pods-duration", 5*time.Minute, "How long a pod that fits nowhere stays aside before it is tried again without any event that could help it.")
+	fs.DurationVar(&o.maxUnschedulable, "pod-max-in-unschedulable-pods-duration", 5*time.Minute,
+		"How long a pod that fits nowhere stays aside before it is tried again without any event that could help it.")
 	accepted().AddFlags(fs)
 	refused().AddFlags(fs)
 }
@@ -70,7 +78,8 @@ func accepted() daemon.Accepted {
 // refused are flags that choose what is served, and that are not built.
 func refused() daemon.Refused {
 	return daemon.Refused{
-		{Name: "emulated-version", Would: "have the features of another version", Usual: []string{kubeversion.API, "kube=" + kubeversion.API}},
+		{Name: "emulated-version", Would: "have the features of another version",
+			Usual: []string{kubeversion.API, "kube=" + kubeversion.API}},
 		{Name: "write-config-to", Would: "write the configuration to the file and end"},
 	}
 }
@@ -97,11 +106,14 @@ func (o *options) complete(fs *pflag.FlagSet) (*configv1.KubeSchedulerConfigurat
 		errs = append(errs, fmt.Errorf("--secure-port %d must be between 0 and 65535, inclusive", o.securePort))
 	}
 	if o.maxUnschedulable <= 0 {
-		errs = append(errs, fmt.Errorf("--pod-max-in-unschedulable-pods-duration %s must be greater than 0", o.maxUnschedulable))
+		errs = append(errs, fmt.Errorf("--pod-max-in-unschedulable-pods-duration %s must be greater than 0",
+			o.maxUnschedulable))
 	}
-	errs = append(errs, refused().Check(fs), accepted().Check(fs), o.serving.Validate(), o.limits.Validate(), o.elect.Validate())
+	errs = append(errs, refused().Check(fs), accepted().Check(fs), o.serving.Validate(), o.limits.Validate(),
+		o.elect.Validate())
 	if o.kubeconfig == "" {
-		errs = append(errs, errors.New("--kubeconfig, or clientConnection.kubeconfig in the file of --config, is required"))
+		errs = append(errs, errors.New(
+			"--kubeconfig, or clientConnection.kubeconfig in the file of --config, is required"))
 	}
 	if err := config.Validate(cfg).ToAggregate(); err != nil {
 		errs = append(errs, err)

@@ -41,7 +41,8 @@ func available(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]profile.En
 				return nil, err
 			}
 		case *configv1.InterPodAffinityArgs:
-			c.HardPodAffinityWeight, c.IgnorePreferredTermsOfExistingPods = args.HardPodAffinityWeight, args.IgnorePreferredTermsOfExistingPods
+			c.HardPodAffinityWeight, c.IgnorePreferredTermsOfExistingPods = args.HardPodAffinityWeight,
+				args.IgnorePreferredTermsOfExistingPods
 		case *configv1.VolumeBindingArgs:
 			c.BindTimeout = new(seconds(args.BindTimeoutSeconds))
 		case *configv1.DynamicResourcesArgs:
@@ -65,7 +66,8 @@ func available(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]profile.En
 func gives(p *configv1.KubeSchedulerProfile) bool {
 	sets := maps.Collect(config.Points(p.Plugins))
 	multi := says(sets["multiPoint"], dynamicresources.Name, true)
-	return says(sets[string(profile.FilterPoint)], dynamicresources.Name, multi) && says(sets[string(profile.ReservePoint)], dynamicresources.Name, multi)
+	return says(sets[string(profile.FilterPoint)], dynamicresources.Name, multi) &&
+		says(sets[string(profile.ReservePoint)], dynamicresources.Name, multi)
 }
 
 // fit is NodeResourcesFit with its arguments. It ignores what an extender manages alone, too.
@@ -77,13 +79,15 @@ func fit(args *configv1.NodeResourcesFitArgs, base noderesources.Fit) noderesour
 	}
 	if s.RequestedToCapacityRatio != nil {
 		for _, point := range s.RequestedToCapacityRatio.Shape {
-			f.Shape = append(f.Shape, noderesources.Point{Utilization: int64(point.Utilization), Score: int64(point.Score)})
+			f.Shape = append(f.Shape,
+				noderesources.Point{Utilization: int64(point.Utilization), Score: int64(point.Score)})
 		}
 	}
 	if len(args.IgnoredResources) > 0 || len(args.IgnoredResourceGroups) > 0 {
 		f.Ignored = func(name corev1.ResourceName) bool {
 			group, _, _ := strings.Cut(string(name), "/")
-			return slices.Contains(args.IgnoredResources, string(name)) || slices.Contains(args.IgnoredResourceGroups, group) || managed != nil && managed(name)
+			return slices.Contains(args.IgnoredResources, string(name)) ||
+				slices.Contains(args.IgnoredResourceGroups, group) || managed != nil && managed(name)
 		}
 	}
 	return f

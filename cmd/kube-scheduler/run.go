@@ -33,7 +33,8 @@ import (
 )
 
 // run serves health and metrics, becomes leader, and schedules until ctx ends or leadership is lost.
-func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfiguration, pages *zpages.Config, log *slog.Logger) error {
+func run(ctx context.Context, o *options, cfg *configv1.KubeSchedulerConfiguration, pages *zpages.Config,
+	log *slog.Logger) error {
 	klog.SetSlogLogger(log)
 	rc, err := daemon.Client("--kubeconfig", o.kubeconfig, o.master, component)
 	if err != nil {

@@ -18,7 +18,8 @@ type telemetry struct {
 
 func newTelemetry(o *options) *telemetry {
 	r := daemon.NewMetrics()
-	return &telemetry{registry: r, resources: prometheus.NewRegistry(), requests: daemon.NewRequests(r), election: election.NewMetrics(o.elect.Name, r), scheduler: scheduler.NewMetrics(r)}
+	return &telemetry{registry: r, resources: prometheus.NewRegistry(), requests: daemon.NewRequests(r),
+		election: election.NewMetrics(o.elect.Name, r), scheduler: scheduler.NewMetrics(r)}
 }
 
 // read adds what is read off the scheduler and its world when it is asked for.

@@ -20,8 +20,11 @@ func TestControllersWhosePodsAreSpread(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(c, slog.New(slog.DiscardHandler))
-	meta, sel := metav1.ObjectMeta{Namespace: "d", Name: "o", UID: "u"}, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	w.owners.controllers.Set(&corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Selector: sel.MatchLabels}})
+	meta, sel := metav1.ObjectMeta{Namespace: "d", Name: "o", UID: "u"},
+		&metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	w.owners.controllers.Set(
+		&corev1.ReplicationController{ObjectMeta: meta,
+			Spec: corev1.ReplicationControllerSpec{Selector: sel.MatchLabels}})
 	w.owners.replicas.Set(&appsv1.ReplicaSet{ObjectMeta: meta, Spec: appsv1.ReplicaSetSpec{Selector: sel}})
 	w.owners.sets.Set(&appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: sel}})
 	for _, x := range []struct {
@@ -36,7 +39,9 @@ func TestControllersWhosePodsAreSpread(t *testing.T) {
 		{"apps/v1", "DaemonSet", "u", ""},
 		{"example.com/v1", "StatefulSet", "u", ""},
 	} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", OwnerReferences: []metav1.OwnerReference{{APIVersion: x.version, Kind: x.kind, Name: "o", UID: x.uid, Controller: new(true)}}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d",
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: x.version, Kind: x.kind, Name: "o", UID: x.uid, Controller: new(true)}}}}
 		got := ""
 		if s := w.workloads.SelectorFor(pod); s != nil {
 			got = s.String()

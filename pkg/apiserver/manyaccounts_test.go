@@ -74,7 +74,8 @@ func TestHalfBodiesOfManyAccounts(t *testing.T) {
 	defer cancel()
 	const namespaces, each = 4, 1024
 	var sent atomic.Int64
-	// The attackers run in this process: without a bound they would take the processor from the server, which is another attack.
+	// The attackers run in this process: without a bound they would take the processor from the server, which is
+	// another attack.
 	pace := rate.NewLimiter(2000, 100)
 	for i := range namespaces * each {
 		attack.Go(func() {

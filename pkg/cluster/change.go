@@ -35,7 +35,8 @@ func changeFrom(ctx context.Context, c plan.Config, home Home, old plan.Config) 
 	return nil
 }
 
-// loadOnNodes imports local images on nodes that run, once they are Ready: a node's own registry has those that there were at its start.
+// loadOnNodes imports local images on nodes that run, once they are Ready: a node's own registry has those that there
+// were at its start.
 func loadOnNodes(ctx context.Context, c plan.Config, images []string) error {
 	if err := client.WaitNodes(ctx, c); err != nil {
 		return err
@@ -49,7 +50,8 @@ func loadOnNodes(ctx context.Context, c plan.Config, images []string) error {
 	return nil
 }
 
-// sayLeftAddons says how to delete the objects of add-ons that old has and c has not: they may hold what the user still wants.
+// sayLeftAddons says how to delete the objects of add-ons that old has and c has not: they may hold what the user still
+// wants.
 func sayLeftAddons(c plan.Config, old plan.Config, out io.Writer) error {
 	for _, a := range plan.OptionalAddons {
 		if !old.HasAddon(a.Name) || c.HasAddon(a.Name) {
@@ -74,7 +76,8 @@ func sayLeftAddons(c plan.Config, old plan.Config, out io.Writer) error {
 			if namespace != "" {
 				where = " -n " + namespace
 			}
-			fmt.Fprintf(out, "  kubectl --context %s%s delete --ignore-not-found %s\n", c.Context(), where, strings.Join(named[namespace], " "))
+			fmt.Fprintf(out, "  kubectl --context %s%s delete --ignore-not-found %s\n", c.Context(), where,
+				strings.Join(named[namespace], " "))
 		}
 	}
 	return nil

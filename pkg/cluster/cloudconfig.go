@@ -10,9 +10,11 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// writeCloudConfig tells the controller manager of the balancers' ranges. Kubernetes' own has no provider for it, and does not read the file.
+// writeCloudConfig tells the controller manager of the balancers' ranges. Kubernetes' own has no provider for it, and
+// does not read the file.
 func writeCloudConfig(c plan.Config) error {
-	return host.WriteFile(c.Layout().CloudConfig(), fmt.Appendf(nil, "loadBalancerCIDRs: [%s]\n", quotedList(c.Networks().Balancers())))
+	return host.WriteFile(c.Layout().CloudConfig(),
+		fmt.Appendf(nil, "loadBalancerCIDRs: [%s]\n", quotedList(c.Networks().Balancers())))
 }
 
 // quotedList is a list of YAML.

@@ -67,27 +67,32 @@ func composeServices(t *testing.T) map[string]service {
 	return file.Services
 }
 
-// containers are the names of those that the compose file has: etcd is on all three control planes, everything else on two.
+// containers are the names of those that the compose file has: etcd is on all three control planes, everything else on
+// two.
 func containers(c plan.Config) []supervise.Process {
 	return slices.DeleteFunc(everyProcess(c), func(p supervise.Process) bool {
 		return strings.HasSuffix(p.Name, "-cp3") && !strings.HasPrefix(p.Name, "etcd")
 	})
 }
 
-// program is the component's own command line: without what enters its namespaces or finds its routes, and without its directory.
+// program is the component's own command line: without what enters its namespaces or finds its routes, and without its
+// directory.
 func program(argv []string) []string {
 	for i, arg := range argv {
-		if base := filepath.Base(arg); base == "etcd" || strings.HasPrefix(base, "kube-") || base == "bonsai" && len(argv) > i+1 && argv[i+1] == "balance" {
+		if base := filepath.Base(arg); base == "etcd" || strings.HasPrefix(base, "kube-") ||
+			base == "bonsai" && len(argv) > i+1 && argv[i+1] == "balance" {
 			return append([]string{base}, argv[i+1:]...)
 		}
 	}
 	return argv
 }
 
-// TestComposeFlags: a component has the same flags in a container as in a cluster of processes, but for where it listens and where others are.
+// TestComposeFlags: a component has the same flags in a container as in a cluster of processes, but for where it
+// listens and where others are.
 func TestComposeFlags(t *testing.T) {
 	t.Parallel()
-	elsewhere := regexp.MustCompile(`^--(listen-client-urls|advertise-client-urls|listen-peer-urls|initial-advertise-peer-urls|initial-cluster|etcd-servers|bind-address|listen|backend|cloud-config)=`)
+	elsewhere := regexp.MustCompile(
+		`^--(listen-client-urls|advertise-client-urls|listen-peer-urls|initial-advertise-peer-urls|initial-cluster|etcd-servers|bind-address|listen|backend|cloud-config)=`)
 	common := func(argv []string) []string {
 		return slices.DeleteFunc(slices.Clone(program(argv)), elsewhere.MatchString)
 	}
@@ -131,7 +136,8 @@ func TestComposeAddresses(t *testing.T) {
 	}
 	for _, m := range c.Members()[:2] {
 		command := services[m.Of("kube-apiserver")].Command
-		for _, arg := range append(gateways, "--pods="+c.PodSubnet.String(), "--advertise-address="+m.Address().String()) {
+		for _, arg := range append(gateways, "--pods="+c.PodSubnet.String(),
+			"--advertise-address="+m.Address().String()) {
 			if !slices.Contains(command, arg) {
 				t.Errorf("%s has no %s", m.Of("kube-apiserver"), arg)
 			}
@@ -139,8 +145,8 @@ func TestComposeAddresses(t *testing.T) {
 	}
 }
 
-// TestComposeWalls: each container has its own volume and no other, only one that ends before the rest begins has the authorities' keys, and
-// only nodes are privileged; nothing listens on the machine but on its loopback.
+// TestComposeWalls: each container has its own volume and no other, only one that ends before the rest begins has the
+// authorities' keys, and only nodes are privileged; nothing listens on the machine but on its loopback.
 func TestComposeWalls(t *testing.T) {
 	t.Parallel()
 	c, services := contained(t, containedData), composeServices(t)
@@ -164,7 +170,8 @@ func TestComposeWalls(t *testing.T) {
 		if c.HasNode(name) {
 			continue
 		}
-		if !slices.Equal(s.CapDrop, []string{"ALL"}) || !s.ReadOnly || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") {
+		if !slices.Equal(s.CapDrop, []string{"ALL"}) || !s.ReadOnly ||
+			!slices.Contains(s.SecurityOpt, "no-new-privileges:true") {
 			t.Errorf("%s keeps capabilities, may gain some, or may write its image", name)
 		}
 		if own := s.User == "65532:65532"; own != (len(s.CapAdd) == 0) || slices.Contains(s.CapAdd, "SYS_ADMIN") {
@@ -186,7 +193,8 @@ func TestComposeWalls(t *testing.T) {
 		t.Errorf("the authorities are in %s", v)
 	}
 	for _, name := range want {
-		if s := services[name]; len(s.Volumes) == 0 || s.Volumes[0] != name+":"+containedData || len(s.Volumes) > 1 && name != plan.Administrator {
+		if s := services[name]; len(s.Volumes) == 0 || s.Volumes[0] != name+":"+containedData ||
+			len(s.Volumes) > 1 && name != plan.Administrator {
 			t.Errorf("%s has the volumes %q", name, s.Volumes)
 		}
 	}
@@ -202,7 +210,8 @@ func TestHandOut(t *testing.T) {
 		t.Skip("SKIPPED: files are given to other users, which needs root")
 	}
 	c, volumes := contained(t, t.TempDir()), t.TempDir()
-	for _, name := range []string{"etcd-cp3", "kube-apiserver-cp1", "kube-controller-manager-cp2", "balancer", "n2", plan.Administrator} {
+	for _, name := range []string{"etcd-cp3", "kube-apiserver-cp1", "kube-controller-manager-cp2", "balancer", "n2",
+		plan.Administrator} {
 		if err := os.Mkdir(filepath.Join(volumes, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -225,12 +234,17 @@ func TestHandOut(t *testing.T) {
 		files []string
 	}{
 		"etcd-cp3": {containedUser, []string{"pki/etcd-ca.crt", "pki/etcd-cp3.crt", "pki/etcd-cp3.key"}},
-		"kube-apiserver-cp1": {containedUser, []string{"pki/apiserver-cp1.crt", "pki/apiserver-cp1.key", "pki/apiserver-etcd-client-cp1.crt", "pki/apiserver-etcd-client-cp1.key",
-			"pki/apiserver-kubelet-client-cp1.crt", "pki/apiserver-kubelet-client-cp1.key", "pki/ca.crt", "pki/etcd-ca.crt", "pki/front-proxy-ca.crt",
-			"pki/front-proxy-client-cp1.crt", "pki/front-proxy-client-cp1.key", "pki/sa.key", "pki/sa.pub"}},
-		"kube-controller-manager-cp2": {containedUser, []string{"kubeconfig/controller-manager-cp2.conf", "pki/ca.crt", "pki/ca.key", "pki/sa.key"}},
-		"balancer":                    {containedUser, []string{"pki/ca.crt"}},
-		"n2": {0, []string{"kubeconfig/kubelet-n2.conf", "kubeconfig/network-n2.conf", "kubeconfig/proxy-n2.conf", "nodes/n2/etc/node.json",
+		"kube-apiserver-cp1": {containedUser,
+			[]string{"pki/apiserver-cp1.crt", "pki/apiserver-cp1.key", "pki/apiserver-etcd-client-cp1.crt",
+				"pki/apiserver-etcd-client-cp1.key",
+				"pki/apiserver-kubelet-client-cp1.crt", "pki/apiserver-kubelet-client-cp1.key", "pki/ca.crt",
+				"pki/etcd-ca.crt", "pki/front-proxy-ca.crt",
+				"pki/front-proxy-client-cp1.crt", "pki/front-proxy-client-cp1.key", "pki/sa.key", "pki/sa.pub"}},
+		"kube-controller-manager-cp2": {containedUser,
+			[]string{"kubeconfig/controller-manager-cp2.conf", "pki/ca.crt", "pki/ca.key", "pki/sa.key"}},
+		"balancer": {containedUser, []string{"pki/ca.crt"}},
+		"n2": {0, []string{"kubeconfig/kubelet-n2.conf", "kubeconfig/network-n2.conf", "kubeconfig/proxy-n2.conf",
+			"nodes/n2/etc/node.json",
 			"pki/ca.crt", "pki/kubelet-server-n2.crt", "pki/kubelet-server-n2.key"}},
 		plan.Administrator: {0, []string{"cluster.json", "kubeconfig/admin.conf", "pki/ca.crt"}},
 	} {
@@ -279,7 +293,8 @@ func TestHandOut(t *testing.T) {
 	}
 }
 
-// TestGiveKubeconfig: the user's file leads to the machine's port, belongs to who owns the directory, and is for no one else.
+// TestGiveKubeconfig: the user's file leads to the machine's port, belongs to who owns the directory, and is for no one
+// else.
 func TestGiveKubeconfig(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -308,7 +323,8 @@ func TestGiveKubeconfig(t *testing.T) {
 	if err != nil || inside.Host != "https://10.77.63.1:6443" {
 		t.Errorf("inside, leads to %v (%v)", inside, err)
 	}
-	if info, err := os.Stat(path); err != nil || info.Sys().(*syscall.Stat_t).Uid != user || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(path); err != nil || info.Sys().(*syscall.Stat_t).Uid != user ||
+		info.Mode().Perm() != 0o600 {
 		t.Errorf("%v (%v)", info, err)
 	}
 }

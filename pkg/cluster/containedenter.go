@@ -15,8 +15,9 @@ import (
 	"bonsai/pkg/cluster/host"
 )
 
-// EnterContainedNode is the first step of a node in a container: where the container's cgroups are seen among the machine's, they become the
-// roots of a new cgroup namespace, so that nodes beside each other have groups of the same names. It returns only with an error.
+// EnterContainedNode is the first step of a node in a container: where the container's cgroups are seen among the
+// machine's, they become the roots of a new cgroup namespace, so that nodes beside each other have groups of the same
+// names. It returns only with an error.
 func EnterContainedNode(self, path string) error {
 	runtime.LockOSThread() // until exec makes this thread the process
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
@@ -25,8 +26,9 @@ func EnterContainedNode(self, path string) error {
 	return unix.Exec(self, []string{self, "node-init", path}, os.Environ())
 }
 
-// EnterRouted gives this container a route to the pods, over all nodes of which each leads on to the others' pods, becomes the user of
-// control planes, who may change nothing of that, and then the program argv. It returns only with an error.
+// EnterRouted gives this container a route to the pods, over all nodes of which each leads on to the others' pods,
+// becomes the user of control planes, who may change nothing of that, and then the program argv. It returns only with
+// an error.
 func EnterRouted(pods netip.Prefix, nodes []netip.Addr, argv []string) error {
 	if len(argv) == 0 || len(nodes) == 0 {
 		return errors.New("a program and a node are needed")
@@ -37,7 +39,8 @@ func EnterRouted(pods netip.Prefix, nodes []netip.Addr, argv []string) error {
 	}
 	route := &netlink.Route{Dst: host.IPNet(pods)}
 	for _, node := range nodes {
-		route.MultiPath = append(route.MultiPath, &netlink.NexthopInfo{LinkIndex: link.Attrs().Index, Gw: node.AsSlice()})
+		route.MultiPath = append(route.MultiPath,
+			&netlink.NexthopInfo{LinkIndex: link.Attrs().Index, Gw: node.AsSlice()})
 	}
 	if err := netlink.RouteReplace(route); err != nil {
 		return fmt.Errorf("add the route to the pods: %w", err)

@@ -21,8 +21,9 @@ import (
 // containedUser is the user and group as whom the containers of control planes run. It is in no list of users.
 const containedUser = 65532
 
-// HandOut makes what is missing, or about to expire, of the contained cluster's certificates and keys in its data directory, and gives each
-// container what it needs and nothing else: volumes has a directory for each, called as the container, that is the data directory there.
+// HandOut makes what is missing, or about to expire, of the contained cluster's certificates and keys in its data
+// directory, and gives each container what it needs and nothing else: volumes has a directory for each, called as the
+// container, that is the data directory there.
 func HandOut(c plan.Config, volumes string, now time.Time) error {
 	if err := errors.Join(save(c), pki.Make(c, now)); err != nil {
 		return err
@@ -56,16 +57,19 @@ type role struct {
 	user  int
 }
 
-// roles are those of all containers by their names. Processes of control planes need the credentials that their flags name.
+// roles are those of all containers by their names. Processes of control planes need the credentials that their flags
+// name.
 func roles(c plan.Config) (map[string]role, error) {
 	l := c.Layout()
-	all := map[string]role{plan.Administrator: {files: []string{l.Config(), l.PKI("ca.crt"), l.Kubeconfig(plan.Administrator)}}}
+	all := map[string]role{plan.Administrator: {
+		files: []string{l.Config(), l.PKI("ca.crt"), l.Kubeconfig(plan.Administrator)}}}
 	for _, layer := range controlplane.Processes(c, "") {
 		for _, p := range layer {
 			r := role{user: containedUser}
 			for _, arg := range p.Argv {
 				_, path, _ := strings.Cut(arg, "=")
-				if (strings.HasPrefix(path, l.PKI("")) || strings.HasPrefix(path, l.At("kubeconfig"))) && !slices.Contains(r.files, path) {
+				if (strings.HasPrefix(path, l.PKI("")) || strings.HasPrefix(path, l.At("kubeconfig"))) &&
+					!slices.Contains(r.files, path) {
 					r.files = append(r.files, path)
 				}
 			}
@@ -82,7 +86,8 @@ func roles(c plan.Config) (map[string]role, error) {
 		if err := host.WriteFile(config, data); err != nil {
 			return nil, fmt.Errorf("write the configuration of node %s: %w", n.Name, err)
 		}
-		all[n.Name] = role{files: []string{config, l.PKI("ca.crt"), l.PKI("kubelet-server-" + n.Name + ".crt"), l.PKI("kubelet-server-" + n.Name + ".key"),
+		all[n.Name] = role{files: []string{config, l.PKI("ca.crt"), l.PKI("kubelet-server-" + n.Name + ".crt"),
+			l.PKI("kubelet-server-" + n.Name + ".key"),
 			l.Kubeconfig("kubelet-" + n.Name), l.Kubeconfig("proxy-" + n.Name), l.Kubeconfig("network-" + n.Name)}}
 	}
 	return all, nil

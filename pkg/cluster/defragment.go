@@ -7,7 +7,8 @@ import (
 	"bonsai/pkg/cluster/etcd"
 )
 
-// Defragment gives back what the etcds of the cluster in dataDir do not use of their files, and has those take writes again that are full.
+// Defragment gives back what the etcds of the cluster in dataDir do not use of their files, and has those take writes
+// again that are full.
 func Defragment(ctx context.Context, dataDir string, out io.Writer) error {
 	c, err := loadControlPlane(dataDir)
 	if err != nil {

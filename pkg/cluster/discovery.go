@@ -33,11 +33,12 @@ type discovered struct {
 	client  *http.Client // which trusts the cluster's authority alone
 }
 
-// discoverEvery is how often a cluster is asked whose answer is not signed with the token: the signer may be on its way.
+// discoverEvery is how often a cluster is asked whose answer is not signed with the token: the signer may be on its
+// way.
 const discoverEvery = 250 * time.Millisecond
 
-// unsignedTries is how often. A signer needs a second or two for a new token; one that is still not signed with has expired, or was never
-// the cluster's.
+// unsignedTries is how often. A signer needs a second or two for a new token; one that is still not signed with has
+// expired, or was never the cluster's.
 const unsignedTries = 16
 
 // parsePins reads what the cluster's authority may be; none is anything, if that is wished.
@@ -56,10 +57,13 @@ func parsePins(o JoinOptions) ([]string, error) {
 	return pins, nil
 }
 
-// discover asks whoever is at server what the cluster is, as kubeadm does: the answer must be signed with the token, which both know, and
-// its authority be one of pins; then the same must be told by who has a certificate of that authority.
+// discover asks whoever is at server what the cluster is, as kubeadm does: the answer must be signed with the token,
+// which both know, and its authority be one of pins; then the same must be told by who has a certificate of that
+// authority.
 func discover(ctx context.Context, server string, token bootstraptoken.Token, pins []string) (*discovered, error) {
-	anybody := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, Timeout: client.Timeout}
+	anybody := &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12},
+			DisableKeepAlives: true}, Timeout: client.Timeout}
 	var first string
 	last, tries := errors.New("not asked yet"), 0
 	err := host.Poll(ctx, discoverEvery, func() (bool, error) {
@@ -76,7 +80,8 @@ func discover(ctx context.Context, server string, token bootstraptoken.Token, pi
 			return false, nil
 		}
 		if !token.Signed(first, signature) {
-			return false, fmt.Errorf("%s knows the token %s and not its secret: it is another cluster, or none", server, token.ID)
+			return false, fmt.Errorf("%s knows the token %s and not its secret: it is another cluster, or none", server,
+				token.ID)
 		}
 		return true, nil
 	})
@@ -131,7 +136,9 @@ func readClusterInfo(content string, pins []string) (*discovered, error) {
 	if d.server, err = netip.ParseAddrPort(at.Host); err != nil || at.Scheme != "https" || !d.server.Addr().Is4() {
 		return nil, fmt.Errorf("its server is %q, not an https URL with an IPv4 address and a port", d.cluster.Server)
 	}
-	d.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, Timeout: client.Timeout}
+	d.client = &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+			DisableKeepAlives: true}, Timeout: client.Timeout}
 	return d, nil
 }
 

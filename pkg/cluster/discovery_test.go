@@ -96,14 +96,27 @@ func TestDiscover(t *testing.T) {
 		"good":       {nil, "", ""},
 		"not signed": {func(s *said) { delete(s.info, "jws-kubeconfig-abcdef") }, "", "has expired"},
 		"signed by another": {func(s *said) {
-			s.info["jws-kubeconfig-abcdef"] = bootstraptoken.Token{ID: "abcdef", Secret: "0123456789abcdeg"}.Sign(s.info["kubeconfig"])
+			s.info["jws-kubeconfig-abcdef"] = bootstraptoken.Token{ID: "abcdef",
+				Secret: "0123456789abcdeg"}.Sign(s.info["kubeconfig"])
 		}, "", "not its secret"},
-		"changed":                  {func(s *said) { s.info["kubeconfig"] += "\n" }, "", "not its secret"},
-		"another authority":        {nil, "sha256:" + strings.Repeat("0", 64), "does not name"},
-		"no authority":             {func(s *said) { s.info["kubeconfig"] = s.config(s.URL, nil); s.sign() }, "", "authority"},
-		"no URL":                   {func(s *said) { s.info["kubeconfig"] = s.config("http://127.0.0.1:1", s.authority); s.sign() }, "", "https"},
-		"something else there":     {func(s *said) { s.info["kubeconfig"] = s.config(liar.URL, s.authority); s.sign() }, "", "something else"},
-		"a certificate of another": {func(s *said) { s.info["kubeconfig"] = s.config(s.URL, other); s.sign() }, publicKeyHash(otherCert.RawSubjectPublicKeyInfo), "with its authority"},
+		"changed":           {func(s *said) { s.info["kubeconfig"] += "\n" }, "", "not its secret"},
+		"another authority": {nil, "sha256:" + strings.Repeat("0", 64), "does not name"},
+		"no authority": {func(s *said) {
+			s.info["kubeconfig"] = s.config(s.URL, nil)
+			s.sign()
+		}, "", "authority"},
+		"no URL": {func(s *said) {
+			s.info["kubeconfig"] = s.config("http://127.0.0.1:1", s.authority)
+			s.sign()
+		}, "", "https"},
+		"something else there": {func(s *said) {
+			s.info["kubeconfig"] = s.config(liar.URL, s.authority)
+			s.sign()
+		}, "", "something else"},
+		"a certificate of another": {func(s *said) {
+			s.info["kubeconfig"] = s.config(s.URL, other)
+			s.sign()
+		}, publicKeyHash(otherCert.RawSubjectPublicKeyInfo), "with its authority"},
 	} {
 		s := saying(t, c.change)
 		if c.pin == "" {
@@ -134,13 +147,15 @@ func TestDiscover(t *testing.T) {
 func TestParsePins(t *testing.T) {
 	t.Parallel()
 	good := "sha256:" + strings.Repeat("aB", 32)
-	if pins, err := parsePins(JoinOptions{CAHashes: []string{good}}); err != nil || len(pins) != 1 || pins[0] != strings.ToLower(good) {
+	if pins, err := parsePins(JoinOptions{CAHashes: []string{good}}); err != nil || len(pins) != 1 ||
+		pins[0] != strings.ToLower(good) {
 		t.Errorf("%v, %v", pins, err)
 	}
 	if _, err := parsePins(JoinOptions{UnsafeSkipCAVerification: true}); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []JoinOptions{{}, {CAHashes: []string{good[:20]}}, {CAHashes: []string{"md5:" + good[7:]}}, {CAHashes: []string{good, ""}}} {
+	for _, bad := range []JoinOptions{{}, {CAHashes: []string{good[:20]}}, {CAHashes: []string{"md5:" + good[7:]}},
+		{CAHashes: []string{good, ""}}} {
 		if pins, err := parsePins(bad); err == nil {
 			t.Errorf("%v: %v", bad, pins)
 		}

@@ -10,8 +10,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// What a start needs below the data directory, in bytes: etcd, which allocates its log ahead, and logs; and per new node the
-// unpacked local images.
+// What a start needs below the data directory, in bytes: etcd, which allocates its log ahead, and logs; and per new
+// node the unpacked local images.
 const (
 	clusterSpace = 256 << 20
 	nodeSpace    = 256 << 20

@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// TestCheckDisk: a data directory that cannot be used is refused before anything is made, with the reason. Each runs on a
-// small file system of its own.
+// TestCheckDisk: a data directory that cannot be used is refused before anything is made, with the reason. Each runs on
+// a small file system of its own.
 func TestCheckDisk(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root to mount a small file system")
@@ -45,7 +45,8 @@ func TestCheckDisk(t *testing.T) {
 			for _, data := range []string{dir, filepath.Join(dir, "to", "be", "made")} {
 				config := plan.Default(data, "")
 				err := checkDisk(config)
-				if !errors.Is(err, c.want) || c.want != nil && (!strings.Contains(err.Error(), data) || !strings.Contains(err.Error(), c.text)) {
+				if !errors.Is(err, c.want) ||
+					c.want != nil && (!strings.Contains(err.Error(), data) || !strings.Contains(err.Error(), c.text)) {
 					t.Errorf("%s: %v", data, err)
 				}
 			}

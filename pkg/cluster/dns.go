@@ -21,8 +21,9 @@ import (
 // dnsLook is how often it is looked where the cluster's DNS and its nodes are.
 const dnsLook = 2 * time.Second
 
-// ServeDNS answers at listen for the names of the running cluster in dataDir, as its DNS does, and leads from this machine to the addresses
-// of its Services, until ctx ends. It changes nothing else on the machine: out is told how to use it.
+// ServeDNS answers at listen for the names of the running cluster in dataDir, as its DNS does, and leads from this
+// machine to the addresses of its Services, until ctx ends. It changes nothing else on the machine: out is told how to
+// use it.
 func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io.Writer, log *slog.Logger) (err error) {
 	c, err := loadControlPlane(dataDir)
 	if err != nil {
@@ -32,7 +33,8 @@ func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io
 		return notRunning(c)
 	}
 	if !c.HasAddon(plan.DNSAddon) {
-		return fmt.Errorf("the cluster in %s has no DNS (bonsai stop, then bonsai up --addons %s)", dataDir, plan.DNSAddon)
+		return fmt.Errorf("the cluster in %s has no DNS (bonsai stop, then bonsai up --addons %s)", dataDir,
+			plan.DNSAddon)
 	}
 	udp := plan.PortMapping{Address: listen.Addr(), HostPort: int(listen.Port()), NodePort: 53, UDP: true}
 	tcp := udp
@@ -57,7 +59,8 @@ func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && told && network.Stands(c): // an API server that is started again, for one; what was found holds until then
+		// an API server that is started again, for one; what was found holds until then
+		case err != nil && told && network.Stands(c):
 			log.Warn("cannot look where the cluster's DNS and its nodes are", "err", err)
 		case err != nil:
 			return err

@@ -21,10 +21,10 @@ import (
 	"bonsai/pkg/cluster/snapshot"
 )
 
-// Down stops the cluster in dataDir and removes all it made: processes, namespaces, links, routes, packet rules, loop devices, cgroups,
-// the context in the user's kubeconfig, and, unless keepData, the data directory. It goes by the cluster's mark, so that it
-// does as well after a supervisor or nodes that were killed, and with a data directory that cannot be read any more. found is
-// false if there was no cluster.
+// Down stops the cluster in dataDir and removes all it made: processes, namespaces, links, routes, packet rules, loop
+// devices, cgroups, the context in the user's kubeconfig, and, unless keepData, the data directory. It goes by the
+// cluster's mark, so that it does as well after a supervisor or nodes that were killed, and with a data directory that
+// cannot be read any more. found is false if there was no cluster.
 func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (found bool, err error) {
 	lock, err := lockMachine(ctx, machineLock) // a start that goes on makes what is removed here
 	if err != nil {
@@ -95,8 +95,8 @@ func Stop(ctx context.Context, dataDir string, out io.Writer) error {
 	})
 }
 
-// isLeftData tells whether dir is what is left of a data directory without a configuration: it has some of what a cluster writes, for root
-// alone, and nothing else.
+// isLeftData tells whether dir is what is left of a data directory without a configuration: it has some of what a
+// cluster writes, for root alone, and nothing else.
 func isLeftData(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {
@@ -104,16 +104,20 @@ func isLeftData(dir string) bool {
 	}
 	l := plan.Layout(dir)
 	var known []string
-	for _, path := range []string{l.Config(), l.Config() + host.NewSuffix, l.CloudConfig(), l.PKI(""), filepath.Dir(l.Kubeconfig("")), l.At("etcd"), l.At("nodes"), filepath.Dir(l.Log("")), l.Run(), l.Snapshots(), l.At(snapshot.Restoring), l.At(snapshot.Restored)} {
+	for _, path := range []string{l.Config(), l.Config() + host.NewSuffix, l.CloudConfig(), l.PKI(""),
+		filepath.Dir(l.Kubeconfig("")), l.At("etcd"), l.At("nodes"), filepath.Dir(l.Log("")), l.Run(), l.Snapshots(),
+		l.At(snapshot.Restoring), l.At(snapshot.Restored)} {
 		known = append(known, filepath.Base(path))
 	}
 	telling := false
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || !slices.Contains(known, e.Name()) || info.IsDir() && info.Mode().Perm() != 0o700 && e.Name() != "nodes" {
+		if err != nil || !slices.Contains(known, e.Name()) ||
+			info.IsDir() && info.Mode().Perm() != 0o700 && e.Name() != "nodes" {
 			return false
 		}
-		telling = telling || slices.Contains([]string{"pki", "etcd", "nodes", filepath.Base(l.Config() + host.NewSuffix)}, e.Name())
+		telling = telling || slices.Contains(
+			[]string{"pki", "etcd", "nodes", filepath.Base(l.Config() + host.NewSuffix)}, e.Name())
 	}
 	return telling
 }
@@ -130,7 +134,8 @@ func leftSomething(c plan.Config) bool {
 	return err == nil && groups.Exist()
 }
 
-// removeData removes the data directory. One that is a mount point, such as a volume, is emptied: it was not made by us.
+// removeData removes the data directory. One that is a mount point, such as a volume, is emptied: it was not made by
+// us.
 func removeData(dir string) error {
 	if mounts, err := host.MountsBelow(dir); err != nil || len(mounts) > 0 {
 		return errors.Join(err, fmt.Errorf("still mounted: %v", mounts))

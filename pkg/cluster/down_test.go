@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDownOfLeftData: what is left of a cluster without its configuration is removed, and a directory with anything else in it is not. One that
-// is empty goes, too: a start that was killed at its first step leaves no more.
+// TestDownOfLeftData: what is left of a cluster without its configuration is removed, and a directory with anything
+// else in it is not. One that is empty goes, too: a start that was killed at its first step leaves no more.
 func TestDownOfLeftData(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "config"))
 	for name, c := range map[string]struct {

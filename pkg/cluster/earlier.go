@@ -24,8 +24,8 @@ const (
 	killPatience = 20 * time.Second
 )
 
-// endEarlierLife ends and removes everything on the host that carries the cluster's mark: processes, mounts, network, cgroups.
-// Nothing of value is in it. A supervisor that answers is asked to end in order first.
+// endEarlierLife ends and removes everything on the host that carries the cluster's mark: processes, mounts, network,
+// cgroups. Nothing of value is in it. A supervisor that answers is asked to end in order first.
 func endEarlierLife(ctx context.Context, c plan.Config) error {
 	return errors.Join(stop(ctx, c), network.Remove(ctx, c), host.UnmountBelow(c.DataDir), removeCgroups(ctx, c))
 }
@@ -43,8 +43,9 @@ func stop(ctx context.Context, c plan.Config) error {
 	return killProcesses(ctx, c)
 }
 
-// stopInOrder asks the supervisor to end, and waits for that. One that holds the data directory and does not answer has just begun, or is
-// about to end as who started it is gone: it is given answerPatience. What does not end in time is left to be killed.
+// stopInOrder asks the supervisor to end, and waits for that. One that holds the data directory and does not answer has
+// just begun, or is about to end as who started it is gone: it is given answerPatience. What does not end in time is
+// left to be killed.
 func stopInOrder(ctx context.Context, c plan.Config) error {
 	inOrder, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
@@ -75,14 +76,15 @@ func stopInOrder(ctx context.Context, c plan.Config) error {
 	return err
 }
 
-// killProcesses kills every process in the cluster's cgroups until there is none. The kernel ends what is in a node together
-// with the node's init.
+// killProcesses kills every process in the cluster's cgroups until there is none. The kernel ends what is in a node
+// together with the node's init.
 func killProcesses(ctx context.Context, c plan.Config) error {
 	groups, err := cgroup.Find(c.Mark())
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, killPatience, fmt.Errorf("processes that do not die within %s of SIGKILL", killPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, killPatience,
+		fmt.Errorf("processes that do not die within %s of SIGKILL", killPatience))
 	defer cancel()
 	return groups.Kill(ctx, "")
 }

@@ -17,9 +17,10 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// ExportLogs writes into a new directory what somebody else needs to understand the cluster in dataDir, running or not: the logs of
-// processes and containers, the configuration, and the state, for its owner alone: containers may say anything. Keys, certificates, kubeconfigs, etcd's data and volumes are left out, and
-// so are the values of flags and URLs that are secrets.
+// ExportLogs writes into a new directory what somebody else needs to understand the cluster in dataDir, running or not:
+// the logs of processes and containers, the configuration, and the state, for its owner alone: containers may say
+// anything. Keys, certificates, kubeconfigs, etcd's data and volumes are left out, and so are the values of flags and
+// URLs that are secrets.
 func ExportLogs(ctx context.Context, dataDir, to string) error {
 	c, err := LoadExisting(dataDir)
 	if err != nil {
@@ -57,12 +58,15 @@ func ExportLogs(ctx context.Context, dataDir, to string) error {
 	record("status.txt", func(w io.Writer) error { return PrintStatus(ctx, dataDir, w) })
 	record("versions.txt", func(w io.Writer) error { return PrintVersions(ctx, c.BinDir, w) })
 	for name, args := range map[string][]string{
-		"objects.txt": {"get", "nodes,pods,services,deployments,daemonsets,statefulsets,jobs,persistentvolumeclaims", "-A", "-o", "wide"},
-		"events.txt":  {"get", "events", "-A", "--sort-by=.metadata.creationTimestamp"},
-		"nodes.txt":   {"describe", "nodes"},
+		"objects.txt": {"get", "nodes,pods,services,deployments,daemonsets,statefulsets,jobs,persistentvolumeclaims",
+			"-A", "-o", "wide"},
+		"events.txt": {"get", "events", "-A", "--sort-by=.metadata.creationTimestamp"},
+		"nodes.txt":  {"describe", "nodes"},
 	} {
 		record(name, func(w io.Writer) error {
-			cmd := exec.CommandContext(ctx, c.Bin("kubectl"), append([]string{"--kubeconfig=" + l.Kubeconfig(plan.Administrator), "--request-timeout=5s"}, args...)...)
+			cmd := exec.CommandContext(ctx, c.Bin("kubectl"),
+				append([]string{"--kubeconfig=" + l.Kubeconfig(plan.Administrator), "--request-timeout=5s"},
+					args...)...)
 			cmd.Stdout, cmd.Stderr = w, w
 			return cmd.Run()
 		})
@@ -70,8 +74,8 @@ func ExportLogs(ctx context.Context, dataDir, to string) error {
 	return errors.Join(errs...)
 }
 
-// copyOwn copies a file, or the files and directories below one, for whoever does it alone to read. What is neither, as the links of a container's
-// log, is left out.
+// copyOwn copies a file, or the files and directories below one, for whoever does it alone to read. What is neither, as
+// the links of a container's log, is left out.
 func copyOwn(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
@@ -105,7 +109,8 @@ func copyOwn(from, to string) error {
 func PrintVersions(ctx context.Context, binDir string, out io.Writer) error {
 	node := node.Config{BinDir: binDir}
 	c := plan.Config{BinDir: binDir}
-	for _, program := range []struct{ name, path string }{{"etcd", c.Bin("etcd")}, {"containerd", node.Containerd()}, {"runc", "runc"}, {"kernel", "uname"}} {
+	for _, program := range []struct{ name, path string }{{"etcd", c.Bin("etcd")}, {"containerd", node.Containerd()},
+		{"runc", "runc"}, {"kernel", "uname"}} {
 		arg := "--version"
 		if program.name == "kernel" {
 			arg = "-r"

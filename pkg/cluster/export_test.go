@@ -30,7 +30,9 @@ func TestExportLogs(t *testing.T) {
 	if err := kubeconfig.WriteAll(c); err != nil {
 		t.Fatal(err)
 	}
-	for path, content := range map[string]string{"logs/etcd.log": "an etcd", "logs/etcd.log.1": "an older etcd", "logs/n1/kubelet.log": "a kubelet", "nodes/n1/log/pods/p/c/0.log": "a container", "nodes/n1/etc/kubelet.yaml": "kind: x"} {
+	for path, content := range map[string]string{"logs/etcd.log": "an etcd", "logs/etcd.log.1": "an older etcd",
+		"logs/n1/kubelet.log": "a kubelet", "nodes/n1/log/pods/p/c/0.log": "a container",
+		"nodes/n1/etc/kubelet.yaml": "kind: x"} {
 		if err := host.WriteFile(c.Layout().At(path), []byte(content)); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +59,9 @@ func TestExportLogs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"/logs/etcd.log\nan etcd", "/logs/etcd.log.1\nan older", "/logs/n1/kubelet.log\na kubelet", "/n1/pods/p/c/0.log\na container", "/n1/kubelet.yaml", "/status.txt", "is not running", "/versions.txt", `"v": "4"`} {
+	for _, want := range []string{"/logs/etcd.log\nan etcd", "/logs/etcd.log.1\nan older",
+		"/logs/n1/kubelet.log\na kubelet", "/n1/pods/p/c/0.log\na container", "/n1/kubelet.yaml", "/status.txt",
+		"is not running", "/versions.txt", `"v": "4"`} {
 		if !strings.Contains(all.String(), want) {
 			t.Errorf("no %q in the report", want)
 		}

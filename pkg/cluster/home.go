@@ -29,9 +29,9 @@ func (h Home) DataDir(name string) string {
 	return filepath.Join(string(h), "bonsai-clusters", name)
 }
 
-// Clusters returns the clusters of this machine, running or stopped, by their data directories: those in their usual places, those
-// whose link is on the host, and those that the user's kubeconfig has a context of, if it can be read. Of one whose
-// configuration cannot be read, only DataDir is set.
+// Clusters returns the clusters of this machine, running or stopped, by their data directories: those in their usual
+// places, those whose link is on the host, and those that the user's kubeconfig has a context of, if it can be read. Of
+// one whose configuration cannot be read, only DataDir is set.
 func (h Home) Clusters() ([]plan.Config, error) {
 	dirs := map[string]bool{h.DataDir(plan.DefaultName): true}
 	named, err := filepath.Glob(h.DataDir("*"))
@@ -51,7 +51,8 @@ func (h Home) Clusters() ([]plan.Config, error) {
 		}
 	}
 	k, err := kubeconfig.User()
-	if err != nil { // what is wrong with it is said by whoever needs it (machine, PrintList); the clusters are there all the same
+	// what is wrong with it is said by whoever needs it (machine, PrintList); the clusters are there all the same
+	if err != nil {
 		k = clientcmdapi.NewConfig()
 	}
 	for _, context := range k.Contexts {
@@ -78,7 +79,8 @@ func (h Home) Clusters() ([]plan.Config, error) {
 	return found, nil
 }
 
-// Find returns the data directory of the cluster of that name: its usual place, unless the cluster of that name is elsewhere.
+// Find returns the data directory of the cluster of that name: its usual place, unless the cluster of that name is
+// elsewhere.
 func (h Home) Find(name string) (string, error) {
 	usual, err := ResolveDataDir(h.DataDir(name))
 	if err != nil {
@@ -95,7 +97,8 @@ func (h Home) Find(name string) (string, error) {
 			return usual, nil
 		case c.Name != name:
 		case found != "":
-			return "", fmt.Errorf("there are two clusters called %s, in %s and %s: say which with --data-dir", name, found, c.DataDir)
+			return "", fmt.Errorf("there are two clusters called %s, in %s and %s: say which with --data-dir", name,
+				found, c.DataDir)
 		default:
 			found = c.DataDir
 		}
@@ -106,14 +109,15 @@ func (h Home) Find(name string) (string, error) {
 	return found, nil
 }
 
-// ResolveDataDir returns the one path of a data directory, existing or not: absolute paths are cleaned, and links in the part
-// that exists are followed, since who owns what follows from the path.
+// ResolveDataDir returns the one path of a data directory, existing or not: absolute paths are cleaned, and links in
+// the part that exists are followed, since who owns what follows from the path.
 func ResolveDataDir(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return path, nil // Validate refuses it
 	}
 	rest := ""
-	for existing := filepath.Clean(path); ; existing, rest = filepath.Dir(existing), filepath.Join(filepath.Base(existing), rest) {
+	for existing := filepath.Clean(path); ; existing, rest = filepath.Dir(existing),
+		filepath.Join(filepath.Base(existing), rest) {
 		resolved, err := filepath.EvalSymlinks(existing)
 		if err == nil {
 			return filepath.Join(resolved, rest), nil

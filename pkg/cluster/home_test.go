@@ -19,8 +19,9 @@ import (
 // TestHome: clusters are found in their usual places and by the user's kubeconfig; a name leads to the one that has it.
 func TestHome(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "config"))
-	runtime.LockOSThread()              // never unlocked: the thread's namespace ends with it
-	_ = unix.Unshare(unix.CLONE_NEWNET) // the links of a cluster that the machine has would be found as well; only root can
+	runtime.LockOSThread() // never unlocked: the thread's namespace ends with it
+	// the links of a cluster that the machine has would be found as well; only root can
+	_ = unix.Unshare(unix.CLONE_NEWNET)
 	root, err := ResolveDataDir(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,8 @@ func TestHome(t *testing.T) {
 	if got := strings.Join(names, " "); got != "bonsai dev far" {
 		t.Errorf("clusters: %s", got)
 	}
-	for name, want := range map[string]string{plan.DefaultName: home.DataDir(plan.DefaultName), "dev": home.DataDir("dev"), "far": far.DataDir, "new": home.DataDir("new")} {
+	for name, want := range map[string]string{plan.DefaultName: home.DataDir(plan.DefaultName),
+		"dev": home.DataDir("dev"), "far": far.DataDir, "new": home.DataDir("new")} {
 		if got, err := home.Find(name); err != nil || got != want {
 			t.Errorf("%s is in %s, not %s: %v", name, got, want, err)
 		}
@@ -68,7 +70,8 @@ func TestHome(t *testing.T) {
 		t.Errorf("two clusters of one name: %v", err)
 	}
 	var out strings.Builder
-	if err := PrintList(t.Context(), home, &out); err != nil || strings.Count(out.String(), "stopped") != 3 || !strings.Contains(out.String(), "bonsai-dev") {
+	if err := PrintList(t.Context(), home, &out); err != nil || strings.Count(out.String(), "stopped") != 3 ||
+		!strings.Contains(out.String(), "bonsai-dev") {
 		t.Errorf("%v\n%s", err, &out)
 	}
 	// A kubeconfig that cannot be read hides the clusters that it alone names, and no others.
@@ -76,14 +79,16 @@ func TestHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	out.Reset()
-	if err := PrintList(t.Context(), home, &out); err != nil || strings.Count(out.String(), "stopped") != 2 || !strings.Contains(out.String(), os.Getenv("KUBECONFIG")) {
+	if err := PrintList(t.Context(), home, &out); err != nil || strings.Count(out.String(), "stopped") != 2 ||
+		!strings.Contains(out.String(), os.Getenv("KUBECONFIG")) {
 		t.Errorf("%v\n%s", err, &out)
 	}
 	if got, err := home.Find("dev"); err != nil || got != home.DataDir("dev") {
 		t.Errorf("dev is in %s: %v", got, err)
 	}
 	out.Reset()
-	if found, err := Down(t.Context(), home.DataDir("dev"), false, &out); err != nil || !found || !strings.Contains(out.String(), "a context of the cluster in it stays") {
+	if found, err := Down(t.Context(), home.DataDir("dev"), false, &out); err != nil || !found ||
+		!strings.Contains(out.String(), "a context of the cluster in it stays") {
 		t.Errorf("down: %t, %v\n%s", found, err, &out)
 	}
 	if _, err := survey(second, home); err == nil {

@@ -40,7 +40,8 @@ func openDoor(ctx context.Context, c plan.Config, log *slog.Logger) (shut func()
 	return func() { end(); wait() }, nil
 }
 
-// nodeConfigMap is the ConfigMap of kube-system that tells a machine that joins what its node must know, as JSON under nodeConfigKey.
+// nodeConfigMap is the ConfigMap of kube-system that tells a machine that joins what its node must know, as JSON under
+// nodeConfigKey.
 const (
 	nodeConfigMap = "bonsai-node-config"
 	nodeConfigKey = "config.json"
@@ -53,8 +54,8 @@ type clusterFacts struct {
 	Mirrors                              []plan.Mirror   `json:",omitempty"`
 }
 
-// tellJoiners writes down for other machines where the API server is, who signs its certificate, and what a node must know. The
-// signatures are the bootstrap signer's.
+// tellJoiners writes down for other machines where the API server is, who signs its certificate, and what a node must
+// know. The signatures are the bootstrap signer's.
 func tellJoiners(ctx context.Context, c plan.Config) error {
 	if !c.IsJoinable() {
 		return nil
@@ -64,17 +65,20 @@ func tellJoiners(ctx context.Context, c plan.Config) error {
 		return err
 	}
 	k := clientcmdapi.NewConfig()
-	k.Clusters[""] = &clientcmdapi.Cluster{Server: c.AdvertisedServer(), CertificateAuthorityData: ca} // without a name, as kubeadm's
+	// without a name, as kubeadm's
+	k.Clusters[""] = &clientcmdapi.Cluster{Server: c.AdvertisedServer(), CertificateAuthorityData: ca}
 	info, err := clientcmd.Write(*k)
 	if err != nil {
 		return fmt.Errorf("encode the cluster information: %w", err)
 	}
-	facts, err := json.MarshalIndent(clusterFacts{c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, c.FeatureGates, c.Mirrors}, "", "  ")
+	facts, err := json.MarshalIndent(
+		clusterFacts{c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, c.FeatureGates, c.Mirrors}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode what a node must know: %w", err)
 	}
 	return errors.Join(
-		setConfigMap(ctx, c, metav1.NamespacePublic, bootstraptoken.ClusterInfo, map[string]string{bootstraptoken.ClusterInfoContent: string(info)}),
+		setConfigMap(ctx, c, metav1.NamespacePublic, bootstraptoken.ClusterInfo,
+			map[string]string{bootstraptoken.ClusterInfoContent: string(info)}),
 		setConfigMap(ctx, c, metav1.NamespaceSystem, nodeConfigMap, map[string]string{nodeConfigKey: string(facts)}))
 }
 
@@ -90,7 +94,8 @@ func setConfigMap(ctx context.Context, c plan.Config, namespace, name string, da
 	err = retry.OnError(retry.DefaultRetry, changed, func() error {
 		there, err := all.Get(ctx, namespace, name)
 		if apierrors.IsNotFound(err) {
-			_, err = all.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data})
+			_, err = all.Create(ctx,
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data})
 			return err
 		}
 		if err != nil {

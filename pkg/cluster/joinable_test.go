@@ -40,11 +40,13 @@ func TestJoinable(t *testing.T) {
 			all += strings.Join(p.Argv, " ") + " "
 		}
 		for what, has := range map[string]bool{
-			"a door":           slices.Contains(c.Listening(), door),
-			"the add-on":       c.HasAddon("join"),
-			"token auth":       strings.Contains(all, "--enable-bootstrap-token-auth=true"),
-			"signer, cleaner":  strings.Contains(all, "--controllers=*,bootstrap-signer-controller,token-cleaner-controller"),
-			"ways to machines": !strings.Contains(network.HostRules(c), `" ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop`),
+			"a door":     slices.Contains(c.Listening(), door),
+			"the add-on": c.HasAddon("join"),
+			"token auth": strings.Contains(all, "--enable-bootstrap-token-auth=true"),
+			"signer, cleaner": strings.Contains(all,
+				"--controllers=*,bootstrap-signer-controller,token-cleaner-controller"),
+			"ways to machines": !strings.Contains(network.HostRules(c),
+				`" ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop`),
 		} {
 			if has != c.IsJoinable() {
 				t.Errorf("joinable %t, %s %t", c.IsJoinable(), what, has)
@@ -53,7 +55,9 @@ func TestJoinable(t *testing.T) {
 	}
 	for address, change := range map[string]func(*plan.Config){
 		"127.0.0.1": nil, "0.0.0.0": nil, "2001:db8::1": nil, "10.244.3.4": nil, "10.77.0.1": nil, "224.0.0.1": nil,
-		"192.0.2.1": func(c *plan.Config) { c.Egress = false }, "192.0.2.2": func(c *plan.Config) { c.IPFamily = plan.Dual },
+		"192.0.2.1": func(c *plan.Config) {
+			c.Egress = false
+		}, "192.0.2.2": func(c *plan.Config) { c.IPFamily = plan.Dual },
 	} {
 		c := joinableConfig()
 		c.AdvertiseAddress = netip.MustParseAddr(address)
@@ -73,8 +77,10 @@ func TestPrintTokens(t *testing.T) {
 	delete(old.Data, bootstraptoken.KeySigning)
 	delete(old.Data, bootstraptoken.KeyGroups)
 	var out bytes.Buffer
-	if err := printTokens(&out, []*corev1.Secret{old, bootstraptoken.Token{ID: "cccccc", Secret: "0123456789abcdef"}.Object("", time.Time{}),
-		bootstraptoken.Token{ID: "aaaaaa", Secret: "0123456789abcdef"}.Object("mine", now.Add(90*time.Minute))}, now); err != nil {
+	if err := printTokens(&out,
+		[]*corev1.Secret{old, bootstraptoken.Token{ID: "cccccc", Secret: "0123456789abcdef"}.Object("", time.Time{}),
+			bootstraptoken.Token{ID: "aaaaaa", Secret: "0123456789abcdef"}.Object("mine", now.Add(90*time.Minute))},
+		now); err != nil {
 		t.Fatal(err)
 	}
 	want := `TOKEN                     TTL         EXPIRES                USAGES                   DESCRIPTION   EXTRA GROUPS
@@ -91,14 +97,21 @@ func TestMayServe(t *testing.T) {
 	t.Parallel()
 	node := func(name, address string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
-			Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}, {Type: corev1.NodeHostName, Address: name}}}}
+			Status: corev1.NodeStatus{
+				Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address},
+					{Type: corev1.NodeHostName, Address: name}}}}
 	}
 	nodes := []*corev1.Node{node("n1", "10.77.0.11"), node("far", "192.0.2.7"), node("other", "192.0.2.8")}
-	nodes[1].Status.Addresses = append(nodes[1].Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "192.0.2.77"})
+	nodes[1].Status.Addresses = append(nodes[1].Status.Addresses,
+		corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "192.0.2.77"})
 	host := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.77")}
 	good := func() (*certificatesv1.CertificateSigningRequestSpec, *x509.CertificateRequest) {
-		return &certificatesv1.CertificateSigningRequestSpec{Username: "system:node:far", Usages: []certificatesv1.KeyUsage{certificatesv1.UsageServerAuth, certificatesv1.UsageDigitalSignature}},
-			&x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:far", Organization: []string{"system:nodes"}}, DNSNames: []string{"far"}, IPAddresses: []net.IP{net.IPv4(192, 0, 2, 7)}}
+		return &certificatesv1.CertificateSigningRequestSpec{Username: "system:node:far",
+				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageServerAuth,
+					certificatesv1.UsageDigitalSignature}},
+			&x509.CertificateRequest{
+				Subject:  pkix.Name{CommonName: "system:node:far", Organization: []string{"system:nodes"}},
+				DNSNames: []string{"far"}, IPAddresses: []net.IP{net.IPv4(192, 0, 2, 7)}}
 	}
 	for name, change := range map[string]func(*certificatesv1.CertificateSigningRequestSpec, *x509.CertificateRequest){
 		"": nil,
@@ -141,11 +154,15 @@ func TestMayServe(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	for _, name := range []string{"kubernetes", "kubernetes.default", "localhost", "n1", "hook.prod.svc", "hook.prod.svc.cluster.local", "1-2-3-4.prod.pod.cluster.local"} { // whoever joins chooses it
+	// whoever joins chooses it
+	for _, name := range []string{"kubernetes", "kubernetes.default", "localhost", "n1", "hook.prod.svc",
+		"hook.prod.svc.cluster.local", "1-2-3-4.prod.pod.cluster.local"} {
 		nodes[1].Name = name
 		spec, asked := good()
-		spec.Username, asked.Subject.CommonName, asked.DNSNames = "system:node:"+name, "system:node:"+name, []string{name}
-		if err := mayServe(joinableConfig(), spec, asked, nodes[1:], host); err == nil || err.Error() != "the name "+name+" is the cluster's" {
+		spec.Username, asked.Subject.CommonName, asked.DNSNames = "system:node:"+name, "system:node:"+name,
+			[]string{name}
+		if err := mayServe(joinableConfig(), spec, asked, nodes[1:], host); err == nil ||
+			err.Error() != "the name "+name+" is the cluster's" {
 			t.Errorf("a node called %s: %v", name, err)
 		}
 	}

@@ -23,7 +23,8 @@ import (
 type JoinOptions struct {
 	Server string // the API server's address and port
 	Token  string
-	// CAHashes are what the cluster's authority may be, each as sha256:<hex>; without any, UnsafeSkipCAVerification must be set.
+	// CAHashes are what the cluster's authority may be, each as sha256:<hex>; without any, UnsafeSkipCAVerification
+	// must be set.
 	CAHashes                 []string
 	UnsafeSkipCAVerification bool
 	NodeName                 string     // "": the machine's
@@ -31,9 +32,10 @@ type JoinOptions struct {
 	Labels                   map[string]string
 }
 
-// Join makes this machine a node of the cluster at o.Server, and returns when the node is Ready. The machine's part of the cluster is in
-// c.DataDir, and goes by c.Name on this machine.
-func Join(ctx context.Context, home Home, c plan.Config, o JoinOptions, self string, out io.Writer) (plan.Config, error) {
+// Join makes this machine a node of the cluster at o.Server, and returns when the node is Ready. The machine's part of
+// the cluster is in c.DataDir, and goes by c.Name on this machine.
+func Join(ctx context.Context, home Home, c plan.Config, o JoinOptions, self string, out io.Writer) (plan.Config,
+	error) {
 	if err := plan.CheckName(c.Name); err != nil {
 		return c, fmt.Errorf("--name: %w", err)
 	}
@@ -111,7 +113,8 @@ func startJoined(ctx context.Context, c plan.Config, self string, p progress) er
 	})
 }
 
-// waitJoined waits until the API says that the node is Ready. Until the kubelet has its certificate nobody here can ask.
+// waitJoined waits until the API says that the node is Ready. Until the kubelet has its certificate nobody here can
+// ask.
 func waitJoined(ctx context.Context, c plan.Config) error {
 	last := fmt.Errorf("the kubelet has no certificate yet: if the cluster has a node %[1]s already, delete it there (kubectl delete node %[1]s), or join with another --node-name",
 		c.Nodes[0].Name())
@@ -149,14 +152,17 @@ func checkJoining(ctx context.Context, c plan.Config, home Home) error {
 }
 
 // complete returns c with what the cluster says of itself, and what the machine is in it.
-func (d *discovered) complete(ctx context.Context, c plan.Config, o JoinOptions, token bootstraptoken.Token) (plan.Config, error) {
+func (d *discovered) complete(ctx context.Context, c plan.Config, o JoinOptions,
+	token bootstraptoken.Token) (plan.Config, error) {
 	facts, err := d.facts(ctx, token)
 	if err != nil {
 		return c, err
 	}
-	c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, c.FeatureGates, c.Mirrors = facts.NodeSubnet, facts.PodSubnet, facts.ServiceSubnet, facts.FeatureGates, facts.Mirrors
+	c.NodeSubnet, c.PodSubnet, c.ServiceSubnet, c.FeatureGates, c.Mirrors = facts.NodeSubnet, facts.PodSubnet,
+		facts.ServiceSubnet, facts.FeatureGates, facts.Mirrors
 	c.IPFamily, c.Egress, c.Ports = plan.IPv4, true, plan.Ports{}
-	if err := errors.Join(c.Networks().Check()...); err != nil || !c.NodeSubnet.IsValid() || !c.PodSubnet.IsValid() || !c.ServiceSubnet.IsValid() {
+	if err := errors.Join(c.Networks().Check()...); err != nil || !c.NodeSubnet.IsValid() || !c.PodSubnet.IsValid() ||
+		!c.ServiceSubnet.IsValid() {
 		return c, errors.Join(errors.New("the cluster says no good networks of itself"), err)
 	}
 	node := plan.Node{Number: 1, Hostname: o.NodeName, Labels: o.Labels}
@@ -202,6 +208,7 @@ func prepareJoined(c plan.Config, d *discovered, token bootstraptoken.Token) err
 		return fmt.Errorf("encode the bootstrap kubeconfig: %w", err)
 	}
 	l := c.Layout()
-	return errors.Join(save(c), os.MkdirAll(l.Run(), 0o700), host.WriteFile(l.PKI("ca.crt"), d.cluster.CertificateAuthorityData),
+	return errors.Join(save(c), os.MkdirAll(l.Run(), 0o700),
+		host.WriteFile(l.PKI("ca.crt"), d.cluster.CertificateAuthorityData),
 		host.WriteFile(l.Kubeconfig(plan.BootstrapIdentity(c.Nodes[0].Name())), bootstrap))
 }

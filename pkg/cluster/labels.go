@@ -28,8 +28,8 @@ func waitForNodes(ctx context.Context, c plan.Config) error {
 	return describeNodes(ctx, c)
 }
 
-// describeNodes gives the nodes, as the administrator, the labels and taints of the configuration. A kubelet gives them to a new Node alone, and
-// not all of the labels.
+// describeNodes gives the nodes, as the administrator, the labels and taints of the configuration. A kubelet gives them
+// to a new Node alone, and not all of the labels.
 func describeNodes(ctx context.Context, c plan.Config) error {
 	api, err := client.Core(c)
 	if err != nil {
@@ -61,8 +61,8 @@ func describeNodes(ctx context.Context, c plan.Config) error {
 	return nil
 }
 
-// labelPatch is the merge patch (RFC 7386) that gives a node the wanted labels and takes away those that it has of an earlier
-// configuration; nil if there is nothing to change.
+// labelPatch is the merge patch (RFC 7386) that gives a node the wanted labels and takes away those that it has of an
+// earlier configuration; nil if there is nothing to change.
 func labelPatch(node *corev1.Node, wanted map[string]string) ([]byte, error) {
 	change := map[string]any{}
 	for key, value := range wanted {

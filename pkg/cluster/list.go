@@ -27,13 +27,15 @@ func PrintList(ctx context.Context, home Home, out io.Writer) error {
 			fmt.Fprintf(w, "?\tunreadable\t?\t?\t?\t?\t?\t%s\n", c.DataDir)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", c.Name, state(ctx, c), len(c.Nodes), c.LocalServer(), plan.CommaList(c.Networks().Pods()), plan.CommaList(c.Networks().Services()), c.Context(), c.DataDir)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", c.Name, state(ctx, c), len(c.Nodes), c.LocalServer(),
+			plan.CommaList(c.Networks().Pods()), plan.CommaList(c.Networks().Services()), c.Context(), c.DataDir)
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	if _, err := kubeconfig.User(); err != nil {
-		fmt.Fprintf(out, "Stopped clusters that are neither in %s nor in their usual place are missing here: %v\n", home, err)
+		fmt.Fprintf(out, "Stopped clusters that are neither in %s nor in their usual place are missing here: %v\n",
+			home, err)
 	}
 	return nil
 }

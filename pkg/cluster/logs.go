@@ -42,7 +42,8 @@ func findLog(names []string, process, node string) (string, error) {
 	}
 	var of []string
 	for _, name := range names {
-		if _, component, onNode := strings.Cut(name, "-"); onNode && nodeName.MatchString(name) && component == process {
+		if _, component, onNode := strings.Cut(name, "-"); onNode && nodeName.MatchString(name) &&
+			component == process {
 			of = append(of, name)
 		}
 	}
@@ -58,8 +59,8 @@ func findLog(names []string, process, node string) (string, error) {
 // nodeName begins the names of nodes' logs.
 var nodeName = regexp.MustCompile(`^n[1-9]-`)
 
-// PrintLog prints the log of a process of the cluster in dataDir. node is the node of a process that nodes have; "" if the process's name
-// says it, or there is one node.
+// PrintLog prints the log of a process of the cluster in dataDir. node is the node of a process that nodes have; "" if
+// the process's name says it, or there is one node.
 func PrintLog(ctx context.Context, dataDir, process, node string, o supervise.LogOptions, out io.Writer) error {
 	name, err := findLog(LogNames(dataDir), process, node)
 	if err != nil {

@@ -25,7 +25,9 @@ import (
 
 // machine looks for everything that the cluster could collide with. It touches nothing.
 func survey(c plan.Config, home Home) (plan.Machine, error) {
-	m := plan.Machine{Contexts: map[string]string{}, PortOwner: func(at netip.AddrPort) string { return portOwner(at, c.Mark()) }, UDPTaken: udpTaken}
+	m := plan.Machine{Contexts: map[string]string{}, PortOwner: func(at netip.AddrPort) string {
+		return portOwner(at, c.Mark())
+	}, UDPTaken: udpTaken}
 	all, err := home.Clusters()
 	if err != nil {
 		return m, err
@@ -74,7 +76,8 @@ func foreignAddresses(c plan.Config) []error {
 	}
 	var foreign []error
 	for by, ip := range wanted {
-		if ip.IsValid() && !ip.IsUnspecified() && !ip.IsLoopback() && !c.NodeSubnet.Contains(ip) && // which it makes itself
+		// which it makes itself
+		if ip.IsValid() && !ip.IsUnspecified() && !ip.IsLoopback() && !c.NodeSubnet.Contains(ip) &&
 			!slices.Contains(has, ip.Unmap()) {
 			foreign = append(foreign, fmt.Errorf("%s: %s is no address of this machine", by, ip))
 		}
@@ -82,7 +85,8 @@ func foreignAddresses(c plan.Config) []error {
 	return foreign
 }
 
-// hostNetworks lists the addresses of the host and the routes of its main table, but for what carries the cluster's own mark.
+// hostNetworks lists the addresses of the host and the routes of its main table, but for what carries the cluster's own
+// mark.
 func hostNetworks(c plan.Config) ([]plan.HostNetwork, error) {
 	links, err := netdump.Links()
 	if err != nil {
@@ -108,7 +112,8 @@ func hostNetworks(c plan.Config) ([]plan.HostNetwork, error) {
 			})
 		}
 	}
-	routes, err := netdump.Routes(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+	routes, err := netdump.Routes(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN},
+		netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return nil, fmt.Errorf("list the routes: %w", err)
 	}
@@ -131,7 +136,8 @@ func hostNetworks(c plan.Config) ([]plan.HostNetwork, error) {
 			by = linkOwner(links, link)
 		}
 		if uint32(r.Priority) != c.ID() && (link == nil || link != own) {
-			found = append(found, plan.HostNetwork{Prefix: dst, Claim: plan.Claim{What: "the route to " + dst.String(), By: by}})
+			found = append(found, plan.HostNetwork{Prefix: dst,
+				Claim: plan.Claim{What: "the route to " + dst.String(), By: by}})
 		}
 	}
 	return found, nil
@@ -165,8 +171,8 @@ func clusterMarked(links []netlink.Link, mark string) string {
 	return "the cluster marked " + mark
 }
 
-// portOwner names who listens at an address and TCP port: a cluster by its mark in the process's cgroup, or else the process. It is ""
-// if that is free or held by what carries the mark own.
+// portOwner names who listens at an address and TCP port: a cluster by its mark in the process's cgroup, or else the
+// process. It is "" if that is free or held by what carries the mark own.
 func portOwner(at netip.AddrPort, own string) string {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -188,8 +194,8 @@ func portOwner(at netip.AddrPort, own string) string {
 	}
 }
 
-// dyingTime is how long a port may have no process that is seen to hold it: one that was killed a moment ago shows its sockets no more, and has
-// them still.
+// dyingTime is how long a port may have no process that is seen to hold it: one that was killed a moment ago shows its
+// sockets no more, and has them still.
 const dyingTime = 2 * time.Second
 
 // listenerOf is portOwner of a port that somebody has; found is false if no process shows that it does.
@@ -229,7 +235,8 @@ func udpTaken(at netip.AddrPort) bool {
 	return errors.Is(err, syscall.EADDRINUSE)
 }
 
-// listeners returns the sockets, as links in /proc/*/fd name them, that listen on a port: the inodes in proc_net(5)'s tables of the network namespace that this thread is in.
+// listeners returns the sockets, as links in /proc/*/fd name them, that listen on a port: the inodes in proc_net(5)'s
+// tables of the network namespace that this thread is in.
 func listeners(port int) map[string]bool {
 	const listening = "0A"
 	found := map[string]bool{}

@@ -33,8 +33,8 @@ func flag(p supervise.Process, name string) string {
 	return ""
 }
 
-// TestSeveralControlPlanes: each member has everything once, in its own namespaces, with certificates that no other has; its etcd takes
-// clients from nowhere else, and its peers by TLS; those of which one leads elect it.
+// TestSeveralControlPlanes: each member has everything once, in its own namespaces, with certificates that no other
+// has; its etcd takes clients from nowhere else, and its peers by TLS; those of which one leads elect it.
 func TestSeveralControlPlanes(t *testing.T) {
 	t.Parallel()
 	c := threeControlPlanes()
@@ -54,7 +54,8 @@ func TestSeveralControlPlanes(t *testing.T) {
 		if p.Attr.Cloneflags == 0 || p.Started == nil || p.Log != c.Layout().Log(p.Name) {
 			t.Errorf("%s has no host's name, no line to the supervisor, or another's log", p.Name)
 		}
-		for _, f := range []string{"key-file", "peer-key-file", "tls-private-key-file", "etcd-keyfile", "kubelet-client-key", "proxy-client-key-file", "kubeconfig", "data-dir"} {
+		for _, f := range []string{"key-file", "peer-key-file", "tls-private-key-file", "etcd-keyfile",
+			"kubelet-client-key", "proxy-client-key-file", "kubeconfig", "data-dir"} {
 			file := flag(p, f)
 			if other, taken := files[file]; file != "" && taken && other != p.Name {
 				t.Errorf("%s and %s both have %s", p.Name, other, file)
@@ -62,7 +63,8 @@ func TestSeveralControlPlanes(t *testing.T) {
 			files[file] = p.Name
 		}
 	}
-	want := []string{"etcd-cp1", "etcd-cp2", "etcd-cp3", "balancer", "kube-apiserver-cp1", "kube-apiserver-cp2", "kube-apiserver-cp3"}
+	want := []string{"etcd-cp1", "etcd-cp2", "etcd-cp3", "balancer", "kube-apiserver-cp1", "kube-apiserver-cp2",
+		"kube-apiserver-cp3"}
 	for _, m := range []string{"cp1", "cp2", "cp3"} {
 		want = append(want, "kube-controller-manager-"+m, "kube-scheduler-"+m)
 	}
@@ -70,17 +72,20 @@ func TestSeveralControlPlanes(t *testing.T) {
 		t.Errorf("processes %v, want %v", names, want)
 	}
 	for got, want := range map[string]string{
-		flag(stores[1], "listen-client-urls"):  "https://127.0.0.1:2379",
-		flag(stores[1], "listen-peer-urls"):    "https://10.77.0.3:2380",
-		flag(stores[1], "initial-cluster"):     "cp1=https://10.77.0.2:2380,cp2=https://10.77.0.3:2380,cp3=https://10.77.0.4:2380",
-		flag(servers[2], "bind-address"):       "10.77.0.3",
-		flag(servers[2], "advertise-address"):  "10.77.0.3",
-		flag(servers[2], "etcd-servers"):       "https://127.0.0.1:2379",
-		servers[2].Env[0]:                      strings.ReplaceAll("BONSAI_LOCAL_NETWORKS=/run/netns/M-host:/run/netns/M-cp1:/run/netns/M-cp2:/run/netns/M-cp3", "M", c.Mark()),
-		flag(clients[2], "leader-elect"):       "true",
-		flag(clients[3], "leader-elect"):       "true",
-		flag(servers[0], "listen"):             "10.77.0.1:6443",
-		strings.Join(servers[0].Argv[4:], " "): "--backend=10.77.0.2:6443 --backend=10.77.0.3:6443 --backend=10.77.0.4:6443",
+		flag(stores[1], "listen-client-urls"): "https://127.0.0.1:2379",
+		flag(stores[1], "listen-peer-urls"):   "https://10.77.0.3:2380",
+		flag(stores[1], "initial-cluster"):    "cp1=https://10.77.0.2:2380,cp2=https://10.77.0.3:2380,cp3=https://10.77.0.4:2380",
+		flag(servers[2], "bind-address"):      "10.77.0.3",
+		flag(servers[2], "advertise-address"): "10.77.0.3",
+		flag(servers[2], "etcd-servers"):      "https://127.0.0.1:2379",
+		servers[2].Env[0]: strings.ReplaceAll(
+			"BONSAI_LOCAL_NETWORKS=/run/netns/M-host:/run/netns/M-cp1:/run/netns/M-cp2:/run/netns/M-cp3", "M",
+			c.Mark()),
+		flag(clients[2], "leader-elect"): "true",
+		flag(clients[3], "leader-elect"): "true",
+		flag(servers[0], "listen"):       "10.77.0.1:6443",
+		strings.Join(servers[0].Argv[4:],
+			" "): "--backend=10.77.0.2:6443 --backend=10.77.0.3:6443 --backend=10.77.0.4:6443",
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -114,7 +119,8 @@ func TestOnlyControlPlane(t *testing.T) {
 	}
 }
 
-// TestCertificatesOfMembers: the certificate of each API server is for its own address and for the balancer's, that of each etcd for its own.
+// TestCertificatesOfMembers: the certificate of each API server is for its own address and for the balancer's, that of
+// each etcd for its own.
 func TestCertificatesOfMembers(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -138,7 +144,8 @@ func TestCertificatesOfMembers(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"apiserver-cp2", "etcd-cp3", "apiserver-etcd-client-cp1", "apiserver-kubelet-client-cp1", "front-proxy-client-cp1", "controller-manager-cp3", "scheduler-cp3", "admin"} {
+	for _, name := range []string{"apiserver-cp2", "etcd-cp3", "apiserver-etcd-client-cp1",
+		"apiserver-kubelet-client-cp1", "front-proxy-client-cp1", "controller-manager-cp3", "scheduler-cp3", "admin"} {
 		if !seen[name] {
 			t.Errorf("there is no certificate %s", name)
 		}

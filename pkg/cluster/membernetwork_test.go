@@ -16,8 +16,8 @@ import (
 	"bonsai/pkg/cluster/plan/plantest"
 )
 
-// TestLocalNetworks: the API servers of several control planes find the addresses of the host and of each other in the namespaces that they
-// are given, which are gone with the cluster. It runs in a network namespace of its own.
+// TestLocalNetworks: the API servers of several control planes find the addresses of the host and of each other in the
+// namespaces that they are given, which are gone with the cluster. It runs in a network namespace of its own.
 func TestLocalNetworks(t *testing.T) {
 	for _, program := range []string{"ip", "nft"} {
 		if _, err := exec.LookPath(program); err != nil || os.Geteuid() != 0 {

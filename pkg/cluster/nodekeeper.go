@@ -33,7 +33,8 @@ type keptNode struct {
 	done chan struct{}
 }
 
-// keep starts the nodes of c that do not run, until ctx ends, and ends those that are not c's. It returns when they have ended.
+// keep starts the nodes of c that do not run, until ctx ends, and ends those that are not c's. It returns when they
+// have ended.
 func (k *nodeKeeper) keep(ctx context.Context, c plan.Config) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -86,20 +87,28 @@ func nodeConfig(c plan.Config, n plan.Node) node.Config {
 		gateways = nil
 	}
 	return node.Config{
-		Name: n.Name(), Addresses: c.NodePrefixes(n), Gateways: gateways, ServiceSubnets: c.Networks().Services(), Contained: c.Contained,
-		DataDir: c.DataDir, BinDir: c.BinDir, Mark: c.Mark(), Egress: c.Egress, DNSIP: c.Networks().DNSIP(), Podnets: c.Networks().Pods(), Server: c.Server(),
-		Mirrors: c.RegistryMirrors(), OCIRuntime: c.OCIRuntime, Images: c.LocalImages(), FeatureGates: c.FeatureGates, ComponentFlags: c.ComponentFlags, Labels: n.RegisteredLabels(), Taints: n.Taints, Mounts: n.Mounts, Joined: c.Joined != nil,
+		Name: n.Name(), Addresses: c.NodePrefixes(n), Gateways: gateways, ServiceSubnets: c.Networks().Services(),
+		Contained: c.Contained,
+		DataDir:   c.DataDir, BinDir: c.BinDir, Mark: c.Mark(), Egress: c.Egress, DNSIP: c.Networks().DNSIP(),
+		Podnets: c.Networks().Pods(), Server: c.Server(),
+		Mirrors: c.RegistryMirrors(), OCIRuntime: c.OCIRuntime, Images: c.LocalImages(), FeatureGates: c.FeatureGates,
+		ComponentFlags: c.ComponentFlags, Labels: n.RegisteredLabels(), Taints: n.Taints, Mounts: n.Mounts,
+		Joined: c.Joined != nil,
 	}
 }
 
 // nodeProcess is the node's init: this program again, in namespaces of its own. See EnterNode for its standard input.
-func nodeProcess(ctx context.Context, c plan.Config, of plan.Node, self string, groups cgroup.Groups) (supervise.Process, error) {
+func nodeProcess(ctx context.Context, c plan.Config, of plan.Node, self string,
+	groups cgroup.Groups) (supervise.Process, error) {
 	l, n := c.Layout(), nodeConfig(c, of)
 	path, err := writeNode(c, of, groups)
 	if err != nil {
 		return supervise.Process{}, err
 	}
-	flags, started := uintptr(syscall.CLONE_NEWNS|syscall.CLONE_NEWUTS|syscall.CLONE_NEWIPC|syscall.CLONE_NEWPID), func(int) error { return groups.Renew(ctx, n.Name, killPatience) }
+	flags, started := uintptr(syscall.CLONE_NEWNS|syscall.CLONE_NEWUTS|syscall.CLONE_NEWIPC|syscall.CLONE_NEWPID),
+		func(int) error {
+			return groups.Renew(ctx, n.Name, killPatience)
+		}
 	if !n.Joined {
 		flags |= syscall.CLONE_NEWNET
 		started = func(pid int) error {

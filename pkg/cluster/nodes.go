@@ -24,8 +24,8 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// AddNode adds a node to the running cluster in dataDir and waits until it is Ready. Its number is the lowest that is free. A node that does
-// not become Ready is removed again.
+// AddNode adds a node to the running cluster in dataDir and waits until it is Ready. Its number is the lowest that is
+// free. A node that does not become Ready is removed again.
 func AddNode(ctx context.Context, dataDir string, labels map[string]string, out io.Writer) error {
 	if err := metav1validation.ValidateLabels(labels, field.NewPath("--labels")).ToAggregate(); err != nil {
 		return err
@@ -54,8 +54,8 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 	})
 }
 
-// RemoveNode stops a node of the running cluster in dataDir and removes it with all it has, also from the API. Its pods are gone at
-// once: `kubectl drain` before moves them in order.
+// RemoveNode stops a node of the running cluster in dataDir and removes it with all it has, also from the API. Its pods
+// are gone at once: `kubectl drain` before moves them in order.
 func RemoveNode(ctx context.Context, dataDir, name string, out io.Writer) error {
 	return changeNodes(ctx, dataDir, func(c plan.Config) error {
 		if err := mayRemove(c, name); err != nil {
@@ -65,14 +65,15 @@ func RemoveNode(ctx context.Context, dataDir, name string, out io.Writer) error 
 	})
 }
 
-// mayRemove says why a node cannot be removed. One whose removal was broken off is no node of the configuration any more, and still has its
-// directory, which goes last: it may run, and the API may know it.
+// mayRemove says why a node cannot be removed. One whose removal was broken off is no node of the configuration any
+// more, and still has its directory, which goes last: it may run, and the API may know it.
 func mayRemove(c plan.Config, name string) error {
 	isNode := func(n plan.Node) bool { return n.Name() == name }
 	switch {
 	case c.HasNode(name) && len(c.Nodes) == 1:
 		return errors.New("a cluster keeps its last node (bonsai stop stops the cluster, and keeps what it holds)")
-	case !c.HasNode(name) && (!slices.ContainsFunc(plan.NodesUpTo(plan.MaxNodes), isNode) || host.StatError(c.Layout().Node(name)) != nil):
+	case !c.HasNode(name) &&
+		(!slices.ContainsFunc(plan.NodesUpTo(plan.MaxNodes), isNode) || host.StatError(c.Layout().Node(name)) != nil):
 		return fmt.Errorf("the cluster has no node %s", name)
 	}
 	return nil
@@ -116,13 +117,15 @@ func forgetNode(ctx context.Context, c plan.Config, name string) error {
 	if err := core.Nodes(client).Delete(ctx, "", name, ""); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the node: %w", err)
 	}
-	pods, err := core.Pods(client).List(ctx, metav1.NamespaceAll, metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
+	pods, err := core.Pods(client).List(ctx, metav1.NamespaceAll,
+		metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
 	if err != nil {
 		return fmt.Errorf("list the node's pods: %w", err)
 	}
 	var atOnce int64
 	for _, p := range pods {
-		err := core.Pods(client).DeleteWith(ctx, p.Namespace, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &atOnce, Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
+		err := core.Pods(client).DeleteWith(ctx, p.Namespace, p.Name,
+			metav1.DeleteOptions{GracePeriodSeconds: &atOnce, Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
 		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 			return fmt.Errorf("delete the pod %s/%s: %w", p.Namespace, p.Name, err)
 		}
@@ -138,7 +141,8 @@ func removeNode(ctx context.Context, c plan.Config, name string) error {
 	defer cancel()
 	errs := []error{err, groups.Remove(ctx, name)}
 	for _, dir := range []string{filepath.Dir(l.Kubeconfig("")), l.PKI("")} {
-		files, err := fs.Glob(os.DirFS(dir), "*-"+name+".*") // not of the whole path: it may have characters of patterns
+		// not of the whole path: it may have characters of patterns
+		files, err := fs.Glob(os.DirFS(dir), "*-"+name+".*")
 		errs = append(errs, err)
 		for _, file := range files {
 			errs = append(errs, host.IgnoreMissing(os.Remove(filepath.Join(dir, file))))

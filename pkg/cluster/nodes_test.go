@@ -26,12 +26,14 @@ func TestAddNodeLabels(t *testing.T) {
 func TestMayRemove(t *testing.T) {
 	t.Parallel()
 	c := plantest.Config(t) // of two nodes
-	for _, dir := range []string{c.Layout().Node("n1"), c.Layout().Node("n3"), c.Layout().Node("x"), c.Layout().PKI("")} {
+	for _, dir := range []string{c.Layout().Node("n1"), c.Layout().Node("n3"), c.Layout().Node("x"),
+		c.Layout().PKI("")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, may := range map[string]bool{"n1": true, "n2": true, "n3": true, "n4": false, "x": false, "": false, ".": false, "../pki": false, "n10": false} {
+	for name, may := range map[string]bool{"n1": true, "n2": true, "n3": true, "n4": false, "x": false, "": false,
+		".": false, "../pki": false, "n10": false} {
 		if err := mayRemove(c, name); (err == nil) != may {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -50,8 +52,10 @@ func TestRemoveNodeFiles(t *testing.T) {
 	t.Parallel()
 	c := plan.Default(filepath.Join(t.TempDir(), "[ci] *"), "")
 	l := c.Layout()
-	gone := []string{l.Kubeconfig("kubelet-n1"), l.PKI("kubelet-n1.crt"), l.PKI("kubelet-server-n1.key"), l.Node("n1", "lib", "x"), l.NodeLog("n1", "kubelet"), l.NodeSocket("n1")}
-	stays := []string{l.Kubeconfig("kubelet-n2"), l.Kubeconfig("admin"), l.PKI("ca.crt"), l.PKI("kubelet-n2.crt"), l.PKI("kubelet-n12.crt"), l.Node("n2", "lib", "x"), l.NodeLog("n2", "kubelet"), l.Log("etcd")}
+	gone := []string{l.Kubeconfig("kubelet-n1"), l.PKI("kubelet-n1.crt"), l.PKI("kubelet-server-n1.key"),
+		l.Node("n1", "lib", "x"), l.NodeLog("n1", "kubelet"), l.NodeSocket("n1")}
+	stays := []string{l.Kubeconfig("kubelet-n2"), l.Kubeconfig("admin"), l.PKI("ca.crt"), l.PKI("kubelet-n2.crt"),
+		l.PKI("kubelet-n12.crt"), l.Node("n2", "lib", "x"), l.NodeLog("n2", "kubelet"), l.Log("etcd")}
 	for _, path := range slices.Concat(gone, stays) {
 		if err := host.WriteFile(path, nil); err != nil {
 			t.Fatal(err)

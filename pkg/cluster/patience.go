@@ -9,8 +9,8 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// watchProgress notes, until ctx ends, which of the cluster's processes run, if ctx bounds a wait by its progress. The waits themselves note
-// what they see of nodes and pods.
+// watchProgress notes, until ctx ends, which of the cluster's processes run, if ctx bounds a wait by its progress. The
+// waits themselves note what they see of nodes and pods.
 func watchProgress(ctx context.Context, c plan.Config) {
 	if !host.HasPatience(ctx) {
 		return

@@ -22,13 +22,14 @@ import (
 )
 
 const (
-	// renewPatience bounds the wait, after a pause, for nodes to renew their leases. Nothing is lost meanwhile, as the controller
-	// managers are held. Kubelets renew every 10 s; an emulated or overloaded machine needs several times that.
+	// renewPatience bounds the wait, after a pause, for nodes to renew their leases. Nothing is lost meanwhile, as the
+	// controller managers are held. Kubelets renew every 10 s; an emulated or overloaded machine needs several times
+	// that.
 	renewPatience = 2 * time.Minute
 	// leasesTimeout bounds one question for the leases: an API server that has just been thawed may be slow.
 	leasesTimeout = 10 * time.Second
-	// freshLease is the age up to which a lease needs no renewal: half of the time after which the controller manager gives a node
-	// up (--node-monitor-grace-period).
+	// freshLease is the age up to which a lease needs no renewal: half of the time after which the controller manager
+	// gives a node up (--node-monitor-grace-period).
 	freshLease = 20 * time.Second
 )
 
@@ -46,7 +47,8 @@ func notRunning(c plan.Config) error {
 	return fmt.Errorf("the cluster in %s is not running (bonsai up)", c.DataDir)
 }
 
-// Pause freezes every process of the cluster in dataDir, containers too, where it is. They keep their memory and use no CPU.
+// Pause freezes every process of the cluster in dataDir, containers too, where it is. They keep their memory and use no
+// CPU.
 func Pause(ctx context.Context, dataDir string) error {
 	c, err := LoadExisting(dataDir)
 	if err != nil {
@@ -63,7 +65,8 @@ func Pause(ctx context.Context, dataDir string) error {
 
 func pause(ctx context.Context, c plan.Config) error {
 	if err := cgroup.FreezerOf(c.Mark()).Set(ctx, true); err != nil {
-		return errors.Join(fmt.Errorf("freeze the cluster's processes: %w", err), cgroup.FreezerOf(c.Mark()).Set(context.WithoutCancel(ctx), false))
+		return errors.Join(fmt.Errorf("freeze the cluster's processes: %w", err),
+			cgroup.FreezerOf(c.Mark()).Set(context.WithoutCancel(ctx), false))
 	}
 	return nil
 }
@@ -88,8 +91,8 @@ func Resume(ctx context.Context, dataDir string) error {
 	return signalManagers(c, syscall.SIGCONT)
 }
 
-// resume thaws all but the controller manager, which goes on when every node has renewed its lease: by the clock, all nodes have been
-// silent for as long as the pause took, and it would give them up.
+// resume thaws all but the controller manager, which goes on when every node has renewed its lease: by the clock, all
+// nodes have been silent for as long as the pause took, and it would give them up.
 func resume(ctx context.Context, c plan.Config) (err error) {
 	defer func() { err = errors.Join(err, signalManagers(c, syscall.SIGCONT)) }()
 	if err := signalManagers(c, syscall.SIGSTOP); err != nil {
@@ -101,19 +104,22 @@ func resume(ctx context.Context, c plan.Config) (err error) {
 	if c.Joined != nil {
 		return nil // who sees the leases is elsewhere
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, renewPatience, errors.New("the nodes do not renew their leases (bonsai status)"))
+	ctx, cancel := context.WithTimeoutCause(ctx, renewPatience,
+		errors.New("the nodes do not renew their leases (bonsai status)"))
 	defer cancel()
 	return waitLeases(ctx, c)
 }
 
-// signalManagers holds the controller managers (SIGSTOP), or lets them go on (SIGCONT): also those that a resume held which was killed.
+// signalManagers holds the controller managers (SIGSTOP), or lets them go on (SIGCONT): also those that a resume held
+// which was killed.
 func signalManagers(c plan.Config, signal syscall.Signal) error {
 	managers, err := processesOf(c, "kube-controller-manager")
 	if err != nil {
 		return err
 	}
 	for _, pid := range managers {
-		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) { // one that has ended is none
+		// one that has ended is none
+		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("signal the controller manager, process %d: %w", pid, err)
 		}
 	}
@@ -146,7 +152,8 @@ func waitLeases(ctx context.Context, c plan.Config) error {
 	if err != nil {
 		return err
 	}
-	s, err := apiclient.NewScheme(apiclient.Only(coordinationv1.SchemeGroupVersion, &coordinationv1.Lease{}, &coordinationv1.LeaseList{}))
+	s, err := apiclient.NewScheme(
+		apiclient.Only(coordinationv1.SchemeGroupVersion, &coordinationv1.Lease{}, &coordinationv1.LeaseList{}))
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// TestResumeThatWasKilled: a controller manager that a killed resume held goes on with the next one, though the cluster is not paused any more.
+// TestResumeThatWasKilled: a controller manager that a killed resume held goes on with the next one, though the cluster
+// is not paused any more.
 func TestResumeThatWasKilled(t *testing.T) {
 	t.Parallel()
 	c := plantest.Config(t)
@@ -44,7 +45,9 @@ func TestResumeThatWasKilled(t *testing.T) {
 	t.Cleanup(func() {
 		manager.Process.Kill()
 		manager.Wait()
-		if err := host.Poll(context.Background(), time.Millisecond, func() (bool, error) { return syscall.Rmdir(group) == nil, nil }); err != nil {
+		if err := host.Poll(context.Background(), time.Millisecond, func() (bool, error) {
+			return syscall.Rmdir(group) == nil, nil
+		}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -66,8 +69,12 @@ func TestResumeThatWasKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	isHeld(true)
-	go supervise.Serve(t.Context(), c.Layout().Socket("supervisor"), func() supervise.Status { return supervise.Status{} }, nil)
-	if err := host.Poll(t.Context(), time.Millisecond, func() (bool, error) { return running(t.Context(), c), nil }); err != nil {
+	go supervise.Serve(t.Context(), c.Layout().Socket("supervisor"), func() supervise.Status {
+		return supervise.Status{}
+	}, nil)
+	if err := host.Poll(t.Context(), time.Millisecond, func() (bool, error) {
+		return running(t.Context(), c), nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := Resume(t.Context(), c.DataDir); err != nil {
@@ -82,7 +89,8 @@ func TestAllFresh(t *testing.T) {
 	c, now := plantest.Config(t), time.Now()
 	lease := func(name string, age time.Duration) *coordinationv1.Lease {
 		renewed := metav1.NewMicroTime(now.Add(-age))
-		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}
 	}
 	for name, leases := range map[string][]*coordinationv1.Lease{
 		"true":                 {lease("n1", time.Second), lease("n2", freshLease), lease("n7", time.Hour)},

@@ -22,10 +22,12 @@ import (
 // serveAgain is how often the steps that follow a start are tried again where they fail.
 const serveAgain = 5 * time.Second
 
-// Serve runs the cluster, one that exists, in this process until ctx ends, as a service manager wants it; Up starts a supervisor in the
-// background. Steps are told to out with their times, and to systemd, for which the service is ready when the API server is (Joined: when the
-// node's own processes run). An API server that is not ready after patience without progress is an error, the nodes are waited for without end.
-func Serve(ctx context.Context, home Home, c plan.Config, self string, patience time.Duration, out io.Writer, log *slog.Logger) error {
+// Serve runs the cluster, one that exists, in this process until ctx ends, as a service manager wants it; Up starts a
+// supervisor in the background. Steps are told to out with their times, and to systemd, for which the service is ready
+// when the API server is (Joined: when the node's own processes run). An API server that is not ready after patience
+// without progress is an error, the nodes are waited for without end.
+func Serve(ctx context.Context, home Home, c plan.Config, self string, patience time.Duration, out io.Writer,
+	log *slog.Logger) error {
 	n := newNotifier()
 	lock, err := lockMachine(ctx, machineLock)
 	if err != nil {
@@ -33,7 +35,8 @@ func Serve(ctx context.Context, home Home, c plan.Config, self string, patience 
 	}
 	defer lock.Close()
 	if running(ctx, c) {
-		return fmt.Errorf("the cluster in %s runs already, in another process (bonsai stop --name %s)", c.DataDir, c.Name)
+		return fmt.Errorf("the cluster in %s runs already, in another process (bonsai stop --name %s)", c.DataDir,
+			c.Name)
 	}
 	if err := snapshot.Finish(c.DataDir); err != nil {
 		return err
@@ -71,18 +74,23 @@ func Serve(ctx context.Context, home Home, c plan.Config, self string, patience 
 	return errors.Join(err, host.UnmountBelow(c.DataDir), host.IgnoreMissing(os.RemoveAll(c.Layout().Run())))
 }
 
-// follow takes the steps that follow the supervisor's start, which it waits for before it calls begun. It returns an error if the API server
-// does not become ready.
-func follow(ctx context.Context, c plan.Config, p progress, patience time.Duration, n notifier, log *slog.Logger, begun func()) error {
+// follow takes the steps that follow the supervisor's start, which it waits for before it calls begun. It returns an
+// error if the API server does not become ready.
+func follow(ctx context.Context, c plan.Config, p progress, patience time.Duration, n notifier, log *slog.Logger,
+	begun func()) error {
 	waiting, cancel := host.WithPatience(ctx, patience)
 	defer cancel()
-	if err := host.Poll(waiting, 5*time.Millisecond, func() (bool, error) { return running(waiting, c), nil }); err != nil {
+	if err := host.Poll(waiting, 5*time.Millisecond, func() (bool, error) {
+		return running(waiting, c), nil
+	}); err != nil {
 		return ignoreEnd(ctx, fmt.Errorf("start the supervisor: %w", err))
 	}
 	begun()
 	if c.Joined == nil {
 		n.tell(log, status("waits for the API server"))
-		if err := takeSteps(waiting, c, p, []upStep{{"Wait for the API server", func(ctx context.Context) error { return client.WaitReady(ctx, c) }}}); err != nil {
+		if err := takeSteps(waiting, c, p, []upStep{{"Wait for the API server", func(ctx context.Context) error {
+			return client.WaitReady(ctx, c)
+		}}}); err != nil {
 			return ignoreEnd(ctx, err)
 		}
 	}
@@ -127,14 +135,17 @@ func (n notifier) tell(log *slog.Logger, assignments ...string) {
 func stepsBefore(c plan.Config, home Home, plan *plan.Config) []upStep {
 	end := upStep{"Clean up after the last run", func(ctx context.Context) error { return endEarlierLife(ctx, *plan) }}
 	if _, err := os.Stat(c.Layout().Config()); errors.Is(err, fs.ErrNotExist) {
-		// A lost data directory may have left something on the host: the first start looks, too, but there is no last run to speak of.
+		// A lost data directory may have left something on the host: the first start looks, too, but there is no last
+		// run to speak of.
 		end.name = "Prepare the machine"
 	}
 	if c.Joined != nil {
 		return []upStep{
 			end,
 			{"Check the machine", func(ctx context.Context) error { return checkJoining(ctx, c, home) }},
-			{"Make the configuration", func(context.Context) error { return errors.Join(save(c), os.MkdirAll(c.Layout().Run(), 0o700)) }},
+			{"Make the configuration", func(context.Context) error {
+				return errors.Join(save(c), os.MkdirAll(c.Layout().Run(), 0o700))
+			}},
 		}
 	}
 	return []upStep{
@@ -150,11 +161,15 @@ func stepsAfter(c plan.Config) []upStep {
 		return []upStep{{"Wait for the node", func(ctx context.Context) error { return waitJoined(ctx, c) }}}
 	}
 	steps := []upStep{
-		{"Install the add-ons", func(ctx context.Context) error { return errors.Join(addon.Install(ctx, c), tellJoiners(ctx, c)) }},
+		{"Install the add-ons", func(ctx context.Context) error {
+			return errors.Join(addon.Install(ctx, c), tellJoiners(ctx, c))
+		}},
 		{"Wait for the nodes", func(ctx context.Context) error { return waitForNodes(ctx, c) }},
 	}
 	if c.HasAddon(plan.DNSAddon) {
-		steps = append(steps, upStep{"Wait for the cluster's DNS", func(ctx context.Context) error { return waitDNS(ctx, c) }})
+		steps = append(steps, upStep{"Wait for the cluster's DNS", func(ctx context.Context) error {
+			return waitDNS(ctx, c)
+		}})
 	}
 	return steps
 }

@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// noteService writes the file Service for this process. A process whose end systemd was not asked to hear about is no unit's main process, even if it runs in
-// the group of one, as in that of a CI's runner.
+// noteService writes the file Service for this process. A process whose end systemd was not asked to hear about is no
+// unit's main process, even if it runs in the group of one, as in that of a CI's runner.
 func noteService(c plan.Config, n notifier) error {
 	unit := ""
 	if n.socket != "" {
@@ -22,8 +22,8 @@ func noteService(c plan.Config, n notifier) error {
 	return host.WriteFile(c.Layout().Service(), []byte(unit))
 }
 
-// unitIn returns the service whose group a process is in, from its cgroup file (cgroups(7)): that of v2, or of systemd's own hierarchy beside
-// v1; "" if it is in none.
+// unitIn returns the service whose group a process is in, from its cgroup file (cgroups(7)): that of v2, or of
+// systemd's own hierarchy beside v1; "" if it is in none.
 func unitIn(file string) string {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -41,9 +41,9 @@ func unitIn(file string) string {
 	return ""
 }
 
-// checkNotServed refuses to start a supervisor in the background in place of one that a service manager runs: the manager would take its service
-// for ended, and stop nothing when the machine goes down, or start it a second time. again is the command to run once the service is stopped;
-// "": a restart of the service does what is wanted.
+// checkNotServed refuses to start a supervisor in the background in place of one that a service manager runs: the
+// manager would take its service for ended, and stop nothing when the machine goes down, or start it a second time.
+// again is the command to run once the service is stopped; "": a restart of the service does what is wanted.
 func checkNotServed(c plan.Config, again string) error {
 	if !locked(c) {
 		return nil // what is there was left by one that was killed

@@ -59,17 +59,21 @@ func TestRestoreServed(t *testing.T) {
 	if err := host.WriteFile(c.Layout().Service(), []byte("bonsai@dev.service")); err != nil {
 		t.Fatal(err)
 	}
-	want := "runs as the systemd unit bonsai@dev.service. Run first: systemctl stop bonsai@dev.service; then: " + again + "; then: systemctl start bonsai@dev.service"
+	want := "runs as the systemd unit bonsai@dev.service. Run first: systemctl stop bonsai@dev.service; then: " +
+		again + "; then: systemctl start bonsai@dev.service"
 	if err := restore(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("a unit's: %v", err)
 	}
-	if err := checkNotServed(c, ""); err == nil || !strings.Contains(err.Error(), "Run: systemctl restart bonsai@dev.service") {
+	if err := checkNotServed(c, ""); err == nil ||
+		!strings.Contains(err.Error(), "Run: systemctl restart bonsai@dev.service") {
 		t.Errorf("a unit's, to be restarted: %v", err)
 	}
 	if err := noteService(c, notifier{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := restore(); err == nil || !strings.Contains(err.Error(), "runs under a service manager (bonsai start --foreground). Stop that service first, then run "+again) {
+	if err := restore(); err == nil ||
+		!strings.Contains(err.Error(),
+			"runs under a service manager (bonsai start --foreground). Stop that service first, then run "+again) {
 		t.Errorf("another service manager's: %v", err)
 	}
 	if err := os.Remove(c.Layout().Service()); err != nil {

@@ -25,8 +25,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// approveServing approves, until ctx ends, the requests of joined nodes for the certificates that their kubelets serve with. Kubernetes
-// leaves that to whoever knows which names and addresses are a node's.
+// approveServing approves, until ctx ends, the requests of joined nodes for the certificates that their kubelets serve
+// with. Kubernetes leaves that to whoever knows which names and addresses are a node's.
 func approveServing(ctx context.Context, c plan.Config, log *slog.Logger) {
 	client, err := client.Core(c)
 	if err != nil {
@@ -52,28 +52,33 @@ func approveServing(ctx context.Context, c plan.Config, log *slog.Logger) {
 			err = mayServe(c, &r.Spec, asked, nodes, host)
 		}
 		if err != nil {
-			log.Warn("a serving certificate is left for a person to approve", "request", r.Name, "user", r.Spec.Username, "err", err)
+			log.Warn("a serving certificate is left for a person to approve", "request", r.Name, "user",
+				r.Spec.Username, "err", err)
 			return
 		}
 		r = r.DeepCopy()
-		certificates.SetCondition(&r.Status, certificatesv1.CertificateApproved, "AutoApproved", "The names and addresses are the node's own.", time.Now())
+		certificates.SetCondition(&r.Status, certificatesv1.CertificateApproved, "AutoApproved",
+			"The names and addresses are the node's own.", time.Now())
 		if _, err := requests.UpdateSub(ctx, r, "approval"); err != nil {
 			log.Warn("cannot approve a serving certificate", "request", r.Name, "err", err)
 		}
 	}
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: requests.ListWatch(apiclient.Selection{Fields: "spec.signerName=" + certificatesv1.KubeletServingSignerName}),
-		ObjectType:    &certificatesv1.CertificateSigningRequest{}, ResyncPeriod: 10 * time.Second, // what could not be approved is tried again
+		ListerWatcher: requests.ListWatch(
+			apiclient.Selection{Fields: "spec.signerName=" + certificatesv1.KubeletServingSignerName}),
+		// what could not be approved is tried again
+		ObjectType: &certificatesv1.CertificateSigningRequest{}, ResyncPeriod: 10 * time.Second,
 		Handler: cache.ResourceEventHandlerFuncs{AddFunc: look, UpdateFunc: func(_, obj any) { look(obj) }},
 	})
 	informer.RunWithContext(ctx)
 }
 
-// mayServe tells why a node may not have a serving certificate: it must ask for itself, and for no name but its own and no address but one
-// that it has, no other node has, and is in none of the cluster's networks nor of this machine, where the control plane is. host are this
-// machine's addresses. Who joins chooses the node's name: it must be no name of the cluster's own servers, as kubernetes.default, nor one
-// of a Service or pod.
-func mayServe(c plan.Config, s *certificatesv1.CertificateSigningRequestSpec, asked *x509.CertificateRequest, nodes []*corev1.Node, host []netip.Addr) error {
+// mayServe tells why a node may not have a serving certificate: it must ask for itself, and for no name but its own and
+// no address but one that it has, no other node has, and is in none of the cluster's networks nor of this machine,
+// where the control plane is. host are this machine's addresses. Who joins chooses the node's name: it must be no name
+// of the cluster's own servers, as kubernetes.default, nor one of a Service or pod.
+func mayServe(c plan.Config, s *certificatesv1.CertificateSigningRequestSpec, asked *x509.CertificateRequest,
+	nodes []*corev1.Node, host []netip.Addr) error {
 	if err := certificates.CheckSigner(certificatesv1.KubeletServingSignerName, asked, s.Usages); err != nil {
 		return err
 	}
@@ -88,14 +93,18 @@ func mayServe(c plan.Config, s *certificatesv1.CertificateSigningRequestSpec, as
 		if name != nodes[i].Name {
 			return fmt.Errorf("the name %s is not the node's", name)
 		}
-		if certificates.IsServiceName(name) || strings.HasSuffix(name, clusterDomain) || slices.ContainsFunc(pki.Certificates(c), func(own pki.Certificate) bool { return own.Server && slices.Contains(own.Names, name) }) {
+		if certificates.IsServiceName(name) || strings.HasSuffix(name, clusterDomain) ||
+			slices.ContainsFunc(pki.Certificates(c), func(own pki.Certificate) bool {
+				return own.Server && slices.Contains(own.Names, name)
+			}) {
 			return fmt.Errorf("the name %s is the cluster's", name)
 		}
 	}
 	for _, raw := range asked.IPAddresses {
 		ip, ok := netip.AddrFromSlice(raw)
 		ip = ip.Unmap()
-		if !ok || ip == c.AdvertiseAddress || c.Networks().IsOwn(ip) || ip.IsLoopback() || ip.IsUnspecified() || slices.Contains(host, ip) {
+		if !ok || ip == c.AdvertiseAddress || c.Networks().IsOwn(ip) || ip.IsLoopback() || ip.IsUnspecified() ||
+			slices.Contains(host, ip) {
 			return fmt.Errorf("the address %s is the cluster's", raw)
 		}
 		for j, n := range nodes {

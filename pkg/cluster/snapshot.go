@@ -16,8 +16,8 @@ import (
 	"bonsai/pkg/cluster/snapshot"
 )
 
-// SaveSnapshot saves the cluster in dataDir, which is frozen meanwhile if it runs: what is saved is what a failure of the power would
-// leave, and etcd and containerd are made to start from that.
+// SaveSnapshot saves the cluster in dataDir, which is frozen meanwhile if it runs: what is saved is what a failure of
+// the power would leave, and etcd and containerd are made to start from that.
 func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err error) {
 	c, err := loadControlPlane(dataDir)
 	if err != nil {
@@ -64,9 +64,9 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 	return nil
 }
 
-// RestoreSnapshot ends the cluster in dataDir, if it runs, as a failure of the power would, and puts in place what a snapshot has. wasUp
-// tells whether it ran. Until the last step, the cluster's own state is there; a last step that is broken off is finished before anything
-// else is done with the cluster.
+// RestoreSnapshot ends the cluster in dataDir, if it runs, as a failure of the power would, and puts in place what a
+// snapshot has. wasUp tells whether it ran. Until the last step, the cluster's own state is there; a last step that is
+// broken off is finished before anything else is done with the cluster.
 func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (wasUp bool, err error) {
 	c, err := loadControlPlane(dataDir)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"bonsai/pkg/cluster/snapshot"
 )
 
-// TestSnapshot: a snapshot has what makes the cluster, and a restoration puts exactly that in place: what was written later is gone,
-// what was removed is back. What containerd never writes again is shared, everything else is a copy.
+// TestSnapshot: a snapshot has what makes the cluster, and a restoration puts exactly that in place: what was written
+// later is gone, what was removed is back. What containerd never writes again is shared, everything else is a copy.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	c := plantest.Config(t)
@@ -94,7 +94,8 @@ func TestSnapshot(t *testing.T) {
 	if target, err := os.Readlink(c.Layout().At("nodes/n1/lib/link")); err != nil || target != "target" {
 		t.Errorf("%s, %v", target, err)
 	}
-	if info, err := os.Stat(c.Layout().At("nodes/n1/lib/local-path")); err != nil || info.Mode() != os.ModeDir|os.ModeSticky|0o777 {
+	if info, err := os.Stat(c.Layout().At("nodes/n1/lib/local-path")); err != nil ||
+		info.Mode() != os.ModeDir|os.ModeSticky|0o777 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	if log, err := os.ReadFile(c.Layout().At("logs/etcd.log")); err != nil || string(log) != "not this" {
@@ -106,8 +107,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestRestorationBrokenOff: a restoration that was killed while it put things in place is finished by the next start, at whatever part it was;
-// what was not yet whole is nobody's state.
+// TestRestorationBrokenOff: a restoration that was killed while it put things in place is finished by the next start,
+// at whatever part it was; what was not yet whole is nobody's state.
 func TestRestorationBrokenOff(t *testing.T) {
 	t.Parallel()
 	for done := range len(snapshot.Parts) + 1 {
@@ -139,8 +140,10 @@ func TestRestorationBrokenOff(t *testing.T) {
 			}
 		}
 		// The snapshot is of a cluster that had no nodes yet.
-		write("then", "snapshots/clean/cluster.json", "snapshots/clean/pki/ca.crt", "snapshots/clean/kubeconfig/admin.conf", "snapshots/clean/etcd/wal")
-		write("now", "cluster.json", "pki/ca.crt", "pki/other", "kubeconfig/admin.conf", "etcd/wal", "etcd/other", "nodes/n1/x")
+		write("then", "snapshots/clean/cluster.json", "snapshots/clean/pki/ca.crt",
+			"snapshots/clean/kubeconfig/admin.conf", "snapshots/clean/etcd/wal")
+		write("now", "cluster.json", "pki/ca.crt", "pki/other", "kubeconfig/admin.conf", "etcd/wal", "etcd/other",
+			"nodes/n1/x")
 		now, then := content(c.DataDir), content(c.Layout().Snapshot("clean"))
 		write("half", "restoring/cluster.json", "restoring/etcd/half") // of an earlier one
 		if err := snapshot.Finish(c.DataDir); err != nil || content(c.DataDir) != now {
@@ -199,7 +202,8 @@ func TestSnapshotNames(t *testing.T) {
 		if err := RemoveSnapshot(c.DataDir, name); err == nil || !strings.Contains(err.Error(), "no snapshot called") {
 			t.Errorf("remove %q: %v", name, err)
 		}
-		if _, err := RestoreSnapshot(t.Context(), c.DataDir, name, io.Discard); err == nil || !strings.Contains(err.Error(), "no snapshot called") {
+		if _, err := RestoreSnapshot(t.Context(), c.DataDir, name, io.Discard); err == nil ||
+			!strings.Contains(err.Error(), "no snapshot called") {
 			t.Errorf("restore %q: %v", name, err)
 		}
 	}
@@ -209,7 +213,8 @@ func TestSnapshotNames(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(c.Layout().Snapshot("there")), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := SaveSnapshot(t.Context(), c.DataDir, "there", io.Discard); err == nil || !strings.Contains(err.Error(), "already") {
+	if err := SaveSnapshot(t.Context(), c.DataDir, "there", io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "already") {
 		t.Errorf("saved twice: %v", err)
 	}
 }

@@ -16,7 +16,8 @@ func checkSockets(c plan.Config) error {
 		longest = max(longest, len(c.Layout().NodeSocket(n.Name())))
 	}
 	if longest > LongestSocket {
-		return fmt.Errorf("--data-dir %s: too long: a socket below it has a path of %d characters, and %d are the most", c.DataDir, longest, LongestSocket)
+		return fmt.Errorf("--data-dir %s: too long: a socket below it has a path of %d characters, and %d are the most",
+			c.DataDir, longest, LongestSocket)
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// TestCheckSockets: a data directory below which the kernel takes no socket is told of before anything starts, and one letter less is none.
+// TestCheckSockets: a data directory below which the kernel takes no socket is told of before anything starts, and one
+// letter less is none.
 func TestCheckSockets(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -26,7 +27,8 @@ func TestCheckSockets(t *testing.T) {
 		if err == nil {
 			l.Close()
 		}
-		if err := checkSockets(c); (err == nil) != fits || err != nil && !strings.Contains(err.Error(), "a path of 108 characters") {
+		if err := checkSockets(c); (err == nil) != fits ||
+			err != nil && !strings.Contains(err.Error(), "a path of 108 characters") {
 			t.Errorf("%d: %v", length, err)
 		}
 	}

@@ -15,15 +15,17 @@ import (
 	"bonsai/pkg/cluster/publish"
 )
 
-// containerDNS is where a container engine answers for the names of a network's containers and asks the machine's own servers for others,
-// in every container by itself.
+// containerDNS is where a container engine answers for the names of a network's containers and asks the machine's own
+// servers for others, in every container by itself.
 var containerDNS = netip.AddrFrom4([4]byte{127, 0, 0, 11})
 
-// standAlone makes the node do for its pods what the host does in a cluster of processes: they leave the cluster as the node, no
-// address of pods or Services leaves it, and they find a DNS server at the node. wait returns when that has ended, after ctx.
+// standAlone makes the node do for its pods what the host does in a cluster of processes: they leave the cluster as the
+// node, no address of pods or Services leaves it, and they find a DNS server at the node. wait returns when that has
+// ended, after ctx.
 func standAlone(ctx context.Context, n *node.Config, log *slog.Logger) (wait func(), err error) {
 	for _, pods := range n.Podnets { // a node's own and those of others are more specific
-		if err := netlink.RouteReplace(&netlink.Route{Dst: host.IPNet(pods), Type: unix.RTN_UNREACHABLE, Priority: 1 << 20}); err != nil {
+		if err := netlink.RouteReplace(
+			&netlink.Route{Dst: host.IPNet(pods), Type: unix.RTN_UNREACHABLE, Priority: 1 << 20}); err != nil {
 			return nil, fmt.Errorf("keep %s in the cluster: %w", pods, err)
 		}
 	}
@@ -34,7 +36,8 @@ func standAlone(ctx context.Context, n *node.Config, log *slog.Logger) (wait fun
 	dns.LeadTo([]netip.Addr{containerDNS})
 	const port = 53
 	own := n.Addresses[0].Addr()
-	return dns.Publish(ctx, []plan.PortMapping{{Address: own, HostPort: port, NodePort: port}, {Address: own, HostPort: port, NodePort: port, UDP: true}})
+	return dns.Publish(ctx, []plan.PortMapping{{Address: own, HostPort: port, NodePort: port},
+		{Address: own, HostPort: port, NodePort: port, UDP: true}})
 }
 
 // edgeRules masquerade pods that leave the cluster, and refuse what is for a Service that kube-proxy does not know.
@@ -57,7 +60,8 @@ func edgeRules(n *node.Config) string {
 `, n.Podnets[0], nodes, n.ServiceSubnets[0])
 }
 
-// RunNode is the life of a node's init process (node.Run). A node in a container does for its pods what the host does elsewhere.
+// RunNode is the life of a node's init process (node.Run). A node in a container does for its pods what the host does
+// elsewhere.
 func RunNode(ctx context.Context, n *node.Config, log *slog.Logger) error {
 	edge := func(context.Context) (func(), error) { return func() {}, nil }
 	if n.Contained {

@@ -9,7 +9,8 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// TestSupervisorEnds: a supervisor that ends at once is told of with what it said, and not with what an earlier one did.
+// TestSupervisorEnds: a supervisor that ends at once is told of with what it said, and not with what an earlier one
+// did.
 func TestSupervisorEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -25,7 +26,8 @@ func TestSupervisorEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := startSupervisor(t.Context(), c, self)
-	if err == nil || !strings.HasSuffix(err.Error(), "the supervisor ended (exit status 3), its last words:\n  the reason") {
+	if err == nil || !strings.HasSuffix(err.Error(),
+		"the supervisor ended (exit status 3), its last words:\n  the reason") {
 		t.Error(err)
 	}
 }

@@ -30,8 +30,8 @@ type component struct {
 	before, after host.Usage
 }
 
-// PrintStatus prints every process of the cluster in dataDir, whether the API server answers, and what it says of the nodes. It returns
-// an error unless all of the cluster is up and has room on its disk.
+// PrintStatus prints every process of the cluster in dataDir, whether the API server answers, and what it says of the
+// nodes. It returns an error unless all of the cluster is up and has room on its disk.
 func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	c, err := LoadExisting(dataDir)
 	if err != nil {
@@ -49,7 +49,8 @@ func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	}
 	down = append(down, etcd.Full(ctx, c)...)
 	for i := range components {
-		components[i].before, _ = host.ReadUsage("/proc", components[i].PID) // of one that does not run there is nothing to say
+		// of one that does not run there is nothing to say
+		components[i].before, _ = host.ReadUsage("/proc", components[i].PID)
 	}
 	began := time.Now()
 	nodes, apiErr := askNodes(ctx, c)
@@ -110,7 +111,8 @@ func printComponents(out io.Writer, components []component, between time.Duratio
 			memory = strconv.FormatInt(p.after.RSS>>20, 10) + " MiB"
 			cpu = fmt.Sprintf("%.0f%%", 100*float64(p.after.CPU-p.before.CPU)/float64(between))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\n", p.where, p.Name, p.PID, age, p.Restarts, memory, cpu, p.LastExit)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\n", p.where, p.Name, p.PID, age, p.Restarts, memory, cpu,
+			p.LastExit)
 	}
 	return w.Flush()
 }
@@ -136,7 +138,8 @@ func askNodes(ctx context.Context, c plan.Config) ([]nodeState, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for the nodes: %w", err)
 	}
-	pods, err := core.Pods(api).List(ctx, metav1.NamespaceAll, metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed" + plan.SeenPods(c)})
+	pods, err := core.Pods(api).List(ctx, metav1.NamespaceAll,
+		metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed" + plan.SeenPods(c)})
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server for the pods: %w", err)
 	}
@@ -167,8 +170,10 @@ func printNodes(out io.Writer, nodes []nodeState, now time.Time) error {
 		if n.Spec.Unschedulable {
 			status += ",SchedulingDisabled"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d/%d ready\t%s\t%s\t%s\n", n.Name, status, now.Sub(n.CreationTimestamp.Time).Round(time.Second), n.ready, n.pods,
-			plan.CommaList(client.InternalIPs(n.Node)), n.Status.NodeInfo.KubeletVersion, n.Status.NodeInfo.ContainerRuntimeVersion)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d/%d ready\t%s\t%s\t%s\n", n.Name, status,
+			now.Sub(n.CreationTimestamp.Time).Round(time.Second), n.ready, n.pods,
+			plan.CommaList(client.InternalIPs(n.Node)), n.Status.NodeInfo.KubeletVersion,
+			n.Status.NodeInfo.ContainerRuntimeVersion)
 	}
 	return w.Flush()
 }

@@ -27,16 +27,19 @@ func TestStatusTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	node := func(name string, status corev1.ConditionStatus) nodeState {
-		return nodeState{Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))},
+		return nodeState{Node: &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now.Add(-time.Hour))},
 			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}},
-				Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.77.0.11"}}}}, pods: 3, ready: 2}
+				Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.77.0.11"}}}}, pods: 3,
+			ready: 2}
 	}
 	nodes := []nodeState{node("n1", corev1.ConditionTrue), node("n2", corev1.ConditionUnknown)}
 	nodes[1].Spec.Unschedulable = true
 	if err := printNodes(&out, nodes, now); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"host etcd 12 1m0s 0 33 MiB 50%", "n1 kubelet 0 - 3 - - exit status 1", "n1 Ready 1h0m0s 2/3 ready 10.77.0.11", "n2 NotReady,SchedulingDisabled"} {
+	for _, want := range []string{"host etcd 12 1m0s 0 33 MiB 50%", "n1 kubelet 0 - 3 - - exit status 1",
+		"n1 Ready 1h0m0s 2/3 ready 10.77.0.11", "n2 NotReady,SchedulingDisabled"} {
 		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), want) {
 			t.Errorf("no %q in:\n%s", want, &out)
 		}

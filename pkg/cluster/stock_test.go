@@ -13,8 +13,9 @@ import (
 	"bonsai/pkg/network/cni"
 )
 
-// TestStockFlags: every component is started with flags that the real one of Kubernetes v1.36.3 has, so that its binary runs in place of
-// ours. testdata/flags has their names and types, one per line, in the order of the names, as `--help` tells them.
+// TestStockFlags: every component is started with flags that the real one of Kubernetes v1.36.3 has, so that its binary
+// runs in place of ours. testdata/flags has their names and types, one per line, in the order of the names, as `--help`
+// tells them.
 func TestStockFlags(t *testing.T) {
 	t.Parallel()
 	c := plan.Default("/data", "/bin")
@@ -47,7 +48,8 @@ func TestStockFlags(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubelet", "kube-proxy"}; !slices.Equal(stock, want) {
+	if want := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy",
+		"kubelet", "kube-proxy"}; !slices.Equal(stock, want) {
 		t.Errorf("looked at %v, want %v", stock, want)
 	}
 }
@@ -65,7 +67,9 @@ func TestPodBridge(t *testing.T) {
 	}
 	node := nodeConfig(c, c.Nodes[0])
 	for _, p := range node.Processes(slog.New(slog.DiscardHandler)) {
-		if p.Name == "kube-proxy" && !(slices.Contains(p.Argv, "--detect-local-mode=BridgeInterface") && slices.Contains(p.Argv, "--pod-bridge-interface="+plan.PodBridge)) {
+		if p.Name == "kube-proxy" &&
+			!(slices.Contains(p.Argv, "--detect-local-mode=BridgeInterface") &&
+				slices.Contains(p.Argv, "--pod-bridge-interface="+plan.PodBridge)) {
 			t.Errorf("kube-proxy is given %q", p.Argv)
 		}
 	}

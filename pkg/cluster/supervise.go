@@ -34,7 +34,8 @@ func Load(dataDir string) (plan.Config, error) {
 		return c, fmt.Errorf("read the cluster's configuration %s: %w", plan.Layout(dataDir).Config(), err)
 	}
 	c.ControlPlanes = max(1, c.ControlPlanes) // those who wrote it before there could be several did not say
-	c.DataDir = dataDir                       // a copied or moved directory is another cluster's: it owns nothing of the first
+	// a copied or moved directory is another cluster's: it owns nothing of the first
+	c.DataDir = dataDir
 	return c, nil
 }
 
@@ -49,8 +50,8 @@ func save(c plan.Config) error {
 // supervisorLock is the file descriptor by which a supervisor is given the lock of its data directory.
 const supervisorLock = 3
 
-// untilReleased returns a context that ends when starter does without a byte: who started the supervisor is gone, or does not want it any
-// more, before it answered (startSupervisor).
+// untilReleased returns a context that ends when starter does without a byte: who started the supervisor is gone, or
+// does not want it any more, before it answered (startSupervisor).
 func untilReleased(ctx context.Context, starter io.Reader) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -66,17 +67,21 @@ func Supervise(ctx context.Context, c plan.Config, self string, starter io.Reade
 	if err := unix.Flock(supervisorLock, unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return fmt.Errorf("the supervisor is started by bonsai up: %w", err)
 	}
-	unix.CloseOnExec(supervisorLock)                                            // the lock is gone with this process, whoever else it leaves
+	// the lock is gone with this process, whoever else it leaves
+	unix.CloseOnExec(supervisorLock)
 	if err := host.IgnoreMissing(os.Remove(c.Layout().Service())); err != nil { // of a service that was killed
 		return err
 	}
-	return runSupervisor(untilReleased(ctx, starter), c, self, func(ctx context.Context) (string, error) { return scopeGroup(ctx, c) }, log)
+	return runSupervisor(untilReleased(ctx, starter), c, self, func(ctx context.Context) (string, error) {
+		return scopeGroup(ctx, c)
+	}, log)
 }
 
-// supervise is the supervisor's life: it makes the node network, keeps the control plane and the nodes running until ctx
-// ends, stops the nodes, then the control plane in the order that controlPlane says, and takes the network away. The cluster's groups are
-// below that of parent.
-func runSupervisor(ctx context.Context, c plan.Config, self string, parent func(context.Context) (string, error), log *slog.Logger) (err error) {
+// supervise is the supervisor's life: it makes the node network, keeps the control plane and the nodes running until
+// ctx ends, stops the nodes, then the control plane in the order that controlPlane says, and takes the network away.
+// The cluster's groups are below that of parent.
+func runSupervisor(ctx context.Context, c plan.Config, self string, parent func(context.Context) (string, error),
+	log *slog.Logger) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	// What must outlive ctx to tidy up.
@@ -161,17 +166,22 @@ func runSupervisor(ctx context.Context, c plan.Config, self string, parent func(
 		published.LeadTo(nodeAddresses(now))
 		return errors.Join(published.Keep(ctx, now.Mappings()), nodes.keep(ctx, now))
 	}
-	err = supervise.Serve(ctx, c.Layout().Socket("supervisor"), func() supervise.Status { return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()} }, reload)
+	err = supervise.Serve(ctx, c.Layout().Socket("supervisor"), func() supervise.Status {
+		return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()}
+	}, reload)
 	stop()
 	published.Wait()
 	return err
 }
 
-// controlPlaneGroup is the group of the supervisor and the control plane, beside those of the nodes, which are called as the nodes.
+// controlPlaneGroup is the group of the supervisor and the control plane, beside those of the nodes, which are called
+// as the nodes.
 const controlPlaneGroup = "control-plane"
 
-// beginGroups makes the groups of this life, below that of parent, and moves this process into that of the control plane.
-func beginGroups(ctx context.Context, c plan.Config, parent func(context.Context) (string, error)) (cgroup.Groups, error) {
+// beginGroups makes the groups of this life, below that of parent, and moves this process into that of the control
+// plane.
+func beginGroups(ctx context.Context, c plan.Config, parent func(context.Context) (string, error)) (cgroup.Groups,
+	error) {
 	below, err := parent(ctx)
 	if err != nil {
 		return cgroup.Groups{}, err
@@ -192,12 +202,14 @@ func beginGroups(ctx context.Context, c plan.Config, parent func(context.Context
 	return groups, nil
 }
 
-// OpenLog opens the log of the supervisor in dataDir. This process's standard error follows it, for what the Go runtime says at the end.
+// OpenLog opens the log of the supervisor in dataDir. This process's standard error follows it, for what the Go runtime
+// says at the end.
 func OpenLog(dataDir string) (io.WriteCloser, error) {
 	return supervise.OpenStderrLog(plan.Layout(dataDir).Log(supervisorName))
 }
 
-// OpenServiceLog is OpenLog for a supervisor whose standard error somebody else keeps: a service manager, or a user who looks on.
+// OpenServiceLog is OpenLog for a supervisor whose standard error somebody else keeps: a service manager, or a user who
+// looks on.
 func OpenServiceLog(dataDir string) (io.WriteCloser, error) {
 	return supervise.OpenLog(plan.Layout(dataDir).Log(supervisorName))
 }

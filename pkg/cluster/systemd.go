@@ -34,8 +34,8 @@ func systemdRuns() bool {
 	return err == nil && info.IsDir()
 }
 
-// scopeGroup returns the group of cgroup v2 below which this process, a supervisor, may make the cluster's. Where systemd runs, the tree is
-// systemd's, which is asked for a scope for this process, and delegates its group.
+// scopeGroup returns the group of cgroup v2 below which this process, a supervisor, may make the cluster's. Where
+// systemd runs, the tree is systemd's, which is asked for a scope for this process, and delegates its group.
 func scopeGroup(ctx context.Context, c plan.Config) (string, error) {
 	if !cgroup.IsUnified() || !systemdRuns() {
 		return cgroup.Root, nil
@@ -56,7 +56,8 @@ func scopeGroup(ctx context.Context, c plan.Config) (string, error) {
 	return own, nil
 }
 
-// serviceGroup is scopeGroup for a process that systemd has started as a service: the service's own group, which the unit must delegate.
+// serviceGroup is scopeGroup for a process that systemd has started as a service: the service's own group, which the
+// unit must delegate.
 func serviceGroup(ctx context.Context, c plan.Config) (string, error) {
 	if !cgroup.IsUnified() || !systemdRuns() {
 		return cgroup.Root, nil
@@ -94,7 +95,8 @@ func isDelegated(group string) bool {
 	return err == nil && string(value[:n]) == "1"
 }
 
-// startScope has systemd move this process into a scope of its own, whose group it leaves to us. The scope goes with its last process.
+// startScope has systemd move this process into a scope of its own, whose group it leaves to us. The scope goes with
+// its last process.
 func startScope(ctx context.Context, name, dataDir string) error {
 	conn, err := dbus.Dial(systemdSocket, dbus.WithContext(ctx))
 	if err != nil {
@@ -120,7 +122,8 @@ func startScope(ctx context.Context, name, dataDir string) error {
 		{"CollectMode", dbus.MakeVariant("inactive-or-failed")},
 	}
 	return host.Poll(ctx, 10*cgroup.RetryBusy, func() (bool, error) {
-		call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, systemdName+".Manager.StartTransientUnit", 0, name, "fail", properties, []auxiliary{})
+		call := conn.Object(systemdName, systemdPath).CallWithContext(ctx, systemdName+".Manager.StartTransientUnit", 0,
+			name, "fail", properties, []auxiliary{})
 		var refused dbus.Error
 		if errors.As(call.Err, &refused) && refused.Name == systemdName+".UnitExists" {
 			return false, nil // that of an earlier life, which systemd has not seen the end of
@@ -129,7 +132,8 @@ func startScope(ctx context.Context, name, dataDir string) error {
 	})
 }
 
-// notifier tells systemd how a service is (sd_notify(3)): READY=1 and STATUS=... It does nothing for a process that is no service.
+// notifier tells systemd how a service is (sd_notify(3)): READY=1 and STATUS=... It does nothing for a process that is
+// no service.
 type notifier struct{ socket string }
 
 // newNotifier takes the socket that systemd names in the environment, so that no child has it.

@@ -54,13 +54,16 @@ func TestOwnGroup(t *testing.T) {
 	}
 }
 
-// TestTreesBelow: a cluster's groups are found at the root, in a scope and in a unit, those of others are not looked into.
+// TestTreesBelow: a cluster's groups are found at the root, in a scope and in a unit, those of others are not looked
+// into.
 func TestTreesBelow(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	const mark = "bonsai-0a0b0c0d"
-	want := []string{mark, "system.slice/" + mark + ".scope/" + mark, "system.slice/system-bonsai.slice/bonsai@dev.service/" + mark}
-	for _, dir := range append([]string{mark + "/n1/kubepods/" + mark, "bonsai-ffffffff/n1/" + mark, "user.slice"}, want...) {
+	want := []string{mark, "system.slice/" + mark + ".scope/" + mark,
+		"system.slice/system-bonsai.slice/bonsai@dev.service/" + mark}
+	for _, dir := range append([]string{mark + "/n1/kubepods/" + mark, "bonsai-ffffffff/n1/" + mark, "user.slice"},
+		want...) {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// taintedAnnotation lists the taints, as key:effect, that the cluster's configuration has given a node, as labelledAnnotation does its labels.
+// taintedAnnotation lists the taints, as key:effect, that the cluster's configuration has given a node, as
+// labelledAnnotation does its labels.
 const taintedAnnotation = "bonsai.io/configured-taints"
 
 // parseTaint reads key=value:effect, as a configuration has it.
@@ -22,8 +23,9 @@ func parseTaint(text string) corev1.Taint {
 // taintName is what tells one taint of a node from the others.
 func taintName(t corev1.Taint) string { return t.Key + ":" + string(t.Effect) }
 
-// taintPatch is the merge patch (RFC 7386) that gives a node the wanted taints and takes away those that it has of an earlier configuration;
-// nil if there is nothing to change. It replaces the whole list, and so holds for this version of the node alone: controllers set taints, too.
+// taintPatch is the merge patch (RFC 7386) that gives a node the wanted taints and takes away those that it has of an
+// earlier configuration; nil if there is nothing to change. It replaces the whole list, and so holds for this version
+// of the node alone: controllers set taints, too.
 func taintPatch(node *corev1.Node, wanted []string) ([]byte, error) {
 	taints := slices.Clone(node.Spec.Taints)
 	var names []string
@@ -54,7 +56,8 @@ func taintPatch(node *corev1.Node, wanted []string) ([]byte, error) {
 	if now == "" {
 		annotations[taintedAnnotation] = nil
 	}
-	patch := map[string]any{"metadata": map[string]any{"annotations": annotations, "resourceVersion": node.ResourceVersion}}
+	patch := map[string]any{
+		"metadata": map[string]any{"annotations": annotations, "resourceVersion": node.ResourceVersion}}
 	if !same {
 		patch["spec"] = map[string]any{"taints": taints}
 	}

@@ -68,7 +68,8 @@ func CreateToken(ctx context.Context, dataDir string, o TokenOptions, now time.T
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "bonsai join %s --token %s --discovery-token-ca-cert-hash %s\n", c.Advertised().Listens(), t, hash)
+	_, err = fmt.Fprintf(out, "bonsai join %s --token %s --discovery-token-ca-cert-hash %s\n", c.Advertised().Listens(),
+		t, hash)
 	return err
 }
 
@@ -78,7 +79,8 @@ func ListTokens(ctx context.Context, dataDir string, now time.Time, out io.Write
 	if err != nil {
 		return err
 	}
-	all, err := secrets.List(ctx, metav1.NamespaceSystem, metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeBootstrapToken)})
+	all, err := secrets.List(ctx, metav1.NamespaceSystem,
+		metav1.ListOptions{FieldSelector: "type=" + string(corev1.SecretTypeBootstrapToken)})
 	if err != nil {
 		return fmt.Errorf("list the tokens: %w", err)
 	}
@@ -100,14 +102,17 @@ func printTokens(out io.Writer, all []*corev1.Secret, now time.Time) error {
 			}
 		}
 		var usages []string
-		for usage, key := range map[string]string{"authentication": bootstraptoken.KeyAuthentication, "signing": bootstraptoken.KeySigning} {
+		for usage, key := range map[string]string{"authentication": bootstraptoken.KeyAuthentication,
+			"signing": bootstraptoken.KeySigning} {
 			if of(key) == "true" {
 				usages = append(usages, usage)
 			}
 		}
 		slices.Sort(usages)
-		fmt.Fprintf(w, "%s.%s\t%s\t%s\t%s\t%s\t%s\n", of(bootstraptoken.KeyID), of(bootstraptoken.KeySecret), left, cmp.Or(of(bootstraptoken.KeyExpiration), "<never>"),
-			cmp.Or(strings.Join(usages, ","), "<none>"), cmp.Or(of(bootstraptoken.KeyDescription), "<none>"), cmp.Or(of(bootstraptoken.KeyGroups), "<none>"))
+		fmt.Fprintf(w, "%s.%s\t%s\t%s\t%s\t%s\t%s\n", of(bootstraptoken.KeyID), of(bootstraptoken.KeySecret), left,
+			cmp.Or(of(bootstraptoken.KeyExpiration), "<never>"),
+			cmp.Or(strings.Join(usages, ","), "<none>"), cmp.Or(of(bootstraptoken.KeyDescription), "<none>"),
+			cmp.Or(of(bootstraptoken.KeyGroups), "<none>"))
 	}
 	return w.Flush()
 }
@@ -133,7 +138,8 @@ func tokens(ctx context.Context, dataDir string) (plan.Config, *apiclient.Resour
 		return c, nil, err
 	}
 	if !c.IsJoinable() {
-		return c, nil, fmt.Errorf("no other machine reaches the cluster in %s: bonsai stop, then bonsai up --advertise-address with an address of this machine", dataDir)
+		return c, nil, fmt.Errorf(
+			"no other machine reaches the cluster in %s: bonsai stop, then bonsai up --advertise-address with an address of this machine", dataDir)
 	}
 	if paused(c) || !running(ctx, c) {
 		return c, nil, notRunning(c)

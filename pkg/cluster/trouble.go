@@ -21,8 +21,8 @@ const (
 	recently = 30 * time.Second
 )
 
-// watchSpace asks, until ctx ends, whether a component ended because the disk is full, and if so calls fail with its last words:
-// it would be started again and again, and nothing would come of waiting.
+// watchSpace asks, until ctx ends, whether a component ended because the disk is full, and if so calls fail with its
+// last words: it would be started again and again, and nothing would come of waiting.
 func watchSpace(ctx context.Context, c plan.Config, fail func(error)) {
 	full := unix.ENOSPC.Error()
 	tick := time.NewTicker(troubleEvery)
@@ -42,7 +42,8 @@ func watchSpace(ctx context.Context, c plan.Config, fail func(error)) {
 	}
 }
 
-// troubled returns the components, of the host and of the nodes, that ended and are down or were started again just now.
+// troubled returns the components, of the host and of the nodes, that ended and are down or were started again just
+// now.
 func troubled(ctx context.Context, c plan.Config) []supervise.ProcessStatus {
 	sockets := controlSockets(c)
 	var found []supervise.ProcessStatus
@@ -71,8 +72,8 @@ func controlSockets(c plan.Config) map[string]string {
 	return sockets
 }
 
-// nodesErrors returns the last errors of the kubelets since a time, for a start that waits for nodes in vain: a kubelet that runs and
-// cannot do its work never ends, so that there are no last words. It is "" if no kubelet logged one.
+// nodesErrors returns the last errors of the kubelets since a time, for a start that waits for nodes in vain: a kubelet
+// that runs and cannot do its work never ends, so that there are no last words. It is "" if no kubelet logged one.
 func nodesErrors(c plan.Config, since time.Time) string {
 	var text strings.Builder
 	for _, name := range c.NodeNames() {

@@ -16,8 +16,8 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// TestFullDiskEndsTheWait: a component that ends for want of space ends a start at once, with its last words; one that ends for
-// another reason is told when the start fails, and does not end it.
+// TestFullDiskEndsTheWait: a component that ends for want of space ends a start at once, with its last words; one that
+// ends for another reason is told when the start fails, and does not end it.
 func TestFullDiskEndsTheWait(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -28,7 +28,8 @@ func TestFullDiskEndsTheWait(t *testing.T) {
 		{"echo 'bad flag' >&2; exit 1", false},
 	} {
 		s := supervise.New(t.Context(), slog.New(slog.DiscardHandler))
-		go s.Keep(t.Context(), supervise.Process{Name: "p", Argv: []string{"/bin/sh", "-c", c.script}, Log: filepath.Join(t.TempDir(), "p.log")})
+		go s.Keep(t.Context(), supervise.Process{Name: "p", Argv: []string{"/bin/sh", "-c", c.script},
+			Log: filepath.Join(t.TempDir(), "p.log")})
 		err := host.Poll(t.Context(), time.Millisecond, func() (bool, error) {
 			all := s.Statuses()
 			return len(all) == 1 && all[0].Restarts >= 1, nil
@@ -43,21 +44,27 @@ func TestFullDiskEndsTheWait(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		go func() {
-			served <- supervise.Serve(ctx, config.Layout().Socket("supervisor"), func() supervise.Status { return supervise.Status{Processes: s.Statuses()} }, nil)
+			served <- supervise.Serve(ctx, config.Layout().Socket("supervisor"), func() supervise.Status {
+				return supervise.Status{Processes: s.Statuses()}
+			}, nil)
 		}()
-		if err := host.Poll(ctx, time.Millisecond, func() (bool, error) { return running(ctx, config), nil }); err != nil {
+		if err := host.Poll(ctx, time.Millisecond, func() (bool, error) {
+			return running(ctx, config), nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		start, fail := context.WithCancelCause(ctx)
 		if c.full {
 			watchSpace(start, config, fail) // returns by itself
 			err := explain(start, config, progress{}, "Wait for the API server", errors.New("cut short"))
-			if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "p ended (exit status 1)") || !strings.Contains(err.Error(), "write wal: no space left on device") {
+			if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "p ended (exit status 1)") ||
+				!strings.Contains(err.Error(), "write wal: no space left on device") {
 				t.Errorf("%v", err)
 			}
 		} else {
 			err := explain(start, config, progress{}, "Wait for the API server", errors.New("not ready after 40s"))
-			if errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "not ready after 40s") || !strings.Contains(err.Error(), "bad flag") {
+			if errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "not ready after 40s") ||
+				!strings.Contains(err.Error(), "bad flag") {
 				t.Errorf("%v", err)
 			}
 		}

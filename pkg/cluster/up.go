@@ -28,13 +28,15 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// Up starts the cluster, or the same cluster again, and returns when every node is Ready and the cluster's DNS answers. Each
-// step is told to out with its time. What c leaves open is as it was or, for a new cluster, chosen; up is the cluster with that.
-// started is false if the cluster was already up, and nothing was changed.
+// Up starts the cluster, or the same cluster again, and returns when every node is Ready and the cluster's DNS answers.
+// Each step is told to out with its time. What c leaves open is as it was or, for a new cluster, chosen; up is the
+// cluster with that. started is false if the cluster was already up, and nothing was changed.
 //
-// A supervisor that runs is not yet a cluster that is up: the API server must answer and the nodes be Ready. If they are not,
-// Up waits for them as after a start; without its network on the host a cluster cannot come back, and is started again.
-func Up(ctx context.Context, home Home, c plan.Config, self string, out io.Writer) (up plan.Config, started bool, err error) {
+// A supervisor that runs is not yet a cluster that is up: the API server must answer and the nodes be Ready. If they
+// are not, Up waits for them as after a start; without its network on the host a cluster cannot come back, and is
+// started again.
+func Up(ctx context.Context, home Home, c plan.Config, self string, out io.Writer) (up plan.Config, started bool,
+	err error) {
 	if c.Joined != nil {
 		started, err := startAgain(ctx, c, home, self, out)
 		return c, started, err
@@ -67,13 +69,17 @@ func Up(ctx context.Context, home Home, c plan.Config, self string, out io.Write
 			return c, false, err
 		}
 		steps = append(stepsBefore(c, home, &c),
-			upStep{"Start etcd, the control plane and the nodes", func(ctx context.Context) error { return startSupervisor(ctx, c, self) }})
+			upStep{"Start etcd, the control plane and the nodes", func(ctx context.Context) error {
+				return startSupervisor(ctx, c, self)
+			}})
 	case !reflect.DeepEqual(c, old):
 		if err := signalManagers(c, syscall.SIGCONT); err != nil {
 			return c, false, err
 		}
 		fmt.Fprintf(out, "Changing the cluster in %s while it runs: %s.\n", c.DataDir, plan.Difference(old, c))
-		steps = []upStep{{"Change the settings", func(ctx context.Context) error { return changeFrom(ctx, c, home, old) }}}
+		steps = []upStep{{"Change the settings", func(ctx context.Context) error {
+			return changeFrom(ctx, c, home, old)
+		}}}
 	default:
 		if err := signalManagers(c, syscall.SIGCONT); err != nil {
 			return c, false, err
@@ -82,7 +88,8 @@ func Up(ctx context.Context, home Home, c plan.Config, self string, out io.Write
 			return c, false, nil
 		}
 		fmt.Fprintf(out, "The cluster in %s runs but is not ready: waiting for it.\n", c.DataDir)
-		// A node that was being added when the command was killed is in the configuration, and its supervisor was not told.
+		// A node that was being added when the command was killed is in the configuration, and its supervisor was not
+		// told.
 		if err := supervise.Reload(ctx, c.Layout().Socket("supervisor")); err != nil {
 			return c, false, err
 		}
@@ -92,7 +99,9 @@ func Up(ctx context.Context, home Home, c plan.Config, self string, out io.Write
 		return client.WaitReady(ctx, c)
 	}})
 	if images := c.NewImages(old); alive && len(images) > 0 {
-		steps = append(steps, upStep{"Load the images of add-ons", func(ctx context.Context) error { return loadOnNodes(ctx, c, images) }})
+		steps = append(steps, upStep{"Load the images of add-ons", func(ctx context.Context) error {
+			return loadOnNodes(ctx, c, images)
+		}})
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -123,9 +132,11 @@ func takeSteps(ctx context.Context, c plan.Config, p progress, steps []upStep) e
 	return nil
 }
 
-// explain says in which step a start failed, why, what components that ended meanwhile had to say, and the last errors of the kubelets.
+// explain says in which step a start failed, why, what components that ended meanwhile had to say, and the last errors
+// of the kubelets.
 func explain(ctx context.Context, c plan.Config, p progress, step string, err error) error {
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) { // a request that ctx ended says only that it was ended
+	// a request that ctx ended says only that it was ended
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		err = cause
 	}
 	var epitaphs strings.Builder
@@ -152,15 +163,18 @@ type upStep struct {
 	run  func(context.Context) error
 }
 
-// compareWithRunning returns the wanted cluster: c with what it leaves open as in the old one, which is kept in the data directory, and
-// whether the supervisor of that is alive; an error if the old one cannot become the wanted one. A cluster that is new has always been as it is wanted.
+// compareWithRunning returns the wanted cluster: c with what it leaves open as in the old one, which is kept in the
+// data directory, and whether the supervisor of that is alive; an error if the old one cannot become the wanted one. A
+// cluster that is new has always been as it is wanted.
 func compareWithRunning(ctx context.Context, c plan.Config) (wanted, old plan.Config, alive bool, err error) {
 	old, err = Load(c.DataDir)
 	if errors.Is(err, os.ErrNotExist) {
 		return c, c, false, nil
 	}
 	if err != nil {
-		return c, c, false, fmt.Errorf("%w (repair the file, or delete the cluster with everything in it: bonsai down --data-dir %s)", err, c.DataDir)
+		return c, c, false, fmt.Errorf(
+			"%w (repair the file, or delete the cluster with everything in it: bonsai down --data-dir %s)", err,
+			c.DataDir)
 	}
 	old.Addons = c.Addons
 	c = c.FilledFrom(old)
@@ -197,7 +211,8 @@ func (p progress) step(name string, run func() error) error {
 	if err != nil {
 		mark = "FAILED"
 	}
-	fmt.Fprintf(p.out, "  %-46s %-6s %6.2f s  (%5.2f s)\n", name, mark, time.Since(began).Seconds(), time.Since(p.began).Seconds())
+	fmt.Fprintf(p.out, "  %-46s %-6s %6.2f s  (%5.2f s)\n", name, mark, time.Since(began).Seconds(),
+		time.Since(p.began).Seconds())
 	return err
 }
 
@@ -207,8 +222,8 @@ func running(ctx context.Context, c plan.Config) bool {
 	return err == nil
 }
 
-// preflight checks that the programs, files, disk space and features of the kernel that a start needs are there. It loads kernel modules, and
-// makes nothing else.
+// preflight checks that the programs, files, disk space and features of the kernel that a start needs are there. It
+// loads kernel modules, and makes nothing else.
 func preflight(ctx context.Context, c plan.Config) error {
 	var errs []error
 	for _, program := range []string{"ip", "nft", cmp.Or(c.OCIRuntime, plan.DefaultOCIRuntime), "mount"} {
@@ -225,7 +240,8 @@ func preflight(ctx context.Context, c plan.Config) error {
 	if _, err := os.Stat(filepath.Join(node.SystemPlugins, "bridge")); err != nil {
 		errs = append(errs, fmt.Errorf("the CNI plug-ins are missing from %s (make install)", node.SystemPlugins))
 	}
-	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "bonsai-network", node.IPAMPlugin} {
+	for _, program := range []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet",
+		"kube-proxy", "bonsai-network", node.IPAMPlugin} {
 		if !host.IsExecutable(c.Bin(program)) {
 			errs = append(errs, fmt.Errorf("%s is missing (make build)", c.Bin(program)))
 		}
@@ -244,7 +260,9 @@ func preflight(ctx context.Context, c plan.Config) error {
 			errs = append(errs, fmt.Errorf("%s is missing (%s)", c.Image(image), target))
 		}
 	}
-	return errors.Join(append(errs, checkDisk(c), kernel.CheckControllers(cgroup.Root), kernel.Check(ctx, kernel.Needs(host.Snapshotter(host.Existing(c.DataDir)) == host.OverlaySnapshotter, c.IptablesPrograms()), kernel.LoadModule))...)
+	return errors.Join(append(errs, checkDisk(c), kernel.CheckControllers(cgroup.Root),
+		kernel.Check(ctx, kernel.Needs(host.Snapshotter(host.Existing(c.DataDir)) == host.OverlaySnapshotter,
+			c.IptablesPrograms()), kernel.LoadModule))...)
 }
 
 // prepare makes the files that the processes read.
@@ -265,9 +283,9 @@ func prepare(c plan.Config) error {
 // supervisorName is the supervisor's own among the names of processes that have a log.
 const supervisorName = "bonsai"
 
-// startSupervisor starts this program again in the background as the supervisor and waits until it answers. Until it has, it lives no longer
-// than who waits: it ends in order when its standard input does (untilReleased). It holds the data directory's lock from the
-// start, so that whoever stops the cluster at any moment knows that it is there.
+// startSupervisor starts this program again in the background as the supervisor and waits until it answers. Until it
+// has, it lives no longer than who waits: it ends in order when its standard input does (untilReleased). It holds the
+// data directory's lock from the start, so that whoever stops the cluster at any moment knows that it is there.
 func startSupervisor(ctx context.Context, c plan.Config, self string) (err error) {
 	log := c.Layout().Log(supervisorName)
 	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
@@ -310,7 +328,9 @@ func startSupervisor(ctx context.Context, c plan.Config, self string) (err error
 	err = host.Poll(ctx, 5*time.Millisecond, func() (bool, error) {
 		select {
 		case <-ended:
-			return false, errors.New(supervise.ProcessStatus{Name: "the supervisor", LastExit: fmt.Sprint(exit), LastWords: supervise.WordsSince(log, before)}.Epitaph())
+			return false, errors.New(
+				supervise.ProcessStatus{Name: "the supervisor", LastExit: fmt.Sprint(exit),
+					LastWords: supervise.WordsSince(log, before)}.Epitaph())
 		default:
 			return running(ctx, c), nil
 		}

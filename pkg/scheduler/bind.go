@@ -34,17 +34,21 @@ type binding struct {
 // bindTimeout bounds one binding; its outcome is then seen by the watch.
 const bindTimeout = 30 * time.Second
 
-// linger does what must be done before the pod is bound and may take long, for as long as the plug-ins say. It holds no binder.
+// linger does what must be done before the pod is bound and may take long, for as long as the plug-ins say. It holds no
+// binder.
 func (b *binding) linger(ctx context.Context) *framework.Status {
 	b.prepared = true
 	return b.preBind(ctx)
 }
 
 func (b *binding) preBind(ctx context.Context) *framework.Status {
-	return b.s.timed("PreBind", b.profile, func() *framework.Status { return b.profile.RunPreBind(ctx, b.state, b.pod.PodInfo, b.node) })
+	return b.s.timed("PreBind", b.profile, func() *framework.Status {
+		return b.profile.RunPreBind(ctx, b.state, b.pod.PodInfo, b.node)
+	})
 }
 
-// run binds and reports. It ends with ctx, which is the leadership's: what another leader decides must not be overtaken.
+// run binds and reports. It ends with ctx, which is the leadership's: what another leader decides must not be
+// overtaken.
 func (b *binding) run(ctx context.Context) {
 	begin := b.s.Now()
 	st := b.bind(ctx)
@@ -85,7 +89,9 @@ func (b *binding) bind(ctx context.Context) *framework.Status {
 			return st
 		}
 	}
-	return b.s.timed("Bind", b.profile, func() *framework.Status { return b.profile.RunBind(ctx, b.state, b.pod.PodInfo, b.node) })
+	return b.s.timed("Bind", b.profile, func() *framework.Status {
+		return b.profile.RunBind(ctx, b.state, b.pod.PodInfo, b.node)
+	})
 }
 
 // undo takes the pod off the node and back to the queue.
@@ -96,7 +102,8 @@ func (b *binding) undo(ctx context.Context, st *framework.Status) {
 	})
 	b.s.Cache.Forget(b.pod.PodInfo)
 	// The room that the pod held is free again: as good as a pod's deletion for the others.
-	b.s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: b.pod.PodInfo, Label: "AssignedPodForgotten"})
+	b.s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: b.pod.PodInfo,
+		Label: "AssignedPodForgotten"})
 	switch {
 	case ctx.Err() != nil || gone(st.Err, b.pod.Pod):
 		b.s.Queue.Done(b.pod.Pod.UID)
@@ -115,8 +122,8 @@ func (b *binding) undo(ctx context.Context, st *framework.Status) {
 	}
 }
 
-// gone tells whether an error says that there is no such pod any more. That one of its claims or volumes is not there says nothing of the
-// pod: it waits for another one, and nothing but the queue would bring it back.
+// gone tells whether an error says that there is no such pod any more. That one of its claims or volumes is not there
+// says nothing of the pod: it waits for another one, and nothing but the queue would bring it back.
 func gone(err error, pod *corev1.Pod) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {

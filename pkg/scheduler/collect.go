@@ -17,10 +17,13 @@ type Collector struct {
 }
 
 var (
-	pendingPods = prometheus.NewDesc("scheduler_pending_pods", "Number of pending pods, by the queue they are in.", []string{"queue"}, nil)
+	pendingPods = prometheus.NewDesc("scheduler_pending_pods", "Number of pending pods, by the queue they are in.",
+		[]string{"queue"}, nil)
 	refusedPods = prometheus.NewDesc("scheduler_unschedulable_pods",
-		"Number of pods that found no node, by each plug-in that turned them down at the last attempt.", []string{"plugin", "profile"}, nil)
-	cacheSize = prometheus.NewDesc("scheduler_cache_size", "Number of nodes, pods on them, and pods of which that is assumed, in the cache.", []string{"type"}, nil)
+		"Number of pods that found no node, by each plug-in that turned them down at the last attempt.",
+		[]string{"plugin", "profile"}, nil)
+	cacheSize = prometheus.NewDesc("scheduler_cache_size",
+		"Number of nodes, pods on them, and pods of which that is assumed, in the cache.", []string{"type"}, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -28,7 +28,8 @@ func (s *Scheduler) one(ctx context.Context, pod *framework.QueuedPod) {
 	decided := s.Now()
 	s.Metrics.decided(decided.Sub(start))
 	if err != nil {
-		trace.Step(ctx, s.Log, pod.Pod, "scheduler.decide", start, decided, slog.Duration("queued", start.Sub(pod.Added)))
+		trace.Step(ctx, s.Log, pod.Pod, "scheduler.decide", start, decided,
+			slog.Duration("queued", start.Sub(pod.Added)))
 		s.fail(ctx, p, state, pod, err, start)
 		return
 	}
@@ -44,7 +45,8 @@ func (s *Scheduler) skip(pod *model.PodInfo) bool {
 	return known
 }
 
-func (s *Scheduler) decide(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *framework.QueuedPod) (string, error) {
+func (s *Scheduler) decide(ctx context.Context, p *profile.Profile, state *framework.CycleState,
+	pod *framework.QueuedPod) (string, error) {
 	if pod.Err != nil {
 		return "", pod.Err
 	}
@@ -57,7 +59,8 @@ func (s *Scheduler) decide(ctx context.Context, p *profile.Profile, state *frame
 }
 
 // assume reserves the node and lets the binding go on by itself, as soon as one of the binders is free.
-func (s *Scheduler) assume(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *framework.QueuedPod, node string, start, decided time.Time) {
+func (s *Scheduler) assume(ctx context.Context, p *profile.Profile, state *framework.CycleState,
+	pod *framework.QueuedPod, node string, start, decided time.Time) {
 	if err := s.Cache.Assume(pod.PodInfo, node); err != nil {
 		s.fail(ctx, p, state, pod, err, start)
 		return
@@ -67,7 +70,9 @@ func (s *Scheduler) assume(ctx context.Context, p *profile.Profile, state *frame
 		b.nominated = &n
 		s.Nominator.Set(pod.PodInfo, "")
 	}
-	if st := s.timed("Reserve", p, func() *framework.Status { return p.RunReserve(ctx, state, pod.PodInfo, node) }); !st.IsSuccess() {
+	if st := s.timed("Reserve", p, func() *framework.Status {
+		return p.RunReserve(ctx, state, pod.PodInfo, node)
+	}); !st.IsSuccess() {
 		b.undo(ctx, st)
 		return
 	}
@@ -114,7 +119,8 @@ func (s *Scheduler) assume(ctx context.Context, p *profile.Profile, state *frame
 }
 
 // fail handles a pod that found no node.
-func (s *Scheduler) fail(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *framework.QueuedPod, err error, start time.Time) {
+func (s *Scheduler) fail(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *framework.QueuedPod,
+	err error, start time.Time) {
 	fit := (*framework.FitError)(nil)
 	if !errors.As(err, &fit) {
 		s.Metrics.attempt("error", p.SchedulerName, s.Now().Sub(start))
@@ -144,9 +150,10 @@ func (s *Scheduler) fail(ctx context.Context, p *profile.Profile, state *framewo
 	s.requeue(pod, nominated, d.Plugins, d, false)
 }
 
-// requeue takes a pod back that has no node, nominated to another node than before if that is not nil. A pod that was deleted
-// meanwhile must not leave a nomination: nobody would take it back.
-func (s *Scheduler) requeue(pod *framework.QueuedPod, nominated *string, failed map[string]bool, d *framework.Diagnosis, retry bool) {
+// requeue takes a pod back that has no node, nominated to another node than before if that is not nil. A pod that was
+// deleted meanwhile must not leave a nomination: nobody would take it back.
+func (s *Scheduler) requeue(pod *framework.QueuedPod, nominated *string, failed map[string]bool, d *framework.Diagnosis,
+	retry bool) {
 	if nominated != nil {
 		s.nominateTo(pod.PodInfo, *nominated)
 	}

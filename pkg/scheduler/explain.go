@@ -50,7 +50,8 @@ func explanation(p framework.QueuedPod) Explanation {
 	if d := p.Diagnosis; d != nil {
 		e.Message, e.Nodes = d.Message(), map[string]NodeReason{}
 		for node, st := range d.Statuses {
-			e.Nodes[node] = NodeReason{Plugin: st.Plugin, Reasons: st.Reasons, Detail: st.Detail, Resolvable: st.Code == framework.Unschedulable}
+			e.Nodes[node] = NodeReason{Plugin: st.Plugin, Reasons: st.Reasons, Detail: st.Detail,
+				Resolvable: st.Code == framework.Unschedulable}
 		}
 	}
 	return e

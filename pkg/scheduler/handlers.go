@@ -39,7 +39,8 @@ func (s *Scheduler) podGone(old *corev1.Pod) {
 		}
 	}
 	if was := s.Cache.Remove(old.UID); was != nil {
-		s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: was, Label: "AssignedPodDelete"})
+		s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: was,
+			Label: "AssignedPodDelete"})
 	}
 }
 
@@ -49,13 +50,15 @@ func (s *Scheduler) podAssigned(old, pod *corev1.Pod) {
 		s.Queue.Delete(pod.UID)
 		s.Cache.Add(p)
 		s.nominateTo(p, "")
-		s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Add, New: p, Label: "AssignedPodAdd"})
+		s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Add, New: p,
+			Label: "AssignedPodAdd"})
 		return
 	}
 	s.Cache.Add(p)
 	was := model.NewPodInfo(old)
 	if a := podActions(was, p); a != 0 {
-		s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: a, Old: was, New: p, Label: "AssignedPodUpdate"})
+		s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: a, Old: was, New: p,
+			Label: "AssignedPodUpdate"})
 	}
 }
 
@@ -73,7 +76,8 @@ func (s *Scheduler) podPending(old, pod *corev1.Pod) {
 		return
 	}
 	was := model.NewPodInfo(old)
-	s.Queue.Update(p, clusterevent.Event{Kind: clusterevent.TargetPod, Action: podActions(was, p), Old: was, New: p, Label: "PodUpdate"})
+	s.Queue.Update(p, clusterevent.Event{Kind: clusterevent.TargetPod, Action: podActions(was, p), Old: was, New: p,
+		Label: "PodUpdate"})
 }
 
 // nominate follows what the API says of a waiting pod's nomination, where that is news; what this scheduler decided
@@ -102,7 +106,8 @@ func (s *Scheduler) nominateTo(p *model.PodInfo, node string) {
 // freed tells that the room is free which was kept for a nominated pod: as good as the deletion of one for those that
 // had to leave it.
 func (s *Scheduler) freed(p *model.PodInfo) {
-	s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: p, Label: "AssignedPodDelete"})
+	s.Queue.Moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: p,
+		Label: "AssignedPodDelete"})
 }
 
 // podActions returns what changed of a pod that plug-ins may wait for.
@@ -137,7 +142,8 @@ func podActions(was, p *model.PodInfo) clusterevent.Action {
 func (s *Scheduler) NodeChanged(old, node *corev1.Node) {
 	if node == nil {
 		s.Cache.RemoveNode(old.Name)
-		s.Queue.Moved(clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Delete, Old: old, Label: "NodeDelete"})
+		s.Queue.Moved(clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Delete, Old: old,
+			Label: "NodeDelete"})
 		return
 	}
 	a := clusterevent.Add
@@ -200,5 +206,6 @@ func rest(n *corev1.Node) corev1.Node {
 
 // NamespaceChanged handles a change of a namespace's labels, which affinity terms may select by.
 func (s *Scheduler) NamespaceChanged() {
-	s.Queue.Moved(clusterevent.Event{Kind: clusterevent.Namespace, Action: clusterevent.Add | clusterevent.Update, Label: "NamespaceUpdate"})
+	s.Queue.Moved(clusterevent.Event{Kind: clusterevent.Namespace, Action: clusterevent.Add | clusterevent.Update,
+		Label: "NamespaceUpdate"})
 }

@@ -23,8 +23,10 @@ func TestPodActions(t *testing.T) {
 	pod := func() *corev1.Pod {
 		return &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}},
-			Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "g"}}, Containers: []corev1.Container{{
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}},
+			Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "g"}},
+				Containers: []corev1.Container{{
+					Resources: corev1.ResourceRequirements{
+						Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}},
 		}
 	}
 	for _, c := range []struct {
@@ -33,17 +35,29 @@ func TestPodActions(t *testing.T) {
 		want   clusterevent.Action
 	}{
 		{"nothing", func(*corev1.Pod) {}, 0},
-		{"conditions", func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}} }, 0},
+		{"conditions", func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled}}
+		}, 0},
 		{"annotations, kept since somebody reads them", func(p *corev1.Pod) {
 			p.Annotations = map[string]string{"x": "y"}
 		}, clusterevent.UpdateOther},
 		{"labels", func(p *corev1.Pod) { p.Labels["a"] = "c" }, clusterevent.UpdateLabels},
-		{"requests", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("2") }, clusterevent.UpdateRequests},
-		{"the same request in other words", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1000m") }, 0},
-		{"a toleration more", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "k"}} }, clusterevent.UpdateTolerations},
+		{"requests", func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("2")
+		}, clusterevent.UpdateRequests},
+		{"the same request in other words", func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("1000m")
+		}, 0},
+		{"a toleration more", func(p *corev1.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Key: "k"}}
+		}, clusterevent.UpdateTolerations},
 		{"a gate less", func(p *corev1.Pod) { p.Spec.SchedulingGates = nil }, clusterevent.UpdateGates},
-		{"being deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, clusterevent.UpdateOther},
-		{"two things", func(p *corev1.Pod) { p.Labels, p.Spec.SchedulingGates = nil, nil }, clusterevent.UpdateLabels | clusterevent.UpdateGates},
+		{"being deleted", func(p *corev1.Pod) {
+			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}, clusterevent.UpdateOther},
+		{"two things", func(p *corev1.Pod) {
+			p.Labels, p.Spec.SchedulingGates = nil, nil
+		}, clusterevent.UpdateLabels | clusterevent.UpdateGates},
 	} {
 		p := pod()
 		c.change(p)
@@ -57,8 +71,10 @@ func TestPodActions(t *testing.T) {
 func TestNodeActions(t *testing.T) {
 	t.Parallel()
 	node := func() *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Status: corev1.NodeStatus{
-			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("1")}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}}}}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}},
+			Status: corev1.NodeStatus{
+				Allocatable: corev1.ResourceList{"cpu": resource.MustParse("1")},
+				Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady}}}}
 	}
 	for _, c := range []struct {
 		name   string
@@ -68,8 +84,12 @@ func TestNodeActions(t *testing.T) {
 		{"a heartbeat", func(n *corev1.Node) {
 			n.ResourceVersion, n.Status.Conditions[0].LastHeartbeatTime = "9", metav1.Unix(9, 0)
 		}, 0},
-		{"allocatable", func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse("2") }, clusterevent.UpdateAllocatable},
-		{"the same in other words", func(n *corev1.Node) { n.Status.Allocatable["cpu"] = resource.MustParse("1000m") }, 0},
+		{"allocatable", func(n *corev1.Node) {
+			n.Status.Allocatable["cpu"] = resource.MustParse("2")
+		}, clusterevent.UpdateAllocatable},
+		{"the same in other words", func(n *corev1.Node) {
+			n.Status.Allocatable["cpu"] = resource.MustParse("1000m")
+		}, 0},
 		{"labels", func(n *corev1.Node) { n.Labels = nil }, clusterevent.UpdateLabels},
 		{"taints", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }, clusterevent.UpdateTaints},
 		{"cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true }, clusterevent.UpdateTaints},
@@ -89,12 +109,15 @@ func one(t *testing.T) *Scheduler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := queue.New(queue.Config{Profile: func(*model.PodInfo) *profile.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
-	return &Scheduler{Config: Config{Profiles: map[string]*profile.Profile{"s": p}, Cache: cache.New(0), Queue: q, Nominator: model.NewNominator()}}
+	q := queue.New(queue.Config{Profile: func(*model.PodInfo) *profile.Profile {
+		return p
+	}, Less: p.Sort.Less, Now: time.Now})
+	return &Scheduler{Config: Config{Profiles: map[string]*profile.Profile{"s": p}, Cache: cache.New(0), Queue: q,
+		Nominator: model.NewNominator()}}
 }
 
-// TestNodeChangedSeesEveryKeptField: what is kept of a node is what somebody reads, so a change of it reaches the cache, and
-// wakes pods unless it can only change scores. Heartbeats are no change.
+// TestNodeChangedSeesEveryKeptField: what is kept of a node is what somebody reads, so a change of it reaches the
+// cache, and wakes pods unless it can only change scores. Heartbeats are no change.
 func TestNodeChangedSeesEveryKeptField(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -104,10 +127,14 @@ func TestNodeChangedSeesEveryKeptField(t *testing.T) {
 		"heartbeat": {func(n *corev1.Node) {
 			n.ResourceVersion, n.Status.Conditions[0].LastHeartbeatTime = "2", metav1.Unix(9, 0)
 		}, false, false},
-		"condition":  {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, true, true},
-		"capacity":   {func(n *corev1.Node) { n.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("8")} }, true, true},
+		"condition": {func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse }, true, true},
+		"capacity": {func(n *corev1.Node) {
+			n.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("8")}
+		}, true, true},
 		"annotation": {func(n *corev1.Node) { n.Annotations = map[string]string{"a": "b"} }, true, false},
-		"images":     {func(n *corev1.Node) { n.Status.Images = []corev1.ContainerImage{{Names: []string{"x"}}} }, true, false},
+		"images": {func(n *corev1.Node) {
+			n.Status.Images = []corev1.ContainerImage{{Names: []string{"x"}}}
+		}, true, false},
 	} {
 		s := one(t)
 		old := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "1"}, Status: corev1.NodeStatus{
@@ -132,7 +159,8 @@ func TestNominations(t *testing.T) {
 	t.Parallel()
 	s := one(t)
 	pod := func(node, label string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: "p", Labels: map[string]string{"l": label}},
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "p", UID: "p",
+			Labels: map[string]string{"l": label}},
 			Spec: corev1.PodSpec{SchedulerName: "s"}, Status: corev1.PodStatus{NominatedNodeName: node}}
 	}
 	states := []*corev1.Pod{pod("n1", ""), pod("n1", "x"), pod("n2", "x"), pod("", "x")}
@@ -141,7 +169,8 @@ func TestNominations(t *testing.T) {
 		if got := s.Nominator.Of("p"); got != node {
 			t.Errorf("%s: nominated to %q, want %q", what, got, node)
 		}
-		if on := s.Nominator.On(node, model.NewPodInfo(&corev1.Pod{})); node != "" && (len(on) != 1 || on[0].Pod.Labels["l"] != label) {
+		if on := s.Nominator.On(node, model.NewPodInfo(&corev1.Pod{})); node != "" &&
+			(len(on) != 1 || on[0].Pod.Labels["l"] != label) {
 			t.Errorf("%s: not the newest state of the pod", what)
 		}
 	}

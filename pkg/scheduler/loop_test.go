@@ -102,18 +102,25 @@ func (f *server) condition(pod string) *corev1.PodCondition {
 // start runs a scheduler until the test ends.
 func start(t *testing.T) *server {
 	t.Helper()
-	f := &server{bound: map[string]string{}, conditions: map[string]*corev1.PodCondition{}, metrics: prometheus.NewPedanticRegistry()}
+	f := &server{bound: map[string]string{}, conditions: map[string]*corev1.PodCondition{},
+		metrics: prometheus.NewPedanticRegistry()}
 	known := volumes.New(f)
-	p, err := profile.New("s", plugins.Default(plugins.Config{Binder: f, Workloads: f, Namespaces: f, Volumes: known, Node: f.node}))
+	p, err := profile.New("s",
+		plugins.Default(plugins.Config{Binder: f, Workloads: f, Namespaces: f, Volumes: known, Node: f.node}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	nominator := model.NewNominator()
 	counted := scheduler.NewMetrics(f.metrics)
 	f.s, err = scheduler.New(scheduler.Config{
-		Statuses: podstatus.New(f, 4, slog.New(slog.DiscardHandler)), Recorder: f, Profiles: map[string]*profile.Profile{"s": p}, Cache: cache.New(0), Nominator: nominator, Volumes: known,
-		Queue:   queue.New(queue.Config{Profile: func(*model.PodInfo) *profile.Profile { return p }, Less: p.Sort.Less, Now: time.Now, Incoming: counted.Incoming}),
-		Decider: decide.NewIncremental(nominator, func(int) int { return 0 }), Binders: 4, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Statuses: podstatus.New(f, 4, slog.New(slog.DiscardHandler)), Recorder: f,
+		Profiles: map[string]*profile.Profile{"s": p}, Cache: cache.New(0), Nominator: nominator, Volumes: known,
+		Queue: queue.New(queue.Config{Profile: func(*model.PodInfo) *profile.Profile {
+			return p
+		}, Less: p.Sort.Less, Now: time.Now, Incoming: counted.Incoming}),
+		Decider: decide.NewIncremental(nominator, func(int) int {
+			return 0
+		}), Binders: 4, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Metrics: counted,
 	})
 	if err != nil {
@@ -134,13 +141,17 @@ func start(t *testing.T) *server {
 }
 
 func node(name, cpu string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
-		"cpu": resource.MustParse(cpu), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("10")}}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+			"cpu": resource.MustParse(cpu), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("10")}}}
 }
 
 func pending(name, cpu string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{SchedulerName: "s",
-		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name, UID: types.UID(name)},
+		Spec: corev1.PodSpec{SchedulerName: "s",
+			Containers: []corev1.Container{
+				{Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu)}}}}}}
 }
 
 // inBubble runs f with a scheduler in a bubble of its own time.
@@ -219,7 +230,8 @@ func TestNoNodesAtAll(t *testing.T) {
 
 func TestFailedBindingIsTriedAgainAndItsRoomIsFree(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *server) {
-		f.refuse = []error{errors.New("connection reset"), apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", errors.New("changed"))}
+		f.refuse = []error{errors.New("connection reset"),
+			apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "p", errors.New("changed"))}
 		f.s.NodeChanged(nil, node("n", "1"))
 		f.s.PodChanged(nil, pending("p", "1"))
 		synctest.Wait()
@@ -266,12 +278,13 @@ func TestDeletionOfAPodMakesRoom(t *testing.T) {
 	})
 }
 
-// TestRoomThatWasKeptIsFree: a pod that had to leave room to a nominated one gets it when that one is deleted, also if it only begins to
-// go, when it is nominated no more, and when it is bound elsewhere.
+// TestRoomThatWasKeptIsFree: a pod that had to leave room to a nominated one gets it when that one is deleted, also if
+// it only begins to go, when it is nominated no more, and when it is bound elsewhere.
 func TestRoomThatWasKeptIsFree(t *testing.T) {
 	on := func(p *corev1.Pod, node string) *corev1.Pod { p.Spec.NodeName = node; return p }
 	withPort := func(p *corev1.Pod) *corev1.Pod {
-		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80, Protocol: corev1.ProtocolTCP}}
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{
+			{ContainerPort: 80, HostPort: 80, Protocol: corev1.ProtocolTCP}}
 		return p
 	}
 	for name, give := range map[string]func(f *server, important *corev1.Pod){
@@ -300,8 +313,12 @@ func TestRoomThatWasKeptIsFree(t *testing.T) {
 				important.Spec.Priority, important.Status.NominatedNodeName = new(int32(1)), "n"
 				f.s.PodChanged(nil, important)
 				p := withPort(pending("p", "1"))
-				p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-					NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "not", Operator: corev1.NodeSelectorOpDoesNotExist}}}}}}}
+				p.Spec.Affinity = &corev1.Affinity{
+					NodeAffinity: &corev1.NodeAffinity{
+						RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+							NodeSelectorTerms: []corev1.NodeSelectorTerm{
+								{MatchExpressions: []corev1.NodeSelectorRequirement{
+									{Key: "not", Operator: corev1.NodeSelectorOpDoesNotExist}}}}}}}
 				f.s.PodChanged(nil, p)
 				synctest.Wait()
 				if f.where("p") != "" {
@@ -331,8 +348,8 @@ func TestOtherSchedulersPodsAreLeftAlone(t *testing.T) {
 	})
 }
 
-// TestNothingGoesOnAfterTheLeadership: another scheduler may lead as soon as the context has ended, so a binding that is not
-// answered must not be waited for, and its failure must not be written.
+// TestNothingGoesOnAfterTheLeadership: another scheduler may lead as soon as the context has ended, so a binding that
+// is not answered must not be waited for, and its failure must not be written.
 func TestNothingGoesOnAfterTheLeadership(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *server) {
 		f.hang = true

@@ -10,7 +10,8 @@ import (
 	"bonsai/pkg/scheduler/profile"
 )
 
-// Metrics are what the scheduler counts, under upstream's names, with its labels and buckets. A nil *Metrics counts nothing.
+// Metrics are what the scheduler counts, under upstream's names, with its labels and buckets. A nil *Metrics counts
+// nothing.
 type Metrics struct {
 	attempts    *prometheus.CounterVec
 	duration    *prometheus.HistogramVec
@@ -30,15 +31,22 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "scheduler_schedule_attempts_total",
 			Help: "Number of attempts to schedule pods, by the result."}, []string{"result", "profile"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scheduler_scheduling_attempt_duration_seconds",
-			Help: "Scheduling attempt latency in seconds, binding included.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, []string{"result", "profile"}),
-		algorithm: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "scheduler_scheduling_algorithm_duration_seconds",
-			Help: "Seconds in which a node was found for a pod, or none: all of PreFilter, Filter, PreScore and Score.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}),
-		points: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scheduler_framework_extension_point_duration_seconds",
-			Help:    "Seconds that the plug-ins of an extension point took for a pod, by the status of their answer.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 12)}, []string{"extension_point", "status", "profile"}),
+		duration: prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: "scheduler_scheduling_attempt_duration_seconds",
+				Help:    "Scheduling attempt latency in seconds, binding included.",
+				Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, []string{"result", "profile"}),
+		algorithm: prometheus.NewHistogram(
+			prometheus.HistogramOpts{Name: "scheduler_scheduling_algorithm_duration_seconds",
+				Help:    "Seconds in which a node was found for a pod, or none: all of PreFilter, Filter, PreScore and Score.",
+				Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}),
+		points: prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: "scheduler_framework_extension_point_duration_seconds",
+				Help:    "Seconds that the plug-ins of an extension point took for a pod, by the status of their answer.",
+				Buckets: prometheus.ExponentialBuckets(0.0001, 2, 12)},
+			[]string{"extension_point", "status", "profile"}),
 		podAttempts: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "scheduler_pod_scheduling_attempts",
-			Help: "Number of attempts that it took to schedule a pod.", Buckets: prometheus.ExponentialBuckets(1, 2, 5)}),
+			Help:    "Number of attempts that it took to schedule a pod.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 5)}),
 		sli: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scheduler_pod_scheduling_sli_duration_seconds",
 			Help:    "Seconds from a pod's first arrival among those to be tried until it was bound, by the number of attempts.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 2, 20)}, []string{"attempts"}),
@@ -48,13 +56,16 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "Number of victims chosen for a pod.", Buckets: prometheus.ExponentialBuckets(1, 2, 7)}),
 	}
 	m.incoming = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "scheduler_queue_incoming_pods_total",
-		Help: "Number of pods that came into a queue, by the queue and by what brought them there."}, []string{"queue", "event"})
+		Help: "Number of pods that came into a queue, by the queue and by what brought them there."},
+		[]string{"queue", "event"})
 	m.permit = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "scheduler_permit_wait_duration_seconds",
-		Help: "Seconds that a pod waited for Permit plug-ins, by the status of the end.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, []string{"result"})
+		Help:    "Seconds that a pod waited for Permit plug-ins, by the status of the end.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 2, 15)}, []string{"result"})
 	goroutines := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "scheduler_goroutines",
 		Help: "Number of running goroutines, by what they do."}, []string{"operation"})
 	m.binding = goroutines.WithLabelValues("binding")
-	r.MustRegister(m.attempts, m.duration, m.algorithm, m.points, m.podAttempts, m.sli, m.preemptions, m.victims, m.incoming, m.permit, goroutines)
+	r.MustRegister(m.attempts, m.duration, m.algorithm, m.points, m.podAttempts, m.sli, m.preemptions, m.victims,
+		m.incoming, m.permit, goroutines)
 	return m
 }
 

@@ -38,7 +38,8 @@ func samples(t *testing.T, r prometheus.Gatherer) map[string]float64 {
 	return got
 }
 
-// TestMetricsOfAPodsWay: what a scheduler counts of a pod that is bound after a refused try, one that fits nowhere, and one that is gated.
+// TestMetricsOfAPodsWay: what a scheduler counts of a pod that is bound after a refused try, one that fits nowhere, and
+// one that is gated.
 func TestMetricsOfAPodsWay(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *server) {
 		f.refuse = []error{errors.New("not now")}
@@ -121,7 +122,8 @@ func TestPreemptionIsCounted(t *testing.T) {
 // TestCodes: metrics show the codes' names.
 func TestCodes(t *testing.T) {
 	t.Parallel()
-	for code, want := range map[framework.Code]string{framework.Success: "Success", framework.Skip: "Skip", framework.UnschedulableAndUnresolvable: "UnschedulableAndUnresolvable"} {
+	for code, want := range map[framework.Code]string{framework.Success: "Success", framework.Skip: "Skip",
+		framework.UnschedulableAndUnresolvable: "UnschedulableAndUnresolvable"} {
 		if got := code.String(); got != want {
 			t.Errorf("code %d is %q, want %q", int(code), got, want)
 		}

@@ -10,9 +10,10 @@ import (
 	"bonsai/api/quantity"
 )
 
-// PodResources shows what pods ask for, and what they may use at most, as the scheduler counts it: upstream's metrics of
-// /metrics/resources (https://kubernetes.io/docs/concepts/cluster-administration/system-metrics/#kube-scheduler-metrics). They are made when
-// they are asked for.
+// PodResources shows what pods ask for, and what they may use at most, as the scheduler counts it: upstream's metrics
+// of /metrics/resources
+// (https://kubernetes.io/docs/concepts/cluster-administration/system-metrics/#kube-scheduler-metrics). They are made
+// when they are asked for.
 type PodResources struct {
 	// Each calls yield with each pod that is not at its end, until it returns false.
 	Each func(yield func(*corev1.Pod) bool)
@@ -20,8 +21,10 @@ type PodResources struct {
 
 var (
 	podResourceLabels  = []string{"namespace", "pod", "node", "scheduler", "priority", "resource", "unit"}
-	podResourceRequest = prometheus.NewDesc("kube_pod_resource_request", "What a pod asks for of a resource, in its unit.", podResourceLabels, nil)
-	podResourceLimit   = prometheus.NewDesc("kube_pod_resource_limit", "What a pod may use of a resource at most, in its unit.", podResourceLabels, nil)
+	podResourceRequest = prometheus.NewDesc("kube_pod_resource_request",
+		"What a pod asks for of a resource, in its unit.", podResourceLabels, nil)
+	podResourceLimit = prometheus.NewDesc("kube_pod_resource_limit",
+		"What a pod may use of a resource at most, in its unit.", podResourceLabels, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -40,11 +43,13 @@ func (r *PodResources) Collect(ch chan<- prometheus.Metric) {
 		show := func(d *prometheus.Desc, amounts corev1.ResourceList) {
 			for name, q := range amounts {
 				if !q.IsZero() {
-					ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, q.AsApproximateFloat64(), p.Namespace, p.Name, p.Spec.NodeName, p.Spec.SchedulerName, priority, string(name), unit(name))
+					ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, q.AsApproximateFloat64(), p.Namespace,
+						p.Name, p.Spec.NodeName, p.Spec.SchedulerName, priority, string(name), unit(name))
 				}
 			}
 		}
-		show(podResourceRequest, resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true}))
+		show(podResourceRequest,
+			resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true}))
 		show(podResourceLimit, resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{}))
 		return true
 	})
@@ -55,7 +60,8 @@ func unit(name corev1.ResourceName) string {
 	switch {
 	case name == corev1.ResourceCPU:
 		return "cores"
-	case name == corev1.ResourceMemory, name == corev1.ResourceStorage, name == corev1.ResourceEphemeralStorage, quantity.IsHugePage(name):
+	case name == corev1.ResourceMemory, name == corev1.ResourceStorage, name == corev1.ResourceEphemeralStorage,
+		quantity.IsHugePage(name):
 		return "bytes"
 	}
 	return "integer"

@@ -18,10 +18,14 @@ func TestPodResources(t *testing.T) {
 	container := func(requests, limits corev1.ResourceList) corev1.Container {
 		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: requests, Limits: limits}}
 	}
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Spec: corev1.PodSpec{NodeName: "n", SchedulerName: "s", Priority: new(int32(7)), Containers: []corev1.Container{
-		container(corev1.ResourceList{"cpu": resource.MustParse("250m"), "memory": resource.MustParse("64Mi"), "example.com/card": resource.MustParse("2")}, corev1.ResourceList{"cpu": resource.MustParse("1")}),
-		container(corev1.ResourceList{"cpu": resource.MustParse("250m"), "hugepages-2Mi": resource.MustParse("4Mi")}, nil),
-	}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"},
+		Spec: corev1.PodSpec{NodeName: "n", SchedulerName: "s", Priority: new(int32(7)), Containers: []corev1.Container{
+			container(corev1.ResourceList{"cpu": resource.MustParse("250m"), "memory": resource.MustParse("64Mi"),
+				"example.com/card": resource.MustParse("2")}, corev1.ResourceList{"cpu": resource.MustParse("1")}),
+			container(corev1.ResourceList{"cpu": resource.MustParse("250m"),
+				"hugepages-2Mi": resource.MustParse("4Mi")},
+				nil),
+		}}}
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(&scheduler.PodResources{Each: func(yield func(*corev1.Pod) bool) { yield(p) }})
 	families, err := r.Gather()
@@ -39,8 +43,10 @@ func TestPodResources(t *testing.T) {
 		}
 	}
 	want := map[string]float64{}
-	for resource, v := range map[string]float64{"resource=cpu scheduler=s unit=cores": 0.5, "resource=memory scheduler=s unit=bytes": 64 << 20,
-		"resource=example.com/card scheduler=s unit=integer": 2, "resource=hugepages-2Mi scheduler=s unit=bytes": 4 << 20} {
+	for resource, v := range map[string]float64{"resource=cpu scheduler=s unit=cores": 0.5,
+		"resource=memory scheduler=s unit=bytes":             64 << 20,
+		"resource=example.com/card scheduler=s unit=integer": 2,
+		"resource=hugepages-2Mi scheduler=s unit=bytes":      4 << 20} {
 		want["kube_pod_resource_request namespace=ns node=n pod=p priority=7 "+resource] = v
 	}
 	want["kube_pod_resource_limit namespace=ns node=n pod=p priority=7 resource=cpu scheduler=s unit=cores"] = 1

@@ -80,9 +80,13 @@ type scene struct {
 
 func play(t *testing.T, in string) string {
 	s := &scene{t: t, nominator: model.NewNominator()}
-	pre := &preemption.Plugin{API: s, Budgets: s, Statuses: s, Recorder: s, Nominator: s.nominator, Now: time.Now, Log: slog.New(slog.DiscardHandler), Metrics: (*scheduler.Metrics)(nil), Start: func(int) int { return 0 }}
+	pre := &preemption.Plugin{API: s, Budgets: s, Statuses: s, Recorder: s, Nominator: s.nominator, Now: time.Now,
+		Log: slog.New(slog.DiscardHandler), Metrics: (*scheduler.Metrics)(nil), Start: func(int) int {
+			return 0
+		}}
 	var err error
-	s.profile, err = profile.New("s", plugins.Default(plugins.Config{Workloads: s, Namespaces: s, Preemption: pre, Volumes: volumes.New(nil)}))
+	s.profile, err = profile.New("s",
+		plugins.Default(plugins.Config{Workloads: s, Namespaces: s, Preemption: pre, Volumes: volumes.New(nil)}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +134,10 @@ func (s *scene) schedule(pod *model.PodInfo) string {
 	snapshot.Generation = 1
 	first := func(int) int { return 0 }
 	state := framework.NewCycleState()
-	r, err := (&decide.Plain{Nominator: s.nominator, Random: first}).Decide(s.t.Context(), s.profile, state, pod, snapshot)
-	fast, fastErr := decide.NewIncremental(s.nominator, first).Decide(s.t.Context(), s.profile, framework.NewCycleState(), pod, snapshot)
+	r, err := (&decide.Plain{Nominator: s.nominator, Random: first}).Decide(s.t.Context(), s.profile, state, pod,
+		snapshot)
+	fast, fastErr := decide.NewIncremental(s.nominator, first).Decide(s.t.Context(), s.profile,
+		framework.NewCycleState(), pod, snapshot)
 	if fmt.Sprint(err) != fmt.Sprint(fastErr) || fast.Score != r.Score {
 		s.t.Errorf("pod %s: plain %v %v, incremental %v %v", pod.Pod.Name, r, err, fast, fastErr)
 	}
@@ -185,7 +191,8 @@ func (s *scene) node(name string, words []string) *corev1.Node {
 		case "cordoned":
 			n.Spec.Unschedulable = true
 		case "image":
-			n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{value}, SizeBytes: 900 << 20})
+			n.Status.Images = append(n.Status.Images,
+				corev1.ContainerImage{Names: []string{value}, SizeBytes: 900 << 20})
 		default:
 			n.Status.Allocatable[corev1.ResourceName(key)] = resource.MustParse(value)
 		}
@@ -194,8 +201,10 @@ func (s *scene) node(name string, words []string) *corev1.Node {
 }
 
 func (s *scene) pod(name string, words []string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Labels: map[string]string{}}}
-	p.Spec.Containers = []corev1.Container{{Image: "i:1", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name),
+		Labels: map[string]string{}}}
+	p.Spec.Containers = []corev1.Container{
+		{Image: "i:1", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}}}}
 	p.Spec.Affinity = &corev1.Affinity{}
 	c := &p.Spec.Containers[0]
 	for _, w := range words {
@@ -211,13 +220,20 @@ func (s *scene) pod(name string, words []string) *corev1.Pod {
 			p.Spec.NodeSelector = map[string]string{k: v}
 		case "prefer":
 			k, v, _ := strings.Cut(value, "=")
-			p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
-				Weight: 1, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: k, Operator: "In", Values: []string{v}}}}}}}
+			p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+					Weight: 1, Preference: corev1.NodeSelectorTerm{
+						MatchExpressions: []corev1.NodeSelectorRequirement{
+							{Key: k, Operator: "In", Values: []string{v}}}}}}}
 		case "byname":
-			p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{value}}}}}}}
+			p.Spec.Affinity.NodeAffinity = &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+					NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+						MatchFields: []corev1.NodeSelectorRequirement{
+							{Key: "metadata.name", Operator: "In", Values: []string{value}}}}}}}
 		case "tolerate":
-			p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: value, Operator: corev1.TolerationOpExists})
+			p.Spec.Tolerations = append(p.Spec.Tolerations,
+				corev1.Toleration{Key: value, Operator: corev1.TolerationOpExists})
 		case "hostport":
 			var port int32
 			fmt.Sscan(value, &port)
@@ -237,8 +253,9 @@ func (s *scene) pod(name string, words []string) *corev1.Pod {
 			if key == "spreadsoft" {
 				when = corev1.ScheduleAnyway
 			}
-			p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: topologyKey(value),
-				WhenUnsatisfiable: when, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}})
+			p.Spec.TopologySpreadConstraints = append(p.Spec.TopologySpreadConstraints,
+				corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: topologyKey(value),
+					WhenUnsatisfiable: when, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}})
 		default:
 			c.Resources.Requests[corev1.ResourceName(key)] = resource.MustParse(value)
 		}
@@ -256,7 +273,9 @@ func topologyKey(word string) string {
 // podAffinity adds a required term: near=APP/zone or apart=APP/host.
 func podAffinity(p *corev1.Pod, kind, value string) {
 	app, domain, _ := strings.Cut(value, "/")
-	terms := []corev1.PodAffinityTerm{{TopologyKey: topologyKey(domain), LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
+	terms := []corev1.PodAffinityTerm{
+		{TopologyKey: topologyKey(domain),
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
 	if kind == "near" {
 		p.Spec.Affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}
 		return

@@ -29,7 +29,8 @@ type Recorder interface {
 // Decider chooses nodes. The answers must be those of the profile's plug-ins run over all nodes.
 type Decider interface {
 	// Decide returns the node for pod. The error is a *framework.FitError when none fits.
-	Decide(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (decide.Result, error)
+	Decide(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *model.PodInfo,
+		s *model.Snapshot) (decide.Result, error)
 }
 
 // Config is what a Scheduler needs; all fields but Metrics, Volumes and Devices are required.
@@ -63,7 +64,8 @@ type Scheduler struct {
 // New checks the configuration.
 func New(cfg Config) (*Scheduler, error) {
 	switch {
-	case cfg.Statuses == nil || cfg.Recorder == nil || cfg.Cache == nil || cfg.Queue == nil || cfg.Nominator == nil || cfg.Decider == nil:
+	case cfg.Statuses == nil || cfg.Recorder == nil || cfg.Cache == nil || cfg.Queue == nil || cfg.Nominator == nil ||
+		cfg.Decider == nil:
 		return nil, errors.New("scheduler: Statuses, Recorder, Cache, Queue, Nominator and Decider are required")
 	case len(cfg.Profiles) == 0:
 		return nil, errors.New("scheduler: at least one profile is required")
@@ -78,8 +80,8 @@ func New(cfg Config) (*Scheduler, error) {
 // expireEvery is how often assumed pods are looked at.
 const expireEvery = time.Minute
 
-// Run schedules until ctx ends, which also ends the bindings, evictions and writes that are under way: another process may
-// lead by then. It returns when they have ended.
+// Run schedules until ctx ends, which also ends the bindings, evictions and writes that are under way: another process
+// may lead by then. It returns when they have ended.
 func (s *Scheduler) Run(ctx context.Context) error {
 	defer s.wait()
 	last := s.Now()

@@ -7,7 +7,8 @@ import (
 	"bonsai/pkg/scheduler/clusterevent"
 )
 
-// objectEvent is what became of an object that volumes or devices depend on: added (old is nil), changed, or gone (now is nil).
+// objectEvent is what became of an object that volumes or devices depend on: added (old is nil), changed, or gone (now
+// is nil).
 func objectEvent[T any](kind clusterevent.Kind, old, now *T) clusterevent.Event {
 	e := clusterevent.Event{Kind: kind, Action: clusterevent.Update}
 	switch {

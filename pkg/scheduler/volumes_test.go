@@ -20,7 +20,8 @@ func (f *server) BindVolume(_ context.Context, pv *corev1.PersistentVolume) (*co
 	return pv, nil
 }
 
-func (f *server) SelectNode(_ context.Context, c *corev1.PersistentVolumeClaim, _ string) (*corev1.PersistentVolumeClaim, error) {
+func (f *server) SelectNode(_ context.Context, c *corev1.PersistentVolumeClaim,
+	_ string) (*corev1.PersistentVolumeClaim, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return c, f.lost
@@ -32,27 +33,35 @@ func (f *server) node(name string) *corev1.Node {
 
 // provisioned is a claim whose volume is made when the pod has a node, and its pod.
 func provisioned(name string) (*corev1.PersistentVolumeClaim, *corev1.Pod) {
-	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name, UID: types.UID("claim-" + name), ResourceVersion: "1"},
-		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("made")}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}}
+	c := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name, UID: types.UID("claim-" + name),
+			ResourceVersion: "1"},
+		Spec:   corev1.PersistentVolumeClaimSpec{StorageClassName: new("made")},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}}
 	p := pending(name, "100m")
-	p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
+	p.Spec.Volumes = []corev1.Volume{
+		{VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}}
 	return c, p
 }
 
 // finish is what a provisioner and the binder do for a claim.
 func (f *server) finish(c *corev1.PersistentVolumeClaim) {
-	v, _ := volumebinding.Bind(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v-" + c.Name, ResourceVersion: "2"}}, c)
+	v, _ := volumebinding.Bind(
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v-" + c.Name, ResourceVersion: "2"}}, c)
 	f.s.VolumeChanged(nil, v)
 	done, _ := volumebinding.Complete(c, v)
 	done.ResourceVersion = "3"
 	f.s.ClaimChanged(c, done)
 }
 
-// TestPodsThatWaitForVolumesHoldNobodyUp: more of them than there are binders wait, while others are bound; each is bound when its volume is.
+// TestPodsThatWaitForVolumesHoldNobodyUp: more of them than there are binders wait, while others are bound; each is
+// bound when its volume is.
 func TestPodsThatWaitForVolumesHoldNobodyUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *server) {
 		later := storagev1.VolumeBindingWaitForFirstConsumer
-		f.s.ClassChanged(nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "made"}, Provisioner: "csi", VolumeBindingMode: &later})
+		f.s.ClassChanged(nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "made"}, Provisioner: "csi",
+			VolumeBindingMode: &later})
 		f.s.NodeChanged(nil, node("n", "8"))
 		var claims []*corev1.PersistentVolumeClaim
 		for i := range 6 {
@@ -104,12 +113,13 @@ func TestAPodWaitsForItsClaim(t *testing.T) {
 	})
 }
 
-// TestAPodOutlivesItsClaim: a claim that is deleted while the pod is being bound is not found then. The pod is there all the same, and is
-// bound with the next claim of that name.
+// TestAPodOutlivesItsClaim: a claim that is deleted while the pod is being bound is not found then. The pod is there
+// all the same, and is bound with the next claim of that name.
 func TestAPodOutlivesItsClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *server) {
 		later := storagev1.VolumeBindingWaitForFirstConsumer
-		f.s.ClassChanged(nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "made"}, Provisioner: "csi", VolumeBindingMode: &later})
+		f.s.ClassChanged(nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "made"}, Provisioner: "csi",
+			VolumeBindingMode: &later})
 		f.s.NodeChanged(nil, node("n", "8"))
 		first, p := provisioned("p")
 		f.lost = apierrors.NewNotFound(corev1.Resource("persistentvolumeclaims"), first.Name)

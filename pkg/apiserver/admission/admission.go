@@ -22,11 +22,12 @@ const (
 	Connect Operation = "CONNECT"
 )
 
-// Attributes describes one operation. Object is nil for Delete, OldObject for Create; a mutating plug-in changes Object in
-// place, or puts another one of the same kind there. It is defaulted again afterwards. OldObject is read-only.
+// Attributes describes one operation. Object is nil for Delete, OldObject for Create; a mutating plug-in changes Object
+// in place, or puts another one of the same kind there. It is defaulted again afterwards. OldObject is read-only.
 type Attributes struct {
 	Operation Operation
-	// Kind is that of Object and OldObject; Resource is where they are stored, or where the request goes if they are not.
+	// Kind is that of Object and OldObject; Resource is where they are stored, or where the request goes if they are
+	// not.
 	Kind     schema.GroupVersionKind
 	Resource schema.GroupVersionResource
 	// RequestKind and RequestResource are what the client asked for, which differs through a view of the stored objects
@@ -36,9 +37,11 @@ type Attributes struct {
 	// Subresource is the request's: "status", "scale", "eviction", "exec" …
 	Subresource string
 	Namespace   string
-	// Name is the request's; empty for a create without subresource until mutating admission is over and it is generated.
+	// Name is the request's; empty for a create without subresource until mutating admission is over and it is
+	// generated.
 	Name string
-	// Collection tells that the request is for a collection and names no object; Name is that of one of them all the same.
+	// Collection tells that the request is for a collection and names no object; Name is that of one of them all the
+	// same.
 	Collection bool
 	// Object of Connect is what the client asks for: *corev1.PodExecOptions, PodProxyOptions and so on.
 	Object    runtime.Object
@@ -55,7 +58,8 @@ type Attributes struct {
 	again again
 }
 
-// Mutator may change the object. A plain error becomes 500; to refuse, return an apierrors Status error (403 for policy).
+// Mutator may change the object. A plain error becomes 500; to refuse, return an apierrors Status error (403 for
+// policy).
 type Mutator interface {
 	Admit(ctx context.Context, a *Attributes) error
 }
@@ -65,7 +69,8 @@ type Validator interface {
 	Validate(ctx context.Context, a *Attributes) error
 }
 
-// Plugin is one entry of the chain: its name as in --enable-admission-plugins and what it implements (either may be nil).
+// Plugin is one entry of the chain: its name as in --enable-admission-plugins and what it implements (either may be
+// nil).
 type Plugin struct {
 	Name      string
 	Mutator   Mutator

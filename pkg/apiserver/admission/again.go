@@ -1,7 +1,8 @@
 package admission
 
-// again is the second round of the mutating plug-ins of a request. Those that change an object by what others say (webhooks,
-// policies) ask for it, so that everybody has seen what everybody made of the object; there is never a third.
+// again is the second round of the mutating plug-ins of a request. Those that change an object by what others say
+// (webhooks, policies) ask for it, so that everybody has seen what everybody made of the object; there is never a
+// third.
 type again struct {
 	wanted, second bool
 	kept           map[string]any

@@ -26,7 +26,8 @@ func (c *Chain) Names() []string {
 	return names
 }
 
-// Admit runs the mutating plug-ins; the first refusal ends it. If one of them asks for it with Attributes.Repeat, all run once more.
+// Admit runs the mutating plug-ins; the first refusal ends it. If one of them asks for it with Attributes.Repeat, all
+// run once more.
 func (c *Chain) Admit(ctx context.Context, a *Attributes) error {
 	a.again = again{}
 	if err := c.admit(ctx, a); err != nil || !a.again.wanted {
@@ -76,7 +77,8 @@ func Forbid(a *Attributes, format string, args ...any) error {
 	if name == "" && a.Object != nil {
 		name = nameOf(a.Object)
 	}
-	return apierrors.NewForbidden(cmp.Or(a.RequestResource, a.Resource).GroupResource(), name, fmt.Errorf(format, args...))
+	return apierrors.NewForbidden(cmp.Or(a.RequestResource, a.Resource).GroupResource(), name,
+		fmt.Errorf(format, args...))
 }
 
 // Is reports whether a is about the resource itself, or the subresource if one is given as "pods/status".

@@ -23,8 +23,11 @@ func TestChain(t *testing.T) {
 	}
 	a := &Attributes{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Name: "web"}
 	no := Forbid(a, "because of %d", 1)
-	c := NewChain(Plugin{Name: "A", Mutator: note("a", nil)}, Plugin{Name: "B", Mutator: note("b", no), Validator: note("vb", errors.New("broken"))}, Plugin{Name: "C", Mutator: note("c", nil)})
-	if err := c.Admit(t.Context(), a); !apierrors.IsForbidden(err) || err.Error() != `pods "web" is forbidden: because of 1` {
+	c := NewChain(Plugin{Name: "A", Mutator: note("a", nil)},
+		Plugin{Name: "B", Mutator: note("b", no), Validator: note("vb", errors.New("broken"))},
+		Plugin{Name: "C", Mutator: note("c", nil)})
+	if err := c.Admit(t.Context(), a); !apierrors.IsForbidden(err) ||
+		err.Error() != `pods "web" is forbidden: because of 1` {
 		t.Errorf("got %v", err)
 	}
 	if err := c.Validate(t.Context(), a); err == nil || err.Error() != "admission plug-in B: broken" {

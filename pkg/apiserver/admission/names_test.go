@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestNames compares with what kube-apiserver v1.36.3 says in --help: which plug-ins are on by default, in which order, and which there are.
+// TestNames compares with what kube-apiserver v1.36.3 says in --help: which plug-ins are on by default, in which order,
+// and which there are.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	on := strings.Split("NamespaceLifecycle, LimitRanger, ServiceAccount, TaintNodesByCondition, PodSecurity, Priority, DefaultTolerationSeconds, DefaultStorageClass, "+

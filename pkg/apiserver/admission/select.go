@@ -8,16 +8,16 @@ import (
 
 // Place says where a plug-in that Kubernetes does not have runs, and whether it runs without being enabled.
 type Place struct {
-	// After names the plug-in that runs just before it: one of Kubernetes', built or not, switched on or off, or another
-	// plug-in with a Place that comes earlier in the list. Of several plug-ins with the same After, the first in the list
-	// runs first.
+	// After names the plug-in that runs just before it: one of Kubernetes', built or not, switched on or off, or
+	// another plug-in with a Place that comes earlier in the list. Of several plug-ins with the same After, the first
+	// in the list runs first.
 	After string
 	// OnByDefault is what holds until a flag enables or disables the plug-in.
 	OnByDefault bool
 }
 
-// Select returns the plug-ins of available that are on, in the order they run: those that are on by default or in enable,
-// and not in disable. Kubernetes' plug-ins have its order and its defaults; others bring a Place.
+// Select returns the plug-ins of available that are on, in the order they run: those that are on by default or in
+// enable, and not in disable. Kubernetes' plug-ins have its order and its defaults; others bring a Place.
 //
 // A name in enable or disable that is unknown, or enabled and not built, is an error: whoever names a plug-in relies on
 // what it checks. So is a list of plug-ins from which one would be dropped or which would run one twice.

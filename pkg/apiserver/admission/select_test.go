@@ -8,14 +8,17 @@ import (
 
 func TestSelect(t *testing.T) {
 	t.Parallel()
-	have := []Plugin{{Name: "Priority"}, {Name: "NodeRestriction"}, {Name: "NamespaceLifecycle"}, {Name: "ServiceAccount"}}
+	have := []Plugin{{Name: "Priority"}, {Name: "NodeRestriction"}, {Name: "NamespaceLifecycle"},
+		{Name: "ServiceAccount"}}
 	for _, c := range []struct {
 		enable, disable, want []string
 		wantErr               bool
 	}{
 		{nil, nil, []string{"NamespaceLifecycle", "ServiceAccount", "Priority"}, false},
-		{[]string{"NodeRestriction"}, []string{"ServiceAccount"}, []string{"NamespaceLifecycle", "NodeRestriction", "Priority"}, false},
-		{nil, []string{"PodSecurity", "ClusterTrustBundleAttest"}, []string{"NamespaceLifecycle", "ServiceAccount", "Priority"}, false},
+		{[]string{"NodeRestriction"}, []string{"ServiceAccount"},
+			[]string{"NamespaceLifecycle", "NodeRestriction", "Priority"}, false},
+		{nil, []string{"PodSecurity", "ClusterTrustBundleAttest"},
+			[]string{"NamespaceLifecycle", "ServiceAccount", "Priority"}, false},
 		{[]string{"ClusterTrustBundleAttest"}, nil, nil, true}, // on by default in Kubernetes, and not built
 		{[]string{"AlwaysPullImages"}, nil, nil, true},
 		{[]string{"Nonsense"}, nil, nil, true},
@@ -41,7 +44,8 @@ func TestSelectOwn(t *testing.T) {
 	second := Plugin{Name: "Teams", Place: &Place{After: "NamespaceLifecycle", OnByDefault: true}}
 	late := Plugin{Name: "Backups", Place: &Place{After: "Costs"}}
 	notBuilt := Plugin{Name: "Zones", Place: &Place{After: "NamespaceExists", OnByDefault: true}}
-	have := []Plugin{{Name: "Priority"}, early, {Name: "NamespaceLifecycle"}, second, late, notBuilt, {Name: "ServiceAccount"}}
+	have := []Plugin{{Name: "Priority"}, early, {Name: "NamespaceLifecycle"}, second, late, notBuilt,
+		{Name: "ServiceAccount"}}
 	for _, c := range []struct{ enable, disable, want string }{
 		{"", "", "NamespaceLifecycle Costs Teams Zones ServiceAccount Priority"},
 		{"Backups", "", "NamespaceLifecycle Costs Backups Teams Zones ServiceAccount Priority"},
@@ -50,7 +54,8 @@ func TestSelectOwn(t *testing.T) {
 	} {
 		got, err := Select(have, strings.Fields(c.enable), strings.Fields(c.disable))
 		if err != nil || strings.Join(NewChain(got...).Names(), " ") != c.want {
-			t.Errorf("enable %q, disable %q: %v, %v, want %s", c.enable, c.disable, NewChain(got...).Names(), err, c.want)
+			t.Errorf("enable %q, disable %q: %v, %v, want %s", c.enable, c.disable, NewChain(got...).Names(), err,
+				c.want)
 		}
 	}
 }
@@ -60,11 +65,15 @@ func TestSelectRefuses(t *testing.T) {
 	t.Parallel()
 	for want, have := range map[string][]Plugin{
 		`admission plug-in "Costs" is not one of Kubernetes': it needs a Place`: {{Name: "Costs"}},
-		`admission plug-in "Costs" stands after "Nonsense", which is unknown`:   {{Name: "Costs", Place: &Place{After: "Nonsense"}}},
-		`admission plug-in "Costs" stands after "Costs", which is unknown`:      {{Name: "Costs", Place: &Place{After: "Costs"}}},
-		`admission plug-in "Costs" stands after "", which is unknown`:           {{Name: "Costs", Place: &Place{}}},
-		`admission plug-in "Priority" is Kubernetes' and has its place already`: {{Name: "Priority", Place: &Place{After: "LimitRanger"}}},
-		`admission plug-in "Priority" is there twice`:                           {{Name: "Priority"}, {Name: "Priority"}},
+		`admission plug-in "Costs" stands after "Nonsense", which is unknown`: {
+			{Name: "Costs", Place: &Place{After: "Nonsense"}}},
+		`admission plug-in "Costs" stands after "Costs", which is unknown`: {
+			{Name: "Costs", Place: &Place{After: "Costs"}}},
+		`admission plug-in "Costs" stands after "", which is unknown`: {{Name: "Costs", Place: &Place{}}},
+		`admission plug-in "Priority" is Kubernetes' and has its place already`: {
+			{Name: "Priority", Place: &Place{After: "LimitRanger"}}},
+		`admission plug-in "Priority" is there twice`: {{Name: "Priority"},
+			{Name: "Priority"}},
 		`admission plug-in "Costs" is there twice`: {
 			{Name: "Costs", Place: &Place{After: "LimitRanger"}}, {Name: "Costs", Place: &Place{After: "Priority"}},
 		},

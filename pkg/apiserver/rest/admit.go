@@ -36,7 +36,8 @@ func partChange(
 ) registry.PartChange {
 	attributes := func(obj, old runtime.Object) admission.Attributes {
 		return x.attributes(admission.Attributes{
-			Operation: admission.Update, Name: x.info.Name, Object: obj, OldObject: old, Options: opts, DryRun: len(opts.DryRun) > 0,
+			Operation: admission.Update, Name: x.info.Name, Object: obj, OldObject: old, Options: opts,
+			DryRun: len(opts.DryRun) > 0,
 		})
 	}
 	return registry.PartChange{

@@ -26,12 +26,15 @@ type Config struct {
 	Scheme *runtime.Scheme
 	// Admission is asked about subresources; the stores have their own. May be nil.
 	Admission registry.Admitter
-	// Fields keeps the managedFields of what no store keeps, as the stores do of theirs, and applies to it. Nil: there are none.
+	// Fields keeps the managedFields of what no store keeps, as the stores do of theirs, and applies to it. Nil: there
+	// are none.
 	Fields registry.FieldManager
-	// Hold is asked before an answer takes memory of its own: a table, an indented list, the buffers of a stream; what lies in
-	// the caches anyway does not count. The answer releases it when it is written, or is refused with the error. Nil: no bound.
+	// Hold is asked before an answer takes memory of its own: a table, an indented list, the buffers of a stream; what
+	// lies in the caches anyway does not count. The answer releases it when it is written, or is refused with the
+	// error. Nil: no bound.
 	Hold func(w http.ResponseWriter, r *http.Request, bytes int) (release func(), err error)
-	// Authorizer is asked about what shows only while a request is served: a PUT that creates. Nil allows it to who may update.
+	// Authorizer is asked about what shows only while a request is served: a PUT that creates. Nil allows it to who may
+	// update.
 	Authorizer authz.Authorizer
 	// MinWatch is the least duration of a watch without timeoutSeconds; each gets up to twice as much. 0: 30 minutes.
 	MinWatch time.Duration
@@ -99,7 +102,8 @@ func (a *API) Handler(rt *catalog.Route) (catalog.Handler, error) {
 	if res.codec != nil {
 		res.full = fullForm(rt, res.codec)
 		res.media = res.full.codec.MediaTypes()
-		res.metadata = map[string]*form{"v1": metadataForm(res.codec, "v1"), "v1beta1": metadataForm(res.codec, "v1beta1")}
+		res.metadata = map[string]*form{"v1": metadataForm(res.codec, "v1"),
+			"v1beta1": metadataForm(res.codec, "v1beta1")}
 		res.tables = everyTableRows()
 	}
 	return res, nil
@@ -122,7 +126,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // routeOf is what info asks for, nil if that is not served.
 func routeOf(info *request.Info) *catalog.Route {
-	return catalog.Of(info).Route(schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource})
+	return catalog.Of(info).Route(
+		schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource})
 }
 
 // Serve implements catalog.Handler.
@@ -150,7 +155,8 @@ func (a *API) notFound(w http.ResponseWriter, r *http.Request, info *request.Inf
 }
 
 func errNoResource() error {
-	return statusError(http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
+	return statusError(http.StatusNotFound, metav1.StatusReasonNotFound,
+		"the server could not find the requested resource")
 }
 
 // watchTimeout is how long a watch without timeoutSeconds lasts: spread, so that clients do not all come back at once.
@@ -161,5 +167,6 @@ func (a *API) watchTimeout() time.Duration {
 // Serves tells whether info asks for a resource and subresource that there is.
 func (a *API) Serves(info *request.Info) bool {
 	rt := routeOf(info)
-	return rt != nil && (info.Subresource == "" || rt.Subresource(info.Subresource) != nil && rt.Version.Has(info.Subresource))
+	return rt != nil && (info.Subresource == "" ||
+		rt.Subresource(info.Subresource) != nil && rt.Version.Has(info.Subresource))
 }

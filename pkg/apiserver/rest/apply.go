@@ -45,13 +45,15 @@ func readApply(x *exchange, p purpose) (accepted, *configuration, *metav1.PatchO
 // configuration is what is applied.
 type configuration struct {
 	*unstructured.Unstructured
-	// twice tells of keys that it names twice: refused where the client wants strict validation, else with a warning of each.
+	// twice tells of keys that it names twice: refused where the client wants strict validation, else with a warning of
+	// each.
 	twice  error
 	strict bool
 }
 
-// merged makes the metadata of obj, into which the configuration has been merged, what ObjectMeta has: in an object without a Go type a label may be
-// null. And it tells of what is named twice: as in Kubernetes once the configuration has been merged, and not in the way of a conflict.
+// merged makes the metadata of obj, into which the configuration has been merged, what ObjectMeta has: in an object
+// without a Go type a label may be null. And it tells of what is named twice: as in Kubernetes once the configuration
+// has been merged, and not in the way of a conflict.
 func (c *configuration) merged(x *exchange, obj runtime.Object) error {
 	if u, ok := obj.(runtime.Unstructured); ok {
 		if _, err := fitMetadata(u.UnstructuredContent()); err != nil {
@@ -62,7 +64,8 @@ func (c *configuration) merged(x *exchange, obj runtime.Object) error {
 	case c.twice == nil:
 		return nil
 	case c.strict:
-		return apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: error converting YAML to JSON: %v", c.twice))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("error strict decoding YAML: error converting YAML to JSON: %v", c.twice))
 	}
 	for _, line := range warningLines(c.twice) {
 		x.warn(line)
@@ -100,15 +103,18 @@ func serveApply(x *exchange, subresource string) error {
 	if err != nil {
 		return err
 	}
-	item, obj, created, err := x.res.Store.ApplyItem(x.context(), x.info.Namespace, x.info.Name, subresource, &registry.Application{
-		Config: config.Unstructured, Options: opts, Merged: func(obj runtime.Object) error { return config.merged(x, obj) },
-		MayCreate: func() error {
-			if err := stillTaken(x, config.Unstructured); err != nil {
-				return err
-			}
-			return mayCreate(x)
-		},
-	})
+	item, obj, created, err := x.res.Store.ApplyItem(x.context(), x.info.Namespace, x.info.Name, subresource,
+		&registry.Application{
+			Config: config.Unstructured, Options: opts, Merged: func(obj runtime.Object) error {
+				return config.merged(x, obj)
+			},
+			MayCreate: func() error {
+				if err := stillTaken(x, config.Unstructured); err != nil {
+					return err
+				}
+				return mayCreate(x)
+			},
+		})
 	if err != nil {
 		return err
 	}
@@ -129,14 +135,15 @@ func serveApplyWith(x *exchange, rw registry.ReadWriter, row *resources.Row) err
 		return err
 	}
 	ctx, update := x.context(), registry.PatchToUpdate(opts)
-	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, partChange(x, update, func(current runtime.Object) (runtime.Object, error) {
-		by, force := writerFor(x, row, opts.FieldManager), opts.Force != nil && *opts.Force
-		obj, err := x.Fields.Apply(ctx, row, by, current.DeepCopyObject(), config.DeepCopy(), force)
-		if err != nil {
-			return nil, registry.Plain(err)
-		}
-		return obj, config.merged(x, obj)
-	}), update)
+	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name,
+		partChange(x, update, func(current runtime.Object) (runtime.Object, error) {
+			by, force := writerFor(x, row, opts.FieldManager), opts.Force != nil && *opts.Force
+			obj, err := x.Fields.Apply(ctx, row, by, current.DeepCopyObject(), config.DeepCopy(), force)
+			if err != nil {
+				return nil, registry.Plain(err)
+			}
+			return obj, config.merged(x, obj)
+		}), update)
 	if err != nil {
 		return err
 	}
@@ -148,7 +155,8 @@ func (x *exchange) applies() bool { return x.Fields != nil && bodyType(x.r) == t
 
 // writerFor is in whose name an object that no store keeps is written, in the version of row.
 func writerFor(x *exchange, row *resources.Row, manager string) registry.Writer {
-	return registry.Writer{Name: cmp.Or(manager, registry.ManagerOf(x.r.UserAgent())), Version: row.GVK.Version, Subresource: x.info.Subresource, At: x.Now()}
+	return registry.Writer{Name: cmp.Or(manager, registry.ManagerOf(x.r.UserAgent())), Version: row.GVK.Version,
+		Subresource: x.info.Subresource, At: x.Now()}
 }
 
 // noteManager has the field manager note a write of an object that no store keeps; live is nil for a new one.

@@ -6,11 +6,12 @@ import (
 	"bonsai/pkg/docbounds"
 )
 
-// maxPlainKey is the longest key that is surely within the 1,024 bytes that YAML allows a key on one line, however it is escaped.
+// maxPlainKey is the longest key that is surely within the 1,024 bytes that YAML allows a key on one line, however it
+// is escaped.
 const maxPlainKey = 170
 
-// plainConfig reads a configuration that is JSON which YAML cannot take for anything else, as programs send it: in one line of
-// ASCII, with whole numbers, and without duplicates. Reading it as YAML takes twenty times as long.
+// plainConfig reads a configuration that is JSON which YAML cannot take for anything else, as programs send it: in one
+// line of ASCII, with whole numbers, and without duplicates. Reading it as YAML takes twenty times as long.
 func plainConfig(body []byte, bounds docbounds.Bounds) (config map[string]any, ok bool) {
 	if !oneLine(body) || docbounds.JSON(body, bounds) != nil {
 		return nil, false
@@ -21,8 +22,8 @@ func plainConfig(body []byte, bounds docbounds.Bounds) (config map[string]any, o
 	return config, true
 }
 
-// oneLine tells whether body begins as an object, has none but printable ASCII characters, and none but those escapes that are
-// the same in JSON and YAML. A last line feed may be there.
+// oneLine tells whether body begins as an object, has none but printable ASCII characters, and none but those escapes
+// that are the same in JSON and YAML. A last line feed may be there.
 func oneLine(body []byte) bool {
 	if n := len(body); n > 0 && body[n-1] == '\n' {
 		body = body[:n-1]
@@ -53,7 +54,8 @@ func oneLine(body []byte) bool {
 	return true
 }
 
-// plainValue tells whether a decoded value has short keys, and no numbers but whole ones: others are spelled in many ways.
+// plainValue tells whether a decoded value has short keys, and no numbers but whole ones: others are spelled in many
+// ways.
 func plainValue(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

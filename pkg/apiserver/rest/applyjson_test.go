@@ -14,9 +14,12 @@ import (
 
 // FuzzPlainConfig: what is read as plain JSON is, read as YAML, the same and without complaint.
 func FuzzPlainConfig(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"a":{"b":[1,-2,true,false,null,"x"]}}` + "\n", `{"a":"\u003cb\u003e\n\t\r\b\f\\\""}`, `{"a" : 1 , "b":{ }}`, `{"<<":{"a":1},"b":"<<"}`,
-		`{"a":1,"a":2}`, `{"a":1e3}`, `{"a":1.0}`, `{"a":-0}`, `{"a":9223372036854775807}`, `{"a":9223372036854775808}`, `{"a":"\/"}`, `{"a":"\ud83d\ude00"}`, `{"a":"é"}`, "{\"a\":\n1}", "{\t}",
-		`{"y":"y","no":"no","on":1,"012":"012","~":"~","":""}`, `{"a":"# no","b":"&a","c":"*a","d":"!!str"}`, `{"a":[[],{}]}`, `{"a":"2001-01-01","b":".inf"}`, `{"` + strings.Repeat("k", 1100) + `":1}`, `null`, `[]`} {
+	for _, seed := range []string{`{}`, `{"a":{"b":[1,-2,true,false,null,"x"]}}` + "\n",
+		`{"a":"\u003cb\u003e\n\t\r\b\f\\\""}`, `{"a" : 1 , "b":{ }}`, `{"<<":{"a":1},"b":"<<"}`,
+		`{"a":1,"a":2}`, `{"a":1e3}`, `{"a":1.0}`, `{"a":-0}`, `{"a":9223372036854775807}`, `{"a":9223372036854775808}`,
+		`{"a":"\/"}`, `{"a":"\ud83d\ude00"}`, `{"a":"é"}`, "{\"a\":\n1}", "{\t}",
+		`{"y":"y","no":"no","on":1,"012":"012","~":"~","":""}`, `{"a":"# no","b":"&a","c":"*a","d":"!!str"}`,
+		`{"a":[[],{}]}`, `{"a":"2001-01-01","b":".inf"}`, `{"` + strings.Repeat("k", 1100) + `":1}`, `null`, `[]`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
@@ -34,13 +37,16 @@ func FuzzPlainConfig(f *testing.F) {
 	})
 }
 
-// TestPlainConfig: what clients of every kind send is plain; what JSON and YAML read differently, or one of them not at all, is not.
+// TestPlainConfig: what clients of every kind send is plain; what JSON and YAML read differently, or one of them not at
+// all, is not.
 func TestPlainConfig(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]bool{
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":{"a":"\u003cb\u003e"}},"spec":{"replicas":3,"on":null,"l":[true]}}` + "\n": true,
-		`{"a":1,"a":2}`: false, `{"a":1.5}`: false, `{"a":1e3}`: false, `{"a":"\/"}`: false, `{"a":"\ud83d\ude00"}`: false, `{"a":"é"}`: false,
-		"{\"a\":\n1}": false, "a: 1": false, `{a: 1}`: false, `{"a":1} #`: false, `null`: false, `[]`: false, ``: false, `{"` + strings.Repeat("k", 1100) + `":1}`: false,
+		`{"a":1,"a":2}`: false, `{"a":1.5}`: false, `{"a":1e3}`: false, `{"a":"\/"}`: false,
+		`{"a":"\ud83d\ude00"}`: false, `{"a":"é"}`: false,
+		"{\"a\":\n1}": false, "a: 1": false, `{a: 1}`: false, `{"a":1} #`: false, `null`: false, `[]`: false, ``: false,
+		`{"` + strings.Repeat("k", 1100) + `":1}`:                           false,
 		`{"a":` + strings.Repeat("[", 400) + strings.Repeat("]", 400) + `}`: false,
 	} {
 		if _, ok := plainConfig([]byte(body), bodyBounds(0)); ok != want {

@@ -82,7 +82,8 @@ func (execs) Options(path string, query url.Values) (runtime.Object, error) {
 	return &corev1.PodExecOptions{Command: query["command"], Container: path}, nil
 }
 
-func (execs) Connect(_ context.Context, _, _ string, opts runtime.Object, w http.ResponseWriter, _ *http.Request) error {
+func (execs) Connect(_ context.Context, _, _ string, opts runtime.Object, w http.ResponseWriter,
+	_ *http.Request) error {
 	fmt.Fprint(w, opts.(*corev1.PodExecOptions).Command)
 	return nil
 }
@@ -121,7 +122,8 @@ func TestAttributes(t *testing.T) {
 		case "deployments":
 			e.Subresources["scale"] = registry.Answerer{ReadWriter: scales}
 		case "pods":
-			e.Subresources["binding"], e.Subresources["eviction"] = registry.Answerer{Creater: bind}, registry.Answerer{Creater: evict}
+			e.Subresources["binding"], e.Subresources["eviction"] = registry.Answerer{Creater: bind},
+				registry.Answerer{Creater: evict}
 			e.Subresources["exec"] = registry.Answerer{Connecter: execs{}}
 		}
 	}
@@ -136,27 +138,40 @@ func TestAttributes(t *testing.T) {
 	for _, c := range []struct{ method, url, media, body, want string }{
 		{"POST", podsURL + "?fieldManager=m&fieldValidation=Strict", "application/json", podBody,
 			`CREATE pods "p": Pod, v1.Pod, , meta.k8s.io/v1 CreateOptions mStrict`},
-		{"PUT", podsURL + "/p?fieldManager=m", "application/json", podBody, `UPDATE pods "p": Pod, v1.Pod, v1.Pod, meta.k8s.io/v1 UpdateOptions m`},
-		{"PATCH", podsURL + "/p?fieldManager=m", merge, `{"metadata":{"labels":{"a":"b"}}}`, `UPDATE pods "p": Pod, v1.Pod, v1.Pod, meta.k8s.io/v1 UpdateOptions m`},
-		{"PUT", podsURL + "/p/status", "application/json", podBody, `UPDATE pods/status "p": Pod, v1.Pod, v1.Pod, meta.k8s.io/v1 UpdateOptions `},
-		{"GET", podsURL + "/p/exec?command=a&command=b", "", "", `CONNECT pods/exec "p": PodExecOptions, v1.PodExecOptions, , `},
-		{"POST", podsURL + "/p/binding?fieldManager=m", "application/json", `{"metadata":{"name":"p"},"target":{"name":"n"}}`,
+		{"PUT", podsURL + "/p?fieldManager=m", "application/json", podBody,
+			`UPDATE pods "p": Pod, v1.Pod, v1.Pod, meta.k8s.io/v1 UpdateOptions m`},
+		{"PATCH", podsURL + "/p?fieldManager=m", merge, `{"metadata":{"labels":{"a":"b"}}}`,
+			`UPDATE pods "p": Pod, v1.Pod, v1.Pod, meta.k8s.io/v1 UpdateOptions m`},
+		{"PUT", podsURL + "/p/status", "application/json", podBody,
+			`UPDATE pods/status "p": Pod, v1.Pod, v1.Pod, meta.k8s.io/v1 UpdateOptions `},
+		{"GET", podsURL + "/p/exec?command=a&command=b", "", "",
+			`CONNECT pods/exec "p": PodExecOptions, v1.PodExecOptions, , `},
+		{"POST", podsURL + "/p/binding?fieldManager=m", "application/json",
+			`{"metadata":{"name":"p"},"target":{"name":"n"}}`,
 			`CREATE pods/binding "p": Binding, v1.Binding, , meta.k8s.io/v1 CreateOptions m`},
 		{"POST", podsURL + "/p/eviction?dryRun=All", "application/json", `{"metadata":{"name":"p"}}`,
 			`CREATE pods/eviction "p": Eviction, v1.Eviction, , meta.k8s.io/v1 CreateOptions `},
 		{"POST", podsURL + "/p/eviction", "application/json", `{"metadata":{"name":"p"}}`,
 			`CREATE pods/eviction "p": Eviction, v1.Eviction, , meta.k8s.io/v1 CreateOptions `},
-		{"DELETE", podsURL + "/p?gracePeriodSeconds=0", "", "", `DELETE pods "p": Pod, , v1.Pod, meta.k8s.io/v1 DeleteOptions 0`},
-		{"PUT", leases + "l?fieldManager=m", "application/json", `{"metadata":{"name":"l"},"spec":{}}`, `CREATE leases "l": Lease, v1.Lease, , meta.k8s.io/v1 CreateOptions m`},
-		{"DELETE", strings.TrimSuffix(leases, "/"), "application/json", `{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":7}`,
+		{"DELETE", podsURL + "/p?gracePeriodSeconds=0", "", "",
+			`DELETE pods "p": Pod, , v1.Pod, meta.k8s.io/v1 DeleteOptions 0`},
+		{"PUT", leases + "l?fieldManager=m", "application/json", `{"metadata":{"name":"l"},"spec":{}}`,
+			`CREATE leases "l": Lease, v1.Lease, , meta.k8s.io/v1 CreateOptions m`},
+		{"DELETE", strings.TrimSuffix(leases, "/"), "application/json",
+			`{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":7}`,
 			`DELETE leases "l" of all: Lease, , v1.Lease, meta.k8s.io/v1 DeleteOptions 7`},
-		{"POST", deployments, "application/json", `{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`,
+		{"POST", deployments, "application/json",
+			`{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`,
 			`CREATE deployments "d": Deployment, v1.Deployment, , meta.k8s.io/v1 CreateOptions `},
-		{"PUT", deployments + "/d/scale", "application/json", `{"metadata":{"name":"d"},"spec":{"replicas":3}}`, `UPDATE deployments/scale "d": Scale, v1.Scale, v1.Scale, meta.k8s.io/v1 UpdateOptions `},
-		{"PATCH", deployments + "/d/scale?fieldManager=m", merge, `{"spec":{"replicas":4}}`, `UPDATE deployments/scale "d": Scale, v1.Scale, v1.Scale, meta.k8s.io/v1 UpdateOptions m`},
-		{"POST", "/apis/events.k8s.io/v1/namespaces/ns/events", "application/json", `{"apiVersion":"events.k8s.io/v1","kind":"Event",` + fmt.Sprintf(event, "regarding"),
+		{"PUT", deployments + "/d/scale", "application/json", `{"metadata":{"name":"d"},"spec":{"replicas":3}}`,
+			`UPDATE deployments/scale "d": Scale, v1.Scale, v1.Scale, meta.k8s.io/v1 UpdateOptions `},
+		{"PATCH", deployments + "/d/scale?fieldManager=m", merge, `{"spec":{"replicas":4}}`,
+			`UPDATE deployments/scale "d": Scale, v1.Scale, v1.Scale, meta.k8s.io/v1 UpdateOptions m`},
+		{"POST", "/apis/events.k8s.io/v1/namespaces/ns/events", "application/json",
+			`{"apiVersion":"events.k8s.io/v1","kind":"Event",` + fmt.Sprintf(event, "regarding"),
 			`CREATE events "e": Event asked for as events.k8s.io/v1, Kind=Event events.events.k8s.io, v1.Event, , meta.k8s.io/v1 CreateOptions `},
-		{"PATCH", "/api/v1/namespaces/ns/events/e", merge, `{"metadata":{"labels":{"a":"b"}}}`, `UPDATE events "e": Event, v1.Event, v1.Event, meta.k8s.io/v1 UpdateOptions `},
+		{"PATCH", "/api/v1/namespaces/ns/events/e", merge, `{"metadata":{"labels":{"a":"b"}}}`,
+			`UPDATE events "e": Event, v1.Event, v1.Event, meta.k8s.io/v1 UpdateOptions `},
 	} {
 		asked.lines = nil
 		r := httptest.NewRequest(c.method, c.url, strings.NewReader(c.body))

@@ -14,8 +14,8 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// auditObject notes the object that a client sent for the audit log: as it was decoded, with its defaults, and before anything else is
-// made of it.
+// auditObject notes the object that a client sent for the audit log: as it was decoded, with its defaults, and before
+// anything else is made of it.
 func (x *exchange) auditObject(gvk schema.GroupVersionKind, obj runtime.Object) {
 	if x.info.Audit == nil {
 		return
@@ -72,7 +72,8 @@ func (x *exchange) auditDeletion(opts *metav1.DeleteOptions) {
 		return
 	}
 	shown := opts.DeepCopy()
-	shown.SetGroupVersionKind(schema.GroupVersionKind{Group: metav1.GroupName, Version: runtime.APIVersionInternal, Kind: "DeleteOptions"})
+	shown.SetGroupVersionKind(
+		schema.GroupVersionKind{Group: metav1.GroupName, Version: runtime.APIVersionInternal, Kind: "DeleteOptions"})
 	if b, err := json.Marshal(shown); err == nil {
 		x.info.Audit.RequestObject(b)
 	}

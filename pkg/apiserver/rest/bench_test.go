@@ -159,7 +159,8 @@ func BenchmarkList(b *testing.B) {
 		w := newSink()
 		b.ReportAllocs()
 		for b.Loop() {
-			s.ask(b, w, http.MethodGet, "/api/v1/pods?labelSelector=app%3Dweb&fieldSelector=spec.nodeName%3Dnode-7", asProto, "", http.StatusOK)
+			s.ask(b, w, http.MethodGet, "/api/v1/pods?labelSelector=app%3Dweb&fieldSelector=spec.nodeName%3Dnode-7",
+				asProto, "", http.StatusOK)
 		}
 	})
 }
@@ -171,7 +172,9 @@ func BenchmarkGet(b *testing.B) {
 			w, i := newSink(), 0
 			b.ReportAllocs()
 			for b.Loop() {
-				s.ask(b, w, http.MethodGet, fmt.Sprintf("/api/v1/namespaces/default/pods/web-5c9f8d7b6d-%05d", i%benchPods), c.accept, "", http.StatusOK)
+				s.ask(b, w, http.MethodGet,
+					fmt.Sprintf("/api/v1/namespaces/default/pods/web-5c9f8d7b6d-%05d", i%benchPods), c.accept, "",
+					http.StatusOK)
 				i++
 			}
 		})
@@ -185,7 +188,8 @@ func BenchmarkPatch(b *testing.B) {
 			w, i := newSink(), 0
 			b.ReportAllocs()
 			for b.Loop() {
-				s.ask(b, w, http.MethodPatch, fmt.Sprintf("/api/v1/namespaces/default/pods/web-5c9f8d7b6d-%05d", i%benchPods), c.accept,
+				s.ask(b, w, http.MethodPatch,
+					fmt.Sprintf("/api/v1/namespaces/default/pods/web-5c9f8d7b6d-%05d", i%benchPods), c.accept,
 					fmt.Sprintf(`{"metadata":{"annotations":{"i":"%s-%d"}}}`, c.name, i), http.StatusOK)
 				i++
 			}
@@ -197,7 +201,8 @@ func BenchmarkPatch(b *testing.B) {
 func BenchmarkWatch(b *testing.B) {
 	const watchers = 50
 	for _, c := range []struct{ name, accept, path, stored string }{
-		{"JSON", asJSON, "/api/v1/pods", "pods"}, {"protobuf", asProto, "/api/v1/pods", "pods"}, {"table", asTable, "/api/v1/pods", "pods"},
+		{"JSON", asJSON, "/api/v1/pods", "pods"}, {"protobuf", asProto, "/api/v1/pods", "pods"},
+		{"table", asTable, "/api/v1/pods", "pods"},
 		{"metadata", asMeta, "/api/v1/pods", "pods"}, {"view", asJSON, "/apis/events.k8s.io/v1/events", "events"},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -236,7 +241,8 @@ func BenchmarkWatch(b *testing.B) {
 			before := cpuTime(b)
 			for b.Loop() {
 				i++
-				s.ask(b, w, http.MethodPatch, path, asProto, fmt.Sprintf(`{"metadata":{"annotations":{"i":"%d"}}}`, i), http.StatusOK)
+				s.ask(b, w, http.MethodPatch, path, asProto, fmt.Sprintf(`{"metadata":{"annotations":{"i":"%d"}}}`, i),
+					http.StatusOK)
 				for _, told := range seen {
 					<-told
 				}

@@ -33,9 +33,9 @@ type received struct {
 // Close implements io.Closer.
 func (received) Close() error { return nil }
 
-// Receive reads a body of at most maxBody bytes (413 beyond) and returns the request with it. hold is told before each growth
-// of the memory that the body takes, in bytes, and may refuse it; the memory grows with what has come, whatever length was
-// announced.
+// Receive reads a body of at most maxBody bytes (413 beyond) and returns the request with it. hold is told before each
+// growth of the memory that the body takes, in bytes, and may refuse it; the memory grows with what has come, whatever
+// length was announced.
 func Receive(r *http.Request, hold func(bytes int) error) (*http.Request, error) {
 	all, err := receive(r, hold)
 	if err != nil {
@@ -115,8 +115,9 @@ func unreadable(err error) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("cannot read the request body: %v", err))
 }
 
-// DefaultValues is the default of Config.MaxValues. Legitimate objects have some ten thousand values at most (a slice of 1,000
-// endpoints, a large schema); every value may cost a kilobyte to decode and to validate, and every level is copied by a merge.
+// DefaultValues is the default of Config.MaxValues. Legitimate objects have some ten thousand values at most (a slice
+// of 1,000 endpoints, a large schema); every value may cost a kilobyte to decode and to validate, and every level is
+// copied by a merge.
 const DefaultValues = 100_000
 
 // bodyBounds is what a body may become when it is decoded, with at most values values (0: DefaultValues).
@@ -127,8 +128,8 @@ func bodyBounds(values int) docbounds.Bounds {
 	return docbounds.Bounds{Bytes: 2 * maxBody, Values: values, Depth: 300}
 }
 
-// document returns the body of a request that decodes it into an object (nil for a patch), if it is within the bounds (413, or 400
-// for its depth).
+// document returns the body of a request that decodes it into an object (nil for a patch), if it is within the bounds
+// (413, or 400 for its depth).
 func (x *exchange) document(into runtime.Object) ([]byte, error) {
 	body, err := readBody(x.r)
 	if err != nil {
@@ -298,12 +299,15 @@ type bodyError struct {
 func (e *bodyError) Unwrap() error { return e.StatusError }
 
 func cannotHandle(got, want schema.GroupVersionKind, err error) error {
-	return &bodyError{apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err)), err}
+	return &bodyError{apierrors.NewBadRequest(
+		fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", got.Kind, got.Version, want.Kind, err)), err}
 }
 
 // unrecognized is for a body of which not even the kind can be told.
 func unrecognized(want schema.GroupVersionKind, err error, body []byte) error {
-	return &bodyError{apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err, excerpt(body))), err}
+	return &bodyError{apierrors.NewBadRequest(
+		fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err,
+			excerpt(body))), err}
 }
 
 // badVersion is the error for a JSON body whose apiVersion is none, such as "a/b/c"; nil for any other body.

@@ -75,7 +75,8 @@ func stillTaken(x *exchange, obj runtime.Object) error {
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	return apierrors.NewForbidden(x.res.Row.GroupResource(), access.GetName(), fmt.Errorf("create not allowed while %s", why))
+	return apierrors.NewForbidden(x.res.Row.GroupResource(), access.GetName(),
+		fmt.Errorf("create not allowed while %s", why))
 }
 
 func readCreateOptions(x *exchange, p purpose) (accepted, *metav1.CreateOptions, error) {
@@ -165,7 +166,8 @@ func (x *exchange) fitNamespace(obj runtime.Object) error {
 	case "":
 		access.SetNamespace(x.info.Namespace)
 	default:
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		return apierrors.NewBadRequest(
+			"the namespace of the provided object does not match the namespace sent on the request")
 	}
 	return nil
 }

@@ -44,7 +44,8 @@ func (x *exchange) serve() error {
 	named := len(x.info.Parts) > 1
 	if named {
 		if bad := content.IsPathSegmentName(x.info.Name); len(bad) > 0 {
-			return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", x.info.Name, strings.Join(bad, ", ")))
+			return apierrors.NewBadRequest(
+				fmt.Sprintf("Name parameter invalid: %q: %s", x.info.Name, strings.Join(bad, ", ")))
 		}
 	}
 	if x.info.Subresource != "" {
@@ -53,7 +54,8 @@ func (x *exchange) serve() error {
 	if x.res.Version.Dynamic() {
 		return serveDynamic(x, named)
 	}
-	if x.res.Row.Namespaced && x.info.Namespace == "" && (x.info.Verb == "create" || x.info.Verb == "deletecollection") {
+	if x.res.Row.Namespaced && x.info.Namespace == "" &&
+		(x.info.Verb == "create" || x.info.Verb == "deletecollection") {
 		return x.notSupported()
 	}
 	if x.res.Row.Observed {
@@ -100,7 +102,8 @@ func (x *exchange) notSupported() error {
 
 // ErrMethod is the 405 for a method that a path does not have.
 func ErrMethod() error {
-	return statusError(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource")
+	return statusError(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+		"the server does not allow this method on the requested resource")
 }
 
 // proxy is the one subresource with paths of its own behind it, and with every method.
@@ -222,7 +225,8 @@ func (x *exchange) bodyAs(gvk schema.GroupVersionKind, into runtime.Object, vali
 
 // context is the request's, for stores that work for it.
 func (x *exchange) context() context.Context {
-	return registry.WithCaller(x.r.Context(), registry.Caller{Kind: x.res.GVK, Manager: registry.ManagerOf(x.r.UserAgent()), Warn: x.warn})
+	return registry.WithCaller(x.r.Context(),
+		registry.Caller{Kind: x.res.GVK, Manager: registry.ManagerOf(x.r.UserAgent()), Warn: x.warn})
 }
 
 // warn adds a Warning header (RFC 7234, code 299) to an answer that has not begun.
@@ -244,8 +248,8 @@ func (x *exchange) warn(text string) {
 	}
 }
 
-// Bounds of an answer's warnings, whose texts may quote what a client sent: how many there are and how many bytes they have together.
-// Where they have more, a warning is cut to longWarning characters.
+// Bounds of an answer's warnings, whose texts may quote what a client sent: how many there are and how many bytes they
+// have together. Where they have more, a warning is cut to longWarning characters.
 const (
 	maxWarnings     = 32
 	maxWarningBytes = 4096
@@ -302,7 +306,8 @@ func (x *exchange) fromHub(obj runtime.Object) (runtime.Object, error) {
 	return obj, nil
 }
 
-// share keeps the JSON of what was just written with its item, if this answer needs it: nobody has to decode the item then.
+// share keeps the JSON of what was just written with its item, if this answer needs it: nobody has to decode the item
+// then.
 func (x *exchange) share(a accepted, item *storage.Item, obj runtime.Object) error {
 	if a.as != "" || a.media == typeProtobuf || x.res.full.item != nil {
 		return nil

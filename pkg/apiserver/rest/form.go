@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// form is one way to show stored items: as they are stored, in another version or as another kind (a view), or their metadata
-// only. All of them are items with a codec, so that lists, gets and watches have one path.
+// form is one way to show stored items: as they are stored, in another version or as another kind (a view), or their
+// metadata only. All of them are items with a codec, so that lists, gets and watches have one path.
 type form struct {
 	codec registry.Codec
 	list  schema.GroupVersionKind
@@ -30,7 +30,8 @@ type form struct {
 	json, protobuf shared // what watchers see, where that is not what is stored
 }
 
-func newForm(codec registry.Codec, listKind string, item func(context.Context, *storage.Item) (*storage.Item, error)) *form {
+func newForm(codec registry.Codec, listKind string,
+	item func(context.Context, *storage.Item) (*storage.Item, error)) *form {
 	gvk := codec.GVK().GroupVersion().WithKind(listKind)
 	return &form{codec: codec, list: gvk, item: item, protobufHead: registry.EnvelopeHead(gvk)}
 }
@@ -92,7 +93,8 @@ func fullForm(rt *catalog.Route, stored registry.Codec) *form {
 		f.dynamic = rt.Version.Dynamic()
 		return f
 	}
-	c := &convertedForm{rt: rt, stored: stored, served: registry.NewKindCodec(rt.GVK, rt.Version.New, rt.Version.Fields, nil)}
+	c := &convertedForm{rt: rt, stored: stored,
+		served: registry.NewKindCodec(rt.GVK, rt.Version.New, rt.Version.Fields, nil)}
 	f := newForm(c.served, list, c.item)
 	f.dynamic = rt.Version.Dynamic()
 	switch {
@@ -165,5 +167,7 @@ func servedItem(served registry.Codec, i *storage.Item, obj runtime.Object) (*st
 // metadataForm shows PartialObjectMetadata of meta.k8s.io/version.
 func metadataForm(stored registry.Codec, version string) *form {
 	codec := registry.NewMetadataCodec(version)
-	return newForm(codec, "PartialObjectMetadataList", func(_ context.Context, i *storage.Item) (*storage.Item, error) { return codec.Item(stored, i) })
+	return newForm(codec, "PartialObjectMetadataList", func(_ context.Context, i *storage.Item) (*storage.Item, error) {
+		return codec.Item(stored, i)
+	})
 }

@@ -29,7 +29,8 @@ import (
 // widgets is the row of a custom resource.
 func widgets() resources.Row {
 	return resources.Row{
-		GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, Resource: "widgets", Singular: "widget", Namespaced: true,
+		GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, Resource: "widgets",
+		Singular: "widget", Namespaced: true,
 		StoragePath: "example.com/widgets", New: func() runtime.Object { return &unstructured.Unstructured{} },
 	}
 }
@@ -124,8 +125,8 @@ func message(t testing.TB, doc []byte, kind string, into registry.Message) {
 
 func metaForm(as, media string) string { return media + ";as=" + as + ";v=v1;g=meta.k8s.io" }
 
-// TestListIsItsObjects: a list has exactly what gets of its objects answer, byte for byte except for what its elements leave out;
-// YAML and indented JSON say the same.
+// TestListIsItsObjects: a list has exactly what gets of its objects answer, byte for byte except for what its elements
+// leave out; YAML and indented JSON say the same.
 func TestListIsItsObjects(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *served, k kind) {
 		whole := s.get(t, k.path, asJSON, asJSON)
@@ -139,7 +140,8 @@ func TestListIsItsObjects(t *testing.T) {
 			want = append(append(want, ','), one...)
 		}
 		_, items, _ := bytes.Cut(whole, []byte(`"items":[`))
-		if string(items) != string(want[1:])+"]}\n" || list.GetResourceVersion() == "" || !strings.HasSuffix(list.GetKind(), "List") {
+		if string(items) != string(want[1:])+"]}\n" || list.GetResourceVersion() == "" ||
+			!strings.HasSuffix(list.GetKind(), "List") {
 			t.Errorf("list\n%s\nobjects\n%s", whole, want)
 		}
 		if pretty := read(t, s.get(t, k.path+"?pretty=true", asJSON, asJSON)); !equality.Semantic.DeepEqual(pretty, list) {
@@ -152,7 +154,8 @@ func TestListIsItsObjects(t *testing.T) {
 	})
 }
 
-// TestMetadataForms: the metadata of every kind, as JSON and protobuf, of both versions, alone, in lists and in watches.
+// TestMetadataForms: the metadata of every kind, as JSON and protobuf, of both versions, alone, in lists and in
+// watches.
 func TestMetadataForms(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *served, k kind) {
 		full := read(t, s.get(t, k.path+"/a", asJSON, asJSON))
@@ -161,22 +164,27 @@ func TestMetadataForms(t *testing.T) {
 				return strings.Replace(metaForm(kind, media), "v=v1", "v="+version, 1)
 			}
 			one := read(t, s.get(t, k.path+"/a", as("PartialObjectMetadata", asJSON), asJSON))
-			if one.GetKind() != "PartialObjectMetadata" || one.GetAPIVersion() != "meta.k8s.io/"+version || len(one.Object) != 3 ||
+			if one.GetKind() != "PartialObjectMetadata" || one.GetAPIVersion() != "meta.k8s.io/"+version ||
+				len(one.Object) != 3 ||
 				!equality.Semantic.DeepEqual(one.Object["metadata"], full.Object["metadata"]) {
 				t.Errorf("%v, want the metadata of %v", one, full)
 			}
 			var got metav1.PartialObjectMetadata
-			message(t, s.get(t, k.path+"/a", as("PartialObjectMetadata", asProto), asProto), "PartialObjectMetadata", &got)
-			if got.Name != "a" || got.UID != full.GetUID() || got.ResourceVersion != full.GetResourceVersion() || got.Labels["a"] != "b" {
+			message(t, s.get(t, k.path+"/a", as("PartialObjectMetadata", asProto), asProto), "PartialObjectMetadata",
+				&got)
+			if got.Name != "a" || got.UID != full.GetUID() || got.ResourceVersion != full.GetResourceVersion() ||
+				got.Labels["a"] != "b" {
 				t.Errorf("%+v", got)
 			}
 			list := read(t, s.get(t, k.path, as("PartialObjectMetadataList", asJSON), asJSON))
 			items, _, _ := unstructured.NestedSlice(list.Object, "items")
-			if len(items) != 3 || !equality.Semantic.DeepEqual(items[0], one.Object) || list.GetKind() != "PartialObjectMetadataList" {
+			if len(items) != 3 || !equality.Semantic.DeepEqual(items[0], one.Object) ||
+				list.GetKind() != "PartialObjectMetadataList" {
 				t.Errorf("list %v", list)
 			}
 			var all metav1.PartialObjectMetadataList
-			message(t, s.get(t, k.path, as("PartialObjectMetadataList", asProto), asProto), "PartialObjectMetadataList", &all)
+			message(t, s.get(t, k.path, as("PartialObjectMetadataList", asProto), asProto), "PartialObjectMetadataList",
+				&all)
 			if len(all.Items) != 3 || !equality.Semantic.DeepEqual(all.Items[0].ObjectMeta, got.ObjectMeta) {
 				t.Errorf("list %+v", all)
 			}
@@ -185,7 +193,8 @@ func TestMetadataForms(t *testing.T) {
 					t.Errorf("event %s", frame.object)
 				}
 			}
-			message(t, s.watched(t, k.path, as("PartialObjectMetadata", asProto), 3)[0].object, "PartialObjectMetadata", &got)
+			message(t, s.watched(t, k.path, as("PartialObjectMetadata", asProto), 3)[0].object, "PartialObjectMetadata",
+				&got)
 			if got.UID != full.GetUID() {
 				t.Errorf("event %+v", got)
 			}
@@ -197,8 +206,10 @@ func TestMetadataForms(t *testing.T) {
 func TestTableForms(t *testing.T) {
 	eachKind(t, func(t *testing.T, s *served, k kind) {
 		full := read(t, s.get(t, k.path+"/a", asJSON, asJSON))
-		for include, want := range map[string]any{"Metadata": full.Object["metadata"], "Object": full.Object["metadata"], "None": nil} {
-			for _, frame := range append(s.watched(t, k.path+"?includeObject="+include, asTable, 1), frame{object: s.get(t, k.path+"?includeObject="+include, asTable, asJSON)}) {
+		for include, want := range map[string]any{"Metadata": full.Object["metadata"],
+			"Object": full.Object["metadata"], "None": nil} {
+			for _, frame := range append(s.watched(t, k.path+"?includeObject="+include, asTable, 1),
+				frame{object: s.get(t, k.path+"?includeObject="+include, asTable, asJSON)}) {
 				var table metav1.Table
 				if err := json.Unmarshal(frame.object, &table); err != nil {
 					t.Fatal(err)
@@ -214,7 +225,8 @@ func TestTableForms(t *testing.T) {
 					continue
 				}
 				o := read(t, row.Object.Raw)
-				if !equality.Semantic.DeepEqual(o.Object["metadata"], want) || include == "Object" && !equality.Semantic.DeepEqual(o, full) {
+				if !equality.Semantic.DeepEqual(o.Object["metadata"], want) ||
+					include == "Object" && !equality.Semantic.DeepEqual(o, full) {
 					t.Errorf("%s: %s", include, row.Object.Raw)
 				}
 			}
@@ -311,8 +323,9 @@ func TestWatchFrames(t *testing.T) {
 	})
 }
 
-// TestMediaTypesOfCustomResources: JSON and YAML are what whole objects are sent and taken in. A client that would rather have
-// protobuf gets what it accepts next, or a 406; a body in protobuf is a 415, and so is a strategic merge patch.
+// TestMediaTypesOfCustomResources: JSON and YAML are what whole objects are sent and taken in. A client that would
+// rather have protobuf gets what it accepts next, or a 406; a body in protobuf is a 415, and so is a strategic merge
+// patch.
 func TestMediaTypesOfCustomResources(t *testing.T) {
 	t.Parallel()
 	s, k := formsServed(t), kinds()["JSON"]
@@ -337,7 +350,8 @@ func TestMediaTypesOfCustomResources(t *testing.T) {
 		} {
 			code, _, body := s.do(t, http.MethodGet, path, accept, "")
 			var status metav1.Status
-			if err := readStatus(body, &status); err != nil || code != http.StatusNotAcceptable || status.Message != want {
+			if err := readStatus(body, &status); err != nil || code != http.StatusNotAcceptable ||
+				status.Message != want {
 				t.Errorf("%s as %s: %d %s, %v", path, accept, code, status.Message, err)
 			}
 		}
@@ -348,8 +362,10 @@ func TestMediaTypesOfCustomResources(t *testing.T) {
 	for _, c := range []struct{ method, path, media, want string }{
 		{http.MethodPost, k.path, asProto, "application/json, application/yaml"},
 		{http.MethodPut, k.path + "/a", asProto, "application/json, application/yaml"},
-		{http.MethodPost, k.path, "application/cbor", "application/json, application/yaml, application/vnd.kubernetes.protobuf"},
-		{http.MethodPatch, k.path + "/a", "application/strategic-merge-patch+json", "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"},
+		{http.MethodPost, k.path, "application/cbor",
+			"application/json, application/yaml, application/vnd.kubernetes.protobuf"},
+		{http.MethodPatch, k.path + "/a", "application/strategic-merge-patch+json",
+			"application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"},
 	} {
 		code, _, body := s.do(t, c.method, c.path, asJSON, k.doc("a"), "Content-Type", c.media)
 		if want := "the body of the request was in an unknown format - accepted media types include: " + c.want; code != http.StatusUnsupportedMediaType || read(t, body).Object["message"] != want {
@@ -366,16 +382,18 @@ func readStatus(b []byte, into *metav1.Status) error {
 	return json.Unmarshal(b, into)
 }
 
-// TestCustomResourceWrites: an unstructured object goes through create, update, patch and delete, and keeps its numbers and what
-// nobody knows.
+// TestCustomResourceWrites: an unstructured object goes through create, update, patch and delete, and keeps its numbers
+// and what nobody knows.
 func TestCustomResourceWrites(t *testing.T) {
 	t.Parallel()
 	s, k := formsServed(t), kinds()["JSON"]
 	for _, step := range []struct{ method, path, media, body string }{
 		{http.MethodPost, k.path, asJSON, k.doc("a")},
-		{http.MethodPut, k.path + "/a", "application/yaml", "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\nspec: {big: 9007199254740993, half: 0.5, unknown: [{}], put: true}\n"},
+		{http.MethodPut, k.path + "/a", "application/yaml",
+			"apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\nspec: {big: 9007199254740993, half: 0.5, unknown: [{}], put: true}\n"},
 		{http.MethodPatch, k.path + "/a", "application/merge-patch+json", `{"spec":{"patched":9007199254740995}}`},
-		{http.MethodPatch, k.path + "/a", "application/json-patch+json", `[{"op":"add","path":"/spec/last","value":1.5}]`},
+		{http.MethodPatch, k.path + "/a", "application/json-patch+json",
+			`[{"op":"add","path":"/spec/last","value":1.5}]`},
 	} {
 		code, _, body := s.do(t, step.method, step.path, asJSON, step.body, "Content-Type", step.media)
 		if code != http.StatusOK && code != http.StatusCreated {
@@ -389,11 +407,13 @@ func TestCustomResourceWrites(t *testing.T) {
 			t.Errorf("answered %s, then %s", body, again)
 		}
 	}
-	code, h, _ := s.do(t, http.MethodPost, k.path, asJSON, `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"b"},"spec":{"x":1,"x":2}}`)
+	code, h, _ := s.do(t, http.MethodPost, k.path, asJSON,
+		`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"b"},"spec":{"x":1,"x":2}}`)
 	if code != http.StatusCreated || h.Get("Warning") != `299 - "duplicate field \"spec.x\""` {
 		t.Errorf("a duplicate field: %d, %v", code, h)
 	}
-	if code, _, body := s.do(t, http.MethodDelete, k.path+"/a", asJSON, ""); code != http.StatusOK || read(t, body).GetKind() != "Status" {
+	if code, _, body := s.do(t, http.MethodDelete, k.path+"/a", asJSON, ""); code != http.StatusOK ||
+		read(t, body).GetKind() != "Status" {
 		t.Errorf("delete: %d %s", code, body)
 	}
 }
@@ -406,13 +426,19 @@ func TestCustomResourcesNameTheirKind(t *testing.T) {
 		body, want string
 		code       int
 	}{
-		{`{"metadata":{"name":"b"}}`, `the object provided is unrecognized (must be of type Widget): Object 'Kind' is missing in '{"metadata":{"name":"b"}}' ({"metadata":{"name":"b"}})`, 400},
-		{`{"kind":"Widget","metadata":{"name":"c"}}`, "the API version in the data () does not match the expected API version (example.com/v1)", 400},
-		{`{"kind":"Gadget","apiVersion":"other.com/v2","metadata":{"name":"c"}}`, "the API version in the data (other.com/v2) does not match the expected API version (example.com/v1)", 400},
-		{`{"kind":"Widget","apiVersion":"a/b/c","metadata":{"name":"c"}}`, `the object provided is unrecognized (must be of type Widget): unexpected GroupVersion string: a/b/c ({"kind":"Widget","apiVersion": ...)`, 400},
-		{`{"kind":"Gadget","apiVersion":"example.com/v1","metadata":{"name":"c"}}`, `Gadget.example.com "c" is invalid: kind: Invalid value: "Gadget": must be Widget`, 422},
+		{`{"metadata":{"name":"b"}}`,
+			`the object provided is unrecognized (must be of type Widget): Object 'Kind' is missing in '{"metadata":{"name":"b"}}' ({"metadata":{"name":"b"}})`, 400},
+		{`{"kind":"Widget","metadata":{"name":"c"}}`,
+			"the API version in the data () does not match the expected API version (example.com/v1)", 400},
+		{`{"kind":"Gadget","apiVersion":"other.com/v2","metadata":{"name":"c"}}`,
+			"the API version in the data (other.com/v2) does not match the expected API version (example.com/v1)", 400},
+		{`{"kind":"Widget","apiVersion":"a/b/c","metadata":{"name":"c"}}`,
+			`the object provided is unrecognized (must be of type Widget): unexpected GroupVersion string: a/b/c ({"kind":"Widget","apiVersion": ...)`, 400},
+		{`{"kind":"Gadget","apiVersion":"example.com/v1","metadata":{"name":"c"}}`,
+			`Gadget.example.com "c" is invalid: kind: Invalid value: "Gadget": must be Widget`, 422},
 	} {
-		if code, _, b := s.do(t, http.MethodPost, k.path, asJSON, c.body); code != c.code || read(t, b).Object["message"] != c.want {
+		if code, _, b := s.do(t, http.MethodPost, k.path, asJSON, c.body); code != c.code ||
+			read(t, b).Object["message"] != c.want {
 			t.Errorf("%s:\n got %d %s\nwant %d %s", c.body, code, b, c.code, c.want)
 		}
 	}

@@ -50,8 +50,9 @@ func InfoOf(r *http.Request) *request.Info {
 	return info
 }
 
-// refineVerb tells get from list and watch, and delete from deletecollection, and takes the name out of the field selector of a list or
-// watch. A path that goes on behind the resource has its name there or has none, whatever a selector says.
+// refineVerb tells get from list and watch, and delete from deletecollection, and takes the name out of the field
+// selector of a list or watch. A path that goes on behind the resource has its name there or has none, whatever a
+// selector says.
 func refineVerb(info *request.Info, u *url.URL) {
 	switch {
 	case info.WatchPrefix && info.Verb == "get":
@@ -124,10 +125,12 @@ func splitPath(p string) []string {
 	return strings.Split(p, "/")
 }
 
-// LongRunning tells whether a request has no deadline and does not count against the in-flight limits: watches and streams.
+// LongRunning tells whether a request has no deadline and does not count against the in-flight limits: watches and
+// streams.
 func LongRunning(info *request.Info) bool {
 	if !info.IsResource {
 		return strings.HasPrefix(info.Path, "/debug/pprof/")
 	}
-	return info.Stream || info.Verb == "watch" || slices.Contains([]string{"attach", "exec", "proxy", "log", "portforward"}, info.Subresource)
+	return info.Stream || info.Verb == "watch" ||
+		slices.Contains([]string{"attach", "exec", "proxy", "log", "portforward"}, info.Subresource)
 }

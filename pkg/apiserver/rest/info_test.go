@@ -21,24 +21,54 @@ func TestInfoOf(t *testing.T) {
 		{"GET", "/api", request.Info{Verb: "get"}, ""},
 		{"GET", "/api/v1", request.Info{Verb: "get"}, ""},
 		{"GET", "/apis/apps/v1", request.Info{Verb: "get"}, ""},
-		{"GET", "/api/v1/namespaces", request.Info{IsResource: true, Verb: "list", APIVersion: "v1", Resource: "namespaces"}, "namespaces"},
-		{"GET", "/api/v1/namespaces/x", request.Info{IsResource: true, Verb: "get", APIVersion: "v1", Namespace: "x", Resource: "namespaces", Name: "x"}, "namespaces x"},
-		{"PUT", "/api/v1/namespaces/x/finalize", request.Info{IsResource: true, Verb: "update", APIVersion: "v1", Namespace: "x", Resource: "namespaces", Name: "x", Subresource: "finalize"}, "namespaces x finalize"},
-		{"GET", "/api/v1/pods", request.Info{IsResource: true, Verb: "list", APIVersion: "v1", Resource: "pods"}, "pods"},
-		{"GET", "/api/v1/namespaces/x/pods?watch=true", request.Info{IsResource: true, Verb: "watch", APIVersion: "v1", Namespace: "x", Resource: "pods"}, "pods"},
-		{"GET", "/api/v1/namespaces/x/pods?watch=false", request.Info{IsResource: true, Verb: "list", APIVersion: "v1", Namespace: "x", Resource: "pods"}, "pods"},
-		{"GET", "/api/v1/namespaces/x/pods?fieldSelector=metadata.name%3Dp", request.Info{IsResource: true, Verb: "list", APIVersion: "v1", Namespace: "x", Resource: "pods", Name: "p", FieldSelector: "metadata.name=p"}, "pods"},
-		{"GET", "/api/v1/namespaces/x/pods?fieldSelector=metadata.name%3D..", request.Info{IsResource: true, Verb: "list", APIVersion: "v1", Namespace: "x", Resource: "pods", FieldSelector: "metadata.name=.."}, "pods"},
-		{"GET", "/api/v1/watch/namespaces/x/pods/p", request.Info{IsResource: true, Verb: "watch", APIVersion: "v1", Namespace: "x", Resource: "pods", Name: "p"}, "pods p"},
-		{"DELETE", "/api/v1/watch/namespaces/x/pods/p", request.Info{IsResource: true, Verb: "", APIVersion: "v1", Namespace: "x", Resource: "pods", Name: "p"}, "pods p"},
-		{"GET", "/api/v1/namespaces/x/pods//proxy?fieldSelector=metadata.name%3Dp", request.Info{IsResource: true, Verb: "get", APIVersion: "v1", Namespace: "x", Resource: "pods", Subresource: "proxy"}, "pods  proxy"},
-		{"GET", "/api/v1/watch/pods", request.Info{IsResource: true, Verb: "watch", APIVersion: "v1", Resource: "pods"}, "pods"},
-		{"DELETE", "/api/v1/namespaces/x/pods", request.Info{IsResource: true, Verb: "deletecollection", APIVersion: "v1", Namespace: "x", Resource: "pods"}, "pods"},
-		{"DELETE", "/api/v1/namespaces/x/pods?fieldSelector=metadata.name%3Dp", request.Info{IsResource: true, Verb: "deletecollection", APIVersion: "v1", Namespace: "x", Resource: "pods", FieldSelector: "metadata.name=p"}, "pods"},
-		{"HEAD", "/api/v1/nodes/n", request.Info{IsResource: true, Verb: "get", APIVersion: "v1", Resource: "nodes", Name: "n"}, "nodes n"},
-		{"POST", "/api/v1/namespaces/x/pods/p/exec?command=ls", request.Info{IsResource: true, Verb: "create", APIVersion: "v1", Namespace: "x", Resource: "pods", Name: "p", Subresource: "exec"}, "pods p exec"},
-		{"GET", "/api/v1/nodes/n/proxy/stats/summary", request.Info{IsResource: true, Verb: "get", APIVersion: "v1", Resource: "nodes", Name: "n", Subresource: "proxy"}, "nodes n proxy stats summary"},
-		{"PATCH", "/apis/apps/v1/namespaces/x/deployments/d/scale", request.Info{IsResource: true, Verb: "patch", APIGroup: "apps", APIVersion: "v1", Namespace: "x", Resource: "deployments", Name: "d", Subresource: "scale"}, "deployments d scale"},
+		{"GET", "/api/v1/namespaces",
+			request.Info{IsResource: true, Verb: "list", APIVersion: "v1", Resource: "namespaces"}, "namespaces"},
+		{"GET", "/api/v1/namespaces/x",
+			request.Info{IsResource: true, Verb: "get", APIVersion: "v1", Namespace: "x", Resource: "namespaces",
+				Name: "x"}, "namespaces x"},
+		{"PUT", "/api/v1/namespaces/x/finalize",
+			request.Info{IsResource: true, Verb: "update", APIVersion: "v1", Namespace: "x", Resource: "namespaces",
+				Name: "x", Subresource: "finalize"}, "namespaces x finalize"},
+		{"GET", "/api/v1/pods", request.Info{IsResource: true, Verb: "list", APIVersion: "v1", Resource: "pods"},
+			"pods"},
+		{"GET", "/api/v1/namespaces/x/pods?watch=true",
+			request.Info{IsResource: true, Verb: "watch", APIVersion: "v1", Namespace: "x", Resource: "pods"}, "pods"},
+		{"GET", "/api/v1/namespaces/x/pods?watch=false",
+			request.Info{IsResource: true, Verb: "list", APIVersion: "v1", Namespace: "x", Resource: "pods"}, "pods"},
+		{"GET", "/api/v1/namespaces/x/pods?fieldSelector=metadata.name%3Dp",
+			request.Info{IsResource: true, Verb: "list", APIVersion: "v1", Namespace: "x", Resource: "pods", Name: "p",
+				FieldSelector: "metadata.name=p"}, "pods"},
+		{"GET", "/api/v1/namespaces/x/pods?fieldSelector=metadata.name%3D..",
+			request.Info{IsResource: true, Verb: "list", APIVersion: "v1", Namespace: "x", Resource: "pods",
+				FieldSelector: "metadata.name=.."}, "pods"},
+		{"GET", "/api/v1/watch/namespaces/x/pods/p",
+			request.Info{IsResource: true, Verb: "watch", APIVersion: "v1", Namespace: "x", Resource: "pods",
+				Name: "p"}, "pods p"},
+		{"DELETE", "/api/v1/watch/namespaces/x/pods/p",
+			request.Info{IsResource: true, Verb: "", APIVersion: "v1", Namespace: "x", Resource: "pods", Name: "p"},
+			"pods p"},
+		{"GET", "/api/v1/namespaces/x/pods//proxy?fieldSelector=metadata.name%3Dp",
+			request.Info{IsResource: true, Verb: "get", APIVersion: "v1", Namespace: "x", Resource: "pods",
+				Subresource: "proxy"}, "pods  proxy"},
+		{"GET", "/api/v1/watch/pods", request.Info{IsResource: true, Verb: "watch", APIVersion: "v1", Resource: "pods"},
+			"pods"},
+		{"DELETE", "/api/v1/namespaces/x/pods",
+			request.Info{IsResource: true, Verb: "deletecollection", APIVersion: "v1", Namespace: "x",
+				Resource: "pods"}, "pods"},
+		{"DELETE", "/api/v1/namespaces/x/pods?fieldSelector=metadata.name%3Dp",
+			request.Info{IsResource: true, Verb: "deletecollection", APIVersion: "v1", Namespace: "x", Resource: "pods",
+				FieldSelector: "metadata.name=p"}, "pods"},
+		{"HEAD", "/api/v1/nodes/n",
+			request.Info{IsResource: true, Verb: "get", APIVersion: "v1", Resource: "nodes", Name: "n"}, "nodes n"},
+		{"POST", "/api/v1/namespaces/x/pods/p/exec?command=ls",
+			request.Info{IsResource: true, Verb: "create", APIVersion: "v1", Namespace: "x", Resource: "pods",
+				Name: "p", Subresource: "exec"}, "pods p exec"},
+		{"GET", "/api/v1/nodes/n/proxy/stats/summary",
+			request.Info{IsResource: true, Verb: "get", APIVersion: "v1", Resource: "nodes", Name: "n",
+				Subresource: "proxy"}, "nodes n proxy stats summary"},
+		{"PATCH", "/apis/apps/v1/namespaces/x/deployments/d/scale",
+			request.Info{IsResource: true, Verb: "patch", APIGroup: "apps", APIVersion: "v1", Namespace: "x",
+				Resource: "deployments", Name: "d", Subresource: "scale"}, "deployments d scale"},
 	} {
 		got := InfoOf(httptest.NewRequest(c.method, c.url, nil))
 		if parts := strings.Join(got.Parts, " "); parts != c.parts {
@@ -49,8 +79,11 @@ func TestInfoOf(t *testing.T) {
 			c.want.APIPrefix = strings.Split(c.url, "/")[1]
 		}
 		c.want.Parts, got.Parts = nil, nil
-		if g, w := *got, c.want; g.Verb != w.Verb || g.Path != w.Path || g.IsResource != w.IsResource || g.APIPrefix != w.APIPrefix || g.APIGroup != w.APIGroup ||
-			g.APIVersion != w.APIVersion || g.Namespace != w.Namespace || g.InNamespace != (w.Namespace != "" && w.Resource != "namespaces") || g.Resource != w.Resource || g.Name != w.Name || g.Subresource != w.Subresource || g.FieldSelector != w.FieldSelector {
+		if g, w := *got, c.want; g.Verb != w.Verb || g.Path != w.Path || g.IsResource != w.IsResource ||
+			g.APIPrefix != w.APIPrefix || g.APIGroup != w.APIGroup ||
+			g.APIVersion != w.APIVersion || g.Namespace != w.Namespace ||
+			g.InNamespace != (w.Namespace != "" && w.Resource != "namespaces") || g.Resource != w.Resource ||
+			g.Name != w.Name || g.Subresource != w.Subresource || g.FieldSelector != w.FieldSelector {
 			t.Errorf("%s %s:\n got %+v\nwant %+v", c.method, c.url, g, w)
 		}
 	}
@@ -59,8 +92,9 @@ func TestInfoOf(t *testing.T) {
 func TestLongRunning(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]bool{
-		"/api/v1/pods?watch=1": true, "/api/v1/pods": false, "/api/v1/namespaces/x/pods/p/log": true, "/api/v1/namespaces/x/pods/p": false,
-		"/debug/pprof/profile": true, "/healthz": false,
+		"/api/v1/pods?watch=1": true, "/api/v1/pods": false, "/api/v1/namespaces/x/pods/p/log": true,
+		"/api/v1/namespaces/x/pods/p": false,
+		"/debug/pprof/profile":        true, "/healthz": false,
 	} {
 		if got := LongRunning(InfoOf(httptest.NewRequest("GET", url, nil))); got != want {
 			t.Errorf("%s: %v", url, got)
@@ -96,7 +130,8 @@ func TestNegotiate(t *testing.T) {
 		{strings.Replace(table, "v1", "v2", 1), forList, "", ""},
 		{strings.Replace(table, "Table", "PartialObjectMetadata", 1), forObject, typeJSON, "PartialObjectMetadata"},
 		{strings.Replace(table, "Table", "PartialObjectMetadata", 1), forList, "", ""},
-		{strings.Replace(table, "Table", "PartialObjectMetadataList", 1), forList, typeJSON, "PartialObjectMetadataList"},
+		{strings.Replace(table, "Table", "PartialObjectMetadataList", 1), forList, typeJSON,
+			"PartialObjectMetadataList"},
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		if c.accept != "" {

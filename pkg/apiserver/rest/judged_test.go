@@ -74,8 +74,8 @@ func (signs) Issue(context.Context, token.Claims) (string, time.Time, error) {
 	return "signed", time.Unix(5000, 0), nil
 }
 
-// Plug-ins that judge see the TokenRequest that will be issued and the Scale that will be read, those that change see what the
-// client wrote, with defaults. What is refused anyway is not judged. So it is in Kubernetes 1.36.3.
+// Plug-ins that judge see the TokenRequest that will be issued and the Scale that will be read, those that change see
+// what the client wrote, with defaults. What is refused anyway is not judged. So it is in Kubernetes 1.36.3.
 func TestWhatAdmissionJudges(t *testing.T) {
 	t.Parallel()
 	facts := &storage.FactsTable{}
@@ -92,7 +92,10 @@ func TestWhatAdmissionJudges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := token.New(token.Config{Stores: served, Issuer: signs{}, Audiences: []string{"api"}, Now: func() time.Time { return time.Unix(1000, 0) }})
+	tokens, err := token.New(
+		token.Config{Stores: served, Issuer: signs{}, Audiences: []string{"api"}, Now: func() time.Time {
+			return time.Unix(1000, 0)
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,18 +127,21 @@ func TestWhatAdmissionJudges(t *testing.T) {
 		want                     []string // nil: not looked at
 	}{
 		{"POST", accounts, "application/json", `{"metadata":{"name":"sa"}}`, 201, nil},
-		{"POST", accounts + "/sa/token", "application/json", `{"spec":{"audiences":null,"expirationSeconds":null}}`, 201, []string{
-			`changes [namespace] {"audiences":null,"expirationSeconds":3600,"boundObjectRef":null}` + noStatus,
-			`judges [creationTimestamp name namespace uid] {"audiences":["api"],"expirationSeconds":3600,"boundObjectRef":null}` + noStatus}},
+		{"POST", accounts + "/sa/token", "application/json", `{"spec":{"audiences":null,"expirationSeconds":null}}`,
+			201, []string{
+				`changes [namespace] {"audiences":null,"expirationSeconds":3600,"boundObjectRef":null}` + noStatus,
+				`judges [creationTimestamp name namespace uid] {"audiences":["api"],"expirationSeconds":3600,"boundObjectRef":null}` + noStatus}},
 		{"POST", accounts + "/sa/token", "application/json", `{"spec":{"expirationSeconds":1}}`, 422, []string{
 			`changes [namespace] {"audiences":null,"expirationSeconds":1,"boundObjectRef":null}` + noStatus}},
 		{"POST", accounts + "/none/token", "application/json", `{"spec":{"audiences":["a"]}}`, 404, []string{
 			`changes [namespace] {"audiences":["a"],"expirationSeconds":3600,"boundObjectRef":null}` + noStatus}},
-		{"POST", deployments, "application/json", `{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, 201, nil},
-		{"PUT", deployments + "/d/scale", "application/json", `{"metadata":{"name":"d","labels":{"a":"b"}},"spec":{"replicas":3},"status":{"replicas":9,"selector":"other"}}`, 200, []string{
-			`changes [labels name namespace] {"replicas":3}{"replicas":9,"selector":"other"}`,
-			`judges [creationTimestamp name namespace resourceVersion uid] {"replicas":3}{"replicas":0,"selector":"a=b"}`,
-			`was [creationTimestamp name namespace resourceVersion uid] {"replicas":1}{"replicas":0,"selector":"a=b"}`}},
+		{"POST", deployments, "application/json",
+			`{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}`, 201, nil},
+		{"PUT", deployments + "/d/scale", "application/json",
+			`{"metadata":{"name":"d","labels":{"a":"b"}},"spec":{"replicas":3},"status":{"replicas":9,"selector":"other"}}`, 200, []string{
+				`changes [labels name namespace] {"replicas":3}{"replicas":9,"selector":"other"}`,
+				`judges [creationTimestamp name namespace resourceVersion uid] {"replicas":3}{"replicas":0,"selector":"a=b"}`,
+				`was [creationTimestamp name namespace resourceVersion uid] {"replicas":1}{"replicas":0,"selector":"a=b"}`}},
 		{"PATCH", deployments + "/d/scale", merge, `{"spec":{"replicas":-1}}`, 422, []string{
 			`changes [creationTimestamp name namespace resourceVersion uid] {"replicas":-1}{"replicas":0,"selector":"a=b"}`}},
 	} {

@@ -9,9 +9,10 @@ import (
 	"bonsai/pkg/apiserver/storage"
 )
 
-// keptForm is a form that is dear, as a webhook makes it: what it made of a stored item is kept with that (storage.Item.AddVariant), for
-// all gets, lists and watches, and whoever asks for several items has those that are missing made at once. So clients pay once for an
-// object, and while the webhook is out of reach they have what it made before.
+// keptForm is a form that is dear, as a webhook makes it: what it made of a stored item is kept with that
+// (storage.Item.AddVariant), for all gets, lists and watches, and whoever asks for several items has those that are
+// missing made at once. So clients pay once for an object, and while the webhook is out of reach they have what it made
+// before.
 type keptForm struct {
 	// make makes the form of all items, or of none.
 	make func(context.Context, []*storage.Item) ([]*storage.Item, error)
@@ -56,9 +57,11 @@ func (f *keptForm) page(ctx context.Context, stored []*storage.Item) ([]*storage
 // ask makes what is missing, or waits for somebody who does. Who stops waiting does not stop the others.
 func (f *keptForm) ask(ctx context.Context, missing []*storage.Item) (map[*storage.Item]*storage.Item, error) {
 	first, last := missing[0], missing[len(missing)-1]
-	flight := f.calls.DoChan(fmt.Sprintf("%d from %s %d to %s %d", len(missing), first.Key, first.Revision, last.Key, last.Revision), func() (any, error) {
-		return f.makeAndKeep(context.WithoutCancel(ctx), missing)
-	})
+	flight := f.calls.DoChan(
+		fmt.Sprintf("%d from %s %d to %s %d", len(missing), first.Key, first.Revision, last.Key, last.Revision),
+		func() (any, error) {
+			return f.makeAndKeep(context.WithoutCancel(ctx), missing)
+		})
 	select {
 	case r := <-flight:
 		if r.Err != nil {

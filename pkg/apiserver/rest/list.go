@@ -198,7 +198,8 @@ func writeJSONList(out io.Writer, f *form, items []*storage.Item, meta *metav1.L
 	if err != nil {
 		return err
 	}
-	g.add([]byte(`{"kind":"`), []byte(f.list.Kind), []byte(`","apiVersion":"`), []byte(f.list.GroupVersion().String()), []byte(`","metadata":`), encoded, []byte(`,"items":[`))
+	g.add([]byte(`{"kind":"`), []byte(f.list.Kind), []byte(`","apiVersion":"`), []byte(f.list.GroupVersion().String()),
+		[]byte(`","metadata":`), encoded, []byte(`,"items":[`))
 	for i, item := range items {
 		if i > 0 {
 			*g.buf = append(*g.buf, ',')

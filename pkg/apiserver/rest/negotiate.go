@@ -50,8 +50,9 @@ func (x *exchange) negotiate(p purpose) (accepted, error) {
 	return negotiate(x.r, p, x.res.media)
 }
 
-// negotiate chooses the first of the forms that the client accepts, in the client's order of preference. types are the media
-// types of whole objects; metadata comes in all that there are, and a refusal names all, too: so does Kubernetes'.
+// negotiate chooses the first of the forms that the client accepts, in the client's order of preference. types are the
+// media types of whole objects; metadata comes in all that there are, and a refusal names all, too: so does
+// Kubernetes'.
 func negotiate(r *http.Request, p purpose, types []string) (accepted, error) {
 	header := r.Header["Accept"]
 	if len(header) == 1 {
@@ -78,10 +79,12 @@ func negotiate(r *http.Request, p purpose, types []string) (accepted, error) {
 		known = known || a.media != ""
 		refusal = cmp.Or(refusal, why)
 	}
-	if !known && slices.Contains(types, typeProtobuf) { // custom resources do not tell an unknown type from one they do not have
+	// custom resources do not tell an unknown type from one they do not have
+	if !known && slices.Contains(types, typeProtobuf) {
 		return accepted{}, unknownMedia(p == forStream || p == forList && r.Method == http.MethodGet)
 	}
-	return accepted{}, plainError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, cmp.Or(refusal, onlyThese(allTypes()...)))
+	return accepted{}, plainError(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
+		cmp.Or(refusal, onlyThese(allTypes()...)))
 }
 
 // clause is one element of an Accept header.
@@ -146,7 +149,8 @@ func (c clause) accepted(p purpose, types []string) (a accepted, why string, ok 
 		if p == forPlain {
 			return a, "", false
 		}
-		return a, "you requested PartialObjectMetadata, but the requested object is a list", p == forObject || p == forPart || p == forStream
+		return a, "you requested PartialObjectMetadata, but the requested object is a list", p == forObject ||
+			p == forPart || p == forStream
 	case "PartialObjectMetadataList":
 		if p == forPlain {
 			return a, "", false
@@ -182,11 +186,14 @@ func unsupportedMedia(types ...string) error {
 
 // statusError is a failure of the request's path or method; Kubernetes gives these empty details.
 func statusError(code int32, reason metav1.StatusReason, message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message, Details: &metav1.StatusDetails{}}}
+	return &apierrors.StatusError{
+		ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message,
+			Details: &metav1.StatusDetails{}}}
 }
 
 func plainError(code int32, reason metav1.StatusReason, message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
+	return &apierrors.StatusError{
+		ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
 }
 
 // wantsPretty tells whether JSON is for human eyes: asked for, or asked by a browser or a command-line HTTP client.
@@ -197,5 +204,6 @@ func wantsPretty(r *http.Request) bool {
 		}
 	}
 	agent := r.Header.Get("User-Agent")
-	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
+	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") ||
+		strings.HasPrefix(agent, "Mozilla/5.0")
 }

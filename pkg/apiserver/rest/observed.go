@@ -37,7 +37,8 @@ func serveGetObserved(x *exchange) error {
 			return x.writeStored(a, http.StatusOK, i)
 		}
 	}
-	return apierrors.NewNotFound(x.res.Row.GVR().GroupVersion().WithResource(x.res.Row.Singular).GroupResource(), x.info.Name)
+	return apierrors.NewNotFound(x.res.Row.GVR().GroupVersion().WithResource(x.res.Row.Singular).GroupResource(),
+		x.info.Name)
 }
 
 // serveListObserved answers with all objects that the selectors choose, at once: there are no pages, and no revision

@@ -47,7 +47,8 @@ func listOptions(query url.Values) (*metav1.ListOptions, error) {
 	}
 	internal := &internalversion.ListOptions{
 		Watch: opts.Watch, ResourceVersion: opts.ResourceVersion, ResourceVersionMatch: opts.ResourceVersionMatch,
-		Limit: opts.Limit, Continue: opts.Continue, SendInitialEvents: opts.SendInitialEvents, AllowWatchBookmarks: opts.AllowWatchBookmarks,
+		Limit: opts.Limit, Continue: opts.Continue, SendInitialEvents: opts.SendInitialEvents,
+		AllowWatchBookmarks: opts.AllowWatchBookmarks,
 	}
 	return opts, invalidOptions("ListOptions", listvalidation.ValidateListOptions(internal, true))
 }
@@ -59,7 +60,9 @@ func revisionOf(version string) (int64, error) {
 	}
 	n, err := strconv.ParseUint(version, 10, 63)
 	if err != nil {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", field.Invalid(field.NewPath("resourceVersion"), version, err.Error())))
+		return 0, apierrors.NewBadRequest(
+			fmt.Sprintf("invalid resource version: %v",
+				field.Invalid(field.NewPath("resourceVersion"), version, err.Error())))
 	}
 	return int64(n), nil
 }

@@ -75,13 +75,16 @@ func readPatch(x *exchange, p purpose, gvk schema.GroupVersionKind, empty func()
 		return a, nil, patchError(err)
 	}
 	bare := media != string(types.JSONPatchType) && !bytes.Contains(body, []byte("managedFields"))
-	return a, &patchRequest{exchange: x, apply: apply, media: types.PatchType(media), bare: bare, opts: opts, gvk: gvk, empty: empty}, nil
+	return a, &patchRequest{exchange: x, apply: apply, media: types.PatchType(media), bare: bare, opts: opts, gvk: gvk,
+		empty: empty}, nil
 }
 
 // errPatchType is the 415 for a patch of a format that there is not.
 func errPatchType() error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
-		Message: "415: Unsupported Media Type", Details: &metav1.StatusDetails{}}}
+	return &apierrors.StatusError{
+		ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType,
+			Reason:  metav1.StatusReasonUnsupportedMediaType,
+			Message: "415: Unsupported Media Type", Details: &metav1.StatusDetails{}}}
 }
 
 // to applies the patch to an object's JSON.
@@ -99,7 +102,8 @@ func (p *patchRequest) to(current []byte) (runtime.Object, error) {
 	} else {
 		obj, warnings, err = p.on(doc)
 	}
-	if err != nil && (spliced || len(doc) < len(current)) || spliced && len(warnings) > 0 { // they show the whole object, and its fields in their order
+	// they show the whole object, and its fields in their order
+	if err != nil && (spliced || len(doc) < len(current)) || spliced && len(warnings) > 0 {
 		obj, warnings, err = p.on(current)
 	}
 	if err != nil {
@@ -129,7 +133,8 @@ func (p *patchRequest) read(patched []byte) (_ runtime.Object, _ []error, err er
 	strict, err = readJSON(patched, obj, w.prune, p.opts.FieldValidation)
 	switch {
 	case err == nil:
-		if !dynamic && obj.GetObjectKind().GroupVersionKind().Version == "" { // nothing is named, or a version that is none
+		// nothing is named, or a version that is none
+		if !dynamic && obj.GetObjectKind().GroupVersionKind().Version == "" {
 			_, err = named(patched)
 		}
 	case strategic:
@@ -155,7 +160,8 @@ func (p *patchRequest) read(patched []byte) (_ runtime.Object, _ []error, err er
 			return nil, nil, err
 		}
 	}
-	if err := w.differs(obj.GetObjectKind().GroupVersionKind(), patched); err != nil && !p.keepsKind(obj) && !strategic {
+	if err := w.differs(obj.GetObjectKind().GroupVersionKind(), patched); err != nil && !p.keepsKind(obj) &&
+		!strategic {
 		return nil, strict, invalidPatch(string(patched), err)
 	}
 	if err := w.read(obj); err != nil {
@@ -182,12 +188,14 @@ func notRestored(patched []byte, obj runtime.Object) error {
 // the same version.
 func (p *patchRequest) keepsKind(obj runtime.Object) bool {
 	named := obj.GetObjectKind().GroupVersionKind()
-	return p.res.Version.Dynamic() && p.info.Subresource == "status" && named.GroupVersion() == p.gvk.GroupVersion() && named.Kind != ""
+	return p.res.Version.Dynamic() && p.info.Subresource == "status" && named.GroupVersion() == p.gvk.GroupVersion() &&
+		named.Kind != ""
 }
 
 // invalidPatch is the 422 for a patch, or a patched object, that cannot be read as an object.
 func invalidPatch(shown string, err error) error {
-	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), shown, err.Error())})
+	return apierrors.NewInvalid(schema.GroupKind{}, "",
+		field.ErrorList{field.Invalid(field.NewPath("patch"), shown, err.Error())})
 }
 
 // patchError tells the ways in which a patch can be wrong: not a patch (400), not applicable (422), an order that
@@ -197,7 +205,8 @@ func patchError(err error) error {
 		return err
 	}
 	if errors.Is(err, patch.ErrNotApplicable) {
-		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",
+			err.Error(), 0, false)
 	}
 	if errors.Is(err, patch.ErrDirective) {
 		return plainError(http.StatusInternalServerError, "", err.Error())
@@ -230,7 +239,8 @@ func servePatch(x *exchange, subresource string) error {
 		}
 		return x.toHub(obj)
 	}
-	item, obj, err := x.res.Store.UpdateItem(ctx, x.info.Namespace, x.info.Name, subresource, change, registry.PatchToUpdate(p.opts))
+	item, obj, err := x.res.Store.UpdateItem(ctx, x.info.Namespace, x.info.Name, subresource, change,
+		registry.PatchToUpdate(p.opts))
 	if err != nil {
 		return err
 	}
@@ -263,18 +273,19 @@ func servePatchWith(x *exchange, rw registry.ReadWriter, gvk schema.GroupVersion
 	}
 	ctx := x.context()
 	opts := registry.PatchToUpdate(p.opts)
-	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, partChange(x, opts, func(current runtime.Object) (runtime.Object, error) {
-		current.GetObjectKind().SetGroupVersionKind(gvk)
-		b, err := json.Marshal(current)
-		if err != nil {
-			return nil, apierrors.NewInternalError(err)
-		}
-		obj, err := p.to(b)
-		if err != nil {
-			return nil, err
-		}
-		return obj, noteManager(x, x.res.plain[x.info.Subresource], opts.FieldManager, current, obj)
-	}), opts)
+	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name,
+		partChange(x, opts, func(current runtime.Object) (runtime.Object, error) {
+			current.GetObjectKind().SetGroupVersionKind(gvk)
+			b, err := json.Marshal(current)
+			if err != nil {
+				return nil, apierrors.NewInternalError(err)
+			}
+			obj, err := p.to(b)
+			if err != nil {
+				return nil, err
+			}
+			return obj, noteManager(x, x.res.plain[x.info.Subresource], opts.FieldManager, current, obj)
+		}), opts)
 	if err != nil {
 		return err
 	}

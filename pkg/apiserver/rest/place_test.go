@@ -7,7 +7,8 @@ import (
 	"bonsai/api/resources"
 )
 
-// What a path says twice, or says in a scope that the resource does not have, is no path of the resource (CVE-2019-11247).
+// What a path says twice, or says in a scope that the resource does not have, is no path of the resource
+// (CVE-2019-11247).
 func TestHasPlace(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -27,20 +27,30 @@ func TestNotAcceptable(t *testing.T) {
 		types        []string
 	}{
 		{"text/html", "406: Not Acceptable\n\nAvailable representations: " + known, forObject, true, allTypes()},
-		{"text/html", "406: Not Acceptable\n\nAvailable representations: " + known + streams, forList, true, allTypes()},
+		{"text/html", "406: Not Acceptable\n\nAvailable representations: " + known + streams, forList, true,
+			allTypes()},
 		{as("Foo"), "only the following media types are accepted: " + known, forObject, false, allTypes()},
-		{as("PartialObjectMetadata"), "you requested PartialObjectMetadata, but the requested object is a list", forList, false, allTypes()},
-		{as("PartialObjectMetadataList") + ",application/json", "you requested PartialObjectMetadataList, but the requested object is not a list", forObject, false, allTypes()},
-		{as("PartialObjectMetadataList"), "you requested PartialObjectMetadataList, but the requested object is not a list", forObject, false, allTypes()},
+		{as("PartialObjectMetadata"), "you requested PartialObjectMetadata, but the requested object is a list",
+			forList, false, allTypes()},
+		{as("PartialObjectMetadataList") + ",application/json",
+			"you requested PartialObjectMetadataList, but the requested object is not a list", forObject, false,
+			allTypes()},
+		{as("PartialObjectMetadataList"),
+			"you requested PartialObjectMetadataList, but the requested object is not a list", forObject, false,
+			allTypes()},
 		{"application/yaml", "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch", forStream, false, allTypes()},
-		{typeProtobuf, "only the following media types are accepted: " + known, forObject, false, widgetCodec().MediaTypes()},
-		{typeProtobuf + ";stream=watch", "only the following media types are accepted: " + known, forStream, false, widgetCodec().MediaTypes()},
-		{"application/cbor", "only the following media types are accepted: " + known, forList, false, widgetCodec().MediaTypes()},
+		{typeProtobuf, "only the following media types are accepted: " + known, forObject, false,
+			widgetCodec().MediaTypes()},
+		{typeProtobuf + ";stream=watch", "only the following media types are accepted: " + known, forStream, false,
+			widgetCodec().MediaTypes()},
+		{"application/cbor", "only the following media types are accepted: " + known, forList, false,
+			widgetCodec().MediaTypes()},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Accept", c.accept)
 		_, err := negotiate(r, c.p, c.types)
-		if s := statusOf(err); s.Message != c.want || s.Code != http.StatusNotAcceptable || (s.Details != nil) != c.details {
+		if s := statusOf(err); s.Message != c.want || s.Code != http.StatusNotAcceptable ||
+			(s.Details != nil) != c.details {
 			t.Errorf("%s for %d: %+v", c.accept, c.p, s)
 		}
 	}
@@ -63,7 +73,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a wrong type", typeJSON, `{"data":{"a":1}}`,
 			`ConfigMap in version "v1" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string`},
 	} {
-		err := decode([]byte(c.body), c.media, wantedKind(gvk), &corev1.ConfigMap{}, metav1.FieldValidationStrict, func(string) {})
+		err := decode([]byte(c.body), c.media, wantedKind(gvk), &corev1.ConfigMap{}, metav1.FieldValidationStrict,
+			func(string) {})
 		if s := statusOf(err); !apierrors.IsBadRequest(err) || s.Message != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, s.Message, c.want)
 		}
@@ -74,7 +85,10 @@ func TestYAMLDuplicatesAreWarnings(t *testing.T) {
 	t.Parallel()
 	var got []string
 	body := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, name: b}\n"
-	if err := decode([]byte(body), typeYAML, wantedKind(corev1.SchemeGroupVersion.WithKind("ConfigMap")), &corev1.ConfigMap{}, "", func(s string) { got = append(got, s) }); err != nil {
+	if err := decode([]byte(body), typeYAML, wantedKind(corev1.SchemeGroupVersion.WithKind("ConfigMap")),
+		&corev1.ConfigMap{}, "", func(s string) {
+			got = append(got, s)
+		}); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 1 || got[0] != `line 3: key "name" already set in map` {
@@ -89,11 +103,14 @@ func TestWatchOptions(t *testing.T) {
 		"":                         {},
 		"resourceVersion=7":        {Revision: 7},
 		"allowWatchBookmarks=true": {Bookmarks: true, Initial: true},
-		"allowWatchBookmarks=true&resourceVersion=0":                                               {Bookmarks: true, Initial: true},
-		"allowWatchBookmarks=true&resourceVersion=7":                                               {Bookmarks: true, Revision: 7},
-		"sendInitialEvents=true&resourceVersionMatch=NotOlderThan":                                 {Initial: true},
-		"sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true":       {Bookmarks: true},
-		"sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=7&bogus=ignored": {Initial: true, Revision: 7},
+		"allowWatchBookmarks=true&resourceVersion=0": {Bookmarks: true,
+			Initial: true},
+		"allowWatchBookmarks=true&resourceVersion=7": {Bookmarks: true,
+			Revision: 7},
+		"sendInitialEvents=true&resourceVersionMatch=NotOlderThan":                           {Initial: true},
+		"sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true": {Bookmarks: true},
+		"sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=7&bogus=ignored": {Initial: true,
+			Revision: 7},
 	} {
 		q, err := url.ParseQuery("watch=true&" + query)
 		if err != nil {
@@ -104,7 +121,8 @@ func TestWatchOptions(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := storageWatch(opts, nil)
-		if err != nil || got.Bookmarks != want.Bookmarks || got.Initial != want.Initial || got.Revision != want.Revision {
+		if err != nil || got.Bookmarks != want.Bookmarks || got.Initial != want.Initial ||
+			got.Revision != want.Revision {
 			t.Errorf("%s: %+v, %v", query, got, err)
 		}
 	}
@@ -112,7 +130,8 @@ func TestWatchOptions(t *testing.T) {
 
 func TestInfoOfOddPaths(t *testing.T) {
 	t.Parallel()
-	for path, want := range map[string]bool{"//api/v1/pods": false, "/apis//v1/pods": false, "/api/v1/pods/": true, "/apis/apps/v1/deployments": true} {
+	for path, want := range map[string]bool{"//api/v1/pods": false, "/apis//v1/pods": false, "/api/v1/pods/": true,
+		"/apis/apps/v1/deployments": true} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.URL.Path = path
 		if got := InfoOf(r); got.IsResource != want {

@@ -53,9 +53,11 @@ type evicts struct{ got *policyv1.Eviction }
 
 func (*evicts) New() runtime.Object { return &policyv1.Eviction{} }
 
-func (e *evicts) Create(_ context.Context, _, _ string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object, error) {
+func (e *evicts) Create(_ context.Context, _, _ string, obj runtime.Object, _ *metav1.CreateOptions) (runtime.Object,
+	error) {
 	e.got = obj.(*policyv1.Eviction)
-	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess}, nil
+	return &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess},
+		nil
 }
 
 // server answers requests for pods and leases over memory.
@@ -72,13 +74,16 @@ func newServer(t *testing.T) *server {
 	facts := &storage.FactsTable{}
 	backend := memory.New(facts)
 	var err error
-	if s.API, err = rest.New(rest.Config{Scheme: scheme.New(), Admission: s.plugin, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if s.API, err = rest.New(
+		rest.Config{Scheme: scheme.New(), Admission: s.plugin, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	if s.catalog, err = catalog.New(t.Context(), catalog.Config{Facts: facts}); err != nil {
 		t.Fatal(err)
 	}
-	all := slices.DeleteFunc(rows.All(), func(r resources.Row) bool { return r.Resource != "pods" && r.Resource != "leases" })
+	all := slices.DeleteFunc(rows.All(), func(r resources.Row) bool {
+		return r.Resource != "pods" && r.Resource != "leases"
+	})
 	entries := assembletest.Entries(t, backend, all)
 	for i := range entries {
 		e := &entries[i]
@@ -128,15 +133,18 @@ func writes() []struct{ name, method, url, media, body string } {
 		{"update", "PUT", podsURL + "/p", asJSON, podBody},
 		{"update, dry run", "PUT", podsURL + "/p?dryRun=All", asJSON, podBody},
 		{"patch", "PATCH", podsURL + "/p", "application/merge-patch+json", `{"metadata":{"labels":{"a":"b"}}}`},
-		{"patch, dry run", "PATCH", podsURL + "/p?dryRun=All", "application/merge-patch+json", `{"metadata":{"labels":{"a":"b"}}}`},
+		{"patch, dry run", "PATCH", podsURL + "/p?dryRun=All", "application/merge-patch+json",
+			`{"metadata":{"labels":{"a":"b"}}}`},
 		{"status", "PUT", podsURL + "/p/status", asJSON, podBody},
-		{"patch of status", "PATCH", podsURL + "/p/status", "application/merge-patch+json", `{"status":{"message":"m"}}`},
+		{"patch of status", "PATCH", podsURL + "/p/status", "application/merge-patch+json",
+			`{"status":{"message":"m"}}`},
 		{"update that creates", "PUT", leases + "l", asJSON, lease},
 		{"update that creates, dry run", "PUT", leases + "l?dryRun=All", asJSON, lease},
 	}
 }
 
-// TestReplaced: what admission puts in an object's place is what is stored and answered, with defaults for what it dropped.
+// TestReplaced: what admission puts in an object's place is what is stored and answered, with defaults for what it
+// dropped.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	for _, w := range writes() {
@@ -160,7 +168,8 @@ func TestReplaced(t *testing.T) {
 			if got.Annotations["replaced"] != "yes" {
 				t.Errorf("the object that admission left was not taken: %s", b)
 			}
-			if got.Kind == "Pod" && (got.Spec.DNSPolicy != corev1.DNSClusterFirst || got.Spec.Containers[0].TerminationMessagePath != "/dev/termination-log") {
+			if got.Kind == "Pod" && (got.Spec.DNSPolicy != corev1.DNSClusterFirst ||
+				got.Spec.Containers[0].TerminationMessagePath != "/dev/termination-log") {
 				t.Errorf("not defaulted again: %s", b)
 			}
 			if got.Kind != "Pod" || strings.Contains(w.name, "dry run") {
@@ -187,11 +196,13 @@ func TestReplacedByAnother(t *testing.T) {
 		{"namespace", func(m metav1.Object) { m.SetNamespace("other") }, map[string]string{
 			"": "the namespace of the provided object does not match the namespace sent on the request"}},
 		{"uid", func(m metav1.Object) { m.SetUID("other") }, map[string]string{
-			"": "metadata.uid: Invalid value: \"other\": field is immutable", "create": "-", "update that creates": "-"}},
+			"": "metadata.uid: Invalid value: \"other\": field is immutable", "create": "-",
+			"update that creates": "-"}},
 		{"version", func(m metav1.Object) { m.SetResourceVersion("7777") }, map[string]string{
-			"":       "the object has been modified; please apply your changes to the latest version and try again",
-			"create": "resourceVersion should not be set on objects to be created", "update that creates": "resourceVersion should not be set on objects to be created",
-			"create, dry run": "-", "update that creates, dry run": "-"}}, // which do not look at it
+			"":                    "the object has been modified; please apply your changes to the latest version and try again",
+			"create":              "resourceVersion should not be set on objects to be created",
+			"update that creates": "resourceVersion should not be set on objects to be created",
+			"create, dry run":     "-", "update that creates, dry run": "-"}}, // which do not look at it
 		{"kind", func(m metav1.Object) {
 			m.(runtime.Object).GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
 		}, map[string]string{
@@ -218,7 +229,8 @@ func TestReplacedByAnother(t *testing.T) {
 				s.plugin.change = c.change
 				code, b := s.do(t, w.method, w.url, w.media, w.body)
 				var status metav1.Status
-				if err := json.Unmarshal([]byte(b), &status); err != nil || code < 400 || !strings.Contains(status.Message, want) {
+				if err := json.Unmarshal([]byte(b), &status); err != nil || code < 400 ||
+					!strings.Contains(status.Message, want) {
 					t.Errorf("%d %s, want %q", code, b, want)
 				}
 			})
@@ -232,7 +244,8 @@ func TestReplacedRequest(t *testing.T) {
 	s := newServer(t)
 	body := `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"p"}}`
 	s.plugin.change = func(m metav1.Object) { m.SetLabels(map[string]string{"replaced": "yes"}) }
-	if code, b := s.do(t, "POST", podsURL+"/p/eviction", asJSON, body); code != http.StatusCreated || s.evict.got == nil || s.evict.got.Labels["replaced"] != "yes" {
+	if code, b := s.do(t, "POST", podsURL+"/p/eviction", asJSON, body); code != http.StatusCreated ||
+		s.evict.got == nil || s.evict.got.Labels["replaced"] != "yes" {
 		t.Errorf("%d %s, evicted %+v", code, b, s.evict.got)
 	}
 	s.plugin.change = func(m metav1.Object) { m.SetNamespace("other") }

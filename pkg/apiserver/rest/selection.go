@@ -21,17 +21,18 @@ type selection func(*storage.Item) bool
 // choice is the selection of one request.
 type choice struct {
 	filter selection
-	// err is why an object could not be converted to the version whose fields are selected by: what was selected may lack some.
+	// err is why an object could not be converted to the version whose fields are selected by: what was selected may
+	// lack some.
 	err error
-	// passes tells that an object which cannot be converted passes the filter: a watch hears of err with its event. A deletion
-	// must not take it.
+	// passes tells that an object which cannot be converted passes the filter: a watch hears of err with its event. A
+	// deletion must not take it.
 	passes bool
 	// form is what objects are chosen in, if they must be converted for that; else nil.
 	form *form
 }
 
-// choose builds the request's choice. name, if not "", is the one object that a deprecated watch path asks for. Where objects must
-// be converted to be chosen, the time of the request bounds the calls of the webhook.
+// choose builds the request's choice. name, if not "", is the one object that a deprecated watch path asks for. Where
+// objects must be converted to be chosen, the time of the request bounds the calls of the webhook.
 func (x *exchange) choose(opts *metav1.ListOptions, name string) (*choice, error) {
 	filter, err := selectionOf(x.res.Route, opts, name)
 	if err != nil || filter == nil || x.res.Version.Fields == nil || !beyondMetadata(opts.FieldSelector) {
@@ -51,7 +52,8 @@ func (x *exchange) choose(opts *metav1.ListOptions, name string) (*choice, error
 	return c, nil
 }
 
-// ready has everything that is there converted at once, if objects must be converted to be chosen. An error is kept for the choice.
+// ready has everything that is there converted at once, if objects must be converted to be chosen. An error is kept for
+// the choice.
 func (x *exchange) ready(c *choice) {
 	if c.form == nil {
 		return
@@ -76,10 +78,13 @@ const readyPage = 500
 // beyondMetadata tells whether a valid field selector names more than the metadata, which is the same in all versions.
 func beyondMetadata(selector string) bool {
 	s, err := fields.ParseSelector(selector)
-	return err == nil && slices.ContainsFunc(s.Requirements(), func(r fields.Requirement) bool { return !strings.HasPrefix(r.Field, "metadata.") })
+	return err == nil && slices.ContainsFunc(s.Requirements(), func(r fields.Requirement) bool {
+		return !strings.HasPrefix(r.Field, "metadata.")
+	})
 }
 
-// selectionOf builds the filter on the facts of items. name, if not "", is the one object that a deprecated watch path asks for.
+// selectionOf builds the filter on the facts of items. name, if not "", is the one object that a deprecated watch path
+// asks for.
 func selectionOf(rt *catalog.Route, opts *metav1.ListOptions, name string) (selection, error) {
 	var label labels.Selector
 	if opts.LabelSelector != "" {
@@ -127,7 +132,8 @@ func storedFields(rt *catalog.Route, s fields.Selector) (fields.Selector, error)
 			return stored, value, nil
 		}
 		if len(known) == 2 && !rt.Version.Dynamic() {
-			return "", "", fmt.Errorf(`%q is not a known field selector: only "metadata.name", "metadata.namespace"`, name)
+			return "", "", fmt.Errorf(`%q is not a known field selector: only "metadata.name", "metadata.namespace"`,
+				name)
 		}
 		return "", "", fmt.Errorf("field label not supported: %s", name)
 	})

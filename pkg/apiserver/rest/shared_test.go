@@ -40,9 +40,12 @@ type things struct{ encoded, converted, rows atomic.Int64 }
 
 func (c *things) row() resources.Row {
 	return resources.Row{
-		GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, Resource: "things", Singular: "thing", Namespaced: true,
+		GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, Resource: "things",
+		Singular: "thing", Namespaced: true,
 		StoragePath: "example.com/things", New: func() runtime.Object { return &counted{encoded: &c.encoded} },
-		Versions: []resources.Version{{Name: "v1"}, {Name: "v2", New: func() runtime.Object { return &corev1.ConfigMap{} },
+		Versions: []resources.Version{{Name: "v1"}, {Name: "v2", New: func() runtime.Object {
+			return &corev1.ConfigMap{}
+		},
 			ToHub: func(_ context.Context, obj runtime.Object) (runtime.Object, error) {
 				return &counted{*obj.(*corev1.ConfigMap), &c.encoded}, nil
 			},
@@ -69,13 +72,15 @@ func putThing(t *testing.T, s *served, method string, value int) {
 	if method == http.MethodPut {
 		path += "/a"
 	}
-	body := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"data":{"x":"%d"}}`, value)
+	body := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"data":{"x":"%d"}}`,
+		value)
 	if code, _, b := s.do(t, method, path, asProto, body); code >= 300 {
 		t.Fatalf("%d %s", code, b)
 	}
 }
 
-// follow opens a watch, of what happens from now on unless initial events are asked for, and returns what reads its frames.
+// follow opens a watch, of what happens from now on unless initial events are asked for, and returns what reads its
+// frames.
 func follow(t *testing.T, server *httptest.Server, path, accept string) func() frame {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -100,8 +105,8 @@ func follow(t *testing.T, server *httptest.Server, path, accept string) func() f
 	}
 }
 
-// TestWatchersShare: whatever form the watchers of a change want, it is made for all of them; what a watch begins with is made for
-// each.
+// TestWatchersShare: whatever form the watchers of a change want, it is made for all of them; what a watch begins with
+// is made for each.
 func TestWatchersShare(t *testing.T) {
 	t.Parallel()
 	const v2 = "/apis/example.com/v2/namespaces/ns/things"
@@ -180,7 +185,8 @@ func TestRowsTellTheTime(t *testing.T) {
 	}
 }
 
-// TestJSONOnlyForWhoAsks: a write by a client that speaks protobuf, or wants the metadata only, makes no JSON of the object.
+// TestJSONOnlyForWhoAsks: a write by a client that speaks protobuf, or wants the metadata only, makes no JSON of the
+// object.
 func TestJSONOnlyForWhoAsks(t *testing.T) {
 	t.Parallel()
 	counts := &things{}

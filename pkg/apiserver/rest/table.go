@@ -34,15 +34,16 @@ type tableRows struct {
 func everyTableRows() map[tableRows]*shared {
 	out := map[tableRows]*shared{}
 	for _, version := range []string{"v1", "v1beta1"} {
-		for _, include := range []metav1.IncludeObjectPolicy{metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject} {
+		for _, include := range []metav1.IncludeObjectPolicy{metav1.IncludeNone, metav1.IncludeMetadata,
+			metav1.IncludeObject} {
 			out[tableRows{include, version}] = &shared{}
 		}
 	}
 	return out
 }
 
-// table shows items to one client as `kubectl get` prints them. Its rows are JSON from the beginning: an object is decoded, made
-// a row and let go.
+// table shows items to one client as `kubectl get` prints them. Its rows are JSON from the beginning: an object is
+// decoded, made a row and let go.
 type table struct {
 	*exchange
 	tableRows
@@ -64,7 +65,8 @@ func newTable(x *exchange, a accepted) (*table, error) {
 	t := &table{exchange: x, tableRows: tableRows{cmp.Or(opts.IncludeObject, metav1.IncludeMetadata), a.version}}
 	if t.rows = x.res.tables[t.tableRows]; t.rows == nil {
 		return nil, apierrors.NewBadRequest("Unable to convert to Table as requested: " +
-			field.Invalid(field.NewPath("includeObject"), opts.IncludeObject, "must be 'Metadata', 'Object', 'None', or empty").Error())
+			field.Invalid(field.NewPath("includeObject"), opts.IncludeObject,
+				"must be 'Metadata', 'Object', 'None', or empty").Error())
 	}
 	t.columns, t.cells = x.res.Version.Columns, x.res.Version.Cells
 	if t.inVersion = t.cells != nil; !t.inVersion {
@@ -203,7 +205,8 @@ func (t *table) encode(row metav1.TableRow, obj runtime.Object) ([]byte, error) 
 // metadataOnly is an object's metadata as an object of a version of meta.k8s.io.
 func metadataOnly(obj metav1.Object, version string) *metav1.PartialObjectMetadata {
 	m := meta.AsPartialObjectMetadata(obj)
-	m.SetGroupVersionKind(schema.GroupVersionKind{Group: metav1.GroupName, Version: version, Kind: "PartialObjectMetadata"})
+	m.SetGroupVersionKind(schema.GroupVersionKind{Group: metav1.GroupName, Version: version,
+		Kind: "PartialObjectMetadata"})
 	return m
 }
 

@@ -14,11 +14,13 @@ import (
 	sigsjson "sigs.k8s.io/json"
 )
 
-// pruner drops from an object without a Go type what its schema does not know, and returns the paths of that; nil: everything is kept.
+// pruner drops from an object without a Go type what its schema does not know, and returns the paths of that; nil:
+// everything is kept.
 type pruner func(obj runtime.Object) ([]string, error)
 
-// readUnstructured decodes body into an object that has no Go type. Its metadata is read as that of every object, so that nothing
-// stands there that others would stumble over; the rest is what prune leaves of it. strict are duplicate and unknown fields.
+// readUnstructured decodes body into an object that has no Go type. Its metadata is read as that of every object, so
+// that nothing stands there that others would stumble over; the rest is what prune leaves of it. strict are duplicate
+// and unknown fields.
 func readUnstructured(body []byte, into runtime.Unstructured, prune pruner) (strict []error, err error) {
 	content := map[string]any{}
 	if strict, err = sigsjson.UnmarshalStrict(body, &content); err != nil {
@@ -75,7 +77,8 @@ func fitMetadata(content map[string]any) (unknown []error, err error) {
 	return unknown, nil
 }
 
-// checkUnstructuredKind refuses a body that does not name the request's kind and version itself: there is no Go type that would.
+// checkUnstructuredKind refuses a body that does not name the request's kind and version itself: there is no Go type
+// that would.
 func checkUnstructuredKind(u runtime.Unstructured, want schema.GroupVersionKind, body []byte) error {
 	content := u.UnstructuredContent()
 	version, _ := content["apiVersion"].(string)
@@ -88,10 +91,13 @@ func checkUnstructuredKind(u runtime.Unstructured, want schema.GroupVersionKind,
 	case err != nil:
 		return unrecognized(want, err, body)
 	case gv != want.GroupVersion():
-		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", version, want.GroupVersion()))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", version,
+				want.GroupVersion()))
 	case kind != want.Kind:
 		name, _, _ := unstructured.NestedString(content, "metadata", "name")
-		return apierrors.NewInvalid(gv.WithKind(kind).GroupKind(), name, field.ErrorList{field.Invalid(field.NewPath("kind"), kind, "must be "+want.Kind)})
+		return apierrors.NewInvalid(gv.WithKind(kind).GroupKind(), name,
+			field.ErrorList{field.Invalid(field.NewPath("kind"), kind, "must be "+want.Kind)})
 	}
 	return nil
 }

@@ -78,7 +78,8 @@ func serveUpdate(x *exchange, subresource string) error {
 
 // createOptions are those of an update that creates.
 func createOptions(opts *metav1.UpdateOptions) *metav1.CreateOptions {
-	out := &metav1.CreateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager, FieldValidation: opts.FieldValidation}
+	out := &metav1.CreateOptions{DryRun: opts.DryRun, FieldManager: opts.FieldManager,
+		FieldValidation: opts.FieldValidation}
 	out.SetGroupVersionKind(metav1.SchemeGroupVersion.WithKind("CreateOptions"))
 	return out
 }
@@ -149,9 +150,13 @@ func checkName(x *exchange, obj runtime.Object) error {
 	switch access.GetName() {
 	case x.info.Name:
 	case "":
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", x.info.Name))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided",
+				x.info.Name))
 	default:
-		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", access.GetName(), x.info.Name))
+		return apierrors.NewBadRequest(
+			fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", access.GetName(),
+				x.info.Name))
 	}
 	return nil
 }
@@ -199,10 +204,11 @@ func serveUpdateWith(x *exchange, rw registry.ReadWriter, gvk schema.GroupVersio
 		return err
 	}
 	ctx := x.context()
-	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name, partChange(x, opts, func(current runtime.Object) (runtime.Object, error) {
-		obj := obj.DeepCopyObject()
-		return obj, noteManager(x, x.res.plain[x.info.Subresource], opts.FieldManager, current, obj)
-	}), opts)
+	out, err := rw.Update(ctx, x.info.Namespace, x.info.Name,
+		partChange(x, opts, func(current runtime.Object) (runtime.Object, error) {
+			obj := obj.DeepCopyObject()
+			return obj, noteManager(x, x.res.plain[x.info.Subresource], opts.FieldManager, current, obj)
+		}), opts)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,8 @@ import (
 // wanted is the kind that a body must be of.
 type wanted struct {
 	schema.GroupVersionKind
-	// kinds are all that there are: an error tells another kind from one that is none. Nil: those that options may be mistaken for.
+	// kinds are all that there are: an error tells another kind from one that is none. Nil: those that options may be
+	// mistaken for.
 	kinds *runtime.Scheme
 	// internal is what Kubernetes calls the package of the type that it converts the body to; empty: the version.
 	internal string
@@ -65,7 +66,8 @@ func (w *wanted) read(obj runtime.Object) error {
 	return w.readable(obj)
 }
 
-// differs tells how got, the kind that body names, is another one; parts that got leaves out are taken from what is wanted.
+// differs tells how got, the kind that body names, is another one; parts that got leaves out are taken from what is
+// wanted.
 func (w *wanted) differs(got schema.GroupVersionKind, body []byte) error {
 	if got = w.complete(got); got == w.GroupVersionKind {
 		return nil

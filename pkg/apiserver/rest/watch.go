@@ -80,7 +80,8 @@ func newStream(x *exchange) (*stream, error) {
 	if opts.TimeoutSeconds != nil && *opts.TimeoutSeconds > 0 {
 		timeout = time.Duration(*opts.TimeoutSeconds) * time.Second
 	}
-	s := &stream{exchange: x, accepted: a, chosen: chosen, form: x.form(a), from: in, until: time.Now().Add(timeout), flush: http.NewResponseController(x.w).Flush}
+	s := &stream{exchange: x, accepted: a, chosen: chosen, form: x.form(a), from: in, until: time.Now().Add(timeout),
+		flush: http.NewResponseController(x.w).Flush}
 	if s.form != nil {
 		s.shared = s.form.sharedIn(a.media)
 		return s, nil
@@ -145,11 +146,13 @@ func watchedName(x *exchange) string {
 // storageWatch translates watch options for the storage.
 func storageWatch(opts *metav1.ListOptions, filter selection) (storage.WatchOptions, error) {
 	revision, err := revisionOf(opts.ResourceVersion)
-	out := storage.WatchOptions{Revision: revision, Filter: filter, Bookmarks: opts.AllowWatchBookmarks, AtHand: opts.ResourceVersion == "0"}
+	out := storage.WatchOptions{Revision: revision, Filter: filter, Bookmarks: opts.AllowWatchBookmarks,
+		AtHand: opts.ResourceVersion == "0"}
 	switch send := opts.SendInitialEvents; {
 	case send != nil:
 		out.Initial = *send
-	case revision == 0: // a watch from nowhere starts with what there is, and says to who knows bookmarks where that ends
+	// a watch from nowhere starts with what there is, and says to who knows bookmarks where that ends
+	case revision == 0:
 		out.Initial = opts.AllowWatchBookmarks
 	}
 	return out, err
@@ -157,7 +160,8 @@ func storageWatch(opts *metav1.ListOptions, filter selection) (storage.WatchOpti
 
 // newestRevision is where a watch begins that wants no initial events and names no version.
 func newestRevision(x *exchange) (int64, error) {
-	page, err := x.res.Store.ListItems(x.r.Context(), x.info.Namespace, storage.ListOptions{Match: storage.Latest, Limit: 1})
+	page, err := x.res.Store.ListItems(x.r.Context(), x.info.Namespace,
+		storage.ListOptions{Match: storage.Latest, Limit: 1})
 	if err != nil {
 		return 0, err
 	}

@@ -201,9 +201,11 @@ func statusOf(err error) *metav1.Status {
 	case errors.As(err, &known):
 		out = known.Status()
 	case errors.Is(err, context.DeadlineExceeded):
-		out = apierrors.NewTimeoutError("request did not complete within requested timeout - context deadline exceeded", 0).Status()
+		out = apierrors.NewTimeoutError("request did not complete within requested timeout - context deadline exceeded",
+			0).Status()
 	default:
-		out = metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: storage.Cause(err).Error()}
+		out = metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+			Message: storage.Cause(err).Error()}
 	}
 	out.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Status"})
 	if out.Status == "" {

@@ -23,18 +23,27 @@ import (
 
 // addonResources are the kinds that add-ons may use.
 var addonResources = map[schema.GroupKind]schema.GroupVersionResource{
-	{Kind: "ServiceAccount"}:                                         {Version: "v1", Resource: "serviceaccounts"},
-	{Kind: "ConfigMap"}:                                              {Version: "v1", Resource: "configmaps"},
-	{Kind: "PersistentVolumeClaim"}:                                  {Version: "v1", Resource: "persistentvolumeclaims"},
-	{Kind: "Service"}:                                                {Version: "v1", Resource: "services"},
-	{Group: "apps", Kind: "Deployment"}:                              {Group: "apps", Version: "v1", Resource: "deployments"},
-	{Group: "apiregistration.k8s.io", Kind: "APIService"}:            {Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
-	{Group: "networking.k8s.io", Kind: "IngressClass"}:               {Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"},
-	{Group: "storage.k8s.io", Kind: "StorageClass"}:                  {Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"},
-	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:               {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
-	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+	{Kind: "ServiceAccount"}: {Version: "v1", Resource: "serviceaccounts"},
+	{Kind: "ConfigMap"}:      {Version: "v1", Resource: "configmaps"},
+	{Kind: "PersistentVolumeClaim"}: {Version: "v1",
+		Resource: "persistentvolumeclaims"},
+	{Kind: "Service"}: {Version: "v1", Resource: "services"},
+	{Group: "apps", Kind: "Deployment"}: {Group: "apps", Version: "v1",
+		Resource: "deployments"},
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}: {Group: "apiregistration.k8s.io", Version: "v1",
+		Resource: "apiservices"},
+	{Group: "networking.k8s.io", Kind: "IngressClass"}: {Group: "networking.k8s.io", Version: "v1",
+		Resource: "ingressclasses"},
+	{Group: "storage.k8s.io", Kind: "StorageClass"}: {Group: "storage.k8s.io", Version: "v1",
+		Resource: "storageclasses"},
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}: {Group: "rbac.authorization.k8s.io",
+		Version: "v1", Resource: "roles"},
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}: {Group: "rbac.authorization.k8s.io",
+		Version: "v1", Resource: "rolebindings"},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: {Group: "rbac.authorization.k8s.io",
+		Version: "v1", Resource: "clusterroles"},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: {Group: "rbac.authorization.k8s.io",
+		Version: "v1", Resource: "clusterrolebindings"},
 }
 
 // Install creates the objects of the add-ons that are not there.
@@ -73,11 +82,13 @@ func createMissing(ctx context.Context, api dynamic.Interface, obj *unstructured
 	if _, err := r.Get(ctx, obj.GetName(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, err := r.Create(ctx, obj, metav1.CreateOptions{FieldManager: "bonsai", FieldValidation: metav1.FieldValidationStrict})
+	_, err := r.Create(ctx, obj,
+		metav1.CreateOptions{FieldManager: "bonsai", FieldValidation: metav1.FieldValidationStrict})
 	if err == nil {
 		return nil
 	}
-	if _, again := r.Get(ctx, obj.GetName(), metav1.GetOptions{}); again != nil { // else another start made it meanwhile
+	// else another start made it meanwhile
+	if _, again := r.Get(ctx, obj.GetName(), metav1.GetOptions{}); again != nil {
 		return fmt.Errorf("create %s %s: %w", obj.GetKind(), obj.GetName(), err)
 	}
 	return nil
@@ -131,8 +142,11 @@ func addonValues(c plan.Config) *strings.Replacer {
 	if c.Egress {
 		upstream = "forward . /etc/resolv.conf"
 	}
-	return strings.NewReplacer("$DNS_IP", c.Networks().DNSIP().String(), "$COREDNS_IMAGE", plan.CoreDNSImage, "$UPSTREAM", upstream,
-		"$BUSYBOX_IMAGE", plan.BusyboxImage, "$METRICS_SERVER_IMAGE", plan.MetricsServerImage, "$TRAEFIK_IMAGE", plan.TraefikImage,
-		"$REGISTRY_IMAGE", plan.RegistryImage, "$REGISTRY_IP", c.Networks().RegistryIP().String(), "$REGISTRY_ADDRESS", c.Networks().RegistryAddress(),
+	return strings.NewReplacer("$DNS_IP", c.Networks().DNSIP().String(), "$COREDNS_IMAGE", plan.CoreDNSImage,
+		"$UPSTREAM", upstream,
+		"$BUSYBOX_IMAGE", plan.BusyboxImage, "$METRICS_SERVER_IMAGE", plan.MetricsServerImage, "$TRAEFIK_IMAGE",
+		plan.TraefikImage,
+		"$REGISTRY_IMAGE", plan.RegistryImage, "$REGISTRY_IP", c.Networks().RegistryIP().String(), "$REGISTRY_ADDRESS",
+		c.Networks().RegistryAddress(),
 		"$REGISTRY_NODE_PORT", strconv.Itoa(plan.RegistryNodePort), "$REGISTRY_HOST", plan.RegistryHost)
 }

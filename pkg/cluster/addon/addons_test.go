@@ -17,9 +17,12 @@ import (
 func TestCreateMissing(t *testing.T) {
 	t.Parallel()
 	services := schema.GroupVersionResource{Version: "v1", Resource: "services"}
-	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "kube-dns", "namespace": "kube-system"}}}
+	obj := &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "v1", "kind": "Service",
+			"metadata": map[string]any{"name": "kube-dns", "namespace": "kube-system"}}}
 	for _, another := range []bool{true, false} {
-		client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{services: "ServiceList"})
+		client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+			map[schema.GroupVersionResource]string{services: "ServiceList"})
 		client.PrependReactor("create", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
 			if another {
 				if err := client.Tracker().Create(services, obj.DeepCopy(), obj.GetNamespace(), metav1.CreateOptions{}); err != nil {

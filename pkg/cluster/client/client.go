@@ -27,9 +27,12 @@ func Core(c plan.Config) (*apiclient.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := apiclient.NewScheme(apiclient.Only(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{}, &corev1.Service{}, &corev1.ServiceList{},
-		&corev1.Secret{}, &corev1.SecretList{}, &corev1.ConfigMap{}),
-		apiclient.Only(certificatesv1.SchemeGroupVersion, &certificatesv1.CertificateSigningRequest{}, &certificatesv1.CertificateSigningRequestList{}))
+	s, err := apiclient.NewScheme(
+		apiclient.Only(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{},
+			&corev1.Service{}, &corev1.ServiceList{},
+			&corev1.Secret{}, &corev1.SecretList{}, &corev1.ConfigMap{}),
+		apiclient.Only(certificatesv1.SchemeGroupVersion, &certificatesv1.CertificateSigningRequest{},
+			&certificatesv1.CertificateSigningRequestList{}))
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +45,8 @@ func ThroughRestarts(ctx context.Context, do func() error) error {
 	var last error
 	err := host.Poll(ctx, 100*time.Millisecond, func() (bool, error) {
 		last = do()
-		if utilnet.IsConnectionReset(last) || utilnet.IsConnectionRefused(last) || utilnet.IsProbableEOF(last) || apierrors.IsConflict(last) {
+		if utilnet.IsConnectionReset(last) || utilnet.IsConnectionRefused(last) || utilnet.IsProbableEOF(last) ||
+			apierrors.IsConflict(last) {
 			return false, nil
 		}
 		return true, last
@@ -65,7 +69,9 @@ func AskReady(ctx context.Context, c plan.Config) error {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}, Timeout: Timeout}
+	client := http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true},
+		Timeout: Timeout}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.LocalServer()+"/readyz", nil)
 	if err != nil {
 		return err

@@ -18,12 +18,15 @@ import (
 func TestWhyNotReady(t *testing.T) {
 	t.Parallel()
 	node := func(name string, status corev1.ConditionStatus, message string) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
-			{Type: corev1.NodeReady, Status: status, Message: message}}}}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeReady, Status: status, Message: message}}}}
 	}
 	c := plan.Config{Nodes: plan.NodesUpTo(3)}
-	nodes := map[string]*corev1.Node{"n1": node("n1", corev1.ConditionTrue, ""), "n2": node("n2", corev1.ConditionFalse, "network plugin is not ready")}
-	if got, want := whyNotReady(c, nodes), "node n2 is not Ready: network plugin is not ready; node n3 has not registered"; got != want {
+	nodes := map[string]*corev1.Node{"n1": node("n1", corev1.ConditionTrue, ""),
+		"n2": node("n2", corev1.ConditionFalse, "network plugin is not ready")}
+	if got, want := whyNotReady(c, nodes),
+		"node n2 is not Ready: network plugin is not ready; node n3 has not registered"; got != want {
 		t.Errorf("%s", got)
 	}
 	nodes["n2"], nodes["n3"] = nodes["n1"], nodes["n1"]
@@ -31,9 +34,14 @@ func TestWhyNotReady(t *testing.T) {
 		t.Errorf("all are Ready: %s", got)
 	}
 	for want, pod := range map[string]corev1.PodStatus{
-		"ErrImagePull: no such host": {ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such host"}}}}},
-		"0/1 nodes are available":    {Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available"}}},
-		"Running":                    {Phase: corev1.PodRunning},
+		"ErrImagePull: no such host": {
+			ContainerStatuses: []corev1.ContainerStatus{
+				{State: corev1.ContainerState{
+					Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "no such host"}}}}},
+		"0/1 nodes are available": {
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available"}}},
+		"Running": {Phase: corev1.PodRunning},
 	} {
 		if got := PodTrouble(&corev1.Pod{Status: pod}); got != want {
 			t.Errorf("%q, not %q", got, want)
@@ -44,7 +52,8 @@ func TestWhyNotReady(t *testing.T) {
 // TestThroughRestarts: a connection that breaks is no end, a refusal is, and so is the time.
 func TestThroughRestarts(t *testing.T) {
 	t.Parallel()
-	broken := fmt.Errorf("create Deployment coredns: %w", &url.Error{Op: "Post", URL: "https://s", Err: syscall.ECONNRESET})
+	broken := fmt.Errorf("create Deployment coredns: %w",
+		&url.Error{Op: "Post", URL: "https://s", Err: syscall.ECONNRESET})
 	calls := 0
 	if err := ThroughRestarts(t.Context(), func() error {
 		if calls++; calls < 3 {
@@ -56,11 +65,17 @@ func TestThroughRestarts(t *testing.T) {
 	}
 	refused := errors.New("forbidden")
 	calls = 0
-	if err := ThroughRestarts(t.Context(), func() error { calls++; return refused }); !errors.Is(err, refused) || calls != 1 {
+	if err := ThroughRestarts(t.Context(), func() error {
+		calls++
+		return refused
+	}); !errors.Is(err, refused) || calls != 1 {
 		t.Errorf("after %d calls: %v", calls, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := ThroughRestarts(ctx, func() error { cancel(); return broken }); !errors.Is(err, syscall.ECONNRESET) || !errors.Is(err, context.Canceled) {
+	if err := ThroughRestarts(ctx, func() error {
+		cancel()
+		return broken
+	}); !errors.Is(err, syscall.ECONNRESET) || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

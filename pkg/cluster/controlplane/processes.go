@@ -18,11 +18,13 @@ func Processes(c plan.Config, self string) (layers [3][]supervise.Process) {
 	stores, servers, clients := &layers[0], &layers[1], &layers[2]
 	l := c.Layout()
 	row := func(m plan.Member, component string, argv []string) supervise.Process {
-		argv = append(append(argv, plan.GatesFlag(component, c.FeatureGates)...), plan.UserFlags(c.ComponentFlags[component])...)
+		argv = append(append(argv, plan.GatesFlag(component, c.FeatureGates)...),
+			plan.UserFlags(c.ComponentFlags[component])...)
 		return inside(m, self, supervise.Process{Name: m.Of(component), Log: l.Log(m.Of(component)), Argv: argv})
 	}
 	if c.IsHighlyAvailable() {
-		*servers = append(*servers, supervise.Process{Name: BalancerName, Log: l.Log(BalancerName), Argv: balancerArgs(c, self)})
+		*servers = append(*servers,
+			supervise.Process{Name: BalancerName, Log: l.Log(BalancerName), Argv: balancerArgs(c, self)})
 	}
 	for _, m := range c.Members() {
 		*stores = append(*stores, row(m, "etcd", etcdArgs(c, m)))
@@ -31,7 +33,8 @@ func Processes(c plan.Config, self string) (layers [3][]supervise.Process) {
 			server.Env = append(server.Env, "BONSAI_LOCAL_NETWORKS="+strings.Join(networks, ":"))
 		}
 		*servers = append(*servers, server)
-		*clients = append(*clients, row(m, "kube-controller-manager", controllerManagerArgs(c, m)), row(m, "kube-scheduler", schedulerArgs(c, m)))
+		*clients = append(*clients, row(m, "kube-controller-manager", controllerManagerArgs(c, m)),
+			row(m, "kube-scheduler", schedulerArgs(c, m)))
 	}
 	return layers
 }
@@ -40,7 +43,9 @@ func Processes(c plan.Config, self string) (layers [3][]supervise.Process) {
 const BalancerName = "balancer"
 
 func balancerArgs(c plan.Config, self string) []string {
-	args := []string{self, "balance", "--listen=" + netip.AddrPortFrom(c.Networks().HostIP(), uint16(c.Ports.API)).String(), "--certificate-authority=" + c.Layout().PKI("ca.crt")}
+	args := []string{self, "balance",
+		"--listen=" + netip.AddrPortFrom(c.Networks().HostIP(), uint16(c.Ports.API)).String(),
+		"--certificate-authority=" + c.Layout().PKI("ca.crt")}
 	for _, m := range c.Members() {
 		args = append(args, "--backend="+netip.AddrPortFrom(m.Address(), uint16(c.Ports.API)).String())
 	}
@@ -57,7 +62,8 @@ func controllerManagerArgs(c plan.Config, m plan.Member) []string {
 	l := c.Layout()
 	kubeconfig := l.Kubeconfig(m.Of("controller-manager"))
 	args := []string{c.Bin("kube-controller-manager"),
-		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=" + m.Local, "--secure-port=" + strconv.Itoa(c.Ports.ControllerManager),
 		election(c),
 		"--root-ca-file=" + l.PKI("ca.crt"),
@@ -82,7 +88,8 @@ func controllerManagerArgs(c plan.Config, m plan.Member) []string {
 func schedulerArgs(c plan.Config, m plan.Member) []string {
 	kubeconfig := c.Layout().Kubeconfig(m.Of("scheduler"))
 	return []string{c.Bin("kube-scheduler"),
-		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
+		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=" + m.Local, "--secure-port=" + strconv.Itoa(c.Ports.Scheduler),
 		election(c),
 		plan.StepsFlag,
@@ -93,7 +100,9 @@ func schedulerArgs(c plan.Config, m plan.Member) []string {
 // from elsewhere; the other members' etcds do.
 func etcdArgs(c plan.Config, m plan.Member) []string {
 	l := c.Layout()
-	nameOf, peerOf := func(plan.Member) string { return "bonsai" }, func(m plan.Member) string { return "https://" + m.Local + ":" + strconv.Itoa(c.Ports.EtcdPeer) }
+	nameOf, peerOf := func(plan.Member) string {
+		return "bonsai"
+	}, func(m plan.Member) string { return "https://" + m.Local + ":" + strconv.Itoa(c.Ports.EtcdPeer) }
 	// One member is its own majority: it need not wait a second for others to speak. Five ticks are the least that
 	// etcd allows.
 	// Each tick of an idle etcd costs CPU, though it beats for nobody; but a start waits for one to five.
@@ -112,9 +121,12 @@ func etcdArgs(c plan.Config, m plan.Member) []string {
 	return append([]string{c.Bin("etcd"),
 		"--name=" + nameOf(m), "--data-dir=" + l.Etcd(m), "--log-level=warn",
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
-		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=" + strings.Join(all, ","),
-		"--client-cert-auth", "--trusted-ca-file=" + l.PKI("etcd-ca.crt"), "--cert-file=" + l.PKI(m.Of("etcd")+".crt"), "--key-file=" + l.PKI(m.Of("etcd")+".key"),
-		"--peer-client-cert-auth", "--peer-trusted-ca-file=" + l.PKI("etcd-ca.crt"), "--peer-cert-file=" + l.PKI(m.Of("etcd")+".crt"), "--peer-key-file=" + l.PKI(m.Of("etcd")+".key"),
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=" + strings.Join(all, ","),
+		"--client-cert-auth", "--trusted-ca-file=" + l.PKI("etcd-ca.crt"), "--cert-file=" + l.PKI(m.Of("etcd")+".crt"),
+		"--key-file=" + l.PKI(m.Of("etcd")+".key"),
+		"--peer-client-cert-auth", "--peer-trusted-ca-file=" + l.PKI("etcd-ca.crt"),
+		"--peer-cert-file=" + l.PKI(m.Of("etcd")+".crt"), "--peer-key-file=" + l.PKI(m.Of("etcd")+".key"),
 	}, timing...)
 }
 
@@ -130,17 +142,22 @@ func apiserverArgs(c plan.Config, m plan.Member) []string {
 	return slices.Concat([]string{c.Bin("kube-apiserver"),
 		fmt.Sprintf("--etcd-servers=https://%s:%d", m.Local, c.Ports.EtcdClient),
 		"--etcd-cafile=" + l.PKI("etcd-ca.crt"),
-		"--bind-address=" + m.Address().String(), "--advertise-address=" + m.Address().String(), "--secure-port=" + strconv.Itoa(c.Ports.API),
+		"--bind-address=" + m.Address().String(), "--advertise-address=" + m.Address().String(),
+		"--secure-port=" + strconv.Itoa(c.Ports.API),
 		"--client-ca-file=" + l.PKI("ca.crt"),
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
 		"--service-cluster-ip-range=" + plan.CommaList(c.Networks().Services()),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + l.PKI("sa.pub"), "--service-account-signing-key-file=" + l.PKI("sa.key"),
 		"--kubelet-certificate-authority=" + l.PKI("ca.crt"), "--kubelet-preferred-address-types=InternalIP",
-		"--requestheader-client-ca-file=" + l.PKI("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
-		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--requestheader-client-ca-file=" + l.PKI("front-proxy-ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--enable-aggregator-routing=true", "--allow-privileged=true", plan.StepsFlag,
 	},
-		joining, pair("apiserver", "--tls-cert-file", "--tls-private-key-file"), pair("apiserver-etcd-client", "--etcd-certfile", "--etcd-keyfile"),
-		pair("apiserver-kubelet-client", "--kubelet-client-certificate", "--kubelet-client-key"), pair("front-proxy-client", "--proxy-client-cert-file", "--proxy-client-key-file"))
+		joining, pair("apiserver", "--tls-cert-file", "--tls-private-key-file"),
+		pair("apiserver-etcd-client", "--etcd-certfile", "--etcd-keyfile"),
+		pair("apiserver-kubelet-client", "--kubelet-client-certificate", "--kubelet-client-key"),
+		pair("front-proxy-client", "--proxy-client-cert-file", "--proxy-client-key-file"))
 }

@@ -98,13 +98,15 @@ func Of(c plan.Config) ([]API, error) {
 		if err != nil {
 			return nil, err
 		}
-		t := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}}
+		t := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair},
+			MinVersion: tls.VersionTLS12}}
 		if m.Number != 0 {
 			t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 				return dialIn(ctx, m.Namespace(), network, addr)
 			}
 		}
-		all = append(all, API{name: m.Of("etcd"), url: fmt.Sprintf("https://%s:%d", m.Local, c.Ports.EtcdClient), client: &http.Client{Transport: t}})
+		all = append(all, API{name: m.Of("etcd"), url: fmt.Sprintf("https://%s:%d", m.Local, c.Ports.EtcdClient),
+			client: &http.Client{Transport: t}})
 	}
 	return all, nil
 }
@@ -146,7 +148,8 @@ func Defragment(ctx context.Context, etcds []API, out io.Writer) error {
 		}
 		if i == 0 {
 			compact := map[string]any{"revision": before.Header.Revision, "physical": true}
-			if err := e.call(ctx, "/v3/kv/compaction", compact, nil); err != nil && !strings.Contains(err.Error(), "has been compacted") {
+			if err := e.call(ctx, "/v3/kv/compaction", compact, nil); err != nil &&
+				!strings.Contains(err.Error(), "has been compacted") {
 				return err
 			}
 		}
@@ -180,7 +183,8 @@ func disarm(ctx context.Context, etcds []API, out io.Writer) error {
 			fmt.Fprintf(out, "The alarm %s stays: it is not about space.\n", a.Alarm)
 			continue
 		}
-		if err := first.call(ctx, path, map[string]string{"action": "DEACTIVATE", "memberID": a.MemberID, "alarm": a.Alarm}, nil); err != nil {
+		if err := first.call(ctx, path,
+			map[string]string{"action": "DEACTIVATE", "memberID": a.MemberID, "alarm": a.Alarm}, nil); err != nil {
 			return err
 		}
 		fmt.Fprintln(out, "It takes writes again. If it is full soon, delete objects, or give it more room (componentFlags: {etcd: {quota-backend-bytes: …}}).")
@@ -201,7 +205,8 @@ func Full(ctx context.Context, c plan.Config) (full []error) {
 	defer cancel()
 	for _, e := range etcds {
 		if s, err := e.status(ctx); err == nil && s.isFull() {
-			full = append(full, fmt.Errorf("%s is full (NOSPACE, %d MiB) and takes no writes: run bonsai defragment", e.name, s.DBSize>>20))
+			full = append(full, fmt.Errorf("%s is full (NOSPACE, %d MiB) and takes no writes: run bonsai defragment",
+				e.name, s.DBSize>>20))
 		}
 	}
 	return full

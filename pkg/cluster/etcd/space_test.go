@@ -32,8 +32,10 @@ func TestDefragment(t *testing.T) {
 		return "http://" + l.Addr().String()
 	}
 	client, peer := free(), free()
-	etcd := exec.CommandContext(t.Context(), binary, "--name=e", "--data-dir="+t.TempDir(), "--quota-backend-bytes=2097152", "--unsafe-no-fsync", "--log-level=error",
-		"--listen-client-urls="+client, "--advertise-client-urls="+client, "--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=e="+peer)
+	etcd := exec.CommandContext(t.Context(), binary, "--name=e", "--data-dir="+t.TempDir(),
+		"--quota-backend-bytes=2097152", "--unsafe-no-fsync", "--log-level=error",
+		"--listen-client-urls="+client, "--advertise-client-urls="+client, "--listen-peer-urls="+peer,
+		"--initial-advertise-peer-urls="+peer, "--initial-cluster=e="+peer)
 	if err := etcd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,8 @@ func TestDefragment(t *testing.T) {
 	}
 	value := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("x"), 100<<10))
 	put := func() error {
-		return e.call(t.Context(), "/v3/kv/put", map[string]string{"key": base64.StdEncoding.EncodeToString([]byte("a")), "value": value}, nil)
+		return e.call(t.Context(), "/v3/kv/put",
+			map[string]string{"key": base64.StdEncoding.EncodeToString([]byte("a")), "value": value}, nil)
 	}
 	var err error
 	for range 100 {
@@ -68,7 +71,8 @@ func TestDefragment(t *testing.T) {
 	if s, err := e.status(t.Context()); err != nil || s.isFull() || s.DBSize > 1<<20 {
 		t.Errorf("afterwards: %+v, %v", s, err)
 	}
-	if !strings.Contains(out.String(), "MiB before, 0 MiB now") || !strings.Contains(out.String(), "takes writes again") {
+	if !strings.Contains(out.String(), "MiB before, 0 MiB now") ||
+		!strings.Contains(out.String(), "takes writes again") {
 		t.Errorf("the user hears %q", fmt.Sprint(&out))
 	}
 	if err := put(); err != nil {

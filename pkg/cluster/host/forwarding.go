@@ -37,8 +37,9 @@ func IPv4Forwarding() (Forwarding, error) {
 	if err != nil {
 		return Forwarding{}, fmt.Errorf("find the network namespace: %w", err)
 	}
-	return Forwarding{setting: "/proc/sys/net/ipv4/ip_forward", record: "/run/bonsai-forwarding-" + strings.Trim(namespace, "net:[]"),
-		lock: "/run/bonsai-forwarding.lock"}, nil
+	return Forwarding{setting: "/proc/sys/net/ipv4/ip_forward",
+		record: "/run/bonsai-forwarding-" + strings.Trim(namespace, "net:[]"),
+		lock:   "/run/bonsai-forwarding.lock"}, nil
 }
 
 // Begin switches the setting on for the cluster with the mark. rules are those of the host's chain FORWARD. The

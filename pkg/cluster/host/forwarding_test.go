@@ -30,7 +30,8 @@ func TestForwarding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			f := Forwarding{setting: filepath.Join(dir, "ip_forward"), record: filepath.Join(dir, "record"), lock: filepath.Join(dir, "lock")}
+			f := Forwarding{setting: filepath.Join(dir, "ip_forward"), record: filepath.Join(dir, "record"),
+				lock: filepath.Join(dir, "lock")}
 			if err := os.WriteFile(f.setting, []byte(c.before+"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -37,12 +37,14 @@ func TestForwardIsOpenedWhereTheHostDrops(t *testing.T) {
 	if got := ForwardChain(ctx); strings.Contains(got, all) {
 		t.Errorf("others may begin: %s", got)
 	}
-	for _, want := range []string{"-A FORWARD -i bonsai-1 ! -o bonsai-1 -j ACCEPT", "-A FORWARD -o bonsai-1 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"} {
+	for _, want := range []string{"-A FORWARD -i bonsai-1 ! -o bonsai-1 -j ACCEPT",
+		"-A FORWARD -o bonsai-1 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT"} {
 		if got := ForwardChain(ctx); !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if err := errors.Join(CloseForward(ctx, link), OpenForward(ctx, link, true)); err != nil || !strings.Contains(ForwardChain(ctx), all) {
+	if err := errors.Join(CloseForward(ctx, link), OpenForward(ctx, link, true)); err != nil ||
+		!strings.Contains(ForwardChain(ctx), all) {
 		t.Errorf("others may not begin: %v\n%s", err, ForwardChain(ctx))
 	}
 	for range 2 { // taking away twice is fine

@@ -16,9 +16,11 @@ func TestPatience(t *testing.T) {
 		milestones []string // one a minute
 		want       time.Duration
 	}{
-		"nothing happens":       {nil, 5 * time.Minute},
-		"a slow machine":        {[]string{"etcd runs", "node n1", "node n1 is Ready", "pod coredns Ready"}, 9 * time.Minute},
-		"a component that ends": {[]string{"n1-kubelet runs", "n1-kubelet runs", "n1-kubelet runs", "n1-kubelet runs"}, 6 * time.Minute},
+		"nothing happens": {nil, 5 * time.Minute},
+		"a slow machine": {[]string{"etcd runs", "node n1", "node n1 is Ready", "pod coredns Ready"},
+			9 * time.Minute},
+		"a component that ends": {[]string{"n1-kubelet runs", "n1-kubelet runs", "n1-kubelet runs", "n1-kubelet runs"},
+			6 * time.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()

@@ -23,9 +23,11 @@ func EnoughSpace(fs *unix.Statfs_t, need uint64) error {
 	case free < need:
 		return fmt.Errorf("%w: %d MiB are free, %d MiB are needed", unix.ENOSPC, free>>20, need>>20)
 	case fs.Bavail*100 < fs.Blocks*LeastSpace:
-		return fmt.Errorf("%w: less than %d%% of the file system is free, so that nodes would take no pods", unix.ENOSPC, LeastSpace)
+		return fmt.Errorf("%w: less than %d%% of the file system is free, so that nodes would take no pods",
+			unix.ENOSPC, LeastSpace)
 	case fs.Ffree*100 < fs.Files*LeastInodes:
-		return fmt.Errorf("%w: less than %d%% of the file system's inodes are free, so that nodes would take no pods", unix.ENOSPC, LeastInodes)
+		return fmt.Errorf("%w: less than %d%% of the file system's inodes are free, so that nodes would take no pods",
+			unix.ENOSPC, LeastInodes)
 	}
 	return nil
 }

@@ -66,7 +66,8 @@ func readArchive(r io.Reader) (archive, error) {
 	case files.content["index.json"] != nil:
 		return files.oci()
 	}
-	return archive{}, errors.New("is a tar archive, but no image: it has neither manifest.json (docker save) nor index.json (OCI); docker export, for example, saves a container's files alone")
+	return archive{}, errors.New(
+		"is a tar archive, but no image: it has neither manifest.json (docker save) nor index.json (OCI); docker export, for example, saves a container's files alone")
 }
 
 // archiveFiles are the names of all files in an archive, and the content of the small ones.

@@ -21,7 +21,8 @@ type localStore struct {
 func localStores(image reference.Named) []localStore {
 	stores := []localStore{{"Docker", []string{"docker", "save", reference.FamiliarString(image)}}}
 	for _, namespace := range []string{"default", "k8s.io"} {
-		stores = append(stores, localStore{"containerd's namespace " + namespace, []string{"ctr", "--namespace", namespace, "images", "export", "-", image.String()}})
+		stores = append(stores, localStore{"containerd's namespace " + namespace,
+			[]string{"ctr", "--namespace", namespace, "images", "export", "-", image.String()}})
 	}
 	return stores
 }

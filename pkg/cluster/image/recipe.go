@@ -113,7 +113,8 @@ func (r Recipe) layer() ([]byte, error) {
 		}
 	}
 	for _, path := range sorted(r.Links) {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: path, Linkname: r.Links[path], Mode: 0o777}); err != nil {
+		if err := w.WriteHeader(
+			&tar.Header{Typeflag: tar.TypeSymlink, Name: path, Linkname: r.Links[path], Mode: 0o777}); err != nil {
 			return nil, err
 		}
 	}

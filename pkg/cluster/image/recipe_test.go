@@ -20,8 +20,10 @@ func TestWriteImage(t *testing.T) {
 	if err := os.WriteFile(program, []byte("#!"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	recipe := Recipe{Ref: "localhost/try:1", Files: map[string]string{"usr/bin/program": program}, Links: map[string]string{"bin/p": "../usr/bin/program"},
-		Text: map[string]string{"etc/passwd": "root"}, Dirs: []string{"tmp"}, Entrypoint: []string{"/usr/bin/program"}, User: "7"}
+	recipe := Recipe{Ref: "localhost/try:1", Files: map[string]string{"usr/bin/program": program},
+		Links: map[string]string{"bin/p": "../usr/bin/program"},
+		Text:  map[string]string{"etc/passwd": "root"}, Dirs: []string{"tmp"}, Entrypoint: []string{"/usr/bin/program"},
+		User: "7"}
 	for _, out := range []string{"a.tar", "b.tar"} {
 		if err := WriteRecipe(filepath.Join(dir, out), recipe); err != nil {
 			t.Fatal(err)
@@ -40,7 +42,8 @@ func TestWriteImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	config, err := image.ConfigFile()
-	if err != nil || config.Config.User != "7" || config.OS != "linux" || config.Config.Entrypoint[0] != "/usr/bin/program" {
+	if err != nil || config.Config.User != "7" || config.OS != "linux" ||
+		config.Config.Entrypoint[0] != "/usr/bin/program" {
 		t.Errorf("config %+v, %v", config, err)
 	}
 	layers, err := image.Layers()
@@ -61,7 +64,8 @@ func TestWriteImage(t *testing.T) {
 		}
 		modes[h.Name] = h.Mode
 	}
-	for path, mode := range map[string]int64{"tmp/": 0o1777, "usr/bin/": 0o755, "usr/bin/program": 0o755, "etc/passwd": 0o644, "bin/p": 0o777} {
+	for path, mode := range map[string]int64{"tmp/": 0o1777, "usr/bin/": 0o755, "usr/bin/program": 0o755,
+		"etc/passwd": 0o644, "bin/p": 0o777} {
 		if modes[path] != mode {
 			t.Errorf("%s has mode %o, not %o", path, modes[path], mode)
 		}

@@ -42,7 +42,8 @@ func (s Stores) Load(ctx context.Context, sources []string, stdin io.Reader, out
 		if source == "-" {
 			name = "standard input"
 			names, err = s.LoadArchive(ctx, source, stdin)
-		} else if _, missing := os.Stat(source); missing == nil || strings.HasPrefix(source, "/") || strings.HasPrefix(source, ".") {
+		} else if _, missing := os.Stat(source); missing == nil || strings.HasPrefix(source, "/") ||
+			strings.HasPrefix(source, ".") {
 			names, err = s.LoadArchive(ctx, source, nil)
 		} else {
 			names, err = s.loadLocal(ctx, source)
@@ -132,7 +133,9 @@ func (s Stores) run(ctx context.Context, node string, stdin io.Reader, args ...s
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(pid), "-m", "--", s.CTR, "--address", s.Socket, "--namespace", "k8s.io"}, args...)...)
+	cmd := exec.CommandContext(ctx, "nsenter",
+		append([]string{"-t", strconv.Itoa(pid), "-m", "--", s.CTR, "--address", s.Socket, "--namespace", "k8s.io"},
+			args...)...)
 	var out, problem bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &problem
 	if err := cmd.Run(); err != nil {
@@ -204,9 +207,12 @@ func (s Stores) Print(ctx context.Context, out io.Writer) error {
 	}
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(w, "IMAGE\tDIGEST\tSIZE\tNODES")
-	for _, i := range slices.SortedFunc(maps.Keys(nodes), func(a, b nodeImage) int { return strings.Compare(a.name+a.digest, b.name+b.digest) }) {
+	for _, i := range slices.SortedFunc(maps.Keys(nodes), func(a, b nodeImage) int {
+		return strings.Compare(a.name+a.digest, b.name+b.digest)
+	}) {
 		const short = len("sha256:") + 12
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", i.name, i.digest[:min(len(i.digest), short)], i.size, strings.Join(nodes[i], ","))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", i.name, i.digest[:min(len(i.digest), short)], i.size,
+			strings.Join(nodes[i], ","))
 	}
 	return w.Flush()
 }

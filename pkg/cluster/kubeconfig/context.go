@@ -32,13 +32,16 @@ func Export(ctx context.Context, c plan.Config, out io.Writer) error {
 		return err
 	}
 	own := c.Context()
-	admin.Contexts[own].Extensions = map[string]runtime.Object{ownerExtension: &runtime.Unknown{Raw: owner, ContentType: runtime.ContentTypeJSON}}
+	admin.Contexts[own].Extensions = map[string]runtime.Object{
+		ownerExtension: &runtime.Unknown{Raw: owner, ContentType: runtime.ContentTypeJSON}}
 	file := userFileNow()
 	path, was := file.path, fs.FileMode(0)
 	if err := file.caller.as(func() error { was = modeOf(path); return nil }); err != nil {
 		return err
 	}
-	err = file.change(ctx, func(was fs.FileMode) fs.FileMode { return kubeconfigMode(c, was) }, func(k *clientcmdapi.Config) {
+	err = file.change(ctx, func(was fs.FileMode) fs.FileMode {
+		return kubeconfigMode(c, was)
+	}, func(k *clientcmdapi.Config) {
 		k.Clusters[own] = admin.Clusters[own]
 		k.AuthInfos[own] = admin.AuthInfos[own]
 		k.Contexts[own] = admin.Contexts[own]

@@ -55,7 +55,8 @@ func TestContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if both.CurrentContext != "bonsai" || both.Clusters["bonsai"].Server != "https://127.0.0.1:6443" || both.AuthInfos["work"].Token != "t" {
+	if both.CurrentContext != "bonsai" || both.Clusters["bonsai"].Server != "https://127.0.0.1:6443" ||
+		both.AuthInfos["work"].Token != "t" {
 		t.Errorf("after up: %+v", both)
 	}
 	if err := Remove(t.Context(), c); err != nil {
@@ -188,7 +189,8 @@ func TestContextsAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lockKubeconfig(t.Context(), path, 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), path+".lock") {
+	if _, err := lockKubeconfig(t.Context(), path, 50*time.Millisecond); err == nil ||
+		!strings.Contains(err.Error(), path+".lock") {
 		t.Errorf("a lock that somebody has: %v", err)
 	}
 	if err := unlock(); err != nil {
@@ -224,8 +226,10 @@ func TestKubeconfigMode(t *testing.T) {
 		was, asked, want fs.FileMode
 		warns            bool
 	}{
-		"new": {0, 0, 0o600, false}, "new, asked for": {0, 0o640, 0o640, false}, "open": {0o644, 0, 0o600, true}, "open, asked for": {0o644, 0o644, 0o644, false},
-		"to the group": {0o640, 0, 0o600, true}, "closed": {0o600, 0, 0o600, false}, "read only": {0o400, 0, 0o400, false},
+		"new": {0, 0, 0o600, false}, "new, asked for": {0, 0o640, 0o640, false}, "open": {0o644, 0, 0o600, true},
+		"open, asked for": {0o644, 0o644, 0o644, false},
+		"to the group":    {0o640, 0, 0o600, true}, "closed": {0o600, 0, 0o600, false},
+		"read only": {0o400, 0, 0o400, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "config")
@@ -263,7 +267,8 @@ func TestKubeconfigMode(t *testing.T) {
 			if err := Export(t.Context(), cfg, &out); err != nil || modeOf(path) != c.want && modeOf(path) != 0o600 {
 				t.Errorf("opened afterwards: %#o, %v", modeOf(path), err)
 			}
-			if err := errors.Join(os.Chmod(path, 0o644), Remove(t.Context(), cfg)); err != nil || modeOf(path) != 0o644 {
+			if err := errors.Join(os.Chmod(path, 0o644), Remove(t.Context(), cfg)); err != nil ||
+				modeOf(path) != 0o644 {
 				t.Errorf("after the cluster is gone: %#o, %v", modeOf(path), err)
 			}
 		})
@@ -297,7 +302,9 @@ func TestEmptiedLink(t *testing.T) {
 	}
 	plain := userFile{path: filepath.Join(dir, "plain")}
 	for _, change := range []func(*clientcmdapi.Config){add, remove} {
-		if err := plain.change(t.Context(), func(was fs.FileMode) fs.FileMode { return kubeconfigMode(plan.Config{}, was) }, change); err != nil {
+		if err := plain.change(t.Context(), func(was fs.FileMode) fs.FileMode {
+			return kubeconfigMode(plan.Config{}, was)
+		}, change); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -54,7 +54,8 @@ func chooseUserFile(euid int, getenv func(string) string, lookup func(uid string
 
 // callerOf returns who called sudo, and the caller's home; nil for root, without sudo, and for a user whom this
 // machine does not know.
-func callerOf(euid int, getenv func(string) string, lookup func(uid string) (*user.User, error)) (caller *sudoCaller, home string) {
+func callerOf(euid int, getenv func(string) string, lookup func(uid string) (*user.User, error)) (caller *sudoCaller,
+	home string) {
 	uid := getenv("SUDO_UID")
 	if euid != 0 || uid == "" || uid == "0" {
 		return nil, ""
@@ -138,7 +139,8 @@ func threadGroups() ([]uint32, error) {
 
 // setThreadGroups sets the supplementary groups of this thread. Those of Go's libraries set them for all threads.
 func setThreadGroups(groups []uint32) error {
-	if _, _, err := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(unsafe.SliceData(groups))), 0); err != 0 {
+	if _, _, err := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(groups)),
+		uintptr(unsafe.Pointer(unsafe.SliceData(groups))), 0); err != 0 {
 		return os.NewSyscallError("setgroups", err)
 	}
 	return nil

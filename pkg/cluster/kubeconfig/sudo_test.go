@@ -34,7 +34,9 @@ func TestChooseUserFile(t *testing.T) {
 		"unknown":               {0, map[string]string{"SUDO_UID": "7"}, own},
 		"a directory of root's": {0, map[string]string{"SUDO_UID": "1000", "KUBECONFIG": "/x/config"}, own},
 	} {
-		got := chooseUserFile(tc.euid, func(key string) string { return tc.env[key] }, func(uid string) (*user.User, error) {
+		got := chooseUserFile(tc.euid, func(key string) string {
+			return tc.env[key]
+		}, func(uid string) (*user.User, error) {
 			if uid != "1000" {
 				return nil, errors.New("unknown")
 			}
@@ -59,9 +61,12 @@ func TestChooseOwnVariable(t *testing.T) {
 	lookup := func(string) (*user.User, error) {
 		return &user.User{Uid: "65534", Gid: "65534", Username: "nobody", HomeDir: "/nonexistent"}, nil
 	}
-	for path, want := range map[string]bool{dir + "/config": true, dir + "/new/config": true, t.TempDir() + "/config": false, "/config": false} {
+	for path, want := range map[string]bool{dir + "/config": true, dir + "/new/config": true,
+		t.TempDir() + "/config": false, "/config": false} {
 		t.Setenv("KUBECONFIG", path)
-		got := chooseUserFile(0, func(key string) string { return map[string]string{"SUDO_UID": "65534", "KUBECONFIG": path}[key] }, lookup)
+		got := chooseUserFile(0, func(key string) string {
+			return map[string]string{"SUDO_UID": "65534", "KUBECONFIG": path}[key]
+		}, lookup)
 		if got.path != path || (got.caller != nil) != want {
 			t.Errorf("%s: %+v", path, got)
 		}
@@ -81,7 +86,9 @@ func TestCallersFile(t *testing.T) {
 	}
 	file := userFile{filepath.Join(home, ".kube", "config"), caller}
 	add := func(k *clientcmdapi.Config) { k.Contexts["x"] = &clientcmdapi.Context{Cluster: "x"} }
-	if err := file.change(t.Context(), func(was fs.FileMode) fs.FileMode { return kubeconfigMode(plan.Config{}, was) }, add); err != nil {
+	if err := file.change(t.Context(), func(was fs.FileMode) fs.FileMode {
+		return kubeconfigMode(plan.Config{}, was)
+	}, add); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{file.path, filepath.Dir(file.path)} {
@@ -103,10 +110,13 @@ func TestCallersFile(t *testing.T) {
 	if err := errors.Join(os.WriteFile(secret, nil, 0o644), os.Remove(file.path), os.Symlink(secret, file.path)); err != nil {
 		t.Fatal(err)
 	}
-	if err := file.change(t.Context(), func(was fs.FileMode) fs.FileMode { return kubeconfigMode(plan.Config{}, was) }, add); err == nil {
+	if err := file.change(t.Context(), func(was fs.FileMode) fs.FileMode {
+		return kubeconfigMode(plan.Config{}, was)
+	}, add); err == nil {
 		t.Error("root wrote where the caller may not")
 	}
-	if err := file.check(t.Context()); err == nil || !strings.Contains(err.Error(), "Run: sudo chown -R nobody: "+filepath.Dir(file.path)) {
+	if err := file.check(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "Run: sudo chown -R nobody: "+filepath.Dir(file.path)) {
 		t.Errorf("a file of root's: %v", err)
 	}
 	if data, err := os.ReadFile(secret); err != nil || !bytes.Equal(data, nil) {
@@ -117,10 +127,13 @@ func TestCallersFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	shared, kube := t.TempDir(), filepath.Dir(file.path)
-	if err := errors.Join(os.Chmod(filepath.Dir(shared), 0o755), os.Chmod(shared, 0o775), os.RemoveAll(kube), os.Symlink(shared, kube)); err != nil {
+	if err := errors.Join(os.Chmod(filepath.Dir(shared), 0o755), os.Chmod(shared, 0o775), os.RemoveAll(kube),
+		os.Symlink(shared, kube)); err != nil {
 		t.Fatal(err)
 	}
-	if err := file.change(t.Context(), func(was fs.FileMode) fs.FileMode { return kubeconfigMode(plan.Config{}, was) }, add); err == nil {
+	if err := file.change(t.Context(), func(was fs.FileMode) fs.FileMode {
+		return kubeconfigMode(plan.Config{}, was)
+	}, add); err == nil {
 		t.Error("root wrote where its group may and the caller may not")
 	}
 	if made, err := os.ReadDir(shared); err != nil || len(made) > 0 {

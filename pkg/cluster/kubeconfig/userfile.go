@@ -60,7 +60,8 @@ func asItWas(was fs.FileMode) fs.FileMode { return was }
 // change applies change to the file under client-go's lock, with its user's rights, and writes it only if that or
 // its mode changes. A file
 // that would be left with nothing in it is removed.
-func (f userFile) change(ctx context.Context, mode func(was fs.FileMode) fs.FileMode, change func(*clientcmdapi.Config)) error {
+func (f userFile) change(ctx context.Context, mode func(was fs.FileMode) fs.FileMode,
+	change func(*clientcmdapi.Config)) error {
 	unreadable := (*UnreadableError)(nil)
 	err := f.caller.as(func() error {
 		if _, differs, err := f.changed(change); err != nil || !differs && modeOf(f.path) == mode(modeOf(f.path)) {

@@ -45,7 +45,8 @@ func RouteThrough(c plan.Config, subnets []netip.Prefix, gateways []netip.Addr) 
 		route := &netlink.Route{Dst: host.IPNet(subnet)}
 		for _, g := range gateways {
 			if g.Is4() == subnet.Addr().Is4() {
-				route.MultiPath = append(route.MultiPath, &netlink.NexthopInfo{LinkIndex: link.Attrs().Index, Gw: g.AsSlice()})
+				route.MultiPath = append(route.MultiPath,
+					&netlink.NexthopInfo{LinkIndex: link.Attrs().Index, Gw: g.AsSlice()})
 			}
 		}
 		if len(route.MultiPath) > 0 {

@@ -65,7 +65,8 @@ func rulesOf(c plan.Config, six bool, own []netip.Prefix) string {
 	admitted := ""
 	if c.IsJoinable() && !six { // what comes from a machine that has joined, and from its pods
 		say("\tset %s { type ipv4_addr; }", joinedSet)
-		admitted = fmt.Sprintf("\t\tiifname != %q ip saddr @%s accept\n\t\tiifname != %[1]q ip saddr %[3]s accept", mark, joinedSet, nftSet(c.Networks().Pods()))
+		admitted = fmt.Sprintf("\t\tiifname != %q ip saddr @%s accept\n\t\tiifname != %[1]q ip saddr %[3]s accept",
+			mark, joinedSet, nftSet(c.Networks().Pods()))
 	}
 
 	say("\tchain forward {\n\t\ttype filter hook forward priority -10; policy accept;")

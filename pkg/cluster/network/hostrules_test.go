@@ -17,22 +17,27 @@ func TestHostRules(t *testing.T) {
 	c := plan.Default("/data", "/bin")
 	out, in := `iifname "`+c.Mark()+`" oifname != "`+c.Mark()+`" `, `oifname "`+c.Mark()+`" iifname != "`+c.Mark()+`" `
 	inside, outside := out+"ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop", out+"drop"
-	strangers, neighbours := in+"drop", `iifname != { "`+c.Mark()+`", "lo" } ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop`
-	services, server := `iifname "`+c.Mark()+`" ct state new drop`, `iifname "`+c.Mark()+`" ip daddr 10.77.0.1 tcp dport 6443 accept`
+	strangers, neighbours := in+"drop",
+		`iifname != { "`+c.Mark()+`", "lo" } ip daddr { 10.77.0.0/24, 10.244.0.0/16, 10.96.0.0/16 } drop`
+	services, server := `iifname "`+c.Mark()+`" ct state new drop`,
+		`iifname "`+c.Mark()+`" ip daddr 10.77.0.1 tcp dport 6443 accept`
 	joined := in + "ip saddr @joined accept"
 	shut, joinable, six := c, c, c
 	shut.Egress = false
-	shut.Mirrors = []plan.Mirror{{Registry: plan.EveryRegistry, URL: "http://10.77.0.1:5055"}, {Registry: "docker.io", URL: "https://mirror.example"}, {Registry: "quay.io", URL: "https://[fd00::1]"}}
+	shut.Mirrors = []plan.Mirror{{Registry: plan.EveryRegistry, URL: "http://10.77.0.1:5055"},
+		{Registry: "docker.io", URL: "https://mirror.example"}, {Registry: "quay.io", URL: "https://[fd00::1]"}}
 	joinable.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
 	six.IPFamily = plan.IPv6
 	for name, want := range map[string]struct {
 		c       plan.Config
 		has, no []string
 	}{
-		"egress":    {c, []string{inside, strangers, neighbours}, []string{outside, services, joined}},
-		"no egress": {shut, []string{inside, outside, strangers, neighbours, server, services, `ip daddr 10.77.0.1 tcp dport 5055 accept`}, []string{joined, "fd00"}},
-		"joinable":  {joinable, []string{joined, strangers, neighbours}, []string{inside, outside, services}},
-		"IPv6":      {six, []string{outside, strangers, "ip6 daddr ::1 tcp dport 6443 dnat to ["}, []string{"table ip ", services, "masquerade"}},
+		"egress": {c, []string{inside, strangers, neighbours}, []string{outside, services, joined}},
+		"no egress": {shut, []string{inside, outside, strangers, neighbours, server, services,
+			`ip daddr 10.77.0.1 tcp dport 5055 accept`}, []string{joined, "fd00"}},
+		"joinable": {joinable, []string{joined, strangers, neighbours}, []string{inside, outside, services}},
+		"IPv6": {six, []string{outside, strangers, "ip6 daddr ::1 tcp dport 6443 dnat to ["},
+			[]string{"table ip ", services, "masquerade"}},
 	} {
 		rules := HostRules(want.c)
 		for _, rule := range want.has {

@@ -22,7 +22,8 @@ import (
 func reachCluster(ctx context.Context, c plan.Config) error {
 	route := &netlink.Route{Dst: host.IPNet(c.NodeSubnet), Gw: c.Joined.Server.Addr().AsSlice(), Priority: int(c.ID())}
 	if err := netlink.RouteAdd(route); errors.Is(err, unix.ENETUNREACH) {
-		return fmt.Errorf("%s is behind a router: nodes join from a network that they share with it", c.Joined.Server.Addr())
+		return fmt.Errorf("%s is behind a router: nodes join from a network that they share with it",
+			c.Joined.Server.Addr())
 	} else if err != nil {
 		return fmt.Errorf("lead to the nodes' network %s: %w", c.NodeSubnet, err)
 	}

@@ -64,13 +64,17 @@ type localBalancer struct {
 func localBalancers(c plan.Config, services []*corev1.Service) []localBalancer {
 	var out []localBalancer
 	for _, svc := range services {
-		if svc.Spec.Type != corev1.ServiceTypeLoadBalancer || svc.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal || svc.Spec.HealthCheckNodePort == 0 {
+		if svc.Spec.Type != corev1.ServiceTypeLoadBalancer ||
+			svc.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal ||
+			svc.Spec.HealthCheckNodePort == 0 {
 			continue
 		}
 		b := localBalancer{healthCheck: svc.Spec.HealthCheckNodePort}
 		for _, ingress := range svc.Status.LoadBalancer.Ingress {
 			a, err := netip.ParseAddr(ingress.IP)
-			if err == nil && slices.ContainsFunc(c.Networks().Balancers(), func(p netip.Prefix) bool { return p.Contains(a) }) {
+			if err == nil && slices.ContainsFunc(c.Networks().Balancers(), func(p netip.Prefix) bool {
+				return p.Contains(a)
+			}) {
 				b.addresses = append(b.addresses, a)
 			}
 		}
@@ -91,7 +95,8 @@ func FollowLocalBalancers(ctx context.Context, c plan.Config, nodes *Gateways, l
 		return
 	}
 	services, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: core.Services(client).ListWatch(apiclient.Selection{Newest: true}), ObjectType: &corev1.Service{}, Handler: cache.ResourceEventHandlerFuncs{},
+		ListerWatcher: core.Services(client).ListWatch(apiclient.Selection{Newest: true}),
+		ObjectType:    &corev1.Service{}, Handler: cache.ResourceEventHandlerFuncs{},
 	})
 	var done sync.WaitGroup
 	defer done.Wait()
@@ -122,7 +127,8 @@ func FollowLocalBalancers(ctx context.Context, c plan.Config, nodes *Gateways, l
 }
 
 // routeLocally sets the routes to balancers; set has those that are there, with their gateways.
-func routeLocally(ctx context.Context, c plan.Config, balancers []localBalancer, nodes []netip.Addr, set map[netip.Addr][]netip.Addr, log *slog.Logger) {
+func routeLocally(ctx context.Context, c plan.Config, balancers []localBalancer, nodes []netip.Addr,
+	set map[netip.Addr][]netip.Addr, log *slog.Logger) {
 	want := map[netip.Addr][]netip.Addr{}
 	for _, b := range balancers {
 		healthy := askHealth(ctx, nodes, b.healthCheck)
@@ -144,7 +150,8 @@ func routeLocally(ctx context.Context, c plan.Config, balancers []localBalancer,
 			continue
 		}
 		if err := RouteThrough(c, []netip.Prefix{netip.PrefixFrom(a, a.BitLen())}, through); err != nil {
-			log.Error("cannot set the route to a load balancer of policy Local", "address", a, "nodes", through, "err", err)
+			log.Error("cannot set the route to a load balancer of policy Local", "address", a, "nodes", through, "err",
+				err)
 			continue
 		}
 		if set[a] = through; len(through) == 0 {
@@ -164,7 +171,10 @@ func balancerRoutes(c plan.Config) (map[netip.Addr][]netip.Addr, error) {
 	}
 	routes, err := netdump.Routes(netlink.FAMILY_ALL, nil, 0)
 	for _, r := range routes {
-		ours := r.LinkIndex == link.Attrs().Index || slices.ContainsFunc(r.MultiPath, func(h *netlink.NexthopInfo) bool { return h.LinkIndex == link.Attrs().Index })
+		ours := r.LinkIndex == link.Attrs().Index ||
+			slices.ContainsFunc(r.MultiPath, func(h *netlink.NexthopInfo) bool {
+				return h.LinkIndex == link.Attrs().Index
+			})
 		if r.Dst == nil || !ours {
 			continue
 		}
@@ -172,7 +182,10 @@ func balancerRoutes(c plan.Config) (map[netip.Addr][]netip.Addr, error) {
 		if a = a.Unmap(); !ok {
 			continue
 		}
-		if ones, _ := r.Dst.Mask.Size(); ones == a.BitLen() && slices.ContainsFunc(c.Networks().Balancers(), func(p netip.Prefix) bool { return p.Contains(a) }) {
+		if ones, _ := r.Dst.Mask.Size(); ones == a.BitLen() &&
+			slices.ContainsFunc(c.Networks().Balancers(), func(p netip.Prefix) bool {
+				return p.Contains(a)
+			}) {
 			found[a] = []netip.Addr{{}}
 		}
 	}
@@ -187,7 +200,8 @@ func askHealth(ctx context.Context, nodes []netip.Addr, port int32) []netip.Addr
 	var asked sync.WaitGroup
 	for i, node := range nodes {
 		asked.Go(func() {
-			healthy[i] = answersHealthy(ctx, client, "http://"+net.JoinHostPort(node.String(), strconv.Itoa(int(port)))+"/healthz") == nil
+			healthy[i] = answersHealthy(ctx, client,
+				"http://"+net.JoinHostPort(node.String(), strconv.Itoa(int(port)))+"/healthz") == nil
 		})
 	}
 	asked.Wait()

@@ -18,8 +18,10 @@ import (
 func TestLocalBalancers(t *testing.T) {
 	t.Parallel()
 	c := plan.Config{NodeSubnet: netip.MustParsePrefix("10.77.0.0/24")}
-	service := func(kind corev1.ServiceType, policy corev1.ServiceExternalTrafficPolicy, port int32, ips ...string) *corev1.Service {
-		s := &corev1.Service{Spec: corev1.ServiceSpec{Type: kind, ExternalTrafficPolicy: policy, HealthCheckNodePort: port}}
+	service := func(kind corev1.ServiceType, policy corev1.ServiceExternalTrafficPolicy, port int32,
+		ips ...string) *corev1.Service {
+		s := &corev1.Service{Spec: corev1.ServiceSpec{Type: kind, ExternalTrafficPolicy: policy,
+			HealthCheckNodePort: port}}
 		for _, ip := range ips {
 			s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, corev1.LoadBalancerIngress{IP: ip})
 		}
@@ -28,8 +30,10 @@ func TestLocalBalancers(t *testing.T) {
 	const local, whole = corev1.ServiceExternalTrafficPolicyLocal, corev1.ServiceExternalTrafficPolicyCluster
 	got := localBalancers(c, []*corev1.Service{
 		service(corev1.ServiceTypeLoadBalancer, local, 31000, "10.77.0.200", "192.0.2.1", "10.77.0.11", ""),
-		service(corev1.ServiceTypeLoadBalancer, whole, 0, "10.77.0.201"), service(corev1.ServiceTypeNodePort, local, 31001, "10.77.0.202"),
-		service(corev1.ServiceTypeLoadBalancer, local, 31002, "192.0.2.2"), service(corev1.ServiceTypeLoadBalancer, local, 31003),
+		service(corev1.ServiceTypeLoadBalancer, whole, 0, "10.77.0.201"),
+		service(corev1.ServiceTypeNodePort, local, 31001, "10.77.0.202"),
+		service(corev1.ServiceTypeLoadBalancer, local, 31002, "192.0.2.2"),
+		service(corev1.ServiceTypeLoadBalancer, local, 31003),
 	})
 	if len(got) != 1 || got[0].healthCheck != 31000 || fmt.Sprint(got[0].addresses) != "[10.77.0.200]" {
 		t.Errorf("%v", got)

@@ -63,7 +63,8 @@ func Make(ctx context.Context, c plan.Config) error {
 	// proxy, and a pod
 	// network's route comes with its node. The highest of metrics lets every real route win.
 	for _, subnet := range c.Networks().All() {
-		if err := host.IP(ctx, "route", "add", "unreachable", subnet.String(), "metric", strconv.FormatUint(uint64(c.ID()), 10)); err != nil {
+		if err := host.IP(ctx, "route", "add", "unreachable", subnet.String(), "metric",
+			strconv.FormatUint(uint64(c.ID()), 10)); err != nil {
 			return fmt.Errorf("keep %s on this machine: %w", subnet, err)
 		}
 	}
@@ -118,7 +119,8 @@ func Remove(ctx context.Context, c plan.Config) error {
 // removeRoutes removes the routes whose metric is the cluster's id, whatever their subnet: unreachable ones, and
 // those to other machines.
 func removeRoutes(c plan.Config) error {
-	routes, err := netdump.Routes(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+	routes, err := netdump.Routes(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN},
+		netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return fmt.Errorf("list the routes: %w", err)
 	}
@@ -167,7 +169,8 @@ func connectMember(ctx context.Context, c plan.Config, m plan.Member) error {
 		}
 	}
 	for i, subnet := range c.Networks().Nodes() {
-		args := []string{"-n", ns, "addr", "add", netip.PrefixFrom(m.Addresses[i], subnet.Bits()).String(), "dev", "eth0"}
+		args := []string{"-n", ns, "addr", "add", netip.PrefixFrom(m.Addresses[i], subnet.Bits()).String(), "dev",
+			"eth0"}
 		if subnet.Addr().Is6() {
 			args = append(args, "nodad")
 		}

@@ -75,8 +75,12 @@ func FollowNodes(ctx context.Context, c plan.Config, to *Gateways, log *slog.Log
 		last, begun = now, true
 	}
 	nodes, informer = cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: core.Nodes(api).ListWatch(apiclient.Selection{Newest: true}), ObjectType: &corev1.Node{}, ResyncPeriod: time.Minute,
-		Handler: cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { route(obj); balance() }, UpdateFunc: func(_, obj any) { route(obj); balance() },
+		ListerWatcher: core.Nodes(api).ListWatch(apiclient.Selection{Newest: true}), ObjectType: &corev1.Node{},
+		ResyncPeriod: time.Minute,
+		Handler: cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+			route(obj)
+			balance()
+		}, UpdateFunc: func(_, obj any) { route(obj); balance() },
 			DeleteFunc: func(obj any) { forget(obj); balance() }},
 	})
 	informer.RunWithContext(ctx)
@@ -137,7 +141,8 @@ func podNetworks(c plan.Config, node *corev1.Node) map[netip.Prefix]netip.Addr {
 			continue
 		}
 		for _, gateway := range client.InternalIPs(node) {
-			if gateway.Is4() == subnet.Addr().Is4() && (c.Networks().IsNodeAddress(gateway) || c.IsJoinable() && !c.Networks().IsOwn(gateway)) {
+			if gateway.Is4() == subnet.Addr().Is4() &&
+				(c.Networks().IsNodeAddress(gateway) || c.IsJoinable() && !c.Networks().IsOwn(gateway)) {
 				out[subnet.Masked()] = gateway
 				break
 			}

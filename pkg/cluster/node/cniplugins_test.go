@@ -13,7 +13,8 @@ import (
 func TestLinkPlugins(t *testing.T) {
 	t.Parallel()
 	dir, system := filepath.Join(t.TempDir(), "opt", "cni", "bin"), t.TempDir()
-	for path, content := range map[string]string{filepath.Join(system, "bridge"): "system's", filepath.Join(system, "loopback"): "system's", filepath.Join(dir, "bridge"): "installed"} {
+	for path, content := range map[string]string{filepath.Join(system, "bridge"): "system's",
+		filepath.Join(system, "loopback"): "system's", filepath.Join(dir, "bridge"): "installed"} {
 		if err := host.WriteFile(path, []byte(content)); err != nil {
 			t.Fatal(err)
 		}
@@ -23,7 +24,8 @@ func TestLinkPlugins(t *testing.T) {
 		if err := n.linkPlugins(dir, system); err != nil {
 			t.Fatal(err)
 		}
-		for name, want := range map[string]string{"loopback": filepath.Join(system, "loopback"), IPAMPlugin: filepath.Join(bin, IPAMPlugin)} {
+		for name, want := range map[string]string{"loopback": filepath.Join(system, "loopback"),
+			IPAMPlugin: filepath.Join(bin, IPAMPlugin)} {
 			if target, err := os.Readlink(filepath.Join(dir, name)); err != nil || target != want {
 				t.Errorf("%s leads to %q (%v), want %s", name, target, err, want)
 			}

@@ -25,7 +25,8 @@ func TestOCIRuntimes(t *testing.T) {
 	t.Parallel()
 	for major, plugin := range map[int]string{1: "io.containerd.grpc.v1.cri", 2: "io.containerd.cri.v1.runtime"} {
 		toml := containerdConfig(major, true, "overlayfs", "/certs.d", "crun", []string{"runc", "crun"})
-		for _, want := range []string{`default_runtime_name = "crun"`, "runtimes.crun.options]\n    BinaryName = \"crun\"\n",
+		for _, want := range []string{`default_runtime_name = "crun"`,
+			"runtimes.crun.options]\n    BinaryName = \"crun\"\n",
 			`[plugins."` + plugin + "\".containerd.runtimes.runc]\n  runtime_type = \"io.containerd.runc.v2\"\n"} {
 			if !strings.Contains(toml, want) {
 				t.Errorf("containerd %d: no %q in\n%s", major, want, toml)
@@ -42,7 +43,8 @@ func TestInternalLoopback(t *testing.T) {
 	t.Parallel()
 	for major, want := range map[int]bool{1: false, 2: true} {
 		toml := containerdConfig(major, true, "overlayfs", "/certs.d", "runc", []string{"runc"})
-		if got := strings.Contains(toml, ".cni]\n    bin_dirs = [\"/opt/cni/bin\"]\n    conf_dir = \"/run/cni/net.d\"\n    use_internal_loopback = true\n"); got != want {
+		if got := strings.Contains(toml,
+			".cni]\n    bin_dirs = [\"/opt/cni/bin\"]\n    conf_dir = \"/run/cni/net.d\"\n    use_internal_loopback = true\n"); got != want {
 			t.Errorf("containerd %d: use_internal_loopback is %t in\n%s", major, got, toml)
 		}
 	}

@@ -30,7 +30,8 @@ func (n *Config) ownDirs() []string {
 // credentials returns the files besides those directories, which the node's processes only read.
 func (n *Config) credentials() []string {
 	l := plan.Layout(n.DataDir)
-	return []string{l.PKI("ca.crt"), l.PKI("kubelet-server-" + n.Name + ".crt"), l.PKI("kubelet-server-" + n.Name + ".key"),
+	return []string{l.PKI("ca.crt"), l.PKI("kubelet-server-" + n.Name + ".crt"),
+		l.PKI("kubelet-server-" + n.Name + ".key"),
 		l.Kubeconfig("kubelet-" + n.Name), l.Kubeconfig("proxy-" + n.Name), l.Kubeconfig("network-" + n.Name)}
 }
 

@@ -1,6 +1,6 @@
 // Package node is what runs inside a node: a set of namespaces of network, mounts, PIDs, host name, IPC and cgroups.
 //
-// A node's init process is this program again. It lays out the node's file system and network, keeps containerd, kubelet, kube-proxy and the
-// agent of the pod network running, serves the local images, and reaps orphans. With it everything in the node ends. It is given a Config
-// and nothing else: what makes that of a cluster's plan is above.
+// A node's init process is this program again. It lays out the node's file system and network, keeps containerd,
+// kubelet, kube-proxy and the agent of the pod network running, serves the local images, and reaps orphans. With it
+// everything in the node ends. It is given a Config and nothing else: what makes that of a cluster's plan is above.
 package node

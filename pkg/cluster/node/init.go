@@ -62,7 +62,8 @@ func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func()
 	if err := n.configureNetwork(); err != nil {
 		return err
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(plan.Layout(n.DataDir).NodeSocket(n.Name)), 0o700), n.writeConfigs(), n.linkPlugins(cniBinDir, SystemPlugins)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(plan.Layout(n.DataDir).NodeSocket(n.Name)), 0o700), n.writeConfigs(),
+		n.linkPlugins(cniBinDir, SystemPlugins)); err != nil {
 		return err
 	}
 	images, err := n.serveImages(log)
@@ -84,7 +85,9 @@ func Run(ctx context.Context, n *Config, edge func(context.Context) (wait func()
 	for _, p := range n.Processes(log) {
 		running.Go(func() { s.Keep(ctx, p) })
 	}
-	err = supervise.Serve(ctx, plan.Layout(n.DataDir).NodeSocket(n.Name), func() supervise.Status { return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()} }, nil)
+	err = supervise.Serve(ctx, plan.Layout(n.DataDir).NodeSocket(n.Name), func() supervise.Status {
+		return supervise.Status{PID: os.Getpid(), Processes: s.Statuses()}
+	}, nil)
 	cancel()
 	return err
 }
@@ -128,7 +131,8 @@ func reapOrphans(owned func(pid int) bool) bool {
 // peekEnded returns a child that has ended, without reaping it.
 func peekEnded() (int, bool) {
 	var info unix.Siginfo
-	if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil || info.Signo == 0 {
+	if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); err != nil ||
+		info.Signo == 0 {
 		return 0, false
 	}
 	return int((*childInfo)(unsafe.Pointer(&info)).pid), true

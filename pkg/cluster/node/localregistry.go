@@ -28,8 +28,9 @@ func (n *Config) serveImages(log *slog.Logger) (serve func(ctx context.Context),
 	}
 	server := &http.Server{
 		Handler:           archiveregistry.New(filepath.Join(n.BinDir, "images"), n.Images, log),
-		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, WriteTimeout: 10 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, WriteTimeout: 10 * time.Minute,
+		MaxHeaderBytes: 16 << 10,
+		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	return func(ctx context.Context) {
 		defer context.AfterFunc(ctx, func() { server.Close() })()

@@ -24,7 +24,8 @@ func (n *Config) writeMirrors() (string, error) {
 	if err := os.RemoveAll(dir); err != nil { // an earlier life's mirrors
 		return "", err
 	}
-	for _, m := range append(slices.Clone(n.Mirrors), plan.Mirror{Registry: plan.LocalRegistry, URL: "http://" + plan.LocalRegistryAddress}) {
+	for _, m := range append(slices.Clone(n.Mirrors),
+		plan.Mirror{Registry: plan.LocalRegistry, URL: "http://" + plan.LocalRegistryAddress}) {
 		hosts := fmt.Sprintf("server = %[1]q\n[host.%[1]q]\n  capabilities = [\"pull\", \"resolve\"]\n", m.URL)
 		if err := host.WriteFile(filepath.Join(dir, m.Registry, "hosts.toml"), []byte(hosts)); err != nil {
 			return "", err

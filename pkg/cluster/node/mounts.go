@@ -48,7 +48,9 @@ func (n *Config) mount() error {
 		return err
 	}
 	v2 := cgroup.IsUnified()
-	for _, step := range []func() error{n.enterRoot, func() error { return n.mountKernel(v2, roots) }, func() error { return n.mountRun(data, resolv) }, n.mountVar,
+	for _, step := range []func() error{n.enterRoot, func() error {
+		return n.mountKernel(v2, roots)
+	}, func() error { return n.mountRun(data, resolv) }, n.mountVar,
 		func() error { return n.showBinaries(bin) }, wished.show} {
 		if err := step(); err != nil {
 			return err

@@ -84,7 +84,9 @@ func (n *Config) addRoutes() error {
 			continue
 		}
 		everything := netip.PrefixFrom(netip.IPv6Unspecified(), 0)
-		if err := netlink.RouteAdd(&netlink.Route{Dst: host.IPNet(everything), Type: unix.RTN_UNREACHABLE, LinkIndex: 1, Priority: 1 << 20}); err != nil {
+		if err := netlink.RouteAdd(
+			&netlink.Route{Dst: host.IPNet(everything), Type: unix.RTN_UNREACHABLE, LinkIndex: 1,
+				Priority: 1 << 20}); err != nil {
 			return fmt.Errorf("refuse what is not known of IPv6: %w", err)
 		}
 		if services, ok := plan.FirstIPv6(n.ServiceSubnets); ok {

@@ -32,9 +32,11 @@ func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 	l := plan.Layout(n.DataDir)
 	bin := func(name string) string { return filepath.Join(n.BinDir, name) }
 	kubelet := l.Kubeconfig("kubelet-" + n.Name)
-	kubeletFlags, proxy, network, identified := []string(nil), l.Kubeconfig("proxy-"+n.Name), l.Kubeconfig("network-"+n.Name), func(context.Context) {}
+	kubeletFlags, proxy, network, identified := []string(nil), l.Kubeconfig("proxy-"+n.Name),
+		l.Kubeconfig("network-"+n.Name), func(context.Context) {}
 	if n.Joined {
-		kubeletFlags = []string{"--bootstrap-kubeconfig=" + l.Kubeconfig(plan.BootstrapIdentity(n.Name)), "--cert-dir=" + l.At("pki")}
+		kubeletFlags = []string{"--bootstrap-kubeconfig=" + l.Kubeconfig(plan.BootstrapIdentity(n.Name)),
+			"--cert-dir=" + l.At("pki")}
 		// The node's only identity is the kubelet's, once it has one.
 		proxy, network, identified = kubelet, kubelet, func(ctx context.Context) { waitFile(ctx, kubelet) }
 	}
@@ -60,13 +62,15 @@ func (n *Config) Processes(log *slog.Logger) []supervise.Process {
 			// By their addresses it would take the pods of other nodes for its own, and lead them from node ports of
 			// policy Local to endpoints elsewhere.
 			"--detect-local-mode=BridgeInterface", "--pod-bridge-interface=" + plan.PodBridge,
-			// Kubernetes' own would lower what may not be lowered everywhere, and change the machine's table of connections.
+			// Kubernetes' own would lower what may not be lowered everywhere, and change the machine's table of
+			// connections.
 			"--oom-score-adj=0", "--conntrack-max-per-core=0", "--conntrack-min=0",
 			"--conntrack-tcp-timeout-established=0", "--conntrack-tcp-timeout-close-wait=0",
 		}},
 		{Name: "bonsai-network", Before: identified, Argv: []string{bin("bonsai-network"),
 			"--kubeconfig=" + network,
-			"--node-name=" + n.Name, "--cluster-cidr=" + plan.CommaList(n.Podnets), "--cni-conf-dir=" + cniConfDir, "--ipam-plugin=" + IPAMPlugin,
+			"--node-name=" + n.Name, "--cluster-cidr=" + plan.CommaList(n.Podnets), "--cni-conf-dir=" + cniConfDir,
+			"--ipam-plugin=" + IPAMPlugin,
 		}},
 	}
 	if n.Addresses[0].Addr().Is6() {
@@ -101,7 +105,8 @@ func (n *Config) writeConfigs() error {
 	if err != nil {
 		return fmt.Errorf("write the registry mirrors: %w", err)
 	}
-	toml := containerdConfig(containerdMajor(string(version)), !hasSysResource(), host.Snapshotter("/var/lib"), registries,
+	toml := containerdConfig(containerdMajor(string(version)), !hasSysResource(), host.Snapshotter("/var/lib"),
+		registries,
 		cmp.Or(n.OCIRuntime, plan.DefaultOCIRuntime), foundOCIRuntimes())
 	if err := host.WriteFile(l.Node(n.Name, "etc", "containerd.toml"), []byte(toml)); err != nil {
 		return err
@@ -134,7 +139,8 @@ evictionHard: {memory.available: 100Mi, nodefs.available: %d%%, imagefs.availabl
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 %s`, n.anyAddress(), ContainerdSocket, l.PKI("ca.crt"), n.kubeletCertificates(), n.DNSIP,
-		l.Node(n.Name, "etc", "resolv.conf"), l.Node(n.Name, "manifests"), host.LeastSpace, host.LeastSpace, host.LeastInodes, plan.GatesField(n.FeatureGates))
+		l.Node(n.Name, "etc", "resolv.conf"), l.Node(n.Name, "manifests"), host.LeastSpace, host.LeastSpace,
+		host.LeastInodes, plan.GatesField(n.FeatureGates))
 }
 
 // kubeletCertificates returns the fields that say where the kubelet has its certificates from: the cluster's PKI, or
@@ -144,7 +150,8 @@ func (n *Config) kubeletCertificates() string {
 		return "rotateCertificates: true\nserverTLSBootstrap: true"
 	}
 	l := plan.Layout(n.DataDir)
-	return fmt.Sprintf("tlsCertFile: %q\ntlsPrivateKeyFile: %q", l.PKI("kubelet-server-"+n.Name+".crt"), l.PKI("kubelet-server-"+n.Name+".key"))
+	return fmt.Sprintf("tlsCertFile: %q\ntlsPrivateKeyFile: %q", l.PKI("kubelet-server-"+n.Name+".crt"),
+		l.PKI("kubelet-server-"+n.Name+".key"))
 }
 
 // anyAddress is where the kubelet listens: at all of the node's addresses of its first family.

@@ -25,11 +25,14 @@ var systemDirs = [...]string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"
 
 // hostConfig is the part of the host's /etc that programs need and that is no secret of the host's users. Directories
 // are shown, files are copied.
-var hostConfig = [...]string{"alternatives", "ssl", "ca-certificates", "pki", "modprobe.d", "apparmor", "apparmor.d", "iproute2", "containerd/certs.d",
-	"ld.so.cache", "ld.so.conf", "nsswitch.conf", "protocols", "services", "rpc", "netconfig", "localtime", "mke2fs.conf", "os-release"}
+var hostConfig = [...]string{"alternatives", "ssl", "ca-certificates", "pki", "modprobe.d", "apparmor", "apparmor.d",
+	"iproute2", "containerd/certs.d",
+	"ld.so.cache", "ld.so.conf", "nsswitch.conf", "protocols", "services", "rpc", "netconfig", "localtime",
+	"mke2fs.conf", "os-release"}
 
 // nodePrograms are the host's programs that a node starts.
-var nodePrograms = [...]string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "crun", "nft", "iptables", "ip", "mount", "umount", "apparmor_parser"}
+var nodePrograms = [...]string{"containerd", "containerd-shim-runc-v2", "ctr", "runc", "crun", "nft", "iptables", "ip",
+	"mount", "umount", "apparmor_parser"}
 
 // enterRoot makes the node's root and moves into it. What is needed of the host must be held before. A container is
 // its node's root.
@@ -38,12 +41,14 @@ func (n *Config) enterRoot() error {
 		return nil
 	}
 	root := plan.Layout(n.DataDir).Node(n.Name, "root")
-	for _, dir := range []string{"proc", "sys", "dev", "run", "etc", "home", "media", "mnt", "opt", "srv", "var/lib", "var/log", "var/cache"} {
+	for _, dir := range []string{"proc", "sys", "dev", "run", "etc", "home", "media", "mnt", "opt", "srv", "var/lib",
+		"var/log", "var/cache"} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			return err
 		}
 	}
-	for dir, mode := range map[string]os.FileMode{"root": 0o700, "tmp": 0o777 | os.ModeSticky, "var/tmp": 0o777 | os.ModeSticky} {
+	for dir, mode := range map[string]os.FileMode{"root": 0o700, "tmp": 0o777 | os.ModeSticky,
+		"var/tmp": 0o777 | os.ModeSticky} {
 		if err := errors.Join(os.MkdirAll(filepath.Join(root, dir), 0o755), os.Chmod(filepath.Join(root, dir), mode)); err != nil {
 			return err
 		}
@@ -156,8 +161,9 @@ func (n *Config) fillEtc(etc string) error {
 	}
 	id := sha256.Sum256([]byte(n.Mark + "/" + n.Name))
 	for name, text := range map[string]string{
-		"hostname":    n.Name + "\n",
-		"hosts":       fmt.Sprintf("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n%s\t%s\n", n.Addresses[0].Addr(), n.Name),
+		"hostname": n.Name + "\n",
+		"hosts": fmt.Sprintf("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n%s\t%s\n",
+			n.Addresses[0].Addr(), n.Name),
 		"machine-id":  hex.EncodeToString(id[:16]) + "\n",
 		"passwd":      "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
 		"group":       "root:x:0:\ntty:x:5:\nnogroup:x:65534:\n",

@@ -26,7 +26,8 @@ func TestEnterRoot(t *testing.T) {
 	if err := os.WriteFile(secret, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n := &Config{Name: "n7", DataDir: data, Mark: "bonsai-00000001", Addresses: []netip.Prefix{netip.MustParsePrefix("10.77.0.17/24")}}
+	n := &Config{Name: "n7", DataDir: data, Mark: "bonsai-00000001",
+		Addresses: []netip.Prefix{netip.MustParsePrefix("10.77.0.17/24")}}
 	hostID, err := os.ReadFile("/etc/machine-id")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)

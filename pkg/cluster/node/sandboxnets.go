@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// sandboxSpaces has a mount per network namespace that containerd made for a sandbox, by names that begin with "cni-".
+	// sandboxSpaces has a mount per network namespace that containerd made for a sandbox, by names that begin with
+	// "cni-".
 	sandboxSpaces = "/run/netns"
 	// sandboxAddresses has a directory per network in which host-local and bonsai-ipam keep a file per address: its
 	// first line is the sandbox.

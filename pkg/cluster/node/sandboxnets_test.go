@@ -17,13 +17,17 @@ import (
 func TestClearLostNetworks(t *testing.T) {
 	t.Parallel()
 	const spec = `{"linux":{"namespaces":[{"type":"pid"},{"type":"network","path":"/var/run/netns/cni-used"}]}}`
-	all := []string{"addresses/pods/10.244.0.2", "addresses/pods/10.244.0.3", "addresses/pods/fd00::2", "addresses/pods/fd00::3", "addresses/pods/last_reserved_ip.0", "addresses/pods/lock", "spaces/bonsai", "spaces/cni-lost", "spaces/cni-used"}
+	all := []string{"addresses/pods/10.244.0.2", "addresses/pods/10.244.0.3", "addresses/pods/fd00::2",
+		"addresses/pods/fd00::3", "addresses/pods/last_reserved_ip.0", "addresses/pods/lock", "spaces/bonsai",
+		"spaces/cni-lost", "spaces/cni-used"}
 	for name, c := range map[string]struct {
 		spec string
 		fail bool
 		left []string
 	}{
-		"read":       {spec, false, []string{"addresses/pods/10.244.0.2", "addresses/pods/fd00::2", "addresses/pods/last_reserved_ip.0", "addresses/pods/lock", "spaces/bonsai", "spaces/cni-used"}},
+		"read": {spec, false,
+			[]string{"addresses/pods/10.244.0.2", "addresses/pods/fd00::2", "addresses/pods/last_reserved_ip.0",
+				"addresses/pods/lock", "spaces/bonsai", "spaces/cni-used"}},
 		"unreadable": {"{", true, all},
 	} {
 		dir := t.TempDir()
@@ -39,7 +43,8 @@ func TestClearLostNetworks(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := clearLostNetworks(filepath.Join(dir, "tasks"), filepath.Join(dir, "spaces"), filepath.Join(dir, "addresses"), slog.New(slog.DiscardHandler))
+		err := clearLostNetworks(filepath.Join(dir, "tasks"), filepath.Join(dir, "spaces"),
+			filepath.Join(dir, "addresses"), slog.New(slog.DiscardHandler))
 		if (err != nil) != c.fail {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -57,7 +62,8 @@ func TestClearLostNetworks(t *testing.T) {
 			t.Errorf("%s: left %v, want %v", name, left, c.left)
 		}
 	}
-	if err := clearLostNetworks(filepath.Join(t.TempDir(), "none"), os.DevNull, os.DevNull, slog.New(slog.DiscardHandler)); err != nil {
+	if err := clearLostNetworks(filepath.Join(t.TempDir(), "none"), os.DevNull, os.DevNull,
+		slog.New(slog.DiscardHandler)); err != nil {
 		t.Errorf("containerd's first start: %v", err)
 	}
 }

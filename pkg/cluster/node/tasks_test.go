@@ -48,12 +48,14 @@ func TestClearUnfinishedTasks(t *testing.T) {
 		t.Cleanup(func() { cmd.Process.Kill() })
 		return p
 	}
-	for _, file := range []string{"running/runtime", "running/init.pid", "ended/runtime", "ended/init.pid", "begun/runtime", "begun/config.json", "unfinished/config.json", "without-shim/config.json"} {
+	for _, file := range []string{"running/runtime", "running/init.pid", "ended/runtime", "ended/init.pid",
+		"begun/runtime", "begun/config.json", "unfinished/config.json", "without-shim/config.json"} {
 		if err := host.WriteFile(filepath.Join(tasks, file), []byte("1")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	unfinished := []*program{start("containerd-shim-runc-v2", "unfinished"), start("containerd-shim-runc-v2", "begun"), start("containerd-shim-runc-v2", "ended")}
+	unfinished := []*program{start("containerd-shim-runc-v2", "unfinished"), start("containerd-shim-runc-v2", "begun"),
+		start("containerd-shim-runc-v2", "ended")}
 	running := start("containerd-shim-runc-v2", "running")
 	others := []*program{running, start("sleep", "unfinished")}
 	stat := fmt.Sprintf("1 (pause) S %d 1", running.cmd.Process.Pid)

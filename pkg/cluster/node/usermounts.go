@@ -26,7 +26,8 @@ func MissingMounts(c plan.Config) []error {
 				errs = append(errs, fmt.Errorf("mount of node %s: %w", node.Name(), err))
 			}
 			if _, err := os.Stat(m.NodePath); err != nil && host.IsBelow(m.NodePath, ofTheHost()) {
-				errs = append(errs, fmt.Errorf("mount of node %s: %w (below %s no place is made for it)", node.Name(), err, strings.Join(ofTheHost(), ", ")))
+				errs = append(errs, fmt.Errorf("mount of node %s: %w (below %s no place is made for it)", node.Name(),
+					err, strings.Join(ofTheHost(), ", ")))
 			}
 		}
 	}

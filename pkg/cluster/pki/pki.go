@@ -53,25 +53,33 @@ func Certificates(c plan.Config) []Certificate {
 	if c.IsJoinable() {
 		server = append(server, c.AdvertiseAddress)
 	}
-	rows := []Certificate{{Name: plan.Administrator, ca: "ca", User: "kubernetes-admin", groups: []string{"system:masters"}, client: true}}
+	rows := []Certificate{{Name: plan.Administrator, ca: "ca", User: "kubernetes-admin",
+		groups: []string{"system:masters"}, client: true}}
 	for _, m := range c.Members() {
 		rows = append(rows,
-			Certificate{Name: m.Of("etcd"), ca: "etcd-ca", User: "etcd", Server: true, client: true, Names: []string{"localhost", m.Of("etcd")}, IPs: m.IPs(local)},
+			Certificate{Name: m.Of("etcd"), ca: "etcd-ca", User: "etcd", Server: true, client: true,
+				Names: []string{"localhost", m.Of("etcd")}, IPs: m.IPs(local)},
 			Certificate{Name: m.Of("apiserver-etcd-client"), ca: "etcd-ca", User: "kube-apiserver", client: true},
 			Certificate{Name: m.Of("apiserver"), ca: "ca", User: "kube-apiserver", Server: true,
-				Names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-				IPs:   m.IPs(server...)},
+				Names: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+					"kubernetes.default.svc.cluster.local"},
+				IPs: m.IPs(server...)},
 			// What the API server may do on kubelets: the add-on kubelet-api.yaml.
-			Certificate{Name: m.Of("apiserver-kubelet-client"), ca: "ca", User: "kube-apiserver-kubelet-client", client: true},
-			Certificate{Name: m.Of("front-proxy-client"), ca: "front-proxy-ca", User: "front-proxy-client", client: true},
-			Certificate{Name: m.Of("controller-manager"), ca: "ca", User: "system:kube-controller-manager", client: true},
+			Certificate{Name: m.Of("apiserver-kubelet-client"), ca: "ca", User: "kube-apiserver-kubelet-client",
+				client: true},
+			Certificate{Name: m.Of("front-proxy-client"), ca: "front-proxy-ca", User: "front-proxy-client",
+				client: true},
+			Certificate{Name: m.Of("controller-manager"), ca: "ca", User: "system:kube-controller-manager",
+				client: true},
 			Certificate{Name: m.Of("scheduler"), ca: "ca", User: "system:kube-scheduler", client: true})
 	}
 	for _, node := range c.Nodes {
 		n := node.Name()
 		rows = append(rows,
-			Certificate{Name: "kubelet-" + n, ca: "ca", User: "system:node:" + n, groups: []string{"system:nodes"}, client: true},
-			Certificate{Name: "kubelet-server-" + n, ca: "ca", User: "system:node:" + n, groups: []string{"system:nodes"}, Server: true, Names: []string{n}, IPs: c.NodeIPs(node)},
+			Certificate{Name: "kubelet-" + n, ca: "ca", User: "system:node:" + n, groups: []string{"system:nodes"},
+				client: true},
+			Certificate{Name: "kubelet-server-" + n, ca: "ca", User: "system:node:" + n,
+				groups: []string{"system:nodes"}, Server: true, Names: []string{n}, IPs: c.NodeIPs(node)},
 			Certificate{Name: "proxy-" + n, ca: "ca", User: "system:kube-proxy", client: true},
 			// What it may do: the add-on network.yaml.
 			Certificate{Name: "network-" + n, ca: "ca", User: "bonsai:network", client: true})
@@ -132,7 +140,8 @@ func makeAuthority(dir, name, commonName string, now time.Time) error {
 	}
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: commonName}, NotBefore: now.Add(-backdated), NotAfter: now.Add(caLifetime),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
+		IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
 	}
 	return sign(dir, name, template, template, key, key)
 }
@@ -224,7 +233,8 @@ func fresh(path string, now time.Time) bool {
 func (row Certificate) isIn(path string) bool {
 	cert, err := ReadCertificate(path)
 	same := func(own netip.Addr, ip net.IP) bool { return ip.Equal(own.AsSlice()) }
-	return err == nil && cert.Subject.CommonName == row.User && slices.Equal(cert.Subject.Organization, row.groups) && slices.EqualFunc(row.IPs, cert.IPAddresses, same)
+	return err == nil && cert.Subject.CommonName == row.User && slices.Equal(cert.Subject.Organization, row.groups) &&
+		slices.EqualFunc(row.IPs, cert.IPAddresses, same)
 }
 
 // readPair reads an authority and its key.

@@ -38,8 +38,10 @@ func TestPKI(t *testing.T) {
 			t.Errorf("%s: subject %s", row.Name, cert.Subject)
 		}
 		for name, pool := range pools {
-			for usage, want := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageServerAuth: row.Server, x509.ExtKeyUsageClientAuth: row.client} {
-				_, err := cert.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage}})
+			for usage, want := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageServerAuth: row.Server,
+				x509.ExtKeyUsageClientAuth: row.client} {
+				_, err := cert.Verify(x509.VerifyOptions{Roots: pool, CurrentTime: now,
+					KeyUsages: []x509.ExtKeyUsage{usage}})
 				if got := err == nil; got != (want && name == row.ca) {
 					t.Errorf("%s against %s for usage %d: %v", row.Name, name, usage, err)
 				}
@@ -87,17 +89,20 @@ func TestPKIRenewal(t *testing.T) {
 	if err := Make(c, now); err != nil {
 		t.Fatal(err)
 	}
-	if cert, err := ReadCertificate(c.Layout().PKI("apiserver.crt")); err != nil || cert.VerifyHostname("192.0.2.1") != nil {
+	if cert, err := ReadCertificate(c.Layout().PKI("apiserver.crt")); err != nil ||
+		cert.VerifyHostname("192.0.2.1") != nil {
 		t.Error("the API server has a certificate for where it was reached in former times:", err)
 	}
-	stranger := Certificate{Name: "apiserver-kubelet-client", ca: "ca", User: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}, client: true}
+	stranger := Certificate{Name: "apiserver-kubelet-client", ca: "ca", User: "kube-apiserver-kubelet-client",
+		groups: []string{"system:masters"}, client: true}
 	if err := stranger.make(c.Layout().At("pki"), now); err != nil {
 		t.Fatal(err)
 	}
 	if err := Make(c, now); err != nil {
 		t.Fatal(err)
 	}
-	if cert, err := ReadCertificate(c.Layout().PKI("apiserver-kubelet-client.crt")); err != nil || len(cert.Subject.Organization) > 0 {
+	if cert, err := ReadCertificate(c.Layout().PKI("apiserver-kubelet-client.crt")); err != nil ||
+		len(cert.Subject.Organization) > 0 {
 		t.Error("a certificate with powers of former times was kept:", err)
 	}
 	keys, err := filepath.Glob(c.Layout().PKI("*.key"))

@@ -67,7 +67,8 @@ const DefaultName = "bonsai"
 // is when it is
 // alone on the machine.
 func Default(dataDir, binDir string) Config {
-	c := Config{Name: DefaultName, DataDir: dataDir, BinDir: binDir, Nodes: NodesUpTo(1), ControlPlanes: 1, Egress: true}
+	c := Config{Name: DefaultName, DataDir: dataDir, BinDir: binDir, Nodes: NodesUpTo(1), ControlPlanes: 1,
+		Egress: true}
 	return c.InSlot(0)
 }
 
@@ -78,7 +79,8 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("--name: %w", err))
 	}
 	if m := c.KubeconfigMode; m != 0 && (m&^0o777 != 0 || m&0o600 != 0o600) {
-		errs = append(errs, fmt.Errorf("--kubeconfig-mode: %#o must be from 0600 to 0777, so that its owner can use the file", uint32(m)))
+		errs = append(errs, fmt.Errorf(
+			"--kubeconfig-mode: %#o must be from 0600 to 0777, so that its owner can use the file", uint32(m)))
 	}
 	if err := checkNodes(len(c.Nodes)); err != nil {
 		errs = append(errs, fmt.Errorf("--nodes: %w", err))

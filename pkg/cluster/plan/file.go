@@ -155,7 +155,8 @@ func (f file) config(c Config, p *problems) Config {
 	checkGates(f.FeatureGates, p)
 	for component, flags := range f.ComponentFlags {
 		if !slices.Contains(Components[:], component) {
-			p.add(fmt.Sprintf("there is no such component (%s)", strings.Join(Components[:], ", ")), "componentFlags", component)
+			p.add(fmt.Sprintf("there is no such component (%s)", strings.Join(Components[:], ", ")), "componentFlags",
+				component)
 		}
 		for flag := range flags {
 			if flag == "" || strings.HasPrefix(flag, "-") || strings.ContainsAny(flag, "= ") {
@@ -197,7 +198,8 @@ func (f fileNode) fill(n *Node, p *problems, i int) {
 			p.add(strings.Join(wrong, "; "), "nodes", i, "taints", j)
 		}
 		if !slices.Contains([]string{"NoSchedule", "PreferNoSchedule", "NoExecute"}, t.Effect) {
-			p.add(fmt.Sprintf("must be NoSchedule, PreferNoSchedule or NoExecute, not %q", t.Effect), "nodes", i, "taints", j, "effect")
+			p.add(fmt.Sprintf("must be NoSchedule, PreferNoSchedule or NoExecute, not %q", t.Effect), "nodes", i,
+				"taints", j, "effect")
 		}
 		n.Taints = append(n.Taints, t.Key+"="+t.Value+":"+t.Effect)
 	}
@@ -217,7 +219,8 @@ func (f fileNetworking) fill(c *Config, p *problems) {
 	for _, s := range []struct {
 		field, text string
 		to          *netip.Prefix
-	}{{"nodeSubnet", f.NodeSubnet, &c.NodeSubnet}, {"podSubnet", f.PodSubnet, &c.PodSubnet}, {"serviceSubnet", f.ServiceSubnet, &c.ServiceSubnet}} {
+	}{{"nodeSubnet", f.NodeSubnet, &c.NodeSubnet}, {"podSubnet", f.PodSubnet, &c.PodSubnet},
+		{"serviceSubnet", f.ServiceSubnet, &c.ServiceSubnet}} {
 		if s.text == "" {
 			continue
 		}

@@ -18,7 +18,8 @@ func undecided() Config {
 // the shortest.
 func TestDefaultFile(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"default": DefaultFile, "shortest": "apiVersion: bonsai.io/v1alpha1\nkind: Cluster\n"} {
+	for name, text := range map[string]string{"default": DefaultFile,
+		"shortest": "apiVersion: bonsai.io/v1alpha1\nkind: Cluster\n"} {
 		c, err := ReadFile([]byte(text), undecided())
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -56,10 +57,14 @@ portMappings: [{hostPort: 8080, nodePort: 30080}]
 	want := Config{Name: "dev", DataDir: "/data", BinDir: "/bin", ControlPlanes: 1, Nodes: []Node{
 		{Number: 1, Labels: map[string]string{"disktype": "ssd"}},
 		{Number: 2, Taints: []string{"dedicated=db:NoSchedule"}, Mounts: []Mount{{"/srv", "/var/lib/srv", true}}}},
-		Mirrors: []Mirror{{"docker.io", "http://10.90.0.1:5000"}}, OCIRuntime: "crun", Ports: Ports{API: 7443}, AdvertiseAddress: netip.MustParseAddr("192.0.2.1"), PortMappings: publishing(Config{}, "8080:30080").PortMappings,
-		NodeSubnet: netip.MustParsePrefix("10.90.0.0/24"), PodSubnet: netip.MustParsePrefix("10.91.0.0/16"), ServiceSubnet: netip.MustParsePrefix("10.92.0.0/16"),
-		FeatureGates: map[string]bool{"MemoryQoS": true, "PodDeletionCost": false}, ComponentFlags: map[string]map[string]string{"kube-apiserver": {"v": "4", "profiling": "false"}},
-		AddonChoices: map[string]bool{"coredns": false, "metrics-server": true}}
+		Mirrors: []Mirror{{"docker.io", "http://10.90.0.1:5000"}}, OCIRuntime: "crun", Ports: Ports{API: 7443},
+		AdvertiseAddress: netip.MustParseAddr("192.0.2.1"),
+		PortMappings:     publishing(Config{}, "8080:30080").PortMappings,
+		NodeSubnet:       netip.MustParsePrefix("10.90.0.0/24"), PodSubnet: netip.MustParsePrefix("10.91.0.0/16"),
+		ServiceSubnet:  netip.MustParsePrefix("10.92.0.0/16"),
+		FeatureGates:   map[string]bool{"MemoryQoS": true, "PodDeletionCost": false},
+		ComponentFlags: map[string]map[string]string{"kube-apiserver": {"v": "4", "profiling": "false"}},
+		AddonChoices:   map[string]bool{"coredns": false, "metrics-server": true}}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("%+v, not\n%+v", c, want)
 	}
@@ -70,7 +75,8 @@ func TestFileProblems(t *testing.T) {
 	t.Parallel()
 	const head = "apiVersion: bonsai.io/v1alpha1\nkind: Cluster\n"
 	for text, want := range map[string][]string{
-		"":                                   {"line 1: apiVersion: must be bonsai.io/v1alpha1", "line 1: kind: must be Cluster"},
+		"": {"line 1: apiVersion: must be bonsai.io/v1alpha1",
+			"line 1: kind: must be Cluster"},
 		"apiVersion: v2\nkind: Pod\n":        {"line 1: apiVersion", "line 2: kind"},
 		head + "nodez: []\n":                 {`line 3: unknown field "nodez"`},
 		head + "nodes:\n- label: {a: b}\n":   {`line 4: unknown field "label"`},
@@ -80,21 +86,39 @@ func TestFileProblems(t *testing.T) {
 		head + "---\nkind: Cluster\n":        {"one document"},
 		head + "\tname: a\n":                 {"line 2: found a tab character"},
 		head + "networking: {ipFamily: x}\n": {"line 3: networking.ipFamily: must be ipv4, ipv6 or dual"},
-		head + "networking:\n  podSubnet: 10.0.0.0/30\n  nodeSubnet: ten\n  apiPort: 70000\n": {"networking: podSubnet: must be an IPv4 network from /8 to /20", "line 5: networking.nodeSubnet", "line 6: networking.apiPort"},
-		head + "networking: {podSubnet: 10.0.0.0/8, serviceSubnet: 10.1.0.0/16}\n":            {"serviceSubnet: 10.1.0.0/16 overlaps podSubnet"},
-		head + "nodes:\n- {}\n- taints:\n  - key: a b\n    effect: Never\n":                   {"line 6: nodes[1].taints[0]: ", "line 7: nodes[1].taints[0].effect: must be NoSchedule"},
-		head + "nodes:\n- labels: {'a b': c}\n":                                               {"line 4: nodes[0].labels.a b: "},
-		head + "nodes:\n- mounts: [{hostPath: src, nodePath: /src}]\n":                        {`line 4: nodes[0].mounts[0]: hostPath: must be an absolute path`},
-		head + "nodes: [" + strings.Repeat("{}, ", 9) + "{}]\n":                               {"line 3: nodes: there may be 9 nodes, not 10"},
-		head + "registryMirrors: [{registry: docker.io, url: 'ftp://x'}]\n":                   {"line 3: registryMirrors[0]: must be an http or https URL"},
-		head + "registryMirrors: [{registry: ../etc, url: 'http://x'}]\n":                     {"line 3: registryMirrors[0]: \"../etc\" is not a registry's host"},
-		head + "featureGates:\n  NodeSwap: false\n  Nope: true\n  PodDeletionCost: false\n":   {"line 4: featureGates.NodeSwap: cannot set feature gate NodeSwap to false, feature is locked to true", "line 5: featureGates.Nope: unrecognized feature gate: Nope"},
-		head + "featureGates:\n  GangScheduling: true\n":                                      {"line 4: featureGates: GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]"},
-		head + "componentFlags:\n  apiserver: {v: '4'}\n  etcd: {--x: '1'}\n":                 {"line 4: componentFlags.apiserver: there is no such component", "line 5: componentFlags.etcd.--x: must be a flag without its dashes"},
-		head + "portMappings:\n- {hostPort: 8080, nodePort: 0}\n":                             {"line 4: portMappings[0]: a port must be between 1 and 65535, not 0"},
-		head + "portMappings: [{hostPort: 8080, nodePort: 30080, listenAddress: here}]\n":     {"line 3: portMappings[0]: ParseAddr"},
-		head + "ociRuntime: crunc\n":                                                          {`line 3: ociRuntime: must be runc or crun, not "crunc"`},
-		head + "addons: {dashboard: true}\n":                                                  {"line 3: addons.dashboard: there is no such add-on"},
+		head + "networking:\n  podSubnet: 10.0.0.0/30\n  nodeSubnet: ten\n  apiPort: 70000\n": {
+			"networking: podSubnet: must be an IPv4 network from /8 to /20", "line 5: networking.nodeSubnet",
+			"line 6: networking.apiPort"},
+		head + "networking: {podSubnet: 10.0.0.0/8, serviceSubnet: 10.1.0.0/16}\n": {
+			"serviceSubnet: 10.1.0.0/16 overlaps podSubnet"},
+		head + "nodes:\n- {}\n- taints:\n  - key: a b\n    effect: Never\n": {
+			"line 6: nodes[1].taints[0]: ", "line 7: nodes[1].taints[0].effect: must be NoSchedule"},
+		head + "nodes:\n- labels: {'a b': c}\n": {
+			"line 4: nodes[0].labels.a b: "},
+		head + "nodes:\n- mounts: [{hostPath: src, nodePath: /src}]\n": {
+			`line 4: nodes[0].mounts[0]: hostPath: must be an absolute path`},
+		head + "nodes: [" + strings.Repeat("{}, ", 9) +
+			"{}]\n": {"line 3: nodes: there may be 9 nodes, not 10"},
+		head + "registryMirrors: [{registry: docker.io, url: 'ftp://x'}]\n": {
+			"line 3: registryMirrors[0]: must be an http or https URL"},
+		head + "registryMirrors: [{registry: ../etc, url: 'http://x'}]\n": {
+			"line 3: registryMirrors[0]: \"../etc\" is not a registry's host"},
+		head + "featureGates:\n  NodeSwap: false\n  Nope: true\n  PodDeletionCost: false\n": {
+			"line 4: featureGates.NodeSwap: cannot set feature gate NodeSwap to false, feature is locked to true",
+			"line 5: featureGates.Nope: unrecognized feature gate: Nope"},
+		head + "featureGates:\n  GangScheduling: true\n": {
+			"line 4: featureGates: GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]"},
+		head + "componentFlags:\n  apiserver: {v: '4'}\n  etcd: {--x: '1'}\n": {
+			"line 4: componentFlags.apiserver: there is no such component",
+			"line 5: componentFlags.etcd.--x: must be a flag without its dashes"},
+		head + "portMappings:\n- {hostPort: 8080, nodePort: 0}\n": {
+			"line 4: portMappings[0]: a port must be between 1 and 65535, not 0"},
+		head + "portMappings: [{hostPort: 8080, nodePort: 30080, listenAddress: here}]\n": {
+			"line 3: portMappings[0]: ParseAddr"},
+		head + "ociRuntime: crunc\n": {
+			`line 3: ociRuntime: must be runc or crun, not "crunc"`},
+		head + "addons: {dashboard: true}\n": {
+			"line 3: addons.dashboard: there is no such add-on"},
 	} {
 		_, err := ReadFile([]byte(text), undecided())
 		for _, w := range want {

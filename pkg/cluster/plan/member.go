@@ -13,7 +13,8 @@ import (
 type Member struct {
 	Number int // 1 to maxControlPlanes; 0 is the only one
 	Mark   string
-	// addresses are its host's on the node networks. Its API server listens at the first, everything else of it at local.
+	// addresses are its host's on the node networks. Its API server listens at the first, everything else of it at
+	// local.
 	Addresses []netip.Addr
 	Local     string
 }
@@ -37,7 +38,8 @@ func (c Config) Members() []Member {
 	}
 	var all []Member
 	for i := 1; i <= c.ControlPlanes; i++ {
-		all = append(all, Member{Number: i, Mark: c.Mark(), Addresses: nthOfEach(c.Networks().Nodes(), 1+i), Local: Loopback})
+		all = append(all, Member{Number: i, Mark: c.Mark(), Addresses: nthOfEach(c.Networks().Nodes(), 1+i),
+			Local: Loopback})
 	}
 	return all
 }

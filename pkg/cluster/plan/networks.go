@@ -142,7 +142,9 @@ func (n Networks) MaskFlag() string {
 
 // IsNodeAddress reports whether a node may have the address.
 func (n Networks) IsNodeAddress(a netip.Addr) bool {
-	return slices.ContainsFunc(n.Nodes(), func(p netip.Prefix) bool { return p.Contains(a) }) && !slices.Contains(n.HostIPs(), a)
+	return slices.ContainsFunc(n.Nodes(), func(p netip.Prefix) bool {
+		return p.Contains(a)
+	}) && !slices.Contains(n.HostIPs(), a)
 }
 
 // IsOwn reports whether an address is in one of the cluster's networks.
@@ -187,7 +189,8 @@ func (n Networks) Check() []error {
 		}
 		bits := s.prefix.Bits()
 		if !s.prefix.Addr().Is4() || s.prefix != s.prefix.Masked() || bits < s.widest || bits > s.narrowest {
-			errs = append(errs, fmt.Errorf("%s: must be an IPv4 network from /%d to /%d, not %s", s.name, s.widest, s.narrowest, s.prefix))
+			errs = append(errs, fmt.Errorf("%s: must be an IPv4 network from /%d to /%d, not %s", s.name, s.widest,
+				s.narrowest, s.prefix))
 		}
 		for _, other := range subnets[:i] {
 			if other.prefix.IsValid() && other.prefix.Overlaps(s.prefix) {

@@ -121,8 +121,9 @@ func CheckJoinedLabels(labels map[string]string) error {
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if !nodelabels.MayRegister(key) {
-			errs = append(errs, fmt.Errorf("--labels: a node may not give itself %s: join without it, then run on the cluster's "+
-				"machine: kubectl label node NAME %s=%s", key, key, labels[key]))
+			errs = append(errs, fmt.Errorf(
+				"--labels: a node may not give itself %s: join without it, then run on the cluster's "+
+					"machine: kubectl label node NAME %s=%s", key, key, labels[key]))
 		}
 	}
 	return errors.Join(errs...)

@@ -31,7 +31,8 @@ func (c Config) Environ(environ []string) []string {
 	}
 	// The supervisor has all of them from whoever started it, and its children from the supervisor: each is named once.
 	var all []string
-	for _, d := range slices.Concat(strings.Split(value("NO_PROXY"), ","), strings.Split(value("no_proxy"), ","), direct) {
+	for _, d := range slices.Concat(strings.Split(value("NO_PROXY"), ","), strings.Split(value("no_proxy"), ","),
+		direct) {
 		if d = strings.TrimSpace(d); d != "" && !slices.Contains(all, d) {
 			all = append(all, d)
 		}

@@ -17,12 +17,13 @@ func TestWithoutProxies(t *testing.T) {
 		environ string
 		direct  string
 	}{
-		"no proxy":            {c, "PATH=/bin NO_PROXY=a", "a"},
-		"an empty one":        {c, "HTTP_PROXY= PATH=/bin", ""},
-		"a proxy":             {c, "HTTP_PROXY=http://p:1", own},
-		"in lower case":       {c, "https_proxy=http://p:1", own},
-		"exceptions are kept": {c, "HTTPS_PROXY=http://p:1 NO_PROXY=example.org,.corp no_proxy=10.0.0.0/8", "example.org,.corp,10.0.0.0/8," + own},
-		"a joined machine":    {joined, "ALL_PROXY=socks5://p:1", own + ",192.0.2.1"},
+		"no proxy":      {c, "PATH=/bin NO_PROXY=a", "a"},
+		"an empty one":  {c, "HTTP_PROXY= PATH=/bin", ""},
+		"a proxy":       {c, "HTTP_PROXY=http://p:1", own},
+		"in lower case": {c, "https_proxy=http://p:1", own},
+		"exceptions are kept": {c, "HTTPS_PROXY=http://p:1 NO_PROXY=example.org,.corp no_proxy=10.0.0.0/8",
+			"example.org,.corp,10.0.0.0/8," + own},
+		"a joined machine": {joined, "ALL_PROXY=socks5://p:1", own + ",192.0.2.1"},
 	} {
 		got := want.c.Environ(strings.Fields(want.environ))
 		if !slices.Equal(got[:len(strings.Fields(want.environ))], strings.Fields(want.environ)) {
@@ -34,7 +35,8 @@ func TestWithoutProxies(t *testing.T) {
 				direct = v
 			}
 		}
-		if again := want.c.Environ(got); len(got) > len(strings.Fields(want.environ)) && again[len(again)-1] != "no_proxy="+direct {
+		if again := want.c.Environ(got); len(got) > len(strings.Fields(want.environ)) &&
+			again[len(again)-1] != "no_proxy="+direct {
 			t.Errorf("%s: the second time it is %s", name, again[len(again)-1])
 		}
 		if direct != want.direct {

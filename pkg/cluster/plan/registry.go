@@ -32,5 +32,6 @@ func (c Config) RegistryMirrors() []Mirror {
 	if !c.HasAddon(registryAddon) {
 		return c.Mirrors
 	}
-	return append(slices.Clone(c.Mirrors), Mirror{Registry: RegistryHost, URL: "http://" + c.Networks().RegistryAddress()})
+	return append(slices.Clone(c.Mirrors),
+		Mirror{Registry: RegistryHost, URL: "http://" + c.Networks().RegistryAddress()})
 }

@@ -77,7 +77,9 @@ func (c Config) CheckChange(wanted Config, running bool) error {
 		return fmt.Errorf("the cluster in %s cannot change its %s: %s now, %s wanted. Choose another --name for a second cluster; "+
 			"bonsai down --data-dir %s deletes this one with everything in it", c.DataDir, name, is, want, c.DataDir)
 	}
-	lost := slices.DeleteFunc(c.NodeNames(), func(name string) bool { return slices.Contains(wanted.NodeNames(), name) })
+	lost := slices.DeleteFunc(c.NodeNames(), func(name string) bool {
+		return slices.Contains(wanted.NodeNames(), name)
+	})
 	switch {
 	case c.Name != wanted.Name:
 		return fixed("name", c.Name, wanted.Name)
@@ -112,7 +114,8 @@ func Difference(is, wanted Config) string {
 	want := settings(wanted)
 	for i, s := range settings(is) {
 		if s != want[i] {
-			changes = append(changes, fmt.Sprintf("%s: %s now, %s wanted", s.name, orNone(s.value), orNone(want[i].value)))
+			changes = append(changes,
+				fmt.Sprintf("%s: %s now, %s wanted", s.name, orNone(s.value), orNone(want[i].value)))
 		}
 	}
 	return strings.Join(changes, "; ")

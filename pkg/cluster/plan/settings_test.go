@@ -15,17 +15,29 @@ func TestCheckChange(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		"BinDir":           {func(c *Config) { c.BinDir = "/other" }, "programs: /bin now, /other wanted"},
-		"Nodes":            {func(c *Config) { c.Nodes = NodesUpTo(3) }, "nodes: n1 n2 now, n1 n2 n3 wanted"},
-		"AddonChoices":     {func(c *Config) { c.AddonChoices = map[string]bool{"registry": true} }, "add-on registry: off now, on wanted"},
-		"Nodes.Mounts":     {func(c *Config) { c.Nodes = []Node{{Number: 1, Mounts: []Mount{{"/a", "/b", true}}}, {Number: 2}} }, "mounts of n1: none now, /a:/b:ro wanted"},
-		"Egress":           {func(c *Config) { c.Egress = !c.Egress }, "egress: true now, false wanted"},
-		"Mirrors":          {func(c *Config) { c.Mirrors = []Mirror{{"docker.io", "http://m"}} }, "registry mirrors: none now, docker.io=http://m wanted"},
-		"OCIRuntime":       {func(c *Config) { c.OCIRuntime = "crun" }, "OCI runtime: none now, crun wanted"},
-		"AdvertiseAddress": {func(c *Config) { c.AdvertiseAddress = netip.MustParseAddr("192.0.2.1") }, "advertise address: none now, 192.0.2.1 wanted"},
-		"Ports":            {func(c *Config) { c.Ports.API = 7443 }, "API port: 6443 now, 7443 wanted"},
-		"FeatureGates":     {func(c *Config) { c.FeatureGates = map[string]bool{"A": true} }, "feature gates: none now, A=true wanted"},
-		"ComponentFlags":   {func(c *Config) { c.ComponentFlags = map[string]map[string]string{"etcd": {"v": "4"}} }, "component flags: none now, etcd --v=4 wanted"},
+		"BinDir": {func(c *Config) { c.BinDir = "/other" }, "programs: /bin now, /other wanted"},
+		"Nodes":  {func(c *Config) { c.Nodes = NodesUpTo(3) }, "nodes: n1 n2 now, n1 n2 n3 wanted"},
+		"AddonChoices": {func(c *Config) {
+			c.AddonChoices = map[string]bool{"registry": true}
+		}, "add-on registry: off now, on wanted"},
+		"Nodes.Mounts": {func(c *Config) {
+			c.Nodes = []Node{{Number: 1, Mounts: []Mount{{"/a", "/b", true}}}, {Number: 2}}
+		}, "mounts of n1: none now, /a:/b:ro wanted"},
+		"Egress": {func(c *Config) { c.Egress = !c.Egress }, "egress: true now, false wanted"},
+		"Mirrors": {func(c *Config) {
+			c.Mirrors = []Mirror{{"docker.io", "http://m"}}
+		}, "registry mirrors: none now, docker.io=http://m wanted"},
+		"OCIRuntime": {func(c *Config) { c.OCIRuntime = "crun" }, "OCI runtime: none now, crun wanted"},
+		"AdvertiseAddress": {func(c *Config) {
+			c.AdvertiseAddress = netip.MustParseAddr("192.0.2.1")
+		}, "advertise address: none now, 192.0.2.1 wanted"},
+		"Ports": {func(c *Config) { c.Ports.API = 7443 }, "API port: 6443 now, 7443 wanted"},
+		"FeatureGates": {func(c *Config) {
+			c.FeatureGates = map[string]bool{"A": true}
+		}, "feature gates: none now, A=true wanted"},
+		"ComponentFlags": {func(c *Config) {
+			c.ComponentFlags = map[string]map[string]string{"etcd": {"v": "4"}}
+		}, "component flags: none now, etcd --v=4 wanted"},
 	}
 	// What a user does not choose of a cluster.
 	covered := map[string]bool{"DataDir": true, "Joined": true, "Contained": true, "Addons": true}
@@ -37,7 +49,9 @@ func TestCheckChange(t *testing.T) {
 		wanted := is
 		tc.change(&wanted)
 		err := is.CheckChange(wanted, true)
-		if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "bonsai stop --data-dir /data") || strings.Contains(err.Error(), "bonsai down") {
+		if err == nil || !strings.Contains(err.Error(), tc.want) ||
+			!strings.Contains(err.Error(), "bonsai stop --data-dir /data") ||
+			strings.Contains(err.Error(), "bonsai down") {
 			t.Errorf("%s: no %q in: %v", name, tc.want, err)
 		}
 		if err := is.CheckChange(wanted, false); err != nil {
@@ -51,10 +65,18 @@ func TestCheckChange(t *testing.T) {
 		"Nodes.Labels": {func(c *Config) {
 			c.Nodes = []Node{{Number: 1, Labels: map[string]string{"b": "2", "a": "1"}}, {Number: 2}}
 		}, "labels of n1: none now, a=1 b=2 wanted"},
-		"Nodes.Taints":   {func(c *Config) { c.Nodes = []Node{{Number: 1, Taints: []string{"a=b:NoSchedule"}}, {Number: 2}} }, "taints of n1: none now, a=b:NoSchedule wanted"},
-		"PortMappings":   {func(c *Config) { *c = publishing(*c, "5353:30053/udp") }, "published ports: none now, 127.0.0.1:5353:30053/udp wanted"},
-		"AddonChoices":   {func(c *Config) { c.AddonChoices = map[string]bool{"metrics-server": true} }, "add-on metrics-server: off now, on wanted"},
-		"KubeconfigMode": {func(c *Config) { c.KubeconfigMode = 0o640 }, "mode of the kubeconfig: none now, 0640 wanted"},
+		"Nodes.Taints": {func(c *Config) {
+			c.Nodes = []Node{{Number: 1, Taints: []string{"a=b:NoSchedule"}}, {Number: 2}}
+		}, "taints of n1: none now, a=b:NoSchedule wanted"},
+		"PortMappings": {func(c *Config) {
+			*c = publishing(*c, "5353:30053/udp")
+		}, "published ports: none now, 127.0.0.1:5353:30053/udp wanted"},
+		"AddonChoices": {func(c *Config) {
+			c.AddonChoices = map[string]bool{"metrics-server": true}
+		}, "add-on metrics-server: off now, on wanted"},
+		"KubeconfigMode": {func(c *Config) {
+			c.KubeconfigMode = 0o640
+		}, "mode of the kubeconfig: none now, 0640 wanted"},
 	} {
 		field, _, _ := strings.Cut(name, ".")
 		covered[field] = true
@@ -76,7 +98,8 @@ func TestCheckChange(t *testing.T) {
 		wanted := is
 		wanted.Nodes = []Node{is.Nodes[0]}
 		want := "the cluster in /data has the nodes n2 n3, and up removes none. bonsai --data-dir /data node remove NODE removes a node with everything on it"
-		if err := is.CheckChange(wanted, running); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "bonsai --data-dir /data start") == running {
+		if err := is.CheckChange(wanted, running); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "bonsai --data-dir /data start") == running {
 			t.Errorf("fewer nodes, running %v: %v", running, err)
 		}
 	}
@@ -93,7 +116,8 @@ func TestCheckChange(t *testing.T) {
 		wanted := is
 		change(&wanted)
 		for _, running := range []bool{true, false} {
-			if err := is.CheckChange(wanted, running); err == nil || !strings.Contains(err.Error(), "deletes this one with everything in it") {
+			if err := is.CheckChange(wanted, running); err == nil ||
+				!strings.Contains(err.Error(), "deletes this one with everything in it") {
 				t.Errorf("%s, running %v: %v", name, running, err)
 			}
 		}

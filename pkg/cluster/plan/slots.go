@@ -25,7 +25,8 @@ func (c Config) InSlot(i int) Config {
 	fill(&c.PodSubnet, 16, 10, 244-octet, 0)
 	fill(&c.ServiceSubnet, 16, 10, 96+octet, 0)
 	// Upstream's ports, which differ in their last two digits, and so differ from all those of other slots.
-	for port, first := range map[*int]int{&c.Ports.API: 6443, &c.Ports.EtcdClient: 2379, &c.Ports.EtcdPeer: 2380, &c.Ports.ControllerManager: 10257, &c.Ports.Scheduler: 10259} {
+	for port, first := range map[*int]int{&c.Ports.API: 6443, &c.Ports.EtcdClient: 2379, &c.Ports.EtcdPeer: 2380,
+		&c.Ports.ControllerManager: 10257, &c.Ports.Scheduler: 10259} {
 		if *port == 0 {
 			*port = first + 100*i
 		}
@@ -35,12 +36,14 @@ func (c Config) InSlot(i int) Config {
 
 // filledFrom returns c with what it leaves open as in old.
 func (c Config) FilledFrom(old Config) Config {
-	for own, before := range map[*netip.Prefix]netip.Prefix{&c.NodeSubnet: old.NodeSubnet, &c.PodSubnet: old.PodSubnet, &c.ServiceSubnet: old.ServiceSubnet} {
+	for own, before := range map[*netip.Prefix]netip.Prefix{&c.NodeSubnet: old.NodeSubnet, &c.PodSubnet: old.PodSubnet,
+		&c.ServiceSubnet: old.ServiceSubnet} {
 		if !own.IsValid() {
 			*own = before
 		}
 	}
-	for own, before := range map[*int]int{&c.Ports.API: old.Ports.API, &c.Ports.EtcdClient: old.Ports.EtcdClient, &c.Ports.EtcdPeer: old.Ports.EtcdPeer,
+	for own, before := range map[*int]int{&c.Ports.API: old.Ports.API, &c.Ports.EtcdClient: old.Ports.EtcdClient,
+		&c.Ports.EtcdPeer:          old.Ports.EtcdPeer,
 		&c.Ports.ControllerManager: old.Ports.ControllerManager, &c.Ports.Scheduler: old.Ports.Scheduler} {
 		if *own == 0 {
 			*own = before
@@ -87,7 +90,8 @@ func (m Machine) Plan(c Config) (Config, error) {
 		}
 	}
 	first := c.InSlot(0)
-	return c, fmt.Errorf("all %d places for a cluster on this machine are taken, of the first: %w", slotCount, errors.Join(first.Validate(), DescribeClaims(m.Collisions(first))))
+	return c, fmt.Errorf("all %d places for a cluster on this machine are taken, of the first: %w", slotCount,
+		errors.Join(first.Validate(), DescribeClaims(m.Collisions(first))))
 }
 
 // collisions returns what others have of what c says.
@@ -109,18 +113,23 @@ func (m Machine) Claimed(c Config) []Claim {
 			}
 		}
 		for _, own := range c.published(true) {
-			if slices.ContainsFunc(other.published(true), func(theirs netip.AddrPort) bool { return overlap(own, theirs) }) {
+			if slices.ContainsFunc(other.published(true), func(theirs netip.AddrPort) bool {
+				return overlap(own, theirs)
+			}) {
 				found = append(found, Claim{"the port " + own.String() + "/udp", by})
 			}
 		}
 		for _, own := range c.Listening() {
-			if slices.ContainsFunc(other.Listening(), func(theirs netip.AddrPort) bool { return overlap(own, theirs) }) {
+			if slices.ContainsFunc(other.Listening(), func(theirs netip.AddrPort) bool {
+				return overlap(own, theirs)
+			}) {
 				found = append(found, Claim{"the port " + own.String(), by})
 			}
 		}
 	}
 	if owner, there := m.Contexts[c.Context()]; there && owner == "" {
-		found = append(found, Claim{"the context " + c.Context(), "your kubeconfig, for something else (--name chooses another)"})
+		found = append(found, Claim{"the context " + c.Context(),
+			"your kubeconfig, for something else (--name chooses another)"})
 	}
 	return found
 }

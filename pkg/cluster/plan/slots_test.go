@@ -63,8 +63,10 @@ func TestPlan(t *testing.T) {
 	}{
 		{"alone", Machine{PortOwner: free}, nil, "10.77.0.0/24", nil},
 		{"second", Machine{Clusters: []Config{first}, PortOwner: free}, nil, "10.77.1.0/24", nil},
-		{"a VPN's wide route is no hindrance", Machine{Networks: []HostNetwork{foreign("10.0.0.0/8")}, PortOwner: free}, nil, "10.77.0.0/24", nil},
-		{"a foreign route", Machine{Networks: []HostNetwork{foreign("10.244.3.0/24")}, PortOwner: free}, nil, "10.77.1.0/24", nil},
+		{"a VPN's wide route is no hindrance", Machine{Networks: []HostNetwork{foreign("10.0.0.0/8")}, PortOwner: free},
+			nil, "10.77.0.0/24", nil},
+		{"a foreign route", Machine{Networks: []HostNetwork{foreign("10.244.3.0/24")}, PortOwner: free}, nil,
+			"10.77.1.0/24", nil},
 		{"a foreign process", Machine{PortOwner: func(p netip.AddrPort) string {
 			if p.Port() == 2379 || p.Port() == 10359 {
 				return "process 1 (etcd)"
@@ -73,17 +75,30 @@ func TestPlan(t *testing.T) {
 		}}, nil, "10.77.2.0/24", nil},
 		{"its name", Machine{Clusters: []Config{first}, PortOwner: free}, func(c *Config) { c.Name = "first" }, "",
 			[]string{"taken by the cluster in /first", "the name first"}},
-		{"its context", Machine{Contexts: map[string]string{"bonsai-dev": ""}, PortOwner: free}, func(c *Config) { c.Name = "dev" }, "",
+		{"its context", Machine{Contexts: map[string]string{"bonsai-dev": ""}, PortOwner: free}, func(c *Config) {
+			c.Name = "dev"
+		}, "",
 			[]string{"the context bonsai-dev", "your kubeconfig"}},
-		{"a context of a cluster that is gone", Machine{Contexts: map[string]string{"bonsai": "/gone"}, PortOwner: free}, nil, "10.77.0.0/24", nil},
+		{"a context of a cluster that is gone",
+			Machine{Contexts: map[string]string{"bonsai": "/gone"}, PortOwner: free}, nil, "10.77.0.0/24", nil},
 		{"its port and network", Machine{Clusters: []Config{first}, PortOwner: free}, func(c *Config) {
 			c.Ports.API, c.PodSubnet = 2379, netip.MustParsePrefix("10.244.8.0/20")
 		}, "", []string{"taken by the cluster in /first", "the port 127.0.0.1:2379", "the network 10.244.0.0/16"}},
-		{"its published port", Machine{Clusters: []Config{publishing(first, "8080:30080")}, PortOwner: free}, func(c *Config) { *c = publishing(*c, "0.0.0.0:8080:30081") }, "",
+		{"its published port", Machine{Clusters: []Config{publishing(first, "8080:30080")}, PortOwner: free},
+			func(c *Config) {
+				*c = publishing(*c, "0.0.0.0:8080:30081")
+			}, "",
 			[]string{"taken by the cluster in /first", "the port 0.0.0.0:8080"}},
-		{"the same port at another address", Machine{Clusters: []Config{publishing(first, "127.0.0.2:8080:30080")}, PortOwner: free}, func(c *Config) { *c = publishing(*c, "8080:30080") }, "10.77.1.0/24", nil},
-		{"a subnet said, the rest chosen around it", Machine{PortOwner: free}, func(c *Config) { c.ServiceSubnet = netip.MustParsePrefix("10.77.0.0/24") }, "10.77.1.0/24", nil},
-		{"nothing free", Machine{PortOwner: func(netip.AddrPort) string { return "process 1 (x)" }}, nil, "", []string{"all 64 places", "process 1 (x)"}},
+		{"the same port at another address",
+			Machine{Clusters: []Config{publishing(first, "127.0.0.2:8080:30080")}, PortOwner: free}, func(c *Config) {
+				*c = publishing(*c, "8080:30080")
+			}, "10.77.1.0/24", nil},
+		{"a subnet said, the rest chosen around it", Machine{PortOwner: free}, func(c *Config) {
+			c.ServiceSubnet = netip.MustParsePrefix("10.77.0.0/24")
+		}, "10.77.1.0/24", nil},
+		{"nothing free", Machine{PortOwner: func(netip.AddrPort) string {
+			return "process 1 (x)"
+		}}, nil, "", []string{"all 64 places", "process 1 (x)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want := undecided()
@@ -111,7 +126,8 @@ func TestFilledFrom(t *testing.T) {
 	want.Ports.API = 7443
 	got := want.FilledFrom(old)
 	old.Ports.API = 7443
-	if got.NodeSubnet != old.NodeSubnet || got.PodSubnet != old.PodSubnet || got.ServiceSubnet != old.ServiceSubnet || got.Ports != old.Ports {
+	if got.NodeSubnet != old.NodeSubnet || got.PodSubnet != old.PodSubnet || got.ServiceSubnet != old.ServiceSubnet ||
+		got.Ports != old.Ports {
 		t.Errorf("%+v, not %+v", got, old)
 	}
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // Components are the programs that may be given flags of the user's.
-var Components = [...]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy"}
+var Components = [...]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet",
+	"kube-proxy"}
 
 // userFlags are the flags that the user wishes for a component. They come after ours: the last of two holds.
 func UserFlags(flags map[string]string) []string {

@@ -48,8 +48,10 @@ func TestPortKeeper(t *testing.T) {
 		{"one", []plan.PortMapping{one}, false, true, false},
 		{"another one beside it", []plan.PortMapping{one, two}, false, true, true},
 		{"the first one gone", []plan.PortMapping{two}, false, false, true},
-		{"a taken port", []plan.PortMapping{one, two, {Address: at.Addr(), HostPort: int(at.Port()), NodePort: 30082}}, true, false, true},
-		{"another node port", []plan.PortMapping{{Address: two.Address, HostPort: two.HostPort, NodePort: 30099}}, false, false, true},
+		{"a taken port", []plan.PortMapping{one, two, {Address: at.Addr(), HostPort: int(at.Port()), NodePort: 30082}},
+			true, false, true},
+		{"another node port", []plan.PortMapping{{Address: two.Address, HostPort: two.HostPort, NodePort: 30099}},
+			false, false, true},
 		{"none", nil, false, false, false},
 		{"both again", []plan.PortMapping{one, two}, false, true, true},
 	} {

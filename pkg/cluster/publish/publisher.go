@@ -124,7 +124,8 @@ func (p *Publisher) serve(ctx context.Context, l net.Listener, nodePort int) {
 		}
 		leave, err := limit.Enter(conn)
 		if err != nil {
-			p.log.Debug("a connection to a published port is refused", "port", nodePort, "from", conn.RemoteAddr(), "err", err)
+			p.log.Debug("a connection to a published port is refused", "port", nodePort, "from", conn.RemoteAddr(),
+				"err", err)
 			conn.Close()
 			continue
 		}

@@ -68,7 +68,8 @@ func TestPublish(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Publish(ctx, []plan.PortMapping{mapping}); err == nil || !strings.Contains(err.Error(), "publish node port 30080") {
+	if _, err := p.Publish(ctx, []plan.PortMapping{mapping}); err == nil ||
+		!strings.Contains(err.Error(), "publish node port 30080") {
 		t.Errorf("published twice: %v", err)
 	}
 	for range 3 {

@@ -25,8 +25,9 @@ func dnsServer(t *testing.T, address string) (udp, tcp string) {
 		}
 		m.Response, m.Additionals = true, nil
 		if m.Questions[0].Type == dnsmessage.TypeA {
-			m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Class: dnsmessage.ClassINET, TTL: 1},
-				Body: &dnsmessage.AResource{A: netip.MustParseAddr(address).As4()}}}
+			m.Answers = []dnsmessage.Resource{
+				{Header: dnsmessage.ResourceHeader{Name: m.Questions[0].Name, Class: dnsmessage.ClassINET, TTL: 1},
+					Body: &dnsmessage.AResource{A: netip.MustParseAddr(address).As4()}}}
 		}
 		out, err := m.Pack()
 		if err != nil {
@@ -79,12 +80,14 @@ func dnsServer(t *testing.T, address string) (udp, tcp string) {
 func TestResolverRelay(t *testing.T) {
 	t.Parallel()
 	servers := map[string][2]string{}
-	for at, answers := range map[string]string{"192.0.2.1": "198.51.100.1", "192.0.2.2": "198.51.100.2", "192.0.2.3": ""} {
+	for at, answers := range map[string]string{"192.0.2.1": "198.51.100.1", "192.0.2.2": "198.51.100.2",
+		"192.0.2.3": ""} {
 		udp, tcp := dnsServer(t, answers)
 		servers[at+":53"] = [2]string{udp, tcp}
 	}
 	conf := filepath.Join(t.TempDir(), "resolv.conf")
-	r := &resolverRelay{conf: conf, own: []netip.Addr{netip.MustParseAddr("192.0.2.9")}, log: slog.New(slog.DiscardHandler),
+	r := &resolverRelay{conf: conf, own: []netip.Addr{netip.MustParseAddr("192.0.2.9")},
+		log: slog.New(slog.DiscardHandler),
 		dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			to, known := servers[address]
 			if !known {
@@ -144,13 +147,15 @@ func freePort(t *testing.T) string {
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	question := dnsmessage.Message{Header: dnsmessage.Header{ID: 7, RecursionDesired: true},
-		Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName("a.example."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}}}
+		Questions: []dnsmessage.Question{
+			{Name: dnsmessage.MustNewName("a.example."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}}}
 	asked, err := question.Pack()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var m dnsmessage.Message
-	if err := m.Unpack(failure(asked)); err != nil || m.ID != 7 || !m.Response || m.RCode != dnsmessage.RCodeServerFailure || len(m.Questions) != 1 {
+	if err := m.Unpack(failure(asked)); err != nil || m.ID != 7 || !m.Response ||
+		m.RCode != dnsmessage.RCodeServerFailure || len(m.Questions) != 1 {
 		t.Errorf("%+v, %v", m, err)
 	}
 	for _, bad := range [][]byte{nil, []byte("x"), failure(asked), asked[:15]} {

@@ -60,7 +60,8 @@ func TestPublishUDP(t *testing.T) {
 		return dialer.DialContext(ctx, network, node.LocalAddr().String())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	wait, err := p.Publish(ctx, []plan.PortMapping{{Address: address.Addr(), HostPort: int(address.Port()), NodePort: 30053, UDP: true}})
+	wait, err := p.Publish(ctx,
+		[]plan.PortMapping{{Address: address.Addr(), HostPort: int(address.Port()), NodePort: 30053, UDP: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

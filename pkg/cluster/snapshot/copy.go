@@ -77,10 +77,12 @@ func Finish(dir string) error {
 // linked are directories whose files are never written again once a cluster has been started anew: containerd names
 // blobs by their content, and writes only in the layers of containers that it makes later. So their files are shared
 // by hard links and not copied.
-var linked = regexp.MustCompile(`/lib/containerd/(io\.containerd\.content\.v1\.content/blobs|io\.containerd\.snapshotter\.v1\.[^/]+/snapshots)$`)
+var linked = regexp.MustCompile(
+	`/lib/containerd/(io\.containerd\.content\.v1\.content/blobs|io\.containerd\.snapshotter\.v1\.[^/]+/snapshots)$`)
 
 // opened are the directories on the way to the linked ones.
-var opened = regexp.MustCompile(`^nodes(/[^/]+(/lib(/containerd(/io\.containerd\.(content|snapshotter)\.v1\.[^/]+)?)?)?)?$`)
+var opened = regexp.MustCompile(
+	`^nodes(/[^/]+(/lib(/containerd(/io\.containerd\.(content|snapshotter)\.v1\.[^/]+)?)?)?)?$`)
 
 // Copy makes the directory to with the saved parts of from: owners, modes, extended attributes, holes and all.
 func Copy(ctx context.Context, from, to string) error {

@@ -46,7 +46,8 @@ func Serve(ctx context.Context, path string, status func() Status, reload func()
 			}
 		})
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: reloadPatience, IdleTimeout: 5 * time.Second}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second, ReadTimeout: time.Second,
+		WriteTimeout: reloadPatience, IdleTimeout: 5 * time.Second}
 	go func() {
 		<-ctx.Done()
 		server.Close()
@@ -85,9 +86,10 @@ func Reload(ctx context.Context, path string) error {
 
 // callControl sends a request to a control socket and returns the answer.
 func callControl(ctx context.Context, path, method, what string, patience time.Duration) ([]byte, error) {
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", path)
-	}}
+	transport := &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", path)
+		}}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "http://control"+what, nil)

@@ -43,7 +43,8 @@ no end`
 		"both":                {LogOptions{Tail: 1, Since: at("2026-11-22T20:11:11Z")}, 6},
 	} {
 		var out strings.Builder
-		if err := c.o.print(strings.NewReader(log), &out); err != nil || out.String() != strings.Join(lines[c.from:], "") {
+		if err := c.o.print(strings.NewReader(log), &out); err != nil ||
+			out.String() != strings.Join(lines[c.from:], "") {
 			t.Errorf("%s: %v\n%s", name, err, &out)
 		}
 	}

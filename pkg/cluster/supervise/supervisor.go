@@ -60,7 +60,8 @@ type Supervisor struct {
 	forks   chan func()
 	Environ []string // the children's, beside their own variables
 
-	mu       sync.Mutex   // guards all below: each process has a goroutine, and the control socket asks for the statuses
+	// guards all below: each process has a goroutine, and the control socket asks for the statuses
+	mu       sync.Mutex
 	children map[int]bool // started and not yet waited for
 	status   map[string]*ProcessStatus
 	order    []string
@@ -69,7 +70,8 @@ type Supervisor struct {
 // New returns a supervisor whose children the kernel kills when this process ends. The kernel ties a child to the
 // thread that forked it, so all forks happen on one thread, which lives as long as ctx.
 func New(ctx context.Context, log *slog.Logger) *Supervisor {
-	s := &Supervisor{log: log, forks: make(chan func()), Environ: os.Environ(), status: map[string]*ProcessStatus{}, children: map[int]bool{}}
+	s := &Supervisor{log: log, forks: make(chan func()), Environ: os.Environ(), status: map[string]*ProcessStatus{},
+		children: map[int]bool{}}
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread must not be given to another goroutine that might end it
 		for {

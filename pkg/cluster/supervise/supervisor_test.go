@@ -86,7 +86,8 @@ func TestKeepStops(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	if err := host.Poll(ctx, 5*time.Millisecond, func() (bool, error) {
-		children, err := os.ReadFile("/proc/" + strconv.Itoa(status.PID) + "/task/" + strconv.Itoa(status.PID) + "/children")
+		children, err := os.ReadFile("/proc/" + strconv.Itoa(status.PID) + "/task/" + strconv.Itoa(status.PID) +
+			"/children")
 		return len(children) > 0, err
 	}); err != nil {
 		t.Fatal(err)

@@ -33,7 +33,8 @@ func job(d *describer, o *batchv1.Job) error {
 		d.line(0, "Controlled By:\t%s/%s\n", owner.Kind, owner.Name)
 	}
 	s, st := &o.Spec, &o.Status
-	d.line(0, "Parallelism:\t%s\nCompletions:\t%s\n", numberOrUnset(s.Parallelism, ""), numberOrUnset(s.Completions, ""))
+	d.line(0, "Parallelism:\t%s\nCompletions:\t%s\n", numberOrUnset(s.Parallelism, ""),
+		numberOrUnset(s.Completions, ""))
 	indexed := false
 	if s.CompletionMode != nil {
 		d.line(0, "Completion Mode:\t%s\n", *s.CompletionMode)
@@ -96,15 +97,18 @@ func cronJob(d *describer, o *batchv1.CronJob) error {
 	if s.TimeZone != nil {
 		zone = *s.TimeZone
 	}
-	d.line(0, "Schedule:\t%s\nConcurrency Policy:\t%s\nSuspend:\t%s\nTime Zone:\t%s\n", s.Schedule, s.ConcurrencyPolicy, suspended, zone)
-	d.line(0, "Successful Job History Limit:\t%s\nFailed Job History Limit:\t%s\n", numberOrUnset(s.SuccessfulJobsHistoryLimit, ""), numberOrUnset(s.FailedJobsHistoryLimit, ""))
+	d.line(0, "Schedule:\t%s\nConcurrency Policy:\t%s\nSuspend:\t%s\nTime Zone:\t%s\n", s.Schedule, s.ConcurrencyPolicy,
+		suspended, zone)
+	d.line(0, "Successful Job History Limit:\t%s\nFailed Job History Limit:\t%s\n",
+		numberOrUnset(s.SuccessfulJobsHistoryLimit, ""), numberOrUnset(s.FailedJobsHistoryLimit, ""))
 	d.line(0, "Starting Deadline Seconds:\t%s\n", numberOrUnset(s.StartingDeadlineSeconds, "s"))
 	t := &s.JobTemplate.Spec
 	selector := unset
 	if t.Selector != nil {
 		selector = metav1.FormatLabelSelector(t.Selector)
 	}
-	d.line(0, "Selector:\t%s\nParallelism:\t%s\nCompletions:\t%s\n", selector, numberOrUnset(t.Parallelism, ""), numberOrUnset(t.Completions, ""))
+	d.line(0, "Selector:\t%s\nParallelism:\t%s\nCompletions:\t%s\n", selector, numberOrUnset(t.Parallelism, ""),
+		numberOrUnset(t.Completions, ""))
 	if t.ActiveDeadlineSeconds != nil {
 		d.line(0, "Active Deadline Seconds:\t%ds\n", *t.ActiveDeadlineSeconds)
 	}

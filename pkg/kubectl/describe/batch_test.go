@@ -17,9 +17,12 @@ func TestBatch(t *testing.T) {
 	end := metav1.NewTime(start.Add(time.Hour))
 	got := shown(t, func(d *describer) error {
 		return job(d, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "j", Namespace: "ns"}, Spec: batchv1.JobSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, Parallelism: new(int32(2)), CompletionMode: new(batchv1.IndexedCompletion),
-			Suspend: new(false), BackoffLimit: new(int32(3)), TTLSecondsAfterFinished: new(int32(100)), ActiveDeadlineSeconds: new(int64(50)),
-		}, Status: batchv1.JobStatus{StartTime: &start, CompletionTime: &end, Succeeded: 1, Ready: new(int32(0)), CompletedIndexes: strings.Repeat("1,3-5,", 10) + "7"}})
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}, Parallelism: new(int32(2)),
+			CompletionMode: new(batchv1.IndexedCompletion),
+			Suspend:        new(false), BackoffLimit: new(int32(3)), TTLSecondsAfterFinished: new(int32(100)),
+			ActiveDeadlineSeconds: new(int64(50)),
+		}, Status: batchv1.JobStatus{StartTime: &start, CompletionTime: &end, Succeeded: 1, Ready: new(int32(0)),
+			CompletedIndexes: strings.Repeat("1,3-5,", 10) + "7"}})
 	})
 	want := `Name:                        j
 Namespace:                   ns
@@ -43,10 +46,14 @@ Completed Indexes:           1,3-5,1,3-5,1,3-5,1,3-5,1,3-5,1,3-5,1,3-5,1,3-5,1,.
 		t.Errorf("job:\n%s\nwant:\n%s", got, want)
 	}
 	got = shown(t, func(d *describer) error {
-		return cronJob(d, &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns"}, Spec: batchv1.CronJobSpec{
-			Schedule: "@daily", ConcurrencyPolicy: batchv1.AllowConcurrent, SuccessfulJobsHistoryLimit: new(int32(3)), StartingDeadlineSeconds: new(int64(7)),
-			JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Completions: new(int32(3))}},
-		}, Status: batchv1.CronJobStatus{LastScheduleTime: &start, Active: []corev1.ObjectReference{{Name: "x"}, {Name: "y"}}}})
+		return cronJob(d, &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns"},
+			Spec: batchv1.CronJobSpec{
+				Schedule: "@daily", ConcurrencyPolicy: batchv1.AllowConcurrent,
+				SuccessfulJobsHistoryLimit: new(int32(3)),
+				StartingDeadlineSeconds:    new(int64(7)),
+				JobTemplate:                batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Completions: new(int32(3))}},
+			}, Status: batchv1.CronJobStatus{LastScheduleTime: &start,
+				Active: []corev1.ObjectReference{{Name: "x"}, {Name: "y"}}}})
 	})
 	for _, want := range []string{`Name:                          c
 Namespace:                     ns

@@ -18,7 +18,8 @@ func signingRequest(d *describer, r *certificatesv1.CertificateSigningRequest) e
 	if err != nil {
 		return fmt.Errorf("Error parsing CSR: %w", err)
 	}
-	d.line(0, "Name:\t%s\nLabels:\t%s\nAnnotations:\t%s\n", r.Name, printers.FormatLabels(r.Labels), printers.FormatLabels(r.Annotations))
+	d.line(0, "Name:\t%s\nLabels:\t%s\nAnnotations:\t%s\n", r.Name, printers.FormatLabels(r.Labels),
+		printers.FormatLabels(r.Annotations))
 	d.line(0, "CreationTimestamp:\t%s\n", r.CreationTimestamp.Time.Format(time.RFC1123Z))
 	d.line(0, "Requesting User:\t%s\n", r.Spec.Username)
 	if r.Spec.SignerName != "" {
@@ -54,7 +55,8 @@ func writeSubject(w *writer, n *pkix.Name) {
 		name  string
 		parts []string
 	}{
-		{"Organization", n.Organization}, {"Organizational Unit", n.OrganizationalUnit}, {"Country", n.Country}, {"Locality", n.Locality},
+		{"Organization", n.Organization}, {"Organizational Unit", n.OrganizationalUnit}, {"Country", n.Country},
+		{"Locality", n.Locality},
 		{"Province", n.Province}, {"StreetAddress", n.StreetAddress}, {"PostalCode", n.PostalCode},
 	} {
 		writeValues(w, p.name, p.parts)

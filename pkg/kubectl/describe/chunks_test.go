@@ -26,9 +26,11 @@ func TestChunks(t *testing.T) {
 		"deployment/d":      {"replicasets", "events"},
 		"daemonset/ds":      {"pods", "events"},
 	} {
-		for flag, want := range map[string]string{"--chunk-size=500": "500", "": "500", "--chunk-size=7": "7", "--chunk-size=0": ""} {
+		for flag, want := range map[string]string{"--chunk-size=500": "500", "": "500", "--chunk-size=7": "7",
+			"--chunk-size=0": ""} {
 			before := len(s.Log())
-			if out, code := writetest.Run(t, NewCommand, s.URL, "", append([]string{"describe", object}, strings.Fields(flag)...)...); code != 0 {
+			if out, code := writetest.Run(t, NewCommand, s.URL, "",
+				append([]string{"describe", object}, strings.Fields(flag)...)...); code != 0 {
 				t.Fatalf("%s: %s", object, out)
 			}
 			var listed []string

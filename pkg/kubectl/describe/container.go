@@ -159,7 +159,8 @@ func writeProbe(w *writer, title string, p *corev1.Probe) {
 	if p == nil {
 		return
 	}
-	attrs := fmt.Sprintf("delay=%ds timeout=%ds period=%ds #success=%d #failure=%d", p.InitialDelaySeconds, p.TimeoutSeconds, p.PeriodSeconds, p.SuccessThreshold, p.FailureThreshold)
+	attrs := fmt.Sprintf("delay=%ds timeout=%ds period=%ds #success=%d #failure=%d", p.InitialDelaySeconds,
+		p.TimeoutSeconds, p.PeriodSeconds, p.SuccessThreshold, p.FailureThreshold)
 	what := "unknown"
 	switch {
 	case p.Exec != nil:
@@ -212,7 +213,9 @@ func writeDevices(w *writer, c *corev1.Container) {
 	}
 	w.line(2, "Devices:%s\n", none)
 	all := slices.Clone(c.VolumeDevices)
-	slices.SortStableFunc(all, func(a, b corev1.VolumeDevice) int { return strings.Compare(a.DevicePath, b.DevicePath) })
+	slices.SortStableFunc(all, func(a, b corev1.VolumeDevice) int {
+		return strings.Compare(a.DevicePath, b.DevicePath)
+	})
 	for _, v := range all {
 		w.line(3, "%s from %s\n", v.DevicePath, v.Name)
 	}

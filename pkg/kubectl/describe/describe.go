@@ -41,10 +41,13 @@ func NewCommand(f *cli.Factory, streams cli.IOStreams) *cobra.Command {
 	}
 	set := cmd.Flags()
 	o.request.Files.AddFlags(set, "Filename, directory, or URL to files containing the resource to describe")
-	set.StringVarP(&o.request.LabelSelector, "selector", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
-	set.BoolVarP(&o.request.AllNamespaces, "all-namespaces", "A", false, "If present, list the requested object(s) across all namespaces. Namespace in current context is ignored even if specified with --namespace.")
+	set.StringVarP(&o.request.LabelSelector, "selector", "l", "",
+		"Selector (label query) to filter on, supports '=', '==', '!=', 'in', 'notin'.(e.g. -l key1=value1,key2=value2,key3 in (value3)). Matching objects must satisfy all of the specified label constraints.")
+	set.BoolVarP(&o.request.AllNamespaces, "all-namespaces", "A", false,
+		"If present, list the requested object(s) across all namespaces. Namespace in current context is ignored even if specified with --namespace.")
 	set.BoolVar(&o.events, "show-events", true, "If true, display events related to the described object.")
-	set.Int64Var(&o.request.Limit, "chunk-size", 500, "Return large lists in chunks rather than all at once. Pass 0 to disable.")
+	set.Int64Var(&o.request.Limit, "chunk-size", 500,
+		"Return large lists in chunks rather than all at once. Pass 0 to disable.")
 	return cmd
 }
 
@@ -147,7 +150,8 @@ type describer struct {
 
 func (o *Options) one(ctx context.Context, info *resource.Info) error {
 	t := tabwriter.NewWriter(o.Out, 0, 8, 2, ' ', 0)
-	d := &describer{writer: &writer{w: t}, ctx: ctx, client: o.client, info: info, now: time.Now(), chunk: o.request.Limit}
+	d := &describer{writer: &writer{w: t}, ctx: ctx, client: o.client, info: info, now: time.Now(),
+		chunk: o.request.Limit}
 	describe, known := kinds()[info.Mapping.GroupVersionKind.GroupKind().String()]
 	if !known {
 		describe = kind{generic, true}

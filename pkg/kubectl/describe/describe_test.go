@@ -43,7 +43,9 @@ func TestShown(t *testing.T) {
 		"quota": {func(d *describer) error {
 			return resourceQuota(d, &corev1.ResourceQuota{
 				ObjectMeta: metav1.ObjectMeta{Name: "q", Namespace: "ns"},
-				Spec:       corev1.ResourceQuotaSpec{Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopePriorityClass}},
+				Spec: corev1.ResourceQuotaSpec{
+					Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort,
+						corev1.ResourceQuotaScopePriorityClass}},
 				Status: corev1.ResourceQuotaStatus{
 					Hard: corev1.ResourceList{"pods": amount("3"), "cpu": amount("2")},
 					Used: corev1.ResourceList{"cpu": amount("500m")},
@@ -62,7 +64,8 @@ pods      0     3
 			return limitRange(d, &corev1.LimitRange{
 				ObjectMeta: metav1.ObjectMeta{Name: "l", Namespace: "ns"},
 				Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
-					{Type: corev1.LimitTypeContainer, Default: corev1.ResourceList{"cpu": amount("200m")}, Max: corev1.ResourceList{"cpu": amount("1"), "memory": amount("1Gi")}},
+					{Type: corev1.LimitTypeContainer, Default: corev1.ResourceList{"cpu": amount("200m")},
+						Max: corev1.ResourceList{"cpu": amount("1"), "memory": amount("1Gi")}},
 					{Type: corev1.LimitTypePod, MaxLimitRequestRatio: corev1.ResourceList{"cpu": amount("4")}},
 				}},
 			})
@@ -76,8 +79,10 @@ Pod         cpu       -    -    -                -              4
 `},
 		"signing request": {func(d *describer) error {
 			return signingRequest(d, &certificatesv1.CertificateSigningRequest{
-				ObjectMeta: metav1.ObjectMeta{Name: "many", CreationTimestamp: metav1.NewTime(time.Date(2026, 11, 22, 14, 11, 10, 0, time.UTC))},
-				Spec: certificatesv1.CertificateSigningRequestSpec{Username: "admin", SignerName: "example.com/x", ExpirationSeconds: new(int32(7200)), Request: []byte(`-----BEGIN CERTIFICATE REQUEST-----
+				ObjectMeta: metav1.ObjectMeta{Name: "many",
+					CreationTimestamp: metav1.NewTime(time.Date(2026, 11, 22, 14, 11, 10, 0, time.UTC))},
+				Spec: certificatesv1.CertificateSigningRequestSpec{Username: "admin", SignerName: "example.com/x",
+					ExpirationSeconds: new(int32(7200)), Request: []byte(`-----BEGIN CERTIFICATE REQUEST-----
 MIIBQjCB6AIBADBDMQwwCgYDVQQDDANib2IxDDAKBgNVBAoMA2RldjEMMAoGA1UE
 CgwDb3BzMQowCAYDVQQLDAF4MQswCQYDVQQGEwJERTBZMBMGByqGSM49AgEGCCqG
 SM49AwEHA0IABGP/ep+EkNbkD5Y71gul1/SR4ouMnOt5RMpgwsP6FL9WD34ziOFI
@@ -158,9 +163,13 @@ Conditions:
 		"disruption budget": {func(d *describer) error {
 			return disruptionBudget(d, &policyv1.PodDisruptionBudget{
 				ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "ns"},
-				Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromString("20%")), Selector: &metav1.LabelSelector{
-					MatchLabels: map[string]string{"app": "x"}, MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}}}},
-				Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1, CurrentHealthy: 5, DesiredHealthy: 4, ExpectedPods: 6},
+				Spec: policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromString("20%")),
+					Selector: &metav1.LabelSelector{
+						MatchLabels: map[string]string{"app": "x"},
+						MatchExpressions: []metav1.LabelSelectorRequirement{
+							{Key: "a", Operator: metav1.LabelSelectorOpExists}}}},
+				Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1, CurrentHealthy: 5, DesiredHealthy: 4,
+					ExpectedPods: 6},
 			})
 		}, `Name:             b
 Namespace:        ns
@@ -173,7 +182,8 @@ Status:
     Total:                6
 `},
 		"disruption budget that says nothing": {func(d *describer) error {
-			return disruptionBudget(d, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "ns"}})
+			return disruptionBudget(d,
+				&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "ns"}})
 		}, `Name:       b
 Namespace:  ns
 Selector:   <unset>
@@ -188,7 +198,8 @@ Status:
 				ObjectMeta: metav1.ObjectMeta{Name: "data", Annotations: map[string]string{"q": "r"}},
 				Spec: corev1.PersistentVolumeClaimSpec{
 					AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadOnlyMany},
-					Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": amount("1Gi")}},
+					Resources: corev1.VolumeResourceRequirements{
+						Requests: corev1.ResourceList{"storage": amount("1Gi")}},
 				},
 			}})
 			return nil
@@ -201,7 +212,8 @@ Status:
   Access Modes:  [ReadWriteOnce ReadOnlyMany]
 `},
 		"an event names the part it is about": {func(d *describer) error {
-			e := corev1.Event{Type: "Normal", Reason: "Started", Message: "Container started ", FirstTimestamp: metav1.Unix(940, 0), Source: corev1.EventSource{Component: "kubelet"}}
+			e := corev1.Event{Type: "Normal", Reason: "Started", Message: "Container started ",
+				FirstTimestamp: metav1.Unix(940, 0), Source: corev1.EventSource{Component: "kubelet"}}
 			f := e
 			f.InvolvedObject.FieldPath = "spec.containers{c}"
 			writeEvents(d, []corev1.Event{e, f})
@@ -214,7 +226,9 @@ Status:
 `},
 		"volumes": {func(d *describer) error {
 			writeVolumes(d, []corev1.Volume{
-				{Name: "c", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "x", VolumeAttributes: map[string]string{"a": "b", "c": "d"}}}},
+				{Name: "c", VolumeSource: corev1.VolumeSource{
+					CSI: &corev1.CSIVolumeSource{Driver: "x",
+						VolumeAttributes: map[string]string{"a": "b", "c": "d"}}}},
 				{Name: "n", VolumeSource: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/p"}}},
 			}, "")
 			return nil
@@ -238,13 +252,17 @@ Status:
 				return &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}
 			}
 			of := func(what, divisor string) *corev1.EnvVarSource {
-				return &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: what, Divisor: amount(divisor)}}
+				return &corev1.EnvVarSource{
+					ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: what, Divisor: amount(divisor)}}
 			}
 			writeEnv(d, &corev1.Container{
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": amount("1500m"), "memory": amount("3Mi")}},
+				Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{"cpu": amount("1500m"), "memory": amount("3Mi")}},
 				Env: []corev1.EnvVar{
-					{Name: "N", ValueFrom: field("metadata.name")}, {Name: "L", ValueFrom: field("metadata.labels['l']")},
-					{Name: "C", ValueFrom: of("requests.cpu", "0")}, {Name: "M", ValueFrom: of("requests.memory", "1Mi")}, {Name: "X", ValueFrom: of("limits.cpu", "1")},
+					{Name: "N", ValueFrom: field("metadata.name")},
+					{Name: "L", ValueFrom: field("metadata.labels['l']")},
+					{Name: "C", ValueFrom: of("requests.cpu", "0")},
+					{Name: "M", ValueFrom: of("requests.memory", "1Mi")}, {Name: "X", ValueFrom: of("limits.cpu", "1")},
 				},
 			})
 			return nil
@@ -259,19 +277,28 @@ Status:
 			return pod(d, &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"},
 				Spec: corev1.PodSpec{
-					Resources:           &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")}},
-					Containers:          []corev1.Container{{Name: "c", Image: "i"}},
-					EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger", Image: "busybox", Command: []string{"sh"}}, TargetContainerName: "c"}},
-					ReadinessGates:      []corev1.PodReadinessGate{{ConditionType: "x.io/a"}, {ConditionType: "x.io/b"}},
+					Resources: &corev1.ResourceRequirements{
+						Limits: corev1.ResourceList{"cpu": resource.MustParse("2"),
+							"memory": resource.MustParse("1Gi")}},
+					Containers: []corev1.Container{{Name: "c", Image: "i"}},
+					EphemeralContainers: []corev1.EphemeralContainer{
+						{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger", Image: "busybox",
+							Command: []string{"sh"}}, TargetContainerName: "c"}},
+					ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "x.io/a"},
+						{ConditionType: "x.io/b"}},
 					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{
 						{MaxSkew: 2, TopologyKey: "zone", WhenUnsatisfiable: corev1.ScheduleAnyway},
-						{MaxSkew: 1, TopologyKey: "host", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
+						{MaxSkew: 1, TopologyKey: "host", WhenUnsatisfiable: corev1.DoNotSchedule,
+							LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
 					},
 				},
 				Status: corev1.PodStatus{
 					Phase: corev1.PodPending, QOSClass: corev1.PodQOSBestEffort, NominatedNodeName: "n2",
-					Conditions:                 []corev1.PodCondition{{Type: "x.io/a", Status: corev1.ConditionTrue}},
-					EphemeralContainerStatuses: []corev1.ContainerStatus{{Name: "debugger", ContainerID: "x://1", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}}}},
+					Conditions: []corev1.PodCondition{{Type: "x.io/a", Status: corev1.ConditionTrue}},
+					EphemeralContainerStatuses: []corev1.ContainerStatus{
+						{Name: "debugger", ContainerID: "x://1",
+							State: corev1.ContainerState{
+								Terminated: &corev1.ContainerStateTerminated{ExitCode: 3, Reason: "Error"}}}},
 				},
 			})
 		}, `Name:               p
@@ -327,7 +354,9 @@ Topology Spread Constraints:  host:DoNotSchedule when max skew 1 is exceeded for
                               zone:ScheduleAnyway when max skew 2 is exceeded
 `},
 		"tolerations by key": {func(d *describer) error {
-			writeTolerations(d.writer, "", []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, {Operator: corev1.TolerationOpExists}})
+			writeTolerations(d.writer, "",
+				[]corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists,
+					Effect: corev1.TaintEffectNoSchedule}, {Operator: corev1.TolerationOpExists}})
 			return nil
 		}, "Tolerations:  op=Exists\n              k:NoSchedule op=Exists\n"},
 	} {
@@ -342,7 +371,8 @@ Topology Spread Constraints:  host:DoNotSchedule when max skew 1 is exceeded for
 
 func TestLoads(t *testing.T) {
 	t.Parallel()
-	usual, extended := loads(corev1.ResourceList{"pods": {}, "x.io/gpu": {}, "hugepages-2Mi": {}, "hugepages-1Gi": {}, "memory": {}})
+	usual, extended := loads(
+		corev1.ResourceList{"pods": {}, "x.io/gpu": {}, "hugepages-2Mi": {}, "hugepages-1Gi": {}, "memory": {}})
 	if want := []corev1.ResourceName{"cpu", "memory", "ephemeral-storage", "hugepages-1Gi", "hugepages-2Mi"}; !slices.Equal(usual, want) {
 		t.Errorf("got %v, want %v", usual, want)
 	}

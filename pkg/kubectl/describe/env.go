@@ -51,15 +51,18 @@ func writeEnv(d *describer, c *corev1.Container) {
 func writeEnvSource(d *describer, c *corev1.Container, name string, v *corev1.EnvVarSource) {
 	switch {
 	case v.FieldRef != nil:
-		d.line(3, "%s:\t%s (%s:%s)\n", name, fieldValue(d.pod, v.FieldRef.FieldPath), v.FieldRef.APIVersion, v.FieldRef.FieldPath)
+		d.line(3, "%s:\t%s (%s:%s)\n", name, fieldValue(d.pod, v.FieldRef.FieldPath), v.FieldRef.APIVersion,
+			v.FieldRef.FieldPath)
 	case v.ResourceFieldRef != nil:
 		d.line(3, "%s:\t%s (%s)\n", name, resourceValue(c, v.ResourceFieldRef), v.ResourceFieldRef.Resource)
 	case v.SecretKeyRef != nil:
 		k := v.SecretKeyRef
-		d.line(3, "%s:\t<set to the key '%s' in secret '%s'>\tOptional: %t\n", name, k.Key, k.Name, k.Optional != nil && *k.Optional)
+		d.line(3, "%s:\t<set to the key '%s' in secret '%s'>\tOptional: %t\n", name, k.Key, k.Name,
+			k.Optional != nil && *k.Optional)
 	case v.ConfigMapKeyRef != nil:
 		k := v.ConfigMapKeyRef
-		d.line(3, "%s:\t<set to the key '%s' of config map '%s'>\tOptional: %t\n", name, k.Key, k.Name, k.Optional != nil && *k.Optional)
+		d.line(3, "%s:\t<set to the key '%s' of config map '%s'>\tOptional: %t\n", name, k.Key, k.Name,
+			k.Optional != nil && *k.Optional)
 	}
 }
 

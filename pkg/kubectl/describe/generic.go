@@ -13,7 +13,8 @@ func generic(d *describer, u *unstructured.Unstructured) error {
 	d.line(0, "Name:\t%s\nNamespace:\t%s\n", u.GetName(), u.GetNamespace())
 	d.labels(0, "Labels", u.GetLabels())
 	d.annotations(0, u.GetAnnotations())
-	skip := map[string]bool{"metadata.name": true, "metadata.namespace": true, "metadata.labels": true, "metadata.annotations": true, "metadata.managedFields": true}
+	skip := map[string]bool{"metadata.name": true, "metadata.namespace": true, "metadata.labels": true,
+		"metadata.annotations": true, "metadata.managedFields": true}
 	writeFields(d.writer, 0, u.Object, "", skip)
 	return nil
 }

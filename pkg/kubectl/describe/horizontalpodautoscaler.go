@@ -47,7 +47,8 @@ func autoscaler(d *describer, a *autoscalingv2.HorizontalPodAutoscaler) error {
 		writeScalingRules(d.writer, "Up", b.ScaleUp)
 		writeScalingRules(d.writer, "Down", b.ScaleDown)
 	}
-	d.line(0, "%s pods:\t%d current / %d desired\n", a.Spec.ScaleTargetRef.Kind, a.Status.CurrentReplicas, a.Status.DesiredReplicas)
+	d.line(0, "%s pods:\t%d current / %d desired\n", a.Spec.ScaleTargetRef.Kind, a.Status.CurrentReplicas,
+		a.Status.DesiredReplicas)
 	if len(a.Status.Conditions) > 0 {
 		d.line(0, "Conditions:\n")
 		d.line(1, "Type\tStatus\tReason\tMessage\n")
@@ -72,7 +73,8 @@ func writeScalingMetric(w *writer, m *autoscalingv2.MetricSpec, s *autoscalingv2
 		if s.Pods != nil {
 			now = s.Pods.Current
 		}
-		w.line(1, "%q on pods:\t%s / %s\n", m.Pods.Metric.Name, quantityText(now.AverageValue), quantityText(m.Pods.Target.AverageValue))
+		w.line(1, "%q on pods:\t%s / %s\n", m.Pods.Metric.Name, quantityText(now.AverageValue),
+			quantityText(m.Pods.Target.AverageValue))
 	case m.Object != nil:
 		if s.Object != nil {
 			now = s.Object.Current

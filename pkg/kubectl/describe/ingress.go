@@ -150,7 +150,8 @@ func ingressClass(d *describer, c *networkingv1.IngressClass) error {
 func ipAddress(d *describer, a *networkingv1.IPAddress) error {
 	writeHead(d.writer, a, false)
 	if p := a.Spec.ParentRef; p != nil {
-		d.line(0, "Parent Reference:\n  Group:\t%s\n  Resource:\t%s\n  Namespace:\t%s\n  Name:\t%s\n", p.Group, p.Resource, p.Namespace, p.Name)
+		d.line(0, "Parent Reference:\n  Group:\t%s\n  Resource:\t%s\n  Namespace:\t%s\n  Name:\t%s\n", p.Group,
+			p.Resource, p.Namespace, p.Name)
 	}
 	return nil
 }

@@ -100,7 +100,8 @@ func writeEventTable(d *describer) error {
 		return err
 	}
 	u := d.info.Object
-	set := fields.Set{"involvedObject.name": u.GetName(), "involvedObject.kind": u.GetKind(), "involvedObject.uid": string(u.GetUID())}
+	set := fields.Set{"involvedObject.name": u.GetName(), "involvedObject.kind": u.GetKind(),
+		"involvedObject.uid": string(u.GetUID())}
 	namespace := u.GetNamespace()
 	if namespace != "" {
 		set["involvedObject.namespace"] = namespace
@@ -108,7 +109,8 @@ func writeEventTable(d *describer) error {
 	if u.GetKind() == "Node" {
 		delete(set, "involvedObject.uid") // kubelets name their node where the UID should be
 	}
-	list, err := d.client.List(d.ctx, m, namespace, metav1.ListOptions{FieldSelector: set.AsSelector().String(), Limit: d.chunk})
+	list, err := d.client.List(d.ctx, m, namespace,
+		metav1.ListOptions{FieldSelector: set.AsSelector().String(), Limit: d.chunk})
 	if err != nil || len(list.Items) == 0 { // who may read an object may not read its events
 		d.line(0, "Events:\t<none>\n")
 		return nil

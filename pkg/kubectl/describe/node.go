@@ -40,7 +40,8 @@ func node(d *describer, n *corev1.Node) error {
 		d.line(0, "Conditions:\n  Type\tStatus\tLastHeartbeatTime\tLastTransitionTime\tReason\tMessage\n")
 		d.line(1, "----\t------\t-----------------\t------------------\t------\t-------\n")
 		for _, c := range n.Status.Conditions {
-			d.line(1, "%v \t%v \t%s \t%s \t%v \t%v\n", c.Type, c.Status, when(c.LastHeartbeatTime), when(c.LastTransitionTime), c.Reason, c.Message)
+			d.line(1, "%v \t%v \t%s \t%s \t%v \t%v\n", c.Type, c.Status, when(c.LastHeartbeatTime),
+				when(c.LastTransitionTime), c.Reason, c.Message)
 		}
 	}
 	d.line(0, "Addresses:\n")
@@ -141,7 +142,8 @@ func writeSystem(w *writer, n *corev1.Node) {
 	i := n.Status.NodeInfo
 	w.line(0, "System Info:\n")
 	for _, f := range [][2]string{
-		{"Machine ID", i.MachineID}, {"System UUID", i.SystemUUID}, {"Boot ID", i.BootID}, {"Kernel Version", i.KernelVersion},
+		{"Machine ID", i.MachineID}, {"System UUID", i.SystemUUID}, {"Boot ID", i.BootID},
+		{"Kernel Version", i.KernelVersion},
 		{"OS Image", i.OSImage}, {"Operating System", i.OperatingSystem}, {"Architecture", i.Architecture},
 		{"Container Runtime Version", i.ContainerRuntimeVersion}, {"Kubelet Version", i.KubeletVersion},
 	} {
@@ -160,7 +162,8 @@ func writeSystem(w *writer, n *corev1.Node) {
 
 // writeLoad writes the node's pods and what they ask for.
 func writeLoad(d *describer, n *corev1.Node) error {
-	all, err := pods(d, "", metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name + ",status.phase!=Succeeded,status.phase!=Failed"})
+	all, err := pods(d, "", metav1.ListOptions{FieldSelector: "spec.nodeName=" + n.Name +
+		",status.phase!=Succeeded,status.phase!=Failed"})
 	if err != nil {
 		return err
 	}
@@ -179,8 +182,10 @@ func writeLoad(d *describer, n *corev1.Node) error {
 		// A pod's own line has what it takes while it is resized, too.
 		r := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true})
 		l := resourcehelper.PodLimits(p, resourcehelper.PodResourcesOptions{UseStatusResources: true})
-		d.line(1, "%s\t%s\t\t%s\t%s\t%s\t%s\t%s\n", p.Namespace, p.Name, share(r, room, corev1.ResourceCPU), share(l, room, corev1.ResourceCPU),
-			share(r, room, corev1.ResourceMemory), share(l, room, corev1.ResourceMemory), age(d.now.Sub(p.CreationTimestamp.Time)))
+		d.line(1, "%s\t%s\t\t%s\t%s\t%s\t%s\t%s\n", p.Namespace, p.Name, share(r, room, corev1.ResourceCPU),
+			share(l, room, corev1.ResourceCPU),
+			share(r, room, corev1.ResourceMemory), share(l, room, corev1.ResourceMemory),
+			age(d.now.Sub(p.CreationTimestamp.Time)))
 	}
 	d.line(0, "Allocated resources:\n  (Total limits may be over 100 percent, i.e., overcommitted.)\n")
 	d.line(1, "Resource\tRequests\tLimits\n  --------\t--------\t------\n")

@@ -22,7 +22,8 @@ func persistentVolume(d *describer, v *corev1.PersistentVolume) error {
 	if r := v.Spec.ClaimRef; r != nil {
 		claim = r.Namespace + "/" + r.Name
 	}
-	d.line(0, "Claim:\t%s\nReclaim Policy:\t%v\nAccess Modes:\t%s\n", claim, v.Spec.PersistentVolumeReclaimPolicy, modes(v.Spec.AccessModes))
+	d.line(0, "Claim:\t%s\nReclaim Policy:\t%v\nAccess Modes:\t%s\n", claim, v.Spec.PersistentVolumeReclaimPolicy,
+		modes(v.Spec.AccessModes))
 	writeVolumeMode(d.writer, v.Spec.VolumeMode)
 	size := v.Spec.Capacity[corev1.ResourceStorage]
 	d.line(0, "Capacity:\t%s\n", size.String())
@@ -53,7 +54,8 @@ func modes(all []corev1.PersistentVolumeAccessMode) string {
 	for _, m := range []struct {
 		mode corev1.PersistentVolumeAccessMode
 		word string
-	}{{corev1.ReadWriteOnce, "RWO"}, {corev1.ReadOnlyMany, "ROX"}, {corev1.ReadWriteMany, "RWX"}, {corev1.ReadWriteOncePod, "RWOP"}} {
+	}{{corev1.ReadWriteOnce, "RWO"}, {corev1.ReadOnlyMany, "ROX"}, {corev1.ReadWriteMany, "RWX"},
+		{corev1.ReadWriteOncePod, "RWOP"}} {
 		if slices.Contains(all, m.mode) {
 			words = append(words, m.word)
 		}
@@ -100,7 +102,8 @@ func valueText(values []string) string {
 func writePersistentSource(d *describer, s *corev1.PersistentVolumeSource) {
 	switch {
 	case s.Local != nil:
-		d.line(2, "Type:\tLocalVolume (a persistent volume backed by local storage on a node)\n    Path:\t%v\n", s.Local.Path)
+		d.line(2, "Type:\tLocalVolume (a persistent volume backed by local storage on a node)\n    Path:\t%v\n",
+			s.Local.Path)
 	case s.CSI != nil:
 		d.line(2, "Type:\tCSI (a Container Storage Interface (CSI) volume source)\n    Driver:\t%s\n    FSType:\t%s\n    VolumeHandle:\t%s\n    ReadOnly:\t%v\n",
 			s.CSI.Driver, s.CSI.FSType, s.CSI.VolumeHandle, s.CSI.ReadOnly)
@@ -124,7 +127,8 @@ func users(pods []corev1.Pod, claim string) []string {
 	var names []string
 	for _, p := range pods {
 		for _, v := range p.Spec.Volumes {
-			if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim || v.Ephemeral != nil && p.Name+"-"+v.Name == claim {
+			if v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim ||
+				v.Ephemeral != nil && p.Name+"-"+v.Name == claim {
 				names = append(names, p.Name)
 			}
 		}
@@ -170,7 +174,9 @@ func writeVolumeClaim(d *describer, c *corev1.PersistentVolumeClaim, users []str
 		d.line(0, "Conditions:\n  Type\tStatus\tLastProbeTime\tLastTransitionTime\tReason\tMessage\n")
 		d.line(1, "----\t------\t-----------------\t------------------\t------\t-------\n")
 		for _, k := range c.Status.Conditions {
-			d.line(1, "%s\n", strings.Join([]string{fmt.Sprint(k.Type), fmt.Sprint(k.Status), when(k.LastProbeTime), when(k.LastTransitionTime), k.Reason, k.Message}, " \t"))
+			d.line(1, "%s\n", strings.Join(
+				[]string{fmt.Sprint(k.Type), fmt.Sprint(k.Status), when(k.LastProbeTime), when(k.LastTransitionTime),
+					k.Reason, k.Message}, " \t"))
 		}
 	}
 }

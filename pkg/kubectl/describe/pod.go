@@ -81,7 +81,9 @@ func writeReadinessGates(w *writer, p *corev1.Pod) {
 // writeSpread shows the constraints by topology key, at space.
 func writeSpread(w *writer, space string, all []corev1.TopologySpreadConstraint) {
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b corev1.TopologySpreadConstraint) int { return strings.Compare(a.TopologyKey, b.TopologyKey) })
+	slices.SortStableFunc(all, func(a, b corev1.TopologySpreadConstraint) int {
+		return strings.Compare(a.TopologyKey, b.TopologyKey)
+	})
 	for i, c := range all {
 		title := ""
 		if i == 0 {
@@ -91,7 +93,8 @@ func writeSpread(w *writer, space string, all []corev1.TopologySpreadConstraint)
 		if c.LabelSelector != nil {
 			selector = " for selector " + metav1.FormatLabelSelector(c.LabelSelector)
 		}
-		w.line(0, "%s\t%s:%s when max skew %d is exceeded%s\n", title, c.TopologyKey, c.WhenUnsatisfiable, c.MaxSkew, selector)
+		w.line(0, "%s\t%s:%s when max skew %d is exceeded%s\n", title, c.TopologyKey, c.WhenUnsatisfiable, c.MaxSkew,
+			selector)
 	}
 }
 

@@ -19,7 +19,8 @@ func service(d *describer, s *corev1.Service) error {
 	if s.Spec.IPFamilyPolicy != nil {
 		d.line(0, "IP Family Policy:\t%s\n", *s.Spec.IPFamilyPolicy)
 	}
-	d.line(0, "IP Families:\t%s\nIP:\t%s\nIPs:\t%s\n", commas(s.Spec.IPFamilies), s.Spec.ClusterIP, commas(s.Spec.ClusterIPs))
+	d.line(0, "IP Families:\t%s\nIP:\t%s\nIPs:\t%s\n", commas(s.Spec.IPFamilies), s.Spec.ClusterIP,
+		commas(s.Spec.ClusterIPs))
 	if len(s.Spec.ExternalIPs) > 0 {
 		d.line(0, "External IPs:\t%s\n", strings.Join(s.Spec.ExternalIPs, ","))
 	}
@@ -105,7 +106,8 @@ func slicesOf(d *describer, namespace, service string) ([]discoveryv1.EndpointSl
 	if err != nil {
 		return nil, err
 	}
-	list, err := d.client.List(d.ctx, m, namespace, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service, Limit: d.chunk})
+	list, err := d.client.List(d.ctx, m, namespace,
+		metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service, Limit: d.chunk})
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,8 @@ func daemonSet(d *describer, o *appsv1.DaemonSet) error {
 	d.labels(0, "Labels", o.Labels)
 	d.annotations(0, o.Annotations)
 	s := o.Status
-	d.line(0, "Desired Number of Nodes Scheduled: %d\nCurrent Number of Nodes Scheduled: %d\n", s.DesiredNumberScheduled, s.CurrentNumberScheduled)
+	d.line(0, "Desired Number of Nodes Scheduled: %d\nCurrent Number of Nodes Scheduled: %d\n",
+		s.DesiredNumberScheduled, s.CurrentNumberScheduled)
 	d.line(0, "Number of Nodes Scheduled with Up-to-date Pods: %d\n", s.UpdatedNumberScheduled)
 	d.line(0, "Number of Nodes Scheduled with Available Pods: %d\n", s.NumberAvailable)
 	d.line(0, "Number of Nodes Misscheduled: %d\n", s.NumberMisscheduled)

@@ -69,8 +69,10 @@ func writeForeignPersistent(d *describer, s *corev1.PersistentVolumeSource) {
 	switch {
 	case s.ISCSI != nil:
 		v := s.ISCSI
-		iscsi(d, &corev1.ISCSIVolumeSource{TargetPortal: v.TargetPortal, IQN: v.IQN, Lun: v.Lun, ISCSIInterface: v.ISCSIInterface, FSType: v.FSType, ReadOnly: v.ReadOnly,
-			Portals: v.Portals, DiscoveryCHAPAuth: v.DiscoveryCHAPAuth, SessionCHAPAuth: v.SessionCHAPAuth, InitiatorName: v.InitiatorName}, v.SecretRef)
+		iscsi(d, &corev1.ISCSIVolumeSource{TargetPortal: v.TargetPortal, IQN: v.IQN, Lun: v.Lun,
+			ISCSIInterface: v.ISCSIInterface, FSType: v.FSType, ReadOnly: v.ReadOnly,
+			Portals: v.Portals, DiscoveryCHAPAuth: v.DiscoveryCHAPAuth, SessionCHAPAuth: v.SessionCHAPAuth,
+			InitiatorName: v.InitiatorName}, v.SecretRef)
 	case s.Glusterfs != nil:
 		g, namespace := s.Glusterfs, unset
 		if g.EndpointsNamespace != nil {
@@ -81,15 +83,19 @@ func writeForeignPersistent(d *describer, s *corev1.PersistentVolumeSource) {
 			field{"ReadOnly:", g.ReadOnly})
 	case s.RBD != nil:
 		v := s.RBD
-		rbd(d, &corev1.RBDVolumeSource{CephMonitors: v.CephMonitors, RBDImage: v.RBDImage, FSType: v.FSType, RBDPool: v.RBDPool, RadosUser: v.RadosUser, Keyring: v.Keyring, ReadOnly: v.ReadOnly}, v.SecretRef)
+		rbd(d, &corev1.RBDVolumeSource{CephMonitors: v.CephMonitors, RBDImage: v.RBDImage, FSType: v.FSType,
+			RBDPool: v.RBDPool, RadosUser: v.RadosUser, Keyring: v.Keyring, ReadOnly: v.ReadOnly}, v.SecretRef)
 	case s.CephFS != nil:
 		v := s.CephFS
-		cephFS(d, &corev1.CephFSVolumeSource{Monitors: v.Monitors, Path: v.Path, User: v.User, SecretFile: v.SecretFile, ReadOnly: v.ReadOnly}, v.SecretRef)
+		cephFS(d, &corev1.CephFSVolumeSource{Monitors: v.Monitors, Path: v.Path, User: v.User, SecretFile: v.SecretFile,
+			ReadOnly: v.ReadOnly}, v.SecretRef)
 	case s.Cinder != nil:
-		cinder(d, &corev1.CinderVolumeSource{VolumeID: s.Cinder.VolumeID, FSType: s.Cinder.FSType, ReadOnly: s.Cinder.ReadOnly}, s.Cinder.SecretRef)
+		cinder(d, &corev1.CinderVolumeSource{VolumeID: s.Cinder.VolumeID, FSType: s.Cinder.FSType,
+			ReadOnly: s.Cinder.ReadOnly}, s.Cinder.SecretRef)
 	case s.FlexVolume != nil:
 		v := s.FlexVolume
-		flex(d, &corev1.FlexVolumeSource{Driver: v.Driver, FSType: v.FSType, ReadOnly: v.ReadOnly, Options: v.Options}, v.SecretRef)
+		flex(d, &corev1.FlexVolumeSource{Driver: v.Driver, FSType: v.FSType, ReadOnly: v.ReadOnly, Options: v.Options},
+			v.SecretRef)
 	case s.AzureFile != nil:
 		a, namespace := s.AzureFile, ""
 		if a.SecretNamespace != nil {
@@ -103,16 +109,21 @@ func writeForeignPersistent(d *describer, s *corev1.PersistentVolumeSource) {
 		if v.SecretRef != nil {
 			name, namespace = v.SecretRef.Name, v.SecretRef.Namespace
 		}
-		writeSource(d.writer, scaleIO, scale(&corev1.ScaleIOVolumeSource{Gateway: v.Gateway, System: v.System, ProtectionDomain: v.ProtectionDomain, StoragePool: v.StoragePool,
-			StorageMode: v.StorageMode, VolumeName: v.VolumeName, FSType: v.FSType, ReadOnly: v.ReadOnly}, []field{{"SecretName:", name}, {"SecretNamespace:", namespace}})...)
+		writeSource(d.writer, scaleIO,
+			scale(&corev1.ScaleIOVolumeSource{Gateway: v.Gateway, System: v.System,
+				ProtectionDomain: v.ProtectionDomain, StoragePool: v.StoragePool,
+				StorageMode: v.StorageMode, VolumeName: v.VolumeName, FSType: v.FSType, ReadOnly: v.ReadOnly},
+				[]field{{"SecretName:", name}, {"SecretNamespace:", namespace}})...)
 	case s.StorageOS != nil:
 		v := s.StorageOS
 		writeSource(d.writer, storageOS,
 			field{"VolumeName:", v.VolumeName}, field{"VolumeNamespace:", v.VolumeNamespace},
 			field{"FSType:", v.FSType}, field{"ReadOnly:", v.ReadOnly})
 	default:
-		writeVolume(d, corev1.VolumeSource{HostPath: s.HostPath, NFS: s.NFS, FC: s.FC, Flocker: s.Flocker, AzureDisk: s.AzureDisk, VsphereVolume: s.VsphereVolume,
-			AWSElasticBlockStore: s.AWSElasticBlockStore, GCEPersistentDisk: s.GCEPersistentDisk, Quobyte: s.Quobyte, PortworxVolume: s.PortworxVolume, PhotonPersistentDisk: s.PhotonPersistentDisk})
+		writeVolume(d, corev1.VolumeSource{HostPath: s.HostPath, NFS: s.NFS, FC: s.FC, Flocker: s.Flocker,
+			AzureDisk: s.AzureDisk, VsphereVolume: s.VsphereVolume,
+			AWSElasticBlockStore: s.AWSElasticBlockStore, GCEPersistentDisk: s.GCEPersistentDisk, Quobyte: s.Quobyte,
+			PortworxVolume: s.PortworxVolume, PhotonPersistentDisk: s.PhotonPersistentDisk})
 	}
 }
 
@@ -132,8 +143,10 @@ func writeDisk(w *writer, v corev1.VolumeSource) {
 			field{"DatasetName:", v.Flocker.DatasetName}, field{"DatasetUUID:", v.Flocker.DatasetUUID})
 	case v.AzureDisk != nil:
 		a := v.AzureDisk
-		writeSource(w, "AzureDisk (an Azure Data Disk mount on the host and bind mount to the pod)", field{"DiskName:", a.DiskName}, field{"DiskURI:", a.DataDiskURI},
-			field{"Kind:", or(a.Kind)}, field{"FSType:", or(a.FSType)}, field{"CachingMode:", or(a.CachingMode)}, field{"ReadOnly:", or(a.ReadOnly)})
+		writeSource(w, "AzureDisk (an Azure Data Disk mount on the host and bind mount to the pod)",
+			field{"DiskName:", a.DiskName}, field{"DiskURI:", a.DataDiskURI},
+			field{"Kind:", or(a.Kind)}, field{"FSType:", or(a.FSType)}, field{"CachingMode:", or(a.CachingMode)},
+			field{"ReadOnly:", or(a.ReadOnly)})
 	case v.VsphereVolume != nil:
 		s := v.VsphereVolume
 		writeSource(w, "vSphereVolume (a Persistent Disk resource in vSphere)",
@@ -185,34 +198,42 @@ func iscsi[S secretRef](d *describer, v *corev1.ISCSIVolumeSource, secret S) {
 		initiator = *v.InitiatorName
 	}
 	writeSource(d.writer, "ISCSI (an ISCSI Disk resource that is attached to a kubelet's host machine and then exposed to the pod)",
-		field{"TargetPortal:", v.TargetPortal}, field{"IQN:", v.IQN}, field{"Lun:", v.Lun}, field{"ISCSIInterface", v.ISCSIInterface}, field{"FSType:", v.FSType}, field{"ReadOnly:", v.ReadOnly},
-		field{"Portals:", v.Portals}, field{"DiscoveryCHAPAuth:", v.DiscoveryCHAPAuth}, field{"SessionCHAPAuth:", v.SessionCHAPAuth}, field{"SecretRef:", secret}, field{"InitiatorName:", initiator})
+		field{"TargetPortal:", v.TargetPortal}, field{"IQN:", v.IQN}, field{"Lun:", v.Lun},
+		field{"ISCSIInterface", v.ISCSIInterface}, field{"FSType:", v.FSType}, field{"ReadOnly:", v.ReadOnly},
+		field{"Portals:", v.Portals}, field{"DiscoveryCHAPAuth:", v.DiscoveryCHAPAuth},
+		field{"SessionCHAPAuth:", v.SessionCHAPAuth}, field{"SecretRef:", secret}, field{"InitiatorName:", initiator})
 }
 
 func rbd[S secretRef](d *describer, v *corev1.RBDVolumeSource, secret S) {
 	writeSource(d.writer, "RBD (a Rados Block Device mount on the host that shares a pod's lifetime)",
-		field{"CephMonitors:", v.CephMonitors}, field{"RBDImage:", v.RBDImage}, field{"FSType:", v.FSType}, field{"RBDPool:", v.RBDPool},
-		field{"RadosUser:", v.RadosUser}, field{"Keyring:", v.Keyring}, field{"SecretRef:", secret}, field{"ReadOnly:", v.ReadOnly})
+		field{"CephMonitors:", v.CephMonitors}, field{"RBDImage:", v.RBDImage}, field{"FSType:", v.FSType},
+		field{"RBDPool:", v.RBDPool},
+		field{"RadosUser:", v.RadosUser}, field{"Keyring:", v.Keyring}, field{"SecretRef:", secret},
+		field{"ReadOnly:", v.ReadOnly})
 }
 
 func cephFS[S secretRef](d *describer, v *corev1.CephFSVolumeSource, secret S) {
 	writeSource(d.writer, "CephFS (a CephFS mount on the host that shares a pod's lifetime)",
-		field{"Monitors:", v.Monitors}, field{"Path:", v.Path}, field{"User:", v.User}, field{"SecretFile:", v.SecretFile}, field{"SecretRef:", secret}, field{"ReadOnly:", v.ReadOnly})
+		field{"Monitors:", v.Monitors}, field{"Path:", v.Path}, field{"User:", v.User},
+		field{"SecretFile:", v.SecretFile}, field{"SecretRef:", secret}, field{"ReadOnly:", v.ReadOnly})
 }
 
 func cinder[S secretRef](d *describer, v *corev1.CinderVolumeSource, secret S) {
 	writeSource(d.writer, "Cinder (a Persistent Disk resource in OpenStack)",
-		field{"VolumeID:", v.VolumeID}, field{"FSType:", v.FSType}, field{"ReadOnly:", v.ReadOnly}, field{"SecretRef:", secret})
+		field{"VolumeID:", v.VolumeID}, field{"FSType:", v.FSType}, field{"ReadOnly:", v.ReadOnly},
+		field{"SecretRef:", secret})
 }
 
 func flex[S secretRef](d *describer, v *corev1.FlexVolumeSource, secret S) {
 	writeSource(d.writer, "FlexVolume (a generic volume resource that is provisioned/attached using an exec based plugin)",
-		field{"Driver:", v.Driver}, field{"FSType:", v.FSType}, field{"SecretRef:", secret}, field{"ReadOnly:", v.ReadOnly}, field{"Options:", v.Options})
+		field{"Driver:", v.Driver}, field{"FSType:", v.FSType}, field{"SecretRef:", secret},
+		field{"ReadOnly:", v.ReadOnly}, field{"Options:", v.Options})
 }
 
 // scale are the fields of a ScaleIO volume, with those of its secret.
 func scale(v *corev1.ScaleIOVolumeSource, secret []field) []field {
-	out := []field{{"Gateway:", v.Gateway}, {"System:", v.System}, {"Protection Domain:", v.ProtectionDomain}, {"Storage Pool:", v.StoragePool},
+	out := []field{{"Gateway:", v.Gateway}, {"System:", v.System}, {"Protection Domain:", v.ProtectionDomain},
+		{"Storage Pool:", v.StoragePool},
 		{"Storage Mode:", v.StorageMode}, {"VolumeName:", v.VolumeName}}
 	return append(append(out, secret...), field{"FSType:", v.FSType}, field{"ReadOnly:", v.ReadOnly})
 }

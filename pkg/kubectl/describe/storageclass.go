@@ -10,12 +10,14 @@ import (
 
 func storageClass(d *describer, c *storagev1.StorageClass) error {
 	standard := "No"
-	for _, name := range []string{"storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"} {
+	for _, name := range []string{"storageclass.kubernetes.io/is-default-class",
+		"storageclass.beta.kubernetes.io/is-default-class"} {
 		if c.Annotations[name] == "true" {
 			standard = "Yes"
 		}
 	}
-	d.line(0, "Name:\t%s\nIsDefaultClass:\t%s\nAnnotations:\t%s\n", c.Name, standard, printers.FormatLabels(c.Annotations))
+	d.line(0, "Name:\t%s\nIsDefaultClass:\t%s\nAnnotations:\t%s\n", c.Name, standard,
+		printers.FormatLabels(c.Annotations))
 	d.line(0, "Provisioner:\t%s\nParameters:\t%s\n", c.Provisioner, printers.FormatLabels(c.Parameters))
 	expansion := unset
 	if c.AllowVolumeExpansion != nil {

@@ -25,9 +25,11 @@ func writeVolume(d *describer, v corev1.VolumeSource) {
 	yes := func(b *bool) bool { return b != nil && *b }
 	switch {
 	case v.ConfigMap != nil:
-		d.line(2, "Type:\tConfigMap (a volume populated by a ConfigMap)\n    Name:\t%v\n    Optional:\t%v\n", v.ConfigMap.Name, yes(v.ConfigMap.Optional))
+		d.line(2, "Type:\tConfigMap (a volume populated by a ConfigMap)\n    Name:\t%v\n    Optional:\t%v\n",
+			v.ConfigMap.Name, yes(v.ConfigMap.Optional))
 	case v.Secret != nil:
-		d.line(2, "Type:\tSecret (a volume populated by a Secret)\n    SecretName:\t%v\n    Optional:\t%v\n", v.Secret.SecretName, yes(v.Secret.Optional))
+		d.line(2, "Type:\tSecret (a volume populated by a Secret)\n    SecretName:\t%v\n    Optional:\t%v\n",
+			v.Secret.SecretName, yes(v.Secret.Optional))
 	case v.EmptyDir != nil:
 		limit := "<unset>"
 		if l := v.EmptyDir.SizeLimit; l != nil && l.Sign() > 0 {
@@ -39,7 +41,8 @@ func writeVolume(d *describer, v corev1.VolumeSource) {
 		if v.HostPath.Type != nil {
 			kind = string(*v.HostPath.Type)
 		}
-		d.line(2, "Type:\tHostPath (bare host directory volume)\n    Path:\t%v\n    HostPathType:\t%v\n", v.HostPath.Path, kind)
+		d.line(2, "Type:\tHostPath (bare host directory volume)\n    Path:\t%v\n    HostPathType:\t%v\n",
+			v.HostPath.Path, kind)
 	case v.DownwardAPI != nil:
 		d.line(2, "Type:\tDownwardAPI (a volume populated by information about the pod)\n    Items:\n")
 		for _, i := range v.DownwardAPI.Items {
@@ -58,7 +61,8 @@ func writeVolume(d *describer, v corev1.VolumeSource) {
 	case v.PersistentVolumeClaim != nil:
 		d.line(2, "Type:\tPersistentVolumeClaim (a reference to a PersistentVolumeClaim in the same namespace)\n    ClaimName:\t%v\n    ReadOnly:\t%v\n", v.PersistentVolumeClaim.ClaimName, v.PersistentVolumeClaim.ReadOnly)
 	case v.Image != nil:
-		d.line(2, "Type:\tImage (a container image or OCI artifact)\n    Reference:\t%s\n    PullPolicy:\t%s\n", v.Image.Reference, v.Image.PullPolicy)
+		d.line(2, "Type:\tImage (a container image or OCI artifact)\n    Reference:\t%s\n    PullPolicy:\t%s\n",
+			v.Image.Reference, v.Image.PullPolicy)
 	case v.NFS != nil:
 		d.line(2, "Type:\tNFS (an NFS mount that lasts the lifetime of a pod)\n    Server:\t%s\n    Path:\t%s\n    ReadOnly:\t%v\n", v.NFS.Server, v.NFS.Path, v.NFS.ReadOnly)
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:

@@ -21,10 +21,12 @@ func deployment(d *describer, o *appsv1.Deployment) error {
 	d.annotations(0, o.Annotations)
 	d.line(0, "Selector:\t%s\n", metav1.FormatLabelSelector(o.Spec.Selector))
 	d.line(0, "Replicas:\t%d desired | %d updated | %d total | %d available | %d unavailable\n",
-		count(o.Spec.Replicas), o.Status.UpdatedReplicas, o.Status.Replicas, o.Status.AvailableReplicas, o.Status.UnavailableReplicas)
+		count(o.Spec.Replicas), o.Status.UpdatedReplicas, o.Status.Replicas, o.Status.AvailableReplicas,
+		o.Status.UnavailableReplicas)
 	d.line(0, "StrategyType:\t%s\nMinReadySeconds:\t%d\n", o.Spec.Strategy.Type, o.Spec.MinReadySeconds)
 	if r := o.Spec.Strategy.RollingUpdate; r != nil {
-		d.line(0, "RollingUpdateStrategy:\t%s max unavailable, %s max surge\n", r.MaxUnavailable.String(), r.MaxSurge.String())
+		d.line(0, "RollingUpdateStrategy:\t%s max unavailable, %s max surge\n", r.MaxUnavailable.String(),
+			r.MaxSurge.String())
 	}
 	writeTemplate(d, o.Spec.Template)
 	if len(o.Status.Conditions) > 0 {
@@ -42,7 +44,8 @@ func writeReplicaSets(d *describer, o *appsv1.Deployment) error {
 	if err != nil {
 		return err
 	}
-	list, err := d.client.List(d.ctx, m, o.Namespace, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(o.Spec.Selector), Limit: d.chunk})
+	list, err := d.client.List(d.ctx, m, o.Namespace,
+		metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(o.Spec.Selector), Limit: d.chunk})
 	if err != nil {
 		return err
 	}
@@ -88,7 +91,8 @@ func replicaSet(d *describer, o *appsv1.ReplicaSet) error {
 	if err != nil {
 		return err
 	}
-	if err := writeReplicas(d, o, metav1.FormatLabelSelector(o.Spec.Selector), selector, o.Status.Replicas, count(o.Spec.Replicas)); err != nil {
+	if err := writeReplicas(d, o, metav1.FormatLabelSelector(o.Spec.Selector), selector, o.Status.Replicas,
+		count(o.Spec.Replicas)); err != nil {
 		return err
 	}
 	writeTemplate(d, o.Spec.Template)
@@ -102,7 +106,8 @@ func replicaSet(d *describer, o *appsv1.ReplicaSet) error {
 }
 
 func replicationController(d *describer, o *corev1.ReplicationController) error {
-	if err := writeReplicas(d, o, printers.FormatLabels(o.Spec.Selector), labels.SelectorFromSet(o.Spec.Selector), o.Status.Replicas, count(o.Spec.Replicas)); err != nil {
+	if err := writeReplicas(d, o, printers.FormatLabels(o.Spec.Selector), labels.SelectorFromSet(o.Spec.Selector),
+		o.Status.Replicas, count(o.Spec.Replicas)); err != nil {
 		return err
 	}
 	if o.Spec.Template != nil {
@@ -125,7 +130,8 @@ func writeConditionRow(w *writer, kind string, status corev1.ConditionStatus, re
 	w.line(1, "%v \t%v\t%v\n", kind, status, reason)
 }
 
-func writeReplicas(d *describer, o metav1.Object, shown string, selector labels.Selector, current, desired int32) error {
+func writeReplicas(d *describer, o metav1.Object, shown string, selector labels.Selector, current,
+	desired int32) error {
 	d.line(0, "Name:\t%s\nNamespace:\t%s\nSelector:\t%s\n", o.GetName(), o.GetNamespace(), shown)
 	d.labels(0, "Labels", o.GetLabels())
 	d.annotations(0, o.GetAnnotations())

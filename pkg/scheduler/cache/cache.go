@@ -1,8 +1,9 @@
-// Package cache keeps what the scheduler knows of nodes and of the pods on them, including pods that were given a node but
-// whose binding the API server has not shown yet ("assumed"). Refresh brings a Snapshot up to date by the nodes that changed.
+// Package cache keeps what the scheduler knows of nodes and of the pods on them, including pods that were given a node
+// but whose binding the API server has not shown yet ("assumed"). Refresh brings a Snapshot up to date by the nodes
+// that changed.
 //
-// A pod is assumed by Assume; then either Add confirms it (its watch event came), Forget takes it back (binding failed), or
-// Expire drops it when the event never came.
+// A pod is assumed by Assume; then either Add confirms it (its watch event came), Forget takes it back (binding
+// failed), or Expire drops it when the event never came.
 package cache
 
 import (
@@ -21,14 +22,15 @@ import (
 type Cache struct {
 	ttl time.Duration
 
-	// mu guards all below: each change touches several of them. It is held for one change or for a Refresh; decisions are made from
-	// the Snapshot, without it.
+	// mu guards all below: each change touches several of them. It is held for one change or for a Refresh; decisions
+	// are made from the Snapshot, without it.
 	mu sync.Mutex
-	// generation counts the changes that a verdict may depend on, version all changes of nodes and their pods: a change that no
-	// plug-in reads must reach the snapshot, but must not have the node evaluated again.
+	// generation counts the changes that a verdict may depend on, version all changes of nodes and their pods: a change
+	// that no plug-in reads must reach the snapshot, but must not have the node evaluated again.
 	generation, version int64
 	nodes               map[string]*node
-	// slots are the nodes by slot, nil where free. A slot is used again, so that verdicts, which are kept by slot, stay dense.
+	// slots are the nodes by slot, nil where free. A slot is used again, so that verdicts, which are kept by slot, stay
+	// dense.
 	slots []*node
 	free  []int
 	dirty map[*node]bool // those that the snapshot does not have as they are
@@ -56,7 +58,8 @@ type placed struct {
 
 // New returns an empty cache. Assumed pods expire ttl after Bound; 0 means never.
 func New(ttl time.Duration) *Cache {
-	return &Cache{ttl: ttl, nodes: map[string]*node{}, dirty: map[*node]bool{}, pods: map[types.UID]*placed{}, images: map[string]model.Image{}}
+	return &Cache{ttl: ttl, nodes: map[string]*node{}, dirty: map[*node]bool{}, pods: map[types.UID]*placed{},
+		images: map[string]model.Image{}}
 }
 
 func (c *Cache) node(name string) *node {
@@ -148,8 +151,8 @@ func (c *Cache) RemoveNode(name string) {
 	c.drop(n)
 }
 
-// drop deletes the entry of a node that has neither object, pods nor limits. With those it stays: their Remove, and a node that comes back,
-// must find them.
+// drop deletes the entry of a node that has neither object, pods nor limits. With those it stays: their Remove, and a
+// node that comes back, must find them.
 func (c *Cache) drop(n *node) {
 	if n.slot < 0 && len(n.info.Pods) == 0 && n.info.VolumeLimits == nil {
 		delete(c.nodes, n.name)
@@ -242,8 +245,8 @@ func (c *Cache) Add(p *model.PodInfo) {
 		return
 	}
 	if pl.node.name == p.Pod.Spec.NodeName && same(pl.info, p) {
-		// Nothing that a verdict depends on has changed: no new generation, no new evaluation. But the next snapshot must have
-		// the newer pod: preemption reads its status.
+		// Nothing that a verdict depends on has changed: no new generation, no new evaluation. But the next snapshot
+		// must have the newer pod: preemption reads its status.
 		pl.info, pl.assumed = p, false
 		pl.node.info.ReplacePod(p)
 		c.mark(pl.node)
@@ -255,7 +258,8 @@ func (c *Cache) Add(p *model.PodInfo) {
 
 // same tells whether two states of a pod are alike to every plug-in.
 func same(a, b *model.PodInfo) bool {
-	return (a.Pod.DeletionTimestamp == nil) == (b.Pod.DeletionTimestamp == nil) && maps.Equal(a.Pod.Labels, b.Pod.Labels) &&
+	return (a.Pod.DeletionTimestamp == nil) == (b.Pod.DeletionTimestamp == nil) &&
+		maps.Equal(a.Pod.Labels, b.Pod.Labels) &&
 		a.Requests.Equal(&b.Requests) && a.NonZero.Equal(&b.NonZero) && a.HasTerms() == b.HasTerms() &&
 		model.Priority(a.Pod) == model.Priority(b.Pod)
 }

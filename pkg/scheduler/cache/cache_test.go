@@ -14,8 +14,12 @@ import (
 )
 
 func pod(name, node string) *model.PodInfo {
-	return model.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{NodeName: node,
-		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}}})
+	return model.NewPodInfo(
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)},
+			Spec: corev1.PodSpec{NodeName: node,
+				Containers: []corev1.Container{
+					{Resources: corev1.ResourceRequirements{
+						Requests: corev1.ResourceList{"cpu": resource.MustParse("1")}}}}}})
 }
 
 func makeNode(name string, images ...string) *corev1.Node {
@@ -89,8 +93,8 @@ func TestLifeOfAnAssumedPod(t *testing.T) {
 	expect("gone", "a:0 b:0 ")
 }
 
-// TestNewStatusReachesTheSnapshot: preemption compares start times and asks whether a pod ends by preemption, so a pod's
-// status must be that of its last event, though no verdict depends on it.
+// TestNewStatusReachesTheSnapshot: preemption compares start times and asks whether a pod ends by preemption, so a
+// pod's status must be that of its last event, though no verdict depends on it.
 func TestNewStatusReachesTheSnapshot(t *testing.T) {
 	t.Parallel()
 	c, s := New(0), model.NewSnapshot()
@@ -148,8 +152,8 @@ func TestSnapshotDoesNotChangeByItself(t *testing.T) {
 	}
 }
 
-// TestSizeOfAnImage: nodes that report different sizes of one image share the first one's, as long as one of them has it
-// (kube-scheduler 1.36.3).
+// TestSizeOfAnImage: nodes that report different sizes of one image share the first one's, as long as one of them has
+// it (kube-scheduler 1.36.3).
 func TestSizeOfAnImage(t *testing.T) {
 	t.Parallel()
 	c, s := New(0), model.NewSnapshot()

@@ -14,8 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// policy is the file by which schedulers were configured before KubeSchedulerConfiguration (kind Policy, version v1): predicates are what is
-// called filters now, priorities what is called scores. A list that is left out stands for the plug-ins of today.
+// policy is the file by which schedulers were configured before KubeSchedulerConfiguration (kind Policy, version v1):
+// predicates are what is called filters now, priorities what is called scores. A list that is left out stands for the
+// plug-ins of today.
 type policy struct {
 	metav1.TypeMeta                `json:",inline"`
 	Predicates                     []predicate      `json:"predicates"`
@@ -92,9 +93,11 @@ const (
 	limitsPlugin   = "NodeVolumeLimits"
 )
 
-// always are the plug-ins that each policy has: what was mandatory, and what came after policies, which none can have left out.
+// always are the plug-ins that each policy has: what was mandatory, and what came after policies, which none can have
+// left out.
 func always() []string {
-	return []string{"SchedulingGates", "PrioritySort", openPlugin, taintsPlugin, "DynamicResources", "NodeDeclaredFeatures", "DefaultPreemption", "DefaultBinder"}
+	return []string{"SchedulingGates", "PrioritySort", openPlugin, taintsPlugin, "DynamicResources",
+		"NodeDeclaredFeatures", "DefaultPreemption", "DefaultBinder"}
 }
 
 // predicates are today's filters by the names of predicates.
@@ -102,29 +105,40 @@ func predicates() map[string][]string {
 	// Conditions of nodes have become taints.
 	conditions := []string{openPlugin, taintsPlugin}
 	return map[string][]string{
-		"PodFitsHostPorts": {"NodePorts"}, "PodFitsPorts": {"NodePorts"}, "PodFitsResources": {fitPlugin}, "HostName": {"NodeName"}, "PodFitsHost": {"NodeName"},
-		"MatchNodeSelector": {affinityPlugin}, "GeneralPredicates": {fitPlugin, "NodeName", "NodePorts", affinityPlugin},
-		"NoDiskConflict": {"VolumeRestrictions"}, "NoVolumeZoneConflict": {"VolumeZone"}, "CheckVolumeBinding": {"VolumeBinding"},
-		"MaxEBSVolumeCount": {limitsPlugin}, "MaxGCEPDVolumeCount": {limitsPlugin}, "MaxAzureDiskVolumeCount": {limitsPlugin}, "MaxCinderVolumeCount": {limitsPlugin},
+		"PodFitsHostPorts": {"NodePorts"}, "PodFitsPorts": {"NodePorts"}, "PodFitsResources": {fitPlugin},
+		"HostName": {"NodeName"}, "PodFitsHost": {"NodeName"},
+		"MatchNodeSelector": {affinityPlugin},
+		"GeneralPredicates": {fitPlugin, "NodeName", "NodePorts", affinityPlugin},
+		"NoDiskConflict":    {"VolumeRestrictions"}, "NoVolumeZoneConflict": {"VolumeZone"},
+		"CheckVolumeBinding": {"VolumeBinding"},
+		"MaxEBSVolumeCount":  {limitsPlugin}, "MaxGCEPDVolumeCount": {limitsPlugin},
+		"MaxAzureDiskVolumeCount": {limitsPlugin}, "MaxCinderVolumeCount": {limitsPlugin},
 		"MaxCSIVolumeCountPred": {limitsPlugin}, "MaxCSIVolumeCount": {limitsPlugin},
-		"MatchInterPodAffinity": {podsPlugin}, "EvenPodsSpread": {spreadPlugin}, "PodToleratesNodeTaints": {taintsPlugin}, "PodToleratesNodeNoExecuteTaints": {taintsPlugin},
-		"CheckNodeUnschedulable": {openPlugin}, "CheckNodeCondition": conditions, "CheckNodeMemoryPressure": conditions, "CheckNodeDiskPressure": conditions,
-		"CheckNodePIDPressure": conditions,
+		"MatchInterPodAffinity": {podsPlugin}, "EvenPodsSpread": {spreadPlugin},
+		"PodToleratesNodeTaints": {taintsPlugin}, "PodToleratesNodeNoExecuteTaints": {taintsPlugin},
+		"CheckNodeUnschedulable": {openPlugin}, "CheckNodeCondition": conditions, "CheckNodeMemoryPressure": conditions,
+		"CheckNodeDiskPressure": conditions,
+		"CheckNodePIDPressure":  conditions,
 	}
 }
 
-// priorities are today's scores by the names of priorities, "" for one that makes no difference. Spreading by Services and controllers is what
-// PodTopologySpread does for pods without constraints.
+// priorities are today's scores by the names of priorities, "" for one that makes no difference. Spreading by Services
+// and controllers is what PodTopologySpread does for pods without constraints.
 func priorities() map[string]string {
 	return map[string]string{
-		"SelectorSpreadPriority": spreadPlugin, "ServiceSpreadingPriority": spreadPlugin, "EvenPodsSpreadPriority": spreadPlugin,
-		"InterPodAffinityPriority": podsPlugin, "NodeAffinityPriority": affinityPlugin, "TaintTolerationPriority": taintsPlugin,
-		"ImageLocalityPriority": "ImageLocality", "BalancedResourceAllocation": "NodeResourcesBalancedAllocation", "LeastRequestedPriority": fitPlugin,
-		"MostRequestedPriority": fitPlugin, "RequestedToCapacityRatioPriority": fitPlugin, "NodePreferAvoidPodsPriority": AvoidPods, "EqualPriority": "",
+		"SelectorSpreadPriority": spreadPlugin, "ServiceSpreadingPriority": spreadPlugin,
+		"EvenPodsSpreadPriority":   spreadPlugin,
+		"InterPodAffinityPriority": podsPlugin, "NodeAffinityPriority": affinityPlugin,
+		"TaintTolerationPriority": taintsPlugin,
+		"ImageLocalityPriority":   "ImageLocality", "BalancedResourceAllocation": "NodeResourcesBalancedAllocation",
+		"LeastRequestedPriority": fitPlugin,
+		"MostRequestedPriority":  fitPlugin, "RequestedToCapacityRatioPriority": fitPlugin,
+		"NodePreferAvoidPodsPriority": AvoidPods, "EqualPriority": "",
 	}
 }
 
-// ReadPolicy reads the file of a policy, in YAML or JSON, and says it in today's words. Unknown fields, predicates and priorities are errors.
+// ReadPolicy reads the file of a policy, in YAML or JSON, and says it in today's words. Unknown fields, predicates and
+// priorities are errors.
 func ReadPolicy(path string) (*configv1.KubeSchedulerConfiguration, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -161,14 +175,16 @@ func decodePolicy(data []byte) (*configv1.KubeSchedulerConfiguration, error) {
 	if w := p.HardPodAffinitySymmetricWeight; w != nil {
 		t.args = append(t.args, withArgs(podsPlugin, &configv1.InterPodAffinityArgs{HardPodAffinityWeight: w}))
 	}
-	c := &configv1.KubeSchedulerConfiguration{Extenders: t.extenders(p.Extenders), Profiles: []configv1.KubeSchedulerProfile{{Plugins: t.plugins(), PluginConfig: t.arguments()}}}
+	c := &configv1.KubeSchedulerConfiguration{Extenders: t.extenders(p.Extenders),
+		Profiles: []configv1.KubeSchedulerProfile{{Plugins: t.plugins(), PluginConfig: t.arguments()}}}
 	setDefaults(c)
 	return c, nil
 }
 
 // defaultFilters and defaultScores are what holds where a policy has no such list.
 func defaultFilters() []string {
-	return []string{"NodeName", affinityPlugin, "NodePorts", fitPlugin, "VolumeRestrictions", limitsPlugin, "VolumeBinding", "VolumeZone", spreadPlugin, podsPlugin}
+	return []string{"NodeName", affinityPlugin, "NodePorts", fitPlugin, "VolumeRestrictions", limitsPlugin,
+		"VolumeBinding", "VolumeZone", spreadPlugin, podsPlugin}
 }
 
 func defaultScores() map[string]int64 {
@@ -225,8 +241,9 @@ func (t *translation) priority(p *priority) error {
 			return fmt.Errorf("priority %q: labelPreference is not supported: NodeAffinity prefers nodes by their labels (addedAffinity in a KubeSchedulerConfiguration)", p.Name)
 		case a.RequestedToCapacityRatioArguments != nil:
 			r := a.RequestedToCapacityRatioArguments
-			return t.score(p, fitPlugin, &configv1.ScoringStrategy{Type: configv1.RequestedToCapacityRatio, Resources: r.Resources,
-				RequestedToCapacityRatio: &configv1.RequestedToCapacityRatioParam{Shape: r.Shape}})
+			return t.score(p, fitPlugin,
+				&configv1.ScoringStrategy{Type: configv1.RequestedToCapacityRatio, Resources: r.Resources,
+					RequestedToCapacityRatio: &configv1.RequestedToCapacityRatioParam{Shape: r.Shape}})
 		}
 	}
 	name, ok := priorities()[p.Name]
@@ -243,7 +260,8 @@ func (t *translation) priority(p *priority) error {
 		return t.score(p, name, &configv1.ScoringStrategy{Type: configv1.MostAllocated})
 	case "RequestedToCapacityRatioPriority": // its shape of old, where none is given
 		return t.score(p, name, &configv1.ScoringStrategy{Type: configv1.RequestedToCapacityRatio,
-			RequestedToCapacityRatio: &configv1.RequestedToCapacityRatioParam{Shape: []configv1.UtilizationShapePoint{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 10}}}})
+			RequestedToCapacityRatio: &configv1.RequestedToCapacityRatioParam{
+				Shape: []configv1.UtilizationShapePoint{{Utilization: 0, Score: 0}, {Utilization: 100, Score: 10}}}})
 	}
 	return t.score(p, name, nil)
 }
@@ -251,7 +269,8 @@ func (t *translation) priority(p *priority) error {
 // maxWeight is the most that priorities of one plug-in may weigh together.
 const maxWeight = 1 << 24
 
-// score has a plug-in score. Priorities that are one plug-in today weigh together, but nodes can be preferred by one strategy only.
+// score has a plug-in score. Priorities that are one plug-in today weigh together, but nodes can be preferred by one
+// strategy only.
 func (t *translation) score(p *priority, plugin string, s *configv1.ScoringStrategy) error {
 	if s != nil {
 		if t.strategy != nil {
@@ -301,7 +320,8 @@ func (t *translation) arguments() []configv1.PluginConfig {
 	out := t.args
 	if len(t.labels) > 0 {
 		out = append(out, withArgs(affinityPlugin, &configv1.NodeAffinityArgs{AddedAffinity: &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: t.labels}}}}}))
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: t.labels}}}}}))
 	}
 	if t.strategy != nil {
 		out = append(out, withArgs(fitPlugin, &configv1.NodeResourcesFitArgs{ScoringStrategy: t.strategy}))
@@ -316,8 +336,10 @@ func withArgs(plugin string, args runtime.Object) configv1.PluginConfig {
 
 func (*translation) extenders(list []policyExtender) (out []configv1.Extender) {
 	for _, e := range list {
-		out = append(out, configv1.Extender{URLPrefix: e.URLPrefix, FilterVerb: e.FilterVerb, PreemptVerb: e.PreemptVerb, PrioritizeVerb: e.PrioritizeVerb,
-			Weight: e.Weight, BindVerb: e.BindVerb, EnableHTTPS: e.EnableHTTPS, TLSConfig: e.TLSConfig, HTTPTimeout: metav1.Duration{Duration: e.HTTPTimeout},
+		out = append(out, configv1.Extender{URLPrefix: e.URLPrefix, FilterVerb: e.FilterVerb,
+			PreemptVerb: e.PreemptVerb, PrioritizeVerb: e.PrioritizeVerb,
+			Weight: e.Weight, BindVerb: e.BindVerb, EnableHTTPS: e.EnableHTTPS, TLSConfig: e.TLSConfig,
+			HTTPTimeout:      metav1.Duration{Duration: e.HTTPTimeout},
 			NodeCacheCapable: e.NodeCacheCapable, ManagedResources: e.ManagedResources, Ignorable: e.Ignorable})
 	}
 	return out

@@ -18,9 +18,11 @@ func TestPolicy(t *testing.T) {
 	const mandatory = "DefaultBinder DefaultPreemption DynamicResources NodeDeclaredFeatures NodeUnschedulable PrioritySort SchedulingGates TaintToleration"
 	for _, c := range []struct{ name, policy, filters, scores string }{
 		{"nothing", "predicates: []\npriorities: []", mandatory, ""},
-		{"old names of one plug-in", "predicates: [{name: GeneralPredicates},{name: PodFitsHostPorts},{name: HostName},{name: MatchNodeSelector},{name: PodFitsResources}]\npriorities: []",
+		{"old names of one plug-in",
+			"predicates: [{name: GeneralPredicates},{name: PodFitsHostPorts},{name: HostName},{name: MatchNodeSelector},{name: PodFitsResources}]\npriorities: []",
 			mandatory + " NodeAffinity NodeName NodePorts NodeResourcesFit", ""},
-		{"conditions and limits", "predicates: [{name: CheckNodeMemoryPressure},{name: CheckNodeCondition},{name: MaxEBSVolumeCount},{name: MaxGCEPDVolumeCount},{name: MaxAzureDiskVolumeCount},{name: MaxCSIVolumeCountPred}]\npriorities: []",
+		{"conditions and limits",
+			"predicates: [{name: CheckNodeMemoryPressure},{name: CheckNodeCondition},{name: MaxEBSVolumeCount},{name: MaxGCEPDVolumeCount},{name: MaxAzureDiskVolumeCount},{name: MaxCSIVolumeCountPred}]\npriorities: []",
 			mandatory + " NodeVolumeLimits", ""},
 		{"volumes and pods", "predicates: [{name: NoDiskConflict},{name: NoVolumeZoneConflict},{name: CheckVolumeBinding},{name: MatchInterPodAffinity},{name: EvenPodsSpread},{name: PodToleratesNodeTaints}]\npriorities: []",
 			mandatory + " InterPodAffinity PodTopologySpread VolumeBinding VolumeRestrictions VolumeZone", ""},
@@ -28,8 +30,10 @@ func TestPolicy(t *testing.T) {
 			mandatory, "NodeAffinity=3 NodeResourcesBalancedAllocation=2 NodeResourcesFit=1 TaintToleration=4"},
 		{"spreading", "predicates: []\npriorities: [{name: SelectorSpreadPriority, weight: 1},{name: ServiceSpreadingPriority, weight: 1},{name: EvenPodsSpreadPriority, weight: 2},{name: InterPodAffinityPriority, weight: 5},{name: ImageLocalityPriority, weight: 6}]",
 			mandatory, "ImageLocality=6 InterPodAffinity=5 PodTopologySpread=4"},
-		{"pods to avoid", "predicates: []\npriorities: [{name: NodePreferAvoidPodsPriority, weight: 10000}]", mandatory, "NodePreferAvoidPods=10000"},
-		{"lists that are left out", "", mandatory + " InterPodAffinity NodeAffinity NodeName NodePorts NodeResourcesFit NodeVolumeLimits PodTopologySpread VolumeBinding VolumeRestrictions VolumeZone",
+		{"pods to avoid", "predicates: []\npriorities: [{name: NodePreferAvoidPodsPriority, weight: 10000}]", mandatory,
+			"NodePreferAvoidPods=10000"},
+		{"lists that are left out", "",
+			mandatory + " InterPodAffinity NodeAffinity NodeName NodePorts NodeResourcesFit NodeVolumeLimits PodTopologySpread VolumeBinding VolumeRestrictions VolumeZone",
 			"ImageLocality=1 InterPodAffinity=2 NodeAffinity=2 NodeResourcesBalancedAllocation=1 NodeResourcesFit=1 PodTopologySpread=2 TaintToleration=3"},
 	} {
 		got, err := decodePolicy([]byte(policyHeader + c.policy))
@@ -58,7 +62,8 @@ func TestPolicy(t *testing.T) {
 		if !slices.Equal(filters, want) || strings.Join(scores, " ") != c.scores {
 			t.Errorf("%s: filters %q, scores %q; want %q and %q", c.name, filters, scores, want, c.scores)
 		}
-		if *got.Profiles[0].SchedulerName != DefaultSchedulerName || len(p.MultiPoint.Disabled) != 1 || p.MultiPoint.Disabled[0].Name != "*" {
+		if *got.Profiles[0].SchedulerName != DefaultSchedulerName || len(p.MultiPoint.Disabled) != 1 ||
+			p.MultiPoint.Disabled[0].Name != "*" {
 			t.Errorf("%s: profile %+v", c.name, got.Profiles[0])
 		}
 	}
@@ -66,7 +71,8 @@ func TestPolicy(t *testing.T) {
 
 func TestPolicyArguments(t *testing.T) {
 	t.Parallel()
-	got, err := decodePolicy([]byte(`{"kind": "Policy", "apiVersion": "v1", "hardPodAffinitySymmetricWeight": 7, "alwaysCheckAllPredicates": true,
+	got, err := decodePolicy(
+		[]byte(`{"kind": "Policy", "apiVersion": "v1", "hardPodAffinitySymmetricWeight": 7, "alwaysCheckAllPredicates": true,
 		"predicates": [{"name": "HasDisk", "argument": {"labelsPresence": {"labels": ["disk", "rack"], "presence": true}}}, {"name": "NotOld", "argument": {"labelsPresence": {"labels": ["old"]}}}],
 		"priorities": [{"name": "Ratio", "weight": 2, "argument": {"requestedToCapacityRatioArguments": {"shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}], "resources": [{"name": "example.com/gpu", "weight": 3}]}}}],
 		"extenders": [{"urlPrefix": "http://127.0.0.1:12346/scheduler", "filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 5, "enableHttps": true, "httpTimeout": 100000000, "nodeCacheCapable": true,
@@ -91,13 +97,17 @@ func TestPolicyArguments(t *testing.T) {
 			said = append(said, fmt.Sprint(s.Type, s.Resources, s.RequestedToCapacityRatio.Shape))
 		}
 	}
-	want := []string{"hard 7", "disk Exists", "rack Exists", "old DoesNotExist", "RequestedToCapacityRatio[{example.com/gpu 3}] [{0 0} {100 10}]"}
+	want := []string{"hard 7", "disk Exists", "rack Exists", "old DoesNotExist",
+		"RequestedToCapacityRatio[{example.com/gpu 3}] [{0 0} {100 10}]"}
 	if !slices.Equal(said, want) {
 		t.Errorf("%q, want %q", said, want)
 	}
 	e := got.Extenders[0]
-	if e.URLPrefix != "http://127.0.0.1:12346/scheduler" || e.FilterVerb != "filter" || e.PrioritizeVerb != "prioritize" || e.Weight != 5 || !e.EnableHTTPS || e.HTTPTimeout.Duration != 100*time.Millisecond ||
-		!e.NodeCacheCapable || !e.Ignorable || !e.TLSConfig.Insecure || len(e.ManagedResources) != 1 || !e.ManagedResources[0].IgnoredByScheduler {
+	if e.URLPrefix != "http://127.0.0.1:12346/scheduler" || e.FilterVerb != "filter" ||
+		e.PrioritizeVerb != "prioritize" || e.Weight != 5 || !e.EnableHTTPS ||
+		e.HTTPTimeout.Duration != 100*time.Millisecond ||
+		!e.NodeCacheCapable || !e.Ignorable || !e.TLSConfig.Insecure || len(e.ManagedResources) != 1 ||
+		!e.ManagedResources[0].IgnoredByScheduler {
 		t.Errorf("extender %+v", e)
 	}
 }

@@ -1,6 +1,7 @@
-// Package config reads the configuration file of a scheduler: a KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1), of
-// which every field must be known, and every value in its range. Fields that tune what this scheduler does not do, such as
-// percentageOfNodesToScore (all nodes are scored) or parallelism, are checked, and have no effect.
+// Package config reads the configuration file of a scheduler: a KubeSchedulerConfiguration
+// (kubescheduler.config.k8s.io/v1), of which every field must be known, and every value in its range. Fields that tune
+// what this scheduler does not do, such as percentageOfNodesToScore (all nodes are scored) or parallelism, are checked,
+// and have no effect.
 package config
 
 import (
@@ -137,9 +138,12 @@ func Points(p *configv1.Plugins) func(yield func(point string, set configv1.Plug
 			name string
 			set  configv1.PluginSet
 		}{
-			{"preEnqueue", p.PreEnqueue}, {"queueSort", p.QueueSort}, {"preFilter", p.PreFilter}, {"filter", p.Filter}, {"postFilter", p.PostFilter},
-			{"preScore", p.PreScore}, {"score", p.Score}, {"reserve", p.Reserve}, {"permit", p.Permit}, {"preBind", p.PreBind}, {"bind", p.Bind},
-			{"postBind", p.PostBind}, {"multiPoint", p.MultiPoint}, {"placementGenerate", p.PlacementGenerate}, {"placementScore", p.PlacementScore},
+			{"preEnqueue", p.PreEnqueue}, {"queueSort", p.QueueSort}, {"preFilter", p.PreFilter}, {"filter", p.Filter},
+			{"postFilter", p.PostFilter},
+			{"preScore", p.PreScore}, {"score", p.Score}, {"reserve", p.Reserve}, {"permit", p.Permit},
+			{"preBind", p.PreBind}, {"bind", p.Bind},
+			{"postBind", p.PostBind}, {"multiPoint", p.MultiPoint}, {"placementGenerate", p.PlacementGenerate},
+			{"placementScore", p.PlacementScore},
 		} {
 			if !yield(e.name, e.set) {
 				return

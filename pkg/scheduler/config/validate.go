@@ -20,15 +20,18 @@ import (
 func Validate(c *configv1.KubeSchedulerConfiguration) field.ErrorList {
 	var errs field.ErrorList
 	if *c.Parallelism <= 0 {
-		errs = append(errs, field.Invalid(field.NewPath("parallelism"), *c.Parallelism, "should be an integer value greater than zero"))
+		errs = append(errs, field.Invalid(field.NewPath("parallelism"), *c.Parallelism,
+			"should be an integer value greater than zero"))
 	}
 	errs = append(errs, profiles(c.Profiles)...)
 	errs = append(errs, percentage(c.PercentageOfNodesToScore, field.NewPath("percentageOfNodesToScore"))...)
 	if *c.PodInitialBackoffSeconds <= 0 {
-		errs = append(errs, field.Invalid(field.NewPath("podInitialBackoffSeconds"), *c.PodInitialBackoffSeconds, "must be greater than 0"))
+		errs = append(errs, field.Invalid(field.NewPath("podInitialBackoffSeconds"), *c.PodInitialBackoffSeconds,
+			"must be greater than 0"))
 	}
 	if *c.PodMaxBackoffSeconds < *c.PodInitialBackoffSeconds {
-		errs = append(errs, field.Invalid(field.NewPath("podMaxBackoffSeconds"), *c.PodMaxBackoffSeconds, "must be greater than or equal to PodInitialBackoffSeconds"))
+		errs = append(errs, field.Invalid(field.NewPath("podMaxBackoffSeconds"), *c.PodMaxBackoffSeconds,
+			"must be greater than or equal to PodInitialBackoffSeconds"))
 	}
 	return append(errs, extenders(c.Extenders)...)
 }
@@ -58,7 +61,8 @@ func profiles(list []configv1.KubeSchedulerProfile) field.ErrorList {
 			errs = append(errs, field.Invalid(sort.Child("Enabled"), n, "only one queue sort plugin can be enabled"))
 		}
 		if first := &list[0]; !equality.Semantic.DeepEqual(p.Plugins.QueueSort, first.Plugins.QueueSort) {
-			errs = append(errs, field.Invalid(sort, p.Plugins.QueueSort, "must be the same for all profiles")) // the pods of all wait in one queue
+			// the pods of all wait in one queue
+			errs = append(errs, field.Invalid(sort, p.Plugins.QueueSort, "must be the same for all profiles"))
 		}
 		errs = append(errs, arguments(p.PluginConfig, at.Child("pluginConfig"))...)
 	}
@@ -78,38 +82,46 @@ func arguments(list []configv1.PluginConfig, at *field.Path) field.ErrorList {
 		switch a := pc.Args.Object.(type) {
 		case *configv1.DefaultPreemptionArgs:
 			if p := *a.MinCandidateNodesPercentage; p < 0 || p > 100 {
-				errs = append(errs, field.Invalid(args.Child("minCandidateNodesPercentage"), p, "not in valid range [0, 100]"))
+				errs = append(errs, field.Invalid(args.Child("minCandidateNodesPercentage"), p,
+					"not in valid range [0, 100]"))
 			}
 			if n := *a.MinCandidateNodesAbsolute; n < 0 {
-				errs = append(errs, field.Invalid(args.Child("minCandidateNodesAbsolute"), n, "not in valid range [0, inf)"))
+				errs = append(errs, field.Invalid(args.Child("minCandidateNodesAbsolute"), n,
+					"not in valid range [0, inf)"))
 			}
 			if *a.MinCandidateNodesPercentage == 0 && *a.MinCandidateNodesAbsolute == 0 {
-				errs = append(errs, field.Invalid(args.Child("minCandidateNodesPercentage"), 0, "cannot be zero at the same time as minCandidateNodesAbsolute"))
+				errs = append(errs, field.Invalid(args.Child("minCandidateNodesPercentage"), 0,
+					"cannot be zero at the same time as minCandidateNodesAbsolute"))
 			}
 		case *configv1.InterPodAffinityArgs:
 			if w := *a.HardPodAffinityWeight; w < 0 || w > 100 {
-				errs = append(errs, field.Invalid(args.Child("hardPodAffinityWeight"), w, "not in valid range [0, 100]"))
+				errs = append(errs, field.Invalid(args.Child("hardPodAffinityWeight"), w,
+					"not in valid range [0, 100]"))
 			}
 		case *configv1.VolumeBindingArgs:
 			if s := *a.BindTimeoutSeconds; s < 0 {
-				errs = append(errs, field.Invalid(args.Child("bindTimeoutSeconds"), s, "invalid BindTimeoutSeconds, should not be a negative value"))
+				errs = append(errs, field.Invalid(args.Child("bindTimeoutSeconds"), s,
+					"invalid BindTimeoutSeconds, should not be a negative value"))
 			}
 			if len(a.Shape) > 0 {
-				errs = append(errs, field.Invalid(args.Child("shape"), a.Shape, "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"))
+				errs = append(errs, field.Invalid(args.Child("shape"), a.Shape,
+					"unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"))
 			}
 		case *configv1.DynamicResourcesArgs:
 			if t := a.FilterTimeout.Duration; t < 0 {
 				errs = append(errs, field.Invalid(args.Child("filterTimeout"), t.String(), "must be zero or positive"))
 			}
 			if t := a.BindingTimeout.Duration; t < time.Second {
-				errs = append(errs, field.Invalid(args.Child("bindingTimeout"), t.String(), "must be at least 1 second"))
+				errs = append(errs, field.Invalid(args.Child("bindingTimeout"), t.String(),
+					"must be at least 1 second"))
 			}
 		case *configv1.NodeAffinityArgs:
 			errs = append(errs, addedAffinity(a.AddedAffinity, args.Child("addedAffinity"))...)
 		case *configv1.NodeResourcesBalancedAllocationArgs:
 			for j, r := range a.Resources {
 				if r.Weight != 1 {
-					errs = append(errs, field.Invalid(args.Child("resources").Index(j).Child("weight"), r.Weight, "must be 1"))
+					errs = append(errs, field.Invalid(args.Child("resources").Index(j).Child("weight"), r.Weight,
+						"must be 1"))
 				}
 			}
 		case *configv1.NodeResourcesFitArgs:
@@ -141,14 +153,16 @@ func fit(a *configv1.NodeResourcesFitArgs, at *field.Path) field.ErrorList {
 	s, p := a.ScoringStrategy, at.Child("scoringStrategy")
 	for i, r := range s.Resources {
 		if r.Weight < 1 || r.Weight > 100 {
-			errs = append(errs, field.Invalid(p.Child("resources").Index(i).Child("weight"), r.Weight, fmt.Sprintf("resource weight of %v not in valid range (0, 100]", r.Name)))
+			errs = append(errs, field.Invalid(p.Child("resources").Index(i).Child("weight"), r.Weight,
+				fmt.Sprintf("resource weight of %v not in valid range (0, 100]", r.Name)))
 		}
 	}
 	switch s.Type {
 	case configv1.LeastAllocated, configv1.MostAllocated:
 	case configv1.RequestedToCapacityRatio:
 		if s.RequestedToCapacityRatio == nil {
-			return append(errs, field.Required(p.Child("requestedToCapacityRatio"), "must be specified when type is RequestedToCapacityRatio"))
+			return append(errs, field.Required(p.Child("requestedToCapacityRatio"),
+				"must be specified when type is RequestedToCapacityRatio"))
 		}
 		list, q := s.RequestedToCapacityRatio.Shape, p.Child("requestedToCapacityRatio", "shape")
 		if len(list) == 0 {
@@ -156,7 +170,9 @@ func fit(a *configv1.NodeResourcesFitArgs, at *field.Path) field.ErrorList {
 		}
 		errs = append(errs, shape(list, q)...)
 	default:
-		errs = append(errs, field.NotSupported(p.Child("type"), s.Type, []configv1.ScoringStrategyType{configv1.LeastAllocated, configv1.MostAllocated, configv1.RequestedToCapacityRatio}))
+		errs = append(errs, field.NotSupported(p.Child("type"), s.Type,
+			[]configv1.ScoringStrategyType{configv1.LeastAllocated, configv1.MostAllocated,
+				configv1.RequestedToCapacityRatio}))
 	}
 	return errs
 }
@@ -166,10 +182,12 @@ func shape(list []configv1.UtilizationShapePoint, at *field.Path) field.ErrorLis
 	var errs field.ErrorList
 	for i, point := range list {
 		if point.Utilization < 0 || point.Utilization > 100 {
-			errs = append(errs, field.Invalid(at.Index(i).Child("utilization"), point.Utilization, "not in valid range [0, 100]"))
+			errs = append(errs, field.Invalid(at.Index(i).Child("utilization"), point.Utilization,
+				"not in valid range [0, 100]"))
 		}
 		if i > 0 && point.Utilization <= list[i-1].Utilization {
-			errs = append(errs, field.Invalid(at.Index(i).Child("utilization"), point.Utilization, "values must be sorted in increasing order"))
+			errs = append(errs, field.Invalid(at.Index(i).Child("utilization"), point.Utilization,
+				"values must be sorted in increasing order"))
 		}
 	}
 	for i, point := range list {
@@ -186,13 +204,17 @@ func addedAffinity(a *corev1.NodeAffinity, at *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	if r := a.RequiredDuringSchedulingIgnoredDuringExecution; r != nil {
-		if _, err := nodeaffinity.NewNodeSelector(r, field.WithPath(at.Child("requiredDuringSchedulingIgnoredDuringExecution"))); err != nil {
-			errs = append(errs, field.Invalid(at.Child("requiredDuringSchedulingIgnoredDuringExecution"), r, err.Error()))
+		if _, err := nodeaffinity.NewNodeSelector(r,
+			field.WithPath(at.Child("requiredDuringSchedulingIgnoredDuringExecution"))); err != nil {
+			errs = append(errs, field.Invalid(at.Child("requiredDuringSchedulingIgnoredDuringExecution"), r,
+				err.Error()))
 		}
 	}
 	if p := a.PreferredDuringSchedulingIgnoredDuringExecution; len(p) > 0 {
-		if _, err := nodeaffinity.NewPreferredSchedulingTerms(p, field.WithPath(at.Child("preferredDuringSchedulingIgnoredDuringExecution"))); err != nil {
-			errs = append(errs, field.Invalid(at.Child("preferredDuringSchedulingIgnoredDuringExecution"), p, err.Error()))
+		if _, err := nodeaffinity.NewPreferredSchedulingTerms(p,
+			field.WithPath(at.Child("preferredDuringSchedulingIgnoredDuringExecution"))); err != nil {
+			errs = append(errs, field.Invalid(at.Child("preferredDuringSchedulingIgnoredDuringExecution"), p,
+				err.Error()))
 		}
 	}
 	return errs
@@ -201,7 +223,8 @@ func addedAffinity(a *corev1.NodeAffinity, at *field.Path) field.ErrorList {
 func spread(a *configv1.PodTopologySpreadArgs, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if t := a.DefaultingType; t != configv1.SystemDefaulting && t != configv1.ListDefaulting {
-		errs = append(errs, field.NotSupported(at.Child("defaultingType"), t, []configv1.PodTopologySpreadConstraintsDefaulting{configv1.SystemDefaulting, configv1.ListDefaulting}))
+		errs = append(errs, field.NotSupported(at.Child("defaultingType"), t,
+			[]configv1.PodTopologySpreadConstraintsDefaulting{configv1.SystemDefaulting, configv1.ListDefaulting}))
 	} else if t == configv1.SystemDefaulting && len(a.DefaultConstraints) > 0 {
 		errs = append(errs, field.Invalid(at.Child("defaultingType"), t, "when .defaultConstraints are not empty"))
 	}
@@ -218,13 +241,16 @@ func spread(a *configv1.PodTopologySpreadArgs, at *field.Path) field.ErrorList {
 			}
 		}
 		if w := c.WhenUnsatisfiable; w != corev1.DoNotSchedule && w != corev1.ScheduleAnyway {
-			errs = append(errs, field.NotSupported(p.Child("whenUnsatisfiable"), w, []corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}))
+			errs = append(errs, field.NotSupported(p.Child("whenUnsatisfiable"), w,
+				[]corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}))
 		}
 		if c.LabelSelector != nil {
-			errs = append(errs, field.Forbidden(p.Child("labelSelector"), "constraint must not define a selector, as they deduced for each pod"))
+			errs = append(errs, field.Forbidden(p.Child("labelSelector"),
+				"constraint must not define a selector, as they deduced for each pod"))
 		}
 		for j := range i {
-			if o := a.DefaultConstraints[j]; o.TopologyKey == c.TopologyKey && o.WhenUnsatisfiable == c.WhenUnsatisfiable {
+			if o := a.DefaultConstraints[j]; o.TopologyKey == c.TopologyKey &&
+				o.WhenUnsatisfiable == c.WhenUnsatisfiable {
 				errs = append(errs, field.Duplicate(p, fmt.Sprintf("{%s, %s}", c.TopologyKey, c.WhenUnsatisfiable)))
 			}
 		}
@@ -255,7 +281,8 @@ func extenders(list []configv1.Extender) field.ErrorList {
 		}
 	}
 	if binders > 1 {
-		errs = append(errs, field.Invalid(at, fmt.Sprintf("found %d extenders implementing bind", binders), "only one extender can implement bind"))
+		errs = append(errs, field.Invalid(at, fmt.Sprintf("found %d extenders implementing bind", binders),
+			"only one extender can implement bind"))
 	}
 	return errs
 }

@@ -153,8 +153,8 @@ func (c *class) filter(n *model.NodeInfo) int32 {
 	return passes
 }
 
-// filterCrowded returns the number of the verdict on a node as if the waiting pods were there already. Pods may wait for room for
-// long, and on many nodes: it is kept while they and the node are the same.
+// filterCrowded returns the number of the verdict on a node as if the waiting pods were there already. Pods may wait
+// for room for long, and on many nodes: it is kept while they and the node are the same.
 func (c *class) filterCrowded(n *model.NodeInfo, waiting []*model.PodInfo) int32 {
 	known, ok := c.crowds[n.Slot]
 	if ok && known.generation == n.Generation && slices.Equal(known.waiting, waiting) {

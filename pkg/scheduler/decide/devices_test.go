@@ -33,7 +33,8 @@ type gear struct {
 
 func (g *gear) next() string { g.version++; return strconv.Itoa(g.version) }
 
-// Drivers: "gpu" has devices on nodes, "net" has some that all nodes of a zone reach, "part" has devices of which parts are given away.
+// Drivers: "gpu" has devices on nodes, "net" has some that all nodes of a zone reach, "part" has devices of which parts
+// are given away.
 func (h *history) addGear() {
 	h.gear = gear{h: h, claims: map[string]*resourcev1.ResourceClaim{}, slices: map[string]*resourcev1.ResourceSlice{}}
 	h.gear.known = devices.New(&h.gear, time.Now)
@@ -43,10 +44,12 @@ func (h *history) addGear() {
 	h.gear.slice("net", "", 2)
 }
 
-// class makes, or replaces, the class of a driver's devices; they give an extended resource, "" for none but that of the class's name.
+// class makes, or replaces, the class of a driver's devices; they give an extended resource, "" for none but that of
+// the class's name.
 func (g *gear) class(name, gives string) {
 	c := &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: resourcev1.DeviceClassSpec{
-		Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "` + name + `.example.com"`}}}}}
+		Selectors: []resourcev1.DeviceSelector{
+			{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "` + name + `.example.com"`}}}}}
 	if gives != "" {
 		c.Spec.ExtendedResourceName = &gives
 	}
@@ -56,18 +59,23 @@ func (g *gear) class(name, gives string) {
 // slice makes, or replaces, what a driver has on a node, or in zone z1 for "".
 func (g *gear) slice(driver, node string, count int) {
 	s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: driver + "-" + node}}
-	s.Spec.Driver, s.Spec.Pool = driver+".example.com", resourcev1.ResourcePool{Name: "pool-" + node, Generation: 1, ResourceSliceCount: 1}
+	s.Spec.Driver, s.Spec.Pool = driver+".example.com",
+		resourcev1.ResourcePool{Name: "pool-" + node, Generation: 1, ResourceSliceCount: 1}
 	if node != "" {
 		s.Spec.NodeName = &node
 	} else {
 		s.Spec.NodeSelector = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "topology.kubernetes.io/zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"z1"}}}}}}
+			MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: "topology.kubernetes.io/zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"z1"}}}}}}
 	}
 	for i := range count {
-		d := resourcev1.Device{Name: fmt.Sprint("d", i), Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{"model": {StringValue: new(g.h.one("a", "b"))}}}
+		d := resourcev1.Device{Name: fmt.Sprint("d", i),
+			Attributes: map[resourcev1.QualifiedName]resourcev1.DeviceAttribute{
+				"model": {StringValue: new(g.h.one("a", "b"))}}}
 		if driver == "part" {
 			d.AllowMultipleAllocations = new(true)
-			d.Capacity = map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{"memory": {Value: resource.MustParse("4Gi")}}
+			d.Capacity = map[resourcev1.QualifiedName]resourcev1.DeviceCapacity{
+				"memory": {Value: resource.MustParse("4Gi")}}
 		}
 		if g.h.chance(10) {
 			d.Taints = []resourcev1.DeviceTaint{{Key: "broken", Effect: resourcev1.DeviceTaintEffectNoSchedule}}
@@ -105,11 +113,15 @@ func (g *gear) claim(namespace string) string {
 	if h.chance(3) {
 		return name
 	}
-	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), ResourceVersion: g.next()}}
-	exact := &resourcev1.ExactDeviceRequest{DeviceClassName: h.one("gpu", "gpu", "net", "part", "gone"), AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}
+	c := &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name),
+			ResourceVersion: g.next()}}
+	exact := &resourcev1.ExactDeviceRequest{DeviceClassName: h.one("gpu", "gpu", "net", "part", "gone"),
+		AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}
 	switch {
 	case exact.DeviceClassName == "part":
-		exact.Capacity = &resourcev1.CapacityRequirements{Requests: map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse(h.one("1Gi", "3Gi"))}}
+		exact.Capacity = &resourcev1.CapacityRequirements{
+			Requests: map[resourcev1.QualifiedName]resource.Quantity{"memory": resource.MustParse(h.one("1Gi", "3Gi"))}}
 	case h.chance(30):
 		exact.Count = 2
 	case h.chance(10):
@@ -117,7 +129,8 @@ func (g *gear) claim(namespace string) string {
 	}
 	if h.chance(40) && exact.DeviceClassName != "gone" {
 		exact.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{
-			Expression: `device.attributes["` + exact.DeviceClassName + `.example.com"].model == "` + h.one("a", "b") + `"`}}}
+			Expression: `device.attributes["` + exact.DeviceClassName + `.example.com"].model == "` + h.one("a", "b") +
+				`"`}}}
 	}
 	if h.chance(20) {
 		exact.Tolerations = []resourcev1.DeviceToleration{{Operator: resourcev1.DeviceTolerationOpExists}}
@@ -219,7 +232,8 @@ func (g *gear) GetClaim(_ context.Context, namespace, name string) (*resourcev1.
 }
 
 // write fails now and then, and the watch may be faster than the answer.
-func (g *gear) write(c *resourcev1.ResourceClaim, change func(*resourcev1.ResourceClaim)) (*resourcev1.ResourceClaim, error) {
+func (g *gear) write(c *resourcev1.ResourceClaim, change func(*resourcev1.ResourceClaim)) (*resourcev1.ResourceClaim,
+	error) {
 	key := c.Namespace + "/" + c.Name
 	now := g.claims[key]
 	if now == nil || now.ResourceVersion != c.ResourceVersion || g.h.chance(10) {

@@ -32,14 +32,16 @@ func (e *extender) Concerns(*model.PodInfo) bool { return e.concerns }
 func (e *extender) Ignorable() bool              { return e.ignorable }
 func (*extender) Preempts() bool                 { return false }
 func (*extender) Binds() bool                    { return false }
-func (*extender) SparePods(context.Context, *model.PodInfo, map[string]framework.Victims) (map[string]framework.Victims, error) {
+func (*extender) SparePods(context.Context, *model.PodInfo, map[string]framework.Victims) (map[string]framework.Victims,
+	error) {
 	return nil, errors.New("not asked for")
 }
 func (*extender) Bind(context.Context, *model.PodInfo, string) error {
 	return errors.New("not asked for")
 }
 
-func (e *extender) FilterNodes(_ context.Context, _ *model.PodInfo, nodes []*model.NodeInfo) (kept []*model.NodeInfo, refused map[*model.NodeInfo]*framework.Status, err error) {
+func (e *extender) FilterNodes(_ context.Context, _ *model.PodInfo, nodes []*model.NodeInfo) (kept []*model.NodeInfo,
+	refused map[*model.NodeInfo]*framework.Status, err error) {
 	e.asked++
 	refused = map[*model.NodeInfo]*framework.Status{}
 	for _, n := range nodes {
@@ -62,7 +64,8 @@ func (e *extender) ScoreNodes(_ context.Context, _ *model.PodInfo, nodes []*mode
 	return e.err
 }
 
-// TestExtendersAreAskedAfterThePlugins: about the pods that concern them, all nodes at once, and only of the nodes that are left.
+// TestExtendersAreAskedAfterThePlugins: about the pods that concern them, all nodes at once, and only of the nodes that
+// are left.
 func TestExtendersAreAskedAfterThePlugins(t *testing.T) {
 	t.Parallel()
 	decide := func(extenders ...framework.Extender) (Result, error) {
@@ -72,12 +75,15 @@ func TestExtendersAreAskedAfterThePlugins(t *testing.T) {
 		}
 		var nodes []*model.NodeInfo
 		for _, name := range []string{"a", "b", "c", "cordoned"} {
-			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: name == "cordoned"}}
+			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: corev1.NodeSpec{Unschedulable: name == "cordoned"}}
 			n.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}
 			nodes = append(nodes, model.NewNodeInfo(n))
 		}
 		pod := model.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u"}})
-		return NewIncremental(model.NewNominator(), func(int) int { return 0 }).Decide(t.Context(), p, framework.NewCycleState(), pod, model.NewSnapshot(nodes...))
+		return NewIncremental(model.NewNominator(), func(int) int {
+			return 0
+		}).Decide(t.Context(), p, framework.NewCycleState(), pod, model.NewSnapshot(nodes...))
 	}
 	broken := errors.New("gone")
 	for _, c := range []struct {
@@ -86,13 +92,21 @@ func TestExtendersAreAskedAfterThePlugins(t *testing.T) {
 		best      []string
 		err       string
 	}{
-		{"one that has no interest", []framework.Extender{&extender{refuses: map[string]string{"a": "no"}, err: broken}}, []string{"a", "b", "c"}, ""},
-		{"filters", []framework.Extender{&extender{concerns: true, refuses: map[string]string{"a": "no", "b": ""}}}, []string{"c"}, ""},
+		{"one that has no interest",
+			[]framework.Extender{&extender{refuses: map[string]string{"a": "no"}, err: broken}},
+			[]string{"a", "b", "c"}, ""},
+		{"filters", []framework.Extender{&extender{concerns: true, refuses: map[string]string{"a": "no", "b": ""}}},
+			[]string{"c"}, ""},
 		{"scores", []framework.Extender{&extender{concerns: true, likes: "b"}}, []string{"b"}, ""},
-		{"one after the other", []framework.Extender{&extender{concerns: true, refuses: map[string]string{"a": "no"}}, &extender{concerns: true, refuses: map[string]string{"b": "no"}}}, []string{"c"}, ""},
+		{"one after the other", []framework.Extender{&extender{concerns: true, refuses: map[string]string{"a": "no"}},
+			&extender{concerns: true, refuses: map[string]string{"b": "no"}}}, []string{"c"}, ""},
 		{"gone", []framework.Extender{&extender{concerns: true, err: broken}}, nil, "gone"},
-		{"gone and ignorable", []framework.Extender{&extender{concerns: true, err: broken, ignorable: true, refuses: map[string]string{"a": "no"}}}, []string{"a", "b", "c"}, ""},
-		{"nothing left", []framework.Extender{&extender{concerns: true, refuses: map[string]string{"a": "busy", "b": "busy", "c": ""}}}, nil, "0/4 nodes are available: 1 node(s) were unschedulable, 2 busy."},
+		{"gone and ignorable", []framework.Extender{
+			&extender{concerns: true, err: broken, ignorable: true, refuses: map[string]string{"a": "no"}}},
+			[]string{"a", "b", "c"}, ""},
+		{"nothing left", []framework.Extender{
+			&extender{concerns: true, refuses: map[string]string{"a": "busy", "b": "busy", "c": ""}}}, nil,
+			"0/4 nodes are available: 1 node(s) were unschedulable, 2 busy."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -129,11 +143,18 @@ func TestAPluginThatOnlyScoresRefusesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"zone": "a"}}}
-	apart := model.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Labels: map[string]string{"app": "x"}}, Spec: corev1.PodSpec{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}}}}}}})
-	s := model.NewSnapshot(model.NewNodeInfo(n, apart), model.NewNodeInfo(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m", Labels: n.Labels}}))
+	apart := model.NewPodInfo(
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u",
+			Labels: map[string]string{"app": "x"}},
+			Spec: corev1.PodSpec{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+					{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{
+						MatchLabels: map[string]string{"app": "x"}}}}}}}})
+	s := model.NewSnapshot(model.NewNodeInfo(n, apart),
+		model.NewNodeInfo(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m", Labels: n.Labels}}))
 	nominator, first := model.NewNominator(), func(int) int { return 0 }
-	want, err := (&Plain{Nominator: nominator, Random: first}).Decide(t.Context(), p, framework.NewCycleState(), apart, s)
+	want, err := (&Plain{Nominator: nominator, Random: first}).Decide(t.Context(), p, framework.NewCycleState(), apart,
+		s)
 	if err != nil || want.Feasible != 2 {
 		t.Fatalf("%+v: %v", want, err)
 	}

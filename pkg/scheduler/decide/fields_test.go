@@ -134,14 +134,15 @@ func (w *twins) snapshot(s *model.Snapshot) (pair [2]*model.Snapshot) {
 	return pair
 }
 
-// blank makes decisions on objects with random values in all that nobody declares, and on slim ones. It returns the first
-// difference.
+// blank makes decisions on objects with random values in all that nobody declares, and on slim ones. It returns the
+// first difference.
 func (h *history) blank(ctx context.Context, p *profile.Profile, decisions int) (chosen int, err error) {
 	keep, err := slim.New(slices.Collect(maps.Values(p.Fields))...)
 	if err != nil {
 		return 0, err
 	}
-	w := &twins{r: h.r, keep: keep, pods: map[*model.PodInfo][2]*model.PodInfo{}, nodes: map[*corev1.Node][2]*corev1.Node{}}
+	w := &twins{r: h.r, keep: keep, pods: map[*model.PodInfo][2]*model.PodInfo{},
+		nodes: map[*corev1.Node][2]*corev1.Node{}}
 	plain := &Plain{Nominator: model.NewNominator(), Random: func(int) int { return 0 }}
 	for range decisions {
 		h.step()
@@ -176,8 +177,8 @@ func (h *history) blank(ctx context.Context, p *profile.Profile, decisions int) 
 	return chosen, nil
 }
 
-// TestDecisionsReadOnlyWhatIsDeclared: what the scheduler drops from pods and nodes, because no plug-in declares it, does
-// not change a decision.
+// TestDecisionsReadOnlyWhatIsDeclared: what the scheduler drops from pods and nodes, because no plug-in declares it,
+// does not change a decision.
 func TestDecisionsReadOnlyWhatIsDeclared(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
@@ -245,26 +246,38 @@ func nosies() map[string]nosy {
 			s := p.Spec.SecurityContext
 			return s != nil && s.RunAsUser != nil && *s.RunAsUser == 1
 		}),
-		"runtime class": pod("spec.runtimeClassName", func(p *corev1.Pod) bool { return p.Spec.RuntimeClassName != nil }),
-		"environment":   pod("spec.containers.env", func(p *corev1.Pod) bool { return len(p.Spec.Containers[0].Env) == 1 }),
+		"runtime class": pod("spec.runtimeClassName", func(p *corev1.Pod) bool {
+			return p.Spec.RuntimeClassName != nil
+		}),
+		"environment": pod("spec.containers.env", func(p *corev1.Pod) bool {
+			return len(p.Spec.Containers[0].Env) == 1
+		}),
 		"pod's address": pod("status.podIP", func(p *corev1.Pod) bool { return p.Status.PodIP == "a" }),
 		"readiness": pod("status.conditions", func(p *corev1.Pod) bool {
 			return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Status == "a" })
 		}),
 		"volumes": pod("spec.volumes", func(p *corev1.Pod) bool {
-			return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil && v.Name == "a" })
+			return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+				return v.EmptyDir != nil && v.Name == "a"
+			})
 		}),
 		"ports": pod("spec.containers.ports", func(p *corev1.Pod) bool {
-			return slices.ContainsFunc(p.Spec.Containers[0].Ports, func(c corev1.ContainerPort) bool { return c.Name == "a" })
+			return slices.ContainsFunc(p.Spec.Containers[0].Ports, func(c corev1.ContainerPort) bool {
+				return c.Name == "a"
+			})
 		}),
-		"node's annotation": node("metadata.annotations[a]", func(n *corev1.Node) bool { return n.Annotations["a"] == "a" }),
-		"node's system":     node("status.nodeInfo.osImage", func(n *corev1.Node) bool { return n.Status.NodeInfo.OSImage == "a" }),
-		"node's capacity":   node("status.capacity", func(n *corev1.Node) bool { return len(n.Status.Capacity) > 0 }),
+		"node's annotation": node("metadata.annotations[a]", func(n *corev1.Node) bool {
+			return n.Annotations["a"] == "a"
+		}),
+		"node's system": node("status.nodeInfo.osImage", func(n *corev1.Node) bool {
+			return n.Status.NodeInfo.OSImage == "a"
+		}),
+		"node's capacity": node("status.capacity", func(n *corev1.Node) bool { return len(n.Status.Capacity) > 0 }),
 	}
 }
 
-// TestTheOracleFindsUndeclaredFields: a plug-in that reads a field which it does not declare decides otherwise about slim
-// objects; one that declares it does not.
+// TestTheOracleFindsUndeclaredFields: a plug-in that reads a field which it does not declare decides otherwise about
+// slim objects; one that declares it does not.
 func TestTheOracleFindsUndeclaredFields(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(h *history) []framework.Plugin{

@@ -9,8 +9,8 @@ import (
 	"bonsai/pkg/scheduler/profile"
 )
 
-// Incremental decides as Plain does, from kept verdicts. It belongs to one goroutine, and wants the same, growing Snapshot at
-// each call.
+// Incremental decides as Plain does, from kept verdicts. It belongs to one goroutine, and wants the same, growing
+// Snapshot at each call.
 type Incremental struct {
 	plain    *Plain
 	plans    map[*profile.Profile]*plan
@@ -58,20 +58,22 @@ type view struct {
 func NewIncremental(nominator *model.Nominator, random Random) *Incremental {
 	return &Incremental{
 		plain: &Plain{Nominator: nominator, Random: random}, plans: map[*profile.Profile]*plan{},
-		classes: newRecent[classKey, *class](), trackers: newRecent[trackerKey, *tracked](), rivals: map[int32][]*model.PodInfo{},
+		classes: newRecent[classKey, *class](), trackers: newRecent[trackerKey, *tracked](),
+		rivals: map[int32][]*model.PodInfo{},
 	}
 }
 
 // Decide returns the chosen node; the error is a *framework.FitError when no node fits.
-func (d *Incremental) Decide(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (Result, error) {
+func (d *Incremental) Decide(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *model.PodInfo,
+	s *model.Snapshot) (Result, error) {
 	if v := d.look(p, pod, s); v != nil {
 		return d.answer(v, state)
 	}
 	return d.plain.Decide(ctx, p, state, pod, s)
 }
 
-// look finds the feasible slots, and scores them if they are several. nil says that only the plain way has the answer: a slow
-// plug-in concerns the pod, it is refused as a whole, or something failed.
+// look finds the feasible slots, and scores them if they are several. nil says that only the plain way has the answer:
+// a slow plug-in concerns the pod, it is refused as a whole, or something failed.
 func (d *Incremental) look(p *profile.Profile, pod *model.PodInfo, s *model.Snapshot) *view {
 	pl := d.plan(p)
 	key, fast := p.Class(pod)
@@ -143,7 +145,8 @@ func (d *Incremental) meetRivals(pod *model.PodInfo, s *model.Snapshot) []*model
 	return all
 }
 
-// track adds to the active trackers those that the pod needs, up to date: those that refuse nodes, or those that only score.
+// track adds to the active trackers those that the pod needs, up to date: those that refuse nodes, or those that only
+// score.
 func (d *Incremental) track(v *view, scoresOnly bool) {
 	for _, t := range v.plan.tracking {
 		what := t.Track(v.pod, v.snapshot, v.nominated)
@@ -159,8 +162,8 @@ func (d *Incremental) track(v *view, scoresOnly bool) {
 	}
 }
 
-// collect finds the feasible slots, or why there are none; false after an error. The node that the pod is nominated to, if it
-// is feasible, is the only one looked at.
+// collect finds the feasible slots, or why there are none; false after an error. The node that the pod is nominated to,
+// if it is feasible, is the only one looked at.
 func (d *Incremental) collect(v *view) bool {
 	d.feasible = d.feasible[:0]
 	c, s := v.class, v.snapshot
@@ -200,8 +203,8 @@ func (d *Incremental) sort(st *framework.Status, slot int) bool {
 	return st.IsRejected()
 }
 
-// collectNamed does what collect does for a pod that can run on nodes of certain names only, and looks at no others: each pod
-// of a DaemonSet is a class of its own, which is not kept.
+// collectNamed does what collect does for a pod that can run on nodes of certain names only, and looks at no others:
+// each pod of a DaemonSet is a class of its own, which is not kept.
 func (d *Incremental) collectNamed(v *view, names map[string]bool, restricted []string) bool {
 	d.feasible = d.feasible[:0]
 	c, s := v.class, v.snapshot
@@ -260,8 +263,8 @@ func (d *Incremental) verdict(c *class, n *model.NodeInfo, fail int32) *framewor
 	return c.status(fail)
 }
 
-// crowded is the verdict on a node as if the waiting pods were there already. The trackers are told of them, asked, and told the
-// truth again.
+// crowded is the verdict on a node as if the waiting pods were there already. The trackers are told of them, asked, and
+// told the truth again.
 func (d *Incremental) crowded(c *class, node *model.NodeInfo, waiting []*model.PodInfo) *framework.Status {
 	fail := c.filterCrowded(node, waiting)
 	if fail != passes && !c.late(fail) || len(d.active) == 0 {

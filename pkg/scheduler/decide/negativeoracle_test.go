@@ -64,7 +64,8 @@ func (census) Filter(*framework.CycleState, *model.PodInfo, *model.NodeInfo) *fr
 	return nil
 }
 
-func (census) PreScore(state *framework.CycleState, _ *model.PodInfo, s *model.Snapshot, _ []*model.NodeInfo) *framework.Status {
+func (census) PreScore(state *framework.CycleState, _ *model.PodInfo, s *model.Snapshot,
+	_ []*model.NodeInfo) *framework.Status {
 	state.Write("Census", s.Count)
 	return nil
 }
@@ -80,7 +81,8 @@ type tiers struct{ concerns func(*model.PodInfo) bool }
 func (tiers) Name() string                       { return "Tiers" }
 func (p tiers) Concerns(pod *model.PodInfo) bool { return p.concerns(pod) }
 
-func (tiers) PreFilter(state *framework.CycleState, _ *model.PodInfo, s *model.Snapshot) (map[string]bool, *framework.Status) {
+func (tiers) PreFilter(state *framework.CycleState, _ *model.PodInfo, s *model.Snapshot) (map[string]bool,
+	*framework.Status) {
 	state.Write("Tiers", s.Count)
 	return nil, nil
 }
@@ -118,8 +120,8 @@ func instead(others ...framework.Plugin) func([]profile.Enabled) []profile.Enabl
 	}
 }
 
-// TestTheOracleFindsFalseDeclarations: a plug-in that does not say what it reads, that depends on more than it says, or that concerns
-// more pods than it says, gives another answer than the plain way sooner or later.
+// TestTheOracleFindsFalseDeclarations: a plug-in that does not say what it reads, that depends on more than it says, or
+// that concerns more pods than it says, gives another answer than the plain way sooner or later.
 func TestTheOracleFindsFalseDeclarations(t *testing.T) {
 	t.Parallel()
 	for name, plugins := range map[string]func(h *history) []framework.Plugin{
@@ -138,19 +140,22 @@ func TestTheOracleFindsFalseDeclarations(t *testing.T) {
 		"claims for one pod": func(h *history) []framework.Plugin {
 			return []framework.Plugin{carefreeRestrictions{volumerestrictions.Plugin{Volumes: h.storage.known}}}
 		},
-		"tolerations":      these(forgetfulTaints{}, forgetfulUnschedulable{}),
-		"requests":         these(forgetfulFit{}, forgetfulBalanced{}),
-		"node affinity":    these(forgetfulAffinity{}),
-		"host ports":       these(forgetfulPorts{}),
-		"features":         these(forgetfulFeatures{nodedeclaredfeatures.New()}),
-		"node name":        these(forgetfulName{}),
-		"images":           these(forgetfulImages{}),
-		"the other nodes":  these(census{}),
-		"whom it concerns": these(tiers{func(pod *model.PodInfo) bool { return inTier(pod) && pod.Pod.Labels["app"] == "web" }}),
+		"tolerations":     these(forgetfulTaints{}, forgetfulUnschedulable{}),
+		"requests":        these(forgetfulFit{}, forgetfulBalanced{}),
+		"node affinity":   these(forgetfulAffinity{}),
+		"host ports":      these(forgetfulPorts{}),
+		"features":        these(forgetfulFeatures{nodedeclaredfeatures.New()}),
+		"node name":       these(forgetfulName{}),
+		"images":          these(forgetfulImages{}),
+		"the other nodes": these(census{}),
+		"whom it concerns": these(tiers{func(pod *model.PodInfo) bool {
+			return inTier(pod) && pod.Pod.Labels["app"] == "web"
+		}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// Most are caught within a few histories. Which one finds it differs from run to run, so the bound is far off.
+			// Most are caught within a few histories. Which one finds it differs from run to run, so the bound is far
+			// off.
 			for seed := range uint64(400) {
 				h := newHistory(seed)
 				if _, err := h.run(t.Context(), h.profile(t, instead(plugins(h)...)), 400); err != nil {

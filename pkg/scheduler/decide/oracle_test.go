@@ -43,7 +43,8 @@ type history struct {
 }
 
 func newHistory(seed uint64) *history {
-	h := &history{r: rand.New(rand.NewPCG(seed, 1)), cache: cache.New(0), services: map[string]bool{}, snapshot: model.NewSnapshot(),
+	h := &history{r: rand.New(rand.NewPCG(seed, 1)), cache: cache.New(0), services: map[string]bool{},
+		snapshot: model.NewSnapshot(),
 		nsLabels: map[string]labels.Set{"a": {"team": "x"}, "b": {"team": "y"}}}
 	h.addStorage()
 	h.addGear()
@@ -64,7 +65,8 @@ func (h *history) one(list ...string) string { return list[h.r.IntN(len(list))] 
 func (h *history) chance(percent int) bool   { return h.r.IntN(100) < percent }
 
 func (h *history) node(name string) *corev1.Node {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"kubernetes.io/hostname": name}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{"kubernetes.io/hostname": name}}}
 	if h.chance(85) {
 		n.Labels["topology.kubernetes.io/zone"] = h.one("z1", "z2", "z3")
 	}
@@ -73,13 +75,15 @@ func (h *history) node(name string) *corev1.Node {
 	}
 	n.Spec.Unschedulable = h.chance(5)
 	if h.chance(20) {
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "k", Value: h.one("v", "w"), Effect: corev1.TaintEffectNoSchedule})
+		n.Spec.Taints = append(n.Spec.Taints,
+			corev1.Taint{Key: "k", Value: h.one("v", "w"), Effect: corev1.TaintEffectNoSchedule})
 	}
 	if h.chance(20) {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "p", Effect: corev1.TaintEffectPreferNoSchedule})
 	}
 	n.Status.Allocatable = corev1.ResourceList{
-		"cpu": resource.MustParse(h.one("2", "4", "8")), "memory": resource.MustParse(h.one("4Gi", "8Gi")), "pods": resource.MustParse(h.one("5", "20")),
+		"cpu": resource.MustParse(h.one("2", "4", "8")), "memory": resource.MustParse(h.one("4Gi", "8Gi")),
+		"pods": resource.MustParse(h.one("5", "20")),
 	}
 	if h.chance(30) {
 		n.Status.Allocatable["example.com/gpu"] = resource.MustParse("2")
@@ -89,7 +93,8 @@ func (h *history) node(name string) *corev1.Node {
 	}
 	for _, image := range []string{"big:1", "huge:1"} {
 		if h.chance(30) {
-			n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{image}, SizeBytes: 400 << 20})
+			n.Status.Images = append(n.Status.Images,
+				corev1.ContainerImage{Names: []string{image}, SizeBytes: 400 << 20})
 		}
 	}
 	return n
@@ -98,7 +103,8 @@ func (h *history) node(name string) *corev1.Node {
 func (h *history) pod() *corev1.Pod {
 	h.next++
 	app := h.one("web", "db", "job")
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", h.next), Namespace: h.one("a", "b"), UID: types.UID(fmt.Sprint(h.next)), Labels: map[string]string{"app": app}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", h.next), Namespace: h.one("a", "b"),
+		UID: types.UID(fmt.Sprint(h.next)), Labels: map[string]string{"app": app}}}
 	if h.chance(50) {
 		p.Labels["statefulset.kubernetes.io/pod-name"] = p.Name
 	}
@@ -107,13 +113,17 @@ func (h *history) pod() *corev1.Pod {
 	}
 	c := corev1.Container{Image: h.one("small:1", "big:1", "huge:1", "big")}
 	if h.chance(80) {
-		c.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(h.one("100m", "500m", "3")), "memory": resource.MustParse(h.one("64Mi", "1Gi"))}
+		c.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(h.one("100m", "500m", "3")),
+			"memory": resource.MustParse(h.one("64Mi", "1Gi"))}
 	}
 	if h.chance(8) {
-		c.Resources.Requests = corev1.ResourceList{corev1.ResourceName(h.one("example.com/gpu", "example.com/gpu", "deviceclass.resource.kubernetes.io/gpu", "example.com/net")): resource.MustParse(h.one("1", "2"))}
+		c.Resources.Requests = corev1.ResourceList{
+			corev1.ResourceName(h.one("example.com/gpu", "example.com/gpu", "deviceclass.resource.kubernetes.io/gpu",
+				"example.com/net")): resource.MustParse(h.one("1", "2"))}
 	}
 	if h.chance(5) {
-		c.RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+		c.RestartPolicyRules = []corev1.ContainerRestartRule{
+			{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
 	}
 	if h.chance(8) {
 		c.Ports = []corev1.ContainerPort{{HostPort: int32(8000 + h.r.IntN(2)), HostIP: h.one("", "10.0.0.1")}}
@@ -128,13 +138,19 @@ func (h *history) pod() *corev1.Pod {
 	}
 	h.affinity(p, app)
 	for h.chance(25) {
-		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: h.claim(p.Namespace)}}})
+		p.Spec.Volumes = append(p.Spec.Volumes,
+			corev1.Volume{VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: h.claim(p.Namespace)}}})
 	}
 	if h.chance(3) {
-		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: h.one("x", "y")}}})
+		p.Spec.Volumes = append(p.Spec.Volumes,
+			corev1.Volume{VolumeSource: corev1.VolumeSource{
+				GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: h.one("x", "y")}}})
 	}
 	for h.chance(15) {
-		p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{Name: fmt.Sprint(len(p.Spec.ResourceClaims)), ResourceClaimName: new(h.gear.claim(p.Namespace))})
+		p.Spec.ResourceClaims = append(p.Spec.ResourceClaims,
+			corev1.PodResourceClaim{Name: fmt.Sprint(len(p.Spec.ResourceClaims)),
+				ResourceClaimName: new(h.gear.claim(p.Namespace))})
 	}
 	if h.chance(25) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{h.constraint(app)}
@@ -147,7 +163,8 @@ func (h *history) pod() *corev1.Pod {
 
 func (h *history) constraint(app string) corev1.TopologySpreadConstraint {
 	c := corev1.TopologySpreadConstraint{
-		MaxSkew: int32(1 + h.r.IntN(2)), TopologyKey: h.one("kubernetes.io/hostname", "topology.kubernetes.io/zone", "disk"),
+		MaxSkew:           int32(1 + h.r.IntN(2)),
+		TopologyKey:       h.one("kubernetes.io/hostname", "topology.kubernetes.io/zone", "disk"),
 		WhenUnsatisfiable: corev1.UnsatisfiableConstraintAction(h.one("DoNotSchedule", "ScheduleAnyway")),
 		LabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
 	}
@@ -170,7 +187,9 @@ func (h *history) term() corev1.PodAffinityTerm {
 	t := corev1.PodAffinityTerm{TopologyKey: h.one("kubernetes.io/hostname", "topology.kubernetes.io/zone", "disk"),
 		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": h.one("web", "db", "job")}}}
 	if h.chance(10) {
-		t.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOperator(h.one("Exists", "DoesNotExist"))}}}
+		t.LabelSelector = &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "tier", Operator: metav1.LabelSelectorOperator(h.one("Exists", "DoesNotExist"))}}}
 	}
 	if h.chance(10) {
 		t.Namespaces = []string{h.one("a", "b")}
@@ -188,22 +207,30 @@ func (h *history) affinity(p *corev1.Pod, app string) {
 		if h.chance(50) {
 			a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{h.term()}
 		}
-		a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{Weight: int32(1 + h.r.IntN(100)), PodAffinityTerm: h.term()}}
+		a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{
+			{Weight: int32(1 + h.r.IntN(100)), PodAffinityTerm: h.term()}}
 	}
 	if h.chance(15) {
 		a.PodAntiAffinity = &corev1.PodAntiAffinity{}
 		if h.chance(60) {
-			a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname",
-				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
+			a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = []corev1.PodAffinityTerm{
+				{TopologyKey: "kubernetes.io/hostname",
+					LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}
 		}
-		a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{{Weight: 10, PodAffinityTerm: h.term()}}
+		a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.WeightedPodAffinityTerm{
+			{Weight: 10, PodAffinityTerm: h.term()}}
 	}
 	if h.chance(15) {
-		a.NodeAffinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 5,
-			Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: "In", Values: []string{"hdd"}}}}}}}
+		a.NodeAffinity = &corev1.NodeAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 5,
+				Preference: corev1.NodeSelectorTerm{
+					MatchExpressions: []corev1.NodeSelectorRequirement{
+						{Key: "disk", Operator: "In", Values: []string{"hdd"}}}}}}}
 	}
 	if h.chance(10) && len(h.nodes) > 0 {
-		named := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{h.one(h.nodes...)}}}}
+		named := corev1.NodeSelectorTerm{
+			MatchFields: []corev1.NodeSelectorRequirement{
+				{Key: "metadata.name", Operator: "In", Values: []string{h.one(h.nodes...)}}}}
 		if h.chance(20) {
 			named.MatchFields[0].Values[0] = "gone"
 		}
@@ -269,7 +296,9 @@ func (h *history) step() {
 // profile has the default plug-ins, of which change may replace some.
 func (h *history) profile(t *testing.T, change func([]profile.Enabled) []profile.Enabled) *profile.Profile {
 	t.Helper()
-	list := plugins.Default(plugins.Config{Workloads: h, Namespaces: h, Volumes: h.storage.known, Node: h.object, Devices: h.gear.known, Fit: noderesources.Fit{ByDevices: h.gear.known.GivenByClass}, Log: slog.New(slog.DiscardHandler)})
+	list := plugins.Default(
+		plugins.Config{Workloads: h, Namespaces: h, Volumes: h.storage.known, Node: h.object, Devices: h.gear.known,
+			Fit: noderesources.Fit{ByDevices: h.gear.known.GivenByClass}, Log: slog.New(slog.DiscardHandler)})
 	if change != nil {
 		list = change(list)
 	}
@@ -338,7 +367,8 @@ func (h *history) run(ctx context.Context, p *profile.Profile, decisions int) (t
 		slices.Sort(got.Best)
 		slices.Sort(want.Best)
 		if !slices.Equal(got.Best, want.Best) || got.Score != want.Score || got.Feasible != want.Feasible {
-			return n, fmt.Errorf("pod %v\n got %v score %d of %d\nwant %v score %d of %d", pod.Pod.Spec, got.Best, got.Score, got.Feasible, want.Best, want.Score, want.Feasible)
+			return n, fmt.Errorf("pod %v\n got %v score %d of %d\nwant %v score %d of %d", pod.Pod.Spec, got.Best,
+				got.Score, got.Feasible, want.Best, want.Score, want.Feasible)
 		}
 		if !slices.Contains(want.Best, got.Node) {
 			return n, fmt.Errorf("chose %s, not one of the best %v", got.Node, want.Best)
@@ -367,9 +397,9 @@ func (h *history) run(ctx context.Context, p *profile.Profile, decisions int) (t
 	return n, nil
 }
 
-// TestIncrementalGivesThePlainAnswer runs random histories and compares each decision with the oracle: the same error, or
-// the same best nodes with the same score. What the histories must contain to mean much is asked of all of them together:
-// which of equal nodes a pod gets is not the seed's, so a single history may run out of devices early.
+// TestIncrementalGivesThePlainAnswer runs random histories and compares each decision with the oracle: the same error,
+// or the same best nodes with the same score. What the histories must contain to mean much is asked of all of them
+// together: which of equal nodes a pod gets is not the seed's, so a single history may run out of devices early.
 func TestIncrementalGivesThePlainAnswer(t *testing.T) {
 	t.Parallel()
 	const histories = 40

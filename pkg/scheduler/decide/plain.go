@@ -29,7 +29,8 @@ type Plain struct {
 }
 
 // Decide returns the chosen node; the error is a *framework.FitError when no node fits.
-func (d *Plain) Decide(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (Result, error) {
+func (d *Plain) Decide(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *model.PodInfo,
+	s *model.Snapshot) (Result, error) {
 	nodes, err := d.feasible(ctx, p, state, pod, s)
 	if err != nil {
 		return Result{}, err
@@ -55,7 +56,8 @@ func (d *Plain) Decide(ctx context.Context, p *profile.Profile, state *framework
 }
 
 // feasible returns the nodes that pass all filters, at least one.
-func (d *Plain) feasible(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) ([]*model.NodeInfo, error) {
+func (d *Plain) feasible(ctx context.Context, p *profile.Profile, state *framework.CycleState, pod *model.PodInfo,
+	s *model.Snapshot) ([]*model.NodeInfo, error) {
 	diagnosis := framework.NewDiagnosis(s)
 	names, restricted, st := p.RunPreFilter(state, pod, s)
 	if !st.IsSuccess() {
@@ -125,9 +127,10 @@ func rejected(pod *model.PodInfo, s *model.Snapshot, d *framework.Diagnosis, st 
 	return &framework.FitError{Pod: pod, Diagnosis: d}
 }
 
-// filterWithNominated runs the filters twice where pods wait for room on the node: once as if they were there already, since
-// the pod must not take their room, and once without, since it must not depend on them.
-func filterWithNominated(p *profile.Profile, nominator *model.Nominator, state *framework.CycleState, pod *model.PodInfo, n *model.NodeInfo) *framework.Status {
+// filterWithNominated runs the filters twice where pods wait for room on the node: once as if they were there already,
+// since the pod must not take their room, and once without, since it must not depend on them.
+func filterWithNominated(p *profile.Profile, nominator *model.Nominator, state *framework.CycleState,
+	pod *model.PodInfo, n *model.NodeInfo) *framework.Status {
 	var waiting []*model.PodInfo
 	if nominator != nil {
 		waiting = nominator.On(n.Name(), pod)

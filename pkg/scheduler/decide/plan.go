@@ -40,7 +40,8 @@ func newPlan(p *profile.Profile) *plan {
 				return
 			}
 		}
-		pl.tracking = append(pl.tracking, tracking{t, plugin.Name(), weightOf(p, plugin.Name()), p.Filtering(plugin.Name())})
+		pl.tracking = append(pl.tracking,
+			tracking{t, plugin.Name(), weightOf(p, plugin.Name()), p.Filtering(plugin.Name())})
 	}
 	for _, f := range p.PreFilters {
 		add(f, func() { pl.preFilters = append(pl.preFilters, f) })

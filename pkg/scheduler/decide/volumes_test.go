@@ -34,14 +34,19 @@ type storage struct {
 // next is a new resource version.
 func (s *storage) next() string { s.version++; return strconv.Itoa(s.version) }
 
-// The classes: volumes are provisioned anywhere, in one zone, where the driver has room, found among free ones, or bound at once.
+// The classes: volumes are provisioned anywhere, in one zone, where the driver has room, found among free ones, or
+// bound at once.
 func (h *history) addStorage() {
-	h.storage = storage{known: volumes.New(nil), claims: map[string]*corev1.PersistentVolumeClaim{}, limits: map[string]*storagev1.CSINode{}}
+	h.storage = storage{known: volumes.New(nil), claims: map[string]*corev1.PersistentVolumeClaim{},
+		limits: map[string]*storagev1.CSINode{}}
 	later, now := storagev1.VolumeBindingWaitForFirstConsumer, storagev1.VolumeBindingImmediate
 	class := func(name, provisioner string, mode *storagev1.VolumeBindingMode, zones ...string) {
-		c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: mode}
+		c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner,
+			VolumeBindingMode: mode}
 		if len(zones) > 0 {
-			c.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "topology.kubernetes.io/zone", Values: zones}}}}
+			c.AllowedTopologies = []corev1.TopologySelectorTerm{
+				{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+					{Key: "topology.kubernetes.io/zone", Values: zones}}}}
 		}
 		h.storage.known.ClassChanged(nil, c)
 	}
@@ -50,11 +55,17 @@ func (h *history) addStorage() {
 	class("room", "tracked", &later)
 	class("local", volumebinding.NoProvisioner, &later)
 	class("now", "csi", &now)
-	h.storage.known.DriverChanged(nil, &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "tracked"}, Spec: storagev1.CSIDriverSpec{StorageCapacity: new(true)}})
+	h.storage.known.DriverChanged(nil,
+		&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "tracked"},
+			Spec: storagev1.CSIDriverSpec{StorageCapacity: new(true)}})
 	for i, zone := range []string{"z1", "z2", "z3"} {
 		size := resource.MustParse(strconv.Itoa(i+1) + "Gi")
-		h.storage.known.CapacityChanged(nil, &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: "csi", Name: zone}, StorageClassName: "room",
-			NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{"topology.kubernetes.io/zone": zone}}, Capacity: &size})
+		h.storage.known.CapacityChanged(nil,
+			&storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: "csi", Name: zone},
+				StorageClassName: "room",
+				NodeTopology: &metav1.LabelSelector{
+					MatchLabels: map[string]string{"topology.kubernetes.io/zone": zone}},
+				Capacity: &size})
 	}
 }
 
@@ -74,7 +85,9 @@ func (h *history) claim(namespace string) string {
 	if h.chance(3) {
 		return name
 	}
-	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), ResourceVersion: s.next()}}
+	c := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name),
+			ResourceVersion: s.next()}}
 	c.Spec.StorageClassName = new(h.one("anywhere", "anywhere", "zone", "room", "local", "now"))
 	c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	if h.chance(10) {
@@ -93,14 +106,18 @@ func (h *history) claim(namespace string) string {
 // volume makes a volume that some nodes can use.
 func (h *history) volume(class string) *corev1.PersistentVolume {
 	h.next++
-	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("v", h.next), UID: types.UID(fmt.Sprint("v", h.next)), ResourceVersion: h.storage.next()}}
+	v := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("v", h.next), UID: types.UID(fmt.Sprint("v", h.next)),
+			ResourceVersion: h.storage.next()}}
 	v.Spec.StorageClassName = class
 	v.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(h.one("1Gi", "3Gi"))}
 	v.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce, corev1.ReadWriteOncePod}
 	v.Status.Phase = corev1.VolumeAvailable
 	only := func(key string, values ...string) {
-		v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}}}}}}
+		v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{
+			Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}}}}}}
 	}
 	switch h.r.IntN(4) {
 	case 0:
@@ -144,8 +161,10 @@ func (h *history) stepStorage() {
 		}
 	case 3, 4:
 		name := h.one(h.nodes...)
-		n := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
-			{Name: "csi", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(1 + h.r.IntN(2)))}}, {Name: "other"}}}}
+		n := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{
+				{Name: "csi", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(1 + h.r.IntN(2)))}},
+				{Name: "other"}}}}
 		if h.chance(30) {
 			n = nil
 		}
@@ -164,8 +183,11 @@ func (h *history) stepStorage() {
 		h.stepAttachment()
 	case 6:
 		size := resource.MustParse(h.one("1Gi", "2Gi"))
-		s.known.CapacityChanged(nil, &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: "csi", Name: "z3"}, StorageClassName: "room",
-			NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{"topology.kubernetes.io/zone": h.one("z1", "z3")}}, Capacity: &size})
+		s.known.CapacityChanged(nil,
+			&storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: "csi", Name: "z3"},
+				StorageClassName: "room",
+				NodeTopology: &metav1.LabelSelector{
+					MatchLabels: map[string]string{"topology.kubernetes.io/zone": h.one("z1", "z3")}}, Capacity: &size})
 	}
 }
 
@@ -180,8 +202,9 @@ func (h *history) stepAttachment() {
 		s.attachments = slices.Delete(s.attachments, i, i+1)
 	case len(s.bound) > 0:
 		v := s.bound[h.r.IntN(len(s.bound))]
-		a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a" + s.next()}, Spec: storagev1.VolumeAttachmentSpec{Attacher: v.Spec.CSI.Driver, NodeName: h.one(h.nodes...),
-			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &v.Name}}}
+		a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a" + s.next()},
+			Spec: storagev1.VolumeAttachmentSpec{Attacher: v.Spec.CSI.Driver, NodeName: h.one(h.nodes...),
+				Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &v.Name}}}
 		s.attachments = append(s.attachments, a)
 		touched = s.known.AttachmentChanged(nil, a)
 	}
@@ -221,11 +244,14 @@ func (h *history) take(p *profile.Profile, pod *model.PodInfo, node string) erro
 	return nil
 }
 
-// provision gives a claim a volume that only a node can use: the claim's volume is there first, and bound sooner or later.
+// provision gives a claim a volume that only a node can use: the claim's volume is there first, and bound sooner or
+// later.
 func (h *history) provision(c *corev1.PersistentVolumeClaim, node string) {
 	v := h.volume(*c.Spec.StorageClassName)
-	v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/hostname", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}}}
+	v.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{
+		Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: "kubernetes.io/hostname", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}}}}
 	v, _ = volumebinding.Bind(v, c)
 	h.storage.known.VolumeChanged(nil, v)
 	if h.chance(50) {
@@ -237,13 +263,15 @@ func (h *history) provision(c *corev1.PersistentVolumeClaim, node string) {
 	h.storage.known.ClaimChanged(c, done)
 }
 
-// plainly tells whether only the plain way has the answer for a pod: it is refused as a whole, or a slow plug-in concerns it.
+// plainly tells whether only the plain way has the answer for a pod: it is refused as a whole, or a slow plug-in
+// concerns it.
 func (h *history) plainly(pod *model.PodInfo) bool {
 	if len(pod.Disks) > 0 {
 		return true
 	}
 	for _, pc := range pod.Claims {
-		if c := h.storage.claims[pod.Pod.Namespace+"/"+pc.Name]; c == nil || c.Spec.AccessModes[0] == corev1.ReadWriteOncePod {
+		if c := h.storage.claims[pod.Pod.Namespace+"/"+pc.Name]; c == nil ||
+			c.Spec.AccessModes[0] == corev1.ReadWriteOncePod {
 			return true
 		}
 	}

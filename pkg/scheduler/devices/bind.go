@@ -18,7 +18,8 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// API writes what was chosen. A conflict says that the claim has changed since it was seen. What is returned is the claim as stored.
+// API writes what was chosen. A conflict says that the claim has changed since it was seen. What is returned is the
+// claim as stored.
 type API interface {
 	// UpdateClaim writes what is not status, UpdateClaimStatus writes the status.
 	UpdateClaim(ctx context.Context, c *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error)
@@ -28,7 +29,8 @@ type API interface {
 	CreateClaim(ctx context.Context, c *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error)
 	// DeleteClaim deletes this claim, and no other of its name.
 	DeleteClaim(ctx context.Context, c *resourcev1.ResourceClaim) error
-	// TellExtendedClaim writes into a pod's status which claim was made for its extended resources, if it is still the same pod.
+	// TellExtendedClaim writes into a pod's status which claim was made for its extended resources, if it is still the
+	// same pod.
 	TellExtendedClaim(ctx context.Context, pod *corev1.Pod, s *corev1.PodExtendedResourceClaimStatus) error
 }
 
@@ -37,21 +39,23 @@ type Choice struct {
 	claims []chosen
 	// waits: the devices of a claim that was allocated before are not ready yet.
 	waits bool
-	// mappings say whose the requests are of the claim that is to be made for extended resources; none: there is no such claim.
+	// mappings say whose the requests are of the claim that is to be made for extended resources; none: there is no
+	// such claim.
 	mappings []corev1.ContainerExtendedResourceRequest
 }
 
 // None tells that there is nothing to write.
 func (choice *Choice) None() bool { return len(choice.claims) == 0 }
 
-// chosen is a claim of the pod, by namespace/name, which is to be allocated so unless it is already (nil). reserved tells that the claim was
-// written.
+// chosen is a claim of the pod, by namespace/name, which is to be allocated so unless it is already (nil). reserved
+// tells that the claim was written.
 type chosen struct {
 	key        string
 	uid        types.UID
 	allocation *resourcev1.AllocationResult
 	reserved   bool
-	// make is the claim to be made for extended resources, nil if it is one that is there. key and uid are empty until it is.
+	// make is the claim to be made for extended resources, nil if it is one that is there. key and uid are empty until
+	// it is.
 	make *resourcev1.ResourceClaim
 	// hopeless: its devices will not become ready. Others may.
 	hopeless bool
@@ -158,15 +162,18 @@ func (d *Devices) bind(ctx context.Context, pod *corev1.Pod, to *chosen) error {
 	}
 }
 
-// writeClaim writes one claim, on top of the state c. The finalizer comes before the devices: they must not be lost with the claim.
-func (d *Devices) writeClaim(ctx context.Context, pod *corev1.Pod, c *resourcev1.ResourceClaim, to *chosen) (*resourcev1.ResourceClaim, error) {
+// writeClaim writes one claim, on top of the state c. The finalizer comes before the devices: they must not be lost
+// with the claim.
+func (d *Devices) writeClaim(ctx context.Context, pod *corev1.Pod, c *resourcev1.ResourceClaim,
+	to *chosen) (*resourcev1.ResourceClaim, error) {
 	has, mine := c.Status.Allocation, resourceclaim.IsReservedForPod(pod, c, false)
 	switch {
 	case c.DeletionTimestamp != nil:
 		return nil, fmt.Errorf("claim %s got deleted in the meantime", to.key)
 	case to.allocation == nil && has == nil:
 		return nil, fmt.Errorf("claim %s got deallocated in the meantime", to.key)
-	case to.allocation != nil && has != nil && !(mine && equality.Semantic.DeepEqual(has.Devices.Results, to.allocation.Devices.Results)):
+	case to.allocation != nil && has != nil &&
+		!(mine && equality.Semantic.DeepEqual(has.Devices.Results, to.allocation.Devices.Results)):
 		return nil, fmt.Errorf("claim %s got allocated elsewhere in the meantime", to.key)
 	case mine:
 		return c, nil
@@ -183,12 +190,13 @@ func (d *Devices) writeClaim(ctx context.Context, pod *corev1.Pod, c *resourcev1
 	if to.allocation != nil {
 		out.Status.Allocation = to.allocation
 	}
-	out.Status.ReservedFor = append(out.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID})
+	out.Status.ReservedFor = append(out.Status.ReservedFor,
+		resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: pod.Name, UID: pod.UID})
 	return d.api.UpdateClaimStatus(ctx, out)
 }
 
-// Unreserve takes the reservations for a pod back that Bind wrote. What was allocated stays with the claims, as the next try may use it,
-// unless it will not become ready and nobody else has reserved it.
+// Unreserve takes the reservations for a pod back that Bind wrote. What was allocated stays with the claims, as the
+// next try may use it, unless it will not become ready and nobody else has reserved it.
 func (d *Devices) Unreserve(ctx context.Context, pod *corev1.Pod, choice *Choice) error {
 	for i := range choice.claims {
 		to := &choice.claims[i]
@@ -208,7 +216,10 @@ func (d *Devices) Unreserve(ctx context.Context, pod *corev1.Pod, choice *Choice
 			continue
 		}
 		out := c.DeepCopy()
-		out.Status.ReservedFor = slices.DeleteFunc(out.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID == pod.UID })
+		out.Status.ReservedFor = slices.DeleteFunc(out.Status.ReservedFor,
+			func(r resourcev1.ResourceClaimConsumerReference) bool {
+				return r.UID == pod.UID
+			})
 		if to.hopeless && len(out.Status.ReservedFor) == 0 {
 			out.Status.Allocation, out.Status.Devices = nil, nil
 		}
@@ -232,14 +243,16 @@ func (d *Devices) update(ctx context.Context, c *resourcev1.ResourceClaim) error
 	return nil
 }
 
-// Deallocate gives the devices of one claim of the pod back that nobody else has reserved, if there is one: it may get others on another
-// node.
+// Deallocate gives the devices of one claim of the pod back that nobody else has reserved, if there is one: it may get
+// others on another node.
 func (d *Devices) Deallocate(ctx context.Context, pod *corev1.Pod, n *Needs) (bool, error) {
 	if n.left != nil {
 		return true, d.remove(ctx, n.left)
 	}
 	for _, c := range n.had {
-		others := slices.ContainsFunc(c.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool { return r.UID != pod.UID })
+		others := slices.ContainsFunc(c.Status.ReservedFor, func(r resourcev1.ResourceClaimConsumerReference) bool {
+			return r.UID != pod.UID
+		})
 		if others || len(c.Status.ReservedFor) > 1 {
 			continue
 		}

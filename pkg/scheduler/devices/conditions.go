@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// unready is what keeps a claim's devices from being used: a driver or controller has to prepare them first, and says so by conditions
-// of the device in the claim's status (device binding conditions, KEP-5007).
+// unready is what keeps a claim's devices from being used: a driver or controller has to prepare them first, and says
+// so by conditions of the device in the claim's status (device binding conditions, KEP-5007).
 type unready struct {
 	// failed says which of a device's failure conditions is true, "" if none is.
 	failed string
@@ -64,12 +64,15 @@ func same[T ~string](status *string, share *T) bool {
 // Lingers tells whether Await may have to wait.
 func (choice *Choice) Lingers() bool {
 	return slices.ContainsFunc(choice.claims, func(c chosen) bool {
-		return c.allocation != nil && slices.ContainsFunc(c.allocation.Devices.Results, func(r resourcev1.DeviceRequestAllocationResult) bool { return len(r.BindingConditions) > 0 })
+		return c.allocation != nil &&
+			slices.ContainsFunc(c.allocation.Devices.Results, func(r resourcev1.DeviceRequestAllocationResult) bool {
+				return len(r.BindingConditions) > 0
+			})
 	}) || choice.waits
 }
 
-// Await waits until all devices of a bound choice are ready, for at most so long since each was allocated. After an error the claims
-// whose devices will not become ready are given back by Unreserve.
+// Await waits until all devices of a bound choice are ready, for at most so long since each was allocated. After an
+// error the claims whose devices will not become ready are given back by Unreserve.
 func (d *Devices) Await(ctx context.Context, choice *Choice, timeout time.Duration) error {
 	for i := range choice.claims {
 		if err := d.await(ctx, &choice.claims[i], timeout); err != nil {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAwait: a pod is bound when the binding conditions of its devices are true, and not if one fails or time is over; the claim is
-// given back then.
+// TestAwait: a pod is bound when the binding conditions of its devices are true, and not if one fails or time is over;
+// the claim is given back then.
 func TestAwait(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -20,9 +20,12 @@ func TestAwait(t *testing.T) {
 		after      time.Duration
 		err        string
 	}{
-		{"ready", map[string]metav1.ConditionStatus{"Attached": metav1.ConditionTrue, "Set": metav1.ConditionTrue}, time.Minute, ""},
-		{"half ready", map[string]metav1.ConditionStatus{"Attached": metav1.ConditionTrue, "Set": metav1.ConditionFalse}, 5 * time.Minute, "deadline exceeded"},
-		{"failed", map[string]metav1.ConditionStatus{"Attached": metav1.ConditionTrue, "Broken": metav1.ConditionTrue}, time.Minute, "binding failed: device d/s/d0: Broken"},
+		{"ready", map[string]metav1.ConditionStatus{"Attached": metav1.ConditionTrue, "Set": metav1.ConditionTrue},
+			time.Minute, ""},
+		{"half ready", map[string]metav1.ConditionStatus{"Attached": metav1.ConditionTrue,
+			"Set": metav1.ConditionFalse}, 5 * time.Minute, "deadline exceeded"},
+		{"failed", map[string]metav1.ConditionStatus{"Attached": metav1.ConditionTrue, "Broken": metav1.ConditionTrue},
+			time.Minute, "binding failed: device d/s/d0: Broken"},
 		{"never", nil, 5 * time.Minute, "deadline exceeded"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -33,7 +36,8 @@ func TestAwait(t *testing.T) {
 				d := New(api, time.Now)
 				d.ClassChanged(nil, &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}})
 				s := slice("s", "n", "d0")
-				s.Spec.Devices[0].BindingConditions, s.Spec.Devices[0].BindingFailureConditions = []string{"Attached", "Set"}, []string{"Broken"}
+				s.Spec.Devices[0].BindingConditions, s.Spec.Devices[0].BindingFailureConditions = []string{"Attached",
+					"Set"}, []string{"Broken"}
 				d.SliceChanged(nil, s)
 				d.ClaimChanged(nil, a)
 				p, began := pod("p", "a"), time.Now()

@@ -1,8 +1,10 @@
-// Package devices is what the scheduler knows of ResourceClaims and of the devices that can be given to them, with what it has decided itself
-// and the API server has not shown yet ("assumed"). It answers what a pod's claims would get on a node, takes what was chosen, and writes it.
+// Package devices is what the scheduler knows of ResourceClaims and of the devices that can be given to them, with what
+// it has decided itself and the API server has not shown yet ("assumed"). It answers what a pod's claims would get on a
+// node, takes what was chosen, and writes it.
 //
-// Which devices a claim gets is decided by Kubernetes' own library (k8s.io/dynamic-resource-allocation/structured), for one node at a time. It
-// is shown only what that node can reach: the pools whose slices all name the node, and those that are not of one node.
+// Which devices a claim gets is decided by Kubernetes' own library (k8s.io/dynamic-resource-allocation/structured), for
+// one node at a time. It is shown only what that node can reach: the pools whose slices all name the node, and those
+// that are not of one node.
 package devices
 
 import (
@@ -21,7 +23,8 @@ import (
 
 // features are those of Kubernetes v1.36's defaults.
 func features() structured.Features {
-	return structured.Features{AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, DeviceTaints: true, DeviceBindingAndStatus: true, ConsumableCapacity: true}
+	return structured.Features{AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, DeviceTaints: true,
+		DeviceBindingAndStatus: true, ConsumableCapacity: true}
 }
 
 // expressions is how many compiled CEL expressions are kept.
@@ -32,24 +35,27 @@ type Devices struct {
 	api API
 	now func() time.Time
 
-	// mu guards all below. It is held for one question or change, never while devices are chosen or the API server is asked.
+	// mu guards all below. It is held for one question or change, never while devices are chosen or the API server is
+	// asked.
 	mu      sync.Mutex
 	claims  map[string]held // by namespace/name
 	classes map[string]*resourcev1.DeviceClass
 	giving  map[corev1.ResourceName][]*resourcev1.DeviceClass
 	pools   map[poolID]*pool
-	// taken are the claims for extended resources that are to be made, with their devices, by the pod; made are those that are there.
+	// taken are the claims for extended resources that are to be made, with their devices, by the pod; made are those
+	// that are there.
 	taken map[types.UID]*resourcev1.ResourceClaim
 	made  map[types.UID]string
 	// local are the pools of one node only, by its name; shared are all others.
 	local  map[string]map[poolID]*pool
 	shared map[poolID]*pool
-	// epoch changes with all that the answers on a node depend on beyond node, claims and the node's own pools: classes and shared pools.
+	// epoch changes with all that the answers on a node depend on beyond node, claims and the node's own pools: classes
+	// and shared pools.
 	epoch int64
 	// gated are the pods that wait for a claim to change before they are tried at all, by the claim.
 	gated map[string]map[types.UID]bool
-	// untold are the nodes on which other devices are free by what this scheduler has written: whoever is told of changes hears of them with
-	// the next one, which is at the latest what the API server shows of that write.
+	// untold are the nodes on which other devices are free by what this scheduler has written: whoever is told of
+	// changes hears of them with the next one, which is at the latest what the API server shows of that write.
 	untold []string
 	// changes are closed when a claim changes, by the claim; one is there while somebody waits for that.
 	changes map[string]chan struct{}
@@ -71,11 +77,15 @@ func (h held) now() *resourcev1.ResourceClaim {
 
 // New returns a store that knows nothing yet.
 func New(api API, now func() time.Time) *Devices {
-	return &Devices{api: api, now: now, claims: map[string]held{}, classes: map[string]*resourcev1.DeviceClass{}, giving: map[corev1.ResourceName][]*resourcev1.DeviceClass{},
-		taken: map[types.UID]*resourcev1.ResourceClaim{}, made: map[types.UID]string{}, pools: map[poolID]*pool{}, local: map[string]map[poolID]*pool{},
+	return &Devices{api: api, now: now, claims: map[string]held{}, classes: map[string]*resourcev1.DeviceClass{},
+		giving: map[corev1.ResourceName][]*resourcev1.DeviceClass{},
+		taken:  map[types.UID]*resourcev1.ResourceClaim{}, made: map[types.UID]string{}, pools: map[poolID]*pool{},
+		local:  map[string]map[poolID]*pool{},
 		shared: map[poolID]*pool{}, gated: map[string]map[types.UID]bool{}, changes: map[string]chan struct{}{},
 		// The compiler's environment is several megabytes: only clusters with devices pay for it.
-		compiled: sync.OnceValue(func() *cel.Cache { return cel.NewCache(expressions, cel.Features{EnableConsumableCapacity: true}) })}
+		compiled: sync.OnceValue(func() *cel.Cache {
+			return cel.NewCache(expressions, cel.Features{EnableConsumableCapacity: true})
+		})}
 }
 
 func claimKey(namespace, name string) string { return namespace + "/" + name }
@@ -92,8 +102,8 @@ func SlimSlice(s *resourcev1.ResourceSlice) { s.ManagedFields, s.Annotations = n
 // older compares resource versions, which are numbers.
 func older(a, b string) bool { return len(a) < len(b) || len(a) == len(b) && a < b }
 
-// ClaimChanged tells of an added or changed claim (c), or one that is gone (c is nil). It returns the nodes on which other devices are free
-// now, and the pods that waited for the claim.
+// ClaimChanged tells of an added or changed claim (c), or one that is gone (c is nil). It returns the nodes on which
+// other devices are free now, and the pods that waited for the claim.
 func (d *Devices) ClaimChanged(old, c *resourcev1.ResourceClaim) (nodes []string, pods []types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -125,9 +135,11 @@ func (d *Devices) forgetLocked(key string) []string {
 	return nodes
 }
 
-// specialFor is the pod for whose extended resources a claim was made, "" if it was not. One without finalizer is about to go.
+// specialFor is the pod for whose extended resources a claim was made, "" if it was not. One without finalizer is about
+// to go.
 func specialFor(c *resourcev1.ResourceClaim) types.UID {
-	if c == nil || c.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" || !slices.Contains(c.Finalizers, resourcev1.Finalizer) {
+	if c == nil || c.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" ||
+		!slices.Contains(c.Finalizers, resourcev1.Finalizer) {
 		return ""
 	}
 	if owner := metav1.GetControllerOf(c); owner != nil {
@@ -145,8 +157,8 @@ func (d *Devices) wroteLocked(key string, c *resourcev1.ResourceClaim) {
 	d.untold = append(d.untold, d.seeLocked(c)...)
 }
 
-// seeLocked takes in a claim as the API server has it. What was assumed of another state of the claim holds no longer: if that is yet to be
-// written, the write will fail.
+// seeLocked takes in a claim as the API server has it. What was assumed of another state of the claim holds no longer:
+// if that is yet to be written, the write will fail.
 func (d *Devices) seeLocked(c *resourcev1.ResourceClaim) []string {
 	key := claimKey(c.Namespace, c.Name)
 	h, known := d.claims[key]
@@ -159,7 +171,8 @@ func (d *Devices) seeLocked(c *resourcev1.ResourceClaim) []string {
 	case known && h.seen.UID == c.UID && older(c.ResourceVersion, h.seen.ResourceVersion):
 		return nil // what this scheduler wrote was answered with a newer state
 	case known && h.assumed != nil && h.seen.UID == c.UID && c.Status.Allocation == nil && c.DeletionTimestamp == nil:
-		// Others have changed it, or this scheduler has put the finalizer on: the devices stay taken until the write is done.
+		// Others have changed it, or this scheduler has put the finalizer on: the devices stay taken until the write is
+		// done.
 		h.seen = c
 		d.claims[key] = h
 		return nil
@@ -183,7 +196,8 @@ func (d *Devices) ClassChanged(old, c *resourcev1.DeviceClass) {
 	d.classes[c.Name] = c
 }
 
-// SliceChanged tells of an added or changed slice, or one that is gone (s is nil). It returns the nodes whose devices are others now.
+// SliceChanged tells of an added or changed slice, or one that is gone (s is nil). It returns the nodes whose devices
+// are others now.
 func (d *Devices) SliceChanged(old, s *resourcev1.ResourceSlice) (nodes []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -69,8 +69,11 @@ func (f *fake) GetClaim(context.Context, string, string) (*resourcev1.ResourceCl
 func node(name string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 
 func claim(name string) *resourcev1.ResourceClaim {
-	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), ResourceVersion: "1"}}
-	c.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu", AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}}}
+	c := &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), ResourceVersion: "1"}}
+	c.Spec.Devices.Requests = []resourcev1.DeviceRequest{
+		{Name: "r", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu",
+			AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: 1}}}
 	return c
 }
 
@@ -82,7 +85,8 @@ func pod(name, claim string) *model.PodInfo {
 
 func slice(name, node string, devices ...string) *resourcev1.ResourceSlice {
 	s := &resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	s.Spec = resourcev1.ResourceSliceSpec{Driver: "d", Pool: resourcev1.ResourcePool{Name: name, Generation: 1, ResourceSliceCount: 1}}
+	s.Spec = resourcev1.ResourceSliceSpec{Driver: "d",
+		Pool: resourcev1.ResourcePool{Name: name, Generation: 1, ResourceSliceCount: 1}}
 	if node != "" {
 		s.Spec.NodeName = &node
 	} else {
@@ -106,8 +110,8 @@ func start(t *testing.T, api API, claims ...*resourcev1.ResourceClaim) *Devices 
 	return d
 }
 
-// TestReserveAndBind: what one pod reserved no other gets, also before it is written; when it is written, first the finalizer and then
-// the devices, another writer in between is no harm.
+// TestReserveAndBind: what one pod reserved no other gets, also before it is written; when it is written, first the
+// finalizer and then the devices, another writer in between is no harm.
 func TestReserveAndBind(t *testing.T) {
 	t.Parallel()
 	a, b := claim("a"), claim("b")
@@ -117,7 +121,8 @@ func TestReserveAndBind(t *testing.T) {
 	if !st.IsSuccess() {
 		t.Fatal(st.AsError())
 	}
-	if _, st := d.Reserve(pod("q", "b"), node("n"), time.Second); st.Message() != ReasonCannot || st.Code != framework.UnschedulableAndUnresolvable {
+	if _, st := d.Reserve(pod("q", "b"), node("n"), time.Second); st.Message() != ReasonCannot ||
+		st.Code != framework.UnschedulableAndUnresolvable {
 		t.Errorf("a taken device: %+v", st)
 	}
 	if _, st := d.Reserve(pod("q", "a"), node("n"), time.Second); st.Message() != "resource claim ns/a is in the process of being allocated" {
@@ -135,8 +140,10 @@ func TestReserveAndBind(t *testing.T) {
 		t.Errorf("%q", api.writes)
 	}
 	got := api.claim
-	if got.Labels["x"] != "y" || !slices.Contains(got.Finalizers, resourcev1.Finalizer) || len(got.Status.ReservedFor) != 1 || got.Status.ReservedFor[0].UID != "p" ||
-		got.Status.Allocation == nil || got.Status.Allocation.Devices.Results[0].Device != "d0" || got.Status.Allocation.AllocationTimestamp == nil {
+	if got.Labels["x"] != "y" || !slices.Contains(got.Finalizers, resourcev1.Finalizer) ||
+		len(got.Status.ReservedFor) != 1 || got.Status.ReservedFor[0].UID != "p" ||
+		got.Status.Allocation == nil || got.Status.Allocation.Devices.Results[0].Device != "d0" ||
+		got.Status.Allocation.AllocationTimestamp == nil {
 		t.Errorf("%+v", got)
 	}
 	// A second pod shares the claim, on that node only.
@@ -151,7 +158,8 @@ func TestReserveAndBind(t *testing.T) {
 		t.Errorf("%v %+v", err, api.claim.Status)
 	}
 	// It is not bound after all.
-	if err := d.Unreserve(t.Context(), pod("q", "a").Pod, shared); err != nil || len(api.claim.Status.ReservedFor) != 1 || api.claim.Status.ReservedFor[0].UID != "p" {
+	if err := d.Unreserve(t.Context(), pod("q", "a").Pod, shared); err != nil ||
+		len(api.claim.Status.ReservedFor) != 1 || api.claim.Status.ReservedFor[0].UID != "p" {
 		t.Errorf("%v %+v", err, api.claim.Status)
 	}
 	// The claim is given back: its device is free, which concerns its node.
@@ -184,9 +192,13 @@ func TestRelease(t *testing.T) {
 func TestLostClaim(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*resourcev1.ResourceClaim){
-		"claim ns/a was deleted in the meantime":             func(c *resourcev1.ResourceClaim) { c.UID = "other" },
-		"claim ns/a got deleted in the meantime":             func(c *resourcev1.ResourceClaim) { c.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} },
-		"claim ns/a got allocated elsewhere in the meantime": func(c *resourcev1.ResourceClaim) { c.Status.Allocation = &resourcev1.AllocationResult{} },
+		"claim ns/a was deleted in the meantime": func(c *resourcev1.ResourceClaim) { c.UID = "other" },
+		"claim ns/a got deleted in the meantime": func(c *resourcev1.ResourceClaim) {
+			c.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		},
+		"claim ns/a got allocated elsewhere in the meantime": func(c *resourcev1.ResourceClaim) {
+			c.Status.Allocation = &resourcev1.AllocationResult{}
+		},
 	} {
 		api := &fake{claim: claim("a")}
 		d := start(t, api, api.claim)
@@ -215,15 +227,18 @@ func TestRefusals(t *testing.T) {
 	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	lost.Spec.Devices.Requests[0].Exactly.DeviceClassName = "absent"
 	either := claim("either")
-	either.Spec.Devices.Requests = []resourcev1.DeviceRequest{{Name: "r", FirstAvailable: []resourcev1.DeviceSubRequest{{Name: "x", DeviceClassName: "absent"}}}}
+	either.Spec.Devices.Requests = []resourcev1.DeviceRequest{
+		{Name: "r", FirstAvailable: []resourcev1.DeviceSubRequest{{Name: "x", DeviceClassName: "absent"}}}}
 	bad := claim("bad")
-	bad.Spec.Devices.Requests[0].Exactly.Selectors = []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.attributes["d"].nosuch == "x"`}}}
+	bad.Spec.Devices.Requests[0].Exactly.Selectors = []resourcev1.DeviceSelector{
+		{CEL: &resourcev1.CELDeviceSelector{Expression: `device.attributes["d"].nosuch == "x"`}}}
 	d := start(t, nil, going, lost, either, bad)
 	late := pod("p", "")
 	late.Pod.Spec.ResourceClaims[0] = corev1.PodResourceClaim{Name: "c", ResourceClaimTemplateName: ptr.To("t")}
 	theirs := pod("p", "")
 	theirs.Pod.Spec.ResourceClaims[0] = late.Pod.Spec.ResourceClaims[0]
-	theirs.Pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "c", ResourceClaimName: ptr.To("lost")}}
+	theirs.Pod.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{
+		{Name: "c", ResourceClaimName: ptr.To("lost")}}
 	for _, c := range []struct {
 		pod  *model.PodInfo
 		code framework.Code
@@ -232,7 +247,8 @@ func TestRefusals(t *testing.T) {
 		{pod("p", "missing"), framework.UnschedulableAndUnresolvable, `could not find ResourceClaim "ns/missing"`},
 		{pod("p", "going"), framework.UnschedulableAndUnresolvable, `resourceclaim "going" is being deleted`},
 		{late, framework.UnschedulableAndUnresolvable, `pod "ns/p": ResourceClaim not created yet`},
-		{theirs, framework.UnschedulableAndUnresolvable, "ResourceClaim ns/lost was not created for Pod ns/p (Pod is not owner)"},
+		{theirs, framework.UnschedulableAndUnresolvable,
+			"ResourceClaim ns/lost was not created for Pod ns/p (Pod is not owner)"},
 		{pod("p", "lost"), framework.UnschedulableAndUnresolvable, "request r: device class absent does not exist"},
 		{pod("p", "either"), framework.UnschedulableAndUnresolvable, "request r/x: device class absent does not exist"},
 		{pod("p", "bad"), framework.Error, "claim ns/bad: selector #0: CEL runtime error: no such key: nosuch"},
@@ -270,18 +286,22 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestDeallocate: a claim that somebody else uses keeps its devices. That those of others are free again concerns their node, which is told
-// with the change that the watch shows.
+// TestDeallocate: a claim that somebody else uses keeps its devices. That those of others are free again concerns their
+// node, which is told with the change that the watch shows.
 func TestDeallocate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		users []types.UID
 		want  bool
-	}{"idle": {nil, true}, "reserved for the pod": {[]types.UID{"p"}, true}, "shared": {[]types.UID{"p", "q"}, false}, "of another": {[]types.UID{"q"}, false}} {
+	}{"idle": {nil, true}, "reserved for the pod": {[]types.UID{"p"}, true}, "shared": {[]types.UID{"p", "q"}, false},
+		"of another": {[]types.UID{"q"}, false}} {
 		a := claim("a")
-		a.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{Driver: "d", Pool: "s", Device: "d0"}}}}
+		a.Status.Allocation = &resourcev1.AllocationResult{
+			Devices: resourcev1.DeviceAllocationResult{
+				Results: []resourcev1.DeviceRequestAllocationResult{{Driver: "d", Pool: "s", Device: "d0"}}}}
 		for _, u := range c.users {
-			a.Status.ReservedFor = append(a.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: string(u), UID: u})
+			a.Status.ReservedFor = append(a.Status.ReservedFor,
+				resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: string(u), UID: u})
 		}
 		api := &fake{claim: a}
 		d := start(t, api, a)
@@ -289,7 +309,8 @@ func TestDeallocate(t *testing.T) {
 		if !st.IsSuccess() {
 			t.Fatal(st.AsError())
 		}
-		if got, err := d.Deallocate(t.Context(), pod("p", "a").Pod, n); err != nil || got != c.want || (api.claim.Status.Allocation == nil) != c.want {
+		if got, err := d.Deallocate(t.Context(), pod("p", "a").Pod, n); err != nil || got != c.want ||
+			(api.claim.Status.Allocation == nil) != c.want {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 		if nodes, _ := d.ClaimChanged(a, api.claim); slices.Contains(nodes, "n") != c.want {
@@ -304,16 +325,19 @@ func TestPoolsMove(t *testing.T) {
 	d := New(nil, time.Now)
 	one, two := slice("one", "n", "d0"), slice("two", "n", "d1")
 	one.Spec.Pool, two.Spec.Pool = resourcev1.ResourcePool{Name: "p"}, resourcev1.ResourcePool{Name: "p"}
-	if nodes := d.SliceChanged(nil, one); !slices.Equal(nodes, []string{"n"}) || len(d.local["n"]) != 1 || len(d.shared) != 0 {
+	if nodes := d.SliceChanged(nil, one); !slices.Equal(nodes, []string{"n"}) || len(d.local["n"]) != 1 ||
+		len(d.shared) != 0 {
 		t.Errorf("%q %v %v", nodes, d.local, d.shared)
 	}
 	everywhere := two.DeepCopy()
 	everywhere.Spec.NodeName, everywhere.Spec.AllNodes = nil, ptr.To(true)
 	epoch := d.epoch
-	if nodes := d.SliceChanged(nil, everywhere); !slices.Equal(nodes, []string{"n"}) || len(d.local) != 0 || len(d.shared) != 1 || d.epoch == epoch {
+	if nodes := d.SliceChanged(nil, everywhere); !slices.Equal(nodes, []string{"n"}) || len(d.local) != 0 ||
+		len(d.shared) != 1 || d.epoch == epoch {
 		t.Errorf("%q %v %v", nodes, d.local, d.shared)
 	}
-	if nodes := d.SliceChanged(everywhere, two); !slices.Equal(nodes, []string{"n"}) || len(d.local["n"]) != 1 || len(d.shared) != 0 {
+	if nodes := d.SliceChanged(everywhere, two); !slices.Equal(nodes, []string{"n"}) || len(d.local["n"]) != 1 ||
+		len(d.shared) != 0 {
 		t.Errorf("%q %v %v", nodes, d.local, d.shared)
 	}
 	d.SliceChanged(one, nil)

@@ -15,9 +15,10 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Extended resources of pods may be given by devices: a class names one (spec.extendedResourceName), and each has one without saying so
-// (deviceclass.resource.kubernetes.io/ and its name). On nodes that have no such resource of their own, the scheduler makes a claim for the
-// pod, and tells the kubelet in the pod's status which of its requests are whose (KEP-5004).
+// Extended resources of pods may be given by devices: a class names one (spec.extendedResourceName), and each has one
+// without saying so (deviceclass.resource.kubernetes.io/ and its name). On nodes that have no such resource of their
+// own, the scheduler makes a claim for the pod, and tells the kubelet in the pod's status which of its requests are
+// whose (KEP-5004).
 
 // specialName is what the claim is called in messages before it is made.
 const specialName = "<extended-resources>"
@@ -59,12 +60,14 @@ func (d *Devices) GivenByClass(name corev1.ResourceName) bool {
 	return len(d.giving[name]) > 0
 }
 
-// fileLocked keeps giving: the classes of each resource, first the one that counts, which is the newest. Of those made in the same second
-// it is the one whose name comes first.
+// fileLocked keeps giving: the classes of each resource, first the one that counts, which is the newest. Of those made
+// in the same second it is the one whose name comes first.
 func (d *Devices) fileLocked(old, now *resourcev1.DeviceClass) {
 	if old != nil {
 		for _, name := range resourcesOf(old) {
-			left := slices.DeleteFunc(d.giving[name], func(c *resourcev1.DeviceClass) bool { return c.Name == old.Name })
+			left := slices.DeleteFunc(d.giving[name], func(c *resourcev1.DeviceClass) bool {
+				return c.Name == old.Name
+			})
 			if d.giving[name] = left; len(left) == 0 {
 				delete(d.giving, name)
 			}
@@ -99,23 +102,30 @@ func askedOn(node *corev1.Node, asks []ask) []ask {
 	})
 }
 
-// special is the claim for what devices are to give a pod, and which of its requests are whose. Containers that run on have devices of their
-// own; an init container uses those of containers that start after it, and what is missing is asked for once, for the init container that
-// lacks most.
+// special is the claim for what devices are to give a pod, and which of its requests are whose. Containers that run on
+// have devices of their own; an init container uses those of containers that start after it, and what is missing is
+// asked for once, for the init container that lacks most.
 func special(pod *corev1.Pod, asks []ask) (*resourcev1.ResourceClaim, []corev1.ContainerExtendedResourceRequest) {
 	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{
-		Namespace: pod.Namespace, Name: specialName, Annotations: map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}, Finalizers: []string{resourcev1.Finalizer},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: ptr.To(true)}},
+		Namespace: pod.Namespace, Name: specialName,
+		Annotations: map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"},
+		Finalizers:  []string{resourcev1.Finalizer},
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: ptr.To(true)}},
 	}}
 	var mappings []corev1.ContainerExtendedResourceRequest
 	all := containersOf(pod)
 	for _, a := range asks {
 		request := func(i int, n int64) {
-			c.Spec.Devices.Requests = append(c.Spec.Devices.Requests, resourcev1.DeviceRequest{Name: requestName(i, all[i], a.resource),
-				Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: a.class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: n}})
+			c.Spec.Devices.Requests = append(c.Spec.Devices.Requests,
+				resourcev1.DeviceRequest{Name: requestName(i, all[i], a.resource),
+					Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: a.class,
+						AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: n}})
 		}
 		uses := func(user, of int) {
-			mappings = append(mappings, corev1.ContainerExtendedResourceRequest{ContainerName: all[user].Name, ResourceName: string(a.resource), RequestName: requestName(of, all[of], a.resource)})
+			mappings = append(mappings,
+				corev1.ContainerExtendedResourceRequest{ContainerName: all[user].Name, ResourceName: string(a.resource),
+					RequestName: requestName(of, all[of], a.resource)})
 		}
 		extra, owner := int64(0), -1
 		for i := range all {
@@ -147,7 +157,9 @@ func special(pod *corev1.Pod, asks []ask) (*resourcev1.ResourceClaim, []corev1.C
 			}
 		}
 	}
-	slices.SortFunc(c.Spec.Devices.Requests, func(a, b resourcev1.DeviceRequest) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.Spec.Devices.Requests, func(a, b resourcev1.DeviceRequest) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 	return c, mappings
 }
 
@@ -185,7 +197,8 @@ func later(all []running, i int, name corev1.ResourceName) (n int64) {
 	return n
 }
 
-// requestName names a container's request for a resource by their places, the resource's being among all that the container asks for.
+// requestName names a container's request for a resource by their places, the resource's being among all that the
+// container asks for.
 func requestName(i int, r running, name corev1.ResourceName) string {
 	names := slices.Sorted(maps.Keys(r.Resources.Requests))
 	return fmt.Sprintf("container-%d-request-%d", i, slices.Index(names, name))

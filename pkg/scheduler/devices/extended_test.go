@@ -55,20 +55,29 @@ func TestSpecial(t *testing.T) {
 		mappings   string // container>container/place, by resource
 	}{
 		{[]string{"c0 g=1"}, "0/0=1", "c0>0/0"},
-		{[]string{"i0 g=2", "s0 g=1", "i1 g=1", "c0 g=1 h=1", "c1 g=1", "c2"}, "1/0=1 3/0=1 3/1=1 4/0=1", "s0>1/0 c0>3/0 c1>4/0 i0>1/0 i0>3/0 i1>3/0 c0>3/1"},
+		{[]string{"i0 g=2", "s0 g=1", "i1 g=1", "c0 g=1 h=1", "c1 g=1", "c2"}, "1/0=1 3/0=1 3/1=1 4/0=1",
+			"s0>1/0 c0>3/0 c1>4/0 i0>1/0 i0>3/0 i1>3/0 c0>3/1"},
 		{[]string{"i0 g=5", "c0 g=1"}, "0/0=4 1/0=1", "c0>1/0 i0>1/0 i0>0/0"},
-		{[]string{"i0 g=2", "i1 g=5", "s0 g=1", "c0 g=3"}, "1/0=1 2/0=1 3/0=3", "s0>2/0 c0>3/0 i0>2/0 i0>3/0 i1>2/0 i1>3/0 i1>1/0"},
+		{[]string{"i0 g=2", "i1 g=5", "s0 g=1", "c0 g=3"}, "1/0=1 2/0=1 3/0=3",
+			"s0>2/0 c0>3/0 i0>2/0 i0>3/0 i1>2/0 i1>3/0 i1>1/0"},
 		{[]string{"i0 g=2", "i1 g=1", "c0"}, "0/0=2", "i0>0/0 i1>0/0"},
-		{[]string{"i0 g=1", "i1 g=4", "i2 g=7", "c0 g=2", "c1 g=3"}, "2/0=2 3/0=2 4/0=3", "c0>3/0 c1>4/0 i0>3/0 i1>3/0 i1>4/0 i2>3/0 i2>4/0 i2>2/0"},
-		{[]string{"s0 g=1", "i1 g=3", "s1 g=2", "i2 g=2", "c0 g=1"}, "0/0=1 2/0=2 3/0=1 4/0=1", "s0>0/0 s1>2/0 c0>4/0 i1>2/0 i1>4/0 i2>4/0 i2>3/0"},
+		{[]string{"i0 g=1", "i1 g=4", "i2 g=7", "c0 g=2", "c1 g=3"}, "2/0=2 3/0=2 4/0=3",
+			"c0>3/0 c1>4/0 i0>3/0 i1>3/0 i1>4/0 i2>3/0 i2>4/0 i2>2/0"},
+		{[]string{"s0 g=1", "i1 g=3", "s1 g=2", "i2 g=2", "c0 g=1"}, "0/0=1 2/0=2 3/0=1 4/0=1",
+			"s0>0/0 s1>2/0 c0>4/0 i1>2/0 i1>4/0 i2>4/0 i2>3/0"},
 		{[]string{"i0 h=1 g=1", "c0 g=2", "c1 h=2"}, "1/0=2 2/0=2", "c0>1/0 i0>1/0 c1>2/0 i0>2/0"},
 		{[]string{"i0 g=6", "i1 g=8", "c0 g=5"}, "1/0=3 2/0=5", "c0>2/0 i0>2/0 i0>1/0 i1>2/0 i1>1/0"},
 		{[]string{"i0 g=8", "i1 g=6", "c0 g=5"}, "0/0=3 2/0=5", "c0>2/0 i0>2/0 i0>0/0 i1>2/0 i1>0/0"},
-		{[]string{"i0 g=3", "s0 g=1", "i1 g=2", "s1 g=1", "i2 g=4", "c0 g=1"}, "1/0=1 3/0=1 4/0=3 5/0=1", "s0>1/0 s1>3/0 c0>5/0 i0>1/0 i0>3/0 i0>5/0 i1>3/0 i1>5/0 i2>5/0 i2>4/0"},
-		{[]string{"i0 g=4 h=3", "i1 g=5 h=1", "c0 g=3 h=2", "c1 g=1"}, "0/1=1 1/0=1 2/0=3 2/1=2 3/0=1", "c0>2/0 c1>3/0 i0>2/0 i0>3/0 i1>2/0 i1>3/0 i1>1/0 c0>2/1 i0>2/1 i0>0/1 i1>2/1"},
-		{[]string{"i0 cpu=1 memory=1 x=1 g=1 h=1 z.com/x=1", "c0 x=1 cpu=1 h=1", "c1 x=0 g=0 h=1"}, "0/2=1 1/2=1 2/2=1", "i0>0/2 c0>1/2 c1>2/2 i0>1/2"},
-		{[]string{"c0 g=1", "c1 g=1", "c2 g=1", "c3 g=1", "c4 g=1", "c5 g=1", "c6 g=1", "c7 g=1", "c8 g=1", "c9 g=1", "c10 g=1"},
-			"0/0=1 1/0=1 10/0=1 2/0=1 3/0=1 4/0=1 5/0=1 6/0=1 7/0=1 8/0=1 9/0=1", "c0>0/0 c1>1/0 c2>2/0 c3>3/0 c4>4/0 c5>5/0 c6>6/0 c7>7/0 c8>8/0 c9>9/0 c10>10/0"},
+		{[]string{"i0 g=3", "s0 g=1", "i1 g=2", "s1 g=1", "i2 g=4", "c0 g=1"}, "1/0=1 3/0=1 4/0=3 5/0=1",
+			"s0>1/0 s1>3/0 c0>5/0 i0>1/0 i0>3/0 i0>5/0 i1>3/0 i1>5/0 i2>5/0 i2>4/0"},
+		{[]string{"i0 g=4 h=3", "i1 g=5 h=1", "c0 g=3 h=2", "c1 g=1"}, "0/1=1 1/0=1 2/0=3 2/1=2 3/0=1",
+			"c0>2/0 c1>3/0 i0>2/0 i0>3/0 i1>2/0 i1>3/0 i1>1/0 c0>2/1 i0>2/1 i0>0/1 i1>2/1"},
+		{[]string{"i0 cpu=1 memory=1 x=1 g=1 h=1 z.com/x=1", "c0 x=1 cpu=1 h=1", "c1 x=0 g=0 h=1"}, "0/2=1 1/2=1 2/2=1",
+			"i0>0/2 c0>1/2 c1>2/2 i0>1/2"},
+		{[]string{"c0 g=1", "c1 g=1", "c2 g=1", "c3 g=1", "c4 g=1", "c5 g=1", "c6 g=1", "c7 g=1", "c8 g=1", "c9 g=1",
+			"c10 g=1"},
+			"0/0=1 1/0=1 10/0=1 2/0=1 3/0=1 4/0=1 5/0=1 6/0=1 7/0=1 8/0=1 9/0=1",
+			"c0>0/0 c1>1/0 c2>2/0 c3>3/0 c4>4/0 c5>5/0 c6>6/0 c7>7/0 c8>8/0 c9>9/0 c10>10/0"},
 	} {
 		short := func(name string) string {
 			var i, k int
@@ -77,7 +86,8 @@ func TestSpecial(t *testing.T) {
 			}
 			return fmt.Sprintf("%d/%d", i, k)
 		}
-		claim, mapped := special(asking("p", c.containers...).Pod, []ask{{"example.com/gpu", "gpu"}, {"example.com/hpu", "hpu"}})
+		claim, mapped := special(asking("p", c.containers...).Pod,
+			[]ask{{"example.com/gpu", "gpu"}, {"example.com/hpu", "hpu"}})
 		var requests, mappings []string
 		for _, r := range claim.Spec.Devices.Requests {
 			requests = append(requests, fmt.Sprintf("%s=%d", short(r.Name), r.Exactly.Count))
@@ -148,7 +158,8 @@ func (s *server) TellExtendedClaim(_ context.Context, _ *corev1.Pod, st *corev1.
 }
 
 func gpu() *resourcev1.DeviceClass {
-	return &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: ptr.To("example.com/gpu")}}
+	return &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"},
+		Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: ptr.To("example.com/gpu")}}
 }
 
 func newServer() (*server, *Devices) {
@@ -159,7 +170,8 @@ func newServer() (*server, *Devices) {
 	return s, d
 }
 
-// TestExtendedIsBound: devices taken for extended resources are taken at once, and the claim is made, allocated and told of.
+// TestExtendedIsBound: devices taken for extended resources are taken at once, and the claim is made, allocated and
+// told of.
 func TestExtendedIsBound(t *testing.T) {
 	t.Parallel()
 	s, d := newServer()
@@ -175,19 +187,25 @@ func TestExtendedIsBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := s.claims["p-extended-resources-1"]
-	if !slices.Equal(s.writes, []string{"create", "status"}) || c == nil || c.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" || !slices.Contains(c.Finalizers, resourcev1.Finalizer) ||
-		!metav1.IsControlledBy(c, p.Pod) || len(c.Status.ReservedFor) != 1 || c.Status.Allocation == nil || c.Status.Allocation.AllocationTimestamp == nil {
+	if !slices.Equal(s.writes, []string{"create", "status"}) || c == nil ||
+		c.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" ||
+		!slices.Contains(c.Finalizers, resourcev1.Finalizer) ||
+		!metav1.IsControlledBy(c, p.Pod) || len(c.Status.ReservedFor) != 1 || c.Status.Allocation == nil ||
+		c.Status.Allocation.AllocationTimestamp == nil {
 		t.Errorf("writes %q, claim %+v", s.writes, c)
 	}
 	if s.told == nil || s.told.ResourceClaimName != c.Name || len(s.told.RequestMappings) != 1 ||
-		s.told.RequestMappings[0] != (corev1.ContainerExtendedResourceRequest{ContainerName: "c0", ResourceName: "example.com/gpu", RequestName: "container-0-request-0"}) {
+		s.told.RequestMappings[0] !=
+			(corev1.ContainerExtendedResourceRequest{ContainerName: "c0", ResourceName: "example.com/gpu",
+				RequestName: "container-0-request-0"}) {
 		t.Errorf("the pod's status %+v", s.told)
 	}
 	d.ClaimChanged(nil, c) // the watch shows it
 	if _, st := d.Reserve(q, node("n"), time.Second); st.Message() != ReasonCannot {
 		t.Errorf("after the claim is made: %+v", st)
 	}
-	if nodes, _ := d.ClaimChanged(c, nil); !slices.Equal(nodes, []string{"n"}) || len(d.taken)+len(d.made)+len(d.claims) != 0 {
+	if nodes, _ := d.ClaimChanged(c, nil); !slices.Equal(nodes, []string{"n"}) ||
+		len(d.taken)+len(d.made)+len(d.claims) != 0 {
 		t.Errorf("gone: nodes %q, %v %v %v left", nodes, d.taken, d.made, d.claims)
 	}
 	if _, st := d.Reserve(q, node("n"), time.Second); !st.IsSuccess() {
@@ -256,7 +274,8 @@ func TestLeftoverIsRemoved(t *testing.T) {
 		t.Fatalf("%v %v, left %v", done, err, s.claims)
 	}
 	next.ClaimChanged(old, nil)
-	if again, err := next.Reserve(p, node("n"), time.Second); !err.IsSuccess() || next.Bind(t.Context(), p.Pod, again) != nil {
+	if again, err := next.Reserve(p, node("n"), time.Second); !err.IsSuccess() ||
+		next.Bind(t.Context(), p.Pod, again) != nil {
 		t.Errorf("%+v", err)
 	}
 }
@@ -282,7 +301,8 @@ func TestWhoGivesAResource(t *testing.T) {
 	plug.Status.Allocatable = corev1.ResourceList{"example.com/gpu": resource.MustParse("1")}
 	none.Status.Allocatable = corev1.ResourceList{"example.com/gpu": resource.MustParse("0")}
 	if on(plug) != 0 || on(none) != 1 || on(node("n")) != 1 {
-		t.Errorf("claims on a node with a device plug-in %d, with a plug-in without devices %d, without %d", on(plug), on(none), on(node("n")))
+		t.Errorf("claims on a node with a device plug-in %d, with a plug-in without devices %d, without %d", on(plug),
+			on(none), on(node("n")))
 	}
 	key := model.KeyOf(d.Key)
 	before := key(p)
@@ -304,7 +324,8 @@ func TestWhoGivesAResource(t *testing.T) {
 		t.Errorf("class %q beside a newer one", class())
 	}
 	d.ClassChanged(newer, nil)
-	if class() != "gpu" || !d.GivenByClass("example.com/gpu") || !d.GivenByClass("deviceclass.resource.kubernetes.io/gpu") {
+	if class() != "gpu" || !d.GivenByClass("example.com/gpu") ||
+		!d.GivenByClass("deviceclass.resource.kubernetes.io/gpu") {
 		t.Errorf("class %q when the newer one is gone", class())
 	}
 	renamed := gpu()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// limit is a context that ends at a time and carries nothing. Filter has no context of its own; a timer for each node would cost more than
-// most of the choices it bounds.
+// limit is a context that ends at a time and carries nothing. Filter has no context of its own; a timer for each node
+// would cost more than most of the choices it bounds.
 type limit struct {
 	end time.Time
 	now func() time.Time

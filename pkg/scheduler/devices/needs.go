@@ -29,7 +29,8 @@ const (
 // Needs is what the claims of a pod ask of its node. It stays as it was when they were looked at.
 type Needs struct {
 	d *Devices
-	// had are the claims that have their devices, where are the nodes on which these can be used; wanted are the others, in the pod's order.
+	// had are the claims that have their devices, where are the nodes on which these can be used; wanted are the
+	// others, in the pod's order.
 	had    []*resourcev1.ResourceClaim
 	where  []*nodeaffinity.NodeSelector
 	wanted []*resourcev1.ResourceClaim
@@ -133,9 +134,11 @@ func (n *Needs) addLocked(pod *corev1.Pod, c *resourcev1.ResourceClaim) *framewo
 		return n.d.classesLocked(c)
 	}
 	if n.d.claims[claimKey(c.Namespace, c.Name)].assumed != nil {
-		return framework.NewStatus(framework.Unschedulable, fmt.Sprintf("resource claim %s is in the process of being allocated", claimKey(c.Namespace, c.Name)))
+		return framework.NewStatus(framework.Unschedulable,
+			fmt.Sprintf("resource claim %s is in the process of being allocated", claimKey(c.Namespace, c.Name)))
 	}
-	if !resourceclaim.IsReservedForPod(pod, c, false) && len(c.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize {
+	if !resourceclaim.IsReservedForPod(pod, c, false) &&
+		len(c.Status.ReservedFor) >= resourcev1.ResourceClaimReservedForMaxSize {
 		return framework.NewStatus(framework.Unschedulable, "resourceclaim in use")
 	}
 	n.had = append(n.had, c)
@@ -167,7 +170,8 @@ func (d *Devices) classesLocked(c *resourcev1.ResourceClaim) *framework.Status {
 			}
 		}
 		for k := range r.FirstAvailable {
-			if st := missing(resourceclaim.CreateSubRequestRef(r.Name, r.FirstAvailable[k].Name), r.FirstAvailable[k].DeviceClassName); st != nil {
+			if st := missing(resourceclaim.CreateSubRequestRef(r.Name, r.FirstAvailable[k].Name),
+				r.FirstAvailable[k].DeviceClassName); st != nil {
 				return st
 			}
 		}
@@ -175,8 +179,9 @@ func (d *Devices) classesLocked(c *resourcev1.ResourceClaim) *framework.Status {
 	return nil
 }
 
-// On tells what the claims that want devices get on a node, one after the other, and last the one that is to be made for extended resources,
-// if there it is; or why the node is refused. An error concerns the claims, wherever they are tried.
+// On tells what the claims that want devices get on a node, one after the other, and last the one that is to be made
+// for extended resources, if there it is; or why the node is refused. An error concerns the claims, wherever they are
+// tried.
 func (n *Needs) On(node *corev1.Node, timeout time.Duration) ([]resourcev1.AllocationResult, *framework.Status) {
 	for _, s := range n.where {
 		if s != nil && !s.Match(node) {
@@ -215,7 +220,8 @@ func (n *Needs) On(node *corev1.Node, timeout time.Duration) ([]resourcev1.Alloc
 	return got, nil
 }
 
-// Key writes down everything that the needs of a pod, and what they get on a node, depend on besides the node and its own pools.
+// Key writes down everything that the needs of a pod, and what they get on a node, depend on besides the node and its
+// own pools.
 func (d *Devices) Key(pod *model.PodInfo, k *model.Key) {
 	if len(pod.Pod.Spec.ResourceClaims) == 0 && !MayAsk(pod) {
 		k.Num(0)

@@ -17,8 +17,8 @@ type poolID struct{ driver, pool string }
 
 func poolOf(s *resourcev1.ResourceSlice) poolID { return poolID{s.Spec.Driver, s.Spec.Pool.Name} }
 
-// pool is the slices of a pool, and what claims have been given of it. It may have either without the other: a claim keeps its devices
-// while a driver is away.
+// pool is the slices of a pool, and what claims have been given of it. It may have either without the other: a claim
+// keeps its devices while a driver is away.
 type pool struct {
 	slices map[string]*resourcev1.ResourceSlice // by name
 	// node is the node that all slices name, "" if they are not of one node.
@@ -46,12 +46,13 @@ func (p *pool) home() string {
 	return node
 }
 
-// placeLocked changes a pool and keeps local and shared. It returns the nodes that the pool was or is of; where that is none, all nodes are
-// concerned, which epoch tells.
+// placeLocked changes a pool and keeps local and shared. It returns the nodes that the pool was or is of; where that is
+// none, all nodes are concerned, which epoch tells.
 func (d *Devices) placeLocked(id poolID, change func(*pool)) (nodes []string) {
 	p := d.pools[id]
 	if p == nil {
-		p = &pool{slices: map[string]*resourcev1.ResourceSlice{}, devices: map[structured.DeviceID]int{}, shares: map[structured.SharedDeviceID]int{},
+		p = &pool{slices: map[string]*resourcev1.ResourceSlice{}, devices: map[structured.DeviceID]int{},
+			shares:   map[structured.SharedDeviceID]int{},
 			capacity: structured.NewConsumedCapacityCollection()}
 		d.pools[id] = p
 	}
@@ -97,8 +98,8 @@ func (d *Devices) unfileLocked(id poolID, node string) {
 	}
 }
 
-// countLocked takes the devices of a claim's new state and gives back those of its old one; nil is no claim. Claims with administrative
-// access take nothing.
+// countLocked takes the devices of a claim's new state and gives back those of its old one; nil is no claim. Claims
+// with administrative access take nothing.
 func (d *Devices) countLocked(before, after *resourcev1.ResourceClaim) (nodes []string) {
 	old, now := allocation(before), allocation(after)
 	if old == now || old != nil && now != nil && equality.Semantic.DeepEqual(old.Devices.Results, now.Devices.Results) {
@@ -132,7 +133,8 @@ func results(a *resourcev1.AllocationResult) []resourcev1.DeviceRequestAllocatio
 	return a.Devices.Results
 }
 
-// count counts what was given to a claim, or was given back by it. Two claims that say that they have the same device are both counted.
+// count counts what was given to a claim, or was given back by it. Two claims that say that they have the same device
+// are both counted.
 func (p *pool) count(r *resourcev1.DeviceRequestAllocationResult, by int) {
 	id := structured.MakeDeviceID(r.Driver, r.Pool, r.Device)
 	if r.ShareID == nil {
@@ -156,8 +158,9 @@ func add[K comparable](m map[K]int, k K, by int) {
 
 // reach is what a node can reach of one moment: the slices, and what of their pools is taken.
 func (d *Devices) reachLocked(node string) ([]*resourcev1.ResourceSlice, structured.AllocatedState) {
-	state := structured.AllocatedState{AllocatedDevices: sets.New[structured.DeviceID](), AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
-		AggregatedCapacity: structured.NewConsumedCapacityCollection()}
+	state := structured.AllocatedState{AllocatedDevices: sets.New[structured.DeviceID](),
+		AllocatedSharedDeviceIDs: sets.New[structured.SharedDeviceID](),
+		AggregatedCapacity:       structured.NewConsumedCapacityCollection()}
 	var all []*resourcev1.ResourceSlice
 	for _, pools := range []map[poolID]*pool{d.local[node], d.shared} {
 		for _, p := range pools {

@@ -62,14 +62,16 @@ func (d *Devices) makeSpecial(ctx context.Context, pod *corev1.Pod, to *chosen) 
 }
 
 // tell writes into the pod's status which claim it is.
-func (d *Devices) tell(ctx context.Context, pod *corev1.Pod, to *chosen, mappings []corev1.ContainerExtendedResourceRequest) error {
+func (d *Devices) tell(ctx context.Context, pod *corev1.Pod, to *chosen,
+	mappings []corev1.ContainerExtendedResourceRequest) error {
 	d.mu.Lock()
 	c := d.claims[to.key].seen
 	d.mu.Unlock()
 	if c == nil || c.UID != to.uid {
 		return fmt.Errorf("claim %s was deleted in the meantime", to.key)
 	}
-	if err := d.api.TellExtendedClaim(ctx, pod, &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: c.Name, RequestMappings: mappings}); err != nil {
+	if err := d.api.TellExtendedClaim(ctx, pod,
+		&corev1.PodExtendedResourceClaimStatus{ResourceClaimName: c.Name, RequestMappings: mappings}); err != nil {
 		return fmt.Errorf("update pod %s/%s ExtendedResourceClaimStatus: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil

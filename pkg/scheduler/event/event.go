@@ -67,7 +67,8 @@ type series struct {
 
 // New returns a recorder; instance names this process.
 func New(api API, instance string, now func() time.Time, log *slog.Logger) *Recorder {
-	return &Recorder{api: api, instance: instance, now: now, log: log, wake: make(chan struct{}, 1), series: map[seriesKey]*series{}}
+	return &Recorder{api: api, instance: instance, now: now, log: log, wake: make(chan struct{}, 1),
+		series: map[seriesKey]*series{}}
 }
 
 // Event queues an event about pod; when too many wait it is dropped.
@@ -133,7 +134,8 @@ func (r *Recorder) write(ctx context.Context, m message) error {
 			return nil
 		}
 		s.written = m.at
-		err := r.api.PatchEvent(ctx, s.namespace, s.name, &eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(m.at)})
+		err := r.api.PatchEvent(ctx, s.namespace, s.name,
+			&eventsv1.EventSeries{Count: s.count, LastObservedTime: metav1.NewMicroTime(m.at)})
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
@@ -150,14 +152,16 @@ func (r *Recorder) write(ctx context.Context, m message) error {
 
 func (r *Recorder) event(m message) *eventsv1.Event {
 	return &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: m.namespace, Name: fmt.Sprintf("%s.%s", m.name, strconv.FormatInt(m.at.UnixNano(), 16))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace,
+			Name: fmt.Sprintf("%s.%s", m.name, strconv.FormatInt(m.at.UnixNano(), 16))},
 		EventTime:           metav1.NewMicroTime(m.at),
 		ReportingController: m.profile,
 		ReportingInstance:   m.profile + "-" + r.instance,
 		Action:              m.action,
 		Reason:              m.reason,
-		Regarding:           corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: m.namespace, Name: m.name, UID: m.uid, ResourceVersion: m.version},
-		Note:                m.note,
-		Type:                m.eventType,
+		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: m.namespace, Name: m.name,
+			UID: m.uid, ResourceVersion: m.version},
+		Note: m.note,
+		Type: m.eventType,
 	}
 }

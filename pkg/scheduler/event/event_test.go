@@ -58,7 +58,8 @@ func TestRepeatedEventsBecomeASeries(t *testing.T) {
 			t.Fatalf("%d events, want 2", len(s.created))
 		}
 		e := s.created[0]
-		if e.ReportingController != "sched" || e.ReportingInstance != "sched-host" || e.Note != "no room" || e.Regarding.UID != "u" || e.Type != "Warning" {
+		if e.ReportingController != "sched" || e.ReportingInstance != "sched-host" || e.Note != "no room" ||
+			e.Regarding.UID != "u" || e.Type != "Warning" {
 			t.Errorf("event %+v", e)
 		}
 		if got := fmt.Sprint(s.patched); got != "[2 7]" {

@@ -35,7 +35,8 @@ func newClient(c *configv1.Extender) (*client, error) {
 	}
 	if t := c.TLSConfig; t != nil {
 		config.TLSClientConfig = rest.TLSClientConfig{Insecure: t.Insecure, ServerName: t.ServerName,
-			CertFile: t.CertFile, KeyFile: t.KeyFile, CAFile: t.CAFile, CertData: t.CertData, KeyData: t.KeyData, CAData: t.CAData}
+			CertFile: t.CertFile, KeyFile: t.KeyFile, CAFile: t.CAFile, CertData: t.CertData, KeyData: t.KeyData,
+			CAData: t.CAData}
 	} else if c.EnableHTTPS {
 		config.TLSClientConfig.Insecure = true // as upstream: only a tlsConfig says whose certificate to trust
 	}

@@ -1,6 +1,7 @@
-// Package extender asks scheduler extenders: programs that filter and score the nodes of a pod, choose the victims of preemption
-// or bind, over HTTP (k8s.io/kube-scheduler/extender/v1). One that is slow or gone delays only pods that it concerns, but these
-// for its timeout, and the pods behind them: that is the price of extenders, and why plug-ins are preferred.
+// Package extender asks scheduler extenders: programs that filter and score the nodes of a pod, choose the victims of
+// preemption or bind, over HTTP (k8s.io/kube-scheduler/extender/v1). One that is slow or gone delays only pods that it
+// concerns, but these for its timeout, and the pods behind them: that is the price of extenders, and why plug-ins are
+// preferred.
 package extender
 
 import (
@@ -90,7 +91,8 @@ func (e *Extender) arguments(pod *model.PodInfo, nodes []*model.NodeInfo) *exten
 }
 
 // FilterNodes asks the extender's filter verb. Without one all nodes are kept.
-func (e *Extender) FilterNodes(ctx context.Context, pod *model.PodInfo, nodes []*model.NodeInfo) ([]*model.NodeInfo, map[*model.NodeInfo]*framework.Status, error) {
+func (e *Extender) FilterNodes(ctx context.Context, pod *model.PodInfo, nodes []*model.NodeInfo) ([]*model.NodeInfo,
+	map[*model.NodeInfo]*framework.Status, error) {
 	if e.config.FilterVerb == "" {
 		return nodes, nil, nil
 	}
@@ -118,7 +120,8 @@ func (e *Extender) FilterNodes(ctx context.Context, pod *model.PodInfo, nodes []
 	for _, name := range names {
 		n := byName[name]
 		if n == nil {
-			return nil, nil, fmt.Errorf("extender %q claims a filtered node %q which is not found in the input node list", e.Name(), name)
+			return nil, nil, fmt.Errorf(
+				"extender %q claims a filtered node %q which is not found in the input node list", e.Name(), name)
 		}
 		kept = append(kept, n)
 	}
@@ -126,7 +129,9 @@ func (e *Extender) FilterNodes(ctx context.Context, pod *model.PodInfo, nodes []
 	for _, r := range []struct {
 		nodes extenderv1.FailedNodesMap
 		code  framework.Code
-	}{{answer.FailedNodes, framework.Unschedulable}, {answer.FailedAndUnresolvableNodes, framework.UnschedulableAndUnresolvable}} { // the later one counts
+		// the later one counts
+	}{{answer.FailedNodes, framework.Unschedulable},
+		{answer.FailedAndUnresolvableNodes, framework.UnschedulableAndUnresolvable}} {
 		for name, why := range r.nodes {
 			if n := byName[name]; n != nil {
 				refused[n] = framework.NewStatus(r.code, why)
@@ -159,7 +164,9 @@ func (e *Extender) ScoreNodes(ctx context.Context, pod *model.PodInfo, nodes []*
 func (e *Extender) Bind(ctx context.Context, pod *model.PodInfo, node string) error {
 	p := pod.Pod
 	var answer extenderv1.ExtenderBindingResult
-	if err := e.call(ctx, e.config.BindVerb, &extenderv1.ExtenderBindingArgs{PodName: p.Name, PodNamespace: p.Namespace, PodUID: p.UID, Node: node}, &answer); err != nil {
+	if err := e.call(ctx, e.config.BindVerb,
+		&extenderv1.ExtenderBindingArgs{PodName: p.Name, PodNamespace: p.Namespace, PodUID: p.UID, Node: node},
+		&answer); err != nil {
 		return err
 	}
 	if answer.Error != "" {
@@ -171,7 +178,8 @@ func (e *Extender) Bind(ctx context.Context, pod *model.PodInfo, node string) er
 // call asks the extender, and says in the log what went wrong: where the extender may be ignored nobody else does.
 func (e *Extender) call(ctx context.Context, verb string, args, answer any) error {
 	if err := e.client.call(ctx, verb, args, answer); err != nil {
-		e.log.Warn("asking an extender failed", "extender", e.Name(), "verb", verb, "ignorable", e.config.Ignorable, "err", err)
+		e.log.Warn("asking an extender failed", "extender", e.Name(), "verb", verb, "ignorable", e.config.Ignorable,
+			"err", err)
 		return e.failed(err)
 	}
 	return nil

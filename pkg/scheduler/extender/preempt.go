@@ -12,7 +12,8 @@ import (
 )
 
 // SparePods asks the extender's preempt verb. A node or pod in the answer that was not asked about is an error.
-func (e *Extender) SparePods(ctx context.Context, pod *model.PodInfo, victims map[string]framework.Victims) (map[string]framework.Victims, error) {
+func (e *Extender) SparePods(ctx context.Context, pod *model.PodInfo,
+	victims map[string]framework.Victims) (map[string]framework.Victims, error) {
 	args := &extenderv1.ExtenderPreemptionArgs{Pod: pod.Pod}
 	if e.config.NodeCacheCapable {
 		args.NodeNameToMetaVictims = meta(victims)
@@ -40,7 +41,8 @@ func (e *Extender) SparePods(ctx context.Context, pod *model.PodInfo, victims ma
 		for _, m := range chosen.Pods {
 			p := byUID[m.UID]
 			if p == nil {
-				return nil, fmt.Errorf("extender %q: pod with UID %q is no candidate for preemption on node %q", e.Name(), m.UID, node)
+				return nil, fmt.Errorf("extender %q: pod with UID %q is no candidate for preemption on node %q",
+					e.Name(), m.UID, node)
 			}
 			v.Pods = append(v.Pods, p)
 		}

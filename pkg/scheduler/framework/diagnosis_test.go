@@ -24,7 +24,8 @@ func TestMessage(t *testing.T) {
 	shared := &Status{Code: Unschedulable, Reasons: []string{"Insufficient memory", "Insufficient cpu"}, Plugin: "Fit"}
 	d.Reject(snapshot.Get("n1"), shared)
 	d.Reject(snapshot.Get("n2"), shared)
-	d.Reject(snapshot.Get("n3"), &Status{Code: UnschedulableAndUnresolvable, Reasons: []string{"node(s) were unschedulable"}, Plugin: "Cordon"})
+	d.Reject(snapshot.Get("n3"),
+		&Status{Code: UnschedulableAndUnresolvable, Reasons: []string{"node(s) were unschedulable"}, Plugin: "Cordon"})
 	const want = "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu, 2 Insufficient memory."
 	if got := d.Message(); got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -53,7 +54,8 @@ func TestARefusalByEveryNodeIsOneList(t *testing.T) { // not parallel: it counts
 		for i := range count {
 			nodes = append(nodes, nodeNamed(fmt.Sprint("n", i)))
 		}
-		snapshot, full := model.NewSnapshot(nodes...), &Status{Code: Unschedulable, Reasons: []string{"full"}, Plugin: "Fit"}
+		snapshot, full := model.NewSnapshot(nodes...),
+			&Status{Code: Unschedulable, Reasons: []string{"full"}, Plugin: "Fit"}
 		return testing.AllocsPerRun(5, func() {
 			d := NewDiagnosis(snapshot)
 			for _, n := range nodes {

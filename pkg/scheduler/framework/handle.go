@@ -16,8 +16,8 @@ type Activator interface {
 	Retry(pod types.UID)
 }
 
-// Handle gives a PostFilter plug-in the other plug-ins of its profile, to try what would make the pod fit. It comes with
-// the call and not with the plug-in's construction, since a profile is made of its plug-ins.
+// Handle gives a PostFilter plug-in the other plug-ins of its profile, to try what would make the pod fit. It comes
+// with the call and not with the plug-in's construction, since a profile is made of its plug-ins.
 type Handle interface {
 	Activator
 	// RunFilter returns the first refusal of pod by node.

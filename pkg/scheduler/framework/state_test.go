@@ -14,7 +14,8 @@ func TestCycleStateClonesAreApart(t *testing.T) {
 	clone.SkipFilter("B")
 	s.SkipFilter("C")
 	clone.Write("plain", "y")
-	if clone.Read("counter") != (counter{8}) || s.Read("plain") != "x" || !clone.SkipsFilter("A") || !clone.SkipsFilter("B") || s.SkipsFilter("B") || s.Read("nothing") != nil {
+	if clone.Read("counter") != (counter{8}) || s.Read("plain") != "x" || !clone.SkipsFilter("A") ||
+		!clone.SkipsFilter("B") || s.SkipsFilter("B") || s.Read("nothing") != nil {
 		t.Errorf("state %+v, clone %+v", s, clone)
 	}
 }

@@ -14,7 +14,8 @@ func TestLabelIndexLosesNoMatch(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	one := func(list ...string) string { return list[r.IntN(len(list))] }
 	part := func() string {
-		return one("a=", "a=1", "b=1", "b=2", "a in (1,2)", "b in (1,3)", "a", "c", "!a", "!c", "a!=1", "b notin (1,2)", "c=3")
+		return one("a=", "a=1", "b=1", "b=2", "a in (1,2)", "b in (1,3)", "a", "c", "!a", "!c", "a!=1", "b notin (1,2)",
+			"c=3")
 	}
 	x, known := LabelIndex[int]{}, map[int]labels.Selector{}
 	candidates := 0

@@ -26,16 +26,22 @@ func podOf(uid string) *PodInfo {
 
 // portedPod has a host port, requests, and affinity to and from other pods.
 func portedPod() *corev1.Pod {
-	term := corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}}
+	term := corev1.PodAffinityTerm{TopologyKey: "zone",
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{
 			Affinity: &corev1.Affinity{
-				PodAffinity:     &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
-				PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
+				PodAffinity: &corev1.PodAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
+				PodAntiAffinity: &corev1.PodAntiAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
 			},
-			Containers: []corev1.Container{{Name: "c", Image: "web:1", Ports: []corev1.ContainerPort{{HostPort: 80, Protocol: corev1.ProtocolTCP}},
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "example.com/gpu": resource.MustParse("1")}}}},
+			Containers: []corev1.Container{
+				{Name: "c", Image: "web:1", Ports: []corev1.ContainerPort{{HostPort: 80, Protocol: corev1.ProtocolTCP}},
+					Resources: corev1.ResourceRequirements{
+						Requests: corev1.ResourceList{"cpu": resource.MustParse("1"),
+							"example.com/gpu": resource.MustParse("1")}}}},
 		},
 	}
 }
@@ -69,7 +75,8 @@ func TestNodeInfoCountsBackAndForth(t *testing.T) {
 		if !n.Requested.Equal(&want.Requested) && len(there) > 0 || n.NonZero.MilliCPU != want.NonZero.MilliCPU {
 			t.Fatalf("step %d: requested %+v, want %+v", i, n.Requested, want.Requested)
 		}
-		if !maps.Equal(n.Ports, want.Ports) || len(n.Pods) != len(there) || len(n.WithTerms) != len(want.WithTerms) || len(n.WithAntiAffinity) != len(want.WithAntiAffinity) {
+		if !maps.Equal(n.Ports, want.Ports) || len(n.Pods) != len(there) || len(n.WithTerms) != len(want.WithTerms) ||
+			len(n.WithAntiAffinity) != len(want.WithAntiAffinity) {
 			t.Fatalf("step %d: %+v, want %+v", i, n, want)
 		}
 	}
@@ -85,9 +92,13 @@ func TestNodeInfoClonesAreApart(t *testing.T) {
 	second := NewPodInfo(q)
 	n := NewNodeInfo(named("n").Node, p, second)
 	want := NewNodeInfo(n.Node, p, second)
-	for name, change := range map[string]func(*NodeInfo){"added to": func(c *NodeInfo) { c.AddPod(podOf("w")); c.AddPod(p) }, "taken from": func(c *NodeInfo) { c.RemovePod(p.Pod) }} {
+	for name, change := range map[string]func(*NodeInfo){"added to": func(c *NodeInfo) {
+		c.AddPod(podOf("w"))
+		c.AddPod(p)
+	}, "taken from": func(c *NodeInfo) { c.RemovePod(p.Pod) }} {
 		change(n.Clone())
-		if !slices.Equal(n.Pods, want.Pods) || !slices.Equal(n.WithTerms, want.WithTerms) || !slices.Equal(n.WithAntiAffinity, want.WithAntiAffinity) ||
+		if !slices.Equal(n.Pods, want.Pods) || !slices.Equal(n.WithTerms, want.WithTerms) ||
+			!slices.Equal(n.WithAntiAffinity, want.WithAntiAffinity) ||
 			!maps.Equal(n.Ports, want.Ports) || !n.Requested.Equal(&want.Requested) || !n.NonZero.Equal(&want.NonZero) {
 			t.Errorf("the clone was %s a pod, and the node became %+v", name, n)
 		}
@@ -110,7 +121,8 @@ func TestSnapshotKeepsItsCounts(t *testing.T) {
 	for n := range s.All {
 		got = append(got, n.Name())
 	}
-	if !slices.Equal(got, []string{"d", "c"}) || s.Count != 2 || s.WithTerms != 0 || s.Get("a") != nil || s.Get("b") != nil || s.Get("c") == nil {
+	if !slices.Equal(got, []string{"d", "c"}) || s.Count != 2 || s.WithTerms != 0 || s.Get("a") != nil ||
+		s.Get("b") != nil || s.Get("c") == nil {
 		t.Errorf("nodes %v, count %d, with terms %d", got, s.Count, s.WithTerms)
 	}
 	for n := range s.All {
@@ -156,7 +168,8 @@ func TestNominator(t *testing.T) {
 	}
 	n.Set(mid, "n2")
 	if n.Of("mid") != "n2" || names(n.On("n1", equal)) != "high" || names(n.On("n2", equal)) != "mid" {
-		t.Errorf("moved to n2: it is %s, on n1 %s, on n2 %s", n.Of("mid"), names(n.On("n1", equal)), names(n.On("n2", equal)))
+		t.Errorf("moved to n2: it is %s, on n1 %s, on n2 %s", n.Of("mid"), names(n.On("n1", equal)),
+			names(n.On("n2", equal)))
 	}
 	if got := slices.Sorted(maps.Keys(n.Rivals(equal))); !slices.Equal(got, []string{"n1", "n2"}) {
 		t.Errorf("nodes in question: %v", got)
@@ -170,7 +183,8 @@ func TestNominator(t *testing.T) {
 func TestTermsThatCannotBeReadAreReported(t *testing.T) {
 	t.Parallel()
 	p := portedPod()
-	p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
+	p.Spec.Affinity.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution[0].LabelSelector.MatchExpressions =
+		[]metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
 	info := NewPodInfo(p)
 	if info.Err == nil || !strings.Contains(info.Err.Error(), "pod ns/p") {
 		t.Errorf("error %v, want one that names the pod", info.Err)
@@ -197,7 +211,8 @@ func TestCountMatching(t *testing.T) {
 		}
 		return NewPodInfo(p)
 	}
-	pods := []*PodInfo{pod("ns", "web", false), pod("ns", "web", false), pod("ns", "web", true), pod("ns", "db", false), pod("other", "web", false)}
+	pods := []*PodInfo{pod("ns", "web", false), pod("ns", "web", false), pod("ns", "web", true), pod("ns", "db", false),
+		pod("other", "web", false)}
 	web := labels.SelectorFromSet(labels.Set{"app": "web"})
 	if got := CountMatching(pods, "ns", web); got != 2 {
 		t.Errorf("%d, want the two of the namespace that stay", got)
@@ -212,14 +227,19 @@ func TestCountMatching(t *testing.T) {
 func TestTermsAbout(t *testing.T) {
 	t.Parallel()
 	apart := func(name, app string) *PodInfo {
-		return NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", UID: types.UID(name)}, Spec: corev1.PodSpec{Affinity: &corev1.Affinity{
-			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone",
-				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}}}}})
+		return NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", UID: types.UID(name)},
+			Spec: corev1.PodSpec{Affinity: &corev1.Affinity{
+				PodAntiAffinity: &corev1.PodAntiAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone",
+						LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}}}}}})
 	}
 	s := NewSnapshot(named("n1"), named("n2"))
 	about := func(app string) int {
 		n := 0
-		s.TermsAbout(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Labels: map[string]string{"app": app}}}, nil, func(string) { n++ })
+		s.TermsAbout(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Labels: map[string]string{"app": app}}},
+			nil, func(string) {
+				n++
+			})
 		return n
 	}
 	for _, slot := range []int{0, 1} {

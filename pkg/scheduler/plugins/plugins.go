@@ -1,4 +1,5 @@
-// Package plugins lists the scheduler's plug-ins: explicitly, in the order of their calls and with their default weights.
+// Package plugins lists the scheduler's plug-ins: explicitly, in the order of their calls and with their default
+// weights.
 package plugins
 
 import (
@@ -47,12 +48,13 @@ type Config struct {
 	Balanced noderesources.Balanced
 	// Affinity is NodeAffinity with its arguments.
 	Affinity nodeaffinity.Plugin
-	// Volumes knows the claims of pods, and Node the nodes; nil: claims are not looked at. BindTimeout is how long volumes may take to be bound, nil
-	// for the default.
+	// Volumes knows the claims of pods, and Node the nodes; nil: claims are not looked at. BindTimeout is how long
+	// volumes may take to be bound, nil for the default.
 	Volumes     *volumes.Volumes
 	Node        func(name string) *corev1.Node
 	BindTimeout *time.Duration
-	// IgnorePreferredTermsOfExistingPods lets running pods' preferred affinity not count in the score of a pod that has none.
+	// IgnorePreferredTermsOfExistingPods lets running pods' preferred affinity not count in the score of a pod that has
+	// none.
 	IgnorePreferredTermsOfExistingPods bool
 	// SpreadBy replaces upstream's constraints for pods that have none; nil: those.
 	SpreadBy []corev1.TopologySpreadConstraint
@@ -84,14 +86,22 @@ func Default(c Config) []profile.Enabled {
 		{Plugin: c.Fit, Weight: 1},
 	}
 	if c.Volumes != nil {
-		list = append(list, profile.Enabled{Plugin: volumerestrictions.Plugin{Volumes: c.Volumes}}, profile.Enabled{Plugin: nodevolumelimits.Plugin{Volumes: c.Volumes}},
-			profile.Enabled{Plugin: &volumebinding.Plugin{Volumes: c.Volumes, Node: c.Node, BindTimeout: c.BindTimeout}}, profile.Enabled{Plugin: volumezone.Plugin{Volumes: c.Volumes}})
+		list = append(list, profile.Enabled{Plugin: volumerestrictions.Plugin{Volumes: c.Volumes}},
+			profile.Enabled{Plugin: nodevolumelimits.Plugin{Volumes: c.Volumes}},
+			profile.Enabled{Plugin: &volumebinding.Plugin{Volumes: c.Volumes, Node: c.Node,
+				BindTimeout: c.BindTimeout}}, profile.Enabled{Plugin: volumezone.Plugin{Volumes: c.Volumes}})
 	}
-	list = append(list, profile.Enabled{Plugin: &podtopologyspread.Plugin{Workloads: c.Workloads, Defaults: c.SpreadBy}, Weight: 2},
-		profile.Enabled{Plugin: &interpodaffinity.Plugin{Namespaces: c.Namespaces, HardWeight: hard, IgnorePreferred: c.IgnorePreferredTermsOfExistingPods}, Weight: 2})
+	list = append(list, profile.Enabled{Plugin: &podtopologyspread.Plugin{Workloads: c.Workloads, Defaults: c.SpreadBy},
+		Weight: 2},
+		profile.Enabled{Plugin: &interpodaffinity.Plugin{Namespaces: c.Namespaces, HardWeight: hard,
+			IgnorePreferred: c.IgnorePreferredTermsOfExistingPods}, Weight: 2})
 	// Before preemption: it is better to give idle devices back than to evict pods.
 	if c.Devices != nil {
-		list = append(list, profile.Enabled{Plugin: &dynamicresources.Plugin{Devices: c.Devices, FilterTimeout: cmp.Or(c.FilterTimeout, dynamicresources.DefaultFilterTimeout), BindingTimeout: cmp.Or(c.BindingTimeout, dynamicresources.DefaultBindingTimeout), Node: c.Node, Log: c.Log}})
+		list = append(list, profile.Enabled{
+			Plugin: &dynamicresources.Plugin{Devices: c.Devices,
+				FilterTimeout:  cmp.Or(c.FilterTimeout, dynamicresources.DefaultFilterTimeout),
+				BindingTimeout: cmp.Or(c.BindingTimeout, dynamicresources.DefaultBindingTimeout), Node: c.Node,
+				Log: c.Log}})
 	}
 	list = append(list, []profile.Enabled{
 		{Plugin: nodedeclaredfeatures.New()},

@@ -11,11 +11,12 @@ import (
 	"bonsai/pkg/scheduler/volumes"
 )
 
-// TestOrderOfFilters: a node is out for the first filter that refuses it, so that their order is what users read. It is that of
-// kube-scheduler 1.36.3.
+// TestOrderOfFilters: a node is out for the first filter that refuses it, so that their order is what users read. It is
+// that of kube-scheduler 1.36.3.
 func TestOrderOfFilters(t *testing.T) {
 	t.Parallel()
-	p, err := profile.New("s", plugins.Default(plugins.Config{Volumes: volumes.New(nil), Devices: devices.New(nil, time.Now)}))
+	p, err := profile.New("s",
+		plugins.Default(plugins.Config{Volumes: volumes.New(nil), Devices: devices.New(nil, time.Now)}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,8 @@ func TestVolumeZone(t *testing.T) {
 		want string
 	}{
 		{map[string]string{zone: "b"}, ""}, {map[string]string{old: "a"}, ""}, {map[string]string{}, ""},
-		{map[string]string{zone: "c"}, volumezone.Reason}, {map[string]string{"topology.kubernetes.io/region": "r"}, volumezone.Reason},
+		{map[string]string{zone: "c"}, volumezone.Reason},
+		{map[string]string{"topology.kubernetes.io/region": "r"}, volumezone.Reason},
 	} {
 		if got := filter(t, volumezone.Plugin{Volumes: v}, podWith(claimed("c")), nodeWith(c.node)); got != c.want {
 			t.Errorf("%v: %q, want %q", c.node, got, c.want)
@@ -89,11 +90,13 @@ func TestNodeVolumeLimits(t *testing.T) {
 		})
 	}
 	v.ClassChanged(nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Provisioner: "csi"})
-	v.ClaimChanged(nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "unbound"}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("s")}})
+	v.ClaimChanged(nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "unbound"},
+		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("s")}})
 	node := nodeWith(nil, podWith(claimed("a"), claimed("x")), podWith(claimed("a")))
 	node.VolumeLimits = limits
 	for want, pod := range map[string][]*model.PodInfo{
-		"":                      {podWith(claimed("b")), podWith(claimed("a"), claimed("b")), podWith(claimed("x"), claimed("y")), podWith(claimed("unbound")), podWith()},
+		"": {podWith(claimed("b")), podWith(claimed("a"), claimed("b")),
+			podWith(claimed("x"), claimed("y")), podWith(claimed("unbound")), podWith()},
 		nodevolumelimits.Reason: {podWith(claimed("b"), claimed("c")), podWith(claimed("b"), claimed("unbound"))},
 	} {
 		for _, p := range pod {
@@ -104,18 +107,24 @@ func TestNodeVolumeLimits(t *testing.T) {
 	}
 }
 
-// TestNodeVolumeLimitsCountAnew: a claim of a class without a provisioner turns out to be of a driver when it is bound. Nothing of the node
-// of its pod changes with that, but what was found for the next pods there holds no longer.
+// TestNodeVolumeLimitsCountAnew: a claim of a class without a provisioner turns out to be of a driver when it is bound.
+// Nothing of the node of its pod changes with that, but what was found for the next pods there holds no longer.
 func TestNodeVolumeLimitsCountAnew(t *testing.T) {
 	t.Parallel()
 	v := volumes.New(nil)
-	limits := v.NodeChanged(nil, &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "csi", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(1))}}}}})
+	limits := v.NodeChanged(nil,
+		&storagev1.CSINode{Spec: storagev1.CSINodeSpec{
+			Drivers: []storagev1.CSINodeDriver{
+				{Name: "csi", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(1))}}}}})
 	of := func(_ *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) {
 		pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "csi", VolumeHandle: pv.Name}
 	}
 	bound(v, "b", of)
-	v.ClassChanged(nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Provisioner: volumebinding.NoProvisioner})
-	v.ClaimChanged(nil, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", ResourceVersion: "1"}, Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: new("s")}})
+	v.ClassChanged(nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "s"},
+		Provisioner: volumebinding.NoProvisioner})
+	v.ClaimChanged(nil, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", ResourceVersion: "1"},
+		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: new("s")}})
 	node, next := nodeWith(nil, podWith(claimed("a"))), podWith(claimed("b"))
 	node.VolumeLimits = limits
 	p := nodevolumelimits.Plugin{Volumes: v}
@@ -137,13 +146,18 @@ func TestNodeVolumeLimitsCountAnew(t *testing.T) {
 	}
 }
 
-// TestNodeVolumeLimitsCountAttachments: a volume that is still attached takes a slot, though no pod of the node uses it any more.
+// TestNodeVolumeLimitsCountAttachments: a volume that is still attached takes a slot, though no pod of the node uses it
+// any more.
 func TestNodeVolumeLimitsCountAttachments(t *testing.T) {
 	t.Parallel()
 	v := volumes.New(nil)
-	limits := v.NodeChanged(nil, &storagev1.CSINode{Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "csi", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(1))}}}}})
+	limits := v.NodeChanged(nil,
+		&storagev1.CSINode{Spec: storagev1.CSINodeSpec{
+			Drivers: []storagev1.CSINodeDriver{
+				{Name: "csi", Allocatable: &storagev1.VolumeNodeResources{Count: new(int32(1))}}}}})
 	attach := func(volume, node string) *storagev1.VolumeAttachment {
-		a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: volume + "-" + node}, Spec: storagev1.VolumeAttachmentSpec{Attacher: "csi", NodeName: node}}
+		a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: volume + "-" + node},
+			Spec: storagev1.VolumeAttachmentSpec{Attacher: "csi", NodeName: node}}
 		if volume != "" {
 			a.Spec.Source.PersistentVolumeName = &volume
 		}
@@ -204,16 +218,20 @@ func TestVolumeRestrictions(t *testing.T) {
 	})
 	bound(v, "shared", func(*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {})
 	gce := func(name string, readOnly bool) corev1.VolumeSource {
-		return corev1.VolumeSource{GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: name, ReadOnly: readOnly}}
+		return corev1.VolumeSource{
+			GCEPersistentDisk: &corev1.GCEPersistentDiskVolumeSource{PDName: name, ReadOnly: readOnly}}
 	}
 	aws := func(readOnly bool) corev1.VolumeSource {
-		return corev1.VolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "v", ReadOnly: readOnly}}
+		return corev1.VolumeSource{
+			AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{VolumeID: "v", ReadOnly: readOnly}}
 	}
 	iscsi := func(readOnly bool) corev1.VolumeSource {
 		return corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{IQN: "i", ReadOnly: readOnly}}
 	}
 	rbd := func(monitor string, readOnly bool) corev1.VolumeSource {
-		return corev1.VolumeSource{RBD: &corev1.RBDVolumeSource{CephMonitors: []string{monitor, "m" + monitor}, RBDPool: "p", RBDImage: "i", ReadOnly: readOnly}}
+		return corev1.VolumeSource{
+			RBD: &corev1.RBDVolumeSource{CephMonitors: []string{monitor, "m" + monitor}, RBDPool: "p", RBDImage: "i",
+				ReadOnly: readOnly}}
 	}
 	for _, c := range []struct {
 		name       string
@@ -236,7 +254,8 @@ func TestVolumeRestrictions(t *testing.T) {
 		}
 	}
 	// Preemption takes the other pod away, and perhaps gives it back.
-	p, state, pod, other := volumerestrictions.Plugin{Volumes: v}, framework.NewCycleState(), podWith(claimed("alone")), podWith(claimed("alone"))
+	p, state, pod, other := volumerestrictions.Plugin{Volumes: v}, framework.NewCycleState(), podWith(claimed("alone")),
+		podWith(claimed("alone"))
 	node := nodeWith(nil, other)
 	if _, st := p.PreFilter(state, pod, model.NewSnapshot(node)); !st.IsSuccess() {
 		t.Fatal(st)

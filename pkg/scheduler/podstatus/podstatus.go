@@ -1,5 +1,5 @@
-// Package podstatus writes the conditions and nominations of waiting pods in the background: of each pod one write after the
-// other, the newest wins, and none beside or after the pod's binding.
+// Package podstatus writes the conditions and nominations of waiting pods in the background: of each pod one write
+// after the other, the newest wins, and none beside or after the pod's binding.
 package podstatus
 
 import (
@@ -36,8 +36,8 @@ type Writer struct {
 // writes of one pod: at most one is under way, what comes meanwhile is merged into next.
 type writes struct {
 	next *patch
-	// running is true while a goroutine looks after the pod; writing is closed when its call to the API has ended, nil when
-	// there is none.
+	// running is true while a goroutine looks after the pod; writing is closed when its call to the API has ended, nil
+	// when there is none.
 	running bool
 	writing chan struct{}
 	// held is true while the pod is being bound: nothing is written.
@@ -55,8 +55,8 @@ func New(api API, limit int, log *slog.Logger) *Writer {
 	return &Writer{api: api, log: log, slots: make(chan struct{}, limit), pods: map[types.UID]*writes{}}
 }
 
-// Put writes a condition (nil: none) and the nominated node (nil: unchanged, "": none) of pod soon, unless ctx ends before or
-// something newer takes its place. It does not block.
+// Put writes a condition (nil: none) and the nominated node (nil: unchanged, "": none) of pod soon, unless ctx ends
+// before or something newer takes its place. It does not block.
 func (w *Writer) Put(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition, nominated *string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,8 +142,8 @@ func (w *Writer) write(ctx context.Context, p *patch) {
 	}
 }
 
-// Hold is called before the pod is bound: what waits to be written is dropped, and the write under way has ended when Hold
-// returns. Until Release nothing is written.
+// Hold is called before the pod is bound: what waits to be written is dropped, and the write under way has ended when
+// Hold returns. Until Release nothing is written.
 func (w *Writer) Hold(uid types.UID) {
 	w.mu.Lock()
 	p := w.pods[uid]
@@ -159,8 +159,8 @@ func (w *Writer) Hold(uid types.UID) {
 	}
 }
 
-// Release ends Hold. What came meanwhile is written if the binding failed, and dropped if the pod is bound: it is about a pod
-// that waits.
+// Release ends Hold. What came meanwhile is written if the binding failed, and dropped if the pod is bound: it is about
+// a pod that waits.
 func (w *Writer) Release(ctx context.Context, uid types.UID, bound bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

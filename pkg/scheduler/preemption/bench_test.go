@@ -14,8 +14,8 @@ import (
 	"bonsai/pkg/scheduler/profile"
 )
 
-// BenchmarkCandidates: the choice of victims for a pod that could take the place of any pod on any node, ten on each; for the
-// first pod of its kind, and for one more.
+// BenchmarkCandidates: the choice of victims for a pod that could take the place of any pod on any node, ten on each;
+// for the first pod of its kind, and for one more.
 func BenchmarkCandidates(b *testing.B) {
 	prof, err := profile.New("s", plugins.Default(plugins.Config{}))
 	if err != nil {
@@ -31,8 +31,10 @@ func BenchmarkCandidates(b *testing.B) {
 			p.profile = prof.Handle(nil)
 			var list []*model.NodeInfo
 			for i := range c.nodes {
-				n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i), Labels: map[string]string{corev1.LabelHostname: fmt.Sprint("n", i)}}}
-				n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("10"), "memory": resource.MustParse("64Gi"), "pods": resource.MustParse("110")}
+				n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i),
+					Labels: map[string]string{corev1.LabelHostname: fmt.Sprint("n", i)}}}
+				n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("10"),
+					"memory": resource.MustParse("64Gi"), "pods": resource.MustParse("110")}
 				info := model.NewNodeInfo(n)
 				info.Version = 1
 				for k := range 10 {
@@ -41,7 +43,8 @@ func BenchmarkCandidates(b *testing.B) {
 				list = append(list, info)
 			}
 			s := model.NewSnapshot(list...)
-			full := &framework.Status{Code: framework.Unschedulable, Plugin: "NodeResourcesFit", Reasons: []string{"Insufficient cpu"}}
+			full := &framework.Status{Code: framework.Unschedulable, Plugin: "NodeResourcesFit",
+				Reasons: []string{"Insufficient cpu"}}
 			i := 0
 			for b.Loop() {
 				if i++; c.first {

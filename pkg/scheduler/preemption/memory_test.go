@@ -41,8 +41,8 @@ func (slow) Filter(*framework.CycleState, *model.PodInfo, *model.NodeInfo) *fram
 	return nil
 }
 
-// TestWhatIsKeptOfEarlierPodsHolds runs random histories: with what was found for earlier pods the same victims are chosen as
-// without.
+// TestWhatIsKeptOfEarlierPodsHolds runs random histories: with what was found for earlier pods the same victims are
+// chosen as without.
 func TestWhatIsKeptOfEarlierPodsHolds(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
@@ -69,8 +69,12 @@ func TestWhatIsKeptOfEarlierPodsHolds(t *testing.T) {
 				p := pod(name, priority, one("1", "2"), r.IntN(5)-1).Pod
 				p.Labels = map[string]string{"app": one("web", "db")}
 				if r.IntN(10) == 0 {
-					p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-						TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": one("web", "db")}}}}}}
+					p.Spec.Affinity = &corev1.Affinity{
+						PodAntiAffinity: &corev1.PodAntiAffinity{
+							RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+								TopologyKey: corev1.LabelHostname,
+								LabelSelector: &metav1.LabelSelector{
+									MatchLabels: map[string]string{"app": one("web", "db")}}}}}}
 				}
 				return p
 			}
@@ -80,8 +84,10 @@ func TestWhatIsKeptOfEarlierPodsHolds(t *testing.T) {
 				case k < 2 || len(nodes) < 3:
 					name := fmt.Sprint("n", len(nodes))
 					nodes = append(nodes, name)
-					n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
-					n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse(one("3", "4")), "pods": resource.MustParse("20"), "memory": resource.MustParse("8Gi")}
+					n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+						Labels: map[string]string{corev1.LabelHostname: name}}}
+					n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse(one("3", "4")),
+						"pods": resource.MustParse("20"), "memory": resource.MustParse("8Gi")}
 					if len(nodes) <= 20 {
 						known.SetNode(n)
 					}
@@ -101,11 +107,15 @@ func TestWhatIsKeptOfEarlierPodsHolds(t *testing.T) {
 					pods[i] = model.NewPodInfo(p)
 					known.Add(pods[i])
 				case k < 12:
-					old.Nominator.Set(model.NewPodInfo(random(fmt.Sprint("w", r.IntN(3)), int32(r.IntN(6)))), one(append(nodes, "")...))
+					old.Nominator.Set(model.NewPodInfo(random(fmt.Sprint("w", r.IntN(3)), int32(r.IntN(6)))),
+						one(append(nodes, "")...))
 				case k < 13:
-					world.list = []*policyv1.PodDisruptionBudget{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", UID: "b", ResourceVersion: fmt.Sprint(step)},
-						Spec:   policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": one("web", "db")}}},
-						Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: int32(r.IntN(2))}}}
+					world.list = []*policyv1.PodDisruptionBudget{
+						{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", UID: "b", ResourceVersion: fmt.Sprint(step)},
+							Spec: policyv1.PodDisruptionBudgetSpec{
+								Selector: &metav1.LabelSelector{
+									MatchLabels: map[string]string{"app": one("web", "db")}}},
+							Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: int32(r.IntN(2))}}}
 				}
 				known.Refresh(snapshot)
 				preemptor := model.NewPodInfo(random(fmt.Sprint("new", step), int32(3+r.IntN(3))))
@@ -119,7 +129,8 @@ func TestWhatIsKeptOfEarlierPodsHolds(t *testing.T) {
 					}
 				}
 				fresh, _ := plugin(t)
-				fresh.Budgets, fresh.profile, fresh.MinNodes, fresh.Nominator = world, plain.Handle(nil), 4, old.Nominator
+				fresh.Budgets, fresh.profile, fresh.MinNodes, fresh.Nominator = world, plain.Handle(nil), 4,
+					old.Nominator
 				show := func(p trial) string {
 					list, refusals, st := p.candidates(state.Clone(), preemptor, d)
 					if !st.IsSuccess() {

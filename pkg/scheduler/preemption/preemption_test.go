@@ -28,7 +28,9 @@ var start = time.Unix(1_000_000, 0)
 func pod(name string, priority int32, cpu string, minute int) *model.PodInfo {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}}
 	p.Spec.SchedulerName, p.Spec.Priority = "s", &priority
-	p.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
+	p.Spec.Containers = []corev1.Container{
+		{Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}}
 	if minute >= 0 {
 		p.Status.StartTime = new(metav1.NewTime(start.Add(time.Duration(minute) * time.Minute)))
 	}
@@ -123,7 +125,9 @@ func plugin(t testing.TB, extenders ...framework.Extender) (trial, *api) {
 	}
 	a := &api{}
 	p := &Plugin{
-		API: a, Budgets: a, Statuses: a, Recorder: a, Nominator: model.NewNominator(), Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler), Metrics: a,
+		API: a, Budgets: a, Statuses: a, Recorder: a, Nominator: model.NewNominator(), Now: func() time.Time {
+			return start
+		}, Log: slog.New(slog.DiscardHandler), Metrics: a,
 		Start: func(int) int { return 0 },
 	}
 	return trial{search{p, prof.Handle(a)}, prof}, a
@@ -147,10 +151,14 @@ func TestPick(t *testing.T) {
 		hurtsLess, other    []*model.PodInfo // by importance
 	}{
 		{"fewest broken budgets", 0, 1, list(pod("a", 9, "1", 0), pod("b", 9, "1", 0)), list(pod("c", 1, "1", 5))},
-		{"least important first victim", 0, 0, list(pod("a", 4, "1", 0), pod("b", 4, "1", 0)), list(pod("c", 5, "1", 5))},
-		{"smallest sum", 0, 0, list(pod("a", 5, "1", 0), pod("b", 1, "1", 0)), list(pod("c", 5, "1", 5), pod("d", 2, "1", 5))},
-		{"negative priorities still add up", 0, 0, list(pod("a", -5, "1", 0)), list(pod("c", -5, "1", 5), pod("d", -6, "1", 5))},
-		{"latest start of the most important", 0, 0, list(pod("a", 5, "1", 3), pod("b", 1, "1", 0)), list(pod("c", 5, "1", 2), pod("d", 1, "1", 9))},
+		{"least important first victim", 0, 0, list(pod("a", 4, "1", 0), pod("b", 4, "1", 0)),
+			list(pod("c", 5, "1", 5))},
+		{"smallest sum", 0, 0, list(pod("a", 5, "1", 0), pod("b", 1, "1", 0)),
+			list(pod("c", 5, "1", 5), pod("d", 2, "1", 5))},
+		{"negative priorities still add up", 0, 0, list(pod("a", -5, "1", 0)),
+			list(pod("c", -5, "1", 5), pod("d", -6, "1", 5))},
+		{"latest start of the most important", 0, 0, list(pod("a", 5, "1", 3), pod("b", 1, "1", 0)),
+			list(pod("c", 5, "1", 2), pod("d", 1, "1", 9))},
 		{"not running yet is latest", 0, 0, list(pod("a", 5, "1", -1)), list(pod("c", 5, "1", 9))},
 		{"else the first", 0, 0, list(pod("a", 5, "1", 3)), list(pod("c", 5, "1", 3))},
 	} {
@@ -163,7 +171,8 @@ func TestPick(t *testing.T) {
 		}
 	}
 	few := &candidate{"few", list(pod("a", 2147483647, "1", 0), pod("b", -2147483648, "1", 0)), 0}
-	many := &candidate{"many", list(pod("c", 2147483647, "1", 9), pod("d", -2147483648, "1", 9), pod("e", -2147483648, "1", 9)), 0}
+	many := &candidate{"many",
+		list(pod("c", 2147483647, "1", 9), pod("d", -2147483648, "1", 9), pod("e", -2147483648, "1", 9)), 0}
 	if got := pick([]*candidate{many, few}); got != few {
 		t.Error("equal sums: not the fewest victims")
 	}
@@ -180,9 +189,11 @@ func TestVictims(t *testing.T) {
 		pods []*model.PodInfo
 		want string // victims, or why there are none
 	}{
-		{"one is enough", "1", list(pod("a", 1, "1", 0), pod("b", 2, "1", 0), pod("c", 3, "1", 0), pod("d", 4, "1", 0)), "a"},
+		{"one is enough", "1", list(pod("a", 1, "1", 0), pod("b", 2, "1", 0), pod("c", 3, "1", 0), pod("d", 4, "1", 0)),
+			"a"},
 		{"the younger of two equals", "1", list(pod("a", 1, "1", 5), pod("b", 1, "3", 9)), "b"},
-		{"the more important is spared, though two go for it", "2", list(pod("big", 3, "2", 0), pod("x", 1, "1", 0), pod("y", 2, "1", 0)), "y x"},
+		{"the more important is spared, though two go for it", "2",
+			list(pod("big", 3, "2", 0), pod("x", 1, "1", 0), pod("y", 2, "1", 0)), "y x"},
 		{"the free room counts", "3", list(pod("a", 1, "1", 0), pod("b", 2, "1", 0)), "a"},
 		{"equals stay", "2", list(pod("equal", 10, "2", 0), pod("a", 1, "1", 0), pod("b", 2, "1", 0)), "b a"},
 		{"no help against equals", "3", list(pod("equal", 10, "2", 0), pod("a", 1, "2", 0)), "no room"},
@@ -214,14 +225,16 @@ func names(pods []*model.PodInfo) string {
 	return strings.Join(out, " ")
 }
 
-// TestNominatedRoomIsTaken: room that a pod of the same priority waits for does not count as free; that of a lower one does.
+// TestNominatedRoomIsTaken: room that a pod of the same priority waits for does not count as free; that of a lower one
+// does.
 func TestNominatedRoomIsTaken(t *testing.T) {
 	t.Parallel()
 	for priority, want := range map[int32]string{10: "b a", 11: "b a", 9: "a"} {
 		p, _ := plugin(t)
 		p.Nominator.Set(pod("waiting", priority, "1", -1), "n1")
 		n := node("n1", "2", pod("a", 1, "1", 0), pod("b", 2, "1", 0))
-		got, st := p.try(framework.NewCycleState(), pod("new", 10, "1", -1), n, p.Nominator.On("n1", pod("new", 10, "1", -1)), nil)
+		got, st := p.try(framework.NewCycleState(), pod("new", 10, "1", -1), n,
+			p.Nominator.On("n1", pod("new", 10, "1", -1)), nil)
 		if got == nil || names(got.victims) != want {
 			t.Errorf("waiting at %d: %v, %s, want %s", priority, got, st.Message(), want)
 		}
@@ -234,26 +247,30 @@ func TestPostFilter(t *testing.T) {
 	gone := metav1.NewTime(start)
 	ending := pod("ending", 1, "1", 0)
 	ending.Pod.DeletionTimestamp = &gone
-	nodes := []*model.NodeInfo{node("small", "1", pod("x", 1, "1", 0)), node("n1", "2", pod("a", 1, "1", 0), ending), node("n2", "2", pod("b", 5, "2", 0)), node("equals", "2", pod("e", 10, "2", 0))}
+	nodes := []*model.NodeInfo{node("small", "1", pod("x", 1, "1", 0)), node("n1", "2", pod("a", 1, "1", 0), ending),
+		node("n2", "2", pod("b", 5, "2", 0)), node("equals", "2", pod("e", 10, "2", 0))}
 	lower, higher, elsewhere := pod("lower", 5, "1", -1), pod("higher", 20, "1", -1), pod("elsewhere", 5, "1", -1)
 	p.Nominator.Set(lower, "n1")
 	p.Nominator.Set(elsewhere, "n2")
 	p.Nominator.Set(higher, "equals")
 	preemptor := pod("new", 10, "2", -1)
-	got, st := p.PostFilter(t.Context(), p.profile, framework.NewCycleState(), preemptor, refused(p, preemptor, nodes...))
+	got, st := p.PostFilter(t.Context(), p.profile, framework.NewCycleState(), preemptor,
+		refused(p, preemptor, nodes...))
 	if got != "n1" || !st.IsSuccess() {
 		t.Fatalf("node %q, %s", got, st.Message())
 	}
 	p.runs.Wait()
 	slices.Sort(a.calls)
-	if want := []string{"event a Preempted Preempted by pod new on node n1", `nominate lower ""`, "preempt a true", "ungate new"}; !slices.Equal(a.calls, want) {
+	if want := []string{"event a Preempted Preempted by pod new on node n1", `nominate lower ""`, "preempt a true",
+		"ungate new"}; !slices.Equal(a.calls, want) {
 		t.Errorf("calls %q, want %q: what ends already needs no second deletion", a.calls, want)
 	}
 	if p.Nominator.Of("lower") != "" || p.Nominator.Of("elsewhere") != "n2" || p.Nominator.Of("higher") != "equals" {
 		t.Error("not just the lower pod's nomination to the node was taken back")
 	}
 	if a.searches != 1 || !slices.Equal(a.chosen, []int{2}) {
-		t.Errorf("counted %d searches and victims %v, want 1 search and 2 victims, also the one that ends already", a.searches, a.chosen)
+		t.Errorf("counted %d searches and victims %v, want 1 search and 2 victims, also the one that ends already",
+			a.searches, a.chosen)
 	}
 }
 
@@ -272,10 +289,13 @@ func TestPostFilterFinds(t *testing.T) {
 		want      string
 	}{
 		{"never", never, "", nil, "", "preemption: not eligible due to preemptionPolicy=Never."},
-		{"waits for its victims", pod("new", 10, "1", -1), "n1", nil, "n1", "preemption: not eligible due to a terminating pod on the nominated node."},
+		{"waits for its victims", pod("new", 10, "1", -1), "n1", nil, "n1",
+			"preemption: not eligible due to a terminating pod on the nominated node."},
 		{"nominated to a node that is gone", pod("new", 10, "1", -1), "n9", nil, "n2", ""},
-		{"victim of its own priority is not its victim", pod("new", 1, "1", -1), "n1", nil, "", "preemption: 0/3 nodes are available: 3 " + noVictims + "."},
-		{"too big for some", pod("new", 10, "2", -1), "", nil, "", "preemption: 0/3 nodes are available: 3 " + notHelpful + "."},
+		{"victim of its own priority is not its victim", pod("new", 1, "1", -1), "n1", nil, "",
+			"preemption: 0/3 nodes are available: 3 " + noVictims + "."},
+		{"too big for some", pod("new", 10, "2", -1), "", nil, "",
+			"preemption: 0/3 nodes are available: 3 " + notHelpful + "."},
 		{"eviction fails later", pod("new", 10, "1", -1), "", errors.New("no"), "n2", ""},
 	} {
 		p, a := plugin(t)
@@ -283,7 +303,8 @@ func TestPostFilterFinds(t *testing.T) {
 		if c.nominated != "" {
 			p.Nominator.Set(c.pod, c.nominated)
 		}
-		nodes := []*model.NodeInfo{node("n1", "1", pod("e1", 1, "100m", 0), ending), node("n2", "1", pod("b", 1, "1", 9)), node("n3", "1", pod("c", 2, "1", 9))}
+		nodes := []*model.NodeInfo{node("n1", "1", pod("e1", 1, "100m", 0), ending),
+			node("n2", "1", pod("b", 1, "1", 9)), node("n3", "1", pod("c", 2, "1", 9))}
 		got, st := p.PostFilter(t.Context(), p.profile, framework.NewCycleState(), c.pod, refused(p, c.pod, nodes...))
 		if got != c.node || st.Message() != c.want {
 			t.Errorf("%s: %q, %q, want %q, %q", c.name, got, st.Message(), c.node, c.want)
@@ -298,8 +319,8 @@ func TestPostFilterFinds(t *testing.T) {
 	}
 }
 
-// TestEvictionsDoNotHoldUpTheLoop: KEP-4832, asynchronous preemption. PostFilter returns before the victims are evicted; until
-// they are, the preemptor is not tried again.
+// TestEvictionsDoNotHoldUpTheLoop: KEP-4832, asynchronous preemption. PostFilter returns before the victims are
+// evicted; until they are, the preemptor is not tried again.
 func TestEvictionsDoNotHoldUpTheLoop(t *testing.T) {
 	t.Parallel()
 	p, a := plugin(t)
@@ -322,7 +343,8 @@ func TestEvictionsDoNotHoldUpTheLoop(t *testing.T) {
 	}
 }
 
-// TestFiltersArePreparedOnlyForCandidates: preparing them looks at all nodes, and most pods that fit nowhere have nobody to evict.
+// TestFiltersArePreparedOnlyForCandidates: preparing them looks at all nodes, and most pods that fit nowhere have
+// nobody to evict.
 func TestFiltersArePreparedOnlyForCandidates(t *testing.T) {
 	t.Parallel()
 	for priority, want := range map[int32]int{1: 0, 10: 1} {
@@ -343,12 +365,13 @@ func TestFiltersArePreparedOnlyForCandidates(t *testing.T) {
 func preemptedPod(name string, priority int32, cpu string, minute int) *model.PodInfo {
 	p := pod(name, priority, cpu, minute)
 	p.Pod.DeletionTimestamp = &metav1.Time{Time: start}
-	p.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}
+	p.Pod.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}
 	return p
 }
 
-// TestWhoWaitsForItsVictims: only a pod whose nominated node still has victims of preemption, of lower priority than itself,
-// and could take the pod once they are gone. Anything else may take for ever.
+// TestWhoWaitsForItsVictims: only a pod whose nominated node still has victims of preemption, of lower priority than
+// itself, and could take the pod once they are gone. Anything else may take for ever.
 func TestWhoWaitsForItsVictims(t *testing.T) {
 	t.Parallel()
 	victim := preemptedPod("victim", 1, "1", 0)

@@ -20,7 +20,8 @@ type spares struct {
 func (spares) Concerns(*model.PodInfo) bool { return true }
 func (spares) Preempts() bool               { return true }
 func (s spares) Ignorable() bool            { return s.ignorable }
-func (s spares) SparePods(_ context.Context, _ *model.PodInfo, v map[string]framework.Victims) (map[string]framework.Victims, error) {
+func (s spares) SparePods(_ context.Context, _ *model.PodInfo,
+	v map[string]framework.Victims) (map[string]framework.Victims, error) {
 	return s.choose(v)
 }
 
@@ -38,14 +39,23 @@ func TestExtendersSpareVictims(t *testing.T) {
 		err       bool
 	}{
 		{"none", nil, "a", 1, false},
-		{"takes a candidate away", []framework.Extender{spares{choose: func(v victims) (victims, error) { delete(v, "a"); return v, nil }}}, "b", 1, false},
-		{"sees no victims", []framework.Extender{spares{choose: func(v victims) (victims, error) { v["b"] = framework.Victims{}; return v, nil }}}, "b", 0, false},
+		{"takes a candidate away", []framework.Extender{spares{choose: func(v victims) (victims, error) {
+			delete(v, "a")
+			return v, nil
+		}}}, "b", 1, false},
+		{"sees no victims", []framework.Extender{spares{choose: func(v victims) (victims, error) {
+			v["b"] = framework.Victims{}
+			return v, nil
+		}}}, "b", 0, false},
 		{"gone", []framework.Extender{spares{choose: broken}}, "", 0, true},
 		{"gone and ignorable", []framework.Extender{spares{choose: broken, ignorable: true}}, "a", 1, false},
-		{"leaves none", []framework.Extender{spares{choose: func(victims) (victims, error) { return nil, nil }}}, "", 0, true},
+		{"leaves none", []framework.Extender{spares{choose: func(victims) (victims, error) {
+			return nil, nil
+		}}}, "", 0, true},
 	} {
 		p, _ := plugin(t, c.extenders...)
-		left, st := p.spare(t.Context(), pod("new", 9, "1", 0), []*candidate{{node: "a", victims: list(low)}, {node: "b", victims: list(mid)}})
+		left, st := p.spare(t.Context(), pod("new", 9, "1", 0),
+			[]*candidate{{node: "a", victims: list(low)}, {node: "b", victims: list(mid)}})
 		if st.IsSuccess() == c.err {
 			t.Errorf("%s: %+v", c.name, st)
 		}

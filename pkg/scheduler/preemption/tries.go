@@ -9,7 +9,8 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// memory keeps what try found, for the next pods of the same class and priority. It belongs to the scheduling goroutine.
+// memory keeps what try found, for the next pods of the same class and priority. It belongs to the scheduling
+// goroutine.
 type memory struct {
 	kinds   map[kind]*tries
 	budgets []*policyv1.PodDisruptionBudget
@@ -56,7 +57,8 @@ func sameBudget(a, b *policyv1.PodDisruptionBudget) bool {
 }
 
 // get returns what is known of a node to which these pods are nominated, or what find finds.
-func (t *tries) get(n *model.NodeInfo, nominated []*model.PodInfo, find func() (*candidate, *framework.Status)) (*candidate, *framework.Status) {
+func (t *tries) get(n *model.NodeInfo, nominated []*model.PodInfo,
+	find func() (*candidate, *framework.Status)) (*candidate, *framework.Status) {
 	if t == nil || n.Version == 0 {
 		return find()
 	}

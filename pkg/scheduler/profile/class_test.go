@@ -14,21 +14,29 @@ import (
 
 // fullPod uses every field that decisions read.
 func fullPod() *corev1.Pod {
-	term := corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}}
+	term := corev1.PodAffinityTerm{TopologyKey: "zone",
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{
 			NodeSelector: map[string]string{"disk": "ssd"},
-			Tolerations:  []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpEqual, Value: "v", Effect: corev1.TaintEffectNoSchedule}},
+			Tolerations: []corev1.Toleration{
+				{Key: "k", Operator: corev1.TolerationOpEqual, Value: "v", Effect: corev1.TaintEffectNoSchedule}},
 			Affinity: &corev1.Affinity{
-				NodeAffinity:    &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1}}},
-				PodAffinity:     &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
-				PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
+				NodeAffinity: &corev1.NodeAffinity{
+					PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1}}},
+				PodAffinity: &corev1.PodAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
+				PodAntiAffinity: &corev1.PodAntiAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}},
 			},
 			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone"}},
 			InitContainers:            []corev1.Container{{Name: "i", Image: "init:1"}},
-			Containers: []corev1.Container{{Name: "c", Image: "web:1", Ports: []corev1.ContainerPort{{HostPort: 80, Protocol: corev1.ProtocolTCP}},
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "example.com/gpu": resource.MustParse("1")}}}},
+			Containers: []corev1.Container{
+				{Name: "c", Image: "web:1", Ports: []corev1.ContainerPort{{HostPort: 80, Protocol: corev1.ProtocolTCP}},
+					Resources: corev1.ResourceRequirements{
+						Requests: corev1.ResourceList{"cpu": resource.MustParse("1"),
+							"example.com/gpu": resource.MustParse("1")}}}},
 		},
 	}
 }
@@ -59,7 +67,9 @@ func TestClassHasWhatPluginsRead(t *testing.T) {
 		{"label value", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }, false},
 		{"one more label", func(p *corev1.Pod) { p.Labels["x"] = "" }, false},
 		{"cpu", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse("2") }, true},
-		{"no cpu, counted by default in scores", func(p *corev1.Pod) { delete(p.Spec.Containers[0].Resources.Requests, "cpu") }, true},
+		{"no cpu, counted by default in scores", func(p *corev1.Pod) {
+			delete(p.Spec.Containers[0].Resources.Requests, "cpu")
+		}, true},
 		{"device", func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests["example.com/gpu"] = resource.MustParse("2")
 		}, true},
@@ -69,7 +79,9 @@ func TestClassHasWhatPluginsRead(t *testing.T) {
 		}, true},
 		{"host port", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].HostPort = 81 }, true},
 		{"host address", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].HostIP = "10.0.0.1" }, true},
-		{"host port's protocol", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].Protocol = corev1.ProtocolUDP }, true},
+		{"host port's protocol", func(p *corev1.Pod) {
+			p.Spec.Containers[0].Ports[0].Protocol = corev1.ProtocolUDP
+		}, true},
 		{"container port", func(p *corev1.Pod) { p.Spec.Containers[0].Ports[0].ContainerPort = 81 }, false},
 		{"image", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "web:2" }, true},
 		{"init image", func(p *corev1.Pod) { p.Spec.InitContainers[0].Image = "init:2" }, true},
@@ -84,7 +96,9 @@ func TestClassHasWhatPluginsRead(t *testing.T) {
 		}, true},
 		{"no node affinity", func(p *corev1.Pod) { p.Spec.Affinity.NodeAffinity = nil }, true},
 		{"toleration's key", func(p *corev1.Pod) { p.Spec.Tolerations[0].Key = "l" }, true},
-		{"toleration's operator", func(p *corev1.Pod) { p.Spec.Tolerations[0].Operator = corev1.TolerationOpExists }, true},
+		{"toleration's operator", func(p *corev1.Pod) {
+			p.Spec.Tolerations[0].Operator = corev1.TolerationOpExists
+		}, true},
 		{"toleration's value", func(p *corev1.Pod) { p.Spec.Tolerations[0].Value = "w" }, true},
 		{"toleration's effect", func(p *corev1.Pod) { p.Spec.Tolerations[0].Effect = "" }, true},
 		{"affinity", func(p *corev1.Pod) {

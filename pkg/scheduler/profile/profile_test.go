@@ -52,7 +52,8 @@ func (f *fake) RemovePod(*framework.CycleState, *model.PodInfo, *model.PodInfo, 
 func (f *fake) Filter(*framework.CycleState, *model.PodInfo, *model.NodeInfo) *framework.Status {
 	return f.called("Filter")
 }
-func (f *fake) PostFilter(context.Context, framework.Handle, *framework.CycleState, *model.PodInfo, *framework.Diagnosis) (string, *framework.Status) {
+func (f *fake) PostFilter(context.Context, framework.Handle, *framework.CycleState, *model.PodInfo,
+	*framework.Diagnosis) (string, *framework.Status) {
 	return f.node, f.called("PostFilter")
 }
 func (f *fake) PreScore(*framework.CycleState, *model.PodInfo, *model.Snapshot, []*model.NodeInfo) *framework.Status {
@@ -67,7 +68,8 @@ func (f *fake) Reserve(context.Context, *framework.CycleState, *model.PodInfo, s
 func (f *fake) Unreserve(context.Context, *framework.CycleState, *model.PodInfo, string) {
 	f.called("Unreserve")
 }
-func (f *fake) Permit(context.Context, *framework.CycleState, *model.PodInfo, string) (*framework.Status, time.Duration) {
+func (f *fake) Permit(context.Context, *framework.CycleState, *model.PodInfo, string) (*framework.Status,
+	time.Duration) {
 	return f.called("Permit"), f.wait
 }
 func (f *fake) PreBind(context.Context, *framework.CycleState, *model.PodInfo, string) *framework.Status {
@@ -114,9 +116,10 @@ func podWith(uid string) *model.PodInfo {
 func TestNewProfileChecksWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	for want, list := range map[string][]Enabled{
-		`profile "s": no queue sort plugin is enabled`:                    {{Plugin: &fake{name: "A"}}},
-		`profile "s": at least one bind plugin is needed`:                 {{Plugin: sorter{"Sort"}}},
-		`profile "s": both First and Second sort the queue, only one may`: {{Plugin: sorter{"First"}}, {Plugin: sorter{"Second"}}},
+		`profile "s": no queue sort plugin is enabled`:    {{Plugin: &fake{name: "A"}}},
+		`profile "s": at least one bind plugin is needed`: {{Plugin: sorter{"Sort"}}},
+		`profile "s": both First and Second sort the queue, only one may`: {{Plugin: sorter{"First"}},
+			{Plugin: sorter{"Second"}}},
 	} {
 		if _, err := New("s", list); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
@@ -145,7 +148,8 @@ func TestRunStopsAtTheFirstRefusal(t *testing.T) {
 	} {
 		var calls []string
 		shared := framework.NewStatus(framework.Unschedulable, "no")
-		p := profileOf(t, &fake{name: "A", calls: &calls}, &fake{name: "B", calls: &calls, status: shared}, &fake{name: "C", calls: &calls})
+		p := profileOf(t, &fake{name: "A", calls: &calls}, &fake{name: "B", calls: &calls, status: shared},
+			&fake{name: "C", calls: &calls})
 		st := run(p)
 		if st == nil || st.Plugin != "B" || st.Message() != "no" || shared.Plugin != "" {
 			t.Errorf("%s: %+v; the plug-in's own status became %+v", point, st, shared)
@@ -159,10 +163,12 @@ func TestRunStopsAtTheFirstRefusal(t *testing.T) {
 func TestSkipLeavesTheCoupledPointsOut(t *testing.T) {
 	t.Parallel()
 	var calls []string
-	skips := &fake{name: "A", calls: &calls, status: framework.NewStatus(framework.Skip), scores: map[string]int64{"n": 100}}
+	skips := &fake{name: "A", calls: &calls, status: framework.NewStatus(framework.Skip),
+		scores: map[string]int64{"n": 100}}
 	works := &fake{name: "B", calls: &calls, scores: map[string]int64{"n": 7}}
 	p, state, pod, n := profileOf(t, skips, works), framework.NewCycleState(), podWith("p"), nodeOf("n")
-	if names, restricted, st := p.RunPreFilter(state, pod, model.NewSnapshot(n)); names != nil || restricted != nil || !st.IsSuccess() {
+	if names, restricted, st := p.RunPreFilter(state, pod, model.NewSnapshot(n)); names != nil || restricted != nil ||
+		!st.IsSuccess() {
 		t.Errorf("PreFilter: %v %v %+v", names, restricted, st)
 	}
 	if st := p.RunFilter(state, pod, n); !st.IsSuccess() {
@@ -197,20 +203,26 @@ func TestPreFiltersNarrowTogether(t *testing.T) {
 		refusal    string
 	}{
 		{name: "nobody narrows", plugins: []map[string]bool{nil, nil}},
-		{name: "one", plugins: []map[string]bool{nil, set("a", "b")}, want: []string{"a", "b"}, restricted: []string{"P1"}},
-		{name: "two", plugins: []map[string]bool{set("a", "b"), set("b", "c")}, want: []string{"b"}, restricted: []string{"P0", "P1"}},
-		{name: "two without a common node", plugins: []map[string]bool{set("a"), set("b")}, refusal: "node(s) didn't satisfy plugin(s) [P0 P1] simultaneously"},
-		{name: "one without any node", plugins: []map[string]bool{nil, set()}, refusal: "node(s) didn't satisfy plugin P1"},
+		{name: "one", plugins: []map[string]bool{nil, set("a", "b")}, want: []string{"a", "b"},
+			restricted: []string{"P1"}},
+		{name: "two", plugins: []map[string]bool{set("a", "b"), set("b", "c")}, want: []string{"b"},
+			restricted: []string{"P0", "P1"}},
+		{name: "two without a common node", plugins: []map[string]bool{set("a"), set("b")},
+			refusal: "node(s) didn't satisfy plugin(s) [P0 P1] simultaneously"},
+		{name: "one without any node", plugins: []map[string]bool{nil, set()},
+			refusal: "node(s) didn't satisfy plugin P1"},
 	} {
 		var list []*fake
 		for i, names := range c.plugins {
 			list = append(list, &fake{name: fmt.Sprint("P", i), names: names})
 		}
-		names, restricted, st := profileOf(t, list...).RunPreFilter(framework.NewCycleState(), podWith("p"), model.NewSnapshot())
+		names, restricted, st := profileOf(t, list...).RunPreFilter(framework.NewCycleState(), podWith("p"),
+			model.NewSnapshot())
 		if st.Message() != c.refusal || c.refusal != "" && st.Code != framework.UnschedulableAndUnresolvable {
 			t.Errorf("%s: %+v", c.name, st)
 		}
-		if c.refusal == "" && (!slices.Equal(slices.Sorted(maps.Keys(names)), c.want) || !slices.Equal(restricted, c.restricted)) {
+		if c.refusal == "" && (!slices.Equal(slices.Sorted(maps.Keys(names)), c.want) ||
+			!slices.Equal(restricted, c.restricted)) {
 			t.Errorf("%s: %v by %v, want %v by %v", c.name, names, restricted, c.want, c.restricted)
 		}
 	}
@@ -218,7 +230,8 @@ func TestPreFiltersNarrowTogether(t *testing.T) {
 
 func TestScoresAreWeighted(t *testing.T) {
 	t.Parallel()
-	a, b := &fake{name: "A", scores: map[string]int64{"n1": 10, "n2": 20}}, &fake{name: "B", scores: map[string]int64{"n1": 5}}
+	a, b := &fake{name: "A", scores: map[string]int64{"n1": 10, "n2": 20}},
+		&fake{name: "B", scores: map[string]int64{"n1": 5}}
 	p, err := New("s", []Enabled{{Plugin: sorter{"Sort"}}, {Plugin: a, Weight: 3}, {Plugin: b}})
 	if err != nil {
 		t.Fatal(err)
@@ -242,14 +255,17 @@ func TestPostFilterAsksUntilOneFindsAWayOut(t *testing.T) {
 		{"nobody asked", []*fake{{name: "B"}}, "", framework.Success, 1},
 		{"second", []*fake{{name: "A", status: no}, {name: "B", node: "n"}, {name: "C"}}, "n", framework.Success, 2},
 		{"nobody", []*fake{{name: "A", status: no}, {name: "B", status: no}}, "", framework.Unschedulable, 2},
-		{"nobody, but one waits for a node", []*fake{{name: "A", node: "n", status: no}, {name: "B", status: no}}, "n", framework.Unschedulable, 2},
-		{"an error ends it", []*fake{{name: "A", status: framework.AsStatus(errors.New("x"))}, {name: "B", node: "n"}}, "", framework.Error, 1},
+		{"nobody, but one waits for a node", []*fake{{name: "A", node: "n", status: no}, {name: "B", status: no}}, "n",
+			framework.Unschedulable, 2},
+		{"an error ends it", []*fake{{name: "A", status: framework.AsStatus(errors.New("x"))}, {name: "B", node: "n"}},
+			"", framework.Error, 1},
 	} {
 		var calls []string
 		for _, f := range c.plugins {
 			f.calls = &calls
 		}
-		node, st := profileOf(t, c.plugins...).RunPostFilter(t.Context(), nil, framework.NewCycleState(), podWith("p"), nil)
+		node, st := profileOf(t, c.plugins...).RunPostFilter(t.Context(), nil, framework.NewCycleState(), podWith("p"),
+			nil)
 		code := framework.Success
 		if st != nil {
 			code = st.Code
@@ -260,7 +276,8 @@ func TestPostFilterAsksUntilOneFindsAWayOut(t *testing.T) {
 	}
 	p := profileOf(t, &fake{name: "A"})
 	p.PostFilters = nil
-	if node, st := p.RunPostFilter(t.Context(), nil, framework.NewCycleState(), podWith("p"), nil); node != "" || !st.IsRejected() {
+	if node, st := p.RunPostFilter(t.Context(), nil, framework.NewCycleState(), podWith("p"), nil); node != "" ||
+		!st.IsRejected() {
 		t.Errorf("without any plug-in: %q %+v, want a refusal", node, st)
 	}
 }
@@ -269,7 +286,8 @@ func TestBindAndUndo(t *testing.T) {
 	t.Parallel()
 	var calls []string
 	skip := framework.NewStatus(framework.Skip)
-	p := profileOf(t, &fake{name: "A", calls: &calls, status: skip}, &fake{name: "B", calls: &calls}, &fake{name: "C", calls: &calls})
+	p := profileOf(t, &fake{name: "A", calls: &calls, status: skip}, &fake{name: "B", calls: &calls},
+		&fake{name: "C", calls: &calls})
 	if st := p.RunBind(t.Context(), framework.NewCycleState(), podWith("p"), "n"); !st.IsSuccess() {
 		t.Errorf("bound by the second: %+v", st)
 	}
@@ -279,7 +297,8 @@ func TestBindAndUndo(t *testing.T) {
 	if got := strings.Join(calls, ", "); got != want {
 		t.Errorf("calls %s, want %s", got, want)
 	}
-	st := profileOf(t, &fake{name: "A", status: skip}).RunBind(t.Context(), framework.NewCycleState(), podWith("p"), "n")
+	st := profileOf(t, &fake{name: "A", status: skip}).RunBind(t.Context(), framework.NewCycleState(), podWith("p"),
+		"n")
 	if st == nil || st.Code != framework.Error {
 		t.Errorf("everyone skipped: %+v, want an error: the pod is not bound", st)
 	}
@@ -288,7 +307,11 @@ func TestBindAndUndo(t *testing.T) {
 func TestHelps(t *testing.T) {
 	t.Parallel()
 	p := profileOf(t, &fake{name: "Mute"})
-	p.Interests["Hints"] = []clusterevent.Interest{{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Hint: func(_ *model.PodInfo, e clusterevent.Event) bool { return e.Label == "right" }}}
+	p.Interests["Hints"] = []clusterevent.Interest{
+		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete,
+			Hint: func(_ *model.PodInfo, e clusterevent.Event) bool {
+				return e.Label == "right"
+			}}}
 	set := func(names ...string) map[string]bool {
 		out := map[string]bool{}
 		for _, n := range names {
@@ -303,14 +326,23 @@ func TestHelps(t *testing.T) {
 		want   bool
 	}{
 		{"nobody named", nil, clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Delete}, true},
-		{"who says nothing is woken by all", set("Mute"), clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Delete}, true},
+		{"who says nothing is woken by all", set("Mute"),
+			clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Delete}, true},
 		{"of interest", set("Sort"), clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add}, true},
-		{"one of several changes is of interest", set("Sort"), clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateTaints | clusterevent.UpdateLabels}, true},
-		{"another action", set("Sort"), clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Delete | clusterevent.UpdateTaints}, false},
-		{"another kind", set("Sort"), clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Add}, false},
-		{"hint hopes", set("Hints"), clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Label: "right"}, true},
-		{"hint does not", set("Hints"), clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete}, false},
-		{"one of two plug-ins", set("Hints", "Sort"), clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add}, true},
+		{"one of several changes is of interest", set("Sort"),
+			clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateTaints | clusterevent.UpdateLabels},
+			true},
+		{"another action", set("Sort"),
+			clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Delete | clusterevent.UpdateTaints},
+			false},
+		{"another kind", set("Sort"), clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Add},
+			false},
+		{"hint hopes", set("Hints"),
+			clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Label: "right"}, true},
+		{"hint does not", set("Hints"), clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete},
+			false},
+		{"one of two plug-ins", set("Hints", "Sort"),
+			clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add}, true},
 	} {
 		if got := p.Helps(podWith("p"), c.failed, c.e); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)

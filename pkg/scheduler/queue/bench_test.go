@@ -18,9 +18,9 @@ import (
 	"bonsai/pkg/scheduler/profile"
 )
 
-// BenchmarkMoved: a pod event while thousands of pods wait for their turn to be spread, up to its end (ns/event), then Pop's
-// share of it for each pod that it helped (ns/pop); both are CPU time. The event must not cost as much as pods wait, not even
-// if it helps all of them. With own labels each waiting pod has labels that no other has.
+// BenchmarkMoved: a pod event while thousands of pods wait for their turn to be spread, up to its end (ns/event), then
+// Pop's share of it for each pod that it helped (ns/pop); both are CPU time. The event must not cost as much as pods
+// wait, not even if it helps all of them. With own labels each waiting pod has labels that no other has.
 func BenchmarkMoved(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		for _, own := range []bool{false, true} {
@@ -28,9 +28,13 @@ func BenchmarkMoved(b *testing.B) {
 				name string
 				of   func(b *waitingCrowd) clusterevent.Event
 			}{
-				{"helpsNone", func(c *waitingCrowd) clusterevent.Event { return c.event(clusterevent.Add, "other", "") }},
+				{"helpsNone", func(c *waitingCrowd) clusterevent.Event {
+					return c.event(clusterevent.Add, "other", "")
+				}},
 				{"helpsAll", func(c *waitingCrowd) clusterevent.Event { return c.event(clusterevent.Add, "web", "") }},
-				{"letsAllNear", func(c *waitingCrowd) clusterevent.Event { return c.event(clusterevent.Delete, "other", "web") }},
+				{"letsAllNear", func(c *waitingCrowd) clusterevent.Event {
+					return c.event(clusterevent.Delete, "other", "web")
+				}},
 			} {
 				b.Run(fmt.Sprintf("%s/own=%v/%d", event.name, own, n), func(b *testing.B) {
 					c := newWaitingCrowd(b, n, own)
@@ -80,14 +84,18 @@ type waitingCrowd struct {
 
 func newWaitingCrowd(b *testing.B, n int, own bool) *waitingCrowd {
 	p := allPlugins(b)
-	c := &waitingCrowd{b: b, q: New(Config{Profile: func(*model.PodInfo) *profile.Profile { return p }, Less: p.Sort.Less, Now: time.Now})}
+	c := &waitingCrowd{b: b, q: New(Config{Profile: func(*model.PodInfo) *profile.Profile {
+		return p
+	}, Less: p.Sort.Less, Now: time.Now})}
 	for i := range n {
 		pod := c.pod(i, "web")
 		if own {
 			pod.Labels["statefulset.kubernetes.io/pod-name"] = pod.Name
 		}
-		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone,
-			WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
+			{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone,
+				WhenUnsatisfiable: corev1.DoNotSchedule,
+				LabelSelector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
 		c.q.Add(model.NewPodInfo(pod))
 	}
 	c.pop()
@@ -96,15 +104,19 @@ func newWaitingCrowd(b *testing.B, n int, own bool) *waitingCrowd {
 }
 
 func (c *waitingCrowd) pod(i int, app string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint(i)), Labels: map[string]string{"app": app}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("p", i),
+		UID: types.UID(fmt.Sprint(i)), Labels: map[string]string{"app": app}}}
 }
 
 // event is about a pod of one app that keeps another away.
 func (c *waitingCrowd) event(a clusterevent.Action, app, away string) clusterevent.Event {
 	p := c.pod(-1, app)
 	if away != "" {
-		p.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": away}}}}}}
+		p.Spec.Affinity = &corev1.Affinity{
+			PodAntiAffinity: &corev1.PodAntiAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+					TopologyKey:   corev1.LabelHostname,
+					LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": away}}}}}}
 	}
 	e := clusterevent.Event{Kind: clusterevent.AssignedPod, Action: a, New: model.NewPodInfo(p)}
 	if a == clusterevent.Delete {
@@ -134,14 +146,16 @@ func (c *waitingCrowd) fail() {
 	c.pods = c.pods[:0]
 }
 
-// BenchmarkLanding: one of thousands of pods that wait in flight for their volumes lands, beside two events for each (ns/pod, CPU time). It
-// must not cost as much as pods are in flight.
+// BenchmarkLanding: one of thousands of pods that wait in flight for their volumes lands, beside two events for each
+// (ns/pod, CPU time). It must not cost as much as pods are in flight.
 func BenchmarkLanding(b *testing.B) {
 	for _, n := range []int{1000, 10000} {
 		for _, order := range []string{"oldestFirst", "newestFirst"} {
 			b.Run(fmt.Sprintf("%s/%d", order, n), func(b *testing.B) {
 				p := allPlugins(b)
-				q := New(Config{Profile: func(*model.PodInfo) *profile.Profile { return p }, Less: p.Sort.Less, Now: time.Now})
+				q := New(Config{Profile: func(*model.PodInfo) *profile.Profile {
+					return p
+				}, Less: p.Sort.Less, Now: time.Now})
 				c := &waitingCrowd{b: b, q: q}
 				event := c.event(clusterevent.Add, "other", "")
 				var took time.Duration

@@ -1,7 +1,7 @@
 package queue
 
-// heap is a binary heap of items. An item is in one heap at most and knows its place there, so that taking it out needs no
-// search.
+// heap is a binary heap of items. An item is in one heap at most and knows its place there, so that taking it out needs
+// no search.
 type heap struct {
 	less  func(a, b *item) bool
 	items []*item

@@ -7,8 +7,9 @@ import (
 // trimAbove is the number of remembered events from which on it is worth looking which are still needed.
 const trimAbove = 256
 
-// maxLog bounds the remembered events: each keeps its objects, and a pod may wait in flight for as long as a permit or a volume takes. Beyond it the
-// older half is forgotten; what was in flight then counts as helped by it. At 2,500 pods a second, two events each, six seconds stay.
+// maxLog bounds the remembered events: each keeps its objects, and a pod may wait in flight for as long as a permit or
+// a volume takes. Beyond it the older half is forgotten; what was in flight then counts as helped by it. At 2,500 pods
+// a second, two events each, six seconds stay.
 const maxLog = 1 << 16
 
 // eventLog remembers the events that happened while pods are in flight, at growing positions.

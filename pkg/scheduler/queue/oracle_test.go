@@ -190,8 +190,8 @@ func (o *oracle) counts() Counts {
 	return c
 }
 
-// TestQueueDoesAsTheOracle runs random histories: whichever pod is popped is one that the oracle would pop, and after each pop
-// as many pods are in each place.
+// TestQueueDoesAsTheOracle runs random histories: whichever pod is popped is one that the oracle would pop, and after
+// each pop as many pods are in each place.
 func TestQueueDoesAsTheOracle(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -201,7 +201,9 @@ func TestQueueDoesAsTheOracle(t *testing.T) {
 			clock := func() time.Time { return now }
 			c, prof := &crowd{r: rand.New(rand.NewPCG(seed, 2))}, allPlugins(t)
 			names := slices.Sorted(maps.Keys(prof.Interests))
-			q := New(Config{Profile: func(*model.PodInfo) *profile.Profile { return prof }, Less: prof.Sort.Less, Now: clock})
+			q := New(Config{Profile: func(*model.PodInfo) *profile.Profile {
+				return prof
+			}, Less: prof.Sort.Less, Now: clock})
 			o := &oracle{profile: prof, now: clock, pods: map[types.UID]*tale{}}
 			flying := map[types.UID]*framework.QueuedPod{}
 			pops, moved := 0, 0
@@ -245,7 +247,8 @@ func TestQueueDoesAsTheOracle(t *testing.T) {
 						t.Fatalf("popped %s, want one of %v", uid, best)
 					}
 					o.popped(uid)
-					if it.Attempts != o.pods[uid].Attempts || !it.Added.Equal(o.pods[uid].Added) || it.PodInfo != o.pods[uid].PodInfo {
+					if it.Attempts != o.pods[uid].Attempts || !it.Added.Equal(o.pods[uid].Added) ||
+						it.PodInfo != o.pods[uid].PodInfo {
 						t.Fatalf("popped %+v, want %+v", it.QueuedPod, o.pods[uid].QueuedPod)
 					}
 					flying[uid] = it.QueuedPod
@@ -274,7 +277,8 @@ func TestQueueDoesAsTheOracle(t *testing.T) {
 				case k < 88:
 					e := c.event()
 					if uid := pick(func(p *tale) bool { return p.where == inFlight }); uid != "" && c.chance(10) {
-						e = clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: o.pods[uid].PodInfo}
+						e = clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete,
+							Old: o.pods[uid].PodInfo}
 					}
 					n := 1
 					if c.chance(5) {
@@ -293,7 +297,8 @@ func TestQueueDoesAsTheOracle(t *testing.T) {
 					p := o.pods[uid].Pod.DeepCopy()
 					p.Labels["app"] = c.one("web", "db", "job")
 					p.Spec.Priority = new(int32(c.r.IntN(3)))
-					info, e := model.NewPodInfo(p), clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateLabels}
+					info, e := model.NewPodInfo(p),
+						clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateLabels}
 					e.Old, e.New = o.pods[uid].PodInfo, info
 					q.Update(info, e)
 					o.update(info, e)

@@ -7,12 +7,13 @@
 //   - gated: held back by a PreEnqueue plug-in, not tried at all;
 //   - in flight: popped, being scheduled or bound.
 //
-// Moved reports a change of the cluster; pods move from unschedulable to back-off or active when a plug-in that turned them
-// down hopes for something from it. Changes during a pod's flight count as well: they are remembered until the pod lands. Of a long flight only the
-// latest are; what is forgotten counts as help, so that such a pod is tried once too often and never once too few.
+// Moved reports a change of the cluster; pods move from unschedulable to back-off or active when a plug-in that turned
+// them down hopes for something from it. Changes during a pod's flight count as well: they are remembered until the pod
+// lands. Of a long flight only the latest are; what is forgotten counts as help, so that such a pod is tried once too
+// often and never once too few.
 //
-// Who reports a change does not wait until thousands of pods have been asked for and moved: Moved only notes it. Pop asks and
-// moves before it chooses, a portion at a time, so that nobody waits long for the lock.
+// Who reports a change does not wait until thousands of pods have been asked for and moved: Moved only notes it. Pop
+// asks and moves before it chooses, a portion at a time, so that nobody waits long for the lock.
 package queue
 
 import (
@@ -40,8 +41,8 @@ type Config struct {
 	InitialBackoff, MaxBackoff time.Duration
 	// MaxUnschedulable is how long a pod stays unschedulable before it is tried again without any event. Default 5 min.
 	MaxUnschedulable time.Duration
-	// Incoming hears of each pod that comes into a queue ("active", "backoff", "unschedulable" or "gated") and of what brought it there: the
-	// label of an event, or one of those below. It must be quick; nil hears nothing.
+	// Incoming hears of each pod that comes into a queue ("active", "backoff", "unschedulable" or "gated") and of what
+	// brought it there: the label of an event, or one of those below. It must be quick; nil hears nothing.
 	Incoming func(queue, event string)
 }
 
@@ -59,8 +60,8 @@ const (
 type Queue struct {
 	cfg Config
 
-	// mu guards all below but wake. Plug-ins are asked under it, so that no event comes between the answer and the move; therefore in
-	// portions.
+	// mu guards all below but wake. Plug-ins are asked under it, so that no event comes between the answer and the
+	// move; therefore in portions.
 	mu sync.Mutex
 	// items are all pods that are not in flight; each is in one of the heaps.
 	items  map[types.UID]*item
@@ -100,11 +101,12 @@ type flight struct {
 	again   bool // Retry was called
 }
 
-// window is how precisely the back-off of what failed for the state of the cluster is kept: it ends with the second, and of
-// those that end together priority decides who is tried first, as upstream.
+// window is how precisely the back-off of what failed for the state of the cluster is kept: it ends with the second,
+// and of those that end together priority decides who is tried first, as upstream.
 const window = time.Second
 
-// portion is how many pods Pop moves, or asks for, without letting others have the lock: well below a millisecond's work.
+// portion is how many pods Pop moves, or asks for, without letting others have the lock: well below a millisecond's
+// work.
 const portion = 128
 
 // New returns an empty queue.
@@ -149,7 +151,8 @@ func (q *Queue) Add(p *model.PodInfo) {
 	q.activate(it, now, podAdd)
 }
 
-// activate puts it into the active queue as of the given time, or with the gated pods if PreEnqueue holds it back. event says why.
+// activate puts it into the active queue as of the given time, or with the gated pods if PreEnqueue holds it back.
+// event says why.
 func (q *Queue) activate(it *item, at time.Time, event string) {
 	if s := q.cfg.Profile(it.PodInfo).RunPreEnqueue(it.PodInfo); !s.IsSuccess() {
 		it.Gated = s.Plugin
@@ -252,8 +255,8 @@ func (q *Queue) revive(it *item, at time.Time, event string) {
 	q.activate(it, at, event)
 }
 
-// Retry has a waiting pod tried again when its back-off is over, whatever it waits for: what was done to help it has failed. One that is
-// in flight waits out its back-off when it lands.
+// Retry has a waiting pod tried again when its back-off is over, whatever it waits for: what was done to help it has
+// failed. One that is in flight waits out its back-off when it lands.
 func (q *Queue) Retry(uid types.UID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -324,8 +327,8 @@ func (q *Queue) Pop(ctx context.Context) (*framework.QueuedPod, bool) {
 	return nil, false
 }
 
-// next returns the next active pod, or how long to wait for one at most (0: until something happens). again says that the lock
-// was held for long enough and next is to be called again.
+// next returns the next active pod, or how long to wait for one at most (0: until something happens). again says that
+// the lock was held for long enough and next is to be called again.
 func (q *Queue) next() (it *item, wait time.Duration, again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -356,8 +359,8 @@ func (q *Queue) next() (it *item, wait time.Duration, again bool) {
 	return it, 0, false
 }
 
-// settle asks for the pods that wait for an event and moves those that one helped, then those whose time has come, then, when
-// nothing is active, those in back-off. It returns false when that was enough work for once.
+// settle asks for the pods that wait for an event and moves those that one helped, then those whose time has come,
+// then, when nothing is active, those in back-off. It returns false when that was enough work for once.
 func (q *Queue) settle(now time.Time) bool {
 	for work := 0; work < portion; work++ {
 		it, asked, done := q.watches.work()
@@ -423,9 +426,9 @@ func (q *Queue) land(uid types.UID) {
 	}
 }
 
-// Requeue takes a popped pod back after a failure: failed names the plug-ins that turned it down, d says why. retry means
-// that it failed for an error and not for the state of the cluster; such a pod is tried again after its back-off. false says
-// that the pod was deleted meanwhile and is forgotten.
+// Requeue takes a popped pod back after a failure: failed names the plug-ins that turned it down, d says why. retry
+// means that it failed for an error and not for the state of the cluster; such a pod is tried again after its back-off.
+// false says that the pod was deleted meanwhile and is forgotten.
 func (q *Queue) Requeue(p *framework.QueuedPod, failed map[string]bool, d *framework.Diagnosis, retry bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -504,14 +507,16 @@ type Counts struct{ Active, Backoff, Unschedulable, Gated, InFlight int }
 func (q *Queue) Counts() Counts {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return Counts{Active: q.active.len(), Backoff: q.backoff.len() + q.erring.len(), Unschedulable: q.unschedulable.len(),
-		Gated: q.gated.len(), InFlight: len(q.flights)}
+	return Counts{Active: q.active.len(), Backoff: q.backoff.len() + q.erring.len(),
+		Unschedulable: q.unschedulable.len(),
+		Gated:         q.gated.len(), InFlight: len(q.flights)}
 }
 
 // Refusal names a plug-in of a profile that turned pods down.
 type Refusal struct{ Plugin, Profile string }
 
-// Refused tells how many of the pods that are not in flight each plug-in turned down when they were last tried, or holds back.
+// Refused tells how many of the pods that are not in flight each plug-in turned down when they were last tried, or
+// holds back.
 func (q *Queue) Refused() map[Refusal]int {
 	out := map[Refusal]int{}
 	q.mu.Lock()

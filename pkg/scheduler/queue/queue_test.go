@@ -22,7 +22,8 @@ import (
 )
 
 func pod(name string, priority int32, gates ...string) *model.PodInfo {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name, UID: types.UID(name)}, Spec: corev1.PodSpec{Priority: &priority}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: name, UID: types.UID(name)},
+		Spec: corev1.PodSpec{Priority: &priority}}
 	for _, g := range gates {
 		p.Spec.SchedulingGates = append(p.Spec.SchedulingGates, corev1.PodSchedulingGate{Name: g})
 	}
@@ -112,8 +113,8 @@ func TestOnlyHelpfulEventsWake(t *testing.T) {
 	})
 }
 
-// TestBackoffEndsEarlyWhenNothingIsActive: KEP-5142, pop from back-off when the active queue is empty; the most important of
-// those whose back-off ends in the same second first.
+// TestBackoffEndsEarlyWhenNothingIsActive: KEP-5142, pop from back-off when the active queue is empty; the most
+// important of those whose back-off ends in the same second first.
 func TestBackoffEndsEarlyWhenNothingIsActive(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -154,13 +155,15 @@ func (h *holder) PreEnqueue(*model.PodInfo) *framework.Status {
 	return nil
 }
 
-// TestRetryAndUngate: a pod that is to be tried again waits out its back-off, also when nothing else is to be tried; one that was held back
-// does not.
+// TestRetryAndUngate: a pod that is to be tried again waits out its back-off, also when nothing else is to be tried;
+// one that was held back does not.
 func TestRetryAndUngate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &holder{}
-		p, err := profile.New("s", []profile.Enabled{{Plugin: prioritysort.Plugin{}}, {Plugin: h}, {Plugin: noderesources.Fit{}}, {Plugin: defaultbinder.Plugin{}}})
+		p, err := profile.New("s",
+			[]profile.Enabled{{Plugin: prioritysort.Plugin{}}, {Plugin: h}, {Plugin: noderesources.Fit{}},
+				{Plugin: defaultbinder.Plugin{}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,8 +229,8 @@ func TestEventsDuringTheFlightCount(t *testing.T) {
 	})
 }
 
-// TestOwnRoomHelpsOthersOnly: a pod that was refused after it had been assumed on a node must not be tried again and again
-// because it left that node.
+// TestOwnRoomHelpsOthersOnly: a pod that was refused after it had been assumed on a node must not be tried again and
+// again because it left that node.
 func TestOwnRoomHelpsOthersOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -311,8 +314,8 @@ func TestStatusUpdateDoesNotWake(t *testing.T) {
 	})
 }
 
-// TestLongFlightKeepsTheLogBounded: events of hours do not pile up while one pod waits in flight. What is forgotten counts as help for it, and for it
-// only: a pod that took off later lands by what it missed.
+// TestLongFlightKeepsTheLogBounded: events of hours do not pile up while one pod waits in flight. What is forgotten
+// counts as help for it, and for it only: a pod that took off later lands by what it missed.
 func TestLongFlightKeepsTheLogBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

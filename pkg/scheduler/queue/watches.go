@@ -7,10 +7,10 @@ import (
 	"bonsai/pkg/scheduler/profile"
 )
 
-// watches are the unschedulable pods by what may help them, so that an event costs as much as there are different answers to
-// it, and not as there are pods: pods of which an Interest reads the same form a group and are asked for together. An event is
-// only noted at first; work asks the groups one by one and hands out the pods of those that were helped. Who is handed out is
-// whom Profile.Helps names when it is asked for each pod at the time of the event.
+// watches are the unschedulable pods by what may help them, so that an event costs as much as there are different
+// answers to it, and not as there are pods: pods of which an Interest reads the same form a group and are asked for
+// together. An event is only noted at first; work asks the groups one by one and hands out the pods of those that were
+// helped. Who is handed out is whom Profile.Helps names when it is asked for each pod at the time of the event.
 type watches struct {
 	byInterest map[*clusterevent.Interest]*watch
 	// always are the pods that every event may help.
@@ -21,14 +21,15 @@ type watches struct {
 	woken []*group
 }
 
-// watch is the groups that a plug-in's Interest speaks for, by what it reads of their pods, and the events of interest that
-// some group was not asked about yet, at growing positions.
+// watch is the groups that a plug-in's Interest speaks for, by what it reads of their pods, and the events of interest
+// that some group was not asked about yet, at growing positions.
 type watch struct {
 	interest *clusterevent.Interest
 	groups   map[string]*group
 	first    int
 	events   []happened
-	// forgot is when events were forgotten last, because they were too many: who was not asked about them counts as helped.
+	// forgot is when events were forgotten last, because they were too many: who was not asked about them counts as
+	// helped.
 	forgot time.Time
 	// todo are the groups that are left of a round over all of them, which asks about the events up to position until.
 	todo  []*group
@@ -203,8 +204,8 @@ func (w *watches) ask(g *group) (asked int) {
 // any tells whether work may have something to do.
 func (w *watches) any() bool { return len(w.behind)+len(w.woken) > 0 }
 
-// work goes on with asking groups about events, and then hands out the pods that were helped, one by one; the caller removes
-// it. done says that there was nothing left to do; cost is how many answers of plug-ins it took.
+// work goes on with asking groups about events, and then hands out the pods that were helped, one by one; the caller
+// removes it. done says that there was nothing left to do; cost is how many answers of plug-ins it took.
 func (w *watches) work() (it *item, cost int, done bool) {
 	if len(w.behind) > 0 {
 		return nil, w.askOne(w.behind[0]), false

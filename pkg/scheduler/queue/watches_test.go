@@ -47,21 +47,25 @@ func (c *crowd) chance(percent int) bool   { return c.r.IntN(100) < percent }
 
 func (c *crowd) selector() *metav1.LabelSelector {
 	if c.chance(10) {
-		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "NotIn", Values: []string{c.one("web", "db")}}}}
+		return &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "app", Operator: "NotIn", Values: []string{c.one("web", "db")}}}}
 	}
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"app": c.one("web", "db", "job")}}
 }
 
 func (c *crowd) pod() *model.PodInfo {
 	c.next++
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.one("a", "b"), Name: fmt.Sprint("p", c.next), UID: types.UID(fmt.Sprint(c.next)),
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.one("a", "b"), Name: fmt.Sprint("p", c.next),
+		UID:    types.UID(fmt.Sprint(c.next)),
 		Labels: map[string]string{"app": c.one("web", "db", "job")}}}
 	if c.chance(30) {
 		p.Labels["statefulset.kubernetes.io/pod-name"] = p.Name
 	}
 	if c.chance(50) {
 		p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone",
-			WhenUnsatisfiable: corev1.UnsatisfiableConstraintAction(c.one("DoNotSchedule", "ScheduleAnyway")), LabelSelector: c.selector()}}
+			WhenUnsatisfiable: corev1.UnsatisfiableConstraintAction(c.one("DoNotSchedule", "ScheduleAnyway")),
+			LabelSelector:     c.selector()}}
 		if c.chance(30) {
 			p.Spec.TopologySpreadConstraints[0].MatchLabelKeys = []string{"statefulset.kubernetes.io/pod-name"}
 		}
@@ -78,7 +82,8 @@ func (c *crowd) pod() *model.PodInfo {
 		p.Spec.Affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term()}
 	}
 	if c.chance(40) {
-		p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: term()}
+		p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: term()}
 	}
 	if c.chance(30) {
 		p.Spec.NodeSelector = map[string]string{"disk": c.one("ssd", "hdd")}
@@ -95,12 +100,15 @@ func (c *crowd) pod() *model.PodInfo {
 
 func (c *crowd) event() clusterevent.Event {
 	if c.chance(30) {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"disk": c.one("ssd", "hdd")}}}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n",
+			Labels: map[string]string{"disk": c.one("ssd", "hdd")}}}
 		n.Spec.Unschedulable = c.chance(30)
 		if c.chance(30) {
 			n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
 		}
-		return clusterevent.Event{Kind: clusterevent.Node, New: n, Action: []clusterevent.Action{clusterevent.Add, clusterevent.Delete, clusterevent.UpdateLabels, clusterevent.UpdateTaints, clusterevent.UpdateAllocatable}[c.r.IntN(5)]}
+		return clusterevent.Event{Kind: clusterevent.Node, New: n,
+			Action: []clusterevent.Action{clusterevent.Add, clusterevent.Delete, clusterevent.UpdateLabels,
+				clusterevent.UpdateTaints, clusterevent.UpdateAllocatable}[c.r.IntN(5)]}
 	}
 	switch c.r.IntN(3) {
 	case 0:
@@ -108,7 +116,9 @@ func (c *crowd) event() clusterevent.Event {
 	case 1:
 		return clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: c.pod()}
 	}
-	return clusterevent.Event{Kind: clusterevent.AssignedPod, Action: []clusterevent.Action{clusterevent.UpdateLabels, clusterevent.UpdateOther, clusterevent.UpdateRequests}[c.r.IntN(3)], Old: c.pod(), New: c.pod()}
+	return clusterevent.Event{Kind: clusterevent.AssignedPod,
+		Action: []clusterevent.Action{clusterevent.UpdateLabels, clusterevent.UpdateOther,
+			clusterevent.UpdateRequests}[c.r.IntN(3)], Old: c.pod(), New: c.pod()}
 }
 
 // TestAnEventWakesWhomItHelps runs random events against random waiting pods: those that are woken are those that
@@ -145,7 +155,8 @@ func TestAnEventWakesWhomItHelps(t *testing.T) {
 				break // half of the time the pods are first asked for by work
 			}
 			if when, _, ok := w.helpedAt(it); ok != want[uid] || ok && !when.Equal(at) {
-				t.Fatalf("event %+v, pod %+v that failed %v: woken %v at %s, want %v at %s", e, it.Pod, it.Failed, ok, when, want[uid], at)
+				t.Fatalf("event %+v, pod %+v that failed %v: woken %v at %s, want %v at %s", e, it.Pod, it.Failed, ok,
+					when, want[uid], at)
 			}
 		}
 		woken, left = woken+len(want), left+len(waiting)-len(want)
@@ -192,10 +203,12 @@ func TestAnEventWakesWhomItHelps(t *testing.T) {
 func TestTooManyEventsWakeEverybody(t *testing.T) {
 	t.Parallel()
 	w, profile := &watches{}, allPlugins(t)
-	it := &item{QueuedPod: &framework.QueuedPod{PodInfo: (&crowd{r: rand.New(rand.NewPCG(1, 1))}).pod(), Failed: map[string]bool{"NodePorts": true}}}
+	it := &item{QueuedPod: &framework.QueuedPod{PodInfo: (&crowd{r: rand.New(rand.NewPCG(1, 1))}).pod(),
+		Failed: map[string]bool{"NodePorts": true}}}
 	w.add(profile, it)
 	for i := range 3 * maxEvents {
-		w.moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: &model.PodInfo{}}, time.Unix(int64(i), 0))
+		w.moved(clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: &model.PodInfo{}},
+			time.Unix(int64(i), 0))
 		for _, in := range w.byInterest {
 			if len(in.events) > maxEvents {
 				t.Fatalf("%d events are kept", len(in.events))

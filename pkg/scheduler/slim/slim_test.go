@@ -29,28 +29,38 @@ func heavyPod() *corev1.Pod {
 		return corev1.Container{
 			Name: name, Image: name + ":1", Env: []corev1.EnvVar{{Name: "A", Value: "B"}}, Command: []string{"run"},
 			Resources: corev1.ResourceRequirements{Requests: cpu(request)},
-			Ports:     []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 81, HostPort: 8081, HostIP: "10.0.0.1", Protocol: corev1.ProtocolUDP}},
+			Ports: []corev1.ContainerPort{{ContainerPort: 80},
+				{ContainerPort: 81, HostPort: 8081, HostIP: "10.0.0.1", Protocol: corev1.ProtocolUDP}},
 		}
 	}
 	sidecar := container("sidecar", "250m")
 	sidecar.RestartPolicy = &always
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", ResourceVersion: "5", Labels: map[string]string{"app": "web"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u", ResourceVersion: "5",
+			Labels:      map[string]string{"app": "web"},
 			Annotations: map[string]string{"much": "text"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
 			OwnerReferences: []metav1.OwnerReference{{Name: "owner"}}},
 		Spec: corev1.PodSpec{
-			SchedulerName: "default-scheduler", Priority: new(int32(7)), PreemptionPolicy: new(corev1.PreemptNever), Overhead: cpu("10m"),
+			SchedulerName: "default-scheduler", Priority: new(int32(7)), PreemptionPolicy: new(corev1.PreemptNever),
+			Overhead:        cpu("10m"),
 			SchedulingGates: []corev1.PodSchedulingGate{{Name: "g"}}, NodeSelector: map[string]string{"a": "b"},
 			Tolerations:               []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpExists}},
 			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "zone"}},
-			Affinity:                  &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone"}}}},
-			InitContainers:            []corev1.Container{container("init", "3"), sidecar}, Containers: []corev1.Container{container("web", "1")},
-			Volumes: []corev1.Volume{{Name: "v"}}, SecurityContext: &corev1.PodSecurityContext{},
+			Affinity: &corev1.Affinity{
+				PodAntiAffinity: &corev1.PodAntiAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone"}}}},
+			InitContainers: []corev1.Container{container("init", "3"), sidecar},
+			Containers:     []corev1.Container{container("web", "1")},
+			Volumes:        []corev1.Volume{{Name: "v"}}, SecurityContext: &corev1.PodSecurityContext{},
 		},
 		Status: corev1.PodStatus{
-			Phase: corev1.PodPending, NominatedNodeName: "n9", StartTime: new(metav1.Unix(9, 0)), PodIPs: []corev1.PodIP{{IP: "10.1.2.3"}},
-			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady}, {Type: corev1.PodScheduled, Reason: "Unschedulable"}, {Type: corev1.DisruptionTarget}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: "web", Image: "web:1", Resources: &corev1.ResourceRequirements{Requests: cpu("1")}, AllocatedResources: cpu("1")}},
+			Phase: corev1.PodPending, NominatedNodeName: "n9", StartTime: new(metav1.Unix(9, 0)),
+			PodIPs: []corev1.PodIP{{IP: "10.1.2.3"}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady},
+				{Type: corev1.PodScheduled, Reason: "Unschedulable"}, {Type: corev1.DisruptionTarget}},
+			ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "web", Image: "web:1", Resources: &corev1.ResourceRequirements{Requests: cpu("1")},
+					AllocatedResources: cpu("1")}},
 		},
 	}
 }
@@ -74,17 +84,25 @@ func TestSlimPodDecidesTheSame(t *testing.T) {
 	t.Parallel()
 	prof, keeper := keepers(t)
 	status := func(name, actual, allocated string) corev1.ContainerStatus {
-		return corev1.ContainerStatus{Name: name, Resources: &corev1.ResourceRequirements{Requests: cpu(actual)}, AllocatedResources: cpu(allocated)}
+		return corev1.ContainerStatus{Name: name, Resources: &corev1.ResourceRequirements{Requests: cpu(actual)},
+			AllocatedResources: cpu(allocated)}
 	}
 	for name, change := range map[string]func(*corev1.Pod){
-		"as it is":          func(*corev1.Pod) {},
-		"asking as a whole": func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{Requests: cpu("9")} },
-		"asking for a feature": func(p *corev1.Pod) {
-			p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+		"as it is": func(*corev1.Pod) {},
+		"asking as a whole": func(p *corev1.Pod) {
+			p.Spec.Resources = &corev1.ResourceRequirements{Requests: cpu("9")}
 		},
-		"named node":               func(p *corev1.Pod) { p.Spec.NodeName = "n1" },
-		"shrinking, not yet begun": func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{status("web", "4", "4")} },
-		"shrinking, allocated":     func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{status("web", "4", "1")} },
+		"asking for a feature": func(p *corev1.Pod) {
+			p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{
+				{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+		},
+		"named node": func(p *corev1.Pod) { p.Spec.NodeName = "n1" },
+		"shrinking, not yet begun": func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{status("web", "4", "4")}
+		},
+		"shrinking, allocated": func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{status("web", "4", "1")}
+		},
 		"sidecar shrinking": func(p *corev1.Pod) {
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{status("sidecar", "4", "4")}
 		},
@@ -98,7 +116,8 @@ func TestSlimPodDecidesTheSame(t *testing.T) {
 		},
 		"resize that cannot be": func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{status("web", "500m", "500m")}
-			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Reason: corev1.PodReasonInfeasible})
+			p.Status.Conditions = append(p.Status.Conditions,
+				corev1.PodCondition{Type: corev1.PodResizePending, Reason: corev1.PodReasonInfeasible})
 		},
 	} {
 		full, small := heavyPod(), heavyPod()
@@ -111,7 +130,8 @@ func TestSlimPodDecidesTheSame(t *testing.T) {
 		}
 		whole, _ := prof.Class(want)
 		class, _ := prof.Class(got)
-		if class != whole || !sameGroup(got, want) || !slices.Equal(got.Ports, want.Ports) || got.HasRequiredAntiAffinity() != want.HasRequiredAntiAffinity() {
+		if class != whole || !sameGroup(got, want) || !slices.Equal(got.Ports, want.Ports) ||
+			got.HasRequiredAntiAffinity() != want.HasRequiredAntiAffinity() {
 			t.Errorf("%s: class %q, ports %v, the whole pod %q, %v", name, class, got.Ports, whole, want.Ports)
 		}
 	}
@@ -136,14 +156,17 @@ func TestSlimPodIsSmall(t *testing.T) {
 	p := heavyPod()
 	_, keeper := keepers(t)
 	keeper.Pod(p)
-	if c := p.Spec.Containers[0]; p.ManagedFields != nil || p.Spec.Volumes != nil || p.Spec.SecurityContext != nil || c.Env != nil || c.Command != nil || len(c.Ports) != 1 {
+	if c := p.Spec.Containers[0]; p.ManagedFields != nil || p.Spec.Volumes != nil || p.Spec.SecurityContext != nil ||
+		c.Env != nil || c.Command != nil || len(c.Ports) != 1 {
 		t.Errorf("not slim: %+v", p)
 	}
 	if p.Annotations != nil {
 		t.Errorf("annotations %v, want none", p.Annotations)
 	}
-	if p.UID != "u" || p.ResourceVersion != "5" || p.Status.Phase != corev1.PodPending || p.Status.NominatedNodeName != "n9" || p.Status.StartTime.Unix() != 9 ||
-		*p.Spec.Priority != 7 || *p.Spec.PreemptionPolicy != corev1.PreemptNever || len(p.Spec.SchedulingGates) != 1 || len(p.OwnerReferences) != 1 {
+	if p.UID != "u" || p.ResourceVersion != "5" || p.Status.Phase != corev1.PodPending ||
+		p.Status.NominatedNodeName != "n9" || p.Status.StartTime.Unix() != 9 ||
+		*p.Spec.Priority != 7 || *p.Spec.PreemptionPolicy != corev1.PreemptNever || len(p.Spec.SchedulingGates) != 1 ||
+		len(p.OwnerReferences) != 1 {
 		t.Errorf("lost what preemption and the queue read: %+v", p)
 	}
 	if p.Status.ContainerStatuses != nil {
@@ -162,20 +185,25 @@ func TestSlimNodeDecidesTheSame(t *testing.T) {
 	t.Parallel()
 	node := func() *corev1.Node {
 		return &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"x": "y", corev1.PreferAvoidPodsAnnotationKey: "{}"}},
-			Spec:       corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: "k"}}},
-			Status: corev1.NodeStatus{Allocatable: cpu("4"), Capacity: cpu("5"), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady}},
-				Images: []corev1.ContainerImage{{Names: []string{"web:1"}, SizeBytes: 9}}, DeclaredFeatures: []string{"F"}},
+			ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "b"},
+				Annotations: map[string]string{"x": "y", corev1.PreferAvoidPodsAnnotationKey: "{}"}},
+			Spec: corev1.NodeSpec{Unschedulable: true, Taints: []corev1.Taint{{Key: "k"}}},
+			Status: corev1.NodeStatus{Allocatable: cpu("4"), Capacity: cpu("5"),
+				Conditions:       []corev1.NodeCondition{{Type: corev1.NodeReady}},
+				Images:           []corev1.ContainerImage{{Names: []string{"web:1"}, SizeBytes: 9}},
+				DeclaredFeatures: []string{"F"}},
 		}
 	}
 	n := node()
 	_, keeper := keepers(t)
 	keeper.Node(n)
 	want, got := model.NewNodeInfo(node()), model.NewNodeInfo(n)
-	if !got.Allocatable.Equal(&want.Allocatable) || got.Images["web:1"] != 9 || n.Labels["a"] != "b" || len(n.Spec.Taints) != 1 || !n.Spec.Unschedulable || !slices.Equal(n.Status.DeclaredFeatures, []string{"F"}) {
+	if !got.Allocatable.Equal(&want.Allocatable) || got.Images["web:1"] != 9 || n.Labels["a"] != "b" ||
+		len(n.Spec.Taints) != 1 || !n.Spec.Unschedulable || !slices.Equal(n.Status.DeclaredFeatures, []string{"F"}) {
 		t.Errorf("slim node %+v", n)
 	}
-	if len(n.Annotations) != 1 || n.Annotations[corev1.PreferAvoidPodsAnnotationKey] == "" || n.Status.Conditions != nil || n.Status.Capacity != nil {
+	if len(n.Annotations) != 1 || n.Annotations[corev1.PreferAvoidPodsAnnotationKey] == "" ||
+		n.Status.Conditions != nil || n.Status.Capacity != nil {
 		t.Errorf("not slim: %+v", n)
 	}
 }
@@ -189,7 +217,8 @@ func TestNothingUndeclaredIsKept(t *testing.T) {
 	}
 	p := heavyPod()
 	k.Pod(p)
-	if p.Spec.NodeSelector != nil || p.Spec.Containers[0].Image != "" || p.OwnerReferences != nil || p.Spec.PreemptionPolicy != nil {
+	if p.Spec.NodeSelector != nil || p.Spec.Containers[0].Image != "" || p.OwnerReferences != nil ||
+		p.Spec.PreemptionPolicy != nil {
 		t.Errorf("kept what no plug-in declares: %+v", p)
 	}
 	if p.Name != "p" || p.Labels["app"] != "web" || p.Spec.Containers[0].Resources.Requests.Cpu().String() != "1" {
@@ -201,18 +230,32 @@ func TestNothingUndeclaredIsKept(t *testing.T) {
 func TestDeclaredIsKeptWhole(t *testing.T) {
 	t.Parallel()
 	for path, kept := range map[string]func(*corev1.Pod) bool{
-		"spec.volumes":                           func(p *corev1.Pod) bool { return len(p.Spec.Volumes) == 1 },
-		"status.conditions":                      func(p *corev1.Pod) bool { return len(p.Status.Conditions) == 3 },
-		"status.conditions.reason":               func(p *corev1.Pod) bool { return len(p.Status.Conditions) == 3 },
-		"status.containerStatuses.image":         func(p *corev1.Pod) bool { return p.Status.ContainerStatuses[0].Image == "web:1" },
-		"spec.containers.ports":                  func(p *corev1.Pod) bool { return len(p.Spec.Containers[0].Ports) == 2 },
-		"spec.containers":                        func(p *corev1.Pod) bool { return p.Spec.Containers[0].Env[0].Name == "A" },
-		"spec":                                   func(p *corev1.Pod) bool { return p.Spec.SecurityContext != nil && len(p.Spec.Volumes) == 1 },
-		"metadata.annotations[much]":             func(p *corev1.Pod) bool { return p.Annotations["much"] == "text" },
-		"spec.containers.env.name":               func(p *corev1.Pod) bool { e := p.Spec.Containers[0].Env[0]; return e.Name == "A" && e.Value == "" },
-		"status.initContainerStatuses.lastState": func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodPending },
+		"spec.volumes":             func(p *corev1.Pod) bool { return len(p.Spec.Volumes) == 1 },
+		"status.conditions":        func(p *corev1.Pod) bool { return len(p.Status.Conditions) == 3 },
+		"status.conditions.reason": func(p *corev1.Pod) bool { return len(p.Status.Conditions) == 3 },
+		"status.containerStatuses.image": func(p *corev1.Pod) bool {
+			return p.Status.ContainerStatuses[0].Image == "web:1"
+		},
+		"spec.containers.ports": func(p *corev1.Pod) bool {
+			return len(p.Spec.Containers[0].Ports) == 2
+		},
+		"spec.containers": func(p *corev1.Pod) bool {
+			return p.Spec.Containers[0].Env[0].Name == "A"
+		},
+		"spec": func(p *corev1.Pod) bool {
+			return p.Spec.SecurityContext != nil && len(p.Spec.Volumes) == 1
+		},
+		"metadata.annotations[much]": func(p *corev1.Pod) bool { return p.Annotations["much"] == "text" },
+		"spec.containers.env.name": func(p *corev1.Pod) bool {
+			e := p.Spec.Containers[0].Env[0]
+			return e.Name == "A" && e.Value == ""
+		},
+		"status.initContainerStatuses.lastState": func(p *corev1.Pod) bool {
+			return p.Status.Phase == corev1.PodPending
+		},
 	} {
-		k, err := slim.New(framework.Fields{Pod: []string{path}}, framework.Fields{Pod: []string{"spec.containers.env.name"}})
+		k, err := slim.New(framework.Fields{Pod: []string{path}},
+			framework.Fields{Pod: []string{"spec.containers.env.name"}})
 		if err != nil {
 			t.Errorf("%s: %v", path, err)
 			continue
@@ -227,7 +270,8 @@ func TestDeclaredIsKeptWhole(t *testing.T) {
 // TestUnknownFieldsAreRefused: a path that names nothing would keep nothing.
 func TestUnknownFieldsAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"spec.tolerationz", "spec.containers.imag", "metadata", "tolerations", "", "spec..name", "spec.tolerations.key.x"} {
+	for _, path := range []string{"spec.tolerationz", "spec.containers.imag", "metadata", "tolerations", "",
+		"spec..name", "spec.tolerations.key.x"} {
 		_, err := slim.New(framework.Fields{Node: []string{"status.images"}, Pod: []string{path}})
 		if known := path == "metadata"; (err == nil) != known {
 			t.Errorf("%q: %v", path, err)

@@ -8,8 +8,8 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// Attached calls yield with each volume that a CSI driver gives a pod, by a name of its own: that of the volume or, before there is one, of the
-// claim. Of drivers that no node limits nothing is told.
+// Attached calls yield with each volume that a CSI driver gives a pod, by a name of its own: that of the volume or,
+// before there is one, of the claim. Of drivers that no node limits nothing is told.
 func (v *Volumes) Attached(pod *model.PodInfo, yield func(driver, volume string)) {
 	if len(pod.Claims) == 0 {
 		return
@@ -42,8 +42,8 @@ func (v *Volumes) attachmentLocked(c *corev1.PersistentVolumeClaim) (driver, vol
 	return driver, "claim:" + claimKey(c.Namespace, c.Name)
 }
 
-// AttachedTo calls yield with each volume that is attached to a node, whichever pod wanted it, by the names of Attached. Of
-// drivers that no node limits nothing is told.
+// AttachedTo calls yield with each volume that is attached to a node, whichever pod wanted it, by the names of
+// Attached. Of drivers that no node limits nothing is told.
 func (v *Volumes) AttachedTo(node string, yield func(driver, volume string)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -69,8 +69,8 @@ func handleName(source *corev1.CSIPersistentVolumeSource) string {
 	return "handle:" + source.VolumeHandle
 }
 
-// AttachmentChanged tells of an added or changed VolumeAttachment, or one that is gone (a is nil). It returns the nodes that
-// have other volumes attached than before.
+// AttachmentChanged tells of an added or changed VolumeAttachment, or one that is gone (a is nil). It returns the nodes
+// that have other volumes attached than before.
 func (v *Volumes) AttachmentChanged(old, a *storagev1.VolumeAttachment) (nodes []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -118,16 +118,17 @@ func attachmentOf(a *storagev1.VolumeAttachment) attachment {
 	return attachment{a.Spec.Attacher, *a.Spec.Source.PersistentVolumeName}
 }
 
-// Counted changes whenever an attached volume turns out to be another than it was counted as, and whenever a claim turns out to be of another driver than it was counted for, as one of a class without a provisioner does
-// when it is bound: how many volumes the nodes of its pods have is another number then.
+// Counted changes whenever an attached volume turns out to be another than it was counted as, and whenever a claim
+// turns out to be of another driver than it was counted for, as one of a class without a provisioner does when it is
+// bound: how many volumes the nodes of its pods have is another number then.
 func (v *Volumes) Counted() int64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.counted
 }
 
-// recountLocked makes a change that concerns a claim, and notes whether it is of another driver after it. One that was not known is
-// counted nowhere yet.
+// recountLocked makes a change that concerns a claim, and notes whether it is of another driver after it. One that was
+// not known is counted nowhere yet.
 func (v *Volumes) recountLocked(claim string, change func()) {
 	before := v.claims[claim].now()
 	if before == nil {

@@ -15,7 +15,8 @@ import (
 	"bonsai/pkg/scheduler/model"
 )
 
-// API writes what was chosen. A conflict says that the object has changed since it was seen. What is returned is the object as stored.
+// API writes what was chosen. A conflict says that the object has changed since it was seen. What is returned is the
+// object as stored.
 type API interface {
 	// BindVolume writes the claim that a volume names, and that it was chosen.
 	BindVolume(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolume, error)
@@ -23,7 +24,8 @@ type API interface {
 	SelectNode(ctx context.Context, c *corev1.PersistentVolumeClaim, node string) (*corev1.PersistentVolumeClaim, error)
 }
 
-// Reserve chooses for the claims of a pod what they get on a node, and takes it: nobody else gets it until Release. Reasons refuse the node.
+// Reserve chooses for the claims of a pod what they get on a node, and takes it: nobody else gets it until Release.
+// Reasons refuse the node.
 func (v *Volumes) Reserve(pod *model.PodInfo, node *corev1.Node) (*Choice, *framework.Status) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -81,8 +83,8 @@ func (v *Volumes) Release(choice *Choice) {
 	}
 }
 
-// Bind writes a choice and waits until its claims are bound, for so long at most. Without any patience it is written all the same: the
-// next try may find it bound.
+// Bind writes a choice and waits until its claims are bound, for so long at most. Without any patience it is written
+// all the same: the next try may find it bound.
 func (v *Volumes) Bind(ctx context.Context, choice *Choice, node *corev1.Node, patience time.Duration) error {
 	if err := v.write(ctx, choice, node.Name); err != nil {
 		return err
@@ -117,7 +119,8 @@ func (v *Volumes) write(ctx context.Context, choice *Choice, node string) error 
 	for _, b := range choice.Static {
 		pv, err := v.api.BindVolume(ctx, b.Volume)
 		if err != nil {
-			return fmt.Errorf("binding volume %s to claim %s/%s: %w", b.Volume.Name, b.Claim.Namespace, b.Claim.Name, err)
+			return fmt.Errorf("binding volume %s to claim %s/%s: %w", b.Volume.Name, b.Claim.Namespace, b.Claim.Name,
+				err)
 		}
 		v.mu.Lock()
 		v.seeVolumeLocked(pv)
@@ -127,7 +130,8 @@ func (v *Volumes) write(ctx context.Context, choice *Choice, node string) error 
 		v.mu.Lock()
 		seen := v.claims[claimKey(c.Namespace, c.Name)].seen
 		v.mu.Unlock()
-		if seen != nil && seen.Annotations[volumebinding.SelectedNode] == node { // by another pod of this claim, or before this scheduler began
+		// by another pod of this claim, or before this scheduler began
+		if seen != nil && seen.Annotations[volumebinding.SelectedNode] == node {
 			continue
 		}
 		got, err := v.api.SelectNode(ctx, c, node)
@@ -195,7 +199,8 @@ func (v *Volumes) provisionedLocked(was *corev1.PersistentVolumeClaim, node *cor
 	pv, done := v.boundLocked(c)
 	switch {
 	case done && pv != nil && !usableOn(pv, node):
-		return false, fmt.Errorf("pv %q node affinity doesn't match node %q: no matching NodeSelectorTerms", pv.Name, node.Name)
+		return false, fmt.Errorf("pv %q node affinity doesn't match node %q: no matching NodeSelectorTerms", pv.Name,
+			node.Name)
 	case done:
 		return pv != nil, nil
 	case c.Annotations[volumebinding.SelectedNode] != node.Name: // whoever provisions wants another node

@@ -31,7 +31,8 @@ const (
 // Needs is what the claims of a pod ask of its node. It stays as it was when they were looked at.
 type Needs struct {
 	v *Volumes
-	// Bound are the volumes that claims are bound to, affinity is where they can be used; lost tells that one of them is not there.
+	// Bound are the volumes that claims are bound to, affinity is where they can be used; lost tells that one of them
+	// is not there.
 	Bound    []*corev1.PersistentVolume
 	affinity []*nodeaffinity.LazyErrorNodeSelector
 	lost     bool
@@ -43,7 +44,8 @@ type Needs struct {
 type want struct {
 	claim *corev1.PersistentVolumeClaim
 	class *storagev1.StorageClass
-	// named is the volume that names the claim, nil if none does. Later the claim, whose pod stands for all of its class, may have one.
+	// named is the volume that names the claim, nil if none does. Later the claim, whose pod stands for all of its
+	// class, may have one.
 	named *corev1.PersistentVolume
 }
 
@@ -63,7 +65,8 @@ type Binding struct {
 // Empty tells whether there is nothing to be bound.
 func (c *Choice) Empty() bool { return c == nil || len(c.Static) == 0 && len(c.Provision) == 0 }
 
-// Needs looks at the claims of a pod. The status refuses a pod whose claims are not there, or wait for nothing that a node could give.
+// Needs looks at the claims of a pod. The status refuses a pod whose claims are not there, or wait for nothing that a
+// node could give.
 func (v *Volumes) Needs(pod *model.PodInfo) (*Needs, *framework.Status) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -135,7 +138,8 @@ func usable(pod *corev1.Pod, pc model.PodClaim, c *corev1.PersistentVolumeClaim)
 
 // waits tells whether claims of a class get their volume with the first pod that uses them.
 func waits(class *storagev1.StorageClass) bool {
-	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+	return class != nil && class.VolumeBindingMode != nil &&
+		*class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
 func size(c *corev1.PersistentVolumeClaim) int64 {
@@ -220,17 +224,20 @@ func (v *Volumes) chooseLocked(w want, node *corev1.Node, choice *Choice, taken 
 }
 
 // bestLocked is the free volume that fits the claim best on a node, nil if none fits.
-func (v *Volumes) bestLocked(c *corev1.PersistentVolumeClaim, node *corev1.Node, taken map[string]bool) *corev1.PersistentVolume {
+func (v *Volumes) bestLocked(c *corev1.PersistentVolumeClaim, node *corev1.Node,
+	taken map[string]bool) *corev1.PersistentVolume {
 	var best *corev1.PersistentVolume
 	v.free[core.ClaimClass(c)].on(node, func(pv *corev1.PersistentVolume) {
-		if !taken[pv.Name] && volumebinding.Claimable(pv, c) && usableOn(pv, node) && (best == nil || volumebinding.Better(pv, best)) {
+		if !taken[pv.Name] && volumebinding.Claimable(pv, c) && usableOn(pv, node) &&
+			(best == nil || volumebinding.Better(pv, best)) {
 			best = pv
 		}
 	})
 	return best
 }
 
-// allowed tells whether volumes of a class may be made where the node is: nowhere in particular, or one of the terms fits.
+// allowed tells whether volumes of a class may be made where the node is: nowhere in particular, or one of the terms
+// fits.
 func allowed(terms []corev1.TopologySelectorTerm, node *corev1.Node) bool {
 	if len(terms) == 0 {
 		return true

@@ -4,7 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// pool are the free volumes of a class. Those that only nodes of certain host names can use, as local ones, are found by these.
+// pool are the free volumes of a class. Those that only nodes of certain host names can use, as local ones, are found
+// by these.
 type pool struct {
 	byHost map[string]map[string]*corev1.PersistentVolume
 	others map[string]*corev1.PersistentVolume
@@ -12,7 +13,8 @@ type pool struct {
 }
 
 func newPool() *pool {
-	return &pool{byHost: map[string]map[string]*corev1.PersistentVolume{}, others: map[string]*corev1.PersistentVolume{}, names: map[string]bool{}}
+	return &pool{byHost: map[string]map[string]*corev1.PersistentVolume{},
+		others: map[string]*corev1.PersistentVolume{}, names: map[string]bool{}}
 }
 
 func (p *pool) empty() bool { return len(p.names) == 0 }
@@ -47,7 +49,8 @@ func (p *pool) remove(pv *corev1.PersistentVolume) bool {
 	return true
 }
 
-// hostsOf are the values of the label hostname of which a node must have one to use the volume; nil if that does not say where it can be used.
+// hostsOf are the values of the label hostname of which a node must have one to use the volume; nil if that does not
+// say where it can be used.
 func hostsOf(pv *corev1.PersistentVolume) []string {
 	a := pv.Spec.NodeAffinity
 	if a == nil || a.Required == nil || len(a.Required.NodeSelectorTerms) != 1 {

@@ -10,9 +10,11 @@ import (
 
 // meta keeps of an object's metadata what is read here: the annotations of binding and classes.
 func meta(m metav1.ObjectMeta) metav1.ObjectMeta {
-	out := metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion, Labels: m.Labels,
+	out := metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
+		Labels:            m.Labels,
 		DeletionTimestamp: m.DeletionTimestamp, OwnerReferences: m.OwnerReferences}
-	for _, key := range []string{volumebinding.BindCompleted, volumebinding.BoundByController, volumebinding.SelectedNode, corev1.BetaStorageClassAnnotation} {
+	for _, key := range []string{volumebinding.BindCompleted, volumebinding.BoundByController,
+		volumebinding.SelectedNode, corev1.BetaStorageClassAnnotation} {
 		if value, ok := m.Annotations[key]; ok {
 			metav1.SetMetaDataAnnotation(&out, key, value)
 		}
@@ -29,8 +31,10 @@ func SlimClaim(c *corev1.PersistentVolumeClaim) {
 // SlimVolume drops from a fresh volume what no decision reads, in place.
 func SlimVolume(v *corev1.PersistentVolume) {
 	s := &v.Spec
-	slim := corev1.PersistentVolumeSpec{Capacity: s.Capacity, AccessModes: s.AccessModes, ClaimRef: s.ClaimRef, StorageClassName: s.StorageClassName,
-		VolumeMode: s.VolumeMode, NodeAffinity: s.NodeAffinity, VolumeAttributesClassName: s.VolumeAttributesClassName}
+	slim := corev1.PersistentVolumeSpec{Capacity: s.Capacity, AccessModes: s.AccessModes, ClaimRef: s.ClaimRef,
+		StorageClassName: s.StorageClassName,
+		VolumeMode:       s.VolumeMode, NodeAffinity: s.NodeAffinity,
+		VolumeAttributesClassName: s.VolumeAttributesClassName}
 	if s.CSI != nil {
 		slim.CSI = &corev1.CSIPersistentVolumeSource{Driver: s.CSI.Driver, VolumeHandle: s.CSI.VolumeHandle}
 	}
@@ -39,11 +43,13 @@ func SlimVolume(v *corev1.PersistentVolume) {
 
 // SlimAttachment drops from a fresh attachment what no decision reads, in place.
 func SlimAttachment(a *storagev1.VolumeAttachment) {
-	*a = storagev1.VolumeAttachment{ObjectMeta: meta(a.ObjectMeta), Spec: storagev1.VolumeAttachmentSpec{Attacher: a.Spec.Attacher, NodeName: a.Spec.NodeName,
-		Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: a.Spec.Source.PersistentVolumeName}}}
+	*a = storagev1.VolumeAttachment{ObjectMeta: meta(a.ObjectMeta),
+		Spec: storagev1.VolumeAttachmentSpec{Attacher: a.Spec.Attacher, NodeName: a.Spec.NodeName,
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: a.Spec.Source.PersistentVolumeName}}}
 }
 
 // SlimClass drops from a fresh class what no decision reads, in place.
 func SlimClass(c *storagev1.StorageClass) {
-	*c = storagev1.StorageClass{ObjectMeta: meta(c.ObjectMeta), Provisioner: c.Provisioner, VolumeBindingMode: c.VolumeBindingMode, AllowedTopologies: c.AllowedTopologies}
+	*c = storagev1.StorageClass{ObjectMeta: meta(c.ObjectMeta), Provisioner: c.Provisioner,
+		VolumeBindingMode: c.VolumeBindingMode, AllowedTopologies: c.AllowedTopologies}
 }

@@ -1,6 +1,7 @@
-// Package volumes is what the scheduler knows of claims, persistent volumes and what they depend on, with what it has decided itself and the API
-// server has not shown yet ("assumed"): a volume that was chosen for a claim, or a node that a volume is to be provisioned for. It answers whether
-// pods' claims can be had on a node, takes what was chosen, writes it, and waits until others have bound it.
+// Package volumes is what the scheduler knows of claims, persistent volumes and what they depend on, with what it has
+// decided itself and the API server has not shown yet ("assumed"): a volume that was chosen for a claim, or a node that
+// a volume is to be provisioned for. It answers whether pods' claims can be had on a node, takes what was chosen,
+// writes it, and waits until others have bound it.
 //
 // The contract with those who bind and provision is in the objects: bonsai/api/core/volumebinding.
 package volumes
@@ -39,7 +40,8 @@ type Volumes struct {
 	// attachments are by node, then by name; attached counts those of a volume.
 	attachments map[string]map[string]attachment
 	attached    map[string]int
-	// epochs, by class, and epoch, for all, change with everything that the answers for claims without a volume depend on besides claim and node.
+	// epochs, by class, and epoch, for all, change with everything that the answers for claims without a volume depend
+	// on besides claim and node.
 	epochs map[string]int64
 	epoch  int64
 	// waiting are closed when their claim changes.
@@ -65,9 +67,13 @@ const writers = 32
 
 // New returns a store that knows nothing yet.
 func New(api API) *Volumes {
-	return &Volumes{api: api, writes: make(chan struct{}, writers), claims: map[string]held[*corev1.PersistentVolumeClaim]{}, volumes: map[string]held[*corev1.PersistentVolume]{},
-		classes: map[string]*storagev1.StorageClass{}, drivers: map[string]*storagev1.CSIDriver{}, capacities: map[string]map[string]*storagev1.CSIStorageCapacity{},
-		free: map[string]*pool{}, meant: map[string]string{}, limited: map[string]int{}, attachments: map[string]map[string]attachment{}, attached: map[string]int{}, epochs: map[string]int64{}, waiting: map[string]chan struct{}{}}
+	return &Volumes{api: api, writes: make(chan struct{}, writers),
+		claims: map[string]held[*corev1.PersistentVolumeClaim]{}, volumes: map[string]held[*corev1.PersistentVolume]{},
+		classes: map[string]*storagev1.StorageClass{}, drivers: map[string]*storagev1.CSIDriver{},
+		capacities: map[string]map[string]*storagev1.CSIStorageCapacity{},
+		free:       map[string]*pool{}, meant: map[string]string{}, limited: map[string]int{},
+		attachments: map[string]map[string]attachment{}, attached: map[string]int{}, epochs: map[string]int64{},
+		waiting: map[string]chan struct{}{}}
 }
 
 func claimKey(namespace, name string) string { return namespace + "/" + name }
@@ -228,7 +234,8 @@ func (v *Volumes) CapacityChanged(old, c *storagev1.CSIStorageCapacity) {
 	v.bumpLocked(c.StorageClassName)
 }
 
-// NodeChanged tells how many volumes of which drivers a node takes, as its CSINode says; nil is one that is gone. It returns the limits.
+// NodeChanged tells how many volumes of which drivers a node takes, as its CSINode says; nil is one that is gone. It
+// returns the limits.
 func (v *Volumes) NodeChanged(old, n *storagev1.CSINode) map[string]int64 {
 	before, after := Limits(old), Limits(n)
 	v.mu.Lock()

@@ -38,7 +38,8 @@ func (s *server) BindVolume(_ context.Context, pv *corev1.PersistentVolume) (*co
 	return out, nil
 }
 
-func (s *server) SelectNode(ctx context.Context, c *corev1.PersistentVolumeClaim, node string) (*corev1.PersistentVolumeClaim, error) {
+func (s *server) SelectNode(ctx context.Context, c *corev1.PersistentVolumeClaim,
+	node string) (*corev1.PersistentVolumeClaim, error) {
 	if err := cmp.Or(s.refuse, ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -49,39 +50,51 @@ func (s *server) SelectNode(ctx context.Context, c *corev1.PersistentVolumeClaim
 }
 
 func claimOf(name, class, size string) *corev1.PersistentVolumeClaim {
-	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "5"},
-		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}},
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "5"},
+		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class,
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}}
 }
 
 func volumeOf(name, class, size, host string) *corev1.PersistentVolume {
-	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), ResourceVersion: "5"},
-		Spec: corev1.PersistentVolumeSpec{StorageClassName: class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)},
-			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{host}}}}}}}},
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), ResourceVersion: "5"},
+		Spec: corev1.PersistentVolumeSpec{StorageClassName: class,
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Capacity:    corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)},
+			NodeAffinity: &corev1.VolumeNodeAffinity{
+				Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchExpressions: []corev1.NodeSelectorRequirement{
+						{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{host}}}}}}}},
 		Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeAvailable}}
 }
 
 func nodeOf(name string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{corev1.LabelHostname: name}}}
 }
 
 func podWith(claims ...string) *model.PodInfo {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
 	for _, c := range claims {
-		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c}}})
+		p.Spec.Volumes = append(p.Spec.Volumes,
+			corev1.Volume{VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c}}})
 	}
 	return model.NewPodInfo(p)
 }
 
-// known has the classes "local", of volumes made by hand, and "made", of volumes that are provisioned; both wait for the first pod.
+// known has the classes "local", of volumes made by hand, and "made", of volumes that are provisioned; both wait for
+// the first pod.
 func known(api API) *Volumes {
 	v := New(api)
 	later := storagev1.VolumeBindingWaitForFirstConsumer
 	for name, provisioner := range map[string]string{"local": volumebinding.NoProvisioner, "made": "csi"} {
-		v.ClassChanged(nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, VolumeBindingMode: &later})
+		v.ClassChanged(nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner,
+			VolumeBindingMode: &later})
 	}
 	return v
 }
@@ -90,9 +103,13 @@ func known(api API) *Volumes {
 func TestRefusedPods(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*corev1.PersistentVolumeClaim){
-		"pod has unbound immediate PersistentVolumeClaims": func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = new("none") },
-		`persistentvolumeclaim "c" not found`:              func(c *corev1.PersistentVolumeClaim) { c.Name = "d" },
-		`persistentvolumeclaim "c" is being deleted`:       func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} },
+		"pod has unbound immediate PersistentVolumeClaims": func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.StorageClassName = new("none")
+		},
+		`persistentvolumeclaim "c" not found`: func(c *corev1.PersistentVolumeClaim) { c.Name = "d" },
+		`persistentvolumeclaim "c" is being deleted`: func(c *corev1.PersistentVolumeClaim) {
+			c.DeletionTimestamp = &metav1.Time{}
+		},
 		`persistentvolumeclaim "c" bound to non-existent persistentvolume "v"`: func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Phase, c.Spec.VolumeName = corev1.ClaimLost, "v"
 		},
@@ -106,7 +123,8 @@ func TestRefusedPods(t *testing.T) {
 		}
 	}
 	made := model.NewPodInfo(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"},
-		Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "x", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}}})
+		Spec: corev1.PodSpec{Volumes: []corev1.Volume{
+			{Name: "x", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}}})
 	v := known(nil)
 	if _, st := v.Needs(made); st.Message() != `waiting for ephemeral volume controller to create the persistentvolumeclaim "p-x"` {
 		t.Error(st)
@@ -121,15 +139,18 @@ func TestRefusedPods(t *testing.T) {
 func TestChoice(t *testing.T) {
 	t.Parallel()
 	v := known(nil)
-	for _, c := range []*corev1.PersistentVolumeClaim{claimOf("a", "local", "1Gi"), claimOf("b", "local", "2Gi"), claimOf("c", "local", "1Gi")} {
+	for _, c := range []*corev1.PersistentVolumeClaim{claimOf("a", "local", "1Gi"), claimOf("b", "local", "2Gi"),
+		claimOf("c", "local", "1Gi")} {
 		v.ClaimChanged(nil, c)
 	}
-	for _, pv := range []*corev1.PersistentVolume{volumeOf("small", "local", "1Gi", "n1"), volumeOf("large", "local", "9Gi", "n1"), volumeOf("middle", "local", "3Gi", "n1"),
+	for _, pv := range []*corev1.PersistentVolume{volumeOf("small", "local", "1Gi", "n1"),
+		volumeOf("large", "local", "9Gi", "n1"), volumeOf("middle", "local", "3Gi", "n1"),
 		volumeOf("other", "local", "9Gi", "n2"), volumeOf("class", "made", "1Gi", "n1")} {
 		v.VolumeChanged(nil, pv)
 	}
 	got, st := v.Reserve(podWith("b", "a"), nodeOf("n1"))
-	if !st.IsSuccess() || len(got.Static) != 2 || got.Static[0].Volume.Name != "small" || got.Static[1].Volume.Name != "middle" || got.Static[1].Claim.Name != "b" {
+	if !st.IsSuccess() || len(got.Static) != 2 || got.Static[0].Volume.Name != "small" ||
+		got.Static[1].Volume.Name != "middle" || got.Static[1].Claim.Name != "b" {
 		t.Fatalf("%+v, %v", got, st)
 	}
 	if got, st := v.Reserve(podWith("b", "a"), nodeOf("n2")); got != nil || st.Message() != ReasonBindConflict {
@@ -145,14 +166,16 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// TestTheVolumeThatNamesTheClaim: it is taken although another one is smaller, and no other one where it cannot be used.
+// TestTheVolumeThatNamesTheClaim: it is taken although another one is smaller, and no other one where it cannot be
+// used.
 func TestTheVolumeThatNamesTheClaim(t *testing.T) {
 	t.Parallel()
 	v := known(nil)
 	v.ClaimChanged(nil, claimOf("c", "local", "1Gi"))
 	own := volumeOf("own", "local", "9Gi", "n1")
 	own.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "ns", Name: "c"}
-	for _, pv := range []*corev1.PersistentVolume{own, volumeOf("small", "local", "1Gi", "n1"), volumeOf("there", "local", "1Gi", "n2")} {
+	for _, pv := range []*corev1.PersistentVolume{own, volumeOf("small", "local", "1Gi", "n1"),
+		volumeOf("there", "local", "1Gi", "n2")} {
 		v.VolumeChanged(nil, pv)
 	}
 	if _, st := v.Reserve(podWith("c"), nodeOf("n2")); st.Message() != ReasonBindConflict {
@@ -214,7 +237,8 @@ func TestBind(t *testing.T) {
 	})
 }
 
-// TestBindFails: who provisions gives the node up, the claim goes, the volume cannot be used there, the write is refused, the time is over.
+// TestBindFails: who provisions gives the node up, the claim goes, the volume cannot be used there, the write is
+// refused, the time is over.
 func TestBindFails(t *testing.T) {
 	t.Parallel()
 	for want, happens := range map[string]func(v *Volumes, c *corev1.PersistentVolumeClaim, stop func()){
@@ -222,7 +246,9 @@ func TestBindFails(t *testing.T) {
 			c.ResourceVersion = "200"
 			v.ClaimChanged(nil, c)
 		},
-		`persistentvolumeclaim "ns/c" is gone`: func(v *Volumes, c *corev1.PersistentVolumeClaim, _ func()) { v.ClaimChanged(c, nil) },
+		`persistentvolumeclaim "ns/c" is gone`: func(v *Volumes, c *corev1.PersistentVolumeClaim, _ func()) {
+			v.ClaimChanged(c, nil)
+		},
 		`pv "v" node affinity doesn't match node "n1"`: func(v *Volumes, c *corev1.PersistentVolumeClaim, _ func()) {
 			pv, _ := volumebinding.Bind(volumeOf("v", "made", "1Gi", "n2"), c)
 			v.VolumeChanged(nil, pv)
@@ -260,7 +286,8 @@ func TestBindFails(t *testing.T) {
 	}
 }
 
-// TestBindWithoutWaiting: a timeout of 0 fails at once, but the node is written, so that the volume is made and the next try succeeds.
+// TestBindWithoutWaiting: a timeout of 0 fails at once, but the node is written, so that the volume is made and the
+// next try succeeds.
 func TestBindWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	api := &server{}
@@ -288,7 +315,8 @@ func TestBindWithoutWaiting(t *testing.T) {
 	}
 }
 
-// TestNeedsStayAsTheyWere: verdicts are kept for all pods of a class, also when the one that they were made with has got a volume meanwhile.
+// TestNeedsStayAsTheyWere: verdicts are kept for all pods of a class, also when the one that they were made with has
+// got a volume meanwhile.
 func TestNeedsStayAsTheyWere(t *testing.T) {
 	t.Parallel()
 	v := known(nil)
@@ -311,7 +339,8 @@ func TestNeedsStayAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestKey: pods whose volumes are provisioned alike are of one class, also while other pods' volumes come; one that can get a free volume is not.
+// TestKey: pods whose volumes are provisioned alike are of one class, also while other pods' volumes come; one that can
+// get a free volume is not.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	v := known(nil)

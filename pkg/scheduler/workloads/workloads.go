@@ -1,5 +1,5 @@
-// Package workloads finds the pods that are alike to a pod, to spread them by default: by the Services that select it and by
-// the controller that made it.
+// Package workloads finds the pods that are alike to a pod, to spread them by default: by the Services that select it
+// and by the controller that made it.
 package workloads
 
 import (
@@ -33,8 +33,8 @@ func New(owner Owner) *Workloads {
 	return &Workloads{owner: owner, services: map[string]*model.LabelIndex[*corev1.Service]{}}
 }
 
-// ServiceChanged handles an added (old is nil), changed, or deleted (service is nil) Service; old is the very object that was
-// given before.
+// ServiceChanged handles an added (old is nil), changed, or deleted (service is nil) Service; old is the very object
+// that was given before.
 func (w *Workloads) ServiceChanged(old, service *corev1.Service) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,7 +52,8 @@ func (w *Workloads) ServiceChanged(old, service *corev1.Service) {
 	in.Add(labels.SelectorFromValidatedSet(service.Spec.Selector), service)
 }
 
-// SelectorFor joins the selectors of the Services that select the pod and that of its controller; nil if there are none.
+// SelectorFor joins the selectors of the Services that select the pod and that of its controller; nil if there are
+// none.
 func (w *Workloads) SelectorFor(pod *corev1.Pod) labels.Selector {
 	set := labels.Set{}
 	w.mu.RLock()

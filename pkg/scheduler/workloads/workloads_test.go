@@ -10,12 +10,13 @@ import (
 )
 
 func service(namespace, name string, selector map[string]string) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.ServiceSpec{Selector: selector}}
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: corev1.ServiceSpec{Selector: selector}}
 }
 
-// TestSelectorFor: what default topology spreading counts (concepts/scheduling-eviction/topology-spread-constraints, "Cluster-level
-// default constraints": computed from the services, replica sets, stateful sets or replication controllers that the pod
-// belongs to).
+// TestSelectorFor: what default topology spreading counts (concepts/scheduling-eviction/topology-spread-constraints,
+// "Cluster-level default constraints": computed from the services, replica sets, stateful sets or replication
+// controllers that the pod belongs to).
 func TestSelectorFor(t *testing.T) {
 	t.Parallel()
 	w := New(func(namespace string, ref *metav1.OwnerReference) labels.Selector {

@@ -1,4 +1,5 @@
-// Package write is what the scheduler writes to the API server: bindings, the status of waiting pods, evictions and events.
+// Package write is what the scheduler writes to the API server: bindings, the status of waiting pods, evictions and
+// events.
 package write
 
 import (
@@ -33,7 +34,8 @@ type Writer struct {
 
 // New returns a writer with the client's identity.
 func New(c *apiclient.Client) *Writer {
-	return &Writer{pods: core.Pods(c), claims: core.PersistentVolumeClaims(c), volumes: core.PersistentVolumes(c), devices: resource.ResourceClaims(c), events: events.Events(c)}
+	return &Writer{pods: core.Pods(c), claims: core.PersistentVolumeClaims(c), volumes: core.PersistentVolumes(c),
+		devices: resource.ResourceClaims(c), events: events.Events(c)}
 }
 
 // Bind assigns pod to node. Errors are the API server's: a conflict says that the pod has a node or is being deleted.
@@ -59,7 +61,8 @@ func (w *Writer) PatchEvent(ctx context.Context, namespace, name string, series 
 }
 
 // PatchStatus sets a condition of the pod and, if nominated is not nil, status.nominatedNodeName.
-func (w *Writer) PatchStatus(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition, nominated *string) error {
+func (w *Writer) PatchStatus(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition,
+	nominated *string) error {
 	status := map[string]any{}
 	if condition != nil {
 		status["conditions"] = []*corev1.PodCondition{condition}
@@ -77,7 +80,8 @@ func (w *Writer) PatchStatus(ctx context.Context, pod *corev1.Pod, condition *co
 	return w.pods.SendPatch(ctx, pod.Namespace, pod.Name, types.StrategicMergePatchType, patch, "status")
 }
 
-// Preempt marks pod as disrupted by the scheduler and deletes it, if it is still the same pod; nil if it is gone already.
+// Preempt marks pod as disrupted by the scheduler and deletes it, if it is still the same pod; nil if it is gone
+// already.
 func (w *Writer) Preempt(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition) error {
 	if err := w.PatchStatus(ctx, pod, condition, nil); err != nil {
 		if gone(err) {
@@ -109,10 +113,13 @@ func (w *Writer) BindVolume(ctx context.Context, pv *corev1.PersistentVolume) (*
 	return got, nil
 }
 
-// SelectNode writes the node that a claim's volume is to be provisioned for, if the claim is still the one that was seen.
-func (w *Writer) SelectNode(ctx context.Context, c *corev1.PersistentVolumeClaim, node string) (*corev1.PersistentVolumeClaim, error) {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": c.UID, "resourceVersion": c.ResourceVersion,
-		"annotations": map[string]string{volumebinding.SelectedNode: node}}})
+// SelectNode writes the node that a claim's volume is to be provisioned for, if the claim is still the one that was
+// seen.
+func (w *Writer) SelectNode(ctx context.Context, c *corev1.PersistentVolumeClaim,
+	node string) (*corev1.PersistentVolumeClaim, error) {
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"uid": c.UID, "resourceVersion": c.ResourceVersion,
+			"annotations": map[string]string{volumebinding.SelectedNode: node}}})
 	if err != nil {
 		return nil, fmt.Errorf("encoding a claim's node: %w", err)
 	}
@@ -130,7 +137,8 @@ func (w *Writer) UpdateClaim(ctx context.Context, c *resourcev1.ResourceClaim) (
 }
 
 // UpdateClaimStatus writes the status of a ResourceClaim, if the claim is still the one that was seen.
-func (w *Writer) UpdateClaimStatus(ctx context.Context, c *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim, error) {
+func (w *Writer) UpdateClaimStatus(ctx context.Context, c *resourcev1.ResourceClaim) (*resourcev1.ResourceClaim,
+	error) {
 	return slimClaim(w.devices.UpdateStatus(ctx, c))
 }
 
@@ -150,8 +158,11 @@ func (w *Writer) DeleteClaim(ctx context.Context, c *resourcev1.ResourceClaim) e
 }
 
 // TellExtendedClaim writes into a pod's status which claim was made for its extended resources.
-func (w *Writer) TellExtendedClaim(ctx context.Context, pod *corev1.Pod, s *corev1.PodExtendedResourceClaimStatus) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{"extendedResourceClaimStatus": s}})
+func (w *Writer) TellExtendedClaim(ctx context.Context, pod *corev1.Pod,
+	s *corev1.PodExtendedResourceClaimStatus) error {
+	patch, err := json.Marshal(
+		map[string]any{"metadata": map[string]any{"uid": pod.UID},
+			"status": map[string]any{"extendedResourceClaimStatus": s}})
 	if err != nil {
 		return fmt.Errorf("encoding a pod's status: %w", err)
 	}

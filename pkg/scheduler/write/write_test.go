@@ -60,8 +60,11 @@ func (s *server) handle(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
 		return
 	}
-	reasons := map[int]metav1.StatusReason{404: metav1.StatusReasonNotFound, 409: metav1.StatusReasonConflict, 403: metav1.StatusReasonForbidden}
-	_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: int32(code), Reason: reasons[code], Message: "so it is"})
+	reasons := map[int]metav1.StatusReason{404: metav1.StatusReasonNotFound, 409: metav1.StatusReasonConflict,
+		403: metav1.StatusReasonForbidden}
+	_ = json.NewEncoder(w).Encode(
+		metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Code: int32(code),
+			Reason: reasons[code], Message: "so it is"})
 }
 
 func (s *server) requests() ([]string, string) {
@@ -81,7 +84,8 @@ func TestPatchStatus(t *testing.T) {
 		nominated *string
 		want      string
 	}{
-		{"condition alone leaves the nomination", condition, nil, `{"metadata":{"uid":"u"},"status":{"conditions":[{"lastProbeTime":null,"lastTransitionTime":null,"reason":"Unschedulable","status":"False","type":"PodScheduled"}]}}`},
+		{"condition alone leaves the nomination", condition, nil,
+			`{"metadata":{"uid":"u"},"status":{"conditions":[{"lastProbeTime":null,"lastTransitionTime":null,"reason":"Unschedulable","status":"False","type":"PodScheduled"}]}}`},
 		{"nominated", nil, new("n1"), `{"metadata":{"uid":"u"},"status":{"nominatedNodeName":"n1"}}`},
 		{"nomination taken back", nil, new(""), `{"metadata":{"uid":"u"},"status":{"nominatedNodeName":null}}`},
 	} {
@@ -95,7 +99,8 @@ func TestPatchStatus(t *testing.T) {
 			t.Fatalf("%s: %v in %q", c.name, err, body)
 		}
 		sorted, err := json.Marshal(got)
-		if err != nil || string(sorted) != c.want || !slices.Equal(log, []string{"PATCH /api/v1/namespaces/ns/pods/p/status"}) {
+		if err != nil || string(sorted) != c.want ||
+			!slices.Equal(log, []string{"PATCH /api/v1/namespaces/ns/pods/p/status"}) {
 			t.Errorf("%s: %v with %s, want %s", c.name, log, sorted, c.want)
 		}
 	}
@@ -145,7 +150,8 @@ func TestEvents(t *testing.T) {
 	w := newWriter(t, s.handle)
 	for _, f := range []func() error{
 		func() error {
-			return w.CreateEvent(t.Context(), &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e"}})
+			return w.CreateEvent(t.Context(),
+				&eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "e"}})
 		},
 		func() error { return w.PatchEvent(t.Context(), "ns", "e", &eventsv1.EventSeries{Count: 2}) },
 	} {
@@ -154,7 +160,8 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	got, _ := s.requests()
-	if want := []string{"POST /apis/events.k8s.io/v1/namespaces/ns/events", "PATCH /apis/events.k8s.io/v1/namespaces/ns/events/e"}; !slices.Equal(got, want) {
+	if want := []string{"POST /apis/events.k8s.io/v1/namespaces/ns/events",
+		"PATCH /apis/events.k8s.io/v1/namespaces/ns/events/e"}; !slices.Equal(got, want) {
 		t.Errorf("requests %q, want %q", got, want)
 	}
 }
@@ -170,7 +177,8 @@ func TestBindPostsABindingAsProtobuf(t *testing.T) {
 		if len(body) < 4 || string(body[:4]) != "k8s\x00" || u.Unmarshal(body[4:]) != nil || b.Unmarshal(u.Raw) != nil {
 			t.Fatalf("body %q is no protobuf object", body)
 		}
-		if u.Kind != "Binding" || u.APIVersion != "v1" || b.Target.Kind != "Node" || b.Target.Name != "n" || b.UID != "u" {
+		if u.Kind != "Binding" || u.APIVersion != "v1" || b.Target.Kind != "Node" || b.Target.Name != "n" ||
+			b.UID != "u" {
 			t.Errorf("posted %+v of %+v", b, u.TypeMeta)
 		}
 		res.WriteHeader(http.StatusCreated)
@@ -185,7 +193,8 @@ func TestErrorsAreTheServersStatus(t *testing.T) {
 	t.Parallel()
 	w := newWriter(t, func(res http.ResponseWriter, _ *http.Request) {
 		res.WriteHeader(http.StatusConflict)
-		json.NewEncoder(res).Encode(metav1.Status{Status: "Failure", Reason: metav1.StatusReasonConflict, Code: 409, Message: "taken"})
+		json.NewEncoder(res).Encode(
+			metav1.Status{Status: "Failure", Reason: metav1.StatusReasonConflict, Code: 409, Message: "taken"})
 	})
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}}
 	if err := w.Bind(t.Context(), pod, "n"); !apierrors.IsConflict(err) {

@@ -1,6 +1,6 @@
-// Package certificates is the admission plug-ins of CertificateSigningRequests: CertificateApproval and CertificateSigning ask whether the
-// user may approve and sign for the signer that a request names, CertificateSubjectRestriction keeps clients out of the group of
-// administrators.
+// Package certificates is the admission plug-ins of CertificateSigningRequests: CertificateApproval and
+// CertificateSigning ask whether the user may approve and sign for the signer that a request names,
+// CertificateSubjectRestriction keeps clients out of the group of administrators.
 package certificates
 
 import (
@@ -35,7 +35,8 @@ func SubjectRestriction() admission.Plugin {
 }
 
 // requests are those of the operation and subresource, with the old one for an update.
-func requests(a *admission.Attributes, op admission.Operation, subresource string) (now, old *certificatesv1.CertificateSigningRequest, ok bool) {
+func requests(a *admission.Attributes, op admission.Operation, subresource string) (now,
+	old *certificatesv1.CertificateSigningRequest, ok bool) {
 	resource := schema.GroupResource{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests"}
 	if a.Operation != op || a.Subresource != subresource || a.Resource.GroupResource() != resource {
 		return nil, nil, false
@@ -49,7 +50,8 @@ type approval struct{ authorizer authz.Authorizer }
 
 // Validate implements admission.Validator. What counts is the signer that the request was made for.
 func (p approval) Validate(ctx context.Context, a *admission.Attributes) error {
-	if _, old, ok := requests(a, admission.Update, "approval"); ok && old != nil && !may(ctx, p.authorizer, a.User, "approve", old.Spec.SignerName) {
+	if _, old, ok := requests(a, admission.Update, "approval"); ok && old != nil &&
+		!may(ctx, p.authorizer, a.User, "approve", old.Spec.SignerName) {
 		return admission.Forbid(a, "user not permitted to approve requests with signerName %q", old.Spec.SignerName)
 	}
 	return nil
@@ -60,7 +62,8 @@ type signing struct{ authorizer authz.Authorizer }
 // Validate implements admission.Validator. Who changes neither certificate nor conditions signs nothing.
 func (p signing) Validate(ctx context.Context, a *admission.Attributes) error {
 	now, old, ok := requests(a, admission.Update, "status")
-	if !ok || old == nil || bytes.Equal(now.Status.Certificate, old.Status.Certificate) && equality.Semantic.DeepEqual(now.Status.Conditions, old.Status.Conditions) {
+	if !ok || old == nil || bytes.Equal(now.Status.Certificate, old.Status.Certificate) &&
+		equality.Semantic.DeepEqual(now.Status.Conditions, old.Status.Conditions) {
 		return nil
 	}
 	if !may(ctx, p.authorizer, a.User, "sign", old.Spec.SignerName) {
@@ -74,7 +77,8 @@ func may(ctx context.Context, authorizer authz.Authorizer, user *request.User, v
 	domain, _, _ := strings.Cut(signer, "/")
 	for _, name := range []string{signer, domain + "/*"} {
 		d, _, _ := authorizer.Authorize(ctx, authz.Attributes{User: user, Info: request.Info{
-			IsResource: true, Verb: verb, APIGroup: certificatesv1.GroupName, APIVersion: "*", Resource: "signers", Name: name}})
+			IsResource: true, Verb: verb, APIGroup: certificatesv1.GroupName, APIVersion: "*", Resource: "signers",
+			Name: name}})
 		if d == authz.Allow {
 			return true
 		}
@@ -95,7 +99,8 @@ func (subjects) Validate(_ context.Context, a *admission.Attributes) error {
 		return admission.Forbid(a, "failed to parse CSR: %v", err)
 	}
 	if slices.Contains(r.Subject.Organization, request.GroupMasters) {
-		return admission.Forbid(a, "use of %s signer with %s group is not allowed", now.Spec.SignerName, request.GroupMasters)
+		return admission.Forbid(a, "use of %s signer with %s group is not allowed", now.Spec.SignerName,
+			request.GroupMasters)
 	}
 	return nil
 }

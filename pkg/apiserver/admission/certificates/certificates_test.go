@@ -24,7 +24,8 @@ import (
 type only struct{ verb, name string }
 
 func (o only) Authorize(_ context.Context, a authz.Attributes) (authz.Decision, string, error) {
-	if a.IsResource && a.APIGroup == "certificates.k8s.io" && a.Resource == "signers" && a.Verb == o.verb && a.Name == o.name {
+	if a.IsResource && a.APIGroup == "certificates.k8s.io" && a.Resource == "signers" && a.Verb == o.verb &&
+		a.Name == o.name {
 		return authz.Allow, "", nil
 	}
 	return authz.NoOpinion, "", nil
@@ -36,12 +37,14 @@ func asked(t *testing.T, signer, organization string) *certificatesv1.Certificat
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "c", Organization: []string{organization}}}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader,
+		&x509.CertificateRequest{Subject: pkix.Name{CommonName: "c", Organization: []string{organization}}}, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Spec: certificatesv1.CertificateSigningRequestSpec{
-		SignerName: signer, Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})}}
+	return &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: "r"},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			SignerName: signer, Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})}}
 }
 
 func TestApprovalAndSigning(t *testing.T) {
@@ -56,25 +59,31 @@ func TestApprovalAndSigning(t *testing.T) {
 		now *certificatesv1.CertificateSigningRequest
 		no  string
 	}{
-		"approve":                         {only{"approve", "example.com/x"}, "approval", failed, ""},
-		"approve for the domain":          {only{"approve", "example.com/*"}, "approval", failed, ""},
-		"approve for another signer":      {only{"approve", "example.com/y"}, "approval", failed, `user not permitted to approve requests with signerName "example.com/x"`},
-		"may sign, approves":              {only{"sign", "example.com/x"}, "approval", failed, `user not permitted to approve`},
-		"labels by approval":              {only{}, "approval", labelled, `user not permitted to approve`},
-		"sign":                            {only{"sign", "example.com/x"}, "status", signed, ""},
-		"sign for the domain":             {only{"sign", "example.com/*"}, "status", signed, ""},
-		"may approve, signs":              {only{"approve", "example.com/x"}, "status", signed, `user not permitted to sign requests with signerName "example.com/x"`},
-		"may approve, says that it fails": {only{"approve", "example.com/x"}, "status", failed, `user not permitted to sign`},
-		"labels by status":                {only{}, "status", labelled, ""},
-		"the object itself":               {only{}, "", signed, ""},
+		"approve":                {only{"approve", "example.com/x"}, "approval", failed, ""},
+		"approve for the domain": {only{"approve", "example.com/*"}, "approval", failed, ""},
+		"approve for another signer": {only{"approve", "example.com/y"}, "approval", failed,
+			`user not permitted to approve requests with signerName "example.com/x"`},
+		"may sign, approves": {only{"sign", "example.com/x"}, "approval", failed,
+			`user not permitted to approve`},
+		"labels by approval":  {only{}, "approval", labelled, `user not permitted to approve`},
+		"sign":                {only{"sign", "example.com/x"}, "status", signed, ""},
+		"sign for the domain": {only{"sign", "example.com/*"}, "status", signed, ""},
+		"may approve, signs": {only{"approve", "example.com/x"}, "status", signed,
+			`user not permitted to sign requests with signerName "example.com/x"`},
+		"may approve, says that it fails": {only{"approve", "example.com/x"}, "status", failed,
+			`user not permitted to sign`},
+		"labels by status":  {only{}, "status", labelled, ""},
+		"the object itself": {only{}, "", signed, ""},
 	} {
-		a := &admission.Attributes{Operation: admission.Update, Resource: certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"), Name: "r",
+		a := &admission.Attributes{Operation: admission.Update,
+			Resource: certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"), Name: "r",
 			Subresource: c.sub, Object: c.now, OldObject: old, User: &request.User{Name: "bob"}}
 		err := Approval(c.may).Validator.Validate(t.Context(), a)
 		if err == nil {
 			err = Signing(c.may).Validator.Validate(t.Context(), a)
 		}
-		if (err != nil) != (c.no != "") || err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), c.no)) {
+		if (err != nil) != (c.no != "") ||
+			err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), c.no)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -90,7 +99,9 @@ func TestSubjectRestriction(t *testing.T) {
 		{certificatesv1.KubeAPIServerClientSignerName, "devs", false},
 		{"example.com/x", "system:masters", false},
 	} {
-		a := &admission.Attributes{Operation: admission.Create, Resource: certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"), Name: "r", Object: asked(t, c.signer, c.organization)}
+		a := &admission.Attributes{Operation: admission.Create,
+			Resource: certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests"), Name: "r",
+			Object: asked(t, c.signer, c.organization)}
 		err := SubjectRestriction().Validator.Validate(t.Context(), a)
 		want := `certificatesigningrequests.certificates.k8s.io "r" is forbidden: use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed`
 		if (err != nil) != c.denied || err != nil && err.Error() != want {

@@ -1,5 +1,5 @@
-// Package claimresize is the admission plug-in PersistentVolumeClaimResize: a bound claim may grow only if its class says that its
-// volumes can.
+// Package claimresize is the admission plug-in PersistentVolumeClaimResize: a bound claim may grow only if its class
+// says that its volumes can.
 package claimresize
 
 import (
@@ -30,7 +30,8 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if !ok || !was || a.Operation != admission.Update || !a.Is(corev1.Resource("persistentvolumeclaims")) {
 		return nil
 	}
-	asks, asked := claim.Spec.Resources.Requests[corev1.ResourceStorage], old.Spec.Resources.Requests[corev1.ResourceStorage]
+	asks, asked := claim.Spec.Resources.Requests[corev1.ResourceStorage],
+		old.Spec.Resources.Requests[corev1.ResourceStorage]
 	if old.Status.Phase != corev1.ClaimBound || asks.Cmp(asked) <= 0 {
 		return nil
 	}
@@ -38,7 +39,8 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if err != nil || grows {
 		return err
 	}
-	return admission.Forbid(a, "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize")
+	return admission.Forbid(a,
+		"only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize")
 }
 
 // grows tells whether volumes of a class can grow; those of no class, or of one that is gone, cannot.

@@ -24,9 +24,11 @@ func claim(size, class string, phase corev1.PersistentVolumeClaimPhase) *corev1.
 func TestValidate(t *testing.T) {
 	t.Parallel()
 	class := func(name string, grows *bool) *storagev1.StorageClass {
-		return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "x", AllowVolumeExpansion: grows}
+		return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "x",
+			AllowVolumeExpansion: grows}
 	}
-	classes := registrytest.Of(t, "storageclasses.storage.k8s.io", class("grows", new(true)), class("fixed", new(false)), class("silent", nil))
+	classes := registrytest.Of(t, "storageclasses.storage.k8s.io", class("grows", new(true)),
+		class("fixed", new(false)), class("silent", nil))
 	for name, c := range map[string]struct {
 		old, new, sub, class string
 		phase                corev1.PersistentVolumeClaimPhase
@@ -42,8 +44,10 @@ func TestValidate(t *testing.T) {
 		"pending":                      {"1Gi", "2Gi", "", "", corev1.ClaimPending, false},
 		"a write of its status, grows": {"1Gi", "2Gi", "status", "", corev1.ClaimBound, false},
 	} {
-		a := &admission.Attributes{Operation: admission.Update, Resource: corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
-			Subresource: c.sub, Name: "c", Object: claim(c.new, c.class, c.phase), OldObject: claim(c.old, c.class, c.phase)}
+		a := &admission.Attributes{Operation: admission.Update,
+			Resource:    corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"),
+			Subresource: c.sub, Name: "c", Object: claim(c.new, c.class, c.phase),
+			OldObject: claim(c.old, c.class, c.phase)}
 		if err := New(classes).Validator.Validate(t.Context(), a); apierrors.IsForbidden(err) != c.refused {
 			t.Errorf("%s: %v", name, err)
 		}

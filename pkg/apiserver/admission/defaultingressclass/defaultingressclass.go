@@ -1,5 +1,5 @@
-// Package defaultingressclass is the admission plug-in DefaultIngressClass: a new Ingress that says nothing of its class gets the one
-// that is marked as the default.
+// Package defaultingressclass is the admission plug-in DefaultIngressClass: a new Ingress that says nothing of its
+// class gets the one that is marked as the default.
 package defaultingressclass
 
 import (
@@ -28,7 +28,8 @@ func New(classes Classes) admission.Plugin {
 // Admit implements admission.Mutator. An Ingress that names its class in the old way, by an annotation, is left alone.
 func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	i, ok := a.Object.(*networkingv1.Ingress)
-	if !ok || a.Operation != admission.Create || !a.Is(networkingv1.Resource("ingresses")) || i.Spec.IngressClassName != nil {
+	if !ok || a.Operation != admission.Create || !a.Is(networkingv1.Resource("ingresses")) ||
+		i.Spec.IngressClassName != nil {
 		return nil
 	}
 	if _, annotated := i.Annotations[networking.ClassAnnotation]; annotated {

@@ -1,5 +1,5 @@
-// Package defaultstorageclass is the admission plug-in DefaultStorageClass: a new claim that says nothing of its class gets the one that
-// is marked as the default. A claim of the class "" wants a volume without a class.
+// Package defaultstorageclass is the admission plug-in DefaultStorageClass: a new claim that says nothing of its class
+// gets the one that is marked as the default. A claim of the class "" wants a volume without a class.
 package defaultstorageclass
 
 import (
@@ -28,7 +28,8 @@ func New(classes Classes) admission.Plugin {
 // Admit implements admission.Mutator.
 func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	claim, ok := a.Object.(*corev1.PersistentVolumeClaim)
-	if !ok || a.Operation != admission.Create || !a.Is(corev1.Resource("persistentvolumeclaims")) || claim.Spec.StorageClassName != nil {
+	if !ok || a.Operation != admission.Create || !a.Is(corev1.Resource("persistentvolumeclaims")) ||
+		claim.Spec.StorageClassName != nil {
 		return nil
 	}
 	if _, annotated := claim.Annotations[corev1.BetaStorageClassAnnotation]; annotated {

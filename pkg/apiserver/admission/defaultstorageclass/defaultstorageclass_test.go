@@ -19,13 +19,16 @@ type classes []runtime.Object
 func (c classes) List(context.Context, string, string) ([]runtime.Object, error) { return c, nil }
 
 func class(name, annotation string, second int64) runtime.Object {
-	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(second, 0)), Annotations: map[string]string{annotation: "true"}}}
+	return &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(second, 0)),
+			Annotations: map[string]string{annotation: "true"}}}
 }
 
 // TestAdmit: the choices are those of a kube-apiserver v1.36.3.
 func TestAdmit(t *testing.T) {
 	t.Parallel()
-	several := classes{class("s1", storage.DefaultAnnotation, 1), class("s3", storage.BetaDefaultAnnotation, 2), class("s2", storage.DefaultAnnotation, 2), class("other", "x", 3)}
+	several := classes{class("s1", storage.DefaultAnnotation, 1), class("s3", storage.BetaDefaultAnnotation, 2),
+		class("s2", storage.DefaultAnnotation, 2), class("other", "x", 3)}
 	claim := func(class *string) corev1.PersistentVolumeClaim {
 		return corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: class}}
 	}
@@ -49,7 +52,8 @@ func TestAdmit(t *testing.T) {
 		"update":           {claim(nil), several, admission.Update, "none"},
 	} {
 		claim := c.of.DeepCopy()
-		a := &admission.Attributes{Operation: c.op, Resource: corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), Object: claim}
+		a := &admission.Attributes{Operation: c.op,
+			Resource: corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), Object: claim}
 		if err := New(c.classes).Mutator.Admit(t.Context(), a); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

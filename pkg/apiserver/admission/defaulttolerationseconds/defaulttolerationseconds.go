@@ -1,5 +1,5 @@
-// Package defaulttolerationseconds is the admission plug-in DefaultTolerationSeconds: a pod that does not say how long it
-// bears a node that is not ready or unreachable bears it for a time.
+// Package defaulttolerationseconds is the admission plug-in DefaultTolerationSeconds: a pod that does not say how long
+// it bears a node that is not ready or unreachable bears it for a time.
 package defaulttolerationseconds
 
 import (
@@ -33,7 +33,8 @@ func (p plugin) Admit(_ context.Context, a *admission.Attributes) error {
 	}{{corev1.TaintNodeNotReady, p.notReady}, {corev1.TaintNodeUnreachable, p.unreachable}} {
 		if !tolerates(pod.Spec.Tolerations, t.key) {
 			pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{
-				Key: t.key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &t.seconds})
+				Key: t.key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+				TolerationSeconds: &t.seconds})
 		}
 	}
 	return nil

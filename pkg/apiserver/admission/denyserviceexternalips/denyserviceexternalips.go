@@ -1,5 +1,6 @@
-// Package denyserviceexternalips is the admission plug-in DenyServiceExternalIPs, which is off unless it is enabled: no Service gets
-// an external IP that it did not have. A user who may write one has the traffic to it brought to their pods, on every node.
+// Package denyserviceexternalips is the admission plug-in DenyServiceExternalIPs, which is off unless it is enabled: no
+// Service gets an external IP that it did not have. A user who may write one has the traffic to it brought to their
+// pods, on every node.
 package denyserviceexternalips
 
 import (

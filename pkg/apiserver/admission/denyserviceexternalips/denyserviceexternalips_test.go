@@ -31,7 +31,8 @@ func TestValidate(t *testing.T) {
 		"all dropped":             {service("192.0.2.1"), service(), "", false},
 		"its status written":      {service(), service("192.0.2.1"), "status", false},
 	} {
-		a := &admission.Attributes{Operation: admission.Create, Resource: corev1.SchemeGroupVersion.WithResource("services"), Subresource: c.sub, Name: "s", Object: c.now}
+		a := &admission.Attributes{Operation: admission.Create,
+			Resource: corev1.SchemeGroupVersion.WithResource("services"), Subresource: c.sub, Name: "s", Object: c.now}
 		if c.old != nil {
 			a.Operation, a.OldObject = admission.Update, c.old
 		}
@@ -39,7 +40,8 @@ func TestValidate(t *testing.T) {
 		if apierrors.IsForbidden(err) != c.denied || !c.denied && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if want := `services "s" is forbidden: Use of external IPs is denied by admission control`; c.denied && err != nil && err.Error() != want {
+		if want := `services "s" is forbidden: Use of external IPs is denied by admission control`; c.denied &&
+			err != nil && err.Error() != want {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// violations returns how the pod breaks the bounds of l: each container those of type Container, all of them together, or
-// what the pod says for them, those of type Pod.
+// violations returns how the pod breaks the bounds of l: each container those of type Container, all of them together,
+// or what the pod says for them, those of type Pod.
 func violations(pod *corev1.Pod, l *corev1.LimitRange) []error {
 	var errs []error
 	for i := range l.Spec.Limits {
@@ -25,13 +25,15 @@ func violations(pod *corev1.Pod, l *corev1.LimitRange) []error {
 			}
 		case corev1.LimitTypePod:
 			opts := resourcehelper.PodResourcesOptions{ExcludeOverhead: true}
-			errs = append(errs, check(item, resourcehelper.PodRequests(pod, opts), resourcehelper.PodLimits(pod, opts))...)
+			errs = append(errs, check(item, resourcehelper.PodRequests(pod, opts),
+				resourcehelper.PodLimits(pod, opts))...)
 		}
 	}
 	return errs
 }
 
-// claimViolations returns how the claim breaks the bounds of l: those of type PersistentVolumeClaim are for what it requests.
+// claimViolations returns how the claim breaks the bounds of l: those of type PersistentVolumeClaim are for what it
+// requests.
 func claimViolations(c *corev1.PersistentVolumeClaim, l *corev1.LimitRange) []error {
 	var errs []error
 	for i := range l.Spec.Limits {
@@ -84,7 +86,8 @@ type bound struct {
 	requests, limited bool // whether request and limit were given
 }
 
-func newBound(kind corev1.LimitType, name corev1.ResourceName, value resource.Quantity, requests, limits corev1.ResourceList) bound {
+func newBound(kind corev1.LimitType, name corev1.ResourceName, value resource.Quantity, requests,
+	limits corev1.ResourceList) bound {
 	b := bound{kind: kind, name: name, value: value}
 	b.request, b.requests = requests[name]
 	b.limit, b.limited = limits[name]

@@ -10,7 +10,8 @@ import (
 // annotation says what was filled in.
 const annotation = "kubernetes.io/limit-ranger"
 
-// fillIn gives each container the requests and limits that l has defaults for and that it has not, and says so in an annotation.
+// fillIn gives each container the requests and limits that l has defaults for and that it has not, and says so in an
+// annotation.
 func fillIn(pod *corev1.Pod, l *corev1.LimitRange) {
 	defaults := defaultsOf(l)
 	var did []string

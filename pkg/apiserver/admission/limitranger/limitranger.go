@@ -1,5 +1,5 @@
-// Package limitranger is the admission plug-in LimitRanger: it gives containers the default requests and limits of their
-// namespace's limit ranges, and refuses pods, and claims on volumes, that are outside of them.
+// Package limitranger is the admission plug-in LimitRanger: it gives containers the default requests and limits of
+// their namespace's limit ranges, and refuses pods, and claims on volumes, that are outside of them.
 package limitranger
 
 import (
@@ -13,7 +13,8 @@ import (
 	"bonsai/pkg/apiserver/admission"
 )
 
-// LimitRanges reads limit ranges; the registry.Store of them is one. What a client was told to be stored is in the list.
+// LimitRanges reads limit ranges; the registry.Store of them is one. What a client was told to be stored is in the
+// list.
 type LimitRanges interface {
 	List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error)
 }
@@ -43,7 +44,9 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	case *corev1.Pod:
 		return p.each(ctx, a, func(l *corev1.LimitRange) error { return utilerrors.NewAggregate(violations(o, l)) })
 	case *corev1.PersistentVolumeClaim:
-		return p.each(ctx, a, func(l *corev1.LimitRange) error { return utilerrors.NewAggregate(claimViolations(o, l)) })
+		return p.each(ctx, a, func(l *corev1.LimitRange) error {
+			return utilerrors.NewAggregate(claimViolations(o, l))
+		})
 	}
 	return nil
 }
@@ -69,11 +72,12 @@ func (p plugin) each(ctx context.Context, a *admission.Attributes, do func(*core
 	return nil
 }
 
-// concerns tells whether a may change what a pod's containers ask for: its creation, and its resize while it is not being
-// deleted (any other update leaves that as it is); or what a claim asks for.
+// concerns tells whether a may change what a pod's containers ask for: its creation, and its resize while it is not
+// being deleted (any other update leaves that as it is); or what a claim asks for.
 func concerns(a *admission.Attributes) bool {
 	switch {
-	case a.Operation == admission.Create && (a.Is(corev1.Resource("pods")) || a.Is(corev1.Resource("persistentvolumeclaims"))):
+	case a.Operation == admission.Create &&
+		(a.Is(corev1.Resource("pods")) || a.Is(corev1.Resource("persistentvolumeclaims"))):
 		return true
 	case a.Operation == admission.Update && a.Is(corev1.Resource("persistentvolumeclaims")):
 		return true

@@ -45,7 +45,8 @@ func pod(containers ...corev1.Container) *corev1.Pod {
 }
 
 func creation(p *corev1.Pod) *admission.Attributes {
-	return &admission.Attributes{Operation: admission.Create, Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespace: "ns", Object: p}
+	return &admission.Attributes{Operation: admission.Create, Resource: corev1.SchemeGroupVersion.WithResource("pods"),
+		Namespace: "ns", Object: p}
 }
 
 // The messages are what kube-apiserver v1.36 answers.
@@ -66,26 +67,50 @@ func TestBounds(t *testing.T) {
 		pod    *corev1.Pod
 		err    string
 	}{
-		"within":             {of(each, list("cpu", "1"), list("cpu", "2"), list("cpu", "2")), pod(container(list("cpu", "1"), list("cpu", "2"))), ""},
-		"limit too high":     {of(each, nil, list("cpu", "500m"), nil), pod(container(nil, list("cpu", "600m"))), "maximum cpu usage per Container is 500m, but limit is 600m"},
-		"request too high":   {of(each, nil, list("cpu", "500m"), nil), pod(container(list("cpu", "600m"), list("cpu", "500m"))), "maximum cpu usage per Container is 500m, but request is 600m"},
-		"no limit":           {of(each, nil, list("cpu", "500m"), nil), pod(container(list("cpu", "1"), nil)), "maximum cpu usage per Container is 500m.  No limit is specified"},
-		"request too low":    {of(each, list("cpu", "500m"), nil, nil), pod(container(list("cpu", "400m"), nil)), "minimum cpu usage per Container is 500m, but request is 400m"},
-		"limit too low":      {of(each, list("cpu", "500m"), nil, nil), pod(container(list("cpu", "500m"), list("cpu", "400m"))), "minimum cpu usage per Container is 500m, but limit is 400m"},
-		"no request":         {of(each, list("cpu", "500m"), nil, nil), pod(container(nil, nil)), "minimum cpu usage per Container is 500m.  No request is specified"},
-		"ratio":              {of(each, nil, nil, list("cpu", "1500m")), pod(container(list("cpu", "100m"), list("cpu", "151m"))), "cpu max limit to request ratio per Container is 1500m, but provided ratio is 1.510000"},
-		"ratio just so":      {of(each, nil, nil, list("memory", "1500m")), pod(container(list("memory", "100Mi"), list("memory", "150Mi"))), ""},
-		"ratio, no request":  {of(each, nil, nil, list("cpu", "2")), pod(container(list("cpu", "0"), list("cpu", "1"))), "cpu max limit to request ratio per Container is 2, but no request is specified or request is 0"},
-		"ratio, no limit":    {of(each, nil, nil, list("cpu", "2")), pod(container(list("cpu", "1"), nil)), "cpu max limit to request ratio per Container is 2, but no limit is specified or limit is 0"},
-		"several":            {of(each, list("memory", "1Gi"), list("cpu", "1"), nil), pod(container(list("memory", "1Mi"), list("cpu", "2")), container(list("memory", "1Gi"), list("cpu", "3"))), "[minimum memory usage per Container is 1Gi, but request is 1Mi, maximum cpu usage per Container is 1, but limit is 2, maximum cpu usage per Container is 1, but limit is 3]"},
-		"init container":     {of(each, nil, list("cpu", "2"), nil), initial, "maximum cpu usage per Container is 2, but limit is 3"},
-		"pod":                {of(all, nil, list("cpu", "1"), nil), pod(container(nil, list("cpu", "600m")), container(nil, list("cpu", "600m"))), "maximum cpu usage per Pod is 1, but limit is 1200m"},
-		"pod, part unlimted": {of(all, nil, list("cpu", "1"), nil), pod(container(nil, list("cpu", "600m")), container(nil, nil)), ""},
-		"pod, none limited":  {of(all, nil, list("cpu", "1"), nil), pod(container(nil, nil)), "maximum cpu usage per Pod is 1.  No limit is specified"},
-		"pod's init":         {of(all, nil, list("cpu", "2"), nil), initial, "maximum cpu usage per Pod is 2, but limit is 3"},
-		"pod level":          {of(all, nil, list("cpu", "2"), list("cpu", "2")), levelled, "[maximum cpu usage per Pod is 2, but limit is 3, cpu max limit to request ratio per Pod is 2, but provided ratio is 3.000000]"},
-		"overhead is free":   {of(all, nil, list("cpu", "1"), nil), tidy, ""},
-		"volume claims":      {of(corev1.LimitTypePersistentVolumeClaim, list("storage", "1Gi"), nil, nil), pod(container(nil, nil)), ""},
+		"within": {of(each, list("cpu", "1"), list("cpu", "2"), list("cpu", "2")),
+			pod(container(list("cpu", "1"), list("cpu", "2"))), ""},
+		"limit too high": {of(each, nil, list("cpu", "500m"), nil), pod(container(nil, list("cpu", "600m"))),
+			"maximum cpu usage per Container is 500m, but limit is 600m"},
+		"request too high": {of(each, nil, list("cpu", "500m"), nil),
+			pod(container(list("cpu", "600m"), list("cpu", "500m"))),
+			"maximum cpu usage per Container is 500m, but request is 600m"},
+		"no limit": {of(each, nil, list("cpu", "500m"), nil), pod(container(list("cpu", "1"), nil)),
+			"maximum cpu usage per Container is 500m.  No limit is specified"},
+		"request too low": {of(each, list("cpu", "500m"), nil, nil), pod(container(list("cpu", "400m"), nil)),
+			"minimum cpu usage per Container is 500m, but request is 400m"},
+		"limit too low": {of(each, list("cpu", "500m"), nil, nil),
+			pod(container(list("cpu", "500m"), list("cpu", "400m"))),
+			"minimum cpu usage per Container is 500m, but limit is 400m"},
+		"no request": {of(each, list("cpu", "500m"), nil, nil), pod(container(nil, nil)),
+			"minimum cpu usage per Container is 500m.  No request is specified"},
+		"ratio": {of(each, nil, nil, list("cpu", "1500m")),
+			pod(container(list("cpu", "100m"), list("cpu", "151m"))),
+			"cpu max limit to request ratio per Container is 1500m, but provided ratio is 1.510000"},
+		"ratio just so": {of(each, nil, nil, list("memory", "1500m")),
+			pod(container(list("memory", "100Mi"), list("memory", "150Mi"))), ""},
+		"ratio, no request": {of(each, nil, nil, list("cpu", "2")), pod(container(list("cpu", "0"), list("cpu", "1"))),
+			"cpu max limit to request ratio per Container is 2, but no request is specified or request is 0"},
+		"ratio, no limit": {of(each, nil, nil, list("cpu", "2")), pod(container(list("cpu", "1"), nil)),
+			"cpu max limit to request ratio per Container is 2, but no limit is specified or limit is 0"},
+		"several": {of(each, list("memory", "1Gi"), list("cpu", "1"), nil),
+			pod(container(list("memory", "1Mi"), list("cpu", "2")), container(list("memory", "1Gi"), list("cpu", "3"))),
+			"[minimum memory usage per Container is 1Gi, but request is 1Mi, maximum cpu usage per Container is 1, but limit is 2, maximum cpu usage per Container is 1, but limit is 3]"},
+		"init container": {of(each, nil, list("cpu", "2"), nil), initial,
+			"maximum cpu usage per Container is 2, but limit is 3"},
+		"pod": {of(all, nil, list("cpu", "1"), nil),
+			pod(container(nil, list("cpu", "600m")), container(nil, list("cpu", "600m"))),
+			"maximum cpu usage per Pod is 1, but limit is 1200m"},
+		"pod, part unlimted": {of(all, nil, list("cpu", "1"), nil),
+			pod(container(nil, list("cpu", "600m")), container(nil, nil)), ""},
+		"pod, none limited": {of(all, nil, list("cpu", "1"), nil), pod(container(nil, nil)),
+			"maximum cpu usage per Pod is 1.  No limit is specified"},
+		"pod's init": {of(all, nil, list("cpu", "2"), nil), initial,
+			"maximum cpu usage per Pod is 2, but limit is 3"},
+		"pod level": {of(all, nil, list("cpu", "2"), list("cpu", "2")), levelled,
+			"[maximum cpu usage per Pod is 2, but limit is 3, cpu max limit to request ratio per Pod is 2, but provided ratio is 3.000000]"},
+		"overhead is free": {of(all, nil, list("cpu", "1"), nil), tidy, ""},
+		"volume claims": {of(corev1.LimitTypePersistentVolumeClaim, list("storage", "1Gi"), nil, nil),
+			pod(container(nil, nil)), ""},
 	} {
 		err := New(ranges{c.limits}).Validator.Validate(t.Context(), creation(c.pod))
 		got := ""
@@ -105,9 +130,11 @@ func TestBounds(t *testing.T) {
 // The annotation is what kube-apiserver v1.36 writes.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	first := limitRange(corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: list("cpu", "500m"), DefaultRequest: list("cpu", "100m", "memory", "1Mi")},
+	first := limitRange(corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: list("cpu", "500m"),
+		DefaultRequest: list("cpu", "100m", "memory", "1Mi")},
 		corev1.LimitRangeItem{Type: corev1.LimitTypePod, Max: list("cpu", "9")})
-	second := limitRange(corev1.LimitRangeItem{Type: corev1.LimitTypeContainer, Default: list("cpu", "900m", "memory", "2Mi")})
+	second := limitRange(corev1.LimitRangeItem{Type: corev1.LimitTypeContainer,
+		Default: list("cpu", "900m", "memory", "2Mi")})
 	p := pod(container(list("cpu", "200m"), nil))
 	p.Spec.InitContainers = []corev1.Container{{Name: "i"}}
 	a := creation(p)
@@ -161,7 +188,8 @@ func TestOperations(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if err := New(broken{}).Mutator.Admit(t.Context(), creation(pod())); err == nil || err.Error() != "listing the limit ranges of namespace ns: no storage" {
+	if err := New(broken{}).Mutator.Admit(t.Context(), creation(pod())); err == nil ||
+		err.Error() != "listing the limit ranges of namespace ns: no storage" {
 		t.Errorf("without storage: got %v", err)
 	}
 }

@@ -20,8 +20,9 @@ func (r rights) Authorize(ctx context.Context, a authorizer.Attributes) (authori
 	question := authz.Attributes{
 		User: &requests.User{Name: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups(), Extra: u.GetExtra()},
 		Info: requests.Info{
-			IsResource: a.IsResourceRequest(), Path: a.GetPath(), Verb: a.GetVerb(), APIGroup: a.GetAPIGroup(), APIVersion: a.GetAPIVersion(),
-			Namespace: a.GetNamespace(), Resource: a.GetResource(), Subresource: a.GetSubresource(), Name: a.GetName(),
+			IsResource: a.IsResourceRequest(), Path: a.GetPath(), Verb: a.GetVerb(), APIGroup: a.GetAPIGroup(),
+			APIVersion: a.GetAPIVersion(),
+			Namespace:  a.GetNamespace(), Resource: a.GetResource(), Subresource: a.GetSubresource(), Name: a.GetName(),
 		},
 	}
 	if selected, err := a.GetFieldSelector(); err == nil && len(selected) > 0 {

@@ -45,9 +45,11 @@ func (c *Conditions) compile(with *expression.Compiler) ([]*expression.Program, 
 	return c.programs, c.err
 }
 
-// Meets tells whether all match conditions hold, of what variables says. One that does not is enough to leave the asker out,
-// whatever errors the others have; otherwise an error counts as its failure policy says: it is returned, or the asker left out.
-func (r *Request) Meets(ctx context.Context, by *Asker, c *Conditions, variables func() (*expression.Variables, error)) (bool, error) {
+// Meets tells whether all match conditions hold, of what variables says. One that does not is enough to leave the asker
+// out, whatever errors the others have; otherwise an error counts as its failure policy says: it is returned, or the
+// asker left out.
+func (r *Request) Meets(ctx context.Context, by *Asker, c *Conditions,
+	variables func() (*expression.Variables, error)) (bool, error) {
 	if len(c.texts) == 0 {
 		return true, nil
 	}
@@ -58,14 +60,16 @@ func (r *Request) Meets(ctx context.Context, by *Asker, c *Conditions, variables
 	case err == nil:
 		return holds, nil
 	case by.Ignores:
-		r.Log.Warn("match conditions cannot be evaluated, who has them is left out", "kind", by.Kind, "name", by.Name, "err", err)
+		r.Log.Warn("match conditions cannot be evaluated, who has them is left out", "kind", by.Kind, "name", by.Name,
+			"err", err)
 		return false, nil
 	}
 	r.Log.Warn("match conditions cannot be evaluated", "kind", by.Kind, "name", by.Name, "err", err)
 	return false, err
 }
 
-func (r *Request) evaluate(ctx context.Context, c *Conditions, variables func() (*expression.Variables, error)) (bool, error) {
+func (r *Request) evaluate(ctx context.Context, c *Conditions, variables func() (*expression.Variables, error)) (bool,
+	error) {
 	programs, err := c.compile(&r.Compiler)
 	if err != nil {
 		return false, err

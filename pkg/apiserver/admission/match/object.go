@@ -21,7 +21,8 @@ func (r *Request) Empty(v *View) runtime.Object {
 	return newLike(v.Object.Converted)
 }
 
-// Replace makes obj, of the version of v, the request's object, with what it leaves out filled in. v is of no use afterwards.
+// Replace makes obj, of the version of v, the request's object, with what it leaves out filled in. v is of no use
+// afterwards.
 func (r *Request) Replace(ctx context.Context, v *View, obj runtime.Object) error {
 	rt := r.Catalog.Snapshot().Route(v.Resource)
 	if rt != nil && rt.GVK == v.Kind {

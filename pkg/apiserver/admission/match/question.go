@@ -11,7 +11,8 @@ import (
 	"bonsai/pkg/apiserver/catalog"
 )
 
-// Question is what rules decide on. It is comparable: there are as many as there are resources, subresources and operations.
+// Question is what rules decide on. It is comparable: there are as many as there are resources, subresources and
+// operations.
 type Question struct {
 	resource, requested schema.GroupVersionResource
 	kind, requestedKind schema.GroupVersionKind
@@ -28,7 +29,8 @@ type Target struct {
 
 // Ask makes the question of a request.
 func Ask(a *admission.Attributes) Question {
-	q := Question{resource: a.Resource, requested: a.RequestResource, kind: a.Kind, requestedKind: a.RequestKind, subresource: a.Subresource, operation: a.Operation, scope: scopeOf(a)}
+	q := Question{resource: a.Resource, requested: a.RequestResource, kind: a.Kind, requestedKind: a.RequestKind,
+		subresource: a.Subresource, operation: a.Operation, scope: scopeOf(a)}
 	if q.requested.Empty() {
 		q.requested, q.requestedKind = q.resource, q.kind
 	}
@@ -56,10 +58,11 @@ type Match struct {
 	Target
 }
 
-// Matches asks the rules about the resource as the client asked for it, and then, unless they are meant exactly, about the other
-// versions and groups in which the same objects are served. The first match counts; who restricts rules further looks at the next.
-// rule returns one of n rules.
-func (q *Question) Matches(served *catalog.Snapshot, n int, rule func(int) *admissionregistrationv1.RuleWithOperations, policy *admissionregistrationv1.MatchPolicyType) []Match {
+// Matches asks the rules about the resource as the client asked for it, and then, unless they are meant exactly, about
+// the other versions and groups in which the same objects are served. The first match counts; who restricts rules
+// further looks at the next. rule returns one of n rules.
+func (q *Question) Matches(served *catalog.Snapshot, n int, rule func(int) *admissionregistrationv1.RuleWithOperations,
+	policy *admissionregistrationv1.MatchPolicyType) []Match {
 	out := q.matched(nil, q.Requested(), n, rule)
 	if policy != nil && *policy == admissionregistrationv1.Exact {
 		return out
@@ -88,7 +91,8 @@ func (q *Question) Matches(served *catalog.Snapshot, n int, rule func(int) *admi
 }
 
 // matched appends those of n rules that match a version.
-func (q *Question) matched(to []Match, in Target, n int, rule func(int) *admissionregistrationv1.RuleWithOperations) []Match {
+func (q *Question) matched(to []Match, in Target, n int,
+	rule func(int) *admissionregistrationv1.RuleWithOperations) []Match {
 	for i := range n {
 		if q.concerned(in.Resource, rule(i)) {
 			to = append(to, Match{i, in})
@@ -100,7 +104,8 @@ func (q *Question) matched(to []Match, in Target, n int, rule func(int) *admissi
 // concerned tells whether a rule matches.
 func (q *Question) concerned(gvr schema.GroupVersionResource, r *admissionregistrationv1.RuleWithOperations) bool {
 	return (r.Scope == nil || *r.Scope == admissionregistrationv1.AllScopes || *r.Scope == q.scope) &&
-		(slices.Contains(r.Operations, admissionregistrationv1.OperationAll) || slices.Contains(r.Operations, admissionregistrationv1.OperationType(q.operation))) &&
+		(slices.Contains(r.Operations, admissionregistrationv1.OperationAll) ||
+			slices.Contains(r.Operations, admissionregistrationv1.OperationType(q.operation))) &&
 		has(r.APIGroups, gvr.Group) && has(r.APIVersions, gvr.Version) &&
 		slices.ContainsFunc(r.Resources, func(name string) bool {
 			resource, sub, _ := strings.Cut(name, "/")

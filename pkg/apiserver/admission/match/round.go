@@ -2,7 +2,8 @@ package match
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// Rounds is what a mutating plug-in keeps of the first round of a request for the second one. The zero value is for the first.
+// Rounds is what a mutating plug-in keeps of the first round of a request for the second one. The zero value is for the
+// first.
 type Rounds struct {
 	called map[string]bool // those that want to be called again when the object changes after them
 	again  map[string]bool // of these, for whom it has

@@ -59,7 +59,8 @@ func (r *Request) inNamespace(ctx context.Context, s labels.Selector) (bool, err
 	if name == "" && !aboutNamespace(a) {
 		return true, nil
 	}
-	if aboutNamespace(a) && a.Subresource == "" && (a.Operation == admission.Create || a.Operation == admission.Update) {
+	if aboutNamespace(a) && a.Subresource == "" &&
+		(a.Operation == admission.Create || a.Operation == admission.Update) {
 		return selects(s, a.Object), nil
 	}
 	ns, err := r.namespace(ctx, name)

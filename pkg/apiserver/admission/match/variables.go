@@ -14,8 +14,8 @@ import (
 	"bonsai/pkg/apiserver/admission"
 )
 
-// Variables are what expressions see: the objects in the asker's version, the request, and what its user may do. What of it is the
-// same for all versions is made once.
+// Variables are what expressions see: the objects in the asker's version, the request, and what its user may do. What
+// of it is the same for all versions is made once.
 func (r *Request) Variables(ctx context.Context, in Target) (*expression.Variables, error) {
 	v, err := r.As(ctx, in)
 	if err != nil {
@@ -64,8 +64,8 @@ func (r requestResource) GetResource() schema.GroupVersionResource {
 	return r.a.Resource
 }
 
-// NamespaceObject is the request's namespace as expressions see it, without what changes with every write: nil for what is in none, and
-// for namespaces themselves.
+// NamespaceObject is the request's namespace as expressions see it, without what changes with every write: nil for what
+// is in none, and for namespaces themselves.
 func (r *Request) NamespaceObject(ctx context.Context) (map[string]any, error) {
 	if r.A.Namespace == "" || aboutNamespace(r.A) {
 		return nil, nil
@@ -86,9 +86,11 @@ func (r *Request) NamespaceObject(ctx context.Context) (map[string]any, error) {
 func shown(ns *corev1.Namespace) *corev1.Namespace {
 	m := &ns.ObjectMeta
 	return &corev1.Namespace{
-		ObjectMeta: metav1.ObjectMeta{Name: m.Name, GenerateName: m.GenerateName, Namespace: m.Namespace, Labels: m.Labels, Annotations: m.Annotations, UID: m.UID,
-			CreationTimestamp: m.CreationTimestamp, DeletionGracePeriodSeconds: m.DeletionGracePeriodSeconds, DeletionTimestamp: m.DeletionTimestamp,
-			Generation: m.Generation, ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers},
+		ObjectMeta: metav1.ObjectMeta{Name: m.Name, GenerateName: m.GenerateName, Namespace: m.Namespace,
+			Labels: m.Labels, Annotations: m.Annotations, UID: m.UID,
+			CreationTimestamp: m.CreationTimestamp, DeletionGracePeriodSeconds: m.DeletionGracePeriodSeconds,
+			DeletionTimestamp: m.DeletionTimestamp,
+			Generation:        m.Generation, ResourceVersion: m.ResourceVersion, Finalizers: m.Finalizers},
 		Spec:   corev1.NamespaceSpec{Finalizers: ns.Spec.Finalizers},
 		Status: corev1.NamespaceStatus{Phase: ns.Status.Phase},
 	}

@@ -62,7 +62,8 @@ func (r *Request) As(ctx context.Context, in Target) (*View, error) {
 	return v, nil
 }
 
-// changed says that A.Object is another one now, which v's version of it became; nil: nobody knows how it looks elsewhere.
+// changed says that A.Object is another one now, which v's version of it became; nil: nobody knows how it looks
+// elsewhere.
 func (r *Request) changed(v *View, converted runtime.Object) {
 	old := v.Old
 	r.seen = r.seen[:0]
@@ -126,8 +127,9 @@ func (r *Request) Describe(in Target) (*admissionv1.AdmissionRequest, error) {
 	}
 	out := &admissionv1.AdmissionRequest{
 		Kind: groupVersionKind(in.Kind), Resource: groupVersionResource(in.Resource), SubResource: a.Subresource,
-		RequestSubResource: a.Subresource, Name: a.Name, Namespace: NamespaceOf(a), Operation: admissionv1.Operation(a.Operation),
-		DryRun: &a.DryRun, Options: runtime.RawExtension{Raw: r.options},
+		RequestSubResource: a.Subresource, Name: a.Name, Namespace: NamespaceOf(a),
+		Operation: admissionv1.Operation(a.Operation),
+		DryRun:    &a.DryRun, Options: runtime.RawExtension{Raw: r.options},
 	}
 	if a.Collection {
 		out.Name = ""

@@ -1,5 +1,5 @@
-// Package namespacelifecycle is the admission plug-in NamespaceLifecycle: nothing is created in a namespace that is not there
-// or that is on its way out, and the system's own namespaces stay.
+// Package namespacelifecycle is the admission plug-in NamespaceLifecycle: nothing is created in a namespace that is not
+// there or that is on its way out, and the system's own namespaces stay.
 package namespacelifecycle
 
 import (
@@ -64,11 +64,13 @@ func immortal(name string) bool {
 
 // terminating is a 403 whose cause lets controllers see that it is no use to try again.
 func terminating(a *admission.Attributes) error {
-	err := admission.Forbid(a, "unable to create new content in namespace %s because it is being terminated", a.Namespace)
+	err := admission.Forbid(a, "unable to create new content in namespace %s because it is being terminated",
+		a.Namespace)
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {
 		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{
-			Type: corev1.NamespaceTerminatingCause, Message: fmt.Sprintf("namespace %s is being terminated", a.Namespace), Field: "metadata.namespace"})
+			Type:    corev1.NamespaceTerminatingCause,
+			Message: fmt.Sprintf("namespace %s is being terminated", a.Namespace), Field: "metadata.namespace"})
 	}
 	return err
 }

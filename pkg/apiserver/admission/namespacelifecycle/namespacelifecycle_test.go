@@ -33,16 +33,19 @@ func TestPlugin(t *testing.T) {
 		resource, ns, name string
 		want               string
 	}{
-		"create":                {admission.Create, "configmaps", "live", "x", ""},
-		"create at cluster":     {admission.Create, "nodes", "", "x", ""},
-		"no such namespace":     {admission.Create, "configmaps", "bar", "x", `namespaces "bar" not found`},
-		"on its way out":        {admission.Create, "configmaps", "foo", "x", `configmaps "x" is forbidden: unable to create new content in namespace foo because it is being terminated`},
+		"create":            {admission.Create, "configmaps", "live", "x", ""},
+		"create at cluster": {admission.Create, "nodes", "", "x", ""},
+		"no such namespace": {admission.Create, "configmaps", "bar", "x", `namespaces "bar" not found`},
+		"on its way out": {admission.Create, "configmaps", "foo", "x",
+			`configmaps "x" is forbidden: unable to create new content in namespace foo because it is being terminated`},
 		"update on its way out": {admission.Update, "configmaps", "foo", "x", ""},
 		"delete a namespace":    {admission.Delete, "namespaces", "", "live", ""},
-		"delete default":        {admission.Delete, "namespaces", "", "default", `namespaces "default" is forbidden: this namespace may not be deleted`},
-		"make a namespace":      {admission.Create, "namespaces", "", "default", ""},
+		"delete default": {admission.Delete, "namespaces", "", "default",
+			`namespaces "default" is forbidden: this namespace may not be deleted`},
+		"make a namespace": {admission.Create, "namespaces", "", "default", ""},
 	} {
-		a := &admission.Attributes{Operation: c.op, Resource: corev1.SchemeGroupVersion.WithResource(c.resource), Namespace: c.ns, Name: c.name}
+		a := &admission.Attributes{Operation: c.op, Resource: corev1.SchemeGroupVersion.WithResource(c.resource),
+			Namespace: c.ns, Name: c.name}
 		err := plug.Mutator.Admit(context.Background(), a)
 		got := ""
 		if err != nil {

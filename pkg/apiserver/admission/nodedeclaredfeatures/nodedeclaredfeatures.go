@@ -1,5 +1,5 @@
-// Package nodedeclaredfeatures is the admission plug-in NodeDeclaredFeatureValidator: a pod that has a node may change only in ways that
-// its node says it knows.
+// Package nodedeclaredfeatures is the admission plug-in NodeDeclaredFeatureValidator: a pod that has a node may change
+// only in ways that its node says it knows.
 package nodedeclaredfeatures
 
 import (
@@ -32,7 +32,8 @@ func New(nodes registry.Getter) admission.Plugin {
 func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	pod, ok := a.Object.(*corev1.Pod)
 	old, was := a.OldObject.(*corev1.Pod)
-	if !ok || !was || a.Operation != admission.Update || pod.Spec.NodeName == "" || len(pod.Spec.InitContainers) != len(old.Spec.InitContainers) {
+	if !ok || !was || a.Operation != admission.Update || pod.Spec.NodeName == "" ||
+		len(pod.Spec.InitContainers) != len(old.Spec.InitContainers) {
 		return nil
 	}
 	all := nodedeclaredfeatures.DefaultFramework
@@ -56,7 +57,8 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		return fmt.Errorf("what node %s knows: %w", node.Name, err)
 	}
 	if !match.IsMatch {
-		return admission.Forbid(a, "pod update requires features %s which are not available on node %q", strings.Join(match.UnsatisfiedRequirements, ", "), node.Name)
+		return admission.Forbid(a, "pod update requires features %s which are not available on node %q",
+			strings.Join(match.UnsatisfiedRequirements, ", "), node.Name)
 	}
 	return nil
 }

@@ -21,10 +21,12 @@ func TestValidate(t *testing.T) {
 	nodes := registrytest.Of(t, "nodes",
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "old"}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new"}, Status: corev1.NodeStatus{
-			DeclaredFeatures: []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers"}}})
+			DeclaredFeatures: []string{"InPlacePodLevelResourcesVerticalScaling",
+				"InPlacePodVerticalScalingInitContainers"}}})
 	pod := func(node string, change func(*corev1.PodSpec)) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{NodeName: node,
-			InitContainers: []corev1.Container{{Name: "i", Resources: requests("1")}}, Containers: []corev1.Container{{Name: "c", Resources: requests("1")}}}}
+			InitContainers: []corev1.Container{{Name: "i", Resources: requests("1")}},
+			Containers:     []corev1.Container{{Name: "c", Resources: requests("1")}}}}
 		if change != nil {
 			change(&p.Spec)
 		}
@@ -39,15 +41,18 @@ func TestValidate(t *testing.T) {
 		change func(*corev1.PodSpec)
 		want   string
 	}{
-		"a regular container":                    {"old", regular, ""},
-		"an init container":                      {"old", initial, `pods "p" is forbidden: pod update requires features InPlacePodVerticalScalingInitContainers which are not available on node "old"`},
-		"both":                                   {"old", both, `pods "p" is forbidden: pod update requires features InPlacePodLevelResourcesVerticalScaling, InPlacePodVerticalScalingInitContainers which are not available on node "old"`},
+		"a regular container": {"old", regular, ""},
+		"an init container": {"old", initial,
+			`pods "p" is forbidden: pod update requires features InPlacePodVerticalScalingInitContainers which are not available on node "old"`},
+		"both": {"old", both,
+			`pods "p" is forbidden: pod update requires features InPlacePodLevelResourcesVerticalScaling, InPlacePodVerticalScalingInitContainers which are not available on node "old"`},
 		"a node that knows it":                   {"new", both, ""},
 		"no node":                                {"", both, ""},
 		"node gone":                              {"gone", whole, `pods "p" is forbidden: node "gone" not found`},
 		"an init container that cannot be there": {"old", func(s *corev1.PodSpec) { s.InitContainers = nil }, ""},
 	} {
-		a := &admission.Attributes{Operation: admission.Update, Resource: corev1.SchemeGroupVersion.WithResource("pods"), Subresource: "resize", Name: "p",
+		a := &admission.Attributes{Operation: admission.Update,
+			Resource: corev1.SchemeGroupVersion.WithResource("pods"), Subresource: "resize", Name: "p",
 			Object: pod(c.node, c.change), OldObject: pod(c.node, nil)}
 		got := ""
 		if err := New(nodes).Validator.Validate(t.Context(), a); err != nil {

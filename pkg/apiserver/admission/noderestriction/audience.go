@@ -15,9 +15,9 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// audience: a token is good for one audience: one that a volume of the pod names or its storage driver asks for, or that the node was allowed by
-// the verb request-serviceaccounts-token-audience. Empty is the API server's own.
-// The rule: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction.
+// audience: a token is good for one audience: one that a volume of the pod names or its storage driver asks for, or
+// that the node was allowed by the verb request-serviceaccounts-token-audience. Empty is the API server's own. The
+// rule: https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/#noderestriction.
 func (p plugin) audience(ctx context.Context, a *admission.Attributes, asked []string, pod *corev1.Pod) error {
 	if len(asked) > 1 {
 		return admission.Forbid(a, "node may only request 0 or 1 audiences")
@@ -33,8 +33,10 @@ func (p plugin) audience(ctx context.Context, a *admission.Attributes, asked []s
 		}
 	}
 	// the resource is the audience, the name the account's
-	decision, _, _ := p.cfg.Authorizer.Authorize(ctx, authz.Attributes{User: a.User, Info: request.Info{IsResource: true,
-		Verb: "request-serviceaccounts-token-audience", APIVersion: "*", Namespace: a.Namespace, Resource: want, Name: a.Name}})
+	decision, _, _ := p.cfg.Authorizer.Authorize(ctx,
+		authz.Attributes{User: a.User, Info: request.Info{IsResource: true,
+			Verb: "request-serviceaccounts-token-audience", APIVersion: "*", Namespace: a.Namespace, Resource: want,
+			Name: a.Name}})
 	if decision == authz.Allow {
 		return nil
 	}
@@ -95,9 +97,11 @@ func (p plugin) claimsDriver(ctx context.Context, namespace, name string) (strin
 	return volume.Spec.CSI.Driver, nil
 }
 
-// driverWants tells whether a storage driver asks for tokens of an audience. A kubelet may have seen a change of it that is not at hand here.
+// driverWants tells whether a storage driver asks for tokens of an audience. A kubelet may have seen a change of it
+// that is not at hand here.
 func (p plugin) driverWants(ctx context.Context, name, audience string) (bool, error) {
-	for _, get := range []func(ctx context.Context, ns, name string) (runtime.Object, error){p.cfg.Drivers.GetCached, p.cfg.Drivers.Get} {
+	for _, get := range []func(ctx context.Context, ns, name string) (runtime.Object, error){p.cfg.Drivers.GetCached,
+		p.cfg.Drivers.Get} {
 		obj, err := get(ctx, "", name)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return false, err

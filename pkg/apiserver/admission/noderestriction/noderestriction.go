@@ -1,5 +1,5 @@
-// Package noderestriction is the admission plug-in NodeRestriction: a kubelet (user system:node:<name>) changes only its own
-// Node and Lease, only the pods bound to it, and no label or taint by which pods are kept apart.
+// Package noderestriction is the admission plug-in NodeRestriction: a kubelet (user system:node:<name>) changes only
+// its own Node and Lease, only the pods bound to it, and no label or taint by which pods are kept apart.
 package noderestriction
 
 import (
@@ -39,8 +39,8 @@ func New(cfg Config) admission.Plugin {
 	return admission.Plugin{Name: "NodeRestriction", Mutator: plugin{cfg}}
 }
 
-// Admit implements admission.Mutator, and changes nothing: a node is judged by what it asked for, before fields that it may not set, or that
-// are not served, are dropped from it.
+// Admit implements admission.Mutator, and changes nothing: a node is judged by what it asked for, before fields that it
+// may not set, or that are not served, are dropped from it.
 func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	if !a.User.InGroup(request.GroupNodes) {
 		return nil
@@ -82,7 +82,8 @@ func (p plugin) pods(ctx context.Context, a *admission.Attributes, node string) 
 		case admission.Delete:
 			return p.boundPod(ctx, a, node, "delete")
 		}
-		return admission.Forbid(a, "unexpected operation %q, node %q can only create and delete mirror pods", a.Operation, node)
+		return admission.Forbid(a, "unexpected operation %q, node %q can only create and delete mirror pods",
+			a.Operation, node)
 	case "status":
 		return podStatus(a, node)
 	case "eviction":
@@ -100,7 +101,8 @@ func (p plugin) createPod(ctx context.Context, a *admission.Attributes, node str
 		return fmt.Errorf("unexpected type %T", a.Object)
 	}
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {
-		return admission.Forbid(a, "pod does not have %q annotation, node %q can only create mirror pods", corev1.MirrorPodAnnotationKey, node)
+		return admission.Forbid(a, "pod does not have %q annotation, node %q can only create mirror pods",
+			corev1.MirrorPodAnnotationKey, node)
 	}
 	if pod.Spec.NodeName != node {
 		return admission.Forbid(a, "node %q can only create pods with spec.nodeName set to itself", node)
@@ -124,7 +126,8 @@ func (p plugin) owner(ctx context.Context, a *admission.Attributes, pod *corev1.
 		case o.APIVersion != "v1" || o.Kind != "Node" || o.Name != node:
 			return admission.Forbid(a, "node %q can only create pods with an owner reference set to itself", node)
 		case o.Controller == nil || !*o.Controller:
-			return admission.Forbid(a, "node %q can only create pods with a controller owner reference set to itself", node)
+			return admission.Forbid(a, "node %q can only create pods with a controller owner reference set to itself",
+				node)
 		case o.BlockOwnerDeletion != nil && *o.BlockOwnerDeletion:
 			return admission.Forbid(a, "node %q must not set blockOwnerDeletion on an owner reference", node)
 		}
@@ -173,7 +176,8 @@ func podStatus(a *admission.Attributes, node string) error {
 	case !maps.Equal(now.Labels, pod.Labels):
 		return admission.Forbid(a, "node %q cannot update labels through pod status", node)
 	case !equality.Semantic.DeepEqual(now.Status.ResourceClaimStatuses, pod.Status.ResourceClaimStatuses):
-		return admission.Forbid(a, "node %q cannot update resource claim statuses", node) // they open claims to the node
+		// they open claims to the node
+		return admission.Forbid(a, "node %q cannot update resource claim statuses", node)
 	case !equality.Semantic.DeepEqual(now.Status.ExtendedResourceClaimStatus, pod.Status.ExtendedResourceClaimStatus):
 		return admission.Forbid(a, "node %q cannot update extended resource claim statuses", node) // so does this
 	}
@@ -205,7 +209,8 @@ func (p plugin) token(ctx context.Context, a *admission.Attributes, node string)
 	case !ok:
 		return fmt.Errorf("unexpected type %T", obj)
 	case pod.UID != ref.UID:
-		return admission.Forbid(a, "the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID)
+		return admission.Forbid(a,
+			"the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID)
 	case pod.Spec.NodeName != node:
 		return admission.Forbid(a, "node requested token bound to a pod scheduled on a different node")
 	case pod.Spec.ServiceAccountName != a.Name:
@@ -225,9 +230,11 @@ func claimStatus(a *admission.Attributes, node string) error {
 	kept.ResourceVersion, kept.ManagedFields = old.ResourceVersion, old.ManagedFields
 	kept.TypeMeta = old.TypeMeta
 	kept.Status.Capacity, kept.Status.Conditions = old.Status.Capacity, old.Status.Conditions
-	kept.Status.AllocatedResources, kept.Status.AllocatedResourceStatuses = old.Status.AllocatedResources, old.Status.AllocatedResourceStatuses
+	kept.Status.AllocatedResources, kept.Status.AllocatedResourceStatuses = old.Status.AllocatedResources,
+		old.Status.AllocatedResourceStatuses
 	if !equality.Semantic.DeepEqual(kept, old) {
-		return admission.Forbid(a, "node %q is not allowed to update fields other than status.capacity and status.conditions", node)
+		return admission.Forbid(a,
+			"node %q is not allowed to update fields other than status.capacity and status.conditions", node)
 	}
 	return nil
 }
@@ -260,7 +267,8 @@ func csiNode(a *admission.Attributes, node string) error {
 
 // slice: a node lists its own devices only. What a slice says of its node cannot be changed later.
 func slice(a *admission.Attributes, node string) error {
-	if s, ok := a.Object.(*resourcev1.ResourceSlice); ok && a.Operation == admission.Create && (s.Spec.NodeName == nil || *s.Spec.NodeName != node) {
+	if s, ok := a.Object.(*resourcev1.ResourceSlice); ok && a.Operation == admission.Create &&
+		(s.Spec.NodeName == nil || *s.Spec.NodeName != node) {
 		return admission.Forbid(a, "can only create ResourceSlice with the same NodeName as the requesting node")
 	}
 	return nil

@@ -18,7 +18,8 @@ func (p plugin) nodes(a *admission.Attributes, node string) error {
 	if now, ok := a.Object.(*corev1.Node); ok && a.Operation == admission.Create {
 		requested = now.Name
 		if bad := protectedChanges(now.Labels, nil); len(bad) > 0 {
-			return admission.Forbid(a, "node %q is not allowed to set the following labels: %s", node, strings.Join(bad, ", "))
+			return admission.Forbid(a, "node %q is not allowed to set the following labels: %s", node,
+				strings.Join(bad, ", "))
 		}
 		if now.Spec.ConfigSource != nil { // "pods" is Kubernetes' word
 			return admission.Forbid(a, "node %q is not allowed to create pods with a non-nil configSource", node)

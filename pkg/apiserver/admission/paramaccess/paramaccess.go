@@ -1,6 +1,6 @@
-// Package paramaccess keeps people from reading through a policy what they may not read themselves: who makes a policy with a
-// paramKind must be allowed to read all objects of it, and who binds it the parameters that the binding refers to. Upstream
-// checks the same in storage. It is always part of a server and has no name in --enable-admission-plugins.
+// Package paramaccess keeps people from reading through a policy what they may not read themselves: who makes a policy
+// with a paramKind must be allowed to read all objects of it, and who binds it the parameters that the binding refers
+// to. Upstream checks the same in storage. It is always part of a server and has no name in --enable-admission-plugins.
 package paramaccess
 
 import (
@@ -43,7 +43,8 @@ const all = "*"
 
 // Validate implements admission.Validator.
 func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
-	if a.Resource.Group != admissionregistrationv1.GroupName || a.Subresource != "" || a.Operation != admission.Create && a.Operation != admission.Update {
+	if a.Resource.Group != admissionregistrationv1.GroupName || a.Subresource != "" ||
+		a.Operation != admission.Create && a.Operation != admission.Update {
 		return nil
 	}
 	if a.User == nil || a.User.InGroup(request.GroupMasters) {
@@ -82,15 +83,18 @@ func (p plugin) kind(ctx context.Context, a *admission.Attributes, k, old *admis
 	if p.may(ctx, a, info) {
 		return nil
 	}
-	return refuse(a, "paramKind", fmt.Sprintf(`user %v must have "get" permission on all objects of the referenced paramKind (kind=%s, apiVersion=%s)`, shown(a), k.Kind, k.APIVersion))
+	return refuse(a, "paramKind",
+		fmt.Sprintf(`user %v must have "get" permission on all objects of the referenced paramKind (kind=%s, apiVersion=%s)`, shown(a), k.Kind, k.APIVersion))
 }
 
 // ref checks the parameters that a binding refers to, of the kind that its policy says: as far as that is known.
-func (p plugin) ref(ctx context.Context, a *admission.Attributes, resource, name string, r *admissionregistrationv1.ParamRef) error {
+func (p plugin) ref(ctx context.Context, a *admission.Attributes, resource, name string,
+	r *admissionregistrationv1.ParamRef) error {
 	if r == nil {
 		return nil
 	}
-	info := request.Info{IsResource: true, Verb: "get", APIGroup: all, APIVersion: all, Resource: all, Name: all, Namespace: all}
+	info := request.Info{IsResource: true, Verb: "get", APIGroup: all, APIVersion: all, Resource: all, Name: all,
+		Namespace: all}
 	if r.Name != "" {
 		info.Name = r.Name
 	} else if r.Selector != nil {
@@ -122,7 +126,8 @@ func (p plugin) ref(ctx context.Context, a *admission.Attributes, resource, name
 }
 
 // paramKind is the kind of a policy's parameters; nil: it has none.
-func (p plugin) paramKind(ctx context.Context, of schema.GroupResource, name string) (*admissionregistrationv1.ParamKind, error) {
+func (p plugin) paramKind(ctx context.Context, of schema.GroupResource,
+	name string) (*admissionregistrationv1.ParamKind, error) {
 	obj, err := p.Stores(of).Get(ctx, "", name)
 	if err != nil {
 		return nil, err
@@ -157,7 +162,8 @@ func shown(a *admission.Attributes) *user.DefaultInfo {
 }
 
 func refuse(a *admission.Attributes, what, why string) error {
-	return apierrors.NewInvalid(a.Kind.GroupKind(), nameOf(a.Object), field.ErrorList{field.Forbidden(field.NewPath("spec", what), why)})
+	return apierrors.NewInvalid(a.Kind.GroupKind(), nameOf(a.Object),
+		field.ErrorList{field.Forbidden(field.NewPath("spec", what), why)})
 }
 
 func nameOf(obj runtime.Object) string {

@@ -45,23 +45,31 @@ func TestValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	some := slices.DeleteFunc(rows.All(), func(r resources.Row) bool {
-		return !slices.Contains([]string{"configmaps", "secrets", "validatingadmissionpolicies", "mutatingadmissionpolicies"}, r.Resource)
+		return !slices.Contains(
+			[]string{"configmaps", "secrets", "validatingadmissionpolicies", "mutatingadmissionpolicies"}, r.Resource)
 	})
 	if err := served.Add(assembletest.Entries(t, backend, some)...); err != nil {
 		t.Fatal(err)
 	}
 	policy := func(name, version, kind string) *admissionregistrationv1.ValidatingAdmissionPolicy {
-		p := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-				Operations: []admissionregistrationv1.OperationType{"*"}, Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}}}},
-			Validations: []admissionregistrationv1.Validation{{Expression: "true"}}}}
+		p := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				MatchConstraints: &admissionregistrationv1.MatchResources{
+					ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+						{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+							Operations: []admissionregistrationv1.OperationType{"*"},
+							Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"},
+								Resources: []string{"pods"}}}}}},
+				Validations: []admissionregistrationv1.Validation{{Expression: "true"}}}}
 		if kind != "" {
 			p.Spec.ParamKind = &admissionregistrationv1.ParamKind{APIVersion: version, Kind: kind}
 		}
 		return p
 	}
-	for _, p := range []*admissionregistrationv1.ValidatingAdmissionPolicy{policy("of-maps", "v1", "ConfigMap"), policy("of-secrets", "v1", "Secret"), policy("of-none", "", ""), policy("of-nope", "no.such/v1", "Nope")} {
-		if _, err := served.Store(admissionregistrationv1.Resource("validatingadmissionpolicies")).Create(t.Context(), "", p, &metav1.CreateOptions{}); err != nil {
+	for _, p := range []*admissionregistrationv1.ValidatingAdmissionPolicy{policy("of-maps", "v1", "ConfigMap"),
+		policy("of-secrets", "v1", "Secret"), policy("of-none", "", ""), policy("of-nope", "no.such/v1", "Nope")} {
+		if _, err := served.Store(admissionregistrationv1.Resource("validatingadmissionpolicies")).Create(t.Context(),
+			"", p, &metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +78,8 @@ func TestValidate(t *testing.T) {
 		if name == "" {
 			ref.Selector = &metav1.LabelSelector{}
 		}
-		return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policy, ParamRef: ref}}
+		return &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: policy, ParamRef: ref}}
 	}
 	user := "user &{alice  [devs] map[]} "
 	p := paramaccess.New(paramaccess.Config{Catalog: served, Stores: served.Late, Authorizer: secrets{}}).Validator
@@ -78,21 +87,36 @@ func TestValidate(t *testing.T) {
 		obj, old runtime.Object
 		want     string
 	}{
-		"kind":            {policy("p", "v1", "ConfigMap"), nil, "spec.paramKind: Forbidden: " + user + `must have "get" permission on all objects of the referenced paramKind (kind=ConfigMap, apiVersion=v1)`},
-		"unknown kind":    {policy("p", "no.such/v1", "Nope"), nil, "spec.paramKind: Forbidden: " + user + `must have "get" permission on all objects of the referenced paramKind (kind=Nope, apiVersion=no.such/v1)`},
-		"allowed kind":    {policy("p", "v1", "Secret"), nil, ""},
-		"no kind":         {policy("p", "", ""), nil, ""},
-		"same kind":       {policy("p", "v1", "ConfigMap"), policy("p", "v1", "ConfigMap"), ""},
-		"other kind":      {policy("p", "v1", "ConfigMap"), policy("p", "v1", "Secret"), "spec.paramKind: Forbidden"},
-		"named":           {binding("of-maps", "own", "x"), nil, "spec.paramRef: Forbidden: " + user + `does not have "get" permission on the object referenced by paramRef`},
-		"selected":        {binding("of-secrets", "other", ""), nil, "spec.paramRef: Forbidden: " + user + `does not have "list" permission on the object referenced by paramRef`},
+		"kind": {policy("p", "v1", "ConfigMap"), nil,
+			"spec.paramKind: Forbidden: " + user +
+				`must have "get" permission on all objects of the referenced paramKind (kind=ConfigMap, apiVersion=v1)`},
+		"unknown kind": {policy("p", "no.such/v1", "Nope"), nil,
+			"spec.paramKind: Forbidden: " + user +
+				`must have "get" permission on all objects of the referenced paramKind (kind=Nope, apiVersion=no.such/v1)`},
+		"allowed kind": {policy("p", "v1", "Secret"), nil, ""},
+		"no kind":      {policy("p", "", ""), nil, ""},
+		"same kind":    {policy("p", "v1", "ConfigMap"), policy("p", "v1", "ConfigMap"), ""},
+		"other kind":   {policy("p", "v1", "ConfigMap"), policy("p", "v1", "Secret"), "spec.paramKind: Forbidden"},
+		"named": {binding("of-maps", "own", "x"), nil,
+			"spec.paramRef: Forbidden: " + user +
+				`does not have "get" permission on the object referenced by paramRef`},
+		"selected": {binding("of-secrets", "other", ""), nil,
+			"spec.paramRef: Forbidden: " + user +
+				`does not have "list" permission on the object referenced by paramRef`},
 		"allowed":         {binding("of-secrets", "other", "x"), nil, ""},
 		"allowed to list": {binding("of-secrets", "own", ""), nil, ""},
-		"without params":  {binding("of-none", "own", "x"), nil, `does not have "get" permission on the object referenced by paramRef`},
-		"unknown":         {binding("of-nope", "own", "x"), nil, "unable to resolve paramKind &{no.such/v1 Nope} to determine minimum required permissions and " + user + `does not have "get" permission for all groups, versions and resources`},
-		"no policy":       {binding("nobodys", "own", "x"), nil, "unable to get policy nobodys to determine minimum required permissions and " + user + `does not have "get" permission for all groups, versions and resources`},
+		"without params": {binding("of-none", "own", "x"), nil,
+			`does not have "get" permission on the object referenced by paramRef`},
+		"unknown": {binding("of-nope", "own", "x"), nil,
+			"unable to resolve paramKind &{no.such/v1 Nope} to determine minimum required permissions and " + user +
+				`does not have "get" permission for all groups, versions and resources`},
+		"no policy": {binding("nobodys", "own", "x"), nil,
+			"unable to get policy nobodys to determine minimum required permissions and " + user +
+				`does not have "get" permission for all groups, versions and resources`},
 	} {
-		a := &admission.Attributes{Operation: admission.Create, Resource: admissionregistrationv1.SchemeGroupVersion.WithResource("any"), Object: c.obj, User: &request.User{Name: "alice", Groups: []string{"devs"}}}
+		a := &admission.Attributes{Operation: admission.Create,
+			Resource: admissionregistrationv1.SchemeGroupVersion.WithResource("any"), Object: c.obj,
+			User: &request.User{Name: "alice", Groups: []string{"devs"}}}
 		if c.old != nil {
 			a.Operation, a.OldObject = admission.Update, c.old
 		}

@@ -1,5 +1,5 @@
-// Package podresize is the admission plug-in PodResizeValidator: a pod may not ask for more than its whole node can give. Whether there is
-// room beside the node's other pods is the kubelet's to decide.
+// Package podresize is the admission plug-in PodResizeValidator: a pod may not ask for more than its whole node can
+// give. Whether there is room beside the node's other pods is the kubelet's to decide.
 package podresize
 
 import (
@@ -53,7 +53,8 @@ func forbid(a *admission.Attributes, lacks []string) error {
 	err := admission.Forbid(a, "node didn't have enough allocatable resources: %s", strings.Join(lacks, "; "))
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {
-		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes, metav1.StatusCause{Type: causeNodeCapacity})
+		status.ErrStatus.Details.Causes = append(status.ErrStatus.Details.Causes,
+			metav1.StatusCause{Type: causeNodeCapacity})
 	}
 	return err
 }

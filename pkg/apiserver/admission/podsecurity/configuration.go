@@ -55,7 +55,8 @@ const (
 	exemptRuntimeClass = "runtimeClass"
 )
 
-// exempt tells whether nothing is held against what a request does with a pod, or with what makes pods, and why in the audit log.
+// exempt tells whether nothing is held against what a request does with a pod, or with what makes pods, and why in the
+// audit log.
 func (p *plugin) exempt(ctx context.Context, a *admission.Attributes, kind string, spec *corev1.PodSpec) bool {
 	e, reason := &p.Configuration.Exemptions, ""
 	switch {
@@ -85,7 +86,8 @@ func (p *plugin) tellOfExemption(a *admission.Attributes, ns *corev1.Namespace, 
 	}
 	defaults := p.Configuration.defaults()
 	if a.Warn != nil && !rules.FullyPrivileged() && !rules.Equivalent(&defaults) {
-		a.Warn(fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", ns.Name, asked(ns.Labels, rules)))
+		a.Warn(fmt.Sprintf("namespace %q is exempt from Pod Security, and the policy (%s) will be ignored", ns.Name,
+			asked(ns.Labels, rules)))
 	}
 	return true
 }

@@ -17,8 +17,8 @@ import (
 	"bonsai/pkg/apiserver/admission"
 )
 
-// The bounds of looking at the pods that a namespace has, as Kubernetes documents them: it must not hold up the request that makes the
-// namespace stricter.
+// The bounds of looking at the pods that a namespace has, as Kubernetes documents them: it must not hold up the request
+// that makes the namespace stricter.
 const (
 	mostPods = 3000
 	mostTime = time.Second
@@ -61,10 +61,12 @@ func (p *plugin) tellOfPods(ctx context.Context, a *admission.Attributes, ns str
 		}
 	}
 	if checked < len(pods) {
-		a.Warn(fmt.Sprintf("new PodSecurity enforce level only checked against the first %d of %d existing pods", checked, len(pods)))
+		a.Warn(fmt.Sprintf("new PodSecurity enforce level only checked against the first %d of %d existing pods",
+			checked, len(pods)))
 	}
 	if len(byReason) > 0 {
-		a.Warn(fmt.Sprintf("existing pods in namespace %q violate the new PodSecurity enforce level %q", ns, level.String()))
+		a.Warn(fmt.Sprintf("existing pods in namespace %q violate the new PodSecurity enforce level %q", ns,
+			level.String()))
 	}
 	for _, text := range grouped(byReason) {
 		a.Warn(text)
@@ -72,8 +74,8 @@ func (p *plugin) tellOfPods(ctx context.Context, a *admission.Attributes, ns str
 	return nil
 }
 
-// oneOfEachFirst puts one pod of each controller, and those without one, before the others: should the bounds cut the check short, it
-// has seen as many different pods as it could.
+// oneOfEachFirst puts one pod of each controller, and those without one, before the others: should the bounds cut the
+// check short, it has seen as many different pods as it could.
 func oneOfEachFirst(pods []*corev1.Pod) []*corev1.Pod {
 	seen := map[types.UID]bool{}
 	var first, others []*corev1.Pod
@@ -91,7 +93,8 @@ func oneOfEachFirst(pods []*corev1.Pod) []*corev1.Pod {
 	return append(first, others...)
 }
 
-// grouped says of each reason the first pod that breaks the rule for it and how many others do, in the order of those names.
+// grouped says of each reason the first pod that breaks the rule for it and how many others do, in the order of those
+// names.
 func grouped(byReason map[string][]string) []string {
 	type group struct {
 		reason string

@@ -37,7 +37,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		served: api.MajorMinorVersion(int(v.Major()), int(v.Minor())),
 		evaluations: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_security_evaluations_total",
 			Help: "Number of policy evaluations that occurred, not counting ignored or exempt requests."},
-			[]string{"decision", "policy_level", "policy_version", "mode", "request_operation", "resource", "subresource"}),
+			[]string{"decision", "policy_level", "policy_version", "mode", "request_operation", "resource",
+				"subresource"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pod_security_errors_total",
 			Help: "Number of errors preventing normal evaluation. Non-fatal errors may result in the latest restricted profile being used for evaluation."},
 			[]string{"fatal", "request_operation", "resource", "subresource"}),
@@ -56,7 +57,8 @@ func (m *metrics) evaluated(a *admission.Attributes, kind, mode string, level ap
 	if allowed {
 		decision = "allow"
 	}
-	m.evaluations.WithLabelValues(decision, string(level.Level), m.versionLabel(level.Version), mode, operation(a), kind, a.Subresource).Inc()
+	m.evaluations.WithLabelValues(decision, string(level.Level), m.versionLabel(level.Version), mode, operation(a),
+		kind, a.Subresource).Inc()
 }
 
 // versionLabel bounds the values of the label: whatever is newer than this server is "future".

@@ -1,8 +1,10 @@
-// Package podsecurity is the admission plug-in PodSecurity: a namespace says by its labels which of the Pod Security Standards its pods must
-// keep (enforce), and which it wants to be told of (warn, audit). The standards themselves, and the labels, are k8s.io/pod-security-admission's.
+// Package podsecurity is the admission plug-in PodSecurity: a namespace says by its labels which of the Pod Security
+// Standards its pods must keep (enforce), and which it wants to be told of (warn, audit). The standards themselves, and
+// the labels, are k8s.io/pod-security-admission's.
 //
-// Pods are refused; what makes pods (deployments and the like) only warns, so that a controller can be put right before its pods come. A
-// namespace that becomes stricter keeps the pods it has, and the answer tells which of them break the new rule.
+// Pods are refused; what makes pods (deployments and the like) only warns, so that a controller can be put right before
+// its pods come. A namespace that becomes stricter keeps the pods it has, and the answer tells which of them break the
+// new rule.
 package podsecurity
 
 import (
@@ -51,7 +53,9 @@ type plugin struct {
 
 // New returns the plug-in.
 func New(cfg Config) admission.Plugin {
-	standards := sync.OnceValues(func() (policy.Evaluator, error) { return policy.NewEvaluator(policy.DefaultChecks(), nil) })
+	standards := sync.OnceValues(func() (policy.Evaluator, error) {
+		return policy.NewEvaluator(policy.DefaultChecks(), nil)
+	})
 	return admission.Plugin{Name: "PodSecurity", Validator: &plugin{cfg, standards, newMetrics(cfg.Metrics)}}
 }
 
@@ -172,7 +176,8 @@ func (r *review) tell(ctx context.Context, rules api.Policy) error {
 		return err
 	}
 	if !result.Allowed {
-		request.Annotate(ctx, api.AuditAnnotationPrefix+api.AuditViolationsAnnotationKey, fmt.Sprintf("would violate PodSecurity %q: %s", rules.Audit.String(), result.ForbiddenDetail()))
+		request.Annotate(ctx, api.AuditAnnotationPrefix+api.AuditViolationsAnnotationKey,
+			fmt.Sprintf("would violate PodSecurity %q: %s", rules.Audit.String(), result.ForbiddenDetail()))
 	}
 	result, err = r.of(modeWarn, rules.Warn)
 	if err == nil && !result.Allowed && r.a.Warn != nil {
@@ -181,10 +186,13 @@ func (r *review) tell(ctx context.Context, rules api.Policy) error {
 	return err
 }
 
-// changed tells whether an update of a pod touches what the standards look at. All else that can be changed of a pod says nothing of them.
+// changed tells whether an update of a pod touches what the standards look at. All else that can be changed of a pod
+// says nothing of them.
 func changed(pod, old *corev1.Pod) bool {
-	return !reflect.DeepEqual(pod.Spec.Containers, old.Spec.Containers) || !reflect.DeepEqual(pod.Spec.InitContainers, old.Spec.InitContainers) ||
-		!reflect.DeepEqual(pod.Spec.EphemeralContainers, old.Spec.EphemeralContainers) || !reflect.DeepEqual(profiles(pod), profiles(old))
+	return !reflect.DeepEqual(pod.Spec.Containers, old.Spec.Containers) ||
+		!reflect.DeepEqual(pod.Spec.InitContainers, old.Spec.InitContainers) ||
+		!reflect.DeepEqual(pod.Spec.EphemeralContainers, old.Spec.EphemeralContainers) ||
+		!reflect.DeepEqual(profiles(pod), profiles(old))
 }
 
 // namespace checks the labels, and tells which pods break a rule that becomes stricter.
@@ -219,7 +227,8 @@ func invalid(ns *corev1.Namespace, bad field.ErrorList) error {
 	return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind(), ns.Name, bad)
 }
 
-// stricter tells whether pods that kept the old rule may break the new one. Another version of the same level may be either.
+// stricter tells whether pods that kept the old rule may break the new one. Another version of the same level may be
+// either.
 func stricter(now, before api.LevelVersion) bool {
 	if now.Level == api.LevelPrivileged {
 		return false

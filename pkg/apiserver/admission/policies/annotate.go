@@ -14,8 +14,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// auditFailure is the annotation of the audit log for a validation that does not hold under a binding that asks for "Audit". Of
-// several the first one stays, as upstream.
+// auditFailure is the annotation of the audit log for a validation that does not hold under a binding that asks for
+// "Audit". Of several the first one stays, as upstream.
 const auditFailure = "validation.policy.admission.k8s.io/validation_failure"
 
 // maxAnnotation is where the value of an audit annotation is cut, in bytes.
@@ -42,8 +42,8 @@ func noteFailure(ctx context.Context, policy *policy, b *binding, d *decision) {
 	}
 }
 
-// annotations are what the audit annotations of one policy evaluated to, under all bindings and parameters: the different values of
-// each key.
+// annotations are what the audit annotations of one policy evaluated to, under all bindings and parameters: the
+// different values of each key.
 type annotations map[string][]string
 
 // add takes the value of one expression. Null and the empty string say nothing.

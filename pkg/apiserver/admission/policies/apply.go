@@ -46,7 +46,8 @@ func (e *evaluation) patch(ctx context.Context, made ref.Val, v *match.View) (ru
 	if err := decode(is, obj); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	if got := obj.GetObjectKind().GroupVersionKind(); !got.Empty() && got != v.Object.Converted.GetObjectKind().GroupVersionKind() {
+	if got := obj.GetObjectKind().GroupVersionKind(); !got.Empty() &&
+		got != v.Object.Converted.GetObjectKind().GroupVersionKind() {
 		return nil, apierrors.NewInternalError(fmt.Errorf("a JSON patch made an object of %s, not of %s", got, v.Kind))
 	}
 	obj.GetObjectKind().SetGroupVersionKind(v.Kind)

@@ -54,12 +54,14 @@ func (p *policy) compile(with *expression.Compiler) *compiled {
 			p.compiled.validations = append(p.compiled.validations, c)
 		}
 		for _, a := range p.annotations {
-			p.compiled.annotations = append(p.compiled.annotations, one(a.ValueExpression, in, expression.String(), expression.Null()))
+			p.compiled.annotations = append(p.compiled.annotations,
+				one(a.ValueExpression, in, expression.String(), expression.Null()))
 		}
 		for _, m := range p.mutations {
 			switch m.PatchType {
 			case admissionregistrationv1.PatchTypeApplyConfiguration:
-				p.compiled.mutations = append(p.compiled.mutations, one(m.ApplyConfiguration.Expression, in, expression.Object()))
+				p.compiled.mutations = append(p.compiled.mutations,
+					one(m.ApplyConfiguration.Expression, in, expression.Object()))
 			default:
 				p.compiled.mutations = append(p.compiled.mutations, one(m.JSONPatch.Expression, in, expression.Patch()))
 			}

@@ -22,7 +22,8 @@ func newCriteria(m *admissionregistrationv1.MatchResources) criteria {
 	if m == nil {
 		m = &admissionregistrationv1.MatchResources{}
 	}
-	return criteria{selectors: match.NewSelectors(m.NamespaceSelector, m.ObjectSelector), rules: m.ResourceRules, excluded: m.ExcludeResourceRules, policy: m.MatchPolicy}
+	return criteria{selectors: match.NewSelectors(m.NamespaceSelector, m.ObjectSelector), rules: m.ResourceRules,
+		excluded: m.ExcludeResourceRules, policy: m.MatchPolicy}
 }
 
 // matched are the rules that match a request, but for the names of objects that they may be restricted to.
@@ -33,10 +34,14 @@ type matched struct {
 // about tells whether the rules can match a request, whatever its name.
 func (c *criteria) about(served *catalog.Snapshot, q *match.Question) (matched, bool) {
 	find := func(rules []admissionregistrationv1.NamedRuleWithOperations) []match.Match {
-		return q.Matches(served, len(rules), func(i int) *admissionregistrationv1.RuleWithOperations { return &rules[i].RuleWithOperations }, c.policy)
+		return q.Matches(served, len(rules), func(i int) *admissionregistrationv1.RuleWithOperations {
+			return &rules[i].RuleWithOperations
+		}, c.policy)
 	}
 	out := matched{excluded: find(c.excluded)}
-	if slices.ContainsFunc(out.excluded, func(m match.Match) bool { return len(c.excluded[m.Rule].ResourceNames) == 0 }) {
+	if slices.ContainsFunc(out.excluded, func(m match.Match) bool {
+		return len(c.excluded[m.Rule].ResourceNames) == 0
+	}) {
 		return matched{}, false
 	}
 	if len(c.rules) == 0 { // of a binding: they do not restrict it
@@ -47,9 +52,10 @@ func (c *criteria) about(served *catalog.Snapshot, q *match.Question) (matched, 
 	return out, len(out.rules) > 0
 }
 
-// meets tells whether a request with a name meets c, whose rules match it otherwise, and in which version. Its selectors are
-// asked first: a namespace that cannot be read is no error to a policy that is not about the request.
-func (c *criteria) meets(ctx context.Context, r *match.Request, m *matched, name string) (target match.Target, meets bool, err error) {
+// meets tells whether a request with a name meets c, whose rules match it otherwise, and in which version. Its
+// selectors are asked first: a namespace that cannot be read is no error to a policy that is not about the request.
+func (c *criteria) meets(ctx context.Context, r *match.Request, m *matched, name string) (target match.Target,
+	meets bool, err error) {
 	selected, err := r.Selects(ctx, &c.selectors)
 	if err == nil && !selected {
 		return target, false, nil
@@ -60,7 +66,8 @@ func (c *criteria) meets(ctx context.Context, r *match.Request, m *matched, name
 		}
 	}
 	for _, x := range m.rules {
-		if x.Rule < 0 || len(c.rules[x.Rule].ResourceNames) == 0 || slices.Contains(c.rules[x.Rule].ResourceNames, name) {
+		if x.Rule < 0 || len(c.rules[x.Rule].ResourceNames) == 0 ||
+			slices.Contains(c.rules[x.Rule].ResourceNames, name) {
 			return x.Target, err == nil, err
 		}
 	}

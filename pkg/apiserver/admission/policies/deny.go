@@ -27,7 +27,8 @@ func codeOf(reason metav1.StatusReason) int32 {
 
 // forbidden is a 403 that names the object.
 func forbidden(a *admission.Attributes, message string) *apierrors.StatusError {
-	return apierrors.NewForbidden(cmp.Or(a.RequestResource, a.Resource).GroupResource(), shownName(a), fmt.Errorf("%s", message))
+	return apierrors.NewForbidden(cmp.Or(a.RequestResource, a.Resource).GroupResource(), shownName(a),
+		fmt.Errorf("%s", message))
 }
 
 // shownName is the object's name in errors.

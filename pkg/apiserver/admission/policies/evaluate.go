@@ -40,7 +40,9 @@ func (e *evaluation) variables(ctx context.Context, namespace bool) (*expression
 // meets asks the policy's match conditions.
 func (e *evaluation) meets(ctx context.Context) (bool, error) {
 	by := match.Asker{Name: e.policy.name, Kind: "policy", Type: e.kind, Ignores: e.policy.ignores}
-	return e.request.Meets(ctx, &by, e.policy.conditions, func() (*expression.Variables, error) { return e.variables(ctx, false) })
+	return e.request.Meets(ctx, &by, e.policy.conditions, func() (*expression.Variables, error) {
+		return e.variables(ctx, false)
+	})
 }
 
 // run evaluates a validating policy and returns what did not pass. Its audit annotations go to said.
@@ -81,7 +83,8 @@ func (e *evaluation) run(ctx context.Context, said annotations) []decision {
 }
 
 // annotate evaluates the audit annotations.
-func (e *evaluation) annotate(ctx context.Context, compiled *compiled, values *expression.Evaluation, budget expression.Budget, said annotations) (out []decision) {
+func (e *evaluation) annotate(ctx context.Context, compiled *compiled, values *expression.Evaluation,
+	budget expression.Budget, said annotations) (out []decision) {
 	for i := range compiled.annotations {
 		begun := time.Now()
 		v, err := compiled.annotations[i].evaluate(ctx, values, &budget)
@@ -89,7 +92,8 @@ func (e *evaluation) annotate(ctx context.Context, compiled *compiled, values *e
 			said.add(e.policy.annotations[i].Key, v)
 			continue
 		}
-		out = append(out, decision{message: err.Error(), reason: metav1.StatusReasonInvalid, err: err, took: time.Since(begun), always: true})
+		out = append(out, decision{message: err.Error(), reason: metav1.StatusReasonInvalid, err: err,
+			took: time.Since(begun), always: true})
 		if errors.Is(err, expression.ErrBudget) {
 			break
 		}
@@ -97,8 +101,10 @@ func (e *evaluation) annotate(ctx context.Context, compiled *compiled, values *e
 	return out
 }
 
-// explain fills in the messages of validations that do not hold. What they cost is not taken from what is left for audit annotations.
-func (e *evaluation) explain(ctx context.Context, compiled *compiled, values *expression.Evaluation, budget expression.Budget, all []decision) {
+// explain fills in the messages of validations that do not hold. What they cost is not taken from what is left for
+// audit annotations.
+func (e *evaluation) explain(ctx context.Context, compiled *compiled, values *expression.Evaluation,
+	budget expression.Budget, all []decision) {
 	for i := range all {
 		d := &all[i]
 		if d.err != nil {
@@ -131,7 +137,8 @@ func (e *evaluation) explain(ctx context.Context, compiled *compiled, values *ex
 }
 
 // evaluate evaluates an expression that could be compiled.
-func (c *code) evaluate(ctx context.Context, values *expression.Evaluation, budget *expression.Budget) (ref.Val, error) {
+func (c *code) evaluate(ctx context.Context, values *expression.Evaluation, budget *expression.Budget) (ref.Val,
+	error) {
 	if c.err != nil {
 		return nil, c.err
 	}

@@ -43,7 +43,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-// validated counts what a validation that did not pass led to: "deny", "warn", "audit", or "allow" for an error that is ignored.
+// validated counts what a validation that did not pass led to: "deny", "warn", "audit", or "allow" for an error that is
+// ignored.
 func (m *metrics) validated(policy, binding, action string, took time.Duration, err error) {
 	kind := errorType(err)
 	m.validations.WithLabelValues(policy, binding, kind, action).Inc()

@@ -28,9 +28,9 @@ type mutation struct {
 	denials []denial
 }
 
-// Admit implements admission.Mutator. Policies change the object one after the other, each what those before it made of it. One that
-// fails does not keep the next ones from being evaluated: all failures are told. In the second round only those are evaluated that
-// want it and whose object has changed since; what a policy did itself counts, as upstream.
+// Admit implements admission.Mutator. Policies change the object one after the other, each what those before it made of
+// it. One that fails does not keep the next ones from being evaluated: all failures are told. In the second round only
+// those are evaluated that want it and whose object has changed since; what a policy did itself counts, as upstream.
 func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 	if a.Object == nil { // nothing to change
 		return nil
@@ -66,7 +66,8 @@ func (m *mutation) refuse() error {
 		return nil
 	}
 	out := forbidden(m.A, m.denials[0].message)
-	out.ErrStatus.Message, out.ErrStatus.Reason, out.ErrStatus.Code = m.denials[0].message, m.denials[0].reason, http.StatusForbidden
+	out.ErrStatus.Message, out.ErrStatus.Reason, out.ErrStatus.Code = m.denials[0].message, m.denials[0].reason,
+		http.StatusForbidden
 	for _, d := range m.denials {
 		out.ErrStatus.Details.Causes = append(out.ErrStatus.Details.Causes, metav1.StatusCause{Message: d.message})
 	}
@@ -131,7 +132,8 @@ func (m *mutation) policy(ctx context.Context, c *candidate) error {
 }
 
 // invoke carries out a policy's mutations for one binding and parameter, up to the first that fails.
-func (m *mutation) invoke(ctx context.Context, c *candidate, b *binding, target match.Target, with param, id string) error {
+func (m *mutation) invoke(ctx context.Context, c *candidate, b *binding, target match.Target, with param,
+	id string) error {
 	e := evaluation{plugin: m.plugin, request: m.Request, policy: c.policy, target: target, param: with.content}
 	meets, err := e.meets(ctx)
 	if err != nil {
@@ -164,8 +166,10 @@ func (m *mutation) invoke(ctx context.Context, c *candidate, b *binding, target 
 	return nil
 }
 
-// mutate carries out one mutation. A Status error is not the policy's to ignore: the object cannot be what it made of it.
-func (e *evaluation) mutate(ctx context.Context, m *admissionregistrationv1.Mutation, code *code, budget *expression.Budget) (changed bool, err error) {
+// mutate carries out one mutation. A Status error is not the policy's to ignore: the object cannot be what it made of
+// it.
+func (e *evaluation) mutate(ctx context.Context, m *admissionregistrationv1.Mutation, code *code,
+	budget *expression.Budget) (changed bool, err error) {
 	view, err := e.request.As(ctx, e.target)
 	if err != nil {
 		return false, err

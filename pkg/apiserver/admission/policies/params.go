@@ -18,7 +18,8 @@ import (
 var (
 	errNoParams         = errors.New("no params found for policy binding with `Deny` parameterNotFoundAction")
 	errNamespaceOfParam = errors.New("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
-	errNoNamespace      = errors.New("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+	errNoNamespace      = errors.New(
+		"cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
 )
 
 // parameters are where the parameters of a policy are; nil: it has none.
@@ -46,8 +47,8 @@ func (p *plugin) parameters(of *policy) (*parameters, error) {
 	return nil, fmt.Errorf("failed to find resource referenced by paramKind: '%v'", *of.params)
 }
 
-// find returns the parameters that a binding refers to. None at all is one that is null, unless there must be one; a binding that
-// allows that there is none has none then.
+// find returns the parameters that a binding refers to. None at all is one that is null, unless there must be one; a
+// binding that allows that there is none has none then.
 func (s *parameters) find(ctx context.Context, r *match.Request, b *binding) ([]param, error) {
 	if s == nil || b.param == nil {
 		return []param{{}}, nil

@@ -1,9 +1,10 @@
-// Package policies has the admission plug-ins MutatingAdmissionPolicy and ValidatingAdmissionPolicy: expressions (CEL) that policies
-// hold change or refuse requests, where a binding puts them in force.
+// Package policies has the admission plug-ins MutatingAdmissionPolicy and ValidatingAdmissionPolicy: expressions (CEL)
+// that policies hold change or refuse requests, where a binding puts them in force.
 //
-// A request finds the policies that may concern it in a table by what it is about (resource, subresource, operation, scope), which
-// is made of the policies and bindings when it is first needed. What the table leaves open, names, selectors and match
-// conditions, is looked at per request. A policy is compiled when the first request meets it, once for all requests.
+// A request finds the policies that may concern it in a table by what it is about (resource, subresource, operation,
+// scope), which is made of the policies and bindings when it is first needed. What the table leaves open, names,
+// selectors and match conditions, is looked at per request. A policy is compiled when the first request meets it, once
+// for all requests.
 package policies
 
 import (
@@ -27,9 +28,10 @@ import (
 
 // Merger merges apply configurations into objects; *fieldmanager.Manager is one.
 type Merger interface {
-	// Merge returns live, an object of kind of the row or of one of its subresources, with config merged in, as an unstructured one. A
-	// config that touches a list, map or struct that is replaced as a whole is refused.
-	Merge(row *resources.Row, kind schema.GroupVersionKind, live runtime.Object, config map[string]any) (map[string]any, error)
+	// Merge returns live, an object of kind of the row or of one of its subresources, with config merged in, as an
+	// unstructured one. A config that touches a list, map or struct that is replaced as a whole is refused.
+	Merge(row *resources.Row, kind schema.GroupVersionKind, live runtime.Object, config map[string]any) (map[string]any,
+		error)
 }
 
 // Config is what the plug-ins stand on. All but Metrics is required.
@@ -94,7 +96,8 @@ func (p *Plugins) Validating() admission.Plugin {
 
 // Runs keep the plug-ins informed until their context ends.
 func (p *Plugins) Runs() []func(context.Context) error {
-	return []func(context.Context) error{p.mutating.policies.Run, p.mutating.bindings.Run, p.validating.policies.Run, p.validating.bindings.Run}
+	return []func(context.Context) error{p.mutating.policies.Run, p.mutating.bindings.Run, p.validating.policies.Run,
+		p.validating.bindings.Run}
 }
 
 // concerned returns the policies that may concern the request, with their bindings.
@@ -108,16 +111,18 @@ func (p *plugin) concerned(ctx context.Context, a *admission.Attributes) ([]cand
 	return p.known.current().candidates(p.Matcher.Catalog.Snapshot(), a), nil
 }
 
-// exempt tells requests that no policy is about: those for policies and bindings, by which they could be taken away again, and
-// questions, which change nothing.
+// exempt tells requests that no policy is about: those for policies and bindings, by which they could be taken away
+// again, and questions, which change nothing.
 func exempt(a *admission.Attributes) bool {
 	switch a.Resource.Group {
 	case admissionregistrationv1.GroupName:
-		return slices.Contains([]string{"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}, a.Resource.Resource)
+		return slices.Contains([]string{"validatingadmissionpolicies", "validatingadmissionpolicybindings",
+			"mutatingadmissionpolicies", "mutatingadmissionpolicybindings"}, a.Resource.Resource)
 	case authenticationv1.GroupName:
 		return slices.Contains([]string{"tokenreviews", "selfsubjectreviews"}, a.Resource.Resource)
 	case authorizationv1.GroupName:
-		return slices.Contains([]string{"localsubjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews"}, a.Resource.Resource)
+		return slices.Contains([]string{"localsubjectaccessreviews", "selfsubjectaccessreviews",
+			"selfsubjectrulesreviews", "subjectaccessreviews"}, a.Resource.Resource)
 	}
 	return false
 }

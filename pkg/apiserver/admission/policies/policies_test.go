@@ -49,7 +49,8 @@ type house struct {
 }
 
 func kinds() []string {
-	return []string{"pods", "configmaps", "namespaces", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "validatingadmissionpolicies", "validatingadmissionpolicybindings"}
+	return []string{"pods", "configmaps", "namespaces", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+		"validatingadmissionpolicies", "validatingadmissionpolicybindings"}
 }
 
 // newHouse has the plug-ins, informed, with policies and bindings, which are stored as they are.
@@ -68,7 +69,10 @@ func newHouse(t testing.TB, objects ...runtime.Object) *house {
 	where := func(resource string) follow.Resource {
 		row := served.Snapshot().Resource(admissionregistrationv1.Resource(resource)).Row
 		codec := registry.NewCodec(row)
-		return follow.Resource{Source: backend, Prefix: registry.Prefix(row), Decode: func(b []byte) (runtime.Object, error) { return codec.Decode(b, 0) }}
+		return follow.Resource{Source: backend, Prefix: registry.Prefix(row),
+			Decode: func(b []byte) (runtime.Object, error) {
+				return codec.Decode(b, 0)
+			}}
 	}
 	log := slog.New(slog.DiscardHandler)
 	fields, err := fieldmanager.New(fieldmanager.Config{Scheme: scheme.New(), Log: log})
@@ -77,9 +81,11 @@ func newHouse(t testing.TB, objects ...runtime.Object) *house {
 	}
 	plugins := policies.New(policies.Config{
 		Mutating: where("mutatingadmissionpolicies"), MutatingBindings: where("mutatingadmissionpolicybindings"),
-		Validating: where("validatingadmissionpolicies"), ValidatingBindings: where("validatingadmissionpolicybindings"),
-		Matcher: match.New(match.Config{Catalog: served, Namespaces: served.Late(corev1.Resource("namespaces")), Authorizer: everyone{}, Log: log}),
-		Stores:  served.Late, Merger: fields, Log: log,
+		Validating:         where("validatingadmissionpolicies"),
+		ValidatingBindings: where("validatingadmissionpolicybindings"),
+		Matcher: match.New(match.Config{Catalog: served, Namespaces: served.Late(corev1.Resource("namespaces")),
+			Authorizer: everyone{}, Log: log}),
+		Stores: served.Late, Merger: fields, Log: log,
 	})
 	h := &house{t: t, chain: admission.NewChain(plugins.Mutating(), plugins.Validating()), Catalog: served}
 	h.put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
@@ -137,34 +143,48 @@ func (h *house) create(ctx context.Context) (*corev1.Pod, error) {
 }
 
 func attributes() *admission.Attributes {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", Labels: map[string]string{"a": "b"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", Labels: map[string]string{"a": "b"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-	return &admission.Attributes{Operation: admission.Create, Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: corev1.SchemeGroupVersion.WithResource("pods"),
-		Namespace: "ns", Name: pod.Name, Object: pod, Options: &metav1.CreateOptions{}, User: &request.User{Name: "me"}, Warn: func(string) {}}
+	return &admission.Attributes{Operation: admission.Create, Kind: corev1.SchemeGroupVersion.WithKind("Pod"),
+		Resource:  corev1.SchemeGroupVersion.WithResource("pods"),
+		Namespace: "ns", Name: pod.Name, Object: pod, Options: &metav1.CreateOptions{}, User: &request.User{Name: "me"},
+		Warn: func(string) {}}
 }
 
 func about(resource string) *admissionregistrationv1.MatchResources {
-	return &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-		Operations: []admissionregistrationv1.OperationType{"CREATE"}, Rule: admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{resource}}}}}}
+	return &admissionregistrationv1.MatchResources{
+		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+			{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{"CREATE"},
+				Rule: admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"},
+					Resources: []string{resource}}}}}}
 }
 
 // validating is a policy with its binding.
 func validating(name, resource string, expressions ...string) []runtime.Object {
-	p := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{MatchConstraints: about(resource)}}
+	p := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{MatchConstraints: about(resource)}}
 	for _, e := range expressions {
 		p.Spec.Validations = append(p.Spec.Validations, admissionregistrationv1.Validation{Expression: e})
 	}
-	return []runtime.Object{p, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}}}}
+	return []runtime.Object{p,
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name,
+				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}}}}
 }
 
 // mutating is a policy with its binding.
 func mutating(name, resource, patch string) []runtime.Object {
 	return []runtime.Object{
-		&admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{MatchConstraints: about(resource),
-			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
-			Mutations:          []admissionregistrationv1.Mutation{{PatchType: admissionregistrationv1.PatchTypeJSONPatch, JSONPatch: &admissionregistrationv1.JSONPatch{Expression: patch}}}}},
-		&admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name}},
+		&admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{MatchConstraints: about(resource),
+				ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+				Mutations: []admissionregistrationv1.Mutation{
+					{PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+						JSONPatch: &admissionregistrationv1.JSONPatch{Expression: patch}}}}},
+		&admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name}},
 	}
 }
 
@@ -186,14 +206,24 @@ func TestBadInput(t *testing.T) {
 		objects []runtime.Object
 		want    string // of the error; "": none
 	}{
-		"one that costs too much":   {validating("v", "pods", loops(7)), "resulted in error: operation cancelled: actual cost limit exceeded"},
-		"many that cost too much":   {validating("v", "pods", slices.Repeat([]string{loops(5)}, 40)...), "validation failed due to running out of cost budget"},
-		"a long text doubled":       {validating("v", "pods", `[0,1,2,3,4,5,6,7,8,9].map(i, object.metadata.name + "x").join("").size() > 0 && `+loops(6)), "resulted in error"},
-		"a patch that is too large": {mutating("m", "pods", `[JSONPatch{op: "add", path: "/metadata/annotations", value: {"a": "`+strings.Repeat("x", 1000)+`"}}].filter(x, `+loops(7)+`)`), "actual cost limit exceeded"},
-		"a patch of nothing":        {mutating("m", "pods", `[JSONPatch{op: "add", path: "/metadata/labels/x", value: object.nope}]`), "no such key: nope"},
-		"no object of the kind":     {mutating("m", "pods", `[JSONPatch{op: "replace", path: "/spec", value: "x"}]`), "cannot unmarshal string"},
-		"another kind":              {mutating("m", "pods", `[JSONPatch{op: "replace", path: "/kind", value: "Node"}]`), "made an object of /v1, Kind=Node"},
-		"one that holds":            {validating("v", "pods", "object.metadata.labels.a == 'b'"), ""},
+		"one that costs too much": {validating("v", "pods", loops(7)),
+			"resulted in error: operation cancelled: actual cost limit exceeded"},
+		"many that cost too much": {validating("v", "pods", slices.Repeat([]string{loops(5)}, 40)...),
+			"validation failed due to running out of cost budget"},
+		"a long text doubled": {
+			validating("v", "pods", `[0,1,2,3,4,5,6,7,8,9].map(i, object.metadata.name + "x").join("").size() > 0 && `+
+				loops(6)), "resulted in error"},
+		"a patch that is too large": {
+			mutating("m", "pods", `[JSONPatch{op: "add", path: "/metadata/annotations", value: {"a": "`+
+				strings.Repeat("x", 1000)+`"}}].filter(x, `+loops(7)+`)`), "actual cost limit exceeded"},
+		"a patch of nothing": {
+			mutating("m", "pods", `[JSONPatch{op: "add", path: "/metadata/labels/x", value: object.nope}]`),
+			"no such key: nope"},
+		"no object of the kind": {mutating("m", "pods", `[JSONPatch{op: "replace", path: "/spec", value: "x"}]`),
+			"cannot unmarshal string"},
+		"another kind": {mutating("m", "pods", `[JSONPatch{op: "replace", path: "/kind", value: "Node"}]`),
+			"made an object of /v1, Kind=Node"},
+		"one that holds": {validating("v", "pods", "object.metadata.labels.a == 'b'"), ""},
 	} {
 		_, err := newHouse(t, c.objects...).create(t.Context())
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -205,7 +235,8 @@ func TestBadInput(t *testing.T) {
 // A request whose time is over is not let through by policies that were not looked at.
 func TestEndOfRequest(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, objects(validating("v", "pods", "false"), mutating("m", "pods", `[JSONPatch{op: "add", path: "/metadata/labels/x", value: "y"}]`))...)
+	h := newHouse(t, objects(validating("v", "pods", "false"),
+		mutating("m", "pods", `[JSONPatch{op: "add", path: "/metadata/labels/x", value: "y"}]`))...)
 	if _, err := h.create(t.Context()); !apierrors.IsInvalid(err) {
 		t.Fatal(err)
 	}
@@ -220,15 +251,20 @@ func TestEndOfRequest(t *testing.T) {
 func TestParamsGone(t *testing.T) {
 	t.Parallel()
 	all := validating("v", "pods", "params.data.ok == 'yes'")
-	all[0].(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec.ParamKind = &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}
-	all[1].(*admissionregistrationv1.ValidatingAdmissionPolicyBinding).Spec.ParamRef = &admissionregistrationv1.ParamRef{Selector: &metav1.LabelSelector{}, ParameterNotFoundAction: ptr.To(admissionregistrationv1.DenyAction)}
+	all[0].(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec.ParamKind = &admissionregistrationv1.ParamKind{
+		APIVersion: "v1", Kind: "ConfigMap"}
+	all[1].(*admissionregistrationv1.ValidatingAdmissionPolicyBinding).Spec.ParamRef =
+		&admissionregistrationv1.ParamRef{Selector: &metav1.LabelSelector{},
+			ParameterNotFoundAction: ptr.To(admissionregistrationv1.DenyAction)}
 	h := newHouse(t, all...)
 	m := func(name, ok string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Data: map[string]string{"ok": ok}}
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
+			Data: map[string]string{"ok": ok}}
 	}
 	expect := func(want string) {
 		t.Helper()
-		if _, err := h.create(t.Context()); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if _, err := h.create(t.Context()); want == "" && err != nil ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
@@ -253,7 +289,9 @@ func TestChangesUnderLoad(t *testing.T) {
 		var clients, writer sync.WaitGroup
 		writer.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				for _, o := range objects(mutating("m", "pods", `[JSONPatch{op: "add", path: "/metadata/labels/x", value: "y"}]`), validating("v", "pods", "object.metadata.labels.a == 'b'")) {
+				for _, o := range objects(
+					mutating("m", "pods", `[JSONPatch{op: "add", path: "/metadata/labels/x", value: "y"}]`),
+					validating("v", "pods", "object.metadata.labels.a == 'b'")) {
 					if i%2 == 0 {
 						h.put(o)
 					} else {
@@ -282,7 +320,8 @@ func TestChangesUnderLoad(t *testing.T) {
 func many(n int, resource string) (all []runtime.Object) {
 	for i := range n {
 		name := fmt.Sprintf("p%05d", i)
-		all = append(all, objects(validating(name, resource, fmt.Sprintf("object.metadata.name != 'x%d'", i)), mutating(name, resource, `[JSONPatch{op: "test", path: "/kind", value: "X"}]`))...)
+		all = append(all, objects(validating(name, resource, fmt.Sprintf("object.metadata.name != 'x%d'", i)),
+			mutating(name, resource, `[JSONPatch{op: "test", path: "/kind", value: "X"}]`))...)
 	}
 	return all
 }

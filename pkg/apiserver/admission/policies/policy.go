@@ -60,12 +60,14 @@ func newPolicy(obj runtime.Object) *policy {
 	switch o := obj.(type) {
 	case *admissionregistrationv1.ValidatingAdmissionPolicy:
 		s := &o.Spec
-		p = &policy{name: o.Name, criteria: newCriteria(s.MatchConstraints), variables: s.Variables, validations: s.Validations, annotations: s.AuditAnnotations}
+		p = &policy{name: o.Name, criteria: newCriteria(s.MatchConstraints), variables: s.Variables,
+			validations: s.Validations, annotations: s.AuditAnnotations}
 		kind, failure, conditions = s.ParamKind, s.FailurePolicy, s.MatchConditions
 	case *admissionregistrationv1.MutatingAdmissionPolicy:
 		s := &o.Spec
-		p = &policy{name: o.Name, criteria: newCriteria(s.MatchConstraints), variables: s.Variables, mutations: s.Mutations,
-			repeats: s.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy}
+		p = &policy{name: o.Name, criteria: newCriteria(s.MatchConstraints), variables: s.Variables,
+			mutations: s.Mutations,
+			repeats:   s.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy}
 		kind, failure, conditions = s.ParamKind, s.FailurePolicy, s.MatchConditions
 	default:
 		return &policy{}
@@ -84,9 +86,11 @@ func newBinding(obj runtime.Object) *binding {
 	var ref *admissionregistrationv1.ParamRef
 	switch o := obj.(type) {
 	case *admissionregistrationv1.ValidatingAdmissionPolicyBinding:
-		b, ref = &binding{name: o.Name, policy: o.Spec.PolicyName, criteria: newCriteria(o.Spec.MatchResources), actions: o.Spec.ValidationActions}, o.Spec.ParamRef
+		b, ref = &binding{name: o.Name, policy: o.Spec.PolicyName, criteria: newCriteria(o.Spec.MatchResources),
+			actions: o.Spec.ValidationActions}, o.Spec.ParamRef
 	case *admissionregistrationv1.MutatingAdmissionPolicyBinding:
-		b, ref = &binding{name: o.Name, policy: o.Spec.PolicyName, criteria: newCriteria(o.Spec.MatchResources)}, o.Spec.ParamRef
+		b, ref = &binding{name: o.Name, policy: o.Spec.PolicyName, criteria: newCriteria(o.Spec.MatchResources)},
+			o.Spec.ParamRef
 	default:
 		return &binding{}
 	}

@@ -13,8 +13,8 @@ import (
 	"bonsai/pkg/apiserver/catalog"
 )
 
-// known are all policies and bindings of one kind. A change drops the table, and the next request makes another one: many changes at
-// once cost one table.
+// known are all policies and bindings of one kind. A change drops the table, and the next request makes another one:
+// many changes at once cost one table.
 type known struct {
 	mu       sync.Mutex
 	policies map[string]*policy  // by key; guarded by mu
@@ -142,7 +142,8 @@ func (t *table) candidates(served *catalog.Snapshot, a *admission.Attributes) []
 	return out.candidates
 }
 
-// about tells whether a policy may concern a request. One whose bindings do not is there all the same: what is wrong with it is told.
+// about tells whether a policy may concern a request. One whose bindings do not is there all the same: what is wrong
+// with it is told.
 func (b *bound) about(served *catalog.Snapshot, q *match.Question) (candidate, bool) {
 	rules, ok := b.criteria.about(served, q)
 	if !ok {

@@ -22,8 +22,8 @@ type denial struct {
 	reason  metav1.StatusReason
 }
 
-// Validate implements admission.Validator. All policies are evaluated, so that all warnings are told; of several refusals the first
-// in the order of policies, bindings, parameters and expressions counts.
+// Validate implements admission.Validator. All policies are evaluated, so that all warnings are told; of several
+// refusals the first in the order of policies, bindings, parameters and expressions counts.
 func (p validator) Validate(ctx context.Context, a *admission.Attributes) error {
 	all, err := p.concerned(ctx, a)
 	if err != nil || len(all) == 0 {
@@ -54,7 +54,8 @@ func (p validator) policy(ctx context.Context, r *match.Request, c *candidate) (
 			p.Log.Warn("a policy cannot be evaluated and is left out", "policy", c.name, "err", err)
 			return
 		}
-		denials = append(denials, denial{refusal(c.name, b) + "failed to configure " + what + ": " + err.Error(), metav1.StatusReasonInvalid})
+		denials = append(denials,
+			denial{refusal(c.name, b) + "failed to configure " + what + ": " + err.Error(), metav1.StatusReasonInvalid})
 	}
 	target, meets, err := c.criteria.meets(ctx, r, &c.rules, nameOf(r.A))
 	if err != nil {
@@ -113,7 +114,8 @@ type decision struct {
 }
 
 // enforce does what the binding says is to be done about decisions.
-func (p validator) enforce(ctx context.Context, r *match.Request, policy *policy, b *binding, decisions []decision) (denials []denial) {
+func (p validator) enforce(ctx context.Context, r *match.Request, policy *policy, b *binding,
+	decisions []decision) (denials []denial) {
 	for i := range decisions {
 		d := &decisions[i]
 		if d.err != nil && policy.ignores {
@@ -132,7 +134,8 @@ func (p validator) enforce(ctx context.Context, r *match.Request, policy *policy
 			case admissionregistrationv1.Warn:
 				p.metrics.validated(policy.name, b.name, "warn", d.took, d.err)
 				if r.A.Warn != nil {
-					r.A.Warn(fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", policy.name, b.name, d.message))
+					r.A.Warn(fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s",
+						policy.name, b.name, d.message))
 				}
 			case admissionregistrationv1.Audit:
 				p.metrics.validated(policy.name, b.name, "audit", d.took, d.err)

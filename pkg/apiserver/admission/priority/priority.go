@@ -1,5 +1,5 @@
-// Package priority is the admission plug-in Priority: it turns a pod's priorityClassName into its priority and preemption
-// policy, and keeps the default class unique.
+// Package priority is the admission plug-in Priority: it turns a pod's priorityClassName into its priority and
+// preemption policy, and keeps the default class unique.
 package priority
 
 import (
@@ -61,10 +61,12 @@ func (p plugin) create(ctx context.Context, a *admission.Attributes, pod *corev1
 		policy = *class.PreemptionPolicy
 	}
 	if v := pod.Spec.Priority; v != nil && *v != class.Value {
-		return admission.Forbid(a, "the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", *v, class.Value)
+		return admission.Forbid(a,
+			"the integer value of priority (%d) must not be provided in pod spec; priority admission controller computed %d from the given PriorityClass name", *v, class.Value)
 	}
 	if v := pod.Spec.PreemptionPolicy; v != nil && *v != policy {
-		return admission.Forbid(a, "the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", *v, policy)
+		return admission.Forbid(a,
+			"the string value of PreemptionPolicy (%s) must not be provided in pod spec; priority admission controller computed %s from the given PriorityClass name", *v, policy)
 	}
 	value := class.Value
 	pod.Spec.PriorityClassName, pod.Spec.Priority, pod.Spec.PreemptionPolicy = class.Name, &value, &policy
@@ -72,7 +74,8 @@ func (p plugin) create(ctx context.Context, a *admission.Attributes, pod *corev1
 }
 
 // classFor returns the named class; without a name the default class, or an unnamed one of priority 0 if there is none.
-func (p plugin) classFor(ctx context.Context, a *admission.Attributes, name string) (*schedulingv1.PriorityClass, error) {
+func (p plugin) classFor(ctx context.Context, a *admission.Attributes, name string) (*schedulingv1.PriorityClass,
+	error) {
 	if name == "" {
 		return p.byDefault(ctx)
 	}
@@ -94,7 +97,8 @@ func (p plugin) byDefault(ctx context.Context) (*schedulingv1.PriorityClass, err
 	}
 	var found *schedulingv1.PriorityClass
 	for _, obj := range list {
-		if c, ok := obj.(*schedulingv1.PriorityClass); ok && c.GlobalDefault && (found == nil || c.Value < found.Value) {
+		if c, ok := obj.(*schedulingv1.PriorityClass); ok && c.GlobalDefault &&
+			(found == nil || c.Value < found.Value) {
 			found = c
 		}
 	}
@@ -106,11 +110,13 @@ func (p plugin) byDefault(ctx context.Context) (*schedulingv1.PriorityClass, err
 
 // Validate implements admission.Validator: there is one default class at most, and the system's own classes stay.
 func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
-	if a.Operation == admission.Delete && a.Is(schedulingv1.Resource("priorityclasses")) && (a.Name == "system-node-critical" || a.Name == "system-cluster-critical") {
+	if a.Operation == admission.Delete && a.Is(schedulingv1.Resource("priorityclasses")) &&
+		(a.Name == "system-node-critical" || a.Name == "system-cluster-critical") {
 		return admission.Forbid(a, "this is a system priority class and cannot be deleted")
 	}
 	class, ok := a.Object.(*schedulingv1.PriorityClass)
-	if !ok || !class.GlobalDefault || a.Subresource != "" || a.Operation != admission.Create && a.Operation != admission.Update {
+	if !ok || !class.GlobalDefault || a.Subresource != "" ||
+		a.Operation != admission.Create && a.Operation != admission.Update {
 		return nil
 	}
 	other, err := p.byDefault(ctx)
@@ -118,7 +124,8 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		return err
 	}
 	if other.Name != "" && other.Name != class.Name {
-		return admission.Forbid(a, "PriorityClass %v is already marked as default. Only one default can exist", other.Name)
+		return admission.Forbid(a, "PriorityClass %v is already marked as default. Only one default can exist",
+			other.Name)
 	}
 	return nil
 }

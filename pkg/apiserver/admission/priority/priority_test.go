@@ -37,13 +37,15 @@ func (c classes) List(context.Context, string, string) (list []runtime.Object, e
 }
 
 func class(name string, value int32, byDefault bool) *schedulingv1.PriorityClass {
-	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: byDefault, PreemptionPolicy: ptr.To(corev1.PreemptNever)}
+	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value,
+		GlobalDefault: byDefault, PreemptionPolicy: ptr.To(corev1.PreemptNever)}
 }
 
 // The messages are what kube-apiserver v1.36 answers.
 func TestPods(t *testing.T) {
 	t.Parallel()
-	none, some := classes{class("high", 7, false)}, classes{class("high", 7, false), class("g2", 9, true), class("g1", 5, true)}
+	none, some := classes{class("high", 7, false)},
+		classes{class("high", 7, false), class("g2", 9, true), class("g1", 5, true)}
 	for name, c := range map[string]struct {
 		classes  classes
 		spec     corev1.PodSpec
@@ -55,12 +57,16 @@ func TestPods(t *testing.T) {
 		"nothing":           {none, corev1.PodSpec{}, 0, "", corev1.PreemptLowerPriority, ""},
 		"the lower default": {some, corev1.PodSpec{}, 5, "g1", corev1.PreemptNever, ""},
 		"by name":           {none, corev1.PodSpec{PriorityClassName: "high"}, 7, "high", corev1.PreemptNever, ""},
-		"right number":      {none, corev1.PodSpec{PriorityClassName: "high", Priority: ptr.To[int32](7)}, 7, "high", corev1.PreemptNever, ""},
-		"no such class":     {none, corev1.PodSpec{PriorityClassName: "nope"}, 0, "", "", `pods "p" is forbidden: no PriorityClass with name nope was found`},
-		"own number":        {none, corev1.PodSpec{Priority: ptr.To[int32](7)}, 0, "", "", `pods "p" is forbidden: the integer value of priority (7) must not be provided in pod spec; priority admission controller computed 0 from the given PriorityClass name`},
+		"right number": {none, corev1.PodSpec{PriorityClassName: "high", Priority: ptr.To[int32](7)}, 7, "high",
+			corev1.PreemptNever, ""},
+		"no such class": {none, corev1.PodSpec{PriorityClassName: "nope"}, 0, "", "",
+			`pods "p" is forbidden: no PriorityClass with name nope was found`},
+		"own number": {none, corev1.PodSpec{Priority: ptr.To[int32](7)}, 0, "", "",
+			`pods "p" is forbidden: the integer value of priority (7) must not be provided in pod spec; priority admission controller computed 0 from the given PriorityClass name`},
 	} {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: c.spec}
-		a := &admission.Attributes{Operation: admission.Create, Resource: corev1.SchemeGroupVersion.WithResource("pods"), Object: p}
+		a := &admission.Attributes{Operation: admission.Create,
+			Resource: corev1.SchemeGroupVersion.WithResource("pods"), Object: p}
 		err := New(c.classes).Mutator.Admit(context.Background(), a)
 		if err != nil || c.err != "" {
 			if err == nil || err.Error() != c.err {
@@ -68,7 +74,8 @@ func TestPods(t *testing.T) {
 			}
 			continue
 		}
-		if *p.Spec.Priority != c.priority || p.Spec.PriorityClassName != c.class || *p.Spec.PreemptionPolicy != c.policy {
+		if *p.Spec.Priority != c.priority || p.Spec.PriorityClassName != c.class ||
+			*p.Spec.PreemptionPolicy != c.policy {
 			t.Errorf("%s: got %+v", name, p.Spec)
 		}
 	}
@@ -76,9 +83,11 @@ func TestPods(t *testing.T) {
 
 func TestOneDefault(t *testing.T) {
 	t.Parallel()
-	a := &admission.Attributes{Operation: admission.Create, Resource: schedulingv1.SchemeGroupVersion.WithResource("priorityclasses"), Object: class("g2", 1, true)}
+	a := &admission.Attributes{Operation: admission.Create,
+		Resource: schedulingv1.SchemeGroupVersion.WithResource("priorityclasses"), Object: class("g2", 1, true)}
 	err := New(classes{class("g1", 5, true)}).Validator.Validate(context.Background(), a)
-	if err == nil || err.Error() != `priorityclasses.scheduling.k8s.io "g2" is forbidden: PriorityClass g1 is already marked as default. Only one default can exist` {
+	if err == nil || err.Error() !=
+		`priorityclasses.scheduling.k8s.io "g2" is forbidden: PriorityClass g1 is already marked as default. Only one default can exist` {
 		t.Errorf("got %v", err)
 	}
 	a.Object = class("g1", 6, true)
@@ -89,8 +98,10 @@ func TestOneDefault(t *testing.T) {
 
 func TestSystemClassesStay(t *testing.T) {
 	t.Parallel()
-	for name, stays := range map[string]bool{"system-node-critical": true, "system-cluster-critical": true, "mine": false} {
-		a := &admission.Attributes{Operation: admission.Delete, Resource: schedulingv1.SchemeGroupVersion.WithResource("priorityclasses"), Name: name}
+	for name, stays := range map[string]bool{"system-node-critical": true, "system-cluster-critical": true,
+		"mine": false} {
+		a := &admission.Attributes{Operation: admission.Delete,
+			Resource: schedulingv1.SchemeGroupVersion.WithResource("priorityclasses"), Name: name}
 		if err := New(classes{}).Validator.Validate(t.Context(), a); (err != nil) != stays {
 			t.Errorf("%s: %v", name, err)
 		}

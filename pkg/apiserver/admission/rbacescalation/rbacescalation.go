@@ -1,6 +1,6 @@
 // Package rbacescalation keeps people from giving more than they have: a role or a binding is refused if it grants a
-// permission that its author lacks, unless he may "escalate" the role or "bind" it. It is always part of a server with RBAC
-// and has no name in --enable-admission-plugins.
+// permission that its author lacks, unless he may "escalate" the role or "bind" it. It is always part of a server with
+// RBAC and has no name in --enable-admission-plugins.
 package rbacescalation
 
 import (
@@ -43,7 +43,8 @@ func New(cfg Config) admission.Plugin {
 
 // Validate implements admission.Validator.
 func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
-	if a.Resource.Group != rbacv1.GroupName || a.Subresource != "" || a.Operation != admission.Create && a.Operation != admission.Update {
+	if a.Resource.Group != rbacv1.GroupName || a.Subresource != "" ||
+		a.Operation != admission.Create && a.Operation != admission.Update {
 		return nil
 	}
 	if a.User == nil || a.User.InGroup(request.GroupMasters) {
@@ -52,7 +53,8 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	switch now := a.Object.(type) {
 	case *rbacv1.Role:
 		old, _ := a.OldObject.(*rbacv1.Role)
-		if old != nil && equality.Semantic.DeepEqual(old.Rules, now.Rules) || p.may(ctx, a, "escalate", a.Resource.Resource, now.Name, a.Namespace) {
+		if old != nil && equality.Semantic.DeepEqual(old.Rules, now.Rules) ||
+			p.may(ctx, a, "escalate", a.Resource.Resource, now.Name, a.Namespace) {
 			return nil
 		}
 		return p.covers(ctx, a, now.Rules)
@@ -76,7 +78,8 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 
 func (p plugin) clusterRole(ctx context.Context, a *admission.Attributes, now *rbacv1.ClusterRole) error {
 	old, _ := a.OldObject.(*rbacv1.ClusterRole)
-	if old != nil && equality.Semantic.DeepEqual(old.Rules, now.Rules) && equality.Semantic.DeepEqual(old.AggregationRule, now.AggregationRule) {
+	if old != nil && equality.Semantic.DeepEqual(old.Rules, now.Rules) &&
+		equality.Semantic.DeepEqual(old.AggregationRule, now.AggregationRule) {
 		return nil
 	}
 	if p.may(ctx, a, "escalate", a.Resource.Resource, now.Name, "") {
@@ -85,7 +88,8 @@ func (p plugin) clusterRole(ctx context.Context, a *admission.Attributes, now *r
 	if err := p.covers(ctx, a, now.Rules); err != nil {
 		return err
 	}
-	if now.AggregationRule != nil && (old == nil || !equality.Semantic.DeepEqual(old.AggregationRule, now.AggregationRule)) {
+	if now.AggregationRule != nil &&
+		(old == nil || !equality.Semantic.DeepEqual(old.AggregationRule, now.AggregationRule)) {
 		everything := []rbacv1.PolicyRule{
 			{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
 			{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
@@ -112,7 +116,8 @@ func (p plugin) binding(ctx context.Context, a *admission.Attributes, ref rbacv1
 // may asks for a verb on a role that is not an API verb.
 func (p plugin) may(ctx context.Context, a *admission.Attributes, verb, resource, name, ns string) bool {
 	d, _, _ := p.cfg.Authorizer.Authorize(ctx, authz.Attributes{User: a.User, Info: request.Info{
-		IsResource: true, Verb: verb, APIGroup: rbacv1.GroupName, APIVersion: a.Resource.Version, Resource: resource, Name: name, Namespace: ns}})
+		IsResource: true, Verb: verb, APIGroup: rbacv1.GroupName, APIVersion: a.Resource.Version, Resource: resource,
+		Name: name, Namespace: ns}})
 	return d == authz.Allow
 }
 
@@ -124,7 +129,8 @@ func (p plugin) covers(ctx context.Context, a *admission.Attributes, rules []rba
 		return nil
 	}
 	lines := Describe(missing)
-	msg := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s", a.User.Name, a.User.Groups, strings.Join(lines, "\n"))
+	msg := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
+		a.User.Name, a.User.Groups, strings.Join(lines, "\n"))
 	if incomplete != nil {
 		msg += fmt.Sprintf("; resolution errors: %v", []error{incomplete})
 	}
@@ -139,7 +145,8 @@ func Describe(rules []rbacv1.PolicyRule) []string {
 		for _, f := range []struct {
 			name string
 			list []string
-		}{{"APIGroups", r.APIGroups}, {"Resources", r.Resources}, {"ResourceNames", r.ResourceNames}, {"NonResourceURLs", r.NonResourceURLs}} {
+		}{{"APIGroups", r.APIGroups}, {"Resources", r.Resources}, {"ResourceNames", r.ResourceNames},
+			{"NonResourceURLs", r.NonResourceURLs}} {
 			if len(f.list) > 0 {
 				parts = append(parts, fmt.Sprintf("%s:%q", f.name, f.list))
 			}

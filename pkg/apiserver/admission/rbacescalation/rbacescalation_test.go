@@ -47,7 +47,8 @@ func TestValidate(t *testing.T) {
 	x := metav1.ObjectMeta{Name: "x"}
 	role := func(r []rbacv1.PolicyRule) *rbacv1.Role { return &rbacv1.Role{ObjectMeta: x, Rules: r} }
 	binding := func(name string) *rbacv1.RoleBinding {
-		return &rbacv1.RoleBinding{ObjectMeta: x, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: name}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "bob"}}}
+		return &rbacv1.RoleBinding{ObjectMeta: x, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: "User", Name: "bob"}}}
 	}
 	big := rules("apps", "deployments", "get", "list")
 	for name, c := range map[string]struct {
@@ -56,21 +57,25 @@ func TestValidate(t *testing.T) {
 		group    string
 		err      string
 	}{
-		"less than one has":       {now: role(rules("", "pods", "get"))},
-		"more":                    {now: role(big), err: "roles.rbac.authorization.k8s.io \"x\" is forbidden: user \"alice\" (groups=[\"devs\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"apps\"], Resources:[\"deployments\"], Verbs:[\"get\" \"list\"]}"},
-		"more, may escalate":      {now: role(big), verbs: "escalate"},
-		"more, as administrator":  {now: role(big), group: request.GroupMasters},
-		"more, as it was":         {now: role(big), old: role(big)},
-		"bind less":               {now: binding("small")},
-		"bind more":               {now: binding("big"), err: "Resources:[\"secrets\"]"},
-		"bind more, may bind":     {now: binding("big"), verbs: "bind"},
-		"bind what is not there":  {now: binding("nope"), err: "not found"},
-		"leave a binding":         {now: binding("big"), old: binding("big")},
-		"aggregate":               {now: &rbacv1.ClusterRole{ObjectMeta: x, AggregationRule: &rbacv1.AggregationRule{}}, err: "must have cluster-admin privileges"},
-		"aggregate, may escalate": {now: &rbacv1.ClusterRole{ObjectMeta: x, AggregationRule: &rbacv1.AggregationRule{}}, verbs: "escalate"},
+		"less than one has": {now: role(rules("", "pods", "get"))},
+		"more": {now: role(big),
+			err: "roles.rbac.authorization.k8s.io \"x\" is forbidden: user \"alice\" (groups=[\"devs\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"apps\"], Resources:[\"deployments\"], Verbs:[\"get\" \"list\"]}"},
+		"more, may escalate":     {now: role(big), verbs: "escalate"},
+		"more, as administrator": {now: role(big), group: request.GroupMasters},
+		"more, as it was":        {now: role(big), old: role(big)},
+		"bind less":              {now: binding("small")},
+		"bind more":              {now: binding("big"), err: "Resources:[\"secrets\"]"},
+		"bind more, may bind":    {now: binding("big"), verbs: "bind"},
+		"bind what is not there": {now: binding("nope"), err: "not found"},
+		"leave a binding":        {now: binding("big"), old: binding("big")},
+		"aggregate": {now: &rbacv1.ClusterRole{ObjectMeta: x, AggregationRule: &rbacv1.AggregationRule{}},
+			err: "must have cluster-admin privileges"},
+		"aggregate, may escalate": {now: &rbacv1.ClusterRole{ObjectMeta: x, AggregationRule: &rbacv1.AggregationRule{}},
+			verbs: "escalate"},
 	} {
 		w := world{c.verbs}
-		a := &admission.Attributes{Operation: admission.Create, Resource: rbacv1.SchemeGroupVersion.WithResource("roles"), Namespace: "ns", Object: c.now, OldObject: c.old,
+		a := &admission.Attributes{Operation: admission.Create,
+			Resource: rbacv1.SchemeGroupVersion.WithResource("roles"), Namespace: "ns", Object: c.now, OldObject: c.old,
 			User: &request.User{Name: "alice", Groups: []string{"devs"}}}
 		if c.group != "" {
 			a.User.Groups = []string{c.group}

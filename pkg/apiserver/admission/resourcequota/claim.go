@@ -33,8 +33,9 @@ func (c *claim) bounds(q *corev1.ResourceQuota) []corev1.ResourceName {
 	return names
 }
 
-// wants returns how much more of q the request uses. An update that brings an object into q's scope needs all that it uses; q gets
-// nothing back at once for one that leaves it, as for one that shrinks: the controller's recount sees to that.
+// wants returns how much more of q the request uses. An update that brings an object into q's scope needs all that it
+// uses; q gets nothing back at once for one that leaves it, as for one that shrinks: the controller's recount sees to
+// that.
 func (c *claim) wants(q *corev1.ResourceQuota) corev1.ResourceList {
 	names := c.bounds(q)
 	if len(names) > 0 && c.updates() && !quota.InScope(&q.Spec, c.resource, c.attributes.OldObject) {
@@ -48,8 +49,8 @@ func (c *claim) updates() bool {
 	return c.attributes.Operation == admission.Update && stored(c.attributes.OldObject)
 }
 
-// told reports whether the request says what has happened already, as the status of a claim on a volume does: it is charged and not
-// refused.
+// told reports whether the request says what has happened already, as the status of a claim on a volume does: it is
+// charged and not refused.
 func (c *claim) told() bool { return c.attributes.Subresource == "status" }
 
 // countable refuses an object that does not say what q needs to know of it, and any while q's own usage is not known.
@@ -67,7 +68,8 @@ func (c *claim) countable(q *corev1.ResourceQuota, names []corev1.ResourceName) 
 	return nil
 }
 
-// charge adds the claim to used if q allows it; it returns the refusal otherwise. used is what q would have used before.
+// charge adds the claim to used if q allows it; it returns the refusal otherwise. used is what q would have used
+// before.
 func (c *claim) charge(q *corev1.ResourceQuota, used corev1.ResourceList) error {
 	wanted := c.wants(q)
 	after := corev1.ResourceList{}
@@ -80,7 +82,8 @@ func (c *claim) charge(q *corev1.ResourceQuota, used corev1.ResourceList) error 
 	}
 	if beyond := quota.Beyond(after, q.Status.Hard); len(beyond) > 0 && !c.told() {
 		return admission.Forbid(c.attributes, "exceeded quota: %s, requested: %s, used: %s, limited: %s", q.Name,
-			quota.Text(quota.Mask(wanted, beyond)), quota.Text(quota.Mask(used, beyond)), quota.Text(quota.Mask(q.Status.Hard, beyond)))
+			quota.Text(quota.Mask(wanted, beyond)), quota.Text(quota.Mask(used, beyond)),
+			quota.Text(quota.Mask(q.Status.Hard, beyond)))
 	}
 	quota.AddTo(used, wanted)
 	return nil

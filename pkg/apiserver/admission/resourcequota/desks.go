@@ -12,8 +12,8 @@ type desks struct {
 
 type desk struct{ waiting []*claim }
 
-// queue returns when c is settled. settle is called with c and the claims that wait beside it, by one caller per namespace
-// at a time; it sets each claim's err.
+// queue returns when c is settled. settle is called with c and the claims that wait beside it, by one caller per
+// namespace at a time; it sets each claim's err.
 func (d *desks) queue(ns string, c *claim, settle func(batch []*claim)) {
 	d.mu.Lock()
 	if d.open == nil {

@@ -17,14 +17,15 @@ import (
 type Limited struct {
 	APIGroup string `json:"apiGroup,omitempty"`
 	Resource string `json:"resource"`
-	// MatchContains are parts of the names that quotas count under: "gold.storageclass" means all that is counted of that class.
+	// MatchContains are parts of the names that quotas count under: "gold.storageclass" means all that is counted of
+	// that class.
 	MatchContains []string `json:"matchContains,omitempty"`
 	// MatchScopes mean objects that they select.
 	MatchScopes []corev1.ScopedResourceSelectorRequirement `json:"matchScopes,omitempty"`
 }
 
-// permitted refuses what is limited and not bounded by any of the quotas. Limited scopes bound what is created, not what updates bring
-// into them.
+// permitted refuses what is limited and not bounded by any of the quotas. Limited scopes bound what is created, not
+// what updates bring into them.
 func (p *plugin) permitted(ctx context.Context, c *claim, quotas []*corev1.ResourceQuota) error {
 	var names []corev1.ResourceName
 	var scopes []corev1.ScopedResourceSelectorRequirement
@@ -39,7 +40,9 @@ func (p *plugin) permitted(ctx context.Context, c *claim, quotas []*corev1.Resou
 			usage = c.delta
 		}
 		for _, name := range quota.Names(usage) {
-			if slices.ContainsFunc(l.MatchContains, func(part string) bool { return strings.Contains(string(name), part) }) && !slices.Contains(names, name) {
+			if slices.ContainsFunc(l.MatchContains, func(part string) bool {
+				return strings.Contains(string(name), part)
+			}) && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
@@ -53,7 +56,9 @@ func (p *plugin) permitted(ctx context.Context, c *claim, quotas []*corev1.Resou
 		bounded := c.bounds(q)
 		names = slices.DeleteFunc(names, func(name corev1.ResourceName) bool { return slices.Contains(bounded, name) })
 		if len(bounded) > 0 {
-			scopes = slices.DeleteFunc(scopes, func(s corev1.ScopedResourceSelectorRequirement) bool { return selects(&q.Spec, s) })
+			scopes = slices.DeleteFunc(scopes, func(s corev1.ScopedResourceSelectorRequirement) bool {
+				return selects(&q.Spec, s)
+			})
 		}
 	}
 	if len(names) > 0 {
@@ -67,7 +72,8 @@ func (p *plugin) permitted(ctx context.Context, c *claim, quotas []*corev1.Resou
 }
 
 func scoped(s corev1.ScopedResourceSelectorRequirement) *corev1.ResourceQuotaSpec {
-	return &corev1.ResourceQuotaSpec{ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{s}}}
+	return &corev1.ResourceQuotaSpec{
+		ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{s}}}
 }
 
 // selects tells whether a quota, which bounds the object, does so by the scope.
@@ -75,7 +81,8 @@ func selects(q *corev1.ResourceQuotaSpec, s corev1.ScopedResourceSelectorRequire
 	if slices.Contains(q.Scopes, s.ScopeName) {
 		return true
 	}
-	return q.ScopeSelector != nil && slices.ContainsFunc(q.ScopeSelector.MatchExpressions, func(has corev1.ScopedResourceSelectorRequirement) bool {
-		return has.ScopeName == s.ScopeName
-	})
+	return q.ScopeSelector != nil &&
+		slices.ContainsFunc(q.ScopeSelector.MatchExpressions, func(has corev1.ScopedResourceSelectorRequirement) bool {
+			return has.ScopeName == s.ScopeName
+		})
 }

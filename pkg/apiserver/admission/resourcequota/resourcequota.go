@@ -1,9 +1,9 @@
-// Package resourcequota is the admission plug-in ResourceQuota: what is created, or grows, in a namespace is charged to the
-// namespace's quotas before it is stored, and refused if one of them would be exceeded.
+// Package resourcequota is the admission plug-in ResourceQuota: what is created, or grows, in a namespace is charged to
+// the namespace's quotas before it is stored, and refused if one of them would be exceeded.
 //
-// A quota is charged by writing its status, if nobody else has written it meanwhile: of several servers and requests none
-// can use the same rest twice. What is charged and then not stored after all is given back by the controller's next
-// recount. A quota bounds nothing until the controller has written its first status.
+// A quota is charged by writing its status, if nobody else has written it meanwhile: of several servers and requests
+// none can use the same rest twice. What is charged and then not stored after all is given back by the controller's
+// next recount. A quota bounds nothing until the controller has written its first status.
 package resourcequota
 
 import (
@@ -23,11 +23,13 @@ import (
 	"bonsai/pkg/apiserver/registry"
 )
 
-// Quotas reads and writes resource quotas; the registry.Store of them is one. List has what a client was told to be stored.
+// Quotas reads and writes resource quotas; the registry.Store of them is one. List has what a client was told to be
+// stored.
 type Quotas interface {
 	Get(ctx context.Context, ns, name string) (runtime.Object, error)
 	List(ctx context.Context, ns, labelSelector string) ([]runtime.Object, error)
-	Update(ctx context.Context, ns, name, subresource string, change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error)
+	Update(ctx context.Context, ns, name, subresource string,
+		change func(current runtime.Object) (runtime.Object, error), opts *metav1.UpdateOptions) (runtime.Object, error)
 }
 
 type plugin struct {
@@ -41,7 +43,8 @@ type plugin struct {
 
 // New returns the plug-in; now is the clock. Of what is limited nothing may be used that no quota bounds.
 func New(quotas Quotas, classes, pods registry.Getter, limited []Limited, now func() time.Time) admission.Plugin {
-	return admission.Plugin{Name: "ResourceQuota", Validator: &plugin{quotas: quotas, classes: classes, pods: pods, limited: limited, now: now}}
+	return admission.Plugin{Name: "ResourceQuota",
+		Validator: &plugin{quotas: quotas, classes: classes, pods: pods, limited: limited, now: now}}
 }
 
 // Validate implements admission.Validator.
@@ -115,7 +118,8 @@ func (p *plugin) count(ctx context.Context, c *claim) {
 	}
 }
 
-// known is what counts depend on beside the object. What cannot be read counts nothing: the controller's recount puts it right.
+// known is what counts depend on beside the object. What cannot be read counts nothing: the controller's recount puts
+// it right.
 func (p *plugin) known(ctx context.Context) quota.Known {
 	return quota.Known{
 		Extended: func(name string) string {

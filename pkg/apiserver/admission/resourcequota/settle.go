@@ -47,7 +47,9 @@ func (p *plugin) grant(ctx context.Context, ns string, batch []*claim) error {
 		}
 		decide(quotas, batch)
 	}
-	granted := slices.DeleteFunc(slices.Clone(batch), func(c *claim) bool { return c.err != nil || c.attributes.DryRun })
+	granted := slices.DeleteFunc(slices.Clone(batch), func(c *claim) bool {
+		return c.err != nil || c.attributes.DryRun
+	})
 	for _, q := range quotas {
 		if err := p.charge(ctx, q, granted); err != nil {
 			return err

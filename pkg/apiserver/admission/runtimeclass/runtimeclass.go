@@ -1,5 +1,6 @@
-// Package runtimeclass is the admission plug-in RuntimeClass: a new pod gets what its class says of the pods that it runs: their overhead,
-// and the nodes that they can run on. A pod whose class is not there is refused, as no node could run it.
+// Package runtimeclass is the admission plug-in RuntimeClass: a new pod gets what its class says of the pods that it
+// runs: their overhead, and the nodes that they can run on. A pod whose class is not there is refused, as no node could
+// run it.
 package runtimeclass
 
 import (
@@ -23,7 +24,8 @@ func New(classes registry.Getter) admission.Plugin {
 	return admission.Plugin{Name: "RuntimeClass", Mutator: plugin{classes}}
 }
 
-// Admit implements admission.Mutator. It is asked before validation, so that a missing class is what the client hears of.
+// Admit implements admission.Mutator. It is asked before validation, so that a missing class is what the client hears
+// of.
 func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	pod, ok := a.Object.(*corev1.Pod)
 	if !ok || !a.Is(corev1.Resource("pods")) || a.Operation != admission.Create {
@@ -59,7 +61,8 @@ func (p plugin) classOf(ctx context.Context, a *admission.Attributes, pod *corev
 func setOverhead(a *admission.Attributes, pod *corev1.Pod, class *nodev1.RuntimeClass) error {
 	if class.Overhead == nil {
 		if pod.Spec.Overhead != nil {
-			return admission.Forbid(a, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+			return admission.Forbid(a,
+				"pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
 		}
 		return nil
 	}
@@ -77,7 +80,9 @@ func setScheduling(a *admission.Attributes, pod *corev1.Pod, s *nodev1.Schedulin
 	}
 	for _, key := range sortedKeys(s.NodeSelector) {
 		if has, ok := pod.Spec.NodeSelector[key]; ok && has != s.NodeSelector[key] {
-			return admission.Forbid(a, "conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s", key, s.NodeSelector[key], key, has)
+			return admission.Forbid(a,
+				"conflict: runtimeClass.scheduling.nodeSelector[%s] = %s; pod.spec.nodeSelector[%s] = %s", key,
+				s.NodeSelector[key], key, has)
 		}
 	}
 	if len(s.NodeSelector) > 0 && pod.Spec.NodeSelector == nil {

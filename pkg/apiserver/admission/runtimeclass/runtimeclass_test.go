@@ -47,8 +47,9 @@ func TestAdmit(t *testing.T) {
 		"plain":     {},
 		"over":      {Overhead: &nodev1.Overhead{PodFixed: amounts("250m", "1Mi")}},
 		"emptyover": {Overhead: &nodev1.Overhead{}},
-		"sched":     {Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"a": "b", "c": "d"}, Tolerations: []corev1.Toleration{evictedIn(5), z}}},
-		"wide":      {Scheduling: &nodev1.Scheduling{Tolerations: []corev1.Toleration{{Key: "q"}}}},
+		"sched": {Scheduling: &nodev1.Scheduling{NodeSelector: map[string]string{"a": "b", "c": "d"},
+			Tolerations: []corev1.Toleration{evictedIn(5), z}}},
+		"wide": {Scheduling: &nodev1.Scheduling{Tolerations: []corev1.Toleration{{Key: "q"}}}},
 	}
 	const without = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 	const other = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
@@ -60,30 +61,50 @@ func TestAdmit(t *testing.T) {
 		want      corev1.PodSpec
 		forbidden string
 	}{
-		"no class":                        {},
-		"overhead of no class":            {spec: corev1.PodSpec{Overhead: amounts("1", "1")}, forbidden: without},
-		"no overhead of no class":         {spec: corev1.PodSpec{Overhead: corev1.ResourceList{}}, forbidden: without},
-		"missing":                         {class: "nope", forbidden: `pod rejected: RuntimeClass "nope" not found`},
-		"invalid name":                    {class: "A b", forbidden: `pod rejected: RuntimeClass "A b" not found`},
-		"an update":                       {class: "nope", op: admission.Update},
-		"plain":                           {class: "plain"},
-		"overhead":                        {class: "over", want: corev1.PodSpec{Overhead: amounts("250m", "1Mi")}},
-		"the same overhead":               {class: "over", spec: corev1.PodSpec{Overhead: amounts("0.25", "1Mi")}, want: corev1.PodSpec{Overhead: amounts("0.25", "1Mi")}},
-		"other overhead":                  {class: "over", spec: corev1.PodSpec{Overhead: amounts("1", "1Mi")}, forbidden: other},
-		"empty overhead":                  {class: "over", spec: corev1.PodSpec{Overhead: corev1.ResourceList{}}, want: corev1.PodSpec{Overhead: amounts("250m", "1Mi")}},
-		"overhead of a class without":     {class: "plain", spec: corev1.PodSpec{Overhead: amounts("1", "1")}, forbidden: without},
-		"overhead of a class with none":   {class: "emptyover", spec: corev1.PodSpec{Overhead: amounts("1", "1")}, forbidden: other},
-		"a class with no overhead":        {class: "emptyover"},
-		"scheduling":                      {class: "sched", want: corev1.PodSpec{NodeSelector: ab, Tolerations: []corev1.Toleration{evictedIn(5), z}}},
-		"more of a selector":              {class: "sched", spec: corev1.PodSpec{NodeSelector: map[string]string{"x": "y"}}, want: corev1.PodSpec{NodeSelector: map[string]string{"x": "y", "a": "b", "c": "d"}, Tolerations: []corev1.Toleration{evictedIn(5), z}}},
-		"another selector":                {class: "sched", spec: corev1.PodSpec{NodeSelector: map[string]string{"a": "x", "c": "x"}}, forbidden: "conflict: runtimeClass.scheduling.nodeSelector[a] = b; pod.spec.nodeSelector[a] = x"},
-		"a pod that tolerates for longer": {class: "sched", spec: corev1.PodSpec{Tolerations: []corev1.Toleration{evicted}}, want: corev1.PodSpec{NodeSelector: ab, Tolerations: []corev1.Toleration{evicted, z}}},
-		"a class that tolerates for longer": {class: "sched", spec: corev1.PodSpec{Tolerations: []corev1.Toleration{evictedIn(3), {Key: "z", Operator: "Equal", Value: "1"}}},
+		"no class":                {},
+		"overhead of no class":    {spec: corev1.PodSpec{Overhead: amounts("1", "1")}, forbidden: without},
+		"no overhead of no class": {spec: corev1.PodSpec{Overhead: corev1.ResourceList{}}, forbidden: without},
+		"missing":                 {class: "nope", forbidden: `pod rejected: RuntimeClass "nope" not found`},
+		"invalid name":            {class: "A b", forbidden: `pod rejected: RuntimeClass "A b" not found`},
+		"an update":               {class: "nope", op: admission.Update},
+		"plain":                   {class: "plain"},
+		"overhead":                {class: "over", want: corev1.PodSpec{Overhead: amounts("250m", "1Mi")}},
+		"the same overhead": {class: "over", spec: corev1.PodSpec{Overhead: amounts("0.25", "1Mi")},
+			want: corev1.PodSpec{Overhead: amounts("0.25", "1Mi")}},
+		"other overhead": {class: "over", spec: corev1.PodSpec{Overhead: amounts("1", "1Mi")},
+			forbidden: other},
+		"empty overhead": {class: "over", spec: corev1.PodSpec{Overhead: corev1.ResourceList{}},
+			want: corev1.PodSpec{Overhead: amounts("250m", "1Mi")}},
+		"overhead of a class without": {class: "plain", spec: corev1.PodSpec{Overhead: amounts("1", "1")},
+			forbidden: without},
+		"overhead of a class with none": {class: "emptyover", spec: corev1.PodSpec{Overhead: amounts("1", "1")},
+			forbidden: other},
+		"a class with no overhead": {class: "emptyover"},
+		"scheduling": {class: "sched",
 			want: corev1.PodSpec{NodeSelector: ab, Tolerations: []corev1.Toleration{evictedIn(5), z}}},
-		"a pod that tolerates all": {class: "sched", spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: "Exists"}, z, {Key: "z", Value: "1", Effect: "NoSchedule"}}},
+		"more of a selector": {class: "sched",
+			spec: corev1.PodSpec{NodeSelector: map[string]string{"x": "y"}},
+			want: corev1.PodSpec{NodeSelector: map[string]string{"x": "y", "a": "b", "c": "d"},
+				Tolerations: []corev1.Toleration{evictedIn(5), z}}},
+		"another selector": {class: "sched",
+			spec:      corev1.PodSpec{NodeSelector: map[string]string{"a": "x", "c": "x"}},
+			forbidden: "conflict: runtimeClass.scheduling.nodeSelector[a] = b; pod.spec.nodeSelector[a] = x"},
+		"a pod that tolerates for longer": {class: "sched",
+			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{evicted}},
+			want: corev1.PodSpec{NodeSelector: ab, Tolerations: []corev1.Toleration{evicted, z}}},
+		"a class that tolerates for longer": {class: "sched",
+			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{evictedIn(3),
+				{Key: "z", Operator: "Equal", Value: "1"}}},
+			want: corev1.PodSpec{NodeSelector: ab, Tolerations: []corev1.Toleration{evictedIn(5), z}}},
+		"a pod that tolerates all": {class: "sched",
+			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: "Exists"}, z,
+				{Key: "z", Value: "1", Effect: "NoSchedule"}}},
 			want: corev1.PodSpec{NodeSelector: ab, Tolerations: []corev1.Toleration{{Operator: "Exists"}}}},
-		"values differ": {class: "wide", spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "q", Value: "x"}, {Key: "q", Effect: "NoSchedule"}, {Key: "q", Operator: "Exists", Effect: "NoSchedule"}}},
-			want: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "q", Value: "x"}, {Key: "q", Operator: "Exists", Effect: "NoSchedule"}, {Key: "q"}}}},
+		"values differ": {class: "wide",
+			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "q", Value: "x"},
+				{Key: "q", Effect: "NoSchedule"}, {Key: "q", Operator: "Exists", Effect: "NoSchedule"}}},
+			want: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "q", Value: "x"},
+				{Key: "q", Operator: "Exists", Effect: "NoSchedule"}, {Key: "q"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +116,8 @@ func TestAdmit(t *testing.T) {
 			if op == "" {
 				op = admission.Create
 			}
-			a := &admission.Attributes{Operation: op, Resource: corev1.SchemeGroupVersion.WithResource("pods"), Name: "p", Object: pod}
+			a := &admission.Attributes{Operation: op, Resource: corev1.SchemeGroupVersion.WithResource("pods"),
+				Name: "p", Object: pod}
 			err := New(all).Mutator.Admit(t.Context(), a)
 			switch {
 			case c.forbidden != "":

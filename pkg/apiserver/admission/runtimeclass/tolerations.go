@@ -7,7 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// merged are the pod's tolerations and its class's, without those that another one covers. Of two that mean the same the later stays.
+// merged are the pod's tolerations and its class's, without those that another one covers. Of two that mean the same
+// the later stays.
 func merged(pod, class []corev1.Toleration) []corev1.Toleration {
 	all := slices.Concat(pod, class)
 	if len(class) == 0 {
@@ -31,7 +32,8 @@ func covers(t, other corev1.Toleration) bool {
 		return false
 	case t.Effect != "" && t.Effect != other.Effect:
 		return false
-	case t.TolerationSeconds != nil && (other.TolerationSeconds == nil || *other.TolerationSeconds > *t.TolerationSeconds):
+	case t.TolerationSeconds != nil &&
+		(other.TolerationSeconds == nil || *other.TolerationSeconds > *t.TolerationSeconds):
 		return false
 	}
 	return exists || other.Operator != corev1.TolerationOpExists && t.Value == other.Value

@@ -56,7 +56,8 @@ func (l allowed) pod(a *admission.Attributes, spec *corev1.PodSpec) error {
 	}
 	for i, s := range spec.ImagePullSecrets {
 		if !l.pullFrom.Has(s.Name) {
-			return admission.Forbid(a, "imagePullSecrets[%d].name=%q is not allowed because service account %s does not reference that imagePullSecret", i, s.Name, l.account)
+			return admission.Forbid(a,
+				"imagePullSecrets[%d].name=%q is not allowed because service account %s does not reference that imagePullSecret", i, s.Name, l.account)
 		}
 	}
 	return nil
@@ -75,21 +76,26 @@ func (l allowed) ephemeral(a *admission.Attributes, containers []corev1.Ephemera
 
 func (l allowed) volume(a *admission.Attributes, v *corev1.Volume) error {
 	if v.Secret != nil && !l.secrets.Has(v.Secret.SecretName) {
-		return admission.Forbid(a, "volume with secret.secretName=%q is not allowed because service account %s does not reference that secret", v.Secret.SecretName, l.account)
+		return admission.Forbid(a,
+			"volume with secret.secretName=%q is not allowed because service account %s does not reference that secret",
+			v.Secret.SecretName, l.account)
 	}
 	return nil
 }
 
-func (l allowed) container(a *admission.Attributes, what, name string, env []corev1.EnvVar, from []corev1.EnvFromSource) error {
+func (l allowed) container(a *admission.Attributes, what, name string, env []corev1.EnvVar,
+	from []corev1.EnvFromSource) error {
 	for i := range env {
 		if v := env[i].ValueFrom; v != nil && v.SecretKeyRef != nil && !l.secrets.Has(v.SecretKeyRef.Name) {
-			return admission.Forbid(a, "%s %s with envVar %s referencing secret.secretName=%q is not allowed because service account %s does not reference that secret",
+			return admission.Forbid(a,
+				"%s %s with envVar %s referencing secret.secretName=%q is not allowed because service account %s does not reference that secret",
 				what, name, env[i].Name, v.SecretKeyRef.Name, l.account)
 		}
 	}
 	for i := range from {
 		if s := from[i].SecretRef; s != nil && !l.secrets.Has(s.Name) {
-			return admission.Forbid(a, "%s %s with envFrom referencing secret.secretName=%q is not allowed because service account %s does not reference that secret",
+			return admission.Forbid(a,
+				"%s %s with envFrom referencing secret.secretName=%q is not allowed because service account %s does not reference that secret",
 				what, name, s.Name, l.account)
 		}
 	}

@@ -1,6 +1,6 @@
-// Package serviceaccount is the admission plug-in ServiceAccount: every pod runs as a service account that exists, gets its
-// pull secrets, and finds its token, the cluster's authorities and its namespace in a projected volume. An account may limit its pods
-// to the secrets that it lists.
+// Package serviceaccount is the admission plug-in ServiceAccount: every pod runs as a service account that exists, gets
+// its pull secrets, and finds its token, the cluster's authorities and its namespace in a projected volume. An account
+// may limit its pods to the secrets that it lists.
 package serviceaccount
 
 import (
@@ -78,7 +78,8 @@ func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 
 // Validate implements admission.Validator.
 func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
-	if pod, ok := a.Object.(*corev1.Pod); ok && a.Is(corev1.Resource("pods/ephemeralcontainers")) && a.Operation == admission.Update {
+	if pod, ok := a.Object.(*corev1.Pod); ok && a.Is(corev1.Resource("pods/ephemeralcontainers")) &&
+		a.Operation == admission.Update {
 		return p.validateEphemeral(ctx, a, pod)
 	}
 	pod := podOf(a)
@@ -95,7 +96,8 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	return allowedBy(account).pod(a, &pod.Spec)
 }
 
-// validateEphemeral: what the pod's account keeps from its pods, it keeps from containers that come later (CVE-2023-2728).
+// validateEphemeral: what the pod's account keeps from its pods, it keeps from containers that come later
+// (CVE-2023-2728).
 func (p plugin) validateEphemeral(ctx context.Context, a *admission.Attributes, pod *corev1.Pod) error {
 	if isMirror(pod) {
 		return nil
@@ -118,7 +120,10 @@ func validateMirror(a *admission.Attributes, pod *corev1.Pod) error {
 		}
 	}
 	for i := range pod.Spec.Volumes {
-		if p := pod.Spec.Volumes[i].Projected; p != nil && slices.ContainsFunc(p.Sources, func(s corev1.VolumeProjection) bool { return s.ServiceAccountToken != nil }) {
+		if p := pod.Spec.Volumes[i].Projected; p != nil &&
+			slices.ContainsFunc(p.Sources, func(s corev1.VolumeProjection) bool {
+				return s.ServiceAccountToken != nil
+			}) {
 			return admission.Forbid(a, "a mirror pod may not use ServiceAccountToken volume projections")
 		}
 	}
@@ -134,7 +139,8 @@ func (p plugin) account(ctx context.Context, a *admission.Attributes, name strin
 		account, err = p.wait(ctx, a.Namespace, err)
 	}
 	if apierrors.IsNotFound(err) {
-		err = apierrors.NewNotFound(corev1.Resource("serviceaccount"), name) // in the singular, as Kubernetes has it here
+		// in the singular, as Kubernetes has it here
+		err = apierrors.NewNotFound(corev1.Resource("serviceaccount"), name)
 	}
 	if err != nil {
 		return nil, admission.Forbid(a, "error looking up service account %s/%s: %w", a.Namespace, name, err)

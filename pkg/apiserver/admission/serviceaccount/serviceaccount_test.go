@@ -67,7 +67,8 @@ func admit(p *corev1.Pod) error {
 		"default": {ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}}},
 		"quiet":   {AutomountServiceAccountToken: ptr.To(false)},
 	}})
-	a := &admission.Attributes{Operation: admission.Create, Resource: corev1.SchemeGroupVersion.WithResource("pods"), Namespace: "default", Object: p}
+	a := &admission.Attributes{Operation: admission.Create, Resource: corev1.SchemeGroupVersion.WithResource("pods"),
+		Namespace: "default", Object: p}
 	if err := plug.Mutator.Admit(context.Background(), a); err != nil {
 		return err
 	}
@@ -75,7 +76,8 @@ func admit(p *corev1.Pod) error {
 }
 
 func pod(change func(*corev1.Pod)) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "x"}}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "x"}}}}
 	if change != nil {
 		change(p)
 	}
@@ -107,18 +109,27 @@ func TestAdmit(t *testing.T) {
 		"the pod says yes": {func(p *corev1.Pod) {
 			p.Spec.ServiceAccountName, p.Spec.AutomountServiceAccountToken = "quiet", ptr.To(true)
 		}, 1, ""},
-		"the pod says no":        {func(p *corev1.Pod) { p.Spec.AutomountServiceAccountToken = ptr.To(false) }, 0, ""},
-		"its own mount":          {func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{MountPath: MountPath}} }, 0, ""},
-		"no such account":        {func(p *corev1.Pod) { p.Spec.ServiceAccountName = "nope" }, 0, `pods "p" is forbidden: error looking up service account default/nope: serviceaccount "nope" not found`},
-		"a mirror pod":           {mirror, 0, ""},
-		"a mirror, with account": {func(p *corev1.Pod) { mirror(p); p.Spec.ServiceAccountName = "x" }, 0, "a mirror pod may not reference service accounts"},
+		"the pod says no": {func(p *corev1.Pod) { p.Spec.AutomountServiceAccountToken = ptr.To(false) }, 0, ""},
+		"its own mount": {func(p *corev1.Pod) {
+			p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{MountPath: MountPath}}
+		}, 0, ""},
+		"no such account": {func(p *corev1.Pod) {
+			p.Spec.ServiceAccountName = "nope"
+		}, 0, `pods "p" is forbidden: error looking up service account default/nope: serviceaccount "nope" not found`},
+		"a mirror pod": {mirror, 0, ""},
+		"a mirror, with account": {func(p *corev1.Pod) {
+			mirror(p)
+			p.Spec.ServiceAccountName = "x"
+		}, 0, "a mirror pod may not reference service accounts"},
 		"a mirror, with secret": {func(p *corev1.Pod) {
 			mirror(p)
 			p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}}}
 		}, 1, "a mirror pod may not reference secrets"},
 		"a mirror, with a driver's secret": {func(p *corev1.Pod) {
 			mirror(p)
-			p.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: &corev1.LocalObjectReference{Name: "s"}}}}}
+			p.Spec.Volumes = []corev1.Volume{
+				{VolumeSource: corev1.VolumeSource{
+					CSI: &corev1.CSIVolumeSource{NodePublishSecretRef: &corev1.LocalObjectReference{Name: "s"}}}}}
 		}, 1, "a mirror pod may not reference secrets"},
 		"a mirror, with a variable's secret": {func(p *corev1.Pod) {
 			mirror(p)

@@ -28,7 +28,8 @@ func automount(pod *corev1.Pod, account *corev1.ServiceAccount) bool {
 	return true
 }
 
-// mountToken mounts the token volume in all containers that have nothing at MountPath, and adds the volume if one needs it.
+// mountToken mounts the token volume in all containers that have nothing at MountPath, and adds the volume if one needs
+// it.
 func mountToken(spec *corev1.PodSpec, suffix func() string) {
 	name, exists := existing(spec)
 	if !exists {
@@ -38,7 +39,8 @@ func mountToken(spec *corev1.PodSpec, suffix func() string) {
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
 			if !mounted(&list[i]) {
-				list[i].VolumeMounts = append(list[i].VolumeMounts, corev1.VolumeMount{Name: name, ReadOnly: true, MountPath: MountPath})
+				list[i].VolumeMounts = append(list[i].VolumeMounts,
+					corev1.VolumeMount{Name: name, ReadOnly: true, MountPath: MountPath})
 				used = true
 			}
 		}
@@ -71,13 +73,15 @@ func tokenVolume(name string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: ptr.To(corev1.ProjectedVolumeSourceDefaultMode),
 		Sources: []corev1.VolumeProjection{
-			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: ptr.To[int64](expirationSeconds)}},
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token",
+				ExpirationSeconds: ptr.To[int64](expirationSeconds)}},
 			{ConfigMap: &corev1.ConfigMapProjection{
 				LocalObjectReference: corev1.LocalObjectReference{Name: rootCAConfigMap},
 				Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
 			}},
 			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{
-				Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"},
+				Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1",
+					FieldPath: "metadata.namespace"},
 			}}}},
 		},
 	}}}

@@ -1,5 +1,6 @@
-// Package storageobjectinuseprotection is the admission plug-in StorageObjectInUseProtection: new claims, persistent volumes and volume
-// attributes classes get a finalizer, so that they stay while they are used. A controller takes it off.
+// Package storageobjectinuseprotection is the admission plug-in StorageObjectInUseProtection: new claims, persistent
+// volumes and volume attributes classes get a finalizer, so that they stay while they are used. A controller takes it
+// off.
 package storageobjectinuseprotection
 
 import (

@@ -1,5 +1,5 @@
-// Package taintnodesbycondition is the admission plug-in TaintNodesByCondition: a new node takes no pods until it has been
-// seen ready.
+// Package taintnodesbycondition is the admission plug-in TaintNodesByCondition: a new node takes no pods until it has
+// been seen ready.
 package taintnodesbycondition
 
 import (
@@ -28,6 +28,7 @@ func (plugin) Admit(_ context.Context, a *admission.Attributes) error {
 			return nil
 		}
 	}
-	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
+	node.Spec.Taints = append(node.Spec.Taints,
+		corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
 	return nil
 }

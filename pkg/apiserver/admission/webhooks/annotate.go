@@ -20,8 +20,8 @@ const (
 	auditFailedOpenVali = "failed-open.validating.webhook.admission.k8s.io/"
 )
 
-// turn is which call of a request's a webhook's is: the round of mutating plug-ins, and its place among the webhooks (of mutating
-// ones among all that there are, of validating ones among those that are called).
+// turn is which call of a request's a webhook's is: the round of mutating plug-ins, and its place among the webhooks
+// (of mutating ones among all that there are, of validating ones among those that are called).
 func turn(second bool, index int) string {
 	round := 0
 	if second {
@@ -44,7 +44,8 @@ type patchNote struct {
 	PatchType     string          `json:"patchType"`
 }
 
-// noteMutation notes what a mutating webhook did. Its patch shows a part of the object, and so only where the object is shown.
+// noteMutation notes what a mutating webhook did. Its patch shows a part of the object, and so only where the object is
+// shown.
 func noteMutation(ctx context.Context, c *candidate, second, mutated bool, said *admissionv1.AdmissionResponse) {
 	audit := vocabulary.AuditOf(ctx)
 	if audit == nil {

@@ -79,7 +79,8 @@ func (c *configurations) change(key string, hooks []*hook) {
 	c.now.Store(next)
 }
 
-// hooksOf reads the webhooks of a configuration, with the credentials that they are shown. Validating ones are taken as mutating ones that are never called again.
+// hooksOf reads the webhooks of a configuration, with the credentials that they are shown. Validating ones are taken as
+// mutating ones that are never called again.
 func hooksOf(obj runtime.Object, credentials webhook.Directory) []*hook {
 	var name string
 	var all []admissionregistrationv1.MutatingWebhook
@@ -91,9 +92,11 @@ func hooksOf(obj runtime.Object, credentials webhook.Directory) []*hook {
 		for i := range c.Webhooks {
 			h := &c.Webhooks[i]
 			all = append(all, admissionregistrationv1.MutatingWebhook{
-				Name: h.Name, ClientConfig: h.ClientConfig, Rules: h.Rules, FailurePolicy: h.FailurePolicy, MatchPolicy: h.MatchPolicy,
+				Name: h.Name, ClientConfig: h.ClientConfig, Rules: h.Rules, FailurePolicy: h.FailurePolicy,
+				MatchPolicy:       h.MatchPolicy,
 				NamespaceSelector: h.NamespaceSelector, ObjectSelector: h.ObjectSelector, SideEffects: h.SideEffects,
-				TimeoutSeconds: h.TimeoutSeconds, AdmissionReviewVersions: h.AdmissionReviewVersions, MatchConditions: h.MatchConditions,
+				TimeoutSeconds: h.TimeoutSeconds, AdmissionReviewVersions: h.AdmissionReviewVersions,
+				MatchConditions: h.MatchConditions,
 			})
 		}
 	}
@@ -109,7 +112,8 @@ func hooksOf(obj runtime.Object, credentials webhook.Directory) []*hook {
 const defaultTimeout = 10 * time.Second
 
 func newHook(h admissionregistrationv1.MutatingWebhook, configuration, uid string) *hook {
-	out := &hook{MutatingWebhook: h, uid: uid, configuration: configuration, timeout: defaultTimeout, selectors: match.NewSelectors(h.NamespaceSelector, h.ObjectSelector),
+	out := &hook{MutatingWebhook: h, uid: uid, configuration: configuration, timeout: defaultTimeout,
+		selectors:  match.NewSelectors(h.NamespaceSelector, h.ObjectSelector),
 		conditions: match.NewConditions(h.MatchConditions, expression.Scope{Authorizer: true})}
 	out.to.CABundle = h.ClientConfig.CABundle
 	if u := h.ClientConfig.URL; u != nil {

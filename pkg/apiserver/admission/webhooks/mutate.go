@@ -25,8 +25,8 @@ import (
 // mutator is the plug-in MutatingAdmissionWebhook.
 type mutator struct{ *plugin }
 
-// Admit implements admission.Mutator. Webhooks are called one after the other, each with what those before it made of the object. In
-// the second round only those are called that want it and whose object has changed since.
+// Admit implements admission.Mutator. Webhooks are called one after the other, each with what those before it made of
+// the object. In the second round only those are called that want it and whose object has changed since.
 func (p mutator) Admit(ctx context.Context, a *admission.Attributes) error {
 	all, err := p.hooksFor(ctx, a)
 	if err != nil || len(all) == 0 {
@@ -94,7 +94,8 @@ func (p mutator) mutate(ctx context.Context, r *request, c *candidate) (changed 
 }
 
 // patch applies a webhook's JSON patch to the object as it has seen it.
-func (r *request) patch(ctx context.Context, c *candidate, v *match.View, said *admissionv1.AdmissionResponse) (bool, error) {
+func (r *request) patch(ctx context.Context, c *candidate, v *match.View, said *admissionv1.AdmissionResponse) (bool,
+	error) {
 	apply, err := patch.Read(types.JSONPatchType, said.Patch, nil)
 	if err != nil {
 		if inner := errors.Unwrap(err); inner != nil {
@@ -106,7 +107,9 @@ func (r *request) patch(ctx context.Context, c *candidate, v *match.View, said *
 		return false, nil
 	}
 	if v.Object.Converted == nil {
-		return false, apierrors.NewInternalError(fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation", c.Name))
+		return false, apierrors.NewInternalError(
+			fmt.Errorf("admission webhook %q attempted to modify the object, which is not supported for this operation",
+				c.Name))
 	}
 	if t := *said.PatchType; t != admissionv1.PatchTypeJSONPatch {
 		return false, &callError{c.Name, fmt.Errorf("unsupported patch type %q", t)}
@@ -146,10 +149,13 @@ func (r *request) decode(doc []byte, c *candidate, v *match.View) (runtime.Objec
 	switch {
 	case got.Kind == "", got == c.Target.Kind:
 	case got.Kind == c.Target.Kind.Kind:
-		return nil, apierrors.NewInternalError(runtime.NewNotRegisteredErrForKind("pkg/runtime/scheme.go:111", got)) // upstream's scheme
+		// upstream's scheme
+		return nil, apierrors.NewInternalError(runtime.NewNotRegisteredErrForKind("pkg/runtime/scheme.go:111", got))
 	default:
-		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-			Message: fmt.Sprintf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind, resources.InternalPackage(c.Target.Kind.Group), c.Target.Kind.Kind)}}
+		return nil, &apierrors.StatusError{
+			ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+				Message: fmt.Sprintf("converting (%s.%s) to (%s.%s): unknown conversion", got.Version, got.Kind,
+					resources.InternalPackage(c.Target.Kind.Group), c.Target.Kind.Kind)}}
 	}
 	obj.GetObjectKind().SetGroupVersionKind(c.Target.Kind)
 	return obj, nil

@@ -42,7 +42,8 @@ func newReviews() reviews {
 			panic(err) // the scheme is empty: nothing can be taken
 		}
 	}
-	return reviews{jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, s, s, jsonserializer.SerializerOptions{})}
+	return reviews{jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, s, s,
+		jsonserializer.SerializerOptions{})}
 }
 
 // call asks a webhook and returns what it says, which was checked as upstream checks it.
@@ -83,14 +84,16 @@ func (r *request) review(c *candidate, v *match.View, uid types.UID) ([]byte, er
 	switch c.version {
 	case v1, v1beta1: // which have the same fields
 		review := admissionv1.AdmissionReview{Request: about}
-		review.SetGroupVersionKind(schema.GroupVersionKind{Group: admissionv1.GroupName, Version: c.version, Kind: "AdmissionReview"})
+		review.SetGroupVersionKind(
+			schema.GroupVersionKind{Group: admissionv1.GroupName, Version: c.version, Kind: "AdmissionReview"})
 		return json.Marshal(&review)
 	}
 	return nil, errVersion
 }
 
 // read decodes and checks an answer.
-func (rs reviews) read(said []byte, version string, uid types.UID, mutates bool) (*admissionv1.AdmissionResponse, error) {
+func (rs reviews) read(said []byte, version string, uid types.UID, mutates bool) (*admissionv1.AdmissionResponse,
+	error) {
 	var into runtime.Object = &admissionv1.AdmissionReview{}
 	if version == v1beta1 {
 		into = &admissionv1beta1.AdmissionReview{}
@@ -148,9 +151,11 @@ func checkV1beta1(r *admissionv1beta1.AdmissionReview, mutates bool) (*admission
 	if in == nil {
 		return nil, errNoResponse
 	}
-	out := &admissionv1.AdmissionResponse{UID: in.UID, Allowed: in.Allowed, Result: in.Result, AuditAnnotations: in.AuditAnnotations, Warnings: in.Warnings}
+	out := &admissionv1.AdmissionResponse{UID: in.UID, Allowed: in.Allowed, Result: in.Result,
+		AuditAnnotations: in.AuditAnnotations, Warnings: in.Warnings}
 	if mutates && len(in.Patch) > 0 {
-		out.Patch, out.PatchType = in.Patch, ptr.To(admissionv1.PatchTypeJSONPatch) // the only one, which many did not name
+		// the only one, which many did not name
+		out.Patch, out.PatchType = in.Patch, ptr.To(admissionv1.PatchTypeJSONPatch)
 	}
 	return out, nil
 }

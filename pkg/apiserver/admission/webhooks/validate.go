@@ -18,8 +18,8 @@ import (
 // validator is the plug-in ValidatingAdmissionWebhook.
 type validator struct{ *plugin }
 
-// Validate implements admission.Validator. All webhooks that the request concerns are called at once; of several refusals the first
-// in the webhooks' order is told.
+// Validate implements admission.Validator. All webhooks that the request concerns are called at once; of several
+// refusals the first in the webhooks' order is told.
 func (p validator) Validate(ctx context.Context, a *admission.Attributes) error {
 	all, err := p.hooksFor(ctx, a)
 	if err != nil || len(all) == 0 {
@@ -123,8 +123,8 @@ func harmless(s admissionregistrationv1.SideEffectClass) bool {
 	return s == admissionregistrationv1.SideEffectClassNone || s == admissionregistrationv1.SideEffectClassNoneOnDryRun
 }
 
-// decide counts how a call ended, and lets the failure policy decide about one that failed. note is the audit annotation for one that
-// failed and is ignored.
+// decide counts how a call ended, and lets the failure policy decide about one that failed. note is the audit
+// annotation for one that failed and is ignored.
 func (r *request) decide(ctx context.Context, c *candidate, begun time.Time, err error, note string) error {
 	var failed *callError
 	ignored := errors.As(err, &failed) && c.ignores()

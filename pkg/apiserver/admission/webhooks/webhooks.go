@@ -1,9 +1,9 @@
 // Package webhooks has the admission plug-ins MutatingAdmissionWebhook and ValidatingAdmissionWebhook: servers that
 // configurations name are asked about requests, and change or refuse them.
 //
-// A request finds the webhooks that may concern it in a table by what it is about (resource, subresource, operation, scope), which
-// is made of the configurations when it is first needed. What the table leaves open, selectors and match conditions, is
-// looked at per request. An object is encoded once for all webhooks that want the same version of it.
+// A request finds the webhooks that may concern it in a table by what it is about (resource, subresource, operation,
+// scope), which is made of the configurations when it is first needed. What the table leaves open, selectors and match
+// conditions, is looked at per request. An object is encoded once for all webhooks that want the same version of it.
 package webhooks
 
 import (
@@ -35,7 +35,8 @@ type Config struct {
 	// Matcher tells which requests concern whom.
 	Matcher *match.Matcher
 	Client  Caller
-	// MutatingCredentials and ValidatingCredentials are what the webhooks of either plug-in are shown, by host; nil: nothing.
+	// MutatingCredentials and ValidatingCredentials are what the webhooks of either plug-in are shown, by host; nil:
+	// nothing.
 	MutatingCredentials, ValidatingCredentials webhook.Directory
 	// Metrics may be nil.
 	Metrics prometheus.Registerer
@@ -74,8 +75,10 @@ const (
 func New(cfg Config) *Plugins {
 	s := &shared{Config: cfg, reviews: newReviews(), metrics: newMetrics(cfg.Metrics)}
 	p := &Plugins{
-		mutating:   &plugin{shared: s, name: mutatingName, mutates: true, kind: "admit", known: &configurations{credentials: cfg.MutatingCredentials}},
-		validating: &plugin{shared: s, name: validatingName, kind: "validating", known: &configurations{credentials: cfg.ValidatingCredentials}},
+		mutating: &plugin{shared: s, name: mutatingName, mutates: true, kind: "admit",
+			known: &configurations{credentials: cfg.MutatingCredentials}},
+		validating: &plugin{shared: s, name: validatingName, kind: "validating",
+			known: &configurations{credentials: cfg.ValidatingCredentials}},
 	}
 	p.mutating.follower = follow.New(cfg.Mutating, p.mutating.known, cfg.Log)
 	p.validating.follower = follow.New(cfg.Validating, p.validating.known, cfg.Log)
@@ -113,14 +116,15 @@ func (p *plugin) hooksFor(ctx context.Context, a *admission.Attributes) ([]candi
 	return p.known.current().candidates(p.Matcher.Catalog.Snapshot(), a), nil
 }
 
-// exempt tells requests that no webhook is asked about: those for the configurations by which webhooks and policies could be
-// taken away again.
+// exempt tells requests that no webhook is asked about: those for the configurations by which webhooks and policies
+// could be taken away again.
 func exempt(a *admission.Attributes) bool {
 	if a.Resource.Group != admissionregistrationv1.GroupName {
 		return false
 	}
 	switch a.Resource.Resource {
-	case "validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+	case "validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicies",
+		"validatingadmissionpolicybindings",
 		"mutatingadmissionpolicies", "mutatingadmissionpolicybindings":
 		return true
 	}
@@ -139,7 +143,9 @@ func (r *request) concerns(ctx context.Context, c *candidate) (bool, error) {
 		return false, err
 	}
 	by := match.Asker{Name: c.Name, Kind: "webhook", Type: r.kind, Ignores: c.ignores()}
-	meets, err := r.Meets(ctx, &by, c.conditions, func() (*expression.Variables, error) { return r.Variables(ctx, c.Target) })
+	meets, err := r.Meets(ctx, &by, c.conditions, func() (*expression.Variables, error) {
+		return r.Variables(ctx, c.Target)
+	})
 	if err != nil {
 		return false, admission.Forbid(r.A, "%w", err)
 	}

@@ -64,7 +64,9 @@ func newHouse(t testing.TB, client webhooks.Caller, configurations ...runtime.Ob
 		t.Fatal(err)
 	}
 	all := slices.DeleteFunc(rows.All(), func(r resources.Row) bool {
-		return !slices.Contains([]string{"pods", "namespaces", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}, r.Resource)
+		return !slices.Contains(
+			[]string{"pods", "namespaces", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"},
+			r.Resource)
 	})
 	if err := served.Add(assembletest.Entries(t, backend, all)...); err != nil {
 		t.Fatal(err)
@@ -72,11 +74,16 @@ func newHouse(t testing.TB, client webhooks.Caller, configurations ...runtime.Ob
 	objects := func(resource string) follow.Resource {
 		row := served.Snapshot().Resource(admissionregistrationv1.Resource(resource)).Row
 		codec := registry.NewCodec(row)
-		return follow.Resource{Source: backend, Prefix: registry.Prefix(row), Decode: func(b []byte) (runtime.Object, error) { return codec.Decode(b, 0) }}
+		return follow.Resource{Source: backend, Prefix: registry.Prefix(row),
+			Decode: func(b []byte) (runtime.Object, error) {
+				return codec.Decode(b, 0)
+			}}
 	}
 	plugins := webhooks.New(webhooks.Config{
-		Mutating: objects("mutatingwebhookconfigurations"), Validating: objects("validatingwebhookconfigurations"), Client: client, Log: slog.New(slog.DiscardHandler),
-		Matcher: match.New(match.Config{Catalog: served, Namespaces: served.Late(corev1.Resource("namespaces")), Authorizer: everyone{}, Log: slog.New(slog.DiscardHandler)}),
+		Mutating: objects("mutatingwebhookconfigurations"), Validating: objects("validatingwebhookconfigurations"),
+		Client: client, Log: slog.New(slog.DiscardHandler),
+		Matcher: match.New(match.Config{Catalog: served, Namespaces: served.Late(corev1.Resource("namespaces")),
+			Authorizer: everyone{}, Log: slog.New(slog.DiscardHandler)}),
 	})
 	h := &house{t: t, chain: admission.NewChain(plugins.Mutating(), plugins.Validating()), Catalog: served}
 	for _, c := range configurations {
@@ -98,14 +105,16 @@ func (h *house) put(obj runtime.Object) {
 	if _, ok := obj.(*admissionregistrationv1.ValidatingWebhookConfiguration); ok {
 		resource = "validatingwebhookconfigurations"
 	}
-	if _, err := h.Store(admissionregistrationv1.Resource(resource)).Create(context.Background(), "", obj, &metav1.CreateOptions{}); err != nil {
+	if _, err := h.Store(admissionregistrationv1.Resource(resource)).Create(context.Background(), "", obj,
+		&metav1.CreateOptions{}); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
 // create asks the chain about a new pod and returns what it left of it.
 func (h *house) create(ctx context.Context, name string) (*corev1.Pod, error) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	a := attributes(pod)
 	if err := h.chain.Admit(ctx, a); err != nil {
@@ -115,32 +124,41 @@ func (h *house) create(ctx context.Context, name string) (*corev1.Pod, error) {
 }
 
 func attributes(pod *corev1.Pod) *admission.Attributes {
-	return &admission.Attributes{Operation: admission.Create, Kind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: corev1.SchemeGroupVersion.WithResource("pods"),
-		Namespace: "ns", Name: pod.Name, Object: pod, Options: &metav1.CreateOptions{}, User: &request.User{Name: "me"}, Warn: func(string) {}}
+	return &admission.Attributes{Operation: admission.Create, Kind: corev1.SchemeGroupVersion.WithKind("Pod"),
+		Resource:  corev1.SchemeGroupVersion.WithResource("pods"),
+		Namespace: "ns", Name: pod.Name, Object: pod, Options: &metav1.CreateOptions{}, User: &request.User{Name: "me"},
+		Warn: func(string) {}}
 }
 
 func rule(resource string) []admissionregistrationv1.RuleWithOperations {
 	return []admissionregistrationv1.RuleWithOperations{{Operations: []admissionregistrationv1.OperationType{"*"},
-		Rule: admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{resource}}}}
+		Rule: admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"},
+			Resources: []string{resource}}}}
 }
 
-func mutating(name string, s *webhooktest.Server, resource string, hooks int) *admissionregistrationv1.MutatingWebhookConfiguration {
+func mutating(name string, s *webhooktest.Server, resource string,
+	hooks int) *admissionregistrationv1.MutatingWebhookConfiguration {
 	c := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for i := range hooks {
 		c.Webhooks = append(c.Webhooks, admissionregistrationv1.MutatingWebhook{
-			Name: fmt.Sprintf("h%d.x.io", i), ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &s.URL, CABundle: s.CABundle}, Rules: rule(resource),
-			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+			Name:         fmt.Sprintf("h%d.x.io", i),
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &s.URL, CABundle: s.CABundle},
+			Rules:        rule(resource),
+			SideEffects:  ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 		})
 	}
 	return c
 }
 
-func validating(name string, s *webhooktest.Server, resource string, hooks int) *admissionregistrationv1.ValidatingWebhookConfiguration {
+func validating(name string, s *webhooktest.Server, resource string,
+	hooks int) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	c := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for i := range hooks {
 		c.Webhooks = append(c.Webhooks, admissionregistrationv1.ValidatingWebhook{
-			Name: fmt.Sprintf("h%d.x.io", i), ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &s.URL, CABundle: s.CABundle}, Rules: rule(resource),
-			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+			Name:         fmt.Sprintf("h%d.x.io", i),
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &s.URL, CABundle: s.CABundle},
+			Rules:        rule(resource),
+			SideEffects:  ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
 		})
 	}
 	return c
@@ -193,7 +211,8 @@ func TestOrder(t *testing.T) {
 		}))
 	}
 	client := webhook.New(nil)
-	h := newHouse(t, client, validating("v", v, "pods", hooks), mutating("b", seen("b"), "pods", 1), mutating("c", seen("c"), "pods", 1), mutating("a", seen("a"), "pods", 1))
+	h := newHouse(t, client, validating("v", v, "pods", hooks), mutating("b", seen("b"), "pods", 1),
+		mutating("c", seen("c"), "pods", 1), mutating("a", seen("a"), "pods", 1))
 	pod, err := h.create(t.Context(), "p")
 	if err != nil || pod.Labels["c"] != "x" || strings.Join(order, "") != "abc" {
 		t.Errorf("%v, labels %v, order %v", err, pod, order)
@@ -213,7 +232,8 @@ func TestBounds(t *testing.T) {
 	}))
 	client := webhook.New(nil)
 	_, err := newHouse(t, client, mutating("m", huge, "pods", 1)).create(t.Context(), "p")
-	if err == nil || !strings.Contains(err.Error(), `failed calling webhook "h0.x.io": failed to call webhook: the response is longer than 6291456 bytes`) {
+	if err == nil || !strings.Contains(err.Error(),
+		`failed calling webhook "h0.x.io": failed to call webhook: the response is longer than 6291456 bytes`) {
 		t.Errorf("a huge answer: %v", err)
 	}
 	silent := webhooktest.NewServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -226,13 +246,14 @@ func TestBounds(t *testing.T) {
 	}
 	begun := time.Now()
 	_, err = newHouse(t, client, c).create(t.Context(), "p")
-	if took := time.Since(begun); !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "context deadline exceeded") || took > 20*time.Second {
+	if took := time.Since(begun); !apierrors.IsInternalError(err) ||
+		!strings.Contains(err.Error(), "context deadline exceeded") || took > 20*time.Second {
 		t.Errorf("silent webhooks: %v after %s", err, took)
 	}
 }
 
-// Configurations come and go while requests are made: each request is admitted, or meets the webhooks of one moment, and nothing stays
-// behind.
+// Configurations come and go while requests are made: each request is admitted, or meets the webhooks of one moment,
+// and nothing stays behind.
 func TestChangesUnderLoad(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("load", func(t *testing.T) {
@@ -250,7 +271,8 @@ func TestChangesUnderLoad(t *testing.T) {
 		defer cancel()
 		var clients, writer sync.WaitGroup
 		writer.Go(func() {
-			stores := []registry.Store{h.Store(admissionregistrationv1.Resource("mutatingwebhookconfigurations")), h.Store(admissionregistrationv1.Resource("validatingwebhookconfigurations"))}
+			stores := []registry.Store{h.Store(admissionregistrationv1.Resource("mutatingwebhookconfigurations")),
+				h.Store(admissionregistrationv1.Resource("validatingwebhookconfigurations"))}
 			for i := 0; ctx.Err() == nil; i++ {
 				name := fmt.Sprintf("c%d", i%3)
 				if i%2 == 0 {
@@ -259,7 +281,8 @@ func TestChangesUnderLoad(t *testing.T) {
 					continue
 				}
 				for _, store := range stores {
-					if _, _, err := store.Delete(context.Background(), "", fmt.Sprintf("c%d", (i-1)%3), &metav1.DeleteOptions{}); err != nil {
+					if _, _, err := store.Delete(context.Background(), "", fmt.Sprintf("c%d", (i-1)%3),
+						&metav1.DeleteOptions{}); err != nil {
 						t.Error(err)
 						return
 					}

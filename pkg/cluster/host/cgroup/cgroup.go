@@ -144,7 +144,8 @@ func (g Groups) HandDown() error {
 // handed its controllers down, as a node's does for its pods, takes no process any more: the next life of the node
 // needs another group.
 func (g Groups) Renew(ctx context.Context, path string, patience time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the cgroup %s has processes that do not die within %s of SIGKILL", path, patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience,
+		fmt.Errorf("the cgroup %s has processes that do not die within %s of SIGKILL", path, patience))
 	defer cancel()
 	return errors.Join(g.Kill(ctx, path), g.Remove(ctx, path), g.Make(path))
 }
@@ -210,7 +211,8 @@ func (g Groups) Processes(path string) ([]int, error) {
 				return nil
 			}
 			for _, field := range strings.Fields(string(data)) {
-				if pid, err := strconv.Atoi(field); err == nil && pid > 0 { // 0 is a process that cannot be seen from here
+				// 0 is a process that cannot be seen from here
+				if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
 					found[pid] = true
 				}
 			}

@@ -24,7 +24,8 @@ func realUnified(t *testing.T) Groups {
 		if err != nil || strings.TrimSpace(string(controllers)) == "" || Delegate(root) != nil {
 			continue
 		}
-		g := Groups{Trees: []string{filepath.Join(root, fmt.Sprintf("bonsai-%08x", time.Now().UnixNano()&0xffffffff))}, Unified: true}
+		g := Groups{Trees: []string{filepath.Join(root, fmt.Sprintf("bonsai-%08x", time.Now().UnixNano()&0xffffffff))},
+			Unified: true}
 		if err := g.Make("control-plane"); err != nil {
 			continue
 		}
@@ -66,7 +67,8 @@ func TestRenewCgroup(t *testing.T) {
 		if err := g.Renew(t.Context(), "n1", patience); err != nil {
 			t.Fatal(err)
 		}
-		// What a node does with its group: init enters it, goes on into a leaf, and hands the controllers down to the pods.
+		// What a node does with its group: init enters it, goes on into a leaf, and hands the controllers down to the
+		// pods.
 		group := filepath.Join(g.Trees[0], "n1")
 		cmd := startIn(t, group)
 		for _, child := range []string{"node", "kubepods/pod1"} {

@@ -43,7 +43,8 @@ func FreezerV1(group string) Freezer {
 
 // FreezerV2 freezes a group of v2.
 func FreezerV2(group string) Freezer {
-	return Freezer{control: filepath.Join(group, "cgroup.freeze"), freeze: "1", thaw: "0", state: filepath.Join(group, "cgroup.events"), frozen: "frozen 1"}
+	return Freezer{control: filepath.Join(group, "cgroup.freeze"), freeze: "1", thaw: "0",
+		state: filepath.Join(group, "cgroup.events"), frozen: "frozen 1"}
 }
 
 // IsFrozen reports whether everything in the group is frozen. A group that does not exist is not.

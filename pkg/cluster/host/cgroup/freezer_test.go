@@ -73,7 +73,9 @@ func TestFreeze(t *testing.T) {
 		of(group).Set(context.Background(), false)
 		sleeper.Process.Kill()
 		sleeper.Wait()
-		if err := host.Poll(context.Background(), time.Millisecond, func() (bool, error) { return syscall.Rmdir(group) == nil, nil }); err != nil {
+		if err := host.Poll(context.Background(), time.Millisecond, func() (bool, error) {
+			return syscall.Rmdir(group) == nil, nil
+		}); err != nil {
 			t.Error(err)
 		}
 	})

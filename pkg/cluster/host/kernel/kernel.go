@@ -70,7 +70,8 @@ func (f Feature) check(ctx context.Context, load func(ctx context.Context, modul
 		}
 		return fmt.Errorf("the kernel module %s is loaded, but %s do not work: %w", f.module, f.need, tried)
 	}
-	return fmt.Errorf("kernel module %s is not loaded, which %s need (run: modprobe %s): %w", f.module, f.need, f.module, failed)
+	return fmt.Errorf("kernel module %s is not loaded, which %s need (run: modprobe %s): %w", f.module, f.need,
+		f.module, failed)
 }
 
 // linkLines make the kinds of links that connect nodes and pods.
@@ -86,9 +87,12 @@ var nftLines = [...]line{
 	{"nft_chain_nat", "Services", "add chain inet try try-nat { type nat hook postrouting priority srcnat; }"},
 	{"nft_ct", "Services", "add rule inet try plain ct state established accept"},
 	{"nft_nat", "Services", "add chain inet try try-dnat { type nat hook prerouting priority dstnat; }; add rule inet try try-dnat dnat ip to 192.0.2.1"},
-	{"nft_masq", "packets that leave the cluster", "add chain inet try try-masq { type nat hook postrouting priority srcnat; }; add rule inet try try-masq masquerade"},
-	{"nft_reject_inet", "Services without endpoints", "add chain inet try try-reject { type filter hook forward priority filter; }; add rule inet try try-reject reject"},
-	{"nft_fib_inet", "node ports", "add chain inet try try-fib { type nat hook prerouting priority dstnat; }; add rule inet try try-fib fib daddr type local accept"},
+	{"nft_masq", "packets that leave the cluster",
+		"add chain inet try try-masq { type nat hook postrouting priority srcnat; }; add rule inet try try-masq masquerade"},
+	{"nft_reject_inet", "Services without endpoints",
+		"add chain inet try try-reject { type filter hook forward priority filter; }; add rule inet try try-reject reject"},
+	{"nft_fib_inet", "node ports",
+		"add chain inet try try-fib { type nat hook prerouting priority dstnat; }; add rule inet try try-fib fib daddr type local accept"},
 	{"nft_numgen", "Services", "add rule inet try plain numgen random mod 2 vmap { 0 : accept, 1 : drop }"},
 }
 
@@ -124,8 +128,9 @@ func CheckControllers(root string) error {
 	for _, controller := range neededControllers {
 		_, v1 := os.Stat(filepath.Join(root, controller))
 		if v2 == nil && !slices.Contains(strings.Fields(string(unified)), controller) || v2 != nil && v1 != nil {
-			errs = append(errs, fmt.Errorf("the cgroup controller %s is missing from %s, which pods' resources need (the kernel's command line may switch "+
-				"it off: boot with cgroup_enable=%s)", controller, root, controller))
+			errs = append(errs, fmt.Errorf(
+				"the cgroup controller %s is missing from %s, which pods' resources need (the kernel's command line may switch "+
+					"it off: boot with cgroup_enable=%s)", controller, root, controller))
 		}
 	}
 	return errors.Join(errs...)

@@ -63,16 +63,21 @@ func TestCheckKernel(t *testing.T) {
 		says        []string // of the error; none: there is none
 	}{
 		{name: "all there", has: []string{"br_netfilter", "nf_tables", "nft_ct", "nft_nat"}},
-		{name: "after a reboot", onDisk: []string{"br_netfilter", "nf_tables", "nft_ct", "nft_nat"}, loads: []string{"br_netfilter", "nf_tables", "nft_ct", "nft_nat"}},
-		{name: "one is missing", has: []string{"nf_tables", "nft_ct", "nft_nat"}, onDisk: []string{"br_netfilter"}, loads: []string{"br_netfilter"}},
+		{name: "after a reboot", onDisk: []string{"br_netfilter", "nf_tables", "nft_ct", "nft_nat"},
+			loads: []string{"br_netfilter", "nf_tables", "nft_ct", "nft_nat"}},
+		{name: "one is missing", has: []string{"nf_tables", "nft_ct", "nft_nat"}, onDisk: []string{"br_netfilter"},
+			loads: []string{"br_netfilter"}},
 		{name: "a kernel without it", has: []string{"nf_tables", "nft_nat"}, loads: []string{"br_netfilter", "nft_ct"},
-			says: []string{"kernel module br_netfilter is not loaded", "(run: modprobe br_netfilter)", "Module br_netfilter not found", "(run: modprobe nft_ct)"}},
-		{name: "what others build on", has: []string{"br_netfilter"}, loads: []string{"nf_tables"}, says: []string{"(run: modprobe nf_tables)"}},
+			says: []string{"kernel module br_netfilter is not loaded", "(run: modprobe br_netfilter)",
+				"Module br_netfilter not found", "(run: modprobe nft_ct)"}},
+		{name: "what others build on", has: []string{"br_netfilter"}, loads: []string{"nf_tables"},
+			says: []string{"(run: modprobe nf_tables)"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			k := &fakeKernel{has: set(test.has...), onDisk: set(test.onDisk...)}
-			err := Check(t.Context(), []Group{k.group("br_netfilter"), k.group("nf_tables", "nft_ct", "nft_nat")}, k.load)
+			err := Check(t.Context(), []Group{k.group("br_netfilter"), k.group("nf_tables", "nft_ct", "nft_nat")},
+				k.load)
 			if !slices.Equal(k.loaded, test.loads) {
 				t.Errorf("loads %q, not %q", k.loaded, test.loads)
 			}
@@ -99,7 +104,8 @@ func TestKernelNeeds(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: network namespaces need root")
 	}
-	for _, programs := range [][]string{{"iptables-restore"}, {"ip6tables-restore"}, {"iptables-restore", "ip6tables-restore"}} {
+	for _, programs := range [][]string{{"iptables-restore"}, {"ip6tables-restore"},
+		{"iptables-restore", "ip6tables-restore"}} {
 		for _, g := range Needs(true, programs) {
 			if err := g.all(t.Context()); err != nil {
 				t.Errorf("%q, with others: %v", g.features[0].module, err)
@@ -131,7 +137,9 @@ func TestCheckControllers(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "cgroup_enable=memory") {
 			t.Errorf("%v", err)
 		}
-		if err := errors.Join(os.WriteFile(filepath.Join(v2, "cgroup.controllers"), []byte("cpuset cpu io memory pids\n"), 0o600), os.MkdirAll(filepath.Join(v1, "memory"), 0o700)); err != nil {
+		if err := errors.Join(os.WriteFile(filepath.Join(v2, "cgroup.controllers"),
+			[]byte("cpuset cpu io memory pids\n"), 0o600), os.MkdirAll(filepath.Join(v1, "memory"), 0o700)); err !=
+			nil {
 			t.Fatal(err)
 		}
 		if err := CheckControllers(root); err != nil {

@@ -14,13 +14,15 @@ func Needs(overlay bool, iptables []string) []Group {
 	}
 	groups = append(groups,
 		tried(lines{lines: linkLines[:]}, "ip", "-batch", "-"),
-		single(Feature{"br_netfilter", "Services between pods of one node", hasSetting("net/bridge/bridge-nf-call-iptables")}),
+		single(Feature{"br_netfilter", "Services between pods of one node",
+			hasSetting("net/bridge/bridge-nf-call-iptables")}),
 		single(Feature{"nf_conntrack", "Services", hasSetting("net/netfilter/nf_conntrack_max")}),
 		tried(lines{before: nftBefore, lines: nftLines[:], after: nftAfter}, "nft", "-f", "-"),
 	)
 	for _, program := range iptables {
 		if _, err := exec.LookPath(program); err == nil { // without the program nothing is written with it
-			groups = append(groups, tried(lines{before: iptablesBefore, lines: iptablesLines[:], after: iptablesAfter}, program, "-w"))
+			groups = append(groups, tried(lines{before: iptablesBefore, lines: iptablesLines[:], after: iptablesAfter},
+				program, "-w"))
 		}
 	}
 	return groups

@@ -1,5 +1,5 @@
-// Package dynamicresources sends pods to nodes where their ResourceClaims can have the devices that they ask for, and allocates and reserves
-// these before the pods are bound.
+// Package dynamicresources sends pods to nodes where their ResourceClaims can have the devices that they ask for, and
+// allocates and reserves these before the pods are bound.
 package dynamicresources
 
 import (
@@ -29,7 +29,8 @@ const (
 
 // Plugin is the DynamicResources plug-in.
 type Plugin struct {
-	// FilterTimeout is how long devices may be chosen for on one node, BindingTimeout how long chosen ones may take to become ready.
+	// FilterTimeout is how long devices may be chosen for on one node, BindingTimeout how long chosen ones may take to
+	// become ready.
 	FilterTimeout, BindingTimeout time.Duration
 
 	Devices *devices.Devices
@@ -76,7 +77,8 @@ func (p *Plugin) PreEnqueue(pod *model.PodInfo) *framework.Status {
 func (p *Plugin) Reads(pod *model.PodInfo, k *model.Key) { p.Devices.Key(pod, k) }
 
 // PreFilter looks at the claims of the pod.
-func (p *Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool, *framework.Status) {
+func (p *Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool,
+	*framework.Status) {
 	if !claims(pod) {
 		return nil, framework.NewStatus(framework.Skip)
 	}
@@ -102,7 +104,8 @@ func (p *Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *mod
 }
 
 // PostFilter gives the devices of a claim back that nobody uses yet: on other nodes there may be others for it.
-func (p *Plugin) PostFilter(ctx context.Context, _ framework.Handle, state *framework.CycleState, pod *model.PodInfo, d *framework.Diagnosis) (string, *framework.Status) {
+func (p *Plugin) PostFilter(ctx context.Context, _ framework.Handle, state *framework.CycleState, pod *model.PodInfo,
+	d *framework.Diagnosis) (string, *framework.Status) {
 	if !claims(pod) {
 		return "", framework.NewStatus(framework.Unschedulable, "no new claims to deallocate")
 	}
@@ -129,7 +132,8 @@ func (p *Plugin) PostFilter(ctx context.Context, _ framework.Handle, state *fram
 const reserved = Name + "/reserved"
 
 // Reserve takes what the pod's claims get on the node.
-func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, pod *model.PodInfo, name string) *framework.Status {
+func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, pod *model.PodInfo,
+	name string) *framework.Status {
 	if !claims(pod) {
 		return nil
 	}
@@ -166,7 +170,8 @@ func (*Plugin) Lingers(state *framework.CycleState, _ *model.PodInfo) bool {
 }
 
 // PreBind writes what was chosen, and waits until it is ready.
-func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, pod *model.PodInfo, _ string) *framework.Status {
+func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, pod *model.PodInfo,
+	_ string) *framework.Status {
 	choice, ok := state.Read(reserved).(*devices.Choice)
 	if !ok {
 		return nil
@@ -178,11 +183,15 @@ func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, pod *
 	return framework.AsStatus(err)
 }
 
-// EventsToRegister: a claim of the pod changes, devices are given back, there are others, or the pod's claims were made.
+// EventsToRegister: a claim of the pod changes, devices are given back, there are others, or the pod's claims were
+// made.
 func (*Plugin) EventsToRegister() []clusterevent.Interest {
 	return []clusterevent.Interest{
 		{Kind: clusterevent.ResourceClaim, Action: clusterevent.Update | clusterevent.Delete, When: freed},
-		{Kind: clusterevent.ResourceClaim, Action: clusterevent.Add | clusterevent.Update, Reads: model.KeyOf(func(pod *model.PodInfo, k *model.Key) { k.ResourceClaims(pod) }),
+		{Kind: clusterevent.ResourceClaim, Action: clusterevent.Add | clusterevent.Update,
+			Reads: model.KeyOf(func(pod *model.PodInfo, k *model.Key) {
+				k.ResourceClaims(pod)
+			}),
 			Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
 				c, ok := e.New.(*resourcev1.ResourceClaim)
 				return !ok || uses(pod, c)
@@ -190,8 +199,12 @@ func (*Plugin) EventsToRegister() []clusterevent.Interest {
 		{Kind: clusterevent.DeviceClass, Action: clusterevent.Add | clusterevent.Update},
 		{Kind: clusterevent.ResourceSlice, Action: clusterevent.Add | clusterevent.Update},
 		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateLabels | clusterevent.UpdateTaints},
-		{Kind: clusterevent.Node, Action: clusterevent.UpdateAllocatable, Reads: model.KeyOf(func(pod *model.PodInfo, k *model.Key) { k.Bool(devices.MayAsk(pod)) }),
-			Hint: func(pod *model.PodInfo, _ clusterevent.Event) bool { return devices.MayAsk(pod) }}, // a device plug-in may be there now
+		{Kind: clusterevent.Node, Action: clusterevent.UpdateAllocatable,
+			Reads: model.KeyOf(func(pod *model.PodInfo, k *model.Key) {
+				k.Bool(devices.MayAsk(pod))
+			}),
+			// a device plug-in may be there now
+			Hint: func(pod *model.PodInfo, _ clusterevent.Event) bool { return devices.MayAsk(pod) }},
 		{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateGeneratedClaims},
 		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, When: func(e clusterevent.Event) bool {
 			gone, ok := e.Old.(*model.PodInfo)

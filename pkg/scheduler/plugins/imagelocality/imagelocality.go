@@ -62,7 +62,8 @@ type state struct {
 }
 
 // PreScore collects the images; with none of them on any node there is nothing to score.
-func (Plugin) PreScore(cs *framework.CycleState, pod *model.PodInfo, s *model.Snapshot, _ []*model.NodeInfo) *framework.Status {
+func (Plugin) PreScore(cs *framework.CycleState, pod *model.PodInfo, s *model.Snapshot,
+	_ []*model.NodeInfo) *framework.Status {
 	st := &state{snap: s}
 	known := false
 	add := func(image string) {
@@ -84,8 +85,8 @@ func (Plugin) PreScore(cs *framework.CycleState, pod *model.PodInfo, s *model.Sn
 	return nil
 }
 
-// Score adds the sizes of the images on the node, each times the part of nodes that have it, so that pods do not all run
-// after the one node with the image, and scales to 0 to 100.
+// Score adds the sizes of the images on the node, each times the part of nodes that have it, so that pods do not all
+// run after the one node with the image, and scales to 0 to 100.
 func (Plugin) Score(cs *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) int64 {
 	st, ok := cs.Read(Name).(*state)
 	if !ok || st.snap.Count == 0 {

@@ -13,7 +13,8 @@ import (
 func node(name string, images map[string]int64) *model.NodeInfo {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	for image, size := range images {
-		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{image, image + "-alias"}, SizeBytes: size})
+		n.Status.Images = append(n.Status.Images,
+			corev1.ContainerImage{Names: []string{image, image + "-alias"}, SizeBytes: size})
 	}
 	return model.NewNodeInfo(n)
 }
@@ -32,7 +33,8 @@ func pod(init []string, images ...string) *model.PodInfo {
 func TestScore(t *testing.T) {
 	t.Parallel()
 	digest := "r.example/app@sha256:0123"
-	n1 := node("n1", map[string]int64{"smaller:1": 1000 * mb, "big:1": 511*mb + mb/2, "web:latest": 1000 * mb, "small:1": 22 * mb, digest: 511*mb + mb/2, "r.example:5000/app:latest": 2000 * mb})
+	n1 := node("n1", map[string]int64{"smaller:1": 1000 * mb, "big:1": 511*mb + mb/2, "web:latest": 1000 * mb,
+		"small:1": 22 * mb, digest: 511*mb + mb/2, "r.example:5000/app:latest": 2000 * mb})
 	n2 := node("n2", map[string]int64{"smaller:1": 10 * mb, "web:latest": 1000 * mb, "huge:1": 40_000 * mb})
 	s := model.NewSnapshot(n1, n2)
 	for _, c := range []struct {

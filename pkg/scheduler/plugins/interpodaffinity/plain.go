@@ -26,7 +26,8 @@ type Plugin struct {
 	Namespaces framework.Namespaces
 	// HardWeight is what a running pod's required affinity to the pod counts in the score; upstream's default is 1.
 	HardWeight int32
-	// IgnorePreferred: what running pods want near them, or not, does not count in the score of a pod that says nothing like that itself.
+	// IgnorePreferred: what running pods want near them, or not, does not count in the score of a pod that says nothing
+	// like that itself.
 	IgnorePreferred bool
 }
 
@@ -94,7 +95,8 @@ func (p *Plugin) count(pod *model.PodInfo, s *model.Snapshot) *counts {
 }
 
 // PreFilter counts.
-func (p *Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (map[string]bool, *framework.Status) {
+func (p *Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (map[string]bool,
+	*framework.Status) {
 	if !pod.HasTerms() && s.WithTerms == 0 {
 		return nil, framework.NewStatus(framework.Skip)
 	}
@@ -157,7 +159,8 @@ func (c *counts) near(labels map[string]string, pod *model.PodInfo) bool {
 const scoreKey = Name + "/score"
 
 // PreScore counts again: the counts of PreFilter may have been changed.
-func (p *Plugin) PreScore(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot, _ []*model.NodeInfo) *framework.Status {
+func (p *Plugin) PreScore(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot,
+	_ []*model.NodeInfo) *framework.Status {
 	if !pod.HasTerms() && s.WithTerms == 0 {
 		return framework.NewStatus(framework.Skip)
 	}
@@ -192,8 +195,10 @@ func (p *Plugin) NormalizeScore(_ *framework.CycleState, _ *model.PodInfo, _ []*
 // EventsToRegister: pods of interest come, go or change, or nodes and namespaces do.
 func (p *Plugin) EventsToRegister() []clusterevent.Interest {
 	return []clusterevent.Interest{
-		{Kind: clusterevent.AssignedPod, Action: clusterevent.Add | clusterevent.Delete | clusterevent.UpdateLabels, Hint: p.wanted, Reads: model.KeyOf(p.ownTerms)},
-		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete | clusterevent.UpdateLabels, When: keptAway, Hint: p.unwanted, Reads: model.KeyOf(identity)},
+		{Kind: clusterevent.AssignedPod, Action: clusterevent.Add | clusterevent.Delete | clusterevent.UpdateLabels,
+			Hint: p.wanted, Reads: model.KeyOf(p.ownTerms)},
+		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete | clusterevent.UpdateLabels, When: keptAway,
+			Hint: p.unwanted, Reads: model.KeyOf(identity)},
 		{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateLabels},
 		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateLabels},
 		{Kind: clusterevent.Namespace, Action: clusterevent.Add | clusterevent.Update},
@@ -211,8 +216,8 @@ func sides(e clusterevent.Event) []*model.PodInfo {
 	return out
 }
 
-// wanted: a pod that all required terms of the pod are about came, or one that it keeps away from went or changed. A pod that wants to
-// be with pods like itself may be the first of them again when another one went.
+// wanted: a pod that all required terms of the pod are about came, or one that it keeps away from went or changed. A
+// pod that wants to be with pods like itself may be the first of them again when another one went.
 func (p *Plugin) wanted(pod *model.PodInfo, e clusterevent.Event) bool {
 	r := p.rules(pod)
 	for _, other := range sides(e) {
@@ -247,8 +252,8 @@ func keptAway(e clusterevent.Event) bool {
 	return slices.ContainsFunc(sides(e), (*model.PodInfo).HasRequiredAntiAffinity)
 }
 
-// unwanted: a pod that kept the pod away went or changed. Pods that each have labels of their own are asked for one by one, so
-// this must be cheap.
+// unwanted: a pod that kept the pod away went or changed. Pods that each have labels of their own are asked for one by
+// one, so this must be cheap.
 func (p *Plugin) unwanted(pod *model.PodInfo, e clusterevent.Event) bool {
 	for _, side := range [...]any{e.Old, e.New} {
 		other, ok := side.(*model.PodInfo)

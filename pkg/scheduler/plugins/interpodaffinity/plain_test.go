@@ -25,7 +25,8 @@ func (teams) NamespaceLabels(name string) labels.Set {
 	return map[string]labels.Set{"red": {"team": "red"}, "blue": {"team": "blue"}}[name]
 }
 
-// term is about pods of an app; "red/web" looks into a namespace, "team=red/web" into those of a label, "*/web" into all.
+// term is about pods of an app; "red/web" looks into a namespace, "team=red/web" into those of a label, "*/web" into
+// all.
 func term(about, key string) corev1.PodAffinityTerm {
 	t := corev1.PodAffinityTerm{TopologyKey: key}
 	if ns, app, ok := strings.Cut(about, "/"); ok {
@@ -81,7 +82,8 @@ func pod(app string, rules ...rule) *model.PodInfo {
 	}
 	p.Labels = map[string]string{"app": app}
 	if len(rules) > 0 {
-		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: &corev1.PodAntiAffinity{}}
+		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{},
+			PodAntiAffinity: &corev1.PodAntiAffinity{}}
 	}
 	for _, r := range rules {
 		r(p.Spec.Affinity)
@@ -154,23 +156,29 @@ func TestFilter(t *testing.T) {
 		{"near itself, the first", web(near("web", zone)), nil, "a1 a2 b1"},
 		{"near itself, the second", web(near("web", zone)), on("b1", pod("web")), "b1"},
 		{"near itself and another: not the first of a group", web(near("web", zone), near("db", zone)), nil, ""},
-		{"all terms must be about one pod", web(near("db", zone), near("cache", zone)), on("a1", pod("db"), pod("cache")), ""},
+		{"all terms must be about one pod", web(near("db", zone), near("cache", zone)),
+			on("a1", pod("db"), pod("cache")), ""},
 		{"of two keys", web(near("db", zone), near("db", host)), map[string][]*model.PodInfo{"a1": {pod("db")}}, "a1"},
 		{"its own namespace only", web(near("db", zone)), on("a1", pod("blue/db")), ""},
-		{"a namespace by name", web(near("blue/db", zone)), map[string][]*model.PodInfo{"a1": {pod("blue/db")}, "b1": {pod("red/db")}}, "a1 a2"},
-		{"namespaces by label", web(near("team=blue/db", zone)), map[string][]*model.PodInfo{"a1": {pod("blue/db")}, "b1": {pod("red/db"), pod("grey/db")}}, "a1 a2"},
-		{"every namespace", web(near("*/db", zone)), map[string][]*model.PodInfo{"a1": {pod("blue/db")}, "b1": {pod("grey/db")}}, "a1 a2 b1"},
+		{"a namespace by name", web(near("blue/db", zone)),
+			map[string][]*model.PodInfo{"a1": {pod("blue/db")}, "b1": {pod("red/db")}}, "a1 a2"},
+		{"namespaces by label", web(near("team=blue/db", zone)),
+			map[string][]*model.PodInfo{"a1": {pod("blue/db")}, "b1": {pod("red/db"), pod("grey/db")}}, "a1 a2"},
+		{"every namespace", web(near("*/db", zone)),
+			map[string][]*model.PodInfo{"a1": {pod("blue/db")}, "b1": {pod("grey/db")}}, "a1 a2 b1"},
 		{"no selector is about nobody", web(nilSelector), on("a1", pod("db")), ""},
 		{"apart, by zone", web(apart("db", zone)), on("a1", pod("db")), "b1 x"},
 		{"apart, by node", web(apart("db", host)), on("a1", pod("db")), "a2 b1 x"},
 		{"apart, its own namespace only", web(apart("db", zone)), on("a1", pod("blue/db")), "a1 a2 b1 x"},
 		{"apart from one that is in no zone", web(apart("db", zone)), on("x", pod("db")), "a1 a2 b1 x"},
-		{"any term keeps apart", web(apart("db", host), apart("cache", host)), map[string][]*model.PodInfo{"a1": {pod("db")}, "a2": {pod("cache")}}, "b1 x"},
+		{"any term keeps apart", web(apart("db", host), apart("cache", host)),
+			map[string][]*model.PodInfo{"a1": {pod("db")}, "a2": {pod("cache")}}, "b1 x"},
 		{"another keeps apart", web(), on("a1", pod("db", apart("web", zone))), "b1 x"},
 		{"another keeps apart, in its namespace", web(), on("a1", pod("blue/db", apart("web", zone))), "a1 a2 b1 x"},
 		{"another keeps all teams' pods apart", web(), on("a1", pod("blue/db", apart("team=red/web", zone))), "b1 x"},
 		{"another wants to be near: no matter", web(), on("a1", pod("db", near("web", zone))), "a1 a2 b1 x"},
-		{"near and apart", web(near("db", zone), apart("web", host)), map[string][]*model.PodInfo{"a1": {pod("db")}, "a2": {pod("web")}}, "a1"},
+		{"near and apart", web(near("db", zone), apart("web", host)),
+			map[string][]*model.PodInfo{"a1": {pod("db")}, "a2": {pod("web")}}, "a1"},
 	} {
 		s, list := nodes(c.runs)
 		var fits []string
@@ -187,14 +195,17 @@ func TestFilter(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	t.Parallel()
-	s, list := nodes(map[string][]*model.PodInfo{"a1": {pod("db"), pod("cache")}, "a2": {pod("db"), pod("guard", apart("web", host))}})
+	s, list := nodes(map[string][]*model.PodInfo{"a1": {pod("db"), pod("cache")},
+		"a2": {pod("db"), pod("guard", apart("web", host))}})
 	var got []string
 	for _, st := range verdicts(t, pod("web", near("db", zone), apart("cache", host)), s, list) {
 		got = append(got, fmt.Sprint(st.Code, " ", st.Message()))
 	}
 	want := []string{
-		"Unschedulable node(s) didn't match pod anti-affinity rules", "Unschedulable node(s) didn't satisfy existing pods anti-affinity rules",
-		"UnschedulableAndUnresolvable node(s) didn't match pod affinity rules", "UnschedulableAndUnresolvable node(s) didn't match pod affinity rules",
+		"Unschedulable node(s) didn't match pod anti-affinity rules",
+		"Unschedulable node(s) didn't satisfy existing pods anti-affinity rules",
+		"UnschedulableAndUnresolvable node(s) didn't match pod affinity rules",
+		"UnschedulableAndUnresolvable node(s) didn't match pod affinity rules",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -224,7 +235,8 @@ func TestPreFilterSkipsWhereNobodyHasTerms(t *testing.T) {
 	}
 }
 
-// TestWhoSharesATracker: pods that the same terms are about and that have the same terms, whatever else their labels are.
+// TestWhoSharesATracker: pods that the same terms are about and that have the same terms, whatever else their labels
+// are.
 func TestWhoSharesATracker(t *testing.T) {
 	t.Parallel()
 	s, _ := nodes(on("a1", pod("db", apart("web", host)), pod("db", near("*/api", zone))))
@@ -248,16 +260,21 @@ func TestWhoSharesATracker(t *testing.T) {
 		same bool
 	}{
 		{"pods of a StatefulSet", key(named("web", "web-0")), key(named("web", "web-1")), true},
-		{"with terms of their own", key(named("web", "web-0", apart("web", host))), key(named("web", "web-1", apart("web", host))), true},
+		{"with terms of their own", key(named("web", "web-0", apart("web", host))),
+			key(named("web", "web-1", apart("web", host))), true},
 		{"no term is about them", key(pod("cache")), "none", true},
 		{"other terms are about them", key(pod("web")), key(pod("api")), false},
 		{"the term looks into another namespace", key(pod("web")), key(pod("blue/web")), false},
 		{"other terms of their own", key(one), key(pod("web", apart("web", host), likes("db", host, 5))), false},
 		{"another weight", key(one), key(pod("web", apart("web", host), likes("db", zone, 6))), false},
-		{"the same term the other way round", key(pod("web", near("web", host))), key(pod("web", apart("web", host))), false},
-		{"the term is about itself", key(pod("cache", near("cache", host))), key(pod("mem", near("cache", host))), false},
-		{"a nominated pod's term is about it", key(pod("cache")), key(pod("cache"), pod("x", apart("cache", host))), false},
-		{"a nominated pod's term is about others", key(pod("cache")), key(pod("cache"), pod("x", apart("x", host))), true},
+		{"the same term the other way round", key(pod("web", near("web", host))), key(pod("web", apart("web", host))),
+			false},
+		{"the term is about itself", key(pod("cache", near("cache", host))), key(pod("mem", near("cache", host))),
+			false},
+		{"a nominated pod's term is about it", key(pod("cache")), key(pod("cache"), pod("x", apart("cache", host))),
+			false},
+		{"a nominated pod's term is about others", key(pod("cache")), key(pod("cache"), pod("x", apart("x", host))),
+			true},
 	} {
 		if (c.a == c.b) != c.same {
 			t.Errorf("%s: the keys are the same: %v", c.name, c.a == c.b)
@@ -305,24 +322,37 @@ func TestScore(t *testing.T) {
 	}{
 		{name: "nothing said", pod: pod("web"), runs: on("a1", pod("db"))},
 		{name: "nobody to like", pod: pod("web", likes("db", zone, 5)), runs: on("a1", pod("cache"))},
-		{name: "likes", pod: pod("web", likes("db", zone, 5)), runs: on("a1", pod("db")), sums: []int64{5, 5, 0, 0}, want: []int64{100, 100, 0, 0}},
-		{name: "each pod counts", pod: pod("web", likes("db", host, 5)), runs: map[string][]*model.PodInfo{"a1": {pod("db"), pod("db")}, "b1": {pod("db")}},
+		{name: "likes", pod: pod("web", likes("db", zone, 5)), runs: on("a1", pod("db")), sums: []int64{5, 5, 0, 0},
+			want: []int64{100, 100, 0, 0}},
+		{name: "each pod counts", pod: pod("web", likes("db", host, 5)),
+			runs: map[string][]*model.PodInfo{"a1": {pod("db"), pod("db")}, "b1": {pod("db")}},
 			sums: []int64{10, 0, 5, 0}, want: []int64{100, 0, 50, 0}},
-		{name: "shuns", pod: pod("web", shuns("db", zone, 5)), runs: on("b1", pod("db")), sums: []int64{0, 0, -5, 0}, want: []int64{100, 100, 0, 100}},
-		{name: "likes and shuns", pod: pod("web", likes("db", zone, 5), shuns("web", host, 10)), runs: map[string][]*model.PodInfo{"a1": {pod("db"), pod("web")}},
+		{name: "shuns", pod: pod("web", shuns("db", zone, 5)), runs: on("b1", pod("db")), sums: []int64{0, 0, -5, 0},
+			want: []int64{100, 100, 0, 100}},
+		{name: "likes and shuns", pod: pod("web", likes("db", zone, 5), shuns("web", host, 10)),
+			runs: map[string][]*model.PodInfo{"a1": {pod("db"), pod("web")}},
 			sums: []int64{-5, 5, 0, 0}, want: []int64{0, 100, 50, 50}},
-		{name: "is liked", pod: pod("web"), runs: on("b1", pod("db", likes("web", zone, 7))), sums: []int64{0, 0, 7, 0}, want: []int64{0, 0, 100, 0}},
-		{name: "is shunned", pod: pod("web"), runs: on("b1", pod("db", shuns("web", zone, 7))), sums: []int64{0, 0, -7, 0}, want: []int64{100, 100, 0, 100}},
-		{name: "is required near", pod: pod("web"), hard: 3, runs: on("b1", pod("db", near("web", zone))), sums: []int64{0, 0, 3, 0}, want: []int64{0, 0, 100, 0}},
-		{name: "is required near, of no weight", pod: pod("web"), hard: 0, runs: on("b1", pod("db", near("web", zone)))},
-		{name: "is liked, and deaf", pod: pod("web"), hard: 3, deaf: true, runs: on("b1", pod("db", likes("web", zone, 7), near("web", zone)))},
-		{name: "is liked, likes others and hears", pod: pod("web", likes("cache", zone, 1)), deaf: true, runs: on("b1", pod("db", likes("web", zone, 7))), sums: []int64{0, 0, 7, 0}, want: []int64{0, 0, 100, 0}},
+		{name: "is liked", pod: pod("web"), runs: on("b1", pod("db", likes("web", zone, 7))), sums: []int64{0, 0, 7, 0},
+			want: []int64{0, 0, 100, 0}},
+		{name: "is shunned", pod: pod("web"), runs: on("b1", pod("db", shuns("web", zone, 7))),
+			sums: []int64{0, 0, -7, 0}, want: []int64{100, 100, 0, 100}},
+		{name: "is required near", pod: pod("web"), hard: 3, runs: on("b1", pod("db", near("web", zone))),
+			sums: []int64{0, 0, 3, 0}, want: []int64{0, 0, 100, 0}},
+		{name: "is required near, of no weight", pod: pod("web"), hard: 0,
+			runs: on("b1", pod("db", near("web", zone)))},
+		{name: "is liked, and deaf", pod: pod("web"), hard: 3, deaf: true,
+			runs: on("b1", pod("db", likes("web", zone, 7), near("web", zone)))},
+		{name: "is liked, likes others and hears", pod: pod("web", likes("cache", zone, 1)), deaf: true,
+			runs: on("b1", pod("db", likes("web", zone, 7))), sums: []int64{0, 0, 7, 0}, want: []int64{0, 0, 100, 0}},
 		{name: "of another namespace", pod: pod("web", likes("db", zone, 5)), runs: on("a1", pod("blue/db"))},
-		{name: "of a liked team", pod: pod("web", likes("team=blue/db", zone, 5)), runs: on("a1", pod("blue/db")), sums: []int64{5, 5, 0, 0}, want: []int64{100, 100, 0, 0}},
-		{name: "cancelling out", pod: pod("web", likes("db", zone, 5)), runs: on("a1", pod("db", shuns("web", zone, 5))), sums: []int64{0, 0, 0, 0}, want: []int64{0, 0, 0, 0}},
+		{name: "of a liked team", pod: pod("web", likes("team=blue/db", zone, 5)), runs: on("a1", pod("blue/db")),
+			sums: []int64{5, 5, 0, 0}, want: []int64{100, 100, 0, 0}},
+		{name: "cancelling out", pod: pod("web", likes("db", zone, 5)),
+			runs: on("a1", pod("db", shuns("web", zone, 5))), sums: []int64{0, 0, 0, 0}, want: []int64{0, 0, 0, 0}},
 	} {
 		s, list := nodes(c.runs)
-		plugin, state := &Plugin{Namespaces: teams{}, HardWeight: c.hard, IgnorePreferred: c.deaf}, framework.NewCycleState()
+		plugin, state := &Plugin{Namespaces: teams{}, HardWeight: c.hard, IgnorePreferred: c.deaf},
+			framework.NewCycleState()
 		st := plugin.PreScore(state, c.pod, s, list)
 		if st.IsSkip() != (c.sums == nil) {
 			t.Errorf("%s: %+v", c.name, st)
@@ -365,19 +395,23 @@ func TestWakes(t *testing.T) {
 		{"one gets the label to be near", assigned(clusterevent.UpdateLabels, pod("x"), pod("db")), true},
 		{"one loses the label to be apart from", assigned(clusterevent.UpdateLabels, pod("cache"), pod("x")), true},
 		{"a stranger comes", assigned(clusterevent.Add, nil, pod("x")), false},
-		{"a namespace changes its labels", clusterevent.Event{Kind: clusterevent.Namespace, Action: clusterevent.Update}, true},
+		{"a namespace changes its labels",
+			clusterevent.Event{Kind: clusterevent.Namespace, Action: clusterevent.Update}, true},
 		{"a node comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add}, true},
 		{"a node changes zone", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateLabels}, true},
 		{"a node grows", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateAllocatable}, false},
 	} {
-		got := slices.ContainsFunc(plugin.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(waits, c.e) })
+		got := slices.ContainsFunc(plugin.EventsToRegister(), func(i clusterevent.Interest) bool {
+			return i.Helps(waits, c.e)
+		})
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }
 
-// TestTheFirstOfItsKind: where the last pod is gone that a pod wants to be near, it may go anywhere if it is one of them itself.
+// TestTheFirstOfItsKind: where the last pod is gone that a pod wants to be near, it may go anywhere if it is one of
+// them itself.
 func TestTheFirstOfItsKind(t *testing.T) {
 	t.Parallel()
 	plugin := &Plugin{Namespaces: teams{}}
@@ -394,7 +428,9 @@ func TestTheFirstOfItsKind(t *testing.T) {
 		{"one of another namespace goes", pod("web", near("web", zone)), "blue/web", false},
 	} {
 		e := clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Old: pod(c.gone)}
-		got := slices.ContainsFunc(plugin.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(c.waits, e) })
+		got := slices.ContainsFunc(plugin.EventsToRegister(), func(i clusterevent.Interest) bool {
+			return i.Helps(c.waits, e)
+		})
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

@@ -73,8 +73,8 @@ const (
 	score                // weights of preferred terms of both sides
 )
 
-// facts calls yield for everything that other, running somewhere, adds: to which kind of count, for which topology key, and
-// how much. Only the term's key matters, the domain is that of other's node.
+// facts calls yield for everything that other, running somewhere, adds: to which kind of count, for which topology key,
+// and how much. Only the term's key matters, the domain is that of other's node.
 func (r *rules) facts(other *model.PodInfo, yield func(k kind, key string, by int64)) {
 	t := r.terms
 	if r.aboutAll(other) {

@@ -6,8 +6,8 @@ import (
 	"bonsai/pkg/scheduler/topology"
 )
 
-// Track: the answers depend on the pod's own terms, whether they are about itself, and which terms of other pods are about it,
-// while namespaces keep their labels. A pod that has no terms and that no term is about can go anywhere.
+// Track: the answers depend on the pod's own terms, whether they are about itself, and which terms of other pods are
+// about it, while namespaces keep their labels. A pod that has no terms and that no term is about can go anywhere.
 func (p *Plugin) Track(pod *model.PodInfo, s *model.Snapshot, nominated []*model.PodInfo) framework.Tracked {
 	if !pod.HasTerms() && s.WithTerms == 0 {
 		return framework.Tracked{}
@@ -28,7 +28,8 @@ func (p *Plugin) Track(pod *model.PodInfo, s *model.Snapshot, nominated []*model
 	var k model.Key
 	k.Num(p.Namespaces.Epoch())
 	k.Bool(r.aboutAll(pod))
-	for _, list := range [][]model.AffinityTerm{r.terms.Affinity, r.terms.AntiAffinity, r.terms.PreferredAffinity, r.terms.PreferredAntiAffinity} {
+	for _, list := range [][]model.AffinityTerm{r.terms.Affinity, r.terms.AntiAffinity, r.terms.PreferredAffinity,
+		r.terms.PreferredAntiAffinity} {
 		k.Num(int64(len(list)))
 		for i := range list {
 			t := &list[i]
@@ -45,7 +46,8 @@ func (p *Plugin) Track(pod *model.PodInfo, s *model.Snapshot, nominated []*model
 
 func newTracker(r *rules) *tracker {
 	t := &tracker{rules: r, self: r.aboutAll(r.pod), own: r.pod.HasTerms(), dims: map[string]*axis{},
-		notNear:  &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{ReasonAffinity}, Plugin: Name},
+		notNear: &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{ReasonAffinity},
+			Plugin: Name},
 		tooNear:  &framework.Status{Code: framework.Unschedulable, Reasons: []string{ReasonAnti}, Plugin: Name},
 		unwanted: &framework.Status{Code: framework.Unschedulable, Reasons: []string{ReasonExisting}, Plugin: Name},
 	}
@@ -71,7 +73,8 @@ type tracker struct {
 	notNear, tooNear, unwanted *framework.Status
 }
 
-// axis is one topology key with its counts: by kind, then by domain. sum is over the domains; weights counts the score facts.
+// axis is one topology key with its counts: by kind, then by domain. sum is over the domains; weights counts the score
+// facts.
 type axis struct {
 	dim     *topology.Dimension
 	counts  [score + 1][]int64

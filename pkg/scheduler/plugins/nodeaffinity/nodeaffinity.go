@@ -56,7 +56,8 @@ func required(pod *corev1.Pod) *corev1.NodeSelector {
 }
 
 // PreFilter parses the rules. If every required term names nodes by metadata.name, only those are possible.
-func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool, *framework.Status) {
+func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool,
+	*framework.Status) {
 	terms := required(pod.Pod)
 	if terms == nil && len(pod.Pod.Spec.NodeSelector) == 0 && p.Required == nil {
 		return nil, framework.NewStatus(framework.Skip)
@@ -117,7 +118,8 @@ func (p Plugin) Filter(state *framework.CycleState, pod *model.PodInfo, node *mo
 const preferredKey = Name + "/preferred"
 
 // PreScore parses the preferred terms.
-func (p Plugin) PreScore(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot, _ []*model.NodeInfo) *framework.Status {
+func (p Plugin) PreScore(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot,
+	_ []*model.NodeInfo) *framework.Status {
 	a := pod.Pod.Spec.Affinity
 	if a == nil || a.NodeAffinity == nil || len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) == 0 {
 		if p.Preferred == nil {
@@ -125,7 +127,8 @@ func (p Plugin) PreScore(state *framework.CycleState, pod *model.PodInfo, _ *mod
 		}
 		return nil
 	}
-	terms, err := nodeaffinity.NewPreferredSchedulingTerms(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
+	terms, err := nodeaffinity.NewPreferredSchedulingTerms(
+		a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 	if err != nil {
 		return framework.AsStatus(err)
 	}
@@ -152,15 +155,17 @@ func (Plugin) NormalizeScore(_ *framework.CycleState, _ *model.PodInfo, _ []*mod
 
 // EventsToRegister: a matching node comes, or a node's labels change so that it matches.
 func (p Plugin) EventsToRegister() []clusterevent.Interest {
-	return []clusterevent.Interest{{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateLabels, Reads: model.KeyOf(p.Reads), Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
-		n, ok := e.New.(*corev1.Node)
-		if !ok {
-			return true
-		}
-		if names := named(required(pod.Pod)); names != nil && !names[n.Name] {
-			return false // pods of a DaemonSet are asked for one by one: do not parse the rules of each
-		}
-		match, _ := nodeaffinity.GetRequiredNodeAffinity(pod.Pod).Match(n)
-		return match && (p.Required == nil || p.Required.Match(n))
-	}}}
+	return []clusterevent.Interest{
+		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateLabels, Reads: model.KeyOf(p.Reads),
+			Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
+				n, ok := e.New.(*corev1.Node)
+				if !ok {
+					return true
+				}
+				if names := named(required(pod.Pod)); names != nil && !names[n.Name] {
+					return false // pods of a DaemonSet are asked for one by one: do not parse the rules of each
+				}
+				match, _ := nodeaffinity.GetRequiredNodeAffinity(pod.Pod).Match(n)
+				return match && (p.Required == nil || p.Required.Match(n))
+			}}}
 }

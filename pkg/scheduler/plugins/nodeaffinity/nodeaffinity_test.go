@@ -27,7 +27,8 @@ func labelled(r ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
 }
 
 func byName(names ...string) corev1.NodeSelectorTerm {
-	return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{requirement("metadata.name", corev1.NodeSelectorOpIn, names...)}}
+	return corev1.NodeSelectorTerm{
+		MatchFields: []corev1.NodeSelectorRequirement{requirement("metadata.name", corev1.NodeSelectorOpIn, names...)}}
 }
 
 // pod requires that one of the terms matches; without terms it requires nothing.
@@ -45,7 +46,8 @@ func pod(terms ...corev1.NodeSelectorTerm) *corev1.Pod {
 func TestFilter(t *testing.T) {
 	t.Parallel()
 	n1 := node("n1", map[string]string{"disk": "ssd", "cores": "8", "word": "many", "empty": ""})
-	in, notIn, exists, absent := corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist
+	in, notIn, exists, absent := corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists,
+		corev1.NodeSelectorOpDoesNotExist
 	gt, lt := corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt
 	selecting := func(selector map[string]string, terms ...corev1.NodeSelectorTerm) *corev1.Pod {
 		p := pod(terms...)
@@ -78,15 +80,21 @@ func TestFilter(t *testing.T) {
 		{"Gt, no such label", pod(labelled(requirement("gpu", gt, "0"))), false},
 		{"Lt", pod(labelled(requirement("cores", lt, "10"))), true},
 		{"Lt, equal", pod(labelled(requirement("cores", lt, "8"))), false},
-		{"requirements of a term are joined by and", pod(labelled(requirement("disk", in, "ssd"), requirement("gpu", exists))), false},
-		{"terms are joined by or", pod(labelled(requirement("gpu", exists)), labelled(requirement("disk", in, "ssd"))), true},
+		{"requirements of a term are joined by and",
+			pod(labelled(requirement("disk", in, "ssd"), requirement("gpu", exists))), false},
+		{"terms are joined by or", pod(labelled(requirement("gpu", exists)), labelled(requirement("disk", in, "ssd"))),
+			true},
 		{"an empty term matches nothing", pod(labelled()), false},
 		{"an empty term beside another", pod(labelled(), labelled(requirement("disk", exists))), true},
-		{"selector and terms must both match", selecting(map[string]string{"disk": "hdd"}, labelled(requirement("cores", exists))), false},
+		{"selector and terms must both match",
+			selecting(map[string]string{"disk": "hdd"}, labelled(requirement("cores", exists))), false},
 		{"field metadata.name", pod(byName("n1")), true},
 		{"field metadata.name of another", pod(byName("n2")), false},
-		{"field NotIn", pod(corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{requirement("metadata.name", notIn, "n1")}}), false},
-		{"field and label of one term", pod(corev1.NodeSelectorTerm{MatchFields: byName("n1").MatchFields, MatchExpressions: labelled(requirement("gpu", exists)).MatchExpressions}), false},
+		{"field NotIn", pod(corev1.NodeSelectorTerm{
+			MatchFields: []corev1.NodeSelectorRequirement{requirement("metadata.name", notIn, "n1")}}), false},
+		{"field and label of one term",
+			pod(corev1.NodeSelectorTerm{MatchFields: byName("n1").MatchFields,
+				MatchExpressions: labelled(requirement("gpu", exists)).MatchExpressions}), false},
 	} {
 		info, state := model.NewPodInfo(c.pod), framework.NewCycleState()
 		names, st := Plugin{}.PreFilter(state, info, model.NewSnapshot(n1))
@@ -96,12 +104,14 @@ func TestFilter(t *testing.T) {
 		if c.fits && names != nil && !names["n1"] {
 			t.Errorf("%s: PreFilter leaves only %v", c.name, names)
 		}
-		for when, state := range map[string]*framework.CycleState{"prepared": state, "unprepared": framework.NewCycleState()} {
+		for when, state := range map[string]*framework.CycleState{"prepared": state,
+			"unprepared": framework.NewCycleState()} {
 			st := Plugin{}.Filter(state, info, n1)
 			if st.IsSuccess() != c.fits {
 				t.Errorf("%s, %s: %+v, want fits %v", c.name, when, st, c.fits)
 			}
-			if !c.fits && (st.Code != framework.UnschedulableAndUnresolvable || st.Message() != "node(s) didn't match Pod's node affinity/selector") {
+			if !c.fits && (st.Code != framework.UnschedulableAndUnresolvable ||
+				st.Message() != "node(s) didn't match Pod's node affinity/selector") {
 				t.Errorf("%s, %s: %+v", c.name, when, st)
 			}
 		}
@@ -112,7 +122,8 @@ func TestPreFilterNamesTheOnlyPossibleNodes(t *testing.T) {
 	t.Parallel()
 	both := corev1.NodeSelectorTerm{MatchFields: append(byName("a", "b").MatchFields, byName("b", "c").MatchFields...)}
 	none := corev1.NodeSelectorTerm{MatchFields: append(byName("a").MatchFields, byName("b").MatchFields...)}
-	not := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{requirement("metadata.name", corev1.NodeSelectorOpNotIn, "a")}}
+	not := corev1.NodeSelectorTerm{
+		MatchFields: []corev1.NodeSelectorRequirement{requirement("metadata.name", corev1.NodeSelectorOpNotIn, "a")}}
 	for _, c := range []struct {
 		name  string
 		terms []corev1.NodeSelectorTerm
@@ -123,19 +134,24 @@ func TestPreFilterNamesTheOnlyPossibleNodes(t *testing.T) {
 		{name: "one", terms: []corev1.NodeSelectorTerm{byName("a")}, want: []string{"a"}},
 		{name: "terms add up", terms: []corev1.NodeSelectorTerm{byName("a"), byName("b")}, want: []string{"a", "b"}},
 		{name: "within a term all must hold", terms: []corev1.NodeSelectorTerm{both}, want: []string{"b"}},
-		{name: "a term for all", terms: []corev1.NodeSelectorTerm{byName("a"), labelled(requirement("disk", corev1.NodeSelectorOpExists))}, any: true},
+		{name: "a term for all",
+			terms: []corev1.NodeSelectorTerm{byName("a"), labelled(requirement("disk", corev1.NodeSelectorOpExists))},
+			any:   true},
 		{name: "NotIn names nobody", terms: []corev1.NodeSelectorTerm{not}, any: true},
 		{name: "contradiction", terms: []corev1.NodeSelectorTerm{none}, code: framework.UnschedulableAndUnresolvable},
-		{name: "contradiction beside a possible one", terms: []corev1.NodeSelectorTerm{none, byName("c")}, want: []string{"c"}},
+		{name: "contradiction beside a possible one", terms: []corev1.NodeSelectorTerm{none, byName("c")},
+			want: []string{"c"}},
 	} {
-		names, st := Plugin{}.PreFilter(framework.NewCycleState(), model.NewPodInfo(pod(c.terms...)), model.NewSnapshot())
+		names, st := Plugin{}.PreFilter(framework.NewCycleState(), model.NewPodInfo(pod(c.terms...)),
+			model.NewSnapshot())
 		if c.code != 0 {
 			if st == nil || st.Code != c.code || st.Message() != "pod affinity terms conflict" {
 				t.Errorf("%s: %+v", c.name, st)
 			}
 			continue
 		}
-		if got := slices.Sorted(maps.Keys(names)); !st.IsSuccess() || (names == nil) != c.any || !slices.Equal(got, c.want) {
+		if got := slices.Sorted(maps.Keys(names)); !st.IsSuccess() || (names == nil) != c.any ||
+			!slices.Equal(got, c.want) {
 			t.Errorf("%s: %v %+v, want %v", c.name, got, st, c.want)
 		}
 	}
@@ -145,13 +161,17 @@ func TestScore(t *testing.T) {
 	t.Parallel()
 	preferring := func(terms ...corev1.PreferredSchedulingTerm) *model.PodInfo {
 		p := &corev1.Pod{}
-		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: terms}}
+		p.Spec.Affinity = &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: terms}}
 		return model.NewPodInfo(p)
 	}
-	ssd := corev1.PreferredSchedulingTerm{Weight: 30, Preference: labelled(requirement("disk", corev1.NodeSelectorOpIn, "ssd"))}
-	zone := corev1.PreferredSchedulingTerm{Weight: 10, Preference: labelled(requirement("zone", corev1.NodeSelectorOpExists))}
+	ssd := corev1.PreferredSchedulingTerm{Weight: 30,
+		Preference: labelled(requirement("disk", corev1.NodeSelectorOpIn, "ssd"))}
+	zone := corev1.PreferredSchedulingTerm{Weight: 10,
+		Preference: labelled(requirement("zone", corev1.NodeSelectorOpExists))}
 	nodes := []*model.NodeInfo{
-		node("both", map[string]string{"disk": "ssd", "zone": "a"}), node("zoned", map[string]string{"zone": "a"}), node("none", nil),
+		node("both", map[string]string{"disk": "ssd", "zone": "a"}), node("zoned", map[string]string{"zone": "a"}),
+		node("none", nil),
 	}
 	state, p := framework.NewCycleState(), preferring(ssd, zone, corev1.PreferredSchedulingTerm{Weight: 50})
 	if st := (Plugin{}).PreScore(state, p, model.NewSnapshot(nodes...), nodes); !st.IsSuccess() {
@@ -172,7 +192,8 @@ func TestScore(t *testing.T) {
 	if st := (Plugin{}).PreScore(framework.NewCycleState(), preferring(), nil, nil); !st.IsSkip() {
 		t.Errorf("nothing preferred: %+v, want Skip", st)
 	}
-	broken := preferring(corev1.PreferredSchedulingTerm{Weight: 1, Preference: labelled(requirement("disk", "Near", "ssd"))})
+	broken := preferring(corev1.PreferredSchedulingTerm{Weight: 1,
+		Preference: labelled(requirement("disk", "Near", "ssd"))})
 	if st := (Plugin{}).PreScore(framework.NewCycleState(), broken, nil, nil); st == nil || st.Code != framework.Error {
 		t.Errorf("an operator that does not exist: %+v, want an error", st)
 	}
@@ -192,7 +213,8 @@ func TestOnlyMatchingNodesWake(t *testing.T) {
 		{"node becomes matching", clusterevent.UpdateLabels, "ssd", true},
 		{"taints of a matching node", clusterevent.UpdateTaints, "ssd", false},
 	} {
-		e := clusterevent.Event{Kind: clusterevent.Node, Action: c.action, New: node("n", map[string]string{"disk": c.disk}).Node}
+		e := clusterevent.Event{Kind: clusterevent.Node, Action: c.action,
+			New: node("n", map[string]string{"disk": c.disk}).Node}
 		if got := Plugin.EventsToRegister(Plugin{})[0].Helps(waits, e); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
@@ -202,9 +224,12 @@ func TestOnlyMatchingNodesWake(t *testing.T) {
 func TestOnlyTheNamedNodeWakes(t *testing.T) {
 	t.Parallel()
 	only := func(name string) corev1.NodeSelectorTerm {
-		return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}}}
+		return corev1.NodeSelectorTerm{
+			MatchFields: []corev1.NodeSelectorRequirement{
+				{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}}}
 	}
-	comes := clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: node("n", map[string]string{"disk": "ssd"}).Node}
+	comes := clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add,
+		New: node("n", map[string]string{"disk": "ssd"}).Node}
 	for _, c := range []struct {
 		name  string
 		terms []corev1.NodeSelectorTerm
@@ -213,7 +238,8 @@ func TestOnlyTheNamedNodeWakes(t *testing.T) {
 		{"the node itself", []corev1.NodeSelectorTerm{only("n")}, true},
 		{"another", []corev1.NodeSelectorTerm{only("m")}, false},
 		{"one of two", []corev1.NodeSelectorTerm{only("m"), only("n")}, true},
-		{"another, or any with a label", []corev1.NodeSelectorTerm{only("m"), labelled(requirement("disk", corev1.NodeSelectorOpIn, "ssd"))}, true},
+		{"another, or any with a label",
+			[]corev1.NodeSelectorTerm{only("m"), labelled(requirement("disk", corev1.NodeSelectorOpIn, "ssd"))}, true},
 	} {
 		if got := (Plugin{}).EventsToRegister()[0].Helps(model.NewPodInfo(pod(c.terms...)), comes); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -224,11 +250,15 @@ func TestOnlyTheNamedNodeWakes(t *testing.T) {
 // TestAddedAffinity: a profile's own rules hold for every pod, besides the pod's.
 func TestAddedAffinity(t *testing.T) {
 	t.Parallel()
-	selector, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{labelled(requirement("disk", corev1.NodeSelectorOpIn, "ssd"))}})
+	selector, err := nodeaffinity.NewNodeSelector(
+		&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+			labelled(requirement("disk", corev1.NodeSelectorOpIn, "ssd"))}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	terms, err := nodeaffinity.NewPreferredSchedulingTerms([]corev1.PreferredSchedulingTerm{{Weight: 7, Preference: labelled(requirement("disk", corev1.NodeSelectorOpIn, "ssd"))}})
+	terms, err := nodeaffinity.NewPreferredSchedulingTerms(
+		[]corev1.PreferredSchedulingTerm{
+			{Weight: 7, Preference: labelled(requirement("disk", corev1.NodeSelectorOpIn, "ssd"))}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +276,8 @@ func TestAddedAffinity(t *testing.T) {
 	if a, b := p.Score(state, info, fast), p.Score(state, info, slow); a != 7 || b != 0 {
 		t.Errorf("scores %d and %d", a, b)
 	}
-	if p.EventsToRegister()[0].Helps(info, clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: slow.Node}) {
+	if p.EventsToRegister()[0].Helps(info,
+		clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: slow.Node}) {
 		t.Error("a node that the rules do not match wakes the pod")
 	}
 }

@@ -53,7 +53,8 @@ func (Plugin) Fields() framework.Fields {
 
 // needs are the features that a pod's node must have.
 func (p Plugin) needs(pod *corev1.Pod) (declared.FeatureSet, error) {
-	return declared.DefaultFramework.InferForPodScheduling(&declared.PodInfo{Spec: &pod.Spec, Status: &pod.Status}, p.version)
+	return declared.DefaultFramework.InferForPodScheduling(&declared.PodInfo{Spec: &pod.Spec, Status: &pod.Status},
+		p.version)
 }
 
 // Reads which features the pod needs.
@@ -84,9 +85,11 @@ func (p Plugin) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.
 
 // EventsToRegister: a node comes that has what the pod needs, or declares it now.
 func (p Plugin) EventsToRegister() []clusterevent.Interest {
-	return []clusterevent.Interest{{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateDeclaredFeatures, Reads: model.KeyOf(p.Reads),
-		Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
-			n, ok := e.New.(*corev1.Node)
-			return !ok || p.Filter(nil, pod, model.NewNodeInfo(n)).IsSuccess()
-		}}}
+	return []clusterevent.Interest{
+		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateDeclaredFeatures,
+			Reads: model.KeyOf(p.Reads),
+			Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
+				n, ok := e.New.(*corev1.Node)
+				return !ok || p.Filter(nil, pod, model.NewNodeInfo(n)).IsSuccess()
+			}}}
 }

@@ -18,7 +18,8 @@ func node(features string) *model.NodeInfo {
 }
 
 func pod(change func(*corev1.PodSpec)) *model.PodInfo {
-	p := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{{Name: "i"}}, Containers: []corev1.Container{{Name: "c"}}}}
+	p := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{{Name: "i"}},
+		Containers: []corev1.Container{{Name: "c"}}}}
 	change(&p.Spec)
 	return model.NewPodInfo(p)
 }
@@ -26,11 +27,13 @@ func pod(change func(*corev1.PodSpec)) *model.PodInfo {
 var (
 	plain    = pod(func(*corev1.PodSpec) {})
 	restarts = pod(func(s *corev1.PodSpec) {
-		s.InitContainers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
+		s.InitContainers[0].RestartPolicyRules = []corev1.ContainerRestartRule{
+			{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
 	})
 	hostUsers = pod(func(s *corev1.PodSpec) { s.HostNetwork, s.HostUsers = true, ptr.To(false) })
 	one       = pod(func(s *corev1.PodSpec) {
-		s.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestart}}
+		s.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{
+			{Action: corev1.ContainerRestartRuleActionRestart}}
 	})
 )
 
@@ -55,7 +58,9 @@ func TestFilter(t *testing.T) {
 		{"another feature, declared", hostUsers, users, true},
 	} {
 		st := New().Filter(nil, c.pod, node(c.has))
-		if st.IsSuccess() != c.fits || !c.fits && (st.Code != framework.UnschedulableAndUnresolvable || st.Message() != "node(s) didn't match Pod's required features") {
+		if st.IsSuccess() != c.fits ||
+			!c.fits && (st.Code != framework.UnschedulableAndUnresolvable ||
+				st.Message() != "node(s) didn't match Pod's required features") {
 			t.Errorf("%s: %+v, want fits %v", c.name, st, c.fits)
 		}
 	}
@@ -75,13 +80,17 @@ func TestWakes(t *testing.T) {
 		e    clusterevent.Event
 		want bool
 	}{
-		{"a node that has it comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: node(restart).Node}, true},
-		{"one without comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: node(users).Node}, false},
+		{"a node that has it comes",
+			clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: node(restart).Node}, true},
+		{"one without comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add,
+			New: node(users).Node}, false},
 		{"it is declared", event(clusterevent.UpdateDeclaredFeatures, "", restart), true},
 		{"another is declared", event(clusterevent.UpdateDeclaredFeatures, "", users), false},
 		{"labels change", event(clusterevent.UpdateLabels, restart, restart), false},
 	} {
-		got := slices.ContainsFunc(New().EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(restarts, c.e) })
+		got := slices.ContainsFunc(New().EventsToRegister(), func(i clusterevent.Interest) bool {
+			return i.Helps(restarts, c.e)
+		})
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

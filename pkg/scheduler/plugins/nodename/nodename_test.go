@@ -15,7 +15,9 @@ func TestFilter(t *testing.T) {
 	n := model.NewNodeInfo(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	for name, fits := range map[string]bool{"": true, "n1": true, "n2": false} {
 		st := Plugin{}.Filter(nil, model.NewPodInfo(&corev1.Pod{Spec: corev1.PodSpec{NodeName: name}}), n)
-		if st.IsSuccess() != fits || !fits && (st.Code != framework.UnschedulableAndUnresolvable || st.Message() != "node(s) didn't match the requested node name") {
+		if st.IsSuccess() != fits ||
+			!fits && (st.Code != framework.UnschedulableAndUnresolvable ||
+				st.Message() != "node(s) didn't match the requested node name") {
 			t.Errorf("pod of node %q: %+v, want fits %v", name, st, fits)
 		}
 	}

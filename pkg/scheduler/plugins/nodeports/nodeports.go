@@ -35,7 +35,8 @@ func (Plugin) Reads(pod *model.PodInfo, k *model.Key) {
 }
 
 // PreFilter skips pods without host ports.
-func (Plugin) PreFilter(_ *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool, *framework.Status) {
+func (Plugin) PreFilter(_ *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool,
+	*framework.Status) {
 	if len(pod.Ports) == 0 {
 		return nil, framework.NewStatus(framework.Skip)
 	}
@@ -57,20 +58,21 @@ func (Plugin) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.No
 // EventsToRegister: a pod that holds one of the ports goes, or a node comes.
 func (p Plugin) EventsToRegister() []clusterevent.Interest {
 	return []clusterevent.Interest{
-		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Reads: model.KeyOf(p.Reads), Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
-			gone, ok := e.Old.(*model.PodInfo)
-			if !ok {
-				return true
-			}
-			for _, a := range pod.Ports {
-				for _, b := range gone.Ports {
-					if a.Conflicts(b) {
-						return true
+		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, Reads: model.KeyOf(p.Reads),
+			Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
+				gone, ok := e.Old.(*model.PodInfo)
+				if !ok {
+					return true
+				}
+				for _, a := range pod.Ports {
+					for _, b := range gone.Ports {
+						if a.Conflicts(b) {
+							return true
+						}
 					}
 				}
-			}
-			return false
-		}},
+				return false
+			}},
 		{Kind: clusterevent.Node, Action: clusterevent.Add},
 	}
 }

@@ -50,7 +50,8 @@ func TestFilter(t *testing.T) {
 		if st.IsSuccess() != c.fits {
 			t.Errorf("%s: %+v, want fits %v", c.name, st, c.fits)
 		}
-		if !c.fits && (st.Code != framework.Unschedulable || st.Message() != "node(s) didn't have free ports for the requested pod ports") {
+		if !c.fits && (st.Code != framework.Unschedulable ||
+			st.Message() != "node(s) didn't have free ports for the requested pod ports") {
 			t.Errorf("%s: %+v: preempting the holder helps", c.name, st)
 		}
 	}
@@ -64,9 +65,11 @@ func TestWhichPortsCount(t *testing.T) {
 	}
 	info := model.NewPodInfo(&corev1.Pod{Spec: corev1.PodSpec{
 		InitContainers: []corev1.Container{init(1, nil), init(2, &always)},
-		Containers:     []corev1.Container{init(3, nil), {Ports: []corev1.ContainerPort{{ContainerPort: 4}, port(5, "UDP", "10.0.0.1")}}},
+		Containers: []corev1.Container{init(3, nil),
+			{Ports: []corev1.ContainerPort{{ContainerPort: 4}, port(5, "UDP", "10.0.0.1")}}},
 	}})
-	want := []model.HostPort{{Protocol: "TCP", IP: "0.0.0.0", Port: 2}, {Protocol: "TCP", IP: "0.0.0.0", Port: 3}, {Protocol: "UDP", IP: "10.0.0.1", Port: 5}}
+	want := []model.HostPort{{Protocol: "TCP", IP: "0.0.0.0", Port: 2}, {Protocol: "TCP", IP: "0.0.0.0", Port: 3},
+		{Protocol: "UDP", IP: "10.0.0.1", Port: 5}}
 	if !slices.Equal(info.Ports, want) {
 		t.Errorf("ports %v, want %v: init containers end before the others start, sidecars do not", info.Ports, want)
 	}
@@ -94,11 +97,14 @@ func TestOnlyTheHolderOfAPortWakes(t *testing.T) {
 		{"holder goes", gone(pod(port(443, "UDP", "10.0.0.1"))), true},
 		{"another goes", gone(pod(port(443), port(8080))), false},
 		{"one without ports goes", gone(pod()), false},
-		{"holder changes", clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.UpdateLabels, Old: pod(port(80))}, false},
+		{"holder changes", clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.UpdateLabels,
+			Old: pod(port(80))}, false},
 		{"node comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add}, true},
 		{"node changes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateTaints}, false},
 	} {
-		got := slices.ContainsFunc(Plugin{}.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(waits, c.e) })
+		got := slices.ContainsFunc(Plugin{}.EventsToRegister(), func(i clusterevent.Interest) bool {
+			return i.Helps(waits, c.e)
+		})
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

@@ -1,5 +1,5 @@
-// Package nodepreferavoidpods sends pods away from nodes whose annotation scheduler.alpha.kubernetes.io/preferAvoidPods names their
-// controller. Only policies (--policy-config-file) know it.
+// Package nodepreferavoidpods sends pods away from nodes whose annotation scheduler.alpha.kubernetes.io/preferAvoidPods
+// names their controller. Only policies (--policy-config-file) know it.
 package nodepreferavoidpods
 
 import (
@@ -54,17 +54,19 @@ func (Plugin) Reads(pod *model.PodInfo, k *model.Key) {
 	k.Num(-1)
 }
 
-// Score is nothing on nodes that are to be avoided, and the most on others. An annotation that cannot be read says nothing.
+// Score is nothing on nodes that are to be avoided, and the most on others. An annotation that cannot be read says
+// nothing.
 func (Plugin) Score(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) int64 {
 	ref, text := controller(pod.Pod), node.Node.Annotations[corev1.PreferAvoidPodsAnnotationKey]
 	if ref == nil || text == "" {
 		return framework.MaxNodeScore
 	}
 	var avoid corev1.AvoidPods
-	if json.Unmarshal([]byte(text), &avoid) == nil && slices.ContainsFunc(avoid.PreferAvoidPods, func(e corev1.PreferAvoidPodsEntry) bool {
-		c := e.PodSignature.PodController
-		return c != nil && c.Kind == ref.Kind && c.UID == ref.UID
-	}) {
+	if json.Unmarshal([]byte(text), &avoid) == nil &&
+		slices.ContainsFunc(avoid.PreferAvoidPods, func(e corev1.PreferAvoidPodsEntry) bool {
+			c := e.PodSignature.PodController
+			return c != nil && c.Kind == ref.Kind && c.UID == ref.UID
+		}) {
 		return 0
 	}
 	return framework.MaxNodeScore

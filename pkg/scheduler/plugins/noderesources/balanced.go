@@ -39,7 +39,8 @@ func (b Balanced) resources() []corev1.ResourceName {
 }
 
 // PreScore skips pods that ask for none of the resources: they change no balance.
-func (b Balanced) PreScore(_ *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot, _ []*model.NodeInfo) *framework.Status {
+func (b Balanced) PreScore(_ *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot,
+	_ []*model.NodeInfo) *framework.Status {
 	asks := func(name corev1.ResourceName) bool { return pod.Requests.Of(name) != 0 }
 	if !slices.ContainsFunc(b.resources(), asks) {
 		return framework.NewStatus(framework.Skip)

@@ -38,8 +38,8 @@ type Fit struct {
 	Shape []Point
 	// Ignored tells whether Filter is not to look at a resource that is neither CPU nor memory; nil: it looks at all.
 	Ignored func(corev1.ResourceName) bool
-	// ByDevices tells whether devices are claimed for a resource on nodes that do not have it themselves, which is then not looked at there;
-	// nil: for none.
+	// ByDevices tells whether devices are claimed for a resource on nodes that do not have it themselves, which is then
+	// not looked at there; nil: for none.
 	ByDevices func(corev1.ResourceName) bool
 }
 
@@ -63,8 +63,8 @@ func (f Fit) Reads(pod *model.PodInfo, k *model.Key) {
 	}
 }
 
-// Filter names each resource of which the node has not enough left. If the node could not give it even when empty, removing
-// pods does not help.
+// Filter names each resource of which the node has not enough left. If the node could not give it even when empty,
+// removing pods does not help.
 func (f Fit) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	var reasons []string
 	code := framework.Unschedulable
@@ -110,25 +110,27 @@ func (f Fit) EventsToRegister() []clusterevent.Interest {
 	return []clusterevent.Interest{
 		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete | clusterevent.UpdateRequests},
 		{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateRequests},
-		{Kind: clusterevent.DeviceClass, Action: clusterevent.Add | clusterevent.Update, Reads: model.KeyOf(f.Reads), Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
-			c, ok := e.New.(*resourcev1.DeviceClass)
-			if !ok || f.ByDevices == nil {
+		{Kind: clusterevent.DeviceClass, Action: clusterevent.Add | clusterevent.Update, Reads: model.KeyOf(f.Reads),
+			Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
+				c, ok := e.New.(*resourcev1.DeviceClass)
+				if !ok || f.ByDevices == nil {
+					return false
+				}
+				for name := range pod.Requests.Scalar {
+					if devices.Gives(c, name) {
+						return true
+					}
+				}
 				return false
-			}
-			for name := range pod.Requests.Scalar {
-				if devices.Gives(c, name) {
+			}},
+		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateAllocatable,
+			Reads: model.KeyOf(f.Reads), Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
+				n, ok := e.New.(*corev1.Node)
+				if !ok {
 					return true
 				}
-			}
-			return false
-		}},
-		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateAllocatable, Reads: model.KeyOf(f.Reads), Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
-			n, ok := e.New.(*corev1.Node)
-			if !ok {
-				return true
-			}
-			// Alone on the node the pod must fit, else the change cannot have helped.
-			return f.Filter(nil, pod, model.NewNodeInfo(n)).IsSuccess()
-		}},
+				// Alone on the node the pod must fit, else the change cannot have helped.
+				return f.Filter(nil, pod, model.NewNodeInfo(n)).IsSuccess()
+			}},
 	}
 }

@@ -53,19 +53,32 @@ func TestFilter(t *testing.T) {
 		code              framework.Code
 	}{
 		{name: "nothing asked", allocatable: "pods=2", has: pod("cpu=9"), pod: pod("")},
-		{name: "exactly the rest", allocatable: roomy, has: pod("cpu=500m memory=1Gi"), pod: pod("cpu=1500m memory=3Gi")},
-		{name: "a little too much", allocatable: roomy, has: pod("cpu=500m"), pod: pod("cpu=1501m"), want: "Insufficient cpu", code: no},
-		{name: "more than there is", allocatable: roomy, has: pod(""), pod: pod("cpu=2001m"), want: "Insufficient cpu", code: never},
-		{name: "containers add up", allocatable: roomy, has: pod(""), pod: pod("memory=2Gi", "memory=3Gi"), want: "Insufficient memory", code: never},
-		{name: "ephemeral storage", allocatable: roomy, has: pod("ephemeral-storage=6Gi"), pod: pod("ephemeral-storage=5Gi"), want: "Insufficient ephemeral-storage", code: no},
-		{name: "devices", allocatable: roomy, has: pod("example.com/gpu=1"), pod: pod("example.com/gpu=2"), want: "Insufficient example.com/gpu", code: no},
-		{name: "a device that the node has not", allocatable: roomy, has: pod(""), pod: pod("example.com/fpga=1"), want: "Insufficient example.com/fpga", code: never},
-		{name: "none of a device that the node has not", allocatable: roomy, has: pod(""), pod: pod("example.com/fpga=0")},
-		{name: "huge pages", allocatable: roomy, has: pod("hugepages-2Mi=2Mi"), pod: pod("hugepages-2Mi=4Mi"), want: "Insufficient hugepages-2Mi", code: no},
-		{name: "every reason, one of them final", allocatable: roomy, has: pod("cpu=1 memory=1Gi"), pod: pod("cpu=2 memory=5Gi example.com/gpu=3 a.example/b=1"),
-			want: "Insufficient cpu, Insufficient memory, Insufficient a.example/b, Insufficient example.com/gpu", code: never},
-		{name: "number of pods", allocatable: "cpu=2 pods=1", has: pod(""), pod: pod(""), want: "Too many pods", code: no},
-		{name: "overcommitted node", allocatable: "cpu=1 pods=10", has: pod("cpu=3"), pod: pod("cpu=1m"), want: "Insufficient cpu", code: no},
+		{name: "exactly the rest", allocatable: roomy, has: pod("cpu=500m memory=1Gi"),
+			pod: pod("cpu=1500m memory=3Gi")},
+		{name: "a little too much", allocatable: roomy, has: pod("cpu=500m"), pod: pod("cpu=1501m"),
+			want: "Insufficient cpu", code: no},
+		{name: "more than there is", allocatable: roomy, has: pod(""), pod: pod("cpu=2001m"), want: "Insufficient cpu",
+			code: never},
+		{name: "containers add up", allocatable: roomy, has: pod(""), pod: pod("memory=2Gi", "memory=3Gi"),
+			want: "Insufficient memory", code: never},
+		{name: "ephemeral storage", allocatable: roomy, has: pod("ephemeral-storage=6Gi"),
+			pod: pod("ephemeral-storage=5Gi"), want: "Insufficient ephemeral-storage", code: no},
+		{name: "devices", allocatable: roomy, has: pod("example.com/gpu=1"), pod: pod("example.com/gpu=2"),
+			want: "Insufficient example.com/gpu", code: no},
+		{name: "a device that the node has not", allocatable: roomy, has: pod(""), pod: pod("example.com/fpga=1"),
+			want: "Insufficient example.com/fpga", code: never},
+		{name: "none of a device that the node has not", allocatable: roomy, has: pod(""),
+			pod: pod("example.com/fpga=0")},
+		{name: "huge pages", allocatable: roomy, has: pod("hugepages-2Mi=2Mi"), pod: pod("hugepages-2Mi=4Mi"),
+			want: "Insufficient hugepages-2Mi", code: no},
+		{name: "every reason, one of them final", allocatable: roomy, has: pod("cpu=1 memory=1Gi"),
+			pod:  pod("cpu=2 memory=5Gi example.com/gpu=3 a.example/b=1"),
+			want: "Insufficient cpu, Insufficient memory, Insufficient a.example/b, Insufficient example.com/gpu",
+			code: never},
+		{name: "number of pods", allocatable: "cpu=2 pods=1", has: pod(""), pod: pod(""), want: "Too many pods",
+			code: no},
+		{name: "overcommitted node", allocatable: "cpu=1 pods=10", has: pod("cpu=3"), pod: pod("cpu=1m"),
+			want: "Insufficient cpu", code: no},
 	} {
 		st := Fit{}.Filter(nil, c.pod, node(c.allocatable, c.has))
 		if st.Message() != c.want || !st.IsSuccess() && st.Code != c.code {
@@ -74,7 +87,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// TestResourcesOfDevices: what devices give is not looked at on nodes that do not have it themselves; a class that comes may help.
+// TestResourcesOfDevices: what devices give is not looked at on nodes that do not have it themselves; a class that
+// comes may help.
 func TestResourcesOfDevices(t *testing.T) {
 	t.Parallel()
 	const gpu = "example.com/gpu"
@@ -89,23 +103,31 @@ func TestResourcesOfDevices(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, st.Message(), c.want)
 		}
 	}
-	if key, without := model.KeyOf(f.Reads), model.KeyOf((Fit{ByDevices: func(corev1.ResourceName) bool { return false }}).Reads); key(pod(gpu+"=1")) == without(pod(gpu+"=1")) {
+	if key, without := model.KeyOf(f.Reads), model.KeyOf((Fit{ByDevices: func(corev1.ResourceName) bool {
+		return false
+	}}).Reads); key(pod(gpu+"=1")) == without(pod(gpu+"=1")) {
 		t.Error("the key does not tell whether devices give the resource")
 	}
 	named := func(resource string) clusterevent.Event {
-		return clusterevent.Event{Kind: clusterevent.DeviceClass, Action: clusterevent.Add, New: &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: &resource}}}
+		return clusterevent.Event{Kind: clusterevent.DeviceClass, Action: clusterevent.Add,
+			New: &resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "c"},
+				Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: &resource}}}
 	}
 	for _, c := range []struct {
 		resource, asks string
 		want           bool
-	}{{gpu, gpu + "=1", true}, {gpu, "deviceclass.resource.kubernetes.io/c=1", true}, {"example.com/other", gpu + "=1", false}, {gpu, "cpu=1", false}} {
-		if got := slices.ContainsFunc(f.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(pod(c.asks), named(c.resource)) }); got != c.want {
+	}{{gpu, gpu + "=1", true}, {gpu, "deviceclass.resource.kubernetes.io/c=1", true},
+		{"example.com/other", gpu + "=1", false}, {gpu, "cpu=1", false}} {
+		if got := slices.ContainsFunc(f.EventsToRegister(), func(i clusterevent.Interest) bool {
+			return i.Helps(pod(c.asks), named(c.resource))
+		}); got != c.want {
 			t.Errorf("a class for %s wakes a pod that asks for %s: %v, want %v", c.resource, c.asks, got, c.want)
 		}
 	}
 }
 
-// TestRequests: what a pod occupies (Kubernetes documentation, "Init Containers" and "Sidecar Containers", resource sharing).
+// TestRequests: what a pod occupies (Kubernetes documentation, "Init Containers" and "Sidecar Containers", resource
+// sharing).
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	always := corev1.ContainerRestartPolicyAlways
@@ -120,20 +142,36 @@ func TestRequests(t *testing.T) {
 		cpu        int64
 		nonZeroCPU int64
 	}{
-		{"sum of containers", corev1.PodSpec{Containers: []corev1.Container{container("cpu=1"), container("cpu=2")}}, 3000, 3000},
-		{"largest init container", corev1.PodSpec{InitContainers: []corev1.Container{container("cpu=5"), container("cpu=4")}, Containers: []corev1.Container{container("cpu=1")}}, 5000, 5000},
-		{"small init container", corev1.PodSpec{InitContainers: []corev1.Container{container("cpu=1")}, Containers: []corev1.Container{container("cpu=2")}}, 2000, 2000},
-		{"sidecars run beside the containers", corev1.PodSpec{InitContainers: []corev1.Container{sidecar("cpu=1")}, Containers: []corev1.Container{container("cpu=2")}}, 3000, 3000},
-		{"sidecars run beside later init containers", corev1.PodSpec{InitContainers: []corev1.Container{sidecar("cpu=2"), container("cpu=4")}, Containers: []corev1.Container{container("cpu=1")}}, 6000, 6000},
-		{"but not beside earlier ones", corev1.PodSpec{InitContainers: []corev1.Container{container("cpu=4"), sidecar("cpu=2")}, Containers: []corev1.Container{container("cpu=1")}}, 4000, 4000},
-		{"overhead", corev1.PodSpec{Overhead: list("cpu=250m"), InitContainers: []corev1.Container{container("cpu=2")}, Containers: []corev1.Container{container("cpu=1")}}, 2250, 2250},
-		{"asked of the pod as a whole", corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: list("cpu=4")}, Containers: []corev1.Container{container("cpu=1")}}, 4000, 4000},
-		{"nothing asked", corev1.PodSpec{Containers: []corev1.Container{container(""), container("cpu=1")}}, 1000, 1100},
+		{"sum of containers", corev1.PodSpec{Containers: []corev1.Container{container("cpu=1"), container("cpu=2")}},
+			3000, 3000},
+		{"largest init container",
+			corev1.PodSpec{InitContainers: []corev1.Container{container("cpu=5"), container("cpu=4")},
+				Containers: []corev1.Container{container("cpu=1")}}, 5000, 5000},
+		{"small init container",
+			corev1.PodSpec{InitContainers: []corev1.Container{container("cpu=1")},
+				Containers: []corev1.Container{container("cpu=2")}}, 2000, 2000},
+		{"sidecars run beside the containers",
+			corev1.PodSpec{InitContainers: []corev1.Container{sidecar("cpu=1")},
+				Containers: []corev1.Container{container("cpu=2")}}, 3000, 3000},
+		{"sidecars run beside later init containers",
+			corev1.PodSpec{InitContainers: []corev1.Container{sidecar("cpu=2"), container("cpu=4")},
+				Containers: []corev1.Container{container("cpu=1")}}, 6000, 6000},
+		{"but not beside earlier ones",
+			corev1.PodSpec{InitContainers: []corev1.Container{container("cpu=4"), sidecar("cpu=2")},
+				Containers: []corev1.Container{container("cpu=1")}}, 4000, 4000},
+		{"overhead", corev1.PodSpec{Overhead: list("cpu=250m"), InitContainers: []corev1.Container{container("cpu=2")},
+			Containers: []corev1.Container{container("cpu=1")}}, 2250, 2250},
+		{"asked of the pod as a whole",
+			corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: list("cpu=4")},
+				Containers: []corev1.Container{container("cpu=1")}}, 4000, 4000},
+		{"nothing asked", corev1.PodSpec{Containers: []corev1.Container{container(""), container("cpu=1")}}, 1000,
+			1100},
 		{"nothing asked in words", corev1.PodSpec{Containers: []corev1.Container{container("cpu=0")}}, 0, 0},
 	} {
 		p := model.NewPodInfo(&corev1.Pod{Spec: c.spec})
 		if p.Requests.MilliCPU != c.cpu || p.NonZero.MilliCPU != c.nonZeroCPU {
-			t.Errorf("%s: %dm, for scores %dm, want %dm and %dm", c.name, p.Requests.MilliCPU, p.NonZero.MilliCPU, c.cpu, c.nonZeroCPU)
+			t.Errorf("%s: %dm, for scores %dm, want %dm and %dm", c.name, p.Requests.MilliCPU, p.NonZero.MilliCPU,
+				c.cpu, c.nonZeroCPU)
 		}
 	}
 	if got := pod("", "memory=1Gi").NonZero.Memory; got != (1024+200)<<20 {
@@ -144,15 +182,19 @@ func TestRequests(t *testing.T) {
 func TestRunningResizeOccupiesTheLargest(t *testing.T) {
 	t.Parallel()
 	status := func(name, actual, allocated string) corev1.ContainerStatus {
-		return corev1.ContainerStatus{Name: name, Resources: &corev1.ResourceRequirements{Requests: list(actual)}, AllocatedResources: list(allocated)}
+		return corev1.ContainerStatus{Name: name, Resources: &corev1.ResourceRequirements{Requests: list(actual)},
+			AllocatedResources: list(allocated)}
 	}
 	p := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{container("cpu=1"), container("cpu=4")}}}
 	p.Spec.Containers[0].Name, p.Spec.Containers[1].Name = "shrinks", "grows"
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{status("shrinks", "cpu=3", "cpu=2"), status("grows", "cpu=2", "cpu=2")}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{status("shrinks", "cpu=3", "cpu=2"),
+		status("grows", "cpu=2", "cpu=2")}
 	if got := model.NewPodInfo(p).Requests.MilliCPU; got != 7000 {
-		t.Errorf("while it is resized: %dm, want the 3 that one container still has and the 4 that the other wants", got)
+		t.Errorf("while it is resized: %dm, want the 3 that one container still has and the 4 that the other wants",
+			got)
 	}
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
+	p.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonInfeasible}}
 	if got := model.NewPodInfo(p).Requests.MilliCPU; got != 5000 {
 		t.Errorf("with a resize that cannot be: %dm, want what it has", got)
 	}
@@ -199,9 +241,12 @@ func TestBalancedScore(t *testing.T) {
 		{"cpu and memory, better", "cpu=2 memory=4Gi", "cpu=1500m memory=1Gi", "cpu=300m memory=1Gi", 77},
 		{"an empty node", "cpu=1 memory=4Gi", "", "cpu=300m memory=1Gi", 73},
 		{"each balance is cut to a whole number", "cpu=8 memory=8Gi", "cpu=600m memory=370Mi", "cpu=380m", 74},
-		{"three resources", "cpu=4 memory=4Gi ephemeral-storage=10Gi a.b/gpu=4", "cpu=1 memory=2Gi", "cpu=300m memory=1Gi", 70},
-		{"three resources, worse in one", "cpu=2 memory=4Gi ephemeral-storage=20Gi", "cpu=1500m memory=1Gi", "cpu=300m memory=1Gi", 72},
-		{"a device", "cpu=8 memory=8Gi ephemeral-storage=10Gi a.b/gpu=16", "", "cpu=250m memory=370Mi ephemeral-storage=200Mi a.b/gpu=1", 74},
+		{"three resources", "cpu=4 memory=4Gi ephemeral-storage=10Gi a.b/gpu=4", "cpu=1 memory=2Gi",
+			"cpu=300m memory=1Gi", 70},
+		{"three resources, worse in one", "cpu=2 memory=4Gi ephemeral-storage=20Gi", "cpu=1500m memory=1Gi",
+			"cpu=300m memory=1Gi", 72},
+		{"a device", "cpu=8 memory=8Gi ephemeral-storage=10Gi a.b/gpu=16", "",
+			"cpu=250m memory=370Mi ephemeral-storage=200Mi a.b/gpu=1", 74},
 	} {
 		b := Balanced{}
 		if strings.HasPrefix(c.name, "three") || c.name == "a device" {
@@ -235,16 +280,20 @@ func TestFitWakes(t *testing.T) {
 		want bool
 	}{
 		{"a pod goes", clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete}, true},
-		{"a pod shrinks", clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.UpdateRequests}, true},
+		{"a pod shrinks", clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.UpdateRequests},
+			true},
 		{"a pod comes", clusterevent.Event{Kind: clusterevent.AssignedPod, Action: clusterevent.Add}, false},
-		{"the pod asks for less", clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateRequests}, true},
+		{"the pod asks for less", clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateRequests},
+			true},
 		{"a large node comes", nodeEvent(clusterevent.Add, "cpu=2 pods=1"), true},
 		{"a small node comes", nodeEvent(clusterevent.Add, "cpu=1 pods=1"), false},
 		{"a node grows enough", nodeEvent(clusterevent.UpdateAllocatable, "cpu=2 pods=1"), true},
 		{"a node grows too little", nodeEvent(clusterevent.UpdateAllocatable, "cpu=1999m pods=1"), false},
 		{"a large node's labels", nodeEvent(clusterevent.UpdateLabels, "cpu=2 pods=1"), false},
 	} {
-		got := slices.ContainsFunc(Fit{}.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(pod("cpu=2"), c.e) })
+		got := slices.ContainsFunc(Fit{}.EventsToRegister(), func(i clusterevent.Interest) bool {
+			return i.Helps(pod("cpu=2"), c.e)
+		})
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

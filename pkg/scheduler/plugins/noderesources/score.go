@@ -21,9 +21,10 @@ type Point struct{ Utilization, Score int64 }
 // byDefault are the resources that count where none are named.
 var byDefault = []Weight{{corev1.ResourceCPU, 1}, {corev1.ResourceMemory, 1}}
 
-// Score is the weighted mean of what the resources say: the parts that are free (LeastAllocated) or used (MostAllocated) with the pod,
-// of 100, or what Shape gives for them. Containers without requests for CPU and memory count with a default. What a node does not have,
-// and what is neither CPU nor memory and the pod does not ask for, says nothing.
+// Score is the weighted mean of what the resources say: the parts that are free (LeastAllocated) or used
+// (MostAllocated) with the pod, of 100, or what Shape gives for them. Containers without requests for CPU and memory
+// count with a default. What a node does not have, and what is neither CPU nor memory and the pod does not ask for,
+// says nothing.
 func (f Fit) Score(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) int64 {
 	weights := f.Weights
 	if len(weights) == 0 {
@@ -51,7 +52,8 @@ func (f Fit) Score(_ *framework.CycleState, pod *model.PodInfo, node *model.Node
 	return sum / of
 }
 
-// taken is how much of a resource would be used of the node, and how much the node has; 0 if the resource is not to count.
+// taken is how much of a resource would be used of the node, and how much the node has; 0 if the resource is not to
+// count.
 func taken(name corev1.ResourceName, pod *model.PodInfo, node *model.NodeInfo) (used, has int64) {
 	switch name {
 	case corev1.ResourceCPU:
@@ -77,8 +79,8 @@ func (f Fit) of(used, has int64) int64 {
 	return max(has-used, 0) * framework.MaxNodeScore / has
 }
 
-// along is the shape's score of a utilization, of 100. Scores are scaled before they are interpolated: a point's own ten
-// steps are too coarse to tell nodes apart.
+// along is the shape's score of a utilization, of 100. Scores are scaled before they are interpolated: a point's own
+// ten steps are too coarse to tell nodes apart.
 func along(shape []Point, utilization int64) int64 {
 	const scale = framework.MaxNodeScore / 10
 	for i, p := range shape {

@@ -51,10 +51,11 @@ func tolerates(pod *corev1.Pod) bool {
 // EventsToRegister: a schedulable node comes, or one is uncordoned.
 func (p Plugin) EventsToRegister() []clusterevent.Interest {
 	return []clusterevent.Interest{
-		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateTaints, Reads: model.KeyOf(p.Reads), Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
-			n, ok := e.New.(*corev1.Node)
-			return !ok || !n.Spec.Unschedulable || tolerates(pod.Pod)
-		}},
+		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateTaints, Reads: model.KeyOf(p.Reads),
+			Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
+				n, ok := e.New.(*corev1.Node)
+				return !ok || !n.Spec.Unschedulable || tolerates(pod.Pod)
+			}},
 		{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateTolerations},
 	}
 }

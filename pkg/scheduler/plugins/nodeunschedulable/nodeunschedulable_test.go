@@ -21,7 +21,8 @@ func node(cordoned bool) *model.NodeInfo {
 
 func TestFilter(t *testing.T) {
 	t.Parallel()
-	tolerates := corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}
+	tolerates := corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: corev1.TolerationOpExists,
+		Effect: corev1.TaintEffectNoSchedule}
 	other := tolerates
 	other.Key = "node.kubernetes.io/not-ready"
 	for _, c := range []struct {
@@ -37,7 +38,9 @@ func TestFilter(t *testing.T) {
 		{"another taint is tolerated", pod(other), true, false},
 	} {
 		st := Plugin{}.Filter(nil, c.pod, node(c.cordoned))
-		if st.IsSuccess() != c.fits || !c.fits && (st.Code != framework.UnschedulableAndUnresolvable || st.Message() != "node(s) were unschedulable") {
+		if st.IsSuccess() != c.fits ||
+			!c.fits && (st.Code != framework.UnschedulableAndUnresolvable ||
+				st.Message() != "node(s) were unschedulable") {
 			t.Errorf("%s: %+v, want fits %v", c.name, st, c.fits)
 		}
 	}
@@ -50,12 +53,18 @@ func TestWakes(t *testing.T) {
 		e    clusterevent.Event
 		want bool
 	}{
-		{"uncordoned", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateTaints, New: node(false).Node}, true},
-		{"cordoned", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateTaints, New: node(true).Node}, false},
-		{"open node comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: node(false).Node}, true},
-		{"the pod gets a toleration", clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateTolerations}, true},
+		{"uncordoned", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateTaints,
+			New: node(false).Node}, true},
+		{"cordoned", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateTaints,
+			New: node(true).Node}, false},
+		{"open node comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add,
+			New: node(false).Node}, true},
+		{"the pod gets a toleration",
+			clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateTolerations}, true},
 	} {
-		got := slices.ContainsFunc(Plugin{}.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(pod(), c.e) })
+		got := slices.ContainsFunc(Plugin{}.EventsToRegister(), func(i clusterevent.Interest) bool {
+			return i.Helps(pod(), c.e)
+		})
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

@@ -1,4 +1,5 @@
-// Package nodevolumelimits gives nodes no more volumes of a CSI driver than the driver there can attach, as the node's CSINode says.
+// Package nodevolumelimits gives nodes no more volumes of a CSI driver than the driver there can attach, as the node's
+// CSINode says.
 package nodevolumelimits
 
 import (
@@ -45,7 +46,8 @@ func (p Plugin) Reads(pod *model.PodInfo, k *model.Key) {
 type attachment struct{ driver, volume string }
 
 // PreFilter skips pods without such volumes.
-func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool, *framework.Status) {
+func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool,
+	*framework.Status) {
 	var wants []attachment
 	p.Volumes.Attached(pod, func(driver, volume string) { wants = append(wants, attachment{driver, volume}) })
 	if len(wants) == 0 {
@@ -55,8 +57,8 @@ func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *mo
 	return nil, nil
 }
 
-// Filter refuses nodes that would have too many volumes. One that several pods use counts once. One that is still attached
-// counts although its pods are gone: the driver has its slot until it is detached.
+// Filter refuses nodes that would have too many volumes. One that several pods use counts once. One that is still
+// attached counts although its pods are gone: the driver has its slot until it is detached.
 func (p Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	if len(node.VolumeLimits) == 0 {
 		return nil
@@ -89,11 +91,12 @@ func (p Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *mode
 // EventsToRegister: a pod with claims goes, a volume is detached, or a node takes more.
 func (p Plugin) EventsToRegister() []clusterevent.Interest {
 	return []clusterevent.Interest{
-		{Kind: clusterevent.Attachment, Action: clusterevent.Delete, Reads: model.KeyOf(p.Reads), Hint: func(pod *model.PodInfo, e clusterevent.Event) (helps bool) {
-			gone, ok := e.Old.(*storagev1.VolumeAttachment)
-			p.Volumes.Attached(pod, func(driver, _ string) { helps = helps || !ok || driver == gone.Spec.Attacher })
-			return helps
-		}},
+		{Kind: clusterevent.Attachment, Action: clusterevent.Delete, Reads: model.KeyOf(p.Reads),
+			Hint: func(pod *model.PodInfo, e clusterevent.Event) (helps bool) {
+				gone, ok := e.Old.(*storagev1.VolumeAttachment)
+				p.Volumes.Attached(pod, func(driver, _ string) { helps = helps || !ok || driver == gone.Spec.Attacher })
+				return helps
+			}},
 		{Kind: clusterevent.CSINode, Action: clusterevent.Add | clusterevent.Update},
 		{Kind: clusterevent.Node, Action: clusterevent.Add},
 		{Kind: clusterevent.AssignedPod, Action: clusterevent.Delete, When: func(e clusterevent.Event) bool {

@@ -25,7 +25,8 @@ type rules struct {
 }
 
 func (p *Plugin) rules(pod *model.PodInfo) *rules {
-	r := &rules{namespace: pod.Pod.Namespace, pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod.Pod), requireAll: len(pod.Spread) > 0 || p.Defaults != nil}
+	r := &rules{namespace: pod.Pod.Namespace, pod: pod, affinity: nodeaffinity.GetRequiredNodeAffinity(pod.Pod),
+		requireAll: len(pod.Spread) > 0 || p.Defaults != nil}
 	for _, c := range p.constraints(pod) {
 		if c.Hard {
 			r.hard = append(r.hard, c)

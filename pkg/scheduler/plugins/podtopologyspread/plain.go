@@ -70,7 +70,8 @@ func (s *filterState) CloneState() any {
 }
 
 // PreFilter counts.
-func (p *Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (map[string]bool, *framework.Status) {
+func (p *Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (map[string]bool,
+	*framework.Status) {
 	r := p.rules(pod)
 	if len(r.hard) == 0 {
 		return nil, framework.NewStatus(framework.Skip)
@@ -148,7 +149,8 @@ type scoreState struct {
 }
 
 // PreScore counts.
-func (p *Plugin) PreScore(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot, nodes []*model.NodeInfo) *framework.Status {
+func (p *Plugin) PreScore(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot,
+	nodes []*model.NodeInfo) *framework.Status {
 	r := p.rules(pod)
 	if len(r.soft) == 0 {
 		return framework.NewStatus(framework.Skip)
@@ -224,13 +226,17 @@ func (p *Plugin) NormalizeScore(_ *framework.CycleState, _ *model.PodInfo, _ []*
 // EventsToRegister: matching pods come, go or change, domains appear or vanish, or the pod changes its labels.
 func (p *Plugin) EventsToRegister() []clusterevent.Interest {
 	return []clusterevent.Interest{
-		{Kind: clusterevent.AssignedPod, Action: clusterevent.Add | clusterevent.Delete | clusterevent.UpdateLabels | clusterevent.UpdateOther, Hint: p.concerns, Reads: model.KeyOf(p.counted)},
+		{Kind: clusterevent.AssignedPod,
+			Action: clusterevent.Add | clusterevent.Delete | clusterevent.UpdateLabels | clusterevent.UpdateOther,
+			Hint:   p.concerns, Reads: model.KeyOf(p.counted)},
 		{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateLabels | clusterevent.UpdateTolerations},
-		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.Delete | clusterevent.UpdateLabels | clusterevent.UpdateTaints},
+		{Kind: clusterevent.Node,
+			Action: clusterevent.Add | clusterevent.Delete | clusterevent.UpdateLabels | clusterevent.UpdateTaints},
 	}
 }
 
-// counted is what concerns reads of the pod: of one that has the configuration's constraints, by what its workload is found.
+// counted is what concerns reads of the pod: of one that has the configuration's constraints, by what its workload is
+// found.
 func (p *Plugin) counted(pod *model.PodInfo, k *model.Key) {
 	k.Str(pod.Pod.Namespace)
 	for i := range pod.Spread {

@@ -57,21 +57,25 @@ func web() *metav1.LabelSelector {
 }
 
 func hard(key string, skew int32) corev1.TopologySpreadConstraint {
-	return corev1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: skew, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: web()}
+	return corev1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: skew, WhenUnsatisfiable: corev1.DoNotSchedule,
+		LabelSelector: web()}
 }
 
 func soft(key string) corev1.TopologySpreadConstraint {
-	return corev1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: 1, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: web()}
+	return corev1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: 1, WhenUnsatisfiable: corev1.ScheduleAnyway,
+		LabelSelector: web()}
 }
 
 // with changes a constraint.
-func with(c corev1.TopologySpreadConstraint, change func(*corev1.TopologySpreadConstraint)) corev1.TopologySpreadConstraint {
+func with(c corev1.TopologySpreadConstraint,
+	change func(*corev1.TopologySpreadConstraint)) corev1.TopologySpreadConstraint {
 	change(&c)
 	return c
 }
 
 func pod(list ...corev1.TopologySpreadConstraint) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Labels: map[string]string{"app": "web", "version": "2"}}, Spec: corev1.PodSpec{TopologySpreadConstraints: list}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns",
+		Labels: map[string]string{"app": "web", "version": "2"}}, Spec: corev1.PodSpec{TopologySpreadConstraints: list}}
 }
 
 func cluster(lines ...string) (*model.Snapshot, []*model.NodeInfo) {
@@ -83,7 +87,8 @@ func cluster(lines ...string) (*model.Snapshot, []*model.NodeInfo) {
 }
 
 // fits returns the names of the nodes that pass the filter, and checks that the tracker says the same.
-func fits(t *testing.T, p *corev1.Pod, s *model.Snapshot, nodes []*model.NodeInfo) (names []string, reasons map[string]string) {
+func fits(t *testing.T, p *corev1.Pod, s *model.Snapshot, nodes []*model.NodeInfo) (names []string,
+	reasons map[string]string) {
 	t.Helper()
 	plugin, state, info := &Plugin{}, framework.NewCycleState(), model.NewPodInfo(p)
 	if _, st := plugin.PreFilter(state, info, s); !st.IsSuccess() {
@@ -139,23 +144,48 @@ func TestFilter(t *testing.T) {
 		{"two may be ahead", pod(hard(zone, 2)), []string{"a1 zone=a web", "a2 zone=a", "b1 zone=b"}, "a1 a2 b1"},
 		{"by node", pod(hard(host, 1)), []string{"a1 zone=a web", "a2 zone=a", "b1 zone=b"}, "a2 b1"},
 		{"a pod that does not count itself", db, []string{"a1 zone=a web", "b1 zone=b"}, "a1 b1"},
-		{"pods of other apps and namespaces do not count", pod(hard(zone, 1)), []string{"a1 zone=a db other/web", "b1 zone=b"}, "a1 b1"},
+		{"pods of other apps and namespaces do not count", pod(hard(zone, 1)),
+			[]string{"a1 zone=a db other/web", "b1 zone=b"}, "a1 b1"},
 		{"pods on their way out do not count", pod(hard(zone, 1)), []string{"a1 zone=a -web", "b1 zone=b"}, "a1 b1"},
-		{"both constraints", pod(hard(zone, 1), hard(host, 1)), []string{"a1 zone=a web", "a2 zone=a", "b1 zone=b web", "b2 zone=b"}, "a2 b2"},
-		{"zones and nodes pull apart", pod(hard(zone, 1), hard(host, 1)), []string{"a1 zone=a", "a2 zone=a web web", "b1 zone=b web"}, ""},
-		{"nodes without the key are out, their pods do not count", pod(hard(zone, 1)), []string{"a1 zone=a web", "b1 zone=b web", "x web"}, "a1 b1"},
-		{"a node must be in a domain of each key to count", pod(hard(zone, 1), hard("rack", 1)), []string{"a1 zone=a web", "b1 zone=b rack=1", "a2 zone=a rack=2"}, "b1 a2"},
-		{"too few domains: the emptiest counts as empty", pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.MinDomains = &three })), []string{"a1 zone=a web", "b1 zone=b web"}, ""},
-		{"too few domains, but one is free", pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.MinDomains = &four })), []string{"a1 zone=a web", "b1 zone=b", "c1 zone=c web"}, "b1"},
-		{"just enough domains", pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.MinDomains = &three })), []string{"a1 zone=a web", "b1 zone=b web", "c1 zone=c web"}, "a1 b1 c1"},
-		{"zones that the pod cannot use do not count", ssd(hard(zone, 1)), []string{"a1 zone=a disk=ssd web", "b1 zone=b disk=hdd"}, "a1 b1"},
-		{"they do if affinity is ignored", ssd(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.NodeAffinityPolicy = &ignore })), []string{"a1 zone=a disk=ssd web", "b1 zone=b disk=hdd"}, "b1"},
+		{"both constraints", pod(hard(zone, 1), hard(host, 1)),
+			[]string{"a1 zone=a web", "a2 zone=a", "b1 zone=b web", "b2 zone=b"}, "a2 b2"},
+		{"zones and nodes pull apart", pod(hard(zone, 1), hard(host, 1)),
+			[]string{"a1 zone=a", "a2 zone=a web web", "b1 zone=b web"}, ""},
+		{"nodes without the key are out, their pods do not count", pod(hard(zone, 1)),
+			[]string{"a1 zone=a web", "b1 zone=b web", "x web"}, "a1 b1"},
+		{"a node must be in a domain of each key to count", pod(hard(zone, 1), hard("rack", 1)),
+			[]string{"a1 zone=a web", "b1 zone=b rack=1", "a2 zone=a rack=2"}, "b1 a2"},
+		{"too few domains: the emptiest counts as empty",
+			pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) {
+				c.MinDomains = &three
+			})), []string{"a1 zone=a web", "b1 zone=b web"}, ""},
+		{"too few domains, but one is free", pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) {
+			c.MinDomains = &four
+		})), []string{"a1 zone=a web", "b1 zone=b", "c1 zone=c web"}, "b1"},
+		{"just enough domains", pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) {
+			c.MinDomains = &three
+		})), []string{"a1 zone=a web", "b1 zone=b web", "c1 zone=c web"}, "a1 b1 c1"},
+		{"zones that the pod cannot use do not count", ssd(hard(zone, 1)),
+			[]string{"a1 zone=a disk=ssd web", "b1 zone=b disk=hdd"}, "a1 b1"},
+		{"they do if affinity is ignored", ssd(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) {
+			c.NodeAffinityPolicy = &ignore
+		})), []string{"a1 zone=a disk=ssd web", "b1 zone=b disk=hdd"}, "b1"},
 		{"tainted zones count", pod(hard(zone, 1)), []string{"a1 zone=a web", "b1 zone=b tainted"}, "b1"},
-		{"they do not if taints are honored", pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.NodeTaintsPolicy = &honor })), []string{"a1 zone=a web", "b1 zone=b tainted"}, "a1 b1"},
+		{"they do not if taints are honored", pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) {
+			c.NodeTaintsPolicy = &honor
+		})), []string{"a1 zone=a web", "b1 zone=b tainted"}, "a1 b1"},
 		{"unless tolerated", tolerating, []string{"a1 zone=a web", "b1 zone=b tainted"}, "b1"},
-		{"an empty selector counts no pod but the pod itself", pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = &metav1.LabelSelector{} })), []string{"a1 zone=a web web web", "b1 zone=b"}, "a1 b1"},
-		{"no selector counts nothing", pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = nil })), []string{"a1 zone=a web web web", "b1 zone=b"}, "a1 b1"},
-		{"matchLabelKeys: pods of another version do not count", pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"version", "absent"} })),
+		{"an empty selector counts no pod but the pod itself",
+			pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) {
+				c.LabelSelector = &metav1.LabelSelector{}
+			})), []string{"a1 zone=a web web web", "b1 zone=b"}, "a1 b1"},
+		{"no selector counts nothing", pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) {
+			c.LabelSelector = nil
+		})), []string{"a1 zone=a web web web", "b1 zone=b"}, "a1 b1"},
+		{"matchLabelKeys: pods of another version do not count",
+			pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) {
+				c.MatchLabelKeys = []string{"version", "absent"}
+			})),
 			[]string{"a1 zone=a web web", "b1 zone=b"}, "a1 b1"},
 	} {
 		s, nodes := cluster(c.nodes...)
@@ -178,13 +208,15 @@ func TestPreFilterSkipsAndRefuses(t *testing.T) {
 	t.Parallel()
 	s, _ := cluster("a1 zone=a")
 	bad := pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) {
-		c.LabelSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}
+		c.LabelSelector = &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}
 	}))
 	for name, c := range map[string]struct {
 		pod  *corev1.Pod
 		want framework.Code
 	}{"no constraint": {pod(), framework.Skip}, "only soft": {pod(soft(zone)), framework.Skip}} {
-		if _, st := (&Plugin{}).PreFilter(framework.NewCycleState(), model.NewPodInfo(c.pod), s); st == nil || st.Code != c.want {
+		if _, st := (&Plugin{}).PreFilter(framework.NewCycleState(), model.NewPodInfo(c.pod), s); st == nil ||
+			st.Code != c.want {
 			t.Errorf("%s: %+v, want code %d", name, st, c.want)
 		}
 	}
@@ -211,7 +243,9 @@ func TestWhoSharesATracker(t *testing.T) {
 	label := func(k, v string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Labels[k] = v } }
 	ssd := func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }
 	tolerant := func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "k"}} }
-	byVersion := with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"version"} })
+	byVersion := with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) {
+		c.MatchLabelKeys = []string{"version"}
+	})
 	anywhere := with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.NodeAffinityPolicy = &ignore })
 	untainted := with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.NodeTaintsPolicy = &honor })
 	for _, c := range []struct {
@@ -219,10 +253,14 @@ func TestWhoSharesATracker(t *testing.T) {
 		a, b string
 		same bool
 	}{
-		{"pods of a StatefulSet", key(pod(hard(zone, 1)), label("index", "0")), key(pod(hard(zone, 1)), label("index", "1")), true},
-		{"another namespace", key(pod(hard(zone, 1))), key(pod(hard(zone, 1)), func(p *corev1.Pod) { p.Namespace = "other" }), false},
+		{"pods of a StatefulSet", key(pod(hard(zone, 1)), label("index", "0")),
+			key(pod(hard(zone, 1)), label("index", "1")), true},
+		{"another namespace", key(pod(hard(zone, 1))), key(pod(hard(zone, 1)), func(p *corev1.Pod) {
+			p.Namespace = "other"
+		}), false},
 		{"not counted itself", key(pod(hard(zone, 1))), key(pod(hard(zone, 1)), label("app", "db")), false},
-		{"not counted itself, which scores do not ask for", key(pod(soft(zone))), key(pod(soft(zone)), label("app", "db")), true},
+		{"not counted itself, which scores do not ask for", key(pod(soft(zone))),
+			key(pod(soft(zone)), label("app", "db")), true},
 		{"another key", key(pod(hard(zone, 1))), key(pod(hard(host, 1))), false},
 		{"another skew", key(pod(hard(zone, 1))), key(pod(hard(zone, 2))), false},
 		{"soft", key(pod(hard(zone, 1))), key(pod(soft(zone))), false},
@@ -270,7 +308,9 @@ func TestPreemptionsDryRun(t *testing.T) {
 	plugin.RemovePod(try, p, nodes[2].Pods[0], nodes[2])
 	expect("one removed that is in no zone", try, true)
 
-	any := model.NewPodInfo(pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.LabelSelector = &metav1.LabelSelector{} })))
+	any := model.NewPodInfo(pod(with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) {
+		c.LabelSelector = &metav1.LabelSelector{}
+	})))
 	if _, st := plugin.PreFilter(state, any, s); !st.IsSuccess() {
 		t.Fatal(st)
 	}
@@ -282,7 +322,9 @@ func TestPreemptionsDryRun(t *testing.T) {
 
 func TestMatchLabelKeysNarrowTheSelector(t *testing.T) {
 	t.Parallel()
-	in := with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) { c.MatchLabelKeys = []string{"version", "absent"} })
+	in := with(hard(zone, 1), func(c *corev1.TopologySpreadConstraint) {
+		c.MatchLabelKeys = []string{"version", "absent"}
+	})
 	if p := model.NewPodInfo(pod(in)); p.Err != nil || p.Spread[0].Selector.String() != "app=web,version=2" {
 		t.Errorf("%+v, %v", p.Spread, p.Err)
 	}
@@ -298,7 +340,8 @@ func (selects) SelectorFor(pod *corev1.Pod) labels.Selector {
 	return labels.SelectorFromSet(labels.Set{"app": "web"})
 }
 
-// TestConstraintsOfTheConfiguration: pods without constraints have those that the plug-in is given, for the pods of their workload.
+// TestConstraintsOfTheConfiguration: pods without constraints have those that the plug-in is given, for the pods of
+// their workload.
 func TestConstraintsOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	stranger := pod()
@@ -310,7 +353,9 @@ func TestConstraintsOfTheConfiguration(t *testing.T) {
 	}{{"of a workload", pod(), "b1"}, {"of none", stranger, "a1 b1"}, {"with its own", pod(soft(zone)), "a1 b1"}} {
 		s, nodes := cluster("a1 zone=a web", "b1 zone=b")
 		var names []string
-		plugin := &Plugin{Workloads: selects{}, Defaults: []corev1.TopologySpreadConstraint{{TopologyKey: zone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}}
+		plugin := &Plugin{Workloads: selects{},
+			Defaults: []corev1.TopologySpreadConstraint{
+				{TopologyKey: zone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}}
 		state, info := framework.NewCycleState(), model.NewPodInfo(c.pod)
 		_, st := plugin.PreFilter(state, info, s)
 		for _, n := range nodes {
@@ -342,12 +387,16 @@ func TestScore(t *testing.T) {
 		{"only hard ones", pod(hard(zone, 1)), []string{"a1 zone=a web"}, nil},
 		{"empty everywhere", pod(soft(zone)), []string{"a1 zone=a", "b1 zone=b"}, []int64{100, 100}},
 		// The sum of a zone is its pods times ln(2 zones + 2) = 1.39, rounded: 3, 1, 0.
-		{"fewer is better", pod(soft(zone)), []string{"a1 zone=a web web", "a2 zone=a", "b1 zone=b web"}, []int64{33, 33, 100}},
+		{"fewer is better", pod(soft(zone)), []string{"a1 zone=a web web", "a2 zone=a", "b1 zone=b web"},
+			[]int64{33, 33, 100}},
 		{"an empty domain is best", pod(soft(zone)), []string{"a1 zone=a web web", "b1 zone=b"}, []int64{0, 100}},
 		{"by node", pod(soft(host)), []string{"a1 zone=a web web", "a2 zone=a", "b1 zone=b web"}, []int64{0, 100, 33}},
-		{"a node without the key is last", pod(soft(zone)), []string{"a1 zone=a web", "b1 zone=b", "x"}, []int64{0, 100, 0}},
-		{"others do not count", pod(soft(zone)), []string{"a1 zone=a -web other/web db", "b1 zone=b web"}, []int64{100, 0}},
-		// By default nodes (skew 3, weight ln 6) and zones (skew 5, weight ln 4) count, and a node without a zone stays in: 9, 7, 6, 4.
+		{"a node without the key is last", pod(soft(zone)), []string{"a1 zone=a web", "b1 zone=b", "x"},
+			[]int64{0, 100, 0}},
+		{"others do not count", pod(soft(zone)), []string{"a1 zone=a -web other/web db", "b1 zone=b web"},
+			[]int64{100, 0}},
+		// By default nodes (skew 3, weight ln 6) and zones (skew 5, weight ln 4) count, and a node without a zone stays
+		// in: 9, 7, 6, 4.
 		{"by default", pod(), []string{"a1 zone=a web", "a2 zone=a", "b1 zone=b", "x web"}, []int64{44, 66, 77, 100}},
 	} {
 		s, nodes := cluster(c.nodes...)
@@ -375,7 +424,9 @@ func TestScore(t *testing.T) {
 // TestWakes: pods with constraints of their own and those that have the configuration's are woken alike.
 func TestWakes(t *testing.T) {
 	t.Parallel()
-	plugin := &Plugin{Workloads: selects{}, Defaults: []corev1.TopologySpreadConstraint{{TopologyKey: zone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}}
+	plugin := &Plugin{Workloads: selects{},
+		Defaults: []corev1.TopologySpreadConstraint{
+			{TopologyKey: zone, MaxSkew: 1, WhenUnsatisfiable: corev1.DoNotSchedule}}}
 	assigned := func(a clusterevent.Action, old, new *model.PodInfo) clusterevent.Event {
 		e := clusterevent.Event{Kind: clusterevent.AssignedPod, Action: a}
 		if old != nil {
@@ -402,7 +453,9 @@ func TestWakes(t *testing.T) {
 		{"a node grows", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateAllocatable}, false},
 	} {
 		for whose, p := range map[string]*corev1.Pod{"its own": pod(hard(zone, 1)), "the configuration's": pod()} {
-			got := slices.ContainsFunc(plugin.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(model.NewPodInfo(p), c.e) })
+			got := slices.ContainsFunc(plugin.EventsToRegister(), func(i clusterevent.Interest) bool {
+				return i.Helps(model.NewPodInfo(p), c.e)
+			})
 			if got != c.want {
 				t.Errorf("%s, constraint %s: %v, want %v", c.name, whose, got, c.want)
 			}

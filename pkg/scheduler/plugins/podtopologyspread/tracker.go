@@ -11,8 +11,8 @@ import (
 	"bonsai/pkg/scheduler/topology"
 )
 
-// Track: the answers depend on the namespace, the constraints (the pod's own or the default ones), whether the pod counts for
-// them itself, and on what makes nodes eligible where a constraint asks for that.
+// Track: the answers depend on the namespace, the constraints (the pod's own or the default ones), whether the pod
+// counts for them itself, and on what makes nodes eligible where a constraint asks for that.
 func (p *Plugin) Track(pod *model.PodInfo, _ *model.Snapshot, _ []*model.PodInfo) framework.Tracked {
 	var k model.Key
 	k.Str(pod.Pod.Namespace)
@@ -37,14 +37,17 @@ func (p *Plugin) Track(pod *model.PodInfo, _ *model.Snapshot, _ []*model.PodInfo
 	if byTaints {
 		k.Tolerations(pod.Pod)
 	}
-	return framework.Tracked{Key: k.String(), ScoresOnly: soft, New: func() framework.Tracker { return newTracker(p.rules(pod)) }}
+	return framework.Tracked{Key: k.String(), ScoresOnly: soft, New: func() framework.Tracker {
+		return newTracker(p.rules(pod))
+	}}
 }
 
 func newTracker(r *rules) *tracker {
 	t := &tracker{
-		rules:   r,
-		noLabel: &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{ReasonNoLabel}, Plugin: Name},
-		skewed:  &framework.Status{Code: framework.Unschedulable, Reasons: []string{Reason}, Plugin: Name},
+		rules: r,
+		noLabel: &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{ReasonNoLabel},
+			Plugin: Name},
+		skewed: &framework.Status{Code: framework.Unschedulable, Reasons: []string{Reason}, Plugin: Name},
 	}
 	for i := range r.hard {
 		t.hard = append(t.hard, newCounter(&r.hard[i]))

@@ -13,7 +13,8 @@ import (
 func TestLess(t *testing.T) {
 	t.Parallel()
 	queued := func(priority *int32, at int64) *framework.QueuedPod {
-		return &framework.QueuedPod{PodInfo: model.NewPodInfo(&corev1.Pod{Spec: corev1.PodSpec{Priority: priority}}), Added: time.Unix(at, 0)}
+		return &framework.QueuedPod{PodInfo: model.NewPodInfo(&corev1.Pod{Spec: corev1.PodSpec{Priority: priority}}),
+			Added: time.Unix(at, 0)}
 	}
 	for _, c := range []struct {
 		name string

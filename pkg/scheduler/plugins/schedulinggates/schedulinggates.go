@@ -30,7 +30,8 @@ func (Plugin) PreEnqueue(pod *model.PodInfo) *framework.Status {
 	for i, g := range gates {
 		names[i] = g.Name
 	}
-	return framework.NewStatus(framework.UnschedulableAndUnresolvable, fmt.Sprintf("waiting for scheduling gates: %v", names))
+	return framework.NewStatus(framework.UnschedulableAndUnresolvable,
+		fmt.Sprintf("waiting for scheduling gates: %v", names))
 }
 
 // EventsToRegister: only the removal of the gates helps.

@@ -1,5 +1,5 @@
-// Package tainttoleration keeps pods off nodes with taints that they do not tolerate, and prefers nodes with few taints of
-// the effect PreferNoSchedule.
+// Package tainttoleration keeps pods off nodes with taints that they do not tolerate, and prefers nodes with few taints
+// of the effect PreferNoSchedule.
 package tainttoleration
 
 import (
@@ -43,7 +43,8 @@ func (Plugin) Reads(pod *model.PodInfo, k *model.Key) { k.Tolerations(pod.Pod) }
 // Filter refuses a node with an untolerated NoSchedule or NoExecute taint.
 func (Plugin) Filter(_ *framework.CycleState, pod *model.PodInfo, node *model.NodeInfo) *framework.Status {
 	if t := model.Untolerated(pod.Pod, node.Node); t != nil {
-		return &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{Reason}, Detail: fmt.Sprintf("{%s: %s}", t.Key, t.Value)}
+		return &framework.Status{Code: framework.UnschedulableAndUnresolvable, Reasons: []string{Reason},
+			Detail: fmt.Sprintf("{%s: %s}", t.Key, t.Value)}
 	}
 	return nil
 }
@@ -68,10 +69,11 @@ func (Plugin) NormalizeScore(_ *framework.CycleState, _ *model.PodInfo, _ []*mod
 // EventsToRegister: a node comes or its taints change, and the pod tolerates what is left; or the pod gets tolerations.
 func (p Plugin) EventsToRegister() []clusterevent.Interest {
 	return []clusterevent.Interest{
-		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateTaints, Reads: model.KeyOf(p.Reads), Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
-			n, ok := e.New.(*corev1.Node)
-			return !ok || model.Untolerated(pod.Pod, n) == nil
-		}},
+		{Kind: clusterevent.Node, Action: clusterevent.Add | clusterevent.UpdateTaints, Reads: model.KeyOf(p.Reads),
+			Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
+				n, ok := e.New.(*corev1.Node)
+				return !ok || model.Untolerated(pod.Pod, n) == nil
+			}},
 		{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateTolerations},
 	}
 }

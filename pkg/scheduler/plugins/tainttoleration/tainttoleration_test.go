@@ -40,17 +40,26 @@ func TestFilter(t *testing.T) {
 		{"NoSchedule", pod(), node(taint(noSchedule)), false},
 		{"NoExecute", pod(), node(taint(noExecute)), false},
 		{"PreferNoSchedule only prefers", pod(), node(taint(prefer)), true},
-		{"Equal", pod(corev1.Toleration{Key: "k", Operator: equal, Value: "v", Effect: noSchedule}), node(taint(noSchedule)), true},
-		{"no operator is Equal", pod(corev1.Toleration{Key: "k", Value: "v", Effect: noSchedule}), node(taint(noSchedule)), true},
-		{"Equal, another value", pod(corev1.Toleration{Key: "k", Value: "w", Effect: noSchedule}), node(taint(noSchedule)), false},
+		{"Equal", pod(corev1.Toleration{Key: "k", Operator: equal, Value: "v", Effect: noSchedule}),
+			node(taint(noSchedule)), true},
+		{"no operator is Equal", pod(corev1.Toleration{Key: "k", Value: "v", Effect: noSchedule}),
+			node(taint(noSchedule)), true},
+		{"Equal, another value", pod(corev1.Toleration{Key: "k", Value: "w", Effect: noSchedule}),
+			node(taint(noSchedule)), false},
 		{"Equal, no value", pod(corev1.Toleration{Key: "k", Effect: noSchedule}), node(taint(noSchedule)), false},
-		{"Exists", pod(corev1.Toleration{Key: "k", Operator: exists, Effect: noSchedule}), node(taint(noSchedule)), true},
+		{"Exists", pod(corev1.Toleration{Key: "k", Operator: exists, Effect: noSchedule}), node(taint(noSchedule)),
+			true},
 		{"another key", pod(corev1.Toleration{Key: "l", Operator: exists}), node(taint(noSchedule)), false},
-		{"another effect", pod(corev1.Toleration{Key: "k", Operator: exists, Effect: noExecute}), node(taint(noSchedule)), false},
-		{"no effect is every effect", pod(corev1.Toleration{Key: "k", Operator: exists}), node(taint(noSchedule), taint(noExecute)), true},
-		{"Exists without a key is everything", pod(corev1.Toleration{Operator: exists}), node(taint(noSchedule), taint(noExecute)), true},
-		{"Exists without a key, of one effect", pod(corev1.Toleration{Operator: exists, Effect: noExecute}), node(taint(noExecute), taint(noSchedule)), false},
-		{"every taint must be tolerated", pod(corev1.Toleration{Key: "k", Operator: exists}), node(taint(noSchedule), corev1.Taint{Key: "l", Effect: noSchedule}), false},
+		{"another effect", pod(corev1.Toleration{Key: "k", Operator: exists, Effect: noExecute}),
+			node(taint(noSchedule)), false},
+		{"no effect is every effect", pod(corev1.Toleration{Key: "k", Operator: exists}),
+			node(taint(noSchedule), taint(noExecute)), true},
+		{"Exists without a key is everything", pod(corev1.Toleration{Operator: exists}),
+			node(taint(noSchedule), taint(noExecute)), true},
+		{"Exists without a key, of one effect", pod(corev1.Toleration{Operator: exists, Effect: noExecute}),
+			node(taint(noExecute), taint(noSchedule)), false},
+		{"every taint must be tolerated", pod(corev1.Toleration{Key: "k", Operator: exists}),
+			node(taint(noSchedule), corev1.Taint{Key: "l", Effect: noSchedule}), false},
 	} {
 		st := Plugin{}.Filter(nil, c.pod, c.node)
 		if st.IsSuccess() != c.fits {
@@ -60,7 +69,8 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s: code %d: preempting pods takes no taint away", c.name, st.Code)
 		}
 	}
-	st := Plugin{}.Filter(nil, pod(), node(taint(prefer), corev1.Taint{Key: "a", Effect: noSchedule}, taint(noSchedule)))
+	st := Plugin{}.Filter(nil, pod(),
+		node(taint(prefer), corev1.Taint{Key: "a", Effect: noSchedule}, taint(noSchedule)))
 	if st.Message() != "node(s) had untolerated taint(s)" || st.Detail != "{a: }" {
 		t.Errorf("reason %q, detail %q: want the first taint that stands in the way", st.Message(), st.Detail)
 	}
@@ -70,9 +80,11 @@ func TestScoreCountsWhatIsNotPreferred(t *testing.T) {
 	t.Parallel()
 	soft := func(key string) corev1.Taint { return corev1.Taint{Key: key, Effect: prefer} }
 	nodes := []*model.NodeInfo{
-		node(), node(soft("a")), node(soft("a"), soft("b")), node(soft("a"), soft("b"), soft("c")), node(corev1.Taint{Key: "a", Effect: noSchedule}),
+		node(), node(soft("a")), node(soft("a"), soft("b")), node(soft("a"), soft("b"), soft("c")),
+		node(corev1.Taint{Key: "a", Effect: noSchedule}),
 	}
-	p := pod(corev1.Toleration{Key: "c", Operator: corev1.TolerationOpExists, Effect: prefer}, corev1.Toleration{Key: "b", Operator: corev1.TolerationOpExists, Effect: noSchedule})
+	p := pod(corev1.Toleration{Key: "c", Operator: corev1.TolerationOpExists, Effect: prefer},
+		corev1.Toleration{Key: "b", Operator: corev1.TolerationOpExists, Effect: noSchedule})
 	var scores []int64
 	for _, n := range nodes {
 		scores = append(scores, Plugin{}.Score(nil, p, n))
@@ -99,14 +111,22 @@ func TestWakes(t *testing.T) {
 		e    clusterevent.Event
 		want bool
 	}{
-		{"a node without taints comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: node().Node}, true},
-		{"a tainted node comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: tainted}, false},
-		{"the taint goes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateTaints, Old: tainted, New: node().Node}, true},
-		{"labels change", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateLabels, New: node().Node}, false},
-		{"the pod gets a toleration", clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateTolerations}, true},
-		{"the pod gets a label", clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateLabels}, false},
+		{"a node without taints comes",
+			clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: node().Node}, true},
+		{"a tainted node comes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.Add, New: tainted},
+			false},
+		{"the taint goes", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateTaints, Old: tainted,
+			New: node().Node}, true},
+		{"labels change", clusterevent.Event{Kind: clusterevent.Node, Action: clusterevent.UpdateLabels,
+			New: node().Node}, false},
+		{"the pod gets a toleration",
+			clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateTolerations}, true},
+		{"the pod gets a label", clusterevent.Event{Kind: clusterevent.TargetPod, Action: clusterevent.UpdateLabels},
+			false},
 	} {
-		got := slices.ContainsFunc(Plugin{}.EventsToRegister(), func(i clusterevent.Interest) bool { return i.Helps(pod(), c.e) })
+		got := slices.ContainsFunc(Plugin{}.EventsToRegister(), func(i clusterevent.Interest) bool {
+			return i.Helps(pod(), c.e)
+		})
 		if got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

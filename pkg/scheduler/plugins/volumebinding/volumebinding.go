@@ -1,5 +1,5 @@
-// Package volumebinding sends pods to nodes where the volumes of their claims can be used, or can be had, and has what was chosen for them bound
-// before they are: free volumes, or volumes that are provisioned for the node.
+// Package volumebinding sends pods to nodes where the volumes of their claims can be used, or can be had, and has what
+// was chosen for them bound before they are: free volumes, or volumes that are provisioned for the node.
 package volumebinding
 
 import (
@@ -44,11 +44,13 @@ var (
 // Name is the plug-in's name.
 func (*Plugin) Name() string { return Name }
 
-// Reads what the pod's claims need, as far as a node can give it: pods whose volumes are provisioned alike read the same.
+// Reads what the pod's claims need, as far as a node can give it: pods whose volumes are provisioned alike read the
+// same.
 func (p *Plugin) Reads(pod *model.PodInfo, k *model.Key) { p.Volumes.Key(pod, k) }
 
 // PreFilter looks at the claims of the pod. Filter asks nothing else of them later, which may have changed by then.
-func (p *Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool, *framework.Status) {
+func (p *Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool,
+	*framework.Status) {
 	if len(pod.Claims) == 0 {
 		return nil, framework.NewStatus(framework.Skip)
 	}
@@ -76,7 +78,8 @@ func (p *Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *mod
 const chosen = Name + "/chosen"
 
 // Reserve takes what the pod's claims get on the node.
-func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, pod *model.PodInfo, name string) *framework.Status {
+func (p *Plugin) Reserve(_ context.Context, state *framework.CycleState, pod *model.PodInfo,
+	name string) *framework.Status {
 	if len(pod.Claims) == 0 {
 		return nil
 	}
@@ -106,7 +109,8 @@ func (*Plugin) Lingers(state *framework.CycleState, _ *model.PodInfo) bool {
 }
 
 // PreBind writes what was chosen and waits until it is bound.
-func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, _ *model.PodInfo, name string) *framework.Status {
+func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, _ *model.PodInfo,
+	name string) *framework.Status {
 	choice, _ := state.Read(chosen).(*volumes.Choice)
 	if choice.Empty() {
 		return nil
@@ -128,7 +132,10 @@ func (p *Plugin) PreBind(ctx context.Context, state *framework.CycleState, _ *mo
 // EventsToRegister: a claim of the pod changes, or what claims can get.
 func (p *Plugin) EventsToRegister() []clusterevent.Interest {
 	return []clusterevent.Interest{
-		{Kind: clusterevent.Claim, Action: clusterevent.Add | clusterevent.Update, Reads: model.KeyOf(func(pod *model.PodInfo, k *model.Key) { k.Claims(pod) }),
+		{Kind: clusterevent.Claim, Action: clusterevent.Add | clusterevent.Update,
+			Reads: model.KeyOf(func(pod *model.PodInfo, k *model.Key) {
+				k.Claims(pod)
+			}),
 			Hint: func(pod *model.PodInfo, e clusterevent.Event) bool {
 				c, ok := e.New.(*corev1.PersistentVolumeClaim)
 				return !ok || Uses(pod, c)

@@ -1,5 +1,5 @@
-// Package volumerestrictions keeps pods apart that may not use a volume at the same time: on one node, disks of some kinds; anywhere, claims that
-// are for one pod alone (ReadWriteOncePod).
+// Package volumerestrictions keeps pods apart that may not use a volume at the same time: on one node, disks of some
+// kinds; anywhere, claims that are for one pod alone (ReadWriteOncePod).
 package volumerestrictions
 
 import (
@@ -23,7 +23,8 @@ const (
 	ReasonOncePod = "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 )
 
-// Plugin is the VolumeRestrictions plug-in. It looks at the pods of all nodes, and is slow for the pods that it concerns.
+// Plugin is the VolumeRestrictions plug-in. It looks at the pods of all nodes, and is slow for the pods that it
+// concerns.
 type Plugin struct{ Volumes *volumes.Volumes }
 
 var (
@@ -82,7 +83,8 @@ func (c *conflicts) of(pod, other *model.PodInfo) int {
 }
 
 // PreFilter counts who uses the pod's claims.
-func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (map[string]bool, *framework.Status) {
+func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, s *model.Snapshot) (map[string]bool,
+	*framework.Status) {
 	c := &conflicts{alone: p.alone(pod)}
 	if len(c.alone) == 0 && len(pod.Disks) == 0 {
 		return nil, framework.NewStatus(framework.Skip)
@@ -133,7 +135,8 @@ func (p Plugin) Filter(state *framework.CycleState, pod *model.PodInfo, node *mo
 	return nil
 }
 
-// conflict tells whether two volumes are one disk that may not be mounted twice: where all read only it may, but for AWS.
+// conflict tells whether two volumes are one disk that may not be mounted twice: where all read only it may, but for
+// AWS.
 func conflict(a, b *corev1.Volume) bool {
 	if x, y := a.GCEPersistentDisk, b.GCEPersistentDisk; x != nil && y != nil {
 		return x.PDName == y.PDName && !(x.ReadOnly && y.ReadOnly)

@@ -29,7 +29,8 @@ var (
 )
 
 // labelsOf are the labels that count; the older ones mean the same.
-var labelsOf = [...]string{corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyZone, corev1.LabelTopologyRegion}
+var labelsOf = [...]string{corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion,
+	corev1.LabelTopologyZone, corev1.LabelTopologyRegion}
 
 // Name is the plug-in's name.
 func (Plugin) Name() string { return Name }
@@ -65,7 +66,8 @@ func (p Plugin) Reads(pod *model.PodInfo, k *model.Key) {
 }
 
 // PreFilter skips pods whose volumes are everywhere.
-func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool, *framework.Status) {
+func (p Plugin) PreFilter(state *framework.CycleState, pod *model.PodInfo, _ *model.Snapshot) (map[string]bool,
+	*framework.Status) {
 	zones := p.zones(pod)
 	if len(zones) == 0 {
 		return nil, framework.NewStatus(framework.Skip)
