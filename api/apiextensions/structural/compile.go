@@ -40,6 +40,7 @@ type compiler struct {
 	patterns int // steps
 }
 
+// schema compiles p, which is depth levels below the root, and all that is below it.
 func (c *compiler) schema(p *apiextensionsv1.JSONSchemaProps, depth int) (*Schema, error) {
 	if c.nodes++; c.nodes > maxNodes {
 		return nil, fmt.Errorf("%w: more than %d schemas", errTooLarge, maxNodes)
@@ -49,8 +50,7 @@ func (c *compiler) schema(p *apiextensionsv1.JSONSchemaProps, depth int) (*Schem
 	}
 	s := &Schema{
 		kind: p.Type, nullable: p.Nullable, intOrString: p.XIntOrString, embedded: p.XEmbeddedResource,
-		keeps:    preserves(p),
-		listType: deref(p.XListType), mapType: deref(p.XMapType), listMapKeys: p.XListMapKeys,
+		keeps: preserves(p), listType: deref(p.XListType), mapType: deref(p.XMapType), listMapKeys: p.XListMapKeys,
 		rules: p.XValidations,
 	}
 	for i := range p.XValidations {
@@ -61,7 +61,7 @@ func (c *compiler) schema(p *apiextensionsv1.JSONSchemaProps, depth int) (*Schem
 		if err != nil {
 			return nil, fmt.Errorf("default: %w", err)
 		}
-		s.fallback, s.hasFallback = v, v != nil
+		s.fallback, s.hasFallback = v, v != nil // a default of null is none
 	}
 	if err := c.children(s, p, depth); err != nil {
 		return nil, err
@@ -132,6 +132,7 @@ func decode(raw []byte) (any, error) {
 	return v, err
 }
 
+// deref returns what p points to, the zero value for nil.
 func deref[T any](p *T) T {
 	var v T
 	if p != nil {

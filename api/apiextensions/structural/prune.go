@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Prune drops from an object, in valuePath, the fields that s does not know, and nulls that s does not allow and has no
+// Prune drops from an object, in place, the fields that s does not know, and nulls that s does not allow and has no
 // default for. apiVersion, kind and metadata stay, here and in embedded resources. It returns the sorted paths of the
 // unknown fields as clients see them: "spec.x[0].y".
 func (s *Schema) Prune(obj map[string]any) []string {
@@ -48,25 +48,14 @@ func (p *pruner) object(s *Schema, obj map[string]any, root, keep bool, at *valu
 		if root && (name == "apiVersion" || name == "kind" || name == "metadata") {
 			continue
 		}
-		if below := s.Property(name); below != nil {
-			if isComposed(v) {
-				at := valuePath{parent: at, name: name}
-				p.value(below, v, false, &at)
-			}
-			continue
-		}
-		switch {
-		case s.additional != nil:
-			if isComposed(v) {
-				at := valuePath{parent: at, name: name}
-				p.value(s.additional, v, false, &at)
-			}
-		case s.additionalAllowed: // any value, with no known fields
-			if isComposed(v) {
-				at := valuePath{parent: at, name: name}
-				p.value(nil, v, false, &at)
-			}
-		case !keep:
+		below := s.field(name)
+		known := below != nil || s.additionalAllowed
+		switch { // each case makes its own path: most values need none, and it is allocated
+		case known && isComposed(v):
+			// additionalProperties: true has no schema: any value is allowed, and it has no known fields.
+			at := valuePath{parent: at, name: name}
+			p.value(below, v, false, &at)
+		case !known && !keep:
 			at := valuePath{parent: at, name: name}
 			p.unknown = append(p.unknown, at.String())
 			delete(obj, name)
@@ -74,6 +63,7 @@ func (p *pruner) object(s *Schema, obj map[string]any, root, keep bool, at *valu
 	}
 }
 
+// isComposed reports whether a value has parts that can be pruned.
 func isComposed(v any) bool {
 	switch v.(type) {
 	case map[string]any, []any:
@@ -113,8 +103,7 @@ func (s *Schema) field(name string) *Schema {
 	return s.additional
 }
 
-// valuePath is the path of a value. It lives on the stacks of walks, which rarely need it as text: field.Path would be
-// allocated for every value.
+// valuePath is the path of a value. Walks make one on the way, and need it as text only for what they report.
 type valuePath struct {
 	parent  *valuePath
 	name    string

@@ -77,12 +77,12 @@ func (c *validator) value(s *Schema, v any, was previous, at *valuePath) result 
 	return r
 }
 
-// strict validates v, and ignores errors only below it. The order of the checks, and what counts as a match, are those
-// of the library: they decide which alternative of anyOf is reported.
+// strict validates v without ratcheting; the values below it have theirs. The order of the checks, and what counts as a
+// match, are those of the library: they decide which alternative of anyOf is reported.
 func (c *validator) strict(s *Schema, v any, was previous, at *valuePath) result {
 	var r result
 	if c.steps++; c.steps > maxSteps {
-		return r
+		return r // Validate reports it
 	}
 	if v == nil {
 		if c.types(s) != "" && !s.nullable {

@@ -17,7 +17,7 @@ func (c *validator) list(s *Schema, v []any, was previous, at *valuePath, r *res
 		var before common.MapList
 		if was.known && s.listType == "map" {
 			if list, ok := was.value.([]any); ok {
-				before = common.MakeMapList(s.CEL(), list)
+				before = common.MakeMapList(s.CEL(), list) // finds items by their keys
 			}
 		}
 		for i := range v {
@@ -67,6 +67,7 @@ func (c *validator) object(s *Schema, v map[string]any, was previous, at *valueP
 				below(s.additional, name, value)
 			}
 		}
+		// The order of a Go map is random, and messages must not be.
 		slices.SortStableFunc(r.errors[from:], func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
 	}
 	for _, m := range s.members {
@@ -83,53 +84,67 @@ func (c *validator) object(s *Schema, v map[string]any, was previous, at *valueP
 	}
 }
 
-// choices validates v against the schemas that s combines: anyOf, oneOf, allOf, not.
+// choices validates v against the schemas that s combines. They only restrict v, so there is no ratcheting below them:
+// value ignores the errors of all of them together.
 func (c *validator) choices(s *Schema, v any, at *valuePath, r *result) {
 	r.matches++
 	if len(s.anyOf) > 0 {
-		var best *result
-		for _, choice := range s.anyOf {
-			one := c.strict(choice, v, previous{}, at)
-			if one.failed == 0 {
-				best = &one
-				break
-			}
-			if best == nil || one.matches > best.matches {
-				best = &one
-			}
-		}
-		if best.failed > 0 {
-			c.fail(r, func() *field.Error { return c.unfit(at, "must validate at least one schema (anyOf)") })
-		}
-		r.merge(*best)
+		c.anyOf(s, v, at, r)
 	}
 	if len(s.oneOf) > 0 {
-		c.exactlyOne(s, v, at, r)
+		c.oneOf(s, v, at, r)
 	}
 	if len(s.allOf) > 0 {
-		valid := 0
-		for _, part := range s.allOf {
-			one := c.strict(part, v, previous{}, at)
-			if one.failed == 0 {
-				valid++
-			}
-			r.merge(one)
-		}
-		switch valid {
-		case len(s.allOf):
-		case 0:
-			c.fail(r, func() *field.Error { return c.unfit(at, "must validate all the schemas (allOf). None validated") })
-		default:
-			c.fail(r, func() *field.Error { return c.unfit(at, "must validate all the schemas (allOf)") })
-		}
+		c.allOf(s, v, at, r)
 	}
 	if s.not != nil && c.strict(s.not, v, previous{}, at).failed == 0 {
 		c.fail(r, func() *field.Error { return c.unfit(at, "must not validate the schema (not)") })
 	}
 }
 
-// exactlyOne validates v against oneOf. If no alternative is valid, it also reports the errors of the best one.
-func (c *validator) exactlyOne(s *Schema, v any, at *valuePath, r *result) {
+// anyOf stops at the first alternative that is valid. If there is none, it also reports the errors of the best one.
+func (c *validator) anyOf(s *Schema, v any, at *valuePath, r *result) {
+	var best *result
+	for _, choice := range s.anyOf {
+		one := c.strict(choice, v, previous{}, at)
+		if one.failed == 0 {
+			best = &one
+			break
+		}
+		if best == nil || one.matches > best.matches {
+			best = &one
+		}
+	}
+	if best.failed > 0 {
+		c.fail(r, func() *field.Error { return c.unfit(at, "must validate at least one schema (anyOf)") })
+	}
+	r.merge(*best)
+}
+
+// allOf reports the errors of all schemas.
+func (c *validator) allOf(s *Schema, v any, at *valuePath, r *result) {
+	valid := 0
+	for _, part := range s.allOf {
+		one := c.strict(part, v, previous{}, at)
+		if one.failed == 0 {
+			valid++
+		}
+		r.merge(one)
+	}
+	switch valid {
+	case len(s.allOf):
+	case 0:
+		c.fail(r, func() *field.Error {
+			return c.unfit(at, "must validate all the schemas (allOf). None validated")
+		})
+	default:
+		c.fail(r, func() *field.Error { return c.unfit(at, "must validate all the schemas (allOf)") })
+	}
+}
+
+// oneOf tries every alternative. If none is valid, it also reports the errors of the best one. If several are, their
+// errors would not help.
+func (c *validator) oneOf(s *Schema, v any, at *valuePath, r *result) {
 	var failed, right *result
 	valid := 0
 	for _, choice := range s.oneOf {

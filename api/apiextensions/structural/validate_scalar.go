@@ -40,7 +40,9 @@ func (c *validator) types(s *Schema) string {
 	return s.kind
 }
 
-// kind checks the type of v, and the format of values that are no strings.
+// kind checks the type of v. The cases, and the words, are the library's: a number or object of another type is
+// reported by its format if the schema has one, and strings and lists pass if the schema has a format of strings. text
+// checks the formats of strings.
 func (c *validator) kind(s *Schema, v any, at *valuePath, r *result) {
 	r.matches++
 	kind, format := kindOf(v)
@@ -52,12 +54,12 @@ func (c *validator) kind(s *Schema, v any, at *valuePath, r *result) {
 	f, isFloat := v.(float64)
 	fits := kind == s.kind || integer && kind == "integer" || s.kind == "" && s.intOrString && kind == "string" ||
 		isFloat && integer && conv.IsFloat64AJSONInteger(f) || kind == "integer" && s.kind == "number"
-	composed := kind == "string" || kind == "array"
+	stringOrList := kind == "string" || kind == "array"
 	switch numeric := s.kind == "number" || integer; {
-	case !composed && want != "" && !fits && format != want:
+	case !stringOrList && want != "" && !fits && format != want:
 		r.matches--
 		c.fail(r, func() *field.Error { return c.wrongType(at, want, format) })
-	case !numeric && want != "" && composed:
+	case !numeric && want != "" && stringOrList:
 	case !fits:
 		r.matches--
 		c.fail(r, func() *field.Error { return c.wrongType(at, c.types(s), kind) })
@@ -74,7 +76,7 @@ func (c *validator) enum(s *Schema, v any, at *valuePath, r *result) {
 		return
 	}
 	if text, ok := v.(string); ok && s.limits.enumStrings[text] {
-		return
+		return // nearly all enumerations are of strings
 	}
 	c.steps += len(s.limits.enum)
 	for _, e := range s.limits.enum {
