@@ -25,19 +25,30 @@ import (
 	"bonsai/pkg/kubelet/images"
 	"bonsai/pkg/kubelet/kubeclient"
 	"bonsai/pkg/kubelet/node"
+	"bonsai/pkg/kubelet/notify"
 	"bonsai/pkg/kubelet/sysctl"
 )
 
-// bareRuntime is a runtime that can say its version only.
+// bareRuntime is a runtime without pods, which notifies listed of each list.
 type bareRuntime struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
+	listed notify.Signal
+}
+
+func (r bareRuntime) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
+	r.listed.Notify()
+	return &runtimeapi.ListPodSandboxResponse{}, nil
+}
+
+func (bareRuntime) ListContainers(context.Context, *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
+	return &runtimeapi.ListContainersResponse{}, nil
 }
 
 func (bareRuntime) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
 	return &runtimeapi.VersionResponse{RuntimeName: "bare", RuntimeVersion: "1"}, nil
 }
 
-// TestNew: all parts are there, and answer before anything runs.
+// TestNew: all parts are there, answer before anything runs, then run, and end with their context.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -47,7 +58,8 @@ func TestNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := grpc.NewServer()
-	runtimeapi.RegisterRuntimeServiceServer(s, bareRuntime{})
+	listed := notify.New()
+	runtimeapi.RegisterRuntimeServiceServer(s, bareRuntime{listed: listed})
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(s.Stop)
 	api := httptest.NewServer(http.NotFoundHandler())
@@ -61,8 +73,9 @@ func TestNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	log, registry := slog.New(slog.DiscardHandler), prometheus.NewPedanticRegistry()
-	k, err := New(t.Context(), Config{NodeName: "n1", Client: client, RootDir: dir,
-		Runtime: cri.Config{Endpoint: socket}, Cgroups: cgroup.Config{Log: log},
+	k, err := New(t.Context(), Config{NodeName: "n1", Client: client, RootDir: dir, LogMaxSize: 1 << 20, LogMaxFiles: 2,
+		LogPeriod: time.Second,
+		Runtime:   cri.Config{Endpoint: socket}, Cgroups: cgroup.Config{Log: log},
 		Images: images.Config{Log: log}, Machine: cm.Machine{CPUs: []cm.CPU{{}}},
 		CPUs:   cpu.Settings{Policy: cpu.None, Period: time.Second},
 		Memory: memory.Settings{Policy: memory.None}, Users: userns.Ranges{First: 65536, Length: 65536, Count: 1},
@@ -93,5 +106,17 @@ func TestNew(t *testing.T) {
 	}
 	if active := k.signals.active(); len(active) != 0 {
 		t.Errorf("active pods: %v", active)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- runAll(ctx, k.runners) }()
+	select {
+	case <-listed:
+	case err := <-done:
+		t.Fatal("a loop ended:", err)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

@@ -214,7 +214,6 @@ func (w *Workers) drop(x *worker) {
 	}
 }
 
-
 // leastGrace is the shortest grace period: containers are always asked before they are killed.
 const leastGrace = time.Second
 
