@@ -10,7 +10,8 @@ import (
 	"bonsai/pkg/kubelet/cm"
 )
 
-// The types of what is known of NUMA nodes, as the file memory_manager_state has them. Sizes are bytes.
+// The types of what is known of NUMA nodes, as the file memory_manager_state has them. Sizes are bytes. Their names are
+// part of the file's format, through its checksum: they stay as Kubernetes has them, exported although nobody imports them.
 type (
 	// NUMANodeMap are the machine's nodes, by number.
 	NUMANodeMap map[int]*NUMANodeState
