@@ -37,7 +37,8 @@ func ValidateUpdate(crd, old *Definition) field.ErrorList {
 		fixed(crd.Spec.Names.Kind, old.Spec.Names.Kind, spec.Child("names", "kind"))
 	}
 	errs = append(errs, validateStored(crd)...)
-	if annotation := apiextensionsv1.KubeAPIApprovedAnnotation; crd.Annotations[annotation] != old.Annotations[annotation] {
+	if annotation := apiextensionsv1.KubeAPIApprovedAnnotation; crd.Annotations[annotation] !=
+		old.Annotations[annotation] {
 		errs = append(errs, validateApproval(crd)...)
 	}
 	return errs

@@ -45,7 +45,8 @@ func TestStatefulSetRefuses(t *testing.T) {
 			}
 		}
 	}
-	if msgs := statefulSetStrategy().ValidateName("a.b", false); !slices.Equal(msgs, []string{"must not contain dots"}) {
+	if msgs := statefulSetStrategy().ValidateName("a.b",
+		false); !slices.Equal(msgs, []string{"must not contain dots"}) {
 		t.Errorf("a name with a dot: %q", msgs)
 	}
 	s := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{RevisionHistoryLimit: new(int32(-1))}}

@@ -30,7 +30,8 @@ func validateVolumeClaimUpdate(obj, old *corev1.PersistentVolumeClaim) field.Err
 	}
 	if givenClass(obj, old) {
 		was.StorageClassName = obj.Spec.StorageClassName
-	} else if class := obj.Annotations[corev1.BetaStorageClassAnnotation]; class != old.Annotations[corev1.BetaStorageClassAnnotation] {
+	} else if class := obj.Annotations[corev1.BetaStorageClassAnnotation]; class !=
+		old.Annotations[corev1.BetaStorageClassAnnotation] {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations", corev1.BetaStorageClassAnnotation),
 			class, apivalidation.FieldImmutableErrorMsg))
 	}

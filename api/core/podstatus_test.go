@@ -104,7 +104,9 @@ func TestDisabledPodStatus(t *testing.T) {
 		kept.Status.ContainerStatuses[0].VolumeMounts[0].VolumeStatus == nil {
 		t.Errorf("kept is %+v", kept.Status)
 	}
-	if podStatusStrategy().PrepareUpdate(pod, &corev1.Pod{}); len(pod.Status.NodeAllocatableResourceClaimStatuses) != 0 || pod.Status.ContainerStatuses[0].VolumeMounts[0].VolumeStatus != nil {
+	if podStatusStrategy().PrepareUpdate(pod,
+		&corev1.Pod{}); len(pod.Status.NodeAllocatableResourceClaimStatuses) != 0 ||
+		pod.Status.ContainerStatuses[0].VolumeMounts[0].VolumeStatus != nil {
 		t.Errorf("stored is %+v", pod.Status)
 	}
 }

@@ -71,7 +71,8 @@ func TestEnumerations(t *testing.T) {
 	if _, err := slices.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")); err != nil {
 		t.Fatal(err)
 	}
-	if got := slices.Definitions()["io.k8s.api.discovery.v1.EndpointSlice"].Properties["addressType"].Enum; len(got) != 3 || got[1] != "IPv4" {
+	if got := slices.Definitions()["io.k8s.api.discovery.v1.EndpointSlice"].Properties["addressType"].Enum; len(got) !=
+		3 || got[1] != "IPv4" {
 		t.Errorf("address types are %q", got) // constants of another package are two of them
 	}
 	usages := defs["io.k8s.api.certificates.v1.CertificateSigningRequestSpec"].Properties["usages"]

@@ -50,7 +50,8 @@ func TestClaims(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := Usage(corev1.Resource("persistentvolumeclaims"), c.claim, time.Time{}, Known{}); !Equal(got, c.want) {
+			if got := Usage(corev1.Resource("persistentvolumeclaims"), c.claim, time.Time{},
+				Known{}); !Equal(got, c.want) {
 				t.Errorf("got %s, want %s", Text(got), Text(c.want))
 			}
 		})

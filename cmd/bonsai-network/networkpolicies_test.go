@@ -203,7 +203,8 @@ func TestNetworkPoliciesInKernel(t *testing.T) {
 	f.want("another pod's address", f.client, "tcp", map[string]string{outside: "outside"})
 	f.gone("out")
 	f.want("no policy any more", f.client, "tcp", map[string]string{other: "other"})
-	if rules := f.node.Run("nft", "list", "table", "ip", "bonsai-network-policies"); strings.Contains(rules, "isolation-") || strings.Contains(rules, "group-") {
+	if rules := f.node.Run("nft", "list", "table", "ip",
+		"bonsai-network-policies"); strings.Contains(rules, "isolation-") || strings.Contains(rules, "group-") {
 		t.Errorf("rules are left:\n%s", rules)
 	}
 }

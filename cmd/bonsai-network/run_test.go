@@ -43,7 +43,8 @@ func TestAwaitNode(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		never := func(context.Context, string, string) (*corev1.Node, error) { return nil, errors.New("forbidden") }
-		if err := awaitNode(ctx, never, "n1", slog.New(slog.DiscardHandler)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := awaitNode(ctx, never, "n1",
+			slog.New(slog.DiscardHandler)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 	})

@@ -32,7 +32,8 @@ func TestSystemdUnit(t *testing.T) {
 		t.Skip("SKIPPED: systemd-analyze is missing")
 	}
 	path := filepath.Join(t.TempDir(), "bonsai@.service")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(unit), "/usr/local/bin/bonsai", "/bin/true")), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(unit), "/usr/local/bin/bonsai", "/bin/true")),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command(analyze, "verify", "--man=no", path).CombinedOutput(); err != nil || len(out) > 0 {

@@ -137,7 +137,8 @@ func startTestenv(cmd *cobra.Command, dir string, _ []string) error {
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), testenvPatience,
 		fmt.Errorf("not ready after %s", testenvPatience))
 	defer cancel()
-	if err := testenv.Launch(ctx, dir, exec.Command(self, "testenv", "serve", "--name", filepath.Base(dir))); err != nil {
+	if err := testenv.Launch(ctx, dir,
+		exec.Command(self, "testenv", "serve", "--name", filepath.Base(dir))); err != nil {
 		return err
 	}
 	env, err := testenv.Open(dir)

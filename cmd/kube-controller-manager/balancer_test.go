@@ -43,7 +43,8 @@ func (w *world) balancer(t *testing.T) {
 		}
 	}
 	change := func(to corev1.ServiceType) {
-		if _, err := services.Patch(t.Context(), ns, "s", types.MergePatchType, []byte(`{"spec":{"type":"`+to+`"}}`)); err != nil {
+		if _, err := services.Patch(t.Context(), ns, "s", types.MergePatchType,
+			[]byte(`{"spec":{"type":"`+to+`"}}`)); err != nil {
 			t.Fatal(err)
 		}
 	}

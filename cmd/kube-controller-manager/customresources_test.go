@@ -172,7 +172,8 @@ func (w *world) namespaceBesideDead(t *testing.T) {
 		`{"metadata":{"name":"v1.dead.example.com"},"spec":{"group":"dead.example.com","version":"v1","groupPriorityMinimum":1000,"versionPriority":10,
 		"insecureSkipTLSVerify":true,"service":{"namespace":"default","name":"nobody"}}}`)
 	controllertest.Eventually(t, "the aggregated server to be known as dead", func() string {
-		if _, answer := w.ask(t, http.MethodGet, apiServices+"/v1.dead.example.com", ""); !strings.Contains(answer, `"reason":"ServiceNotFound"`) {
+		if _, answer := w.ask(t, http.MethodGet, apiServices+"/v1.dead.example.com",
+			""); !strings.Contains(answer, `"reason":"ServiceNotFound"`) {
 			return answer
 		}
 		return ""

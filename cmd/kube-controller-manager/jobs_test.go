@@ -39,7 +39,8 @@ func (w *world) jobPods(t *testing.T, ns, selector string, n int) (pods []*corev
 	t.Helper()
 	controllertest.Eventually(t, fmt.Sprintf("%d pods of %s", n, selector), func() string {
 		var err error
-		if pods, err = core.Pods(w.Client).List(t.Context(), ns, metav1.ListOptions{LabelSelector: selector}); err != nil || len(pods) != n {
+		if pods, err = core.Pods(w.Client).List(t.Context(), ns,
+			metav1.ListOptions{LabelSelector: selector}); err != nil || len(pods) != n {
 			return fmt.Sprint(len(pods), err)
 		}
 		return ""

@@ -373,7 +373,8 @@ func (w *world) garbage(t *testing.T) {
 		controllertest.Eventually(t, name+" deletion", func() string {
 			_, err := apps.Deployments(w.Client).Get(t.Context(), ns, name)
 			names := left()
-			if want := map[bool]int{false: 0, true: 3}[policy == metav1.DeletePropagationOrphan]; apierrors.IsNotFound(err) && len(names) == want {
+			if want := map[bool]int{false: 0,
+				true: 3}[policy == metav1.DeletePropagationOrphan]; apierrors.IsNotFound(err) && len(names) == want {
 				return ""
 			}
 			return fmt.Sprint(err, names)
@@ -440,7 +441,8 @@ func (w *world) replicationController(t *testing.T) {
 func (w *world) node(t *testing.T) {
 	ns := w.makeNamespace(t, "t-node")
 	renew := w.healthyNode(t, "n0")
-	if _, err := core.Nodes(w.Client).Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}); err != nil {
+	if _, err := core.Nodes(w.Client).Create(t.Context(),
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}); err != nil {
 		t.Fatal(err)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "p"}, Spec: corev1.PodSpec{

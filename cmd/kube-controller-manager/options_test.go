@@ -45,7 +45,8 @@ func TestNoGarbageCollector(t *testing.T) {
 	t.Parallel()
 	o, fs := &options{}, pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.addFlags(fs)
-	if err := fs.Parse([]string{"--enable-garbage-collector=false", "--controllers=garbage-collector-controller"}); err != nil {
+	if err := fs.Parse([]string{"--enable-garbage-collector=false",
+		"--controllers=garbage-collector-controller"}); err != nil {
 		t.Fatal(err)
 	}
 	list, err := selected(o.controllers)

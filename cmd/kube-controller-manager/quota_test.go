@@ -53,7 +53,8 @@ func (w *world) quotas(t *testing.T) {
 		return ""
 	})
 	w.used(t, ns, "configmaps=1,count/deployments.apps=1,count/leases.coordination.k8s.io=0,pods=3,resourcequotas=1,services.nodeports=0")
-	if _, err := apps.Deployments(w.Client).Create(t.Context(), webDeployment(ns, "more", 1)); !apierrors.IsForbidden(err) {
+	if _, err := apps.Deployments(w.Client).Create(t.Context(),
+		webDeployment(ns, "more", 1)); !apierrors.IsForbidden(err) {
 		t.Errorf("a second deployment: got %v", err)
 	}
 	if err := apps.Deployments(w.Client).Delete(t.Context(), ns, "web", ""); err != nil {

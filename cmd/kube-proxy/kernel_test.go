@@ -432,7 +432,8 @@ func TestRestartInKernel(t *testing.T) {
 					Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "172.20.0.1"}}}})
 			w.start(w.settings)
 			w.service("web", "10.96.0.10", sticky, "10.244.1.2", "10.244.1.6")
-			if again, _ := w.answers(w.node, "tcp", "10.96.0.10:80", 10); (again["one"] == 10) != (servers["one"] == 1) || again["error"] > 0 {
+			if again, _ := w.answers(w.node, "tcp", "10.96.0.10:80",
+				10); (again["one"] == 10) != (servers["one"] == 1) || again["error"] > 0 {
 				t.Errorf("restart %d moved the client from %v to %v", restart+1, servers, again)
 			}
 			if table := w.rules(); strings.Contains(table, "gone") || strings.Contains(table, "10.96.0.12") {
@@ -466,7 +467,8 @@ func TestLoopbackInKernel(t *testing.T) {
 			s.Type, s.Ports[0].NodePort, s.Ports[1].NodePort = corev1.ServiceTypeNodePort, 30080, 30080
 		}, "10.244.1.2")
 		for _, dev := range []string{"all", "default", "v1722002"} {
-			if got := strings.TrimSpace(w.node.Run("sysctl", "-n", "net.ipv4.conf."+dev+".route_localnet")); got != "0" {
+			if got := strings.TrimSpace(
+				w.node.Run("sysctl", "-n", "net.ipv4.conf."+dev+".route_localnet")); got != "0" {
 				t.Errorf("route_localnet of %s is %s", dev, got)
 			}
 		}

@@ -77,7 +77,8 @@ func (o *options) settings(fs *pflag.FlagSet, log *slog.Logger) (*settings, erro
 	if c.ClusterCIDR != "" {
 		s.clusterCIDRs = prefixes(strings.Split(c.ClusterCIDR, ","))
 	}
-	if s.primaryNodePorts = len(c.NodePortAddresses) == 1 && c.NodePortAddresses[0] == primaryAddresses; !s.primaryNodePorts {
+	if s.primaryNodePorts = len(c.NodePortAddresses) == 1 &&
+		c.NodePortAddresses[0] == primaryAddresses; !s.primaryNodePorts {
 		s.nodePortAddresses = prefixes(c.NodePortAddresses)
 	}
 	return s, s.limits.Validate()

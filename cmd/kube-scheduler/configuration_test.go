@@ -191,7 +191,8 @@ func TestPolicies(t *testing.T) {
 		"NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions DynamicResources NodeDeclaredFeatures"; got != want {
 		t.Errorf("filters %s, want %s", got, want)
 	}
-	if got, want := strings.Join(scores, ", "), "NodeResourcesFit 3, PodTopologySpread 1, NodePreferAvoidPods 10000"; got != want {
+	if got, want := strings.Join(scores, ", "),
+		"NodeResourcesFit 3, PodTopologySpread 1, NodePreferAvoidPods 10000"; got != want {
 		t.Errorf("scores %s, want %s", got, want)
 	}
 	if i := slices.IndexFunc(list, func(e profile.Enabled) bool {

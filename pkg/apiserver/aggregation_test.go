@@ -67,7 +67,8 @@ func startAggregating(t *testing.T, address func() string, change func(*assemble
 			`{"metadata":{"name":"ext-1","labels":{"kubernetes.io/service-name":"ext"}},"addressType":"IPv4",
 			"ports":[{"name":"https","port":8443}],"endpoints":[{"addresses":["192.0.2.1"]}]}`},
 	} {
-		if code, _, body := call(t, http.MethodPost, url+x.path, x.body, "Content-Type", "application/json"); code != http.StatusCreated {
+		if code, _, body := call(t, http.MethodPost, url+x.path, x.body, "Content-Type",
+			"application/json"); code != http.StatusCreated {
 			t.Fatalf("%s: %d %s", x.path, code, body)
 		}
 	}
@@ -83,7 +84,8 @@ func register(t *testing.T, url, group string, ca []byte) string {
 		trust = `"caBundle":"` + base64.StdEncoding.EncodeToString(ca) + `"`
 	}
 	body := fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"group":%q,"version":"v1","groupPriorityMinimum":1000,"versionPriority":10,"service":{"namespace":"ns1","name":"ext"},%s}}`, name, group, trust)
-	if code, _, answer := call(t, http.MethodPost, url+apiServices, body, "Content-Type", "application/json"); code != http.StatusCreated {
+	if code, _, answer := call(t, http.MethodPost, url+apiServices, body, "Content-Type",
+		"application/json"); code != http.StatusCreated {
 		t.Fatalf("%s: %d %s", name, code, answer)
 	}
 	return name
@@ -139,7 +141,8 @@ func TestAutoregistration(t *testing.T) {
 	const crd = `{"metadata":{"name":"foos.example.com"},"spec":{"group":"example.com","scope":"Cluster","names":{"plural":"foos","singular":"foo","kind":"Foo","listKind":"FooList"},
 		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`
 	definitions := url + "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-	if code, _, body := call(t, http.MethodPost, definitions, crd, "Content-Type", "application/json"); code != http.StatusCreated {
+	if code, _, body := call(t, http.MethodPost, definitions, crd, "Content-Type",
+		"application/json"); code != http.StatusCreated {
 		t.Fatal(body)
 	}
 	managed := func(s *v1.APIService) bool {
@@ -211,7 +214,8 @@ func TestAggregatedServer(t *testing.T) {
 		`{"metadata":{"name":"ext.example.com"},"versions":[{"version":"v1","resources":[{"resource":"widgets","responseKind":{"group":"ext.example.com","version":"v1","kind":"Widget"}`) {
 		t.Errorf("the discovery of all: %s", body)
 	}
-	if code, _, body := call(t, http.MethodGet, url+"/openapi/v3/apis/ext.example.com/v1?hash=x", ""); code != http.StatusTeapot {
+	if code, _, body := call(t, http.MethodGet, url+"/openapi/v3/apis/ext.example.com/v1?hash=x",
+		""); code != http.StatusTeapot {
 		t.Errorf("its OpenAPI: %d %s", code, body)
 	}
 	<-asked
@@ -219,7 +223,8 @@ func TestAggregatedServer(t *testing.T) {
 		!strings.Contains(body, `"widgets"`) {
 		t.Errorf("its discovery: %d %s", code, body)
 	}
-	if code, _, _ := call(t, http.MethodGet, url+"/apis/ext.example.com/v1/namespaces/ns1/widgets/%2e%2e/x", ""); code != http.StatusBadRequest || len(asked) != 0 {
+	if code, _, _ := call(t, http.MethodGet, url+"/apis/ext.example.com/v1/namespaces/ns1/widgets/%2e%2e/x",
+		""); code != http.StatusBadRequest || len(asked) != 0 {
 		t.Errorf("dots: %d", code)
 	}
 	slice := url + "/apis/discovery.k8s.io/v1/namespaces/ns1/endpointslices/ext-1"
@@ -227,7 +232,9 @@ func TestAggregatedServer(t *testing.T) {
 		t.Fatal(body)
 	}
 	await(t, url, name, because("EndpointsNotFound", ""))
-	if _, _, body := call(t, http.MethodGet, url+"/apis", "", "Accept", aggregated); !strings.Contains(body, `{"metadata":{"name":"ext.example.com"},"versions":[{"version":"v1","freshness":"Stale"}]}`) {
+	if _, _, body := call(t, http.MethodGet, url+"/apis", "", "Accept",
+		aggregated); !strings.Contains(body,
+		`{"metadata":{"name":"ext.example.com"},"versions":[{"version":"v1","freshness":"Stale"}]}`) {
 		t.Errorf("the discovery of all, without endpoints: %s", body)
 	}
 	if code, _, body := call(t, http.MethodGet, at, ""); code != http.StatusServiceUnavailable ||
@@ -295,7 +302,8 @@ func TestOpenAPIOfOldServers(t *testing.T) {
 	if code != http.StatusOK || h.Get("Content-Type") != "application/json" || !reflect.DeepEqual(got, want) {
 		t.Errorf("%d %v %s", code, h, body)
 	}
-	if code, _, body := call(t, http.MethodGet, url+"/openapi/v3/apis/old.example.com/v2", ""); code != http.StatusNotFound {
+	if code, _, body := call(t, http.MethodGet, url+"/openapi/v3/apis/old.example.com/v2",
+		""); code != http.StatusNotFound {
 		t.Errorf("another version: %d %s", code, body)
 	}
 }
@@ -380,7 +388,8 @@ func TestAggregationLoop(t *testing.T) {
 	})
 	name := register(t, url, "loop.example.com", nil)
 	await(t, url, name, because("FailedDiscoveryCheck", "508: the APIService leads back to this API server"))
-	if code, _, _ := call(t, http.MethodGet, url+"/apis/loop.example.com/v1/x", ""); code != http.StatusServiceUnavailable {
+	if code, _, _ := call(t, http.MethodGet, url+"/apis/loop.example.com/v1/x",
+		""); code != http.StatusServiceUnavailable {
 		t.Errorf("%d", code)
 	}
 }
@@ -440,7 +449,8 @@ func TestSlowAggregatedServer(t *testing.T) {
 	for range most {
 		<-came
 	}
-	if code, h, _ := call(t, http.MethodGet, url+"/apis/slow.example.com/v1/widgets", ""); code != http.StatusTooManyRequests || h.Get("Retry-After") != "1" {
+	if code, h, _ := call(t, http.MethodGet, url+"/apis/slow.example.com/v1/widgets",
+		""); code != http.StatusTooManyRequests || h.Get("Retry-After") != "1" {
 		t.Errorf("one more: %d", code)
 	}
 	for _, path := range []string{"/apis", "/api/v1/namespaces", "/readyz"} {
@@ -601,7 +611,8 @@ func TestEndlessAggregatedServer(t *testing.T) {
 		for path, want := range map[string]string{"/apis": `"drip.example.com"`,
 			"/openapi/v2": `"/apis/apps/v1/namespaces/{namespace}/deployments"`, "/openapi/v3": `"apis/apps/v1"`} {
 			asked.Go(func() {
-				if code, _, body := call(t, http.MethodGet, url+path, "", "Accept", aggregated+",application/json"); code != http.StatusOK || !strings.Contains(body, want) {
+				if code, _, body := call(t, http.MethodGet, url+path, "", "Accept",
+					aggregated+",application/json"); code != http.StatusOK || !strings.Contains(body, want) {
 					t.Errorf("%s: %d %.300s", path, code, body)
 				}
 			})

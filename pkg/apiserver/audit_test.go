@@ -309,7 +309,8 @@ func TestAuditFailures(t *testing.T) {
 		if n := count(t, counted, "apiserver_audit_error_total"); n == 0 {
 			t.Errorf("%s: no lost event is counted", mode)
 		}
-		if n := count(t, counted, "apiserver_audit_requests_rejected_total"); (n != 0) != (mode == sink.BlockingStrict) {
+		if n := count(t, counted,
+			"apiserver_audit_requests_rejected_total"); (n != 0) != (mode == sink.BlockingStrict) {
 			t.Errorf("%s: %v refused requests are counted", mode, n)
 		}
 	}
@@ -317,7 +318,8 @@ func TestAuditFailures(t *testing.T) {
 	url := start(t, func(c *assemble.Config) {
 		withAudit(t, c, policy, sink.LogOptions{Path: file, Options: sink.Options{Mode: sink.Blocking}})
 	})
-	if code, _, _ := call(t, http.MethodGet, url+"/panic", "", "Audit-Id", "p"); code != http.StatusInternalServerError {
+	if code, _, _ := call(t, http.MethodGet, url+"/panic", "", "Audit-Id",
+		"p"); code != http.StatusInternalServerError {
 		t.Error(code)
 	}
 	events := auditEvents(t, file)["p"]

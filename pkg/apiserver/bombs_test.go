@@ -12,7 +12,8 @@ import (
 // verb that takes a body, before they cost anything.
 func TestParserBombs(t *testing.T) { // not parallel: it counts what is allocated
 	host := start(t, nil)
-	if code, _, body := call(t, "POST", host+maps, `{"metadata":{"name":"a"}}`, "Content-Type", "application/json"); code != http.StatusCreated {
+	if code, _, body := call(t, "POST", host+maps, `{"metadata":{"name":"a"}}`, "Content-Type",
+		"application/json"); code != http.StatusCreated {
 		t.Fatalf("%d %s", code, body)
 	}
 	aliases := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\na: &a \"" + strings.Repeat("x", 20_000) +
@@ -73,11 +74,15 @@ func TestParserBombs(t *testing.T) { // not parallel: it counts what is allocate
 	}
 	// What is within the bounds, and wrong all over, is answered with some of what is wrong.
 	wrong := `{"metadata":{"name":"p"},"spec":{"containers":[` + strings.Repeat(`{},`, 20_000) + `{}]}}`
-	if code, _, body := call(t, "POST", host+pods, wrong, "Content-Type", json); code != http.StatusUnprocessableEntity || len(body) > 1<<20 || !strings.Contains(body, "must have at most 1000 items") {
+	if code, _, body := call(t, "POST", host+pods, wrong, "Content-Type",
+		json); code != http.StatusUnprocessableEntity || len(body) > 1<<20 ||
+		!strings.Contains(body, "must have at most 1000 items") {
 		t.Errorf("%d, %d bytes: %.300s", code, len(body), body)
 	}
 	// Aliases as such are fine.
-	if code, _, body := call(t, "POST", host+maps, "metadata: {name: c}\ndata: {a: &a x, b: *a}", "Content-Type", yaml); code != http.StatusCreated || !strings.Contains(body, `"b": "x"`) && !strings.Contains(body, `"b":"x"`) && !strings.Contains(body, "b: x") {
+	if code, _, body := call(t, "POST", host+maps, "metadata: {name: c}\ndata: {a: &a x, b: *a}", "Content-Type",
+		yaml); code != http.StatusCreated ||
+		!strings.Contains(body, `"b": "x"`) && !strings.Contains(body, `"b":"x"`) && !strings.Contains(body, "b: x") {
 		t.Errorf("%d %.300s", code, body)
 	}
 }

@@ -183,7 +183,8 @@ func TestLargeCustomResources(t *testing.T) {
 		`[{"manager":"m","operation":"Update","apiVersion":"long.io/v1","fieldsType":"FieldsV2","fieldsV1":{}}]`,
 		`[{}]`} {
 		h.ask(h.admin, http.MethodPatch, long+"/small", `{"metadata":{"managedFields":`+of+`}}`, http.StatusOK)
-		if answer := h.ask(h.admin, http.MethodGet, long+"/small", "", http.StatusOK); strings.Contains(answer, "Nope") || strings.Contains(answer, "FieldsV2") {
+		if answer := h.ask(h.admin, http.MethodGet, long+"/small", "",
+			http.StatusOK); strings.Contains(answer, "Nope") || strings.Contains(answer, "FieldsV2") {
 			t.Errorf("%s is stored", of)
 		}
 	}
@@ -202,7 +203,8 @@ func TestDefinitionOfOurOwn(t *testing.T) {
 		h.ask(h.admin, http.MethodPost, definitionsPath, crd, http.StatusCreated)
 		const at = definitionsPath + "/customresourcedefinitions." + own
 		for deadline := time.Now().Add(30 * time.Second); ; {
-			if answer := h.ask(h.admin, http.MethodGet, at, "", http.StatusOK); strings.Contains(answer, `"type":"NamesAccepted"`) {
+			if answer := h.ask(h.admin, http.MethodGet, at, "",
+				http.StatusOK); strings.Contains(answer, `"type":"NamesAccepted"`) {
 				break
 			}
 			if time.Now().After(deadline) {
@@ -211,7 +213,8 @@ func TestDefinitionOfOurOwn(t *testing.T) {
 		}
 		h.ask(h.admin, http.MethodDelete, at, "", http.StatusOK)
 		h.until(h.admin, http.MethodGet, at, "", http.StatusNotFound)
-		if answer := h.ask(h.admin, http.MethodGet, definitionsPath+"/ws.stays.io", "", http.StatusOK); strings.Contains(answer, "deletionTimestamp") {
+		if answer := h.ask(h.admin, http.MethodGet, definitionsPath+"/ws.stays.io", "",
+			http.StatusOK); strings.Contains(answer, "deletionTimestamp") {
 			t.Fatal(answer)
 		}
 	}
@@ -338,7 +341,9 @@ func TestConversionAttacks(t *testing.T) { // not parallel: it counts what is al
 	h.until(h.admin, http.MethodGet, v2+"/x", "", http.StatusInternalServerError)
 	for _, path := range []string{v2 + "/x", v2} {
 		before := allocated()
-		if answer := h.ask(h.admin, http.MethodGet, path, "", http.StatusInternalServerError); !strings.Contains(answer, "conversion webhook for conv.io/v1, Kind=W failed: the response is longer than") {
+		if answer := h.ask(h.admin, http.MethodGet, path, "",
+			http.StatusInternalServerError); !strings.Contains(answer,
+			"conversion webhook for conv.io/v1, Kind=W failed: the response is longer than") {
 			t.Error(answer)
 		}
 		// the webhook's own megabyte and both ends' buffers among it

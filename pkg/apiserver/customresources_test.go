@@ -585,7 +585,8 @@ func TestDrainKeepsKeysToItself(t *testing.T) {
 	const definitions, v1 = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
 		"/apis/drain.example.com/v1/namespaces/default/widgets"
 	named := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.drain.example.com"},` + definition("v1")[1:]
-	if code, _, answer := a.call(t, http.MethodPost, definitions, named, "application/json"); code != http.StatusCreated {
+	if code, _, answer := a.call(t, http.MethodPost, definitions, named,
+		"application/json"); code != http.StatusCreated {
 		t.Fatal(code, answer)
 	}
 	play(t, a, hook, []customStep{{Do: "GET " + v1, Until: "200 "}})

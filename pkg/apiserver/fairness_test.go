@@ -179,7 +179,9 @@ func TestFairness(t *testing.T) {
 			t.Errorf("who waited was answered %q, %v", line, err)
 		}
 	}
-	if _, _, body := call(t, "GET", host+"/metrics", ""); !strings.Contains(body, `apiserver_flowcontrol_dispatched_requests_total{flow_schema="jailed",priority_level="jail"}`) {
+	if _, _, body := call(t, "GET", host+"/metrics",
+		""); !strings.Contains(body,
+		`apiserver_flowcontrol_dispatched_requests_total{flow_schema="jailed",priority_level="jail"}`) {
 		t.Error("the metrics do not count the level's requests")
 	}
 }

@@ -64,7 +64,8 @@ func testSlowSenders(t *testing.T, host string) {
 			t.Errorf("%q: %s, close %v; want %d and the connection closed", user, resp.Status, resp.Close, want)
 		}
 	}
-	if code, _, body := call(t, "POST", host+maps, `{"metadata":{"name":"a"}}`, "Content-Type", "application/json"); code != http.StatusCreated {
+	if code, _, body := call(t, "POST", host+maps, `{"metadata":{"name":"a"}}`, "Content-Type",
+		"application/json"); code != http.StatusCreated {
 		t.Errorf("a write beside slow senders: %d %s", code, body)
 	}
 }
@@ -81,7 +82,8 @@ func TestSlowReadersHoldNoTurn(t *testing.T) {
 func testSlowReaders(t *testing.T, host string) {
 	for i := range 12 { // more than the buffers of a connection take
 		body := fmt.Sprintf(`{"metadata":{"name":"m%d"},"data":{"k":%q}}`, i, strings.Repeat("x", 1<<20))
-		if code, _, body := call(t, "POST", host+maps, body, "Content-Type", "application/json"); code != http.StatusCreated {
+		if code, _, body := call(t, "POST", host+maps, body, "Content-Type",
+			"application/json"); code != http.StatusCreated {
 			t.Fatalf("%d %s", code, body)
 		}
 	}

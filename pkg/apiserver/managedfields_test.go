@@ -146,7 +146,8 @@ func written(t *testing.T, body string) (fields []string, data *contents) {
 func TestUpdatersAreCapped(t *testing.T) {
 	t.Parallel()
 	url := start(t, nil) + "/api/v1/namespaces/ns/configmaps"
-	if code, _, body := call(t, http.MethodPost, url, `{"metadata":{"name":"a"},"data":{"a":"b"}}`, "User-Agent", "m"); code != http.StatusCreated {
+	if code, _, body := call(t, http.MethodPost, url, `{"metadata":{"name":"a"},"data":{"a":"b"}}`, "User-Agent",
+		"m"); code != http.StatusCreated {
 		t.Fatalf("%d %s", code, body)
 	}
 	var fields []string

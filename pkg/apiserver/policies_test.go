@@ -91,7 +91,8 @@ func TestPoliciesReplay(t *testing.T) {
 	admin := users["admin"]
 	create := func(path, body string) {
 		t.Helper()
-		if code, _, answer := admin.call(t, http.MethodPost, path, body, "application/json"); code != http.StatusCreated {
+		if code, _, answer := admin.call(t, http.MethodPost, path, body,
+			"application/json"); code != http.StatusCreated {
 			t.Fatalf("POST %s %s: %d %s", path, body, code, answer)
 		}
 	}
@@ -148,7 +149,8 @@ func waitForPolicy(t *testing.T, a asker) {
 	binding := `{"metadata":{"name":"marker"},"spec":{"policyName":"marker","validationActions":["Deny"],"matchResources":{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"marker"}}}}}`
 	for path, body := range map[string]string{"validatingadmissionpolicies": policy,
 		"validatingadmissionpolicybindings": binding} {
-		if code, _, answer := a.call(t, http.MethodPost, configurations+path, body, "application/json"); code != http.StatusCreated {
+		if code, _, answer := a.call(t, http.MethodPost, configurations+path, body,
+			"application/json"); code != http.StatusCreated {
 			t.Fatalf("%d %s", code, answer)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 func TestPatchOfKind(t *testing.T) {
 	t.Parallel()
 	maps := start(t, nil) + "/api/v1/namespaces/ns/configmaps"
-	if code, _, body := call(t, "POST", maps, `{"metadata":{"name":"a"}}`, "Content-Type", "application/json"); code != 201 {
+	if code, _, body := call(t, "POST", maps, `{"metadata":{"name":"a"}}`, "Content-Type",
+		"application/json"); code != 201 {
 		t.Fatal(code, body)
 	}
 	for _, c := range []struct {

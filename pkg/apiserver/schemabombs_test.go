@@ -85,7 +85,8 @@ func TestSchemaBombs(t *testing.T) { // not parallel: it counts what is in use
 		})
 	}
 	var list struct{ Items []json.RawMessage }
-	if err := json.Unmarshal([]byte(h.ask(h.admin, http.MethodGet, definitionsPath, "", http.StatusOK)), &list); err != nil || len(list.Items) != 6 {
+	if err := json.Unmarshal([]byte(h.ask(h.admin, http.MethodGet, definitionsPath, "", http.StatusOK)),
+		&list); err != nil || len(list.Items) != 6 {
 		t.Errorf("%d definitions are stored (%v), want the 6 that were taken", len(list.Items), err)
 	}
 }

@@ -29,7 +29,8 @@ func TestTableConditions(t *testing.T) {
 		"running": `{"phase":"Running"}`, "new": `{}`,
 	} {
 		body := `{"metadata":{"name":"` + name + `"},"spec":{"containers":[{"name":"c","image":"x"}]}}`
-		if code, _, answer := call(t, http.MethodPost, pods, body, "Content-Type", "application/json"); code != http.StatusCreated {
+		if code, _, answer := call(t, http.MethodPost, pods, body, "Content-Type",
+			"application/json"); code != http.StatusCreated {
 			t.Fatalf("%s: %d %s", name, code, answer)
 		}
 		if code, _, answer := call(t, http.MethodPatch, pods+"/"+name+"/status", `{"status":`+status+`}`,

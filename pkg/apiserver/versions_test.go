@@ -109,7 +109,8 @@ func TestVersions(t *testing.T) {
 	// Lists, selectors, tables and metadata speak the client's version.
 	ask("GET", beta, "", "", 200, `"kind":"NoteList","apiVersion":"example.com/v1beta1"`, `"type":"plain"`,
 		`"stringData":{"b":"2"}`)
-	if list := ask("GET", beta+"?fieldSelector=type%3Dplain", "", "", 200, `"name":"b"`); strings.Contains(list, `"name":"h"`) {
+	if list := ask("GET", beta+"?fieldSelector=type%3Dplain", "", "", 200,
+		`"name":"b"`); strings.Contains(list, `"name":"h"`) {
 		t.Errorf("selected are %s", list)
 	}
 	ask("GET", beta+"?fieldSelector=data.type%3Dplain", "", "", 400, "field label not supported: data.type")
@@ -241,7 +242,8 @@ func TestVersionsInProtobuf(t *testing.T) {
 	if code, _, body := call(t, "PUT", notes+"/b", body, "Content-Type", proto); code != 200 {
 		t.Errorf("what was read is not taken back: %d %s", code, body)
 	}
-	if _, _, body := call(t, "GET", notes, "", "Accept", proto); !strings.Contains(body, "example.com/v1beta1\x12\bNoteList") {
+	if _, _, body := call(t, "GET", notes, "", "Accept",
+		proto); !strings.Contains(body, "example.com/v1beta1\x12\bNoteList") {
 		t.Errorf("the list is %q", body)
 	}
 }

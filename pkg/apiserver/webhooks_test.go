@@ -314,7 +314,8 @@ func configure(t *testing.T, a asker, server *webhooktest.Server, hooks *hookSer
 		if err != nil {
 			t.Fatal(err)
 		}
-		if code, _, body := a.call(t, http.MethodPost, configurations+kind, string(doc), "application/json"); code != http.StatusCreated {
+		if code, _, body := a.call(t, http.MethodPost, configurations+kind, string(doc),
+			"application/json"); code != http.StatusCreated {
 			t.Fatalf("%d %s", code, body)
 		}
 		waitForMarker(t, a, hooks, kind, true)
@@ -326,7 +327,8 @@ func configure(t *testing.T, a asker, server *webhooktest.Server, hooks *hookSer
 func unconfigure(t *testing.T, a asker, hooks *hookServer, kinds []string) {
 	t.Helper()
 	for _, kind := range kinds {
-		if code, _, body := a.call(t, http.MethodDelete, configurations+kind+"/h", "", "application/json"); code != http.StatusOK {
+		if code, _, body := a.call(t, http.MethodDelete, configurations+kind+"/h", "",
+			"application/json"); code != http.StatusOK {
 			t.Fatalf("%d %s", code, body)
 		}
 		waitForMarker(t, a, hooks, kind, false)

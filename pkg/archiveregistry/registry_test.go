@@ -28,7 +28,8 @@ func files(t *testing.T, contents map[string]string) []byte {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for name, content := range contents {
-		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content)), Typeflag: tar.TypeReg}); err != nil {
+		if err := w.WriteHeader(
+			&tar.Header{Name: name, Mode: 0o644, Size: int64(len(content)), Typeflag: tar.TypeReg}); err != nil {
 			t.Fatal(err)
 		}
 		io.WriteString(w, content)

@@ -110,7 +110,8 @@ func TestSet(t *testing.T) {
 		t.Error("nothing changed, and sessions cannot be resumed")
 	}
 	file("clients", "clients-ca", "clients-ca-2")
-	if names, _ := asked(t, config, tls.VersionTLS13); !slices.Equal(names, []string{"clients-ca", "clients-ca-2", "proxy-ca"}) {
+	if names, _ := asked(t, config,
+		tls.VersionTLS13); !slices.Equal(names, []string{"clients-ca", "clients-ca-2", "proxy-ca"}) {
 		t.Errorf("after the file changed: %v", names)
 	}
 }

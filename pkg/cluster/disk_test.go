@@ -38,7 +38,8 @@ func TestCheckDisk(t *testing.T) {
 			}
 			t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
 			if c.fill {
-				if err := os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 2<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+				if err := os.WriteFile(filepath.Join(dir, "filler"), make([]byte, 2<<20),
+					0o600); !errors.Is(err, unix.ENOSPC) {
 					t.Fatal(err)
 				}
 			}

@@ -27,7 +27,8 @@ componentFlags: {kube-apiserver: {v: "4", profiling: "false"}}
 			args = p.Argv
 		}
 	}
-	if tail := strings.Join(args[len(args)-3:], " "); tail != "--feature-gates=MemoryQoS=true,PodDeletionCost=false --profiling=false --v=4" {
+	if tail := strings.Join(args[len(args)-3:],
+		" "); tail != "--feature-gates=MemoryQoS=true,PodDeletionCost=false --profiling=false --v=4" {
 		t.Errorf("kube-apiserver's last flags: %s", tail)
 	}
 	n := nodeConfig(c, c.Nodes[1])

@@ -25,7 +25,9 @@ func TestRegisteredLabels(t *testing.T) {
 	node := nodeConfig(c, c.Nodes[0])
 	const want = "--node-labels=a.kubelet.kubernetes.io/x=y,disktype=ssd,example.com/a=b,node.kubernetes.io/x=y,notkubernetes.io/a=b,topology.kubernetes.io/zone=z"
 	// node.kubernetes.io is a prefix set aside for kubelets, and so is exclude-from-external-load-balancers within it.
-	if got := strings.Join(node.UserFlags("kubelet"), " "); got != strings.Replace(want, "node.kubernetes.io/x", corev1.LabelNodeExcludeBalancers+"=,node.kubernetes.io/x", 1) {
+	if got := strings.Join(node.UserFlags("kubelet"),
+		" "); got != strings.Replace(want, "node.kubernetes.io/x",
+		corev1.LabelNodeExcludeBalancers+"=,node.kubernetes.io/x", 1) {
 		t.Errorf("%s\nnot %s", got, want)
 	}
 	if err := plan.CheckJoinedLabels(c.Nodes[0].Labels); err == nil ||

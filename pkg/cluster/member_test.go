@@ -48,7 +48,8 @@ func TestSeveralControlPlanes(t *testing.T) {
 			continue
 		}
 		component, member := p.Name[:strings.LastIndex(p.Name, "-")], p.Name[strings.LastIndex(p.Name, "-")+1:]
-		if want := []string{"/bin/bonsai", "member-enter", c.Mark() + "-" + member, member, "--", "/bin/" + component}; !slices.Equal(p.Argv[:6], want) {
+		if want := []string{"/bin/bonsai", "member-enter", c.Mark() + "-" + member, member, "--",
+			"/bin/" + component}; !slices.Equal(p.Argv[:6], want) {
 			t.Errorf("%s is started by %q, want %q", p.Name, p.Argv[:6], want)
 		}
 		if p.Attr.Cloneflags == 0 || p.Started == nil || p.Log != c.Layout().Log(p.Name) {

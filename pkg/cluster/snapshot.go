@@ -50,7 +50,8 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 		}
 		defer func() { err = errors.Join(err, resume(context.WithoutCancel(ctx), c)) }()
 	}
-	if err := errors.Join(os.MkdirAll(c.Layout().Snapshots(), 0o700), snapshot.RemovePartial(c.Layout().Snapshots())); err != nil {
+	if err := errors.Join(os.MkdirAll(c.Layout().Snapshots(), 0o700),
+		snapshot.RemovePartial(c.Layout().Snapshots())); err != nil {
 		return err
 	}
 	partial := to + snapshot.PartialSuffix

@@ -38,7 +38,8 @@ func TestClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := c.ReviewToken(t.Context(), &authnv1.TokenReview{Spec: authnv1.TokenReviewSpec{Token: "t"}}); err != nil || !r.Status.Authenticated {
+	if r, err := c.ReviewToken(t.Context(),
+		&authnv1.TokenReview{Spec: authnv1.TokenReviewSpec{Token: "t"}}); err != nil || !r.Status.Authenticated {
 		t.Errorf("%v, %v", r, err)
 	}
 	if r, err := c.ReviewAccess(t.Context(), &authzv1.SubjectAccessReview{}); err != nil || !r.Status.Allowed {

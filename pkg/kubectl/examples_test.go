@@ -15,7 +15,8 @@ import (
 // invocation is an example's command line: up to what the shell does with it.
 var invocation = regexp.MustCompile(`kubectl (?:[^|<>;$"'` + "`" + `]|"[^"]*"|'[^']*'|<[a-z-]+>|\$[A-Z{(])*`)
 
-// TestExamples: every command has examples in its help, each of a command that is there, with flags that it takes and needs.
+// TestExamples: every command has examples in its help, each of a command that is there, with flags that it takes and
+// needs.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	examples := 0

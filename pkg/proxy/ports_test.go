@@ -124,7 +124,8 @@ func TestSourceRanges(t *testing.T) {
 	s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.96.0.1",
 		LoadBalancerSourceRanges: []string{" 192.0.2.0/24 ", "10.1.2.3/8"}}}
 	got, _ := ServiceOf(s)
-	if want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.0/24")}; !slices.Equal(got.SourceRanges, want) {
+	if want := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"),
+		netip.MustParsePrefix("192.0.2.0/24")}; !slices.Equal(got.SourceRanges, want) {
 		t.Errorf("%v, want %v", got.SourceRanges, want)
 	}
 }

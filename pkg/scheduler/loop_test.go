@@ -197,7 +197,8 @@ func TestUnschedulablePodSaysWhyAndIsBoundWhenRoomComes(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		f.s.Explain(w, httptest.NewRequest("GET", "/debug/scheduling", nil))
-		if body := w.Body.String(); !strings.Contains(body, `"small":{"plugin":"NodeResourcesFit","reasons":["Insufficient cpu"]`) {
+		if body := w.Body.String(); !strings.Contains(body,
+			`"small":{"plugin":"NodeResourcesFit","reasons":["Insufficient cpu"]`) {
 			t.Errorf("explanation %s", body)
 		}
 		f.s.NodeChanged(nil, node("big", "4"))

@@ -30,7 +30,8 @@ func samples(t *testing.T, r prometheus.Gatherer) map[string]float64 {
 			for _, l := range x.GetLabel() {
 				labels = append(labels, l.GetValue())
 			}
-			if v := x.GetCounter().GetValue() + x.GetGauge().GetValue() + float64(x.GetHistogram().GetSampleCount()); v != 0 {
+			if v := x.GetCounter().GetValue() + x.GetGauge().GetValue() +
+				float64(x.GetHistogram().GetSampleCount()); v != 0 {
 				got[strings.Join(labels, " ")] = v
 			}
 		}

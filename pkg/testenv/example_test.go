@@ -58,7 +58,8 @@ func BenchmarkReset(b *testing.B) {
 	env, client := start(b)
 	for b.Loop() {
 		b.StopTimer()
-		if _, err := client.AppsV1().Deployments("default").Create(b.Context(), web(), metav1.CreateOptions{}); err != nil {
+		if _, err := client.AppsV1().Deployments("default").Create(b.Context(), web(),
+			metav1.CreateOptions{}); err != nil {
 			b.Fatal(err)
 		}
 		eventually(b, pods(b.Context(), client, "default", 2))

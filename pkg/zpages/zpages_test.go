@@ -90,7 +90,8 @@ Paths: /flagz /healthz /metrics /statusz
 		if diff := cmp.Diff(c.body, w.Body.String()); diff != "" {
 			t.Errorf("%s %q: %s", c.path, c.accept, diff)
 		}
-		if got := w.Header().Get("Warning"); (got == `299 - "This version of the statusz endpoint is deprecated. Please use a newer version."`) != c.deprecated {
+		if got := w.Header().Get(
+			"Warning"); (got == `299 - "This version of the statusz endpoint is deprecated. Please use a newer version."`) != c.deprecated {
 			t.Errorf("%s %q: warning %q", c.path, c.accept, got)
 		}
 	}

@@ -84,7 +84,8 @@ func (s *server) customMemory(ctx context.Context, more int, create func(from, n
 
 // define makes the custom resource, and waits until it is served.
 func (s *server) define(ctx context.Context) error {
-	if err := s.load.do(ctx, request{method: "POST", path: definitionsPath, body: []byte(definition), want: 201}); err != nil {
+	if err := s.load.do(ctx,
+		request{method: "POST", path: definitionsPath, body: []byte(definition), want: 201}); err != nil {
 		return err
 	}
 	if err := s.load.until(ctx, 20*time.Millisecond,

@@ -30,7 +30,8 @@ func measureDefinitions(ctx context.Context, s side) ([]figure, error) {
 	}
 	made := time.Since(began)
 	for i := range n {
-		if err := srv.load.until(ctx, 20*time.Millisecond, request{method: "GET", path: wideDiscovery(i), want: 200}); err != nil {
+		if err := srv.load.until(ctx, 20*time.Millisecond,
+			request{method: "GET", path: wideDiscovery(i), want: 200}); err != nil {
 			return nil, fmt.Errorf("definition %d is not served: %w", i, err)
 		}
 	}

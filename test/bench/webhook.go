@@ -60,7 +60,8 @@ func createThroughWebhook(ctx context.Context, l *load, n int) (float64, error) 
 		return 0, err
 	}
 	for hook.called.Load() == 0 { // until the configuration is in force
-		if err := once(request{method: "POST", path: podsPath + "?dryRun=All", body: pod(1_999_999, ""), want: 201}); err != nil {
+		if err := once(request{method: "POST", path: podsPath + "?dryRun=All", body: pod(1_999_999, ""),
+			want: 201}); err != nil {
 			return 0, err
 		}
 		select {

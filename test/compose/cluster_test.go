@@ -138,7 +138,8 @@ func (u user) works() {
 		first, _, _ := strings.Cut(pods[0], " ")
 		for _, pod := range pods {
 			name, address, _ := strings.Cut(pod, " ")
-			if got, err := u.kubectl("get", "--raw", "/api/v1/namespaces/default/pods/"+name+":8080/proxy/"); err != nil || strings.TrimSpace(got) != name {
+			if got, err := u.kubectl("get", "--raw",
+				"/api/v1/namespaces/default/pods/"+name+":8080/proxy/"); err != nil || strings.TrimSpace(got) != name {
 				return fmt.Errorf("%s says through an API server: %q %w", name, got, err)
 			}
 			if got, err := u.kubectl("exec", first, "--", "wget", "-qO-", "http://"+address+":8080"); err != nil ||
@@ -146,7 +147,8 @@ func (u user) works() {
 				return fmt.Errorf("%s says to %s: %q %w", name, first, got, err)
 			}
 		}
-		if got, err := u.kubectl("exec", first, "--", "wget", "-qO-", "http://web.default.svc.cluster.local"); err != nil || !strings.HasPrefix(got, "web-") {
+		if got, err := u.kubectl("exec", first, "--", "wget", "-qO-",
+			"http://web.default.svc.cluster.local"); err != nil || !strings.HasPrefix(got, "web-") {
 			return fmt.Errorf("the Service says: %q %w", got, err)
 		}
 		if got, err := u.kubectl("exec", first, "--", "nslookup", "etcd-cp1."); err != nil {
@@ -265,7 +267,8 @@ func TestCluster(t *testing.T) {
 		t.Errorf("published on the machine: %q", lines)
 	}
 	u.powerless()
-	if _, err := u.run(web, filepath.Join(root, "bin/kubectl"), "--kubeconfig", u.kubeconfig(), "apply", "-f", "-"); err != nil {
+	if _, err := u.run(web, filepath.Join(root, "bin/kubectl"), "--kubeconfig", u.kubeconfig(), "apply", "-f",
+		"-"); err != nil {
 		t.Fatal(err)
 	}
 	u.works()

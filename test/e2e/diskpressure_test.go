@@ -59,7 +59,8 @@ componentFlags: {kubelet: {eviction-hard: "nodefs.available<500Mi", eviction-pre
 	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := small.command(2*time.Minute, "bonsai", "--data-dir", small.data, "up", "--config", config); err != nil {
+	if out, err := small.command(2*time.Minute, "bonsai", "--data-dir", small.data, "up", "--config",
+		config); err != nil {
 		t.Fatal(out, err)
 	}
 	t.Cleanup(func() {
@@ -75,7 +76,8 @@ componentFlags: {kubelet: {eviction-hard: "nodefs.available<500Mi", eviction-pre
 	k.ready("little", "nothing")
 	k.apply(podOf("much", "head -c 1600000000 /dev/zero >/s/f; exec sleep 3600", mounted, scratch))
 	k.field("much", ".status.reason", "Evicted")
-	if out := k.run("get", "pod", "much", "-o", "jsonpath={.status.message}"); !strings.Contains(out, "The node was low on resource: ephemeral-storage.") {
+	if out := k.run("get", "pod", "much", "-o",
+		"jsonpath={.status.message}"); !strings.Contains(out, "The node was low on resource: ephemeral-storage.") {
 		t.Error(out)
 	}
 	k.events("much", "The node was low on resource: ephemeral-storage.")

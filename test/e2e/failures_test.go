@@ -90,7 +90,8 @@ func TestTwoUps(t *testing.T) {
 	}
 	for name, e := range map[string]env{"one": one, "other": other} {
 		e.must(t, "bonsai", "--data-dir", e.data, "status")
-		if out := e.must(t, "kubectl", "--context", "bonsai-"+name, "get", "nodes", "--no-headers"); strings.Count(out, " Ready ") != 1 {
+		if out := e.must(t, "kubectl", "--context", "bonsai-"+name, "get", "nodes",
+			"--no-headers"); strings.Count(out, " Ready ") != 1 {
 			t.Errorf("%s: %s", name, out)
 		}
 	}

@@ -30,7 +30,8 @@ func TestIPFamilies(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { other.command(2*time.Minute, "bonsai", "--data-dir", other.data, "down") })
-			if out, err := other.command(3*time.Minute, "bonsai", "--data-dir", other.data, "up", "--config", file); err != nil {
+			if out, err := other.command(3*time.Minute, "bonsai", "--data-dir", other.data, "up", "--config",
+				file); err != nil {
 				t.Fatal(out, err)
 			}
 			kubectl := func(args ...string) string {
@@ -58,13 +59,15 @@ func TestIPFamilies(t *testing.T) {
 			}
 			for _, ip := range strings.Fields(
 				kubectl("get", "service", "web", "-o", "jsonpath={.spec.clusterIPs[*]}")) {
-				if out := kubectl("exec", "deployment/web", "--", "nslookup", "web.default.svc.cluster.local"); !strings.Contains(out, ip) {
+				if out := kubectl("exec", "deployment/web", "--", "nslookup",
+					"web.default.svc.cluster.local"); !strings.Contains(out, ip) {
 					t.Errorf("DNS does not know %s:\n%s", ip, out)
 				}
 				if strings.Contains(ip, ":") {
 					ip = "[" + ip + "]"
 				}
-				if out := kubectl("exec", "deployment/web", "--", "wget", "-qO-", "http://"+ip+"/hostname"); !strings.HasPrefix(out, "web-") {
+				if out := kubectl("exec", "deployment/web", "--", "wget", "-qO-",
+					"http://"+ip+"/hostname"); !strings.HasPrefix(out, "web-") {
 					t.Errorf("at %s: %q", ip, out)
 				}
 			}

@@ -128,7 +128,8 @@ func TestHighAvailability(t *testing.T) {
 	stop()
 	wg.Wait()
 	for _, args := range [][]string{{"snapshot", "save", "one"}, {"stop"}, {"start"}} {
-		if out, err := ha.command(4*time.Minute, "bonsai", append([]string{"--data-dir", ha.data}, args...)...); err != nil {
+		if out, err := ha.command(4*time.Minute, "bonsai",
+			append([]string{"--data-dir", ha.data}, args...)...); err != nil {
 			t.Fatal(out, err)
 		}
 	}

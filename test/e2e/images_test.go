@@ -31,7 +31,8 @@ func TestImages(t *testing.T) {
 	if out := cluster.bonsai(t, "image", "list"); strings.Contains(out, image) {
 		t.Errorf("it is there: %s", out)
 	}
-	if out := cluster.bonsai(t, "image", "load", filepath.Join(cluster.bin, "images", "busybox.tar")); !strings.Contains(out, "loaded "+image) {
+	if out := cluster.bonsai(t, "image", "load",
+		filepath.Join(cluster.bin, "images", "busybox.tar")); !strings.Contains(out, "loaded "+image) {
 		t.Errorf("load: %s", out)
 	}
 	if out := cluster.bonsai(t, "image", "list"); !strings.Contains(out, image) || !strings.Contains(out, "n1,n2") {

@@ -125,7 +125,8 @@ func TestAddNode(t *testing.T) {
 			t.Errorf("its directory is left: %v", err)
 		}
 	}
-	if out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "node", "add", "--wait=100ms"); err == nil || !strings.Contains(out, "bonsai: error: ") {
+	if out, err := cluster.command(patience, "bonsai", "--data-dir", cluster.data, "node", "add",
+		"--wait=100ms"); err == nil || !strings.Contains(out, "bonsai: error: ") {
 		t.Errorf("ready within 100 ms? %s, %v", out, err)
 	}
 	gone() // no half of it

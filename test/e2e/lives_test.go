@@ -24,7 +24,8 @@ var killings = map[string]func(t *testing.T, e env, nodes int){
 // which leaves nothing. BONSAI_E2E_LIVES=all ends every way with both, which takes some minutes. It is not parallel: it
 // takes the cluster under test down meanwhile, for its addresses.
 func TestKilledLives(t *testing.T) {
-	if out, err := cluster.command(2*time.Minute, "bonsai", "--data-dir", cluster.data, "down", "--keep-data"); err != nil {
+	if out, err := cluster.command(2*time.Minute, "bonsai", "--data-dir", cluster.data, "down",
+		"--keep-data"); err != nil {
 		t.Fatal(out, err)
 	}
 	t.Cleanup(func() {

@@ -74,7 +74,8 @@ spec:
 		}
 		for _, strange := range []string{"ca.key", "sa.key", "etcd", "admin", "apiserver", "n2", "supervisor",
 			"cluster.json", "controller-manager", "scheduler"} {
-			if name, _ := strings.CutPrefix(line, strings.TrimPrefix(cluster.data, "/")); strings.Contains(name, strange) {
+			if name, _ := strings.CutPrefix(line,
+				strings.TrimPrefix(cluster.data, "/")); strings.Contains(name, strange) {
 				t.Errorf("the node sees %s", line)
 			}
 		}

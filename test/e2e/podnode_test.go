@@ -98,7 +98,8 @@ func TestAppArmor(t *testing.T) {
 	if _, missing := exec.LookPath("apparmor_parser"); err == nil && missing == nil &&
 		strings.HasPrefix(string(enabled), "Y") {
 		k.ready("asks")
-		if profile := k.run("exec", "asks", "--", "cat", "/proc/self/attr/current"); !strings.HasPrefix(profile, "cri-containerd.apparmor.d (enforce)") {
+		if profile := k.run("exec", "asks", "--", "cat",
+			"/proc/self/attr/current"); !strings.HasPrefix(profile, "cri-containerd.apparmor.d (enforce)") {
 			t.Errorf("runs as %s", profile)
 		}
 		return

@@ -62,7 +62,8 @@ func TestMemoryPressure(t *testing.T) {
 	k.field("above", `.status.conditions[?(@.type=="DisruptionTarget")].reason`, "TerminationByKubelet")
 	k.events("above", "The node was low on resource: memory.")
 	k.field("within", ".status.phase", "Running")
-	if out := k.run("get", "pod", "above", "-o", "jsonpath={.status.message}"); !strings.Contains(out, "request is 16Mi, has larger consumption of memory.") {
+	if out := k.run("get", "pod", "above", "-o",
+		"jsonpath={.status.message}"); !strings.Contains(out, "request is 16Mi, has larger consumption of memory.") {
 		t.Error(out)
 	}
 	k.eventually("no more pressure", is("False"), "get", "node", "n2", "-o",

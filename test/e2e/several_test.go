@@ -75,7 +75,8 @@ func TestSeveralClusters(t *testing.T) {
 		strings.Count(out, "running") != 2 {
 		t.Errorf("list: %s, %v", out, err)
 	}
-	if out, err := second.command(time.Minute, "kubectl", "--context", "bonsai-second", "get", "nodes", "--no-headers"); err != nil || strings.Count(out, " Ready ") != 2 {
+	if out, err := second.command(time.Minute, "kubectl", "--context", "bonsai-second", "get", "nodes",
+		"--no-headers"); err != nil || strings.Count(out, " Ready ") != 2 {
 		t.Errorf("the second cluster: %s, %v", out, err)
 	}
 	for _, args := range []string{

@@ -78,7 +78,8 @@ func walk(t *testing.T, k kubectl) {
 	}, "logs", "-l", "app=web", "--tail=1")
 	k.run("rollout", "undo", "deployment/web")
 	k.run("rollout", "status", "deployment/web", "--timeout=80s")
-	if out := k.run("get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers[0].env[0].value}"); out != "one" {
+	if out := k.run("get", "deployment", "web", "-o",
+		"jsonpath={.spec.template.spec.containers[0].env[0].value}"); out != "one" {
 		t.Errorf("after the rollback VERSION is %q", out)
 	}
 	k.run("delete", "deployment,service", "web")

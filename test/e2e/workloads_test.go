@@ -25,7 +25,9 @@ func TestDaemonSet(t *testing.T) {
 		"-o", "jsonpath={range .items[*]}{.spec.nodeName}={.spec.containers[0].env[0].value} {end}")
 	k.run("rollout", "undo", "daemonset/agent")
 	k.rolledOut("daemonset/agent", "successfully rolled out")
-	if got := strings.Fields(k.run("rollout", "history", "daemonset/agent")); strings.Join(got, " ") != "daemonset.apps/agent REVISION CHANGE-CAUSE 2 <none> 3 <none>" {
+	if got := strings.Fields(
+		k.run("rollout", "history", "daemonset/agent")); strings.Join(got, " ") !=
+		"daemonset.apps/agent REVISION CHANGE-CAUSE 2 <none> 3 <none>" {
 		t.Errorf("history: %q", got)
 	}
 }

@@ -72,7 +72,8 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	ns := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": meta{Name: namespace}}
-	if code, answer, err := call(ctx, client, http.MethodPost, host+"/api/v1/namespaces", "application/json", ns); err != nil || code != http.StatusCreated {
+	if code, answer, err := call(ctx, client, http.MethodPost, host+"/api/v1/namespaces", "application/json",
+		ns); err != nil || code != http.StatusCreated {
 		t.Fatalf("create the namespace: %d %s %v", code, answer, err)
 	}
 	a := &api{client: client, url: host + "/api/v1/namespaces/" + namespace + "/configmaps", clock: &atomic.Int64{}}

@@ -138,7 +138,8 @@ func (l *liar) serve(pod string) {
 
 // remove takes a pod away without waiting for its node.
 func (l *liar) remove(pod string) {
-	if err := l.pods.DeleteWith(l.ctx, namespace, pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
+	if err := l.pods.DeleteWith(l.ctx, namespace, pod,
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}); err != nil {
 		l.t.Fatal(err)
 	}
 }

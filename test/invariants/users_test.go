@@ -263,7 +263,8 @@ func (u *users) makePod() {
 		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprint(app, "-", u.made),
 			Labels: map[string]string{"app": app}}, Spec: spec})
 	u.must("making a pod", err)
-	if all, err := u.pods.List(u.ctx, namespace, metav1.ListOptions{LabelSelector: "app=" + app}); u.must("listing", err) && len(all) > 3 {
+	if all, err := u.pods.List(u.ctx, namespace,
+		metav1.ListOptions{LabelSelector: "app=" + app}); u.must("listing", err) && len(all) > 3 {
 		u.deletePod(app)
 	}
 }

@@ -223,7 +223,8 @@ func (n *onNode) rules(ctx context.Context, c *clusterUnderTest, node, _ string)
 // lease ends after 24 hours.
 func (n *onNode) snapshots(ctx context.Context, c *clusterUnderTest, node, root string) error {
 	for _, snapshotter := range []string{"overlayfs", "native"} {
-		if _, err := os.Stat(root + "/var/lib/containerd/io.containerd.snapshotter.v1." + snapshotter + "/metadata.db"); err != nil {
+		if _, err := os.Stat(root + "/var/lib/containerd/io.containerd.snapshotter.v1." + snapshotter +
+			"/metadata.db"); err != nil {
 			continue
 		}
 		out, err := c.inNode(ctx, node, "ctr", "-n", "k8s.io", "snapshots", "--snapshotter", snapshotter, "ls")

@@ -198,9 +198,11 @@ func uidOf(pod *corev1.Pod) string {
 // all that there is to explain. A start that a kill cuts short before the container ran is no restart when it is made
 // again. What is left are two moments of containerd's own, in which nobody can know better:
 //
-//   - It is killed after it took an exit code from the shim and before it stored it. Then the code is 255, "Unknown". Only a
+//   - It is killed after it took an exit code from the shim and before it stored it. Then the code is 255, "Unknown".
+//     Only a
 //     container that ends by itself can meet that.
-//   - It is asked to start a container, has made the task, and the kubelet that asked is killed. Then it takes the task away again.
+//   - It is asked to start a container, has made the task, and the kubelet that asked is killed. Then it takes the task
+//     away again.
 func explain(pod *corev1.Pod, j *journal) (total int, all bool) {
 	failed := pod.Status.Phase == corev1.PodFailed && pod.DeletionTimestamp == nil
 	for _, s := range append(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses...) {

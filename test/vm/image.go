@@ -95,7 +95,8 @@ func (i Image) unpack(ctx context.Context, release string) error {
 	}
 	for name, text := range files {
 		path := filepath.Join(begun, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+			os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			return err
 		}
 	}

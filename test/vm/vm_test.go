@@ -113,7 +113,9 @@ func TestMachine(t *testing.T) {
 		must(t, m, `kubectl run confined --image=localhost/busybox:1.0 --overrides='{"spec":{"securityContext":{"appArmorProfile":{"type":"RuntimeDefault"}}}}' -- sleep 1000000`)
 		must(t, m, "kubectl wait --for=condition=Ready pod/confined --timeout=10m")
 		for _, pod := range []string{"confined", "deployment/web"} {
-			if profile := must(t, m, "kubectl exec "+pod+" -- cat /proc/self/attr/current"); profile != "cri-containerd.apparmor.d (enforce)" {
+			if profile := must(t, m,
+				"kubectl exec "+pod+" -- cat /proc/self/attr/current"); profile !=
+				"cri-containerd.apparmor.d (enforce)" {
 				t.Errorf("%s: %s", pod, profile)
 			}
 		}

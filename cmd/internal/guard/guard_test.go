@@ -166,7 +166,8 @@ func TestRotation(t *testing.T) {
 	dir := t.TempDir()
 	clients, proxies := filepath.Join(dir, "clients"), filepath.Join(dir, "proxies")
 	write := func(path string, c *x509.Certificate) {
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}), 0o600); err != nil {
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

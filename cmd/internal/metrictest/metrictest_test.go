@@ -18,7 +18,8 @@ func TestDescribed(t *testing.T) {
 				ConstLabels: prometheus.Labels{"m": "1,x=\"2\""}}, []string{"z", "b"}),
 		prometheus.NewGauge(prometheus.GaugeOpts{Name: "plain"}),
 	)
-	if got, want := described([]prometheus.Collector{r}), map[string]string{"a_total": "b,m,z", "plain": ""}; !maps.Equal(got, want) {
+	if got, want := described([]prometheus.Collector{r}),
+		map[string]string{"a_total": "b,m,z", "plain": ""}; !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

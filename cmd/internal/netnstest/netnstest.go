@@ -149,7 +149,8 @@ func (w packetWriter) Write(p []byte) (int, error) { return w.WriteTo(p, w.to) }
 func (n *Namespace) Ask(network, address string) (server, client string, err error) {
 	n.Do(func() {
 		var c net.Conn
-		if c, err = (&net.Dialer{Timeout: 2 * time.Second}).DialContext(context.Background(), network, address); err != nil {
+		if c, err = (&net.Dialer{Timeout: 2 * time.Second}).DialContext(context.Background(), network,
+			address); err != nil {
 			return
 		}
 		defer c.Close()

@@ -141,7 +141,8 @@ func (a *Aggregator) apply(ctx context.Context, c change, w registration) error 
 	case create:
 		s := &v1.APIService{ObjectMeta: metav1.ObjectMeta{Name: c.name,
 			Labels: map[string]string{automanaged: w.manage}}, Spec: w.spec}
-		if _, err = a.cfg.Store.Create(ctx, "", s, &metav1.CreateOptions{FieldManager: manager}); apierrors.IsAlreadyExists(err) {
+		if _, err = a.cfg.Store.Create(ctx, "", s,
+			&metav1.CreateOptions{FieldManager: manager}); apierrors.IsAlreadyExists(err) {
 			return nil
 		}
 	case update:

@@ -44,7 +44,8 @@ func real(t *testing.T) Config {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "sa.key")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	facts, log := &storage.FactsTable{}, slog.New(slog.DiscardHandler)

@@ -238,7 +238,8 @@ func TestDynamicResource(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %s", c.method, c.path, w.Code, w.Body, c.want)
 		}
 	}
-	if _, body := h.get(t, "/apis/example.com"); !strings.Contains(body, `"preferredVersion":{"groupVersion":"example.com/v2"`) {
+	if _, body := h.get(t, "/apis/example.com"); !strings.Contains(body,
+		`"preferredVersion":{"groupVersion":"example.com/v2"`) {
 		t.Errorf("the group is %s", body)
 	}
 	for path, want := range map[string][]string{

@@ -117,7 +117,8 @@ func TestApplyIsIdempotent(t *testing.T) {
 		"system-node-critical"); c.Value != 2000001000 {
 		t.Errorf("system-node-critical is %d", c.Value)
 	}
-	if svc := get[*corev1.Service](t, s, corev1.Resource("services"), "default", "kubernetes"); svc.Spec.ClusterIP != "10.96.0.1" || svc.Spec.Ports[0].TargetPort.IntVal != 6443 {
+	if svc := get[*corev1.Service](t, s, corev1.Resource("services"), "default",
+		"kubernetes"); svc.Spec.ClusterIP != "10.96.0.1" || svc.Spec.Ports[0].TargetPort.IntVal != 6443 {
 		t.Errorf("service: %+v", svc.Spec)
 	}
 	if m := get[*corev1.ConfigMap](t, s, corev1.Resource("configmaps"), "kube-system",

@@ -35,10 +35,12 @@ func TestFinalizerWarnings(t *testing.T) {
 	}
 	many := widget("foo", "foo.bar", "foo/bar", "Foo_x", "orphan", "foregroundDeletion", "kubernetes", "foo.bar/baz",
 		"foo")
-	if got, want := strategy.Warnings(many, nil), []string{plain("Foo_x"), plain("foo"), pathless("foo.bar")}; !slices.Equal(got, want) {
+	if got, want := strategy.Warnings(many, nil),
+		[]string{plain("Foo_x"), plain("foo"), pathless("foo.bar")}; !slices.Equal(got, want) {
 		t.Errorf("create: %q, want %q", got, want)
 	}
-	if got, want := strategy.Warnings(widget("foo", "new", "example.com/a"), many), []string{plain("new")}; !slices.Equal(got, want) {
+	if got, want := strategy.Warnings(widget("foo", "new", "example.com/a"), many),
+		[]string{plain("new")}; !slices.Equal(got, want) {
 		t.Errorf("update: %q, want %q", got, want)
 	}
 }

@@ -58,7 +58,8 @@ func TestInOrder(t *testing.T) {
 		crd.CreationTimestamp.Time = at(second)
 		view[name] = &definition{crd: crd}
 	}
-	if got := inOrder(map[string]bool{"a": true, "b": true, "c": true, "gone": true}, view); !slices.Equal(got, []string{"c", "a", "b"}) {
+	if got := inOrder(map[string]bool{"a": true, "b": true, "c": true, "gone": true},
+		view); !slices.Equal(got, []string{"c", "a", "b"}) {
 		t.Error(got)
 	}
 }

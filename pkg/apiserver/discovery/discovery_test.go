@@ -246,7 +246,8 @@ func TestGroupsComeAndGo(t *testing.T) {
 	if got := get(t, d, "/apis", v2).Header().Get("ETag"); got != etag {
 		t.Error("the documents are not what they were")
 	}
-	if own, _ := d.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/apis/example.com/v1", nil)); own {
+	if own, _ := d.Serve(httptest.NewRecorder(),
+		httptest.NewRequest(http.MethodGet, "/apis/example.com/v1", nil)); own {
 		t.Error("the group is still served")
 	}
 }

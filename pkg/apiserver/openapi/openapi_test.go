@@ -223,7 +223,8 @@ func TestNegotiation(t *testing.T) {
 	if raw, err := io.ReadAll(r); err != nil || !json.Valid(raw) {
 		t.Errorf("gzip: valid JSON %v, %v", json.Valid(raw), err)
 	}
-	if w := get(t, s, "/openapi/v3/apis/apps/v1", "If-None-Match", w.Header().Get("ETag")); w.Code != http.StatusNotModified {
+	if w := get(t, s, "/openapi/v3/apis/apps/v1", "If-None-Match",
+		w.Header().Get("ETag")); w.Code != http.StatusNotModified {
 		t.Errorf("If-None-Match: %d", w.Code)
 	}
 	for _, url := range []string{"/openapi/v3/apis/none/v1", "/openapi", "/openapi/v4"} {

@@ -129,7 +129,8 @@ func TestEndOfWork(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := apply(gone, types.JSONPatchType, `{}`, `[{"op":"add","path":"/a","value":1}]`); !errors.Is(err, context.Canceled) {
+	if _, err := apply(gone, types.JSONPatchType, `{}`,
+		`[{"op":"add","path":"/a","value":1}]`); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want the context's error", err)
 	}
 	doubling := `[{"op":"add","path":"/a","value":"` + strings.Repeat("x", 20_000) + `"}`
@@ -139,7 +140,8 @@ func TestEndOfWork(t *testing.T) {
 	if _, err := apply(t.Context(), types.JSONPatchType, `{}`, doubling+"]"); !errors.Is(err, ErrNotApplicable) {
 		t.Errorf("%v, want %v", err, ErrNotApplicable)
 	}
-	if _, err := apply(t.Context(), types.StrategicMergePatchType, `{}`, `{"a":[`+strings.Repeat("1,", 5000)+`1]}`); !errors.Is(err, ErrLongList) {
+	if _, err := apply(t.Context(), types.StrategicMergePatchType, `{}`,
+		`{"a":[`+strings.Repeat("1,", 5000)+`1]}`); !errors.Is(err, ErrLongList) {
 		t.Errorf("%v, want %v", err, ErrLongList)
 	}
 }

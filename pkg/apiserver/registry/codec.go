@@ -20,8 +20,10 @@ import (
 //
 // What holds for every implementation, and is tested on each:
 //   - Stored bytes have no resourceVersion: it is the item's Revision, which is put in where it is not 0 (a dry run's).
-//   - Equal objects have equal bytes, whatever their resourceVersion: a write that changes nothing is seen by comparing bytes.
-//   - What is decoded equals what was drafted; nothing that was stored is lost, not even what this server does not know.
+//   - Equal objects have equal bytes, whatever their resourceVersion: a write that changes nothing is seen by comparing
+//     bytes.
+//   - What is decoded equals what was drafted; nothing that was stored is lost, not even what this server does not
+//     know.
 //   - Methods that append return what they were given on an error; nothing that they are given is changed or kept.
 //   - Bytes that nobody could have stored give an error and no panic, and none of their neighbours is touched.
 //

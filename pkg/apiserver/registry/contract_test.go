@@ -358,7 +358,8 @@ func TestJSONIsStoredAsByKubernetes(t *testing.T) {
 	}
 	for name, want := range map[string]any{"max": int64(math.MaxInt64), "min": int64(math.MinInt64),
 		"beyond": 9223372036854775808.0, "half": 0.5, "tenth": 0.1, "small": 1e-7, "zero": int64(0)} {
-		if got, _, _ := unstructured.NestedFieldNoCopy(obj.(*unstructured.Unstructured).Object, "spec", name); got != want {
+		if got, _, _ := unstructured.NestedFieldNoCopy(obj.(*unstructured.Unstructured).Object, "spec",
+			name); got != want {
 			t.Errorf("%s is %T %v", name, got, got)
 		}
 	}

@@ -66,7 +66,8 @@ func TestCreateMetadata(t *testing.T) {
 	if out.Namespace != "ns" || out.ResourceVersion == "" || out.CreationTimestamp.Year() != 2026 {
 		t.Errorf("metadata = %+v", out.ObjectMeta)
 	}
-	if _, err := g.Create(t.Context(), "ns", configMap("a"), &metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) || err.Error() != `configmaps "a" already exists` {
+	if _, err := g.Create(t.Context(), "ns", configMap("a"),
+		&metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) || err.Error() != `configmaps "a" already exists` {
 		t.Errorf("second create: %v", err)
 	}
 }
@@ -312,7 +313,8 @@ func TestDeletionWithoutGarbageCollector(t *testing.T) {
 		g := store(t, "configmaps")
 		g.NoGarbageCollector = true
 		create(t, g, configMap("a"))
-		if _, gone, err := g.Delete(t.Context(), "ns", "a", &metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil || !gone {
+		if _, gone, err := g.Delete(t.Context(), "ns", "a",
+			&metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil || !gone {
 			t.Errorf("%s: gone %v, %v", policy, gone, err)
 		}
 	}
@@ -324,7 +326,8 @@ func TestDeletePreconditions(t *testing.T) {
 	create(t, g, configMap("a"))
 	uid, version := types.UID("x"), "0"
 	for _, p := range []*metav1.Preconditions{{UID: &uid}, {ResourceVersion: &version}} {
-		if _, _, err := g.Delete(t.Context(), "ns", "a", &metav1.DeleteOptions{Preconditions: p}); !apierrors.IsConflict(err) {
+		if _, _, err := g.Delete(t.Context(), "ns", "a",
+			&metav1.DeleteOptions{Preconditions: p}); !apierrors.IsConflict(err) {
 			t.Errorf("%v: %v", p, err)
 		}
 	}

@@ -58,7 +58,8 @@ func TestListHasWrites(t *testing.T) {
 		}
 		expect("delete "+name, 2-i)
 	}
-	if _, err := g.Create(t.Context(), "ns", configMap("c"), &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+	if _, err := g.Create(t.Context(), "ns", configMap("c"),
+		&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 		t.Fatal(err)
 	}
 	expect("dry run", 1)

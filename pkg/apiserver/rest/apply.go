@@ -32,7 +32,8 @@ func readApply(x *exchange, p purpose) (accepted, *configuration, *metav1.PatchO
 	if err != nil {
 		return a, nil, nil, err
 	}
-	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(opts, types.ApplyYAMLPatchType)); err != nil {
+	if err := invalidOptions("PatchOptions",
+		validation.ValidatePatchOptions(opts, types.ApplyYAMLPatchType)); err != nil {
 		return a, nil, nil, err
 	}
 	config, err := readConfiguration(x, opts)

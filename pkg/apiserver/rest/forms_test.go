@@ -144,7 +144,8 @@ func TestListIsItsObjects(t *testing.T) {
 			!strings.HasSuffix(list.GetKind(), "List") {
 			t.Errorf("list\n%s\nobjects\n%s", whole, want)
 		}
-		if pretty := read(t, s.get(t, k.path+"?pretty=true", asJSON, asJSON)); !equality.Semantic.DeepEqual(pretty, list) {
+		if pretty := read(t, s.get(t, k.path+"?pretty=true", asJSON,
+			asJSON)); !equality.Semantic.DeepEqual(pretty, list) {
 			t.Errorf("indented: %v, want %v", pretty, list)
 		}
 		y, err := yaml.YAMLToJSON(s.get(t, k.path, "application/yaml", "application/yaml"))
@@ -329,7 +330,8 @@ func TestWatchFrames(t *testing.T) {
 func TestMediaTypesOfCustomResources(t *testing.T) {
 	t.Parallel()
 	s, k := formsServed(t), kinds()["JSON"]
-	if code, _, body := s.do(t, http.MethodPost, k.path, asProto+",application/json", k.doc("a")); code != http.StatusCreated {
+	if code, _, body := s.do(t, http.MethodPost, k.path, asProto+",application/json",
+		k.doc("a")); code != http.StatusCreated {
 		t.Fatalf("%d %s", code, body)
 	}
 	const every = "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
@@ -356,7 +358,8 @@ func TestMediaTypesOfCustomResources(t *testing.T) {
 			}
 		}
 	}
-	if frames := s.watched(t, k.path, asProto+";stream=watch,application/json;stream=watch", 1); read(t, frames[0].object).GetName() != "a" {
+	if frames := s.watched(t, k.path, asProto+";stream=watch,application/json;stream=watch",
+		1); read(t, frames[0].object).GetName() != "a" {
 		t.Errorf("event %s", frames[0].object)
 	}
 	for _, c := range []struct{ method, path, media, want string }{
@@ -368,7 +371,8 @@ func TestMediaTypesOfCustomResources(t *testing.T) {
 			"application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"},
 	} {
 		code, _, body := s.do(t, c.method, c.path, asJSON, k.doc("a"), "Content-Type", c.media)
-		if want := "the body of the request was in an unknown format - accepted media types include: " + c.want; code != http.StatusUnsupportedMediaType || read(t, body).Object["message"] != want {
+		if want := "the body of the request was in an unknown format - accepted media types include: " +
+			c.want; code != http.StatusUnsupportedMediaType || read(t, body).Object["message"] != want {
 			t.Errorf("%s of %s: %d %s", c.method, c.media, code, body)
 		}
 	}

@@ -62,7 +62,8 @@ func readPatch(x *exchange, p purpose, gvk schema.GroupVersionKind, empty func()
 	default:
 		return a, nil, errPatchType()
 	}
-	if err := invalidOptions("PatchOptions", validation.ValidatePatchOptions(opts, types.PatchType(media))); err != nil {
+	if err := invalidOptions("PatchOptions",
+		validation.ValidatePatchOptions(opts, types.PatchType(media))); err != nil {
 		return a, nil, err
 	}
 	body, err := x.document(nil)

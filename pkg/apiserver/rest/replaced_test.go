@@ -88,7 +88,8 @@ func newServer(t *testing.T) *server {
 	for i := range entries {
 		e := &entries[i]
 		e.Handle = s.Handler
-		if e.Store, err = registry.NewGeneric(registry.Config{Row: e.Row, Storage: backend, Admission: s.plugin}); err != nil {
+		if e.Store, err = registry.NewGeneric(
+			registry.Config{Row: e.Row, Storage: backend, Admission: s.plugin}); err != nil {
 			t.Fatal(err)
 		}
 		if e.Row.Resource == "pods" {

@@ -180,7 +180,8 @@ func TestRowsTellTheTime(t *testing.T) {
 	a()
 	b()
 	now.Store(3600)
-	if late := follow(t, server, thingsPath+from, asTable)(); !strings.Contains(string(late.object), `["a at 01:00:00"]`) {
+	if late := follow(t, server, thingsPath+from,
+		asTable)(); !strings.Contains(string(late.object), `["a at 01:00:00"]`) {
 		t.Errorf("an hour later: %s", late.object)
 	}
 }
@@ -194,14 +195,16 @@ func TestJSONOnlyForWhoAsks(t *testing.T) {
 	putThing(t, s, http.MethodPost, 0)
 	putThing(t, s, http.MethodPut, 1)
 	const body = `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"a"},"data":{"x":"2"}}`
-	if code, _, b := s.do(t, http.MethodPut, thingsPath+"/a", metaForm("PartialObjectMetadata", asJSON), body); code != http.StatusOK {
+	if code, _, b := s.do(t, http.MethodPut, thingsPath+"/a", metaForm("PartialObjectMetadata", asJSON),
+		body); code != http.StatusOK {
 		t.Fatalf("%d %s", code, b)
 	}
 	if n := counts.encoded.Load(); n != 0 {
 		t.Errorf("%d objects were made JSON, which nobody asked for", n)
 	}
 	for range 2 {
-		if code, _, b := s.do(t, http.MethodPut, thingsPath+"/a", asJSON, strings.Replace(body, "2", "3", 1)); code != http.StatusOK {
+		if code, _, b := s.do(t, http.MethodPut, thingsPath+"/a", asJSON,
+			strings.Replace(body, "2", "3", 1)); code != http.StatusOK {
 			t.Fatalf("%d %s", code, b)
 		}
 		s.get(t, thingsPath+"/a", asJSON, asJSON)

@@ -243,7 +243,8 @@ func TestManyConfigurations(t *testing.T) {
 			calls.Go(func() {
 				for n := range 80 {
 					ca := append(s.CABundle[:len(s.CABundle):len(s.CABundle)], strings.Repeat("\n", 1+i*80+n)...)
-					if _, err := c.Call(ctx, &webhook.Hook{URL: s.URL, CABundle: ca}, nil, 10*time.Second, limit); err != nil {
+					if _, err := c.Call(ctx, &webhook.Hook{URL: s.URL, CABundle: ca}, nil, 10*time.Second,
+						limit); err != nil {
 						t.Error(err)
 						return
 					}
@@ -258,7 +259,8 @@ func TestManyConfigurations(t *testing.T) {
 		if err := c.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		if _, err := c.Call(ctx, &webhook.Hook{URL: s.URL, CABundle: s.CABundle}, nil, time.Second, limit); !errors.Is(err, context.Canceled) {
+		if _, err := c.Call(ctx, &webhook.Hook{URL: s.URL, CABundle: s.CABundle}, nil, time.Second,
+			limit); !errors.Is(err, context.Canceled) {
 			t.Errorf("a call that is over: %v", err)
 		}
 	})

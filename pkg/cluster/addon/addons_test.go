@@ -25,7 +25,8 @@ func TestCreateMissing(t *testing.T) {
 			map[schema.GroupVersionResource]string{services: "ServiceList"})
 		client.PrependReactor("create", "services", func(clienttesting.Action) (bool, runtime.Object, error) {
 			if another {
-				if err := client.Tracker().Create(services, obj.DeepCopy(), obj.GetNamespace(), metav1.CreateOptions{}); err != nil {
+				if err := client.Tracker().Create(services, obj.DeepCopy(), obj.GetNamespace(),
+					metav1.CreateOptions{}); err != nil {
 					t.Error(err)
 				}
 			}

@@ -123,7 +123,8 @@ func (r Recipe) layer() ([]byte, error) {
 
 // addFile adds a file to a layer.
 func addFile(w *tar.Writer, path string, mode int64, data []byte) error {
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: mode, Size: int64(len(data))}); err != nil {
+	if err := w.WriteHeader(
+		&tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: mode, Size: int64(len(data))}); err != nil {
 		return err
 	}
 	_, err := io.Copy(w, bytes.NewReader(data))

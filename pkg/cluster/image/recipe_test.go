@@ -75,7 +75,8 @@ func TestWriteImage(t *testing.T) {
 func TestWriteImageNeedsItsFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.tar")
-	if err := WriteRecipe(path, Recipe{Ref: "localhost/try:1", Files: map[string]string{"a": "/no/such/file"}}); err == nil {
+	if err := WriteRecipe(path,
+		Recipe{Ref: "localhost/try:1", Files: map[string]string{"a": "/no/such/file"}}); err == nil {
 		t.Error("an image of a missing file was written")
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {

@@ -107,7 +107,8 @@ func TestCallersFile(t *testing.T) {
 		t.Errorf("a file of the caller's: %v", err)
 	}
 	secret := filepath.Join(t.TempDir(), "roots") // its directory is root's
-	if err := errors.Join(os.WriteFile(secret, nil, 0o644), os.Remove(file.path), os.Symlink(secret, file.path)); err != nil {
+	if err := errors.Join(os.WriteFile(secret, nil, 0o644), os.Remove(file.path),
+		os.Symlink(secret, file.path)); err != nil {
 		t.Fatal(err)
 	}
 	if err := file.change(t.Context(), func(was fs.FileMode) fs.FileMode {

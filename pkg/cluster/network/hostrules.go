@@ -11,7 +11,8 @@ import (
 // HostRules returns the host's packet rules, a table for each family. They
 //   - keep addresses of nodes, pods and Services from leaving the machine;
 //   - keep others from coming in: the host forwards for its nodes, and would forward for its neighbours, too;
-//   - masquerade what leaves, if there is egress. Without it, nodes and pods reach nothing of the host but the API server and the registries
+//   - masquerade what leaves, if there is egress. Without it, nodes and pods reach nothing of the host but the API
+//     server and the registries
 //     that images are to be asked of (--registry-mirror);
 //   - lead this machine's own clients from loopback to the API server.
 //

@@ -66,7 +66,8 @@ func TestHostRulesOfIPv6(t *testing.T) {
 		if !strings.Contains(rules, "oifname != \""+c.Mark()+"\" drop") {
 			t.Errorf("IPv6 may leave:\n%s", rules)
 		}
-		if dnat := strings.Contains(rules, "ip6 daddr ::1 tcp dport 6443 dnat to [fd00:b05a:a4d::1]:6443"); dnat != (c.IPFamily == plan.IPv6) {
+		if dnat := strings.Contains(rules,
+			"ip6 daddr ::1 tcp dport 6443 dnat to [fd00:b05a:a4d::1]:6443"); dnat != (c.IPFamily == plan.IPv6) {
 			t.Errorf("%s: the API server at [::1]: %t", c.IPFamily, dnat)
 		}
 	}

@@ -148,7 +148,8 @@ func ConnectNode(ctx context.Context, c plan.Config, name string, pid int) error
 			return err
 		}
 	}
-	if err := host.IP(ctx, "-n", fabric, "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", peer); err != nil {
+	if err := host.IP(ctx, "-n", fabric, "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns",
+		peer); err != nil {
 		return fmt.Errorf("connect node %s: %w", name, err)
 	}
 	return host.IP(ctx, "-n", fabric, "link", "set", name, "master", "br0", "up")

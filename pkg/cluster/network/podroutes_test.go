@@ -58,7 +58,8 @@ func TestPodNetworksOfBothFamilies(t *testing.T) {
 		node.Status.Addresses = append(node.Status.Addresses,
 			corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: a})
 	}
-	if got := fmt.Sprint(podNetworks(c, node)); got != "map[10.244.1.0/24:10.77.0.11 fd00:b05b:af4:0:1::/80:fd00:b05a:a4d::b]" {
+	if got := fmt.Sprint(podNetworks(c,
+		node)); got != "map[10.244.1.0/24:10.77.0.11 fd00:b05b:af4:0:1::/80:fd00:b05a:a4d::b]" {
 		t.Error(got)
 	}
 }

@@ -32,7 +32,8 @@ func TestOCIRuntimes(t *testing.T) {
 				t.Errorf("containerd %d: no %q in\n%s", major, want, toml)
 			}
 		}
-		if toml := containerdConfig(major, true, "overlayfs", "/certs.d", "runc", []string{"runc"}); strings.Contains(toml, "crun") {
+		if toml := containerdConfig(major, true, "overlayfs", "/certs.d", "runc",
+			[]string{"runc"}); strings.Contains(toml, "crun") {
 			t.Errorf("containerd %d, without crun:\n%s", major, toml)
 		}
 	}

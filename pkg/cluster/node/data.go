@@ -87,7 +87,8 @@ func (h heldData) show(dir string) error {
 		if err := os.MkdirAll(filepath.Join(dir, place), 0o700); err != nil {
 			return err
 		}
-		if err := unix.MoveMount(fd, "", unix.AT_FDCWD, filepath.Join(dir, place), unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		if err := unix.MoveMount(fd, "", unix.AT_FDCWD, filepath.Join(dir, place),
+			unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 			return fmt.Errorf("bind %s of the data directory: %w", place, err)
 		}
 	}

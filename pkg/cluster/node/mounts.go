@@ -100,7 +100,8 @@ func (n *Config) mountKernel(v2 bool, roots []string) error {
 	if v2 {
 		return mountUnified()
 	}
-	if err := unix.Mount("tmpfs", cgroup.Root, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=755"); err != nil {
+	if err := unix.Mount("tmpfs", cgroup.Root, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+		"mode=755"); err != nil {
 		return fmt.Errorf("mount %s: %w", cgroup.Root, err)
 	}
 	for _, root := range roots {
@@ -115,7 +116,8 @@ func (n *Config) mountKernel(v2 bool, roots []string) error {
 // would take the machine for one that has none, and run containers unconfined.
 func mountSecurity() error {
 	const dir = "/sys/kernel/security"
-	if err := unix.Mount("securityfs", dir, "securityfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil &&
+	if err := unix.Mount("securityfs", dir, "securityfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+		""); err != nil &&
 		!errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENODEV) { // a kernel without security modules
 		return fmt.Errorf("mount %s: %w", dir, err)
 	}
@@ -143,7 +145,8 @@ func mountHierarchy(root string) error {
 // mountUnified mounts the v2 tree and moves the node's own processes into a leaf, so that the root can hand
 // controllers down to the pods' groups: a group that does so may have no processes.
 func mountUnified() error {
-	if err := unix.Mount("cgroup2", cgroup.Root, "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+	if err := unix.Mount("cgroup2", cgroup.Root, "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+		""); err != nil {
 		return fmt.Errorf("mount %s: %w", cgroup.Root, err)
 	}
 	leaf := filepath.Join(cgroup.Root, "node")

@@ -49,7 +49,8 @@ func (n *Config) enterRoot() error {
 	}
 	for dir, mode := range map[string]os.FileMode{"root": 0o700, "tmp": 0o777 | os.ModeSticky,
 		"var/tmp": 0o777 | os.ModeSticky} {
-		if err := errors.Join(os.MkdirAll(filepath.Join(root, dir), 0o755), os.Chmod(filepath.Join(root, dir), mode)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Join(root, dir), 0o755),
+			os.Chmod(filepath.Join(root, dir), mode)); err != nil {
 			return err
 		}
 	}
@@ -181,7 +182,8 @@ func showDevices(dev string) error {
 	if err := unix.Mount("/dev", dev, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("show the devices: %w", err)
 	}
-	if err := unix.Mount("tmpfs", filepath.Join(dev, "shm"), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777"); err != nil && !errors.Is(err, unix.ENOENT) {
+	if err := unix.Mount("tmpfs", filepath.Join(dev, "shm"), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV,
+		"mode=1777"); err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("mount /dev/shm: %w", err)
 	}
 	return nil

@@ -26,11 +26,15 @@ const (
 // clearUnfinishedTasks ends what containerd's death cut short: the making of tasks, and their end. It must run while
 // containerd is down, since only that containerd could have gone on:
 //
-//   - It kills a shim whose first task was never made, or that has no process of a container left. When containerd 1.6 starts, it takes such
-//     a shim for a good one, forgets the sandbox, and leaves shim and directories for ever; after a dead shim it clears everything away. A shim that
-//     is still working is killed, too: nobody waits for its answer. While a sandbox is in use its own process runs, so no exit code of a
+//   - It kills a shim whose first task was never made, or that has no process of a container left. When containerd 1.6
+//     starts, it takes such
+//     a shim for a good one, forgets the sandbox, and leaves shim and directories for ever; after a dead shim it clears
+//     everything away. A shim that
+//     is still working is killed, too: nobody waits for its answer. While a sandbox is in use its own process runs, so
+//     no exit code of a
 //     container is lost.
-//   - It removes the directory of a task that no shim began to make; nothing can be mounted in it. containerd clears such a task away by means
+//   - It removes the directory of a task that no shim began to make; nothing can be mounted in it. containerd clears
+//     such a task away by means
 //     of a shim that wants to read runtime, so that this fails and the directory would stay until its next start.
 func clearUnfinishedTasks(ctx context.Context, proc, tasks string, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, shimPatience)

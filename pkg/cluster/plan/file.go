@@ -194,7 +194,8 @@ func (f fileNode) fill(n *Node, p *problems, i int) {
 		}
 	}
 	for j, t := range f.Taints {
-		if wrong := append(validation.IsQualifiedName(t.Key), validation.IsValidLabelValue(t.Value)...); len(wrong) > 0 {
+		if wrong := append(validation.IsQualifiedName(t.Key),
+			validation.IsValidLabelValue(t.Value)...); len(wrong) > 0 {
 			p.add(strings.Join(wrong, "; "), "nodes", i, "taints", j)
 		}
 		if !slices.Contains([]string{"NoSchedule", "PreferNoSchedule", "NoExecute"}, t.Effect) {

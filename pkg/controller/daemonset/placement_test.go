@@ -114,8 +114,9 @@ func TestPodFor(t *testing.T) {
 		p.Labels["pod-template-generation"] != "4" || !*p.OwnerReferences[0].Controller {
 		t.Errorf("metadata: %+v", p.ObjectMeta)
 	}
+	required := ds.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 	if len(ds.Spec.Template.Spec.Tolerations) != 1 || ds.Spec.Template.Spec.Tolerations[0].TolerationSeconds == nil ||
-		len(ds.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms) != 2 || len(ds.Spec.Template.Labels) != 1 {
+		len(required.NodeSelectorTerms) != 2 || len(ds.Spec.Template.Labels) != 1 {
 		t.Error("the template was changed")
 	}
 }

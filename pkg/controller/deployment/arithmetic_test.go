@@ -223,14 +223,17 @@ func TestJudgeProgress(t *testing.T) {
 	if got := cond(judge(now)); got != `True ReplicaSetUpdated: ReplicaSet "web-1" is progressing.` {
 		t.Error(got)
 	}
-	if got := cond(judge(now.Add(30 * time.Second))); got != `True ReplicaSetUpdated: ReplicaSet "web-1" is progressing.` {
+	if got := cond(judge(now.Add(30 * time.Second))); got !=
+		`True ReplicaSetUpdated: ReplicaSet "web-1" is progressing.` {
 		t.Error(got)
 	}
-	if got := cond(judge(now.Add(61 * time.Second))); got != `False ProgressDeadlineExceeded: ReplicaSet "web-1" has timed out progressing.` {
+	if got := cond(judge(now.Add(61 * time.Second))); got !=
+		`False ProgressDeadlineExceeded: ReplicaSet "web-1" has timed out progressing.` {
 		t.Error(got)
 	}
 	next.Status.AvailableReplicas, next.Status.ReadyReplicas = 2, 2
-	if got := cond(judge(now.Add(70 * time.Second))); got != `True NewReplicaSetAvailable: ReplicaSet "web-1" has successfully progressed.` {
+	if got := cond(judge(now.Add(70 * time.Second))); got !=
+		`True NewReplicaSetAvailable: ReplicaSet "web-1" has successfully progressed.` {
 		t.Error(got)
 	}
 	next.Status.AvailableReplicas = 1

@@ -153,7 +153,8 @@ func (c *Controller) evict(ctx context.Context, p *corev1.Pod, now time.Time) er
 	c.Events.Eventf(p, corev1.EventTypeNormal, "DeviceTaintManagerEviction", "Marking for deletion")
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"conditions":[{"type":"DisruptionTarget","status":"True","reason":"DeletionByDeviceTaintManager","message":"Device Taint manager: deleting due to NoExecute taint","lastTransitionTime":%q}]}}`,
 		p.UID, now.UTC().Format(time.RFC3339))
-	if _, err := c.writes.Patch(ctx, p.Namespace, p.Name, types.StrategicMergePatchType, []byte(patch), "status"); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := c.writes.Patch(ctx, p.Namespace, p.Name, types.StrategicMergePatchType, []byte(patch),
+		"status"); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("marking pod %s/%s for eviction: %w", p.Namespace, p.Name, err)
 	}
 	if err := c.writes.Delete(ctx, p.Namespace, p.Name, p.UID); err != nil && !apierrors.IsNotFound(err) &&

@@ -183,10 +183,12 @@ func TestReconcile(t *testing.T) {
 			if !c.evicted {
 				return
 			}
-			if e := <-ctl.Events.(*record.FakeRecorder).Events; e != "Normal DeviceTaintManagerEviction Marking for deletion" {
+			if e := <-ctl.Events.(*record.FakeRecorder).Events; e !=
+				"Normal DeviceTaintManagerEviction Marking for deletion" {
 				t.Errorf("event %q", e)
 			}
-			if body := string(fake.Calls()[0].Body); !strings.Contains(body, `"reason":"DeletionByDeviceTaintManager","message":"Device Taint manager: deleting due to NoExecute taint"`) {
+			if body := string(fake.Calls()[0].Body); !strings.Contains(body,
+				`"reason":"DeletionByDeviceTaintManager","message":"Device Taint manager: deleting due to NoExecute taint"`) {
 				t.Error(body)
 			}
 		})

@@ -43,13 +43,15 @@ func BenchmarkReconcile(b *testing.B) {
 				controllertest.Put(b, c.pods, p)
 			}
 			for i := range n {
-				if _, err := c.Reconcile(b.Context(), controller.Key{Namespace: "ns", Name: fmt.Sprint("web", i)}); err != nil {
+				if _, err := c.Reconcile(b.Context(),
+					controller.Key{Namespace: "ns", Name: fmt.Sprint("web", i)}); err != nil {
 					b.Fatal(err)
 				}
 			}
 			i := 0
 			for b.Loop() {
-				if _, err := c.Reconcile(b.Context(), controller.Key{Namespace: "ns", Name: fmt.Sprint("web", i%n)}); err != nil {
+				if _, err := c.Reconcile(b.Context(),
+					controller.Key{Namespace: "ns", Name: fmt.Sprint("web", i%n)}); err != nil {
 					b.Fatal(err)
 				}
 				i++

@@ -24,7 +24,8 @@ func TestTally(t *testing.T) {
 	have := []*discoveryv1.EndpointSlice{slice("a", "b"), slice("c")}
 	all.add(map[string]*portGroup{"": {endpoints: endpoints("b", "c", "d")}}, have,
 		changes{update: have[:1], remove: have[1:]}, 2)
-	if want := (tally{size: backends.Size{Slices: 1, Ideal: 2, Endpoints: 3}, added: 1, removed: 1, writes: 2}); all != want {
+	if want := (tally{size: backends.Size{Slices: 1, Ideal: 2, Endpoints: 3}, added: 1, removed: 1,
+		writes: 2}); all != want {
 		t.Errorf("%+v, want %+v", all, want)
 	}
 	all = tally{}

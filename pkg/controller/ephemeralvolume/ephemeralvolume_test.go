@@ -71,10 +71,12 @@ func TestReconcile(t *testing.T) {
 			if c.claim != nil {
 				controllertest.Put(t, ctl.claims, c.claim)
 			}
-			if _, err := ctl.Reconcile(t.Context(), controller.Key{Namespace: "ns", Name: "p"}); (err != nil) != (c.event != "") {
+			if _, err := ctl.Reconcile(t.Context(),
+				controller.Key{Namespace: "ns", Name: "p"}); (err != nil) != (c.event != "") {
 				t.Error(err)
 			}
-			if got := slices.Contains(fake.Names(), "POST /api/v1/namespaces/ns/persistentvolumeclaims"); got != c.creates {
+			if got := slices.Contains(fake.Names(),
+				"POST /api/v1/namespaces/ns/persistentvolumeclaims"); got != c.creates {
 				t.Errorf("creates: %v, want %v", got, c.creates)
 			}
 			for _, call := range fake.Calls() {

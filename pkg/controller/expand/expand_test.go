@@ -48,7 +48,8 @@ func TestReconcile(t *testing.T) {
 		case got = <-ctl.Events.(*record.FakeRecorder).Events:
 		default:
 		}
-		if want := "Normal ExternalExpanding waiting for an external controller to expand this PVC"; (got == want) != c.told {
+		if want := "Normal ExternalExpanding waiting for an external controller to expand this PVC"; (got == want) !=
+			c.told {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

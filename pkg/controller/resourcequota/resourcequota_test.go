@@ -88,7 +88,9 @@ func TestCount(t *testing.T) {
 	if status == nil || res.RequeueAfter != time.Hour {
 		t.Fatalf("got %v, %v", res, status)
 	}
-	if got := quota.Text(status.Used); got != "count/pods=3,persistentvolumeclaims=1,pods=2,requests.cpu=3,requests.storage=5,services=1" || !quota.Equal(status.Hard, hard) {
+	if got := quota.Text(status.Used); got !=
+		"count/pods=3,persistentvolumeclaims=1,pods=2,requests.cpu=3,requests.storage=5,services=1" ||
+		!quota.Equal(status.Hard, hard) {
 		t.Errorf("used %s, hard %s", got, quota.Text(status.Hard))
 	}
 }

@@ -134,7 +134,8 @@ func (c *Controller) ensure(ctx context.Context, s *corev1.Service, nodes []*cor
 		if err != nil {
 			return fmt.Errorf("encode the load balancer status: %w", err)
 		}
-		if err := c.patch(ctx, s, `{"metadata":{"uid":%q},"status":{"loadBalancer":{"ingress":%s}}}`, s.UID, ingress); err != nil {
+		if err := c.patch(ctx, s, `{"metadata":{"uid":%q},"status":{"loadBalancer":{"ingress":%s}}}`, s.UID,
+			ingress); err != nil {
 			return fmt.Errorf("failed to update load balancer status: %w", err)
 		}
 	}
@@ -165,12 +166,14 @@ func (c *Controller) release(ctx context.Context, s *corev1.Service) error {
 	}
 	c.remember(controller.KeyOf(s), nil)
 	if len(s.Status.LoadBalancer.Ingress) > 0 {
-		if err := c.patch(ctx, s, `{"metadata":{"uid":%q},"status":{"loadBalancer":{"ingress":null}}}`, s.UID); err != nil {
+		if err := c.patch(ctx, s, `{"metadata":{"uid":%q},"status":{"loadBalancer":{"ingress":null}}}`,
+			s.UID); err != nil {
 			return fmt.Errorf("failed to update load balancer status: %w", err)
 		}
 	}
 	// Last, for a service that is being deleted goes with it. The finalizers of others stay.
-	if err := c.patch(ctx, s, `{"metadata":{"uid":%q,"$deleteFromPrimitiveList/finalizers":[%q]}}`, s.UID, Finalizer); err != nil {
+	if err := c.patch(ctx, s, `{"metadata":{"uid":%q,"$deleteFromPrimitiveList/finalizers":[%q]}}`, s.UID,
+		Finalizer); err != nil {
 		return fmt.Errorf("failed to remove load balancer cleanup finalizer: %w", err)
 	}
 	c.Events.Event(s, corev1.EventTypeNormal, "DeletedLoadBalancer", "Deleted load balancer")

@@ -161,7 +161,9 @@ func TestNodes(t *testing.T) {
 	leaving.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	tainted.Spec.Taints = []corev1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}
 	unready.Status.Conditions[0].Status = corev1.ConditionUnknown
-	if got := names(balanced([]*corev1.Node{readyNode("b"), excluded, leaving, tainted, unready, readyNode("a")})); !slices.Equal(got, []string{"a", "b"}) {
+	if got := names(balanced(
+		[]*corev1.Node{readyNode("b"), excluded, leaving, tainted, unready, readyNode("a")})); !slices.Equal(got,
+		[]string{"a", "b"}) {
 		t.Errorf("%v", got)
 	}
 }

@@ -32,7 +32,9 @@ func claiming(t *testing.T, n int32, policy *appsv1.StatefulSetPersistentVolumeC
 	return c, f, set, r
 }
 
-func retention(deleted, scaled appsv1.PersistentVolumeClaimRetentionPolicyType) *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy {
+func retention(
+	deleted, scaled appsv1.PersistentVolumeClaimRetentionPolicyType,
+) *appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy {
 	return &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: deleted, WhenScaled: scaled}
 }
 

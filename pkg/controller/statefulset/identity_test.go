@@ -80,7 +80,8 @@ func TestRevisionName(t *testing.T) {
 		t.Errorf("a snapshot of the restored template is\n%s\nwant\n%s (%v)", again, data, err)
 	}
 	for _, broken := range []string{`{`, `{}`, `{"spec":{"template":null}}`} {
-		if _, err := templateOf(&appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(broken)}}); err == nil {
+		if _, err := templateOf(
+			&appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(broken)}}); err == nil {
 			t.Errorf("%s was taken for a revision", broken)
 		}
 	}

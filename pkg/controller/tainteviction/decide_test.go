@@ -50,7 +50,8 @@ func TestDecide(t *testing.T) {
 			[]corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}},
 			0, true},
 	} {
-		if wait, evict := decide(newSightings().note("n", c.taints, now), c.tolerations, time.Time{}, now); wait != c.wait || evict != c.evict {
+		if wait, evict := decide(newSightings().note("n", c.taints, now), c.tolerations, time.Time{},
+			now); wait != c.wait || evict != c.evict {
 			t.Errorf("%s: wait %s evict %v, want %s %v", c.name, wait, evict, c.wait, c.evict)
 		}
 	}

@@ -120,7 +120,8 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	c.Events.Eventf(p, corev1.EventTypeNormal, "TaintManagerEviction", "Marking for deletion Pod %s", key)
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"conditions":[{"type":"DisruptionTarget","status":"True","reason":"DeletionByTaintManager","message":"Taint manager: deleting due to NoExecute taint","lastTransitionTime":%q}]}}`,
 		p.UID, c.Now().UTC().Format(time.RFC3339))
-	if _, err := c.writes.Patch(ctx, p.Namespace, p.Name, types.StrategicMergePatchType, []byte(patch), "status"); err != nil && !apierrors.IsNotFound(err) {
+	if _, err := c.writes.Patch(ctx, p.Namespace, p.Name, types.StrategicMergePatchType, []byte(patch),
+		"status"); err != nil && !apierrors.IsNotFound(err) {
 		return controller.Result{}, fmt.Errorf("marking pod %s for eviction: %w", key, err)
 	}
 	if err := c.writes.Delete(ctx, p.Namespace, p.Name, p.UID); err != nil && !apierrors.IsNotFound(err) &&

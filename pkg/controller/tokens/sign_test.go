@@ -88,7 +88,8 @@ func TestClaims(t *testing.T) {
 	token := must(must(NewSigner(pkcs8(key))).Sign(
 		claimsFor(account(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s1"}})))
 	var got map[string]string
-	if err := must(jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.ES256})).Claims(key.Public(), &got); err != nil {
+	if err := must(jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.ES256})).Claims(key.Public(),
+		&got); err != nil {
 		t.Fatal(err)
 	}
 	if want := map[string]string{

@@ -59,13 +59,16 @@ func TestLife(t *testing.T) {
 	if !strings.Contains(o, `{\"apiVersion\":\"v1\",\"data\":{\"b\":\"3\"},\"kind\":\"ConfigMap\",\"metadata\":{\"annotations\":{},\"name\":\"c\",\"namespace\":\"default\"}}\n`) {
 		t.Errorf("the annotation is not as upstream writes it: %s", o)
 	}
-	if got, _ := writetest.Run(t, newCommand, s.URL, "", "apply", "view-last-applied", "cm", "c"); !strings.Contains(got, "data:\n  b: \"3\"\n") {
+	if got, _ := writetest.Run(t, newCommand, s.URL, "", "apply", "view-last-applied", "cm",
+		"c"); !strings.Contains(got, "data:\n  b: \"3\"\n") {
 		t.Errorf("view-last-applied: %q", got)
 	}
-	if got, _ := writetest.Run(t, newCommand, s.URL, configMap(`{"q":"r"}`), "apply", "set-last-applied", "-f", "-"); got != "configmap/c configured\n" {
+	if got, _ := writetest.Run(t, newCommand, s.URL, configMap(`{"q":"r"}`), "apply", "set-last-applied", "-f",
+		"-"); got != "configmap/c configured\n" {
 		t.Errorf("set-last-applied: %q", got)
 	}
-	if got, _ := writetest.Run(t, newCommand, s.URL, "", "apply", "edit-last-applied", "cm/c"); got != "configmap/c edited\n" || !strings.Contains(s.Object(live), `\"data\":{\"z\":\"1\"}`) {
+	if got, _ := writetest.Run(t, newCommand, s.URL, "", "apply", "edit-last-applied",
+		"cm/c"); got != "configmap/c edited\n" || !strings.Contains(s.Object(live), `\"data\":{\"z\":\"1\"}`) {
 		t.Errorf("edit-last-applied: %q, %s", got, s.Object(live))
 	}
 }

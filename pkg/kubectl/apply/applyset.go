@@ -227,7 +227,8 @@ func (s *applySet) write(ctx context.Context, e extent) error {
 	}
 	opts := s.o.PatchOptions()
 	opts.FieldManager, opts.Force = setManager, new(false)
-	if _, err := s.o.Client.Patch(ctx, s.parent, s.namespace(), s.name, types.ApplyPatchType, config, opts); err != nil {
+	if _, err := s.o.Client.Patch(ctx, s.parent, s.namespace(), s.name, types.ApplyPatchType, config,
+		opts); err != nil {
 		return fmt.Errorf("failed to update ApplySet parent: %w", err)
 	}
 	return nil

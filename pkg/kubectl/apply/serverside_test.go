@@ -66,7 +66,8 @@ func TestMigration(t *testing.T) {
 		if manager != "kubectl" {
 			args = append(args, "--field-manager="+manager)
 		}
-		if got, code := writetest.Run(t, newCommand, s.URL, configMap(`{"a":"1"}`), args...); got != "configmap/c serverside-applied\n" || code != 0 {
+		if got, code := writetest.Run(t, newCommand, s.URL, configMap(`{"a":"1"}`),
+			args...); got != "configmap/c serverside-applied\n" || code != 0 {
 			t.Errorf("%s: code %d, got %q", manager, code, got)
 		}
 		log := s.Log()

@@ -190,7 +190,8 @@ func TestRaw(t *testing.T) {
 	if want := "Error from server (AlreadyExists): configmaps \"object\" already exists\n"; code != 1 || got != want {
 		t.Errorf("code %d, got %s", code, got)
 	}
-	if got, code = writetest.Run(t, NewCommand(nil), s.URL, in, "create", "--raw=/x", "-f", "-", "-l", "a=b"); code != 1 || got != "error: --raw and --selector (-l) are mutually exclusive\n" {
+	if got, code = writetest.Run(t, NewCommand(nil), s.URL, in, "create", "--raw=/x", "-f", "-", "-l",
+		"a=b"); code != 1 || got != "error: --raw and --selector (-l) are mutually exclusive\n" {
 		t.Errorf("code %d, got %s", code, got)
 	}
 }

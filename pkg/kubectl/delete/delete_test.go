@@ -69,10 +69,13 @@ func TestDelete(t *testing.T) {
 func TestInteractive(t *testing.T) {
 	t.Parallel()
 	s := writetest.NewServer(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default"}}`)
-	if got, _ := writetest.Run(t, NewCommand, s.URL, "n\n", "delete", "cm", "a", "-i"); !strings.HasSuffix(got, "deletion is cancelled\n") || s.Object("/api/v1/namespaces/default/configmaps/a") == "" {
+	if got, _ := writetest.Run(t, NewCommand, s.URL, "n\n", "delete", "cm", "a",
+		"-i"); !strings.HasSuffix(got, "deletion is cancelled\n") ||
+		s.Object("/api/v1/namespaces/default/configmaps/a") == "" {
 		t.Errorf("n: got %q", got)
 	}
-	if got, _ := writetest.Run(t, NewCommand, s.URL, "y\n", "delete", "cm", "a", "-i"); !strings.HasSuffix(got, "deleted from default namespace\n") {
+	if got, _ := writetest.Run(t, NewCommand, s.URL, "y\n", "delete", "cm", "a",
+		"-i"); !strings.HasSuffix(got, "deleted from default namespace\n") {
 		t.Errorf("y: got %q", got)
 	}
 }

@@ -373,7 +373,8 @@ func TestLoads(t *testing.T) {
 	t.Parallel()
 	usual, extended := loads(
 		corev1.ResourceList{"pods": {}, "x.io/gpu": {}, "hugepages-2Mi": {}, "hugepages-1Gi": {}, "memory": {}})
-	if want := []corev1.ResourceName{"cpu", "memory", "ephemeral-storage", "hugepages-1Gi", "hugepages-2Mi"}; !slices.Equal(usual, want) {
+	if want := []corev1.ResourceName{"cpu", "memory", "ephemeral-storage", "hugepages-1Gi",
+		"hugepages-2Mi"}; !slices.Equal(usual, want) {
 		t.Errorf("got %v, want %v", usual, want)
 	}
 	if want := []corev1.ResourceName{"x.io/gpu"}; !slices.Equal(extended, want) {

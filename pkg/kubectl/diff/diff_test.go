@@ -97,7 +97,9 @@ func TestServerSide(t *testing.T) {
 	if code != 1 || !strings.Contains(got, "\n-  a: \"1\"\n+  a: \"2\"\n") {
 		t.Errorf("code %d: %s", code, got)
 	}
-	if log := strings.Join(s.Log(), "\n"); !strings.Contains(log, "PATCH /api/v1/namespaces/default/configmaps/c?dryRun=All&fieldManager=kubectl&force=true ") {
+	if log := strings.Join(s.Log(),
+		"\n"); !strings.Contains(log,
+		"PATCH /api/v1/namespaces/default/configmaps/c?dryRun=All&fieldManager=kubectl&force=true ") {
 		t.Errorf("requests:\n%s", log)
 	}
 	if got, code := writetest.Run(t, NewCommand, s.URL, strings.Replace(configMap("1"), `"c"`, `"new"`, 1), "diff",
@@ -105,10 +107,12 @@ func TestServerSide(t *testing.T) {
 		t.Errorf("a new object: code %d: %s", code, got)
 	}
 	s.Conflict = "taken"
-	if got, code := writetest.Run(t, NewCommand, s.URL, configMap("2"), "diff", "-f", "-", "--server-side"); code != 2 || got != "Error from server (Conflict): taken\n" {
+	if got, code := writetest.Run(t, NewCommand, s.URL, configMap("2"), "diff", "-f", "-",
+		"--server-side"); code != 2 || got != "Error from server (Conflict): taken\n" {
 		t.Errorf("a conflict: code %d: %q", code, got)
 	}
-	if got, code := writetest.Run(t, NewCommand, s.URL, configMap("2"), "diff", "-f", "-", "--force-conflicts"); code != 2 || got != "error: --force-conflicts only works with --server-side\n" {
+	if got, code := writetest.Run(t, NewCommand, s.URL, configMap("2"), "diff", "-f", "-",
+		"--force-conflicts"); code != 2 || got != "error: --force-conflicts only works with --server-side\n" {
 		t.Errorf("code %d: %q", code, got)
 	}
 }

@@ -41,7 +41,8 @@ func TestLines(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	var out bytes.Buffer
-	if err := lines(&out, io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)), "> "); !errors.Is(err, broken) || out.String() != "> a\n> b" {
+	if err := lines(&out, io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)),
+		"> "); !errors.Is(err, broken) || out.String() != "> a\n> b" {
 		t.Errorf("a log that breaks off: %v, %q", err, out.String())
 	}
 }

@@ -108,7 +108,8 @@ func TestCreate(t *testing.T) {
 	if len(log) != 1 || !strings.HasPrefix(log[0], "POST /api/v1/namespaces/default/pods?fieldManager=kubectl-run ") {
 		t.Errorf("requests %q", log)
 	}
-	if got, code := writetest.Run(t, NewCommand, s.URL, "", "run", "x", "--image=a", "--command", "--", "sh"); !strings.HasPrefix(got, "Error from server (AlreadyExists)") || code != 1 {
+	if got, code := writetest.Run(t, NewCommand, s.URL, "", "run", "x", "--image=a", "--command", "--",
+		"sh"); !strings.HasPrefix(got, "Error from server (AlreadyExists)") || code != 1 {
 		t.Errorf("again: got %q, code %d", got, code)
 	}
 }

@@ -166,7 +166,8 @@ func TestWithoutMetrics(t *testing.T) {
 		{with, "top pod -n old", "error: Metrics not available for pod old/p, age: "},
 		{with, "top pod -A -l app=none", "No resources found\n"},
 	} {
-		if got, _ := writetest.Run(t, NewCommand, x.at, "", strings.Fields(x.args)...); !strings.HasPrefix(got, x.want) {
+		if got, _ := writetest.Run(t, NewCommand, x.at, "",
+			strings.Fields(x.args)...); !strings.HasPrefix(got, x.want) {
 			t.Errorf("%s: %q", x.args, got)
 		}
 	}

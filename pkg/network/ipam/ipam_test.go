@@ -187,7 +187,8 @@ func TestBrokenFile(t *testing.T) {
 	n.mustAdd("a1", "a", "10.244.0.2")
 	n.mustAdd("b1", "b", "10.244.0.3")
 	n.del("a1", "a")
-	if err := os.WriteFile(filepath.Join(n.dir, "pods.pods.json"), []byte(`{"pods":[{"uid":"a","addr`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(n.dir, "pods.pods.json"), []byte(`{"pods":[{"uid":"a","addr`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	n.mustAdd("a2", "a", "10.244.0.4")

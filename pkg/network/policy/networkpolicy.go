@@ -3,8 +3,10 @@
 // with what changed comes out, which pkg/proxy/nft writes. The rules are those of the API's documentation:
 //
 //   - A pod that no policy selects is open, in either direction. Policies add up: what one of them allows is allowed.
-//   - A connection needs the consent of both ends: the egress of the pod it comes from, the ingress of the one it goes to.
-//   - Pods of the host's network are no pods to policies: neither isolated nor selected as peers. Their addresses are the node's.
+//   - A connection needs the consent of both ends: the egress of the pod it comes from, the ingress of the one it goes
+//     to.
+//   - Pods of the host's network are no pods to policies: neither isolated nor selected as peers. Their addresses are
+//     the node's.
 //   - A rule's selector without a namespace selector is for pods of the policy's own namespace.
 //   - A named port is the number that the pod which is connected to gives the name.
 package policy

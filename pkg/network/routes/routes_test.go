@@ -112,7 +112,8 @@ func TestApply(t *testing.T) {
 	if err := Apply(to(a, b)); err != nil {
 		t.Fatal(err)
 	}
-	if err := netlink.RouteDel(route(netip.MustParsePrefix("10.1.1.0/24"), netip.MustParseAddr("192.0.2.2"))); err != nil {
+	if err := netlink.RouteDel(
+		route(netip.MustParsePrefix("10.1.1.0/24"), netip.MustParseAddr("192.0.2.2"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := Apply(to(a, b)); err != nil || !slices.Equal(ours(t), []string{a, b}) {

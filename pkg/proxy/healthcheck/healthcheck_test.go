@@ -80,7 +80,8 @@ func TestTakenPort(t *testing.T) {
 	defer l.Close()
 	s := New(func() bool { return true }, slog.New(slog.DiscardHandler))
 	name := proxy.Name{Namespace: "default", Name: "web"}
-	if err := s.Apply(t.Context(), proxy.Update{Health: map[proxy.Name]proxy.Health{name: {Port: port, Local: 1}}}); err != nil {
+	if err := s.Apply(t.Context(),
+		proxy.Update{Health: map[proxy.Name]proxy.Health{name: {Port: port, Local: 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	l.Close()

@@ -175,7 +175,8 @@ func TestPodInterface(t *testing.T) {
 	}
 }
 
-// TestMarkAndPrimary: packets are marked with the bit that is asked for, and node ports may be kept to the node's own addresses.
+// TestMarkAndPrimary: packets are marked with the bit that is asked for, and node ports may be kept to the node's own
+// addresses.
 func TestMarkAndPrimary(t *testing.T) {
 	t.Parallel()
 	tool := &fakeTool{chains: map[string]bool{}}
@@ -198,7 +199,8 @@ func TestMarkAndPrimary(t *testing.T) {
 	}
 }
 
-// TestHealthCheckPorts: load balancers may ask at the health check ports of all services that have one, whichever services a round is about.
+// TestHealthCheckPorts: load balancers may ask at the health check ports of all services that have one, whichever
+// services a round is about.
 func TestHealthCheckPorts(t *testing.T) {
 	t.Parallel()
 	tool := &fakeTool{chains: map[string]bool{}}
@@ -237,7 +239,8 @@ func TestHealthCheckPorts(t *testing.T) {
 	}
 }
 
-// TestSourceRangesWithoutEndpoints: a client that the source ranges allow is told that nobody answers, as at the cluster IP.
+// TestSourceRangesWithoutEndpoints: a client that the source ranges allow is told that nobody answers, as at the
+// cluster IP.
 func TestSourceRangesWithoutEndpoints(t *testing.T) {
 	t.Parallel()
 	tool := &fakeTool{chains: map[string]bool{}}

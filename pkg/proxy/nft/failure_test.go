@@ -20,7 +20,8 @@ import (
 func fresh(t *testing.T, names ...string) string {
 	t.Helper()
 	rec := newRecorder(false)
-	if err := nft.New(rec, false, testConfig(), slog.New(slog.DiscardHandler)).Apply(t.Context(), updateOf(names...)); err != nil {
+	if err := nft.New(rec, false, testConfig(), slog.New(slog.DiscardHandler)).Apply(t.Context(),
+		updateOf(names...)); err != nil {
 		t.Fatal(err)
 	}
 	return dump(rec)
@@ -194,7 +195,8 @@ func TestWriteOver(t *testing.T) {
 		}
 		return u
 	}
-	if err := nft.New(rec, false, testConfig(), slog.New(slog.DiscardHandler)).Apply(t.Context(), sticky("a", "b")); err != nil {
+	if err := nft.New(rec, false, testConfig(), slog.New(slog.DiscardHandler)).Apply(t.Context(),
+		sticky("a", "b")); err != nil {
 		t.Fatal(err)
 	}
 	tx := rec.NewTransaction()
@@ -206,7 +208,8 @@ func TestWriteOver(t *testing.T) {
 	if err := rec.Fake.Run(t.Context(), tx); err != nil {
 		t.Fatal(err)
 	}
-	if err := nft.New(rec, false, testConfig(), slog.New(slog.DiscardHandler)).Apply(t.Context(), sticky("b", "c")); err != nil {
+	if err := nft.New(rec, false, testConfig(), slog.New(slog.DiscardHandler)).Apply(t.Context(),
+		sticky("b", "c")); err != nil {
 		t.Fatal(err)
 	}
 	for name, s := range rec.Table.Sets {

@@ -89,7 +89,8 @@ func TestPolicyArguments(t *testing.T) {
 		case *configv1.InterPodAffinityArgs:
 			said = append(said, fmt.Sprint("hard ", *a.HardPodAffinityWeight))
 		case *configv1.NodeAffinityArgs:
-			for _, e := range a.AddedAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions {
+			required := a.AddedAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+			for _, e := range required.NodeSelectorTerms[0].MatchExpressions {
 				said = append(said, e.Key+" "+string(e.Operator))
 			}
 		case *configv1.NodeResourcesFitArgs:

@@ -113,7 +113,8 @@ func BenchmarkDecide(b *testing.B) {
 						c.change(i, pod.Pod)
 						pod = model.NewPodInfo(pod.Pod)
 					}
-					if _, err := decide(b.Context(), p, framework.NewCycleState(), pod, s); (err != nil) != (c.name == "FitsNowhere") {
+					if _, err := decide(b.Context(), p, framework.NewCycleState(), pod,
+						s); (err != nil) != (c.name == "FitsNowhere") {
 						b.Fatal(err)
 					}
 				}

@@ -125,7 +125,8 @@ func TestReserveAndBind(t *testing.T) {
 		st.Code != framework.UnschedulableAndUnresolvable {
 		t.Errorf("a taken device: %+v", st)
 	}
-	if _, st := d.Reserve(pod("q", "a"), node("n"), time.Second); st.Message() != "resource claim ns/a is in the process of being allocated" {
+	if _, st := d.Reserve(pod("q", "a"), node("n"),
+		time.Second); st.Message() != "resource claim ns/a is in the process of being allocated" {
 		t.Errorf("a claim under way: %+v", st)
 	}
 	api.before = func() { // somebody labels the claim

@@ -216,7 +216,8 @@ func TestPreempt(t *testing.T) {
 		"pod":  `{"NodeNameToMetaVictims":{"a":{"Pods":[{"UID":"stranger"}]}}}`,
 	} {
 		s := serve(t, map[string]func([]byte) any{"v": func([]byte) any { return json.RawMessage(answer) }})
-		if left, err := extender(t, s, configv1.Extender{PreemptVerb: "v"}).SparePods(t.Context(), pod("u"), offered); err == nil {
+		if left, err := extender(t, s, configv1.Extender{PreemptVerb: "v"}).SparePods(t.Context(), pod("u"),
+			offered); err == nil {
 			t.Errorf("a strange %s is believed: %+v", name, left)
 		}
 	}

@@ -249,7 +249,8 @@ func TestVolumeRestrictions(t *testing.T) {
 		{"a claim for one pod", claimed("alone"), claimed("alone"), volumerestrictions.ReasonOncePod},
 		{"a claim for many", claimed("shared"), claimed("shared"), ""},
 	} {
-		if got := filter(t, volumerestrictions.Plugin{Volumes: v}, podWith(c.pod), nodeWith(nil, podWith(c.other))); got != c.want {
+		if got := filter(t, volumerestrictions.Plugin{Volumes: v}, podWith(c.pod),
+			nodeWith(nil, podWith(c.other))); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

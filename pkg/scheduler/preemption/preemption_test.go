@@ -327,7 +327,8 @@ func TestEvictionsDoNotHoldUpTheLoop(t *testing.T) {
 	a.block = make(chan struct{})
 	preemptor := pod("new", 10, "1", -1)
 	n := node("n1", "1", pod("victim", 1, "1", 0))
-	if got, st := p.PostFilter(t.Context(), p.profile, framework.NewCycleState(), preemptor, refused(p, preemptor, n)); got != "n1" || !st.IsSuccess() {
+	if got, st := p.PostFilter(t.Context(), p.profile, framework.NewCycleState(), preemptor,
+		refused(p, preemptor, n)); got != "n1" || !st.IsSuccess() {
 		t.Fatalf("node %q, %s", got, st.Message())
 	}
 	if st := p.PreEnqueue(preemptor); st.Message() != "waiting for the preemption for this pod to be finished" {

@@ -237,7 +237,8 @@ func TestScoresAreWeighted(t *testing.T) {
 		t.Fatal(err)
 	}
 	nodes := []*model.NodeInfo{nodeOf("n1"), nodeOf("n2")}
-	if got, _ := p.RunScores(t.Context(), framework.NewCycleState(), podWith("p"), model.NewSnapshot(nodes...), nodes); !slices.Equal(got, []int64{35, 60}) {
+	if got, _ := p.RunScores(t.Context(), framework.NewCycleState(), podWith("p"), model.NewSnapshot(nodes...),
+		nodes); !slices.Equal(got, []int64{35, 60}) {
 		t.Errorf("%v, want 3*A + B", got)
 	}
 }

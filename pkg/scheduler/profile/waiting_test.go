@@ -84,7 +84,8 @@ func TestNobodyWaits(t *testing.T) {
 	broken := errors.New("broken")
 	p = profileOf(t, &fake{name: "A", status: framework.NewStatus(framework.Wait), wait: time.Hour},
 		&fake{name: "B", status: framework.AsStatus(broken)})
-	if st, _ := p.RunPermit(t.Context(), framework.NewCycleState(), podWith("p"), "n"); !errors.Is(st.AsError(), broken) || st.AsError().Error() != "plugin B: broken" {
+	if st, _ := p.RunPermit(t.Context(), framework.NewCycleState(), podWith("p"),
+		"n"); !errors.Is(st.AsError(), broken) || st.AsError().Error() != "plugin B: broken" {
 		t.Errorf("an error beside a wait: %v", st.AsError())
 	}
 	if p.WaitingPod("p") != nil {

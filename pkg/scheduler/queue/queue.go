@@ -1,7 +1,8 @@
 // Package queue holds the pods that want a node. A pod is in one place at a time:
 //
 //   - active: to be tried, by priority and then by age;
-//   - back-off: failed lately and worth another try after 1 s, 2 s, 4 s … 10 s, or earlier when nothing is active; what failed
+//   - back-off: failed lately and worth another try after 1 s, 2 s, 4 s … 10 s, or earlier when nothing is active; what
+//     failed
 //     for an error waits out its time;
 //   - unschedulable: failed, and nothing has happened since that could help;
 //   - gated: held back by a PreEnqueue plug-in, not tried at all;

@@ -126,7 +126,8 @@ func TestRefusedPods(t *testing.T) {
 		Spec: corev1.PodSpec{Volumes: []corev1.Volume{
 			{Name: "x", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}}})
 	v := known(nil)
-	if _, st := v.Needs(made); st.Message() != `waiting for ephemeral volume controller to create the persistentvolumeclaim "p-x"` {
+	if _, st := v.Needs(made); st.Message() !=
+		`waiting for ephemeral volume controller to create the persistentvolumeclaim "p-x"` {
 		t.Error(st)
 	}
 	v.ClaimChanged(nil, claimOf("p-x", "made", "1Gi"))

@@ -138,7 +138,8 @@ func TestPreempt(t *testing.T) {
 		}
 		var doc runtime.Unknown
 		var o metav1.DeleteOptions
-		if err := errors.Join(doc.Unmarshal([]byte(strings.TrimPrefix(body, "k8s\x00"))), o.Unmarshal(doc.Raw)); err != nil || o.Preconditions == nil || *o.Preconditions.UID != "u" {
+		if err := errors.Join(doc.Unmarshal([]byte(strings.TrimPrefix(body, "k8s\x00"))),
+			o.Unmarshal(doc.Raw)); err != nil || o.Preconditions == nil || *o.Preconditions.UID != "u" {
 			t.Errorf("%s: deleted with %+v, %v", c.name, o, err)
 		}
 	}

@@ -100,7 +100,8 @@ func TestLife(t *testing.T) {
 	u := newUser(t, "helm-life")
 	// Helm never deletes what is in crds/
 	t.Cleanup(func() { u.must("kubectl", "delete", "crd", "shelves.shop.example.com") })
-	if out := u.must("helm", "install", "shop", "testdata/shop", "--wait", "--timeout", "90s"); !strings.Contains(out, "The shop says hello.") {
+	if out := u.must("helm", "install", "shop", "testdata/shop", "--wait", "--timeout",
+		"90s"); !strings.Contains(out, "The shop says hello.") {
 		t.Errorf("install: %s", out)
 	}
 	u.has("1/1", "deployment/shop", "{.status.readyReplicas}/{.status.replicas}")
@@ -116,7 +117,8 @@ func TestLife(t *testing.T) {
 		!strings.Contains(out, "1/1") {
 		t.Errorf("status: %s", out)
 	}
-	if out := u.must("helm", "test", "shop", "--logs", "--timeout", "90s"); !strings.Contains(out, "Phase:          Succeeded") || !strings.HasSuffix(out, "hello") {
+	if out := u.must("helm", "test", "shop", "--logs", "--timeout",
+		"90s"); !strings.Contains(out, "Phase:          Succeeded") || !strings.HasSuffix(out, "hello") {
 		t.Errorf("test: %s", out)
 	}
 
@@ -125,7 +127,8 @@ func TestLife(t *testing.T) {
 	u.has("2/2", "deployment/shop", "{.status.readyReplicas}/{.status.replicas}")
 	u.has("3", "shelf/shop-lower", "{.spec.boards}")
 	u.has("2", "configmap/shop-installed", "{.data.revision}")
-	if out := u.must("helm", "get", "values", "shop", "-o", "json"); out != `{"greeting":"bye","replicas":2,"shelves":{"lower":3}}` {
+	if out := u.must("helm", "get", "values", "shop", "-o",
+		"json"); out != `{"greeting":"bye","replicas":2,"shelves":{"lower":3}}` {
 		t.Errorf("values: %s", out)
 	}
 

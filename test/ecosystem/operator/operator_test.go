@@ -129,7 +129,8 @@ func (s *suite) manage(t *testing.T, metricsAddress string, withWebhooks bool) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&reconciler{Client: mgr.GetClient(), events: mgr.GetEventRecorder("website-controller")}).setup(mgr); err != nil {
+	if err := (&reconciler{Client: mgr.GetClient(), events: mgr.GetEventRecorder("website-controller")}).setup(
+		mgr); err != nil {
 		t.Fatal(err)
 	}
 	if withWebhooks {

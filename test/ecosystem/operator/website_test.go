@@ -152,7 +152,8 @@ func (s *suite) testLife(t *testing.T) {
 		t.Errorf("scaled: %v replicas, generation %d, %+v", *site.Spec.Replicas, site.Generation, site.Status)
 	}
 	var found v1.WebsiteList
-	if err := s.client.List(ctx, &found, client.InNamespace(s.namespace), client.MatchingFields{"spec.replicas": "2"}); err != nil || len(found.Items) != 1 {
+	if err := s.client.List(ctx, &found, client.InNamespace(s.namespace),
+		client.MatchingFields{"spec.replicas": "2"}); err != nil || len(found.Items) != 1 {
 		t.Errorf("by field: %d found, %v", len(found.Items), err)
 	}
 

@@ -55,7 +55,8 @@ func (p *plugin) tellOfPods(ctx context.Context, a *admission.Attributes, ns str
 		if p.Configuration.sandboxed(&pod.Spec) {
 			continue
 		}
-		if result := policy.AggregateCheckResults(standards.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec)); !result.Allowed {
+		if result := policy.AggregateCheckResults(
+			standards.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec)); !result.Allowed {
 			reason := result.ForbiddenReason()
 			byReason[reason] = append(byReason[reason], pod.Name)
 		}

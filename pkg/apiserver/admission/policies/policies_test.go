@@ -128,7 +128,8 @@ func (h *house) put(obj runtime.Object) {
 func (h *house) drop(obj runtime.Object) {
 	h.t.Helper()
 	store, ns := h.store(obj)
-	if _, _, err := store.Delete(context.Background(), ns, obj.(metav1.Object).GetName(), &metav1.DeleteOptions{}); err != nil {
+	if _, _, err := store.Delete(context.Background(), ns, obj.(metav1.Object).GetName(),
+		&metav1.DeleteOptions{}); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -279,7 +280,8 @@ func TestParamsGone(t *testing.T) {
 	expect("no params found")
 }
 
-// Policies come and go while requests are made: each request meets the policies of one moment, and nothing stays behind.
+// Policies come and go while requests are made: each request meets the policies of one moment, and nothing stays
+// behind.
 func TestChangesUnderLoad(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	t.Run("load", func(t *testing.T) {

@@ -176,7 +176,8 @@ func TestLegacy(t *testing.T) {
 	}
 	stranger := &auditv1.Event{AuditID: "7e644587", Stage: auditv1.StageResponseStarted,
 		SourceIPs: []string{"127.0.0.1"}, Verb: "get", UserAgent: "curl/7.88.1", RequestURI: "/version"}
-	if got := legacyLine(stranger); !strings.HasSuffix(got, `user="<none>" groups="<none>" as="<self>" asgroups="<lookup>" user-agent="curl/7.88.1" namespace="<none>" uri="/version" response="<deferred>"`) {
+	if got := legacyLine(stranger); !strings.HasSuffix(got,
+		`user="<none>" groups="<none>" as="<self>" asgroups="<lookup>" user-agent="curl/7.88.1" namespace="<none>" uri="/version" response="<deferred>"`) {
 		t.Error(got)
 	}
 }
@@ -213,7 +214,8 @@ func TestRotation(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 	var out bytes.Buffer
-	if s, err = Log(t.Context(), &LogOptions{Options: Options{Mode: Blocking}, Path: "-", Format: JSON}, &out, nil); err != nil {
+	if s, err = Log(t.Context(), &LogOptions{Options: Options{Mode: Blocking}, Path: "-", Format: JSON}, &out,
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Process(event(`{"kind":"X"}`)); err != nil ||
@@ -263,7 +265,8 @@ func TestWebhook(t *testing.T) {
 		lists[2].Items[0].AuditID != "1" || lists[2].Items[0].Kind != "" {
 		t.Errorf("%+v", lists)
 	}
-	if _, err := Webhook(t.Context(), &WebhookOptions{ConfigFile: filepath.Join(t.TempDir(), "none")}, nil); err == nil || !strings.Contains(err.Error(), "initializing audit webhook: ") {
+	if _, err := Webhook(t.Context(), &WebhookOptions{ConfigFile: filepath.Join(t.TempDir(), "none")},
+		nil); err == nil || !strings.Contains(err.Error(), "initializing audit webhook: ") {
 		t.Error(err)
 	}
 }

@@ -48,7 +48,8 @@ func TestAuthenticate(t *testing.T) {
 	t.Parallel()
 	proxy, stranger := selfSigned(t, "front-proxy-client"), selfSigned(t, "front-proxy-client")
 	path := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Raw}), 0o600); err != nil {
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	ca, err := authorities.NewFile(path)

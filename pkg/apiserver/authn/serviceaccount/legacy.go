@@ -41,7 +41,8 @@ func (a *Authenticator) legacyUser(ctx context.Context, token string, public *jw
 		secret = s
 	}
 	if a.cfg.ServiceAccounts != nil {
-		if err := exists(ctx, a.cfg.ServiceAccounts, l.Namespace, Ref{Name: l.Name, UID: l.UID}, a.cfg.Now()); err != nil {
+		if err := exists(ctx, a.cfg.ServiceAccounts, l.Namespace, Ref{Name: l.Name, UID: l.UID},
+			a.cfg.Now()); err != nil {
 			return nil, fmt.Errorf("%w: the service account %s/%s: %w", errInvalid, l.Namespace, l.Name, err)
 		}
 	}

@@ -296,7 +296,8 @@ func TestDiscovery(t *testing.T) {
 	rec := httptest.NewRecorder()
 	conf.ServeHTTP(rec, httptest.NewRequest("GET", ConfigurationPath, nil))
 	if want := `{"issuer":"https://kubernetes.default.svc","jwks_uri":"https://1.2.3.4/openid/v1/jwks","response_types_supported":["id_token"],` +
-		`"subject_types_supported":["public"],"id_token_signing_alg_values_supported":["ES256"]}`; rec.Body.String() != want {
+		`"subject_types_supported":["public"],"id_token_signing_alg_values_supported":["ES256"]}`; rec.Body.String() !=
+		want {
 		t.Errorf("got %s", rec.Body)
 	}
 	rec = httptest.NewRecorder()

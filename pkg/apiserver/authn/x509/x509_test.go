@@ -56,7 +56,8 @@ func (c ca) issue(t *testing.T, cn string, usage x509.ExtKeyUsage, life time.Dur
 }
 
 func (c ca) write(t *testing.T, path string) {
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.cert.Raw}), 0o600); err != nil {
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.cert.Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -17,7 +17,8 @@ func TestAuthorize(t *testing.T) {
 		reason == "" || err != nil {
 		t.Errorf("Deny: %v, %q, %v", d, reason, err)
 	}
-	if d, _, err := authz.Union(always.Deny{}, always.Allow{}).Authorize(t.Context(), authz.Attributes{}); d != authz.Allow || err != nil {
+	if d, _, err := authz.Union(always.Deny{}, always.Allow{}).Authorize(t.Context(),
+		authz.Attributes{}); d != authz.Allow || err != nil {
 		t.Errorf("Deny, then Allow: %v, %v", d, err)
 	}
 }

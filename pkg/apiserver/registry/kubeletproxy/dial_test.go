@@ -62,7 +62,9 @@ func TestNothingGoesToTheServersOwnMachine(t *testing.T) {
 				}
 			}
 			for _, path := range []string{"/exec/p?command=x&stdout=1", "/attach/p?stdout=1"} {
-				if err := run(t.Context(), front.URL, path, remotecommand.StreamOptions{Stdout: io.Discard}); err == nil || !strings.Contains(err.Error(), "address not allowed") {
+				if err := run(t.Context(), front.URL, path,
+					remotecommand.StreamOptions{Stdout: io.Discard}); err == nil ||
+					!strings.Contains(err.Error(), "address not allowed") {
 					t.Errorf("%s over WebSocket: %v", path, err)
 				}
 			}

@@ -94,7 +94,8 @@ func TestSubjectAccessReview(t *testing.T) {
 	}
 	local := &authorizationv1.LocalSubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{User: "jane", ResourceAttributes: pods}}
-	if _, err := reviews.NewLocalSubjectAccessReview(getter{}).Create(t.Context(), "kube-system", "", local, nil); !apierrors.IsInvalid(err) {
+	if _, err := reviews.NewLocalSubjectAccessReview(getter{}).Create(t.Context(), "kube-system", "", local,
+		nil); !apierrors.IsInvalid(err) {
 		t.Errorf("review of another namespace: %v", err)
 	}
 }
@@ -188,7 +189,8 @@ func TestReviewsRefuse(t *testing.T) {
 		in := &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: pods()}}
 		c.change(in)
-		if _, err := reviews.NewSelfSubjectAccessReview(getter{}).Create(ctx, "", "", in, nil); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.want) {
+		if _, err := reviews.NewSelfSubjectAccessReview(getter{}).Create(ctx, "", "", in,
+			nil); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

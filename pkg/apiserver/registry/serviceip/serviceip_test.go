@@ -176,7 +176,9 @@ func TestFamilies(t *testing.T) {
 		*s.Spec.IPFamilyPolicy != require || s.Spec.ClusterIPs[0] != "None" {
 		t.Errorf("headless without selector: %+v", s.Spec)
 	}
-	if s := create(t, single, svc(corev1.ServiceSpec{ClusterIP: "None", Selector: map[string]string{"a": "b"}})); len(s.Spec.IPFamilies) != 1 {
+	if s := create(t, single,
+		svc(corev1.ServiceSpec{ClusterIP: "None", Selector: map[string]string{"a": "b"}})); len(
+		s.Spec.IPFamilies) != 1 {
 		t.Errorf("headless: %+v", s.Spec)
 	}
 	if s := create(t, single, svc(corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName})); s.Spec.ClusterIP != "" ||

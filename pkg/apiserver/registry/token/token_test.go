@@ -104,7 +104,9 @@ func TestBoundObjects(t *testing.T) {
 func TestLifetime(t *testing.T) {
 	t.Parallel()
 	for seconds, ok := range map[int64]bool{599: false, 600: true, 1 << 32: true, 1<<32 + 1: false} {
-		if _, _, err := request(t, authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}); ok != (err == nil) || !ok && !apierrors.IsInvalid(err) {
+		if _, _, err := request(t,
+			authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}); ok != (err == nil) ||
+			!ok && !apierrors.IsInvalid(err) {
 			t.Errorf("%d s: %v", seconds, err)
 		}
 	}

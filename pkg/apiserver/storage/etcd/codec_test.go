@@ -24,7 +24,8 @@ func TestCodec(t *testing.T) {
 				t.Fatalf("%d bytes: %d bytes, %v", size, data.Len(), err)
 			}
 			var back pb.PutRequest
-			if err := (codec{}).Unmarshal(mem.BufferSlice{mem.SliceBuffer(want[:2]), mem.SliceBuffer(want[2:])}, &back); err != nil || !bytes.Equal(back.Value, put.Value) {
+			if err := (codec{}).Unmarshal(mem.BufferSlice{mem.SliceBuffer(want[:2]), mem.SliceBuffer(want[2:])},
+				&back); err != nil || !bytes.Equal(back.Value, put.Value) {
 				t.Errorf("%d bytes came back as %d, %v", size, len(back.Value), err)
 			}
 			data.Free()

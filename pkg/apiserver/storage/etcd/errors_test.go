@@ -24,7 +24,8 @@ func TestTimeouts(t *testing.T) {
 		!errors.Is(err, context.Canceled) {
 		t.Errorf("a caller that left: %v", err)
 	}
-	if err := translate(t.Context(), "get", "/a", status.Error(codes.Unavailable, "gone")); errors.Is(err, storage.ErrTimeout) {
+	if err := translate(t.Context(), "get", "/a",
+		status.Error(codes.Unavailable, "gone")); errors.Is(err, storage.ErrTimeout) {
 		t.Errorf("another fault: %v", err)
 	}
 }

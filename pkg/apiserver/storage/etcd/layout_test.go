@@ -90,7 +90,8 @@ func TestSharedLease(t *testing.T) {
 		}
 	}
 	// The revoked lease is replaced at the next write.
-	if _, err := s.Create(t.Context(), "/registry/things/new", storage.Draft{Value: []byte("red;"), TTL: time.Hour}); err != nil {
+	if _, err := s.Create(t.Context(), "/registry/things/new",
+		storage.Draft{Value: []byte("red;"), TTL: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Update(t.Context(), "/registry/things/new", func(*storage.Item) (storage.Draft, error) {

@@ -79,7 +79,8 @@ func BenchmarkCreate(b *testing.B) {
 	b.SetParallelism(8)
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
-			if _, err := c.Create(b.Context(), fmt.Sprintf("%sns/new-%d", storagetest.Prefix, n.Add(1)), d); err != nil {
+			if _, err := c.Create(b.Context(), fmt.Sprintf("%sns/new-%d", storagetest.Prefix, n.Add(1)),
+				d); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -67,7 +67,8 @@ func TestEtcdKilled(t *testing.T) {
 				default:
 				}
 				// A write that fails may have happened: it is seen or not, but never counted.
-				if item, err := c.Create(ctx, fmt.Sprintf("%sns/%d-%05d", storagetest.Prefix, n, i), draft("red;x")); err == nil {
+				if item, err := c.Create(ctx, fmt.Sprintf("%sns/%d-%05d", storagetest.Prefix, n, i),
+					draft("red;x")); err == nil {
 					written.Store(item.Revision, item)
 					count.Add(1)
 				}

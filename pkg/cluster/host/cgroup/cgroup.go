@@ -158,7 +158,8 @@ func Delegate(group string) error {
 	}
 	for _, controller := range strings.Fields(string(data)) {
 		// A controller that cannot be delegated (cpuset.partition, rdma on some kernels) is not needed.
-		if err := os.WriteFile(filepath.Join(group, "cgroup.subtree_control"), []byte("+"+controller), 0); errors.Is(err, syscall.EBUSY) {
+		if err := os.WriteFile(filepath.Join(group, "cgroup.subtree_control"), []byte("+"+controller),
+			0); errors.Is(err, syscall.EBUSY) {
 			return fmt.Errorf("hand the controllers of %s down: %w: it has processes of its own", group, err)
 		}
 	}

@@ -76,14 +76,16 @@ func TestRenewCgroup(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(filepath.Join(group, "node", "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)), 0); err != nil {
+		if err := os.WriteFile(filepath.Join(group, "node", "cgroup.procs"), []byte(strconv.Itoa(cmd.Process.Pid)),
+			0); err != nil {
 			t.Fatal(err)
 		}
 		if err := errors.Join(g.HandDown(), Delegate(group), Delegate(filepath.Join(group, "kubepods"))); err != nil {
 			t.Fatal(err)
 		}
 		startIn(t, filepath.Join(group, "kubepods/pod1"))
-		if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0); !errors.Is(err, syscall.EBUSY) {
+		if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())),
+			0); !errors.Is(err, syscall.EBUSY) {
 			t.Fatalf("the kernel lets a process into a group that handed its controllers down: %v", err)
 		}
 		if processes, err := g.Processes("n1"); err != nil || len(processes) != 2 {

@@ -148,7 +148,8 @@ func TestCheckControllers(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(v1, "memory")); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(v2, "cgroup.controllers"), []byte("cpuset cpu io pids\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(v2, "cgroup.controllers"), []byte("cpuset cpu io pids\n"),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
