@@ -30,8 +30,8 @@ import (
 	"bonsai/pkg/kubelet/notify"
 )
 
-// cluster is an API server that knows a bootstrap token, with the controllers that approve and sign. Certificates hold for half a minute,
-// and are dated back, so that each is due for renewal as soon as it is there.
+// cluster is an API server that knows a bootstrap token, with the controllers that approve and sign. Certificates hold
+// for half a minute, and are dated back, so that each is due for renewal as soon as it is there.
 type cluster struct {
 	*controllertest.Cluster
 	client *apiclient.Client
@@ -47,37 +47,48 @@ func startCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What kubeadm and every guide of TLS bootstrapping give: bootstrappers may ask, theirs and nodes' requests are approved. The manager
-	// acts with one identity here.
-	bindings := apiclient.NewResource(c.client, rbacv1.SchemeGroupVersion, "clusterrolebindings", &rbacv1.ClusterRoleBinding{})
+	// What kubeadm and every guide of TLS bootstrapping give: bootstrappers may ask, theirs and nodes' requests are
+	// approved. The manager acts with one identity here.
+	bindings := apiclient.NewResource(c.client, rbacv1.SchemeGroupVersion, "clusterrolebindings",
+		&rbacv1.ClusterRoleBinding{})
 	for name, b := range map[string]struct {
 		role string
 		to   rbacv1.Subject
 	}{
-		"ask":     {"system:node-bootstrapper", rbacv1.Subject{Kind: "Group", Name: "system:bootstrappers"}},
-		"approve": {"system:certificates.k8s.io:certificatesigningrequests:nodeclient", rbacv1.Subject{Kind: "Group", Name: "system:bootstrappers"}},
-		"renew":   {"system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", rbacv1.Subject{Kind: "Group", Name: "system:nodes"}},
-		"manager": {"system:controller:certificate-controller", rbacv1.Subject{Kind: "User", Name: "system:kube-controller-manager"}},
+		"ask": {"system:node-bootstrapper", rbacv1.Subject{Kind: "Group", Name: "system:bootstrappers"}},
+		"approve": {"system:certificates.k8s.io:certificatesigningrequests:nodeclient",
+			rbacv1.Subject{Kind: "Group", Name: "system:bootstrappers"}},
+		"renew": {"system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+			rbacv1.Subject{Kind: "Group", Name: "system:nodes"}},
+		"manager": {"system:controller:certificate-controller",
+			rbacv1.Subject{Kind: "User", Name: "system:kube-controller-manager"}},
 	} {
 		b.to.APIGroup = rbacv1.GroupName
 		if _, err := bindings.Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: b.role}, Subjects: []rbacv1.Subject{b.to}}); err != nil {
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: b.role},
+			Subjects: []rbacv1.Subject{b.to}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err = core.Secrets(c.client).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef"}, Type: corev1.SecretTypeBootstrapToken,
-		StringData: map[string]string{"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true"}})
+	_, err = core.Secrets(c.client).Create(t.Context(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef"},
+			Type: corev1.SecretTypeBootstrapToken,
+			StringData: map[string]string{"token-id": "abcdef", "token-secret": "0123456789abcdef",
+				"usage-bootstrap-authentication": "true"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := controller.Deps{Client: manager, Informers: controller.NewInformers(manager), Log: slog.New(slog.DiscardHandler), Now: time.Now, Workers: 1}
+	d := controller.Deps{Client: manager, Informers: controller.NewInformers(manager),
+		Log: slog.New(slog.DiscardHandler), Now: time.Now, Workers: 1}
 	approving, err := csrapproving.New(d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	authority := func() (*csrsigning.Authority, error) { return csrsigning.Load(c.CAFile, c.CAKeyFile) }
-	signing, err := csrsigning.New(d, csrsigning.Config{Duration: 30 * time.Second, Authorities: map[string]func() (*csrsigning.Authority, error){
-		certificatesv1.KubeAPIServerClientKubeletSignerName: authority, certificatesv1.KubeletServingSignerName: authority}})
+	signing, err := csrsigning.New(d,
+		csrsigning.Config{Duration: 30 * time.Second, Authorities: map[string]func() (*csrsigning.Authority, error){
+			certificatesv1.KubeAPIServerClientKubeletSignerName: authority,
+			certificatesv1.KubeletServingSignerName:             authority}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,12 +121,14 @@ func whoAmI(t *testing.T, connection *rest.Config) (authnv1.UserInfo, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := apiclient.NewResource(c, authnv1.SchemeGroupVersion, "selfsubjectreviews", &authnv1.SelfSubjectReview{}).Create(t.Context(), &authnv1.SelfSubjectReview{})
+	r, err := apiclient.NewResource(c, authnv1.SchemeGroupVersion, "selfsubjectreviews",
+		&authnv1.SelfSubjectReview{}).Create(t.Context(), &authnv1.SelfSubjectReview{})
 	return r.Status.UserInfo, err
 }
 
-// TestTLSBootstrap: a node with a bootstrap token and nothing else becomes system:node:n, gets itself a new certificate with the one that
-// it has, and a serving certificate once somebody approves it (https://kubernetes.io/docs/reference/access-authn-authz/kubelet-tls-bootstrapping/).
+// TestTLSBootstrap: a node with a bootstrap token and nothing else becomes system:node:n, gets itself a new certificate
+// with the one that it has, and a serving certificate once somebody approves it
+// (https://kubernetes.io/docs/reference/access-authn-authz/kubelet-tls-bootstrapping/).
 func TestTLSBootstrap(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
@@ -125,7 +138,8 @@ func TestTLSBootstrap(t *testing.T) {
 	boot.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: bootstrapToken}
 	boot.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	boot.CurrentContext = "c"
-	s := &settings{options: &options{bootstrapKubeconfig: filepath.Join(dir, "bootstrap"), kubeconfig: filepath.Join(dir, "kubeconfig"), certDir: filepath.Join(dir, "pki")},
+	s := &settings{options: &options{bootstrapKubeconfig: filepath.Join(dir, "bootstrap"),
+		kubeconfig: filepath.Join(dir, "kubeconfig"), certDir: filepath.Join(dir, "pki")},
 		file: &kubeletconfig.KubeletConfiguration{RotateCertificates: true}}
 	if err := clientcmd.WriteToFile(*boot, s.bootstrapKubeconfig); err != nil {
 		t.Fatal(err)
@@ -135,7 +149,9 @@ func TestTLSBootstrap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if who, err := whoAmI(t, id.connection); err != nil || who.Username != "system:node:n" || len(who.Groups) == 0 || who.Groups[0] != "system:nodes" {
+	if who, err := whoAmI(t,
+		id.connection); err != nil || who.Username != "system:node:n" || len(who.Groups) == 0 ||
+		who.Groups[0] != "system:nodes" {
 		t.Errorf("%+v, %v", who, err)
 	}
 	first := id.certificates.Current()
@@ -147,7 +163,8 @@ func TestTLSBootstrap(t *testing.T) {
 		return ""
 	})
 	// The link leads to the new one, so that the next start has it; and the connection uses it.
-	if path, err := os.Readlink(filepath.Join(s.certDir, "kubelet-client-current.pem")); err != nil || filepath.Dir(path) != s.certDir {
+	if path, err := os.Readlink(filepath.Join(s.certDir, "kubelet-client-current.pem")); err != nil ||
+		filepath.Dir(path) != s.certDir {
 		t.Errorf("%s, %v", path, err)
 	}
 	if who, err := whoAmI(t, id.connection); err != nil || who.Username != "system:node:n" {
@@ -164,7 +181,8 @@ func TestTLSBootstrap(t *testing.T) {
 		t.Fatal(err)
 	}
 	running(t, serving.Run)
-	requests := apiclient.NewResource(c.client, certificatesv1.SchemeGroupVersion, "certificatesigningrequests", &certificatesv1.CertificateSigningRequest{})
+	requests := apiclient.NewResource(c.client, certificatesv1.SchemeGroupVersion, "certificatesigningrequests",
+		&certificatesv1.CertificateSigningRequest{})
 	controllertest.Eventually(t, "the serving certificate", func() string {
 		if cert := serving.Current(); cert != nil {
 			if err := cert.Leaf.VerifyHostname("10.0.0.1"); err != nil {
@@ -172,13 +190,15 @@ func TestTLSBootstrap(t *testing.T) {
 			}
 			return ""
 		}
-		all, err := requests.List(t.Context(), "", metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName})
+		all, err := requests.List(t.Context(), "",
+			metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range all {
 			if len(r.Status.Conditions) == 0 {
-				r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
+				r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+					{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
 				if _, err := requests.UpdateSub(t.Context(), r, "approval"); err != nil {
 					t.Fatal(err)
 				}

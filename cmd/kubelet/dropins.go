@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// readConfigs reads the configuration file and, over it, the files *.conf of a directory in the order of their names; either may be "" for none.
+// readConfigs reads the configuration file and, over it, the files *.conf of a directory in the order of their names;
+// either may be "" for none.
 //
 // https://kubernetes.io/docs/reference/node/kubelet-config-directory-merging/
 func readConfigs(file, dir string) (*kubeletconfig.KubeletConfiguration, error) {
@@ -48,7 +49,8 @@ func readConfigs(file, dir string) (*kubeletconfig.KubeletConfiguration, error) 
 	return c, nil
 }
 
-// overlay puts fields over others: what has fields of its own is merged, all else, lists too, is replaced. Null says nothing.
+// overlay puts fields over others: what has fields of its own is merged, all else, lists too, is replaced. Null says
+// nothing.
 func overlay(over, fields map[string]any) {
 	for name, v := range fields {
 		inner, isMap := v.(map[string]any)

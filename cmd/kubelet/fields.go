@@ -14,8 +14,9 @@ import (
 	"bonsai/pkg/kubelet/cgroup"
 )
 
-// What becomes of the configuration file's fields that no part of the kubelet asks for: they are refused where a node would not do what it is
-// told (unsupported), and named in a warning where it works without them (idle; docs/stock.md tells why).
+// What becomes of the configuration file's fields that no part of the kubelet asks for: they are refused where a node
+// would not do what it is told (unsupported), and named in a warning where it works without them (idle; docs/stock.md
+// tells why).
 
 // unsupported refuses what a user who sets it relies on, by its name.
 func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
@@ -25,28 +26,40 @@ func unsupported(c *kubeletconfig.KubeletConfiguration) (errs []error) {
 		}
 	}
 	isFalse := func(b *bool) bool { return b != nil && !*b }
-	refuse(c.StaticPodURL != "" || len(c.StaticPodURLHeader) > 0, "staticPodURL (--manifest-url) and staticPodURLHeader are not supported: static pods come from staticPodPath")
+	refuse(c.StaticPodURL != "" || len(c.StaticPodURLHeader) > 0,
+		"staticPodURL (--manifest-url) and staticPodURLHeader are not supported: static pods come from staticPodPath")
 	refuse(c.RunOnce, "runOnce (--runonce) is not supported")
-	refuse(c.ReadOnlyPort != 0, "readOnlyPort (--read-only-port) %d is not supported: it would serve pods and metrics without authentication; the port of --port serves them", c.ReadOnlyPort)
-	refuse(len(c.QOSReserved) > 0, "qosReserved is not supported (upstream: feature gate QOSReserved, which is off by default)")
-	refuse(isFalse(c.CgroupsPerQOS), "cgroupsPerQOS (--cgroups-per-qos) false is not supported: pods have cgroups of their classes")
+	refuse(c.ReadOnlyPort != 0,
+		"readOnlyPort (--read-only-port) %d is not supported: it would serve pods and metrics without authentication; the port of --port serves them", c.ReadOnlyPort)
+	refuse(len(c.QOSReserved) > 0,
+		"qosReserved is not supported (upstream: feature gate QOSReserved, which is off by default)")
+	refuse(isFalse(c.CgroupsPerQOS),
+		"cgroupsPerQOS (--cgroups-per-qos) false is not supported: pods have cgroups of their classes")
 	refuse(isFalse(c.CPUCFSQuota), "cpuCFSQuota (--cpu-cfs-quota) false is not supported: limits of CPU are kept")
-	refuse(c.CPUCFSQuotaPeriod != nil && c.CPUCFSQuotaPeriod.Duration != 100*time.Millisecond, "cpuCFSQuotaPeriod (--cpu-cfs-quota-period) other than 100ms requires feature gate CustomCPUCFSQuotaPeriod, which is off")
-	refuse(isFalse(c.EnableControllerAttachDetach), "enableControllerAttachDetach (--enable-controller-attach-detach) false is not supported: the controller manager attaches volumes")
-	refuse(isFalse(c.LocalStorageCapacityIsolation), "localStorageCapacityIsolation (--local-storage-capacity-isolation) false is not supported: limits of ephemeral storage are kept")
+	refuse(c.CPUCFSQuotaPeriod != nil && c.CPUCFSQuotaPeriod.Duration != 100*time.Millisecond,
+		"cpuCFSQuotaPeriod (--cpu-cfs-quota-period) other than 100ms requires feature gate CustomCPUCFSQuotaPeriod, which is off")
+	refuse(isFalse(c.EnableControllerAttachDetach),
+		"enableControllerAttachDetach (--enable-controller-attach-detach) false is not supported: the controller manager attaches volumes")
+	refuse(isFalse(c.LocalStorageCapacityIsolation),
+		"localStorageCapacityIsolation (--local-storage-capacity-isolation) false is not supported: limits of ephemeral storage are kept")
 	refuse(c.PodsPerCore < 0, "podsPerCore (--pods-per-core) %v must not be a negative number", c.PodsPerCore)
-	refuse(*c.NodeStatusMaxImages < -1, "nodeStatusMaxImages (--node-status-max-images) %v must be -1 or greater", *c.NodeStatusMaxImages)
-	refuse(c.ContainerLogMonitorInterval.Duration < 3*time.Second, "containerLogMonitorInterval must be a positive time duration greater than or equal to 3s")
+	refuse(*c.NodeStatusMaxImages < -1, "nodeStatusMaxImages (--node-status-max-images) %v must be -1 or greater",
+		*c.NodeStatusMaxImages)
+	refuse(c.ContainerLogMonitorInterval.Duration < 3*time.Second,
+		"containerLogMonitorInterval must be a positive time duration greater than or equal to 3s")
 	refuse(c.NodeLeaseDurationSeconds <= 0, "nodeLeaseDurationSeconds must be greater than 0")
 	for _, f := range []struct {
 		name string
 		d    time.Duration
-	}{{"fileCheckFrequency", c.FileCheckFrequency.Duration}, {"nodeStatusUpdateFrequency", c.NodeStatusUpdateFrequency.Duration},
-		{"nodeStatusReportFrequency", c.NodeStatusReportFrequency.Duration}, {"runtimeRequestTimeout", c.RuntimeRequestTimeout.Duration}} {
+	}{{"fileCheckFrequency", c.FileCheckFrequency.Duration},
+		{"nodeStatusUpdateFrequency", c.NodeStatusUpdateFrequency.Duration},
+		{"nodeStatusReportFrequency", c.NodeStatusReportFrequency.Duration},
+		{"runtimeRequestTimeout", c.RuntimeRequestTimeout.Duration}} {
 		refuse(f.d < 0, "%s must not be negative", f.name)
 	}
 	switch s := c.ConfigMapAndSecretChangeDetectionStrategy; s {
-	case "", kubeletconfig.GetChangeDetectionStrategy, kubeletconfig.TTLCacheChangeDetectionStrategy, kubeletconfig.WatchChangeDetectionStrategy:
+	case "", kubeletconfig.GetChangeDetectionStrategy, kubeletconfig.TTLCacheChangeDetectionStrategy,
+		kubeletconfig.WatchChangeDetectionStrategy:
 	default:
 		refuse(true, "configMapAndSecretChangeDetectionStrategy: unknown strategy %q", s)
 	}
@@ -87,12 +100,14 @@ func idle(c *kubeletconfig.KubeletConfiguration) (names []string) {
 		{"registryBurst", c.RegistryBurst != 0 && c.RegistryBurst != 10},
 		{"registryPullQPS", other(c.RegistryPullQPS, 5)},
 		{"showHiddenMetricsForVersion", c.ShowHiddenMetricsForVersion != ""},
-		{"streamingConnectionIdleTimeout", c.StreamingConnectionIdleTimeout.Duration != 0 && c.StreamingConnectionIdleTimeout.Duration != 4*time.Hour},
+		{"streamingConnectionIdleTimeout",
+			c.StreamingConnectionIdleTimeout.Duration != 0 && c.StreamingConnectionIdleTimeout.Duration != 4*time.Hour},
 		{"syncFrequency", c.SyncFrequency.Duration != 0 && c.SyncFrequency.Duration != time.Minute},
 		{"systemCgroups", c.SystemCgroups != ""},
 		{"tracing", c.Tracing != nil},
 		{"volumePluginDir", c.VolumePluginDir != ""},
-		{"volumeStatsAggPeriod", c.VolumeStatsAggPeriod.Duration != 0 && c.VolumeStatsAggPeriod.Duration != time.Minute},
+		{"volumeStatsAggPeriod",
+			c.VolumeStatsAggPeriod.Duration != 0 && c.VolumeStatsAggPeriod.Duration != time.Minute},
 	} {
 		if f.set {
 			names = append(names, f.name)

@@ -15,8 +15,8 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 )
 
-// TestFields: each field of the configuration file is read somewhere, or is among those that docs/stock.md says are without effect; and whoever
-// sets one of these to something of his own is told.
+// TestFields: each field of the configuration file is read somewhere, or is among those that docs/stock.md says are
+// without effect; and whoever sets one of these to something of his own is told.
 func TestFields(t *testing.T) {
 	t.Parallel()
 	read, told := readFields(t), idleFields(t)
@@ -27,7 +27,8 @@ func TestFields(t *testing.T) {
 			f := in.Field(i)
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			checked++
-			switch excused := in == reflect.TypeFor[kubeletconfig.KubeletConfiguration]() && slices.Contains(told, name); {
+			switch excused := in == reflect.TypeFor[kubeletconfig.KubeletConfiguration]() &&
+				slices.Contains(told, name); {
 			case f.Name == "TypeMeta":
 			case read[f.Name] && excused:
 				t.Errorf("docs/stock.md says that %s is without effect, but it is read", name)
@@ -130,9 +131,11 @@ func idleFields(t *testing.T) (names []string) {
 // TestSpokenTLS: the file's fields reach the server's configuration, and bad ones are named.
 func TestSpokenTLS(t *testing.T) {
 	t.Parallel()
-	c := &kubeletconfig.KubeletConfiguration{TLSMinVersion: "VersionTLS13", TLSCipherSuites: []string{"TLS_RSA_WITH_AES_256_GCM_SHA384"}, TLSCurvePreferences: []int32{29}}
+	c := &kubeletconfig.KubeletConfiguration{TLSMinVersion: "VersionTLS13",
+		TLSCipherSuites: []string{"TLS_RSA_WITH_AES_256_GCM_SHA384"}, TLSCurvePreferences: []int32{29}}
 	config, err := spokenTLS(c)
-	if err != nil || config.MinVersion != 0x0304 || len(config.CipherSuites) != 1 || len(config.CurvePreferences) != 1 || config.CurvePreferences[0] != 29 || config.Certificates != nil {
+	if err != nil || config.MinVersion != 0x0304 || len(config.CipherSuites) != 1 ||
+		len(config.CurvePreferences) != 1 || config.CurvePreferences[0] != 29 || config.Certificates != nil {
 		t.Errorf("%+v, %v", config, err)
 	}
 }
@@ -172,11 +175,15 @@ enableDebuggingHandlers: false
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(s.idle, []string{"hairpinMode"}) || !s.file.ProtectKernelDefaults || !*s.file.SeccompDefault || maxPods(s.file) > 110 || *s.file.EnableDebuggingHandlers {
+	if !slices.Equal(s.idle, []string{"hairpinMode"}) || !s.file.ProtectKernelDefaults || !*s.file.SeccompDefault ||
+		maxPods(s.file) > 110 || *s.file.EnableDebuggingHandlers {
 		t.Errorf("%q, %+v", s.idle, s.file)
 	}
-	s, err = parse(t, "", "--seccomp-default", "--tls-min-version=VersionTLS13", "--tls-cipher-suites=TLS_AES_128_GCM_SHA256", "--enable-debugging-handlers=false", "--pods-per-core=2", "--node-status-max-images=7")
-	if c := s.file; err != nil || !*c.SeccompDefault || c.TLSMinVersion != "VersionTLS13" || len(c.TLSCipherSuites) != 1 || *c.EnableDebuggingHandlers || c.PodsPerCore != 2 || *c.NodeStatusMaxImages != 7 {
+	s, err = parse(t, "", "--seccomp-default", "--tls-min-version=VersionTLS13",
+		"--tls-cipher-suites=TLS_AES_128_GCM_SHA256", "--enable-debugging-handlers=false", "--pods-per-core=2",
+		"--node-status-max-images=7")
+	if c := s.file; err != nil || !*c.SeccompDefault || c.TLSMinVersion != "VersionTLS13" ||
+		len(c.TLSCipherSuites) != 1 || *c.EnableDebuggingHandlers || c.PodsPerCore != 2 || *c.NodeStatusMaxImages != 7 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

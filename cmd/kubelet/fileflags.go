@@ -12,7 +12,8 @@ import (
 	"bonsai/pkg/featuregates"
 )
 
-// fileOptions are flags of fields of the configuration file that old start scripts give: without them the file's hold, or their defaults.
+// fileOptions are flags of fields of the configuration file that old start scripts give: without them the file's hold,
+// or their defaults.
 type fileOptions struct {
 	anonymous, webhookTokens, enableServer  bool
 	authorizationMode, logMaxSize, imageEnd string
@@ -33,37 +34,61 @@ type fileOptions struct {
 }
 
 func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&o.anonymous, "anonymous-auth", false, "Who shows no credentials is system:anonymous; false: such requests are refused.")
-	fs.BoolVar(&o.webhookTokens, "authentication-token-webhook", true, "Ask the API server whose a bearer token is (tokenreviews).")
-	fs.DurationVar(&o.tokenTTL, "authentication-token-webhook-cache-ttl", 2*time.Minute, "How long the answer whose a token is stays valid.")
-	fs.StringVar(&o.authorizationMode, "authorization-mode", "Webhook", "AlwaysAllow, or Webhook: the API server is asked who may do what (subjectaccessreviews).")
-	fs.DurationVar(&o.allowedTTL, "authorization-webhook-cache-authorized-ttl", 5*time.Minute, "How long a permission stays valid.")
-	fs.DurationVar(&o.deniedTTL, "authorization-webhook-cache-unauthorized-ttl", 30*time.Second, "How long a refusal stays valid.")
-	fs.Int32Var(&o.logMaxFiles, "container-log-max-files", 5, "The maximum number of log files of a container, at least 2.")
-	fs.StringVar(&o.logMaxSize, "container-log-max-size", "10Mi", "The size of a container's log file at which it is rotated.")
+	fs.BoolVar(&o.anonymous, "anonymous-auth", false,
+		"Who shows no credentials is system:anonymous; false: such requests are refused.")
+	fs.BoolVar(&o.webhookTokens, "authentication-token-webhook", true,
+		"Ask the API server whose a bearer token is (tokenreviews).")
+	fs.DurationVar(&o.tokenTTL, "authentication-token-webhook-cache-ttl", 2*time.Minute,
+		"How long the answer whose a token is stays valid.")
+	fs.StringVar(&o.authorizationMode, "authorization-mode", "Webhook",
+		"AlwaysAllow, or Webhook: the API server is asked who may do what (subjectaccessreviews).")
+	fs.DurationVar(&o.allowedTTL, "authorization-webhook-cache-authorized-ttl", 5*time.Minute,
+		"How long a permission stays valid.")
+	fs.DurationVar(&o.deniedTTL, "authorization-webhook-cache-unauthorized-ttl", 30*time.Second,
+		"How long a refusal stays valid.")
+	fs.Int32Var(&o.logMaxFiles, "container-log-max-files", 5,
+		"The maximum number of log files of a container, at least 2.")
+	fs.StringVar(&o.logMaxSize, "container-log-max-size", "10Mi",
+		"The size of a container's log file at which it is rotated.")
 	fs.BoolVar(&o.enableServer, "enable-server", true, "Serve the kubelet's API.")
-	fs.DurationVar(&o.manifestCheck, "file-check-frequency", 20*time.Second, "How often the files of static pods are looked at.")
-	fs.StringVar(&o.imageEnd, "image-service-endpoint", "", "The endpoint of the image service, if it is not that of the container runtime.")
-	fs.DurationVar(&o.statusUpdate, "node-status-update-frequency", 10*time.Second, "How often the node's status is computed.")
-	fs.Int64Var(&o.maxPIDs, "pod-max-pids", -1, "The maximum number of processes of a pod; -1: as many as the node lets it.")
-	fs.DurationVar(&o.runtime, "runtime-request-timeout", 2*time.Minute, "How long a request to the runtime may take, except for those that wait: pulls, logs, exec and attach.")
-	fs.BoolVar(&o.seccomp, "seccomp-default", false, "Containers that name no seccomp profile get the runtime's, instead of none.")
-	fs.BoolVar(&o.protectKernel, "protect-kernel-defaults", false, "Start only if the kernel's settings are those that the kubelet expects: vm.overcommit_memory, vm.panic_on_oom, kernel.panic, kernel.panic_on_oops, kernel.keys.root_maxkeys and kernel.keys.root_maxbytes.")
+	fs.DurationVar(&o.manifestCheck, "file-check-frequency", 20*time.Second,
+		"How often the files of static pods are looked at.")
+	fs.StringVar(&o.imageEnd, "image-service-endpoint", "",
+		"The endpoint of the image service, if it is not that of the container runtime.")
+	fs.DurationVar(&o.statusUpdate, "node-status-update-frequency", 10*time.Second,
+		"How often the node's status is computed.")
+	fs.Int64Var(&o.maxPIDs, "pod-max-pids", -1,
+		"The maximum number of processes of a pod; -1: as many as the node lets it.")
+	fs.DurationVar(&o.runtime, "runtime-request-timeout", 2*time.Minute,
+		"How long a request to the runtime may take, except for those that wait: pulls, logs, exec and attach.")
+	fs.BoolVar(&o.seccomp, "seccomp-default", false,
+		"Containers that name no seccomp profile get the runtime's, instead of none.")
+	fs.BoolVar(&o.protectKernel, "protect-kernel-defaults", false,
+		"Start only if the kernel's settings are those that the kubelet expects: vm.overcommit_memory, vm.panic_on_oom, kernel.panic, kernel.panic_on_oops, kernel.keys.root_maxkeys and kernel.keys.root_maxbytes.")
 	fs.Int32Var(&o.readOnlyPort, "read-only-port", 0, "Only 0: there is no port without authentication.")
 	fs.BoolVar(&o.qosCgroups, "cgroups-per-qos", true, "Only true: pods have cgroups of their classes.")
 	fs.BoolVar(&o.cfsQuota, "cpu-cfs-quota", true, "Only true: limits of CPU are kept.")
-	fs.DurationVar(&o.cfsPeriod, "cpu-cfs-quota-period", 100*time.Millisecond, "Only 100ms, as another period takes a feature gate that is off.")
-	fs.BoolVar(&o.attachDetach, "enable-controller-attach-detach", true, "Only true: the controller manager attaches volumes.")
-	fs.BoolVar(&o.isolation, "local-storage-capacity-isolation", true, "Only true: limits of ephemeral storage are kept.")
+	fs.DurationVar(&o.cfsPeriod, "cpu-cfs-quota-period", 100*time.Millisecond,
+		"Only 100ms, as another period takes a feature gate that is off.")
+	fs.BoolVar(&o.attachDetach, "enable-controller-attach-detach", true,
+		"Only true: the controller manager attaches volumes.")
+	fs.BoolVar(&o.isolation, "local-storage-capacity-isolation", true,
+		"Only true: limits of ephemeral storage are kept.")
 	fs.BoolVar(&o.failV1, "fail-cgroupv1", false, "Do not start on a machine with cgroup v1.")
 	fs.BoolVar(&o.runOnce, "runonce", false, "Only false: the kubelet goes on running.")
-	fs.BoolVar(&o.contention, "contention-profiling", false, "Record where goroutines wait for locks, if profiling is on.")
+	fs.BoolVar(&o.contention, "contention-profiling", false,
+		"Record where goroutines wait for locks, if profiling is on.")
 	fs.StringVar(&o.manifestURL, "manifest-url", "", "Not supported: static pods come from --pod-manifest-path.")
-	fs.BoolVar(&o.debugging, "enable-debugging-handlers", true, "Serve what shows the inside of pods or runs something there: logs, exec, attach, port-forward.")
-	fs.StringVar(&o.tlsMin, "tls-min-version", "", "Minimum TLS version supported. Possible values: VersionTLS12, VersionTLS13")
-	fs.StringSliceVar(&o.tlsSuites, "tls-cipher-suites", nil, "Comma-separated list of cipher suites for TLS 1.2 connections. If omitted, the default Go cipher suites will be used.")
-	fs.Int32Var(&o.podsPerCore, "pods-per-core", 0, "Number of pods per core that can run on this kubelet, never more than --max-pods; 0: as many as that.")
-	fs.Int32Var(&o.maxImages, "node-status-max-images", 50, "The maximum number of images to report in the node's status; -1: all.")
+	fs.BoolVar(&o.debugging, "enable-debugging-handlers", true,
+		"Serve what shows the inside of pods or runs something there: logs, exec, attach, port-forward.")
+	fs.StringVar(&o.tlsMin, "tls-min-version", "",
+		"Minimum TLS version supported. Possible values: VersionTLS12, VersionTLS13")
+	fs.StringSliceVar(&o.tlsSuites, "tls-cipher-suites", nil,
+		"Comma-separated list of cipher suites for TLS 1.2 connections. If omitted, the default Go cipher suites will be used.")
+	fs.Int32Var(&o.podsPerCore, "pods-per-core", 0,
+		"Number of pods per core that can run on this kubelet, never more than --max-pods; 0: as many as that.")
+	fs.Int32Var(&o.maxImages, "node-status-max-images", 50,
+		"The maximum number of images to report in the node's status; -1: all.")
 	featuregates.AddMapFlag(fs, &o.gates)
 	accepted().AddFlags(fs)
 	refused().AddFlags(fs)
@@ -73,38 +98,46 @@ func (o *fileOptions) addFlags(fs *pflag.FlagSet) {
 func (o *fileOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfiguration) {
 	a, z := &c.Authentication, &c.Authorization
 	for flag, set := range map[string]func(){
-		"anonymous-auth":                               func() { a.Anonymous.Enabled = &o.anonymous },
-		"authentication-token-webhook":                 func() { a.Webhook.Enabled = &o.webhookTokens },
-		"authentication-token-webhook-cache-ttl":       func() { a.Webhook.CacheTTL.Duration = o.tokenTTL },
-		"authorization-mode":                           func() { z.Mode = kubeletconfig.KubeletAuthorizationMode(o.authorizationMode) },
-		"authorization-webhook-cache-authorized-ttl":   func() { z.Webhook.CacheAuthorizedTTL.Duration = o.allowedTTL },
-		"authorization-webhook-cache-unauthorized-ttl": func() { z.Webhook.CacheUnauthorizedTTL.Duration = o.deniedTTL },
-		"container-log-max-files":                      func() { c.ContainerLogMaxFiles = &o.logMaxFiles },
-		"container-log-max-size":                       func() { c.ContainerLogMaxSize = o.logMaxSize },
-		"enable-server":                                func() { c.EnableServer = &o.enableServer },
-		"file-check-frequency":                         func() { c.FileCheckFrequency.Duration = o.manifestCheck },
-		"image-service-endpoint":                       func() { c.ImageServiceEndpoint = o.imageEnd },
-		"node-status-update-frequency":                 func() { c.NodeStatusUpdateFrequency.Duration = o.statusUpdate },
-		"pod-max-pids":                                 func() { c.PodPidsLimit = &o.maxPIDs },
-		"seccomp-default":                              func() { c.SeccompDefault = &o.seccomp },
-		"enable-debugging-handlers":                    func() { c.EnableDebuggingHandlers = &o.debugging },
-		"tls-min-version":                              func() { c.TLSMinVersion = o.tlsMin },
-		"tls-cipher-suites":                            func() { c.TLSCipherSuites = o.tlsSuites },
-		"pods-per-core":                                func() { c.PodsPerCore = o.podsPerCore },
-		"node-status-max-images":                       func() { c.NodeStatusMaxImages = &o.maxImages },
-		"runtime-request-timeout":                      func() { c.RuntimeRequestTimeout.Duration = o.runtime },
-		"protect-kernel-defaults":                      func() { c.ProtectKernelDefaults = o.protectKernel },
-		"read-only-port":                               func() { c.ReadOnlyPort = o.readOnlyPort },
-		"cgroups-per-qos":                              func() { c.CgroupsPerQOS = &o.qosCgroups },
-		"cpu-cfs-quota":                                func() { c.CPUCFSQuota = &o.cfsQuota },
-		"cpu-cfs-quota-period":                         func() { c.CPUCFSQuotaPeriod = &metav1.Duration{Duration: o.cfsPeriod} },
-		"enable-controller-attach-detach":              func() { c.EnableControllerAttachDetach = &o.attachDetach },
-		"local-storage-capacity-isolation":             func() { c.LocalStorageCapacityIsolation = &o.isolation },
-		"fail-cgroupv1":                                func() { c.FailCgroupV1 = &o.failV1 },
-		"runonce":                                      func() { c.RunOnce = o.runOnce },
-		"contention-profiling":                         func() { c.EnableContentionProfiling = o.contention },
-		"manifest-url":                                 func() { c.StaticPodURL = o.manifestURL },
-		"feature-gates":                                func() { c.FeatureGates = mergeGates(c.FeatureGates, o.gates) },
+		"anonymous-auth":                         func() { a.Anonymous.Enabled = &o.anonymous },
+		"authentication-token-webhook":           func() { a.Webhook.Enabled = &o.webhookTokens },
+		"authentication-token-webhook-cache-ttl": func() { a.Webhook.CacheTTL.Duration = o.tokenTTL },
+		"authorization-mode": func() {
+			z.Mode = kubeletconfig.KubeletAuthorizationMode(o.authorizationMode)
+		},
+		"authorization-webhook-cache-authorized-ttl": func() { z.Webhook.CacheAuthorizedTTL.Duration = o.allowedTTL },
+		"authorization-webhook-cache-unauthorized-ttl": func() {
+			z.Webhook.CacheUnauthorizedTTL.Duration = o.deniedTTL
+		},
+		"container-log-max-files": func() { c.ContainerLogMaxFiles = &o.logMaxFiles },
+		"container-log-max-size":  func() { c.ContainerLogMaxSize = o.logMaxSize },
+		"enable-server":           func() { c.EnableServer = &o.enableServer },
+		"file-check-frequency":    func() { c.FileCheckFrequency.Duration = o.manifestCheck },
+		"image-service-endpoint":  func() { c.ImageServiceEndpoint = o.imageEnd },
+		"node-status-update-frequency": func() {
+			c.NodeStatusUpdateFrequency.Duration = o.statusUpdate
+		},
+		"pod-max-pids":              func() { c.PodPidsLimit = &o.maxPIDs },
+		"seccomp-default":           func() { c.SeccompDefault = &o.seccomp },
+		"enable-debugging-handlers": func() { c.EnableDebuggingHandlers = &o.debugging },
+		"tls-min-version":           func() { c.TLSMinVersion = o.tlsMin },
+		"tls-cipher-suites":         func() { c.TLSCipherSuites = o.tlsSuites },
+		"pods-per-core":             func() { c.PodsPerCore = o.podsPerCore },
+		"node-status-max-images":    func() { c.NodeStatusMaxImages = &o.maxImages },
+		"runtime-request-timeout":   func() { c.RuntimeRequestTimeout.Duration = o.runtime },
+		"protect-kernel-defaults":   func() { c.ProtectKernelDefaults = o.protectKernel },
+		"read-only-port":            func() { c.ReadOnlyPort = o.readOnlyPort },
+		"cgroups-per-qos":           func() { c.CgroupsPerQOS = &o.qosCgroups },
+		"cpu-cfs-quota":             func() { c.CPUCFSQuota = &o.cfsQuota },
+		"cpu-cfs-quota-period": func() {
+			c.CPUCFSQuotaPeriod = &metav1.Duration{Duration: o.cfsPeriod}
+		},
+		"enable-controller-attach-detach":  func() { c.EnableControllerAttachDetach = &o.attachDetach },
+		"local-storage-capacity-isolation": func() { c.LocalStorageCapacityIsolation = &o.isolation },
+		"fail-cgroupv1":                    func() { c.FailCgroupV1 = &o.failV1 },
+		"runonce":                          func() { c.RunOnce = o.runOnce },
+		"contention-profiling":             func() { c.EnableContentionProfiling = o.contention },
+		"manifest-url":                     func() { c.StaticPodURL = o.manifestURL },
+		"feature-gates":                    func() { c.FeatureGates = mergeGates(c.FeatureGates, o.gates) },
 	} {
 		if fs.Changed(flag) {
 			set()
@@ -155,6 +188,7 @@ func refused() daemon.Refused {
 		{Name: "manifest-url-header", Would: "send the header to the URL of static pods"},
 		{Name: "qos-reserved", Would: "keep resources from pods of lower classes"},
 		{Name: "lock-file", Would: "hold the file as a lock against another kubelet"},
-		{Name: "exit-on-lock-contention", Would: "end when another kubelet wants the lock", Usual: []string{"false"}, Switch: true},
+		{Name: "exit-on-lock-contention", Would: "end when another kubelet wants the lock", Usual: []string{"false"},
+			Switch: true},
 	}
 }

@@ -1,5 +1,5 @@
-// Command kubelet runs the pods of one node: it registers the node, watches the API server and a directory for pods, and has
-// the container runtime run them.
+// Command kubelet runs the pods of one node: it registers the node, watches the API server and a directory for pods,
+// and has the container runtime run them.
 package main
 
 import (

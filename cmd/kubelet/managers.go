@@ -28,13 +28,20 @@ type managerOptions struct {
 }
 
 func (o *managerOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.cpuPolicy, "cpu-manager-policy", cpu.None, "CPU Manager policy to use. Possible values: 'none', 'static'.")
-	fs.StringToStringVar(&o.cpuOptions, "cpu-manager-policy-options", nil, "A set of key=value CPU Manager policy options to use, to fine tune their behaviour. If not supplied, keep the default behaviour.")
-	fs.DurationVar(&o.cpuPeriod, "cpu-manager-reconcile-period", 10*time.Second, "CPU Manager reconciliation period. Examples: '10s', or '1m'. If not supplied, defaults to 'NodeStatusUpdateFrequency'.")
-	fs.StringVar(&o.reservedCPUs, "reserved-cpus", "", "A comma-separated list of CPUs or CPU ranges that are reserved for system and kubernetes usage. This specific list will supersede cpu counts in --system-reserved and --kube-reserved.")
-	fs.StringVar(&o.topologyPolicy, "topology-manager-policy", kubeletconfig.NoneTopologyManagerPolicy, "Topology Manager policy to use. Possible values: 'none', 'best-effort', 'restricted', 'single-numa-node'.")
-	fs.StringVar(&o.topologyScope, "topology-manager-scope", kubeletconfig.ContainerTopologyManagerScope, "Scope to which topology hints applied. Topology Manager collects hints from Hint Providers and applies them to defined scope to ensure the pod admission. Possible values: 'container', 'pod'.")
-	fs.StringToStringVar(&o.topologyOptions, "topology-manager-policy-options", nil, "A set of key=value Topology Manager policy options to use, to fine tune their behaviour. If not supplied, keep the default behaviour.")
+	fs.StringVar(&o.cpuPolicy, "cpu-manager-policy", cpu.None,
+		"CPU Manager policy to use. Possible values: 'none', 'static'.")
+	fs.StringToStringVar(&o.cpuOptions, "cpu-manager-policy-options", nil,
+		"A set of key=value CPU Manager policy options to use, to fine tune their behaviour. If not supplied, keep the default behaviour.")
+	fs.DurationVar(&o.cpuPeriod, "cpu-manager-reconcile-period", 10*time.Second,
+		"CPU Manager reconciliation period. Examples: '10s', or '1m'. If not supplied, defaults to 'NodeStatusUpdateFrequency'.")
+	fs.StringVar(&o.reservedCPUs, "reserved-cpus", "",
+		"A comma-separated list of CPUs or CPU ranges that are reserved for system and kubernetes usage. This specific list will supersede cpu counts in --system-reserved and --kube-reserved.")
+	fs.StringVar(&o.topologyPolicy, "topology-manager-policy", kubeletconfig.NoneTopologyManagerPolicy,
+		"Topology Manager policy to use. Possible values: 'none', 'best-effort', 'restricted', 'single-numa-node'.")
+	fs.StringVar(&o.topologyScope, "topology-manager-scope", kubeletconfig.ContainerTopologyManagerScope,
+		"Scope to which topology hints applied. Topology Manager collects hints from Hint Providers and applies them to defined scope to ensure the pod admission. Possible values: 'container', 'pod'.")
+	fs.StringToStringVar(&o.topologyOptions, "topology-manager-policy-options", nil,
+		"A set of key=value Topology Manager policy options to use, to fine tune their behaviour. If not supplied, keep the default behaviour.")
 }
 
 // merge lets flags that are given win over the file, and fills in the defaults.
@@ -43,8 +50,10 @@ func (o *managerOptions) merge(fs *pflag.FlagSet, c *kubeletconfig.KubeletConfig
 		to   *string
 		from string
 	}{
-		"cpu-manager-policy": {&c.CPUManagerPolicy, o.cpuPolicy}, "reserved-cpus": {&c.ReservedSystemCPUs, o.reservedCPUs},
-		"topology-manager-policy": {&c.TopologyManagerPolicy, o.topologyPolicy}, "topology-manager-scope": {&c.TopologyManagerScope, o.topologyScope},
+		"cpu-manager-policy":      {&c.CPUManagerPolicy, o.cpuPolicy},
+		"reserved-cpus":           {&c.ReservedSystemCPUs, o.reservedCPUs},
+		"topology-manager-policy": {&c.TopologyManagerPolicy, o.topologyPolicy},
+		"topology-manager-scope":  {&c.TopologyManagerScope, o.topologyScope},
 	} {
 		if fs.Changed(flag) || *f.to == "" {
 			*f.to = f.from
@@ -91,14 +100,18 @@ func cpuSettings(c *kubeletconfig.KubeletConfiguration) (cpu.Settings, error) {
 	return s, nil
 }
 
-// topology is how near what containers get is to be to each other; most is how many NUMA nodes the machine may have for that.
+// topology is how near what containers get is to be to each other; most is how many NUMA nodes the machine may have for
+// that.
 func topology(c *kubeletconfig.KubeletConfiguration) (t cm.Topology, most int, err error) {
-	t, most = cm.Topology{Policy: c.TopologyManagerPolicy, PodScope: c.TopologyManagerScope == kubeletconfig.PodTopologyManagerScope}, cm.MaxNUMANodes
-	if !slices.Contains([]string{kubeletconfig.NoneTopologyManagerPolicy, kubeletconfig.BestEffortTopologyManagerPolicy, kubeletconfig.RestrictedTopologyManagerPolicy,
+	t, most = cm.Topology{Policy: c.TopologyManagerPolicy,
+		PodScope: c.TopologyManagerScope == kubeletconfig.PodTopologyManagerScope}, cm.MaxNUMANodes
+	if !slices.Contains([]string{kubeletconfig.NoneTopologyManagerPolicy, kubeletconfig.BestEffortTopologyManagerPolicy,
+		kubeletconfig.RestrictedTopologyManagerPolicy,
 		kubeletconfig.SingleNumaNodeTopologyManagerPolicy}, t.Policy) {
 		return t, most, fmt.Errorf("topologyManagerPolicy (--topology-manager-policy): unknown policy: %q", t.Policy)
 	}
-	if s := c.TopologyManagerScope; s != kubeletconfig.PodTopologyManagerScope && s != kubeletconfig.ContainerTopologyManagerScope {
+	if s := c.TopologyManagerScope; s != kubeletconfig.PodTopologyManagerScope &&
+		s != kubeletconfig.ContainerTopologyManagerScope {
 		return t, most, fmt.Errorf("topologyManagerScope (--topology-manager-scope): unknown scope: %q", s)
 	}
 	for name, text := range c.TopologyManagerPolicyOptions {
@@ -108,7 +121,8 @@ func topology(c *kubeletconfig.KubeletConfiguration) (t cm.Topology, most int, e
 		case "max-allowable-numa-nodes":
 			// Beyond 16 the sets of nodes are too many to be tried.
 			if most, err = strconv.Atoi(text); err == nil && (most < cm.MaxNUMANodes || most > 16) {
-				err = fmt.Errorf("the minimum value of %q should not be less than %d, and not more than 16", name, cm.MaxNUMANodes)
+				err = fmt.Errorf("the minimum value of %q should not be less than %d, and not more than 16", name,
+					cm.MaxNUMANodes)
 			}
 		default:
 			err = fmt.Errorf("unknown Topology Manager Policy option: %q", name)

@@ -22,8 +22,10 @@ type memoryOptions struct {
 }
 
 func (o *memoryOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.policy, "memory-manager-policy", memory.None, "Memory Manager policy to use. Possible values: 'None', 'Static'.")
-	fs.StringArrayVar(&o.reserved, "reserved-memory", nil, "A comma separated list of memory reservations for NUMA nodes. (e.g. --reserved-memory 0:memory=1Gi,hugepages-1M=2Gi --reserved-memory 1:memory=2Gi). The total sum for each memory type should be equal to the sum of kube-reserved, system-reserved and eviction-threshold. See https://kubernetes.io/docs/tasks/administer-cluster/memory-manager/#reserved-memory-flag for more details.")
+	fs.StringVar(&o.policy, "memory-manager-policy", memory.None,
+		"Memory Manager policy to use. Possible values: 'None', 'Static'.")
+	fs.StringArrayVar(&o.reserved, "reserved-memory", nil,
+		"A comma separated list of memory reservations for NUMA nodes. (e.g. --reserved-memory 0:memory=1Gi,hugepages-1M=2Gi --reserved-memory 1:memory=2Gi). The total sum for each memory type should be equal to the sum of kube-reserved, system-reserved and eviction-threshold. See https://kubernetes.io/docs/tasks/administer-cluster/memory-manager/#reserved-memory-flag for more details.")
 }
 
 // merge lets flags that are given win over the file, and fills in the defaults.
@@ -123,7 +125,8 @@ func checkReserved(c *kubeletconfig.KubeletConfiguration, s memory.Settings, cap
 	}
 	if sum != uint64(whole.Value()) {
 		return fmt.Errorf("reservedMemory: the total amount %q of type %q is not equal to the value %q determined by Node Allocatable feature",
-			resource.NewQuantity(int64(sum), resource.BinarySI), corev1.ResourceMemory, resource.NewQuantity(whole.Value(), resource.BinarySI))
+			resource.NewQuantity(int64(sum), resource.BinarySI), corev1.ResourceMemory,
+			resource.NewQuantity(whole.Value(), resource.BinarySI))
 	}
 	return nil
 }

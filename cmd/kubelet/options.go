@@ -15,7 +15,8 @@ import (
 	"bonsai/pkg/featuregates"
 )
 
-// options are the flags, with upstream's names. Those that the configuration file has too win over it if they are given.
+// options are the flags, with upstream's names. Those that the configuration file has too win over it if they are
+// given.
 type options struct {
 	logging                                         daemon.Logging
 	config, configDir, kubeconfig, hostname, nodeIP string
@@ -43,36 +44,57 @@ type options struct {
 func (o *options) addFlags(fs *pflag.FlagSet) {
 	o.logging.AddFlags(fs)
 	fs.StringVar(&o.config, "config", "", "The kubelet's configuration file (kubelet.config.k8s.io/v1beta1).")
-	fs.StringVar(&o.configDir, "config-dir", "", "Path to a directory to specify drop-ins, allows the user to optionally specify additional configs to overwrite what is provided by default and in the file of --config: its files *.conf, in the order of their names.")
-	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Path to a kubeconfig file, specifying how to connect to the API server.")
-	fs.StringVar(&o.bootstrapKubeconfig, "bootstrap-kubeconfig", "", "Path to a kubeconfig file with which the node's first client certificate is asked for, if the file of --kubeconfig does not exist or its certificate has expired. The file of --kubeconfig is written then, with a certificate in --cert-dir.")
-	fs.BoolVar(&o.rotateClient, "rotate-certificates", false, "Renew the client certificate by certificate signing requests before it expires.")
-	fs.BoolVar(&o.rotateServing, "rotate-server-certificates", false, "Get the serving certificate by certificate signing requests, which somebody must approve, and renew it before it expires.")
-	fs.StringVar(&o.credentialConfig, "image-credential-provider-config", "", "Path to a credential provider plugin config file (JSON/YAML/YML) or a directory of such files, which are merged in the order of their names.")
-	fs.StringVar(&o.credentialDir, "image-credential-provider-bin-dir", "", "The path to the directory where credential provider plugin binaries are located.")
-	fs.StringVar(&o.hostname, "hostname-override", "", "If non-empty, use this string as identification instead of the actual hostname.")
-	fs.StringVar(&o.nodeIP, "node-ip", "", "IP address (or comma-separated dual-stack IP addresses) of the node. 0.0.0.0 or ::: that of the default route of the family.")
-	fs.StringVar(&o.rootDir, "root-dir", "/var/lib/kubelet", "Directory path for managing kubelet files (volume mounts, etc).")
+	fs.StringVar(&o.configDir, "config-dir", "",
+		"Path to a directory to specify drop-ins, allows the user to optionally specify additional configs to overwrite what is provided by default and in the file of --config: its files *.conf, in the order of their names.")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"Path to a kubeconfig file, specifying how to connect to the API server.")
+	fs.StringVar(&o.bootstrapKubeconfig, "bootstrap-kubeconfig", "",
+		"Path to a kubeconfig file with which the node's first client certificate is asked for, if the file of --kubeconfig does not exist or its certificate has expired. The file of --kubeconfig is written then, with a certificate in --cert-dir.")
+	fs.BoolVar(&o.rotateClient, "rotate-certificates", false,
+		"Renew the client certificate by certificate signing requests before it expires.")
+	fs.BoolVar(&o.rotateServing, "rotate-server-certificates", false,
+		"Get the serving certificate by certificate signing requests, which somebody must approve, and renew it before it expires.")
+	fs.StringVar(&o.credentialConfig, "image-credential-provider-config", "",
+		"Path to a credential provider plugin config file (JSON/YAML/YML) or a directory of such files, which are merged in the order of their names.")
+	fs.StringVar(&o.credentialDir, "image-credential-provider-bin-dir", "",
+		"The path to the directory where credential provider plugin binaries are located.")
+	fs.StringVar(&o.hostname, "hostname-override", "",
+		"If non-empty, use this string as identification instead of the actual hostname.")
+	fs.StringVar(&o.nodeIP, "node-ip", "",
+		"IP address (or comma-separated dual-stack IP addresses) of the node. 0.0.0.0 or ::: that of the default route of the family.")
+	fs.StringVar(&o.rootDir, "root-dir", "/var/lib/kubelet",
+		"Directory path for managing kubelet files (volume mounts, etc).")
 	fs.StringVar(&o.certDir, "cert-dir", "/var/lib/kubelet/pki", "The directory where the TLS certs are located.")
 	fs.StringToStringVar(&o.nodeLabels, "node-labels", nil, "Labels to add when registering the node in the cluster.")
-	fs.StringVar(&o.taints, "register-with-taints", "", "Register the node with the given list of taints (comma separated \"<key>=<value>:<effect>\").")
-	fs.StringVar(&o.providerID, "provider-id", "", "Unique identifier for identifying the node in a machine database, i.e cloud provider.")
-	fs.StringVar(&o.cloudProvider, "cloud-provider", "", "The provider for cloud services: empty for none, or external: a cloud controller manager sets the node's addresses and removes the taint that keeps pods away until then.")
+	fs.StringVar(&o.taints, "register-with-taints", "",
+		"Register the node with the given list of taints (comma separated \"<key>=<value>:<effect>\").")
+	fs.StringVar(&o.providerID, "provider-id", "",
+		"Unique identifier for identifying the node in a machine database, i.e cloud provider.")
+	fs.StringVar(&o.cloudProvider, "cloud-provider", "",
+		"The provider for cloud services: empty for none, or external: a cloud controller manager sets the node's addresses and removes the taint that keeps pods away until then.")
 	fs.StringVar(&o.runtimeEndpoint, "container-runtime-endpoint", "", "The endpoint of the container runtime service.")
-	fs.StringVar(&o.podManifestPath, "pod-manifest-path", "", "Path to the directory containing static pod files to run, or to a single static pod file.")
+	fs.StringVar(&o.podManifestPath, "pod-manifest-path", "",
+		"Path to the directory containing static pod files to run, or to a single static pod file.")
 	fs.StringVar(&o.cgroupRoot, "cgroup-root", "", "Optional root cgroup to use for pods.")
-	fs.StringVar(&o.cgroupDriver, "cgroup-driver", "cgroupfs", "Driver that the kubelet uses to manipulate cgroups on the host: cgroupfs or systemd.")
+	fs.StringVar(&o.cgroupDriver, "cgroup-driver", "cgroupfs",
+		"Driver that the kubelet uses to manipulate cgroups on the host: cgroupfs or systemd.")
 	fs.StringSliceVar(&o.clusterDNS, "cluster-dns", nil, "Comma-separated list of DNS server IP addresses.")
-	fs.StringSliceVar(&o.unsafeSysctls, "allowed-unsafe-sysctls", nil, "Comma-separated list of unsafe sysctls or unsafe sysctl patterns (ending in *) that pods may set.")
+	fs.StringSliceVar(&o.unsafeSysctls, "allowed-unsafe-sysctls", nil,
+		"Comma-separated list of unsafe sysctls or unsafe sysctl patterns (ending in *) that pods may set.")
 	fs.StringVar(&o.clusterDomain, "cluster-domain", "", "Domain for this cluster.")
 	fs.StringVar(&o.tlsCert, "tls-cert-file", "", "File containing the x509 certificate used for serving HTTPS.")
-	fs.StringVar(&o.tlsKey, "tls-private-key-file", "", "File containing the x509 private key matching --tls-cert-file.")
-	fs.StringVar(&o.clientCA, "client-ca-file", "", "Requests with a client certificate signed by one of these authorities are authenticated.")
-	fs.StringVar(&o.resolvConf, "resolv-conf", "/etc/resolv.conf", "Resolver configuration file used as the basis for the container DNS resolution configuration.")
+	fs.StringVar(&o.tlsKey, "tls-private-key-file", "",
+		"File containing the x509 private key matching --tls-cert-file.")
+	fs.StringVar(&o.clientCA, "client-ca-file", "",
+		"Requests with a client certificate signed by one of these authorities are authenticated.")
+	fs.StringVar(&o.resolvConf, "resolv-conf", "/etc/resolv.conf",
+		"Resolver configuration file used as the basis for the container DNS resolution configuration.")
 	daemon.AddressVar(fs, &o.address, "address", "0.0.0.0", "The IP address for the kubelet to serve on.")
 	fs.Int32Var(&o.port, "port", 10250, "The port for the kubelet to serve on.")
-	daemon.AddressVar(fs, &o.healthzAddress, "healthz-bind-address", "127.0.0.1", "The IP address for the healthz server to serve on.")
-	fs.Int32Var(&o.healthzPort, "healthz-port", 10248, "The port of the localhost healthz endpoint (set to 0 to disable).")
+	daemon.AddressVar(fs, &o.healthzAddress, "healthz-bind-address", "127.0.0.1",
+		"The IP address for the healthz server to serve on.")
+	fs.Int32Var(&o.healthzPort, "healthz-port", 10248,
+		"The port of the localhost healthz endpoint (set to 0 to disable).")
 	fs.Int32Var(&o.maxPods, "max-pods", 110, "Number of pods that can run on this kubelet.")
 	fs.BoolVar(&o.registerNode, "register-node", true, "Register the node with the API server.")
 	fs.BoolVar(&o.failSwapOn, "fail-swap-on", true, "Makes the kubelet fail to start if swap is enabled on the node.")
@@ -209,7 +231,8 @@ func parseTaints(text string) ([]corev1.Taint, error) {
 		left, effect, ok := strings.Cut(s, ":")
 		key, value, _ := strings.Cut(left, "=")
 		t := corev1.Taint{Key: key, Value: value, Effect: corev1.TaintEffect(effect)}
-		if !ok || key == "" || (t.Effect != corev1.TaintEffectNoSchedule && t.Effect != corev1.TaintEffectPreferNoSchedule && t.Effect != corev1.TaintEffectNoExecute) {
+		if !ok || key == "" || (t.Effect != corev1.TaintEffectNoSchedule &&
+			t.Effect != corev1.TaintEffectPreferNoSchedule && t.Effect != corev1.TaintEffectNoExecute) {
 			return nil, fmt.Errorf("--register-with-taints: %q is not of the form key=value:effect", s)
 		}
 		out = append(out, t)

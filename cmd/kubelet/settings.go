@@ -96,7 +96,8 @@ func (s *settings) check() error {
 		errs = append(errs, errors.New("tlsCertFile and tlsPrivateKeyFile must be given together"))
 	}
 	if c.Authorization.Mode != "Webhook" && c.Authorization.Mode != "AlwaysAllow" {
-		errs = append(errs, fmt.Errorf("authorization.mode %q is neither Webhook nor AlwaysAllow", c.Authorization.Mode))
+		errs = append(errs, fmt.Errorf("authorization.mode %q is neither Webhook nor AlwaysAllow",
+			c.Authorization.Mode))
 	}
 	if err := checkImages(imagePolicy(c)); err != nil {
 		errs = append(errs, err)
@@ -108,15 +109,19 @@ func (s *settings) check() error {
 		errs = append(errs, fmt.Errorf("maxPods %d is negative", c.MaxPods))
 	}
 	if *c.FailSwapOn && swapIsOn() {
-		errs = append(errs, errors.New("running with swap on is not supported, please disable swap or set failSwapOn to false"))
+		errs = append(errs, errors.New(
+			"running with swap on is not supported, please disable swap or set failSwapOn to false"))
 	}
 	if b := c.MemorySwap.SwapBehavior; b != "" && b != "NoSwap" && b != limitedSwap {
-		errs = append(errs, fmt.Errorf(`invalid configuration: memorySwap.swapBehavior %q must be one of: "", "LimitedSwap" or "NoSwap"`, b))
+		errs = append(errs, fmt.Errorf(
+			`invalid configuration: memorySwap.swapBehavior %q must be one of: "", "LimitedSwap" or "NoSwap"`, b))
 	}
 	if (s.credentialConfig == "") != (s.credentialDir == "") {
-		errs = append(errs, errors.New("--image-credential-provider-config and --image-credential-provider-bin-dir must be given together"))
+		errs = append(errs, errors.New(
+			"--image-credential-provider-config and --image-credential-provider-bin-dir must be given together"))
 	}
-	if err := (images.Verification{Policy: c.ImagePullCredentialsVerificationPolicy, Allowlist: c.PreloadedImagesVerificationAllowlist}).Check(); err != nil {
+	if err := (images.Verification{Policy: c.ImagePullCredentialsVerificationPolicy,
+		Allowlist: c.PreloadedImagesVerificationAllowlist}).Check(); err != nil {
 		errs = append(errs, err)
 	}
 	if _, err := sysctl.New(c.AllowedUnsafeSysctls); err != nil {
@@ -191,10 +196,12 @@ func reserved(flag string, amounts map[string]string) (corev1.ResourceList, erro
 		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, "pid":
 			q, err := resource.ParseQuantity(amounts[name])
 			if err != nil {
-				return nil, fmt.Errorf("%s value failed to parse: failed to parse quantity %q for %q resource: %w", flag, amounts[name], name, err)
+				return nil, fmt.Errorf("%s value failed to parse: failed to parse quantity %q for %q resource: %w",
+					flag, amounts[name], name, err)
 			}
 			if q.Sign() < 0 {
-				return nil, fmt.Errorf("%s value failed to parse: resource quantity for %q cannot be negative: %v", flag, name, amounts[name])
+				return nil, fmt.Errorf("%s value failed to parse: resource quantity for %q cannot be negative: %v",
+					flag, name, amounts[name])
 			}
 			out[n] = q
 		default:

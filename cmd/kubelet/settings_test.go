@@ -20,7 +20,9 @@ import (
 func parse(t *testing.T, file string, args ...string) (*settings, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubelet.yaml")
-	if err := os.WriteFile(path, []byte("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nfailSwapOn: false\n"+file), 0o600); err != nil {
+	if err := os.WriteFile(path,
+		[]byte("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nfailSwapOn: false\n"+file),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	o := &options{}
@@ -34,37 +36,50 @@ func parse(t *testing.T, file string, args ...string) (*settings, error) {
 
 func TestFlagsWinOverTheFile(t *testing.T) {
 	t.Parallel()
-	s, err := parse(t, "port: 1\nmaxPods: 7\ncgroupRoot: /x\nclusterDNS: [10.0.0.1]\nserializeImagePulls: false\n", "--port=2")
+	s, err := parse(t, "port: 1\nmaxPods: 7\ncgroupRoot: /x\nclusterDNS: [10.0.0.1]\nserializeImagePulls: false\n",
+		"--port=2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.file.Port != 2 || s.file.MaxPods != 7 || s.file.CgroupRoot != "/x" || *s.file.SerializeImagePulls || s.file.ClusterDNS[0] != "10.0.0.1" {
+	if s.file.Port != 2 || s.file.MaxPods != 7 || s.file.CgroupRoot != "/x" || *s.file.SerializeImagePulls ||
+		s.file.ClusterDNS[0] != "10.0.0.1" {
 		t.Errorf("%+v", s.file)
 	}
-	if s.file.ContainerRuntimeEndpoint != "unix:///run/containerd/containerd.sock" || *s.file.HealthzPort != 10248 || !*s.file.Authentication.Webhook.Enabled {
+	if s.file.ContainerRuntimeEndpoint != "unix:///run/containerd/containerd.sock" || *s.file.HealthzPort != 10248 ||
+		!*s.file.Authentication.Webhook.Enabled {
 		t.Errorf("defaults: %+v", s.file)
 	}
 }
 
-// TestOldFlags: those of fields of the file, as start scripts from before the file give them, win over it; without one it holds.
+// TestOldFlags: those of fields of the file, as start scripts from before the file give them, win over it; without one
+// it holds.
 func TestOldFlags(t *testing.T) {
 	t.Parallel()
 	file := "authentication: {anonymous: {enabled: true}, webhook: {cacheTTL: 9s}}\nauthorization: {mode: AlwaysAllow}\ncontainerLogMaxFiles: 9\npodPidsLimit: 9\n"
-	s, err := parse(t, file, "--anonymous-auth=false", "--authorization-mode=Webhook", "--authorization-webhook-cache-authorized-ttl=4s", "--authorization-webhook-cache-unauthorized-ttl=3s",
-		"--container-log-max-size=1Mi", "--enable-server=false", "--file-check-frequency=7s", "--image-service-endpoint=unix:///i", "--node-status-update-frequency=8s", "--pod-max-pids=100",
-		"--runtime-request-timeout=6s", "--authentication-token-webhook=false", "--read-only-port=0", "--runtime-cgroups=/system.slice/containerd.service", "--protect-kernel-defaults")
+	s, err := parse(t, file, "--anonymous-auth=false", "--authorization-mode=Webhook",
+		"--authorization-webhook-cache-authorized-ttl=4s", "--authorization-webhook-cache-unauthorized-ttl=3s",
+		"--container-log-max-size=1Mi", "--enable-server=false", "--file-check-frequency=7s",
+		"--image-service-endpoint=unix:///i", "--node-status-update-frequency=8s", "--pod-max-pids=100",
+		"--runtime-request-timeout=6s", "--authentication-token-webhook=false", "--read-only-port=0",
+		"--runtime-cgroups=/system.slice/containerd.service", "--protect-kernel-defaults")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := s.file
 	a, z := c.Authentication, c.Authorization
-	if *a.Anonymous.Enabled || *a.Webhook.Enabled || a.Webhook.CacheTTL.Duration != 9*time.Second || z.Mode != "Webhook" || z.Webhook.CacheAuthorizedTTL.Duration != 4*time.Second ||
-		z.Webhook.CacheUnauthorizedTTL.Duration != 3*time.Second || *c.ContainerLogMaxFiles != 9 || c.ContainerLogMaxSize != "1Mi" || *c.EnableServer || c.FileCheckFrequency.Duration != 7*time.Second ||
-		c.ImageServiceEndpoint != "unix:///i" || c.NodeStatusUpdateFrequency.Duration != 8*time.Second || *c.PodPidsLimit != 100 || c.RuntimeRequestTimeout.Duration != 6*time.Second {
+	if *a.Anonymous.Enabled || *a.Webhook.Enabled || a.Webhook.CacheTTL.Duration != 9*time.Second ||
+		z.Mode != "Webhook" || z.Webhook.CacheAuthorizedTTL.Duration != 4*time.Second ||
+		z.Webhook.CacheUnauthorizedTTL.Duration != 3*time.Second || *c.ContainerLogMaxFiles != 9 ||
+		c.ContainerLogMaxSize != "1Mi" || *c.EnableServer || c.FileCheckFrequency.Duration != 7*time.Second ||
+		c.ImageServiceEndpoint != "unix:///i" || c.NodeStatusUpdateFrequency.Duration != 8*time.Second ||
+		*c.PodPidsLimit != 100 || c.RuntimeRequestTimeout.Duration != 6*time.Second {
 		t.Errorf("%+v", c)
 	}
-	if s, err = parse(t, file, "--authentication-token-webhook-cache-ttl=5s", "--container-log-max-files=3"); err != nil || s.file.Authentication.Webhook.CacheTTL.Duration != 5*time.Second ||
-		*s.file.ContainerLogMaxFiles != 3 || !*s.file.Authentication.Anonymous.Enabled || s.file.Authorization.Mode != "AlwaysAllow" || *s.file.PodPidsLimit != 9 {
+	if s, err = parse(t, file, "--authentication-token-webhook-cache-ttl=5s",
+		"--container-log-max-files=3"); err != nil ||
+		s.file.Authentication.Webhook.CacheTTL.Duration != 5*time.Second ||
+		*s.file.ContainerLogMaxFiles != 3 || !*s.file.Authentication.Anonymous.Enabled ||
+		s.file.Authorization.Mode != "AlwaysAllow" || *s.file.PodPidsLimit != 9 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -77,34 +92,47 @@ func TestBadSettings(t *testing.T) {
 		"half a pair":   {"tlsCertFile: x\n", "", "tlsPrivateKeyFile"},
 		"taint":         {"", "--register-with-taints=a=b:Never", "register-with-taints"},
 		"node ip":       {"", "--node-ip=1.2.3", "--node-ip"},
-		"cloud":         {"", "--cloud-provider=aws", `cloud provider "aws" was specified, but built-in cloud providers are disabled`},
-		"mode":          {"authorization: {mode: x}\n", "", "authorization.mode"},
-		"sysctl":        {"allowedUnsafeSysctls: [kernel.panic]\n", "", "allowedUnsafeSysctls"},
-		"sysctl flag":   {"", "--allowed-unsafe-sysctls=vm.*", "allowedUnsafeSysctls"},
-		"swap":          {"memorySwap: {swapBehavior: Some}\n", "", `memorySwap.swapBehavior "Some" must be one of: "", "LimitedSwap" or "NoSwap"`},
-		"cpu policy":    {"cpuManagerPolicy: x\n", "", "unknown policy: \"x\""},
-		"cpu reserved":  {"cpuManagerPolicy: static\n", "", "greater than zero"},
-		"cpu option":    {"cpuManagerPolicy: static\nreservedSystemCPUs: '0'\ncpuManagerPolicyOptions: {x: 'true'}\n", "", "unknown CPU Manager Policy option"},
-		"alpha option":  {"cpuManagerPolicy: static\nreservedSystemCPUs: '0'\ncpuManagerPolicyOptions: {align-by-socket: 'true'}\n", "", "Alpha-level"},
-		"cpu set":       {"", "--reserved-cpus=0-x", "reserved-cpus"},
-		"topology":      {"", "--topology-manager-policy=x", "unknown policy"},
-		"scope":         {"topologyManagerScope: x\n", "", "unknown scope"},
-		"numa nodes":    {"topologyManagerPolicyOptions: {max-allowable-numa-nodes: '7'}\n", "", "max-allowable-numa-nodes"},
+		"cloud": {"", "--cloud-provider=aws",
+			`cloud provider "aws" was specified, but built-in cloud providers are disabled`},
+		"mode":        {"authorization: {mode: x}\n", "", "authorization.mode"},
+		"sysctl":      {"allowedUnsafeSysctls: [kernel.panic]\n", "", "allowedUnsafeSysctls"},
+		"sysctl flag": {"", "--allowed-unsafe-sysctls=vm.*", "allowedUnsafeSysctls"},
+		"swap": {"memorySwap: {swapBehavior: Some}\n", "",
+			`memorySwap.swapBehavior "Some" must be one of: "", "LimitedSwap" or "NoSwap"`},
+		"cpu policy":   {"cpuManagerPolicy: x\n", "", "unknown policy: \"x\""},
+		"cpu reserved": {"cpuManagerPolicy: static\n", "", "greater than zero"},
+		"cpu option": {"cpuManagerPolicy: static\nreservedSystemCPUs: '0'\ncpuManagerPolicyOptions: {x: 'true'}\n",
+			"", "unknown CPU Manager Policy option"},
+		"alpha option": {"cpuManagerPolicy: static\nreservedSystemCPUs: '0'\ncpuManagerPolicyOptions: {align-by-socket: 'true'}\n", "", "Alpha-level"},
+		"cpu set":      {"", "--reserved-cpus=0-x", "reserved-cpus"},
+		"topology":     {"", "--topology-manager-policy=x", "unknown policy"},
+		"scope":        {"topologyManagerScope: x\n", "", "unknown scope"},
+		"numa nodes": {"topologyManagerPolicyOptions: {max-allowable-numa-nodes: '7'}\n", "",
+			"max-allowable-numa-nodes"},
 		"memory":        {"memoryManagerPolicy: static\n", "", "memoryManagerPolicy"},
 		"reserved":      {"kubeReserved: {cpu: x}\n", "", "--kube-reserved value failed to parse"},
 		"reserved what": {"", "--system-reserved=foo=1", `cannot reserve "foo" resource`},
-		"full":          {"imageGCHighThresholdPercent: 101\n", "", "imageGCHighThresholdPercent (--image-gc-high-threshold) 101 must be between 0 and 100, inclusive"},
-		"low":           {"", "--image-gc-low-threshold=90", "imageGCLowThresholdPercent (--image-gc-low-threshold) 90 must be less than imageGCHighThresholdPercent (--image-gc-high-threshold) 85"},
-		"ages":          {"imageMaximumGCAge: 1m\n", "", "imageMaximumGCAge 1m0s must be greater than imageMinimumGCAge 2m0s"},
-		"critical":      {"shutdownGracePeriod: 10s\nshutdownGracePeriodCriticalPods: 20s\n", "", "shutdownGracePeriodCriticalPods {20s} must be <= shutdownGracePeriod {10s}"},
-		"short":         {"shutdownGracePeriod: 100ms\n", "", "shutdownGracePeriod {100ms} must be either zero or otherwise >= 1 sec"},
-		"two periods":   {"shutdownGracePeriod: 10s\nshutdownGracePeriodByPodPriority: [{priority: 1, shutdownGracePeriodSeconds: 2}]\n", "", "annot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time"},
-		"threshold":     {"", "--eviction-hard=memory.available<-1Mi", "eviction threshold memory.available must be positive: -1Mi"},
-		"no grace":      {"", "--eviction-soft=memory.available<1Mi", "grace period must be specified for the soft eviction threshold memory.available"},
-		"enforced":      {"enforceNodeAllocatable: [foo]\n", "", `option "foo" specified for enforceNodeAllocatable`},
-		"twice":         {"enforceNodeAllocatable: [pods, pods]\n", "", `duplicated enforcements "pods"`},
-		"none and more": {"enforceNodeAllocatable: [none, pods]\n", "", `may not contain additional enforcements when "none" is specified`},
-		"no cgroup":     {"enforceNodeAllocatable: [kube-reserved]\n", "", "kubeReservedCgroup (--kube-reserved-cgroup) must be specified"},
+		"full": {"imageGCHighThresholdPercent: 101\n", "",
+			"imageGCHighThresholdPercent (--image-gc-high-threshold) 101 must be between 0 and 100, inclusive"},
+		"low": {"", "--image-gc-low-threshold=90",
+			"imageGCLowThresholdPercent (--image-gc-low-threshold) 90 must be less than imageGCHighThresholdPercent (--image-gc-high-threshold) 85"},
+		"ages": {"imageMaximumGCAge: 1m\n", "",
+			"imageMaximumGCAge 1m0s must be greater than imageMinimumGCAge 2m0s"},
+		"critical": {"shutdownGracePeriod: 10s\nshutdownGracePeriodCriticalPods: 20s\n", "",
+			"shutdownGracePeriodCriticalPods {20s} must be <= shutdownGracePeriod {10s}"},
+		"short": {"shutdownGracePeriod: 100ms\n", "",
+			"shutdownGracePeriod {100ms} must be either zero or otherwise >= 1 sec"},
+		"two periods": {"shutdownGracePeriod: 10s\nshutdownGracePeriodByPodPriority: [{priority: 1, shutdownGracePeriodSeconds: 2}]\n", "", "annot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time"},
+		"threshold": {"", "--eviction-hard=memory.available<-1Mi",
+			"eviction threshold memory.available must be positive: -1Mi"},
+		"no grace": {"", "--eviction-soft=memory.available<1Mi",
+			"grace period must be specified for the soft eviction threshold memory.available"},
+		"enforced": {"enforceNodeAllocatable: [foo]\n", "", `option "foo" specified for enforceNodeAllocatable`},
+		"twice":    {"enforceNodeAllocatable: [pods, pods]\n", "", `duplicated enforcements "pods"`},
+		"none and more": {"enforceNodeAllocatable: [none, pods]\n", "",
+			`may not contain additional enforcements when "none" is specified`},
+		"no cgroup": {"enforceNodeAllocatable: [kube-reserved]\n", "",
+			"kubeReservedCgroup (--kube-reserved-cgroup) must be specified"},
 		"tls version":   {"tlsMinVersion: VersionTLS9\n", "", "tlsMinVersion"},
 		"tls suite":     {"", "--tls-cipher-suites=x", "cipher suite x not supported or doesn't exist"},
 		"curve":         {"tlsCurvePreferences: [0]\n", "", "tlsCurvePreferences"},
@@ -122,8 +150,10 @@ func TestBadSettings(t *testing.T) {
 		"file period":   {"fileCheckFrequency: -1s\n", "", "fileCheckFrequency must not be negative"},
 		"status period": {"nodeStatusUpdateFrequency: -1s\n", "", "nodeStatusUpdateFrequency must not be negative"},
 		"lease":         {"nodeLeaseDurationSeconds: -1\n", "", "nodeLeaseDurationSeconds must be greater than 0"},
-		"strategy":      {"configMapAndSecretChangeDetectionStrategy: x\n", "", "configMapAndSecretChangeDetectionStrategy"},
-		"both":          {"enforceNodeAllocatable: [system-reserved, system-reserved-compressible]\nsystemReservedCgroup: /s\n", "", "cannot be specified together"},
+		"strategy": {"configMapAndSecretChangeDetectionStrategy: x\n", "",
+			"configMapAndSecretChangeDetectionStrategy"},
+		"both": {"enforceNodeAllocatable: [system-reserved, system-reserved-compressible]\nsystemReservedCgroup: /s\n",
+			"", "cannot be specified together"},
 	} {
 		arg := c.arg
 		if arg == "" {
@@ -144,15 +174,19 @@ func TestThresholds(t *testing.T) {
 	}{
 		{"", "-v=0", pressure.DefaultHard()},
 		{"evictionHard: {memory.available: 1Gi}\n", "-v=0", map[string]string{"memory.available": "1Gi"}},
-		{"evictionHard: {memory.available: 1Gi}\n", "--eviction-hard=memory.available<2Gi,pid.available<5%", map[string]string{"memory.available": "2Gi", "pid.available": "5%"}},
+		{"evictionHard: {memory.available: 1Gi}\n", "--eviction-hard=memory.available<2Gi,pid.available<5%",
+			map[string]string{"memory.available": "2Gi", "pid.available": "5%"}},
 		{"evictionHard: {memory.available: 1Gi}\nmergeDefaultEvictionSettings: true\n", "-v=0",
-			map[string]string{"memory.available": "1Gi", "nodefs.available": "10%", "nodefs.inodesFree": "5%", "imagefs.available": "15%", "imagefs.inodesFree": "5%"}},
+			map[string]string{"memory.available": "1Gi", "nodefs.available": "10%", "nodefs.inodesFree": "5%",
+				"imagefs.available": "15%", "imagefs.inodesFree": "5%"}},
 	} {
 		s, err := parse(t, c.file, c.arg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !maps.Equal(s.file.EvictionHard, c.hard) || s.file.EvictionPressureTransitionPeriod.Duration != 5*time.Minute || !slices.Equal(s.file.EnforceNodeAllocatable, []string{"pods"}) {
+		if !maps.Equal(s.file.EvictionHard, c.hard) ||
+			s.file.EvictionPressureTransitionPeriod.Duration != 5*time.Minute ||
+			!slices.Equal(s.file.EnforceNodeAllocatable, []string{"pods"}) {
 			t.Errorf("%s %s: %v", c.file, c.arg, s.file.EvictionHard)
 		}
 	}
@@ -162,7 +196,8 @@ func TestThresholds(t *testing.T) {
 func TestPodLimit(t *testing.T) {
 	t.Parallel()
 	has := corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("8Gi")}
-	s, err := parse(t, "systemReserved: {memory: 1Gi}\nsystemReservedCgroup: /system\n", "--kube-reserved=cpu=500m,memory=1Gi", "--enforce-node-allocatable=pods,system-reserved")
+	s, err := parse(t, "systemReserved: {memory: 1Gi}\nsystemReservedCgroup: /system\n",
+		"--kube-reserved=cpu=500m,memory=1Gi", "--enforce-node-allocatable=pods,system-reserved")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +213,8 @@ func TestPodLimit(t *testing.T) {
 	if err != nil || len(cgroups) != 1 || cgroups[0].Name != "/system" || cgroups[0].Limit.Memory().Value() != 1<<30 {
 		t.Error(cgroups, err)
 	}
-	if err := enough(has, corev1.ResourceList{"memory": resource.MustParse("9Gi")}); err == nil || enough(has, keep) != nil {
+	if err := enough(has, corev1.ResourceList{"memory": resource.MustParse("9Gi")}); err == nil ||
+		enough(has, keep) != nil {
 		t.Error("more is reserved than there is:", err)
 	}
 	s.file.EnforceNodeAllocatable = []string{"none"}
@@ -197,7 +233,8 @@ func (m swapMachine) Capacity() corev1.ResourceList {
 
 func TestSwapBehavior(t *testing.T) {
 	t.Parallel()
-	for file, limited := range map[string]bool{"": false, "memorySwap: {swapBehavior: NoSwap}\n": false, "memorySwap: {swapBehavior: LimitedSwap}\n": true} {
+	for file, limited := range map[string]bool{"": false, "memorySwap: {swapBehavior: NoSwap}\n": false,
+		"memorySwap: {swapBehavior: LimitedSwap}\n": true} {
 		s, err := parse(t, file, "-v=0")
 		if err != nil {
 			t.Fatal(file, err)

@@ -15,7 +15,8 @@ func checkShutdown(c *kubeletconfig.KubeletConfiguration) error {
 	var errs []error
 	total, critical := c.ShutdownGracePeriod.Duration, c.ShutdownGracePeriodCriticalPods.Duration
 	if critical > total {
-		errs = append(errs, fmt.Errorf("shutdownGracePeriodCriticalPods {%v} must be <= shutdownGracePeriod {%v}", critical, total))
+		errs = append(errs, fmt.Errorf("shutdownGracePeriodCriticalPods {%v} must be <= shutdownGracePeriod {%v}",
+			critical, total))
 	}
 	for _, p := range []struct {
 		field string
@@ -25,12 +26,14 @@ func checkShutdown(c *kubeletconfig.KubeletConfiguration) error {
 			errs = append(errs, fmt.Errorf("%s {%v} must be either zero or otherwise >= 1 sec", p.field, p.d))
 		}
 		if p.d != 0 && len(c.ShutdownGracePeriodByPodPriority) > 0 {
-			errs = append(errs, fmt.Errorf("cannot specify both shutdownGracePeriodByPodPriority and %s at the same time", p.field))
+			errs = append(errs, fmt.Errorf(
+				"cannot specify both shutdownGracePeriodByPodPriority and %s at the same time", p.field))
 		}
 	}
 	for _, p := range c.ShutdownGracePeriodByPodPriority {
 		if p.ShutdownGracePeriodSeconds < 0 {
-			errs = append(errs, fmt.Errorf("shutdownGracePeriodByPodPriority of priority %d has %d seconds", p.Priority, p.ShutdownGracePeriodSeconds))
+			errs = append(errs, fmt.Errorf("shutdownGracePeriodByPodPriority of priority %d has %d seconds", p.Priority,
+				p.ShutdownGracePeriodSeconds))
 		}
 	}
 	return errors.Join(errs...)
@@ -43,7 +46,8 @@ func shutdownPeriods(c *kubeletconfig.KubeletConfiguration) []shutdown.Period {
 	}
 	var out []shutdown.Period
 	for _, p := range c.ShutdownGracePeriodByPodPriority {
-		out = append(out, shutdown.Period{Priority: p.Priority, Grace: time.Duration(p.ShutdownGracePeriodSeconds) * time.Second})
+		out = append(out, shutdown.Period{Priority: p.Priority,
+			Grace: time.Duration(p.ShutdownGracePeriodSeconds) * time.Second})
 	}
 	return out
 }

@@ -48,7 +48,9 @@ func TestWorkingPods(t *testing.T) {
 	}))
 	got, all := gauges(t, r)
 	want := map[string]float64{}
-	for labels, n := range map[[3]string]float64{{"desired", "sync", ""}: 5, {"desired", "terminating", "true"}: 2, {"desired", "terminated", ""}: 4, {"orphan", "terminating", ""}: 4, {"runtime_only", "terminating", "unknown"}: 7} {
+	for labels, n := range map[[3]string]float64{{"desired", "sync", ""}: 5, {"desired", "terminating", "true"}: 2,
+		{"desired", "terminated", ""}: 4, {"orphan", "terminating", ""}: 4,
+		{"runtime_only", "terminating", "unknown"}: 7} {
 		want[fmt.Sprintf("kubelet_working_pods config=%q lifecycle=%q static=%q", labels[0], labels[1], labels[2])] = n
 	}
 	if !maps.Equal(got, want) || all != 15 {

@@ -35,12 +35,14 @@ type bareRuntime struct {
 	listed notify.Signal
 }
 
-func (r bareRuntime) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
+func (r bareRuntime) ListPodSandbox(context.Context,
+	*runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
 	r.listed.Notify()
 	return &runtimeapi.ListPodSandboxResponse{}, nil
 }
 
-func (bareRuntime) ListContainers(context.Context, *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
+func (bareRuntime) ListContainers(context.Context,
+	*runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
 	return &runtimeapi.ListContainersResponse{}, nil
 }
 

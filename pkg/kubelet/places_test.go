@@ -79,11 +79,13 @@ func TestPlacesAcrossARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		admitter := admission.New(admission.Config{Node: func() *corev1.Node { return nil }, Wake: func(types.UID) {},
-			Allocatable: func() corev1.ResourceList { return corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")} },
-			Refuse:      func(*corev1.Pod) *admission.Rejection { return nil },
-			MayResize:   func(*corev1.Pod, runtime.Resources) string { return "" },
-			Allocated:   func(corev1.ResourceName) bool { return false },
-			Sysctls:     func(*corev1.Pod) error { return nil }, AppArmor: func(*corev1.Pod) error { return nil },
+			Allocatable: func() corev1.ResourceList {
+				return corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}
+			},
+			Refuse:    func(*corev1.Pod) *admission.Rejection { return nil },
+			MayResize: func(*corev1.Pod, runtime.Resources) string { return "" },
+			Allocated: func(corev1.ResourceName) bool { return false },
+			Sysctls:   func(*corev1.Pod) error { return nil }, AppArmor: func(*corev1.Pod) error { return nil },
 			Preempted:  func(types.UID, corev1.ResourceName) {},
 			Checkpoint: allocations, Accepted: func(admission.Trigger) {}, Log: log})
 		cache, err := objects.New(objects.Config{Client: client, Log: log})

@@ -91,8 +91,9 @@ func newPodParts(ctx context.Context, cfg *Config, r reporting, s signals, c *co
 	}
 	p.shutdown, err = shutdown.New(shutdown.Config{Periods: cfg.Shutdown, Connect: shutdown.ConnectSystemBus,
 		Pods: s.active,
-		End:  end, State: s.shutdown, Changed: s.node.Notify, Began: r.metrics.ShutdownBegan, Over: r.metrics.ShutdownOver,
-		Log: cfg.Log})
+		End:  end, State: s.shutdown, Changed: s.node.Notify, Began: r.metrics.ShutdownBegan,
+		Over: r.metrics.ShutdownOver,
+		Log:  cfg.Log})
 	return p, err
 }
 
@@ -121,7 +122,8 @@ func newSources(cfg *Config, r reporting, s signals, n *nodeParts, v *volumePart
 		return nil, err
 	}
 	x := syncloop.Config{API: api, Pods: s.pods, Workers: s.workers, Admission: admitter, Objects: v.objects,
-		Volumes: v.manager, Own: status.Own, Orphaned: r.metrics.Orphaned, Registered: n.node.Registered(), Log: cfg.Log}
+		Volumes: v.manager, Own: status.Own, Orphaned: r.metrics.Orphaned, Registered: n.node.Registered(),
+		Log: cfg.Log}
 	if cfg.StaticPodPath != "" {
 		x.Static = &config.Files{Path: cfg.StaticPodPath, Node: cfg.NodeName, Period: cfg.StaticPeriod, Log: cfg.Log,
 			Defaults: func(p *corev1.Pod) { core.DefaultPod(p); p.Status.QOSClass = podspec.QOSClass(p) }}

@@ -45,7 +45,8 @@ func TestVolumeMetrics(t *testing.T) {
 		}
 	}
 	want := map[string]float64{}
-	for name, value := range map[string]float64{"capacity_bytes": 100, "available_bytes": 60, "used_bytes": 40, "inodes": 10, "inodes_free": 7, "inodes_used": 3} {
+	for name, value := range map[string]float64{"capacity_bytes": 100, "available_bytes": 60, "used_bytes": 40,
+		"inodes": 10, "inodes_free": 7, "inodes_used": 3} {
 		want["kubelet_volume_stats_"+name+" namespace=ns persistentvolumeclaim=data"] = value
 	}
 	want["volume_manager_total_volumes plugin_name=kubernetes.io/csi state=actual_state_of_world"] = 1

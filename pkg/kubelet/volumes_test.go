@@ -40,14 +40,17 @@ func (volumeContent) Secret(context.Context, string, string) (*corev1.Secret, er
 	return &corev1.Secret{Data: map[string][]byte{"pw": []byte("hush")}}, nil
 }
 
-func (volumeContent) CreateToken(_ context.Context, _, _ string, req *authv1.TokenRequest) (*authv1.TokenRequest, error) {
-	req.Status = authv1.TokenRequestStatus{Token: "t", ExpirationTimestamp: metav1.NewTime(time.Unix(0, 0).Add(time.Hour))}
+func (volumeContent) CreateToken(_ context.Context, _, _ string, req *authv1.TokenRequest) (*authv1.TokenRequest,
+	error) {
+	req.Status = authv1.TokenRequestStatus{Token: "t",
+		ExpirationTimestamp: metav1.NewTime(time.Unix(0, 0).Add(time.Hour))}
 	return req, nil
 }
 
 func (volumeContent) CSIDriver(context.Context, string) (*storagev1.CSIDriver, error) {
 	return &storagev1.CSIDriver{Spec: storagev1.CSIDriverSpec{AttachRequired: new(false),
-		VolumeLifecycleModes: []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral}}}, nil
+		VolumeLifecycleModes: []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent,
+			storagev1.VolumeLifecycleEphemeral}}}, nil
 }
 
 // WatchCSIDriver shows none.
@@ -56,7 +59,9 @@ func (volumeContent) WatchCSIDriver(string) cache.ListerWatcher {
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			return &storagev1.CSIDriverList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
 		},
-		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			return watch.NewFake(), nil
+		},
 	}, apiclient.PlainListWatch{})
 }
 
@@ -81,25 +86,36 @@ func TestVolumeSources(t *testing.T) {
 	t.Cleanup(func() { drivers.Deregister(context.Background(), "d", driver.Endpoint) })
 	list := func() []volume.Source {
 		c := volumeContent{}
-		sources, err := volumeSources(projected.Config{Objects: c, Tokens: c, Allocatable: func() int64 { return 64 << 20 }, Now: func() time.Time { return time.Unix(0, 0) }, Log: slog.New(slog.DiscardHandler),
-			Field:    func(*corev1.Pod, string) (string, error) { return "f", nil },
-			Resource: func(*corev1.Pod, string, *corev1.ResourceFieldSelector) (string, error) { return "r", nil }}, local.Config{Dir: filepath.Join(plugins, "local"), PodsDir: plugins, Mounts: mount.NewSafeFormatAndMount(kernelMounts{}, utilexec.New())}, csi.New(csi.Config{Records: csi.Records{Dir: plugins, PodsDir: plugins}, Node: "n", Client: c, Drivers: drivers}))
+		sources, err := volumeSources(projected.Config{Objects: c, Tokens: c, Allocatable: func() int64 {
+			return 64 << 20
+		}, Now: func() time.Time { return time.Unix(0, 0) }, Log: slog.New(slog.DiscardHandler),
+			Field: func(*corev1.Pod, string) (string, error) { return "f", nil },
+			Resource: func(*corev1.Pod, string, *corev1.ResourceFieldSelector) (string, error) {
+				return "r", nil
+			}}, local.Config{Dir: filepath.Join(plugins, "local"), PodsDir: plugins,
+			Mounts: mount.NewSafeFormatAndMount(kernelMounts{}, utilexec.New())},
+			csi.New(csi.Config{Records: csi.Records{Dir: plugins, PodsDir: plugins}, Node: "n", Client: c,
+				Drivers: drivers}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return sources
 	}
-	field := []corev1.DownwardAPIVolumeFile{{Path: "ns", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}}
+	field := []corev1.DownwardAPIVolumeFile{
+		{Path: "ns", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}}
 	token := &corev1.ServiceAccountTokenProjection{Path: "token"}
 	claim := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}
 	pv := func(s corev1.PersistentVolumeSource) *corev1.PersistentVolume {
-		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: s}}
+		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"},
+			Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: s}}
 	}
 	inline := map[string][]corev1.VolumeSource{
-		"empty-dir": {{EmptyDir: &corev1.EmptyDirVolumeSource{}}, {EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
-		"host-path": {{HostPath: &corev1.HostPathVolumeSource{Path: t.TempDir()}}},
-		"image":     {{Image: &corev1.ImageVolumeSource{Reference: "i"}}},
-		"configmap": {{ConfigMap: &corev1.ConfigMapVolumeSource{}}}, "secret": {{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}},
+		"empty-dir": {{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+			{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+		"host-path":    {{HostPath: &corev1.HostPathVolumeSource{Path: t.TempDir()}}},
+		"image":        {{Image: &corev1.ImageVolumeSource{Reference: "i"}}},
+		"configmap":    {{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
+		"secret":       {{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}},
 		"downward-api": {{DownwardAPI: &corev1.DownwardAPIVolumeSource{Items: field}}},
 		"projected": {{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 			{ServiceAccountToken: token}, {DownwardAPI: &corev1.DownwardAPIProjection{Items: field}}}}}},
@@ -107,8 +123,9 @@ func TestVolumeSources(t *testing.T) {
 		"nfs": {{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/x"}}},
 	}
 	claimed := map[string]*corev1.PersistentVolume{
-		"host-path":    pv(corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: t.TempDir()}}),
-		"csi":          pv(corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h"}}),
+		"host-path": pv(corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: t.TempDir()}}),
+		"csi": pv(corev1.PersistentVolumeSource{
+			CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h"}}),
 		"local-volume": pv(corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: t.TempDir()}}),
 		"nfs":          pv(corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/x"}}),
 	}
@@ -119,7 +136,8 @@ func TestVolumeSources(t *testing.T) {
 		}
 	}
 	for name, pv := range claimed {
-		examples[name] = append(examples[name], volume.Spec{Volume: &corev1.Volume{Name: name, VolumeSource: claim}, PV: pv})
+		examples[name] = append(examples[name],
+			volume.Spec{Volume: &corev1.Volume{Name: name, VolumeSource: claim}, PV: pv})
 	}
 	for i, s := range list() {
 		name := s.Name()

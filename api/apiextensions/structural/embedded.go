@@ -117,7 +117,8 @@ func (s *Schema) ValidateEmbedded(obj map[string]any) field.ErrorList {
 }
 
 func validateEmbedded(obj map[string]any, at *field.Path) field.ErrorList {
-	errs := append(validateAPIVersion(obj["apiVersion"], at.Child("apiVersion")), validateKind(obj, at.Child("kind"))...)
+	errs := append(validateAPIVersion(obj["apiVersion"], at.Child("apiVersion")),
+		validateKind(obj, at.Child("kind"))...)
 	given, ok := obj["metadata"].(map[string]any)
 	if !ok {
 		return errs

@@ -21,12 +21,17 @@ func TestUnknownFormats(t *testing.T) {
 		schema apiextensionsv1.JSONSchemaProps
 		want   []string
 	}{
-		"a string's":                 {apiextensionsv1.JSONSchemaProps{Type: "string", Format: "ipv4"}, nil},
-		"a number's in a string":     {apiextensionsv1.JSONSchemaProps{Type: "string", Format: "int64"}, []string{"int64"}},
-		"a string's in an integer":   {apiextensionsv1.JSONSchemaProps{Type: "integer", Format: "uuid"}, []string{"uuid"}},
-		"an object's":                {apiextensionsv1.JSONSchemaProps{Type: "object", Format: "uuid"}, []string{"uuid"}},
-		"without a type":             {apiextensionsv1.JSONSchemaProps{AnyOf: choice("ipv4", "ipv6", "nonsense")}, []string{"nonsense"}},
-		"without a type, a number's": {apiextensionsv1.JSONSchemaProps{Type: "integer", AnyOf: choice("int32", "uuid")}, []string{"int32"}},
+		"a string's": {apiextensionsv1.JSONSchemaProps{Type: "string", Format: "ipv4"}, nil},
+		"a number's in a string": {apiextensionsv1.JSONSchemaProps{Type: "string", Format: "int64"},
+			[]string{"int64"}},
+		"a string's in an integer": {apiextensionsv1.JSONSchemaProps{Type: "integer", Format: "uuid"},
+			[]string{"uuid"}},
+		"an object's": {apiextensionsv1.JSONSchemaProps{Type: "object", Format: "uuid"},
+			[]string{"uuid"}},
+		"without a type": {apiextensionsv1.JSONSchemaProps{AnyOf: choice("ipv4", "ipv6", "nonsense")},
+			[]string{"nonsense"}},
+		"without a type, a number's": {apiextensionsv1.JSONSchemaProps{Type: "integer", AnyOf: choice("int32", "uuid")},
+			[]string{"int32"}},
 	} {
 		got := map[string]bool{}
 		UnknownFormats(&c.schema, got)

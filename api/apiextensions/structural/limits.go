@@ -46,7 +46,8 @@ func (l *limits) setNumeric(kind string) {
 		}
 	}
 	fits := func(bound *float64) bool {
-		return bound == nil || validate.IsValueValidAgainstRange(*bound, l.numeric.kind, l.numeric.format, "", "") == nil
+		return bound == nil || validate.IsValueValidAgainstRange(*bound, l.numeric.kind, l.numeric.format, "",
+			"") == nil
 	}
 	l.numeric.multipleOf, l.numeric.minimum, l.numeric.maximum = fits(l.multipleOf), fits(l.minimum), fits(l.maximum)
 }
@@ -68,7 +69,8 @@ func (c *compiler) limits(p *apiextensionsv1.JSONSchemaProps) (*limits, error) {
 		minimum: p.Minimum, maximum: p.Maximum, multipleOf: p.MultipleOf,
 		exclusiveMinimum: p.ExclusiveMinimum, exclusiveMaximum: p.ExclusiveMaximum,
 		minLength: p.MinLength, maxLength: p.MaxLength, minItems: p.MinItems, maxItems: p.MaxItems,
-		minProperties: p.MinProperties, maxProperties: p.MaxProperties, uniqueItems: p.UniqueItems, required: p.Required,
+		minProperties: p.MinProperties, maxProperties: p.MaxProperties, uniqueItems: p.UniqueItems,
+		required: p.Required,
 	}
 	if knownFormat(p.Type, p.Format) {
 		l.format, l.checkedFormat = p.Format, supportedFormat(p.Format)

@@ -34,7 +34,8 @@ func (s *Schema) ValidateLists(path *field.Path, v any) field.ErrorList {
 			errs = duplicates(v, path, func(item any) any { return item })
 		case "map":
 			if i := slices.IndexFunc(v, noObject); i >= 0 {
-				errs = field.ErrorList{field.Invalid(path.Index(i), v[i], "must be an object for an array of list-type map")}
+				errs = field.ErrorList{field.Invalid(path.Index(i), v[i],
+					"must be an object for an array of list-type map")}
 			} else {
 				errs = duplicates(v, path, s.keysOf)
 			}

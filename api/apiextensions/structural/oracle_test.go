@@ -35,7 +35,8 @@ func TestAgainstLibrary(t *testing.T) {
 func compareWithLibrary(t *testing.T, r *rand.Rand) bool {
 	t.Helper()
 	below := randomSchema(r, r.IntN(3)+1)
-	props := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": *below}}
+	props := &apiextensionsv1.JSONSchemaProps{Type: "object",
+		Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": *below}}
 	value := map[string]any{"spec": randomValue(r, 3)}
 	raw, err := json.Marshal(props)
 	if err != nil {
@@ -70,14 +71,18 @@ func compareWithLibrary(t *testing.T, r *rand.Rand) bool {
 		t.Errorf("%s\n%v: got\n%s\nwant\n%s", raw, value, strings.Join(got, "\n"), strings.Join(wants, "\n"))
 	}
 	for _, w := range wants {
-		if !strings.Contains(w, " is required") && !strings.Contains(w, "should be one of") && !strings.Contains(w, "at most") && !slices.ContainsFunc(got, func(g string) bool { return strings.Contains(g, w) }) {
+		if !strings.Contains(w, " is required") && !strings.Contains(w, "should be one of") &&
+			!strings.Contains(w, "at most") && !slices.ContainsFunc(got, func(g string) bool {
+			return strings.Contains(g, w)
+		}) {
 			t.Errorf("%s\n%v: got\n%s\nwithout\n%s", raw, value, strings.Join(got, "\n"), w)
 		}
 	}
 	return len(wants) > 0
 }
 
-// asKubernetes makes integers of what JSON made floats, and takes away formats that say nothing of a type, as Kubernetes does with schemas.
+// asKubernetes makes integers of what JSON made floats, and takes away formats that say nothing of a type, as
+// Kubernetes does with schemas.
 func asKubernetes(s *spec.Schema) {
 	kind := ""
 	if len(s.Type) > 0 {
@@ -117,7 +122,8 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 // randomSchema is not always structural: the validator does not care.
 func randomSchema(r *rand.Rand, depth int) *apiextensionsv1.JSONSchemaProps {
-	p := &apiextensionsv1.JSONSchemaProps{Type: pick(r, "object", "object", "array", "string", "integer", "number", "boolean", "")}
+	p := &apiextensionsv1.JSONSchemaProps{
+		Type: pick(r, "object", "object", "array", "string", "integer", "number", "boolean", "")}
 	if depth > 1 && r.IntN(4) > 0 {
 		p.Type = "object"
 	}
@@ -145,7 +151,8 @@ func randomSchema(r *rand.Rand, depth int) *apiextensionsv1.JSONSchemaProps {
 		p.Pattern = pick(r, "^a+$", "b", "^$", "[0-9]{2}")
 	}
 	if maybe(4) {
-		p.Format = pick(r, "int32", "int64", "float", "double", "date", "ipv4", "uuid", "byte", "duration", "date-time", "unknown")
+		p.Format = pick(r, "int32", "int64", "float", "double", "date", "ipv4", "uuid", "byte", "duration", "date-time",
+			"unknown")
 	}
 	if maybe(6) {
 		for range r.IntN(4) {
@@ -218,7 +225,8 @@ func randomValue(r *rand.Rand, depth int) any {
 		}
 		return out
 	}
-	return pick[any](r, nil, true, "", "a", "ab", "aaaa", "12", "ü", "1.2.3.4", "2020-01-02", int64(0), int64(1), int64(2), int64(3), int64(1<<40), 1.5, 2.0, 0.3, 1e30, "5s")
+	return pick[any](r, nil, true, "", "a", "ab", "aaaa", "12", "ü", "1.2.3.4", "2020-01-02", int64(0), int64(1),
+		int64(2), int64(3), int64(1<<40), 1.5, 2.0, 0.3, 1e30, "5s")
 }
 
 func mustJSON(v any) []byte {

@@ -33,7 +33,9 @@ func (c *validator) list(s *Schema, v []any, was previous, at *valuePath, r *res
 	if l := s.limits; l != nil {
 		n := int64(len(v))
 		if l.minItems != nil && n < *l.minItems {
-			c.fail(r, func() *field.Error { return c.invalid(at, n, errors.TooFewItems(c.name(at), "body", *l.minItems, n)) })
+			c.fail(r, func() *field.Error {
+				return c.invalid(at, n, errors.TooFewItems(c.name(at), "body", *l.minItems, n))
+			})
 		}
 		if l.maxItems != nil && n > *l.maxItems {
 			c.fail(r, func() *field.Error { return field.TooMany(c.at(at), int(n), int(*l.maxItems)) })
@@ -169,7 +171,8 @@ func (c *validator) oneOf(s *Schema, v any, at *valuePath, r *result) {
 		})
 	default:
 		c.fail(r, func() *field.Error {
-			return c.unfit(at, fmt.Sprintf("must validate one and only one schema (oneOf). Found %d valid alternatives", valid))
+			return c.unfit(at, fmt.Sprintf("must validate one and only one schema (oneOf). Found %d valid alternatives",
+				valid))
 		})
 	}
 	if failed != nil {

@@ -104,7 +104,8 @@ func TestApplyFastOfEmptyStructs(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)
 	for row := range stored() {
-		for _, config := range []map[string]any{{"spec": map[string]any{}}, {"metadata": map[string]any{}}, {"metadata": map[string]any{"name": "a"}, "spec": map[string]any{}, "status": nil}} {
+		for _, config := range []map[string]any{{"spec": map[string]any{}}, {"metadata": map[string]any{}},
+			{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{}, "status": nil}} {
 			h := newHistory(t, m, row, 1)
 			for _, name := range []string{"k", "k", "l"} {
 				config = runtime.DeepCopyJSON(config)
@@ -140,11 +141,13 @@ type history struct {
 }
 
 func newHistory(t *testing.T, m *Manager, row *resources.Row, seed uint64) *history {
-	return &history{T: t, m: m, row: row, random: random{rand.New(rand.NewPCG(seed, 2))}, last: map[string]map[string]any{}}
+	return &history{T: t, m: m, row: row, random: random{rand.New(rand.NewPCG(seed, 2))},
+		last: map[string]map[string]any{}}
 }
 
 func (h *history) write() {
-	by := registry.Writer{Name: []string{"k", "l", "m", "kubectl"}[h.IntN(4)], Version: h.row.StoredGVK().Version, Subresource: []string{"", "", "", "status"}[h.IntN(4)], At: time.Now()}
+	by := registry.Writer{Name: []string{"k", "l", "m", "kubectl"}[h.IntN(4)], Version: h.row.StoredGVK().Version,
+		Subresource: []string{"", "", "", "status"}[h.IntN(4)], At: time.Now()}
 	if h.live != nil && h.IntN(4) == 0 {
 		h.update(by)
 		return
@@ -182,7 +185,8 @@ func (h *history) update(by registry.Writer) {
 	}
 	access, _ := meta.Accessor(obj)
 	access.SetUID("u")
-	if err := h.m.updateByLibrary(h.Context(), writeTarget{h.row, by.Version, by.Subresource}, by, h.live, obj); err == nil {
+	if err := h.m.updateByLibrary(h.Context(), writeTarget{h.row, by.Version, by.Subresource}, by, h.live,
+		obj); err == nil {
 		h.live = obj
 	}
 }
@@ -230,10 +234,12 @@ func (h *history) apply(by registry.Writer, config map[string]any) {
 	default:
 		h.fast++
 		if fields, want := entriesOf(h.T, got), entriesOf(h.T, long); !slices.Equal(fields, want) {
-			h.Fatalf("%s, %v applied by %s %q to %s:\ngot  %q\nwant %q", h.row.GVK, config, by.Name, by.Subresource, jsonOf(h.T, h.live), fields, want)
+			h.Fatalf("%s, %v applied by %s %q to %s:\ngot  %q\nwant %q", h.row.GVK, config, by.Name, by.Subresource,
+				jsonOf(h.T, h.live), fields, want)
 		}
 		if got, want := jsonOf(h.T, got), jsonOf(h.T, long); got != want {
-			h.Fatalf("%s, %v applied by %s %q to %s:\ngot  %s\nwant %s", h.row.GVK, config, by.Name, by.Subresource, jsonOf(h.T, h.live), got, want)
+			h.Fatalf("%s, %v applied by %s %q to %s:\ngot  %s\nwant %s", h.row.GVK, config, by.Name, by.Subresource,
+				jsonOf(h.T, h.live), got, want)
 		}
 		if h.live != nil && jsonOf(h.T, h.live) != jsonOf(h.T, long) {
 			h.changed++

@@ -60,7 +60,8 @@ func BenchmarkPod(b *testing.B) {
 	labelled := running.DeepCopy()
 	labelled.Labels["patched"] = "1"
 	relabelled := labelled.DeepCopy()
-	if err := ways["library"](b, registry.Writer{Name: "bench", Version: "v1", At: time.Now()}, running, relabelled); err != nil {
+	if err := ways["library"](b, registry.Writer{Name: "bench", Version: "v1", At: time.Now()}, running,
+		relabelled); err != nil {
 		b.Fatal(err)
 	}
 	next := relabelled.DeepCopy()
@@ -114,7 +115,9 @@ func BenchmarkApply(b *testing.B) {
 		b.Fatal(err)
 	}
 	running := decode(b, made.DeepCopyObject().(*corev1.Pod), benchStatus)
-	if err := m.Update(b.Context(), row, registry.Writer{Name: "kubelet", Version: "v1", Subresource: "status", At: time.Now()}, made, running); err != nil {
+	if err := m.Update(b.Context(), row,
+		registry.Writer{Name: "kubelet", Version: "v1", Subresource: "status", At: time.Now()}, made,
+		running); err != nil {
 		b.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -139,7 +142,8 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(c.name+"/library", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := m.applyByLibrary(b.Context(), writeTarget{row, "v1", ""}, by, live(), c.config, false); err != nil {
+				if _, err := m.applyByLibrary(b.Context(), writeTarget{row, "v1", ""}, by, live(), c.config,
+					false); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -147,7 +151,8 @@ func BenchmarkApply(b *testing.B) {
 	}
 }
 
-// BenchmarkDynamic measures managed fields in writes of an object without a Go type, by the fast path and by the library.
+// BenchmarkDynamic measures managed fields in writes of an object without a Go type, by the fast path and by the
+// library.
 func BenchmarkDynamic(b *testing.B) {
 	m := newManager(b)
 	row, _ := thingRow(b)
@@ -157,7 +162,8 @@ func BenchmarkDynamic(b *testing.B) {
 		b.Fatal(err)
 	}
 	ready := made.DeepCopy()
-	ready.Object["status"] = map[string]any{"ready": int64(2), "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
+	ready.Object["status"] = map[string]any{"ready": int64(2),
+		"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
 	for _, c := range []struct {
 		name string
 		w    writeTarget
@@ -166,7 +172,8 @@ func BenchmarkDynamic(b *testing.B) {
 	}{{"create", writeTarget{row, "v1", ""}, nil, made}, {"status", writeTarget{row, "v1", "status"}, made, ready}} {
 		by := by
 		by.Subresource = c.w.subresource
-		for name, way := range map[string]func(context.Context, writeTarget, registry.Writer, runtime.Object, runtime.Object) error{"fast": m.updateFast, "library": m.updateByLibrary} {
+		for name, way := range map[string]func(context.Context, writeTarget, registry.Writer, runtime.Object,
+			runtime.Object) error{"fast": m.updateFast, "library": m.updateByLibrary} {
 			b.Run(c.name+"/"+name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

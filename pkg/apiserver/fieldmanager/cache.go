@@ -18,8 +18,8 @@ type cacheEntry[V any] struct {
 	once  sync.Once
 	value V
 	err   error
-	// used is set by every get and cleared by every sweep. A sweep drops entries that are still clear, so an entry lives
-	// between one and two periods after its last use.
+	// used is set by every get and cleared by every sweep. A sweep drops entries that are still clear, so an entry
+	// lives between one and two periods after its last use.
 	used bool
 }
 

@@ -43,7 +43,8 @@ func thingRow(t testing.TB) (*resources.Row, *spec.Schema) {
 	empty := func() runtime.Object { return &unstructured.Unstructured{Object: map[string]any{}} }
 	schemaOf := func() (*spec.Schema, error) { return own, nil }
 	gvk := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}
-	return &resources.Row{GVK: gvk, Resource: "things", New: empty, Versions: []resources.Version{{Name: "v1", New: empty, Schema: schemaOf}},
+	return &resources.Row{GVK: gvk, Resource: "things", New: empty,
+		Versions:     []resources.Version{{Name: "v1", New: empty, Schema: schemaOf}},
 		Subresources: []resources.Subresource{{Name: "status", Strategy: &resources.Strategy{}}}}, own
 }
 
@@ -100,7 +101,9 @@ func (r random) grow(s *spec.Schema, old any, sparse int) any {
 		}
 		return out
 	case "object":
-		return []any{map[string]any{}, map[string]any{r.word(): map[string]any{r.word(): int64(r.IntN(3))}, "l": []any{r.word()}}, map[string]any{r.word(): r.word()}}[r.IntN(3)]
+		return []any{map[string]any{},
+			map[string]any{r.word(): map[string]any{r.word(): int64(r.IntN(3))}, "l": []any{r.word()}},
+			map[string]any{r.word(): r.word()}}[r.IntN(3)]
 	}
 	return r.word()
 }
@@ -125,7 +128,8 @@ func TestDynamicUpdateMatchesLibrary(t *testing.T) {
 			obj.SetGroupVersionKind(row.GVK)
 			obj.SetLabels(map[string]string{r.word(): r.word()})
 			obj.SetFinalizers([]string{"a", "b", "c"}[:r.IntN(4)])
-			by := registry.Writer{Name: []string{"k", "l", "m"}[r.IntN(3)], Version: "v1", Subresource: []string{"", "", "status"}[r.IntN(3)], At: time.Now()}
+			by := registry.Writer{Name: []string{"k", "l", "m"}[r.IntN(3)], Version: "v1",
+				Subresource: []string{"", "", "status"}[r.IntN(3)], At: time.Now()}
 			w, long := writeTarget{row, by.Version, by.Subresource}, obj.DeepCopyObject()
 			if err := m.updateByLibrary(t.Context(), w, by, live, long); err != nil {
 				t.Fatalf("the library refuses %v: %v", obj.Object, err)
@@ -134,7 +138,8 @@ func TestDynamicUpdateMatchesLibrary(t *testing.T) {
 			if err := m.updateFast(t.Context(), w, by, live, obj); err == nil {
 				fast++
 				if got, want := entriesOf(t, obj), entriesOf(t, long); !slices.Equal(got, want) {
-					t.Fatalf("seed %d, %v written by %s %q over %v:\ngot  %q\nwant %q", seed, withoutFields(obj), by.Name, by.Subresource, live, got, want)
+					t.Fatalf("seed %d, %v written by %s %q over %v:\ngot  %q\nwant %q", seed, withoutFields(obj),
+						by.Name, by.Subresource, live, got, want)
 				}
 			} else if !errors.Is(err, errNeedsLibrary) {
 				t.Fatal(err)

@@ -20,7 +20,9 @@ import (
 
 func thing(content string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
-	if err := u.UnmarshalJSON(fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t","uid":"u"}%s}`, content)); err != nil {
+	if err := u.UnmarshalJSON(
+		fmt.Appendf(nil, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"t","uid":"u"}%s}`,
+			content)); err != nil {
 		panic(err)
 	}
 	return u
@@ -30,18 +32,22 @@ func thing(content string) *unstructured.Unstructured {
 func TestWithoutSchema(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)
-	row := &resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, Resource: "things",
-		New: func() runtime.Object { return &unstructured.Unstructured{Object: map[string]any{}} }}
+	row := &resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"},
+		Resource: "things",
+		New:      func() runtime.Object { return &unstructured.Unstructured{Object: map[string]any{}} }}
 	by := registry.Writer{Name: "k", Version: "v1", At: time.Now()}
 	obj := thing(`,"spec":{"a":1,"list":[1,2]}`)
 	if err := m.Update(t.Context(), row, by, nil, obj); err != nil {
 		t.Fatal(err)
 	}
-	if e := obj.GetManagedFields(); len(e) != 1 || string(raw(e[0].FieldsV1)) != `{"f:spec":{".":{},"f:a":{},"f:list":{}}}` {
+	if e := obj.GetManagedFields(); len(e) != 1 ||
+		string(raw(e[0].FieldsV1)) != `{"f:spec":{".":{},"f:a":{},"f:list":{}}}` {
 		t.Errorf("%+v", e)
 	}
 	applied := registry.Writer{Name: "l", Version: "v1", At: time.Now()}
-	if _, err := m.Apply(t.Context(), row, applied, obj, thing(`,"spec":{"a":2}`), false); err == nil || err.Error() != `Apply failed with 1 conflict: conflict with "k" using example.com/v1: .spec.a` {
+	if _, err := m.Apply(t.Context(), row, applied, obj, thing(`,"spec":{"a":2}`),
+		false); err == nil || err.Error() !=
+		`Apply failed with 1 conflict: conflict with "k" using example.com/v1: .spec.a` {
 		t.Errorf("a conflict: %v", err)
 	}
 	out, err := m.Apply(t.Context(), row, applied, obj, thing(`,"spec":{"b":{"c":true}}`), false)
@@ -57,18 +63,21 @@ func TestWithoutSchema(t *testing.T) {
 func TestTwoEntriesOfOne(t *testing.T) {
 	t.Parallel()
 	m := newManager(t)
-	row := &resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, Resource: "things",
-		New: func() runtime.Object { return &unstructured.Unstructured{Object: map[string]any{}} }}
+	row := &resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"},
+		Resource: "things",
+		New:      func() runtime.Object { return &unstructured.Unstructured{Object: map[string]any{}} }}
 	live := thing(`,"spec":{"a":1,"b":1}`)
 	entry := func(set string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: "k", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "example.com/v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(set)}}
+		return metav1.ManagedFieldsEntry{Manager: "k", Operation: metav1.ManagedFieldsOperationUpdate,
+			APIVersion: "example.com/v1", FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(set)}}
 	}
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{entry(`{"f:spec":{"f:a":{}}}`), entry(`{"f:spec":{"f:b":{}}}`)})
 	obj := live.DeepCopy()
 	if err := unstructured.SetNestedField(obj.Object, int64(2), "spec", "c"); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Update(t.Context(), row, registry.Writer{Name: "l", Version: "v1", At: time.Now()}, live, obj); err != nil {
+	if err := m.Update(t.Context(), row, registry.Writer{Name: "l", Version: "v1", At: time.Now()}, live,
+		obj); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
@@ -103,7 +112,8 @@ func TestDroppedWhenUnused(t *testing.T) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if len(k.entries) != 0 || len(s.young)+len(s.old) != 0 || k.timer || s.timer {
-			t.Errorf("kept %d values and %d sets, timers %v %v", len(k.entries), len(s.young)+len(s.old), k.timer, s.timer)
+			t.Errorf("kept %d values and %d sets, timers %v %v", len(k.entries), len(s.young)+len(s.old), k.timer,
+				s.timer)
 		}
 	})
 }
@@ -138,19 +148,22 @@ func TestManyManagers(t *testing.T) {
 		}
 	}
 	empty := func() runtime.Object { return &unstructured.Unstructured{Object: map[string]any{}} }
-	row := &resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}, Resource: "things", New: empty,
+	row := &resources.Row{GVK: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"},
+		Resource: "things", New: empty,
 		Versions: []resources.Version{{Name: "v2", New: empty, ToHub: convert("v1"), FromHub: convert("v2")}}}
 	live := thing(`,"spec":{"a":1}`)
 	var entries []metav1.ManagedFieldsEntry
 	for i := range 100 {
-		e := metav1.ManagedFieldsEntry{Manager: fmt.Sprint("m", i), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "example.com/v2", FieldsType: fieldsV1, FieldsV1: &metav1.FieldsV1{}}
+		e := metav1.ManagedFieldsEntry{Manager: fmt.Sprint("m", i), Operation: metav1.ManagedFieldsOperationApply,
+			APIVersion: "example.com/v2", FieldsType: fieldsV1, FieldsV1: &metav1.FieldsV1{}}
 		e.FieldsV1.SetRawBytes([]byte(`{"f:spec":{"f:a":{}}}`))
 		entries = append(entries, e)
 	}
 	live.SetManagedFields(entries)
 	obj := live.DeepCopy()
 	obj.Object["spec"] = map[string]any{"a": int64(2)}
-	if err := m.Update(t.Context(), row, registry.Writer{Name: "k", Version: "v1", At: time.Now()}, live, obj); err != nil {
+	if err := m.Update(t.Context(), row, registry.Writer{Name: "k", Version: "v1", At: time.Now()}, live,
+		obj); err != nil {
 		t.Fatal(err)
 	}
 	if e := obj.GetManagedFields(); len(e) != 1 || e[0].Manager != "k" {

@@ -17,8 +17,8 @@ import (
 type memo struct {
 	converter
 	types managedfields.TypeConverter
-	// objects has the objects that typed values were made of. versions has the results of converting an object. The keys
-	// of both come from the live object.
+	// objects has the objects that typed values were made of. versions has the results of converting an object. The
+	// keys of both come from the live object.
 	objects  map[*typed.TypedValue]runtime.Object
 	versions map[runtime.Object]map[schema.GroupVersion]conversion
 }

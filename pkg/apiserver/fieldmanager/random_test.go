@@ -168,7 +168,8 @@ func entriesOf(t *testing.T, obj runtime.Object) []string {
 	}
 	var out []string
 	for _, e := range access.GetManagedFields() {
-		out = append(out, fmt.Sprintf("%s %s %s %s %t %s", e.Manager, e.Operation, e.APIVersion, e.Subresource, e.Time != nil, raw(e.FieldsV1)))
+		out = append(out, fmt.Sprintf("%s %s %s %s %t %s", e.Manager, e.Operation, e.APIVersion, e.Subresource,
+			e.Time != nil, raw(e.FieldsV1)))
 	}
 	slices.Sort(out)
 	return out
@@ -213,7 +214,8 @@ func TestUpdateFastMatchesLibrary(t *testing.T) {
 				access, _ := meta.Accessor(obj)
 				access.SetUID("u")
 				version := row.ServedVersions()[r.IntN(len(row.ServedVersions()))].Name
-				by := registry.Writer{Name: []string{"k", "l", "m"}[r.IntN(3)], Version: version, Subresource: []string{"", "", "status"}[r.IntN(3)], At: time.Now()}
+				by := registry.Writer{Name: []string{"k", "l", "m"}[r.IntN(3)], Version: version,
+					Subresource: []string{"", "", "status"}[r.IntN(3)], At: time.Now()}
 				w, long := writeTarget{row, by.Version, by.Subresource}, obj.DeepCopyObject()
 				refused := m.updateByLibrary(t.Context(), w, by, live, long)
 				err := m.updateFast(t.Context(), w, by, live, obj)

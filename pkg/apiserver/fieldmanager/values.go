@@ -46,7 +46,8 @@ func equal(a, b reflect.Value) bool {
 			return true
 		}
 	}
-	// Different Go values may have the same JSON: a nil and an empty list that are omitted, two spellings of a quantity.
+	// Different Go values may have the same JSON: a nil and an empty list that are omitted, two spellings of a
+	// quantity.
 	v, err := value.NewValueReflect(addressOf(a))
 	if err != nil {
 		return false

@@ -1,14 +1,14 @@
-// Package admission decides which pods the node takes. Its Admitter is the one owner of who has a place on the node, with which
-// resources and host ports: to decide and to give the place is one step, so two pods never get the last one both. What fits
-// is computed by pure functions (fit.go).
+// Package admission decides which pods the node takes. Its Admitter is the one owner of who has a place on the node,
+// with which resources and host ports: to decide and to give the place is one step, so two pods never get the last one
+// both. What fits is computed by pure functions (fit.go).
 //
-// Who is first: a pod that the runtime already had when the kubelet began keeps its place, whatever else asks; the others are
-// decided in the order of their creation, and none before all sources have told of their pods and the Node is known. Static pods
-// do not wait for that, for the API server may be one of them. A critical pod for which resources are missing takes the places of
-// lower ones (preempt.go).
+// Who is first: a pod that the runtime already had when the kubelet began keeps its place, whatever else asks; the
+// others are decided in the order of their creation, and none before all sources have told of their pods and the Node
+// is known. Static pods do not wait for that, for the API server may be one of them. A critical pod for which resources
+// are missing takes the places of lower ones (preempt.go).
 //
-// A pod keeps what it was given until its resize is granted (resize.go): what the node gives all pods together is never more than it has,
-// except for what already ran.
+// A pod keeps what it was given until its resize is granted (resize.go): what the node gives all pods together is never
+// more than it has, except for what already ran.
 package admission
 
 import (
@@ -29,7 +29,8 @@ type Rejection struct{ Reason, Message string }
 // Verdict is what was decided of a pod.
 type Verdict int
 
-// The verdicts. A pod that is Waiting is woken when it should ask again. One that was Admitted may be Preempted later: it is to end.
+// The verdicts. A pod that is Waiting is woken when it should ask again. One that was Admitted may be Preempted later:
+// it is to end.
 const (
 	Waiting Verdict = iota
 	Admitted
@@ -37,8 +38,8 @@ const (
 	Preempted
 )
 
-// Config is what an Admitter needs; everything is required. Its functions are called with the Admitter locked, except for Wake and
-// Preempted, and must not call it.
+// Config is what an Admitter needs; everything is required. Its functions are called with the Admitter locked, except
+// for Wake and Preempted, and must not call it.
 type Config struct {
 	// Node returns the Node as the API has it, nil before it is known: then labels and taints are not asked for.
 	Node func() *corev1.Node
@@ -46,7 +47,8 @@ type Config struct {
 	Allocatable func() corev1.ResourceList
 	// Refuse tells why the node takes no such pods at present; nil if it does.
 	Refuse func(*corev1.Pod) *Rejection
-	// Allocated tells whether it is decided piece by piece what pods get of a resource, as of devices: then its amount decides nothing.
+	// Allocated tells whether it is decided piece by piece what pods get of a resource, as of devices: then its amount
+	// decides nothing.
 	Allocated func(corev1.ResourceName) bool
 	// MayResize returns why a pod can never get what its spec asks for in place of what it has, "" if it can.
 	MayResize func(pod *corev1.Pod, has runtime.Resources) string
@@ -60,7 +62,8 @@ type Config struct {
 	Checkpoint Checkpoint
 	// Accepted counts a resize that was deferred before.
 	Accepted func(Trigger)
-	// Preempted has a pod asked for again that has lost its place, because of that resource; what it does now is pointless.
+	// Preempted has a pod asked for again that has lost its place, because of that resource; what it does now is
+	// pointless.
 	Preempted func(uid types.UID, lacked corev1.ResourceName)
 	Log       *slog.Logger
 }
@@ -69,7 +72,8 @@ type Config struct {
 type Admitter struct {
 	cfg Config
 
-	// mu is held from looking at the other pods' places until the place is taken: two pods cannot both get the last one.
+	// mu is held from looking at the other pods' places until the place is taken: two pods cannot both get the last
+	// one.
 	mu sync.Mutex
 	// ran are the pods that the runtime had when the kubelet began.
 	ran map[types.UID]bool
@@ -146,7 +150,8 @@ func (a *Admitter) Add(pod *corev1.Pod) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed: // it takes nothing of the node
+	// it takes nothing of the node
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 	case pod.DeletionTimestamp != nil && !a.ran[pod.UID]: // it never will
 	default:
 		a.enter(pod)
@@ -168,8 +173,8 @@ func (a *Admitter) enter(pod *corev1.Pod) *place {
 	return p
 }
 
-// Update tells of a change of a pod. One that has no place and is to end gets none any more. One that has a place, and is to have
-// something else, gets it if there is room.
+// Update tells of a change of a pod. One that has no place and is to end gets none any more. One that has a place, and
+// is to have something else, gets it if there is room.
 func (a *Admitter) Update(pod *corev1.Pod) {
 	for _, uid := range a.update(pod) {
 		a.cfg.Wake(uid)
@@ -201,7 +206,8 @@ func (a *Admitter) update(pod *corev1.Pod) []types.UID {
 	return nil
 }
 
-// Release takes the pod's place away: its containers have ended, or it never gets any. It is called before others can know.
+// Release takes the pod's place away: its containers have ended, or it never gets any. It is called before others can
+// know.
 func (a *Admitter) Release(uid types.UID) {
 	a.mu.Lock()
 	if a.pods[uid] != nil {
@@ -223,7 +229,8 @@ func (a *Admitter) Release(uid types.UID) {
 	}
 }
 
-// Withdraw takes back what Add has told of a pod that is gone from its source. A place stays until it is released; who needs it waits for that.
+// Withdraw takes back what Add has told of a pod that is gone from its source. A place stays until it is released; who
+// needs it waits for that.
 func (a *Admitter) Withdraw(uid types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -259,8 +266,9 @@ func (a *Admitter) admit(pod *corev1.Pod) (Verdict, *Rejection, []victim) {
 	return p.verdict, p.why, victims
 }
 
-// decideUpTo decides of a pod and, before it, of those that were created before it and have not asked yet. A static pod is decided
-// alone, and by nobody else: it may have to wait for the end of its predecessor. It returns who lost a place.
+// decideUpTo decides of a pod and, before it, of those that were created before it and have not asked yet. A static pod
+// is decided alone, and by nobody else: it may have to wait for the end of its predecessor. It returns who lost a
+// place.
 func (a *Admitter) decideUpTo(last *place) []victim {
 	if runtime.IsStatic(last.pod) {
 		return a.decide(last)
@@ -310,8 +318,8 @@ func (a *Admitter) decide(p *place) (victims []victim) {
 	return victims
 }
 
-// reject tells why a pod gets no place beside those that have one and stay, nil if it gets it. Who has lost a place has it until the end. For
-// the end of those that are gone it waits, if it needs their room.
+// reject tells why a pod gets no place beside those that have one and stay, nil if it gets it. Who has lost a place has
+// it until the end. For the end of those that are gone it waits, if it needs their room.
 func (a *Admitter) reject(p *place) *Rejection {
 	stay := a.others(p, false)
 	if lacks := a.lacks(p.claim, stay); len(lacks) > 0 {

@@ -29,8 +29,10 @@ func list(of map[corev1.ResourceName]string) corev1.ResourceList {
 
 // pod is one that requests that much CPU; it was created at that second.
 func pod(uid types.UID, cpu string, second int64) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid), CreationTimestamp: metav1.Unix(second, 0)},
-		Spec:   corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list(map[corev1.ResourceName]string{"cpu": cpu})}}}},
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid),
+		CreationTimestamp: metav1.Unix(second, 0)},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Resources: corev1.ResourceRequirements{Requests: list(map[corev1.ResourceName]string{"cpu": cpu})}}}},
 		Status: corev1.PodStatus{QOSClass: corev1.PodQOSBurstable}}
 }
 
@@ -208,7 +210,8 @@ func TestAPlaceIsThePodsNewestClaim(t *testing.T) {
 	expect(t, a, pod("c", "600m", 3), Admitted, "")
 }
 
-// A pod that was deleted at once is gone from the API server while its containers still run: who takes its place waits for their end.
+// A pod that was deleted at once is gone from the API server while its containers still run: who takes its place waits
+// for their end.
 func TestAPlaceIsTheirsUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	var woken []types.UID
@@ -238,7 +241,8 @@ func TestAPlaceIsTheirsUntilTheEnd(t *testing.T) {
 	expect(t, a, listens, Admitted, "")
 }
 
-// TestAppArmor: a pod that cannot be confined is refused, after what else the node refuses it for, and no pod loses its place for it.
+// TestAppArmor: a pod that cannot be confined is refused, after what else the node refuses it for, and no pod loses its
+// place for it.
 func TestAppArmor(t *testing.T) {
 	t.Parallel()
 	var woken []types.UID

@@ -34,7 +34,8 @@ func claimOf(pod *corev1.Pod) claim {
 	c.amounts[corev1.ResourcePods] = 1
 	if s := pod.Status.ExtendedResourceClaimStatus; s != nil {
 		for _, m := range s.RequestMappings {
-			delete(c.amounts, corev1.ResourceName(m.ResourceName)) // devices that were claimed for the pod, not the node's own
+			// devices that were claimed for the pod, not the node's own
+			delete(c.amounts, corev1.ResourceName(m.ResourceName))
 		}
 	}
 	ports := func(ct *corev1.Container) {
@@ -119,18 +120,21 @@ func (c claim) lacks(allocatable corev1.ResourceList, others []claim) []lack {
 	return out
 }
 
-// unsupported tells what of a pod this node never does, whatever room it has; nil if there is nothing. sysctls tells why the pod may not set
-// its kernel parameters; node is nil where it is not known.
+// unsupported tells what of a pod this node never does, whatever room it has; nil if there is nothing. sysctls tells
+// why the pod may not set its kernel parameters; node is nil where it is not known.
 func unsupported(pod *corev1.Pod, node *corev1.Node, sysctls func(*corev1.Pod) error) *Rejection {
 	if os := pod.Spec.OS; os != nil && string(os.Name) != goruntime.GOOS {
-		return &Rejection{Reason: "PodOSNotSupported", Message: "Failed to admit pod as the OS field doesn't match node OS"}
+		return &Rejection{Reason: "PodOSNotSupported",
+			Message: "Failed to admit pod as the OS field doesn't match node OS"}
 	}
 	if err := sysctls(pod); err != nil {
 		return &Rejection{Reason: "SysctlForbidden", Message: "forbidden sysctl: " + err.Error()}
 	}
-	if sc := pod.Spec.SecurityContext; sc != nil && sc.SupplementalGroupsPolicy != nil && *sc.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict && node != nil {
+	if sc := pod.Spec.SecurityContext; sc != nil && sc.SupplementalGroupsPolicy != nil &&
+		*sc.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict && node != nil {
 		if f := node.Status.Features; f == nil || f.SupplementalGroupsPolicy == nil || !*f.SupplementalGroupsPolicy {
-			return &Rejection{Reason: "SupplementalGroupsPolicyNotSupported", Message: "SupplementalGroupsPolicy=Strict is not supported in this node"}
+			return &Rejection{Reason: "SupplementalGroupsPolicyNotSupported",
+				Message: "SupplementalGroupsPolicy=Strict is not supported in this node"}
 		}
 	}
 	return nil
@@ -144,8 +148,8 @@ func unconfined(pod *corev1.Pod, appArmor func(*corev1.Pod) error) *Rejection {
 	return nil
 }
 
-// unfit tells why a pod for which there are resources cannot run here all the same, nil if it can. A node that is not known has
-// no labels and no taints to ask for.
+// unfit tells why a pod for which there are resources cannot run here all the same, nil if it can. A node that is not
+// known has no labels and no taints to ask for.
 func unfit(pod *corev1.Pod, node *corev1.Node, c claim, others []claim) *Rejection {
 	predicate := func(name, why string) *Rejection {
 		return &Rejection{Reason: name, Message: fmt.Sprintf("Predicate %s failed: %s", name, why)}
@@ -154,9 +158,10 @@ func unfit(pod *corev1.Pod, node *corev1.Node, c claim, others []claim) *Rejecti
 		if ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !ok {
 			return predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
 		}
-		if _, untolerated := schedulinghelper.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
-			return t.Effect == corev1.TaintEffectNoExecute
-		}, false); untolerated {
+		if _, untolerated := schedulinghelper.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints,
+			pod.Spec.Tolerations, func(t *corev1.Taint) bool {
+				return t.Effect == corev1.TaintEffectNoExecute
+			}, false); untolerated {
 			return predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate")
 		}
 	}

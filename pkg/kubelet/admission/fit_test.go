@@ -14,7 +14,8 @@ import (
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"disk": "ssd"}},
-		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "soft", Effect: corev1.TaintEffectNoSchedule}, {Key: "hard", Effect: corev1.TaintEffectNoExecute}}}}
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "soft", Effect: corev1.TaintEffectNoSchedule},
+			{Key: "hard", Effect: corev1.TaintEffectNoExecute}}}}
 	with := func(change func(*corev1.Pod)) *corev1.Pod {
 		p := pod("p", "400m", 1)
 		p.Spec.Tolerations = []corev1.Toleration{{Key: "hard", Operator: corev1.TolerationOpExists}}
@@ -25,7 +26,8 @@ func TestReasons(t *testing.T) {
 	}
 	port := func(ip string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{HostPort: 80, Protocol: corev1.ProtocolTCP, HostIP: ip}}
+			p.Spec.Containers[0].Ports = []corev1.ContainerPort{
+				{HostPort: 80, Protocol: corev1.ProtocolTCP, HostIP: ip}}
 		}
 	}
 	init := func(policy *corev1.ContainerRestartPolicy) func(*corev1.Pod) {
@@ -45,27 +47,40 @@ func TestReasons(t *testing.T) {
 		reason, message string
 	}{
 		{"fits", with(nil), node, pod("o", "600m", 0), "", ""},
-		{"cpu", with(nil), node, pod("o", "700m", 0), "OutOfcpu", "Node didn't have enough resource: cpu, requested: 400, used: 700, capacity: 1000"},
+		{"cpu", with(nil), node, pod("o", "700m", 0), "OutOfcpu",
+			"Node didn't have enough resource: cpu, requested: 400, used: 700, capacity: 1000"},
 		{"extended", with(func(p *corev1.Pod) {
-			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"x.y/none": "1", "memory": "0"})
-		}), node, nil, "OutOfx.y/none", "Node didn't have enough resource: x.y/none, requested: 1, used: 0, capacity: 0"},
+			p.Spec.Containers[0].Resources.Requests = list(
+				map[corev1.ResourceName]string{"x.y/none": "1", "memory": "0"})
+		}), node, nil, "OutOfx.y/none",
+			"Node didn't have enough resource: x.y/none, requested: 1, used: 0, capacity: 0"},
 		{"extended that the node does not know: an extender of the scheduler does", with(func(p *corev1.Pod) {
-			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"x.y/gpu": "1", "memory": "0"})
+			p.Spec.Containers[0].Resources.Requests = list(
+				map[corev1.ResourceName]string{"x.y/gpu": "1", "memory": "0"})
 		}), node, nil, "", ""},
 		{"huge pages that the node does not know", with(func(p *corev1.Pod) {
-			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"hugepages-2Mi": "2Mi", "memory": "0"})
-		}), node, nil, "OutOfhugepages-2Mi", "Node didn't have enough resource: hugepages-2Mi, requested: 2097152, used: 0, capacity: 0"},
+			p.Spec.Containers[0].Resources.Requests = list(
+				map[corev1.ResourceName]string{"hugepages-2Mi": "2Mi", "memory": "0"})
+		}), node, nil, "OutOfhugepages-2Mi",
+			"Node didn't have enough resource: hugepages-2Mi, requested: 2097152, used: 0, capacity: 0"},
 		{"extended, by claimed devices", with(func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = list(map[corev1.ResourceName]string{"x.y/gpu": "1"})
-			p.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "c", RequestMappings: []corev1.ContainerExtendedResourceRequest{{ContainerName: "c", ResourceName: "x.y/gpu", RequestName: "r"}}}
+			p.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "c",
+				RequestMappings: []corev1.ContainerExtendedResourceRequest{
+					{ContainerName: "c", ResourceName: "x.y/gpu", RequestName: "r"}}}
 		}), node, nil, "", ""},
-		{"selector", elsewhere, node, nil, "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"},
+		{"selector", elsewhere, node, nil, "NodeAffinity",
+			"Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"},
 		{"a node that is not known", elsewhere, nil, nil, "", ""},
-		{"taint", pod("p", "1", 1), node, nil, "TaintToleration", "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"},
-		{"port", with(port("")), node, with(port("")), "NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"},
-		{"port of one address", with(port("10.0.0.1")), node, with(port("0.0.0.0")), "NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"},
+		{"taint", pod("p", "1", 1), node, nil, "TaintToleration",
+			"Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"},
+		{"port", with(port("")), node, with(port("")), "NodePorts",
+			"Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"},
+		{"port of one address", with(port("10.0.0.1")), node, with(port("0.0.0.0")), "NodePorts",
+			"Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"},
 		{"port of other addresses", with(port("10.0.0.1")), node, with(port("10.0.0.2")), "", ""},
-		{"port of a sidecar", with(init(&always)), node, with(port("")), "NodePorts", "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"},
+		{"port of a sidecar", with(init(&always)), node, with(port("")), "NodePorts",
+			"Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"},
 		{"port of an init container", with(init(nil)), node, with(port("")), "", ""},
 	} {
 		a := admitter(nil)
@@ -95,26 +110,33 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// A pod of another operating system, one with a forbidden kernel parameter, and one whose groups the runtime would get wrong are refused on sight.
+// A pod of another operating system, one with a forbidden kernel parameter, and one whose groups the runtime would get
+// wrong are refused on sight.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
 	able := &corev1.Node{Status: corev1.NodeStatus{Features: &corev1.NodeFeatures{SupplementalGroupsPolicy: new(true)}}}
 	groups := func(p corev1.SupplementalGroupsPolicy) corev1.PodSpec {
 		return corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SupplementalGroupsPolicy: &p}}
 	}
-	const noGroups, groupsMessage = "SupplementalGroupsPolicyNotSupported", "SupplementalGroupsPolicy=Strict is not supported in this node"
+	const noGroups, groupsMessage = "SupplementalGroupsPolicyNotSupported",
+		"SupplementalGroupsPolicy=Strict is not supported in this node"
 	for name, c := range map[string]struct {
 		spec            corev1.PodSpec
 		reason, message string
 		node            *corev1.Node
 	}{
-		"strict groups":            {groups(corev1.SupplementalGroupsPolicyStrict), "", "", able},
-		"strict groups, not known": {groups(corev1.SupplementalGroupsPolicyStrict), noGroups, groupsMessage, &corev1.Node{}},
-		"merged groups":            {groups(corev1.SupplementalGroupsPolicyMerge), "", "", &corev1.Node{}},
-		"linux":                    {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Linux}}, "", "", nil},
-		"windows":                  {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Windows}}, "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS", nil},
-		"allowed sysctl":           {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "net.core.somaxconn"}}}}, "", "", nil},
-		"unsafe sysctl": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax"}}}},
+		"strict groups": {groups(corev1.SupplementalGroupsPolicyStrict), "", "", able},
+		"strict groups, not known": {groups(corev1.SupplementalGroupsPolicyStrict), noGroups, groupsMessage,
+			&corev1.Node{}},
+		"merged groups": {groups(corev1.SupplementalGroupsPolicyMerge), "", "", &corev1.Node{}},
+		"linux":         {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Linux}}, "", "", nil},
+		"windows": {corev1.PodSpec{OS: &corev1.PodOS{Name: corev1.Windows}}, "PodOSNotSupported",
+			"Failed to admit pod as the OS field doesn't match node OS", nil},
+		"allowed sysctl": {
+			corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{
+				Sysctls: []corev1.Sysctl{{Name: "net.core.somaxconn"}}}}, "", "", nil},
+		"unsafe sysctl": {corev1.PodSpec{
+			SecurityContext: &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax"}}}},
 			"SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`, nil},
 	} {
 		allowed, err := sysctl.New([]string{"net.core.somaxconn"})

@@ -24,8 +24,8 @@ type victim struct {
 	lacked corev1.ResourceName
 }
 
-// preempt gives a critical pod for which resources are missing its place: lower pods lose theirs, and it waits for their end. It
-// tells who lost it, or why there is no way.
+// preempt gives a critical pod for which resources are missing its place: lower pods lose theirs, and it waits for
+// their end. It tells who lost it, or why there is no way.
 //
 // https://kubernetes.io/docs/tasks/administer-cluster/guaranteed-scheduling-critical-addon-pods/
 func (a *Admitter) preempt(p *place) ([]victim, *Rejection) {
@@ -71,8 +71,9 @@ func hopeless(lacks []lack) *Rejection {
 	for _, l := range lacks {
 		fmt.Fprintf(&missing, "(res: %v, q: %d), ", l.name, l.missing())
 	}
-	return &Rejection{Reason: "UnexpectedAdmissionError", Message: fmt.Sprintf("Unexpected error while attempting to recover from "+
-		"admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [%s]", missing.String())}
+	return &Rejection{Reason: "UnexpectedAdmissionError",
+		Message: fmt.Sprintf("Unexpected error while attempting to recover from "+
+			"admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [%s]", missing.String())}
 }
 
 // mayPreempt tells whether critical pod p may take the place of o.
@@ -84,8 +85,8 @@ func mayPreempt(p, o *place) bool {
 	return mine != nil && its != nil && *mine > *its
 }
 
-// choose picks whose leaving makes up for what is missing: as few Guaranteed pods as do if all others leave, then as few Burstable
-// ones as do with these, then BestEffort ones. False: all of them together are not enough.
+// choose picks whose leaving makes up for what is missing: as few Guaranteed pods as do if all others leave, then as
+// few Burstable ones as do with these, then BestEffort ones. False: all of them together are not enough.
 func (a *Admitter) choose(lacks []lack, candidates []*place) ([]*place, bool) {
 	need := map[corev1.ResourceName]int64{}
 	for _, l := range lacks {
@@ -112,8 +113,8 @@ func (a *Admitter) choose(lacks []lack, candidates []*place) ([]*place, bool) {
 	return chosen, true
 }
 
-// fewest picks, one after the other, the pod that leaves the least missing, and of equals the one that has the least, then the
-// youngest, and lets off whom the later ones make superfluous; false if all are not enough.
+// fewest picks, one after the other, the pod that leaves the least missing, and of equals the one that has the least,
+// then the youngest, and lets off whom the later ones make superfluous; false if all are not enough.
 func fewest(need map[corev1.ResourceName]int64, from []*place) ([]*place, bool) {
 	from, whole := slices.Clone(from), need
 	var out []*place
@@ -122,7 +123,8 @@ func fewest(need map[corev1.ResourceName]int64, from []*place) ([]*place, bool) 
 			return nil, false
 		}
 		best := slices.MinFunc(from, func(x, y *place) int {
-			return cmp.Or(cmp.Compare(distance(need, x), distance(need, y)), cmp.Compare(x.claim.amounts[corev1.ResourceMemory], y.claim.amounts[corev1.ResourceMemory]),
+			return cmp.Or(cmp.Compare(distance(need, x), distance(need, y)),
+				cmp.Compare(x.claim.amounts[corev1.ResourceMemory], y.claim.amounts[corev1.ResourceMemory]),
 				cmp.Compare(x.claim.amounts[corev1.ResourceCPU], y.claim.amounts[corev1.ResourceCPU]), -byAge(x, y))
 		})
 		from = slices.DeleteFunc(from, func(x *place) bool { return x == best })
@@ -138,7 +140,8 @@ func fewest(need map[corev1.ResourceName]int64, from []*place) ([]*place, bool) 
 	return out, true
 }
 
-// distance is how far from enough the pod's leaving is: the squares of what is missing then, as parts of the need, summed.
+// distance is how far from enough the pod's leaving is: the squares of what is missing then, as parts of the need,
+// summed.
 func distance(need map[corev1.ResourceName]int64, p *place) float64 {
 	sum := 0.0
 	for name, n := range need {

@@ -23,8 +23,8 @@ func of(uid string, class corev1.PodQOSClass, amount string) *corev1.Pod {
 
 func priority(p *corev1.Pod, n int32) *corev1.Pod { p.Spec.Priority = &n; return p }
 
-// The smallest harm: as few Guaranteed pods as possible lose their place, then as few Burstable ones, then BestEffort ones; of one
-// class, those that come nearest to what is missing.
+// The smallest harm: as few Guaranteed pods as possible lose their place, then as few Burstable ones, then BestEffort
+// ones; of one class, those that come nearest to what is missing.
 //
 // https://kubernetes.io/docs/tasks/administer-cluster/guaranteed-scheduling-critical-addon-pods/
 func TestWhoLosesAPlace(t *testing.T) {
@@ -40,22 +40,30 @@ func TestWhoLosesAPlace(t *testing.T) {
 		"it fits": {[]*corev1.Pod{of("a", burst, "500/0")}, static(of("p", burst, "500/0")), "", ""},
 		"one that is enough": {[]*corev1.Pod{of("a", burst, "300/0"), of("b", burst, "300/0"), of("c", burst, "400/0")},
 			static(of("p", burst, "400/0")), "c", ""},
-		"the least that is enough": {[]*corev1.Pod{of("a", burst, "600/0"), of("b", burst, "400/0")}, static(of("p", burst, "300/0")), "b", ""},
-		"Burstable before Guaranteed": {[]*corev1.Pod{of("a", guaranteed, "500/0"), of("b", burst, "250/0"), of("c", burst, "250/0")},
+		"the least that is enough": {[]*corev1.Pod{of("a", burst, "600/0"), of("b", burst, "400/0")},
+			static(of("p", burst, "300/0")), "b", ""},
+		"Burstable before Guaranteed": {
+			[]*corev1.Pod{of("a", guaranteed, "500/0"), of("b", burst, "250/0"), of("c", burst, "250/0")},
 			static(of("p", burst, "500/0")), "b c", ""},
-		"Guaranteed where nothing else helps": {[]*corev1.Pod{of("a", guaranteed, "400/0"), of("b", guaranteed, "500/0"), of("c", burst, "100/0")},
+		"Guaranteed where nothing else helps": {
+			[]*corev1.Pod{of("a", guaranteed, "400/0"), of("b", guaranteed, "500/0"), of("c", burst, "100/0")},
 			static(of("p", burst, "500/0")), "a c", ""},
-		"two resources": {[]*corev1.Pod{of("a", burst, "600/100"), of("b", burst, "100/600"), of("c", burst, "300/300")},
+		"two resources": {[]*corev1.Pod{of("a", burst, "600/100"), of("b", burst, "100/600"),
+			of("c", burst, "300/300")},
 			static(of("p", burst, "500/500")), "a b", ""},
-		"nobody superfluous": {[]*corev1.Pod{of("x", burst, "60/60"), of("y", burst, "100/0"), of("z", burst, "0/100"), static(of("s", burst, "840/840"))},
+		"nobody superfluous": {[]*corev1.Pod{of("x", burst, "60/60"), of("y", burst, "100/0"), of("z", burst, "0/100"),
+			static(of("s", burst, "840/840"))},
 			static(of("p", burst, "100/100")), "y z", ""},
 		"by priority": {[]*corev1.Pod{of("a", burst, "900/0")}, priority(of("p", burst, "500/0"), critical), "a", ""},
 		"a critical pod for a more critical one": {[]*corev1.Pod{priority(of("a", burst, "900/0"), critical)},
 			priority(of("p", burst, "500/0"), critical+1000), "a", ""},
-		"not a critical pod for its equal": {[]*corev1.Pod{priority(of("a", burst, "900/100"), critical), of("b", burst, "50/0")},
-			priority(of("p", burst, "500/950"), critical), "", "Unexpected error while attempting to recover from admission failure: preemption: " +
+		"not a critical pod for its equal": {
+			[]*corev1.Pod{priority(of("a", burst, "900/100"), critical), of("b", burst, "50/0")},
+			priority(of("p", burst, "500/950"), critical), "",
+			"Unexpected error while attempting to recover from admission failure: preemption: " +
 				"error finding a set of pods to preempt: no set of running pods found to reclaim resources: [(res: cpu, q: 450), (res: memory, q: 50), ]"},
-		"not by a pod that is not critical": {[]*corev1.Pod{of("a", best, "900/0")}, priority(of("p", burst, "500/0"), critical-1), "",
+		"not by a pod that is not critical": {[]*corev1.Pod{of("a", best, "900/0")},
+			priority(of("p", burst, "500/0"), critical-1), "",
 			"Node didn't have enough resource: cpu, requested: 500, used: 900, capacity: 1000"},
 		"not in vain": {[]*corev1.Pod{of("a", best, "900/0")}, func() *corev1.Pod {
 			p := static(of("p", burst, "500/0"))
@@ -89,7 +97,8 @@ func TestWhoLosesAPlace(t *testing.T) {
 			if why == nil {
 				why = &Rejection{}
 			}
-			if why.Message != c.message || (verdict == Rejected) != (c.message != "") || (verdict == Waiting) != (c.victims != "") {
+			if why.Message != c.message || (verdict == Rejected) != (c.message != "") ||
+				(verdict == Waiting) != (c.victims != "") {
 				t.Errorf("verdict %v: %+v", verdict, why)
 			}
 			for _, p := range c.there {
@@ -103,7 +112,8 @@ func TestWhoLosesAPlace(t *testing.T) {
 	}
 }
 
-// The critical pod has its place at once, so nobody else gets what becomes free, but runs only when the others have ended.
+// The critical pod has its place at once, so nobody else gets what becomes free, but runs only when the others have
+// ended.
 func TestAPlaceIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	var woken []types.UID
@@ -156,7 +166,8 @@ func TestManyCriticalAtOnce(t *testing.T) {
 	}
 	admitted := 0
 	for i := range 20 {
-		if verdict, _ := a.Admit(priority(pod(types.UID(fmt.Sprint("critical", i)), "200m", 2), 2_000_000_000)); verdict == Admitted {
+		if verdict, _ := a.Admit(
+			priority(pod(types.UID(fmt.Sprint("critical", i)), "200m", 2), 2_000_000_000)); verdict == Admitted {
 			admitted++
 		}
 	}

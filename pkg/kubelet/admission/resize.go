@@ -37,8 +37,8 @@ type refusal struct {
 	since uint64
 }
 
-// Allocation is the pod with what it has in place of what its spec asks for, and what is to be said of its resize. A pod that has no place
-// is returned as it is.
+// Allocation is the pod with what it has in place of what its spec asks for, and what is to be said of its resize. A
+// pod that has no place is returned as it is.
 func (a *Admitter) Allocation(pod *corev1.Pod) (*corev1.Pod, runtime.Resizing) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -53,7 +53,8 @@ func (a *Admitter) Allocation(pod *corev1.Pod) (*corev1.Pod, runtime.Resizing) {
 	return p.given.Of(pod), r
 }
 
-// Actuated tells which effective resources a container was given. If its pod has others by now, these are still to be given.
+// Actuated tells which effective resources a container was given. If its pod has others by now, these are still to be
+// given.
 func (a *Admitter) Actuated(uid types.UID, container string, given corev1.ResourceRequirements) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,7 +93,8 @@ func (p *place) actuated(container string) corev1.ResourceRequirements {
 	return p.given.Effective(container)
 }
 
-// setActuated notes what a container was last given; p.given's maps are shared with whom it was told to, so they are replaced.
+// setActuated notes what a container was last given; p.given's maps are shared with whom it was told to, so they are
+// replaced.
 func (p *place) setActuated(container string, has corev1.ResourceRequirements) {
 	behind := map[string]corev1.ResourceRequirements{}
 	for name, r := range p.given.Actuated {
@@ -105,7 +107,8 @@ func (p *place) setActuated(container string, has corev1.ResourceRequirements) {
 	p.given.Actuated = behind
 }
 
-// save writes down what a pod has. If that fails, a restart of the kubelet decides of the resize again, and does it again.
+// save writes down what a pod has. If that fails, a restart of the kubelet decides of the resize again, and does it
+// again.
 func (a *Admitter) save(p *place) {
 	if err := a.cfg.Checkpoint.Save(p.pod.UID, p.given); err != nil {
 		a.cfg.Log.Warn("what a pod has is not kept for a restart", "uid", p.pod.UID, "err", err)
@@ -169,7 +172,8 @@ func (a *Admitter) refuse(p *place) *refusal {
 	if lacks := a.lacks(claim, nil); len(lacks) > 0 {
 		l := lacks[0]
 		return &refusal{reason: corev1.PodReasonInfeasible,
-			message: fmt.Sprintf("Node didn't have enough capacity: %s, requested: %d, capacity: %d", l.name, l.requested, l.capacity)}
+			message: fmt.Sprintf("Node didn't have enough capacity: %s, requested: %d, capacity: %d", l.name,
+				l.requested, l.capacity)}
 	}
 	lacks := slices.DeleteFunc(a.lacks(claim, a.others(p, true)), func(l lack) bool {
 		return l.requested <= p.claim.amounts[l.name] // it asks for no more than it has, though others have too much
@@ -198,8 +202,8 @@ func (a *Admitter) grant(p *place, want runtime.Resources) {
 	a.save(p)
 }
 
-// retry decides again of resizes that were deferred, as long as one is granted: first those of pods with a higher priority, of
-// a better class, then those that wait longest. It returns whose was granted.
+// retry decides again of resizes that were deferred, as long as one is granted: first those of pods with a higher
+// priority, of a better class, then those that wait longest. It returns whose was granted.
 //
 // https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/#how-the-kubelet-retries-deferred-resizes
 func (a *Admitter) retry(why Trigger) []types.UID {
@@ -226,7 +230,8 @@ func (a *Admitter) retry(why Trigger) []types.UID {
 
 // byTurn orders pods by whose resize is decided first.
 func byTurn(x, y *place) int {
-	return cmp.Or(-cmp.Compare(runtime.Priority(x.pod), runtime.Priority(y.pod)), cmp.Compare(rank(x.pod), rank(y.pod)), cmp.Compare(x.since(), y.since()), byAge(x, y))
+	return cmp.Or(-cmp.Compare(runtime.Priority(x.pod), runtime.Priority(y.pod)), cmp.Compare(rank(x.pod), rank(y.pod)),
+		cmp.Compare(x.since(), y.since()), byAge(x, y))
 }
 
 // since is when the pod's resize was refused, as refusals are counted; 0: it is not.
@@ -239,7 +244,8 @@ func (p *place) since() uint64 {
 
 // rank is the place of a pod's class in the order of retries.
 func rank(pod *corev1.Pod) int {
-	return slices.Index([]corev1.PodQOSClass{corev1.PodQOSGuaranteed, corev1.PodQOSBurstable, corev1.PodQOSBestEffort}, runtime.QOSClass(pod))
+	return slices.Index([]corev1.PodQOSClass{corev1.PodQOSGuaranteed, corev1.PodQOSBurstable, corev1.PodQOSBestEffort},
+		runtime.QOSClass(pod))
 }
 
 // tidy forgets what is kept of pods that are gone.

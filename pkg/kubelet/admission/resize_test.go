@@ -49,7 +49,8 @@ func cpuOf(r corev1.ResourceRequirements) string { return r.Requests.Cpu().Strin
 func has(t *testing.T, a *Admitter, p *corev1.Pod, cpu, reason, message string) runtime.Resizing {
 	t.Helper()
 	given, r := a.Allocation(p)
-	if got := given.Spec.Containers[0].Resources.Requests.Cpu().String(); got != cpu || r.Reason != reason || r.Message != message {
+	if got := given.Spec.Containers[0].Resources.Requests.Cpu().String(); got != cpu || r.Reason != reason ||
+		r.Message != message {
 		t.Errorf("pod %s has %s %q %q, want %s %q %q", p.UID, got, r.Reason, r.Message, cpu, reason, message)
 	}
 	return r
@@ -64,7 +65,8 @@ func TestResizeIsGrantedDeferredOrInfeasible(t *testing.T) {
 	expect(t, a, other, Admitted, "")
 	for _, c := range []struct{ asks, has, reason, message string }{
 		{"500m", "500m", "", ""},
-		{"501m", "500m", "Deferred", "Node didn't have enough resource: cpu, requested: 501, used: 500, capacity: 1000"},
+		{"501m", "500m", "Deferred",
+			"Node didn't have enough resource: cpu, requested: 501, used: 500, capacity: 1000"},
 		{"2", "500m", "Infeasible", "Node didn't have enough capacity: cpu, requested: 2000, capacity: 1000"},
 		{"500m", "500m", "", ""}, // taken back
 		{"100m", "100m", "", ""},
@@ -153,7 +155,8 @@ func TestResizeOutlivesTheKubelet(t *testing.T) {
 	old, grown := p.Spec.Containers[0].Resources, resized(p, "600m")
 	for round, asks := range []*corev1.Pod{p, grown} { // asked for while it did not run
 		a = start(other, asks)
-		r := has(t, a, asks, "400m", []string{"", "Deferred"}[round], []string{"", "Node didn't have enough resource: cpu, requested: 600, used: 500, capacity: 1000"}[round])
+		r := has(t, a, asks, "400m", []string{"", "Deferred"}[round],
+			[]string{"", "Node didn't have enough resource: cpu, requested: 600, used: 500, capacity: 1000"}[round])
 		if was := cpuOf(r.Actuated[""]); !r.PodActuates || was != "300m" || r.Generation != p.Generation {
 			t.Errorf("the resize under way is forgotten: %+v", r)
 		}
@@ -170,7 +173,8 @@ func TestResizeOutlivesTheKubelet(t *testing.T) {
 	}
 }
 
-// A container without a limit of its own is to get its pod's, when that changes; what the pod had as a whole is known until it has the new one.
+// A container without a limit of its own is to get its pod's, when that changes; what the pod had as a whole is known
+// until it has the new one.
 func TestResizeOfThePodAsAWhole(t *testing.T) {
 	t.Parallel()
 	a := admitter(nil)
@@ -189,7 +193,8 @@ func TestResizeOfThePodAsAWhole(t *testing.T) {
 	a.Update(third)
 	_, r := a.Allocation(third)
 	had, gets := r.Actuated[""], r.Effective("")
-	if r.PodActuated.Limits.Memory().String() != "1Gi" || had.Limits.Memory().String() != "1Gi" || gets.Limits.Memory().String() != "3Gi" {
+	if r.PodActuated.Limits.Memory().String() != "1Gi" || had.Limits.Memory().String() != "1Gi" ||
+		gets.Limits.Memory().String() != "3Gi" {
 		t.Errorf("%+v", r)
 	}
 	a.Actuated("p", "", r.Effective(""))
@@ -286,7 +291,8 @@ func check(t *testing.T, where string, a *Admitter, pods map[types.UID]*corev1.P
 		if !slices.Contains(allowed[uid], q.String()) {
 			t.Fatalf("%s: pod %s has %s, which nobody asked for", where, uid, q)
 		}
-		if newest := q.Cmp(*p.Spec.Containers[0].Resources.Requests.Cpu()) == 0; newest != (r.Reason == "") || newest && r.Generation > p.Generation {
+		if newest := q.Cmp(*p.Spec.Containers[0].Resources.Requests.Cpu()) == 0; newest != (r.Reason == "") ||
+			newest && r.Generation > p.Generation {
 			t.Fatalf("%s: pod %s has %s, refused: %q", where, uid, q, r.Reason)
 		}
 	}
@@ -295,7 +301,8 @@ func check(t *testing.T, where string, a *Admitter, pods map[types.UID]*corev1.P
 	}
 	for uid, p := range pods {
 		given, r := a.Allocation(p)
-		asks, has := p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue(), given.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
+		asks, has := p.Spec.Containers[0].Resources.Requests.Cpu().MilliValue(),
+			given.Spec.Containers[0].Resources.Requests.Cpu().MilliValue()
 		if (r.Reason == "Infeasible") != (asks > 1000) || r.Reason == "Deferred" && asks-has <= free {
 			t.Fatalf("%s: pod %s asks for %dm, has %dm, %dm are free: %s", where, uid, asks, has, free, r.Reason)
 		}

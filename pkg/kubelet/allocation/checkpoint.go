@@ -1,5 +1,5 @@
-// Package allocation keeps on the disk what the node gives its pods, so that a restart of the kubelet in the middle of a resize loses
-// nothing: one file for each pod, in a directory of their own.
+// Package allocation keeps on the disk what the node gives its pods, so that a restart of the kubelet in the middle of
+// a resize loses nothing: one file for each pod, in a directory of their own.
 package allocation
 
 import (

@@ -30,20 +30,24 @@ func TestCheckpointOutlivesTheKubelet(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "allocations")
 	c, whole := open(t, dir), cpu("3")
-	first := runtime.Allocation{Generation: 1, Resources: runtime.Resources{Containers: map[string]corev1.ResourceRequirements{"a": cpu("1")}}}
-	second := runtime.Allocation{Generation: 2, Resources: runtime.Resources{Pod: &whole, Containers: map[string]corev1.ResourceRequirements{"a": cpu("2")}},
-		Actuated: map[string]corev1.ResourceRequirements{"a": cpu("1")}, PodActuates: true}
+	first := runtime.Allocation{Generation: 1,
+		Resources: runtime.Resources{Containers: map[string]corev1.ResourceRequirements{"a": cpu("1")}}}
+	second := runtime.Allocation{Generation: 2,
+		Resources: runtime.Resources{Pod: &whole, Containers: map[string]corev1.ResourceRequirements{"a": cpu("2")}},
+		Actuated:  map[string]corev1.ResourceRequirements{"a": cpu("1")}, PodActuates: true}
 	for _, a := range []runtime.Allocation{first, second} {
 		if err := c.Save("u", a); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "u.json.new"), []byte("{"), 0o600); err != nil { // a write that a crash cut off
+	// a write that a crash cut off
+	if err := os.WriteFile(filepath.Join(dir, "u.json.new"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	again := open(t, dir)
 	got, ok, err := again.Load("u")
-	if err != nil || !ok || got.Generation != 2 || !got.Resources.Equal(second.Resources) || !got.PodActuates || !runtime.SameResources(got.Actuated["a"], cpu("1")) {
+	if err != nil || !ok || got.Generation != 2 || !got.Resources.Equal(second.Resources) || !got.PodActuates ||
+		!runtime.SameResources(got.Actuated["a"], cpu("1")) {
 		t.Errorf("%+v, %v, %v", got, ok, err)
 	}
 	if _, ok, err := again.Load("other"); ok || err != nil {

@@ -9,10 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestEnabled: the kernel must enforce profiles, securityfs must be mounted, and there must be a program that loads profiles.
+// TestEnabled: the kernel must enforce profiles, securityfs must be mounted, and there must be a program that loads
+// profiles.
 func TestEnabled(t *testing.T) {
 	t.Parallel()
-	const module, securityfs, parser = "sys/module/apparmor/parameters/enabled", "sys/kernel/security/apparmor/profiles", "sbin/apparmor_parser"
+	const module, securityfs, parser = "sys/module/apparmor/parameters/enabled",
+		"sys/kernel/security/apparmor/profiles", "sbin/apparmor_parser"
 	for name, test := range map[string]struct {
 		files map[string]string
 		want  bool
@@ -26,7 +28,8 @@ func TestEnabled(t *testing.T) {
 		root := t.TempDir()
 		for file, text := range test.files {
 			path := filepath.Join(root, file)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+				os.WriteFile(path, []byte(text), 0o755)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -48,18 +51,21 @@ func TestCheck(t *testing.T) {
 			return &corev1.SecurityContext{AppArmorProfile: p}
 		}
 		return &corev1.Pod{Spec: corev1.PodSpec{
-			SecurityContext:     &corev1.PodSecurityContext{AppArmorProfile: all},
-			InitContainers:      []corev1.Container{{SecurityContext: context(init)}},
-			Containers:          []corev1.Container{{}, {SecurityContext: context(main)}},
-			EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{SecurityContext: context(ephemeral)}}},
+			SecurityContext: &corev1.PodSecurityContext{AppArmorProfile: all},
+			InitContainers:  []corev1.Container{{SecurityContext: context(init)}},
+			Containers:      []corev1.Container{{}, {SecurityContext: context(main)}},
+			EphemeralContainers: []corev1.EphemeralContainer{
+				{EphemeralContainerCommon: corev1.EphemeralContainerCommon{SecurityContext: context(ephemeral)}}},
 		}}
 	}
-	runtimeDefault, localhost, unconfined := profile(corev1.AppArmorProfileTypeRuntimeDefault), profile(corev1.AppArmorProfileTypeLocalhost), profile(corev1.AppArmorProfileTypeUnconfined)
+	runtimeDefault, localhost, unconfined := profile(corev1.AppArmorProfileTypeRuntimeDefault),
+		profile(corev1.AppArmorProfileTypeLocalhost), profile(corev1.AppArmorProfileTypeUnconfined)
 	for name, test := range map[string]struct {
 		pod  *corev1.Pod
 		want error
 	}{
-		"says nothing":                     {&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{}}}}, nil},
+		"says nothing": {&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{}}}},
+			nil},
 		"no profile":                       {pod(none, none, none, none), nil},
 		"unconfined":                       {pod(unconfined, none, unconfined, none), nil},
 		"the pod's":                        {pod(runtimeDefault, none, none, none), errDisabled},

@@ -1,6 +1,6 @@
-// Package cadvisor tells what pods, their containers and the machine use under the metric names and labels that cAdvisor gave them
-// (/metrics/cadvisor), which dashboards and autoscalers read. It reads cgroups and /proc itself. The names and labels:
-// https://github.com/google/cadvisor/blob/master/docs/storage/prometheus.md.
+// Package cadvisor tells what pods, their containers and the machine use under the metric names and labels that
+// cAdvisor gave them (/metrics/cadvisor), which dashboards and autoscalers read. It reads cgroups and /proc itself. The
+// names and labels: https://github.com/google/cadvisor/blob/master/docs/storage/prometheus.md.
 package cadvisor
 
 import (
@@ -17,7 +17,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Usage is what the processes of a cgroup have used and may use. Bytes, nanoseconds and counts; 0 is none, or not known.
+// Usage is what the processes of a cgroup have used and may use. Bytes, nanoseconds and counts; 0 is none, or not
+// known.
 type Usage struct {
 	CPU, User, System, ThrottledNanoseconds, Periods, Throttled            uint64
 	Memory, WorkingSet, RSS, Cache, Mapped, Swap, Kernel                   uint64
@@ -48,13 +49,15 @@ type Interface struct {
 
 // Group is a cgroup: the whole machine's ("/"), one that holds pods, a pod's, a container's or a sandbox's.
 type Group struct {
-	// ID is its path; Pod whose it is, "" for those of more than one; Container the runtime's id of what is in it, "" for a pod's own.
+	// ID is its path; Pod whose it is, "" for those of more than one; Container the runtime's id of what is in it, ""
+	// for a pod's own.
 	ID        string
 	Pod       types.UID
 	Container string
 	Started   time.Time
 	Usage     Usage
-	// MaxFiles is how many files the first process of a container may have open, -1 for any number; nil: there is none, or it does not say.
+	// MaxFiles is how many files the first process of a container may have open, -1 for any number; nil: there is none,
+	// or it does not say.
 	MaxFiles *int64
 	// Network are the interfaces of the pod's network; only of its sandbox, and the machine's of the node's.
 	Network     []Interface
@@ -124,7 +127,8 @@ func ownerOf(pod *corev1.Pod, id string) owner {
 		return owner{name: id}
 	}
 	o := owner{name: id, namespace: pod.Namespace, pod: pod.Name}
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses,
+		pod.Status.EphemeralContainerStatuses} {
 		for _, s := range list {
 			if x, err := runtime.ParseContainerID(s.ContainerID); err == nil && id != "" && x.ID == id {
 				o.container, o.image = s.Name, s.Image
@@ -144,8 +148,10 @@ func gauge(ch chan<- prometheus.Metric, name, help string, v float64, labels ...
 
 func (c *Collector) machine(ch chan<- prometheus.Metric) {
 	m := c.cfg.Machine()
-	gauge(ch, "cadvisor_version_info", "A metric with a constant '1' value labeled by kernel version, OS version, docker version, cadvisor version & cadvisor revision.", 1,
-		"cadvisorRevision", "", "cadvisorVersion", "", "dockerVersion", "", "kernelVersion", m.Kernel, "osVersion", m.OS)
+	gauge(ch, "cadvisor_version_info",
+		"A metric with a constant '1' value labeled by kernel version, OS version, docker version, cadvisor version & cadvisor revision.", 1,
+		"cadvisorRevision", "", "cadvisorVersion", "", "dockerVersion", "", "kernelVersion", m.Kernel, "osVersion",
+		m.OS)
 	for _, g := range []struct {
 		name, help string
 		v          float64
@@ -176,7 +182,8 @@ const (
 
 func emit(ch chan<- prometheus.Metric, g *Group, o owner, now time.Time) {
 	for _, s := range slicesOf(g, now) {
-		names, values := []string{"container", "id", "image", "name", "namespace", "pod"}, []string{o.container, g.ID, o.image, o.name, o.namespace, o.pod}
+		names, values := []string{"container", "id", "image", "name", "namespace", "pod"},
+			[]string{o.container, g.ID, o.image, o.name, o.namespace, o.pod}
 		for i := 0; i+1 < len(s.labels); i += 2 {
 			names, values = append(names, s.labels[i]), append(values, s.labels[i+1])
 		}
@@ -194,29 +201,46 @@ func slicesOf(g *Group, now time.Time) []series {
 	out = append(out, specSeries(g, now)...)
 	for _, d := range g.Usage.Disks {
 		out = append(out,
-			series{"container_fs_reads_bytes_total", "Cumulative count of bytes read", counterKind, float64(d.ReadBytes), []string{"device", d.Device}},
-			series{"container_fs_reads_total", "Cumulative count of reads completed", counterKind, float64(d.Reads), []string{"device", d.Device}},
-			series{"container_fs_writes_bytes_total", "Cumulative count of bytes written", counterKind, float64(d.WriteBytes), []string{"device", d.Device}},
-			series{"container_fs_writes_total", "Cumulative count of writes completed", counterKind, float64(d.Writes), []string{"device", d.Device}})
+			series{"container_fs_reads_bytes_total", "Cumulative count of bytes read", counterKind,
+				float64(d.ReadBytes), []string{"device", d.Device}},
+			series{"container_fs_reads_total", "Cumulative count of reads completed", counterKind, float64(d.Reads),
+				[]string{"device", d.Device}},
+			series{"container_fs_writes_bytes_total", "Cumulative count of bytes written", counterKind,
+				float64(d.WriteBytes), []string{"device", d.Device}},
+			series{"container_fs_writes_total", "Cumulative count of writes completed", counterKind, float64(d.Writes),
+				[]string{"device", d.Device}})
 	}
 	for _, f := range g.Filesystems {
 		out = append(out,
-			series{"container_fs_inodes_free", "Number of available Inodes", gaugeKind, float64(f.InodesFree), []string{"device", f.Device}},
-			series{"container_fs_inodes_total", "Number of Inodes", gaugeKind, float64(f.Inodes), []string{"device", f.Device}},
-			series{"container_fs_limit_bytes", "Number of bytes that can be consumed by the container on this filesystem.", gaugeKind, float64(f.Limit), []string{"device", f.Device}},
-			series{"container_fs_usage_bytes", "Number of bytes that are consumed by the container on this filesystem.", gaugeKind, float64(f.Used), []string{"device", f.Device}})
+			series{"container_fs_inodes_free", "Number of available Inodes", gaugeKind, float64(f.InodesFree),
+				[]string{"device", f.Device}},
+			series{"container_fs_inodes_total", "Number of Inodes", gaugeKind, float64(f.Inodes),
+				[]string{"device", f.Device}},
+			series{"container_fs_limit_bytes",
+				"Number of bytes that can be consumed by the container on this filesystem.", gaugeKind,
+				float64(f.Limit), []string{"device", f.Device}},
+			series{"container_fs_usage_bytes", "Number of bytes that are consumed by the container on this filesystem.",
+				gaugeKind, float64(f.Used), []string{"device", f.Device}})
 	}
 	for _, i := range g.Network {
 		l := []string{"interface", i.Name}
 		out = append(out,
-			series{"container_network_receive_bytes_total", "Cumulative count of bytes received", counterKind, float64(i.RxBytes), l},
-			series{"container_network_receive_errors_total", "Cumulative count of errors encountered while receiving", counterKind, float64(i.RxErrors), l},
-			series{"container_network_receive_packets_dropped_total", "Cumulative count of packets dropped while receiving", counterKind, float64(i.RxDropped), l},
-			series{"container_network_receive_packets_total", "Cumulative count of packets received", counterKind, float64(i.RxPackets), l},
-			series{"container_network_transmit_bytes_total", "Cumulative count of bytes transmitted", counterKind, float64(i.TxBytes), l},
-			series{"container_network_transmit_errors_total", "Cumulative count of errors encountered while transmitting", counterKind, float64(i.TxErrors), l},
-			series{"container_network_transmit_packets_dropped_total", "Cumulative count of packets dropped while transmitting", counterKind, float64(i.TxDropped), l},
-			series{"container_network_transmit_packets_total", "Cumulative count of packets transmitted", counterKind, float64(i.TxPackets), l})
+			series{"container_network_receive_bytes_total", "Cumulative count of bytes received", counterKind,
+				float64(i.RxBytes), l},
+			series{"container_network_receive_errors_total", "Cumulative count of errors encountered while receiving",
+				counterKind, float64(i.RxErrors), l},
+			series{"container_network_receive_packets_dropped_total",
+				"Cumulative count of packets dropped while receiving", counterKind, float64(i.RxDropped), l},
+			series{"container_network_receive_packets_total", "Cumulative count of packets received", counterKind,
+				float64(i.RxPackets), l},
+			series{"container_network_transmit_bytes_total", "Cumulative count of bytes transmitted", counterKind,
+				float64(i.TxBytes), l},
+			series{"container_network_transmit_errors_total",
+				"Cumulative count of errors encountered while transmitting", counterKind, float64(i.TxErrors), l},
+			series{"container_network_transmit_packets_dropped_total",
+				"Cumulative count of packets dropped while transmitting", counterKind, float64(i.TxDropped), l},
+			series{"container_network_transmit_packets_total", "Cumulative count of packets transmitted", counterKind,
+				float64(i.TxPackets), l})
 	}
 	return out
 }
@@ -225,15 +249,21 @@ func seconds(ns uint64) float64 { return float64(ns) / 1e9 }
 
 func cpuSeries(u *Usage) []series {
 	out := []series{
-		{"container_cpu_usage_seconds_total", "Cumulative cpu time consumed in seconds.", counterKind, seconds(u.CPU), []string{"cpu", "total"}},
-		{"container_cpu_user_seconds_total", "Cumulative user cpu time consumed in seconds.", counterKind, seconds(u.User), nil},
-		{"container_cpu_system_seconds_total", "Cumulative system cpu time consumed in seconds.", counterKind, seconds(u.System), nil},
+		{"container_cpu_usage_seconds_total", "Cumulative cpu time consumed in seconds.", counterKind, seconds(u.CPU),
+			[]string{"cpu", "total"}},
+		{"container_cpu_user_seconds_total", "Cumulative user cpu time consumed in seconds.", counterKind,
+			seconds(u.User), nil},
+		{"container_cpu_system_seconds_total", "Cumulative system cpu time consumed in seconds.", counterKind,
+			seconds(u.System), nil},
 	}
 	if u.Quota > 0 {
 		out = append(out,
-			series{"container_cpu_cfs_periods_total", "Number of elapsed enforcement period intervals.", counterKind, float64(u.Periods), nil},
-			series{"container_cpu_cfs_throttled_periods_total", "Number of throttled period intervals.", counterKind, float64(u.Throttled), nil},
-			series{"container_cpu_cfs_throttled_seconds_total", "Total time duration the container has been throttled.", counterKind, seconds(u.ThrottledNanoseconds), nil},
+			series{"container_cpu_cfs_periods_total", "Number of elapsed enforcement period intervals.", counterKind,
+				float64(u.Periods), nil},
+			series{"container_cpu_cfs_throttled_periods_total", "Number of throttled period intervals.", counterKind,
+				float64(u.Throttled), nil},
+			series{"container_cpu_cfs_throttled_seconds_total", "Total time duration the container has been throttled.",
+				counterKind, seconds(u.ThrottledNanoseconds), nil},
 			series{"container_spec_cpu_quota", "CPU quota of the container.", gaugeKind, float64(u.Quota), nil})
 	}
 	return out
@@ -243,22 +273,30 @@ func memorySeries(u *Usage) []series {
 	out := []series{
 		{"container_memory_cache", "Number of bytes of page cache memory.", gaugeKind, float64(u.Cache), nil},
 		{"container_memory_failcnt", "Number of memory usage hits limits", counterKind, float64(u.FailCount), nil},
-		{"container_memory_kernel_usage", "Size of kernel memory allocated in bytes.", gaugeKind, float64(u.Kernel), nil},
+		{"container_memory_kernel_usage", "Size of kernel memory allocated in bytes.", gaugeKind, float64(u.Kernel),
+			nil},
 		{"container_memory_mapped_file", "Size of memory mapped files in bytes.", gaugeKind, float64(u.Mapped), nil},
-		{"container_memory_max_usage_bytes", "Maximum memory usage recorded in bytes", gaugeKind, float64(u.MaxUsage), nil},
+		{"container_memory_max_usage_bytes", "Maximum memory usage recorded in bytes", gaugeKind, float64(u.MaxUsage),
+			nil},
 		{"container_memory_rss", "Size of RSS in bytes.", gaugeKind, float64(u.RSS), nil},
 		{"container_memory_swap", "Container swap usage in bytes.", gaugeKind, float64(u.Swap), nil},
-		{"container_memory_total_active_file_bytes", "Current total active file in bytes.", gaugeKind, float64(u.ActiveFile), nil},
-		{"container_memory_total_inactive_file_bytes", "Current total inactive file in bytes.", gaugeKind, float64(u.InactiveFile), nil},
-		{"container_memory_usage_bytes", "Current memory usage in bytes, including all memory regardless of when it was accessed", gaugeKind, float64(u.Memory), nil},
+		{"container_memory_total_active_file_bytes", "Current total active file in bytes.", gaugeKind,
+			float64(u.ActiveFile), nil},
+		{"container_memory_total_inactive_file_bytes", "Current total inactive file in bytes.", gaugeKind,
+			float64(u.InactiveFile), nil},
+		{"container_memory_usage_bytes",
+			"Current memory usage in bytes, including all memory regardless of when it was accessed", gaugeKind,
+			float64(u.Memory), nil},
 		{"container_memory_working_set_bytes", "Current working set in bytes.", gaugeKind, float64(u.WorkingSet), nil},
-		{"container_oom_events_total", "Count of out of memory events observed for the container", counterKind, float64(u.OOMKills), nil},
+		{"container_oom_events_total", "Count of out of memory events observed for the container", counterKind,
+			float64(u.OOMKills), nil},
 	}
 	for _, f := range []struct {
 		kind string
 		n    uint64
 	}{{"pgfault", u.PageFaults}, {"pgmajfault", u.MajorFaults}} {
-		out = append(out, series{"container_memory_failures_total", "Cumulative count of memory allocation failures.", counterKind, float64(f.n),
+		out = append(out, series{"container_memory_failures_total", "Cumulative count of memory allocation failures.",
+			counterKind, float64(f.n),
 			[]string{"failure_type", f.kind, "scope", "hierarchy"}})
 	}
 	return out
@@ -267,21 +305,30 @@ func memorySeries(u *Usage) []series {
 func specSeries(g *Group, now time.Time) []series {
 	u := &g.Usage
 	out := []series{
-		{"container_file_descriptors", "Number of files that the container's processes have open.", gaugeKind, float64(u.Files), nil},
+		{"container_file_descriptors", "Number of files that the container's processes have open.", gaugeKind,
+			float64(u.Files), nil},
 		{"container_last_seen", "Last time a container was seen by the exporter", gaugeKind, float64(now.Unix()), nil},
-		{"container_processes", "Number of processes running inside the container.", gaugeKind, float64(u.Processes), nil},
-		{"container_sockets", "Number of sockets among the files that the container's processes have open.", gaugeKind, float64(u.Sockets), nil},
+		{"container_processes", "Number of processes running inside the container.", gaugeKind, float64(u.Processes),
+			nil},
+		{"container_sockets", "Number of sockets among the files that the container's processes have open.", gaugeKind,
+			float64(u.Sockets), nil},
 		{"container_spec_cpu_period", "CPU period of the container.", gaugeKind, float64(u.Period), nil},
 		{"container_spec_cpu_shares", "CPU share of the container.", gaugeKind, float64(u.Shares), nil},
-		{"container_spec_memory_limit_bytes", "Memory limit for the container.", gaugeKind, float64(u.MemoryLimit), nil},
-		{"container_spec_memory_reservation_limit_bytes", "Memory reservation limit for the container.", gaugeKind, float64(u.Reservation), nil},
-		{"container_spec_memory_swap_limit_bytes", "Memory swap limit for the container.", gaugeKind, float64(u.SwapLimit), nil},
-		{"container_start_time_seconds", "Start time of the container since unix epoch in seconds.", gaugeKind, float64(g.Started.Unix()), nil},
+		{"container_spec_memory_limit_bytes", "Memory limit for the container.", gaugeKind, float64(u.MemoryLimit),
+			nil},
+		{"container_spec_memory_reservation_limit_bytes", "Memory reservation limit for the container.", gaugeKind,
+			float64(u.Reservation), nil},
+		{"container_spec_memory_swap_limit_bytes", "Memory swap limit for the container.", gaugeKind,
+			float64(u.SwapLimit), nil},
+		{"container_start_time_seconds", "Start time of the container since unix epoch in seconds.", gaugeKind,
+			float64(g.Started.Unix()), nil},
 		{"container_threads", "Number of threads running inside the container", gaugeKind, float64(u.Threads), nil},
-		{"container_threads_max", "Maximum number of threads allowed inside the container, infinity if value is zero", gaugeKind, float64(u.ThreadsMax), nil},
+		{"container_threads_max", "Maximum number of threads allowed inside the container, infinity if value is zero",
+			gaugeKind, float64(u.ThreadsMax), nil},
 	}
 	if g.MaxFiles != nil {
-		out = append(out, series{"container_ulimits_soft", "Soft limits of the container's first process; -1 is none.", gaugeKind, float64(*g.MaxFiles), []string{"ulimit", "max_open_files"}})
+		out = append(out, series{"container_ulimits_soft", "Soft limits of the container's first process; -1 is none.",
+			gaugeKind, float64(*g.MaxFiles), []string{"ulimit", "max_open_files"}})
 	}
 	return out
 }

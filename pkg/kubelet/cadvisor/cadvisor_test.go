@@ -18,14 +18,22 @@ import (
 func TestCollect(t *testing.T) {
 	t.Parallel()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Name: "p", Namespace: "ns"},
-		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "c", Image: "i:1", ContainerID: "containerd://id"}}}}
-	groups := []Group{{ID: "/", Usage: Usage{CPU: 5e9, WorkingSet: 7}, Network: []Interface{{Name: "eth0", RxBytes: 3}}, Filesystems: []Filesystem{{Device: "/dev/vda", Limit: 10, Used: 4}}},
+		Status: corev1.PodStatus{
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "c", Image: "i:1", ContainerID: "containerd://id"}}}}
+	groups := []Group{{ID: "/", Usage: Usage{CPU: 5e9, WorkingSet: 7}, Network: []Interface{{Name: "eth0", RxBytes: 3}},
+		Filesystems: []Filesystem{{Device: "/dev/vda", Limit: 10, Used: 4}}},
 		{ID: "/kubepods", Usage: Usage{CPU: 2e9}}, {ID: "/kubepods/podu", Pod: "u"},
-		{ID: "/kubepods/podu/id", Pod: "u", Container: "id", Started: time.Unix(50, 0), MaxFiles: new(int64(1024)), Usage: Usage{CPU: 1e9, Files: 20, Sockets: 3, WorkingSet: 9, RSS: 8, Quota: 1000, Throttled: 2, Disks: []Disk{{Device: "/dev/vda", ReadBytes: 6}}}},
+		{ID: "/kubepods/podu/id", Pod: "u", Container: "id", Started: time.Unix(50, 0), MaxFiles: new(int64(1024)),
+			Usage: Usage{CPU: 1e9, Files: 20, Sockets: 3, WorkingSet: 9, RSS: 8, Quota: 1000, Throttled: 2,
+				Disks: []Disk{{Device: "/dev/vda", ReadBytes: 6}}}},
 		{ID: "/kubepods/podu/box", Pod: "u", Container: "box", Network: []Interface{{Name: "eth0", TxBytes: 4}}}}
 	var failure error
-	c, err := New(Config{Groups: func() ([]Group, error) { return groups, failure }, Machine: func() Machine { return Machine{ID: "m", Cores: 2, MemoryBytes: 100} },
-		Pods: func() []*corev1.Pod { return []*corev1.Pod{pod} }, Now: func() time.Time { return time.Unix(100, 0) }, Log: slog.New(slog.DiscardHandler)})
+	c, err := New(Config{Groups: func() ([]Group, error) {
+		return groups, failure
+	}, Machine: func() Machine { return Machine{ID: "m", Cores: 2, MemoryBytes: 100} },
+		Pods: func() []*corev1.Pod {
+			return []*corev1.Pod{pod}
+		}, Now: func() time.Time { return time.Unix(100, 0) }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +73,8 @@ machine_cpu_cores{boot_id="",machine_id="m",system_uuid=""} 2
 `
 	shown := func() string {
 		w := httptest.NewRecorder()
-		promhttp.HandlerFor(r, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics/cadvisor", nil))
+		promhttp.HandlerFor(r, promhttp.HandlerOpts{}).ServeHTTP(w,
+			httptest.NewRequest("GET", "/metrics/cadvisor", nil))
 		return w.Body.String()
 	}
 	text := shown()
@@ -74,7 +83,9 @@ machine_cpu_cores{boot_id="",machine_id="m",system_uuid=""} 2
 			t.Errorf("missing: %s", line)
 		}
 	}
-	if strings.Count(text, "\ncontainer_ulimits_soft{") != 1 || strings.Count(text, "\ncontainer_network_transmit_bytes_total{") != 2 || strings.Count(text, "\ncontainer_cpu_cfs_throttled_periods_total{") != 1 {
+	if strings.Count(text, "\ncontainer_ulimits_soft{") != 1 ||
+		strings.Count(text, "\ncontainer_network_transmit_bytes_total{") != 2 ||
+		strings.Count(text, "\ncontainer_cpu_cfs_throttled_periods_total{") != 1 {
 		t.Error("more than there is:", text)
 	}
 	if failure = errors.New("gone"); !strings.Contains(shown(), "\ncontainer_scrape_error 1\n") {

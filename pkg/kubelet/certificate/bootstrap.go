@@ -28,7 +28,8 @@ import (
 
 // BootstrapConfig is what Bootstrap needs.
 type BootstrapConfig struct {
-	// Kubeconfig is the file that is written; Connection is that of the bootstrap kubeconfig, of which the cluster is taken.
+	// Kubeconfig is the file that is written; Connection is that of the bootstrap kubeconfig, of which the cluster is
+	// taken.
 	Kubeconfig string
 	Connection *rest.Config
 	Requests   Requests
@@ -38,9 +39,9 @@ type BootstrapConfig struct {
 	Log        *slog.Logger
 }
 
-// Bootstrap gets the first client certificate of a node and writes the kubeconfig that uses it, if there is none whose client
-// certificate is valid. It waits for the API server and for whoever approves the request until ctx ends. A kubelet that is started
-// again meanwhile goes on with the same key and the same request.
+// Bootstrap gets the first client certificate of a node and writes the kubeconfig that uses it, if there is none whose
+// client certificate is valid. It waits for the API server and for whoever approves the request until ctx ends. A
+// kubelet that is started again meanwhile goes on with the same key and the same request.
 func Bootstrap(ctx context.Context, cfg BootstrapConfig) error {
 	if usable(cfg.Kubeconfig, cfg.Now()) {
 		return nil
@@ -114,7 +115,8 @@ func (cfg BootstrapConfig) certificate(ctx context.Context, key crypto.Signer) (
 	}
 	template := Client(cfg.Node)
 	hash := sha256.Sum256(append(public, template.Subject.String()...))
-	r, err := newRequest("node-csr-"+hex.EncodeToString(hash[:]), certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth, template, key)
+	r, err := newRequest("node-csr-"+hex.EncodeToString(hash[:]), certificatesv1.KubeAPIServerClientKubeletSignerName,
+		certificatesv1.UsageClientAuth, template, key)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +127,8 @@ func (cfg BootstrapConfig) certificate(ctx context.Context, key crypto.Signer) (
 			cfg.Log.Info("waiting for the node's first client certificate", "request", made.Name)
 			return await(ctx, cfg.Requests, made.Name, made.UID, cfg.Log)
 		}
-		if errors.Is(err, errRefused) || apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		if errors.Is(err, errRefused) || apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) ||
+			apierrors.IsInvalid(err) {
 			return nil, err
 		}
 		cfg.Log.Warn("no certificate request made", "retry", wait, "err", err)
@@ -139,7 +142,8 @@ func (cfg BootstrapConfig) certificate(ctx context.Context, key crypto.Signer) (
 }
 
 // create makes the request; one of the same name that is for the same key will do.
-func (cfg BootstrapConfig) create(ctx context.Context, r *certificatesv1.CertificateSigningRequest, key crypto.Signer) (*certificatesv1.CertificateSigningRequest, error) {
+func (cfg BootstrapConfig) create(ctx context.Context, r *certificatesv1.CertificateSigningRequest,
+	key crypto.Signer) (*certificatesv1.CertificateSigningRequest, error) {
 	made, err := cfg.Requests.CreateCertificateRequest(ctx, r)
 	if !apierrors.IsAlreadyExists(err) {
 		return made, err
@@ -167,10 +171,13 @@ func writeKubeconfig(path string, connection *rest.Config, pair string) error {
 		return fmt.Errorf("find the directory of certificates: %w", err)
 	}
 	err = clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{cluster: {Server: connection.Host, InsecureSkipTLSVerify: connection.Insecure, TLSServerName: connection.ServerName,
-			CertificateAuthority: connection.CAFile, CertificateAuthorityData: connection.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{user: {ClientCertificate: pair, ClientKey: pair}},
-		Contexts:       map[string]*clientcmdapi.Context{context: {Cluster: cluster, AuthInfo: user, Namespace: "default"}},
+		Clusters: map[string]*clientcmdapi.Cluster{
+			cluster: {Server: connection.Host, InsecureSkipTLSVerify: connection.Insecure,
+				TLSServerName:        connection.ServerName,
+				CertificateAuthority: connection.CAFile, CertificateAuthorityData: connection.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{user: {ClientCertificate: pair, ClientKey: pair}},
+		Contexts: map[string]*clientcmdapi.Context{
+			context: {Cluster: cluster, AuthInfo: user, Namespace: "default"}},
 		CurrentContext: context,
 	}, path)
 	if err != nil {

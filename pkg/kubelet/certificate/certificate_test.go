@@ -60,8 +60,10 @@ func newAuthority(t *testing.T, life time.Duration) *authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &authority{t: t, key: key, life: life, requests: map[string]*request{}, watchers: map[string]*watch.RaceFreeFakeWatcher{},
-		cert: &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true}}
+	a := &authority{t: t, key: key, life: life, requests: map[string]*request{},
+		watchers: map[string]*watch.RaceFreeFakeWatcher{},
+		cert: &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, IsCA: true,
+			BasicConstraintsValid: true}}
 	a.decide = func(_ int, r *request) *request { return a.sign(r) }
 	return a
 }
@@ -70,19 +72,24 @@ func newAuthority(t *testing.T, life time.Duration) *authority {
 func (a *authority) sign(r *request) *request {
 	r = r.DeepCopy()
 	asked := a.parse(r)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: asked.Subject, DNSNames: asked.DNSNames,
-		IPAddresses: asked.IPAddresses, NotBefore: time.Now(), NotAfter: time.Now().Add(a.life)}, a.cert, asked.PublicKey, a.key)
+	der, err := x509.CreateCertificate(rand.Reader,
+		&x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: asked.Subject,
+			DNSNames:    asked.DNSNames,
+			IPAddresses: asked.IPAddresses, NotBefore: time.Now(), NotAfter: time.Now().Add(a.life)}, a.cert,
+		asked.PublicKey, a.key)
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	r.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
+	r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue}}
 	return r
 }
 
 func denied(r *request) *request {
 	r = r.DeepCopy()
-	r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue, Reason: "No", Message: "go away"}}
+	r.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{
+		{Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue, Reason: "No", Message: "go away"}}
 	return r
 }
 
@@ -126,7 +133,8 @@ func (a *authority) CertificateRequests(name string) cache.ListerWatcher {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			a.watchers[name] = watch.NewRaceFreeFake()
-			return &certificatesv1.CertificateSigningRequestList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []request{*a.requests[name]}}, nil
+			return &certificatesv1.CertificateSigningRequestList{ListMeta: metav1.ListMeta{ResourceVersion: "1"},
+				Items: []request{*a.requests[name]}}, nil
 		},
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
 			a.mu.Lock()
@@ -149,12 +157,16 @@ func (a *authority) last() *x509.CertificateRequest {
 }
 
 // running runs a manager in the bubble until the test ends.
-func running(t *testing.T, a *authority, dir string, template func() *x509.CertificateRequest, renewed func()) (*Manager, *prometheus.Registry) {
+func running(t *testing.T, a *authority, dir string, template func() *x509.CertificateRequest,
+	renewed func()) (*Manager, *prometheus.Registry) {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	m, err := NewManager(Config{Changed: notify.New(), Store: Store{dir, "kubelet-server"}, Signer: certificatesv1.KubeletServingSignerName,
-		Usage: certificatesv1.UsageServerAuth, Template: template,
-		Requests: func() (Requests, error) { return a, nil }, Renewed: renewed, Metrics: NewServingMetrics(reg), Now: time.Now, Random: func() float64 { return 0.5 },
+	m, err := NewManager(Config{Changed: notify.New(), Store: Store{dir, "kubelet-server"},
+		Signer: certificatesv1.KubeletServingSignerName,
+		Usage:  certificatesv1.UsageServerAuth, Template: template,
+		Requests: func() (Requests, error) {
+			return a, nil
+		}, Renewed: renewed, Metrics: NewServingMetrics(reg), Now: time.Now, Random: func() float64 { return 0.5 },
 		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -188,8 +200,8 @@ func value(t *testing.T, r *prometheus.Registry, name string) float64 {
 	return 0
 }
 
-// TestRenewal: a certificate is renewed at its time and not before, the link leads to the newest, and a kubelet that is started again goes
-// on with it (https://kubernetes.io/docs/tasks/tls/certificate-rotation/).
+// TestRenewal: a certificate is renewed at its time and not before, the link leads to the newest, and a kubelet that is
+// started again goes on with it (https://kubernetes.io/docs/tasks/tls/certificate-rotation/).
 func TestRenewal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -214,7 +226,8 @@ func TestRenewal(t *testing.T) {
 		if second == first || renewed.Load() != 2 || a.count() != 2 {
 			t.Fatalf("not renewed: renewed %d, asked %d", renewed.Load(), a.count())
 		}
-		if n, ttl := value(t, reg, "kubelet_certificate_manager_server_rotation_seconds"), value(t, reg, "kubelet_certificate_manager_server_ttl_seconds"); n != 1 || ttl < 35930 || ttl > 35950 {
+		if n, ttl := value(t, reg, "kubelet_certificate_manager_server_rotation_seconds"),
+			value(t, reg, "kubelet_certificate_manager_server_ttl_seconds"); n != 1 || ttl < 35930 || ttl > 35950 {
 			t.Errorf("%v rotations, %v s left", n, ttl)
 		}
 		kept, err := Store{dir, "kubelet-server"}.Current()
@@ -232,16 +245,22 @@ func TestRenewal(t *testing.T) {
 	})
 }
 
-// TestClockPutRight: a machine without a clock of its own begins in the past. A certificate is renewed in time although the kubelet took that for the time.
+// TestClockPutRight: a machine without a clock of its own begins in the past. A certificate is renewed in time although
+// the kubelet took that for the time.
 func TestClockPutRight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAuthority(t, 10*time.Hour)
 		var behind atomic.Int64
 		behind.Store(int64(1000 * time.Hour))
-		m, err := NewManager(Config{Store: Store{t.TempDir(), "kubelet-client"}, Signer: certificatesv1.KubeAPIServerClientKubeletSignerName, Usage: certificatesv1.UsageClientAuth,
-			Template: func() *x509.CertificateRequest { return Client("n") }, Requests: func() (Requests, error) { return a, nil },
-			Now: func() time.Time { return time.Now().Add(-time.Duration(behind.Load())) }, Random: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler)})
+		m, err := NewManager(Config{Store: Store{t.TempDir(), "kubelet-client"},
+			Signer: certificatesv1.KubeAPIServerClientKubeletSignerName, Usage: certificatesv1.UsageClientAuth,
+			Template: func() *x509.CertificateRequest {
+				return Client("n")
+			}, Requests: func() (Requests, error) { return a, nil },
+			Now: func() time.Time {
+				return time.Now().Add(-time.Duration(behind.Load()))
+			}, Random: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,7 +348,8 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestServingFollowsAddresses: new addresses are asked for at once, also while a request for the old ones waits; fewer are not.
+// TestServingFollowsAddresses: new addresses are asked for at once, also while a request for the old ones waits; fewer
+// are not.
 func TestServingFollowsAddresses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -352,13 +372,15 @@ func TestServingFollowsAddresses(t *testing.T) {
 			}
 		}
 		now(0, "")
-		addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeHostName, Address: "h"}}
+		addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"},
+			{Type: corev1.NodeHostName, Address: "h"}}
 		now(1, "[h] [10.0.0.1]")
 		time.Sleep(firstRetry)
 		addresses = addresses[:1]
 		now(1, "[h] [10.0.0.1]")
 		waits = true
-		addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeExternalDNS, Address: "x.example"}, corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "2001:db8::1"})
+		addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeExternalDNS, Address: "x.example"},
+			corev1.NodeAddress{Type: corev1.NodeExternalIP, Address: "2001:db8::1"})
 		now(2, "[x.example] [10.0.0.1 2001:db8::1]")
 		if m.Current() == nil {
 			t.Error("the old certificate is not used while the new one is not there")
@@ -372,16 +394,19 @@ func TestServingFollowsAddresses(t *testing.T) {
 	})
 }
 
-// TestBootstrap: the first certificate makes a kubeconfig; a kubelet that is started again meanwhile goes on with its request, one that
-// has its certificate asks for none, and one whose certificate has ended does.
+// TestBootstrap: the first certificate makes a kubeconfig; a kubelet that is started again meanwhile goes on with its
+// request, one that has its certificate asks for none, and one whose certificate has ended does.
 func TestBootstrap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, dir := newAuthority(t, time.Hour), t.TempDir()
 		file := filepath.Join(dir, "kubeconfig")
 		boot := func(ctx context.Context) error {
-			return Bootstrap(ctx, BootstrapConfig{Kubeconfig: file, Connection: &rest.Config{Host: "https://api:6443", BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca")}},
-				Requests: a, Store: Store{filepath.Join(dir, "pki"), "kubelet-client"}, Node: "n", Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+			return Bootstrap(ctx, BootstrapConfig{Kubeconfig: file,
+				Connection: &rest.Config{Host: "https://api:6443", BearerToken: "t",
+					TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca")}},
+				Requests: a, Store: Store{filepath.Join(dir, "pki"), "kubelet-client"}, Node: "n", Now: time.Now,
+				Log: slog.New(slog.DiscardHandler)})
 		}
 		a.decide = func(int, *request) *request { return nil }
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -398,7 +423,8 @@ func TestBootstrap(t *testing.T) {
 			t.Fatalf("%v, asked %d times", err, a.count())
 		}
 		config, err := clientcmd.BuildConfigFromFlags("", file)
-		if err != nil || config.Host != "https://api:6443" || config.BearerToken != "" || string(config.CAData) != "ca" || config.CertFile != filepath.Join(dir, "pki/kubelet-client-current.pem") {
+		if err != nil || config.Host != "https://api:6443" || config.BearerToken != "" ||
+			string(config.CAData) != "ca" || config.CertFile != filepath.Join(dir, "pki/kubelet-client-current.pem") {
 			t.Errorf("%v, %+v", err, config)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "pki/kubelet-client.key.tmp")); !os.IsNotExist(err) {
@@ -421,8 +447,10 @@ func TestBootstrapRefused(t *testing.T) {
 	a, dir := newAuthority(t, time.Hour), t.TempDir()
 	a.decide = func(_ int, r *request) *request { return denied(r) }
 	for range 2 {
-		err := Bootstrap(t.Context(), BootstrapConfig{Kubeconfig: filepath.Join(dir, "k"), Connection: &rest.Config{}, Requests: a, Store: Store{dir, "kubelet-client"}, Node: "n",
-			Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		err := Bootstrap(t.Context(),
+			BootstrapConfig{Kubeconfig: filepath.Join(dir, "k"), Connection: &rest.Config{}, Requests: a,
+				Store: Store{dir, "kubelet-client"}, Node: "n",
+				Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), "go away") {
 			t.Error(err)
 		}
@@ -437,8 +465,10 @@ func TestServingTemplate(t *testing.T) {
 	if got := Serving("n", nil); got != nil {
 		t.Errorf("without addresses: %+v", got)
 	}
-	got := Serving("n", []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeHostName, Address: "10.0.0.1"}, {Type: corev1.NodeInternalIP, Address: "x"}})
-	if len(got.DNSNames) != 0 || len(got.IPAddresses) != 1 || !got.IPAddresses[0].Equal(net.ParseIP("10.0.0.1")) || got.Subject.String() != "CN=system:node:n,O=system:nodes" {
+	got := Serving("n", []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"},
+		{Type: corev1.NodeHostName, Address: "10.0.0.1"}, {Type: corev1.NodeInternalIP, Address: "x"}})
+	if len(got.DNSNames) != 0 || len(got.IPAddresses) != 1 || !got.IPAddresses[0].Equal(net.ParseIP("10.0.0.1")) ||
+		got.Subject.String() != "CN=system:node:n,O=system:nodes" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -465,7 +495,8 @@ func TestStoreIsNeverHalf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Update(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM, time.Now()); err != nil {
+	if _, err := s.Update(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM,
+		time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	var c *tls.Certificate

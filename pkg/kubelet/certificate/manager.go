@@ -211,7 +211,8 @@ func (m *Manager) renew(ctx context.Context) error {
 }
 
 // await waits for a request's certificate while what was asked for is still what the certificate shall say.
-func (m *Manager) await(ctx context.Context, api Requests, r *certificatesv1.CertificateSigningRequest, asked *x509.CertificateRequest) ([]byte, error) {
+func (m *Manager) await(ctx context.Context, api Requests, r *certificatesv1.CertificateSigningRequest,
+	asked *x509.CertificateRequest) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
 	defer func() { <-watched }()

@@ -20,8 +20,9 @@ func NewClientMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{registry: r,
 		ttl: prometheus.GaugeOpts{Name: "kubelet_certificate_manager_client_ttl_seconds",
 			Help: "Seconds until the client certificate expires, negative if it has; +Inf if there is none."},
-		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_certificate_manager_client_expiration_renew_errors",
-			Help: "Renewals of the client certificate that failed."})}
+		failures: prometheus.NewCounter(
+			prometheus.CounterOpts{Name: "kubelet_certificate_manager_client_expiration_renew_errors",
+				Help: "Renewals of the client certificate that failed."})}
 	r.MustRegister(m.failures)
 	return m
 }
@@ -34,9 +35,11 @@ func NewServingMetrics(r prometheus.Registerer) *Metrics {
 			Help: "Seconds until the serving certificate expires, negative if it has; +Inf if there is none."},
 		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_server_expiration_renew_errors",
 			Help: "Renewals of the serving certificate that failed."}),
-		rotation: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_certificate_manager_server_rotation_seconds",
-			Help:    "Seconds that serving certificates lived before they were renewed.",
-			Buckets: []float64{60, 3600, 4 * 3600, day, 7 * day, 30 * day, 90 * day, 180 * day, 365 * day, 4 * 365 * day}})}
+		rotation: prometheus.NewHistogram(
+			prometheus.HistogramOpts{Name: "kubelet_certificate_manager_server_rotation_seconds",
+				Help: "Seconds that serving certificates lived before they were renewed.",
+				Buckets: []float64{60, 3600, 4 * 3600, day, 7 * day, 30 * day, 90 * day, 180 * day, 365 * day,
+					4 * 365 * day}})}
 	r.MustRegister(m.failures, m.rotation)
 	return m
 }

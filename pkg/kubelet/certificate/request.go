@@ -22,7 +22,8 @@ import (
 
 // Requests are the API server's CertificateSigningRequests.
 type Requests interface {
-	CreateCertificateRequest(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (*certificatesv1.CertificateSigningRequest, error)
+	CreateCertificateRequest(ctx context.Context,
+		r *certificatesv1.CertificateSigningRequest) (*certificatesv1.CertificateSigningRequest, error)
 	CertificateRequest(ctx context.Context, name string) (*certificatesv1.CertificateSigningRequest, error)
 	// CertificateRequests lists and watches the request of that name.
 	CertificateRequests(name string) cache.ListerWatcher
@@ -45,7 +46,8 @@ func newKey() (crypto.Signer, []byte, error) {
 }
 
 // newRequest is a request for what template says, signed by key. Without a name the server gives it one.
-func newRequest(name, signer string, usage certificatesv1.KeyUsage, template *x509.CertificateRequest, key crypto.Signer) (*certificatesv1.CertificateSigningRequest, error) {
+func newRequest(name, signer string, usage certificatesv1.KeyUsage, template *x509.CertificateRequest,
+	key crypto.Signer) (*certificatesv1.CertificateSigningRequest, error) {
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate request: %w", err)
@@ -81,7 +83,8 @@ func await(ctx context.Context, c Requests, name string, uid types.UID, log *slo
 	}
 }
 
-// decision is the end of one request. It is told of the request from one goroutine; what was decided may be read once made is closed.
+// decision is the end of one request. It is told of the request from one goroutine; what was decided may be read once
+// made is closed.
 type decision struct {
 	uid         types.UID
 	made        chan struct{}

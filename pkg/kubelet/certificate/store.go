@@ -12,7 +12,8 @@ import (
 	"bonsai/pkg/kubelet/durable"
 )
 
-// Store keeps a certificate with its key in one PEM file, Dir/Prefix-<time>.pem; the link Dir/Prefix-current.pem leads to the newest.
+// Store keeps a certificate with its key in one PEM file, Dir/Prefix-<time>.pem; the link Dir/Prefix-current.pem leads
+// to the newest.
 type Store struct {
 	// Dir is --cert-dir; Prefix is kubelet-client or kubelet-server.
 	Dir, Prefix string
@@ -37,7 +38,8 @@ func (s Store) Current() (*tls.Certificate, error) {
 	return &cert, nil
 }
 
-// Update makes a certificate the newest; both parts are PEM. Whenever the kubelet is killed, the link leads to a whole file.
+// Update makes a certificate the newest; both parts are PEM. Whenever the kubelet is killed, the link leads to a whole
+// file.
 func (s Store) Update(cert, key []byte, now time.Time) (*tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {

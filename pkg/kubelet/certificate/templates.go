@@ -45,9 +45,11 @@ func Serving(node string, addresses []corev1.NodeAddress) *x509.CertificateReque
 	return t
 }
 
-// satisfies: a certificate says all that template asks for. It may say more: an address that went needs no new certificate.
+// satisfies: a certificate says all that template asks for. It may say more: an address that went needs no new
+// certificate.
 func satisfies(cert *x509.Certificate, template *x509.CertificateRequest) bool {
-	return cert.Subject.CommonName == template.Subject.CommonName && within(template.Subject.Organization, cert.Subject.Organization) &&
+	return cert.Subject.CommonName == template.Subject.CommonName &&
+		within(template.Subject.Organization, cert.Subject.Organization) &&
 		within(template.DNSNames, cert.DNSNames) && !slices.ContainsFunc(template.IPAddresses, func(ip net.IP) bool {
 		return !slices.ContainsFunc(cert.IPAddresses, ip.Equal)
 	})
@@ -55,7 +57,8 @@ func satisfies(cert *x509.Certificate, template *x509.CertificateRequest) bool {
 
 // same: two templates ask for the same.
 func same(a, b *x509.CertificateRequest) bool {
-	return a.Subject.String() == b.Subject.String() && slices.Equal(a.DNSNames, b.DNSNames) && slices.EqualFunc(a.IPAddresses, b.IPAddresses, net.IP.Equal)
+	return a.Subject.String() == b.Subject.String() && slices.Equal(a.DNSNames, b.DNSNames) &&
+		slices.EqualFunc(a.IPAddresses, b.IPAddresses, net.IP.Equal)
 }
 
 func within(some, all []string) bool {

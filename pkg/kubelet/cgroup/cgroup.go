@@ -1,6 +1,6 @@
-// Package cgroup makes the control groups of pods: kubepods, in it burstable and besteffort, and one for each pod, in which
-// the runtime puts the containers. What each gets is computed by pure functions (values.go); version 1 (and hybrid) and version 2
-// differ only in the files that are written (hierarchy.go).
+// Package cgroup makes the control groups of pods: kubepods, in it burstable and besteffort, and one for each pod, in
+// which the runtime puts the containers. What each gets is computed by pure functions (values.go); version 1 (and
+// hybrid) and version 2 differ only in the files that are written (hierarchy.go).
 //
 // The layout and the values: https://kubernetes.io/docs/concepts/workloads/pods/pod-qos/ and the design proposal
 // "pod-resource-management".
@@ -20,7 +20,8 @@ import (
 
 // Config is what a Manager needs. Log is required.
 type Config struct {
-	// Root is the cgroup all others are made in, "/" by default (--cgroup-root). Two kubelets of one kernel need different ones.
+	// Root is the cgroup all others are made in, "/" by default (--cgroup-root). Two kubelets of one kernel need
+	// different ones.
 	Root string
 	// Driver is DriverCgroupfs (default) or DriverSystemd; it must be the runtime's.
 	Driver string
@@ -34,7 +35,8 @@ type Config struct {
 	Swap Swap
 	// Mountinfo tells where the hierarchies are; /proc/self/mountinfo by default.
 	Mountinfo string
-	// Observe, if set, is told how long the making (create), changing (update) or removing (destroy) of a pod's cgroup, or of a class's, took.
+	// Observe, if set, is told how long the making (create), changing (update) or removing (destroy) of a pod's cgroup,
+	// or of a class's, took.
 	Observe func(operation string, took time.Duration)
 	Log     *slog.Logger
 }
@@ -107,7 +109,8 @@ func (m *Manager) Setup() error {
 	return m.enforceReserved()
 }
 
-// enforceReserved bounds the cgroups of what is not pods. One that is not there is an error: nothing would hold what is reserved for it.
+// enforceReserved bounds the cgroups of what is not pods. One that is not there is an error: nothing would hold what is
+// reserved for it.
 func (m *Manager) enforceReserved() error {
 	for _, r := range m.cfg.Reserved {
 		p := naming{systemd: m.names.systemd}.path(strings.FieldsFunc(r.Name, func(c rune) bool { return c == '/' })...)

@@ -26,7 +26,8 @@ import (
 
 // container makes one of "cpu request, cpu limit, memory request, memory limit"; "" is not set.
 func container(cr, cl, mr, ml string) corev1.Container {
-	c := corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}}
+	c := corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{},
+		Limits: corev1.ResourceList{}}}
 	set := func(l corev1.ResourceList, n corev1.ResourceName, v string) {
 		if v != "" {
 			l[n] = resource.MustParse(v)
@@ -50,11 +51,16 @@ func TestForPod(t *testing.T) {
 		class corev1.PodQOSClass
 		want  Values
 	}{
-		"best effort":        {podOf("u", container("", "", "", "")), corev1.PodQOSBestEffort, Values{CPUShares: 2, CPUQuota: -1, NoSwap: true, Pids: 9}},
-		"guaranteed":         {podOf("u", container("500m", "500m", "1Mi", "1Mi")), corev1.PodQOSGuaranteed, Values{CPUShares: 512, CPUQuota: 50000, Memory: 1 << 20, NoSwap: true, Pids: 9}},
-		"burstable":          {podOf("u", container("100m", "", "", "")), corev1.PodQOSBurstable, Values{CPUShares: 102, CPUQuota: -1, NoSwap: true, Pids: 9}},
-		"one without limits": {podOf("u", container("1", "1", "1Mi", "1Mi"), container("", "2", "", "")), corev1.PodQOSBurstable, Values{CPUShares: 1024, CPUQuota: 300000, NoSwap: true, Pids: 9}},
-		"tiny quota":         {podOf("u", container("1m", "1m", "", "")), corev1.PodQOSBurstable, Values{CPUShares: 2, CPUQuota: 1000, NoSwap: true, Pids: 9}},
+		"best effort": {podOf("u", container("", "", "", "")), corev1.PodQOSBestEffort,
+			Values{CPUShares: 2, CPUQuota: -1, NoSwap: true, Pids: 9}},
+		"guaranteed": {podOf("u", container("500m", "500m", "1Mi", "1Mi")), corev1.PodQOSGuaranteed,
+			Values{CPUShares: 512, CPUQuota: 50000, Memory: 1 << 20, NoSwap: true, Pids: 9}},
+		"burstable": {podOf("u", container("100m", "", "", "")), corev1.PodQOSBurstable,
+			Values{CPUShares: 102, CPUQuota: -1, NoSwap: true, Pids: 9}},
+		"one without limits": {podOf("u", container("1", "1", "1Mi", "1Mi"), container("", "2", "", "")),
+			corev1.PodQOSBurstable, Values{CPUShares: 1024, CPUQuota: 300000, NoSwap: true, Pids: 9}},
+		"tiny quota": {podOf("u", container("1m", "1m", "", "")), corev1.PodQOSBurstable,
+			Values{CPUShares: 2, CPUQuota: 1000, NoSwap: true, Pids: 9}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,7 +74,8 @@ func TestForPod(t *testing.T) {
 	}
 	done := podOf("d", container("1", "", "", ""))
 	done.Status.Phase = corev1.PodSucceeded
-	if v := forBurstable([]*corev1.Pod{podOf("a", container("250m", "", "", "")), podOf("b", container("750m", "", "", "")), done}); v.CPUShares != 1024 {
+	if v := forBurstable([]*corev1.Pod{podOf("a", container("250m", "", "", "")),
+		podOf("b", container("750m", "", "", "")), done}); v.CPUShares != 1024 {
 		t.Error(v)
 	}
 }
@@ -100,14 +107,16 @@ func TestNames(t *testing.T) {
 	fs, _ := newNaming("/node-1", DriverCgroupfs)
 	sd, _ := newNaming("/", DriverSystemd)
 	parts := podParts(corev1.PodQOSBurstable, "ab-cd")
-	if p := fs.path(parts...); p != "/node-1/kubepods/burstable/podab-cd" || fs.parent(p) != p || fs.container(p, "id") != p+"/id" {
+	if p := fs.path(parts...); p != "/node-1/kubepods/burstable/podab-cd" || fs.parent(p) != p ||
+		fs.container(p, "id") != p+"/id" {
 		t.Error(p)
 	}
 	if p := fs.path(podParts(corev1.PodQOSGuaranteed, "x")...); p != "/node-1/kubepods/podx" {
 		t.Error(p)
 	}
 	p := sd.path(parts...)
-	if p != "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podab_cd.slice" || sd.parent(p) != "kubepods-burstable-podab_cd.slice" || sd.container(p, "id") != p+"/cri-containerd-id.scope" {
+	if p != "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podab_cd.slice" ||
+		sd.parent(p) != "kubepods-burstable-podab_cd.slice" || sd.container(p, "id") != p+"/cri-containerd-id.scope" {
 		t.Error(p)
 	}
 	if uid, ok := sd.uid("kubepods-burstable-podab_cd.slice"); !ok || uid != "ab-cd" {
@@ -165,13 +174,17 @@ func TestSettings(t *testing.T) {
 		t.Fatal("versions", one.Version(), two.Version())
 	}
 	all := cmp.AllowUnexported(setting{})
-	if d := cmp.Diff([]setting{{"cpu", "cpu.shares", "1024"}, {"cpu", "cpu.cfs_period_us", "100000"}, {"cpu", "cpu.cfs_quota_us", "50000"}, {"memory", "memory.limit_in_bytes", "4096"}, {"pids", "pids.max", "7"}}, one.tree.settings(v, 0), all); d != "" {
+	if d := cmp.Diff([]setting{{"cpu", "cpu.shares", "1024"}, {"cpu", "cpu.cfs_period_us", "100000"},
+		{"cpu", "cpu.cfs_quota_us", "50000"}, {"memory", "memory.limit_in_bytes", "4096"}, {"pids", "pids.max", "7"}},
+		one.tree.settings(v, 0), all); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]setting{{"cpu", "cpu.weight", "100"}, {"cpu", "cpu.max", "50000 100000"}, {"memory", "memory.max", "4096"}, {"pids", "pids.max", "7"}}, two.tree.settings(v, 0), all); d != "" {
+	if d := cmp.Diff([]setting{{"cpu", "cpu.weight", "100"}, {"cpu", "cpu.max", "50000 100000"},
+		{"memory", "memory.max", "4096"}, {"pids", "pids.max", "7"}}, two.tree.settings(v, 0), all); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]setting{{"cpu", "cpu.max", "max 100000"}}, two.tree.settings(Values{CPUQuota: -1}, 0), all); d != "" {
+	if d := cmp.Diff([]setting{{"cpu", "cpu.max", "max 100000"}}, two.tree.settings(Values{CPUQuota: -1}, 0),
+		all); d != "" {
 		t.Error(d)
 	}
 	if len(one.tree.settings(Values{}, 0)) != 0 {
@@ -192,11 +205,15 @@ func TestSwapSettings(t *testing.T) {
 		now  int64
 		want []setting
 	}{
-		{"v1, a new cgroup", one, Values{Memory: 4096, NoSwap: true}, math.MaxInt64, []setting{{"memory", limit, "4096"}, {"memory", both, "4096"}, {"memory", swappiness, "0"}}},
-		{"v1, less", one, Values{Memory: 4096, NoSwap: true}, 8192, []setting{{"memory", limit, "4096"}, {"memory", both, "4096"}, {"memory", swappiness, "0"}}},
-		{"v1, more", one, Values{Memory: 4096, NoSwap: true}, 1024, []setting{{"memory", both, "4096"}, {"memory", limit, "4096"}, {"memory", swappiness, "0"}}},
+		{"v1, a new cgroup", one, Values{Memory: 4096, NoSwap: true}, math.MaxInt64,
+			[]setting{{"memory", limit, "4096"}, {"memory", both, "4096"}, {"memory", swappiness, "0"}}},
+		{"v1, less", one, Values{Memory: 4096, NoSwap: true}, 8192,
+			[]setting{{"memory", limit, "4096"}, {"memory", both, "4096"}, {"memory", swappiness, "0"}}},
+		{"v1, more", one, Values{Memory: 4096, NoSwap: true}, 1024,
+			[]setting{{"memory", both, "4096"}, {"memory", limit, "4096"}, {"memory", swappiness, "0"}}},
 		{"v1, no limit", one, Values{NoSwap: true}, math.MaxInt64, []setting{{"memory", swappiness, "0"}}},
-		{"v2", two, Values{Memory: 4096, NoSwap: true}, 0, []setting{{"memory", "memory.max", "4096"}, {"memory", "memory.swap.max", "0"}}},
+		{"v2", two, Values{Memory: 4096, NoSwap: true}, 0,
+			[]setting{{"memory", "memory.max", "4096"}, {"memory", "memory.swap.max", "0"}}},
 		{"v2, no limit", two, Values{NoSwap: true}, 0, []setting{{"memory", "memory.swap.max", "0"}}},
 	} {
 		if d := cmp.Diff(c.want, c.m.tree.settings(c.v, c.now), cmp.AllowUnexported(setting{})); d != "" {
@@ -231,7 +248,8 @@ func TestSwapAccounting(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	want := Usage{CPUNanoseconds: 5000, MemoryBytes: 1000, WorkingSetBytes: 900, RSSBytes: 700, PageFaults: 3, MajorPageFaults: 1, Processes: 4, MemoryLimitBytes: 2000, MemoryAvail: 1100,
+	want := Usage{CPUNanoseconds: 5000, MemoryBytes: 1000, WorkingSetBytes: 900, RSSBytes: 700, PageFaults: 3,
+		MajorPageFaults: 1, Processes: 4, MemoryLimitBytes: 2000, MemoryAvail: 1100,
 		Swap: 30, SwapLimited: true}
 	put := func(dir string, files map[string]string) {
 		for name, content := range files {
@@ -246,12 +264,19 @@ func TestUsage(t *testing.T) {
 	}
 	one, d1 := fakeTree(t, false)
 	const g = "/kubepods/besteffort/podu/"
-	put(d1, map[string]string{"cpu,cpuacct" + g + "cpuacct.usage": "5000\n", "memory" + g + "memory.usage_in_bytes": "1000\n", "memory" + g + "memory.limit_in_bytes": "2000\n", "pids" + g + "pids.current": "4\n",
+	put(d1, map[string]string{"cpu,cpuacct" + g + "cpuacct.usage": "5000\n",
+		"memory" + g + "memory.usage_in_bytes": "1000\n", "memory" + g + "memory.limit_in_bytes": "2000\n",
+		"pids" + g + "pids.current":  "4\n",
 		"memory" + g + "memory.stat": "rss 1\ntotal_rss 700\ntotal_pgfault 3\ntotal_pgmajfault 1\ntotal_inactive_file 100\ntotal_swap 30\n", "memory" + g + "memory.swappiness": "0\n"})
 	two, d2 := fakeTree(t, true)
-	put(d2, map[string]string{g + "cpu.stat": "usage_usec 5\n", g + "memory.current": "1000\n", g + "memory.max": "2000\n", g + "pids.current": "4\n", g + "memory.swap.current": "30\n", g + "memory.swap.max": "20\n", g + "memory.stat": "anon 700\npgfault 3\npgmajfault 1\ninactive_file 100\n",
-		g + "c1/cpu.stat": "usage_usec 5\n", g + "c1/memory.current": "10\n", g + "c1/memory.max": "max\n", g + "c1/memory.stat": "inactive_file 100\n", g + "c1/memory.swap.current": "10\n", g + "c1/memory.swap.max": "60\n",
-		g + "c2/cpu.stat": "usage_usec 5\n", g + "c2/memory.current": "10\n", g + "c2/memory.stat": "anon 1\n", g + "c2/memory.swap.max": "max\n"})
+	put(d2, map[string]string{g + "cpu.stat": "usage_usec 5\n", g + "memory.current": "1000\n",
+		g + "memory.max": "2000\n", g + "pids.current": "4\n", g + "memory.swap.current": "30\n",
+		g + "memory.swap.max": "20\n", g + "memory.stat": "anon 700\npgfault 3\npgmajfault 1\ninactive_file 100\n",
+		g + "c1/cpu.stat": "usage_usec 5\n", g + "c1/memory.current": "10\n", g + "c1/memory.max": "max\n",
+		g + "c1/memory.stat": "inactive_file 100\n", g + "c1/memory.swap.current": "10\n",
+		g + "c1/memory.swap.max": "60\n",
+		g + "c2/cpu.stat":        "usage_usec 5\n", g + "c2/memory.current": "10\n", g + "c2/memory.stat": "anon 1\n",
+		g + "c2/memory.swap.max": "max\n"})
 	for _, m := range []*Manager{one, two} {
 		got, err := m.PodUsage(podOf("u"))
 		if d := cmp.Diff(want, got); err != nil || d != "" {
@@ -261,7 +286,9 @@ func TestUsage(t *testing.T) {
 	if got, err := two.ContainerUsage(podOf("u"), "c2"); err != nil || got.SwapLimited {
 		t.Error("without a limit of swap:", got, err)
 	}
-	if got, err := two.ContainerUsage(podOf("u"), "c1"); err != nil || !got.SwapLimited || got.SwapAvail != 50 || got.WorkingSetBytes != 0 || got.MemoryLimitBytes != 0 {
+	if got, err := two.ContainerUsage(podOf("u"),
+		"c1"); err != nil || !got.SwapLimited || got.SwapAvail != 50 || got.WorkingSetBytes != 0 ||
+		got.MemoryLimitBytes != 0 {
 		t.Error(got, err)
 	}
 	if _, err := two.ContainerUsage(podOf("u"), "../c1"); err == nil {
@@ -339,7 +366,8 @@ func TestKernel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, mount := range m.tree.mounts {
-		if err := os.WriteFile(filepath.Join(mount, parent, "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(mount, parent, "cgroup.procs"), []byte(strconv.Itoa(child.Process.Pid)),
+			0o600); err != nil {
 			t.Fatal("the pod's cgroup takes no process:", err)
 		}
 	}
@@ -368,16 +396,19 @@ func TestKernel(t *testing.T) {
 	}
 }
 
-// What is reserved for others is what their cgroup is held to, on both versions; a cgroup that is not there is no reason to go on without.
+// What is reserved for others is what their cgroup is held to, on both versions; a cgroup that is not there is no
+// reason to go on without.
 func TestReservedCgroups(t *testing.T) {
 	t.Parallel()
-	limit := corev1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("1Mi"), "pid": resource.MustParse("9")}
+	limit := corev1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("1Mi"),
+		"pid": resource.MustParse("9")}
 	for _, v2 := range []bool{false, true} {
 		dir := t.TempDir()
 		trees := &tree{v2: v2, mounts: []string{dir}, by: map[string]string{"cpu": dir, "memory": dir, "pids": dir}}
 		files := map[string]string{"cpu.shares": "512", "memory.limit_in_bytes": "1048576", "pids.max": "9"}
 		if v2 {
-			files = map[string]string{"cpu.weight": strconv.FormatUint(weight(512), 10), "memory.max": "1048576", "pids.max": "9"}
+			files = map[string]string{"cpu.weight": strconv.FormatUint(weight(512), 10), "memory.max": "1048576",
+				"pids.max": "9"}
 		}
 		for name := range files {
 			if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o755); err != nil {
@@ -412,13 +443,21 @@ func TestGroups(t *testing.T) {
 		pod, in string
 		files   map[string]string
 	}{
-		"v1": {false, DriverCgroupfs, "/kubepods/burstable/poda-b", "id", map[string]string{"cpuacct.usage": "50", "memory.usage_in_bytes": "40", "memory.stat": "total_cache 4\ntotal_rss 3\ntotal_inactive_file 1\n",
-			"cpuacct.stat": "user 2\nsystem 1\n", "cpu.stat": "nr_periods 9\nnr_throttled 8\nthrottled_time 7\n", "memory.failcnt": "6", "cpu.shares": "2", "cpu.cfs_quota_us": "5000", "cpu.cfs_period_us": "100000",
-			"pids.current": "5", "cgroup.procs": "77\n78\n", "memory.soft_limit_in_bytes": "9223372036854771712", "memory.oom_control": "oom_kill 1\n",
-			"blkio.throttle.io_service_bytes_recursive": "254:0 Read 10\n254:0 Write 20\nTotal 30\n", "blkio.throttle.io_serviced_recursive": "254:0 Read 1\n254:0 Write 2\n"}},
-		"v2": {true, DriverSystemd, "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-poda_b.slice", "cri-containerd-id.scope", map[string]string{
-			"cpu.stat": "usage_usec 1\nuser_usec 20000\nsystem_usec 10000\nnr_periods 9\nnr_throttled 8\nthrottled_usec 7\n", "memory.current": "40", "memory.stat": "file 4\nanon 3\ninactive_file 1\n",
-			"memory.events": "max 6\noom_kill 1\n", "cpu.weight": "1", "cpu.max": "5000 100000", "pids.current": "5", "cgroup.procs": "77\n78\n", "io.stat": "254:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=0\n"}},
+		"v1": {false, DriverCgroupfs, "/kubepods/burstable/poda-b", "id",
+			map[string]string{"cpuacct.usage": "50", "memory.usage_in_bytes": "40",
+				"memory.stat":  "total_cache 4\ntotal_rss 3\ntotal_inactive_file 1\n",
+				"cpuacct.stat": "user 2\nsystem 1\n", "cpu.stat": "nr_periods 9\nnr_throttled 8\nthrottled_time 7\n",
+				"memory.failcnt": "6", "cpu.shares": "2", "cpu.cfs_quota_us": "5000", "cpu.cfs_period_us": "100000",
+				"pids.current": "5", "cgroup.procs": "77\n78\n", "memory.soft_limit_in_bytes": "9223372036854771712",
+				"memory.oom_control":                        "oom_kill 1\n",
+				"blkio.throttle.io_service_bytes_recursive": "254:0 Read 10\n254:0 Write 20\nTotal 30\n",
+				"blkio.throttle.io_serviced_recursive":      "254:0 Read 1\n254:0 Write 2\n"}},
+		"v2": {true, DriverSystemd, "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-poda_b.slice",
+			"cri-containerd-id.scope", map[string]string{
+				"cpu.stat": "usage_usec 1\nuser_usec 20000\nsystem_usec 10000\nnr_periods 9\nnr_throttled 8\nthrottled_usec 7\n", "memory.current": "40", "memory.stat": "file 4\nanon 3\ninactive_file 1\n",
+				"memory.events": "max 6\noom_kill 1\n", "cpu.weight": "1", "cpu.max": "5000 100000",
+				"pids.current": "5",
+				"cgroup.procs": "77\n78\n", "io.stat": "254:0 rbytes=10 wbytes=20 rios=1 wios=2 dbytes=0\n"}},
 	} {
 		dir := t.TempDir()
 		leaf := filepath.Join(dir, c.pod, c.in)
@@ -435,17 +474,22 @@ func TestGroups(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &Manager{names: names, tree: &tree{v2: c.v2, mounts: []string{dir}, by: map[string]string{"cpu": dir, "cpuacct": dir, "memory": dir, "pids": dir, "blkio": dir}}}
+		m := &Manager{names: names,
+			tree: &tree{v2: c.v2, mounts: []string{dir},
+				by: map[string]string{"cpu": dir, "cpuacct": dir, "memory": dir, "pids": dir, "blkio": dir}}}
 		groups := m.Groups()
-		if len(groups) != 4 || groups[1].Pod != "" || groups[2].Path != c.pod || groups[2].Pod != "a-b" || groups[2].ID != "" || groups[3].ID != "id" || groups[3].Pod != "a-b" || groups[3].Made.IsZero() {
+		if len(groups) != 4 || groups[1].Pod != "" || groups[2].Path != c.pod || groups[2].Pod != "a-b" ||
+			groups[2].ID != "" || groups[3].ID != "id" || groups[3].Pod != "a-b" || groups[3].Made.IsZero() {
 			t.Fatalf("%s: %+v", name, groups)
 		}
 		s, err := m.Stats(groups[3])
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if s.User != 20_000_000 || s.System != 10_000_000 || s.Periods != 9 || s.Throttled != 8 || s.Cache != 4 || s.RSSBytes != 3 || s.WorkingSetBytes != 39 || s.FailCount != 6 || s.OOMKills != 1 ||
-			s.CPUShares != 2 || s.CPUQuota != 5000 || s.CPUPeriod != 100000 || s.Threads != 5 || s.Processes != 3 || !slices.Equal(s.PIDs, []int{77, 78, 79}) || s.Reservation != 0 ||
+		if s.User != 20_000_000 || s.System != 10_000_000 || s.Periods != 9 || s.Throttled != 8 || s.Cache != 4 ||
+			s.RSSBytes != 3 || s.WorkingSetBytes != 39 || s.FailCount != 6 || s.OOMKills != 1 ||
+			s.CPUShares != 2 || s.CPUQuota != 5000 || s.CPUPeriod != 100000 || s.Threads != 5 || s.Processes != 3 ||
+			!slices.Equal(s.PIDs, []int{77, 78, 79}) || s.Reservation != 0 ||
 			!slices.Equal(s.IO, []IO{{Major: 254, ReadBytes: 10, WriteBytes: 20, Reads: 1, Written: 2}}) {
 			t.Errorf("%s: %+v", name, s)
 		}

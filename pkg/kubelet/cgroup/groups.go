@@ -17,14 +17,16 @@ import (
 type Group struct {
 	// Path is the cgroup beneath its hierarchy's mount point: "/kubepods/burstable/pod1/2".
 	Path string
-	// Pod is whose it is, "" for those that hold all pods or a class of them; ID that of the container or sandbox in it, "" for the pod's own.
+	// Pod is whose it is, "" for those that hold all pods or a class of them; ID that of the container or sandbox in
+	// it, "" for the pod's own.
 	Pod types.UID
 	ID  string
 	// Made is when the cgroup was made.
 	Made time.Time
 }
 
-// Groups lists the cgroups of pods, from the one that holds all of them to those of their containers. What ends meanwhile is left out.
+// Groups lists the cgroups of pods, from the one that holds all of them to those of their containers. What ends
+// meanwhile is left out.
 func (m *Manager) Groups() []Group {
 	var out []Group
 	m.walk(m.names.path("kubepods"), "", &out)
@@ -71,14 +73,16 @@ func (m *Manager) Process(g Group) int {
 // Stats are what a cgroup has used and what it may, in full. What a version of cgroups does not tell is 0.
 type Stats struct {
 	Usage
-	// User and System are nanoseconds of CPU; ThrottledNanoseconds is how long it wanted some and was not let, in Throttled of Periods.
+	// User and System are nanoseconds of CPU; ThrottledNanoseconds is how long it wanted some and was not let, in
+	// Throttled of Periods.
 	User, System, ThrottledNanoseconds uint64
 	Periods, Throttled                 uint64
 	// Cache, Mapped, Kernel and the others are bytes.
 	Cache, Mapped, Kernel, ActiveFile, InactiveFile, MaxUsage uint64
 	// FailCount is how often the limit was met, OOMKills how often a process was killed for it.
 	FailCount, OOMKills uint64
-	// CPUShares is the weight in terms of cgroup v1; CPUQuota and CPUPeriod are microseconds, the quota 0 without a limit.
+	// CPUShares is the weight in terms of cgroup v1; CPUQuota and CPUPeriod are microseconds, the quota 0 without a
+	// limit.
 	CPUShares, CPUQuota, CPUPeriod uint64
 	Reservation, SwapLimit         uint64
 	// Threads is how many there are, ThreadsMax how many there may be.
@@ -148,19 +152,25 @@ const userTick = 10_000_000
 func (m *Manager) statsV1(cgroup string, s *Stats) {
 	cpu, throttled := m.fields("cpuacct", cgroup, "cpuacct.stat"), m.fields("cpu", cgroup, "cpu.stat")
 	s.User, s.System = cpu["user"]*userTick, cpu["system"]*userTick
-	s.Periods, s.Throttled, s.ThrottledNanoseconds = throttled["nr_periods"], throttled["nr_throttled"], throttled["throttled_time"]
+	s.Periods, s.Throttled, s.ThrottledNanoseconds = throttled["nr_periods"], throttled["nr_throttled"],
+		throttled["throttled_time"]
 	mem := m.fields("memory", cgroup, "memory.stat")
 	s.Cache, s.Mapped = mem["total_cache"], mem["total_mapped_file"]
 	s.ActiveFile, s.InactiveFile = mem["total_active_file"], mem["total_inactive_file"]
-	s.Kernel, s.MaxUsage, s.FailCount = m.number("memory", cgroup, "memory.kmem.usage_in_bytes"), m.number("memory", cgroup, "memory.max_usage_in_bytes"), m.number("memory", cgroup, "memory.failcnt")
+	s.Kernel, s.MaxUsage, s.FailCount = m.number("memory", cgroup, "memory.kmem.usage_in_bytes"),
+		m.number("memory", cgroup, "memory.max_usage_in_bytes"), m.number("memory", cgroup, "memory.failcnt")
 	s.OOMKills = m.fields("memory", cgroup, "memory.oom_control")["oom_kill"]
-	s.CPUShares, s.CPUQuota, s.CPUPeriod = m.number("cpu", cgroup, "cpu.shares"), m.number("cpu", cgroup, "cpu.cfs_quota_us"), m.number("cpu", cgroup, "cpu.cfs_period_us")
-	s.Reservation, s.SwapLimit = m.number("memory", cgroup, "memory.soft_limit_in_bytes"), m.number("memory", cgroup, memsw)
+	s.CPUShares, s.CPUQuota, s.CPUPeriod = m.number("cpu", cgroup, "cpu.shares"),
+		m.number("cpu", cgroup, "cpu.cfs_quota_us"), m.number("cpu", cgroup, "cpu.cfs_period_us")
+	s.Reservation, s.SwapLimit = m.number("memory", cgroup, "memory.soft_limit_in_bytes"),
+		m.number("memory", cgroup, memsw)
 	s.ThreadsMax = m.number("pids", cgroup, "pids.max")
 	disks := map[string]*IO{}
 	for file, of := range map[string]func(*IO) (read, write *uint64){
-		"blkio.throttle.io_service_bytes_recursive": func(d *IO) (*uint64, *uint64) { return &d.ReadBytes, &d.WriteBytes },
-		"blkio.throttle.io_serviced_recursive":      func(d *IO) (*uint64, *uint64) { return &d.Reads, &d.Written },
+		"blkio.throttle.io_service_bytes_recursive": func(d *IO) (*uint64, *uint64) {
+			return &d.ReadBytes, &d.WriteBytes
+		},
+		"blkio.throttle.io_serviced_recursive": func(d *IO) (*uint64, *uint64) { return &d.Reads, &d.Written },
 	} {
 		text, _ := os.ReadFile(m.tree.file("blkio", cgroup, file))
 		for line := range strings.Lines(string(text)) { // 254:0 Read 4096
@@ -198,7 +208,8 @@ func (m *Manager) statsV2(cgroup string, s *Stats) {
 		s.CPUQuota, _ = strconv.ParseUint(f[0], 10, 64)
 		s.CPUPeriod, _ = strconv.ParseUint(f[1], 10, 64)
 	}
-	s.Reservation, s.SwapLimit, s.ThreadsMax = m.number("memory", cgroup, "memory.low"), m.number("memory", cgroup, "memory.swap.max"), m.number("pids", cgroup, "pids.max")
+	s.Reservation, s.SwapLimit, s.ThreadsMax = m.number("memory", cgroup, "memory.low"),
+		m.number("memory", cgroup, "memory.swap.max"), m.number("pids", cgroup, "pids.max")
 	disks := map[string]*IO{}
 	text, _ = os.ReadFile(m.tree.file("io", cgroup, "io.stat"))
 	for line := range strings.Lines(string(text)) { // 254:0 rbytes=1 wbytes=2 rios=3 wios=4 …

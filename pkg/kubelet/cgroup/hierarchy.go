@@ -21,7 +21,8 @@ type tree struct {
 	by     map[string]string // v1: controller -> mount point
 }
 
-// findTree reads the mounts of cgroup file systems. Hosts that have both (hybrid) count as v1: the controllers are there.
+// findTree reads the mounts of cgroup file systems. Hosts that have both (hybrid) count as v1: the controllers are
+// there.
 func findTree(mountinfo string) (*tree, error) {
 	infos, err := mount.ParseMountInfo(mountinfo)
 	if err != nil {
@@ -92,8 +93,9 @@ func (t *tree) create(cgroup string) error {
 	return nil
 }
 
-// enableControllers lets the children of a v2 cgroup have controllers of their own: those it has itself. One that cannot be
-// enabled (the group has processes, the kernel lacks it) is not there for the children either, which apply notices.
+// enableControllers lets the children of a v2 cgroup have controllers of their own: those it has itself. One that
+// cannot be enabled (the group has processes, the kernel lacks it) is not there for the children either, which apply
+// notices.
 func enableControllers(dir string) {
 	have, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -128,11 +130,12 @@ func inheritCpuset(dir string) error {
 // setting is one file and what is written to it.
 type setting struct{ controller, file, value string }
 
-// memsw is v1's limit of memory and swap together, which the kernel never lets be below that of memory. It is there only where swap
-// is accounted.
+// memsw is v1's limit of memory and swap together, which the kernel never lets be below that of memory. It is there
+// only where swap is accounted.
 const memsw = "memory.memsw.limit_in_bytes"
 
-// settings are the writes that give a cgroup its values, in their order. memory is the limit of memory that it has, in bytes.
+// settings are the writes that give a cgroup its values, in their order. memory is the limit of memory that it has, in
+// bytes.
 func (t *tree) settings(v Values, memory int64) []setting {
 	var out []setting
 	add := func(c, f, val string) { out = append(out, setting{c, f, val}) }

@@ -34,7 +34,8 @@ func newNaming(root, driver string) (naming, error) {
 	return n, nil
 }
 
-// path is the path of a cgroup: /kubepods/burstable/pod1 or /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice.
+// path is the path of a cgroup: /kubepods/burstable/pod1 or
+// /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice.
 func (n naming) path(parts ...string) string {
 	all := append(append([]string{}, n.root...), parts...)
 	if !n.systemd {

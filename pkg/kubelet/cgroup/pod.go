@@ -47,7 +47,8 @@ func (m *Manager) path(pod *corev1.Pod) string {
 	return m.names.path(podParts(runtime.QOSClass(pod), pod.UID)...)
 }
 
-// Sandbox implements cm.SandboxProvider: the runtime makes the cgroups of the sandbox and of the containers in the pod's.
+// Sandbox implements cm.SandboxProvider: the runtime makes the cgroups of the sandbox and of the containers in the
+// pod's.
 func (m *Manager) Sandbox(pod *corev1.Pod, o *runtime.SandboxOptions) {
 	o.CgroupParent = m.names.parent(m.path(pod))
 }
@@ -65,7 +66,8 @@ func (m *Manager) Unprepare(ctx context.Context, uid types.UID) error {
 	}
 	defer m.observe("destroy", time.Now())
 	var errs []error
-	for _, class := range []corev1.PodQOSClass{corev1.PodQOSGuaranteed, corev1.PodQOSBurstable, corev1.PodQOSBestEffort} {
+	for _, class := range []corev1.PodQOSClass{corev1.PodQOSGuaranteed, corev1.PodQOSBurstable,
+		corev1.PodQOSBestEffort} {
 		errs = append(errs, m.tree.remove(ctx, m.names.path(podParts(class, uid)...)))
 	}
 	if err := errors.Join(errs...); err != nil {

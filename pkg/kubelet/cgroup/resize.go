@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Grow gives a pod's cgroup what it is to have more, and leaves what it is to have less: its containers are to be given theirs before.
+// Grow gives a pod's cgroup what it is to have more, and leaves what it is to have less: its containers are to be given
+// theirs before.
 func (m *Manager) Grow(pod *corev1.Pod) error {
 	path := m.path(pod)
 	return m.tree.apply(path, forPod(pod, m.cfg.PodPidsLimit, m.cfg.Swap).more(m.tree.limits(path)))
@@ -24,13 +25,15 @@ func (m *Manager) Settle(pod *corev1.Pod) error {
 	return m.tree.apply(m.path(pod), v)
 }
 
-// MayLimit tells why a container, by the runtime's id, may not be held to so many bytes of memory: it uses more. Where that is not known it may.
+// MayLimit tells why a container, by the runtime's id, may not be held to so many bytes of memory: it uses more. Where
+// that is not known it may.
 func (m *Manager) MayLimit(pod *corev1.Pod, name, id string, memory int64) error {
 	used, err := m.ContainerUsage(pod, id)
 	if err != nil || memory <= 0 || used.MemoryBytes <= uint64(memory) {
 		return nil
 	}
-	return fmt.Errorf("attempting to set container %q memory limit (%d) below current usage (%d)", name, memory, used.MemoryBytes)
+	return fmt.Errorf("attempting to set container %q memory limit (%d) below current usage (%d)", name, memory,
+		used.MemoryBytes)
 }
 
 // over tells whether the pod uses more memory than v would let it.

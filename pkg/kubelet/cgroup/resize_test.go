@@ -9,18 +9,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// resizeTree is a tree in which pod u has a cgroup with all files of a resize; read returns one of them, use sets the memory in use.
+// resizeTree is a tree in which pod u has a cgroup with all files of a resize; read returns one of them, use sets the
+// memory in use.
 func resizeTree(t *testing.T, v2 bool) (m *Manager, read func(file string) string, use func(pod, container string)) {
 	t.Helper()
 	m, _ = fakeTree(t, v2)
 	pod := podOf("u")
 	pod.Status.QOSClass = corev1.PodQOSBurstable
-	files := map[string]string{"cpu.shares": "2", "cpu.cfs_quota_us": "-1", "cpu.cfs_period_us": "100000", "cpuacct.usage": "0"}
+	files := map[string]string{"cpu.shares": "2", "cpu.cfs_quota_us": "-1", "cpu.cfs_period_us": "100000",
+		"cpuacct.usage": "0"}
 	of := func(file string) string {
 		controller, _, _ := strings.Cut(file, ".")
 		return m.tree.file(controller, m.path(pod), file)
 	}
-	memory := map[string]string{"memory.limit_in_bytes": "9223372036854771712", "memory.usage_in_bytes": "0", "memory.stat": ""}
+	memory := map[string]string{"memory.limit_in_bytes": "9223372036854771712", "memory.usage_in_bytes": "0",
+		"memory.stat": ""}
 	inUse := "memory.usage_in_bytes"
 	if v2 {
 		files = map[string]string{"cpu.weight": "1", "cpu.max": "max 100000", "cpu.stat": ""}
@@ -45,7 +48,8 @@ func resizeTree(t *testing.T, v2 bool) (m *Manager, read func(file string) strin
 	}
 	if !v2 { // the accounting of CPU is a hierarchy of its own, or is not
 		put(m.tree.file("cpuacct", m.path(pod), "cpuacct.usage"), "0")
-		put(filepath.Join(filepath.Dir(m.tree.file("cpuacct", m.path(pod), "cpuacct.usage")), "c1", "cpuacct.usage"), "0")
+		put(filepath.Join(filepath.Dir(m.tree.file("cpuacct", m.path(pod), "cpuacct.usage")), "c1", "cpuacct.usage"),
+			"0")
 	}
 	read = func(file string) string {
 		t.Helper()
@@ -97,7 +101,8 @@ func TestResizeGrowsBeforeAndShrinksAfter(t *testing.T) {
 		expect("the other way: before", "300000", "1000")
 		do(m.Settle, pod("1", "999"))
 		use("600", "550")
-		if err := m.Settle(pod("1", "499")); err == nil || err.Error() != "attempting to set pod memory limit (500) below current usage (600)" {
+		if err := m.Settle(pod("1", "499")); err == nil ||
+			err.Error() != "attempting to set pod memory limit (500) below current usage (600)" {
 			t.Error(err)
 		}
 		expect("less than is in use", "200000", "1000")
@@ -105,7 +110,9 @@ func TestResizeGrowsBeforeAndShrinksAfter(t *testing.T) {
 			t.Error(err)
 		}
 		expect("the kubelet came back in between", "200000", "1000")
-		if err := m.MayLimit(pod("1", "499"), "c", "c1", 499); err == nil || err.Error() != `attempting to set container "c" memory limit (499) below current usage (550)` {
+		if err := m.MayLimit(pod("1", "499"), "c", "c1",
+			499); err == nil || err.Error() !=
+			`attempting to set container "c" memory limit (499) below current usage (550)` {
 			t.Error(err)
 		}
 		for _, id := range []string{"c1", "gone"} {

@@ -17,11 +17,12 @@ type Swap struct {
 }
 
 // errSwapVersion is why LimitedSwap does not start on cgroup v1, which knows only a limit of memory and swap together.
-var errSwapVersion = errors.New("memorySwap.swapBehavior: swap feature is enabled and LimitedSwap but it is only supported with cgroupv2")
+var errSwapVersion = errors.New(
+	"memorySwap.swapBehavior: swap feature is enabled and LimitedSwap but it is only supported with cgroupv2")
 
-// limit returns how many bytes of swap a container may use: the part of the node's swap that its memory request is of the
-// node's memory. Critical pods and pods of other classes get none; nor does a container without a request, or with a limit
-// that equals it.
+// limit returns how many bytes of swap a container may use: the part of the node's swap that its memory request is of
+// the node's memory. Critical pods and pods of other classes get none; nor does a container without a request, or with
+// a limit that equals it.
 func (s Swap) limit(pod *corev1.Pod, c *corev1.Container) int64 {
 	request, limit := c.Resources.Requests.Memory(), c.Resources.Limits.Memory()
 	if !s.Limited || s.NodeMemory <= 0 || runtime.Critical(pod) || runtime.QOSClass(pod) != corev1.PodQOSBurstable ||
@@ -44,7 +45,8 @@ func (s Swap) podLimit(pod *corev1.Pod) int64 {
 func (m *Manager) MayResize(pod *corev1.Pod, has runtime.Resources) string {
 	for c := range runtime.Containers(pod) {
 		had, ok := has.Containers[c.Name]
-		if ok && had.Requests.Memory().Cmp(*c.Resources.Requests.Memory()) != 0 && m.cfg.Swap.limit(pod, c) > 0 && !restartsForMemory(c) {
+		if ok && had.Requests.Memory().Cmp(*c.Resources.Requests.Memory()) != 0 && m.cfg.Swap.limit(pod, c) > 0 &&
+			!restartsForMemory(c) {
 			return "In-place resize of containers with swap is not supported."
 		}
 	}

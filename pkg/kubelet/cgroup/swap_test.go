@@ -11,7 +11,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// TestLimitedSwap: what a kubelet v1.36.3 with LimitedSwap, 32 GiB of memory and 8 GiB of swap asks of the runtime (KEP-2400).
+// TestLimitedSwap: what a kubelet v1.36.3 with LimitedSwap, 32 GiB of memory and 8 GiB of swap asks of the runtime
+// (KEP-2400).
 func TestLimitedSwap(t *testing.T) {
 	t.Parallel()
 	swap := Swap{Limited: true, NodeMemory: 32 << 30, NodeSwap: 8 << 30}
@@ -26,7 +27,8 @@ func TestLimitedSwap(t *testing.T) {
 		pod  *corev1.Pod
 		want []int64
 	}{
-		"burstable": {podOf("b", container("", "", "1Gi", "2Gi"), container("", "", "512Mi", ""), container("10m", "", "", ""), container("", "", "100Mi", "100Mi"), container("", "", "1000001", "")),
+		"burstable": {podOf("b", container("", "", "1Gi", "2Gi"), container("", "", "512Mi", ""),
+			container("10m", "", "", ""), container("", "", "100Mi", "100Mi"), container("", "", "1000001", "")),
 			[]int64{268435456, 134217728, 0, 0, 250000}},
 		"guaranteed":          {podOf("g", container("10m", "10m", "1Gi", "1Gi")), []int64{0}},
 		"best effort":         {podOf("e", container("", "", "", "")), []int64{0}},
@@ -40,7 +42,8 @@ func TestLimitedSwap(t *testing.T) {
 			if got := swap.limit(c.pod, &c.pod.Spec.Containers[i]); got != c.want[i] {
 				t.Errorf("%s: container %d gets %d, want %d", name, i, got, c.want[i])
 			}
-			if got := (Swap{NodeMemory: 32 << 30, NodeSwap: 8 << 30}).limit(c.pod, &c.pod.Spec.Containers[i]); got != 0 {
+			if got := (Swap{NodeMemory: 32 << 30, NodeSwap: 8 << 30}).limit(c.pod,
+				&c.pod.Spec.Containers[i]); got != 0 {
 				t.Errorf("%s: container %d gets %d with NoSwap", name, i, got)
 			}
 			all += c.want[i]
@@ -74,7 +77,8 @@ func TestLimitedSwapVersion(t *testing.T) {
 		if err := limited.Container(pod, &pod.Spec.Containers[0], &o); err != nil || o.Swap != 256<<20 {
 			t.Error("v2:", o, err)
 		}
-		if got := limited.tree.settings(forPod(pod, 0, cfg.Swap), 0); got[len(got)-1] != (setting{"memory", "memory.swap.max", "268435456"}) {
+		if got := limited.tree.settings(forPod(pod, 0, cfg.Swap),
+			0); got[len(got)-1] != (setting{"memory", "memory.swap.max", "268435456"}) {
 			t.Error("v2: the pod's cgroup:", got)
 		}
 	}
@@ -100,7 +104,8 @@ func TestResizeWithSwap(t *testing.T) {
 		pod := was.DeepCopy()
 		pod.Spec.Containers[0].Resources = container(c.cpu, "", c.memory, "").Resources
 		if c.policy != "" {
-			pod.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: "memory", RestartPolicy: c.policy}}
+			pod.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{
+				{ResourceName: "memory", RestartPolicy: c.policy}}
 		}
 		if why := m.MayResize(pod, runtime.ResourcesOf(was)); (why != "") != c.refused {
 			t.Errorf("%s: %q", name, why)

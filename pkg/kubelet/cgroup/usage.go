@@ -62,7 +62,8 @@ func (m *Manager) usage(cgroup string) (Usage, error) {
 	if err != nil {
 		return u, err
 	}
-	u.RSSBytes, u.PageFaults, u.MajorPageFaults, u.Swap = stat["total_rss"], stat["total_pgfault"], stat["total_pgmajfault"], stat["total_swap"]
+	u.RSSBytes, u.PageFaults, u.MajorPageFaults, u.Swap = stat["total_rss"], stat["total_pgfault"],
+		stat["total_pgmajfault"], stat["total_swap"]
 	if n, err := readNumber(m.tree.file("memory", cgroup, "memory.swappiness")); err == nil && n == 0 {
 		u.SwapLimited = true // pods have no swap with v1
 	}

@@ -28,16 +28,17 @@ type Values struct {
 	Pids   int64
 }
 
-// forPod returns the settings of the pod's cgroup: CPU shares by its requests; quota and memory limit only if every container
-// has that limit, for otherwise one without would be held to the others'. Swap is what its containers may use together. pids is the
-// node's limit for a pod, 0 for none.
+// forPod returns the settings of the pod's cgroup: CPU shares by its requests; quota and memory limit only if every
+// container has that limit, for otherwise one without would be held to the others'. Swap is what its containers may use
+// together. pids is the node's limit for a pod, 0 for none.
 func forPod(pod *corev1.Pod, pids int64, swap Swap) Values {
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	cpuLimited, memoryLimited := true, true
-	limits := resource.PodLimits(pod, resource.PodResourcesOptions{ContainerFn: func(l corev1.ResourceList, _ resource.ContainerType) {
-		cpuLimited = cpuLimited && !l.Cpu().IsZero()
-		memoryLimited = memoryLimited && !l.Memory().IsZero()
-	}})
+	limits := resource.PodLimits(pod,
+		resource.PodResourcesOptions{ContainerFn: func(l corev1.ResourceList, _ resource.ContainerType) {
+			cpuLimited = cpuLimited && !l.Cpu().IsZero()
+			memoryLimited = memoryLimited && !l.Memory().IsZero()
+		}})
 	if resource.IsPodLevelLimitsSet(pod) {
 		own := pod.Spec.Resources.Limits
 		cpuLimited = cpuLimited || !own.Cpu().IsZero()
@@ -57,7 +58,8 @@ func forPod(pod *corev1.Pod, pids int64, swap Swap) Values {
 	return v
 }
 
-// forList returns the settings of a cgroup that is bound to those amounts of CPU, memory and processes; 0 is not bounded.
+// forList returns the settings of a cgroup that is bound to those amounts of CPU, memory and processes; 0 is not
+// bounded.
 func forList(l corev1.ResourceList) Values {
 	pids := l["pid"]
 	v := Values{Memory: l.Memory().Value(), Pids: pids.Value()}
@@ -71,7 +73,8 @@ func forList(l corev1.ResourceList) Values {
 func forBurstable(pods []*corev1.Pod) Values {
 	var milli int64
 	for _, p := range pods {
-		if runtime.QOSClass(p) == corev1.PodQOSBurstable && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+		if runtime.QOSClass(p) == corev1.PodQOSBurstable && p.Status.Phase != corev1.PodSucceeded &&
+			p.Status.Phase != corev1.PodFailed {
 			requests := resource.PodRequests(p, resource.PodResourcesOptions{})
 			milli += requests.Cpu().MilliValue()
 		}
@@ -92,8 +95,8 @@ func cpuQuota(milli int64) int64 {
 	return max(milli*period/1000, minQuota)
 }
 
-// weight converts cpu.shares into cgroup v2's cpu.weight (1 to 10000): the curve through (2, 1), (1024, 100), (262144, 10000)
-// that OCI runtimes use, so that a pod and its containers are weighed alike.
+// weight converts cpu.shares into cgroup v2's cpu.weight (1 to 10000): the curve through (2, 1), (1024, 100), (262144,
+// 10000) that OCI runtimes use, so that a pod and its containers are weighed alike.
 func weight(shares uint64) uint64 {
 	switch {
 	case shares == 0:

@@ -13,19 +13,19 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Allocator is a Provider of what the node has few of, as devices. What a pod gets of it is decided when the pod is admitted, by the Manager, one
-// pod after the other; the pod has it until Release or Unprepare.
+// Allocator is a Provider of what the node has few of, as devices. What a pod gets of it is decided when the pod is
+// admitted, by the Manager, one pod after the other; the pod has it until Release or Unprepare.
 type Allocator interface {
 	Provider
 	// Wants tells whether a container of the pod is to get any of it. It does not wait for a choice in progress.
 	Wants(pod *corev1.Pod) bool
-	// Hints tell for each resource that a container wants, and that is near to some NUMA nodes, from which it can be given; none for a resource:
-	// from none. PodHints tell it for the pod as a whole.
+	// Hints tell for each resource that a container wants, and that is near to some NUMA nodes, from which it can be
+	// given; none for a resource: from none. PodHints tell it for the pod as a whole.
 	Hints(pod *corev1.Pod, c *corev1.Container) map[string][]Hint
 	PodHints(pod *corev1.Pod) map[string][]Hint
-	// Allocate chooses what a container gets, near to these nodes (none: anywhere), and gives it. A container that has something already keeps
-	// that. The containers come in the order of the spec, init containers first. An error is why the node does not take the pod, a *Refusal or
-	// any other.
+	// Allocate chooses what a container gets, near to these nodes (none: anywhere), and gives it. A container that has
+	// something already keeps that. The containers come in the order of the spec, init containers first. An error is
+	// why the node does not take the pod, a *Refusal or any other.
 	Allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Container, near Nodes) error
 	// Confirm does what takes long for a pod whose containers have theirs; other pods are admitted meanwhile.
 	Confirm(ctx context.Context, pod *corev1.Pod) error
@@ -69,7 +69,8 @@ type Metrics interface {
 	TopologyAdmitted(took time.Duration, refused bool)
 }
 
-// Admit gives a pod what Allocators have for it. An error that is a *Refusal tells why the node does not take it; it has nothing then.
+// Admit gives a pod what Allocators have for it. An error that is a *Refusal tells why the node does not take it; it
+// has nothing then.
 func (m *Manager) Admit(ctx context.Context, pod *corev1.Pod) error {
 	begun := time.Now()
 	err := m.allocate(ctx, pod)
@@ -92,8 +93,8 @@ func (m *Manager) Admit(ctx context.Context, pod *corev1.Pod) error {
 	return &Refusal{reasonUnexpected, fmt.Sprintf("Allocate failed due to %v, which is unexpected", err)}
 }
 
-// allocate chooses what each container gets; one pod after the other, so that two never get the same. A pod that wants nothing does not wait for those
-// that do: their choice may ask others, who may be slow.
+// allocate chooses what each container gets; one pod after the other, so that two never get the same. A pod that wants
+// nothing does not wait for those that do: their choice may ask others, who may be slow.
 func (m *Manager) allocate(ctx context.Context, pod *corev1.Pod) error {
 	if !slices.ContainsFunc(m.allocators(), func(a Allocator) bool { return a.Wants(pod) }) {
 		return nil
@@ -108,7 +109,9 @@ func (m *Manager) allocate(ctx context.Context, pod *corev1.Pod) error {
 		for i := range list {
 			near := whole
 			if m.Topology.Considered() && !m.Topology.PodScope {
-				if near, err = m.nodes(func(a Allocator) map[string][]Hint { return a.Hints(pod, &list[i]) }); err != nil {
+				if near, err = m.nodes(func(a Allocator) map[string][]Hint {
+					return a.Hints(pod, &list[i])
+				}); err != nil {
 					return err
 				}
 			}

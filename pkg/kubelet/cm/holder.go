@@ -19,7 +19,8 @@ func (m *Manager) Held(pod *corev1.Pod, container string) *podresourcesapi.Conta
 	for _, h := range of[Holder](m.Providers) {
 		if c := h.Held(pod)[container]; c != nil {
 			out.Devices, out.CpuIds = append(out.Devices, c.Devices...), append(out.CpuIds, c.CpuIds...)
-			out.Memory, out.DynamicResources = append(out.Memory, c.Memory...), append(out.DynamicResources, c.DynamicResources...)
+			out.Memory, out.DynamicResources = append(out.Memory, c.Memory...),
+				append(out.DynamicResources, c.DynamicResources...)
 		}
 	}
 	return out
@@ -30,7 +31,8 @@ func (m *Manager) Holdings() *podresourcesapi.AllocatableResourcesResponse {
 	out := &podresourcesapi.AllocatableResourcesResponse{}
 	for _, h := range of[Holder](m.Providers) {
 		all := h.Holdings()
-		out.Devices, out.CpuIds, out.Memory = append(out.Devices, all.Devices...), append(out.CpuIds, all.CpuIds...), append(out.Memory, all.Memory...)
+		out.Devices, out.CpuIds, out.Memory = append(out.Devices, all.Devices...), append(out.CpuIds, all.CpuIds...),
+			append(out.Memory, all.Memory...)
 	}
 	return out
 }

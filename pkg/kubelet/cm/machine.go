@@ -10,7 +10,8 @@ import (
 // CPU is one of the machine's, as the system numbers them.
 type CPU struct {
 	ID int
-	// Core is the least number of the CPUs that are threads of the same core, Cache of those that share the last level of cache.
+	// Core is the least number of the CPUs that are threads of the same core, Cache of those that share the last level
+	// of cache.
 	Core, Cache int
 	Socket      int
 	NUMA        int

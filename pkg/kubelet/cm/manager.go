@@ -13,8 +13,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Manager gives pods what all Providers have for them, in the order of the list, and takes it back in the opposite one. What pods have the
-// Providers know. It must not be copied.
+// Manager gives pods what all Providers have for them, in the order of the list, and takes it back in the opposite one.
+// What pods have the Providers know. It must not be copied.
 type Manager struct {
 	// Providers are given in the order in which one may need what another gives.
 	Providers []Provider
@@ -30,8 +30,8 @@ type Manager struct {
 	mu sync.Mutex
 }
 
-// Prepare gives a pod what it must have before its containers start. What it has already stays when something fails: it is tried again, or
-// taken back with Unprepare when the pod has ended.
+// Prepare gives a pod what it must have before its containers start. What it has already stays when something fails: it
+// is tried again, or taken back with Unprepare when the pod has ended.
 func (m *Manager) Prepare(ctx context.Context, pod *corev1.Pod) error {
 	for _, p := range of[Preparer](m.Providers) {
 		if err := p.Prepare(ctx, pod); err != nil {
@@ -61,7 +61,8 @@ func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.Con
 	return nil
 }
 
-// Unprepare takes back what a pod has whose containers and sandbox have ended. One Provider that fails keeps none of the others from it.
+// Unprepare takes back what a pod has whose containers and sandbox have ended. One Provider that fails keeps none of
+// the others from it.
 func (m *Manager) Unprepare(ctx context.Context, uid types.UID) error {
 	var errs []error
 	for _, p := range slices.Backward(m.Providers) {
@@ -70,8 +71,8 @@ func (m *Manager) Unprepare(ctx context.Context, uid types.UID) error {
 	return errors.Join(errs...)
 }
 
-// Reconcile takes back what pods have that need it no more. whenEnded is asked for each at the moment of the taking: it does f if the pod's
-// containers have ended, and keeps the pod from starting over until f is done.
+// Reconcile takes back what pods have that need it no more. whenEnded is asked for each at the moment of the taking: it
+// does f if the pod's containers have ended, and keeps the pod from starting over until f is done.
 func (m *Manager) Reconcile(ctx context.Context, whenEnded func(uid types.UID, f func() error) error) error {
 	var errs []error
 	var all []types.UID

@@ -67,7 +67,8 @@ func TestManager(t *testing.T) {
 	var s runtime.SandboxOptions
 	var c runtime.ContainerOptions
 	m.Sandbox(pod, &s)
-	if err := m.Container(pod, &corev1.Container{Name: "1"}, &c); err != nil || s.Hostname != "AB" || !slices.Equal(c.Args, []string{"A1", "B1"}) {
+	if err := m.Container(pod, &corev1.Container{Name: "1"},
+		&c); err != nil || s.Hostname != "AB" || !slices.Equal(c.Args, []string{"A1", "B1"}) {
 		t.Error(err, s.Hostname, c.Args)
 	}
 	if err := m.Unprepare(t.Context(), "u"); err != nil || took() != "B unprepare u, A unprepare u" {

@@ -1,6 +1,6 @@
-// Package cm (container manager, in Kubernetes' words) gives each pod what it must have of the node before its containers
-// start, adds it to the options of the sandbox and of each container, and takes it back when the pod has ended. One
-// Provider does that for each kind of thing.
+// Package cm (container manager, in Kubernetes' words) gives each pod what it must have of the node before its
+// containers start, adds it to the options of the sandbox and of each container, and takes it back when the pod has
+// ended. One Provider does that for each kind of thing.
 package cm
 
 import (
@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Provider has one kind of thing that pods are given, such as their cgroup. What it does beyond taking it back, it shows
-// by the interfaces below. For each pod they are called in this order:
+// Provider has one kind of thing that pods are given, such as their cgroup. What it does beyond taking it back, it
+// shows by the interfaces below. For each pod they are called in this order:
 //
 //	Preparer           before the pod's sandbox is made
 //	SandboxProvider    when the sandbox is made

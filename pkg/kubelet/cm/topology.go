@@ -8,8 +8,8 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 )
 
-// MaxNUMANodes is how many NUMA nodes a machine may have for its topology to be considered: the sets of them that may be given are tried one by
-// one.
+// MaxNUMANodes is how many NUMA nodes a machine may have for its topology to be considered: the sets of them that may
+// be given are tried one by one.
 const MaxNUMANodes = 8
 
 // Nodes is a set of NUMA nodes, which have the numbers 0 to 63.
@@ -52,7 +52,8 @@ func (n Nodes) Subsets(f func(Nodes)) {
 	}
 }
 
-// Hint is a set of NUMA nodes from which a resource can be given; none: from any. It is preferred if no smaller set could ever do.
+// Hint is a set of NUMA nodes from which a resource can be given; none: from any. It is preferred if no smaller set
+// could ever do.
 type Hint struct {
 	Nodes     Nodes
 	Preferred bool
@@ -76,8 +77,8 @@ func (t Topology) Considered() bool {
 	return t.Policy != "" && t.Policy != kubeletconfig.NoneTopologyManagerPolicy
 }
 
-// Merge finds the nodes from which all resources can be given, each of lists holding one resource's hints; a resource without any hint cannot be
-// given. False: the policy does not take a pod with that.
+// Merge finds the nodes from which all resources can be given, each of lists holding one resource's hints; a resource
+// without any hint cannot be given. False: the policy does not take a pod with that.
 //
 // https://kubernetes.io/docs/tasks/administer-cluster/topology-manager/#topology-manager-policies
 func (t Topology) Merge(lists [][]Hint) (Nodes, bool) {
@@ -85,7 +86,9 @@ func (t Topology) Merge(lists [][]Hint) (Nodes, bool) {
 	merged, least := []Hint{{Nodes: t.Nodes, Preferred: true}}, 0
 	for _, hints := range lists {
 		if single {
-			hints = slices.DeleteFunc(slices.Clone(hints), func(h Hint) bool { return !h.Preferred || h.Nodes.Count() > 1 })
+			hints = slices.DeleteFunc(slices.Clone(hints), func(h Hint) bool {
+				return !h.Preferred || h.Nodes.Count() > 1
+			})
 		}
 		merged = both(t.Nodes, merged, hints)
 		least = max(least, narrowest(hints))
@@ -138,7 +141,8 @@ func narrowest(hints []Hint) int {
 	return least
 }
 
-// better tells whether a is to be taken rather than b: one that is preferred, then one with as few nodes as the resources need, least.
+// better tells whether a is to be taken rather than b: one that is preferred, then one with as few nodes as the
+// resources need, least.
 func (t Topology) better(a, b Hint, least int) bool {
 	if a.Preferred != b.Preferred {
 		return a.Preferred
@@ -174,8 +178,9 @@ func (t Topology) distance(n Nodes) float64 {
 	return float64(sum) / float64(max(pairs, 1))
 }
 
-// HintsFor are the hints of things of which each is near to some nodes, for a request of so many: from which sets of nodes as many are free. total
-// and free tell for each set of nodes how many things there are, and are free, that are near to one of its nodes.
+// HintsFor are the hints of things of which each is near to some nodes, for a request of so many: from which sets of
+// nodes as many are free. total and free tell for each set of nodes how many things there are, and are free, that are
+// near to one of its nodes.
 func HintsFor(all Nodes, request int, total, free func(Nodes) int) []Hint {
 	var out []Hint
 	least := 0

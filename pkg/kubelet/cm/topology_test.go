@@ -29,16 +29,19 @@ func TestMerge(t *testing.T) {
 		want                        Nodes
 		bestEffort, restricted, one bool
 	}{
-		"nothing is asked for":            {nil, 0, true, true, true},
-		"one resource, one node":          {[][]Hint{hints("0!", "1!", "01")}, NodesOf(0), true, true, true},
-		"two that meet":                   {[][]Hint{hints("0!", "1!", "01"), hints("1!", "01")}, NodesOf(1), true, true, true},
+		"nothing is asked for":   {nil, 0, true, true, true},
+		"one resource, one node": {[][]Hint{hints("0!", "1!", "01")}, NodesOf(0), true, true, true},
+		"two that meet": {[][]Hint{hints("0!", "1!", "01"), hints("1!", "01")}, NodesOf(1), true,
+			true, true},
 		"one to which it does not matter": {[][]Hint{hints("1!"), hints("-!")}, NodesOf(1), true, true, true},
-		"no node has both":                {[][]Hint{hints("0!", "01"), hints("1!", "01")}, NodesOf(0), true, false, false},
+		"no node has both": {[][]Hint{hints("0!", "01"), hints("1!", "01")}, NodesOf(0), true, false,
+			false},
 		"none has enough":                 {[][]Hint{hints("01!")}, 0, true, true, false},
 		"enough only where not preferred": {[][]Hint{hints("01")}, 0, true, false, false},
 		"there is too little":             {[][]Hint{hints("0!"), {}}, NodesOf(0), true, false, false},
 	} {
-		for policy, ok := range map[string]bool{"best-effort": c.bestEffort, "restricted": c.restricted, "single-numa-node": c.one} {
+		for policy, ok := range map[string]bool{"best-effort": c.bestEffort, "restricted": c.restricted,
+			"single-numa-node": c.one} {
 			got, admitted := Topology{Policy: policy, Nodes: two}.Merge(c.lists)
 			if admitted != ok || ok && got != c.want {
 				t.Errorf("%s, %s: %b, %v", name, policy, got, admitted)

@@ -38,7 +38,8 @@ func (a *API) Run(ctx context.Context, h Handler) error {
 	told, err := a.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { call(obj, h.Update) },
 		UpdateFunc: func(before, obj any) {
-			// A list that takes the place of a lost watch shows only what is there now: another pod of the name, the one before is gone.
+			// A list that takes the place of a lost watch shows only what is there now: another pod of the name, the
+			// one before is gone.
 			if old, now := before.(*corev1.Pod), obj.(*corev1.Pod); old.UID != now.UID {
 				call(old, h.Remove)
 			}
@@ -66,8 +67,8 @@ func call(obj any, f func(*corev1.Pod)) {
 	}
 }
 
-// Synced tells whether the handler was told of all pods of the first list: not before may a pod count as unknown. That the list has
-// arrived says less, for the handler is called after it.
+// Synced tells whether the handler was told of all pods of the first list: not before may a pod count as unknown. That
+// the list has arrived says less, for the handler is called after it.
 func (a *API) Synced() bool {
 	synced := a.synced.Load()
 	return synced != nil && (*synced)()

@@ -35,7 +35,8 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Name != "web-node1" || p.Namespace != "default" || p.Spec.NodeName != "Node1" || len(p.UID) != 32 || !runtime.IsStatic(p) || runtime.IsMirror(p) {
+	if p.Name != "web-node1" || p.Namespace != "default" || p.Spec.NodeName != "Node1" || len(p.UID) != 32 ||
+		!runtime.IsStatic(p) || runtime.IsMirror(p) {
 		t.Errorf("%+v", p.ObjectMeta)
 	}
 	same, _ := parse([]byte(manifest), "/m/web.yaml", "Node1", none)
@@ -51,7 +52,8 @@ func TestParse(t *testing.T) {
 		"bad name":        strings.Replace(manifest, "web", "../web", 1),
 		"bad namespace":   strings.Replace(manifest, "{name: web}", "{name: web, namespace: ../x}", 1),
 		"uid with a path": strings.Replace(manifest, "{name: web}", "{name: web, uid: ../../x}", 1),
-		"secret volume":   strings.Replace(manifest, "spec: {", "spec: {volumes: [{name: s, secret: {secretName: s}}], ", 1),
+		"secret volume": strings.Replace(manifest, "spec: {",
+			"spec: {volumes: [{name: s, secret: {secretName: s}}], ", 1),
 	} {
 		if _, err := parse([]byte(bad), "f", "n", none); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -59,7 +61,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A static pod runs without the API server, so it names no object there. One that does is refused when it is read, in upstream's words.
+// A static pod runs without the API server, so it names no object there. One that does is refused when it is read, in
+// upstream's words.
 func TestStaticPodsReferToNoObjects(t *testing.T) {
 	t.Parallel()
 	volume := func(source string) string {
@@ -69,25 +72,37 @@ func TestStaticPodsReferToNoObjects(t *testing.T) {
 		return strings.Replace(manifest, `image: "x:1"`, `image: "x:1", `+fields, 1)
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"projected fields":      {volume("projected: {sources: [{downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}]}"), ""},
-		"fields":                {volume("downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}"), ""},
-		"projected secret":      {volume("projected: {sources: [{secret: {name: s}}]}"), "secrets"},
-		"projected config map":  {volume("projected: {sources: [{configMap: {name: s}}]}"), "configmaps"},
-		"projected token":       {volume("projected: {sources: [{serviceAccountToken: {path: t}}]}"), "serviceaccounts (via projected volumes)"},
-		"trust bundle":          {volume("projected: {sources: [{clusterTrustBundle: {name: b, path: t}}]}"), "clustertrustbundles"},
-		"secret volume":         {volume("secret: {secretName: s}"), "secrets"},
-		"config map volume":     {volume("configMap: {name: s}"), "configmaps"},
-		"claim":                 {volume("persistentVolumeClaim: {claimName: s}"), "persistentvolumeclaims"},
-		"claim of its own":      {volume("ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce]}}}"), "persistentvolumeclaims (via ephemeral volumes)"},
-		"storage driver":        {volume("csi: {driver: d}"), "csidrivers (via CSI volumes)"},
-		"secret in environment": {container("env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]"), "secrets"},
-		"config map key":        {container("env: [{name: A, valueFrom: {configMapKeyRef: {name: s, key: k}}}]"), "configmaps"},
-		"all of a secret":       {container("envFrom: [{secretRef: {name: s}}]"), "secrets"},
-		"all of a config map":   {container("envFrom: [{configMapRef: {name: s}}]"), "configmaps"},
-		"pull secret":           {strings.Replace(manifest, "spec: {", "spec: {imagePullSecrets: [{name: s}], ", 1), "secrets"},
-		"account":               {strings.Replace(manifest, "spec: {", "spec: {serviceAccountName: s, ", 1), "serviceaccounts"},
-		"account, old field":    {strings.Replace(manifest, "spec: {", "spec: {serviceAccount: s, ", 1), "serviceaccounts"},
-		"resource claim":        {strings.Replace(manifest, "spec: {", "spec: {resourceClaims: [{name: r, resourceClaimName: s}], ", 1), "resourceclaims"},
+		"projected fields": {
+			volume("projected: {sources: [{downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}]}"), ""},
+		"fields": {volume("downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}"),
+			""},
+		"projected secret":     {volume("projected: {sources: [{secret: {name: s}}]}"), "secrets"},
+		"projected config map": {volume("projected: {sources: [{configMap: {name: s}}]}"), "configmaps"},
+		"projected token": {volume("projected: {sources: [{serviceAccountToken: {path: t}}]}"),
+			"serviceaccounts (via projected volumes)"},
+		"trust bundle": {volume("projected: {sources: [{clusterTrustBundle: {name: b, path: t}}]}"),
+			"clustertrustbundles"},
+		"secret volume":     {volume("secret: {secretName: s}"), "secrets"},
+		"config map volume": {volume("configMap: {name: s}"), "configmaps"},
+		"claim":             {volume("persistentVolumeClaim: {claimName: s}"), "persistentvolumeclaims"},
+		"claim of its own": {volume("ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce]}}}"),
+			"persistentvolumeclaims (via ephemeral volumes)"},
+		"storage driver": {volume("csi: {driver: d}"), "csidrivers (via CSI volumes)"},
+		"secret in environment": {container("env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]"),
+			"secrets"},
+		"config map key": {container("env: [{name: A, valueFrom: {configMapKeyRef: {name: s, key: k}}}]"),
+			"configmaps"},
+		"all of a secret":     {container("envFrom: [{secretRef: {name: s}}]"), "secrets"},
+		"all of a config map": {container("envFrom: [{configMapRef: {name: s}}]"), "configmaps"},
+		"pull secret": {strings.Replace(manifest, "spec: {", "spec: {imagePullSecrets: [{name: s}], ", 1),
+			"secrets"},
+		"account": {strings.Replace(manifest, "spec: {", "spec: {serviceAccountName: s, ", 1),
+			"serviceaccounts"},
+		"account, old field": {strings.Replace(manifest, "spec: {", "spec: {serviceAccount: s, ", 1),
+			"serviceaccounts"},
+		"resource claim": {
+			strings.Replace(manifest, "spec: {", "spec: {resourceClaims: [{name: r, resourceClaimName: s}], ", 1),
+			"resourceclaims"},
 	} {
 		_, err := parse([]byte(c.text), "f", "n", none)
 		switch {
@@ -131,7 +146,8 @@ func TestFilesFollowTheDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := &record{pods: map[string]*corev1.Pod{}}
-	f := &Files{Path: dir, Node: "n", Period: time.Hour, Defaults: none, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	f := &Files{Path: dir, Node: "n", Period: time.Hour, Defaults: none,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx, r) }()
@@ -203,7 +219,8 @@ func (c *calls) Remove(p *corev1.Pod) { c.note("remove", p) }
 func (c *calls) text() string         { c.mu.Lock(); defer c.mu.Unlock(); return strings.Join(c.log, " ") }
 
 func watched(uid string) corev1.Pod {
-	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-0", Namespace: "ns", UID: types.UID(uid), ResourceVersion: uid}}
+	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-0", Namespace: "ns", UID: types.UID(uid),
+		ResourceVersion: uid}}
 }
 
 func TestARelistThatShowsAnotherPodOfTheNameRemovesTheOld(t *testing.T) {
@@ -290,7 +307,8 @@ func TestManifestsWithAUID(t *testing.T) {
 	}
 }
 
-// A path that cannot be read was looked at, which is all that others wait for; what it has is known once it can be read.
+// A path that cannot be read was looked at, which is all that others wait for; what it has is known once it can be
+// read.
 func TestAPathThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
@@ -317,7 +335,8 @@ func TestAPathThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A manifest that was edited while the kubelet was down has left its old pod in the runtime: it goes before the new one comes.
+// A manifest that was edited while the kubelet was down has left its old pod in the runtime: it goes before the new one
+// comes.
 func TestPodsOfAnEarlierLife(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

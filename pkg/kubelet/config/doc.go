@@ -1,11 +1,11 @@
-// Package config finds out which pods are to run on the node: those the API server has bound to it, and the static ones whose
-// manifests lie in a directory.
+// Package config finds out which pods are to run on the node: those the API server has bound to it, and the static ones
+// whose manifests lie in a directory.
 package config
 
 import corev1 "k8s.io/api/core/v1"
 
-// Handler is told of every pod that is new, changed or gone. A source's calls come one after another. (An alias, so that who hears of pods
-// need not know their sources.)
+// Handler is told of every pod that is new, changed or gone. A source's calls come one after another. (An alias, so
+// that who hears of pods need not know their sources.)
 type Handler = interface {
 	Update(pod *corev1.Pod)
 	Remove(pod *corev1.Pod)

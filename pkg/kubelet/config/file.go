@@ -40,8 +40,8 @@ func (f *Files) Synced() bool { return f.synced.Load() }
 // Tried tells whether the manifests were looked for once, though they may not have been readable.
 func (f *Files) Tried() bool { return f.tried.Load() }
 
-// Left tells, before Run, which static pods an earlier life of the kubelet has left in the runtime: those that the first read does not find
-// are removed with it, before a pod of the same name is told of.
+// Left tells, before Run, which static pods an earlier life of the kubelet has left in the runtime: those that the
+// first read does not find are removed with it, before a pod of the same name is told of.
 func (f *Files) Left(pods map[types.UID]*corev1.Pod) { f.left = pods }
 
 // Run reads until ctx ends.
@@ -144,11 +144,13 @@ func (f *Files) load() (map[types.UID]*corev1.Pod, error) {
 		}
 		full := pod.Namespace + "/" + pod.Name
 		if other, ok := byName[full]; ok {
-			f.Log.Error("two manifests have the same pod, the second one is left out", "pod", full, "first", other, "second", n)
+			f.Log.Error("two manifests have the same pod, the second one is left out", "pod", full, "first", other,
+				"second", n)
 			continue
 		}
 		if other, ok := byUID[pod.UID]; ok {
-			f.Log.Error("two manifests have the same metadata.uid, the second one is left out", "uid", pod.UID, "first", other, "second", n)
+			f.Log.Error("two manifests have the same metadata.uid, the second one is left out", "uid", pod.UID, "first",
+				other, "second", n)
 			continue
 		}
 		byName[full], byUID[pod.UID] = n, n
@@ -172,8 +174,8 @@ func (f *Files) parse(name string) (*corev1.Pod, error) {
 	return parse(data, name, f.Node, f.Defaults)
 }
 
-// diff compares two sets of static pods. One whose content changed is removed and starts over: it has another uid, or the same one if
-// its manifest gives it, and then another hash. It is pure.
+// diff compares two sets of static pods. One whose content changed is removed and starts over: it has another uid, or
+// the same one if its manifest gives it, and then another hash. It is pure.
 func diff(before, after map[types.UID]*corev1.Pod) (updated, removed []*corev1.Pod) {
 	for uid, p := range before {
 		if q := after[uid]; q == nil || !sameManifest(p, q) {

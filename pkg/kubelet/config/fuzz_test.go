@@ -10,11 +10,14 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// FuzzParse: a manifest gives an error or a pod whose names can be parts of paths and of API objects, and always the same one.
+// FuzzParse: a manifest gives an error or a pod whose names can be parts of paths and of API objects, and always the
+// same one.
 func FuzzParse(f *testing.F) {
 	for _, m := range []string{
-		manifest, "", "null", "[]", "{}", "a: &a [*a]", manifest + "---\n" + manifest, strings.Replace(manifest, "web", "../../etc", 1),
-		strings.Replace(manifest, "name: web", "name: web, uid: ..", 1), strings.Replace(manifest, "name: web", "name: web, namespace: a/b", 1),
+		manifest, "", "null", "[]", "{}", "a: &a [*a]", manifest + "---\n" + manifest,
+		strings.Replace(manifest, "web", "../../etc", 1),
+		strings.Replace(manifest, "name: web", "name: web, uid: ..", 1),
+		strings.Replace(manifest, "name: web", "name: web, namespace: a/b", 1),
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","uid":"u"},"spec":{"containers":[{"name":"c","image":"i"}],"volumes":[{"name":"v","hostPath":{"path":"/"}}]}}`,
 	} {
 		f.Add([]byte(m))
@@ -28,7 +31,8 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for what, name := range map[string]string{"name": p.Name, "namespace": p.Namespace, "uid": string(p.UID)} {
-			if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") || strings.ContainsRune(name, 0) {
+			if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") ||
+				strings.ContainsRune(name, 0) {
 				t.Fatalf("%q: the %s %q is no plain name", data, what, name)
 			}
 		}

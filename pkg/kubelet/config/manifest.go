@@ -24,9 +24,9 @@ const maxManifest = 1 << 20
 // manifestBounds are those of a manifest with its aliases written out.
 var manifestBounds = docbounds.Bounds{Bytes: 2 * maxManifest, Values: 100_000, Depth: 300}
 
-// parse makes a static pod of a manifest in YAML or JSON. Its name gets the node's name appended, its uid is made from node,
-// file and content so that any change of the file makes another pod. It is pure except for defaults, which fills in the fields
-// that the API server would.
+// parse makes a static pod of a manifest in YAML or JSON. Its name gets the node's name appended, its uid is made from
+// node, file and content so that any change of the file makes another pod. It is pure except for defaults, which fills
+// in the fields that the API server would.
 func parse(data []byte, file, node string, defaults func(*corev1.Pod)) (*corev1.Pod, error) {
 	if len(data) > maxManifest {
 		return nil, fmt.Errorf("manifest %s is larger than %d bytes", file, maxManifest)
@@ -63,7 +63,8 @@ func parse(data []byte, file, node string, defaults func(*corev1.Pod)) (*corev1.
 	annotations[runtime.AnnotationConfigSource] = runtime.SourceFile
 	annotations[runtime.AnnotationConfigHash] = hex.EncodeToString(hash[:16])
 	pod.Annotations = annotations
-	pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
+	pod.Spec.Tolerations = append(pod.Spec.Tolerations,
+		corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})
 	defaults(pod)
 	pod.Status.Phase = corev1.PodPending
 	return pod, nil

@@ -53,7 +53,8 @@ type Config struct {
 	// SystemdCgroups tells that cgroup parents are systemd slices.
 	SystemdCgroups bool
 	Containers
-	// TerminationLog reports whether path is a file that the kubelet made for the termination message of a container; no other is read. nil: none is.
+	// TerminationLog reports whether path is a file that the kubelet made for the termination message of a container;
+	// no other is read. nil: none is.
 	TerminationLog func(uid types.UID, container, path string) bool
 	// Observe, if set, is told how each call but streams went; operation is its name as metrics have it (operation).
 	Observe func(operation string, took time.Duration, err error)
@@ -65,8 +66,8 @@ type Containers struct {
 	CgroupV2 bool
 	// SeccompDefault gives containers that say nothing the runtime's seccomp profile, instead of none.
 	SeccompDefault bool
-	// SingleProcessOOMKill lets the kernel end one process of a container that is out of memory, not all of them (with CgroupV2; without it
-	// that is always so).
+	// SingleProcessOOMKill lets the kernel end one process of a container that is out of memory, not all of them (with
+	// CgroupV2; without it that is always so).
 	SingleProcessOOMKill bool
 }
 
@@ -79,7 +80,8 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{conn: conn, image: conn, timeout: cfg.Timeout, containers: cfg.Containers, systemd: cfg.SystemdCgroups, memory: newMemory(),
+	c := &Client{conn: conn, image: conn, timeout: cfg.Timeout, containers: cfg.Containers, systemd: cfg.SystemdCgroups,
+		memory:         newMemory(),
 		terminationLog: cfg.TerminationLog}
 	if cfg.ImageEndpoint != "" && cfg.ImageEndpoint != cfg.Endpoint {
 		if c.image, err = dial(cfg.ImageEndpoint, cfg.Observe); err != nil {
@@ -96,7 +98,8 @@ func Dial(ctx context.Context, cfg Config) (*Client, error) {
 		c.Close()
 		return nil, fmt.Errorf("ask the container runtime at %s for its version: %w", cfg.Endpoint, err)
 	}
-	// The handlers come with the runtime's health, which the Node asks for again and again: an error is no reason not to begin.
+	// The handlers come with the runtime's health, which the Node asks for again and again: an error is no reason not
+	// to begin.
 	_, _ = c.Health(ctx)
 	return c, nil
 }
@@ -118,7 +121,8 @@ func dial(endpoint string, observe func(operation string, took time.Duration, er
 	if !strings.HasPrefix(endpoint, "unix://") {
 		return nil, fmt.Errorf("container runtime endpoint %q is not a unix socket", endpoint)
 	}
-	options := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
+	options := []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithAuthority("localhost"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)), grpc.WithConnectParams(reconnect())}
 	if observe != nil {
 		options = append(options, grpc.WithUnaryInterceptor(observed(observe)))
@@ -130,8 +134,9 @@ func dial(endpoint string, observe func(operation string, took time.Duration, er
 	return conn, nil
 }
 
-// reconnect says how soon a socket at which nobody listens is tried again: a runtime that starts beside the kubelet, or anew, is there in
-// a tenth of a second, and gRPC's own second would be most of a node's start. The pauses grow to three seconds while it stays away.
+// reconnect says how soon a socket at which nobody listens is tried again: a runtime that starts beside the kubelet, or
+// anew, is there in a tenth of a second, and gRPC's own second would be most of a node's start. The pauses grow to
+// three seconds while it stays away.
 func reconnect() grpc.ConnectParams {
 	pauses := backoff.DefaultConfig
 	pauses.BaseDelay, pauses.MaxDelay = 20*time.Millisecond, 3*time.Second
@@ -168,8 +173,9 @@ func (c *Client) Health(ctx context.Context) (runtime.Health, error) {
 		}
 	}
 	for _, x := range r.GetRuntimeHandlers() {
-		h.Handlers = append(h.Handlers, runtime.Handler{Name: x.Name, RecursiveReadOnlyMounts: x.GetFeatures().GetRecursiveReadOnlyMounts(),
-			UserNamespaces: x.GetFeatures().GetUserNamespaces()})
+		h.Handlers = append(h.Handlers,
+			runtime.Handler{Name: x.Name, RecursiveReadOnlyMounts: x.GetFeatures().GetRecursiveReadOnlyMounts(),
+				UserNamespaces: x.GetFeatures().GetUserNamespaces()})
 	}
 	handlers := make(map[string]runtime.Handler, len(h.Handlers))
 	for _, x := range h.Handlers {
@@ -204,5 +210,6 @@ func ImageVolumeFailed(err error) bool {
 	return strings.Contains(status.Convert(err).Message(), crierrors.ErrImageVolumeMountFailed.Error())
 }
 
-// Message returns the runtime's own text of a container's failed call without gRPC's code, as users see it in events and statuses.
+// Message returns the runtime's own text of a container's failed call without gRPC's code, as users see it in events
+// and statuses.
 func Message(err error) string { return status.Convert(err).Message() }

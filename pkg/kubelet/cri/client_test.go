@@ -37,7 +37,8 @@ func TestARuntimeThatComesIsSoonFound(t *testing.T) {
 	defer s.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 750*time.Millisecond)
 	defer cancel()
-	if _, err := runtimeapi.NewRuntimeServiceClient(conn).Version(ctx, &runtimeapi.VersionRequest{}, grpc.WaitForReady(true)); err != nil {
+	if _, err := runtimeapi.NewRuntimeServiceClient(conn).Version(ctx, &runtimeapi.VersionRequest{},
+		grpc.WaitForReady(true)); err != nil {
 		t.Error(err)
 	}
 }

@@ -31,7 +31,8 @@ func (c *Client) CreateContainer(ctx context.Context, q runtime.ContainerRequest
 func (c *Client) UpdateContainer(ctx context.Context, id string, q runtime.ContainerRequest) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	_, err := c.runtime.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: updated(resources(q, c.containers))})
+	_, err := c.runtime.UpdateContainerResources(ctx,
+		&runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: updated(resources(q, c.containers))})
 	c.memory.forgetContainer(id)
 	if err != nil {
 		return fmt.Errorf("update the resources of container %s: %w", id, err)
@@ -43,7 +44,9 @@ func (c *Client) UpdateContainer(ctx context.Context, id string, q runtime.Conta
 func (c *Client) SetCPUs(ctx context.Context, id, cpus string) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	_, err := c.runtime.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: &runtimeapi.LinuxContainerResources{CpusetCpus: cpus}})
+	_, err := c.runtime.UpdateContainerResources(ctx,
+		&runtimeapi.UpdateContainerResourcesRequest{ContainerId: id,
+			Linux: &runtimeapi.LinuxContainerResources{CpusetCpus: cpus}})
 	if err != nil {
 		return fmt.Errorf("set the CPUs of container %s: %w", id, err)
 	}
@@ -53,8 +56,9 @@ func (c *Client) SetCPUs(ctx context.Context, id, cpus string) error {
 // startPatience is how long a start goes on that nobody waits for any more. A usual one takes a tenth of a second.
 const startPatience = 10 * time.Second
 
-// StartContainer starts a made container. A start that has begun is not cut off when ctx ends, as it does with the pod's deletion and with the
-// kubelet's own stop, but startPatience later: what containerd gives up halfway it may not be able to remove (see stuck).
+// StartContainer starts a made container. A start that has begun is not cut off when ctx ends, as it does with the
+// pod's deletion and with the kubelet's own stop, but startPatience later: what containerd gives up halfway it may not
+// be able to remove (see stuck).
 func (c *Client) StartContainer(ctx context.Context, id string) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("start container: %w", ctx.Err())
@@ -87,12 +91,13 @@ func linger(ctx context.Context, later time.Duration) (_ context.Context, stop c
 	}
 }
 
-// StopContainer sends the stop signal and, after grace, SIGKILL; it returns when the container has ended. One that is gone is
-// no error.
+// StopContainer sends the stop signal and, after grace, SIGKILL; it returns when the container has ended. One that is
+// gone is no error.
 func (c *Client) StopContainer(ctx context.Context, id string, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout+grace)
 	defer cancel()
-	_, err := c.runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: int64(grace / time.Second)})
+	_, err := c.runtime.StopContainer(ctx,
+		&runtimeapi.StopContainerRequest{ContainerId: id, Timeout: int64(grace / time.Second)})
 	if err != nil && !notFound(err) {
 		return fmt.Errorf("stop container %s: %w", id, err)
 	}
@@ -110,7 +115,8 @@ func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	return nil
 }
 
-// Checkpoint has the runtime write a container into an archive at path; timeout 0 is the usual time. The error is in the runtime's words.
+// Checkpoint has the runtime write a container into an archive at path; timeout 0 is the usual time. The error is in
+// the runtime's words.
 func (c *Client) Checkpoint(ctx context.Context, id, path string, timeout time.Duration) error {
 	limit := c.timeout
 	if timeout > 0 {
@@ -118,7 +124,8 @@ func (c *Client) Checkpoint(ctx context.Context, id, path string, timeout time.D
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	_, err := c.runtime.CheckpointContainer(ctx, &runtimeapi.CheckpointContainerRequest{ContainerId: id, Location: path, Timeout: int64(limit / time.Second)})
+	_, err := c.runtime.CheckpointContainer(ctx,
+		&runtimeapi.CheckpointContainerRequest{ContainerId: id, Location: path, Timeout: int64(limit / time.Second)})
 	return err
 }
 
@@ -153,7 +160,8 @@ func containerConfig(q runtime.ContainerRequest, node Containers) *runtimeapi.Co
 		cfg.Mounts = append(cfg.Mounts, mount(m, q.Sandbox.Users))
 	}
 	for _, d := range o.Devices {
-		cfg.Devices = append(cfg.Devices, &runtimeapi.Device{ContainerPath: d.ContainerPath, HostPath: d.HostPath, Permissions: d.Permissions})
+		cfg.Devices = append(cfg.Devices,
+			&runtimeapi.Device{ContainerPath: d.ContainerPath, HostPath: d.HostPath, Permissions: d.Permissions})
 	}
 	for _, name := range o.CDIDevices {
 		cfg.CDIDevices = append(cfg.CDIDevices, &runtimeapi.CDIDevice{Name: name})
@@ -167,8 +175,9 @@ func containerConfig(q runtime.ContainerRequest, node Containers) *runtimeapi.Co
 // mount has the files of a mount belong to the pod's users by the ids that they have on the node's disk.
 func mount(m runtime.Mount, users *runtime.IDRange) *runtimeapi.Mount {
 	ids := mappings(users)
-	out := &runtimeapi.Mount{ContainerPath: m.ContainerPath, HostPath: m.HostPath, Readonly: m.ReadOnly, RecursiveReadOnly: m.RecursiveReadOnly,
-		UidMappings: ids, GidMappings: ids}
+	out := &runtimeapi.Mount{ContainerPath: m.ContainerPath, HostPath: m.HostPath, Readonly: m.ReadOnly,
+		RecursiveReadOnly: m.RecursiveReadOnly,
+		UidMappings:       ids, GidMappings: ids}
 	switch m.Propagation {
 	case corev1.MountPropagationHostToContainer:
 		out.Propagation = runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER

@@ -21,7 +21,8 @@ func (e ErrExecTimeout) Error() string {
 }
 
 // ExecSync runs a command in a running container and waits for its end; timeout 0 waits as long as ctx.
-func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (runtime.ExecResult, error) {
+func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout time.Duration) (runtime.ExecResult,
+	error) {
 	seconds := int64(timeout / time.Second)
 	if timeout > 0 {
 		var cancel context.CancelFunc
@@ -44,7 +45,9 @@ func (c *Client) ExecSync(ctx context.Context, id string, cmd []string, timeout 
 func (c *Client) Exec(ctx context.Context, id string, cmd []string, s runtime.Streams) (string, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	r, err := c.runtime.Exec(ctx, &runtimeapi.ExecRequest{ContainerId: id, Cmd: cmd, Tty: s.TTY, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr})
+	r, err := c.runtime.Exec(ctx,
+		&runtimeapi.ExecRequest{ContainerId: id, Cmd: cmd, Tty: s.TTY, Stdin: s.Stdin, Stdout: s.Stdout,
+			Stderr: s.Stderr})
 	if err != nil {
 		return "", fmt.Errorf("prepare exec in container %s: %w", id, err)
 	}
@@ -55,7 +58,8 @@ func (c *Client) Exec(ctx context.Context, id string, cmd []string, s runtime.St
 func (c *Client) Attach(ctx context.Context, id string, s runtime.Streams) (string, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	r, err := c.runtime.Attach(ctx, &runtimeapi.AttachRequest{ContainerId: id, Tty: s.TTY, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr})
+	r, err := c.runtime.Attach(ctx,
+		&runtimeapi.AttachRequest{ContainerId: id, Tty: s.TTY, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr})
 	if err != nil {
 		return "", fmt.Errorf("prepare attach to container %s: %w", id, err)
 	}

@@ -12,7 +12,8 @@ import (
 func TestMessage(t *testing.T) {
 	t.Parallel()
 	const text = "failed to create containerd task: exec: no such file"
-	for name, err := range map[string]error{"of the runtime": status.Error(codes.Unknown, text), "of our own": errors.New(text)} {
+	for name, err := range map[string]error{"of the runtime": status.Error(codes.Unknown, text),
+		"of our own": errors.New(text)} {
 		if got := Message(err); got != text {
 			t.Errorf("%s: %q, want %q", name, got, text)
 		}

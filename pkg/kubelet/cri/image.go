@@ -41,7 +41,8 @@ func (c *Client) Images(ctx context.Context) ([]runtime.Image, error) {
 }
 
 func image(i *runtimeapi.Image) runtime.Image {
-	out := runtime.Image{ID: i.Id, RepoTags: i.RepoTags, RepoDigests: i.RepoDigests, Size: i.Size, Username: i.Username, Pinned: i.Pinned}
+	out := runtime.Image{ID: i.Id, RepoTags: i.RepoTags, RepoDigests: i.RepoDigests, Size: i.Size, Username: i.Username,
+		Pinned: i.Pinned}
 	if i.Uid != nil {
 		v := i.Uid.Value
 		out.UID = &v
@@ -49,14 +50,16 @@ func image(i *runtimeapi.Image) runtime.Image {
 	return out
 }
 
-// Pull fetches an image for a pod and returns its local id. It takes as long as ctx allows. Its errors carry the runtime's words.
+// Pull fetches an image for a pod and returns its local id. It takes as long as ctx allows. Its errors carry the
+// runtime's words.
 func (c *Client) Pull(ctx context.Context, name string, auth *runtime.Auth, pod *corev1.Pod) (string, error) {
 	q := &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: name}}
 	if pod != nil {
 		q.SandboxConfig = sandboxConfig(pod, runtime.SandboxOptions{})
 	}
 	if auth != nil {
-		q.Auth = &runtimeapi.AuthConfig{Username: auth.Username, Password: auth.Password, Auth: auth.Auth, ServerAddress: auth.ServerAddress,
+		q.Auth = &runtimeapi.AuthConfig{Username: auth.Username, Password: auth.Password, Auth: auth.Auth,
+			ServerAddress: auth.ServerAddress,
 			IdentityToken: auth.IdentityToken, RegistryToken: auth.RegistryToken}
 	}
 	r, err := c.images.PullImage(ctx, q)
@@ -113,6 +116,7 @@ func filesystems(r *runtimeapi.ImageFsInfoResponse) runtime.Filesystems {
 	use := func(u *runtimeapi.FilesystemUsage) runtime.DiskUse {
 		return runtime.DiskUse{Bytes: int64(u.GetUsedBytes().GetValue()), Inodes: int64(u.GetInodesUsed().GetValue())}
 	}
-	return runtime.Filesystems{Images: images.GetFsId().GetMountpoint(), Containers: containers.GetFsId().GetMountpoint(),
-		ImagesUse: use(images), ContainersUse: use(containers)}
+	return runtime.Filesystems{Images: images.GetFsId().GetMountpoint(),
+		Containers: containers.GetFsId().GetMountpoint(),
+		ImagesUse:  use(images), ContainersUse: use(containers)}
 }

@@ -17,7 +17,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Pods lists every pod that has a sandbox or a container, with the fields that lists know: ids, names, attempts, states.
+// Pods lists every pod that has a sandbox or a container, with the fields that lists know: ids, names, attempts,
+// states.
 func (c *Client) Pods(ctx context.Context) ([]*runtime.PodStatus, error) {
 	byUID, err := c.list(ctx, nil)
 	if err != nil {
@@ -62,11 +63,13 @@ func (c *Client) PodStatus(ctx context.Context, uid types.UID) (*runtime.PodStat
 func (c *Client) list(ctx context.Context, labels map[string]string) (map[types.UID]*runtime.PodStatus, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	sandboxes, err := c.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: labels}})
+	sandboxes, err := c.runtime.ListPodSandbox(ctx,
+		&runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: labels}})
 	if err != nil {
 		return nil, fmt.Errorf("list pod sandboxes: %w", err)
 	}
-	containers, err := c.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: labels}})
+	containers, err := c.runtime.ListContainers(ctx,
+		&runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: labels}})
 	if err != nil {
 		return nil, fmt.Errorf("list containers: %w", err)
 	}
@@ -77,14 +80,16 @@ func (c *Client) list(ctx context.Context, labels map[string]string) (map[types.
 			return nil
 		}
 		if byUID[uid] == nil {
-			byUID[uid] = &runtime.PodStatus{UID: uid, Name: l[runtime.LabelPodName], Namespace: l[runtime.LabelPodNamespace]}
+			byUID[uid] = &runtime.PodStatus{UID: uid, Name: l[runtime.LabelPodName],
+				Namespace: l[runtime.LabelPodNamespace]}
 		}
 		return byUID[uid]
 	}
 	newest := map[types.UID]runtime.Sandbox{}
 	for _, s := range sandboxes.Items {
 		if p := pod(s.Labels); p != nil {
-			sb := runtime.Sandbox{ID: s.Id, Attempt: s.GetMetadata().GetAttempt(), Ready: s.State == runtimeapi.PodSandboxState_SANDBOX_READY,
+			sb := runtime.Sandbox{ID: s.Id, Attempt: s.GetMetadata().GetAttempt(),
+				Ready:   s.State == runtimeapi.PodSandboxState_SANDBOX_READY,
 				Handler: s.RuntimeHandler, CreatedAt: time.Unix(0, s.CreatedAt)}
 			if n, ok := newest[p.UID]; !ok || byAge(sb, n) <= 0 {
 				newest[p.UID], p.Annotations = sb, s.Annotations
@@ -99,7 +104,9 @@ func (c *Client) list(ctx context.Context, labels map[string]string) (map[types.
 	}
 	for _, p := range byUID {
 		slices.SortStableFunc(p.Sandboxes, byAge)
-		slices.SortStableFunc(p.Containers, func(a, b runtime.Container) int { return newestFirst(a.Attempt, b.Attempt, a.CreatedAt, b.CreatedAt) })
+		slices.SortStableFunc(p.Containers, func(a, b runtime.Container) int {
+			return newestFirst(a.Attempt, b.Attempt, a.CreatedAt, b.CreatedAt)
+		})
 	}
 	return byUID, nil
 }
@@ -115,8 +122,10 @@ func newestFirst(attempt, other int, created, others time.Time) int {
 }
 
 func (c *Client) listed(ct *runtimeapi.Container) runtime.Container {
-	return runtime.Container{ID: c.containerID(ct.Id), Name: ct.Labels[runtime.LabelContainerName], SandboxID: ct.PodSandboxId,
-		Attempt: attempt(ct.Annotations, ct.GetMetadata()), State: state(ct.State), Hash: ct.Annotations[runtime.AnnotationHash],
+	return runtime.Container{ID: c.containerID(ct.Id), Name: ct.Labels[runtime.LabelContainerName],
+		SandboxID: ct.PodSandboxId,
+		Attempt:   attempt(ct.Annotations, ct.GetMetadata()), State: state(ct.State),
+		Hash:    ct.Annotations[runtime.AnnotationHash],
 		ImageID: ct.ImageRef, CreatedAt: time.Unix(0, ct.CreatedAt)}
 }
 
@@ -140,11 +149,14 @@ func state(s runtimeapi.ContainerState) runtime.State {
 	return runtime.StateUnknown
 }
 
-// stateOf is a container's state by its whole status. A container that never ran is one that was made, whatever the runtime calls
-// it, so that its pod's restart policy has nothing to say yet. There are two of them that containerd calls otherwise:
+// stateOf is a container's state by its whole status. A container that never ran is one that was made, whatever the
+// runtime calls it, so that its pod's restart policy has nothing to say yet. There are two of them that containerd
+// calls otherwise:
 //
-//   - containerd was killed while it made the container: it knows of it afterwards, but not its status, and calls it unknown, and
-//     once stopped exited with code 255. It has neither a time of creation nor of start (the CRI asks for both where they
+//   - containerd was killed while it made the container: it knows of it afterwards, but not its status, and calls it
+//     unknown, and
+//     once stopped exited with code 255. It has neither a time of creation nor of start (the CRI asks for both where
+//     they
 //     happened). One that has a log was started, and it is only containerd that could not learn its status again.
 //   - The kubelet was killed while containerd made the container's task: containerd gives up with the request.
 func stateOf(s *runtimeapi.ContainerStatus) runtime.State {
@@ -156,13 +168,16 @@ func stateOf(s *runtimeapi.ContainerStatus) runtime.State {
 	return state(s.State)
 }
 
-// startCut tells whether the container's start ended before its process ran, because nobody waited for the answer any more.
+// startCut tells whether the container's start ended before its process ran, because nobody waited for the answer any
+// more.
 func startCut(s *runtimeapi.ContainerStatus) bool {
-	return s.Reason == "StartError" && strings.Contains(s.Message, "failed to create containerd task") && strings.Contains(s.Message, context.Canceled.Error())
+	return s.Reason == "StartError" && strings.Contains(s.Message, "failed to create containerd task") &&
+		strings.Contains(s.Message, context.Canceled.Error())
 }
 
-// stuck tells whether the start of a container that never ran was cut off when containerd had made its task and had only to ask for its process. Such a container stays until
-// containerd starts anew: it refuses to remove one that has a task, and does not stop one that it says has exited.
+// stuck tells whether the start of a container that never ran was cut off when containerd had made its task and had
+// only to ask for its process. Such a container stays until containerd starts anew: it refuses to remove one that has a
+// task, and does not stop one that it says has exited.
 func stuck(s *runtimeapi.ContainerStatus) bool {
 	return startCut(s) && strings.Contains(s.Message, "failed to get task pid")
 }
@@ -235,7 +250,8 @@ func (c *Client) containerStatus(ctx context.Context, ct runtime.Container) (run
 	}
 	ct.Resources = told(s.GetResources().GetLinux())
 	if u := s.GetUser().GetLinux(); u != nil {
-		ct.User = &corev1.ContainerUser{Linux: &corev1.LinuxContainerUser{UID: u.Uid, GID: u.Gid, SupplementalGroups: u.SupplementalGroups}}
+		ct.User = &corev1.ContainerUser{
+			Linux: &corev1.LinuxContainerUser{UID: u.Uid, GID: u.Gid, SupplementalGroups: u.SupplementalGroups}}
 	}
 	if ct.State == runtime.StateExited {
 		made := func(path string) bool {

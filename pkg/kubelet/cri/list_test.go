@@ -24,20 +24,41 @@ func TestStateOf(t *testing.T) {
 		status *runtimeapi.ContainerStatus
 		want   runtime.State
 	}{
-		"ran and ended":                       {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, StartedAt: 2, FinishedAt: 3}, runtime.StateExited},
-		"could not be started":                {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError"}, runtime.StateExited},
-		"unknown, its making was cut off":     {&runtimeapi.ContainerStatus{State: unknown, LogPath: log + "x", ExitCode: 255, Reason: "Unknown"}, runtime.StateCreated},
-		"unknown, it was started":             {&runtimeapi.ContainerStatus{State: unknown, LogPath: log, ExitCode: 255, Reason: "Unknown"}, runtime.StateUnknown},
-		"unknown and stopped, it was started": {&runtimeapi.ContainerStatus{State: exited, LogPath: log, FinishedAt: 3, ExitCode: 255, Reason: "Unknown"}, runtime.StateExited},
-		"its making was cut off":              {&runtimeapi.ContainerStatus{State: exited, FinishedAt: 3, ExitCode: 255, Reason: "Unknown"}, runtime.StateCreated},
-		"its start was cut off": {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError", LogPath: log,
-			Message: "failed to create containerd task: failed to create shim task: context canceled: unknown"}, runtime.StateCreated},
-		"its start was cut off, but its task is there": {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError", LogPath: log,
-			Message: "failed to create containerd task: failed to get task pid: context canceled: unknown"}, runtime.StateCreated},
-		"it may have run when its start was cut off": {&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError", LogPath: log,
-			Message: "failed to start containerd task: context canceled: unknown"}, runtime.StateExited},
-		"made": {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_CREATED, CreatedAt: 1}, runtime.StateCreated},
-		"runs": {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_RUNNING, CreatedAt: 1, StartedAt: 2}, runtime.StateRunning},
+		"ran and ended": {
+			&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, StartedAt: 2, FinishedAt: 3}, runtime.StateExited},
+		"could not be started": {
+			&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128,
+				Reason: "StartError"}, runtime.StateExited},
+		"unknown, its making was cut off": {
+			&runtimeapi.ContainerStatus{State: unknown, LogPath: log + "x", ExitCode: 255, Reason: "Unknown"},
+			runtime.StateCreated},
+		"unknown, it was started": {
+			&runtimeapi.ContainerStatus{State: unknown, LogPath: log, ExitCode: 255, Reason: "Unknown"},
+			runtime.StateUnknown},
+		"unknown and stopped, it was started": {
+			&runtimeapi.ContainerStatus{State: exited, LogPath: log, FinishedAt: 3, ExitCode: 255, Reason: "Unknown"},
+			runtime.StateExited},
+		"its making was cut off": {
+			&runtimeapi.ContainerStatus{State: exited, FinishedAt: 3, ExitCode: 255, Reason: "Unknown"},
+			runtime.StateCreated},
+		"its start was cut off": {
+			&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError",
+				LogPath: log,
+				Message: "failed to create containerd task: failed to create shim task: context canceled: unknown"},
+			runtime.StateCreated},
+		"its start was cut off, but its task is there": {
+			&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError",
+				LogPath: log,
+				Message: "failed to create containerd task: failed to get task pid: context canceled: unknown"},
+			runtime.StateCreated},
+		"it may have run when its start was cut off": {
+			&runtimeapi.ContainerStatus{State: exited, CreatedAt: 1, FinishedAt: 3, ExitCode: 128, Reason: "StartError",
+				LogPath: log,
+				Message: "failed to start containerd task: context canceled: unknown"}, runtime.StateExited},
+		"made": {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_CREATED, CreatedAt: 1},
+			runtime.StateCreated},
+		"runs": {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_RUNNING, CreatedAt: 1,
+			StartedAt: 2}, runtime.StateRunning},
 	} {
 		if got := stateOf(c.status); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -51,14 +72,18 @@ func TestStateOf(t *testing.T) {
 // listing has two sandboxes of one pod.
 type listing struct{ fakeRuntime }
 
-func (listing) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
+func (listing) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse,
+	error) {
 	of := func(id, hash string, at int64) *runtimeapi.PodSandbox {
-		return &runtimeapi.PodSandbox{Id: id, CreatedAt: at, Labels: map[string]string{runtime.LabelPodUID: "u"}, Annotations: map[string]string{runtime.AnnotationConfigHash: hash}, RuntimeHandler: "by-" + id}
+		return &runtimeapi.PodSandbox{Id: id, CreatedAt: at, Labels: map[string]string{runtime.LabelPodUID: "u"},
+			Annotations: map[string]string{runtime.AnnotationConfigHash: hash}, RuntimeHandler: "by-" + id}
 	}
-	return &runtimeapi.ListPodSandboxResponse{Items: []*runtimeapi.PodSandbox{of("new", "b", 2), of("old", "a", 1)}}, nil
+	return &runtimeapi.ListPodSandboxResponse{Items: []*runtimeapi.PodSandbox{of("new", "b", 2), of("old", "a", 1)}},
+		nil
 }
 
-func (listing) ListContainers(context.Context, *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
+func (listing) ListContainers(context.Context, *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse,
+	error) {
 	return &runtimeapi.ListContainersResponse{}, nil
 }
 
@@ -71,7 +96,8 @@ func TestListedAnnotations(t *testing.T) {
 	}
 	defer c.Close()
 	pods, err := c.Pods(t.Context())
-	if err != nil || len(pods) != 1 || pods[0].Annotations[runtime.AnnotationConfigHash] != "b" || pods[0].Sandboxes[0].ID != "new" || pods[0].Sandboxes[0].Handler != "by-new" {
+	if err != nil || len(pods) != 1 || pods[0].Annotations[runtime.AnnotationConfigHash] != "b" ||
+		pods[0].Sandboxes[0].ID != "new" || pods[0].Sandboxes[0].Handler != "by-new" {
 		t.Errorf("%+v, %v", pods, err)
 	}
 }

@@ -8,9 +8,10 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// memory keeps what the runtime said in detail of sandboxes and containers. A list tells their states cheaply; while the
-// state is the one that the details were read in, the details still hold: a ready sandbox keeps its addresses, a running
-// container its start, an ended one its end. It is bounded by what the runtime has: each full list drops the rest.
+// memory keeps what the runtime said in detail of sandboxes and containers. A list tells their states cheaply; while
+// the state is the one that the details were read in, the details still hold: a ready sandbox keeps its addresses, a
+// running container its start, an ended one its end. It is bounded by what the runtime has: each full list drops the
+// rest.
 type memory struct {
 	mu         sync.Mutex
 	sandboxes  map[string]*runtimeapi.PodSandboxStatus
@@ -39,8 +40,8 @@ func (m *memory) keepSandbox(id string, r *runtimeapi.PodSandboxStatus) {
 	m.sandboxes[id] = r
 }
 
-// container returns the details of a container whose state is final or steady and has not changed since; false if they must be
-// read.
+// container returns the details of a container whose state is final or steady and has not changed since; false if they
+// must be read.
 func (m *memory) container(listed runtime.Container) (runtime.Container, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,7 +12,8 @@ func TestMemoryHoldsOnlyWhileTheStateDoes(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
 	m.keepSandbox("s", &runtimeapi.PodSandboxStatus{State: runtimeapi.PodSandboxState_SANDBOX_READY})
-	if m.sandbox(runtime.Sandbox{ID: "s", Ready: true}) == nil || m.sandbox(runtime.Sandbox{ID: "s"}) != nil || m.sandbox(runtime.Sandbox{ID: "x"}) != nil {
+	if m.sandbox(runtime.Sandbox{ID: "s", Ready: true}) == nil || m.sandbox(runtime.Sandbox{ID: "s"}) != nil ||
+		m.sandbox(runtime.Sandbox{ID: "x"}) != nil {
 		t.Error("a sandbox's details hold while it is ready")
 	}
 	in := func(state runtime.State) runtime.Container {

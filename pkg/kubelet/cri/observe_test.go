@@ -18,10 +18,13 @@ import (
 func TestOperation(t *testing.T) {
 	t.Parallel()
 	for method, want := range map[string]string{
-		"RuntimeService/Version": "version", "RuntimeService/RunPodSandbox": "run_podsandbox", "RuntimeService/ListPodSandbox": "list_podsandbox",
-		"RuntimeService/PodSandboxStatus": "podsandbox_status", "RuntimeService/ExecSync": "exec_sync", "RuntimeService/CreateContainer": "create_container",
-		"RuntimeService/ListContainerStats": "list_container_stats", "RuntimeService/UpdateRuntimeConfig": "update_runtime_config",
-		"ImageService/PullImage": "pull_image", "ImageService/ImageFsInfo": "image_fs_info",
+		"RuntimeService/Version": "version", "RuntimeService/RunPodSandbox": "run_podsandbox",
+		"RuntimeService/ListPodSandbox":   "list_podsandbox",
+		"RuntimeService/PodSandboxStatus": "podsandbox_status", "RuntimeService/ExecSync": "exec_sync",
+		"RuntimeService/CreateContainer":     "create_container",
+		"RuntimeService/ListContainerStats":  "list_container_stats",
+		"RuntimeService/UpdateRuntimeConfig": "update_runtime_config",
+		"ImageService/PullImage":             "pull_image", "ImageService/ImageFsInfo": "image_fs_info",
 	} {
 		if got := operation("/runtime.v1." + method); got != want {
 			t.Errorf("%s: %s, want %s", method, got, want)
@@ -58,11 +61,12 @@ func TestEveryCallIsObserved(t *testing.T) {
 	socket := serve(t, fakeRuntime{})
 	var mu sync.Mutex
 	var got []string
-	c, err := Dial(t.Context(), Config{Endpoint: socket, Observe: func(operation string, took time.Duration, err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		got = append(got, fmt.Sprint(operation, " ", err == nil, " ", took > 0))
-	}})
+	c, err := Dial(t.Context(),
+		Config{Endpoint: socket, Observe: func(operation string, took time.Duration, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, fmt.Sprint(operation, " ", err == nil, " ", took > 0))
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ const (
 	maxShares = 262_144
 )
 
-// Scores of the kernel's out-of-memory killer (https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/,
-// "Node out of memory behavior").
+// Scores of the kernel's out-of-memory killer
+// (https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/, "Node out of memory behavior").
 const (
 	oomGuaranteed = -997
 	oomBestEffort = 1000
@@ -38,8 +38,8 @@ func quota(milli int64) int64 {
 	return max(milli*cpuPeriod/1000, minQuota)
 }
 
-// resources are the limits of one container. The OOM score of a Burstable container falls with its share of the node's memory;
-// a container may use the swap that its options give it, by default none.
+// resources are the limits of one container. The OOM score of a Burstable container falls with its share of the node's
+// memory; a container may use the swap that its options give it, by default none.
 func resources(q runtime.ContainerRequest, all Containers) *runtimeapi.LinuxContainerResources {
 	pod, ct, node := q.Pod, q.Container, q.Node
 	requests, limits := ct.Resources.Requests, ct.Resources.Limits
@@ -48,8 +48,10 @@ func resources(q runtime.ContainerRequest, all Containers) *runtimeapi.LinuxCont
 	if _, ok := requests[corev1.ResourceCPU]; !ok {
 		cpu = bounds.Cpu().MilliValue()
 	}
-	r := &runtimeapi.LinuxContainerResources{CpuPeriod: cpuPeriod, CpuShares: shares(cpu), CpuQuota: quota(bounds.Cpu().MilliValue()),
-		MemoryLimitInBytes: bounds.Memory().Value(), OomScoreAdj: oomScore(pod, ct, node.Memory().Value()), HugepageLimits: hugepageLimits(limits, node), CpusetCpus: q.Options.CPUs, CpusetMems: q.Options.MemoryNodes}
+	r := &runtimeapi.LinuxContainerResources{CpuPeriod: cpuPeriod, CpuShares: shares(cpu),
+		CpuQuota:           quota(bounds.Cpu().MilliValue()),
+		MemoryLimitInBytes: bounds.Memory().Value(), OomScoreAdj: oomScore(pod, ct, node.Memory().Value()),
+		HugepageLimits: hugepageLimits(limits, node), CpusetCpus: q.Options.CPUs, CpusetMems: q.Options.MemoryNodes}
 	if all.CgroupV2 {
 		r.Unified = map[string]string{"memory.oom.group": "1"}
 		if all.SingleProcessOOMKill {
@@ -59,16 +61,19 @@ func resources(q runtime.ContainerRequest, all Containers) *runtimeapi.LinuxCont
 	switch {
 	case q.Options.LimitSwap && all.CgroupV2:
 		r.Unified["memory.swap.max"] = strconv.FormatInt(q.Options.Swap, 10)
-	case q.Options.LimitSwap: // v1 gives no swap: memory and swap together; without a limit of memory there is none, and the pod's cgroup forbids it
+	// v1 gives no swap: memory and swap together; without a limit of memory there is none, and the pod's cgroup forbids
+	// it
+	case q.Options.LimitSwap:
 		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes
 	}
 	return r
 }
 
-// oomScore follows the quality of service: 1000 for best effort, -997 for guaranteed and node-critical, between them for burstable.
-// capacity is the node's memory in bytes, 0 if it is not known.
+// oomScore follows the quality of service: 1000 for best effort, -997 for guaranteed and node-critical, between them
+// for burstable. capacity is the node's memory in bytes, 0 if it is not known.
 func oomScore(pod *corev1.Pod, ct *corev1.Container, capacity int64) int64 {
-	if pod.Spec.Priority != nil && *pod.Spec.Priority >= runtime.SystemCriticalPriority && pod.Spec.PriorityClassName == "system-node-critical" {
+	if pod.Spec.Priority != nil && *pod.Spec.Priority >= runtime.SystemCriticalPriority &&
+		pod.Spec.PriorityClassName == "system-node-critical" {
 		return oomGuaranteed
 	}
 	switch pod.Status.QOSClass {
@@ -91,13 +96,15 @@ func oomScore(pod *corev1.Pod, ct *corev1.Container, capacity int64) int64 {
 	return min(max(score, 1000+oomGuaranteed), oomBestEffort-1)
 }
 
-// unclaimedMemory is each regular container's part, in bytes, of what the pod as a whole requests beyond its containers.
+// unclaimedMemory is each regular container's part, in bytes, of what the pod as a whole requests beyond its
+// containers.
 func unclaimedMemory(pod *corev1.Pod) int64 {
 	if pod.Spec.Resources == nil || len(pod.Spec.Containers) == 0 {
 		return 0
 	}
 	claimed := resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})
-	return max(pod.Spec.Resources.Requests.Memory().Value()-claimed.Memory().Value(), 0) / int64(len(pod.Spec.Containers))
+	return max(pod.Spec.Resources.Requests.Memory().Value()-claimed.Memory().Value(),
+		0) / int64(len(pod.Spec.Containers))
 }
 
 // leastRequest is the least memory that one of the containers requests, in bytes.
@@ -117,13 +124,14 @@ func updated(r *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerRe
 		MemoryLimitInBytes: r.MemoryLimitInBytes, MemorySwapLimitInBytes: r.MemorySwapLimitInBytes}
 }
 
-// told is what the runtime says of a container's cgroup, in thousandths of a CPU and in bytes; nil if it does not say. Where shares and quotas
-// are above their least values, they give the very amounts that they were made of.
+// told is what the runtime says of a container's cgroup, in thousandths of a CPU and in bytes; nil if it does not say.
+// Where shares and quotas are above their least values, they give the very amounts that they were made of.
 func told(r *runtimeapi.LinuxContainerResources) *runtime.ContainerResources {
 	if r == nil {
 		return nil
 	}
-	out := &runtime.ContainerResources{MilliCPURequest: (r.CpuShares*1000 + 1023) / 1024, MemoryLimit: max(r.MemoryLimitInBytes, 0)}
+	out := &runtime.ContainerResources{MilliCPURequest: (r.CpuShares*1000 + 1023) / 1024,
+		MemoryLimit: max(r.MemoryLimitInBytes, 0)}
 	if r.CpuPeriod > 0 && r.CpuQuota > 0 {
 		out.MilliCPULimit = r.CpuQuota * 1000 / r.CpuPeriod
 	}

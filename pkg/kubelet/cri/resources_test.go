@@ -14,10 +14,13 @@ func TestSidecarScore(t *testing.T) {
 	t.Parallel()
 	always := corev1.ContainerRestartPolicyAlways
 	c := func(name, memory string, policy *corev1.ContainerRestartPolicy) corev1.Container {
-		return corev1.Container{Name: name, RestartPolicy: policy, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}}}
+		return corev1.Container{Name: name, RestartPolicy: policy,
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memory)}}}
 	}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{c("a", "500", nil), c("b", "300", nil)},
-		InitContainers: []corev1.Container{c("small", "10", &always), c("large", "400", &always), c("init", "10", nil)}},
+		InitContainers: []corev1.Container{c("small", "10", &always), c("large", "400", &always),
+			c("init", "10", nil)}},
 		Status: corev1.PodStatus{QOSClass: corev1.PodQOSBurstable}}
 	for i, want := range []int64{700, 600, 990} {
 		if got := oomScore(pod, &pod.Spec.InitContainers[i], 1000); got != want {
@@ -26,34 +29,41 @@ func TestSidecarScore(t *testing.T) {
 	}
 }
 
-// TestPodLevelResources: what a pod requests beyond its containers counts for each of them, in equal parts, and its limit of CPU stands in for the
-// request of a container that has neither (KEP-2837).
+// TestPodLevelResources: what a pod requests beyond its containers counts for each of them, in equal parts, and its
+// limit of CPU stands in for the request of a container that has neither (KEP-2837).
 func TestPodLevelResources(t *testing.T) {
 	t.Parallel()
 	always := corev1.ContainerRestartPolicyAlways
 	list := func(cpu, memory string) corev1.ResourceList {
-		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu),
+			corev1.ResourceMemory: resource.MustParse(memory)}
 	}
-	pod := &corev1.Pod{Spec: corev1.PodSpec{Resources: &corev1.ResourceRequirements{Requests: list("2", "700"), Limits: list("3", "900")},
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		Resources:      &corev1.ResourceRequirements{Requests: list("2", "700"), Limits: list("3", "900")},
 		InitContainers: []corev1.Container{{Name: "side", RestartPolicy: &always}},
-		Containers:     []corev1.Container{{Name: "own", Resources: corev1.ResourceRequirements{Requests: list("1", "300")}}, {Name: "none"}}},
+		Containers: []corev1.Container{
+			{Name: "own", Resources: corev1.ResourceRequirements{Requests: list("1", "300")}}, {Name: "none"}}},
 		Status: corev1.PodStatus{QOSClass: corev1.PodQOSBurstable}}
 	node := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1000")}
 	for _, c := range []struct {
 		container     *corev1.Container
 		score, shares int64
-	}{{&pod.Spec.Containers[0], 500, 1024}, {&pod.Spec.Containers[1], 800, 3072}, {&pod.Spec.InitContainers[0], 800, 3072}} {
+	}{{&pod.Spec.Containers[0], 500, 1024}, {&pod.Spec.Containers[1], 800, 3072},
+		{&pod.Spec.InitContainers[0], 800, 3072}} {
 		r := resources(runtime.ContainerRequest{Pod: pod, Container: c.container, Node: node}, Containers{})
 		if r.OomScoreAdj != c.score || r.CpuShares != c.shares {
-			t.Errorf("%s: score %d, shares %d; want %d, %d", c.container.Name, r.OomScoreAdj, r.CpuShares, c.score, c.shares)
+			t.Errorf("%s: score %d, shares %d; want %d, %d", c.container.Name, r.OomScoreAdj, r.CpuShares, c.score,
+				c.shares)
 		}
 	}
 }
 
-// TestSwap: with v2 a container is held to its swap, 0 without any; with v1 to its memory and no swap. Where the kernel cannot limit swap nothing is asked.
+// TestSwap: with v2 a container is held to its swap, 0 without any; with v1 to its memory and no swap. Where the kernel
+// cannot limit swap nothing is asked.
 func TestSwap(t *testing.T) {
 	t.Parallel()
-	ct := corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("1Mi")}}}
+	ct := corev1.Container{Resources: corev1.ResourceRequirements{
+		Limits: corev1.ResourceList{"memory": resource.MustParse("1Mi")}}}
 	for _, c := range []struct {
 		options runtime.ContainerOptions
 		v2      bool
@@ -66,7 +76,8 @@ func TestSwap(t *testing.T) {
 		{runtime.ContainerOptions{LimitSwap: true}, false, "", 1 << 20},
 		{runtime.ContainerOptions{}, false, "", 0},
 	} {
-		r := resources(runtime.ContainerRequest{Pod: &corev1.Pod{}, Container: &ct, Options: c.options}, Containers{CgroupV2: c.v2})
+		r := resources(runtime.ContainerRequest{Pod: &corev1.Pod{}, Container: &ct, Options: c.options},
+			Containers{CgroupV2: c.v2})
 		if r.Unified["memory.swap.max"] != c.unified || r.MemorySwapLimitInBytes != c.both {
 			t.Errorf("%+v, v2 %t: %+v", c.options, c.v2, r)
 		}
@@ -81,16 +92,23 @@ func TestResourcesAreReadBack(t *testing.T) {
 		c := corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": *q},
 			Limits: corev1.ResourceList{"cpu": *q, "memory": resource.MustParse("1Gi")}}}
 		got := told(updated(resources(runtime.ContainerRequest{Pod: &corev1.Pod{}, Container: &c}, Containers{})))
-		if want := (runtime.ContainerResources{MilliCPURequest: milli, MilliCPULimit: milli, MemoryLimit: 1 << 30}); *got != want {
+		if want := (runtime.ContainerResources{MilliCPURequest: milli, MilliCPULimit: milli,
+			MemoryLimit: 1 << 30}); *got != want {
 			t.Fatalf("%dm: %+v", milli, got)
 		}
 	}
-	if got := told(updated(resources(runtime.ContainerRequest{Pod: &corev1.Pod{}, Container: &corev1.Container{}}, Containers{CgroupV2: true}))); *got != (runtime.ContainerResources{MilliCPURequest: 2}) {
+	if got := told(updated(resources(runtime.ContainerRequest{Pod: &corev1.Pod{}, Container: &corev1.Container{}},
+		Containers{CgroupV2: true}))); *got != (runtime.ContainerResources{MilliCPURequest: 2}) {
 		t.Errorf("without requests: %+v", got)
 	}
-	whole := &corev1.Pod{Spec: corev1.PodSpec{Resources: &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")}}}}
-	own := corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("1Mi")}}}
-	if got := told(resources(runtime.ContainerRequest{Pod: whole, Container: &own}, Containers{CgroupV2: true})); *got != (runtime.ContainerResources{MilliCPURequest: 2000, MilliCPULimit: 2000, MemoryLimit: 1 << 20}) {
+	whole := &corev1.Pod{Spec: corev1.PodSpec{
+		Resources: &corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")}}}}
+	own := corev1.Container{
+		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("1Mi")}}}
+	if got := told(resources(runtime.ContainerRequest{Pod: whole, Container: &own},
+		Containers{CgroupV2: true})); *got !=
+		(runtime.ContainerResources{MilliCPURequest: 2000, MilliCPULimit: 2000, MemoryLimit: 1 << 20}) {
 		t.Errorf("under the pod's limits: %+v", got)
 	}
 	if told(nil) != nil {

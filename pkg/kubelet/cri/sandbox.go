@@ -18,10 +18,12 @@ import (
 const sandboxTimeout = 4 * time.Minute
 
 // RunSandbox makes and starts a pod's sandbox and returns its id.
-func (c *Client) RunSandbox(ctx context.Context, pod *corev1.Pod, handler string, o runtime.SandboxOptions) (string, error) {
+func (c *Client) RunSandbox(ctx context.Context, pod *corev1.Pod, handler string, o runtime.SandboxOptions) (string,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, sandboxTimeout)
 	defer cancel()
-	r, err := c.runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: sandboxConfig(pod, o), RuntimeHandler: handler})
+	r, err := c.runtime.RunPodSandbox(ctx,
+		&runtimeapi.RunPodSandboxRequest{Config: sandboxConfig(pod, o), RuntimeHandler: handler})
 	if err != nil {
 		return "", fmt.Errorf("run pod sandbox: %w", err)
 	}
@@ -32,7 +34,8 @@ func (c *Client) RunSandbox(ctx context.Context, pod *corev1.Pod, handler string
 func (c *Client) StopSandbox(ctx context.Context, id string) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	if _, err := c.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil && !notFound(err) {
+	if _, err := c.runtime.StopPodSandbox(ctx,
+		&runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil && !notFound(err) {
 		return fmt.Errorf("stop pod sandbox %s: %w", id, err)
 	}
 	return nil
@@ -42,7 +45,8 @@ func (c *Client) StopSandbox(ctx context.Context, id string) error {
 func (c *Client) RemoveSandbox(ctx context.Context, id string) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	if _, err := c.runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil && !notFound(err) {
+	if _, err := c.runtime.RemovePodSandbox(ctx,
+		&runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil && !notFound(err) {
 		return fmt.Errorf("remove pod sandbox %s: %w", id, err)
 	}
 	return nil
@@ -51,12 +55,14 @@ func (c *Client) RemoveSandbox(ctx context.Context, id string) error {
 // sandboxConfig is the pod as the runtime is told of it.
 func sandboxConfig(pod *corev1.Pod, o runtime.SandboxOptions) *runtimeapi.PodSandboxConfig {
 	cfg := &runtimeapi.PodSandboxConfig{
-		Metadata: &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: o.Attempt},
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID),
+			Attempt: o.Attempt},
 		Hostname: o.Hostname, LogDirectory: o.LogDirectory,
 		DnsConfig:   &runtimeapi.DNSConfig{Servers: o.DNS.Servers, Searches: o.DNS.Searches, Options: o.DNS.Options},
 		Labels:      sandboxLabels(pod),
 		Annotations: maps.Clone(pod.Annotations),
-		Linux: &runtimeapi.LinuxPodSandboxConfig{CgroupParent: o.CgroupParent, SecurityContext: sandboxSecurity(pod, o.Users), Sysctls: sysctls(pod),
+		Linux: &runtimeapi.LinuxPodSandboxConfig{CgroupParent: o.CgroupParent,
+			SecurityContext: sandboxSecurity(pod, o.Users), Sysctls: sysctls(pod),
 			Overhead: podResources(pod.Spec.Overhead, pod.Spec.Overhead), Resources: sandboxResources(pod)},
 	}
 	if !pod.Spec.HostNetwork {
@@ -72,7 +78,8 @@ func sandboxLabels(pod *corev1.Pod) map[string]string {
 	if l == nil {
 		l = map[string]string{}
 	}
-	l[runtime.LabelPodName], l[runtime.LabelPodNamespace], l[runtime.LabelPodUID] = pod.Name, pod.Namespace, string(pod.UID)
+	l[runtime.LabelPodName], l[runtime.LabelPodNamespace], l[runtime.LabelPodUID] = pod.Name, pod.Namespace,
+		string(pod.UID)
 	return l
 }
 

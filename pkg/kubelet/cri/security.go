@@ -12,14 +12,16 @@ import (
 // Paths of /proc and /sys that containers must not read or write unless procMount says Unmasked
 // (https://kubernetes.io/docs/concepts/security/pod-security-standards/, "/proc Mount Type").
 var (
-	maskedPaths = []string{"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
+	maskedPaths = []string{"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys",
+		"/proc/latency_stats", "/proc/timer_list",
 		"/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware", "/sys/devices/virtual/powercap"}
 	readonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 )
 
 func sandboxSecurity(pod *corev1.Pod, users *runtime.IDRange) *runtimeapi.LinuxSandboxSecurityContext {
-	sc := &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: namespaces(pod, "", users), Privileged: privileged(pod),
-		Seccomp: &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}}
+	sc := &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: namespaces(pod, "", users),
+		Privileged: privileged(pod),
+		Seccomp:    &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}}
 	ps := pod.Spec.SecurityContext
 	if ps == nil {
 		return sc
@@ -35,13 +37,16 @@ func sandboxSecurity(pod *corev1.Pod, users *runtime.IDRange) *runtimeapi.LinuxS
 
 func privileged(pod *corev1.Pod) bool {
 	has := func(sc *corev1.SecurityContext) bool { return sc != nil && sc.Privileged != nil && *sc.Privileged }
-	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return has(c.SecurityContext) }) ||
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+		return has(c.SecurityContext)
+	}) ||
 		slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return has(c.SecurityContext) })
 }
 
 // namespaces chooses between the node's, the pod's, the container's own and another container's namespaces.
 func namespaces(pod *corev1.Pod, target string, users *runtime.IDRange) *runtimeapi.NamespaceOption {
-	o := &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_POD, Ipc: runtimeapi.NamespaceMode_POD, Pid: runtimeapi.NamespaceMode_CONTAINER}
+	o := &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_POD, Ipc: runtimeapi.NamespaceMode_POD,
+		Pid: runtimeapi.NamespaceMode_CONTAINER}
 	if pod.Spec.HostNetwork {
 		o.Network = runtimeapi.NamespaceMode_NODE
 	}

@@ -16,7 +16,8 @@ type starter struct {
 	asked, answer chan struct{}
 }
 
-func (s starter) StartContainer(ctx context.Context, _ *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
+func (s starter) StartContainer(ctx context.Context,
+	_ *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
 	s.asked <- struct{}{}
 	select {
 	case <-s.answer:

@@ -21,7 +21,8 @@ func (c *Client) WritableLayers(ctx context.Context) (map[string]runtime.DiskUse
 	out := make(map[string]runtime.DiskUse, len(r.Stats))
 	for _, s := range r.Stats {
 		if layer := s.GetWritableLayer(); layer.GetUsedBytes() != nil {
-			out[s.GetAttributes().GetId()] = runtime.DiskUse{Bytes: int64(layer.GetUsedBytes().GetValue()), Inodes: int64(layer.GetInodesUsed().GetValue())}
+			out[s.GetAttributes().GetId()] = runtime.DiskUse{Bytes: int64(layer.GetUsedBytes().GetValue()),
+				Inodes: int64(layer.GetInodesUsed().GetValue())}
 		}
 	}
 	return out, nil

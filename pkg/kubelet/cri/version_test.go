@@ -24,9 +24,13 @@ func (u upgraded) Version(context.Context, *runtimeapi.VersionRequest) (*runtime
 
 func (u upgraded) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
 	if !u.restarted.Load() {
-		return &runtimeapi.StatusResponse{RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Name: "old", Features: &runtimeapi.RuntimeHandlerFeatures{UserNamespaces: true}}}}, nil
+		return &runtimeapi.StatusResponse{
+			RuntimeHandlers: []*runtimeapi.RuntimeHandler{
+				{Name: "old", Features: &runtimeapi.RuntimeHandlerFeatures{UserNamespaces: true}}}}, nil
 	}
-	return &runtimeapi.StatusResponse{RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Name: "runc", Features: &runtimeapi.RuntimeHandlerFeatures{UserNamespaces: true}}}}, nil
+	return &runtimeapi.StatusResponse{
+		RuntimeHandlers: []*runtimeapi.RuntimeHandler{
+			{Name: "runc", Features: &runtimeapi.RuntimeHandlerFeatures{UserNamespaces: true}}}}, nil
 }
 
 // The kubelet outlives its runtime: what an upgraded one is and can do holds from the next check of its health on.

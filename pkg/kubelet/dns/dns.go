@@ -35,8 +35,8 @@ type Config struct {
 	Host Settings
 }
 
-// For returns the pod's settings. Problems are what was left out, one sentence each, fit for a Warning event; a pod with problems
-// runs all the same.
+// For returns the pod's settings. Problems are what was left out, one sentence each, fit for a Warning event; a pod
+// with problems runs all the same.
 func (c Config) For(pod *corev1.Pod) (s Settings, problems []string) {
 	policy := pod.Spec.DNSPolicy
 	if policy == corev1.DNSClusterFirst && pod.Spec.HostNetwork {
@@ -46,15 +46,17 @@ func (c Config) For(pod *corev1.Pod) (s Settings, problems []string) {
 		policy = corev1.DNSClusterFirst
 	}
 	if policy == corev1.DNSClusterFirst && len(c.ClusterDNS) == 0 {
-		problems = append(problems, fmt.Sprintf("kubelet does not have ClusterDNS IP configured and cannot create Pod using %q policy. Falling back to %q policy.",
-			pod.Spec.DNSPolicy, corev1.DNSDefault))
+		problems = append(problems,
+			fmt.Sprintf("kubelet does not have ClusterDNS IP configured and cannot create Pod using %q policy. Falling back to %q policy.",
+				pod.Spec.DNSPolicy, corev1.DNSDefault))
 		policy = corev1.DNSDefault
 	}
 	switch policy {
 	case corev1.DNSDefault:
 		s = Settings{slices.Clone(c.Host.Servers), slices.Clone(c.Host.Searches), slices.Clone(c.Host.Options)}
 	case corev1.DNSClusterFirst:
-		s = Settings{Servers: slices.Clone(c.ClusterDNS), Searches: c.searches(pod.Namespace), Options: []string{"ndots:5"}}
+		s = Settings{Servers: slices.Clone(c.ClusterDNS), Searches: c.searches(pod.Namespace),
+			Options: []string{"ndots:5"}}
 	}
 	if d := pod.Spec.DNSConfig; d != nil {
 		s = s.with(d)
@@ -74,7 +76,8 @@ func (c Config) searches(namespace string) []string {
 
 // with adds a pod's own dnsConfig; its options replace those of the same name.
 func (s Settings) with(d *corev1.PodDNSConfig) Settings {
-	out := Settings{Servers: unique(append(s.Servers, d.Nameservers...)), Searches: unique(append(s.Searches, d.Searches...))}
+	out := Settings{Servers: unique(append(s.Servers, d.Nameservers...)),
+		Searches: unique(append(s.Searches, d.Searches...))}
 	own := map[string]bool{}
 	for _, o := range d.Options {
 		own[o.Name] = true
@@ -97,7 +100,8 @@ func (s Settings) with(d *corev1.PodDNSConfig) Settings {
 func (s Settings) limited(problems []string) (Settings, []string) {
 	if len(s.Servers) > maxServers {
 		s.Servers = s.Servers[:maxServers]
-		problems = append(problems, fmt.Sprintf("Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: %s", strings.Join(s.Servers, " ")))
+		problems = append(problems,
+			fmt.Sprintf("Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: %s", strings.Join(s.Servers, " ")))
 	}
 	kept, chars := 0, 0
 	for _, d := range s.Searches {
@@ -108,13 +112,14 @@ func (s Settings) limited(problems []string) (Settings, []string) {
 	}
 	if kept < len(s.Searches) {
 		s.Searches = s.Searches[:kept]
-		problems = append(problems, fmt.Sprintf("Search Line limits were exceeded, some search paths have been omitted, the applied search line is: %s", strings.Join(s.Searches, " ")))
+		problems = append(problems,
+			fmt.Sprintf("Search Line limits were exceeded, some search paths have been omitted, the applied search line is: %s", strings.Join(s.Searches, " ")))
 	}
 	return s, problems
 }
 
-// Read parses the node's resolv.conf. An empty path means none: pods of the policy Default then resolve nothing but through a
-// name server on loopback.
+// Read parses the node's resolv.conf. An empty path means none: pods of the policy Default then resolve nothing but
+// through a name server on loopback.
 func Read(path string) (Settings, error) {
 	if path == "" {
 		return Settings{Servers: []string{"127.0.0.1"}, Searches: []string{"."}}, nil

@@ -16,9 +16,11 @@ func ptr[T any](v T) *T { return &v }
 
 func TestPolicies(t *testing.T) {
 	t.Parallel()
-	host := Settings{Servers: []string{"192.0.2.53"}, Searches: []string{"corp.example"}, Options: []string{"timeout:2"}}
+	host := Settings{Servers: []string{"192.0.2.53"}, Searches: []string{"corp.example"},
+		Options: []string{"timeout:2"}}
 	cfg := Config{ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "cluster.local", Host: host}
-	cluster := Settings{[]string{"10.96.0.10"}, []string{"ns.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp.example"}, []string{"ndots:5"}}
+	cluster := Settings{[]string{"10.96.0.10"},
+		[]string{"ns.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp.example"}, []string{"ndots:5"}}
 	many := func(n int, f string) (out []string) {
 		for i := range n {
 			out = append(out, fmt.Sprintf(f, i))
@@ -35,26 +37,37 @@ func TestPolicies(t *testing.T) {
 	}{
 		"cluster first":                 {cfg: cfg, policy: corev1.DNSClusterFirst, want: cluster},
 		"cluster first on host network": {cfg: cfg, policy: corev1.DNSClusterFirst, hostNet: true, want: host},
-		"cluster first with host net":   {cfg: cfg, policy: corev1.DNSClusterFirstWithHostNet, hostNet: true, want: cluster},
-		"default":                       {cfg: cfg, policy: corev1.DNSDefault, want: host},
-		"no cluster DNS":                {cfg: Config{Host: host}, policy: corev1.DNSClusterFirst, want: host, problems: 1},
-		"none": {cfg: cfg, policy: corev1.DNSNone, dns: &corev1.PodDNSConfig{Nameservers: []string{"1.1.1.1"}, Searches: []string{"resolv.conf.local"}},
+		"cluster first with host net": {cfg: cfg, policy: corev1.DNSClusterFirstWithHostNet, hostNet: true,
+			want: cluster},
+		"default": {cfg: cfg, policy: corev1.DNSDefault, want: host},
+		"no cluster DNS": {cfg: Config{Host: host}, policy: corev1.DNSClusterFirst, want: host,
+			problems: 1},
+		"none": {cfg: cfg, policy: corev1.DNSNone,
+			dns:  &corev1.PodDNSConfig{Nameservers: []string{"1.1.1.1"}, Searches: []string{"resolv.conf.local"}},
 			want: Settings{Servers: []string{"1.1.1.1"}, Searches: []string{"resolv.conf.local"}}},
-		"options merge": {cfg: cfg, policy: corev1.DNSClusterFirst, dns: &corev1.PodDNSConfig{Nameservers: []string{"10.96.0.10", "1.1.1.1"}, Searches: []string{"corp.example", "x"}, Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: ptr("2")}, {Name: "edns0"}}},
-			want: Settings{[]string{"10.96.0.10", "1.1.1.1"}, append(append([]string{}, cluster.Searches...), "x"), []string{"ndots:2", "edns0"}}},
-		"limits": {cfg: cfg, policy: corev1.DNSNone, dns: &corev1.PodDNSConfig{Nameservers: many(4, "10.0.0.%d"), Searches: many(33, "d%d")},
+		"options merge": {cfg: cfg, policy: corev1.DNSClusterFirst,
+			dns: &corev1.PodDNSConfig{Nameservers: []string{"10.96.0.10", "1.1.1.1"},
+				Searches: []string{"corp.example", "x"},
+				Options:  []corev1.PodDNSConfigOption{{Name: "ndots", Value: ptr("2")}, {Name: "edns0"}}},
+			want: Settings{[]string{"10.96.0.10", "1.1.1.1"}, append(append([]string{}, cluster.Searches...), "x"),
+				[]string{"ndots:2", "edns0"}}},
+		"limits": {cfg: cfg, policy: corev1.DNSNone,
+			dns:  &corev1.PodDNSConfig{Nameservers: many(4, "10.0.0.%d"), Searches: many(33, "d%d")},
 			want: Settings{Servers: many(3, "10.0.0.%d"), Searches: many(32, "d%d")}, problems: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}, Spec: corev1.PodSpec{DNSPolicy: tc.policy, HostNetwork: tc.hostNet, DNSConfig: tc.dns}}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"},
+				Spec: corev1.PodSpec{DNSPolicy: tc.policy, HostNetwork: tc.hostNet, DNSConfig: tc.dns}}
 			got, problems := tc.cfg.For(pod)
 			if d := cmp.Diff(tc.want, got); d != "" || len(problems) != tc.problems {
 				t.Error(d, problems)
 			}
 		})
 	}
-	long, _ := Config{}.For(&corev1.Pod{Spec: corev1.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Searches: many(20, strings.Repeat("x", 200)+"%d")}}})
+	long, _ := Config{}.For(
+		&corev1.Pod{Spec: corev1.PodSpec{DNSPolicy: corev1.DNSNone,
+			DNSConfig: &corev1.PodDNSConfig{Searches: many(20, strings.Repeat("x", 200)+"%d")}}})
 	if n := len(strings.Join(long.Searches, " ")); n > maxSearchChars || n < maxSearchChars-250 {
 		t.Error("search line of", n, "characters")
 	}
@@ -63,7 +76,8 @@ func TestPolicies(t *testing.T) {
 func TestRead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "resolv.conf")
-	if err := os.WriteFile(path, []byte("# c\nnameserver 1.1.1.1\nnameserver\n nameserver fe80::1%eth0\nsearch old\nsearch a. b .\noptions ndots:1 rotate"), 0o600); err != nil {
+	if err := os.WriteFile(path,
+		[]byte("# c\nnameserver 1.1.1.1\nnameserver\n nameserver fe80::1%eth0\nsearch old\nsearch a. b .\noptions ndots:1 rotate"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got, err := Read(path)
@@ -98,13 +112,16 @@ func TestHosts(t *testing.T) {
 func TestHostname(t *testing.T) {
 	t.Parallel()
 	pod := func(name, host, sub string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: corev1.PodSpec{Hostname: host, Subdomain: sub}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"},
+			Spec: corev1.PodSpec{Hostname: host, Subdomain: sub}}
 	}
 	for _, tc := range []struct {
 		pod    *corev1.Pod
 		h, dom string
 	}{
-		{pod("p", "", ""), "p", ""}, {pod("p", "h", "s"), "h", "s.ns.svc.cluster.local"}, {pod(strings.Repeat("a", 62)+"-b", "", ""), strings.Repeat("a", 62), ""}, {pod("p", "", "s"), "p", "s.ns.svc.cluster.local"},
+		{pod("p", "", ""), "p", ""}, {pod("p", "h", "s"), "h", "s.ns.svc.cluster.local"},
+		{pod(strings.Repeat("a", 62)+"-b", "", ""), strings.Repeat("a", 62), ""},
+		{pod("p", "", "s"), "p", "s.ns.svc.cluster.local"},
 	} {
 		if h, d := Hostname(tc.pod, "cluster.local"); h != tc.h || d != tc.dom {
 			t.Errorf("%s: %q %q", tc.pod.Name, h, d)

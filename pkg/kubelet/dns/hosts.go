@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Hosts returns the content of a pod's /etc/hosts with one line for each of its addresses: "ip<TAB>hostname.domain<TAB>hostname".
-// domain is empty for pods without a subdomain.
+// Hosts returns the content of a pod's /etc/hosts with one line for each of its addresses:
+// "ip<TAB>hostname.domain<TAB>hostname". domain is empty for pods without a subdomain.
 func Hosts(podIPs []string, hostname, domain string, aliases []corev1.HostAlias) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Kubernetes-managed hosts file.\n" +
@@ -30,7 +30,8 @@ func Hosts(podIPs []string, hostname, domain string, aliases []corev1.HostAlias)
 	return b.Bytes()
 }
 
-// HostNetworkHosts returns the content of /etc/hosts for a pod in the node's network: the node's own file and the pod's aliases.
+// HostNetworkHosts returns the content of /etc/hosts for a pod in the node's network: the node's own file and the pod's
+// aliases.
 func HostNetworkHosts(node []byte, aliases []corev1.HostAlias) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Kubernetes-managed hosts file (host network).\n")

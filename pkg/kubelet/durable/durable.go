@@ -1,5 +1,6 @@
-// Package durable writes small secret files that are there with their content also after the machine has lost its power. One that is renamed
-// before its content is on the disk may be empty then, and a kubelet cannot begin, or a pod not end, for which such a file is all that is known.
+// Package durable writes small secret files that are there with their content also after the machine has lost its
+// power. One that is renamed before its content is on the disk may be empty then, and a kubelet cannot begin, or a pod
+// not end, for which such a file is all that is known.
 package durable
 
 import (
@@ -17,7 +18,8 @@ func Write(path string, data []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// Replace writes a file by way of next, a name beside it that nobody reads: after a crash, of the machine too, there is the old content or the new.
+// Replace writes a file by way of next, a name beside it that nobody reads: after a crash, of the machine too, there is
+// the old content or the new.
 func Replace(next, path string, data []byte) error {
 	if err := Write(next, data); err != nil {
 		return err

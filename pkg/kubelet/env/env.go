@@ -1,6 +1,7 @@
-// Package env builds the environment of a container: the variables of its spec, those it takes from ConfigMaps, Secrets,
-// files of its volumes and fields of its pod, and those that describe the Services of its namespace. It also expands $(VAR) in values, commands and
-// arguments. All of it is pure except for the reading of ConfigMaps, Secrets and files, which the caller's Sources do.
+// Package env builds the environment of a container: the variables of its spec, those it takes from ConfigMaps,
+// Secrets, files of its volumes and fields of its pod, and those that describe the Services of its namespace. It also
+// expands $(VAR) in values, commands and arguments. All of it is pure except for the reading of ConfigMaps, Secrets and
+// files, which the caller's Sources do.
 //
 // The rules: https://kubernetes.io/docs/tasks/inject-data-application/ and
 // https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables.
@@ -20,7 +21,8 @@ import (
 // Var is one variable of a container's environment.
 type Var struct{ Name, Value string }
 
-// Sources reads the objects that variables come from. A missing object is an error for which apierrors.IsNotFound holds.
+// Sources reads the objects that variables come from. A missing object is an error for which apierrors.IsNotFound
+// holds.
 type Sources interface {
 	// ConfigMap returns the ConfigMap; the caller does not change it.
 	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
@@ -34,17 +36,19 @@ type Sources interface {
 type Input struct {
 	Pod       *corev1.Pod
 	Container *corev1.Container
-	// PodIPs and HostIPs are the addresses as the kubelet knows them now, the primary one first; the pod's status may lag.
+	// PodIPs and HostIPs are the addresses as the kubelet knows them now, the primary one first; the pod's status may
+	// lag.
 	PodIPs, HostIPs []string
 	// Allocatable stands in for the limits a container does not set, in resourceFieldRef.
 	Allocatable corev1.ResourceList
-	// Services are those of the pod's namespace and the Service "kubernetes" of the namespace "default"; others are ignored.
+	// Services are those of the pod's namespace and the Service "kubernetes" of the namespace "default"; others are
+	// ignored.
 	Services []*corev1.Service
 }
 
-// Build returns the container's environment: envFrom, then env in the order of the spec, then the Services' variables by
-// name. A name appears once; env wins over envFrom and both over Services. An error is what the pod's status shows as the
-// message of CreateContainerConfigError.
+// Build returns the container's environment: envFrom, then env in the order of the spec, then the Services' variables
+// by name. A name appears once; env wins over envFrom and both over Services. An error is what the pod's status shows
+// as the message of CreateContainerConfigError.
 func Build(ctx context.Context, in Input, src Sources) ([]Var, error) {
 	b := &builder{in: in, src: src, index: map[string]int{}, services: serviceVars(in)}
 	for i := range in.Container.EnvFrom {

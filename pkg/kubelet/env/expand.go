@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// expand replaces each $(NAME) in s by what lookup knows of NAME. A reference that lookup does not know stays as it is, $$
-// stands for one $ (so that $$(NAME) gives the text $(NAME)), and any other $ stands for itself.
+// expand replaces each $(NAME) in s by what lookup knows of NAME. A reference that lookup does not know stays as it is,
+// $$ stands for one $ (so that $$(NAME) gives the text $(NAME)), and any other $ stands for itself.
 func expand(s string, lookup func(name string) (string, bool)) string {
 	if !strings.Contains(s, "$") {
 		return s

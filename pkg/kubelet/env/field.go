@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Field returns the value of a downward API field of the pod's metadata: metadata.name, metadata.namespace, metadata.uid,
-// metadata.labels and metadata.annotations as a whole (one key="value" a line, sorted), or one of them as
+// Field returns the value of a downward API field of the pod's metadata: metadata.name, metadata.namespace,
+// metadata.uid, metadata.labels and metadata.annotations as a whole (one key="value" a line, sorted), or one of them as
 // metadata.labels['key'].
 func Field(pod *corev1.Pod, path string) (string, error) {
 	if name, key, ok := subscript(path); ok {

@@ -18,7 +18,8 @@ const (
 // fileKey is the value of a key in an env file of one of the pod's volumes.
 func (b *builder) fileKey(ref *corev1.FileKeySelector) (string, bool, error) {
 	if len(ref.Key) > maxFileKey {
-		return "", false, fmt.Errorf("environment variable key %q exceeds maximum length of %d characters", ref.Key, maxFileKey)
+		return "", false, fmt.Errorf("environment variable key %q exceeds maximum length of %d characters", ref.Key,
+			maxFileKey)
 	}
 	optional := ref.Optional != nil && *ref.Optional
 	data, err := b.src.File(ref.VolumeName, ref.Path)
@@ -44,8 +45,9 @@ func (b *builder) fileKey(ref *corev1.FileKeySelector) (string, bool, error) {
 	return value, true, nil
 }
 
-// parseFile reads an env file: lines KEY='value', whose values go on to the closing quote, over several lines too, and mean what they say. Of a key
-// that comes again the last value counts, as in a shell. Errors name the line and none of its text, which may be confidential. The syntax:
+// parseFile reads an env file: lines KEY='value', whose values go on to the closing quote, over several lines too, and
+// mean what they say. Of a key that comes again the last value counts, as in a shell. Errors name the line and none of
+// its text, which may be confidential. The syntax:
 // https://kubernetes.io/docs/tasks/inject-data-application/define-environment-variable-via-file/#env-file-syntax.
 func parseFile(text string) (map[string]string, error) {
 	vars := map[string]string{}

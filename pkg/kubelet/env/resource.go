@@ -12,7 +12,8 @@ import (
 )
 
 // ResourceOf is Resource for the container of that name.
-func ResourceOf(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector, allocatable corev1.ResourceList) (string, error) {
+func ResourceOf(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSelector,
+	allocatable corev1.ResourceList) (string, error) {
 	c := runtime.ContainerSpec(pod, container)
 	if c == nil {
 		return "", fmt.Errorf("container %q not found", container)
@@ -20,9 +21,10 @@ func ResourceOf(pod *corev1.Pod, container string, sel *corev1.ResourceFieldSele
 	return resourceValue(c, sel, allocatable)
 }
 
-// resourceValue returns a request or limit of the container in units of the selector's divisor (1 if it has none), rounded up. A
-// limit of cpu, memory or ephemeral-storage that is not set is what the node can allocate.
-func resourceValue(c *corev1.Container, sel *corev1.ResourceFieldSelector, allocatable corev1.ResourceList) (string, error) {
+// resourceValue returns a request or limit of the container in units of the selector's divisor (1 if it has none),
+// rounded up. A limit of cpu, memory or ephemeral-storage that is not set is what the node can allocate.
+func resourceValue(c *corev1.Container, sel *corev1.ResourceFieldSelector, allocatable corev1.ResourceList) (string,
+	error) {
 	kind, name, ok := strings.Cut(sel.Resource, ".")
 	r := corev1.ResourceName(name)
 	if !ok || (kind != "limits" && kind != "requests") || !supported(r) {

@@ -17,10 +17,12 @@ type Services struct{ informer cache.SharedIndexInformer }
 
 // NewServices returns a cache of all Services, which services lists and watches; it begins with Run.
 func NewServices(services cache.ListerWatcher) (*Services, error) {
-	informer := cache.NewSharedIndexInformer(services, &corev1.Service{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	informer := cache.NewSharedIndexInformer(services, &corev1.Service{}, 0,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	err := informer.SetTransform(func(obj any) (any, error) {
 		if s, ok := obj.(*corev1.Service); ok {
-			return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace, ResourceVersion: s.ResourceVersion},
+			return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: s.Name, Namespace: s.Namespace,
+				ResourceVersion: s.ResourceVersion},
 				Spec: corev1.ServiceSpec{ClusterIP: s.Spec.ClusterIP, Ports: s.Spec.Ports}}, nil
 		}
 		return obj, nil
@@ -37,8 +39,9 @@ func (s *Services) Run(ctx context.Context) error {
 	return nil
 }
 
-// For returns the Services that a pod's environment may describe: those of its namespace and default/kubernetes. It waits until all have been
-// read once; but static pods do not, for the API server may be one of them, and are told of what is known.
+// For returns the Services that a pod's environment may describe: those of its namespace and default/kubernetes. It
+// waits until all have been read once; but static pods do not, for the API server may be one of them, and are told of
+// what is known.
 func (s *Services) For(ctx context.Context, pod *corev1.Pod) ([]*corev1.Service, error) {
 	if !runtime.IsStatic(pod) && !s.informer.HasSynced() && !cache.WaitForCacheSync(ctx.Done(), s.informer.HasSynced) {
 		return nil, errors.New("services have not yet been read at least once, cannot construct envvars")

@@ -29,14 +29,17 @@ func (listed) IsWatchListSemanticsUnSupported() bool { return true }
 func TestServicesOfAPod(t *testing.T) {
 	t.Parallel()
 	service := func(namespace, name string) corev1.Service {
-		return corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", ExternalName: "dropped"}}
+		return corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1", ExternalName: "dropped"}}
 	}
-	s, err := NewServices(listed{service("ns", "web"), service("default", "kubernetes"), service("default", "web"), service("other", "kubernetes")})
+	s, err := NewServices(listed{service("ns", "web"), service("default", "kubernetes"), service("default", "web"),
+		service("other", "kubernetes")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	of := func(ctx context.Context, namespace, source string) ([]string, error) {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Annotations: map[string]string{runtime.AnnotationConfigSource: source}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace,
+			Annotations: map[string]string{runtime.AnnotationConfigSource: source}}}
 		list, err := s.For(ctx, pod)
 		var names []string
 		for _, x := range list {
@@ -62,7 +65,8 @@ func TestServicesOfAPod(t *testing.T) {
 	if !cache.WaitForCacheSync(t.Context().Done(), s.informer.HasSynced) {
 		t.Fatal("not synced")
 	}
-	for namespace, want := range map[string][]string{"ns": {"default/kubernetes", "ns/web"}, "default": {"default/kubernetes", "default/web"}, "none": {"default/kubernetes"}} {
+	for namespace, want := range map[string][]string{"ns": {"default/kubernetes", "ns/web"},
+		"default": {"default/kubernetes", "default/web"}, "none": {"default/kubernetes"}} {
 		if names, err := of(t.Context(), namespace, runtime.SourceAPI); err != nil || !slices.Equal(names, want) {
 			t.Errorf("%s: %v, %v; want %v", namespace, names, err, want)
 		}

@@ -20,7 +20,8 @@ type Recorder struct {
 // New returns a Recorder of the kubelet of a node. scheme knows pods.
 func New(scheme *runtime.Scheme, node string) *Recorder {
 	b := record.NewBroadcaster()
-	return &Recorder{node: node, broadcaster: b, recorder: b.NewRecorder(scheme, corev1.EventSource{Component: "kubelet", Host: node})}
+	return &Recorder{node: node, broadcaster: b,
+		recorder: b.NewRecorder(scheme, corev1.EventSource{Component: "kubelet", Host: node})}
 }
 
 // Start sends events to sink until the returned function is called.
@@ -30,7 +31,8 @@ func (r *Recorder) Start(sink record.EventSink) (stop func()) {
 }
 
 func (r *Recorder) send(pod *corev1.Pod, path, kind, reason, message string) {
-	r.recorder.Event(&corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+	r.recorder.Event(&corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name,
+		UID:             pod.UID,
 		ResourceVersion: pod.ResourceVersion, FieldPath: path}, kind, reason, message)
 }
 
@@ -41,11 +43,13 @@ func (r *Recorder) Pod(pod *corev1.Pod, kind, reason, message string) {
 
 // Claim sends an event about a claim of a pod. kind is Normal or Warning.
 func (r *Recorder) Claim(claim *corev1.PersistentVolumeClaim, kind, reason, message string) {
-	r.recorder.Event(&corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
+	r.recorder.Event(&corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1",
+		Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
 		ResourceVersion: claim.ResourceVersion}, kind, reason, message)
 }
 
-// Node sends an event about the node. kind is Normal or Warning. By the UID, which is the name, users find it (kubectl describe node).
+// Node sends an event about the node. kind is Normal or Warning. By the UID, which is the name, users find it (kubectl
+// describe node).
 func (r *Recorder) Node(kind, reason, message string) {
 	r.recorder.Event(&corev1.ObjectReference{Kind: "Node", Name: r.node, UID: types.UID(r.node)}, kind, reason, message)
 }

@@ -20,26 +20,34 @@ func TestEventsNameTheirSubject(t *testing.T) {
 	t.Parallel()
 	r, got := New(runtime.NewScheme(), "n1"), make(sink)
 	defer r.Start(got)()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u", ResourceVersion: "7"}, Spec: corev1.PodSpec{
-		InitContainers:      []corev1.Container{{Name: "init"}},
-		Containers:          []corev1.Container{{Name: "c"}},
-		EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}}}}}
-	for container, path := range map[string]string{"": "", "init": "spec.initContainers{init}", "c": "spec.containers{c}", "debug": "spec.ephemeralContainers{debug}"} {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u", ResourceVersion: "7"},
+		Spec: corev1.PodSpec{
+			InitContainers: []corev1.Container{{Name: "init"}},
+			Containers:     []corev1.Container{{Name: "c"}},
+			EphemeralContainers: []corev1.EphemeralContainer{
+				{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}}}}}
+	for container, path := range map[string]string{"": "", "init": "spec.initContainers{init}",
+		"c": "spec.containers{c}", "debug": "spec.ephemeralContainers{debug}"} {
 		if container == "" {
 			r.Pod(pod, corev1.EventTypeWarning, "Failed", "why")
 		} else {
 			r.Container(pod, container, corev1.EventTypeWarning, "Failed", "why")
 		}
 		e := <-got
-		if o := e.InvolvedObject; o.FieldPath != path || o.Kind != "Pod" || o.Namespace != "ns" || o.Name != "p" || o.UID != "u" || o.ResourceVersion != "7" {
+		if o := e.InvolvedObject; o.FieldPath != path || o.Kind != "Pod" || o.Namespace != "ns" || o.Name != "p" ||
+			o.UID != "u" || o.ResourceVersion != "7" {
 			t.Errorf("container %q: about %+v", container, o)
 		}
-		if e.Type != "Warning" || e.Reason != "Failed" || e.Message != "why" || e.Source.Component != "kubelet" || e.Source.Host != "n1" {
+		if e.Type != "Warning" || e.Reason != "Failed" || e.Message != "why" || e.Source.Component != "kubelet" ||
+			e.Source.Host != "n1" {
 			t.Errorf("container %q: %+v", container, e)
 		}
 	}
-	r.Claim(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns", UID: "u"}}, corev1.EventTypeNormal, "Done", "what")
-	if e := <-got; e.InvolvedObject != (corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "ns", Name: "c", UID: "u"}) || e.Message != "what" {
+	r.Claim(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns", UID: "u"}},
+		corev1.EventTypeNormal, "Done", "what")
+	if e := <-got; e.InvolvedObject !=
+		(corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "ns", Name: "c",
+			UID: "u"}) || e.Message != "what" {
 		t.Errorf("of a claim: %+v", e)
 	}
 }

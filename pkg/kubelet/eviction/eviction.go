@@ -1,6 +1,6 @@
-// Package eviction keeps the node from running out of memory, disk, inodes and processes: it observes what is left, has it decided what follows
-// (package pressure), frees what nobody uses, and ends pods, one after the other, until enough is left again
-// (https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/).
+// Package eviction keeps the node from running out of memory, disk, inodes and processes: it observes what is left, has
+// it decided what follows (package pressure), frees what nobody uses, and ends pods, one after the other, until enough
+// is left again (https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/).
 package eviction
 
 import (
@@ -54,7 +54,8 @@ type Config struct {
 	Evict func(uid types.UID, why runtime.Ending) bool
 	// Evicted is told, of each eviction, for which signal it was and how old the observations were that led to it.
 	Evicted func(signal pressure.Signal, age time.Duration)
-	// Gone tells whether an evicted pod has given back all that it had: its containers have ended, and its volumes are off the disk.
+	// Gone tells whether an evicted pod has given back all that it had: its containers have ended, and its volumes are
+	// off the disk.
 	Gone func(uid types.UID) bool
 	// Conditions are the node's conditions, which the Manager writes. Changed is called when they have changed.
 	Conditions *Conditions
@@ -69,7 +70,8 @@ type Config struct {
 type Manager struct {
 	cfg Config
 
-	// state and leaving belong to Run. leaving is the pod that was evicted last, until it is gone, since when it was evicted.
+	// state and leaving belong to Run. leaving is the pod that was evicted last, until it is gone, since when it was
+	// evicted.
 	state   pressure.State
 	leaving types.UID
 	since   time.Time
@@ -77,7 +79,9 @@ type Manager struct {
 
 // New checks the configuration.
 func New(cfg Config) (*Manager, error) {
-	if cfg.Conditions == nil || cfg.Node == nil || cfg.Ready == nil || cfg.Pods == nil || cfg.Evict == nil || cfg.Evicted == nil || cfg.Gone == nil || cfg.Changed == nil || cfg.Reclaiming == nil || cfg.Now == nil || cfg.Log == nil {
+	if cfg.Conditions == nil || cfg.Node == nil || cfg.Ready == nil || cfg.Pods == nil || cfg.Evict == nil ||
+		cfg.Evicted == nil || cfg.Gone == nil || cfg.Changed == nil || cfg.Reclaiming == nil || cfg.Now == nil ||
+		cfg.Log == nil {
 		return nil, errors.New("eviction: the whole configuration is required")
 	}
 	return &Manager{cfg: cfg}, nil
@@ -119,7 +123,8 @@ func (m *Manager) look(ctx context.Context) error {
 		return nil
 	}
 	t := d.Due[0]
-	m.cfg.Log.Warn("the node runs short", "signal", t.Signal, "available", seen[t.Signal].Available, "capacity", seen[t.Signal].Capacity)
+	m.cfg.Log.Warn("the node runs short", "signal", t.Signal, "available", seen[t.Signal].Available, "capacity",
+		seen[t.Signal].Capacity)
 	m.cfg.Reclaiming(t.Signal.Resource())
 	for _, free := range m.cfg.Node.Reclaim(t.Signal, disks) {
 		if err := free(ctx); err != nil {
@@ -145,7 +150,8 @@ func (m *Manager) show(now []corev1.NodeConditionType) {
 	}
 }
 
-// awaits tells whether the pod that was evicted last has not given back all yet, by which so much may become free that no other has to go.
+// awaits tells whether the pod that was evicted last has not given back all yet, by which so much may become free that
+// no other has to go.
 func (m *Manager) awaits() bool {
 	if m.leaving != "" && !m.cfg.Gone(m.leaving) && m.cfg.Now().Sub(m.since) < patience {
 		return true
@@ -155,18 +161,21 @@ func (m *Manager) awaits() bool {
 }
 
 // evict ends the first of the pods that may go.
-func (m *Manager) evict(ctx context.Context, pods []*corev1.Pod, t pressure.Threshold, seen pressure.Observations, disks Disks) error {
+func (m *Manager) evict(ctx context.Context, pods []*corev1.Pod, t pressure.Threshold, seen pressure.Observations,
+	disks Disks) error {
 	pods = slices.DeleteFunc(slices.Clone(pods), runtime.Critical)
 	candidates, err := m.cfg.Node.Use(ctx, pods, t.Signal, disks)
 	if err != nil {
 		return fmt.Errorf("find out what pods use: %w", err)
 	}
 	for _, c := range pressure.Rank(candidates, t) {
-		why := runtime.Ending{Reason: runtime.ReasonEvicted, Message: pressure.Message(c, t, seen), Signal: string(t.Signal), Grace: m.cfg.Policy.Grace(t, c.Pod)}
+		why := runtime.Ending{Reason: runtime.ReasonEvicted, Message: pressure.Message(c, t, seen),
+			Signal: string(t.Signal), Grace: m.cfg.Policy.Grace(t, c.Pod)}
 		if !m.cfg.Evict(c.Pod.UID, why) {
 			continue
 		}
-		m.cfg.Log.Warn("pod evicted", "pod", c.Pod.Namespace+"/"+c.Pod.Name, "uid", c.Pod.UID, "signal", t.Signal, "why", why.Message)
+		m.cfg.Log.Warn("pod evicted", "pod", c.Pod.Namespace+"/"+c.Pod.Name, "uid", c.Pod.UID, "signal", t.Signal,
+			"why", why.Message)
 		m.leaving, m.since = c.Pod.UID, m.cfg.Now()
 		return nil
 	}

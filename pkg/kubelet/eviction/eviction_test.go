@@ -56,14 +56,19 @@ func (m *machine) took() string {
 }
 
 func pod(uid types.UID, priority int32) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid}, Spec: corev1.PodSpec{Priority: &priority}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid},
+		Spec: corev1.PodSpec{Priority: &priority}}
 }
 
 func setup(t *testing.T, pods ...*corev1.Pod) (*Manager, *machine) {
 	t.Helper()
 	n := &machine{known: true, left: 1000, pods: pods, now: time.Unix(1e6, 0)}
-	m, err := New(Config{Conditions: &Conditions{}, Node: n, Ready: func() bool { return n.known }, Pods: func() []*corev1.Pod { return n.pods }, Changed: func() { n.notes = append(n.notes, "changed") },
-		Policy:     pressure.Policy{Thresholds: []pressure.Threshold{{Signal: pressure.NodeFsAvailable, Value: pressure.Value{Amount: 100}}}, Transition: time.Minute},
+	m, err := New(Config{Conditions: &Conditions{}, Node: n, Ready: func() bool {
+		return n.known
+	}, Pods: func() []*corev1.Pod { return n.pods }, Changed: func() { n.notes = append(n.notes, "changed") },
+		Policy: pressure.Policy{
+			Thresholds: []pressure.Threshold{{Signal: pressure.NodeFsAvailable, Value: pressure.Value{Amount: 100}}},
+			Transition: time.Minute},
 		Reclaiming: func(name corev1.ResourceName) { n.notes = append(n.notes, "reclaiming "+string(name)) },
 		Evict: func(uid types.UID, why runtime.Ending) bool {
 			if uid == "ending" {
@@ -83,12 +88,14 @@ func setup(t *testing.T, pods ...*corev1.Pod) (*Manager, *machine) {
 	return m, n
 }
 
-// What nobody uses goes before any pod does; then one pod after the other, each when the one before is gone or does not go.
+// What nobody uses goes before any pod does; then one pod after the other, each when the one before is gone or does not
+// go.
 func TestLook(t *testing.T) {
 	t.Parallel()
 	static := pod("static", -1)
 	static.Annotations = map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}
-	m, n := setup(t, pod("ending", 1), pod("first", 2), pod("second", 3), pod("critical", runtime.SystemCriticalPriority), static)
+	m, n := setup(t, pod("ending", 1), pod("first", 2), pod("second", 3),
+		pod("critical", runtime.SystemCriticalPriority), static)
 	step := func(what, want string) {
 		t.Helper()
 		if err := m.look(t.Context()); err != nil {
@@ -132,7 +139,8 @@ func TestRefuse(t *testing.T) {
 	plain, critical, tolerant := pod("p", 0), pod("c", runtime.SystemCriticalPriority), pod("t", 0)
 	burstable := pod("b", 0)
 	burstable.Status.QOSClass = corev1.PodQOSBurstable
-	tolerant.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists}}
+	tolerant.Spec.Tolerations = []corev1.Toleration{
+		{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists}}
 	refused := func() string {
 		var out []string
 		for _, p := range []*corev1.Pod{plain, critical, tolerant, burstable} {

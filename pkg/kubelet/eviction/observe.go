@@ -23,7 +23,8 @@ type Observer struct {
 	Dir string
 	// Filesystems tells where the runtime keeps what it makes.
 	Filesystems func(ctx context.Context) (runtime.Filesystems, error)
-	// Pods is what all pods together have of memory: the working set, and what is left of their limit; false: they have none.
+	// Pods is what all pods together have of memory: the working set, and what is left of their limit; false: they have
+	// none.
 	Pods func() (used, available int64, limited bool, err error)
 	// Memory is what the node has of it, and how much of that is its working set.
 	Memory func() (capacity, used int64, err error)
@@ -48,12 +49,14 @@ func (o Observer) memory(seen pressure.Observations) error {
 		return fmt.Errorf("observe the memory of all pods: %w", err)
 	}
 	if limited {
-		seen[pressure.AllocatableMemoryAvailable] = pressure.Observation{Available: available, Capacity: used + available}
+		seen[pressure.AllocatableMemoryAvailable] = pressure.Observation{Available: available,
+			Capacity: used + available}
 	}
 	return nil
 }
 
-// disks are the file systems of the kubelet and of the runtime. That of the images is told of, too, if it is the same: it has thresholds of its own.
+// disks are the file systems of the kubelet and of the runtime. That of the images is told of, too, if it is the same:
+// it has thresholds of its own.
 func (o Observer) disks(ctx context.Context, seen pressure.Observations) (d Disks, err error) {
 	node, err := device(o.Dir, seen, pressure.NodeFsAvailable, pressure.NodeFsInodesFree)
 	if err != nil {

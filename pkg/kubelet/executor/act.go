@@ -15,7 +15,8 @@ import (
 func (e *Executor) Act(ctx context.Context, f lifecycle.Facts, p *Pod, plan lifecycle.Plan) error {
 	if plan.KillPod {
 		if plan.NewSandbox {
-			e.cfg.Events.Pod(f.Pod, corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+			e.cfg.Events.Pod(f.Pod, corev1.EventTypeNormal, "SandboxChanged",
+				"Pod sandbox changed, it will be killed and re-created.")
 		}
 		return e.KillPod(ctx, f.Pod, f.Runtime, podGrace(f.Pod))
 	}
@@ -25,7 +26,8 @@ func (e *Executor) Act(ctx context.Context, f lifecycle.Facts, p *Pod, plan life
 	if plan.NewSandbox {
 		return e.newSandbox(ctx, f, p, plan.Attempt)
 	}
-	// A container that cannot be ended or removed, and may be about to run after all, keeps its next one from starting, and no other.
+	// A container that cannot be ended or removed, and may be about to run after all, keeps its next one from starting,
+	// and no other.
 	var errs []error
 	stays := map[string]bool{}
 	for _, x := range plan.Kill {
@@ -65,7 +67,8 @@ func (e *Executor) HoldBack(f lifecycle.Facts, p *Pod, plan lifecycle.Plan) {
 		r := lifecycle.CrashLoop(f.Pod, c.Name, s.backOff.Delay)
 		if s.reason != r {
 			e.cfg.Events.Container(f.Pod, c.Name, corev1.EventTypeWarning, "BackOff",
-				fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", c.Name, f.Pod.Name, f.Pod.Namespace, f.Pod.UID))
+				fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", c.Name, f.Pod.Name,
+					f.Pod.Namespace, f.Pod.UID))
 		}
 		s.reason = r
 	}

@@ -9,14 +9,19 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// TestEphemeralTarget: an ephemeral container waits for the container whose processes it is to see; without it, it would see only its own.
+// TestEphemeralTarget: an ephemeral container waits for the container whose processes it is to see; without it, it
+// would see only its own.
 func TestEphemeralTarget(t *testing.T) {
 	t.Parallel()
 	e, f, _ := newExecutor(t)
 	pod, p := onePod(), NewPod()
-	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{TargetContainerName: "c", EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "i"}}}
+	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+		{TargetContainerName: "c",
+			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "i"}}}
 	facts := factsOf(pod)
-	plan := lifecycle.Plan{Start: []lifecycle.Start{{Container: (*corev1.Container)(&pod.Spec.EphemeralContainers[0].EphemeralContainerCommon), Kind: runtime.Ephemeral}}}
+	plan := lifecycle.Plan{Start: []lifecycle.Start{
+		{Container: (*corev1.Container)(&pod.Spec.EphemeralContainers[0].EphemeralContainerCommon),
+			Kind: runtime.Ephemeral}}}
 	if err := e.Act(t.Context(), facts, p, plan); err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +29,8 @@ func TestEphemeralTarget(t *testing.T) {
 	if got := p.Reasons(pod)["debug"]; got != want || f.request.Container != nil {
 		t.Errorf("without the target: %+v; made %v", got, f.request.Container)
 	}
-	facts.Runtime.Containers = []runtime.Container{{Name: "c", ID: runtime.ContainerID{Type: "containerd", ID: "target"}, State: runtime.StateRunning}}
+	facts.Runtime.Containers = []runtime.Container{
+		{Name: "c", ID: runtime.ContainerID{Type: "containerd", ID: "target"}, State: runtime.StateRunning}}
 	if err := e.Act(t.Context(), facts, p, plan); err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package executor carries out the plans of lifecycle: it makes a pod's sandbox with its volumes, starts containers with all they are given,
-// runs their hooks, and ends them. It decides nothing but when to try again what failed.
+// Package executor carries out the plans of lifecycle: it makes a pod's sandbox with its volumes, starts containers
+// with all they are given, runs their hooks, and ends them. It decides nothing but when to try again what failed.
 package executor
 
 import (
@@ -40,7 +40,8 @@ type Runtime interface {
 // Images brings images to the node.
 type Images interface {
 	// Ensure returns an image, pulled if the policy says so. An *images.Error is a reason for the container to wait.
-	Ensure(ctx context.Context, pod *corev1.Pod, image string, policy corev1.PullPolicy, secrets []corev1.Secret, event images.Event) (*runtime.Image, error)
+	Ensure(ctx context.Context, pod *corev1.Pod, image string, policy corev1.PullPolicy, secrets []corev1.Secret,
+		event images.Event) (*runtime.Image, error)
 	// Hold keeps what get returns from being removed until release is called.
 	Hold(ctx context.Context, get func() (*runtime.Image, error)) (img *runtime.Image, release func(), err error)
 }
@@ -48,14 +49,16 @@ type Images interface {
 // Volumes makes a pod's volumes and the few files it has beside them.
 type Volumes interface {
 	Mount(ctx context.Context, pod *corev1.Pod) (map[string]volume.Mounted, error)
-	SubPath(pod *corev1.Pod, container string, index int, volume string, from volume.Mounted, subPath string) (string, error)
+	SubPath(pod *corev1.Pod, container string, index int, volume string, from volume.Mounted, subPath string) (string,
+		error)
 	WriteHosts(uid types.UID, content []byte) (string, error)
 	TerminationLog(uid types.UID, container string) (string, error)
 }
 
 // Resources gives pods what they must have of the node before their containers start.
 type Resources interface {
-	// Prepare gives it, and tells users why not. It is called before each sandbox, and after a restart of the kubelet: the same is given again.
+	// Prepare gives it, and tells users why not. It is called before each sandbox, and after a restart of the kubelet:
+	// the same is given again.
 	Prepare(ctx context.Context, pod *corev1.Pod) error
 	// Sandbox and Container add what of it the pod's sandbox, and one of its containers, is to be made with.
 	Sandbox(pod *corev1.Pod, o *runtime.SandboxOptions)
@@ -106,8 +109,8 @@ type Metrics interface {
 	StartedPod(pod *corev1.Pod, handler string, took time.Duration, err error)
 	// StartedContainer counts a start; code is why it failed, "" if it did not.
 	StartedContainer(kind runtime.Kind, code string)
-	// ImageVolumeAsked counts an image that a container is to have as a volume, ImageVolumesMounted n of them that it has got, or that the runtime
-	// could not mount.
+	// ImageVolumeAsked counts an image that a container is to have as a volume, ImageVolumesMounted n of them that it
+	// has got, or that the runtime could not mount.
 	ImageVolumeAsked()
 	ImageVolumesMounted(n int, ok bool)
 	// HookFellBack counts an HTTPS hook that was told by HTTP.
@@ -131,7 +134,8 @@ type Config struct {
 	Events      Events
 	Metrics     Metrics
 	// Environment are the variables of a container whose pod has these volumes; its errors are the user's to fix.
-	Environment func(ctx context.Context, pod *corev1.Pod, c *corev1.Container, a Addresses, volumes map[string]volume.Mounted) ([]env.Var, error)
+	Environment func(ctx context.Context, pod *corev1.Pod, c *corev1.Container, a Addresses,
+		volumes map[string]volume.Mounted) ([]env.Var, error)
 	// Secret reads a pull secret.
 	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	// Message is the runtime's own text of an error of a call.
@@ -156,8 +160,10 @@ type Executor struct {
 
 // New checks the configuration.
 func New(cfg Config) (*Executor, error) {
-	for _, missing := range []bool{cfg.Runtime == nil, cfg.Images == nil, cfg.Volumes == nil, cfg.Resources == nil, cfg.Cgroups == nil, cfg.Allocations == nil, cfg.Node == nil, cfg.Classes == nil, cfg.Events == nil,
-		cfg.Metrics == nil, cfg.Environment == nil, cfg.Secret == nil, cfg.Message == nil, cfg.ImageVolumeFailed == nil, cfg.Log == nil} {
+	for _, missing := range []bool{cfg.Runtime == nil, cfg.Images == nil, cfg.Volumes == nil, cfg.Resources == nil,
+		cfg.Cgroups == nil, cfg.Allocations == nil, cfg.Node == nil, cfg.Classes == nil, cfg.Events == nil,
+		cfg.Metrics == nil, cfg.Environment == nil, cfg.Secret == nil, cfg.Message == nil, cfg.ImageVolumeFailed == nil,
+		cfg.Log == nil} {
 		if missing {
 			return nil, errors.New("executor: all but MaxBackOff is required")
 		}

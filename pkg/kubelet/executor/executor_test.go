@@ -25,7 +25,8 @@ import (
 	"bonsai/pkg/kubelet/volume"
 )
 
-// fakes are all that an Executor works with. They note what is done, in order, and fail where fail says so, by the note's first word.
+// fakes are all that an Executor works with. They note what is done, in order, and fail where fail says so, by the
+// note's first word.
 type fakes struct {
 	mu      sync.Mutex
 	notes   []string
@@ -62,7 +63,8 @@ func (f *fakes) PodStatus(context.Context, types.UID) (*runtime.PodStatus, error
 	return &runtime.PodStatus{}, nil
 }
 
-func (f *fakes) RunSandbox(ctx context.Context, _ *corev1.Pod, handler string, o runtime.SandboxOptions) (string, error) {
+func (f *fakes) RunSandbox(ctx context.Context, _ *corev1.Pod, handler string, o runtime.SandboxOptions) (string,
+	error) {
 	f.sandbox, f.ran = o, handler
 	if f.mounting != nil {
 		select {
@@ -112,7 +114,8 @@ func (f *fakes) ExecSync(_ context.Context, id string, cmd []string, _ time.Dura
 
 func (f *fakes) Handler(name string) runtime.Handler { return f.handlers[name] }
 
-func (f *fakes) Ensure(_ context.Context, _ *corev1.Pod, image string, _ corev1.PullPolicy, _ []corev1.Secret, _ images.Event) (*runtime.Image, error) {
+func (f *fakes) Ensure(_ context.Context, _ *corev1.Pod, image string, _ corev1.PullPolicy, _ []corev1.Secret,
+	_ images.Event) (*runtime.Image, error) {
 	return &runtime.Image{ID: "sha:" + image}, f.note("image %s", image)
 }
 
@@ -125,8 +128,10 @@ func (f *fakes) Mount(context.Context, *corev1.Pod) (map[string]volume.Mounted, 
 	if f.mounting != nil {
 		close(f.mounting)
 	}
-	return map[string]volume.Mounted{"v": {HostPath: "/volume/v", ReadOnly: true}, "disk": {HostPath: "/volume/disk", Device: true}, "rom": {HostPath: "/volume/rom", Device: true, ReadOnly: true},
-		"img": {ReadOnly: true, Image: &corev1.ImageVolumeSource{Reference: "data:1"}}}, f.note("mount")
+	return map[string]volume.Mounted{"v": {HostPath: "/volume/v", ReadOnly: true},
+		"disk": {HostPath: "/volume/disk", Device: true},
+		"rom":  {HostPath: "/volume/rom", Device: true, ReadOnly: true},
+		"img":  {ReadOnly: true, Image: &corev1.ImageVolumeSource{Reference: "data:1"}}}, f.note("mount")
 }
 
 func (f *fakes) SubPath(_ *corev1.Pod, _ string, index int, _ string, from volume.Mounted, sub string) (string, error) {
@@ -182,12 +187,16 @@ func newExecutor(t *testing.T) (*Executor, *fakes, logs.Files) {
 	t.Helper()
 	f := &fakes{fail: map[string]error{}}
 	files := logs.Files{Pods: t.TempDir(), Links: t.TempDir()}
-	e, err := New(Config{Runtime: f, Images: f, Volumes: f, Resources: resources{f}, Cgroups: f, Allocations: f, Node: f, Classes: classes{f}, Events: f, Metrics: f, Secret: f.Secret, Logs: files,
-		Environment: func(_ context.Context, _ *corev1.Pod, _ *corev1.Container, a Addresses, _ map[string]volume.Mounted) ([]env.Var, error) {
+	e, err := New(Config{Runtime: f, Images: f, Volumes: f, Resources: resources{f}, Cgroups: f, Allocations: f,
+		Node: f, Classes: classes{f}, Events: f, Metrics: f, Secret: f.Secret, Logs: files,
+		Environment: func(_ context.Context, _ *corev1.Pod, _ *corev1.Container, a Addresses,
+			_ map[string]volume.Mounted) ([]env.Var, error) {
 			return []env.Var{{Name: "POD", Value: a.Pod[0]}, {Name: "HOST", Value: a.Host[0]}}, f.fail["environment"]
 		},
 		ImageVolumeFailed: func(err error) bool { return err.Error() == "no mount" },
-		Message:           func(err error) string { return "runtime: " + err.Error() }, Log: slog.New(slog.DiscardHandler)})
+		Message: func(err error) string {
+			return "runtime: " + err.Error()
+		}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,18 +205,22 @@ func newExecutor(t *testing.T) (*Executor, *fakes, logs.Files) {
 
 // onePod has a container with a volume and hooks.
 func onePod() *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
-		Name: "c", Image: "i", Command: []string{"run", "$(POD)"}, TerminationMessagePath: "/dev/termination-log",
-		VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/data"}, {Name: "v", MountPath: "sub", SubPathExpr: "x/$(HOST)"}}}}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "c", Image: "i", Command: []string{"run", "$(POD)"}, TerminationMessagePath: "/dev/termination-log",
+			VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/data"},
+				{Name: "v", MountPath: "sub", SubPathExpr: "x/$(HOST)"}}}}}}
 }
 
 func factsOf(pod *corev1.Pod) lifecycle.Facts {
-	return lifecycle.Facts{Pod: pod, Now: time.Now(), Runtime: &runtime.PodStatus{UID: pod.UID, Name: pod.Name, Namespace: pod.Namespace,
-		Sandboxes: []runtime.Sandbox{{ID: "s1", Ready: true, IPs: []string{"10.0.0.1"}}}}}
+	return lifecycle.Facts{Pod: pod, Now: time.Now(),
+		Runtime: &runtime.PodStatus{UID: pod.UID, Name: pod.Name, Namespace: pod.Namespace,
+			Sandboxes: []runtime.Sandbox{{ID: "s1", Ready: true, IPs: []string{"10.0.0.1"}}}}}
 }
 
 func startOf(pod *corev1.Pod) lifecycle.Plan {
-	return lifecycle.Plan{Start: []lifecycle.Start{{Container: &pod.Spec.Containers[0], Attempt: 2, Kind: runtime.Regular}}}
+	return lifecycle.Plan{Start: []lifecycle.Start{
+		{Container: &pod.Spec.Containers[0], Attempt: 2, Kind: runtime.Regular}}}
 }
 
 func expect(t *testing.T, what string, got []string, want ...string) {
@@ -243,7 +256,8 @@ func TestTheSandboxAndItsVolumesAreMadeTogether(t *testing.T) {
 	}
 }
 
-// TestRuntimeClass: a pod's class says which handler makes its sandbox, and the sandbox which handler its containers have.
+// TestRuntimeClass: a pod's class says which handler makes its sandbox, and the sandbox which handler its containers
+// have.
 func TestRuntimeClass(t *testing.T) {
 	t.Parallel()
 	e, f, _ := newExecutor(t)
@@ -297,7 +311,9 @@ func TestHostUsers(t *testing.T) {
 			facts.Runtime.Sandboxes = nil
 			err := e.Act(t.Context(), facts, NewPod(), lifecycle.Plan{NewSandbox: true})
 			made := slices.Contains(f.took(), "sandbox 0")
-			if refused := host != nil && !*host && want != ""; refused && (made || err == nil || err.Error() != want) || !refused && (!made || err != nil) {
+			if refused := host != nil && !*host &&
+				want != ""; refused && (made || err == nil || err.Error() != want) ||
+				!refused && (!made || err != nil) {
 				t.Errorf("class %q, host users %v: sandbox %v, %v", class, host, made, err)
 			}
 		}
@@ -325,7 +341,8 @@ func TestASandboxThatCannotBe(t *testing.T) {
 	if err := e.Act(t.Context(), facts, NewPod(), plan); !errors.Is(err, f.fail["sandbox"]) {
 		t.Error(err)
 	}
-	if got := f.took(); !slices.Contains(got, "event FailedCreatePodSandBox") || !slices.Contains(got, "count pod run: full") {
+	if got := f.took(); !slices.Contains(got, "event FailedCreatePodSandBox") ||
+		!slices.Contains(got, "count pod run: full") {
 		t.Errorf("%q", got)
 	}
 	delete(f.fail, "sandbox")
@@ -344,7 +361,8 @@ func TestASandboxThatCannotBe(t *testing.T) {
 	expect(t, "what was missing is made", f.took(), "prepare", "mount")
 }
 
-// TestDevices: a volume that is a device is one in the container, and nothing else; users hear of each volume that cannot be had.
+// TestDevices: a volume that is a device is one in the container, and nothing else; users hear of each volume that
+// cannot be had.
 func TestDevices(t *testing.T) {
 	t.Parallel()
 	e, f, _ := newExecutor(t)
@@ -354,7 +372,9 @@ func TestDevices(t *testing.T) {
 	if err := e.Act(t.Context(), factsOf(pod), NewPod(), startOf(pod)); err != nil {
 		t.Fatal(err)
 	}
-	if want := []runtime.Device{{ContainerPath: "/dev/x", HostPath: "/volume/disk", Permissions: "mrw"}, {ContainerPath: "/dev/y", HostPath: "/volume/rom", Permissions: "r"}}; !slices.Equal(f.request.Options.Devices, want) {
+	if want := []runtime.Device{{ContainerPath: "/dev/x", HostPath: "/volume/disk", Permissions: "mrw"},
+		{ContainerPath: "/dev/y", HostPath: "/volume/rom", Permissions: "r"}}; !slices.Equal(f.request.Options.Devices,
+		want) {
 		t.Errorf("devices %+v, want %+v", f.request.Options.Devices, want)
 	}
 	for want, change := range map[string]func(){
@@ -363,7 +383,8 @@ func TestDevices(t *testing.T) {
 	} {
 		pod = onePod()
 		c = &pod.Spec.Containers[0]
-		c.VolumeDevices = []corev1.VolumeDevice{{Name: "disk", DevicePath: "/dev/x"}, {Name: "rom", DevicePath: "/dev/y"}}
+		c.VolumeDevices = []corev1.VolumeDevice{{Name: "disk", DevicePath: "/dev/x"},
+			{Name: "rom", DevicePath: "/dev/y"}}
 		change()
 		p := NewPod()
 		if err := e.Act(t.Context(), factsOf(pod), p, startOf(pod)); err != nil || p.starts(c).reason.Message != want {
@@ -380,18 +401,22 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// TestAttachmentIsWaitedFor: a volume that is not attached yet is no failure, until it takes longer than the usual attachment.
+// TestAttachmentIsWaitedFor: a volume that is not attached yet is no failure, until it takes longer than the usual
+// attachment.
 func TestAttachmentIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	e, f, _ := newExecutor(t)
 	pod, p := onePod(), NewPod()
-	f.fail["mount"] = errors.Join(errors.New("no configmap"), &volume.MapError{Err: &volume.PendingError{Volume: "disk", Err: errors.New("not attached yet")}})
+	f.fail["mount"] = errors.Join(errors.New("no configmap"),
+		&volume.MapError{Err: &volume.PendingError{Volume: "disk", Err: errors.New("not attached yet")}})
 	told := func(want ...string) {
 		t.Helper()
 		if err := e.Act(t.Context(), factsOf(pod), p, startOf(pod)); !errors.Is(err, f.fail["mount"]) {
 			t.Error(err)
 		}
-		got := slices.DeleteFunc(f.took(), func(n string) bool { return !strings.HasPrefix(n, "event ") || strings.Contains(n, "Pull") })
+		got := slices.DeleteFunc(f.took(), func(n string) bool {
+			return !strings.HasPrefix(n, "event ") || strings.Contains(n, "Pull")
+		})
 		expect(t, "events", got, want...)
 	}
 	told("event FailedMount")
@@ -411,17 +436,23 @@ func TestAContainerGetsWhatItsSpecSays(t *testing.T) {
 	if err := e.Act(t.Context(), factsOf(pod), p, startOf(pod)); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, "a start", f.took(), "image i", "mount", "create c", "event c Created", "start id-c", "event c Started", "release", `count container ""`)
+	expect(t, "a start", f.took(), "image i", "mount", "create c", "event c Created", "start id-c", "event c Started",
+		"release", `count container ""`)
 	q := f.request
-	if q.SandboxID != "s1" || q.Options.Attempt != 2 || q.Options.ImageRef != "sha:i" || !q.Options.LimitSwap || !slices.Equal(q.Options.Command, []string{"run", "10.0.0.1"}) ||
-		!slices.Equal(q.Options.Env, []runtime.KeyValue{{Name: "POD", Value: "10.0.0.1"}, {Name: "HOST", Value: "192.0.2.1"}}) {
+	if q.SandboxID != "s1" || q.Options.Attempt != 2 || q.Options.ImageRef != "sha:i" || !q.Options.LimitSwap ||
+		!slices.Equal(q.Options.Command, []string{"run", "10.0.0.1"}) ||
+		!slices.Equal(q.Options.Env,
+			[]runtime.KeyValue{{Name: "POD", Value: "10.0.0.1"}, {Name: "HOST", Value: "192.0.2.1"}}) {
 		t.Errorf("%+v", q)
 	}
-	if want := []runtime.Mount{{ContainerPath: "/data", HostPath: "/volume/v", ReadOnly: true}, {ContainerPath: "/sub", HostPath: "/volume/v#1/x/192.0.2.1", ReadOnly: true},
-		{ContainerPath: "/etc/hosts", HostPath: "/hosts"}, {ContainerPath: "/dev/termination-log", HostPath: "/termination"}}; !slices.Equal(q.Options.Mounts, want) {
+	if want := []runtime.Mount{{ContainerPath: "/data", HostPath: "/volume/v", ReadOnly: true},
+		{ContainerPath: "/sub", HostPath: "/volume/v#1/x/192.0.2.1", ReadOnly: true},
+		{ContainerPath: "/etc/hosts", HostPath: "/hosts"},
+		{ContainerPath: "/dev/termination-log", HostPath: "/termination"}}; !slices.Equal(q.Options.Mounts, want) {
 		t.Errorf("mounts %+v, want %+v", q.Options.Mounts, want)
 	}
-	if to, err := os.Readlink(filepath.Join(files.Links, "p_ns_c-id-c.log")); err != nil || to != filepath.Join(files.PodDir("ns", "p", "u"), "c", "2.log") {
+	if to, err := os.Readlink(filepath.Join(files.Links, "p_ns_c-id-c.log")); err != nil ||
+		to != filepath.Join(files.PodDir("ns", "p", "u"), "c", "2.log") {
 		t.Error("link to the log:", to, err)
 	}
 }
@@ -436,21 +467,28 @@ func TestWhyAContainerWaits(t *testing.T) {
 		later  bool
 		notes  []string
 	}{
-		{"image", &images.Error{Reason: images.ReasonErrImageNeverPull}, "ErrImageNeverPull", true, []string{"image i", `count container "ErrImageNeverPull"`}},
+		{"image", &images.Error{Reason: images.ReasonErrImageNeverPull}, "ErrImageNeverPull", true,
+			[]string{"image i", `count container "ErrImageNeverPull"`}},
 		{"environment", errors.New("no key"), "CreateContainerConfigError", true,
 			[]string{"image i", "mount", "event c Failed", "release", `count container "CreateContainerConfigError"`}},
 		{"resources", errors.New("device gone"), "CreateContainerConfigError", true,
 			[]string{"image i", "mount", "event c Failed", "release", `count container "CreateContainerConfigError"`}},
-		{"create", errors.New("bad"), "CreateContainerError", true, []string{"image i", "mount", "create c", "event c Failed", "release", `count container "CreateContainerError"`}},
+		{"create", errors.New("bad"), "CreateContainerError", true,
+			[]string{"image i", "mount", "create c", "event c Failed", "release",
+				`count container "CreateContainerError"`}},
 		{"start", errors.New("bad"), "RunContainerError", false,
-			[]string{"image i", "mount", "create c", "event c Created", "start id-c", "event c Failed", "release", `count container "RunContainerError"`}},
-		{"exec", errors.New("bad"), "PostStartHookError", false, []string{"image i", "mount", "create c", "event c Created", "start id-c", "event c Started", "exec id-c hello",
-			"event c FailedPostStartHook", "stop id-c 30s", "release", `count container "PostStartHookError"`}},
+			[]string{"image i", "mount", "create c", "event c Created", "start id-c", "event c Failed", "release",
+				`count container "RunContainerError"`}},
+		{"exec", errors.New("bad"), "PostStartHookError", false,
+			[]string{"image i", "mount", "create c", "event c Created", "start id-c", "event c Started",
+				"exec id-c hello",
+				"event c FailedPostStartHook", "stop id-c 30s", "release", `count container "PostStartHookError"`}},
 	} {
 		e, f, _ := newExecutor(t)
 		pod, p := onePod(), NewPod()
 		if c.fails == "exec" {
-			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"hello"}}}}
+			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+				PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"hello"}}}}
 		}
 		f.fail[c.fails] = c.err
 		if err := e.Act(t.Context(), factsOf(pod), p, startOf(pod)); err != nil {
@@ -464,7 +502,8 @@ func TestWhyAContainerWaits(t *testing.T) {
 			t.Errorf("%s: to be tried again at %s", c.reason, until)
 		}
 		delete(f.fail, c.fails)
-		if err := e.Act(t.Context(), factsOf(pod), p, startOf(pod)); err != nil || len(p.Reasons(pod)) > 0 || len(e.BackOff(pod, p, &runtime.PodStatus{})) > 0 {
+		if err := e.Act(t.Context(), factsOf(pod), p,
+			startOf(pod)); err != nil || len(p.Reasons(pod)) > 0 || len(e.BackOff(pod, p, &runtime.PodStatus{})) > 0 {
 			t.Errorf("%s: after a start that went well: %v, %v", c.reason, err, p.Reasons(pod))
 		}
 	}
@@ -475,8 +514,10 @@ func TestAPodIsEndedContainersFirst(t *testing.T) {
 	e, f, _ := newExecutor(t)
 	pod := onePod()
 	rt := factsOf(pod).Runtime
-	rt.Containers = []runtime.Container{{ID: runtime.ContainerID{ID: "a"}, Name: "c", State: runtime.StateRunning}, {ID: runtime.ContainerID{ID: "b"}, Name: "c", State: runtime.StateExited}}
-	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"bye"}}}}
+	rt.Containers = []runtime.Container{{ID: runtime.ContainerID{ID: "a"}, Name: "c", State: runtime.StateRunning},
+		{ID: runtime.ContainerID{ID: "b"}, Name: "c", State: runtime.StateExited}}
+	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+		PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"bye"}}}}
 	f.fail["stop"] = errors.New("hung")
 	if err := e.KillPod(t.Context(), pod, rt, 10*time.Second); !errors.Is(err, f.fail["stop"]) {
 		t.Error(err)
@@ -486,7 +527,8 @@ func TestAPodIsEndedContainersFirst(t *testing.T) {
 	if err := e.KillPod(t.Context(), pod, rt, 10*time.Second); err != nil {
 		t.Error(err)
 	}
-	expect(t, "an end", f.took(), "event c Killing", "exec a bye", "event c FailedPreStopHook", "stop a 10s", "stopsandbox s1")
+	expect(t, "an end", f.took(), "event c Killing", "exec a bye", "event c FailedPreStopHook", "stop a 10s",
+		"stopsandbox s1")
 }
 
 // Those that asked for the restart are removed last, so that a restart of the kubelet in between starts over.
@@ -494,11 +536,15 @@ func TestRestartAll(t *testing.T) {
 	t.Parallel()
 	e, f, files := newExecutor(t)
 	rules := []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers,
-		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}}}}
+		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn,
+			Values: []int32{42}}}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "asks", RestartPolicyRules: rules}, {Name: "other"}}}}
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "asks", RestartPolicyRules: rules},
+			{Name: "other"}}}}
 	facts, p := factsOf(pod), NewPod()
-	facts.Runtime.Containers = []runtime.Container{{ID: runtime.ContainerID{ID: "1"}, Name: "asks", SandboxID: "s1", State: runtime.StateExited, ExitCode: 42, FinishedAt: time.Now()},
+	facts.Runtime.Containers = []runtime.Container{
+		{ID: runtime.ContainerID{ID: "1"}, Name: "asks", SandboxID: "s1", State: runtime.StateExited, ExitCode: 42,
+			FinishedAt: time.Now()},
 		{ID: runtime.ContainerID{ID: "2"}, Name: "other", SandboxID: "s1", State: runtime.StateRunning},
 		{ID: runtime.ContainerID{ID: "3"}, Name: "other", SandboxID: "s1", State: runtime.StateCreated, Stuck: true}}
 	log := filepath.Join(files.PodDir("ns", "p", "u"), "asks", "0.log")
@@ -522,7 +568,8 @@ func TestOneContainerThatStaysHoldsUpNoOther(t *testing.T) {
 		pod := onePod()
 		pod.Spec.Containers = []corev1.Container{{Name: "stuck", Image: "i"}, {Name: "other", Image: "i"}}
 		facts := factsOf(pod)
-		facts.Runtime.Containers = []runtime.Container{{ID: runtime.ContainerID{ID: "1"}, Name: "stuck", SandboxID: "s1"}}
+		facts.Runtime.Containers = []runtime.Container{
+			{ID: runtime.ContainerID{ID: "1"}, Name: "stuck", SandboxID: "s1"}}
 		var plan lifecycle.Plan
 		for i := range pod.Spec.Containers {
 			plan.Start = append(plan.Start, lifecycle.Start{Container: &pod.Spec.Containers[i], Kind: runtime.Regular})

@@ -17,7 +17,8 @@ import (
 )
 
 // hook runs one lifecycle handler and waits for its end, or that of ctx.
-func (e *Executor) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Container, id string, h *corev1.LifecycleHandler) error {
+func (e *Executor) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Container, id string,
+	h *corev1.LifecycleHandler) error {
 	switch {
 	case h.Exec != nil:
 		r, err := e.cfg.Runtime.ExecSync(ctx, id, h.Exec.Command, 0)
@@ -51,9 +52,10 @@ func (e *Executor) hook(ctx context.Context, pod *corev1.Pod, c *corev1.Containe
 	return errors.New("the hook has no handler")
 }
 
-// httpHook sends the request of an HTTP hook. Any answer is success, whatever its status and body: the hook was told. A server that speaks no TLS
-// where the hook asks for HTTPS is asked again without, and without credentials.
-func (e *Executor) httpHook(ctx context.Context, pod *corev1.Pod, c *corev1.Container, a *corev1.HTTPGetAction, podIP string) error {
+// httpHook sends the request of an HTTP hook. Any answer is success, whatever its status and body: the hook was told. A
+// server that speaks no TLS where the hook asks for HTTPS is asked again without, and without credentials.
+func (e *Executor) httpHook(ctx context.Context, pod *corev1.Pod, c *corev1.Container, a *corev1.HTTPGetAction,
+	podIP string) error {
 	req, err := prober.Request(ctx, c, a, podIP, "kube-lifecycle/"+kubeversion.API)
 	if err != nil {
 		return err

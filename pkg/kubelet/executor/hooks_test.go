@@ -46,9 +46,11 @@ func TestHTTPHook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, ok := range map[string]bool{"/": true, "/error": true, "/elsewhere": true, "/first": true, "/round": false} {
+	for path, ok := range map[string]bool{"/": true, "/error": true, "/elsewhere": true, "/first": true,
+		"/round": false} {
 		e, _, _ := newExecutor(t)
-		err := e.httpHook(t.Context(), &corev1.Pod{}, &corev1.Container{}, &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(int32(port))}, u.Hostname())
+		err := e.httpHook(t.Context(), &corev1.Pod{}, &corev1.Container{},
+			&corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(int32(port))}, u.Hostname())
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -58,11 +60,14 @@ func TestHTTPHook(t *testing.T) {
 	}
 }
 
-// TestHTTPSHook: an HTTPS hook speaks HTTP/2 with a server that does, and plain HTTP, without credentials and with an event, with one that has no TLS.
+// TestHTTPSHook: an HTTPS hook speaks HTTP/2 with a server that does, and plain HTTP, without credentials and with an
+// event, with one that has no TLS.
 func TestHTTPSHook(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)
-	answer := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Proto + " " + r.Header.Get("Authorization") })
+	answer := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got <- r.Proto + " " + r.Header.Get("Authorization")
+	})
 	secure, plain := httptest.NewUnstartedServer(answer), httptest.NewServer(answer)
 	secure.EnableHTTP2 = true
 	secure.StartTLS()
@@ -74,7 +79,8 @@ func TestHTTPSHook(t *testing.T) {
 			t.Fatal(err)
 		}
 		e, f, _ := newExecutor(t)
-		action := &corev1.HTTPGetAction{Scheme: corev1.URISchemeHTTPS, Port: intstr.Parse(u.Port()), HTTPHeaders: []corev1.HTTPHeader{{Name: "Authorization", Value: "token"}}}
+		action := &corev1.HTTPGetAction{Scheme: corev1.URISchemeHTTPS, Port: intstr.Parse(u.Port()),
+			HTTPHeaders: []corev1.HTTPHeader{{Name: "Authorization", Value: "token"}}}
 		if err := e.httpHook(t.Context(), &corev1.Pod{}, &corev1.Container{}, action, u.Hostname()); err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +88,8 @@ func TestHTTPSHook(t *testing.T) {
 			t.Errorf("the server saw %q, want %q", seen, want)
 		}
 		told := strings.Join(f.notes, ", ")
-		if fell := strings.Contains(told, "LifecycleHTTPFallback"); fell != (server == plain) || fell != strings.Contains(told, "count hook") {
+		if fell := strings.Contains(told,
+			"LifecycleHTTPFallback"); fell != (server == plain) || fell != strings.Contains(told, "count hook") {
 			t.Errorf("from %s: %q", want, told)
 		}
 	}

@@ -52,7 +52,8 @@ func (e *Executor) killOne(ctx context.Context, pod *corev1.Pod, x lifecycle.Kil
 	if x.Reason == lifecycle.KillStartup {
 		probe = x.Container.StartupProbe
 	}
-	if (x.Reason == lifecycle.KillLiveness || x.Reason == lifecycle.KillStartup) && probe != nil && probe.TerminationGracePeriodSeconds != nil {
+	if (x.Reason == lifecycle.KillLiveness || x.Reason == lifecycle.KillStartup) && probe != nil &&
+		probe.TerminationGracePeriodSeconds != nil {
 		grace = runtime.Seconds(*probe.TerminationGracePeriodSeconds)
 	}
 	msg := x.Message
@@ -75,7 +76,8 @@ func (e *Executor) preStop(ctx context.Context, pod *corev1.Pod, cs *runtime.Con
 	if c == nil || c.Lifecycle == nil || c.Lifecycle.PreStop == nil {
 		return
 	}
-	if err := e.hook(ctx, pod, c, cs.ID.ID, c.Lifecycle.PreStop); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+	if err := e.hook(ctx, pod, c, cs.ID.ID,
+		c.Lifecycle.PreStop); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
 		e.cfg.Log.Info("preStop hook failed", "pod", runtime.FullName(pod), "container", c.Name, "err", err)
 		e.cfg.Events.Container(pod, c.Name, corev1.EventTypeWarning, "FailedPreStopHook", "PreStopHook failed")
 	}

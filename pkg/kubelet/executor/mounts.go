@@ -28,7 +28,8 @@ type mountInput struct {
 }
 
 // mounts lists what is mounted into a container: its volumes, its hosts file and the file of its termination message.
-func (e *Executor) mounts(pod *corev1.Pod, p *Pod, c *corev1.Container, ips []string, given mountInput) ([]runtime.Mount, error) {
+func (e *Executor) mounts(pod *corev1.Pod, p *Pod, c *corev1.Container, ips []string,
+	given mountInput) ([]runtime.Mount, error) {
 	var out []runtime.Mount
 	hosts := true
 	for i, m := range c.VolumeMounts {
@@ -56,7 +57,8 @@ func (e *Executor) mounts(pod *corev1.Pod, p *Pod, c *corev1.Container, ips []st
 	return out, nil
 }
 
-func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i int, m corev1.VolumeMount, given mountInput) (runtime.Mount, error) {
+func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i int, m corev1.VolumeMount,
+	given mountInput) (runtime.Mount, error) {
 	v, ok := p.mounts[m.Name]
 	if !ok || v.Device {
 		return runtime.Mount{}, fmt.Errorf("cannot find volume %q to mount into container %q", m.Name, c.Name)
@@ -71,7 +73,8 @@ func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i i
 	if sub != "" && v.Image == nil {
 		var err error
 		if path, err = e.cfg.Volumes.SubPath(pod, c.Name, i, m.Name, v, sub); err != nil {
-			return runtime.Mount{}, fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w", m.Name, c.Name, err)
+			return runtime.Mount{}, fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w",
+				m.Name, c.Name, err)
 		}
 	}
 	x := runtime.Mount{ContainerPath: m.MountPath, HostPath: path, ReadOnly: m.ReadOnly || v.ReadOnly}
@@ -87,7 +90,8 @@ func (e *Executor) volumeMount(pod *corev1.Pod, p *Pod, c *corev1.Container, i i
 	if m.RecursiveReadOnly != nil && x.ReadOnly {
 		switch can := given.handler.RecursiveReadOnlyMounts; {
 		case *m.RecursiveReadOnly == corev1.RecursiveReadOnlyEnabled && !can:
-			return runtime.Mount{}, fmt.Errorf("recursive read-only mount %q is not supported by the container runtime", m.Name)
+			return runtime.Mount{}, fmt.Errorf("recursive read-only mount %q is not supported by the container runtime",
+				m.Name)
 		case *m.RecursiveReadOnly != corev1.RecursiveReadOnlyDisabled:
 			x.RecursiveReadOnly = can
 		}

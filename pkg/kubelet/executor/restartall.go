@@ -13,9 +13,10 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// restartAll ends all containers of a pod at once, without hooks and grace period, and removes them with their logs, except for
-// the ephemeral ones, which run once only. The sandbox and the volumes stay; the next round begins with the init containers (KEP-5532). The containers
-// that asked for it are removed last, so that a restart of the kubelet in between starts over, and wait out their back-off.
+// restartAll ends all containers of a pod at once, without hooks and grace period, and removes them with their logs,
+// except for the ephemeral ones, which run once only. The sandbox and the volumes stay; the next round begins with the
+// init containers (KEP-5532). The containers that asked for it are removed last, so that a restart of the kubelet in
+// between starts over, and wait out their back-off.
 func (e *Executor) restartAll(ctx context.Context, f lifecycle.Facts, p *Pod) error {
 	causes := map[runtime.ContainerID]bool{}
 	for _, c := range lifecycle.RestartsAll(f) {
@@ -39,7 +40,8 @@ func (e *Executor) restartAll(ctx context.Context, f lifecycle.Facts, p *Pod) er
 		}
 	}
 	for _, c := range append(first, last...) {
-		if err := errors.Join(e.cfg.Runtime.RemoveContainer(ctx, c.ID.ID), e.cfg.Logs.Remove(logs.Of(f.Runtime, c))); err != nil {
+		if err := errors.Join(e.cfg.Runtime.RemoveContainer(ctx, c.ID.ID),
+			e.cfg.Logs.Remove(logs.Of(f.Runtime, c))); err != nil {
 			return err
 		}
 		if causes[c.ID] {
@@ -60,7 +62,8 @@ func (e *Executor) backOffRemoved(f lifecycle.Facts, p *Pod, c *runtime.Containe
 		past.retry = until
 		past.reason = lifecycle.CrashLoop(f.Pod, c.Name, past.backOff.Delay)
 		e.cfg.Events.Container(f.Pod, c.Name, corev1.EventTypeWarning, "BackOff",
-			fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", c.Name, f.Pod.Name, f.Pod.Namespace, f.Pod.UID))
+			fmt.Sprintf("Back-off restarting failed container %s in pod %s_%s(%s)", c.Name, f.Pod.Name, f.Pod.Namespace,
+				f.Pod.UID))
 	}
 	past.backOff = past.backOff.Restarted(c.FinishedAt, now, e.cfg.MaxBackOff)
 }

@@ -17,8 +17,8 @@ import (
 	"bonsai/pkg/trace"
 )
 
-// PrepareRunning gives a pod that runs already when the kubelet starts its resources, directories and volumes, so that its volumes stay fresh and
-// it can have further containers.
+// PrepareRunning gives a pod that runs already when the kubelet starts its resources, directories and volumes, so that
+// its volumes stay fresh and it can have further containers.
 func (e *Executor) PrepareRunning(ctx context.Context, pod *corev1.Pod, p *Pod, rt *runtime.PodStatus) error {
 	if p.prepared || !rt.SandboxReady() { // the making of its sandbox does it
 		return nil
@@ -57,7 +57,8 @@ func (e *Executor) mount(ctx context.Context, pod *corev1.Pod, p *Pod) error {
 // attachPatience is how long a pod waits for its volumes to be attached before users hear of it; upstream's.
 const attachPatience = 2*time.Minute + 3*time.Second
 
-// tellFailedMount tells users of each volume that could not be had, and of those that are not attached yet once in attachPatience.
+// tellFailedMount tells users of each volume that could not be had, and of those that are not attached yet once in
+// attachPatience.
 func (e *Executor) tellFailedMount(pod *corev1.Pod, p *Pod, err error) {
 	list := []error{err}
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
@@ -83,8 +84,9 @@ func (e *Executor) tellFailedMount(pod *corev1.Pod, p *Pod, err error) {
 	case time.Since(p.attaching) >= attachPatience:
 		p.attaching = time.Now()
 		names := strings.Join(unattached, " ")
-		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedMount", fmt.Sprintf("Unable to attach or mount volumes: unmounted volumes=[%s], unattached volumes=[%s], "+
-			"failed to process volumes=[]: %v", names, names, context.DeadlineExceeded))
+		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedMount",
+			fmt.Sprintf("Unable to attach or mount volumes: unmounted volumes=[%s], unattached volumes=[%s], "+
+				"failed to process volumes=[]: %v", names, names, context.DeadlineExceeded))
 	}
 }
 
@@ -98,12 +100,14 @@ func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, at
 	handler, err := e.cfg.Classes.Handler(ctx, pod)
 	if err != nil {
 		if ctx.Err() == nil {
-			e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", err))
+			e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedCreatePodSandBox",
+				fmt.Sprintf("Failed to create pod sandbox: %v", err))
 		}
 		return fmt.Errorf("find the runtime handler: %w", err)
 	}
 	if err := e.hostUsers(pod, handler); err != nil {
-		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", err))
+		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedCreatePodSandBox",
+			fmt.Sprintf("Failed to create pod sandbox: %v", err))
 		return err
 	}
 	if err := e.prepare(ctx, pod); err != nil {
@@ -124,7 +128,8 @@ func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, at
 	e.cfg.Metrics.StartedPod(pod, handler, made, err)
 	if err != nil {
 		if ctx.Err() == nil {
-			e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", errors.Unwrap(err)))
+			e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedCreatePodSandBox",
+				fmt.Sprintf("Failed to create pod sandbox: %v", errors.Unwrap(err)))
 		}
 		return err
 	}
@@ -133,7 +138,8 @@ func (e *Executor) newSandbox(ctx context.Context, f lifecycle.Facts, p *Pod, at
 	return mountErr
 }
 
-// hostUsers tells why a pod cannot start that asks for users of its own: it must not run with those of the node instead.
+// hostUsers tells why a pod cannot start that asks for users of its own: it must not run with those of the node
+// instead.
 func (e *Executor) hostUsers(pod *corev1.Pod, handler string) error {
 	const refused = "can't set `spec.hostUsers: false`, "
 	switch {
@@ -164,7 +170,8 @@ func (e *Executor) sandboxOptions(pod *corev1.Pod, rt *runtime.PodStatus, attemp
 			e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "DNSConfigForming", problem)
 		}
 	}
-	o := runtime.SandboxOptions{Attempt: attempt, Hostname: hostname, DNS: runtime.DNS{Servers: s.Servers, Searches: s.Searches, Options: s.Options},
+	o := runtime.SandboxOptions{Attempt: attempt, Hostname: hostname,
+		DNS:          runtime.DNS{Servers: s.Servers, Searches: s.Searches, Options: s.Options},
 		LogDirectory: e.cfg.Logs.PodDir(pod.Namespace, pod.Name, pod.UID)}
 	e.cfg.Resources.Sandbox(pod, &o)
 	return o

@@ -46,7 +46,8 @@ func (e *Executor) start(ctx context.Context, f lifecycle.Facts, p *Pod, s lifec
 	if ctx.Err() != nil || !errors.As(err, &se) {
 		return err
 	}
-	e.cfg.Log.Info("container not started", "pod", runtime.FullName(f.Pod), "container", name, "reason", se.reason, "err", se.err)
+	e.cfg.Log.Info("container not started", "pod", runtime.FullName(f.Pod), "container", name, "reason", se.reason,
+		"err", se.err)
 	e.cfg.Metrics.StartedContainer(s.Kind, se.reason)
 	past.reason = lifecycle.Reason{Reason: se.reason, Message: se.Error()}
 	if se.until.IsZero() {
@@ -99,7 +100,8 @@ func (e *Executor) tryStart(ctx context.Context, f lifecycle.Facts, p *Pod, s li
 	}
 	e.cfg.Allocations.Actuated(pod.UID, c.Name, runtime.Effective(pod, c))
 	e.cfg.Events.Container(pod, c.Name, corev1.EventTypeNormal, "Started", "Container started")
-	log := logs.Container{Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Name: c.Name, ID: id, Attempt: s.Attempt}
+	log := logs.Container{Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID, Name: c.Name, ID: id,
+		Attempt: s.Attempt}
 	if err := e.cfg.Logs.Link(log); err != nil {
 		e.cfg.Log.Warn("a container's log has no link", "pod", runtime.FullName(pod), "container", c.Name, "err", err)
 	}
@@ -133,12 +135,16 @@ func (e *Executor) cause(err error) string {
 }
 
 // holdImage is ensureImage, and keeps the image from being removed until release is called.
-func (e *Executor) holdImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *corev1.Container, image string, policy corev1.PullPolicy) (*runtime.Image, func(), error) {
-	return e.cfg.Images.Hold(ctx, func() (*runtime.Image, error) { return e.ensureImage(ctx, pod, p, c, image, policy) })
+func (e *Executor) holdImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *corev1.Container, image string,
+	policy corev1.PullPolicy) (*runtime.Image, func(), error) {
+	return e.cfg.Images.Hold(ctx, func() (*runtime.Image, error) {
+		return e.ensureImage(ctx, pod, p, c, image, policy)
+	})
 }
 
 // ensureImage brings an image that the container needs to the node.
-func (e *Executor) ensureImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *corev1.Container, image string, policy corev1.PullPolicy) (*runtime.Image, error) {
+func (e *Executor) ensureImage(ctx context.Context, pod *corev1.Pod, p *Pod, c *corev1.Container, image string,
+	policy corev1.PullPolicy) (*runtime.Image, error) {
 	secrets, err := e.pullSecrets(ctx, pod)
 	if err != nil {
 		e.cfg.Events.Pod(pod, corev1.EventTypeWarning, "FailedToRetrieveImagePullSecret", err.Error())
@@ -182,7 +188,8 @@ func (e *Executor) RetryPulls(ctx context.Context, pod *corev1.Pod, p *Pod) {
 	}
 }
 
-// pullSecrets reads the pod's pull secrets; those that are missing are named in the error, the others returned all the same.
+// pullSecrets reads the pod's pull secrets; those that are missing are named in the error, the others returned all the
+// same.
 func (e *Executor) pullSecrets(ctx context.Context, pod *corev1.Pod) ([]corev1.Secret, error) {
 	var out []corev1.Secret
 	var missing []string
@@ -203,9 +210,10 @@ func (e *Executor) pullSecrets(ctx context.Context, pod *corev1.Pod) ([]corev1.S
 	return out, nil
 }
 
-// request builds all that the runtime must know of a container; its errors are the user's to fix. mounted are the images of
-// its image volumes.
-func (e *Executor) request(ctx context.Context, f lifecycle.Facts, p *Pod, s lifecycle.Start, img *runtime.Image, mounted map[string]string) (runtime.ContainerRequest, error) {
+// request builds all that the runtime must know of a container; its errors are the user's to fix. mounted are the
+// images of its image volumes.
+func (e *Executor) request(ctx context.Context, f lifecycle.Facts, p *Pod, s lifecycle.Start, img *runtime.Image,
+	mounted map[string]string) (runtime.ContainerRequest, error) {
 	pod, c := f.Pod, s.Container
 	if err := checkUser(pod, c, img); err != nil {
 		return runtime.ContainerRequest{}, err
@@ -246,7 +254,8 @@ func (e *Executor) request(ctx context.Context, f lifecycle.Facts, p *Pod, s lif
 		Sandbox: e.sandboxOptions(pod, f.Runtime, sandbox.Attempt), Node: e.cfg.Capacity}, nil
 }
 
-// targetOf is the id of the container whose processes an ephemeral container is to see, "" for none. One that the runtime does not have yet is an error.
+// targetOf is the id of the container whose processes an ephemeral container is to see, "" for none. One that the
+// runtime does not have yet is an error.
 func targetOf(pod *corev1.Pod, name string, rt *runtime.PodStatus) (string, error) {
 	for _, e := range pod.Spec.EphemeralContainers {
 		if e.Name == name && e.TargetContainerName != "" {

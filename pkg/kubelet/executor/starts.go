@@ -18,7 +18,8 @@ type starts struct {
 	reason lifecycle.Reason
 	// retry is when a container that could not be started is to be tried again, zero: now.
 	retry time.Time
-	// secrets is images.Fingerprint of the pull secrets that the wait for an image is about, "" if it does not wait for one.
+	// secrets is images.Fingerprint of the pull secrets that the wait for an image is about, "" if it does not wait for
+	// one.
 	secrets string
 }
 

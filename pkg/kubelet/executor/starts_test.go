@@ -17,11 +17,14 @@ func TestACorrectedImageDoesNotWait(t *testing.T) {
 	e, st := &Executor{}, NewPod()
 	pod := func(image string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Name: "p", Namespace: "n"},
-			Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "c", Image: image}}}}
+			Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways,
+				Containers: []corev1.Container{{Name: "c", Image: image}}}}
 	}
 	rt := &runtime.PodStatus{UID: "u", Sandboxes: []runtime.Sandbox{{ID: "s", Ready: true, IPs: []string{"10.0.0.1"}}}}
 	starts := func(image string) int {
-		return len(lifecycle.Next(lifecycle.Facts{Pod: pod(image), Runtime: rt, BackOff: e.BackOff(pod(image), st, rt), Now: time.Now()}).Start)
+		return len(lifecycle.Next(
+			lifecycle.Facts{Pod: pod(image), Runtime: rt, BackOff: e.BackOff(pod(image), st, rt),
+				Now: time.Now()}).Start)
 	}
 
 	wrong := st.starts(&pod("typo:1").Spec.Containers[0])
@@ -35,7 +38,9 @@ func TestACorrectedImageDoesNotWait(t *testing.T) {
 
 	crashing := st.starts(&pod("bad:1").Spec.Containers[0])
 	crashing.backOff = lifecycle.BackOff{Delay: 5 * time.Minute, Updated: time.Now().Add(-time.Minute)}
-	rt.Containers = []runtime.Container{{ID: runtime.ContainerID{ID: "x"}, Name: "c", SandboxID: "s", State: runtime.StateExited, ExitCode: 1, FinishedAt: time.Now()}}
+	rt.Containers = []runtime.Container{
+		{ID: runtime.ContainerID{ID: "x"}, Name: "c", SandboxID: "s", State: runtime.StateExited, ExitCode: 1,
+			FinishedAt: time.Now()}}
 	if starts("bad:1") != 0 {
 		t.Error("a crashing container is not started before its time")
 	}
@@ -56,8 +61,10 @@ func TestCheckUser(t *testing.T) {
 		"image of root":   {&corev1.SecurityContext{RunAsNonRoot: &yes}, runtime.Image{UID: &zero}, false},
 		"image says none": {&corev1.SecurityContext{RunAsNonRoot: &yes}, runtime.Image{}, false},
 		"named user":      {&corev1.SecurityContext{RunAsNonRoot: &yes}, runtime.Image{Username: "web"}, false},
-		"user of its own": {&corev1.SecurityContext{RunAsNonRoot: &yes, RunAsUser: &one}, runtime.Image{UID: &zero}, true},
-		"root demanded":   {&corev1.SecurityContext{RunAsNonRoot: &yes, RunAsUser: &zero}, runtime.Image{UID: &one}, false},
+		"user of its own": {&corev1.SecurityContext{RunAsNonRoot: &yes, RunAsUser: &one}, runtime.Image{UID: &zero},
+			true},
+		"root demanded": {&corev1.SecurityContext{RunAsNonRoot: &yes, RunAsUser: &zero}, runtime.Image{UID: &one},
+			false},
 	} {
 		if err := checkUser(&corev1.Pod{}, &corev1.Container{SecurityContext: c.sc}, &c.img); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)

@@ -13,7 +13,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// minGrace is the least time a container gets between its stop signal and its kill, whatever its preStop hook has used up.
+// minGrace is the least time a container gets between its stop signal and its kill, whatever its preStop hook has used
+// up.
 const minGrace = 2 * time.Second
 
 // stopper ends containers of one pod. Its functions are called from several goroutines.
@@ -27,8 +28,8 @@ type stopper struct {
 	stop func(ctx context.Context, id string, grace time.Duration) error
 }
 
-// all ends a pod's containers. Their preStop hooks begin together. Then the regular ones are stopped, each after its own hook;
-// a sidecar is stopped once these and the sidecars after it have ended, or the grace period is over.
+// all ends a pod's containers. Their preStop hooks begin together. Then the regular ones are stopped, each after its
+// own hook; a sidecar is stopped once these and the sidecars after it have ended, or the grace period is over.
 //
 // The rules: https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination (steps 1 and 2, and
 // "Pod Termination And Sidecar Containers").

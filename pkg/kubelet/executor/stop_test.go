@@ -15,15 +15,16 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// TestStopOrder: what happens when to the containers of a pod, in seconds after its end began. Each line is a hook's begin
-// ("hook c"), or a stop with the grace that is left ("stop c 9s").
+// TestStopOrder: what happens when to the containers of a pod, in seconds after its end began. Each line is a hook's
+// begin ("hook c"), or a stop with the grace that is left ("stop c 9s").
 //
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
 func TestStopOrder(t *testing.T) {
 	t.Parallel()
 	always := corev1.ContainerRestartPolicyAlways
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}, {Name: "b"}},
-		InitContainers: []corev1.Container{{Name: "s1", RestartPolicy: &always}, {Name: "init"}, {Name: "s2", RestartPolicy: &always}}}}
+		InitContainers: []corev1.Container{{Name: "s1", RestartPolicy: &always}, {Name: "init"},
+			{Name: "s2", RestartPolicy: &always}}}}
 	now := pod.DeepCopy()
 	now.DeletionGracePeriodSeconds = new(int64)
 	for _, c := range []struct {
@@ -35,10 +36,12 @@ func TestStopOrder(t *testing.T) {
 		want         string
 	}{
 		{"hooks begin together; sidecars are stopped last, in reverse", pod, 30 * time.Second,
-			map[string]time.Duration{"a": 3 * time.Second, "s1": 2 * time.Second, "s2": time.Second}, map[string]time.Duration{"a": time.Second, "b": 5 * time.Second, "s2": time.Second},
+			map[string]time.Duration{"a": 3 * time.Second, "s1": 2 * time.Second, "s2": time.Second},
+			map[string]time.Duration{"a": time.Second, "b": 5 * time.Second, "s2": time.Second},
 			"0s hook a, 0s hook s1, 0s hook s2, 0s stop b 30s, 3s stop a 27s, 5s stop s2 25s, 6s stop s1 24s"},
 		{"a sidecar's long hook keeps the regular ones from nothing", pod, 30 * time.Second,
-			map[string]time.Duration{"s2": 20 * time.Second}, map[string]time.Duration{"a": time.Second, "s2": time.Second},
+			map[string]time.Duration{"s2": 20 * time.Second},
+			map[string]time.Duration{"a": time.Second, "s2": time.Second},
 			"0s hook s2, 0s stop a 30s, 0s stop b 30s, 20s stop s2 10s, 21s stop s1 9s"},
 		{"a hook may use up the grace period, not more", pod, 10 * time.Second,
 			map[string]time.Duration{"a": time.Hour}, nil,
@@ -77,7 +80,8 @@ func TestStopOrder(t *testing.T) {
 					}}
 				var list []*runtime.Container
 				for _, name := range []string{"a", "b", "s1", "s2"} {
-					list = append(list, &runtime.Container{Name: name, ID: runtime.ContainerID{ID: name}, State: runtime.StateRunning})
+					list = append(list, &runtime.Container{Name: name, ID: runtime.ContainerID{ID: name},
+						State: runtime.StateRunning})
 				}
 				if err := s.all(t.Context(), list); err != nil {
 					t.Error(err)

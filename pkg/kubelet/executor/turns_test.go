@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestTurns: no more at once than there are turns; who has had one for long makes room, and giving it back twice gives one back.
+// TestTurns: no more at once than there are turns; who has had one for long makes room, and giving it back twice gives
+// one back.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := turns{free: make(chan struct{}, 2)}

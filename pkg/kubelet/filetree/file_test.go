@@ -15,8 +15,10 @@ func TestOpenFile(t *testing.T) {
 	t.Parallel()
 	outside, dir := t.TempDir(), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	err := errors.Join(os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600), os.Mkdir(in("sub"), 0o700), os.WriteFile(in("sub/file"), []byte("text"), 0o600),
-		unix.Mkfifo(in("pipe"), 0o600), os.Symlink("sub/file", in("link")), os.Symlink(outside, in("out")), os.Symlink("sub", in("dirlink")))
+	err := errors.Join(os.WriteFile(filepath.Join(outside, "secret"), []byte("secret"), 0o600),
+		os.Mkdir(in("sub"), 0o700), os.WriteFile(in("sub/file"), []byte("text"), 0o600),
+		unix.Mkfifo(in("pipe"), 0o600), os.Symlink("sub/file", in("link")), os.Symlink(outside, in("out")),
+		os.Symlink("sub", in("dirlink")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,8 +30,10 @@ func TestOpenFile(t *testing.T) {
 		path         string
 		plain, below bool
 	}{
-		{"sub/file", true, true}, {"sub", false, false}, {"pipe", false, false}, {"link", false, true}, {"none", false, false},
-		{"out/secret", true, false}, {"dirlink/file", true, true}, {"../" + filepath.Base(outside) + "/secret", true, false}, {"../sub/file", false, true},
+		{"sub/file", true, true}, {"sub", false, false}, {"pipe", false, false}, {"link", false, true},
+		{"none", false, false},
+		{"out/secret", true, false}, {"dirlink/file", true, true},
+		{"../" + filepath.Base(outside) + "/secret", true, false}, {"../sub/file", false, true},
 	} {
 		for name, want := range map[string]bool{"OpenFile": c.plain, "OpenFileBelow": c.below} {
 			f, err := open[name](c.path)

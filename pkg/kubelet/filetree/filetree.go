@@ -1,6 +1,7 @@
-// Package filetree goes through directories that pods fill, from one directory to the next and never by a path: who makes directories a hundred
-// thousand levels deep, which every pod may, would have paths fill the memory and the kernel go through all of them for each file, and a
-// descriptor for each level would take all that the kubelet may have.
+// Package filetree goes through directories that pods fill, from one directory to the next and never by a path: who
+// makes directories a hundred thousand levels deep, which every pod may, would have paths fill the memory and the
+// kernel go through all of them for each file, and a descriptor for each level would take all that the kubelet may
+// have.
 package filetree
 
 import (
@@ -22,16 +23,16 @@ const (
 type Visitor interface {
 	// Entry is told of each name in dir, before any directory in it is gone into, and says whether it is to be.
 	Entry(dir int, name string) bool
-	// Leave is told of each directory that Entry has chosen, once all in it was told of. err is why it could not be gone into: it is a mount point,
-	// say. It is told of none that was moved away meanwhile.
+	// Leave is told of each directory that Entry has chosen, once all in it was told of. err is why it could not be
+	// gone into: it is a mount point, say. It is told of none that was moved away meanwhile.
 	Leave(dir int, name string, err error)
 }
 
 // Open opens the root of a tree. One that is a link is an error (ENOTDIR).
 func Open(path string) (*os.File, error) { return os.OpenFile(path, directory, 0) }
 
-// Walk tells v of all that is below root, which it closes. It follows no links, goes into no mount point, and never above root, whoever moves its
-// directories about meanwhile. It ends with ctx, with its error.
+// Walk tells v of all that is below root, which it closes. It follows no links, goes into no mount point, and never
+// above root, whoever moves its directories about meanwhile. It ends with ctx, with its error.
 func Walk(ctx context.Context, root *os.File, v Visitor) error {
 	w := &walk{visitor: v}
 	defer w.leave(0)
@@ -46,7 +47,8 @@ func Walk(ctx context.Context, root *os.File, v Visitor) error {
 		}
 		name := here.rest[len(here.rest)-1]
 		here.rest = here.rest[:len(here.rest)-1]
-		fd, err := unix.Openat2(here.fd(), name, &unix.OpenHow{Flags: directory, Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS})
+		fd, err := unix.Openat2(here.fd(), name,
+			&unix.OpenHow{Flags: directory, Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS})
 		if err != nil {
 			v.Leave(here.fd(), name, err)
 			continue
@@ -61,7 +63,8 @@ type walk struct {
 	way     []*visit
 }
 
-// visit is a directory on the way from the root to where the walk is. From the depth kept on it is closed while the walk is further down.
+// visit is a directory on the way from the root to where the walk is. From the depth kept on it is closed while the
+// walk is further down.
 type visit struct {
 	dir      *os.File
 	name     string
@@ -71,7 +74,8 @@ type visit struct {
 
 func (v *visit) fd() int { return int(v.dir.Fd()) }
 
-// enter goes into a directory and tells of what is in it. What cannot be read of it is left out: it went away, or its disk is broken.
+// enter goes into a directory and tells of what is in it. What cannot be read of it is left out: it went away, or its
+// disk is broken.
 func (w *walk) enter(dir *os.File, name string) {
 	v := &visit{dir: dir, name: name}
 	v.dev, v.ino, _ = identity(v.fd())
@@ -90,7 +94,8 @@ func (w *walk) enter(dir *os.File, name string) {
 	w.way = append(w.way, v)
 }
 
-// up goes back to the directory above. If the walk's was moved elsewhere meanwhile, it goes back to the last one that is open.
+// up goes back to the directory above. If the walk's was moved elsewhere meanwhile, it goes back to the last one that
+// is open.
 func (w *walk) up() {
 	n := len(w.way) - 1
 	if n > kept {

@@ -50,13 +50,15 @@ func walkOf(ctx context.Context, t *testing.T, dir string, v Visitor) error {
 	return Walk(ctx, root, v)
 }
 
-// deep makes a directory at each level, d0 in dir, d1 in that, and beside each one the directory s0, s1, which has a file f0, f1.
+// deep makes a directory at each level, d0 in dir, d1 in that, and beside each one the directory s0, s1, which has a
+// file f0, f1.
 func deep(t *testing.T, dir string, levels int) {
 	t.Helper()
 	for i := range levels {
 		s := filepath.Join(dir, "s"+strconv.Itoa(i))
 		dir = filepath.Join(dir, "d"+strconv.Itoa(i))
-		if err := errors.Join(os.Mkdir(dir, 0o700), os.Mkdir(s, 0o700), os.WriteFile(filepath.Join(s, "f"+strconv.Itoa(i)), nil, 0o600)); err != nil {
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Mkdir(s, 0o700),
+			os.WriteFile(filepath.Join(s, "f"+strconv.Itoa(i)), nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +125,8 @@ func TestWalkMounts(t *testing.T) {
 	}
 	dir, outside := t.TempDir(), t.TempDir()
 	point := filepath.Join(dir, "point")
-	if err := errors.Join(os.WriteFile(filepath.Join(outside, "secret"), nil, 0o600), os.Mkdir(point, 0o700), os.Symlink(outside, filepath.Join(dir, "link"))); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(outside, "secret"), nil, 0o600), os.Mkdir(point, 0o700),
+		os.Symlink(outside, filepath.Join(dir, "link"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Mount(outside, point, "", unix.MS_BIND, ""); err != nil {

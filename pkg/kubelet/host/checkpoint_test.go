@@ -20,7 +20,8 @@ func TestCheckpoint(t *testing.T) {
 	h, f, pod := setup()
 	h.Checkpoints, h.Now = filepath.Join(t.TempDir(), "checkpoints"), func() time.Time { return time.Unix(0, 0).UTC() }
 	path, err := h.Checkpoint(t.Context(), pod, "c", 3*time.Second)
-	if err != nil || path != filepath.Join(h.Checkpoints, "checkpoint-p_ns-c-1970-01-01T00:00:00Z.tar") || f.checkpointed != "c1 3s" {
+	if err != nil || path != filepath.Join(h.Checkpoints, "checkpoint-p_ns-c-1970-01-01T00:00:00Z.tar") ||
+		f.checkpointed != "c1 3s" {
 		t.Fatalf("%s, %v, asked %q", path, err, f.checkpointed)
 	}
 	for path, want := range map[string]os.FileMode{path: 0o600, h.Checkpoints: 0o700 | os.ModeDir} {
@@ -28,7 +29,8 @@ func TestCheckpoint(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", path, info.Mode(), err, want)
 		}
 	}
-	if _, err := h.Checkpoint(t.Context(), pod, "done", 0); err == nil || err.Error() != `container not found ("done")` {
+	if _, err := h.Checkpoint(t.Context(), pod, "done",
+		0); err == nil || err.Error() != `container not found ("done")` {
 		t.Error(err)
 	}
 	f.failCheckpoint = errors.New("no CRIU")

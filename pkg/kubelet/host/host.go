@@ -1,4 +1,5 @@
-// Package host is what the kubelet's HTTPS API shows and does on the node: running pods, streams into them, commands and logs.
+// Package host is what the kubelet's HTTPS API shows and does on the node: running pods, streams into them, commands
+// and logs.
 package host
 
 import (
@@ -38,8 +39,10 @@ type Host struct {
 	Now         func() time.Time
 	// LogPath is the log file of a container.
 	LogPath func(p *runtime.PodStatus, c *runtime.Container) string
-	// ReadLog writes a log file as the options say. While one is followed, running is asked whether the container still writes.
-	ReadLog func(ctx context.Context, path string, o *corev1.PodLogOptions, running func(context.Context) (bool, error), stdout, stderr io.Writer) error
+	// ReadLog writes a log file as the options say. While one is followed, running is asked whether the container still
+	// writes.
+	ReadLog func(ctx context.Context, path string, o *corev1.PodLogOptions, running func(context.Context) (bool, error),
+		stdout, stderr io.Writer) error
 }
 
 // RunningPods returns what runs according to the runtime.
@@ -77,7 +80,8 @@ func (h Host) running(ctx context.Context, pod *corev1.Pod, container string) (s
 }
 
 // Exec opens streams to a command in a container.
-func (h Host) Exec(ctx context.Context, pod *corev1.Pod, container string, command []string, s runtime.Streams) (*url.URL, error) {
+func (h Host) Exec(ctx context.Context, pod *corev1.Pod, container string, command []string,
+	s runtime.Streams) (*url.URL, error) {
 	id, err := h.running(ctx, pod, container)
 	if err != nil {
 		return nil, err
@@ -134,7 +138,8 @@ func (h Host) Run(ctx context.Context, pod *corev1.Pod, container string, comman
 }
 
 // ContainerLogs writes a container's log. An error before the first byte is shown to the client as it is.
-func (h Host) ContainerLogs(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, stdout, stderr io.Writer) error {
+func (h Host) ContainerLogs(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, stdout,
+	stderr io.Writer) error {
 	if err := waitsWithoutLog(pod, container, o.Previous); err != nil {
 		return err
 	}
@@ -175,7 +180,8 @@ func (h Host) ContainerLogs(ctx context.Context, pod *corev1.Pod, container stri
 // waitsWithoutLog tells why a container has no log yet, in upstream's words.
 func waitsWithoutLog(pod *corev1.Pod, container string, previous bool) error {
 	var all []corev1.ContainerStatus
-	all = append(append(append(all, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...), pod.Status.EphemeralContainerStatuses...)
+	all = append(append(append(all, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...),
+		pod.Status.EphemeralContainerStatuses...)
 	for _, s := range all {
 		if s.Name != container {
 			continue
@@ -187,7 +193,8 @@ func waitsWithoutLog(pod *corev1.Pod, container string, previous bool) error {
 		case w == nil || s.LastTerminationState.Terminated != nil:
 			return nil
 		case w.Reason == "ErrImagePull" || w.Reason == "ImagePullBackOff":
-			return fmt.Errorf("container %q in pod %q is waiting to start: trying and failing to pull image", container, pod.Name)
+			return fmt.Errorf("container %q in pod %q is waiting to start: trying and failing to pull image", container,
+				pod.Name)
 		default:
 			return fmt.Errorf("container %q in pod %q is waiting to start: %s", container, pod.Name, w.Reason)
 		}
@@ -195,7 +202,8 @@ func waitsWithoutLog(pod *corev1.Pod, container string, previous bool) error {
 	return nil
 }
 
-// previous is the container before the present one: the one that the pod's status tells of as the last that ended, else what the runtime has.
+// previous is the container before the present one: the one that the pod's status tells of as the last that ended, else
+// what the runtime has.
 func previous(pod *corev1.Pod, rt *runtime.PodStatus, container string) (*runtime.Container, error) {
 	if id, err := runtime.ParseContainerID(lastEnded(pod, container)); err == nil {
 		for i := range rt.Containers {
@@ -206,7 +214,8 @@ func previous(pod *corev1.Pod, rt *runtime.PodStatus, container string) (*runtim
 		return nil, fmt.Errorf("unable to retrieve container logs for %s", id)
 	}
 	c := rt.Previous(container)
-	if now := rt.Container(container); c == nil && now != nil && now.State == runtime.StateExited && comesAgain(pod, container) {
+	if now := rt.Container(container); c == nil && now != nil && now.State == runtime.StateExited &&
+		comesAgain(pod, container) {
 		c = now // it waits for its restart: the one before is this one
 	}
 	if c == nil {
@@ -217,7 +226,8 @@ func previous(pod *corev1.Pod, rt *runtime.PodStatus, container string) (*runtim
 
 // lastEnded is the id of a container's last life that ended, as the pod's status tells it; "" if it does not.
 func lastEnded(pod *corev1.Pod, container string) string {
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses,
+		pod.Status.EphemeralContainerStatuses} {
 		for _, s := range list {
 			if end := s.LastTerminationState.Terminated; s.Name == container && end != nil {
 				return end.ContainerID

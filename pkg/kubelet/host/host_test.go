@@ -27,7 +27,8 @@ type fake struct {
 }
 
 func (f *fake) Pods(context.Context) ([]*runtime.PodStatus, error) {
-	return []*runtime.PodStatus{&f.pod, {Name: "ended", Containers: []runtime.Container{{State: runtime.StateExited}}}}, f.err
+	return []*runtime.PodStatus{&f.pod, {Name: "ended", Containers: []runtime.Container{{State: runtime.StateExited}}}},
+		f.err
 }
 
 func (f *fake) PodStatus(context.Context, types.UID) (*runtime.PodStatus, error) {
@@ -57,24 +58,29 @@ func container(name, id string, state runtime.State) runtime.Container {
 
 // setup is a host with a pod of a running container c, with one before it, and an ended one; logs tell their path.
 func setup() (Host, *fake, *corev1.Pod) {
-	f := &fake{pod: runtime.PodStatus{UID: "u", Name: "p", Namespace: "ns", Sandboxes: []runtime.Sandbox{{ID: "s1", Ready: true}},
-		Containers: []runtime.Container{container("c", "c1", runtime.StateRunning), container("c", "c0", runtime.StateExited), container("done", "d0", runtime.StateExited)}}}
+	f := &fake{pod: runtime.PodStatus{UID: "u", Name: "p", Namespace: "ns",
+		Sandboxes: []runtime.Sandbox{{ID: "s1", Ready: true}},
+		Containers: []runtime.Container{container("c", "c1", runtime.StateRunning),
+			container("c", "c0", runtime.StateExited), container("done", "d0", runtime.StateExited)}}}
 	h := Host{Runtime: f, LogPath: func(p *runtime.PodStatus, c *runtime.Container) string {
 		return "/logs/" + p.Namespace + "/" + p.Name + "/" + c.ID.ID
 	},
-		ReadLog: func(ctx context.Context, path string, _ *corev1.PodLogOptions, running func(context.Context) (bool, error), stdout, _ io.Writer) error {
+		ReadLog: func(ctx context.Context, path string, _ *corev1.PodLogOptions,
+			running func(context.Context) (bool, error), stdout, _ io.Writer) error {
 			runs, err := running(ctx)
 			fmt.Fprintf(stdout, "%s running=%v", path, runs)
 			return err
 		}}
-	return h, f, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", TTY: true}, {Name: "done"}}}}
+	return h, f, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", TTY: true}, {Name: "done"}}}}
 }
 
 func TestRunningPods(t *testing.T) {
 	t.Parallel()
 	h, f, _ := setup()
 	got, err := h.RunningPods(t.Context())
-	if err != nil || len(got) != 1 || got[0].Name != "p" || got[0].UID != "u" || len(got[0].Spec.Containers) != 1 || got[0].Spec.Containers[0].Name != "c" {
+	if err != nil || len(got) != 1 || got[0].Name != "p" || got[0].UID != "u" || len(got[0].Spec.Containers) != 1 ||
+		got[0].Spec.Containers[0].Name != "c" {
 		t.Errorf("%+v %v", got, err)
 	}
 	f.err = errors.New("down")
@@ -86,7 +92,8 @@ func TestRunningPods(t *testing.T) {
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	h, f, pod := setup()
-	for what, want := range map[string]string{"exec c": "http://r/exec/c1/ls+-l?tty=false", "attach c": "http://r/attach/c1?tty=true", "forward": "http://r/ports/s1/80",
+	for what, want := range map[string]string{"exec c": "http://r/exec/c1/ls+-l?tty=false",
+		"attach c": "http://r/attach/c1?tty=true", "forward": "http://r/ports/s1/80",
 		"exec done": `container not found ("done")`, "attach none": `container not found ("none")`} {
 		verb, name, _ := strings.Cut(what, " ")
 		var got string
@@ -117,7 +124,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("%q %v", out, err)
 	}
 	f.code = 3
-	if out, err := h.Run(t.Context(), pod, "c", nil); err == nil || err.Error() != "command exited with 3" || string(out) != "out err" {
+	if out, err := h.Run(t.Context(), pod, "c",
+		nil); err == nil || err.Error() != "command exited with 3" || string(out) != "out err" {
 		t.Errorf("%q %v", out, err)
 	}
 }
@@ -126,7 +134,8 @@ func TestRun(t *testing.T) {
 func TestContainerLogs(t *testing.T) {
 	t.Parallel()
 	waits := func(reason string, last bool) corev1.ContainerStatus {
-		s := corev1.ContainerStatus{Name: "c", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}
+		s := corev1.ContainerStatus{Name: "c",
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}
 		if last {
 			s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{}
 		}
@@ -134,8 +143,10 @@ func TestContainerLogs(t *testing.T) {
 	}
 	ended := []runtime.Container{container("c", "c0", runtime.StateExited)}
 	last := func(id string) []corev1.ContainerStatus {
-		return []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
-			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ContainerID: id}}}}
+		return []corev1.ContainerStatus{
+			{Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+				LastTerminationState: corev1.ContainerState{
+					Terminated: &corev1.ContainerStateTerminated{ContainerID: id}}}}
 	}
 	for name, c := range map[string]struct {
 		container string
@@ -144,17 +155,26 @@ func TestContainerLogs(t *testing.T) {
 		has       []runtime.Container // nil: those of setup
 		want      string
 	}{
-		"what runs":                            {"c", false, nil, nil, "/logs/ns/p/c1 running=true"},
-		"what has ended":                       {"done", false, nil, nil, "/logs/ns/p/d0 running=false"},
-		"the one before":                       {"c", true, nil, nil, "/logs/ns/p/c0 running=false"},
-		"none before":                          {"done", true, nil, nil, `previous terminated container "done" in pod "p" not found`},
-		"none before, waits":                   {"c", true, []corev1.ContainerStatus{waits("ContainerCreating", false)}, nil, `previous terminated container "c" in pod "p" not found`},
-		"waits for a restart":                  {"c", true, []corev1.ContainerStatus{waits("CrashLoopBackOff", true)}, ended, "/logs/ns/p/c0 running=false"},
-		"the one that the status tells of":     {"c", true, last("containerd://c0"), nil, "/logs/ns/p/c0 running=false"},
-		"the status tells of one that is gone": {"c", true, last("containerd://gone"), nil, "unable to retrieve container logs for containerd://gone"},
-		"not made yet":                         {"c", false, nil, []runtime.Container{}, `container "c" in pod "p" is not available`},
-		"is being made":                        {"c", false, []corev1.ContainerStatus{waits("ContainerCreating", false)}, nil, `container "c" in pod "p" is waiting to start: ContainerCreating`},
-		"no image":                             {"c", false, []corev1.ContainerStatus{waits("ErrImagePull", false)}, nil, `container "c" in pod "p" is waiting to start: trying and failing to pull image`},
+		"what runs":      {"c", false, nil, nil, "/logs/ns/p/c1 running=true"},
+		"what has ended": {"done", false, nil, nil, "/logs/ns/p/d0 running=false"},
+		"the one before": {"c", true, nil, nil, "/logs/ns/p/c0 running=false"},
+		"none before": {"done", true, nil, nil,
+			`previous terminated container "done" in pod "p" not found`},
+		"none before, waits": {"c", true, []corev1.ContainerStatus{waits("ContainerCreating", false)},
+			nil, `previous terminated container "c" in pod "p" not found`},
+		"waits for a restart": {"c", true, []corev1.ContainerStatus{waits("CrashLoopBackOff", true)},
+			ended, "/logs/ns/p/c0 running=false"},
+		"the one that the status tells of": {"c", true, last("containerd://c0"), nil,
+			"/logs/ns/p/c0 running=false"},
+		"the status tells of one that is gone": {"c", true, last("containerd://gone"), nil,
+			"unable to retrieve container logs for containerd://gone"},
+		"not made yet": {"c", false, nil, []runtime.Container{},
+			`container "c" in pod "p" is not available`},
+		"is being made": {"c", false,
+			[]corev1.ContainerStatus{waits("ContainerCreating", false)}, nil,
+			`container "c" in pod "p" is waiting to start: ContainerCreating`},
+		"no image": {"c", false, []corev1.ContainerStatus{waits("ErrImagePull", false)},
+			nil, `container "c" in pod "p" is waiting to start: trying and failing to pull image`},
 	} {
 		h, f, pod := setup()
 		pod.Status.ContainerStatuses = c.status
@@ -162,7 +182,8 @@ func TestContainerLogs(t *testing.T) {
 			f.pod.Containers = c.has
 		}
 		var out bytes.Buffer
-		if err := h.ContainerLogs(t.Context(), pod, c.container, &corev1.PodLogOptions{Previous: c.previous}, &out, io.Discard); err != nil {
+		if err := h.ContainerLogs(t.Context(), pod, c.container, &corev1.PodLogOptions{Previous: c.previous}, &out,
+			io.Discard); err != nil {
 			out.WriteString(err.Error())
 		}
 		if out.String() != c.want {
@@ -172,7 +193,8 @@ func TestContainerLogs(t *testing.T) {
 	h, f, pod := setup()
 	f.pod.Containers[0].LogPath = "/elsewhere/x/../c.log"
 	var out bytes.Buffer
-	if err := h.ContainerLogs(t.Context(), pod, "c", &corev1.PodLogOptions{}, &out, io.Discard); err != nil || out.String() != "/elsewhere/c.log running=true" {
+	if err := h.ContainerLogs(t.Context(), pod, "c", &corev1.PodLogOptions{}, &out,
+		io.Discard); err != nil || out.String() != "/elsewhere/c.log running=true" {
 		t.Errorf("the runtime's own path: %s %v", out.String(), err)
 	}
 }

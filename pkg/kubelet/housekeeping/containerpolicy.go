@@ -30,9 +30,10 @@ type dead struct {
 	may     bool
 }
 
-// victims are the ids of the containers that are to go. all: of pods that have ended, every one. The newest container of a name stays while
-// its pod has not ended, whatever the policy: the pod's status is made of it.
-func (p ContainerPolicy) victims(pods []*runtime.PodStatus, ended func(types.UID) bool, all bool, now time.Time) map[string]bool {
+// victims are the ids of the containers that are to go. all: of pods that have ended, every one. The newest container
+// of a name stays while its pod has not ended, whatever the policy: the pod's status is made of it.
+func (p ContainerPolicy) victims(pods []*runtime.PodStatus, ended func(types.UID) bool, all bool,
+	now time.Time) map[string]bool {
 	out := map[string]bool{}
 	units := map[unit][]dead{}
 	for _, pod := range pods {
@@ -101,7 +102,8 @@ func count(units map[unit][]dead) (n int) {
 	return n
 }
 
-// removable lists the dead containers of a pod that nothing needs any more: all of a pod that has ended, else those of which there is a newer one.
+// removable lists the dead containers of a pod that nothing needs any more: all of a pod that has ended, else those of
+// which there is a newer one.
 func removable(p *runtime.PodStatus, ended bool) []runtime.Container {
 	newest := map[string]bool{}
 	var out []runtime.Container

@@ -30,7 +30,8 @@ type Containers struct {
 	Now   func() time.Time
 }
 
-// Clean keeps as many dead containers as the policy says, for their logs and their last state, and the newest sandbox of a pod.
+// Clean keeps as many dead containers as the policy says, for their logs and their last state, and the newest sandbox
+// of a pod.
 func (x Containers) Clean(ctx context.Context) error { return x.clean(ctx, x.Policy, false) }
 
 // RemoveUnused also removes all dead containers of pods that have ended, however young.
@@ -40,8 +41,8 @@ func (x Containers) RemoveUnused(ctx context.Context) error {
 	return x.clean(ctx, p, true)
 }
 
-// clean removes what is too much. A pod that has something of it is looked at again right before: what is dead and not the newest then will never
-// be anything else, and nothing of a pod that has ended will.
+// clean removes what is too much. A pod that has something of it is looked at again right before: what is dead and not
+// the newest then will never be anything else, and nothing of a pod that has ended will.
 func (x Containers) clean(ctx context.Context, policy ContainerPolicy, all bool) error {
 	pods, err := x.Runtime.Pods(ctx)
 	if err != nil {
@@ -50,7 +51,9 @@ func (x Containers) clean(ctx context.Context, policy ContainerPolicy, all bool)
 	victims := policy.victims(pods, x.Ended, all, x.Now())
 	var errs []error
 	for _, p := range pods {
-		if !slices.ContainsFunc(p.Containers, func(c runtime.Container) bool { return victims[c.ID.ID] }) && len(unused(p)) == 0 {
+		if !slices.ContainsFunc(p.Containers, func(c runtime.Container) bool {
+			return victims[c.ID.ID]
+		}) && len(unused(p)) == 0 {
 			continue
 		}
 		now, err := x.Runtime.PodStatus(ctx, p.UID)
@@ -75,7 +78,9 @@ func (x Containers) clean(ctx context.Context, policy ContainerPolicy, all bool)
 func unused(p *runtime.PodStatus) []string {
 	var out []string
 	for i, s := range p.Sandboxes {
-		if i > 0 && !s.Ready && !slices.ContainsFunc(p.Containers, func(c runtime.Container) bool { return c.SandboxID == s.ID }) {
+		if i > 0 && !s.Ready && !slices.ContainsFunc(p.Containers, func(c runtime.Container) bool {
+			return c.SandboxID == s.ID
+		}) {
 			out = append(out, s.ID)
 		}
 	}

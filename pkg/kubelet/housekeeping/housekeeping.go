@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Task removes one kind of things. What there is gets listed first, and whether it may go is asked at the moment of each removal, in a way that
-// the answer holds until the removal is done: a pod may arrive at any time, and what it has must stay.
+// Task removes one kind of things. What there is gets listed first, and whether it may go is asked at the moment of
+// each removal, in a way that the answer holds until the removal is done: a pod may arrive at any time, and what it has
+// must stay.
 type Task struct {
 	// What is removed, for the log.
 	What string
@@ -24,7 +25,8 @@ type Round struct {
 	Tasks []Task
 }
 
-// Run does the rounds, each apart from the others, until ctx ends. A task that fails is logged and tried again in the next round.
+// Run does the rounds, each apart from the others, until ctx ends. A task that fails is logged and tried again in the
+// next round.
 func Run(ctx context.Context, rounds []Round, log *slog.Logger) error {
 	var wg sync.WaitGroup
 	for _, r := range rounds {

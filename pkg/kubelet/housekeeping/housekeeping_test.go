@@ -18,7 +18,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Rounds do not wait for each other, a task that fails keeps no other from being done, and nothing is done before it is known what is needed.
+// Rounds do not wait for each other, a task that fails keeps no other from being done, and nothing is done before it is
+// known what is needed.
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,14 +27,18 @@ func TestRounds(t *testing.T) {
 		var did []string
 		var ready atomic.Bool
 		do := func(what string, err error) Task {
-			return Task{what, func(context.Context) error { did = append(did, fmt.Sprint(what, time.Since(begun))); return err }}
+			return Task{what, func(context.Context) error {
+				did = append(did, fmt.Sprint(what, time.Since(begun)))
+				return err
+			}}
 		}
 		hangs := Task{"hangs", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		var log strings.Builder
 		go func() {
-			done <- Run(ctx, []Round{{Every: 30 * time.Second, Ready: ready.Load, Tasks: []Task{do("a", errors.New("bad")), do("b", nil)}},
+			done <- Run(ctx, []Round{
+				{Every: 30 * time.Second, Ready: ready.Load, Tasks: []Task{do("a", errors.New("bad")), do("b", nil)}},
 				{Every: time.Second, Tasks: []Task{hangs}}}, slog.New(slog.NewTextHandler(&log, nil)))
 		}()
 		time.Sleep(45 * time.Second)
@@ -61,7 +66,8 @@ func TestVictims(t *testing.T) {
 	pod := func(uid types.UID, running bool, ids ...string) *runtime.PodStatus {
 		p := &runtime.PodStatus{UID: uid}
 		for i, id := range ids { // the newest first, ten seconds apart
-			c := runtime.Container{ID: runtime.ContainerID{ID: id}, Name: "c", State: runtime.StateExited, CreatedAt: now.Add(-time.Duration(10*i+len(id)) * time.Second)}
+			c := runtime.Container{ID: runtime.ContainerID{ID: id}, Name: "c", State: runtime.StateExited,
+				CreatedAt: now.Add(-time.Duration(10*i+len(id)) * time.Second)}
 			if running && i == 0 {
 				c.State = runtime.StateRunning
 			}
@@ -69,7 +75,8 @@ func TestVictims(t *testing.T) {
 		}
 		return p
 	}
-	pods := []*runtime.PodStatus{pod("r", true, "r4", "r3", "r2", "r1"), pod("w", false, "w3", "w2", "w1"), pod("over", false, "over2", "over1")}
+	pods := []*runtime.PodStatus{pod("r", true, "r4", "r3", "r2", "r1"), pod("w", false, "w3", "w2", "w1"),
+		pod("over", false, "over2", "over1")}
 	ended := func(uid types.UID) bool { return uid == "over" }
 	for name, c := range map[string]struct {
 		p    ContainerPolicy
@@ -93,7 +100,8 @@ func TestVictims(t *testing.T) {
 
 func TestUnusedSandboxes(t *testing.T) {
 	t.Parallel()
-	p := &runtime.PodStatus{UID: types.UID("u"), Sandboxes: []runtime.Sandbox{{ID: "newest"}, {ID: "ready", Ready: true}, {ID: "used"}, {ID: "old"}},
+	p := &runtime.PodStatus{UID: types.UID("u"),
+		Sandboxes:  []runtime.Sandbox{{ID: "newest"}, {ID: "ready", Ready: true}, {ID: "used"}, {ID: "old"}},
 		Containers: []runtime.Container{{Name: "c", SandboxID: "used", State: runtime.StateExited}}}
 	if got := unused(p); len(got) != 1 || got[0] != "old" {
 		t.Error(got)
@@ -130,11 +138,16 @@ func (n *node) RemoveSandbox(_ context.Context, id string) error {
 func TestDeadContainersGoWithTheirLogs(t *testing.T) {
 	t.Parallel()
 	dead := func(id string) runtime.Container {
-		return runtime.Container{ID: runtime.ContainerID{ID: id}, Name: "c", SandboxID: "new", State: runtime.StateExited}
+		return runtime.Container{ID: runtime.ContainerID{ID: id}, Name: "c", SandboxID: "new",
+			State: runtime.StateExited}
 	}
-	n := &node{listed: &runtime.PodStatus{UID: "u", Name: "p", Namespace: "ns", Containers: []runtime.Container{dead("3"), dead("2"), dead("1")}},
-		now: &runtime.PodStatus{UID: "u", Sandboxes: []runtime.Sandbox{{ID: "new"}, {ID: "old"}}, Containers: []runtime.Container{dead("3"), dead("2")}}}
-	err := Containers{Runtime: n, Policy: ContainerPolicy{PerContainer: 1, Total: -1}, Ended: func(types.UID) bool { return false }, Now: time.Now, RemoveLog: func(p *runtime.PodStatus, c *runtime.Container) error {
+	n := &node{listed: &runtime.PodStatus{UID: "u", Name: "p", Namespace: "ns",
+		Containers: []runtime.Container{dead("3"), dead("2"), dead("1")}},
+		now: &runtime.PodStatus{UID: "u", Sandboxes: []runtime.Sandbox{{ID: "new"}, {ID: "old"}},
+			Containers: []runtime.Container{dead("3"), dead("2")}}}
+	err := Containers{Runtime: n, Policy: ContainerPolicy{PerContainer: 1, Total: -1}, Ended: func(types.UID) bool {
+		return false
+	}, Now: time.Now, RemoveLog: func(p *runtime.PodStatus, c *runtime.Container) error {
 		n.removed = append(n.removed, "log "+p.Namespace+"/"+p.Name+" "+c.ID.ID)
 		return nil
 	}}.Clean(t.Context())

@@ -14,7 +14,8 @@ import (
 // (https://kubernetes.io/docs/concepts/containers/images/#ensureimagepullcredentialverification).
 type Verification struct {
 	Policy kubeletconfig.ImagePullCredentialsVerificationPolicy
-	// Allowlist are the images of the policy NeverVerifyAllowlistedImages: names without tag or digest, or paths that end in /*.
+	// Allowlist are the images of the policy NeverVerifyAllowlistedImages: names without tag or digest, or paths that
+	// end in /*.
 	Allowlist []string
 }
 
@@ -50,8 +51,8 @@ func (v Verification) Check() error {
 // Check is what came of a look at whether a pod may use an image that is present, in the words of upstream's metric.
 type Check string
 
-// What may come of it: nobody has to show anything, the pod has a credential that is known to be good, it must pull the image to show that it
-// may, or it could not be found out.
+// What may come of it: nobody has to show anything, the pod has a credential that is known to be good, it must pull the
+// image to show that it may, or it could not be found out.
 const (
 	checkAllowed Check = "credentialPolicyAllowed"
 	checkFound   Check = "credentialRecordFound"
@@ -89,9 +90,11 @@ func repository(name string) string {
 	return named.Name()
 }
 
-// allowed tells whether what an image was pulled with includes something that a pod has: nothing is needed, a credential of one of its
-// pull secrets, or its service account. again is the pod's credential that is good but not yet recorded, nil mostly.
-func allowed(rec *kubeletconfig.ImagePulledRecord, repo string, has []Credential, account func() (*corev1.ServiceAccount, error)) (ok bool, again *Credential, err error) {
+// allowed tells whether what an image was pulled with includes something that a pod has: nothing is needed, a
+// credential of one of its pull secrets, or its service account. again is the pod's credential that is good but not yet
+// recorded, nil mostly.
+func allowed(rec *kubeletconfig.ImagePulledRecord, repo string, has []Credential,
+	account func() (*corev1.ServiceAccount, error)) (ok bool, again *Credential, err error) {
 	if rec == nil {
 		return false, nil, nil
 	}
@@ -104,10 +107,14 @@ func allowed(rec *kubeletconfig.ImagePulledRecord, repo string, has []Credential
 	}
 	for i := range has {
 		c, hash := &has[i], credentialHash(&has[i])
-		if !slices.ContainsFunc(with.KubernetesSecrets, func(s kubeletconfig.ImagePullSecret) bool { return s.CredentialHash == hash }) {
+		if !slices.ContainsFunc(with.KubernetesSecrets, func(s kubeletconfig.ImagePullSecret) bool {
+			return s.CredentialHash == hash
+		}) {
 			continue
 		}
-		if !slices.Contains(with.KubernetesSecrets, kubeletconfig.ImagePullSecret{UID: c.Secret.UID, Namespace: c.Secret.Namespace, Name: c.Secret.Name, CredentialHash: hash}) {
+		if !slices.Contains(with.KubernetesSecrets,
+			kubeletconfig.ImagePullSecret{UID: c.Secret.UID, Namespace: c.Secret.Namespace, Name: c.Secret.Name,
+				CredentialHash: hash}) {
 			again = c
 		}
 		return true, again, nil

@@ -22,8 +22,11 @@ import (
 
 // private is a pull secret of a name, with a password.
 func private(name, password string) corev1.Secret {
-	return corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)}, Type: corev1.SecretTypeDockerConfigJson,
-		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"reg.example":{"username":"u","password":"` + password + `"}}}`)}}
+	return corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name)},
+		Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{
+			corev1.DockerConfigJsonKey: []byte(`{"auths":{"reg.example":{"username":"u","password":"` + password +
+				`"}}}`)}}
 }
 
 // provided gives every pod with a service account a credential of it.
@@ -38,7 +41,8 @@ func (provided) Credentials(_ context.Context, pod *corev1.Pod, _ string) []Cred
 	if pod.Spec.ServiceAccountName == "" {
 		return nil
 	}
-	return []Credential{{Account: &Coordinates{"uid-" + pod.Spec.ServiceAccountName, "ns", pod.Spec.ServiceAccountName}}}
+	return []Credential{{Account: &Coordinates{"uid-" + pod.Spec.ServiceAccountName, "ns",
+		pod.Spec.ServiceAccountName}}}
 }
 
 // node is a node with one directory of records over restarts of its kubelet.
@@ -52,26 +56,33 @@ type node struct {
 	records [2]int
 }
 
-// uses asks for the image reg.example/x:1 as a kubelet that has just been started, and says how often it was pulled for that.
+// uses asks for the image reg.example/x:1 as a kubelet that has just been started, and says how often it was pulled for
+// that.
 func (n *node) uses(policy corev1.PullPolicy, account string, secrets ...corev1.Secret) (pulls int, err error) {
 	n.t.Helper()
 	r, err := OpenRecords(n.dir, time.Now)
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	m := New(Config{Service: n.service, Records: r, Verification: n.policy, Checked: func(c Check) { n.checks = append(n.checks, c) }, Providers: provided{}, Log: slog.New(slog.DiscardHandler),
+	m := New(Config{Service: n.service, Records: r, Verification: n.policy, Checked: func(c Check) {
+		n.checks = append(n.checks, c)
+	}, Providers: provided{}, Log: slog.New(slog.DiscardHandler),
 		Account: func(_ context.Context, ns, name string) (*corev1.ServiceAccount, error) {
-			return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID("uid-" + name)}}, nil
+			return &corev1.ServiceAccount{
+				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID("uid-" + name)}}, nil
 		}})
 	before := len(n.service.auths)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Spec: corev1.PodSpec{ServiceAccountName: account}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"},
+		Spec: corev1.PodSpec{ServiceAccountName: account}}
 	_, err = m.Ensure(n.t.Context(), pod, "reg.example/x:1", policy, secrets, func(_, _, _ string) {})
 	n.records[0], n.records[1] = r.Count()
 	return len(n.service.auths) - before, err
 }
 
-func newNode(t *testing.T, policy kubeletconfig.ImagePullCredentialsVerificationPolicy, preloaded bool, allow ...string) *node {
-	return &node{t: t, dir: t.TempDir(), policy: Verification{policy, allow}, service: &service{present: map[string]bool{"reg.example/x:1": preloaded}}}
+func newNode(t *testing.T, policy kubeletconfig.ImagePullCredentialsVerificationPolicy, preloaded bool,
+	allow ...string) *node {
+	return &node{t: t, dir: t.TempDir(), policy: Verification{policy, allow},
+		service: &service{present: map[string]bool{"reg.example/x:1": preloaded}}}
 }
 
 // TestWhoMayUseAnImage: an image that one pod's credentials brought is no other pod's that has none of them
@@ -97,7 +108,8 @@ func TestWhoMayUseAnImage(t *testing.T) {
 		t.Errorf("a pod without any: %d pulls, %v", pulls, err)
 	}
 	var ie *Error
-	if pulls, err := n.uses(corev1.PullNever, ""); !errors.As(err, &ie) || ie.Reason != ReasonErrImageNeverPull || pulls != 0 {
+	if pulls, err := n.uses(corev1.PullNever,
+		""); !errors.As(err, &ie) || ie.Reason != ReasonErrImageNeverPull || pulls != 0 {
 		t.Errorf("a pod without any that never pulls: %d pulls, %v", pulls, err)
 	}
 	n.service.fail = false
@@ -157,15 +169,18 @@ func TestVerificationPolicies(t *testing.T) {
 			t.Errorf("%s %v: %d pulls, %v", c.policy, c.allow, got, err)
 		}
 	}
-	for _, v := range []Verification{{"", nil}, {"x", nil}, {kubeletconfig.NeverVerify, []string{"a"}}, {kubeletconfig.NeverVerifyAllowlistedImages, nil},
-		{kubeletconfig.NeverVerifyAllowlistedImages, []string{"reg.example/a:1"}}, {kubeletconfig.NeverVerifyAllowlistedImages, []string{"reg.example/*/a"}}} {
+	for _, v := range []Verification{{"", nil}, {"x", nil}, {kubeletconfig.NeverVerify, []string{"a"}},
+		{kubeletconfig.NeverVerifyAllowlistedImages, nil},
+		{kubeletconfig.NeverVerifyAllowlistedImages, []string{"reg.example/a:1"}},
+		{kubeletconfig.NeverVerifyAllowlistedImages, []string{"reg.example/*/a"}}} {
 		if v.Check() == nil {
 			t.Errorf("%+v is accepted", v)
 		}
 	}
 }
 
-// TestKilledWhilePulling: an image whose pull was begun is no preloaded one, also if the kubelet ended before it could record it.
+// TestKilledWhilePulling: an image whose pull was begun is no preloaded one, also if the kubelet ended before it could
+// record it.
 func TestKilledWhilePulling(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, kubeletconfig.NeverVerifyPreloadedImages, true)
@@ -198,7 +213,8 @@ func TestRecords(t *testing.T) {
 	if err := errors.Join(r.Pulling("busybox:1"), r.Pulling("busybox:1"), r.Pulled("busybox:1", "", nil)); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(note); err != nil || string(text) != `{"kind":"ImagePullIntent","apiVersion":"kubelet.config.k8s.io/v1beta1","image":"busybox:1"}` {
+	if text, err := os.ReadFile(note); err != nil ||
+		string(text) != `{"kind":"ImagePullIntent","apiVersion":"kubelet.config.k8s.io/v1beta1","image":"busybox:1"}` {
 		t.Errorf("%s, %v", text, err)
 	}
 	if err := r.Pulled("busybox:1", "sha256:abc", &Credential{Secret: &Coordinates{"u", "ns", "n"}}); err != nil {
@@ -208,8 +224,9 @@ func TestRecords(t *testing.T) {
 		t.Error(err)
 	}
 	text, err := os.ReadFile(record)
-	if err != nil || !strings.HasPrefix(string(text), `{"kind":"ImagePulledRecord","apiVersion":"kubelet.config.k8s.io/v1beta1","lastUpdatedTime":"1970-01-01T00:16:40Z","imageRef":"sha256:abc",`+
-		`"credentialMapping":{"docker.io/library/busybox":{"kubernetesSecrets":[{"uid":"u","namespace":"ns","name":"n","credentialHash":"`) {
+	if err != nil || !strings.HasPrefix(string(text),
+		`{"kind":"ImagePulledRecord","apiVersion":"kubelet.config.k8s.io/v1beta1","lastUpdatedTime":"1970-01-01T00:16:40Z","imageRef":"sha256:abc",`+
+			`"credentialMapping":{"docker.io/library/busybox":{"kubernetesSecrets":[{"uid":"u","namespace":"ns","name":"n","credentialHash":"`) {
 		t.Errorf("%s, %v", text, err)
 	}
 	gone := func(string) bool { return false }
@@ -219,7 +236,9 @@ func TestRecords(t *testing.T) {
 	if _, err := os.Stat(record); err != nil {
 		t.Error("forgotten although written since:", err)
 	}
-	if err := errors.Join(r.Prune(func(id string) bool { return id == "sha256:abc" }, now.Add(time.Minute)), r.Prune(gone, now)); err != nil {
+	if err := errors.Join(r.Prune(func(id string) bool {
+		return id == "sha256:abc"
+	}, now.Add(time.Minute)), r.Prune(gone, now)); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Prune(gone, now.Add(time.Minute)); err != nil {

@@ -115,8 +115,9 @@ func (c *Collector) collect(ctx context.Context, need int64) (freed int64, err e
 	return freed, errors.Join(errs...)
 }
 
-// used are the ids of the images that containers or image volumes use. A name of which the runtime cannot tell, as one that could be several images', is
-// none that it could mount: whoever writes it into a pod must not keep all images on the node.
+// used are the ids of the images that containers or image volumes use. A name of which the runtime cannot tell, as one
+// that could be several images', is none that it could mount: whoever writes it into a pod must not keep all images on
+// the node.
 func (c *Collector) used(ctx context.Context) (map[string]bool, error) {
 	pods, err := c.Node.Pods(ctx)
 	if err != nil {
@@ -137,7 +138,8 @@ func (c *Collector) used(ctx context.Context) (map[string]bool, error) {
 			case ctx.Err() != nil:
 				return nil, ctx.Err()
 			case err != nil:
-				c.Log.Warn("the image of a volume is not known", "pod", pod.Namespace+"/"+pod.Name, "volume", v.Name, "err", err)
+				c.Log.Warn("the image of a volume is not known", "pod", pod.Namespace+"/"+pod.Name, "volume", v.Name,
+					"err", err)
 			case img != nil:
 				used[img.ID] = true
 			}

@@ -56,17 +56,24 @@ func (d *disk) RemoveImage(_ context.Context, id string) error {
 	return nil
 }
 
-// Of what has not been used for a long time, everything goes but what a container uses, or a volume, or a container that was made meanwhile.
+// Of what has not been used for a long time, everything goes but what a container uses, or a volume, or a container
+// that was made meanwhile.
 func TestCollectUnusedImages(t *testing.T) {
 	t.Parallel()
-	d := &disk{used: "container", late: "late", dir: t.TempDir(), images: []runtime.Image{{ID: "container"}, {ID: "volume", RepoTags: []string{"v:1"}}, {ID: "late"}, {ID: "unused"}}}
+	d := &disk{used: "container", late: "late", dir: t.TempDir(),
+		images: []runtime.Image{{ID: "container"}, {ID: "volume", RepoTags: []string{"v:1"}}, {ID: "late"},
+			{ID: "unused"}}}
 	now := time.Unix(0, 0)
 	var reasons []Reason
-	c := &Collector{Policy: Policy{High: 100, Low: 100, MaxAge: time.Hour}, Node: d, Manager: New(Config{Log: slog.New(slog.DiscardHandler)}), Now: func() time.Time { return now },
+	c := &Collector{Policy: Policy{High: 100, Low: 100, MaxAge: time.Hour}, Node: d,
+		Manager: New(Config{Log: slog.New(slog.DiscardHandler)}), Now: func() time.Time {
+			return now
+		},
 		Removed: func(r Reason) { reasons = append(reasons, r) },
 		Pods: func() []*corev1.Pod {
 			of := func(reference string) corev1.Volume {
-				return corev1.Volume{VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: reference}}}
+				return corev1.Volume{VolumeSource: corev1.VolumeSource{
+					Image: &corev1.ImageVolumeSource{Reference: reference}}}
 			}
 			// The first one nobody can have: it keeps nothing.
 			return []*corev1.Pod{{Spec: corev1.PodSpec{Volumes: []corev1.Volume{of("sha256:a"), of("v:1")}}}}

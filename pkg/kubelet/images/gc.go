@@ -8,8 +8,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Policy says when unused images are removed: above High percent of disk use until Low percent is reached, only images that
-// are on the node for MinAge; those unused for MaxAge go in any case if it is not zero.
+// Policy says when unused images are removed: above High percent of disk use until Low percent is reached, only images
+// that are on the node for MinAge; those unused for MaxAge go in any case if it is not zero.
 type Policy struct {
 	High, Low      int
 	MinAge, MaxAge time.Duration
@@ -54,7 +54,8 @@ type victim struct {
 }
 
 // victims chooses the images to remove to free so many bytes, the longest unused first. It is pure.
-func victims(p Policy, need int64, present []runtime.Image, known map[string]seen, used map[string]bool, now time.Time) []victim {
+func victims(p Policy, need int64, present []runtime.Image, known map[string]seen, used map[string]bool,
+	now time.Time) []victim {
 	candidates := slices.DeleteFunc(slices.Clone(present), func(i runtime.Image) bool {
 		return i.Pinned || used[i.ID] || now.Sub(known[i.ID].First) < p.MinAge
 	})

@@ -7,8 +7,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// holds keeps images that are about to become containers from being removed: the runtime knows of a use only once the container is
-// made.
+// holds keeps images that are about to become containers from being removed: the runtime knows of a use only once the
+// container is made.
 type holds struct {
 	mu    sync.Mutex
 	users map[string]int
@@ -22,9 +22,10 @@ func newHolds() *holds {
 	return &holds{users: map[string]int{}, going: map[string]chan struct{}{}}
 }
 
-// Hold gets an image and holds it until release is called. get is called again if an image was removed meanwhile, for it may have
-// been this one.
-func (m *Manager) Hold(ctx context.Context, get func() (*runtime.Image, error)) (img *runtime.Image, release func(), err error) {
+// Hold gets an image and holds it until release is called. get is called again if an image was removed meanwhile, for
+// it may have been this one.
+func (m *Manager) Hold(ctx context.Context, get func() (*runtime.Image, error)) (img *runtime.Image, release func(),
+	err error) {
 	h := m.holds
 	for {
 		h.mu.Lock()
@@ -60,8 +61,8 @@ func (h *holds) release(id string) {
 	}
 }
 
-// WhenFree does f, which removes the image, unless somebody holds it, and returns its error. Nobody gets hold of the image until f is
-// done.
+// WhenFree does f, which removes the image, unless somebody holds it, and returns its error. Nobody gets hold of the
+// image until f is done.
 func (m *Manager) WhenFree(id string, f func() error) error {
 	h := m.holds
 	h.mu.Lock()

@@ -1,5 +1,5 @@
-// Package images makes sure that a container's image is on the node before the container is made, as its pull policy says,
-// and removes unused images when the disk is nearly full.
+// Package images makes sure that a container's image is on the node before the container is made, as its pull policy
+// says, and removes unused images when the disk is nearly full.
 package images
 
 import (
@@ -59,14 +59,16 @@ type Config struct {
 	MaxParallel int
 	// Providers are asked for credentials after the pod's secrets; nil: there are none.
 	Providers Providers
-	// Records remember what images were pulled with, and Verification says who must show that he may have one that is present; nil: nobody.
+	// Records remember what images were pulled with, and Verification says who must show that he may have one that is
+	// present; nil: nobody.
 	Records      *Records
 	Verification Verification
 	// Account reads a pod's service account; it is required with Records.
 	Account func(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error)
 	// Pulled is told how long the pull of an image of so many bytes took; nil: nobody is.
 	Pulled func(size uint64, took time.Duration)
-	// Ensured is told of each image that was asked for, and Checked what came of each look at whether a pod may use one that is present; nil: nobody is.
+	// Ensured is told of each image that was asked for, and Checked what came of each look at whether a pod may use one
+	// that is present; nil: nobody is.
 	Ensured func(Request)
 	Checked func(Check)
 	Now     func() time.Time
@@ -82,7 +84,8 @@ type Providers interface {
 // Request is what became known of an image that was asked for; what did not is nil.
 type Request struct {
 	Policy corev1.PullPolicy
-	// Present: it was on the node. Pull: it has to be pulled, as its policy says or for the pod to show that it may use it.
+	// Present: it was on the node. Pull: it has to be pulled, as its policy says or for the pod to show that it may use
+	// it.
 	Present, Pull *bool
 }
 
@@ -119,7 +122,8 @@ func New(cfg Config) *Manager {
 
 // Ensure returns the image to run. name and policy are the container's; where names the container in events' messages.
 // Every error is an *Error.
-func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, name string, policy corev1.PullPolicy, secrets []corev1.Secret, ev Event) (*runtime.Image, error) {
+func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, name string, policy corev1.PullPolicy,
+	secrets []corev1.Secret, ev Event) (*runtime.Image, error) {
 	q := Request{Policy: policy}
 	if m.cfg.Ensured != nil {
 		defer func() { m.cfg.Ensured(q) }()
@@ -144,7 +148,8 @@ func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, name string, poli
 	usable := img != nil && policy != corev1.PullAlways && m.accessible(ctx, pod, ref, img.ID, own)
 	q.Pull = new(!usable && (img != nil || policy != corev1.PullNever))
 	if usable {
-		ev(corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", name))
+		ev(corev1.EventTypeNormal, "Pulled",
+			fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", name))
 		return img, nil
 	}
 	if policy == corev1.PullNever {
@@ -192,7 +197,8 @@ func (m *Manager) check(ctx context.Context, pod *corev1.Pod, ref, id string, ow
 		err = m.cfg.Records.Add(ref, id, again)
 	}
 	if err != nil {
-		m.cfg.Log.Error("whether a pod may use an image is not known in full", "pod", pod.Namespace+"/"+pod.Name, "image", ref, "err", err)
+		m.cfg.Log.Error("whether a pod may use an image is not known in full", "pod", pod.Namespace+"/"+pod.Name,
+			"image", ref, "err", err)
 	}
 	switch {
 	case ok:
@@ -212,10 +218,12 @@ func (m *Manager) held(key, name string) *Error {
 	if !ok || !m.cfg.Now().Before(d.until) {
 		return nil
 	}
-	return &Error{Reason: ReasonImagePullBackOff, Until: d.until, msg: fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", name, d.msg)}
+	return &Error{Reason: ReasonImagePullBackOff, Until: d.until,
+		msg: fmt.Sprintf("Back-off pulling image %q: ErrImagePull: %s", name, d.msg)}
 }
 
-func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, key, name, ref string, own []Credential, ev Event) (*runtime.Image, error) {
+func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, key, name, ref string, own []Credential,
+	ev Event) (*runtime.Image, error) {
 	start := m.cfg.Now()
 	if m.slots != nil {
 		select {
@@ -244,13 +252,15 @@ func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, key, name, ref stri
 	if m.cfg.Pulled != nil {
 		m.cfg.Pulled(img.Size, end.Sub(begun))
 	}
-	ev(corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
-		name, end.Sub(begun).Truncate(time.Millisecond), end.Sub(start).Truncate(time.Millisecond), img.Size))
+	ev(corev1.EventTypeNormal, "Pulled",
+		fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
+			name, end.Sub(begun).Truncate(time.Millisecond), end.Sub(start).Truncate(time.Millisecond), img.Size))
 	return img, nil
 }
 
 // fetch tries all credentials that fit, and none if there are none.
-func (m *Manager) fetch(ctx context.Context, pod *corev1.Pod, ref string, own []Credential) (img *runtime.Image, err error) {
+func (m *Manager) fetch(ctx context.Context, pod *corev1.Pod, ref string, own []Credential) (img *runtime.Image,
+	err error) {
 	var with *Credential
 	if r := m.cfg.Records; r != nil {
 		if err := r.Pulling(ref); err != nil {
@@ -316,8 +326,8 @@ func (m *Manager) failed(key, msg string) time.Time {
 	return d.until
 }
 
-// normalize adds the tag "latest" to a name that has neither tag nor digest. Names without a registry stay so: the runtime
-// knows its default registry.
+// normalize adds the tag "latest" to a name that has neither tag nor digest. Names without a registry stay so: the
+// runtime knows its default registry.
 func normalize(name string) (string, error) {
 	named, err := reference.ParseNormalizedNamed(name)
 	if err != nil {

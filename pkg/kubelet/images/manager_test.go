@@ -60,12 +60,18 @@ func TestEnsure(t *testing.T) {
 		event       string
 		request     string
 	}{
-		{"present", "x:1", corev1.PullIfNotPresent, true, false, 0, "", `Container image "x:1" already present on machine`, "IfNotPresent true false"},
-		{"missing", "x:1", corev1.PullIfNotPresent, false, false, 1, "", `Successfully pulled image "x:1" in 0s (0s including waiting). Image size: 7 bytes.`, "IfNotPresent false true"},
+		{"present", "x:1", corev1.PullIfNotPresent, true, false, 0, "",
+			`Container image "x:1" already present on machine`, "IfNotPresent true false"},
+		{"missing", "x:1", corev1.PullIfNotPresent, false, false, 1, "",
+			`Successfully pulled image "x:1" in 0s (0s including waiting). Image size: 7 bytes.`,
+			"IfNotPresent false true"},
 		{"always", "x:1", corev1.PullAlways, true, false, 1, "", `Pulling image "x:1"`, "Always true true"},
-		{"never", "x:1", corev1.PullNever, false, false, 0, ReasonErrImageNeverPull, `Container image "x:1" is not present with pull policy of Never`, "Never false false"},
-		{"bad name", "X Y", corev1.PullAlways, false, false, 0, reasonInvalidImageName, "Failed to apply default image tag", "Always unknown unknown"},
-		{"failing", "x:1", corev1.PullAlways, false, true, 1, ReasonErrImagePull, "Error: ErrImagePull", "Always false true"},
+		{"never", "x:1", corev1.PullNever, false, false, 0, ReasonErrImageNeverPull,
+			`Container image "x:1" is not present with pull policy of Never`, "Never false false"},
+		{"bad name", "X Y", corev1.PullAlways, false, false, 0, reasonInvalidImageName,
+			"Failed to apply default image tag", "Always unknown unknown"},
+		{"failing", "x:1", corev1.PullAlways, false, true, 1, ReasonErrImagePull, "Error: ErrImagePull",
+			"Always false true"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +81,9 @@ func TestEnsure(t *testing.T) {
 				request = strings.Join([]string{string(q.Policy), said(q.Present), said(q.Pull)}, " ")
 			}, Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 			var events []string
-			_, err := m.Ensure(t.Context(), &corev1.Pod{}, c.image, c.policy, nil, func(_, _, msg string) { events = append(events, msg) })
+			_, err := m.Ensure(t.Context(), &corev1.Pod{}, c.image, c.policy, nil, func(_, _, msg string) {
+				events = append(events, msg)
+			})
 			var ie *Error
 			if errors.As(err, &ie); (ie == nil) != (c.reason == "") || (ie != nil && ie.Reason != c.reason) {
 				t.Errorf("error %v, want reason %q", err, c.reason)
@@ -97,7 +105,9 @@ func TestPullBackOff(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	s := &service{present: map[string]bool{}, fail: true}
-	m := New(Config{Service: s, Now: func() time.Time { return now }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	m := New(Config{Service: s, Now: func() time.Time {
+		return now
+	}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	ensure := func() *Error {
 		_, err := m.Ensure(t.Context(), &corev1.Pod{}, "x:1", corev1.PullAlways, nil, func(_, _, _ string) {})
 		var ie *Error
@@ -108,7 +118,8 @@ func TestPullBackOff(t *testing.T) {
 		if e := ensure(); e.Reason != ReasonErrImagePull || e.Until.Sub(now) != wait*time.Second {
 			t.Fatalf("reason %s, wait %v, want %v", e.Reason, e.Until.Sub(now), wait*time.Second)
 		}
-		if e := ensure(); e.Reason != ReasonImagePullBackOff || e.Error() != `Back-off pulling image "x:1": ErrImagePull: rpc error: no such image` {
+		if e := ensure(); e.Reason != ReasonImagePullBackOff ||
+			e.Error() != `Back-off pulling image "x:1": ErrImagePull: rpc error: no such image` {
 			t.Fatalf("while backing off: %s: %v", e.Reason, e)
 		}
 		now = now.Add(wait * time.Second)
@@ -126,12 +137,14 @@ func TestPullBackOffIsThatOfTheSecrets(t *testing.T) {
 	m := New(Config{Service: s, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	reason := func(password string) string {
 		secret := corev1.Secret{Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(password)}}
-		_, err := m.Ensure(t.Context(), &corev1.Pod{}, "x:1", corev1.PullAlways, []corev1.Secret{secret}, func(_, _, _ string) {})
+		_, err := m.Ensure(t.Context(), &corev1.Pod{}, "x:1", corev1.PullAlways, []corev1.Secret{secret},
+			func(_, _, _ string) {})
 		var ie *Error
 		errors.As(err, &ie)
 		return ie.Reason
 	}
-	if a, b, c := reason("old"), reason("old"), reason("new"); a != ReasonErrImagePull || b != ReasonImagePullBackOff || c != ReasonErrImagePull {
+	if a, b, c := reason("old"), reason("old"),
+		reason("new"); a != ReasonErrImagePull || b != ReasonImagePullBackOff || c != ReasonErrImagePull {
 		t.Error(a, b, c)
 	}
 }
@@ -139,7 +152,8 @@ func TestPullBackOffIsThatOfTheSecrets(t *testing.T) {
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	secret := func(text string) corev1.Secret {
-		return corev1.Secret{Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(text)}}
+		return corev1.Secret{Type: corev1.SecretTypeDockerConfigJson,
+			Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(text)}}
 	}
 	// dTpwOnc= is u:p:w
 	for _, c := range []struct {
@@ -173,9 +187,12 @@ func TestCredentials(t *testing.T) {
 func TestVictims(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1e6, 0)
-	present := []runtime.Image{{ID: "used", Size: 10}, {ID: "old", Size: 10}, {ID: "older", Size: 10}, {ID: "young", Size: 10}, {ID: "pinned", Size: 10, Pinned: true}}
-	known := map[string]seen{"used": {First: now.Add(-9 * time.Hour)}, "old": {First: now.Add(-9 * time.Hour), Used: now.Add(-time.Hour)},
-		"older": {First: now.Add(-9 * time.Hour), Used: now.Add(-2 * time.Hour)}, "young": {First: now}, "pinned": {First: now.Add(-9 * time.Hour)}}
+	present := []runtime.Image{{ID: "used", Size: 10}, {ID: "old", Size: 10}, {ID: "older", Size: 10},
+		{ID: "young", Size: 10}, {ID: "pinned", Size: 10, Pinned: true}}
+	known := map[string]seen{"used": {First: now.Add(-9 * time.Hour)},
+		"old":   {First: now.Add(-9 * time.Hour), Used: now.Add(-time.Hour)},
+		"older": {First: now.Add(-9 * time.Hour), Used: now.Add(-2 * time.Hour)}, "young": {First: now},
+		"pinned": {First: now.Add(-9 * time.Hour)}}
 	used := map[string]bool{"used": true}
 	p := Policy{High: 85, Low: 80, MinAge: time.Minute}
 	for _, c := range []struct {
@@ -191,7 +208,8 @@ func TestVictims(t *testing.T) {
 		{"never", Policy{High: 100, Low: 99}, 0, nil},
 	} {
 		var got []string
-		for _, v := range victims(c.p, toFree(c.p, Disk{Capacity: 100, Available: c.available}), present, known, used, now) {
+		for _, v := range victims(c.p, toFree(c.p, Disk{Capacity: 100, Available: c.available}), present, known, used,
+			now) {
 			got = append(got, v.ID)
 			if age := c.p.MaxAge > 0; age != (v.Reason == forAge) {
 				t.Errorf("%s: %s goes for %s", c.name, v.ID, v.Reason)

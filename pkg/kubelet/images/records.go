@@ -18,9 +18,9 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 )
 
-// Records are what the kubelet remembers of the images that it pulled, in files in upstream's formats: below pulling/ one for each name
-// that is being pulled, below pulled/ one for each image, with the credentials that it was pulled with. They outlive the kubelet, for
-// the images do, too.
+// Records are what the kubelet remembers of the images that it pulled, in files in upstream's formats: below pulling/
+// one for each name that is being pulled, below pulled/ one for each image, with the credentials that it was pulled
+// with. They outlive the kubelet, for the images do, too.
 type Records struct {
 	dir string
 	now func() time.Time
@@ -29,7 +29,8 @@ type Records struct {
 	pulling map[string]int // pulls under way, by name
 }
 
-// maxCredentials bounds the secrets, and the accounts, that are remembered for one image name. Who is forgotten has the image pulled again.
+// maxCredentials bounds the secrets, and the accounts, that are remembered for one image name. Who is forgotten has the
+// image pulled again.
 const maxCredentials = 100
 
 // OpenRecords makes the directories below dir, which is image_manager of the kubelet's.
@@ -49,12 +50,14 @@ func (r *Records) file(sub, of string) string {
 	return filepath.Join(r.dir, sub, "sha256-"+hex.EncodeToString(hash[:]))
 }
 
-// Pulling notes that an image is going to be pulled under a name: should the kubelet end before it is recorded, it is known that the image
-// is no one that was always there.
+// Pulling notes that an image is going to be pulled under a name: should the kubelet end before it is recorded, it is
+// known that the image is no one that was always there.
 func (r *Records) Pulling(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	intent := &kubeletconfig.ImagePullIntent{TypeMeta: metav1.TypeMeta{APIVersion: kubeletconfig.SchemeGroupVersion.String(), Kind: "ImagePullIntent"}, Image: name}
+	intent := &kubeletconfig.ImagePullIntent{
+		TypeMeta: metav1.TypeMeta{APIVersion: kubeletconfig.SchemeGroupVersion.String(), Kind: "ImagePullIntent"},
+		Image:    name}
 	if err := replace(r.file("pulling", name), intent); err != nil {
 		return err
 	}
@@ -62,8 +65,8 @@ func (r *Records) Pulling(name string) error {
 	return nil
 }
 
-// Pulled ends what Pulling began: image id was pulled under that name with a credential (nil: none was needed), or, with an id of "", was
-// not.
+// Pulled ends what Pulling began: image id was pulled under that name with a credential (nil: none was needed), or,
+// with an id of "", was not.
 func (r *Records) Pulled(name, id string, with *Credential) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +98,9 @@ func (r *Records) addLocked(name, id string, with *Credential) error {
 		rec = nil // what cannot be read is written anew
 	}
 	if rec == nil {
-		rec = &kubeletconfig.ImagePulledRecord{TypeMeta: metav1.TypeMeta{APIVersion: kubeletconfig.SchemeGroupVersion.String(), Kind: "ImagePulledRecord"}, ImageRef: id}
+		rec = &kubeletconfig.ImagePulledRecord{
+			TypeMeta: metav1.TypeMeta{APIVersion: kubeletconfig.SchemeGroupVersion.String(), Kind: "ImagePulledRecord"},
+			ImageRef: id}
 	}
 	if rec.CredentialMapping == nil {
 		rec.CredentialMapping = map[string]kubeletconfig.ImagePullCredentials{}
@@ -111,20 +116,29 @@ func merged(c kubeletconfig.ImagePullCredentials, with *Credential) kubeletconfi
 	case c.NodePodsAccessible || with == nil || with.Secret == nil && with.Account == nil:
 		return kubeletconfig.ImagePullCredentials{NodePodsAccessible: true}
 	case with.Secret != nil:
-		s := kubeletconfig.ImagePullSecret{UID: with.Secret.UID, Namespace: with.Secret.Namespace, Name: with.Secret.Name, CredentialHash: credentialHash(with)}
-		c.KubernetesSecrets = append(slices.DeleteFunc(slices.Clone(c.KubernetesSecrets), func(o kubeletconfig.ImagePullSecret) bool {
-			return o.UID == s.UID && o.Namespace == s.Namespace && o.Name == s.Name
-		}), s)
+		s := kubeletconfig.ImagePullSecret{UID: with.Secret.UID, Namespace: with.Secret.Namespace,
+			Name: with.Secret.Name, CredentialHash: credentialHash(with)}
+		c.KubernetesSecrets = append(
+			slices.DeleteFunc(slices.Clone(c.KubernetesSecrets), func(o kubeletconfig.ImagePullSecret) bool {
+				return o.UID == s.UID && o.Namespace == s.Namespace && o.Name == s.Name
+			}), s)
 		c.KubernetesSecrets = c.KubernetesSecrets[max(0, len(c.KubernetesSecrets)-maxCredentials):]
 	default:
-		a := kubeletconfig.ImagePullServiceAccount{UID: with.Account.UID, Namespace: with.Account.Namespace, Name: with.Account.Name}
-		c.KubernetesServiceAccounts = append(slices.DeleteFunc(slices.Clone(c.KubernetesServiceAccounts), func(o kubeletconfig.ImagePullServiceAccount) bool { return o == a }), a)
-		c.KubernetesServiceAccounts = c.KubernetesServiceAccounts[max(0, len(c.KubernetesServiceAccounts)-maxCredentials):]
+		a := kubeletconfig.ImagePullServiceAccount{UID: with.Account.UID, Namespace: with.Account.Namespace,
+			Name: with.Account.Name}
+		c.KubernetesServiceAccounts = append(
+			slices.DeleteFunc(slices.Clone(c.KubernetesServiceAccounts),
+				func(o kubeletconfig.ImagePullServiceAccount) bool {
+					return o == a
+				}), a)
+		c.KubernetesServiceAccounts =
+			c.KubernetesServiceAccounts[max(0, len(c.KubernetesServiceAccounts)-maxCredentials):]
 	}
 	return c
 }
 
-// Get returns the record of an image, nil if there is none, and whether a pull under that name was begun and never ended.
+// Get returns the record of an image, nil if there is none, and whether a pull under that name was begun and never
+// ended.
 func (r *Records) Get(name, id string) (rec *kubeletconfig.ImagePulledRecord, begun bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,7 +195,8 @@ func (r *Records) Prune(present func(id string) bool, listed time.Time) error {
 	for _, f := range files {
 		path := filepath.Join(r.dir, "pulled", f.Name())
 		rec := kubeletconfig.ImagePulledRecord{}
-		if data, err := os.ReadFile(path); err != nil || json.Unmarshal(data, &rec) != nil || strings.HasSuffix(f.Name(), ".tmp") ||
+		if data, err := os.ReadFile(path); err != nil || json.Unmarshal(data, &rec) != nil ||
+			strings.HasSuffix(f.Name(), ".tmp") ||
 			!present(rec.ImageRef) && rec.LastUpdatedTime.Time.Before(listed.Truncate(time.Second)) {
 			errs = append(errs, os.Remove(path))
 		}
@@ -206,8 +221,10 @@ func replace(path string, record any) error {
 
 // credentialHash identifies what a credential says, not where it is from.
 func credentialHash(c *Credential) string {
-	text, err := json.Marshal(map[string]string{"username": c.Auth.Username, "password": c.Auth.Password, "serveraddress": c.Auth.ServerAddress,
-		"identitytoken": c.Auth.IdentityToken, "registrytoken": c.Auth.RegistryToken})
+	text, err := json.Marshal(
+		map[string]string{"username": c.Auth.Username, "password": c.Auth.Password,
+			"serveraddress": c.Auth.ServerAddress,
+			"identitytoken": c.Auth.IdentityToken, "registrytoken": c.Auth.RegistryToken})
 	if err != nil {
 		panic(err) // strings are always encoded
 	}

@@ -30,18 +30,20 @@ type dockerEntry struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// Credential is one way to pull an image, and whose it is: a secret's, a service account's, or, with neither, the node's.
+// Credential is one way to pull an image, and whose it is: a secret's, a service account's, or, with neither, the
+// node's.
 type Credential struct {
 	Auth runtime.Auth
-	// Secret is the pull secret that it is from, Account the service account whose token a credential provider was shown.
+	// Secret is the pull secret that it is from, Account the service account whose token a credential provider was
+	// shown.
 	Secret, Account *Coordinates
 }
 
 // Coordinates name an object for good.
 type Coordinates struct{ UID, Namespace, Name string }
 
-// Keyed is a credential under the key that says for which images it is: a registry, with wildcards in its host, a port if it has one, and
-// an optional path.
+// Keyed is a credential under the key that says for which images it is: a registry, with wildcards in its host, a port
+// if it has one, and an optional path.
 type Keyed struct {
 	Key string
 	Credential
@@ -54,7 +56,9 @@ func Fitting(ref string, all []Keyed) ([]Credential, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse image name %q: %w", ref, err)
 	}
-	found := slices.DeleteFunc(slices.Clone(all), func(k Keyed) bool { return !matches(k.Key, reference.Domain(named), reference.Path(named)) })
+	found := slices.DeleteFunc(slices.Clone(all), func(k Keyed) bool {
+		return !matches(k.Key, reference.Domain(named), reference.Path(named))
+	})
 	slices.SortStableFunc(found, func(a, b Keyed) int { return strings.Compare(b.Key, a.Key) })
 	out := make([]Credential, 0, len(found))
 	for _, f := range found {
@@ -69,7 +73,8 @@ func Match(key, ref string) bool {
 	return err == nil && len(fit) == 1
 }
 
-// credentials returns those of the secrets' credentials that fit the image. Unreadable secrets are an error beside the rest.
+// credentials returns those of the secrets' credentials that fit the image. Unreadable secrets are an error beside the
+// rest.
 func credentials(ref string, secrets []corev1.Secret) ([]Credential, error) {
 	var all []Keyed
 	var errs []error
@@ -81,7 +86,8 @@ func credentials(ref string, secrets []corev1.Secret) ([]Credential, error) {
 			continue
 		}
 		for key, e := range entries {
-			all = append(all, Keyed{key, Credential{Auth: auth(key, e), Secret: &Coordinates{string(s.UID), s.Namespace, s.Name}}})
+			all = append(all, Keyed{key,
+				Credential{Auth: auth(key, e), Secret: &Coordinates{string(s.UID), s.Namespace, s.Name}}})
 		}
 	}
 	out, err := Fitting(ref, all)
@@ -108,7 +114,8 @@ func entriesOf(s *corev1.Secret) (map[string]dockerEntry, error) {
 }
 
 func auth(key string, e dockerEntry) runtime.Auth {
-	a := runtime.Auth{Username: e.Username, Password: e.Password, ServerAddress: key, IdentityToken: e.IdentityToken, RegistryToken: e.RegistryToken}
+	a := runtime.Auth{Username: e.Username, Password: e.Password, ServerAddress: key, IdentityToken: e.IdentityToken,
+		RegistryToken: e.RegistryToken}
 	if e.Auth != "" {
 		if b, err := base64.StdEncoding.DecodeString(e.Auth); err == nil {
 			if user, pass, ok := strings.Cut(string(b), ":"); ok {

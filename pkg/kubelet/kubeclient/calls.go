@@ -43,7 +43,8 @@ func (c *Client) Secret(ctx context.Context, namespace, name string) (*corev1.Se
 }
 
 // PersistentVolumeClaim reads a PersistentVolumeClaim.
-func (c *Client) PersistentVolumeClaim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+func (c *Client) PersistentVolumeClaim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim,
+	error) {
 	return core.PersistentVolumeClaims(c.api).Get(ctx, namespace, name)
 }
 
@@ -105,7 +106,8 @@ func (c *Client) CreateNode(ctx context.Context, node *corev1.Node) (*corev1.Nod
 }
 
 // PatchNode applies a patch to a Node, or to the subresource named, and returns the Node.
-func (c *Client) PatchNode(ctx context.Context, name string, kind types.PatchType, patch []byte, subresource ...string) (*corev1.Node, error) {
+func (c *Client) PatchNode(ctx context.Context, name string, kind types.PatchType, patch []byte,
+	subresource ...string) (*corev1.Node, error) {
 	return c.nodes.Patch(ctx, "", name, kind, patch, subresource...)
 }
 
@@ -130,7 +132,8 @@ func (c *Client) ServiceAccount(ctx context.Context, namespace, name string) (*c
 }
 
 // CreateToken asks for a token of a service account.
-func (c *Client) CreateToken(ctx context.Context, namespace, account string, req *authnv1.TokenRequest) (*authnv1.TokenRequest, error) {
+func (c *Client) CreateToken(ctx context.Context, namespace, account string,
+	req *authnv1.TokenRequest) (*authnv1.TokenRequest, error) {
 	out := &authnv1.TokenRequest{}
 	return out, c.accounts.CreateSub(ctx, namespace, account, "token", req, out)
 }

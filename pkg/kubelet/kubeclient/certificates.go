@@ -11,12 +11,14 @@ import (
 )
 
 // CreateCertificateRequest makes a CertificateSigningRequest and returns what was stored.
-func (c *Client) CreateCertificateRequest(ctx context.Context, r *certificatesv1.CertificateSigningRequest) (*certificatesv1.CertificateSigningRequest, error) {
+func (c *Client) CreateCertificateRequest(ctx context.Context,
+	r *certificatesv1.CertificateSigningRequest) (*certificatesv1.CertificateSigningRequest, error) {
 	return certificates.CertificateSigningRequests(c.api).Create(ctx, r)
 }
 
 // CertificateRequest reads a CertificateSigningRequest.
-func (c *Client) CertificateRequest(ctx context.Context, name string) (*certificatesv1.CertificateSigningRequest, error) {
+func (c *Client) CertificateRequest(ctx context.Context, name string) (*certificatesv1.CertificateSigningRequest,
+	error) {
 	return certificates.CertificateSigningRequests(c.api).Get(ctx, "", name)
 }
 

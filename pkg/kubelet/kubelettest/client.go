@@ -1,4 +1,5 @@
-// Package kubelettest lets the tests of the kubelet's parts use client-go's fake API server in place of the API server as the kubelet sees it.
+// Package kubelettest lets the tests of the kubelet's parts use client-go's fake API server in place of the API server
+// as the kubelet sees it.
 package kubelettest
 
 import (
@@ -62,7 +63,8 @@ func (c Client) DeletePod(ctx context.Context, namespace, name string, o metav1.
 
 // PatchPodStatus patches a pod's status.
 func (c Client) PatchPodStatus(ctx context.Context, namespace, name string, patch []byte) (*corev1.Pod, error) {
-	return c.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return c.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{},
+		"status")
 }
 
 // ConfigMap reads a ConfigMap.
@@ -86,7 +88,8 @@ func (c Client) CreateNode(ctx context.Context, node *corev1.Node) (*corev1.Node
 }
 
 // PatchNode patches a Node.
-func (c Client) PatchNode(ctx context.Context, name string, kind types.PatchType, patch []byte, subresource ...string) (*corev1.Node, error) {
+func (c Client) PatchNode(ctx context.Context, name string, kind types.PatchType, patch []byte,
+	subresource ...string) (*corev1.Node, error) {
 	return c.CoreV1().Nodes().Patch(ctx, name, kind, patch, metav1.PatchOptions{}, subresource...)
 }
 

@@ -18,12 +18,14 @@ const (
 type BackOff struct {
 	// Delay is what the next crash will wait, zero before the first.
 	Delay time.Duration
-	// Updated is when Delay was last raised, which is when the container was last restarted. It has a monotonic reading.
+	// Updated is when Delay was last raised, which is when the container was last restarted. It has a monotonic
+	// reading.
 	Updated time.Time
 }
 
-// Until tells when a container that ended at finished may start again; zero: at once. limit is the longest delay, 0 for BackOffMax.
-// One that ended later than now did so before the clock was put back, perhaps by hours: its delay runs from its last restart then.
+// Until tells when a container that ended at finished may start again; zero: at once. limit is the longest delay, 0 for
+// BackOffMax. One that ended later than now did so before the clock was put back, perhaps by hours: its delay runs from
+// its last restart then.
 func (b BackOff) Until(finished, now time.Time, limit time.Duration) time.Time {
 	switch {
 	case b.Delay == 0:
@@ -36,7 +38,8 @@ func (b BackOff) Until(finished, now time.Time, limit time.Duration) time.Time {
 	return finished.Add(b.Delay)
 }
 
-// Restarted returns the history after a restart at now of a container that ended at finished. The first restart is free.
+// Restarted returns the history after a restart at now of a container that ended at finished. The first restart is
+// free.
 func (b BackOff) Restarted(finished, now time.Time, limit time.Duration) BackOff {
 	if b.Delay == 0 || b.outlived(finished, limit) {
 		return BackOff{Delay: min(backOffInitial, longest(limit)), Updated: now}
@@ -44,7 +47,8 @@ func (b BackOff) Restarted(finished, now time.Time, limit time.Duration) BackOff
 	return BackOff{Delay: min(2*b.Delay, longest(limit)), Updated: now}
 }
 
-// outlived tells whether the container ran well until its end, for twice the longest delay: its history is forgotten then.
+// outlived tells whether the container ran well until its end, for twice the longest delay: its history is forgotten
+// then.
 func (b BackOff) outlived(finished time.Time, limit time.Duration) bool {
 	return finished.Sub(b.Updated) > 2*longest(limit)
 }
@@ -58,6 +62,7 @@ func longest(limit time.Duration) time.Duration {
 
 // CrashLoop is the reason a container waits that is held back until its delay has passed.
 func CrashLoop(pod *corev1.Pod, container string, delay time.Duration) Reason {
-	return Reason{Reason: "CrashLoopBackOff", Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
-		delay, container, pod.Name, pod.Namespace, pod.UID)}
+	return Reason{Reason: "CrashLoopBackOff",
+		Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s_%s(%s)",
+			delay, container, pod.Name, pod.Namespace, pod.UID)}
 }

@@ -30,7 +30,9 @@ func disrupted(r Report) []corev1.PodCondition {
 	if r.Disruption == "" {
 		return nil
 	}
-	return []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, Message: r.Disruption}}
+	return []corev1.PodCondition{
+		{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet,
+			Message: r.Disruption}}
 }
 
 func sandboxCondition(f Facts) corev1.PodCondition {
@@ -51,7 +53,8 @@ func initialized(pod *corev1.Pod, st *corev1.PodStatus) corev1.PodCondition {
 	for i := range pod.Spec.InitContainers {
 		ct := &pod.Spec.InitContainers[i]
 		s := find(st.InitContainerStatuses, ct.Name)
-		if s == nil || (podspec.IsSidecar(ct) && (s.Started == nil || !*s.Started)) || (!podspec.IsSidecar(ct) && !s.Ready) {
+		if s == nil || (podspec.IsSidecar(ct) && (s.Started == nil || !*s.Started)) ||
+			(!podspec.IsSidecar(ct) && !s.Ready) {
 			incomplete = append(incomplete, ct.Name)
 		}
 	}
@@ -123,7 +126,8 @@ func ended(c *corev1.PodCondition, phase corev1.PodPhase) bool {
 
 // podReady adds the pod's readiness gates to the readiness of its containers.
 func podReady(pod *corev1.Pod, st *corev1.PodStatus, containers corev1.PodCondition) corev1.PodCondition {
-	c := corev1.PodCondition{Type: corev1.PodReady, Status: containers.Status, Reason: containers.Reason, Message: containers.Message}
+	c := corev1.PodCondition{Type: corev1.PodReady, Status: containers.Status, Reason: containers.Reason,
+		Message: containers.Message}
 	if c.Status != corev1.ConditionTrue {
 		return c
 	}
@@ -132,9 +136,12 @@ func podReady(pod *corev1.Pod, st *corev1.PodStatus, containers corev1.PodCondit
 		cond := condition(pod.Status.Conditions, g.ConditionType)
 		switch {
 		case cond == nil:
-			missing = append(missing, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", g.ConditionType))
+			missing = append(missing,
+				fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", g.ConditionType))
 		case cond.Status != corev1.ConditionTrue:
-			missing = append(missing, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", g.ConditionType, cond.Status))
+			missing = append(missing,
+				fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", g.ConditionType,
+					cond.Status))
 		}
 	}
 	if len(missing) > 0 {
@@ -154,8 +161,8 @@ func condition(cs []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodC
 	return nil
 }
 
-// mergeConditions keeps the conditions of others and the transition times of those that did not change. Those of a resize are not there any
-// more once they do not hold.
+// mergeConditions keeps the conditions of others and the transition times of those that did not change. Those of a
+// resize are not there any more once they do not hold.
 func mergeConditions(old, own []corev1.PodCondition, generation int64, now metav1.Time) []corev1.PodCondition {
 	out := make([]corev1.PodCondition, 0, len(own)+len(old))
 	for _, c := range own {

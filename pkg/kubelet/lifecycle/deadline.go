@@ -14,8 +14,8 @@ const (
 	MessageDeadlineExceeded = "Pod was active on the node longer than the specified deadline"
 )
 
-// Deadline is when the pod must have ended: activeDeadlineSeconds after its start time, with the status as last reported. It is
-// zero for a pod that may run for ever, has not started or has ended.
+// Deadline is when the pod must have ended: activeDeadlineSeconds after its start time, with the status as last
+// reported. It is zero for a pod that may run for ever, has not started or has ended.
 func Deadline(pod *corev1.Pod) time.Time {
 	if pod.Spec.ActiveDeadlineSeconds == nil || pod.Status.StartTime == nil ||
 		pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {

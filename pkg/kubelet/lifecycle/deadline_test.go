@@ -23,7 +23,8 @@ func TestDeadline(t *testing.T) {
 		"not started": {&five, time.Time{}, corev1.PodPending, time.Time{}},
 		"ended":       {&five, begun, corev1.PodSucceeded, time.Time{}},
 	} {
-		pod := &corev1.Pod{Spec: corev1.PodSpec{ActiveDeadlineSeconds: c.seconds}, Status: corev1.PodStatus{Phase: c.phase}}
+		pod := &corev1.Pod{Spec: corev1.PodSpec{ActiveDeadlineSeconds: c.seconds},
+			Status: corev1.PodStatus{Phase: c.phase}}
 		if !c.start.IsZero() {
 			pod.Status.StartTime = &metav1.Time{Time: c.start}
 		}
@@ -32,7 +33,8 @@ func TestDeadline(t *testing.T) {
 		}
 	}
 	zero, later := time.Time{}, begun.Add(1)
-	for _, c := range [][3]time.Time{{zero, zero, zero}, {begun, zero, begun}, {zero, begun, begun}, {later, begun, begun}, {begun, later, begun}} {
+	for _, c := range [][3]time.Time{{zero, zero, zero}, {begun, zero, begun}, {zero, begun, begun},
+		{later, begun, begun}, {begun, later, begun}} {
 		if got := Earlier(c[0], c[1]); got != c[2] {
 			t.Errorf("the earlier of %v and %v is %v", c[0], c[1], got)
 		}

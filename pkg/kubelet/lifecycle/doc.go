@@ -1,6 +1,6 @@
-// Package lifecycle decides what happens to a pod on its node. It is pure: from the pod's spec, what the runtime reports,
-// what the probes say, the back-offs and the time it computes the actions to take next (Next), and the status to report
-// (Status). It does nothing itself, so every rule can be tested as a table.
+// Package lifecycle decides what happens to a pod on its node. It is pure: from the pod's spec, what the runtime
+// reports, what the probes say, the back-offs and the time it computes the actions to take next (Next), and the status
+// to report (Status). It does nothing itself, so every rule can be tested as a table.
 //
 // The rules are those of https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/ and
 // https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/.
@@ -17,7 +17,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Probes are the probe results of one running container. That of a probe which the container does not have is not looked at.
+// Probes are the probe results of one running container. That of a probe which the container does not have is not
+// looked at.
 type Probes struct {
 	Startup, Readiness, Liveness runtime.ProbeResult
 	// PostStart tells that the container's postStart hook has ended.
@@ -70,11 +71,13 @@ func restarts(pod *corev1.Pod, c *corev1.Container, exit int32) bool {
 	return true
 }
 
-// hasStarted tells whether a running container has started up: its startup probe succeeded and its postStart hook ended.
+// hasStarted tells whether a running container has started up: its startup probe succeeded and its postStart hook
+// ended.
 func hasStarted(f Facts, c *corev1.Container, s *runtime.Container) bool {
 	if s == nil || s.State != runtime.StateRunning {
 		return false
 	}
 	p := f.Probes[s.ID.String()]
-	return (c.StartupProbe == nil || p.Startup == runtime.ProbeSuccess) && (c.Lifecycle == nil || c.Lifecycle.PostStart == nil || p.PostStart)
+	return (c.StartupProbe == nil || p.Startup == runtime.ProbeSuccess) &&
+		(c.Lifecycle == nil || c.Lifecycle.PostStart == nil || p.PostStart)
 }

@@ -6,12 +6,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxMessages is how long the termination messages of a pod's containers may be together, in bytes; each container has an equal part.
+// maxMessages is how long the termination messages of a pod's containers may be together, in bytes; each container has
+// an equal part.
 const maxMessages = 12 << 10
 
-// boundMessages cuts off termination messages, between two characters. Objects are kept many times over: by etcd, and by each that watches pods.
+// boundMessages cuts off termination messages, between two characters. Objects are kept many times over: by etcd, and
+// by each that watches pods.
 func boundMessages(st *corev1.PodStatus) {
-	lists := [...][]corev1.ContainerStatus{st.InitContainerStatuses, st.ContainerStatuses, st.EphemeralContainerStatuses}
+	lists := [...][]corev1.ContainerStatus{st.InitContainerStatuses, st.ContainerStatuses,
+		st.EphemeralContainerStatuses}
 	containers := 0
 	for _, list := range lists {
 		containers += len(list)

@@ -10,8 +10,9 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Plan is what to do next, in the order of the fields: kill the pod or some containers, make a sandbox, give containers other resources,
-// remove and start containers one after another. A plan whose Done is true has nothing more to do until something changes or Wake comes.
+// Plan is what to do next, in the order of the fields: kill the pod or some containers, make a sandbox, give containers
+// other resources, remove and start containers one after another. A plan whose Done is true has nothing more to do
+// until something changes or Wake comes.
 type Plan struct {
 	// KillPod ends all containers and the sandboxes; with NewSandbox a new life begins then.
 	KillPod bool
@@ -26,8 +27,8 @@ type Plan struct {
 	ResizePod bool
 	// Updates give containers other resources while they run.
 	Updates []Update
-	// Remove takes away containers that were made and never ran, because the kubelet or the runtime died in between: one of Start
-	// takes the place of each, and its attempt.
+	// Remove takes away containers that were made and never ran, because the kubelet or the runtime died in between:
+	// one of Start takes the place of each, and its attempt.
 	Remove []*runtime.Container
 	// Start starts containers in order; those of one kind only: the init containers first, one at a time.
 	Start []Start
@@ -42,7 +43,8 @@ const exitKilled = 137
 
 // Done tells that there is nothing to do now.
 func (p Plan) Done() bool {
-	return !p.KillPod && !p.RestartAll && !p.NewSandbox && len(p.Kill) == 0 && !p.ResizePod && len(p.Updates) == 0 && len(p.Start) == 0
+	return !p.KillPod && !p.RestartAll && !p.NewSandbox && len(p.Kill) == 0 && !p.ResizePod && len(p.Updates) == 0 &&
+		len(p.Start) == 0
 }
 
 // Kill is one container to end.
@@ -109,7 +111,8 @@ func Next(f Facts) Plan {
 	return p.plan
 }
 
-// needSandbox tells whether the pod needs a new sandbox: there is none, it is not ready, its network changed or it has no address.
+// needSandbox tells whether the pod needs a new sandbox: there is none, it is not ready, its network changed or it has
+// no address.
 func needSandbox(f Facts) (bool, uint32) {
 	s := f.Runtime.Sandbox()
 	switch {
@@ -136,8 +139,8 @@ func newLife(f Facts, attempt uint32) Plan {
 	return p
 }
 
-// anyLeft tells whether a pod without a sandbox has a container left to run: one that never began, or one that is restarted after
-// its end. What the runtime has forgotten, after a reboot or with its state, is taken from the status.
+// anyLeft tells whether a pod without a sandbox has a container left to run: one that never began, or one that is
+// restarted after its end. What the runtime has forgotten, after a reboot or with its state, is taken from the status.
 func anyLeft(f Facts) bool {
 	begun, left := false, false
 	for i := range f.Pod.Spec.Containers {
@@ -158,8 +161,8 @@ func anyLeft(f Facts) bool {
 	return true
 }
 
-// past is how the newest container of that name ended, or ends with its sandbox; false: none has begun. One that ran when it was last
-// reported and that the runtime has forgotten was killed.
+// past is how the newest container of that name ended, or ends with its sandbox; false: none has begun. One that ran
+// when it was last reported and that the runtime has forgotten was killed.
 func past(f Facts, name string) (exit int32, ended bool) {
 	if s := f.Runtime.Container(name); s != nil {
 		switch s.State {
@@ -170,7 +173,8 @@ func past(f Facts, name string) (exit int32, ended bool) {
 		}
 		return exitKilled, true
 	}
-	for _, list := range [][]corev1.ContainerStatus{f.Pod.Status.ContainerStatuses, f.Pod.Status.InitContainerStatuses} {
+	for _, list := range [][]corev1.ContainerStatus{f.Pod.Status.ContainerStatuses,
+		f.Pod.Status.InitContainerStatuses} {
 		s := find(list, name)
 		if s == nil || s.ContainerID == "" {
 			continue
@@ -211,7 +215,8 @@ func (p *planner) attempt(name string) int {
 		}
 		return s.Attempt + 1
 	}
-	for _, list := range [][]corev1.ContainerStatus{p.Pod.Status.ContainerStatuses, p.Pod.Status.InitContainerStatuses} {
+	for _, list := range [][]corev1.ContainerStatus{p.Pod.Status.ContainerStatuses,
+		p.Pod.Status.InitContainerStatuses} {
 		for _, s := range list {
 			if s.Name == name && s.ContainerID != "" {
 				return int(s.RestartCount) + 1
@@ -246,7 +251,8 @@ func (p *planner) ephemeral() {
 	}
 }
 
-// initContainers starts the next init container if one is due. done: the regular ones may run; failed: the pod has failed.
+// initContainers starts the next init container if one is due. done: the regular ones may run; failed: the pod has
+// failed.
 func (p *planner) initContainers() (done, failed bool) {
 	begun := p.regularBegun()
 	for i := range p.Pod.Spec.InitContainers {
@@ -379,7 +385,8 @@ func (p *planner) regular() (keep bool) {
 	return keep || len(p.plan.Kill) > 0
 }
 
-// restartsAfterKill tells whether a container comes back that is killed for its probe or its unknown state: it ends with a failure.
+// restartsAfterKill tells whether a container comes back that is killed for its probe or its unknown state: it ends
+// with a failure.
 func restartsAfterKill(pod *corev1.Pod, c *corev1.Container) bool {
 	return restarts(pod, c, exitKilled)
 }

@@ -28,12 +28,14 @@ func pod(words string) *corev1.Pod {
 			p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: w, Image: "img"})
 		case strings.HasPrefix(kind, "init-"):
 			own := corev1.ContainerRestartPolicy(strings.TrimPrefix(kind, "init-"))
-			p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: name, Image: "img", RestartPolicy: &own})
+			p.Spec.InitContainers = append(p.Spec.InitContainers,
+				corev1.Container{Name: name, Image: "img", RestartPolicy: &own})
 		case kind == "init":
 			p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: name, Image: "img"})
 		case kind == "side":
-			p.Spec.InitContainers = append(p.Spec.InitContainers, corev1.Container{Name: name, Image: "img", RestartPolicy: &always,
-				StartupProbe: &corev1.Probe{}})
+			p.Spec.InitContainers = append(p.Spec.InitContainers,
+				corev1.Container{Name: name, Image: "img", RestartPolicy: &always,
+					StartupProbe: &corev1.Probe{}})
 		case kind == "ephemeral":
 			p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, corev1.EphemeralContainer{
 				EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Image: "img"}})
@@ -43,15 +45,17 @@ func pod(words string) *corev1.Pod {
 }
 
 // world builds what the runtime knows of words: "sandbox" (ready) or "dead-sandbox", "c1=running", "c1=0" (exit code),
-// "c1=created", "c1=stuck" (made, and stays), "c1=changed" (running with another image), "old:c1=1" (in an earlier sandbox). Later words are older.
+// "c1=created", "c1=stuck" (made, and stays), "c1=changed" (running with another image), "old:c1=1" (in an earlier
+// sandbox). Later words are older.
 func world(words string) *runtime.PodStatus {
 	rt := &runtime.PodStatus{UID: "u", Name: "p", Namespace: "ns"}
 	at := now.Add(-time.Minute)
 	for _, w := range strings.Fields(words) {
 		at = at.Add(-time.Second)
 		if strings.HasSuffix(w, "sandbox") {
-			rt.Sandboxes = append(rt.Sandboxes, runtime.Sandbox{ID: fmt.Sprintf("sb%d", len(rt.Sandboxes)), Ready: w == "sandbox",
-				IPs: []string{"10.0.0.2"}, CreatedAt: at})
+			rt.Sandboxes = append(rt.Sandboxes,
+				runtime.Sandbox{ID: fmt.Sprintf("sb%d", len(rt.Sandboxes)), Ready: w == "sandbox",
+					IPs: []string{"10.0.0.2"}, CreatedAt: at})
 			continue
 		}
 		sandbox := "sb0"
@@ -60,8 +64,10 @@ func world(words string) *runtime.PodStatus {
 		}
 		name, state, _ := strings.Cut(w, "=")
 		n := len(rt.Containers)
-		c := runtime.Container{ID: runtime.ContainerID{Type: "containerd", ID: fmt.Sprintf("id%d", n)}, Name: name, SandboxID: sandbox,
-			State: runtime.StateExited, CreatedAt: at, StartedAt: at, FinishedAt: now.Add(-time.Second), Hash: Hash(&corev1.Container{Name: name, Image: "img"})}
+		c := runtime.Container{ID: runtime.ContainerID{Type: "containerd", ID: fmt.Sprintf("id%d", n)}, Name: name,
+			SandboxID: sandbox,
+			State:     runtime.StateExited, CreatedAt: at, StartedAt: at, FinishedAt: now.Add(-time.Second),
+			Hash: Hash(&corev1.Container{Name: name, Image: "img"})}
 		switch state {
 		case "running", "changed":
 			c.State = runtime.StateRunning
@@ -161,7 +167,8 @@ func TestNext(t *testing.T) {
 		{"init made and never ran", "Never init:i a", "sandbox i=created", "", "remove:i start:i#0"},
 		{"init made in a sandbox that died", "Never init:i a", "sandbox old:i=created", "", "remove:i start:i#0"},
 		{"sidecar made and never ran", "Always side:s a", "sandbox s=created", "", "remove:s start:s#0"},
-		{"ephemeral made and never ran", "Always a ephemeral:e", "sandbox a=running e=created", "", "remove:e start:e#0"},
+		{"ephemeral made and never ran", "Always a ephemeral:e", "sandbox a=running e=created", "",
+			"remove:e start:e#0"},
 		{"sandbox died", "Always a", "dead-sandbox a=running", "", "kill-pod sandbox#1"},
 		{"sandbox died with its container", "Always a", "dead-sandbox a=137", "", "sandbox#1"},
 		{"sandbox died, pod never restarts", "Never a", "dead-sandbox a=137", "", ""},
@@ -178,7 +185,8 @@ func TestNext(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := Facts{Pod: pod(c.pod), Runtime: world(c.world), Probes: map[string]Probes{}, BackOff: map[string]time.Time{}, Now: now}
+			f := Facts{Pod: pod(c.pod), Runtime: world(c.world), Probes: map[string]Probes{},
+				BackOff: map[string]time.Time{}, Now: now}
 			switch what, arg, _ := strings.Cut(c.more, ":"); what {
 			case "backoff":
 				f.BackOff[arg] = now.Add(9 * time.Second)
@@ -204,8 +212,9 @@ func TestRestartRules(t *testing.T) {
 	t.Parallel()
 	never := corev1.ContainerRestartPolicyNever
 	c := &corev1.Container{Name: "a", RestartPolicy: &never, RestartPolicyRules: []corev1.ContainerRestartRule{{
-		Action:    corev1.ContainerRestartRuleActionRestart,
-		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}}}}}
+		Action: corev1.ContainerRestartRuleActionRestart,
+		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn,
+			Values: []int32{42}}}}}
 	p := pod("Always a")
 	if !restarts(p, c, 42) || restarts(p, c, 1) {
 		t.Error("the container's own rules must win over the pod's policy")
@@ -233,7 +242,8 @@ func TestBackOff(t *testing.T) {
 		t.Errorf("a container that ran well for a day waits %v after its end", until.Sub(at.Add(24*time.Hour)))
 	}
 	if until := b.Until(at.Add(24*time.Hour), at, 0); !until.Equal(b.Updated.Add(backOffMax)) {
-		t.Errorf("a container that ended before the clock was put back waits %v after its restart", until.Sub(b.Updated))
+		t.Errorf("a container that ended before the clock was put back waits %v after its restart",
+			until.Sub(b.Updated))
 	}
 	if b = b.Restarted(at.Add(11*time.Minute), at.Add(11*time.Minute), 0); b.Delay != backOffInitial {
 		t.Errorf("after running well the delay is %v", b.Delay)
@@ -247,8 +257,9 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// What the runtime has forgotten is known from the status: after a reboot, or when the runtime lost its state. The restart policy
-// holds for it as for all others (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy).
+// What the runtime has forgotten is known from the status: after a reboot, or when the runtime lost its state. The
+// restart policy holds for it as for all others
+// (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy).
 func TestForgottenContainers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, pod, before, world, want, phase string }{
@@ -265,7 +276,8 @@ func TestForgottenContainers(t *testing.T) {
 		{"on failure, it ran", "OnFailure a", "sandbox a=running", "", "sandbox#0", "Running"},
 		{"on failure, it runs again", "OnFailure a", "sandbox a=running", "sandbox", "start:a#1", "Running"},
 		{"on failure, it succeeded", "OnFailure a", "sandbox a=0", "", "", "Succeeded"},
-		{"on failure, one succeeded and one ran", "OnFailure a b", "sandbox a=0 b=running", "sandbox", "start:b#1", "Running"},
+		{"on failure, one succeeded and one ran", "OnFailure a b", "sandbox a=0 b=running", "sandbox", "start:b#1",
+			"Running"},
 		{"on failure, its init container ran", "OnFailure init:i a", "sandbox i=running", "", "sandbox#0", "Pending"},
 		{"always", "Always a b", "sandbox a=0 b=running", "sandbox", "start:a#1 start:b#1", "Running"},
 	} {

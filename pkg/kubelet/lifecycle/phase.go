@@ -6,8 +6,8 @@ import (
 	"bonsai/api/podspec"
 )
 
-// podPhase computes the pod's phase from its container statuses. terminal tells that the pod has ended for good: no container
-// runs and none will.
+// podPhase computes the pod's phase from its container statuses. terminal tells that the pod has ended for good: no
+// container runs and none will.
 func podPhase(pod *corev1.Pod, inits, regulars []corev1.ContainerStatus, terminal, static bool) corev1.PodPhase {
 	pendingInit, failedInit := countInits(pod, inits)
 	if failedInit > 0 {
@@ -73,8 +73,8 @@ func stoppedPhase(pod *corev1.Pod, regulars []corev1.ContainerStatus, succeeded 
 	return corev1.PodFailed
 }
 
-// countInits counts the init containers whose work is not done, and those that failed for good: neither their own restart policy and rules
-// nor the pod's policy starts them again.
+// countInits counts the init containers whose work is not done, and those that failed for good: neither their own
+// restart policy and rules nor the pod's policy starts them again.
 func countInits(pod *corev1.Pod, inits []corev1.ContainerStatus) (pending, failed int) {
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]

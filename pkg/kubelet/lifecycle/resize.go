@@ -16,7 +16,8 @@ type Update struct {
 	Status    *runtime.Container
 }
 
-// behind tells whether a container runs with other resources than its pod has for it. One that does not run gets them when it is started.
+// behind tells whether a container runs with other resources than its pod has for it. One that does not run gets them
+// when it is started.
 func behind(f Facts, c *corev1.Container) bool {
 	has, ok := f.Resize.Actuated[c.Name]
 	s := f.Runtime.Container(c.Name)
@@ -25,7 +26,9 @@ func behind(f Facts, c *corev1.Container) bool {
 
 // ResizeInProgress tells whether the pod's containers are still to be given what the pod has.
 func ResizeInProgress(f Facts) bool {
-	return f.Resize.PodActuates || slices.ContainsFunc(resizable(f.Pod), func(c *corev1.Container) bool { return behind(f, c) })
+	return f.Resize.PodActuates || slices.ContainsFunc(resizable(f.Pod), func(c *corev1.Container) bool {
+		return behind(f, c)
+	})
 }
 
 // resizable are the containers that have resources.
@@ -39,7 +42,8 @@ func resizable(pod *corev1.Pod) []*corev1.Container {
 	return out
 }
 
-// restartsForResize tells whether a running container must be restarted to get its new resources: one that changes has that policy.
+// restartsForResize tells whether a running container must be restarted to get its new resources: one that changes has
+// that policy.
 func restartsForResize(f Facts, c *corev1.Container) bool {
 	if !behind(f, c) {
 		return false
@@ -47,7 +51,8 @@ func restartsForResize(f Facts, c *corev1.Container) bool {
 	has, gets := f.Resize.Actuated[c.Name], runtime.Effective(f.Pod, c)
 	return slices.ContainsFunc(c.ResizePolicy, func(p corev1.ContainerResizePolicy) bool {
 		return p.RestartPolicy == corev1.RestartContainer &&
-			(!sameAmount(has.Requests, gets.Requests, p.ResourceName) || !sameAmount(has.Limits, gets.Limits, p.ResourceName))
+			(!sameAmount(has.Requests, gets.Requests, p.ResourceName) ||
+				!sameAmount(has.Limits, gets.Limits, p.ResourceName))
 	})
 }
 
@@ -68,15 +73,17 @@ func (p *planner) resize() {
 	}
 }
 
-// resizing are the conditions of a pod that does not have what its spec asks for, or whose containers do not have what the pod has.
-// They are of the generation that they are about.
+// resizing are the conditions of a pod that does not have what its spec asks for, or whose containers do not have what
+// the pod has. They are of the generation that they are about.
 func resizing(f Facts) []corev1.PodCondition {
 	var out []corev1.PodCondition
 	if r := f.Resize; r.Reason != "" {
-		out = append(out, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: r.Reason, Message: r.Message})
+		out = append(out, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue,
+			Reason: r.Reason, Message: r.Message})
 	}
 	if ResizeInProgress(f) {
-		c := corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue, ObservedGeneration: f.Resize.Generation}
+		c := corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue,
+			ObservedGeneration: f.Resize.Generation}
 		if f.Resize.Error != "" {
 			c.Reason, c.Message = corev1.PodReasonError, f.Resize.Error
 		}
@@ -91,8 +98,8 @@ const (
 	leastCPULimit   = 10
 )
 
-// running is what a running container has of what its spec names: what it was last given, or what the runtime tells where that is something
-// else. The pod's limits, which it has where it names none, are not its own.
+// running is what a running container has of what its spec names: what it was last given, or what the runtime tells
+// where that is something else. The pod's limits, which it has where it names none, are not its own.
 func running(f Facts, c *corev1.Container, s *runtime.Container) corev1.ResourceRequirements {
 	has := *c.Resources.DeepCopy()
 	if given, ok := f.Resize.Actuated[c.Name]; ok {
@@ -102,8 +109,10 @@ func running(f Facts, c *corev1.Container, s *runtime.Container) corev1.Resource
 	if told == nil {
 		return has
 	}
-	show(has.Requests, corev1.ResourceCPU, resource.NewMilliQuantity(told.MilliCPURequest, resource.DecimalSI), leastCPURequest)
-	show(has.Limits, corev1.ResourceCPU, resource.NewMilliQuantity(told.MilliCPULimit, resource.DecimalSI), leastCPULimit)
+	show(has.Requests, corev1.ResourceCPU, resource.NewMilliQuantity(told.MilliCPURequest, resource.DecimalSI),
+		leastCPURequest)
+	show(has.Limits, corev1.ResourceCPU, resource.NewMilliQuantity(told.MilliCPULimit, resource.DecimalSI),
+		leastCPULimit)
 	show(has.Limits, corev1.ResourceMemory, resource.NewQuantity(told.MemoryLimit, resource.BinarySI), 0)
 	return has
 }
@@ -123,8 +132,8 @@ func named(list, in corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// show puts what the runtime tells of a resource in place of what is in the list, if it is there and that does not come to the same. least is the
-// least that the runtime can tell of it, in thousandths.
+// show puts what the runtime tells of a resource in place of what is in the list, if it is there and that does not come
+// to the same. least is the least that the runtime can tell of it, in thousandths.
 func show(list corev1.ResourceList, name corev1.ResourceName, told *resource.Quantity, least int64) {
 	q, ok := list[name]
 	if ok && !told.IsZero() && q.Cmp(*told) != 0 && (q.MilliValue() >= least || told.MilliValue() != least) {

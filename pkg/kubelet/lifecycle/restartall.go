@@ -23,8 +23,9 @@ func rule(c *corev1.Container, exit int32) corev1.ContainerRestartRuleAction {
 	return ""
 }
 
-// RestartsAll returns the newest instances of containers whose end restarts all containers of the pod in place: those of the
-// present sandbox that exited with a code for which a rule says RestartAllContainers (KEP-5532). None once they are removed.
+// RestartsAll returns the newest instances of containers whose end restarts all containers of the pod in place: those
+// of the present sandbox that exited with a code for which a rule says RestartAllContainers (KEP-5532). None once they
+// are removed.
 func RestartsAll(f Facts) []*runtime.Container {
 	sandbox := f.Runtime.Sandbox()
 	if sandbox == nil || f.Terminating || f.Pod.DeletionTimestamp != nil {
@@ -43,9 +44,9 @@ func RestartsAll(f Facts) []*runtime.Container {
 	return out
 }
 
-// formerLife tells whether an end belongs to the life that a restart of all the pod's containers ended: it decides nothing about
-// the present one. The condition AllContainersRestarting, as last reported, remembers when that was, for the runtime no longer
-// knows these containers.
+// formerLife tells whether an end belongs to the life that a restart of all the pod's containers ended: it decides
+// nothing about the present one. The condition AllContainersRestarting, as last reported, remembers when that was, for
+// the runtime no longer knows these containers.
 func formerLife(pod *corev1.Pod, end *corev1.ContainerStateTerminated) bool {
 	c := condition(pod.Status.Conditions, corev1.AllContainersRestarting)
 	at := end.FinishedAt
@@ -61,10 +62,11 @@ func removedInPlace(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// restartingAll is the condition AllContainersRestarting: true from the exit that asks for it until all containers are removed.
-// A pod for which that never happened has none.
+// restartingAll is the condition AllContainersRestarting: true from the exit that asks for it until all containers are
+// removed. A pod for which that never happened has none.
 func restartingAll(f Facts) []corev1.PodCondition {
-	c := corev1.PodCondition{Type: corev1.AllContainersRestarting, Status: corev1.ConditionTrue, Reason: "RestartAllContainersStarted"}
+	c := corev1.PodCondition{Type: corev1.AllContainersRestarting, Status: corev1.ConditionTrue,
+		Reason: "RestartAllContainersStarted"}
 	if len(RestartsAll(f)) == 0 {
 		if condition(f.Pod.Status.Conditions, c.Type) == nil {
 			return nil

@@ -18,15 +18,16 @@ func restartAllOn(p *corev1.Pod, name string) {
 				list[i].RestartPolicy = new(corev1.ContainerRestartPolicyNever)
 			}
 			list[i].RestartPolicyRules = []corev1.ContainerRestartRule{{
-				Action:    corev1.ContainerRestartRuleActionRestartAllContainers,
-				ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+				Action: corev1.ContainerRestartRuleActionRestartAllContainers,
+				ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn,
+					Values: []int32{42}},
 			}}
 		}
 	}
 }
 
-// TestRestartAll: an exit code whose rule says RestartAllContainers restarts the pod's containers in place, whatever kind of
-// container it was and whatever became of the others (KEP-5532, "Restart Phases").
+// TestRestartAll: an exit code whose rule says RestartAllContainers restarts the pod's containers in place, whatever
+// kind of container it was and whatever became of the others (KEP-5532, "Restart Phases").
 func TestRestartAll(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, pod, rule, world, plan, status string }{
@@ -43,7 +44,8 @@ func TestRestartAll(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := Facts{Pod: pod(c.pod), Runtime: world(c.world), Probes: map[string]Probes{}, BackOff: map[string]time.Time{}, Now: now}
+			f := Facts{Pod: pod(c.pod), Runtime: world(c.world), Probes: map[string]Probes{},
+				BackOff: map[string]time.Time{}, Now: now}
 			restartAllOn(f.Pod, c.rule)
 			if got := text(Next(f)); got != c.plan {
 				t.Errorf("plan %q, want %q", got, c.plan)
@@ -53,26 +55,30 @@ func TestRestartAll(t *testing.T) {
 				t.Errorf("phase %s, want %s", st.Phase, c.status)
 			}
 			cond := condition(st.Conditions, corev1.AllContainersRestarting)
-			if restarting := c.plan == "restart-all"; restarting != (cond != nil && cond.Status == corev1.ConditionTrue) {
+			if restarting := c.plan ==
+				"restart-all"; restarting != (cond != nil && cond.Status == corev1.ConditionTrue) {
 				t.Errorf("condition %+v", cond)
 			}
 		})
 	}
 }
 
-// TestRestartAllAfterwards: once all containers are removed, the pod goes on, with its counts raised, the condition False, and
-// alive although all that its status knows has ended.
+// TestRestartAllAfterwards: once all containers are removed, the pod goes on, with its counts raised, the condition
+// False, and alive although all that its status knows has ended.
 func TestRestartAllAfterwards(t *testing.T) {
 	t.Parallel()
-	f := Facts{Pod: pod("Never side:s init:i a"), Runtime: world("sandbox s=42 a=running i=0"), Probes: map[string]Probes{}, BackOff: map[string]time.Time{}, Now: now}
+	f := Facts{Pod: pod("Never side:s init:i a"), Runtime: world("sandbox s=42 a=running i=0"),
+		Probes: map[string]Probes{}, BackOff: map[string]time.Time{}, Now: now}
 	restartAllOn(f.Pod, "s")
 	f.Pod.Status = Status(f, Report{})
-	if c := condition(f.Pod.Status.Conditions, corev1.AllContainersRestarting); c == nil || c.Reason != "RestartAllContainersStarted" {
+	if c := condition(f.Pod.Status.Conditions,
+		corev1.AllContainersRestarting); c == nil || c.Reason != "RestartAllContainersStarted" {
 		t.Errorf("condition %+v", c)
 	}
 	f.Runtime = world("sandbox")
 	st := Status(f, Report{})
-	if end := st.ContainerStatuses[0].LastTerminationState.Terminated; end == nil || end.Message != "The container is removed because RestartAllContainers in place" {
+	if end := st.ContainerStatuses[0].LastTerminationState.Terminated; end == nil ||
+		end.Message != "The container is removed because RestartAllContainers in place" {
 		t.Errorf("how a ended: %+v", end)
 	}
 	if st.Phase != corev1.PodRunning {

@@ -42,16 +42,19 @@ type Report struct {
 func Status(f Facts, r Report) corev1.PodStatus {
 	old := &f.Pod.Status
 	st := corev1.PodStatus{ObservedGeneration: f.Pod.Generation, QOSClass: old.QOSClass, StartTime: old.StartTime,
-		NominatedNodeName: old.NominatedNodeName, ResourceClaimStatuses: old.ResourceClaimStatuses, ExtendedResourceClaimStatus: old.ExtendedResourceClaimStatus,
-		Reason: r.Reason, Message: r.Message}
+		NominatedNodeName: old.NominatedNodeName, ResourceClaimStatuses: old.ResourceClaimStatuses,
+		ExtendedResourceClaimStatus: old.ExtendedResourceClaimStatus,
+		Reason:                      r.Reason, Message: r.Message}
 	if st.StartTime == nil {
 		st.StartTime = &metav1.Time{Time: f.Now.Truncate(time.Second)}
 	}
 	initDone := initialised(f)
 	if !r.Refused {
-		st.InitContainerStatuses = statuses(f, r, f.Pod.Spec.InitContainers, old.InitContainerStatuses, runtime.Init, initDone)
+		st.InitContainerStatuses = statuses(f, r, f.Pod.Spec.InitContainers, old.InitContainerStatuses, runtime.Init,
+			initDone)
 		st.ContainerStatuses = statuses(f, r, f.Pod.Spec.Containers, old.ContainerStatuses, runtime.Regular, initDone)
-		st.EphemeralContainerStatuses = statuses(f, r, ephemerals(f.Pod), old.EphemeralContainerStatuses, runtime.Ephemeral, initDone)
+		st.EphemeralContainerStatuses = statuses(f, r, ephemerals(f.Pod), old.EphemeralContainerStatuses,
+			runtime.Ephemeral, initDone)
 	}
 	boundMessages(&st)
 	switch {
@@ -62,18 +65,22 @@ func Status(f Facts, r Report) corev1.PodStatus {
 	default:
 		st.Phase = podPhase(f.Pod, st.InitContainerStatuses, st.ContainerStatuses, r.Ended, r.Static)
 	}
-	if len(RestartsAll(f)) > 0 && !r.Ended && !r.Failed && (st.Phase == corev1.PodFailed || st.Phase == corev1.PodSucceeded) {
+	if len(RestartsAll(f)) > 0 && !r.Ended && !r.Failed &&
+		(st.Phase == corev1.PodFailed || st.Phase == corev1.PodSucceeded) {
 		st.Phase = corev1.PodRunning // those that have ended for good begin again too
 	}
 	setAddresses(f, r, &st)
 	setPodResources(f, &st)
-	st.Conditions = mergeConditions(old.Conditions, conditions(f, r, &st), f.Pod.Generation, metav1.Time{Time: f.Now.Truncate(time.Second)})
+	st.Conditions = mergeConditions(old.Conditions, conditions(f, r, &st), f.Pod.Generation,
+		metav1.Time{Time: f.Now.Truncate(time.Second)})
 	return st
 }
 
-// setPodResources tells what a pod has: what its containers request together, or it for them; and its own requests and limits, if it has any.
+// setPodResources tells what a pod has: what its containers request together, or it for them; and its own requests and
+// limits, if it has any.
 func setPodResources(f Facts, st *corev1.PodStatus) {
-	if all := resourcehelper.PodRequests(f.Pod, resourcehelper.PodResourcesOptions{ExcludeOverhead: true}); len(all) > 0 {
+	if all := resourcehelper.PodRequests(f.Pod,
+		resourcehelper.PodResourcesOptions{ExcludeOverhead: true}); len(all) > 0 {
 		st.AllocatedResources = all
 	}
 	switch {
@@ -133,15 +140,18 @@ func initialised(f Facts) bool {
 	for i := range f.Pod.Spec.InitContainers {
 		c := &f.Pod.Spec.InitContainers[i]
 		s := f.Runtime.Container(c.Name)
-		if s == nil || (podspec.IsSidecar(c) && !hasStarted(f, c, s)) || (!podspec.IsSidecar(c) && (s.State != runtime.StateExited || s.ExitCode != 0)) {
+		if s == nil || (podspec.IsSidecar(c) && !hasStarted(f, c, s)) ||
+			(!podspec.IsSidecar(c) && (s.State != runtime.StateExited || s.ExitCode != 0)) {
 			return false
 		}
 	}
 	return true
 }
 
-// statuses are those of containers of one kind, as upstream orders them: init containers as they run, the others by name.
-func statuses(f Facts, r Report, specs []corev1.Container, old []corev1.ContainerStatus, k runtime.Kind, initDone bool) []corev1.ContainerStatus {
+// statuses are those of containers of one kind, as upstream orders them: init containers as they run, the others by
+// name.
+func statuses(f Facts, r Report, specs []corev1.Container, old []corev1.ContainerStatus, k runtime.Kind,
+	initDone bool) []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	for i := range specs {
 		c := &specs[i]
@@ -156,12 +166,14 @@ func statuses(f Facts, r Report, specs []corev1.Container, old []corev1.Containe
 }
 
 // one is the status of one container: what the runtime says, else what was reported before, else that it waits.
-func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k runtime.Kind, initDone bool) corev1.ContainerStatus {
+func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k runtime.Kind,
+	initDone bool) corev1.ContainerStatus {
 	cs := f.Runtime.Container(c.Name)
 	if cs == nil {
 		return forgotten(f, r, c, old, k, initDone)
 	}
-	st := corev1.ContainerStatus{Name: c.Name, Image: name(cs.Image, c.Image), ImageID: cs.ImageRef, ContainerID: cs.ID.String(),
+	st := corev1.ContainerStatus{Name: c.Name, Image: name(cs.Image, c.Image), ImageID: cs.ImageRef,
+		ContainerID:  cs.ID.String(),
 		RestartCount: int32(cs.Attempt), User: cs.User}
 	describe(&st, c)
 	started := false
@@ -171,7 +183,8 @@ func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k 
 		st.Resources = &has
 		st.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(cs.StartedAt)}
 		started = hasStarted(f, c, cs)
-		st.Ready = k != runtime.Ephemeral && started && (c.ReadinessProbe == nil || f.Probes[cs.ID.String()].Readiness == runtime.ProbeSuccess)
+		st.Ready = k != runtime.Ephemeral && started &&
+			(c.ReadinessProbe == nil || f.Probes[cs.ID.String()].Readiness == runtime.ProbeSuccess)
 		if k == runtime.Init && !podspec.IsSidecar(c) {
 			st.Ready = false
 		}
@@ -198,11 +211,13 @@ func one(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k 
 	} else if old != nil {
 		inherit(&st, old)
 	}
-	if reason, ok := r.Reasons[c.Name]; ok && cs.State != runtime.StateRunning && !r.Ended && !f.Terminating && comesBack(f, c, cs, k) {
+	if reason, ok := r.Reasons[c.Name]; ok && cs.State != runtime.StateRunning && !r.Ended && !f.Terminating &&
+		comesBack(f, c, cs, k) {
 		if st.State.Terminated != nil {
 			st.LastTerminationState.Terminated = st.State.Terminated
 		}
-		st.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason.Reason, Message: reason.Message}}
+		st.State = corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: reason.Reason, Message: reason.Message}}
 	}
 	return st
 }
@@ -238,7 +253,8 @@ func comesBack(f Facts, c *corev1.Container, cs *runtime.Container, k runtime.Ki
 }
 
 // forgotten is the status of a container that the runtime does not know: never made yet, or removed.
-func forgotten(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k runtime.Kind, initDone bool) corev1.ContainerStatus {
+func forgotten(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStatus, k runtime.Kind,
+	initDone bool) corev1.ContainerStatus {
 	started := false
 	st := corev1.ContainerStatus{Name: c.Name, Image: c.Image, Started: &started}
 	describe(&st, c)
@@ -261,7 +277,8 @@ func forgotten(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStat
 		}
 	}
 	if reason, ok := r.Reasons[c.Name]; ok {
-		st.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason.Reason, Message: reason.Message}}
+		st.State = corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: reason.Reason, Message: reason.Message}}
 	} else {
 		st.State = corev1.ContainerState{Waiting: waiting(c, k, initDone)}
 	}
@@ -270,7 +287,8 @@ func forgotten(f Facts, r Report, c *corev1.Container, old *corev1.ContainerStat
 
 // lost is the end of a container that vanished from the runtime while it ran.
 func lost(pod *corev1.Pod, old *corev1.ContainerStatus) *corev1.ContainerStateTerminated {
-	end := &corev1.ContainerStateTerminated{ExitCode: exitKilled, Reason: "ContainerStatusUnknown", ContainerID: old.ContainerID, StartedAt: old.State.Running.StartedAt,
+	end := &corev1.ContainerStateTerminated{ExitCode: exitKilled, Reason: "ContainerStatusUnknown",
+		ContainerID: old.ContainerID, StartedAt: old.State.Running.StartedAt,
 		Message: "The container could not be located when the pod was terminated"}
 	if removedInPlace(pod) {
 		end.Message = "The container is removed because RestartAllContainers in place"

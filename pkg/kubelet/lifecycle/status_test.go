@@ -52,29 +52,39 @@ func TestStatus(t *testing.T) {
 	const unready = "!Ready:ContainersNotReady !ContainersReady:ContainersNotReady"
 	for _, c := range []struct{ name, pod, world, more, want string }{
 		{"new", "Always a", "", "", "Pending a=ContainerCreating !PodReadyToStartContainers: " + unready},
-		{"new with init", "Always init:i a", "sandbox", "", "Pending i=PodInitializing a=PodInitializing !Initialized:ContainersNotInitialized " + unready},
-		{"init runs", "Always init:i a", "sandbox i=running", "", "Pending i=running a=PodInitializing !Initialized:ContainersNotInitialized " + unready},
+		{"new with init", "Always init:i a", "sandbox", "",
+			"Pending i=PodInitializing a=PodInitializing !Initialized:ContainersNotInitialized " + unready},
+		{"init runs", "Always init:i a", "sandbox i=running", "",
+			"Pending i=running a=PodInitializing !Initialized:ContainersNotInitialized " + unready},
 		{"init done", "Always init:i a", "sandbox i=0", "", "Pending i=terminated+ a=ContainerCreating " + unready},
 		{"runs", "Always a", "sandbox a=running", "", "Running a=running+"},
 		{"one of two", "Always a b", "sandbox a=running", "", "Pending a=running+ b=ContainerCreating " + unready},
 		{"one of two died", "Never a b", "sandbox a=running b=1", "", "Running a=running+ b=terminated " + unready},
-		{"crash loop", "Always a", "sandbox a=1", "reason:CrashLoopBackOff", "Running a=CrashLoopBackOff/terminated " + unready},
+		{"crash loop", "Always a", "sandbox a=1", "reason:CrashLoopBackOff",
+			"Running a=CrashLoopBackOff/terminated " + unready},
 		{"restarted", "Always a", "sandbox a=running a=1", "", "Running a=running/terminated+"},
 		{"pull fails", "Always a", "sandbox", "reason:ErrImagePull", "Pending a=ErrImagePull " + unready},
-		{"succeeded", "Never a", "sandbox a=0", "", "Succeeded a=terminated !Ready:PodCompleted !ContainersReady:PodCompleted"},
+		{"succeeded", "Never a", "sandbox a=0", "",
+			"Succeeded a=terminated !Ready:PodCompleted !ContainersReady:PodCompleted"},
 		{"failed", "Never a", "sandbox a=1", "", "Failed a=terminated !Ready:PodFailed !ContainersReady:PodFailed"},
-		{"failed init", "Never init:i a", "sandbox i=1", "", "Failed i=terminated a=PodInitializing !Initialized:ContainersNotInitialized !Ready:PodFailed !ContainersReady:PodFailed"},
+		{"failed init", "Never init:i a", "sandbox i=1", "",
+			"Failed i=terminated a=PodInitializing !Initialized:ContainersNotInitialized !Ready:PodFailed !ContainersReady:PodFailed"},
 		{"failed init that never restarts", "Always init-Never:i a", "sandbox i=1", "",
 			"Failed i=terminated a=PodInitializing !Initialized:ContainersNotInitialized !Ready:PodFailed !ContainersReady:PodFailed"},
 		{"failed init that never restarts, beside others", "OnFailure init:h init-Never:i a", "sandbox i=1 h=0", "",
 			"Failed h=terminated+ i=terminated a=PodInitializing !Initialized:ContainersNotInitialized !Ready:PodFailed !ContainersReady:PodFailed"},
 		{"failed init that restarts on failure", "Never init-OnFailure:i a", "sandbox i=1", "",
 			"Pending i=terminated a=PodInitializing !Initialized:ContainersNotInitialized " + unready},
-		{"failed init of a pod that restarts", "Always init:i a", "sandbox i=1", "", "Pending i=terminated a=PodInitializing !Initialized:ContainersNotInitialized " + unready},
-		{"deleted while running", "Always a", "dead-sandbox a=137", "ended", "Failed a=terminated !PodReadyToStartContainers: !Ready:PodFailed !ContainersReady:PodFailed"},
-		{"deleted, ended well", "Always a", "dead-sandbox a=0", "ended", "Succeeded a=terminated !PodReadyToStartContainers: !Ready:PodCompleted !ContainersReady:PodCompleted"},
-		{"rejected", "Always a", "", "rejected", "Failed a=ContainerCreating !PodReadyToStartContainers: !Ready:PodFailed !ContainersReady:PodFailed"},
-		{"sidecar starting", "Always side:s a", "sandbox s=running", "", "Pending s=running a=PodInitializing !Initialized:ContainersNotInitialized " + unready},
+		{"failed init of a pod that restarts", "Always init:i a", "sandbox i=1", "",
+			"Pending i=terminated a=PodInitializing !Initialized:ContainersNotInitialized " + unready},
+		{"deleted while running", "Always a", "dead-sandbox a=137", "ended",
+			"Failed a=terminated !PodReadyToStartContainers: !Ready:PodFailed !ContainersReady:PodFailed"},
+		{"deleted, ended well", "Always a", "dead-sandbox a=0", "ended",
+			"Succeeded a=terminated !PodReadyToStartContainers: !Ready:PodCompleted !ContainersReady:PodCompleted"},
+		{"rejected", "Always a", "", "rejected",
+			"Failed a=ContainerCreating !PodReadyToStartContainers: !Ready:PodFailed !ContainersReady:PodFailed"},
+		{"sidecar starting", "Always side:s a", "sandbox s=running", "",
+			"Pending s=running a=PodInitializing !Initialized:ContainersNotInitialized " + unready},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -95,8 +105,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// Regular and ephemeral containers are listed by name, init containers in the order in which they run: what prints a pod's reason takes that of the
-// first.
+// Regular and ephemeral containers are listed by name, init containers in the order in which they run: what prints a
+// pod's reason takes that of the first.
 func TestStatusOrder(t *testing.T) {
 	t.Parallel()
 	names := func(list []corev1.ContainerStatus) (out string) {
@@ -105,7 +115,8 @@ func TestStatusOrder(t *testing.T) {
 		}
 		return strings.TrimSpace(out)
 	}
-	f := Facts{Pod: pod("Never init:z side:b init:a wait main ephemeral:y ephemeral:x"), Runtime: world("sandbox"), Now: now}
+	f := Facts{Pod: pod("Never init:z side:b init:a wait main ephemeral:y ephemeral:x"), Runtime: world("sandbox"),
+		Now: now}
 	st := Status(f, Report{})
 	if got := names(st.ContainerStatuses); got != "main wait" {
 		t.Errorf("containers: %s", got)
@@ -125,15 +136,18 @@ func TestMessagesAreBounded(t *testing.T) {
 	for _, c := range []struct {
 		pod, world string
 		want       int
-	}{{"Never a", "sandbox a=1", 4096}, {"Never init:i a b c ephemeral:e", "sandbox i=0 a=1 b=1 c=1 e=1", 12 << 10 / 5}} {
+	}{{"Never a", "sandbox a=1", 4096},
+		{"Never init:i a b c ephemeral:e", "sandbox i=0 a=1 b=1 c=1 e=1", 12 << 10 / 5}} {
 		f := Facts{Pod: pod(c.pod), Runtime: world(c.world), Now: now}
 		for i := range f.Runtime.Containers {
 			f.Runtime.Containers[i].Message = strings.Repeat("é", 2048)
 		}
 		st := Status(f, Report{})
-		for _, list := range [][]corev1.ContainerStatus{st.InitContainerStatuses, st.ContainerStatuses, st.EphemeralContainerStatuses} {
+		for _, list := range [][]corev1.ContainerStatus{st.InitContainerStatuses, st.ContainerStatuses,
+			st.EphemeralContainerStatuses} {
 			for _, s := range list {
-				if got := s.State.Terminated.Message; len(got) > c.want || len(got) < c.want-1 || !utf8.ValidString(got) {
+				if got := s.State.Terminated.Message; len(got) > c.want || len(got) < c.want-1 ||
+					!utf8.ValidString(got) {
 					t.Errorf("%s, container %s: %d bytes, want %d", c.pod, s.Name, len(got), c.want)
 				}
 			}
@@ -185,7 +199,8 @@ func TestStatusKeepsTransitionTimesAndForgottenContainers(t *testing.T) {
 	f.Runtime = &runtime.PodStatus{UID: "u"}
 	f.Terminating = true
 	st = Status(f, Report{Ended: true})
-	if s := st.ContainerStatuses[0].State.Terminated; s == nil || s.Reason != "ContainerStatusUnknown" || s.ExitCode != 137 {
+	if s := st.ContainerStatuses[0].State.Terminated; s == nil || s.Reason != "ContainerStatusUnknown" ||
+		s.ExitCode != 137 {
 		t.Errorf("a container the runtime lost: %+v", st.ContainerStatuses[0].State)
 	}
 	if st.Phase != corev1.PodFailed || st.PodIP != "10.0.0.2" {
@@ -198,7 +213,8 @@ func TestStatusKeepsTransitionTimesAndForgottenContainers(t *testing.T) {
 	}
 }
 
-// The API server refuses every status of a pod that never restarts in which a container that had terminated does not stay so.
+// The API server refuses every status of a pod that never restarts in which a container that had terminated does not
+// stay so.
 func TestStatusOfAContainerInUnknownState(t *testing.T) {
 	t.Parallel()
 	p := pod("Never a b")

@@ -18,7 +18,8 @@ import (
 
 // Usage is what a pod has on the node's disk.
 type Usage struct {
-	// Layers are what its containers have written beside their volumes, Logs their logs, by container; Volumes are the emptyDirs on disk, by name.
+	// Layers are what its containers have written beside their volumes, Logs their logs, by container; Volumes are the
+	// emptyDirs on disk, by name.
 	Layers, Logs, Volumes map[string]runtime.DiskUse
 }
 
@@ -35,8 +36,8 @@ func Sum(parts ...map[string]runtime.DiskUse) (sum runtime.DiskUse) {
 	return sum
 }
 
-// isLimited tells whether the pod has a limit that its usage could exceed. Critical pods are never evicted; an emptyDir in memory
-// cannot grow beyond its size.
+// isLimited tells whether the pod has a limit that its usage could exceed. Critical pods are never evicted; an emptyDir
+// in memory cannot grow beyond its size.
 func isLimited(pod *corev1.Pod) bool {
 	if runtime.Critical(pod) {
 		return false
@@ -70,8 +71,8 @@ const (
 // grace is what containers get that use too much: they fill the disk meanwhile.
 const grace = time.Second
 
-// exceeded is why the pod must go, nil if it is within its limits. They are looked at in this order: each emptyDir's sizeLimit, the
-// pod's sum, each container's own.
+// exceeded is why the pod must go, nil if it is within its limits. They are looked at in this order: each emptyDir's
+// sizeLimit, the pod's sum, each container's own.
 func exceeded(pod *corev1.Pod, u Usage) *runtime.Ending {
 	if !isLimited(pod) {
 		return nil
@@ -82,16 +83,21 @@ func exceeded(pod *corev1.Pod, u Usage) *runtime.Ending {
 			continue
 		}
 		if l := v.EmptyDir.SizeLimit; l != nil && l.Sign() > 0 && l.CmpInt64(u.Volumes[v.Name].Bytes) < 0 {
-			return excess(signalEmptyDir, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, l.String()))
+			return excess(signalEmptyDir,
+				fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, l.String()))
 		}
 	}
 	if l, ok := podLimit(pod); ok && l.CmpInt64(Sum(u.Layers, u.Logs, u.Volumes).Bytes) < 0 {
-		return excess(signalPod, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", l.String()))
+		return excess(signalPod,
+			fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", l.String()))
 	}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			if l, ok := list[i].Resources.Limits[corev1.ResourceEphemeralStorage]; ok && l.CmpInt64(u.Container(list[i].Name).Bytes) < 0 {
-				return excess(signalContainer, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", list[i].Name, l.String()))
+			if l, ok := list[i].Resources.Limits[corev1.ResourceEphemeralStorage]; ok &&
+				l.CmpInt64(u.Container(list[i].Name).Bytes) < 0 {
+				return excess(signalContainer,
+					fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", list[i].Name,
+						l.String()))
 			}
 		}
 	}

@@ -19,11 +19,13 @@ func limits(text string) corev1.ResourceRequirements {
 	if text == "" {
 		return corev1.ResourceRequirements{}
 	}
-	return corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse(text)}}
+	return corev1.ResourceRequirements{
+		Limits: corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse(text)}}
 }
 
 func volume(name, limit string, medium corev1.StorageMedium) corev1.Volume {
-	v := corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}
+	v := corev1.Volume{Name: name,
+		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}
 	if limit != "" {
 		v.EmptyDir.SizeLimit = new(resource.MustParse(limit))
 	}
@@ -38,11 +40,13 @@ func taken(m map[string]int64) map[string]runtime.DiskUse {
 	return out
 }
 
-// TestExceeded: https://kubernetes.io/docs/concepts/storage/ephemeral-storage/#ephemeral-storage-consumption-management.
+// TestExceeded:
+// https://kubernetes.io/docs/concepts/storage/ephemeral-storage/#ephemeral-storage-consumption-management.
 func TestExceeded(t *testing.T) {
 	t.Parallel()
 	const mi = 1 << 20
-	signals := map[string]string{"": "", "Container": "ephemeralcontainerfs.limit", "Pod": "ephemeralpodfs.limit", "Usage": "emptydirfs.limit"}
+	signals := map[string]string{"": "", "Container": "ephemeralcontainerfs.limit", "Pod": "ephemeralpodfs.limit",
+		"Usage": "emptydirfs.limit"}
 	for name, c := range map[string]struct {
 		a, b     string // limits of two containers
 		volumes  []corev1.Volume
@@ -55,14 +59,19 @@ func TestExceeded(t *testing.T) {
 		"a container": {a: "10Mi", b: "30Mi", usage: Usage{Logs: taken(map[string]int64{"a": 10*mi + 1})},
 			want: `Container a exceeded its local ephemeral storage limit "10Mi". `},
 		"the pod's sum, with its volumes": {a: "10Mi", b: "10Mi", volumes: []corev1.Volume{volume("v", "", "")},
-			usage: Usage{Logs: taken(map[string]int64{"a": 9 * mi, "b": 9 * mi}), Volumes: taken(map[string]int64{"v": 3 * mi})},
-			want:  `Pod ephemeral local storage usage exceeds the total limit of containers 20Mi. `},
-		"the sum, with a container that has no limit": {a: "10Mi", usage: Usage{Logs: taken(map[string]int64{"b": 11 * mi})},
-			want: `Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. `},
-		"a volume": {volumes: []corev1.Volume{volume("v", "1Mi", ""), volume("w", "5Mi", "")}, usage: Usage{Volumes: taken(map[string]int64{"v": mi, "w": 6 * mi})},
-			want: `Usage of EmptyDir volume "w" exceeds the limit "5Mi". `},
-		"a volume in memory": {volumes: []corev1.Volume{volume("m", "1Mi", corev1.StorageMediumMemory)}, usage: Usage{Volumes: taken(map[string]int64{"m": 2 * mi})}},
-		"a critical pod":     {a: "1Mi", priority: 2_000_000_000, usage: Usage{Logs: taken(map[string]int64{"a": 2 * mi})}},
+			usage: Usage{Logs: taken(map[string]int64{"a": 9 * mi, "b": 9 * mi}),
+				Volumes: taken(map[string]int64{"v": 3 * mi})},
+			want: `Pod ephemeral local storage usage exceeds the total limit of containers 20Mi. `},
+		"the sum, with a container that has no limit": {a: "10Mi",
+			usage: Usage{Logs: taken(map[string]int64{"b": 11 * mi})},
+			want:  `Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. `},
+		"a volume": {volumes: []corev1.Volume{volume("v", "1Mi", ""), volume("w", "5Mi", "")},
+			usage: Usage{Volumes: taken(map[string]int64{"v": mi, "w": 6 * mi})},
+			want:  `Usage of EmptyDir volume "w" exceeds the limit "5Mi". `},
+		"a volume in memory": {volumes: []corev1.Volume{volume("m", "1Mi", corev1.StorageMediumMemory)},
+			usage: Usage{Volumes: taken(map[string]int64{"m": 2 * mi})}},
+		"a critical pod": {a: "1Mi", priority: 2_000_000_000,
+			usage: Usage{Logs: taken(map[string]int64{"a": 2 * mi})}},
 	} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: c.volumes, Priority: &c.priority,
 			Containers: []corev1.Container{{Name: "a", Resources: limits(c.a)}, {Name: "b", Resources: limits(c.b)}}}}
@@ -135,7 +144,8 @@ func TestDeepTree(t *testing.T) { // not parallel: it looks at what the process 
 	for i := range depth {
 		// Two directories at each level: the way back must lead to the other one.
 		file, err := unix.Openat(at, "f", unix.O_CREAT|unix.O_WRONLY, 0o600)
-		if err := errors.Join(err, unix.Close(file), unix.Mkdirat(at, "d", 0o700), unix.Mkdirat(at, "e", 0o700)); err != nil {
+		if err := errors.Join(err, unix.Close(file), unix.Mkdirat(at, "d", 0o700),
+			unix.Mkdirat(at, "e", 0o700)); err != nil {
 			t.Fatal(err)
 		}
 		below, err := unix.Openat(at, []string{"d", "e"}[i%2], unix.O_DIRECTORY, 0)

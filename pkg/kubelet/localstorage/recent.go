@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// recentFor is how long a measurement is good enough to be shown; one that took long is so for rest times as long, as in Watcher.Run.
-// Kubernetes measures volumes as often by default (volumeStatsAggPeriod).
+// recentFor is how long a measurement is good enough to be shown; one that took long is so for rest times as long, as
+// in Watcher.Run. Kubernetes measures volumes as often by default (volumeStatsAggPeriod).
 const recentFor = time.Minute
 
 // Recent shows what pods have on the node's disk to who may ask often. It is safe for concurrent use.
@@ -27,8 +27,8 @@ func NewRecent(w *Watcher, now func() time.Time) *Recent {
 	return &Recent{each: w.Each, now: now, turn: make(chan struct{}, 1)}
 }
 
-// Usage is what pods have on disk, measured within recentFor or now. Pods that began since then are left out. With an error, and until the pause
-// after it is over, it is what was known before.
+// Usage is what pods have on disk, measured within recentFor or now. Pods that began since then are left out. With an
+// error, and until the pause after it is over, it is what was known before.
 func (r *Recent) Usage(ctx context.Context, pods []*corev1.Pod) (map[types.UID]Usage, error) {
 	select {
 	case r.turn <- struct{}{}:

@@ -12,8 +12,9 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// tree is what the files below dir take on the disk: blocks and inodes, each file once however many names it has, without following links or
-// going into what is mounted there. Files that go meanwhile count nothing; a directory that is not there is empty.
+// tree is what the files below dir take on the disk: blocks and inodes, each file once however many names it has,
+// without following links or going into what is mounted there. Files that go meanwhile count nothing; a directory that
+// is not there is empty.
 func tree(ctx context.Context, dir string) (runtime.DiskUse, error) {
 	root, err := filetree.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// period is how often pods with limits are measured. After a round that took long, the pause is rest times as long, so that measuring
-	// takes a small part of the disk's time, but at most longest: a node's disk is slow just when its pods write much.
+	// period is how often pods with limits are measured. After a round that took long, the pause is rest times as long,
+	// so that measuring takes a small part of the disk's time, but at most longest: a node's disk is slow just when its
+	// pods write much.
 	period  = 10 * time.Second
 	rest    = 20
 	longest = time.Minute // upstream measures volumes as often
@@ -49,7 +50,8 @@ type Watcher struct{ cfg Config }
 
 // NewWatcher checks the configuration.
 func NewWatcher(cfg Config) (*Watcher, error) {
-	if cfg.Runtime == nil || cfg.Pods == nil || cfg.LogDir == nil || cfg.EmptyDir == nil || cfg.Exceeded == nil || cfg.Measured == nil || cfg.Log == nil {
+	if cfg.Runtime == nil || cfg.Pods == nil || cfg.LogDir == nil || cfg.EmptyDir == nil || cfg.Exceeded == nil ||
+		cfg.Measured == nil || cfg.Log == nil {
 		return nil, errors.New("local storage: the whole configuration is required")
 	}
 	return &Watcher{cfg: cfg}, nil
@@ -89,8 +91,9 @@ func (w *Watcher) measure(ctx context.Context) error {
 	})
 }
 
-// Each measures pods, except for those that the runtime does not know yet, and tells f of each one. The runtime is asked once for all of them. A pod
-// that cannot be measured is left out: the others are held to their limits, and evicted where they must, all the same.
+// Each measures pods, except for those that the runtime does not know yet, and tells f of each one. The runtime is
+// asked once for all of them. A pod that cannot be measured is left out: the others are held to their limits, and
+// evicted where they must, all the same.
 func (w *Watcher) Each(ctx context.Context, pods []*corev1.Pod, f func(*corev1.Pod, Usage)) error {
 	list, err := w.cfg.Runtime.Pods(ctx)
 	if err != nil {
@@ -121,8 +124,10 @@ func (w *Watcher) Each(ctx context.Context, pods []*corev1.Pod, f func(*corev1.P
 }
 
 // usage measures one pod; layers are its containers' writable layers by container id.
-func (w *Watcher) usage(ctx context.Context, pod *corev1.Pod, rt *runtime.PodStatus, layers map[string]runtime.DiskUse) (Usage, error) {
-	u := Usage{Layers: map[string]runtime.DiskUse{}, Logs: map[string]runtime.DiskUse{}, Volumes: map[string]runtime.DiskUse{}}
+func (w *Watcher) usage(ctx context.Context, pod *corev1.Pod, rt *runtime.PodStatus,
+	layers map[string]runtime.DiskUse) (Usage, error) {
+	u := Usage{Layers: map[string]runtime.DiskUse{}, Logs: map[string]runtime.DiskUse{},
+		Volumes: map[string]runtime.DiskUse{}}
 	logs := w.cfg.LogDir(pod)
 	for c := range runtime.Containers(pod) {
 		u.Logs[c.Name] = podLogs(filepath.Join(logs, c.Name))

@@ -43,12 +43,16 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 	pod := func(uid types.UID, limit string, volumes ...corev1.Volume) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: corev1.PodSpec{Volumes: volumes, Containers: []corev1.Container{{Name: "c", Resources: limits(limit)}}}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid},
+			Spec: corev1.PodSpec{Volumes: volumes,
+				Containers: []corev1.Container{{Name: "c", Resources: limits(limit)}}}}
 	}
-	n := &node{layers: map[string]runtime.DiskUse{"new-layer": {Bytes: 2 << 20}, "old-layer": {Bytes: 9 << 20}, "new-small": {Bytes: 1 << 20}}}
+	n := &node{layers: map[string]runtime.DiskUse{"new-layer": {Bytes: 2 << 20}, "old-layer": {Bytes: 9 << 20},
+		"new-small": {Bytes: 1 << 20}}}
 	for _, uid := range []types.UID{"plain", "broken", "log", "layer", "small", "volume"} {
 		n.pods = append(n.pods, &runtime.PodStatus{UID: uid, Containers: []runtime.Container{
-			{ID: runtime.ContainerID{ID: "new-" + string(uid)}, Name: "c"}, {ID: runtime.ContainerID{ID: "old-" + string(uid)}, Name: "c"}}})
+			{ID: runtime.ContainerID{ID: "new-" + string(uid)}, Name: "c"},
+			{ID: runtime.ContainerID{ID: "old-" + string(uid)}, Name: "c"}}})
 	}
 	write(2<<20, "log", "logs", "c", "0.log")
 	write(2<<20, "volume", "volumes", "v", "x")
@@ -56,7 +60,9 @@ func TestMeasure(t *testing.T) {
 	write(1, "broken", "volumes", "v") // it cannot be measured
 	pods := []*corev1.Pod{pod("plain", "")}
 	told, measured := map[types.UID]string{}, 0
-	w, err := NewWatcher(Config{Runtime: n, Pods: func() []*corev1.Pod { return pods }, Log: slog.New(slog.DiscardHandler),
+	w, err := NewWatcher(Config{Runtime: n, Pods: func() []*corev1.Pod {
+		return pods
+	}, Log: slog.New(slog.DiscardHandler),
 		LogDir: func(p *corev1.Pod) string { return filepath.Join(dir, string(p.UID), "logs") },
 		EmptyDir: func(p *corev1.Pod, v string) (string, error) {
 			return filepath.Join(dir, string(p.UID), "volumes", v), nil
@@ -70,7 +76,8 @@ func TestMeasure(t *testing.T) {
 		t.Error("pods without limits cost something:", n.asked, err)
 	}
 	v := volume("v", "1Mi", corev1.StorageMediumDefault)
-	pods = append(pods, pod("broken", "", v), pod("log", "1Mi"), pod("layer", "1Mi"), pod("small", "1.5Mi"), pod("volume", "", v), pod("waits", "", v))
+	pods = append(pods, pod("broken", "", v), pod("log", "1Mi"), pod("layer", "1Mi"), pod("small", "1.5Mi"),
+		pod("volume", "", v), pod("waits", "", v))
 	if err := w.measure(t.Context()); err != nil || n.asked != 1 {
 		t.Error("asked", n.asked, err)
 	}

@@ -14,8 +14,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Files is where the logs of the node's containers are. A pod's have a directory of their own beneath Pods, and Links has a link to each
-// single one, which collectors of logs read; empty: no links are made.
+// Files is where the logs of the node's containers are. A pod's have a directory of their own beneath Pods, and Links
+// has a link to each single one, which collectors of logs read; empty: no links are made.
 type Files struct{ Pods, Links string }
 
 // PodDir is the directory of a pod's logs: <namespace>_<name>_<uid>.
@@ -47,7 +47,8 @@ const (
 	longestLink = 255 - len(linkSuffix)
 )
 
-// link is where the link to a container's log is. A long name is cut off, as upstream does, so several containers may have the same one.
+// link is where the link to a container's log is. A long name is cut off, as upstream does, so several containers may
+// have the same one.
 func (f Files) link(c Container) string {
 	name := c.Pod + "_" + c.Namespace + "_" + c.Name + "-" + c.ID
 	return filepath.Join(f.Links, name[:min(len(name), longestLink)]+linkSuffix)
@@ -102,8 +103,9 @@ func (f Files) RemovePod(namespace, name string, uid types.UID) error {
 	return f.removeDeadLinks()
 }
 
-// Clean removes the logs of pods that are gone. whenGone is asked for each directory at the moment of its removal: it does remove if the pod
-// is gone, and keeps it from coming back until that is done. What does not look like a pod's directory is left alone.
+// Clean removes the logs of pods that are gone. whenGone is asked for each directory at the moment of its removal: it
+// does remove if the pod is gone, and keeps it from coming back until that is done. What does not look like a pod's
+// directory is left alone.
 func (f Files) Clean(whenGone func(uid types.UID, remove func() error) error) error {
 	dirs, err := os.ReadDir(f.Pods)
 	if err != nil {
@@ -122,8 +124,8 @@ func (f Files) Clean(whenGone func(uid types.UID, remove func() error) error) er
 	return errors.Join(append(errs, f.removeDeadLinks())...)
 }
 
-// removeDeadLinks removes links into log directories that are gone. A log itself is missing for a moment while it is rotated, and its
-// link must outlive that.
+// removeDeadLinks removes links into log directories that are gone. A log itself is missing for a moment while it is
+// rotated, and its link must outlive that.
 func (f Files) removeDeadLinks() error {
 	if f.Links == "" {
 		return nil

@@ -26,7 +26,8 @@ func filesIn(t *testing.T, names ...string) Files {
 
 func TestRemoveTheLogsOfAContainer(t *testing.T) {
 	t.Parallel()
-	f := filesIn(t, "ns_p_u1/c/0.log", "ns_p_u1/c/0.log.20260102-030405.gz", "ns_p_u1/c/0.log.20260102-030406", "ns_p_u1/c/1.log", "ns_p_u1/c/10.log")
+	f := filesIn(t, "ns_p_u1/c/0.log", "ns_p_u1/c/0.log.20260102-030405.gz", "ns_p_u1/c/0.log.20260102-030406",
+		"ns_p_u1/c/1.log", "ns_p_u1/c/10.log")
 	first, second := Container{"ns", "p", "u1", "c", "id0", 0}, Container{"ns", "p", "u1", "c", "id1", 1}
 	for _, c := range []Container{first, second, second} { // a second link is fine
 		if err := f.Link(c); err != nil {
@@ -59,12 +60,14 @@ func TestRemoveTheLogsOfAContainer(t *testing.T) {
 	}
 }
 
-// Names of links are cut off at what a file system takes, as upstream does, so that of several containers with one name the newest has the link.
+// Names of links are cut off at what a file system takes, as upstream does, so that of several containers with one name
+// the newest has the link.
 func TestLongLinks(t *testing.T) {
 	t.Parallel()
 	f := filesIn(t)
 	name := strings.Repeat("n", 200)
-	old, now := Container{"ns", name, "u1", strings.Repeat("c", 60), "id0", 0}, Container{"ns", name, "u1", strings.Repeat("c", 60), "id1", 1}
+	old, now := Container{"ns", name, "u1", strings.Repeat("c", 60), "id0", 0},
+		Container{"ns", name, "u1", strings.Repeat("c", 60), "id1", 1}
 	for _, c := range []Container{old, now} {
 		if err := f.Link(c); err != nil {
 			t.Fatal(err)

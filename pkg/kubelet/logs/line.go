@@ -1,5 +1,5 @@
-// Package logs reads and keeps the log files of containers: it parses the CRI log format, serves what `kubectl logs` asks
-// for (following a file across its rotation), rotates files that grow too large and removes those nobody needs.
+// Package logs reads and keeps the log files of containers: it parses the CRI log format, serves what `kubectl logs`
+// asks for (following a file across its rotation), rotates files that grow too large and removes those nobody needs.
 //
 // The format: https://github.com/kubernetes/design-proposals-archive/blob/main/node/kubelet-cri-logging.md.
 package logs
@@ -27,7 +27,8 @@ const maxRecord = 1 << 20
 
 var errRecord = errors.New("not a CRI log record")
 
-// parse reads one record with or without its newline: "<RFC 3339 time> <stream> <tags> <content>". Content refers to record.
+// parse reads one record with or without its newline: "<RFC 3339 time> <stream> <tags> <content>". Content refers to
+// record.
 func parse(record []byte) (logLine, error) {
 	record = bytes.TrimSuffix(record, []byte("\n"))
 	stamp, rest, ok := bytes.Cut(record, []byte(" "))

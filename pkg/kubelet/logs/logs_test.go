@@ -67,12 +67,14 @@ func TestRead(t *testing.T) {
 			o := all()
 			tc.o(&o)
 			var stdout, stderr bytes.Buffer
-			if err := Read(context.Background(), path, o, nil, &stdout, &stderr); err != nil || stdout.String() != tc.out || stderr.String() != tc.err {
+			if err := Read(context.Background(), path, o, nil, &stdout,
+				&stderr); err != nil || stdout.String() != tc.out || stderr.String() != tc.err {
 				t.Errorf("%q %q %v", stdout.String(), stderr.String(), err)
 			}
 		})
 	}
-	if err := Read(context.Background(), path+"x", all(), nil, nil, nil); !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), "failed to open log file") {
+	if err := Read(context.Background(), path+"x", all(), nil, nil,
+		nil); !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(err.Error(), "failed to open log file") {
 		t.Error(err)
 	}
 }
@@ -103,7 +105,8 @@ func TestReadEndsWhereTheLogEndedWhenItBegan(t *testing.T) {
 		}
 		defer log.Close()
 		out := &growing{log: log}
-		if err := Read(context.Background(), path, Options{Tail: tail, Limit: -1, Stream: "stdout"}, nil, out, out); err != nil || out.String() != want {
+		if err := Read(context.Background(), path, Options{Tail: tail, Limit: -1, Stream: "stdout"}, nil, out,
+			out); err != nil || out.String() != want {
 			t.Errorf("tail %d: %q %v, want %q", tail, out.String(), err, want)
 		}
 	}
@@ -113,7 +116,8 @@ func TestOptionsOf(t *testing.T) {
 	t.Parallel()
 	n, s := int64(5), corev1.LogStreamStderr
 	now := time.Unix(100, 0)
-	o := OptionsOf(&corev1.PodLogOptions{Follow: true, Timestamps: true, SinceSeconds: &n, TailLines: &n, LimitBytes: &n, Stream: &s}, now)
+	o := OptionsOf(&corev1.PodLogOptions{Follow: true, Timestamps: true, SinceSeconds: &n, TailLines: &n,
+		LimitBytes: &n, Stream: &s}, now)
 	if o != (Options{Follow: true, Timestamps: true, Since: time.Unix(95, 0), Tail: 5, Limit: 5, Stream: "stderr"}) {
 		t.Errorf("%+v", o)
 	}
@@ -122,7 +126,8 @@ func TestOptionsOf(t *testing.T) {
 		t.Errorf("since for ever: %s", o.Since)
 	}
 	st := metav1.NewTime(now)
-	if o := OptionsOf(&corev1.PodLogOptions{SinceTime: &st}, time.Now()); o.Tail != -1 || o.Limit != -1 || !o.Since.Equal(now) {
+	if o := OptionsOf(&corev1.PodLogOptions{SinceTime: &st},
+		time.Now()); o.Tail != -1 || o.Limit != -1 || !o.Since.Equal(now) {
 		t.Errorf("%+v", o)
 	}
 }
@@ -150,7 +155,8 @@ func await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// TestFollowAcrossRotation writes a thousand records while the file is rotated several times: the follower sees each once.
+// TestFollowAcrossRotation writes a thousand records while the file is rotated several times: the follower sees each
+// once.
 func TestFollowAcrossRotation(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "0.log")
@@ -163,7 +169,10 @@ func TestFollowAcrossRotation(t *testing.T) {
 	var out safeBuffer
 	done := make(chan error)
 	go func() {
-		done <- Read(context.Background(), path, Options{Tail: -1, Limit: -1, Follow: true}, func(context.Context) (bool, error) { return running.Load(), nil }, &out, io.Discard)
+		done <- Read(context.Background(), path, Options{Tail: -1, Limit: -1, Follow: true},
+			func(context.Context) (bool, error) {
+				return running.Load(), nil
+			}, &out, io.Discard)
 	}()
 	var want strings.Builder
 	for i := range 1000 {
@@ -236,7 +245,9 @@ func TestFollowEndsWithItsReader(t *testing.T) {
 	done := make(chan error)
 	var out safeBuffer
 	go func() {
-		done <- Read(ctx, path, Options{Tail: 1, Limit: -1, Follow: true}, func(context.Context) (bool, error) { return true, nil }, &out, io.Discard)
+		done <- Read(ctx, path, Options{Tail: 1, Limit: -1, Follow: true}, func(context.Context) (bool, error) {
+			return true, nil
+		}, &out, io.Discard)
 	}()
 	await(t, "the tail", func() bool { return out.String() == "end\n" })
 	cancel()
@@ -262,7 +273,8 @@ func (r *reopener) ReopenContainerLog(_ context.Context, id string) error {
 // rotated is a pod of which one container has ended and one runs.
 func rotated() *runtime.PodStatus {
 	return &runtime.PodStatus{UID: "u", Name: "p", Namespace: "ns", Containers: []runtime.Container{
-		{ID: runtime.ContainerID{ID: "c1"}, Name: "c", Attempt: 1, State: runtime.StateRunning}, {ID: runtime.ContainerID{ID: "c0"}, Name: "c", State: runtime.StateExited}}}
+		{ID: runtime.ContainerID{ID: "c1"}, Name: "c", Attempt: 1, State: runtime.StateRunning},
+		{ID: runtime.ContainerID{ID: "c0"}, Name: "c", State: runtime.StateExited}}}
 }
 
 func (*reopener) Pods(context.Context) ([]*runtime.PodStatus, error) {
@@ -274,7 +286,9 @@ func TestRotate(t *testing.T) {
 	path := sampleFile(t)
 	now := at("2026-01-02T03:04:05Z")
 	rt := &reopener{path: path}
-	r := &Rotator{MaxSize: 100, MaxFiles: 3, Runtime: rt, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)}
+	r := &Rotator{MaxSize: 100, MaxFiles: 3, Runtime: rt, Now: func() time.Time {
+		return now
+	}, Log: slog.New(slog.DiscardHandler)}
 	f := File{ContainerID: "c1", Path: path}
 	if err := os.WriteFile(path+".x.tmp", nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -340,12 +354,14 @@ func TestRotatorRuns(t *testing.T) {
 	t.Parallel()
 	files := Files{Pods: t.TempDir()}
 	path := files.Path(rotated(), &rotated().Containers[0])
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(sample), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+		os.WriteFile(path, []byte(sample), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	rt := &reopener{path: path}
-	r := &Rotator{MaxSize: 100, MaxFiles: 2, Interval: time.Millisecond, Runtime: rt, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	r := &Rotator{MaxSize: 100, MaxFiles: 2, Interval: time.Millisecond, Runtime: rt, Now: time.Now,
+		Log:   slog.New(slog.DiscardHandler),
 		Files: files}
 	done := make(chan error)
 	go func() { done <- r.Run(ctx) }()
@@ -354,7 +370,9 @@ func TestRotatorRuns(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if ended := files.Path(rotated(), &rotated().Containers[1]); !strings.HasSuffix(ended, "/ns_p_u/c/0.log") || !strings.HasSuffix(path, "/ns_p_u/c/1.log") {
+	if ended := files.Path(rotated(),
+		&rotated().Containers[1]); !strings.HasSuffix(ended, "/ns_p_u/c/0.log") ||
+		!strings.HasSuffix(path, "/ns_p_u/c/1.log") {
 		t.Error("paths:", ended, path)
 	}
 	if rt.ids[0] != "c1" {
@@ -375,7 +393,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if l.Stream != "stdout" && l.Stream != "stderr" || l.Partial == bytes.HasSuffix(l.Content, []byte("\n")) && !bytes.Contains(record[:len(record)-min(1, len(record))], []byte("\n")) {
+		if l.Stream != "stdout" && l.Stream != "stderr" ||
+			l.Partial == bytes.HasSuffix(l.Content, []byte("\n")) &&
+				!bytes.Contains(record[:len(record)-min(1, len(record))], []byte("\n")) {
 			t.Fatalf("%q gives %+v", record, l)
 		}
 		if len(l.Content) > len(record) {

@@ -54,16 +54,18 @@ func OptionsOf(o *corev1.PodLogOptions, now time.Time) Options {
 	return out
 }
 
-// Waiting for more output: a change of the directory ends it at once, this time at the latest. Whether the container still runs is asked
-// only when nothing came for so long, and not more often: the question is costly, and who writes runs.
+// Waiting for more output: a change of the directory ends it at once, this time at the latest. Whether the container
+// still runs is asked only when nothing came for so long, and not more often: the question is costly, and who writes
+// runs.
 const (
 	followWait = time.Second
 	pollWait   = 100 * time.Millisecond // where changes are not told
 )
 
-// Read writes the log at path to stdout and stderr as the options say. With Follow it goes on until running tells that the
-// container has ended and all its output is read, or ctx is done (which is no error).
-func Read(ctx context.Context, path string, o Options, running func(context.Context) (bool, error), stdout, stderr io.Writer) error {
+// Read writes the log at path to stdout and stderr as the options say. With Follow it goes on until running tells that
+// the container has ended and all its output is read, or ctx is done (which is no error).
+func Read(ctx context.Context, path string, o Options, running func(context.Context) (bool, error), stdout,
+	stderr io.Writer) error {
 	if o.Limit < 0 {
 		o.Limit = math.MaxInt64
 	}
@@ -71,7 +73,8 @@ func Read(ctx context.Context, path string, o Options, running func(context.Cont
 	if err != nil {
 		return fmt.Errorf("failed to open log file %q: %w", path, err)
 	}
-	r := &reader{path: path, file: f, out: writer{o: o, stdout: stdout, stderr: stderr, left: o.Limit, inside: map[string]bool{}}}
+	r := &reader{path: path, file: f,
+		out: writer{o: o, stdout: stdout, stderr: stderr, left: o.Limit, inside: map[string]bool{}}}
 	defer func() { r.file.Close() }()
 	if o.Tail == 0 && !o.Follow {
 		return nil
@@ -106,8 +109,9 @@ type reader struct {
 // errLimit ends the reading: all bytes asked for are written.
 var errLimit = errors.New("limit reached")
 
-// upTo writes all whole records of the next n bytes: what there was when the log was asked for. What the container writes
-// meanwhile is left out, or the last lines could be more than were asked for, and a busy container's log would have no end.
+// upTo writes all whole records of the next n bytes: what there was when the log was asked for. What the container
+// writes meanwhile is left out, or the last lines could be more than were asked for, and a busy container's log would
+// have no end.
 func (r *reader) upTo(ctx context.Context, n int64) error {
 	err := r.drain(ctx, io.LimitReader(r.file, n))
 	if errors.Is(err, errLimit) || ctx.Err() != nil {
@@ -126,7 +130,8 @@ func (r *reader) follow(ctx context.Context, running func(context.Context) (bool
 		alive := true
 		if idle && time.Since(asked) >= followWait {
 			var err error
-			if alive, err = running(ctx); err != nil { // asked before reading: what a dead container wrote is then all there
+			// asked before reading: what a dead container wrote is then all there
+			if alive, err = running(ctx); err != nil {
 				if ctx.Err() != nil {
 					return nil
 				}
@@ -285,8 +290,8 @@ func (w *writer) record(record []byte) error {
 // rfc3339Nano keeps all nine digits, so that timestamps line up and sort.
 const rfc3339Nano = "2006-01-02T15:04:05.000000000Z07:00"
 
-// tailStart is the offset at which the last n lines of the file's first size bytes begin; a last line without newline does not
-// count as one.
+// tailStart is the offset at which the last n lines of the file's first size bytes begin; a last line without newline
+// does not count as one.
 func tailStart(f io.ReadSeeker, size, n int64) (int64, error) {
 	const block = 4096
 	buf := make([]byte, block)

@@ -31,34 +31,56 @@ func newDevices(r prometheus.Registerer) *devices {
 	m := &devices{
 		registrations: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_device_plugin_registration_total",
 			Help: "Registrations of device plug-ins."}, []string{"resource_name"}),
-		allocations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_device_plugin_alloc_duration_seconds",
-			Help: "Seconds that device plug-ins take to say how devices get into a container.", Buckets: prometheus.DefBuckets}, []string{"resource_name"}),
-		topologyAsked: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_topology_manager_admission_requests_total",
-			Help: "Pods for which NUMA nodes were looked for."}),
-		topologyErrors: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_topology_manager_admission_errors_total",
-			Help: "Pods for which no NUMA nodes were found."}),
-		topologyMillis: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_topology_manager_admission_duration_ms",
-			Help: "Milliseconds that giving a pod what it gets takes.", Buckets: prometheus.ExponentialBuckets(.05, 2, 15)}),
+		allocations: prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: "kubelet_device_plugin_alloc_duration_seconds",
+				Help:    "Seconds that device plug-ins take to say how devices get into a container.",
+				Buckets: prometheus.DefBuckets}, []string{"resource_name"}),
+		topologyAsked: prometheus.NewCounter(
+			prometheus.CounterOpts{Name: "kubelet_topology_manager_admission_requests_total",
+				Help: "Pods for which NUMA nodes were looked for."}),
+		topologyErrors: prometheus.NewCounter(
+			prometheus.CounterOpts{Name: "kubelet_topology_manager_admission_errors_total",
+				Help: "Pods for which no NUMA nodes were found."}),
+		topologyMillis: prometheus.NewHistogram(
+			prometheus.HistogramOpts{Name: "kubelet_topology_manager_admission_duration_ms",
+				Help:    "Milliseconds that giving a pod what it gets takes.",
+				Buckets: prometheus.ExponentialBuckets(.05, 2, 15)}),
 	}
-	m.cpuPinned = prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_cpu_manager_pinning_requests_total", Help: "Containers that were to get CPUs of their own."})
-	m.cpuErrors = prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_cpu_manager_pinning_errors_total", Help: "Containers that were to get CPUs of their own and did not."})
-	m.cpuShared = prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_cpu_manager_shared_pool_size_millicores", Help: "Thousandths of the CPUs that containers share."})
-	m.cpuExclusive = prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_cpu_manager_exclusive_cpu_allocation_count", Help: "CPUs that containers have for themselves."})
-	m.memoryPinned = prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_memory_manager_pinning_requests_total", Help: "Containers that were to get memory of chosen NUMA nodes."})
-	m.memoryErrors = prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_memory_manager_pinning_errors_total", Help: "Containers that were to get memory of chosen NUMA nodes and did not."})
+	m.cpuPinned = prometheus.NewCounter(
+		prometheus.CounterOpts{Name: "kubelet_cpu_manager_pinning_requests_total",
+			Help: "Containers that were to get CPUs of their own."})
+	m.cpuErrors = prometheus.NewCounter(
+		prometheus.CounterOpts{Name: "kubelet_cpu_manager_pinning_errors_total",
+			Help: "Containers that were to get CPUs of their own and did not."})
+	m.cpuShared = prometheus.NewGauge(
+		prometheus.GaugeOpts{Name: "kubelet_cpu_manager_shared_pool_size_millicores",
+			Help: "Thousandths of the CPUs that containers share."})
+	m.cpuExclusive = prometheus.NewGauge(
+		prometheus.GaugeOpts{Name: "kubelet_cpu_manager_exclusive_cpu_allocation_count",
+			Help: "CPUs that containers have for themselves."})
+	m.memoryPinned = prometheus.NewCounter(
+		prometheus.CounterOpts{Name: "kubelet_memory_manager_pinning_requests_total",
+			Help: "Containers that were to get memory of chosen NUMA nodes."})
+	m.memoryErrors = prometheus.NewCounter(
+		prometheus.CounterOpts{Name: "kubelet_memory_manager_pinning_errors_total",
+			Help: "Containers that were to get memory of chosen NUMA nodes and did not."})
 	r.MustRegister(m.cpuPinned, m.cpuErrors, m.cpuShared, m.cpuExclusive, m.memoryPinned, m.memoryErrors)
 	draSeconds := prometheus.ExponentialBuckets(.1, 1.8, 10)
 	m.draOperations = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "dra_operations_duration_seconds",
-		Help: "Seconds that preparing or unpreparing the claims of a pod takes.", Buckets: draSeconds}, []string{"operation_name", "is_error"})
+		Help: "Seconds that preparing or unpreparing the claims of a pod takes.", Buckets: draSeconds},
+		[]string{"operation_name", "is_error"})
 	m.draCalls = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "dra_grpc_operations_duration_seconds",
-		Help: "Seconds that a call of a DRA driver takes.", Buckets: draSeconds}, []string{"driver_name", "method_name", "grpc_status_code"})
+		Help: "Seconds that a call of a DRA driver takes.", Buckets: draSeconds},
+		[]string{"driver_name", "method_name", "grpc_status_code"})
 	m.draClaims = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dra_resource_claims_in_use",
 		Help: "Claims that pods of the node use, by driver; <any> are all."}, []string{"driver_name"})
 	r.MustRegister(m.draOperations, m.draCalls, m.draClaims)
 	m.podResources, m.podResourcesErrors = map[string]*prometheus.CounterVec{}, map[string]*prometheus.CounterVec{}
 	asked := func(kind, what string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_pod_resources_endpoint_" + kind + "_" + what,
-			Help: "Requests of the pod-resources API, or those that failed, by what was asked."}, []string{"server_api_version"})
+		c := prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "kubelet_pod_resources_endpoint_" + kind + "_" + what,
+				Help: "Requests of the pod-resources API, or those that failed, by what was asked."},
+			[]string{"server_api_version"})
 		r.MustRegister(c)
 		return c
 	}

@@ -22,10 +22,12 @@ func newImages(r prometheus.Registerer) *images {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_image_volume_" + name, Help: help})
 	}
 	m := &images{
-		ensured: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_image_manager_ensure_image_requests_total",
-			Help: "Images that containers needed; whether they were on the node and had to be pulled: true, false or unknown."}, []string{"pull_policy", "present_locally", "pull_required"}),
-		checks: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_imagemanager_image_mustpull_checks_total",
-			Help: "Looks at whether a pod may use an image that is on the node; result: credentialPolicyAllowed, credentialRecordFound, mustAuthenticate or error."}, []string{"result"}),
+		ensured: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "kubelet_image_manager_ensure_image_requests_total",
+				Help: "Images that containers needed; whether they were on the node and had to be pulled: true, false or unknown."}, []string{"pull_policy", "present_locally", "pull_required"}),
+		checks: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "kubelet_imagemanager_image_mustpull_checks_total",
+				Help: "Looks at whether a pod may use an image that is on the node; result: credentialPolicyAllowed, credentialRecordFound, mustAuthenticate or error."}, []string{"result"}),
 		asked:     counter("requested_total", "Images that containers were to have as volumes."),
 		mounted:   counter("mounted_succeed_total", "Images that containers have got as volumes."),
 		unmounted: counter("mounted_errors_total", "Images that the runtime could not mount as volumes."),
@@ -34,7 +36,8 @@ func newImages(r prometheus.Registerer) *images {
 	return m
 }
 
-// ImageEnsured counts an image that was asked for; nil: it did not become known whether it was present, or had to be pulled.
+// ImageEnsured counts an image that was asked for; nil: it did not become known whether it was present, or had to be
+// pulled.
 func (m *Metrics) ImageEnsured(policy corev1.PullPolicy, present, pull *bool) {
 	if m != nil {
 		m.ensured.WithLabelValues(strings.ToLower(string(policy)), ifKnown(present), ifKnown(pull)).Inc()

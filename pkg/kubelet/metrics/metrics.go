@@ -53,25 +53,40 @@ func New(r prometheus.Registerer) *Metrics {
 		return nil
 	}
 	m := &Metrics{
-		pods:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_running_pods", Help: "Pods that have a ready sandbox."}),
-		containers: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "kubelet_running_containers", Help: "Containers that the runtime has, by state."}, []string{"container_state"}),
+		pods: prometheus.NewGauge(
+			prometheus.GaugeOpts{Name: "kubelet_running_pods", Help: "Pods that have a ready sandbox."}),
+		containers: prometheus.NewGaugeVec(
+			prometheus.GaugeOpts{Name: "kubelet_running_containers",
+				Help: "Containers that the runtime has, by state."}, []string{"container_state"}),
 		relist: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_pleg_relist_duration_seconds",
 			Help: "Seconds that a list of the runtime's pods takes.", Buckets: prometheus.DefBuckets}),
 		interval: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_pleg_relist_interval_seconds",
 			Help: "Seconds between the lists of the runtime's pods.", Buckets: prometheus.DefBuckets}),
-		shutBegan: prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_graceful_shutdown_start_time_seconds", Help: "When the last graceful shutdown began, as Unix time."}),
-		shutOver:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_graceful_shutdown_end_time_seconds", Help: "When the last graceful shutdown ended, as Unix time."}),
+		shutBegan: prometheus.NewGauge(
+			prometheus.GaugeOpts{Name: "kubelet_graceful_shutdown_start_time_seconds",
+				Help: "When the last graceful shutdown began, as Unix time."}),
+		shutOver: prometheus.NewGauge(
+			prometheus.GaugeOpts{Name: "kubelet_graceful_shutdown_end_time_seconds",
+				Help: "When the last graceful shutdown ended, as Unix time."}),
 		podStart: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "kubelet_pod_start_duration_seconds",
 			Help:    "Seconds from the kubelet's first sight of a pod to its running.",
 			Buckets: startBuckets}),
-		seen:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_pleg_last_seen_seconds", Help: "When the runtime's pods were last listed, as Unix time."}),
-		startedPods: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_started_pods_total", Help: "Starts of pods: sandboxes asked for."}),
-		podErrors:   prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_started_pods_errors_total", Help: "Starts of pods that failed."}),
-		started:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_started_containers_total", Help: "Starts of containers."}, []string{"container_type"}),
+		seen: prometheus.NewGauge(
+			prometheus.GaugeOpts{Name: "kubelet_pleg_last_seen_seconds",
+				Help: "When the runtime's pods were last listed, as Unix time."}),
+		startedPods: prometheus.NewCounter(
+			prometheus.CounterOpts{Name: "kubelet_started_pods_total", Help: "Starts of pods: sandboxes asked for."}),
+		podErrors: prometheus.NewCounter(
+			prometheus.CounterOpts{Name: "kubelet_started_pods_errors_total", Help: "Starts of pods that failed."}),
+		started: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "kubelet_started_containers_total", Help: "Starts of containers."},
+			[]string{"container_type"}),
 		startErrors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_started_containers_errors_total",
-			Help: "Starts of containers that failed, by the reason in the container's status."}, []string{"container_type", "code"}),
+			Help: "Starts of containers that failed, by the reason in the container's status."},
+			[]string{"container_type", "code"}),
 		preemptions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_preemptions",
-			Help: "Pods that lost their place to a critical one, by the resource that was missing."}, []string{"preemption_signal"}),
+			Help: "Pods that lost their place to a critical one, by the resource that was missing."},
+			[]string{"preemption_signal"}),
 		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_evictions",
 			Help: "Pods evicted, by the signal of what they used too much of."}, []string{"eviction_signal"}),
 		evictionAge: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_eviction_stats_age_seconds",
@@ -79,15 +94,18 @@ func New(r prometheus.Registerer) *Metrics {
 		orphans: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_orphaned_runtime_pods_total",
 			Help: "Pods found in the container runtime that no source had told of: they were deleted while the kubelet was down."}),
 		restarted: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_restarted_pods_total",
-			Help: "Pods that were removed and came back with the same UID; static: true or empty."}, []string{"static"}),
+			Help: "Pods that were removed and came back with the same UID; static: true or empty."},
+			[]string{"static"}),
 		collected: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_image_garbage_collected_total",
 			Help: "Unused images removed; reason: space or age."}, []string{"reason"}),
 		operations: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_runtime_operations_total",
 			Help: "Calls of the container runtime."}, []string{"operation_type"}),
 		opErrors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_runtime_operations_errors_total",
 			Help: "Calls of the container runtime that failed."}, []string{"operation_type"}),
-		opSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_runtime_operations_duration_seconds",
-			Help: "Seconds that calls of the container runtime take.", Buckets: prometheus.ExponentialBuckets(.005, 2.5, 14)}, []string{"operation_type"}),
+		opSeconds: prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: "kubelet_runtime_operations_duration_seconds",
+				Help:    "Seconds that calls of the container runtime take.",
+				Buckets: prometheus.ExponentialBuckets(.005, 2.5, 14)}, []string{"operation_type"}),
 		fallbacks: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_lifecycle_handler_http_fallbacks_total",
 			Help: "HTTPS lifecycle hooks whose server speaks no TLS and that were told by HTTP."}),
 		terminated: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_terminated_containers_total",
@@ -99,8 +117,10 @@ func New(r prometheus.Registerer) *Metrics {
 		images:  newImages(r),
 		volumes: newVolumes(r),
 	}
-	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors, m.preemptions,
-		m.evictions, m.evictionAge, m.orphans, m.restarted, m.collected, m.podStart, m.shutBegan, m.shutOver, m.interval, m.operations, m.opErrors, m.opSeconds, m.fallbacks, m.terminated)
+	r.MustRegister(m.pods, m.containers, m.relist, m.seen, m.startedPods, m.podErrors, m.started, m.startErrors,
+		m.preemptions,
+		m.evictions, m.evictionAge, m.orphans, m.restarted, m.collected, m.podStart, m.shutBegan, m.shutOver,
+		m.interval, m.operations, m.opErrors, m.opSeconds, m.fallbacks, m.terminated)
 	return m
 }
 
@@ -118,8 +138,10 @@ func (m *Metrics) Relisted(begun time.Time, took time.Duration, pods []*runtime.
 		return
 	}
 	m.seen.Set(float64(begun.Unix()))
-	// Every state is told, also that of no container: a state that no container is in any more must not keep its last figure.
-	ready, states := 0, map[runtime.State]int{runtime.StateCreated: 0, runtime.StateRunning: 0, runtime.StateExited: 0, runtime.StateUnknown: 0}
+	// Every state is told, also that of no container: a state that no container is in any more must not keep its last
+	// figure.
+	ready, states := 0, map[runtime.State]int{runtime.StateCreated: 0, runtime.StateRunning: 0, runtime.StateExited: 0,
+		runtime.StateUnknown: 0}
 	for _, p := range pods {
 		if p.SandboxReady() {
 			ready++
@@ -230,8 +252,8 @@ func (m *Metrics) ShutdownOver(at time.Time) {
 	}
 }
 
-// PodRunning takes how long a pod took to run: from the kubelet's first sight of it, from its creation (0: not known), and how much of that was for
-// its images and init containers.
+// PodRunning takes how long a pod took to run: from the kubelet's first sight of it, from its creation (0: not known),
+// and how much of that was for its images and init containers.
 func (m *Metrics) PodRunning(seen, created, images time.Duration) {
 	if m == nil {
 		return

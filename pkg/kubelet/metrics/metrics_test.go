@@ -27,7 +27,8 @@ func gathered(t *testing.T, r prometheus.Gatherer) map[string]float64 {
 			for _, l := range x.GetLabel() {
 				name = append(name, l.GetValue())
 			}
-			got[strings.Join(name, " ")] = x.GetCounter().GetValue() + x.GetGauge().GetValue() + float64(x.GetHistogram().GetSampleCount())
+			got[strings.Join(name, " ")] = x.GetCounter().GetValue() + x.GetGauge().GetValue() +
+				float64(x.GetHistogram().GetSampleCount())
 		}
 	}
 	return got
@@ -47,9 +48,11 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 	}
 	ended := in(runtime.StateExited, runtime.StateExited)
 	ended.Sandboxes[0].Ready = false
-	m.Relisted(time.Unix(100, 0), time.Second, []*runtime.PodStatus{in(runtime.StateRunning, runtime.StateExited), in(runtime.StateCreated), ended}, nil)
+	m.Relisted(time.Unix(100, 0), time.Second,
+		[]*runtime.PodStatus{in(runtime.StateRunning, runtime.StateExited), in(runtime.StateCreated), ended}, nil)
 	m.StartedPod(&corev1.Pod{}, "", time.Second, nil)
-	m.StartedPod(&corev1.Pod{Spec: corev1.PodSpec{HostUsers: new(false)}}, "kata", time.Second, errors.New("no network"))
+	m.StartedPod(&corev1.Pod{Spec: corev1.PodSpec{HostUsers: new(false)}}, "kata", time.Second,
+		errors.New("no network"))
 	m.WorkerStarted(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{}, {}}}}, time.Second)
 	m.WorkerStep("create", time.Second)
 	m.StatusSynced(time.Second)
@@ -210,7 +213,8 @@ func TestMetricsHaveUpstreamsNames(t *testing.T) {
 		t.Errorf("after a failed list: got %v\nwant %v", got, want)
 	}
 	m.Relisted(time.Unix(300, 0), time.Second, nil, nil)
-	if got := gathered(t, r); got["kubelet_running_pods"]+got["kubelet_running_containers exited"]+got["kubelet_running_containers running"] != 0 {
+	if got := gathered(t, r); got["kubelet_running_pods"]+got["kubelet_running_containers exited"]+
+		got["kubelet_running_containers running"] != 0 {
 		t.Errorf("after all pods have gone: %v", got)
 	}
 

@@ -41,11 +41,14 @@ func newResizes(r prometheus.Registerer) *resizes {
 			Help: "Resizes of pods that can never be here."}, []string{"reason_detail"}),
 		accepted: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_pod_deferred_accepted_resizes_total",
 			Help: "Resizes that were granted after they had been deferred."}, []string{"retry_trigger"}),
-		pending: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "kubelet_pod_pending_resizes", Help: "Pods that do not have what they ask for."}, []string{"reason"}),
+		pending: prometheus.NewGaugeVec(
+			prometheus.GaugeOpts{Name: "kubelet_pod_pending_resizes", Help: "Pods that do not have what they ask for."},
+			[]string{"reason"}),
 		inProgress: prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_pod_in_progress_resizes",
 			Help: "Pods whose containers do not have what the pods have by now."}),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_pod_resize_duration_milliseconds",
-			Help: "Milliseconds that giving a pod's containers other resources takes.", Buckets: prometheus.ExponentialBuckets(10, 2, 16)}, []string{"success"}),
+			Help:    "Milliseconds that giving a pod's containers other resources takes.",
+			Buckets: prometheus.ExponentialBuckets(10, 2, 16)}, []string{"success"}),
 		states: map[types.UID]resizeState{},
 	}
 	r.MustRegister(m.requested, m.infeasible, m.accepted, m.pending, m.inProgress, m.took)

@@ -17,8 +17,11 @@ func resize(m *Metrics) {
 	}
 	both := list("cpu", "2")
 	both["memory"] = resource.MustParse("1Gi")
-	m.Requested(runtime.Resources{Containers: map[string]corev1.ResourceRequirements{"a": {Requests: list("cpu", "1"), Limits: list("cpu", "1")}, "b": {Requests: list("cpu", "1")}}},
-		runtime.Resources{Containers: map[string]corev1.ResourceRequirements{"a": {Requests: list("cpu", "500m"), Limits: both}, "b": {}}})
+	m.Requested(runtime.Resources{
+		Containers: map[string]corev1.ResourceRequirements{"a": {Requests: list("cpu", "1"), Limits: list("cpu", "1")},
+			"b": {Requests: list("cpu", "1")}}},
+		runtime.Resources{Containers: map[string]corev1.ResourceRequirements{
+			"a": {Requests: list("cpu", "500m"), Limits: both}, "b": {}}})
 	m.Infeasible(true)
 	m.Infeasible(false)
 	m.Infeasible(false)

@@ -15,13 +15,15 @@ type startup struct {
 
 func newStartup(r prometheus.Registerer) *startup {
 	gauge := func(name, help string) prometheus.Gauge {
-		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_node_startup_" + name + "duration_seconds", Help: help})
+		g := prometheus.NewGauge(
+			prometheus.GaugeOpts{Name: "kubelet_node_startup_" + name + "duration_seconds", Help: help})
 		r.MustRegister(g)
 		return g
 	}
 	return &startup{
-		before:       gauge("pre_kubelet_", "Seconds from the machine's start to the kubelet's."),
-		preparing:    gauge("pre_registration_", "Seconds from the kubelet's start to its first try to register the node."),
+		before: gauge("pre_kubelet_", "Seconds from the machine's start to the kubelet's."),
+		preparing: gauge("pre_registration_",
+			"Seconds from the kubelet's start to its first try to register the node."),
 		registration: gauge("registration_", "Seconds that the registration took."),
 		after:        gauge("post_registration_", "Seconds from the registration to the node's being ready."),
 		total:        gauge("", "Seconds from the machine's start to the node's being ready."),

@@ -26,7 +26,8 @@ type timings struct {
 }
 
 // startBuckets are those of the starts of pods.
-var startBuckets = []float64{0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}
+var startBuckets = []float64{0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200,
+	1800, 2700, 3600}
 
 func newTimings(r prometheus.Registerer) *timings {
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
@@ -36,25 +37,41 @@ func newTimings(r prometheus.Registerer) *timings {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	}
 	m := &timings{
-		workerStart: histogram("kubelet_pod_worker_start_duration_seconds", "Seconds from the kubelet's first sight of a pod to its worker's first step.", prometheus.DefBuckets),
-		worker:      by("kubelet_pod_worker_duration_seconds", "Seconds that one sync of a pod takes; operation_type: create, update, sync or kill.", prometheus.DefBuckets, "operation_type"),
-		statusSync: histogram("kubelet_pod_status_sync_duration_seconds", "Seconds from a change of a pod's status to its being stored.",
+		workerStart: histogram("kubelet_pod_worker_start_duration_seconds",
+			"Seconds from the kubelet's first sight of a pod to its worker's first step.", prometheus.DefBuckets),
+		worker: by("kubelet_pod_worker_duration_seconds",
+			"Seconds that one sync of a pod takes; operation_type: create, update, sync or kill.",
+			prometheus.DefBuckets, "operation_type"),
+		statusSync: histogram("kubelet_pod_status_sync_duration_seconds",
+			"Seconds from a change of a pod's status to its being stored.",
 			[]float64{0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60}),
-		podSLI:   histogram("kubelet_pod_start_sli_duration_seconds", "Seconds from a pod's creation to its running, without those of its images and init containers.", startBuckets),
-		podTotal: histogram("kubelet_pod_start_total_duration_seconds", "Seconds from a pod's creation to its running.", startBuckets),
+		podSLI: histogram("kubelet_pod_start_sli_duration_seconds",
+			"Seconds from a pod's creation to its running, without those of its images and init containers.",
+			startBuckets),
+		podTotal: histogram("kubelet_pod_start_total_duration_seconds", "Seconds from a pod's creation to its running.",
+			startBuckets),
 		perPod: histogram("kubelet_containers_per_pod_count", "Containers of a pod that the kubelet takes.",
 			prometheus.ExponentialBuckets(1, 2, 5)),
-		sandbox: by("kubelet_run_podsandbox_duration_seconds", "Seconds that the making of a pod's sandbox takes, by the runtime's handler.", prometheus.DefBuckets, "runtime_handler"),
+		sandbox: by("kubelet_run_podsandbox_duration_seconds",
+			"Seconds that the making of a pod's sandbox takes, by the runtime's handler.", prometheus.DefBuckets,
+			"runtime_handler"),
 		sandboxError: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_run_podsandbox_errors_total",
 			Help: "Sandboxes that could not be made, by the runtime's handler."}, []string{"runtime_handler"}),
-		users: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_started_user_namespaced_pods_total", Help: "Starts of pods with users of their own."}),
-		userErrors: prometheus.NewCounter(prometheus.CounterOpts{Name: "kubelet_started_user_namespaced_pods_errors_total",
-			Help: "Starts of pods with users of their own that failed."}),
-		cgroups: by("kubelet_cgroup_manager_duration_seconds", "Seconds that work on cgroups takes; operation_type: create, update or destroy.", prometheus.DefBuckets, "operation_type"),
+		users: prometheus.NewCounter(
+			prometheus.CounterOpts{Name: "kubelet_started_user_namespaced_pods_total",
+				Help: "Starts of pods with users of their own."}),
+		userErrors: prometheus.NewCounter(
+			prometheus.CounterOpts{Name: "kubelet_started_user_namespaced_pods_errors_total",
+				Help: "Starts of pods with users of their own that failed."}),
+		cgroups: by("kubelet_cgroup_manager_duration_seconds",
+			"Seconds that work on cgroups takes; operation_type: create, update or destroy.", prometheus.DefBuckets,
+			"operation_type"),
 		pull: by("kubelet_image_pull_duration_seconds", "Seconds that a pull of an image takes, by the image's size.",
-			[]float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}, "image_size_in_bytes"),
+			[]float64{1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600},
+			"image_size_in_bytes"),
 	}
-	r.MustRegister(m.workerStart, m.worker, m.statusSync, m.podSLI, m.podTotal, m.perPod, m.sandbox, m.sandboxError, m.users, m.userErrors, m.cgroups, m.pull)
+	r.MustRegister(m.workerStart, m.worker, m.statusSync, m.podSLI, m.podTotal, m.perPod, m.sandbox, m.sandboxError,
+		m.users, m.userErrors, m.cgroups, m.pull)
 	return m
 }
 
@@ -105,8 +122,10 @@ func sizeOf(bytes uint64) string {
 	for _, b := range []struct {
 		below uint64
 		label string
-	}{{10 * mega, "0-10MB"}, {100 * mega, "10MB-100MB"}, {500 * mega, "100MB-500MB"}, {1024 * mega, "500MB-1GB"}, {5 * 1024 * mega, "1GB-5GB"}, {10 * 1024 * mega, "5GB-10GB"},
-		{20 * 1024 * mega, "10GB-20GB"}, {30 * 1024 * mega, "20GB-30GB"}, {40 * 1024 * mega, "30GB-40GB"}, {60 * 1024 * mega, "40GB-60GB"}, {100 * 1024 * mega, "60GB-100GB"}} {
+	}{{10 * mega, "0-10MB"}, {100 * mega, "10MB-100MB"}, {500 * mega, "100MB-500MB"}, {1024 * mega, "500MB-1GB"},
+		{5 * 1024 * mega, "1GB-5GB"}, {10 * 1024 * mega, "5GB-10GB"},
+		{20 * 1024 * mega, "10GB-20GB"}, {30 * 1024 * mega, "20GB-30GB"}, {40 * 1024 * mega, "30GB-40GB"},
+		{60 * 1024 * mega, "40GB-60GB"}, {100 * 1024 * mega, "60GB-100GB"}} {
 		if bytes < b.below {
 			return b.label
 		}

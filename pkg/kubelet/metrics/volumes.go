@@ -19,13 +19,20 @@ func newVolumes(r prometheus.Registerer) *volumes {
 	buckets := []float64{.1, .25, .5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600}
 	m := &volumes{
 		work: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "storage_operation_duration_seconds",
-			Help: "Seconds that work on a volume takes; status: success or fail-unknown.", Buckets: buckets}, []string{"volume_plugin", "operation_name", "status", "migrated"}),
+			Help: "Seconds that work on a volume takes; status: success or fail-unknown.", Buckets: buckets},
+			[]string{"volume_plugin", "operation_name", "status", "migrated"}),
 		there: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "volume_operation_total_seconds",
 			Help: "Seconds from the first try to give a pod its volumes to a volume's being there, with all tries that failed.", Buckets: buckets}, []string{"plugin_name", "operation_name"}),
-		measured: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_volume_metric_collection_duration_seconds",
-			Help: "Seconds that it takes to find out how full a volume is; metric_source: du, statfs or csi.", Buckets: prometheus.DefBuckets}, []string{"metric_source"}),
-		removed: prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_orphan_pod_cleaned_volumes", Help: "Pods that are gone whose volumes the last search found and removed."}),
-		failed:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubelet_orphan_pod_cleaned_volumes_errors", Help: "Pods that are gone whose volumes the last search found and could not remove."}),
+		measured: prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: "kubelet_volume_metric_collection_duration_seconds",
+				Help:    "Seconds that it takes to find out how full a volume is; metric_source: du, statfs or csi.",
+				Buckets: prometheus.DefBuckets}, []string{"metric_source"}),
+		removed: prometheus.NewGauge(
+			prometheus.GaugeOpts{Name: "kubelet_orphan_pod_cleaned_volumes",
+				Help: "Pods that are gone whose volumes the last search found and removed."}),
+		failed: prometheus.NewGauge(
+			prometheus.GaugeOpts{Name: "kubelet_orphan_pod_cleaned_volumes_errors",
+				Help: "Pods that are gone whose volumes the last search found and could not remove."}),
 	}
 	r.MustRegister(m.work, m.there, m.measured, m.removed, m.failed)
 	return m

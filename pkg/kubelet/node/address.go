@@ -8,8 +8,9 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// findAddresses returns the node's addresses: the given ones, or that of the interface with the default route; then the host name. 0.0.0.0
-// and :: alone say of which family that is. An external cloud provider tells the addresses that are not given.
+// findAddresses returns the node's addresses: the given ones, or that of the interface with the default route; then the
+// host name. 0.0.0.0 and :: alone say of which family that is. An external cloud provider tells the addresses that are
+// not given.
 func findAddresses(ips []net.IP, hostname string, external bool) ([]corev1.NodeAddress, error) {
 	name := corev1.NodeAddress{Type: corev1.NodeHostName, Address: hostname}
 	if len(ips) == 0 && external {

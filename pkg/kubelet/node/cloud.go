@@ -18,10 +18,13 @@ const (
 	providedIP = "alpha.kubernetes.io/provided-node-ip"
 )
 
-// cloudTaints adds to the taints of a new Node the one that keeps pods away until the cloud provider has initialized it.
+// cloudTaints adds to the taints of a new Node the one that keeps pods away until the cloud provider has initialized
+// it.
 func (n *Node) cloudTaints() []corev1.Taint {
 	taint := corev1.Taint{Key: uninitialized, Value: "true", Effect: corev1.TaintEffectNoSchedule}
-	if !n.cfg.ExternalCloud || slices.ContainsFunc(n.cfg.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&taint) }) {
+	if !n.cfg.ExternalCloud || slices.ContainsFunc(n.cfg.Taints, func(t corev1.Taint) bool {
+		return t.MatchTaint(&taint)
+	}) {
 		return n.cfg.Taints
 	}
 	return append(slices.Clone(n.cfg.Taints), taint)
@@ -39,7 +42,8 @@ func (n *Node) provided() string {
 	return strings.Join(out, ",")
 }
 
-// annotationPatch returns the changes, as of a merge patch, that give an existing Node the annotations that are the kubelet's.
+// annotationPatch returns the changes, as of a merge patch, that give an existing Node the annotations that are the
+// kubelet's.
 func annotationPatch(have, want map[string]string, external bool) map[string]any {
 	out := map[string]any{}
 	if v := want[managedAttachment]; have[managedAttachment] != v {

@@ -22,7 +22,8 @@ func TestExternalCloud(t *testing.T) {
 	internal := func(ip string) corev1.NodeAddress {
 		return corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: ip}
 	}
-	taint := corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true", Effect: corev1.TaintEffectNoSchedule}
+	taint := corev1.Taint{Key: "node.cloudprovider.kubernetes.io/uninitialized", Value: "true",
+		Effect: corev1.TaintEffectNoSchedule}
 	own := corev1.Taint{Key: "a", Value: "b", Effect: corev1.TaintEffectNoSchedule}
 	for name, c := range map[string]struct {
 		external   bool
@@ -32,10 +33,15 @@ func TestExternalCloud(t *testing.T) {
 		taintsWant []corev1.Taint
 		provided   string
 	}{
-		"no cloud":     {false, []net.IP{net.ParseIP("10.9.9.9")}, []corev1.Taint{own}, []corev1.NodeAddress{internal("10.9.9.9"), hostname}, []corev1.Taint{own}, ""},
-		"no addresses": {true, nil, []corev1.Taint{own}, []corev1.NodeAddress{hostname}, []corev1.Taint{own, taint}, ""},
-		"an address":   {true, []net.IP{net.ParseIP("10.9.9.9")}, nil, []corev1.NodeAddress{internal("10.9.9.9"), hostname}, []corev1.Taint{taint}, "10.9.9.9"},
-		"two":          {true, []net.IP{net.ParseIP("10.9.9.9"), net.ParseIP("fd00::9")}, []corev1.Taint{taint}, []corev1.NodeAddress{internal("10.9.9.9"), internal("fd00::9"), hostname}, []corev1.Taint{taint}, "10.9.9.9,fd00::9"},
+		"no cloud": {false, []net.IP{net.ParseIP("10.9.9.9")}, []corev1.Taint{own},
+			[]corev1.NodeAddress{internal("10.9.9.9"), hostname}, []corev1.Taint{own}, ""},
+		"no addresses": {true, nil, []corev1.Taint{own}, []corev1.NodeAddress{hostname}, []corev1.Taint{own, taint},
+			""},
+		"an address": {true, []net.IP{net.ParseIP("10.9.9.9")}, nil,
+			[]corev1.NodeAddress{internal("10.9.9.9"), hostname}, []corev1.Taint{taint}, "10.9.9.9"},
+		"two": {true, []net.IP{net.ParseIP("10.9.9.9"), net.ParseIP("fd00::9")}, []corev1.Taint{taint},
+			[]corev1.NodeAddress{internal("10.9.9.9"), internal("fd00::9"), hostname}, []corev1.Taint{taint},
+			"10.9.9.9,fd00::9"},
 	} {
 		client := fake.NewClientset()
 		n := cloudNode(t, client, c.external, c.ips, c.taints)
@@ -43,19 +49,27 @@ func TestExternalCloud(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if !slices.Equal(node.Status.Addresses, c.addresses) || !slices.EqualFunc(node.Spec.Taints, c.taintsWant, func(a, b corev1.Taint) bool { return a == b }) ||
+		if !slices.Equal(node.Status.Addresses, c.addresses) ||
+			!slices.EqualFunc(node.Spec.Taints, c.taintsWant, func(a, b corev1.Taint) bool {
+				return a == b
+			}) ||
 			node.Annotations["alpha.kubernetes.io/provided-node-ip"] != c.provided {
-			t.Errorf("%s: addresses %v, taints %v, annotations %v", name, node.Status.Addresses, node.Spec.Taints, node.Annotations)
+			t.Errorf("%s: addresses %v, taints %v, annotations %v", name, node.Status.Addresses, node.Spec.Taints,
+				node.Annotations)
 		}
 	}
 }
 
-// Addresses that the cloud's controller manager has set stay, and are those of the node's pods. A changed --node-ip changes the annotation.
+// Addresses that the cloud's controller manager has set stay, and are those of the node's pods. A changed --node-ip
+// changes the annotation.
 func TestAddressesOfTheCloud(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset()
-	cloud := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.7"}, {Type: corev1.NodeExternalIP, Address: "192.0.2.7"}}
-	have := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{providedIP: "10.9.9.9", "other": "stays"}}, Status: corev1.NodeStatus{Addresses: cloud}}
+	cloud := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.7"},
+		{Type: corev1.NodeExternalIP, Address: "192.0.2.7"}}
+	have := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1",
+		Annotations: map[string]string{providedIP: "10.9.9.9", "other": "stays"}},
+		Status: corev1.NodeStatus{Addresses: cloud}}
 	if _, err := client.CoreV1().Nodes().Create(t.Context(), have, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +82,8 @@ func TestAddressesOfTheCloud(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := node.Annotations[providedIP]; got != c.want || ok != (c.want != "") || node.Annotations["other"] != "stays" || len(node.Spec.Taints) != 0 {
+		if got, ok := node.Annotations[providedIP]; got != c.want || ok != (c.want != "") ||
+			node.Annotations["other"] != "stays" || len(node.Spec.Taints) != 0 {
 			t.Errorf("with --node-ip %v: %v, taints %v", c.ips, node.Annotations, node.Spec.Taints)
 		}
 		n.seen(node)
@@ -88,7 +103,8 @@ func cloudNode(t *testing.T, client *fake.Clientset, external bool, ips []net.IP
 	t.Helper()
 	rt := &fakeRuntime{}
 	rt.set(runtime.Health{RuntimeReady: true, NetworkReady: true})
-	n, err := New(Config{Client: kubelettest.Client{Interface: client}, Name: "n1", IPs: ips, ExternalCloud: external, Taints: taints,
+	n, err := New(Config{Client: kubelettest.Client{Interface: client}, Name: "n1", IPs: ips, ExternalCloud: external,
+		Taints:  taints,
 		Runtime: rt, Machine: fakeMachine{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

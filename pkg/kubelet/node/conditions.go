@@ -17,7 +17,8 @@ type Pressure struct{ Memory, Disk, PID bool }
 // Transition times change only with the status.
 func conditions(have []corev1.NodeCondition, p Pressure, unready string, now metav1.Time) []corev1.NodeCondition {
 	set := func(kind corev1.NodeConditionType, status bool, reason, message string) {
-		c := corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
+		c := corev1.NodeCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message,
+			LastHeartbeatTime: now, LastTransitionTime: now}
 		if status {
 			c.Status = corev1.ConditionTrue
 		}
@@ -33,7 +34,8 @@ func conditions(have []corev1.NodeCondition, p Pressure, unready string, now met
 		have = append(have, c)
 	}
 	if p.Memory {
-		set(corev1.NodeMemoryPressure, true, "KubeletHasInsufficientMemory", "kubelet has insufficient memory available")
+		set(corev1.NodeMemoryPressure, true, "KubeletHasInsufficientMemory",
+			"kubelet has insufficient memory available")
 	} else {
 		set(corev1.NodeMemoryPressure, false, "KubeletHasSufficientMemory", "kubelet has sufficient memory available")
 	}
@@ -55,15 +57,16 @@ func conditions(have []corev1.NodeCondition, p Pressure, unready string, now met
 	return have
 }
 
-// notReady says why the node is not ready, "" if it is. err is why the runtime counts as down, relistErr what is wrong with the lists
-// of its pods, down what else keeps the node from work; each nil if nothing.
+// notReady says why the node is not ready, "" if it is. err is why the runtime counts as down, relistErr what is wrong
+// with the lists of its pods, down what else keeps the node from work; each nil if nothing.
 func notReady(h runtime.Health, err, relistErr, down error) string {
 	var why []string
 	switch {
 	case err != nil:
 		why = append(why, "container runtime is down: "+err.Error())
 	case !h.RuntimeReady:
-		why = append(why, fmt.Sprintf("container runtime not ready: RuntimeReady=false reason:%s message:%s", h.RuntimeReason, h.RuntimeMessage))
+		why = append(why, fmt.Sprintf("container runtime not ready: RuntimeReady=false reason:%s message:%s",
+			h.RuntimeReason, h.RuntimeMessage))
 	}
 	if relistErr != nil {
 		why = append(why, "PLEG is not healthy: "+relistErr.Error())
@@ -82,7 +85,8 @@ func notReady(h runtime.Health, err, relistErr, down error) string {
 
 // networkNotReady is what the node and its pods say of a runtime without a network.
 func networkNotReady(h runtime.Health) string {
-	return fmt.Sprintf("container runtime network not ready: NetworkReady=false reason:%s message:%s", h.NetworkReason, h.NetworkMessage)
+	return fmt.Sprintf("container runtime network not ready: NetworkReady=false reason:%s message:%s", h.NetworkReason,
+		h.NetworkMessage)
 }
 
 func conditionTrue(list []corev1.NodeCondition, kind corev1.NodeConditionType) bool {

@@ -42,9 +42,11 @@ func TestDeadRuntime(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"},
-				Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+				Status: corev1.NodeStatus{
+					Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
 			d := &deadRuntime{hangs: hangs}
-			n := &Node{cfg: Config{Client: kubelettest.Client{Interface: fake.NewClientset(node)}, Name: "n", Runtime: d, Machine: fakeMachine{}, Interval: 10 * time.Second,
+			n := &Node{cfg: Config{Client: kubelettest.Client{Interface: fake.NewClientset(node)}, Name: "n",
+				Runtime: d, Machine: fakeMachine{}, Interval: 10 * time.Second,
 				Report: 5 * time.Minute, Now: time.Now, Log: slog.New(slog.DiscardHandler), Changed: notify.New()}}
 			n.object.Store(node)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -72,16 +74,19 @@ func (f *failing) Health(context.Context) (runtime.Health, error) {
 
 func (*failing) Version() runtime.Version { return runtime.Version{} }
 
-// TestUnreadyAfter: a runtime counts as down when it had no good check for 30 s, not at its first error; and its lists of pods count
-// by themselves, for a runtime may tell its state and yet hang at a list.
+// TestUnreadyAfter: a runtime counts as down when it had no good check for 30 s, not at its first error; and its lists
+// of pods count by themselves, for a runtime may tell its state and yet hang at a list.
 func TestUnreadyAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 		rt := &failing{}
 		var relist error
-		n := &Node{cfg: Config{Client: kubelettest.Client{Interface: fake.NewClientset(node)}, Name: "n", Runtime: rt, Machine: fakeMachine{}, Interval: 10 * time.Second,
-			Relisted: func(time.Time) error { return relist }, Report: 5 * time.Minute, Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
+		n := &Node{cfg: Config{Client: kubelettest.Client{Interface: fake.NewClientset(node)}, Name: "n", Runtime: rt,
+			Machine: fakeMachine{}, Interval: 10 * time.Second,
+			Relisted: func(time.Time) error {
+				return relist
+			}, Report: 5 * time.Minute, Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
 		n.object.Store(node)
 		is := func(when string, want bool) {
 			t.Helper()
@@ -122,12 +127,14 @@ func (s *silent) CreateNode(ctx context.Context, node *corev1.Node) (*corev1.Nod
 	return s.Client.CreateNode(ctx, node)
 }
 
-// TestRegistrationGoesOn: neither a runtime that hangs nor a request without an answer holds the registration up for good.
+// TestRegistrationGoesOn: neither a runtime that hangs nor a request without an answer holds the registration up for
+// good.
 func TestRegistrationGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		api := &silent{Client: kubelettest.Client{Interface: fake.NewClientset()}}
-		n := &Node{cfg: Config{Client: api, Name: "n", Runtime: &deadRuntime{hangs: true}, Machine: fakeMachine{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
+		n := &Node{cfg: Config{Client: api, Name: "n", Runtime: &deadRuntime{hangs: true}, Machine: fakeMachine{},
+			Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		if !n.register(ctx) {

@@ -17,8 +17,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// TestShowInUse: a volume that is about to be mounted is on the Node long before the status' next turn, and what is in use stays there while
-// it cannot be read.
+// TestShowInUse: a volume that is about to be mounted is on the Node long before the status' next turn, and what is in
+// use stays there while it cannot be read.
 func TestShowInUse(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -31,7 +31,8 @@ func TestShowInUse(t *testing.T) {
 	}
 	var now atomic.Pointer[inUse]
 	now.Store(&inUse{})
-	n, err := New(Config{Client: kubelettest.Client{Interface: client}, Name: "n1", IPs: []net.IP{net.ParseIP("10.1.2.3")}, Runtime: rt, Machine: fakeMachine{}, Version: "v1.36.3",
+	n, err := New(Config{Client: kubelettest.Client{Interface: client}, Name: "n1",
+		IPs: []net.IP{net.ParseIP("10.1.2.3")}, Runtime: rt, Machine: fakeMachine{}, Version: "v1.36.3",
 		Now: time.Now, Log: slog.New(slog.DiscardHandler), Interval: time.Hour,
 		VolumesInUse: func() ([]corev1.UniqueVolumeName, error) { return now.Load().names, now.Load().err }})
 	if err != nil {
@@ -47,11 +48,13 @@ func TestShowInUse(t *testing.T) {
 		t.Error(err)
 	}
 	now.Store(&inUse{err: errors.New("no disk")})
-	if _, err := n.syncStatus(ctx); err != nil || !slices.Equal(n.Object().Status.VolumesInUse, []corev1.UniqueVolumeName{"a"}) {
+	if _, err := n.syncStatus(ctx); err != nil ||
+		!slices.Equal(n.Object().Status.VolumesInUse, []corev1.UniqueVolumeName{"a"}) {
 		t.Errorf("what could not be read is not in use any more: %v, %v", n.Object().Status.VolumesInUse, err)
 	}
 	now.Store(&inUse{names: []corev1.UniqueVolumeName{"c"}, err: errors.New("one record is unreadable")})
-	if err := n.ShowInUse(ctx, "c"); err != nil || !slices.Equal(n.Object().Status.VolumesInUse, []corev1.UniqueVolumeName{"a", "c"}) {
+	if err := n.ShowInUse(ctx,
+		"c"); err != nil || !slices.Equal(n.Object().Status.VolumesInUse, []corev1.UniqueVolumeName{"a", "c"}) {
 		t.Errorf("beside what cannot be read: %v, %v", n.Object().Status.VolumesInUse, err)
 	}
 	ended, end := context.WithCancel(ctx)

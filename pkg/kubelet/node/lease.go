@@ -32,7 +32,8 @@ func (n *Node) keepLease(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		// A try takes no longer than the time to the next one: a server that hangs is asked again while the lease still holds.
+		// A try takes no longer than the time to the next one: a server that hangs is asked again while the lease still
+		// holds.
 		try, cancel := context.WithTimeout(ctx, n.cfg.LeaseDuration/4)
 		next, err := n.renewLease(try, held)
 		cancel()
@@ -48,13 +49,15 @@ func (n *Node) keepLease(ctx context.Context) {
 	}
 }
 
-// renewLease writes the lease's renew time; held is the lease as last written, nil if that is not known. After an error the
-// lease is read again.
+// renewLease writes the lease's renew time; held is the lease as last written, nil if that is not known. After an error
+// the lease is read again.
 func (n *Node) renewLease(ctx context.Context, held *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	if held == nil {
 		got, err := n.cfg.Client.Lease(ctx, corev1.NamespaceNodeLease, n.cfg.Name)
 		if apierrors.IsNotFound(err) {
-			got, err = n.cfg.Client.CreateLease(ctx, n.renewed(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: n.cfg.Name, Namespace: corev1.NamespaceNodeLease}}))
+			got, err = n.cfg.Client.CreateLease(ctx,
+				n.renewed(&coordinationv1.Lease{
+					ObjectMeta: metav1.ObjectMeta{Name: n.cfg.Name, Namespace: corev1.NamespaceNodeLease}}))
 			if err != nil {
 				return nil, fmt.Errorf("create the node's lease: %w", err)
 			}

@@ -22,7 +22,10 @@ func TestLeaseIsMadeRenewedAndTakenBack(t *testing.T) {
 	ctx := t.Context()
 	api := fake.NewClientset()
 	now := time.Unix(1000, 0)
-	n := &Node{cfg: Config{Client: kubelettest.Client{Interface: api}, Name: "n", LeaseDuration: 40 * time.Second, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)}}
+	n := &Node{cfg: Config{Client: kubelettest.Client{Interface: api}, Name: "n", LeaseDuration: 40 * time.Second,
+		Now: func() time.Time {
+			return now
+		}, Log: slog.New(slog.DiscardHandler)}}
 	n.object.Store(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u"}})
 	leases := api.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	check := func(step string, err error) {
@@ -34,7 +37,8 @@ func TestLeaseIsMadeRenewedAndTakenBack(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", step, err)
 		}
-		if *l.Spec.HolderIdentity != "n" || *l.Spec.LeaseDurationSeconds != 40 || !l.Spec.RenewTime.Time.Equal(now) || len(l.OwnerReferences) != 1 || l.OwnerReferences[0].UID != "u" {
+		if *l.Spec.HolderIdentity != "n" || *l.Spec.LeaseDurationSeconds != 40 || !l.Spec.RenewTime.Time.Equal(now) ||
+			len(l.OwnerReferences) != 1 || l.OwnerReferences[0].UID != "u" {
 			t.Errorf("%s: %+v", step, l)
 		}
 	}
@@ -74,7 +78,8 @@ func TestLeaseIsTriedAgainWhileItHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &hanging{}
-		n := &Node{cfg: Config{Client: h, Name: "n", LeaseDuration: 40 * time.Second, Now: time.Now, Log: slog.New(slog.DiscardHandler)}}
+		n := &Node{cfg: Config{Client: h, Name: "n", LeaseDuration: 40 * time.Second, Now: time.Now,
+			Log: slog.New(slog.DiscardHandler)}}
 		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 		defer cancel()
 		n.keepLease(ctx)

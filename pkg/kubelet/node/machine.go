@@ -33,14 +33,15 @@ type Linux struct {
 
 var _ Machine = (*Linux)(nil)
 
-// NewLinux reads what does not change while the machine runs. dir is the kubelet's root directory, whose file system holds
-// the pods' ephemeral storage.
+// NewLinux reads what does not change while the machine runs. dir is the kubelet's root directory, whose file system
+// holds the pods' ephemeral storage.
 func NewLinux(dir string) *Linux { return newLinux("/", dir) }
 
 func newLinux(root, dir string) *Linux {
 	l := &Linux{root: root, dir: dir}
 	l.info = corev1.NodeSystemInfo{
-		MachineID: l.line("etc/machine-id"), SystemUUID: l.line("sys/class/dmi/id/product_uuid"), BootID: l.line("proc/sys/kernel/random/boot_id"),
+		MachineID: l.line("etc/machine-id"), SystemUUID: l.line("sys/class/dmi/id/product_uuid"),
+		BootID:        l.line("proc/sys/kernel/random/boot_id"),
 		KernelVersion: l.line("proc/sys/kernel/osrelease"), OSImage: l.osImage(),
 	}
 	if swap := l.meminfo("SwapTotal"); swap > 0 {
@@ -52,17 +53,20 @@ func newLinux(root, dir string) *Linux {
 		corev1.ResourceMemory: *resource.NewQuantity(l.meminfo("MemTotal"), resource.BinarySI),
 	}
 	if st, err := l.statfs(); err == nil {
-		l.capacity[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(int64(st.Blocks)*st.Bsize, resource.BinarySI)
+		l.capacity[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(int64(st.Blocks)*st.Bsize,
+			resource.BinarySI)
 	}
 	pages, _ := filepath.Glob(filepath.Join(root, "sys/kernel/mm/hugepages/hugepages-*kB"))
 	for _, p := range pages {
-		kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(p), "hugepages-"), "kB"), 10, 64)
+		kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(p), "hugepages-"), "kB"), 10,
+			64)
 		if err != nil {
 			continue
 		}
 		n := l.number("sys/kernel/mm/hugepages/" + filepath.Base(p) + "/nr_hugepages")
 		size := resource.NewQuantity(kb*1024, resource.BinarySI)
-		l.capacity[corev1.ResourceName(corev1.ResourceHugePagesPrefix+size.String())] = *resource.NewQuantity(n*kb*1024, resource.BinarySI)
+		l.capacity[corev1.ResourceName(corev1.ResourceHugePagesPrefix+size.String())] = *resource.NewQuantity(n*kb*1024,
+			resource.BinarySI)
 	}
 	return l
 }

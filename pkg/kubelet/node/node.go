@@ -1,6 +1,6 @@
-// Package node keeps the kubelet's own Node object: it registers the node, reports its status and renews its
-// lease. What the status says is computed by pure functions from
-// what the machine and the runtime show; a PATCH is sent only on a change or every five minutes, for the lease is the heartbeat.
+// Package node keeps the kubelet's own Node object: it registers the node, reports its status and renews its lease.
+// What the status says is computed by pure functions from what the machine and the runtime show; a PATCH is sent only
+// on a change or every five minutes, for the lease is the heartbeat.
 //
 // The contract: https://kubernetes.io/docs/reference/node/node-status/ and .../architecture/nodes/#heartbeats.
 package node
@@ -37,10 +37,12 @@ type Client interface {
 	Objects(resource, namespace, field string) cache.ListerWatcher
 	Node(ctx context.Context, name string) (*corev1.Node, error)
 	CreateNode(ctx context.Context, node *corev1.Node) (*corev1.Node, error)
-	PatchNode(ctx context.Context, name string, kind types.PatchType, patch []byte, subresource ...string) (*corev1.Node, error)
+	PatchNode(ctx context.Context, name string, kind types.PatchType, patch []byte,
+		subresource ...string) (*corev1.Node, error)
 }
 
-// Startup takes when the node came so far, each once and in this order: it was first to be registered, it was, and the API had it ready.
+// Startup takes when the node came so far, each once and in this order: it was first to be registered, it was, and the
+// API had it ready.
 type Startup interface {
 	Registering(at time.Time)
 	Registered(at time.Time)
@@ -58,12 +60,14 @@ type Config struct {
 	Client Client
 	// Name is the Node's name; Hostname its host name, by default the same.
 	Name, Hostname string
-	// IPs are the node's addresses, the primary one first. Without any, or with 0.0.0.0 or ::, which say the family, it is found by the
-	// default route.
+	// IPs are the node's addresses, the primary one first. Without any, or with 0.0.0.0 or ::, which say the family, it
+	// is found by the default route.
 	IPs []net.IP
-	// ExternalCloud leaves the Node's addresses, and the removal of the taint that keeps pods away until then, to a cloud controller manager.
+	// ExternalCloud leaves the Node's addresses, and the removal of the taint that keeps pods away until then, to a
+	// cloud controller manager.
 	ExternalCloud bool
-	// Labels and Taints are given to a new Node (--node-labels, --register-with-taints); ProviderID is its spec.providerID.
+	// Labels and Taints are given to a new Node (--node-labels, --register-with-taints); ProviderID is its
+	// spec.providerID.
 	Labels     map[string]string
 	Taints     []corev1.Taint
 	ProviderID string
@@ -72,10 +76,12 @@ type Config struct {
 	Runtime    Runtime
 	// Down is why the node is not ready although its parts are, nil if it is; a nil function never tells of anything.
 	Down func() error
-	// Relisted tells what is wrong with the lists of the runtime's pods at that time, nil if nothing; a nil function asks nobody.
+	// Relisted tells what is wrong with the lists of the runtime's pods at that time, nil if nothing; a nil function
+	// asks nobody.
 	Relisted func(now time.Time) error
 	Machine  Machine
-	// Changed is notified when something changed that the status depends on: the status is computed at once. nil: nobody else notifies.
+	// Changed is notified when something changed that the status depends on: the status is computed at once. nil:
+	// nobody else notifies.
 	Changed notify.Signal
 	// Pressure tells which resources of the node are short; nil: none ever is.
 	Pressure func() Pressure
@@ -85,7 +91,8 @@ type Config struct {
 	MaxImages int
 	// Devices are the resources of device plug-ins, of which there may be 0; nil reports none.
 	Devices func() (capacity, allocatable corev1.ResourceList)
-	// VolumesInUse are the attached volumes that are mounted or about to be; with an error the Node shows those of before, too. nil reports none.
+	// VolumesInUse are the attached volumes that are mounted or about to be; with an error the Node shows those of
+	// before, too. nil reports none.
 	VolumesInUse func() ([]corev1.UniqueVolumeName, error)
 	// Startup is told of the node's first steps; nil: nobody is.
 	Startup Startup
@@ -96,8 +103,8 @@ type Config struct {
 	// Port is the kubelet's, 10250 by default; Version its version.
 	Port    int32
 	Version string
-	// Interval is how often the status is computed (10 s), Report the most time between two PATCHes (5 min), LeaseDuration
-	// the lease's length (40 s; it is renewed after a quarter of it).
+	// Interval is how often the status is computed (10 s), Report the most time between two PATCHes (5 min),
+	// LeaseDuration the lease's length (40 s; it is renewed after a quarter of it).
 	Interval, Report, LeaseDuration time.Duration
 	Now                             func() time.Time
 	Log                             *slog.Logger
@@ -126,7 +133,8 @@ type checked struct {
 
 // New checks the configuration and finds the node's addresses. It sends nothing.
 func New(cfg Config) (*Node, error) {
-	if cfg.Client == nil || cfg.Name == "" || cfg.Runtime == nil || cfg.Machine == nil || cfg.Now == nil || cfg.Log == nil {
+	if cfg.Client == nil || cfg.Name == "" || cfg.Runtime == nil || cfg.Machine == nil || cfg.Now == nil ||
+		cfg.Log == nil {
 		return nil, errors.New("node: Client, Name, Runtime, Machine, Now and Log are required")
 	}
 	defaultTo(&cfg.Hostname, cfg.Name)
@@ -158,8 +166,8 @@ func (n *Node) Addresses() []corev1.NodeAddress {
 	return n.addresses
 }
 
-// HostIPs are the node's internal addresses, the primary one first: status.hostIPs of its pods. A cloud provider's, if there is one, come
-// from the API; before it tells of any there may be none.
+// HostIPs are the node's internal addresses, the primary one first: status.hostIPs of its pods. A cloud provider's, if
+// there is one, come from the API; before it tells of any there may be none.
 func (n *Node) HostIPs() []string {
 	from := n.addresses
 	if n.cfg.ExternalCloud {
@@ -177,8 +185,9 @@ func (n *Node) HostIPs() []string {
 // Object returns the Node as last seen in the API, read only; nil before it was registered.
 func (n *Node) Object() *corev1.Node { return n.object.Load() }
 
-// Allocatable is what all pods together may have: what this kubelet makes of its machine and settings, and the resources that others have
-// added to the Node. Of our own the Node may still show those of an earlier kubelet with other settings.
+// Allocatable is what all pods together may have: what this kubelet makes of its machine and settings, and the
+// resources that others have added to the Node. Of our own the Node may still show those of an earlier kubelet with
+// other settings.
 func (n *Node) Allocatable() corev1.ResourceList {
 	var shown corev1.ResourceList
 	if o := n.object.Load(); o != nil {
@@ -209,7 +218,8 @@ func (n *Node) ShowInUse(ctx context.Context, volume corev1.UniqueVolumeName) er
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return fmt.Errorf("volume %s has not been added to the list of VolumesInUse in the node's status: %w", volume, ctx.Err())
+			return fmt.Errorf("volume %s has not been added to the list of VolumesInUse in the node's status: %w",
+				volume, ctx.Err())
 		}
 	}
 }
@@ -230,8 +240,9 @@ func (n *Node) Run(ctx context.Context) error {
 	return nil
 }
 
-// How soon an unready node looks again whether it is ready: at first at once, then a quarter later each time. So a node is reported Ready
-// within a fifth of the time that it took to become so, and a dead runtime is asked less and less often.
+// How soon an unready node looks again whether it is ready: at first at once, then a quarter later each time. So a node
+// is reported Ready within a fifth of the time that it took to become so, and a dead runtime is asked less and less
+// often.
 const (
 	unreadyFirst = 100 * time.Millisecond
 	unreadyMost  = 5 * time.Second

@@ -43,7 +43,8 @@ func (n *Node) register(ctx context.Context) bool {
 	}
 }
 
-// tryRegister waits no longer for the runtime than the status does, and no longer for the API server than registerTimeout.
+// tryRegister waits no longer for the runtime than the status does, and no longer for the API server than
+// registerTimeout.
 func (n *Node) tryRegister(parent context.Context) (*corev1.Node, error) {
 	fresh := n.initial()
 	if !n.cfg.NoRegister {
@@ -104,7 +105,8 @@ func ownLabels(hostname string) map[string]string {
 // managedAttachment has the controller manager attach the node's volumes.
 const managedAttachment = "volumes.kubernetes.io/controller-managed-attach-detach"
 
-// describing are the labels that say what a node is and where: they follow the kubelet. All others, once the Node exists, are its administrators'.
+// describing are the labels that say what a node is and where: they follow the kubelet. All others, once the Node
+// exists, are its administrators'.
 func describing() []string { return append(nodelabels.Own(), corev1.LabelWindowsBuild) }
 
 // describe is the merge patch that makes an existing Node say what it is; nil if it does.

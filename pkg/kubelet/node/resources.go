@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Resources says how the machine is divided: capacity less what is reserved and what the eviction thresholds keep free is
-// allocatable.
+// Resources says how the machine is divided: capacity less what is reserved and what the eviction thresholds keep free
+// is allocatable.
 type Resources struct {
 	// MaxPods is 110 by default.
 	MaxPods int64

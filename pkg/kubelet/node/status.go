@@ -28,8 +28,8 @@ const (
 	imagesMaxAge  = 30 * time.Second
 )
 
-// runtimeTimeout is how long the runtime may go without a good check of its state before it counts as down, and how long one check
-// may take. An error before that is no news: a runtime that restarts does not make its node NotReady.
+// runtimeTimeout is how long the runtime may go without a good check of its state before it counts as down, and how
+// long one check may take. An error before that is no news: a runtime that restarts does not make its node NotReady.
 const runtimeTimeout = 30 * time.Second
 
 // check asks the runtime for its state.
@@ -51,11 +51,13 @@ func (n *Node) health(ctx context.Context) (runtime.Health, error) {
 	if last == nil || now.Sub(last.at) >= runtimeTimeout {
 		return runtime.Health{}, err
 	}
-	n.cfg.Log.Warn("the container runtime did not tell its state", "node", n.cfg.Name, "downAfter", runtimeTimeout-now.Sub(last.at), "err", err)
+	n.cfg.Log.Warn("the container runtime did not tell its state", "node", n.cfg.Name, "downAfter",
+		runtimeTimeout-now.Sub(last.at), "err", err)
 	return last.health, nil
 }
 
-// NetworkReady tells why no pod of the pod network can start yet. The runtime is asked again only if it was not ready at the last check.
+// NetworkReady tells why no pod of the pod network can start yet. The runtime is asked again only if it was not ready
+// at the last check.
 func (n *Node) NetworkReady(ctx context.Context) error {
 	if last := n.checked.Load(); last != nil && last.health.NetworkReady {
 		return nil
@@ -92,7 +94,8 @@ func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 	if err != nil {
 		return ready, fmt.Errorf("patch the Node's status: %w", err)
 	}
-	if conditionTrue(got.Status.Conditions, corev1.NodeReady) != conditionTrue(old.Status.Conditions, corev1.NodeReady) {
+	if conditionTrue(got.Status.Conditions, corev1.NodeReady) !=
+		conditionTrue(old.Status.Conditions, corev1.NodeReady) {
 		n.cfg.Log.Info("node readiness changed", "node", n.cfg.Name, "ready", ready)
 	}
 	n.seen(got)
@@ -100,7 +103,8 @@ func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 }
 
 // status computes what the Node's status becomes, from what it was and what is so now.
-func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.Health, healthErr error) corev1.NodeStatus {
+func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.Health,
+	healthErr error) corev1.NodeStatus {
 	if !n.cfg.ExternalCloud || len(s.Addresses) == 0 {
 		s.Addresses = n.addresses
 	}
@@ -116,7 +120,8 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 	s.NodeInfo.ContainerRuntimeVersion = v.Name + "://" + v.Version
 	capacity := n.cfg.Machine.Capacity()
 	devices, free := n.devices()
-	s.Capacity, s.Allocatable = merge(s.Capacity, n.cfg.Resources.capacity(capacity)), merge(s.Allocatable, n.cfg.Resources.Allocatable(capacity))
+	s.Capacity, s.Allocatable = merge(s.Capacity, n.cfg.Resources.capacity(capacity)),
+		merge(s.Allocatable, n.cfg.Resources.Allocatable(capacity))
 	maps.Copy(s.Capacity, devices)
 	maps.Copy(s.Allocatable, free)
 	if images := n.imageList(ctx); images != nil {
@@ -124,7 +129,8 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 	}
 	if n.cfg.VolumesInUse != nil {
 		inUse, err := n.cfg.VolumesInUse()
-		if err != nil { // what cannot be read may be mounted: nothing is left out for that, and what is new comes all the same
+		// what cannot be read may be mounted: nothing is left out for that, and what is new comes all the same
+		if err != nil {
 			n.cfg.Log.Error("volumes in use not all read", "node", n.cfg.Name, "err", err)
 			inUse = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.VolumesInUse, inUse))))
 		}
@@ -146,11 +152,13 @@ func (n *Node) status(ctx context.Context, s corev1.NodeStatus, health runtime.H
 	return s
 }
 
-// declaredFeatures are the features that API servers and schedulers ask nodes for, of those that this kubelet has. They are sorted.
+// declaredFeatures are the features that API servers and schedulers ask nodes for, of those that this kubelet has. They
+// are sorted.
 func declaredFeatures() []string {
 	return nodedeclaredfeatures.DefaultFramework.DiscoverNodeFeatures(&nodedeclaredfeatures.NodeConfiguration{
 		FeatureGates: featuretypes.FeatureGateMap{
-			"InPlacePodLevelResourcesVerticalScaling": true, "InPlacePodVerticalScalingInitContainers": true, "RestartAllContainersOnContainerExits": true}})
+			"InPlacePodLevelResourcesVerticalScaling": true, "InPlacePodVerticalScalingInitContainers": true,
+			"RestartAllContainersOnContainerExits": true}})
 }
 
 // runtimeHandlers are the runtime's handlers and what each can do.
@@ -158,7 +166,8 @@ func runtimeHandlers(h runtime.Health) []corev1.NodeRuntimeHandler {
 	var out []corev1.NodeRuntimeHandler
 	for _, x := range h.Handlers {
 		out = append(out, corev1.NodeRuntimeHandler{Name: x.Name,
-			Features: &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: &x.RecursiveReadOnlyMounts, UserNamespaces: &x.UserNamespaces}})
+			Features: &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: &x.RecursiveReadOnlyMounts,
+				UserNamespaces: &x.UserNamespaces}})
 	}
 	slices.SortFunc(out, func(a, b corev1.NodeRuntimeHandler) int { return strings.Compare(a.Name, b.Name) })
 	return out
@@ -191,7 +200,8 @@ func merge(have, ours corev1.ResourceList) corev1.ResourceList {
 	return out
 }
 
-// imageList returns the images, the largest first. They are asked for at most every half minute; nil leaves the last list.
+// imageList returns the images, the largest first. They are asked for at most every half minute; nil leaves the last
+// list.
 func (n *Node) imageList(ctx context.Context) []corev1.ContainerImage {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -246,8 +256,8 @@ func heartbeat(node *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// statusPatch is the strategic merge patch from old to status: conditions of other owners stay. Addresses are replaced as a
-// whole, for two of one type (dual stack) would be merged into one.
+// statusPatch is the strategic merge patch from old to status: conditions of other owners stay. Addresses are replaced
+// as a whole, for two of one type (dual stack) would be merged into one.
 func statusPatch(old, status *corev1.NodeStatus) ([]byte, error) {
 	a, b := corev1.Node{Status: *old.DeepCopy()}, corev1.Node{Status: *status.DeepCopy()}
 	a.Status.Addresses, b.Status.Addresses = nil, nil

@@ -26,8 +26,8 @@ func (n *Node) watchSelf(ctx context.Context) {
 	informer.RunWithContext(ctx)
 }
 
-// restored reports whether now, which the watch showed after before, is of an earlier history of the Node: of an etcd that was
-// restored from a snapshot.
+// restored reports whether now, which the watch showed after before, is of an earlier history of the Node: of an etcd
+// that was restored from a snapshot.
 func restored(before, now *corev1.Node) bool {
 	if before.UID == now.UID && before.ResourceVersion == now.ResourceVersion {
 		return !equality.Semantic.DeepEqual(before.Status, now.Status)
@@ -45,7 +45,8 @@ func (n *Node) forget(restored *corev1.Node) {
 	n.cfg.Changed.Notify()
 }
 
-// seen takes note of a newer Node. Once it has podCIDRs the runtime's network follows at once, and with it the node is Ready.
+// seen takes note of a newer Node. Once it has podCIDRs the runtime's network follows at once, and with it the node is
+// Ready.
 func (n *Node) seen(node *corev1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

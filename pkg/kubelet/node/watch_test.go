@@ -24,7 +24,8 @@ func TestARestoredNodeIsTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := fake.NewClientset(node("100", "new"))
-			n, err := New(Config{Client: kubelettest.Client{Interface: client}, Name: "n1", IPs: []net.IP{net.ParseIP("10.1.2.3")},
+			n, err := New(Config{Client: kubelettest.Client{Interface: client}, Name: "n1",
+				IPs:     []net.IP{net.ParseIP("10.1.2.3")},
 				Runtime: &fakeRuntime{}, Machine: fakeMachine{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
@@ -36,7 +37,8 @@ func TestARestoredNodeIsTaken(t *testing.T) {
 			n.seen(node("101", "newest")) // the answer to a write that the watch has not told of
 			waitUntil(t, "the restored Node taken", func() bool {
 				// The fake watch may start after the change: write again until it is seen.
-				if _, err := client.CoreV1().Nodes().Update(t.Context(), node(version, "old"), metav1.UpdateOptions{}); err != nil {
+				if _, err := client.CoreV1().Nodes().Update(t.Context(), node(version, "old"),
+					metav1.UpdateOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				return n.Object().Status.NodeInfo.KubeletVersion == "old"

@@ -1,6 +1,6 @@
-// Package objects gives the kubelet the ConfigMaps and Secrets its pods refer to. The Node authorizer lets a kubelet read
-// only those, and watch them only one by one, so the cache holds one watch for each object while a pod refers to it
-// and tells at once which pods a change concerns.
+// Package objects gives the kubelet the ConfigMaps and Secrets its pods refer to. The Node authorizer lets a kubelet
+// read only those, and watch them only one by one, so the cache holds one watch for each object while a pod refers to
+// it and tells at once which pods a change concerns.
 package objects
 
 import (
@@ -59,8 +59,9 @@ func New(cfg Config) (*Cache, error) {
 	return &Cache{cfg: cfg, wake: notify.New(), entries: map[ref]*entry{}, pods: map[types.UID][]ref{}}, nil
 }
 
-// Run keeps the watches until ctx is done and returns when all have ended. Without it every read asks the API server. changed is called after
-// an object changed, appeared or vanished, with the UIDs of the pods that refer to it. It must not block.
+// Run keeps the watches until ctx is done and returns when all have ended. Without it every read asks the API server.
+// changed is called after an object changed, appeared or vanished, with the UIDs of the pods that refer to it. It must
+// not block.
 func (c *Cache) Run(ctx context.Context, changed func(pods []types.UID)) error {
 	var watches sync.WaitGroup
 	defer watches.Wait()
@@ -152,8 +153,8 @@ func (c *Cache) Secret(ctx context.Context, namespace, name string) (*corev1.Sec
 	return obj.(*corev1.Secret), nil
 }
 
-// get answers from the watch, or asks the API server if the watch has seen nothing yet: absence is never answered from memory,
-// because an object and the pod that needs it are often created in one go.
+// get answers from the watch, or asks the API server if the watch has seen nothing yet: absence is never answered from
+// memory, because an object and the pod that needs it are often created in one go.
 func (c *Cache) get(ctx context.Context, r ref) (metav1.Object, error) {
 	c.mu.Lock()
 	e := c.entries[r]
@@ -181,7 +182,8 @@ func (c *Cache) observe(e *entry, obj metav1.Object) []types.UID {
 	switch {
 	case before == nil && obj == nil:
 		return nil
-	case before != nil && obj != nil && (*before).GetResourceVersion() == obj.GetResourceVersion() && (*before).GetUID() == obj.GetUID():
+	case before != nil && obj != nil && (*before).GetResourceVersion() == obj.GetResourceVersion() &&
+		(*before).GetUID() == obj.GetUID():
 		return nil
 	}
 	c.mu.Lock()

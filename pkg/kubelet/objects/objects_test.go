@@ -16,24 +16,36 @@ import (
 )
 
 func pod(uid string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, Namespace: "ns", UID: types.UID(uid)}, Spec: corev1.PodSpec{
-		Volumes: []corev1.Volume{
-			{Name: "a", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}}}},
-			{Name: "b", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-				{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "s1"}}},
-				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}}}}}}},
-			{Name: "c", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s2"}}}},
-		Containers: []corev1.Container{{
-			EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "s3"}}}},
-			Env:     []corev1.EnvVar{{Name: "plain"}, {ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "cm2"}}}}}}},
-		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}},
-	}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, Namespace: "ns", UID: types.UID(uid)},
+		Spec: corev1.PodSpec{
+			Volumes: []corev1.Volume{
+				{Name: "a", VolumeSource: corev1.VolumeSource{
+					ConfigMap: &corev1.ConfigMapVolumeSource{
+						LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}}}},
+				{Name: "b", VolumeSource: corev1.VolumeSource{
+					Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+						{Secret: &corev1.SecretProjection{
+							LocalObjectReference: corev1.LocalObjectReference{Name: "s1"}}},
+						{ConfigMap: &corev1.ConfigMapProjection{
+							LocalObjectReference: corev1.LocalObjectReference{Name: "cm"}}}}}}},
+				{Name: "c", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s2"}}}},
+			Containers: []corev1.Container{{
+				EnvFrom: []corev1.EnvFromSource{
+					{SecretRef: &corev1.SecretEnvSource{
+						LocalObjectReference: corev1.LocalObjectReference{Name: "s3"}}}},
+				Env: []corev1.EnvVar{{Name: "plain"},
+					{ValueFrom: &corev1.EnvVarSource{
+						ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+							LocalObjectReference: corev1.LocalObjectReference{Name: "cm2"}}}}}}},
+			ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}},
+		}}
 }
 
 func TestRefs(t *testing.T) {
 	t.Parallel()
 	got := refsOf(pod("u"))
-	want := []ref{{configMap, "ns", "cm"}, {secret, "ns", "s1"}, {secret, "ns", "s2"}, {secret, "ns", "s3"}, {configMap, "ns", "cm2"}, {secret, "ns", "pull"}}
+	want := []ref{{configMap, "ns", "cm"}, {secret, "ns", "s1"}, {secret, "ns", "s2"}, {secret, "ns", "s3"},
+		{configMap, "ns", "cm2"}, {secret, "ns", "pull"}}
 	if len(got) != len(want) {
 		t.Fatalf("%v", got)
 	}
@@ -60,7 +72,8 @@ func TestCacheFollowsObject(t *testing.T) {
 	if _, err := c.ConfigMap(ctx, "ns", "cm"); !apierrors.IsNotFound(err) || err.Error() != `configmap "cm" not found` {
 		t.Fatal(err)
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cm", ResourceVersion: "1"}, Data: map[string]string{"k": "1"}}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "cm", ResourceVersion: "1"},
+		Data: map[string]string{"k": "1"}}
 	if _, err := client.CoreV1().ConfigMaps("ns").Create(ctx, cm, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

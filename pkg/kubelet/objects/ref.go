@@ -39,8 +39,8 @@ func (r ref) get(ctx context.Context, c Client) (metav1.Object, error) {
 	return c.Secret(ctx, r.namespace, r.name)
 }
 
-// refsOf returns every ConfigMap and Secret the pod's volumes, environment and pull secrets name, each once. A mirror pod's
-// are not readable for the node and not needed: static pods refer to none.
+// refsOf returns every ConfigMap and Secret the pod's volumes, environment and pull secrets name, each once. A mirror
+// pod's are not readable for the node and not needed: static pods refer to none.
 func refsOf(pod *corev1.Pod) []ref {
 	var refs []ref
 	add := func(k kind, name string) {

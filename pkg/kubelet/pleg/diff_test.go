@@ -150,7 +150,8 @@ func TestHealthyForThreeMinutesAfterARelist(t *testing.T) {
 	if err := g.Healthy(at.Add(3 * time.Minute)); err != nil {
 		t.Error(err)
 	}
-	if err := g.Healthy(at.Add(3*time.Minute + time.Second)); err == nil || err.Error() != "pleg was last seen active 3m1s ago; threshold is 3m0s" {
+	if err := g.Healthy(at.Add(3*time.Minute + time.Second)); err == nil ||
+		err.Error() != "pleg was last seen active 3m1s ago; threshold is 3m0s" {
 		t.Error(err)
 	}
 }

@@ -1,7 +1,9 @@
-// Package pluginmanager finds the plug-ins of a node and hands them to who works with those of their type: each puts a socket into the directory of registrations, at which it says what it is. It is
-// told whether it was taken. One whose socket goes is gone.
+// Package pluginmanager finds the plug-ins of a node and hands them to who works with those of their type: each puts a
+// socket into the directory of registrations, at which it says what it is. It is told whether it was taken. One whose
+// socket goes is gone.
 //
-// The protocol: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/ and k8s.io/kubelet/pkg/apis/pluginregistration.
+// The protocol: https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/ and
+// k8s.io/kubelet/pkg/apis/pluginregistration.
 package pluginmanager
 
 import (
@@ -23,8 +25,8 @@ import (
 
 // Handler takes plug-ins of one type. Its methods are called one after the other.
 type Handler interface {
-	// Register takes a plug-in that listens at endpoint, the path of a socket, and speaks the versions. It is called again after an error.
-	// ctx ends with the Manager, not with the call: what follows the plug-in may live as long.
+	// Register takes a plug-in that listens at endpoint, the path of a socket, and speaks the versions. It is called
+	// again after an error. ctx ends with the Manager, not with the call: what follows the plug-in may live as long.
 	Register(ctx context.Context, name, endpoint string, versions []string) error
 	// Deregister forgets a plug-in that listens there; another of the same name may have registered since.
 	Deregister(ctx context.Context, name, endpoint string)
@@ -40,7 +42,8 @@ type Manager struct {
 	Log    *slog.Logger
 }
 
-// rest is how often the directory is looked at although the system tells of no change: what it tells may be lost, and ends when the directory is made anew.
+// rest is how often the directory is looked at although the system tells of no change: what it tells may be lost, and
+// ends when the directory is made anew.
 const rest = 10 * time.Second
 
 // callTimeout bounds one question to a plug-in.

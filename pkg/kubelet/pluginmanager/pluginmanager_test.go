@@ -25,7 +25,8 @@ func (d *driver) GetInfo(context.Context, *registerapi.InfoRequest) (*registerap
 	return &registerapi.PluginInfo{Type: d.kind, Name: "d", Endpoint: "/e", SupportedVersions: []string{"1.0.0"}}, nil
 }
 
-func (d *driver) NotifyRegistrationStatus(_ context.Context, s *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
+func (d *driver) NotifyRegistrationStatus(_ context.Context,
+	s *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
 	d.told <- s
 	return &registerapi.RegistrationStatusResponse{}, nil
 }
@@ -75,7 +76,8 @@ func (h *handler) Deregister(_ context.Context, name, endpoint string) {
 	h.asked <- name + " at " + endpoint + " is gone"
 }
 
-// TestRegistration: a plug-in that was there before, one that is refused at first, one of a type that nobody takes, and one that goes.
+// TestRegistration: a plug-in that was there before, one that is refused at first, one of a type that nobody takes, and
+// one that goes.
 func TestRegistration(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "reg") // a socket's path is short
@@ -86,7 +88,8 @@ func TestRegistration(t *testing.T) {
 	d, other := &driver{kind: registerapi.CSIPlugin}, &driver{kind: "Unknown"}
 	stop := listen(t, d, filepath.Join(dir, "d.sock"))
 	h := &handler{refuse: true, asked: make(chan string, 16)}
-	m := &Manager{Dir: dir, Handlers: map[string]Handler{registerapi.CSIPlugin: h}, Period: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}
+	m := &Manager{Dir: dir, Handlers: map[string]Handler{registerapi.CSIPlugin: h}, Period: 10 * time.Millisecond,
+		Log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- m.Run(ctx) }()
@@ -100,7 +103,8 @@ func TestRegistration(t *testing.T) {
 		t.Error(got)
 	}
 	listen(t, other, filepath.Join(dir, "o.sock"))
-	if s := <-other.told; s.PluginRegistered || s.Error != "no handler registered for plugin type: Unknown at socket "+filepath.Join(dir, "o.sock") {
+	if s := <-other.told; s.PluginRegistered ||
+		s.Error != "no handler registered for plugin type: Unknown at socket "+filepath.Join(dir, "o.sock") {
 		t.Errorf("told %v", s)
 	}
 	stop() // takes its socket away
@@ -123,7 +127,8 @@ func TestTheDirectoryIsMadeAnew(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(parent) })
 	dir := filepath.Join(parent, "r")
 	h := &handler{asked: make(chan string, 16)}
-	m := &Manager{Dir: dir, Handlers: map[string]Handler{registerapi.CSIPlugin: h}, Period: 10 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}
+	m := &Manager{Dir: dir, Handlers: map[string]Handler{registerapi.CSIPlugin: h}, Period: 10 * time.Millisecond,
+		Log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- m.Run(ctx) }()

@@ -76,8 +76,8 @@ type Node interface {
 	Object() *corev1.Node
 }
 
-// Run keeps the mirror pods equal to the static pods until ctx ends. It begins when the node is registered and synced reports that all pods and
-// mirrors are known.
+// Run keeps the mirror pods equal to the static pods until ctx ends. It begins when the node is registered and synced
+// reports that all pods and mirrors are known.
 func (m *Manager) Run(ctx context.Context, node Node, synced func() bool) error {
 	t := time.NewTicker(mirrorPeriod)
 	defer t.Stop()
@@ -130,22 +130,26 @@ func (m *Manager) syncMirrors(ctx context.Context, node Node) {
 // mirrorOf is the object that shows a static pod. It is owned by the node, so that it goes with it.
 func mirrorOf(pod *corev1.Pod, node *corev1.Node) *corev1.Pod {
 	m := pod.DeepCopy()
-	m.ObjectMeta = metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: m.Labels, Annotations: m.Annotations}
+	m.ObjectMeta = metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace, Labels: m.Labels,
+		Annotations: m.Annotations}
 	m.Annotations[runtime.AnnotationConfigMirror] = pod.Annotations[runtime.AnnotationConfigHash]
 	m.Status = corev1.PodStatus{}
 	if node != nil {
 		yes := true
-		m.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: &yes}}
+		m.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: &yes}}
 	}
 	return m
 }
 
 // matches tells whether a mirror shows this version of the static pod.
 func matches(mirror, pod *corev1.Pod) bool {
-	return mirror.DeletionTimestamp == nil && mirror.Annotations[runtime.AnnotationConfigMirror] == pod.Annotations[runtime.AnnotationConfigHash]
+	return mirror.DeletionTimestamp == nil &&
+		mirror.Annotations[runtime.AnnotationConfigMirror] == pod.Annotations[runtime.AnnotationConfigHash]
 }
 
-// ensureMirror makes the mirror of a static pod, and replaces one that shows another version. mirror is the one known, or nil.
+// ensureMirror makes the mirror of a static pod, and replaces one that shows another version. mirror is the one known,
+// or nil.
 func ensureMirror(ctx context.Context, client Client, pod, mirror *corev1.Pod, node *corev1.Node) error {
 	if mirror != nil {
 		if matches(mirror, pod) {

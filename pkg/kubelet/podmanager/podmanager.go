@@ -1,5 +1,5 @@
-// Package podmanager knows the node's pods as their sources tell of them, and which object of the API server shows each of them: its own or,
-// for a static pod, its mirror. It keeps the mirrors (mirror.go).
+// Package podmanager knows the node's pods as their sources tell of them, and which object of the API server shows each
+// of them: its own or, for a static pod, its mirror. It keeps the mirrors (mirror.go).
 package podmanager
 
 import (
@@ -13,8 +13,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Status is the record of the pods' statuses. It is called with the Manager locked, so that it never hears of an object which no longer shows
-// the pod, and must not call back.
+// Status is the record of the pods' statuses. It is called with the Manager locked, so that it never hears of an object
+// which no longer shows the pod, and must not call back.
 type Status interface {
 	// Observe tells which object of the API server shows a pod; uid is the pod's own.
 	Observe(uid types.UID, object *corev1.Pod)
@@ -43,16 +43,19 @@ type Manager struct {
 	pods map[types.UID]*corev1.Pod // by the pod's own uid, mirrors not among them
 	// mirrors are the mirror pods by namespace/name.
 	mirrors map[string]*corev1.Pod
-	// outlived holds the mirrors, by their own uid, of static pods that have ended: what they say is not of a pod that comes back.
+	// outlived holds the mirrors, by their own uid, of static pods that have ended: what they say is not of a pod that
+	// comes back.
 	outlived map[types.UID]bool
 }
 
 // New returns a Manager that knows no pods.
 func New(cfg Config) *Manager {
-	return &Manager{cfg: cfg, due: notify.New(), pods: map[types.UID]*corev1.Pod{}, mirrors: map[string]*corev1.Pod{}, outlived: map[types.UID]bool{}}
+	return &Manager{cfg: cfg, due: notify.New(), pods: map[types.UID]*corev1.Pod{}, mirrors: map[string]*corev1.Pod{},
+		outlived: map[types.UID]bool{}}
 }
 
-// Update takes what a source tells of a pod, of which mirrors are none, and returns what it told before, nil if the pod is new.
+// Update takes what a source tells of a pod, of which mirrors are none, and returns what it told before, nil if the pod
+// is new.
 func (m *Manager) Update(pod *corev1.Pod) (before *corev1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,8 +89,8 @@ func (m *Manager) Remove(pod *corev1.Pod) {
 	}
 }
 
-// Begin is called when a life of a pod begins: it returns what the source told last, nil if the pod is gone, and tells the record of statuses
-// again which object shows it, for that may have been forgotten with the end of an earlier life.
+// Begin is called when a life of a pod begins: it returns what the source told last, nil if the pod is gone, and tells
+// the record of statuses again which object shows it, for that may have been forgotten with the end of an earlier life.
 func (m *Manager) Begin(uid types.UID) *corev1.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()

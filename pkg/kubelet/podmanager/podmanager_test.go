@@ -23,8 +23,9 @@ import (
 
 // static is a version of the static pod job-n1.
 func static(uid types.UID, hash string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-n1", Namespace: "default", UID: uid, Annotations: map[string]string{
-		runtime.AnnotationConfigSource: runtime.SourceFile, runtime.AnnotationConfigHash: hash}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "job-n1", Namespace: "default", UID: uid,
+		Annotations: map[string]string{
+			runtime.AnnotationConfigSource: runtime.SourceFile, runtime.AnnotationConfigHash: hash}}}
 }
 
 // owner is a Node that is registered when it is closed.
@@ -107,12 +108,14 @@ func TestAMirrorSpeaksOfOneLife(t *testing.T) {
 	}
 }
 
-// The record of statuses forgets a pod with the end of its life; one that begins again is shown by the same object, unless it is gone.
+// The record of statuses forgets a pod with the end of its life; one that begins again is shown by the same object,
+// unless it is gone.
 func TestBegin(t *testing.T) {
 	t.Parallel()
 	m, w, _ := setup()
 	gate := corev1.PodCondition{Type: "example.com/gate", Status: corev1.ConditionTrue}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{gate}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{gate}}}
 	shows := func() bool {
 		return slices.Contains(m.Shown(&corev1.Pod{ObjectMeta: pod.ObjectMeta}).Status.Conditions, gate)
 	}
@@ -135,7 +138,8 @@ func TestPodByName(t *testing.T) {
 	t.Parallel()
 	m, w, _ := setup()
 	gone := metav1.Now()
-	m.Update(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "old", DeletionTimestamp: &gone}})
+	m.Update(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "old",
+		DeletionTimestamp: &gone}})
 	m.Update(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "new"}})
 	m.Update(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "other", UID: "other"}})
 	w.Set("new", corev1.PodStatus{Phase: corev1.PodRunning})
@@ -145,12 +149,15 @@ func TestPodByName(t *testing.T) {
 	if _, ok := m.Pod("ns", "none"); ok {
 		t.Error("found a pod that is not there")
 	}
-	if got := m.Pods(); len(got) != 3 || len(m.Told()) != 3 || !slices.ContainsFunc(got, func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }) {
+	if got := m.Pods(); len(got) != 3 || len(m.Told()) != 3 || !slices.ContainsFunc(got, func(p *corev1.Pod) bool {
+		return p.Status.Phase == corev1.PodRunning
+	}) {
 		t.Errorf("%d pods", len(got))
 	}
 }
 
-// The mirrors are made equal to the static pods at once on a change, not before the Node is there and all pods are known.
+// The mirrors are made equal to the static pods at once on a change, not before the Node is there and all pods are
+// known.
 func TestMirrorsFollowTheStaticPods(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -24,8 +24,8 @@ func (s *Syncer) Terminate(ctx context.Context, pod *corev1.Pod, grace time.Dura
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		// The status stays fresh while containers use their grace period: when readiness changes or a container ends. A look that failed is
-		// made again at the next change, and at the end in any case.
+		// The status stays fresh while containers use their grace period: when readiness changes or a container ends. A
+		// look that failed is made again at the next change, and at the end in any case.
 		eachChange(ctx, st.changed, done, func() { _, _ = s.reportEnding(ctx, pod, st) })
 	}()
 	err = s.cfg.Executor.KillPod(ctx, pod, rt, grace)
@@ -96,7 +96,8 @@ func (s *Syncer) Forget(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	// What cannot be removed keeps none of the rest on the node: a sandbox may have to wait for a new start of the runtime.
+	// What cannot be removed keeps none of the rest on the node: a sandbox may have to wait for a new start of the
+	// runtime.
 	var errs []error
 	for _, box := range rt.Sandboxes {
 		errs = append(errs, s.cfg.Runtime.RemoveSandbox(ctx, box.ID))

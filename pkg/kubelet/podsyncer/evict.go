@@ -13,8 +13,8 @@ import (
 	"bonsai/pkg/kubelet/volume"
 )
 
-// End has a pod end that the node cannot keep; its worker has to be told to look. The first reason stays. It tells false if there already is
-// one, or if no worker has begun with the pod.
+// End has a pod end that the node cannot keep; its worker has to be told to look. The first reason stays. It tells
+// false if there already is one, or if no worker has begun with the pod.
 func (s *Syncer) End(uid types.UID, why runtime.Ending) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,16 +49,19 @@ func (s *Syncer) expire(f lifecycle.Facts, st *podState, deadline time.Time) boo
 	if deadline.IsZero() || f.Now.Before(deadline) {
 		return false
 	}
-	st.rejected = &admission.Rejection{Reason: lifecycle.ReasonDeadlineExceeded, Message: lifecycle.MessageDeadlineExceeded}
+	st.rejected = &admission.Rejection{Reason: lifecycle.ReasonDeadlineExceeded,
+		Message: lifecycle.MessageDeadlineExceeded}
 	s.cfg.Events.Pod(f.Pod, corev1.EventTypeNormal, st.rejected.Reason, st.rejected.Message)
 	s.report(f, st, false)
 	return true
 }
 
-// attachPatience is how long a pod waits for a volume that the node can have no more of its kind, as another may leave meanwhile.
+// attachPatience is how long a pod waits for a volume that the node can have no more of its kind, as another may leave
+// meanwhile.
 const attachPatience = 2*time.Minute + 3*time.Second
 
-// beyondLimit ends a pod that has waited long enough for a volume beyond what the node can have: whoever made it may make another one, elsewhere.
+// beyondLimit ends a pod that has waited long enough for a volume beyond what the node can have: whoever made it may
+// make another one, elsewhere.
 func (s *Syncer) beyondLimit(f lifecycle.Facts, st *podState, err error) bool {
 	if _, is := errors.AsType[*volume.LimitError](err); !is || f.Now.Sub(st.since) < attachPatience {
 		return false

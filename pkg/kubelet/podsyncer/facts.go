@@ -16,14 +16,16 @@ func (s *Syncer) facts(pod *corev1.Pod, st *podState, rt *runtime.PodStatus, ter
 	if st.resize.doing == resize.Generation {
 		resize.Error = st.resize.problem
 	}
-	f := lifecycle.Facts{Pod: pod, Resize: resize, Runtime: rt, Probes: map[string]lifecycle.Probes{}, BackOff: s.cfg.Executor.BackOff(pod, st.exec, rt),
+	f := lifecycle.Facts{Pod: pod, Resize: resize, Runtime: rt, Probes: map[string]lifecycle.Probes{},
+		BackOff:     s.cfg.Executor.BackOff(pod, st.exec, rt),
 		Terminating: terminating, Now: s.cfg.Now()}
 	for i := range rt.Containers {
 		c := &rt.Containers[i]
 		if c.State == runtime.StateRunning {
 			id := c.ID.String()
-			f.Probes[id] = lifecycle.Probes{Startup: s.cfg.Probes.Result(id, prober.Startup), Readiness: s.cfg.Probes.Result(id, prober.Readiness),
-				Liveness: s.cfg.Probes.Result(id, prober.Liveness), PostStart: true}
+			f.Probes[id] = lifecycle.Probes{Startup: s.cfg.Probes.Result(id, prober.Startup),
+				Readiness: s.cfg.Probes.Result(id, prober.Readiness),
+				Liveness:  s.cfg.Probes.Result(id, prober.Liveness), PostStart: true}
 		}
 	}
 	return f
@@ -44,7 +46,8 @@ func (s *Syncer) updateProbes(pod *corev1.Pod, rt *runtime.PodStatus) {
 
 // report computes and sets the status; it returns it.
 func (s *Syncer) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodStatus {
-	r := lifecycle.Report{Reasons: st.exec.Reasons(f.Pod), HostIPs: s.cfg.HostIPs(), Ended: ended, Static: runtime.IsStatic(f.Pod), Health: s.cfg.Resources.Health(f.Pod)}
+	r := lifecycle.Report{Reasons: st.exec.Reasons(f.Pod), HostIPs: s.cfg.HostIPs(), Ended: ended,
+		Static: runtime.IsStatic(f.Pod), Health: s.cfg.Resources.Health(f.Pod)}
 	if st.rejected != nil {
 		r.Failed, r.Reason, r.Message, r.Disruption = true, st.rejected.Reason, st.rejected.Message, st.disruption
 		r.Refused = !st.admitted && len(f.Runtime.Sandboxes) == 0
@@ -71,7 +74,8 @@ func (s *Syncer) report(f lifecycle.Facts, st *podState, ended bool) corev1.PodS
 	return now
 }
 
-// countEnds counts containers that have ended since the pod's first round, each once. What ended before was counted by an earlier kubelet.
+// countEnds counts containers that have ended since the pod's first round, each once. What ended before was counted by
+// an earlier kubelet.
 func (s *Syncer) countEnds(f lifecycle.Facts, st *podState) {
 	ended := map[string]bool{}
 	count := func(kind runtime.Kind, name string) {

@@ -1,6 +1,7 @@
-// Package podsyncer does what a pod's worker asks for (podworker.Steps): round by round it looks at the pod in the runtime, gathers the facts
-// once, has a plan made of them, reports the status and has the plan carried out, until the plan is empty; and it ends pods and takes away
-// what is left of them. It owns what is remembered of a pod between rounds.
+// Package podsyncer does what a pod's worker asks for (podworker.Steps): round by round it looks at the pod in the
+// runtime, gathers the facts once, has a plan made of them, reports the status and has the plan carried out, until the
+// plan is empty; and it ends pods and takes away what is left of them. It owns what is remembered of a pod between
+// rounds.
 package podsyncer
 
 import (
@@ -120,7 +121,8 @@ type Resizes interface {
 	Requested(has, asks runtime.Resources)
 	// Infeasible is told of a resize that will never be, of a static pod or of another.
 	Infeasible(static bool)
-	// States is told the state of a pod's resize: whether it is Deferred or Infeasible ("": neither), and whether it is being done.
+	// States is told the state of a pod's resize: whether it is Deferred or Infeasible ("": neither), and whether it is
+	// being done.
 	States(uid types.UID, pending string, inProgress bool)
 	// Done is told of a resize that was done, or could not be.
 	Done(took time.Duration, err error)
@@ -145,8 +147,8 @@ type Config struct {
 	// Evicted counts a pod that had to go for the sake of what the signal names.
 	Evicted func(signal string)
 	Resizes Resizes
-	// Running is told how long it took from a pod's first round to its running, and from its creation, 0 if that is not known, with what its images
-	// and init containers took of it; of pods that this kubelet started.
+	// Running is told how long it took from a pod's first round to its running, and from its creation, 0 if that is not
+	// known, with what its images and init containers took of it; of pods that this kubelet started.
 	Running func(seen, created, images time.Duration)
 	// Terminated counts a container that has ended, with its exit code.
 	Terminated func(kind runtime.Kind, exit int32)
@@ -158,7 +160,8 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// Syncer does the steps of all pods. Its methods are safe for concurrent use; but those of one pod are called one after the other, by its worker.
+// Syncer does the steps of all pods. Its methods are safe for concurrent use; but those of one pod are called one after
+// the other, by its worker.
 type Syncer struct {
 	cfg Config
 
@@ -169,7 +172,8 @@ type Syncer struct {
 // New returns a Syncer that remembers nothing of any pod.
 func New(cfg Config) *Syncer { return &Syncer{cfg: cfg, states: map[types.UID]*podState{}} }
 
-// podState is what is remembered of a pod between rounds. Only the pod's worker touches it, except for changed and, under the Syncer's mu, ending.
+// podState is what is remembered of a pod between rounds. Only the pod's worker touches it, except for changed and,
+// under the Syncer's mu, ending.
 type podState struct {
 	// begun: the pod's helpers were told of it; since when.
 	begun bool

@@ -27,7 +27,8 @@ import (
 	"bonsai/pkg/kubelet/volume"
 )
 
-// parts are all that a Syncer works with. They note what is done, in order, and fail where fail says so, by the note's first word.
+// parts are all that a Syncer works with. They note what is done, in order, and fail where fail says so, by the note's
+// first word.
 type parts struct {
 	mu    sync.Mutex
 	notes []string
@@ -191,20 +192,30 @@ func (l logs) RemovePod(namespace, name string, _ types.UID) error {
 // setup returns a Syncer of a node where a pod is admitted and nothing runs.
 func setup() (*Syncer, *parts) {
 	p := &parts{verdict: admission.Admitted, fail: map[string]error{}}
-	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Volumes: volumes{p}, Cgroups: p, Resources: resources{p}, Objects: p,
-		Logs: logs{p}, Events: p, Changes: NewChanges(), Resizes: p, Terminated: func(_ runtime.Kind, exit int32) { p.ends = append(p.ends, exit) }, Evicted: func(signal string) { p.note("evicted %s", signal) }, Running: func(_, created, images time.Duration) { p.started, p.created, p.images = p.started+1, created, images }, HostIPs: func() []string { return []string{"192.0.2.1"} },
+	return New(Config{Runtime: p, Executor: p, Pods: p, Status: p, Admission: p, Probes: probes{p}, Volumes: volumes{p},
+		Cgroups: p, Resources: resources{p}, Objects: p,
+		Logs: logs{p}, Events: p, Changes: NewChanges(), Resizes: p, Terminated: func(_ runtime.Kind, exit int32) {
+			p.ends = append(p.ends, exit)
+		}, Evicted: func(signal string) {
+			p.note("evicted %s", signal)
+		}, Running: func(_, created, images time.Duration) {
+			p.started, p.created, p.images = p.started+1, created, images
+		}, HostIPs: func() []string { return []string{"192.0.2.1"} },
 		Active: func() []*corev1.Pod { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler)}), p
 }
 
 func onePod() *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Name: "p", Namespace: "ns"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Name: "p", Namespace: "ns"},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}
 }
 
 // runs is a pod whose only container runs.
 func runs(rt *runtime.PodStatus) {
 	rt.Sandboxes = []runtime.Sandbox{{ID: "s1", Ready: true, IPs: []string{"10.0.0.1"}}}
-	rt.Containers = []runtime.Container{{ID: runtime.ContainerID{Type: "r", ID: "c1"}, Name: "c", SandboxID: "s1", State: runtime.StateRunning, StartedAt: time.Now(),
-		Hash: lifecycle.Hash(&corev1.Container{Name: "c"})}}
+	rt.Containers = []runtime.Container{
+		{ID: runtime.ContainerID{Type: "r", ID: "c1"}, Name: "c", SandboxID: "s1", State: runtime.StateRunning,
+			StartedAt: time.Now(),
+			Hash:      lifecycle.Hash(&corev1.Container{Name: "c"})}}
 }
 
 // ended is one whose container and sandbox have ended.
@@ -260,7 +271,9 @@ func TestEndsAreCountedOnce(t *testing.T) {
 	end := func(id string, exit int32, at time.Time) {
 		p.set(func(rt *runtime.PodStatus) {
 			runs(rt)
-			rt.Containers = append(rt.Containers, runtime.Container{Name: name, ID: runtime.ContainerID{Type: "containerd", ID: id}, State: runtime.StateExited, ExitCode: exit, FinishedAt: at})
+			rt.Containers = append(rt.Containers,
+				runtime.Container{Name: name, ID: runtime.ContainerID{Type: "containerd", ID: id},
+					State: runtime.StateExited, ExitCode: exit, FinishedAt: at})
 		})
 	}
 	end("earlier", 1, time.Now().Add(-time.Hour))
@@ -310,9 +323,12 @@ func TestWhyAPodEnds(t *testing.T) {
 			p.verdict, p.why = admission.Preempted, &admission.Rejection{Reason: "Preempting"}
 			runs(&p.rt)
 		}, 0, "begin, event Preempting, status Running Preempting"},
-		"it ended in an earlier life": {func(p *parts, _ *corev1.Pod) { p.status.Phase = corev1.PodSucceeded }, 0, "begin, release, status Succeeded "},
+		"it ended in an earlier life": {func(p *parts, _ *corev1.Pod) {
+			p.status.Phase = corev1.PodSucceeded
+		}, 0, "begin, release, status Succeeded "},
 		"it fills the disk": {func(p *parts, _ *corev1.Pod) {
-			p.ending = &runtime.Ending{Reason: "Evicted", Signal: "emptydirfs.limit", Message: "why", Grace: time.Second}
+			p.ending = &runtime.Ending{Reason: "Evicted", Signal: "emptydirfs.limit", Message: "why",
+				Grace: time.Second}
 			runs(&p.rt)
 		}, time.Second, "begin, qos 0, probes 1, evicted emptydirfs.limit, event Evicted, status Running Evicted"},
 		"it has used up its time": {func(p *parts, pod *corev1.Pod) {
@@ -326,12 +342,14 @@ func TestWhyAPodEnds(t *testing.T) {
 		c.change(p, pod)
 		if p.ending != nil {
 			s.state(pod.UID)
-			if s.End("another", *p.ending) || !s.End(pod.UID, *p.ending) || s.End(pod.UID, runtime.Ending{Reason: "Later"}) {
+			if s.End("another", *p.ending) || !s.End(pod.UID, *p.ending) ||
+				s.End(pod.UID, runtime.Ending{Reason: "Later"}) {
 				t.Error("a pod that is not there ends, or one does not, or twice")
 			}
 		}
 		out, err := s.Sync(t.Context(), pod)
-		if err != nil || out.Ended != (c.grace >= 0) || (out.Grace != nil) != (c.grace > 0) || out.Grace != nil && *out.Grace != c.grace {
+		if err != nil || out.Ended != (c.grace >= 0) || (out.Grace != nil) != (c.grace > 0) ||
+			out.Grace != nil && *out.Grace != c.grace {
 			t.Errorf("%s: %+v %v", name, out, err)
 		}
 		expect(t, name, p, c.notes)
@@ -378,11 +396,13 @@ func TestARefusedPodTellsOfNoContainers(t *testing.T) {
 	}
 }
 
-// A pod that loses its place fails with upstream's reason when its containers have ended, not before: its place is not free.
+// A pod that loses its place fails with upstream's reason when its containers have ended, not before: its place is not
+// free.
 func TestPreempted(t *testing.T) {
 	t.Parallel()
 	s, p := setup()
-	p.verdict, p.why = admission.Preempted, &admission.Rejection{Reason: "Preempting", Message: "Preempted in order to admit critical pod"}
+	p.verdict, p.why = admission.Preempted,
+		&admission.Rejection{Reason: "Preempting", Message: "Preempted in order to admit critical pod"}
 	p.rt.Containers = []runtime.Container{{Name: "c", State: runtime.StateUnknown}}
 	if out, err := s.Sync(t.Context(), onePod()); err != nil || !out.Ended {
 		t.Fatal(out, err)
@@ -392,11 +412,13 @@ func TestPreempted(t *testing.T) {
 	if err := s.Terminate(t.Context(), onePod(), time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if p.status.Phase != corev1.PodFailed || p.status.Reason != "Preempting" || p.status.Message != "Preempted in order to admit critical pod" {
+	if p.status.Phase != corev1.PodFailed || p.status.Reason != "Preempting" ||
+		p.status.Message != "Preempted in order to admit critical pod" {
 		t.Errorf("status %s %s: %s", p.status.Phase, p.status.Reason, p.status.Message)
 	}
 	if !slices.ContainsFunc(p.status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "TerminationByKubelet" &&
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue &&
+			c.Reason == "TerminationByKubelet" &&
 			c.Message == "Pod was preempted by Kubelet to accommodate a critical pod."
 	}) {
 		t.Errorf("conditions %v", p.status.Conditions)
@@ -406,7 +428,8 @@ func TestPreempted(t *testing.T) {
 	}
 }
 
-// While containers use their grace period the status is kept fresh by what happens to them, and costs no looks otherwise.
+// While containers use their grace period the status is kept fresh by what happens to them, and costs no looks
+// otherwise.
 func TestTerminate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -441,7 +464,8 @@ func TestTerminateFails(t *testing.T) {
 	t.Parallel()
 	s, p := setup()
 	runs(&p.rt)
-	if err := s.Terminate(t.Context(), onePod(), 0); err == nil || err.Error() != "pod ns/p still has running containers" {
+	if err := s.Terminate(t.Context(), onePod(),
+		0); err == nil || err.Error() != "pod ns/p still has running containers" {
 		t.Error(err)
 	}
 	expect(t, "containers that do not end", p, "readiness only, status Running , kill 0s, probes-")
@@ -494,15 +518,19 @@ func TestTheEnd(t *testing.T) {
 	expect(t, "forgetting", p, "sandbox- s1, container- c1, directory-, logs- ns p, untrack, forget")
 }
 
-// Every condition that lifecycle computes reaches the API: one that status.Own does not name is taken for somebody else's and dropped.
+// Every condition that lifecycle computes reaches the API: one that status.Own does not name is taken for somebody
+// else's and dropped.
 func TestEveryConditionIsOurs(t *testing.T) {
 	t.Parallel()
 	rules := []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers,
-		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}}}}
+		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn,
+			Values: []int32{42}}}}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", RestartPolicyRules: rules}}}}
 	rt := &runtime.PodStatus{Sandboxes: []runtime.Sandbox{{ID: "s", Ready: true}},
-		Containers: []runtime.Container{{ID: runtime.ContainerID{ID: "x"}, Name: "c", SandboxID: "s", State: runtime.StateExited, ExitCode: 42}}}
-	got := lifecycle.Status(lifecycle.Facts{Pod: pod, Runtime: rt, Now: time.Now()}, lifecycle.Report{Disruption: "evicted"})
+		Containers: []runtime.Container{
+			{ID: runtime.ContainerID{ID: "x"}, Name: "c", SandboxID: "s", State: runtime.StateExited, ExitCode: 42}}}
+	got := lifecycle.Status(lifecycle.Facts{Pod: pod, Runtime: rt, Now: time.Now()},
+		lifecycle.Report{Disruption: "evicted"})
 	has := func(kind corev1.PodConditionType) bool {
 		return slices.ContainsFunc(got.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
 	}
@@ -519,7 +547,8 @@ func TestEveryConditionIsOurs(t *testing.T) {
 	}
 }
 
-// The status of a pod that the node does not take says so before the reason, and its event the reason alone, whatever it is.
+// The status of a pod that the node does not take says so before the reason, and its event the reason alone, whatever
+// it is.
 func TestWordsOfARejection(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []admission.Verdict{admission.Rejected, admission.Preempted} {
@@ -538,16 +567,19 @@ func TestWordsOfARejection(t *testing.T) {
 	}
 }
 
-// A pod that begins is given what the node has few of, once; one for which that is not there is refused. One that runs has it.
+// A pod that begins is given what the node has few of, once; one for which that is not there is refused. One that runs
+// has it.
 func TestAllocation(t *testing.T) {
 	t.Parallel()
 	s, p := setup()
-	p.fail["allocate"] = &cm.Refusal{Reason: "UnexpectedAdmissionError", Message: "Allocate failed due to x, which is unexpected"}
+	p.fail["allocate"] = &cm.Refusal{Reason: "UnexpectedAdmissionError",
+		Message: "Allocate failed due to x, which is unexpected"}
 	if out, err := s.Sync(t.Context(), onePod()); err != nil || !out.Ended {
 		t.Error(out, err)
 	}
 	expect(t, "refused", p, "begin, event UnexpectedAdmissionError, release, status Failed UnexpectedAdmissionError")
-	if p.status.Message != "Pod was rejected: Allocate failed due to x, which is unexpected" || len(p.status.ContainerStatuses) > 0 || p.freed != 1 {
+	if p.status.Message != "Pod was rejected: Allocate failed due to x, which is unexpected" ||
+		len(p.status.ContainerStatuses) > 0 || p.freed != 1 {
 		t.Errorf("%+v, freed %d times", p.status, p.freed)
 	}
 
@@ -583,7 +615,9 @@ func TestTellsOnceThatAPodRuns(t *testing.T) {
 		now := time.Now()
 		s.cfg.Now = func() time.Time { return now }
 		runs(&p.rt)
-		p.rt.Containers = append(p.rt.Containers, runtime.Container{Name: "init", State: runtime.StateExited, StartedAt: now.Add(-7 * time.Second), FinishedAt: now.Add(-2 * time.Second)})
+		p.rt.Containers = append(p.rt.Containers,
+			runtime.Container{Name: "init", State: runtime.StateExited, StartedAt: now.Add(-7 * time.Second),
+				FinishedAt: now.Add(-2 * time.Second)})
 		p.status.Phase = before
 		pod := onePod()
 		pod.CreationTimestamp = metav1.NewTime(now.Add(-9 * time.Second))
@@ -594,7 +628,8 @@ func TestTellsOnceThatAPodRuns(t *testing.T) {
 			}
 		}
 		if p.started != want || want > 0 && (p.created != 9*time.Second || p.images != 5*time.Second) {
-			t.Errorf("%s before: told %d times, of %s with %s for what comes first", before, p.started, p.created, p.images)
+			t.Errorf("%s before: told %d times, of %s with %s for what comes first", before, p.started, p.created,
+				p.images)
 		}
 	}
 }

@@ -45,9 +45,11 @@ func (s *Syncer) tellResize(asks *corev1.Pod, f lifecycle.Facts, st *podState) {
 	switch {
 	case doing && was.doing != now.Generation:
 		was.doing, was.since, was.problem = now.Generation, f.Now, ""
-		s.cfg.Events.Pod(f.Pod, corev1.EventTypeNormal, "ResizeStarted", "Pod resize started: "+lifecycle.DescribeResize(f.Pod, now.Generation, ""))
+		s.cfg.Events.Pod(f.Pod, corev1.EventTypeNormal, "ResizeStarted",
+			"Pod resize started: "+lifecycle.DescribeResize(f.Pod, now.Generation, ""))
 	case !doing && was.doing != 0:
-		s.cfg.Events.Pod(f.Pod, corev1.EventTypeNormal, "ResizeCompleted", "Pod resize completed: "+lifecycle.DescribeResize(f.Pod, now.Generation, ""))
+		s.cfg.Events.Pod(f.Pod, corev1.EventTypeNormal, "ResizeCompleted",
+			"Pod resize completed: "+lifecycle.DescribeResize(f.Pod, now.Generation, ""))
 		s.cfg.Resizes.Done(f.Now.Sub(was.since), nil)
 		was.doing, was.problem = 0, ""
 		s.updateQoS()
@@ -70,7 +72,8 @@ func (s *Syncer) resized(f lifecycle.Facts, st *podState, err error) {
 		return // the next round tells what came of it
 	}
 	if first { // what is in use, which the problem tells, changes from one try to the next
-		s.cfg.Events.Pod(f.Pod, corev1.EventTypeWarning, "ResizeError", "Pod resize error: "+lifecycle.DescribeResize(f.Pod, f.Resize.Generation, problem))
+		s.cfg.Events.Pod(f.Pod, corev1.EventTypeWarning, "ResizeError",
+			"Pod resize error: "+lifecycle.DescribeResize(f.Pod, f.Resize.Generation, problem))
 		s.cfg.Resizes.Done(f.Now.Sub(st.resize.since), failed)
 	}
 	f.Resize.Error = problem

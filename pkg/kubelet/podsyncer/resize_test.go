@@ -39,7 +39,8 @@ func TestResizeIsToldOf(t *testing.T) {
 		}
 		var told []string
 		for _, n := range strings.Split(p.took(), ", ") {
-			if strings.HasPrefix(n, "event") || strings.HasPrefix(n, "done") || n == "requested" || strings.HasPrefix(n, "infeasible") || strings.HasPrefix(n, "act") {
+			if strings.HasPrefix(n, "event") || strings.HasPrefix(n, "done") || n == "requested" ||
+				strings.HasPrefix(n, "infeasible") || strings.HasPrefix(n, "act") {
 				told = append(told, n)
 			}
 		}
@@ -61,8 +62,10 @@ func TestResizeIsToldOf(t *testing.T) {
 	gives("3", "", pod.Generation)
 	p.resize.PodActuates = true
 	p.fail["act"] = &executor.ResizeError{Err: errors.New("in use")}
-	sync("room, but it fails", "requested, event ResizeStarted, act sandbox=false start=0, event ResizeError, done in use")
-	if c := conditionOf(p.status, corev1.PodResizeInProgress); c == nil || c.Reason != corev1.PodReasonError || c.Message != "in use" {
+	sync("room, but it fails",
+		"requested, event ResizeStarted, act sandbox=false start=0, event ResizeError, done in use")
+	if c := conditionOf(p.status,
+		corev1.PodResizeInProgress); c == nil || c.Reason != corev1.PodReasonError || c.Message != "in use" {
 		t.Errorf("%+v", c)
 	}
 	sync("again", "act sandbox=false start=0")

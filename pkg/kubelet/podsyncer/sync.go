@@ -35,16 +35,18 @@ func (s *Syncer) Sync(ctx context.Context, pod *corev1.Pod) (podworker.Outcome, 
 	return podworker.Outcome{}, fmt.Errorf("pod %s/%s did not settle in %d rounds", pod.Namespace, pod.Name, maxRounds)
 }
 
-// begin has the pod's objects watched. That was asked for when its source told of the pod, but may have been undone since, with the end of an
-// earlier life of it. A static pod refers to none.
+// begin has the pod's objects watched. That was asked for when its source told of the pod, but may have been undone
+// since, with the end of an earlier life of it. A static pod refers to none.
 func (s *Syncer) begin(pod *corev1.Pod) {
 	if told := s.cfg.Pods.Begin(pod.UID); told != nil && !runtime.IsStatic(told) {
 		s.cfg.Objects.Track(told)
 	}
 }
 
-// round looks once, gathers the facts once, plans, reports and acts. again: something was done, so it is looked again at what came of it.
-func (s *Syncer) round(ctx context.Context, pod *corev1.Pod, st *podState) (out podworker.Outcome, again bool, err error) {
+// round looks once, gathers the facts once, plans, reports and acts. again: something was done, so it is looked again
+// at what came of it.
+func (s *Syncer) round(ctx context.Context, pod *corev1.Pod, st *podState) (out podworker.Outcome, again bool,
+	err error) {
 	rt, err := s.look(ctx, pod)
 	if err != nil {
 		return podworker.Outcome{}, false, err
@@ -98,7 +100,8 @@ func (s *Syncer) round(ctx context.Context, pod *corev1.Pod, st *podState) (out 
 }
 
 // admit asks whether the node takes, and keeps, a pod; why it does not is kept.
-func (s *Syncer) admit(ctx context.Context, pod *corev1.Pod, st *podState, rt *runtime.PodStatus) (admission.Verdict, error) {
+func (s *Syncer) admit(ctx context.Context, pod *corev1.Pod, st *podState, rt *runtime.PodStatus) (admission.Verdict,
+	error) {
 	if st.rejected != nil {
 		return admission.Rejected, nil
 	}

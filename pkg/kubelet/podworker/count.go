@@ -5,7 +5,8 @@ import "bonsai/pkg/kubelet/runtime"
 // Kind is what pods are counted by.
 type Kind struct {
 	State State
-	// Removed: gone from the source that told of it. Found: none has told of it, the runtime had it; it is Removed, too.
+	// Removed: gone from the source that told of it. Found: none has told of it, the runtime had it; it is Removed,
+	// too.
 	Removed, Found bool
 	Static         bool
 }

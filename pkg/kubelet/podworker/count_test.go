@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Pods are counted by where they are, and by who has told of them: one that the runtime alone had stays such to its end.
+// Pods are counted by where they are, and by who has told of them: one that the runtime alone had stays such to its
+// end.
 func TestCount(t *testing.T) {
 	t.Parallel()
 	s := &steps{terminate: func(_ context.Context, p *corev1.Pod, _ time.Duration) error {
@@ -32,8 +33,10 @@ func TestCount(t *testing.T) {
 		w.Remove(static("old"))
 		w.Update(static("old"))
 		synctest.Wait()
-		want := map[Kind]int{{}: 1, {Static: true}: 1, {State: Finished}: 1, {State: Terminating}: 1, {State: Terminating, Removed: true}: 1,
-			{State: Terminating, Removed: true, Found: true}: 1, {State: Terminating, Removed: true, Found: true, Static: true}: 1}
+		want := map[Kind]int{{}: 1, {Static: true}: 1, {State: Finished}: 1, {State: Terminating}: 1,
+			{State: Terminating, Removed: true}:                            1,
+			{State: Terminating, Removed: true, Found: true}:               1,
+			{State: Terminating, Removed: true, Found: true, Static: true}: 1}
 		if got := w.Count(); !maps.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}

@@ -1,13 +1,13 @@
-// Package podworker gives each pod of the node one goroutine that does everything to that pod, one thing after another. A pod
-// goes through the states
+// Package podworker gives each pod of the node one goroutine that does everything to that pod, one thing after another.
+// A pod goes through the states
 //
 //	syncing → terminating → terminated → finished
 //
-// and never back. Syncing: the pod is to run, Sync is called whenever something changed. Terminating: it is to end (deleted,
-// removed, ended by itself, killed); Terminate is called until no container runs. Terminated: Cleanup takes away what it used.
-// Finished: the pod rests until it is removed; then Forget takes the last traces and the worker ends. A pod that comes back after
-// its removal gets a new worker when the old one has ended. What others take away of pods that are gone, they take by WhenGone or
-// WhenFinished: no worker of the pod begins meanwhile.
+// and never back. Syncing: the pod is to run, Sync is called whenever something changed. Terminating: it is to end
+// (deleted, removed, ended by itself, killed); Terminate is called until no container runs. Terminated: Cleanup takes
+// away what it used. Finished: the pod rests until it is removed; then Forget takes the last traces and the worker
+// ends. A pod that comes back after its removal gets a new worker when the old one has ended. What others take away of
+// pods that are gone, they take by WhenGone or WhenFinished: no worker of the pod begins meanwhile.
 package podworker
 
 import (
@@ -27,17 +27,19 @@ type Outcome struct {
 	Wake time.Time
 }
 
-// Steps is what workers do to pods. Every step may be called again after an error or a cancelled context and must then go on
-// from where it was. Steps of one pod never run at the same time.
+// Steps is what workers do to pods. Every step may be called again after an error or a cancelled context and must then
+// go on from where it was. Steps of one pod never run at the same time.
 type Steps interface {
 	// Sync moves the pod toward running. Its context ends when the pod is to terminate.
 	Sync(ctx context.Context, pod *corev1.Pod) (Outcome, error)
-	// Terminate ends all containers within the grace period and returns nil when none runs. Its context ends when the grace
-	// period becomes shorter. The period begins with the first call; later ones get what is left of it, down to 0.
+	// Terminate ends all containers within the grace period and returns nil when none runs. Its context ends when the
+	// grace period becomes shorter. The period begins with the first call; later ones get what is left of it, down to
+	// 0.
 	Terminate(ctx context.Context, pod *corev1.Pod, grace time.Duration) error
 	// Cleanup frees what the ended pod used, except for what its logs need.
 	Cleanup(ctx context.Context, pod *corev1.Pod) error
-	// Finish is called after Cleanup, and again on each change of a finished pod: it deletes the API object of a deleted pod.
+	// Finish is called after Cleanup, and again on each change of a finished pod: it deletes the API object of a
+	// deleted pod.
 	Finish(ctx context.Context, pod *corev1.Pod) error
 	// Forget removes the last traces of a pod that is gone from all sources.
 	Forget(ctx context.Context, pod *corev1.Pod) error

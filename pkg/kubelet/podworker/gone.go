@@ -4,8 +4,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// WhenGone does f unless a worker knows the pod, and returns its error. A worker that comes meanwhile begins after f, so that
-// what f takes away never belongs to a pod that runs. It does nothing while another f has the pod.
+// WhenGone does f unless a worker knows the pod, and returns its error. A worker that comes meanwhile begins after f,
+// so that what f takes away never belongs to a pod that runs. It does nothing while another f has the pod.
 func (w *Workers) WhenGone(uid types.UID, f func() error) error {
 	return w.take(uid, f, func(*worker) bool { return false })
 }

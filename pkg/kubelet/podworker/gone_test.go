@@ -16,7 +16,13 @@ func TestAPodBeginsAfterTheRemovalOfItsTraces(t *testing.T) {
 	run(t, s, func(w *Workers) {
 		begun, end, done := make(chan struct{}), make(chan struct{}), make(chan error)
 		go func() {
-			done <- w.WhenGone("a", func() error { s.note("remove:a"); close(begun); <-end; s.note("removed:a"); return nil })
+			done <- w.WhenGone("a", func() error {
+				s.note("remove:a")
+				close(begun)
+				<-end
+				s.note("removed:a")
+				return nil
+			})
 		}()
 		<-begun
 		if err := w.WhenGone("a", func() error { s.note("twice"); return nil }); err != nil {

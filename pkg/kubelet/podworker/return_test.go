@@ -14,7 +14,10 @@ func TestAPodComesBackAfterItsRemoval(t *testing.T) {
 	for name, one := range map[string]*corev1.Pod{"static": static("a"), "of the API": pod("a")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &steps{terminate: func(context.Context, *corev1.Pod, time.Duration) error { time.Sleep(5 * time.Second); return nil }}
+			s := &steps{terminate: func(context.Context, *corev1.Pod, time.Duration) error {
+				time.Sleep(5 * time.Second)
+				return nil
+			}}
 			run(t, s, func(w *Workers) {
 				w.Update(one)
 				expect(t, s, "sync:a")
@@ -33,7 +36,10 @@ func TestAPodComesBackAfterItsRemoval(t *testing.T) {
 
 func TestAPodThatComesBackAndGoesAgainIsNotRun(t *testing.T) {
 	t.Parallel()
-	s := &steps{terminate: func(context.Context, *corev1.Pod, time.Duration) error { time.Sleep(5 * time.Second); return nil }}
+	s := &steps{terminate: func(context.Context, *corev1.Pod, time.Duration) error {
+		time.Sleep(5 * time.Second)
+		return nil
+	}}
 	run(t, s, func(w *Workers) {
 		w.Update(static("a"))
 		expect(t, s, "sync:a")
@@ -43,7 +49,8 @@ func TestAPodThatComesBackAndGoesAgainIsNotRun(t *testing.T) {
 		w.Update(static("b")) // the edited manifest
 		time.Sleep(6 * time.Second)
 		got := s.text()
-		if got != "sync:a terminate:a:30s cleanup:a sync:b forget:a" && got != "sync:a terminate:a:30s cleanup:a forget:a sync:b" {
+		if got != "sync:a terminate:a:30s cleanup:a sync:b forget:a" &&
+			got != "sync:a terminate:a:30s cleanup:a forget:a sync:b" {
 			t.Errorf("got %s", got)
 		}
 	})

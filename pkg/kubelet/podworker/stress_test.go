@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// node is a node whose runtime fails at times. It checks that nothing is done to a pod at the same time as anything else.
+// node is a node whose runtime fails at times. It checks that nothing is done to a pod at the same time as anything
+// else.
 type node struct {
 	t    *testing.T
 	mu   sync.Mutex
@@ -68,8 +69,8 @@ func (n *node) clean(ctx context.Context, uid types.UID) error {
 	return n.do(ctx, uid, "clean", func() { delete(n.runs, uid) })
 }
 
-// TestPodsComeAndGo: pods are added, changed, deleted, removed and brought back while housekeeping removes what is left and steps fail.
-// In the end what is wanted runs, and nothing else has left anything.
+// TestPodsComeAndGo: pods are added, changed, deleted, removed and brought back while housekeeping removes what is left
+// and steps fail. In the end what is wanted runs, and nothing else has left anything.
 func TestPodsComeAndGo(t *testing.T) {
 	t.Parallel()
 	for name, podOf := range map[string]func(types.UID) *corev1.Pod{"of the API": pod, "static": static} {
@@ -122,7 +123,8 @@ func TestPodsComeAndGo(t *testing.T) {
 			for uid, want := range wanted {
 				st, known := w.State(uid)
 				if want != known || want && st != Syncing || n.runs[uid] != want {
-					t.Errorf("%s, pod %s: wanted %v, known %v in state %v, runs %v", name, uid, want, known, st, n.runs[uid])
+					t.Errorf("%s, pod %s: wanted %v, known %v in state %v, runs %v", name, uid, want, known, st,
+						n.runs[uid])
 				}
 			}
 			if len(w.taken) != 0 || len(w.names) > len(wanted) {

@@ -12,8 +12,8 @@ import (
 	"bonsai/pkg/kubelet/notify"
 )
 
-// Delays between tries of a step that failed: the first for a runtime that is just starting again, the last so that a pod that cannot
-// start costs the node little, and starts soon after its cause is gone.
+// Delays between tries of a step that failed: the first for a runtime that is just starting again, the last so that a
+// pod that cannot start costs the node little, and starts soon after its cause is gone.
 const (
 	retryMin = 500 * time.Millisecond
 	retryMax = 10 * time.Second
@@ -23,7 +23,8 @@ const (
 type worker struct {
 	all *Workers
 	log *slog.Logger
-	// told is when the pod was told of; synced is the pod of the last sync, nil before the first one. Only the worker itself uses them once it runs.
+	// told is when the pod was told of; synced is the pod of the last sync, nil before the first one. Only the worker
+	// itself uses them once it runs.
 	told   time.Time
 	synced *corev1.Pod
 	// wake has room for one: a step looks at everything, however often it was woken for.
@@ -33,11 +34,13 @@ type worker struct {
 	mu    sync.Mutex
 	pod   *corev1.Pod
 	state State
-	// removed: the pod is gone from its source. found: no source has told of it in this life of the kubelet, it was found in the runtime.
+	// removed: the pod is gone from its source. found: no source has told of it in this life of the kubelet, it was
+	// found in the runtime.
 	removed, found bool
 	// next is the pod as it came back after its removal; nil: it did not.
 	next *corev1.Pod
-	// grace is the shortest grace period asked for, nil before the pod terminates; end is when it is over, zero before it begins.
+	// grace is the shortest grace period asked for, nil before the pod terminates; end is when it is over, zero before
+	// it begins.
 	grace *time.Duration
 	end   time.Time
 	// cancel ends the step in progress, nil if none is.
@@ -125,8 +128,8 @@ func (x *worker) run(ctx context.Context) {
 	}
 }
 
-// step does the one step that is due. again: when the next is due although nothing happens. gone: the worker has nothing
-// left to do, ever.
+// step does the one step that is due. again: when the next is due although nothing happens. gone: the worker has
+// nothing left to do, ever.
 func (x *worker) step(parent context.Context) (again time.Time, gone bool, err error) {
 	x.mu.Lock()
 	pod, state, removed := x.pod, x.state, x.removed

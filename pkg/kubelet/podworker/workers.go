@@ -21,16 +21,18 @@ type Workers struct {
 	returned func(*corev1.Pod)
 	metrics  Metrics
 
-	// mu is taken before a worker's, never the other way round, and no step runs under either: a step may take as long as a container
-	// takes to stop.
+	// mu is taken before a worker's, never the other way round, and no step runs under either: a step may take as long
+	// as a container takes to stop.
 	mu      sync.Mutex
 	ctx     context.Context // set by Run; nil before
 	steps   Steps           // set by Run, before the first worker starts
 	wg      sync.WaitGroup
 	workers map[types.UID]*worker
-	// Two static pods of one name never run at the same time: names holds, for each static pod's full name, the uids that want it; the first one has it.
+	// Two static pods of one name never run at the same time: names holds, for each static pod's full name, the uids
+	// that want it; the first one has it.
 	names map[string][]types.UID
-	// taken holds the pods whose traces are being removed (see WhenGone); their workers begin when the channel is closed.
+	// taken holds the pods whose traces are being removed (see WhenGone); their workers begin when the channel is
+	// closed.
 	taken map[types.UID]chan struct{}
 }
 
@@ -38,19 +40,21 @@ type Workers struct {
 type Metrics interface {
 	// WorkerStarted is about the time from a pod's being told of to its worker's first step.
 	WorkerStarted(pod *corev1.Pod, took time.Duration)
-	// WorkerStep is about one step; operation is create for a pod's first sync, update for the first one of a change, sync for any other, or kill.
+	// WorkerStep is about one step; operation is create for a pod's first sync, update for the first one of a change,
+	// sync for any other, or kill.
 	WorkerStep(operation string, took time.Duration)
 }
 
-// New returns workers that begin to work with Run. returned is called with each pod that has come back after its removal, when it starts
-// over; it must not call the workers.
+// New returns workers that begin to work with Run. returned is called with each pod that has come back after its
+// removal, when it starts over; it must not call the workers.
 func New(returned func(*corev1.Pod), metrics Metrics, log *slog.Logger) *Workers {
-	return &Workers{returned: returned, metrics: metrics, log: log, workers: map[types.UID]*worker{}, names: map[string][]types.UID{},
+	return &Workers{returned: returned, metrics: metrics, log: log, workers: map[types.UID]*worker{},
+		names: map[string][]types.UID{},
 		taken: map[types.UID]chan struct{}{}}
 }
 
-// Run lets the workers do steps to their pods until ctx ends, and returns when all have stopped. Pods keep running. What the steps are made
-// of may need the workers, to wake them: so steps come here and not to New.
+// Run lets the workers do steps to their pods until ctx ends, and returns when all have stopped. Pods keep running.
+// What the steps are made of may need the workers, to wake them: so steps come here and not to New.
 func (w *Workers) Run(ctx context.Context, steps Steps) error {
 	w.mu.Lock()
 	w.ctx, w.steps = ctx, steps
@@ -63,12 +67,12 @@ func (w *Workers) Run(ctx context.Context, steps Steps) error {
 	return nil
 }
 
-// Update tells of a new or changed pod. One that comes back after its removal, as a static pod does whose manifest is moved away
-// and back, begins a new life when the old one is over.
+// Update tells of a new or changed pod. One that comes back after its removal, as a static pod does whose manifest is
+// moved away and back, begins a new life when the old one is over.
 func (w *Workers) Update(pod *corev1.Pod) { w.change(pod, false) }
 
-// Remove tells that a pod is gone from its source; pod is what is known of it. A pod nobody told of before (an orphan in the
-// runtime) is terminated too.
+// Remove tells that a pod is gone from its source; pod is what is known of it. A pod nobody told of before (an orphan
+// in the runtime) is terminated too.
 func (w *Workers) Remove(pod *corev1.Pod) { w.change(pod, true) }
 
 func (w *Workers) change(pod *corev1.Pod, removed bool) {
@@ -82,7 +86,8 @@ func (w *Workers) change(pod *corev1.Pod, removed bool) {
 }
 
 func (w *Workers) addLocked(pod *corev1.Pod, removed bool) {
-	x := &worker{all: w, pod: pod, found: removed, told: time.Now(), wake: notify.New(), log: w.log.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID)}
+	x := &worker{all: w, pod: pod, found: removed, told: time.Now(), wake: notify.New(),
+		log: w.log.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID)}
 	w.workers[pod.UID] = x
 	if runtime.IsStatic(pod) {
 		n := runtime.FullName(pod)

@@ -106,7 +106,8 @@ func TestTimes(t *testing.T) {
 
 func pod(uid types.UID) *corev1.Pod {
 	grace := int64(30)
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: uid}, Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: uid},
+		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &grace}}
 }
 
 // static is a pod of a manifest.
@@ -176,7 +177,10 @@ func TestEndedPodRestsUntilDeleted(t *testing.T) {
 
 func TestDeletionInterruptsSync(t *testing.T) {
 	t.Parallel()
-	s := &steps{sync: func(ctx context.Context, _ *corev1.Pod) (Outcome, error) { <-ctx.Done(); return Outcome{}, ctx.Err() }}
+	s := &steps{sync: func(ctx context.Context, _ *corev1.Pod) (Outcome, error) {
+		<-ctx.Done()
+		return Outcome{}, ctx.Err()
+	}}
 	run(t, s, func(w *Workers) {
 		w.Update(pod("a"))
 		expect(t, s, "sync:a")
@@ -257,7 +261,8 @@ func TestStaticPodWaitsForItsPredecessor(t *testing.T) {
 		expect(t, s, "sync:old terminate:old:30s")
 		close(block)
 		synctest.Wait()
-		if got := s.text(); !strings.Contains(got, "cleanup:old") || !strings.HasSuffix(strings.ReplaceAll(got, " forget:old", ""), "sync:new") {
+		if got := s.text(); !strings.Contains(got, "cleanup:old") ||
+			!strings.HasSuffix(strings.ReplaceAll(got, " forget:old", ""), "sync:new") {
 			t.Errorf("got %s", got)
 		}
 	})
@@ -321,7 +326,10 @@ func TestTheGracePeriodBeginsOnce(t *testing.T) {
 // What is left of an edited manifest by an earlier life of the kubelet ends before the new pod begins.
 func TestAStaticPodWaitsForAnOrphanOfItsName(t *testing.T) {
 	t.Parallel()
-	s := &steps{terminate: func(context.Context, *corev1.Pod, time.Duration) error { time.Sleep(5 * time.Second); return nil }}
+	s := &steps{terminate: func(context.Context, *corev1.Pod, time.Duration) error {
+		time.Sleep(5 * time.Second)
+		return nil
+	}}
 	run(t, s, func(w *Workers) {
 		w.Remove(static("old"))
 		w.Update(static("new"))
@@ -337,7 +345,10 @@ func TestAStaticPodWaitsForAnOrphanOfItsName(t *testing.T) {
 // A Sync that waits for something is ended when that has become pointless; the end of the pod is not hurried by it.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
-	s := &steps{sync: func(ctx context.Context, _ *corev1.Pod) (Outcome, error) { <-ctx.Done(); return Outcome{}, ctx.Err() }}
+	s := &steps{sync: func(ctx context.Context, _ *corev1.Pod) (Outcome, error) {
+		<-ctx.Done()
+		return Outcome{}, ctx.Err()
+	}}
 	s.terminate = func(ctx context.Context, _ *corev1.Pod, _ time.Duration) error {
 		select {
 		case <-ctx.Done():

@@ -12,7 +12,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// While the runtime does not answer nothing is known of a container: it keeps its last result, and a failure before does not count on.
+// While the runtime does not answer nothing is known of a container: it keeps its last result, and a failure before
+// does not count on.
 func TestAProbeThatCannotBeMadeChangesNothing(t *testing.T) {
 	t.Parallel()
 	down := errors.New("rpc error: code = Unavailable desc = connection refused")

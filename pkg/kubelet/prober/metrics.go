@@ -17,9 +17,13 @@ type Metrics struct {
 // NewMetrics registers at r.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		total: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "prober_probe_total", Help: "Cumulative number of a liveness, readiness or startup probe for a container by result."},
+		total: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "prober_probe_total",
+				Help: "Cumulative number of a liveness, readiness or startup probe for a container by result."},
 			[]string{"probe_type", "result", "container", "pod", "namespace", "pod_uid"}),
-		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "prober_probe_duration_seconds", Help: "Duration in seconds for a probe response."},
+		took: prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: "prober_probe_duration_seconds",
+				Help: "Duration in seconds for a probe response."},
 			[]string{"probe_type", "container", "pod", "namespace"}),
 	}
 	r.MustRegister(m.total, m.took)

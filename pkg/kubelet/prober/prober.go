@@ -1,5 +1,5 @@
-// Package prober runs the probes of containers: one goroutine per container and kind of probe, from the start of its pod
-// to its end. Results are kept per container id and told to the pod's worker, which acts on them.
+// Package prober runs the probes of containers: one goroutine per container and kind of probe, from the start of its
+// pod to its end. Results are kept per container id and told to the pod's worker, which acts on them.
 //
 // The rules: https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/.
 package prober
@@ -56,7 +56,8 @@ type Config struct {
 	Event func(pod *corev1.Pod, container, kind, reason, message string)
 	// Metrics counts; nil: nothing is counted.
 	Metrics *Metrics
-	// Started is when this kubelet started: containers that ran before keep their readiness until a probe says otherwise.
+	// Started is when this kubelet started: containers that ran before keep their readiness until a probe says
+	// otherwise.
 	Started time.Time
 	Log     *slog.Logger
 }
@@ -124,8 +125,8 @@ func (m *Manager) Update(pod *corev1.Pod, targets map[string]Target) {
 	}
 }
 
-// adoptLocked takes over what was reported of containers that ran before this kubelet: they stay ready and started until a
-// probe says otherwise.
+// adoptLocked takes over what was reported of containers that ran before this kubelet: they stay ready and started
+// until a probe says otherwise.
 func (m *Manager) adoptLocked(p *podProbes, targets map[string]Target) {
 	for name, t := range targets {
 		if p.targets[name].ID == t.ID || !t.Started.Before(m.cfg.Started) {
@@ -152,7 +153,8 @@ func (m *Manager) forgetOld(p *podProbes, targets map[string]Target) {
 }
 
 func (m *Manager) ensure(p *podProbes, c *corev1.Container) {
-	for kind, probe := range map[Kind]*corev1.Probe{Startup: c.StartupProbe, Readiness: c.ReadinessProbe, Liveness: c.LivenessProbe} {
+	for kind, probe := range map[Kind]*corev1.Probe{Startup: c.StartupProbe, Readiness: c.ReadinessProbe,
+		Liveness: c.LivenessProbe} {
 		k := workerKey{c.Name, kind}
 		if probe == nil || p.workers[k] != nil || m.ctx.Err() != nil {
 			continue
@@ -232,7 +234,8 @@ func period(p *corev1.Probe) time.Duration {
 	return time.Duration(max(p.PeriodSeconds, 1)) * time.Second
 }
 
-// TargetsOf lists the running containers of a pod by name, with what the pod's status says of them. ip is the pod's primary address.
+// TargetsOf lists the running containers of a pod by name, with what the pod's status says of them. ip is the pod's
+// primary address.
 func TargetsOf(pod *corev1.Pod, st *runtime.PodStatus, ip string) map[string]Target {
 	out := map[string]Target{}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -241,7 +244,8 @@ func TargetsOf(pod *corev1.Pod, st *runtime.PodStatus, ip string) map[string]Tar
 			if cs == nil || cs.State != runtime.StateRunning {
 				continue
 			}
-			out[list[i].Name] = Target{ID: cs.ID.String(), RawID: cs.ID.ID, Started: cs.StartedAt, PodIP: ip, StartupDone: list[i].StartupProbe == nil}
+			out[list[i].Name] = Target{ID: cs.ID.String(), RawID: cs.ID.ID, Started: cs.StartedAt, PodIP: ip,
+				StartupDone: list[i].StartupProbe == nil}
 		}
 	}
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {

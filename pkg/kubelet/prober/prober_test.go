@@ -27,7 +27,8 @@ import (
 )
 
 func probe(failures int32) *corev1.Probe {
-	return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"x"}}}, PeriodSeconds: 1, FailureThreshold: failures}
+	return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"x"}}},
+		PeriodSeconds: 1, FailureThreshold: failures}
 }
 
 type bench struct {
@@ -55,7 +56,8 @@ func setup(ctx context.Context) *bench {
 	return b
 }
 
-// told returns the events so far. A bubble's time may pass in the test while a probe writes, so it is read under the lock.
+// told returns the events so far. A bubble's time may pass in the test while a probe writes, so it is read under the
+// lock.
 func (b *bench) told() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,7 +153,8 @@ func TestLivenessWaitsForStartupAndHoldsAfterFailure(t *testing.T) {
 		runs := b.runs.Load()
 		time.Sleep(10 * time.Second)
 		if b.m.Result("containerd://1", Liveness) != runtime.ProbeFailure || b.runs.Load() != runs {
-			t.Errorf("after a failure nothing must be probed until a new container runs: %d runs more", b.runs.Load()-runs)
+			t.Errorf("after a failure nothing must be probed until a new container runs: %d runs more",
+				b.runs.Load()-runs)
 		}
 	})
 }
@@ -199,7 +202,8 @@ func TestHTTP(t *testing.T) {
 	}
 	c := &corev1.Container{Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: int32(n)}}}
 	get := func(path string) (bool, bool, string) {
-		a := &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("web"), HTTPHeaders: []corev1.HTTPHeader{{Name: "Host", Value: "h"}}}
+		a := &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("web"),
+			HTTPHeaders: []corev1.HTTPHeader{{Name: "Host", Value: "h"}}}
 		ok, warn, msg, err := httpGet(t.Context(), c, a, Target{PodIP: "127.0.0.1"}, time.Second)
 		if err != nil {
 			t.Fatal(err)
@@ -215,7 +219,8 @@ func TestHTTP(t *testing.T) {
 	if ok, warn, _ := get("/elsewhere"); !ok || !warn {
 		t.Error("a redirect to another host succeeds with a warning")
 	}
-	if ok, _, _, err := tcp(t.Context(), c, &corev1.TCPSocketAction{Port: intstr.FromInt32(int32(n))}, Target{PodIP: "127.0.0.1"}, time.Second); !ok || err != nil {
+	if ok, _, _, err := tcp(t.Context(), c, &corev1.TCPSocketAction{Port: intstr.FromInt32(int32(n))},
+		Target{PodIP: "127.0.0.1"}, time.Second); !ok || err != nil {
 		t.Errorf("tcp: %v %v", ok, err)
 	}
 }
@@ -237,7 +242,8 @@ func TestHTTP2(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &corev1.HTTPGetAction{Scheme: corev1.URISchemeHTTPS, Port: intstr.Parse(u.Port())}
-	if ok, _, message, err := httpGet(t.Context(), &corev1.Container{}, a, Target{PodIP: u.Hostname()}, time.Minute); !ok || err != nil {
+	if ok, _, message, err := httpGet(t.Context(), &corev1.Container{}, a, Target{PodIP: u.Hostname()},
+		time.Minute); !ok || err != nil {
 		t.Errorf("%s, %v", message, err)
 	}
 }
@@ -249,7 +255,8 @@ func TestMetrics(t *testing.T) {
 		b.m.cfg.Metrics = NewMetrics(r)
 		shown := func() string {
 			w := httptest.NewRecorder()
-			promhttp.HandlerFor(r, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics/probes", nil))
+			promhttp.HandlerFor(r, promhttp.HandlerOpts{}).ServeHTTP(w,
+				httptest.NewRequest(http.MethodGet, "/metrics/probes", nil))
 			return w.Body.String()
 		}
 		p := pod(corev1.Container{ReadinessProbe: probe(3)})
@@ -257,9 +264,11 @@ func TestMetrics(t *testing.T) {
 		synctest.Wait()
 		b.code.Store(1)
 		time.Sleep(2500 * time.Millisecond)
-		labels := `container="c",namespace="` + p.Namespace + `",pod="` + p.Name + `",pod_uid="` + string(p.UID) + `",probe_type="Readiness",result=`
+		labels := `container="c",namespace="` + p.Namespace + `",pod="` + p.Name + `",pod_uid="` + string(p.UID) +
+			`",probe_type="Readiness",result=`
 		for result, n := range map[string]string{"successful": "1", "failed": "2"} {
-			if want := "prober_probe_total{" + labels + `"` + result + `"} ` + n; !strings.Contains(shown(), want+"\n") {
+			if want := "prober_probe_total{" + labels + `"` + result + `"} ` +
+				n; !strings.Contains(shown(), want+"\n") {
 				t.Errorf("missing %s in %s", want, shown())
 			}
 		}
@@ -270,8 +279,8 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// TestReadinessIsProbedAtEachSync: a container that is not known to be ready is probed when its pod is looked at, not only once in each period; one that is
-// ready is left to its period, and nobody is probed before its time.
+// TestReadinessIsProbedAtEachSync: a container that is not known to be ready is probed when its pod is looked at, not
+// only once in each period; one that is ready is left to its period, and nobody is probed before its time.
 func TestReadinessIsProbedAtEachSync(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(_ context.Context, b *bench) {
@@ -315,8 +324,8 @@ func TestReadinessIsProbedAtEachSync(t *testing.T) {
 	})
 }
 
-// TestReadinessIsAskedAgainSoon: a container that starts is asked again after 250 ms, 500 ms and so on, and only the first failure is told. Once it
-// has been ready, and for liveness, it is the period that counts.
+// TestReadinessIsAskedAgainSoon: a container that starts is asked again after 250 ms, 500 ms and so on, and only the
+// first failure is told. Once it has been ready, and for liveness, it is the period that counts.
 func TestReadinessIsAskedAgainSoon(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(_ context.Context, b *bench) {
@@ -328,7 +337,8 @@ func TestReadinessIsAskedAgainSoon(t *testing.T) {
 		for _, c := range []struct {
 			at   time.Duration
 			runs int32
-		}{{200, 1}, {300, 2}, {700, 2}, {800, 3}, {1700, 3}, {1800, 4}, {3800, 5}, {7800, 6}, {9900, 6}, {10100, 7}, {17900, 7}, {18100, 8}, {19900, 8}, {20100, 9}, {29900, 9}} {
+		}{{200, 1}, {300, 2}, {700, 2}, {800, 3}, {1700, 3}, {1800, 4}, {3800, 5}, {7800, 6}, {9900, 6}, {10100, 7},
+			{17900, 7}, {18100, 8}, {19900, 8}, {20100, 9}, {29900, 9}} {
 			time.Sleep(time.Until(began.Add(c.at * time.Millisecond)))
 			if n := b.runs.Load(); n != c.runs {
 				t.Errorf("after %d ms: %d probes, want %d", c.at, n, c.runs)
@@ -361,7 +371,8 @@ func TestReadinessIsAskedAgainSoon(t *testing.T) {
 	})
 }
 
-// TestANewContainerIsNotAskedEarly: what was planned for a container is not done to its successor, which has its own initial delay.
+// TestANewContainerIsNotAskedEarly: what was planned for a container is not done to its successor, which has its own
+// initial delay.
 func TestANewContainerIsNotAskedEarly(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(_ context.Context, b *bench) {
@@ -372,7 +383,8 @@ func TestANewContainerIsNotAskedEarly(t *testing.T) {
 		b.m.Update(c, target(time.Now().Add(-5*time.Second), false))
 		time.Sleep(100 * time.Millisecond)
 		runs := b.runs.Load()
-		b.m.Update(c, map[string]Target{"c": {ID: "containerd://2", RawID: "2", Started: time.Now(), StartupDone: true}})
+		b.m.Update(c, map[string]Target{
+			"c": {ID: "containerd://2", RawID: "2", Started: time.Now(), StartupDone: true}})
 		time.Sleep(4 * time.Second)
 		if n := b.runs.Load(); runs != 1 || n != runs {
 			t.Errorf("%d probes of the first, %d before the second's time", runs, n-runs)

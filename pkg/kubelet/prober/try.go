@@ -29,9 +29,10 @@ const maxBody = 10 << 10
 // attempts is how often a probe that could not be made at all (not: failed) is tried.
 const attempts = 3
 
-// try probes once. warn: it succeeded, but its message deserves a warning. err: the probe could not be made, which says nothing of
-// the container.
-func (m *Manager) try(ctx context.Context, pod *corev1.Pod, c *corev1.Container, p *corev1.Probe, t Target) (ok, warn bool, message string, err error) {
+// try probes once. warn: it succeeded, but its message deserves a warning. err: the probe could not be made, which says
+// nothing of the container.
+func (m *Manager) try(ctx context.Context, pod *corev1.Pod, c *corev1.Container, p *corev1.Probe, t Target) (ok,
+	warn bool, message string, err error) {
 	timeout := time.Duration(max(p.TimeoutSeconds, 1)) * time.Second
 	for range attempts {
 		if ok, warn, message, err = m.handler(ctx, pod, c, p, t, timeout); err == nil || ctx.Err() != nil {
@@ -41,7 +42,8 @@ func (m *Manager) try(ctx context.Context, pod *corev1.Pod, c *corev1.Container,
 	return ok, warn, message, err
 }
 
-func (m *Manager) handler(ctx context.Context, pod *corev1.Pod, c *corev1.Container, p *corev1.Probe, t Target, timeout time.Duration) (bool, bool, string, error) {
+func (m *Manager) handler(ctx context.Context, pod *corev1.Pod, c *corev1.Container, p *corev1.Probe, t Target,
+	timeout time.Duration) (bool, bool, string, error) {
 	switch {
 	case p.Exec != nil:
 		return m.exec(ctx, p.Exec, t, timeout)
@@ -55,7 +57,8 @@ func (m *Manager) handler(ctx context.Context, pod *corev1.Pod, c *corev1.Contai
 	return false, false, "", fmt.Errorf("missing probe handler for %s/%s:%s", pod.Namespace, pod.Name, c.Name)
 }
 
-func (m *Manager) exec(ctx context.Context, a *corev1.ExecAction, t Target, timeout time.Duration) (bool, bool, string, error) {
+func (m *Manager) exec(ctx context.Context, a *corev1.ExecAction, t Target, timeout time.Duration) (bool, bool, string,
+	error) {
 	r, err := m.cfg.Exec(ctx, t.RawID, a.Command, timeout)
 	out := append(r.Stdout, r.Stderr...)
 	if len(out) > maxBody {
@@ -88,7 +91,8 @@ func port(c *corev1.Container, p intstr.IntOrString) (int, error) {
 }
 
 // Request builds the request of an HTTP probe or hook.
-func Request(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, podIP, agent string) (*http.Request, error) {
+func Request(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, podIP, agent string) (*http.Request,
+	error) {
 	host := a.Host
 	if host == "" {
 		host = podIP
@@ -128,11 +132,13 @@ func Request(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, 
 	return req, nil
 }
 
-// HTTPClient sends the requests of HTTP probes and hooks, one connection each. Redirects are followed within the host, 10 at
-// most; one that leads to another host is itself the answer, for what runs in a pod must not say whom the node calls.
+// HTTPClient sends the requests of HTTP probes and hooks, one connection each. Redirects are followed within the host,
+// 10 at most; one that leads to another host is itself the answer, for what runs in a pod must not say whom the node
+// calls.
 func HTTPClient() *http.Client {
 	return &http.Client{
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the node knows no CA of the pod's
+		// the node knows no CA of the pod's
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 			ForceAttemptHTTP2: true, // net/http leaves HTTP/2 out where the TLS settings are not its own
 			DisableKeepAlives: true, Proxy: nil, DisableCompression: true},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
@@ -146,7 +152,8 @@ func HTTPClient() *http.Client {
 		}}
 }
 
-func httpGet(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, t Target, timeout time.Duration) (bool, bool, string, error) {
+func httpGet(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, t Target, timeout time.Duration) (bool,
+	bool, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	req, err := Request(ctx, c, a, t.PodIP, "kube-probe/"+kubeversion.API)
@@ -171,7 +178,8 @@ func httpGet(ctx context.Context, c *corev1.Container, a *corev1.HTTPGetAction, 
 	return false, false, fmt.Sprintf("HTTP probe failed with statuscode: %d", resp.StatusCode), nil
 }
 
-func tcp(ctx context.Context, c *corev1.Container, a *corev1.TCPSocketAction, t Target, timeout time.Duration) (bool, bool, string, error) {
+func tcp(ctx context.Context, c *corev1.Container, a *corev1.TCPSocketAction, t Target, timeout time.Duration) (bool,
+	bool, string, error) {
 	n, err := port(c, a.Port)
 	if err != nil {
 		return false, false, "", err
@@ -188,11 +196,13 @@ func tcp(ctx context.Context, c *corev1.Container, a *corev1.TCPSocketAction, t 
 	return true, false, "", conn.Close()
 }
 
-func grpcHealth(ctx context.Context, a *corev1.GRPCAction, t Target, timeout time.Duration) (bool, bool, string, error) {
+func grpcHealth(ctx context.Context, a *corev1.GRPCAction, t Target, timeout time.Duration) (bool, bool, string,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	addr := net.JoinHostPort(t.PodIP, strconv.Itoa(int(a.Port)))
-	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUserAgent("kube-probe/"+kubeversion.API))
+	conn, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUserAgent("kube-probe/"+kubeversion.API))
 	if err != nil {
 		return false, false, "", err
 	}
@@ -201,10 +211,12 @@ func grpcHealth(ctx context.Context, a *corev1.GRPCAction, t Target, timeout tim
 	if a.Service != nil {
 		service = *a.Service
 	}
-	r, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service}, grpc.WaitForReady(true))
+	r, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service},
+		grpc.WaitForReady(true))
 	switch {
 	case status.Code(err) == codes.DeadlineExceeded:
-		return false, false, fmt.Sprintf("timeout: failed to connect service %q within %s: context deadline exceeded", addr, timeout), nil
+		return false, false, fmt.Sprintf("timeout: failed to connect service %q within %s: context deadline exceeded",
+			addr, timeout), nil
 	case err != nil:
 		return false, false, fmt.Sprintf("error: health rpc failed: %v", err), nil
 	case r.Status != grpc_health_v1.HealthCheckResponse_SERVING:

@@ -38,13 +38,15 @@ type worker struct {
 	hold bool
 }
 
-// firstEarly is the first wait for a container that was not ready when it was asked for the first time. Each next one is twice as long, until it
-// is the probe's period: most servers listen a fraction of a second after their start, and periods have whole seconds. Nothing is counted
-// or told of a failure in between, which the period alone would not have seen.
+// firstEarly is the first wait for a container that was not ready when it was asked for the first time. Each next one
+// is twice as long, until it is the probe's period: most servers listen a fraction of a second after their start, and
+// periods have whole seconds. Nothing is counted or told of a failure in between, which the period alone would not have
+// seen.
 const firstEarly = 250 * time.Millisecond
 
-// run probes until ctx ends: once in each period, and a container that is not known to be ready whenever its pod is looked at, so that it need not wait for
-// the period's end once it is. After a kubelet's restart the first probes are spread over one period, so that not all of them run at once.
+// run probes until ctx ends: once in each period, and a container that is not known to be ready whenever its pod is
+// looked at, so that it need not wait for the period's end once it is. After a kubelet's restart the first probes are
+// spread over one period, so that not all of them run at once.
 func (w *worker) run(ctx context.Context, spread time.Duration) {
 	timer := time.NewTimer(0)
 	timer.Stop() // Update wakes it
@@ -109,7 +111,8 @@ func (w *worker) due(now time.Time) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	if t.ID != w.id {
-		w.id, w.seen, w.last, w.row, w.early, w.between, w.hold = t.ID, now, runtime.ProbeUnknown, 0, 0, time.Time{}, false
+		w.id, w.seen, w.last, w.row, w.early, w.between, w.hold = t.ID, now, runtime.ProbeUnknown, 0, 0, time.Time{},
+			false
 		if w.kind == Readiness {
 			w.early = firstEarly
 		}
@@ -132,8 +135,8 @@ func (w *worker) due(now time.Time) (time.Time, bool) {
 	return first, true
 }
 
-// once probes and counts; at the threshold the result changes. A probe that could not be made does not count, nor does one that fails between
-// the regular ones.
+// once probes and counts; at the threshold the result changes. A probe that could not be made does not count, nor does
+// one that fails between the regular ones.
 func (w *worker) once(ctx context.Context, regular bool) {
 	pod, t := w.manager.target(w.uid, w.container.Name)
 	if pod == nil || t.ID != w.id {
@@ -156,10 +159,12 @@ func (w *worker) once(ctx context.Context, regular bool) {
 	if ok {
 		outcome, w.early = runtime.ProbeSuccess, 0
 		if warn {
-			w.manager.cfg.Event(pod, w.container.Name, corev1.EventTypeWarning, "ProbeWarning", fmt.Sprintf("%s probe warning: %s", w.kind, message))
+			w.manager.cfg.Event(pod, w.container.Name, corev1.EventTypeWarning, "ProbeWarning",
+				fmt.Sprintf("%s probe warning: %s", w.kind, message))
 		}
 	} else {
-		w.manager.cfg.Event(pod, w.container.Name, corev1.EventTypeWarning, "Unhealthy", fmt.Sprintf("%s probe failed: %s", w.kind, message))
+		w.manager.cfg.Event(pod, w.container.Name, corev1.EventTypeWarning, "Unhealthy",
+			fmt.Sprintf("%s probe failed: %s", w.kind, message))
 	}
 	if outcome != w.last {
 		w.last, w.row = outcome, 0

@@ -7,7 +7,8 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Resources are what a pod as a whole, and its containers that run before and beside each other, request and may have. They are read-only.
+// Resources are what a pod as a whole, and its containers that run before and beside each other, request and may have.
+// They are read-only.
 type Resources struct {
 	// Pod is nil for a pod that says nothing as a whole.
 	Pod *corev1.ResourceRequirements `json:"pod,omitempty"`
@@ -56,7 +57,8 @@ func (r Resources) Of(pod *corev1.Pod) *corev1.Pod {
 	return &p
 }
 
-// Effective is what a container's cgroup gets: its own requests and limits, and of CPU and memory the pod's limits where it has none.
+// Effective is what a container's cgroup gets: its own requests and limits, and of CPU and memory the pod's limits
+// where it has none.
 func (r Resources) Effective(container string) corev1.ResourceRequirements {
 	return effective(r.Containers[container], r.Pod)
 }
@@ -86,10 +88,11 @@ type Allocation struct {
 	// Generation is that of the pod whose spec asked for the resources.
 	Generation int64 `json:"generation"`
 	Resources
-	// Actuated are, by container, the effective resources that a container was last given, where these are others: its resize is not done.
+	// Actuated are, by container, the effective resources that a container was last given, where these are others: its
+	// resize is not done.
 	Actuated map[string]corev1.ResourceRequirements `json:"actuated,omitempty"`
-	// PodActuates: the pod's own cgroup is to get its values after those of the containers; PodActuated is what it was last given, nil for a pod
-	// that said nothing as a whole.
+	// PodActuates: the pod's own cgroup is to get its values after those of the containers; PodActuated is what it was
+	// last given, nil for a pod that said nothing as a whole.
 	PodActuates bool                         `json:"podActuates,omitempty"`
 	PodActuated *corev1.ResourceRequirements `json:"podActuated,omitempty"`
 }
@@ -97,7 +100,8 @@ type Allocation struct {
 // Resizing is what is to be said of a pod's resize.
 type Resizing struct {
 	Allocation
-	// Reason (Deferred, Infeasible) and Message tell why the pod does not have what its spec asks for by now; empty while it has.
+	// Reason (Deferred, Infeasible) and Message tell why the pod does not have what its spec asks for by now; empty
+	// while it has.
 	Reason, Message string
 	// Error is why the containers could not be given what the pod has, "" if they could.
 	Error string

@@ -62,8 +62,8 @@ type ContainerOptions struct {
 	Command []string
 	Args    []string
 	Mounts  []Mount
-	// Devices are the node's that the container may use, CDIDevices the full names of others, of which the runtime finds a description by
-	// the Container Device Interface. Annotations are for the runtime.
+	// Devices are the node's that the container may use, CDIDevices the full names of others, of which the runtime
+	// finds a description by the Container Device Interface. Annotations are for the runtime.
 	Devices     []Device
 	CDIDevices  []string
 	Annotations map[string]string
@@ -89,7 +89,8 @@ type ContainerRequest struct {
 	Hash      string
 	Sandbox   SandboxOptions
 	Options   ContainerOptions
-	// Node is the node's capacity: its memory sets the OOM score of burstable containers, its sizes of huge pages are limited.
+	// Node is the node's capacity: its memory sets the OOM score of burstable containers, its sizes of huge pages are
+	// limited.
 	Node corev1.ResourceList
 }
 
@@ -140,8 +141,8 @@ type Handler struct {
 // Version is the runtime's name and version.
 type Version struct{ Name, Version, APIVersion string }
 
-// Filesystems are the directories under which the runtime keeps images and what containers write beside their volumes, and what it has there. They may
-// be the same.
+// Filesystems are the directories under which the runtime keeps images and what containers write beside their volumes,
+// and what it has there. They may be the same.
 type Filesystems struct {
 	Images, Containers       string
 	ImagesUse, ContainersUse DiskUse

@@ -1,5 +1,5 @@
-// Package runtime is the kubelet's vocabulary for what the container runtime knows and is told: types only, no behaviour
-// beyond look-ups. The children of pkg/kubelet share it so that none of them needs to import another.
+// Package runtime is the kubelet's vocabulary for what the container runtime knows and is told: types only, no
+// behaviour beyond look-ups. The children of pkg/kubelet share it so that none of them needs to import another.
 package runtime
 
 import (

@@ -39,8 +39,9 @@ func TestContainerID(t *testing.T) {
 func TestPodStatusFindsTheNewest(t *testing.T) {
 	t.Parallel()
 	p := &PodStatus{
-		Sandboxes:  []Sandbox{{ID: "s2"}, {ID: "s1", Ready: true}},
-		Containers: []Container{{Name: "b", Attempt: 5}, {Name: "a", Attempt: 2}, {Name: "a", Attempt: 1}, {Name: "a", Attempt: 0}},
+		Sandboxes: []Sandbox{{ID: "s2"}, {ID: "s1", Ready: true}},
+		Containers: []Container{{Name: "b", Attempt: 5}, {Name: "a", Attempt: 2}, {Name: "a", Attempt: 1},
+			{Name: "a", Attempt: 0}},
 	}
 	if got := p.Sandbox(); got == nil || got.ID != "s2" {
 		t.Errorf("sandbox %+v", got)
@@ -59,14 +60,16 @@ func TestPodStatusFindsTheNewest(t *testing.T) {
 		t.Error("a copy was found, not the container")
 	}
 	var none *PodStatus
-	if none.Sandbox() != nil || none.Container("a") != nil || none.Previous("a") != nil || (&PodStatus{}).Sandbox() != nil {
+	if none.Sandbox() != nil || none.Container("a") != nil || none.Previous("a") != nil ||
+		(&PodStatus{}).Sandbox() != nil {
 		t.Error("an unknown pod has something")
 	}
 }
 
 func TestRunning(t *testing.T) {
 	t.Parallel()
-	for state, want := range map[State]bool{StateCreated: false, StateRunning: true, StateExited: false, StateUnknown: true} {
+	for state, want := range map[State]bool{StateCreated: false, StateRunning: true, StateExited: false,
+		StateUnknown: true} {
 		p := &PodStatus{Containers: []Container{{State: StateExited}, {State: state}}}
 		if got := p.Running(); got != want {
 			t.Errorf("a container in state %s: running %v, want %v", state, got, want)

@@ -21,7 +21,8 @@ func New(classes cache.ListerWatcher) (*Classes, error) {
 	informer := cache.NewSharedIndexInformer(classes, &nodev1.RuntimeClass{}, 0, cache.Indexers{})
 	err := informer.SetTransform(func(obj any) (any, error) {
 		if c, ok := obj.(*nodev1.RuntimeClass); ok {
-			return &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: c.Name, ResourceVersion: c.ResourceVersion}, Handler: c.Handler}, nil
+			return &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: c.Name, ResourceVersion: c.ResourceVersion},
+				Handler: c.Handler}, nil
 		}
 		return obj, nil
 	})
@@ -37,8 +38,8 @@ func (c *Classes) Run(ctx context.Context) error {
 	return nil
 }
 
-// Handler is the handler of a pod's class; "", which is the runtime's default, for a pod without one. It waits until all classes
-// have been read once. A class that is not there is a NotFound error.
+// Handler is the handler of a pod's class; "", which is the runtime's default, for a pod without one. It waits until
+// all classes have been read once. A class that is not there is a NotFound error.
 func (c *Classes) Handler(ctx context.Context, pod *corev1.Pod) (string, error) {
 	if pod.Spec.RuntimeClassName == nil || *pod.Spec.RuntimeClassName == "" {
 		return "", nil

@@ -20,10 +20,14 @@ func (listOnly) IsWatchListSemanticsUnSupported() bool { return true }
 
 func TestHandler(t *testing.T) {
 	t.Parallel()
-	list := &nodev1.RuntimeClassList{Items: []nodev1.RuntimeClass{{ObjectMeta: metav1.ObjectMeta{Name: "kata", ResourceVersion: "1"}, Handler: "kata-fc"}}}
+	list := &nodev1.RuntimeClassList{
+		Items: []nodev1.RuntimeClass{
+			{ObjectMeta: metav1.ObjectMeta{Name: "kata", ResourceVersion: "1"}, Handler: "kata-fc"}}}
 	c, err := New(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return list, nil },
-		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) { return list, nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			return watch.NewFake(), nil
+		},
 	}, listOnly{}))
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +49,8 @@ func TestHandler(t *testing.T) {
 	if h, err := c.Handler(t.Context(), of(new("kata"))); h != "kata-fc" || err != nil {
 		t.Errorf("%q, %v", h, err)
 	}
-	if _, err := c.Handler(t.Context(), of(new("gone"))); !apierrors.IsNotFound(err) || err.Error() != `runtimeclass.node.k8s.io "gone" not found` {
+	if _, err := c.Handler(t.Context(),
+		of(new("gone"))); !apierrors.IsNotFound(err) || err.Error() != `runtimeclass.node.k8s.io "gone" not found` {
 		t.Errorf("gone: %v", err)
 	}
 	stop()

@@ -19,7 +19,8 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, ok, err := s.cfg.Authenticator.Authenticate(r)
 		if !ok {
-			s.cfg.Log.Info("request not authenticated", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "err", err)
+			s.cfg.Log.Info("request not authenticated", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr,
+				"err", err)
 			w.Header().Set("Connection", "close") // and a body is not waited for
 			http.Error(w, "Unauthorized", http.StatusUnauthorized)
 			return
@@ -34,11 +35,14 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 		user, _ := r.Context().Value(userKey{}).(authnv1.UserInfo)
 		var last authzv1.ResourceAttributes
 		for _, sub := range subresources(r.URL.Path) {
-			last = authzv1.ResourceAttributes{Verb: verb(r), Version: "v1", Resource: "nodes", Subresource: sub, Name: s.cfg.NodeName}
+			last = authzv1.ResourceAttributes{Verb: verb(r), Version: "v1", Resource: "nodes", Subresource: sub,
+				Name: s.cfg.NodeName}
 			allowed, _, err := s.cfg.Authorizer.Authorize(r.Context(), user, delegated.Attributes{Resource: &last})
 			if err != nil {
-				s.cfg.Log.Error("request not authorized", "user", user.Username, "verb", last.Verb, "subresource", sub, "err", err)
-				http.Error(w, "Authorization error (user="+user.Username+", verb="+last.Verb+", resource=nodes, subresource="+sub+")", http.StatusInternalServerError)
+				s.cfg.Log.Error("request not authorized", "user", user.Username, "verb", last.Verb, "subresource", sub,
+					"err", err)
+				http.Error(w, "Authorization error (user="+user.Username+", verb="+last.Verb+
+					", resource=nodes, subresource="+sub+")", http.StatusInternalServerError)
 				return
 			}
 			if allowed {
@@ -47,15 +51,16 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 			}
 		}
 		s.cfg.Log.Info("request forbidden", "user", user.Username, "verb", last.Verb, "subresource", last.Subresource)
-		http.Error(w, "Forbidden (user="+user.Username+", verb="+last.Verb+", resource=nodes, subresource="+last.Subresource+")", http.StatusForbidden)
+		http.Error(w, "Forbidden (user="+user.Username+", verb="+last.Verb+", resource=nodes, subresource="+
+			last.Subresource+")", http.StatusForbidden)
 	})
 }
 
 // under tells whether path is p or lies below it.
 func under(path, p string) bool { return path == p || strings.HasPrefix(path, p+"/") }
 
-// subresources are those of the node that give access to a path: any one suffices. Read-only paths have one of their own beside
-// "proxy", which stands for everything, exec included.
+// subresources are those of the node that give access to a path: any one suffices. Read-only paths have one of their
+// own beside "proxy", which stands for everything, exec included.
 func subresources(path string) []string {
 	switch {
 	case under(path, "/stats"):
@@ -78,8 +83,9 @@ func subresources(path string) []string {
 	return []string{"proxy"}
 }
 
-// verb is what a request does to the node. What runs in a pod, or opens a connection into it, is "create" whatever its method:
-// a WebSocket begins with a GET, and who may only read nodes/proxy must not exec. The same holds for every other upgrade.
+// verb is what a request does to the node. What runs in a pod, or opens a connection into it, is "create" whatever its
+// method: a WebSocket begins with a GET, and who may only read nodes/proxy must not exec. The same holds for every
+// other upgrade.
 func verb(r *http.Request) string {
 	if runsInPod(r.URL.Path) || httpstream.IsUpgradeRequest(r) {
 		return "create"

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// ServingCertificate returns the certificate in the files kubelet.crt and kubelet.key of dir. If there is none, or it has ended,
-// one is made that signs itself, for the host name and addresses, and is valid for a year.
+// ServingCertificate returns the certificate in the files kubelet.crt and kubelet.key of dir. If there is none, or it
+// has ended, one is made that signs itself, for the host name and addresses, and is valid for a year.
 func ServingCertificate(dir, hostname string, ips []net.IP, now time.Time) (tls.Certificate, error) {
 	crt, key := filepath.Join(dir, "kubelet.crt"), filepath.Join(dir, "kubelet.key")
 	if cert, err := tls.LoadX509KeyPair(crt, key); err == nil && cert.Leaf != nil && now.Before(cert.Leaf.NotAfter) {
@@ -35,7 +35,8 @@ func ServingCertificate(dir, hostname string, ips []net.IP, now time.Time) (tls.
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: fmt.Sprintf("%s@%d", hostname, now.Unix())},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(1, 0, 0),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true, IsCA: true, DNSNames: []string{hostname}, IPAddresses: ips,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)

@@ -10,7 +10,8 @@ import (
 // maxCheckpoint bounds how long a client may have a container stopped for its checkpoint.
 const maxCheckpoint = time.Hour
 
-// checkpoint writes a container's checkpoint: one on the node at a time, as each takes the disk and the memory of its container once more.
+// checkpoint writes a container's checkpoint: one on the node at a time, as each takes the disk and the memory of its
+// container once more.
 func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
 	pod, ok := s.podOf(w, r)
 	if !ok {
@@ -38,7 +39,8 @@ func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
 	}
 	path, err := s.cfg.Runtime.Checkpoint(r.Context(), pod, container, timeout)
 	if err != nil {
-		http.Error(w, fmt.Sprintf("checkpointing of %v/%v/%v failed (%v)", pod.Namespace, pod.Name, container, err), http.StatusInternalServerError)
+		http.Error(w, fmt.Sprintf("checkpointing of %v/%v/%v failed (%v)", pod.Namespace, pod.Name, container, err),
+			http.StatusInternalServerError)
 		return
 	}
 	s.writeJSON(w, map[string][]string{"items": {path}})

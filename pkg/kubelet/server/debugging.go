@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// debugging adds the paths that show the inside of pods or of the kubelet, run something there, or show the node's logs. Where they are off,
-// each says so.
+// debugging adds the paths that show the inside of pods or of the kubelet, run something there, or show the node's
+// logs. Where they are off, each says so.
 func (s *Server) debugging(mux *http.ServeMux) error {
 	if s.cfg.NoDebugging {
-		for _, path := range []string{"/run/", "/exec/", "/attach/", "/portForward/", "/containerLogs/", "/runningpods/", "/logs/", "/debug/pprof/"} {
+		for _, path := range []string{"/run/", "/exec/", "/attach/", "/portForward/", "/containerLogs/",
+			"/runningpods/", "/logs/", "/debug/pprof/"} {
 			mux.HandleFunc(path, refused("Debug endpoints are disabled."))
 		}
 		return nil
@@ -40,11 +41,13 @@ func (s *Server) debugging(mux *http.ServeMux) error {
 	if err != nil {
 		return fmt.Errorf("open the directory of logs: %w", err)
 	}
-	mux.HandleFunc("GET /logs/", streamed(http.StripPrefix("/logs/", http.FileServerFS(logFiles{root})).ServeHTTP)) // a log may be long
+	// a log may be long
+	mux.HandleFunc("GET /logs/", streamed(http.StripPrefix("/logs/", http.FileServerFS(logFiles{root})).ServeHTTP))
 	return nil
 }
 
-// logFiles are the files and directories below a directory, whatever else pods with host paths put there: opening a pipe would wait for its writer.
+// logFiles are the files and directories below a directory, whatever else pods with host paths put there: opening a
+// pipe would wait for its writer.
 type logFiles struct{ root *os.Root }
 
 // Open implements fs.FS.

@@ -34,7 +34,8 @@ func (s *Server) containerLogs(w http.ResponseWriter, r *http.Request) {
 	if o.Follow { // the client must learn that it is connected before the first line
 		out.c.Flush()
 	}
-	if err := s.cfg.Logs.ContainerLogs(r.Context(), pod, container, o, out, out); err != nil && r.Context().Err() == nil {
+	if err := s.cfg.Logs.ContainerLogs(r.Context(), pod, container, o, out,
+		out); err != nil && r.Context().Err() == nil {
 		if out.wrote || o.Follow {
 			s.cfg.Log.Warn("container log broke off", "pod", ns+"/"+name, "container", container, "err", err)
 			return
@@ -62,10 +63,12 @@ func (f *flushing) Write(p []byte) (int, error) {
 // logOptions reads the query of a log request; names and meaning are those of PodLogOptions.
 func logOptions(q url.Values) (*corev1.PodLogOptions, error) {
 	o := &corev1.PodLogOptions{}
-	for name, field := range map[string]*bool{"follow": &o.Follow, "previous": &o.Previous, "timestamps": &o.Timestamps} {
+	for name, field := range map[string]*bool{"follow": &o.Follow, "previous": &o.Previous,
+		"timestamps": &o.Timestamps} {
 		*field = truthy(q, name)
 	}
-	for name, field := range map[string]**int64{"tailLines": &o.TailLines, "sinceSeconds": &o.SinceSeconds, "limitBytes": &o.LimitBytes} {
+	for name, field := range map[string]**int64{"tailLines": &o.TailLines, "sinceSeconds": &o.SinceSeconds,
+		"limitBytes": &o.LimitBytes} {
 		v := q.Get(name)
 		if v == "" {
 			continue
@@ -89,7 +92,8 @@ func logOptions(q url.Values) (*corev1.PodLogOptions, error) {
 		case corev1.LogStreamAll, corev1.LogStreamStdout, corev1.LogStreamStderr:
 			o.Stream = &v
 		default:
-			return nil, fmt.Errorf("stream: Unsupported value: %q: supported values: %q, %q, %q", v, corev1.LogStreamAll, corev1.LogStreamStderr, corev1.LogStreamStdout)
+			return nil, fmt.Errorf("stream: Unsupported value: %q: supported values: %q, %q, %q", v,
+				corev1.LogStreamAll, corev1.LogStreamStderr, corev1.LogStreamStdout)
 		}
 	}
 	return o, nil

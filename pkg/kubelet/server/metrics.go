@@ -12,8 +12,8 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// resourceMetrics shows the CPU, memory and swap of the node, its pods and containers in Prometheus' text format; the names are
-// those metrics-server reads.
+// resourceMetrics shows the CPU, memory and swap of the node, its pods and containers in Prometheus' text format; the
+// names are those metrics-server reads.
 func (s *Server) resourceMetrics(w http.ResponseWriter, r *http.Request) {
 	summary, err := s.cfg.Stats(r.Context(), true)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
@@ -33,7 +33,8 @@ type series struct {
 }
 
 func (m *series) add(labels string, value float64, ms int64) {
-	m.samples = append(m.samples, m.name+labels+" "+strconv.FormatFloat(value, 'g', -1, 64)+" "+strconv.FormatInt(ms, 10))
+	m.samples = append(m.samples,
+		m.name+labels+" "+strconv.FormatFloat(value, 'g', -1, 64)+" "+strconv.FormatInt(ms, 10))
 }
 
 func (m *series) cpu(labels string, c *statsapi.CPUStats) {
@@ -63,18 +64,30 @@ func (m *series) swapLimit(labels string, c *statsapi.SwapStats) {
 
 // resourceText renders a summary.
 func resourceText(sum *statsapi.Summary, failed bool) []byte {
-	containerCPU := &series{name: "container_cpu_usage_seconds_total", kind: "counter", help: "Cumulative cpu time consumed by the container in core-seconds"}
-	containerMemory := &series{name: "container_memory_working_set_bytes", kind: "gauge", help: "Current working set of the container in bytes"}
-	started := &series{name: "container_start_time_seconds", kind: "gauge", help: "Start time of the container since unix epoch in seconds"}
-	nodeCPU := &series{name: "node_cpu_usage_seconds_total", kind: "counter", help: "Cumulative cpu time consumed by the node in core-seconds"}
-	nodeMemory := &series{name: "node_memory_working_set_bytes", kind: "gauge", help: "Current working set of the node in bytes"}
-	podCPU := &series{name: "pod_cpu_usage_seconds_total", kind: "counter", help: "Cumulative cpu time consumed by the pod in core-seconds"}
-	podMemory := &series{name: "pod_memory_working_set_bytes", kind: "gauge", help: "Current working set of the pod in bytes"}
-	containerSwap := &series{name: "container_swap_usage_bytes", kind: "gauge", help: "Bytes of swap that the container uses now", level: "ALPHA"}
-	containerSwapLimit := &series{name: "container_swap_limit_bytes", kind: "gauge", help: "Bytes of swap that the container may use", level: "ALPHA"}
-	nodeSwap := &series{name: "node_swap_usage_bytes", kind: "gauge", help: "Bytes of swap that the node uses now", level: "ALPHA"}
-	podSwap := &series{name: "pod_swap_usage_bytes", kind: "gauge", help: "Bytes of swap that the pod uses now", level: "ALPHA"}
-	bad := &series{name: "resource_scrape_error", kind: "gauge", help: "1 if there was an error while getting container metrics, 0 otherwise"}
+	containerCPU := &series{name: "container_cpu_usage_seconds_total", kind: "counter",
+		help: "Cumulative cpu time consumed by the container in core-seconds"}
+	containerMemory := &series{name: "container_memory_working_set_bytes", kind: "gauge",
+		help: "Current working set of the container in bytes"}
+	started := &series{name: "container_start_time_seconds", kind: "gauge",
+		help: "Start time of the container since unix epoch in seconds"}
+	nodeCPU := &series{name: "node_cpu_usage_seconds_total", kind: "counter",
+		help: "Cumulative cpu time consumed by the node in core-seconds"}
+	nodeMemory := &series{name: "node_memory_working_set_bytes", kind: "gauge",
+		help: "Current working set of the node in bytes"}
+	podCPU := &series{name: "pod_cpu_usage_seconds_total", kind: "counter",
+		help: "Cumulative cpu time consumed by the pod in core-seconds"}
+	podMemory := &series{name: "pod_memory_working_set_bytes", kind: "gauge",
+		help: "Current working set of the pod in bytes"}
+	containerSwap := &series{name: "container_swap_usage_bytes", kind: "gauge",
+		help: "Bytes of swap that the container uses now", level: "ALPHA"}
+	containerSwapLimit := &series{name: "container_swap_limit_bytes", kind: "gauge",
+		help: "Bytes of swap that the container may use", level: "ALPHA"}
+	nodeSwap := &series{name: "node_swap_usage_bytes", kind: "gauge", help: "Bytes of swap that the node uses now",
+		level: "ALPHA"}
+	podSwap := &series{name: "pod_swap_usage_bytes", kind: "gauge", help: "Bytes of swap that the pod uses now",
+		level: "ALPHA"}
+	bad := &series{name: "resource_scrape_error", kind: "gauge",
+		help: "1 if there was an error while getting container metrics, 0 otherwise"}
 
 	nodeCPU.cpu("", sum.Node.CPU)
 	nodeMemory.memory("", sum.Node.Memory)
@@ -91,7 +104,8 @@ func resourceText(sum *statsapi.Summary, failed bool) []byte {
 			containerSwap.swap(labels, c.Swap)
 			containerSwapLimit.swapLimit(labels, c.Swap)
 			if !c.StartTime.IsZero() {
-				started.samples = append(started.samples, started.name+labels+" "+strconv.FormatFloat(float64(c.StartTime.UnixNano())/1e9, 'g', -1, 64))
+				started.samples = append(started.samples,
+					started.name+labels+" "+strconv.FormatFloat(float64(c.StartTime.UnixNano())/1e9, 'g', -1, 64))
 			}
 		}
 	}
@@ -102,12 +116,14 @@ func resourceText(sum *statsapi.Summary, failed bool) []byte {
 	bad.samples = []string{bad.name + " " + value}
 
 	var b bytes.Buffer
-	for _, m := range []*series{containerCPU, containerMemory, containerSwapLimit, containerSwap, started, nodeCPU, nodeMemory, nodeSwap, podCPU, podMemory, podSwap, bad} {
+	for _, m := range []*series{containerCPU, containerMemory, containerSwapLimit, containerSwap, started, nodeCPU,
+		nodeMemory, nodeSwap, podCPU, podMemory, podSwap, bad} {
 		if len(m.samples) == 0 {
 			continue
 		}
 		slices.Sort(m.samples)
-		fmt.Fprintf(&b, "# HELP %s [%s] %s\n# TYPE %s %s\n%s\n", m.name, cmp.Or(m.level, "STABLE"), m.help, m.name, m.kind, strings.Join(m.samples, "\n"))
+		fmt.Fprintf(&b, "# HELP %s [%s] %s\n# TYPE %s %s\n%s\n", m.name, cmp.Or(m.level, "STABLE"), m.help, m.name,
+			m.kind, strings.Join(m.samples, "\n"))
 	}
 	return b.Bytes()
 }

@@ -21,7 +21,8 @@ func (s *Server) runningPods(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) writePods(w http.ResponseWriter, pods []*corev1.Pod) {
-	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: make([]corev1.Pod, 0, len(pods))}
+	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"},
+		Items: make([]corev1.Pod, 0, len(pods))}
 	for _, p := range pods {
 		list.Items = append(list.Items, *p)
 	}
@@ -33,7 +34,8 @@ func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) stats(w http.ResponseWriter, r *http.Request) {
-	onlyCPUAndMemory, _ := strconv.ParseBool(r.URL.Query().Get("only_cpu_and_memory")) // what is no truth value asks for all, as in Kubernetes
+	// what is no truth value asks for all, as in Kubernetes
+	onlyCPUAndMemory, _ := strconv.ParseBool(r.URL.Query().Get("only_cpu_and_memory"))
 	summary, err := s.cfg.Stats(r.Context(), onlyCPUAndMemory)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

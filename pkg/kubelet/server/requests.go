@@ -19,10 +19,16 @@ type requests struct {
 func newRequests(r prometheus.Registerer) *requests {
 	labels := []string{"method", "path", "server_type", "long_running"}
 	m := &requests{
-		total: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_http_requests_total", Help: "Requests of the kubelet's HTTPS API."}, labels),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_http_requests_duration_seconds", Help: "Seconds that requests of the kubelet's HTTPS API take.",
-			Buckets: prometheus.DefBuckets}, labels),
-		inflight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "kubelet_http_inflight_requests", Help: "Requests of the kubelet's HTTPS API that are being answered."}, labels),
+		total: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: "kubelet_http_requests_total", Help: "Requests of the kubelet's HTTPS API."},
+			labels),
+		seconds: prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: "kubelet_http_requests_duration_seconds",
+				Help:    "Seconds that requests of the kubelet's HTTPS API take.",
+				Buckets: prometheus.DefBuckets}, labels),
+		inflight: prometheus.NewGaugeVec(
+			prometheus.GaugeOpts{Name: "kubelet_http_inflight_requests",
+				Help: "Requests of the kubelet's HTTPS API that are being answered."}, labels),
 	}
 	r.MustRegister(m.total, m.seconds, m.inflight)
 	return m
@@ -45,8 +51,8 @@ func (m *requests) counted(next http.Handler) http.Handler {
 	})
 }
 
-// pathLabel is the first part of a path that the server knows, metrics with the part after it; whatever else clients ask is "other", so that they cannot
-// make any number of series.
+// pathLabel is the first part of a path that the server knows, metrics with the part after it; whatever else clients
+// ask is "other", so that they cannot make any number of series.
 func pathLabel(path string) string {
 	first, rest, _ := strings.Cut(strings.Trim(path, "/"), "/")
 	switch first {
@@ -56,7 +62,8 @@ func pathLabel(path string) string {
 			return first + "/" + rest
 		}
 		return first
-	case "attach", "checkpoint", "configz", "containerLogs", "exec", "healthz", "logs", "pods", "portForward", "run", "runningpods", "stats":
+	case "attach", "checkpoint", "configz", "containerLogs", "exec", "healthz", "logs", "pods", "portForward", "run",
+		"runningpods", "stats":
 		return first
 	}
 	return "other"
@@ -64,7 +71,8 @@ func pathLabel(path string) string {
 
 func methodLabel(method string) string {
 	switch method {
-	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions:
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead,
+		http.MethodOptions:
 		return method
 	}
 	return "other"

@@ -35,17 +35,20 @@ func TestRequestsAreCounted(t *testing.T) {
 				for _, l := range x.GetLabel() {
 					name = append(name, l.GetValue())
 				}
-				out[strings.Join(name, " ")] = x.GetCounter().GetValue() + x.GetGauge().GetValue() + float64(x.GetHistogram().GetSampleCount())
+				out[strings.Join(name, " ")] = x.GetCounter().GetValue() + x.GetGauge().GetValue() +
+					float64(x.GetHistogram().GetSampleCount())
 			}
 		}
 		return out
 	}
-	for _, q := range []string{"GET /metrics/cadvisor", "GET /metrics/made-up", "GET /pods/", "POST /exec/ns/p/c", "GET /x1", "GET /x2", "ODD /x3"} {
+	for _, q := range []string{"GET /metrics/cadvisor", "GET /metrics/made-up", "GET /pods/", "POST /exec/ns/p/c",
+		"GET /x1", "GET /x2", "ODD /x3"} {
 		method, path, _ := strings.Cut(q, " ")
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, path, nil))
 	}
 	want := map[string]float64{}
-	for labels, n := range map[string]float64{"false GET metrics/cadvisor": 1, "false GET metrics": 1, "false GET pods": 1, "true POST exec": 1, "false GET other": 2, "false other other": 1} {
+	for labels, n := range map[string]float64{"false GET metrics/cadvisor": 1, "false GET metrics": 1,
+		"false GET pods": 1, "true POST exec": 1, "false GET other": 2, "false other other": 1} {
 		want["kubelet_http_requests_total "+labels+" readwrite"] = n
 		want["kubelet_http_requests_duration_seconds "+labels+" readwrite"] = n
 		want["kubelet_http_inflight_requests "+labels+" readwrite"] = 0

@@ -1,6 +1,7 @@
-// Package server is the kubelet's HTTPS API on port 10250: what the API server asks for logs, exec, attach and port-forward,
-// and what monitoring asks for pods, statistics and metrics. Every request is authenticated (client certificate or bearer
-// token) and authorized against the node's subresource that its path stands for, in one visible chain.
+// Package server is the kubelet's HTTPS API on port 10250: what the API server asks for logs, exec, attach and
+// port-forward, and what monitoring asks for pods, statistics and metrics. Every request is authenticated (client
+// certificate or bearer token) and authorized against the node's subresource that its path stands for, in one visible
+// chain.
 //
 // The API: https://kubernetes.io/docs/reference/access-authn-authz/kubelet-authn-authz/.
 package server
@@ -52,7 +53,8 @@ type Runtime interface {
 
 // Logs writes the log of a container. An error before the first byte is shown to the client as it is.
 type Logs interface {
-	ContainerLogs(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, stdout, stderr io.Writer) error
+	ContainerLogs(ctx context.Context, pod *corev1.Pod, container string, o *corev1.PodLogOptions, stdout,
+		stderr io.Writer) error
 }
 
 // Config is what a Server needs. Authenticator, Authorizer, Pods, Runtime, Logs, Certificate and Log are required.
@@ -64,7 +66,8 @@ type Config struct {
 	Certificate func() *tls.Certificate
 	// TLS says which versions, cipher suites and curves are spoken; nil: from TLS 1.2 on, Go's choice.
 	TLS *tls.Config
-	// Clients are the authorities whose certificates clients are asked for, which an authenticator verifies; nil: no client is asked.
+	// Clients are the authorities whose certificates clients are asked for, which an authenticator verifies; nil: no
+	// client is asked.
 	Clients       *authorities.Set
 	Authenticator delegated.Authenticator
 	Authorizer    delegated.Authorizer
@@ -84,9 +87,11 @@ type Config struct {
 	LogDir string
 	// Pages are what /statusz and /flagz show; nil answers 404. Its Paths are filled in.
 	Pages *zpages.Config
-	// Profiles serve profiles of the kubelet's own process, by path (/debug/pprof/ and below); empty refuses them (enableProfilingHandler: false).
+	// Profiles serve profiles of the kubelet's own process, by path (/debug/pprof/ and below); empty refuses them
+	// (enableProfilingHandler: false).
 	Profiles map[string]http.Handler
-	// NoDebugging refuses what shows the inside of pods or of the kubelet, runs something there, or shows the node's logs (enableDebuggingHandlers: false).
+	// NoDebugging refuses what shows the inside of pods or of the kubelet, runs something there, or shows the node's
+	// logs (enableDebuggingHandlers: false).
 	NoDebugging bool
 	// Healthy tells what is wrong with the container runtime, nil if nothing is; it is the check
 	// "syncloop": without the runtime no pod is synced.
@@ -104,7 +109,8 @@ type Server struct {
 
 // New checks the configuration.
 func New(cfg Config) (*Server, error) {
-	if cfg.Authenticator == nil || cfg.Authorizer == nil || cfg.Pods == nil || cfg.Runtime == nil || cfg.Logs == nil || cfg.Certificate == nil || cfg.Log == nil {
+	if cfg.Authenticator == nil || cfg.Authorizer == nil || cfg.Pods == nil || cfg.Runtime == nil || cfg.Logs == nil ||
+		cfg.Certificate == nil || cfg.Log == nil {
 		return nil, errors.New("server: Authenticator, Authorizer, Pods, Runtime, Logs, Certificate and Log are required")
 	}
 	if cfg.Address == "" {
@@ -130,7 +136,8 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) routes() (http.Handler, error) {
 	mux := http.NewServeMux()
 	endpoints := health.New(s.cfg.Log)
-	log := health.Check{Name: "log", Run: func(*http.Request) error { return nil }} // upstream's: ours is written at once
+	// upstream's: ours is written at once
+	log := health.Check{Name: "log", Run: func(*http.Request) error { return nil }}
 	syncloop := health.Check{Name: "syncloop", Run: func(*http.Request) error { return s.cfg.Healthy() }}
 	for path, h := range endpoints.Paths("healthz", []health.Check{health.Ping(), log, syncloop}) {
 		mux.Handle("GET "+path, h)
@@ -159,7 +166,8 @@ func (s *Server) routes() (http.Handler, error) {
 		mux.HandleFunc("GET /configz", s.configz)
 	}
 	if s.cfg.Pages != nil {
-		for path, h := range zpages.Handlers(s.cfg.Pages.Listing([]string{"/configz", "/healthz", "/metrics", "/pods"})) {
+		for path, h := range zpages.Handlers(
+			s.cfg.Pages.Listing([]string{"/configz", "/healthz", "/metrics", "/pods"})) {
 			mux.Handle("GET "+path, h)
 		}
 	}
@@ -169,9 +177,9 @@ func (s *Server) routes() (http.Handler, error) {
 // Handler is the whole chain, for a listener of somebody else.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// How long a client may take to send its request's header, to send all of it and to take the answer, and how long open requests
-// may go on when the server stops. Streams have no end; their client must take each piece within streamPatience: people read
-// them, who may stop the output and look at it.
+// How long a client may take to send its request's header, to send all of it and to take the answer, and how long open
+// requests may go on when the server stops. Streams have no end; their client must take each piece within
+// streamPatience: people read them, who may stop the output and look at it.
 const (
 	headerTimeout  = 32 * time.Second
 	requestTimeout = time.Minute
@@ -209,9 +217,13 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if s.cfg.Clients != nil {
 		s.cfg.Clients.Ask(config)
 	}
-	srv := &http.Server{Handler: s.handler, TLSConfig: config, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, HTTP2: &http.HTTP2Config{WriteByteTimeout: requestTimeout},
-		BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug)}
+	srv := &http.Server{Handler: s.handler, TLSConfig: config, ReadHeaderTimeout: headerTimeout,
+		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		HTTP2: &http.HTTP2Config{WriteByteTimeout: requestTimeout},
+		BaseContext: func(net.Listener) context.Context {
+			return ctx
+		}, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug)}
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)

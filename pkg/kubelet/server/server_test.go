@@ -46,7 +46,8 @@ import (
 // cri is a runtime's streaming server whose commands echo what they get.
 type cri struct{ server streaming.Server }
 
-func (c *cri) Exec(_ context.Context, id string, cmd []string, in io.Reader, out, errOut io.WriteCloser, tty bool, _ <-chan remotecommandserver.TerminalSize) error {
+func (c *cri) Exec(_ context.Context, id string, cmd []string, in io.Reader, out, errOut io.WriteCloser, tty bool,
+	_ <-chan remotecommandserver.TerminalSize) error {
 	fmt.Fprintf(out, "%s %v tty=%v ", id, cmd, tty)
 	if in != nil {
 		if _, err := io.Copy(out, in); err != nil {
@@ -59,7 +60,8 @@ func (c *cri) Exec(_ context.Context, id string, cmd []string, in io.Reader, out
 	return nil
 }
 
-func (c *cri) Attach(ctx context.Context, id string, in io.Reader, out, errOut io.WriteCloser, tty bool, r <-chan remotecommandserver.TerminalSize) error {
+func (c *cri) Attach(ctx context.Context, id string, in io.Reader, out, errOut io.WriteCloser, tty bool,
+	r <-chan remotecommandserver.TerminalSize) error {
 	return c.Exec(ctx, id, []string{"attached"}, in, out, errOut, tty, r)
 }
 
@@ -87,7 +89,9 @@ func (k *kubelet) Pod(ns, name string) (*corev1.Pod, bool) {
 }
 
 func (k *kubelet) Exec(_ context.Context, p *corev1.Pod, c string, cmd []string, s runtime.Streams) (*url.URL, error) {
-	r, err := k.cri.server.GetExec(&runtimeapi.ExecRequest{ContainerId: p.Name + "/" + c, Cmd: cmd, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Tty: s.TTY})
+	r, err := k.cri.server.GetExec(
+		&runtimeapi.ExecRequest{ContainerId: p.Name + "/" + c, Cmd: cmd, Stdin: s.Stdin, Stdout: s.Stdout,
+			Stderr: s.Stderr, Tty: s.TTY})
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +99,9 @@ func (k *kubelet) Exec(_ context.Context, p *corev1.Pod, c string, cmd []string,
 }
 
 func (k *kubelet) Attach(_ context.Context, p *corev1.Pod, c string, s runtime.Streams) (*url.URL, error) {
-	r, err := k.cri.server.GetAttach(&runtimeapi.AttachRequest{ContainerId: p.Name + "/" + c, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Tty: s.TTY})
+	r, err := k.cri.server.GetAttach(
+		&runtimeapi.AttachRequest{ContainerId: p.Name + "/" + c, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
+			Tty: s.TTY})
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +123,8 @@ func (k *kubelet) Checkpoint(_ context.Context, p *corev1.Pod, c string, timeout
 	return fmt.Sprintf("/checkpoints/%s-%s-%s.tar", p.Name, c, timeout), nil
 }
 
-func (k *kubelet) ContainerLogs(_ context.Context, p *corev1.Pod, c string, o *corev1.PodLogOptions, stdout, _ io.Writer) error {
+func (k *kubelet) ContainerLogs(_ context.Context, p *corev1.Pod, c string, o *corev1.PodLogOptions, stdout,
+	_ io.Writer) error {
 	if o.Previous {
 		return fmt.Errorf("previous terminated container %q in pod %q not found", c, p.Name)
 	}
@@ -137,7 +144,9 @@ func newAuthority(t *testing.T) *authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	tpl := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, tpl, tpl, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +164,9 @@ func (a *authority) client(t *testing.T, name, group string) tls.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tpl := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name, Organization: []string{group}}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	tpl := &x509.Certificate{SerialNumber: big.NewInt(2),
+		Subject: pkix.Name{CommonName: name, Organization: []string{group}}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, tpl, a.cert, key.Public(), a.key)
 	if err != nil {
 		t.Fatal(err)
@@ -169,8 +180,8 @@ type fixture struct {
 	cert *x509.Certificate // of the server
 }
 
-// reviewer is the API server: "admin" may do everything with node n1, "viewer", whose token is "good", read its pods, and
-// "reader", whose token is "reads", get everything.
+// reviewer is the API server: "admin" may do everything with node n1, "viewer", whose token is "good", read its pods,
+// and "reader", whose token is "reads", get everything.
 type reviewer struct{}
 
 func (reviewer) ReviewToken(_ context.Context, r *authnv1.TokenReview) (*authnv1.TokenReview, error) {
@@ -184,7 +195,9 @@ func (reviewer) ReviewToken(_ context.Context, r *authnv1.TokenReview) (*authnv1
 func (reviewer) ReviewAccess(_ context.Context, r *authzv1.SubjectAccessReview) (*authzv1.SubjectAccessReview, error) {
 	r = r.DeepCopy()
 	at := r.Spec.ResourceAttributes
-	r.Status.Allowed = at.Resource == "nodes" && at.Name == "n1" && (r.Spec.User == "admin" || r.Spec.User == "reader" && at.Verb == "get" || r.Spec.User == "viewer" && at.Verb == "get" && at.Subresource == "pods")
+	r.Status.Allowed = at.Resource == "nodes" && at.Name == "n1" &&
+		(r.Spec.User == "admin" || r.Spec.User == "reader" && at.Verb == "get" ||
+			r.Spec.User == "viewer" && at.Verb == "get" && at.Subresource == "pods")
 	return r, nil
 }
 
@@ -210,7 +223,8 @@ func start(t *testing.T) *fixture {
 	if err := roots.Set(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: f.ca.cert.Raw})); err != nil {
 		t.Fatal(err)
 	}
-	cert, err := ServingCertificate(filepath.Join(t.TempDir(), "pki"), "node-1", []net.IP{net.ParseIP("127.0.0.1")}, time.Now())
+	cert, err := ServingCertificate(filepath.Join(t.TempDir(), "pki"), "node-1", []net.IP{net.ParseIP("127.0.0.1")},
+		time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,24 +232,40 @@ func start(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	logDir := t.TempDir()
-	if err := errors.Join(os.WriteFile(filepath.Join(logDir, "x.log"), []byte("xlog"), 0o600), os.Symlink("/etc/passwd", filepath.Join(logDir, "evil"))); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(logDir, "x.log"), []byte("xlog"), 0o600),
+		os.Symlink("/etc/passwd", filepath.Join(logDir, "evil"))); err != nil {
 		t.Fatal(err)
 	}
-	k := &kubelet{cri: stream, pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}}, {ObjectMeta: metav1.ObjectMeta{Name: "q"}}}}
+	k := &kubelet{cri: stream,
+		pods: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u"},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "q"}}}}
 	cpu, mem := uint64(15e8), uint64(99)
-	srv, err := New(Config{NodeName: "n1", Certificate: func() *tls.Certificate { return &cert }, Clients: authorities.Of(roots),
-		Authenticator: delegated.Union{delegated.Certificates{Roots: roots}, delegated.NewTokens(reviewer{}, time.Minute, time.Now)},
-		Authorizer:    delegated.NewReviews(reviewer{}, delegated.ReviewTTL{Allowed: time.Minute, Denied: time.Minute}, time.Now), Pods: k, Runtime: k, Logs: k,
-		Profiles: map[string]http.Handler{"/debug/pprof/": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a profile") })},
-		LogDir:   logDir, Configz: func() any { return map[string]int{"maxPods": 7} }, Pages: &zpages.Config{Component: "kubelet", Now: time.Now, Flags: map[string]string{"v": "2"}}, Log: slog.New(slog.DiscardHandler),
+	srv, err := New(Config{NodeName: "n1", Certificate: func() *tls.Certificate {
+		return &cert
+	}, Clients: authorities.Of(roots),
+		Authenticator: delegated.Union{delegated.Certificates{Roots: roots},
+			delegated.NewTokens(reviewer{}, time.Minute, time.Now)},
+		Authorizer: delegated.NewReviews(reviewer{}, delegated.ReviewTTL{Allowed: time.Minute, Denied: time.Minute},
+			time.Now), Pods: k, Runtime: k, Logs: k,
+		Profiles: map[string]http.Handler{
+			"/debug/pprof/": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprint(w, "a profile")
+			})},
+		LogDir: logDir, Configz: func() any {
+			return map[string]int{"maxPods": 7}
+		}, Pages: &zpages.Config{Component: "kubelet", Now: time.Now, Flags: map[string]string{"v": "2"}},
+		Log: slog.New(slog.DiscardHandler),
 		Stats: func(_ context.Context, few bool) (*statsapi.Summary, error) {
 			at := metav1.NewTime(time.UnixMilli(1234))
 			node := statsapi.NodeStats{NodeName: "n1", CPU: &statsapi.CPUStats{Time: at, UsageCoreNanoSeconds: &cpu}}
 			if !few {
 				node.Fs = &statsapi.FsStats{}
 			}
-			return &statsapi.Summary{Node: node, Pods: []statsapi.PodStats{{PodRef: statsapi.PodReference{Name: "p", Namespace: "ns"},
-				Containers: []statsapi.ContainerStats{{Name: "c", Memory: &statsapi.MemoryStats{Time: at, WorkingSetBytes: &mem}}}}}}, nil
+			return &statsapi.Summary{Node: node,
+				Pods: []statsapi.PodStats{{PodRef: statsapi.PodReference{Name: "p", Namespace: "ns"},
+					Containers: []statsapi.ContainerStats{
+						{Name: "c", Memory: &statsapi.MemoryStats{Time: at, WorkingSetBytes: &mem}}}}}}, nil
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -260,7 +290,8 @@ func start(t *testing.T) *fixture {
 func (f *fixture) client(certs ...tls.Certificate) *http.Client {
 	pool := x509.NewCertPool()
 	pool.AddCert(f.cert)
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: certs}, DisableKeepAlives: true}}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: certs},
+		DisableKeepAlives: true}}
 }
 
 func pemOf(kind string, der []byte) []byte {
@@ -303,18 +334,21 @@ func TestAPI(t *testing.T) {
 		{nobody, "GET", "/healthz", "bad", 401, "Unauthorized"},
 		{stranger, "GET", "/pods", "", 401, "Unauthorized"},
 		{nobody, "GET", "/pods", "good", 200, `"kind":"PodList"`},
-		{nobody, "GET", "/healthz", "good", 403, "Forbidden (user=viewer, verb=get, resource=nodes, subresource=proxy)"},
+		{nobody, "GET", "/healthz", "good", 403,
+			"Forbidden (user=viewer, verb=get, resource=nodes, subresource=proxy)"},
 		{nobody, "POST", "/run/ns/p/c?cmd=id", "good", 403, "verb=create, resource=nodes, subresource=proxy"},
 		{admin, "GET", "/healthz", "", 200, "ok"},
 		{admin, "GET", "/healthz/ping", "", 200, "ok"},
 		{admin, "GET", "/healthz/syncloop", "", 200, "ok"},
 		{admin, "GET", "/healthz?verbose", "", 200, "[+]ping ok\n[+]log ok\n[+]syncloop ok\nhealthz check passed\n"},
-		{nobody, "GET", "/metrics/slis", "good", 403, "Forbidden (user=viewer, verb=get, resource=nodes, subresource=metrics)"},
+		{nobody, "GET", "/metrics/slis", "good", 403,
+			"Forbidden (user=viewer, verb=get, resource=nodes, subresource=metrics)"},
 		{admin, "GET", "/metrics/slis", "", 200, `kubernetes_healthcheck{name="syncloop",type="healthz"} 1`},
 		{admin, "GET", "/pods/", "", 200, `"name":"q"`},
 		{admin, "GET", "/runningpods/", "", 200, `"name":"p"`},
 		{admin, "GET", "/containerLogs/ns/p/c?tailLines=3", "", 200, "log of c, tail 3\n"},
-		{admin, "GET", "/containerLogs/ns/p/c?previous=true", "", 400, `previous terminated container "c" in pod "p" not found`},
+		{admin, "GET", "/containerLogs/ns/p/c?previous=true", "", 400,
+			`previous terminated container "c" in pod "p" not found`},
 		{admin, "GET", "/containerLogs/ns/p/x", "", 404, `container "x" not found in pod "p"`},
 		{admin, "GET", "/containerLogs/ns/none/c", "", 404, `pod "none" does not exist`},
 		{admin, "GET", "/containerLogs/ns/p/c?tailLines=-1", "", 422, "tailLines"},
@@ -327,15 +361,18 @@ func TestAPI(t *testing.T) {
 		{admin, "POST", "/exec/ns/p/x?output=1&command=id", "", 404, "container not found"},
 		{admin, "POST", "/portForward/ns/p", "", 500, "no sandbox"},
 		{admin, "POST", "/portForward/ns/p?port=70000", "", 400, "invalid port"},
-		{nobody, "POST", "/checkpoint/ns/p/c", "good", 403, "Forbidden (user=viewer, verb=create, resource=nodes, subresource=checkpoint)"},
-		{admin, "POST", "/checkpoint/ns/p/c", "", 500, "checkpointing of ns/p/c failed (rpc error: code = Unimplemented desc = method CheckpointContainer not implemented)"},
+		{nobody, "POST", "/checkpoint/ns/p/c", "good", 403,
+			"Forbidden (user=viewer, verb=create, resource=nodes, subresource=checkpoint)"},
+		{admin, "POST", "/checkpoint/ns/p/c", "", 500,
+			"checkpointing of ns/p/c failed (rpc error: code = Unimplemented desc = method CheckpointContainer not implemented)"},
 		{admin, "POST", "/checkpoint/ns/p/c?timeout=7", "", 200, `{"items":["/checkpoints/p-c-7s.tar"]}`},
 		{admin, "POST", "/checkpoint/ns/p/c?timeout=99999999", "", 200, "p-c-1h0m0s.tar"},
 		{admin, "POST", "/checkpoint/ns/p/c?timeout=-1", "", 400, "cannot parse value of timeout parameter"},
 		{admin, "POST", "/checkpoint/ns/p/x", "", 404, "container x does not exist"},
 		{admin, "POST", "/checkpoint/ns/none/c", "", 404, "pod does not exist"},
 		{admin, "GET", "/checkpoint/ns/p/c", "", 405, ""},
-		{admin, "GET", "/stats/summary", "", 200, `"nodeName":"n1","startTime":null,"cpu":{"time":"1970-01-01T00:00:01Z","usageCoreNanoSeconds":1500000000},"fs":`},
+		{admin, "GET", "/stats/summary", "", 200,
+			`"nodeName":"n1","startTime":null,"cpu":{"time":"1970-01-01T00:00:01Z","usageCoreNanoSeconds":1500000000},"fs":`},
 		{admin, "GET", "/stats/summary?only_cpu_and_memory=true", "", 200, `"usageCoreNanoSeconds":1500000000}}`},
 		{admin, "GET", "/metrics/resource", "", 200, "node_cpu_usage_seconds_total 1.5 1234"},
 		{admin, "GET", "/configz", "", 200, `{"kubeletconfig":{"maxPods":7}}`},
@@ -348,8 +385,10 @@ func TestAPI(t *testing.T) {
 		{admin, "GET", "/logs/evil", "", 500, ""},
 		{nobody, "GET", "/debug/pprof/heap", "", 401, "Unauthorized"},
 		{stranger, "GET", "/debug/pprof/heap", "", 401, "Unauthorized"},
-		{nobody, "GET", "/debug/pprof/heap", "good", 403, "Forbidden (user=viewer, verb=get, resource=nodes, subresource=proxy)"},
-		{nobody, "GET", "/metrics/../debug/pprof/heap", "good", 403, "Forbidden (user=viewer, verb=get, resource=nodes, subresource="},
+		{nobody, "GET", "/debug/pprof/heap", "good", 403,
+			"Forbidden (user=viewer, verb=get, resource=nodes, subresource=proxy)"},
+		{nobody, "GET", "/metrics/../debug/pprof/heap", "good", 403,
+			"Forbidden (user=viewer, verb=get, resource=nodes, subresource="},
 		{admin, "GET", "/debug/pprof/heap", "", 200, "a profile"},
 		{admin, "GET", "/nothing", "", 404, ""},
 	} {
@@ -368,8 +407,11 @@ func TestExecAndAttachOverSPDY(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := &rest.Config{Host: f.url, TLSClientConfig: rest.TLSClientConfig{CAData: pemOf("CERTIFICATE", f.cert.Raw), CertData: pemOf("CERTIFICATE", cert.Certificate[0]), KeyData: pemOf("EC PRIVATE KEY", keyDER)}}
-	for path, want := range map[string]string{"/exec/ns/p/c?command=cat&command=-&": "p/c [cat -] tty=false hello", "/attach/ns/p/u/c?": "p/c [attached] tty=false hello"} {
+	cfg := &rest.Config{Host: f.url,
+		TLSClientConfig: rest.TLSClientConfig{CAData: pemOf("CERTIFICATE", f.cert.Raw),
+			CertData: pemOf("CERTIFICATE", cert.Certificate[0]), KeyData: pemOf("EC PRIVATE KEY", keyDER)}}
+	for path, want := range map[string]string{"/exec/ns/p/c?command=cat&command=-&": "p/c [cat -] tty=false hello",
+		"/attach/ns/p/u/c?": "p/c [attached] tty=false hello"} {
 		u, err := url.Parse(f.url + path + "input=1&output=1&error=1")
 		if err != nil {
 			t.Fatal(err)
@@ -380,7 +422,8 @@ func TestExecAndAttachOverSPDY(t *testing.T) {
 		}
 		var out, errOut bytes.Buffer
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		err = ex.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errOut})
+		err = ex.StreamWithContext(ctx,
+			remotecommand.StreamOptions{Stdin: strings.NewReader("hello"), Stdout: &out, Stderr: &errOut})
 		cancel()
 		if err != nil || out.String() != want || errOut.String() != "to stderr" {
 			t.Errorf("%s: %q %q %v", path, out.String(), errOut.String(), err)
@@ -390,24 +433,33 @@ func TestExecAndAttachOverSPDY(t *testing.T) {
 
 func TestSubresources(t *testing.T) {
 	t.Parallel()
-	for path, want := range map[string]string{"/stats/summary": "stats", "/metrics": "metrics", "/metrics/resource": "metrics", "/metrics/cadvisor": "metrics", "/metrics/probes": "metrics", "/metrics/slis": "metrics", "/metricsx": "proxy", "/logs/": "log", "/pods": "pods proxy", "/runningpods/": "pods proxy", "/exec/a/b/c": "proxy",
-		"/healthz": "healthz proxy", "/configz": "configz proxy", "/flagz": "configz proxy", "/statusz": "statusz proxy", "/checkpoint/a/b/c": "checkpoint", "/containerLogs/a/b/c": "proxy", "/debug/pprof/heap": "proxy", "/": "proxy"} {
+	for path, want := range map[string]string{"/stats/summary": "stats", "/metrics": "metrics",
+		"/metrics/resource": "metrics", "/metrics/cadvisor": "metrics", "/metrics/probes": "metrics",
+		"/metrics/slis": "metrics", "/metricsx": "proxy", "/logs/": "log", "/pods": "pods proxy",
+		"/runningpods/": "pods proxy", "/exec/a/b/c": "proxy",
+		"/healthz": "healthz proxy", "/configz": "configz proxy", "/flagz": "configz proxy",
+		"/statusz": "statusz proxy", "/checkpoint/a/b/c": "checkpoint", "/containerLogs/a/b/c": "proxy",
+		"/debug/pprof/heap": "proxy", "/": "proxy"} {
 		if got := strings.Join(subresources(path), " "); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
 }
 
-// TestReadersCannotExec: who may only get nodes/proxy gets no process and no connection into a pod, by whatever method and
-// upgrade (the WebSocket of exec is a GET, as kubelet-authn-authz says of verbs).
+// TestReadersCannotExec: who may only get nodes/proxy gets no process and no connection into a pod, by whatever method
+// and upgrade (the WebSocket of exec is a GET, as kubelet-authn-authz says of verbs).
 func TestReadersCannotExec(t *testing.T) {
 	t.Parallel()
 	f := start(t)
-	for _, path := range []string{"/exec/ns/p/c?output=1&command=id", "/exec/ns/p/u/c?output=1&command=id", "/attach/ns/p/c?output=1",
-		"/attach/ns/p/u/c?output=1", "/portForward/ns/p?port=80", "/portForward/ns/p/u?port=80", "/run/ns/p/c?cmd=id", "/%65xec/ns/p/c?output=1&command=id"} {
+	for _, path := range []string{"/exec/ns/p/c?output=1&command=id", "/exec/ns/p/u/c?output=1&command=id",
+		"/attach/ns/p/c?output=1",
+		"/attach/ns/p/u/c?output=1", "/portForward/ns/p?port=80", "/portForward/ns/p/u?port=80", "/run/ns/p/c?cmd=id",
+		"/%65xec/ns/p/c?output=1&command=id"} {
 		for _, method := range []string{"GET", "HEAD", "OPTIONS", "CONNECT", "BREW"} {
 			for _, upgrade := range []string{"", "websocket", "SPDY/3.1"} {
-				if code, body := upgraded(t, f, method, f.url+path, upgrade); code != http.StatusForbidden || method != "HEAD" && !strings.Contains(body, "verb=create, resource=nodes, subresource=proxy") {
+				if code, body := upgraded(t, f, method, f.url+path,
+					upgrade); code != http.StatusForbidden ||
+					method != "HEAD" && !strings.Contains(body, "verb=create, resource=nodes, subresource=proxy") {
 					t.Errorf("%s %s, upgrade %q: %d %q", method, path, upgrade, code, body)
 				}
 			}
@@ -416,7 +468,8 @@ func TestReadersCannotExec(t *testing.T) {
 	if code, body := upgraded(t, f, "GET", f.url+"/containerLogs/ns/p/c?tailLines=1", ""); code != http.StatusOK {
 		t.Errorf("reading: %d %s", code, body)
 	}
-	if code, body := upgraded(t, f, "GET", f.url+"/containerLogs/ns/p/c?tailLines=1", "websocket"); code != http.StatusForbidden {
+	if code, body := upgraded(t, f, "GET", f.url+"/containerLogs/ns/p/c?tailLines=1",
+		"websocket"); code != http.StatusForbidden {
 		t.Errorf("an upgrade: %d %s", code, body)
 	}
 }
@@ -449,7 +502,8 @@ func TestLogOptions(t *testing.T) {
 	t.Parallel()
 	q, _ := url.ParseQuery("follow=true&timestamps=1&previous=False&tailLines=0&sinceSeconds=5&limitBytes=9&sinceTime=2026-01-02T03:04:05Z&stream=Stderr")
 	o, err := logOptions(q)
-	if err != nil || !o.Follow || !o.Timestamps || o.Previous || *o.TailLines != 0 || *o.SinceSeconds != 5 || *o.LimitBytes != 9 || o.SinceTime.Year() != 2026 || *o.Stream != "Stderr" {
+	if err != nil || !o.Follow || !o.Timestamps || o.Previous || *o.TailLines != 0 || *o.SinceSeconds != 5 ||
+		*o.LimitBytes != 9 || o.SinceTime.Year() != 2026 || *o.Stream != "Stderr" {
 		t.Errorf("%+v %v", o, err)
 	}
 	for _, bad := range []string{"sinceSeconds=0", "limitBytes=0", "tailLines=x", "sinceTime=yesterday", "stream=x"} {
@@ -506,7 +560,8 @@ func TestSick(t *testing.T) {
 	if code, body := get("/healthz/ping"); code != 200 || body != "ok" {
 		t.Error(code, body)
 	}
-	if _, body := get("/metrics/slis"); !strings.Contains(body, `kubernetes_healthchecks_total{name="syncloop",status="error",type="healthz"} 1`) {
+	if _, body := get("/metrics/slis"); !strings.Contains(body,
+		`kubernetes_healthchecks_total{name="syncloop",status="error",type="healthz"} 1`) {
 		t.Error(body)
 	}
 }
@@ -516,10 +571,11 @@ func TestNamesTheClientAuthority(t *testing.T) {
 	t.Parallel()
 	f := start(t)
 	var asked [][]byte
-	config := &tls.Config{InsecureSkipVerify: true, GetClientCertificate: func(i *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		asked = i.AcceptableCAs
-		return &tls.Certificate{}, nil
-	}}
+	config := &tls.Config{InsecureSkipVerify: true,
+		GetClientCertificate: func(i *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			asked = i.AcceptableCAs
+			return &tls.Certificate{}, nil
+		}}
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
 	if code, body := do(t, c, "GET", f.url+"/pods", ""); code != http.StatusUnauthorized {
 		t.Errorf("%d %s", code, body)
@@ -569,7 +625,8 @@ func TestLogsOpenNoPipes(t *testing.T) {
 	if err := (&Server{cfg: Config{LogDir: dir}}).debugging(mux); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]int{"/logs/pipe.log": http.StatusForbidden, "/logs/": http.StatusOK, "/logs/none": http.StatusNotFound} {
+	for path, want := range map[string]int{"/logs/pipe.log": http.StatusForbidden, "/logs/": http.StatusOK,
+		"/logs/none": http.StatusNotFound} {
 		w := &timed{ResponseRecorder: httptest.NewRecorder()}
 		mux.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 		if w.Code != want {
@@ -594,10 +651,14 @@ func TestNoDebugging(t *testing.T) {
 		method, path string
 		want         string
 	}{
-		{mux, "POST", "/exec/ns/p/c", "Debug endpoints are disabled.\n"}, {mux, "GET", "/containerLogs/ns/p/c", "Debug endpoints are disabled.\n"},
-		{mux, "POST", "/run/ns/p/c", "Debug endpoints are disabled.\n"}, {mux, "GET", "/logs/x", "Debug endpoints are disabled.\n"},
-		{mux, "POST", "/portForward/ns/p", "Debug endpoints are disabled.\n"}, {noLogs, "GET", "/logs/x", "logs endpoint is disabled.\n"},
-		{mux, "GET", "/debug/pprof/heap", "Debug endpoints are disabled.\n"}, {noLogs, "GET", "/debug/pprof/heap", "profiling endpoint is disabled.\n"},
+		{mux, "POST", "/exec/ns/p/c", "Debug endpoints are disabled.\n"},
+		{mux, "GET", "/containerLogs/ns/p/c", "Debug endpoints are disabled.\n"},
+		{mux, "POST", "/run/ns/p/c", "Debug endpoints are disabled.\n"},
+		{mux, "GET", "/logs/x", "Debug endpoints are disabled.\n"},
+		{mux, "POST", "/portForward/ns/p", "Debug endpoints are disabled.\n"},
+		{noLogs, "GET", "/logs/x", "logs endpoint is disabled.\n"},
+		{mux, "GET", "/debug/pprof/heap", "Debug endpoints are disabled.\n"},
+		{noLogs, "GET", "/debug/pprof/heap", "profiling endpoint is disabled.\n"},
 	} {
 		w := httptest.NewRecorder()
 		c.mux.ServeHTTP(w, httptest.NewRequest(c.method, c.path, nil))

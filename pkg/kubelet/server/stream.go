@@ -14,7 +14,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// exec runs a command in a container; the client's upgraded connection is passed through to the runtime's streaming server.
+// exec runs a command in a container; the client's upgraded connection is passed through to the runtime's streaming
+// server.
 func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	pod, container, ok := s.target(w, r)
 	if !ok {
@@ -114,7 +115,8 @@ func (s *Server) target(w http.ResponseWriter, r *http.Request) (*corev1.Pod, st
 // wanted reads which streams the client asks for. A terminal has no stderr of its own.
 func wanted(w http.ResponseWriter, r *http.Request) (runtime.Streams, bool) {
 	q := r.URL.Query()
-	st := runtime.Streams{Stdin: truthy(q, corev1.ExecStdinParam), Stdout: truthy(q, corev1.ExecStdoutParam), Stderr: truthy(q, corev1.ExecStderrParam), TTY: truthy(q, corev1.ExecTTYParam)}
+	st := runtime.Streams{Stdin: truthy(q, corev1.ExecStdinParam), Stdout: truthy(q, corev1.ExecStdoutParam),
+		Stderr: truthy(q, corev1.ExecStderrParam), TTY: truthy(q, corev1.ExecTTYParam)}
 	if st.TTY {
 		st.Stderr = false
 	}

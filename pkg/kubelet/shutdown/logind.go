@@ -12,7 +12,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// Names of logind and systemd on the bus (https://www.freedesktop.org/software/systemd/man/latest/org.freedesktop.login1.html).
+// Names of logind and systemd on the bus
+// (https://www.freedesktop.org/software/systemd/man/latest/org.freedesktop.login1.html).
 const (
 	logindName   = "org.freedesktop.login1"
 	logindPath   = "/org/freedesktop/login1"
@@ -47,7 +48,8 @@ func (l Logind) logind() dbus.BusObject { return l.Bus.Object(logindName, logind
 // Delay implements Machine: InhibitDelayMaxSec.
 func (l Logind) Delay(ctx context.Context) (time.Duration, error) {
 	var v dbus.Variant
-	if err := l.logind().CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, logindType, "InhibitDelayMaxUSec").Store(&v); err != nil {
+	if err := l.logind().CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, logindType,
+		"InhibitDelayMaxUSec").Store(&v); err != nil {
 		return 0, fmt.Errorf("ask logind how long it waits: %w", err)
 	}
 	us, ok := v.Value().(uint64)
@@ -66,7 +68,8 @@ func (l Logind) Extend(ctx context.Context, to time.Duration) error {
 	if err := os.WriteFile(filepath.Join(l.Dir, overrideFile), []byte(text), 0o644); err != nil {
 		return fmt.Errorf("write logind's configuration: %w", err)
 	}
-	call := l.Bus.Object(systemdName, systemdPath).CallWithContext(ctx, systemdType+".KillUnit", 0, "systemd-logind.service", "all", int32(syscall.SIGHUP))
+	call := l.Bus.Object(systemdName, systemdPath).CallWithContext(ctx, systemdType+".KillUnit", 0,
+		"systemd-logind.service", "all", int32(syscall.SIGHUP))
 	if call.Err != nil {
 		return fmt.Errorf("have logind read its configuration: %w", call.Err)
 	}
@@ -82,7 +85,8 @@ func (i inhibitor) Release() error { return i.Close() }
 // Inhibit implements Machine.
 func (l Logind) Inhibit(ctx context.Context) (Lock, error) {
 	var fd dbus.UnixFD
-	err := l.logind().CallWithContext(ctx, logindType+".Inhibit", 0, "shutdown", "kubelet", "Kubelet needs time to handle node shutdown", "delay").Store(&fd)
+	err := l.logind().CallWithContext(ctx, logindType+".Inhibit", 0, "shutdown", "kubelet",
+		"Kubelet needs time to handle node shutdown", "delay").Store(&fd)
 	if err != nil {
 		return nil, fmt.Errorf("hold logind's shutdown up: %w", err)
 	}
@@ -91,7 +95,8 @@ func (l Logind) Inhibit(ctx context.Context) (Lock, error) {
 
 // Watch implements Machine.
 func (l Logind) Watch(ctx context.Context) (<-chan bool, error) {
-	err := l.Bus.AddMatchSignalContext(ctx, dbus.WithMatchInterface(logindType), dbus.WithMatchMember(prepare), dbus.WithMatchObjectPath(logindPath))
+	err := l.Bus.AddMatchSignalContext(ctx, dbus.WithMatchInterface(logindType), dbus.WithMatchMember(prepare),
+		dbus.WithMatchObjectPath(logindPath))
 	if err != nil {
 		return nil, fmt.Errorf("watch logind's shutdown: %w", err)
 	}

@@ -62,7 +62,8 @@ func privateBus(t *testing.T) string {
 	if err != nil {
 		t.Skip("there is no dbus-daemon:", err)
 	}
-	cmd := exec.CommandContext(t.Context(), program, "--session", "--nofork", "--print-address", "--address=unix:path="+filepath.Join(t.TempDir(), "bus"))
+	cmd := exec.CommandContext(t.Context(), program, "--session", "--nofork", "--print-address",
+		"--address=unix:path="+filepath.Join(t.TempDir(), "bus"))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +91,8 @@ func TestLogind(t *testing.T) {
 		return c
 	}
 	f := &fakeLogind{bus: connect(), delay: 5_000_000, dir: t.TempDir(), held: make(chan *os.File, 1)}
-	for _, x := range []struct{ path, name string }{{logindPath, logindType}, {logindPath, "org.freedesktop.DBus.Properties"}, {systemdPath, systemdType}} {
+	for _, x := range []struct{ path, name string }{{logindPath, logindType},
+		{logindPath, "org.freedesktop.DBus.Properties"}, {systemdPath, systemdType}} {
 		if err := f.bus.Export(f, dbus.ObjectPath(x.path), x.name); err != nil {
 			t.Fatal(err)
 		}

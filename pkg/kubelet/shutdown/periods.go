@@ -16,7 +16,8 @@ type Period struct {
 	Grace    time.Duration
 }
 
-// Periods are those of shutdownGracePeriod and shutdownGracePeriodCriticalPods: the others first, then critical pods in what is left.
+// Periods are those of shutdownGracePeriod and shutdownGracePeriodCriticalPods: the others first, then critical pods in
+// what is left.
 func Periods(total, critical time.Duration) []Period {
 	if total == 0 {
 		return nil
@@ -30,7 +31,8 @@ type group struct {
 	Pods []*corev1.Pod
 }
 
-// groupPods parts pods, the lowest priorities first. Those below all periods belong to the lowest one; groups without pods are left out.
+// groupPods parts pods, the lowest priorities first. Those below all periods belong to the lowest one; groups without
+// pods are left out.
 func groupPods(periods []Period, pods []*corev1.Pod) []group {
 	if len(periods) == 0 {
 		return nil

@@ -1,6 +1,7 @@
-// Package shutdown ends the node's pods in order before the machine goes down: it holds systemd's logind up, by a delay inhibitor, for as long
-// as they need (https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#graceful-node-shutdown). Who gets how long is
-// decided by pure functions (periods.go); logind is behind an interface (logind.go).
+// Package shutdown ends the node's pods in order before the machine goes down: it holds systemd's logind up, by a delay
+// inhibitor, for as long as they need
+// (https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#graceful-node-shutdown). Who gets how long
+// is decided by pure functions (periods.go); logind is behind an interface (logind.go).
 package shutdown
 
 import (
@@ -26,7 +27,8 @@ type Machine interface {
 	// Extend has it let itself be held up that long.
 	Extend(ctx context.Context, to time.Duration) error
 	Inhibit(ctx context.Context) (Lock, error)
-	// Watch tells each time that the shutdown is about to be (true) or was called off (false); it is closed when no more can be told.
+	// Watch tells each time that the shutdown is about to be (true) or was called off (false); it is closed when no
+	// more can be told.
 	Watch(ctx context.Context) (<-chan bool, error)
 }
 
@@ -54,7 +56,8 @@ type Manager struct {
 
 // New checks the configuration.
 func New(cfg Config) (*Manager, error) {
-	if cfg.State == nil || cfg.Connect == nil || cfg.Pods == nil || cfg.End == nil || cfg.Changed == nil || cfg.Began == nil || cfg.Over == nil || cfg.Log == nil {
+	if cfg.State == nil || cfg.Connect == nil || cfg.Pods == nil || cfg.End == nil || cfg.Changed == nil ||
+		cfg.Began == nil || cfg.Over == nil || cfg.Log == nil {
 		return nil, errors.New("shutdown: the whole configuration is required")
 	}
 	return &Manager{cfg: cfg}, nil
@@ -71,7 +74,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 	for {
 		if err := m.watch(ctx); err != nil && ctx.Err() == nil {
-			m.cfg.Log.Warn("the machine's shutdown is not watched, pods would be ended by it without notice", "err", err)
+			m.cfg.Log.Warn("the machine's shutdown is not watched, pods would be ended by it without notice", "err",
+				err)
 		}
 		select {
 		case <-ctx.Done():
@@ -104,7 +108,8 @@ func (m *Manager) watch(ctx context.Context) (err error) {
 			err = errors.Join(err, lock.Release())
 		}
 	}()
-	if m.cfg.State.down.CompareAndSwap(true, false) { // it was called off while nobody was there to tell: who is shutting down lets nobody hold that up
+	// it was called off while nobody was there to tell: who is shutting down lets nobody hold that up
+	if m.cfg.State.down.CompareAndSwap(true, false) {
 		m.cfg.Changed()
 	}
 	for down := range coming {
@@ -148,7 +153,8 @@ func (m *Manager) endAll(ctx context.Context) {
 	m.cfg.Began(time.Now())
 	for _, g := range groupPods(m.cfg.Periods, m.cfg.Pods()) {
 		for _, pod := range g.Pods {
-			m.cfg.End(pod.UID, runtime.Ending{Reason: reasonTerminated, Message: messageTerminated, Grace: graceOf(g.Period, pod)})
+			m.cfg.End(pod.UID, runtime.Ending{Reason: reasonTerminated, Message: messageTerminated,
+				Grace: graceOf(g.Period, pod)})
 		}
 		m.await(ctx, g)
 	}

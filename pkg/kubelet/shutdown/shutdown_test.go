@@ -21,14 +21,18 @@ import (
 )
 
 func pod(uid types.UID, priority int32, grace int64) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: corev1.PodSpec{Priority: &priority, TerminationGracePeriodSeconds: &grace}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid},
+		Spec: corev1.PodSpec{Priority: &priority, TerminationGracePeriodSeconds: &grace}}
 }
 
-// TestGroups: the example of https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#pod-priority-graceful-node-shutdown.
+// TestGroups: the example of
+// https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#pod-priority-graceful-node-shutdown.
 func TestGroups(t *testing.T) {
 	t.Parallel()
-	byPriority := []Period{{100000, 10 * time.Second}, {10000, 180 * time.Second}, {1000, 120 * time.Second}, {0, 60 * time.Second}}
-	pods := []*corev1.Pod{pod("critical", runtime.SystemCriticalPriority, 30), pod("b", 99999, 30), pod("d", 500, 30), pod("e", 1000, 30), pod("below", -5, 30)}
+	byPriority := []Period{{100000, 10 * time.Second}, {10000, 180 * time.Second}, {1000, 120 * time.Second},
+		{0, 60 * time.Second}}
+	pods := []*corev1.Pod{pod("critical", runtime.SystemCriticalPriority, 30), pod("b", 99999, 30), pod("d", 500, 30),
+		pod("e", 1000, 30), pod("below", -5, 30)}
 	show := func(periods []Period) string {
 		var out []string
 		for _, g := range groupPods(periods, pods) {
@@ -41,7 +45,8 @@ func TestGroups(t *testing.T) {
 	if got, want := show(byPriority), "d 30s, below 30s, e 30s, b 30s, critical 10s"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got, want := show(Periods(30*time.Second, 10*time.Second)), "b 20s, d 20s, e 20s, below 20s, critical 10s"; got != want {
+	if got, want := show(Periods(30*time.Second, 10*time.Second)),
+		"b 20s, d 20s, e 20s, below 20s, critical 10s"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got := graceOf(byPriority[1], pod("forever", 10000, math.MaxInt64)); got != 180*time.Second {
@@ -105,16 +110,19 @@ func (m *machine) Watch(context.Context) (<-chan bool, error) {
 	return m.coming, nil
 }
 
-// A shutdown ends the pods in their order, and is let go when they have ended; one that is called off leaves a ready node that holds up the next.
+// A shutdown ends the pods in their order, and is let go when they have ended; one that is called off leaves a ready
+// node that holds up the next.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := &machine{delay: 5 * time.Second, coming: make(chan bool)}
 		var mu sync.Mutex
-		active := []*corev1.Pod{pod("web", 0, 3), pod("stubborn", 0, 300), pod("dns", runtime.SystemCriticalPriority, 30)}
+		active := []*corev1.Pod{pod("web", 0, 3), pod("stubborn", 0, 300),
+			pod("dns", runtime.SystemCriticalPriority, 30)}
 		begun := time.Now()
 		state := &State{}
-		s, err := New(Config{State: state, Periods: Periods(30*time.Second, 10*time.Second), Log: slog.New(slog.DiscardHandler),
+		s, err := New(Config{State: state, Periods: Periods(30*time.Second, 10*time.Second),
+			Log: slog.New(slog.DiscardHandler),
 			Connect: func(context.Context) (Machine, func() error, error) {
 				return m, func() error { m.note("closed"); return nil }, nil
 			},
@@ -151,7 +159,8 @@ func TestShutdown(t *testing.T) {
 		}
 		time.Sleep(25 * time.Second)
 		synctest.Wait()
-		if got, want := m.took(), "changed, 0s: end web Terminated 3s, 0s: end stubborn Terminated 20s, 20s: end dns Terminated 10s, release"; got != want {
+		if got, want := m.took(),
+			"changed, 0s: end web Terminated 3s, 0s: end stubborn Terminated 20s, 20s: end dns Terminated 10s, release"; got != want {
 			t.Errorf("%s\nwant %s", got, want)
 		}
 		m.coming <- false

@@ -12,7 +12,8 @@ import (
 
 // Disk is what a pod has on disks.
 type Disk struct {
-	// Layers are what its containers wrote beside their volumes, Logs their logs, by container; EmptyDirs are those on the node's disk, by volume.
+	// Layers are what its containers wrote beside their volumes, Logs their logs, by container; EmptyDirs are those on
+	// the node's disk, by volume.
 	Layers, Logs, EmptyDirs map[string]runtime.DiskUse
 	// Claims are its claims that were measured, by volume.
 	Claims map[string]Claim
@@ -25,8 +26,8 @@ type Claim struct {
 	Inodes, InodesFree, InodesUsed uint64
 }
 
-// show adds what pod has on disks to p. local is the file system of logs and emptyDirs, and stands for the pod's as a whole, layers that of what
-// containers write; nil: what they use is shown without its size.
+// show adds what pod has on disks to p. local is the file system of logs and emptyDirs, and stands for the pod's as a
+// whole, layers that of what containers write; nil: what they use is shown without its size.
 func (d Disk) show(p *statsapi.PodStats, pod *corev1.Pod, local, layers *statsapi.FsStats, now time.Time) {
 	sum := runtime.DiskUse{}
 	for i := range p.Containers {
@@ -50,9 +51,11 @@ func (d Disk) show(p *statsapi.PodStats, pod *corev1.Pod, local, layers *statsap
 			p.VolumeStats = append(p.VolumeStats, statsapi.VolumeStats{Name: name, FsStats: *partOf(local, use, now)})
 		}
 		if c, ok := d.Claims[name]; ok {
-			p.VolumeStats = append(p.VolumeStats, statsapi.VolumeStats{Name: name, PVCRef: &statsapi.PVCReference{Name: c.Name, Namespace: pod.Namespace},
-				FsStats: statsapi.FsStats{Time: metav1.NewTime(now), CapacityBytes: &c.Capacity, AvailableBytes: &c.Available, UsedBytes: &c.Used,
-					Inodes: &c.Inodes, InodesFree: &c.InodesFree, InodesUsed: &c.InodesUsed}})
+			p.VolumeStats = append(p.VolumeStats,
+				statsapi.VolumeStats{Name: name, PVCRef: &statsapi.PVCReference{Name: c.Name, Namespace: pod.Namespace},
+					FsStats: statsapi.FsStats{Time: metav1.NewTime(now), CapacityBytes: &c.Capacity,
+						AvailableBytes: &c.Available, UsedBytes: &c.Used,
+						Inodes: &c.Inodes, InodesFree: &c.InodesFree, InodesUsed: &c.InodesUsed}})
 		}
 	}
 }
@@ -62,7 +65,8 @@ func partOf(fs *statsapi.FsStats, use runtime.DiskUse, now time.Time) *statsapi.
 	bytes, inodes := uint64(max(use.Bytes, 0)), uint64(max(use.Inodes, 0))
 	out := statsapi.FsStats{Time: metav1.NewTime(now), UsedBytes: &bytes, InodesUsed: &inodes}
 	if fs != nil {
-		out.CapacityBytes, out.AvailableBytes, out.Inodes, out.InodesFree = fs.CapacityBytes, fs.AvailableBytes, fs.Inodes, fs.InodesFree
+		out.CapacityBytes, out.AvailableBytes, out.Inodes, out.InodesFree = fs.CapacityBytes, fs.AvailableBytes,
+			fs.Inodes, fs.InodesFree
 	}
 	return &out
 }

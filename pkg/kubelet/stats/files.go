@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Files counts what processes have open. It looks at each process once, for there is none that is not in several cgroups, one around the other: it is
-// good for one look at all of them. It is not safe for concurrent use.
+// Files counts what processes have open. It looks at each process once, for there is none that is not in several
+// cgroups, one around the other: it is good for one look at all of them. It is not safe for concurrent use.
 type Files struct {
 	proc string
 	seen map[int]open
@@ -22,7 +22,8 @@ func NewFiles(root string) *Files {
 	return &Files{proc: filepath.Join(root, "proc"), seen: map[int]open{}}
 }
 
-// Open is how many file descriptors the processes have, and how many of these are sockets. One that ends meanwhile has none.
+// Open is how many file descriptors the processes have, and how many of these are sockets. One that ends meanwhile has
+// none.
 func (f *Files) Open(pids []int) (files, sockets uint64) {
 	for _, pid := range pids {
 		n, ok := f.seen[pid]
@@ -52,13 +53,15 @@ func (f *Files) look(pid int) (n open) {
 	return n
 }
 
-// MayOpen is how many files a process may have open at most, as its own soft limit says, -1 without one; false: that is not known.
+// MayOpen is how many files a process may have open at most, as its own soft limit says, -1 without one; false: that is
+// not known.
 func (f *Files) MayOpen(pid int) (soft int64, known bool) {
 	text, err := os.ReadFile(filepath.Join(f.proc, strconv.Itoa(pid), "limits"))
 	if err != nil {
 		return 0, false
 	}
-	for line := range strings.Lines(string(text)) { // Max open files            1024                 4096                 files
+	// Max open files            1024                 4096                 files
+	for line := range strings.Lines(string(text)) {
 		rest, is := strings.CutPrefix(line, "Max open files")
 		fields := strings.Fields(rest)
 		if !is || len(fields) == 0 {

@@ -47,10 +47,12 @@ func TestMayOpen(t *testing.T) {
 		want   int64
 		known  bool
 	}{
-		"some":    {header + "Max cpu time              unlimited            unlimited            seconds   \nMax open files            1024                 4096                 files     \n", 1024, true},
-		"no end":  {header + "Max open files            unlimited            unlimited            files     \n", -1, true},
-		"unsaid":  {header, 0, false},
-		"unread":  {header + "Max open files            many                 4096                 files     \n", 0, false},
+		"some": {header + "Max cpu time              unlimited            unlimited            seconds   \nMax open files            1024                 4096                 files     \n", 1024, true},
+		"no end": {header + "Max open files            unlimited            unlimited            files     \n", -1,
+			true},
+		"unsaid": {header, 0, false},
+		"unread": {header + "Max open files            many                 4096                 files     \n", 0,
+			false},
 		"nothing": {header + "Max open files\n", 0, false},
 	} {
 		root := t.TempDir()

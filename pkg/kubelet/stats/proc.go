@@ -64,7 +64,8 @@ func processes(root string, now time.Time) *statsapi.RlimitStats {
 	if err != nil {
 		return nil
 	}
-	load, err := os.ReadFile(filepath.Join(root, "proc/loadavg")) // 0.20 0.18 0.12 1/80 11206: the fourth is of those that run, and all
+	// 0.20 0.18 0.12 1/80 11206: the fourth is of those that run, and all
+	load, err := os.ReadFile(filepath.Join(root, "proc/loadavg"))
 	if err != nil {
 		return nil
 	}
@@ -89,7 +90,8 @@ func nodeMemory(info string) Usage {
 	f := kilobytes(info)
 	used := f["MemTotal"] - min(f["MemFree"], f["MemTotal"])
 	set := used - min(f["Inactive(file)"], used)
-	return Usage{MemoryBytes: used, WorkingSetBytes: set, RSSBytes: f["AnonPages"], MemoryLimitBytes: f["MemTotal"], MemoryAvail: f["MemTotal"] - set}
+	return Usage{MemoryBytes: used, WorkingSetBytes: set, RSSBytes: f["AnonPages"], MemoryLimitBytes: f["MemTotal"],
+		MemoryAvail: f["MemTotal"] - set}
 }
 
 // Memory is the machine's memory and its working set, in bytes; root is where /proc is found.
@@ -102,8 +104,8 @@ func Memory(root string) (capacity, used int64, err error) {
 	return int64(m.MemoryLimitBytes), int64(m.WorkingSetBytes), nil
 }
 
-// busy is the time all CPUs spent working, in nanoseconds: the first line of /proc/stat without idle and iowait. Guest time is
-// part of user time.
+// busy is the time all CPUs spent working, in nanoseconds: the first line of /proc/stat without idle and iowait. Guest
+// time is part of user time.
 func busy(stat string) uint64 {
 	line, _, _ := strings.Cut(stat, "\n")
 	var ticks uint64
@@ -199,7 +201,8 @@ func network(list []Interface, primary string, now time.Time) *statsapi.NetworkS
 	out := &statsapi.NetworkStats{Time: metav1.NewTime(now)}
 	for i := range list {
 		x := &list[i]
-		one := statsapi.InterfaceStats{Name: x.Name, RxBytes: &x.RxBytes, RxErrors: &x.RxErrors, TxBytes: &x.TxBytes, TxErrors: &x.TxErrors}
+		one := statsapi.InterfaceStats{Name: x.Name, RxBytes: &x.RxBytes, RxErrors: &x.RxErrors, TxBytes: &x.TxBytes,
+			TxErrors: &x.TxErrors}
 		out.Interfaces = append(out.Interfaces, one)
 		if x.Name == primary {
 			out.InterfaceStats = one

@@ -1,5 +1,5 @@
-// Package stats computes the kubelet's summary of resource use (/stats/summary): of the node from /proc, of pods and containers
-// from their cgroups. Rates (usageNanoCores) are between one summary and the one before.
+// Package stats computes the kubelet's summary of resource use (/stats/summary): of the node from /proc, of pods and
+// containers from their cgroups. Rates (usageNanoCores) are between one summary and the one before.
 package stats
 
 import (
@@ -47,10 +47,11 @@ type Config struct {
 	Network func(pod *corev1.Pod) []Interface
 	// AllPods reads the use of all pods together; nil: it is not shown.
 	AllPods func() (Usage, error)
-	// Filesystems tells where the runtime keeps images and what containers write, and what it has there; nil, or with an error, that is not shown. Whole
-	// summaries ask for it.
+	// Filesystems tells where the runtime keeps images and what containers write, and what it has there; nil, or with
+	// an error, that is not shown. Whole summaries ask for it.
 	Filesystems func(ctx context.Context) (runtime.Filesystems, error)
-	// Disk is what pods have on disks, by UID, as far as it is known; nil: it is not shown. It may take as long as the disks: only whole summaries ask for it.
+	// Disk is what pods have on disks, by UID, as far as it is known; nil: it is not shown. It may take as long as the
+	// disks: only whole summaries ask for it.
 	Disk func(ctx context.Context, pods []*corev1.Pod) map[types.UID]Disk
 	Now  func() time.Time
 	// Root is where /proc is found, "/" by default.
@@ -74,7 +75,8 @@ type sample struct {
 
 // New checks the configuration.
 func New(cfg Config) (*Collector, error) {
-	if cfg.Pods == nil || cfg.Pod == nil || cfg.Container == nil || cfg.Network == nil || cfg.Now == nil || cfg.Dir == "" {
+	if cfg.Pods == nil || cfg.Pod == nil || cfg.Container == nil || cfg.Network == nil || cfg.Now == nil ||
+		cfg.Dir == "" {
 		return nil, errors.New("stats: Pods, Pod, Container, Network, Now and Dir are required")
 	}
 	if cfg.Root == "" {
@@ -83,7 +85,8 @@ func New(cfg Config) (*Collector, error) {
 	return &Collector{cfg: cfg, last: map[string]sample{}}, nil
 }
 
-// Summary computes the summary of now, or its CPU and memory only. Pods and containers that cannot be read (they just ended) are shown without numbers.
+// Summary computes the summary of now, or its CPU and memory only. Pods and containers that cannot be read (they just
+// ended) are shown without numbers.
 func (c *Collector) Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsapi.Summary, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -108,12 +111,15 @@ func (c *Collector) Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsa
 	if err != nil {
 		return nil, err
 	}
-	sum.Node = statsapi.NodeStats{NodeName: c.cfg.NodeName, StartTime: metav1.NewTime(c.cfg.Started), CPU: c.cpu("node", node.cpu, now, next), Memory: memory(node.memory, now),
-		Swap: &statsapi.SwapStats{Time: metav1.NewTime(now), SwapUsageBytes: &node.memory.Swap, SwapAvailableBytes: &node.swapFree}}
+	sum.Node = statsapi.NodeStats{NodeName: c.cfg.NodeName, StartTime: metav1.NewTime(c.cfg.Started),
+		CPU: c.cpu("node", node.cpu, now, next), Memory: memory(node.memory, now),
+		Swap: &statsapi.SwapStats{Time: metav1.NewTime(now), SwapUsageBytes: &node.memory.Swap,
+			SwapAvailableBytes: &node.swapFree}}
 	var fs *statsapi.FsStats
 	if !onlyCPUAndMemory {
 		fs = fileSystem(c.cfg.Dir, now)
-		sum.Node.Network, sum.Node.Fs, sum.Node.Runtime = network(node.interfaces, node.primary, now), fs, &statsapi.RuntimeStats{ImageFs: images, ContainerFs: layers}
+		sum.Node.Network, sum.Node.Fs, sum.Node.Runtime = network(node.interfaces, node.primary, now), fs,
+			&statsapi.RuntimeStats{ImageFs: images, ContainerFs: layers}
 		sum.Node.Rlimit = processes(c.cfg.Root, now)
 	}
 	if c.cfg.AllPods != nil {
@@ -136,7 +142,8 @@ func (c *Collector) Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsa
 	return sum, nil
 }
 
-// runtimeDisks are the file systems of images and of what containers write, each with what the runtime has on it; nil where it cannot be told.
+// runtimeDisks are the file systems of images and of what containers write, each with what the runtime has on it; nil
+// where it cannot be told.
 func (c *Collector) runtimeDisks(ctx context.Context, onlyCPUAndMemory bool) (images, layers *statsapi.FsStats) {
 	if onlyCPUAndMemory || c.cfg.Filesystems == nil {
 		return nil, nil
@@ -167,7 +174,8 @@ func (c *Collector) system(now time.Time, next map[string]sample) []statsapi.Con
 }
 
 func (c *Collector) pod(pod *corev1.Pod, now time.Time, next map[string]sample) statsapi.PodStats {
-	p := statsapi.PodStats{PodRef: statsapi.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}, Containers: []statsapi.ContainerStats{}}
+	p := statsapi.PodStats{PodRef: statsapi.PodReference{Name: pod.Name, Namespace: pod.Namespace,
+		UID: string(pod.UID)}, Containers: []statsapi.ContainerStats{}}
 	if pod.Status.StartTime != nil {
 		p.StartTime = *pod.Status.StartTime
 	}
@@ -179,7 +187,8 @@ func (c *Collector) pod(pod *corev1.Pod, now time.Time, next map[string]sample) 
 	for st := range running(pod) {
 		one := statsapi.ContainerStats{Name: st.Name, StartTime: st.State.Running.StartedAt}
 		if u, err := c.cfg.Container(pod, runtimeID(st.ContainerID)); err == nil {
-			one.CPU, one.Memory, one.Swap = c.cpu(st.ContainerID, u.CPUNanoseconds, now, next), memory(u, now), swap(u, now)
+			one.CPU, one.Memory, one.Swap = c.cpu(st.ContainerID, u.CPUNanoseconds, now, next), memory(u, now),
+				swap(u, now)
 		}
 		p.Containers = append(p.Containers, one)
 	}
@@ -198,7 +207,8 @@ func (c *Collector) network(pod *corev1.Pod, now time.Time) *statsapi.NetworkSta
 // running are the pod's containers that run, as its status has them.
 func running(pod *corev1.Pod) iter.Seq[*corev1.ContainerStatus] {
 	return func(yield func(*corev1.ContainerStatus) bool) {
-		for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses} {
+		for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses,
+			pod.Status.EphemeralContainerStatuses} {
 			for i := range list {
 				if list[i].State.Running != nil && !yield(&list[i]) {
 					return
@@ -244,7 +254,9 @@ func (c *Collector) cpu(what string, total uint64, now time.Time, next map[strin
 }
 
 func memory(u Usage, now time.Time) *statsapi.MemoryStats {
-	m := &statsapi.MemoryStats{Time: metav1.NewTime(now), UsageBytes: &u.MemoryBytes, WorkingSetBytes: &u.WorkingSetBytes, RSSBytes: &u.RSSBytes, PageFaults: &u.PageFaults, MajorPageFaults: &u.MajorPageFaults}
+	m := &statsapi.MemoryStats{Time: metav1.NewTime(now), UsageBytes: &u.MemoryBytes,
+		WorkingSetBytes: &u.WorkingSetBytes, RSSBytes: &u.RSSBytes, PageFaults: &u.PageFaults,
+		MajorPageFaults: &u.MajorPageFaults}
 	if u.MemoryLimitBytes > 0 {
 		m.AvailableBytes = &u.MemoryAvail
 	}
@@ -268,5 +280,6 @@ func fileSystem(dir string, now time.Time) *statsapi.FsStats {
 	size := uint64(st.Bsize)
 	capacity, free, used := st.Blocks*size, st.Bavail*size, (st.Blocks-st.Bfree)*size
 	inodes, inodesFree, inodesUsed := st.Files, st.Ffree, st.Files-st.Ffree
-	return &statsapi.FsStats{Time: metav1.NewTime(now), CapacityBytes: &capacity, AvailableBytes: &free, UsedBytes: &used, Inodes: &inodes, InodesFree: &inodesFree, InodesUsed: &inodesUsed}
+	return &statsapi.FsStats{Time: metav1.NewTime(now), CapacityBytes: &capacity, AvailableBytes: &free,
+		UsedBytes: &used, Inodes: &inodes, InodesFree: &inodesFree, InodesUsed: &inodesUsed}
 }

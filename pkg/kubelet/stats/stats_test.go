@@ -44,18 +44,25 @@ func TestSummary(t *testing.T) {
 	used := map[string]uint64{"u1": 1e9, "c1": 5e8}
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now)}}
 	pods := []*corev1.Pod{
-		{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u1"}, Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
-			{Name: "a", ContainerID: "containerd://c1", State: running}, {Name: "gone", ContainerID: "containerd://c2", State: running}, {Name: "ended"}}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u1"},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "a", ContainerID: "containerd://c1", State: running},
+				{Name: "gone", ContainerID: "containerd://c2", State: running}, {Name: "ended"}}}},
 		{ObjectMeta: metav1.ObjectMeta{Name: "done"}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}},
 	}
 	read := func(id string) (Usage, error) {
 		if v, ok := used[id]; ok {
-			return Usage{CPUNanoseconds: v, MemoryBytes: 10, WorkingSetBytes: 7, MemoryLimitBytes: 20, MemoryAvail: 13}, nil
+			return Usage{CPUNanoseconds: v, MemoryBytes: 10, WorkingSetBytes: 7, MemoryLimitBytes: 20, MemoryAvail: 13},
+				nil
 		}
 		return Usage{}, errors.New("gone")
 	}
-	c, err := New(Config{NodeName: "n", Dir: t.TempDir(), Root: procDir(t), Now: func() time.Time { return now }, Pods: func() []*corev1.Pod { return pods },
-		Pod: func(p *corev1.Pod) (Usage, error) { return read(string(p.UID)) }, Container: func(_ *corev1.Pod, id string) (Usage, error) { return read(id) },
+	c, err := New(Config{NodeName: "n", Dir: t.TempDir(), Root: procDir(t), Now: func() time.Time {
+		return now
+	}, Pods: func() []*corev1.Pod { return pods },
+		Pod: func(p *corev1.Pod) (Usage, error) {
+			return read(string(p.UID))
+		}, Container: func(_ *corev1.Pod, id string) (Usage, error) { return read(id) },
 		Network: func(p *corev1.Pod) []Interface { return []Interface{{Name: "eth0", RxBytes: 7}, {Name: "net1"}} }})
 	if err != nil {
 		t.Fatal(err)
@@ -66,16 +73,19 @@ func TestSummary(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := sum.Node
-	if *n.CPU.UsageCoreNanoSeconds != 160*1e7 || n.CPU.UsageNanoCores != nil || *n.Memory.WorkingSetBytes != 500<<10 || *n.Memory.AvailableBytes != 500<<10 || *n.Memory.PageFaults != 12 {
+	if *n.CPU.UsageCoreNanoSeconds != 160*1e7 || n.CPU.UsageNanoCores != nil || *n.Memory.WorkingSetBytes != 500<<10 ||
+		*n.Memory.AvailableBytes != 500<<10 || *n.Memory.PageFaults != 12 {
 		t.Errorf("node: %+v %+v", n.CPU, n.Memory)
 	}
-	if n.Network.Name != "eth0" || *n.Network.RxBytes != 100 || *n.Network.TxErrors != 4 || len(n.Network.Interfaces) != 1 || *n.Fs.CapacityBytes == 0 {
+	if n.Network.Name != "eth0" || *n.Network.RxBytes != 100 || *n.Network.TxErrors != 4 ||
+		len(n.Network.Interfaces) != 1 || *n.Fs.CapacityBytes == 0 {
 		t.Errorf("network: %+v", n.Network)
 	}
 	if n := sum.Pods[0].Network; n.Name != "eth0" || *n.RxBytes != 7 || len(n.Interfaces) != 2 {
 		t.Errorf("a pod's network: %+v", n)
 	}
-	if len(sum.Pods) != 1 || len(sum.Pods[0].Containers) != 2 || sum.Pods[0].Containers[1].CPU != nil || *sum.Pods[0].Memory.AvailableBytes != 13 {
+	if len(sum.Pods) != 1 || len(sum.Pods[0].Containers) != 2 || sum.Pods[0].Containers[1].CPU != nil ||
+		*sum.Pods[0].Memory.AvailableBytes != 13 {
 		t.Errorf("pods: %+v", sum.Pods)
 	}
 	used["c1"], now = 15e8, now.Add(2*time.Second)
@@ -99,32 +109,46 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestSummaryOfDisks: a whole summary shows layers, logs and volumes on the file systems that they are on; one of CPU and memory asks nobody for them, nor for the network.
+// TestSummaryOfDisks: a whole summary shows layers, logs and volumes on the file systems that they are on; one of CPU
+// and memory asks nobody for them, nor for the network.
 func TestSummaryOfDisks(t *testing.T) {
 	t.Parallel()
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u1"},
-		Spec:   corev1.PodSpec{Volumes: []corev1.Volume{{Name: "scratch"}, {Name: "secret"}, {Name: "data"}}},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "a", State: running}, {Name: "new", State: running}}}}
+		Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "scratch"}, {Name: "secret"}, {Name: "data"}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning,
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "a", State: running}, {Name: "new", State: running}}}}
 	asked, images := 0, t.TempDir()
 	usage := func() (Usage, error) { return Usage{CPUNanoseconds: 3, Swap: 9, SwapAvail: 4, SwapLimited: true}, nil }
-	c, err := New(Config{NodeName: "n", Dir: t.TempDir(), Root: procDir(t), Now: time.Now, Pods: func() []*corev1.Pod { return []*corev1.Pod{pod} },
-		Pod: func(*corev1.Pod) (Usage, error) { return usage() }, Container: func(*corev1.Pod, string) (Usage, error) { return usage() }, AllPods: func() (Usage, error) { return Usage{CPUNanoseconds: 3, Swap: 9}, nil },
+	c, err := New(Config{NodeName: "n", Dir: t.TempDir(), Root: procDir(t), Now: time.Now, Pods: func() []*corev1.Pod {
+		return []*corev1.Pod{pod}
+	},
+		Pod: func(*corev1.Pod) (Usage, error) {
+			return usage()
+		}, Container: func(*corev1.Pod, string) (Usage, error) {
+			return usage()
+		}, AllPods: func() (Usage, error) { return Usage{CPUNanoseconds: 3, Swap: 9}, nil },
 		Network: func(*corev1.Pod) []Interface { asked++; return []Interface{{Name: "eth0"}} },
 		Filesystems: func(context.Context) (runtime.Filesystems, error) {
 			asked++
-			return runtime.Filesystems{Images: images, Containers: images, ImagesUse: runtime.DiskUse{Bytes: 500, Inodes: 50}, ContainersUse: runtime.DiskUse{Bytes: 600, Inodes: 60}}, nil
+			return runtime.Filesystems{Images: images, Containers: images,
+				ImagesUse:     runtime.DiskUse{Bytes: 500, Inodes: 50},
+				ContainersUse: runtime.DiskUse{Bytes: 600, Inodes: 60}}, nil
 		},
 		Disk: func(_ context.Context, pods []*corev1.Pod) map[types.UID]Disk {
 			asked++
-			return map[types.UID]Disk{pods[0].UID: {Layers: map[string]runtime.DiskUse{"a": {Bytes: 10, Inodes: 1}}, Logs: map[string]runtime.DiskUse{"a": {Bytes: 20, Inodes: 2}},
-				EmptyDirs: map[string]runtime.DiskUse{"scratch": {Bytes: 40, Inodes: 3}}, Claims: map[string]Claim{"data": {Name: "c", Capacity: 100, Used: 60}}}}
+			return map[types.UID]Disk{
+				pods[0].UID: {Layers: map[string]runtime.DiskUse{"a": {Bytes: 10, Inodes: 1}},
+					Logs:      map[string]runtime.DiskUse{"a": {Bytes: 20, Inodes: 2}},
+					EmptyDirs: map[string]runtime.DiskUse{"scratch": {Bytes: 40, Inodes: 3}},
+					Claims:    map[string]Claim{"data": {Name: "c", Capacity: 100, Used: 60}}}}
 		}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	few, err := c.Summary(t.Context(), true)
-	if err != nil || asked != 0 || few.Node.Fs != nil || few.Node.Network != nil || few.Pods[0].Network != nil || few.Pods[0].EphemeralStorage != nil || *few.Pods[0].CPU.UsageCoreNanoSeconds != 3 {
+	if err != nil || asked != 0 || few.Node.Fs != nil || few.Node.Network != nil || few.Pods[0].Network != nil ||
+		few.Pods[0].EphemeralStorage != nil || *few.Pods[0].CPU.UsageCoreNanoSeconds != 3 {
 		t.Errorf("CPU and memory: %+v, asked for the rest %d times, %v", few, asked, err)
 	}
 	sum, err := c.Summary(t.Context(), false)
@@ -132,17 +156,22 @@ func TestSummaryOfDisks(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, p := sum.Node, sum.Pods[0]
-	if *n.Rlimit.MaxPID != 32768 || *n.Rlimit.NumOfRunningProcesses != 80 || *n.Swap.SwapUsageBytes != 40<<10 || *n.Swap.SwapAvailableBytes != 60<<10 {
+	if *n.Rlimit.MaxPID != 32768 || *n.Rlimit.NumOfRunningProcesses != 80 || *n.Swap.SwapUsageBytes != 40<<10 ||
+		*n.Swap.SwapAvailableBytes != 60<<10 {
 		t.Errorf("node: %+v %+v", n.Rlimit, n.Swap)
 	}
-	if r := n.Runtime; *r.ImageFs.UsedBytes != 500 || *r.ImageFs.InodesUsed != 50 || *r.ImageFs.CapacityBytes == 0 || *r.ContainerFs.UsedBytes != 600 || *r.ContainerFs.InodesUsed != 60 {
+	if r := n.Runtime; *r.ImageFs.UsedBytes != 500 || *r.ImageFs.InodesUsed != 50 || *r.ImageFs.CapacityBytes == 0 ||
+		*r.ContainerFs.UsedBytes != 600 || *r.ContainerFs.InodesUsed != 60 {
 		t.Errorf("the runtime: %+v %+v", r.ImageFs, r.ContainerFs)
 	}
 	if s := n.SystemContainers; len(s) != 1 || s[0].Name != "pods" || *s[0].CPU.UsageCoreNanoSeconds != 3 {
 		t.Errorf("all pods: %+v", s)
 	}
 	a := p.Containers[0]
-	if *a.Rootfs.UsedBytes != 10 || *a.Rootfs.CapacityBytes == 0 || *a.Logs.UsedBytes != 20 || *a.Logs.InodesUsed != 2 || *a.Swap.SwapUsageBytes != 9 || *a.Swap.SwapAvailableBytes != 4 || *p.Swap.SwapAvailableBytes != 4 || sum.Node.SystemContainers[0].Swap.SwapAvailableBytes != nil || p.Containers[1].Logs != nil {
+	if *a.Rootfs.UsedBytes != 10 || *a.Rootfs.CapacityBytes == 0 || *a.Logs.UsedBytes != 20 ||
+		*a.Logs.InodesUsed != 2 || *a.Swap.SwapUsageBytes != 9 || *a.Swap.SwapAvailableBytes != 4 ||
+		*p.Swap.SwapAvailableBytes != 4 || sum.Node.SystemContainers[0].Swap.SwapAvailableBytes != nil ||
+		p.Containers[1].Logs != nil {
 		t.Errorf("containers: %+v", p.Containers)
 	}
 	if *p.EphemeralStorage.UsedBytes != 70 || *p.EphemeralStorage.InodesUsed != 6 || len(p.VolumeStats) != 2 {
@@ -151,7 +180,8 @@ func TestSummaryOfDisks(t *testing.T) {
 	if v := p.VolumeStats[0]; v.Name != "scratch" || *v.UsedBytes != 40 || v.PVCRef != nil {
 		t.Errorf("emptyDir: %+v", v)
 	}
-	if v := p.VolumeStats[1]; v.Name != "data" || *v.UsedBytes != 60 || *v.CapacityBytes != 100 || v.PVCRef.Name != "c" || v.PVCRef.Namespace != "ns" {
+	if v := p.VolumeStats[1]; v.Name != "data" || *v.UsedBytes != 60 || *v.CapacityBytes != 100 ||
+		v.PVCRef.Name != "c" || v.PVCRef.Namespace != "ns" {
 		t.Errorf("claim: %+v", v)
 	}
 }
@@ -168,8 +198,13 @@ func TestWithoutFilesystemsOfTheRuntime(t *testing.T) {
 			return runtime.Filesystems{Images: "/no/such", Containers: "/no/such"}, nil
 		},
 	} {
-		c, err := New(Config{NodeName: "n", Dir: t.TempDir(), Root: procDir(t), Now: time.Now, Pods: func() []*corev1.Pod { return nil }, Pod: func(*corev1.Pod) (Usage, error) { return Usage{}, nil },
-			Container: func(*corev1.Pod, string) (Usage, error) { return Usage{}, nil }, Network: func(*corev1.Pod) []Interface { return nil }, Filesystems: tell})
+		c, err := New(Config{NodeName: "n", Dir: t.TempDir(), Root: procDir(t), Now: time.Now,
+			Pods: func() []*corev1.Pod {
+				return nil
+			}, Pod: func(*corev1.Pod) (Usage, error) { return Usage{}, nil },
+			Container: func(*corev1.Pod, string) (Usage, error) {
+				return Usage{}, nil
+			}, Network: func(*corev1.Pod) []Interface { return nil }, Filesystems: tell})
 		if err != nil {
 			t.Fatal(err)
 		}

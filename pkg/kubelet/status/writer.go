@@ -1,6 +1,7 @@
-// Package status writes pods' statuses to the API server: each change at once, or soon where a pod is only on its way to its start, as a patch of
-// what differs from the newest known object, so that the writes of others are kept; the newest status always wins over those waiting. It also
-// deletes the API object of a pod that has ended and been cleaned up.
+// Package status writes pods' statuses to the API server: each change at once, or soon where a pod is only on its way
+// to its start, as a patch of what differs from the newest known object, so that the writes of others are kept; the
+// newest status always wins over those waiting. It also deletes the API object of a pod that has ended and been cleaned
+// up.
 package status
 
 import (
@@ -27,8 +28,9 @@ import (
 // workers is how many statuses are written at the same time.
 const workers = 8
 
-// startingDelay is how long the status of a pod waits of which nothing runs yet. Such a status is of use only to somebody who watches, and most
-// pods are a step further within that time, so that one write tells of both. It is short enough for people not to miss it.
+// startingDelay is how long the status of a pod waits of which nothing runs yet. Such a status is of use only to
+// somebody who watches, and most pods are a step further within that time, so that one write tells of both. It is short
+// enough for people not to miss it.
 const startingDelay = 500 * time.Millisecond
 
 // Client is the API server as the writer needs it.
@@ -66,7 +68,8 @@ type entry struct {
 // New returns a Writer that writes once Run is called; synced is told how long each change took to be stored.
 func New(client Client, synced func(took time.Duration), log *slog.Logger) *Writer {
 	limit := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](100*time.Millisecond, 10*time.Second)
-	return &Writer{client: client, synced: synced, log: log, queue: workqueue.NewTypedRateLimitingQueue(limit), pods: map[types.UID]*entry{}}
+	return &Writer{client: client, synced: synced, log: log, queue: workqueue.NewTypedRateLimitingQueue(limit),
+		pods: map[types.UID]*entry{}}
 }
 
 // Run writes until ctx ends.
@@ -93,9 +96,9 @@ func (w *Writer) entry(uid types.UID) *entry {
 	return e
 }
 
-// Observe tells of a pod's object as the watch shows it; uid is the pod's own, object may be its mirror. Objects come in the order of
-// their changes. One that is older than the one before comes from an etcd that was restored from a snapshot: what was written
-// since is gone, and is written again.
+// Observe tells of a pod's object as the watch shows it; uid is the pod's own, object may be its mirror. Objects come
+// in the order of their changes. One that is older than the one before comes from an etcd that was restored from a
+// snapshot: what was written since is gone, and is written again.
 func (w *Writer) Observe(uid types.UID, object *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,7 +118,8 @@ func restored(before, now *corev1.Pod) bool {
 	return !newer(now, before)
 }
 
-// observeLocked takes an object, unless it is older than the one known: the watch may tell of a change after the answer to the next one.
+// observeLocked takes an object, unless it is older than the one known: the watch may tell of a change after the answer
+// to the next one.
 func (w *Writer) observeLocked(e *entry, uid types.UID, object *corev1.Pod) {
 	if e.object != nil && e.object.UID == object.UID && !newer(object, e.object) {
 		return
@@ -127,7 +131,8 @@ func (w *Writer) observeLocked(e *entry, uid types.UID, object *corev1.Pod) {
 	}
 }
 
-// enqueueLocked has what is wanted of a pod written. One that was to be written soon is still looked at then, and found written.
+// enqueueLocked has what is wanted of a pod written. One that was to be written soon is still looked at then, and found
+// written.
 func (w *Writer) enqueueLocked(e *entry, uid types.UID) {
 	if starting(e.want) {
 		w.queue.AddAfter(uid, startingDelay)
@@ -136,15 +141,18 @@ func (w *Writer) enqueueLocked(e *entry, uid types.UID) {
 	w.queue.Add(uid)
 }
 
-// starting tells whether a pod is on its way to its start: nothing of it has run, and nothing is known to keep it from running.
+// starting tells whether a pod is on its way to its start: nothing of it has run, and nothing is known to keep it from
+// running.
 func starting(st *corev1.PodStatus) bool {
 	if st.Phase != corev1.PodPending || st.Reason != "" || st.Message != "" {
 		return false
 	}
-	for _, statuses := range [][]corev1.ContainerStatus{st.InitContainerStatuses, st.ContainerStatuses, st.EphemeralContainerStatuses} {
+	for _, statuses := range [][]corev1.ContainerStatus{st.InitContainerStatuses, st.ContainerStatuses,
+		st.EphemeralContainerStatuses} {
 		for i := range statuses {
 			c := &statuses[i]
-			if w := c.State.Waiting; w == nil || w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" || c.LastTerminationState.Terminated != nil {
+			if w := c.State.Waiting; w == nil || w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" ||
+				c.LastTerminationState.Terminated != nil {
 				return false
 			}
 		}
@@ -183,8 +191,8 @@ func (w *Writer) Set(uid types.UID, st corev1.PodStatus) {
 	w.enqueueLocked(e, uid)
 }
 
-// Shown is the pod with its newest status: what was set last, before that what its mirror says of a static pod, with those conditions of its
-// object that are not ours to say.
+// Shown is the pod with its newest status: what was set last, before that what its mirror says of a static pod, with
+// those conditions of its object that are not ours to say.
 func (w *Writer) Shown(pod *corev1.Pod) *corev1.Pod {
 	p := *pod
 	w.mu.Lock()
@@ -238,8 +246,8 @@ func (w *Writer) next(ctx context.Context) bool {
 	return true
 }
 
-// write writes what is wanted of one pod. A conflict is tried again like any error: another pod may have the name by now, then the watch
-// takes this one's object away; or others wrote at the same time.
+// write writes what is wanted of one pod. A conflict is tried again like any error: another pod may have the name by
+// now, then the watch takes this one's object away; or others wrote at the same time.
 func (w *Writer) write(ctx context.Context, uid types.UID) error {
 	w.mu.Lock()
 	e := w.pods[uid]
@@ -257,7 +265,8 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 		case apierrors.IsNotFound(err):
 			return nil // the pod is gone; the watch will tell
 		case err != nil && remove && refused(err) && w.queue.NumRequeues(uid) >= refusals:
-			w.log.Error("a pod is deleted without its last status, which the API server refuses", "pod", object.Namespace+"/"+object.Name, "err", err)
+			w.log.Error("a pod is deleted without its last status, which the API server refuses", "pod",
+				object.Namespace+"/"+object.Name, "err", err)
 		case err != nil:
 			return err
 		default:
@@ -282,12 +291,15 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// refusals is how often the last status of a pod that is to be deleted may be refused, within some seconds, before it is deleted without it.
+// refusals is how often the last status of a pod that is to be deleted may be refused, within some seconds, before it
+// is deleted without it.
 const refusals = 6
 
-// refused tells whether the API server, or a webhook, takes no such status: it will not later on, and nobody could ever delete the pod.
+// refused tells whether the API server, or a webhook, takes no such status: it will not later on, and nobody could ever
+// delete the pod.
 func refused(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsRequestEntityTooLargeError(err)
 }
 
 // written takes the answer of a patch, unless the pod was forgotten or came back meanwhile, or its object is gone.
@@ -318,13 +330,14 @@ func merged(want, have *corev1.PodStatus) corev1.PodStatus {
 	if out.QOSClass == "" {
 		out.QOSClass = have.QOSClass
 	}
-	out.NominatedNodeName, out.ResourceClaimStatuses, out.Resize = have.NominatedNodeName, have.ResourceClaimStatuses, have.Resize
+	out.NominatedNodeName, out.ResourceClaimStatuses, out.Resize = have.NominatedNodeName, have.ResourceClaimStatuses,
+		have.Resize
 	out.ExtendedResourceClaimStatus = have.ExtendedResourceClaimStatus
 	return out
 }
 
-// conditions are ours, and of those that an object has the others' and what ours lack, but of no resize that is over. The others' that the object does not have, or not any
-// more, are left out. It returns a new list.
+// conditions are ours, and of those that an object has the others' and what ours lack, but of no resize that is over.
+// The others' that the object does not have, or not any more, are left out. It returns a new list.
 func conditions(ours, object []corev1.PodCondition) []corev1.PodCondition {
 	out := make([]corev1.PodCondition, 0, len(ours)+len(object))
 	for _, c := range ours {
@@ -340,11 +353,12 @@ func conditions(ours, object []corev1.PodCondition) []corev1.PodCondition {
 	return out
 }
 
-// Own tells whether the kubelet writes conditions of that type. What it computes and Own does not name never reaches the API: it
-// is taken for somebody else's, and dropped where the object has none.
+// Own tells whether the kubelet writes conditions of that type. What it computes and Own does not name never reaches
+// the API: it is taken for somebody else's, and dropped where the object has none.
 func Own(t corev1.PodConditionType) bool {
 	switch t {
-	case corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled,
+	case corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady,
+		corev1.PodScheduled,
 		corev1.AllContainersRestarting, corev1.DisruptionTarget, corev1.PodResizePending, corev1.PodResizeInProgress:
 		return true
 	}
@@ -383,7 +397,8 @@ func newPatch(object *corev1.Pod, want *corev1.PodStatus) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the old status: %w", err)
 	}
-	after, err := json.Marshal(corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: object.UID}, Status: merged(want, &object.Status)})
+	after, err := json.Marshal(
+		corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: object.UID}, Status: merged(want, &object.Status)})
 	if err != nil {
 		return nil, fmt.Errorf("encode the new status: %w", err)
 	}

@@ -25,7 +25,8 @@ import (
 func object() *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u", ResourceVersion: "5"},
 		Status: corev1.PodStatus{Phase: corev1.PodPending, QOSClass: corev1.PodQOSBurstable,
-			Conditions: []corev1.PodCondition{{Type: "gate", Status: "True"}, {Type: corev1.PodReady, Status: "False"}}}}
+			Conditions: []corev1.PodCondition{{Type: "gate", Status: "True"},
+				{Type: corev1.PodReady, Status: "False"}}}}
 }
 
 func TestPatchKeepsOthersConditions(t *testing.T) {
@@ -45,7 +46,8 @@ func TestPatchKeepsOthersConditions(t *testing.T) {
 	if err := json.Unmarshal(b, &p); err != nil {
 		t.Fatal(err)
 	}
-	if p.Metadata.UID != "u" || p.Status.Phase != "Running" || len(p.Status.Conditions) != 1 || p.Status.Conditions[0]["type"] != "Ready" {
+	if p.Metadata.UID != "u" || p.Status.Phase != "Running" || len(p.Status.Conditions) != 1 ||
+		p.Status.Conditions[0]["type"] != "Ready" {
 		t.Errorf("patch %s", b)
 	}
 }
@@ -54,9 +56,13 @@ func TestPatchKeepsOthersConditions(t *testing.T) {
 func TestResizeConditionsGo(t *testing.T) {
 	t.Parallel()
 	o := object()
-	o.Status.Conditions = append(o.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: "True"}, corev1.PodCondition{Type: corev1.PodScheduled, Status: "True"})
-	got := merged(&corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodResizeInProgress, Status: "True"}}}, &o.Status).Conditions
-	if has(got, corev1.PodResizePending) || !has(got, corev1.PodResizeInProgress) || !has(got, corev1.PodScheduled) || !has(got, "gate") {
+	o.Status.Conditions = append(o.Status.Conditions,
+		corev1.PodCondition{Type: corev1.PodResizePending, Status: "True"},
+		corev1.PodCondition{Type: corev1.PodScheduled, Status: "True"})
+	got := merged(&corev1.PodStatus{
+		Conditions: []corev1.PodCondition{{Type: corev1.PodResizeInProgress, Status: "True"}}}, &o.Status).Conditions
+	if has(got, corev1.PodResizePending) || !has(got, corev1.PodResizeInProgress) || !has(got, corev1.PodScheduled) ||
+		!has(got, "gate") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -64,7 +70,8 @@ func TestResizeConditionsGo(t *testing.T) {
 func TestWritesThenDeletes(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset(object())
-	w := New(kubelettest.Client{Interface: client}, func(time.Duration) {}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w := New(kubelettest.Client{Interface: client}, func(time.Duration) {},
+		slog.New(slog.NewTextHandler(io.Discard, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
@@ -87,7 +94,8 @@ func TestWritesThenDeletes(t *testing.T) {
 		}
 	}
 	// Told twice while it writes, it may write once more, which finds no pod.
-	if got := strings.Join(verbs, ","); !strings.HasPrefix(got, "patch status,") || !strings.Contains(got, "patch status,delete ") {
+	if got := strings.Join(verbs,
+		","); !strings.HasPrefix(got, "patch status,") || !strings.Contains(got, "patch status,delete ") {
 		t.Errorf("order of writes: %s", got)
 	}
 	cancel()
@@ -107,7 +115,8 @@ func eventually(t *testing.T, ok func() bool) {
 
 func TestAnOlderObjectDoesNotReplaceANewerOne(t *testing.T) {
 	t.Parallel()
-	w := New(kubelettest.Client{Interface: fake.NewClientset()}, func(time.Duration) {}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	w := New(kubelettest.Client{Interface: fake.NewClientset()}, func(time.Duration) {},
+		slog.New(slog.NewTextHandler(io.Discard, nil)))
 	first, answer := object(), object()
 	first.ResourceVersion = "3"
 	w.Observe("u", first)
@@ -120,15 +129,16 @@ func TestAnOlderObjectDoesNotReplaceANewerOne(t *testing.T) {
 	}
 }
 
-// After etcd was restored from a snapshot, the watch shows an object older than the one before, or another one of its version. The
-// status that the snapshot does not have is written again.
+// After etcd was restored from a snapshot, the watch shows an object older than the one before, or another one of its
+// version. The status that the snapshot does not have is written again.
 func TestARestoredObjectGetsItsStatusAgain(t *testing.T) {
 	t.Parallel()
 	for name, version := range map[string]string{"older": "4", "of the same version": "9"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := fake.NewClientset(object())
-			w := New(kubelettest.Client{Interface: client}, func(time.Duration) {}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+			w := New(kubelettest.Client{Interface: client}, func(time.Duration) {},
+				slog.New(slog.NewTextHandler(io.Discard, nil)))
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- w.Run(ctx) }()
@@ -157,15 +167,18 @@ func TestOthersConditionsAreTheObjects(t *testing.T) {
 	is := func(kind corev1.PodConditionType, s corev1.ConditionStatus) corev1.PodCondition {
 		return corev1.PodCondition{Type: kind, Status: s}
 	}
-	st := corev1.PodStatus{Conditions: []corev1.PodCondition{is(corev1.PodReady, "True"), is("example.com/kept", "False"), is("example.com/gone", "True")}}
+	st := corev1.PodStatus{Conditions: []corev1.PodCondition{is(corev1.PodReady, "True"),
+		is("example.com/kept", "False"), is("example.com/gone", "True")}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u"}, Status: st}
 	if got := w.Shown(pod).Status; len(got.Conditions) != 3 {
 		t.Errorf("without an object: %v", got.Conditions)
 	}
 	o := object()
-	o.Status.Conditions = []corev1.PodCondition{is(corev1.PodReady, "False"), is(corev1.PodInitialized, "True"), is("example.com/kept", "True")}
+	o.Status.Conditions = []corev1.PodCondition{is(corev1.PodReady, "False"), is(corev1.PodInitialized, "True"),
+		is("example.com/kept", "True")}
 	w.Observe("u", o)
-	want := []corev1.PodCondition{is(corev1.PodReady, "True"), is("example.com/kept", "True"), is(corev1.PodInitialized, "True")}
+	want := []corev1.PodCondition{is(corev1.PodReady, "True"), is("example.com/kept", "True"),
+		is(corev1.PodInitialized, "True")}
 	if got := w.Shown(pod).Status; !slices.Equal(got.Conditions, want) {
 		t.Errorf("%v, want %v", got.Conditions, want)
 	}
@@ -177,11 +190,14 @@ func TestOthersConditionsAreTheObjects(t *testing.T) {
 	}
 }
 
-// A pod on its way to its start is told of once it runs, or after startingDelay: whichever comes first. All else is written at once.
+// A pod on its way to its start is told of once it runs, or after startingDelay: whichever comes first. All else is
+// written at once.
 func TestStartingStatusesAreJoined(t *testing.T) {
 	t.Parallel()
 	waiting := func(phase corev1.PodPhase, reason string) corev1.PodStatus {
-		return corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: "c", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}}}
+		return corev1.PodStatus{Phase: phase,
+			ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "c", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}}}}
 	}
 	creating, running := waiting(corev1.PodPending, "ContainerCreating"), corev1.PodStatus{Phase: corev1.PodRunning}
 	withIP := creating
@@ -199,8 +215,10 @@ func TestStartingStatusesAreJoined(t *testing.T) {
 		steps []step
 		want  []time.Duration // when it is written
 	}{
-		{"runs soon", []step{{0, creating}, {200 * time.Millisecond, withIP}, {100 * time.Millisecond, running}}, []time.Duration{300 * time.Millisecond}},
-		{"runs later", []step{{0, creating}, {200 * time.Millisecond, withIP}, {time.Second, running}}, []time.Duration{500 * time.Millisecond, 1200 * time.Millisecond}},
+		{"runs soon", []step{{0, creating}, {200 * time.Millisecond, withIP}, {100 * time.Millisecond, running}},
+			[]time.Duration{300 * time.Millisecond}},
+		{"runs later", []step{{0, creating}, {200 * time.Millisecond, withIP}, {time.Second, running}},
+			[]time.Duration{500 * time.Millisecond, 1200 * time.Millisecond}},
 		{"waits for its image", []step{{0, waiting(corev1.PodPending, "ErrImagePull")}}, []time.Duration{0}},
 		{"starts again", []step{{0, again}}, []time.Duration{0}},
 		{"waits for a reason", []step{{0, refused}}, []time.Duration{0}},
@@ -311,7 +329,8 @@ func TestAConflictIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A status that the API server refuses, again and again, keeps no pod from being deleted; one that could not be written for another reason does.
+// A status that the API server refuses, again and again, keeps no pod from being deleted; one that could not be written
+// for another reason does.
 func TestARefusedStatusKeepsNoPod(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -326,7 +345,9 @@ func TestARefusedStatusKeepsNoPod(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var deleted atomic.Bool
-				w := New(server{patch: func() (*corev1.Pod, error) { return nil, c.err }, delete: func() error { deleted.Store(true); return nil }},
+				w := New(server{patch: func() (*corev1.Pod, error) {
+					return nil, c.err
+				}, delete: func() error { deleted.Store(true); return nil }},
 					func(time.Duration) {}, slog.New(slog.DiscardHandler))
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)

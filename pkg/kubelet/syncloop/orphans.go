@@ -7,9 +7,10 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// Listed looks at a list of the runtime for pods that no source knows: they are ended. Until all sources have spoken, no pod
-// counts as unknown, and until the manifests could be read no static one. No source speaks meanwhile, so that a pod that comes just now is not taken for an orphan. The first list, before
-// any source speaks, has the pods of the kubelet's life before. Lists come one after the other.
+// Listed looks at a list of the runtime for pods that no source knows: they are ended. Until all sources have spoken,
+// no pod counts as unknown, and until the manifests could be read no static one. No source speaks meanwhile, so that a
+// pod that comes just now is not taken for an orphan. The first list, before any source speaks, has the pods of the
+// kubelet's life before. Lists come one after the other.
 func (l *Loop) Listed(pods []*runtime.PodStatus) {
 	select {
 	case <-l.listed:
@@ -38,7 +39,8 @@ func (l *Loop) Listed(pods []*runtime.PodStatus) {
 		if runtime.IsStatic(pod) && !synced {
 			continue
 		}
-		l.cfg.Log.Info("a pod in the container runtime is known to no source, it is ended", "pod", p.Namespace+"/"+p.Name, "uid", p.UID)
+		l.cfg.Log.Info("a pod in the container runtime is known to no source, it is ended", "pod",
+			p.Namespace+"/"+p.Name, "uid", p.UID)
 		if l.cfg.Orphaned != nil {
 			l.cfg.Orphaned()
 		}
@@ -48,6 +50,7 @@ func (l *Loop) Listed(pods []*runtime.PodStatus) {
 
 // remains is what can be told of a pod that only the runtime knows.
 func remains(p *runtime.PodStatus) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, UID: p.UID, Annotations: p.Annotations},
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, UID: p.UID,
+		Annotations: p.Annotations},
 		Spec: corev1.PodSpec{TerminationGracePeriodSeconds: new(int64(1))}}
 }

@@ -1,6 +1,6 @@
-// Package syncloop hands the pods that the sources tell of to their workers, and whoever else must know of a pod hears of it first. It says
-// from when on which pods are known: what ran before the kubelet began, before any source speaks; that all sources have told of all
-// their pods; and then, which pods of the runtime no source knows. These are ended.
+// Package syncloop hands the pods that the sources tell of to their workers, and whoever else must know of a pod hears
+// of it first. It says from when on which pods are known: what ran before the kubelet began, before any source speaks;
+// that all sources have told of all their pods; and then, which pods of the runtime no source knows. These are ended.
 package syncloop
 
 import (
@@ -35,10 +35,11 @@ type Source interface {
 // StaticSource tells of the node's static pods.
 type StaticSource interface {
 	Source
-	// Left tells, before Run, which static pods an earlier life of the kubelet has left in the runtime: those that are not there any more are
-	// told of as removed.
+	// Left tells, before Run, which static pods an earlier life of the kubelet has left in the runtime: those that are
+	// not there any more are told of as removed.
 	Left(pods map[types.UID]*corev1.Pod)
-	// Tried tells whether the source has looked for its pods once, though it may not have been able to read them: then it is not synced.
+	// Tried tells whether the source has looked for its pods once, though it may not have been able to read them: then
+	// it is not synced.
 	Tried() bool
 }
 
@@ -137,7 +138,8 @@ func (l *Loop) Run(ctx context.Context) error {
 
 func (l *Loop) runStatic(ctx context.Context) error {
 	l.cfg.Static.Left(l.left)
-	// The statuses of static pods are in their mirrors: they are worth a short wait, but not more, for the API server may be one of them.
+	// The statuses of static pods are in their mirrors: they are worth a short wait, but not more, for the API server
+	// may be one of them.
 	brief, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cache.WaitForCacheSync(brief.Done(), l.cfg.API.Synced)
@@ -156,8 +158,8 @@ func (l *Loop) open(ctx context.Context) {
 	}
 }
 
-// Spoken tells whether all sources have told once of all pods that they can. Static pods that cannot be read keep nobody waiting, but
-// may run: whoever takes away what is of no pod asks Synced.
+// Spoken tells whether all sources have told once of all pods that they can. Static pods that cannot be read keep
+// nobody waiting, but may run: whoever takes away what is of no pod asks Synced.
 func (l *Loop) Spoken() bool {
 	return l.cfg.API.Synced() && (l.cfg.Static == nil || l.cfg.Static.Tried())
 }

@@ -96,9 +96,12 @@ func (s *source) Left(pods map[types.UID]*corev1.Pod) { s.note("left %d", len(po
 func setup() (*Loop, *parts, *source, *source, chan struct{}) {
 	p := &parts{pods: map[types.UID]*corev1.Pod{}, known: map[types.UID]bool{}, ended: map[types.UID]bool{}}
 	api, static, registered := &source{parts: p, name: "api"}, &source{parts: p, name: "static"}, make(chan struct{})
-	l := New(Config{API: api, Static: static, Pods: pods{p}, Workers: workers{p}, Admission: admission{p}, Objects: objects{p}, Volumes: volumes{p},
+	l := New(Config{API: api, Static: static, Pods: pods{p}, Workers: workers{p}, Admission: admission{p},
+		Objects: objects{p}, Volumes: volumes{p},
 		Orphaned: func() { p.note("orphaned") },
-		Own:      func(t corev1.PodConditionType) bool { return t == corev1.PodReady }, Registered: registered, Log: slog.New(slog.DiscardHandler)})
+		Own: func(t corev1.PodConditionType) bool {
+			return t == corev1.PodReady
+		}, Registered: registered, Log: slog.New(slog.DiscardHandler)})
 	return l, p, api, static, registered
 }
 
@@ -156,8 +159,8 @@ func TestWhoHearsOfAStaticPod(t *testing.T) {
 	expect(t, "one of an earlier life, which must end, too", p, "pods-earlier place-earlier worker-earlier")
 }
 
-// Nobody speaks before it is known what ran; static pods wait a moment for their mirrors; admission opens when all have spoken and the Node
-// is there.
+// Nobody speaks before it is known what ran; static pods wait a moment for their mirrors; admission opens when all have
+// spoken and the Node is there.
 func TestTheOrderOfTheBegin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -168,7 +171,8 @@ func TestTheOrderOfTheBegin(t *testing.T) {
 		synctest.Wait()
 		expect(t, "before the first list", p, "")
 		l.Listed([]*runtime.PodStatus{{UID: "ran", Name: "ran", Sandboxes: []runtime.Sandbox{{ID: "s"}}},
-			{UID: "edited", Name: "web-n", Annotations: map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}}})
+			{UID: "edited", Name: "web-n",
+				Annotations: map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}}})
 		expect(t, "the first list", p, "ran:ran")
 		if synctest.Wait(); !strings.Contains(p.took(), "run api") {
 			t.Error("the API server is not asked")
@@ -199,7 +203,8 @@ func TestTheOrderOfTheBegin(t *testing.T) {
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	l, p, api, static, _ := setup()
-	list := []*runtime.PodStatus{{UID: "told", Name: "told"}, {UID: "working", Name: "working"}, {UID: "orphan", Name: "orphan", Namespace: "ns"}, {UID: "nameless"}}
+	list := []*runtime.PodStatus{{UID: "told", Name: "told"}, {UID: "working", Name: "working"},
+		{UID: "orphan", Name: "orphan", Namespace: "ns"}, {UID: "nameless"}}
 	p.pods["told"], p.known["working"] = pod("told"), true
 	l.Listed(list)
 	api.synced.Store(true)
@@ -218,7 +223,9 @@ func TestStaticPodsThatCannotBeRead(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- l.Run(ctx) }()
-		list := []*runtime.PodStatus{{UID: "static", Name: "web-n", Annotations: map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}},
+		list := []*runtime.PodStatus{
+			{UID: "static", Name: "web-n",
+				Annotations: map[string]string{runtime.AnnotationConfigSource: runtime.SourceFile}},
 			{UID: "orphan", Name: "orphan", Annotations: map[string]string{runtime.AnnotationConfigSource: "api"}}}
 		l.Listed(list)
 		close(registered)
@@ -251,17 +258,24 @@ func TestStaticPodsThatCannotBeRead(t *testing.T) {
 func TestSameWork(t *testing.T) {
 	t.Parallel()
 	own := func(t corev1.PodConditionType) bool { return t == corev1.PodReady }
-	base := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Annotations: map[string]string{runtime.AnnotationConfigHash: "x"}}}
+	base := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u",
+		Annotations: map[string]string{runtime.AnnotationConfigHash: "x"}}}
 	for name, c := range map[string]struct {
 		change func(*corev1.Pod)
 		same   bool
 	}{
-		"own status":          {func(p *corev1.Pod) { p.Status.Phase = "Running"; p.ResourceVersion = "9" }, true},
-		"own condition":       {func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}} }, true},
-		"another's condition": {func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: "gate", Status: "True"}} }, false},
-		"deletion":            {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, false},
-		"spec":                {func(p *corev1.Pod) { p.Spec.NodeName = "x" }, false},
-		"labels":              {func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} }, false},
+		"own status": {func(p *corev1.Pod) { p.Status.Phase = "Running"; p.ResourceVersion = "9" }, true},
+		"own condition": {func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}}
+		}, true},
+		"another's condition": {func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: "gate", Status: "True"}}
+		}, false},
+		"deletion": {func(p *corev1.Pod) {
+			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}, false},
+		"spec":   {func(p *corev1.Pod) { p.Spec.NodeName = "x" }, false},
+		"labels": {func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} }, false},
 	} {
 		p := base.DeepCopy()
 		c.change(p)

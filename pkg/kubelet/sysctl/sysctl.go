@@ -1,6 +1,6 @@
-// Package sysctl decides which kernel parameters pods may set on the node: those that are known to touch nothing but the
-// pod, and those that the node's administrator allows. What a pod of the node's own network or IPC namespace would set, it
-// would set for the node; such a pod is refused.
+// Package sysctl decides which kernel parameters pods may set on the node: those that are known to touch nothing but
+// the pod, and those that the node's administrator allows. What a pod of the node's own network or IPC namespace would
+// set, it would set for the node; such a pod is refused.
 //
 // The rules: https://kubernetes.io/docs/tasks/administer-cluster/sysctl-cluster/.
 package sysctl
@@ -17,8 +17,10 @@ import (
 
 // safe are the parameters that every pod may set ("Safe and Unsafe Sysctls").
 func safe() []string {
-	return []string{"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies", "net.ipv4.ping_group_range",
-		"net.ipv4.ip_unprivileged_port_start", "net.ipv4.ip_local_reserved_ports", "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout",
+	return []string{"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies",
+		"net.ipv4.ping_group_range",
+		"net.ipv4.ip_unprivileged_port_start", "net.ipv4.ip_local_reserved_ports", "net.ipv4.tcp_keepalive_time",
+		"net.ipv4.tcp_fin_timeout",
 		"net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"}
 }
 
@@ -28,8 +30,8 @@ type Allowed struct {
 	prefixes []string
 }
 
-// New allows the safe parameters and those named, of which one that ends in "*" stands for all that begin so. It refuses
-// those that are the whole machine's.
+// New allows the safe parameters and those named, of which one that ends in "*" stands for all that begin so. It
+// refuses those that are the whole machine's.
 func New(unsafe []string) (*Allowed, error) {
 	a := &Allowed{names: safe()}
 	var errs []error

@@ -43,7 +43,8 @@ func Unprocessed(name string, err error) error {
 	return fmt.Errorf("Unable to attach or mount volumes: unmounted volumes=[%s], unattached volumes=[], failed to process volumes=[%s]: %w", name, name, err)
 }
 
-// hold notes that a pod uses a PersistentVolume. One that is for a single pod (ReadWriteOncePod) has one user at a time.
+// hold notes that a pod uses a PersistentVolume. One that is for a single pod (ReadWriteOncePod) has one user at a
+// time.
 func (m *Manager) hold(uid types.UID, pv *corev1.PersistentVolume) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

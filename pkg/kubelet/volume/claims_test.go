@@ -32,7 +32,8 @@ type bound struct {
 	metrics volume.Metrics
 }
 
-func (b *bound) PersistentVolumeClaim(_ context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+func (b *bound) PersistentVolumeClaim(_ context.Context, namespace, name string) (*corev1.PersistentVolumeClaim,
+	error) {
 	if c := b.claims[name]; c != nil && namespace == c.Namespace {
 		return c, nil
 	}
@@ -47,11 +48,15 @@ func (b *bound) PersistentVolume(_ context.Context, name string) (*corev1.Persis
 }
 
 // add makes a claim and a volume that are bound, both of the name.
-func (b *bound) add(name string, source corev1.PersistentVolumeSource) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume) {
-	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("claim-" + name)},
-		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-" + name}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
-	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name}, Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: source,
-		ClaimRef: &corev1.ObjectReference{Namespace: "ns", Name: name, UID: c.UID}}}
+func (b *bound) add(name string, source corev1.PersistentVolumeSource) (*corev1.PersistentVolumeClaim,
+	*corev1.PersistentVolume) {
+	c := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("claim-" + name)},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv-" + name},
+		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
+	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name},
+		Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: source,
+			ClaimRef: &corev1.ObjectReference{Namespace: "ns", Name: name, UID: c.UID}}}
 	if b.claims == nil {
 		b.claims, b.volumes = map[string]*corev1.PersistentVolumeClaim{}, map[string]*corev1.PersistentVolume{}
 	}
@@ -64,13 +69,22 @@ func (b *bound) manager(t *testing.T, dir string) *volume.Manager {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}}}
 	mounts := mount.NewSafeFormatAndMount(mount.New(""), utilexec.New())
-	m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: dir, Metrics: b.metrics, Log: slog.New(slog.DiscardHandler), Claims: &claims.Resolver{Client: b, Node: func() *corev1.Node { return node }},
-		Sources: []volume.Source{emptydir.New(func() int64 { return 1 << 20 }), hostpath.New(), local.New(local.Config{Dir: filepath.Join(filepath.Dir(dir), "disks"), PodsDir: dir, Mounts: mounts}), nfs.New(mounts)}})
+	m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: dir, Metrics: b.metrics,
+		Log: slog.New(slog.DiscardHandler), Claims: &claims.Resolver{Client: b, Node: func() *corev1.Node {
+			return node
+		}},
+		Sources: []volume.Source{emptydir.New(func() int64 {
+			return 1 << 20
+		}), hostpath.New(), local.New(
+			local.Config{Dir: filepath.Join(filepath.Dir(dir), "disks"), PodsDir: dir, Mounts: mounts}),
+			nfs.New(mounts)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := m.Cleanup(context.Background(), func(_ types.UID, remove func() error) error { return remove() }); err != nil {
+		if err := m.Cleanup(context.Background(), func(_ types.UID, remove func() error) error {
+			return remove()
+		}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -78,7 +92,9 @@ func (b *bound) manager(t *testing.T, dir string) *volume.Manager {
 }
 
 func claimed(uid, claim string, readOnly bool) *corev1.Pod {
-	p := podOf(corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim, ReadOnly: readOnly}}})
+	p := podOf(corev1.Volume{Name: "data",
+		VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim, ReadOnly: readOnly}}})
 	p.UID = types.UID(uid)
 	return p
 }
@@ -87,8 +103,8 @@ func localAt(path string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: path}}
 }
 
-// TestClaimedData: what a pod writes to a claim is on the volume, outlives a restart of the kubelet, the pod, and the directory of a pod that is removed
-// while the volume is mounted.
+// TestClaimedData: what a pod writes to a claim is on the volume, outlives a restart of the kubelet, the pod, and the
+// directory of a pod that is removed while the volume is mounted.
 func TestClaimedData(t *testing.T) {
 	needRoot(t)
 	t.Parallel()
@@ -100,7 +116,8 @@ func TestClaimedData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := filepath.Join(dir, "uid-1/volumes/kubernetes.io~local-volume/pv-c"); got["data"].HostPath != want || got["data"].ReadOnly {
+	if want := filepath.Join(dir,
+		"uid-1/volumes/kubernetes.io~local-volume/pv-c"); got["data"].HostPath != want || got["data"].ReadOnly {
 		t.Errorf("mounted %+v, want %s", got["data"], want)
 	}
 	if err := os.WriteFile(filepath.Join(got["data"].HostPath, "f"), []byte("kept"), 0o600); err != nil {
@@ -169,10 +186,12 @@ func TestUnusableClaims(t *testing.T) {
 		unprocessed + `error processing PVC ns/c: failed to fetch PVC from API server: persistentvolumeclaims "c" not found`: func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume, _ *corev1.Pod) {
 			c.Namespace = "other"
 		},
-		unprocessed + "error processing PVC ns/c: PVC is not bound": func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume, _ *corev1.Pod) {
+		unprocessed + "error processing PVC ns/c: PVC is not bound": func(c *corev1.PersistentVolumeClaim,
+			_ *corev1.PersistentVolume, _ *corev1.Pod) {
 			c.Status.Phase = corev1.ClaimPending
 		},
-		unprocessed + "error processing PVC ns/c: PVC is being deleted": func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume, _ *corev1.Pod) {
+		unprocessed + "error processing PVC ns/c: PVC is being deleted": func(c *corev1.PersistentVolumeClaim,
+			_ *corev1.PersistentVolume, _ *corev1.Pod) {
 			c.DeletionTimestamp = &now
 		},
 		unprocessed + `error processing PVC ns/c: failed to fetch PV gone from API server: persistentvolumes "gone" not found`: func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume, _ *corev1.Pod) {
@@ -181,22 +200,27 @@ func TestUnusableClaims(t *testing.T) {
 		unprocessed + `error processing PVC ns/c: found PV object pv-c with unexpected pvc UID "x", expected "claim-c"`: func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume, _ *corev1.Pod) {
 			v.Spec.ClaimRef.UID = "x"
 		},
-		unprocessed + "volume data has volumeMode Block, but is specified in volumeMounts": func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume, p *corev1.Pod) {
+		unprocessed + "volume data has volumeMode Block, but is specified in volumeMounts": func(
+			_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume, p *corev1.Pod) {
 			v.Spec.VolumeMode = &block
 			p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data"}}
 		},
-		unprocessed + "PVC ns/p-data was not created for pod ns/p (pod is not owner)": func(c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume, p *corev1.Pod) {
+		unprocessed + "PVC ns/p-data was not created for pod ns/p (pod is not owner)": func(
+			c *corev1.PersistentVolumeClaim, _ *corev1.PersistentVolume, p *corev1.Pod) {
 			p.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}
 			c.Name = "p-data"
 		},
-		`MountVolume.NodeAffinity check failed for volume "pv-c" : no matching NodeSelectorTerms`: func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume, _ *corev1.Pod) {
+		`MountVolume.NodeAffinity check failed for volume "pv-c" : no matching NodeSelectorTerms`: func(
+			_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume, _ *corev1.Pod) {
 			v.Spec.NodeAffinity = zone("b")
 		},
 		`MountVolume.MountOptionSupport check failed for volume "pv-c" : Mount options are not supported for this volume type`: func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume, _ *corev1.Pod) {
-			v.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}
+			v.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: "/"}}
 			v.Spec.MountOptions = []string{"noatime"}
 		},
-		`MountVolume.NewMounter initialization failed for volume "pv-c" : path "/does/not/exist" does not exist`: func(_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume, _ *corev1.Pod) {
+		`MountVolume.NewMounter initialization failed for volume "pv-c" : path "/does/not/exist" does not exist`: func(
+			_ *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume, _ *corev1.Pod) {
 			v.Spec.Local.Path = "/does/not/exist"
 		},
 	} {
@@ -213,10 +237,12 @@ func TestUnusableClaims(t *testing.T) {
 
 func zone(name string) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}}}}}}
+		MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}}}}}}
 }
 
-// TestUsableClaims: a volume of this node's zone, a claim made for the pod, and one that is being deleted while its pod runs.
+// TestUsableClaims: a volume of this node's zone, a claim made for the pod, and one that is being deleted while its pod
+// runs.
 func TestUsableClaims(t *testing.T) {
 	t.Parallel()
 	host := corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}}
@@ -252,7 +278,8 @@ func TestReadWriteOncePod(t *testing.T) {
 		}
 	}
 	const want = "volume uses the ReadWriteOncePod access mode and is already in use by another pod"
-	if _, err := m.Mount(t.Context(), claimed("second", "c", false)); err == nil || !strings.HasSuffix(err.Error(), want) {
+	if _, err := m.Mount(t.Context(),
+		claimed("second", "c", false)); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	if err := m.Unmount(t.Context(), "first"); err != nil {
@@ -275,12 +302,14 @@ func TestOwnershipOfData(t *testing.T) {
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: ptr(int64(3000))}
 	disk := t.TempDir()
 	file := filepath.Join(disk, "d", "f")
-	for _, err := range []error{os.Mkdir(filepath.Join(disk, "d"), 0o700), os.WriteFile(file, nil, 0o400), os.Symlink(outside, filepath.Join(disk, "l")), volume.SetOwnership(disk, pod)} {
+	for _, err := range []error{os.Mkdir(filepath.Join(disk, "d"), 0o700), os.WriteFile(file, nil, 0o400),
+		os.Symlink(outside, filepath.Join(disk, "l")), volume.SetOwnership(disk, pod)} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	for path, want := range map[string]os.FileMode{disk: 0o775 | os.ModeSetgid, filepath.Join(disk, "d"): 0o770 | os.ModeSetgid, file: 0o660} {
+	for path, want := range map[string]os.FileMode{disk: 0o775 | os.ModeSetgid,
+		filepath.Join(disk, "d"): 0o770 | os.ModeSetgid, file: 0o660} {
 		if m, st := mode(t, path); m&^os.ModeDir != want || st.Gid != 3000 {
 			t.Errorf("%s: %v of group %d, want %v", path, m, st.Gid, want)
 		}
@@ -288,7 +317,8 @@ func TestOwnershipOfData(t *testing.T) {
 	if m, st := mode(t, outside); m != 0o600 || st.Gid == 3000 {
 		t.Errorf("what a link leads to: %v of group %d", m, st.Gid)
 	}
-	for policy, want := range map[corev1.PodFSGroupChangePolicy]os.FileMode{corev1.FSGroupChangeOnRootMismatch: 0o600, corev1.FSGroupChangeAlways: 0o660} {
+	for policy, want := range map[corev1.PodFSGroupChangePolicy]os.FileMode{corev1.FSGroupChangeOnRootMismatch: 0o600,
+		corev1.FSGroupChangeAlways: 0o660} {
 		if err := os.Chmod(file, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -317,11 +347,14 @@ func (c *commands) Mount(source, target, fstype string, options []string) error 
 func TestNFSMount(t *testing.T) {
 	t.Parallel()
 	b := &bound{}
-	_, v := b.add("c", corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "fd00::1", Path: "/e", ReadOnly: true}})
+	_, v := b.add("c", corev1.PersistentVolumeSource{
+		NFS: &corev1.NFSVolumeSource{Server: "fd00::1", Path: "/e", ReadOnly: true}})
 	v.Spec.MountOptions = []string{"nfsvers=4.1"}
 	dir := t.TempDir()
 	cmd := &commands{}
-	m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: dir, Log: slog.New(slog.DiscardHandler), Claims: &claims.Resolver{Client: b}, Sources: []volume.Source{nfs.New(cmd)}})
+	m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: dir,
+		Log: slog.New(slog.DiscardHandler), Claims: &claims.Resolver{Client: b},
+		Sources: []volume.Source{nfs.New(cmd)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +363,8 @@ func TestNFSMount(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	at := filepath.Join(dir, "u/volumes/kubernetes.io~nfs/pv-c")
-	if want := []string{"[fd00::1]:/e", at, "nfs", "nfsvers=4.1", "ro"}; len(cmd.asked) != 1 || !slices.Equal(cmd.asked[0], want) {
+	if want := []string{"[fd00::1]:/e", at, "nfs", "nfsvers=4.1",
+		"ro"}; len(cmd.asked) != 1 || !slices.Equal(cmd.asked[0], want) {
 		t.Errorf("asked %v, want %v", cmd.asked, want)
 	}
 	if _, err := os.Stat(at); !os.IsNotExist(err) {
@@ -344,8 +378,11 @@ func TestOnePlaceForTwoVolumes(t *testing.T) {
 	b := &bound{}
 	b.add("c", corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}})
 	pod := claimed("u", "c", false)
-	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "pv-c", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
-	if _, err := b.manager(t, t.TempDir()).Mount(t.Context(), pod); err == nil || !strings.Contains(err.Error(), "another volume of the pod has the directory") {
+	pod.Spec.Volumes = append(pod.Spec.Volumes,
+		corev1.Volume{Name: "pv-c",
+			VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
+	if _, err := b.manager(t, t.TempDir()).Mount(t.Context(),
+		pod); err == nil || !strings.Contains(err.Error(), "another volume of the pod has the directory") {
 		t.Errorf("error %v", err)
 	}
 	pod.Spec.Volumes[1] = pod.Spec.Volumes[0]

@@ -12,8 +12,9 @@ import (
 	"bonsai/pkg/loopdevice"
 )
 
-// MapDevice gives a pod the device at path. It is bound beneath the volume's notes and held open there by a loop device, so that nothing else gets its
-// number while the pod has it; the link at the volume's place, by which the runtime finds it, is made last. Mapping again is fine.
+// MapDevice gives a pod the device at path. It is bound beneath the volume's notes and held open there by a loop
+// device, so that nothing else gets its number while the pod has it; the link at the volume's place, by which the
+// runtime finds it, is made last. Mapping again is fine.
 func MapDevice(at Place, path string) error {
 	held := heldDevice(at)
 	for _, dir := range []string{filepath.Dir(held), filepath.Dir(at.Dir)} {
@@ -60,7 +61,8 @@ func UnmapDevice(at Place) error {
 	if err := RemoveMount(held); err != nil {
 		return err
 	}
-	if err := os.Remove(at.Notes); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) { // the source has notes, too
+	// the source has notes, too
+	if err := os.Remove(at.Notes); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTEMPTY) {
 		return fmt.Errorf("remove the volume's notes: %w", err)
 	}
 	return nil

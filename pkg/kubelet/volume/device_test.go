@@ -14,7 +14,8 @@ import (
 	"bonsai/pkg/loopdevice"
 )
 
-// TestLocalDevice: a pod gets a device of the node, held while it has it, also over a restart of the kubelet; the device outlives the pod.
+// TestLocalDevice: a pod gets a device of the node, held while it has it, also over a restart of the kubelet; the
+// device outlives the pod.
 func TestLocalDevice(t *testing.T) {
 	needRoot(t)
 	t.Parallel()
@@ -23,7 +24,8 @@ func TestLocalDevice(t *testing.T) {
 	_, v := b.add("c", localAt(disk))
 	v.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
 	pod := claimed("uid-1", "c", true)
-	pod.Spec.Containers = []corev1.Container{{Name: "c", VolumeDevices: []corev1.VolumeDevice{{Name: "data", DevicePath: "/dev/x"}}}}
+	pod.Spec.Containers = []corev1.Container{
+		{Name: "c", VolumeDevices: []corev1.VolumeDevice{{Name: "data", DevicePath: "/dev/x"}}}}
 	at := filepath.Join(dir, "uid-1/volumeDevices/kubernetes.io~local-volume/pv-c")
 	want := volume.Mounted{HostPath: at, Device: true, ReadOnly: true}
 	for range 2 {
@@ -49,7 +51,8 @@ func TestLocalDevice(t *testing.T) {
 	}
 }
 
-// TestLocalDisk: a file system is made on a device that has none, and stays with its data; the device is mounted once for all its pods.
+// TestLocalDisk: a file system is made on a device that has none, and stays with its data; the device is mounted once
+// for all its pods.
 func TestLocalDisk(t *testing.T) {
 	needRoot(t)
 	t.Parallel()
@@ -95,11 +98,15 @@ func TestLocalDisk(t *testing.T) {
 func TestRefusedDevices(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*corev1.PersistentVolume){
-		`MapVolume.MapPodDevice failed for volume "pv-c" : path "/tmp" is no block device`: func(*corev1.PersistentVolume) {},
-		`MapVolume.FindMapperPluginBySpec failed for volume "pv-c" : `: func(v *corev1.PersistentVolume) {
-			v.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}
+		`MapVolume.MapPodDevice failed for volume "pv-c" : path "/tmp" is no block device`: func(
+			*corev1.PersistentVolume) {
 		},
-		`MapVolume.NodeAffinity check failed for volume "pv-c" : no matching NodeSelectorTerms`: func(v *corev1.PersistentVolume) {
+		`MapVolume.FindMapperPluginBySpec failed for volume "pv-c" : `: func(v *corev1.PersistentVolume) {
+			v.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: "/"}}
+		},
+		`MapVolume.NodeAffinity check failed for volume "pv-c" : no matching NodeSelectorTerms`: func(
+			v *corev1.PersistentVolume) {
 			v.Spec.NodeAffinity = zone("b")
 		},
 	} {

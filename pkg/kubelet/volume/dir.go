@@ -61,7 +61,8 @@ func MakeDir(dir string, on *FileSystem) error {
 	return nil
 }
 
-// mount keeps what is in memory from being swapped out, as it may be secret, where the kernel can: from 6.4 on, and not in another user namespace.
+// mount keeps what is in memory from being swapped out, as it may be secret, where the kernel can: from 6.4 on, and not
+// in another user namespace.
 func (f *FileSystem) mount(dir string) error {
 	if f.Type == "tmpfs" {
 		if err := unix.Mount(f.Type, dir, f.Type, 0, f.Options+",noswap"); !errors.Is(err, unix.EINVAL) {

@@ -17,7 +17,8 @@ func TestMemorySize(t *testing.T) {
 	for _, tc := range []struct {
 		volume, container, pod string
 		allocatable, want      int64
-	}{{"", "", "", 0, 0}, {"", "", "", node, node}, {"1Mi", "", "", node, 1 << 20}, {"", "2Mi", "", node, 2 << 20}, {"1Mi", "2Mi", "", node, 1 << 20}, {"4Mi", "2Mi", "", node, 2 << 20},
+	}{{"", "", "", 0, 0}, {"", "", "", node, node}, {"1Mi", "", "", node, 1 << 20}, {"", "2Mi", "", node, 2 << 20},
+		{"1Mi", "2Mi", "", node, 1 << 20}, {"4Mi", "2Mi", "", node, 2 << 20},
 		{"16Mi", "", "", node, node}, {"", "", "3Mi", node, 3 << 20}, {"1Mi", "", "3Mi", 0, 1 << 20}} {
 		limits := func(memory string) corev1.ResourceRequirements {
 			if memory == "" {
@@ -25,7 +26,9 @@ func TestMemorySize(t *testing.T) {
 			}
 			return corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse(memory)}}
 		}
-		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: limits(tc.container)}}, Resources: new(limits(tc.pod))}}
+		pod := &corev1.Pod{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "c", Resources: limits(tc.container)}},
+			Resources:  new(limits(tc.pod))}}
 		var limit *resource.Quantity
 		if tc.volume != "" {
 			limit = new(resource.MustParse(tc.volume))
@@ -36,7 +39,8 @@ func TestMemorySize(t *testing.T) {
 	}
 }
 
-// A volume in memory is open to all, who take away only their own, is as large as was asked for, and is not swapped out where the kernel can do that.
+// A volume in memory is open to all, who take away only their own, is as large as was asked for, and is not swapped out
+// where the kernel can do that.
 func TestVolumeInMemory(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

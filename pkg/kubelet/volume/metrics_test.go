@@ -35,7 +35,8 @@ func (c *counted) took() string {
 	return n
 }
 
-// TestHowLongVolumesTake: a volume is counted when it is there for the first time, from the pod's first try on; how full it is, each time.
+// TestHowLongVolumesTake: a volume is counted when it is there for the first time, from the pod's first try on; how
+// full it is, each time.
 func TestHowLongVolumesTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, told := t.TempDir(), &counted{}
@@ -44,7 +45,10 @@ func TestHowLongVolumesTake(t *testing.T) {
 		b.add("c", corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}})
 		m := b.manager(t, filepath.Join(dir, "pods"))
 		pod := claimed("u", "c", false)
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "late", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: late, Type: new(corev1.HostPathDirectory)}}})
+		pod.Spec.Volumes = append(pod.Spec.Volumes,
+			corev1.Volume{Name: "late",
+				VolumeSource: corev1.VolumeSource{
+					HostPath: &corev1.HostPathVolumeSource{Path: late, Type: new(corev1.HostPathDirectory)}}})
 		expect := func(what, want string) {
 			t.Helper()
 			if got := told.took(); got != want {

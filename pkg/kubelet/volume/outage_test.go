@@ -43,7 +43,8 @@ func (h *hanging) wait(ctx context.Context) error {
 	}
 }
 
-func (h *hanging) CreateToken(ctx context.Context, ns, account string, req *authv1.TokenRequest) (*authv1.TokenRequest, error) {
+func (h *hanging) CreateToken(ctx context.Context, ns, account string, req *authv1.TokenRequest) (*authv1.TokenRequest,
+	error) {
 	if err := h.wait(ctx); err != nil {
 		return nil, err
 	}
@@ -63,8 +64,10 @@ func (h *hanging) ConfigMap(ctx context.Context, ns, name string) (*corev1.Confi
 func (h *hanging) set(hang chan struct{}) { h.mu.Lock(); h.hang = hang; h.mu.Unlock() }
 
 func tokenVolume(name string) corev1.Volume {
-	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: ptr[int64](1000)}}}}}}
+	return corev1.Volume{Name: name,
+		VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token",
+				ExpirationSeconds: ptr[int64](1000)}}}}}}
 }
 
 func setupHanging(t *testing.T) (*hanging, *volume.Manager) {
@@ -90,8 +93,11 @@ func TestAHungAPIServerHoldsUpNoPodWithAToken(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
 	h, m := setupHanging(t)
-	one, two := podOf(tokenVolume("t"), corev1.Volume{Name: "d", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}), podOf(
-		corev1.Volume{Name: "c", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("cfg")}}})
+	one, two := podOf(tokenVolume("t"),
+		corev1.Volume{Name: "d", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}), podOf(
+		corev1.Volume{Name: "c",
+			VolumeSource: corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("cfg")}}})
 	two.UID = "uid-2"
 	h.api.set("cm/ns/cfg", map[string]string{"k": "1"})
 	mounted, err := m.Mount(t.Context(), one)
@@ -160,7 +166,9 @@ func TestAPodWhoseMountHangsCanBeRemoved(t *testing.T) {
 func TestAnOldAnswerDoesNotReplaceANewerOne(t *testing.T) {
 	t.Parallel()
 	h, m := setupHanging(t)
-	pod := podOf(corev1.Volume{Name: "c", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("slow")}}})
+	pod := podOf(corev1.Volume{Name: "c",
+		VolumeSource: corev1.VolumeSource{
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("slow")}}})
 	h.api.set("cm/ns/slow", map[string]string{"k": "1"})
 	hang := make(chan struct{})
 	h.set(hang)
@@ -187,7 +195,9 @@ func TestAHalfMadeEmptyDirIsCompleted(t *testing.T) {
 	needRoot(t)
 	m := newManager(t, &api{})
 	pod := podOf(corev1.Volume{Name: "d", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		corev1.Volume{Name: "m", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}})
+		corev1.Volume{Name: "m",
+			VolumeSource: corev1.VolumeSource{
+				EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}})
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: ptr[int64](2000)}
 	dir := func(name string) string {
 		return filepath.Join(m.PodsDir(), "uid-1", "volumes", "kubernetes.io~empty-dir", name)

@@ -9,7 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Owner is the pod's fsGroup: volumes belong to that group, which may read them and, where they are writable, write them.
+// Owner is the pod's fsGroup: volumes belong to that group, which may read them and, where they are writable, write
+// them.
 type Owner struct {
 	Group    *int64
 	Writable bool

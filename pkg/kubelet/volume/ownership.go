@@ -10,8 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SetOwnership gives a volume with data of its own, and all that is in it, to the pod's fsGroup, which may read it and write it. With the policy
-// OnRootMismatch it leaves a volume alone whose root has that group and its permissions. Symbolic links get the group and lead nowhere else.
+// SetOwnership gives a volume with data of its own, and all that is in it, to the pod's fsGroup, which may read it and
+// write it. With the policy OnRootMismatch it leaves a volume alone whose root has that group and its permissions.
+// Symbolic links get the group and lead nowhere else.
 func SetOwnership(dir string, pod *corev1.Pod) error {
 	sc := pod.Spec.SecurityContext
 	if sc == nil || sc.FSGroup == nil {
@@ -32,7 +33,8 @@ func SetOwnership(dir string, pod *corev1.Pod) error {
 			return nil
 		}
 	}
-	var later []string // directories from the outermost on: the root last, so that an interrupted change is taken up again
+	// directories from the outermost on: the root last, so that an interrupted change is taken up again
+	var later []string
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The directories of a pod's directory that have to do with volumes; prefix is before a source's name beneath the first two.
+// The directories of a pod's directory that have to do with volumes; prefix is before a source's name beneath the first
+// two.
 const (
 	volumes  = "volumes"
 	notes    = "plugins"
@@ -32,16 +33,19 @@ func Dir(podDir, source, name string) string {
 }
 
 func (m *Manager) place(uid types.UID, podDir string, s Source, name string, device bool) Place {
-	at := Place{PodUID: uid, Name: name, Dir: Dir(podDir, s.Name(), name), Notes: filepath.Join(podDir, notes, prefix+s.Name(), name)}
+	at := Place{PodUID: uid, Name: name, Dir: Dir(podDir, s.Name(), name),
+		Notes: filepath.Join(podDir, notes, prefix+s.Name(), name)}
 	if device {
 		at.Device = true
-		at.Dir, at.Notes = filepath.Join(podDir, devices, prefix+s.Name(), name), filepath.Join(podDir, deviceNotes, prefix+s.Name(), name)
+		at.Dir, at.Notes = filepath.Join(podDir, devices, prefix+s.Name(), name),
+			filepath.Join(podDir, deviceNotes, prefix+s.Name(), name)
 	}
 	return at
 }
 
-// takeDown takes down all volumes of a pod: those of its spec, where it is known, and those that are on the disk, which a kubelet before this
-// one may have made. What a claim stands for is on the disk if anything was made of it. It goes on after an error.
+// takeDown takes down all volumes of a pod: those of its spec, where it is known, and those that are on the disk, which
+// a kubelet before this one may have made. What a claim stands for is on the disk if anything was made of it. It goes
+// on after an error.
 func (m *Manager) takeDown(ctx context.Context, uid types.UID, podDir string, pod *corev1.Pod) error {
 	var errs []error
 	for _, s := range m.cfg.Sources {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// WriteHosts writes the pod's hosts file, which containers see as /etc/hosts, and returns its path. The file keeps its inode, for
-// it is mounted into running containers.
+// WriteHosts writes the pod's hosts file, which containers see as /etc/hosts, and returns its path. The file keeps its
+// inode, for it is mounted into running containers.
 func (m *Manager) WriteHosts(uid types.UID, content []byte) (string, error) {
 	dir, err := m.PodDir(uid)
 	if err != nil {
@@ -32,8 +32,8 @@ func (m *Manager) WriteHosts(uid types.UID, content []byte) (string, error) {
 	return path, nil
 }
 
-// TerminationLog makes a new empty file that any user of the container may write its termination message to, and returns its path:
-// <pod>/containers/<container>/<8 hex digits>.
+// TerminationLog makes a new empty file that any user of the container may write its termination message to, and
+// returns its path: <pod>/containers/<container>/<8 hex digits>.
 func (m *Manager) TerminationLog(uid types.UID, container string) (string, error) {
 	dir, err := m.PodDir(uid)
 	if err != nil {
@@ -63,7 +63,9 @@ func terminationLogs(podDir, container string) string {
 	return filepath.Join(podDir, "containers", container)
 }
 
-// IsTerminationLog reports whether path is one that Manager.TerminationLog returns for the container, below the directory of all pods.
+// IsTerminationLog reports whether path is one that Manager.TerminationLog returns for the container, below the
+// directory of all pods.
 func IsTerminationLog(podsDir string, uid types.UID, container, path string) bool {
-	return fileName(string(uid)) && fileName(container) && filepath.Dir(path) == terminationLogs(filepath.Join(podsDir, string(uid)), container)
+	return fileName(string(uid)) && fileName(container) &&
+		filepath.Dir(path) == terminationLogs(filepath.Join(podsDir, string(uid)), container)
 }

@@ -10,7 +10,8 @@ import (
 // maxFile bounds a file that the kubelet reads of a volume.
 const maxFile = 1 << 20
 
-// ReadFile returns the content of a regular file in a mounted volume, whose files are the pod's to replace. A missing one is fs.ErrNotExist.
+// ReadFile returns the content of a regular file in a mounted volume, whose files are the pod's to replace. A missing
+// one is fs.ErrNotExist.
 func (m Mounted) ReadFile(path string) ([]byte, error) {
 	file, err := filetree.OpenFileBelow(m.HostPath, path)
 	if err != nil {

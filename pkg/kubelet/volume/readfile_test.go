@@ -14,7 +14,8 @@ import (
 func TestReadFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	err := errors.Join(os.WriteFile(filepath.Join(dir, "file"), []byte("A='1'"), 0o600), os.WriteFile(filepath.Join(dir, "large"), make([]byte, 1<<20+1), 0o600),
+	err := errors.Join(os.WriteFile(filepath.Join(dir, "file"), []byte("A='1'"), 0o600),
+		os.WriteFile(filepath.Join(dir, "large"), make([]byte, 1<<20+1), 0o600),
 		os.Symlink("file", filepath.Join(dir, "link")), syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	if err != nil {
 		t.Fatal(err)

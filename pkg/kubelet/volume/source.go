@@ -14,27 +14,30 @@ import (
 //	Publish   it is made, or brought up to date, at its place
 //	TakeDown  it is removed, when the pod's containers are gone
 //
-// Prepare and Publish come again at every start of the pod, whenever the content may be out of date, and after a restart of the kubelet,
-// while containers use the volume: they must leave alone what is complete. TakeDown may come without them, from a kubelet that has never
-// seen the pod. So what a Source must know of a volume after a restart it keeps at the volume's Place, or finds there.
+// Prepare and Publish come again at every start of the pod, whenever the content may be out of date, and after a
+// restart of the kubelet, while containers use the volume: they must leave alone what is complete. TakeDown may come
+// without them, from a kubelet that has never seen the pod. So what a Source must know of a volume after a restart it
+// keeps at the volume's Place, or finds there.
 //
-// Calls for different pods come at the same time. Of one pod, Publish and TakeDown come one after the other, Prepare at any time.
-// The tests of the contract are in volumetest.
+// Calls for different pods come at the same time. Of one pod, Publish and TakeDown come one after the other, Prepare at
+// any time. The tests of the contract are in volumetest.
 type Source interface {
 	// Name is the plug-in's name as directories have it, without the prefix kubernetes.io: "empty-dir".
 	Name() string
 	// Supports tells whether a volume is of this kind. It is of one kind only.
 	Supports(s Spec) bool
-	// Prepare gathers what the volume is made of. It may ask others and take its time until ctx ends, as nobody waits for it but this volume; it
-	// leaves the volume's Place alone. The error is shown to the user in the event FailedMount, or FailedMapVolume of devices.
+	// Prepare gathers what the volume is made of. It may ask others and take its time until ctx ends, as nobody waits
+	// for it but this volume; it leaves the volume's Place alone. The error is shown to the user in the event
+	// FailedMount, or FailedMapVolume of devices.
 	Prepare(ctx context.Context, r Request) (Publish, error)
-	// TakeDown removes all that Publish has made, finished or not, with every mount of it. What only others own, as a directory of the host, it
-	// leaves alone. It knows nothing of the volume but its Place, waits for no answer of the API server, and taking down twice is fine.
+	// TakeDown removes all that Publish has made, finished or not, with every mount of it. What only others own, as a
+	// directory of the host, it leaves alone. It knows nothing of the volume but its Place, waits for no answer of the
+	// API server, and taking down twice is fine.
 	TakeDown(ctx context.Context, at Place) error
 }
 
-// Publish makes a prepared volume, or brings it up to date, and tells what containers get of it. It is called at most once, and not at all if
-// the pod ends before; it works on the node only and asks nobody.
+// Publish makes a prepared volume, or brings it up to date, and tells what containers get of it. It is called at most
+// once, and not at all if the pod ends before; it works on the node only and asks nobody.
 type Publish func() (Mounted, error)
 
 // Request asks for one volume of a pod.
@@ -43,7 +46,8 @@ type Request struct {
 	Spec
 	// Pod is not to be changed.
 	Pod *corev1.Pod
-	// Renew asks to replace what is near its end, as a token; otherwise what is still valid is good enough and nobody waits for a new one.
+	// Renew asks to replace what is near its end, as a token; otherwise what is still valid is good enough and nobody
+	// waits for a new one.
 	Renew bool
 }
 
@@ -52,9 +56,10 @@ type Place struct {
 	PodUID types.UID
 	// Name is the volume's (Spec.VolumeName).
 	Name string
-	// Dir is the volume's own directory, <pod>/volumes/kubernetes.io~<source>/<name>, which containers see; Notes that of what the Source
-	// keeps about it, <pod>/plugins/kubernetes.io~<source>/<name>, which they do not. Their parents are there when Publish is called, they
-	// themselves are the Source's to make. Of a volume that is a device Dir, <pod>/volumeDevices/kubernetes.io~<source>/<name>, is a link to it.
+	// Dir is the volume's own directory, <pod>/volumes/kubernetes.io~<source>/<name>, which containers see; Notes that
+	// of what the Source keeps about it, <pod>/plugins/kubernetes.io~<source>/<name>, which they do not. Their parents
+	// are there when Publish is called, they themselves are the Source's to make. Of a volume that is a device Dir,
+	// <pod>/volumeDevices/kubernetes.io~<source>/<name>, is a link to it.
 	Dir, Notes string
 	// Device: containers get the volume as a block device.
 	Device bool
@@ -65,13 +70,15 @@ type Mounted struct {
 	HostPath string
 	// Device: HostPath is that of a block device.
 	Device bool
-	// ReadOnly volumes are mounted read-only whatever the container asks for: the kubelet owns their content, or the pod asked for it.
+	// ReadOnly volumes are mounted read-only whatever the container asks for: the kubelet owns their content, or the
+	// pod asked for it.
 	ReadOnly bool
 	// Image volumes have no HostPath: the runtime mounts the image itself into each container.
 	Image *corev1.ImageVolumeSource
 }
 
-// MountOptioner is a Source that mounts file systems with the options that a PersistentVolume asks for. Others refuse volumes that ask for any.
+// MountOptioner is a Source that mounts file systems with the options that a PersistentVolume asks for. Others refuse
+// volumes that ask for any.
 type MountOptioner interface {
 	Source
 	TakesMountOptions()
@@ -88,8 +95,8 @@ type Expander interface {
 	Source
 	// Expands tells whether a volume that is published can grow by the Source's doing.
 	Expands(s Spec) bool
-	// Expand makes a published volume as large as to at least, and tells how large it is then. Doing it again is fine. What the storage has refused is
-	// an *ExpandError.
+	// Expand makes a published volume as large as to at least, and tells how large it is then. Doing it again is fine.
+	// What the storage has refused is an *ExpandError.
 	Expand(ctx context.Context, r Request, to resource.Quantity) (resource.Quantity, error)
 }
 
@@ -115,7 +122,8 @@ func (e *ExpandError) Unwrap() error { return e.Err }
 
 // Grower brings volumes of claims to the size that they have got.
 type Grower interface {
-	// Grow is called when a volume was published, before its pod starts or, with Renew, while it runs. An error keeps the pod from starting.
+	// Grow is called when a volume was published, before its pod starts or, with Renew, while it runs. An error keeps
+	// the pod from starting.
 	Grow(ctx context.Context, r Request, e Expander) error
 	// Forget is called when no pod on the node uses a PersistentVolume any more.
 	Forget(pv string)
@@ -143,8 +151,9 @@ func (e *StepError) Error() string { return e.Err.Error() }
 // Unwrap gives the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// PendingError is a volume that is not attached to the node yet. That is the usual course of a pod's first mount: the controller that attaches volumes
-// tells users of its errors, and they need hear of the waiting only when it takes long.
+// PendingError is a volume that is not attached to the node yet. That is the usual course of a pod's first mount: the
+// controller that attaches volumes tells users of its errors, and they need hear of the waiting only when it takes
+// long.
 type PendingError struct {
 	// Volume is the pod's name for it.
 	Volume string

@@ -18,7 +18,8 @@ type Spec struct {
 	ReadOnly bool
 }
 
-// VolumeName is what the volume is called on the node and in messages: the PersistentVolume's name, or else the volume's in the pod.
+// VolumeName is what the volume is called on the node and in messages: the PersistentVolume's name, or else the
+// volume's in the pod.
 func (s Spec) VolumeName() string {
 	if s.PV != nil {
 		return s.PV.Name
@@ -41,8 +42,8 @@ func (s Spec) MountOptions() []string {
 
 // Claims finds what claims stand for.
 type Claims interface {
-	// Resolve returns the PersistentVolume that a volume's claim is bound to. The pod may use both, and the volume may be used on this node. It
-	// asks the API server. The error is shown to the user as it is.
+	// Resolve returns the PersistentVolume that a volume's claim is bound to. The pod may use both, and the volume may
+	// be used on this node. It asks the API server. The error is shown to the user as it is.
 	Resolve(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (Spec, error)
 }
 

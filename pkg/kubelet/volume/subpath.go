@@ -13,11 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SubPath makes a part of a volume mountable: it resolves subPath (after expansion of a subPathExpr) beneath the volume, without
-// following any link out of it, makes a directory if nothing is there, and binds what it found to a place of the kubelet's
-// own, so that nobody can exchange it between check and use. index is the mount's place among the container's. The bind
-// mount goes with Unmount; calling SubPath again binds again, as a restarted container expects.
-func (m *Manager) SubPath(pod *corev1.Pod, container string, index int, volume string, from Mounted, subPath string) (string, error) {
+// SubPath makes a part of a volume mountable: it resolves subPath (after expansion of a subPathExpr) beneath the
+// volume, without following any link out of it, makes a directory if nothing is there, and binds what it found to a
+// place of the kubelet's own, so that nobody can exchange it between check and use. index is the mount's place among
+// the container's. The bind mount goes with Unmount; calling SubPath again binds again, as a restarted container
+// expects.
+func (m *Manager) SubPath(pod *corev1.Pod, container string, index int, volume string, from Mounted,
+	subPath string) (string, error) {
 	if filepath.IsAbs(subPath) {
 		return "", fmt.Errorf("error SubPath `%s` must not be an absolute path", subPath)
 	}
@@ -88,7 +90,8 @@ func openBeneath(volume, subPath string) (int, error) {
 		return -1, fmt.Errorf("open %s: %w", volume, err)
 	}
 	defer unix.Close(root)
-	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
+	how := &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
 	for {
 		fd, err := unix.Openat2(root, filepath.Clean(subPath), how)
 		switch {

@@ -15,8 +15,8 @@ import (
 	"bonsai/pkg/kubelet/filetree"
 )
 
-// RemoveTree unmounts everything beneath path, then removes it. It removes nothing while anything is still mounted there:
-// removing through a bind mount would delete what the pod only borrowed. With ctx it ends early, with an error.
+// RemoveTree unmounts everything beneath path, then removes it. It removes nothing while anything is still mounted
+// there: removing through a bind mount would delete what the pod only borrowed. With ctx it ends early, with an error.
 func RemoveTree(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -42,8 +42,8 @@ func RemoveTree(ctx context.Context, path string) error {
 	return nil
 }
 
-// remove removes a file, or a directory with all that is in it as far as that goes. Unlike [os.RemoveAll] it holds few directories open at once,
-// however deep they are.
+// remove removes a file, or a directory with all that is in it as far as that goes. Unlike [os.RemoveAll] it holds few
+// directories open at once, however deep they are.
 func remove(ctx context.Context, path string) error {
 	root, err := filetree.Open(path)
 	if err == nil {

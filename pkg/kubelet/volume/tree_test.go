@@ -25,7 +25,8 @@ func TestRemoveADeepTree(t *testing.T) { // not parallel: it lowers the limit of
 	}
 	for i := range levels {
 		file, err := unix.Openat(at, "f", unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
-		if err := errors.Join(err, unix.Close(file), unix.Symlinkat("/", at, "link"), unix.Mkdirat(at, "d", 0o700), unix.Mkdirat(at, "e", 0o700)); err != nil {
+		if err := errors.Join(err, unix.Close(file), unix.Symlinkat("/", at, "link"), unix.Mkdirat(at, "d", 0o700),
+			unix.Mkdirat(at, "e", 0o700)); err != nil {
 			t.Fatal(err)
 		}
 		below, err := unix.Openat(at, []string{"d", "e"}[i%2], unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -63,7 +64,8 @@ func TestRemoveTree(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, link, target := filepath.Join(dir, "file"), filepath.Join(dir, "link"), filepath.Join(dir, "target")
-	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(target, 0o700), os.WriteFile(filepath.Join(target, "f"), nil, 0o600), os.Symlink(target, link)); err != nil {
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(target, 0o700),
+		os.WriteFile(filepath.Join(target, "f"), nil, 0o600), os.Symlink(target, link)); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{file, link, filepath.Join(dir, "absent")} {

@@ -19,8 +19,9 @@ type Usage struct {
 	Inodes, InodesFree, InodesUsed uint64
 }
 
-// measure begins to look how full the pod's claims are. It may take as long as their storage, which for one that hangs is for ever, and cannot
-// be broken off: nobody waits for it. A volume is looked at once at a time; until that is over, what was known of it stays.
+// measure begins to look how full the pod's claims are. It may take as long as their storage, which for one that hangs
+// is for ever, and cannot be broken off: nobody waits for it. A volume is looked at once at a time; until that is over,
+// what was known of it stays.
 func (m *Manager) measure(ctx context.Context, p *podVolumes, pod *corev1.Pod, mounted map[string]Mounted) {
 	p.mu.Lock()
 	specs := maps.Clone(p.resolved)

@@ -19,21 +19,26 @@ import (
 	"bonsai/pkg/kubelet/volume/projected"
 )
 
-// TestUsage: how full a claim's file system is, each claim once, is known once its pod's volumes were looked after, and forgotten with the pod; what pods are to
-// have and have is counted by kind.
+// TestUsage: how full a claim's file system is, each claim once, is known once its pod's volumes were looked after, and
+// forgotten with the pod; what pods are to have and have is counted by kind.
 func TestUsage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bound{}
 		b.add("c", corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}})
 		m := b.manager(t, filepath.Join(t.TempDir(), "pods"))
 		pod := claimed("u", "c", false)
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "e", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-			corev1.Volume{Name: "missing", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/does/not/exist", Type: new(corev1.HostPathDirectory)}}})
+		pod.Spec.Volumes = append(pod.Spec.Volumes,
+			corev1.Volume{Name: "e", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			corev1.Volume{Name: "missing",
+				VolumeSource: corev1.VolumeSource{
+					HostPath: &corev1.HostPathVolumeSource{Path: "/does/not/exist",
+						Type: new(corev1.HostPathDirectory)}}})
 		if _, err := m.Mount(t.Context(), pod); err == nil {
 			t.Fatal("a directory that is not there is mounted")
 		}
 		desired, actual := m.Count()
-		if !maps.Equal(desired, map[string]int{"host-path": 2, "empty-dir": 1}) || !maps.Equal(actual, map[string]int{"host-path": 1, "empty-dir": 1}) {
+		if !maps.Equal(desired, map[string]int{"host-path": 2, "empty-dir": 1}) ||
+			!maps.Equal(actual, map[string]int{"host-path": 1, "empty-dir": 1}) {
 			t.Errorf("to have %v, have %v", desired, actual)
 		}
 		done := make(chan error)
@@ -42,7 +47,8 @@ func TestUsage(t *testing.T) {
 		m.Update(pod)
 		synctest.Wait()
 		got := m.Usage()
-		if len(got) != 1 || got[0].Claim.Name != "c" || got[0].Capacity == 0 || got[0].Capacity < got[0].Used || got[0].InodesUsed+got[0].InodesFree != got[0].Inodes {
+		if len(got) != 1 || got[0].Claim.Name != "c" || got[0].Capacity == 0 || got[0].Capacity < got[0].Used ||
+			got[0].InodesUsed+got[0].InodesFree != got[0].Inodes {
 			t.Errorf("%+v", got)
 		}
 		if err := m.Unmount(ctx, "u"); err != nil {
@@ -74,15 +80,17 @@ func (h *hung) Measure(context.Context, volume.Place, volume.Spec) (volume.Usage
 	return volume.Usage{Capacity: 7}, true
 }
 
-// TestStorageThatHangs: a volume that cannot be measured holds up nothing but itself, and is not asked again meanwhile: the pod's other volumes are kept fresh, and
-// who runs the manager can stop.
+// TestStorageThatHangs: a volume that cannot be measured holds up nothing but itself, and is not asked again meanwhile:
+// the pod's other volumes are kept fresh, and who runs the manager can stop.
 func TestStorageThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bound{}
 		b.add("c", corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/tmp"}})
 		storage := &hung{Source: hostpath.New(), answer: make(chan struct{})}
 		a := &api{objects: map[string]map[string]string{"cm/ns/cfg": {"k": "1"}}}
-		files, err := projected.New(projected.Config{Objects: a, Tokens: a, Allocatable: func() int64 { return 64 << 20 }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		files, err := projected.New(projected.Config{Objects: a, Tokens: a, Allocatable: func() int64 {
+			return 64 << 20
+		}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 			Field:    func(*corev1.Pod, string) (string, error) { return "", nil },
 			Resource: func(*corev1.Pod, string, *corev1.ResourceFieldSelector) (string, error) { return "", nil }})
 		if err != nil {
@@ -92,13 +100,17 @@ func TestStorageThatHangs(t *testing.T) {
 		for _, s := range files {
 			sources = append(sources, s)
 		}
-		m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: filepath.Join(t.TempDir(), "pods"), Sources: sources, Log: slog.New(slog.DiscardHandler),
+		m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}),
+			PodsDir: filepath.Join(t.TempDir(), "pods"), Sources: sources, Log: slog.New(slog.DiscardHandler),
 			Claims: &claims.Resolver{Client: b, Node: func() *corev1.Node { return &corev1.Node{} }}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		pod := claimed("u", "c", false)
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "cfg", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("cfg")}}})
+		pod.Spec.Volumes = append(pod.Spec.Volumes,
+			corev1.Volume{Name: "cfg",
+				VolumeSource: corev1.VolumeSource{
+					ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("cfg")}}})
 		mounted, err := m.Mount(t.Context(), pod)
 		if err != nil {
 			t.Fatal(err)

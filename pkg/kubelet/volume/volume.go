@@ -1,7 +1,7 @@
-// Package volume keeps a pod's volumes on the node: it asks the Source of each volume's kind (source.go, one package per kind or family below this
-// one) to make it, to bring its content up to date while the pod runs, and to take it down. A volume lives in
-// <pods>/<uid>/volumes/kubernetes.io~<source>/<name>. The package also resolves subPaths beneath their volume and keeps the few files a pod has
-// outside its volumes (etc-hosts, termination logs).
+// Package volume keeps a pod's volumes on the node: it asks the Source of each volume's kind (source.go, one package
+// per kind or family below this one) to make it, to bring its content up to date while the pod runs, and to take it
+// down. A volume lives in <pods>/<uid>/volumes/kubernetes.io~<source>/<name>. The package also resolves subPaths
+// beneath their volume and keeps the few files a pod has outside its volumes (etc-hosts, termination logs).
 //
 // The contract with applications: https://kubernetes.io/docs/concepts/storage/volumes/.
 package volume
@@ -28,7 +28,8 @@ type Metrics interface {
 	VolumeThere(source string, took time.Duration)
 	// VolumeMeasured is about finding out how full a volume is, by statfs or by asking its source.
 	VolumeMeasured(by string, took time.Duration)
-	// VolumesSwept is about one search for what pods that are gone have left: of how many it was removed, and could not be.
+	// VolumesSwept is about one search for what pods that are gone have left: of how many it was removed, and could not
+	// be.
 	VolumesSwept(removed, failed int)
 }
 
@@ -48,8 +49,9 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Manager makes and removes volumes. Its methods are safe for concurrent use. Work on the files of one pod is done one after the other;
-// what goes into them is asked for without any lock, so that a slow API server holds up neither a pod's end nor its restarts.
+// Manager makes and removes volumes. Its methods are safe for concurrent use. Work on the files of one pod is done one
+// after the other; what goes into them is asked for without any lock, so that a slow API server holds up neither a
+// pod's end nor its restarts.
 type Manager struct {
 	cfg   Config
 	stale chan types.UID
@@ -60,27 +62,30 @@ type Manager struct {
 	users map[string]map[types.UID]bool
 }
 
-// podVolumes is what the manager remembers of a pod. mu serializes the work on its files and is never held while the API server is asked.
+// podVolumes is what the manager remembers of a pod. mu serializes the work on its files and is never held while the
+// API server is asked.
 type podVolumes struct {
 	mu  sync.Mutex
 	pod *corev1.Pod // as last mounted; nil: unmounted
-	// passes counts the times that the pod's volumes were prepared. published is, by volume, what came of the last one: one that began
-	// earlier and ends later must not overwrite it.
+	// passes counts the times that the pod's volumes were prepared. published is, by volume, what came of the last one:
+	// one that began earlier and ends later must not overwrite it.
 	passes    uint64
 	published map[string]published
 	// asked is when the pod's volumes were first to be there, there those that have been.
 	asked time.Time
 	there map[string]bool
-	// resolved is what the claims of the pod's volumes stand for, by volume. That does not change while the pod lives, and may not be read any
-	// more: a claim may be gone before the last pod that uses it.
+	// resolved is what the claims of the pod's volumes stand for, by volume. That does not change while the pod lives,
+	// and may not be read any more: a claim may be gone before the last pod that uses it.
 	resolved map[string]Spec
 
 	// The rest is guarded by Manager.mu. newer is a version of the pod to be mounted next, nil if there is none.
 	newer *corev1.Pod
-	// cancel ends the refresh in progress, nil if there is none: there is one at a time. again: another one is due after it.
+	// cancel ends the refresh in progress, nil if there is none: there is one at a time. again: another one is due
+	// after it.
 	cancel context.CancelFunc
 	again  bool
-	// usage is how full its claims were when they were last looked at, by volume; measuring cancels the looks in progress, one of a volume at a time.
+	// usage is how full its claims were when they were last looked at, by volume; measuring cancels the looks in
+	// progress, one of a volume at a time.
 	usage     map[string]Usage
 	measuring map[string]context.CancelFunc
 	// desired and actual are how many volumes of each kind it is to have, and has, as of the last pass.
@@ -116,7 +121,8 @@ func New(cfg Config) (*Manager, error) {
 		return nil, fmt.Errorf("resolve the directory of pods: %w", err)
 	}
 	cfg.PodsDir = real
-	return &Manager{cfg: cfg, stale: make(chan types.UID, 256), pods: map[types.UID]*podVolumes{}, users: map[string]map[types.UID]bool{}}, nil
+	return &Manager{cfg: cfg, stale: make(chan types.UID, 256), pods: map[types.UID]*podVolumes{},
+		users: map[string]map[types.UID]bool{}}, nil
 }
 
 // PodDir is the pod's own directory. UIDs come from the API or from static pods: one that is no plain name is refused.
@@ -127,8 +133,9 @@ func (m *Manager) PodDir(uid types.UID) (string, error) {
 	return filepath.Join(m.cfg.PodsDir, string(uid)), nil
 }
 
-// Mount makes all volumes of the pod and brings their content up to date; calling it again is cheap and changes only what its
-// sources changed. The error joins those of all volumes that failed, each in the words of the event, FailedMount or FailedMapVolume (MapError).
+// Mount makes all volumes of the pod and brings their content up to date; calling it again is cheap and changes only
+// what its sources changed. The error joins those of all volumes that failed, each in the words of the event,
+// FailedMount or FailedMapVolume (MapError).
 func (m *Manager) Mount(ctx context.Context, pod *corev1.Pod) (map[string]Mounted, error) {
 	p := m.entry(pod.UID, true)
 	p.mu.Lock()
@@ -148,7 +155,8 @@ func (m *Manager) mount(ctx context.Context, p *podVolumes, pod *corev1.Pod, ren
 	}
 	p.mu.Lock()
 	p.passes++
-	w := &pass{podVolumes: p, number: p.passes, pod: pod, dir: dir, renew: renew, places: map[string]string{}, kinds: map[string]string{}}
+	w := &pass{podVolumes: p, number: p.passes, pod: pod, dir: dir, renew: renew, places: map[string]string{},
+		kinds: map[string]string{}}
 	p.mu.Unlock()
 	if err := w.change(func() error { return os.MkdirAll(filepath.Join(dir, volumes), 0o750) }); err != nil {
 		return nil, fmt.Errorf("make the pod's directory: %w", err)
@@ -257,10 +265,12 @@ func (m *Manager) make(ctx context.Context, w *pass, spec Spec) (Mounted, error)
 	}
 	w.kinds[spec.Volume.Name] = s.Name()
 	if _, can := s.(MountOptioner); !can && len(spec.MountOptions()) > 0 {
-		return Mounted{}, &StepError{"MountVolume.MountOptionSupport check failed", errors.New("Mount options are not supported for this volume type")}
+		return Mounted{}, &StepError{"MountVolume.MountOptionSupport check failed",
+			errors.New("Mount options are not supported for this volume type")}
 	}
 	if _, can := s.(Mapper); !can && spec.Block() {
-		return Mounted{}, &StepError{"MapVolume.FindMapperPluginBySpec failed", errors.New("the volume plugin gives no block devices")}
+		return Mounted{}, &StepError{"MapVolume.FindMapperPluginBySpec failed",
+			errors.New("the volume plugin gives no block devices")}
 	}
 	at := m.place(w.pod.UID, w.dir, s, spec.VolumeName(), spec.Block())
 	if err := w.take(at, spec); err != nil {
@@ -283,7 +293,8 @@ func (m *Manager) make(ctx context.Context, w *pass, spec Spec) (Mounted, error)
 	return got.mounted, nil
 }
 
-// take notes whose a place is. Two volumes of a pod may be one PersistentVolume; but that must not have the place of a volume of the pod itself.
+// take notes whose a place is. Two volumes of a pod may be one PersistentVolume; but that must not have the place of a
+// volume of the pod itself.
 func (w *pass) take(at Place, spec Spec) error {
 	which := "the pod's"
 	if spec.PV != nil {
@@ -321,7 +332,8 @@ func (m *Manager) source(spec Spec) Source {
 }
 
 // Unmount removes the pod's volumes with their content; its etc-hosts and termination logs stay until Remove. The pod's
-// containers must be gone. Unmounting twice is fine. It waits for no answer of the API server: what is being asked for is given up.
+// containers must be gone. Unmounting twice is fine. It waits for no answer of the API server: what is being asked for
+// is given up.
 func (m *Manager) Unmount(ctx context.Context, uid types.UID) error {
 	p := m.entry(uid, true)
 	m.mu.Lock()

@@ -63,14 +63,16 @@ func (a *api) Secret(_ context.Context, ns, name string) (*corev1.Secret, error)
 	return s, nil
 }
 
-func (a *api) CreateToken(_ context.Context, ns, account string, req *authv1.TokenRequest) (*authv1.TokenRequest, error) {
+func (a *api) CreateToken(_ context.Context, ns, account string, req *authv1.TokenRequest) (*authv1.TokenRequest,
+	error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.down {
 		return nil, errors.New("connection refused")
 	}
 	a.tokens++
-	req.Status = authv1.TokenRequestStatus{Token: fmt.Sprintf("%s/%s %v #%d", ns, account, req.Spec.Audiences, a.tokens),
+	req.Status = authv1.TokenRequestStatus{
+		Token:               fmt.Sprintf("%s/%s %v #%d", ns, account, req.Spec.Audiences, a.tokens),
 		ExpirationTimestamp: metav1.NewTime(a.now.Add(time.Duration(*req.Spec.ExpirationSeconds) * time.Second))}
 	return req, nil
 }
@@ -105,7 +107,9 @@ func newManagerOf(t *testing.T, a *api, objects projected.Objects, tokens projec
 	}
 	a.now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	sources := []volume.Source{emptydir.New(func() int64 { return 1 << 20 }), hostpath.New(), image.New()}
-	files, err := projected.New(projected.Config{Objects: objects, Tokens: tokens, Allocatable: func() int64 { return 64 << 20 }, Now: a.clock, Log: slog.New(slog.DiscardHandler),
+	files, err := projected.New(projected.Config{Objects: objects, Tokens: tokens, Allocatable: func() int64 {
+		return 64 << 20
+	}, Now: a.clock, Log: slog.New(slog.DiscardHandler),
 		Field: func(p *corev1.Pod, path string) (string, error) { return p.Labels["v"] + path, nil },
 		Resource: func(_ *corev1.Pod, c string, s *corev1.ResourceFieldSelector) (string, error) {
 			return c + s.Resource, nil
@@ -116,12 +120,15 @@ func newManagerOf(t *testing.T, a *api, objects projected.Objects, tokens projec
 	for _, s := range files {
 		sources = append(sources, s)
 	}
-	m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: filepath.Join(t.TempDir(), "pods"), Sources: sources, Claims: &claims.Resolver{}, Metrics: a.metrics, Log: slog.New(slog.DiscardHandler)})
+	m, err := volume.New(volume.Config{Growth: growth.New(growth.Config{}), PodsDir: filepath.Join(t.TempDir(), "pods"),
+		Sources: sources, Claims: &claims.Resolver{}, Metrics: a.metrics, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { // an error in the middle of a test must not leave mounts
-		if err := m.Cleanup(context.Background(), func(_ types.UID, remove func() error) error { return remove() }); err != nil {
+		if err := m.Cleanup(context.Background(), func(_ types.UID, remove func() error) error {
+			return remove()
+		}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -129,7 +136,8 @@ func newManagerOf(t *testing.T, a *api, objects projected.Objects, tokens projec
 }
 
 func podOf(volumes ...corev1.Volume) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "uid-1", Labels: map[string]string{"v": "1 "}},
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "uid-1",
+		Labels: map[string]string{"v": "1 "}},
 		Spec: corev1.PodSpec{ServiceAccountName: "sa", Volumes: volumes, Containers: []corev1.Container{{Name: "c"}}}}
 }
 
@@ -163,16 +171,32 @@ func TestVolumesOfAPod(t *testing.T) {
 	m := newManager(t, a)
 	pod := podOf(
 		corev1.Volume{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		corev1.Volume{Name: "mem", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: ptr(resource.MustParse("1Mi"))}}},
-		corev1.Volume{Name: "cfg", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("cfg")}}},
-		corev1.Volume{Name: "sec", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s", DefaultMode: ptr[int32](0o400), Items: []corev1.KeyToPath{{Key: "pw", Path: "a/b/pw", Mode: ptr[int32](0o440)}}}}},
-		corev1.Volume{Name: "all", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: ptr[int64](600)}},
-			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: named("cfg"), Items: []corev1.KeyToPath{{Key: "k", Path: "ca.crt"}}}},
-			{Secret: &corev1.SecretProjection{LocalObjectReference: named("nope"), Optional: ptr(true)}},
-			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "ns", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}},
-				{Path: "cpu", ResourceFieldRef: &corev1.ResourceFieldSelector{ContainerName: "c", Resource: "limits.cpu"}}}}}}}}},
-		corev1.Volume{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: t.TempDir()}}},
+		corev1.Volume{Name: "mem",
+			VolumeSource: corev1.VolumeSource{
+				EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory,
+					SizeLimit: ptr(resource.MustParse("1Mi"))}}},
+		corev1.Volume{Name: "cfg",
+			VolumeSource: corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("cfg")}}},
+		corev1.Volume{Name: "sec",
+			VolumeSource: corev1.VolumeSource{
+				Secret: &corev1.SecretVolumeSource{SecretName: "s", DefaultMode: ptr[int32](0o400),
+					Items: []corev1.KeyToPath{{Key: "pw", Path: "a/b/pw", Mode: ptr[int32](0o440)}}}}},
+		corev1.Volume{Name: "all",
+			VolumeSource: corev1.VolumeSource{
+				Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+					{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token",
+						ExpirationSeconds: ptr[int64](600)}},
+					{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: named("cfg"),
+						Items: []corev1.KeyToPath{{Key: "k", Path: "ca.crt"}}}},
+					{Secret: &corev1.SecretProjection{LocalObjectReference: named("nope"), Optional: ptr(true)}},
+					{DownwardAPI: &corev1.DownwardAPIProjection{
+						Items: []corev1.DownwardAPIVolumeFile{
+							{Path: "ns", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}},
+							{Path: "cpu", ResourceFieldRef: &corev1.ResourceFieldSelector{ContainerName: "c",
+								Resource: "limits.cpu"}}}}}}}}},
+		corev1.Volume{Name: "host",
+			VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: t.TempDir()}}},
 	)
 	got, err := m.Mount(ctx, pod)
 	if err != nil {
@@ -181,14 +205,16 @@ func TestVolumesOfAPod(t *testing.T) {
 	if md, _ := mode(t, got["tmp"].HostPath); md.Perm() != 0o777 || got["tmp"].ReadOnly {
 		t.Error("emptyDir:", md, got["tmp"])
 	}
-	if !strings.HasSuffix(got["cfg"].HostPath, "/pods/uid-1/volumes/kubernetes.io~configmap/cfg") || !got["cfg"].ReadOnly {
+	if !strings.HasSuffix(got["cfg"].HostPath, "/pods/uid-1/volumes/kubernetes.io~configmap/cfg") ||
+		!got["cfg"].ReadOnly {
 		t.Error("configMap:", got["cfg"])
 	}
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(got["mem"].HostPath, &st); err != nil || int64(st.Blocks)*st.Bsize != 1<<20 {
 		t.Error("emptyDir in memory:", int64(st.Blocks)*st.Bsize, err)
 	}
-	if read(t, got["cfg"].HostPath, "k") != "v1" || read(t, got["cfg"].HostPath, "bin") != "\x00\xff" || read(t, got["sec"].HostPath, "a/b/pw") != "hush" {
+	if read(t, got["cfg"].HostPath, "k") != "v1" || read(t, got["cfg"].HostPath, "bin") != "\x00\xff" ||
+		read(t, got["sec"].HostPath, "a/b/pw") != "hush" {
 		t.Error("content")
 	}
 	if md, _ := mode(t, got["sec"].HostPath, "a/b/pw"); md.Perm() != 0o440 {
@@ -198,7 +224,8 @@ func TestVolumesOfAPod(t *testing.T) {
 		t.Error("secrets must be on memory")
 	}
 	all := got["all"].HostPath
-	if read(t, all, "token") != "ns/sa [] #1" || read(t, all, "ca.crt") != "v1" || read(t, all, "ns") != "1 metadata.namespace" || read(t, all, "cpu") != "climits.cpu" {
+	if read(t, all, "token") != "ns/sa [] #1" || read(t, all, "ca.crt") != "v1" ||
+		read(t, all, "ns") != "1 metadata.namespace" || read(t, all, "cpu") != "climits.cpu" {
 		t.Error("projected content")
 	}
 	link, _ := os.Readlink(filepath.Join(all, "..data"))
@@ -258,14 +285,20 @@ func TestMountErrors(t *testing.T) {
 	m := newManager(t, &api{objects: map[string]map[string]string{"cm/ns/cfg": {"k": "v1"}}})
 	vol := func(s corev1.VolumeSource) corev1.Volume { return corev1.Volume{Name: "x", VolumeSource: s} }
 	cm := func(name string, opt *bool, items ...corev1.KeyToPath) corev1.Volume {
-		return vol(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named(name), Optional: opt, Items: items}})
+		return vol(corev1.VolumeSource{
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named(name), Optional: opt, Items: items}})
 	}
 	for want, v := range map[string]corev1.Volume{
 		`MountVolume.SetUp failed for volume "x" : configmap "none" not found`: cm("none", nil),
-		`references non-existent config key: zz`:                               cm("cfg", nil, corev1.KeyToPath{Key: "zz", Path: "zz"}),
-		`leaves the volume`:                                                    cm("cfg", nil, corev1.KeyToPath{Key: "k", Path: "../../evil"}),
-		`no volume plugin matched`:                                             vol(corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}),
-		`hostPath type check failed: /dev/null is not a directory`:             vol(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev/null", Type: ptr(corev1.HostPathDirectory)}}),
+		`references non-existent config key: zz`: cm("cfg", nil,
+			corev1.KeyToPath{Key: "zz", Path: "zz"}),
+		`leaves the volume`: cm("cfg", nil,
+			corev1.KeyToPath{Key: "k", Path: "../../evil"}),
+		`no volume plugin matched`: vol(
+			corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}),
+		`hostPath type check failed: /dev/null is not a directory`: vol(
+			corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev/null",
+				Type: ptr(corev1.HostPathDirectory)}}),
 	} {
 		if _, err := m.Mount(context.Background(), podOf(v)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
@@ -285,7 +318,8 @@ func TestMountErrors(t *testing.T) {
 	}
 }
 
-// The expectations are those of the conformance tests "should set ownership and permission when RunAsUser or FsGroup is present".
+// The expectations are those of the conformance tests "should set ownership and permission when RunAsUser or FsGroup is
+// present".
 func TestTokenOwnership(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
@@ -302,7 +336,11 @@ func TestTokenOwnership(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newManager(t, &api{})
-			pod := podOf(corev1.Volume{Name: "t", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}}}}},
+			pod := podOf(corev1.Volume{Name: "t",
+				VolumeSource: corev1.VolumeSource{
+					Projected: &corev1.ProjectedVolumeSource{
+						Sources: []corev1.VolumeProjection{
+							{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}}}}},
 				corev1.Volume{Name: "e", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 			pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: tc.group}
 			pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: tc.user}
@@ -314,7 +352,8 @@ func TestTokenOwnership(t *testing.T) {
 			if md.Perm() != tc.mode || st.Uid != tc.uid || st.Gid != tc.gid {
 				t.Errorf("token %v %d:%d, want %+v", md, st.Uid, st.Gid, tc)
 			}
-			if md, st := mode(t, got["e"].HostPath); tc.group != nil && (md&os.ModeSetgid == 0 || md.Perm() != 0o777 || st.Gid != tc.gid) {
+			if md, st := mode(t, got["e"].HostPath); tc.group != nil &&
+				(md&os.ModeSetgid == 0 || md.Perm() != 0o777 || st.Gid != tc.gid) {
 				t.Errorf("emptyDir %v %d", md, st.Gid)
 			}
 		})
@@ -331,7 +370,9 @@ func TestSubPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	vol := got["e"].HostPath
-	for _, err := range []error{os.WriteFile(filepath.Join(vol, "file"), []byte("f1"), 0o644), os.Symlink("/etc", filepath.Join(vol, "abs")), os.Symlink("../../../..", filepath.Join(vol, "up")), os.Symlink("file", filepath.Join(vol, "in"))} {
+	for _, err := range []error{os.WriteFile(filepath.Join(vol, "file"), []byte("f1"), 0o644),
+		os.Symlink("/etc", filepath.Join(vol, "abs")), os.Symlink("../../../..", filepath.Join(vol, "up")),
+		os.Symlink("file", filepath.Join(vol, "in"))} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -341,7 +382,8 @@ func TestSubPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "x"), []byte("y"), 0o600); err != nil || read(t, vol, "made/here/x") != "y" {
+	if err := os.WriteFile(filepath.Join(dir, "x"), []byte("y"),
+		0o600); err != nil || read(t, vol, "made/here/x") != "y" {
 		t.Error(err)
 	}
 	if md, _ := mode(t, vol, "made"); md.Perm() != 0o777 {
@@ -364,7 +406,8 @@ func TestSubPath(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := m.SubPath(pod, "c", 2, "e", volume.Mounted{HostPath: pipe}, "x"); err == nil { // as a hostPath may be one
+	// as a hostPath may be one
+	if p, err := m.SubPath(pod, "c", 2, "e", volume.Mounted{HostPath: pipe}, "x"); err == nil {
 		t.Errorf("a part of a pipe gave %s", p)
 	}
 	for _, bad := range []string{"abs", "abs/passwd", "up", "up/x", "..", "../x", "/etc", "a/../../x"} {
@@ -401,7 +444,8 @@ func TestCleanupKeepsLivePods(t *testing.T) {
 				t.Errorf("%s of the pod %q: want %t", log, of, want)
 			}
 		}
-		if volume.IsTerminationLog(podsDir, uid, "d", log) || volume.IsTerminationLog(podsDir, uid, "c", filepath.Join(filepath.Dir(log), "../c/../../volumes/x")) {
+		if volume.IsTerminationLog(podsDir, uid, "d", log) ||
+			volume.IsTerminationLog(podsDir, uid, "c", filepath.Join(filepath.Dir(log), "../c/../../volumes/x")) {
 			t.Error("another path is a termination log")
 		}
 	}

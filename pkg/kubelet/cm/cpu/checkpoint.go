@@ -27,7 +27,8 @@ type sum uint64
 func (c checkpoint) sum() sum {
 	c.Checksum = 0
 	h := fnv.New32a()
-	text := strings.NewReplacer("cpu.checkpoint", "state.CPUManagerCheckpoint", "cpu.sum", "checksum.Checksum").Replace(dump.ForHash(&c))
+	text := strings.NewReplacer("cpu.checkpoint", "state.CPUManagerCheckpoint", "cpu.sum",
+		"checksum.Checksum").Replace(dump.ForHash(&c))
 	h.Write([]byte(text))
 	return sum(h.Sum32())
 }

@@ -1,7 +1,8 @@
 // Package cpu gives containers CPUs that no other container runs on, the CPU manager
-// (https://kubernetes.io/docs/tasks/administer-cluster/cpu-management-policies/). With the static policy a container of a Guaranteed pod that
-// requests a whole number of CPUs gets that many for itself, chosen by a pure function (take.go) when the pod is admitted; all other containers
-// share the rest, which shrinks and grows while they run (reconcile.go). With the policy none it does nothing. What pods have is kept on the disk.
+// (https://kubernetes.io/docs/tasks/administer-cluster/cpu-management-policies/). With the static policy a container of
+// a Guaranteed pod that requests a whole number of CPUs gets that many for itself, chosen by a pure function (take.go)
+// when the pod is admitted; all other containers share the rest, which shrinks and grows while they run (reconcile.go).
+// With the policy none it does nothing. What pods have is kept on the disk.
 package cpu
 
 import (
@@ -90,7 +91,10 @@ func (s Settings) Check() error {
 
 // New reads what pods had before a restart of the kubelet. It fails if that was with another policy, or other CPUs.
 func New(cfg Config) (*Manager, error) {
-	m := &Manager{cfg: cfg, file: cm.StateFile{Dir: cfg.RootDir, Name: "cpu_manager_state"}, all: cfg.Machine.Set(func(cm.CPU) bool { return true }),
+	m := &Manager{cfg: cfg, file: cm.StateFile{Dir: cfg.RootDir, Name: "cpu_manager_state"},
+		all: cfg.Machine.Set(func(cm.CPU) bool {
+			return true
+		}),
 		changed: notify.New(), given: map[types.UID]map[string]cpuset.CPUSet{}}
 	if err := cfg.Check(); err != nil {
 		return nil, fmt.Errorf("CPU manager: %w", err)
@@ -104,7 +108,8 @@ func New(cfg Config) (*Manager, error) {
 			}
 		}
 		if !m.reserved.IsSubsetOf(m.all) {
-			return nil, fmt.Errorf("CPU manager: the reserved CPUs %s are not all of the machine's %s", m.reserved, m.all)
+			return nil, fmt.Errorf("CPU manager: the reserved CPUs %s are not all of the machine's %s", m.reserved,
+				m.all)
 		}
 	}
 	if err := m.load(); err != nil {
@@ -131,7 +136,8 @@ func (m *Manager) shared() cpuset.CPUSet {
 
 // wants is how many CPUs a container is to get for itself.
 func (m *Manager) wants(pod *corev1.Pod, c *corev1.Container) int {
-	if m.cfg.Policy != Static || runtime.QOSClass(pod) != corev1.PodQOSGuaranteed || resourcehelper.IsPodLevelResourcesSet(pod) {
+	if m.cfg.Policy != Static || runtime.QOSClass(pod) != corev1.PodQOSGuaranteed ||
+		resourcehelper.IsPodLevelResourcesSet(pod) {
 		return 0
 	}
 	q := c.Resources.Requests[corev1.ResourceCPU]
@@ -174,10 +180,12 @@ func (m *Manager) allocate(pod *corev1.Pod, c *corev1.Container, n int, near cm.
 	free := m.shared().Difference(m.reserved).Union(again)
 	if per := m.cfg.Machine.PerCore(); m.cfg.FullPCPUsOnly {
 		if n%per != 0 {
-			return &cm.Refusal{Reason: "SMTAlignmentError", Message: fmt.Sprintf("SMT Alignment Error: requested %d cpus not multiple cpus per core = %d", n, per)}
+			return &cm.Refusal{Reason: "SMTAlignmentError",
+				Message: fmt.Sprintf("SMT Alignment Error: requested %d cpus not multiple cpus per core = %d", n, per)}
 		}
 		if whole := m.wholeCores(free); whole.Size() < n {
-			return &cm.Refusal{Reason: "SMTAlignmentError", Message: fmt.Sprintf("SMT Alignment Error: not enough free physical CPUs: available physical CPUs = %d, requested CPUs = %d, CPUs per core = %d", whole.Size(), n, per)}
+			return &cm.Refusal{Reason: "SMTAlignmentError",
+				Message: fmt.Sprintf("SMT Alignment Error: not enough free physical CPUs: available physical CPUs = %d, requested CPUs = %d, CPUs per core = %d", whole.Size(), n, per)}
 		}
 	}
 	if free.Size() < n {
@@ -220,7 +228,8 @@ func (m *Manager) wholeCores(of cpuset.CPUSet) cpuset.CPUSet {
 	return out
 }
 
-// reusable are the CPUs of init containers that have ended when c runs, and that no container beside it has; m is locked.
+// reusable are the CPUs of init containers that have ended when c runs, and that no container beside it has; m is
+// locked.
 func (m *Manager) reusable(pod *corev1.Pod, c *corev1.Container) cpuset.CPUSet {
 	out := cpuset.New()
 	for i := range pod.Spec.InitContainers {

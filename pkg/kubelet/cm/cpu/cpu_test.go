@@ -24,10 +24,12 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// machine has two sockets, each a NUMA node of four cores with two threads; each pair of cores shares a cache. CPU n and n+8 are one core.
+// machine has two sockets, each a NUMA node of four cores with two threads; each pair of cores shares a cache. CPU n
+// and n+8 are one core.
 func machine() (m cm.Machine) {
 	for id := range 16 {
-		m.CPUs = append(m.CPUs, cm.CPU{ID: id, Core: id % 8, Cache: id % 8 / 2 * 2, Socket: id % 8 / 4, NUMA: id % 8 / 4})
+		m.CPUs = append(m.CPUs, cm.CPU{ID: id, Core: id % 8, Cache: id % 8 / 2 * 2, Socket: id % 8 / 4,
+			NUMA: id % 8 / 4})
 	}
 	return m
 }
@@ -60,8 +62,9 @@ func TestTake(t *testing.T) {
 		"too many":                              {"0-3", 5, Options{}, "none"},
 		"around a cache":                        {"0-5,7-13,15", 4, Options{AlignByUncoreCache: true}, "4-5,12-13"},
 		"over the nodes":                        {"1-7,9-15", 8, Options{DistributeAcrossNUMA: true}, "4-7,12-15"},
-		"over the nodes, each as many":          {"1-6,9-14", 8, Options{DistributeAcrossNUMA: true}, "1-2,4,6,9-10,12,14"},
-		"over the nodes, not possible":          {"1-6,9-14", 9, Options{DistributeAcrossNUMA: true}, "1-6,9,12-13"},
+		"over the nodes, each as many": {"1-6,9-14", 8, Options{DistributeAcrossNUMA: true},
+			"1-2,4,6,9-10,12,14"},
+		"over the nodes, not possible": {"1-6,9-14", 9, Options{DistributeAcrossNUMA: true}, "1-6,9,12-13"},
 	} {
 		got, ok := take(machine(), set(t, c.available), c.n, c.o)
 		if c.want == "none" {
@@ -96,7 +99,9 @@ func (n *node) PodStatus(_ context.Context, uid types.UID) (*runtime.PodStatus, 
 	for _, p := range n.pods {
 		if p.UID == uid {
 			for _, c := range p.Spec.Containers {
-				rt.Containers = append(rt.Containers, runtime.Container{Name: c.Name, ID: runtime.ContainerID{ID: string(uid) + "/" + c.Name}, State: runtime.StateRunning})
+				rt.Containers = append(rt.Containers,
+					runtime.Container{Name: c.Name, ID: runtime.ContainerID{ID: string(uid) + "/" + c.Name},
+						State: runtime.StateRunning})
 			}
 		}
 	}
@@ -115,7 +120,8 @@ func (n *node) took() string { s := strings.Join(n.told, ", "); n.told = nil; re
 
 func start(t *testing.T, dir string, n *node, o Options) *Manager {
 	t.Helper()
-	m, err := New(Config{Settings: Settings{Policy: Static, Options: o, ReservedCount: 2, Period: time.Second}, RootDir: dir, Machine: machine(), Runtime: n,
+	m, err := New(Config{Settings: Settings{Policy: Static, Options: o, ReservedCount: 2, Period: time.Second},
+		RootDir: dir, Machine: machine(), Runtime: n,
 		Pods: func() []*corev1.Pod { return n.pods }, Metrics: uncounted{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +131,8 @@ func start(t *testing.T, dir string, n *node, o Options) *Manager {
 
 // podOf has containers c0, c1, … that request that much CPU, and are limited to it.
 func podOf(uid types.UID, cpus ...string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid)}, Status: corev1.PodStatus{QOSClass: corev1.PodQOSGuaranteed}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid)},
+		Status: corev1.PodStatus{QOSClass: corev1.PodQOSGuaranteed}}
 	for i, q := range cpus {
 		p.Spec.Containers = append(p.Spec.Containers, container(fmt.Sprintf("c%d", i), q))
 	}
@@ -133,7 +140,8 @@ func podOf(uid types.UID, cpus ...string) *corev1.Pod {
 }
 
 func container(name, q string) corev1.Container {
-	l := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(q), corev1.ResourceMemory: resource.MustParse("1Mi")}
+	l := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(q),
+		corev1.ResourceMemory: resource.MustParse("1Mi")}
 	return corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Requests: l, Limits: l}}
 }
 
@@ -161,7 +169,8 @@ func TestContract(t *testing.T) {
 	cmtest.Run(t, func() cm.Provider { return start(t, dir, &node{}, Options{}) }, podOf("u", "2"))
 }
 
-// Whole numbers of CPUs of Guaranteed pods are theirs alone; the others share the rest, reserved ones among them, and follow as it changes.
+// Whole numbers of CPUs of Guaranteed pods are theirs alone; the others share the rest, reserved ones among them, and
+// follow as it changes.
 func TestPools(t *testing.T) {
 	t.Parallel()
 	n := &node{}
@@ -197,10 +206,13 @@ func TestPools(t *testing.T) {
 	if m.reconcile(t.Context(), has); n.took() != "b/c0 0-15" {
 		t.Error("what has ended is not shared again")
 	}
-	if why := m.MayResize(pod, runtime.Resources{}); why != "Resize is infeasible for Guaranteed Pods alongside CPU Manager static policy" || m.MayResize(burstable, runtime.Resources{}) != "" {
+	if why := m.MayResize(pod,
+		runtime.Resources{}); why != "Resize is infeasible for Guaranteed Pods alongside CPU Manager static policy" ||
+		m.MayResize(burstable, runtime.Resources{}) != "" {
 		t.Error(why)
 	}
-	if got, want := admit(t, m, podOf("huge", "15"), cm.Topology{}), "UnexpectedAdmissionError: Allocate failed due to not enough cpus available to satisfy request: requested=15, available=14, which is unexpected"; got != want {
+	if got, want := admit(t, m, podOf("huge", "15"), cm.Topology{}),
+		"UnexpectedAdmissionError: Allocate failed due to not enough cpus available to satisfy request: requested=15, available=14, which is unexpected"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
@@ -208,10 +220,12 @@ func TestPools(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	m := start(t, t.TempDir(), &node{}, Options{FullPCPUsOnly: true, StrictReservation: true})
-	if got := admit(t, m, podOf("odd", "3"), cm.Topology{}); got != "SMTAlignmentError: SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2" {
+	if got := admit(t, m, podOf("odd", "3"),
+		cm.Topology{}); got != "SMTAlignmentError: SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2" {
 		t.Error(got)
 	}
-	if got := admit(t, m, podOf("huge", "16"), cm.Topology{}); got != "SMTAlignmentError: SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 14, requested CPUs = 16, CPUs per core = 2" {
+	if got := admit(t, m, podOf("huge", "16"),
+		cm.Topology{}); got != "SMTAlignmentError: SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 14, requested CPUs = 16, CPUs per core = 2" {
 		t.Error(got)
 	}
 	if got := m.cpus("other", "c"); got != "1-7,9-15" {
@@ -219,29 +233,37 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// With a topology policy the CPUs are of one NUMA node where they are to be, and a pod is refused that cannot have them so.
+// With a topology policy the CPUs are of one NUMA node where they are to be, and a pod is refused that cannot have them
+// so.
 func TestTopology(t *testing.T) {
 	t.Parallel()
-	for policy, want := range map[string]string{"best-effort": "", "restricted": "TopologyAffinityError: Resources cannot be allocated with Topology locality",
+	for policy, want := range map[string]string{"best-effort": "",
+		"restricted":       "TopologyAffinityError: Resources cannot be allocated with Topology locality",
 		"single-numa-node": "TopologyAffinityError: Resources cannot be allocated with Topology locality"} {
 		m := start(t, t.TempDir(), &node{}, Options{})
-		if why := admit(t, m, podOf("a", "6"), cm.Topology{Policy: policy}); why != "" || m.given["a"]["c0"].String() != "1-3,9-11" {
+		if why := admit(t, m, podOf("a", "6"),
+			cm.Topology{Policy: policy}); why != "" || m.given["a"]["c0"].String() != "1-3,9-11" {
 			t.Error(policy, why, m.given)
 		}
-		if why := admit(t, m, podOf("b", "3"), cm.Topology{Policy: policy}); why != "" || !m.given["b"]["c0"].IsSubsetOf(set(t, "4-7,12-15")) {
+		if why := admit(t, m, podOf("b", "3"),
+			cm.Topology{Policy: policy}); why != "" || !m.given["b"]["c0"].IsSubsetOf(set(t, "4-7,12-15")) {
 			t.Error(policy, why, m.given)
 		}
-		if why := admit(t, m, podOf("c", "6"), cm.Topology{Policy: policy, PodScope: true}); why != want && policy != "best-effort" {
+		if why := admit(t, m, podOf("c", "6"),
+			cm.Topology{Policy: policy, PodScope: true}); why != want && policy != "best-effort" {
 			t.Error(policy, why)
 		}
 	}
 	m := start(t, t.TempDir(), &node{}, Options{})
-	if why := admit(t, m, podOf("p", "4", "4"), cm.Topology{Policy: "single-numa-node", PodScope: true}); why != "" || !m.given["p"]["c0"].Union(m.given["p"]["c1"]).Equals(set(t, "4-7,12-15")) {
+	if why := admit(t, m, podOf("p", "4", "4"),
+		cm.Topology{Policy: "single-numa-node", PodScope: true}); why != "" ||
+		!m.given["p"]["c0"].Union(m.given["p"]["c1"]).Equals(set(t, "4-7,12-15")) {
 		t.Error("the containers of a pod are on one node:", why, m.given)
 	}
 }
 
-// What pods have outlives the kubelet, in the file that others read too; it is not believed for another policy or machine.
+// What pods have outlives the kubelet, in the file that others read too; it is not believed for another policy or
+// machine.
 func TestCheckpoint(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -277,7 +299,8 @@ func TestCheckpoint(t *testing.T) {
 	// What Kubernetes 1.36.3 writes with the policy none.
 	empty := checkpoint{PolicyName: None, Entries: map[string]map[string]string{}}
 	empty.Checksum = empty.sum()
-	if text, err := json.Marshal(empty); err != nil || string(text) != `{"policyName":"none","defaultCpuSet":"","checksum":1353318690}` {
+	if text, err := json.Marshal(empty); err != nil ||
+		string(text) != `{"policyName":"none","defaultCpuSet":"","checksum":1353318690}` {
 		t.Errorf("%s, %v", text, err)
 	}
 }
@@ -287,9 +310,11 @@ func TestHistories(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		o := Options{FullPCPUsOnly: r.IntN(2) == 0, StrictReservation: r.IntN(2) == 0, AlignByUncoreCache: r.IntN(2) == 0}
+		o := Options{FullPCPUsOnly: r.IntN(2) == 0, StrictReservation: r.IntN(2) == 0,
+			AlignByUncoreCache: r.IntN(2) == 0}
 		o.DistributeAcrossNUMA = !o.AlignByUncoreCache && r.IntN(2) == 0
-		near := cm.Topology{Policy: []string{"none", "best-effort", "restricted", "single-numa-node"}[r.IntN(4)], PodScope: r.IntN(2) == 0}
+		near := cm.Topology{Policy: []string{"none", "best-effort", "restricted", "single-numa-node"}[r.IntN(4)],
+			PodScope: r.IntN(2) == 0}
 		dir := t.TempDir()
 		m := start(t, dir, &node{}, o)
 		var live []types.UID

@@ -21,8 +21,10 @@ type Options struct {
 // ParseOptions reads cpuManagerPolicyOptions.
 func ParseOptions(of map[string]string) (o Options, err error) {
 	for name, text := range of {
-		to := map[string]*bool{"full-pcpus-only": &o.FullPCPUsOnly, "distribute-cpus-across-numa": &o.DistributeAcrossNUMA,
-			"prefer-align-cpus-by-uncorecache": &o.AlignByUncoreCache, "strict-cpu-reservation": &o.StrictReservation}[name]
+		to := map[string]*bool{"full-pcpus-only": &o.FullPCPUsOnly,
+			"distribute-cpus-across-numa":      &o.DistributeAcrossNUMA,
+			"prefer-align-cpus-by-uncorecache": &o.AlignByUncoreCache,
+			"strict-cpu-reservation":           &o.StrictReservation}[name]
 		switch {
 		case name == "align-by-socket" || name == "distribute-cpus-across-cores":
 			return o, fmt.Errorf("CPU Manager Policy Alpha-level Options not enabled, but option %q provided", name)

@@ -27,7 +27,8 @@ func take(m cm.Machine, available cpuset.CPUSet, n int, o Options) (cpuset.CPUSe
 	return pack(m, available, n, o), true
 }
 
-// pack takes whole sockets and NUMA nodes first, then all CPUs around a cache where that is wanted, whole cores, and single threads at last.
+// pack takes whole sockets and NUMA nodes first, then all CPUs around a cache where that is wanted, whole cores, and
+// single threads at last.
 func pack(m cm.Machine, available cpuset.CPUSet, n int, o Options) cpuset.CPUSet {
 	levels := []func(cm.CPU) int{bySocket, byNUMA}
 	if o.AlignByUncoreCache {
@@ -37,7 +38,9 @@ func pack(m cm.Machine, available cpuset.CPUSet, n int, o Options) cpuset.CPUSet
 	for _, by := range append(levels, byCore) {
 		for {
 			free := available.Difference(taken)
-			whole := slices.DeleteFunc(m.Group(m.Set(func(cm.CPU) bool { return true }), by), func(g cpuset.CPUSet) bool {
+			whole := slices.DeleteFunc(m.Group(m.Set(func(cm.CPU) bool {
+				return true
+			}), by), func(g cpuset.CPUSet) bool {
 				return g.Size() > n-taken.Size() || !g.IsSubsetOf(free)
 			})
 			if len(whole) == 0 {
@@ -53,10 +56,12 @@ func pack(m cm.Machine, available cpuset.CPUSet, n int, o Options) cpuset.CPUSet
 	return taken
 }
 
-// best is, of groups of CPUs, the one nearest to those that are taken; then the one where the least else is free, so that what is whole stays so.
+// best is, of groups of CPUs, the one nearest to those that are taken; then the one where the least else is free, so
+// that what is whole stays so.
 func best(m cm.Machine, groups []cpuset.CPUSet, taken, free cpuset.CPUSet) cpuset.CPUSet {
 	by := map[int]cm.CPU{}
-	near, left := []func(cm.CPU) int{byNUMA, bySocket, byCache, byCore}, []func(cm.CPU) int{bySocket, byNUMA, byCache, byCore}
+	near, left := []func(cm.CPU) int{byNUMA, bySocket, byCache, byCore},
+		[]func(cm.CPU) int{bySocket, byNUMA, byCache, byCore}
 	takenIn, freeIn := make([]map[int]int, len(near)), make([]map[int]int, len(left))
 	for i := range near {
 		takenIn[i], freeIn[i] = map[int]int{}, map[int]int{}
@@ -103,7 +108,8 @@ func best(m cm.Machine, groups []cpuset.CPUSet, taken, free cpuset.CPUSet) cpuse
 	return chosen
 }
 
-// distribute takes as many from each of as few NUMA nodes as have them together; false if no nodes can give as many each.
+// distribute takes as many from each of as few NUMA nodes as have them together; false if no nodes can give as many
+// each.
 func distribute(m cm.Machine, available cpuset.CPUSet, n int, o Options) (cpuset.CPUSet, bool) {
 	unit := 1
 	if o.FullPCPUsOnly {

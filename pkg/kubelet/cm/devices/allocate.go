@@ -48,7 +48,8 @@ func (m *Manager) Allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Conta
 	return nil
 }
 
-func (m *Manager) allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Container, resource string, count int, near cm.Nodes) error {
+func (m *Manager) allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Container, resource string, count int,
+	near cm.Nodes) error {
 	m.mu.Lock()
 	k := m.resources[resource]
 	if has := m.pods[pod.UID][c.Name][resource]; has != nil {
@@ -76,7 +77,8 @@ func (m *Manager) allocate(ctx context.Context, pod *corev1.Pod, c *corev1.Conta
 		return asked
 	}
 	if !ok {
-		return fmt.Errorf("requested number of devices unavailable for %s. Requested: %d, Available: %d", resource, count, len(w.again)+len(w.free))
+		return fmt.Errorf("requested number of devices unavailable for %s. Requested: %d, Available: %d", resource,
+			count, len(w.again)+len(w.free))
 	}
 	a := &allocation{ids: ids, nodes: map[string]cm.Nodes{}}
 	m.mu.Lock()
@@ -102,7 +104,8 @@ func (m *Manager) give(uid types.UID, container, resource string, a *allocation)
 // keeps tells why a container cannot begin anew with the devices that it has; nil if it can.
 func (k *kind) keeps(pod *corev1.Pod, c *corev1.Container, resource string, has *allocation, count int) error {
 	if len(has.ids) != count {
-		return fmt.Errorf("pod %q container %q changed request for resource %q from %d to %d", pod.UID, c.Name, resource, len(has.ids), count)
+		return fmt.Errorf("pod %q container %q changed request for resource %q from %d to %d", pod.UID, c.Name,
+			resource, len(has.ids), count)
 	}
 	healthy := k.healthy()
 	if len(healthy) == 0 {
@@ -131,7 +134,8 @@ func (m *Manager) taken(resource string) map[string]bool {
 	return out
 }
 
-// reusable are the healthy devices of init containers that have ended when c runs, and that no container beside c has; m is locked.
+// reusable are the healthy devices of init containers that have ended when c runs, and that no container beside c has;
+// m is locked.
 func (m *Manager) reusable(pod *corev1.Pod, c *corev1.Container, resource string) map[string]bool {
 	out, healthy := map[string]bool{}, m.resources[resource].healthy()
 	before := func(list []corev1.Container, inits bool) bool {
@@ -227,7 +231,8 @@ func (m *Manager) Hints(pod *corev1.Pod, c *corev1.Container) map[string][]cm.Hi
 	defer m.mu.Unlock()
 	out := map[string][]cm.Hint{}
 	for resource, count := range m.wants(c) {
-		if hints, near := m.hints(pod, resource, count, m.pods[pod.UID][c.Name][resource], m.reusable(pod, c, resource)); near {
+		if hints, near := m.hints(pod, resource, count, m.pods[pod.UID][c.Name][resource],
+			m.reusable(pod, c, resource)); near {
 			out[resource] = hints
 		}
 	}
@@ -266,9 +271,10 @@ func (m *Manager) PodHints(pod *corev1.Pod) map[string][]cm.Hint {
 	return out
 }
 
-// hints are from where so many devices can be had; false if none of the resource's is near to any node. has are those that the container has
-// already, again those it can have though others of its pod have them; m is locked.
-func (m *Manager) hints(pod *corev1.Pod, resource string, count int, has *allocation, again map[string]bool) ([]cm.Hint, bool) {
+// hints are from where so many devices can be had; false if none of the resource's is near to any node. has are those
+// that the container has already, again those it can have though others of its pod have them; m is locked.
+func (m *Manager) hints(pod *corev1.Pod, resource string, count int, has *allocation, again map[string]bool) ([]cm.Hint,
+	bool) {
 	k := m.resources[resource]
 	near := false
 	for _, d := range k.devices {

@@ -44,7 +44,8 @@ type devicesPerNUMA map[int64][]string
 // sum is the checksum that a kubelet finds for such data: of the text of its own types.
 func (d checkpointData) sum() uint64 {
 	h := fnv.New32a()
-	text := strings.NewReplacer("devices.checkpointData", "checkpoint.checkpointData", "devices.podDevicesEntry", "checkpoint.PodDevicesEntry",
+	text := strings.NewReplacer("devices.checkpointData", "checkpoint.checkpointData", "devices.podDevicesEntry",
+		"checkpoint.PodDevicesEntry",
 		"devices.devicesPerNUMA", "checkpoint.DevicesPerNUMA").Replace(dump.ForHash(d))
 	h.Write([]byte(text))
 	return uint64(h.Sum32())
@@ -72,7 +73,8 @@ func (m *Manager) save() error {
 		}
 	}
 	slices.SortFunc(d.PodDeviceEntries, func(a, b podDevicesEntry) int {
-		return strings.Compare(a.PodUID+"/"+a.ContainerName+"/"+a.ResourceName, b.PodUID+"/"+b.ContainerName+"/"+b.ResourceName)
+		return strings.Compare(a.PodUID+"/"+a.ContainerName+"/"+a.ResourceName,
+			b.PodUID+"/"+b.ContainerName+"/"+b.ResourceName)
 	})
 	data, err := json.Marshal(checkpoint{d, d.sum()})
 	if err != nil {
@@ -99,7 +101,8 @@ func (a *allocation) entry() (podDevicesEntry, error) {
 	return e, nil
 }
 
-// load reads who had what. The resources of that time are known with their devices, of which none can be had before their plug-in is there.
+// load reads who had what. The resources of that time are known with their devices, of which none can be had before
+// their plug-in is there.
 func (m *Manager) load() error {
 	data, err := m.file.Read()
 	if err != nil || data == nil {
@@ -110,7 +113,8 @@ func (m *Manager) load() error {
 		return fmt.Errorf("decode which devices pods had: %w", err)
 	}
 	if sum := c.Data.sum(); sum != c.Checksum {
-		return fmt.Errorf("checkpoint is corrupted: its checksum is %s, not %s", strconv.FormatUint(c.Checksum, 10), strconv.FormatUint(sum, 10))
+		return fmt.Errorf("checkpoint is corrupted: its checksum is %s, not %s", strconv.FormatUint(c.Checksum, 10),
+			strconv.FormatUint(sum, 10))
 	}
 	for name := range c.Data.RegisteredDevices {
 		m.resources[name] = &kind{goneAt: m.cfg.Now(), devices: map[string]device{}}

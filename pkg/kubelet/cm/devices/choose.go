@@ -11,7 +11,8 @@ type wanted struct {
 	count int
 	// again are devices of containers of the pod that have ended when this one runs: they come first.
 	again map[string]bool
-	// free are the others that can be had, and the nodes they are near to; those of again that are healthy are in neither.
+	// free are the others that can be had, and the nodes they are near to; those of again that are healthy are in
+	// neither.
 	free map[string]cm.Nodes
 	// near are the nodes that the topology manager chose, none: anywhere.
 	near cm.Nodes
@@ -20,8 +21,9 @@ type wanted struct {
 // preferred asks a plug-in which of the available devices it would take, must among them; nil if it does not say.
 type preferred func(available, must []string, count int) []string
 
-// choose picks as many devices as are wanted; false if there are not as many. Devices of earlier containers come first, then those near to the
-// nodes, then those to which it does not matter, then all others; of equals those that the plug-in prefers, then by id.
+// choose picks as many devices as are wanted; false if there are not as many. Devices of earlier containers come first,
+// then those near to the nodes, then those to which it does not matter, then all others; of equals those that the
+// plug-in prefers, then by id.
 func choose(w wanted, prefer preferred) ([]string, bool) {
 	if w.count > len(w.again)+len(w.free) {
 		return nil, false

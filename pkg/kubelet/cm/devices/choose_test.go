@@ -12,7 +12,8 @@ import (
 
 func TestChoose(t *testing.T) {
 	t.Parallel()
-	free := map[string]cm.Nodes{"a0": cm.NodesOf(0), "b1": cm.NodesOf(1), "c": 0, "d1": cm.NodesOf(1), "e01": cm.NodesOf(0, 1)}
+	free := map[string]cm.Nodes{"a0": cm.NodesOf(0), "b1": cm.NodesOf(1), "c": 0, "d1": cm.NodesOf(1),
+		"e01": cm.NodesOf(0, 1)}
 	for name, c := range map[string]struct {
 		w       wanted
 		prefers string
@@ -27,10 +28,14 @@ func TestChoose(t *testing.T) {
 		"preferred, too few":              {wanted{count: 2, free: free}, "d1", "a0,d1"},
 		"preferred, none of them":         {wanted{count: 2, free: free}, "x,y,z", "a0,b1"},
 		"preferred, but not near":         {wanted{count: 1, free: free, near: cm.NodesOf(1)}, "a0,d1", "d1"},
-		"again":                           {wanted{count: 2, free: free, again: map[string]bool{"z": true}}, "", "a0,z"},
-		"again, more than wanted":         {wanted{count: 1, free: free, again: map[string]bool{"y": true, "z": true}}, "z", "z"},
+		"again": {wanted{count: 2, free: free, again: map[string]bool{"z": true}}, "",
+			"a0,z"},
+		"again, more than wanted": {wanted{count: 1, free: free, again: map[string]bool{"y": true, "z": true}},
+			"z", "z"},
 	} {
-		got, ok := choose(c.w, func(available, must []string, count int) []string { return strings.Split(c.prefers, ",") })
+		got, ok := choose(c.w, func(available, must []string, count int) []string {
+			return strings.Split(c.prefers, ",")
+		})
 		if text := strings.Join(got, ","); text != c.want && (ok || c.want != "none") {
 			t.Errorf("%s: %s, %v, want %s", name, text, ok, c.want)
 		}

@@ -1,7 +1,9 @@
-// Package devices gives containers the devices that device plug-ins have (https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/).
-// A plug-in registers for one extended resource, and tells in a stream which devices there are and whether they are healthy; of these the node
-// has so many of the resource. Which devices a container gets is decided when its pod is admitted (choose.go, a pure function), and kept on the
-// disk: the pod has them until its containers have ended, also when the plug-in or the kubelet is away.
+// Package devices gives containers the devices that device plug-ins have
+// (https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/). A plug-in registers for
+// one extended resource, and tells in a stream which devices there are and whether they are healthy; of these the node
+// has so many of the resource. Which devices a container gets is decided when its pod is admitted (choose.go, a pure
+// function), and kept on the disk: the pod has them until its containers have ended, also when the plug-in or the
+// kubelet is away.
 package devices
 
 import (
@@ -32,7 +34,8 @@ const (
 	// callTimeout bounds a question, allocateTimeout an Allocate; PreStartContainer has upstream's bound.
 	callTimeout     = 10 * time.Second
 	allocateTimeout = time.Minute
-	// keepGone is how long a resource is shown with the number of its devices, of which none can be had, when its plug-in is gone.
+	// keepGone is how long a resource is shown with the number of its devices, of which none can be had, when its
+	// plug-in is gone.
 	keepGone = 5 * time.Minute
 )
 
@@ -46,11 +49,13 @@ type Metrics interface {
 
 // Config is what a Manager needs. Everything is required.
 type Config struct {
-	// RootDir is the kubelet's; plug-ins' sockets are in device-plugins beneath it, or wherever else beneath it the plug-in manager finds one.
+	// RootDir is the kubelet's; plug-ins' sockets are in device-plugins beneath it, or wherever else beneath it the
+	// plug-in manager finds one.
 	RootDir string
 	// Nodes are the machine's NUMA nodes.
 	Nodes cm.Nodes
-	// Changed is called when the node has another number of devices, Wake when a device that a pod has becomes healthy or unhealthy.
+	// Changed is called when the node has another number of devices, Wake when a device that a pod has becomes healthy
+	// or unhealthy.
 	Changed func()
 	Wake    func(uid types.UID)
 	Metrics Metrics
@@ -107,8 +112,9 @@ func New(cfg Config) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the kubelet's directory: %w", err)
 	}
-	m := &Manager{cfg: cfg, root: root, file: cm.StateFile{Dir: dir, Name: "kubelet_internal_checkpoint"}, resources: map[string]*kind{},
-		pods: map[types.UID]map[string]map[string]*allocation{}}
+	m := &Manager{cfg: cfg, root: root, file: cm.StateFile{Dir: dir, Name: "kubelet_internal_checkpoint"},
+		resources: map[string]*kind{},
+		pods:      map[types.UID]map[string]map[string]*allocation{}}
 	if err := m.load(); err != nil {
 		// What runs keeps its devices; that others may be given them is the lesser evil to no pod at all.
 		cfg.Log.Warn("which devices pods had is not known any more", "err", err)
@@ -123,7 +129,8 @@ func (m *Manager) Manages(name corev1.ResourceName) bool {
 	return m.resources[string(name)] != nil
 }
 
-// Capacity is how many devices the node has, and how many of them pods may have. A resource whose plug-in has been gone for a while has none.
+// Capacity is how many devices the node has, and how many of them pods may have. A resource whose plug-in has been gone
+// for a while has none.
 func (m *Manager) Capacity() (capacity, allocatable corev1.ResourceList) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,7 +157,8 @@ func (k *kind) healthy() map[string]cm.Nodes {
 	return out
 }
 
-// update takes the list of a plug-in's devices, if it is still the resource's. Whose devices have become healthy or unhealthy is woken.
+// update takes the list of a plug-in's devices, if it is still the resource's. Whose devices have become healthy or
+// unhealthy is woken.
 func (m *Manager) update(p *plugin, list []*pluginapi.Device) error {
 	devices, err := devicesOf(list, m.cfg.Nodes)
 	if err != nil {

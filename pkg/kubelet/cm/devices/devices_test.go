@@ -24,11 +24,14 @@ import (
 
 // wanting is a container that wants so many devices.
 func wanting(name string, n int64) corev1.Container {
-	return corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"example.com/foo": *resource.NewQuantity(n, resource.DecimalSI)}}}
+	return corev1.Container{Name: name,
+		Resources: corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{"example.com/foo": *resource.NewQuantity(n, resource.DecimalSI)}}}
 }
 
 func podOf(uid types.UID, containers ...corev1.Container) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid)}, Spec: corev1.PodSpec{Containers: containers}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid)},
+		Spec: corev1.PodSpec{Containers: containers}}
 }
 
 // admit has the pod admitted; "" if it is, else why not.
@@ -82,21 +85,25 @@ func TestDevicesGetIntoContainers(t *testing.T) {
 	if err := m.Container(pod, &pod.Spec.Containers[0], &got); err != nil {
 		t.Fatal(err)
 	}
-	want := runtime.ContainerOptions{Env: []runtime.KeyValue{{Name: "DEVICES", Value: "d1,d2"}, {Name: "OWN", Value: "1"}},
-		Mounts:     []runtime.Mount{{ContainerPath: "/lib", HostPath: "/host/lib", ReadOnly: true}},
-		Devices:    []runtime.Device{{ContainerPath: "/dev/d1", HostPath: "/dev/host-d1", Permissions: "rw"}, {ContainerPath: "/dev/d2", HostPath: "/dev/host-d2", Permissions: "rw"}},
+	want := runtime.ContainerOptions{
+		Env:    []runtime.KeyValue{{Name: "DEVICES", Value: "d1,d2"}, {Name: "OWN", Value: "1"}},
+		Mounts: []runtime.Mount{{ContainerPath: "/lib", HostPath: "/host/lib", ReadOnly: true}},
+		Devices: []runtime.Device{{ContainerPath: "/dev/d1", HostPath: "/dev/host-d1", Permissions: "rw"},
+			{ContainerPath: "/dev/d2", HostPath: "/dev/host-d2", Permissions: "rw"}},
 		CDIDevices: []string{"example.com/foo=d1", "example.com/foo=d2"}, Annotations: map[string]string{"a": "d1"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
-	if h := m.Held(pod)["c"].Devices; len(h) != 2 || h[0].ResourceName != "example.com/foo" || h[1].DeviceIds[0] != "d2" {
+	if h := m.Held(pod)["c"].Devices; len(h) != 2 || h[0].ResourceName != "example.com/foo" ||
+		h[1].DeviceIds[0] != "d2" {
 		t.Errorf("the container is said to have %v", h)
 	}
 	if all := m.Holdings().Devices; len(all) != 3 {
 		t.Errorf("containers may have %v", all)
 	}
 	var none runtime.ContainerOptions
-	if err := m.Container(pod, &pod.Spec.Containers[1], &none); err != nil || !reflect.DeepEqual(none, runtime.ContainerOptions{}) {
+	if err := m.Container(pod, &pod.Spec.Containers[1],
+		&none); err != nil || !reflect.DeepEqual(none, runtime.ContainerOptions{}) {
 		t.Errorf("a container without devices gets %+v, %v", none, err)
 	}
 	for i := range pod.Spec.Containers {
@@ -110,7 +117,9 @@ func TestDevicesGetIntoContainers(t *testing.T) {
 	p.mu.Lock()
 	p.refuse = errBusy
 	p.mu.Unlock()
-	if err := m.Starting(t.Context(), pod, &pod.Spec.Containers[0]); err == nil || !strings.Contains(err.Error(), "device plugin PreStartContainer rpc failed with err") {
+	if err := m.Starting(t.Context(), pod,
+		&pod.Spec.Containers[0]); err == nil ||
+		!strings.Contains(err.Error(), "device plugin PreStartContainer rpc failed with err") {
 		t.Error(err)
 	}
 }
@@ -163,7 +172,8 @@ func TestRefusals(t *testing.T) {
 	p.mu.Lock()
 	p.refuse = errBusy
 	p.mu.Unlock()
-	if got, want := admit(t, m, podOf("b", wanting("c", 1))), "UnexpectedAdmissionError: Allocate failed due to rpc error: code = Unknown desc = busy, which is unexpected"; got != want {
+	if got, want := admit(t, m, podOf("b", wanting("c", 1))),
+		"UnexpectedAdmissionError: Allocate failed due to rpc error: code = Unknown desc = busy, which is unexpected"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	p.mu.Lock()
@@ -179,7 +189,9 @@ func TestRefusals(t *testing.T) {
 	if why := admit(t, m, podOf("huge", wanting("c", 1<<40))); !strings.Contains(why, "Available: 0") {
 		t.Error(why)
 	}
-	if why := admit(t, m, podOf("other", corev1.Container{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"example.com/other": resource.MustParse("1")}}})); why != "" {
+	if why := admit(t, m, podOf("other",
+		corev1.Container{Resources: corev1.ResourceRequirements{
+			Limits: corev1.ResourceList{"example.com/other": resource.MustParse("1")}}})); why != "" {
 		t.Error("a resource that nobody here has to do with:", why)
 	}
 }
@@ -198,7 +210,8 @@ func TestInitContainers(t *testing.T) {
 	if why := admit(t, m, pod); why != "" {
 		t.Fatal(why)
 	}
-	for container, want := range map[string]string{"first": "d1,d2,d3", "sidecar": "d1", "second": "d2,d3", "a": "d2", "b": "d3"} {
+	for container, want := range map[string]string{"first": "d1,d2,d3", "sidecar": "d1", "second": "d2,d3", "a": "d2",
+		"b": "d3"} {
 		if got := ids(m, "u", container); got != want {
 			t.Errorf("%s has %s, want %s", container, got, want)
 		}
@@ -208,8 +221,8 @@ func TestInitContainers(t *testing.T) {
 	}
 }
 
-// While its plug-in is gone nothing of a resource can be had; pods keep what they have, over a restart of the kubelet too, and may not begin
-// anew with devices that are not healthy.
+// While its plug-in is gone nothing of a resource can be had; pods keep what they have, over a restart of the kubelet
+// too, and may not begin anew with devices that are not healthy.
 func TestPluginGone(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -232,7 +245,8 @@ func TestPluginGone(t *testing.T) {
 	if !slices.Contains(n.waken(), "u") {
 		t.Error("the pod is not told that its device is not healthy")
 	}
-	if got := admit(t, m, pod); !strings.Contains(got, "previously allocated devices are no longer healthy; cannot allocate unhealthy devices example.com/foo") {
+	if got := admit(t, m, pod); !strings.Contains(got,
+		"previously allocated devices are no longer healthy; cannot allocate unhealthy devices example.com/foo") {
 		t.Error(got)
 	}
 	if got := ids(m, "u", "c"); got != "" {
@@ -299,7 +313,8 @@ func TestPluginGoesInBetween(t *testing.T) {
 	}()
 	pod := podOf("u", wanting("c", 2))
 	for range 100 {
-		if err := m.Allocate(t.Context(), pod, &pod.Spec.Containers[0], 0); err != nil && !strings.Contains(err.Error(), "unavailable") {
+		if err := m.Allocate(t.Context(), pod, &pod.Spec.Containers[0],
+			0); err != nil && !strings.Contains(err.Error(), "unavailable") {
 			t.Error(err)
 		}
 		m.Release("u")
@@ -307,20 +322,23 @@ func TestPluginGoesInBetween(t *testing.T) {
 	<-done
 }
 
-// A plug-in that registers once more takes the place of the one before; and nothing of it can be had from one whose list is not acceptable.
+// A plug-in that registers once more takes the place of the one before; and nothing of it can be had from one whose
+// list is not acceptable.
 func TestRegistrations(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	m, _ := n.kubelet()
 	n.devices(m, nil, "d1")
 	second := n.plugin("device-plugins/second.sock", nil)
-	if err := n.register(&pluginapi.RegisterRequest{Version: "v1beta1", Endpoint: "second.sock", ResourceName: "example.com/foo"}); err != nil {
+	if err := n.register(&pluginapi.RegisterRequest{Version: "v1beta1", Endpoint: "second.sock",
+		ResourceName: "example.com/foo"}); err != nil {
 		t.Fatal(err)
 	}
 	second.lists <- healthy("d1", "d2", "d3")
 	n.has(m, 3, 3)
 	watched := n.plugin("w.sock", &pluginapi.DevicePluginOptions{})
-	if err := m.Register(t.Context(), "example.com/foo", filepath.Join(n.dir, "w.sock"), []string{"v1beta1"}); err != nil {
+	if err := m.Register(t.Context(), "example.com/foo", filepath.Join(n.dir, "w.sock"),
+		[]string{"v1beta1"}); err != nil {
 		t.Fatal(err)
 	}
 	watched.lists <- healthy("d1", "d2")
@@ -333,19 +351,27 @@ func TestRegistrations(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, q := range map[string]*pluginapi.RegisterRequest{
-		`requested API version "v0" is not supported by kubelet. Supported version is ["v1beta1"]`: {Version: "v0", Endpoint: "second.sock", ResourceName: "example.com/foo"},
-		`the ResourceName "cpu" is invalid`:               {Version: "v1beta1", Endpoint: "second.sock", ResourceName: "cpu"},
-		`the ResourceName "x.kubernetes.io/a" is invalid`: {Version: "v1beta1", Endpoint: "second.sock", ResourceName: "x.kubernetes.io/a"},
-		`the endpoint "../w.sock" is no socket in`:        {Version: "v1beta1", Endpoint: "../w.sock", ResourceName: "example.com/foo"},
-		`path escapes from parent`:                        {Version: "v1beta1", Endpoint: "link.sock", ResourceName: "example.com/foo"},
-		`no such file`:                                    {Version: "v1beta1", Endpoint: "none.sock", ResourceName: "example.com/foo"},
-		`is no socket`:                                    {Version: "v1beta1", Endpoint: "kubelet_internal_checkpoint", ResourceName: "example.com/foo"},
+		`requested API version "v0" is not supported by kubelet. Supported version is ["v1beta1"]`: {Version: "v0",
+			Endpoint: "second.sock", ResourceName: "example.com/foo"},
+		`the ResourceName "cpu" is invalid`: {Version: "v1beta1", Endpoint: "second.sock",
+			ResourceName: "cpu"},
+		`the ResourceName "x.kubernetes.io/a" is invalid`: {Version: "v1beta1", Endpoint: "second.sock",
+			ResourceName: "x.kubernetes.io/a"},
+		`the endpoint "../w.sock" is no socket in`: {Version: "v1beta1", Endpoint: "../w.sock",
+			ResourceName: "example.com/foo"},
+		`path escapes from parent`: {Version: "v1beta1", Endpoint: "link.sock",
+			ResourceName: "example.com/foo"},
+		`no such file`: {Version: "v1beta1", Endpoint: "none.sock",
+			ResourceName: "example.com/foo"},
+		`is no socket`: {Version: "v1beta1", Endpoint: "kubelet_internal_checkpoint",
+			ResourceName: "example.com/foo"},
 	} {
 		if err := n.register(q); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := m.Register(t.Context(), "example.com/foo", outside, []string{"v1beta1"}); err == nil || !strings.Contains(err.Error(), "is not beneath") {
+	if err := m.Register(t.Context(), "example.com/foo", outside,
+		[]string{"v1beta1"}); err == nil || !strings.Contains(err.Error(), "is not beneath") {
 		t.Error(err)
 	}
 }

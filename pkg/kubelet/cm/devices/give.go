@@ -19,8 +19,8 @@ var (
 	_ cm.Reporter          = (*Manager)(nil)
 )
 
-// Container implements cm.ContainerProvider. What plug-ins give comes before what is the pod's own, which may replace it; of what several plug-ins want at
-// the same place, the first one's counts, by the names of their resources.
+// Container implements cm.ContainerProvider. What plug-ins give comes before what is the pod's own, which may replace
+// it; of what several plug-ins want at the same place, the first one's counts, by the names of their resources.
 func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error {
 	m.mu.Lock()
 	has := maps.Clone(m.pods[pod.UID][c.Name])
@@ -58,13 +58,21 @@ func (g *given) add(r *pluginapi.ContainerAllocateResponse) {
 		}
 	}
 	for _, n := range r.Mounts {
-		if !slices.ContainsFunc(g.mounts, func(h runtime.Mount) bool { return h.ContainerPath == n.GetContainerPath() }) {
-			g.mounts = append(g.mounts, runtime.Mount{ContainerPath: n.GetContainerPath(), HostPath: n.GetHostPath(), ReadOnly: n.GetReadOnly()})
+		if !slices.ContainsFunc(g.mounts, func(h runtime.Mount) bool {
+			return h.ContainerPath == n.GetContainerPath()
+		}) {
+			g.mounts = append(g.mounts,
+				runtime.Mount{ContainerPath: n.GetContainerPath(), HostPath: n.GetHostPath(),
+					ReadOnly: n.GetReadOnly()})
 		}
 	}
 	for _, d := range r.Devices {
-		if !slices.ContainsFunc(g.devices, func(h runtime.Device) bool { return h.ContainerPath == d.GetContainerPath() }) {
-			g.devices = append(g.devices, runtime.Device{ContainerPath: d.GetContainerPath(), HostPath: d.GetHostPath(), Permissions: d.GetPermissions()})
+		if !slices.ContainsFunc(g.devices, func(h runtime.Device) bool {
+			return h.ContainerPath == d.GetContainerPath()
+		}) {
+			g.devices = append(g.devices,
+				runtime.Device{ContainerPath: d.GetContainerPath(), HostPath: d.GetHostPath(),
+					Permissions: d.GetPermissions()})
 		}
 	}
 	for _, d := range r.CdiDevices {
@@ -129,7 +137,8 @@ func (m *Manager) Health(pod *corev1.Pod) map[string][]corev1.ResourceStatus {
 		for _, resource := range sortedKeys(has) {
 			s := corev1.ResourceStatus{Name: corev1.ResourceName(resource)}
 			for _, id := range has[resource].ids {
-				s.Resources = append(s.Resources, corev1.ResourceHealth{ResourceID: corev1.ResourceID(id), Health: m.health(resource, id)})
+				s.Resources = append(s.Resources,
+					corev1.ResourceHealth{ResourceID: corev1.ResourceID(id), Health: m.health(resource, id)})
 			}
 			out[container] = append(out[container], s)
 		}

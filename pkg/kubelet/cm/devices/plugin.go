@@ -26,9 +26,10 @@ type plugin struct {
 	conn     *grpc.ClientConn
 }
 
-// connect takes a plug-in for a resource in place of the one that is there; it is left when that one's stream ends. options nil: the plug-in is
-// asked for them.
-func (m *Manager) connect(ctx context.Context, resource, endpoint string, options *pluginapi.DevicePluginOptions) error {
+// connect takes a plug-in for a resource in place of the one that is there; it is left when that one's stream ends.
+// options nil: the plug-in is asked for them.
+func (m *Manager) connect(ctx context.Context, resource, endpoint string,
+	options *pluginapi.DevicePluginOptions) error {
 	if !isExtended(resource) {
 		return fmt.Errorf("the ResourceName %q is invalid", resource)
 	}
@@ -48,7 +49,8 @@ func (m *Manager) connect(ctx context.Context, resource, endpoint string, option
 	k := m.resources[resource]
 	if k == nil {
 		if len(m.resources) >= maxResources {
-			return errors.Join(fmt.Errorf("there are %d resources of device plug-ins already", maxResources), p.conn.Close())
+			return errors.Join(fmt.Errorf("there are %d resources of device plug-ins already", maxResources),
+				p.conn.Close())
 		}
 		k = &kind{}
 		m.resources[resource] = k
@@ -71,7 +73,8 @@ func dial(ctx context.Context, path, resource string, options *pluginapi.DeviceP
 	if err != nil {
 		return nil, err
 	}
-	p := &plugin{DevicePluginClient: pluginapi.NewDevicePluginClient(conn), resource: resource, endpoint: path, options: options, conn: conn}
+	p := &plugin{DevicePluginClient: pluginapi.NewDevicePluginClient(conn), resource: resource, endpoint: path,
+		options: options, conn: conn}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if options == nil {
@@ -107,7 +110,8 @@ func (m *Manager) follow(ctx context.Context, p *plugin) {
 	err := m.watch(ctx, p)
 	m.gone(p)
 	if closed := p.conn.Close(); ctx.Err() == nil {
-		m.cfg.Log.Info("device plug-in is gone", "resource", p.resource, "endpoint", p.endpoint, "err", errors.Join(err, closed))
+		m.cfg.Log.Info("device plug-in is gone", "resource", p.resource, "endpoint", p.endpoint, "err",
+			errors.Join(err, closed))
 	}
 }
 
@@ -146,7 +150,8 @@ func (m *Manager) socket(path string) (string, error) {
 // isExtended tells whether a name is that of an extended resource: qualified, and none of Kubernetes' own.
 func isExtended(name string) bool {
 	domain, _, qualified := strings.Cut(name, "/")
-	return qualified && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io") && !strings.HasPrefix(name, "requests.") &&
+	return qualified && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io") &&
+		!strings.HasPrefix(name, "requests.") &&
 		len(validation.IsQualifiedName("requests."+name)) == 0
 }
 
@@ -154,8 +159,9 @@ func isExtended(name string) bool {
 func (p *plugin) ask(ctx context.Context, available, must []string, count int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	r, err := p.GetPreferredAllocation(ctx, &pluginapi.PreferredAllocationRequest{ContainerRequests: []*pluginapi.ContainerPreferredAllocationRequest{
-		{AvailableDeviceIDs: available, MustIncludeDeviceIDs: must, AllocationSize: int32(count)}}})
+	r, err := p.GetPreferredAllocation(ctx,
+		&pluginapi.PreferredAllocationRequest{ContainerRequests: []*pluginapi.ContainerPreferredAllocationRequest{
+			{AvailableDeviceIDs: available, MustIncludeDeviceIDs: must, AllocationSize: int32(count)}}})
 	if err != nil {
 		return nil, fmt.Errorf("device plugin GetPreferredAllocation rpc failed with err: %w", err)
 	}
@@ -169,7 +175,8 @@ func (p *plugin) ask(ctx context.Context, available, must []string, count int) (
 func (p *plugin) allocate(ctx context.Context, ids []string) (*pluginapi.ContainerAllocateResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, allocateTimeout)
 	defer cancel()
-	r, err := p.Allocate(ctx, &pluginapi.AllocateRequest{ContainerRequests: []*pluginapi.ContainerAllocateRequest{{DevicesIds: ids}}})
+	r, err := p.Allocate(ctx,
+		&pluginapi.AllocateRequest{ContainerRequests: []*pluginapi.ContainerAllocateRequest{{DevicesIds: ids}}})
 	if err != nil {
 		return nil, err
 	}
@@ -191,5 +198,7 @@ func (p *plugin) preStart(ctx context.Context, ids []string) error {
 
 // speaks tells whether one of the versions is known here.
 func speaks(versions ...string) bool {
-	return slices.ContainsFunc(versions, func(v string) bool { return slices.Contains(pluginapi.SupportedVersions[:], v) })
+	return slices.ContainsFunc(versions, func(v string) bool {
+		return slices.Contains(pluginapi.SupportedVersions[:], v)
+	})
 }

@@ -40,7 +40,8 @@ func (p *testPlugin) GetDevicePluginOptions(context.Context, *pluginapi.Empty) (
 	return p.options, nil
 }
 
-func (p *testPlugin) ListAndWatch(_ *pluginapi.Empty, s grpc.ServerStreamingServer[pluginapi.ListAndWatchResponse]) error {
+func (p *testPlugin) ListAndWatch(_ *pluginapi.Empty,
+	s grpc.ServerStreamingServer[pluginapi.ListAndWatchResponse]) error {
 	for {
 		select {
 		case <-s.Context().Done():
@@ -55,7 +56,8 @@ func (p *testPlugin) ListAndWatch(_ *pluginapi.Empty, s grpc.ServerStreamingServ
 	}
 }
 
-func (p *testPlugin) GetPreferredAllocation(_ context.Context, q *pluginapi.PreferredAllocationRequest) (*pluginapi.PreferredAllocationResponse, error) {
+func (p *testPlugin) GetPreferredAllocation(_ context.Context,
+	q *pluginapi.PreferredAllocationRequest) (*pluginapi.PreferredAllocationResponse, error) {
 	p.mu.Lock()
 	hangs := p.hangs
 	p.mu.Unlock()
@@ -65,7 +67,8 @@ func (p *testPlugin) GetPreferredAllocation(_ context.Context, q *pluginapi.Pref
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &pluginapi.PreferredAllocationResponse{ContainerResponses: []*pluginapi.ContainerPreferredAllocationResponse{{DeviceIDs: p.prefers}}}, nil
+	return &pluginapi.PreferredAllocationResponse{
+		ContainerResponses: []*pluginapi.ContainerPreferredAllocationResponse{{DeviceIDs: p.prefers}}}, nil
 }
 
 func (p *testPlugin) Allocate(_ context.Context, q *pluginapi.AllocateRequest) (*pluginapi.AllocateResponse, error) {
@@ -76,16 +79,19 @@ func (p *testPlugin) Allocate(_ context.Context, q *pluginapi.AllocateRequest) (
 	if p.refuse != nil {
 		return nil, p.refuse
 	}
-	r := &pluginapi.ContainerAllocateResponse{Envs: map[string]string{"DEVICES": strings.Join(ids, ",")}, Annotations: map[string]string{"a": ids[0]},
-		Mounts: []*pluginapi.Mount{{ContainerPath: "/lib", HostPath: "/host/lib", ReadOnly: true}}}
+	r := &pluginapi.ContainerAllocateResponse{Envs: map[string]string{"DEVICES": strings.Join(ids, ",")},
+		Annotations: map[string]string{"a": ids[0]},
+		Mounts:      []*pluginapi.Mount{{ContainerPath: "/lib", HostPath: "/host/lib", ReadOnly: true}}}
 	for _, id := range ids {
-		r.Devices = append(r.Devices, &pluginapi.DeviceSpec{ContainerPath: "/dev/" + id, HostPath: "/dev/host-" + id, Permissions: "rw"})
+		r.Devices = append(r.Devices,
+			&pluginapi.DeviceSpec{ContainerPath: "/dev/" + id, HostPath: "/dev/host-" + id, Permissions: "rw"})
 		r.CdiDevices = append(r.CdiDevices, &pluginapi.CDIDevice{Name: "example.com/foo=" + id})
 	}
 	return &pluginapi.AllocateResponse{ContainerResponses: []*pluginapi.ContainerAllocateResponse{r}}, nil
 }
 
-func (p *testPlugin) PreStartContainer(_ context.Context, q *pluginapi.PreStartContainerRequest) (*pluginapi.PreStartContainerResponse, error) {
+func (p *testPlugin) PreStartContainer(_ context.Context,
+	q *pluginapi.PreStartContainerRequest) (*pluginapi.PreStartContainerResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.started = append(p.started, strings.Join(q.DevicesIds, ","))
@@ -132,7 +138,8 @@ func (uncounted) DevicesAllocated(string, time.Duration) {}
 // kubelet starts one; it runs until the test ends or stop is called.
 func (n *node) kubelet() (m *Manager, stop func()) {
 	n.t.Helper()
-	m, err := New(Config{RootDir: n.dir, Nodes: cm.NodesOf(0, 1), Changed: func() {}, Wake: n.wake, Metrics: uncounted{}, Now: n.now, Log: slog.New(slog.DiscardHandler)})
+	m, err := New(Config{RootDir: n.dir, Nodes: cm.NodesOf(0, 1), Changed: func() {}, Wake: n.wake,
+		Metrics: uncounted{}, Now: n.now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -175,7 +182,8 @@ func (n *node) plugin(socket string, options *pluginapi.DevicePluginOptions) *te
 // register registers a plug-in at the kubelet's socket.
 func (n *node) register(q *pluginapi.RegisterRequest) error {
 	n.t.Helper()
-	conn, err := grpc.NewClient("unix:"+filepath.Join(n.dir, "device-plugins", socketName), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("unix:"+filepath.Join(n.dir, "device-plugins", socketName),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -188,7 +196,8 @@ func (n *node) register(q *pluginapi.RegisterRequest) error {
 func (n *node) devices(m *Manager, options *pluginapi.DevicePluginOptions, ids ...string) *testPlugin {
 	n.t.Helper()
 	p := n.plugin("device-plugins/foo.sock", options)
-	if err := n.register(&pluginapi.RegisterRequest{Version: "v1beta1", Endpoint: "foo.sock", ResourceName: "example.com/foo", Options: options}); err != nil {
+	if err := n.register(&pluginapi.RegisterRequest{Version: "v1beta1", Endpoint: "foo.sock",
+		ResourceName: "example.com/foo", Options: options}); err != nil {
 		n.t.Fatal(err)
 	}
 	p.lists <- healthy(ids...)

@@ -18,7 +18,8 @@ import (
 // socketName is the socket at which plug-ins register.
 const socketName = "kubelet.sock"
 
-// Run takes registrations until ctx ends. All sockets that are there are removed first: this tells plug-ins to register again.
+// Run takes registrations until ctx ends. All sockets that are there are removed first: this tells plug-ins to register
+// again.
 func (m *Manager) Run(ctx context.Context) error {
 	if err := m.removeSockets(); err != nil {
 		return err
@@ -28,7 +29,9 @@ func (m *Manager) Run(ctx context.Context) error {
 	m.mu.Lock()
 	m.running = ctx
 	m.mu.Unlock()
-	err := cm.Serve(ctx, filepath.Join(m.file.Dir, socketName), func(s *grpc.Server) { pluginapi.RegisterRegistrationServer(s, registration{m: m}) })
+	err := cm.Serve(ctx, filepath.Join(m.file.Dir, socketName), func(s *grpc.Server) {
+		pluginapi.RegisterRegistrationServer(s, registration{m: m})
+	})
 	cancel()
 	m.streams.Wait()
 	return errors.Join(err, m.root.Close())
@@ -59,7 +62,8 @@ type registration struct {
 // Register takes a plug-in whose socket is in the same directory.
 func (r registration) Register(ctx context.Context, q *pluginapi.RegisterRequest) (*pluginapi.Empty, error) {
 	if !speaks(q.Version) {
-		return nil, fmt.Errorf("requested API version %q is not supported by kubelet. Supported version is %q", q.Version, pluginapi.SupportedVersions)
+		return nil, fmt.Errorf("requested API version %q is not supported by kubelet. Supported version is %q",
+			q.Version, pluginapi.SupportedVersions)
 	}
 	if q.Endpoint == "" || !filepath.IsLocal(q.Endpoint) {
 		return nil, fmt.Errorf("the endpoint %q is no socket in %s", q.Endpoint, r.m.file.Dir)
@@ -77,7 +81,8 @@ func (r registration) Register(ctx context.Context, q *pluginapi.RegisterRequest
 // Register implements pluginmanager.Handler, for plug-ins of the type DevicePlugin; the name is the resource's.
 func (m *Manager) Register(ctx context.Context, name, endpoint string, versions []string) error {
 	if !speaks(versions...) {
-		return fmt.Errorf("device plugin version(s) %s of %s not supported by kubelet. Supported: %q", strings.Join(versions, ", "), name, pluginapi.SupportedVersions)
+		return fmt.Errorf("device plugin version(s) %s of %s not supported by kubelet. Supported: %q",
+			strings.Join(versions, ", "), name, pluginapi.SupportedVersions)
 	}
 	return m.connect(ctx, name, endpoint, nil)
 }

@@ -46,7 +46,8 @@ const (
 func (m *Manager) save() error {
 	d := checkpointData{Kind: checkpointKind, APIVersion: checkpointVersion}
 	for _, c := range m.claims {
-		s := claimState{ClaimUID: string(c.uid), ClaimName: c.name, Namespace: c.namespace, PodUIDs: map[string]struct{}{}, DriverState: map[string]driverState{}}
+		s := claimState{ClaimUID: string(c.uid), ClaimName: c.name, Namespace: c.namespace,
+			PodUIDs: map[string]struct{}{}, DriverState: map[string]driverState{}}
 		for uid := range c.pods {
 			s.PodUIDs[string(uid)] = struct{}{}
 		}
@@ -92,14 +93,16 @@ func (m *Manager) load() error {
 		return fmt.Errorf("unknown checkpoint %s %s", d.APIVersion, d.Kind)
 	}
 	for _, s := range d.ClaimInfoStateList {
-		e := &claim{turn: make(chan struct{}, 1), uid: types.UID(s.ClaimUID), namespace: s.Namespace, name: s.ClaimName, pods: map[types.UID]bool{}, devices: map[string][]device{}}
+		e := &claim{turn: make(chan struct{}, 1), uid: types.UID(s.ClaimUID), namespace: s.Namespace, name: s.ClaimName,
+			pods: map[types.UID]bool{}, devices: map[string][]device{}}
 		for uid := range s.PodUIDs {
 			e.pods[types.UID(uid)] = true
 		}
 		for name, state := range s.DriverState {
 			e.devices[name] = []device{}
 			for _, v := range state.Devices {
-				e.devices[name] = append(e.devices[name], device{v.PoolName, v.DeviceName, v.ShareID, v.RequestNames, v.CDIDeviceIDs})
+				e.devices[name] = append(e.devices[name],
+					device{v.PoolName, v.DeviceName, v.ShareID, v.RequestNames, v.CDIDeviceIDs})
 			}
 		}
 		m.claims[e.uid] = e

@@ -1,8 +1,9 @@
 // Package dra gives containers the devices of ResourceClaims, dynamic resource allocation's half on the node
-// (https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/). The scheduler has allocated the claims that a pod refers
-// to and reserved them for it; before the pod's containers start, the drivers of the allocated devices prepare the claims, and say by which names
-// the runtime finds the devices (CDI). A claim that several pods share is prepared once, and unprepared when the last of them has ended. What is
-// prepared is kept on the disk.
+// (https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/). The scheduler has allocated
+// the claims that a pod refers to and reserved them for it; before the pod's containers start, the drivers of the
+// allocated devices prepare the claims, and say by which names the runtime finds the devices (CDI). A claim that
+// several pods share is prepared once, and unprepared when the last of them has ended. What is prepared is kept on the
+// disk.
 package dra
 
 import (
@@ -20,8 +21,8 @@ import (
 	"bonsai/pkg/kubelet/cm"
 )
 
-// Bounds: callTimeout is how long a driver may take to prepare or unprepare, maxMessage how much it may say, in bytes, maxDrivers how many there
-// may be.
+// Bounds: callTimeout is how long a driver may take to prepare or unprepare, maxMessage how much it may say, in bytes,
+// maxDrivers how many there may be.
 const (
 	callTimeout = 45 * time.Second
 	maxMessage  = 4 << 20
@@ -96,7 +97,8 @@ type device struct {
 
 // New reads what was prepared before a restart of the kubelet.
 func New(cfg Config) (*Manager, error) {
-	m := &Manager{cfg: cfg, file: cm.StateFile{Dir: cfg.RootDir, Name: "dra_manager_state"}, drivers: map[string][]*driver{}, left: map[string]time.Time{},
+	m := &Manager{cfg: cfg, file: cm.StateFile{Dir: cfg.RootDir, Name: "dra_manager_state"},
+		drivers: map[string][]*driver{}, left: map[string]time.Time{},
 		claims: map[types.UID]*claim{}}
 	if err := m.load(); err != nil {
 		return nil, fmt.Errorf("prepared claims: %w", err)
@@ -108,7 +110,8 @@ func New(cfg Config) (*Manager, error) {
 func (m *Manager) claim(c *resourcev1.ResourceClaim) *claim {
 	e := m.claims[c.UID]
 	if e == nil {
-		e = &claim{turn: make(chan struct{}, 1), uid: c.UID, namespace: c.Namespace, name: c.Name, pods: map[types.UID]bool{}, devices: map[string][]device{}}
+		e = &claim{turn: make(chan struct{}, 1), uid: c.UID, namespace: c.Namespace, name: c.Name,
+			pods: map[types.UID]bool{}, devices: map[string][]device{}}
 		m.claims[c.UID] = e
 	}
 	return e

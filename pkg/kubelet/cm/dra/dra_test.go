@@ -58,7 +58,8 @@ func (d *testDriver) took() string {
 	return out
 }
 
-func (d *testDriver) NodePrepareResources(_ context.Context, q *drav1.NodePrepareResourcesRequest) (*drav1.NodePrepareResourcesResponse, error) {
+func (d *testDriver) NodePrepareResources(_ context.Context,
+	q *drav1.NodePrepareResourcesRequest) (*drav1.NodePrepareResourcesResponse, error) {
 	r := &drav1.NodePrepareResourcesResponse{Claims: map[string]*drav1.NodePrepareResourceResponse{}}
 	for _, c := range q.Claims {
 		if why := d.note("prepare " + c.Name); why != "" {
@@ -66,13 +67,16 @@ func (d *testDriver) NodePrepareResources(_ context.Context, q *drav1.NodePrepar
 			continue
 		}
 		r.Claims[c.Uid] = &drav1.NodePrepareResourceResponse{Devices: []*drav1.Device{
-			{RequestNames: []string{"a"}, PoolName: "pool", DeviceName: "d1", CdiDeviceIds: []string{"x.org/d=" + c.Name + "-a"}},
-			{RequestNames: []string{"b/sub"}, PoolName: "pool", DeviceName: "d2", CdiDeviceIds: []string{"x.org/d=" + c.Name + "-b"}}}}
+			{RequestNames: []string{"a"}, PoolName: "pool", DeviceName: "d1",
+				CdiDeviceIds: []string{"x.org/d=" + c.Name + "-a"}},
+			{RequestNames: []string{"b/sub"}, PoolName: "pool", DeviceName: "d2",
+				CdiDeviceIds: []string{"x.org/d=" + c.Name + "-b"}}}}
 	}
 	return r, nil
 }
 
-func (d *testDriver) NodeUnprepareResources(_ context.Context, q *drav1.NodeUnprepareResourcesRequest) (*drav1.NodeUnprepareResourcesResponse, error) {
+func (d *testDriver) NodeUnprepareResources(_ context.Context,
+	q *drav1.NodeUnprepareResourcesRequest) (*drav1.NodeUnprepareResourcesResponse, error) {
 	r := &drav1.NodeUnprepareResourcesResponse{Claims: map[string]*drav1.NodeUnprepareResourceResponse{}}
 	for _, c := range q.Claims {
 		r.Claims[c.Uid] = &drav1.NodeUnprepareResourceResponse{Error: d.note("unprepare " + c.Name)}
@@ -80,7 +84,8 @@ func (d *testDriver) NodeUnprepareResources(_ context.Context, q *drav1.NodeUnpr
 	return r, nil
 }
 
-func (d *testDriver) NodeWatchResources(_ *healthapi.NodeWatchResourcesRequest, s grpc.ServerStreamingServer[healthapi.NodeWatchResourcesResponse]) error {
+func (d *testDriver) NodeWatchResources(_ *healthapi.NodeWatchResourcesRequest,
+	s grpc.ServerStreamingServer[healthapi.NodeWatchResourcesResponse]) error {
 	for {
 		select {
 		case <-s.Context().Done():
@@ -140,7 +145,9 @@ func (uncounted) DRAClaims(map[string]int)                      {}
 
 func (n *node) kubelet() *Manager {
 	n.t.Helper()
-	m, err := New(Config{RootDir: n.dir, Node: "n1", Client: n, Wake: func(uid types.UID) { n.woken <- uid }, Metrics: uncounted{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	m, err := New(Config{RootDir: n.dir, Node: "n1", Client: n, Wake: func(uid types.UID) {
+		n.woken <- uid
+	}, Metrics: uncounted{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -159,7 +166,8 @@ func (n *node) driver(socket, service string) *testDriver {
 	s := grpc.NewServer()
 	healthapi.RegisterDRAResourceHealthServer(s, d)
 	if service == drav1beta1.DRAPluginService {
-		s.RegisterService(&grpc.ServiceDesc{ServiceName: drav1beta1.DRAPlugin_ServiceDesc.ServiceName, HandlerType: (*drav1.DRAPluginServer)(nil), Methods: drav1.DRAPlugin_ServiceDesc.Methods}, d)
+		s.RegisterService(&grpc.ServiceDesc{ServiceName: drav1beta1.DRAPlugin_ServiceDesc.ServiceName,
+			HandlerType: (*drav1.DRAPluginServer)(nil), Methods: drav1.DRAPlugin_ServiceDesc.Methods}, d)
 	} else {
 		drav1.RegisterDRAPluginServer(s, d)
 	}
@@ -180,20 +188,28 @@ func (n *node) register(m *Manager, d *testDriver, service string) {
 func (n *node) claim(name string, pods ...types.UID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	c := &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID("uid-" + name)}}
-	c.Status.Allocation = &resourcev1.AllocationResult{Devices: resourcev1.DeviceAllocationResult{Results: []resourcev1.DeviceRequestAllocationResult{{Request: "a", Driver: "drv.x.org", Pool: "pool", Device: "d1"}}}}
+	c := &resourcev1.ResourceClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID("uid-" + name)}}
+	c.Status.Allocation = &resourcev1.AllocationResult{
+		Devices: resourcev1.DeviceAllocationResult{
+			Results: []resourcev1.DeviceRequestAllocationResult{
+				{Request: "a", Driver: "drv.x.org", Pool: "pool", Device: "d1"}}}}
 	for _, uid := range pods {
-		c.Status.ReservedFor = append(c.Status.ReservedFor, resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: string(uid), UID: uid})
+		c.Status.ReservedFor = append(c.Status.ReservedFor,
+			resourcev1.ResourceClaimConsumerReference{Resource: "pods", Name: string(uid), UID: uid})
 	}
 	n.claims[name] = c
 }
 
 // podOf uses a claim, its first container all of it, the second one the request "b".
 func podOf(uid types.UID, claim string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: string(uid), Namespace: "ns", UID: uid}, Spec: corev1.PodSpec{
-		ResourceClaims: []corev1.PodResourceClaim{{Name: "it", ResourceClaimName: &claim}},
-		Containers: []corev1.Container{{Name: "all", Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "it"}}}},
-			{Name: "b", Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "it", Request: "b"}}}}, {Name: "none"}}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: string(uid), Namespace: "ns", UID: uid},
+		Spec: corev1.PodSpec{
+			ResourceClaims: []corev1.PodResourceClaim{{Name: "it", ResourceClaimName: &claim}},
+			Containers: []corev1.Container{
+				{Name: "all", Resources: corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "it"}}}},
+				{Name: "b", Resources: corev1.ResourceRequirements{
+					Claims: []corev1.ResourceClaim{{Name: "it", Request: "b"}}}}, {Name: "none"}}}}
 }
 
 func devicesIn(t *testing.T, m *Manager, pod *corev1.Pod) string {
@@ -226,7 +242,8 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// A claim of several pods is prepared once, and unprepared after the last one; each container gets the devices of what it names.
+// A claim of several pods is prepared once, and unprepared after the last one; each container gets the devices of what
+// it names.
 func TestSharedClaim(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -249,14 +266,17 @@ func TestSharedClaim(t *testing.T) {
 	if got := devicesIn(t, m, podOf("p1", "c")); got != "x.org/d=c-a,x.org/d=c-b x.org/d=c-b " {
 		t.Errorf("%q", got)
 	}
-	if h := m.Held(podOf("p2", "c")); len(h) != 2 || len(h["all"].DynamicResources[0].ClaimResources) != 2 || h["b"].DynamicResources[0].ClaimResources[0].DeviceName != "d2" {
+	if h := m.Held(podOf("p2", "c")); len(h) != 2 || len(h["all"].DynamicResources[0].ClaimResources) != 2 ||
+		h["b"].DynamicResources[0].ClaimResources[0].DeviceName != "d2" {
 		t.Errorf("held: %v", h)
 	}
 	if err := m.Unprepare(t.Context(), "p1"); err != nil || d.took() != "" {
 		t.Error("the first of two ends:", err)
 	}
 	d.failing("busy")
-	if err := m.Unprepare(t.Context(), "p2"); err == nil || err.Error() != "NodeUnprepareResources failed for ResourceClaim c: busy" || d.took() != "unprepare c" {
+	if err := m.Unprepare(t.Context(),
+		"p2"); err == nil || err.Error() != "NodeUnprepareResources failed for ResourceClaim c: busy" ||
+		d.took() != "unprepare c" {
 		t.Error(err)
 	}
 	if uids, _ := m.Prepared(); !slices.Equal(uids, []types.UID{"p2"}) {
@@ -264,7 +284,8 @@ func TestSharedClaim(t *testing.T) {
 	}
 	d.failing("")
 	restarted := n.kubelet()
-	if err := restarted.Unprepare(t.Context(), "p2"); err == nil || err.Error() != "DRA driver drv.x.org is not registered" {
+	if err := restarted.Unprepare(t.Context(),
+		"p2"); err == nil || err.Error() != "DRA driver drv.x.org is not registered" {
 		t.Error(err)
 	}
 	n.register(restarted, d, drav1.DRAPluginService)
@@ -293,7 +314,9 @@ func TestRestartWithoutDriver(t *testing.T) {
 	if a, b := devicesIn(t, m, podOf("u", "c")), devicesIn(t, restarted, podOf("u", "c")); a != b {
 		t.Errorf("before %q, after %q", a, b)
 	}
-	if err := restarted.Prepare(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "other", Namespace: "ns"}, Spec: podOf("u", "c").Spec}); err == nil || !strings.Contains(err.Error(), "not allowed to use") {
+	if err := restarted.Prepare(t.Context(),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "other", Namespace: "ns"},
+			Spec: podOf("u", "c").Spec}); err == nil || !strings.Contains(err.Error(), "not allowed to use") {
 		t.Error(err)
 	}
 }
@@ -320,10 +343,13 @@ func TestProblems(t *testing.T) {
 	d := n.driver("d.sock", drav1.DRAPluginService)
 	n.register(m, d, drav1.DRAPluginService)
 	d.failing("no more")
-	if err := m.Prepare(t.Context(), podOf("u", "c")); err == nil || err.Error() != "Failed to prepare dynamic resources: NodePrepareResources failed for ResourceClaim c: no more" {
+	if err := m.Prepare(t.Context(),
+		podOf("u", "c")); err == nil ||
+		err.Error() != "Failed to prepare dynamic resources: NodePrepareResources failed for ResourceClaim c: no more" {
 		t.Error(err)
 	}
-	if err := m.Container(podOf("u", "c"), &podOf("u", "c").Spec.Containers[0], &runtime.ContainerOptions{}); err == nil {
+	if err := m.Container(podOf("u", "c"), &podOf("u", "c").Spec.Containers[0],
+		&runtime.ContainerOptions{}); err == nil {
 		t.Error("a container gets devices of a claim that is not prepared")
 	}
 	d.failing("")
@@ -334,7 +360,8 @@ func TestProblems(t *testing.T) {
 	if err := m.Register(t.Context(), "drv.x.org", d.socket, []string{"v1alpha3.Node"}); err == nil {
 		t.Error("a driver of an old version is taken")
 	}
-	if err := m.Register(t.Context(), "drv.x.org", "/run/other.sock", []string{drav1.DRAPluginService}); err == nil || !strings.Contains(err.Error(), "is not beneath") {
+	if err := m.Register(t.Context(), "drv.x.org", "/run/other.sock",
+		[]string{drav1.DRAPluginService}); err == nil || !strings.Contains(err.Error(), "is not beneath") {
 		t.Error(err)
 	}
 }
@@ -345,7 +372,8 @@ func TestADriverThatNeverCame(t *testing.T) {
 	n := newNode(t)
 	n.claim("c", "u")
 	m := n.kubelet()
-	if err := m.Prepare(t.Context(), podOf("u", "c")); err == nil || !strings.HasSuffix(err.Error(), "DRA driver drv.x.org is not registered") {
+	if err := m.Prepare(t.Context(),
+		podOf("u", "c")); err == nil || !strings.HasSuffix(err.Error(), "DRA driver drv.x.org is not registered") {
 		t.Error(err)
 	}
 	for _, m := range []*Manager{m, n.kubelet()} { // also by a kubelet that was started meanwhile
@@ -392,27 +420,32 @@ func TestHealth(t *testing.T) {
 	if err := m.Prepare(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	if h := m.Health(pod)["all"]; len(h) != 1 || h[0].Name != "claim:it" || len(h[0].Resources) != 2 || h[0].Resources[0].Health != corev1.ResourceHealthStatusUnknown {
+	if h := m.Health(pod)["all"]; len(h) != 1 || h[0].Name != "claim:it" || len(h[0].Resources) != 2 ||
+		h[0].Resources[0].Health != corev1.ResourceHealthStatusUnknown {
 		t.Errorf("%+v", h)
 	}
-	d.health <- &healthapi.NodeWatchResourcesResponse{Devices: []*healthapi.DeviceHealth{{Device: &healthapi.DeviceIdentifier{PoolName: "pool", DeviceName: "d2"},
-		Health: healthapi.HealthStatus_UNHEALTHY, Message: strings.Repeat("x", 2000)}}}
+	d.health <- &healthapi.NodeWatchResourcesResponse{
+		Devices: []*healthapi.DeviceHealth{{Device: &healthapi.DeviceIdentifier{PoolName: "pool", DeviceName: "d2"},
+			Health: healthapi.HealthStatus_UNHEALTHY, Message: strings.Repeat("x", 2000)}}}
 	if uid := <-n.woken; uid != "u" {
 		t.Error(uid)
 	}
 	h := m.Health(pod)["b"]
-	if len(h) != 1 || h[0].Name != "claim:it/b" || len(h[0].Resources) != 1 || h[0].Resources[0].ResourceID != "drv.x.org/pool/d2" ||
+	if len(h) != 1 || h[0].Name != "claim:it/b" || len(h[0].Resources) != 1 ||
+		h[0].Resources[0].ResourceID != "drv.x.org/pool/d2" ||
 		h[0].Resources[0].Health != corev1.ResourceHealthStatusUnhealthy || len(*h[0].Resources[0].Message) != 1024 {
 		t.Errorf("%+v", h)
 	}
 }
 
-// The slices of drivers that do not come back are taken away, and of those that do not come back after a restart of the kubelet.
+// The slices of drivers that do not come back are taken away, and of those that do not come back after a restart of the
+// kubelet.
 func TestResourceSlices(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	synctest.Test(t, func(t *testing.T) {
-		m, err := New(Config{RootDir: n.dir, Node: "n1", Client: n, Metrics: uncounted{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		m, err := New(Config{RootDir: n.dir, Node: "n1", Client: n, Metrics: uncounted{}, Now: time.Now,
+			Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,23 +22,28 @@ import (
 type driver struct {
 	name, endpoint string
 	conn           *grpc.ClientConn
-	// prepare and unprepare are the names of its methods. The messages of v1beta1 are those of v1 on the wire, but for fields that are new.
+	// prepare and unprepare are the names of its methods. The messages of v1beta1 are those of v1 on the wire, but for
+	// fields that are new.
 	prepare, unprepare string
 	// stop ends the watch of its devices' health.
 	stop   context.CancelFunc
 	health map[string]health // by pool and device; m is locked
 }
 
-// Register implements pluginmanager.Handler. Of several of one name the last one is asked, as when a new version takes over from an old one.
+// Register implements pluginmanager.Handler. Of several of one name the last one is asked, as when a new version takes
+// over from an old one.
 func (m *Manager) Register(ctx context.Context, name, endpoint string, versions []string) error {
 	d := &driver{name: name, endpoint: endpoint, health: map[string]health{}}
 	switch {
 	case slices.Contains(versions, drav1.DRAPluginService):
-		d.prepare, d.unprepare = drav1.DRAPlugin_NodePrepareResources_FullMethodName, drav1.DRAPlugin_NodeUnprepareResources_FullMethodName
+		d.prepare, d.unprepare = drav1.DRAPlugin_NodePrepareResources_FullMethodName,
+			drav1.DRAPlugin_NodeUnprepareResources_FullMethodName
 	case slices.Contains(versions, drav1beta1.DRAPluginService):
-		d.prepare, d.unprepare = drav1beta1.DRAPlugin_NodePrepareResources_FullMethodName, drav1beta1.DRAPlugin_NodeUnprepareResources_FullMethodName
+		d.prepare, d.unprepare = drav1beta1.DRAPlugin_NodePrepareResources_FullMethodName,
+			drav1beta1.DRAPlugin_NodeUnprepareResources_FullMethodName
 	default:
-		return fmt.Errorf("the DRA plugin %s at %s supports none of %s, %s, only %s", name, endpoint, drav1.DRAPluginService, drav1beta1.DRAPluginService, strings.Join(versions, ", "))
+		return fmt.Errorf("the DRA plugin %s at %s supports none of %s, %s, only %s", name, endpoint,
+			drav1.DRAPluginService, drav1beta1.DRAPluginService, strings.Join(versions, ", "))
 	}
 	if bad := validation.IsDNS1123Subdomain(name); len(bad) > 0 {
 		return fmt.Errorf("%q is no name of a DRA driver: %s", name, bad[0])
@@ -47,7 +52,8 @@ func (m *Manager) Register(ctx context.Context, name, endpoint string, versions 
 		return err
 	}
 	var err error
-	if d.conn, err = grpc.NewClient("unix:"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage))); err != nil {
+	if d.conn, err = grpc.NewClient("unix:"+endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage))); err != nil {
 		return fmt.Errorf("connect to DRA driver %s: %w", name, err)
 	}
 	m.mu.Lock()

@@ -14,7 +14,8 @@ import (
 
 var _ cm.Reporter = (*Manager)(nil)
 
-// What a driver says of a device holds for staleAfter, unless it says for how long. maxHealth bounds the devices of one message.
+// What a driver says of a device holds for staleAfter, unless it says for how long. maxHealth bounds the devices of one
+// message.
 const (
 	staleAfter = 30 * time.Second
 	maxHealth  = 16384
@@ -29,7 +30,8 @@ type health struct {
 
 // watchHealth follows what a driver says of its devices' health, if it does, until it ends.
 func (m *Manager) watchHealth(ctx context.Context, d *driver) {
-	stream, err := healthapi.NewDRAResourceHealthClient(d.conn).NodeWatchResources(ctx, &healthapi.NodeWatchResourcesRequest{})
+	stream, err := healthapi.NewDRAResourceHealthClient(d.conn).NodeWatchResources(ctx,
+		&healthapi.NodeWatchResourcesRequest{})
 	for err == nil {
 		var r *healthapi.NodeWatchResourcesResponse
 		if r, err = stream.Recv(); err == nil {
@@ -43,7 +45,8 @@ func (m *Manager) watchHealth(ctx context.Context, d *driver) {
 func (m *Manager) heard(d *driver, list []*healthapi.DeviceHealth) {
 	now, known := m.cfg.Now(), map[string]health{}
 	for _, h := range list[:min(len(list), maxHealth)] {
-		s := health{status: corev1.ResourceHealthStatusUnknown, message: shorten(h.GetMessage()), until: now.Add(staleAfter)}
+		s := health{status: corev1.ResourceHealthStatusUnknown, message: shorten(h.GetMessage()),
+			until: now.Add(staleAfter)}
 		switch h.GetHealth() {
 		case healthapi.HealthStatus_HEALTHY:
 			s.status = corev1.ResourceHealthStatusHealthy
@@ -116,7 +119,8 @@ func (m *Manager) Health(pod *corev1.Pod) map[string][]corev1.ResourceStatus {
 
 // healthOf is what is known of a device; m is locked.
 func (m *Manager) healthOf(name string, d device) corev1.ResourceHealth {
-	out := corev1.ResourceHealth{ResourceID: corev1.ResourceID(name + "/" + d.pool + "/" + d.name), Health: corev1.ResourceHealthStatusUnknown}
+	out := corev1.ResourceHealth{ResourceID: corev1.ResourceID(name + "/" + d.pool + "/" + d.name),
+		Health: corev1.ResourceHealthStatusUnknown}
 	for _, r := range m.drivers[name] {
 		if h, known := r.health[d.pool+"/"+d.name]; known && m.cfg.Now().Before(h.until) {
 			if out.Health = h.status; h.message != "" {

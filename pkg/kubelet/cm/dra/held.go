@@ -39,7 +39,8 @@ func (m *Manager) Held(pod *corev1.Pod) map[string]*podresourcesapi.ContainerRes
 }
 
 func (d device) held(driver string) *podresourcesapi.ClaimResource {
-	out := &podresourcesapi.ClaimResource{DriverName: driver, PoolName: d.pool, DeviceName: d.name, ShareId: (*string)(d.share)}
+	out := &podresourcesapi.ClaimResource{DriverName: driver, PoolName: d.pool, DeviceName: d.name,
+		ShareId: (*string)(d.share)}
 	for _, id := range d.cdi {
 		out.CdiDevices = append(out.CdiDevices, &podresourcesapi.CDIDevice{Name: id})
 	}

@@ -97,8 +97,8 @@ func (m *Manager) prepare(ctx context.Context, pod *corev1.Pod) error {
 	return m.save()
 }
 
-// missing tells which driver of the claims is not there and was never asked for them. Nothing is noted of them then: a driver that never comes would have to
-// undo what it was never asked for, and the pod could not end; m is locked.
+// missing tells which driver of the claims is not there and was never asked for them. Nothing is noted of them then: a
+// driver that never comes would have to undo what it was never asked for, and the pod could not end; m is locked.
 func (m *Manager) missing(claims []*resourcev1.ResourceClaim) error {
 	for _, c := range claims {
 		for name := range driversOf(c) {
@@ -127,7 +127,8 @@ func (m *Manager) ask(ctx context.Context, pod *corev1.Pod) ([]*resourcev1.Resou
 		case c.Status.Allocation == nil:
 			return fmt.Errorf("resource claim %s is not allocated", name)
 		case !resourceclaim.IsReservedForPod(pod, c, false):
-			return fmt.Errorf("pod %s (%s) is not allowed to use resource claim %s (%s)", pod.Name, pod.UID, c.Name, c.UID)
+			return fmt.Errorf("pod %s (%s) is not allowed to use resource claim %s (%s)", pod.Name, pod.UID, c.Name,
+				c.UID)
 		}
 		out = append(out, c)
 		return nil
@@ -181,7 +182,8 @@ func (m *Manager) prepareWith(ctx context.Context, name string, claims []*claim)
 		case !told:
 			errs = append(errs, fmt.Errorf("NodePrepareResources skipped ResourceClaim %s", c.name))
 		case got.GetError() != "":
-			errs = append(errs, fmt.Errorf("NodePrepareResources failed for ResourceClaim %s: %s", c.name, got.GetError()))
+			errs = append(errs, fmt.Errorf("NodePrepareResources failed for ResourceClaim %s: %s", c.name,
+				got.GetError()))
 		default:
 			c.devices[name] = devicesOf(got.GetDevices())
 		}
@@ -199,7 +201,8 @@ func named(claims []*claim) (out []*drav1.Claim) {
 func devicesOf(list []*drav1.Device) []device {
 	out := []device{}
 	for _, d := range list {
-		n := device{pool: d.GetPoolName(), name: d.GetDeviceName(), requests: d.GetRequestNames(), cdi: d.GetCdiDeviceIds()}
+		n := device{pool: d.GetPoolName(), name: d.GetDeviceName(), requests: d.GetRequestNames(),
+			cdi: d.GetCdiDeviceIds()}
 		if d.GetShareId() != "" {
 			n.share = new(types.UID(d.GetShareId()))
 		}
@@ -279,7 +282,8 @@ func (m *Manager) unprepareWith(ctx context.Context, name string, claims []*clai
 		case !told:
 			errs = append(errs, fmt.Errorf("NodeUnprepareResources skipped ResourceClaim %s", c.name))
 		case got.GetError() != "":
-			errs = append(errs, fmt.Errorf("NodeUnprepareResources failed for ResourceClaim %s: %s", c.name, got.GetError()))
+			errs = append(errs, fmt.Errorf("NodeUnprepareResources failed for ResourceClaim %s: %s", c.name,
+				got.GetError()))
 		default:
 			delete(c.devices, name)
 		}
@@ -298,7 +302,8 @@ func (m *Manager) Prepared() ([]types.UID, error) {
 	return slices.Collect(maps.Keys(all)), nil
 }
 
-// Container implements cm.ContainerProvider: a container gets the devices of the claims, or of the requests in them, that it names.
+// Container implements cm.ContainerProvider: a container gets the devices of the claims, or of the requests in them,
+// that it names.
 func (m *Manager) Container(pod *corev1.Pod, c *corev1.Container, o *runtime.ContainerOptions) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -332,7 +337,9 @@ func (m *Manager) named(pod *corev1.Pod, name string) *claim {
 
 // isFor tells whether a device is for a request of its claim, "" for all.
 func (d device) isFor(request string) bool {
-	return request == "" || len(d.requests) == 0 || slices.ContainsFunc(d.requests, func(r string) bool { return resourceclaim.BaseRequestRef(r) == request })
+	return request == "" || len(d.requests) == 0 || slices.ContainsFunc(d.requests, func(r string) bool {
+		return resourceclaim.BaseRequestRef(r) == request
+	})
 }
 
 // use is what a container uses of a claim.

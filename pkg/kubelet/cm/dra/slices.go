@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// A driver that is gone for wipeAfter takes its ResourceSlices with it: nobody else says that its devices are not there any more. It is looked
-// for such drivers every lookEvery.
+// A driver that is gone for wipeAfter takes its ResourceSlices with it: nobody else says that its devices are not there
+// any more. It is looked for such drivers every lookEvery.
 const (
 	wipeAfter = 30 * time.Second
 	lookEvery = 10 * time.Second
 )
 
-// Run takes away the ResourceSlices of drivers that are gone, until ctx ends. Those of the time before the kubelet was started have as long to
-// register again.
+// Run takes away the ResourceSlices of drivers that are gone, until ctx ends. Those of the time before the kubelet was
+// started have as long to register again.
 func (m *Manager) Run(ctx context.Context) error {
 	defer m.close()
 	began, all := m.cfg.Now(), true

@@ -24,7 +24,8 @@ type sum uint64
 func (c checkpoint) sum() sum {
 	c.Checksum = 0
 	h := fnv.New32a()
-	text := strings.NewReplacer("memory.checkpoint", "state.MemoryManagerCheckpoint", "memory.sum", "checksum.Checksum", "memory.", "state.").Replace(dump.ForHash(&c))
+	text := strings.NewReplacer("memory.checkpoint", "state.MemoryManagerCheckpoint", "memory.sum", "checksum.Checksum",
+		"memory.", "state.").Replace(dump.ForHash(&c))
 	h.Write([]byte(text))
 	return sum(h.Sum32())
 }
@@ -87,7 +88,8 @@ func (m *Manager) same(c checkpoint) error {
 			return differs(fmt.Sprintf("other memory on NUMA node %d", id))
 		}
 		for kind, t := range n.MemoryMap {
-			if w := was.MemoryMap[kind]; w == nil || w.TotalMemSize != t.TotalMemSize || w.SystemReserved != t.SystemReserved || w.Allocatable != t.Allocatable {
+			if w := was.MemoryMap[kind]; w == nil || w.TotalMemSize != t.TotalMemSize ||
+				w.SystemReserved != t.SystemReserved || w.Allocatable != t.Allocatable {
 				return differs(fmt.Sprintf("other %s on NUMA node %d", kind, id))
 			}
 		}

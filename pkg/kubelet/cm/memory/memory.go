@@ -1,7 +1,8 @@
 // Package memory gives containers memory and huge pages of chosen NUMA nodes, the memory manager
-// (https://kubernetes.io/docs/tasks/administer-cluster/memory-manager/). With the static policy each container of a Guaranteed pod has what it requests
-// set aside on one NUMA node, or on several that are a group then, and runs with the memory of these alone; which ones is decided by pure functions
-// (state.go) when the pod is admitted. With the policy None it does nothing. What pods have is kept on the disk.
+// (https://kubernetes.io/docs/tasks/administer-cluster/memory-manager/). With the static policy each container of a
+// Guaranteed pod has what it requests set aside on one NUMA node, or on several that are a group then, and runs with
+// the memory of these alone; which ones is decided by pure functions (state.go) when the pod is admitted. With the
+// policy None it does nothing. What pods have is kept on the disk.
 package memory
 
 import (
@@ -73,7 +74,8 @@ var (
 
 // New reads what pods had before a restart of the kubelet. It fails if that was with another policy, or other memory.
 func New(cfg Config) (*Manager, error) {
-	m := &Manager{cfg: cfg, file: cm.StateFile{Dir: cfg.RootDir, Name: "memory_manager_state"}, given: ContainerMemoryAssignments{}}
+	m := &Manager{cfg: cfg, file: cm.StateFile{Dir: cfg.RootDir, Name: "memory_manager_state"},
+		given: ContainerMemoryAssignments{}}
 	if cfg.Policy == Static {
 		var err error
 		if m.empty, err = stateOf(cfg.Machine, cfg.Reserved); err != nil {
@@ -100,12 +102,14 @@ func (m *Manager) state() NUMANodeMap {
 
 // wants is what a container is to be given of chosen nodes.
 func (m *Manager) wants(pod *corev1.Pod, c *corev1.Container) demand {
-	if m.cfg.Policy != Static || runtime.QOSClass(pod) != corev1.PodQOSGuaranteed || resourcehelper.IsPodLevelResourcesSet(pod) {
+	if m.cfg.Policy != Static || runtime.QOSClass(pod) != corev1.PodQOSGuaranteed ||
+		resourcehelper.IsPodLevelResourcesSet(pod) {
 		return nil
 	}
 	d := demand{}
 	for name, q := range c.Resources.Requests {
-		if n := q.Value(); n > 0 && (name == corev1.ResourceMemory || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)) {
+		if n := q.Value(); n > 0 &&
+			(name == corev1.ResourceMemory || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)) {
 			d[name] = uint64(n)
 		}
 	}
@@ -313,7 +317,9 @@ func (m *Manager) Held(pod *corev1.Pod) map[string]*podresourcesapi.ContainerRes
 	for name, blocks := range m.given[string(pod.UID)] {
 		c := &podresourcesapi.ContainerResources{}
 		for _, b := range blocks {
-			c.Memory = append(c.Memory, &podresourcesapi.ContainerMemory{MemoryType: string(b.Type), Size: b.Size, Topology: cm.NodesOf(b.NUMAAffinity...).Topology()})
+			c.Memory = append(c.Memory,
+				&podresourcesapi.ContainerMemory{MemoryType: string(b.Type), Size: b.Size,
+					Topology: cm.NodesOf(b.NUMAAffinity...).Topology()})
 		}
 		out[name] = c
 	}
@@ -326,7 +332,9 @@ func (m *Manager) Holdings() *podresourcesapi.AllocatableResourcesResponse {
 	for _, id := range slices.Sorted(maps.Keys(m.empty)) {
 		for _, kind := range slices.Sorted(maps.Keys(m.empty[id].MemoryMap)) {
 			if size := m.empty[id].MemoryMap[kind].Allocatable; size > 0 {
-				out.Memory = append(out.Memory, &podresourcesapi.ContainerMemory{MemoryType: string(kind), Size: size, Topology: cm.NodesOf(id).Topology()})
+				out.Memory = append(out.Memory,
+					&podresourcesapi.ContainerMemory{MemoryType: string(kind), Size: size,
+						Topology: cm.NodesOf(id).Topology()})
 			}
 		}
 	}

@@ -45,24 +45,29 @@ func machine(sizes ...uint64) cm.Machine {
 
 func start(t *testing.T, dir string, m cm.Machine, reserved memory.Reserved) *memory.Manager {
 	t.Helper()
-	out, err := memory.New(memory.Config{Settings: memory.Settings{Policy: memory.Static, Reserved: reserved}, RootDir: dir, Machine: m, Metrics: &counts{}, Log: slog.New(slog.DiscardHandler)})
+	out, err := memory.New(memory.Config{Settings: memory.Settings{Policy: memory.Static, Reserved: reserved},
+		RootDir: dir, Machine: m, Metrics: &counts{}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// guaranteed is a pod whose containers want so much memory; "init:4Gi" is of an init container, "2Gi+1Gi" with huge pages.
+// guaranteed is a pod whose containers want so much memory; "init:4Gi" is of an init container, "2Gi+1Gi" with huge
+// pages.
 func guaranteed(uid string, amounts ...string) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, Namespace: "ns", UID: types.UID(uid)}, Status: corev1.PodStatus{QOSClass: corev1.PodQOSGuaranteed}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, Namespace: "ns", UID: types.UID(uid)},
+		Status: corev1.PodStatus{QOSClass: corev1.PodQOSGuaranteed}}
 	for i, amount := range amounts {
 		amount, init := strings.CutPrefix(amount, "init:")
 		amount, pages, huge := strings.Cut(amount, "+")
-		list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse(amount)}
+		list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"),
+			corev1.ResourceMemory: resource.MustParse(amount)}
 		if huge {
 			list["hugepages-2Mi"] = resource.MustParse(pages)
 		}
-		c := corev1.Container{Name: fmt.Sprintf("c%d", i), Resources: corev1.ResourceRequirements{Requests: list, Limits: list}}
+		c := corev1.Container{Name: fmt.Sprintf("c%d", i),
+			Resources: corev1.ResourceRequirements{Requests: list, Limits: list}}
 		if init {
 			pod.Spec.InitContainers = append(pod.Spec.InitContainers, c)
 		} else {
@@ -94,8 +99,9 @@ func TestProvider(t *testing.T) {
 	}, guaranteed("u", "2Gi+512Mi"))
 }
 
-// TestAllocate: pods come one after the other to two nodes of 8 GiB (6 of the first, 7 of the second may be given) and go where there is room: on one
-// node if they can, else on both, which are a group then and take no pods of single nodes.
+// TestAllocate: pods come one after the other to two nodes of 8 GiB (6 of the first, 7 of the second may be given) and
+// go where there is room: on one node if they can, else on both, which are a group then and take no pods of single
+// nodes.
 func TestAllocate(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -103,13 +109,20 @@ func TestAllocate(t *testing.T) {
 		pods []*corev1.Pod
 		want []string
 	}{
-		{"one after the other", []*corev1.Pod{guaranteed("a", "4Gi"), guaranteed("b", "4Gi"), guaranteed("c", "3Gi"), guaranteed("d", "1Gi")}, []string{"0", "1", "1", "0"}},
-		{"a group", []*corev1.Pod{guaranteed("a", "10Gi"), guaranteed("b", "1Gi"), guaranteed("c", "1Gi")}, []string{"0-1", "0-1", "0-1"}},
-		{"no group over what single nodes have", []*corev1.Pod{guaranteed("a", "1Gi"), guaranteed("b", "10Gi")}, []string{"0", "refused"}},
+		{"one after the other", []*corev1.Pod{guaranteed("a", "4Gi"), guaranteed("b", "4Gi"), guaranteed("c", "3Gi"),
+			guaranteed("d", "1Gi")}, []string{"0", "1", "1", "0"}},
+		{"a group", []*corev1.Pod{guaranteed("a", "10Gi"), guaranteed("b", "1Gi"), guaranteed("c", "1Gi")},
+			[]string{"0-1", "0-1", "0-1"}},
+		{"no group over what single nodes have", []*corev1.Pod{guaranteed("a", "1Gi"), guaranteed("b", "10Gi")},
+			[]string{"0", "refused"}},
 		{"too much", []*corev1.Pod{guaranteed("a", "14Gi")}, []string{"refused"}},
-		{"huge pages from the same node", []*corev1.Pod{guaranteed("a", "1Gi+1Gi"), guaranteed("b", "1Gi+1Gi"), guaranteed("c", "1Gi+2Mi")}, []string{"0", "1", "refused"}},
-		{"init containers' memory is used again", []*corev1.Pod{guaranteed("a", "init:4Gi", "4Gi", "2Gi"), guaranteed("b", "1Gi")}, []string{"0 0 0", "1"}},
-		{"what an init container had more stays with the pod", []*corev1.Pod{guaranteed("a", "init:6Gi", "4Gi"), guaranteed("b", "1Gi")}, []string{"0 0", "1"}},
+		{"huge pages from the same node",
+			[]*corev1.Pod{guaranteed("a", "1Gi+1Gi"), guaranteed("b", "1Gi+1Gi"), guaranteed("c", "1Gi+2Mi")},
+			[]string{"0", "1", "refused"}},
+		{"init containers' memory is used again",
+			[]*corev1.Pod{guaranteed("a", "init:4Gi", "4Gi", "2Gi"), guaranteed("b", "1Gi")}, []string{"0 0 0", "1"}},
+		{"what an init container had more stays with the pod",
+			[]*corev1.Pod{guaranteed("a", "init:6Gi", "4Gi"), guaranteed("b", "1Gi")}, []string{"0 0", "1"}},
 	} {
 		m := start(t, t.TempDir(), machine(8, 8), memory.Reserved{0: {corev1.ResourceMemory: gi}})
 		all := &cm.Manager{Providers: []cm.Provider{m}}
@@ -131,7 +144,8 @@ func TestOthers(t *testing.T) {
 	m := start(t, t.TempDir(), machine(8), nil)
 	pod := guaranteed("a", "4Gi")
 	pod.Status.QOSClass = corev1.PodQOSBurstable
-	if err := (&cm.Manager{Providers: []cm.Provider{m}}).Admit(t.Context(), pod); err != nil || nodes(t, m, pod) != "" || m.MayResize(pod, runtime.Resources{}) != "" {
+	if err := (&cm.Manager{Providers: []cm.Provider{m}}).Admit(t.Context(),
+		pod); err != nil || nodes(t, m, pod) != "" || m.MayResize(pod, runtime.Resources{}) != "" {
 		t.Errorf("given %q, %v, %s", nodes(t, m, pod), err, m.MayResize(pod, runtime.Resources{}))
 	}
 	if m.MayResize(guaranteed("b", "1Gi"), runtime.Resources{}) == "" {
@@ -150,7 +164,8 @@ func TestHints(t *testing.T) {
 	pod := guaranteed("b", "2Gi+1Gi")
 	hints := m.Hints(pod, &pod.Spec.Containers[0])
 	for _, kind := range []string{"memory", "hugepages-2Mi"} {
-		want := []cm.Hint{{Nodes: cm.NodesOf(1), Preferred: true}, {Nodes: cm.NodesOf(2), Preferred: true}, {Nodes: cm.NodesOf(1, 2)}}
+		want := []cm.Hint{{Nodes: cm.NodesOf(1), Preferred: true}, {Nodes: cm.NodesOf(2), Preferred: true},
+			{Nodes: cm.NodesOf(1, 2)}}
 		if !slices.Equal(hints[kind], want) {
 			t.Errorf("%s: %+v, want %+v", kind, hints[kind], want)
 		}
@@ -174,7 +189,8 @@ func TestHints(t *testing.T) {
 			t.Errorf("near to %v: %s, want %s", near.IDs(), got, want)
 		}
 	}
-	if kubeletconfig.NoneMemoryManagerPolicy != memory.None || kubeletconfig.StaticMemoryManagerPolicy != memory.Static {
+	if kubeletconfig.NoneMemoryManagerPolicy != memory.None ||
+		kubeletconfig.StaticMemoryManagerPolicy != memory.Static {
 		t.Error("the policies have other names")
 	}
 }
@@ -198,7 +214,8 @@ func TestHeld(t *testing.T) {
 	for _, b := range all.Holdings().Memory {
 		got["all "+b.MemoryType] = b.Size
 	}
-	if want := map[string]uint64{"held memory": 2 * gi, "held hugepages-2Mi": gi / 2, "all memory": 6 * gi, "all hugepages-2Mi": gi}; !maps.Equal(got, want) {
+	if want := map[string]uint64{"held memory": 2 * gi, "held hugepages-2Mi": gi / 2, "all memory": 6 * gi,
+		"all hugepages-2Mi": gi}; !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
@@ -232,17 +249,24 @@ func TestRestart(t *testing.T) {
 		policy   string
 		data     string
 	}{
-		`configured policy "None" differs from state checkpoint policy "Static"`: {machine(8, 8), nil, memory.None, string(data)},
-		"the expected machine state is different from the real one":              {machine(8, 9), nil, memory.Static, string(data)},
-		"other memory on NUMA node 1":                                            {machine(8, 8), memory.Reserved{1: {corev1.ResourceMemory: 1 << 20}}, memory.Static, string(data)},
-		"checkpoint is corrupted":                                                {machine(8, 8), nil, memory.Static, strings.Replace(string(data), "10737418240", "10737418241", 1)},
-		"there is no memory on NUMA node 7 to be reserved":                       {machine(8, 8), memory.Reserved{7: {corev1.ResourceMemory: 1}}, memory.Static, string(data)},
-		"the reserved memory of NUMA node 0 is more than it has":                 {machine(8, 8), memory.Reserved{0: {corev1.ResourceMemory: 9 * gi}}, memory.Static, string(data)},
+		`configured policy "None" differs from state checkpoint policy "Static"`: {machine(8, 8), nil, memory.None,
+			string(data)},
+		"the expected machine state is different from the real one": {machine(8, 9), nil, memory.Static,
+			string(data)},
+		"other memory on NUMA node 1": {machine(8, 8),
+			memory.Reserved{1: {corev1.ResourceMemory: 1 << 20}}, memory.Static, string(data)},
+		"checkpoint is corrupted": {machine(8, 8), nil, memory.Static,
+			strings.Replace(string(data), "10737418240", "10737418241", 1)},
+		"there is no memory on NUMA node 7 to be reserved": {machine(8, 8),
+			memory.Reserved{7: {corev1.ResourceMemory: 1}}, memory.Static, string(data)},
+		"the reserved memory of NUMA node 0 is more than it has": {machine(8, 8),
+			memory.Reserved{0: {corev1.ResourceMemory: 9 * gi}}, memory.Static, string(data)},
 	} {
 		if err := os.WriteFile(file, []byte(c.data), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := memory.New(memory.Config{Settings: memory.Settings{Policy: c.policy, Reserved: c.reserved}, RootDir: dir, Machine: c.machine, Metrics: &counts{}, Log: slog.New(slog.DiscardHandler)})
+		_, err := memory.New(memory.Config{Settings: memory.Settings{Policy: c.policy, Reserved: c.reserved},
+			RootDir: dir, Machine: c.machine, Metrics: &counts{}, Log: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}

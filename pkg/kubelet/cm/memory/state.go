@@ -11,7 +11,8 @@ import (
 )
 
 // The types of what is known of NUMA nodes, as the file memory_manager_state has them. Sizes are bytes. Their names are
-// part of the file's format, through its checksum: they stay as Kubernetes has them, exported although nobody imports them.
+// part of the file's format, through its checksum: they stay as Kubernetes has them, exported although nobody imports
+// them.
 type (
 	// NUMANodeMap are the machine's nodes, by number.
 	NUMANodeMap map[int]*NUMANodeState
@@ -27,7 +28,8 @@ type (
 	// MemoryTable is one kind of memory of a node.
 	MemoryTable struct {
 		TotalMemSize uint64 `json:"total"`
-		// SystemReserved is kept from containers; Allocatable is what they may have, of which Reserved is given and Free is not.
+		// SystemReserved is kept from containers; Allocatable is what they may have, of which Reserved is given and
+		// Free is not.
 		SystemReserved uint64 `json:"systemReserved"`
 		Allocatable    uint64 `json:"allocatable"`
 		Reserved       uint64 `json:"reserved"`
@@ -102,7 +104,8 @@ func (s NUMANodeMap) with(given ContainerMemoryAssignments) (NUMANodeMap, error)
 	return out, nil
 }
 
-// give takes a block from its nodes, from the first ones as much as they have. One that is used up by a later container of its pod counts for nothing.
+// give takes a block from its nodes, from the first ones as much as they have. One that is used up by a later container
+// of its pod counts for nothing.
 func (s NUMANodeMap) give(b Block) error {
 	if b.Size == 0 {
 		return nil
@@ -127,7 +130,8 @@ func (s NUMANodeMap) give(b Block) error {
 	return nil
 }
 
-// usable tells whether blocks may be given from these nodes together: each of them has none yet, or from the same group.
+// usable tells whether blocks may be given from these nodes together: each of them has none yet, or from the same
+// group.
 func (s NUMANodeMap) usable(nodes cm.Nodes) bool {
 	for _, id := range nodes.IDs() {
 		n := s[id]
@@ -157,7 +161,8 @@ func (s NUMANodeMap) nodes() cm.Nodes { return cm.NodesOf(slices.Collect(maps.Ke
 // demand is what a container, or pod, is to be given.
 type demand map[corev1.ResourceName]uint64
 
-// fits tells whether all can be given from these nodes. again is what of them may be used once more: blocks of init containers that have ended then.
+// fits tells whether all can be given from these nodes. again is what of them may be used once more: blocks of init
+// containers that have ended then.
 func (s NUMANodeMap) fits(nodes cm.Nodes, d demand, again []Block) bool {
 	if !s.usable(nodes) {
 		return false

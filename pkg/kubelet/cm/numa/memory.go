@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// readMemory tells how much memory, and which huge pages, each NUMA node has. A system that knows no nodes is one, with all that there is.
+// readMemory tells how much memory, and which huge pages, each NUMA node has. A system that knows no nodes is one, with
+// all that there is.
 func readMemory(root string) (map[int]map[corev1.ResourceName]uint64, error) {
 	dir := filepath.Join(root, "sys/devices/system/node")
 	online, err := set(filepath.Join(dir, "online"))
@@ -51,7 +52,8 @@ func memoryOf(info, pages string) (map[corev1.ResourceName]uint64, error) {
 		return nil, fmt.Errorf("list the sizes of huge pages: %w", err)
 	}
 	for _, at := range sizes {
-		kb, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(at), "hugepages-"), "kB"), 10, 43)
+		kb, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(at), "hugepages-"), "kB"), 10,
+			43)
 		if err != nil {
 			return nil, fmt.Errorf("read the sizes of huge pages: %w", err)
 		}

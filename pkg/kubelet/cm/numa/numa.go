@@ -1,6 +1,8 @@
-// Package numa reads from /sys which CPUs the machine has, and what they share: cores, caches, sockets, NUMA nodes with their memory.
+// Package numa reads from /sys which CPUs the machine has, and what they share: cores, caches, sockets, NUMA nodes with
+// their memory.
 //
-// The files: https://docs.kernel.org/admin-guide/cputopology.html, https://docs.kernel.org/admin-guide/mm/numaperf.html.
+// The files: https://docs.kernel.org/admin-guide/cputopology.html,
+// https://docs.kernel.org/admin-guide/mm/numaperf.html.
 package numa
 
 import (
@@ -15,8 +17,8 @@ import (
 	"bonsai/pkg/kubelet/cm"
 )
 
-// Read reads the machine below root, "/" for the one that this runs on. count is how many CPUs there are where the system does not tell: each is
-// a core of its own then. What the system does not tell of a CPU is 0.
+// Read reads the machine below root, "/" for the one that this runs on. count is how many CPUs there are where the
+// system does not tell: each is a core of its own then. What the system does not tell of a CPU is 0.
 func Read(root string, count int) (cm.Machine, error) {
 	dir := filepath.Join(root, "sys/devices/system")
 	online, err := set(filepath.Join(dir, "cpu/online"))

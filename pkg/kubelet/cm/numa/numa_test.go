@@ -47,13 +47,15 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(m.CPUs) != 7 || m.CPUs[6] != (cm.CPU{ID: 6, Core: 2, Cache: 2, Socket: 1, NUMA: 1}) || m.Distances[0][1] != 21 || m.Nodes() != cm.NodesOf(0, 1) || m.PerCore() != 2 {
+	if len(m.CPUs) != 7 || m.CPUs[6] != (cm.CPU{ID: 6, Core: 2, Cache: 2, Socket: 1, NUMA: 1}) ||
+		m.Distances[0][1] != 21 || m.Nodes() != cm.NodesOf(0, 1) || m.PerCore() != 2 {
 		t.Errorf("%+v", m)
 	}
 	if got := m.On(cm.NodesOf(1)).String(); got != "2-3,6" {
 		t.Error(got)
 	}
-	if want := map[int]map[corev1.ResourceName]uint64{0: {"memory": 2 << 20}, 1: {"memory": 1 << 20, "hugepages-2Mi": 6 << 20, "hugepages-1Gi": 0}}; !reflect.DeepEqual(m.Memory, want) {
+	if want := map[int]map[corev1.ResourceName]uint64{0: {"memory": 2 << 20},
+		1: {"memory": 1 << 20, "hugepages-2Mi": 6 << 20, "hugepages-1Gi": 0}}; !reflect.DeepEqual(m.Memory, want) {
 		t.Errorf("memory %v, want %v", m.Memory, want)
 	}
 	write("cpu/online", "0-x")

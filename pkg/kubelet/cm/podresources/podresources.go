@@ -1,5 +1,6 @@
-// Package podresources serves the pod-resources API, at a socket in the kubelet's directory: which devices, CPUs and memory the containers of the
-// node have, for agents that watch these (https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/#monitoring-device-plugin-resources).
+// Package podresources serves the pod-resources API, at a socket in the kubelet's directory: which devices, CPUs and
+// memory the containers of the node have, for agents that watch these
+// (https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device-plugins/#monitoring-device-plugin-resources).
 package podresources
 
 import (
@@ -50,8 +51,11 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("make the directory of the pod-resources API: %w", err)
 	}
 	limit := rate.NewLimiter(perSecond, burst)
-	return cm.Serve(ctx, filepath.Join(dir, "kubelet.sock"), func(g *grpc.Server) { podresourcesapi.RegisterPodResourcesListerServer(g, s) },
-		grpc.UnaryInterceptor(func(ctx context.Context, q any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	return cm.Serve(ctx, filepath.Join(dir, "kubelet.sock"), func(g *grpc.Server) {
+		podresourcesapi.RegisterPodResourcesListerServer(g, s)
+	},
+		grpc.UnaryInterceptor(func(ctx context.Context, q any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any,
+			error) {
 			if !limit.Allow() {
 				return nil, status.Error(codes.ResourceExhausted, "rejected by rate limit")
 			}
@@ -60,7 +64,8 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // List tells what all pods' containers have.
-func (s *Server) List(context.Context, *podresourcesapi.ListPodResourcesRequest) (*podresourcesapi.ListPodResourcesResponse, error) {
+func (s *Server) List(context.Context,
+	*podresourcesapi.ListPodResourcesRequest) (*podresourcesapi.ListPodResourcesResponse, error) {
 	s.Count("list", false)
 	out := &podresourcesapi.ListPodResourcesResponse{}
 	for _, pod := range s.Pods() {
@@ -70,7 +75,8 @@ func (s *Server) List(context.Context, *podresourcesapi.ListPodResourcesRequest)
 }
 
 // Get tells what one pod's containers have.
-func (s *Server) Get(_ context.Context, q *podresourcesapi.GetPodResourcesRequest) (*podresourcesapi.GetPodResourcesResponse, error) {
+func (s *Server) Get(_ context.Context,
+	q *podresourcesapi.GetPodResourcesRequest) (*podresourcesapi.GetPodResourcesResponse, error) {
 	for _, pod := range s.Pods() {
 		if pod.Name == q.PodName && pod.Namespace == q.PodNamespace {
 			s.Count("get", false)
@@ -82,7 +88,8 @@ func (s *Server) Get(_ context.Context, q *podresourcesapi.GetPodResourcesReques
 }
 
 // GetAllocatableResources tells what containers may have.
-func (s *Server) GetAllocatableResources(context.Context, *podresourcesapi.AllocatableResourcesRequest) (*podresourcesapi.AllocatableResourcesResponse, error) {
+func (s *Server) GetAllocatableResources(context.Context,
+	*podresourcesapi.AllocatableResourcesRequest) (*podresourcesapi.AllocatableResourcesResponse, error) {
 	s.Count("get_allocatable", false)
 	return s.Resources.Holdings(), nil
 }

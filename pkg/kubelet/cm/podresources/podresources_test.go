@@ -21,7 +21,9 @@ import (
 type held struct{}
 
 func (held) Held(pod *corev1.Pod, container string) *podresourcesapi.ContainerResources {
-	return &podresourcesapi.ContainerResources{Name: container, Devices: []*podresourcesapi.ContainerDevices{{ResourceName: "example.com/foo", DeviceIds: []string{string(pod.UID) + "-" + container}}}}
+	return &podresourcesapi.ContainerResources{Name: container,
+		Devices: []*podresourcesapi.ContainerDevices{
+			{ResourceName: "example.com/foo", DeviceIds: []string{string(pod.UID) + "-" + container}}}}
 }
 
 func (held) Holdings() *podresourcesapi.AllocatableResourcesResponse {
@@ -38,7 +40,8 @@ func serve(t *testing.T, counted chan string) podresourcesapi.PodResourcesLister
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	always := corev1.ContainerRestartPolicyAlways
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Name: "p", Namespace: "ns"}, Spec: corev1.PodSpec{
-		InitContainers: []corev1.Container{{Name: "init"}, {Name: "sidecar", RestartPolicy: &always}}, Containers: []corev1.Container{{Name: "c"}}}}
+		InitContainers: []corev1.Container{{Name: "init"}, {Name: "sidecar", RestartPolicy: &always}},
+		Containers:     []corev1.Container{{Name: "c"}}}}
 	s := &Server{RootDir: dir, Resources: held{}, Pods: func() []*corev1.Pod { return []*corev1.Pod{pod} },
 		Count: func(what string, failed bool) {
 			if failed {
@@ -49,7 +52,8 @@ func serve(t *testing.T, counted chan string) podresourcesapi.PodResourcesLister
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	conn, err := grpc.NewClient("unix:"+filepath.Join(dir, "pod-resources", "kubelet.sock"), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient("unix:"+filepath.Join(dir, "pod-resources", "kubelet.sock"),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true)))
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +87,9 @@ func TestServer(t *testing.T) {
 	if err != nil || len(one.PodResources.Containers) != 2 || <-counted != "get" {
 		t.Error(one, err)
 	}
-	if _, err := c.Get(t.Context(), &podresourcesapi.GetPodResourcesRequest{PodName: "p", PodNamespace: "other"}); status.Convert(err).Message() != "pod p in namespace other not found" || <-counted != "get failed" {
+	if _, err := c.Get(t.Context(),
+		&podresourcesapi.GetPodResourcesRequest{PodName: "p", PodNamespace: "other"}); status.Convert(err).Message() !=
+		"pod p in namespace other not found" || <-counted != "get failed" {
 		t.Error(err)
 	}
 	all, err := c.GetAllocatableResources(t.Context(), &podresourcesapi.AllocatableResourcesRequest{})

@@ -14,7 +14,8 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// DefaultLength is how many ids a pod gets unless the configuration says otherwise. All lengths and all firsts are multiples of it.
+// DefaultLength is how many ids a pod gets unless the configuration says otherwise. All lengths and all firsts are
+// multiples of it.
 const DefaultLength = 1 << 16
 
 // Ranges are Count ranges of Length ids each, one after the other from First on.
@@ -42,11 +43,13 @@ func (r Ranges) check() error {
 // subIDsTimeout bounds the asking for subordinate ids.
 const subIDsTimeout = 10 * time.Second
 
-// NodeRanges are those of a node for so many pods: all that the user kubelet has as subordinate ids, if there is that user and the program getsubids
-// (of shadow-utils), which tells of them; else those after the first 65,536 ids, which are taken to be the node's own.
+// NodeRanges are those of a node for so many pods: all that the user kubelet has as subordinate ids, if there is that
+// user and the program getsubids (of shadow-utils), which tells of them; else those after the first 65,536 ids, which
+// are taken to be the node's own.
 func NodeRanges(ctx context.Context, length int64, pods int) (Ranges, error) {
 	if length <= 0 || length > math.MaxUint32 {
-		return Ranges{}, fmt.Errorf("userNamespaces.idsPerPod %d is not a positive multiple of %d", length, DefaultLength)
+		return Ranges{}, fmt.Errorf("userNamespaces.idsPerPod %d is not a positive multiple of %d", length,
+			DefaultLength)
 	}
 	r := Ranges{First: DefaultLength, Length: uint32(length), Count: pods}
 	const name = "kubelet"
@@ -77,10 +80,12 @@ func subordinate(users, groups string, want Ranges) (Ranges, error) {
 		return Ranges{}, fmt.Errorf("subordinate user ids of the user kubelet: %w", err)
 	}
 	if f, l, err := subIDs(groups); err != nil || f != first || l != length {
-		return Ranges{}, errors.Join(errors.New("the user kubelet must have the same subordinate group ids as user ids"), err)
+		return Ranges{}, errors.Join(
+			errors.New("the user kubelet must have the same subordinate group ids as user ids"), err)
 	}
 	if need := uint64(want.Count) * uint64(want.Length); uint64(length) < need {
-		return Ranges{}, fmt.Errorf("the user kubelet has %d subordinate ids, %d pods need %d", length, want.Count, need)
+		return Ranges{}, fmt.Errorf("the user kubelet has %d subordinate ids, %d pods need %d", length, want.Count,
+			need)
 	}
 	want.First, want.Count = first, int(length/want.Length)
 	return want, want.check()

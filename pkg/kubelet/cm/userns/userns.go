@@ -1,6 +1,7 @@
-// Package userns gives pods that ask for it (hostUsers: false) users of their own: a range of the node's user and group ids that no other pod has
-// and that stands for the pod's ids from 0 on (https://kubernetes.io/docs/concepts/workloads/pods/user-namespaces/). What a pod has is in the file
-// userns in its directory, as other kubelets write it, and so outlives the kubelet.
+// Package userns gives pods that ask for it (hostUsers: false) users of their own: a range of the node's user and group
+// ids that no other pod has and that stands for the pod's ids from 0 on
+// (https://kubernetes.io/docs/concepts/workloads/pods/user-namespaces/). What a pod has is in the file userns in its
+// directory, as other kubelets write it, and so outlives the kubelet.
 package userns
 
 import (
@@ -39,7 +40,8 @@ type Manager struct {
 
 	mu    sync.Mutex
 	given map[types.UID]runtime.IDRange
-	// unknown are the pods whose files cannot be read, and why: until they have ended, and the files with them, nothing is given that might be theirs.
+	// unknown are the pods whose files cannot be read, and why: until they have ended, and the files with them, nothing
+	// is given that might be theirs.
 	unknown map[types.UID]error
 }
 
@@ -107,7 +109,8 @@ func (m *Manager) Prepare(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// free is the first range that shares no id with one that a pod has, also of pods that were given theirs under other settings. The lock is held.
+// free is the first range that shares no id with one that a pod has, also of pods that were given theirs under other
+// settings. The lock is held.
 func (m *Manager) free() (runtime.IDRange, error) {
 	for _, why := range m.unknown {
 		return runtime.IDRange{}, why
@@ -116,13 +119,15 @@ func (m *Manager) free() (runtime.IDRange, error) {
 		r := m.cfg.Ranges.at(i)
 		taken := false
 		for _, g := range m.given {
-			taken = taken || uint64(r.First) < uint64(g.First)+uint64(g.Length) && uint64(g.First) < uint64(r.First)+uint64(r.Length)
+			taken = taken || uint64(r.First) < uint64(g.First)+uint64(g.Length) &&
+				uint64(g.First) < uint64(r.First)+uint64(r.Length)
 		}
 		if !taken {
 			return r, nil
 		}
 	}
-	return runtime.IDRange{}, fmt.Errorf("could not find an empty slot to allocate a user namespace: all %d are in use", m.cfg.Ranges.Count)
+	return runtime.IDRange{},
+		fmt.Errorf("could not find an empty slot to allocate a user namespace: all %d are in use", m.cfg.Ranges.Count)
 }
 
 func (m *Manager) write(uid types.UID, r runtime.IDRange) error {
@@ -206,8 +211,10 @@ func decode(data []byte) (runtime.IDRange, error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return runtime.IDRange{}, fmt.Errorf("decode which users a pod has: %w", err)
 	}
-	if len(m.UIDMappings) != 1 || len(m.GIDMappings) != 1 || m.UIDMappings[0] != m.GIDMappings[0] || m.UIDMappings[0].ContainerID != 0 || m.UIDMappings[0].Length == 0 {
-		return runtime.IDRange{}, errors.New("the pod's users are not one range of ids from 0 on, the same for users and groups")
+	if len(m.UIDMappings) != 1 || len(m.GIDMappings) != 1 || m.UIDMappings[0] != m.GIDMappings[0] ||
+		m.UIDMappings[0].ContainerID != 0 || m.UIDMappings[0].Length == 0 {
+		return runtime.IDRange{},
+			errors.New("the pod's users are not one range of ids from 0 on, the same for users and groups")
 	}
 	return runtime.IDRange{First: m.UIDMappings[0].HostID, Length: m.UIDMappings[0].Length}, nil
 }

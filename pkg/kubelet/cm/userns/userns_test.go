@@ -18,7 +18,8 @@ import (
 )
 
 func podOf(uid string, hostUsers *bool) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)}, Spec: corev1.PodSpec{HostUsers: hostUsers, Containers: []corev1.Container{{Name: "c"}}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid)},
+		Spec: corev1.PodSpec{HostUsers: hostUsers, Containers: []corev1.Container{{Name: "c"}}}}
 }
 
 func start(t *testing.T, dir string, count int) *Manager {
@@ -67,8 +68,10 @@ func TestRanges(t *testing.T) {
 	check(give("a", new(false)), "first")
 	check(give("b", new(false)), "second")
 	check(give("a", new(false)), "first")
-	check(give("c", new(false)), "Failed to create pod sandbox: could not find an empty slot to allocate a user namespace: all 2 are in use")
-	check(give("../d", new(false)), "Failed to create pod sandbox: could not find an empty slot to allocate a user namespace: all 2 are in use")
+	check(give("c", new(false)),
+		"Failed to create pod sandbox: could not find an empty slot to allocate a user namespace: all 2 are in use")
+	check(give("../d", new(false)),
+		"Failed to create pod sandbox: could not find an empty slot to allocate a user namespace: all 2 are in use")
 	if err := m.Unprepare(t.Context(), "a"); err != nil {
 		t.Error(err)
 	}
@@ -85,10 +88,12 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-// While it cannot be told what a pod has, no other is given anything, for it might be that; pods with the node's users, and those that have theirs, go on.
+// While it cannot be told what a pod has, no other is given anything, for it might be that; pods with the node's users,
+// and those that have theirs, go on.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
-	for _, data := range []string{"", "{", "{}", `{"uidMappings":[{"hostId":1,"containerId":0,"length":9}],"gidMappings":[{"hostId":2,"containerId":0,"length":9}]}`} {
+	for _, data := range []string{"", "{", "{}",
+		`{"uidMappings":[{"hostId":1,"containerId":0,"length":9}],"gidMappings":[{"hostId":2,"containerId":0,"length":9}]}`} {
 		dir := t.TempDir()
 		if err := start(t, dir, 3).Prepare(t.Context(), podOf("a", new(false))); err != nil {
 			t.Fatal(err)
@@ -100,18 +105,23 @@ func TestUnreadable(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := start(t, dir, 3)
-		if err := errors.Join(m.Prepare(t.Context(), podOf("host", nil)), m.Prepare(t.Context(), podOf("a", new(false)))); err != nil {
+		if err := errors.Join(m.Prepare(t.Context(), podOf("host", nil)),
+			m.Prepare(t.Context(), podOf("a", new(false)))); err != nil {
 			t.Errorf("%q: %v", data, err)
 		}
 		for _, uid := range []string{"u", "b"} {
-			if err := m.Prepare(t.Context(), podOf(uid, new(false))); err == nil || !strings.Contains(err.Error(), "which users a pod has") && !strings.Contains(err.Error(), "not one range") {
+			if err := m.Prepare(t.Context(),
+				podOf(uid, new(false))); err == nil ||
+				!strings.Contains(err.Error(), "which users a pod has") &&
+					!strings.Contains(err.Error(), "not one range") {
 				t.Errorf("%q: %s: %v", data, uid, err)
 			}
 		}
 		if all, err := m.Prepared(); err != nil || !slices.Contains(all, "u") || !slices.Contains(all, "a") {
 			t.Errorf("%q: prepared %v, %v", data, all, err)
 		}
-		if err := errors.Join(m.Unprepare(t.Context(), "u"), m.Prepare(t.Context(), podOf("b", new(false)))); err != nil {
+		if err := errors.Join(m.Unprepare(t.Context(), "u"),
+			m.Prepare(t.Context(), podOf("b", new(false)))); err != nil {
 			t.Errorf("%q: after its end: %v", data, err)
 		}
 	}
@@ -126,8 +136,10 @@ func TestSubordinate(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, bad := range [][2]string{
-		{enough, "0: kubelet 196608 7208960"}, {"0: kubelet 131072 65536", "0: kubelet 131072 65536"}, {"", ""}, {enough + enough, enough + enough},
-		{"0: kubelet 100000 7208960", "0: kubelet 100000 7208960"}, {"0: kubelet x 7208960", "0: kubelet x 7208960"}, {"0: kubelet 0 7208960", "0: kubelet 0 7208960"},
+		{enough, "0: kubelet 196608 7208960"}, {"0: kubelet 131072 65536", "0: kubelet 131072 65536"}, {"", ""},
+		{enough + enough, enough + enough},
+		{"0: kubelet 100000 7208960", "0: kubelet 100000 7208960"}, {"0: kubelet x 7208960", "0: kubelet x 7208960"},
+		{"0: kubelet 0 7208960", "0: kubelet 0 7208960"},
 	} {
 		if got, err := subordinate(bad[0], bad[1], want); err == nil {
 			t.Errorf("%q: %+v", bad, got)

@@ -41,8 +41,8 @@ type Decision struct {
 	Due []Threshold
 }
 
-// Next decides. A threshold that was crossed is not resolved before its MinReclaim is free as well; one that cannot be observed any more
-// counts as resolved. The states are not changed.
+// Next decides. A threshold that was crossed is not resolved before its MinReclaim is free as well; one that cannot be
+// observed any more counts as resolved. The states are not changed.
 func (p Policy) Next(before State, seen Observations, now time.Time) (State, Decision) {
 	after := State{since: map[Threshold]time.Time{}, last: map[corev1.NodeConditionType]time.Time{}}
 	var d Decision
@@ -69,7 +69,9 @@ func (p Policy) Next(before State, seen Observations, now time.Time) (State, Dec
 		d.Conditions = append(d.Conditions, c)
 	}
 	slices.Sort(d.Conditions)
-	slices.SortStableFunc(d.Due, func(a, b Threshold) int { return cmp.Compare(a.Signal.urgency(), b.Signal.urgency()) })
+	slices.SortStableFunc(d.Due, func(a, b Threshold) int {
+		return cmp.Compare(a.Signal.urgency(), b.Signal.urgency())
+	})
 	return after, d
 }
 

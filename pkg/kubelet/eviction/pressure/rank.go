@@ -24,8 +24,8 @@ type Candidate struct {
 	Containers map[string]Use
 }
 
-// Rank orders candidates, who goes first in front: of those that use more than they request the lowest in priority, then the one that uses
-// most beyond its request. Processes are not requested: there priority and number count.
+// Rank orders candidates, who goes first in front: of those that use more than they request the lowest in priority,
+// then the one that uses most beyond its request. Processes are not requested: there priority and number count.
 func Rank(candidates []Candidate, t Threshold) []Candidate {
 	name := t.Signal.Resource()
 	type ranked struct {
@@ -37,7 +37,8 @@ func Rank(candidates []Candidate, t Threshold) []Candidate {
 		list[i] = ranked{c, c.Use[name] - requested(c.Pod, name)}
 	}
 	slices.SortStableFunc(list, func(a, b ranked) int {
-		return cmp.Or(first(a.above > 0, b.above > 0), cmp.Compare(runtime.Priority(a.Pod), runtime.Priority(b.Pod)), cmp.Compare(b.above, a.above))
+		return cmp.Or(first(a.above > 0, b.above > 0), cmp.Compare(runtime.Priority(a.Pod), runtime.Priority(b.Pod)),
+			cmp.Compare(b.above, a.above))
 	})
 	out := make([]Candidate, len(list))
 	for i := range list {
@@ -68,13 +69,15 @@ func Message(c Candidate, t Threshold, seen Observations) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The node was low on resource: %v. ", name)
 	if o, ok := seen[t.Signal]; ok {
-		fmt.Fprintf(&b, "Threshold quantity: %s, available: %s. ", amount(name, t.Value.of(o.Capacity)), amount(name, o.Available))
+		fmt.Fprintf(&b, "Threshold quantity: %s, available: %s. ", amount(name, t.Value.of(o.Capacity)),
+			amount(name, o.Available))
 	}
 	for _, list := range [][]corev1.Container{c.Pod.Spec.InitContainers, c.Pod.Spec.Containers} {
 		for i := range list {
 			asks := list[i].Resources.Requests[name]
 			if uses := c.Containers[list[i].Name][name]; asks.CmpInt64(uses) < 0 {
-				fmt.Fprintf(&b, "Container %s was using %s, request is %s, has larger consumption of %v. ", list[i].Name, amount(name, uses), asks.String(), name)
+				fmt.Fprintf(&b, "Container %s was using %s, request is %s, has larger consumption of %v. ",
+					list[i].Name, amount(name, uses), asks.String(), name)
 			}
 		}
 	}

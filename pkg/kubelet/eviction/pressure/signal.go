@@ -1,6 +1,7 @@
-// Package pressure decides what a node does when something of it runs short. It is pure: from thresholds, what was observed, what was
-// remembered of earlier looks and the time, it computes the node's conditions, which thresholds are to be acted on (Next), and which pod
-// goes first (Rank) with which words (Message). The rules: https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/.
+// Package pressure decides what a node does when something of it runs short. It is pure: from thresholds, what was
+// observed, what was remembered of earlier looks and the time, it computes the node's conditions, which thresholds are
+// to be acted on (Next), and which pod goes first (Rank) with which words (Message). The rules:
+// https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/.
 package pressure
 
 import (
@@ -33,7 +34,8 @@ const (
 
 // signals are those that settings may name.
 func signals() []Signal {
-	return []Signal{MemoryAvailable, AllocatableMemoryAvailable, NodeFsAvailable, NodeFsInodesFree, ImageFsAvailable, ImageFsInodesFree,
+	return []Signal{MemoryAvailable, AllocatableMemoryAvailable, NodeFsAvailable, NodeFsInodesFree, ImageFsAvailable,
+		ImageFsInodesFree,
 		ContainerFsAvailable, ContainerFsInodesFree, PIDAvailable}
 }
 

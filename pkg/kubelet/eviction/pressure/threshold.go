@@ -44,18 +44,21 @@ func (t Threshold) Hard() bool { return t.Grace == 0 }
 // Settings are thresholds as the kubelet's configuration has them, by signal.
 type Settings struct {
 	Hard, Soft, SoftGrace, MinReclaim map[string]string
-	// PodsLimited tells that all pods together have a limit of memory: the hard threshold of memory holds below it, too.
+	// PodsLimited tells that all pods together have a limit of memory: the hard threshold of memory holds below it,
+	// too.
 	PodsLimited bool
 }
 
-// DefaultHard are the hard thresholds of a kubelet that is given none, and those that are merged into what it is given if it is told so.
+// DefaultHard are the hard thresholds of a kubelet that is given none, and those that are merged into what it is given
+// if it is told so.
 func DefaultHard() map[string]string {
-	return map[string]string{string(MemoryAvailable): "100Mi", string(NodeFsAvailable): "10%", string(NodeFsInodesFree): "5%",
+	return map[string]string{string(MemoryAvailable): "100Mi", string(NodeFsAvailable): "10%",
+		string(NodeFsInodesFree): "5%",
 		string(ImageFsAvailable): "15%", string(ImageFsInodesFree): "5%"}
 }
 
-// Parse checks settings, with upstream's messages. A threshold of 0% or 100% is none. Those of containerfs are taken, but say nothing:
-// containers' layers lie on one of the other two file systems, whose thresholds hold for them.
+// Parse checks settings, with upstream's messages. A threshold of 0% or 100% is none. Those of containerfs are taken,
+// but say nothing: containers' layers lie on one of the other two file systems, whose thresholds hold for them.
 func Parse(s Settings) ([]Threshold, error) {
 	hard, err := values(s.Hard)
 	if err != nil {
@@ -162,7 +165,8 @@ func periods(settings map[string]string) (map[Signal]time.Duration, error) {
 			return nil, err
 		}
 		if d < 0 {
-			return nil, fmt.Errorf("invalid eviction grace period specified: %v, must be a positive value", settings[name])
+			return nil, fmt.Errorf("invalid eviction grace period specified: %v, must be a positive value",
+				settings[name])
 		}
 		out[s] = d
 	}

@@ -50,7 +50,8 @@ func (c *cache) get(caller string, image reference.Named) (*credentialv1.Credent
 }
 
 // put keeps an answer for a time; 0 keeps it not at all.
-func (c *cache) put(caller string, image reference.Named, r *credentialv1.CredentialProviderResponse, keep time.Duration) {
+func (c *cache) put(caller string, image reference.Named, r *credentialv1.CredentialProviderResponse,
+	keep time.Duration) {
 	if keep <= 0 {
 		return
 	}

@@ -1,6 +1,6 @@
-// Package credentialprovider asks programs for credentials with which images are pulled (--image-credential-provider-config): each is run
-// for the images that it is for, gets a CredentialProviderRequest on its standard input and answers on its standard output. What it
-// answers is kept as long as it says.
+// Package credentialprovider asks programs for credentials with which images are pulled
+// (--image-credential-provider-config): each is run for the images that it is for, gets a CredentialProviderRequest on
+// its standard input and answers on its standard output. What it answers is kept as long as it says.
 //
 // The contract: https://kubernetes.io/docs/tasks/administer-cluster/kubelet-credential-provider/.
 package credentialprovider
@@ -21,7 +21,8 @@ import (
 // group is that of requests and answers; its versions have the same fields, but for tokens, which only v1 has.
 const group = "credentialprovider.kubelet.k8s.io/"
 
-// ReadConfig reads the configuration in a file, or in all JSON and YAML files of a directory, in the order of their names.
+// ReadConfig reads the configuration in a file, or in all JSON and YAML files of a directory, in the order of their
+// names.
 func ReadConfig(path string) ([]kubeletconfig.CredentialProvider, error) {
 	files := []string{path}
 	if info, err := os.Stat(path); err != nil {
@@ -52,7 +53,8 @@ func ReadConfig(path string) ([]kubeletconfig.CredentialProvider, error) {
 			return nil, fmt.Errorf("--image-credential-provider-config: %s: %w", f, err)
 		}
 		version, ok := strings.CutPrefix(c.APIVersion, "kubelet.config.k8s.io/")
-		if c.Kind != "CredentialProviderConfig" || !ok || !slices.Contains([]string{"v1", "v1beta1", "v1alpha1"}, version) {
+		if c.Kind != "CredentialProviderConfig" || !ok ||
+			!slices.Contains([]string{"v1", "v1beta1", "v1alpha1"}, version) {
 			return nil, fmt.Errorf("--image-credential-provider-config: %s has %s %s, not kubelet.config.k8s.io/v1 CredentialProviderConfig", f, c.APIVersion, c.Kind)
 		}
 		all = append(all, c.Providers...)
@@ -82,7 +84,8 @@ func check(all []kubeletconfig.CredentialProvider) error {
 			bad("provider name must be unique")
 		}
 		seen[p.Name] = true
-		if version, ok := strings.CutPrefix(p.APIVersion, group); !ok || !slices.Contains([]string{"v1", "v1beta1", "v1alpha1"}, version) {
+		if version, ok := strings.CutPrefix(p.APIVersion,
+			group); !ok || !slices.Contains([]string{"v1", "v1beta1", "v1alpha1"}, version) {
 			bad("apiVersion %q is not one of %[3]sv1, %[3]sv1beta1, %[3]sv1alpha1", p.APIVersion, group)
 		}
 		if len(p.MatchImages) == 0 {
@@ -112,7 +115,8 @@ func checkToken(p *kubeletconfig.CredentialProvider, bad func(string, ...any)) {
 	if t.ServiceAccountTokenAudience == "" {
 		bad("tokenAttributes.serviceAccountTokenAudience is required")
 	}
-	if t.CacheType != kubeletconfig.TokenServiceAccountTokenCacheType && t.CacheType != kubeletconfig.ServiceAccountServiceAccountTokenCacheType {
+	if t.CacheType != kubeletconfig.TokenServiceAccountTokenCacheType &&
+		t.CacheType != kubeletconfig.ServiceAccountServiceAccountTokenCacheType {
 		bad("tokenAttributes.cacheType must be ServiceAccount or Token")
 	}
 	if t.RequireServiceAccount == nil {

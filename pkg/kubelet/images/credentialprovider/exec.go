@@ -15,8 +15,8 @@ import (
 	credentialv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 )
 
-// What a program may take: runTimeout in all, maxAnswer bytes on its standard output, of which it is told in a log how much of its standard
-// error fits in maxComplaint.
+// What a program may take: runTimeout in all, maxAnswer bytes on its standard output, of which it is told in a log how
+// much of its standard error fits in maxComplaint.
 const (
 	runTimeout   = time.Minute
 	maxAnswer    = 1 << 20
@@ -27,7 +27,8 @@ const (
 var errTooLong = errors.New("the answer is longer than 1 MiB")
 
 // execute runs a provider's program with a request.
-func execute(ctx context.Context, path string, p *kubeletconfig.CredentialProvider, req *credentialv1.CredentialProviderRequest) (*credentialv1.CredentialProviderResponse, error) {
+func execute(ctx context.Context, path string, p *kubeletconfig.CredentialProvider,
+	req *credentialv1.CredentialProviderRequest) (*credentialv1.CredentialProviderResponse, error) {
 	req.APIVersion, req.Kind = p.APIVersion, "CredentialProviderRequest"
 	input, err := json.Marshal(req)
 	if err != nil {
@@ -63,7 +64,8 @@ func execute(ctx context.Context, path string, p *kubeletconfig.CredentialProvid
 		return nil, fmt.Errorf("apiVersion from credential plugin response did not match expected apiVersion:%s, actual apiVersion:%s", p.APIVersion, answer.APIVersion)
 	}
 	switch answer.CacheKeyType {
-	case credentialv1.ImagePluginCacheKeyType, credentialv1.RegistryPluginCacheKeyType, credentialv1.GlobalPluginCacheKeyType:
+	case credentialv1.ImagePluginCacheKeyType, credentialv1.RegistryPluginCacheKeyType,
+		credentialv1.GlobalPluginCacheKeyType:
 		return answer, nil
 	}
 	return nil, fmt.Errorf("credential provider plugin did not return a valid cacheKeyType: %q", answer.CacheKeyType)

@@ -18,8 +18,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		return nil
 	}
 	m := &Metrics{
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "kubelet_credential_provider_plugin_duration",
-			Help: "Seconds that programs of credential providers take.", Buckets: prometheus.DefBuckets}, []string{"plugin_name"}),
+		seconds: prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: "kubelet_credential_provider_plugin_duration",
+				Help: "Seconds that programs of credential providers take.", Buckets: prometheus.DefBuckets},
+			[]string{"plugin_name"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "kubelet_credential_provider_plugin_errors",
 			Help: "Programs of credential providers that failed."}, []string{"plugin_name"}),
 	}

@@ -26,7 +26,8 @@ import (
 // Accounts are the API server's service accounts, for providers that are shown a pod's token.
 type Accounts interface {
 	ServiceAccount(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error)
-	CreateToken(ctx context.Context, namespace, account string, req *authnv1.TokenRequest) (*authnv1.TokenRequest, error)
+	CreateToken(ctx context.Context, namespace, account string, req *authnv1.TokenRequest) (*authnv1.TokenRequest,
+		error)
 }
 
 // Config is what Providers need. All is required but Metrics.
@@ -61,11 +62,13 @@ type provider struct {
 func New(cfg Config) (*Providers, error) {
 	all := &Providers{cfg: cfg, tokens: newTokens(cfg.Accounts, cfg.Now)}
 	for i := range cfg.Providers {
-		p := &provider{CredentialProvider: &cfg.Providers[i], path: filepath.Join(cfg.BinDir, cfg.Providers[i].Name), known: newCache(cfg.Now)}
+		p := &provider{CredentialProvider: &cfg.Providers[i], path: filepath.Join(cfg.BinDir, cfg.Providers[i].Name),
+			known: newCache(cfg.Now)}
 		if info, err := os.Stat(p.path); err != nil {
 			return nil, fmt.Errorf("--image-credential-provider-bin-dir: the program of provider %s: %w", p.Name, err)
 		} else if info.IsDir() {
-			return nil, fmt.Errorf("--image-credential-provider-bin-dir: the program of provider %s is a directory", p.Name)
+			return nil, fmt.Errorf("--image-credential-provider-bin-dir: the program of provider %s is a directory",
+				p.Name)
 		}
 		all.list = append(all.list, p)
 	}
@@ -81,7 +84,8 @@ func (a *Providers) Credentials(ctx context.Context, pod *corev1.Pod, image stri
 		}
 		got, err := a.ask(ctx, p, pod, image)
 		if err != nil {
-			a.cfg.Log.Error("no credentials of a provider", "provider", p.Name, "pod", pod.Namespace+"/"+pod.Name, "image", image, "err", err)
+			a.cfg.Log.Error("no credentials of a provider", "provider", p.Name, "pod", pod.Namespace+"/"+pod.Name,
+				"image", image, "err", err)
 			continue
 		}
 		found = append(found, got...)
@@ -121,7 +125,9 @@ func (a *Providers) ask(ctx context.Context, p *provider, pod *corev1.Pod, image
 	}
 	answer, err, _ := p.asked.Do(flight, func() (any, error) {
 		begun := a.cfg.Now()
-		r, err := execute(ctx, p.path, p.CredentialProvider, &credentialv1.CredentialProviderRequest{Image: image, ServiceAccountToken: who.token, ServiceAccountAnnotations: who.annotations})
+		r, err := execute(ctx, p.path, p.CredentialProvider,
+			&credentialv1.CredentialProviderRequest{Image: image, ServiceAccountToken: who.token,
+				ServiceAccountAnnotations: who.annotations})
 		a.cfg.Metrics.ran(p.Name, a.cfg.Now().Sub(begun), err)
 		if err != nil {
 			return nil, err
@@ -142,9 +148,12 @@ func (a *Providers) ask(ctx context.Context, p *provider, pod *corev1.Pod, image
 func keyed(r *credentialv1.CredentialProviderResponse, who caller) []images.Keyed {
 	var out []images.Keyed
 	for key, auth := range r.Auth {
-		k := images.Keyed{Key: key, Credential: images.Credential{Auth: runtime.Auth{Username: auth.Username, Password: auth.Password, ServerAddress: key}}}
+		k := images.Keyed{Key: key,
+			Credential: images.Credential{
+				Auth: runtime.Auth{Username: auth.Username, Password: auth.Password, ServerAddress: key}}}
 		if who.account != nil {
-			k.Account = &images.Coordinates{UID: string(who.account.UID), Namespace: who.account.Namespace, Name: who.account.Name}
+			k.Account = &images.Coordinates{UID: string(who.account.UID), Namespace: who.account.Namespace,
+				Name: who.account.Name}
 		}
 		out = append(out, k)
 	}
@@ -167,7 +176,8 @@ func (a *Providers) callerFor(ctx context.Context, p *provider, pod *corev1.Pod)
 	for _, key := range t.RequiredServiceAccountAnnotationKeys {
 		v, ok := who.account.Annotations[key]
 		if !ok {
-			return caller{}, false, fmt.Errorf("required annotation %s not found in service account %s/%s", key, pod.Namespace, pod.Spec.ServiceAccountName)
+			return caller{}, false, fmt.Errorf("required annotation %s not found in service account %s/%s", key,
+				pod.Namespace, pod.Spec.ServiceAccountName)
 		}
 		who.annotations[key] = v
 	}

@@ -21,15 +21,19 @@ import (
 type accounts struct{ tokens int }
 
 func (a *accounts) ServiceAccount(_ context.Context, ns, name string) (*corev1.ServiceAccount, error) {
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID("uid-" + name), Annotations: map[string]string{"example.com/role": name, "secret": "x"}}}, nil
+	return &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, UID: types.UID("uid-" + name),
+			Annotations: map[string]string{"example.com/role": name, "secret": "x"}}}, nil
 }
 
 func (a *accounts) CreateToken(_ context.Context, _, _ string, r *authnv1.TokenRequest) (*authnv1.TokenRequest, error) {
 	a.tokens++
-	if r.Spec.Audiences[0] != "aud" || r.Spec.BoundObjectRef == nil || r.Spec.BoundObjectRef.Kind != "Pod" || r.Spec.BoundObjectRef.UID == "" {
+	if r.Spec.Audiences[0] != "aud" || r.Spec.BoundObjectRef == nil || r.Spec.BoundObjectRef.Kind != "Pod" ||
+		r.Spec.BoundObjectRef.UID == "" {
 		return nil, fmt.Errorf("asked for %+v", r.Spec)
 	}
-	r.Status = authnv1.TokenRequestStatus{Token: fmt.Sprintf("token%d", a.tokens), ExpirationTimestamp: metav1.NewTime(time.Unix(1000+3600, 0))}
+	r.Status = authnv1.TokenRequestStatus{Token: fmt.Sprintf("token%d", a.tokens),
+		ExpirationTimestamp: metav1.NewTime(time.Unix(1000+3600, 0))}
 	return r, nil
 }
 
@@ -42,11 +46,13 @@ type world struct {
 	accounts accounts
 }
 
-// start makes a provider "p" whose program runs script after it has noted the request; config is added to its configuration.
+// start makes a provider "p" whose program runs script after it has noted the request; config is added to its
+// configuration.
 func start(t *testing.T, script, config string) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), now: time.Unix(1000, 0)}
-	w.write("p", "#!/bin/sh\ncat >> "+filepath.Join(w.dir, "requests")+"; echo >> "+filepath.Join(w.dir, "requests")+"\n"+script)
+	w.write("p", "#!/bin/sh\ncat >> "+filepath.Join(w.dir, "requests")+"; echo >> "+filepath.Join(w.dir, "requests")+
+		"\n"+script)
 	w.write("config.yaml", `apiVersion: kubelet.config.k8s.io/v1
 kind: CredentialProviderConfig
 providers:
@@ -61,7 +67,9 @@ providers:
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Providers, err = New(Config{Providers: list, BinDir: w.dir, Accounts: &w.accounts, Now: func() time.Time { return w.now }, Log: slog.New(slog.DiscardHandler)})
+	w.Providers, err = New(Config{Providers: list, BinDir: w.dir, Accounts: &w.accounts, Now: func() time.Time {
+		return w.now
+	}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +89,8 @@ func (w *world) write(name, text string) {
 // got are the passwords for an image, with the account that they are of.
 func (w *world) got(pod, account, image string) string {
 	w.t.Helper()
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: pod, UID: types.UID(pod)}, Spec: corev1.PodSpec{ServiceAccountName: account}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: pod, UID: types.UID(pod)},
+		Spec: corev1.PodSpec{ServiceAccountName: account}}
 	var out []string
 	for _, c := range w.Credentials(w.t.Context(), p, image) {
 		text := c.Auth.Password
@@ -116,7 +125,10 @@ func TestCredentials(t *testing.T) {
 		want         string
 		asked        int // for each image, and each again
 	}{
-		{"by image", answer("Image", ""), []string{"reg.example/a:1", "reg.example/a@sha256:0123456789012345678901234567890123456789012345678901234567890123", "reg.example/b"}, "one-hello all", 2},
+		{"by image", answer("Image", ""),
+			[]string{"reg.example/a:1",
+				"reg.example/a@sha256:0123456789012345678901234567890123456789012345678901234567890123",
+				"reg.example/b"}, "one-hello all", 2},
 		{"by registry", answer("Registry", ""), []string{"reg.example/a", "reg.example/b", "x.example/b"}, "", 2},
 		{"for all", answer("Global", ""), []string{"reg.example/a", "x.example/b"}, "", 1},
 		{"not kept", answer("Image", `"cacheDuration":"0s",`), []string{"reg.example/a"}, "one-hello all", 2},
@@ -146,7 +158,8 @@ func TestAnswersEnd(t *testing.T) {
 	w.got("p", "", "reg.example/a")
 	w.now = w.now.Add(time.Minute - time.Second)
 	w.got("p", "", "reg.example/a")
-	if got := w.requests(); len(got) != 1 || got[0] != `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"reg.example/a"}` {
+	if got := w.requests(); len(got) != 1 ||
+		got[0] != `{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"reg.example/a"}` {
 		t.Errorf("asked %v", got)
 	}
 	w.now = w.now.Add(time.Second)
@@ -176,7 +189,8 @@ func TestBadPrograms(t *testing.T) {
 			if got := w.got("p", "", "reg.example/a"); got != "" {
 				t.Errorf("got %s", got)
 			}
-			if strings.Contains(log.String(), "geheim") || !strings.Contains(log.String(), "no credentials of a provider") {
+			if strings.Contains(log.String(), "geheim") ||
+				!strings.Contains(log.String(), "no credentials of a provider") {
 				t.Errorf("said %s", &log)
 			}
 		})
@@ -191,8 +205,8 @@ const withToken = `  tokenAttributes:
     optionalServiceAccountAnnotationKeys: [example.com/none]
 `
 
-// TestTokens: the program is shown the pod's token and the annotations that it wants; answers are kept by account or by token, and never
-// for others.
+// TestTokens: the program is shown the pod's token and the annotations that it wants; answers are kept by account or by
+// token, and never for others.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -208,7 +222,9 @@ func TestTokens(t *testing.T) {
 			}
 		}
 		got := w.requests()
-		if len(got) != c.asked || !strings.Contains(got[0], `"serviceAccountToken":"token1","serviceAccountAnnotations":{"example.com/role":"sa"}`) {
+		if len(got) != c.asked ||
+			!strings.Contains(got[0],
+				`"serviceAccountToken":"token1","serviceAccountAnnotations":{"example.com/role":"sa"}`) {
 			t.Errorf("%s: asked %v", c.cache, got)
 		}
 		if w.accounts.tokens != 3 {
@@ -218,7 +234,8 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%s: without an account: %s", c.cache, got)
 		}
 	}
-	w := start(t, answer("Image", ""), strings.ReplaceAll(fmt.Sprintf(withToken, "Token"), "example.com/role", "example.com/missing"))
+	w := start(t, answer("Image", ""),
+		strings.ReplaceAll(fmt.Sprintf(withToken, "Token"), "example.com/role", "example.com/missing"))
 	if got := w.got("a", "sa", "reg.example/a"); got != "" || len(w.requests()) > 0 {
 		t.Errorf("without a required annotation: %s", got)
 	}
@@ -261,8 +278,10 @@ func TestBadConfig(t *testing.T) {
 		head + "providers: [{name: p, matchImages: ['[']}]":      "no pattern",
 		head + "providers: [{name: p, matchImages: [a]}]":        "defaultCacheDuration",
 		head + "providers: [" + good + ", tokenAttributes: {}}]": "serviceAccountTokenAudience",
-		head + "providers: [" + good + ", tokenAttributes: {serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: false, requiredServiceAccountAnnotationKeys: [a]}}]":                                           "must be true",
-		head + "providers: [" + good + ", tokenAttributes: {serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: true, requiredServiceAccountAnnotationKeys: [a], optionalServiceAccountAnnotationKeys: [a]}}]": "once",
+		head + "providers: [" + good +
+			", tokenAttributes: {serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: false, requiredServiceAccountAnnotationKeys: [a]}}]": "must be true",
+		head + "providers: [" + good +
+			", tokenAttributes: {serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: true, requiredServiceAccountAnnotationKeys: [a], optionalServiceAccountAnnotationKeys: [a]}}]": "once",
 	} {
 		path := filepath.Join(t.TempDir(), "c.yaml")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -274,12 +293,14 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// TestConfigDirectory: the files of a directory are one configuration, in the order of their names; others in it are not read.
+// TestConfigDirectory: the files of a directory are one configuration, in the order of their names; others in it are
+// not read.
 func TestConfigDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for file, name := range map[string]string{"b.yaml": "second", "a.json": "first", "c.txt": "none"} {
-		text := `{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[{"name":"` + name +
+		text := `{"apiVersion":"kubelet.config.k8s.io/v1","kind":"CredentialProviderConfig","providers":[{"name":"` +
+			name +
 			`","apiVersion":"credentialprovider.kubelet.k8s.io/v1","matchImages":["a"],"defaultCacheDuration":"0s"}]}`
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// tokens keeps pods' tokens for as long as they are young, so that a provider whose answers are kept by token is not asked each time.
+// tokens keeps pods' tokens for as long as they are young, so that a provider whose answers are kept by token is not
+// asked each time.
 type tokens struct {
 	accounts Accounts
 	now      func() time.Time
@@ -25,7 +26,8 @@ type tokenOf struct {
 	audience string
 }
 
-// token has wall-clock times alone, so that a clock that jumps is followed. Before from, to which the clock may be put back, it is not valid.
+// token has wall-clock times alone, so that a clock that jumps is followed. Before from, to which the clock may be put
+// back, it is not valid.
 type token struct {
 	text             string
 	from, old, ended time.Time
@@ -35,7 +37,8 @@ func newTokens(accounts Accounts, now func() time.Time) *tokens {
 	return &tokens{accounts: accounts, now: now, known: map[tokenOf]token{}}
 }
 
-// get returns a token of the pod's service account that is bound to the pod. It has at least a fifth of its life before it.
+// get returns a token of the pod's service account that is bound to the pod. It has at least a fifth of its life before
+// it.
 func (t *tokens) get(ctx context.Context, pod *corev1.Pod, audience string) (string, error) {
 	of := tokenOf{pod.UID, pod.Spec.ServiceAccountName, audience}
 	t.mu.Lock()
@@ -45,8 +48,10 @@ func (t *tokens) get(ctx context.Context, pod *corev1.Pod, audience string) (str
 	if ok && begun.Before(known.old) && !begun.Before(known.from) {
 		return known.text, nil
 	}
-	r, err := t.accounts.CreateToken(ctx, pod.Namespace, pod.Spec.ServiceAccountName, &authnv1.TokenRequest{Spec: authnv1.TokenRequestSpec{Audiences: []string{audience},
-		BoundObjectRef: &authnv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}})
+	r, err := t.accounts.CreateToken(ctx, pod.Namespace, pod.Spec.ServiceAccountName,
+		&authnv1.TokenRequest{Spec: authnv1.TokenRequestSpec{Audiences: []string{audience},
+			BoundObjectRef: &authnv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name,
+				UID: pod.UID}}})
 	if err != nil {
 		return "", err
 	}
@@ -58,6 +63,7 @@ func (t *tokens) get(ctx context.Context, pod *corev1.Pod, audience string) (str
 			delete(t.known, k)
 		}
 	}
-	t.known[of] = token{text: r.Status.Token, from: begun.Truncate(time.Second), old: begun.Add(end.Sub(begun) * 4 / 5), ended: end}
+	t.known[of] = token{text: r.Status.Token, from: begun.Truncate(time.Second), old: begun.Add(end.Sub(begun) * 4 / 5),
+		ended: end}
 	return r.Status.Token, nil
 }

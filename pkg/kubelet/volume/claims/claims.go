@@ -1,4 +1,5 @@
-// Package claims finds the PersistentVolumes that pods' claims are bound to, and refuses those that the pod, or this node, must not use.
+// Package claims finds the PersistentVolumes that pods' claims are bound to, and refuses those that the pod, or this
+// node, must not use.
 package claims
 
 import (

@@ -1,8 +1,9 @@
-// Package csi gives pods volumes that drivers of the Container Storage Interface mount: PersistentVolumes, staged once on the node and published for
-// each pod, and volumes that live as long as their pod. What must be known to take a volume down is kept beside it, so that a kubelet that was
-// restarted, or has never seen the pod, can do it.
+// Package csi gives pods volumes that drivers of the Container Storage Interface mount: PersistentVolumes, staged once
+// on the node and published for each pod, and volumes that live as long as their pod. What must be known to take a
+// volume down is kept beside it, so that a kubelet that was restarted, or has never seen the pod, can do it.
 //
-// The contract: https://github.com/container-storage-interface/spec/blob/master/spec.md and https://kubernetes-csi.github.io/docs/.
+// The contract: https://github.com/container-storage-interface/spec/blob/master/spec.md and
+// https://kubernetes-csi.github.io/docs/.
 package csi
 
 import (
@@ -30,7 +31,8 @@ type Client interface {
 	CSIDriver(ctx context.Context, name string) (*storagev1.CSIDriver, error)
 	VolumeAttachment(ctx context.Context, name string) (*storagev1.VolumeAttachment, error)
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
-	CreateToken(ctx context.Context, namespace, account string, req *authnv1.TokenRequest) (*authnv1.TokenRequest, error)
+	CreateToken(ctx context.Context, namespace, account string, req *authnv1.TokenRequest) (*authnv1.TokenRequest,
+		error)
 }
 
 // Config is what a Source needs; everything is required.
@@ -48,12 +50,13 @@ type Config struct {
 type Source struct {
 	cfg Config
 
-	// locks are those of volumes, held while a driver works on one: what one pod publishes must not be unstaged with another's end.
+	// locks are those of volumes, held while a driver works on one: what one pod publishes must not be unstaged with
+	// another's end.
 	locks volume.Locks[volumeID]
 
 	mu sync.Mutex // guards what follows
-	// published are the places that this kubelet has published, and whether they are to be published again and again; staged are the volumes that
-	// it has staged.
+	// published are the places that this kubelet has published, and whether they are to be published again and again;
+	// staged are the volumes that it has staged.
 	published map[string]bool
 	staged    map[volumeID]bool
 }
@@ -90,7 +93,8 @@ func (*Source) TakesMountOptions() {}
 // MapsDevices implements volume.Mapper.
 func (*Source) MapsDevices() {}
 
-// target is where the driver publishes a volume of a pod: the directory that containers see, or the file of a device that is mapped from there.
+// target is where the driver publishes a volume of a pod: the directory that containers see, or the file of a device
+// that is mapped from there.
 func (s *Source) target(at volume.Place) string {
 	if at.Device {
 		return filepath.Join(s.cfg.Records.Dir, volumeDevices, "publish", at.Name, string(at.PodUID))
@@ -135,7 +139,8 @@ func (s *Source) publish(ctx context.Context, r volume.Request, w *work) error {
 		s.note(at, false)
 		return nil
 	}
-	rec := &record{SpecName: r.VolumeName(), Handle: w.id.handle, Driver: w.id.driver, Node: s.cfg.Node, Attachment: w.attachment, Lifecycle: w.lifecycle, Device: r.Device}
+	rec := &record{SpecName: r.VolumeName(), Handle: w.id.handle, Driver: w.id.driver, Node: s.cfg.Node,
+		Attachment: w.attachment, Lifecycle: w.lifecycle, Device: r.Device}
 	if err := rec.write(recordDir(r.Place)); err != nil {
 		return err
 	}
@@ -154,8 +159,11 @@ func (s *Source) publish(ctx context.Context, r volume.Request, w *work) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err = w.driver.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: w.id.handle, PublishContext: w.publishContext, StagingTargetPath: staging,
-		TargetPath: at, VolumeCapability: w.capability, Readonly: w.readOnly, Secrets: w.publishSecrets, VolumeContext: w.context})
+	_, err = w.driver.NodePublishVolume(ctx,
+		&csi.NodePublishVolumeRequest{VolumeId: w.id.handle, PublishContext: w.publishContext,
+			StagingTargetPath: staging,
+			TargetPath:        at, VolumeCapability: w.capability, Readonly: w.readOnly, Secrets: w.publishSecrets,
+			VolumeContext: w.context})
 	if err != nil {
 		return step(r, "MountVolume.SetUp failed", "MapVolume.MapPodDevice failed", err)
 	}
@@ -173,8 +181,9 @@ func (s *Source) publish(ctx context.Context, r volume.Request, w *work) error {
 	return nil
 }
 
-// showInUse has the Node show an attached volume, of which the record is written, before the driver touches it. The controller detaches
-// what no pod needs and no Node shows: without it, a pod that is gone soon would have its volume detached while it is still mounted.
+// showInUse has the Node show an attached volume, of which the record is written, before the driver touches it. The
+// controller detaches what no pod needs and no Node shows: without it, a pod that is gone soon would have its volume
+// detached while it is still mounted.
 func (s *Source) showInUse(ctx context.Context, w *work) error {
 	if w.attachment == "" {
 		return nil
@@ -220,8 +229,9 @@ func (s *Source) stage(ctx context.Context, w *work, rec *record, at string) err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_, err := w.driver.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: w.id.handle, PublishContext: w.publishContext, StagingTargetPath: at,
-		VolumeCapability: w.capability, Secrets: w.stageSecrets, VolumeContext: w.attributes})
+	_, err := w.driver.NodeStageVolume(ctx,
+		&csi.NodeStageVolumeRequest{VolumeId: w.id.handle, PublishContext: w.publishContext, StagingTargetPath: at,
+			VolumeCapability: w.capability, Secrets: w.stageSecrets, VolumeContext: w.attributes})
 	if err != nil {
 		return err
 	}
@@ -246,7 +256,8 @@ func (s *Source) note(at string, republish bool) {
 	s.published[at] = republish
 }
 
-// TakeDown implements volume.Source. The record stays until the driver has let go of the volume, and the staged volume goes with its last pod.
+// TakeDown implements volume.Source. The record stays until the driver has let go of the volume, and the staged volume
+// goes with its last pod.
 func (s *Source) TakeDown(ctx context.Context, at volume.Place) error {
 	if at.Device {
 		if err := volume.UnmapDevice(at); err != nil {
@@ -268,7 +279,8 @@ func (s *Source) TakeDown(ctx context.Context, at volume.Place) error {
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, err := d.NodeUnpublishVolume(call, &csi.NodeUnpublishVolumeRequest{VolumeId: rec.Handle, TargetPath: s.target(at)}); err != nil {
+	if _, err := d.NodeUnpublishVolume(call,
+		&csi.NodeUnpublishVolumeRequest{VolumeId: rec.Handle, TargetPath: s.target(at)}); err != nil {
 		return fmt.Errorf("UnmountVolume.TearDown failed: %w", err)
 	}
 	s.mu.Lock()
@@ -278,7 +290,8 @@ func (s *Source) TakeDown(ctx context.Context, at volume.Place) error {
 		return err
 	}
 	if at.Device { // the directory of the volume's devices goes with its last pod
-		if err := os.Remove(filepath.Dir(s.target(at))); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) {
+		if err := os.Remove(filepath.Dir(s.target(at))); err != nil && !errors.Is(err, fs.ErrNotExist) &&
+			!errors.Is(err, syscall.ENOTEMPTY) {
 			return fmt.Errorf("remove the volume's directory: %w", err)
 		}
 	}
@@ -305,7 +318,8 @@ func (s *Source) unstage(ctx context.Context, id volumeID) error {
 	}
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if _, err := d.NodeUnstageVolume(call, &csi.NodeUnstageVolumeRequest{VolumeId: id.handle, StagingTargetPath: s.stagingTarget(rec)}); err != nil {
+	if _, err := d.NodeUnstageVolume(call,
+		&csi.NodeUnstageVolumeRequest{VolumeId: id.handle, StagingTargetPath: s.stagingTarget(rec)}); err != nil {
 		return fmt.Errorf("UnmountDevice failed: %w", err)
 	}
 	s.mu.Lock()
@@ -317,8 +331,8 @@ func (s *Source) unstage(ctx context.Context, id volumeID) error {
 	return forget(dir)
 }
 
-// Clean takes down the staged volumes that no pod uses: those of a kubelet that was killed between a pod's end and theirs. A driver that has not
-// registered yet is asked the next time.
+// Clean takes down the staged volumes that no pod uses: those of a kubelet that was killed between a pod's end and
+// theirs. A driver that has not registered yet is asked the next time.
 func (s *Source) Clean(ctx context.Context) error {
 	list, err := s.cfg.Records.stagedVolumes()
 	errs := []error{err}

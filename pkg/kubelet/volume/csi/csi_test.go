@@ -54,7 +54,8 @@ func (s *server) Secret(_ context.Context, namespace, name string) (*corev1.Secr
 	return &corev1.Secret{Data: map[string][]byte{"from": []byte(namespace + "/" + name)}}, nil
 }
 
-func (s *server) CreateToken(_ context.Context, _, account string, req *authnv1.TokenRequest) (*authnv1.TokenRequest, error) {
+func (s *server) CreateToken(_ context.Context, _, account string, req *authnv1.TokenRequest) (*authnv1.TokenRequest,
+	error) {
 	s.tokens++
 	req.Status.Token = account + " for " + strings.Join(req.Spec.Audiences, ",")
 	return req, nil
@@ -66,7 +67,9 @@ func (*server) WatchCSIDriver(string) cache.ListerWatcher {
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			return &storagev1.CSIDriverList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
 		},
-		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+			return watch.NewFake(), nil
+		},
 	}, apiclient.PlainListWatch{})
 }
 
@@ -104,8 +107,10 @@ func newHouse(t *testing.T, can ...spec.NodeServiceCapability_RPC_Type) *house {
 		t.Skip("SKIPPED: this test mounts file systems, which needs root")
 	}
 	api, told := &server{}, announced{}
-	h := &house{t: t, api: api, root: t.TempDir(), told: told, list: csi.NewDrivers(told, api, slog.New(slog.DiscardHandler)),
-		driver: csitest.Start(t, &csitest.Driver{Capabilities: can, Info: &spec.NodeGetInfoResponse{NodeId: "node-id"}})}
+	h := &house{t: t, api: api, root: t.TempDir(), told: told,
+		list: csi.NewDrivers(told, api, slog.New(slog.DiscardHandler)),
+		driver: csitest.Start(t,
+			&csitest.Driver{Capabilities: can, Info: &spec.NodeGetInfoResponse{NodeId: "node-id"}})}
 	if err := h.list.Register(t.Context(), "d", h.driver.Endpoint, []string{"1.0.0"}); err != nil {
 		t.Fatal(err)
 	}
@@ -153,20 +158,26 @@ func (h *house) notAttached(change func(*storagev1.CSIDriverSpec)) {
 
 func (h *house) request(uid string, s volume.Spec) volume.Request {
 	h.t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: types.UID(uid)}, Spec: corev1.PodSpec{ServiceAccountName: "sa"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: types.UID(uid)},
+		Spec: corev1.PodSpec{ServiceAccountName: "sa"}}
 	dir := filepath.Join(h.root, "pods", uid, "volumes/kubernetes.io~csi", s.VolumeName())
 	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
 		h.t.Fatal(err)
 	}
-	return volume.Request{Place: volume.Place{PodUID: pod.UID, Name: s.VolumeName(), Dir: dir, Notes: filepath.Join(h.root, "pods", uid, "notes")}, Pod: pod, Spec: s}
+	return volume.Request{Place: volume.Place{PodUID: pod.UID, Name: s.VolumeName(), Dir: dir,
+		Notes: filepath.Join(h.root, "pods", uid, "notes")}, Pod: pod, Spec: s}
 }
 
 func persistent() volume.Spec {
-	return volume.Spec{Volume: &corev1.Volume{Name: "data"}, PV: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"},
-		Spec: corev1.PersistentVolumeSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, MountOptions: []string{"noatime"},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "vol", FSType: "ext4",
-				VolumeAttributes: map[string]string{"a": "b"}, NodeStageSecretRef: &corev1.SecretReference{Namespace: "s", Name: "stage"},
-				NodePublishSecretRef: &corev1.SecretReference{Namespace: "s", Name: "publish"}}}}}}
+	return volume.Spec{Volume: &corev1.Volume{Name: "data"},
+		PV: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"},
+			Spec: corev1.PersistentVolumeSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				MountOptions: []string{"noatime"},
+				PersistentVolumeSource: corev1.PersistentVolumeSource{
+					CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "vol", FSType: "ext4",
+						VolumeAttributes:     map[string]string{"a": "b"},
+						NodeStageSecretRef:   &corev1.SecretReference{Namespace: "s", Name: "stage"},
+						NodePublishSecretRef: &corev1.SecretReference{Namespace: "s", Name: "publish"}}}}}}
 }
 
 func publish(t *testing.T, s *csi.Source, r volume.Request) (volume.Mounted, error) {
@@ -185,7 +196,8 @@ func (h *house) expect(what string, want ...string) {
 	}
 }
 
-// TestLife: a volume is staged once for two pods, over restarts of the kubelet, and unstaged with the last of them; its record is Kubernetes'.
+// TestLife: a volume is staged once for two pods, over restarts of the kubelet, and unstaged with the last of them; its
+// record is Kubernetes'.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, spec.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME)
@@ -197,16 +209,21 @@ func TestLife(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	h.expect("the first pod", "stage vol", "publish vol")
-	if r := h.driver.LastStaged(); r.Secrets["from"] != "s/stage" || r.VolumeContext["a"] != "b" || r.VolumeCapability.GetMount().FsType != "ext4" ||
-		r.VolumeCapability.GetMount().MountFlags[0] != "noatime" || r.VolumeCapability.AccessMode.Mode != spec.VolumeCapability_AccessMode_SINGLE_NODE_WRITER {
+	if r := h.driver.LastStaged(); r.Secrets["from"] != "s/stage" || r.VolumeContext["a"] != "b" ||
+		r.VolumeCapability.GetMount().FsType != "ext4" ||
+		r.VolumeCapability.GetMount().MountFlags[0] != "noatime" ||
+		r.VolumeCapability.AccessMode.Mode != spec.VolumeCapability_AccessMode_SINGLE_NODE_WRITER {
 		t.Errorf("staged with %v", r)
 	}
-	if r := h.driver.LastPublished(); r.Secrets["from"] != "s/publish" || r.StagingTargetPath != h.driver.LastStaged().StagingTargetPath || len(r.VolumeContext) != 1 {
+	if r := h.driver.LastPublished(); r.Secrets["from"] != "s/publish" ||
+		r.StagingTargetPath != h.driver.LastStaged().StagingTargetPath || len(r.VolumeContext) != 1 {
 		t.Errorf("published with %v", r)
 	}
 	var rec map[string]string
 	data, err := os.ReadFile(filepath.Join(a.Dir, "vol_data.json"))
-	if err := errors.Join(err, json.Unmarshal(data, &rec)); err != nil || rec["driverName"] != "d" || rec["volumeHandle"] != "vol" || rec["specVolID"] != "pv" ||
+	if err := errors.Join(err,
+		json.Unmarshal(data, &rec)); err != nil || rec["driverName"] != "d" || rec["volumeHandle"] != "vol" ||
+		rec["specVolID"] != "pv" ||
 		rec["nodeName"] != "n1" || rec["volumeLifecycleMode"] != "Persistent" {
 		t.Errorf("the record is %s, %v", data, err)
 	}
@@ -280,8 +297,10 @@ func TestAttachment(t *testing.T) {
 	for want, change := range map[string]func(){
 		"has GET error for volume attachment " + name: func() { h.api.attachments = nil },
 		"volume vol is not attached yet":              func() { a.Status = storagev1.VolumeAttachmentStatus{} },
-		"no such disk":                                func() { a.Status.AttachError = &storagev1.VolumeError{Message: "no such disk"} },
-		"volume attachment is being deleted":          func() { a.DeletionTimestamp = &metav1.Time{} },
+		"no such disk": func() {
+			a.Status.AttachError = &storagev1.VolumeError{Message: "no such disk"}
+		},
+		"volume attachment is being deleted": func() { a.DeletionTimestamp = &metav1.Time{} },
 	} {
 		h.api.attachments = map[string]*storagev1.VolumeAttachment{name: a}
 		*a = storagev1.VolumeAttachment{}
@@ -291,11 +310,14 @@ func TestAttachment(t *testing.T) {
 		if pending, ok := errors.AsType[*volume.PendingError](err); !ok || pending.Volume != r.Volume.Name {
 			t.Errorf("%v is not waited for: %+v", err, pending)
 		}
-		if !errors.As(err, &step) || step.Step != "MountVolume.WaitForAttach failed" || !strings.Contains(err.Error(), want) {
+		if !errors.As(err, &step) || step.Step != "MountVolume.WaitForAttach failed" ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
-	*a = storagev1.VolumeAttachment{Status: storagev1.VolumeAttachmentStatus{Attached: true, AttachmentMetadata: map[string]string{"path": "/dev/x"}}}
+	*a = storagev1.VolumeAttachment{
+		Status: storagev1.VolumeAttachmentStatus{Attached: true,
+			AttachmentMetadata: map[string]string{"path": "/dev/x"}}}
 	h.api.attachments = map[string]*storagev1.VolumeAttachment{name: a}
 	const unique = corev1.UniqueVolumeName("kubernetes.io/csi/d^vol")
 	h.show = func() error {
@@ -313,7 +335,8 @@ func TestAttachment(t *testing.T) {
 	if !slices.Equal(h.shown, []corev1.UniqueVolumeName{unique, unique}) {
 		t.Errorf("the Node was to show %v", h.shown)
 	}
-	if h.driver.LastPublished().PublishContext["path"] != "/dev/x" || h.driver.LastStaged().PublishContext["path"] != "/dev/x" {
+	if h.driver.LastPublished().PublishContext["path"] != "/dev/x" ||
+		h.driver.LastStaged().PublishContext["path"] != "/dev/x" {
 		t.Error("the driver does not know the attachment")
 	}
 	h.inUse("published", unique)
@@ -332,27 +355,37 @@ func TestInUseUnread(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	r := h.request("a", persistent())
-	if err := errors.Join(os.MkdirAll(r.Dir, 0o750), os.WriteFile(filepath.Join(r.Dir, "vol_data.json"), []byte("{"), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(r.Dir, 0o750),
+		os.WriteFile(filepath.Join(r.Dir, "vol_data.json"), []byte("{"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	other := h.request("b", persistent())
-	if err := errors.Join(os.MkdirAll(other.Dir, 0o750), os.WriteFile(filepath.Join(other.Dir, "vol_data.json"), []byte(`{"driverName":"d","volumeHandle":"vol","attachmentID":"a"}`), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(other.Dir, 0o750),
+		os.WriteFile(filepath.Join(other.Dir, "vol_data.json"),
+			[]byte(`{"driverName":"d","volumeHandle":"vol","attachmentID":"a"}`), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := h.records().InUse(); err == nil || !slices.Equal(got, []corev1.UniqueVolumeName{"kubernetes.io/csi/d^vol"}) {
+	if got, err := h.records().InUse(); err == nil ||
+		!slices.Equal(got, []corev1.UniqueVolumeName{"kubernetes.io/csi/d^vol"}) {
 		t.Errorf("in use: %v, %v", got, err)
 	}
 }
 
-// TestInline: a volume of the pod itself, about which the driver wants to know all; its tokens are published again and again.
+// TestInline: a volume of the pod itself, about which the driver wants to know all; its tokens are published again and
+// again.
 func TestInline(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, spec.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME)
 	s := h.restarted()
-	r := h.request("a", volume.Spec{Volume: &corev1.Volume{Name: "v", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d", ReadOnly: new(true),
-		VolumeAttributes: map[string]string{"k": "v"}, NodePublishSecretRef: &corev1.LocalObjectReference{Name: "own"}}}}})
+	r := h.request("a", volume.Spec{
+		Volume: &corev1.Volume{Name: "v",
+			VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "d", ReadOnly: new(true),
+				VolumeAttributes:     map[string]string{"k": "v"},
+				NodePublishSecretRef: &corev1.LocalObjectReference{Name: "own"}}}}})
 	h.notAttached(nil)
-	if _, err := publish(t, s, r); err == nil || err.Error() != `volume mode "Ephemeral" not supported by driver d (only supports ["Persistent"])` {
+	if _, err := publish(t, s,
+		r); err == nil || err.Error() !=
+		`volume mode "Ephemeral" not supported by driver d (only supports ["Persistent"])` {
 		t.Errorf("error %v", err)
 	}
 	h.notAttached(func(d *storagev1.CSIDriverSpec) {
@@ -366,7 +399,8 @@ func TestInline(t *testing.T) {
 		}
 	}
 	p := h.driver.LastPublished()
-	for key, want := range map[string]string{"k": "v", "csi.storage.k8s.io/pod.name": "p", "csi.storage.k8s.io/pod.namespace": "ns", "csi.storage.k8s.io/pod.uid": "a",
+	for key, want := range map[string]string{"k": "v", "csi.storage.k8s.io/pod.name": "p",
+		"csi.storage.k8s.io/pod.namespace": "ns", "csi.storage.k8s.io/pod.uid": "a",
 		"csi.storage.k8s.io/serviceAccount.name": "sa", "csi.storage.k8s.io/ephemeral": "true",
 		"csi.storage.k8s.io/serviceAccount.tokens": `{"vault":{"token":"sa for vault","expirationTimestamp":null}}`} {
 		if p.VolumeContext[key] != want {
@@ -396,7 +430,9 @@ func TestGroups(t *testing.T) {
 		"by default, without":            {nil, storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy, "", false, false},
 		"always":                         {nil, storagev1.FileFSGroupPolicy, "", true, false},
 		"never":                          {nil, storagev1.NoneFSGroupPolicy, "ext4", false, false},
-		"the driver does":                {[]spec.NodeServiceCapability_RPC_Type{spec.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP}, storagev1.FileFSGroupPolicy, "ext4", false, true},
+		"the driver does": {
+			[]spec.NodeServiceCapability_RPC_Type{spec.NodeServiceCapability_RPC_VOLUME_MOUNT_GROUP},
+			storagev1.FileFSGroupPolicy, "ext4", false, true},
 	} {
 		h := newHouse(t, c.can...)
 		h.notAttached(func(d *storagev1.CSIDriverSpec) { d.FSGroupPolicy = &c.policy })
@@ -450,7 +486,9 @@ func TestUnknownDriver(t *testing.T) {
 // TestRegister: what the driver says of the node is told; a driver of another version is refused.
 func TestRegister(t *testing.T) {
 	t.Parallel()
-	d := csitest.Start(t, &csitest.Driver{Info: &spec.NodeGetInfoResponse{NodeId: "id", MaxVolumesPerNode: 7, AccessibleTopology: &spec.Topology{Segments: map[string]string{"zone": "a"}}}})
+	d := csitest.Start(t, &csitest.Driver{
+		Info: &spec.NodeGetInfoResponse{NodeId: "id", MaxVolumesPerNode: 7,
+			AccessibleTopology: &spec.Topology{Segments: map[string]string{"zone": "a"}}}})
 	told := announced{}
 	list := csi.NewDrivers(told, &server{}, slog.New(slog.DiscardHandler))
 	if err := list.Register(t.Context(), "d", d.Endpoint, []string{"0.2.0"}); err == nil || len(told) > 0 {
@@ -468,14 +506,15 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestLimitExceeded: a volume that cannot be attached because the node has enough of them is told as such, and the node says at once how many it
-// can have now.
+// TestLimitExceeded: a volume that cannot be attached because the node has enough of them is told as such, and the node
+// says at once how many it can have now.
 func TestLimitExceeded(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	r := h.request("a", persistent())
 	failed := &storagev1.VolumeError{Message: "no slot is left", ErrorCode: new(int32(codes.Internal))}
-	h.api.attachments = map[string]*storagev1.VolumeAttachment{csi.AttachmentName("vol", "d", "n1"): {Status: storagev1.VolumeAttachmentStatus{AttachError: failed}}}
+	h.api.attachments = map[string]*storagev1.VolumeAttachment{
+		csi.AttachmentName("vol", "d", "n1"): {Status: storagev1.VolumeAttachmentStatus{AttachError: failed}}}
 	h.driver.SetInfo(&spec.NodeGetInfoResponse{NodeId: "node-id", MaxVolumesPerNode: 3})
 	s := h.restarted()
 	if _, err := publish(t, s, r); err == nil || err.Error() != "no slot is left" || h.told["d"].MaxVolumes != 0 {
@@ -483,7 +522,8 @@ func TestLimitExceeded(t *testing.T) {
 	}
 	failed.ErrorCode = new(int32(codes.ResourceExhausted))
 	_, err := publish(t, s, r)
-	if _, is := errors.AsType[*volume.LimitError](err); !is || err.Error() != "no slot is left" || h.told["d"].MaxVolumes != 3 {
+	if _, is := errors.AsType[*volume.LimitError](err); !is || err.Error() != "no slot is left" ||
+		h.told["d"].MaxVolumes != 3 {
 		t.Errorf("beyond the limit: %v, the node says %+v", err, h.told)
 	}
 }
@@ -491,7 +531,8 @@ func TestLimitExceeded(t *testing.T) {
 // TestMeasure: how full a volume is says its driver, and nobody if it cannot.
 func TestMeasure(t *testing.T) {
 	t.Parallel()
-	for can, want := range map[spec.NodeServiceCapability_RPC_Type]bool{spec.NodeServiceCapability_RPC_GET_VOLUME_STATS: true, spec.NodeServiceCapability_RPC_EXPAND_VOLUME: false} {
+	for can, want := range map[spec.NodeServiceCapability_RPC_Type]bool{
+		spec.NodeServiceCapability_RPC_GET_VOLUME_STATS: true, spec.NodeServiceCapability_RPC_EXPAND_VOLUME: false} {
 		h := newHouse(t, can)
 		h.notAttached(nil)
 		s, r := h.restarted(), h.request("a", persistent())
@@ -503,7 +544,8 @@ func TestMeasure(t *testing.T) {
 		}
 		h.expect("published", "publish vol")
 		got, known := s.Measure(t.Context(), r.Place, r.Spec)
-		if known != want || want && got != (volume.Usage{Capacity: 100, Available: 60, Used: 40, Inodes: 10, InodesFree: 7, InodesUsed: 3}) {
+		if known != want || want &&
+			got != (volume.Usage{Capacity: 100, Available: 60, Used: 40, Inodes: 10, InodesFree: 7, InodesUsed: 3}) {
 			t.Errorf("with %v: %+v, %v", can, got, known)
 		}
 		if want {

@@ -15,8 +15,8 @@ import (
 	"bonsai/pkg/loopdevice"
 )
 
-// TestDevice: a volume that is a device is staged and published where Kubernetes does it, held open while a pod has it, known to a kubelet that has just
-// started, and leaves nothing behind.
+// TestDevice: a volume that is a device is staged and published where Kubernetes does it, held open while a pod has it,
+// known to a kubelet that has just started, and leaves nothing behind.
 func TestDevice(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, spec.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME)
@@ -26,7 +26,8 @@ func TestDevice(t *testing.T) {
 	v.PV.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
 	r := h.request("a", v)
 	dir := filepath.Join(h.root, "pods/a")
-	r.Place = volume.Place{PodUID: "a", Name: "pv", Dir: filepath.Join(dir, "volumeDevices/kubernetes.io~csi/pv"), Notes: filepath.Join(dir, "pluginDevices/kubernetes.io~csi/pv"), Device: true}
+	r.Place = volume.Place{PodUID: "a", Name: "pv", Dir: filepath.Join(dir, "volumeDevices/kubernetes.io~csi/pv"),
+		Notes: filepath.Join(dir, "pluginDevices/kubernetes.io~csi/pv"), Device: true}
 	r.Pod.Spec.SecurityContext = &corev1.PodSecurityContext{FSGroup: new(int64(4000))}
 	s := h.restarted()
 	want := volume.Mounted{HostPath: r.Dir, Device: true}
@@ -36,7 +37,8 @@ func TestDevice(t *testing.T) {
 	h.expect("the pod", "stage vol", "publish vol")
 	devices := filepath.Join(h.root, "plugins/kubernetes.io/csi/volumeDevices")
 	st, p := h.driver.LastStaged(), h.driver.LastPublished()
-	if st.VolumeCapability.GetBlock() == nil || p.VolumeCapability.GetBlock() == nil || st.StagingTargetPath != filepath.Join(devices, "staging/pv") ||
+	if st.VolumeCapability.GetBlock() == nil || p.VolumeCapability.GetBlock() == nil ||
+		st.StagingTargetPath != filepath.Join(devices, "staging/pv") ||
 		p.StagingTargetPath != st.StagingTargetPath || p.TargetPath != filepath.Join(devices, "publish/pv/a") {
 		t.Errorf("staged with %v, published with %v", st, p)
 	}
@@ -93,7 +95,8 @@ func TestDeviceSteps(t *testing.T) {
 	h.notAttached(nil)
 	h.driver.Fail(errors.New("no such disk"))
 	_, err = publish(t, h.restarted(), r)
-	if step, ok := errors.AsType[*volume.StepError](err); !ok || step.Step != "MapVolume.SetUpDevice failed" || !strings.Contains(err.Error(), "no such disk") {
+	if step, ok := errors.AsType[*volume.StepError](err); !ok || step.Step != "MapVolume.SetUpDevice failed" ||
+		!strings.Contains(err.Error(), "no such disk") {
 		t.Errorf("not staged: %v", err)
 	}
 }

@@ -45,8 +45,9 @@ type driver struct {
 	endpoint string
 	// forget ends the following of its limit.
 	forget context.CancelFunc
-	// stages: volumes are staged once for all pods; mountGroup: it gives volumes to a group itself; multiWriter: it knows the access modes of
-	// single nodes apart; expands: it makes file systems larger; measures: it tells how full volumes are.
+	// stages: volumes are staged once for all pods; mountGroup: it gives volumes to a group itself; multiWriter: it
+	// knows the access modes of single nodes apart; expands: it makes file systems larger; measures: it tells how full
+	// volumes are.
 	stages, mountGroup, multiWriter, expands, measures bool
 }
 
@@ -78,7 +79,9 @@ func NewDrivers(a Announcer, objects Objects, log *slog.Logger) *Drivers {
 
 // Register implements pluginmanager.Handler. The driver's limit is followed until it is deregistered or ctx ends.
 func (d *Drivers) Register(ctx context.Context, name, endpoint string, versions []string) error {
-	if !slices.ContainsFunc(versions, func(v string) bool { return strings.HasPrefix(strings.TrimPrefix(v, "v"), "1.") }) {
+	if !slices.ContainsFunc(versions, func(v string) bool {
+		return strings.HasPrefix(strings.TrimPrefix(v, "v"), "1.")
+	}) {
 		return fmt.Errorf("unsupported versions %v of the CSI driver %s: 1.x is spoken here", versions, name)
 	}
 	if name == "" || strings.ContainsAny(name, "/\x00") {
@@ -143,7 +146,8 @@ func (n *driver) info(ctx context.Context) (NodeInfo, error) {
 	if got.NodeId == "" {
 		return NodeInfo{}, errors.New("NodeGetInfo: the driver has no name for the node")
 	}
-	return NodeInfo{ID: got.NodeId, MaxVolumes: got.MaxVolumesPerNode, Topology: maps.Clone(got.GetAccessibleTopology().GetSegments())}, nil
+	return NodeInfo{ID: got.NodeId, MaxVolumes: got.MaxVolumesPerNode,
+		Topology: maps.Clone(got.GetAccessibleTopology().GetSegments())}, nil
 }
 
 // Deregister implements pluginmanager.Handler.

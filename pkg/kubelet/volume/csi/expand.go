@@ -32,7 +32,8 @@ func (s *Source) Expand(ctx context.Context, r volume.Request, to resource.Quant
 	if w.driver, err = s.cfg.Drivers.get(c.Driver); err != nil {
 		return resource.Quantity{}, err
 	}
-	req := &csi.NodeExpandVolumeRequest{VolumeId: c.VolumeHandle, VolumePath: s.target(r.Place), CapacityRange: &csi.CapacityRange{RequiredBytes: to.Value()},
+	req := &csi.NodeExpandVolumeRequest{VolumeId: c.VolumeHandle, VolumePath: s.target(r.Place),
+		CapacityRange:    &csi.CapacityRange{RequiredBytes: to.Value()},
 		VolumeCapability: capability(r, w, c.FSType)}
 	if w.driver.stages {
 		req.StagingTargetPath = s.stagingTarget(rec)
@@ -57,8 +58,10 @@ func (s *Source) Expand(ctx context.Context, r volume.Request, to resource.Quant
 // expandError tells what the driver has decided from what may yet come of the call.
 func expandError(err error) error {
 	code := status.Code(err)
-	if slices.Contains([]codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted, codes.Unknown}, code) {
+	if slices.Contains([]codes.Code{codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted,
+		codes.Unknown}, code) {
 		return err
 	}
-	return &volume.ExpandError{Err: err, Infeasible: slices.Contains([]codes.Code{codes.InvalidArgument, codes.OutOfRange, codes.NotFound}, code)}
+	return &volume.ExpandError{Err: err,
+		Infeasible: slices.Contains([]codes.Code{codes.InvalidArgument, codes.OutOfRange, codes.NotFound}, code)}
 }

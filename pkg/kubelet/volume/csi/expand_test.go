@@ -31,11 +31,13 @@ func TestExpand(t *testing.T) {
 		t.Errorf("expanded to %s, %v", size.String(), err)
 	}
 	x := h.driver.LastExpanded()
-	if x.VolumePath != got.HostPath || x.StagingTargetPath != h.driver.LastStaged().StagingTargetPath || x.CapacityRange.RequiredBytes != 2<<30 || x.Secrets["from"] != "s/expand" ||
+	if x.VolumePath != got.HostPath || x.StagingTargetPath != h.driver.LastStaged().StagingTargetPath ||
+		x.CapacityRange.RequiredBytes != 2<<30 || x.Secrets["from"] != "s/expand" ||
 		x.VolumeCapability.GetMount().GetFsType() != "ext4" {
 		t.Errorf("expanded with %v", x)
 	}
-	for code, infeasible := range map[codes.Code]bool{codes.OutOfRange: true, codes.InvalidArgument: true, codes.NotFound: true, codes.Internal: false, codes.FailedPrecondition: false} {
+	for code, infeasible := range map[codes.Code]bool{codes.OutOfRange: true, codes.InvalidArgument: true,
+		codes.NotFound: true, codes.Internal: false, codes.FailedPrecondition: false} {
 		h.driver.Fail(status.Error(code, "no"))
 		_, err := s.Expand(t.Context(), r, to)
 		if why, ok := errors.AsType[*volume.ExpandError](err); !ok || why.Infeasible != infeasible {

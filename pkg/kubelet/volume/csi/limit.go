@@ -37,7 +37,8 @@ func (d *Drivers) follow(ctx context.Context, name string) {
 	})
 }
 
-// periodically does something as often as a CSIDriver, which may come, change and go, says in nodeAllocatableUpdatePeriodSeconds, until ctx ends.
+// periodically does something as often as a CSIDriver, which may come, change and go, says in
+// nodeAllocatableUpdatePeriodSeconds, until ctx ends.
 func periodically(ctx context.Context, object cache.ListerWatcher, do func()) {
 	periods := make(chan time.Duration, 1) // the newest one; 0: never
 	put := func(p time.Duration) {
@@ -54,8 +55,11 @@ func periodically(ctx context.Context, object cache.ListerWatcher, do func()) {
 		}
 		put(p)
 	}
-	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{ListerWatcher: object, ObjectType: &storagev1.CSIDriver{},
-		Handler: cache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) }, DeleteFunc: func(any) { put(0) }}})
+	_, informer := cache.NewInformerWithOptions(
+		cache.InformerOptions{ListerWatcher: object, ObjectType: &storagev1.CSIDriver{},
+			Handler: cache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, obj any) {
+				take(obj)
+			}, DeleteFunc: func(any) { put(0) }}})
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)

@@ -23,10 +23,13 @@ func TestPeriodically(t *testing.T) {
 			ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 				return &storagev1.CSIDriverList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
 			},
-			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return changes, nil },
+			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+				return changes, nil
+			},
 		}, apiclient.PlainListWatch{})
 		driver := func(seconds *int64) *storagev1.CSIDriver {
-			return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "d", ResourceVersion: "2"}, Spec: storagev1.CSIDriverSpec{NodeAllocatableUpdatePeriodSeconds: seconds}}
+			return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "d", ResourceVersion: "2"},
+				Spec: storagev1.CSIDriverSpec{NodeAllocatableUpdatePeriodSeconds: seconds}}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		did, done := 0, make(chan struct{})

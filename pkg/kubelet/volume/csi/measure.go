@@ -10,8 +10,8 @@ import (
 
 var _ volume.Measurer = (*Source)(nil)
 
-// Measure implements volume.Measurer. A driver that cannot tell (GET_VOLUME_STATS) is not asked, and nobody else is: what a file system says
-// whose other end is far away, or shared, is no word on the volume.
+// Measure implements volume.Measurer. A driver that cannot tell (GET_VOLUME_STATS) is not asked, and nobody else is:
+// what a file system says whose other end is far away, or shared, is no word on the volume.
 func (s *Source) Measure(ctx context.Context, at volume.Place, v volume.Spec) (volume.Usage, bool) {
 	if v.PV == nil {
 		return volume.Usage{}, false

@@ -27,7 +27,8 @@ type work struct {
 	id        volumeID
 	driver    *driver
 	lifecycle string
-	// attachment is the VolumeAttachment's name, "" if nothing attaches the volume; publishContext is what was said when it was attached.
+	// attachment is the VolumeAttachment's name, "" if nothing attaches the volume; publishContext is what was said
+	// when it was attached.
 	attachment     string
 	publishContext map[string]string
 	capability     *csi.VolumeCapability
@@ -35,11 +36,13 @@ type work struct {
 	// attributes are the volume's, context these with what the driver wants to know of the pod.
 	attributes, context          map[string]string
 	stageSecrets, publishSecrets map[string]string
-	// ownership: the kubelet gives the volume to the pod's group. republish: it is published again and again, so that the pod's tokens stay fresh.
+	// ownership: the kubelet gives the volume to the pod's group. republish: it is published again and again, so that
+	// the pod's tokens stay fresh.
 	ownership, republish bool
 }
 
-// Prepare implements volume.Source: it asks the API server for all that the driver is told, and waits for no attachment but looks again later.
+// Prepare implements volume.Source: it asks the API server for all that the driver is told, and waits for no attachment
+// but looks again later.
 func (s *Source) Prepare(ctx context.Context, r volume.Request) (volume.Publish, error) {
 	mounted := volume.Mounted{HostPath: s.target(r.Place), ReadOnly: readOnly(r)}
 	if r.Block() {
@@ -68,7 +71,8 @@ func (s *Source) work(ctx context.Context, r volume.Request) (*work, error) {
 	fsType := ""
 	if r.PV != nil {
 		c := r.PV.Spec.CSI
-		w.id, w.lifecycle, w.attributes, fsType = volumeID{c.Driver, c.VolumeHandle}, persistent, c.VolumeAttributes, c.FSType
+		w.id, w.lifecycle, w.attributes, fsType = volumeID{c.Driver, c.VolumeHandle}, persistent, c.VolumeAttributes,
+			c.FSType
 	} else {
 		c := r.Volume.CSI
 		w.id, w.lifecycle, w.attributes = volumeID{c.Driver, inlineHandle(r)}, inline, c.VolumeAttributes
@@ -133,7 +137,8 @@ func supports(about *storagev1.CSIDriverSpec, w *work) error {
 		modes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
 	}
 	if !slices.Contains(modes, storagev1.VolumeLifecycleMode(w.lifecycle)) {
-		return fmt.Errorf("volume mode %q not supported by driver %s (only supports %q)", w.lifecycle, w.id.driver, modes)
+		return fmt.Errorf("volume mode %q not supported by driver %s (only supports %q)", w.lifecycle, w.id.driver,
+			modes)
 	}
 	return nil
 }
@@ -158,7 +163,8 @@ func (s *Source) attached(ctx context.Context, about *storagev1.CSIDriverSpec, r
 	switch {
 	case err != nil:
 		why := fmt.Errorf("volume %s has GET error for volume attachment %s: %w", w.id.handle, w.attachment, err)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) { // the latter says no more to a node than that it has no such attachment
+		// the latter says no more to a node than that it has no such attachment
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 			return pending(why)
 		}
 		return fail(why)
@@ -173,8 +179,8 @@ func (s *Source) attached(ctx context.Context, about *storagev1.CSIDriverSpec, r
 	return pending(fmt.Errorf("volume %s is not attached yet", w.id.handle))
 }
 
-// attachError is why a volume is not attached. If the node can have no more of them, what it says of that is out of date: no further pods are
-// to be sent here for it.
+// attachError is why a volume is not attached. If the node can have no more of them, what it says of that is out of
+// date: no further pods are to be sent here for it.
 func (s *Source) attachError(ctx context.Context, driver string, e *storagev1.VolumeError) error {
 	err := errors.New(e.Message)
 	if e.ErrorCode == nil || codes.Code(*e.ErrorCode) != codes.ResourceExhausted {
@@ -209,7 +215,8 @@ func (s *Source) secrets(ctx context.Context, r volume.Request, w *work) error {
 		w.publishSecrets, err = s.secret(ctx, r.Pod.Namespace, ref.Name)
 		return err
 	}
-	for ref, to := range map[*corev1.SecretReference]*map[string]string{r.PV.Spec.CSI.NodeStageSecretRef: &w.stageSecrets, r.PV.Spec.CSI.NodePublishSecretRef: &w.publishSecrets} {
+	for ref, to := range map[*corev1.SecretReference]*map[string]string{
+		r.PV.Spec.CSI.NodeStageSecretRef: &w.stageSecrets, r.PV.Spec.CSI.NodePublishSecretRef: &w.publishSecrets} {
 		if ref == nil {
 			continue
 		}
@@ -263,8 +270,10 @@ const tokensKey = "csi.storage.k8s.io/serviceAccount.tokens"
 func (s *Source) tokens(ctx context.Context, wants []storagev1.TokenRequest, pod *corev1.Pod) (string, error) {
 	out := map[string]authnv1.TokenRequestStatus{}
 	for _, want := range wants {
-		req := &authnv1.TokenRequest{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace}, Spec: authnv1.TokenRequestSpec{ExpirationSeconds: want.ExpirationSeconds,
-			BoundObjectRef: &authnv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}}
+		req := &authnv1.TokenRequest{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace},
+			Spec: authnv1.TokenRequestSpec{ExpirationSeconds: want.ExpirationSeconds,
+				BoundObjectRef: &authnv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name,
+					UID: pod.UID}}}
 		if want.Audience != "" {
 			req.Spec.Audiences = []string{want.Audience}
 		}
@@ -282,7 +291,8 @@ func (s *Source) tokens(ctx context.Context, wants []storagev1.TokenRequest, pod
 func capability(r volume.Request, w *work, fsType string) *csi.VolumeCapability {
 	mode := &csi.VolumeCapability_AccessMode{Mode: accessMode(r, w.driver)}
 	if r.Block() {
-		return &csi.VolumeCapability{AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}, AccessMode: mode}
+		return &csi.VolumeCapability{
+			AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}}, AccessMode: mode}
 	}
 	m := &csi.VolumeCapability_MountVolume{FsType: fsType, MountFlags: r.MountOptions()}
 	if g := group(r.Pod); g != nil && w.driver.mountGroup {
@@ -298,7 +308,8 @@ func group(pod *corev1.Pod) *int64 {
 	return nil
 }
 
-// accessMode is what all of the volume's modes come to. Drivers that know no more take every use on one node as the same.
+// accessMode is what all of the volume's modes come to. Drivers that know no more take every use on one node as the
+// same.
 func accessMode(r volume.Request, d *driver) csi.VolumeCapability_AccessMode_Mode {
 	var modes []corev1.PersistentVolumeAccessMode
 	if r.PV != nil {
@@ -333,7 +344,9 @@ func owns(about *storagev1.CSIDriverSpec, r volume.Request, w *work, fsType stri
 	case storagev1.FileFSGroupPolicy:
 		return true
 	case storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy:
-		return fsType != "" && r.PV != nil && (slices.Contains(r.PV.Spec.AccessModes, corev1.ReadWriteOnce) || slices.Contains(r.PV.Spec.AccessModes, corev1.ReadWriteOncePod))
+		return fsType != "" && r.PV != nil &&
+			(slices.Contains(r.PV.Spec.AccessModes, corev1.ReadWriteOnce) ||
+				slices.Contains(r.PV.Spec.AccessModes, corev1.ReadWriteOncePod))
 	}
 	return false
 }

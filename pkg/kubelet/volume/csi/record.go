@@ -11,7 +11,8 @@ import (
 	"bonsai/pkg/kubelet/durable"
 )
 
-// record is what must be known of a volume to take it down, kept as vol_data.json beside where it is mounted, as Kubernetes' kubelet has it.
+// record is what must be known of a volume to take it down, kept as vol_data.json beside where it is mounted, as
+// Kubernetes' kubelet has it.
 type record struct {
 	SpecName   string `json:"specVolID,omitempty"`
 	Handle     string `json:"volumeHandle"`
@@ -48,7 +49,8 @@ func readRecord(dir string) (*record, error) {
 	return r, nil
 }
 
-// write keeps the record in a directory, which is made; it is there whole or not at all, also after the machine has lost its power.
+// write keeps the record in a directory, which is made; it is there whole or not at all, also after the machine has
+// lost its power.
 func (r *record) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("make the volume's directory: %w", err)

@@ -56,7 +56,8 @@ func (s Source) fileSystem(pod *corev1.Pod, v *corev1.EmptyDirVolumeSource) (*vo
 		return nil, nil
 	case v.Medium == corev1.StorageMediumMemory:
 		return volume.Tmpfs(volume.MemorySize(pod, v.SizeLimit, s.allocatable())), nil
-	case v.Medium == corev1.StorageMediumHugePages, strings.HasPrefix(string(v.Medium), string(corev1.StorageMediumHugePagesPrefix)):
+	case v.Medium == corev1.StorageMediumHugePages,
+		strings.HasPrefix(string(v.Medium), string(corev1.StorageMediumHugePagesPrefix)):
 		return hugePages(pod, v.Medium)
 	}
 	return nil, fmt.Errorf("unknown storage medium %q", v.Medium)
@@ -65,8 +66,8 @@ func (s Source) fileSystem(pod *corev1.Pod, v *corev1.EmptyDirVolumeSource) (*vo
 // complete is the file which notes that an emptyDir is complete.
 func complete(at volume.Place) string { return filepath.Join(at.Notes, "ready") }
 
-// publish makes an emptyDir open to every user of the pod. One that is complete stays as it is, as the pod's containers may have changed it;
-// a note says so, outside of what they see. One that was left half-made is completed.
+// publish makes an emptyDir open to every user of the pod. One that is complete stays as it is, as the pod's containers
+// may have changed it; a note says so, outside of what they see. One that was left half-made is completed.
 func publish(r volume.Request, on *volume.FileSystem) error {
 	if _, err := os.Lstat(complete(r.Place)); err == nil && volume.Ready(r.Dir, on) {
 		return nil

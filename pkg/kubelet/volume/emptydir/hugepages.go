@@ -10,8 +10,8 @@ import (
 	"bonsai/pkg/kubelet/volume"
 )
 
-// hugePages is a file system of huge pages: of the size that the medium names ("HugePages-2Mi"), which the pod must request, or of the only size that
-// it requests ("HugePages"). The kernel bounds it by the pod's cgroup.
+// hugePages is a file system of huge pages: of the size that the medium names ("HugePages-2Mi"), which the pod must
+// request, or of the only size that it requests ("HugePages"). The kernel bounds it by the pod's cgroup.
 func hugePages(pod *corev1.Pod, medium corev1.StorageMedium) (*volume.FileSystem, error) {
 	named := strings.TrimPrefix(string(medium), string(corev1.StorageMediumHugePagesPrefix))
 	var want resource.Quantity
@@ -42,7 +42,8 @@ func hugePages(pod *corev1.Pod, medium corev1.StorageMedium) (*volume.FileSystem
 	return &volume.FileSystem{Type: "hugetlbfs", Options: fmt.Sprintf("pagesize=%d", size.Value())}, nil
 }
 
-// requestedPages are the sizes of huge pages that the pod or its containers request, as their resources name them: "2Mi".
+// requestedPages are the sizes of huge pages that the pod or its containers request, as their resources name them:
+// "2Mi".
 func requestedPages(pod *corev1.Pod) (sizes []string) {
 	add := func(list corev1.ResourceList) {
 		for name := range list {

@@ -1,5 +1,6 @@
-// Package growth brings volumes to the size that their PersistentVolumes have got, and tells of it in the claims' status. What makes the disk itself larger
-// is the storage's own resizer; the node's part is the file system on it, before a pod starts or while pods use it.
+// Package growth brings volumes to the size that their PersistentVolumes have got, and tells of it in the claims'
+// status. What makes the disk itself larger is the storage's own resizer; the node's part is the file system on it,
+// before a pod starts or while pods use it.
 //
 // The rules: https://github.com/kubernetes/enhancements/tree/master/keps/sig-storage/1790-recover-resize-failure.
 package growth
@@ -42,8 +43,8 @@ type Grower struct {
 	cfg Config
 
 	mu sync.Mutex
-	// sizes are how large the node's volumes are, by the PersistentVolume's name. A claim says it, too, but of all nodes: one that is used on several has
-	// grown when the first of them is done.
+	// sizes are how large the node's volumes are, by the PersistentVolume's name. A claim says it, too, but of all
+	// nodes: one that is used on several has grown when the first of them is done.
 	sizes map[string]resource.Quantity
 }
 
@@ -75,7 +76,8 @@ func (g *Grower) Grow(ctx context.Context, r volume.Request, e volume.Expander) 
 		return nil
 	}
 	if r.ReadOnly {
-		g.event(r, corev1.EventTypeWarning, reasonFailed, "MountVolume.NodeExpandVolume failed: requested read-only file system")
+		g.event(r, corev1.EventTypeWarning, reasonFailed,
+			"MountVolume.NodeExpandVolume failed: requested read-only file system")
 		return nil
 	}
 	claim, err := g.tell(ctx, claim, begun(claim, to))
@@ -93,7 +95,8 @@ func (g *Grower) Grow(ctx context.Context, r volume.Request, e volume.Expander) 
 	if _, err := g.tell(ctx, claim, finished(claim, got)); err != nil {
 		return err
 	}
-	g.event(r, corev1.EventTypeNormal, reasonDone, fmt.Sprintf("MountVolume.NodeExpandVolume succeeded for volume %q %s", pv.Name, g.cfg.Node))
+	g.event(r, corev1.EventTypeNormal, reasonDone,
+		fmt.Sprintf("MountVolume.NodeExpandVolume succeeded for volume %q %s", pv.Name, g.cfg.Node))
 	return nil
 }
 
@@ -122,8 +125,10 @@ func (g *Grower) Forget(pv string) {
 }
 
 // failed tells of what went wrong. What cannot be keeps no pod from starting with the volume as it is.
-func (g *Grower) failed(ctx context.Context, r volume.Request, claim *corev1.PersistentVolumeClaim, to resource.Quantity, err error) error {
-	g.event(r, corev1.EventTypeWarning, reasonFailed, fmt.Sprintf("MountVolume.NodeExpandVolume failed for volume %q : %v", r.PV.Name, err))
+func (g *Grower) failed(ctx context.Context, r volume.Request, claim *corev1.PersistentVolumeClaim,
+	to resource.Quantity, err error) error {
+	g.event(r, corev1.EventTypeWarning, reasonFailed,
+		fmt.Sprintf("MountVolume.NodeExpandVolume failed for volume %q : %v", r.PV.Name, err))
 	why, known := errors.AsType[*volume.ExpandError](err)
 	if !known { // it may have been done all the same, and is tried again
 		return err
@@ -138,7 +143,8 @@ func (g *Grower) failed(ctx context.Context, r volume.Request, claim *corev1.Per
 }
 
 // tell writes a claim's status and returns what it is then.
-func (g *Grower) tell(ctx context.Context, was, is *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
+func (g *Grower) tell(ctx context.Context, was, is *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim,
+	error) {
 	patch, err := patchOf(was, is)
 	if err != nil || patch == nil {
 		return is, err
@@ -151,6 +157,7 @@ func (g *Grower) tell(ctx context.Context, was, is *corev1.PersistentVolumeClaim
 
 // resizing are the conditions that have to do with growing.
 func resizing(c corev1.PersistentVolumeClaimCondition) bool {
-	return slices.Contains([]corev1.PersistentVolumeClaimConditionType{corev1.PersistentVolumeClaimResizing, corev1.PersistentVolumeClaimFileSystemResizePending,
+	return slices.Contains([]corev1.PersistentVolumeClaimConditionType{corev1.PersistentVolumeClaimResizing,
+		corev1.PersistentVolumeClaimFileSystemResizePending,
 		corev1.PersistentVolumeClaimControllerResizeError, corev1.PersistentVolumeClaimNodeResizeError}, c.Type)
 }

@@ -69,8 +69,10 @@ func newWorld(t *testing.T) (*world, *growth.Grower) {
 	w.claim.Namespace, w.claim.Name, w.claim.UID = "ns", "c", "uid"
 	w.claim.Status.Capacity = sized("1Gi")
 	w.claim.Status.AllocatedResources = sized("2Gi")
-	w.claim.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{"storage": corev1.PersistentVolumeClaimNodeResizePending}
-	w.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: "True"},
+	w.claim.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{
+		"storage": corev1.PersistentVolumeClaimNodeResizePending}
+	w.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{
+		{Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: "True"},
 		{Type: corev1.PersistentVolumeClaimVolumeModifyVolumeError, Status: "True"}}
 	w.pv.Name, w.pv.Spec.Capacity = "pv", sized("2Gi")
 	return w, growth.New(growth.Config{Client: w, Node: "n1", Now: func() time.Time { return time.Unix(100, 0) },
@@ -87,7 +89,8 @@ func sized(s string) corev1.ResourceList {
 }
 
 func (w *world) request(renew bool) volume.Request {
-	return volume.Request{Pod: &corev1.Pod{}, Renew: renew, Spec: volume.Spec{Volume: &corev1.Volume{}, Claim: w.claim.DeepCopy(), PV: w.pv.DeepCopy()}}
+	return volume.Request{Pod: &corev1.Pod{}, Renew: renew,
+		Spec: volume.Spec{Volume: &corev1.Volume{}, Claim: w.claim.DeepCopy(), PV: w.pv.DeepCopy()}}
 }
 
 // TestGrow: before the pod starts and while it runs, once for each size; other conditions stay.
@@ -99,11 +102,13 @@ func TestGrow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !slices.Equal(w.expanded, []string{"2Gi"}) || !slices.Equal(w.statuses, []corev1.ClaimResourceStatus{corev1.PersistentVolumeClaimNodeResizeInProgress, ""}) {
+	if !slices.Equal(w.expanded, []string{"2Gi"}) ||
+		!slices.Equal(w.statuses, []corev1.ClaimResourceStatus{corev1.PersistentVolumeClaimNodeResizeInProgress, ""}) {
 		t.Errorf("expanded %v, statuses %v", w.expanded, w.statuses)
 	}
 	s := w.claim.Status
-	if s.Capacity.Storage().String() != "2Gi" || s.AllocatedResources.Storage().String() != "2Gi" || len(s.Conditions) != 1 || s.Conditions[0].Type != corev1.PersistentVolumeClaimVolumeModifyVolumeError {
+	if s.Capacity.Storage().String() != "2Gi" || s.AllocatedResources.Storage().String() != "2Gi" ||
+		len(s.Conditions) != 1 || s.Conditions[0].Type != corev1.PersistentVolumeClaimVolumeModifyVolumeError {
 		t.Errorf("the claim is %+v", s)
 	}
 	w.pv.Spec.Capacity = sized("3Gi")
@@ -119,7 +124,8 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// TestSeveralNodes: a claim that has grown on another node grows on this one too, which has the volume since before; it has nothing to tell then.
+// TestSeveralNodes: a claim that has grown on another node grows on this one too, which has the volume since before; it
+// has nothing to tell then.
 func TestSeveralNodes(t *testing.T) {
 	t.Parallel()
 	w, g := newWorld(t)
@@ -144,7 +150,8 @@ func TestSeveralNodes(t *testing.T) {
 	}
 }
 
-// TestFailures: what can never be is told and left alone, and the pod starts; the rest is tried again. Without an answer nothing is known.
+// TestFailures: what can never be is told and left alone, and the pod starts; the rest is tried again. Without an
+// answer nothing is known.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -155,8 +162,10 @@ func TestFailures(t *testing.T) {
 		err       bool
 		again     int
 	}{
-		{"infeasible", &volume.ExpandError{Err: errors.New("too large"), Infeasible: true}, corev1.PersistentVolumeClaimNodeResizeInfeasible, true, false, 1},
-		{"refused", &volume.ExpandError{Err: errors.New("too large")}, corev1.PersistentVolumeClaimNodeResizeInProgress, true, true, 2},
+		{"infeasible", &volume.ExpandError{Err: errors.New("too large"), Infeasible: true},
+			corev1.PersistentVolumeClaimNodeResizeInfeasible, true, false, 1},
+		{"refused", &volume.ExpandError{Err: errors.New("too large")}, corev1.PersistentVolumeClaimNodeResizeInProgress,
+			true, true, 2},
 		{"unanswered", errors.New("too large"), corev1.PersistentVolumeClaimNodeResizeInProgress, false, true, 2},
 	} {
 		w, g := newWorld(t)
@@ -172,7 +181,8 @@ func TestFailures(t *testing.T) {
 		})
 		if (i >= 0) != c.condition {
 			t.Errorf("%s: conditions %+v", c.name, w.claim.Status.Conditions)
-		} else if i >= 0 && (w.claim.Status.Conditions[i].Message != "failed to expand pvc with too large" || !w.claim.Status.Conditions[i].LastTransitionTime.Equal(&metav1.Time{Time: time.Unix(100, 0)})) {
+		} else if i >= 0 && (w.claim.Status.Conditions[i].Message != "failed to expand pvc with too large" ||
+			!w.claim.Status.Conditions[i].LastTransitionTime.Equal(&metav1.Time{Time: time.Unix(100, 0)})) {
 			t.Errorf("%s: condition %+v", c.name, w.claim.Status.Conditions[i])
 		}
 		const failed = `Warning FileSystemResizeFailed MountVolume.NodeExpandVolume failed for volume "pv" : too large`

@@ -16,11 +16,13 @@ import (
 
 const storage = corev1.ResourceStorage
 
-// isDue tells whether a volume that is so large on this node is to grow, and to what size. What the driver can never do is left alone until the claim asks
-// for something else, whereupon the resizer sets its status anew.
-func isDue(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume, has resource.Quantity) (to resource.Quantity, due bool) {
+// isDue tells whether a volume that is so large on this node is to grow, and to what size. What the driver can never do
+// is left alone until the claim asks for something else, whereupon the resizer sets its status anew.
+func isDue(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume,
+	has resource.Quantity) (to resource.Quantity, due bool) {
 	to = pv.Spec.Capacity[storage]
-	return to, to.Cmp(has) > 0 && claim.Status.AllocatedResourceStatuses[storage] != corev1.PersistentVolumeClaimNodeResizeInfeasible
+	return to, to.Cmp(has) > 0 &&
+		claim.Status.AllocatedResourceStatuses[storage] != corev1.PersistentVolumeClaimNodeResizeInfeasible
 }
 
 // grown tells whether a claim is as large already, by the doing of another node.
@@ -61,7 +63,8 @@ func finished(claim *corev1.PersistentVolumeClaim, size resource.Quantity) *core
 }
 
 // failed is the claim when the driver has refused.
-func failed(claim *corev1.PersistentVolumeClaim, to resource.Quantity, why *volume.ExpandError, now metav1.Time) *corev1.PersistentVolumeClaim {
+func failed(claim *corev1.PersistentVolumeClaim, to resource.Quantity, why *volume.ExpandError,
+	now metav1.Time) *corev1.PersistentVolumeClaim {
 	if grown(claim, to) {
 		return claim
 	}
@@ -69,9 +72,12 @@ func failed(claim *corev1.PersistentVolumeClaim, to resource.Quantity, why *volu
 	if why.Infeasible {
 		setStatus(out, corev1.PersistentVolumeClaimNodeResizeInfeasible)
 	}
-	c := corev1.PersistentVolumeClaimCondition{Type: corev1.PersistentVolumeClaimNodeResizeError, Status: corev1.ConditionTrue, LastTransitionTime: now,
+	c := corev1.PersistentVolumeClaimCondition{Type: corev1.PersistentVolumeClaimNodeResizeError,
+		Status: corev1.ConditionTrue, LastTransitionTime: now,
 		Message: fmt.Sprintf("failed to expand pvc with %v", why.Err)}
-	if i := slices.IndexFunc(out.Status.Conditions, func(o corev1.PersistentVolumeClaimCondition) bool { return o.Type == c.Type }); i >= 0 {
+	if i := slices.IndexFunc(out.Status.Conditions, func(o corev1.PersistentVolumeClaimCondition) bool {
+		return o.Type == c.Type
+	}); i >= 0 {
 		c.LastTransitionTime = out.Status.Conditions[i].LastTransitionTime
 		out.Status.Conditions[i] = c
 	} else {
@@ -80,8 +86,8 @@ func failed(claim *corev1.PersistentVolumeClaim, to resource.Quantity, why *volu
 	return out
 }
 
-// patchOf is the strategic merge patch that makes one status of a claim of the other, nil if they are the same. It is for that claim only, whose name
-// another one may have got.
+// patchOf is the strategic merge patch that makes one status of a claim of the other, nil if they are the same. It is
+// for that claim only, whose name another one may have got.
 func patchOf(was, is *corev1.PersistentVolumeClaim) ([]byte, error) {
 	if equality.Semantic.DeepEqual(was.Status, is.Status) {
 		return nil, nil
@@ -90,7 +96,8 @@ func patchOf(was, is *corev1.PersistentVolumeClaim) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the claim: %w", err)
 	}
-	next, err := json.Marshal(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: was.UID}, Status: is.Status})
+	next, err := json.Marshal(
+		&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: was.UID}, Status: is.Status})
 	if err != nil {
 		return nil, fmt.Errorf("encode the claim: %w", err)
 	}

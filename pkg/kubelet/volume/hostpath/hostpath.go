@@ -1,5 +1,5 @@
-// Package hostpath gives pods files and directories of their node. Nothing of them is the kubelet's: it checks them, makes what is missing if the
-// volume's type says so, and leaves all of it where it is.
+// Package hostpath gives pods files and directories of their node. Nothing of them is the kubelet's: it checks them,
+// makes what is missing if the volume's type says so, and leaves all of it where it is.
 package hostpath
 
 import (

@@ -16,10 +16,15 @@ func TestHostPathTypes(t *testing.T) {
 		kind corev1.HostPathType
 		err  string
 	}{
-		{"none", "", ""}, {"none", corev1.HostPathDirectory, "is not a directory"}, {"none", corev1.HostPathFile, "is not a file"}, {"new/dir", corev1.HostPathDirectoryOrCreate, ""},
-		{"new/dir", corev1.HostPathDirectory, ""}, {"new/file", corev1.HostPathFileOrCreate, ""}, {"new/file", corev1.HostPathFile, ""}, {"new/file", corev1.HostPathDirectoryOrCreate, "is not a directory"},
-		{"new/dir", corev1.HostPathFileOrCreate, "is not a file"}, {"absent/file", corev1.HostPathFileOrCreate, "no such file"}, {"new/file", corev1.HostPathSocket, "is not a socket file"},
-		{"/dev/null", corev1.HostPathCharDev, ""}, {"/dev/null", corev1.HostPathBlockDev, "is not a block device"}, {"new", "Odd", "Odd is an invalid volume type"},
+		{"none", "", ""}, {"none", corev1.HostPathDirectory, "is not a directory"},
+		{"none", corev1.HostPathFile, "is not a file"}, {"new/dir", corev1.HostPathDirectoryOrCreate, ""},
+		{"new/dir", corev1.HostPathDirectory, ""}, {"new/file", corev1.HostPathFileOrCreate, ""},
+		{"new/file", corev1.HostPathFile, ""}, {"new/file", corev1.HostPathDirectoryOrCreate, "is not a directory"},
+		{"new/dir", corev1.HostPathFileOrCreate, "is not a file"},
+		{"absent/file", corev1.HostPathFileOrCreate, "no such file"},
+		{"new/file", corev1.HostPathSocket, "is not a socket file"},
+		{"/dev/null", corev1.HostPathCharDev, ""}, {"/dev/null", corev1.HostPathBlockDev, "is not a block device"},
+		{"new", "Odd", "Odd is an invalid volume type"},
 	} {
 		p := tc.path
 		if !filepath.IsAbs(p) {

@@ -1,5 +1,5 @@
-// Package image gives pods the content of images as volumes (KEP-4639). The runtime mounts them into each container, from images that are brought to
-// the node before the container is made; there is nothing of them among a pod's files.
+// Package image gives pods the content of images as volumes (KEP-4639). The runtime mounts them into each container,
+// from images that are brought to the node before the container is made; there is nothing of them among a pod's files.
 package image
 
 import (

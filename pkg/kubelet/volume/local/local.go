@@ -1,5 +1,6 @@
-// Package local gives pods directories and block devices of their node that PersistentVolumes stand for. Unlike a hostPath one is bound to its place among
-// the pod's volumes, belongs to the pod's fsGroup, and is tied to its node by the volume's affinity. A device is given as it is, or formatted and mounted.
+// Package local gives pods directories and block devices of their node that PersistentVolumes stand for. Unlike a
+// hostPath one is bound to its place among the pod's volumes, belongs to the pod's fsGroup, and is tied to its node by
+// the volume's affinity. A device is given as it is, or formatted and mounted.
 package local
 
 import (
@@ -18,7 +19,8 @@ import (
 
 // Config is what a Source needs; everything is required.
 type Config struct {
-	// Dir is where devices are mounted for all their pods, <root>/plugins/kubernetes.io/local-volume/mounts; PodsDir that of all pods' directories.
+	// Dir is where devices are mounted for all their pods, <root>/plugins/kubernetes.io/local-volume/mounts; PodsDir
+	// that of all pods' directories.
 	Dir, PodsDir string
 	// Mounts is the system's mount command, with which disks are formatted, too.
 	Mounts *mount.SafeFormatAndMount
@@ -27,8 +29,9 @@ type Config struct {
 // Source gives local volumes.
 type Source struct {
 	cfg Config
-	// locks are those of volumes by name, held while a device is mounted or unmounted, for one pod may begin with it as another ends, and of devices by
-	// path, for two volumes may be one. To format a disk, or to ask one that does not answer, takes long, and is nothing to the others.
+	// locks are those of volumes by name, held while a device is mounted or unmounted, for one pod may begin with it as
+	// another ends, and of devices by path, for two volumes may be one. To format a disk, or to ask one that does not
+	// answer, takes long, and is nothing to the others.
 	locks volume.Locks[string]
 }
 
@@ -63,14 +66,16 @@ func (s *Source) Prepare(_ context.Context, r volume.Request) (volume.Publish, e
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &volume.StepError{Step: "MountVolume.NewMounter initialization failed", Err: fmt.Errorf("path %q does not exist", path)}
+		return nil, &volume.StepError{Step: "MountVolume.NewMounter initialization failed",
+			Err: fmt.Errorf("path %q does not exist", path)}
 	case err != nil:
 		return nil, fmt.Errorf("look at the volume: %w", err)
 	case info.IsDir():
 		return func() (volume.Mounted, error) { return volume.Mounted{HostPath: r.Dir}, s.publish(r, path) }, nil
 	}
 	if device, err := volume.IsBlockDevice(path); err != nil || !device {
-		return nil, &volume.StepError{Step: "MountVolume.MountDevice failed", Err: errors.Join(err, errors.New("only directory and block device are supported"))}
+		return nil, &volume.StepError{Step: "MountVolume.MountDevice failed",
+			Err: errors.Join(err, errors.New("only directory and block device are supported"))}
 	}
 	return func() (volume.Mounted, error) { return volume.Mounted{HostPath: r.Dir}, s.publishDevice(r, path) }, nil
 }
@@ -78,7 +83,8 @@ func (s *Source) Prepare(_ context.Context, r volume.Request) (volume.Publish, e
 // prepareDevice is for a volume that containers get as a device.
 func prepareDevice(r volume.Request, path string) (volume.Publish, error) {
 	if device, err := volume.IsBlockDevice(path); err != nil || !device {
-		return nil, &volume.StepError{Step: "MapVolume.MapPodDevice failed", Err: errors.Join(err, fmt.Errorf("path %q is no block device", path))}
+		return nil, &volume.StepError{Step: "MapVolume.MapPodDevice failed",
+			Err: errors.Join(err, fmt.Errorf("path %q is no block device", path))}
 	}
 	return func() (volume.Mounted, error) {
 		if err := volume.MapDevice(r.Place, path); err != nil {
@@ -88,7 +94,8 @@ func prepareDevice(r volume.Request, path string) (volume.Publish, error) {
 	}, nil
 }
 
-// publishDevice mounts the file system of a device for all its pods, then binds that. A device without one is formatted.
+// publishDevice mounts the file system of a device for all its pods, then binds that. A device without one is
+// formatted.
 func (s *Source) publishDevice(r volume.Request, path string) error {
 	defer s.locks.Hold(r.Name)()
 	defer s.locks.Hold(path)()
@@ -106,7 +113,8 @@ func (s *Source) publishDevice(r volume.Request, path string) error {
 	return s.publish(r, global)
 }
 
-// mountDevice mounts a device. The volume says of which type its file system is to be; otherwise it is as it is, or ext4.
+// mountDevice mounts a device. The volume says of which type its file system is to be; otherwise it is as it is, or
+// ext4.
 func (s *Source) mountDevice(r volume.Request, path, at string) error {
 	var fsType string
 	if t := r.PV.Spec.Local.FSType; t != nil {
@@ -153,8 +161,8 @@ func (s *Source) publish(r volume.Request, path string) error {
 	return nil
 }
 
-// TakeDown implements volume.Source: what was bound stays where it is, but a device that no other pod has is unmounted. That is done first: a kubelet that
-// is killed in between finds the pod's part, and with it the rest.
+// TakeDown implements volume.Source: what was bound stays where it is, but a device that no other pod has is unmounted.
+// That is done first: a kubelet that is killed in between finds the pod's part, and with it the rest.
 func (s *Source) TakeDown(_ context.Context, at volume.Place) error {
 	if at.Device {
 		return volume.UnmapDevice(at)

@@ -27,7 +27,9 @@ func TestADiskThatHangs(t *testing.T) {
 		}}}
 	}
 	pods := t.TempDir()
-	s := New(Config{Dir: t.TempDir(), PodsDir: pods, Mounts: &mount.SafeFormatAndMount{Interface: mount.NewFakeMounter(nil), Exec: &testingexec.FakeExec{CommandScript: []testingexec.FakeCommandAction{hangs}}}})
+	s := New(Config{Dir: t.TempDir(), PodsDir: pods,
+		Mounts: &mount.SafeFormatAndMount{Interface: mount.NewFakeMounter(nil),
+			Exec: &testingexec.FakeExec{CommandScript: []testingexec.FakeCommandAction{hangs}}}})
 	place := func(name string) volume.Place {
 		return volume.Place{Name: name, Dir: filepath.Join(pods, "u", "volumes", "kubernetes.io~local-volume", name)}
 	}

@@ -1,4 +1,5 @@
-// Package nfs gives pods directories that a server exports by NFS. They are mounted by the node's mount command and its helper mount.nfs.
+// Package nfs gives pods directories that a server exports by NFS. They are mounted by the node's mount command and its
+// helper mount.nfs.
 package nfs
 
 import (

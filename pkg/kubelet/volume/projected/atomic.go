@@ -117,7 +117,8 @@ func writeFiles(root *os.Root, files map[string]file, own volume.Owner, now time
 	return name, own.ApplyTree(root, name)
 }
 
-// linkNames makes a symlink through ..data for each file or directory at the top, and removes those of names that are gone.
+// linkNames makes a symlink through ..data for each file or directory at the top, and removes those of names that are
+// gone.
 func linkNames(root *os.Root, files map[string]file) error {
 	want := map[string]bool{}
 	for p := range files {

@@ -18,7 +18,8 @@ type file struct {
 	uid  *int64
 }
 
-// projection is one source of files: exactly one of the four is set. mode is what files get that do not say; nil is 0644.
+// projection is one source of files: exactly one of the four is set. mode is what files get that do not say; nil is
+// 0644.
 type projection struct {
 	configMap *corev1.ConfigMapProjection
 	secret    *corev1.SecretProjection
@@ -32,7 +33,8 @@ func configMapParts(v *corev1.Volume) ([]projection, error) {
 	if s == nil {
 		return nil, nil
 	}
-	return []projection{{configMap: &corev1.ConfigMapProjection{LocalObjectReference: s.LocalObjectReference, Items: s.Items, Optional: s.Optional}, mode: s.DefaultMode}}, nil
+	return []projection{{configMap: &corev1.ConfigMapProjection{LocalObjectReference: s.LocalObjectReference,
+		Items: s.Items, Optional: s.Optional}, mode: s.DefaultMode}}, nil
 }
 
 func secretParts(v *corev1.Volume) ([]projection, error) {
@@ -40,7 +42,8 @@ func secretParts(v *corev1.Volume) ([]projection, error) {
 	if s == nil {
 		return nil, nil
 	}
-	from := &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: s.SecretName}, Items: s.Items, Optional: s.Optional}
+	from := &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: s.SecretName},
+		Items: s.Items, Optional: s.Optional}
 	return []projection{{secret: from, mode: s.DefaultMode}}, nil
 }
 
@@ -57,7 +60,8 @@ func projectedParts(v *corev1.Volume) ([]projection, error) {
 	}
 	out := []projection{}
 	for _, s := range v.Projected.Sources {
-		p := projection{configMap: s.ConfigMap, secret: s.Secret, token: s.ServiceAccountToken, mode: v.Projected.DefaultMode}
+		p := projection{configMap: s.ConfigMap, secret: s.Secret, token: s.ServiceAccountToken,
+			mode: v.Projected.DefaultMode}
 		if s.DownwardAPI != nil {
 			p.fields = s.DownwardAPI.Items
 		} else if s.ConfigMap == nil && s.Secret == nil && s.ServiceAccountToken == nil {
@@ -95,7 +99,8 @@ func (c *content) collect(ctx context.Context, r volume.Request, parts []project
 	return files, errors.Join(errs...)
 }
 
-func (c *content) configMapFiles(ctx context.Context, ns string, s *corev1.ConfigMapProjection, mode int32, files map[string]file) error {
+func (c *content) configMapFiles(ctx context.Context, ns string, s *corev1.ConfigMapProjection, mode int32,
+	files map[string]file) error {
 	optional := s.Optional != nil && *s.Optional
 	cm, err := c.cfg.Objects.ConfigMap(ctx, ns, s.Name)
 	if err != nil {
@@ -114,7 +119,8 @@ func (c *content) configMapFiles(ctx context.Context, ns string, s *corev1.Confi
 	return pick(data, s.Items, optional, "config", mode, files)
 }
 
-func (c *content) secretFiles(ctx context.Context, ns string, s *corev1.SecretProjection, mode int32, files map[string]file) error {
+func (c *content) secretFiles(ctx context.Context, ns string, s *corev1.SecretProjection, mode int32,
+	files map[string]file) error {
 	optional := s.Optional != nil && *s.Optional
 	secret, err := c.cfg.Objects.Secret(ctx, ns, s.Name)
 	if err != nil {
@@ -127,7 +133,8 @@ func (c *content) secretFiles(ctx context.Context, ns string, s *corev1.SecretPr
 }
 
 // pick adds all keys as files of their name, or the chosen items under their paths.
-func pick(data map[string][]byte, items []corev1.KeyToPath, optional bool, what string, mode int32, files map[string]file) error {
+func pick(data map[string][]byte, items []corev1.KeyToPath, optional bool, what string, mode int32,
+	files map[string]file) error {
 	if len(items) == 0 {
 		for k, v := range data {
 			files[k] = file{data: v, mode: mode}
@@ -151,7 +158,8 @@ func pick(data map[string][]byte, items []corev1.KeyToPath, optional bool, what 
 	return nil
 }
 
-func (c *content) fieldFiles(pod *corev1.Pod, items []corev1.DownwardAPIVolumeFile, mode int32, files map[string]file) error {
+func (c *content) fieldFiles(pod *corev1.Pod, items []corev1.DownwardAPIVolumeFile, mode int32,
+	files map[string]file) error {
 	var errs []error
 	for _, it := range items {
 		var value string
@@ -176,7 +184,8 @@ func (c *content) fieldFiles(pod *corev1.Pod, items []corev1.DownwardAPIVolumeFi
 }
 
 // tokenFile adds a service-account token. Where the pod runs as a user or group of its own, only those may read it.
-func (c *content) tokenFile(ctx context.Context, r volume.Request, s *corev1.ServiceAccountTokenProjection, mode int32, files map[string]file) error {
+func (c *content) tokenFile(ctx context.Context, r volume.Request, s *corev1.ServiceAccountTokenProjection, mode int32,
+	files map[string]file) error {
 	token, err := c.tokens.get(ctx, r.Pod, s, r.Renew)
 	if err != nil {
 		return err

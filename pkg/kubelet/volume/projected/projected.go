@@ -1,5 +1,5 @@
-// Package projected makes the volumes whose files come from the API: configMap, secret, downwardAPI and projected. They are written
-// atomically (see atomic.go) and follow their objects while the pod runs; what may be secret is in memory.
+// Package projected makes the volumes whose files come from the API: configMap, secret, downwardAPI and projected. They
+// are written atomically (see atomic.go) and follow their objects while the pod runs; what may be secret is in memory.
 //
 // The contract with applications: https://kubernetes.io/docs/concepts/storage/projected-volumes/.
 package projected
@@ -60,7 +60,8 @@ var _ volume.Source = (*Source)(nil)
 
 // New returns the source of each kind. They share their tokens.
 func New(cfg Config) ([]*Source, error) {
-	if cfg.Objects == nil || cfg.Tokens == nil || cfg.Field == nil || cfg.Resource == nil || cfg.Allocatable == nil || cfg.Now == nil || cfg.Log == nil {
+	if cfg.Objects == nil || cfg.Tokens == nil || cfg.Field == nil || cfg.Resource == nil || cfg.Allocatable == nil ||
+		cfg.Now == nil || cfg.Log == nil {
 		return nil, errors.New("projected volumes: Objects, Tokens, Field, Resource, Allocatable, Now and Log are required")
 	}
 	c := &content{cfg: cfg, tokens: newTokenCache(cfg.Tokens, cfg.Now, cfg.Log)}
@@ -99,7 +100,8 @@ func (s *Source) Prepare(ctx context.Context, r volume.Request) (volume.Publish,
 		if err := volume.MakeDir(r.Dir, on); err != nil {
 			return volume.Mounted{}, err
 		}
-		return volume.Mounted{HostPath: r.Dir, ReadOnly: true}, writeAtomically(r.Dir, files, volume.OwnerOf(r.Pod), s.cfg.Now())
+		return volume.Mounted{HostPath: r.Dir, ReadOnly: true},
+			writeAtomically(r.Dir, files, volume.OwnerOf(r.Pod), s.cfg.Now())
 	}, nil
 }
 

@@ -37,8 +37,8 @@ type tokenKey struct {
 	seconds  int64
 }
 
-// heldToken has wall-clock times alone, as its reader compares them: a clock that jumps is to be followed. Before from a token is not valid
-// yet, which is so after the clock was put back.
+// heldToken has wall-clock times alone, as its reader compares them: a clock that jumps is to be followed. Before from
+// a token is not valid yet, which is so after the clock was put back.
 type heldToken struct {
 	value                  string
 	from, renew, expiresAt time.Time
@@ -51,9 +51,10 @@ func newTokenCache(api Tokens, now func() time.Time, log *slog.Logger) *tokenCac
 	return &tokenCache{api: api, now: now, log: log, tokens: map[tokenKey]heldToken{}}
 }
 
-// get returns a token bound to the pod. With renew, one that is due to be replaced is, as far as the API server can be asked; without,
-// one that is still valid is good enough, and nobody waits for the API server.
-func (c *tokenCache) get(ctx context.Context, pod *corev1.Pod, s *corev1.ServiceAccountTokenProjection, renew bool) (string, error) {
+// get returns a token bound to the pod. With renew, one that is due to be replaced is, as far as the API server can be
+// asked; without, one that is still valid is good enough, and nobody waits for the API server.
+func (c *tokenCache) get(ctx context.Context, pod *corev1.Pod, s *corev1.ServiceAccountTokenProjection,
+	renew bool) (string, error) {
 	life := int64(tokenDefaultLife / time.Second)
 	if s.ExpirationSeconds != nil {
 		life = *s.ExpirationSeconds
@@ -68,14 +69,16 @@ func (c *tokenCache) get(ctx context.Context, pod *corev1.Pod, s *corev1.Service
 	fresh, err := c.request(ctx, pod, s.Audience, life)
 	if err != nil {
 		if ok && held.usable(c.now()) {
-			c.log.Warn("service account token not renewed, the old one is kept", "pod", pod.Namespace+"/"+pod.Name, "expires", held.expiresAt, "err", err)
+			c.log.Warn("service account token not renewed, the old one is kept", "pod", pod.Namespace+"/"+pod.Name,
+				"expires", held.expiresAt, "err", err)
 			return held.value, nil
 		}
 		return "", fmt.Errorf("failed to fetch token: %w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	maps.DeleteFunc(c.tokens, func(_ tokenKey, t heldToken) bool { return !c.now().Before(t.expiresAt) }) // of pods forgotten while they were asked for
+	// of pods forgotten while they were asked for
+	maps.DeleteFunc(c.tokens, func(_ tokenKey, t heldToken) bool { return !c.now().Before(t.expiresAt) })
 	c.tokens[key] = fresh
 	return fresh.value, nil
 }
@@ -95,7 +98,8 @@ func (c *tokenCache) request(ctx context.Context, pod *corev1.Pod, audience stri
 	}
 	expires := got.Status.ExpirationTimestamp.Time
 	age := min(expires.Sub(start)*tokenLifePercent/100, tokenMaxAge)
-	return heldToken{value: got.Status.Token, from: start.Truncate(time.Second), renew: start.Add(age), expiresAt: expires}, nil
+	return heldToken{value: got.Status.Token, from: start.Truncate(time.Second), renew: start.Add(age),
+		expiresAt: expires}, nil
 }
 
 // forget drops the pod's tokens.

@@ -22,12 +22,14 @@ type issuer struct {
 	down   bool
 }
 
-func (a *issuer) CreateToken(_ context.Context, ns, account string, req *authv1.TokenRequest) (*authv1.TokenRequest, error) {
+func (a *issuer) CreateToken(_ context.Context, ns, account string, req *authv1.TokenRequest) (*authv1.TokenRequest,
+	error) {
 	if a.down {
 		return nil, errors.New("connection refused")
 	}
 	a.issued++
-	req.Status = authv1.TokenRequestStatus{Token: fmt.Sprintf("%s/%s %v #%d", ns, account, req.Spec.Audiences, a.issued),
+	req.Status = authv1.TokenRequestStatus{
+		Token:               fmt.Sprintf("%s/%s %v #%d", ns, account, req.Spec.Audiences, a.issued),
 		ExpirationTimestamp: metav1.NewTime(a.now.Add(time.Duration(*req.Spec.ExpirationSeconds) * time.Second))}
 	return req, nil
 }
@@ -35,7 +37,8 @@ func (a *issuer) CreateToken(_ context.Context, ns, account string, req *authv1.
 func TestTokenSurvivesAnOutage(t *testing.T) {
 	t.Parallel()
 	a := &issuer{now: time.Unix(1000, 0)}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "uid-1"}, Spec: corev1.PodSpec{ServiceAccountName: "sa"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "uid-1"},
+		Spec: corev1.PodSpec{ServiceAccountName: "sa"}}
 	var log bytes.Buffer
 	c := newTokenCache(a, func() time.Time { return a.now }, slog.New(slog.NewTextHandler(&log, nil)))
 	s := &corev1.ServiceAccountTokenProjection{Audience: "vault", ExpirationSeconds: new(int64(1000))}
@@ -44,9 +47,11 @@ func TestTokenSurvivesAnOutage(t *testing.T) {
 		down    bool
 		want    string
 	}{
-		{0, false, "ns/sa [vault] #1"}, {799 * time.Second, false, "ns/sa [vault] #1"}, {time.Second, true, "ns/sa [vault] #1"}, {time.Second, false, "ns/sa [vault] #2"},
+		{0, false, "ns/sa [vault] #1"}, {799 * time.Second, false, "ns/sa [vault] #1"},
+		{time.Second, true, "ns/sa [vault] #1"}, {time.Second, false, "ns/sa [vault] #2"},
 		{1000 * time.Second, true, ""}, {0, false, "ns/sa [vault] #3"},
-		{-time.Second, false, "ns/sa [vault] #4"}, {-time.Hour, true, ""}, {0, false, "ns/sa [vault] #5"}, // the clock was put back
+		// the clock was put back
+		{-time.Second, false, "ns/sa [vault] #4"}, {-time.Hour, true, ""}, {0, false, "ns/sa [vault] #5"},
 	} {
 		a.now = a.now.Add(step.advance)
 		a.down = step.down
@@ -64,12 +69,14 @@ func TestTokenSurvivesAnOutage(t *testing.T) {
 	}
 }
 
-// TestTokenFollowsTheClock: the times kept have no monotonic reading, by which a clock that was put forward would not be seen.
+// TestTokenFollowsTheClock: the times kept have no monotonic reading, by which a clock that was put forward would not
+// be seen.
 func TestTokenFollowsTheClock(t *testing.T) {
 	t.Parallel()
 	a := &issuer{now: time.Now()}
 	c := newTokenCache(a, time.Now, slog.New(slog.DiscardHandler))
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "uid-1"}, Spec: corev1.PodSpec{ServiceAccountName: "sa"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "uid-1"},
+		Spec: corev1.PodSpec{ServiceAccountName: "sa"}}
 	if _, err := c.get(t.Context(), pod, &corev1.ServiceAccountTokenProjection{}, true); err != nil {
 		t.Fatal(err)
 	}

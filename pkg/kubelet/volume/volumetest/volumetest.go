@@ -1,4 +1,5 @@
-// Package volumetest has the tests of the contract that every kind of volume keeps, volume.Source. It needs root where a kind mounts.
+// Package volumetest has the tests of the contract that every kind of volume keeps, volume.Source. It needs root where
+// a kind mounts.
 package volumetest
 
 import (
@@ -50,8 +51,11 @@ func (k Kind) request(t *testing.T) volume.Request {
 		return filepath.Join(parent, k.spec().VolumeName())
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "uid"},
-		Spec: corev1.PodSpec{ServiceAccountName: "sa", SecurityContext: &corev1.PodSecurityContext{FSGroup: new(int64(2000))}, Containers: []corev1.Container{{Name: "c"}}, Volumes: []corev1.Volume{k.Volume}}}
-	r := volume.Request{Place: volume.Place{PodUID: pod.UID, Name: k.spec().VolumeName(), Dir: at("volumes"), Notes: at("plugins")}, Pod: pod,
+		Spec: corev1.PodSpec{ServiceAccountName: "sa",
+			SecurityContext: &corev1.PodSecurityContext{FSGroup: new(int64(2000))},
+			Containers:      []corev1.Container{{Name: "c"}}, Volumes: []corev1.Volume{k.Volume}}}
+	r := volume.Request{Place: volume.Place{PodUID: pod.UID, Name: k.spec().VolumeName(), Dir: at("volumes"),
+		Notes: at("plugins")}, Pod: pod,
 		Spec: volume.Spec{Volume: &pod.Spec.Volumes[0], PV: k.PV}}
 	t.Cleanup(func() {
 		if err := volume.RemoveTree(context.WithoutCancel(t.Context()), r.Dir); err != nil {

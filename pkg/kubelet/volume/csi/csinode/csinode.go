@@ -1,5 +1,6 @@
-// Package csinode tells the API server which storage drivers the node has: in its CSINode object and, what the node is to drivers and where it is, in
-// an annotation and labels of the Node. The scheduler and who provisions and attaches volumes read it.
+// Package csinode tells the API server which storage drivers the node has: in its CSINode object and, what the node is
+// to drivers and where it is, in an annotation and labels of the Node. The scheduler and who provisions and attaches
+// volumes read it.
 package csinode
 
 import (
@@ -25,7 +26,8 @@ import (
 // Client is the API server as it is needed here.
 type Client interface {
 	Node(ctx context.Context, name string) (*corev1.Node, error)
-	PatchNode(ctx context.Context, name string, kind types.PatchType, patch []byte, subresource ...string) (*corev1.Node, error)
+	PatchNode(ctx context.Context, name string, kind types.PatchType, patch []byte,
+		subresource ...string) (*corev1.Node, error)
 	CSINode(ctx context.Context, name string) (*storagev1.CSINode, error)
 	CreateCSINode(ctx context.Context, n *storagev1.CSINode) (*storagev1.CSINode, error)
 	UpdateCSINode(ctx context.Context, n *storagev1.CSINode) (*storagev1.CSINode, error)
@@ -70,7 +72,8 @@ func (a *Announcer) Announce(ctx context.Context, driver string, info csi.NodeIn
 		return err
 	}
 	keys := slices.Sorted(maps.Keys(info.Topology))
-	d := storagev1.CSINodeDriver{Name: driver, NodeID: info.ID, TopologyKeys: keys, Allocatable: allocatable(info.MaxVolumes)}
+	d := storagev1.CSINodeDriver{Name: driver, NodeID: info.ID, TopologyKeys: keys,
+		Allocatable: allocatable(info.MaxVolumes)}
 	return a.change(ctx, func(list []storagev1.CSINodeDriver) []storagev1.CSINodeDriver {
 		return append(without(list, driver), d)
 	}, true)
@@ -99,7 +102,9 @@ func (a *Announcer) Limit(ctx context.Context, driver string, maxVolumes int64) 
 
 // Withdraw implements csi.Announcer. The labels stay: other drivers may have the same.
 func (a *Announcer) Withdraw(ctx context.Context, driver string) error {
-	if err := a.change(ctx, func(list []storagev1.CSINodeDriver) []storagev1.CSINodeDriver { return without(list, driver) }, true); err != nil {
+	if err := a.change(ctx, func(list []storagev1.CSINodeDriver) []storagev1.CSINodeDriver {
+		return without(list, driver)
+	}, true); err != nil {
 		return err
 	}
 	return a.annotate(ctx, driver, "", nil)
@@ -123,7 +128,8 @@ func (a *Announcer) annotate(ctx context.Context, driver, id string, topology ma
 	}
 	for key, value := range topology {
 		if has, ok := node.Labels[key]; ok && has != value {
-			return fmt.Errorf("detected topology value collision: driver reported %q:%q but existing label is %q:%q", key, value, key, has)
+			return fmt.Errorf("detected topology value collision: driver reported %q:%q but existing label is %q:%q",
+				key, value, key, has)
 		}
 	}
 	if ids[driver] == id && (id == "" || includes(node.Labels, topology)) {
@@ -160,9 +166,13 @@ func includes(all, some map[string]string) bool {
 	return true
 }
 
-// change makes the list of drivers what f makes of it. An object that is there is left alone unless update says otherwise.
-func (a *Announcer) change(ctx context.Context, f func([]storagev1.CSINodeDriver) []storagev1.CSINodeDriver, update bool) error {
-	return retry.OnError(retry.DefaultBackoff, func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }, func() error {
+// change makes the list of drivers what f makes of it. An object that is there is left alone unless update says
+// otherwise.
+func (a *Announcer) change(ctx context.Context, f func([]storagev1.CSINodeDriver) []storagev1.CSINodeDriver,
+	update bool) error {
+	return retry.OnError(retry.DefaultBackoff, func(err error) bool {
+		return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+	}, func() error {
 		n, err := a.Client.CSINode(ctx, a.Name)
 		if apierrors.IsNotFound(err) {
 			return a.create(ctx, f(nil))
@@ -188,6 +198,7 @@ func (a *Announcer) create(ctx context.Context, drivers []storagev1.CSINodeDrive
 		return err
 	}
 	_, err = a.Client.CreateCSINode(ctx, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: a.Name,
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}}, Spec: storagev1.CSINodeSpec{Drivers: drivers}})
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}},
+		Spec: storagev1.CSINodeSpec{Drivers: drivers}})
 	return err
 }

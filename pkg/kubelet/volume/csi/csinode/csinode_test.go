@@ -26,7 +26,8 @@ type server struct {
 
 func (s *server) Node(context.Context, string) (*corev1.Node, error) { return s.node, nil }
 
-func (s *server) PatchNode(_ context.Context, _ string, _ types.PatchType, patch []byte, _ ...string) (*corev1.Node, error) {
+func (s *server) PatchNode(_ context.Context, _ string, _ types.PatchType, patch []byte, _ ...string) (*corev1.Node,
+	error) {
 	before, err := json.Marshal(s.node)
 	if err != nil {
 		return nil, err
@@ -62,29 +63,37 @@ func (s *server) UpdateCSINode(_ context.Context, n *storagev1.CSINode) (*storag
 
 func TestAnnounce(t *testing.T) {
 	t.Parallel()
-	s := &server{node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", Labels: map[string]string{"zone": "a"}}}, conflicts: 1}
+	s := &server{node: &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", Labels: map[string]string{"zone": "a"}}}, conflicts: 1}
 	a := &Announcer{Client: s, Name: "n1", Log: slog.New(slog.DiscardHandler)}
 	registered := make(chan struct{})
 	close(registered)
-	if err := a.Run(t.Context(), registered); err != nil || s.csi == nil || len(s.csi.Spec.Drivers) > 0 || s.csi.OwnerReferences[0].UID != "u" {
+	if err := a.Run(t.Context(),
+		registered); err != nil || s.csi == nil || len(s.csi.Spec.Drivers) > 0 || s.csi.OwnerReferences[0].UID != "u" {
 		t.Fatalf("at the start: %+v, %v", s.csi, err)
 	}
 	for _, name := range []string{"d", "e"} {
-		if err := a.Announce(t.Context(), name, csi.NodeInfo{ID: "id-" + name, MaxVolumes: 3, Topology: map[string]string{"zone": "a", "rack": "1"}}); err != nil {
+		if err := a.Announce(t.Context(), name,
+			csi.NodeInfo{ID: "id-" + name, MaxVolumes: 3,
+				Topology: map[string]string{"zone": "a", "rack": "1"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := a.Announce(t.Context(), "d", csi.NodeInfo{ID: "id-d", Topology: map[string]string{"rack": "1"}}); err != nil { // again, with less to say
+	// again, with less to say
+	if err := a.Announce(t.Context(), "d",
+		csi.NodeInfo{ID: "id-d", Topology: map[string]string{"rack": "1"}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.node.Annotations[annotation]; got != `{"d":"id-d","e":"id-e"}` || s.node.Labels["rack"] != "1" {
 		t.Errorf("the Node says %s, %v", got, s.node.Labels)
 	}
 	list := s.csi.Spec.Drivers
-	if len(list) != 2 || list[0].Name != "e" || *list[0].Allocatable.Count != 3 || len(list[0].TopologyKeys) != 2 || list[1].NodeID != "id-d" || list[1].Allocatable != nil {
+	if len(list) != 2 || list[0].Name != "e" || *list[0].Allocatable.Count != 3 || len(list[0].TopologyKeys) != 2 ||
+		list[1].NodeID != "id-d" || list[1].Allocatable != nil {
 		t.Errorf("drivers %+v", list)
 	}
-	if err := a.Announce(t.Context(), "f", csi.NodeInfo{ID: "id", Topology: map[string]string{"zone": "b"}}); err == nil ||
+	if err := a.Announce(t.Context(), "f",
+		csi.NodeInfo{ID: "id", Topology: map[string]string{"zone": "b"}}); err == nil ||
 		err.Error() != `detected topology value collision: driver reported "zone":"b" but existing label is "zone":"a"` {
 		t.Errorf("error %v", err)
 	}
@@ -93,7 +102,8 @@ func TestAnnounce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if list := s.csi.Spec.Drivers; len(list) != 2 || list[0].Allocatable != nil || *list[1].Allocatable.Count != 5 || list[1].NodeID != "id-d" {
+	if list := s.csi.Spec.Drivers; len(list) != 2 || list[0].Allocatable != nil || *list[1].Allocatable.Count != 5 ||
+		list[1].NodeID != "id-d" {
 		t.Errorf("with other limits: %+v", list)
 	}
 	for _, name := range []string{"d", "e", "e"} {

@@ -1,5 +1,5 @@
-// Package csitest has a small storage driver for tests: it speaks the node's part of CSI at a socket, mounts a directory of its own for each volume,
-// and keeps what it was asked.
+// Package csitest has a small storage driver for tests: it speaks the node's part of CSI at a socket, mounts a
+// directory of its own for each volume, and keeps what it was asked.
 package csitest
 
 import (
@@ -103,7 +103,8 @@ func (d *Driver) LastExpanded() *csi.NodeExpandVolumeRequest {
 }
 
 // NodeExpandVolume implements csi.NodeServer.
-func (d *Driver) NodeExpandVolume(_ context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+func (d *Driver) NodeExpandVolume(_ context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse,
+	error) {
 	if err := d.call("expand", r.VolumeId); err != nil {
 		return nil, err
 	}
@@ -124,10 +125,13 @@ func (d *Driver) call(what, volume string) error {
 }
 
 // NodeGetCapabilities implements csi.NodeServer.
-func (d *Driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+func (d *Driver) NodeGetCapabilities(context.Context,
+	*csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	out := &csi.NodeGetCapabilitiesResponse{}
 	for _, c := range d.Capabilities {
-		out.Capabilities = append(out.Capabilities, &csi.NodeServiceCapability{Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: c}}})
+		out.Capabilities = append(out.Capabilities,
+			&csi.NodeServiceCapability{
+				Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: c}}})
 	}
 	return out, nil
 }
@@ -147,16 +151,19 @@ func (d *Driver) SetInfo(info *csi.NodeGetInfoResponse) {
 }
 
 // NodeGetVolumeStats implements csi.NodeServer: 40 of 100 bytes and 3 of 10 inodes are used.
-func (d *Driver) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
+func (d *Driver) NodeGetVolumeStats(_ context.Context,
+	r *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
 	if err := d.call("measure", r.VolumeId+" at "+r.VolumePath); err != nil {
 		return nil, err
 	}
-	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{{Unit: csi.VolumeUsage_BYTES, Total: 100, Available: 60, Used: 40},
-		{Unit: csi.VolumeUsage_INODES, Total: 10, Available: 7, Used: 3}}}, nil
+	return &csi.NodeGetVolumeStatsResponse{
+		Usage: []*csi.VolumeUsage{{Unit: csi.VolumeUsage_BYTES, Total: 100, Available: 60, Used: 40},
+			{Unit: csi.VolumeUsage_INODES, Total: 10, Available: 7, Used: 3}}}, nil
 }
 
 // NodeStageVolume implements csi.NodeServer.
-func (d *Driver) NodeStageVolume(_ context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+func (d *Driver) NodeStageVolume(_ context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse,
+	error) {
 	if err := d.call("stage", r.VolumeId); err != nil {
 		return nil, err
 	}
@@ -167,12 +174,14 @@ func (d *Driver) NodeStageVolume(_ context.Context, r *csi.NodeStageVolumeReques
 }
 
 // NodeUnstageVolume implements csi.NodeServer.
-func (d *Driver) NodeUnstageVolume(_ context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+func (d *Driver) NodeUnstageVolume(_ context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse,
+	error) {
 	return &csi.NodeUnstageVolumeResponse{}, d.call("unstage", r.VolumeId)
 }
 
 // NodePublishVolume implements csi.NodeServer: it makes the target and mounts the volume there, once.
-func (d *Driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+func (d *Driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse,
+	error) {
 	if err := d.call("publish", r.VolumeId); err != nil {
 		return nil, err
 	}
@@ -208,7 +217,8 @@ func (d *Driver) publish(r *csi.NodePublishVolumeRequest) (data string, err erro
 }
 
 // NodeUnpublishVolume implements csi.NodeServer.
-func (d *Driver) NodeUnpublishVolume(_ context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+func (d *Driver) NodeUnpublishVolume(_ context.Context,
+	r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	if err := d.call("unpublish", r.VolumeId); err != nil {
 		return nil, err
 	}
