@@ -19,7 +19,7 @@ const untilEnded = 3 * time.Second
 // are no examples: they prepare what the next ones name. “far: ” is the other machine, “ended: ” what the user ends,
 // “terminal: ” what wants one. What stands after “ => ” must be in what the example prints or writes into a file.
 const walkthrough = `
-bonsai version => kubernetes
+bonsai version => containerd
 bonsai config print-default > cluster.yaml => kind: Cluster
 bonsai image build bin/images
 bonsai image build bin/images metrics-server
@@ -27,6 +27,7 @@ bonsai list
 
 bonsai up
 bonsai status => kube-apiserver
+bonsai defragment
 bonsai logs
 ended: bonsai logs -f kube-apiserver
 bonsai logs kubelet --node n1 --tail 100 --since 10m
