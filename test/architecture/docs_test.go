@@ -117,6 +117,8 @@ func receiver(f *ast.FuncDecl) string {
 			x = e.X
 		case *ast.IndexExpr:
 			x = e.X
+		case *ast.IndexListExpr:
+			x = e.X
 		case *ast.Ident:
 			return e.Name
 		default:
