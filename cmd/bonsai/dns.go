@@ -14,7 +14,7 @@ import (
 func dnsCommand(chosen *chosen) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "dns",
-		Short:   "Answer on this machine for the names of the cluster, and lead to its Services, until it is ended",
+		Short:   "Resolve cluster names and route to Services on this machine while the command runs",
 		Example: "  bonsai dns\n  bonsai dns --listen 127.0.0.1:5300",
 		Args:    daemon.NoArgs,
 	}

@@ -17,12 +17,12 @@ import (
 
 func imageCommand(chosen *chosen) *cobra.Command {
 	group := &cobra.Command{Use: "image",
-		Short: "Load images into the nodes, list and remove them; build the local ones"}
+		Short: "Load, list and remove images on nodes; build the local images"}
 	group.AddCommand(&cobra.Command{
 		Use:   "load ARCHIVE|IMAGE...",
 		Short: "Load images into every node: from archives, or by name from this machine's Docker or containerd",
-		Long: `Load images into every node: from archives of docker save or of OCI layouts, also gzipped (- is standard input), or by name. What is no
-file is taken for an image's name, and asked of Docker, then of containerd in its namespaces default and k8s.io.`,
+		Long: `Load images into every node, from archives or by name. Archives are those of docker save or OCI layouts, also gzipped; - is standard
+input. An argument that is no file is an image name, which Docker is asked for, then containerd (namespaces default and k8s.io).`,
 		Example: "  bonsai image load app:1\n  docker save app:1 | bonsai image load -\n  bonsai image load app.tar other.tar.gz",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -34,7 +34,7 @@ file is taken for an image's name, and asked of Docker, then of containerd in it
 		},
 	}, &cobra.Command{
 		Use:     "list",
-		Short:   "Show the nodes' images",
+		Short:   "List the nodes' images",
 		Example: "  bonsai image list",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -51,7 +51,7 @@ file is taken for an image's name, and asked of Docker, then of containerd in it
 		Example: "  bonsai image rm app:1",
 		Args:    cobra.MinimumNArgs(1),
 	}
-	force := remove.Flags().Bool("force", false, "also what containers have")
+	force := remove.Flags().Bool("force", false, "also images that containers use")
 	remove.RunE = func(cmd *cobra.Command, args []string) error {
 		stores, err := cluster.Images(chosen.dataDir)
 		if err != nil {
@@ -61,7 +61,7 @@ file is taken for an image's name, and asked of Docker, then of containerd in it
 	}
 	build := &cobra.Command{
 		Use:         "build DIRECTORY [IMAGE...]",
-		Short:       "Write the archives of the local images, made of the binaries beside this one: those that every cluster needs, or the named ones",
+		Short:       "Build the archives of the local images from the binaries beside this one: those that every cluster needs, or the named ones",
 		Example:     "  bonsai image build bin/images\n  bonsai image build bin/images metrics-server",
 		Annotations: map[string]string{anyone: ""},
 		Args:        cobra.MinimumNArgs(1),

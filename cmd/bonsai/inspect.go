@@ -40,10 +40,10 @@ func logsCommand(chosen *chosen) *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 	}
 	var o supervise.LogOptions
-	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on printing what is written")
-	node := c.Flags().String("node", "", "node of a process that nodes have")
-	c.Flags().IntVar(&o.Tail, "tail", -1, "how many of the last lines; all if it is negative")
-	since := c.Flags().Duration("since", 0, "leave out what is older, as 10m; 0 is nothing")
+	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "print new lines as they are written")
+	node := c.Flags().String("node", "", "the node, for a process that runs on nodes")
+	c.Flags().IntVar(&o.Tail, "tail", -1, "number of last lines; negative: all")
+	since := c.Flags().Duration("since", 0, "only lines newer than this, for example 10m; 0: all")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			fmt.Fprintln(cmd.OutOrStdout(), strings.Join(cluster.LogNames(chosen.dataDir), "\n"))
@@ -62,10 +62,10 @@ func logsCommand(chosen *chosen) *cobra.Command {
 }
 
 func exportCommand(chosen *chosen) *cobra.Command {
-	c := &cobra.Command{Use: "export", Short: "Write down a cluster for others to look at"}
+	c := &cobra.Command{Use: "export", Short: "Export a cluster for a bug report"}
 	c.AddCommand(&cobra.Command{
 		Use:     "logs DIRECTORY",
-		Short:   "Write all logs, the configuration and the state into a new directory, for a bug report; keys, certificates and kubeconfigs are left out",
+		Short:   "Write logs, configuration and state, without keys, certificates and kubeconfigs, into a new directory",
 		Example: "  bonsai export logs report",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,7 +92,7 @@ func kubeconfigCommand(chosen *chosen) *cobra.Command {
 	}
 	c.AddCommand(&cobra.Command{
 		Use:     "export",
-		Short:   "Write the cluster's context into your kubeconfig ($KUBECONFIG or ~/.kube/config) and make it the current one",
+		Short:   "Add the cluster's context to your kubeconfig ($KUBECONFIG or ~/.kube/config) and make it the current context",
 		Example: "  bonsai kubeconfig export",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -143,7 +143,7 @@ func execCommand(chosen *chosen) *cobra.Command {
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:         "version",
-		Short:       "Print the versions of Bonsai and of the programs that a cluster runs on",
+		Short:       "Print the versions of Bonsai and of the programs that it uses",
 		Example:     "  bonsai version",
 		Args:        daemon.NoArgs,
 		Annotations: map[string]string{anyone: ""},

@@ -17,10 +17,10 @@ import (
 func joinCommand(chosen *chosen) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "join ADDRESS:PORT",
-		Short: "Make this machine a node of a cluster whose control plane is on another one",
-		Long: `Make this machine a node of a cluster whose control plane is on another one, which was started with --advertise-address. The cluster
-must show that it knows the token, and that its authority is the one of the hash; the kubelet gets a certificate of its own. Once joined,
-the node goes by --name on this machine: bonsai status, logs, stop, start and down are about it.`,
+		Short: "Join this machine as a node to a cluster on another machine",
+		Long: `Join this machine as a node to a cluster on another machine, which was started with --advertise-address. The cluster must prove that it
+knows the token and that its authority has the given hash. The kubelet gets its own certificate. On this machine the node has the name
+--name: bonsai status, logs, stop, start and down are about it.`,
 		Example: `  bonsai join 192.0.2.1:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:7c2e69131a36ae2a042a339b33381c6d0d43887e2de83720eff5359e26aec866
   bonsai join 192.0.2.1:6443 --token abcdef.0123456789abcdef --discovery-token-unsafe-skip-ca-verification --node-name desk`,
 		Args: cobra.ExactArgs(1),

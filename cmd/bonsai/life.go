@@ -19,7 +19,7 @@ import (
 func stopCommand(chosen *chosen) *cobra.Command {
 	return &cobra.Command{
 		Use:     "stop",
-		Short:   "Stop a cluster; start goes on with the same objects, nodes, addresses and ports",
+		Short:   "Stop a cluster; start continues with the same objects, nodes, addresses and ports",
 		Example: "  bonsai stop\n  bonsai start",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -31,7 +31,7 @@ func stopCommand(chosen *chosen) *cobra.Command {
 func startCommand(chosen *chosen) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "start",
-		Short:   "Start a stopped cluster as it was, and wait until it is ready",
+		Short:   "Start a stopped cluster and wait until it is ready",
 		Example: "  bonsai stop\n  bonsai start",
 		Args:    daemon.NoArgs,
 	}
@@ -71,7 +71,7 @@ func kept(chosen *chosen, self string) (plan.Config, error) {
 func pauseCommand(chosen *chosen) *cobra.Command {
 	return &cobra.Command{
 		Use:     "pause",
-		Short:   "Freeze all of a cluster's processes, containers too",
+		Short:   "Freeze all processes of a cluster, including containers",
 		Example: "  bonsai pause\n  bonsai resume",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -88,7 +88,7 @@ func pauseCommand(chosen *chosen) *cobra.Command {
 func resumeCommand(chosen *chosen) *cobra.Command {
 	return &cobra.Command{
 		Use:     "resume",
-		Short:   "Let a paused cluster go on",
+		Short:   "Resume a paused cluster",
 		Example: "  bonsai pause\n  bonsai resume",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -103,7 +103,7 @@ func resumeCommand(chosen *chosen) *cobra.Command {
 }
 
 func nodeCommand(chosen *chosen) *cobra.Command {
-	node := &cobra.Command{Use: "node", Short: "Add nodes to a running cluster and remove them"}
+	node := &cobra.Command{Use: "node", Short: "Add nodes to a running cluster, or remove them"}
 	add := &cobra.Command{
 		Use:     "add",
 		Short:   "Add a node and wait until it is Ready",
@@ -119,7 +119,7 @@ func nodeCommand(chosen *chosen) *cobra.Command {
 	}
 	node.AddCommand(add, &cobra.Command{
 		Use:     "remove NODE",
-		Short:   "Stop a node and remove it with all it has; kubectl drain before moves its pods in order",
+		Short:   "Stop a node and remove it with its data; run kubectl drain first to move its pods",
 		Example: "  bonsai node remove n3",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -130,10 +130,10 @@ func nodeCommand(chosen *chosen) *cobra.Command {
 }
 
 func snapshotCommand(chosen *chosen) *cobra.Command {
-	snapshot := &cobra.Command{Use: "snapshot", Short: "Save whole clusters and go back to what was saved"}
+	snapshot := &cobra.Command{Use: "snapshot", Short: "Save a cluster and restore it later"}
 	restore := &cobra.Command{
 		Use:     "restore SNAPSHOT",
-		Short:   "Make the cluster what it was when the snapshot was saved, and run again if it runs now",
+		Short:   "Restore a snapshot; a running cluster is restarted",
 		Example: "  bonsai snapshot restore clean",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -156,7 +156,7 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 	snapshot.AddCommand(
 		&cobra.Command{
 			Use:     "save SNAPSHOT",
-			Short:   "Save the cluster as it is, objects, volumes, images and certificates, in its data directory",
+			Short:   "Save the cluster's objects, volumes, images and certificates in its data directory",
 			Example: "  bonsai snapshot save clean",
 			Args:    cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
@@ -166,7 +166,7 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 		restore,
 		&cobra.Command{
 			Use:     "list",
-			Short:   "Show the snapshots of the cluster",
+			Short:   "List the snapshots of the cluster",
 			Example: "  bonsai snapshot list",
 			Args:    daemon.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
@@ -189,9 +189,9 @@ func snapshotCommand(chosen *chosen) *cobra.Command {
 func defragmentCommand(chosen *chosen) *cobra.Command {
 	return &cobra.Command{
 		Use:   "defragment",
-		Short: "Give back what etcd does not use of its file, and have it take writes again if it is full",
-		Long: `Give back what etcd does not use of its file, and have it take writes again if it is full (the alarm NOSPACE, which bonsai status shows).
-The history of all objects is dropped first: who watches lists them once more.`,
+		Short: "Shrink etcd's file, and accept writes again after etcd was full",
+		Long: `Shrink etcd's file, and accept writes again after etcd was full (the alarm NOSPACE, which bonsai status shows).
+This first drops the history of all objects, so watchers list them again.`,
 		Example: "  bonsai defragment",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

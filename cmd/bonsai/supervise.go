@@ -90,7 +90,7 @@ func memberEnterCommand() *cobra.Command {
 func balanceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:    "balance --listen ADDRESS --backend ADDRESS [--backend ADDRESS...] --certificate-authority FILE",
-		Short:  "Spread connections over the API servers that are ready",
+		Short:  "Balance connections over the ready API servers",
 		Hidden: true, Annotations: map[string]string{anyone: ""},
 		Args: daemon.NoArgs,
 	}

@@ -24,9 +24,9 @@ func testenvCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "testenv",
 		Short: "Run control planes for tests: etcd, API server, controllers and scheduler, without nodes and without root",
-		Long: `Run control planes for tests: etcd, API server, controllers and scheduler, without nodes and without root. Each is called by its --name
-and is reset between tests in a few milliseconds. Go programs start their own with the package bonsai/pkg/testenv; controller-runtime's
-envtest with the directory that "bonsai testenv assets" prints.`,
+		Long: `Run control planes for tests: etcd, API server, controllers and scheduler, without nodes and without root. --name tells them apart. A
+reset between tests takes a few milliseconds. Go programs use the package bonsai/pkg/testenv; controller-runtime's envtest uses the
+directory that "bonsai testenv assets" prints.`,
 		Annotations: map[string]string{anyone: ""},
 	}
 	named := func(run func(cmd *cobra.Command, dir string, args []string) error) func(*cobra.Command, []string) error {
@@ -44,13 +44,13 @@ envtest with the directory that "bonsai testenv assets" prints.`,
 	}
 	c.AddCommand(&cobra.Command{
 		Use:     "start",
-		Short:   "Start an environment in the background and print the path of its kubeconfig when it is ready",
+		Short:   "Start an environment in the background and print the path of its kubeconfig",
 		Example: "  export KUBECONFIG=$(bonsai testenv start)\n  bonsai testenv start --name other",
 		Args:    daemon.NoArgs,
 		RunE:    named(startTestenv),
 	}, &cobra.Command{
 		Use:     "stop",
-		Short:   "Stop an environment and remove what it has written",
+		Short:   "Stop an environment and remove its files",
 		Example: "  bonsai testenv stop",
 		Args:    daemon.NoArgs,
 		RunE: named(func(cmd *cobra.Command, dir string, _ []string) error {
@@ -79,7 +79,7 @@ envtest with the directory that "bonsai testenv assets" prints.`,
 		}),
 	}, &cobra.Command{
 		Use:     "snapshot NAME",
-		Short:   "Keep all objects as they are now, for resets",
+		Short:   "Save the current objects for later resets",
 		Example: "  bonsai testenv snapshot prepared",
 		Args:    cobra.ExactArgs(1),
 		RunE: named(func(cmd *cobra.Command, dir string, args []string) error {
@@ -91,7 +91,7 @@ envtest with the directory that "bonsai testenv assets" prints.`,
 		}),
 	}, &cobra.Command{
 		Use:     "reset [SNAPSHOT]",
-		Short:   "Bring all objects back to what they were at the start, or at a snapshot",
+		Short:   "Reset all objects to the start, or to a snapshot",
 		Example: "  bonsai testenv reset\n  bonsai testenv reset prepared",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: named(func(cmd *cobra.Command, dir string, args []string) error {
@@ -103,7 +103,7 @@ envtest with the directory that "bonsai testenv assets" prints.`,
 		}),
 	}, &cobra.Command{
 		Use:     "assets",
-		Short:   "Print the directory that controller-runtime's envtest takes its programs from",
+		Short:   "Print the directory of programs for controller-runtime's envtest",
 		Example: "  KUBEBUILDER_ASSETS=$(bonsai testenv assets) go test ./...",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -11,11 +11,11 @@ import (
 
 func tokenCommand(chosen *chosen) *cobra.Command {
 	token := &cobra.Command{Use: "token",
-		Short: "Make, show and delete the bootstrap tokens with which other machines join the cluster"}
+		Short: "Create, list and delete bootstrap tokens, with which other machines join"}
 	var o cluster.TokenOptions
 	create := &cobra.Command{
 		Use:     "create [TOKEN]",
-		Short:   "Make a bootstrap token, and print it",
+		Short:   "Create a bootstrap token and print it",
 		Example: "  bonsai token create --print-join-command\n  bonsai token create --ttl 1h --description desk",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -25,13 +25,13 @@ func tokenCommand(chosen *chosen) *cobra.Command {
 			return cluster.CreateToken(cmd.Context(), chosen.dataDir, o, time.Now(), cmd.OutOrStdout())
 		},
 	}
-	create.Flags().DurationVar(&o.TTL, "ttl", 24*time.Hour, "how long machines can join with it; 0 is for ever")
-	create.Flags().StringVar(&o.Description, "description", "", "what it is for")
-	create.Flags().BoolVar(&o.PrintJoinCommand, "print-join-command", false, "print the command that joins with it")
+	create.Flags().DurationVar(&o.TTL, "ttl", 24*time.Hour, "how long the token is valid; 0: for ever")
+	create.Flags().StringVar(&o.Description, "description", "", "what the token is for")
+	create.Flags().BoolVar(&o.PrintJoinCommand, "print-join-command", false, "print the join command")
 	token.AddCommand(create,
 		&cobra.Command{
 			Use:     "list",
-			Short:   "Show the bootstrap tokens of the cluster",
+			Short:   "List the bootstrap tokens of the cluster",
 			Example: "  bonsai token list",
 			Args:    daemon.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,7 +40,7 @@ func tokenCommand(chosen *chosen) *cobra.Command {
 		},
 		&cobra.Command{
 			Use:     "delete TOKEN",
-			Short:   "Delete a bootstrap token, by the whole of it or its id: nobody joins with it any more",
+			Short:   "Delete a bootstrap token, given in full or by its ID",
 			Example: "  bonsai token delete abcdef",
 			Args:    cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {

@@ -55,10 +55,10 @@ If you do not choose subnets and ports, a new cluster takes the first that are f
 	}
 	c.Flags().StringVar(&f.file, "config", "",
 		"file that describes the cluster (bonsai config print-default), - for standard input; flags come after it")
-	c.Flags().IntVar(&f.nodes, "nodes", 1, "number of nodes, each in namespaces of its own (1 to 9)")
+	c.Flags().IntVar(&f.nodes, "nodes", 1, "number of nodes (1 to 9)")
 	c.Flags().IntVar(&f.planes, "control-planes", 1,
 		"number of control planes: 1, or 3 behind a balancer, one may fail")
-	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches, masqueraded")
+	c.Flags().BoolVar(&f.egress, "egress", true, "let nodes and pods reach what this machine reaches (masqueraded)")
 	c.Flags().StringVar(&f.family, "ip-family", "ipv4", "addresses of nodes, pods and Services: ipv4, ipv6 or dual")
 	c.Flags().StringVar(&f.advertise, "advertise-address", "",
 		"an address of this machine by which other machines reach the API server, to join as nodes (bonsai join)")
@@ -257,7 +257,7 @@ func downCommand(chosen *chosen) *cobra.Command {
 		Args: daemon.NoArgs,
 	}
 	keep := c.Flags().Bool("keep-data", false, "keep the data directory, so that up continues with the same cluster")
-	all := c.Flags().Bool("all", false, "every cluster of this machine")
+	all := c.Flags().Bool("all", false, "remove every cluster of this machine")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *all && (cmd.Flags().Changed("name") || cmd.Flags().Changed("data-dir")) {
 			return errors.New("--all is every cluster: --name and --data-dir say which one")
@@ -296,7 +296,7 @@ func downAll(cmd *cobra.Command, home cluster.Home, keep bool) error {
 func listCommand(chosen *chosen) *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
-		Short:   "Show the clusters of this machine",
+		Short:   "List the clusters of this machine",
 		Example: "  bonsai list",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -310,7 +310,7 @@ func configCommand() *cobra.Command {
 		Annotations: map[string]string{anyone: ""}}
 	c.AddCommand(&cobra.Command{
 		Use:     "print-default",
-		Short:   "Print a file for `bonsai up --config` that says what holds without one",
+		Short:   "Print a commented file for `bonsai up --config` with all defaults",
 		Example: "  bonsai config print-default > cluster.yaml",
 		Args:    daemon.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
