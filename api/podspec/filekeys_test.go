@@ -14,9 +14,11 @@ func TestFileKeyRefs(t *testing.T) {
 	t.Parallel()
 	const at = "[0].env[0].valueFrom.fileKeyRef."
 	const notLabel = `: a lowercase RFC 1123 label must consist of`
-	volumes := []corev1.Volume{
-		{Name: "dir", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/x"}}},
+	volumes := func() []corev1.Volume { // defaults are filled into them
+		return []corev1.Volume{
+			{Name: "dir", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/x"}}},
+		}
 	}
 	for name, c := range map[string]struct {
 		volume, path string
@@ -49,7 +51,7 @@ func TestFileKeyRefs(t *testing.T) {
 					EphemeralContainers: []corev1.EphemeralContainer{
 						{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e", Image: "x", Env: env}}}},
 			} {
-				spec.Volumes = volumes
+				spec.Volumes = volumes()
 				Default(&spec)
 				errs := Validate(&spec, field.NewPath("spec"))
 				if len(errs) != len(c.want) {
