@@ -116,7 +116,7 @@ func validateVariables(variables []admissionregistrationv1.Variable, in expressi
 	return composed.Compile, errs
 }
 
-// identifier tells whether a name can be one of a CEL variable: letters, digits and "_", and no word of the language.
+// identifier reports whether a name can be one of a CEL variable: letters, digits and "_", and no word of the language.
 func identifier(name string) bool {
 	for i, r := range name {
 		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'

@@ -13,7 +13,7 @@ import (
 
 const approvalHelp = "https://github.com/kubernetes/enhancements/pull/1111"
 
-// isProtected tells whether a group is Kubernetes' own, in which APIs need an approval.
+// isProtected reports whether a group is Kubernetes' own, in which APIs need an approval.
 func isProtected(group string) bool {
 	return group == "k8s.io" || strings.HasSuffix(group, ".k8s.io") || group == "kubernetes.io" ||
 		strings.HasSuffix(group, ".kubernetes.io")

@@ -27,7 +27,7 @@ func SetCondition(crd *v1.CustomResourceDefinition, c v1.CustomResourceDefinitio
 	*was = c
 }
 
-// IsTrue tells whether the condition of a type is there and true.
+// IsTrue reports whether the condition of a type is there and true.
 func IsTrue(crd *v1.CustomResourceDefinition, t v1.CustomResourceDefinitionConditionType) bool {
 	c := Condition(crd, t)
 	return c != nil && c.Status == v1.ConditionTrue

@@ -67,7 +67,7 @@ func noteStored(crd *Definition) {
 // PrepareStatusUpdate keeps what the status subresource does not write.
 func PrepareStatusUpdate(crd, old *Definition) { old.Spec.DeepCopyInto(&crd.Spec) }
 
-// SpecChanged tells whether metadata.generation moves.
+// SpecChanged reports whether metadata.generation moves.
 func SpecChanged(crd, old *Definition) bool {
 	return !apiequality.Semantic.DeepEqual(crd.Spec, old.Spec)
 }

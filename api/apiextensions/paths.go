@@ -36,7 +36,7 @@ var (
 		}}
 )
 
-// isShared tells whether all versions have it alike.
+// isShared reports whether all versions have it alike.
 func (p part) isShared(crd *Definition) bool {
 	versions := crd.Spec.Versions
 	return !slices.ContainsFunc(versions, func(v version) bool {

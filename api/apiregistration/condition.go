@@ -23,14 +23,14 @@ func Condition(s *v1.APIService) *v1.APIServiceCondition {
 	return nil
 }
 
-// IsAvailable tells whether the condition is True.
+// IsAvailable reports whether the condition is True.
 func IsAvailable(s *v1.APIService) bool {
 	c := Condition(s)
 	return c != nil && c.Status == v1.ConditionTrue
 }
 
-// SetCondition makes c the condition of its type and tells whether that changed anything. The time of its transition is
-// now, unless its status is what it was.
+// SetCondition makes c the condition of its type and reports whether that changed anything. The time of its transition
+// is now, unless its status is what it was.
 func SetCondition(s *v1.APIService, c v1.APIServiceCondition, now time.Time) bool {
 	c.LastTransitionTime = metav1.NewTime(now)
 	for i := range s.Status.Conditions {

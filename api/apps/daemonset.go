@@ -205,7 +205,7 @@ func validateDaemonUpdates(u *appsv1.DaemonSetUpdateStrategy, path *field.Path) 
 	return errs
 }
 
-// isNone tells whether v is no number of pods: zero, or nothing that could be read as a number.
+// isNone reports whether v is no number of pods: zero, or nothing that could be read as a number.
 func isNone(v intstr.IntOrString) bool {
 	_, ok := validate.Percent(v)
 	return isZero(v) || v.Type == intstr.String && !ok

@@ -62,7 +62,7 @@ func validateRange(s *autoscalingv2.HorizontalPodAutoscalerSpec, least int32, at
 	return errs
 }
 
-// seenWithoutPods tells whether a metric has a value while there are no pods.
+// seenWithoutPods reports whether a metric has a value while there are no pods.
 func seenWithoutPods(metrics []autoscalingv2.MetricSpec) bool {
 	for _, m := range metrics {
 		if m.Type == autoscalingv2.ObjectMetricSourceType || m.Type == autoscalingv2.ExternalMetricSourceType {

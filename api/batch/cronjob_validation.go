@@ -78,7 +78,7 @@ func ParseSchedule(text string) (schedule cron.Schedule, err error) {
 	return cron.ParseStandard(text)
 }
 
-// namesZone tells whether a schedule names a time zone itself, which cron jobs from before the field timeZone may do.
+// namesZone reports whether a schedule names a time zone itself, which cron jobs from before the field timeZone may do.
 func namesZone(schedule string) bool { return strings.Contains(schedule, "TZ") }
 
 func validateSchedule(s *batchv1.CronJobSpec, mayNameZone bool, path *field.Path) field.ErrorList {

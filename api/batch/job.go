@@ -98,7 +98,7 @@ func Condition(s *batchv1.JobStatus, t batchv1.JobConditionType) *batchv1.JobCon
 	return nil
 }
 
-// IsTrue tells whether a job's condition of a type is true.
+// IsTrue reports whether a job's condition of a type is true.
 func IsTrue(s *batchv1.JobStatus, t batchv1.JobConditionType) bool {
 	c := Condition(s, t)
 	return c != nil && c.Status == corev1.ConditionTrue
@@ -114,7 +114,7 @@ func Finished(s *batchv1.JobStatus) *batchv1.JobCondition {
 	return nil
 }
 
-// Indexed tells whether each pod of the job is for a completion index of its own.
+// Indexed reports whether each pod of the job is for a completion index of its own.
 func Indexed(s *batchv1.JobSpec) bool {
 	return deref(s.CompletionMode) == batchv1.IndexedCompletion
 }

@@ -69,7 +69,7 @@ func validateTemplateUpdate(obj, old *batchv1.Job, path *field.Path) field.Error
 	return field.ErrorList{field.Invalid(path.Child("spec"), now.Spec, apivalidation.FieldImmutableErrorMsg)}
 }
 
-// mayPlace tells whether the job is suspended, and no pod is or was made of its template since.
+// mayPlace reports whether the job is suspended, and no pod is or was made of its template since.
 func mayPlace(old *batchv1.Job) bool {
 	return deref(old.Spec.Suspend) && old.Status.StartTime == nil && old.Status.Active == 0
 }

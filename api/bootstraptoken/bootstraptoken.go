@@ -101,7 +101,7 @@ func (t Token) Sign(content string) string {
 	return header + ".." + encode(mac.Sum(nil))
 }
 
-// Signed tells whether signature is the token's under content.
+// Signed reports whether signature is the token's under content.
 func (t Token) Signed(content, signature string) bool {
 	return subtle.ConstantTimeCompare([]byte(t.Sign(content)), []byte(signature)) == 1
 }

@@ -73,7 +73,7 @@ func StateText(s *certificatesv1.CertificateSigningRequestStatus) string {
 	return strings.Join(words, ",")
 }
 
-// Has tells whether a status has a condition. Those of the known types are never False.
+// Has reports whether a status has a condition. Those of the known types are never False.
 func Has(s *certificatesv1.CertificateSigningRequestStatus, t certificatesv1.RequestConditionType) bool {
 	return condition(s, t) != nil
 }
@@ -131,7 +131,7 @@ func signingStrategy(now func() time.Time) resources.Typed[*signingRequest] {
 	return s
 }
 
-// decision tells whether conditions of this type are written by who approves requests, and not by who signs them.
+// decision reports whether conditions of this type are written by who approves requests, and not by who signs them.
 func decision(t certificatesv1.RequestConditionType) bool {
 	return t == certificatesv1.CertificateApproved || t == certificatesv1.CertificateDenied
 }

@@ -53,7 +53,7 @@ func validateDeclaredFeatures(names []string, path *field.Path) field.ErrorList 
 	return errs
 }
 
-// featureName tells whether s is letters and digits in segments between slashes, the first of which begins with a
+// featureName reports whether s is letters and digits in segments between slashes, the first of which begins with a
 // capital letter.
 func featureName(s string) bool {
 	for i, segment := range strings.Split(s, "/") {

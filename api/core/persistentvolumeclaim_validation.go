@@ -54,7 +54,7 @@ func validateVolumeClaimUpdate(obj, old *corev1.PersistentVolumeClaim) field.Err
 		field.NewPath("volumeMode"))...)
 }
 
-// givenClass tells whether the update gives a claim without a class one: the default class, or that of its old
+// givenClass reports whether the update gives a claim without a class one: the default class, or that of its old
 // annotation in the annotation's place.
 func givenClass(obj, old *corev1.PersistentVolumeClaim) bool {
 	if old.Spec.StorageClassName != nil || obj.Spec.StorageClassName == nil {

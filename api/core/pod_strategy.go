@@ -24,7 +24,7 @@ func podStrategy() resources.Typed[*corev1.Pod] {
 	}
 }
 
-// podSpecChanged tells whether a write is a new generation of the pod. Binding it to a node, the only write that sets
+// podSpecChanged reports whether a write is a new generation of the pod. Binding it to a node, the only write that sets
 // spec.nodeName, is none.
 func podSpecChanged(obj, old *corev1.Pod) bool {
 	spec := obj.Spec

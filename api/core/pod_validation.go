@@ -235,7 +235,7 @@ func requiredNodes(p *corev1.Pod) *corev1.NodeSelector {
 	return p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// narrower tells whether now has all requirements of was, at the same places.
+// narrower reports whether now has all requirements of was, at the same places.
 func narrower(now, was *corev1.NodeSelectorTerm) bool {
 	prefix := func(now, was []corev1.NodeSelectorRequirement) bool {
 		return len(now) >= len(was) && (len(was) == 0 || apiequality.Semantic.DeepEqual(now[:len(was)], was))

@@ -149,7 +149,7 @@ func validateResizeChanges(obj, old *corev1.Pod, path *field.Path) field.ErrorLi
 	return errs
 }
 
-// sameButResources tells whether two states of a container differ in nothing but what it has of CPU and memory.
+// sameButResources reports whether two states of a container differ in nothing but what it has of CPU and memory.
 func sameButResources(now, was *corev1.Container) bool {
 	return apiequality.Semantic.DeepEqual(now.ResizePolicy, was.ResizePolicy) &&
 		apiequality.Semantic.DeepEqual(fixedResources(now.Resources), fixedResources(was.Resources))

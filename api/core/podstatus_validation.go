@@ -81,7 +81,7 @@ func validateRestarts(now, was []corev1.ContainerStatus, path *field.Path, cs []
 	return errs
 }
 
-// mayRestart tells whether the container's own restart policy, or the pod's, lets it start again after an exit.
+// mayRestart reports whether the container's own restart policy, or the pod's, lets it start again after an exit.
 func mayRestart(name string, exit int32, cs []corev1.Container, policy corev1.RestartPolicy) bool {
 	for i := range cs {
 		if cs[i].Name != name {

@@ -117,7 +117,7 @@ func isFlagScope(s corev1.ResourceQuotaScope) bool {
 	return false
 }
 
-// scopeFits tells whether a quota of a scope can count all of hard; what is no scope is complained of elsewhere.
+// scopeFits reports whether a quota of a scope can count all of hard; what is no scope is complained of elsewhere.
 func scopeFits(s corev1.ResourceQuotaScope, hard corev1.ResourceList) bool {
 	return !isScope(s) || !slices.ContainsFunc(quantity.Names(hard), func(name corev1.ResourceName) bool {
 		return quantity.IsQuota(name) && !scopeCounts(s, name)
@@ -134,7 +134,7 @@ func conflicts(scopes []corev1.ResourceQuotaScope) [][2]corev1.ResourceQuotaScop
 	})
 }
 
-// scopeCounts tells whether a quota of a scope can count a resource: only pods are in scopes, and those of the scope
+// scopeCounts reports whether a quota of a scope can count a resource: only pods are in scopes, and those of the scope
 // BestEffort have no requests to count.
 func scopeCounts(s corev1.ResourceQuotaScope, name corev1.ResourceName) bool {
 	if strings.Contains(string(name), "/") {

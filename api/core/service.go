@@ -107,7 +107,7 @@ func defaultService(s *corev1.Service) {
 	}
 }
 
-// isExternal tells whether clients outside the cluster can reach a service.
+// isExternal reports whether clients outside the cluster can reach a service.
 func isExternal(s *corev1.ServiceSpec) bool {
 	return s.Type == corev1.ServiceTypeLoadBalancer || s.Type == corev1.ServiceTypeNodePort ||
 		s.Type == corev1.ServiceTypeClusterIP && len(s.ExternalIPs) > 0

@@ -99,7 +99,7 @@ func (b *Builder) annotate(p spec.Schema, of reflect.Type, f reflect.StructField
 	return p
 }
 
-// readsItself tells whether a type reads JSON in its own way: its empty value is null.
+// readsItself reports whether a type reads JSON in its own way: its empty value is null.
 func readsItself(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 }

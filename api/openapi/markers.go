@@ -58,7 +58,7 @@ func (m marks) description(key, told string) string {
 	return told
 }
 
-// flag tells whether there is a mark of that name without a value.
+// flag reports whether there is a mark of that name without a value.
 func (m marks) flag(key, name string) bool {
 	return slices.Contains(strings.Fields(m[key]), name)
 }

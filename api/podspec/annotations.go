@@ -98,7 +98,7 @@ func validateSeccompAnnotations(a map[string]string, path *field.Path) field.Err
 	return errs
 }
 
-// validCost tells whether s is a 32 bit number as it is written by itself: no plus sign, no leading zeros.
+// validCost reports whether s is a 32 bit number as it is written by itself: no plus sign, no leading zeros.
 func validCost(s string) bool {
 	if s == "0" {
 		return true

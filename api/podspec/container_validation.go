@@ -74,7 +74,7 @@ func (r containerRules) initContainers(cs []corev1.Container, path *field.Path) 
 	return errs
 }
 
-// IsSidecar tells whether an init container goes on running beside the pod's containers. It is the one place that
+// IsSidecar reports whether an init container goes on running beside the pod's containers. It is the one place that
 // knows: the API server, the scheduler, the controllers and the kubelet must see the same containers.
 func IsSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways

@@ -2,10 +2,10 @@ package podspec
 
 import corev1 "k8s.io/api/core/v1"
 
-// disabled are the fields of features that are off by default: each tells whether a pod has some, and drops them.
+// disabled are the fields of features that are off by default: each reports whether a pod has some, and drops them.
 var disabled = []func(s *corev1.PodSpec, drop bool) bool{schedulingGroup, stopSignals, podCertificates, trustBundles}
 
-// DropDisabled drops fields of features that are off by default, but for those that old has, too; old may be nil. It is
+// DropDisabled drops fields of features that are off by default, except those that old has, too; old may be nil. It is
 // no default: who writes such a field manages it.
 func DropDisabled(s, old *corev1.PodSpec) {
 	for _, fields := range disabled {
@@ -70,7 +70,7 @@ func trustBundles(s *corev1.PodSpec, drop bool) bool {
 	})
 }
 
-// projections tells whether of is true of a source of a projected volume, and asks it about all.
+// projections reports whether of is true of a source of a projected volume, and asks it about all.
 func projections(s *corev1.PodSpec, of func(*corev1.VolumeProjection) bool) (any bool) {
 	for i := range s.Volumes {
 		if p := s.Volumes[i].Projected; p != nil {

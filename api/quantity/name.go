@@ -25,7 +25,7 @@ func ValidateName(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// isStandardResource tells whether an unqualified name means something to any kind: containers, quotas or limits.
+// isStandardResource reports whether an unqualified name means something to any kind: containers, quotas or limits.
 func isStandardResource(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourceStorage,
@@ -40,23 +40,24 @@ func isStandardResource(name corev1.ResourceName) bool {
 	return IsHugePage(name) || strings.HasPrefix(string(name), "requests."+corev1.ResourceHugePagesPrefix)
 }
 
-// IsQuota tells whether a quota can bound an unqualified resource.
+// IsQuota reports whether a quota can bound an unqualified resource.
 func IsQuota(name corev1.ResourceName) bool {
 	return isStandardResource(name) && name != corev1.ResourceStorage
 }
 
-// IsHugePage tells whether a resource is huge pages of some size.
+// IsHugePage reports whether a resource is huge pages of some size.
 func IsHugePage(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// IsNative tells whether a resource is Kubernetes' own: without a domain, or of kubernetes.io.
+// IsNative reports whether a resource is Kubernetes' own: without a domain, or of kubernetes.io.
 func IsNative(name corev1.ResourceName) bool {
 	s := string(name)
 	return !strings.Contains(s, "/") || strings.Contains(s, corev1.ResourceDefaultNamespacePrefix)
 }
 
-// IsExtended tells whether a resource is of a foreign domain, with room for the "requests." that quotas put before it.
+// IsExtended reports whether a resource is of a foreign domain, with room for the "requests." that quotas put before
+// it.
 func IsExtended(name corev1.ResourceName) bool {
 	if IsNative(name) || strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix) {
 		return false
@@ -64,7 +65,7 @@ func IsExtended(name corev1.ResourceName) bool {
 	return len(validation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+string(name))) == 0
 }
 
-// isCounted tells whether there are only whole ones of a resource.
+// isCounted reports whether there are only whole ones of a resource.
 func isCounted(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers,

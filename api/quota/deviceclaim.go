@@ -35,7 +35,7 @@ func countsDevices(name corev1.ResourceName) bool {
 }
 
 // addDevices counts the devices that c asks for, by class: of alternatives the most that one of them asks for, and of
-// all devices that there are as many as a claim can have. They count as the class's extended resources, too, but for
+// all devices that there are as many as a claim can have. They count as the class's extended resources, too, except
 // what the pod asks for itself for which the scheduler made the claim: that is counted with the pod.
 func addDevices(used corev1.ResourceList, c *resourcev1.ResourceClaim, known Known) {
 	counts := map[string]int64{}

@@ -64,7 +64,7 @@ func Beyond(l, hard corev1.ResourceList) []corev1.ResourceName {
 	})
 }
 
-// Equal tells whether a and b have the same names with the same amounts.
+// Equal reports whether a and b have the same names with the same amounts.
 func Equal(a, b corev1.ResourceList) bool {
 	return maps.EqualFunc(a, b, func(x, y resource.Quantity) bool { return x.Cmp(y) == 0 })
 }

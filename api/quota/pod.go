@@ -26,7 +26,7 @@ func hugePages(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// extended resources have a domain that is not Kubernetes' own, but for those that each device class has.
+// extended resources have a domain that is not Kubernetes' own, except those that each device class has.
 func extended(name corev1.ResourceName) bool {
 	s := string(name)
 	if class, ok := strings.CutPrefix(s, resourcev1.ResourceDeviceClassPrefix); ok {
@@ -58,8 +58,8 @@ func addPod(used corev1.ResourceList, p *corev1.Pod, now time.Time) {
 	addCompute(used, resourcehelper.PodRequests(p, opts), resourcehelper.PodLimits(p, opts))
 }
 
-// over tells whether a pod has ended, or should have: one that is stuck after its grace period, as on a lost node, must
-// not keep its successors out.
+// over reports whether a pod has ended, or should have: one that is stuck after its grace period, as on a lost node,
+// must not keep its successors out.
 func over(p *corev1.Pod, now time.Time) bool {
 	if p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded {
 		return true

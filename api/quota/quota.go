@@ -41,11 +41,11 @@ func isServices(gr schema.GroupResource) bool { return gr == corev1.Resource("se
 func isClaims(gr schema.GroupResource) bool   { return gr == corev1.Resource("persistentvolumeclaims") }
 func isDevices(gr schema.GroupResource) bool  { return gr == resourcev1.Resource("resourceclaims") }
 
-// Ignored tells whether no quota counts the objects of gr: events are bounded by their life, and the rest is not
+// Ignored reports whether no quota counts the objects of gr: events are bounded by their life, and the rest is not
 // stored.
 func Ignored(gr schema.GroupResource) bool { return gr == corev1.Resource("events") }
 
-// Counts tells whether an object of gr can count against the resource name of a quota.
+// Counts reports whether an object of gr can count against the resource name of a quota.
 func Counts(gr schema.GroupResource, name corev1.ResourceName) bool {
 	if name == CountName(gr) {
 		return true

@@ -10,7 +10,7 @@ import (
 	"bonsai/api/podspec"
 )
 
-// InScope tells whether q is about obj, an object of gr: it has no scopes, or obj is a pod, or a
+// InScope reports whether q is about obj, an object of gr: it has no scopes, or obj is a pod, or a
 // claim on a volume, that all of them match.
 func InScope(q *corev1.ResourceQuotaSpec, gr schema.GroupResource, obj runtime.Object) bool {
 	all := selectors(q)
@@ -59,7 +59,7 @@ func matches(s corev1.ScopedResourceSelectorRequirement, p *corev1.Pod) bool {
 	return false
 }
 
-// ends tells whether the pod is to end by itself.
+// ends reports whether the pod is to end by itself.
 func ends(p *corev1.Pod) bool {
 	return p.Spec.ActiveDeadlineSeconds != nil && *p.Spec.ActiveDeadlineSeconds >= 0
 }
@@ -79,7 +79,7 @@ func ofClass(s corev1.ScopedResourceSelectorRequirement, class string) bool {
 	return false
 }
 
-// crossesNamespaces tells whether a pod's affinity looks at pods of other namespaces.
+// crossesNamespaces reports whether a pod's affinity looks at pods of other namespaces.
 func crossesNamespaces(p *corev1.Pod) bool {
 	a := p.Spec.Affinity
 	if a == nil {

@@ -47,7 +47,7 @@ func validateDeviceClass(c *resourcev1.DeviceClass, stored map[string]bool) fiel
 	return errs
 }
 
-// isExtended tells whether a name is that of a resource which Kubernetes does not know itself.
+// isExtended reports whether a name is that of a resource which Kubernetes does not know itself.
 func isExtended(name string) bool {
 	domain, _, has := strings.Cut(name, "/")
 	if !has || strings.HasSuffix(domain, "kubernetes.io") || strings.HasPrefix(name, "requests.") {

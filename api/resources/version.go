@@ -69,7 +69,7 @@ type Version struct {
 // each request asks this, and an object is not made for nothing.
 func (v *Version) Dynamic() bool { return v.dynamic }
 
-// Has tells whether the version has a subresource of the row's.
+// Has reports whether the version has a subresource of the row's.
 func (v *Version) Has(subresource string) bool {
 	return v.Subresources == nil || slices.Contains(v.Subresources, subresource)
 }

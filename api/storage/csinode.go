@@ -89,7 +89,7 @@ type driver struct {
 	Allocatable  *storagev1.VolumeNodeResources
 }
 
-// validateCSINodeUpdate: what a driver is on a node stays while it is there, but for how many volumes it can have.
+// validateCSINodeUpdate: what a driver is on a node stays while it is there, except how many volumes it can have.
 func validateCSINodeUpdate(obj, old *storagev1.CSINode) field.ErrorList {
 	was := map[string]driver{}
 	for _, d := range old.Spec.Drivers {

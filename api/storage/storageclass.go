@@ -83,7 +83,7 @@ func storageClassRow() resources.Row {
 	}
 }
 
-// IsDefault tells whether a class is marked as the default one.
+// IsDefault reports whether a class is marked as the default one.
 func IsDefault(c *storagev1.StorageClass) bool {
 	return c.Annotations[DefaultAnnotation] == "true" || c.Annotations[BetaDefaultAnnotation] == "true"
 }

@@ -1,5 +1,5 @@
-// Command bonsai-ipam is a CNI plug-in that gives pods their addresses, and a pod whose sandbox is made anew those that
-// it had (https://www.cni.dev/docs/spec/). The container runtime runs it, by the network list that bonsai-network
+// Command bonsai-ipam is a CNI plug-in that gives pods their addresses, and a pod whose sandbox is made again those
+// that it had (https://www.cni.dev/docs/spec/). The container runtime runs it, by the network list that bonsai-network
 // writes.
 package main
 

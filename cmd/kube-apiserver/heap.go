@@ -65,7 +65,7 @@ type calm struct {
 	rounds    int // without a burst, since the last one; calmFor: it has been dealt with
 }
 
-// over tells whether a burst has ended whose remains are worth to be given back. It does so once for each.
+// over reports whether a burst has ended whose remains are worth to be given back. It does so once for each.
 func (c *calm) over(h heap) bool {
 	grown := h.allocated - c.allocated
 	c.allocated = h.allocated
@@ -80,7 +80,7 @@ func (c *calm) over(h heap) bool {
 	return !c.burst() && float64(h.unused) >= garbageBeside(h.live, false)/2
 }
 
-// burst tells whether the last round belongs to a burst.
+// burst reports whether the last round belongs to a burst.
 func (c *calm) burst() bool { return c.rounds < calmFor }
 
 // keepHeapSmall adjusts the garbage collector to the live heap, and gives back what bursts leave, until ctx ends,

@@ -34,7 +34,7 @@ const (
 	metricsPort = "10249"
 )
 
-// setDefaults fills in what is not said. The values are upstream's, but for the mode, and the shortest time between two
+// setDefaults fills in what is not said. The values are upstream's, except the mode, and the shortest time between two
 // rounds of the nftables mode, which is a second upstream. given tells of a flag whether it was given: an address that
 // is given as "" stays so.
 func setDefaults(c *proxyconfig.KubeProxyConfiguration, given func(flag string) bool) {

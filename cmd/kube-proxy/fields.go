@@ -50,8 +50,8 @@ func idle(c *proxyconfig.KubeProxyConfiguration) (names []string) {
 	return names
 }
 
-// asked tells whether a setting of the kernel is asked for: 0 leaves it as it is, and so do we.
+// asked reports whether a setting of the kernel is asked for: 0 leaves it as it is, and so do we.
 func asked[T int32 | time.Duration](p *T, usual T) bool { return p != nil && *p != 0 && *p != usual }
 
-// set tells whether any field of a part is.
+// set reports whether any field of a part is.
 func set(part any) bool { return !reflect.ValueOf(part).IsZero() }

@@ -76,7 +76,7 @@ func (h *health) done(i int, took time.Duration, refused int, err error) {
 	}
 }
 
-// written tells whether the latest round of a family succeeded, with nothing left.
+// written reports whether the latest round of a family succeeded, with nothing left.
 func (h *health) written(six bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

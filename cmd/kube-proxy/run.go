@@ -152,7 +152,7 @@ func (s *settings) setOOMScore() error {
 	return os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(int(*s.oomScoreAdj))), 0)
 }
 
-// six tells whether the cluster has addresses of IPv6.
+// six reports whether the cluster has addresses of IPv6.
 func (s *settings) six() bool {
 	return slices.ContainsFunc(s.clusterCIDRs, func(p netip.Prefix) bool { return p.Addr().Is6() })
 }

@@ -62,7 +62,7 @@ func available(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]profile.En
 	return plugins.Default(c), nil
 }
 
-// gives tells whether the profile gives devices to pods: if not, their resources must not be left to devices.
+// gives reports whether the profile gives devices to pods: if not, their resources must not be left to devices.
 func gives(p *configv1.KubeSchedulerProfile) bool {
 	sets := maps.Collect(config.Points(p.Plugins))
 	multi := says(sets["multiPoint"], dynamicresources.Name, true)
@@ -148,7 +148,7 @@ func enabled(p *configv1.KubeSchedulerProfile, c plugins.Config) ([]profile.Enab
 	return out, nil
 }
 
-// says tells whether a set lets the plug-in of that name be called; without a word of it, what it was before.
+// says reports whether a set lets the plug-in of that name be called; without a word of it, what it was before.
 func says(set configv1.PluginSet, name string, before bool) bool {
 	named := func(n configv1.Plugin) bool { return n.Name == name }
 	switch {

@@ -116,7 +116,7 @@ func idle(c *kubeletconfig.KubeletConfiguration) (names []string) {
 	return names
 }
 
-// other tells whether a field is set, and not to its default.
+// other reports whether a field is set, and not to its default.
 func other[T comparable](p *T, usual T) bool { return p != nil && *p != usual }
 
 // maxPods is how many pods the node may have, of all and by its cores.

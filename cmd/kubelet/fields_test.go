@@ -79,7 +79,7 @@ func odd(name string, v reflect.Value) {
 	}
 }
 
-// readFields are the names of fields that the component's sources select, but for those that only idle looks at.
+// readFields are the names of fields that the component's sources select, except those that only idle looks at.
 func readFields(t *testing.T) map[string]bool {
 	names := map[string]bool{}
 	files, err := filepath.Glob("*.go")

@@ -31,7 +31,7 @@ type settings struct {
 	idle []string
 	// pages are what /statusz and /flagz show.
 	pages *zpages.Config
-	// given tells whether a flag was given.
+	// given reports whether a flag was given.
 	given func(flag string) bool
 }
 

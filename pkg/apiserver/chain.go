@@ -224,7 +224,7 @@ func (s *Server) authorize(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// allowed tells whether the caller may do what is asked. If not, it has answered.
+// allowed reports whether the caller may do what is asked. If not, it has answered.
 func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 	ctx := r.Context()
 	a := authz.Attributes{User: request.UserFrom(ctx), Info: *request.InfoFrom(ctx)}
@@ -254,8 +254,8 @@ func (s *Server) allowed(w http.ResponseWriter, r *http.Request) bool {
 // contentTypeOptions keeps browsers from guessing what a refusal, which repeats what was asked, is.
 const contentTypeOptions = "X-Content-Type-Options"
 
-// runsInPod tells whether a GET is a WebSocket that does what takes a POST without one: who may only get must not exec.
-// By way of nodes/proxy it reaches the exec of the node's kubelet, which knows the caller as the API server.
+// runsInPod reports whether a GET is a WebSocket that does what takes a POST without one: who may only get must not
+// exec. By way of nodes/proxy it reaches the exec of the node's kubelet, which knows the caller as the API server.
 func runsInPod(r *http.Request, info *request.Info) bool {
 	if info.Verb != "get" || info.APIGroup != "" || !httpstream.IsUpgradeRequest(r) {
 		return false

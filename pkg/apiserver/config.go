@@ -70,10 +70,10 @@ type Config struct {
 
 // Aggregated hands requests on to other servers.
 type Aggregated interface {
-	// Serves tells whether a request is for another server.
+	// Serves reports whether a request is for another server.
 	Serves(info *request.Info) bool
-	// Proxy answers a request that may be made and is for another server, and tells whether it is one; if not, nothing
-	// was written. stream tells that it lasts.
+	// Proxy answers a request that may be made and is for another server, and reports whether it is one; if not,
+	// nothing was written. stream tells that it lasts.
 	Proxy(w http.ResponseWriter, r *http.Request, stream bool) bool
 }
 

@@ -128,7 +128,7 @@ func withCache(t *testing.T, c *assemble.Config) {
 	c.Storage = cache
 }
 
-// forgetful reads items anew, as etcd does: memory hands out those that it was given, with the facts that were read of
+// forgetful reads items again, as etcd does: memory hands out those that it was given, with the facts that were read of
 // them then.
 type forgetful struct {
 	*memory.Storage

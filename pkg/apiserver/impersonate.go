@@ -56,7 +56,7 @@ func (s *Server) meant(r *http.Request) (*impersonation.Impersonated, error) {
 	return as, nil
 }
 
-// impersonated reads the Impersonate-* headers; asked tells whether there are any.
+// impersonated reads the Impersonate-* headers; asked reports whether there are any.
 func impersonated(h http.Header) (u *request.User, asked bool) {
 	u = &request.User{
 		Name:   h.Get(authenticationv1.ImpersonateUserHeader),

@@ -84,7 +84,8 @@ func TestHalfBodiesOfManyAccounts(t *testing.T) {
 	for i := range namespaces * each {
 		attack.Go(func() {
 			for pace.Wait(ctx) == nil { // one that was ended comes again
-				_, _ = post(ctx, attackers[i%len(attackers)], fmt.Sprintf("system:serviceaccount:team%d:a%d", i%namespaces, i),
+				_, _ = post(ctx, attackers[i%len(attackers)],
+					fmt.Sprintf("system:serviceaccount:team%d:a%d", i%namespaces, i),
 					&half{ctx: ctx, sent: &sent})
 			}
 		})

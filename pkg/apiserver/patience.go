@@ -11,7 +11,7 @@ import (
 // etcd is unwell.
 const rolesPatience = 5 * time.Second
 
-// awaitRoles waits until the authorizer knows the default roles and tells whether it had to, and what was refused
+// awaitRoles waits until the authorizer knows the default roles and reports whether it had to, and what was refused
 // should be judged again. Components that start with the server ask before these are made, and each would come again
 // only after a second. It allows nothing by itself. Strangers do not wait: anybody could hold as many requests as he
 // likes.

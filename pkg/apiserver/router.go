@@ -62,7 +62,7 @@ func (s *Server) version() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writePlainJSON(w, s.Version) })
 }
 
-// isDocument tells whether a path beside the resources is a document that is only ever read: discovery and OpenID.
+// isDocument reports whether a path beside the resources is a document that is only ever read: discovery and OpenID.
 func isDocument(path string) bool {
 	for _, prefix := range []string{"/api", "/.well-known/", "/openid/"} {
 		if strings.HasPrefix(path, prefix) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Schemas made to be costly are taken where Kubernetes takes them, or refused with a reason; neither leaves much
-// behind, and of the refused ones nothing is stored. The real server (1.36.3) answers the same but for "too deep" and
+// behind, and of the refused ones nothing is stored. The real server (1.36.3) answers the same except "too deep" and
 // "too many rules", which it takes, and grows from 300 to 1,100 MB over them.
 func TestSchemaBombs(t *testing.T) { // not parallel: it counts what is in use
 	h := customHouse(t)

@@ -106,7 +106,7 @@ func refuseBusy(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
 }
 
-// isHealth tells whether a request asks how the server is. It must be answered in a flood, too.
+// isHealth reports whether a request asks how the server is. It must be answered in a flood, too.
 func isHealth(info *request.Info) bool {
 	if info.IsResource {
 		return false

@@ -159,7 +159,8 @@ func TestLargeBodiesThatWait(t *testing.T) {
 						refused <- w.Code
 					}
 				})
-				synctest.Wait() // until it waits: halves of several would take each other's room while they are received
+				// until it waits: halves of several would take each other's room while they are received
+				synctest.Wait()
 			}
 		}
 		for seats := -1; seats < len(begun); {

@@ -116,7 +116,7 @@ func (a *archive) metadata(name string) ([]byte, error) {
 	return data, err
 }
 
-// tagged tells whether the image has that tag, whatever its registry.
+// tagged reports whether the image has that tag, whatever its registry.
 func (a *archive) tagged(tag string) bool {
 	return slices.ContainsFunc(a.tags, func(t string) bool { return strings.HasSuffix(t, ":"+tag) })
 }

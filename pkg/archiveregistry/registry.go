@@ -23,7 +23,7 @@ import (
 const digestHeader = "Docker-Content-Digest"
 
 // New serves the image of each archive DIR/NAME.tar, for the names given, as the repository NAME. An archive is opened
-// anew for each request, so that one that is replaced is served as it is then.
+// again for each request, so that one that is replaced is served as it is then.
 func New(dir string, names []string, log *slog.Logger) http.Handler {
 	archives := map[string]string{}
 	for _, name := range names {

@@ -143,9 +143,9 @@ func (b *Balancer) watch(ctx context.Context, backend *backend) {
 func (b *Balancer) anyUp() bool { return slices.ContainsFunc(b.backends, (*backend).isUp) }
 
 // cutDown ends the connections of a backend that is down, if there is one that is up for their clients. If all are
-// down, the fault is most likely none of theirs but that the machine is overloaded, and that clients connect anew would
-// make it worse. It follows a check of that very backend that began while another was up, and failed: one that failed
-// before may be ready by now, as when several start together.
+// down, the fault is most likely none of theirs but that the machine is overloaded, and that clients connect again
+// would make it worse. It follows a check of that very backend that began while another was up, and failed: one that
+// failed before may be ready by now, as when several start together.
 func (b *Balancer) cutDown(down *backend) {
 	if !down.isUp() && b.anyUp() {
 		down.cut()

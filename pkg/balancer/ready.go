@@ -16,7 +16,7 @@ func Readyz(ca []byte) (func(ctx context.Context, backend string) error, error) 
 	if !pool.AppendCertsFromPEM(ca) {
 		return nil, errors.New("no certificate of an authority in the file")
 	}
-	// A connection of its own for each question tells whether new ones are taken.
+	// A connection of its own for each question reports whether new ones are taken.
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
 	return func(ctx context.Context, backend string) error {

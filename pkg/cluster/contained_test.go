@@ -87,7 +87,7 @@ func program(argv []string) []string {
 	return argv
 }
 
-// TestComposeFlags: a component has the same flags in a container as in a cluster of processes, but for where it
+// TestComposeFlags: a component has the same flags in a container as in a cluster of processes, except where it
 // listens and where others are.
 func TestComposeFlags(t *testing.T) {
 	t.Parallel()

@@ -42,7 +42,7 @@ func checkDisk(c plan.Config) error {
 	return nil
 }
 
-// spaceLeft tells whether a cluster that runs has the room to go on. The error names the data directory.
+// spaceLeft reports whether a cluster that runs has the room to go on. The error names the data directory.
 func spaceLeft(c plan.Config) error {
 	var fs unix.Statfs_t
 	err := unix.Statfs(c.DataDir, &fs)

@@ -95,7 +95,7 @@ func Stop(ctx context.Context, dataDir string, out io.Writer) error {
 	})
 }
 
-// isLeftData tells whether dir is what is left of a data directory without a configuration: it has some of what a
+// isLeftData reports whether dir is what is left of a data directory without a configuration: it has some of what a
 // cluster writes, for root alone, and nothing else.
 func isLeftData(dir string) bool {
 	entries, err := os.ReadDir(dir)
@@ -122,7 +122,7 @@ func isLeftData(dir string) bool {
 	return telling
 }
 
-// leftSomething tells whether anything on the host carries the cluster's mark.
+// leftSomething reports whether anything on the host carries the cluster's mark.
 func leftSomething(c plan.Config) bool {
 	if _, err := netlink.LinkByName(c.Mark()); err == nil {
 		return true

@@ -100,7 +100,7 @@ func removeCgroups(ctx context.Context, c plan.Config) error {
 	return groups.Remove(ctx, "")
 }
 
-// locked tells whether a supervisor holds the data directory.
+// locked reports whether a supervisor holds the data directory.
 func locked(c plan.Config) bool {
 	if _, err := os.Stat(c.Layout().Lock()); err != nil {
 		return false

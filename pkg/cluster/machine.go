@@ -85,7 +85,7 @@ func foreignAddresses(c plan.Config) []error {
 	return foreign
 }
 
-// hostNetworks lists the addresses of the host and the routes of its main table, but for what carries the cluster's own
+// hostNetworks lists the addresses of the host and the routes of its main table, except what carries the cluster's own
 // mark.
 func hostNetworks(c plan.Config) ([]plan.HostNetwork, error) {
 	links, err := netdump.Links()
@@ -226,7 +226,7 @@ func listenerOf(at netip.AddrPort, own string) (by string, found bool) {
 	return "", false
 }
 
-// udpTaken tells whether somebody has a port of UDP. The cluster itself has none when this is asked.
+// udpTaken reports whether somebody has a port of UDP. The cluster itself has none when this is asked.
 func udpTaken(at netip.AddrPort) bool {
 	socket, err := net.ListenPacket("udp", at.String())
 	if err == nil {

@@ -33,7 +33,7 @@ const (
 	freshLease = 20 * time.Second
 )
 
-// paused tells whether the cluster's processes are frozen.
+// paused reports whether the cluster's processes are frozen.
 func paused(c plan.Config) bool {
 	is, err := cgroup.FreezerOf(c.Mark()).IsFrozen()
 	return is && err == nil
@@ -172,7 +172,7 @@ func waitLeases(ctx context.Context, c plan.Config) error {
 	return errors.Join(err, last)
 }
 
-// allFresh tells whether each of the cluster's nodes that has a lease has a fresh one.
+// allFresh reports whether each of the cluster's nodes that has a lease has a fresh one.
 func allFresh(c plan.Config, leases []*coordinationv1.Lease, now time.Time) bool {
 	for _, l := range leases {
 		if c.HasNode(l.Name) && (l.Spec.RenewTime == nil || now.Sub(l.Spec.RenewTime.Time) > freshLease) {

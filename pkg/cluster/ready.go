@@ -8,8 +8,8 @@ import (
 	"bonsai/pkg/cluster/supervise"
 )
 
-// ready tells whether the API server answers, and all nodes run and are Ready: of a node that died a moment ago the API
-// server does not know yet.
+// ready reports whether the API server answers, and all nodes run and are Ready: of a node that died a moment ago the
+// API server does not know yet.
 func allReady(ctx context.Context, c plan.Config) bool {
 	if client.AskReady(ctx, c) != nil {
 		return false

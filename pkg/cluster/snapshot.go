@@ -66,8 +66,8 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 }
 
 // RestoreSnapshot ends the cluster in dataDir, if it runs, as a failure of the power would, and puts in place what a
-// snapshot has. wasUp tells whether it ran. Until the last step, the cluster's own state is there; a last step that is
-// broken off is finished before anything else is done with the cluster.
+// snapshot has. wasUp reports whether it ran. Until the last step, the cluster's own state is there; a last step that
+// is broken off is finished before anything else is done with the cluster.
 func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (wasUp bool, err error) {
 	c, err := loadControlPlane(dataDir)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // longestSocket is how long the path of a unix socket may be (sun_path, without its end).
 const LongestSocket = 107
 
-// checkSockets tells whether the control sockets can be made below the data directory.
+// checkSockets reports whether the control sockets can be made below the data directory.
 func checkSockets(c plan.Config) error {
 	longest := len(c.Layout().Socket("supervisor"))
 	for _, n := range c.Nodes {

@@ -216,7 +216,7 @@ func (p progress) step(name string, run func() error) error {
 	return err
 }
 
-// running tells whether the cluster's supervisor answers.
+// running reports whether the cluster's supervisor answers.
 func running(ctx context.Context, c plan.Config) bool {
 	_, err := supervise.Ask(ctx, c.Layout().Socket("supervisor"))
 	return err == nil

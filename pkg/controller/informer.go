@@ -227,7 +227,7 @@ func (i *Informer[T]) Get(key Key) (T, bool) {
 // reading what is to be judged by it.
 func (i *Informer[T]) Seen() string { return i.store.LastStoreSyncResourceVersion() }
 
-// Live reads the object from the server, past the cache and with the identity that fills it, and tells whether it is
+// Live reads the object from the server, past the cache and with the identity that fills it, and reports whether it is
 // there.
 func (i *Informer[T]) Live(ctx context.Context, key Key) (T, bool, error) {
 	var none T
@@ -326,7 +326,8 @@ func WatchKeys[T apiclient.Object](l *Loop[Key], i *Informer[T]) error {
 	return Watch(l, i, All(func(o T) { l.Add(KeyOf(o)) }))
 }
 
-// Ending tells whether a namespace is being deleted, as far as the cache knows: nothing can be created in it any more.
+// Ending reports whether a namespace is being deleted, as far as the cache knows: nothing can be created in it any
+// more.
 func Ending(namespaces *Informer[*corev1.Namespace], name string) bool {
 	ns, ok := namespaces.Get(Key{Name: name})
 	return ok && (ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating)

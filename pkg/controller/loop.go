@@ -140,7 +140,7 @@ func (l *Loop[K]) settle(ctx context.Context, key K, res Result, err error) {
 	}
 }
 
-// NamespaceEnding tells whether err says that nothing can be created in a namespace any more, because it is being
+// NamespaceEnding reports whether err says that nothing can be created in a namespace any more, because it is being
 // deleted.
 func NamespaceEnding(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)

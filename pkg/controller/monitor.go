@@ -51,7 +51,7 @@ func (m *Monitor) Follow(ctx context.Context, informers *Informers, c metadata.I
 // Stop ends what Follow began.
 func (m *Monitor) Stop() { m.stop() }
 
-// Synced tells whether the monitor has seen all that was there when it began.
+// Synced reports whether the monitor has seen all that was there when it began.
 func (m *Monitor) Synced() bool {
 	m.mu.Lock()
 	synced := m.synced
@@ -94,7 +94,7 @@ func (m *Monitor) share(i cache.SharedIndexInformer) error {
 	return nil
 }
 
-// remember tells whether the object is new.
+// remember reports whether the object is new.
 func (m *Monitor) remember(o metav1.Object) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,21 +16,21 @@ func PodCondition(p *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition
 	return nil
 }
 
-// PodReady tells whether the pod's Ready condition is true.
+// PodReady reports whether the pod's Ready condition is true.
 func PodReady(p *corev1.Pod) bool {
 	c := PodCondition(p, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// PodTerminal tells whether the pod has run to its end.
+// PodTerminal reports whether the pod has run to its end.
 func PodTerminal(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// PodActive tells whether the pod is neither at its end nor being deleted.
+// PodActive reports whether the pod is neither at its end nor being deleted.
 func PodActive(p *corev1.Pod) bool { return !PodTerminal(p) && p.DeletionTimestamp == nil }
 
-// PodAvailable tells whether the pod has been ready for minReady, and if it is ready but not for that long yet, how
+// PodAvailable reports whether the pod has been ready for minReady, and if it is ready but not for that long yet, how
 // much is missing (else 0).
 func PodAvailable(p *corev1.Pod, minReady time.Duration, now time.Time) (bool, time.Duration) {
 	c := PodCondition(p, corev1.PodReady)

@@ -36,7 +36,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// has tells whether part is in s; an empty part stands for an empty s.
+// has reports whether part is in s; an empty part stands for an empty s.
 func has(s, part string) bool {
 	return s == "" && part == "" || part != "" && strings.Contains(s, part)
 }

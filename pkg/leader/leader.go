@@ -181,7 +181,7 @@ func (e *election) keep(l *coordinationv1.Lease, err error) (bool, error) {
 	return true, nil
 }
 
-// free tells whether the Lease may be taken: nobody's, ours, or not renewed for as long as its holder promised.
+// free reports whether the Lease may be taken: nobody's, ours, or not renewed for as long as its holder promised.
 func (e *election) free(l *coordinationv1.Lease, now time.Time) bool {
 	if !sameRecord(e.seen, l.Spec) {
 		e.seen, e.since = l.Spec, now

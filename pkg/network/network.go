@@ -72,7 +72,7 @@ func sameFamily(all []netip.Addr, cidr netip.Prefix) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// within tells whether cidr lies in one of the ranges, or none of them is of its family.
+// within reports whether cidr lies in one of the ranges, or none of them is of its family.
 func within(cidr netip.Prefix, ranges []netip.Prefix) bool {
 	known := false
 	for _, r := range ranges {

@@ -56,7 +56,7 @@ type PolicyRule struct {
 	Named   []NamedPort
 }
 
-// Block is a range of addresses but for some.
+// Block is a range of addresses except some.
 type Block struct {
 	Range  netip.Prefix
 	Except []netip.Prefix

@@ -85,10 +85,10 @@ func (l *Ledger[K]) Flush(ctx context.Context) (map[K]error, error) {
 	return refused, nil
 }
 
-// Whole tells whether the last Flush wrote, or tried to, the whole table.
+// Whole reports whether the last Flush wrote, or tried to, the whole table.
 func (l *Ledger[K]) Whole() bool { return l.whole }
 
-// intact tells whether the kernel still has our table. One chain is looked at, which is cheap: firewalls flush or
+// intact reports whether the kernel still has our table. One chain is looked at, which is cheap: firewalls flush or
 // delete whole tables, nobody edits single rules of ours. If the tool itself fails, there is nothing to be repaired.
 func (l *Ledger[K]) intact(ctx context.Context) bool {
 	rules, err := l.Tool.ListRules(ctx, l.Entrance)
@@ -141,7 +141,7 @@ func (l *Ledger[K]) plan(b *books[K], d *diff, next map[K]Fragment) {
 	}
 }
 
-// release plans the removal of the elements that a part has and will not have; it tells whether there were any.
+// release plans the removal of the elements that a part has and will not have; it reports whether there were any.
 func release[K comparable](b *books[K], d *diff, name K, next Fragment) bool {
 	freed := false
 	for e, value := range b.parts[name].Elements {

@@ -27,7 +27,7 @@ func Escape(doc []byte) []byte {
 	return append(out, doc...)
 }
 
-// special tells whether JSON lets r through and YAML does not: DEL, C1 of ISO 6429, the byte order mark and the two
+// special reports whether JSON lets r through and YAML does not: DEL, C1 of ISO 6429, the byte order mark and the two
 // that are no characters. What is no UTF-8 is left to the reader.
 func special(r rune) bool {
 	return r >= 0x7f && r <= 0x9f || r == 0xfeff || r == 0xfffe || r == 0xffff

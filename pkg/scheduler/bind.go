@@ -122,7 +122,7 @@ func (b *binding) undo(ctx context.Context, st *framework.Status) {
 	}
 }
 
-// gone tells whether an error says that there is no such pod any more. That one of its claims or volumes is not there
+// gone reports whether an error says that there is no such pod any more. That one of its claims or volumes is not there
 // says nothing of the pod: it waits for another one, and nothing but the queue would bring it back.
 func gone(err error, pod *corev1.Pod) bool {
 	var status apierrors.APIStatus

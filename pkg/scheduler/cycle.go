@@ -36,7 +36,7 @@ func (s *Scheduler) one(ctx context.Context, pod *framework.QueuedPod) {
 	s.assume(ctx, p, state, pod, node, start, decided)
 }
 
-// skip tells whether there is nothing to schedule: the pod is going, or has a node already.
+// skip reports whether there is nothing to schedule: the pod is going, or has a node already.
 func (s *Scheduler) skip(pod *model.PodInfo) bool {
 	if pod.Pod.DeletionTimestamp != nil {
 		return true

@@ -35,7 +35,7 @@ func (s *Scheduler) report(ctx context.Context, pod *framework.QueuedPod, reason
 	s.Statuses.Put(ctx, pod.Pod, condition, nominated)
 }
 
-// news tells whether condition says something that the pod's condition, as last seen and as last written, does not.
+// news reports whether condition says something that the pod's condition, as last seen and as last written, does not.
 func news(pod *framework.QueuedPod, condition *corev1.PodCondition) bool {
 	same := func(old *corev1.PodCondition) bool {
 		return old != nil && old.Status == condition.Status && old.Reason == condition.Reason &&

@@ -60,7 +60,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// check compares both decoders on doc and tells whether the fast one accepts it.
+// check compares both decoders on doc and reports whether the fast one accepts it.
 func check(t *testing.T, kind string, typ reflect.Type, doc []byte) bool {
 	t.Helper()
 	fast := reflect.New(typ).Interface()

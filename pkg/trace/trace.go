@@ -31,7 +31,7 @@ func New() string {
 	return "00-" + hex.EncodeToString(b[:16]) + "-" + hex.EncodeToString(b[16:]) + "-01"
 }
 
-// Valid tells whether s is a trace context of version 00.
+// Valid reports whether s is a trace context of version 00.
 func Valid(s string) bool { return len(s) == 55 && valid.MatchString(s) }
 
 // Of returns the trace-id of obj, 32 hex digits; "" if its UID is no UUID.

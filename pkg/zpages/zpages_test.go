@@ -24,7 +24,7 @@ func handlers() map[string]http.Handler {
 
 const warning = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n"
 
-// The answers of Kubernetes 1.36.3, but for the delimiter, which it draws at random to keep programs from reading the
+// The answers of Kubernetes 1.36.3, except the delimiter, which it draws at random to keep programs from reading the
 // text.
 func TestPages(t *testing.T) {
 	t.Parallel()

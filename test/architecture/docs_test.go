@@ -71,7 +71,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// declared tells whether the file declares the function, method ("Name" or "Type.Name"), type, constant or variable.
+// declared reports whether the file declares the function, method ("Name" or "Type.Name"), type, constant or variable.
 func declared(t *testing.T, path, name string) bool {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)

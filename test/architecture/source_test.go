@@ -234,7 +234,7 @@ func literal(e ast.Expr) (string, bool) {
 	return s, err == nil
 }
 
-// isError tells whether a variable is named or typed as an error.
+// isError reports whether a variable is named or typed as an error.
 func isError(p *pkg, id *ast.Ident) bool {
 	v, ok := p.info.Uses[id].(*types.Var)
 	return ok && (id.Name == "err" || types.Identical(v.Type(), types.Universe.Lookup("error").Type()))

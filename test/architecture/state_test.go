@@ -97,8 +97,8 @@ func (s *stateOf) written(e ast.Expr) {
 	}
 }
 
-// refers tells whether an assignment to e changes more than the local variable at its root: it leads through an index,
-// a pointer, or the field of what a pointer points to.
+// refers reports whether an assignment to e changes more than the local variable at its root: it leads through an
+// index, a pointer, or the field of what a pointer points to.
 func (s *stateOf) refers(e ast.Expr) bool {
 	switch v := e.(type) {
 	case *ast.ParenExpr:
@@ -134,7 +134,7 @@ func (s *stateOf) alias(left, right ast.Expr) {
 	}
 }
 
-// copied tells whether a variable shares nothing with what it was assigned from, as far as its type is known.
+// copied reports whether a variable shares nothing with what it was assigned from, as far as its type is known.
 func copied(obj types.Object) bool {
 	switch obj.Type().Underlying().(type) {
 	case *types.Struct, *types.Array:
@@ -226,7 +226,7 @@ func (s *stateOf) root(e ast.Expr) (key string, alias bool) {
 	return "", false
 }
 
-// global tells whether obj is a package's variable.
+// global reports whether obj is a package's variable.
 func global(obj types.Object) bool {
 	v, ok := obj.(*types.Var)
 	return ok && !v.IsField() && v.Pkg() != nil && v.Parent() == v.Pkg().Scope()
@@ -289,7 +289,7 @@ func (s *stateOf) declarations(file *ast.File) {
 	}
 }
 
-// changeable tells whether a type, or a value as it is written, holds what is there to be changed.
+// changeable reports whether a type, or a value as it is written, holds what is there to be changed.
 func (s *stateOf) changeable(e ast.Expr) (yes bool) {
 	if e == nil {
 		return false
@@ -314,7 +314,7 @@ func (s *stateOf) changeable(e ast.Expr) (yes bool) {
 	return yes
 }
 
-// own tells whether one of the package's types is declared with a field that is there to be changed.
+// own reports whether one of the package's types is declared with a field that is there to be changed.
 func (s *stateOf) own(name *types.TypeName) bool {
 	for _, file := range s.files {
 		for _, d := range file.Decls {

@@ -168,10 +168,10 @@ func (p *pkg) qualified(e ast.Expr) (importPath, name string) {
 	return "", ""
 }
 
-// under tells whether path is root or below it.
+// under reports whether path is root or below it.
 func under(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
-// forTests tells whether the package at path is a test or what tests are made with.
+// forTests reports whether the package at path is a test or what tests are made with.
 func forTests(path string) bool { return under(path, "bonsai/test") || strings.HasSuffix(path, "test") }
 
 func anyUnder(path string, roots []string) bool {

@@ -36,7 +36,7 @@ type options struct {
 	size                       int
 }
 
-// figure is one line of the table. Unit says what the number is; Better tells whether "more" or "less" is better.
+// figure is one line of the table. Unit says what the number is; Better reports whether "more" or "less" is better.
 type figure struct {
 	name, unit string
 	value      float64

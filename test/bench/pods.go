@@ -88,7 +88,7 @@ func bringImage(ctx context.Context, client kubernetes.Interface, s side) error 
 	return err
 }
 
-// measureFull measures as many pods on one node as it takes by default but for what may run there already, with
+// measureFull measures as many pods on one node as it takes by default except what may run there already, with
 // Kubernetes and without, in turns.
 func measureFull(ctx context.Context, client kubernetes.Interface, alone *bare, s side) ([]figure, error) {
 	spec := podSpec(s.image)

@@ -75,7 +75,7 @@ func (p *pair) prepare(ctx context.Context) error {
 	return nil
 }
 
-// make creates a subject's object anew.
+// make creates a subject's object again.
 func (s server) make(ctx context.Context, of *subject) error {
 	object := of.Path + "/" + of.name()
 	for deadline := time.Now().Add(30 * time.Second); ; {

@@ -98,7 +98,7 @@ func missing() string {
 	return "there is neither `docker compose` nor docker-compose (deploy/install.sh compose)"
 }
 
-// hasEveryCapability tells whether this process, and so a container that it starts, may have all capabilities of the
+// hasEveryCapability reports whether this process, and so a container that it starts, may have all capabilities of the
 // kernel.
 func hasEveryCapability() bool {
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {

@@ -81,7 +81,7 @@ func pidOf(t *testing.T, where, process string) int {
 // followed is what a watcher knows of a namespace's pods. It keeps nothing but what events told it.
 type followed struct{ uids chan map[string]bool }
 
-// same tells whether the watcher knows exactly the pods whose UIDs out lists.
+// same reports whether the watcher knows exactly the pods whose UIDs out lists.
 func (f followed) same(out string) bool {
 	known := <-f.uids
 	defer func() { f.uids <- known }()

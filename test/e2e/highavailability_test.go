@@ -195,7 +195,7 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-// calm tells whether, for so long, there has been no second without a write, and as long had passed before that.
+// calm reports whether, for so long, there has been no second without a write, and as long had passed before that.
 func (w *writer) calm(long time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -280,7 +280,7 @@ func pidIn(t *testing.T, e env, process string) int {
 	return 0
 }
 
-// everyServer returns what tells whether each of the API servers is ready, by the address of its own.
+// everyServer returns what reports whether each of the API servers is ready, by the address of its own.
 func everyServer(t *testing.T, client *kubernetes.Clientset) func() bool {
 	t.Helper()
 	slice, err := client.DiscoveryV1().EndpointSlices("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})

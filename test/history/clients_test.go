@@ -250,7 +250,7 @@ func (a *api) follow(ctx context.Context, end *atomic.Uint64, name string, secon
 	}
 }
 
-// watch continues a segment until the connection ends, and tells whether its version is too old to go on.
+// watch continues a segment until the connection ends, and reports whether its version is too old to go on.
 func (a *api) watch(ctx context.Context, s *segment, seconds int) (tooOld bool) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second+requestTime)
 	defer cancel()

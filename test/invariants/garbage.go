@@ -37,7 +37,7 @@ func (w *world) checkCollected(o metav1.Object) {
 	}
 }
 
-// lives tells whether the owner is there, is the one that the reference means, and does not wait for what it owns to
+// lives reports whether the owner is there, is the one that the reference means, and does not wait for what it owns to
 // go.
 func (w *world) lives(who metav1.Object, ref metav1.OwnerReference, o metav1.Object) bool {
 	if _, isMap := who.(*corev1.ConfigMap); isMap && ref.Kind != "ConfigMap" {

@@ -106,7 +106,7 @@ type world struct {
 	sets        map[types.UID]*replicaSet
 	stateful    map[types.UID]*appsv1.StatefulSet
 	jobs        map[types.UID]*job
-	// all has every object, to tell whether an owner lives.
+	// all has every object, to report whether an owner lives.
 	all map[types.UID]metav1.Object
 }
 
@@ -152,7 +152,7 @@ func (w *world) apply(e event) {
 	}
 }
 
-// ending tells whether with this change somebody has asked for the object's end.
+// ending reports whether with this change somebody has asked for the object's end.
 func ending(before, now metav1.Object, gone bool) bool {
 	asked := before != nil && before.GetDeletionTimestamp() != nil
 	return !asked && (gone || now.GetDeletionTimestamp() != nil)
@@ -238,10 +238,10 @@ func terminal(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// active tells whether the pod does, or will do, work that nobody has asked to end.
+// active reports whether the pod does, or will do, work that nobody has asked to end.
 func active(p *corev1.Pod) bool { return !terminal(p) && p.DeletionTimestamp == nil }
 
-// ready tells whether the pod serves.
+// ready reports whether the pod serves.
 func ready(p *corev1.Pod) bool {
 	return p != nil && active(p) && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

@@ -173,7 +173,7 @@ func (f *fleet) run(w *work) {
 	f.bear("ending pod "+w.pod.Name, err)
 }
 
-// bear reports an error that is not of an object which has gone or was made anew under its name, or of the end of all.
+// bear reports an error that is not of an object which has gone or was made again under its name, or of the end of all.
 func (f *fleet) bear(what string, err error) {
 	if err != nil && f.ctx.Err() == nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) &&
 		!isOtherUID(err) {

@@ -61,7 +61,7 @@ func (j *journal) killed(victim string) {
 func (j *journal) answered() { j.mu.Lock(); defer j.mu.Unlock(); j.asked++ }
 func (j *journal) searched() { j.mu.Lock(); defer j.mu.Unlock(); j.looked++ }
 
-// killedSince tells whether a victim was killed since a moment, which the API tells in whole seconds.
+// killedSince reports whether a victim was killed since a moment, which the API tells in whole seconds.
 func (j *journal) killedSince(victim string, since time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -194,9 +194,9 @@ func uidOf(pod *corev1.Pod) string {
 	return string(pod.UID)
 }
 
-// explain counts how often a container of a short pod ended for a reason that the kills give, and tells whether that is
-// all that there is to explain. A start that a kill cuts short before the container ran is no restart when it is made
-// again. What is left are two moments of containerd's own, in which nobody can know better:
+// explain counts how often a container of a short pod ended for a reason that the kills give, and reports whether that
+// is all that there is to explain. A start that a kill cuts short before the container ran is no restart when it is
+// made again. What is left are two moments of containerd's own, in which nobody can know better:
 //
 //   - It is killed after it took an exit code from the shim and before it stored it. Then the code is 255, "Unknown".
 //     Only a

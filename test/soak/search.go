@@ -150,7 +150,7 @@ func (s *search) fromAPI(ctx context.Context) (*apiState, error) {
 	return a, nil
 }
 
-// owns tells whether somebody has use for a thing.
+// owns reports whether somebody has use for a thing.
 func (a *apiState) owns(node string, n *onNode, t thing) bool {
 	switch t.kind {
 	case "network namespace", "veth":

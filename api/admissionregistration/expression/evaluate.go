@@ -164,7 +164,7 @@ func (p *Program) Evaluate(ctx context.Context, e *Evaluation, b *Budget) (ref.V
 	return out, nil
 }
 
-// Holds tells whether a condition evaluated to true.
+// Holds reports whether a condition evaluated to true.
 func Holds(v ref.Val) bool { return v == types.True }
 
 // Text is what an expression of type String or Null evaluated to; ok is false for null.

@@ -170,7 +170,7 @@ func declare(kind schema.GroupVersionKind, name string, served Served) (*apiserv
 	return t.MaybeAssignTypeName(name), nil
 }
 
-// isOf tells whether a schema is a kind's.
+// isOf reports whether a schema is a kind's.
 func isOf(s *spec.Schema, kind schema.GroupVersionKind) bool {
 	var names []struct{ Group, Version, Kind string }
 	if err := s.Extensions.GetObject("x-kubernetes-group-version-kind", &names); err != nil {

@@ -67,7 +67,7 @@ func (t *Type) Prune(u *unstructured.Unstructured) ([]string, error) {
 // Default fills in what u lacks and the schema has a default for. It is idempotent.
 func (t *Type) Default(u *unstructured.Unstructured) { t.schema.SetDefaults(u.Object) }
 
-// HasDefaults tells whether Default ever changes an object.
+// HasDefaults reports whether Default ever changes an object.
 func (t *Type) HasDefaults() bool { return t.schema.HasDefaults() }
 
 // PrepareCreate drops the status where only its subresource writes it.
@@ -112,7 +112,7 @@ func keep(u, old *unstructured.Unstructured, name string) {
 	}
 }
 
-// SpecChanged tells whether metadata.generation moves: by all but metadata, and the status if its subresource writes
+// SpecChanged reports whether metadata.generation moves: by all but metadata, and the status if its subresource writes
 // it.
 func (t *Type) SpecChanged(u, old *unstructured.Unstructured) bool {
 	counts := func(name string) bool { return name != "metadata" && !(t.hasStatus && name == "status") }

@@ -74,8 +74,8 @@ func (t *Type) askRules(errs field.ErrorList, blocked bool, ask func(*rules.Set)
 	return append(errs, ask(t.rules())...)
 }
 
-// blocks tells whether rules cannot be asked about an object with this error: its values are not of their types, or too
-// many.
+// blocks reports whether rules cannot be asked about an object with this error: its values are not of their types, or
+// too many.
 func blocks(err *field.Error) bool {
 	switch err.Type {
 	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany,
@@ -85,7 +85,7 @@ func blocks(err *field.Error) bool {
 	return false
 }
 
-// metadataBlocks tells whether rules cannot be asked about a new object for its metadata, such as a name that is
+// metadataBlocks reports whether rules cannot be asked about a new object for its metadata, such as a name that is
 // missing. What is wrong there is told by whoever checks the metadata.
 func metadataBlocks(u *unstructured.Unstructured) bool {
 	errs := validation.ValidateObjectMetaAccessor(u, false, pathsegment.ValidatePathSegmentName,

@@ -73,7 +73,7 @@ func (e *environments) of(declared *apiservercel.DeclType, optionalOld bool) (*c
 	return env, err
 }
 
-// holdsObjects tells whether a type is, or is made of, objects with fields.
+// holdsObjects reports whether a type is, or is made of, objects with fields.
 func holdsObjects(t *apiservercel.DeclType) bool {
 	return t != nil && (t.IsObject() || holdsObjects(t.ElemType) || holdsObjects(t.KeyType))
 }
@@ -197,7 +197,7 @@ type compiled struct {
 	err     error
 }
 
-// transition tells whether the rule is about changes.
+// transition reports whether the rule is about changes.
 func (c *compiled) transition() bool { return c.when != nil && c.when.readsOld }
 
 func (c *compiled) optionalOld() bool { return optionalOld(c.rule) }

@@ -133,7 +133,7 @@ func (e *evaluation) rules(n *node, path *field.Path, v any, old *common.Correla
 	}
 }
 
-// rule asks one rule, and tells whether there is anything left of the budget.
+// rule asks one rule, and reports whether there is anything left of the budget.
 func (e *evaluation) rule(n *node, r *compiled, path *field.Path, v any, vars *variables) bool {
 	if r.err != nil {
 		e.add(field.Invalid(path, n.schema.Type(), fmt.Sprintf("rule compile error: %v", r.err)))

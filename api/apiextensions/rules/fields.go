@@ -56,7 +56,7 @@ func checkFields(p *apiextensionsv1.JSONSchemaProps, r *apiextensionsv1.Validati
 	return errs
 }
 
-// leads tells whether a path leads to a field of what p describes.
+// leads reports whether a path leads to a field of what p describes.
 func leads(p *apiextensionsv1.JSONSchemaProps, text string) bool {
 	names, ok := split(text)
 	for _, name := range names {

@@ -31,7 +31,7 @@ func TestAgainstLibrary(t *testing.T) {
 	}
 }
 
-// compareWithLibrary tells whether the value was invalid.
+// compareWithLibrary reports whether the value was invalid.
 func compareWithLibrary(t *testing.T, r *rand.Rand) bool {
 	t.Helper()
 	below := randomSchema(r, r.IntN(3)+1)

@@ -131,7 +131,7 @@ func (s Set) Len() (n int) {
 	return n
 }
 
-// Has tells whether n is in the set.
+// Has reports whether n is in the set.
 func (s Set) Has(n int) bool {
 	at := sort.Search(len(s), func(i int) bool { return s[i].Last >= n })
 	return at < len(s) && s[at].First <= n

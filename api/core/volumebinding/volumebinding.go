@@ -41,7 +41,7 @@ const (
 // NoProvisioner is the provisioner of classes whose volumes somebody makes by hand.
 const NoProvisioner = "kubernetes.io/no-provisioner"
 
-// Meant tells whether a volume names the claim: one of that name and, if it says so, of that UID.
+// Meant reports whether a volume names the claim: one of that name and, if it says so, of that UID.
 func Meant(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	r := v.Spec.ClaimRef
 	return r != nil && r.Namespace == c.Namespace && r.Name == c.Name && (r.UID == "" || r.UID == c.UID)
@@ -123,8 +123,8 @@ func Mismatch(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) strin
 	return ""
 }
 
-// Answers tells whether a volume that names the claim can be the claim's. Its class may be another: who names the claim
-// means it.
+// Answers reports whether a volume that names the claim can be the claim's. Its class may be another: who names the
+// claim means it.
 func Answers(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	if v.DeletionTimestamp != nil || !Meant(v, c) {
 		return false
@@ -134,13 +134,13 @@ func Answers(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	return Mismatch(v, &of) == ""
 }
 
-// ModesDiffer tells whether one of the two is a block device and the other a file system.
+// ModesDiffer reports whether one of the two is a block device and the other a file system.
 func ModesDiffer(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	return ptr.Deref(v.Spec.VolumeMode, corev1.PersistentVolumeFilesystem) !=
 		ptr.Deref(c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 }
 
-// offers tells whether the volume has every access mode that the claim wants.
+// offers reports whether the volume has every access mode that the claim wants.
 func offers(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	for _, want := range c.Spec.AccessModes {
 		found := false
@@ -154,8 +154,8 @@ func offers(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	return true
 }
 
-// Claimable tells whether a volume that names no claim may become the claim's: it is there to be had, has what is asked
-// for and what the claim selects. A claim whose selector cannot be read gets nothing.
+// Claimable reports whether a volume that names no claim may become the claim's: it is there to be had, has what is
+// asked for and what the claim selects. A claim whose selector cannot be read gets nothing.
 func Claimable(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool {
 	if v.DeletionTimestamp != nil || v.Spec.ClaimRef != nil || v.Status.Phase != corev1.VolumeAvailable ||
 		Mismatch(v, c) != "" {
@@ -168,7 +168,7 @@ func Claimable(v *corev1.PersistentVolume, c *corev1.PersistentVolumeClaim) bool
 	return err == nil && s.Matches(labels.Set(v.Labels))
 }
 
-// Better tells whether volume a is to be taken before b, both being claimable: the one with fewer access modes, then
+// Better reports whether volume a is to be taken before b, both being claimable: the one with fewer access modes, then
 // the smaller one, then by name, so that two who choose at the same time choose the same.
 func Better(a, b *corev1.PersistentVolume) bool {
 	if x, y := len(a.Spec.AccessModes), len(b.Spec.AccessModes); x != y {

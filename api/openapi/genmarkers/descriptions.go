@@ -101,7 +101,7 @@ func description(doc *ast.CommentGroup) string {
 	return strings.TrimSpace(out.String())
 }
 
-// spaced tells whether the words of a comment end with an empty line, before its markers.
+// spaced reports whether the words of a comment end with an empty line, before its markers.
 func spaced(doc *ast.CommentGroup) bool {
 	last := "x"
 	for line := range strings.SplitSeq(strings.TrimSpace(doc.Text()), "\n") {

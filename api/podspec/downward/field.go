@@ -58,7 +58,7 @@ func ValidateField(r *corev1.ObjectFieldSelector, valid []string, path *field.Pa
 	return field.ErrorList{field.NotSupported(at, r.FieldPath, valid)}
 }
 
-// knownPodField tells whether a path names a field that any reference could name.
+// knownPodField reports whether a path names a field that any reference could name.
 func knownPodField(path string) bool {
 	return slices.Contains(append(append(EnvFields(), VolumeFields()...), Selectable()...), path) || path == "spec.host"
 }

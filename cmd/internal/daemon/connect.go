@@ -103,7 +103,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// watches tells whether a request's answer goes on for as long as there is something to tell.
+// watches reports whether a request's answer goes on for as long as there is something to tell.
 func watches(r *http.Request) bool {
 	w := r.URL.Query().Get("watch")
 	return w == "true" || w == "1"

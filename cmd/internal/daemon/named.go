@@ -98,7 +98,7 @@ func (n NamedCertificates) choose(current func() *tls.Certificate) (
 	}, nil
 }
 
-// has tells whether c, the pair's certificate, is for the name or address.
+// has reports whether c, the pair's certificate, is for the name or address.
 func (p namedPair) has(c *tls.Certificate, wanted string) bool {
 	same := func(name string) bool { return strings.EqualFold(name, wanted) }
 	if len(p.given) > 0 {

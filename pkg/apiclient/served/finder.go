@@ -12,7 +12,7 @@ import (
 )
 
 // What the server serves is remembered for finderAge, as kinds come and go, and for finderStale while it cannot be read
-// anew.
+// again.
 const (
 	finderAge   = 10 * time.Second
 	finderStale = 5 * time.Minute
@@ -70,8 +70,8 @@ func (f *Finder) find(ctx context.Context, none *meta.NoKindMatchError, in func(
 	return Resource{}, none
 }
 
-// newest is the catalog to look into. With an error it is one that ought to be read anew and cannot be, or nil. f.mu is
-// held.
+// newest is the catalog to look into. With an error it is one that ought to be read again and cannot be, or nil. f.mu
+// is held.
 func (f *Finder) newest(ctx context.Context) (*Catalog, error) {
 	age := f.now().Sub(f.from)
 	if f.catalog != nil && age <= finderAge {

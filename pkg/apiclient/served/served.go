@@ -25,7 +25,7 @@ type Resource struct {
 	Subresources []string
 }
 
-// Has tells whether the resource supports all the verbs.
+// Has reports whether the resource supports all the verbs.
 func (r Resource) Has(verbs ...string) bool {
 	for _, v := range verbs {
 		if !slices.Contains(r.Verbs, v) {

@@ -90,7 +90,7 @@ func New(cfg Config) *Aggregator {
 // Snapshot is all APIServices there are now.
 func (a *Aggregator) Snapshot() *Snapshot { return a.now.Load() }
 
-// Registered tells whether the APIServices of all that this server serves itself were there once since it started.
+// Registered reports whether the APIServices of all that this server serves itself were there once since it started.
 func (a *Aggregator) Registered() bool {
 	select {
 	case <-a.done:
@@ -209,7 +209,7 @@ func (a *Aggregator) forget(name string, r *remote) {
 	a.mu.Unlock()
 }
 
-// found writes what was found out of a server, if it is not written, and makes it known. It tells whether it is
+// found writes what was found out of a server, if it is not written, and makes it known. It reports whether it is
 // written.
 func (a *Aggregator) found(ctx context.Context, name string, r *remote, f *finding) bool {
 	a.mu.Lock()

@@ -31,7 +31,7 @@ func passed() v1.APIServiceCondition {
 		Message: "all checks passed"}
 }
 
-// reachable tells whether a Service, with its EndpointSlices, leads to a server; if it does not, the condition says
+// reachable reports whether a Service, with its EndpointSlices, leads to a server; if it does not, the condition says
 // why. Whether the server answers is another question.
 func reachable(to *v1.ServiceReference, svc *corev1.Service,
 	endpoints []*discoveryv1.EndpointSlice) (v1.APIServiceCondition, bool) {

@@ -22,7 +22,7 @@ func (a *Aggregator) identify(r *http.Request, user *request.User) {
 	transport.SetAuthProxyHeaders(r, user.Name, user.UID, user.Groups, user.Extra)
 }
 
-// names tells whether a header is one that says who asks.
+// names reports whether a header is one that says who asks.
 func (a *Aggregator) names(header string) bool {
 	header = spelled(header)
 	if strings.HasPrefix(header, "x-remote-") || strings.HasPrefix(header, "impersonate-") {

@@ -140,11 +140,11 @@ func (a *Aggregator) OnlyV2(ctx context.Context, gv schema.GroupVersion) (mark s
 	return fmt.Sprintf("%x", sha256.Sum256(v2)), v2
 }
 
-// Remote tells whether another server serves a group version, and tells of it.
+// Remote reports whether another server serves a group version, and tells of it.
 func (a *Aggregator) Remote(gv schema.GroupVersion) bool { return a.Snapshot().Of(gv) != nil }
 
-// ProxyOpenAPI answers for the OpenAPI v3 document of a group version that another server serves, and tells whether it
-// is one; if not, or if that server has only v2, nothing was written.
+// ProxyOpenAPI answers for the OpenAPI v3 document of a group version that another server serves, and reports whether
+// it is one; if not, or if that server has only v2, nothing was written.
 func (a *Aggregator) ProxyOpenAPI(w http.ResponseWriter, r *http.Request) bool {
 	path, ok := strings.CutPrefix(strings.TrimSuffix(r.URL.Path, "/"), "/openapi/v3/apis/")
 	if !ok {

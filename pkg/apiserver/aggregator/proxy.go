@@ -24,7 +24,7 @@ const (
 // loopMessage answers a request that has been here before.
 const loopMessage = "the APIService leads back to this API server"
 
-// Serves tells whether a request is for another server.
+// Serves reports whether a request is for another server.
 func (a *Aggregator) Serves(info *request.Info) bool { return a.serviceOf(info) != nil }
 
 // serviceOf is who serves what is asked for; nil if this server does.
@@ -48,7 +48,7 @@ func (a *Aggregator) serviceOf(info *request.Info) *Service {
 	return now.Of(schema.GroupVersion{Group: group, Version: version})
 }
 
-// Proxy hands a request on that was authenticated and authorized, and tells whether it is one for another server; if
+// Proxy hands a request on that was authenticated and authorized, and reports whether it is one for another server; if
 // not, nothing was written. stream tells that it lasts.
 func (a *Aggregator) Proxy(w http.ResponseWriter, r *http.Request, stream bool) bool {
 	info := request.InfoFrom(r.Context())
@@ -114,7 +114,7 @@ func (a *Aggregator) asked(r *http.Request, user *request.User, location *url.UR
 	return out
 }
 
-// dotted tells whether a path has "." or ".." for a segment.
+// dotted reports whether a path has "." or ".." for a segment.
 func dotted(path string) bool {
 	for segment := range strings.SplitSeq(path, "/") {
 		if segment == "." || segment == ".." {

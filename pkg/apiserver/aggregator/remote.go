@@ -36,7 +36,7 @@ type remote struct {
 	openapiV2, openapiV3 later
 }
 
-// sameServer tells whether two APIServices lead to the same server under the same conditions.
+// sameServer reports whether two APIServices lead to the same server under the same conditions.
 func sameServer(a, b *v1.APIServiceSpec) bool {
 	return apiequality.Semantic.DeepEqual(a.Service, b.Service) && a.InsecureSkipTLSVerify == b.InsecureSkipTLSVerify &&
 		string(a.CABundle) == string(b.CABundle) &&
@@ -80,7 +80,7 @@ func (r *remote) poke() {
 	}
 }
 
-// watch looks after one server as long as it lives: found is told what it is like, and tells whether it has written
+// watch looks after one server as long as it lives: found is told what it is like, and reports whether it has written
 // that down.
 func (a *Aggregator) watch(r *remote, found func(*finding) (written bool)) {
 	ctx := r.life
@@ -120,7 +120,7 @@ func (a *Aggregator) watch(r *remote, found func(*finding) (written bool)) {
 	}
 }
 
-// pause waits, and tells whether ctx goes on.
+// pause waits, and reports whether ctx goes on.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

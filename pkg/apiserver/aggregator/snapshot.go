@@ -33,7 +33,7 @@ type finding struct {
 	resources []apidiscoveryv2.APIResourceDiscovery
 }
 
-// same tells whether two findings say the same; nil says nothing.
+// same reports whether two findings say the same; nil says nothing.
 func (f *finding) same(as *finding) bool {
 	return f != nil && as != nil && f.condition == as.condition &&
 		apiequality.Semantic.DeepEqual(f.resources, as.resources)
@@ -64,8 +64,8 @@ func (s *Service) GroupVersion() schema.GroupVersion {
 // Remote tells that another server serves it.
 func (s *Service) Remote() bool { return s.remote != nil }
 
-// Available tells whether requests are handed on. What this server has found out itself counts before what is written:
-// that may be older, or another server's.
+// Available reports whether requests are handed on. What this server has found out itself counts before what is
+// written: that may be older, or another server's.
 func (s *Service) Available() bool {
 	if s.seen != nil {
 		return s.seen.condition.Status == v1.ConditionTrue

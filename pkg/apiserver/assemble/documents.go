@@ -7,7 +7,7 @@ import (
 	"bonsai/pkg/apiserver/discovery"
 )
 
-// documents answer for the paths they know and tell whether they did.
+// documents answer for the paths they know and report whether they did.
 type documents interface {
 	Serve(w http.ResponseWriter, r *http.Request) (bool, error)
 }

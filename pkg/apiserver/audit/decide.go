@@ -85,7 +85,7 @@ func matchesResource(r *auditv1.PolicyRule, info *request.Info) bool {
 	})
 }
 
-// names tells whether a rule's resource means what a request is about. As upstream, "pods/*" means pods themselves,
+// names reports whether a rule's resource means what a request is about. As upstream, "pods/*" means pods themselves,
 // too.
 func names(s string, info *request.Info) bool {
 	if s == "*" {

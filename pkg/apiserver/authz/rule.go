@@ -7,7 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// RuleAllows tells whether one policy rule allows a. It is pure.
+// RuleAllows reports whether one policy rule allows a. It is pure.
 func RuleAllows(r *rbacv1.PolicyRule, a *Attributes) bool {
 	if !contains(r.Verbs, a.Verb, rbacv1.VerbAll) {
 		return false

@@ -151,7 +151,7 @@ func together(ctx context.Context, all ...func(context.Context) error) error {
 }
 
 // ensure creates want unless there is an object of its name. An existing one is given to fix, which changes it and
-// tells whether it did; nil leaves it as it is.
+// reports whether it did; nil leaves it as it is.
 func (b *Bootstrap) ensure(ctx context.Context, gr schema.GroupResource, want runtime.Object,
 	fix func(have runtime.Object) (bool, error)) error {
 	m, err := meta.Accessor(want)

@@ -30,7 +30,7 @@ type keeper[T any] struct {
 	// object is a T as an object, meta its metadata.
 	object func(*T) runtime.Object
 	meta   func(*T) *metav1.ObjectMeta
-	// same tells whether the specs are, copy makes that of have so.
+	// same reports whether the specs are, copy makes that of have so.
 	same func(have, want *T) bool
 	copy func(have, want *T)
 }

@@ -27,7 +27,7 @@ type Part struct {
 	made atomic.Bool
 }
 
-// Made tells whether the part has been made once.
+// Made reports whether the part has been made once.
 func (p *Part) Made() bool { return p.made.Load() }
 
 func (p *Part) run(ctx context.Context) error {

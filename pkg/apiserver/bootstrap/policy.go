@@ -227,7 +227,7 @@ func (p *Policy) aggregate() {
 	}
 }
 
-// collect adds the rules of all parts that whole has not yet, and tells whether there were any.
+// collect adds the rules of all parts that whole has not yet, and reports whether there were any.
 func (p *Policy) collect(whole *rbacv1.ClusterRole) (added bool) {
 	for _, sel := range whole.AggregationRule.ClusterRoleSelectors {
 		for _, part := range p.ClusterRoles {

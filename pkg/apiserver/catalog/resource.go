@@ -137,7 +137,7 @@ func vacant(all []*Resource, row *resources.Row) error {
 	return nil
 }
 
-// within tells whether path is root or lies in it.
+// within reports whether path is root or lies in it.
 func within(path, root string) bool { return strings.HasPrefix(path+"/", root+"/") }
 
 // answered checks that everything the row promises has exactly one answerer, and that nobody waits for requests that

@@ -50,8 +50,8 @@ func (s *Snapshot) Resource(gr schema.GroupResource) *Resource { return s.byName
 // Route returns a resource in a version, nil if it is not served in it.
 func (s *Snapshot) Route(gvr schema.GroupVersionResource) *Route { return s.routes[gvr] }
 
-// HasGroup tells whether anything of a group is served whose objects have Go types: upstream's server knows only these
-// groups itself, and answers with a Status for what they do not have.
+// HasGroup reports whether anything of a group is served whose objects have Go types: upstream's server knows only
+// these groups itself, and answers with a Status for what they do not have.
 func (s *Snapshot) HasGroup(name string) bool { return s.groups[name] }
 
 // GroupVersions are those of what is served, in the order it came. The slice is shared.

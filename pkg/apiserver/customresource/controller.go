@@ -100,7 +100,7 @@ func New(cfg Config) *Controller {
 	return c
 }
 
-// Ready tells whether everything is served that the definitions define which there were at the start.
+// Ready reports whether everything is served that the definitions define which there were at the start.
 func (c *Controller) Ready() bool {
 	select {
 	case <-c.ready:

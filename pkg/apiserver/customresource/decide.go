@@ -60,8 +60,8 @@ func progress(crd *v1.CustomResourceDefinition, reason, message string, now meta
 			Message: message, LastTransitionTime: now})
 }
 
-// servable tells whether a definition's objects are served, or will be as soon as this server does: its names have been
-// accepted.
+// servable reports whether a definition's objects are served, or will be as soon as this server does: its names have
+// been accepted.
 func servable(crd *v1.CustomResourceDefinition) bool {
 	c := apiextensions.Condition(crd, v1.Established)
 	return c != nil && (c.Status == v1.ConditionTrue || c.Reason == "Installing")

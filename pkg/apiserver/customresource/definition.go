@@ -27,7 +27,7 @@ type definition struct {
 	load    func() (*v1.CustomResourceDefinition, error)
 }
 
-// newDefinition keeps crd, which it takes apart; load makes it anew.
+// newDefinition keeps crd, which it takes apart; load makes it again.
 func newDefinition(crd *v1.CustomResourceDefinition, load func() (*v1.CustomResourceDefinition, error)) (*definition,
 	error) {
 	d := &definition{crd: crd, nonStructural: apiextensions.NonStructural(crd), schemas: map[string]string{},

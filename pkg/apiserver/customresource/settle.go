@@ -73,7 +73,7 @@ func (c *Controller) settle(ctx context.Context, d *definition, view map[string]
 	return err
 }
 
-// serves tells whether this server serves d as it is, which may be nothing.
+// serves reports whether this server serves d as it is, which may be nothing.
 func (c *Controller) serves(d *definition) bool {
 	r := c.served[d.resource()]
 	return r != nil && r.of.mark == d.mark || c.idle[d.crd.Name] == d.mark

@@ -21,7 +21,7 @@ const (
 	aggregatedParams = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 )
 
-// Serve answers a GET for r.URL.Path and tells whether the path is a discovery document; if not, nothing was written.
+// Serve answers a GET for r.URL.Path and reports whether the path is a discovery document; if not, nothing was written.
 func (d *Discovery) Serve(w http.ResponseWriter, r *http.Request) (bool, error) {
 	docs, err := d.documents()
 	if err != nil {

@@ -192,7 +192,7 @@ func (r *rule) matches(info *request.Info) bool {
 	return false
 }
 
-// covers tells whether the rule is about the namespace of a request, or about requests without one.
+// covers reports whether the rule is about the namespace of a request, or about requests without one.
 func (x *resourceRule) covers(info *request.Info) bool {
 	if info.Namespace == "" {
 		return x.clusterScope
@@ -213,7 +213,7 @@ func (x *resourceRule) has(info *request.Info) bool {
 	return x.resources.set != nil && x.resources.have(info.Resource+"/"+info.Subresource)
 }
 
-// matches tells whether a path is one of the rule's, or below one that ends in "/*".
+// matches reports whether a path is one of the rule's, or below one that ends in "/*".
 func (p *pathRule) matches(path string) bool {
 	if p.paths.have(path) {
 		return true

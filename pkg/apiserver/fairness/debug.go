@@ -27,7 +27,7 @@ func (d *Dispatcher) Paths() map[string]http.Handler {
 	}
 }
 
-// table answers with lines of cells, each ended by a comma but for the last.
+// table answers with lines of cells, each ended by a comma except the last.
 func (d *Dispatcher) table(write func(r *http.Request, line func(cells ...any))) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -54,7 +54,7 @@ type Body struct {
 	bytes int64
 }
 
-// Take waits until a body of that many bytes may be worked on, and tells whether it may. The caller gives it back.
+// Take waits until a body of that many bytes may be worked on, and reports whether it may. The caller gives it back.
 func (b *Bodies) Take(ctx context.Context, lane Lane, bytes int) (Body, bool) {
 	if bytes <= smallBody || lane == Exempt {
 		return Body{}, true

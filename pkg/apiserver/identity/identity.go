@@ -153,7 +153,7 @@ func (i *Identity) collect(ctx context.Context) error {
 	return nil
 }
 
-// ended tells whether nobody has renewed l for its duration. One that does not say has ended.
+// ended reports whether nobody has renewed l for its duration. One that does not say has ended.
 func ended(l *coordinationv1.Lease, now time.Time) bool {
 	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 		return true

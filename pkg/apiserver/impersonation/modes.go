@@ -15,7 +15,7 @@ import (
 // mode is one kind of impersonation, told apart by who is impersonated.
 type mode struct {
 	name string // as in verbs and metrics
-	// concerns tells whether the mode is about such a pair.
+	// concerns reports whether the mode is about such a pair.
 	concerns func(caller, wanted *request.User) bool
 	// identity is what must be allowed, besides the action, to be wanted.
 	identity func(wanted *request.User) []question
@@ -72,7 +72,7 @@ func allModes() []*mode {
 // onlyNamed: nodes and service accounts have no other groups, uid and extra than the server gives them.
 func onlyNamed(u *request.User) bool { return u.UID == "" && len(u.Groups) == 0 && len(u.Extra) == 0 }
 
-// associated tells whether caller is a service account whose token is bound to the node that it wants to be.
+// associated reports whether caller is a service account whose token is bound to the node that it wants to be.
 func associated(caller, wanted *request.User) bool {
 	name := nodeName(wanted.Name)
 	return name != "" && onlyNamed(wanted) && caller.IsServiceAccount() &&

@@ -267,7 +267,7 @@ func consumed(o operation) []string {
 	return []string{"*/*"}
 }
 
-// required tells whether a body must be given: all but the options of a deletion.
+// required reports whether a body must be given: all but the options of a deletion.
 func required(o operation) bool { return o.body.Kind != "DeleteOptions" }
 
 func (q *param) in() string {

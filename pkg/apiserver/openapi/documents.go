@@ -12,7 +12,7 @@ import (
 	"bonsai/pkg/apiserver/catalog"
 )
 
-// static tells whether a kind has a Go type. Of the groups of others Kubernetes tells no documents.
+// static reports whether a kind has a Go type. Of the groups of others Kubernetes tells no documents.
 func static(rt *catalog.Route) bool { return !rt.Version.Dynamic() }
 
 // plainTypes are the media types of documents.

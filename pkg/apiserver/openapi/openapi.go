@@ -46,7 +46,7 @@ type Remotes interface {
 	// OnlyV2 returns the v2 document of the server of a group version, if it has none of v3, and a mark of its content;
 	// else nil.
 	OnlyV2(ctx context.Context, gv schema.GroupVersion) (mark string, v2 []byte)
-	// Serves tells whether another server serves a group version.
+	// Serves reports whether another server serves a group version.
 	Serves(gv schema.GroupVersion) bool
 }
 

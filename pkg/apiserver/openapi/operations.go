@@ -271,7 +271,7 @@ func withArticle(kind string) string {
 	return "a " + kind
 }
 
-// connects tells whether a subresource takes over the exchange.
+// connects reports whether a subresource takes over the exchange.
 func connects(name string) bool {
 	return slices.Contains([]string{"attach", "exec", "portforward", "proxy"}, name)
 }

@@ -24,8 +24,8 @@ const (
 	v3ProtoType = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
 )
 
-// Serve answers a GET for r.URL.Path and tells whether the path is one of its own; if not, or on an error, nothing was
-// written. Documents are kept by what is in them: a change of the catalog rebuilds only those that it concerns.
+// Serve answers a GET for r.URL.Path and reports whether the path is one of its own; if not, or on an error, nothing
+// was written. Documents are kept by what is in them: a change of the catalog rebuilds only those that it concerns.
 func (s *Service) Serve(w http.ResponseWriter, r *http.Request) (bool, error) {
 	path, now := strings.TrimSuffix(r.URL.Path, "/"), s.cfg.Catalog.Snapshot()
 	switch {

@@ -210,7 +210,7 @@ func readStrategic(patch []byte, sample any) (*Applier, error) {
 		}}, nil
 }
 
-// longList tells whether a list anywhere in v has more than maxItems.
+// longList reports whether a list anywhere in v has more than maxItems.
 func longList(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

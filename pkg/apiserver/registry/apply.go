@@ -30,7 +30,7 @@ type Application struct {
 }
 
 // ApplyItem applies (server-side apply) to an object. Without a subresource it creates the object if there is none, and
-// tells whether it did.
+// reports whether it did.
 func (g *Generic) ApplyItem(ctx context.Context, ns, name, subresource string, a *Application) (item *storage.Item,
 	obj runtime.Object, created bool, err error) {
 	opts := a.Options

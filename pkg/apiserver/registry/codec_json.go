@@ -158,7 +158,7 @@ func (c *JSONCodec) decode(value []byte) (runtime.Object, error) {
 	return u, nil
 }
 
-// upgrades tells whether an object is of a version that takes more than its name to be of the storage version.
+// upgrades reports whether an object is of a version that takes more than its name to be of the storage version.
 func (c *JSONCodec) upgrades(obj runtime.Object) bool {
 	return c.upgrade != nil && obj.GetObjectKind().GroupVersionKind() != c.gvk
 }

@@ -192,7 +192,7 @@ func (c *ProtobufCodec) AppendElement(b []byte, item *storage.Item) ([]byte, err
 	return doc.Append(b, 0, doc.Len()), nil
 }
 
-// headed tells whether doc starts with what elements of lists leave out.
+// headed reports whether doc starts with what elements of lists leave out.
 func (c *ProtobufCodec) headed(doc storage.Bytes) bool {
 	return len(c.jsonHead) > 0 && bytes.HasPrefix(doc.Front(), c.jsonHead)
 }

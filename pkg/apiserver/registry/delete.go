@@ -183,7 +183,7 @@ func (g *Generic) storeMarked(ctx context.Context, item *storage.Item, obj runti
 }
 
 // markDeleted gives obj the marks of a deletion with opts: finalizers of its propagation policy, deletionTimestamp and
-// grace period. A deletion under way is only ever shortened. It tells whether anything changed.
+// grace period. A deletion under way is only ever shortened. It reports whether anything changed.
 func (g *Generic) markDeleted(obj runtime.Object, access metav1.Object, opts *metav1.DeleteOptions) bool {
 	changed := g.setPropagation(access, opts)
 	var grace int64
@@ -217,7 +217,7 @@ func (g *Generic) markDeleted(obj runtime.Object, access metav1.Object, opts *me
 	return true
 }
 
-// orphansUnasked tells whether a deletion with opts of an object with these finalizers orphans dependents because
+// orphansUnasked reports whether a deletion with opts of an object with these finalizers orphans dependents because
 // nobody has said what is to become of them.
 func (g *Generic) orphansUnasked(finalizers []string, opts *metav1.DeleteOptions) bool {
 	//nolint:staticcheck // deprecated, but part of the API

@@ -45,7 +45,7 @@ func emptyListsOf(t reflect.Type, above ...reflect.Type) *emptyLists {
 	return l
 }
 
-// shownEmpty tells whether JSON shows an empty list in f. Bytes are no list: protobuf has them if there are none.
+// shownEmpty reports whether JSON shows an empty list in f. Bytes are no list: protobuf has them if there are none.
 func shownEmpty(f reflect.StructField) bool {
 	if k := f.Type.Kind(); k != reflect.Map && (k != reflect.Slice || f.Type.Elem().Kind() == reflect.Uint8) {
 		return false

@@ -64,7 +64,7 @@ func keepFields(access metav1.Object, before []metav1.ManagedFieldsEntry, warn f
 	}
 }
 
-// sameFields tells whether two entries differ in nothing but their times.
+// sameFields reports whether two entries differ in nothing but their times.
 func sameFields(a, b metav1.ManagedFieldsEntry) bool {
 	if a.Manager != b.Manager || a.Operation != b.Operation || a.APIVersion != b.APIVersion ||
 		a.Subresource != b.Subresource || a.FieldsType != b.FieldsType {

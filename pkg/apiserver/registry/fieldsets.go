@@ -21,7 +21,7 @@ const (
 	minSharedText = 96
 	maxSharedText = 8 << 10
 	// maxTexts is how many texts of a kind are known, maxSeen how many that came once; then the older ones are
-	// forgotten. Who shares a text that is forgotten keeps it, and the next to have it begin anew.
+	// forgotten. Who shares a text that is forgotten keeps it, and the next to have it begin again.
 	maxTexts = 256
 	maxSeen  = 4096
 )
@@ -65,7 +65,7 @@ func (f *fieldSets) of(raw []byte) (set fieldSet, ok bool) {
 	return set, true
 }
 
-// again tells whether raw came before, and remembers it.
+// again reports whether raw came before, and remembers it.
 func (f *fieldSets) again(raw []byte) bool {
 	if len(f.seen) >= maxSeen || f.seen == nil {
 		f.seen, f.seed = map[uint64]struct{}{}, maphash.MakeSeed()
@@ -76,8 +76,8 @@ func (f *fieldSets) again(raw []byte) bool {
 	return ok
 }
 
-// isPlain tells whether encoding/json writes a raw value as it is: JSON without space, in which nothing is escaped for
-// HTML.
+// isPlain reports whether encoding/json writes a raw value as it is: JSON without space, in which nothing is escaped
+// for HTML.
 func isPlain(raw []byte) bool {
 	var compact, escaped bytes.Buffer
 	if json.Compact(&compact, raw) != nil {

@@ -269,7 +269,7 @@ func setRevision(access metav1.Object, revision int64) {
 	access.SetResourceVersion(version)
 }
 
-// isDryRun tells whether the client asked to store nothing.
+// isDryRun reports whether the client asked to store nothing.
 func isDryRun(dryRun []string) bool { return len(dryRun) > 0 && dryRun[0] == metav1.DryRunAll }
 
 // Decode makes an object of a stored value, without resourceVersion.

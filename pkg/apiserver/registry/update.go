@@ -347,7 +347,7 @@ func (u *update) validateMetadata(access, was metav1.Object, path *field.Path) f
 	return errs
 }
 
-// goes tells whether a deleted object has nothing left to wait for.
+// goes reports whether a deleted object has nothing left to wait for.
 func (g *Generic) goes(obj runtime.Object, access metav1.Object) bool {
 	if access.GetDeletionTimestamp() == nil || len(access.GetFinalizers()) > 0 {
 		return false

@@ -18,13 +18,13 @@ type User struct {
 	Extra  map[string][]string
 }
 
-// IsServiceAccount tells whether the name is that of a service account.
+// IsServiceAccount reports whether the name is that of a service account.
 func (u *User) IsServiceAccount() bool {
 	_, _, ok := ServiceAccount(u.Name)
 	return ok
 }
 
-// InGroup tells whether the user is a member of group.
+// InGroup reports whether the user is a member of group.
 func (u *User) InGroup(group string) bool { return u != nil && slices.Contains(u.Groups, group) }
 
 // The names that Kubernetes reserves for users and groups.

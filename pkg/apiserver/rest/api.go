@@ -164,7 +164,7 @@ func (a *API) watchTimeout() time.Duration {
 	return a.MinWatch + rand.N(a.MinWatch)
 }
 
-// Serves tells whether info asks for a resource and subresource that there is.
+// Serves reports whether info asks for a resource and subresource that there is.
 func (a *API) Serves(info *request.Info) bool {
 	rt := routeOf(info)
 	return rt != nil && (info.Subresource == "" ||

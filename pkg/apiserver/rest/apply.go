@@ -151,7 +151,7 @@ func serveApplyWith(x *exchange, rw registry.ReadWriter, row *resources.Row) err
 	return x.writePart(rw, a, out)
 }
 
-// applies tells whether a PATCH asks for server-side apply.
+// applies reports whether a PATCH asks for server-side apply.
 func (x *exchange) applies() bool { return x.Fields != nil && bodyType(x.r) == typeApply }
 
 // writerFor is in whose name an object that no store keeps is written, in the version of row.

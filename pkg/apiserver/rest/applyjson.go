@@ -22,7 +22,7 @@ func plainConfig(body []byte, bounds docbounds.Bounds) (config map[string]any, o
 	return config, true
 }
 
-// oneLine tells whether body begins as an object, has none but printable ASCII characters, and none but those escapes
+// oneLine reports whether body begins as an object, has none but printable ASCII characters, and none but those escapes
 // that are the same in JSON and YAML. A last line feed may be there.
 func oneLine(body []byte) bool {
 	if n := len(body); n > 0 && body[n-1] == '\n' {
@@ -54,7 +54,7 @@ func oneLine(body []byte) bool {
 	return true
 }
 
-// plainValue tells whether a decoded value has short keys, and no numbers but whole ones: others are spelled in many
+// plainValue reports whether a decoded value has short keys, and no numbers but whole ones: others are spelled in many
 // ways.
 func plainValue(v any) bool {
 	switch v := v.(type) {

@@ -354,7 +354,7 @@ func excerpt(body []byte) string {
 	return fmt.Sprintf("%x%s", cut, more)
 }
 
-// isStatus tells whether err is a Status error of the API already.
+// isStatus reports whether err is a Status error of the API already.
 func isStatus(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status)

@@ -175,7 +175,7 @@ func serveConnect(x *exchange, c registry.Connecter) error {
 	return c.Connect(x.r.Context(), x.info.Namespace, x.info.Name, opts, x.w, x.r)
 }
 
-// removed tells whether the resource has gone since the request came.
+// removed reports whether the resource has gone since the request came.
 func (x *exchange) removed() bool { return x.res.Context().Err() != nil }
 
 // form chooses how to show items; nil is for tables.

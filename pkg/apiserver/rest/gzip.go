@@ -10,8 +10,8 @@ import (
 // gzipFrom is the size from which a body is worth compressing, in bytes.
 const gzipFrom = 128 << 10
 
-// acceptsGzip tells whether to compress for this client: it accepts that and is not on this machine, where compressing
-// costs both sides more than it saves.
+// acceptsGzip reports whether to compress for this client: it accepts that and is not on this machine, where
+// compressing costs both sides more than it saves.
 func acceptsGzip(r *http.Request) bool {
 	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		return false

@@ -125,7 +125,7 @@ func splitPath(p string) []string {
 	return strings.Split(p, "/")
 }
 
-// LongRunning tells whether a request has no deadline and does not count against the in-flight limits: watches and
+// LongRunning reports whether a request has no deadline and does not count against the in-flight limits: watches and
 // streams.
 func LongRunning(info *request.Info) bool {
 	if !info.IsResource {

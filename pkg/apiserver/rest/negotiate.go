@@ -118,8 +118,8 @@ func acceptClauses(header string) []clause {
 	return out
 }
 
-// accepted tells whether this server can answer for p as the clause says; if not, why is what a client should know. The
-// parameter stream does not matter: what is a stream follows from the request.
+// accepted reports whether this server can answer for p as the clause says; if not, why is what a client should know.
+// The parameter stream does not matter: what is a stream follows from the request.
 func (c clause) accepted(p purpose, types []string) (a accepted, why string, ok bool) {
 	switch c.media {
 	case "*/*", "application/*", typeJSON:
@@ -196,7 +196,7 @@ func plainError(code int32, reason metav1.StatusReason, message string) error {
 		ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
 }
 
-// wantsPretty tells whether JSON is for human eyes: asked for, or asked by a browser or a command-line HTTP client.
+// wantsPretty reports whether JSON is for human eyes: asked for, or asked by a browser or a command-line HTTP client.
 func wantsPretty(r *http.Request) bool {
 	if query := r.URL.RawQuery; strings.Contains(query, "pretty=") || strings.Contains(query, "%") {
 		if values := r.URL.Query(); values.Has("pretty") {

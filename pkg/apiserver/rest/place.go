@@ -7,7 +7,7 @@ import (
 	"bonsai/pkg/apiserver/request"
 )
 
-// hasPlace tells whether info's path is one that the row has. Authorization was asked about Namespace, Resource,
+// hasPlace reports whether info's path is one that the row has. Authorization was asked about Namespace, Resource,
 // Subresource and Name, before anything was known of the row: a path is served only if these four, for this row's
 // scope, say all that the path says. Otherwise a user who may do everything in one namespace could reach a cluster-wide
 // object through a path below it.

@@ -75,7 +75,8 @@ func (x *exchange) ready(c *choice) {
 // readyPage is how many objects are looked at together before they are converted.
 const readyPage = 500
 
-// beyondMetadata tells whether a valid field selector names more than the metadata, which is the same in all versions.
+// beyondMetadata reports whether a valid field selector names more than the metadata, which is the same in all
+// versions.
 func beyondMetadata(selector string) bool {
 	s, err := fields.ParseSelector(selector)
 	return err == nil && slices.ContainsFunc(s.Requirements(), func(r fields.Requirement) bool {

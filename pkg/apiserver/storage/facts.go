@@ -82,7 +82,7 @@ func unpack(packed string) (s, rest string) {
 	return packed[l:end], packed[end:]
 }
 
-// Known tells whether there are any facts.
+// Known reports whether there are any facts.
 func (f *Facts) Known() bool { return len(f.packed) > 0 }
 
 // Labels are the labels, for a selector to ask. They belong to f.

@@ -73,7 +73,7 @@ func (i *Item) Sweep() {
 	}
 }
 
-// asked begins the count of Sweeps anew.
+// asked begins the count of Sweeps again.
 func (i *Item) asked() {
 	if i.idle.Load() != 0 {
 		i.idle.Store(0)

@@ -20,7 +20,7 @@ type flows struct {
 	p        *Publisher
 	socket   *net.UDPConn
 	nodePort int
-	// turn is the node that new flows go to. Nobody can tell whether a node hears what it is sent; one that refuses
+	// turn is the node that new flows go to. Nobody can report whether a node hears what it is sent; one that refuses
 	// is passed over.
 	turn    atomic.Uint32
 	running sync.WaitGroup

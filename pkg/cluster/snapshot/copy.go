@@ -74,7 +74,7 @@ func Finish(dir string) error {
 	return os.RemoveAll(next)
 }
 
-// linked are directories whose files are never written again once a cluster has been started anew: containerd names
+// linked are directories whose files are never written again once a cluster has been started again: containerd names
 // blobs by their content, and writes only in the layers of containers that it makes later. So their files are shared
 // by hard links and not copied.
 var linked = regexp.MustCompile(

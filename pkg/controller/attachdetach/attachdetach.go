@@ -151,7 +151,7 @@ func (c *Controller) attachmentChanged(a *storagev1.VolumeAttachment) {
 	}
 }
 
-// concerns tells whether a change of a node may matter: heartbeats do not.
+// concerns reports whether a change of a node may matter: heartbeats do not.
 func concerns(old, n *corev1.Node) bool {
 	return !slices.Equal(old.Status.VolumesInUse, n.Status.VolumesInUse) ||
 		!slices.Equal(old.Status.VolumesAttached, n.Status.VolumesAttached) ||

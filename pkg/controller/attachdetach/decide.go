@@ -57,7 +57,7 @@ type state struct {
 }
 
 // waits remembers since when attachments are not wanted but in use. After a restart of the controller they are waited
-// for anew.
+// for again.
 type waits struct {
 	mu    sync.Mutex
 	since map[string]time.Time
@@ -252,7 +252,7 @@ func reported(n *corev1.Node, name corev1.UniqueVolumeName) bool {
 	return slices.ContainsFunc(n.Status.VolumesAttached, func(v corev1.AttachedVolume) bool { return v.Name == name })
 }
 
-// managed tells whether the node leaves attaching to this controller.
+// managed reports whether the node leaves attaching to this controller.
 func managed(n *corev1.Node) bool {
 	return n.Annotations["volumes.kubernetes.io/controller-managed-attach-detach"] == "true"
 }

@@ -60,7 +60,7 @@ func (h *holds) asked(volume, node string, err error, now time.Time) {
 	h.of[volume] = is
 }
 
-// refused tells whether the server says that it has done nothing: an answer of 4xx.
+// refused reports whether the server says that it has done nothing: an answer of 4xx.
 func refused(err error) bool {
 	status, ok := err.(apierrors.APIStatus)
 	return ok && status.Status().Code >= 400 && status.Status().Code < 500
@@ -77,7 +77,7 @@ func (h *holds) due(volume, node string, now time.Time) (hold, bool) {
 	return is, is.asked && !now.Before(is.until)
 }
 
-// missed ends a hold whose attachment is not there; not one that its node took anew meanwhile.
+// missed ends a hold whose attachment is not there; not one that its node took again meanwhile.
 func (h *holds) missed(volume string, is hold) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -136,7 +136,7 @@ func selects(selector labels.Set, of map[string]string) bool {
 	return true
 }
 
-// backendChanged tells whether a change of a pod may change an endpoint.
+// backendChanged reports whether a change of a pod may change an endpoint.
 func backendChanged(old, p *corev1.Pod) bool {
 	return old.Spec.NodeName != p.Spec.NodeName || old.DeletionTimestamp.IsZero() != p.DeletionTimestamp.IsZero() ||
 		controller.PodReady(old) != controller.PodReady(p) ||

@@ -30,7 +30,7 @@ func (w *Written) Remember(service controller.Key, slice, version string) {
 	w.versions[service][slice] = version
 }
 
-// CaughtUp tells whether the cache has seen all writes, and forgets those that it has; the watch event that it misses
+// CaughtUp reports whether the cache has seen all writes, and forgets those that it has; the watch event that it misses
 // brings the Service back, also if that is gone and recreated meanwhile. seen is up to where the cache was known to be
 // before have was read from it.
 func (w *Written) CaughtUp(service controller.Key, have []*discoveryv1.EndpointSlice, seen string) bool {

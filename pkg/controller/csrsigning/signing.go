@@ -87,7 +87,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{}, nil
 }
 
-// waits tells whether a request is approved and nothing has come of it yet.
+// waits reports whether a request is approved and nothing has come of it yet.
 func waits(s *certificatesv1.CertificateSigningRequestStatus) bool {
 	return certificates.Has(s, certificatesv1.CertificateApproved) &&
 		!certificates.Has(s, certificatesv1.CertificateDenied) &&

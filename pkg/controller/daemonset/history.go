@@ -71,7 +71,7 @@ func count(n *int32) int32 {
 	return *n
 }
 
-// inUse tells whether some pod is of the revision.
+// inUse reports whether some pod is of the revision.
 func inUse(pods []*corev1.Pod) func(*appsv1.ControllerRevision) bool {
 	return func(r *appsv1.ControllerRevision) bool {
 		return slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return revisionOf(p) == revisionOf(r) })

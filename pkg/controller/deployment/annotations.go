@@ -18,7 +18,7 @@ const (
 	maxHistoryLength   = 2000
 )
 
-// own tells whether an annotation is not to be copied from the Deployment to its ReplicaSets.
+// own reports whether an annotation is not to be copied from the Deployment to its ReplicaSets.
 func own(key string) bool {
 	switch key {
 	case corev1.LastAppliedConfigAnnotation, revisionAnnotation, historyAnnotation, desiredAnnotation, maxAnnotation,
@@ -44,7 +44,7 @@ func maxRevision(sets []*appsv1.ReplicaSet) (n int64) {
 }
 
 // annotate copies the Deployment's annotations to its new ReplicaSet and raises the revision to rev if that is higher,
-// keeping the former in the history. It tells whether anything changed.
+// keeping the former in the history. It reports whether anything changed.
 func annotate(rs *appsv1.ReplicaSet, d *appsv1.Deployment, rev int64, exists bool) bool {
 	changed := false
 	set := func(k, v string) {
@@ -106,7 +106,7 @@ func sizeOf(rs *appsv1.ReplicaSet, annotation string) (int32, bool) {
 	return int32(n), err == nil
 }
 
-// setRevision writes the revision on the Deployment and tells whether it changed.
+// setRevision writes the revision on the Deployment and reports whether it changed.
 func setRevision(d *appsv1.Deployment, rev string) bool {
 	if d.Annotations[revisionAnnotation] == rev {
 		return false

@@ -79,8 +79,8 @@ func newReplicas(d *appsv1.Deployment, all []*appsv1.ReplicaSet, current int32) 
 	return current + min(room, want-current)
 }
 
-// reported tells whether the ReplicaSet's status is about its present size: what a status says of another one may count
-// pods that went or come with the change.
+// reported reports whether the ReplicaSet's status is about its present size: what a status says of another one may
+// count pods that went or come with the change.
 func reported(rs *appsv1.ReplicaSet) bool { return rs.Status.ObservedGeneration >= rs.Generation }
 
 // shrinkOld returns new sizes for old ReplicaSets: first those replicas go that are not available anyway, then as many
@@ -192,7 +192,8 @@ func activeOrLatest(next *appsv1.ReplicaSet, old []*appsv1.ReplicaSet) *appsv1.R
 	return nil
 }
 
-// saturated tells whether the new ReplicaSet has all replicas, all available, and knows the Deployment's present size.
+// saturated reports whether the new ReplicaSet has all replicas, all available, and knows the Deployment's present
+// size.
 func saturated(d *appsv1.Deployment, next *appsv1.ReplicaSet) bool {
 	if next == nil {
 		return false

@@ -198,7 +198,7 @@ func (r *rollout) saveStatus(ctx context.Context) error {
 	return nil
 }
 
-// resize gives a ReplicaSet n replicas and the annotations that remember the Deployment's size. It tells whether the
+// resize gives a ReplicaSet n replicas and the annotations that remember the Deployment's size. It reports whether the
 // number of replicas changed.
 func (r *rollout) resize(ctx context.Context, rs *appsv1.ReplicaSet, n int32) (bool, error) {
 	before := replicas(rs)
@@ -302,7 +302,7 @@ func (r *rollout) recreate(ctx context.Context) (controller.Result, error) {
 	return r.report(ctx, true)
 }
 
-// oldPodsRun tells whether a pod of an old ReplicaSet may still do work; one that is being deleted may.
+// oldPodsRun reports whether a pod of an old ReplicaSet may still do work; one that is being deleted may.
 func (r *rollout) oldPodsRun() bool {
 	for _, rs := range r.old() {
 		for _, p := range r.pods.OwnedBy(rs.UID) {
@@ -314,7 +314,7 @@ func (r *rollout) oldPodsRun() bool {
 	return false
 }
 
-// scaled tells whether the Deployment's size changed since its ReplicaSets were last resized.
+// scaled reports whether the Deployment's size changed since its ReplicaSets were last resized.
 func (r *rollout) scaled() bool {
 	for _, rs := range active(r.all) {
 		if desired, ok := sizeOf(rs, desiredAnnotation); ok && desired != *r.d.Spec.Replicas {

@@ -30,7 +30,7 @@ const (
 	minimumUnavailableMesage = "Deployment does not have minimum availability."
 )
 
-// hasDeadline tells whether progress is to be judged; the largest int32 means never.
+// hasDeadline reports whether progress is to be judged; the largest int32 means never.
 func hasDeadline(d *appsv1.Deployment) bool {
 	return d.Spec.ProgressDeadlineSeconds != nil && *d.Spec.ProgressDeadlineSeconds != 1<<31-1
 }
@@ -163,13 +163,13 @@ func terminating(all []*appsv1.ReplicaSet) *int32 {
 	return &n
 }
 
-// complete tells whether a status says that all replicas are of the new template and available.
+// complete reports whether a status says that all replicas are of the new template and available.
 func complete(d *appsv1.Deployment, s appsv1.DeploymentStatus) bool {
 	n := *d.Spec.Replicas
 	return s.UpdatedReplicas == n && s.Replicas == n && s.AvailableReplicas == n && s.ObservedGeneration >= d.Generation
 }
 
-// progressed tells whether anything moved in the right direction since the status that is stored.
+// progressed reports whether anything moved in the right direction since the status that is stored.
 func progressed(was, is appsv1.DeploymentStatus) bool {
 	return is.UpdatedReplicas > was.UpdatedReplicas ||
 		is.Replicas-is.UpdatedReplicas < was.Replicas-was.UpdatedReplicas ||
@@ -234,7 +234,7 @@ func deadline(d *appsv1.Deployment, c *appsv1.DeploymentCondition) time.Time {
 	return c.LastUpdateTime.Add(time.Duration(*d.Spec.ProgressDeadlineSeconds) * time.Second)
 }
 
-// timedOut tells whether the last progress is longer ago than the deadline allows.
+// timedOut reports whether the last progress is longer ago than the deadline allows.
 func timedOut(d *appsv1.Deployment, c *appsv1.DeploymentCondition, now time.Time) bool {
 	if c == nil || c.Reason == newReplicaSetAvailable {
 		return false

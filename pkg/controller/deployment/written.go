@@ -24,7 +24,7 @@ func (w *written) remember(deployment controller.Key, version string) {
 	}
 }
 
-// caughtUp tells whether a cache that has seen everything up to that version has seen all writes.
+// caughtUp reports whether a cache that has seen everything up to that version has seen all writes.
 func (w *written) caughtUp(deployment controller.Key, seen string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

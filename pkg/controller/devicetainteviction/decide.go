@@ -11,7 +11,7 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// concerns tells whether a pod that is new (old is nil) or changed has to be looked at. Claims are reserved for a pod
+// concerns reports whether a pod that is new (old is nil) or changed has to be looked at. Claims are reserved for a pod
 // before it has its node, so what wakes it by its claims comes too early; until it has one, nothing is to be evicted.
 func concerns(old, p *corev1.Pod) bool {
 	claims := controller.ResourceClaimsOf(p)
@@ -76,7 +76,7 @@ func device(pool []*resourcev1.ResourceSlice, name string) *resourcev1.Device {
 	return nil
 }
 
-// evicts tells whether a device of a slice has a taint that evicts.
+// evicts reports whether a device of a slice has a taint that evicts.
 func evicts(s *resourcev1.ResourceSlice) bool {
 	for i := range s.Spec.Devices {
 		for k := range s.Spec.Devices[i].Taints {

@@ -19,7 +19,7 @@ import (
 // expectation is how many pods there should be, and how many of them healthy.
 type expectation struct{ pods, healthy int32 }
 
-// relative tells whether a budget says how many pods it needs in relation to how many there should be.
+// relative reports whether a budget says how many pods it needs in relation to how many there should be.
 func relative(s *policyv1.PodDisruptionBudgetSpec) bool {
 	return s.MaxUnavailable != nil || s.MinAvailable != nil && s.MinAvailable.Type == intstr.String
 }

@@ -75,7 +75,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// counts tells whether a change of a pod may change what a budget allows.
+// counts reports whether a change of a pod may change what a budget allows.
 func counts(old, p *corev1.Pod) bool {
 	return old.DeletionTimestamp.IsZero() != p.DeletionTimestamp.IsZero() ||
 		controller.PodReady(old) != controller.PodReady(p) ||

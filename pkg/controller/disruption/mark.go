@@ -42,7 +42,7 @@ func (c *Controller) reconcilePod(ctx context.Context, key controller.Key) (cont
 	if left > 0 {
 		return controller.Result{RequeueAfter: left}, nil
 	}
-	// The resourceVersion keeps a mark that was set anew meanwhile.
+	// The resourceVersion keeps a mark that was set again meanwhile.
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"resourceVersion":%q},"status":{"conditions":[{"type":"DisruptionTarget","status":"False","reason":null,"message":null,"observedGeneration":%d,"lastTransitionTime":%q}]}}`,
 		p.UID, p.ResourceVersion, p.Generation, c.Now().UTC().Format(time.RFC3339))
 	_, err := c.marks.Patch(ctx, p.Namespace, p.Name, types.StrategicMergePatchType, []byte(patch), "status")

@@ -29,7 +29,7 @@ func newTopology() *topology {
 	return &topology{zones: topologycache.NewTopologyCache(), services: map[controller.Key]bool{}, stale: true}
 }
 
-// modeAuto tells whether a Service asks for hints by topology. The annotation wins over spec.trafficDistribution, and
+// modeAuto reports whether a Service asks for hints by topology. The annotation wins over spec.trafficDistribution, and
 // its predecessor, from before v1.27, over it.
 func modeAuto(svc *corev1.Service) bool {
 	mode, ok := svc.Annotations[corev1.DeprecatedAnnotationTopologyAwareHints]
@@ -39,7 +39,7 @@ func modeAuto(svc *corev1.Service) bool {
 	return mode == "Auto" || mode == "auto"
 }
 
-// nodeChanged tells whether zones must be told of a change of a node.
+// nodeChanged reports whether zones must be told of a change of a node.
 func nodeChanged(old, n *corev1.Node) bool {
 	ready := func(n *corev1.Node) bool {
 		c := controller.NodeCondition(n, corev1.NodeReady)
@@ -101,7 +101,7 @@ func (t *topology) hint(key controller.Key, family discoveryv1.AddressType, p *c
 	return events
 }
 
-// forget drops a Service that is gone or not in mode Auto, and tells whether it had hints.
+// forget drops a Service that is gone or not in mode Auto, and reports whether it had hints.
 func (t *topology) forget(key controller.Key) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

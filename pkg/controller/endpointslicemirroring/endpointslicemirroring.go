@@ -114,7 +114,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{}, err
 }
 
-// mirrors tells whether the Endpoints of a Service are to be mirrored.
+// mirrors reports whether the Endpoints of a Service are to be mirrored.
 func mirrors(eps *corev1.Endpoints, svc *corev1.Service) bool {
 	_, lock := eps.Annotations[leaderAnnotation]
 	return eps.Labels[discoveryv1.LabelSkipMirror] != "true" && !lock && len(svc.Spec.Selector) == 0 &&

@@ -49,7 +49,7 @@ func New(d controller.Deps) (*Controller, error) {
 		controller.Watch(c.loop, c.pods, controller.Handlers[*corev1.Pod]{Add: c.wake, Update: func(_, p *corev1.Pod) {
 			c.wake(p)
 		}}),
-		// A claim that goes from under its pod is made anew, and one of another owner may have been in the way.
+		// A claim that goes from under its pod is made again, and one of another owner may have been in the way.
 		controller.Watch(c.loop, c.claims,
 			controller.Handlers[*corev1.PersistentVolumeClaim]{Delete: func(claim *corev1.PersistentVolumeClaim) {
 				for _, p := range controller.PodsUsing(c.pods, controller.KeyOf(claim)) {

@@ -153,7 +153,7 @@ func (c *Controller) sync(ctx context.Context) error {
 	return nil
 }
 
-// complete tells whether the graph holds everything that is watched.
+// complete reports whether the graph holds everything that is watched.
 func (c *Controller) complete() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -75,7 +75,7 @@ func (g *graph) observe(id identity, obj metav1.Object) (t todo) {
 	return t
 }
 
-// meant tells whether a reference in namespace means this very object: one of its UID, but of another kind, name or
+// meant reports whether a reference in namespace means this very object: one of its UID, but of another kind, name or
 // namespace, it does not.
 func (id identity) meant(ref metav1.OwnerReference, namespace string) bool {
 	return id.uid == ref.UID && id.name == ref.Name && (id.namespace == "" || id.namespace == namespace) &&
@@ -189,7 +189,7 @@ func (g *graph) unlink(n *node) (waiting []types.UID) {
 	return waiting
 }
 
-// sawEnd tells whether a watch has shown the end of the owner that a reference in namespace means.
+// sawEnd reports whether a watch has shown the end of the owner that a reference in namespace means.
 func (g *graph) sawEnd(ref metav1.OwnerReference, namespace string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

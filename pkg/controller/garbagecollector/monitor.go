@@ -43,13 +43,13 @@ func (c *Controller) monitor(ctx context.Context, r served.Resource) error {
 	return nil
 }
 
-// ready tells whether the graph has what the resource held at the start, or has waited for it long enough.
+// ready reports whether the graph has what the resource held at the start, or has waited for it long enough.
 func (m *monitor) ready(now time.Time) bool {
 	return m.Synced() || !m.unserved.IsZero() || now.Sub(m.started) > patience
 }
 
-// over tells whether a resource has not been served for a while: until then the watch may still be telling of its last
-// objects, whose dependents are to go as well.
+// over reports whether a resource has not been served for a while: until then the watch may still be telling of its
+// last objects, whose dependents are to go as well.
 func (m *monitor) over(served bool, now time.Time) bool {
 	switch {
 	case served:

@@ -46,7 +46,7 @@ type Draft struct {
 }
 
 // Snapshot is the data of a revision: a patch that sets the owner's template back. Kubernetes writes the same bytes, by
-// which it tells whether two revisions are one.
+// which it reports whether two revisions are one.
 func Snapshot(template *corev1.PodTemplateSpec) ([]byte, error) {
 	text, err := json.Marshal(template)
 	if err != nil {

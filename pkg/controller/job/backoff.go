@@ -11,7 +11,7 @@ import (
 )
 
 // After a failure the next pod comes after backoffFirst, after another one after twice as long, up to backoffMost; a
-// success begins anew.
+// success begins again.
 const (
 	backoffFirst = 10 * time.Second
 	backoffMost  = 10 * time.Minute

@@ -234,7 +234,7 @@ func (w *world) loseFinalizer(p *corev1.Pod) {
 	w.changed(p)
 }
 
-// counts tells whether the stored status counts the end of a pod.
+// counts reports whether the stored status counts the end of a pod.
 func (w *world) counts(p *corev1.Pod, end corev1.PodPhase) bool {
 	u := w.job.Status.UncountedTerminatedPods
 	if u != nil && (slices.Contains(u.Succeeded, p.UID) || slices.Contains(u.Failed, p.UID)) {

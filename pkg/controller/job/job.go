@@ -131,14 +131,14 @@ func (c *Controller) adopters(p *corev1.Pod) (keys []controller.Key) {
 	return keys
 }
 
-// mine tells whether this controller works on the job, and knows what it asks for.
+// mine reports whether this controller works on the job, and knows what it asks for.
 func mine(j *batchv1.Job) bool {
 	mode := deref(j.Spec.CompletionMode)
 	known := mode == "" || mode == batchv1.NonIndexedCompletion || mode == batchv1.IndexedCompletion
 	return known && !external(j)
 }
 
-// external tells whether another controller says that the job is its.
+// external reports whether another controller says that the job is its.
 func external(j *batchv1.Job) bool {
 	return j.Spec.ManagedBy != nil && *j.Spec.ManagedBy != batchv1.JobControllerName
 }

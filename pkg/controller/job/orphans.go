@@ -25,7 +25,7 @@ func (c *Controller) podSeen(p *corev1.Pod) {
 	c.orphans.Add(controller.KeyOf(p))
 }
 
-// counts tells whether the job's controller still counts its pods.
+// counts reports whether the job's controller still counts its pods.
 func counts(j *batchv1.Job) bool { return external(j) || batch.Finished(&j.Status) == nil }
 
 func (c *Controller) jobSeen(j *batchv1.Job) {
@@ -74,7 +74,7 @@ func (c *Controller) Release(ctx context.Context, key controller.Key) (controlle
 	return controller.Result{}, c.untrack(ctx, p, false)
 }
 
-// ownerOfOther tells whether a controller of another kind has the pod, and what it does with the finalizer is its own
+// ownerOfOther reports whether a controller of another kind has the pod, and what it does with the finalizer is its own
 // affair.
 func ownerOfOther(p *corev1.Pod) bool {
 	for _, ref := range p.OwnerReferences {

@@ -83,13 +83,13 @@ func (s *state) completions() int {
 	return int(deref(s.job.Spec.Completions))
 }
 
-// onlyFailed tells whether a pod is replaced only when it has come to its end.
+// onlyFailed reports whether a pod is replaced only when it has come to its end.
 func (s *state) onlyFailed() bool {
 	return s.job.Spec.PodFailurePolicy != nil || deref(s.job.Spec.PodReplacementPolicy) == batchv1.Failed
 }
 
-// hasFailed tells whether a pod counts as failed. One that is being deleted does, unless only ended ones are replaced:
-// it may never come to say how it ended.
+// hasFailed reports whether a pod counts as failed. One that is being deleted does, unless only ended ones are
+// replaced: it may never come to say how it ended.
 func (s *state) hasFailed(p *corev1.Pod) bool {
 	if s.onlyFailed() {
 		return p.Status.Phase == corev1.PodFailed

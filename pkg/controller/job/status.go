@@ -55,7 +55,7 @@ func (s *state) countPods(st *batchv1.JobStatus, out *plan) {
 	st.Active, st.Ready, st.Terminating = active+int32(len(out.create)), &ready, &leaving
 }
 
-// start keeps the time since when the job works: not while it is suspended, and anew when it is resumed.
+// start keeps the time since when the job works: not while it is suspended, and again when it is resumed.
 func (s *state) start(v *verdict, st *batchv1.JobStatus, out *plan) {
 	now := metav1.NewTime(s.now)
 	was := batch.IsTrue(st, batchv1.JobSuspended)

@@ -45,7 +45,7 @@ func (s *state) indexesNow() {
 	s.failedIndexes = indexes.Of(lost)
 }
 
-// indexFailed tells whether the pod's failure is the last that its index may have.
+// indexFailed reports whether the pod's failure is the last that its index may have.
 func (s *state) indexFailed(p *corev1.Pod) bool {
 	if !s.hasFailed(p) {
 		return false
@@ -115,7 +115,7 @@ func (s *state) settle(uid types.UID, waiting *[]types.UID, count *int32) {
 	*count++
 }
 
-// mayRelease tells whether a pod needs its finalizer no more: its end is known, or does not matter.
+// mayRelease reports whether a pod needs its finalizer no more: its end is known, or does not matter.
 func (s *state) mayRelease(p *corev1.Pod, v *verdict) bool {
 	return s.job.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || s.countsAsFailed(p, v) ||
 		v != nil && !controller.PodActive(p)

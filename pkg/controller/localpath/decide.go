@@ -78,13 +78,13 @@ func decide(v view) action {
 	return action{}
 }
 
-// wanted tells whether a claim waits for us to provision it.
+// wanted reports whether a claim waits for us to provision it.
 func wanted(c *corev1.PersistentVolumeClaim) bool {
 	return c != nil && c.DeletionTimestamp == nil && c.Spec.VolumeName == "" &&
 		c.Annotations[volumebinding.StorageProvisioner] == Provisioner
 }
 
-// leaving tells whether a volume is to go and nobody has it any more.
+// leaving reports whether a volume is to go and nobody has it any more.
 func leaving(v *corev1.PersistentVolume) bool {
 	if v.Status.Phase == corev1.VolumeBound {
 		return false

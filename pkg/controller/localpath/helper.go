@@ -49,7 +49,7 @@ func helperOf(p *corev1.Pod) (h helper, ok bool) {
 
 func helperName(do verb, volume string) string { return "local-path-" + string(do) + "-" + volume }
 
-// finished tells whether a helper has run to its end and is not on its way out.
+// finished reports whether a helper has run to its end and is not on its way out.
 func (h *helper) finished() bool {
 	return controller.PodTerminal(h.pod) && h.pod.DeletionTimestamp == nil
 }

@@ -108,7 +108,7 @@ func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 // nameFor is the name of the volume that a claim gets, as upstream's provisioners name theirs.
 func nameFor(claim *corev1.PersistentVolumeClaim) string { return "pvc-" + string(claim.UID) }
 
-// ours tells whether a volume was provisioned here.
+// ours reports whether a volume was provisioned here.
 func ours(v *corev1.PersistentVolume) bool {
 	return v.Annotations[volumebinding.ProvisionedBy] == Provisioner
 }

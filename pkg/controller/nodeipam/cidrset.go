@@ -87,7 +87,7 @@ func (s *cidrSet) subnet(i int) netip.Prefix {
 	return netip.PrefixFrom(a, s.bits)
 }
 
-// mark sets all subnets that overlap with p as used or free. It tells whether p has anything to do with the range.
+// mark sets all subnets that overlap with p as used or free. It reports whether p has anything to do with the range.
 func (s *cidrSet) mark(p netip.Prefix, used bool) bool {
 	p = p.Masked()
 	if !p.Overlaps(s.base) {

@@ -142,7 +142,7 @@ func (c *Controller) survey(context.Context, struct{}) (controller.Result, error
 	return controller.Result{RequeueAfter: again}, nil
 }
 
-// mayEvict tells whether a node that is not ready may have the taint that drives its pods away.
+// mayEvict reports whether a node that is not ready may have the taint that drives its pods away.
 func (c *Controller) mayEvict(n *corev1.Node) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"bonsai/pkg/controller"
 )
 
-// markUnknown sets the conditions that the kubelet reports to Unknown and tells whether that changed anything.
+// markUnknown sets the conditions that the kubelet reports to Unknown and reports whether that changed anything.
 func markUnknown(n *corev1.Node, now time.Time) (changed bool) {
 	for _, t := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure,
 		corev1.NodePIDPressure} {
@@ -34,7 +34,7 @@ func markUnknown(n *corev1.Node, now time.Time) (changed bool) {
 	return changed
 }
 
-// managed tells whether a taint is one that follows from the node's state.
+// managed reports whether a taint is one that follows from the node's state.
 func managed(t corev1.Taint) bool {
 	switch t.Key {
 	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable:

@@ -176,7 +176,7 @@ func since(n *corev1.Node) time.Time {
 	return n.CreationTimestamp.Time
 }
 
-// evicting tells whether the node has a taint already that drives its pods away because it is not ready.
+// evicting reports whether the node has a taint already that drives its pods away because it is not ready.
 func evicting(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoExecute && managed(t)

@@ -31,7 +31,7 @@ func NewExpectations(now func() time.Time) *Expectations {
 	return &Expectations{now: now, all: map[types.UID]*expected{}}
 }
 
-// Satisfied tells whether all writes for the owner have been seen, or the wait for them has grown too long.
+// Satisfied reports whether all writes for the owner have been seen, or the wait for them has grown too long.
 func (e *Expectations) Satisfied(owner types.UID) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -121,7 +121,7 @@ func (s *claimView) open() step {
 	}
 }
 
-// classless tells whether a claim says nothing of its class, not even that it wants none.
+// classless reports whether a claim says nothing of its class, not even that it wants none.
 func classless(c *corev1.PersistentVolumeClaim) bool {
 	_, annotated := c.Annotations[corev1.BetaStorageClassAnnotation]
 	return c.Spec.StorageClassName == nil && !annotated
@@ -170,8 +170,8 @@ func (s *claimView) provision() step {
 		by))
 }
 
-// inTree tells whether a name is of those that only Kubernetes gives: to provisioners that were part of it, and to none
-// at all.
+// inTree reports whether a name is of those that only Kubernetes gives: to provisioners that were part of it, and to
+// none at all.
 func inTree(provisioner string) bool { return strings.HasPrefix(provisioner, "kubernetes.io/") }
 
 // pending says that the claim waits, and tells why.

@@ -244,7 +244,7 @@ func (c *Controller) candidates(claim *corev1.PersistentVolumeClaim, class strin
 	return out
 }
 
-// missed tells whether another claim than this one had the volume and still names it.
+// missed reports whether another claim than this one had the volume and still names it.
 func (c *Controller) missed(volume string, by *corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(controller.ClaimsNaming(c.claims.cache, volume),
 		func(other *corev1.PersistentVolumeClaim) bool {
@@ -303,7 +303,7 @@ func waiting(pods []*corev1.Pod) []string {
 	return out
 }
 
-// write makes a change. It is refused if the object was changed since it was read, and then judged anew.
+// write makes a change. It is refused if the object was changed since it was read, and then judged again.
 func (c *Controller) write(ctx context.Context, ch *change) error {
 	if ch.volume != nil {
 		defer c.decided(ch.volume.Name)

@@ -8,8 +8,8 @@ import (
 	"bonsai/pkg/apiclient"
 )
 
-// step is what to do next about a claim or a volume: one write at most, after which everything is judged anew. There is
-// no plan of several writes that could be cut in two.
+// step is what to do next about a claim or a volume: one write at most, after which everything is judged again. There
+// is no plan of several writes that could be cut in two.
 type step struct {
 	change *change
 	// events are told once the change is made, or at once if there is none.

@@ -15,7 +15,7 @@ type volumeView struct {
 	claim *corev1.PersistentVolumeClaim
 }
 
-// settled tells whether a volume was found to be without its claim before: it is not asked for again.
+// settled reports whether a volume was found to be without its claim before: it is not asked for again.
 func settled(v *corev1.PersistentVolume) bool {
 	return v.Status.Phase == corev1.VolumeReleased || v.Status.Phase == corev1.VolumeFailed
 }

@@ -38,7 +38,7 @@ func sortPods(pods []*corev1.Pod, values map[string]podValue, cpu bool, now time
 	return s
 }
 
-// starting tells whether a pod's use of CPU is that of its start: in its first time when it is not ready, or was not
+// starting reports whether a pod's use of CPU is that of its start: in its first time when it is not ready, or was not
 // for all of what was measured; later when it has never been ready.
 func starting(p *corev1.Pod, v podValue, now time.Time, c Config) bool {
 	ready := controller.PodCondition(p, corev1.PodReady)

@@ -98,7 +98,7 @@ func (c *Controller) Reconcile(ctx context.Context, _ controller.Key) (controlle
 	return controller.Result{RequeueAfter: sweep}, errors.Join(errs...)
 }
 
-// outOfService tells whether a node is not ready and has the taint by which somebody promises that it is shut down:
+// outOfService reports whether a node is not ready and has the taint by which somebody promises that it is shut down:
 // nothing on it runs any more, so its pods need not be waited for
 // (https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown).
 func outOfService(n *corev1.Node) bool {

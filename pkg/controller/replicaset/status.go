@@ -70,7 +70,7 @@ func failureCondition(old []appsv1.ReplicaSetCondition, diff int, err error,
 	})
 }
 
-// sameStatus tells whether nothing a reader could see changed.
+// sameStatus reports whether nothing a reader could see changed.
 func sameStatus(a, b appsv1.ReplicaSetStatus) bool {
 	return a.Replicas == b.Replicas && a.FullyLabeledReplicas == b.FullyLabeledReplicas &&
 		a.ReadyReplicas == b.ReadyReplicas &&

@@ -22,7 +22,7 @@ type step struct {
 	remove bool
 }
 
-// over tells whether a pod uses its claims no longer: it has ended, or is going and never had a node.
+// over reports whether a pod uses its claims no longer: it has ended, or is going and never had a node.
 func over(p *corev1.Pod) bool {
 	return controller.PodTerminal(p) || p.DeletionTimestamp != nil && p.Spec.NodeName == ""
 }
@@ -105,7 +105,7 @@ func source(c *resourcev1.ResourceClaim) string {
 	return ""
 }
 
-// admin tells whether a claim asks for administrative access to devices.
+// admin reports whether a claim asks for administrative access to devices.
 func admin(s *resourcev1.ResourceClaimSpec) bool {
 	return slices.ContainsFunc(s.Devices.Requests, func(r resourcev1.DeviceRequest) bool {
 		return r.Exactly != nil && ptr.Deref(r.Exactly.AdminAccess, false)

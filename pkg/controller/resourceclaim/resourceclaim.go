@@ -108,7 +108,7 @@ func (c *Controller) claimChanged(claim *resourcev1.ResourceClaim) {
 	}
 }
 
-// wakePods has the pods looked at that use a claim: one that was made for a pod is made anew when it goes too early,
+// wakePods has the pods looked at that use a claim: one that was made for a pod is made again when it goes too early,
 // and one that is allocated may be reserved for those that have a node.
 func (c *Controller) wakePods(claim *resourcev1.ResourceClaim) {
 	for _, p := range controller.PodsOfResourceClaim(c.pods, controller.KeyOf(claim)) {
@@ -164,7 +164,7 @@ func (c *Controller) claim(ctx context.Context, claim *resourcev1.ResourceClaim)
 	return gone(err)
 }
 
-// gone is err, but for that the object is not there any more.
+// gone is err, except that the object is not there any more.
 func gone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -24,7 +24,7 @@ const (
 	rediscover = 30 * time.Second
 )
 
-// known tells whether the number of a resource's objects is known.
+// known reports whether the number of a resource's objects is known.
 type known int
 
 const (

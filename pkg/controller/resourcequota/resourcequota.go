@@ -162,7 +162,7 @@ func (c *Controller) classChanged(*resourcev1.DeviceClass) {
 	}
 }
 
-// rescoped tells whether an update moved the object from one quota to another.
+// rescoped reports whether an update moved the object from one quota to another.
 func (c *Controller) rescoped(gr schema.GroupResource, old, o runtime.Object) bool {
 	m, ok := o.(apiclient.Object)
 	if !ok {
@@ -210,7 +210,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	return again, nil
 }
 
-// lowers tells whether a count gives something back.
+// lowers reports whether a count gives something back.
 func lowers(count, used corev1.ResourceList) bool {
 	for name, q := range used {
 		if n, ok := count[name]; ok && n.Cmp(q) < 0 {

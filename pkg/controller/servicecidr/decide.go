@@ -65,7 +65,7 @@ func withReady(c *networkingv1.ServiceCIDR, status metav1.ConditionStatus, reaso
 	return list
 }
 
-// inUse tells whether somebody has an address of c that no other range has which stays.
+// inUse reports whether somebody has an address of c that no other range has which stays.
 func inUse(c *networkingv1.ServiceCIDR, others []*networkingv1.ServiceCIDR, held []string) bool {
 	own := prefixes(c)
 	var staying []netip.Prefix

@@ -35,7 +35,7 @@ func identity(set *appsv1.StatefulSet, ordinal int) map[string]string {
 	}
 }
 
-// identified tells whether the pod has the labels that name it.
+// identified reports whether the pod has the labels that name it.
 func identified(set *appsv1.StatefulSet, p *corev1.Pod) bool {
 	n, _ := ordinalOf(set, p)
 	for k, v := range identity(set, n) {

@@ -39,7 +39,7 @@ func (s *state) ordered() bool {
 	return s.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 }
 
-// rolling tells whether pods are updated without anybody deleting them.
+// rolling reports whether pods are updated without anybody deleting them.
 func (s *state) rolling() bool {
 	return s.set.Spec.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType
 }
@@ -74,7 +74,7 @@ func (s *state) split() (replicas, surplus []*corev1.Pod) {
 	return replicas, surplus
 }
 
-// healthy tells whether the pod counts as there: running, ready for long enough, and not going away.
+// healthy reports whether the pod counts as there: running, ready for long enough, and not going away.
 func (s *state) healthy(p *corev1.Pod) bool {
 	if p == nil || p.DeletionTimestamp != nil || p.Status.Phase != corev1.PodRunning {
 		return false
@@ -95,7 +95,7 @@ func (s *state) plan() plan {
 }
 
 // fill sees to it that every place has a pod. An ordered set looks at a place only when all before are healthy. It
-// tells whether surplus pods may be looked at.
+// reports whether surplus pods may be looked at.
 func (s *state) fill(replicas []*corev1.Pod, out *plan) bool {
 	done := true
 	for i, p := range replicas {
@@ -123,7 +123,7 @@ func (s *state) revisionAt(i int) revision {
 	return s.update
 }
 
-// drain deletes surplus pods, which come the highest first; it tells whether updates may be looked at. An ordered set
+// drain deletes surplus pods, which come the highest first; it reports whether updates may be looked at. An ordered set
 // deletes one at a time and waits until it is gone; it leaves an unhealthy pod alone while one before it is unhealthy
 // too.
 func (s *state) drain(surplus []*corev1.Pod, out *plan) bool {

@@ -56,7 +56,7 @@ func (s *state) rollMany(replicas []*corev1.Pod, at, most int) (out []*corev1.Po
 	return out
 }
 
-// outdated tells whether a pod is to be replaced.
+// outdated reports whether a pod is to be replaced.
 func (s *state) outdated(p *corev1.Pod) bool {
 	return p != nil && p.DeletionTimestamp == nil && revisionOf(p) != s.update.name
 }

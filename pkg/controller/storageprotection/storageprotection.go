@@ -29,7 +29,7 @@ type Controller[T apiclient.Object] struct {
 	finalizer string
 	objects   *controller.Informer[T]
 	writes    *apiclient.Resource[T]
-	// used tells whether somebody uses an object that is being deleted. What it overlooks loses its object.
+	// used reports whether somebody uses an object that is being deleted. What it overlooks loses its object.
 	used func(context.Context, T) (bool, error)
 	loop *controller.Loop[controller.Key]
 }
@@ -71,7 +71,7 @@ func NewClaims(d controller.Deps) (*Controller[*corev1.PersistentVolumeClaim], e
 	return c, errors.Join(err, controller.Watch(c.loop, pods, controller.Handlers[*corev1.Pod]{Delete: wake}))
 }
 
-// uses tells whether a pod on a node has the claim among its volumes. A claim that is made for a pod is used by that
+// uses reports whether a pod on a node has the claim among its volumes. A claim that is made for a pod is used by that
 // pod alone.
 func uses(p *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	if p.Spec.NodeName == "" || p.Namespace != claim.Namespace {

@@ -15,7 +15,7 @@ type sighting struct {
 	since time.Time
 }
 
-// decide tells whether a pod with these tolerations, which came to the node at arrived, has to leave, or how long it
+// decide reports whether a pod with these tolerations, which came to the node at arrived, has to leave, or how long it
 // may still stay; 0 is for ever.
 func decide(taints []sighting, tolerations []corev1.Toleration, arrived, now time.Time) (wait time.Duration,
 	evict bool) {

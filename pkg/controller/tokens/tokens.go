@@ -88,7 +88,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{}, c.fill(ctx, s, sa)
 }
 
-// stale tells whether the Secret belongs to an earlier account of the same name.
+// stale reports whether the Secret belongs to an earlier account of the same name.
 func stale(s *corev1.Secret, sa *corev1.ServiceAccount) bool {
 	uid := s.Annotations[corev1.ServiceAccountUIDKey]
 	return uid != "" && uid != string(sa.UID)

@@ -65,7 +65,7 @@ func New(d controller.Deps) (*Controller, error) {
 // Run reconciles until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
 
-// count takes nodes that came or went, and chooses the range anew. It is called from one goroutine.
+// count takes nodes that came or went, and chooses the range again. It is called from one goroutine.
 func (c *Controller) count(change int) {
 	c.number += change
 	c.step.Store(int64(next(int(c.step.Load()), c.number)))

@@ -74,7 +74,7 @@ func (c *Controller) Reconcile(ctx context.Context, key controller.Key) (control
 	return controller.Result{}, nil
 }
 
-// observed tells whether a policy was checked as it is.
+// observed reports whether a policy was checked as it is.
 func observed(p *admissionregistrationv1.ValidatingAdmissionPolicy) bool {
 	return p.Generation <= p.Status.ObservedGeneration
 }

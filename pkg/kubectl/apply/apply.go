@@ -256,7 +256,7 @@ func (o *Options) warnIfDeleting(i *resource.Info) {
 
 const warnNoAnnotation = "Warning: resource %s/%s is missing the %s annotation which is required by kubectl apply. kubectl apply should only be used on resources created declaratively by either kubectl create --save-config or kubectl apply. The missing annotation will be patched automatically.\n"
 
-// get reads what is there of an object, and tells whether that was before its turn.
+// get reads what is there of an object, and reports whether that was before its turn.
 func (o *Options) get(ctx context.Context, i *resource.Info) (early bool, err error) {
 	if i.Name == "" {
 		return false, errors.New("resource name may not be empty")

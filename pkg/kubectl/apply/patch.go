@@ -27,7 +27,7 @@ type patcher struct {
 	want *unstructured.Unstructured
 }
 
-// patch tells whether anything changed.
+// patch reports whether anything changed.
 func (p *patcher) patch(ctx context.Context) (bool, error) {
 	changed, err := p.once(ctx)
 	for try := 1; try <= conflicts && apierrors.IsConflict(err); try++ {

@@ -98,7 +98,7 @@ func (o *Options) keepAnnotation(ctx context.Context, i *resource.Info) error {
 	return i.Patch(ctx, types.ApplyPatchType, config, opts)
 }
 
-// takeFields makes the fields ours that client-side apply has set, and tells whether there were any.
+// takeFields makes the fields ours that client-side apply has set, and reports whether there were any.
 func (o *Options) takeFields(ctx context.Context, i *resource.Info) (bool, error) {
 	for try := 0; ; try++ {
 		from := clients(i.Object).Insert(manager)

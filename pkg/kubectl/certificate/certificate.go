@@ -163,7 +163,7 @@ func (o *Options) give(ctx context.Context, i *resource.Info) (runtime.Object, e
 	}
 }
 
-// add puts the answer among a request's conditions, and tells whether that changes them. An answer that is there
+// add puts the answer among a request's conditions, and reports whether that changes them. An answer that is there
 // already is renewed only by force.
 func (a answer) add(r *certificatesv1.CertificateSigningRequest, force bool, now metav1.Time) (bool, error) {
 	var kept []certificatesv1.CertificateSigningRequestCondition

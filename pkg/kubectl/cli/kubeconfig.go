@@ -135,7 +135,7 @@ func within(n *yaml.Node, around func(*yaml.Node) *yaml.Node, depth int) int {
 	}, depth-1)
 }
 
-// loads tells whether client-go takes the document.
+// loads reports whether client-go takes the document.
 func loads(document *yaml.Node) bool {
 	data, err := yaml.Marshal(document)
 	if err == nil {

@@ -201,7 +201,7 @@ func (o *dump) logs(ctx context.Context, pod *corev1.Pod) error {
 	})
 }
 
-// inFiles tells whether the dump goes into files.
+// inFiles reports whether the dump goes into files.
 func (o *dump) inFiles() bool { return o.directory != "" && o.directory != "-" }
 
 // write gives the writer of file to fill. A name that leads out of the directory, which only a hostile server gives, is

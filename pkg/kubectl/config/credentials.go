@@ -200,7 +200,7 @@ func readable(cmd *cobra.Command, embed bool, flags ...string) error {
 	return nil
 }
 
-// file puts the flag's file in the place of path, or its content in data, and tells whether the user named one.
+// file puts the flag's file in the place of path, or its content in data, and reports whether the user named one.
 func file(cmd *cobra.Command, flag string, embed bool, path *string, data *[]byte) bool {
 	f := cmd.Flag(flag)
 	if f == nil || !f.Changed {

@@ -8,7 +8,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// said tells whether the user gave the flag, so that others stay as they are. Global flags (--cluster, --server, …)
+// said reports whether the user gave the flag, so that others stay as they are. Global flags (--cluster, --server, …)
 // count.
 func said(cmd *cobra.Command, flag string, into *string) {
 	if f := cmd.Flag(flag); f != nil && f.Changed {

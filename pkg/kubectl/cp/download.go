@@ -14,7 +14,7 @@ import (
 	"bonsai/pkg/kubectl/cli"
 )
 
-// exited tells whether err is that the command in the container ran and failed.
+// exited reports whether err is that the command in the container ran and failed.
 func exited(err error) bool {
 	var e *cli.ExitError
 	return errors.As(err, &e)

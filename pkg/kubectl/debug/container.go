@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 )
 
-// fill gives c what the user wishes for it; what is not said stays, but for the terminal.
+// fill gives c what the user wishes for it; what is not said stays, except the terminal.
 func (w *wish) fill(c *corev1.Container) {
 	if w.image != "" {
 		c.Image = w.image

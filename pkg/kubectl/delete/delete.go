@@ -207,7 +207,7 @@ func (o *Options) deleteAll(ctx context.Context, infos []*resource.Info, resolve
 	return o.await(ctx, leaving)
 }
 
-// named tells whether objects were asked for by name, so that nothing found needs no word of its own.
+// named reports whether objects were asked for by name, so that nothing found needs no word of its own.
 func (o *Options) named() bool {
 	return o.target.Files.Empty() && !o.target.All && o.target.Selector == "" && o.target.FieldSelector == ""
 }

@@ -95,7 +95,7 @@ func withoutHeader(content []byte) []byte {
 	return content
 }
 
-// same tells whether two files say the same, comments aside: as values, or, where one is not valid, as texts.
+// same reports whether two files say the same, comments aside: as values, or, where one is not valid, as texts.
 func same(a, b []byte) bool {
 	x, errX := yaml.YAMLToJSON(a)
 	y, errY := yaml.YAMLToJSON(b)

@@ -143,7 +143,7 @@ func (o *Options) selector() (string, error) {
 		"involvedObject.name": name}.AsSelector().String(), nil
 }
 
-// wants tells whether e is of one of --types.
+// wants reports whether e is of one of --types.
 func (o *Options) wants(e event) bool {
 	for _, t := range o.types {
 		if strings.EqualFold(t, e.Type) {

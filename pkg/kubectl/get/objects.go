@@ -45,12 +45,12 @@ func (o *Options) printObjects(infos []*resource.Info, incomplete bool) error {
 	return o.printer.Print(&unstructured.Unstructured{Object: list.UnstructuredContent()}, o.Out)
 }
 
-// named tells whether the arguments name objects.
+// named reports whether the arguments name objects.
 func (o *Options) named() bool {
 	return len(o.request.Args) > 1 || len(o.request.Args) == 1 && strings.Contains(o.request.Args[0], "/")
 }
 
-// several tells whether more than one object is asked for by name: by the arguments, of several types, or by files.
+// several reports whether more than one object is asked for by name: by the arguments, of several types, or by files.
 func (o *Options) several() bool {
 	n := len(o.request.Args)
 	return n > 2 || n == 2 && strings.ContainsAny(o.request.Args[0], "/,") || n == 0

@@ -25,7 +25,7 @@ type Location struct {
 	Off      bool
 }
 
-// Enabled tells whether kubectl has preferences at all: $KUBECTL_KUBERC=false takes them away.
+// Enabled reports whether kubectl has preferences at all: $KUBECTL_KUBERC=false takes them away.
 func Enabled() bool { return os.Getenv("KUBECTL_KUBERC") != "false" }
 
 // Locate finds the file; flag is the value of --kuberc, "" where it is not said.

@@ -40,7 +40,7 @@ type Change struct {
 	Remove []string
 }
 
-// Empty tells whether there is nothing to do.
+// Empty reports whether there is nothing to do.
 func (c *Change) Empty() bool { return len(c.Set)+len(c.Remove) == 0 }
 
 // Options is one run of such a verb.

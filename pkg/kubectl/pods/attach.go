@@ -86,7 +86,7 @@ func announce(w io.Writer) {
 	fmt.Fprintln(w, "If you don't see a command prompt, try pressing enter.")
 }
 
-// terminalOf tells whether a container of the pod has a terminal, and whether it is an ephemeral one.
+// terminalOf reports whether a container of the pod has a terminal, and whether it is an ephemeral one.
 func terminalOf(pod *corev1.Pod, container string) (tty, ephemeral bool) {
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for _, c := range list {

@@ -124,7 +124,7 @@ func (s Session) executor(c *resource.Client, cfg *rest.Config) (remotecommand.E
 	})
 }
 
-// WebSockets tells whether streams are tried over WebSocket before SPDY: unless the variable of that name says false.
+// WebSockets reports whether streams are tried over WebSocket before SPDY: unless the variable of that name says false.
 func WebSockets(variable string) bool { return !strings.EqualFold(os.Getenv(variable), "false") }
 
 // takeTerminal makes the terminal raw and reports its sizes until restore is called. With redraw the first size is one
@@ -177,7 +177,7 @@ func (q *sizeQueue) Next() *remotecommand.TerminalSize {
 	return &remotecommand.TerminalSize{Width: uint16(w), Height: uint16(h)}
 }
 
-// IsTerminal tells whether in is a terminal.
+// IsTerminal reports whether in is a terminal.
 func IsTerminal(in io.Reader) bool {
 	file, ok := in.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

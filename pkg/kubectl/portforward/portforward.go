@@ -237,8 +237,8 @@ func podPort(remote string, pod *corev1.Pod) (int32, error) {
 	return 0, fmt.Errorf("Pod '%s' does not have a named port '%s'", pod.Name, remote)
 }
 
-// onlyUDP tells whether the service, or without one the pod, has the port for UDP and not for TCP: connections are all
-// that is forwarded.
+// onlyUDP reports whether the service, or without one the pod, has the port for UDP and not for TCP: connections are
+// all that is forwarded.
 func onlyUDP(remote string, service *corev1.Service, pod *corev1.Pod) bool {
 	var all []corev1.ContainerPort
 	if service != nil {

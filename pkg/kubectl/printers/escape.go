@@ -28,8 +28,8 @@ func Escape(s string) string {
 	return b.String()
 }
 
-// control tells whether r is a control character that Escape does not let through: C0 and C1 of ISO 6429, DEL, and the
-// explicit directional embeddings, overrides and isolates of Unicode's bidirectional algorithm (UAX #9).
+// control reports whether r is a control character that Escape does not let through: C0 and C1 of ISO 6429, DEL, and
+// the explicit directional embeddings, overrides and isolates of Unicode's bidirectional algorithm (UAX #9).
 func control(r rune) bool {
 	return r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f || directional(r)
 }

@@ -151,7 +151,7 @@ func (w *walker) token(token json.Token, raw string) {
 	}
 }
 
-// secret tells whether the value that comes next in f is a secret.
+// secret reports whether the value that comes next in f is a secret.
 func (w *walker) secret(f *frame) bool {
 	if f == nil {
 		return false

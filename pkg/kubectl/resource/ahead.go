@@ -46,7 +46,7 @@ func NewAhead(infos []*Info) *Ahead {
 	return a
 }
 
-// Get is i.Get, and tells whether the server was asked before the call. It waits for nothing else than i. Questions
+// Get is i.Get, and reports whether the server was asked before the call. It waits for nothing else than i. Questions
 // under way end with ctx.
 func (a *Ahead) Get(ctx context.Context, i *Info) (early bool, err error) {
 	n, ok := a.turn[i]

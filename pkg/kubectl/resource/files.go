@@ -51,7 +51,7 @@ func (f *Files) AddFlags(set *pflag.FlagSet, usage string) {
 		"Process the directory used in -f, --filename recursively. Useful when you want to manage related manifests organized within the same directory.")
 }
 
-// Empty tells whether no file and no kustomization was named.
+// Empty reports whether no file and no kustomization was named.
 func (f *Files) Empty() bool { return len(f.Names) == 0 && f.Kustomize == "" }
 
 // ErrLocalNeedsFiles is why a verb with --local refuses to do anything where no file is named.
@@ -131,7 +131,7 @@ func (c *Client) sources(ctx context.Context, f Files) ([]source, error) {
 	return out, nil
 }
 
-// OneSource tells whether f names one file alone, a directory with a single one included.
+// OneSource reports whether f names one file alone, a directory with a single one included.
 func (c *Client) OneSource(ctx context.Context, f Files) bool {
 	s, err := c.sources(ctx, f)
 	return err == nil && len(s) == 1

@@ -29,7 +29,7 @@ type Info struct {
 	client *Client
 }
 
-// Namespaced tells whether the kind lives in namespaces.
+// Namespaced reports whether the kind lives in namespaces.
 func (i *Info) Namespaced() bool { return i.Mapping.Scope.Name() == meta.RESTScopeNameNamespace }
 
 // Client is the client the info came from.

@@ -125,7 +125,7 @@ func aggregate(errs []error) error {
 	return utilerrors.NewAggregate(errs)
 }
 
-// hasTuples tells whether the arguments are TYPE/NAME pairs; they must be all or none.
+// hasTuples reports whether the arguments are TYPE/NAME pairs; they must be all or none.
 func hasTuples(args []string) (bool, error) {
 	n := 0
 	for _, a := range args {

@@ -67,7 +67,7 @@ func pausable(i *resource.Info, refusal string) (*deployment, error) {
 	return d, nil
 }
 
-// paused tells whether the workload is a Deployment at rest.
+// paused reports whether the workload is a Deployment at rest.
 func paused(w workload) bool {
 	d, ok := w.(*deployment)
 	return ok && d.Spec.Paused

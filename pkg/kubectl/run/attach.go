@@ -68,7 +68,7 @@ func (o *Options) session(ctx context.Context, pod *corev1.Pod, container string
 	return a.Run(ctx, o.Client, config, pod)
 }
 
-// podStarted tells whether there is something to attach to, or the pod is already over.
+// podStarted reports whether there is something to attach to, or the pod is already over.
 func podStarted(pod *corev1.Pod) bool {
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded, corev1.PodFailed:
@@ -83,7 +83,7 @@ func podStarted(pod *corev1.Pod) bool {
 	return false
 }
 
-// podOver tells whether no container of the pod runs any more.
+// podOver reports whether no container of the pod runs any more.
 func podOver(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -99,7 +99,7 @@ func (c *common) complete(f *cli.Factory, cmd *cobra.Command, args []string) (er
 	return err
 }
 
-// served tells whether there is a metrics API.
+// served reports whether there is a metrics API.
 func served(by discovery.ServerGroupsInterface) (bool, error) {
 	all, err := by.ServerGroups()
 	if err != nil {

@@ -133,7 +133,7 @@ func (f *Flags) Complete(w io.Writer) (err error) {
 	return err
 }
 
-// Checks tells whether objects of files are to be checked before they are sent.
+// Checks reports whether objects of files are to be checked before they are sent.
 func (f *Flags) Checks() bool {
 	return f.Validation == metav1.FieldValidationStrict || f.Validation == metav1.FieldValidationWarn
 }
@@ -154,7 +154,7 @@ func (f *Flags) Suffix() string {
 	return ""
 }
 
-// ShowsObjects tells whether -o asks for more than a name.
+// ShowsObjects reports whether -o asks for more than a name.
 func (f *Flags) ShowsObjects() bool {
 	return f.Print.Output != "" && f.Print.Output != "name" || f.Print.Template != ""
 }

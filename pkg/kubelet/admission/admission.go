@@ -47,8 +47,8 @@ type Config struct {
 	Allocatable func() corev1.ResourceList
 	// Refuse tells why the node takes no such pods at present; nil if it does.
 	Refuse func(*corev1.Pod) *Rejection
-	// Allocated tells whether it is decided piece by piece what pods get of a resource, as of devices: then its amount
-	// decides nothing.
+	// Allocated reports whether it is decided piece by piece what pods get of a resource, as of devices: then its
+	// amount decides nothing.
 	Allocated func(corev1.ResourceName) bool
 	// MayResize returns why a pod can never get what its spec asks for in place of what it has, "" if it can.
 	MayResize func(pod *corev1.Pod, has runtime.Resources) string

@@ -171,7 +171,7 @@ func unfit(pod *corev1.Pod, node *corev1.Node, c claim, others []claim) *Rejecti
 	return nil
 }
 
-// conflicts tells whether both want the same port of the node.
+// conflicts reports whether both want the same port of the node.
 func (c claim) conflicts(o claim) bool {
 	for _, a := range c.ports {
 		for _, b := range o.ports {

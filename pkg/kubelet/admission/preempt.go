@@ -76,7 +76,7 @@ func hopeless(lacks []lack) *Rejection {
 			"admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [%s]", missing.String())}
 }
 
-// mayPreempt tells whether critical pod p may take the place of o.
+// mayPreempt reports whether critical pod p may take the place of o.
 func mayPreempt(p, o *place) bool {
 	if !runtime.Critical(o.pod) {
 		return true

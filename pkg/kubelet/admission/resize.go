@@ -136,7 +136,7 @@ func (a *Admitter) recall(p *place) {
 	p.claim = claimOf(had.Of(p.pod))
 }
 
-// resize decides whether an admitted pod gets what its newest spec asks for, and tells whether it got it now.
+// resize decides whether an admitted pod gets what its newest spec asks for, and reports whether it got it now.
 func (a *Admitter) resize(p *place) (got bool) {
 	if !a.open || p.verdict != Admitted {
 		return false

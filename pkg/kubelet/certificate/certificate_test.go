@@ -441,7 +441,7 @@ func TestBootstrap(t *testing.T) {
 	})
 }
 
-// TestBootstrapRefused: a refusal ends the kubelet with its reason, and its next start asks anew.
+// TestBootstrapRefused: a refusal ends the kubelet with its reason, and its next start asks again.
 func TestBootstrapRefused(t *testing.T) {
 	t.Parallel()
 	a, dir := newAuthority(t, time.Hour), t.TempDir()

@@ -137,7 +137,7 @@ func (m *Manager) observe(operation string, begun time.Time) {
 	}
 }
 
-// limitsSwap tells whether the kernel accounts, and so can limit, the swap of a cgroup. It is asked after Setup.
+// limitsSwap reports whether the kernel accounts, and so can limit, the swap of a cgroup. It is asked after Setup.
 func (m *Manager) limitsSwap() bool {
 	file := memsw
 	if m.tree.v2 {

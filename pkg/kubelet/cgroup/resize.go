@@ -36,7 +36,7 @@ func (m *Manager) MayLimit(pod *corev1.Pod, name, id string, memory int64) error
 		used.MemoryBytes)
 }
 
-// over tells whether the pod uses more memory than v would let it.
+// over reports whether the pod uses more memory than v would let it.
 func (m *Manager) over(pod *corev1.Pod, v Values) (used uint64, over bool) {
 	usage, err := m.PodUsage(pod)
 	return usage.MemoryBytes, err == nil && v.Memory > 0 && usage.MemoryBytes > uint64(v.Memory)

@@ -17,7 +17,7 @@ import (
 // admitted, by the Manager, one pod after the other; the pod has it until Release or Unprepare.
 type Allocator interface {
 	Provider
-	// Wants tells whether a container of the pod is to get any of it. It does not wait for a choice in progress.
+	// Wants reports whether a container of the pod is to get any of it. It does not wait for a choice in progress.
 	Wants(pod *corev1.Pod) bool
 	// Hints tell for each resource that a container wants, and that is near to some NUMA nodes, from which it can be
 	// given; none for a resource: from none. PodHints tell it for the pod as a whole.

@@ -28,7 +28,7 @@ func NodesOf(ids ...int) (n Nodes) {
 // Count is how many there are.
 func (n Nodes) Count() int { return bits.OnesCount64(uint64(n)) }
 
-// Has tells whether a number is among them.
+// Has reports whether a number is among them.
 func (n Nodes) Has(id int) bool { return id >= 0 && id < 64 && n&(1<<id) != 0 }
 
 // IDs are the numbers, sorted.
@@ -72,7 +72,7 @@ type Topology struct {
 	Closest bool
 }
 
-// Considered tells whether hints are asked for at all.
+// Considered reports whether hints are asked for at all.
 func (t Topology) Considered() bool {
 	return t.Policy != "" && t.Policy != kubeletconfig.NoneTopologyManagerPolicy
 }
@@ -141,7 +141,7 @@ func narrowest(hints []Hint) int {
 	return least
 }
 
-// better tells whether a is to be taken rather than b: one that is preferred, then one with as few nodes as the
+// better reports whether a is to be taken rather than b: one that is preferred, then one with as few nodes as the
 // resources need, least.
 func (t Topology) better(a, b Hint, least int) bool {
 	if a.Preferred != b.Preferred {

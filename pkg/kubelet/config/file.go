@@ -34,10 +34,10 @@ type Files struct {
 	known  map[types.UID]*corev1.Pod
 }
 
-// Synced tells whether the manifests were read once.
+// Synced reports whether the manifests were read once.
 func (f *Files) Synced() bool { return f.synced.Load() }
 
-// Tried tells whether the manifests were looked for once, though they may not have been readable.
+// Tried reports whether the manifests were looked for once, though they may not have been readable.
 func (f *Files) Tried() bool { return f.tried.Load() }
 
 // Left tells, before Run, which static pods an earlier life of the kubelet has left in the runtime: those that the

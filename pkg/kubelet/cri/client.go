@@ -135,7 +135,7 @@ func dial(endpoint string, observe func(operation string, took time.Duration, er
 }
 
 // reconnect says how soon a socket at which nobody listens is tried again: a runtime that starts beside the kubelet, or
-// anew, is there in a tenth of a second, and gRPC's own second would be most of a node's start. The pauses grow to
+// again, is there in a tenth of a second, and gRPC's own second would be most of a node's start. The pauses grow to
 // three seconds while it stays away.
 func reconnect() grpc.ConnectParams {
 	pauses := backoff.DefaultConfig
@@ -202,10 +202,11 @@ func (c *Client) containerID(id string) runtime.ContainerID {
 	return runtime.ContainerID{Type: c.Version().Name, ID: id}
 }
 
-// notFound tells whether the runtime does not know the object (any more).
+// notFound reports whether the runtime does not know the object (any more).
 func notFound(err error) bool { return status.Code(err) == codes.NotFound }
 
-// ImageVolumeFailed tells whether the runtime says, in CRI's word for it, that it could not mount an image as a volume.
+// ImageVolumeFailed reports whether the runtime says, in CRI's word for it, that it could not mount an image as a
+// volume.
 func ImageVolumeFailed(err error) bool {
 	return strings.Contains(status.Convert(err).Message(), crierrors.ErrImageVolumeMountFailed.Error())
 }

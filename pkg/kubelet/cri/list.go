@@ -168,21 +168,21 @@ func stateOf(s *runtimeapi.ContainerStatus) runtime.State {
 	return state(s.State)
 }
 
-// startCut tells whether the container's start ended before its process ran, because nobody waited for the answer any
+// startCut reports whether the container's start ended before its process ran, because nobody waited for the answer any
 // more.
 func startCut(s *runtimeapi.ContainerStatus) bool {
 	return s.Reason == "StartError" && strings.Contains(s.Message, "failed to create containerd task") &&
 		strings.Contains(s.Message, context.Canceled.Error())
 }
 
-// stuck tells whether the start of a container that never ran was cut off when containerd had made its task and had
-// only to ask for its process. Such a container stays until containerd starts anew: it refuses to remove one that has a
-// task, and does not stop one that it says has exited.
+// stuck reports whether the start of a container that never ran was cut off when containerd had made its task and had
+// only to ask for its process. Such a container stays until containerd starts again: it refuses to remove one that has
+// a task, and does not stop one that it says has exited.
 func stuck(s *runtimeapi.ContainerStatus) bool {
 	return startCut(s) && strings.Contains(s.Message, "failed to get task pid")
 }
 
-// hasLog tells whether a container's log was opened, which the runtime does when it starts the container.
+// hasLog reports whether a container's log was opened, which the runtime does when it starts the container.
 func hasLog(s *runtimeapi.ContainerStatus) bool {
 	_, err := os.Stat(s.LogPath)
 	return err == nil

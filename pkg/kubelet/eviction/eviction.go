@@ -54,8 +54,8 @@ type Config struct {
 	Evict func(uid types.UID, why runtime.Ending) bool
 	// Evicted is told, of each eviction, for which signal it was and how old the observations were that led to it.
 	Evicted func(signal pressure.Signal, age time.Duration)
-	// Gone tells whether an evicted pod has given back all that it had: its containers have ended, and its volumes are
-	// off the disk.
+	// Gone reports whether an evicted pod has given back all that it had: its containers have ended, and its volumes
+	// are off the disk.
 	Gone func(uid types.UID) bool
 	// Conditions are the node's conditions, which the Manager writes. Changed is called when they have changed.
 	Conditions *Conditions
@@ -150,8 +150,8 @@ func (m *Manager) show(now []corev1.NodeConditionType) {
 	}
 }
 
-// awaits tells whether the pod that was evicted last has not given back all yet, by which so much may become free that
-// no other has to go.
+// awaits reports whether the pod that was evicted last has not given back all yet, by which so much may become free
+// that no other has to go.
 func (m *Manager) awaits() bool {
 	if m.leaving != "" && !m.cfg.Gone(m.leaving) && m.cfg.Now().Sub(m.since) < patience {
 		return true

@@ -140,7 +140,7 @@ type Config struct {
 	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	// Message is the runtime's own text of an error of a call.
 	Message func(err error) string
-	// ImageVolumeFailed tells whether the error of a call says that an image could not be mounted as a volume.
+	// ImageVolumeFailed reports whether the error of a call says that an image could not be mounted as a volume.
 	ImageVolumeFailed func(err error) bool
 
 	DNS  dns.Config

@@ -23,7 +23,7 @@ type unit struct {
 	name string
 }
 
-// dead is a dead container; may tells whether it may be removed.
+// dead is a dead container; may reports whether it may be removed.
 type dead struct {
 	id      string
 	created time.Time

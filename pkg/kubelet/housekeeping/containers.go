@@ -25,7 +25,7 @@ type Containers struct {
 	Policy  ContainerPolicy
 	// RemoveLog removes the logs of a container. What is gone is fine.
 	RemoveLog func(p *runtime.PodStatus, c *runtime.Container) error
-	// Ended tells whether a pod has ended, so that nothing is asked of its containers any more but their logs.
+	// Ended reports whether a pod has ended, so that nothing is asked of its containers any more but their logs.
 	Ended func(types.UID) bool
 	Now   func() time.Time
 }

@@ -20,7 +20,7 @@ type Task struct {
 // Round is tasks that are done together, at first after one period.
 type Round struct {
 	Every time.Duration
-	// Ready tells whether the round may be done now; nil: it always may.
+	// Ready reports whether the round may be done now; nil: it always may.
 	Ready func() bool
 	Tasks []Task
 }

@@ -90,7 +90,7 @@ func repository(name string) string {
 	return named.Name()
 }
 
-// allowed tells whether what an image was pulled with includes something that a pod has: nothing is needed, a
+// allowed reports whether what an image was pulled with includes something that a pod has: nothing is needed, a
 // credential of one of its pull secrets, or its service account. again is the pod's credential that is good but not yet
 // recorded, nil mostly.
 func allowed(rec *kubeletconfig.ImagePulledRecord, repo string, has []Credential,

@@ -165,7 +165,7 @@ func (m *Manager) Ensure(ctx context.Context, pod *corev1.Pod, name string, poli
 	return m.pull(ctx, pod, key, name, ref, own, ev)
 }
 
-// accessible tells whether a pod may use an image that is present as it is; who may not must pull it.
+// accessible reports whether a pod may use an image that is present as it is; who may not must pull it.
 func (m *Manager) accessible(ctx context.Context, pod *corev1.Pod, ref, id string, own []Credential) bool {
 	if m.cfg.Records == nil {
 		return true
@@ -210,7 +210,7 @@ func (m *Manager) check(ctx context.Context, pod *corev1.Pod, ref, id string, ow
 	}
 }
 
-// held tells whether the last pull failed too recently for another one.
+// held reports whether the last pull failed too recently for another one.
 func (m *Manager) held(key, name string) *Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -67,7 +67,7 @@ func Fitting(ref string, all []Keyed) ([]Credential, error) {
 	return out, nil
 }
 
-// Match tells whether an image is one of those that key is for.
+// Match reports whether an image is one of those that key is for.
 func Match(key, ref string) bool {
 	fit, err := Fitting(ref, []Keyed{{Key: key}})
 	return err == nil && len(fit) == 1
@@ -126,7 +126,7 @@ func auth(key string, e dockerEntry) runtime.Auth {
 	return a
 }
 
-// matches tells whether credentials kept under key are for that registry and path.
+// matches reports whether credentials kept under key are for that registry and path.
 func matches(key, domain, repo string) bool {
 	if key == dockerHub || key == "docker.io" || key == "index.docker.io" {
 		return domain == "docker.io"

@@ -47,7 +47,7 @@ func (b BackOff) Restarted(finished, now time.Time, limit time.Duration) BackOff
 	return BackOff{Delay: min(2*b.Delay, longest(limit)), Updated: now}
 }
 
-// outlived tells whether the container ran well until its end, for twice the longest delay: its history is forgotten
+// outlived reports whether the container ran well until its end, for twice the longest delay: its history is forgotten
 // then.
 func (b BackOff) outlived(finished time.Time, limit time.Duration) bool {
 	return finished.Sub(b.Updated) > 2*longest(limit)

@@ -65,7 +65,7 @@ func initialized(pod *corev1.Pod, st *corev1.PodStatus) corev1.PodCondition {
 	return c
 }
 
-// anyBegun tells whether a regular container has begun: the pod was initialized then, whatever its sidecars do now.
+// anyBegun reports whether a regular container has begun: the pod was initialized then, whatever its sidecars do now.
 func anyBegun(st *corev1.PodStatus) bool {
 	for _, s := range st.ContainerStatuses {
 		if s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil {

@@ -52,7 +52,7 @@ func Hash(c *corev1.Container) string {
 	return strconv.FormatUint(uint64(h.Sum32()), 16)
 }
 
-// restarts tells whether a container that ended with that exit code is to be started again.
+// restarts reports whether a container that ended with that exit code is to be started again.
 func restarts(pod *corev1.Pod, c *corev1.Container, exit int32) bool {
 	policy := string(pod.Spec.RestartPolicy)
 	if c.RestartPolicy != nil {
@@ -71,7 +71,7 @@ func restarts(pod *corev1.Pod, c *corev1.Container, exit int32) bool {
 	return true
 }
 
-// hasStarted tells whether a running container has started up: its startup probe succeeded and its postStart hook
+// hasStarted reports whether a running container has started up: its startup probe succeeded and its postStart hook
 // ended.
 func hasStarted(f Facts, c *corev1.Container, s *runtime.Container) bool {
 	if s == nil || s.State != runtime.StateRunning {

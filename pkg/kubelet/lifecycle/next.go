@@ -111,8 +111,8 @@ func Next(f Facts) Plan {
 	return p.plan
 }
 
-// needSandbox tells whether the pod needs a new sandbox: there is none, it is not ready, its network changed or it has
-// no address.
+// needSandbox reports whether the pod needs a new sandbox: there is none, it is not ready, its network changed or it
+// has no address.
 func needSandbox(f Facts) (bool, uint32) {
 	s := f.Runtime.Sandbox()
 	switch {
@@ -139,7 +139,7 @@ func newLife(f Facts, attempt uint32) Plan {
 	return p
 }
 
-// anyLeft tells whether a pod without a sandbox has a container left to run: one that never began, or one that is
+// anyLeft reports whether a pod without a sandbox has a container left to run: one that never began, or one that is
 // restarted after its end. What the runtime has forgotten, after a reboot or with its state, is taken from the status.
 func anyLeft(f Facts) bool {
 	begun, left := false, false
@@ -295,7 +295,7 @@ func (p *planner) initContainers() (done, failed bool) {
 	return true, false
 }
 
-// regularBegun tells whether a regular container was ever made in this sandbox: the init containers are over then.
+// regularBegun reports whether a regular container was ever made in this sandbox: the init containers are over then.
 func (p *planner) regularBegun() bool {
 	for i := range p.Pod.Spec.Containers {
 		if p.current(p.Pod.Spec.Containers[i].Name) != nil {
@@ -305,7 +305,7 @@ func (p *planner) regularBegun() bool {
 	return false
 }
 
-// sidecar keeps a restartable init container running and tells whether it has started up.
+// sidecar keeps a restartable init container running and reports whether it has started up.
 func (p *planner) sidecar(c *corev1.Container, s *runtime.Container) bool {
 	switch {
 	case s == nil || s.State == runtime.StateExited || s.State == runtime.StateCreated:
@@ -340,7 +340,7 @@ func (p *planner) unhealthy(c *corev1.Container, s *runtime.Container) (killReas
 	return 0, ""
 }
 
-// regular plans the regular containers and tells whether the pod has any left that runs or will run.
+// regular plans the regular containers and reports whether the pod has any left that runs or will run.
 func (p *planner) regular() (keep bool) {
 	for i := range p.Pod.Spec.Containers {
 		c := &p.Pod.Spec.Containers[i]
@@ -385,7 +385,7 @@ func (p *planner) regular() (keep bool) {
 	return keep || len(p.plan.Kill) > 0
 }
 
-// restartsAfterKill tells whether a container comes back that is killed for its probe or its unknown state: it ends
+// restartsAfterKill reports whether a container comes back that is killed for its probe or its unknown state: it ends
 // with a failure.
 func restartsAfterKill(pod *corev1.Pod, c *corev1.Container) bool {
 	return restarts(pod, c, exitKilled)

@@ -16,7 +16,7 @@ type Update struct {
 	Status    *runtime.Container
 }
 
-// behind tells whether a container runs with other resources than its pod has for it. One that does not run gets them
+// behind reports whether a container runs with other resources than its pod has for it. One that does not run gets them
 // when it is started.
 func behind(f Facts, c *corev1.Container) bool {
 	has, ok := f.Resize.Actuated[c.Name]
@@ -24,7 +24,7 @@ func behind(f Facts, c *corev1.Container) bool {
 	return ok && s != nil && s.State == runtime.StateRunning && !runtime.SameResources(has, runtime.Effective(f.Pod, c))
 }
 
-// ResizeInProgress tells whether the pod's containers are still to be given what the pod has.
+// ResizeInProgress reports whether the pod's containers are still to be given what the pod has.
 func ResizeInProgress(f Facts) bool {
 	return f.Resize.PodActuates || slices.ContainsFunc(resizable(f.Pod), func(c *corev1.Container) bool {
 		return behind(f, c)
@@ -42,8 +42,8 @@ func resizable(pod *corev1.Pod) []*corev1.Container {
 	return out
 }
 
-// restartsForResize tells whether a running container must be restarted to get its new resources: one that changes has
-// that policy.
+// restartsForResize reports whether a running container must be restarted to get its new resources: one that changes
+// has that policy.
 func restartsForResize(f Facts, c *corev1.Container) bool {
 	if !behind(f, c) {
 		return false

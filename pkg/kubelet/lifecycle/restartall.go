@@ -44,7 +44,7 @@ func RestartsAll(f Facts) []*runtime.Container {
 	return out
 }
 
-// formerLife tells whether an end belongs to the life that a restart of all the pod's containers ended: it decides
+// formerLife reports whether an end belongs to the life that a restart of all the pod's containers ended: it decides
 // nothing about the present one. The condition AllContainersRestarting, as last reported, remembers when that was, for
 // the runtime no longer knows these containers.
 func formerLife(pod *corev1.Pod, end *corev1.ContainerStateTerminated) bool {

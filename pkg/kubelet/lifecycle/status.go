@@ -127,7 +127,7 @@ func ephemerals(pod *corev1.Pod) []corev1.Container {
 	return out
 }
 
-// initialised tells whether all init containers have done their work.
+// initialised reports whether all init containers have done their work.
 func initialised(f Facts) bool {
 	if len(f.Pod.Spec.InitContainers) == 0 {
 		return true
@@ -237,7 +237,7 @@ func inherit(st, old *corev1.ContainerStatus) {
 	}
 }
 
-// comesBack tells whether a container that ended is to be started again.
+// comesBack reports whether a container that ended is to be started again.
 func comesBack(f Facts, c *corev1.Container, cs *runtime.Container, k runtime.Kind) bool {
 	switch {
 	case k == runtime.Ephemeral:

@@ -36,8 +36,8 @@ func Sum(parts ...map[string]runtime.DiskUse) (sum runtime.DiskUse) {
 	return sum
 }
 
-// isLimited tells whether the pod has a limit that its usage could exceed. Critical pods are never evicted; an emptyDir
-// in memory cannot grow beyond its size.
+// isLimited reports whether the pod has a limit that its usage could exceed. Critical pods are never evicted; an
+// emptyDir in memory cannot grow beyond its size.
 func isLimited(pod *corev1.Pod) bool {
 	if runtime.Critical(pod) {
 		return false
@@ -51,7 +51,7 @@ func isLimited(pod *corev1.Pod) bool {
 	return limited
 }
 
-// onDisk tells whether v is an emptyDir on the node's disk.
+// onDisk reports whether v is an emptyDir on the node's disk.
 func onDisk(v *corev1.Volume) bool {
 	return v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumDefault
 }

@@ -12,7 +12,7 @@ import (
 	"bonsai/pkg/kubelet/runtime"
 )
 
-// TestRecent: who asks often is shown what was measured, which is measured anew in time, and later the longer it took.
+// TestRecent: who asks often is shown what was measured, which is measured again in time, and later the longer it took.
 func TestRecent(t *testing.T) {
 	t.Parallel()
 	now, took, measured := time.Unix(1000, 0), time.Duration(0), int64(0)

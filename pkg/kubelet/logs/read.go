@@ -214,7 +214,7 @@ func (r *reader) flush() error {
 	return nil
 }
 
-// rotated tells whether the path is another file by now: then the runtime writes there, and ours is complete.
+// rotated reports whether the path is another file by now: then the runtime writes there, and ours is complete.
 func (r *reader) rotated() bool {
 	now, err := os.Stat(r.path)
 	if err != nil {

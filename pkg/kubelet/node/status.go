@@ -73,7 +73,7 @@ func (n *Node) NetworkReady(ctx context.Context) error {
 	return nil
 }
 
-// syncStatus computes the status and PATCHes it if it is news. ready tells whether the node is.
+// syncStatus computes the status and PATCHes it if it is news. ready reports whether the node is.
 func (n *Node) syncStatus(ctx context.Context) (ready bool, err error) {
 	look, stop := context.WithTimeout(ctx, runtimeTimeout)
 	defer stop()
@@ -235,7 +235,7 @@ func shorten(images []corev1.ContainerImage, most int) []corev1.ContainerImage {
 	return images
 }
 
-// changed tells whether b says anything new, heartbeats aside.
+// changed reports whether b says anything new, heartbeats aside.
 func changed(a, b *corev1.NodeStatus) bool {
 	x, y := a.DeepCopy(), b.DeepCopy()
 	for _, s := range []*corev1.NodeStatus{x, y} {

@@ -43,7 +43,7 @@ type Manager struct {
 }
 
 // rest is how often the directory is looked at although the system tells of no change: what it tells may be lost, and
-// ends when the directory is made anew.
+// ends when the directory is made again.
 const rest = 10 * time.Second
 
 // callTimeout bounds one question to a plug-in.

@@ -117,7 +117,7 @@ func TestRegistration(t *testing.T) {
 	}
 }
 
-// A plug-in is found also in a directory that was made anew.
+// A plug-in is found also in a directory that was made again.
 func TestTheDirectoryIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	parent, err := os.MkdirTemp("", "reg") // a socket's path is short

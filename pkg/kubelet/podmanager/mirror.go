@@ -142,7 +142,7 @@ func mirrorOf(pod *corev1.Pod, node *corev1.Node) *corev1.Pod {
 	return m
 }
 
-// matches tells whether a mirror shows this version of the static pod.
+// matches reports whether a mirror shows this version of the static pod.
 func matches(mirror, pod *corev1.Pod) bool {
 	return mirror.DeletionTimestamp == nil &&
 		mirror.Annotations[runtime.AnnotationConfigMirror] == pod.Annotations[runtime.AnnotationConfigHash]

@@ -115,7 +115,7 @@ func (m *Manager) Forget(pod *corev1.Pod) {
 // Shown is the pod with its newest status.
 func (m *Manager) Shown(pod *corev1.Pod) *corev1.Pod { return m.cfg.Status.Shown(pod) }
 
-// Known tells whether a source tells of the pod.
+// Known reports whether a source tells of the pod.
 func (m *Manager) Known(uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -149,19 +149,19 @@ func (w *Workers) State(uid types.UID) (State, bool) {
 	return x.state, true
 }
 
-// Known tells whether there is a worker of the pod.
+// Known reports whether there is a worker of the pod.
 func (w *Workers) Known(uid types.UID) bool {
 	_, known := w.State(uid)
 	return known
 }
 
-// Ended tells whether the worker of the pod has ended all of its containers.
+// Ended reports whether the worker of the pod has ended all of its containers.
 func (w *Workers) Ended(uid types.UID) bool {
 	state, known := w.State(uid)
 	return known && state >= Terminated
 }
 
-// Cleaned tells whether nothing is left of what the pod used: its worker has taken it away, or there is none.
+// Cleaned reports whether nothing is left of what the pod used: its worker has taken it away, or there is none.
 func (w *Workers) Cleaned(uid types.UID) bool {
 	state, known := w.State(uid)
 	return !known || state >= Finished
@@ -175,7 +175,7 @@ func (w *Workers) Active(pods []*corev1.Pod) []*corev1.Pod {
 	})
 }
 
-// turn tells whether the pod may begin: no other static pod of its name is there before it.
+// turn reports whether the pod may begin: no other static pod of its name is there before it.
 func (w *Workers) turn(pod *corev1.Pod) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -99,12 +99,12 @@ func (w *worker) sooner(now, next time.Time) time.Time {
 	return next
 }
 
-// unready tells whether this is about readiness, and the container is not known to be ready.
+// unready reports whether this is about readiness, and the container is not known to be ready.
 func (w *worker) unready() bool {
 	return w.kind == Readiness && w.manager.Result(w.id, Readiness) != runtime.ProbeSuccess
 }
 
-// due tells whether the container is to be probed, and from when on.
+// due reports whether the container is to be probed, and from when on.
 func (w *worker) due(now time.Time) (time.Time, bool) {
 	_, t := w.manager.target(w.uid, w.container.Name)
 	if w.stopped.Load() || t.ID == "" {

@@ -27,12 +27,12 @@ func ResourcesOf(pod *corev1.Pod) Resources {
 	return r
 }
 
-// Equal tells whether both are the same amounts.
+// Equal reports whether both are the same amounts.
 func (r Resources) Equal(o Resources) bool {
 	return apiequality.Semantic.DeepEqual(r.Pod, o.Pod) && maps.EqualFunc(r.Containers, o.Containers, SameResources)
 }
 
-// SameResources tells whether two containers request, and may have, the same.
+// SameResources reports whether two containers request, and may have, the same.
 func SameResources(a, b corev1.ResourceRequirements) bool {
 	return apiequality.Semantic.DeepEqual(a, b)
 }
@@ -107,7 +107,7 @@ type Resizing struct {
 	Error string
 }
 
-// ResizeCondition tells whether conditions of that type are about a resize: they are there only while they hold.
+// ResizeCondition reports whether conditions of that type are about a resize: they are there only while they hold.
 func ResizeCondition(t corev1.PodConditionType) bool {
 	return t == corev1.PodResizePending || t == corev1.PodResizeInProgress
 }

@@ -48,7 +48,7 @@ type SandboxOptions struct {
 // IDRange is a range of ids of the node: First is the pod's 0.
 type IDRange struct{ First, Length uint32 }
 
-// OwnUsers tells whether a pod asks for users of its own.
+// OwnUsers reports whether a pod asks for users of its own.
 func OwnUsers(pod *corev1.Pod) bool { return pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers }
 
 // ContainerOptions is what a container needs beside the pod's spec.
@@ -127,7 +127,7 @@ type Health struct {
 	RuntimeReason, NetworkReason   string
 	// Handlers are the runtime classes' handlers that the runtime knows.
 	Handlers []Handler
-	// SupplementalGroupsPolicy tells whether the runtime honours that field, nil if it does not say.
+	// SupplementalGroupsPolicy reports whether the runtime honours that field, nil if it does not say.
 	SupplementalGroupsPolicy *bool
 }
 

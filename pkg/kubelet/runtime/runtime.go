@@ -176,7 +176,7 @@ func (p *PodStatus) nth(name string, n int) *Container {
 	return nil
 }
 
-// Running tells whether any container of the pod runs, or may run.
+// Running reports whether any container of the pod runs, or may run.
 func (p *PodStatus) Running() bool {
 	for i := range p.Containers {
 		if s := p.Containers[i].State; s == StateRunning || s == StateUnknown {
@@ -186,7 +186,7 @@ func (p *PodStatus) Running() bool {
 	return false
 }
 
-// SandboxReady tells whether any sandbox of the pod is ready.
+// SandboxReady reports whether any sandbox of the pod is ready.
 func (p *PodStatus) SandboxReady() bool {
 	for i := range p.Sandboxes {
 		if p.Sandboxes[i].Ready {

@@ -58,7 +58,7 @@ func ContainerSpec(pod *corev1.Pod, name string) *corev1.Container {
 	return nil
 }
 
-// IsMirror tells whether a pod is the API server's image of a static pod.
+// IsMirror reports whether a pod is the API server's image of a static pod.
 func IsMirror(pod *corev1.Pod) bool {
 	_, ok := pod.Annotations[AnnotationConfigMirror]
 	return ok

@@ -56,7 +56,7 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 	})
 }
 
-// under tells whether path is p or lies below it.
+// under reports whether path is p or lies below it.
 func under(path, p string) bool { return path == p || strings.HasPrefix(path, p+"/") }
 
 // subresources are those of the node that give access to a path: any one suffices. Read-only paths have one of their

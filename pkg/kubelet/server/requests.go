@@ -78,7 +78,7 @@ func methodLabel(method string) string {
 	return "other"
 }
 
-// longRunning tells whether requests of a path last as long as the client likes.
+// longRunning reports whether requests of a path last as long as the client likes.
 func longRunning(path string) bool {
 	switch path {
 	case "attach", "exec", "portForward", "containerLogs", "run":

@@ -141,8 +141,8 @@ func (w *Writer) enqueueLocked(e *entry, uid types.UID) {
 	w.queue.Add(uid)
 }
 
-// starting tells whether a pod is on its way to its start: nothing of it has run, and nothing is known to keep it from
-// running.
+// starting reports whether a pod is on its way to its start: nothing of it has run, and nothing is known to keep it
+// from running.
 func starting(st *corev1.PodStatus) bool {
 	if st.Phase != corev1.PodPending || st.Reason != "" || st.Message != "" {
 		return false
@@ -295,8 +295,8 @@ func (w *Writer) write(ctx context.Context, uid types.UID) error {
 // is deleted without it.
 const refusals = 6
 
-// refused tells whether the API server, or a webhook, takes no such status: it will not later on, and nobody could ever
-// delete the pod.
+// refused reports whether the API server, or a webhook, takes no such status: it will not later on, and nobody could
+// ever delete the pod.
 func refused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsRequestEntityTooLargeError(err)
@@ -353,7 +353,7 @@ func conditions(ours, object []corev1.PodCondition) []corev1.PodCondition {
 	return out
 }
 
-// Own tells whether the kubelet writes conditions of that type. What it computes and Own does not name never reaches
+// Own reports whether the kubelet writes conditions of that type. What it computes and Own does not name never reaches
 // the API: it is taken for somebody else's, and dropped where the object has none.
 func Own(t corev1.PodConditionType) bool {
 	switch t {

@@ -86,7 +86,7 @@ func (s staticSource) Remove(pod *corev1.Pod) {
 	s.cfg.Workers.Remove(pod)
 }
 
-// sameWork tells whether two versions of a pod ask the kubelet for the same: only what it reports itself differs. own
+// sameWork reports whether two versions of a pod ask the kubelet for the same: only what it reports itself differs. own
 // names the conditions that the kubelet writes.
 func sameWork(a, b *corev1.Pod, own func(corev1.PodConditionType) bool) bool {
 	if a.UID != b.UID || a.Generation != b.Generation || !equality.Semantic.DeepEqual(a.Spec, b.Spec) ||

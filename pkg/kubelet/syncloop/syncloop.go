@@ -28,7 +28,7 @@ type Handler = interface {
 type Source interface {
 	// Run tells of pods until ctx ends.
 	Run(ctx context.Context, h Handler) error
-	// Synced tells whether all pods that the source had at its begin were told of.
+	// Synced reports whether all pods that the source had at its begin were told of.
 	Synced() bool
 }
 
@@ -38,8 +38,8 @@ type StaticSource interface {
 	// Left tells, before Run, which static pods an earlier life of the kubelet has left in the runtime: those that are
 	// not there any more are told of as removed.
 	Left(pods map[types.UID]*corev1.Pod)
-	// Tried tells whether the source has looked for its pods once, though it may not have been able to read them: then
-	// it is not synced.
+	// Tried reports whether the source has looked for its pods once, though it may not have been able to read them:
+	// then it is not synced.
 	Tried() bool
 }
 
@@ -50,7 +50,7 @@ type Pods interface {
 	Remove(pod *corev1.Pod)
 	UpdateMirror(mirror *corev1.Pod)
 	RemoveMirror(mirror *corev1.Pod)
-	// Known tells whether a source tells of the pod.
+	// Known reports whether a source tells of the pod.
 	Known(uid types.UID) bool
 }
 
@@ -58,7 +58,7 @@ type Pods interface {
 type Workers interface {
 	Update(pod *corev1.Pod)
 	Remove(pod *corev1.Pod)
-	// Known tells whether there is a worker of the pod, Ended whether it has ended all of the pod's containers.
+	// Known reports whether there is a worker of the pod, Ended whether it has ended all of the pod's containers.
 	Known(uid types.UID) bool
 	Ended(uid types.UID) bool
 }
@@ -95,7 +95,7 @@ type Config struct {
 	Admission Admission
 	Objects   Objects
 	Volumes   Volumes
-	// Own tells whether the kubelet itself writes conditions of that type.
+	// Own reports whether the kubelet itself writes conditions of that type.
 	Own func(corev1.PodConditionType) bool
 	// Orphaned is told of each pod in the runtime that no source knows.
 	Orphaned func()
@@ -158,13 +158,13 @@ func (l *Loop) open(ctx context.Context) {
 	}
 }
 
-// Spoken tells whether all sources have told once of all pods that they can. Static pods that cannot be read keep
+// Spoken reports whether all sources have told once of all pods that they can. Static pods that cannot be read keep
 // nobody waiting, but may run: whoever takes away what is of no pod asks Synced.
 func (l *Loop) Spoken() bool {
 	return l.cfg.API.Synced() && (l.cfg.Static == nil || l.cfg.Static.Tried())
 }
 
-// Synced tells whether all sources have told of all their pods once.
+// Synced reports whether all sources have told of all their pods once.
 func (l *Loop) Synced() bool {
 	return l.cfg.API.Synced() && (l.cfg.Static == nil || l.cfg.Static.Synced())
 }

@@ -68,7 +68,7 @@ func UnmapDevice(at Place) error {
 	return nil
 }
 
-// DeviceMapped tells whether a device is mapped. After the machine's restart it is not, although its link is there.
+// DeviceMapped reports whether a device is mapped. After the machine's restart it is not, although its link is there.
 func DeviceMapped(at Place) (bool, error) {
 	if _, err := os.Readlink(at.Dir); err != nil {
 		return false, nil
@@ -79,7 +79,7 @@ func DeviceMapped(at Place) (bool, error) {
 // heldDevice is where a device is bound.
 func heldDevice(at Place) string { return filepath.Join(at.Notes, "dev") }
 
-// IsBlockDevice tells whether path is one, or leads to one.
+// IsBlockDevice reports whether path is one, or leads to one.
 func IsBlockDevice(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -26,7 +26,7 @@ func Tmpfs(size int64) *FileSystem {
 	return &FileSystem{Type: "tmpfs", Options: options}
 }
 
-// Ready tells whether dir exists as MakeDir leaves it.
+// Ready reports whether dir exists as MakeDir leaves it.
 func Ready(dir string, on *FileSystem) bool {
 	info, err := os.Lstat(dir)
 	return err == nil && info.IsDir() && (on == nil || IsMountPoint(dir))

@@ -11,10 +11,10 @@ var (
 // PodsDir is the directory of all pods' directories.
 func (m *Manager) PodsDir() string { return m.cfg.PodsDir }
 
-// Remembers tells whether the manager knows the pod.
+// Remembers reports whether the manager knows the pod.
 func (m *Manager) Remembers(uid types.UID) bool { return m.entry(uid, false) != nil }
 
-// RefreshDue tells whether another refresh follows the one in progress.
+// RefreshDue reports whether another refresh follows the one in progress.
 func (m *Manager) RefreshDue(uid types.UID) bool {
 	p := m.entry(uid, false)
 	m.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// counted notes what it is told, but for single tries.
+// counted notes what it is told, except single tries.
 type counted struct{ notes []string }
 
 func (c *counted) VolumeWork(string, string, time.Duration, error) {}

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// MountedAt tells whether anything is mounted at dir itself: a file system or a bind mount.
+// MountedAt reports whether anything is mounted at dir itself: a file system or a bind mount.
 func MountedAt(dir string) (bool, error) {
 	points, err := mountsBeneath(dir)
 	return slices.Contains(points, dir), err

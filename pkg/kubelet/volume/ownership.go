@@ -58,7 +58,7 @@ func SetOwnership(dir string, pod *corev1.Pod) error {
 	return nil
 }
 
-// has tells whether a directory belongs to the group already, with what that may do.
+// has reports whether a directory belongs to the group already, with what that may do.
 func (o Owner) has(info fs.FileInfo) bool {
 	want := o.mask() | 0o110
 	return groupOf(info) == *o.Group && info.Mode().Perm()&want == want && info.Mode()&fs.ModeSetgid != 0

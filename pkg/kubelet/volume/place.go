@@ -103,7 +103,7 @@ func (m *Manager) reconstruct(podDir string, s Source, parts ...string) ([]strin
 	return slices.Compact(names), nil
 }
 
-// fileName tells whether a volume's name can be that of a file.
+// fileName reports whether a volume's name can be that of a file.
 func fileName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00")
 }

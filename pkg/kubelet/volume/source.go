@@ -24,7 +24,7 @@ import (
 type Source interface {
 	// Name is the plug-in's name as directories have it, without the prefix kubernetes.io: "empty-dir".
 	Name() string
-	// Supports tells whether a volume is of this kind. It is of one kind only.
+	// Supports reports whether a volume is of this kind. It is of one kind only.
 	Supports(s Spec) bool
 	// Prepare gathers what the volume is made of. It may ask others and take its time until ctx ends, as nobody waits
 	// for it but this volume; it leaves the volume's Place alone. The error is shown to the user in the event
@@ -93,7 +93,7 @@ type Mapper interface {
 // Expander is a Source whose volumes can grow.
 type Expander interface {
 	Source
-	// Expands tells whether a volume that is published can grow by the Source's doing.
+	// Expands reports whether a volume that is published can grow by the Source's doing.
 	Expands(s Spec) bool
 	// Expand makes a published volume as large as to at least, and tells how large it is then. Doing it again is fine.
 	// What the storage has refused is an *ExpandError.

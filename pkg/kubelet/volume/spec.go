@@ -27,7 +27,7 @@ func (s Spec) VolumeName() string {
 	return s.Volume.Name
 }
 
-// Block tells whether containers get the volume as a device instead of as files.
+// Block reports whether containers get the volume as a device instead of as files.
 func (s Spec) Block() bool {
 	return s.PV != nil && s.PV.Spec.VolumeMode != nil && *s.PV.Spec.VolumeMode == corev1.PersistentVolumeBlock
 }
@@ -47,5 +47,5 @@ type Claims interface {
 	Resolve(ctx context.Context, pod *corev1.Pod, v *corev1.Volume) (Spec, error)
 }
 
-// isClaim tells whether a volume is a claim's, named or made for the pod.
+// isClaim reports whether a volume is a claim's, named or made for the pod.
 func isClaim(v *corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }

@@ -1,6 +1,6 @@
 // Package ipam is what a CNI plug-in for addresses does: it takes the configuration of host-local, keeps its files
 // (https://www.cni.dev/plugins/current/ipam/host-local/), and remembers besides which pod had which addresses. A pod
-// whose sandbox is made anew, after a restart of the node for one, has its addresses again; a new pod gets those that
+// whose sandbox is made again, after a restart of the node for one, has its addresses again; a new pod gets those that
 // nobody had, or had longest ago.
 package ipam
 

@@ -17,7 +17,7 @@ type interpreter struct {
 	attempt
 }
 
-// forwards tells whether both chains let the packet through.
+// forwards reports whether both chains let the packet through.
 func (i *interpreter) forwards() bool {
 	for _, name := range []string{"forward-egress", "forward-ingress"} {
 		switch v := i.chain(name); v {
@@ -109,7 +109,7 @@ func (i *interpreter) rule(w []string) (string, bool) {
 	return "", false
 }
 
-// operand tells whether key is in what w begins with, and returns what follows.
+// operand reports whether key is in what w begins with, and returns what follows.
 func (i *interpreter) operand(key, w []string) (bool, []string) {
 	if strings.HasPrefix(w[0], "@") {
 		s := i.fake.Table.Sets[w[0][1:]]

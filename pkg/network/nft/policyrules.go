@@ -133,7 +133,7 @@ func policyRule(ip string, w words, r *network.PolicyRule) []string {
 	return rules
 }
 
-// blockMatch matches a range but for its exceptions; not ok if it is of the other family.
+// blockMatch matches a range except its exceptions; not ok if it is of the other family.
 func blockMatch(ip string, w words, b *network.Block) (string, bool) {
 	if b.Range.Addr().Is4() != (ip == "ip") {
 		return "", false

@@ -69,7 +69,7 @@ func (c *cluster) allowed(a attempt) bool {
 	return to == nil || to.Spec.NodeName != "here" || c.consents(to, networkingv1.PolicyTypeIngress, a, a.from, from)
 }
 
-// consents tells whether pod's policies of a type allow the connection with the peer, which is a pod or not.
+// consents reports whether pod's policies of a type allow the connection with the peer, which is a pod or not.
 func (c *cluster) consents(pod *corev1.Pod, t networkingv1.PolicyType, a attempt, peerAddr netip.Addr,
 	peer *corev1.Pod) bool {
 	isolated := false

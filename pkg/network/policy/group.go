@@ -26,7 +26,7 @@ type group struct {
 	left       int // pods for which there was no room
 }
 
-// matchesNamespace tells whether pods of ns, which is called name, may belong to the group.
+// matchesNamespace reports whether pods of ns, which is called name, may belong to the group.
 func (g *group) matchesNamespace(name string, ns *namespace) bool {
 	if g.namespaces == nil {
 		return g.namespace == name

@@ -146,7 +146,7 @@ func (f *filter) allow(p *proxy.Port, local []netip.Addr) {
 	}
 }
 
-// MatchConntrackFlow tells whether flow is stale. The answer's source is the endpoint; a flow that no rule translated
+// MatchConntrackFlow reports whether flow is stale. The answer's source is the endpoint; a flow that no rule translated
 // has the service's own address there, which is no endpoint either.
 func (f *filter) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	if flow.Forward.Protocol != unix.IPPROTO_UDP {

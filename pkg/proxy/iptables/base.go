@@ -83,7 +83,7 @@ func (t *Table) last(u *proxy.Update, local []netip.Addr) map[place][]string {
 	return out
 }
 
-// anyLocal tells whether every address of the machine takes node ports.
+// anyLocal reports whether every address of the machine takes node ports.
 func (t *Table) anyLocal() bool {
 	return !t.config.Primary && len(t.config.NodePortAddresses) == 0 ||
 		slices.ContainsFunc(t.config.NodePortAddresses, func(p netip.Prefix) bool {
@@ -91,7 +91,7 @@ func (t *Table) anyLocal() bool {
 		})
 }
 
-// isOwn tells whether a chain is one of a port or endpoint.
+// isOwn reports whether a chain is one of a port or endpoint.
 func isOwn(chain string) bool {
 	return slices.ContainsFunc(ownPrefixes[:], func(prefix string) bool { return strings.HasPrefix(chain, prefix) })
 }

@@ -151,8 +151,8 @@ func (t *Table) local(own []netip.Addr) ([]netip.Addr, error) {
 	}), nil
 }
 
-// undisturbed tells whether the chain that is written for this question alone is there still: who flushes tables takes
-// it away.
+// undisturbed reports whether the chain that is written for this question alone is there still: who flushes tables
+// takes it away.
 func (t *Table) undisturbed(ctx context.Context) bool {
 	return t.tool.Run(ctx, "-t", "nat", "-S", canaryChain) == nil
 }

@@ -256,7 +256,7 @@ func (c *Cache) Add(p *model.PodInfo) {
 	c.place(p, p.Pod.Spec.NodeName, false)
 }
 
-// same tells whether two states of a pod are alike to every plug-in.
+// same reports whether two states of a pod are alike to every plug-in.
 func same(a, b *model.PodInfo) bool {
 	return (a.Pod.DeletionTimestamp == nil) == (b.Pod.DeletionTimestamp == nil) &&
 		maps.Equal(a.Pod.Labels, b.Pod.Labels) &&
@@ -276,7 +276,7 @@ func (c *Cache) Remove(uid types.UID) *model.PodInfo {
 	return pl.info
 }
 
-// Has tells whether the pod is on a node, and whether that is only assumed.
+// Has reports whether the pod is on a node, and whether that is only assumed.
 func (c *Cache) Has(uid types.UID) (known, assumed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

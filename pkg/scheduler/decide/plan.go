@@ -20,7 +20,7 @@ type tracking struct {
 	framework.Tracking
 	name   string
 	weight int64
-	// filters tells whether it filters, and does not only score.
+	// filters reports whether it filters, and does not only score.
 	filters bool
 }
 

@@ -263,7 +263,7 @@ func (h *history) provision(c *corev1.PersistentVolumeClaim, node string) {
 	h.storage.known.ClaimChanged(c, done)
 }
 
-// plainly tells whether only the plain way has the answer for a pod: it is refused as a whole, or a slow plug-in
+// plainly reports whether only the plain way has the answer for a pod: it is refused as a whole, or a slow plug-in
 // concerns it.
 func (h *history) plainly(pod *model.PodInfo) bool {
 	if len(pod.Disks) > 0 {

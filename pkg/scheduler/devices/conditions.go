@@ -16,7 +16,7 @@ import (
 type unready struct {
 	// failed says which of a device's failure conditions is true, "" if none is.
 	failed string
-	// waits tells whether one of the binding conditions is not true yet.
+	// waits reports whether one of the binding conditions is not true yet.
 	waits bool
 }
 
@@ -53,7 +53,7 @@ func conditionsOf(c *resourcev1.ResourceClaim, r *resourcev1.DeviceRequestAlloca
 	return nil
 }
 
-// same tells whether a device's status is of the share that was allocated.
+// same reports whether a device's status is of the share that was allocated.
 func same[T ~string](status *string, share *T) bool {
 	if status == nil || share == nil {
 		return status == nil && share == nil
@@ -61,7 +61,7 @@ func same[T ~string](status *string, share *T) bool {
 	return *status == string(*share)
 }
 
-// Lingers tells whether Await may have to wait.
+// Lingers reports whether Await may have to wait.
 func (choice *Choice) Lingers() bool {
 	return slices.ContainsFunc(choice.claims, func(c chosen) bool {
 		return c.allocation != nil &&

@@ -29,7 +29,7 @@ type ask struct {
 	class    string
 }
 
-// MayAsk tells whether a pod asks for resources of which classes may have devices.
+// MayAsk reports whether a pod asks for resources of which classes may have devices.
 func MayAsk(pod *model.PodInfo) bool {
 	for name, n := range pod.Requests.Scalar {
 		if n > 0 && strings.Contains(string(name), "/") {
@@ -48,12 +48,12 @@ func resourcesOf(c *resourcev1.DeviceClass) []corev1.ResourceName {
 	return out
 }
 
-// Gives tells whether a class gives a resource.
+// Gives reports whether a class gives a resource.
 func Gives(c *resourcev1.DeviceClass, name corev1.ResourceName) bool {
 	return slices.Contains(resourcesOf(c), name)
 }
 
-// GivenByClass tells whether there is a class that gives a resource.
+// GivenByClass reports whether there is a class that gives a resource.
 func (d *Devices) GivenByClass(name corev1.ResourceName) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

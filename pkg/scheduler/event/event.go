@@ -125,7 +125,8 @@ func (r *Recorder) publish(ctx context.Context, m message) {
 	}
 }
 
-// write makes a new event, or counts a known one up. One that is not there any more, or never came to be, is made anew.
+// write makes a new event, or counts a known one up. One that is not there any more, or never came to be, is made
+// again.
 func (r *Recorder) write(ctx context.Context, m message) error {
 	key := seriesKey{m.uid, m.reason, m.note}
 	if s := r.series[key]; s != nil {

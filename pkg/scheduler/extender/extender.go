@@ -44,16 +44,16 @@ func New(c configv1.Extender, log *slog.Logger) (*Extender, error) {
 // Name is the extender's URL.
 func (e *Extender) Name() string { return e.config.URLPrefix }
 
-// Ignorable tells whether the configuration says so.
+// Ignorable reports whether the configuration says so.
 func (e *Extender) Ignorable() bool { return e.config.Ignorable }
 
-// Preempts and Binds tell whether the configuration has a verb for that.
+// Preempts and Binds report whether the configuration has a verb for that.
 func (e *Extender) Preempts() bool { return e.config.PreemptVerb != "" }
 
-// Binds tells whether the extender binds.
+// Binds reports whether the extender binds.
 func (e *Extender) Binds() bool { return e.config.BindVerb != "" }
 
-// Concerns tells whether a container of the pod asks for a resource that the extender manages, or it manages none.
+// Concerns reports whether a container of the pod asks for a resource that the extender manages, or it manages none.
 func (e *Extender) Concerns(pod *model.PodInfo) bool {
 	if len(e.managed) == 0 {
 		return true

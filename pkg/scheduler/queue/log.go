@@ -29,7 +29,7 @@ func (l *eventLog) add(e clusterevent.Event) {
 	l.events = append(l.events, e)
 }
 
-// forgot tells whether an event at or after position from is remembered no more.
+// forgot reports whether an event at or after position from is remembered no more.
 func (l *eventLog) forgot(from int) bool { return from < l.first }
 
 func (l *eventLog) clear() {

@@ -201,7 +201,7 @@ func (w *watches) ask(g *group) (asked int) {
 	return asked
 }
 
-// any tells whether work may have something to do.
+// any reports whether work may have something to do.
 func (w *watches) any() bool { return len(w.behind)+len(w.woken) > 0 }
 
 // work goes on with asking groups about events, and then hands out the pods that were helped, one by one; the caller

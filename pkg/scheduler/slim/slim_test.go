@@ -137,7 +137,7 @@ func TestSlimPodDecidesTheSame(t *testing.T) {
 	}
 }
 
-// sameGroup tells whether plug-ins that compare pods with each other read the same.
+// sameGroup reports whether plug-ins that compare pods with each other read the same.
 func sameGroup(a, b *model.PodInfo) bool {
 	ids := func(p *model.PodInfo) (out []string) {
 		for t := range p.Terms.All {
@@ -282,7 +282,7 @@ func TestUnknownFieldsAreRefused(t *testing.T) {
 	}
 }
 
-// TestExtendersGetWholeObjects but for managed fields.
+// TestExtendersGetWholeObjects except managed fields.
 func TestExtendersGetWholeObjects(t *testing.T) {
 	t.Parallel()
 	p, want := heavyPod(), heavyPod()

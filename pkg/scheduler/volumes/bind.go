@@ -173,7 +173,7 @@ func errDeleted(c *corev1.PersistentVolumeClaim) error {
 	return fmt.Errorf("persistentvolumeclaim %q is gone", c.Namespace+"/"+c.Name)
 }
 
-// staticLocked tells whether a claim has the volume that was chosen for it.
+// staticLocked reports whether a claim has the volume that was chosen for it.
 func (v *Volumes) staticLocked(b Binding) (bool, error) {
 	c := v.claims[claimKey(b.Claim.Namespace, b.Claim.Name)].now()
 	if c == nil || c.UID != b.Claim.UID {
@@ -190,7 +190,7 @@ func (v *Volumes) staticLocked(b Binding) (bool, error) {
 	return done && got != nil, nil
 }
 
-// provisionedLocked tells whether a claim has a volume that the node can use.
+// provisionedLocked reports whether a claim has a volume that the node can use.
 func (v *Volumes) provisionedLocked(was *corev1.PersistentVolumeClaim, node *corev1.Node) (bool, error) {
 	c := v.claims[claimKey(was.Namespace, was.Name)].now()
 	if c == nil || c.UID != was.UID {

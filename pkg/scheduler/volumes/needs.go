@@ -62,7 +62,7 @@ type Binding struct {
 	Volume *corev1.PersistentVolume
 }
 
-// Empty tells whether there is nothing to be bound.
+// Empty reports whether there is nothing to be bound.
 func (c *Choice) Empty() bool { return c == nil || len(c.Static) == 0 && len(c.Provision) == 0 }
 
 // Needs looks at the claims of a pod. The status refuses a pod whose claims are not there, or wait for nothing that a
@@ -136,7 +136,7 @@ func usable(pod *corev1.Pod, pc model.PodClaim, c *corev1.PersistentVolumeClaim)
 	return nil
 }
 
-// waits tells whether claims of a class get their volume with the first pod that uses them.
+// waits reports whether claims of a class get their volume with the first pod that uses them.
 func waits(class *storagev1.StorageClass) bool {
 	return class != nil && class.VolumeBindingMode != nil &&
 		*class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
@@ -179,7 +179,7 @@ func (n *Needs) onLocked(node *corev1.Node) (*Choice, []string) {
 	return choice, nil
 }
 
-// usableOn tells whether a node can use a volume.
+// usableOn reports whether a node can use a volume.
 func usableOn(pv *corev1.PersistentVolume, node *corev1.Node) bool {
 	if pv.Spec.NodeAffinity == nil || pv.Spec.NodeAffinity.Required == nil {
 		return true
@@ -236,7 +236,7 @@ func (v *Volumes) bestLocked(c *corev1.PersistentVolumeClaim, node *corev1.Node,
 	return best
 }
 
-// allowed tells whether volumes of a class may be made where the node is: nowhere in particular, or one of the terms
+// allowed reports whether volumes of a class may be made where the node is: nowhere in particular, or one of the terms
 // fits.
 func allowed(terms []corev1.TopologySelectorTerm, node *corev1.Node) bool {
 	if len(terms) == 0 {
@@ -255,7 +255,7 @@ func allowed(terms []corev1.TopologySelectorTerm, node *corev1.Node) bool {
 	return false
 }
 
-// roomLocked tells whether a driver that says how much room it has has enough for the claim where the node is.
+// roomLocked reports whether a driver that says how much room it has has enough for the claim where the node is.
 func (v *Volumes) roomLocked(w want, node *corev1.Node) bool {
 	d := v.drivers[w.class.Provisioner]
 	if d == nil || d.Spec.StorageCapacity == nil || !*d.Spec.StorageCapacity {

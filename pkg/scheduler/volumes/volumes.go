@@ -275,7 +275,7 @@ func (v *Volumes) Claim(namespace, name string) *corev1.PersistentVolumeClaim {
 	return v.claims[claimKey(namespace, name)].now()
 }
 
-// boundLocked returns the volume that a claim is bound to; done tells whether it is bound.
+// boundLocked returns the volume that a claim is bound to; done reports whether it is bound.
 func (v *Volumes) boundLocked(c *corev1.PersistentVolumeClaim) (pv *corev1.PersistentVolume, done bool) {
 	if _, done = c.Annotations[volumebinding.BindCompleted]; !done || c.Spec.VolumeName == "" {
 		return nil, false

@@ -15,7 +15,7 @@ const finishedMark = "finished"
 // registryDir is the directory that all else of a tree is in.
 const registryDir = "docker"
 
-// Finished tells whether dir is a tree with all images. A directory that holds anything but (a part of) a tree is an
+// Finished reports whether dir is a tree with all images. A directory that holds anything but (a part of) a tree is an
 // error: Build would have to remove what is not ours.
 func Finished(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)

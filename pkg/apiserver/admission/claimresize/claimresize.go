@@ -43,7 +43,7 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		"only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize")
 }
 
-// grows tells whether volumes of a class can grow; those of no class, or of one that is gone, cannot.
+// grows reports whether volumes of a class can grow; those of no class, or of one that is gone, cannot.
 func (p plugin) grows(ctx context.Context, class string) (bool, error) {
 	if class == "" {
 		return false, nil

@@ -72,7 +72,7 @@ func (p plugin) each(ctx context.Context, a *admission.Attributes, do func(*core
 	return nil
 }
 
-// concerns tells whether a may change what a pod's containers ask for: its creation, and its resize while it is not
+// concerns reports whether a may change what a pod's containers ask for: its creation, and its resize while it is not
 // being deleted (any other update leaves that as it is); or what a claim asks for.
 func concerns(a *admission.Attributes) bool {
 	switch {

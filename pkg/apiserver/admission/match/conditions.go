@@ -45,9 +45,9 @@ func (c *Conditions) compile(with *expression.Compiler) ([]*expression.Program, 
 	return c.programs, c.err
 }
 
-// Meets tells whether all match conditions hold, of what variables says. One that does not is enough to leave the asker
-// out, whatever errors the others have; otherwise an error counts as its failure policy says: it is returned, or the
-// asker left out.
+// Meets reports whether all match conditions hold, of what variables says. One that does not is enough to leave the
+// asker out, whatever errors the others have; otherwise an error counts as its failure policy says: it is returned, or
+// the asker left out.
 func (r *Request) Meets(ctx context.Context, by *Asker, c *Conditions,
 	variables func() (*expression.Variables, error)) (bool, error) {
 	if len(c.texts) == 0 {

@@ -101,7 +101,7 @@ func (q *Question) matched(to []Match, in Target, n int,
 	return to
 }
 
-// concerned tells whether a rule matches.
+// concerned reports whether a rule matches.
 func (q *Question) concerned(gvr schema.GroupVersionResource, r *admissionregistrationv1.RuleWithOperations) bool {
 	return (r.Scope == nil || *r.Scope == admissionregistrationv1.AllScopes || *r.Scope == q.scope) &&
 		(slices.Contains(r.Operations, admissionregistrationv1.OperationAll) ||

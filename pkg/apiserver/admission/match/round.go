@@ -30,8 +30,8 @@ func (r *Rounds) Outdate() {
 	clear(r.called)
 }
 
-// Again tells whether the one called id is called in the second round.
+// Again reports whether the one called id is called in the second round.
 func (r *Rounds) Again(id string) bool { return r.again[id] }
 
-// Wanted tells whether anybody wants to be called again.
+// Wanted reports whether anybody wants to be called again.
 func (r *Rounds) Wanted() bool { return len(r.called)+len(r.again) > 0 }

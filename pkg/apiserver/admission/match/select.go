@@ -32,7 +32,7 @@ func selector(s *metav1.LabelSelector) labels.Selector {
 	return out
 }
 
-// Selects tells whether s select the request: one of its objects, and its namespace.
+// Selects reports whether s select the request: one of its objects, and its namespace.
 func (r *Request) Selects(ctx context.Context, s *Selectors) (bool, error) {
 	if !s.objects.Empty() && !selects(s.objects, r.A.Object) && !selects(s.objects, r.A.OldObject) {
 		return false, nil
@@ -43,7 +43,7 @@ func (r *Request) Selects(ctx context.Context, s *Selectors) (bool, error) {
 	return r.inNamespace(ctx, s.namespaces)
 }
 
-// selects tells whether an object's labels match; an object without metadata has no labels to match.
+// selects reports whether an object's labels match; an object without metadata has no labels to match.
 func selects(s labels.Selector, obj runtime.Object) bool {
 	if obj == nil {
 		return false

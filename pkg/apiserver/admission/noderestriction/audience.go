@@ -43,7 +43,7 @@ func (p plugin) audience(ctx context.Context, a *admission.Attributes, asked []s
 	return admission.Forbid(a, "audience %q not found in pod spec volume", want)
 }
 
-// names tells whether a volume of a pod has a use for tokens of an audience.
+// names reports whether a volume of a pod has a use for tokens of an audience.
 func (p plugin) names(ctx context.Context, pod *corev1.Pod, v *corev1.Volume, audience string) (bool, error) {
 	switch {
 	case v.Projected != nil:
@@ -97,7 +97,7 @@ func (p plugin) claimsDriver(ctx context.Context, namespace, name string) (strin
 	return volume.Spec.CSI.Driver, nil
 }
 
-// driverWants tells whether a storage driver asks for tokens of an audience. A kubelet may have seen a change of it
+// driverWants reports whether a storage driver asks for tokens of an audience. A kubelet may have seen a change of it
 // that is not at hand here.
 func (p plugin) driverWants(ctx context.Context, name, audience string) (bool, error) {
 	for _, get := range []func(ctx context.Context, ns, name string) (runtime.Object, error){p.cfg.Drivers.GetCached,

@@ -55,8 +55,8 @@ const (
 	exemptRuntimeClass = "runtimeClass"
 )
 
-// exempt tells whether nothing is held against what a request does with a pod, or with what makes pods, and why in the
-// audit log.
+// exempt reports whether nothing is held against what a request does with a pod, or with what makes pods, and why in
+// the audit log.
 func (p *plugin) exempt(ctx context.Context, a *admission.Attributes, kind string, spec *corev1.PodSpec) bool {
 	e, reason := &p.Configuration.Exemptions, ""
 	switch {
@@ -74,12 +74,12 @@ func (p *plugin) exempt(ctx context.Context, a *admission.Attributes, kind strin
 	return true
 }
 
-// sandboxed tells whether a pod is exempt for its runtime class, whoever asks and wherever it is.
+// sandboxed reports whether a pod is exempt for its runtime class, whoever asks and wherever it is.
 func (c *Configuration) sandboxed(spec *corev1.PodSpec) bool {
 	return spec.RuntimeClassName != nil && slices.Contains(c.Exemptions.RuntimeClasses, *spec.RuntimeClassName)
 }
 
-// tellOfExemption warns of labels that mean nothing, as their namespace is exempt, and tells whether it is.
+// tellOfExemption warns of labels that mean nothing, as their namespace is exempt, and reports whether it is.
 func (p *plugin) tellOfExemption(a *admission.Attributes, ns *corev1.Namespace, rules api.Policy) bool {
 	if !slices.Contains(p.Configuration.Exemptions.Namespaces, ns.Name) {
 		return false
@@ -92,7 +92,7 @@ func (p *plugin) tellOfExemption(a *admission.Attributes, ns *corev1.Namespace, 
 	return true
 }
 
-// asked is what the labels of a namespace ask for by their rules, but for what allows everything.
+// asked is what the labels of a namespace ask for by their rules, except what allows everything.
 func asked(labels map[string]string, rules api.Policy) string {
 	var out []string
 	for _, mode := range []struct {

@@ -186,7 +186,7 @@ func (r *review) tell(ctx context.Context, rules api.Policy) error {
 	return err
 }
 
-// changed tells whether an update of a pod touches what the standards look at. All else that can be changed of a pod
+// changed reports whether an update of a pod touches what the standards look at. All else that can be changed of a pod
 // says nothing of them.
 func changed(pod, old *corev1.Pod) bool {
 	return !reflect.DeepEqual(pod.Spec.Containers, old.Spec.Containers) ||
@@ -227,7 +227,7 @@ func invalid(ns *corev1.Namespace, bad field.ErrorList) error {
 	return apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind(), ns.Name, bad)
 }
 
-// stricter tells whether pods that kept the old rule may break the new one. Another version of the same level may be
+// stricter reports whether pods that kept the old rule may break the new one. Another version of the same level may be
 // either.
 func stricter(now, before api.LevelVersion) bool {
 	if now.Level == api.LevelPrivileged {

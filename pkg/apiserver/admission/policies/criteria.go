@@ -26,12 +26,12 @@ func newCriteria(m *admissionregistrationv1.MatchResources) criteria {
 		excluded: m.ExcludeResourceRules, policy: m.MatchPolicy}
 }
 
-// matched are the rules that match a request, but for the names of objects that they may be restricted to.
+// matched are the rules that match a request, except the names of objects that they may be restricted to.
 type matched struct {
 	rules, excluded []match.Match
 }
 
-// about tells whether the rules can match a request, whatever its name.
+// about reports whether the rules can match a request, whatever its name.
 func (c *criteria) about(served *catalog.Snapshot, q *match.Question) (matched, bool) {
 	find := func(rules []admissionregistrationv1.NamedRuleWithOperations) []match.Match {
 		return q.Matches(served, len(rules), func(i int) *admissionregistrationv1.RuleWithOperations {
@@ -52,7 +52,7 @@ func (c *criteria) about(served *catalog.Snapshot, q *match.Question) (matched, 
 	return out, len(out.rules) > 0
 }
 
-// meets tells whether a request with a name meets c, whose rules match it otherwise, and in which version. Its
+// meets reports whether a request with a name meets c, whose rules match it otherwise, and in which version. Its
 // selectors are asked first: a namespace that cannot be read is no error to a policy that is not about the request.
 func (c *criteria) meets(ctx context.Context, r *match.Request, m *matched, name string) (target match.Target,
 	meets bool, err error) {

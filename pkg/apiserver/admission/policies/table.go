@@ -142,7 +142,7 @@ func (t *table) candidates(served *catalog.Snapshot, a *admission.Attributes) []
 	return out.candidates
 }
 
-// about tells whether a policy may concern a request. One whose bindings do not is there all the same: what is wrong
+// about reports whether a policy may concern a request. One whose bindings do not is there all the same: what is wrong
 // with it is told.
 func (b *bound) about(served *catalog.Snapshot, q *match.Question) (candidate, bool) {
 	rules, ok := b.criteria.about(served, q)

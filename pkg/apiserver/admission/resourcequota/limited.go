@@ -76,7 +76,7 @@ func scoped(s corev1.ScopedResourceSelectorRequirement) *corev1.ResourceQuotaSpe
 		ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{s}}}
 }
 
-// selects tells whether a quota, which bounds the object, does so by the scope.
+// selects reports whether a quota, which bounds the object, does so by the scope.
 func selects(q *corev1.ResourceQuotaSpec, s corev1.ScopedResourceSelectorRequirement) bool {
 	if slices.Contains(q.Scopes, s.ScopeName) {
 		return true

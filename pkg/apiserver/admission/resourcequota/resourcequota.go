@@ -79,7 +79,7 @@ func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	return c.err
 }
 
-// concerns tells whether a may need more of something: every creation, and the updates that change what is counted.
+// concerns reports whether a may need more of something: every creation, and the updates that change what is counted.
 func concerns(a *admission.Attributes) bool {
 	gr := a.Resource.GroupResource()
 	if a.Namespace == "" || a.Object == nil || quota.Ignored(gr) {

@@ -59,7 +59,7 @@ func (p *plugin) grant(ctx context.Context, ns string, batch []*claim) error {
 }
 
 // decide sets the outcome of each claim as if all quotas stayed as they are given, so that no quota is charged for what
-// another one refuses. It tells whether a claim was refused.
+// another one refuses. It reports whether a claim was refused.
 func decide(quotas []*corev1.ResourceQuota, batch []*claim) (refused bool) {
 	used := make([]corev1.ResourceList, len(quotas))
 	for i, q := range quotas {

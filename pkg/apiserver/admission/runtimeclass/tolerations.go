@@ -24,7 +24,7 @@ func merged(pod, class []corev1.Toleration) []corev1.Toleration {
 	return out
 }
 
-// covers tells whether t tolerates every taint that other does, for as long.
+// covers reports whether t tolerates every taint that other does, for as long.
 func covers(t, other corev1.Toleration) bool {
 	exists := t.Operator == corev1.TolerationOpExists
 	switch {

@@ -12,7 +12,7 @@ import (
 // enforceMountable is the annotation that limits what the pods of a service account may use to what the account lists.
 const enforceMountable = "kubernetes.io/enforce-mountable-secrets"
 
-// limited tells whether the account limits its pods.
+// limited reports whether the account limits its pods.
 func limited(account *corev1.ServiceAccount) bool {
 	yes, err := strconv.ParseBool(account.Annotations[enforceMountable])
 	return err == nil && yes

@@ -100,7 +100,7 @@ func (p *Plugins) Runs() []func(context.Context) error {
 	return []func(context.Context) error{p.mutating.follower.Run, p.validating.follower.Run}
 }
 
-// HasSynced tells whether the configurations are known. Until then requests wait.
+// HasSynced reports whether the configurations are known. Until then requests wait.
 func (p *Plugins) HasSynced() bool {
 	return p.mutating.follower.HasSynced() && p.validating.follower.HasSynced()
 }
@@ -137,7 +137,7 @@ type request struct {
 	*match.Request
 }
 
-// concerns tells whether a webhook whose rules match is to be called: what its selectors and match conditions say.
+// concerns reports whether a webhook whose rules match is to be called: what its selectors and match conditions say.
 func (r *request) concerns(ctx context.Context, c *candidate) (bool, error) {
 	if selected, err := r.Selects(ctx, &c.selectors); !selected || err != nil {
 		return false, err

@@ -115,7 +115,7 @@ func (i *Issuer) Issue(_ context.Context, req Request) (token string, expires ti
 	return token, expires, nil
 }
 
-// within tells whether a is not empty and all of it is in b.
+// within reports whether a is not empty and all of it is in b.
 func within(a, b []string) bool {
 	in := map[string]bool{}
 	for _, s := range b {

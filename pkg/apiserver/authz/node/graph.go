@@ -125,8 +125,8 @@ func (g *graph) removeLocked(key string) {
 	}
 }
 
-// needs tells whether a pod on node needs o, itself or for a volume that it claims, or o names node; changed is closed
-// when it is worth asking again.
+// needs reports whether a pod on node needs o, itself or for a volume that it claims, or o names node; changed is
+// closed when it is worth asking again.
 func (g *graph) needs(node string, o object) (yes bool, changed <-chan struct{}) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

@@ -57,7 +57,7 @@ func (a *Authorizer) Run(ctx context.Context) error {
 	return all.Wait()
 }
 
-// HasSynced tells whether the graph has all objects that there were when Run started. Before that nodes are refused
+// HasSynced reports whether the graph has all objects that there were when Run started. Before that nodes are refused
 // what only a pod on them gives a right to.
 func (a *Authorizer) HasSynced() bool {
 	for _, f := range a.followers {
@@ -236,7 +236,7 @@ func (a *Authorizer) slices(ctx context.Context, node string, at *authz.Attribut
 	return "can only get, list, watch, create, update, patch, delete, or deletecollection ResourceSlices", false
 }
 
-// selects tells whether the field selector keeps only objects of node.
+// selects reports whether the field selector keeps only objects of node.
 func selects(selector, node string) bool {
 	s, err := fields.ParseSelector(selector)
 	if err != nil {

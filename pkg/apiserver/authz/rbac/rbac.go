@@ -66,12 +66,12 @@ func (a *Authorizer) WaitSynced(ctx context.Context) error {
 	return nil
 }
 
-// HasSynced tells whether WaitSynced would return at once.
+// HasSynced reports whether WaitSynced would return at once.
 func (a *Authorizer) HasSynced() bool {
 	return !slices.ContainsFunc(a.followers, func(f *follow.Follower) bool { return !f.HasSynced() })
 }
 
-// Knows tells whether the index has a role and a binding of these namespaces and names; "" is the namespace of
+// Knows reports whether the index has a role and a binding of these namespaces and names; "" is the namespace of
 // ClusterRoles and ClusterRoleBindings, and an empty name asks nothing.
 func (a *Authorizer) Knows(role, binding types.NamespacedName) bool {
 	return a.index.knows(role, binding)

@@ -37,7 +37,7 @@ func (r *Request) Arrived() time.Duration { return r.arrived }
 // Started is when it began to run; see Running.
 func (r *Request) Started() time.Duration { return r.started }
 
-// Running tells whether it runs, or has run and keeps its final seats.
+// Running reports whether it runs, or has run and keeps its final seats.
 func (r *Request) Running() bool { return r.state == runs || r.state == lingers }
 
 // QueueLength is how many wait in its queue, of one that waits.

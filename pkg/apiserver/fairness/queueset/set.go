@@ -91,7 +91,7 @@ func (s *Set) Arrive(now time.Duration, r *Request) Verdict {
 	return Run
 }
 
-// Leave takes a request out that waits, and tells whether it did: it may run by now.
+// Leave takes a request out that waits, and reports whether it did: it may run by now.
 func (s *Set) Leave(now time.Duration, r *Request) bool {
 	if r.state != waits {
 		return false
@@ -104,8 +104,8 @@ func (s *Set) Leave(now time.Duration, r *Request) bool {
 	return true
 }
 
-// Finish tells that a request has run. If it has final seats, it takes these now, until Release; done tells whether it
-// is over.
+// Finish tells that a request has run. If it has final seats, it takes these now, until Release; done reports whether
+// it is over.
 func (s *Set) Finish(now time.Duration, r *Request) (done bool) {
 	s.advance(now)
 	if r.queue != nil {
@@ -175,8 +175,8 @@ func (s *Set) advance(now time.Duration) {
 // raise notes that more seats are asked for than before.
 func (s *Set) raise() { s.meter.high = max(s.meter.high, s.demand()) }
 
-// fits tells whether a request of that width may run now. One that is wider than what is left by shrinking limits runs
-// alone.
+// fits reports whether a request of that width may run now. One that is wider than what is left by shrinking limits
+// runs alone.
 func (s *Set) fits(width int) bool {
 	return s.limit > 0 && (s.seats == 0 || s.seats+width <= s.limit)
 }

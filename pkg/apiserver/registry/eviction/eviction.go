@@ -178,7 +178,7 @@ func setDisrupted(pod *corev1.Pod, now metav1.Time) {
 	pod.Status.Conditions = append(pod.Status.Conditions, c)
 }
 
-// free tells whether evicting pod disrupts nobody: it is gone already, or never ran.
+// free reports whether evicting pod disrupts nobody: it is gone already, or never ran.
 func free(pod *corev1.Pod) bool { return gone(pod) || pod.Status.Phase == corev1.PodPending }
 
 // gone tells that pod will never be ready again: it has ended, or is going.

@@ -65,7 +65,7 @@ func rank(c *networkingv1.ServiceCIDR) int {
 	return 0
 }
 
-// ready tells whether addresses can be taken of a range. One that nobody has judged yet can be used.
+// ready reports whether addresses can be taken of a range. One that nobody has judged yet can be used.
 func ready(c *networkingv1.ServiceCIDR) bool {
 	r := meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady)
 	return c.DeletionTimestamp == nil && (r == nil || r.Status == metav1.ConditionTrue)
@@ -219,7 +219,7 @@ func (a *Allocator) release(ctx context.Context, svc *corev1.Service, ip netip.A
 	a.unmark(ip)
 }
 
-// refersTo tells whether an address is that of a service.
+// refersTo reports whether an address is that of a service.
 func refersTo(a *networkingv1.IPAddress, namespace, name string) bool {
 	p := a.Spec.ParentRef
 	return p != nil && p.Group == "" && p.Resource == "services" && p.Namespace == namespace && p.Name == name

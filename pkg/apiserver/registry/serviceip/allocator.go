@@ -90,7 +90,7 @@ func New(cfg Config) (*Allocator, error) {
 	return a, nil
 }
 
-// has tells whether services can have addresses of a family.
+// has reports whether services can have addresses of a family.
 func (a *Allocator) has(f corev1.IPFamily) bool { return slices.Contains(a.families, f) }
 
 func familyOf(a netip.Addr) corev1.IPFamily {
@@ -214,12 +214,12 @@ func isHeadless(svc *corev1.Service) bool {
 			len(svc.Spec.ClusterIPs) > 0 && svc.Spec.ClusterIPs[0] == corev1.ClusterIPNone)
 }
 
-// needsIP tells whether the service is to have cluster IPs.
+// needsIP reports whether the service is to have cluster IPs.
 func needsIP(svc *corev1.Service) bool {
 	return svc.Spec.Type != corev1.ServiceTypeExternalName && !isHeadless(svc)
 }
 
-// needsPorts tells whether the service's ports are to have node ports.
+// needsPorts reports whether the service's ports are to have node ports.
 func needsPorts(svc *corev1.Service) bool {
 	switch svc.Spec.Type {
 	case corev1.ServiceTypeNodePort:

@@ -98,7 +98,7 @@ func (t *taking) all(ctx context.Context) error {
 	return nil
 }
 
-// moves tells whether a client wants another first address than the service has.
+// moves reports whether a client wants another first address than the service has.
 func moves(svc, old *corev1.Service) bool {
 	was, now := clusterIPs(old), clusterIPs(svc)
 	return needsIP(old) && len(was) > 0 && was[0] != "" && len(now) > 0 && now[0] != "" && now[0] != was[0]

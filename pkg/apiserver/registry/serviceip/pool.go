@@ -27,7 +27,7 @@ type numbers struct {
 	used        *big.Int // bit n: n is used
 }
 
-// has tells whether n is used.
+// has reports whether n is used.
 func (p *numbers) has(n int) bool { return p.used.Bit(n) == 1 }
 
 // take marks n; false if it is used.
@@ -101,7 +101,7 @@ func (b *block) at(n int) netip.Addr {
 	return a
 }
 
-// contains tells whether a service can have a.
+// contains reports whether a service can have a.
 func (b *block) contains(a netip.Addr) bool {
 	if !b.prefix.Contains(a) || a == b.prefix.Addr() {
 		return false

@@ -15,7 +15,7 @@ import (
 // must be one for leakAge before it is given back.
 type suspects map[int]time.Time
 
-// leaked finds what is to be given back of taken, and when there may be more, zero for never. It is pure but for s,
+// leaked finds what is to be given back of taken, and when there may be more, zero for never. It is pure except s,
 // which it brings up to date.
 func (s suspects) leaked(taken, held *numbers, now time.Time) (leaks []int, again time.Time) {
 	for n := range taken.size {

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// hasNodePorts tells whether the type may have node ports at all, allocated or set by hand.
+// hasNodePorts reports whether the type may have node ports at all, allocated or set by hand.
 func hasNodePorts(svc *corev1.Service) bool {
 	return svc.Spec.Type == corev1.ServiceTypeNodePort || svc.Spec.Type == corev1.ServiceTypeLoadBalancer
 }

@@ -62,8 +62,8 @@ func translate(ctx context.Context, tried, key string, err error) error {
 	return storage.At(tried, key, err)
 }
 
-// tooLarge tells whether a request was refused for its size: by etcd (--max-request-bytes), or by etcd's client, which
-// sends nothing above 2 MiB and has no error of its own for that.
+// tooLarge reports whether a request was refused for its size: by etcd (--max-request-bytes), or by etcd's client,
+// which sends nothing above 2 MiB and has no error of its own for that.
 func tooLarge(err error) bool {
 	return errors.Is(err, rpctypes.ErrRequestTooLarge) ||
 		status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max")

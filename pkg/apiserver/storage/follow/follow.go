@@ -55,7 +55,7 @@ func New(r Resource, h Handler, log *slog.Logger) *Follower {
 // Synced is closed when the handler has been given every object there was when Run started.
 func (f *Follower) Synced() <-chan struct{} { return f.synced }
 
-// HasSynced tells whether Synced is closed.
+// HasSynced reports whether Synced is closed.
 func (f *Follower) HasSynced() bool {
 	select {
 	case <-f.synced:
@@ -94,7 +94,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 }
 
-// watch follows until the first error; progress tells whether it got as far as knowing all objects.
+// watch follows until the first error; progress reports whether it got as far as knowing all objects.
 func (f *Follower) watch(ctx context.Context) (progress bool, err error) {
 	w, err := f.resource.Source.Watch(ctx, f.resource.Prefix, storage.WatchOptions{Initial: true})
 	if err != nil {

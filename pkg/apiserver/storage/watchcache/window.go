@@ -104,7 +104,7 @@ func (w *window) push(c *change) {
 	}
 }
 
-// over tells whether the oldest change must go.
+// over reports whether the oldest change must go.
 func (w *window) over(now time.Time) bool {
 	if w.size > w.maxBytes {
 		return true

@@ -28,7 +28,7 @@ type Balancer struct {
 
 var _ service.Provider = (*Balancer)(nil)
 
-// New returns a Balancer that gives addresses of ranges, but for the first and the last of each, which networks keep
+// New returns a Balancer that gives addresses of ranges, except the first and the last of each, which networks keep
 // for themselves. services lists all Services.
 func New(ranges []netip.Prefix, services func() []*corev1.Service) *Balancer {
 	return &Balancer{ranges: ranges, services: services, given: map[types.UID][]netip.Addr{}}

@@ -101,7 +101,7 @@ func (m *Manager) give(uid types.UID, container, resource string, a *allocation)
 	m.pods[uid][container][resource] = a
 }
 
-// keeps tells why a container cannot begin anew with the devices that it has; nil if it can.
+// keeps tells why a container cannot begin again with the devices that it has; nil if it can.
 func (k *kind) keeps(pod *corev1.Pod, c *corev1.Container, resource string, has *allocation, count int) error {
 	if len(has.ids) != count {
 		return fmt.Errorf("pod %q container %q changed request for resource %q from %d to %d", pod.UID, c.Name,
@@ -305,7 +305,7 @@ func (m *Manager) hints(pod *corev1.Pod, resource string, count int, has *alloca
 		counter(func(id string, d device) bool { return d.healthy && own(id) })), true
 }
 
-// ofPod tells whether a container of the pod has a device; m is locked.
+// ofPod reports whether a container of the pod has a device; m is locked.
 func (m *Manager) ofPod(uid types.UID, resource, id string) bool {
 	for _, has := range m.pods[uid] {
 		if a := has[resource]; a != nil && slices.Contains(a.ids, id) {

@@ -122,7 +122,7 @@ func New(cfg Config) (*Manager, error) {
 	return m, nil
 }
 
-// Manages tells whether a resource is that of a plug-in.
+// Manages reports whether a resource is that of a plug-in.
 func (m *Manager) Manages(name corev1.ResourceName) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

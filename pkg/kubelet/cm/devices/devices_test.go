@@ -222,7 +222,7 @@ func TestInitContainers(t *testing.T) {
 }
 
 // While its plug-in is gone nothing of a resource can be had; pods keep what they have, over a restart of the kubelet
-// too, and may not begin anew with devices that are not healthy.
+// too, and may not begin again with devices that are not healthy.
 func TestPluginGone(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

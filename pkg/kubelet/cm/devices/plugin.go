@@ -147,7 +147,7 @@ func (m *Manager) socket(path string) (string, error) {
 	return path, nil
 }
 
-// isExtended tells whether a name is that of an extended resource: qualified, and none of Kubernetes' own.
+// isExtended reports whether a name is that of an extended resource: qualified, and none of Kubernetes' own.
 func isExtended(name string) bool {
 	domain, _, qualified := strings.Cut(name, "/")
 	return qualified && domain != "kubernetes.io" && !strings.HasSuffix(domain, ".kubernetes.io") &&
@@ -196,7 +196,7 @@ func (p *plugin) preStart(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// speaks tells whether one of the versions is known here.
+// speaks reports whether one of the versions is known here.
 func speaks(versions ...string) bool {
 	return slices.ContainsFunc(versions, func(v string) bool {
 		return slices.Contains(pluginapi.SupportedVersions[:], v)

@@ -22,7 +22,7 @@ import (
 type driver struct {
 	name, endpoint string
 	conn           *grpc.ClientConn
-	// prepare and unprepare are the names of its methods. The messages of v1beta1 are those of v1 on the wire, but for
+	// prepare and unprepare are the names of its methods. The messages of v1beta1 are those of v1 on the wire, except
 	// fields that are new.
 	prepare, unprepare string
 	// stop ends the watch of its devices' health.

@@ -335,7 +335,7 @@ func (m *Manager) named(pod *corev1.Pod, name string) *claim {
 	return nil
 }
 
-// isFor tells whether a device is for a request of its claim, "" for all.
+// isFor reports whether a device is for a request of its claim, "" for all.
 func (d device) isFor(request string) bool {
 	return request == "" || len(d.requests) == 0 || slices.ContainsFunc(d.requests, func(r string) bool {
 		return resourceclaim.BaseRequestRef(r) == request

@@ -130,7 +130,7 @@ func (s NUMANodeMap) give(b Block) error {
 	return nil
 }
 
-// usable tells whether blocks may be given from these nodes together: each of them has none yet, or from the same
+// usable reports whether blocks may be given from these nodes together: each of them has none yet, or from the same
 // group.
 func (s NUMANodeMap) usable(nodes cm.Nodes) bool {
 	for _, id := range nodes.IDs() {
@@ -161,7 +161,7 @@ func (s NUMANodeMap) nodes() cm.Nodes { return cm.NodesOf(slices.Collect(maps.Ke
 // demand is what a container, or pod, is to be given.
 type demand map[corev1.ResourceName]uint64
 
-// fits tells whether all can be given from these nodes. again is what of them may be used once more: blocks of init
+// fits reports whether all can be given from these nodes. again is what of them may be used once more: blocks of init
 // containers that have ended then.
 func (s NUMANodeMap) fits(nodes cm.Nodes, d demand, again []Block) bool {
 	if !s.usable(nodes) {

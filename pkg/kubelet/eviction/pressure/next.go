@@ -75,12 +75,12 @@ func (p Policy) Next(before State, seen Observations, now time.Time) (State, Dec
 	return after, d
 }
 
-// Enough tells whether none of the thresholds is crossed, with their MinReclaim.
+// Enough reports whether none of the thresholds is crossed, with their MinReclaim.
 func (p Policy) Enough(seen Observations) bool {
 	return !slices.ContainsFunc(p.Thresholds, func(t Threshold) bool { return t.crossed(seen, true) })
 }
 
-// crossed tells whether less is left than must be; was: it was so before.
+// crossed reports whether less is left than must be; was: it was so before.
 func (t Threshold) crossed(seen Observations, was bool) bool {
 	o, ok := seen[t.Signal]
 	if !ok {

@@ -65,7 +65,7 @@ func (s Signal) Condition() corev1.NodeConditionType {
 	return corev1.NodeDiskPressure
 }
 
-// OfImages tells whether the signal is about the file system of the images.
+// OfImages reports whether the signal is about the file system of the images.
 func (s Signal) OfImages() bool { return s == ImageFsAvailable || s == ImageFsInodesFree }
 
 // urgency orders signals: memory is gone fastest.

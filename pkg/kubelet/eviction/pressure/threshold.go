@@ -38,7 +38,7 @@ type Threshold struct {
 	MinReclaim Value
 }
 
-// Hard tells whether pods go at once.
+// Hard reports whether pods go at once.
 func (t Threshold) Hard() bool { return t.Grace == 0 }
 
 // Settings are thresholds as the kubelet's configuration has them, by signal.

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// group is that of requests and answers; its versions have the same fields, but for tokens, which only v1 has.
+// group is that of requests and answers; its versions have the same fields, except tokens, which only v1 has.
 const group = "credentialprovider.kubelet.k8s.io/"
 
 // ReadConfig reads the configuration in a file, or in all JSON and YAML files of a directory, in the order of their

@@ -201,7 +201,7 @@ func step(r volume.Request, mount, mapped string, err error) error {
 	return &volume.StepError{Step: mount, Err: err}
 }
 
-// done tells whether a place is complete.
+// done reports whether a place is complete.
 func (s *Source) done(at volume.Place) (bool, error) {
 	if at.Device {
 		return volume.DeviceMapped(at)
@@ -241,7 +241,7 @@ func (s *Source) stage(ctx context.Context, w *work, rec *record, at string) err
 	return nil
 }
 
-// settled tells whether a place is published and stays as it is.
+// settled reports whether a place is published and stays as it is.
 func (s *Source) settled(at string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

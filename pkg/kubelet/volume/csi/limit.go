@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Refresh asks a driver anew how many volumes the node can have, and tells the API server.
+// Refresh asks a driver again how many volumes the node can have, and tells the API server.
 // The rule: https://kubernetes.io/docs/concepts/storage/storage-limits/#dynamic-volume-limits.
 func (d *Drivers) Refresh(ctx context.Context, name string) error {
 	n, err := d.get(name)

@@ -58,7 +58,7 @@ func (s *Source) Prepare(ctx context.Context, r volume.Request) (volume.Publish,
 	return func() (volume.Mounted, error) { return mounted, s.publish(ctx, r, w) }, nil
 }
 
-// readOnly tells whether the pod, or the volume itself, asks for it read-only.
+// readOnly reports whether the pod, or the volume itself, asks for it read-only.
 func readOnly(r volume.Request) bool {
 	if r.PV != nil {
 		return r.ReadOnly || r.PV.Spec.CSI.ReadOnly
@@ -331,7 +331,7 @@ func accessMode(r volume.Request, d *driver) csi.VolumeCapability_AccessMode_Mod
 	return csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER
 }
 
-// owns tells whether the kubelet gives the volume to the pod's group, as the driver's fsGroupPolicy says.
+// owns reports whether the kubelet gives the volume to the pod's group, as the driver's fsGroupPolicy says.
 func owns(about *storagev1.CSIDriverSpec, r volume.Request, w *work, fsType string) bool {
 	if w.readOnly || w.driver.mountGroup || r.Block() {
 		return false

@@ -16,8 +16,8 @@ import (
 
 const storage = corev1.ResourceStorage
 
-// isDue tells whether a volume that is so large on this node is to grow, and to what size. What the driver can never do
-// is left alone until the claim asks for something else, whereupon the resizer sets its status anew.
+// isDue reports whether a volume that is so large on this node is to grow, and to what size. What the driver can never
+// do is left alone until the claim asks for something else, whereupon the resizer sets its status again.
 func isDue(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume,
 	has resource.Quantity) (to resource.Quantity, due bool) {
 	to = pv.Spec.Capacity[storage]
@@ -25,7 +25,7 @@ func isDue(claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume,
 		claim.Status.AllocatedResourceStatuses[storage] != corev1.PersistentVolumeClaimNodeResizeInfeasible
 }
 
-// grown tells whether a claim is as large already, by the doing of another node.
+// grown reports whether a claim is as large already, by the doing of another node.
 func grown(claim *corev1.PersistentVolumeClaim, to resource.Quantity) bool {
 	return to.Cmp(claim.Status.Capacity[storage]) <= 0
 }

@@ -64,7 +64,7 @@ func writeAtomically(dir string, files map[string]file, own volume.Owner, now ti
 	return removeOthers(root, next)
 }
 
-// upToDate tells whether the directory old holds exactly files.
+// upToDate reports whether the directory old holds exactly files.
 func upToDate(root *os.Root, old string, files map[string]file, own volume.Owner) bool {
 	seen := 0
 	err := fs.WalkDir(root.FS(), old, func(p string, d fs.DirEntry, err error) error {

@@ -44,7 +44,7 @@ type heldToken struct {
 	from, renew, expiresAt time.Time
 }
 
-// usable tells whether the token is valid at now.
+// usable reports whether the token is valid at now.
 func (t heldToken) usable(now time.Time) bool { return !now.Before(t.from) && now.Before(t.expiresAt) }
 
 func newTokenCache(api Tokens, now func() time.Time, log *slog.Logger) *tokenCache {

@@ -60,7 +60,7 @@ func (*Plugin) Fields() framework.Fields {
 	return framework.Fields{Pod: []string{"spec.resourceClaims", "status.resourceClaimStatuses"}}
 }
 
-// claims tells whether a pod may need devices.
+// claims reports whether a pod may need devices.
 func claims(pod *model.PodInfo) bool {
 	return len(pod.Pod.Spec.ResourceClaims) > 0 || devices.MayAsk(pod)
 }
@@ -213,7 +213,7 @@ func (*Plugin) EventsToRegister() []clusterevent.Interest {
 	}
 }
 
-// freed tells whether a claim gave devices back.
+// freed reports whether a claim gave devices back.
 func freed(e clusterevent.Event) bool {
 	old, ok := e.Old.(*resourcev1.ResourceClaim)
 	if !ok {
@@ -223,7 +223,7 @@ func freed(e clusterevent.Event) bool {
 	return old.Status.Allocation != nil && (!is || now.Status.Allocation == nil)
 }
 
-// uses tells whether a claim is the pod's.
+// uses reports whether a claim is the pod's.
 func uses(pod *model.PodInfo, c *resourcev1.ResourceClaim) bool {
 	if pod.Pod.Namespace != c.Namespace {
 		return false

@@ -247,7 +247,7 @@ func (p *Plugin) ownTerms(pod *model.PodInfo, k *model.Key) {
 	}
 }
 
-// keptAway tells whether the event is about a pod that keeps others away.
+// keptAway reports whether the event is about a pod that keeps others away.
 func keptAway(e clusterevent.Event) bool {
 	return slices.ContainsFunc(sides(e), (*model.PodInfo).HasRequiredAntiAffinity)
 }

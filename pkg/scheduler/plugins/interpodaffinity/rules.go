@@ -32,12 +32,12 @@ func (p *Plugin) rules(pod *model.PodInfo) *rules {
 	return r
 }
 
-// about tells whether the pod's own term is about other.
+// about reports whether the pod's own term is about other.
 func (r *rules) about(t *model.AffinityTerm, other *model.PodInfo) bool {
 	return matches(r.namespaces, t, other)
 }
 
-// matches tells whether the term is about the pod. Most terms name the namespace: then its labels are not asked for.
+// matches reports whether the term is about the pod. Most terms name the namespace: then its labels are not asked for.
 func matches(namespaces framework.Namespaces, t *model.AffinityTerm, pod *model.PodInfo) bool {
 	if t.Namespaces[pod.Pod.Namespace] {
 		return t.Selector.Matches(labels.Set(pod.Pod.Labels))
@@ -45,7 +45,7 @@ func matches(namespaces framework.Namespaces, t *model.AffinityTerm, pod *model.
 	return t.Matches(pod.Pod, namespaces.NamespaceLabels(pod.Pod.Namespace))
 }
 
-// meant tells whether another pod's term is about the pod.
+// meant reports whether another pod's term is about the pod.
 func (r *rules) meant(t *model.AffinityTerm) bool {
 	if r.matched != nil {
 		return r.matched[t.ID]
@@ -53,7 +53,7 @@ func (r *rules) meant(t *model.AffinityTerm) bool {
 	return t.Matches(r.pod.Pod, r.nsLabels)
 }
 
-// aboutAll tells whether all required affinity terms are about other.
+// aboutAll reports whether all required affinity terms are about other.
 func (r *rules) aboutAll(other *model.PodInfo) bool {
 	for i := range r.terms.Affinity {
 		if !r.about(&r.terms.Affinity[i], other) {

@@ -36,10 +36,10 @@ type Fit struct {
 	Weights []Weight
 	// Shape gives the score of a used part of a node, with RequestedToCapacityRatio.
 	Shape []Point
-	// Ignored tells whether Filter is not to look at a resource that is neither CPU nor memory; nil: it looks at all.
+	// Ignored reports whether Filter is not to look at a resource that is neither CPU nor memory; nil: it looks at all.
 	Ignored func(corev1.ResourceName) bool
-	// ByDevices tells whether devices are claimed for a resource on nodes that do not have it themselves, which is then
-	// not looked at there; nil: for none.
+	// ByDevices reports whether devices are claimed for a resource on nodes that do not have it themselves, which is
+	// then not looked at there; nil: for none.
 	ByDevices func(corev1.ResourceName) bool
 }
 

@@ -66,7 +66,7 @@ func (p *Plugin) defaultSelector(pod *corev1.Pod) labels.Selector {
 	return p.Workloads.SelectorFor(pod)
 }
 
-// counts tells whether pods on node count for c.
+// counts reports whether pods on node count for c.
 func (r *rules) counts(c *constraint, node *model.NodeInfo) bool {
 	if c.HonorAffinity {
 		if match, err := r.affinity.Match(node.Node); err != nil || !match {
@@ -89,7 +89,7 @@ func (r *rules) matching(c *constraint, node *model.NodeInfo) int {
 	return model.CountMatching(node.Pods, r.namespace, c.Selector)
 }
 
-// hasKeys tells whether the node is in a domain of each constraint.
+// hasKeys reports whether the node is in a domain of each constraint.
 func hasKeys(node *model.NodeInfo, list []constraint) bool {
 	for i := range list {
 		if _, ok := node.Node.Labels[list[i].TopologyKey]; !ok {

@@ -72,7 +72,7 @@ type tracker struct {
 type counter struct {
 	*constraint
 	dim *topology.Dimension
-	// onNode are the matching pods of a slot; counted tells whether they are in the domain's sum.
+	// onNode are the matching pods of a slot; counted reports whether they are in the domain's sum.
 	onNode  []int32
 	counted []bool
 	// sums and nodes are by domain: the pods, and the nodes that count.

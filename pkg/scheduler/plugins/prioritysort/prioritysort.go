@@ -17,7 +17,7 @@ var _ framework.QueueSort = Plugin{}
 // Name is the plug-in's name.
 func (Plugin) Name() string { return Name }
 
-// Less tells whether a is to be taken before b.
+// Less reports whether a is to be taken before b.
 func (Plugin) Less(a, b *framework.QueuedPod) bool {
 	if p, q := model.Priority(a.Pod), model.Priority(b.Pod); p != q {
 		return p > q

@@ -153,7 +153,7 @@ func (p *Plugin) EventsToRegister() []clusterevent.Interest {
 	}
 }
 
-// Uses tells whether a claim is the pod's.
+// Uses reports whether a claim is the pod's.
 func Uses(pod *model.PodInfo, c *corev1.PersistentVolumeClaim) bool {
 	if pod.Pod.Namespace != c.Namespace {
 		return false

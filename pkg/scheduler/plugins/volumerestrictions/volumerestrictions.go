@@ -135,7 +135,7 @@ func (p Plugin) Filter(state *framework.CycleState, pod *model.PodInfo, node *mo
 	return nil
 }
 
-// conflict tells whether two volumes are one disk that may not be mounted twice: where all read only it may, but for
+// conflict reports whether two volumes are one disk that may not be mounted twice: where all read only it may, except
 // AWS.
 func conflict(a, b *corev1.Volume) bool {
 	if x, y := a.GCEPersistentDisk, b.GCEPersistentDisk; x != nil && y != nil {

@@ -95,7 +95,7 @@ func (p Plugin) Filter(state *framework.CycleState, _ *model.PodInfo, node *mode
 	return nil
 }
 
-// has tells whether a node's label, by its older or newer name, has one of the values.
+// has reports whether a node's label, by its older or newer name, has one of the values.
 func (z zone) has(labels map[string]string) bool {
 	value, ok := labels[z.label]
 	if !ok {
