@@ -66,8 +66,8 @@ func validateWebhook(h *webhook, path *field.Path, c *expression.Compiler) field
 	return append(errs, validateReviewVersions(h.AdmissionReviewVersions, path.Child("admissionReviewVersions"))...)
 }
 
-// oneOf checks a word that is there; the supported ones are told in alphabetical order, as upstream tells those of this
-// group.
+// oneOf validates an optional enumeration. Its error lists the supported values in alphabetical order, as upstream does
+// for this group.
 func oneOf[T ~string](path *field.Path, value *T, valid ...T) field.ErrorList {
 	if value == nil || slices.Contains(valid, *value) {
 		return nil

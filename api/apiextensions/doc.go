@@ -1,3 +1,3 @@
 // Package apiextensions is what we know of CustomResourceDefinitions, as pure functions: their defaults and their
-// validation. What a definition says of its objects is package customresource.
+// validation. Package customresource applies a definition to its objects.
 package apiextensions

@@ -10,8 +10,8 @@ import (
 
 type version = apiextensionsv1.CustomResourceDefinitionVersion
 
-// part is something that every version of a definition has for itself, where errors in it are told of. Kubernetes tells
-// of what all versions have alike as if it stood once in the spec, as it did in v1beta1.
+// part is a field that each version of a definition has, with the path that errors name. If all versions have the same
+// value, Kubernetes names the path in the spec where v1beta1 had it.
 type part struct {
 	// shared and own are the fields' names in the spec and in a version.
 	shared, own []string

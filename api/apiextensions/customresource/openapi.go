@@ -12,8 +12,8 @@ import (
 	"bonsai/api/openapi"
 )
 
-// OpenAPI is what a version says of its objects, as OpenAPI v3 publishes it: with the words for people, which a Type
-// does without. What all objects have is to be added.
+// OpenAPI returns the schema of a version's objects as OpenAPI v3 publishes it. Unlike a Type it has descriptions. The
+// caller adds the fields that all objects have.
 func OpenAPI(crd *apiextensionsv1.CustomResourceDefinition, version string) (*spec.Schema, error) {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Name == version

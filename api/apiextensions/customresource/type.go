@@ -25,8 +25,8 @@ type Type struct {
 	rules func() *rules.Set
 }
 
-// Compile makes what version says of its objects. Its error tells that there is no such version, or what is wrong with
-// its schema.
+// Compile compiles the schema of a version. It fails if the definition has no such version, or if the schema is
+// invalid.
 func Compile(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Type, error) {
 	i := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Name == version
@@ -53,8 +53,8 @@ func Compile(crd *apiextensionsv1.CustomResourceDefinition, version string) (*Ty
 }
 
 // Prune drops from u what the schema does not know, brings the metadata of embedded resources into its form, and drops
-// nulls where none may stand. It returns the paths of what was unknown as clients are told them. An error tells of
-// metadata of a wrong type: such an object is none of this kind.
+// nulls where none may stand. It returns the paths of unknown fields in the form of warnings for clients. It fails
+// for metadata of a wrong type: such an object is not of this kind.
 func (t *Type) Prune(u *unstructured.Unstructured) ([]string, error) {
 	unknown := t.schema.Prune(u.Object)
 	lost, errs := t.schema.CoerceEmbedded(u.Object)
@@ -84,8 +84,8 @@ func (t *Type) PrepareUpdate(u, old *unstructured.Unstructured) {
 	}
 }
 
-// PrepareStatusUpdate keeps all of old but the status, and of the metadata what says which version is replaced and who
-// writes.
+// PrepareStatusUpdate restores everything of old except the status and two parts of the metadata: the resource version
+// that is replaced, and the managed fields.
 func (t *Type) PrepareStatusUpdate(u, old *unstructured.Unstructured) {
 	for name := range u.Object {
 		if name != "status" && name != "metadata" && old.Object[name] == nil {

@@ -85,8 +85,8 @@ func blocks(err *field.Error) bool {
 	return false
 }
 
-// metadataBlocks reports whether rules cannot be asked about a new object for its metadata, such as a name that is
-// missing. What is wrong there is told by whoever checks the metadata.
+// metadataBlocks reports whether invalid metadata, such as a missing name, keeps the rules from running on a new
+// object. The validation of metadata reports the fault itself.
 func metadataBlocks(u *unstructured.Unstructured) bool {
 	errs := validation.ValidateObjectMetaAccessor(u, false, pathsegment.ValidatePathSegmentName,
 		field.NewPath("metadata"))
