@@ -28,17 +28,16 @@ import (
 type options struct {
 	logging   daemon.Logging
 	guard     guard.Flags
+	listener  daemon.Listener
 	serving   daemon.Serving
 	profiling profiling.Flags
 	gates     featuregates.Flag
 	limits    daemon.Limits
 	elect     election.Flags
 
-	kubeconfig, master                      string
-	bindAddress, certFile, keyFile, certDir string
-	securePort                              int
-	controllers                             []string
-	useAccounts                             bool
+	kubeconfig, master string
+	controllers        []string
+	useAccounts        bool
 
 	rootCAFile, accountKeyFile     string
 	clusterCIDRs, serviceCIDRs     []string
@@ -75,15 +74,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"Path to kubeconfig file with authorization and master location information.")
 	fs.StringVar(&o.master, "master", "",
 		"The address of the Kubernetes API server (overrides any value in kubeconfig).")
-	daemon.AddressVar(fs, &o.bindAddress, "bind-address", "0.0.0.0",
-		"The IP address on which to listen for the --secure-port port.")
-	fs.IntVar(&o.securePort, "secure-port", 10257,
-		"The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
-	fs.StringVar(&o.certFile, "tls-cert-file", "",
-		"File with the serving certificate; without one a self-signed one is made.")
-	fs.StringVar(&o.certDir, "cert-dir", "",
-		"Directory where the self-signed certificate is kept; ignored with --tls-cert-file.")
-	fs.StringVar(&o.keyFile, "tls-private-key-file", "", "File with the key of --tls-cert-file.")
+	o.listener.AddFlags(fs, component, 10257)
 	fs.StringSliceVar(&o.controllers, "controllers", []string{"*"},
 		"The controllers to run: '*' is all that are on by default, 'foo' turns foo on, '-foo' turns it off. All: "+
 			knownNames())
@@ -244,8 +235,8 @@ func refused() daemon.Refused {
 func (o *options) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if o.securePort < 0 || o.securePort > 65535 {
-		bad("--secure-port %d must be between 0 and 65535, inclusive", o.securePort)
+	if err := o.listener.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	for flag, list := range map[string][]string{"cluster-cidr": o.clusterCIDRs,
 		"service-cluster-ip-range": o.serviceCIDRs} {

@@ -58,8 +58,7 @@ func run(ctx context.Context, o *options, pages *zpages.Config, log *slog.Logger
 		return err
 	}
 	server := &daemon.Server{
-		Address: o.bindAddress, Port: o.securePort, CertFile: o.certFile, KeyFile: o.keyFile, CertDir: o.certDir,
-		CertName: component, Clients: guard.Clients, Guard: guard.Wrap, Registry: shown.registry, Log: log,
+		Listener: o.listener, Clients: guard.Clients, Guard: guard.Wrap, Registry: shown.registry, Log: log,
 		Serving: o.serving, Pages: pages, Extra: o.profiling.Paths(),
 	}
 	o.profiling.Start()

@@ -164,7 +164,8 @@ func serveMetrics(ctx context.Context, address string, h *health, pages *zpages.
 		return fmt.Errorf("--metrics-bind-address %q: %w", address, err)
 	}
 	server := &daemon.Server{
-		Address: at.Addr().String(), Port: int(at.Port()), Insecure: true, Registry: registry, Pages: pages, Log: log,
+		Listener: daemon.Listener{Address: at.Addr().String(), Port: int(at.Port())},
+		Insecure: true, Registry: registry, Pages: pages, Log: log,
 		Ready: []daemon.Check{{Name: "rules", Run: func() error {
 			if !h.ok() {
 				return errors.New("the rules are not written")

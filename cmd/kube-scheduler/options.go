@@ -22,17 +22,16 @@ import (
 type options struct {
 	logging   daemon.Logging
 	guard     guard.Flags
+	listener  daemon.Listener
 	serving   daemon.Serving
 	profiling profiling.Flags
 	gates     featuregates.Flag
 	limits    daemon.Limits
 	elect     election.Flags
 
-	configFile, policyFile                  string
-	kubeconfig, master                      string
-	bindAddress, certFile, keyFile, certDir string
-	securePort                              int
-	maxUnschedulable                        time.Duration
+	configFile, policyFile string
+	kubeconfig, master     string
+	maxUnschedulable       time.Duration
 }
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
@@ -50,15 +49,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 		"Path to kubeconfig file with authorization and master location information.")
 	fs.StringVar(&o.master, "master", "",
 		"The address of the Kubernetes API server (overrides any value in kubeconfig).")
-	daemon.AddressVar(fs, &o.bindAddress, "bind-address", "0.0.0.0",
-		"The IP address on which to listen for the --secure-port port.")
-	fs.IntVar(&o.securePort, "secure-port", 10259,
-		"The port on which to serve health and metrics over HTTPS; 0 serves nothing.")
-	fs.StringVar(&o.certFile, "tls-cert-file", "",
-		"File with the serving certificate; without one a self-signed one is made.")
-	fs.StringVar(&o.certDir, "cert-dir", "",
-		"Directory where the self-signed certificate is kept; ignored with --tls-cert-file.")
-	fs.StringVar(&o.keyFile, "tls-private-key-file", "", "File with the key of --tls-cert-file.")
+	o.listener.AddFlags(fs, component, 10259)
 	fs.DurationVar(&o.maxUnschedulable, "pod-max-in-unschedulable-pods-duration", 5*time.Minute,
 		"How long a pod that fits nowhere stays aside before it is tried again without any event that could help it.")
 	accepted().AddFlags(fs)
@@ -102,8 +93,8 @@ func (o *options) complete(fs *pflag.FlagSet) (*configv1.KubeSchedulerConfigurat
 		apply(cfg, o, fs)
 	}
 	var errs []error
-	if o.securePort < 0 || o.securePort > 65535 {
-		errs = append(errs, fmt.Errorf("--secure-port %d must be between 0 and 65535, inclusive", o.securePort))
+	if err := o.listener.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if o.maxUnschedulable <= 0 {
 		errs = append(errs, fmt.Errorf("--pod-max-in-unschedulable-pods-duration %s must be greater than 0",

@@ -125,9 +125,7 @@ func newServer(
 	o *options, w *world, g *guard.Guard, extra map[string]http.Handler, r *prometheus.Registry, log *slog.Logger,
 ) *daemon.Server {
 	return &daemon.Server{
-		Address: o.bindAddress, Port: o.securePort,
-		CertFile: o.certFile, KeyFile: o.keyFile, CertDir: o.certDir, CertName: component,
-		Clients: g.Clients, Guard: g.Wrap, Registry: r, Log: log,
+		Listener: o.listener, Clients: g.Clients, Guard: g.Wrap, Registry: r, Log: log,
 		Ready: []daemon.Check{{Name: "informer-sync", Run: func() error {
 			if !w.synced() {
 				return errors.New("not synced")

@@ -82,8 +82,9 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 		}
 		g.Go(func() error { return srv.Run(ctx) })
 	}
-	health := &daemon.Server{Address: s.file.HealthzBindAddress, Port: int(*s.file.HealthzPort), Insecure: true,
-		Log:   log,
+	health := &daemon.Server{
+		Listener: daemon.Listener{Address: s.file.HealthzBindAddress, Port: int(*s.file.HealthzPort)},
+		Insecure: true, Log: log,
 		Live:  []daemon.Check{{Name: "syncloop", Run: k.Healthy}},
 		Ready: []daemon.Check{{Name: "syncloop", Run: k.Healthy}}}
 	g.Go(func() error { return health.Run(ctx) })

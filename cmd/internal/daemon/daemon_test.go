@@ -150,7 +150,8 @@ func TestServerServesTLSAndStops(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		done <- (&Server{Address: "127.0.0.1", Port: port, Clients: authorities.Of(&authorities.Held{}), Guard: guard,
+		done <- (&Server{Listener: Listener{Address: "127.0.0.1", Port: port},
+			Clients: authorities.Of(&authorities.Held{}), Guard: guard,
 			Log: slog.New(slog.DiscardHandler)}).Run(ctx)
 	}()
 	own, err := SelfSigned("client")

@@ -36,16 +36,11 @@ type Check struct {
 // Server serves /healthz, /livez, /readyz (and below them one path per check), /version, /metrics and /metrics/slis of
 // a component, over HTTPS with a self-signed certificate unless one is given, or plainly when Insecure.
 type Server struct {
-	Address string // host
-	Port    int    // 0 serves nothing
-	// CertFile and KeyFile name the serving certificate. Both empty: a self-signed one, which is made at start and kept
-	// in memory, or in CertDir under the name CertName.
-	CertFile, KeyFile string
-	CertDir, CertName string
-	Insecure          bool
-	Serving           Serving
-	Live, Ready       []Check
-	Registry          *prometheus.Registry
+	Listener
+	Insecure    bool
+	Serving     Serving
+	Live, Ready []Check
+	Registry    *prometheus.Registry
 	// Clients are the authorities whose certificates clients are asked for, which Guard verifies; nil: no client is
 	// asked.
 	Clients *authorities.Set

@@ -79,7 +79,8 @@ func TestMaxStreams(t *testing.T) {
 	for limit, connections := range map[int]int32{0: 1, 1: 2} {
 		var both sync.WaitGroup
 		both.Add(2)
-		s := &Server{Address: "127.0.0.1", Serving: Serving{MaxStreams: limit}, Log: slog.New(slog.DiscardHandler),
+		s := &Server{Listener: Listener{Address: "127.0.0.1"}, Serving: Serving{MaxStreams: limit},
+			Log: slog.New(slog.DiscardHandler),
 			Extra: map[string]http.Handler{
 				"/both": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { both.Done(); both.Wait() }),
 			}}
