@@ -11,12 +11,9 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
@@ -86,7 +83,7 @@ func dropNode(ctx context.Context, c plan.Config, p progress, name string) error
 		{"Stop node " + name, func(ctx context.Context) error {
 			return errors.Join(save(c), supervise.Reload(ctx, c.Layout().Socket("supervisor")))
 		}},
-		{"Remove its objects", func(ctx context.Context) error { return forgetNode(ctx, c, name) }},
+		{"Remove its objects", func(ctx context.Context) error { return client.DeleteNode(ctx, c, name) }},
 		{"Remove its files and cgroups", func(ctx context.Context) error { return removeNode(ctx, c, name) }},
 	})
 }
@@ -108,29 +105,12 @@ func changeNodes(ctx context.Context, dataDir string, change func(plan.Config) e
 	return change(c)
 }
 
-// forgetNode deletes a node that has ended, and its pods, from the API.
-func forgetNode(ctx context.Context, c plan.Config, name string) error {
-	client, err := client.Core(c)
-	if err != nil {
+// waitForNodes returns when the nodes are Ready and have their labels and taints.
+func waitForNodes(ctx context.Context, c plan.Config) error {
+	if err := client.WaitNodes(ctx, c); err != nil {
 		return err
 	}
-	if err := core.Nodes(client).Delete(ctx, "", name, ""); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete the node: %w", err)
-	}
-	pods, err := core.Pods(client).List(ctx, metav1.NamespaceAll,
-		metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
-	if err != nil {
-		return fmt.Errorf("list the node's pods: %w", err)
-	}
-	var atOnce int64
-	for _, p := range pods {
-		err := core.Pods(client).DeleteWith(ctx, p.Namespace, p.Name,
-			metav1.DeleteOptions{GracePeriodSeconds: &atOnce, Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("delete the pod %s/%s: %w", p.Namespace, p.Name, err)
-		}
-	}
-	return nil
+	return client.DescribeNodes(ctx, c)
 }
 
 // removeNode removes what a node that has ended leaves on the host.

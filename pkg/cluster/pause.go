@@ -10,13 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-
-	"bonsai/pkg/apiclient"
-	"bonsai/pkg/apiclient/coordination"
-	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/plan"
 )
@@ -26,11 +20,6 @@ const (
 	// controller managers are held. Kubelets renew every 10 s; an emulated or overloaded machine needs several times
 	// that.
 	renewPatience = 2 * time.Minute
-	// leasesTimeout bounds one question for the leases: an API server that has just been thawed may be slow.
-	leasesTimeout = 10 * time.Second
-	// freshLease is the age up to which a lease needs no renewal: half of the time after which the controller manager
-	// gives a node up (--node-monitor-grace-period).
-	freshLease = 20 * time.Second
 )
 
 // paused reports whether the cluster's processes are frozen.
@@ -107,7 +96,7 @@ func resume(ctx context.Context, c plan.Config) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, renewPatience,
 		errors.New("the nodes do not renew their leases (bonsai status)"))
 	defer cancel()
-	return waitLeases(ctx, c)
+	return client.WaitLeases(ctx, c)
 }
 
 // signalManagers holds the controller managers (SIGSTOP), or lets them go on (SIGCONT): also those that a resume held
@@ -144,42 +133,6 @@ func processesOf(c plan.Config, name string) ([]int, error) {
 		}
 	}
 	return found, nil
-}
-
-// waitLeases waits until the API server knows a fresh lease of each node that runs.
-func waitLeases(ctx context.Context, c plan.Config) error {
-	config, err := clientcmd.BuildConfigFromFlags("", c.Layout().Kubeconfig(plan.Administrator))
-	if err != nil {
-		return err
-	}
-	s, err := apiclient.NewScheme(
-		apiclient.Only(coordinationv1.SchemeGroupVersion, &coordinationv1.Lease{}, &coordinationv1.LeaseList{}))
-	if err != nil {
-		return err
-	}
-	client, err := apiclient.New(config, s)
-	if err != nil {
-		return err
-	}
-	var last error
-	err = host.Poll(ctx, 50*time.Millisecond, func() (bool, error) {
-		ask, cancel := context.WithTimeout(ctx, leasesTimeout)
-		defer cancel()
-		leases, err := coordination.Leases(client).List(ask, "kube-node-lease", metav1.ListOptions{})
-		last = err
-		return err == nil && allFresh(c, leases, time.Now()), nil // until ctx ends
-	})
-	return errors.Join(err, last)
-}
-
-// allFresh reports whether each of the cluster's nodes that has a lease has a fresh one.
-func allFresh(c plan.Config, leases []*coordinationv1.Lease, now time.Time) bool {
-	for _, l := range leases {
-		if c.HasNode(l.Name) && (l.Spec.RenewTime == nil || now.Sub(l.Spec.RenewTime.Time) > freshLease) {
-			return false
-		}
-	}
-	return true
 }
 
 // loadControlPlane is LoadExisting for commands that need a cluster's control plane.

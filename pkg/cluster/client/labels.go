@@ -1,4 +1,4 @@
-package cluster
+package client
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"bonsai/pkg/apiclient/core"
-	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -20,23 +19,15 @@ import (
 // configuration leaves the node, and one that somebody else has set stays.
 const labelledAnnotation = "bonsai.io/configured-labels"
 
-// waitForNodes returns when the nodes are Ready and have their labels and taints.
-func waitForNodes(ctx context.Context, c plan.Config) error {
-	if err := client.WaitNodes(ctx, c); err != nil {
-		return err
-	}
-	return describeNodes(ctx, c)
-}
-
-// describeNodes gives the nodes, as the administrator, the labels and taints of the configuration. A kubelet gives them
-// to a new Node alone, and not all of the labels.
-func describeNodes(ctx context.Context, c plan.Config) error {
-	api, err := client.Core(c)
+// DescribeNodes gives the nodes, as the administrator, the labels and taints of the configuration. A kubelet sets them
+// only when it creates its Node, and may not set all of the labels.
+func DescribeNodes(ctx context.Context, c plan.Config) error {
+	api, err := Core(c)
 	if err != nil {
 		return err
 	}
 	for _, n := range c.Nodes {
-		err := client.ThroughRestarts(ctx, func() error {
+		err := ThroughRestarts(ctx, func() error {
 			node, err := core.Nodes(api).Get(ctx, "", n.Name())
 			if err != nil {
 				return err
