@@ -17,6 +17,7 @@ import (
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/snapshot"
+	"bonsai/pkg/cluster/systemd"
 )
 
 // serveAgain is how often the steps that follow a start are tried again where they fail.
@@ -28,7 +29,7 @@ const serveAgain = 5 * time.Second
 // without progress is an error, the nodes are waited for without end.
 func Serve(ctx context.Context, home Home, c plan.Config, self string, patience time.Duration, out io.Writer,
 	log *slog.Logger) error {
-	n := newNotifier()
+	n := systemd.NewNotifier()
 	lock, err := lockMachine(ctx, machineLock)
 	if err != nil {
 		return err
@@ -53,11 +54,11 @@ func Serve(ctx context.Context, home Home, c plan.Config, self string, patience 
 		return err
 	}
 	defer held.Close()
-	if err := noteService(c, n); err != nil {
+	if err := systemd.Note(c.Layout().Service(), n); err != nil {
 		return err
 	}
 	ctx, fail := context.WithCancelCause(ctx)
-	context.AfterFunc(ctx, func() { n.tell(log, "STOPPING=1") })
+	context.AfterFunc(ctx, func() { tell(n, log, "STOPPING=1") })
 	followed := make(chan struct{})
 	go func() {
 		defer close(followed)
@@ -65,7 +66,7 @@ func Serve(ctx context.Context, home Home, c plan.Config, self string, patience 
 			fail(err)
 		}
 	}()
-	err = runSupervisor(ctx, c, self, func(ctx context.Context) (string, error) { return serviceGroup(ctx, c) }, log)
+	err = runSupervisor(ctx, c, self, systemd.ServiceGroup, log)
 	fail(context.Canceled)
 	<-followed
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -76,7 +77,7 @@ func Serve(ctx context.Context, home Home, c plan.Config, self string, patience 
 
 // follow takes the steps that follow the supervisor's start, which it waits for before it calls begun. It returns an
 // error if the API server does not become ready.
-func follow(ctx context.Context, c plan.Config, p progress, patience time.Duration, n notifier, log *slog.Logger,
+func follow(ctx context.Context, c plan.Config, p progress, patience time.Duration, n systemd.Notifier, log *slog.Logger,
 	begun func()) error {
 	waiting, cancel := host.WithPatience(ctx, patience)
 	defer cancel()
@@ -87,14 +88,14 @@ func follow(ctx context.Context, c plan.Config, p progress, patience time.Durati
 	}
 	begun()
 	if c.Joined == nil {
-		n.tell(log, status("waits for the API server"))
+		tell(n, log, systemd.Status("waits for the API server"))
 		if err := takeSteps(waiting, c, p, []upStep{{"Wait for the API server", func(ctx context.Context) error {
 			return client.WaitReady(ctx, c)
 		}}}); err != nil {
 			return ignoreEnd(ctx, err)
 		}
 	}
-	n.tell(log, "READY=1", status("waits for the nodes"))
+	tell(n, log, "READY=1", systemd.Status("waits for the nodes"))
 	err := host.Poll(ctx, serveAgain, func() (bool, error) {
 		if now, err := Load(c.DataDir); err == nil { // an `up` may have changed it meanwhile
 			now.Addons = c.Addons
@@ -105,13 +106,13 @@ func follow(ctx context.Context, c plan.Config, p progress, patience time.Durati
 			err = kubeconfig.Export(ctx, c, p.out)
 		}
 		if err != nil && ctx.Err() == nil {
-			n.tell(log, status(err.Error()))
+			tell(n, log, systemd.Status(err.Error()))
 			log.Warn("not all is ready", "err", err)
 		}
 		return err == nil, nil
 	})
 	if err == nil {
-		n.tell(log, status(fmt.Sprintf("%d of %d nodes are Ready", len(c.Nodes), len(c.Nodes))))
+		tell(n, log, systemd.Status(fmt.Sprintf("%d of %d nodes are Ready", len(c.Nodes), len(c.Nodes))))
 	}
 	return nil
 }
@@ -124,9 +125,9 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return err
 }
 
-// tell is notify for what the cluster can do without.
-func (n notifier) tell(log *slog.Logger, assignments ...string) {
-	if err := n.notify(assignments...); err != nil {
+// tell notifies systemd. A failure is logged, and changes nothing in the cluster.
+func tell(n systemd.Notifier, log *slog.Logger, assignments ...string) {
+	if err := n.Notify(assignments...); err != nil {
 		log.Warn("systemd is not told", "err", err)
 	}
 }

@@ -3,34 +3,14 @@ package cluster
 import (
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan/plantest"
 	"bonsai/pkg/cluster/snapshot"
+	"bonsai/pkg/cluster/systemd"
 )
-
-// TestUnitIn: the unit is found on v2, and on v1 in systemd's own hierarchy alone.
-func TestUnitIn(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"0::/system.slice/system-bonsai.slice/bonsai@dev.service\n":                            "bonsai@dev.service",
-		"5:pids:/docker.service\n1:name=systemd:/system.slice/bonsai@a.service\n0::/\n":        "bonsai@a.service",
-		"0::/system.slice/bonsai-0a0b0c0d.scope\n":                                             "",
-		"0::/user.slice/user-0.slice/session-1.scope\n5:pids:/system.slice/bonsai@a.service\n": "",
-		"": "",
-	} {
-		path := filepath.Join(t.TempDir(), "cgroup")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got := unitIn(path); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
 
 // TestRestoreServed: a cluster that a service manager runs is not restored, and goes on; one that has ended is.
 func TestRestoreServed(t *testing.T) {
@@ -68,7 +48,7 @@ func TestRestoreServed(t *testing.T) {
 		!strings.Contains(err.Error(), "Run: systemctl restart bonsai@dev.service") {
 		t.Errorf("a unit's, to be restarted: %v", err)
 	}
-	if err := noteService(c, notifier{}); err != nil {
+	if err := systemd.Note(c.Layout().Service(), systemd.Notifier{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := restore(); err == nil ||

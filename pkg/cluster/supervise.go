@@ -21,6 +21,7 @@ import (
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/publish"
 	"bonsai/pkg/cluster/supervise"
+	"bonsai/pkg/cluster/systemd"
 )
 
 // Load reads the configuration of the cluster in dataDir. os.ErrNotExist when there is none.
@@ -72,16 +73,13 @@ func Supervise(ctx context.Context, c plan.Config, self string, starter io.Reade
 	if err := host.IgnoreMissing(os.Remove(c.Layout().Service())); err != nil { // of a service that was killed
 		return err
 	}
-	return runSupervisor(untilReleased(ctx, starter), c, self, func(ctx context.Context) (string, error) {
-		return scopeGroup(ctx, c)
-	}, log)
+	return runSupervisor(untilReleased(ctx, starter), c, self, systemd.ScopeGroup, log)
 }
 
 // supervise is the supervisor's life: it makes the node network, keeps the control plane and the nodes running until
 // ctx ends, stops the nodes, then the control plane in the order that controlPlane says, and takes the network away.
 // The cluster's groups are below that of parent.
-func runSupervisor(ctx context.Context, c plan.Config, self string, parent func(context.Context) (string, error),
-	log *slog.Logger) (err error) {
+func runSupervisor(ctx context.Context, c plan.Config, self string, parent parentGroup, log *slog.Logger) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	// What must outlive ctx to tidy up.
@@ -178,11 +176,13 @@ func runSupervisor(ctx context.Context, c plan.Config, self string, parent func(
 // as the nodes.
 const controlPlaneGroup = "control-plane"
 
+// parentGroup finds the group below which a supervisor may make the groups of its cluster (systemd.ScopeGroup).
+type parentGroup func(ctx context.Context, mark, dataDir string) (string, error)
+
 // beginGroups makes the groups of this life, below that of parent, and moves this process into that of the control
 // plane.
-func beginGroups(ctx context.Context, c plan.Config, parent func(context.Context) (string, error)) (cgroup.Groups,
-	error) {
-	below, err := parent(ctx)
+func beginGroups(ctx context.Context, c plan.Config, parent parentGroup) (cgroup.Groups, error) {
+	below, err := parent(ctx, c.Mark(), c.DataDir)
 	if err != nil {
 		return cgroup.Groups{}, err
 	}

@@ -26,6 +26,7 @@ import (
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/snapshot"
 	"bonsai/pkg/cluster/supervise"
+	"bonsai/pkg/cluster/systemd"
 )
 
 // Up starts the cluster, or the same cluster again, and returns when every node is Ready and the cluster's DNS answers.
@@ -263,6 +264,14 @@ func preflight(ctx context.Context, c plan.Config) error {
 	return errors.Join(append(errs, checkDisk(c), kernel.CheckControllers(cgroup.Root),
 		kernel.Check(ctx, kernel.Needs(host.Snapshotter(host.Existing(c.DataDir)) == host.OverlaySnapshotter,
 			c.IptablesPrograms()), kernel.LoadModule))...)
+}
+
+// checkNotServed refuses to replace a supervisor that a service manager runs (systemd.CheckNotServed).
+func checkNotServed(c plan.Config, again string) error {
+	if !locked(c) {
+		return nil
+	}
+	return systemd.CheckNotServed(c.Layout(), again)
 }
 
 // prepare makes the files that the processes read.

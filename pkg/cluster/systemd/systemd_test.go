@@ -1,13 +1,10 @@
-package cluster
+package systemd
 
 import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
-
-	"bonsai/pkg/cluster/host/cgroup"
 )
 
 // TestNotify: systemd gets assignments by line, and no child of this process gets the socket.
@@ -19,11 +16,11 @@ func TestNotify(t *testing.T) {
 	}
 	defer listener.Close()
 	t.Setenv("NOTIFY_SOCKET", socket)
-	n := newNotifier()
+	n := NewNotifier()
 	if value, found := os.LookupEnv("NOTIFY_SOCKET"); found {
 		t.Errorf("children get %q", value)
 	}
-	if err := n.notify("READY=1", status("waits for\nthe nodes")); err != nil {
+	if err := n.Notify("READY=1", Status("waits for\nthe nodes")); err != nil {
 		t.Fatal(err)
 	}
 	got := make([]byte, 100)
@@ -31,7 +28,7 @@ func TestNotify(t *testing.T) {
 	if err != nil || string(got[:count]) != "READY=1\nSTATUS=waits for; the nodes" {
 		t.Errorf("%q, %v", got[:count], err)
 	}
-	if err := newNotifier().notify("READY=1"); err != nil {
+	if err := NewNotifier().Notify("READY=1"); err != nil {
 		t.Errorf("what is no service: %v", err)
 	}
 }
@@ -54,29 +51,22 @@ func TestOwnGroup(t *testing.T) {
 	}
 }
 
-// TestTreesBelow: a cluster's groups are found at the root, in a scope and in a unit, those of others are not looked
-// into.
-func TestTreesBelow(t *testing.T) {
+// TestUnitIn: the unit is found on v2, and on v1 in systemd's own hierarchy alone.
+func TestUnitIn(t *testing.T) {
 	t.Parallel()
-	root := t.TempDir()
-	const mark = "bonsai-0a0b0c0d"
-	want := []string{mark, "system.slice/" + mark + ".scope/" + mark,
-		"system.slice/system-bonsai.slice/bonsai@dev.service/" + mark}
-	for _, dir := range append([]string{mark + "/n1/kubepods/" + mark, "bonsai-ffffffff/n1/" + mark, "user.slice"},
-		want...) {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+	for text, want := range map[string]string{
+		"0::/system.slice/system-bonsai.slice/bonsai@dev.service\n":                            "bonsai@dev.service",
+		"5:pids:/docker.service\n1:name=systemd:/system.slice/bonsai@a.service\n0::/\n":        "bonsai@a.service",
+		"0::/system.slice/bonsai-0a0b0c0d.scope\n":                                             "",
+		"0::/user.slice/user-0.slice/session-1.scope\n5:pids:/system.slice/bonsai@a.service\n": "",
+		"": "",
+	} {
+		path := filepath.Join(t.TempDir(), "cgroup")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-	}
-	got, err := cgroup.TreesBelow(root, mark)
-	for i := range got {
-		got[i], _ = filepath.Rel(root, got[i])
-	}
-	slices.Sort(got)
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("%q, %v", got, err)
-	}
-	if got, err := cgroup.TreesBelow(root, "bonsai-00000000"); err != nil || len(got) > 0 {
-		t.Errorf("of none: %q, %v", got, err)
+		if got := unitIn(path); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }
