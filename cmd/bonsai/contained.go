@@ -13,6 +13,7 @@ import (
 	"bonsai/cmd/internal/daemon"
 	"bonsai/deploy/addons"
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/datadir"
 )
 
 // containedCommand is what the containers of deploy/compose run that are no component.
@@ -91,7 +92,7 @@ func administerCommand(chosen *chosen) *cobra.Command {
 	server := c.Flags().String("server", "", "the API server for the user")
 	kubeconfig := c.Flags().String("kubeconfig", "", "the user's kubeconfig; it is removed at the end")
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		config, err := cluster.Load(chosen.dataDir)
+		config, err := datadir.Load(chosen.dataDir)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"bonsai/cmd/internal/daemon"
 	"bonsai/deploy/addons"
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan"
 )
@@ -63,7 +64,7 @@ func startCommand(chosen *chosen) *cobra.Command {
 
 // kept is the cluster in the data directory, with the binaries beside self.
 func kept(chosen *chosen, self string) (plan.Config, error) {
-	config, err := cluster.LoadExisting(chosen.dataDir)
+	config, err := datadir.LoadExisting(chosen.dataDir)
 	config.BinDir, config.Addons = filepath.Dir(self), addons.Files
 	return config, err
 }

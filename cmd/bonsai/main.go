@@ -13,6 +13,8 @@ import (
 	"bonsai/api/kubeversion"
 	"bonsai/cmd/internal/daemon"
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -27,7 +29,7 @@ func main() {
 
 // chosen is the cluster that a command is about.
 type chosen struct {
-	home    cluster.Home // $BONSAI_HOME or the default
+	home    machine.Home // $BONSAI_HOME or the default
 	name    string       // --name
 	named   bool         // --name was given
 	dataDir string       // --data-dir or $BONSAI_DATA; resolve fills in what follows from the name
@@ -46,13 +48,13 @@ func command() *cobra.Command {
   bonsai list
   bonsai down --name dev`,
 	}
-	c := &chosen{home: cluster.Home(cmp.Or(os.Getenv("BONSAI_HOME"), string(cluster.DefaultHome))),
+	c := &chosen{home: machine.Home(cmp.Or(os.Getenv("BONSAI_HOME"), string(machine.DefaultHome))),
 		dataDir: os.Getenv("BONSAI_DATA")}
 	root.PersistentFlags().StringVar(&c.name, "name", plan.DefaultName,
 		"name of the cluster, one of several on this machine")
 	root.PersistentFlags().StringVar(&c.dataDir, "data-dir", c.dataDir,
 		"directory that holds everything the cluster writes (default: by its name, below $BONSAI_HOME or "+
-			string(cluster.DefaultHome)+")")
+			string(machine.DefaultHome)+")")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return c.resolve(cmd) }
 	root.AddCommand(interruptible(upCommand(c), downCommand(c), listCommand(c), configCommand(), stopCommand(c),
 		startCommand(c), pauseCommand(c), resumeCommand(c), nodeCommand(c), snapshotCommand(c), defragmentCommand(c),
@@ -123,12 +125,12 @@ func (c *chosen) resolve(cmd *cobra.Command) error {
 		c.dataDir = c.home.DataDir(c.name)
 	}
 	var err error
-	if c.dataDir, err = cluster.ResolveDataDir(c.dataDir); err != nil {
+	if c.dataDir, err = datadir.Resolve(c.dataDir); err != nil {
 		return err
 	}
 	if c.placed || cmd.Name() == "up" || cmd.Name() == "join" {
 		return nil // they make a cluster where it belongs, and find out who has its name
 	}
-	c.dataDir, err = c.home.Find(c.name)
+	c.dataDir, err = cluster.Find(c.home, c.name)
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"bonsai/pkg/balancer"
 	"bonsai/pkg/cluster"
 	"bonsai/pkg/cluster/controlplane"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/node"
 )
 
@@ -27,7 +28,7 @@ func superviseCommand(chosen *chosen) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			config, err := cluster.Load(chosen.dataDir)
+			config, err := datadir.Load(chosen.dataDir)
 			if err != nil {
 				return err
 			}

@@ -16,7 +16,9 @@ import (
 	"bonsai/cmd/internal/daemon"
 	"bonsai/deploy/addons"
 	"bonsai/pkg/cluster"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -87,7 +89,7 @@ If you do not choose subnets and ports, a new cluster takes the first that are f
 }
 
 // up starts the cluster and says how to use it.
-func up(cmd *cobra.Command, home cluster.Home, config plan.Config, self string, patience time.Duration) error {
+func up(cmd *cobra.Command, home machine.Home, config plan.Config, self string, patience time.Duration) error {
 	ctx, cancel := host.WithPatience(cmd.Context(), patience)
 	defer cancel()
 	began := time.Now()
@@ -131,7 +133,7 @@ func (f upFlags) config(cmd *cobra.Command, chosen *chosen, binDir string) (plan
 			return plan.Config{}, fmt.Errorf("--config %s: %w", f.file, err)
 		}
 	}
-	config, err := cluster.Load(chosen.dataDir)
+	config, err := datadir.Load(chosen.dataDir)
 	if errors.Is(err, os.ErrNotExist) {
 		config, err = undecided(chosen), nil
 	}
@@ -208,7 +210,7 @@ func (c *chosen) follow(data []byte) error {
 	}
 	c.name = read.Name
 	if !c.placed {
-		c.dataDir, err = cluster.ResolveDataDir(c.home.DataDir(c.name))
+		c.dataDir, err = datadir.Resolve(c.home.DataDir(c.name))
 	}
 	return err
 }
@@ -275,8 +277,8 @@ func downCommand(chosen *chosen) *cobra.Command {
 }
 
 // downAll ends every cluster, even if one of them makes trouble.
-func downAll(cmd *cobra.Command, home cluster.Home, keep bool) error {
-	clusters, err := home.Clusters()
+func downAll(cmd *cobra.Command, home machine.Home, keep bool) error {
+	clusters, err := cluster.Clusters(home)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,14 @@ import (
 
 	"bonsai/pkg/cluster/addon"
 	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
 
 // changeFrom has the supervisor of the running cluster old go on with c, of which canBecome holds, or changes nothing.
-func changeFrom(ctx context.Context, c plan.Config, home Home, old plan.Config) error {
+func changeFrom(ctx context.Context, c plan.Config, home machine.Home, old plan.Config) error {
 	if err := preflight(ctx, c); err != nil {
 		return err
 	}
@@ -29,8 +31,8 @@ func changeFrom(ctx context.Context, c plan.Config, home Home, old plan.Config) 
 		return plan.DescribeClaims(claims)
 	}
 	supervisor := c.Layout().Socket("supervisor")
-	if err := errors.Join(save(c), supervise.Reload(ctx, supervisor)); err != nil {
-		return errors.Join(err, save(old), supervise.Reload(context.WithoutCancel(ctx), supervisor))
+	if err := errors.Join(datadir.Save(c), supervise.Reload(ctx, supervisor)); err != nil {
+		return errors.Join(err, datadir.Save(old), supervise.Reload(context.WithoutCancel(ctx), supervisor))
 	}
 	return nil
 }

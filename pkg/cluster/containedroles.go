@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/controlplane"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/pki"
@@ -25,7 +26,7 @@ const containedUser = 65532
 // directory, and gives each container what it needs and nothing else: volumes has a directory for each, called as the
 // container, that is the data directory there.
 func HandOut(c plan.Config, volumes string, now time.Time) error {
-	if err := errors.Join(save(c), pki.Make(c, now)); err != nil {
+	if err := errors.Join(datadir.Save(c), pki.Make(c, now)); err != nil {
 		return err
 	}
 	if err := kubeconfig.WriteAll(c); err != nil {

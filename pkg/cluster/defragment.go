@@ -4,13 +4,14 @@ import (
 	"context"
 	"io"
 
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/etcd"
 )
 
 // Defragment gives back what the etcds of the cluster in dataDir do not use of their files, and has those take writes
 // again that are full.
 func Defragment(ctx context.Context, dataDir string, out io.Writer) error {
-	c, err := loadControlPlane(dataDir)
+	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/publish"
@@ -25,7 +26,7 @@ const dnsLook = 2 * time.Second
 // machine to the addresses of its Services, until ctx ends. It changes nothing else on the machine: out is told how to
 // use it.
 func ServeDNS(ctx context.Context, dataDir string, listen netip.AddrPort, out io.Writer, log *slog.Logger) (err error) {
-	c, err := loadControlPlane(dataDir)
+	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {
 		return err
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"syscall"
 	"time"
 
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/network"
@@ -51,7 +51,7 @@ func stopInOrder(ctx context.Context, c plan.Config) error {
 	defer cancel()
 	began, asked := time.Now(), false
 	err := host.Poll(inOrder, 10*time.Millisecond, func() (bool, error) {
-		if !locked(c) {
+		if !datadir.IsLocked(c.Layout().Lock()) {
 			return true, nil
 		}
 		if asked {
@@ -98,17 +98,4 @@ func removeCgroups(ctx context.Context, c plan.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, killPatience)
 	defer cancel()
 	return groups.Remove(ctx, "")
-}
-
-// locked reports whether a supervisor holds the data directory.
-func locked(c plan.Config) bool {
-	if _, err := os.Stat(c.Layout().Lock()); err != nil {
-		return false
-	}
-	lock, err := lockData(c.Layout().Lock())
-	if err != nil {
-		return true
-	}
-	lock.Close()
-	return false
 }

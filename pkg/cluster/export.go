@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
@@ -22,7 +23,7 @@ import (
 // anything. Keys, certificates, kubeconfigs, etcd's data and volumes are left out, and so are the values of flags and
 // URLs that are secrets.
 func ExportLogs(ctx context.Context, dataDir, to string) error {
-	c, err := LoadExisting(dataDir)
+	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {
 		return err
 	}

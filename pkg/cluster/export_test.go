@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/pki"
@@ -21,7 +22,7 @@ func TestExportLogs(t *testing.T) {
 	c := plantest.Config(t)
 	c.Mirrors = []plan.Mirror{{Registry: plan.EveryRegistry, URL: "https://me:hunter2@registry.example"}}
 	c.ComponentFlags = map[string]map[string]string{"kube-apiserver": {"v": "4", "etcd-password": "hunter2"}}
-	if err := save(c); err != nil {
+	if err := datadir.Save(c); err != nil {
 		t.Fatal(err)
 	}
 	if err := pki.Make(c, time.Now()); err != nil {

@@ -11,7 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/kubeconfig"
+	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 )
@@ -22,29 +24,29 @@ func TestHome(t *testing.T) {
 	runtime.LockOSThread() // never unlocked: the thread's namespace ends with it
 	// the links of a cluster that the machine has would be found as well; only root can
 	_ = unix.Unshare(unix.CLONE_NEWNET)
-	root, err := ResolveDataDir(t.TempDir())
+	root, err := datadir.Resolve(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := Home(root)
-	save := func(name, dir string) plan.Config {
+	home := machine.Home(root)
+	saved := func(name, dir string) plan.Config {
 		c := plan.Default(dir, "/bin")
 		c.Name = name
-		if err := save(c); err != nil {
+		if err := datadir.Save(c); err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
-	save(plan.DefaultName, home.DataDir(plan.DefaultName))
-	save("dev", home.DataDir("dev"))
-	far := save("far", filepath.Join(root, "elsewhere"))
+	saved(plan.DefaultName, home.DataDir(plan.DefaultName))
+	saved("dev", home.DataDir("dev"))
+	far := saved("far", filepath.Join(root, "elsewhere"))
 	if err := pki.Make(far, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := kubeconfig.Export(t.Context(), far, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	all, err := home.Clusters()
+	all, err := Clusters(home)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,11 +59,11 @@ func TestHome(t *testing.T) {
 	}
 	for name, want := range map[string]string{plan.DefaultName: home.DataDir(plan.DefaultName),
 		"dev": home.DataDir("dev"), "far": far.DataDir, "new": home.DataDir("new")} {
-		if got, err := home.Find(name); err != nil || got != want {
+		if got, err := Find(home, name); err != nil || got != want {
 			t.Errorf("%s is in %s, not %s: %v", name, got, want, err)
 		}
 	}
-	second := save("far", filepath.Join(root, "second"))
+	second := saved("far", filepath.Join(root, "second"))
 	m, err := survey(second, home)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +85,7 @@ func TestHome(t *testing.T) {
 		!strings.Contains(out.String(), os.Getenv("KUBECONFIG")) {
 		t.Errorf("%v\n%s", err, &out)
 	}
-	if got, err := home.Find("dev"); err != nil || got != home.DataDir("dev") {
+	if got, err := Find(home, "dev"); err != nil || got != home.DataDir("dev") {
 		t.Errorf("dev is in %s: %v", got, err)
 	}
 	out.Reset()

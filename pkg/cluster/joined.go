@@ -15,7 +15,9 @@ import (
 
 	"bonsai/api/bootstraptoken"
 	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -34,12 +36,13 @@ type JoinOptions struct {
 
 // Join makes this machine a node of the cluster at o.Server, and returns when the node is Ready. The machine's part of
 // the cluster is in c.DataDir, and goes by c.Name on this machine.
-func Join(ctx context.Context, home Home, c plan.Config, o JoinOptions, self string, out io.Writer) (plan.Config,
+func Join(ctx context.Context, home machine.Home, c plan.Config, o JoinOptions, self string,
+	out io.Writer) (plan.Config,
 	error) {
 	if err := plan.CheckName(c.Name); err != nil {
 		return c, fmt.Errorf("--name: %w", err)
 	}
-	if _, err := Load(c.DataDir); !errors.Is(err, os.ErrNotExist) {
+	if _, err := datadir.Load(c.DataDir); !errors.Is(err, os.ErrNotExist) {
 		return c, errors.Join(fmt.Errorf("there is a cluster in %s already: choose another --name", c.DataDir), err)
 	}
 	if host, port, err := net.SplitHostPort(o.Server); err != nil || host == "" || port == "" {
@@ -56,7 +59,7 @@ func Join(ctx context.Context, home Home, c plan.Config, o JoinOptions, self str
 	if err != nil {
 		return c, err
 	}
-	lock, err := lockMachine(ctx, machineLock)
+	lock, err := machine.Lock(ctx)
 	if err != nil {
 		return c, err
 	}
@@ -82,8 +85,9 @@ func Join(ctx context.Context, home Home, c plan.Config, o JoinOptions, self str
 }
 
 // startAgain starts the node of a machine that has joined; started is false if it was Ready already.
-func startAgain(ctx context.Context, c plan.Config, home Home, self string, out io.Writer) (started bool, err error) {
-	lock, err := lockMachine(ctx, machineLock)
+func startAgain(ctx context.Context, c plan.Config, home machine.Home, self string, out io.Writer) (started bool,
+	err error) {
+	lock, err := machine.Lock(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -136,7 +140,7 @@ func waitJoined(ctx context.Context, c plan.Config) error {
 }
 
 // checkJoining checks what a node needs of this machine, all of it before anything is made.
-func checkJoining(ctx context.Context, c plan.Config, home Home) error {
+func checkJoining(ctx context.Context, c plan.Config, home machine.Home) error {
 	if err := preflight(ctx, c); err != nil {
 		return err
 	}
@@ -208,7 +212,7 @@ func prepareJoined(c plan.Config, d *discovered, token bootstraptoken.Token) err
 		return fmt.Errorf("encode the bootstrap kubeconfig: %w", err)
 	}
 	l := c.Layout()
-	return errors.Join(save(c), os.MkdirAll(l.Run(), 0o700),
+	return errors.Join(datadir.Save(c), os.MkdirAll(l.Run(), 0o700),
 		host.WriteFile(l.PKI("ca.crt"), d.cluster.CertificateAuthorityData),
 		host.WriteFile(l.Kubeconfig(plan.BootstrapIdentity(c.Nodes[0].Name())), bootstrap))
 }

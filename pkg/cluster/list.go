@@ -7,12 +7,13 @@ import (
 	"text/tabwriter"
 
 	"bonsai/pkg/cluster/kubeconfig"
+	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 )
 
 // PrintList prints the clusters of this machine, one on a line.
-func PrintList(ctx context.Context, home Home, out io.Writer) error {
-	all, err := home.Clusters()
+func PrintList(ctx context.Context, home machine.Home, out io.Writer) error {
+	all, err := Clusters(home)
 	if err != nil {
 		return err
 	}

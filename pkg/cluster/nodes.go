@@ -15,8 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
@@ -81,7 +83,7 @@ func dropNode(ctx context.Context, c plan.Config, p progress, name string) error
 	c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n plan.Node) bool { return n.Name() == name })
 	return takeSteps(ctx, c, p, []upStep{
 		{"Stop node " + name, func(ctx context.Context) error {
-			return errors.Join(save(c), supervise.Reload(ctx, c.Layout().Socket("supervisor")))
+			return errors.Join(datadir.Save(c), supervise.Reload(ctx, c.Layout().Socket("supervisor")))
 		}},
 		{"Remove its objects", func(ctx context.Context) error { return client.DeleteNode(ctx, c, name) }},
 		{"Remove its files and cgroups", func(ctx context.Context) error { return removeNode(ctx, c, name) }},
@@ -90,12 +92,12 @@ func dropNode(ctx context.Context, c plan.Config, p progress, name string) error
 
 // changeNodes runs change on the running cluster, one change at a time on this machine.
 func changeNodes(ctx context.Context, dataDir string, change func(plan.Config) error) error {
-	lock, err := lockMachine(ctx, machineLock)
+	lock, err := machine.Lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	c, err := loadControlPlane(dataDir)
+	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -15,27 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/plantest"
 )
-
-// TestResolveDataDir: one directory has one path, whether it exists, and however it is named.
-func TestResolveDataDir(t *testing.T) {
-	t.Parallel()
-	real, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(real, link); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{real + "/a/b", link + "/a/b", link + "/./x/../a/b/"} {
-		if got, err := ResolveDataDir(path); err != nil || got != real+"/a/b" {
-			t.Errorf("%s: %s, %v", path, got, err)
-		}
-	}
-	if got, err := ResolveDataDir("data"); err != nil || plan.Default(got, "").Validate() == nil {
-		t.Errorf("a relative path: %s, %v", got, err)
-	}
-}
 
 // TestOwners: of two clusters, the second sees what the first has, names it, and removes nothing of it; the first
 // leaves nothing. It runs in a network namespace of its own.
@@ -91,7 +74,7 @@ func TestOwners(t *testing.T) {
 		t.Fatalf("%v\n%s", err, state())
 	}
 	planned := func(c plan.Config) (plan.Config, error) {
-		m, err := survey(c, Home(t.TempDir()))
+		m, err := survey(c, machine.Home(t.TempDir()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +128,7 @@ func TestOwners(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if mine() || leftSomething(first) {
+	if mine() || machine.HasMarked(first.Mark()) {
 		t.Errorf("left behind:\n%s", state())
 	}
 	if strings.Contains(state(), "unreachable") || strings.Contains(state(), "192.0.2.7") {
@@ -153,22 +136,5 @@ func TestOwners(t *testing.T) {
 	}
 	if _, err := planned(second); err != nil {
 		t.Errorf("all is free: %v", err)
-	}
-}
-
-// TestTakenPort: a port that somebody else has is named together with the process.
-func TestTakenPort(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	c := plantest.Config(t)
-	c.Ports.API = l.Addr().(*net.TCPAddr).Port
-	m := plan.Machine{PortOwner: func(at netip.AddrPort) string { return portOwner(at, c.Mark()) }}
-	if _, err = m.Plan(c); err == nil || !strings.Contains(err.Error(), l.Addr().String()) ||
-		!strings.Contains(err.Error(), "(cluster.test)") {
-		t.Errorf("%v", err)
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -39,7 +41,7 @@ func notRunning(c plan.Config) error {
 // Pause freezes every process of the cluster in dataDir, containers too, where it is. They keep their memory and use no
 // CPU.
 func Pause(ctx context.Context, dataDir string) error {
-	c, err := LoadExisting(dataDir)
+	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {
 		return err
 	}
@@ -62,11 +64,11 @@ func pause(ctx context.Context, c plan.Config) error {
 
 // Resume lets a paused cluster go on.
 func Resume(ctx context.Context, dataDir string) error {
-	c, err := LoadExisting(dataDir)
+	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {
 		return err
 	}
-	lock, err := lockMachine(ctx, machineLock) // who else resumes it holds the controller managers for a while
+	lock, err := machine.Lock(ctx) // who else resumes it holds the controller managers for a while
 	if err != nil {
 		return err
 	}
@@ -133,19 +135,4 @@ func processesOf(c plan.Config, name string) ([]int, error) {
 		}
 	}
 	return found, nil
-}
-
-// loadControlPlane is LoadExisting for commands that need a cluster's control plane.
-func loadControlPlane(dataDir string) (plan.Config, error) {
-	c, err := LoadExisting(dataDir)
-	return c, errors.Join(err, c.CheckControlPlane())
-}
-
-// LoadExisting is Load for commands that need a cluster.
-func LoadExisting(dataDir string) (plan.Config, error) {
-	c, err := Load(dataDir)
-	if errors.Is(err, os.ErrNotExist) {
-		return c, fmt.Errorf("no cluster in %s (bonsai up)", dataDir)
-	}
-	return c, err
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/plan/plantest"
@@ -24,7 +25,7 @@ func TestResumeThatWasKilled(t *testing.T) {
 	t.Parallel()
 	c := plantest.Config(t)
 	c.BinDir = t.TempDir()
-	if err := errors.Join(save(c), os.MkdirAll(c.Layout().Run(), 0o700)); err != nil {
+	if err := errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	group := filepath.Join(cgroup.Root, "freezer", c.Mark())

@@ -13,8 +13,10 @@ import (
 
 	"bonsai/pkg/cluster/addon"
 	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/kubeconfig"
+	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/snapshot"
 	"bonsai/pkg/cluster/systemd"
@@ -27,10 +29,10 @@ const serveAgain = 5 * time.Second
 // supervisor in the background. Steps are told to out with their times, and to systemd, for which the service is ready
 // when the API server is (Joined: when the node's own processes run). An API server that is not ready after patience
 // without progress is an error, the nodes are waited for without end.
-func Serve(ctx context.Context, home Home, c plan.Config, self string, patience time.Duration, out io.Writer,
+func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, patience time.Duration, out io.Writer,
 	log *slog.Logger) error {
 	n := systemd.NewNotifier()
-	lock, err := lockMachine(ctx, machineLock)
+	lock, err := machine.Lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,7 +51,7 @@ func Serve(ctx context.Context, home Home, c plan.Config, self string, patience 
 	if err := os.MkdirAll(filepath.Dir(c.Layout().Log(supervisorName)), 0o700); err != nil {
 		return err
 	}
-	held, err := lockData(c.Layout().Lock())
+	held, err := datadir.Lock(c.Layout().Lock())
 	if err != nil {
 		return err
 	}
@@ -77,7 +79,8 @@ func Serve(ctx context.Context, home Home, c plan.Config, self string, patience 
 
 // follow takes the steps that follow the supervisor's start, which it waits for before it calls begun. It returns an
 // error if the API server does not become ready.
-func follow(ctx context.Context, c plan.Config, p progress, patience time.Duration, n systemd.Notifier, log *slog.Logger,
+func follow(ctx context.Context, c plan.Config, p progress, patience time.Duration, n systemd.Notifier,
+	log *slog.Logger,
 	begun func()) error {
 	waiting, cancel := host.WithPatience(ctx, patience)
 	defer cancel()
@@ -97,7 +100,7 @@ func follow(ctx context.Context, c plan.Config, p progress, patience time.Durati
 	}
 	tell(n, log, "READY=1", systemd.Status("waits for the nodes"))
 	err := host.Poll(ctx, serveAgain, func() (bool, error) {
-		if now, err := Load(c.DataDir); err == nil { // an `up` may have changed it meanwhile
+		if now, err := datadir.Load(c.DataDir); err == nil { // an `up` may have changed it meanwhile
 			now.Addons = c.Addons
 			c = now
 		}
@@ -133,7 +136,7 @@ func tell(n systemd.Notifier, log *slog.Logger, assignments ...string) {
 }
 
 // stepsBefore are the steps before a supervisor starts; plan gets what c leaves open.
-func stepsBefore(c plan.Config, home Home, plan *plan.Config) []upStep {
+func stepsBefore(c plan.Config, home machine.Home, plan *plan.Config) []upStep {
 	end := upStep{"Clean up after the last run", func(ctx context.Context) error { return endEarlierLife(ctx, *plan) }}
 	if _, err := os.Stat(c.Layout().Config()); errors.Is(err, fs.ErrNotExist) {
 		// A lost data directory may have left something on the host: the first start looks, too, but there is no last
@@ -145,7 +148,7 @@ func stepsBefore(c plan.Config, home Home, plan *plan.Config) []upStep {
 			end,
 			{"Check the machine", func(ctx context.Context) error { return checkJoining(ctx, c, home) }},
 			{"Make the configuration", func(context.Context) error {
-				return errors.Join(save(c), os.MkdirAll(c.Layout().Run(), 0o700))
+				return errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700))
 			}},
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/plan/plantest"
 )
@@ -24,7 +25,7 @@ func TestStepsBefore(t *testing.T) {
 		if got := names(); slices.Contains(got, again) || !slices.Contains(got, first) {
 			t.Errorf("first start: %q", got)
 		}
-		if err := save(c); err != nil {
+		if err := datadir.Save(c); err != nil {
 			t.Fatal(err)
 		}
 		if got := names(); !slices.Contains(got, again) || slices.Contains(got, first) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan/plantest"
 	"bonsai/pkg/cluster/snapshot"
@@ -18,7 +19,7 @@ func TestRestoreServed(t *testing.T) {
 		t.Skip("SKIPPED: needs root")
 	}
 	c := plantest.Config(t)
-	if err := save(c); err != nil {
+	if err := datadir.Save(c); err != nil {
 		t.Fatal(err)
 	}
 	if err := snapshot.Copy(t.Context(), c.DataDir, c.Layout().Snapshot("clean")); err != nil {
@@ -31,7 +32,7 @@ func TestRestoreServed(t *testing.T) {
 	if err := os.MkdirAll(c.Layout().Run(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	held, err := lockData(c.Layout().Lock())
+	held, err := datadir.Lock(c.Layout().Lock())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	certificatesclient "bonsai/pkg/apiclient/certificates"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/pki"
 	"bonsai/pkg/cluster/plan"
 )
@@ -44,12 +45,12 @@ func approveServing(ctx context.Context, c plan.Config, log *slog.Logger) {
 			return // the server takes none that cannot be read
 		}
 		nodes, err := core.Nodes(client).List(ctx, "", metav1.ListOptions{})
-		var host []netip.Addr
+		var own []netip.Addr
 		if err == nil {
-			host, err = hostAddresses()
+			own, err = host.Addresses()
 		}
 		if err == nil {
-			err = mayServe(c, &r.Spec, asked, nodes, host)
+			err = mayServe(c, &r.Spec, asked, nodes, own)
 		}
 		if err != nil {
 			log.Warn("a serving certificate is left for a person to approve", "request", r.Name, "user",

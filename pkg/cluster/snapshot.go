@@ -10,8 +10,10 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
+	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/snapshot"
 )
@@ -19,7 +21,7 @@ import (
 // SaveSnapshot saves the cluster in dataDir, which is frozen meanwhile if it runs: what is saved is what a failure of
 // the power would leave, and etcd and containerd are made to start from that.
 func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err error) {
-	c, err := loadControlPlane(dataDir)
+	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {
 		return err
 	}
@@ -30,7 +32,7 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 	if host.StatError(to) == nil {
 		return fmt.Errorf("there is a snapshot called %s already (bonsai snapshot rm %[1]s)", name)
 	}
-	lock, err := lockMachine(ctx, machineLock)
+	lock, err := machine.Lock(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,7 +71,7 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 // snapshot has. wasUp reports whether it ran. Until the last step, the cluster's own state is there; a last step that
 // is broken off is finished before anything else is done with the cluster.
 func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (wasUp bool, err error) {
-	c, err := loadControlPlane(dataDir)
+	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {
 		return false, err
 	}
@@ -77,7 +79,7 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (
 	if plan.CheckName(name) != nil || host.StatError(from) != nil {
 		return false, fmt.Errorf("there is no snapshot called %s (bonsai snapshot list)", name)
 	}
-	lock, err := lockMachine(ctx, machineLock) // a start that goes on meanwhile would run on half of either state
+	lock, err := machine.Lock(ctx) // a start that goes on meanwhile would run on half of either state
 	if err != nil {
 		return false, err
 	}
@@ -111,7 +113,7 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (
 
 // PrintSnapshots prints the snapshots of the cluster in dataDir, one on a line.
 func PrintSnapshots(dataDir string, out io.Writer) error {
-	c, err := LoadExisting(dataDir)
+	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {
 		return err
 	}
@@ -129,7 +131,7 @@ func PrintSnapshots(dataDir string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		of, err := Load(c.Layout().Snapshot(e.Name()))
+		of, err := datadir.Load(c.Layout().Snapshot(e.Name()))
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/plan/plantest"
 	"bonsai/pkg/cluster/snapshot"
@@ -18,7 +19,7 @@ import (
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	c := plantest.Config(t)
-	if err := save(c); err != nil {
+	if err := datadir.Save(c); err != nil {
 		t.Fatal(err)
 	}
 	const lib = "nodes/n1/lib/containerd/"
@@ -195,7 +196,7 @@ func TestSavesThatWereKilled(t *testing.T) {
 func TestSnapshotNames(t *testing.T) {
 	t.Parallel()
 	c := plantest.Config(t)
-	if err := save(c); err != nil {
+	if err := datadir.Save(c); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"", ".", "..", "../pki", "a/b", "none"} {

@@ -14,8 +14,10 @@ import (
 
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/etcd"
 	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
 )
@@ -33,7 +35,7 @@ type component struct {
 // PrintStatus prints every process of the cluster in dataDir, whether the API server answers, and what it says of the
 // nodes. It returns an error unless all of the cluster is up and has room on its disk.
 func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
-	c, err := LoadExisting(dataDir)
+	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {
 		return err
 	}
@@ -44,7 +46,7 @@ func PrintStatus(ctx context.Context, dataDir string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := spaceLeft(c); err != nil {
+	if err := machine.CheckRunningSpace(c); err != nil {
 		down = append(down, err)
 	}
 	down = append(down, etcd.Full(ctx, c)...)
@@ -195,7 +197,7 @@ func notReady(c plan.Config, nodes []nodeState) []error {
 
 // NodePID returns the pid of a node's init process, whose namespaces are the node's.
 func NodePID(ctx context.Context, dataDir, node string) (int, error) {
-	c, err := LoadExisting(dataDir)
+	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {
 		return 0, err
 	}

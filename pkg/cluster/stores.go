@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/image"
 	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
@@ -10,7 +11,7 @@ import (
 
 // Images returns the image stores of the nodes of the cluster in dataDir.
 func Images(dataDir string) (image.Stores, error) {
-	c, err := LoadExisting(dataDir)
+	c, err := datadir.LoadExisting(dataDir)
 	if err != nil {
 		return image.Stores{}, err
 	}

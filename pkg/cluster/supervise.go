@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bonsai/pkg/cluster/controlplane"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/network"
@@ -23,30 +23,6 @@ import (
 	"bonsai/pkg/cluster/supervise"
 	"bonsai/pkg/cluster/systemd"
 )
-
-// Load reads the configuration of the cluster in dataDir. os.ErrNotExist when there is none.
-func Load(dataDir string) (plan.Config, error) {
-	var c plan.Config
-	data, err := os.ReadFile(plan.Layout(dataDir).Config())
-	if err != nil {
-		return c, fmt.Errorf("read the cluster's configuration: %w", err)
-	}
-	if err := json.Unmarshal(data, &c); err != nil {
-		return c, fmt.Errorf("read the cluster's configuration %s: %w", plan.Layout(dataDir).Config(), err)
-	}
-	c.ControlPlanes = max(1, c.ControlPlanes) // those who wrote it before there could be several did not say
-	// a copied or moved directory is another cluster's: it owns nothing of the first
-	c.DataDir = dataDir
-	return c, nil
-}
-
-func save(c plan.Config) error {
-	data, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return err
-	}
-	return host.WriteFile(c.Layout().Config(), data)
-}
 
 // supervisorLock is the file descriptor by which a supervisor is given the lock of its data directory.
 const supervisorLock = 3
@@ -157,7 +133,7 @@ func runSupervisor(ctx context.Context, c plan.Config, self string, parent paren
 		run(func(ctx context.Context) { approveServing(ctx, c, log) })
 	}
 	reload := func() error {
-		now, err := Load(c.DataDir)
+		now, err := datadir.Load(c.DataDir)
 		if err != nil {
 			return err
 		}

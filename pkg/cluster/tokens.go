@@ -20,6 +20,7 @@ import (
 	"bonsai/pkg/apiclient"
 	"bonsai/pkg/apiclient/core"
 	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/plan"
 )
 
@@ -133,7 +134,7 @@ func DeleteToken(ctx context.Context, dataDir, token string, out io.Writer) erro
 
 // tokens returns the cluster in dataDir, which must be running and joinable, and its Secrets.
 func tokens(ctx context.Context, dataDir string) (plan.Config, *apiclient.Resource[*corev1.Secret], error) {
-	c, err := loadControlPlane(dataDir)
+	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {
 		return c, nil, err
 	}

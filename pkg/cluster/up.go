@@ -16,10 +16,12 @@ import (
 	"time"
 
 	"bonsai/pkg/cluster/client"
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/host/kernel"
 	"bonsai/pkg/cluster/kubeconfig"
+	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/pki"
@@ -36,7 +38,8 @@ import (
 // A supervisor that runs is not yet a cluster that is up: the API server must answer and the nodes be Ready. If they
 // are not, Up waits for them as after a start; without its network on the host a cluster cannot come back, and is
 // started again.
-func Up(ctx context.Context, home Home, c plan.Config, self string, out io.Writer) (up plan.Config, started bool,
+func Up(ctx context.Context, home machine.Home, c plan.Config, self string, out io.Writer) (up plan.Config,
+	started bool,
 	err error) {
 	if c.Joined != nil {
 		started, err := startAgain(ctx, c, home, self, out)
@@ -45,7 +48,7 @@ func Up(ctx context.Context, home Home, c plan.Config, self string, out io.Write
 	if err := c.Validate(); err != nil {
 		return c, false, err
 	}
-	lock, err := lockMachine(ctx, machineLock)
+	lock, err := machine.Lock(ctx)
 	if err != nil {
 		return c, false, err
 	}
@@ -168,7 +171,7 @@ type upStep struct {
 // data directory, and whether the supervisor of that is alive; an error if the old one cannot become the wanted one. A
 // cluster that is new has always been as it is wanted.
 func compareWithRunning(ctx context.Context, c plan.Config) (wanted, old plan.Config, alive bool, err error) {
-	old, err = Load(c.DataDir)
+	old, err = datadir.Load(c.DataDir)
 	if errors.Is(err, os.ErrNotExist) {
 		return c, c, false, nil
 	}
@@ -184,7 +187,7 @@ func compareWithRunning(ctx context.Context, c plan.Config) (wanted, old plan.Co
 }
 
 // checkMachine checks what a start needs, all of it before anything is made, and completes c in plan.
-func checkMachine(ctx context.Context, c plan.Config, home Home, plan *plan.Config) error {
+func checkMachine(ctx context.Context, c plan.Config, home machine.Home, plan *plan.Config) error {
 	if err := preflight(ctx, c); err != nil {
 		return err
 	}
@@ -250,8 +253,8 @@ func preflight(ctx context.Context, c plan.Config) error {
 	for _, m := range node.MissingMounts(c) {
 		errs = append(errs, m)
 	}
-	errs = append(errs, checkSockets(c))
-	errs = append(errs, foreignAddresses(c)...)
+	errs = append(errs, machine.CheckSockets(c))
+	errs = append(errs, machine.ForeignAddresses(c)...)
 	for _, image := range c.LocalImages() {
 		if _, err := os.Stat(c.Image(image)); err != nil {
 			target := "make build"
@@ -261,14 +264,14 @@ func preflight(ctx context.Context, c plan.Config) error {
 			errs = append(errs, fmt.Errorf("%s is missing (%s)", c.Image(image), target))
 		}
 	}
-	return errors.Join(append(errs, checkDisk(c), kernel.CheckControllers(cgroup.Root),
+	return errors.Join(append(errs, machine.CheckSpace(c), kernel.CheckControllers(cgroup.Root),
 		kernel.Check(ctx, kernel.Needs(host.Snapshotter(host.Existing(c.DataDir)) == host.OverlaySnapshotter,
 			c.IptablesPrograms()), kernel.LoadModule))...)
 }
 
 // checkNotServed refuses to replace a supervisor that a service manager runs (systemd.CheckNotServed).
 func checkNotServed(c plan.Config, again string) error {
-	if !locked(c) {
+	if !datadir.IsLocked(c.Layout().Lock()) {
 		return nil
 	}
 	return systemd.CheckNotServed(c.Layout(), again)
@@ -277,7 +280,7 @@ func checkNotServed(c plan.Config, again string) error {
 // prepare makes the files that the processes read.
 func prepare(c plan.Config) error {
 	// The configuration is first: by it down knows a cluster's directory, however soon a start is broken off.
-	if err := errors.Join(save(c), os.MkdirAll(c.Layout().Run(), 0o700)); err != nil {
+	if err := errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700)); err != nil {
 		return err
 	}
 	if err := writeCloudConfig(c); err != nil {
@@ -309,7 +312,7 @@ func startSupervisor(ctx context.Context, c plan.Config, self string) (err error
 	if err != nil {
 		return err
 	}
-	lock, err := lockData(c.Layout().Lock())
+	lock, err := datadir.Lock(c.Layout().Lock())
 	if err != nil {
 		return err
 	}

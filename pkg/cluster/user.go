@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 
+	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/kubeconfig"
 	"bonsai/pkg/cluster/plan"
@@ -12,7 +13,7 @@ import (
 
 // ExportContext writes the context of the cluster in dataDir into the user's kubeconfig, as its start did.
 func ExportContext(ctx context.Context, dataDir string, out io.Writer) error {
-	c, err := loadControlPlane(dataDir)
+	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {
 		return err
 	}
@@ -21,7 +22,7 @@ func ExportContext(ctx context.Context, dataDir string, out io.Writer) error {
 
 // PrintKubeconfig prints the kubeconfig of the administrator of the cluster in dataDir.
 func PrintKubeconfig(dataDir string, out io.Writer) error {
-	c, err := loadControlPlane(dataDir)
+	c, err := datadir.LoadControlPlane(dataDir)
 	if err != nil {
 		return err
 	}

@@ -160,6 +160,7 @@ var shared = map[string]string{
 	"bonsai/pkg/cluster/host/cgroup":       "the control groups of a cluster and of its nodes",
 	"bonsai/pkg/cluster/supervise":         "what a supervised process is, and how it is kept",
 	"bonsai/pkg/cluster/client":            "what is asked of the API server",
+	"bonsai/pkg/cluster/datadir":           "the directory of a cluster, its configuration and its lock",
 	"bonsai/pkg/cluster/plan":              "what the cluster is to be",
 	"bonsai/pkg/cluster/host":              "what is done with the machine, whoever does it",
 	"bonsai/pkg/controller/owned":          "how a workload holds its children",

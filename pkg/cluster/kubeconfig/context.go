@@ -87,6 +87,20 @@ func removeContextFrom(ctx context.Context, c plan.Config, file userFile) error 
 	})
 }
 
+// Owners returns the contexts of the user's kubeconfig by their names, each with the data directory of the cluster that
+// it is for, or "".
+func Owners() (map[string]string, error) {
+	k, err := User()
+	if err != nil {
+		return nil, err
+	}
+	owners := map[string]string{}
+	for name, context := range k.Contexts {
+		owners[name] = OwnerOf(context)
+	}
+	return owners, nil
+}
+
 // OwnerOf returns the data directory of the cluster that a context of the user's kubeconfig is for, or "".
 func OwnerOf(context *clientcmdapi.Context) string {
 	if context == nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Notifier tells systemd the state of a service (sd_notify(3)): READY=1 and STATUS=... It does nothing in a process that
-// is not a service, and so the zero value is ready to use.
+// Notifier tells systemd the state of a service (sd_notify(3)): READY=1 and STATUS=... It does nothing in a process
+// that is not a service, and so the zero value is ready to use.
 type Notifier struct{ socket string }
 
 // NewNotifier takes the socket that systemd names in the environment, and unsets the variable: no child of this process

@@ -1,4 +1,4 @@
-package cluster
+package machine
 
 import (
 	"fmt"
@@ -6,11 +6,11 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// longestSocket is how long the path of a unix socket may be (sun_path, without its end).
+// LongestSocket is how long the path of a unix socket may be (sun_path, without its end).
 const LongestSocket = 107
 
-// checkSockets reports whether the control sockets can be made below the data directory.
-func checkSockets(c plan.Config) error {
+// CheckSockets returns an error if a control socket below the data directory would have a path that is too long.
+func CheckSockets(c plan.Config) error {
 	longest := len(c.Layout().Socket("supervisor"))
 	for _, n := range c.Nodes {
 		longest = max(longest, len(c.Layout().NodeSocket(n.Name())))

@@ -1,4 +1,4 @@
-package cluster
+package machine
 
 import (
 	"net"
@@ -27,14 +27,14 @@ func TestCheckSockets(t *testing.T) {
 		if err == nil {
 			l.Close()
 		}
-		if err := checkSockets(c); (err == nil) != fits ||
+		if err := CheckSockets(c); (err == nil) != fits ||
 			err != nil && !strings.Contains(err.Error(), "a path of 108 characters") {
 			t.Errorf("%d: %v", length, err)
 		}
 	}
 	c := plan.Default("/"+strings.Repeat("d", 60), "")
 	c.Nodes[0].Hostname = strings.Repeat("h", 63)
-	if err := checkSockets(c); err == nil {
+	if err := CheckSockets(c); err == nil {
 		t.Error("a long name of a node's was not counted")
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package machine
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"bonsai/pkg/cluster/plan"
 )
 
-// TestCheckDisk: a data directory that cannot be used is refused before anything is made, with the reason. Each runs on
-// a small file system of its own.
-func TestCheckDisk(t *testing.T) {
+// TestCheckSpace: a data directory that cannot be used is refused before anything is made, with the reason. Each runs
+// on a small file system of its own.
+func TestCheckSpace(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root to mount a small file system")
 	}
@@ -45,7 +45,7 @@ func TestCheckDisk(t *testing.T) {
 			}
 			for _, data := range []string{dir, filepath.Join(dir, "to", "be", "made")} {
 				config := plan.Default(data, "")
-				err := checkDisk(config)
+				err := CheckSpace(config)
 				if !errors.Is(err, c.want) ||
 					c.want != nil && (!strings.Contains(err.Error(), data) || !strings.Contains(err.Error(), c.text)) {
 					t.Errorf("%s: %v", data, err)
@@ -61,7 +61,7 @@ func TestCheckDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := plan.Default(file, "")
-	if err := checkDisk(config); !errors.Is(err, unix.ENOTDIR) {
+	if err := CheckSpace(config); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("a file: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package machine
 
 import (
 	"fmt"
@@ -20,8 +20,8 @@ const (
 // runningSpace is what a cluster that runs needs, in bytes: etcd's next piece of its log.
 const runningSpace = 64 << 20
 
-// checkDisk tells at once whether the data directory can be written and has the room that a start needs.
-func checkDisk(c plan.Config) error {
+// CheckSpace returns an error unless the data directory can be written and has the room that a start needs.
+func CheckSpace(c plan.Config) error {
 	dir := host.Existing(c.DataDir)
 	if err := host.TryWriting(dir); err != nil {
 		return fmt.Errorf("--data-dir %s cannot be written: %w", c.DataDir, err)
@@ -42,8 +42,8 @@ func checkDisk(c plan.Config) error {
 	return nil
 }
 
-// spaceLeft reports whether a cluster that runs has the room to go on. The error names the data directory.
-func spaceLeft(c plan.Config) error {
+// CheckRunningSpace returns an error, which names the data directory, unless a running cluster has the room to go on.
+func CheckRunningSpace(c plan.Config) error {
 	var fs unix.Statfs_t
 	err := unix.Statfs(c.DataDir, &fs)
 	if err == nil {

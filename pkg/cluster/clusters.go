@@ -1,0 +1,43 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+
+	"bonsai/pkg/cluster/kubeconfig"
+	"bonsai/pkg/cluster/machine"
+	"bonsai/pkg/cluster/plan"
+)
+
+// Clusters returns the clusters of this machine, running or stopped (machine.Home.Clusters), with those that only the
+// user's kubeconfig names. If the kubeconfig cannot be read, these are missing: whoever needs it says what is wrong
+// with it (survey, PrintList).
+func Clusters(home machine.Home) ([]plan.Config, error) {
+	contexts, err := kubeconfig.Owners()
+	if err != nil {
+		contexts = nil
+	}
+	return home.Clusters(slices.Collect(maps.Values(contexts)))
+}
+
+// Find returns the data directory of the cluster of that name: its usual place, unless the cluster is elsewhere.
+func Find(home machine.Home, name string) (string, error) {
+	all, err := Clusters(home)
+	if err != nil {
+		return "", err
+	}
+	return home.Find(name, all)
+}
+
+// survey finds everything on this machine that the cluster could collide with. It changes nothing.
+func survey(c plan.Config, home machine.Home) (plan.Machine, error) {
+	all, err := Clusters(home)
+	if err != nil {
+		return plan.Machine{}, err
+	}
+	contexts, err := kubeconfig.Owners()
+	if err != nil {
+		return plan.Machine{}, err
+	}
+	return machine.Survey(c, all, contexts)
+}

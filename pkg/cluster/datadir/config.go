@@ -1,0 +1,51 @@
+package datadir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
+)
+
+// Load reads the configuration of the cluster in dataDir. os.ErrNotExist when there is none.
+func Load(dataDir string) (plan.Config, error) {
+	var c plan.Config
+	data, err := os.ReadFile(plan.Layout(dataDir).Config())
+	if err != nil {
+		return c, fmt.Errorf("read the cluster's configuration: %w", err)
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return c, fmt.Errorf("read the cluster's configuration %s: %w", plan.Layout(dataDir).Config(), err)
+	}
+	c.ControlPlanes = max(1, c.ControlPlanes) // versions that knew no other number did not write it
+	// a copied or moved directory is another cluster: it owns nothing that carries the first one's mark
+	c.DataDir = dataDir
+	return c, nil
+}
+
+// Save writes the configuration of a cluster into its data directory, whole or not at all.
+func Save(c plan.Config) error {
+	data, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	return host.WriteFile(c.Layout().Config(), data)
+}
+
+// LoadExisting is Load for commands that need a cluster.
+func LoadExisting(dataDir string) (plan.Config, error) {
+	c, err := Load(dataDir)
+	if errors.Is(err, os.ErrNotExist) {
+		return c, fmt.Errorf("no cluster in %s (bonsai up)", dataDir)
+	}
+	return c, err
+}
+
+// LoadControlPlane is LoadExisting for commands that need a cluster's control plane.
+func LoadControlPlane(dataDir string) (plan.Config, error) {
+	c, err := LoadExisting(dataDir)
+	return c, errors.Join(err, c.CheckControlPlane())
+}

@@ -1,0 +1,105 @@
+package machine
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/netdump"
+)
+
+// portOwner names the owner of a TCP port that something listens at: a cluster, by its mark in the process's cgroup, or
+// else the process. It returns "" if the port is free, or if its process carries the mark own.
+func portOwner(at netip.AddrPort, own string) string {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for end := time.Now().Add(dyingTime); ; <-again.C {
+		l, err := net.Listen("tcp", at.String())
+		if err == nil {
+			l.Close()
+			return ""
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return ""
+		}
+		if by, found := listenerOf(at, own); found {
+			return by
+		}
+		if time.Now().After(end) {
+			return "another process"
+		}
+	}
+}
+
+// dyingTime is how long a port may be taken without a process that shows it: a process that was killed a moment ago no
+// longer shows its sockets, and still has them.
+const dyingTime = 2 * time.Second
+
+// listenerOf is portOwner for a port that is taken. found is false if no process shows the socket.
+func listenerOf(at netip.AddrPort, own string) (by string, found bool) {
+	inodes := listeners(int(at.Port()))
+	sockets, err := filepath.Glob("/proc/[0-9]*/fd/*")
+	if err != nil {
+		return "", false
+	}
+	for _, fd := range sockets {
+		if target, err := os.Readlink(fd); err != nil || !inodes[target] {
+			continue
+		}
+		pid, err := strconv.Atoi(strings.Split(fd, "/")[2])
+		if err != nil {
+			continue
+		}
+		// a process that has ended belongs to no cluster
+		cgroups, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+		if mark := plan.MarkIn(strings.ReplaceAll(string(cgroups), "\n", "/")); mark == own {
+			return "", true
+		} else if mark != "" {
+			if links, err := netdump.Links(); err == nil {
+				return clusterMarked(links, mark), true
+			}
+		}
+		return fmt.Sprintf("process %d (%s)", pid, host.ProcessName(pid)), true
+	}
+	return "", false
+}
+
+// udpTaken reports whether a UDP port is taken. The cluster itself has none before its start, when this is asked.
+func udpTaken(at netip.AddrPort) bool {
+	socket, err := net.ListenPacket("udp", at.String())
+	if err == nil {
+		socket.Close()
+	}
+	return errors.Is(err, syscall.EADDRINUSE)
+}
+
+// listeners returns the sockets, as links in /proc/*/fd name them, that listen on a port: the inodes in proc_net(5)'s
+// tables of the network namespace that this thread is in.
+func listeners(port int) map[string]bool {
+	const listening = "0A"
+	found := map[string]bool{}
+	for _, table := range []string{"/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"} {
+		f, err := os.Open(table)
+		if err != nil {
+			continue
+		}
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			fields := strings.Fields(lines.Text())
+			if len(fields) > 9 && fields[3] == listening && strings.HasSuffix(fields[1], fmt.Sprintf(":%04X", port)) {
+				found["socket:["+fields[9]+"]"] = true
+			}
+		}
+		f.Close()
+	}
+	return found
+}
