@@ -73,7 +73,7 @@ func config(s *settings, apiserver *kubeclient.Client, name string, log *slog.Lo
 	logSize := resource.MustParse(c.ContainerLogMaxSize) // checked with the settings
 	cfg := kubelet.Config{
 		NodeName: name, Client: apiserver, RootDir: s.rootDir,
-		Logs:       logs.Files{Pods: c.PodLogsDir, Links: containerLogsDir},
+		Logs:       logs.Files{Pods: c.PodLogsDir, Links: s.containerLogsDir},
 		LogMaxSize: logSize.Value(), LogMaxFiles: int(*c.ContainerLogMaxFiles),
 		LogPeriod:     c.ContainerLogMonitorInterval.Duration,
 		StaticPodPath: c.StaticPodPath, StaticPeriod: c.FileCheckFrequency.Duration,

@@ -115,7 +115,8 @@ func (o *options) settings(fs *pflag.FlagSet) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &settings{options: o, file: c, idle: idle(c), given: fs.Changed}
+	s := &settings{options: o, file: c, idle: idle(c), containerLogsDir: defaultContainerLogsDir,
+		given: fs.Changed}
 	o.mergeStrings(fs, c)
 	o.mergeNumbers(fs, c)
 	o.pressure.merge(fs, c)

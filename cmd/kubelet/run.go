@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -16,13 +17,16 @@ import (
 	"bonsai/pkg/kubelet/cm/userns"
 	"bonsai/pkg/kubelet/kubeclient"
 	"bonsai/pkg/kubelet/notify"
+	"bonsai/pkg/kubelet/server"
 	"bonsai/pkg/kubelet/sysctl"
 )
 
-const containerLogsDir = "/var/log/containers"
+// defaultContainerLogsDir is where log collectors look for the containers' logs; upstream's.
+const defaultContainerLogsDir = "/var/log/containers"
 
-// run composes the kubelet and its servers and runs them until ctx ends.
-func run(ctx context.Context, s *settings, log *slog.Logger) error {
+// run composes the kubelet and its servers and runs them until ctx ends. Everything that can fail is made before the
+// first part starts, so that no error returns while parts run. The kubelet is closed last: its server uses it.
+func run(ctx context.Context, s *settings, log *slog.Logger) (err error) {
 	klog.SetSlogLogger(log)
 	if s.file.ProtectKernelDefaults {
 		if err := sysctl.CheckKernel(kernel.New().GetSysctl); err != nil {
@@ -43,7 +47,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("make a client for the API server: %w", err)
 	}
-	for _, dir := range []string{s.rootDir, s.file.PodLogsDir, containerLogsDir} {
+	for _, dir := range []string{s.rootDir, s.file.PodLogsDir, s.containerLogsDir} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
@@ -62,9 +66,16 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, k.Close()) }()
 	var serving *certificate.Manager // nil: the certificate stays what it is
 	if *s.file.EnableServer && s.file.ServerTLSBootstrap {
 		if serving, err = servingCertificates(s, apiserver, name, k.Addresses, observed, registry, log); err != nil {
+			return err
+		}
+	}
+	var srv *server.Server // nil: the kubelet serves nothing
+	if *s.file.EnableServer {
+		if srv, err = api(s, id.connection, k, name, serving, registry); err != nil {
 			return err
 		}
 	}
@@ -75,11 +86,7 @@ func run(ctx context.Context, s *settings, log *slog.Logger) error {
 		}
 	}
 	g.Go(func() error { return k.Run(ctx) })
-	if *s.file.EnableServer {
-		srv, err := api(s, id.connection, k, name, serving, registry)
-		if err != nil {
-			return err
-		}
+	if srv != nil {
 		g.Go(func() error { return srv.Run(ctx) })
 	}
 	health := &daemon.Server{

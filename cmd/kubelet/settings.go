@@ -29,6 +29,8 @@ type settings struct {
 	file *kubeletconfig.KubeletConfiguration
 	// idle are the fields that the file sets, but that have no effect.
 	idle []string
+	// containerLogsDir holds a link to each container's log.
+	containerLogsDir string
 	// pages are what /statusz and /flagz show.
 	pages *zpages.Config
 	// given reports whether a flag was given.

@@ -27,12 +27,17 @@ type Kubelet struct {
 }
 
 // New connects to the runtime and constructs the parts; nothing runs yet. Each part gets parts that are made before it:
-// what ties the parts together (signals) comes first. Probes live as long as ctx.
-func New(ctx context.Context, cfg Config) (*Kubelet, error) {
+// what ties the parts together (signals) comes first. Probes live as long as ctx. The caller closes the Kubelet.
+func New(ctx context.Context, cfg Config) (_ *Kubelet, err error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
 	r := newReporting(&cfg)
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
 	s := newSignals(&cfg, r)
 	c, err := newContainers(ctx, &cfg, r, s)
 	if err != nil {
@@ -43,6 +48,13 @@ func New(ctx context.Context, cfg Config) (*Kubelet, error) {
 		return nil, errors.Join(err, c.cri.Close())
 	}
 	return k, nil
+}
+
+// Close ends what New started: the connection to the runtime, and the queues of statuses and events. It is called once,
+// whether or not Run was, and after Run has returned: until then the loops use all of them.
+func (k *Kubelet) Close() error {
+	k.reporting.close()
+	return k.containers.cri.Close()
 }
 
 // assemble constructs what works with the runtime.
@@ -72,13 +84,11 @@ func assemble(ctx context.Context, cfg Config, r reporting, s signals, c *contai
 }
 
 // Run does the node's work until ctx ends; pods go on running after it. It makes the cgroups and starts the runners in
-// order. At the end it waits for the runners, then for the probes; then the last events are sent, and the connection to
-// the runtime is closed.
+// order. At the end it waits for the runners, then for the probes; then the last events are sent.
 func (k *Kubelet) Run(ctx context.Context) error {
 	if err := k.containers.cgroups.Setup(); err != nil {
 		return fmt.Errorf("make the cgroups of pods: %w", err)
 	}
-	defer k.containers.cri.Close()
 	defer k.reporting.events.Start(k.cfg.Client.Events(ctx))()
 	defer k.pods.probes.Wait()
 	return runAll(ctx, k.runners)

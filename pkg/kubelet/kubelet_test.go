@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,7 +12,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -50,6 +54,29 @@ func (bareRuntime) Version(context.Context, *runtimeapi.VersionRequest) (*runtim
 	return &runtimeapi.VersionResponse{RuntimeName: "bare", RuntimeVersion: "1"}, nil
 }
 
+// TestNewLeavesNothing: without an answer from the runtime, New fails and leaves no goroutine. It is not parallel,
+// because goleak sees all goroutines of the process.
+func TestNewLeavesNothing(t *testing.T) {
+	client, err := kubeclient.New(&rest.Config{Host: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed, err := sysctl.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := goleak.IgnoreCurrent()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	log, dir := slog.New(slog.DiscardHandler), t.TempDir()
+	k, err := New(ctx, Config{NodeName: "n1", Client: client, RootDir: dir, Sysctls: allowed, Log: log,
+		Cgroups: cgroup.Config{Log: log}, Runtime: cri.Config{Endpoint: filepath.Join(dir, "nobody.sock")}})
+	if k != nil || !errors.Is(err, context.DeadlineExceeded) && status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("%v, %v, want no kubelet and an exceeded deadline", k, err)
+	}
+	goleak.VerifyNone(t, before)
+}
+
 // TestNew: all parts are there, answer before anything runs, then run, and end with their context.
 func TestNew(t *testing.T) {
 	t.Parallel()
@@ -86,7 +113,11 @@ func TestNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer k.containers.cri.Close()
+	defer func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	names := map[string]bool{}
 	for _, r := range k.runners {
 		if r.run == nil || names[r.name] {

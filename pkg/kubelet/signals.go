@@ -37,6 +37,12 @@ func newReporting(cfg *Config) reporting {
 		status: status.New(cfg.Client, m.StatusSynced, cfg.Log)}
 }
 
+// close ends the goroutines that newReporting started.
+func (r reporting) close() {
+	r.status.Close()
+	r.events.Close()
+}
+
 // signals tie the parts together: which pods there are, how to wake their workers, and what is wrong with the node.
 // They are made before any part that uses them, so that no part needs a part that is made after it.
 type signals struct {

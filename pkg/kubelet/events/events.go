@@ -17,7 +17,7 @@ type Recorder struct {
 	recorder    record.EventRecorder
 }
 
-// New returns a Recorder of the kubelet of a node. scheme knows pods.
+// New returns a Recorder of the kubelet of a node. scheme knows pods. Its goroutines run until Close.
 func New(scheme *runtime.Scheme, node string) *Recorder {
 	b := record.NewBroadcaster()
 	return &Recorder{node: node, broadcaster: b,
@@ -26,9 +26,11 @@ func New(scheme *runtime.Scheme, node string) *Recorder {
 
 // Start sends events to sink until the returned function is called.
 func (r *Recorder) Start(sink record.EventSink) (stop func()) {
-	w := r.broadcaster.StartRecordingToSink(sink)
-	return func() { w.Stop(); r.broadcaster.Shutdown() }
+	return r.broadcaster.StartRecordingToSink(sink).Stop
 }
+
+// Close ends the Recorder, started or not. It is called once, after the last event.
+func (r *Recorder) Close() { r.broadcaster.Shutdown() }
 
 func (r *Recorder) send(pod *corev1.Pod, path, kind, reason, message string) {
 	r.recorder.Event(&corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name,

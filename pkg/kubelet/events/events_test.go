@@ -19,6 +19,7 @@ func (s sink) Patch(e *corev1.Event, _ []byte) (*corev1.Event, error) { s <- e; 
 func TestEventsNameTheirSubject(t *testing.T) {
 	t.Parallel()
 	r, got := New(runtime.NewScheme(), "n1"), make(sink)
+	defer r.Close()
 	defer r.Start(got)()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u", ResourceVersion: "7"},
 		Spec: corev1.PodSpec{

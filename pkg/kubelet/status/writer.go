@@ -65,12 +65,16 @@ type entry struct {
 	set time.Time
 }
 
-// New returns a Writer that writes once Run is called; synced is told how long each change took to be stored.
+// New returns a Writer that writes once Run is called; synced receives how long each change took to be stored. The
+// goroutine of its queue runs until Run ends, or until Close.
 func New(client Client, synced func(took time.Duration), log *slog.Logger) *Writer {
 	limit := workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](100*time.Millisecond, 10*time.Second)
 	return &Writer{client: client, synced: synced, log: log, queue: workqueue.NewTypedRateLimitingQueue(limit),
 		pods: map[types.UID]*entry{}}
 }
+
+// Close ends a Writer that may never have run. It has no effect after Run.
+func (w *Writer) Close() { w.queue.ShutDown() }
 
 // Run writes until ctx ends.
 func (w *Writer) Run(ctx context.Context) error {
