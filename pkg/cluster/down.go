@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"syscall"
-	"time"
 
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
@@ -16,6 +15,8 @@ import (
 	"bonsai/pkg/cluster/network"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/snapshot"
+	"bonsai/pkg/cluster/steps"
+	"bonsai/pkg/cluster/teardown"
 )
 
 // Down stops the cluster in dataDir and removes all it made: processes, namespaces, links, routes, packet rules, loop
@@ -38,12 +39,12 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 		_ = syscall.Rmdir(dataDir) // a start that was killed at its first step leaves it empty
 		return false, nil
 	}
-	p := progress{out: out, began: time.Now()}
-	steps := []struct {
+	p := steps.NewPrinter(out)
+	all := []struct {
 		name string
 		run  func() error
 	}{
-		{"Stop the processes", func() error { return stop(ctx, c) }},
+		{"Stop the processes", func() error { return teardown.Stop(ctx, c.Layout(), c.Mark()) }},
 		{"Remove the node network", func() error { return network.Remove(ctx, c) }},
 		{"Remove the mounts", func() error { return host.UnmountBelow(c.DataDir) }},
 		{"Free the loop devices", func() error {
@@ -52,7 +53,7 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 			}
 			return host.FreeLoopDevices(c.DataDir)
 		}},
-		{"Remove the cgroups", func() error { return removeCgroups(ctx, c) }},
+		{"Remove the cgroups", func() error { return teardown.RemoveCgroups(ctx, c.Mark(), "") }},
 		{"Remove the kubeconfig context", func() error {
 			err := kubeconfig.Remove(ctx, c)
 			if unreadable := (*kubeconfig.UnreadableError)(nil); errors.As(err, &unreadable) {
@@ -63,8 +64,8 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 		}},
 	}
 	err = nil
-	for _, step := range steps {
-		err = errors.Join(err, p.step(step.name, step.run))
+	for _, step := range all {
+		err = errors.Join(err, p.Run(step.name, step.run))
 	}
 	switch {
 	case !ours:
@@ -72,7 +73,7 @@ func Down(ctx context.Context, dataDir string, keepData bool, out io.Writer) (fo
 	case err != nil || keepData:
 		return true, errors.Join(err, host.IgnoreMissing(os.RemoveAll(c.Layout().Run())))
 	}
-	return true, p.step("Remove the data directory", func() error { return datadir.Remove(dataDir) })
+	return true, p.Run("Remove the data directory", func() error { return datadir.Remove(dataDir) })
 }
 
 // Stop ends the cluster in dataDir and removes what it has on the machine but its data and its kubeconfig context.
@@ -86,8 +87,8 @@ func Stop(ctx context.Context, dataDir string, out io.Writer) error {
 		return err
 	}
 	defer lock.Close()
-	p := progress{out: out, began: time.Now()}
-	return p.step("Stop the processes", func() error {
+	p := steps.NewPrinter(out)
+	return p.Run("Stop the processes", func() error {
 		return errors.Join(endEarlierLife(ctx, c), host.IgnoreMissing(os.RemoveAll(c.Layout().Run())))
 	})
 }

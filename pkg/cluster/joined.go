@@ -19,6 +19,7 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/steps"
 )
 
 // JoinOptions are those of Join.
@@ -64,24 +65,27 @@ func Join(ctx context.Context, home machine.Home, c plan.Config, o JoinOptions, 
 		return c, err
 	}
 	defer lock.Close()
-	p := progress{out: out, began: time.Now()}
-	var found *discovered
-	err = takeSteps(ctx, c, p, []upStep{
-		{"Ask the cluster who it is", func(ctx context.Context) error {
-			found, err = discover(ctx, o.Server, token, pins)
-			return err
-		}},
-		{"Ask what a node must know", func(ctx context.Context) error {
-			c, err = found.complete(ctx, c, o, token)
-			return err
-		}},
-		{"Check the machine", func(ctx context.Context) error { return checkJoining(ctx, c, home) }},
-		{"Make the configuration", func(context.Context) error { return prepareJoined(c, found, token) }},
+	start := newStart(c, out)
+	found, err := steps.Value(ctx, start, "Ask the cluster who it is", func(ctx context.Context) (*discovered, error) {
+		return discover(ctx, o.Server, token, pins)
 	})
 	if err != nil {
 		return c, err
 	}
-	return c, startJoined(ctx, c, self, p)
+	c, err = steps.Value(ctx, start, "Ask what a node must know", func(ctx context.Context) (plan.Config, error) {
+		return found.complete(ctx, c, o, token)
+	})
+	if err != nil {
+		return c, err
+	}
+	start = start.Of(c.NodeNames())
+	err = start.Take(ctx,
+		steps.New("Check the machine", func(ctx context.Context) error { return checkJoining(ctx, c, home) }),
+		steps.New("Make the configuration", func(context.Context) error { return prepareJoined(c, found, token) }))
+	if err != nil {
+		return c, err
+	}
+	return c, startJoined(ctx, start, c, self)
 }
 
 // startAgain starts the node of a machine that has joined; started is false if it was Ready already.
@@ -97,24 +101,23 @@ func startAgain(ctx context.Context, c plan.Config, home machine.Home, self stri
 			return false, err
 		}
 	}
-	p := progress{out: out, began: time.Now()}
+	start := newStart(c, out)
 	if running(ctx, c) {
 		if allReady(ctx, c) {
 			return false, nil
 		}
-		return true, p.step("Wait for the node", func() error { return waitJoined(ctx, c) })
+		return true, start.Run("Wait for the node", func() error { return waitJoined(ctx, c) })
 	}
-	if err := takeSteps(ctx, c, p, stepsBefore(c, home, &c)); err != nil {
+	if _, err := prepareStart(ctx, start, c, home); err != nil {
 		return true, err
 	}
-	return true, startJoined(ctx, c, self, p)
+	return true, startJoined(ctx, start, c, self)
 }
 
-func startJoined(ctx context.Context, c plan.Config, self string, p progress) error {
-	return takeSteps(ctx, c, p, []upStep{
-		{"Start the node", func(ctx context.Context) error { return startSupervisor(ctx, c, self) }},
-		{"Wait for the node", func(ctx context.Context) error { return waitJoined(ctx, c) }},
-	})
+func startJoined(ctx context.Context, start steps.Start, c plan.Config, self string) error {
+	return start.Take(ctx,
+		steps.New("Start the node", func(ctx context.Context) error { return startSupervisor(ctx, c, self) }),
+		steps.New("Wait for the node", func(ctx context.Context) error { return waitJoined(ctx, c) }))
 }
 
 // waitJoined waits until the API says that the node is Ready. Until the kubelet has its certificate nobody here can

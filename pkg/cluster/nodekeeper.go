@@ -14,6 +14,7 @@ import (
 	"bonsai/pkg/cluster/node"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/supervise"
+	"bonsai/pkg/cluster/teardown"
 )
 
 // nodeKeeper runs the nodes that the cluster is to have.
@@ -107,12 +108,13 @@ func nodeProcess(ctx context.Context, c plan.Config, of plan.Node, self string,
 	}
 	flags, started := uintptr(syscall.CLONE_NEWNS|syscall.CLONE_NEWUTS|syscall.CLONE_NEWIPC|syscall.CLONE_NEWPID),
 		func(int) error {
-			return groups.Renew(ctx, n.Name, killPatience)
+			return groups.Renew(ctx, n.Name, teardown.KillPatience)
 		}
 	if !n.Joined {
 		flags |= syscall.CLONE_NEWNET
 		started = func(pid int) error {
-			return errors.Join(groups.Renew(ctx, n.Name, killPatience), network.ConnectNode(ctx, c, n.Name, pid))
+			return errors.Join(groups.Renew(ctx, n.Name, teardown.KillPatience),
+				network.ConnectNode(ctx, c, n.Name, pid))
 		}
 	}
 	return supervise.Process{

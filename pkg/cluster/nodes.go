@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,10 +16,11 @@ import (
 	"bonsai/pkg/cluster/client"
 	"bonsai/pkg/cluster/datadir"
 	"bonsai/pkg/cluster/host"
-	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/steps"
 	"bonsai/pkg/cluster/supervise"
+	"bonsai/pkg/cluster/teardown"
 )
 
 // AddNode adds a node to the running cluster in dataDir and waits until it is Ready. Its number is the lowest that is
@@ -39,15 +39,14 @@ func AddNode(ctx context.Context, dataDir string, labels map[string]string, out 
 		if err := preflight(ctx, c); err != nil {
 			return err
 		}
-		p := progress{out: out, began: time.Now()}
-		err := takeSteps(ctx, c, p, []upStep{
-			{"Start node " + node.Name(), func(ctx context.Context) error {
+		start := newStart(c, out)
+		err := start.Take(ctx,
+			steps.New("Start node "+node.Name(), func(ctx context.Context) error {
 				return errors.Join(prepare(c), supervise.Reload(ctx, c.Layout().Socket("supervisor")))
-			}},
-			{"Wait for the nodes", func(ctx context.Context) error { return waitForNodes(ctx, c) }},
-		})
+			}),
+			steps.New("Wait for the nodes", func(ctx context.Context) error { return waitForNodes(ctx, c) }))
 		if err != nil { // no half a node: the cluster is as it was
-			err = errors.Join(err, dropNode(context.WithoutCancel(ctx), c, p, node.Name()))
+			err = errors.Join(err, dropNode(context.WithoutCancel(ctx), start, c, node.Name()))
 		}
 		return err
 	})
@@ -60,7 +59,7 @@ func RemoveNode(ctx context.Context, dataDir, name string, out io.Writer) error 
 		if err := mayRemove(c, name); err != nil {
 			return err
 		}
-		return dropNode(ctx, c, progress{out: out, began: time.Now()}, name)
+		return dropNode(ctx, newStart(c, out), c, name)
 	})
 }
 
@@ -79,15 +78,14 @@ func mayRemove(c plan.Config, name string) error {
 }
 
 // dropNode stops a node of the running cluster, and removes it with all it has.
-func dropNode(ctx context.Context, c plan.Config, p progress, name string) error {
+func dropNode(ctx context.Context, start steps.Start, c plan.Config, name string) error {
 	c.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n plan.Node) bool { return n.Name() == name })
-	return takeSteps(ctx, c, p, []upStep{
-		{"Stop node " + name, func(ctx context.Context) error {
+	return start.Of(c.NodeNames()).Take(ctx,
+		steps.New("Stop node "+name, func(ctx context.Context) error {
 			return errors.Join(datadir.Save(c), supervise.Reload(ctx, c.Layout().Socket("supervisor")))
-		}},
-		{"Remove its objects", func(ctx context.Context) error { return client.DeleteNode(ctx, c, name) }},
-		{"Remove its files and cgroups", func(ctx context.Context) error { return removeNode(ctx, c, name) }},
-	})
+		}),
+		steps.New("Remove its objects", func(ctx context.Context) error { return client.DeleteNode(ctx, c, name) }),
+		steps.New("Remove its files and cgroups", func(ctx context.Context) error { return removeNode(ctx, c, name) }))
 }
 
 // changeNodes runs change on the running cluster, one change at a time on this machine.
@@ -118,10 +116,7 @@ func waitForNodes(ctx context.Context, c plan.Config) error {
 // removeNode removes what a node that has ended leaves on the host.
 func removeNode(ctx context.Context, c plan.Config, name string) error {
 	l := c.Layout()
-	groups, err := cgroup.Find(c.Mark())
-	ctx, cancel := context.WithTimeout(ctx, killPatience)
-	defer cancel()
-	errs := []error{err, groups.Remove(ctx, name)}
+	errs := []error{teardown.RemoveCgroups(ctx, c.Mark(), name)}
 	for _, dir := range []string{filepath.Dir(l.Kubeconfig("")), l.PKI("")} {
 		// not of the whole path: it may have characters of patterns
 		files, err := fs.Glob(os.DirFS(dir), "*-"+name+".*")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"bonsai/pkg/cluster/machine"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/snapshot"
+	"bonsai/pkg/cluster/steps"
 	"bonsai/pkg/cluster/systemd"
 )
 
@@ -44,8 +44,8 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 	if err := snapshot.Finish(c.DataDir); err != nil {
 		return err
 	}
-	p := progress{out: out, began: time.Now()}
-	if err := takeSteps(ctx, c, p, stepsBefore(c, home, &c)); err != nil {
+	start := newStart(c, out)
+	if c, err = prepareStart(ctx, start, c, home); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(c.Layout().Log(supervisorName)), 0o700); err != nil {
@@ -64,7 +64,7 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 	followed := make(chan struct{})
 	go func() {
 		defer close(followed)
-		if err := follow(ctx, c, p, patience, n, log, func() { lock.Close() }); err != nil {
+		if err := follow(ctx, c, start, patience, out, n, log, func() { lock.Close() }); err != nil {
 			fail(err)
 		}
 	}()
@@ -79,7 +79,8 @@ func Serve(ctx context.Context, home machine.Home, c plan.Config, self string, p
 
 // follow takes the steps that follow the supervisor's start, which it waits for before it calls begun. It returns an
 // error if the API server does not become ready.
-func follow(ctx context.Context, c plan.Config, p progress, patience time.Duration, n systemd.Notifier,
+func follow(ctx context.Context, c plan.Config, start steps.Start, patience time.Duration, out io.Writer,
+	n systemd.Notifier,
 	log *slog.Logger,
 	begun func()) error {
 	waiting, cancel := host.WithPatience(ctx, patience)
@@ -92,9 +93,9 @@ func follow(ctx context.Context, c plan.Config, p progress, patience time.Durati
 	begun()
 	if c.Joined == nil {
 		tell(n, log, systemd.Status("waits for the API server"))
-		if err := takeSteps(waiting, c, p, []upStep{{"Wait for the API server", func(ctx context.Context) error {
+		if err := start.Take(waiting, steps.New("Wait for the API server", func(ctx context.Context) error {
 			return client.WaitReady(ctx, c)
-		}}}); err != nil {
+		})); err != nil {
 			return ignoreEnd(ctx, err)
 		}
 	}
@@ -104,9 +105,9 @@ func follow(ctx context.Context, c plan.Config, p progress, patience time.Durati
 			now.Addons = c.Addons
 			c = now
 		}
-		err := takeSteps(ctx, c, p, stepsAfter(c))
+		err := start.Of(c.NodeNames()).Take(ctx, stepsAfter(c)...)
 		if err == nil && c.Joined == nil {
-			err = kubeconfig.Export(ctx, c, p.out)
+			err = kubeconfig.Export(ctx, c, out)
 		}
 		if err != nil && ctx.Err() == nil {
 			tell(n, log, systemd.Status(err.Error()))
@@ -135,45 +136,23 @@ func tell(n systemd.Notifier, log *slog.Logger, assignments ...string) {
 	}
 }
 
-// stepsBefore are the steps before a supervisor starts; plan gets what c leaves open.
-func stepsBefore(c plan.Config, home machine.Home, plan *plan.Config) []upStep {
-	end := upStep{"Clean up after the last run", func(ctx context.Context) error { return endEarlierLife(ctx, *plan) }}
-	if _, err := os.Stat(c.Layout().Config()); errors.Is(err, fs.ErrNotExist) {
-		// A lost data directory may have left something on the host: the first start looks, too, but there is no last
-		// run to speak of.
-		end.name = "Prepare the machine"
-	}
-	if c.Joined != nil {
-		return []upStep{
-			end,
-			{"Check the machine", func(ctx context.Context) error { return checkJoining(ctx, c, home) }},
-			{"Make the configuration", func(context.Context) error {
-				return errors.Join(datadir.Save(c), os.MkdirAll(c.Layout().Run(), 0o700))
-			}},
-		}
-	}
-	return []upStep{
-		{"Check the machine", func(ctx context.Context) error { return checkMachine(ctx, c, home, plan) }},
-		end,
-		{"Make certificates and configuration", func(context.Context) error { return prepare(*plan) }},
-	}
-}
-
 // stepsAfter are the steps of a cluster whose API server is ready.
-func stepsAfter(c plan.Config) []upStep {
+func stepsAfter(c plan.Config) []steps.Step {
 	if c.Joined != nil {
-		return []upStep{{"Wait for the node", func(ctx context.Context) error { return waitJoined(ctx, c) }}}
+		return []steps.Step{steps.New("Wait for the node", func(ctx context.Context) error {
+			return waitJoined(ctx, c)
+		})}
 	}
-	steps := []upStep{
-		{"Install the add-ons", func(ctx context.Context) error {
+	all := []steps.Step{
+		steps.New("Install the add-ons", func(ctx context.Context) error {
 			return errors.Join(addon.Install(ctx, c), tellJoiners(ctx, c))
-		}},
-		{"Wait for the nodes", func(ctx context.Context) error { return waitForNodes(ctx, c) }},
+		}),
+		steps.New("Wait for the nodes", func(ctx context.Context) error { return waitForNodes(ctx, c) }),
 	}
 	if c.HasAddon(plan.DNSAddon) {
-		steps = append(steps, upStep{"Wait for the cluster's DNS", func(ctx context.Context) error {
+		all = append(all, steps.New("Wait for the cluster's DNS", func(ctx context.Context) error {
 			return waitDNS(ctx, c)
-		}})
+		}))
 	}
-	return steps
+	return all
 }

@@ -14,8 +14,11 @@ import (
 	"bonsai/pkg/cluster/host"
 	"bonsai/pkg/cluster/host/cgroup"
 	"bonsai/pkg/cluster/machine"
+	"bonsai/pkg/cluster/pause"
 	"bonsai/pkg/cluster/plan"
 	"bonsai/pkg/cluster/snapshot"
+	"bonsai/pkg/cluster/steps"
+	"bonsai/pkg/cluster/teardown"
 )
 
 // SaveSnapshot saves the cluster in dataDir, which is frozen meanwhile if it runs: what is saved is what a failure of
@@ -47,7 +50,7 @@ func SaveSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (err
 		return err
 	}
 	if !paused(c) && running(ctx, c) {
-		if err := pause(ctx, c); err != nil {
+		if err := pause.Freeze(ctx, c.Mark()); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, resume(context.WithoutCancel(ctx), c)) }()
@@ -90,22 +93,22 @@ func RestoreSnapshot(ctx context.Context, dataDir, name string, out io.Writer) (
 	if err := snapshot.Finish(dataDir); err != nil {
 		return false, err
 	}
-	p := progress{out: out, began: time.Now()}
+	p := steps.NewPrinter(out)
 	wasUp = paused(c) || running(ctx, c)
-	for _, step := range []upStep{
-		{"Stop the processes", func(ctx context.Context) error {
+	for _, step := range []steps.Step{
+		steps.New("Stop the processes", func(ctx context.Context) error {
 			if paused(c) {
 				if err := cgroup.FreezerOf(c.Mark()).Set(ctx, false); err != nil {
 					return err
 				}
 			}
-			return errors.Join(killProcesses(ctx, c), endEarlierLife(ctx, c))
-		}},
-		{"Copy the snapshot", func(ctx context.Context) error { return snapshot.Restore(ctx, from, dataDir) }},
-		{"Put it in place", func(context.Context) error { return snapshot.Finish(dataDir) }},
+			return errors.Join(teardown.Kill(ctx, c.Mark()), endEarlierLife(ctx, c))
+		}),
+		steps.New("Copy the snapshot", func(ctx context.Context) error { return snapshot.Restore(ctx, from, dataDir) }),
+		steps.New("Put it in place", func(context.Context) error { return snapshot.Finish(dataDir) }),
 	} {
-		if err := p.step(step.name, func() error { return step.run(ctx) }); err != nil {
-			return wasUp, fmt.Errorf("%s: %w", strings.ToLower(step.name), err)
+		if err := p.Run(step.Name, func() error { return step.Run(ctx) }); err != nil {
+			return wasUp, fmt.Errorf("%s: %w", strings.ToLower(step.Name), err)
 		}
 	}
 	return wasUp, nil

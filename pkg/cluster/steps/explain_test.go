@@ -1,4 +1,4 @@
-package cluster
+package steps
 
 import (
 	"context"
@@ -32,8 +32,9 @@ func TestExplainNodes(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(context.DeadlineExceeded)
-	p := progress{out: io.Discard, began: began}
-	err := explain(ctx, c, p, "Wait for the nodes", context.DeadlineExceeded).Error()
+	s := NewStart(c.Layout(), c.NodeNames(), io.Discard)
+	s.began = began
+	err := s.explain(ctx, "Wait for the nodes", context.DeadlineExceeded).Error()
 	for text, want := range map[string]bool{"the last errors of n1-kubelet:": true, "second": true, "third": true,
 		"fourth": true, "only a warning": true,
 		"of before": false, "first": false, "a quoted": false, "is quoted": false, `msg="a warning"`: false,

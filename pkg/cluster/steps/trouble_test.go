@@ -1,9 +1,11 @@
-package cluster
+package steps
 
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,7 +40,7 @@ func TestFullDiskEndsTheWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		config := plantest.Config(t)
-		if err := prepare(config); err != nil {
+		if err := os.MkdirAll(config.Layout().Run(), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -49,20 +51,22 @@ func TestFullDiskEndsTheWait(t *testing.T) {
 			}, nil)
 		}()
 		if err := host.Poll(ctx, time.Millisecond, func() (bool, error) {
-			return running(ctx, config), nil
+			_, err := supervise.Ask(ctx, config.Layout().Socket("supervisor"))
+			return err == nil, nil
 		}); err != nil {
 			t.Fatal(err)
 		}
+		begun := NewStart(config.Layout(), config.NodeNames(), io.Discard)
 		start, fail := context.WithCancelCause(ctx)
 		if c.full {
-			watchSpace(start, config, fail) // returns by itself
-			err := explain(start, config, progress{}, "Wait for the API server", errors.New("cut short"))
+			begun.WatchSpace(start, fail) // returns by itself
+			err := begun.explain(start, "Wait for the API server", errors.New("cut short"))
 			if !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "p ended (exit status 1)") ||
 				!strings.Contains(err.Error(), "write wal: no space left on device") {
 				t.Errorf("%v", err)
 			}
 		} else {
-			err := explain(start, config, progress{}, "Wait for the API server", errors.New("not ready after 40s"))
+			err := begun.explain(start, "Wait for the API server", errors.New("not ready after 40s"))
 			if errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), "not ready after 40s") ||
 				!strings.Contains(err.Error(), "bad flag") {
 				t.Errorf("%v", err)

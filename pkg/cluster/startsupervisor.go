@@ -1,0 +1,87 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"bonsai/pkg/cluster/datadir"
+	"bonsai/pkg/cluster/host"
+	"bonsai/pkg/cluster/plan"
+	"bonsai/pkg/cluster/supervise"
+	"bonsai/pkg/cluster/teardown"
+)
+
+// supervisorName is the supervisor's own among the names of processes that have a log.
+const supervisorName = "bonsai"
+
+// startSupervisor starts this program again in the background as the supervisor and waits until it answers. Until it
+// has, it lives no longer than who waits: it ends in order when its standard input does (untilReleased). It holds the
+// data directory's lock from the start, so that whoever stops the cluster at any moment knows that it is there.
+func startSupervisor(ctx context.Context, c plan.Config, self string) (err error) {
+	log := c.Layout().Log(supervisorName)
+	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	before, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	lock, err := datadir.Lock(c.Layout().Lock())
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // the supervisor has it, too
+	line, release, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer line.Close()
+	defer release.Close()
+	cmd := exec.Command(self, "supervise", "--data-dir", c.DataDir)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = line, f, f, "/"
+	cmd.Env = c.Environ(os.Environ())
+	cmd.ExtraFiles = []*os.File{lock} // supervisorLock
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	var exit error
+	ended := make(chan struct{})
+	go func() {
+		exit = cmd.Wait()
+		close(ended)
+	}()
+	err = host.Poll(ctx, 5*time.Millisecond, func() (bool, error) {
+		select {
+		case <-ended:
+			return false, errors.New(
+				supervise.ProcessStatus{Name: "the supervisor", LastExit: fmt.Sprint(exit),
+					LastWords: supervise.WordsSince(log, before)}.Epitaph())
+		default:
+			return running(ctx, c), nil
+		}
+	})
+	if err == nil {
+		_, err = release.Write([]byte{1})
+		return err
+	}
+	release.Close()
+	select {
+	case <-ended:
+	case <-time.After(teardown.StopPatience):
+		cmd.Process.Kill()
+	}
+	return err
+}
