@@ -25,14 +25,42 @@ const (
 	maxSignerName   = maxSignerDomain + validation.DNS1123LabelMaxLength + 1 + 254
 )
 
-func validateNew(r *signingRequest) field.ErrorList {
-	path, s := field.NewPath("spec"), &r.Spec
+// tolerated are the faults that an update may keep because the stored object has them: earlier versions of the API let
+// them in. The fields count kinds of faults, not single faults: an object with repeated conditions may get more.
+type tolerated struct {
+	spec          bool // unknown and repeated usages, the legacy signer: an update never changes them
+	repeated      bool // conditions of the same type
+	untyped       bool // conditions without a type
+	contradiction bool // approved and denied
+	certificate   bool // a certificate that cannot be parsed
+}
+
+// toleratedIn returns the faults that an update of old may keep.
+func toleratedIn(old *signingRequest) tolerated {
+	t := tolerated{spec: true, contradiction: Has(&old.Status, certificatesv1.CertificateApproved) &&
+		Has(&old.Status, certificatesv1.CertificateDenied)}
+	seen := map[certificatesv1.RequestConditionType]bool{}
+	for _, c := range old.Status.Conditions {
+		t.repeated = t.repeated || seen[c.Type]
+		t.untyped = t.untyped || c.Type == ""
+		seen[c.Type] = true
+	}
+	t.certificate = len(old.Status.Certificate) > 0 && validateCertificate(old.Status.Certificate) != nil
+	return t
+}
+
+func validateNew(r *signingRequest) field.ErrorList { return validateSpec(&r.Spec, tolerated{}) }
+
+func validateSpec(s *certificatesv1.CertificateSigningRequestSpec, allow tolerated) field.ErrorList {
+	path := field.NewPath("spec")
 	var errs field.ErrorList
 	if _, err := ParseRequest(s.Request); err != nil {
 		errs = append(errs, field.Invalid(path.Child("request"), s.Request, err.Error()))
 	}
-	errs = append(errs, validateUsages(s.Usages, path.Child("usages"))...)
-	if s.SignerName == certificatesv1beta1.LegacyUnknownSignerName {
+	if !allow.spec || len(s.Usages) == 0 {
+		errs = append(errs, validateUsages(s.Usages, path.Child("usages"))...)
+	}
+	if !allow.spec && s.SignerName == certificatesv1beta1.LegacyUnknownSignerName {
 		errs = append(errs, field.Invalid(path.Child("signerName"), s.SignerName,
 			"the legacy signerName is not allowed via this API version"))
 	} else {
@@ -115,12 +143,14 @@ func validateParts(whole string, parts []string, check func(string) []string, pa
 	return nil
 }
 
-// validateChange checks what an update makes of a status. Only an approval may add decisions, and nothing takes them or
-// a failure back.
+// validateChange checks an update: the spec, which an update cannot change but must be valid, and the new status. Only
+// an approval may add decisions, and nothing takes them or a failure back.
 func validateChange(obj, old *signingRequest, approval bool) field.ErrorList {
 	path, s := field.NewPath("status"), &obj.Status
-	errs := validateConditions(s.Conditions, path.Child("conditions"))
-	if len(s.Certificate) > 0 {
+	allow := toleratedIn(old)
+	errs := validateSpec(&obj.Spec, allow)
+	errs = append(errs, validateConditions(s.Conditions, path.Child("conditions"), allow)...)
+	if len(s.Certificate) > 0 && !allow.certificate {
 		if err := validateCertificate(s.Certificate); err != nil {
 			errs = append(errs, field.Invalid(path.Child("certificate"), "<certificate data>", err.Error()))
 		}
@@ -146,7 +176,8 @@ func validateChange(obj, old *signingRequest, approval bool) field.ErrorList {
 	return errs
 }
 
-func validateConditions(all []certificatesv1.CertificateSigningRequestCondition, path *field.Path) field.ErrorList {
+func validateConditions(all []certificatesv1.CertificateSigningRequestCondition, path *field.Path,
+	allow tolerated) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[certificatesv1.RequestConditionType]bool{}
 	for i, c := range all {
@@ -155,16 +186,18 @@ func validateConditions(all []certificatesv1.CertificateSigningRequestCondition,
 		if decision(c.Type) || c.Type == certificatesv1.CertificateFailed {
 			valid = []corev1.ConditionStatus{corev1.ConditionTrue}
 		}
-		errs = append(errs, validate.Required(at.Child("type"), string(c.Type))...)
+		if !allow.untyped {
+			errs = append(errs, validate.Required(at.Child("type"), string(c.Type))...)
+		}
 		errs = append(errs, validate.OneOf(at.Child("status"), c.Status, valid...)...)
-		if seen[c.Type] {
+		if seen[c.Type] && !allow.repeated {
 			errs = append(errs, field.Duplicate(at.Child("type"), c.Type))
 		}
 		seen[c.Type] = true
 		if other := map[certificatesv1.RequestConditionType]certificatesv1.RequestConditionType{
 			certificatesv1.CertificateApproved: certificatesv1.CertificateDenied,
 			certificatesv1.CertificateDenied:   certificatesv1.CertificateApproved,
-		}[c.Type]; other != "" && seen[other] {
+		}[c.Type]; other != "" && seen[other] && !allow.contradiction {
 			errs = append(errs, field.Invalid(path, c.Type, "Approved and Denied conditions are mutually exclusive"))
 		}
 	}

@@ -1,12 +1,18 @@
 package rows
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"slices"
 	"strings"
 	"testing"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -19,6 +25,7 @@ import (
 // keep the rule.
 func TestRatcheting(t *testing.T) {
 	t.Parallel()
+	signed := signedRequest(t)
 	meta := metav1.ObjectMeta{Name: "x", Namespace: "ns", ResourceVersion: "1"}
 	service := func(change func(*corev1.Service)) *corev1.Service {
 		s := &corev1.Service{ObjectMeta: meta,
@@ -94,6 +101,37 @@ func TestRatcheting(t *testing.T) {
 						Target: autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType,
 							Value: new(resource.MustParse("1"))}}}}}}
 	}
+	request := func(change func(*certificatesv1.CertificateSigningRequest)) *certificatesv1.CertificateSigningRequest {
+		r := &certificatesv1.CertificateSigningRequest{
+			ObjectMeta: metav1.ObjectMeta{Name: "x", ResourceVersion: "1"},
+			Spec: certificatesv1.CertificateSigningRequestSpec{Request: signed, SignerName: "example.com/signer",
+				Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth}}}
+		change(r)
+		return r
+	}
+	asked := func(change func(*certificatesv1.CertificateSigningRequestSpec)) *certificatesv1.CertificateSigningRequest {
+		return request(func(r *certificatesv1.CertificateSigningRequest) { change(&r.Spec) })
+	}
+	decided := func(types ...certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequest {
+		return request(func(r *certificatesv1.CertificateSigningRequest) {
+			for _, t := range types {
+				r.Status.Conditions = append(r.Status.Conditions,
+					certificatesv1.CertificateSigningRequestCondition{Type: t, Status: corev1.ConditionTrue})
+			}
+		})
+	}
+	badRequest := asked(func(s *certificatesv1.CertificateSigningRequestSpec) { s.Request = []byte("none") })
+	noUsages := asked(func(s *certificatesv1.CertificateSigningRequestSpec) { s.Usages = nil })
+	oldUsages := asked(func(s *certificatesv1.CertificateSigningRequestSpec) {
+		s.Usages = []certificatesv1.KeyUsage{"unknown", "client auth", "client auth"}
+	})
+	badSigner := asked(func(s *certificatesv1.CertificateSigningRequestSpec) { s.SignerName = "signer" })
+	legacySigner := asked(func(s *certificatesv1.CertificateSigningRequestSpec) {
+		s.SignerName = "kubernetes.io/legacy-unknown"
+	})
+	short := asked(func(s *certificatesv1.CertificateSigningRequestSpec) { s.ExpirationSeconds = new(int32(1)) })
+	issued := request(func(r *certificatesv1.CertificateSigningRequest) { r.Status.Certificate = []byte("none") })
+	const approved, denied = certificatesv1.CertificateApproved, certificatesv1.CertificateDenied
 	const headless = "spec.externalIPs is ignored for headless services"
 	for name, c := range map[string]struct {
 		resource, subresource string
@@ -153,6 +191,37 @@ func TestRatcheting(t *testing.T) {
 		"a range that is not as RFC": {resource: "networkpolicies", old: policy("10.0.0.0/8"),
 			obj:      policy("fd00:0::/64"),
 			warnings: []string{`spec.egress[0].to[0].ipBlock.cidr: IPv6 CIDR value "fd00:0::/64" should be in RFC 5952 canonical format ("fd00::/64")`}},
+		"a request that is none": {resource: "certificatesigningrequests", old: badRequest, obj: badRequest,
+			errors: []string{`spec.request: Invalid value: "bm9uZQ==": PEM block type must be CERTIFICATE REQUEST`}},
+		"a request without usages": {resource: "certificatesigningrequests", old: noUsages, obj: noUsages,
+			errors: []string{"spec.usages: Required value"}},
+		"a request's old usages": {resource: "certificatesigningrequests", old: oldUsages, obj: oldUsages},
+		"a request's wrong signer": {resource: "certificatesigningrequests", old: badSigner, obj: badSigner,
+			errors: []string{`spec.signerName: Invalid value: "signer": must be a fully qualified domain and path`}},
+		"a request's legacy signer": {resource: "certificatesigningrequests", old: legacySigner, obj: legacySigner},
+		"a request for a moment": {resource: "certificatesigningrequests", old: short, obj: short,
+			errors: []string{"spec.expirationSeconds: Invalid value: 1: may not specify a duration less than 600 seconds"}},
+		"the status of a request that is none": {resource: "certificatesigningrequests", subresource: "status",
+			old: badRequest, obj: badRequest, errors: []string{"spec.request: Invalid value"}},
+		"the approval of a request that is none": {resource: "certificatesigningrequests", subresource: "approval",
+			old: badRequest, obj: badRequest, errors: []string{"spec.request: Invalid value"}},
+		"a request's repeated conditions": {resource: "certificatesigningrequests", subresource: "status",
+			old: decided("X", "X"), obj: decided("X", "X", "Y", "Y")},
+		"a request's newly repeated condition": {resource: "certificatesigningrequests", subresource: "status",
+			old: decided("X"), obj: decided("X", "X"), errors: []string{`status.conditions[1].type: Duplicate value: "X"`}},
+		"a request's condition without a type": {resource: "certificatesigningrequests", subresource: "approval",
+			old: decided(""), obj: decided("", "Y")},
+		"a request's new condition without a type": {resource: "certificatesigningrequests", subresource: "approval",
+			old: decided(), obj: decided(""), errors: []string{"status.conditions[0].type: Required value"}},
+		"a request that is approved and denied": {resource: "certificatesigningrequests", subresource: "approval",
+			old: decided(approved, denied), obj: decided(approved, denied, "Y")},
+		"a request that becomes approved and denied": {resource: "certificatesigningrequests",
+			subresource: "approval", old: decided(approved), obj: decided(approved, denied),
+			errors: []string{`status.conditions: Invalid value: "Denied": Approved and Denied conditions are mutually exclusive`}},
+		"a request's certificate that is none": {resource: "certificatesigningrequests", subresource: "status",
+			old: issued, obj: issued},
+		"a request's new certificate that is none": {resource: "certificatesigningrequests", subresource: "status",
+			old: decided(), obj: issued, errors: []string{`status.certificate: Invalid value: "<certificate data>"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -195,4 +264,18 @@ func TestRatcheting(t *testing.T) {
 			t.Errorf("no %s", c.resource)
 		})
 	}
+}
+
+// signedRequest returns a valid certificate request, PEM-encoded.
+func signedRequest(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
