@@ -124,8 +124,10 @@ type Strategy struct {
 	PrepareCreate func(obj runtime.Object)
 	// PrepareUpdate drops changes a client may not make (status, on the main resource).
 	PrepareUpdate  func(obj, old runtime.Object)
-	Validate       func(obj runtime.Object) field.ErrorList
-	ValidateUpdate func(obj, old runtime.Object) field.ErrorList
+	Validate func(obj runtime.Object) field.ErrorList
+	// ValidateUpdate returns the faults of an update, and warnings about the faults that it keeps from old. The client
+	// gets the warnings even if the update is refused.
+	ValidateUpdate func(obj, old runtime.Object) (faults field.ErrorList, kept []string)
 	// Canonicalize completes a new object that rules and admission have found good.
 	Canonicalize func(obj runtime.Object)
 	// Warnings are sent to the client as Warning headers; old is nil on create.

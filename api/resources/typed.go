@@ -51,7 +51,7 @@ func (t Typed[T]) Strategy() Strategy {
 		PrepareUpdate:  two(t.PrepareUpdate),
 		Canonicalize:   one(t.Canonicalize),
 		Validate:       oneResult(t.Validate),
-		ValidateUpdate: twoResult(t.ValidateUpdate),
+		ValidateUpdate: change(t.ValidateUpdate),
 		Warnings:       warnings(t.Warnings),
 		ValidateName:   t.ValidateName,
 		SpecChanged:    twoResult(t.SpecChanged),
@@ -116,6 +116,14 @@ func twoResult[T runtime.Object, R any](f func(T, T) R) func(obj, old runtime.Ob
 		return nil
 	}
 	return func(obj, old runtime.Object) R { return f(obj.(T), old.(T)) }
+}
+
+// change adapts the rules of updates of kinds that warn of no faults that an update keeps.
+func change[T runtime.Object](f func(T, T) field.ErrorList) func(obj, old runtime.Object) (field.ErrorList, []string) {
+	if f == nil {
+		return nil
+	}
+	return func(obj, old runtime.Object) (field.ErrorList, []string) { return f(obj.(T), old.(T)), nil }
 }
 
 // warnings keeps a missing old object a nil of the right type.

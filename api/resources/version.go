@@ -36,10 +36,10 @@ type Version struct {
 	// other schema: who only asks whether it has changed need not have it made.
 	Schema     func() (*spec.Schema, error)
 	SchemaMark string
-	// Validate, if not nil, is what a write by a client of this version is checked with, on objects of this version, in
-	// place of what the row's strategies check of stored ones, whose defaults are then left out, too. old is nil at a
-	// create.
-	Validate func(subresource string, obj, old runtime.Object) field.ErrorList
+	// Validate, if not nil, checks what clients of this version write, on objects of this version. It replaces the rules
+	// of the row's strategies, and the stored kind's defaults are then left out, too. It returns what
+	// Strategy.ValidateUpdate returns; old is nil at a create.
+	Validate func(subresource string, obj, old runtime.Object) (faults field.ErrorList, kept []string)
 	// Prune, for such a kind, drops from an object what the schema does not know, and returns the paths of that as
 	// clients are told them (spec.x[0].y), in their order; nil: everything is kept. An error is why it is no object of
 	// the kind.

@@ -226,6 +226,7 @@ func (r *replayedRequest) ask(ctx context.Context, kind *Type, k *replayed, name
 	}
 	kind.Default(u)
 	var errs field.ErrorList
+	var kept []string
 	if r.Create != nil {
 		kind.PrepareCreate(u)
 		errs = kind.Validate(ctx, u)
@@ -236,18 +237,13 @@ func (r *replayedRequest) ask(ctx context.Context, kind *Type, k *replayed, name
 		kind.Default(old)
 		if r.Sub == "status" {
 			kind.PrepareStatusUpdate(u, old)
-			errs = kind.ValidateStatusUpdate(ctx, u, old)
+			errs, kept = kind.ValidateStatusUpdate(ctx, u, old)
 		} else {
 			kind.PrepareUpdate(u, old)
-			errs = kind.ValidateUpdate(ctx, u, old)
+			errs, kept = kind.ValidateUpdate(ctx, u, old)
 		}
 	}
-	if r.Old != nil {
-		old := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(integers(k.object(r.Old, "v1", name)))}
-		_, _ = kind.Prune(old)
-		kind.Default(old)
-		out.Warnings = append(out.Warnings, kind.Warnings(ctx, u, old)...)
-	}
+	out.Warnings = append(out.Warnings, kept...)
 	if len(errs) > 0 {
 		status := apierrors.NewInvalid(u.GroupVersionKind().GroupKind(), name, errs).Status()
 		out.Code, out.Reason, out.Message, out.Causes = int(status.Code), status.Reason, status.Message,

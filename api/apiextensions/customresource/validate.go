@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"bonsai/api/apiextensions/rules"
 )
 
 func copyOf(v any) any { return runtime.DeepCopyJSONValue(v) }
@@ -24,54 +22,54 @@ func (t *Type) Validate(ctx context.Context, u *unstructured.Unstructured) field
 	errs := t.schema.Validate(nil, u.Object, nil)
 	errs = append(errs, t.schema.ValidateEmbedded(u.Object)...)
 	errs = append(errs, t.schema.ValidateLists(nil, u.Object)...)
-	errs = t.askRules(errs, t.schema.HasRules() && metadataBlocks(u), func(s *rules.Set) field.ErrorList {
-		return s.Validate(ctx, u.Object)
-	})
+	if t.schema.HasRules() && (metadataBlocks(u) || slices.ContainsFunc(errs, blocks)) {
+		errs = append(errs, unchecked())
+	} else if t.schema.HasRules() {
+		errs = append(errs, t.rules().Validate(ctx, u.Object)...)
+	}
 	return append(errs, t.validateScale(u, true, true)...)
 }
 
-// ValidateUpdate tells what is wrong with what old becomes. What was wrong before and has not changed is no error.
-func (t *Type) ValidateUpdate(ctx context.Context, u, old *unstructured.Unstructured) field.ErrorList {
-	errs := t.schema.Validate(nil, u.Object, old.Object)
+// ValidateUpdate returns what is wrong with what old becomes. What was wrong before and has not changed is no error;
+// if a CEL rule finds it, kept has a warning about it.
+func (t *Type) ValidateUpdate(ctx context.Context, u, old *unstructured.Unstructured) (errs field.ErrorList,
+	kept []string) {
+	errs = t.schema.Validate(nil, u.Object, old.Object)
 	errs = append(errs, t.schema.ValidateEmbedded(u.Object)...)
 	errs = append(errs, t.newDuplicates(u, old)...)
-	errs = t.askRules(errs, false, func(s *rules.Set) field.ErrorList {
-		return s.ValidateUpdate(ctx, u.Object, old.Object)
-	})
-	return append(errs, t.validateScale(u, true, true)...)
+	errs, kept = t.askRules(ctx, errs, u, old)
+	return append(errs, t.validateScale(u, true, true)...), kept
 }
 
-// ValidateStatusUpdate tells what is wrong with the status of u.
-func (t *Type) ValidateStatusUpdate(ctx context.Context, u, old *unstructured.Unstructured) field.ErrorList {
-	var errs field.ErrorList
+// ValidateStatusUpdate returns what is wrong with the status of u, and what ValidateUpdate returns as kept.
+func (t *Type) ValidateStatusUpdate(ctx context.Context, u, old *unstructured.Unstructured) (errs field.ErrorList,
+	kept []string) {
 	if status, ok := u.Object["status"]; ok && t.status != nil {
 		errs = t.status.Validate(field.NewPath("status"), status, old.Object["status"])
 	}
 	errs = append(errs, t.newDuplicates(u, old)...)
-	errs = t.askRules(errs, false, func(s *rules.Set) field.ErrorList {
-		return s.ValidateUpdate(ctx, u.Object, old.Object)
-	})
-	return append(errs, t.validateScale(u, false, true)...)
+	errs, kept = t.askRules(ctx, errs, u, old)
+	return append(errs, t.validateScale(u, false, true)...), kept
 }
 
-// Warnings tells what is wrong with u by the rules, and was before, so that it is no error.
-func (t *Type) Warnings(ctx context.Context, u, old *unstructured.Unstructured) []string {
-	if !t.schema.HasRules() {
-		return nil
+// askRules adds to errs what the CEL rules find in an update, unless errs make it impossible to ask them. It returns
+// warnings about the faults that were there before.
+func (t *Type) askRules(ctx context.Context, errs field.ErrorList, u, old *unstructured.Unstructured) (
+	all field.ErrorList, kept []string) {
+	switch {
+	case !t.schema.HasRules():
+		return errs, nil
+	case slices.ContainsFunc(errs, blocks):
+		return append(errs, unchecked()), nil
 	}
-	return t.rules().Warnings(ctx, u.Object, old.Object)
+	set := t.rules()
+	return append(errs, set.ValidateUpdate(ctx, u.Object, old.Object)...), set.Warnings(ctx, u.Object, old.Object)
 }
 
-// askRules adds what the rules say, unless they are blocked or errs make it impossible to ask them.
-func (t *Type) askRules(errs field.ErrorList, blocked bool, ask func(*rules.Set) field.ErrorList) field.ErrorList {
-	if !t.schema.HasRules() {
-		return errs
-	}
-	if blocked || slices.ContainsFunc(errs, blocks) {
-		return append(errs, field.Invalid(nil, nil,
-			"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
-	}
-	return append(errs, ask(t.rules())...)
+// unchecked is the error that stands for rules that could not be asked.
+func unchecked() *field.Error {
+	return field.Invalid(nil, nil,
+		"some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")
 }
 
 // blocks reports whether rules cannot be asked about an object with this error: its values are not of their types, or

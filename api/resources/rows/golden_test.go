@@ -224,7 +224,7 @@ func testUpdate(t *testing.T, name string) {
 		}
 		var errs field.ErrorList
 		if s.ValidateUpdate != nil {
-			errs = s.ValidateUpdate(obj, old)
+			errs, _ = s.ValidateUpdate(obj, old)
 		}
 		moves := s.SpecChanged != nil && s.SpecChanged(obj, old)
 		got = append(got, fmt.Sprintf("generation moves: %t\n%s", moves, outcome(t, row, obj, errs, nil)))

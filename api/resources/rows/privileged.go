@@ -22,13 +22,12 @@ func forbidPrivileged(s *resources.Strategy) {
 		spec, path := podSpec(obj)
 		return append(errs, podspec.ForbidPrivileged(spec, path)...)
 	}
-	s.ValidateUpdate = func(obj, old runtime.Object) field.ErrorList {
-		var errs field.ErrorList
+	s.ValidateUpdate = func(obj, old runtime.Object) (errs field.ErrorList, kept []string) {
 		if update != nil {
-			errs = update(obj, old)
+			errs, kept = update(obj, old)
 		}
 		spec, path := podSpec(obj)
-		return append(errs, podspec.ForbidPrivileged(spec, path)...)
+		return append(errs, podspec.ForbidPrivileged(spec, path)...), kept
 	}
 }
 

@@ -32,7 +32,8 @@ func TestForbidPrivileged(t *testing.T) {
 	} {
 		s := resources.Strategy{Validate: func(runtime.Object) field.ErrorList { return nil }}
 		forbidPrivileged(&s)
-		for _, errs := range []field.ErrorList{s.Validate(c.obj), s.ValidateUpdate(c.obj, c.obj)} {
+		update, _ := s.ValidateUpdate(c.obj, c.obj)
+		for _, errs := range []field.ErrorList{s.Validate(c.obj), update} {
 			got := ""
 			if len(errs) > 0 {
 				got = errs.ToAggregate().Error()

@@ -240,7 +240,7 @@ func TestRatcheting(t *testing.T) {
 					row.Strategy.Default(old)
 					row.Strategy.Default(obj)
 				}
-				errs := strategy.ValidateUpdate(obj, old)
+				errs, _ := strategy.ValidateUpdate(obj, old)
 				if len(errs) != len(c.errors) {
 					t.Fatalf("%v; want %q", errs, c.errors)
 				}

@@ -7,16 +7,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// finalizerWarnings are of the finalizers of obj that old, which may be nil, did not have, and whose names others may
-// choose as well. Of objects with a Go type Kubernetes refuses such names; of custom resources it always took them.
-func finalizerWarnings(obj, old metav1.Object) []string {
+// finalizerWarnings warns about finalizers of obj, a custom resource, that old does not have and whose names others may
+// choose as well; old is nil at a create. Kubernetes refuses such names for kinds with a Go type, and has always
+// accepted them for custom resources.
+func finalizerWarnings(obj, old runtime.Object) []string {
 	var had []string
 	if old != nil {
-		had = old.GetFinalizers()
+		had = old.(*unstructured.Unstructured).GetFinalizers()
 	}
-	names := slices.Clone(obj.GetFinalizers())
+	names := slices.Clone(obj.(*unstructured.Unstructured).GetFinalizers())
 	slices.Sort(names)
 	var out []string
 	for _, name := range slices.Compact(names) {

@@ -131,7 +131,7 @@ func (s *served) version(v *v1.CustomResourceDefinitionVersion, gvk schema.Group
 	}
 	out.Default = func(obj runtime.Object) { complete(lazy, obj) }
 	out.ToHub, out.FromHub, out.FromHubAll = c.to(row.GVK, nil), c.to(gvk, lazy), c.allTo(gvk, lazy)
-	out.Validate = func(subresource string, obj, old runtime.Object) field.ErrorList {
+	out.Validate = func(subresource string, obj, old runtime.Object) (field.ErrorList, []string) {
 		return validate(c.ctx, lazy, subresource, obj, old)
 	}
 	out.FieldNames = fieldNames(v)

@@ -34,39 +34,24 @@ func fit(l *customresource.Lazy, obj runtime.Object) {
 // a second or a few, but there are expressions that take longer for the same cost.
 const rulesTime = 10 * time.Second
 
-// validate is what a version says of a write; old is nil at a create.
+// validate returns the faults of a write by the rules of a version, and warnings about the faults that it keeps; old is
+// nil at a create.
 func validate(ctx context.Context, l *customresource.Lazy, subresource string, obj,
-	old runtime.Object) field.ErrorList {
+	old runtime.Object) (faults field.ErrorList, kept []string) {
 	t, err := l.Get()
 	if err != nil {
-		return field.ErrorList{field.InternalError(nil, err)}
+		return field.ErrorList{field.InternalError(nil, err)}, nil
 	}
 	u := obj.(*unstructured.Unstructured)
 	ctx, cancel := context.WithTimeout(ctx, rulesTime)
 	defer cancel()
 	switch {
 	case old == nil:
-		return t.Validate(ctx, u)
+		return t.Validate(ctx, u), nil
 	case subresource == "status":
 		return t.ValidateStatusUpdate(ctx, u, old.(*unstructured.Unstructured))
 	}
 	return t.ValidateUpdate(ctx, u, old.(*unstructured.Unstructured))
-}
-
-// warnings are what is wrong with obj, and was so in old; nil: it is new.
-func warnings(ctx context.Context, l *customresource.Lazy, obj, old runtime.Object) []string {
-	u := obj.(*unstructured.Unstructured)
-	if old == nil {
-		return finalizerWarnings(u, nil)
-	}
-	t, err := l.Get()
-	if err != nil {
-		return nil
-	}
-	was := old.(*unstructured.Unstructured)
-	ctx, cancel := context.WithTimeout(ctx, rulesTime)
-	defer cancel()
-	return append(finalizerWarnings(u, was), t.Warnings(ctx, u, was)...)
 }
 
 // strategy is the resources.Strategy of objects of the version that l is of.
@@ -84,9 +69,14 @@ func strategy(ctx context.Context, l *customresource.Lazy) resources.Strategy {
 				t.PrepareUpdate(obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
 			}
 		},
-		Validate:       func(obj runtime.Object) field.ErrorList { return validate(ctx, l, "", obj, nil) },
-		ValidateUpdate: func(obj, old runtime.Object) field.ErrorList { return validate(ctx, l, "", obj, old) },
-		Warnings:       func(obj, old runtime.Object) []string { return warnings(ctx, l, obj, old) },
+		Validate: func(obj runtime.Object) field.ErrorList {
+			faults, _ := validate(ctx, l, "", obj, nil)
+			return faults
+		},
+		ValidateUpdate: func(obj, old runtime.Object) (field.ErrorList, []string) {
+			return validate(ctx, l, "", obj, old)
+		},
+		Warnings: finalizerWarnings,
 		SpecChanged: func(obj, old runtime.Object) bool {
 			t, err := l.Get()
 			return err == nil && t.SpecChanged(obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
@@ -102,9 +92,9 @@ func statusStrategy(ctx context.Context, l *customresource.Lazy) resources.Strat
 				t.PrepareStatusUpdate(obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured))
 			}
 		},
-		ValidateUpdate: func(obj, old runtime.Object) field.ErrorList { return validate(ctx, l, "status", obj, old) },
-		Resets:         []string{"spec", "metadata"},
-		// it keeps the finalizers
-		Warnings: func(obj, old runtime.Object) []string { return warnings(ctx, l, obj, old) },
+		ValidateUpdate: func(obj, old runtime.Object) (field.ErrorList, []string) {
+			return validate(ctx, l, "status", obj, old)
+		},
+		Resets: []string{"spec", "metadata"}, // no Warnings: it keeps the finalizers
 	}
 }

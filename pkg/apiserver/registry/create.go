@@ -210,7 +210,7 @@ func (g *Generic) validateCreate(ctx context.Context, obj runtime.Object, access
 		return err
 	}
 	if seen != nil {
-		errs = seen.Validate("", seen.obj, nil)
+		errs, _ = seen.Validate("", seen.obj, nil)
 	} else if s.Validate != nil {
 		errs = s.Validate(obj)
 	}

@@ -316,10 +316,16 @@ func (u *update) validate(ctx context.Context, a *admission.Attributes, seen *ve
 	if u.Checker != nil {
 		errs = append(errs, u.Checker.CheckUpdate(ctx, u.subresource, obj, old)...)
 	}
+	var faults field.ErrorList
+	var kept []string
 	if seen != nil {
-		errs = append(errs, seen.Validate(u.subresource, seen.obj, seen.old)...)
+		faults, kept = seen.Validate(u.subresource, seen.obj, seen.old)
 	} else if u.strategy != nil && u.strategy.ValidateUpdate != nil {
-		errs = append(errs, u.strategy.ValidateUpdate(obj, old)...)
+		faults, kept = u.strategy.ValidateUpdate(obj, old)
+	}
+	errs = append(errs, faults...)
+	for _, w := range kept { // also if the update is refused
+		a.Warn(w)
 	}
 	if len(errs) > 0 {
 		return invalid(u.codec.GVK().GroupKind(), access.GetName(), errs)
